@@ -1,0 +1,35 @@
+# headroom_settings(TARGET): what every target of the project is compiled with. Nothing is global.
+function(headroom_settings target)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
+  target_compile_options(${target} PRIVATE
+    -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wold-style-cast -Wformat=2
+    -Wdouble-promotion -Wnon-virtual-dtor -Woverloaded-virtual -Wswitch-enum)
+  # GCC 12 and 13 see overlapping copies in every `"text" + std::string` (GCC bug 105651).
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
+  if(HEADROOM_WERROR)
+    target_compile_options(${target} PRIVATE -Werror)
+  endif()
+  if(HEADROOM_SANITIZE)
+    set(sanitizers -fsanitize=address,undefined -fno-sanitize-recover=all)
+    target_compile_options(${target} PRIVATE ${sanitizers})
+    target_link_options(${target} PUBLIC ${sanitizers})
+  endif()
+endfunction()
+
+# headroom_module(NAME SOURCES… [LINK PUBLIC …] [PRIVATE …]): one module of the library, installed
+# as headroom::NAME.
+function(headroom_module name)
+  cmake_parse_arguments(MODULE "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  set(target headroom_${name})
+  add_library(${target} STATIC ${MODULE_SOURCES})
+  add_library(headroom::${name} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
+  target_include_directories(${target}
+    PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+           $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
+    PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+  target_link_libraries(${target} PUBLIC ${MODULE_PUBLIC} PRIVATE ${MODULE_PRIVATE})
+  headroom_settings(${target})
+  set_property(GLOBAL APPEND PROPERTY HEADROOM_MODULES ${target})
+endfunction()

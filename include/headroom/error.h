@@ -1,0 +1,43 @@
+// The one exception type of headroom. The library throws it; only `main` catches it.
+#pragma once
+
+#include <exception>
+#include <string>
+
+namespace headroom {
+
+/// What kind of thing went wrong; decides the exit status of the command line.
+enum class ErrorCode {
+  invalid_input,     ///< usage or a bad model description: exit status 2
+  overflow,          ///< a figure passes 2^127 - 1: exit status 2
+  missing_resource,  ///< memory or an output file that cannot be had: exit status 3
+  internal,          ///< a defect of headroom itself: exit status 4
+};
+
+/// An error that says what happened, where, and how to mend it.
+class Error : public std::exception {
+ public:
+  /// `where` names a file and, inside it, a JSON pointer; `hint` says how to mend it. Both may be
+  /// empty.
+  Error(ErrorCode code, std::string message, std::string where = {}, std::string hint = {});
+
+  [[nodiscard]] ErrorCode code() const noexcept { return code_; }
+  [[nodiscard]] const std::string& message() const noexcept { return message_; }
+  [[nodiscard]] const std::string& where() const noexcept { return where_; }
+  [[nodiscard]] const std::string& hint() const noexcept { return hint_; }
+
+  /// "where: message" on one line, for logs and tests.
+  [[nodiscard]] const char* what() const noexcept override { return text_.c_str(); }
+
+ private:
+  ErrorCode code_;
+  std::string message_;
+  std::string where_;
+  std::string hint_;
+  std::string text_;
+};
+
+/// The exit status that the command line ends with for an error of this kind.
+[[nodiscard]] int exit_status(ErrorCode code) noexcept;
+
+}  // namespace headroom

@@ -1,0 +1,116 @@
+// Reports: typed answers to a question, and their one writer a format. A report holds data; nothing
+// that computes prints, and nothing that prints computes.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "headroom/analysis.h"
+#include "headroom/figures.h"
+#include "headroom/graph.h"
+#include "headroom/model_source.h"
+#include "headroom/workload.h"
+
+namespace headroom {
+
+enum class Format { table, json, csv, markdown };
+enum class Detail { summary, operators };
+enum class Colour { off, on };
+
+/// How a report is written.
+struct RenderOptions {
+  Format format = Format::table;
+  Detail detail = Detail::summary;
+  std::size_t width = 0;  ///< columns of the terminal; 0 is unlimited
+  Colour colour = Colour::off;
+};
+
+/// `headroom analyze`: what a model costs under a workload.
+struct AnalyzeReport {
+  Model model;
+  Workload workload;
+  Graph graph;
+  Analysis analysis;
+  Figures figures;
+  std::vector<std::string> notes;
+};
+
+/// Builds the graph and counts it. Throws Error{invalid_input}, Error{overflow}.
+[[nodiscard]] AnalyzeReport make_analyze_report(Model model, const WorkloadRequest& request,
+                                                Convention convention = Convention::headroom);
+
+/// What `headroom explain` explains.
+enum class Subject { flops, params, activations, kv };
+
+[[nodiscard]] std::string_view name_of(Subject subject) noexcept;
+
+/// A figure with the formula that it comes from.
+struct ExplainedFigure {
+  std::string name;
+  Expr formula;
+  Integer value = 0;
+};
+
+/// A formula that people use instead, beside the exact figure.
+struct RuleOfThumb {
+  std::string name;  ///< the rule as it is usually written
+  Expr formula;
+  Integer value = 0;
+  std::string source;
+};
+
+/// `headroom explain`: where a figure comes from.
+struct ExplainReport {
+  Model model;
+  Workload workload;
+  Subject subject = Subject::flops;
+  std::string unit;
+  std::vector<Relation> relations;  ///< that hold here, such as h·k → d
+  Bindings values;                  ///< of every symbol
+  ExplainedFigure whole;
+  std::vector<ExplainedFigure> parts;  ///< sum to the whole, except for peaks
+  std::vector<RuleOfThumb> rules;
+  std::vector<std::string> notes;
+};
+
+/// Throws Error{invalid_input} where the model has no such figure (an encoder has no KV-cache).
+[[nodiscard]] ExplainReport make_explain_report(Model model, const WorkloadRequest& request,
+                                                Subject subject);
+
+/// `headroom diff`: two models under the same request.
+struct DiffReport {
+  AnalyzeReport a;
+  AnalyzeReport b;
+};
+
+/// `headroom presets list` and `show`.
+struct PresetSummary {
+  Preset preset;
+  Model model;
+  Integer parameters = 0;
+};
+struct PresetsReport {
+  std::vector<PresetSummary> presets;
+};
+
+[[nodiscard]] PresetsReport make_presets_report(const std::vector<Preset>& presets);
+
+/// Whether the counted parameters are those that were published.
+enum class ReferenceCheck { none, match, match_rounded, mismatch };
+[[nodiscard]] ReferenceCheck check_reference(const Model& model, Integer parameters) noexcept;
+
+/// The report as text. Throws Error{overflow}.
+[[nodiscard]] std::string render(const AnalyzeReport& report, const RenderOptions& options);
+[[nodiscard]] std::string render(const ExplainReport& report, const RenderOptions& options);
+[[nodiscard]] std::string render(const DiffReport& report, const RenderOptions& options);
+[[nodiscard]] std::string render(const PresetsReport& report, const RenderOptions& options);
+
+/// A formula as it reads for this graph and workload: related sizes collapsed, element sizes as
+/// numbers.
+[[nodiscard]] Expr readable(const Expr& formula, const Graph& graph, const Workload& workload);
+
+/// The version of every JSON document that headroom writes; a field is only ever added within one.
+inline constexpr int kSchemaVersion = 1;
+
+}  // namespace headroom

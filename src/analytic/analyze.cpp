@@ -1,0 +1,188 @@
+#include <algorithm>
+#include <set>
+
+#include "headroom/analysis.h"
+#include "liveness.h"
+#include "op_cost.h"
+#include "saved_tensors.h"
+
+namespace headroom {
+namespace {
+
+using detail::ElementwiseFlops;
+using detail::MatrixFlops;
+using detail::Traffic;
+
+NodeCost scaled(const NodeCost& cost, const Expr& factor) {
+  const auto scale = [&](const Cost& one) {
+    return Cost{factor * one.matrix_flops, factor * one.elementwise_flops, factor * one.bytes_read,
+                factor * one.bytes_written};
+  };
+  return {scale(cost.forward), scale(cost.backward)};
+}
+
+NodeCost& operator+=(NodeCost& cost, const NodeCost& other) {
+  cost.forward += other.forward;
+  cost.backward += other.backward;
+  return cost;
+}
+
+NodeCost cost_of(const Graph& graph, const Node& node, Convention convention,
+                 const Expr& owned_parameters) {
+  const MatrixFlops matrix = detail::matrix_flops(node.op, convention, owned_parameters);
+  const ElementwiseFlops elementwise = detail::elementwise_flops(node.op);
+  const Traffic bytes = detail::traffic(graph, node);
+  NodeCost cost;
+  cost.forward = {matrix.forward, elementwise.forward, bytes.read, bytes.written};
+  if (graph.options.phase == Phase::train) {
+    cost.backward = {matrix.backward, elementwise.backward, {}, {}};
+  }
+  return cost;
+}
+
+/// Selective recompute runs eager attention's core again; a fused kernel's backward does so anyway.
+bool is_attention_core(const Op& op) {
+  return std::holds_alternative<AttentionScores>(op) || std::holds_alternative<Softmax>(op) ||
+         std::holds_alternative<AttentionContext>(op);
+}
+
+bool runs_again(const Block& block, const Node& node, Recompute recompute) {
+  switch (recompute) {
+    case Recompute::none:
+      return false;
+    case Recompute::selective:
+      return is_attention_core(node.op);
+    case Recompute::full:
+      break;
+  }
+  return !block.repeat.constant().has_value();
+}
+
+ComponentAnalysis& component_row(std::vector<ComponentAnalysis>& rows, const Component& component) {
+  const auto found = std::ranges::find(rows, component, &ComponentAnalysis::component);
+  return found != rows.end() ? *found : rows.emplace_back(ComponentAnalysis{component, {}, {}});
+}
+
+std::vector<CacheEntry> cache_entries(const Graph& graph) {
+  std::vector<CacheEntry> entries;
+  for (const Block& block : graph.blocks) {
+    std::set<TensorId> seen;
+    for (const Node& node : block.nodes) {
+      for (const TensorId input : node.inputs) {
+        const Tensor& tensor = graph.tensors[input];
+        if (tensor.type != ElementType::kv_cache || !seen.insert(input).second) continue;
+        entries.push_back({block.path + "." + tensor.name,
+                           tensor.elements() * Symbol::kv_cache_bytes, block.repeat});
+      }
+    }
+  }
+  return entries;
+}
+
+Expr& role_total(ParameterCount& count, WeightRole role) {
+  switch (role) {
+    case WeightRole::embedding:
+      return count.embedding;
+    case WeightRole::relative_position_bias:
+      return count.relative_position_bias;
+    case WeightRole::attention:
+      return count.attention;
+    case WeightRole::mlp:
+      return count.mlp;
+    case WeightRole::norm:
+      return count.norm;
+    case WeightRole::head:
+      break;
+  }
+  return count.head;
+}
+
+void analyze_nodes(const Graph& graph, const AnalysisOptions& options, Analysis& analysis) {
+  std::set<WeightId> owned;
+  for (const Block& block : graph.blocks) {
+    for (const Node& node : block.nodes) {
+      Expr parameters;
+      for (const WeightId weight : node.weights) {
+        if (owned.insert(weight).second) parameters += graph.weights[weight].elements();
+      }
+      const NodeCost once = cost_of(graph, node, options.convention, parameters);
+      const NodeCost all = scaled(once, block.repeat);
+      analysis.nodes.push_back(
+          {block.path + "." + node.path, node.component, block.repeat * parameters, all});
+      component_row(analysis.components, node.component).cost += all;
+      analysis.total += all;
+      if (graph.options.phase == Phase::train && runs_again(block, node, options.recompute)) {
+        analysis.recompute += all.forward;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Cost& Cost::operator+=(const Cost& other) {
+  matrix_flops += other.matrix_flops;
+  elementwise_flops += other.elementwise_flops;
+  bytes_read += other.bytes_read;
+  bytes_written += other.bytes_written;
+  return *this;
+}
+
+ParameterCount count_parameters(const Graph& graph) {
+  ParameterCount count;
+  for (const Weight& weight : graph.weights) {
+    const Expr elements = weight.repeat * weight.elements();
+    role_total(count, weight.role) += elements;
+    count.total += elements;
+  }
+  return count;
+}
+
+Analysis analyze(const Graph& graph, const AnalysisOptions& options) {
+  Analysis analysis;
+  analysis.convention = options.convention;
+  analysis.parameters = count_parameters(graph);
+  analyze_nodes(graph, options, analysis);
+  // Weights of parts that this phase does not run (a decoder's encoder) still belong to a row.
+  for (const Weight& weight : graph.weights) {
+    component_row(analysis.components, weight.component).parameters +=
+        weight.repeat * weight.elements();
+  }
+  analysis.live = detail::live_bytes(graph);
+  analysis.kv_cache = cache_entries(graph);
+  if (graph.options.phase == Phase::train) {
+    analysis.saved = detail::saved_tensors(graph, options.kernels);
+    analysis.layer_inputs = detail::layer_input_bytes(graph);
+  }
+  return analysis;
+}
+
+Expr saved_bytes(const Analysis& analysis, Recompute recompute) {
+  Expr bytes = recompute == Recompute::full ? analysis.layer_inputs : Expr();
+  for (const SavedTensor& saved : analysis.saved) {
+    const bool stays = recompute == Recompute::none ||
+                       saved.kept == KeptUnder::every_recompute ||
+                       (recompute == Recompute::selective && saved.kept == KeptUnder::selective);
+    if (stays) bytes += saved.repeat * saved.bytes;
+  }
+  return bytes;
+}
+
+Expr kv_cache_bytes(const Analysis& analysis) {
+  Expr bytes;
+  for (const CacheEntry& entry : analysis.kv_cache) bytes += entry.repeat * entry.bytes;
+  return bytes;
+}
+
+Expr kv_cache_bytes_per_token(const Analysis& analysis) {
+  Expr bytes;
+  for (const CacheEntry& entry : analysis.kv_cache) {
+    // Linear in the visible keys, so the slope is the value at one key.
+    if (entry.bytes.degree(Symbol::visible_keys) == 0) continue;
+    bytes += entry.repeat * entry.bytes.substitute(Symbol::visible_keys, Integer{1})
+                                .substitute(Symbol::batch_size, Integer{1});
+  }
+  return bytes;
+}
+
+}  // namespace headroom

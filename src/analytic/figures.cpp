@@ -1,0 +1,106 @@
+#include "headroom/figures.h"
+
+#include <algorithm>
+
+namespace headroom {
+namespace {
+
+Expr with_sizes(const Expr& expr, const Bindings& sizes) { return expr.substitute(sizes); }
+
+}  // namespace
+
+CompiledExpr::CompiledExpr(const Expr& expr, const Bindings& sizes) {
+  const Expr rest = with_sizes(expr, sizes);
+  for (const Term& term : rest.terms()) {
+    CompiledTerm compiled{term.coefficient, static_cast<std::uint32_t>(factors_.size()), 0};
+    for (std::size_t symbol = 0; symbol < kSymbolCount; ++symbol) {
+      factors_.insert(factors_.end(), term.powers[symbol], static_cast<std::uint8_t>(symbol));
+      compiled.factor_count += term.powers[symbol];
+    }
+    terms_.push_back(compiled);
+  }
+}
+
+Integer CompiledExpr::evaluate(const Values& values) const {
+  Integer sum = 0;
+  for (const CompiledTerm& term : terms_) {
+    Integer product = term.coefficient;
+    for (const std::uint8_t symbol :
+         std::span(factors_).subspan(term.first_factor, term.factor_count)) {
+      product = checked_multiply(product, values[symbol]);
+    }
+    sum = checked_add(sum, product);
+  }
+  return sum;
+}
+
+CompiledExpr::Values values_of(const Workload& workload) {
+  const Bindings bindings = bindings_of(workload);
+  CompiledExpr::Values values{};
+  for (const SymbolInfo& symbol : symbols()) {
+    values[index(symbol.symbol)] = bindings.get(symbol.symbol).value_or(0);
+  }
+  return values;
+}
+
+Evaluator::CompiledCost Evaluator::compile(const Cost& cost, const Bindings& sizes) {
+  return {CompiledExpr(cost.matrix_flops, sizes), CompiledExpr(cost.elementwise_flops, sizes),
+          CompiledExpr(cost.bytes_read, sizes), CompiledExpr(cost.bytes_written, sizes)};
+}
+
+CostFigures Evaluator::evaluate(const CompiledCost& cost, const CompiledExpr::Values& values) {
+  return {cost.matrix_flops.evaluate(values), cost.elementwise_flops.evaluate(values),
+          cost.bytes_read.evaluate(values), cost.bytes_written.evaluate(values)};
+}
+
+Evaluator::Evaluator(const Graph& graph, const Analysis& analysis, Recompute recompute)
+    : parameters_(analysis.parameters.total, graph.sizes),
+      forward_(compile(analysis.total.forward, graph.sizes)),
+      backward_(compile(analysis.total.backward, graph.sizes)),
+      recompute_(compile(analysis.recompute, graph.sizes)),
+      saved_(saved_bytes(analysis, recompute), graph.sizes),
+      kv_cache_(headroom::kv_cache_bytes(analysis), graph.sizes),
+      kv_cache_per_token_(headroom::kv_cache_bytes_per_token(analysis), graph.sizes) {
+  std::vector<Expr> seen;
+  for (std::size_t i = 0; i < analysis.live.size(); ++i) {
+    const Expr bytes = with_sizes(analysis.live[i].bytes, graph.sizes);
+    if (std::ranges::find(seen, bytes) != seen.end()) continue;
+    seen.push_back(bytes);
+    peaks_.push_back({CompiledExpr(bytes, graph.sizes), i});
+  }
+  for (const ComponentAnalysis& component : analysis.components) {
+    components_.push_back({CompiledExpr(component.parameters, graph.sizes),
+                           compile(component.cost.forward, graph.sizes),
+                           compile(component.cost.backward, graph.sizes)});
+  }
+}
+
+Figures Evaluator::evaluate(const Workload& workload) const {
+  const CompiledExpr::Values values = values_of(workload);
+  const Integer weight_bytes = bytes_of(workload.dtype);
+  Figures figures;
+  figures.parameters = parameters_.evaluate(values);
+  figures.weight_bytes = checked_multiply(figures.parameters, weight_bytes);
+  figures.forward = evaluate(forward_, values);
+  figures.backward = evaluate(backward_, values);
+  figures.recompute = evaluate(recompute_, values);
+  for (const CompiledPeak& peak : peaks_) {
+    const Integer bytes = peak.bytes.evaluate(values);
+    if (bytes <= figures.peak_activation_bytes) continue;
+    figures.peak_activation_bytes = bytes;
+    figures.peak_index = peak.index;
+  }
+  figures.saved_activation_bytes = saved_.evaluate(values);
+  figures.kv_cache_bytes = kv_cache_.evaluate(values);
+  figures.kv_cache_bytes_per_token = kv_cache_per_token_.evaluate(values);
+  figures.components.reserve(components_.size());
+  for (const CompiledComponent& component : components_) {
+    const Integer parameters = component.parameters.evaluate(values);
+    figures.components.push_back({parameters, checked_multiply(parameters, weight_bytes),
+                                  evaluate(component.forward, values),
+                                  evaluate(component.backward, values)});
+  }
+  return figures;
+}
+
+}  // namespace headroom

@@ -1,0 +1,111 @@
+// FLOPs of matrix products: 2·m·n·k for [m,k]·[k,n], summed over an operator's products.
+#include "op_cost.h"
+
+namespace headroom::detail {
+namespace {
+
+/// Twice the forward: one product for the input's gradient, one for the other operand's.
+MatrixFlops with_both_gradients(const Expr& forward) { return {forward, Integer{2} * forward}; }
+
+/// 2·batch·heads·pairs·width, one of attention's two products.
+Expr attention_product(const AttentionShape& shape, const Expr& pairs, const Expr& width) {
+  return Integer{2} * shape.batch * shape.heads * pairs * width;
+}
+
+struct MatrixFlopsVisitor {
+  Convention convention;
+  const Expr& owned_parameters;
+
+  [[nodiscard]] bool by_parameter() const { return convention == Convention::palm; }
+
+  [[nodiscard]] MatrixFlops per_parameter(const Expr& rows) const {
+    return with_both_gradients(Integer{2} * rows * owned_parameters);
+  }
+
+  /// The product over all pairs, or over the half that Megatron-LM counts under a causal mask.
+  [[nodiscard]] Expr eager_product(const AttentionShape& shape, Masking masking,
+                                   const Expr& width) const {
+    const Expr half = shape.batch * shape.heads * shape.queries * shape.keys * width;
+    const bool halves = convention == Convention::megatron && masking == Masking::causal;
+    return halves ? half : Integer{2} * half;
+  }
+
+  MatrixFlops operator()(const TokenEmbedding& op) const {
+    return by_parameter() ? per_parameter(op.tokens) : MatrixFlops{};
+  }
+  MatrixFlops operator()(const PatchEmbedding& op) const {
+    if (by_parameter()) return per_parameter(op.batch * op.patches);
+    const Expr forward = Integer{2} * op.batch * op.patches * op.patch_elements * op.width;
+    return {forward, forward};  // pixels need no gradient
+  }
+  MatrixFlops operator()(const Linear& op) const {
+    if (by_parameter()) return per_parameter(op.rows);
+    return with_both_gradients(Integer{2} * op.rows * op.in_features * op.out_features);
+  }
+  MatrixFlops operator()(const Norm& op) const {
+    return by_parameter() ? per_parameter(op.rows) : MatrixFlops{};
+  }
+  MatrixFlops operator()(const AttentionScores& op) const {
+    return with_both_gradients(eager_product(op.shape, op.masking, op.shape.head_dim));
+  }
+  MatrixFlops operator()(const AttentionContext& op) const {
+    return with_both_gradients(eager_product(op.shape, op.masking, op.shape.value_head_dim));
+  }
+  MatrixFlops operator()(const FusedAttention& op) const {
+    const AttentionShape& shape = op.shape;
+    const Expr width = shape.head_dim + shape.value_head_dim;
+    switch (convention) {
+      case Convention::fvcore:
+        return {};
+      case Convention::megatron:
+      case Convention::palm:
+        return with_both_gradients(eager_product(shape, op.masking, width));
+      case Convention::headroom:
+      case Convention::torch:
+        break;
+    }
+    // Backward computes the scores again: five products for the forward's two.
+    const Expr pairs = convention == Convention::torch ? shape.queries * shape.keys : op.pairs;
+    const Expr backward_width = Integer{3} * shape.head_dim + Integer{2} * shape.value_head_dim;
+    return {attention_product(shape, pairs, width),
+            attention_product(shape, pairs, backward_width)};
+  }
+  MatrixFlops operator()(const LinearAttention& op) const {
+    // φ(K)ᵀ·V and φ(Q)·S for each token and head, and the denominator φ(Q)·Σφ(K).
+    const AttentionShape& shape = op.shape;
+    const Expr state = shape.head_dim * shape.value_head_dim;
+    const Expr rows = shape.batch * shape.queries * shape.heads;
+    return with_both_gradients(rows * (Integer{4} * state + Integer{2} * shape.head_dim));
+  }
+  MatrixFlops operator()(const RelativePositionBias&) const { return {}; }
+  MatrixFlops operator()(const Rotary&) const { return {}; }
+  MatrixFlops operator()(const KvCacheAppend&) const { return {}; }
+  MatrixFlops operator()(const Softmax&) const { return {}; }
+  MatrixFlops operator()(const FeatureMap&) const { return {}; }
+  MatrixFlops operator()(const Activation&) const { return {}; }
+  MatrixFlops operator()(const GatedActivation&) const { return {}; }
+  MatrixFlops operator()(const ResidualAdd&) const { return {}; }
+  MatrixFlops operator()(const Dropout&) const { return {}; }
+  MatrixFlops operator()(const SelectToken&) const { return {}; }
+  MatrixFlops operator()(const Scale&) const { return {}; }
+  MatrixFlops operator()(const CrossEntropy&) const { return {}; }
+};
+
+/// fvcore counts a multiply-add as one.
+MatrixFlops as_multiply_adds(const MatrixFlops& flops) {
+  const auto halve = [](const Expr& expr) {
+    std::vector<Term> terms(expr.terms().begin(), expr.terms().end());
+    for (Term& term : terms) term.coefficient /= 2;  // every product above has a factor of 2
+    return Expr::from_terms(std::move(terms));
+  };
+  return {halve(flops.forward), halve(flops.backward)};
+}
+
+}  // namespace
+
+MatrixFlops matrix_flops(const Op& op, Convention convention, const Expr& owned_parameters) {
+  const MatrixFlops flops = std::visit(MatrixFlopsVisitor{convention, owned_parameters}, op);
+  return convention == Convention::fvcore ? as_multiply_adds(flops) : flops;
+}
+
+}  // namespace headroom::detail

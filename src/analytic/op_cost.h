@@ -1,0 +1,62 @@
+// What one operator costs. Matrix products are counted by the convention; element-wise work by the
+// factors below, one FLOP for each elementary operation, transcendental functions included. The
+// factors are counted from the formulas; no two tools agree on them, so they never mix with matrix
+// FLOPs. Internal to src/analytic.
+#pragma once
+
+#include "headroom/analysis.h"
+
+namespace headroom::detail {
+
+/// Forward and backward FLOPs for one element.
+struct ElementFlops {
+  Integer forward;
+  Integer backward;
+};
+
+/// relu: max | select. gelu: x·½·(1 + erf(x/√2)) | Φ(x) + x·φ(x). gelu_tanh, gelu_new:
+/// ½·x·(1 + tanh(√(2/π)·(x + 0.044715·x³))) and its derivative, the tanh computed again. silu:
+/// x/(1 + e⁻ˣ) | σ·(1 + x·(1 − σ)). tanh | 1 − tanh². Each backward ends with a product with the
+/// gradient that comes in.
+[[nodiscard]] ElementFlops activation_flops(ActivationKind kind) noexcept;
+
+/// layer_norm: sum; subtract, square, sum; scale; weight (and bias: 1 more) | sums for weight and
+/// bias, weight·gradient, two means, and their combination. rms_norm: square, sum; scale; weight |
+/// the same without means and bias.
+[[nodiscard]] ElementFlops norm_flops(const Norm& norm) noexcept;
+
+/// softmax: max, subtract, exp, sum, divide | product, sum, subtract, product.
+inline constexpr ElementFlops kSoftmaxFlops{5, 4};
+/// log-softmax: max, subtract, exp, sum, subtract | exp, subtract the target.
+inline constexpr ElementFlops kCrossEntropyFlops{5, 2};
+/// rotary: two products and a sum, in both directions.
+inline constexpr ElementFlops kRotaryFlops{3, 3};
+/// elu(x) + 1: exp and a sum | one product with the derivative.
+inline constexpr ElementFlops kFeatureMapFlops{2, 1};
+/// dropout: product with the mask and with 1/(1 − p), in both directions.
+inline constexpr ElementFlops kDropoutFlops{2, 2};
+
+/// Matrix FLOPs of `op`, forward and backward. `owned_parameters` are those of the weights that
+/// this node is the first to use (the PaLM convention counts by parameter).
+struct MatrixFlops {
+  Expr forward;
+  Expr backward;
+};
+[[nodiscard]] MatrixFlops matrix_flops(const Op& op, Convention convention,
+                                       const Expr& owned_parameters);
+
+/// Element-wise FLOPs of `op`, forward and backward.
+struct ElementwiseFlops {
+  Expr forward;
+  Expr backward;
+};
+[[nodiscard]] ElementwiseFlops elementwise_flops(const Op& op);
+
+/// Bytes that the forward pass of `node` reads and writes when each operand is moved once.
+struct Traffic {
+  Expr read;
+  Expr written;
+};
+[[nodiscard]] Traffic traffic(const Graph& graph, const Node& node);
+
+}  // namespace headroom::detail

@@ -1,0 +1,258 @@
+#include "saved_tensors.h"
+
+#include <map>
+#include <set>
+#include <string_view>
+#include <utility>
+
+namespace headroom::detail {
+namespace {
+
+const Expr kActivationBytes = Symbol::activation_bytes;
+const Expr kFloat32Bytes = Integer{4};
+const Expr kIndexBytes = Integer{8};
+
+/// Operators in elementary steps that Hugging Face's gelu_new is written in: x³, tanh, ½·x and
+/// 1 + tanh each keep one tensor.
+constexpr std::string_view kGeluNewSteps[] = {"x", "tanh", "x/2", "1 + tanh"};
+
+/// Writes the ledger of one block. A tensor is known by its id and the part of it that is meant.
+class LedgerWriter {
+ public:
+  LedgerWriter(const Graph& graph, const Block& block, Kernels kernels,
+               const std::map<TensorId, const Node*>& producers, std::vector<SavedTensor>& ledger)
+      : graph_(graph), block_(block), kernels_(kernels), producers_(producers), ledger_(ledger) {}
+
+  void write(const Node& node) {
+    node_ = &node;
+    std::visit(*this, node.op);
+  }
+
+  void operator()(const TokenEmbedding& op) {
+    keep_new("word ids", op.tokens * kIndexBytes, SavedKind::input_data);
+    if (op.positions == AddedPositions::learned) {
+      keep_new("position ids", op.seq_len * kIndexBytes, SavedKind::input_data);
+    }
+    if (!op.type_rows.is_zero()) {
+      keep_new("token-type ids", op.tokens * kIndexBytes, SavedKind::input_data);
+    }
+  }
+  void operator()(const PatchEmbedding& op) {
+    keep_new("pixels", op.batch * op.patches * op.patch_elements * kActivationBytes,
+             SavedKind::input_data);
+  }
+  void operator()(const RelativePositionBias& op) {
+    keep_new("buckets", op.queries * op.keys * kIndexBytes, SavedKind::input_data);
+  }
+  void operator()(const Linear& op) {
+    keep(node_->inputs.front(), "input", op.rows * op.in_features * kActivationBytes);
+  }
+  void operator()(const Norm& op) {
+    const Expr elements = op.rows * op.width;
+    if (op.kind == NormKind::layer_norm) {
+      keep(node_->inputs.front(), "input", elements * kActivationBytes);
+      keep_new("mean", op.rows * kActivationBytes, SavedKind::statistic);
+      keep_new("rstd", op.rows * kActivationBytes, SavedKind::statistic);
+      return;
+    }
+    // Hugging Face's RMSNorm squares a float32 copy and multiplies the weight in afterwards.
+    if (kernels_ == Kernels::reference) {
+      keep_new("float32 input", elements * kFloat32Bytes);
+      keep_new("normalised", elements * kActivationBytes);
+    } else {
+      keep(node_->inputs.front(), "input", elements * kActivationBytes);
+    }
+    keep_new("rstd", op.rows * kFloat32Bytes, SavedKind::statistic);
+  }
+  void operator()(const Rotary& op) {
+    // One table serves all layers.
+    for (const char* const table : {"cos", "sin"}) {
+      ledger_.push_back({path(), table, SavedKind::tensor, KeptUnder::every_recompute,
+                         op.table_elements * kActivationBytes, Integer{1}});
+    }
+  }
+  void operator()(const KvCacheAppend&) {}  // no KV-cache in training
+  void operator()(const AttentionScores& op) {
+    keep(node_->inputs[0], "query", op.shape.query_elements() * kActivationBytes);
+    keep(node_->inputs[key_input(node_->inputs, op.bias)], "key",
+         shared_heads(op.shape) * op.shape.head_dim * kActivationBytes);
+  }
+  void operator()(const Softmax& op) {
+    const bool widened =
+        op.precision == SoftmaxPrecision::float32 && kernels_ == Kernels::reference;
+    if (widened) {
+      keep_core("float32 probabilities", op.elements * kFloat32Bytes, SavedKind::tensor);
+    } else {
+      keep(node_->output, "probabilities", op.elements * kActivationBytes, KeptUnder::none);
+    }
+  }
+  void operator()(const AttentionContext& op) {
+    // Where the softmax ran in float32, its result was cast, unless that is the activation's type.
+    const TensorId probabilities = node_->inputs[0];
+    const Expr bytes = is_cast(probabilities) ? Expr(Symbol::cast_bytes) : kActivationBytes;
+    keep(probabilities, "probabilities", op.shape.score_elements() * bytes, KeptUnder::none);
+    keep(node_->inputs[1], "value",
+         shared_heads(op.shape) * op.shape.value_head_dim * kActivationBytes);
+  }
+  void operator()(const FusedAttention& op) {
+    const AttentionShape& shape = op.shape;
+    keep(node_->inputs[0], "query", shape.query_elements() * kActivationBytes);
+    const TensorId keys = node_->inputs[key_input(node_->inputs, op.bias)];
+    keep(keys, "key", shared_heads(shape) * shape.head_dim * kActivationBytes);
+    keep(keys, "value", shared_heads(shape) * shape.value_head_dim * kActivationBytes);
+    keep(node_->output, "input", shape.context_elements() * kActivationBytes);
+    keep_new("logsumexp", shape.batch * shape.heads * shape.queries * kFloat32Bytes,
+             SavedKind::statistic);
+  }
+  void operator()(const FeatureMap& op) {
+    keep(node_->inputs[0], "feature-map input", op.elements * kActivationBytes);
+  }
+  void operator()(const LinearAttention& op) {
+    const AttentionShape& shape = op.shape;
+    const Expr key_sums = shape.batch * shape.heads * shape.head_dim;
+    const bool causal = op.masking == Masking::causal;
+    keep(node_->inputs[0], "φ(query)", shape.query_elements() * kActivationBytes);
+    keep(node_->inputs[0], "φ(key)", shape.key_elements() * kActivationBytes);
+    keep(node_->inputs[0], "value", shape.value_elements() * kActivationBytes);
+    // A causal kernel computes its running state again in the backward pass.
+    if (!causal) keep_new("state", key_sums * shape.value_head_dim * kActivationBytes);
+    keep_new("key sums", key_sums * (causal ? shape.keys : Expr(Integer{1})) * kActivationBytes);
+    keep_new("denominator", shape.batch * shape.queries * shape.heads * kActivationBytes,
+             SavedKind::statistic);
+    keep_new("undivided context", shape.context_elements() * kActivationBytes);
+  }
+  void operator()(const Activation& op) { keep_activation(op.kind, op.elements, ""); }
+  void operator()(const GatedActivation& op) {
+    const Expr bytes = op.elements * kActivationBytes;
+    keep_activation(op.kind, op.elements, "gate ");
+    keep(node_->inputs[0], "up", bytes);
+    const bool output_kept = op.kind == ActivationKind::relu || op.kind == ActivationKind::tanh;
+    if (kernels_ == Kernels::reference && !output_kept) keep_new("activated gate", bytes);
+  }
+  void operator()(const ResidualAdd&) {}
+  void operator()(const Dropout& op) {
+    const Expr bytes = op.elements * Symbol::mask_bytes;
+    const Part part = node_->component.part;
+    const bool in_core =
+        part == Part::attention_softmax || part == Part::cross_attention_softmax;
+    if (in_core) {
+      keep_core("mask", bytes, SavedKind::mask);
+    } else {
+      keep_new("mask", bytes, SavedKind::mask);
+    }
+  }
+  void operator()(const SelectToken&) {}
+  void operator()(const Scale&) {}
+  void operator()(const CrossEntropy& op) {
+    const bool widened =
+        op.precision == SoftmaxPrecision::float32 && kernels_ == Kernels::reference;
+    const Expr bytes = widened ? kFloat32Bytes : kActivationBytes;
+    keep_new("log-probabilities", op.rows * op.classes * bytes);
+    keep_new("targets", op.rows * kIndexBytes, SavedKind::input_data);
+    keep_new("total weight", bytes, SavedKind::statistic);
+  }
+
+ private:
+  [[nodiscard]] std::string path() const { return block_.path + "." + node_->path; }
+
+  [[nodiscard]] bool in_layer() const { return !block_.repeat.constant(); }
+
+  /// Batch · keys · heads: the reference code repeats grouped keys and values for every query head.
+  [[nodiscard]] Expr shared_heads(const AttentionShape& shape) const {
+    const bool repeated = kernels_ == Kernels::reference;
+    return shape.batch * shape.keys * (repeated ? shape.heads : shape.kv_heads);
+  }
+
+  /// Query, key and value come in one tensor, or key and value in one of their own.
+  [[nodiscard]] static std::size_t key_input(const std::vector<TensorId>& inputs, ScoreBias bias) {
+    const std::size_t operands = inputs.size() - (bias == ScoreBias::none ? 0 : 1);
+    return operands - 1;
+  }
+
+  [[nodiscard]] bool is_cast(TensorId probabilities) const {
+    const auto producer = producers_.find(probabilities);
+    if (producer == producers_.end() || kernels_ != Kernels::reference) return false;
+    const auto* softmax = std::get_if<Softmax>(&producer->second->op);
+    return softmax != nullptr && softmax->precision == SoftmaxPrecision::float32;
+  }
+
+  void keep_activation(ActivationKind kind, const Expr& elements, const std::string& prefix) {
+    const Expr bytes = elements * kActivationBytes;
+    switch (kind) {
+      case ActivationKind::relu:
+      case ActivationKind::tanh:
+        // The gradient follows from the output, which the next product usually keeps anyway.
+        if (prefix.empty()) {
+          keep(node_->output, "input", bytes);
+        } else {
+          keep_new(prefix + "output", bytes);
+        }
+        return;
+      case ActivationKind::gelu_new:
+        if (kernels_ == Kernels::fused) break;
+        for (const std::string_view step : kGeluNewSteps) {
+          keep_new(prefix + "activation step " + std::string(step), bytes);
+        }
+        return;
+      case ActivationKind::gelu:
+      case ActivationKind::gelu_tanh:
+      case ActivationKind::silu:
+        break;
+    }
+    keep(node_->inputs.front(), prefix + "activation input", bytes);
+  }
+
+  /// Keeps a tensor of the graph, once however many operators need it.
+  void keep(TensorId tensor, const std::string& what, const Expr& bytes,
+            KeptUnder kept = KeptUnder::selective) {
+    if (!known_.emplace(tensor, what).second) return;
+    ledger_.push_back({path(), what, SavedKind::tensor, in_layer() ? kept : KeptUnder::every_recompute,
+                       bytes, block_.repeat});
+  }
+
+  /// Keeps a tensor that only this operator knows.
+  void keep_new(const std::string& what, const Expr& bytes, SavedKind kind = SavedKind::tensor) {
+    ledger_.push_back({path(), what, kind,
+                       in_layer() ? KeptUnder::selective : KeptUnder::every_recompute, bytes,
+                       block_.repeat});
+  }
+
+  /// Keeps a tensor of the attention core, which selective recompute drops.
+  void keep_core(const std::string& what, const Expr& bytes, SavedKind kind) {
+    ledger_.push_back({path(), what, kind, KeptUnder::none, bytes, block_.repeat});
+  }
+
+  const Graph& graph_;
+  const Block& block_;
+  Kernels kernels_;
+  const std::map<TensorId, const Node*>& producers_;
+  std::vector<SavedTensor>& ledger_;
+  const Node* node_ = nullptr;
+  std::set<std::pair<TensorId, std::string>> known_;
+};
+
+}  // namespace
+
+std::vector<SavedTensor> saved_tensors(const Graph& graph, Kernels kernels) {
+  std::map<TensorId, const Node*> producers;
+  for (const Block& block : graph.blocks) {
+    for (const Node& node : block.nodes) producers[node.output] = &node;
+  }
+  std::vector<SavedTensor> ledger;
+  for (const Block& block : graph.blocks) {
+    LedgerWriter writer(graph, block, kernels, producers, ledger);
+    for (const Node& node : block.nodes) writer.write(node);
+  }
+  return ledger;
+}
+
+Expr layer_input_bytes(const Graph& graph) {
+  Expr bytes;
+  for (const Block& block : graph.blocks) {
+    if (block.repeat.constant()) continue;
+    bytes += block.repeat * graph.tensors[block.carried_in].elements() * kActivationBytes;
+  }
+  return bytes;
+}
+
+}  // namespace headroom::detail

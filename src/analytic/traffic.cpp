@@ -1,0 +1,125 @@
+// Bytes that an operator moves when each of its operands is read once and its result written once.
+#include "op_cost.h"
+
+namespace headroom::detail {
+namespace {
+
+const Expr kActivationBytes = Symbol::activation_bytes;
+const Expr kWeightBytes = Symbol::weight_bytes;
+const Expr kCacheBytes = Symbol::kv_cache_bytes;
+const Expr kIndexBytes = Integer{8};  // token ids are 64-bit, as in PyTorch
+
+Expr element_bytes(ElementType type) {
+  switch (type) {
+    case ElementType::activation:
+      return kActivationBytes;
+    case ElementType::kv_cache:
+      return kCacheBytes;
+    case ElementType::index:
+      break;
+  }
+  return kIndexBytes;
+}
+
+Expr tensor_bytes(const Tensor& tensor) { return tensor.elements() * element_bytes(tensor.type); }
+
+Expr key_bytes(KeySource source) {
+  return source == KeySource::cache ? kCacheBytes : kActivationBytes;
+}
+
+/// A bias [heads, queries, keys] is read for every pair of every sequence, once.
+Expr bias_bytes(const AttentionShape& shape, ScoreBias bias) {
+  if (bias == ScoreBias::none) return {};
+  return shape.heads * shape.queries * shape.keys * kActivationBytes;
+}
+
+struct TrafficVisitor {
+  const Graph& graph;
+  const Node& node;
+
+  [[nodiscard]] Expr output_bytes() const { return tensor_bytes(graph.tensors[node.output]); }
+
+  [[nodiscard]] Expr weight_bytes() const {
+    Expr bytes;
+    for (const WeightId weight : node.weights) {
+      bytes += graph.weights[weight].elements() * kWeightBytes;
+    }
+    return bytes;
+  }
+
+  /// Whole inputs and weights in, whole output out.
+  [[nodiscard]] Traffic all_operands() const {
+    Expr read = weight_bytes();
+    for (const TensorId input : node.inputs) read += tensor_bytes(graph.tensors[input]);
+    return {read, output_bytes()};
+  }
+
+  [[nodiscard]] Traffic in_place(const Expr& elements) const {
+    return {elements * kActivationBytes, elements * kActivationBytes};
+  }
+
+  Traffic operator()(const TokenEmbedding& op) const {
+    // Only the rows that are looked up, one of each table for each token.
+    Expr tables = kWeightBytes;
+    if (op.positions == AddedPositions::learned) tables += kWeightBytes;
+    if (op.positions == AddedPositions::sinusoidal) tables += kActivationBytes;
+    if (!op.type_rows.is_zero()) tables += kWeightBytes;
+    return {op.tokens * op.width * tables + op.tokens * kIndexBytes, output_bytes()};
+  }
+  Traffic operator()(const PatchEmbedding&) const { return all_operands(); }
+  Traffic operator()(const RelativePositionBias&) const { return all_operands(); }
+  Traffic operator()(const Linear&) const { return all_operands(); }
+  Traffic operator()(const Norm&) const { return all_operands(); }
+  Traffic operator()(const Rotary& op) const {
+    const Traffic heads = in_place(op.elements);
+    return {heads.read + Integer{2} * op.table_elements * kActivationBytes, heads.written};
+  }
+  Traffic operator()(const KvCacheAppend& op) const {
+    return {op.elements * kActivationBytes, op.elements * kCacheBytes};
+  }
+  Traffic operator()(const AttentionScores& op) const {
+    return {op.shape.query_elements() * kActivationBytes +
+                op.shape.key_elements() * key_bytes(op.keys) + bias_bytes(op.shape, op.bias),
+            output_bytes()};
+  }
+  Traffic operator()(const Softmax& op) const { return in_place(op.elements); }
+  Traffic operator()(const AttentionContext& op) const {
+    return {op.shape.score_elements() * kActivationBytes +
+                op.shape.value_elements() * key_bytes(op.keys),
+            output_bytes()};
+  }
+  Traffic operator()(const FusedAttention& op) const {
+    return {op.shape.query_elements() * kActivationBytes +
+                (op.shape.key_elements() + op.shape.value_elements()) * key_bytes(op.keys) +
+                bias_bytes(op.shape, op.bias),
+            output_bytes()};
+  }
+  Traffic operator()(const FeatureMap& op) const { return in_place(op.elements); }
+  Traffic operator()(const LinearAttention& op) const {
+    const AttentionShape& shape = op.shape;
+    const Expr operands =
+        (shape.query_elements() + shape.key_elements() + shape.value_elements()) *
+        kActivationBytes;
+    const Expr state = shape.batch * shape.heads * shape.head_dim *
+                       (shape.value_head_dim + Integer{1}) * key_bytes(op.state);
+    return {operands + state, output_bytes() + state};
+  }
+  Traffic operator()(const Activation& op) const { return in_place(op.elements); }
+  Traffic operator()(const GatedActivation&) const { return all_operands(); }
+  Traffic operator()(const ResidualAdd&) const { return all_operands(); }
+  Traffic operator()(const Dropout& op) const {
+    const Traffic values = in_place(op.elements);
+    return {values.read, values.written + op.elements * Symbol::mask_bytes};
+  }
+  Traffic operator()(const SelectToken& op) const { return in_place(op.elements); }
+  Traffic operator()(const Scale& op) const { return in_place(op.elements); }
+  Traffic operator()(const CrossEntropy&) const { return all_operands(); }
+};
+
+}  // namespace
+
+Traffic traffic(const Graph& graph, const Node& node) {
+  return std::visit(TrafficVisitor{graph, node}, node.op);
+}
+
+}  // namespace headroom::detail

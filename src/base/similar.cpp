@@ -1,0 +1,57 @@
+#include "similar.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace headroom::detail {
+namespace {
+
+constexpr std::size_t kMostSuggestions = 3;
+
+/// Insertions, deletions, substitutions and swaps of neighbours that turn `a` into `b`.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::vector<std::size_t>> cost(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+  for (std::size_t i = 0; i <= a.size(); ++i) cost[i][0] = i;
+  std::iota(cost[0].begin(), cost[0].end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = cost[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      cost[i][j] = std::min({cost[i - 1][j] + 1, cost[i][j - 1] + 1, replaced});
+      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (swapped) cost[i][j] = std::min(cost[i][j], cost[i - 2][j - 2] + 1);
+    }
+  }
+  return cost[a.size()][b.size()];
+}
+
+}  // namespace
+
+std::vector<std::string> similar_words(std::string_view word, std::span<const std::string> known) {
+  constexpr std::size_t kLongestWord = 64;  // longer input is no typing mistake
+  if (word.empty() || word.size() > kLongestWord) return {};
+  std::vector<std::pair<std::size_t, std::string>> close;
+  for (const std::string& candidate : known) {
+    const std::size_t distance = edit_distance(word, candidate);
+    const bool begins = word.size() >= 3 && candidate.starts_with(word);
+    if (distance <= std::max<std::size_t>(1, word.size() / 3) || begins) {
+      close.emplace_back(distance, candidate);
+    }
+  }
+  std::ranges::sort(close);
+  std::vector<std::string> result;
+  for (const auto& [distance, candidate] : close) {
+    if (result.size() < kMostSuggestions) result.push_back(candidate);
+  }
+  return result;
+}
+
+std::string did_you_mean(std::string_view word, std::span<const std::string> known) {
+  const std::vector<std::string> words = similar_words(word, known);
+  if (words.empty()) return {};
+  return fmt::format("did you mean {}?", fmt::join(words, " or "));
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,15 @@
+// One function a command: adds it to the application; the command runs when it was parsed.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace headroom::cli {
+
+void add_analyze(CLI::App& app);
+void add_explain(CLI::App& app);
+void add_diff(CLI::App& app);
+void add_presets(CLI::App& app);
+/// `root` is what the scripts complete.
+void add_completion(CLI::App& root);
+
+}  // namespace headroom::cli

@@ -1,0 +1,75 @@
+#include "options.h"
+
+#include "similar.h"
+
+namespace headroom::cli {
+namespace {
+
+Choices<DType> dtype_choices() {
+  return {{"float32", DType::float32},   {"fp32", DType::float32},  {"f32", DType::float32},
+          {"float16", DType::float16},   {"fp16", DType::float16},  {"f16", DType::float16},
+          {"half", DType::float16},      {"bfloat16", DType::bfloat16},
+          {"bf16", DType::bfloat16},     {"float8", DType::float8}, {"fp8", DType::float8},
+          {"int8", DType::int8}};
+}
+
+}  // namespace
+
+void refuse_choice(const std::string& option, const std::string& word,
+                   const std::vector<std::string>& known) {
+  const std::string guess = detail::did_you_mean(word, known);
+  throw CLI::ValidationError(option, "does not know \"" + word + "\"" +
+                                         (guess.empty() ? "" : "; " + guess));
+}
+
+void add_output_options(CLI::App& app, OutputOptions& options) {
+  add_choice<Format>(app, "--format,-f", options.format,
+                     {{"table", Format::table},
+                      {"json", Format::json},
+                      {"csv", Format::csv},
+                      {"markdown", Format::markdown},
+                      {"md", Format::markdown}},
+                     "How the report is written (table)");
+  app.add_option("--output,-o", options.file, "Write to a file, whole or not at all")
+      ->type_name("FILE");
+  app.add_flag("--quiet,-q", options.quiet, "No notes on standard error");
+}
+
+void add_workload_options(CLI::App& app, WorkloadRequest& request) {
+  const auto group = [](CLI::Option* option) { option->group("Workload"); };
+  group(add_choice<Phase>(app, "--phase", request.phase,
+                          {{"prefill", Phase::prefill},
+                           {"decode", Phase::decode},
+                           {"train", Phase::train}},
+                          "What the model does (prefill)"));
+  group(app.add_option("--batch,-b", request.batch_size, "Sequences at once (1)")
+            ->type_name("N"));
+  group(app.add_option("--seq,-s", request.seq_len,
+                       "New tokens of each sequence (128; 1 in decode; an image's own)")
+            ->type_name("N"));
+  group(app.add_option("--enc-seq", request.enc_seq_len,
+                       "Tokens that an encoder-decoder's encoder reads (128)")
+            ->type_name("N"));
+  group(app.add_option("--past,-p", request.past_len,
+                       "Tokens already in the KV-cache (0; 127 in decode)")
+            ->type_name("N"));
+  group(add_choice<DType>(app, "--dtype", request.dtype, dtype_choices(),
+                          "Type of weights and activations (float32)"));
+  group(add_choice<DType>(app, "--kv-dtype", request.kv_dtype, dtype_choices(),
+                          "Type of the KV-cache (as --dtype)"));
+  group(add_choice<AttentionImplementation>(app, "--attention", request.attention,
+                                            {{"eager", AttentionImplementation::eager},
+                                             {"fused", AttentionImplementation::fused}},
+                                            "How attention is computed (eager)"));
+  group(add_choice<Recompute>(app, "--recompute", request.recompute,
+                              {{"none", Recompute::none},
+                               {"selective", Recompute::selective},
+                               {"full", Recompute::full}},
+                              "What training computes again instead of keeping (none)"));
+  group(add_choice<Kernels>(app, "--kernels", request.kernels,
+                            {{"reference", Kernels::reference}, {"fused", Kernels::fused}},
+                            "Kernels of a training step: as the Hugging Face code runs in eager "
+                            "PyTorch, or one for each operator (reference)"));
+}
+
+}  // namespace headroom::cli

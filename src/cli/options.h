@@ -1,0 +1,67 @@
+// Options that several commands share, and how they are bound to typed values.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "headroom/report.h"
+
+namespace headroom::cli {
+
+/// A word on the command line and its value. Words after the first for one value are spellings that
+/// help does not list.
+template <class Value>
+using Choices = std::vector<std::pair<std::string, Value>>;
+
+/// Throws CLI::ValidationError, with the closest word as a hint.
+[[noreturn]] void refuse_choice(const std::string& option, const std::string& word,
+                                const std::vector<std::string>& known);
+
+/// Adds an option that takes one of `choices`. Its type name is the list of words, which help shows
+/// and shell completion reads.
+template <class Value, class Target>
+CLI::Option* add_choice(CLI::App& app, const std::string& name, Target& target,
+                        Choices<Value> choices, const std::string& description) {
+  std::string listed;
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    const bool another_spelling = i > 0 && choices[i].second == choices[i - 1].second;
+    if (!another_spelling) listed += (listed.empty() ? "" : "|") + choices[i].first;
+  }
+  const auto set = [&target, name, choices = std::move(choices)](const std::string& word) {
+    std::vector<std::string> known;
+    for (const auto& [text, value] : choices) {
+      if (text == word) {
+        target = value;
+        return;
+      }
+      known.push_back(text);
+    }
+    refuse_choice(name, word, known);
+  };
+  return app.add_option_function<std::string>(name, set, description)->type_name(listed);
+}
+
+/// Where a report goes and in which form.
+struct OutputOptions {
+  Format format = Format::table;
+  std::string file;  ///< empty: standard output
+  bool quiet = false;
+};
+
+void add_output_options(CLI::App& app, OutputOptions& options);
+void add_workload_options(CLI::App& app, WorkloadRequest& request);
+
+/// How a report is to be rendered for this output: a terminal's width and colours, or neither.
+[[nodiscard]] RenderOptions render_options(const OutputOptions& options, Detail detail);
+
+/// Writes `text` to the file, whole or not at all, or to standard output; notes go to standard error
+/// unless quiet. Throws Error{missing_resource}.
+void write_output(const std::string& text, const std::vector<std::string>& notes,
+                  const OutputOptions& options);
+
+}  // namespace headroom::cli

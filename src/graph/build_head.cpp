@@ -1,0 +1,113 @@
+// What stands on top of the stacks: pooler, language-model head, classifier, and in training a loss.
+#include "builder.h"
+
+namespace headroom::detail {
+namespace {
+
+const Expr kBatch = Symbol::batch_size;
+const Expr kHidden = Symbol::hidden_size;
+
+}  // namespace
+
+void GraphBuilder::head(const StackContext& stack, TensorId hidden) {
+  const HeadSpec& spec = spec_.head;
+  if (!spec.language_model && !spec.classifier) graph_.outputs.push_back(hidden);
+  begin_block("head", StackRole::single, Integer{1}, hidden);
+  if (spec.language_model) language_model_head(stack, hidden);
+  if (spec.classifier || spec.pooler) classifier(stack, hidden);
+  end_block(hidden);
+}
+
+TensorId GraphBuilder::select_token(Part part, TensorId hidden) {
+  return emit(part, part == Part::pooler ? "pooler.token" : "classifier.token",
+              SelectToken{kBatch * kHidden}, {hidden}, {}, {kBatch, kHidden});
+}
+
+TensorId GraphBuilder::pooler(TensorId hidden) {
+  const TensorId first = select_token(Part::pooler, hidden);
+  const LinearParts dense{Part::pooler, "pooler.dense", WeightRole::head, kBatch, kHidden,
+                          {{"pooler.dense", kHidden}}, true};
+  const TensorId projected = linear(dense, first, {kBatch, kHidden});
+  return emit_in_place(Part::pooler, "pooler.activation",
+                       Activation{ActivationKind::tanh, kBatch * kHidden}, {projected});
+}
+
+TensorId GraphBuilder::language_model_transform(ActivationKind activation, const Expr& rows,
+                                                TensorId hidden) {
+  const LinearParts dense{Part::head, "transform.dense", WeightRole::head, rows, kHidden,
+                          {{"transform.dense", kHidden}}, true};
+  const std::vector<Expr> shape = graph_.tensors[hidden].shape;
+  hidden = linear(dense, hidden, shape);
+  hidden = emit_in_place(Part::head, "transform.activation", Activation{activation, rows * kHidden},
+                         {hidden});
+  const NormSpec& spec = *spec_.embedding.norm;  // BERT-like heads repeat the embedding's norm
+  return norm(spec, "transform.norm", rows, hidden);
+}
+
+void GraphBuilder::language_model_head(const StackContext& stack, TensorId hidden) {
+  const LanguageModelHeadSpec& spec = *spec_.head.language_model;
+  const Expr rows = kBatch * stack.tokens;
+  const Expr vocab = Symbol::vocab_size;
+  if (spec.transform) hidden = language_model_transform(*spec.transform, rows, hidden);
+  if (spec.scale_by_inverse_sqrt_hidden) {
+    hidden = emit_in_place(Part::head, "scale", Scale{rows * kHidden}, {hidden});
+  }
+  std::vector<WeightId> weights;
+  weights.push_back(spec.weight == WeightSharing::shared
+                        ? *word_embedding_
+                        : weight(Part::head, "language_model.weight", {vocab, kHidden},
+                                 WeightRole::head));
+  if (spec.bias) {
+    weights.push_back(weight(Part::head, "language_model.bias", {vocab}, WeightRole::head));
+  }
+  const TensorId logits =
+      emit(Part::head, "logits", Linear{rows, kHidden, vocab, spec.bias}, {hidden},
+           std::move(weights), {kBatch, stack.tokens, vocab});
+  graph_.outputs.push_back(logits);
+  // A causal decoder predicts the next token, so the last one of a sequence has no target.
+  const Expr targets = spec_.kind == ModelKind::decoder ? stack.tokens - Integer{1} : stack.tokens;
+  loss("loss", logits, kBatch * targets, vocab,
+       spec.float32_logits ? SoftmaxPrecision::float32 : SoftmaxPrecision::activation);
+}
+
+void GraphBuilder::classifier(const StackContext& stack, TensorId hidden) {
+  const Expr labels = Symbol::num_labels;
+  TensorId features = spec_.head.pooler ? pooler(hidden) : hidden;
+  if (!spec_.head.classifier) {
+    graph_.outputs.push_back(features);
+    return;
+  }
+  const ClassifierSpec& spec = *spec_.head.classifier;
+  const bool every_token = spec.input == ClassifierInput::every_token ||
+                           spec.input == ClassifierInput::last_token;
+  if (spec.input == ClassifierInput::first_token) features = select_token(Part::head, hidden);
+  if (every_token) features = hidden;
+  const Expr rows = every_token ? kBatch * stack.tokens : kBatch;
+  const auto shape = [&](const Expr& width) {
+    return every_token ? std::vector<Expr>{kBatch, stack.tokens, width}
+                       : std::vector<Expr>{kBatch, width};
+  };
+  if (spec.dense) {
+    features = dropout("classifier.dense.dropout", spec.dense_dropout, features);
+    const LinearParts dense{Part::head, "classifier.dense", WeightRole::head, rows, kHidden,
+                            {{"classifier.dense", kHidden}}, true};
+    features = linear(dense, features, shape(kHidden));
+    features = emit_in_place(Part::head, "classifier.activation",
+                             Activation{*spec.dense, rows * kHidden}, {features});
+  }
+  features = dropout("classifier.dropout", spec.dropout, features);
+  const LinearParts out{Part::head, "classifier", WeightRole::head, rows, kHidden,
+                        {{"classifier", labels}}, spec.bias};
+  const TensorId logits = linear(out, features, shape(labels));
+  graph_.outputs.push_back(logits);
+  const Expr targets = spec.input == ClassifierInput::every_token ? rows : kBatch;
+  loss("classifier.loss", logits, targets, labels, SoftmaxPrecision::activation);
+}
+
+void GraphBuilder::loss(const std::string& path, TensorId logits, const Expr& rows,
+                        const Expr& classes, SoftmaxPrecision precision) {
+  if (!training()) return;
+  emit(Part::loss, path, CrossEntropy{rows, classes, precision}, {logits}, {}, {Integer{1}});
+}
+
+}  // namespace headroom::detail

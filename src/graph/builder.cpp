@@ -1,0 +1,152 @@
+#include "builder.h"
+
+#include "sizes.h"
+
+namespace headroom {
+namespace detail {
+namespace {
+
+StackContext main_stack(const ModelSpec& spec, Phase phase) {
+  StackContext context;
+  context.spec = &spec.main_stack();
+  context.role = spec.encoder && spec.decoder ? StackRole::decoder : StackRole::single;
+  context.path = spec.decoder ? "decoder" : "encoder";
+  context.num_layers = Symbol::num_hidden_layers;
+  context.tokens = Symbol::seq_len;
+  const bool has_cache = context.spec->self_attention.causal && phase != Phase::train;
+  context.keys = has_cache ? KeySource::cache : KeySource::projections;
+  return context;
+}
+
+StackContext encoder_stack(const ModelSpec& spec) {
+  StackContext context;
+  context.spec = &*spec.encoder;
+  context.role = StackRole::encoder;
+  context.path = "encoder";
+  context.num_layers = Symbol::num_encoder_layers;
+  context.tokens = Symbol::enc_seq_len;
+  return context;
+}
+
+}  // namespace
+
+GraphBuilder::GraphBuilder(const ModelSpec& spec, const GraphOptions& options)
+    : spec_(spec), options_(options) {
+  graph_.options = options;
+  graph_.sizes = sizes_of(spec);
+  graph_.relations = relations_between(graph_.sizes);
+}
+
+Graph GraphBuilder::build() && {
+  if (spec_.encoder && spec_.decoder) {
+    const StackContext encoder = encoder_stack(spec_);
+    // A decode step finds the encoder's keys and values in the cross-attention cache.
+    emit_nodes_ = options_.phase != Phase::decode;
+    encoder_output_ = run_stack(encoder, input_hidden_states(encoder));
+    if (emit_nodes_) graph_.outputs.push_back(*encoder_output_);
+    emit_nodes_ = true;
+    position_bias_.reset();
+  }
+  const StackContext main = main_stack(spec_, options_.phase);
+  head(main, run_stack(main, input_hidden_states(main)));
+  return std::move(graph_);
+}
+
+void GraphBuilder::begin_block(const std::string& path, StackRole role, const Expr& repeat,
+                               TensorId carried_in) {
+  role_ = role;
+  const bool needs_prefix = role != StackRole::single && !path.starts_with("encoder") &&
+                            !path.starts_with("decoder");
+  const std::string prefix = role == StackRole::encoder ? "encoder." : "decoder.";
+  graph_.blocks.push_back({needs_prefix ? prefix + path : path, repeat, {}, carried_in, carried_in});
+}
+
+TensorId GraphBuilder::end_block(TensorId carried_out) {
+  graph_.blocks.back().carried_out = carried_out;
+  if (graph_.blocks.back().nodes.empty()) graph_.blocks.pop_back();
+  return carried_out;
+}
+
+TensorId GraphBuilder::tensor(std::string name, std::vector<Expr> shape, ElementType type) {
+  graph_.tensors.push_back({std::move(name), std::move(shape), type});
+  return graph_.tensors.size() - 1;
+}
+
+WeightId GraphBuilder::weight(Part part, const std::string& path, std::vector<Expr> shape,
+                              WeightRole role) {
+  const Block& block = graph_.blocks.back();
+  graph_.weights.push_back(
+      {block.path + "." + path, std::move(shape), role, block.repeat, {role_, part}});
+  return graph_.weights.size() - 1;
+}
+
+TensorId GraphBuilder::emit(Part part, std::string path, Op op, std::vector<TensorId> inputs,
+                            std::vector<WeightId> weights, std::vector<Expr> output_shape) {
+  const TensorId output = tensor(path, std::move(output_shape));
+  if (emit_nodes_) {
+    graph_.blocks.back().nodes.push_back({std::move(path), {role_, part}, std::move(op),
+                                          std::move(inputs), output, std::move(weights),
+                                          Placement::new_buffer});
+  }
+  return output;
+}
+
+TensorId GraphBuilder::emit_in_place(Part part, std::string path, Op op,
+                                     std::vector<TensorId> inputs, std::vector<WeightId> weights) {
+  std::vector<Expr> shape = graph_.tensors[inputs.front()].shape;
+  const TensorId output = emit(part, std::move(path), std::move(op), std::move(inputs),
+                               std::move(weights), std::move(shape));
+  if (emit_nodes_) graph_.blocks.back().nodes.back().placement = Placement::in_place;
+  return output;
+}
+
+TensorId GraphBuilder::linear(const LinearParts& parts, TensorId input,
+                              std::vector<Expr> output_shape) {
+  std::vector<WeightId> weights;
+  Expr out_features;
+  for (const Projection& projection : parts.projections) {
+    out_features += projection.out_features;
+    weights.push_back(weight(parts.part, projection.name + ".weight",
+                             {projection.out_features, parts.in_features}, parts.role));
+    if (!parts.bias) continue;
+    weights.push_back(
+        weight(parts.part, projection.name + ".bias", {projection.out_features}, parts.role));
+  }
+  return emit(parts.part, parts.path,
+              Linear{parts.rows, parts.in_features, out_features, parts.bias}, {input},
+              std::move(weights), std::move(output_shape));
+}
+
+TensorId GraphBuilder::norm(const NormSpec& spec, const std::string& path, const Expr& rows,
+                            TensorId input) {
+  // The norm behind an embedding is part of the row that shows the embedding.
+  const bool in_embedding = graph_.blocks.back().path.ends_with("embeddings");
+  const Part own = spec.kind == NormKind::layer_norm ? Part::layer_norm : Part::rms_norm;
+  const Part part = in_embedding ? Part::embeddings : own;
+  std::vector<WeightId> weights{
+      weight(part, path + ".weight", {Symbol::hidden_size}, WeightRole::norm)};
+  if (spec.bias) {
+    weights.push_back(weight(part, path + ".bias", {Symbol::hidden_size}, WeightRole::norm));
+  }
+  return emit_in_place(part, path, Norm{spec.kind, spec.bias, rows, Symbol::hidden_size}, {input},
+                       std::move(weights));
+}
+
+TensorId GraphBuilder::dropout(const std::string& path, double probability, TensorId input,
+                               Part part) {
+  if (!training() || probability == 0) return input;
+  const Expr elements = graph_.tensors[input].elements();
+  return emit_in_place(part, path, Dropout{elements}, {input});
+}
+
+std::vector<Expr> GraphBuilder::hidden_shape(const StackContext& stack) const {
+  return {Symbol::batch_size, stack.tokens, Symbol::hidden_size};
+}
+
+}  // namespace detail
+
+Graph build_graph(const ModelSpec& spec, const GraphOptions& options) {
+  return detail::GraphBuilder(spec, options).build();
+}
+
+}  // namespace headroom

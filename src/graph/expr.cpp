@@ -1,0 +1,187 @@
+#include "headroom/expr.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "headroom/error.h"
+
+namespace headroom {
+namespace {
+
+constexpr bool is_layer_count(std::size_t i) {
+  return i == index(Symbol::num_hidden_layers) || i == index(Symbol::num_encoder_layers);
+}
+
+constexpr bool is_length(std::size_t i) {
+  return i >= index(Symbol::seq_len) && i <= index(Symbol::past_len);
+}
+
+/// The power of the sequence lengths together: what makes a term linear or quadratic in length.
+unsigned length_degree(const Monomial& powers) {
+  unsigned degree = 0;
+  for (std::size_t i = 0; i < kSymbolCount; ++i) {
+    if (is_length(i)) degree += powers[i];
+  }
+  return degree;
+}
+
+bool is_constant(const Monomial& powers) { return powers == Monomial{}; }
+
+Monomial product(const Monomial& a, const Monomial& b) {
+  Monomial result{};
+  for (std::size_t i = 0; i < kSymbolCount; ++i) {
+    const unsigned power = static_cast<unsigned>(a[i]) + b[i];
+    if (power > 255) throw Error(ErrorCode::overflow, "a formula has a power above 255");
+    result[i] = static_cast<std::uint8_t>(power);
+  }
+  return result;
+}
+
+bool divides(const Monomial& divisor, const Monomial& powers) {
+  return std::ranges::equal(divisor, powers, [](auto small, auto large) { return small <= large; });
+}
+
+Expr power(const Expr& base, unsigned exponent) {
+  Expr result = Integer{1};
+  for (; exponent > 0; --exponent) result = result * base;
+  return result;
+}
+
+/// `terms` sorted and merged into the canonical form.
+std::vector<Term> canonical(std::vector<Term> terms) {
+  std::ranges::sort(terms, display_before, &Term::powers);
+  std::vector<Term> merged;
+  merged.reserve(terms.size());
+  for (const Term& term : terms) {
+    if (!merged.empty() && merged.back().powers == term.powers) {
+      merged.back().coefficient = checked_add(merged.back().coefficient, term.coefficient);
+    } else {
+      merged.push_back(term);
+    }
+  }
+  std::erase_if(merged, [](const Term& term) { return term.coefficient == 0; });
+  return merged;
+}
+
+}  // namespace
+
+bool display_before(const Monomial& a, const Monomial& b) noexcept {
+  if (is_constant(a) != is_constant(b)) return is_constant(b);
+  for (std::size_t i = 0; i < kSymbolCount; ++i) {
+    if (is_layer_count(i) && a[i] != b[i]) return a[i] > b[i];
+  }
+  if (length_degree(a) != length_degree(b)) return length_degree(a) < length_degree(b);
+  return std::ranges::lexicographical_compare(a, b, std::greater<>{});
+}
+
+Expr::Expr(Integer constant) {
+  if (constant != 0) terms_.push_back({constant, {}});
+}
+
+Expr::Expr(Symbol symbol) {
+  Term term{1, {}};
+  term.powers[index(symbol)] = 1;
+  terms_.push_back(term);
+}
+
+Expr Expr::from_terms(std::vector<Term> terms) {
+  Expr result;
+  result.terms_ = canonical(std::move(terms));
+  return result;
+}
+
+std::optional<Integer> Expr::constant() const {
+  if (terms_.empty()) return Integer{0};
+  if (terms_.size() == 1 && is_constant(terms_.front().powers)) return terms_.front().coefficient;
+  return std::nullopt;
+}
+
+unsigned Expr::degree(Symbol symbol) const noexcept {
+  unsigned degree = 0;
+  for (const Term& term : terms_) degree = std::max<unsigned>(degree, term.powers[index(symbol)]);
+  return degree;
+}
+
+Expr Expr::substitute(Symbol symbol, const Expr& value) const {
+  Expr result;
+  for (Term term : terms_) {
+    const unsigned exponent = std::exchange(term.powers[index(symbol)], std::uint8_t{0});
+    result += from_terms({term}) * power(value, exponent);
+  }
+  return result;
+}
+
+Expr Expr::substitute(const Bindings& bindings) const {
+  std::vector<Term> terms(terms_);
+  for (Term& term : terms) {
+    for (const SymbolInfo& symbol : symbols()) {
+      const auto value = bindings.get(symbol.symbol);
+      std::uint8_t& exponent = term.powers[index(symbol.symbol)];
+      if (!value || exponent == 0) continue;
+      term.coefficient = checked_multiply(term.coefficient, checked_power(*value, exponent));
+      exponent = 0;
+    }
+  }
+  return from_terms(std::move(terms));
+}
+
+Integer Expr::evaluate(const Bindings& bindings) const {
+  const Expr rest = substitute(bindings);
+  if (const auto value = rest.constant()) return *value;
+  throw Error(ErrorCode::internal, fmt::format("no value for every symbol of {}", format(rest)));
+}
+
+Expr& Expr::operator+=(const Expr& other) {
+  std::vector<Term> terms(terms_);
+  terms.insert(terms.end(), other.terms_.begin(), other.terms_.end());
+  terms_ = canonical(std::move(terms));
+  return *this;
+}
+
+Expr& Expr::operator-=(const Expr& other) { return *this += Integer{-1} * other; }
+
+Expr operator+(const Expr& a, const Expr& b) { return Expr(a) += b; }
+
+Expr operator-(const Expr& a, const Expr& b) { return Expr(a) -= b; }
+
+Expr operator*(const Expr& a, const Expr& b) {
+  std::vector<Term> terms;
+  terms.reserve(a.terms().size() * b.terms().size());
+  for (const Term& left : a.terms()) {
+    for (const Term& right : b.terms()) {
+      terms.push_back({checked_multiply(left.coefficient, right.coefficient),
+                       product(left.powers, right.powers)});
+    }
+  }
+  return Expr::from_terms(std::move(terms));
+}
+
+Relation relation(std::initializer_list<Symbol> product, Expr replacement) {
+  Relation result{{}, std::move(replacement)};
+  for (const Symbol symbol : product) ++result.product[index(symbol)];
+  return result;
+}
+
+Expr collapse(const Expr& expr, std::span<const Relation> relations) {
+  Expr result = expr;
+  for (const Relation& rule : relations) {
+    const auto applies = [&](const Term& term) { return divides(rule.product, term.powers); };
+    while (std::ranges::any_of(result.terms(), applies)) {
+      Expr next;
+      for (Term term : result.terms()) {
+        if (!applies(term)) {
+          next += Expr::from_terms({term});
+          continue;
+        }
+        for (std::size_t i = 0; i < kSymbolCount; ++i) term.powers[i] -= rule.product[i];
+        next += Expr::from_terms({term}) * rule.replacement;
+      }
+      result = std::move(next);
+    }
+  }
+  return result;
+}
+
+}  // namespace headroom

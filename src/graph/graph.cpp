@@ -1,0 +1,119 @@
+#include "headroom/graph.h"
+
+#include "headroom/error.h"
+
+namespace headroom {
+namespace {
+
+Expr product(const std::vector<Expr>& shape) {
+  Expr result = Integer{1};
+  for (const Expr& size : shape) result = result * size;
+  return result;
+}
+
+}  // namespace
+
+Expr Tensor::elements() const { return product(shape); }
+
+Expr Weight::elements() const { return product(shape); }
+
+std::string_view name_of(Part part) noexcept {
+  switch (part) {
+    case Part::embeddings:
+      return "embeddings";
+    case Part::relative_position_bias:
+      return "relative_position_bias";
+    case Part::attention_qkv:
+      return "attention.qkv";
+    case Part::attention_rotary:
+      return "attention.rotary";
+    case Part::attention_kv_cache:
+      return "attention.kv_cache";
+    case Part::attention_feature_map:
+      return "attention.feature_map";
+    case Part::attention_scores:
+      return "attention.scores";
+    case Part::attention_softmax:
+      return "attention.softmax";
+    case Part::attention_context:
+      return "attention.context";
+    case Part::attention_core:
+      return "attention.core";
+    case Part::attention_out:
+      return "attention.out";
+    case Part::cross_attention_query:
+      return "cross_attention.query";
+    case Part::cross_attention_key_value:
+      return "cross_attention.key_value";
+    case Part::cross_attention_kv_cache:
+      return "cross_attention.kv_cache";
+    case Part::cross_attention_scores:
+      return "cross_attention.scores";
+    case Part::cross_attention_softmax:
+      return "cross_attention.softmax";
+    case Part::cross_attention_context:
+      return "cross_attention.context";
+    case Part::cross_attention_core:
+      return "cross_attention.core";
+    case Part::cross_attention_out:
+      return "cross_attention.out";
+    case Part::mlp_up:
+      return "mlp.up";
+    case Part::mlp_activation:
+      return "mlp.activation";
+    case Part::mlp_down:
+      return "mlp.down";
+    case Part::layer_norm:
+      return "layer_norm";
+    case Part::rms_norm:
+      return "rms_norm";
+    case Part::residual:
+      return "residual";
+    case Part::dropout:
+      return "dropout";
+    case Part::pooler:
+      return "pooler";
+    case Part::head:
+      return "head";
+    case Part::loss:
+      break;
+  }
+  return "loss";
+}
+
+std::string name_of(const Component& component) {
+  const std::string part(name_of(component.part));
+  switch (component.stack) {
+    case StackRole::single:
+      return part;
+    case StackRole::encoder:
+      return "encoder." + part;
+    case StackRole::decoder:
+      break;
+  }
+  return "decoder." + part;
+}
+
+std::string_view name_of(WeightRole role) noexcept {
+  switch (role) {
+    case WeightRole::embedding:
+      return "embedding";
+    case WeightRole::relative_position_bias:
+      return "relative_position_bias";
+    case WeightRole::attention:
+      return "attention";
+    case WeightRole::mlp:
+      return "mlp";
+    case WeightRole::norm:
+      return "norm";
+    case WeightRole::head:
+      break;
+  }
+  return "head";
+}
+
+GraphOptions graph_options(const Workload& workload) noexcept {
+  return {workload.phase, workload.attention};
+}
+
+}  // namespace headroom

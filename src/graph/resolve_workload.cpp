@@ -1,0 +1,118 @@
+// From what was asked to a full workload: defaults are set here and nowhere else.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "headroom/error.h"
+#include "headroom/workload.h"
+
+namespace headroom {
+namespace {
+
+constexpr std::int64_t kDefaultLength = 128;
+constexpr std::int64_t kDefaultPast = kDefaultLength - 1;  // a decode step then sees 128 keys
+
+[[noreturn]] void refuse(const std::string& message, const std::string& hint) {
+  throw Error(ErrorCode::invalid_input, message, {}, hint);
+}
+
+void require_at_least(std::string_view option, std::int64_t value, std::int64_t least) {
+  if (value >= least) return;
+  refuse(fmt::format("{} must be at least {}, not {}", option, least, value),
+         fmt::format("give {} a value of {} or more", option, least));
+}
+
+/// Positions that a learned table or the trained context has room for; empty when unlimited.
+std::optional<std::int64_t> usable_positions(const ModelSpec& spec) {
+  const PositionSpec& position = spec.position;
+  if (position.max_position_embeddings == 0) return std::nullopt;
+  return position.max_position_embeddings - position.offset;
+}
+
+std::int64_t default_length(const ModelSpec& spec) {
+  const std::int64_t most = usable_positions(spec).value_or(kDefaultLength);
+  return std::max<std::int64_t>(1, std::min(kDefaultLength, most));
+}
+
+std::int64_t resolve_seq_len(const WorkloadRequest& request, const ModelSpec& spec) {
+  if (const auto& image = spec.embedding.image) {
+    const std::int64_t tokens = image->num_patches() + 1;
+    if (request.seq_len && *request.seq_len != tokens) {
+      refuse(fmt::format("{} reads images of {} tokens, so --seq cannot be {}", spec.name, tokens,
+                         *request.seq_len),
+             "leave out --seq, or change image_size in the config");
+    }
+    return tokens;
+  }
+  if (request.seq_len) return *request.seq_len;
+  return request.phase == Phase::decode ? 1 : default_length(spec);
+}
+
+void require_cache(const WorkloadRequest& request, const ModelSpec& spec) {
+  if (spec.main_stack().self_attention.causal) return;
+  refuse(fmt::format("{} has no causal decoder, so it has no KV-cache and no {}", spec.name,
+                     request.phase == Phase::decode ? "decode phase" : "past tokens"),
+         request.phase == Phase::decode ? "use --phase prefill" : "leave out --past");
+}
+
+void validate(const WorkloadRequest& request, const ModelSpec& spec) {
+  require_at_least("--batch", request.batch_size, 1);
+  require_at_least("--seq", request.seq_len.value_or(1), 1);
+  require_at_least("--enc-seq", request.enc_seq_len.value_or(1), 1);
+  require_at_least("--past", request.past_len.value_or(0), 0);
+  if (request.enc_seq_len && spec.kind != ModelKind::encoder_decoder) {
+    refuse(fmt::format("{} has no encoder beside its decoder, so --enc-seq means nothing",
+                       spec.name),
+           "leave out --enc-seq");
+  }
+  if (request.recompute != Recompute::none && request.phase != Phase::train) {
+    refuse("--recompute is about training", "add --phase train, or leave out --recompute");
+  }
+  const bool has_past = request.past_len.value_or(0) > 0;
+  if (request.phase == Phase::train && has_past) {
+    refuse("training has no KV-cache, so it has no past tokens", "leave out --past");
+  }
+  if (request.phase == Phase::decode || has_past) require_cache(request, spec);
+}
+
+}  // namespace
+
+Workload resolve(const WorkloadRequest& request, const ModelSpec& spec) {
+  validate(request, spec);
+  Workload workload;
+  workload.phase = request.phase;
+  workload.batch_size = request.batch_size;
+  workload.seq_len = resolve_seq_len(request, spec);
+  workload.enc_seq_len = request.enc_seq_len.value_or(default_length(spec));
+  workload.past_len = request.past_len.value_or(request.phase == Phase::decode ? kDefaultPast : 0);
+  workload.dtype = request.dtype;
+  workload.kv_dtype = request.kv_dtype.value_or(request.dtype);
+  workload.attention = request.attention;
+  workload.recompute = request.recompute;
+  workload.kernels = request.kernels;
+  return workload;
+}
+
+std::vector<std::string> notes_on(const Workload& workload, const ModelSpec& spec) {
+  std::vector<std::string> notes;
+  const auto most = usable_positions(spec);
+  // Compared by difference: the sum of the lengths may pass 64 bits.
+  const bool beyond = most && (workload.seq_len > *most ||
+                               workload.past_len > *most - workload.seq_len);
+  if (beyond && spec.position.kind == PositionKind::learned) {
+    notes.push_back(fmt::format("past {} + new {} tokens go beyond the {} positions that {} has: "
+                                "its published weights cannot run this",
+                                workload.past_len, workload.seq_len, *most, spec.name));
+  } else if (beyond) {
+    notes.push_back(fmt::format("past {} + new {} tokens go beyond the trained context of {}",
+                                workload.past_len, workload.seq_len, *most));
+  }
+  const bool other_type = !spec.torch_dtype.empty() && spec.torch_dtype != name_of(workload.dtype);
+  if (other_type) {
+    notes.push_back(fmt::format("counted in {}; the config's weights are {} (--dtype {})",
+                                name_of(workload.dtype), spec.torch_dtype, spec.torch_dtype));
+  }
+  return notes;
+}
+
+}  // namespace headroom

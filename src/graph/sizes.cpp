@@ -1,0 +1,62 @@
+#include "sizes.h"
+
+namespace headroom::detail {
+namespace {
+
+constexpr Integer kLargestMultipleOfHiddenSize = 8;
+
+}  // namespace
+
+Bindings sizes_of(const ModelSpec& spec) {
+  const StackSpec& stack = spec.main_stack();
+  const AttentionSpec& attention = stack.self_attention;
+  Bindings sizes;
+  sizes.set(Symbol::num_hidden_layers, stack.num_layers);
+  sizes.set(Symbol::num_encoder_layers,
+            spec.decoder && spec.encoder ? spec.encoder->num_layers : 0);
+  sizes.set(Symbol::hidden_size, spec.hidden_size);
+  sizes.set(Symbol::intermediate_size, stack.ffn.intermediate_size);
+  sizes.set(Symbol::num_attention_heads, attention.num_attention_heads);
+  sizes.set(Symbol::num_key_value_heads, attention.num_key_value_heads);
+  sizes.set(Symbol::head_dim, attention.head_dim);
+  sizes.set(Symbol::value_head_dim, attention.value_head_dim);
+  sizes.set(Symbol::vocab_size, spec.embedding.vocab_size);
+  sizes.set(Symbol::max_position_embeddings, spec.position.max_position_embeddings);
+  sizes.set(Symbol::type_vocab_size, spec.embedding.type_vocab_size);
+  sizes.set(Symbol::relative_attention_num_buckets, spec.position.num_buckets);
+  sizes.set(Symbol::num_labels, spec.head.classifier ? spec.head.classifier->num_labels : 0);
+  Integer patch_elements = 0;
+  if (const auto& image = spec.embedding.image) {
+    patch_elements = checked_multiply(
+        image->num_channels, checked_multiply(image->patch_size, image->patch_size));
+  }
+  sizes.set(Symbol::patch_elements, patch_elements);
+  return sizes;
+}
+
+std::vector<Relation> relations_between(const Bindings& sizes) {
+  const auto value = [&](Symbol symbol) { return sizes.get(symbol).value_or(0); };
+  const Integer d = value(Symbol::hidden_size);
+  const Integer h = value(Symbol::num_attention_heads);
+  const Integer f = value(Symbol::intermediate_size);
+  std::vector<Relation> relations;
+  if (value(Symbol::num_encoder_layers) == value(Symbol::num_hidden_layers)) {
+    relations.push_back(relation({Symbol::num_encoder_layers}, Symbol::num_hidden_layers));
+  }
+  if (value(Symbol::num_key_value_heads) == h) {
+    relations.push_back(relation({Symbol::num_key_value_heads}, Symbol::num_attention_heads));
+  }
+  if (value(Symbol::value_head_dim) == value(Symbol::head_dim)) {
+    relations.push_back(relation({Symbol::value_head_dim}, Symbol::head_dim));
+  }
+  if (f != 0 && f % d == 0 && f / d <= kLargestMultipleOfHiddenSize) {
+    relations.push_back(relation({Symbol::intermediate_size}, (f / d) * Expr(Symbol::hidden_size)));
+  }
+  if (checked_multiply(h, value(Symbol::head_dim)) == d) {
+    relations.push_back(
+        relation({Symbol::num_attention_heads, Symbol::head_dim}, Symbol::hidden_size));
+  }
+  return relations;
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,49 @@
+#include "headroom/symbol.h"
+
+namespace headroom {
+namespace {
+
+constexpr std::array<SymbolInfo, kSymbolCount> kSymbols{{
+    {Symbol::num_hidden_layers, "l", "l", "num_hidden_layers", {}},
+    {Symbol::num_encoder_layers, "m", "m", "num_encoder_layers", {}},
+    {Symbol::batch_size, "b", "b", "batch_size", {}},
+    {Symbol::seq_len, "s", "s", "seq_len", {}},
+    {Symbol::enc_seq_len, "n", "n", "enc_seq_len", {}},
+    {Symbol::visible_keys, "t", "t", "visible_keys", "p + s"},
+    {Symbol::visible_pairs, "c", "c", "visible_pairs", "s·p + s·(s + 1)/2"},
+    {Symbol::past_len, "p", "p", "past_len", {}},
+    {Symbol::hidden_size, "d", "d", "hidden_size", {}},
+    {Symbol::intermediate_size, "f", "f", "intermediate_size", {}},
+    {Symbol::num_attention_heads, "h", "h", "num_attention_heads", {}},
+    {Symbol::num_key_value_heads, "g", "g", "num_key_value_heads", {}},
+    {Symbol::head_dim, "k", "k", "head_dim", {}},
+    {Symbol::value_head_dim, "v", "v", "value_head_dim", {}},
+    {Symbol::vocab_size, "V", "V", "vocab_size", {}},
+    {Symbol::max_position_embeddings, "P", "P", "max_position_embeddings", {}},
+    {Symbol::type_vocab_size, "T", "T", "type_vocab_size", {}},
+    {Symbol::patch_elements, "q", "q", "patch_elements", "num_channels·patch_size²"},
+    {Symbol::relative_attention_num_buckets, "R", "R", "relative_attention_num_buckets", {}},
+    {Symbol::num_labels, "C", "C", "num_labels", {}},
+    {Symbol::weight_bytes, "weight_bytes", "\\beta_w", "weight_bytes", {}},
+    {Symbol::activation_bytes, "activation_bytes", "\\beta_a", "activation_bytes", {}},
+    {Symbol::kv_cache_bytes, "kv_cache_bytes", "\\beta_{kv}", "kv_cache_bytes", {}},
+    {Symbol::mask_bytes, "mask_bytes", "\\beta_m", "mask_bytes", {}},
+    {Symbol::cast_bytes, "cast_bytes", "\\beta_c", "cast_bytes",
+     "activation_bytes, or 0 when activations are float32"},
+}};
+
+constexpr bool in_enumeration_order() {
+  for (std::size_t i = 0; i < kSymbolCount; ++i) {
+    if (index(kSymbols[i].symbol) != i) return false;
+  }
+  return true;
+}
+static_assert(in_enumeration_order());
+
+}  // namespace
+
+const std::array<SymbolInfo, kSymbolCount>& symbols() noexcept { return kSymbols; }
+
+const SymbolInfo& info(Symbol symbol) noexcept { return kSymbols[index(symbol)]; }
+
+}  // namespace headroom

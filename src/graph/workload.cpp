@@ -1,0 +1,114 @@
+#include "headroom/workload.h"
+
+#include "headroom/graph.h"
+
+namespace headroom {
+namespace {
+
+/// The pairs (query, key) that a causal mask leaves: each of s new tokens sees p + its own rank.
+Integer causal_pairs(Integer s, Integer p) {
+  return checked_add(checked_multiply(s, p),
+                     checked_multiply(s, checked_add(s, Integer{1})) / 2);
+}
+
+}  // namespace
+
+std::int64_t bytes_of(DType dtype) noexcept {
+  switch (dtype) {
+    case DType::float32:
+      return 4;
+    case DType::float16:
+    case DType::bfloat16:
+      return 2;
+    case DType::float8:
+    case DType::int8:
+      break;
+  }
+  return 1;
+}
+
+std::string_view name_of(Phase phase) noexcept {
+  switch (phase) {
+    case Phase::prefill:
+      return "prefill";
+    case Phase::decode:
+      return "decode";
+    case Phase::train:
+      break;
+  }
+  return "train";
+}
+
+std::string_view name_of(DType dtype) noexcept {
+  switch (dtype) {
+    case DType::float32:
+      return "float32";
+    case DType::float16:
+      return "float16";
+    case DType::bfloat16:
+      return "bfloat16";
+    case DType::float8:
+      return "float8";
+    case DType::int8:
+      break;
+  }
+  return "int8";
+}
+
+std::string_view name_of(AttentionImplementation attention) noexcept {
+  return attention == AttentionImplementation::eager ? "eager" : "fused";
+}
+
+std::string_view name_of(Recompute recompute) noexcept {
+  switch (recompute) {
+    case Recompute::none:
+      return "none";
+    case Recompute::selective:
+      return "selective";
+    case Recompute::full:
+      break;
+  }
+  return "full";
+}
+
+std::string_view name_of(Kernels kernels) noexcept {
+  return kernels == Kernels::reference ? "reference" : "fused";
+}
+
+Bindings bindings_of(const Workload& workload) {
+  const Integer s = workload.seq_len;
+  const Integer p = workload.past_len;
+  Bindings values;
+  values.set(Symbol::batch_size, workload.batch_size);
+  values.set(Symbol::seq_len, s);
+  values.set(Symbol::enc_seq_len, workload.enc_seq_len);
+  values.set(Symbol::past_len, p);
+  values.set(Symbol::visible_keys, checked_add(p, s));
+  values.set(Symbol::visible_pairs, causal_pairs(s, p));
+  const std::int64_t activation = bytes_of(workload.dtype);
+  values.set(Symbol::weight_bytes, activation);
+  values.set(Symbol::activation_bytes, activation);
+  values.set(Symbol::kv_cache_bytes, bytes_of(workload.kv_dtype));
+  values.set(Symbol::mask_bytes, workload.mask_bytes);
+  values.set(Symbol::cast_bytes, activation < bytes_of(DType::float32) ? activation : 0);
+  return values;
+}
+
+std::vector<Relation> relations_of(const Workload& workload) {
+  const Bindings values = bindings_of(workload);
+  std::vector<Relation> relations;
+  for (const Symbol symbol : {Symbol::weight_bytes, Symbol::activation_bytes,
+                              Symbol::kv_cache_bytes, Symbol::mask_bytes, Symbol::cast_bytes}) {
+    relations.push_back(relation({symbol}, *values.get(symbol)));
+  }
+  if (workload.past_len == 0) {
+    relations.push_back(relation({Symbol::visible_keys}, Symbol::seq_len));
+  }
+  if (workload.phase == Phase::decode && workload.seq_len == 1) {
+    relations.push_back(relation({Symbol::visible_pairs}, Symbol::visible_keys));
+    relations.push_back(relation({Symbol::seq_len}, Integer{1}));
+  }
+  return relations;
+}
+
+}  // namespace headroom

@@ -1,0 +1,201 @@
+// AnalyzeReport -> Document: the component table, memory and the check against the published count.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "writers.h"
+#include "describe.h"
+#include "headroom/report.h"
+
+namespace headroom::detail {
+namespace {
+
+Cell nonzero(Integer value) { return value == 0 ? Cell{} : Cell{value}; }
+
+Cell share_of(Integer part, Integer whole) {
+  if (part == 0 || whole == 0) return {};
+  return 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+}
+
+/// Matrix FLOPs for each byte moved; nothing where there is no matrix product.
+Cell intensity(const CostFigures& cost) {
+  const Integer bytes = cost.bytes_read + cost.bytes_written;
+  if (cost.matrix_flops == 0 || bytes == 0) return {};
+  return static_cast<double>(cost.matrix_flops) / static_cast<double>(bytes);
+}
+
+struct RowFigures {
+  std::string name;
+  Integer parameters;
+  Integer weight_bytes;
+  CostFigures forward;
+  CostFigures backward;
+};
+
+Column bytes_column(std::string key, std::string title, Integer largest, Importance importance) {
+  const Unit unit = byte_unit(largest);
+  return {std::move(key), std::move(title), fmt::format("[{}]", unit.name),
+          Alignment::right, unit.size, unit.size == 1 ? 0 : 2, importance};
+}
+
+Column operations_column(std::string key, std::string title, const Unit& unit,
+                         Importance importance) {
+  return {std::move(key), std::move(title), fmt::format("[{}]", unit.name),
+          Alignment::right, unit.size, unit.size == 1 ? 0 : 3, importance};
+}
+
+/// The table of components or operators, and how its rows are made.
+class CostTable {
+ public:
+  CostTable(const AnalyzeReport& report, std::string first_title)
+      : total_{"total", report.figures.parameters, report.figures.weight_bytes,
+               report.figures.forward, report.figures.backward},
+        training_(report.workload.phase == Phase::train) {
+    const OperationUnit kind = report.analysis.convention == Convention::fvcore
+                                   ? OperationUnit::multiply_add
+                                   : OperationUnit::flop;
+    const Unit matrix =
+        operation_unit(std::max(total_.forward.matrix_flops, total_.backward.matrix_flops), kind);
+    const Unit elementwise = operation_unit(total_.forward.elementwise_flops, OperationUnit::flop);
+    const std::string matrix_key =
+        kind == OperationUnit::flop ? "matrix_flops" : "matrix_multiply_adds";
+    constexpr auto kEssential = Importance::essential;
+    constexpr auto kOptional = Importance::optional;
+    table_.columns = {
+        {"component", std::move(first_title), "", Alignment::left, 1, 0, kEssential},
+        {"parameters", "Parameters", "", Alignment::right, 1, 0, kEssential},
+        {"parameter_share_percent", "Share", "[%]", Alignment::right, 1, 2, kOptional},
+        bytes_column("weight_bytes", "Weights", total_.weight_bytes, kOptional),
+        operations_column(matrix_key, training_ ? "Forward" : "Matrix", matrix, kEssential),
+        {matrix_key + "_share_percent", "Share", "[%]", Alignment::right, 1, 2, kOptional},
+    };
+    if (training_) {
+      table_.columns.push_back(
+          operations_column("backward_" + matrix_key, "Backward", matrix, kEssential));
+    }
+    table_.columns.push_back(
+        operations_column("elementwise_flops", "Elementwise", elementwise, kEssential));
+    table_.columns.push_back({"intensity_flops_per_byte", "Intensity",
+                              kind == OperationUnit::flop ? "[FLOP/B]" : "[MAC/B]",
+                              Alignment::right, 1, 1, kEssential});
+  }
+
+  void add(const RowFigures& row) {
+    std::vector<Cell> cells{row.name,
+                            nonzero(row.parameters),
+                            share_of(row.parameters, total_.parameters),
+                            nonzero(row.weight_bytes),
+                            nonzero(row.forward.matrix_flops),
+                            share_of(row.forward.matrix_flops, total_.forward.matrix_flops)};
+    if (training_) cells.push_back(nonzero(row.backward.matrix_flops));
+    cells.push_back(nonzero(row.forward.elementwise_flops));
+    cells.push_back(intensity(row.forward));
+    table_.rows.push_back(std::move(cells));
+  }
+
+  [[nodiscard]] Table finish() && {
+    add(total_);
+    table_.total_rows = 1;
+    return std::move(table_);
+  }
+
+ private:
+  RowFigures total_;
+  bool training_;
+  Table table_;
+};
+
+CostFigures figures_of(const Cost& cost, const Bindings& values) {
+  return {cost.matrix_flops.evaluate(values), cost.elementwise_flops.evaluate(values),
+          cost.bytes_read.evaluate(values), cost.bytes_written.evaluate(values)};
+}
+
+Table component_table(const AnalyzeReport& report) {
+  CostTable table(report, "Component");
+  for (std::size_t i = 0; i < report.analysis.components.size(); ++i) {
+    const ComponentFigures& figures = report.figures.components[i];
+    table.add({name_of(report.analysis.components[i].component), figures.parameters,
+               figures.weight_bytes, figures.forward, figures.backward});
+  }
+  return std::move(table).finish();
+}
+
+Table operator_table(const AnalyzeReport& report) {
+  const Bindings values = all_values(report.graph, report.workload);
+  const Integer weight_bytes = bytes_of(report.workload.dtype);
+  CostTable table(report, "Operator");
+  for (const NodeAnalysis& node : report.analysis.nodes) {
+    const Integer parameters = node.parameters.evaluate(values);
+    table.add({node.path, parameters, checked_multiply(parameters, weight_bytes),
+               figures_of(node.cost.forward, values), figures_of(node.cost.backward, values)});
+  }
+  return std::move(table).finish();
+}
+
+std::string amount(Integer bytes) {
+  const Unit unit = byte_unit(bytes);
+  const Column column{"", "", "", Alignment::right, unit.size, unit.size == 1 ? 0 : 2, {}};
+  return fmt::format("{} {}", shown(bytes, column), unit.name);
+}
+
+std::string with_formula(const AnalyzeReport& report, Integer bytes, const Expr& formula,
+                         const std::string& where) {
+  return fmt::format("{}{} = {}", amount(bytes), where,
+                     format(readable(formula, report.graph, report.workload)));
+}
+
+void add_memory(const AnalyzeReport& report, Document& document) {
+  const Figures& figures = report.figures;
+  const Analysis& analysis = report.analysis;
+  const auto add = [&](std::string label, std::string text) {
+    document.blocks.push_back(Line{std::move(label), std::move(text)});
+  };
+  add("weights", amount(figures.weight_bytes));
+  if (report.workload.phase == Phase::train) {
+    add("saved for backward",
+        with_formula(report, figures.saved_activation_bytes,
+                     saved_bytes(analysis, report.workload.recompute), ""));
+  } else if (!analysis.live.empty()) {
+    const LiveBytes& peak = analysis.live[figures.peak_index];
+    add("peak activations", with_formula(report, figures.peak_activation_bytes, peak.bytes,
+                                         fmt::format(" at {}", peak.path)));
+  }
+  if (analysis.kv_cache.empty()) return;
+  add("KV-cache", with_formula(report, figures.kv_cache_bytes, kv_cache_bytes(analysis), ""));
+  add("KV-cache a token", fmt::format("{} B", with_separators(figures.kv_cache_bytes_per_token)));
+}
+
+std::string check_text(const Model& model, Integer parameters) {
+  const std::string published =
+      model.reference ? with_separators(model.reference->parameters) : std::string();
+  switch (check_reference(model, parameters)) {
+    case ReferenceCheck::none:
+      return "–  no published count to compare with";
+    case ReferenceCheck::match:
+      return fmt::format("MATCH  parameters equal the published {}", published);
+    case ReferenceCheck::match_rounded:
+      return fmt::format("MATCH  within what the rounded published {} can tell", published);
+    case ReferenceCheck::mismatch:
+      break;
+  }
+  return fmt::format("MISMATCH  the published count is {}", published);
+}
+
+}  // namespace
+
+Document to_document(const AnalyzeReport& report, Detail detail) {
+  const ModelSpec& spec = report.model.spec;
+  Document document;
+  document.blocks = {
+      Line{spec.name, describe(spec)},
+      Line{"workload", describe(report.workload, spec)},
+      Line{"convention", std::string(info(report.analysis.convention).summary)},
+      detail == Detail::operators ? operator_table(report) : component_table(report),
+  };
+  add_memory(report, document);
+  document.blocks.push_back(Line{"check", check_text(report.model, report.figures.parameters)});
+  if (report.model.reference) document.blocks.push_back(Line{"", report.model.reference->source});
+  return document;
+}
+
+}  // namespace headroom::detail

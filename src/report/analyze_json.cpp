@@ -1,0 +1,174 @@
+// AnalyzeReport -> JSON: base units, the unit in the key, null for what does not apply. Described by
+// reports/analyze.schema.json.
+#include "describe.h"
+#include "headroom/report.h"
+#include "writers.h"
+
+namespace headroom::detail {
+namespace {
+
+Json operations(const CostFigures& cost) {
+  return {{"matrix", json_integer(cost.matrix_flops)},
+          {"elementwise", json_integer(cost.elementwise_flops)}};
+}
+
+Json no_operations() { return {{"matrix", nullptr}, {"elementwise", nullptr}}; }
+
+Json operations_if(bool applies, const CostFigures& cost) {
+  return applies ? operations(cost) : no_operations();
+}
+
+Json parameters_json(const AnalyzeReport& report) {
+  const ParameterCount& count = report.analysis.parameters;
+  const auto value = [&](const Expr& expr) {
+    return json_integer(expr.evaluate(report.graph.sizes));
+  };
+  Json json;
+  json["total"] = value(count.total);
+  json["active"] = value(count.total);  // every parameter takes part in every token
+  json["embedding"] = value(count.embedding);
+  json["relative_position_bias"] = value(count.relative_position_bias);
+  json["attention"] = value(count.attention);
+  json["mlp"] = value(count.mlp);
+  json["norm"] = value(count.norm);
+  json["head"] = value(count.head);
+  return json;
+}
+
+Json reference_json(const Model& model, Integer parameters) {
+  if (!model.reference) return nullptr;
+  Json json;
+  json["parameters"] = model.reference->parameters;
+  json["precision"] = model.reference->rounded ? "rounded" : "exact";
+  json["source"] = model.reference->source;
+  json["match"] = check_reference(model, parameters) != ReferenceCheck::mismatch;
+  return json;
+}
+
+Json memory_json(const AnalyzeReport& report) {
+  const Figures& figures = report.figures;
+  const bool training = report.workload.phase == Phase::train;
+  const bool cached = !report.analysis.kv_cache.empty();
+  const bool live = !training && !report.analysis.live.empty();
+  const auto when = [](bool applies, Integer value) {
+    return applies ? json_integer(value) : Json(nullptr);
+  };
+  Json json;
+  json["weight_bytes"] = json_integer(figures.weight_bytes);
+  json["peak_activation_bytes"] = when(live, figures.peak_activation_bytes);
+  json["peak_activation_at"] =
+      live ? Json(report.analysis.live[figures.peak_index].path) : Json(nullptr);
+  json["saved_activation_bytes"] = when(training, figures.saved_activation_bytes);
+  json["kv_cache_bytes"] = when(cached, figures.kv_cache_bytes);
+  json["kv_cache_bytes_per_token"] = when(cached, figures.kv_cache_bytes_per_token);
+  return json;
+}
+
+Json formulas_json(const AnalyzeReport& report) {
+  const Analysis& analysis = report.analysis;
+  const bool training = report.workload.phase == Phase::train;
+  const auto text = [&](const Expr& expr) {
+    return format(readable(expr, report.graph, report.workload));
+  };
+  Json json;
+  json["parameters"] = text(analysis.parameters.total);
+  json["matrix_flops"] = text(analysis.total.forward.matrix_flops);
+  json["elementwise_flops"] = text(analysis.total.forward.elementwise_flops);
+  json["peak_activation_bytes"] =
+      training || analysis.live.empty()
+          ? Json(nullptr)
+          : Json(text(analysis.live[report.figures.peak_index].bytes));
+  json["saved_activation_bytes"] =
+      training ? Json(text(saved_bytes(analysis, report.workload.recompute))) : Json(nullptr);
+  json["kv_cache_bytes"] =
+      analysis.kv_cache.empty() ? Json(nullptr) : Json(text(kv_cache_bytes(analysis)));
+  return json;
+}
+
+Json components_json(const AnalyzeReport& report) {
+  const bool training = report.workload.phase == Phase::train;
+  Json rows = Json::array();
+  for (std::size_t i = 0; i < report.analysis.components.size(); ++i) {
+    const ComponentAnalysis& component = report.analysis.components[i];
+    const ComponentFigures& figures = report.figures.components[i];
+    Json row;
+    row["component"] = name_of(component.component);
+    row["parameters"] = json_integer(figures.parameters);
+    row["weight_bytes"] = json_integer(figures.weight_bytes);
+    row["forward"] = operations(figures.forward);
+    row["backward"] = operations_if(training, figures.backward);
+    row["bytes_read"] = json_integer(figures.forward.bytes_read);
+    row["bytes_written"] = json_integer(figures.forward.bytes_written);
+    row["matrix_flops_formula"] =
+        format(readable(component.cost.forward.matrix_flops, report.graph, report.workload));
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+Json operators_json(const AnalyzeReport& report) {
+  const Bindings values = all_values(report.graph, report.workload);
+  Json rows = Json::array();
+  for (std::size_t i = 0; i < report.analysis.nodes.size(); ++i) {
+    const NodeAnalysis& node = report.analysis.nodes[i];
+    const auto value = [&](const Expr& expr) { return json_integer(expr.evaluate(values)); };
+    Json row;
+    row["path"] = node.path;
+    row["component"] = name_of(node.component);
+    row["parameters"] = value(node.parameters);
+    row["matrix_flops"] = value(node.cost.forward.matrix_flops);
+    row["elementwise_flops"] = value(node.cost.forward.elementwise_flops);
+    row["bytes_read"] = value(node.cost.forward.bytes_read);
+    row["bytes_written"] = value(node.cost.forward.bytes_written);
+    row["live_activation_bytes"] = value(report.analysis.live[i].bytes);
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+Json saved_json(const AnalyzeReport& report) {
+  const Bindings values = all_values(report.graph, report.workload);
+  Json rows = Json::array();
+  for (const SavedTensor& saved : report.analysis.saved) {
+    rows.push_back({{"path", saved.path},
+                    {"tensor", saved.what},
+                    {"bytes", json_integer((saved.repeat * saved.bytes).evaluate(values))},
+                    {"formula", format(readable(saved.repeat * saved.bytes, report.graph,
+                                                report.workload))}});
+  }
+  return rows;
+}
+
+}  // namespace
+
+Json to_json(const AnalyzeReport& report, Detail detail) {
+  const Figures& figures = report.figures;
+  const bool training = report.workload.phase == Phase::train;
+  const bool recomputes = report.workload.recompute != Recompute::none;
+  const ConventionInfo& convention = info(report.analysis.convention);
+  Json json;
+  json["schema_version"] = kSchemaVersion;
+  json["model"] = to_json(report.model);
+  json["workload"] = to_json(report.workload, report.model.spec);
+  json["convention"] = {{"name", convention.name},
+                        {"unit", convention.unit},
+                        {"summary", convention.summary}};
+  json["parameters"] = parameters_json(report);
+  json["reference"] = reference_json(report.model, figures.parameters);
+  json["flops"] = {{"forward", operations(figures.forward)},
+                   {"backward", operations_if(training, figures.backward)},
+                   {"recompute", operations_if(training && recomputes, figures.recompute)}};
+  json["traffic"] = {{"bytes_read", json_integer(figures.forward.bytes_read)},
+                     {"bytes_written", json_integer(figures.forward.bytes_written)}};
+  json["memory"] = memory_json(report);
+  json["formulas"] = formulas_json(report);
+  json["components"] = components_json(report);
+  if (detail == Detail::operators) {
+    json["operators"] = operators_json(report);
+    json["saved_tensors"] = saved_json(report);
+  }
+  json["notes"] = report.notes;
+  return json;
+}
+
+}  // namespace headroom::detail

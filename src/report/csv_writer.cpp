@@ -1,0 +1,53 @@
+// Document -> CSV of its first table (RFC 4180): base units, nothing for "not applicable".
+#include <fmt/format.h>
+
+#include "document.h"
+#include "headroom/op.h"
+
+namespace headroom::detail {
+namespace {
+
+std::string quoted(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"') result += '"';
+    result += c;
+  }
+  return result + "\"";
+}
+
+std::string field(const Cell& cell) {
+  return std::visit(Overloaded{[](std::monostate) { return std::string(); },
+                               [](const std::string& text) { return quoted(text); },
+                               [](Integer value) { return to_string(value); },
+                               [](double value) { return fmt::format("{}", value); }},
+                    cell);
+}
+
+std::string table_text(const Table& table) {
+  std::string result;
+  for (const Column& column : table.columns) {
+    result += (result.empty() ? "" : ",") + quoted(column.key);
+  }
+  result += "\n";
+  for (const auto& row : table.rows) {
+    std::string line;
+    for (std::size_t column = 0; column < row.size(); ++column) {
+      line += (column == 0 ? "" : ",") + field(row[column]);
+    }
+    result += line + "\n";
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string to_csv(const Document& document) {
+  for (const Block& block : document.blocks) {
+    if (const auto* table = std::get_if<Table>(&block)) return table_text(*table);
+  }
+  return {};
+}
+
+}  // namespace headroom::detail

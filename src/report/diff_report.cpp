@@ -1,0 +1,124 @@
+// DiffReport -> Document and JSON: the same questions to two models, side by side.
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "describe.h"
+#include "writers.h"
+
+namespace headroom::detail {
+namespace {
+
+/// One line of the comparison; empty where a model has no such figure.
+struct DiffRow {
+  std::string quantity;
+  std::optional<Integer> a;
+  std::optional<Integer> b;
+};
+
+std::optional<Integer> when(bool applies, Integer value) {
+  return applies ? std::optional(value) : std::nullopt;
+}
+
+std::vector<DiffRow> size_rows(const DiffReport& report) {
+  std::vector<DiffRow> rows;
+  for (const SymbolInfo& symbol : symbols()) {
+    const auto a = report.a.graph.sizes.get(symbol.symbol);
+    const auto b = report.b.graph.sizes.get(symbol.symbol);
+    if (!a || !b || (*a == 0 && *b == 0)) continue;
+    rows.push_back({std::string(symbol.key), when(*a != 0, *a), when(*b != 0, *b)});
+  }
+  return rows;
+}
+
+std::vector<DiffRow> figure_rows(const DiffReport& report) {
+  const auto row = [&](std::string quantity, auto figure) {
+    return DiffRow{std::move(quantity), figure(report.a), figure(report.b)};
+  };
+  using Report = const AnalyzeReport&;
+  const auto trains = [](Report r) { return r.workload.phase == Phase::train; };
+  const auto cached = [](Report r) { return !r.analysis.kv_cache.empty(); };
+  return {
+      row("parameters", [](Report r) { return std::optional(r.figures.parameters); }),
+      row("weight_bytes", [](Report r) { return std::optional(r.figures.weight_bytes); }),
+      row("matrix_flops",
+          [](Report r) { return std::optional(r.figures.forward.matrix_flops); }),
+      row("elementwise_flops",
+          [](Report r) { return std::optional(r.figures.forward.elementwise_flops); }),
+      row("backward_matrix_flops",
+          [&](Report r) { return when(trains(r), r.figures.backward.matrix_flops); }),
+      row("bytes_read", [](Report r) { return std::optional(r.figures.forward.bytes_read); }),
+      row("bytes_written",
+          [](Report r) { return std::optional(r.figures.forward.bytes_written); }),
+      row("peak_activation_bytes",
+          [&](Report r) { return when(!trains(r), r.figures.peak_activation_bytes); }),
+      row("saved_activation_bytes",
+          [&](Report r) { return when(trains(r), r.figures.saved_activation_bytes); }),
+      row("kv_cache_bytes", [&](Report r) { return when(cached(r), r.figures.kv_cache_bytes); }),
+      row("kv_cache_bytes_per_token",
+          [&](Report r) { return when(cached(r), r.figures.kv_cache_bytes_per_token); }),
+  };
+}
+
+std::vector<DiffRow> all_rows(const DiffReport& report) {
+  std::vector<DiffRow> rows = size_rows(report);
+  for (DiffRow& row : figure_rows(report)) {
+    if (row.a || row.b) rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+/// b / a, where both are there.
+std::optional<double> ratio(const DiffRow& row) {
+  if (!row.a || !row.b || *row.a == 0) return std::nullopt;
+  return static_cast<double>(*row.b) / static_cast<double>(*row.a);
+}
+
+template <class Value>
+Cell cell(const std::optional<Value>& value) {
+  return value ? Cell{*value} : Cell{};
+}
+
+}  // namespace
+
+Document to_document(const DiffReport& report) {
+  Table table;
+  table.columns = {
+      {"quantity", "Quantity", "", Alignment::left, 1, 0, Importance::essential},
+      {"a", report.a.model.spec.name, "", Alignment::right, 1, 0, Importance::essential},
+      {"b", report.b.model.spec.name, "", Alignment::right, 1, 0, Importance::essential},
+      {"ratio", "Ratio", "", Alignment::right, 1, 3, Importance::essential}};
+  for (const DiffRow& row : all_rows(report)) {
+    table.rows.push_back({row.quantity, cell(row.a), cell(row.b), cell(ratio(row))});
+  }
+  Document document;
+  for (const AnalyzeReport* side : {&report.a, &report.b}) {
+    document.blocks.push_back(Line{side->model.spec.name, describe(side->model.spec)});
+    document.blocks.push_back(Line{"", describe(side->workload, side->model.spec)});
+  }
+  document.blocks.push_back(std::move(table));
+  return document;
+}
+
+Json to_json(const DiffReport& report) {
+  const auto value = [](const std::optional<Integer>& number) {
+    return number ? json_integer(*number) : Json(nullptr);
+  };
+  Json json;
+  json["schema_version"] = kSchemaVersion;
+  json["a"] = {{"model", to_json(report.a.model)},
+               {"workload", to_json(report.a.workload, report.a.model.spec)}};
+  json["b"] = {{"model", to_json(report.b.model)},
+               {"workload", to_json(report.b.workload, report.b.model.spec)}};
+  json["rows"] = Json::array();
+  for (const DiffRow& row : all_rows(report)) {
+    const auto relative = ratio(row);
+    json["rows"].push_back({{"quantity", row.quantity},
+                            {"a", value(row.a)},
+                            {"b", value(row.b)},
+                            {"ratio", relative ? Json(*relative) : Json(nullptr)}});
+  }
+  return json;
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,119 @@
+// ExplainReport -> Document: formula, the same line with numbers, the result, aligned on "=".
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "describe.h"
+#include "factored.h"
+#include "writers.h"
+
+namespace headroom::detail {
+namespace {
+
+/// Symbols that stand in any of the formulas, for the legend.
+std::vector<Symbol> used_symbols(const ExplainReport& report) {
+  std::vector<Symbol> used;
+  const auto uses = [](const ExplainedFigure& figure, Symbol symbol) {
+    return figure.formula.degree(symbol) > 0;
+  };
+  for (const SymbolInfo& symbol : symbols()) {
+    const bool in_parts = std::ranges::any_of(
+        report.parts, [&](const auto& part) { return uses(part, symbol.symbol); });
+    if (in_parts || uses(report.whole, symbol.symbol)) used.push_back(symbol.symbol);
+  }
+  return used;
+}
+
+std::string legend_entry(const ExplainReport& report, Symbol symbol) {
+  const SymbolInfo& about = info(symbol);
+  std::string text = fmt::format("{} = {}", about.unicode,
+                                 with_separators(report.values.get(symbol).value_or(0)));
+  text += fmt::format(" {}", about.key);
+  if (!about.definition.empty()) text += fmt::format(" ({})", about.definition);
+  return text;
+}
+
+std::string relation_text(const Relation& relation) {
+  const Expr left = Expr::from_terms({{1, relation.product}});
+  return fmt::format("{} = {}", format(left), format(relation.replacement));
+}
+
+void add_legend(const ExplainReport& report, Document& document) {
+  std::string label = "where";
+  for (const Symbol symbol : used_symbols(report)) {
+    document.blocks.push_back(Line{std::exchange(label, ""), legend_entry(report, symbol)});
+  }
+  std::vector<std::string> related;
+  for (const Relation& relation : report.relations) {
+    const bool about_model = relation.replacement.constant() == std::nullopt;
+    if (about_model) related.push_back(relation_text(relation));
+  }
+  if (!related.empty()) {
+    document.blocks.push_back(Line{"here", fmt::format("{}", fmt::join(related, ", "))});
+  }
+}
+
+Formula formula_of(const ExplainReport& report, const ExplainedFigure& figure) {
+  Formula formula{figure.name, {format_factored(figure.formula)}};
+  const std::string numbers = format_factored_with_values(figure.formula, report.values);
+  if (numbers != formula.steps.back()) formula.steps.push_back(numbers);
+  const std::string result = fmt::format("{} {}", with_separators(figure.value), report.unit);
+  if (to_string(figure.value) == formula.steps.back()) formula.steps.pop_back();
+  formula.steps.push_back(result);
+  return formula;
+}
+
+Table rules_table(const ExplainReport& report) {
+  Table table;
+  table.columns = {
+      {"rule", "Rule of thumb", "", Alignment::left, 1, 0, Importance::essential},
+      {"value", "Value", fmt::format("[{}]", report.unit), Alignment::right, 1, 0,
+       Importance::essential},
+      {"difference_percent", "Rule − exact", "[%]", Alignment::right, 1, 2,
+       Importance::essential},
+      {"source", "Source", "", Alignment::left, 1, 0, Importance::optional}};
+  for (const RuleOfThumb& rule : report.rules) {
+    Cell difference;
+    if (report.whole.value != 0) {
+      difference = 100.0 * static_cast<double>(rule.value - report.whole.value) /
+                   static_cast<double>(report.whole.value);
+    }
+    table.rows.push_back({rule.name, rule.value, difference, rule.source});
+  }
+  table.rows.push_back({std::string("exact"), report.whole.value, Cell{}, std::string("this report")});
+  table.total_rows = 1;
+  return table;
+}
+
+}  // namespace
+
+Document to_figure_table(const ExplainReport& report) {
+  Table table;
+  table.columns = {{"name", "Figure", "", Alignment::left, 1, 0, Importance::essential},
+                   {"formula", "Formula", "", Alignment::left, 1, 0, Importance::essential},
+                   {"value", "Value", fmt::format("[{}]", report.unit), Alignment::right, 1, 0,
+                    Importance::essential}};
+  const auto add = [&](const ExplainedFigure& figure) {
+    table.rows.push_back({figure.name, format_factored(figure.formula), figure.value});
+  };
+  std::ranges::for_each(report.parts, add);
+  add(report.whole);
+  table.total_rows = 1;
+  return {{std::move(table)}};
+}
+
+Document to_document(const ExplainReport& report) {
+  const ModelSpec& spec = report.model.spec;
+  Document document;
+  document.blocks = {Line{spec.name, describe(spec)},
+                     Line{"workload", describe(report.workload, spec)}};
+  add_legend(report, document);
+  document.blocks.push_back(formula_of(report, report.whole));
+  for (const ExplainedFigure& part : report.parts) {
+    document.blocks.push_back(formula_of(report, part));
+  }
+  if (!report.rules.empty()) document.blocks.push_back(rules_table(report));
+  return document;
+}
+
+}  // namespace headroom::detail

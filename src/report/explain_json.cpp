@@ -1,0 +1,58 @@
+// ExplainReport -> JSON. Described by reports/explain.schema.json.
+#include "describe.h"
+#include "factored.h"
+#include "writers.h"
+
+namespace headroom::detail {
+namespace {
+
+Json figure_json(const ExplainReport& report, const ExplainedFigure& figure) {
+  Json json;
+  json["name"] = figure.name;
+  json["formula"] = format_factored(figure.formula);
+  json["formula_ascii"] = format(figure.formula, Notation::ascii);
+  json["formula_latex"] = format(figure.formula, Notation::latex);
+  json["with_numbers"] = format_factored_with_values(figure.formula, report.values);
+  json["value"] = json_integer(figure.value);
+  return json;
+}
+
+}  // namespace
+
+Json to_json(const ExplainReport& report) {
+  Json json;
+  json["schema_version"] = kSchemaVersion;
+  json["model"] = to_json(report.model);
+  json["workload"] = to_json(report.workload, report.model.spec);
+  json["what"] = name_of(report.subject);
+  json["unit"] = report.unit;
+  json["symbols"] = Json::array();
+  for (const SymbolInfo& symbol : symbols()) {
+    const auto value = report.values.get(symbol.symbol);
+    if (!value) continue;
+    json["symbols"].push_back({{"symbol", symbol.unicode},
+                               {"name", symbol.key},
+                               {"value", json_integer(*value)}});
+  }
+  json["whole"] = figure_json(report, report.whole);
+  json["parts"] = Json::array();
+  for (const ExplainedFigure& part : report.parts) {
+    json["parts"].push_back(figure_json(report, part));
+  }
+  json["rules_of_thumb"] = Json::array();
+  for (const RuleOfThumb& rule : report.rules) {
+    Json difference = nullptr;
+    if (report.whole.value != 0) {
+      difference = static_cast<double>(rule.value - report.whole.value) /
+                   static_cast<double>(report.whole.value);
+    }
+    json["rules_of_thumb"].push_back({{"rule", rule.name},
+                                      {"value", json_integer(rule.value)},
+                                      {"relative_difference", difference},
+                                      {"source", rule.source}});
+  }
+  json["notes"] = report.notes;
+  return json;
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,145 @@
+// Picks the formulas that explain a figure, and puts the numbers in.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "describe.h"
+#include "headroom/error.h"
+#include "headroom/report.h"
+#include "rules_of_thumb.h"
+
+namespace headroom {
+namespace {
+
+class Explainer {
+ public:
+  Explainer(AnalyzeReport analyzed, Subject subject) : analyzed_(std::move(analyzed)) {
+    report_.subject = subject;
+    report_.values = detail::all_values(analyzed_.graph, analyzed_.workload);
+    report_.relations = relations_of(analyzed_.workload);
+    report_.relations.insert(report_.relations.end(), analyzed_.graph.relations.begin(),
+                             analyzed_.graph.relations.end());
+  }
+
+  ExplainReport explain() && {
+    switch (report_.subject) {
+      case Subject::flops:
+        explain_flops();
+        break;
+      case Subject::params:
+        explain_parameters();
+        break;
+      case Subject::activations:
+        explain_activations();
+        break;
+      case Subject::kv:
+        explain_kv_cache();
+        break;
+    }
+    add_rules();
+    report_.model = std::move(analyzed_.model);
+    report_.workload = analyzed_.workload;
+    report_.notes = std::move(analyzed_.notes);
+    return std::move(report_);
+  }
+
+ private:
+  [[nodiscard]] ExplainedFigure figure(std::string name, const Expr& formula) const {
+    return {std::move(name), collapse(formula, report_.relations), formula.evaluate(report_.values)};
+  }
+
+  void add_part(std::string name, const Expr& formula) {
+    if (!formula.is_zero()) report_.parts.push_back(figure(std::move(name), formula));
+  }
+
+  void explain_flops() {
+    report_.unit = "FLOP";
+    report_.whole = figure("matrix FLOPs", analyzed_.analysis.total.forward.matrix_flops);
+    for (const ComponentAnalysis& component : analyzed_.analysis.components) {
+      add_part(name_of(component.component), component.cost.forward.matrix_flops);
+    }
+  }
+
+  void explain_parameters() {
+    report_.unit = "parameters";
+    report_.whole = figure("parameters", analyzed_.analysis.parameters.total);
+    for (const ComponentAnalysis& component : analyzed_.analysis.components) {
+      add_part(name_of(component.component), component.parameters);
+    }
+  }
+
+  void explain_activations() {
+    report_.unit = "B";
+    const Analysis& analysis = analyzed_.analysis;
+    if (analyzed_.workload.phase == Phase::train) {
+      explain_saved();
+      return;
+    }
+    if (analysis.live.empty()) {
+      throw Error(ErrorCode::invalid_input, "this model has no operators to hold activations");
+    }
+    const LiveBytes& peak = analysis.live[analyzed_.figures.peak_index];
+    report_.whole = figure("peak at " + peak.path, peak.bytes);
+    for (const LiveBytes& live : analysis.live) add_part(live.path, live.bytes);
+  }
+
+  void explain_saved() {
+    const Recompute recompute = analyzed_.workload.recompute;
+    report_.whole = figure("saved for backward", saved_bytes(analyzed_.analysis, recompute));
+    if (recompute == Recompute::full) add_part("layer inputs", analyzed_.analysis.layer_inputs);
+    for (const SavedTensor& saved : analyzed_.analysis.saved) {
+      const bool stays =
+          recompute == Recompute::none || saved.kept == KeptUnder::every_recompute ||
+          (recompute == Recompute::selective && saved.kept == KeptUnder::selective);
+      if (stays) {
+        add_part(fmt::format("{}: {}", saved.path, saved.what), saved.repeat * saved.bytes);
+      }
+    }
+  }
+
+  void explain_kv_cache() {
+    report_.unit = "B";
+    if (analyzed_.analysis.kv_cache.empty()) {
+      throw Error(ErrorCode::invalid_input,
+                  fmt::format("{} keeps no KV-cache in the {} phase", analyzed_.model.spec.name,
+                              name_of(analyzed_.workload.phase)),
+                  {}, "ask for another --what, or for a decoder in --phase prefill or decode");
+    }
+    report_.whole = figure("KV-cache", kv_cache_bytes(analyzed_.analysis));
+    for (const CacheEntry& entry : analyzed_.analysis.kv_cache) {
+      add_part(entry.path, entry.repeat * entry.bytes);
+    }
+    report_.parts.push_back(figure("a token more", kv_cache_bytes_per_token(analyzed_.analysis)));
+  }
+
+  void add_rules() {
+    report_.rules = detail::rules_of_thumb(analyzed_.model.spec, analyzed_.workload,
+                                           report_.subject, analyzed_.analysis.parameters.total);
+    for (RuleOfThumb& rule : report_.rules) rule.value = rule.formula.evaluate(report_.values);
+  }
+
+  AnalyzeReport analyzed_;
+  ExplainReport report_;
+};
+
+}  // namespace
+
+std::string_view name_of(Subject subject) noexcept {
+  switch (subject) {
+    case Subject::flops:
+      return "flops";
+    case Subject::params:
+      return "params";
+    case Subject::activations:
+      return "activations";
+    case Subject::kv:
+      break;
+  }
+  return "kv";
+}
+
+ExplainReport make_explain_report(Model model, const WorkloadRequest& request, Subject subject) {
+  return Explainer(make_analyze_report(std::move(model), request), subject).explain();
+}
+
+}  // namespace headroom

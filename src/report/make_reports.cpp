@@ -1,0 +1,54 @@
+#include <utility>
+
+#include "headroom/report.h"
+
+namespace headroom {
+namespace {
+
+/// How far a count may be from a rounded publication: the 2017 Transformer's "65 M" and "213 M"
+/// depend on a vocabulary that the paper gives as "about 37000" (arXiv 1706.03762, section 5.1).
+constexpr Integer kRoundedTolerancePercent = 5;
+
+}  // namespace
+
+AnalyzeReport make_analyze_report(Model model, const WorkloadRequest& request,
+                                  Convention convention) {
+  AnalyzeReport report;
+  report.model = std::move(model);
+  report.workload = resolve(request, report.model.spec);
+  const Workload& workload = report.workload;
+  report.graph = build_graph(report.model.spec, graph_options(workload));
+  report.analysis =
+      analyze(report.graph, {convention, workload.recompute, workload.kernels});
+  report.figures =
+      Evaluator(report.graph, report.analysis, workload.recompute).evaluate(workload);
+  report.notes = notes_on(workload, report.model.spec);
+  return report;
+}
+
+PresetsReport make_presets_report(const std::vector<Preset>& presets) {
+  PresetsReport report;
+  for (const Preset& preset : presets) {
+    Model model = read_preset(preset);
+    const Graph graph = build_graph(model.spec, {});
+    const Integer parameters = count_parameters(graph).total.evaluate(graph.sizes);
+    report.presets.push_back({preset, std::move(model), parameters});
+  }
+  return report;
+}
+
+ReferenceCheck check_reference(const Model& model, Integer parameters) noexcept {
+  if (!model.reference) return ReferenceCheck::none;
+  const Integer published = model.reference->parameters;
+  if (parameters == published && !model.reference->rounded) return ReferenceCheck::match;
+  const Integer distance = parameters > published ? parameters - published : published - parameters;
+  const bool close = distance <= published / 100 * kRoundedTolerancePercent;
+  if (model.reference->rounded && close) return ReferenceCheck::match_rounded;
+  return ReferenceCheck::mismatch;
+}
+
+Expr readable(const Expr& formula, const Graph& graph, const Workload& workload) {
+  return collapse(collapse(formula, relations_of(workload)), graph.relations);
+}
+
+}  // namespace headroom

@@ -1,0 +1,98 @@
+// PresetsReport -> Document and JSON.
+#include <fmt/format.h>
+
+#include "describe.h"
+#include "writers.h"
+
+namespace headroom::detail {
+namespace {
+
+std::string check_word(const PresetSummary& summary) {
+  switch (check_reference(summary.model, summary.parameters)) {
+    case ReferenceCheck::none:
+      return "–";
+    case ReferenceCheck::match:
+      return "match";
+    case ReferenceCheck::match_rounded:
+      return "rounded";
+    case ReferenceCheck::mismatch:
+      break;
+  }
+  return "MISMATCH";
+}
+
+Json preset_json(const PresetSummary& summary) {
+  const Model& model = summary.model;
+  Json json;
+  json["name"] = summary.preset.name;
+  json["aliases"] = summary.preset.aliases;
+  json["origin"] = summary.preset.origin;
+  json["model"] = to_json(model);
+  json["parameters"] = json_integer(summary.parameters);
+  json["reference"] = nullptr;
+  if (model.reference) {
+    json["reference"] = {{"parameters", model.reference->parameters},
+                         {"precision", model.reference->rounded ? "rounded" : "exact"},
+                         {"source", model.reference->source}};
+  }
+  json["config"] = Json::parse(summary.preset.json).at("config");
+  return json;
+}
+
+/// One preset in full.
+Document single(const PresetSummary& summary) {
+  const Model& model = summary.model;
+  Document document;
+  const auto add = [&](std::string label, std::string text) {
+    document.blocks.push_back(Line{std::move(label), std::move(text)});
+  };
+  add(summary.preset.name, describe(model.spec));
+  add("aliases", summary.preset.aliases.empty()
+                     ? "–"
+                     : fmt::format("{}", fmt::join(summary.preset.aliases, ", ")));
+  add("class", model.spec.architecture);
+  add("parameters", with_separators(summary.parameters));
+  add("published", model.reference ? fmt::format("{} ({}) {}",
+                                                 with_separators(model.reference->parameters),
+                                                 check_word(summary), model.reference->source)
+                                   : "–");
+  add("source", model.source);
+  add("origin", summary.preset.origin);
+  const Json preset = Json::parse(summary.preset.json);
+  std::string label = "config";
+  for (const auto& [key, value] : preset.at("config").items()) {
+    add(std::exchange(label, ""), fmt::format("{} {}", key, value.dump()));
+  }
+  return document;
+}
+
+}  // namespace
+
+Document to_document(const PresetsReport& report) {
+  if (report.presets.size() == 1) return single(report.presets.front());
+  Table table;
+  table.columns = {
+      {"name", "Preset", "", Alignment::left, 1, 0, Importance::essential},
+      {"model_type", "Type", "", Alignment::left, 1, 0, Importance::essential},
+      {"parameters", "Parameters", "", Alignment::right, 1, 0, Importance::essential},
+      {"check", "Published", "", Alignment::left, 1, 0, Importance::essential},
+      {"aliases", "Aliases", "", Alignment::left, 1, 0, Importance::optional}};
+  for (const PresetSummary& summary : report.presets) {
+    table.rows.push_back({summary.preset.name, summary.model.spec.model_type, summary.parameters,
+                          check_word(summary),
+                          fmt::format("{}", fmt::join(summary.preset.aliases, " "))});
+  }
+  Document document;
+  document.blocks.push_back(std::move(table));
+  return document;
+}
+
+Json to_json(const PresetsReport& report) {
+  Json json;
+  json["schema_version"] = kSchemaVersion;
+  json["presets"] = Json::array();
+  for (const PresetSummary& summary : report.presets) json["presets"].push_back(preset_json(summary));
+  return json;
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,15 @@
+// Formulas that people use in the place of a count, each with where it comes from. Internal.
+#pragma once
+
+#include <vector>
+
+#include "headroom/report.h"
+
+namespace headroom::detail {
+
+/// The rules about `subject` that are meant for models of this kind; values are not filled in.
+[[nodiscard]] std::vector<RuleOfThumb> rules_of_thumb(const ModelSpec& spec,
+                                                      const Workload& workload, Subject subject,
+                                                      const Expr& parameters);
+
+}  // namespace headroom::detail

@@ -1,0 +1,33 @@
+#include "units.h"
+
+#include <array>
+#include <span>
+
+namespace headroom::detail {
+namespace {
+
+constexpr std::array<std::string_view, 7> kBytes{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+constexpr std::array<std::string_view, 8> kFlops{"FLOP",  "kFLOP", "MFLOP", "GFLOP",
+                                                 "TFLOP", "PFLOP", "EFLOP", "ZFLOP"};
+constexpr std::array<std::string_view, 8> kMultiplyAdds{"MAC",  "kMAC", "MMAC", "GMAC",
+                                                        "TMAC", "PMAC", "EMAC", "ZMAC"};
+
+Unit choose(std::span<const std::string_view> names, Integer step, Integer value) {
+  Unit unit{names.front(), 1};
+  for (const std::string_view name : names.subspan(1)) {
+    if (value / step < unit.size) break;
+    unit = {name, unit.size * step};
+  }
+  return unit;
+}
+
+}  // namespace
+
+Unit byte_unit(Integer bytes) { return choose(kBytes, 1024, bytes); }
+
+Unit operation_unit(Integer operations, OperationUnit kind) {
+  return kind == OperationUnit::flop ? choose(kFlops, 1000, operations)
+                                     : choose(kMultiplyAdds, 1000, operations);
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,24 @@
+// What each report becomes: a Document for people, Json for programs. Internal to src/report.
+#pragma once
+
+#include "document.h"
+#include "headroom/report.h"
+#include "json_writer.h"
+
+namespace headroom::detail {
+
+[[nodiscard]] Document to_document(const AnalyzeReport& report, Detail detail);
+[[nodiscard]] Json to_json(const AnalyzeReport& report, Detail detail);
+
+[[nodiscard]] Document to_document(const ExplainReport& report);
+/// The figures alone, one a row: what CSV holds.
+[[nodiscard]] Document to_figure_table(const ExplainReport& report);
+[[nodiscard]] Json to_json(const ExplainReport& report);
+
+[[nodiscard]] Document to_document(const DiffReport& report);
+[[nodiscard]] Json to_json(const DiffReport& report);
+
+[[nodiscard]] Document to_document(const PresetsReport& report);
+[[nodiscard]] Json to_json(const PresetsReport& report);
+
+}  // namespace headroom::detail

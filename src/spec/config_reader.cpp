@@ -1,0 +1,174 @@
+#include "config_reader.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "headroom/error.h"
+
+namespace headroom::detail {
+
+using nlohmann::json;
+
+ConfigReader::ConfigReader(const json& object, std::string file, std::string pointer)
+    : object_(&object), file_(std::move(file)), pointer_(std::move(pointer)) {
+  if (object.is_object()) return;
+  throw Error(ErrorCode::invalid_input,
+              fmt::format("an object is expected, not {}", object.type_name()),
+              file_ + (pointer_.empty() ? "" : "#" + pointer_), "write { … } here");
+}
+
+bool ConfigReader::has(std::string_view key) const {
+  const auto found = object_->find(key);
+  return found != object_->end() && !found->is_null();
+}
+
+const json* ConfigReader::take(Keys keys) {
+  const json* value = nullptr;
+  for (const std::string_view key : keys) {
+    taken_.emplace(key);
+    if (!has(key)) continue;
+    const json& found = *object_->find(key);
+    if (value == nullptr) {
+      value = &found;
+      found_key_ = key;
+    } else if (found != *value) {
+      fail(key, fmt::format("differs from \"{}\", which is the same setting", found_key_),
+           "keep one of the two");
+    }
+  }
+  return value;
+}
+
+std::int64_t ConfigReader::integer_of(const json& value, std::string_view key,
+                                      std::int64_t least) const {
+  if (!value.is_number_integer()) {
+    fail(key, fmt::format("a whole number is expected, not {}", value.dump().substr(0, 40)),
+         "write a whole number that fits 64 bits");
+  }
+  const bool too_large =
+      value.is_number_unsigned() &&
+      value.get<std::uint64_t>() >
+          static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  if (too_large) fail(key, value.dump() + " does not fit 64 bits", "write a smaller number");
+  const auto number = value.get<std::int64_t>();
+  if (number < least) {
+    fail(key, fmt::format("must be at least {}, not {}", least, number), "write a larger number");
+  }
+  return number;
+}
+
+std::string ConfigReader::text_of(const json& value, std::string_view key) const {
+  if (!value.is_string()) {
+    fail(key, fmt::format("a text is expected, not {}", value.type_name()), "write \"…\" here");
+  }
+  return value.get<std::string>();
+}
+
+std::int64_t ConfigReader::size(Keys keys) {
+  if (const json* value = take(keys)) return integer_of(*value, found_key_, 1);
+  fail(*keys.begin(), "is missing", fmt::format("add \"{}\"", *keys.begin()));
+}
+
+std::int64_t ConfigReader::size_or(Keys keys, std::int64_t otherwise) {
+  return optional_size(keys).value_or(otherwise);
+}
+
+std::int64_t ConfigReader::count_or(Keys keys, std::int64_t otherwise) {
+  const json* value = take(keys);
+  return value == nullptr ? otherwise : integer_of(*value, found_key_, 0);
+}
+
+std::optional<std::int64_t> ConfigReader::optional_size(Keys keys) {
+  const json* value = take(keys);
+  if (value == nullptr) return std::nullopt;
+  return integer_of(*value, found_key_, 1);
+}
+
+double ConfigReader::number_or(Keys keys, double otherwise) {
+  const json* value = take(keys);
+  if (value == nullptr) return otherwise;
+  if (!value->is_number()) {
+    fail(found_key_, fmt::format("a number is expected, not {}", value->type_name()),
+         "write a number here");
+  }
+  return value->get<double>();
+}
+
+double ConfigReader::probability_or(Keys keys, double otherwise) {
+  const double value = number_or(keys, otherwise);
+  if (value >= 0 && value < 1) return value;
+  fail(found_key_, fmt::format("a probability is expected, not {}", value),
+       "write a number from 0 to below 1");
+}
+
+bool ConfigReader::flag_or(Keys keys, bool otherwise) {
+  const json* value = take(keys);
+  if (value == nullptr) return otherwise;
+  if (!value->is_boolean()) {
+    fail(found_key_, fmt::format("true or false is expected, not {}", value->type_name()),
+         "write true or false");
+  }
+  return value->get<bool>();
+}
+
+std::string ConfigReader::text_or(Keys keys, std::string otherwise) {
+  const json* value = take(keys);
+  return value == nullptr ? std::move(otherwise) : text_of(*value, found_key_);
+}
+
+std::vector<std::string> ConfigReader::texts(std::string_view key) {
+  const json* value = take({key});
+  std::vector<std::string> result;
+  if (value == nullptr) return result;
+  if (!value->is_array()) {
+    fail(key, fmt::format("a list is expected, not {}", value->type_name()), "write [\"…\"]");
+  }
+  for (const json& item : *value) result.push_back(text_of(item, key));
+  return result;
+}
+
+std::optional<ConfigReader> ConfigReader::object(std::string_view key) {
+  const json* value = take({key});
+  if (value == nullptr) return std::nullopt;
+  return ConfigReader(*value, file_, pointer_ + "/" + std::string(key));
+}
+
+std::optional<std::int64_t> ConfigReader::entries(std::string_view key) {
+  const json* value = take({key});
+  if (value == nullptr) return std::nullopt;
+  if (!value->is_object()) {
+    fail(key, fmt::format("an object is expected, not {}", value->type_name()), "write { … }");
+  }
+  return static_cast<std::int64_t>(value->size());
+}
+
+void ConfigReader::expect(std::string_view key, const json& only) {
+  const json* value = take({key});
+  if (value == nullptr || *value == only) return;
+  fail(key, fmt::format("{} is not understood; only {} is", value->dump().substr(0, 60),
+                        only.dump()),
+       "the figures would be wrong, so this model is refused");
+}
+
+void ConfigReader::ignore(Keys keys) {
+  for (const std::string_view key : keys) taken_.emplace(key);
+}
+
+void ConfigReader::finish() const {
+  for (const auto& [key, value] : object_->items()) {
+    if (taken_.contains(key) || value.is_null()) continue;
+    fail(key, "is not understood, and could change a figure",
+         "remove the key if it changes neither sizes nor operators");
+  }
+}
+
+void ConfigReader::fail(std::string_view key, const std::string& message,
+                        const std::string& hint) const {
+  // RFC 6901: ~ and / inside a key are escaped.
+  std::string escaped;
+  for (const char c : key) escaped += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
+  throw Error(ErrorCode::invalid_input, message, file_ + "#" + pointer_ + "/" + escaped, hint);
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,123 @@
+// BERT and RoBERTa: post-norm encoders (arXiv 1810.04805, 1907.11692). RoBERTa differs in its heads
+// and in position rows that no token uses.
+#include "../family.h"
+
+namespace headroom::detail {
+namespace {
+
+LanguageModelHeadSpec masked_language_model(ConfigReader& config, ActivationKind activation) {
+  const bool tied = config.flag_or({"tie_word_embeddings"}, true);
+  LanguageModelHeadSpec head;
+  head.weight = tied ? WeightSharing::shared : WeightSharing::separate;
+  head.bias = true;
+  head.transform = activation;
+  return head;
+}
+
+ClassifierSpec classifier(ConfigReader& config, ClassifierInput input) {
+  ClassifierSpec result;
+  result.input = input;
+  result.dropout = config.probability_or({"classifier_dropout"},
+                                         config.probability_or({"hidden_dropout_prob"}, 0.1));
+  return result;
+}
+
+ClassifierSpec fixed_classifier(ConfigReader& config, ClassifierInput input,
+                                std::int64_t num_labels) {
+  ClassifierSpec result = classifier(config, input);
+  result.num_labels = num_labels;
+  return result;
+}
+
+void read_encoder(ConfigReader& config, ModelSpec& spec) {
+  config.expect("position_embedding_type", "absolute");
+  spec.kind = ModelKind::encoder;
+  spec.hidden_size = config.size({"hidden_size"});
+  spec.embedding.vocab_size = config.size({"vocab_size"});
+  spec.embedding.type_vocab_size = config.size_or({"type_vocab_size"}, 2);
+  spec.position.kind = PositionKind::learned;
+  spec.position.max_position_embeddings = config.size_or({"max_position_embeddings"}, 512);
+
+  StackSpec stack;
+  stack.num_layers = config.size({"num_hidden_layers"});
+  stack.self_attention = multi_head_attention(
+      config, "num_attention_heads", config.size({"num_attention_heads"}), spec.hidden_size);
+  stack.self_attention.qkv_bias = true;
+  stack.self_attention.output_bias = true;
+  stack.ffn = {FfnKind::plain, config.size({"intermediate_size"}),
+               read_activation(config, {"hidden_act"}, ActivationKind::gelu), true};
+  stack.norm_placement = NormPlacement::post;
+  stack.norm = {NormKind::layer_norm, true, config.number_or({"layer_norm_eps"}, 1e-12)};
+  const double hidden_dropout = config.probability_or({"hidden_dropout_prob"}, 0.1);
+  stack.dropout.embedding = hidden_dropout;
+  stack.dropout.attention_output = hidden_dropout;
+  stack.dropout.ffn_output = hidden_dropout;
+  stack.dropout.attention_probs = config.probability_or({"attention_probs_dropout_prob"}, 0.1);
+  spec.embedding.norm = stack.norm;
+  spec.encoder = stack;
+}
+
+/// The heads of RoBERTa-like classes, whose names begin with `prefix`.
+void read_roberta_like(ConfigReader& config, ModelSpec& spec, std::string_view prefix) {
+  const auto name = [&](std::string_view suffix) { return std::string(prefix) + std::string(suffix); };
+  ClassifierSpec sequence = classifier(config, ClassifierInput::first_token);
+  sequence.dense = ActivationKind::tanh;
+  sequence.dense_dropout = sequence.dropout;
+  const std::string model = name("Model");
+  const std::string masked = name("ForMaskedLM");
+  const std::string sequences = name("ForSequenceClassification");
+  const std::string tokens = name("ForTokenClassification");
+  const std::string questions = name("ForQuestionAnswering");
+  const std::string choices = name("ForMultipleChoice");
+  ClassifierSpec spans = fixed_classifier(config, ClassifierInput::every_token, 2);
+  spans.dropout = 0;
+  read_architecture(
+      config, spec,
+      {{model, pooler_head()},
+       {masked, language_model_head(masked_language_model(config, ActivationKind::gelu))},
+       {sequences, classifier_head(sequence)},
+       {tokens, classifier_head(classifier(config, ClassifierInput::every_token))},
+       {questions, classifier_head(spans)},
+       {choices, classifier_head(fixed_classifier(config, ClassifierInput::pooled_token, 1))}});
+  read_encoder(config, spec);
+  // Positions are counted on from behind the padding token's id.
+  spec.position.offset = config.count_or({"pad_token_id"}, 1) + 1;
+}
+
+}  // namespace
+
+void read_bert(ConfigReader& config, ModelSpec& spec) {
+  const ActivationKind activation = read_activation(config, {"hidden_act"}, ActivationKind::gelu);
+  const LanguageModelHeadSpec masked = masked_language_model(config, activation);
+  HeadSpec pretraining =
+      classifier_head(fixed_classifier(config, ClassifierInput::pooled_token, 2));
+  pretraining.classifier->dropout = 0;
+  HeadSpec next_sentence = pretraining;
+  pretraining.language_model = masked;
+  ClassifierSpec spans = fixed_classifier(config, ClassifierInput::every_token, 2);
+  spans.dropout = 0;
+  read_architecture(
+      config, spec,
+      {{"BertModel", pooler_head()},
+       {"BertForMaskedLM", language_model_head(masked)},
+       {"BertForPreTraining", pretraining},
+       {"BertForNextSentencePrediction", next_sentence},
+       {"BertForSequenceClassification",
+        classifier_head(classifier(config, ClassifierInput::pooled_token))},
+       {"BertForTokenClassification",
+        classifier_head(classifier(config, ClassifierInput::every_token))},
+       {"BertForQuestionAnswering", classifier_head(spans)},
+       {"BertForMultipleChoice",
+        classifier_head(fixed_classifier(config, ClassifierInput::pooled_token, 1))}});
+  read_encoder(config, spec);
+}
+
+void read_roberta(ConfigReader& config, ModelSpec& spec) {
+  read_roberta_like(config, spec, "Roberta");
+}
+
+void read_xlm_roberta(ConfigReader& config, ModelSpec& spec) {
+  read_roberta_like(config, spec, "XLMRoberta");
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,59 @@
+// GPT-2: pre-norm decoder with learned positions (Radford et al. 2019).
+#include "../family.h"
+
+namespace headroom::detail {
+
+void read_gpt2(ConfigReader& config, ModelSpec& spec) {
+  LanguageModelHeadSpec language_model;
+  language_model.weight = config.flag_or({"tie_word_embeddings"}, true) ? WeightSharing::shared
+                                                                       : WeightSharing::separate;
+  ClassifierSpec sequence;
+  sequence.input = ClassifierInput::last_token;
+  sequence.bias = false;
+  ClassifierSpec tokens;
+  tokens.input = ClassifierInput::every_token;
+  tokens.dropout = config.probability_or({"classifier_dropout", "hidden_dropout"}, 0.1);
+  ClassifierSpec spans;
+  spans.input = ClassifierInput::every_token;
+  spans.num_labels = 2;
+  read_architecture(config, spec,
+                    {{"GPT2LMHeadModel", language_model_head(language_model)},
+                     {"GPT2Model", {}},
+                     {"GPT2ForSequenceClassification", classifier_head(sequence)},
+                     {"GPT2ForTokenClassification", classifier_head(tokens)},
+                     {"GPT2ForQuestionAnswering", classifier_head(spans)}});
+
+  // Only the double-heads class reads summary_*; the others change numerics, not sizes.
+  config.ignore({"summary_activation", "summary_first_dropout", "summary_proj_to_labels",
+                 "summary_type", "summary_use_proj", "n_ctx", "reorder_and_upcast_attn"});
+  config.expect("scale_attn_weights", true);
+  config.expect("scale_attn_by_inverse_layer_idx", false);
+  spec.kind = ModelKind::decoder;
+  spec.hidden_size = config.size({"n_embd", "hidden_size"});
+  spec.embedding.vocab_size = config.size({"vocab_size"});
+  spec.position.kind = PositionKind::learned;
+  spec.position.max_position_embeddings =
+      config.size_or({"n_positions", "max_position_embeddings"}, 1024);
+
+  StackSpec stack;
+  stack.num_layers = config.size({"n_layer", "num_hidden_layers"});
+  stack.self_attention =
+      multi_head_attention(config, "n_head", config.size({"n_head", "num_attention_heads"}),
+                           spec.hidden_size);
+  stack.self_attention.causal = true;
+  stack.self_attention.qkv_bias = true;
+  stack.self_attention.output_bias = true;
+  const auto inner = config.optional_size({"n_inner"});
+  stack.ffn = {FfnKind::plain, inner ? *inner : 4 * spec.hidden_size,
+               read_activation(config, {"activation_function"}, ActivationKind::gelu_new), true};
+  stack.norm_placement = NormPlacement::pre;
+  stack.norm = {NormKind::layer_norm, true, config.number_or({"layer_norm_epsilon"}, 1e-5)};
+  stack.final_norm = stack.norm;
+  stack.dropout.embedding = config.probability_or({"embd_pdrop"}, 0.1);
+  stack.dropout.attention_probs = config.probability_or({"attn_pdrop"}, 0.1);
+  stack.dropout.attention_output = config.probability_or({"resid_pdrop"}, 0.1);
+  stack.dropout.ffn_output = stack.dropout.attention_output;
+  spec.decoder = stack;
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,49 @@
+// A transformer whose attention is linear in the length: elu(x) + 1 in the place of the softmax
+// (arXiv 2006.16236).
+#include "../family.h"
+
+namespace headroom::detail {
+
+void read_linear_transformer(ConfigReader& config, ModelSpec& spec) {
+  LanguageModelHeadSpec language_model;
+  language_model.weight = config.flag_or({"tie_word_embeddings"}, false) ? WeightSharing::shared
+                                                                        : WeightSharing::separate;
+  language_model.bias = true;
+  read_architecture(config, spec,
+                    {{"LinearTransformerLM", language_model_head(language_model)},
+                     {"LinearTransformerEncoder", language_model_head(language_model)}});
+
+  config.expect("feature_map", "elu+1");
+  spec.hidden_size = config.size({"hidden_size"});
+  spec.embedding.vocab_size = config.size({"vocab_size"});
+  spec.position.kind = config.choice_or<PositionKind>({"position_embedding_type"},
+                                                      {{"learned", PositionKind::learned},
+                                                       {"sinusoidal", PositionKind::sinusoidal},
+                                                       {"none", PositionKind::none}},
+                                                      PositionKind::learned);
+  spec.position.max_position_embeddings = config.size({"max_position_embeddings"});
+
+  StackSpec stack;
+  stack.num_layers = config.size({"num_hidden_layers"});
+  stack.self_attention = multi_head_attention(
+      config, "num_attention_heads", config.size({"num_attention_heads"}), spec.hidden_size);
+  stack.self_attention.kind = AttentionKind::linear;
+  stack.self_attention.causal = config.flag_or({"is_causal"}, true);
+  stack.self_attention.linear_attention_eps = config.number_or({"attention_eps"}, 1e-6);
+  stack.self_attention.qkv_bias = true;
+  stack.self_attention.output_bias = true;
+  stack.ffn = {FfnKind::plain, config.size({"intermediate_size"}),
+               read_activation(config, {"hidden_act"}, ActivationKind::gelu), true};
+  stack.norm_placement =
+      config.flag_or({"norm_first"}, false) ? NormPlacement::pre : NormPlacement::post;
+  stack.norm = {NormKind::layer_norm, true, config.number_or({"layer_norm_eps"}, 1e-5)};
+  if (config.flag_or({"final_layer_norm"}, true)) stack.final_norm = stack.norm;
+  const double dropout = config.probability_or({"hidden_dropout_prob", "dropout"}, 0);
+  stack.dropout = {dropout, 0, dropout, dropout, dropout, 0};
+
+  const bool causal = stack.self_attention.causal;
+  spec.kind = causal ? ModelKind::decoder : ModelKind::encoder;
+  (causal ? spec.decoder : spec.encoder) = stack;
+}
+
+}  // namespace headroom::detail

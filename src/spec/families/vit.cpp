@@ -1,0 +1,64 @@
+// Vision Transformer: image patches and a class token through a pre-norm encoder (arXiv 2010.11929).
+#include <fmt/format.h>
+
+#include "../family.h"
+
+namespace headroom::detail {
+namespace {
+
+ImageSpec read_image(ConfigReader& config) {
+  const ImageSpec image{config.size_or({"image_size"}, 224), config.size_or({"patch_size"}, 16),
+                        config.size_or({"num_channels"}, 3)};
+  if (image.patch_size > image.image_size) {
+    config.fail("patch_size",
+                fmt::format("a patch of {} is larger than an image of {}", image.patch_size,
+                            image.image_size),
+                "use a patch_size up to image_size");
+  }
+  constexpr std::int64_t kLargestSide = std::int64_t{1} << 31U;  // its square still fits 64 bits
+  if (image.image_size / image.patch_size >= kLargestSide) {
+    config.fail("image_size", "has too many patches to count", "use a smaller image_size");
+  }
+  return image;
+}
+
+}  // namespace
+
+void read_vit(ConfigReader& config, ModelSpec& spec) {
+  ClassifierSpec classifier;
+  classifier.input = ClassifierInput::first_token;
+  read_architecture(config, spec,
+                    {{"ViTModel", pooler_head()},
+                     {"ViTForImageClassification", classifier_head(classifier)}});
+
+  config.ignore({"encoder_stride"});  // only masked image modelling reads it
+  config.expect("pooler_act", "tanh");
+  spec.kind = ModelKind::encoder;
+  spec.hidden_size = config.size({"hidden_size"});
+  config.expect("pooler_output_size", spec.hidden_size);
+  const ImageSpec image = read_image(config);
+  spec.embedding.input = InputKind::patches;
+  spec.embedding.image = image;
+  spec.position.kind = PositionKind::learned;
+  spec.position.max_position_embeddings = image.num_patches() + 1;
+
+  StackSpec stack;
+  stack.num_layers = config.size({"num_hidden_layers"});
+  stack.self_attention = multi_head_attention(
+      config, "num_attention_heads", config.size({"num_attention_heads"}), spec.hidden_size);
+  stack.self_attention.qkv_bias = config.flag_or({"qkv_bias"}, true);
+  stack.self_attention.output_bias = true;
+  stack.ffn = {FfnKind::plain, config.size({"intermediate_size"}),
+               read_activation(config, {"hidden_act"}, ActivationKind::gelu), true};
+  stack.norm_placement = NormPlacement::pre;
+  stack.norm = {NormKind::layer_norm, true, config.number_or({"layer_norm_eps"}, 1e-12)};
+  stack.final_norm = stack.norm;
+  const double hidden_dropout = config.probability_or({"hidden_dropout_prob"}, 0);
+  stack.dropout.embedding = hidden_dropout;
+  stack.dropout.attention_output = hidden_dropout;
+  stack.dropout.ffn_output = hidden_dropout;
+  stack.dropout.attention_probs = config.probability_or({"attention_probs_dropout_prob"}, 0);
+  spec.encoder = stack;
+}
+
+}  // namespace headroom::detail

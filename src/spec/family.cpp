@@ -1,0 +1,119 @@
+#include "family.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace headroom::detail {
+
+void read_architecture(ConfigReader& config, ModelSpec& spec,
+                       std::initializer_list<Architecture> known) {
+  const std::vector<std::string> names = config.texts("architectures");
+  if (names.size() > 1) {
+    config.fail("architectures", "names more than one class", "name the one that is meant");
+  }
+  const Architecture* found = known.begin();
+  if (!names.empty()) {
+    found = std::ranges::find(known, names.front(), &Architecture::name);
+  }
+  if (found == known.end()) {
+    std::string list;
+    for (const Architecture& architecture : known) {
+      list += (list.empty() ? "" : ", ") + std::string(architecture.name);
+    }
+    config.fail("architectures", fmt::format("the class \"{}\" is not understood", names.front()),
+                "use one of: " + list);
+  }
+  spec.architecture = found->name;
+  spec.head = found->head;
+}
+
+void read_num_labels(ConfigReader& config, ModelSpec& spec) {
+  constexpr std::int64_t kHuggingFaceDefault = 2;
+  const auto labels = config.entries("id2label");
+  const std::int64_t num_labels =
+      config.size_or({"num_labels"}, labels.value_or(kHuggingFaceDefault));
+  config.ignore({"label2id"});
+  if (!spec.head.classifier || spec.head.classifier->num_labels != 0) return;
+  spec.head.classifier->num_labels = num_labels;
+}
+
+ActivationKind read_activation(ConfigReader& config, ConfigReader::Keys keys,
+                               ActivationKind otherwise) {
+  return config.choice_or<ActivationKind>(keys,
+                                          {{"relu", ActivationKind::relu},
+                                           {"gelu", ActivationKind::gelu},
+                                           {"gelu_python", ActivationKind::gelu},
+                                           {"gelu_pytorch_tanh", ActivationKind::gelu_tanh},
+                                           {"gelu_new", ActivationKind::gelu_new},
+                                           {"silu", ActivationKind::silu},
+                                           {"swish", ActivationKind::silu},
+                                           {"tanh", ActivationKind::tanh}},
+                                          otherwise);
+}
+
+AttentionSpec multi_head_attention(const ConfigReader& config, std::string_view heads_key,
+                                   std::int64_t heads, std::int64_t hidden_size) {
+  if (hidden_size % heads != 0) {
+    config.fail(heads_key,
+                fmt::format("{} heads do not divide a hidden size of {}", heads, hidden_size),
+                "use a number of heads that divides it, or give the head size where the family has "
+                "a key for it");
+  }
+  AttentionSpec attention;
+  attention.num_attention_heads = heads;
+  attention.num_key_value_heads = heads;
+  attention.head_dim = hidden_size / heads;
+  attention.value_head_dim = attention.head_dim;
+  return attention;
+}
+
+void read_common_keys(ConfigReader& config, ModelSpec& spec) {
+  spec.torch_dtype = config.text_or({"torch_dtype", "dtype"}, "");
+  // Tokens and how text is generated from the outputs.
+  config.ignore({"bos_token_id", "eos_token_id", "pad_token_id", "sep_token_id", "cls_token_id",
+                 "mask_token_id", "unk_token_id", "decoder_start_token_id", "bad_words_ids",
+                 "forced_bos_token_id", "forced_eos_token_id", "suppress_tokens",
+                 "begin_suppress_tokens", "tokenizer_class", "prefix", "max_length", "min_length",
+                 "do_sample", "early_stopping", "num_beams", "num_beam_groups", "diversity_penalty",
+                 "temperature", "top_k", "top_p", "typical_p", "repetition_penalty",
+                 "length_penalty", "no_repeat_ngram_size", "encoder_no_repeat_ngram_size",
+                 "num_return_sequences", "exponential_decay_length_penalty",
+                 "remove_invalid_values", "task_specific_params"});
+  // How the model was made, stored or is called.
+  config.ignore({"_name_or_path", "name_or_path", "transformers_version", "initializer_range",
+                 "initializer_factor", "finetuning_task", "problem_type", "use_cache",
+                 "output_attentions", "output_hidden_states", "output_scores", "output_past",
+                 "return_dict", "return_dict_in_generate", "torchscript", "use_bfloat16",
+                 "tf_legacy_loss", "gradient_checkpointing", "_attn_implementation",
+                 "_attn_implementation_autoset", "attn_implementation",
+                 "pretraining_tp", "directionality", "pooler_fc_size", "pooler_num_attention_heads",
+                 "pooler_num_fc_layers", "pooler_size_per_head", "pooler_type"});
+  // Settings that would change a figure; only their usual value is understood.
+  config.expect("chunk_size_feed_forward", 0);
+  config.expect("pruned_heads", nlohmann::json::object());
+  config.expect("add_cross_attention", false);
+  config.expect("is_decoder", false);
+  config.expect("tie_encoder_decoder", false);
+}
+
+HeadSpec pooler_head() {
+  HeadSpec head;
+  head.pooler = true;
+  return head;
+}
+
+HeadSpec classifier_head(const ClassifierSpec& classifier) {
+  HeadSpec head;
+  head.pooler = classifier.input == ClassifierInput::pooled_token;
+  head.classifier = classifier;
+  return head;
+}
+
+HeadSpec language_model_head(const LanguageModelHeadSpec& language_model) {
+  HeadSpec head;
+  head.language_model = language_model;
+  return head;
+}
+
+}  // namespace headroom::detail

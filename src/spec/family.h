@@ -1,0 +1,60 @@
+// What every family's reader shares: the registry's type, heads by class name, and the keys that
+// mean the same everywhere.
+#pragma once
+
+#include <initializer_list>
+#include <string_view>
+
+#include "config_reader.h"
+#include "headroom/model_spec.h"
+
+namespace headroom::detail {
+
+/// A class that a config's `architectures` can name, and the head that it puts on the stacks.
+struct Architecture {
+  std::string_view name;
+  HeadSpec head;
+};
+
+/// Fills `spec` from a config of one family. Sets everything but name and model_type.
+using FamilyReader = void (*)(ConfigReader& config, ModelSpec& spec);
+
+void read_attention_layer(ConfigReader& config, ModelSpec& spec);
+void read_bert(ConfigReader& config, ModelSpec& spec);
+void read_roberta(ConfigReader& config, ModelSpec& spec);
+void read_xlm_roberta(ConfigReader& config, ModelSpec& spec);
+void read_distilbert(ConfigReader& config, ModelSpec& spec);
+void read_gpt2(ConfigReader& config, ModelSpec& spec);
+void read_linear_transformer(ConfigReader& config, ModelSpec& spec);
+void read_llama(ConfigReader& config, ModelSpec& spec);
+void read_t5(ConfigReader& config, ModelSpec& spec);
+void read_transformer(ConfigReader& config, ModelSpec& spec);
+void read_vit(ConfigReader& config, ModelSpec& spec);
+
+/// Sets `spec.architecture` and `spec.head` from `architectures`; the first of `known` is what a
+/// config without that key means. Throws for a class that is not in `known`.
+void read_architecture(ConfigReader& config, ModelSpec& spec,
+                       std::initializer_list<Architecture> known);
+
+/// Gives the classifier the number of labels that the config says, by `num_labels` or `id2label`; 2
+/// where it says nothing, as Hugging Face leaves the default out.
+void read_num_labels(ConfigReader& config, ModelSpec& spec);
+
+/// The activation that `keys` name, by Hugging Face's words.
+[[nodiscard]] ActivationKind read_activation(ConfigReader& config, ConfigReader::Keys keys,
+                                             ActivationKind otherwise);
+
+/// Multi-head attention of `heads` heads over `hidden_size`. Throws when they do not divide it.
+[[nodiscard]] AttentionSpec multi_head_attention(const ConfigReader& config,
+                                                 std::string_view heads_key, std::int64_t heads,
+                                                 std::int64_t hidden_size);
+
+/// Marks the keys of any Hugging Face config that change no figure, and refuses those that would.
+void read_common_keys(ConfigReader& config, ModelSpec& spec);
+
+/// A head that is a pooler alone, a classifier, or a projection to the vocabulary.
+[[nodiscard]] HeadSpec pooler_head();
+[[nodiscard]] HeadSpec classifier_head(const ClassifierSpec& classifier);
+[[nodiscard]] HeadSpec language_model_head(const LanguageModelHeadSpec& language_model);
+
+}  // namespace headroom::detail

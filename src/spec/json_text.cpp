@@ -1,0 +1,92 @@
+#include "json_text.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <vector>
+
+#include "headroom/error.h"
+
+namespace headroom::detail {
+namespace {
+
+using nlohmann::json;
+
+// Published config.json files nest four deep and stay under 1 MiB (the largest list label names).
+constexpr int kDeepestNesting = 64;
+constexpr std::uintmax_t kLargestFile = std::uintmax_t{64} << 20U;
+
+/// Watches the parser: stops it at absurd depth and at a repeated key, which would silently replace
+/// the value before it.
+class ParseGuard {
+ public:
+  explicit ParseGuard(const std::string& file) : file_(file) {}
+
+  bool operator()(int depth, json::parse_event_t event, const json& parsed) {
+    if (depth > kDeepestNesting) {
+      throw Error(ErrorCode::invalid_input,
+                  fmt::format("nested deeper than {} levels", kDeepestNesting), file_,
+                  "this is not a model's config.json");
+    }
+    if (event == json::parse_event_t::object_start) keys_.emplace_back();
+    if (event == json::parse_event_t::object_end) keys_.pop_back();
+    if (event == json::parse_event_t::key) require_new_key(parsed.get<std::string>());
+    return true;
+  }
+
+ private:
+  void require_new_key(const std::string& key) {
+    if (keys_.back().insert(key).second) return;
+    throw Error(ErrorCode::invalid_input, fmt::format("the key \"{}\" is there twice", key), file_,
+                "keep one of the two");
+  }
+
+  const std::string& file_;
+  std::vector<std::set<std::string>> keys_;
+};
+
+/// nlohmann's message without its own error number.
+std::string reason(const json::parse_error& error) {
+  const std::string_view text = error.what();
+  const auto bracket = text.find("] ");
+  return std::string(bracket == std::string_view::npos ? text : text.substr(bracket + 2));
+}
+
+}  // namespace
+
+json parse_json(std::string_view text, const std::string& file) {
+  try {
+    return json::parse(text, ParseGuard(file));
+  } catch (const json::parse_error& error) {
+    throw Error(ErrorCode::invalid_input, "not valid JSON: " + reason(error), file,
+                "mend the file at the place named");
+  } catch (const json::out_of_range& error) {
+    throw Error(ErrorCode::invalid_input, fmt::format("a number is out of range: {}", error.what()),
+                file, "write a number that fits 64 bits");
+  }
+}
+
+std::string read_text_file(const std::string& path) {
+  std::error_code failed;
+  const auto size = std::filesystem::file_size(path, failed);
+  if (failed) {
+    throw Error(ErrorCode::invalid_input, "cannot be read: " + failed.message(), path,
+                "check the path and its permissions");
+  }
+  if (size > kLargestFile) {
+    throw Error(ErrorCode::invalid_input, fmt::format("{} bytes are too many", size), path,
+                "name the model's config.json");
+  }
+  std::ifstream stream(path, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(stream), {}};
+  if (!stream) {
+    throw Error(ErrorCode::invalid_input, "cannot be read", path,
+                "check the path and its permissions");
+  }
+  return text;
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,56 @@
+#include "headroom/model_source.h"
+
+#include <filesystem>
+
+#include "headroom/error.h"
+#include "json_text.h"
+#include "similar.h"
+
+namespace headroom {
+namespace {
+
+namespace fs = std::filesystem;
+
+Model read_config_file(const fs::path& file, std::string name) {
+  return {read_model_spec(detail::read_text_file(file.string()), file.string(), std::move(name)),
+          file.string(),
+          std::nullopt};
+}
+
+/// The name of a folder, also where it is written with a trailing slash or as ".".
+std::string folder_name(const fs::path& folder) {
+  const fs::path full = fs::weakly_canonical(folder);
+  return full.filename().string();
+}
+
+/// "config" says nothing, so a config.json is named after its folder.
+std::string config_name(const fs::path& file) {
+  const std::string stem = file.stem().string();
+  return stem == "config" ? folder_name(fs::absolute(file).parent_path()) : stem;
+}
+
+[[noreturn]] void throw_unknown(const std::string& name) {
+  std::vector<std::string> known;
+  for (const Preset& preset : list_presets()) {
+    known.push_back(preset.name);
+    known.insert(known.end(), preset.aliases.begin(), preset.aliases.end());
+  }
+  const std::string guess = detail::did_you_mean(name, known);
+  throw Error(ErrorCode::invalid_input, "is neither a preset nor a file or folder that exists", name,
+              guess.empty() ? "`headroom presets` lists the presets; or give a config.json" : guess);
+}
+
+}  // namespace
+
+Model load_model(const std::string& name) {
+  const fs::path path(name);
+  std::error_code failed;
+  if (const auto preset = find_preset(name)) return read_preset(*preset);
+  if (fs::is_directory(path, failed)) {
+    return read_config_file(path / "config.json", folder_name(path));
+  }
+  if (fs::exists(path, failed)) return read_config_file(path, config_name(path));
+  throw_unknown(name);
+}
+
+}  // namespace headroom

@@ -1,0 +1,115 @@
+// Presets: compiled in, or read from the user's own folder.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include "config_reader.h"
+#include "embedded_presets.h"
+#include "headroom/error.h"
+#include "headroom/model_source.h"
+#include "json_text.h"
+
+namespace headroom {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// `$XDG_DATA_HOME/headroom/presets/models`, or its place under the home folder; empty without one.
+fs::path user_preset_folder() {
+  // Read once at start, before any thread exists.
+  const char* const data = std::getenv("XDG_DATA_HOME");  // NOLINT(concurrency-mt-unsafe)
+  const char* const home = std::getenv("HOME");           // NOLINT(concurrency-mt-unsafe)
+  fs::path base;
+  if (data != nullptr && *data != '\0') {
+    base = data;
+  } else if (home != nullptr && *home != '\0') {
+    base = fs::path(home) / ".local" / "share";
+  } else {
+    return {};
+  }
+  return base / "headroom" / "presets" / "models";
+}
+
+Preset parse_user_preset(const fs::path& file) {
+  Preset preset;
+  preset.origin = file.string();
+  preset.json = detail::read_text_file(preset.origin);
+  const nlohmann::json document = detail::parse_json(preset.json, preset.origin);
+  detail::ConfigReader reader(document, preset.origin);
+  preset.name = reader.text_or({"name"}, file.stem().string());
+  preset.aliases = reader.texts("aliases");
+  return preset;
+}
+
+std::vector<Preset> user_presets() {
+  std::vector<Preset> presets;
+  std::error_code failed;
+  for (const fs::directory_entry& entry : fs::directory_iterator(user_preset_folder(), failed)) {
+    if (entry.path().extension() == ".json") presets.push_back(parse_user_preset(entry.path()));
+  }
+  return presets;
+}
+
+Preset from_embedded(const detail::EmbeddedPreset& embedded) {
+  Preset preset{std::string(embedded.name), {}, std::string(embedded.json), "built in"};
+  for (const std::string_view alias : embedded.aliases) preset.aliases.emplace_back(alias);
+  return preset;
+}
+
+bool is_called(const Preset& preset, std::string_view name) {
+  return preset.name == name || std::ranges::find(preset.aliases, name) != preset.aliases.end();
+}
+
+ReferenceCount read_reference(detail::ConfigReader reader) {
+  ReferenceCount reference;
+  reference.parameters = reader.size({"parameters"});
+  reference.rounded =
+      reader.choice_or<bool>({"precision"}, {{"exact", false}, {"rounded", true}}, false);
+  reference.source = reader.text_or({"source"}, "");
+  reader.finish();
+  return reference;
+}
+
+}  // namespace
+
+std::vector<Preset> list_presets() {
+  std::vector<Preset> presets = user_presets();
+  for (const detail::EmbeddedPreset& embedded : detail::embedded_presets()) {
+    const auto same_name = [&](const Preset& own) { return own.name == embedded.name; };
+    if (std::ranges::none_of(presets, same_name)) presets.push_back(from_embedded(embedded));
+  }
+  std::ranges::sort(presets, {}, &Preset::name);
+  return presets;
+}
+
+std::optional<Preset> find_preset(std::string_view name_or_alias) {
+  for (Preset& preset : user_presets()) {
+    if (is_called(preset, name_or_alias)) return std::move(preset);
+  }
+  for (const detail::EmbeddedPreset& embedded : detail::embedded_presets()) {
+    const bool called = embedded.name == name_or_alias ||
+                        std::ranges::find(embedded.aliases, name_or_alias) != embedded.aliases.end();
+    if (called) return from_embedded(embedded);
+  }
+  return std::nullopt;
+}
+
+Model read_preset(const Preset& preset) {
+  const std::string file = preset.origin == "built in"
+                               ? fmt::format("preset {}", preset.name)
+                               : preset.origin;
+  const nlohmann::json document = detail::parse_json(preset.json, file);
+  detail::ConfigReader reader(document, file);
+  reader.ignore({"name", "aliases"});
+  Model model;
+  model.source = reader.text_or({"source"}, "");
+  if (auto reference = reader.object("reference")) model.reference = read_reference(*reference);
+  if (!reader.object("config")) reader.fail("config", "is missing", "add the model's config keys");
+  reader.finish();
+  model.spec = read_model_spec(document.at("config").dump(), file + ", config", preset.name);
+  return model;
+}
+
+}  // namespace headroom
