@@ -91,7 +91,7 @@ struct Analysis {
   std::vector<NodeAnalysis> nodes;
   std::vector<ComponentAnalysis> components;  ///< in order of first appearance
   NodeCost total;
-  Cost recompute;  ///< what the chosen recomputation runs a second time
+  Cost recompute;                    ///< what the chosen recomputation runs a second time
   std::vector<LiveBytes> live;       ///< by node, in order of execution
   std::vector<SavedTensor> saved;    ///< all that backward needs; empty unless training
   Expr layer_inputs;                 ///< bytes of the inputs of all layers, kept by full recompute

@@ -80,7 +80,7 @@ class Expr {
 [[nodiscard]] Expr operator*(const Expr& a, const Expr& b);
 
 /// True when monomial `a` is printed before `b`: by layers, then by growing powers of the sequence
-/// lengths, then by falling powers of the model's sizes.
+/// lengths (those without any last), then by falling powers of the model's sizes.
 [[nodiscard]] bool display_before(const Monomial& a, const Monomial& b) noexcept;
 
 /// A rule such as h·k → d: wherever all the symbols of `product` occur together in a term, they are

@@ -5,7 +5,8 @@
 
 namespace headroom {
 
-/// A signed 128-bit integer. Counts reach 1e26 for real questions (training FLOPs); 2^127 is 1.7e38.
+/// A signed 128-bit integer. Counts reach 1e26 for real questions (training FLOPs); 2^127
+/// is 1.7e38.
 __extension__ using Integer = __int128;
 
 /// a + b. Throws Error{overflow} when the sum passes the range of Integer.

@@ -91,10 +91,10 @@ struct RopeSpec {
 struct PositionSpec {
   PositionKind kind = PositionKind::none;
   std::int64_t max_position_embeddings = 0;  ///< rows of a learned table, or the trained context
-  std::int64_t offset = 0;                   ///< rows that no token uses (RoBERTa: pad_token_id + 1)
-  std::int64_t num_buckets = 0;              ///< relative bias only
-  std::int64_t max_distance = 0;             ///< relative bias only
-  RopeSpec rope;                             ///< rotary only
+  std::int64_t offset = 0;        ///< rows that no token uses (RoBERTa: pad_token_id + 1)
+  std::int64_t num_buckets = 0;   ///< relative bias only
+  std::int64_t max_distance = 0;  ///< relative bias only
+  RopeSpec rope;                  ///< rotary only
 };
 
 struct ImageSpec {

@@ -11,21 +11,21 @@ namespace headroom {
 
 /// One quantity that a cost depends on. Names are the field's own (Hugging Face's config keys).
 enum class Symbol : std::uint8_t {
-  num_hidden_layers,   ///< l: layers of the decoder, or of the only stack
-  num_encoder_layers,  ///< m: layers of the encoder, where there are two stacks
-  batch_size,          ///< b: sequences processed together
-  seq_len,             ///< s: new tokens of each sequence
-  enc_seq_len,         ///< n: tokens that the encoder of an encoder-decoder reads
-  visible_keys,        ///< t: keys that the attention reads, p + s
-  visible_pairs,       ///< c: pairs that a causal mask leaves, s·p + s·(s + 1)/2
-  past_len,            ///< p: tokens already in the KV-cache
-  hidden_size,         ///< d
-  intermediate_size,   ///< f: inner width of the feed-forward network
-  num_attention_heads, ///< h: query heads
-  num_key_value_heads, ///< g: key and value heads
-  head_dim,            ///< k: width of a query or key head
-  value_head_dim,      ///< v: width of a value head
-  vocab_size,          ///< V
+  num_hidden_layers,               ///< l: layers of the decoder, or of the only stack
+  num_encoder_layers,              ///< m: layers of the encoder, where there are two stacks
+  batch_size,                      ///< b: sequences processed together
+  seq_len,                         ///< s: new tokens of each sequence
+  enc_seq_len,                     ///< n: tokens that the encoder of an encoder-decoder reads
+  visible_keys,                    ///< t: keys that the attention reads, p + s
+  visible_pairs,                   ///< c: pairs that a causal mask leaves, s·p + s·(s + 1)/2
+  past_len,                        ///< p: tokens already in the KV-cache
+  hidden_size,                     ///< d
+  intermediate_size,               ///< f: inner width of the feed-forward network
+  num_attention_heads,             ///< h: query heads
+  num_key_value_heads,             ///< g: key and value heads
+  head_dim,                        ///< k: width of a query or key head
+  value_head_dim,                  ///< v: width of a value head
+  vocab_size,                      ///< V
   max_position_embeddings,         ///< P: rows of a learned position table
   type_vocab_size,                 ///< T: rows of the token-type table
   patch_elements,                  ///< q: values in an image patch, channels · patch²

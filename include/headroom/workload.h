@@ -63,8 +63,9 @@ struct WorkloadRequest {
   Kernels kernels = Kernels::reference;
 };
 
-/// The workload that `request` means for `spec`. Throws Error{invalid_input} when it cannot be asked
-/// of that model: sizes below 1, a decode phase without a decoder, a length for an image model, …
+/// The workload that `request` means for `spec`. Throws Error{invalid_input} when it cannot be
+/// asked of that model: sizes below 1, a decode phase without a decoder, a length for an image
+/// model, …
 [[nodiscard]] Workload resolve(const WorkloadRequest& request, const ModelSpec& spec);
 
 /// What a reader of the figures should know: positions beyond the trained ones, …

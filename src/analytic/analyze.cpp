@@ -160,8 +160,7 @@ Analysis analyze(const Graph& graph, const AnalysisOptions& options) {
 Expr saved_bytes(const Analysis& analysis, Recompute recompute) {
   Expr bytes = recompute == Recompute::full ? analysis.layer_inputs : Expr();
   for (const SavedTensor& saved : analysis.saved) {
-    const bool stays = recompute == Recompute::none ||
-                       saved.kept == KeptUnder::every_recompute ||
+    const bool stays = recompute == Recompute::none || saved.kept == KeptUnder::every_recompute ||
                        (recompute == Recompute::selective && saved.kept == KeptUnder::selective);
     if (stays) bytes += saved.repeat * saved.bytes;
   }

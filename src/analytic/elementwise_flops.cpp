@@ -65,8 +65,7 @@ struct ElementwiseVisitor {
   ElementwiseFlops operator()(const LinearAttention& op) const {
     // Σφ(K), eps on each denominator, and one division of the context.
     const Expr denominators = op.shape.batch * op.shape.queries * op.shape.heads;
-    const Expr forward =
-        op.shape.key_elements() + denominators + op.shape.context_elements();
+    const Expr forward = op.shape.key_elements() + denominators + op.shape.context_elements();
     return {forward, Integer{2} * forward};
   }
   ElementwiseFlops operator()(const Activation& op) const {

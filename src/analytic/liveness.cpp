@@ -28,7 +28,8 @@ Timeline timeline(const Graph& graph) {
         // What comes from outside is needed by every layer, except what layers hand on.
         const bool needed_throughout = is_repeated(block) && position >= first &&
                                        !made_here[input] && input != block.carried_in;
-        result.last_use[input] = std::max(result.last_use[input], needed_throughout ? end : position);
+        result.last_use[input] =
+            std::max(result.last_use[input], needed_throughout ? end : position);
       }
       made_here[node.output] = true;
       result.last_use[node.output] = std::max(result.last_use[node.output], position);
@@ -40,15 +41,14 @@ Timeline timeline(const Graph& graph) {
 
 class LiveSet {
  public:
-  LiveSet(const Graph& graph, Timeline timeline)
-      : graph_(graph), timeline_(std::move(timeline)) {}
+  LiveSet(const Graph& graph, Timeline timeline) : graph_(graph), timeline_(std::move(timeline)) {}
 
   /// Bytes while `node` runs; afterwards what it used last is gone.
   Expr run(const Node& node) {
     ++position_;
     const Expr output = bytes_of(node.output);
-    const auto dying = node.placement == Placement::in_place ? dying_input(node, output)
-                                                             : std::nullopt;
+    const auto dying =
+        node.placement == Placement::in_place ? dying_input(node, output) : std::nullopt;
     Expr during = bytes_;
     if (!dying) during += output;
     bytes_ += output;

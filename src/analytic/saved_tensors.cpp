@@ -133,8 +133,7 @@ class LedgerWriter {
   void operator()(const Dropout& op) {
     const Expr bytes = op.elements * Symbol::mask_bytes;
     const Part part = node_->component.part;
-    const bool in_core =
-        part == Part::attention_softmax || part == Part::cross_attention_softmax;
+    const bool in_core = part == Part::attention_softmax || part == Part::cross_attention_softmax;
     if (in_core) {
       keep_core("mask", bytes, SavedKind::mask);
     } else {
@@ -206,8 +205,8 @@ class LedgerWriter {
   void keep(TensorId tensor, const std::string& what, const Expr& bytes,
             KeptUnder kept = KeptUnder::selective) {
     if (!known_.emplace(tensor, what).second) return;
-    ledger_.push_back({path(), what, SavedKind::tensor, in_layer() ? kept : KeptUnder::every_recompute,
-                       bytes, block_.repeat});
+    ledger_.push_back({path(), what, SavedKind::tensor,
+                       in_layer() ? kept : KeptUnder::every_recompute, bytes, block_.repeat});
   }
 
   /// Keeps a tensor that only this operator knows.

@@ -98,8 +98,7 @@ struct TrafficVisitor {
   Traffic operator()(const LinearAttention& op) const {
     const AttentionShape& shape = op.shape;
     const Expr operands =
-        (shape.query_elements() + shape.key_elements() + shape.value_elements()) *
-        kActivationBytes;
+        (shape.query_elements() + shape.key_elements() + shape.value_elements()) * kActivationBytes;
     const Expr state = shape.batch * shape.heads * shape.head_dim *
                        (shape.value_head_dim + Integer{1}) * key_bytes(op.state);
     return {operands + state, output_bytes() + state};

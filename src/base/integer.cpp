@@ -8,8 +8,9 @@ namespace headroom {
 namespace {
 
 [[noreturn]] void throw_overflow() {
-  throw Error(ErrorCode::overflow, "a figure is larger than 2^127 - 1 and cannot be counted exactly",
-              {}, "use smaller sizes, batch or sequence length");
+  throw Error(ErrorCode::overflow,
+              "a figure is larger than 2^127 - 1 and cannot be counted exactly", {},
+              "use smaller sizes, batch or sequence length");
 }
 
 }  // namespace

@@ -64,8 +64,8 @@ std::string bash_script(const CLI::App& app) {
     const auto words = words_of(option);
     if (words.empty() || std::find(done.begin(), done.end(), name) != done.end()) return;
     done.push_back(name);
-    values += fmt::format("    --{}) COMPREPLY=($(compgen -W '{}' -- \"$word\")); return ;;\n", name,
-                          joined(words));
+    values += fmt::format("    --{}) COMPREPLY=($(compgen -W '{}' -- \"$word\")); return ;;\n",
+                          name, joined(words));
   });
   std::string options;
   for (const CLI::App* command : app.get_subcommands({})) {
@@ -109,9 +109,10 @@ std::string fish_script(const CLI::App& app) {
                           command.get_name(), name, option.get_expected_max() == 0 ? "" : " -r",
                           words.empty() ? "" : fmt::format(" -f -a '{}'", joined(words)));
   });
-  return script + fmt::format("complete -c headroom -n '__fish_seen_subcommand_from analyze explain "
-                              "diff show' -a '({})'\n",
-                              kListPresets);
+  return script + fmt::format(
+                      "complete -c headroom -n '__fish_seen_subcommand_from analyze explain "
+                      "diff show' -a '({})'\n",
+                      kListPresets);
 }
 
 /// zsh runs bash completions through its own compatibility layer.

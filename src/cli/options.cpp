@@ -6,11 +6,10 @@ namespace headroom::cli {
 namespace {
 
 Choices<DType> dtype_choices() {
-  return {{"float32", DType::float32},   {"fp32", DType::float32},  {"f32", DType::float32},
-          {"float16", DType::float16},   {"fp16", DType::float16},  {"f16", DType::float16},
-          {"half", DType::float16},      {"bfloat16", DType::bfloat16},
-          {"bf16", DType::bfloat16},     {"float8", DType::float8}, {"fp8", DType::float8},
-          {"int8", DType::int8}};
+  return {{"float32", DType::float32}, {"fp32", DType::float32},      {"f32", DType::float32},
+          {"float16", DType::float16}, {"fp16", DType::float16},      {"f16", DType::float16},
+          {"half", DType::float16},    {"bfloat16", DType::bfloat16}, {"bf16", DType::bfloat16},
+          {"float8", DType::float8},   {"fp8", DType::float8},        {"int8", DType::int8}};
 }
 
 }  // namespace
@@ -18,8 +17,8 @@ Choices<DType> dtype_choices() {
 void refuse_choice(const std::string& option, const std::string& word,
                    const std::vector<std::string>& known) {
   const std::string guess = detail::did_you_mean(word, known);
-  throw CLI::ValidationError(option, "does not know \"" + word + "\"" +
-                                         (guess.empty() ? "" : "; " + guess));
+  throw CLI::ValidationError(
+      option, "does not know \"" + word + "\"" + (guess.empty() ? "" : "; " + guess));
 }
 
 void add_output_options(CLI::App& app, OutputOptions& options) {
@@ -37,13 +36,11 @@ void add_output_options(CLI::App& app, OutputOptions& options) {
 
 void add_workload_options(CLI::App& app, WorkloadRequest& request) {
   const auto group = [](CLI::Option* option) { option->group("Workload"); };
-  group(add_choice<Phase>(app, "--phase", request.phase,
-                          {{"prefill", Phase::prefill},
-                           {"decode", Phase::decode},
-                           {"train", Phase::train}},
-                          "What the model does (prefill)"));
-  group(app.add_option("--batch,-b", request.batch_size, "Sequences at once (1)")
-            ->type_name("N"));
+  group(add_choice<Phase>(
+      app, "--phase", request.phase,
+      {{"prefill", Phase::prefill}, {"decode", Phase::decode}, {"train", Phase::train}},
+      "What the model does (prefill)"));
+  group(app.add_option("--batch,-b", request.batch_size, "Sequences at once (1)")->type_name("N"));
   group(app.add_option("--seq,-s", request.seq_len,
                        "New tokens of each sequence (128; 1 in decode; an image's own)")
             ->type_name("N"));
@@ -57,15 +54,14 @@ void add_workload_options(CLI::App& app, WorkloadRequest& request) {
                           "Type of weights and activations (float32)"));
   group(add_choice<DType>(app, "--kv-dtype", request.kv_dtype, dtype_choices(),
                           "Type of the KV-cache (as --dtype)"));
-  group(add_choice<AttentionImplementation>(app, "--attention", request.attention,
-                                            {{"eager", AttentionImplementation::eager},
-                                             {"fused", AttentionImplementation::fused}},
-                                            "How attention is computed (eager)"));
-  group(add_choice<Recompute>(app, "--recompute", request.recompute,
-                              {{"none", Recompute::none},
-                               {"selective", Recompute::selective},
-                               {"full", Recompute::full}},
-                              "What training computes again instead of keeping (none)"));
+  group(add_choice<AttentionImplementation>(
+      app, "--attention", request.attention,
+      {{"eager", AttentionImplementation::eager}, {"fused", AttentionImplementation::fused}},
+      "How attention is computed (eager)"));
+  group(add_choice<Recompute>(
+      app, "--recompute", request.recompute,
+      {{"none", Recompute::none}, {"selective", Recompute::selective}, {"full", Recompute::full}},
+      "What training computes again instead of keeping (none)"));
   group(add_choice<Kernels>(app, "--kernels", request.kernels,
                             {{"reference", Kernels::reference}, {"fused", Kernels::fused}},
                             "Kernels of a training step: as the Hugging Face code runs in eager "

@@ -59,8 +59,8 @@ void add_workload_options(CLI::App& app, WorkloadRequest& request);
 /// How a report is to be rendered for this output: a terminal's width and colours, or neither.
 [[nodiscard]] RenderOptions render_options(const OutputOptions& options, Detail detail);
 
-/// Writes `text` to the file, whole or not at all, or to standard output; notes go to standard error
-/// unless quiet. Throws Error{missing_resource}.
+/// Writes `text` to the file, whole or not at all, or to standard output; notes go to standard
+/// error unless quiet. Throws Error{missing_resource}.
 void write_output(const std::string& text, const std::vector<std::string>& notes,
                   const OutputOptions& options);
 

@@ -31,8 +31,12 @@ const Expr kValueWidth = Expr(Symbol::num_key_value_heads) * Symbol::value_head_
 const Expr kContextWidth = Expr(Symbol::num_attention_heads) * Symbol::value_head_dim;
 
 AttentionShape shape_of(const Expr& queries, const Expr& keys) {
-  return {kBatch,           Symbol::num_attention_heads, Symbol::num_key_value_heads,
-          Symbol::head_dim, Symbol::value_head_dim,      queries,
+  return {kBatch,
+          Symbol::num_attention_heads,
+          Symbol::num_key_value_heads,
+          Symbol::head_dim,
+          Symbol::value_head_dim,
+          queries,
           keys};
 }
 
@@ -46,9 +50,9 @@ void GraphBuilder::relative_position_bias(const StackContext& stack) {
   const Expr heads = Symbol::num_attention_heads;
   const Expr keys = stack.keys == KeySource::cache ? Expr(Symbol::visible_keys) : stack.tokens;
   begin_block(stack.path, stack.role, Integer{1}, 0);
-  const WeightId table = weight(Part::relative_position_bias, "relative_attention_bias.weight",
-                                {Symbol::relative_attention_num_buckets, heads},
-                                WeightRole::relative_position_bias);
+  const WeightId table =
+      weight(Part::relative_position_bias, "relative_attention_bias.weight",
+             {Symbol::relative_attention_num_buckets, heads}, WeightRole::relative_position_bias);
   position_bias_ = emit(Part::relative_position_bias, "relative_attention_bias",
                         RelativePositionBias{heads, stack.tokens, keys}, {}, {table},
                         {heads, stack.tokens, keys});
@@ -59,23 +63,23 @@ TensorId GraphBuilder::self_attention(const StackContext& stack, TensorId hidden
   const AttentionSpec& attention = stack.spec->self_attention;
   const AttentionParts parts = self_parts();
   const Expr rows = kBatch * stack.tokens;
-  const LinearParts projections{
-      Part::attention_qkv,
-      "attention.qkv",
-      WeightRole::attention,
-      rows,
-      Symbol::hidden_size,
-      {{"attention.query", kQueryWidth}, {"attention.key", kKeyWidth}, {"attention.value", kValueWidth}},
-      attention.qkv_bias};
-  TensorId qkv = linear(projections, hidden,
-                        {kBatch, stack.tokens, kQueryWidth + kKeyWidth + kValueWidth});
+  const LinearParts projections{Part::attention_qkv,
+                                "attention.qkv",
+                                WeightRole::attention,
+                                rows,
+                                Symbol::hidden_size,
+                                {{"attention.query", kQueryWidth},
+                                 {"attention.key", kKeyWidth},
+                                 {"attention.value", kValueWidth}},
+                                attention.qkv_bias};
+  TensorId qkv =
+      linear(projections, hidden, {kBatch, stack.tokens, kQueryWidth + kKeyWidth + kValueWidth});
   if (attention.kind == AttentionKind::linear) {
     return attention_output(stack, parts, attention, linear_attention(stack, qkv));
   }
   if (spec_.position.kind == PositionKind::rotary) {
     qkv = emit_in_place(Part::attention_rotary, "attention.rotary",
-                        Rotary{rows * (kQueryWidth + kKeyWidth),
-                               stack.tokens * Symbol::head_dim},
+                        Rotary{rows * (kQueryWidth + kKeyWidth), stack.tokens * Symbol::head_dim},
                         {qkv});
   }
   std::vector<TensorId> operands{qkv};
@@ -122,8 +126,8 @@ TensorId GraphBuilder::cross_attention(const StackContext& stack, TensorId hidde
   }
   emit_nodes_ = emit_nodes;
   operands.push_back(projected);
-  const TensorId context = softmax_attention(stack, parts, attention, shape_of(stack.tokens, source),
-                                             keys, std::move(operands));
+  const TensorId context = softmax_attention(
+      stack, parts, attention, shape_of(stack.tokens, source), keys, std::move(operands));
   return attention_output(stack, parts, attention, context);
 }
 
@@ -150,14 +154,14 @@ TensorId GraphBuilder::softmax_attention(const StackContext& stack, const Attent
   if (biased) score_inputs.push_back(*position_bias_);
   const std::vector<Expr> context_shape{kBatch, stack.tokens, kContextWidth};
   if (options_.attention == AttentionImplementation::fused) {
-    const FusedAttention op{shape, visible_pairs(attention, shape), keys, masking, bias,
+    const FusedAttention op{shape,          visible_pairs(attention, shape), keys, masking, bias,
                             attention.scale};
     return emit(parts.core, parts.path + ".core", op, std::move(score_inputs), {}, context_shape);
   }
-  TensorId scores = emit(parts.scores, parts.path + ".scores",
-                         AttentionScores{shape, keys, masking, bias, attention.scale},
-                         std::move(score_inputs), {},
-                         {kBatch, Symbol::num_attention_heads, shape.queries, shape.keys});
+  TensorId scores =
+      emit(parts.scores, parts.path + ".scores",
+           AttentionScores{shape, keys, masking, bias, attention.scale}, std::move(score_inputs),
+           {}, {kBatch, Symbol::num_attention_heads, shape.queries, shape.keys});
   scores = emit_in_place(parts.softmax, parts.path + ".softmax",
                          Softmax{shape.score_elements(), attention.softmax}, {scores});
   scores = dropout(parts.path + ".probabilities.dropout", stack.spec->dropout.attention_probs,

@@ -44,12 +44,8 @@ WeightId GraphBuilder::word_embedding(const StackContext& stack) {
 TensorId GraphBuilder::embed_tokens(const StackContext& stack) {
   const TensorId ids = tensor("input_ids", {Symbol::batch_size, stack.tokens}, ElementType::index);
   begin_block("embeddings", stack.role, Integer{1}, ids);
-  TokenEmbedding op{Expr(Symbol::batch_size) * stack.tokens,
-                    stack.tokens,
-                    Symbol::hidden_size,
-                    added_positions(spec_.position.kind),
-                    {},
-                    spec_.embedding.scale};
+  TokenEmbedding op{Expr(Symbol::batch_size) * stack.tokens, stack.tokens, Symbol::hidden_size,
+                    added_positions(spec_.position.kind),    {},           spec_.embedding.scale};
   std::vector<WeightId> weights{word_embedding(stack)};
   if (op.positions == AddedPositions::learned) {
     weights.push_back(weight(Part::embeddings, "position_embeddings.weight",

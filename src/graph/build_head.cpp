@@ -1,4 +1,5 @@
-// What stands on top of the stacks: pooler, language-model head, classifier, and in training a loss.
+// What stands on top of the stacks: pooler, language-model head, classifier, and in training a
+// loss.
 #include "builder.h"
 
 namespace headroom::detail {
@@ -25,8 +26,9 @@ TensorId GraphBuilder::select_token(Part part, TensorId hidden) {
 
 TensorId GraphBuilder::pooler(TensorId hidden) {
   const TensorId first = select_token(Part::pooler, hidden);
-  const LinearParts dense{Part::pooler, "pooler.dense", WeightRole::head, kBatch, kHidden,
-                          {{"pooler.dense", kHidden}}, true};
+  const LinearParts dense{Part::pooler, "pooler.dense", WeightRole::head,
+                          kBatch,       kHidden,        {{"pooler.dense", kHidden}},
+                          true};
   const TensorId projected = linear(dense, first, {kBatch, kHidden});
   return emit_in_place(Part::pooler, "pooler.activation",
                        Activation{ActivationKind::tanh, kBatch * kHidden}, {projected});
@@ -34,8 +36,9 @@ TensorId GraphBuilder::pooler(TensorId hidden) {
 
 TensorId GraphBuilder::language_model_transform(ActivationKind activation, const Expr& rows,
                                                 TensorId hidden) {
-  const LinearParts dense{Part::head, "transform.dense", WeightRole::head, rows, kHidden,
-                          {{"transform.dense", kHidden}}, true};
+  const LinearParts dense{Part::head, "transform.dense", WeightRole::head,
+                          rows,       kHidden,           {{"transform.dense", kHidden}},
+                          true};
   const std::vector<Expr> shape = graph_.tensors[hidden].shape;
   hidden = linear(dense, hidden, shape);
   hidden = emit_in_place(Part::head, "transform.activation", Activation{activation, rows * kHidden},
@@ -53,16 +56,15 @@ void GraphBuilder::language_model_head(const StackContext& stack, TensorId hidde
     hidden = emit_in_place(Part::head, "scale", Scale{rows * kHidden}, {hidden});
   }
   std::vector<WeightId> weights;
-  weights.push_back(spec.weight == WeightSharing::shared
-                        ? *word_embedding_
-                        : weight(Part::head, "language_model.weight", {vocab, kHidden},
-                                 WeightRole::head));
+  weights.push_back(
+      spec.weight == WeightSharing::shared
+          ? *word_embedding_
+          : weight(Part::head, "language_model.weight", {vocab, kHidden}, WeightRole::head));
   if (spec.bias) {
     weights.push_back(weight(Part::head, "language_model.bias", {vocab}, WeightRole::head));
   }
-  const TensorId logits =
-      emit(Part::head, "logits", Linear{rows, kHidden, vocab, spec.bias}, {hidden},
-           std::move(weights), {kBatch, stack.tokens, vocab});
+  const TensorId logits = emit(Part::head, "logits", Linear{rows, kHidden, vocab, spec.bias},
+                               {hidden}, std::move(weights), {kBatch, stack.tokens, vocab});
   graph_.outputs.push_back(logits);
   // A causal decoder predicts the next token, so the last one of a sequence has no target.
   const Expr targets = spec_.kind == ModelKind::decoder ? stack.tokens - Integer{1} : stack.tokens;
@@ -78,8 +80,8 @@ void GraphBuilder::classifier(const StackContext& stack, TensorId hidden) {
     return;
   }
   const ClassifierSpec& spec = *spec_.head.classifier;
-  const bool every_token = spec.input == ClassifierInput::every_token ||
-                           spec.input == ClassifierInput::last_token;
+  const bool every_token =
+      spec.input == ClassifierInput::every_token || spec.input == ClassifierInput::last_token;
   if (spec.input == ClassifierInput::first_token) features = select_token(Part::head, hidden);
   if (every_token) features = hidden;
   const Expr rows = every_token ? kBatch * stack.tokens : kBatch;
@@ -89,15 +91,21 @@ void GraphBuilder::classifier(const StackContext& stack, TensorId hidden) {
   };
   if (spec.dense) {
     features = dropout("classifier.dense.dropout", spec.dense_dropout, features);
-    const LinearParts dense{Part::head, "classifier.dense", WeightRole::head, rows, kHidden,
-                            {{"classifier.dense", kHidden}}, true};
+    const LinearParts dense{Part::head,
+                            "classifier.dense",
+                            WeightRole::head,
+                            rows,
+                            kHidden,
+                            {{"classifier.dense", kHidden}},
+                            true};
     features = linear(dense, features, shape(kHidden));
     features = emit_in_place(Part::head, "classifier.activation",
                              Activation{*spec.dense, rows * kHidden}, {features});
   }
   features = dropout("classifier.dropout", spec.dropout, features);
-  const LinearParts out{Part::head, "classifier", WeightRole::head, rows, kHidden,
-                        {{"classifier", labels}}, spec.bias};
+  const LinearParts out{Part::head, "classifier", WeightRole::head,
+                        rows,       kHidden,      {{"classifier", labels}},
+                        spec.bias};
   const TensorId logits = linear(out, features, shape(labels));
   graph_.outputs.push_back(logits);
   const Expr targets = spec.input == ClassifierInput::every_token ? rows : kBatch;

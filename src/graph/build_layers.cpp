@@ -42,8 +42,8 @@ TensorId GraphBuilder::layer(const StackContext& stack, TensorId hidden) {
 TensorId GraphBuilder::final_norm(const StackContext& stack, TensorId hidden) {
   if (!stack.spec->final_norm) return hidden;
   begin_block(stack.path, stack.role, Integer{1}, hidden);
-  hidden = norm(*stack.spec->final_norm, "final_norm", Expr(Symbol::batch_size) * stack.tokens,
-                hidden);
+  hidden =
+      norm(*stack.spec->final_norm, "final_norm", Expr(Symbol::batch_size) * stack.tokens, hidden);
   hidden = dropout("final_dropout", stack.spec->dropout.final, hidden);
   return end_block(hidden);
 }
@@ -60,16 +60,17 @@ TensorId GraphBuilder::feed_forward(const StackContext& stack, TensorId hidden) 
   TensorId inner =
       linear(up, hidden, {Symbol::batch_size, stack.tokens, gated ? Integer{2} * width : width});
   if (gated) {
-    inner = emit(Part::mlp_activation, "mlp.activation",
-                 GatedActivation{ffn.activation, rows * width}, {inner}, {},
-                 {Symbol::batch_size, stack.tokens, width});
+    inner =
+        emit(Part::mlp_activation, "mlp.activation", GatedActivation{ffn.activation, rows * width},
+             {inner}, {}, {Symbol::batch_size, stack.tokens, width});
   } else {
     inner = emit_in_place(Part::mlp_activation, "mlp.activation",
                           Activation{ffn.activation, rows * width}, {inner});
   }
   inner = dropout("mlp.activation.dropout", stack.spec->dropout.ffn_activation, inner);
-  const LinearParts down{Part::mlp_down, "mlp.down", WeightRole::mlp, rows, width,
-                         {{"mlp.down", Symbol::hidden_size}}, ffn.bias};
+  const LinearParts down{Part::mlp_down, "mlp.down", WeightRole::mlp,
+                         rows,           width,      {{"mlp.down", Symbol::hidden_size}},
+                         ffn.bias};
   return linear(down, inner, hidden_shape(stack));
 }
 

@@ -55,10 +55,11 @@ Graph GraphBuilder::build() && {
 void GraphBuilder::begin_block(const std::string& path, StackRole role, const Expr& repeat,
                                TensorId carried_in) {
   role_ = role;
-  const bool needs_prefix = role != StackRole::single && !path.starts_with("encoder") &&
-                            !path.starts_with("decoder");
+  const bool needs_prefix =
+      role != StackRole::single && !path.starts_with("encoder") && !path.starts_with("decoder");
   const std::string prefix = role == StackRole::encoder ? "encoder." : "decoder.";
-  graph_.blocks.push_back({needs_prefix ? prefix + path : path, repeat, {}, carried_in, carried_in});
+  graph_.blocks.push_back(
+      {needs_prefix ? prefix + path : path, repeat, {}, carried_in, carried_in});
 }
 
 TensorId GraphBuilder::end_block(TensorId carried_out) {
@@ -84,8 +85,12 @@ TensorId GraphBuilder::emit(Part part, std::string path, Op op, std::vector<Tens
                             std::vector<WeightId> weights, std::vector<Expr> output_shape) {
   const TensorId output = tensor(path, std::move(output_shape));
   if (emit_nodes_) {
-    graph_.blocks.back().nodes.push_back({std::move(path), {role_, part}, std::move(op),
-                                          std::move(inputs), output, std::move(weights),
+    graph_.blocks.back().nodes.push_back({std::move(path),
+                                          {role_, part},
+                                          std::move(op),
+                                          std::move(inputs),
+                                          output,
+                                          std::move(weights),
                                           Placement::new_buffer});
   }
   return output;

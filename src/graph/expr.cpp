@@ -18,13 +18,15 @@ constexpr bool is_length(std::size_t i) {
   return i >= index(Symbol::seq_len) && i <= index(Symbol::past_len);
 }
 
-/// The power of the sequence lengths together: what makes a term linear or quadratic in length.
-unsigned length_degree(const Monomial& powers) {
+/// Where a term stands by the power of its sequence lengths: linear, quadratic, …, and last those
+/// that do not grow with the length.
+unsigned length_rank(const Monomial& powers) {
+  constexpr unsigned kLast = 256 * kSymbolCount;
   unsigned degree = 0;
   for (std::size_t i = 0; i < kSymbolCount; ++i) {
     if (is_length(i)) degree += powers[i];
   }
-  return degree;
+  return degree == 0 ? kLast : degree;
 }
 
 bool is_constant(const Monomial& powers) { return powers == Monomial{}; }
@@ -72,7 +74,7 @@ bool display_before(const Monomial& a, const Monomial& b) noexcept {
   for (std::size_t i = 0; i < kSymbolCount; ++i) {
     if (is_layer_count(i) && a[i] != b[i]) return a[i] > b[i];
   }
-  if (length_degree(a) != length_degree(b)) return length_degree(a) < length_degree(b);
+  if (length_rank(a) != length_rank(b)) return length_rank(a) < length_rank(b);
   return std::ranges::lexicographical_compare(a, b, std::greater<>{});
 }
 

@@ -61,9 +61,9 @@ void validate(const WorkloadRequest& request, const ModelSpec& spec) {
   require_at_least("--enc-seq", request.enc_seq_len.value_or(1), 1);
   require_at_least("--past", request.past_len.value_or(0), 0);
   if (request.enc_seq_len && spec.kind != ModelKind::encoder_decoder) {
-    refuse(fmt::format("{} has no encoder beside its decoder, so --enc-seq means nothing",
-                       spec.name),
-           "leave out --enc-seq");
+    refuse(
+        fmt::format("{} has no encoder beside its decoder, so --enc-seq means nothing", spec.name),
+        "leave out --enc-seq");
   }
   if (request.recompute != Recompute::none && request.phase != Phase::train) {
     refuse("--recompute is about training", "add --phase train, or leave out --recompute");
@@ -97,12 +97,13 @@ std::vector<std::string> notes_on(const Workload& workload, const ModelSpec& spe
   std::vector<std::string> notes;
   const auto most = usable_positions(spec);
   // Compared by difference: the sum of the lengths may pass 64 bits.
-  const bool beyond = most && (workload.seq_len > *most ||
-                               workload.past_len > *most - workload.seq_len);
+  const bool beyond =
+      most && (workload.seq_len > *most || workload.past_len > *most - workload.seq_len);
   if (beyond && spec.position.kind == PositionKind::learned) {
-    notes.push_back(fmt::format("past {} + new {} tokens go beyond the {} positions that {} has: "
-                                "its published weights cannot run this",
-                                workload.past_len, workload.seq_len, *most, spec.name));
+    notes.push_back(
+        fmt::format("past {} + new {} tokens go beyond the {} positions that {} has: "
+                    "its published weights cannot run this",
+                    workload.past_len, workload.seq_len, *most, spec.name));
   } else if (beyond) {
     notes.push_back(fmt::format("past {} + new {} tokens go beyond the trained context of {}",
                                 workload.past_len, workload.seq_len, *most));

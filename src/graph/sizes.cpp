@@ -27,8 +27,8 @@ Bindings sizes_of(const ModelSpec& spec) {
   sizes.set(Symbol::num_labels, spec.head.classifier ? spec.head.classifier->num_labels : 0);
   Integer patch_elements = 0;
   if (const auto& image = spec.embedding.image) {
-    patch_elements = checked_multiply(
-        image->num_channels, checked_multiply(image->patch_size, image->patch_size));
+    patch_elements = checked_multiply(image->num_channels,
+                                      checked_multiply(image->patch_size, image->patch_size));
   }
   sizes.set(Symbol::patch_elements, patch_elements);
   return sizes;

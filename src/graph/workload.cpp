@@ -7,8 +7,7 @@ namespace {
 
 /// The pairs (query, key) that a causal mask leaves: each of s new tokens sees p + its own rank.
 Integer causal_pairs(Integer s, Integer p) {
-  return checked_add(checked_multiply(s, p),
-                     checked_multiply(s, checked_add(s, Integer{1})) / 2);
+  return checked_add(checked_multiply(s, p), checked_multiply(s, checked_add(s, Integer{1})) / 2);
 }
 
 }  // namespace

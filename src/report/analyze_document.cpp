@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "writers.h"
 #include "describe.h"
 #include "headroom/report.h"
+#include "writers.h"
 
 namespace headroom::detail {
 namespace {
@@ -34,14 +34,16 @@ struct RowFigures {
 
 Column bytes_column(std::string key, std::string title, Integer largest, Importance importance) {
   const Unit unit = byte_unit(largest);
-  return {std::move(key), std::move(title), fmt::format("[{}]", unit.name),
-          Alignment::right, unit.size, unit.size == 1 ? 0 : 2, importance};
+  return {std::move(key),   std::move(title), fmt::format("[{}]", unit.name),
+          Alignment::right, unit.size,        unit.size == 1 ? 0 : 2,
+          importance};
 }
 
 Column operations_column(std::string key, std::string title, const Unit& unit,
                          Importance importance) {
-  return {std::move(key), std::move(title), fmt::format("[{}]", unit.name),
-          Alignment::right, unit.size, unit.size == 1 ? 0 : 3, importance};
+  return {std::move(key),   std::move(title), fmt::format("[{}]", unit.name),
+          Alignment::right, unit.size,        unit.size == 1 ? 0 : 3,
+          importance};
 }
 
 /// The table of components or operators, and how its rows are made.
@@ -152,9 +154,8 @@ void add_memory(const AnalyzeReport& report, Document& document) {
   };
   add("weights", amount(figures.weight_bytes));
   if (report.workload.phase == Phase::train) {
-    add("saved for backward",
-        with_formula(report, figures.saved_activation_bytes,
-                     saved_bytes(analysis, report.workload.recompute), ""));
+    add("saved for backward", with_formula(report, figures.saved_activation_bytes,
+                                           saved_bytes(analysis, report.workload.recompute), ""));
   } else if (!analysis.live.empty()) {
     const LiveBytes& peak = analysis.live[figures.peak_index];
     add("peak activations", with_formula(report, figures.peak_activation_bytes, peak.bytes,
@@ -166,19 +167,24 @@ void add_memory(const AnalyzeReport& report, Document& document) {
 }
 
 std::string check_text(const Model& model, Integer parameters) {
-  const std::string published =
+  const std::string count =
       model.reference ? with_separators(model.reference->parameters) : std::string();
   switch (check_reference(model, parameters)) {
     case ReferenceCheck::none:
-      return "–  no published count to compare with";
+      return "–  no reference count to compare with";
     case ReferenceCheck::match:
-      return fmt::format("MATCH  parameters equal the published {}", published);
+      return fmt::format("MATCH  parameters equal the reference count {}", count);
     case ReferenceCheck::match_rounded:
-      return fmt::format("MATCH  within what the rounded published {} can tell", published);
+      return fmt::format("MATCH  as far as the rounded reference count {} can tell", count);
     case ReferenceCheck::mismatch:
       break;
   }
-  return fmt::format("MISMATCH  the published count is {}", published);
+  return fmt::format("MISMATCH  the reference count is {}", count);
+}
+
+/// The source up to its first semicolon; `presets show` has it whole.
+std::string short_source(const ReferenceCount& reference) {
+  return reference.source.substr(0, reference.source.find(';'));
 }
 
 }  // namespace
@@ -194,7 +200,8 @@ Document to_document(const AnalyzeReport& report, Detail detail) {
   };
   add_memory(report, document);
   document.blocks.push_back(Line{"check", check_text(report.model, report.figures.parameters)});
-  if (report.model.reference) document.blocks.push_back(Line{"", report.model.reference->source});
+  if (report.model.reference)
+    document.blocks.push_back(Line{"", short_source(*report.model.reference)});
   return document;
 }
 

@@ -1,5 +1,5 @@
-// AnalyzeReport -> JSON: base units, the unit in the key, null for what does not apply. Described by
-// reports/analyze.schema.json.
+// AnalyzeReport -> JSON: base units, the unit in the key, null for what does not apply. Described
+// by reports/analyze.schema.json.
 #include "describe.h"
 #include "headroom/report.h"
 #include "writers.h"
@@ -74,10 +74,9 @@ Json formulas_json(const AnalyzeReport& report) {
   json["parameters"] = text(analysis.parameters.total);
   json["matrix_flops"] = text(analysis.total.forward.matrix_flops);
   json["elementwise_flops"] = text(analysis.total.forward.elementwise_flops);
-  json["peak_activation_bytes"] =
-      training || analysis.live.empty()
-          ? Json(nullptr)
-          : Json(text(analysis.live[report.figures.peak_index].bytes));
+  json["peak_activation_bytes"] = training || analysis.live.empty()
+                                      ? Json(nullptr)
+                                      : Json(text(analysis.live[report.figures.peak_index].bytes));
   json["saved_activation_bytes"] =
       training ? Json(text(saved_bytes(analysis, report.workload.recompute))) : Json(nullptr);
   json["kv_cache_bytes"] =
@@ -130,11 +129,11 @@ Json saved_json(const AnalyzeReport& report) {
   const Bindings values = all_values(report.graph, report.workload);
   Json rows = Json::array();
   for (const SavedTensor& saved : report.analysis.saved) {
-    rows.push_back({{"path", saved.path},
-                    {"tensor", saved.what},
-                    {"bytes", json_integer((saved.repeat * saved.bytes).evaluate(values))},
-                    {"formula", format(readable(saved.repeat * saved.bytes, report.graph,
-                                                report.workload))}});
+    rows.push_back(
+        {{"path", saved.path},
+         {"tensor", saved.what},
+         {"bytes", json_integer((saved.repeat * saved.bytes).evaluate(values))},
+         {"formula", format(readable(saved.repeat * saved.bytes, report.graph, report.workload))}});
   }
   return rows;
 }
@@ -150,9 +149,8 @@ Json to_json(const AnalyzeReport& report, Detail detail) {
   json["schema_version"] = kSchemaVersion;
   json["model"] = to_json(report.model);
   json["workload"] = to_json(report.workload, report.model.spec);
-  json["convention"] = {{"name", convention.name},
-                        {"unit", convention.unit},
-                        {"summary", convention.summary}};
+  json["convention"] = {
+      {"name", convention.name}, {"unit", convention.unit}, {"summary", convention.summary}};
   json["parameters"] = parameters_json(report);
   json["reference"] = reference_json(report.model, figures.parameters);
   json["flops"] = {{"forward", operations(figures.forward)},

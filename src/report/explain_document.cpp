@@ -26,8 +26,8 @@ std::vector<Symbol> used_symbols(const ExplainReport& report) {
 
 std::string legend_entry(const ExplainReport& report, Symbol symbol) {
   const SymbolInfo& about = info(symbol);
-  std::string text = fmt::format("{} = {}", about.unicode,
-                                 with_separators(report.values.get(symbol).value_or(0)));
+  std::string text =
+      fmt::format("{} = {}", about.unicode, with_separators(report.values.get(symbol).value_or(0)));
   text += fmt::format(" {}", about.key);
   if (!about.definition.empty()) text += fmt::format(" ({})", about.definition);
   return text;
@@ -69,8 +69,7 @@ Table rules_table(const ExplainReport& report) {
       {"rule", "Rule of thumb", "", Alignment::left, 1, 0, Importance::essential},
       {"value", "Value", fmt::format("[{}]", report.unit), Alignment::right, 1, 0,
        Importance::essential},
-      {"difference_percent", "Rule − exact", "[%]", Alignment::right, 1, 2,
-       Importance::essential},
+      {"difference_percent", "Rule − exact", "[%]", Alignment::right, 1, 2, Importance::essential},
       {"source", "Source", "", Alignment::left, 1, 0, Importance::optional}};
   for (const RuleOfThumb& rule : report.rules) {
     Cell difference;
@@ -80,7 +79,8 @@ Table rules_table(const ExplainReport& report) {
     }
     table.rows.push_back({rule.name, rule.value, difference, rule.source});
   }
-  table.rows.push_back({std::string("exact"), report.whole.value, Cell{}, std::string("this report")});
+  table.rows.push_back(
+      {std::string("exact"), report.whole.value, Cell{}, std::string("this report")});
   table.total_rows = 1;
   return table;
 }

@@ -30,9 +30,8 @@ Json to_json(const ExplainReport& report) {
   for (const SymbolInfo& symbol : symbols()) {
     const auto value = report.values.get(symbol.symbol);
     if (!value) continue;
-    json["symbols"].push_back({{"symbol", symbol.unicode},
-                               {"name", symbol.key},
-                               {"value", json_integer(*value)}});
+    json["symbols"].push_back(
+        {{"symbol", symbol.unicode}, {"name", symbol.key}, {"value", json_integer(*value)}});
   }
   json["whole"] = figure_json(report, report.whole);
   json["parts"] = Json::array();

@@ -45,7 +45,8 @@ class Explainer {
 
  private:
   [[nodiscard]] ExplainedFigure figure(std::string name, const Expr& formula) const {
-    return {std::move(name), collapse(formula, report_.relations), formula.evaluate(report_.values)};
+    return {std::move(name), collapse(formula, report_.relations),
+            formula.evaluate(report_.values)};
   }
 
   void add_part(std::string name, const Expr& formula) {
@@ -88,9 +89,8 @@ class Explainer {
     report_.whole = figure("saved for backward", saved_bytes(analyzed_.analysis, recompute));
     if (recompute == Recompute::full) add_part("layer inputs", analyzed_.analysis.layer_inputs);
     for (const SavedTensor& saved : analyzed_.analysis.saved) {
-      const bool stays =
-          recompute == Recompute::none || saved.kept == KeptUnder::every_recompute ||
-          (recompute == Recompute::selective && saved.kept == KeptUnder::selective);
+      const bool stays = recompute == Recompute::none || saved.kept == KeptUnder::every_recompute ||
+                         (recompute == Recompute::selective && saved.kept == KeptUnder::selective);
       if (stays) {
         add_part(fmt::format("{}: {}", saved.path, saved.what), saved.repeat * saved.bytes);
       }

@@ -18,10 +18,8 @@ AnalyzeReport make_analyze_report(Model model, const WorkloadRequest& request,
   report.workload = resolve(request, report.model.spec);
   const Workload& workload = report.workload;
   report.graph = build_graph(report.model.spec, graph_options(workload));
-  report.analysis =
-      analyze(report.graph, {convention, workload.recompute, workload.kernels});
-  report.figures =
-      Evaluator(report.graph, report.analysis, workload.recompute).evaluate(workload);
+  report.analysis = analyze(report.graph, {convention, workload.recompute, workload.kernels});
+  report.figures = Evaluator(report.graph, report.analysis, workload.recompute).evaluate(workload);
   report.notes = notes_on(workload, report.model.spec);
   return report;
 }

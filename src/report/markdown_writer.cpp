@@ -53,16 +53,14 @@ std::string to_markdown(const Document& document) {
   std::string result;
   std::size_t previous_kind = std::variant_npos;
   for (const Block& block : document.blocks) {
-    const bool list_goes_on =
-        std::holds_alternative<Line>(block) && previous_kind == block.index();
+    const bool list_goes_on = std::holds_alternative<Line>(block) && previous_kind == block.index();
     if (!result.empty() && !list_goes_on) result += "\n";
     result += std::visit(
         Overloaded{[](const Heading& heading) { return "## " + escaped(heading.text) + "\n"; },
                    [](const Line& line) {
-                     return line.label.empty()
-                                ? fmt::format("- {}\n", escaped(line.text))
-                                : fmt::format("- **{}** {}\n", escaped(line.label),
-                                              escaped(line.text));
+                     return line.label.empty() ? fmt::format("- {}\n", escaped(line.text))
+                                               : fmt::format("- **{}** {}\n", escaped(line.label),
+                                                             escaped(line.text));
                    },
                    [](const Table& table) { return table_text(table); },
                    [](const Formula& formula) { return formula_text(formula); }},

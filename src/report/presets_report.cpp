@@ -52,10 +52,10 @@ Document single(const PresetSummary& summary) {
                      : fmt::format("{}", fmt::join(summary.preset.aliases, ", ")));
   add("class", model.spec.architecture);
   add("parameters", with_separators(summary.parameters));
-  add("published", model.reference ? fmt::format("{} ({}) {}",
-                                                 with_separators(model.reference->parameters),
-                                                 check_word(summary), model.reference->source)
-                                   : "–");
+  add("reference", model.reference
+                       ? fmt::format("{} ({}) {}", with_separators(model.reference->parameters),
+                                     check_word(summary), model.reference->source)
+                       : "–");
   add("source", model.source);
   add("origin", summary.preset.origin);
   const Json preset = Json::parse(summary.preset.json);
@@ -71,12 +71,11 @@ Document single(const PresetSummary& summary) {
 Document to_document(const PresetsReport& report) {
   if (report.presets.size() == 1) return single(report.presets.front());
   Table table;
-  table.columns = {
-      {"name", "Preset", "", Alignment::left, 1, 0, Importance::essential},
-      {"model_type", "Type", "", Alignment::left, 1, 0, Importance::essential},
-      {"parameters", "Parameters", "", Alignment::right, 1, 0, Importance::essential},
-      {"check", "Published", "", Alignment::left, 1, 0, Importance::essential},
-      {"aliases", "Aliases", "", Alignment::left, 1, 0, Importance::optional}};
+  table.columns = {{"name", "Preset", "", Alignment::left, 1, 0, Importance::essential},
+                   {"model_type", "Type", "", Alignment::left, 1, 0, Importance::essential},
+                   {"parameters", "Parameters", "", Alignment::right, 1, 0, Importance::essential},
+                   {"check", "Reference", "", Alignment::left, 1, 0, Importance::essential},
+                   {"aliases", "Aliases", "", Alignment::left, 1, 0, Importance::optional}};
   for (const PresetSummary& summary : report.presets) {
     table.rows.push_back({summary.preset.name, summary.model.spec.model_type, summary.parameters,
                           check_word(summary),
@@ -91,7 +90,8 @@ Json to_json(const PresetsReport& report) {
   Json json;
   json["schema_version"] = kSchemaVersion;
   json["presets"] = Json::array();
-  for (const PresetSummary& summary : report.presets) json["presets"].push_back(preset_json(summary));
+  for (const PresetSummary& summary : report.presets)
+    json["presets"].push_back(preset_json(summary));
   return json;
 }
 

@@ -55,8 +55,8 @@ std::vector<RuleOfThumb> activation_rules(const Workload& workload) {
   }
   const Expr linear = Integer{34} * l * b * s * d;
   if (workload.recompute == Recompute::selective) {
-    return {{"34·l·b·s·d (16 bit)", linear, 0,
-             "Korthikanti et al. 2022, arXiv 2205.05198, table 2"}};
+    return {
+        {"34·l·b·s·d (16 bit)", linear, 0, "Korthikanti et al. 2022, arXiv 2205.05198, table 2"}};
   }
   return {{"l·(34·b·s·d + 5·b·s²·h) (16 bit)", linear + Integer{5} * l * b * s * s * h, 0,
            "Korthikanti et al. 2022, arXiv 2205.05198, eq. 2"}};

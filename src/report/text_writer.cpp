@@ -32,7 +32,8 @@ class TextTable {
   [[nodiscard]] std::string render(Colour colour) const {
     std::string result = colour == Colour::on ? "\033[1m" : "";
     result += header(&Column::title);
-    if (std::ranges::any_of(table_.columns, [](const Column& c) { return !c.unit_label.empty(); })) {
+    if (std::ranges::any_of(table_.columns,
+                            [](const Column& c) { return !c.unit_label.empty(); })) {
       result += header(&Column::unit_label);
     }
     if (colour == Colour::on) result += "\033[0m";
@@ -129,22 +130,22 @@ std::string to_text(const Document& document, const TextLayout& layout) {
   std::string result;
   std::size_t previous_kind = 0;
   for (const Block& block : document.blocks) {
-    const bool follows_heading =
-        previous_kind == Block(Heading{}).index() && !result.empty();
-    const bool separate = !result.empty() && !follows_heading &&
-                          (block.index() != previous_kind || std::holds_alternative<Formula>(block));
+    const bool follows_heading = previous_kind == Block(Heading{}).index() && !result.empty();
+    const bool separate =
+        !result.empty() && !follows_heading &&
+        (block.index() != previous_kind || std::holds_alternative<Formula>(block));
     if (separate) result += "\n";
-    result += std::visit(
-        Overloaded{[&](const Heading& heading) { return heading_text(heading.text); },
-                   [&](const Line& line) {
-                     return padded(line.label, label, Alignment::left) + std::string(kGap) +
-                            line.text + "\n";
-                   },
-                   [&](const Table& table) {
-                     return TextTable(table, layout.width).render(layout.colour);
-                   },
-                   [&](const Formula& formula) { return formula_text(formula, label); }},
-        block);
+    result +=
+        std::visit(Overloaded{[&](const Heading& heading) { return heading_text(heading.text); },
+                              [&](const Line& line) {
+                                return padded(line.label, label, Alignment::left) +
+                                       std::string(kGap) + line.text + "\n";
+                              },
+                              [&](const Table& table) {
+                                return TextTable(table, layout.width).render(layout.colour);
+                              },
+                              [&](const Formula& formula) { return formula_text(formula, label); }},
+                   block);
     previous_kind = block.index();
   }
   return result;

@@ -16,8 +16,8 @@ struct Unit {
 /// B, KiB, MiB, … (powers of 1024): the largest that `bytes` still has one of.
 [[nodiscard]] Unit byte_unit(Integer bytes);
 
-/// FLOP, kFLOP, MFLOP, … (powers of 1000): the largest that `flops` still has one of. `multiply_adds`
-/// says MAC in the place of FLOP.
+/// FLOP, kFLOP, MFLOP, … (powers of 1000): the largest that `flops` still has one of.
+/// `multiply_adds` says MAC in the place of FLOP.
 enum class OperationUnit { flop, multiply_add };
 [[nodiscard]] Unit operation_unit(Integer operations, OperationUnit kind);
 

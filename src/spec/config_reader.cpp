@@ -46,10 +46,9 @@ std::int64_t ConfigReader::integer_of(const json& value, std::string_view key,
     fail(key, fmt::format("a whole number is expected, not {}", value.dump().substr(0, 40)),
          "write a whole number that fits 64 bits");
   }
-  const bool too_large =
-      value.is_number_unsigned() &&
-      value.get<std::uint64_t>() >
-          static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  const bool too_large = value.is_number_unsigned() &&
+                         value.get<std::uint64_t>() >
+                             static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   if (too_large) fail(key, value.dump() + " does not fit 64 bits", "write a smaller number");
   const auto number = value.get<std::int64_t>();
   if (number < least) {
@@ -146,8 +145,8 @@ std::optional<std::int64_t> ConfigReader::entries(std::string_view key) {
 void ConfigReader::expect(std::string_view key, const json& only) {
   const json* value = take({key});
   if (value == nullptr || *value == only) return;
-  fail(key, fmt::format("{} is not understood; only {} is", value->dump().substr(0, 60),
-                        only.dump()),
+  fail(key,
+       fmt::format("{} is not understood; only {} is", value->dump().substr(0, 60), only.dump()),
        "the figures would be wrong, so this model is refused");
 }
 

@@ -11,8 +11,8 @@ namespace headroom::detail {
 /// not JSON, nests deeper than any model description does, or repeats a key.
 [[nodiscard]] nlohmann::json parse_json(std::string_view text, const std::string& file);
 
-/// The whole content of `path`. Throws Error{invalid_input} when it cannot be read or is larger than
-/// a model description can be.
+/// The whole content of `path`. Throws Error{invalid_input} when it cannot be read or is larger
+/// than a model description can be.
 [[nodiscard]] std::string read_text_file(const std::string& path);
 
 }  // namespace headroom::detail

@@ -13,8 +13,7 @@ namespace fs = std::filesystem;
 
 Model read_config_file(const fs::path& file, std::string name) {
   return {read_model_spec(detail::read_text_file(file.string()), file.string(), std::move(name)),
-          file.string(),
-          std::nullopt};
+          file.string(), std::nullopt};
 }
 
 /// The name of a folder, also where it is written with a trailing slash or as ".".
@@ -36,8 +35,9 @@ std::string config_name(const fs::path& file) {
     known.insert(known.end(), preset.aliases.begin(), preset.aliases.end());
   }
   const std::string guess = detail::did_you_mean(name, known);
-  throw Error(ErrorCode::invalid_input, "is neither a preset nor a file or folder that exists", name,
-              guess.empty() ? "`headroom presets` lists the presets; or give a config.json" : guess);
+  throw Error(
+      ErrorCode::invalid_input, "is neither a preset nor a file or folder that exists", name,
+      guess.empty() ? "`headroom presets` lists the presets; or give a config.json" : guess);
 }
 
 }  // namespace

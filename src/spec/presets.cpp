@@ -89,17 +89,17 @@ std::optional<Preset> find_preset(std::string_view name_or_alias) {
     if (is_called(preset, name_or_alias)) return std::move(preset);
   }
   for (const detail::EmbeddedPreset& embedded : detail::embedded_presets()) {
-    const bool called = embedded.name == name_or_alias ||
-                        std::ranges::find(embedded.aliases, name_or_alias) != embedded.aliases.end();
+    const bool called =
+        embedded.name == name_or_alias ||
+        std::ranges::find(embedded.aliases, name_or_alias) != embedded.aliases.end();
     if (called) return from_embedded(embedded);
   }
   return std::nullopt;
 }
 
 Model read_preset(const Preset& preset) {
-  const std::string file = preset.origin == "built in"
-                               ? fmt::format("preset {}", preset.name)
-                               : preset.origin;
+  const std::string file =
+      preset.origin == "built in" ? fmt::format("preset {}", preset.name) : preset.origin;
   const nlohmann::json document = detail::parse_json(preset.json, file);
   detail::ConfigReader reader(document, file);
   reader.ignore({"name", "aliases"});

@@ -59,7 +59,9 @@ void read_encoder(ConfigReader& config, ModelSpec& spec) {
 
 /// The heads of RoBERTa-like classes, whose names begin with `prefix`.
 void read_roberta_like(ConfigReader& config, ModelSpec& spec, std::string_view prefix) {
-  const auto name = [&](std::string_view suffix) { return std::string(prefix) + std::string(suffix); };
+  const auto name = [&](std::string_view suffix) {
+    return std::string(prefix) + std::string(suffix);
+  };
   ClassifierSpec sequence = classifier(config, ClassifierInput::first_token);
   sequence.dense = ActivationKind::tanh;
   sequence.dense_dropout = sequence.dropout;
@@ -96,19 +98,18 @@ void read_bert(ConfigReader& config, ModelSpec& spec) {
   pretraining.language_model = masked;
   ClassifierSpec spans = fixed_classifier(config, ClassifierInput::every_token, 2);
   spans.dropout = 0;
-  read_architecture(
-      config, spec,
-      {{"BertModel", pooler_head()},
-       {"BertForMaskedLM", language_model_head(masked)},
-       {"BertForPreTraining", pretraining},
-       {"BertForNextSentencePrediction", next_sentence},
-       {"BertForSequenceClassification",
-        classifier_head(classifier(config, ClassifierInput::pooled_token))},
-       {"BertForTokenClassification",
-        classifier_head(classifier(config, ClassifierInput::every_token))},
-       {"BertForQuestionAnswering", classifier_head(spans)},
-       {"BertForMultipleChoice",
-        classifier_head(fixed_classifier(config, ClassifierInput::pooled_token, 1))}});
+  read_architecture(config, spec,
+                    {{"BertModel", pooler_head()},
+                     {"BertForMaskedLM", language_model_head(masked)},
+                     {"BertForPreTraining", pretraining},
+                     {"BertForNextSentencePrediction", next_sentence},
+                     {"BertForSequenceClassification",
+                      classifier_head(classifier(config, ClassifierInput::pooled_token))},
+                     {"BertForTokenClassification",
+                      classifier_head(classifier(config, ClassifierInput::every_token))},
+                     {"BertForQuestionAnswering", classifier_head(spans)},
+                     {"BertForMultipleChoice", classifier_head(fixed_classifier(
+                                                   config, ClassifierInput::pooled_token, 1))}});
   read_encoder(config, spec);
 }
 

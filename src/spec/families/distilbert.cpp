@@ -39,9 +39,8 @@ void read_distilbert(ConfigReader& config, ModelSpec& spec) {
 
   StackSpec stack;
   stack.num_layers = config.size({"n_layers", "num_hidden_layers"});
-  stack.self_attention =
-      multi_head_attention(config, "n_heads", config.size({"n_heads", "num_attention_heads"}),
-                           spec.hidden_size);
+  stack.self_attention = multi_head_attention(
+      config, "n_heads", config.size({"n_heads", "num_attention_heads"}), spec.hidden_size);
   stack.self_attention.qkv_bias = true;
   stack.self_attention.output_bias = true;
   stack.ffn = {FfnKind::plain, config.size({"hidden_dim"}), activation, true};

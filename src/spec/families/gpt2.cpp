@@ -6,7 +6,7 @@ namespace headroom::detail {
 void read_gpt2(ConfigReader& config, ModelSpec& spec) {
   LanguageModelHeadSpec language_model;
   language_model.weight = config.flag_or({"tie_word_embeddings"}, true) ? WeightSharing::shared
-                                                                       : WeightSharing::separate;
+                                                                        : WeightSharing::separate;
   ClassifierSpec sequence;
   sequence.input = ClassifierInput::last_token;
   sequence.bias = false;
@@ -37,9 +37,8 @@ void read_gpt2(ConfigReader& config, ModelSpec& spec) {
 
   StackSpec stack;
   stack.num_layers = config.size({"n_layer", "num_hidden_layers"});
-  stack.self_attention =
-      multi_head_attention(config, "n_head", config.size({"n_head", "num_attention_heads"}),
-                           spec.hidden_size);
+  stack.self_attention = multi_head_attention(
+      config, "n_head", config.size({"n_head", "num_attention_heads"}), spec.hidden_size);
   stack.self_attention.causal = true;
   stack.self_attention.qkv_bias = true;
   stack.self_attention.output_bias = true;

@@ -7,7 +7,7 @@ namespace headroom::detail {
 void read_linear_transformer(ConfigReader& config, ModelSpec& spec) {
   LanguageModelHeadSpec language_model;
   language_model.weight = config.flag_or({"tie_word_embeddings"}, false) ? WeightSharing::shared
-                                                                        : WeightSharing::separate;
+                                                                         : WeightSharing::separate;
   language_model.bias = true;
   read_architecture(config, spec,
                     {{"LinearTransformerLM", language_model_head(language_model)},

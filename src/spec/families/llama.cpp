@@ -21,8 +21,7 @@ void read_scaling(ConfigReader& config, RopeSpec& rope) {
   rope.factor = config.number_or({"factor"}, 1);
   rope.low_freq_factor = config.number_or({"low_freq_factor"}, 1);
   rope.high_freq_factor = config.number_or({"high_freq_factor"}, 1);
-  rope.original_max_position_embeddings =
-      config.count_or({"original_max_position_embeddings"}, 0);
+  rope.original_max_position_embeddings = config.count_or({"original_max_position_embeddings"}, 0);
   rope.theta = config.number_or({"rope_theta"}, rope.theta);
   config.finish();
 }
@@ -65,7 +64,7 @@ AttentionSpec read_attention(ConfigReader& config, std::int64_t hidden_size) {
 void read_llama(ConfigReader& config, ModelSpec& spec) {
   LanguageModelHeadSpec language_model;
   language_model.weight = config.flag_or({"tie_word_embeddings"}, false) ? WeightSharing::shared
-                                                                        : WeightSharing::separate;
+                                                                         : WeightSharing::separate;
   language_model.float32_logits = true;
   ClassifierSpec sequence;
   sequence.input = ClassifierInput::last_token;

@@ -12,15 +12,15 @@ struct FeedForwardKind {
 
 FeedForwardKind read_feed_forward(ConfigReader& config) {
   // Hugging Face reads "gated-gelu" as the written-out tanh approximation (gelu_new).
-  const auto result = config.choice_or<FeedForwardKind>(
-      {"feed_forward_proj"},
-      {{"relu", {FfnKind::plain, ActivationKind::relu}},
-       {"gelu", {FfnKind::plain, ActivationKind::gelu}},
-       {"gelu_new", {FfnKind::plain, ActivationKind::gelu_new}},
-       {"gated-relu", {FfnKind::gated, ActivationKind::relu}},
-       {"gated-gelu", {FfnKind::gated, ActivationKind::gelu_new}},
-       {"gated-silu", {FfnKind::gated, ActivationKind::silu}}},
-      {FfnKind::plain, ActivationKind::relu});
+  const auto result =
+      config.choice_or<FeedForwardKind>({"feed_forward_proj"},
+                                        {{"relu", {FfnKind::plain, ActivationKind::relu}},
+                                         {"gelu", {FfnKind::plain, ActivationKind::gelu}},
+                                         {"gelu_new", {FfnKind::plain, ActivationKind::gelu_new}},
+                                         {"gated-relu", {FfnKind::gated, ActivationKind::relu}},
+                                         {"gated-gelu", {FfnKind::gated, ActivationKind::gelu_new}},
+                                         {"gated-silu", {FfnKind::gated, ActivationKind::silu}}},
+                                        {FfnKind::plain, ActivationKind::relu});
   config.ignore({"dense_act_fn", "is_gated_act"});  // derived from feed_forward_proj when saved
   return result;
 }

@@ -58,9 +58,9 @@ void read_transformer(ConfigReader& config, ModelSpec& spec) {
       {"positional_encoding"},
       {{"sinusoidal", PositionKind::sinusoidal}, {"learned", PositionKind::learned}},
       PositionKind::sinusoidal);
-  spec.position.max_position_embeddings =
-      spec.position.kind == PositionKind::learned ? config.size({"max_position_embeddings"})
-                                                  : config.count_or({"max_position_embeddings"}, 0);
+  spec.position.max_position_embeddings = spec.position.kind == PositionKind::learned
+                                              ? config.size({"max_position_embeddings"})
+                                              : config.count_or({"max_position_embeddings"}, 0);
 
   spec.encoder = read_stack(config, spec.hidden_size, config.size({"num_encoder_layers"}));
   spec.decoder = read_stack(config, spec.hidden_size, config.size({"num_decoder_layers"}));

@@ -1,4 +1,5 @@
-// Vision Transformer: image patches and a class token through a pre-norm encoder (arXiv 2010.11929).
+// Vision Transformer: image patches and a class token through a pre-norm encoder (arXiv
+// 2010.11929).
 #include <fmt/format.h>
 
 #include "../family.h"
@@ -27,9 +28,9 @@ ImageSpec read_image(ConfigReader& config) {
 void read_vit(ConfigReader& config, ModelSpec& spec) {
   ClassifierSpec classifier;
   classifier.input = ClassifierInput::first_token;
-  read_architecture(config, spec,
-                    {{"ViTModel", pooler_head()},
-                     {"ViTForImageClassification", classifier_head(classifier)}});
+  read_architecture(
+      config, spec,
+      {{"ViTModel", pooler_head()}, {"ViTForImageClassification", classifier_head(classifier)}});
 
   config.ignore({"encoder_stride"});  // only masked image modelling reads it
   config.expect("pooler_act", "tanh");

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# run.sh HEADROOM CASE_FILE [--update]: runs the commands of a case file and fails when it differs
+# from what they print; with --update it is rewritten instead.
+#
+# A case file holds blocks with an empty line between them: the command as "$ headroom ARGS…", its
+# standard output and standard error together, and its exit status as "[exit N]". Arguments are
+# separated by blanks; there is no quoting.
+set -euo pipefail
+
+headroom=$(readlink -f "$1")
+cases=$(readlink -f "$2")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/empty" "$work/home"
+export NO_COLOR=1 HOME=$work/home XDG_DATA_HOME=$work/home
+
+cd "$work/empty"
+separator=''
+while read -r _ _ command; do
+  read -ra arguments <<<"$command"
+  printf '%s$ headroom%s\n' "$separator" "${command:+ $command}"
+  status=0
+  "$headroom" ${arguments[@]+"${arguments[@]}"} 2>&1 </dev/null || status=$?
+  printf '[exit %d]\n' "$status"
+  separator=$'\n'
+done < <(grep -E '^\$ headroom( |$)' "$cases") >"$work/actual"
+
+if [[ ${3-} == --update ]]; then
+  cmp -s "$cases" "$work/actual" || cp "$work/actual" "$cases"
+else
+  diff -u --label expected --label actual "$cases" "$work/actual"
+fi

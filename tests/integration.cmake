@@ -1,0 +1,57 @@
+# Tests of the built program as a whole. Exit status 77 of a test means that it was skipped.
+
+# integration_test(NAME COMMAND…): a command that CTest runs.
+function(integration_test name)
+  add_test(NAME ${name} COMMAND ${ARGN})
+  set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
+endfunction()
+
+# What the commands print: one file in golden/cases each.
+set(HEADROOM_GOLDEN_CASES
+  analyze_bert_base
+  analyze_conventions
+  analyze_formats
+  analyze_llama_decode
+  analyze_t5
+  analyze_train_recompute
+  diff
+  errors
+  explain_activations
+  explain_bert_base
+  explain_kv
+  explain_params
+  help
+  presets_show)
+set(golden_run bash ${CMAKE_CURRENT_LIST_DIR}/golden/run.sh $<TARGET_FILE:headroom>)
+set(update_commands "")
+foreach(case IN LISTS HEADROOM_GOLDEN_CASES)
+  set(case_file ${CMAKE_CURRENT_LIST_DIR}/golden/cases/${case}.txt)
+  integration_test(golden.${case} ${golden_run} ${case_file})
+  list(APPEND update_commands COMMAND ${golden_run} ${case_file} --update)
+endforeach()
+integration_test(golden.no_orphans
+  bash ${CMAKE_CURRENT_LIST_DIR}/golden/no_orphans.sh ${HEADROOM_GOLDEN_CASES})
+
+# JSON reports and their schemas. The system's Python first: it has the system's python3-jsonschema.
+set(reports ${PROJECT_SOURCE_DIR}/reports)
+find_program(HEADROOM_PYTHON python3 HINTS /usr/bin)
+if(HEADROOM_PYTHON)
+  integration_test(schema
+    ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/schema/validate.py $<TARGET_FILE:headroom>
+    ${reports})
+endif()
+
+set(samples_run bash ${reports}/samples.sh $<TARGET_FILE:headroom>)
+integration_test(samples ${samples_run} --check)
+
+# The installed library, used by another project.
+integration_test(consumer
+  bash ${CMAKE_CURRENT_LIST_DIR}/consumer/run.sh ${PROJECT_BINARY_DIR}
+  ${CMAKE_CURRENT_LIST_DIR}/consumer)
+
+add_custom_target(update-goldens
+  ${update_commands}
+  COMMAND ${samples_run}
+  DEPENDS headroom
+  COMMENT "Rewriting expected outputs and sample reports"
+  VERBATIM)

@@ -1,0 +1,129 @@
+// Parameters against counts that the reference code made: published models to the unit and by
+// category, tiny models tensor by tensor. Source: tests/data/README.md.
+#include <doctest/doctest.h>
+
+#include <regex>
+
+#include "support/data.h"
+
+using namespace headroom;
+using namespace headroom::test;
+
+namespace {
+
+Integer value(const Expr& expr, const Graph& graph) { return expr.evaluate(graph.sizes); }
+
+/// What a tensor of a checkpoint is for, by its name.
+WeightRole role_of(const std::string& tensor) {
+  const auto matches = [&](const char* pattern) {
+    return std::regex_search(tensor, std::regex(pattern, std::regex::icase));
+  };
+  if (matches("relative_attention_bias")) return WeightRole::relative_position_bias;
+  if (matches("norm|\\.ln_|layer_norm")) return WeightRole::norm;
+  if (matches("pooler|^cls\\.|lm_head|classifier|vocab_|^classification")) return WeightRole::head;
+  if (matches("embed|wte|wpe|^shared|cls_token")) return WeightRole::embedding;
+  if (matches("attn|attention")) {
+    // BERT keeps its feed-forward output under output.dense, the attention's under attention.
+    return WeightRole::attention;
+  }
+  return WeightRole::mlp;
+}
+
+std::map<WeightRole, Integer> by_role(const TensorShapes& tensors) {
+  std::map<WeightRole, Integer> sums;
+  for (const auto& [name, shape] : tensors) {
+    Integer elements = 1;
+    for (const std::int64_t size : shape) elements *= size;
+    sums[role_of(name)] += elements;
+  }
+  return sums;
+}
+
+void check_checkpoint(const nlohmann::json& config, const TensorShapes& tensors) {
+  const Graph graph = build_graph(spec_of(config), {});
+  const ParameterCount count = count_parameters(graph);
+  auto sums = by_role(tensors);
+  CHECK(value(count.embedding, graph) == sums[WeightRole::embedding]);
+  CHECK(value(count.relative_position_bias, graph) == sums[WeightRole::relative_position_bias]);
+  CHECK(value(count.attention, graph) == sums[WeightRole::attention]);
+  CHECK(value(count.mlp, graph) == sums[WeightRole::mlp]);
+  CHECK(value(count.norm, graph) == sums[WeightRole::norm]);
+  CHECK(value(count.head, graph) == sums[WeightRole::head]);
+}
+
+}  // namespace
+
+TEST_CASE("parameters of every published model equal the reference to the unit, by category") {
+  const auto rows = read_csv(data_folder() / "golden/params.csv");
+  REQUIRE(rows.size() > 40);
+  for (const CsvRow& row : rows) {
+    const std::string name = row.at("model");
+    CAPTURE(name);
+    const auto config = read_json(data_folder() / "golden/configs" / (name + ".config.json"));
+    const Graph graph = build_graph(spec_of(config, name), {});
+    const ParameterCount parameters = count_parameters(graph);
+    CHECK(value(parameters.total, graph) == number(row, "total_params"));
+    CHECK(value(parameters.embedding, graph) == number(row, "embedding_params"));
+    CHECK(value(parameters.attention, graph) == number(row, "attention_params"));
+    CHECK(value(parameters.mlp, graph) == number(row, "mlp_params"));
+    CHECK(value(parameters.norm, graph) == number(row, "norm_params"));
+    CHECK(value(parameters.head, graph) == number(row, "head_params"));
+    CHECK(value(parameters.relative_position_bias, graph) == number(row, "relpos_params"));
+  }
+}
+
+TEST_CASE("parameters of tiny models equal the tensors of their checkpoints, by role") {
+  std::size_t models = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(data_folder() / "golden/tiny")) {
+    CAPTURE(entry.path().string());
+    const auto tiny = read_json(entry.path());
+    const auto tensors = tiny.at("tensors").get<TensorShapes>();
+    check_checkpoint(tiny.at("config"), tensors);
+    if (tiny.contains("config_v5") && !tiny.at("config_v5").is_null()) {
+      check_checkpoint(tiny.at("config_v5"), tensors);
+    }
+    ++models;
+  }
+  CHECK(models == 18);
+}
+
+TEST_CASE("parameters equal the tensors in the checkpoints themselves, where they are at hand") {
+  const auto folder = extended_golden_folder();
+  if (!folder) return;  // a stranger's clone: the copied headers above stand in
+  for (const auto& entry : std::filesystem::directory_iterator(data_folder() / "golden/tiny")) {
+    const auto model = *folder / entry.path().stem();
+    CAPTURE(model.string());
+    REQUIRE(std::filesystem::exists(model / "model.safetensors"));
+    check_checkpoint(read_json(model / "config.json"),
+                     safetensors_shapes(model / "model.safetensors"));
+  }
+}
+
+TEST_CASE("every preset's parameters equal its reference count") {
+  const auto presets = list_presets();
+  CHECK(presets.size() >= 80);
+  for (const Preset& preset : presets) {
+    CAPTURE(preset.name);
+    const Model model = read_preset(preset);
+    REQUIRE(model.reference.has_value());
+    CHECK_FALSE(model.source.empty());
+    CHECK_FALSE(model.reference->source.empty());
+    const Graph graph = build_graph(model.spec, {});
+    const Integer parameters = value(count_parameters(graph).total, graph);
+    if (model.reference->rounded) {
+      // "65 M" and "213 M" of arXiv 1706.03762, for a vocabulary of "about 37000".
+      const double ratio =
+          static_cast<double>(parameters) / static_cast<double>(model.reference->parameters);
+      CHECK(ratio == doctest::Approx(1.0).epsilon(0.04));
+    } else {
+      CHECK(parameters == model.reference->parameters);
+    }
+  }
+}
+
+TEST_CASE("BERT-large has 16 heads, and its count is right") {
+  const Model model = load_model("bert-large");
+  CHECK(model.spec.encoder->self_attention.num_attention_heads == 16);
+  const Graph graph = build_graph(model.spec, {});
+  CHECK(value(count_parameters(graph).total, graph) == 335141888);
+}

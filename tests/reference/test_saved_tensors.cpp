@@ -1,0 +1,225 @@
+// What is saved for backward, tensor by tensor, against what saved_tensors_hooks reported of the
+// reference code. Source: tests/data/README.md. Every difference has a name here.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "support/data.h"
+
+using namespace headroom;
+using namespace headroom::test;
+
+namespace {
+
+using nlohmann::json;
+
+/// The model that a record's layer belongs to.
+json config_of(const json& record) {
+  const json& shape = record.at("config");
+  const bool whole_model = record.at("scope") == "model_with_lm_loss";
+  const double dropout = shape.value("dropout", record.at("dropout_impl") == "none" ? 0.0 : 0.1);
+  const int vocab = shape.value("vocab", 101);
+  const std::string family = shape.at("family");
+  if (family == "gpt2") {
+    return {{"model_type", "gpt2"},
+            {"architectures", {whole_model ? "GPT2LMHeadModel" : "GPT2Model"}},
+            {"n_embd", shape.at("hidden")},
+            {"n_layer", record.at("layers")},
+            {"n_head", shape.at("heads")},
+            {"n_inner", shape.at("intermediate")},
+            {"vocab_size", vocab},
+            {"activation_function", shape.value("act", "gelu_new")},
+            {"resid_pdrop", dropout},
+            {"embd_pdrop", dropout},
+            {"attn_pdrop", dropout}};
+  }
+  json config = {{"hidden_size", shape.at("hidden")},
+                 {"num_hidden_layers", record.at("layers")},
+                 {"num_attention_heads", shape.at("heads")},
+                 {"intermediate_size", shape.at("intermediate")},
+                 {"vocab_size", vocab},
+                 {"model_type", family}};
+  if (family == "llama") {
+    config["num_key_value_heads"] = shape.at("kv_heads");
+    config["architectures"] = {whole_model ? "LlamaForCausalLM" : "LlamaModel"};
+  } else {
+    config["architectures"] = {whole_model ? "BertForMaskedLM" : "BertModel"};
+    config["hidden_dropout_prob"] = dropout;
+    config["attention_probs_dropout_prob"] = dropout;
+  }
+  return config;
+}
+
+Workload workload_of(const json& record) {
+  Workload workload;
+  workload.phase = Phase::train;
+  workload.batch_size = record.at("batch");
+  workload.seq_len = record.at("seq");
+  const std::string dtype = record.at("dtype");
+  if (dtype == "float16") workload.dtype = DType::float16;
+  if (dtype == "bfloat16") workload.dtype = DType::bfloat16;
+  if (record.at("attention") == "sdpa") workload.attention = AttentionImplementation::fused;
+  // PyTorch's CPU dropout keeps its mask in the activation's type, CUDA's in one byte.
+  if (record.at("dropout_impl") == "cpu") workload.mask_bytes = bytes_of(workload.dtype);
+  return workload;
+}
+
+/// A saved tensor's bytes, with the name that a difference is explained by.
+struct Saved {
+  std::string name;
+  Integer bytes;
+};
+
+std::vector<Saved> predicted(const json& record) {
+  const Workload workload = workload_of(record);
+  const Counted counted = count(spec_of(config_of(record)), workload);
+  Bindings values = bindings_of(workload);
+  for (const SymbolInfo& symbol : symbols()) {
+    if (const auto size = counted.graph.sizes.get(symbol.symbol)) values.set(symbol.symbol, *size);
+  }
+  const bool block_only = record.at("scope") == "block";
+  std::vector<Saved> result;
+  for (const SavedTensor& saved : counted.analysis.saved) {
+    if (block_only && saved.path.find(".layers.") == std::string::npos) continue;
+    const Integer bytes = saved.bytes.evaluate(values);
+    const auto copies = static_cast<std::int64_t>(saved.repeat.evaluate(values));
+    for (std::int64_t i = 0; i < copies && bytes > 0; ++i) result.push_back({saved.what, bytes});
+  }
+  return result;
+}
+
+/// The reference's storages. Where query, key and value are views of GPT-2's fused projection they
+/// are one storage; elsewhere they are three.
+std::vector<Integer> measured(const json& record) {
+  std::vector<Integer> result;
+  for (const json& row : record.at("saved")) {
+    const std::int64_t storage = row.at(4);
+    std::int64_t elements = 1;
+    for (const json& size : row.at(2)) elements *= size.get<std::int64_t>();
+    const std::string dtype = row.at(3);
+    const std::int64_t width = dtype == "float32" ? 4
+                               : dtype == "int64" ? 8
+                               : dtype == "bool"  ? 1
+                                                  : 2;
+    const bool fused = storage == 3 * elements * width;
+    for (int i = 0; i < (fused ? 3 : 1); ++i) result.push_back(fused ? storage / 3 : storage);
+  }
+  return result;
+}
+
+/// Tensors that one side has and the other lacks, by a named reason.
+struct Differences {
+  std::vector<Integer> only_measured;
+  std::vector<std::string> only_predicted;  ///< by name
+};
+
+Differences known_differences(const json& record) {
+  Differences differences;
+  const std::string family = record.at("config").at("family");
+  const bool whole_model = record.at("scope") == "model_with_lm_loss";
+  const auto layers = record.at("layers").get<std::size_t>();
+  const bool fused = record.at("attention") == "sdpa";
+  if (family == "gpt2" && !fused) {
+    // GPT-2 divides its scores by a tensor of one element instead of a number.
+    differences.only_measured.assign(layers, bytes_of(workload_of(record).dtype));
+  }
+  if (whole_model && family == "bert") {
+    // BERT's position and token-type ids are registered buffers, which the reference leaves out;
+    // its targets were the word ids themselves.
+    differences.only_predicted = {"position ids", "token-type ids", "targets"};
+  }
+  if (whole_model && family != "bert" && record.at("batch") == 1) {
+    // The shifted targets of one sequence are a view of its word ids.
+    differences.only_predicted = {"targets"};
+  }
+  return differences;
+}
+
+/// The one layout in which repeating grouped keys copies nothing: one sequence, one key-value head.
+bool repeats_for_free(const json& record) {
+  const json& config = record.at("config");
+  return config.at("family") == "llama" && config.value("kv_heads", 0) == 1 &&
+         record.at("batch") == 1 && record.at("attention") == "eager";
+}
+
+std::vector<Integer> expected(const json& record) {
+  const Differences differences = known_differences(record);
+  std::vector<Saved> tensors = predicted(record);
+  for (const std::string& name : differences.only_predicted) {
+    const auto found = std::ranges::find(tensors, name, &Saved::name);
+    REQUIRE(found != tensors.end());
+    tensors.erase(found);
+  }
+  std::vector<Integer> bytes = differences.only_measured;
+  for (const Saved& saved : tensors) bytes.push_back(saved.bytes);
+  return bytes;
+}
+
+std::vector<Integer> sorted(std::vector<Integer> values) {
+  std::ranges::sort(values);
+  return values;
+}
+
+Integer sum(const std::vector<Integer>& values) {
+  Integer total = 0;
+  for (const Integer value : values) total += value;
+  return total;
+}
+
+void capture(const json& record) {
+  MESSAGE(record.at("name").get<std::string>()
+          << " batch " << record.at("batch").dump() << " " << record.at("dtype").dump() << " "
+          << record.at("dropout_impl").dump() << " layers " << record.at("layers").dump());
+}
+
+}  // namespace
+
+TEST_CASE("every tensor saved for backward is predicted, byte by byte (torch 2.6)") {
+  const json records = read_json(data_folder() / "golden/activations.json");
+  std::size_t exact = 0;
+  for (const json& record : records.at("torch2.6_transformers4.45.2")) {
+    if (repeats_for_free(record)) continue;
+    const bool equal = sorted(expected(record)) == sorted(measured(record));
+    if (!equal) capture(record);
+    CHECK(equal);
+    CHECK(sum(expected(record)) == record.at("total_bytes").get<std::int64_t>());
+    ++exact;
+  }
+  CHECK(exact == 147);
+}
+
+TEST_CASE("grouped keys and values that are repeated as a view save one head's worth each") {
+  const json records = read_json(data_folder() / "golden/activations.json");
+  std::size_t found = 0;
+  for (const json& record : records.at("torch2.6_transformers4.45.2")) {
+    if (!repeats_for_free(record)) continue;
+    const json& config = record.at("config");
+    const Integer head =
+        record.at("seq").get<std::int64_t>() *
+        (config.at("hidden").get<std::int64_t>() / config.at("heads").get<std::int64_t>()) *
+        bytes_of(workload_of(record).dtype);
+    const Integer copies = config.at("heads").get<std::int64_t>() - 1;
+    CHECK(sum(expected(record)) - 2 * copies * head ==
+          record.at("total_bytes").get<std::int64_t>());
+    ++found;
+  }
+  CHECK(found == 3);
+}
+
+TEST_CASE("torch 1.13 saves the same but for 8-byte scalars and the operands of rotary products") {
+  const json records = read_json(data_folder() / "golden/activations.json");
+  for (const json& record : records.at("torch1.13_transformers4.45.2")) {
+    if (record.at("scope") != "block") continue;
+    const Integer n = record.at("batch").get<std::int64_t>() * record.at("seq").get<std::int64_t>();
+    const Integer hidden = record.at("config").at("hidden").get<std::int64_t>();
+    Integer more = record.at("total_bytes").get<std::int64_t>() - sum(expected(record));
+    if (repeats_for_free(record)) continue;
+    // Query and key before the rotation, [b, s, h, k] each, rotated in float32.
+    if (record.at("config").at("family") == "llama") more -= 2 * n * hidden * 4;
+    if (more < 0 || more > 3 * 8 || more % 8 != 0) capture(record);
+    CHECK(more >= 0);
+    CHECK(more <= 3 * 8);
+    CHECK(more % 8 == 0);
+  }
+}

@@ -1,0 +1,113 @@
+#include "data.h"
+
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <stdexcept>
+
+namespace headroom::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Splits one CSV line; quoted fields may hold commas (RFC 4180).
+std::vector<std::string> csv_fields(const std::string& line) {
+  std::vector<std::string> fields(1);
+  bool quoted = false;
+  for (const char c : line) {
+    if (c == '"') {
+      quoted = !quoted;
+    } else if (c == ',' && !quoted) {
+      fields.emplace_back();
+    } else if (c != '\r') {
+      fields.back() += c;
+    }
+  }
+  return fields;
+}
+
+}  // namespace
+
+fs::path data_folder() { return HEADROOM_TEST_DATA; }
+
+std::optional<fs::path> extended_golden_folder() {
+  const char* const chosen = std::getenv("HEADROOM_GOLDEN");  // NOLINT(concurrency-mt-unsafe)
+  const fs::path folder = chosen != nullptr ? fs::path(chosen) : fs::path(HEADROOM_GOLDEN_DEFAULT);
+  if (!fs::is_directory(folder)) return std::nullopt;
+  return folder;
+}
+
+std::string read_file(const fs::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) throw std::runtime_error("cannot read " + file.string());
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+nlohmann::json read_json(const fs::path& file) { return nlohmann::json::parse(read_file(file)); }
+
+std::vector<CsvRow> read_csv(const fs::path& file) {
+  std::istringstream stream(read_file(file));
+  std::string line;
+  std::getline(stream, line);
+  const std::vector<std::string> titles = csv_fields(line);
+  std::vector<CsvRow> rows;
+  while (std::getline(stream, line)) {
+    const std::vector<std::string> fields = csv_fields(line);
+    CsvRow row;
+    for (std::size_t i = 0; i < titles.size(); ++i) row[titles[i]] = fields.at(i);
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+std::int64_t number(const CsvRow& row, const std::string& column) {
+  const std::string& text = row.at(column);
+  return text.empty() ? 0 : std::stoll(text);
+}
+
+TensorShapes safetensors_shapes(const fs::path& file) {
+  const std::string content = read_file(file);
+  std::uint64_t length = 0;
+  for (std::size_t i = 8; i-- > 0;)
+    length = length << 8U | static_cast<unsigned char>(content.at(i));
+  const auto header = nlohmann::json::parse(content.substr(8, length));
+  TensorShapes shapes;
+  for (const auto& [name, tensor] : header.items()) {
+    if (name != "__metadata__") shapes[name] = tensor.at("shape").get<std::vector<std::int64_t>>();
+  }
+  return shapes;
+}
+
+ModelSpec spec_of(const nlohmann::json& config, const std::string& name) {
+  return read_model_spec(config.dump(), name + "/config.json", name);
+}
+
+Counted count(const ModelSpec& spec, const Workload& workload, Convention convention) {
+  Counted counted;
+  counted.graph = build_graph(spec, graph_options(workload));
+  counted.analysis = analyze(counted.graph, {convention, workload.recompute, workload.kernels});
+  counted.figures =
+      Evaluator(counted.graph, counted.analysis, workload.recompute).evaluate(workload);
+  return counted;
+}
+
+Expr collapsed(const Expr& formula, const Graph& graph, const Workload& workload) {
+  return collapse(collapse(formula, relations_of(workload)), graph.relations);
+}
+
+}  // namespace headroom::test
+
+namespace doctest {
+
+String StringMaker<headroom::Integer>::convert(headroom::Integer value) {
+  return headroom::to_string(value).c_str();
+}
+
+String StringMaker<headroom::Expr>::convert(const headroom::Expr& value) {
+  return headroom::format(value).c_str();
+}
+
+}  // namespace doctest

@@ -1,0 +1,172 @@
+// Bad descriptions of models: each is an error that names file and JSON pointer; none is a crash, a
+// wrap, or a default that nobody sees.
+#include <doctest/doctest.h>
+
+#include "headroom/error.h"
+#include "support/data.h"
+
+using namespace headroom;
+using namespace headroom::test;
+
+namespace {
+
+const nlohmann::json kLlama = {{"model_type", "llama"},    {"hidden_size", 64},
+                               {"intermediate_size", 96},  {"num_hidden_layers", 2},
+                               {"num_attention_heads", 8}, {"vocab_size", 101}};
+
+nlohmann::json with(const std::string& key, const nlohmann::json& value) {
+  nlohmann::json config = kLlama;
+  config[key] = value;
+  return config;
+}
+
+/// Where the error is that `text` gives as a config; fails the test when there is none.
+std::string text_error(const std::string& text) {
+  try {
+    (void)read_model_spec(text, "config.json", "test");
+  } catch (const Error& error) {
+    CHECK(exit_status(error.code()) == 2);
+    CHECK_FALSE(error.message().empty());
+    CHECK_FALSE(error.hint().empty());
+    return error.where();
+  }
+  FAIL("accepted: " << text.substr(0, 200));
+  return {};
+}
+
+std::string error_place(const nlohmann::json& config) { return text_error(config.dump()); }
+
+}  // namespace
+
+TEST_CASE("text that is not JSON is refused, with the file's name") {
+  for (const char* const text : {"", "{", "nonsense", "[1, 2", "{\"a\": }", "{\"a\": 1} x"}) {
+    CAPTURE(text);
+    CHECK(text_error(text) == "config.json");
+  }
+}
+
+TEST_CASE("text that is not UTF-8 is refused") {
+  CHECK(text_error("{\"model_type\": \"\xff\xfe\"}") == "config.json");
+  CHECK(text_error("\xff\xfe{}") == "config.json");
+}
+
+TEST_CASE("ten megabytes of brackets are refused, not recursed into") {
+  CHECK(text_error(std::string(10'000'000, '[')) == "config.json");
+  CHECK(text_error("{\"a\":" + std::string(10'000'000, '[')) == "config.json");
+  std::string objects;
+  for (int i = 0; i < 100'000; ++i) objects += "{\"a\":";
+  CHECK(text_error(objects) == "config.json");
+}
+
+TEST_CASE("a config that is not an object is refused") {
+  for (const char* const text : {"[]", "3", "\"llama\"", "null", "true"}) {
+    CAPTURE(text);
+    CHECK(text_error(text) == "config.json");
+  }
+}
+
+TEST_CASE("a repeated key is refused, as the second would replace the first") {
+  CHECK(text_error(R"({"model_type": "llama", "hidden_size": 64, "hidden_size": 128})") ==
+        "config.json");
+}
+
+TEST_CASE("an unknown model type is refused, never taken for another one") {
+  CHECK(error_place(with("model_type", "llama5")) == "config.json#/model_type");
+  CHECK(error_place(with("model_type", nullptr)) == "config.json#/model_type");
+  CHECK(error_place(with("model_type", 3)) == "config.json#/model_type");
+}
+
+TEST_CASE("an unknown key is refused, as it could change a figure") {
+  CHECK(error_place(with("sliding_window", 4096)) == "config.json#/sliding_window");
+  CHECK(error_place(with("num_experts", 8)) == "config.json#/num_experts");
+  CHECK(error_place(with("a/b~c", 8)) == "config.json#/a~1b~0c");
+  CHECK(error_place(with("quantization_config", {{"bits", 4}})) ==
+        "config.json#/quantization_config");
+  CHECK(error_place(with("is_decoder", true)) == "config.json#/is_decoder");
+  CHECK(error_place(with("rope_scaling", {{"rope_type", "yarn"}, {"factor", 4.0}})) ==
+        "config.json#/rope_scaling/rope_type");
+  CHECK(error_place(with("rope_scaling", {{"rope_type", "linear"}, {"magic", 4.0}})) ==
+        "config.json#/rope_scaling/magic");
+}
+
+TEST_CASE("a class that is not understood is refused") {
+  CHECK(error_place(with("architectures", {"LlamaForEverything"})) == "config.json#/architectures");
+  CHECK(error_place(with("architectures", "LlamaForCausalLM")) == "config.json#/architectures");
+  CHECK(error_place(with("architectures", {1})) == "config.json#/architectures");
+}
+
+TEST_CASE("a size of the wrong type or range is refused") {
+  for (const nlohmann::json& value :
+       {nlohmann::json("64"), nlohmann::json(64.5), nlohmann::json(true), nlohmann::json(0),
+        nlohmann::json(-64), nlohmann::json::array(), nlohmann::json(18446744073709551615ULL)}) {
+    CAPTURE(value.dump());
+    CHECK(error_place(with("hidden_size", value)) == "config.json#/hidden_size");
+  }
+  CHECK(text_error(R"({"model_type": "llama", "hidden_size": 99999999999999999999999})") ==
+        "config.json#/hidden_size");
+  CHECK(text_error(R"({"model_type": "llama", "hidden_size": 1e999})") == "config.json");
+  nlohmann::json missing = kLlama;
+  missing.erase("hidden_size");
+  CHECK(error_place(missing) == "config.json#/hidden_size");
+}
+
+TEST_CASE("flags, texts and probabilities of the wrong type are refused") {
+  CHECK(error_place(with("tie_word_embeddings", 1)) == "config.json#/tie_word_embeddings");
+  CHECK(error_place(with("hidden_act", 1)) == "config.json#/hidden_act");
+  CHECK(error_place(with("hidden_act", "magic")) == "config.json#/hidden_act");
+  CHECK(error_place(with("attention_dropout", 1.5)) == "config.json#/attention_dropout");
+  CHECK(error_place(with("attention_dropout", "no")) == "config.json#/attention_dropout");
+  CHECK(error_place(with("rope_scaling", 3)) == "config.json#/rope_scaling");
+}
+
+TEST_CASE("heads that do not divide are refused") {
+  CHECK(error_place(with("num_attention_heads", 7)) == "config.json#/num_attention_heads");
+  CHECK(error_place(with("num_key_value_heads", 3)) == "config.json#/num_key_value_heads");
+  CHECK(error_place(with("num_key_value_heads", 16)) == "config.json#/num_key_value_heads");
+  // With a head size of their own they need not divide.
+  nlohmann::json config = with("num_attention_heads", 7);
+  config["head_dim"] = 16;
+  CHECK(spec_of(config).decoder->self_attention.head_dim == 16);
+}
+
+TEST_CASE("two spellings of one setting must agree") {
+  nlohmann::json config = {{"model_type", "gpt2"}, {"n_embd", 64}, {"hidden_size", 128},
+                           {"n_layer", 2},         {"n_head", 4},  {"vocab_size", 101}};
+  CHECK(error_place(config) == "config.json#/hidden_size");
+  config["hidden_size"] = 64;
+  CHECK(spec_of(config).hidden_size == 64);
+}
+
+TEST_CASE("sizes whose product passes 2^127 are an overflow error") {
+  nlohmann::json config = kLlama;
+  for (const char* const key : {"hidden_size", "intermediate_size", "num_hidden_layers"}) {
+    config[key] = std::int64_t{1} << 60U;
+  }
+  const ModelSpec spec = spec_of(config);
+  try {
+    (void)count(spec, {});
+    FAIL("no overflow");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::overflow);
+  }
+}
+
+TEST_CASE("every prefix of a real config is either a spec or an error") {
+  const std::string text = kLlama.dump();
+  for (std::size_t length = 0; length < text.size(); ++length) {
+    CHECK_THROWS_AS((void)read_model_spec(text.substr(0, length), "config.json", "test"), Error);
+  }
+}
+
+TEST_CASE("a model that does not exist is named, with what may have been meant") {
+  try {
+    (void)load_model("bert-bsae");
+    FAIL("found");
+  } catch (const Error& error) {
+    CHECK(error.where() == "bert-bsae");
+    CHECK(error.hint().find("bert-base") != std::string::npos);
+  }
+  CHECK_THROWS_AS((void)load_model("/nonexistent/config.json"), Error);
+  CHECK_THROWS_AS((void)load_model(""), Error);
+  CHECK_THROWS_AS((void)load_model("/"), Error);
+}

@@ -1,0 +1,117 @@
+// Tables on screen, in Markdown and in CSV.
+#include <doctest/doctest.h>
+
+#include "document.h"
+#include "factored.h"
+#include "json_writer.h"
+#include "similar.h"
+#include "support/data.h"
+#include "units.h"
+
+using namespace headroom;
+using namespace headroom::detail;
+
+namespace {
+
+Document sample() {
+  Table table;
+  table.columns = {
+      {"name", "Name", "", Alignment::left, 1, 0, Importance::essential},
+      {"size_bytes", "Size", "[KiB]", Alignment::right, 1024, 2, Importance::essential},
+      {"share_percent", "Share", "[%]", Alignment::right, 1, 1, Importance::optional}};
+  table.rows = {{std::string("a, \"b\""), Integer{2048}, 66.6667},
+                {std::string("c|d"), Integer{1}, Cell{}},
+                {std::string("total"), Integer{2049}, 100.0}};
+  table.total_rows = 1;
+  return {{Line{"label", "text"}, table}};
+}
+
+}  // namespace
+
+TEST_CASE("numbers stand on the right, the unit in the header, a rule before the total") {
+  CHECK(to_text(sample()) ==
+        "label  text\n"
+        "\n"
+        "Name     Size  Share\n"
+        "        [KiB]    [%]\n"
+        "--------------------\n"
+        "a, \"b\"   2.00   66.7\n"
+        "c|d     <0.01      –\n"
+        "--------------------\n"
+        "total    2.00  100.0\n");
+}
+
+TEST_CASE("a narrow terminal drops optional columns, never essential ones") {
+  const std::string narrow = to_text(sample(), {16, Colour::off});
+  CHECK(narrow.find("Share") == std::string::npos);
+  CHECK(narrow.find("Size") != std::string::npos);
+  CHECK(to_text(sample(), {3, Colour::off}) == narrow);
+}
+
+TEST_CASE("colour is only there when asked for") {
+  CHECK(to_text(sample()).find('\033') == std::string::npos);
+  CHECK(to_text(sample(), {0, Colour::on}).find('\033') != std::string::npos);
+}
+
+TEST_CASE("CSV keeps base units and leaves what does not apply empty") {
+  CHECK(to_csv(sample()) ==
+        "name,size_bytes,share_percent\n"
+        "\"a, \"\"b\"\"\",2048,66.6667\n"
+        "c|d,1,\n"
+        "total,2049,100\n");
+}
+
+TEST_CASE("Markdown escapes what would break its tables") {
+  const std::string text = to_markdown(sample());
+  CHECK(text.find("| c\\|d |") != std::string::npos);
+  CHECK(text.find("| :-- | --: | --: |") != std::string::npos);
+  CHECK(text.find("| **total** | **2.00** |") != std::string::npos);
+}
+
+TEST_CASE("units step by 1024 for bytes and by 1000 for operations") {
+  CHECK(byte_unit(1023).name == "B");
+  CHECK(byte_unit(1024).name == "KiB");
+  CHECK(byte_unit(Integer{1} << 20).name == "MiB");
+  CHECK(byte_unit((Integer{1} << 30) - 1).name == "MiB");
+  CHECK(byte_unit(Integer{1} << 30).size == Integer{1} << 30);
+  CHECK(byte_unit(Integer{1} << 100).name == "EiB");
+  CHECK(operation_unit(999, OperationUnit::flop).name == "FLOP");
+  CHECK(operation_unit(1000, OperationUnit::flop).name == "kFLOP");
+  CHECK(operation_unit(22348431360, OperationUnit::flop).name == "GFLOP");
+  const Unit tera = operation_unit(1'000'000'000'000, OperationUnit::multiply_add);
+  CHECK(tera.name == "TMAC");
+  CHECK(tera.size == 1'000'000'000'000);
+}
+
+TEST_CASE("formulas are written with the layer count in front") {
+  const Expr l = Symbol::num_hidden_layers;
+  const Expr b = Symbol::batch_size;
+  const Expr d = Symbol::hidden_size;
+  CHECK(format_factored(l * (b * d + d) + b) == "l·(b·d + d) + b");
+  CHECK(format_factored(l * b * d) == "l·b·d");
+  CHECK(format_factored(l * b - b * d) == "l·b − b·d");
+  CHECK(format_factored(Expr()) == "0");
+  Bindings values;
+  values.set(Symbol::num_hidden_layers, 12);
+  values.set(Symbol::batch_size, 3);
+  CHECK(format_factored_with_values(l * (b * d + d) + b, values) == "12·(3·d + d) + 3");
+}
+
+TEST_CASE("integers beyond 64 bits are written to JSON with all their digits") {
+  Json document;
+  document["small"] = json_integer(42);
+  document["large"] = json_integer(checked_power(10, 30));
+  document["negative"] = json_integer(-checked_power(10, 30));
+  CHECK(to_json_text(document) ==
+        "{\n  \"small\": 42,\n  \"large\": 1000000000000000000000000000000,\n"
+        "  \"negative\": -1000000000000000000000000000000\n}\n");
+}
+
+TEST_CASE("a mistyped word finds the one that was meant") {
+  const std::vector<std::string> known{"bert-base", "bert-large", "gpt2", "llama-7b"};
+  CHECK(did_you_mean("bert-bsae", known) == "did you mean bert-base?");
+  CHECK(did_you_mean("gtp2", known) == "did you mean gpt2?");
+  CHECK(similar_words("bert", known) == std::vector<std::string>{"bert-base", "bert-large"});
+  CHECK(did_you_mean("something else entirely", known).empty());
+  CHECK(did_you_mean("", known).empty());
+}
