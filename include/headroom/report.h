@@ -52,11 +52,14 @@ struct ExplainedFigure {
   Integer value = 0;
 };
 
-/// A formula that people use instead, beside the exact figure.
+/// A formula that people use instead, beside the exact figure that it stands for.
 struct RuleOfThumb {
   std::string name;  ///< the rule as it is usually written
   Expr formula;
   Integer value = 0;
+  std::string stands_for;  ///< what it approximates: the whole, or the layers alone
+  Expr exact_formula;
+  Integer exact = 0;
   std::string source;
 };
 

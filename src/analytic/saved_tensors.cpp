@@ -19,9 +19,9 @@ constexpr std::string_view kGeluNewSteps[] = {"x", "tanh", "x/2", "1 + tanh"};
 /// Writes the ledger of one block. A tensor is known by its id and the part of it that is meant.
 class LedgerWriter {
  public:
-  LedgerWriter(const Graph& graph, const Block& block, Kernels kernels,
+  LedgerWriter(const Block& block, Kernels kernels,
                const std::map<TensorId, const Node*>& producers, std::vector<SavedTensor>& ledger)
-      : graph_(graph), block_(block), kernels_(kernels), producers_(producers), ledger_(ledger) {}
+      : block_(block), kernels_(kernels), producers_(producers), ledger_(ledger) {}
 
   void write(const Node& node) {
     node_ = &node;
@@ -221,7 +221,6 @@ class LedgerWriter {
     ledger_.push_back({path(), what, kind, KeptUnder::none, bytes, block_.repeat});
   }
 
-  const Graph& graph_;
   const Block& block_;
   Kernels kernels_;
   const std::map<TensorId, const Node*>& producers_;
@@ -239,7 +238,7 @@ std::vector<SavedTensor> saved_tensors(const Graph& graph, Kernels kernels) {
   }
   std::vector<SavedTensor> ledger;
   for (const Block& block : graph.blocks) {
-    LedgerWriter writer(graph, block, kernels, producers, ledger);
+    LedgerWriter writer(block, kernels, producers, ledger);
     for (const Node& node : block.nodes) writer.write(node);
   }
   return ledger;

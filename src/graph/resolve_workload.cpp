@@ -108,6 +108,14 @@ std::vector<std::string> notes_on(const Workload& workload, const ModelSpec& spe
     notes.push_back(fmt::format("past {} + new {} tokens go beyond the trained context of {}",
                                 workload.past_len, workload.seq_len, *most));
   }
+  const bool written_out = workload.phase == Phase::train &&
+                           workload.kernels == Kernels::reference &&
+                           spec.main_stack().ffn.activation == ActivationKind::gelu_new;
+  if (written_out) {
+    notes.emplace_back(
+        "the reference code writes gelu_new out in elementary operations, so that 4 tensors are "
+        "kept for it where one kernel keeps 1 (--kernels fused)");
+  }
   const bool other_type = !spec.torch_dtype.empty() && spec.torch_dtype != name_of(workload.dtype);
   if (other_type) {
     notes.push_back(fmt::format("counted in {}; the config's weights are {} (--dtype {})",

@@ -63,26 +63,39 @@ Formula formula_of(const ExplainReport& report, const ExplainedFigure& figure) {
   return formula;
 }
 
+/// Rule − exact in per cent of the exact figure; nothing where that is 0.
+Cell difference_percent(const RuleOfThumb& rule) {
+  if (rule.exact == 0) return {};
+  return 100.0 * static_cast<double>(rule.value - rule.exact) / static_cast<double>(rule.exact);
+}
+
+/// "[1]" for the first rule.
+std::string source_mark(std::size_t rule) { return fmt::format("[{}]", rule + 1); }
+
 Table rules_table(const ExplainReport& report) {
+  const std::string unit = fmt::format("[{}]", report.unit);
   Table table;
   table.columns = {
       {"rule", "Rule of thumb", "", Alignment::left, 1, 0, Importance::essential},
-      {"value", "Value", fmt::format("[{}]", report.unit), Alignment::right, 1, 0,
-       Importance::essential},
-      {"difference_percent", "Rule − exact", "[%]", Alignment::right, 1, 2, Importance::essential},
-      {"source", "Source", "", Alignment::left, 1, 0, Importance::optional}};
+      {"value", "Rule", unit, Alignment::right, 1, 0, Importance::essential},
+      {"exact", "Exact", unit, Alignment::right, 1, 0, Importance::essential},
+      {"difference_percent", "Difference", "[%]", Alignment::right, 1, 2, Importance::essential},
+      {"stands_for", "Stands for", "", Alignment::left, 1, 0, Importance::optional},
+      {"source", "Source", "", Alignment::left, 1, 0, Importance::essential}};
   for (const RuleOfThumb& rule : report.rules) {
-    Cell difference;
-    if (report.whole.value != 0) {
-      difference = 100.0 * static_cast<double>(rule.value - report.whole.value) /
-                   static_cast<double>(report.whole.value);
-    }
-    table.rows.push_back({rule.name, rule.value, difference, rule.source});
+    table.rows.push_back({rule.name, rule.value, rule.exact, difference_percent(rule),
+                          rule.stands_for, source_mark(table.rows.size())});
   }
-  table.rows.push_back(
-      {std::string("exact"), report.whole.value, Cell{}, std::string("this report")});
-  table.total_rows = 1;
   return table;
+}
+
+/// The table of rules, and under it the sources that its marks mean.
+void add_rules(const ExplainReport& report, Document& document) {
+  if (report.rules.empty()) return;
+  document.blocks.push_back(rules_table(report));
+  for (std::size_t i = 0; i < report.rules.size(); ++i) {
+    document.blocks.push_back(Line{source_mark(i), report.rules[i].source});
+  }
 }
 
 }  // namespace
@@ -112,7 +125,7 @@ Document to_document(const ExplainReport& report) {
   for (const ExplainedFigure& part : report.parts) {
     document.blocks.push_back(formula_of(report, part));
   }
-  if (!report.rules.empty()) document.blocks.push_back(rules_table(report));
+  add_rules(report, document);
   return document;
 }
 

@@ -40,13 +40,14 @@ Json to_json(const ExplainReport& report) {
   }
   json["rules_of_thumb"] = Json::array();
   for (const RuleOfThumb& rule : report.rules) {
-    Json difference = nullptr;
-    if (report.whole.value != 0) {
-      difference = static_cast<double>(rule.value - report.whole.value) /
-                   static_cast<double>(report.whole.value);
-    }
+    const Json difference =
+        rule.exact == 0
+            ? Json(nullptr)
+            : Json(static_cast<double>(rule.value - rule.exact) / static_cast<double>(rule.exact));
     json["rules_of_thumb"].push_back({{"rule", rule.name},
+                                      {"stands_for", rule.stands_for},
                                       {"value", json_integer(rule.value)},
+                                      {"exact", json_integer(rule.exact)},
                                       {"relative_difference", difference},
                                       {"source", rule.source}});
   }

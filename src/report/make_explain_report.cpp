@@ -106,16 +106,21 @@ class Explainer {
                   {}, "ask for another --what, or for a decoder in --phase prefill or decode");
     }
     report_.whole = figure("KV-cache", kv_cache_bytes(analyzed_.analysis));
-    for (const CacheEntry& entry : analyzed_.analysis.kv_cache) {
-      add_part(entry.path, entry.repeat * entry.bytes);
+    const auto& entries = analyzed_.analysis.kv_cache;
+    for (const CacheEntry& entry : entries) {
+      if (entries.size() > 1) add_part(entry.path, entry.repeat * entry.bytes);
     }
-    report_.parts.push_back(figure("a token more", kv_cache_bytes_per_token(analyzed_.analysis)));
+    report_.parts.push_back(
+        figure("each further token", kv_cache_bytes_per_token(analyzed_.analysis)));
   }
 
   void add_rules() {
     report_.rules = detail::rules_of_thumb(analyzed_.model.spec, analyzed_.workload,
-                                           report_.subject, analyzed_.analysis.parameters.total);
-    for (RuleOfThumb& rule : report_.rules) rule.value = rule.formula.evaluate(report_.values);
+                                           report_.subject, analyzed_.analysis);
+    for (RuleOfThumb& rule : report_.rules) {
+      rule.value = rule.formula.evaluate(report_.values);
+      rule.exact = rule.exact_formula.evaluate(report_.values);
+    }
   }
 
   AnalyzeReport analyzed_;

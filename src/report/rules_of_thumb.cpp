@@ -13,71 +13,104 @@ const Expr d = Symbol::hidden_size;
 const Expr h = Symbol::num_attention_heads;
 const Expr V = Symbol::vocab_size;
 
-std::vector<RuleOfThumb> parameter_rules(const ModelSpec& spec) {
-  if (spec.kind == ModelKind::attention_layer) {
-    return {{"4·d² a layer", Integer{4} * l * d * d, 0,
-             "four d × d projections (arXiv 1706.03762, section 3.2.2)"}};
-  }
-  if (spec.kind == ModelKind::encoder_decoder) {
-    return {{"(12·m + 16·l)·d² + V·d", (Integer{12} * m + Integer{16} * l) * d * d + V * d, 0,
-             "4·d² an attention, 8·d² an FFN; a decoder layer has two attentions"}};
-  }
-  return {{"12·l·d² + V·d", Integer{12} * l * d * d + V * d, 0,
-           "Kaplan et al. 2020, arXiv 2001.08361, table 1, and the word embedding"},
-          {"12·l·d²", Integer{12} * l * d * d, 0,
-           "Kaplan et al. 2020, arXiv 2001.08361, section 2.1: without embeddings"}};
+RuleOfThumb rule(std::string name, Expr formula, std::string stands_for, Expr exact,
+                 std::string source) {
+  return {std::move(name),  std::move(formula), 0, std::move(stands_for), std::move(exact), 0,
+          std::move(source)};
 }
 
-std::vector<RuleOfThumb> flop_rules(const ModelSpec& spec, const Expr& parameters) {
-  std::vector<RuleOfThumb> rules;
+Expr layer_flops(const Analysis& analysis) {
+  Expr flops;
+  for (const NodeAnalysis& node : analysis.nodes) {
+    const bool in_layer = node.path.find(".layers.") != std::string::npos;
+    if (in_layer) flops += node.cost.forward.matrix_flops;
+  }
+  return flops;
+}
+
+/// What the layers keep for backward under `recompute`: everything but embeddings, head and loss.
+Expr layer_saved_bytes(const Analysis& analysis, Recompute recompute) {
+  const Expr all = saved_bytes(analysis, recompute);
+  Expr outside;
+  for (const SavedTensor& saved : analysis.saved) {
+    if (saved.kept == KeptUnder::every_recompute) outside += saved.repeat * saved.bytes;
+  }
+  return all - outside;
+}
+
+std::vector<RuleOfThumb> parameter_rules(const ModelSpec& spec, const ParameterCount& count) {
+  if (spec.kind == ModelKind::attention_layer) {
+    return {rule("4·l·d²", Integer{4} * l * d * d, "parameters", count.total,
+                 "four d × d projections (arXiv 1706.03762, section 3.2.2)")};
+  }
   if (spec.kind == ModelKind::encoder_decoder) {
-    return {{"2·N·b·(n + s)/2", parameters * b * (n + s), 0,
-             "2 FLOP a parameter and token, half of the parameters in each stack"}};
+    return {rule("(12·m + 16·l)·d² + V·d", (Integer{12} * m + Integer{16} * l) * d * d + V * d,
+                 "parameters", count.total,
+                 "4·d² an attention, 8·d² an FFN; a decoder layer has two attentions")};
   }
-  rules.push_back({"2·N·b·s", Integer{2} * parameters * b * s, 0,
-                   "2 FLOP a parameter and token (Kaplan et al. 2020, arXiv 2001.08361)"});
+  return {
+      rule("12·l·d² + V·d", Integer{12} * l * d * d + V * d, "parameters", count.total,
+           "Kaplan et al. 2020, arXiv 2001.08361, table 1, and the word embedding"),
+      rule("12·l·d²", Integer{12} * l * d * d, "layers", count.attention + count.mlp + count.norm,
+           "Kaplan et al. 2020, arXiv 2001.08361, section 2.1")};
+}
+
+std::vector<RuleOfThumb> flop_rules(const ModelSpec& spec, const Analysis& analysis) {
+  const Expr& parameters = analysis.parameters.total;
+  const Expr& whole = analysis.total.forward.matrix_flops;
+  if (spec.kind == ModelKind::encoder_decoder) {
+    return {rule("2·N·b·(n + s)/2", parameters * b * (n + s), "matrix FLOPs", whole,
+                 "2 FLOP a parameter and token, half of the parameters in each stack")};
+  }
+  std::vector<RuleOfThumb> rules{
+      rule("2·N·b·s", Integer{2} * parameters * b * s, "matrix FLOPs", whole,
+           "2 FLOP a parameter and token (Kaplan et al. 2020, arXiv 2001.08361)")};
+  if (spec.kind == ModelKind::attention_layer) return rules;
   const Expr layers = l * (Integer{24} * b * s * d * d + Integer{4} * b * s * t * d);
-  if (spec.head.language_model) {
-    rules.push_back({"24·b·s·l·d²·(1 + t/(6·d) + V/(12·l·d))", layers + Integer{2} * b * s * d * V,
-                     0, "Narayanan et al. 2021, arXiv 2104.04473, eq. 3, forward part"});
-  } else if (spec.kind != ModelKind::attention_layer) {
-    rules.push_back({"24·b·s·l·d²·(1 + t/(6·d))", layers, 0,
-                     "Narayanan et al. 2021, arXiv 2104.04473, eq. 3, layers only"});
-  }
+  rules.push_back(rule("24·b·s·l·d²·(1 + t/(6·d))", layers, "layers", layer_flops(analysis),
+                       "Narayanan et al. 2021, arXiv 2104.04473, eq. 3, forward part"));
+  if (!spec.head.language_model) return rules;
+  rules.push_back(rule("24·b·s·l·d²·(1 + t/(6·d) + V/(12·l·d))",
+                       layers + Integer{2} * b * s * d * V, "matrix FLOPs", whole,
+                       "Narayanan et al. 2021, arXiv 2104.04473, eq. 3, forward part"));
   return rules;
 }
 
-std::vector<RuleOfThumb> activation_rules(const Workload& workload) {
+std::vector<RuleOfThumb> activation_rules(const Workload& workload, const Analysis& analysis) {
   if (workload.phase != Phase::train) return {};
-  if (workload.recompute == Recompute::full) {
-    return {{"2·l·b·s·d (16 bit)", Integer{2} * l * b * s * d, 0,
-             "Korthikanti et al. 2022, arXiv 2205.05198, table 2"}};
-  }
+  const Expr layers = layer_saved_bytes(analysis, workload.recompute);
   const Expr linear = Integer{34} * l * b * s * d;
-  if (workload.recompute == Recompute::selective) {
-    return {
-        {"34·l·b·s·d (16 bit)", linear, 0, "Korthikanti et al. 2022, arXiv 2205.05198, table 2"}};
+  switch (workload.recompute) {
+    case Recompute::none:
+      return {rule("l·(34·b·s·d + 5·b·s²·h), 16 bit", linear + Integer{5} * l * b * s * s * h,
+                   "layers", layers, "Korthikanti et al. 2022, arXiv 2205.05198, eq. 1")};
+    case Recompute::selective:
+      return {rule("34·l·b·s·d, 16 bit", linear, "layers", layers,
+                   "Korthikanti et al. 2022, arXiv 2205.05198, table 2")};
+    case Recompute::full:
+      break;
   }
-  return {{"l·(34·b·s·d + 5·b·s²·h) (16 bit)", linear + Integer{5} * l * b * s * s * h, 0,
-           "Korthikanti et al. 2022, arXiv 2205.05198, eq. 2"}};
+  return {rule("2·l·b·s·d, 16 bit", Integer{2} * l * b * s * d, "layers", layers,
+               "Korthikanti et al. 2022, arXiv 2205.05198, table 2")};
 }
 
 }  // namespace
 
 std::vector<RuleOfThumb> rules_of_thumb(const ModelSpec& spec, const Workload& workload,
-                                        Subject subject, const Expr& parameters) {
+                                        Subject subject, const Analysis& analysis) {
   switch (subject) {
     case Subject::params:
-      return parameter_rules(spec);
+      return parameter_rules(spec, analysis.parameters);
     case Subject::flops:
-      return flop_rules(spec, parameters);
+      return flop_rules(spec, analysis);
     case Subject::activations:
-      return activation_rules(workload);
+      return activation_rules(workload, analysis);
     case Subject::kv:
       break;
   }
-  return {{"2·l·b·t·d·bytes", Integer{2} * l * b * t * d * Symbol::kv_cache_bytes, 0,
-           "keys and values of every head: right for multi-head attention only"}};
+  return {rule("2·l·b·t·d·bytes", Integer{2} * l * b * t * d * Symbol::kv_cache_bytes, "KV-cache",
+               kv_cache_bytes(analysis),
+               "keys and values of every head: right for multi-head attention only")};
 }
 
 }  // namespace headroom::detail

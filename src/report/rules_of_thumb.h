@@ -7,9 +7,10 @@
 
 namespace headroom::detail {
 
-/// The rules about `subject` that are meant for models of this kind; values are not filled in.
+/// The rules about `subject` that are meant for models of this kind, beside the exact formula that
+/// each stands for. Values are not filled in.
 [[nodiscard]] std::vector<RuleOfThumb> rules_of_thumb(const ModelSpec& spec,
                                                       const Workload& workload, Subject subject,
-                                                      const Expr& parameters);
+                                                      const Analysis& analysis);
 
 }  // namespace headroom::detail

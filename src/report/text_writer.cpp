@@ -96,16 +96,24 @@ class TextTable {
   std::vector<std::size_t> kept_;
 };
 
-/// Labels of neighbouring lines and formulas share one width.
-std::size_t label_width(const Document& document) {
+/// The widest label of all formulas: they share one "=" column.
+std::size_t formula_label_width(const Document& document) {
   std::size_t width = 0;
   for (const Block& block : document.blocks) {
-    if (const auto* line = std::get_if<Line>(&block)) {
-      width = std::max(width, display_width(line->label));
-    }
     if (const auto* formula = std::get_if<Formula>(&block)) {
       width = std::max(width, display_width(formula->name));
     }
+  }
+  return width;
+}
+
+/// The widest label of the lines that follow one another from `first` on.
+std::size_t line_label_width(const std::vector<Block>& blocks, std::size_t first) {
+  std::size_t width = 0;
+  for (std::size_t i = first; i < blocks.size(); ++i) {
+    const auto* line = std::get_if<Line>(&blocks[i]);
+    if (line == nullptr) break;
+    width = std::max(width, display_width(line->label));
   }
   return width;
 }
@@ -120,35 +128,56 @@ std::string formula_text(const Formula& formula, std::size_t label) {
   return result;
 }
 
+/// Writes block after block, an empty line between those of different kinds.
+class TextWriter {
+ public:
+  TextWriter(const Document& document, const TextLayout& layout)
+      : document_(document), layout_(layout), formula_label_(formula_label_width(document)) {}
+
+  std::string write() && {
+    for (; at_ < document_.blocks.size(); ++at_) {
+      if (starts_section()) result_ += "\n";
+      std::visit(*this, document_.blocks[at_]);
+    }
+    return std::move(result_);
+  }
+
+  void operator()(const Heading& heading) {
+    result_ += layout_.colour == Colour::on ? fmt::format("\033[1m{}\033[0m\n", heading.text)
+                                            : heading.text + "\n";
+  }
+  void operator()(const Line& line) {
+    if (!follows_same_kind()) line_label_ = line_label_width(document_.blocks, at_);
+    result_ += padded(line.label, line_label_, Alignment::left);
+    result_ += fmt::format("{}{}\n", kGap, line.text);
+  }
+  void operator()(const Table& table) {
+    result_ += TextTable(table, layout_.width).render(layout_.colour);
+  }
+  void operator()(const Formula& formula) { result_ += formula_text(formula, formula_label_); }
+
+ private:
+  [[nodiscard]] bool follows_same_kind() const {
+    return at_ > 0 && document_.blocks[at_ - 1].index() == document_.blocks[at_].index();
+  }
+
+  [[nodiscard]] bool starts_section() const {
+    if (at_ == 0 || std::holds_alternative<Heading>(document_.blocks[at_ - 1])) return false;
+    return !follows_same_kind() || std::holds_alternative<Formula>(document_.blocks[at_]);
+  }
+
+  const Document& document_;
+  const TextLayout& layout_;
+  std::size_t formula_label_;
+  std::size_t line_label_ = 0;
+  std::size_t at_ = 0;
+  std::string result_;
+};
+
 }  // namespace
 
 std::string to_text(const Document& document, const TextLayout& layout) {
-  const std::size_t label = label_width(document);
-  const auto heading_text = [&](const std::string& text) {
-    return layout.colour == Colour::on ? fmt::format("\033[1m{}\033[0m\n", text) : text + "\n";
-  };
-  std::string result;
-  std::size_t previous_kind = 0;
-  for (const Block& block : document.blocks) {
-    const bool follows_heading = previous_kind == Block(Heading{}).index() && !result.empty();
-    const bool separate =
-        !result.empty() && !follows_heading &&
-        (block.index() != previous_kind || std::holds_alternative<Formula>(block));
-    if (separate) result += "\n";
-    result +=
-        std::visit(Overloaded{[&](const Heading& heading) { return heading_text(heading.text); },
-                              [&](const Line& line) {
-                                return padded(line.label, label, Alignment::left) +
-                                       std::string(kGap) + line.text + "\n";
-                              },
-                              [&](const Table& table) {
-                                return TextTable(table, layout.width).render(layout.colour);
-                              },
-                              [&](const Formula& formula) { return formula_text(formula, label); }},
-                   block);
-    previous_kind = block.index();
-  }
-  return result;
+  return TextWriter(document, layout).write();
 }
 
 }  // namespace headroom::detail

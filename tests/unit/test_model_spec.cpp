@@ -70,9 +70,9 @@ TEST_CASE("presets are found by name and by alias, all different") {
     ++names[preset.name];
     for (const std::string& alias : preset.aliases) ++names[alias];
   }
-  for (const auto& [name, uses] : names) {
-    CAPTURE(name);
-    CHECK(uses == 1);
+  for (const auto& entry : names) {
+    CAPTURE(entry.first);
+    CHECK(entry.second == 1);
   }
 }
 

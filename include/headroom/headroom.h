@@ -1,0 +1,35 @@
+// headroom: what a transformer costs. The one to read first; it includes the whole public API.
+//
+//   #include <headroom/headroom.h>
+//
+//   using namespace headroom;
+//   WorkloadRequest request;                       // prefill, batch 1, 128 tokens, float32
+//   AnalyzeReport report = make_analyze_report(load_model("bert-base"), request);
+//   report.figures.parameters;                     // 109482240
+//   report.analysis.total.forward.matrix_flops;    // an Expr in l, b, s, h, k, d
+//
+// Data runs one way:
+//
+//   load_model        model_source.h   preset, config.json or folder -> Model with its ModelSpec
+//   resolve           workload.h       what is asked -> Workload, all defaults filled in
+//   build_graph       graph.h          ModelSpec -> Graph: operators over symbolic sizes
+//   analyze           analysis.h       Graph -> Analysis: every figure as an Expr
+//   Evaluator         figures.h        Analysis x Workload -> numbers, in microseconds
+//   make_…, render    report.h         typed reports, and their text in a format
+//
+// Every function that can fail throws headroom::Error (error.h).
+#pragma once
+
+#include "headroom/analysis.h"
+#include "headroom/convention.h"
+#include "headroom/error.h"
+#include "headroom/expr.h"
+#include "headroom/figures.h"
+#include "headroom/graph.h"
+#include "headroom/integer.h"
+#include "headroom/model_source.h"
+#include "headroom/model_spec.h"
+#include "headroom/op.h"
+#include "headroom/report.h"
+#include "headroom/symbol.h"
+#include "headroom/workload.h"

@@ -1,0 +1,96 @@
+#include "elementwise.h"
+
+#include "parallel.h"
+#include "vector_math.h"
+
+namespace headroom::measured {
+
+namespace {
+
+using simd::Floats;
+using simd::kLanes;
+
+/// Calls body with the function that `kind` names, as a type of its own.
+template <class Body>
+void with_activation(ActivationKind kind, const Body& body) {
+  switch (kind) {
+    case ActivationKind::relu:
+      return body([](Floats x) { return simd::relu(x); });
+    case ActivationKind::gelu:
+      return body([](Floats x) { return simd::gelu(x); });
+    case ActivationKind::gelu_tanh:
+    case ActivationKind::gelu_new:
+      return body([](Floats x) { return simd::gelu_tanh(x); });
+    case ActivationKind::silu:
+      return body([](Floats x) { return simd::silu(x); });
+    case ActivationKind::tanh:
+      return body([](Floats x) { return simd::tanh(x); });
+  }
+}
+
+/// out[i] = f(in[i], other[i])
+template <class Function>
+void combine(const float* in, const float* other, float* out, std::int64_t count,
+             const Function& f) {
+  std::int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    simd::store(out + i, f(simd::load(in + i), simd::load(other + i)));
+  }
+  const std::int64_t rest = count - i;
+  if (rest == 0) return;
+  const Floats value = f(simd::load_first(in + i, rest), simd::load_first(other + i, rest));
+  simd::store_first(out + i, value, rest);
+}
+
+/// x[i] = f(x[i])
+template <class Function>
+void transform(float* x, std::int64_t count, const Function& f) {
+  std::int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) simd::store(x + i, f(simd::load(x + i)));
+  const std::int64_t rest = count - i;
+  if (rest > 0) simd::store_first(x + i, f(simd::load_first(x + i, rest)), rest);
+}
+
+/// Calls body(range) on every thread with its share of [0, count).
+template <class Body>
+void for_shares(std::int64_t count, const Body& body) {
+#pragma omp parallel if (count >= kSerialElements)
+  body(own_share(count, kLanes));
+}
+
+}  // namespace
+
+void activate_here(ActivationKind kind, float* x, std::int64_t count) {
+  with_activation(kind, [&](const auto& f) { transform(x, count, f); });
+}
+
+void activate(ActivationKind kind, float* x, std::int64_t count) {
+  for_shares(count, [&](Range range) { activate_here(kind, x + range.begin, range.size()); });
+}
+
+void activate_gated(ActivationKind kind, const float* gate_up, float* out, std::int64_t rows,
+                    std::int64_t width) {
+  with_activation(kind, [&](const auto& f) {
+    const auto gated = [&f](Floats gate, Floats up) { return f(gate) * up; };
+#pragma omp parallel for if (rows * width >= kSerialElements) schedule(static)
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const float* gate = gate_up + 2 * row * width;
+      combine(gate, gate + width, out + row * width, width, gated);
+    }
+  });
+}
+
+void add_residual(float* x, const float* r, std::int64_t count) {
+  for_shares(count, [&](Range range) {
+    combine(x + range.begin, r + range.begin, x + range.begin, range.size(),
+            [](Floats a, Floats b) { return a + b; });
+  });
+}
+
+void scale(float* x, float factor, std::int64_t count) {
+  for_shares(count, [&](Range range) {
+    transform(x + range.begin, range.size(), [factor](Floats a) { return a * factor; });
+  });
+}
+
+}  // namespace headroom::measured
