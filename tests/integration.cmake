@@ -20,7 +20,6 @@ set(HEADROOM_GOLDEN_CASES
   explain_bert_base
   explain_kv
   explain_params
-  help
   presets_show)
 set(golden_run bash ${CMAKE_CURRENT_LIST_DIR}/golden/run.sh $<TARGET_FILE:headroom>)
 set(update_commands "")
@@ -31,6 +30,13 @@ foreach(case IN LISTS HEADROOM_GOLDEN_CASES)
 endforeach()
 integration_test(golden.no_orphans
   bash ${CMAKE_CURRENT_LIST_DIR}/golden/no_orphans.sh ${HEADROOM_GOLDEN_CASES})
+
+# Help comes from CLI11 in its own words; what must be there are the examples of each command.
+foreach(command IN ITEMS analyze explain diff presets completion)
+  integration_test(help.${command} $<TARGET_FILE:headroom> ${command} --help)
+  set_tests_properties(help.${command} PROPERTIES
+    PASS_REGULAR_EXPRESSION "Examples:[\r\n]+  (source <\\()?headroom ${command}")
+endforeach()
 
 # JSON reports and their schemas. The system's Python first: it has the system's python3-jsonschema.
 set(reports ${PROJECT_SOURCE_DIR}/reports)

@@ -112,6 +112,9 @@ struct AnalysisOptions {
 /// Parameters of the graph, by role.
 [[nodiscard]] ParameterCount count_parameters(const Graph& graph);
 
+/// Whether a tensor is still kept under `recompute`, or computed again.
+[[nodiscard]] bool stays_saved(const SavedTensor& saved, Recompute recompute) noexcept;
+
 /// Bytes that stay saved for backward under `recompute`.
 [[nodiscard]] Expr saved_bytes(const Analysis& analysis, Recompute recompute);
 

@@ -71,6 +71,10 @@ struct WorkloadRequest {
 /// What a reader of the figures should know: positions beyond the trained ones, …
 [[nodiscard]] std::vector<std::string> notes_on(const Workload& workload, const ModelSpec& spec);
 
+/// The same about what a training step keeps for its backward pass.
+[[nodiscard]] std::vector<std::string> notes_on_saved_tensors(const Workload& workload,
+                                                              const ModelSpec& spec);
+
 /// Bytes of one element.
 [[nodiscard]] std::int64_t bytes_of(DType dtype) noexcept;
 

@@ -157,12 +157,22 @@ Analysis analyze(const Graph& graph, const AnalysisOptions& options) {
   return analysis;
 }
 
+bool stays_saved(const SavedTensor& saved, Recompute recompute) noexcept {
+  switch (recompute) {
+    case Recompute::none:
+      return true;
+    case Recompute::selective:
+      return saved.kept != KeptUnder::none;
+    case Recompute::full:
+      break;
+  }
+  return saved.kept == KeptUnder::every_recompute;
+}
+
 Expr saved_bytes(const Analysis& analysis, Recompute recompute) {
   Expr bytes = recompute == Recompute::full ? analysis.layer_inputs : Expr();
   for (const SavedTensor& saved : analysis.saved) {
-    const bool stays = recompute == Recompute::none || saved.kept == KeptUnder::every_recompute ||
-                       (recompute == Recompute::selective && saved.kept == KeptUnder::selective);
-    if (stays) bytes += saved.repeat * saved.bytes;
+    if (stays_saved(saved, recompute)) bytes += saved.repeat * saved.bytes;
   }
   return bytes;
 }

@@ -58,23 +58,36 @@ const CLI::App& deepest_parsed(const CLI::App& app) {
   return app;
 }
 
-Error usage_error(const CLI::App& app, const CLI::ParseError& error,
-                  const std::vector<std::string>& arguments) {
-  const CLI::App& command = deepest_parsed(app);
+/// The argument that `command` has no place for; empty when something else is wrong.
+std::string unknown_argument(const CLI::App& app, const CLI::App& command,
+                             const std::vector<std::string>& arguments) {
+  if (&command == &app && !arguments.empty() && !arguments.front().starts_with("-")) {
+    return arguments.front();
+  }
+  const bool takes_command = !command.get_subcommands({}).empty();
   const std::vector<std::string> known = known_words(command);
-  std::string hint;
   for (const std::string& argument : arguments) {
     const std::string word = argument.substr(0, argument.find('='));
     const bool is_known = std::find(known.begin(), known.end(), word) != known.end();
-    const bool could_be_mistyped = word.starts_with("--") || &command == &app;
-    if (!is_known && could_be_mistyped) hint = detail::did_you_mean(word, known);
-    if (!hint.empty()) break;
+    const bool could_be_value = !word.starts_with("--") && !takes_command;
+    if (!is_known && !could_be_value && word != command.get_name()) return word;
   }
+  return {};
+}
+
+Error usage_error(const CLI::App& app, const CLI::ParseError& error,
+                  const std::vector<std::string>& arguments) {
+  const CLI::App& command = deepest_parsed(app);
+  const std::string unknown = unknown_argument(app, command, arguments);
+  std::string hint = detail::did_you_mean(unknown, known_words(command));
   if (hint.empty()) {
     const std::string name = &command == &app ? "" : " " + command.get_name();
     hint = fmt::format("`headroom{} --help` shows what is possible", name);
   }
-  return {ErrorCode::invalid_input, error.what(), {}, hint};
+  const std::string message = unknown.empty()
+                                  ? std::string(error.what())
+                                  : fmt::format("\"{}\" is not understood here", unknown);
+  return {ErrorCode::invalid_input, message, {}, hint};
 }
 
 int run(const std::vector<std::string>& arguments) {

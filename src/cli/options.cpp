@@ -1,9 +1,16 @@
 #include "options.h"
 
+#include <charconv>
+#include <system_error>
+#include <utility>
+
 #include "similar.h"
 
 namespace headroom::cli {
 namespace {
+
+/// "--format" of "--format,-f".
+std::string first_spelling(const std::string& names) { return names.substr(0, names.find(',')); }
 
 Choices<DType> dtype_choices() {
   return {{"float32", DType::float32}, {"fp32", DType::float32},      {"f32", DType::float32},
@@ -14,11 +21,26 @@ Choices<DType> dtype_choices() {
 
 }  // namespace
 
+CLI::Option* add_count(CLI::App& app, const std::string& name,
+                       std::function<void(std::int64_t)> set, const std::string& description) {
+  const auto parse = [name, set = std::move(set)](const std::string& word) {
+    std::int64_t value = 0;
+    const char* const end = word.data() + word.size();
+    const auto [rest, failed] = std::from_chars(word.data(), end, value);
+    if (failed != std::errc{} || rest != end) {
+      throw CLI::ValidationError(first_spelling(name),
+                                 "takes a whole number of 64 bits, not \"" + word + "\"");
+    }
+    set(value);
+  };
+  return app.add_option_function<std::string>(name, parse, description)->type_name("N");
+}
+
 void refuse_choice(const std::string& option, const std::string& word,
                    const std::vector<std::string>& known) {
   const std::string guess = detail::did_you_mean(word, known);
-  throw CLI::ValidationError(
-      option, "does not know \"" + word + "\"" + (guess.empty() ? "" : "; " + guess));
+  throw CLI::ValidationError(first_spelling(option), "does not know \"" + word + "\"" +
+                                                         (guess.empty() ? "" : "; " + guess));
 }
 
 void add_output_options(CLI::App& app, OutputOptions& options) {
@@ -40,16 +62,15 @@ void add_workload_options(CLI::App& app, WorkloadRequest& request) {
       app, "--phase", request.phase,
       {{"prefill", Phase::prefill}, {"decode", Phase::decode}, {"train", Phase::train}},
       "What the model does (prefill)"));
-  group(app.add_option("--batch,-b", request.batch_size, "Sequences at once (1)")->type_name("N"));
-  group(app.add_option("--seq,-s", request.seq_len,
-                       "New tokens of each sequence (128; 1 in decode; an image's own)")
-            ->type_name("N"));
-  group(app.add_option("--enc-seq", request.enc_seq_len,
-                       "Tokens that an encoder-decoder's encoder reads (128)")
-            ->type_name("N"));
-  group(app.add_option("--past,-p", request.past_len,
-                       "Tokens already in the KV-cache (0; 127 in decode)")
-            ->type_name("N"));
+  const auto count = [&](const char* name, auto& target, const char* description) {
+    group(add_count(
+        app, name, [&target](std::int64_t value) { target = value; }, description));
+  };
+  count("--batch,-b", request.batch_size, "Sequences at once (1)");
+  count("--seq,-s", request.seq_len,
+        "New tokens of each sequence (128; 1 in decode; an image's own)");
+  count("--enc-seq", request.enc_seq_len, "Tokens that an encoder-decoder's encoder reads (128)");
+  count("--past,-p", request.past_len, "Tokens already in the KV-cache (0; 127 in decode)");
   group(add_choice<DType>(app, "--dtype", request.dtype, dtype_choices(),
                           "Type of weights and activations (float32)"));
   group(add_choice<DType>(app, "--kv-dtype", request.kv_dtype, dtype_choices(),
@@ -64,8 +85,8 @@ void add_workload_options(CLI::App& app, WorkloadRequest& request) {
       "What training computes again instead of keeping (none)"));
   group(add_choice<Kernels>(app, "--kernels", request.kernels,
                             {{"reference", Kernels::reference}, {"fused", Kernels::fused}},
-                            "Kernels of a training step: as the Hugging Face code runs in eager "
-                            "PyTorch, or one for each operator (reference)"));
+                            "Kernels of a training step: of the reference code, or one an operator "
+                            "(reference)"));
 }
 
 }  // namespace headroom::cli

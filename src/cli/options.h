@@ -2,7 +2,8 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <initializer_list>
+#include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -45,6 +46,10 @@ CLI::Option* add_choice(CLI::App& app, const std::string& name, Target& target,
   };
   return app.add_option_function<std::string>(name, set, description)->type_name(listed);
 }
+
+/// Adds an option that takes a whole number of 64 bits. (CLI11 2.1 would clamp a larger one.)
+CLI::Option* add_count(CLI::App& app, const std::string& name,
+                       std::function<void(std::int64_t)> set, const std::string& description);
 
 /// Where a report goes and in which form.
 struct OutputOptions {

@@ -61,12 +61,20 @@ void validate(const WorkloadRequest& request, const ModelSpec& spec) {
   require_at_least("--enc-seq", request.enc_seq_len.value_or(1), 1);
   require_at_least("--past", request.past_len.value_or(0), 0);
   if (request.enc_seq_len && spec.kind != ModelKind::encoder_decoder) {
-    refuse(
-        fmt::format("{} has no encoder beside its decoder, so --enc-seq means nothing", spec.name),
-        "leave out --enc-seq");
+    refuse(fmt::format("{} is not an encoder-decoder, so --enc-seq means nothing", spec.name),
+           "leave out --enc-seq");
   }
   if (request.recompute != Recompute::none && request.phase != Phase::train) {
     refuse("--recompute is about training", "add --phase train, or leave out --recompute");
+  }
+  if (request.kernels != Kernels::reference && request.phase != Phase::train) {
+    refuse("--kernels is about training", "add --phase train, or leave out --kernels");
+  }
+  const bool cached = spec.main_stack().self_attention.causal && request.phase != Phase::train;
+  if (request.kv_dtype && !cached) {
+    refuse(fmt::format("{} keeps no KV-cache in the {} phase, so --kv-dtype means nothing",
+                       spec.name, name_of(request.phase)),
+           "leave out --kv-dtype");
   }
   const bool has_past = request.past_len.value_or(0) > 0;
   if (request.phase == Phase::train && has_past) {
@@ -108,6 +116,16 @@ std::vector<std::string> notes_on(const Workload& workload, const ModelSpec& spe
     notes.push_back(fmt::format("past {} + new {} tokens go beyond the trained context of {}",
                                 workload.past_len, workload.seq_len, *most));
   }
+  const bool other_type = !spec.torch_dtype.empty() && spec.torch_dtype != name_of(workload.dtype);
+  if (other_type) {
+    notes.push_back(fmt::format("counted in {}; the config's weights are {} (--dtype {})",
+                                name_of(workload.dtype), spec.torch_dtype, spec.torch_dtype));
+  }
+  return notes;
+}
+
+std::vector<std::string> notes_on_saved_tensors(const Workload& workload, const ModelSpec& spec) {
+  std::vector<std::string> notes;
   const bool written_out = workload.phase == Phase::train &&
                            workload.kernels == Kernels::reference &&
                            spec.main_stack().ffn.activation == ActivationKind::gelu_new;
@@ -115,11 +133,6 @@ std::vector<std::string> notes_on(const Workload& workload, const ModelSpec& spe
     notes.emplace_back(
         "the reference code writes gelu_new out in elementary operations, so that 4 tensors are "
         "kept for it where one kernel keeps 1 (--kernels fused)");
-  }
-  const bool other_type = !spec.torch_dtype.empty() && spec.torch_dtype != name_of(workload.dtype);
-  if (other_type) {
-    notes.push_back(fmt::format("counted in {}; the config's weights are {} (--dtype {})",
-                                name_of(workload.dtype), spec.torch_dtype, spec.torch_dtype));
   }
   return notes;
 }

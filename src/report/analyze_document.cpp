@@ -46,16 +46,19 @@ Column operations_column(std::string key, std::string title, const Unit& unit,
           importance};
 }
 
+OperationUnit operation_kind(const AnalyzeReport& report) {
+  return report.analysis.convention == Convention::fvcore ? OperationUnit::multiply_add
+                                                          : OperationUnit::flop;
+}
+
 /// The table of components or operators, and how its rows are made.
 class CostTable {
  public:
-  CostTable(const AnalyzeReport& report, std::string first_title)
+  CostTable(const AnalyzeReport& report, std::string first_key, std::string first_title)
       : total_{"total", report.figures.parameters, report.figures.weight_bytes,
                report.figures.forward, report.figures.backward},
         training_(report.workload.phase == Phase::train) {
-    const OperationUnit kind = report.analysis.convention == Convention::fvcore
-                                   ? OperationUnit::multiply_add
-                                   : OperationUnit::flop;
+    const OperationUnit kind = operation_kind(report);
     const Unit matrix =
         operation_unit(std::max(total_.forward.matrix_flops, total_.backward.matrix_flops), kind);
     const Unit elementwise = operation_unit(total_.forward.elementwise_flops, OperationUnit::flop);
@@ -64,7 +67,7 @@ class CostTable {
     constexpr auto kEssential = Importance::essential;
     constexpr auto kOptional = Importance::optional;
     table_.columns = {
-        {"component", std::move(first_title), "", Alignment::left, 1, 0, kEssential},
+        {std::move(first_key), std::move(first_title), "", Alignment::left, 1, 0, kEssential},
         {"parameters", "Parameters", "", Alignment::right, 1, 0, kEssential},
         {"parameter_share_percent", "Share", "[%]", Alignment::right, 1, 2, kOptional},
         bytes_column("weight_bytes", "Weights", total_.weight_bytes, kOptional),
@@ -113,7 +116,7 @@ CostFigures figures_of(const Cost& cost, const Bindings& values) {
 }
 
 Table component_table(const AnalyzeReport& report) {
-  CostTable table(report, "Component");
+  CostTable table(report, "component", "Component");
   for (std::size_t i = 0; i < report.analysis.components.size(); ++i) {
     const ComponentFigures& figures = report.figures.components[i];
     table.add({name_of(report.analysis.components[i].component), figures.parameters,
@@ -125,7 +128,7 @@ Table component_table(const AnalyzeReport& report) {
 Table operator_table(const AnalyzeReport& report) {
   const Bindings values = all_values(report.graph, report.workload);
   const Integer weight_bytes = bytes_of(report.workload.dtype);
-  CostTable table(report, "Operator");
+  CostTable table(report, "operator", "Operator");
   for (const NodeAnalysis& node : report.analysis.nodes) {
     const Integer parameters = node.parameters.evaluate(values);
     table.add({node.path, parameters, checked_multiply(parameters, weight_bytes),
@@ -146,6 +149,28 @@ std::string with_formula(const AnalyzeReport& report, Integer bytes, const Expr&
                      format(readable(formula, report.graph, report.workload)));
 }
 
+std::string operations(Integer count, OperationUnit kind) {
+  const Unit unit = operation_unit(count, kind);
+  const Column column{"", "", "", Alignment::right, unit.size, unit.size == 1 ? 0 : 3, {}};
+  return fmt::format("{} {}", shown(count, column), unit.name);
+}
+
+/// What a training step multiplies in all.
+Line step_line(const AnalyzeReport& report) {
+  const Figures& figures = report.figures;
+  const OperationUnit kind = operation_kind(report);
+  const Integer step =
+      checked_add(checked_add(figures.forward.matrix_flops, figures.backward.matrix_flops),
+                  figures.recompute.matrix_flops);
+  std::string text = fmt::format("{} = forward {} + backward {}", operations(step, kind),
+                                 operations(figures.forward.matrix_flops, kind),
+                                 operations(figures.backward.matrix_flops, kind));
+  if (figures.recompute.matrix_flops != 0) {
+    text += fmt::format(" + recomputed {}", operations(figures.recompute.matrix_flops, kind));
+  }
+  return {"training step", text};
+}
+
 void add_memory(const AnalyzeReport& report, Document& document) {
   const Figures& figures = report.figures;
   const Analysis& analysis = report.analysis;
@@ -163,7 +188,9 @@ void add_memory(const AnalyzeReport& report, Document& document) {
   }
   if (analysis.kv_cache.empty()) return;
   add("KV-cache", with_formula(report, figures.kv_cache_bytes, kv_cache_bytes(analysis), ""));
-  add("KV-cache a token", fmt::format("{} B", with_separators(figures.kv_cache_bytes_per_token)));
+  const Integer per_token = figures.kv_cache_bytes_per_token;
+  add("KV-cache a token", per_token == 0 ? "0 B: a state of constant size"
+                                         : fmt::format("{} B", with_separators(per_token)));
 }
 
 std::string check_text(const Model& model, Integer parameters) {
@@ -198,6 +225,7 @@ Document to_document(const AnalyzeReport& report, Detail detail) {
       Line{"convention", std::string(info(report.analysis.convention).summary)},
       detail == Detail::operators ? operator_table(report) : component_table(report),
   };
+  if (report.workload.phase == Phase::train) document.blocks.push_back(step_line(report));
   add_memory(report, document);
   document.blocks.push_back(Line{"check", check_text(report.model, report.figures.parameters)});
   if (report.model.reference)

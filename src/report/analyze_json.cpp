@@ -106,6 +106,7 @@ Json components_json(const AnalyzeReport& report) {
 }
 
 Json operators_json(const AnalyzeReport& report) {
+  const bool training = report.workload.phase == Phase::train;
   const Bindings values = all_values(report.graph, report.workload);
   Json rows = Json::array();
   for (std::size_t i = 0; i < report.analysis.nodes.size(); ++i) {
@@ -119,7 +120,7 @@ Json operators_json(const AnalyzeReport& report) {
     row["elementwise_flops"] = value(node.cost.forward.elementwise_flops);
     row["bytes_read"] = value(node.cost.forward.bytes_read);
     row["bytes_written"] = value(node.cost.forward.bytes_written);
-    row["live_activation_bytes"] = value(report.analysis.live[i].bytes);
+    row["live_activation_bytes"] = training ? Json(nullptr) : value(report.analysis.live[i].bytes);
     rows.push_back(std::move(row));
   }
   return rows;
@@ -132,6 +133,7 @@ Json saved_json(const AnalyzeReport& report) {
     rows.push_back(
         {{"path", saved.path},
          {"tensor", saved.what},
+         {"kept", stays_saved(saved, report.workload.recompute)},
          {"bytes", json_integer((saved.repeat * saved.bytes).evaluate(values))},
          {"formula", format(readable(saved.repeat * saved.bytes, report.graph, report.workload))}});
   }

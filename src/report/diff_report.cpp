@@ -81,11 +81,12 @@ Cell cell(const std::optional<Value>& value) {
 
 Document to_document(const DiffReport& report) {
   Table table;
-  table.columns = {
-      {"quantity", "Quantity", "", Alignment::left, 1, 0, Importance::essential},
-      {"a", report.a.model.spec.name, "", Alignment::right, 1, 0, Importance::essential},
-      {"b", report.b.model.spec.name, "", Alignment::right, 1, 0, Importance::essential},
-      {"ratio", "Ratio", "", Alignment::right, 1, 3, Importance::essential}};
+  table.columns = {{"quantity", "Quantity", "", Alignment::left, 1, 0, Importance::essential},
+                   {report.a.model.spec.name, report.a.model.spec.name, "", Alignment::right, 1, 0,
+                    Importance::essential},
+                   {report.b.model.spec.name, report.b.model.spec.name, "", Alignment::right, 1, 0,
+                    Importance::essential},
+                   {"ratio", "Ratio", "", Alignment::right, 1, 3, Importance::essential}};
   for (const DiffRow& row : all_rows(report)) {
     table.rows.push_back({row.quantity, cell(row.a), cell(row.b), cell(ratio(row))});
   }

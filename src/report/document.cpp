@@ -14,9 +14,9 @@ std::string rounded(double value, int decimals) {
   const double smallest = std::pow(10.0, -decimals);
   // What is not zero is never shown as zero.
   if (value != 0 && std::abs(value) < smallest / 2) {
-    return fmt::format("{}{:.{}f}", value < 0 ? ">-" : "<", smallest, decimals);
+    return fmt::format("{}{:.{}f}", value < 0 ? ">−" : "<", smallest, decimals);
   }
-  return fmt::format("{:.{}f}", value, decimals);
+  return fmt::format("{}{:.{}f}", value < 0 ? "−" : "", std::abs(value), decimals);
 }
 
 }  // namespace

@@ -69,8 +69,19 @@ Cell difference_percent(const RuleOfThumb& rule) {
   return 100.0 * static_cast<double>(rule.value - rule.exact) / static_cast<double>(rule.exact);
 }
 
-/// "[1]" for the first rule.
-std::string source_mark(std::size_t rule) { return fmt::format("[{}]", rule + 1); }
+/// The sources of all rules, each once.
+std::vector<std::string> sources(const ExplainReport& report) {
+  std::vector<std::string> result;
+  for (const RuleOfThumb& rule : report.rules) {
+    if (std::ranges::find(result, rule.source) == result.end()) result.push_back(rule.source);
+  }
+  return result;
+}
+
+/// "[1]" for the first of the sources.
+std::string source_mark(const std::vector<std::string>& sources, const std::string& source) {
+  return fmt::format("[{}]", std::ranges::find(sources, source) - sources.begin() + 1);
+}
 
 Table rules_table(const ExplainReport& report) {
   const std::string unit = fmt::format("[{}]", report.unit);
@@ -82,9 +93,10 @@ Table rules_table(const ExplainReport& report) {
       {"difference_percent", "Difference", "[%]", Alignment::right, 1, 2, Importance::essential},
       {"stands_for", "Stands for", "", Alignment::left, 1, 0, Importance::optional},
       {"source", "Source", "", Alignment::left, 1, 0, Importance::essential}};
+  const std::vector<std::string> marked = sources(report);
   for (const RuleOfThumb& rule : report.rules) {
     table.rows.push_back({rule.name, rule.value, rule.exact, difference_percent(rule),
-                          rule.stands_for, source_mark(table.rows.size())});
+                          rule.stands_for, source_mark(marked, rule.source)});
   }
   return table;
 }
@@ -93,8 +105,9 @@ Table rules_table(const ExplainReport& report) {
 void add_rules(const ExplainReport& report, Document& document) {
   if (report.rules.empty()) return;
   document.blocks.push_back(rules_table(report));
-  for (std::size_t i = 0; i < report.rules.size(); ++i) {
-    document.blocks.push_back(Line{source_mark(i), report.rules[i].source});
+  const std::vector<std::string> marked = sources(report);
+  for (const std::string& source : marked) {
+    document.blocks.push_back(Line{source_mark(marked, source), source});
   }
 }
 

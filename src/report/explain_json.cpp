@@ -29,7 +29,7 @@ Json to_json(const ExplainReport& report) {
   json["symbols"] = Json::array();
   for (const SymbolInfo& symbol : symbols()) {
     const auto value = report.values.get(symbol.symbol);
-    if (!value) continue;
+    if (!value || *value == 0) continue;  // the model or the workload has no such size
     json["symbols"].push_back(
         {{"symbol", symbol.unicode}, {"name", symbol.key}, {"value", json_integer(*value)}});
   }

@@ -1,13 +1,14 @@
 #include "json_writer.h"
 
 #include <limits>
-#include <regex>
+#include <string_view>
 
 namespace headroom::detail {
 namespace {
 
-// A control character never stands in headroom's own texts, and nlohmann writes it as .
+// A control character never stands in headroom's own texts; nlohmann writes it as an escape.
 constexpr char kMark = '\x01';
+constexpr std::string_view kWrittenMark = "\"\\u0001";
 
 }  // namespace
 
@@ -19,10 +20,18 @@ Json json_integer(Integer value) {
 }
 
 std::string to_json_text(const Json& document) {
-  const std::string text = document.dump(2) + "\n";
-  if (text.find("\\u0001") == std::string::npos) return text;
-  static const std::regex kMarked("\"\\\\u0001(-?[0-9]+)\"");
-  return std::regex_replace(text, kMarked, "$1");
+  // A file's path need not be UTF-8; what is not becomes U+FFFD.
+  const std::string text = document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  std::string result;
+  std::size_t done = 0;
+  for (std::size_t mark = text.find(kWrittenMark); mark != std::string::npos;
+       mark = text.find(kWrittenMark, done)) {
+    const std::size_t digits = mark + kWrittenMark.size();
+    const std::size_t end = text.find('"', digits);
+    result += text.substr(done, mark - done) + text.substr(digits, end - digits);
+    done = end + 1;
+  }
+  return result + text.substr(done);
 }
 
 }  // namespace headroom::detail

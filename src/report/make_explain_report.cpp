@@ -39,7 +39,11 @@ class Explainer {
     add_rules();
     report_.model = std::move(analyzed_.model);
     report_.workload = analyzed_.workload;
-    report_.notes = std::move(analyzed_.notes);
+    report_.notes = notes_on(analyzed_.workload, report_.model.spec);
+    if (report_.subject == Subject::activations) {
+      const auto more = notes_on_saved_tensors(analyzed_.workload, report_.model.spec);
+      report_.notes.insert(report_.notes.end(), more.begin(), more.end());
+    }
     return std::move(report_);
   }
 
@@ -55,10 +59,15 @@ class Explainer {
 
   void explain_flops() {
     report_.unit = "FLOP";
-    report_.whole = figure("matrix FLOPs", analyzed_.analysis.total.forward.matrix_flops);
-    for (const ComponentAnalysis& component : analyzed_.analysis.components) {
+    const Analysis& analysis = analyzed_.analysis;
+    const bool training = analyzed_.workload.phase == Phase::train;
+    report_.whole = figure(training ? "matrix FLOPs, forward" : "matrix FLOPs",
+                           analysis.total.forward.matrix_flops);
+    for (const ComponentAnalysis& component : analysis.components) {
       add_part(name_of(component.component), component.cost.forward.matrix_flops);
     }
+    add_part("backward", analysis.total.backward.matrix_flops);
+    add_part("recomputed", analysis.recompute.matrix_flops);
   }
 
   void explain_parameters() {
@@ -89,9 +98,7 @@ class Explainer {
     report_.whole = figure("saved for backward", saved_bytes(analyzed_.analysis, recompute));
     if (recompute == Recompute::full) add_part("layer inputs", analyzed_.analysis.layer_inputs);
     for (const SavedTensor& saved : analyzed_.analysis.saved) {
-      const bool stays = recompute == Recompute::none || saved.kept == KeptUnder::every_recompute ||
-                         (recompute == Recompute::selective && saved.kept == KeptUnder::selective);
-      if (stays) {
+      if (stays_saved(saved, recompute)) {
         add_part(fmt::format("{}: {}", saved.path, saved.what), saved.repeat * saved.bytes);
       }
     }

@@ -21,6 +21,8 @@ AnalyzeReport make_analyze_report(Model model, const WorkloadRequest& request,
   report.analysis = analyze(report.graph, {convention, workload.recompute, workload.kernels});
   report.figures = Evaluator(report.graph, report.analysis, workload.recompute).evaluate(workload);
   report.notes = notes_on(workload, report.model.spec);
+  const auto more = notes_on_saved_tensors(workload, report.model.spec);
+  report.notes.insert(report.notes.end(), more.begin(), more.end());
   return report;
 }
 

@@ -58,7 +58,7 @@ std::string to_markdown(const Document& document) {
     result += std::visit(
         Overloaded{[](const Heading& heading) { return "## " + escaped(heading.text) + "\n"; },
                    [](const Line& line) {
-                     return line.label.empty() ? fmt::format("- {}\n", escaped(line.text))
+                     return line.label.empty() ? fmt::format("  - {}\n", escaped(line.text))
                                                : fmt::format("- **{}** {}\n", escaped(line.label),
                                                              escaped(line.text));
                    },

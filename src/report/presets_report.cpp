@@ -69,7 +69,10 @@ Document single(const PresetSummary& summary) {
 }  // namespace
 
 Document to_document(const PresetsReport& report) {
-  if (report.presets.size() == 1) return single(report.presets.front());
+  return report.presets.size() == 1 ? single(report.presets.front()) : to_preset_table(report);
+}
+
+Document to_preset_table(const PresetsReport& report) {
   Table table;
   table.columns = {{"name", "Preset", "", Alignment::left, 1, 0, Importance::essential},
                    {"model_type", "Type", "", Alignment::left, 1, 0, Importance::essential},

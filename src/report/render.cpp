@@ -40,6 +40,7 @@ std::string render(const DiffReport& report, const RenderOptions& options) {
 
 std::string render(const PresetsReport& report, const RenderOptions& options) {
   if (options.format == Format::json) return detail::to_json_text(detail::to_json(report));
+  if (options.format == Format::csv) return detail::to_csv(detail::to_preset_table(report));
   return written(detail::to_document(report), options);
 }
 

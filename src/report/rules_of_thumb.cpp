@@ -60,11 +60,11 @@ std::vector<RuleOfThumb> flop_rules(const ModelSpec& spec, const Analysis& analy
   const Expr& whole = analysis.total.forward.matrix_flops;
   if (spec.kind == ModelKind::encoder_decoder) {
     return {rule("2·N·b·(n + s)/2", parameters * b * (n + s), "matrix FLOPs", whole,
-                 "2 FLOP a parameter and token, half of the parameters in each stack")};
+                 "2 FLOP for each of the N parameters and each token, half of them in each stack")};
   }
-  std::vector<RuleOfThumb> rules{
-      rule("2·N·b·s", Integer{2} * parameters * b * s, "matrix FLOPs", whole,
-           "2 FLOP a parameter and token (Kaplan et al. 2020, arXiv 2001.08361)")};
+  std::vector<RuleOfThumb> rules{rule(
+      "2·N·b·s", Integer{2} * parameters * b * s, "matrix FLOPs", whole,
+      "2 FLOP for each of the N parameters and each token (Kaplan et al. 2020, arXiv 2001.08361)")};
   if (spec.kind == ModelKind::attention_layer) return rules;
   const Expr layers = l * (Integer{24} * b * s * d * d + Integer{4} * b * s * t * d);
   rules.push_back(rule("24·b·s·l·d²·(1 + t/(6·d))", layers, "layers", layer_flops(analysis),
@@ -76,21 +76,25 @@ std::vector<RuleOfThumb> flop_rules(const ModelSpec& spec, const Analysis& analy
   return rules;
 }
 
-std::vector<RuleOfThumb> activation_rules(const Workload& workload, const Analysis& analysis) {
-  if (workload.phase != Phase::train) return {};
+std::vector<RuleOfThumb> activation_rules(const ModelSpec& spec, const Workload& workload,
+                                          const Analysis& analysis) {
+  // The rules are about layers with an FFN, in 16 bit.
+  const bool meant = workload.phase == Phase::train && bytes_of(workload.dtype) == 2 &&
+                     spec.main_stack().ffn.kind != FfnKind::none;
+  if (!meant) return {};
   const Expr layers = layer_saved_bytes(analysis, workload.recompute);
   const Expr linear = Integer{34} * l * b * s * d;
   switch (workload.recompute) {
     case Recompute::none:
-      return {rule("l·(34·b·s·d + 5·b·s²·h), 16 bit", linear + Integer{5} * l * b * s * s * h,
-                   "layers", layers, "Korthikanti et al. 2022, arXiv 2205.05198, eq. 1")};
+      return {rule("l·(34·b·s·d + 5·b·s²·h)", linear + Integer{5} * l * b * s * s * h, "layers",
+                   layers, "Korthikanti et al. 2022, arXiv 2205.05198, eq. 1")};
     case Recompute::selective:
-      return {rule("34·l·b·s·d, 16 bit", linear, "layers", layers,
+      return {rule("34·l·b·s·d", linear, "layers", layers,
                    "Korthikanti et al. 2022, arXiv 2205.05198, table 2")};
     case Recompute::full:
       break;
   }
-  return {rule("2·l·b·s·d, 16 bit", Integer{2} * l * b * s * d, "layers", layers,
+  return {rule("2·l·b·s·d", Integer{2} * l * b * s * d, "layers", layers,
                "Korthikanti et al. 2022, arXiv 2205.05198, table 2")};
 }
 
@@ -104,7 +108,7 @@ std::vector<RuleOfThumb> rules_of_thumb(const ModelSpec& spec, const Workload& w
     case Subject::flops:
       return flop_rules(spec, analysis);
     case Subject::activations:
-      return activation_rules(workload, analysis);
+      return activation_rules(spec, workload, analysis);
     case Subject::kv:
       break;
   }

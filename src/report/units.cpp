@@ -6,11 +6,13 @@
 namespace headroom::detail {
 namespace {
 
-constexpr std::array<std::string_view, 7> kBytes{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-constexpr std::array<std::string_view, 8> kFlops{"FLOP",  "kFLOP", "MFLOP", "GFLOP",
-                                                 "TFLOP", "PFLOP", "EFLOP", "ZFLOP"};
-constexpr std::array<std::string_view, 8> kMultiplyAdds{"MAC",  "kMAC", "MMAC", "GMAC",
-                                                        "TMAC", "PMAC", "EMAC", "ZMAC"};
+constexpr std::array<std::string_view, 9> kBytes{"B",   "KiB", "MiB", "GiB", "TiB",
+                                                 "PiB", "EiB", "ZiB", "YiB"};
+constexpr std::array<std::string_view, 11> kFlops{"FLOP",  "kFLOP", "MFLOP", "GFLOP",
+                                                  "TFLOP", "PFLOP", "EFLOP", "ZFLOP",
+                                                  "YFLOP", "RFLOP", "QFLOP"};
+constexpr std::array<std::string_view, 11> kMultiplyAdds{
+    "MAC", "kMAC", "MMAC", "GMAC", "TMAC", "PMAC", "EMAC", "ZMAC", "YMAC", "RMAC", "QMAC"};
 
 Unit choose(std::span<const std::string_view> names, Integer step, Integer value) {
   Unit unit{names.front(), 1};

@@ -19,6 +19,8 @@ namespace headroom::detail {
 [[nodiscard]] Json to_json(const DiffReport& report);
 
 [[nodiscard]] Document to_document(const PresetsReport& report);
+/// One preset a row, also when there is a single one: what CSV holds.
+[[nodiscard]] Document to_preset_table(const PresetsReport& report);
 [[nodiscard]] Json to_json(const PresetsReport& report);
 
 }  // namespace headroom::detail

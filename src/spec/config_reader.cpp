@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "headroom/error.h"
+#include "similar.h"
 
 namespace headroom::detail {
 
@@ -66,7 +67,12 @@ std::string ConfigReader::text_of(const json& value, std::string_view key) const
 
 std::int64_t ConfigReader::size(Keys keys) {
   if (const json* value = take(keys)) return integer_of(*value, found_key_, 1);
-  fail(*keys.begin(), "is missing", fmt::format("add \"{}\"", *keys.begin()));
+  std::vector<std::string> present;
+  for (const auto& [key, value] : object_->items()) present.push_back(key);
+  const std::vector<std::string> close = similar_words(*keys.begin(), present);
+  fail(*keys.begin(), "is missing",
+       close.empty() ? fmt::format("add \"{}\"", *keys.begin())
+                     : fmt::format("add it; is \"{}\" meant to be it?", close.front()));
 }
 
 std::int64_t ConfigReader::size_or(Keys keys, std::int64_t otherwise) {

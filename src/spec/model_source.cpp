@@ -36,7 +36,8 @@ std::string config_name(const fs::path& file) {
   }
   const std::string guess = detail::did_you_mean(name, known);
   throw Error(
-      ErrorCode::invalid_input, "is neither a preset nor a file or folder that exists", name,
+      ErrorCode::invalid_input, "is neither a preset nor a file or folder that exists",
+      name.empty() ? "the empty name" : name,
       guess.empty() ? "`headroom presets` lists the presets; or give a config.json" : guess);
 }
 

@@ -74,7 +74,7 @@ TEST_CASE("units step by 1024 for bytes and by 1000 for operations") {
   CHECK(byte_unit(Integer{1} << 20).name == "MiB");
   CHECK(byte_unit((Integer{1} << 30) - 1).name == "MiB");
   CHECK(byte_unit(Integer{1} << 30).size == Integer{1} << 30);
-  CHECK(byte_unit(Integer{1} << 100).name == "EiB");
+  CHECK(byte_unit(Integer{1} << 100).name == "YiB");
   CHECK(operation_unit(999, OperationUnit::flop).name == "FLOP");
   CHECK(operation_unit(1000, OperationUnit::flop).name == "kFLOP");
   CHECK(operation_unit(22348431360, OperationUnit::flop).name == "GFLOP");
