@@ -9,6 +9,7 @@
 #include "headroom/analysis.h"
 #include "headroom/figures.h"
 #include "headroom/graph.h"
+#include "headroom/measurement.h"
 #include "headroom/model_source.h"
 #include "headroom/workload.h"
 
@@ -108,6 +109,7 @@ enum class ReferenceCheck { none, match, match_rounded, mismatch };
 [[nodiscard]] std::string render(const ExplainReport& report, const RenderOptions& options);
 [[nodiscard]] std::string render(const DiffReport& report, const RenderOptions& options);
 [[nodiscard]] std::string render(const PresetsReport& report, const RenderOptions& options);
+[[nodiscard]] std::string render(const Measurement& measurement, const RenderOptions& options);
 
 /// A formula as it reads for this graph and workload: related sizes collapsed, element sizes as
 /// numbers.

@@ -8,6 +8,7 @@ namespace headroom::cli {
 void add_analyze(CLI::App& app);
 void add_explain(CLI::App& app);
 void add_diff(CLI::App& app);
+void add_measure(CLI::App& app);
 void add_presets(CLI::App& app);
 /// `root` is what the scripts complete.
 void add_completion(CLI::App& root);

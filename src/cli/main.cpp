@@ -28,6 +28,7 @@ void add_commands(CLI::App& app) {
   add_analyze(app);
   add_explain(app);
   add_diff(app);
+  add_measure(app);
   add_presets(app);
   add_completion(app);
   app.footer(

@@ -56,12 +56,8 @@ void add_output_options(CLI::App& app, OutputOptions& options) {
   app.add_flag("--quiet,-q", options.quiet, "No notes on standard error");
 }
 
-void add_workload_options(CLI::App& app, WorkloadRequest& request) {
+void add_inference_options(CLI::App& app, WorkloadRequest& request) {
   const auto group = [](CLI::Option* option) { option->group("Workload"); };
-  group(add_choice<Phase>(
-      app, "--phase", request.phase,
-      {{"prefill", Phase::prefill}, {"decode", Phase::decode}, {"train", Phase::train}},
-      "What the model does (prefill)"));
   const auto count = [&](const char* name, auto& target, const char* description) {
     group(add_count(
         app, name, [&target](std::int64_t value) { target = value; }, description));
@@ -73,12 +69,21 @@ void add_workload_options(CLI::App& app, WorkloadRequest& request) {
   count("--past,-p", request.past_len, "Tokens already in the KV-cache (0; 127 in decode)");
   group(add_choice<DType>(app, "--dtype", request.dtype, dtype_choices(),
                           "Type of weights and activations (float32)"));
-  group(add_choice<DType>(app, "--kv-dtype", request.kv_dtype, dtype_choices(),
-                          "Type of the KV-cache (as --dtype)"));
   group(add_choice<AttentionImplementation>(
       app, "--attention", request.attention,
       {{"eager", AttentionImplementation::eager}, {"fused", AttentionImplementation::fused}},
       "How attention is computed (eager)"));
+}
+
+void add_workload_options(CLI::App& app, WorkloadRequest& request) {
+  const auto group = [](CLI::Option* option) { option->group("Workload"); };
+  group(add_choice<Phase>(
+      app, "--phase", request.phase,
+      {{"prefill", Phase::prefill}, {"decode", Phase::decode}, {"train", Phase::train}},
+      "What the model does (prefill)"));
+  add_inference_options(app, request);
+  group(add_choice<DType>(app, "--kv-dtype", request.kv_dtype, dtype_choices(),
+                          "Type of the KV-cache (as --dtype)"));
   group(add_choice<Recompute>(
       app, "--recompute", request.recompute,
       {{"none", Recompute::none}, {"selective", Recompute::selective}, {"full", Recompute::full}},

@@ -59,6 +59,9 @@ struct OutputOptions {
 };
 
 void add_output_options(CLI::App& app, OutputOptions& options);
+/// Lengths, types and attention: what any forward pass needs.
+void add_inference_options(CLI::App& app, WorkloadRequest& request);
+/// The same, phases and training as well.
 void add_workload_options(CLI::App& app, WorkloadRequest& request);
 
 /// How a report is to be rendered for this output: a terminal's width and colours, or neither.

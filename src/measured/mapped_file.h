@@ -21,7 +21,7 @@ class MappedFile {
 
  private:
   struct Unmap {
-    std::size_t size = 0;
+    std::size_t size;
     void operator()(std::byte* pages) const noexcept;
   };
 

@@ -44,4 +44,9 @@ std::string render(const PresetsReport& report, const RenderOptions& options) {
   return written(detail::to_document(report), options);
 }
 
+std::string render(const Measurement& measurement, const RenderOptions& options) {
+  if (options.format == Format::json) return detail::to_json_text(detail::to_json(measurement));
+  return written(detail::to_document(measurement), options);
+}
+
 }  // namespace headroom

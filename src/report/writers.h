@@ -23,4 +23,7 @@ namespace headroom::detail {
 [[nodiscard]] Document to_preset_table(const PresetsReport& report);
 [[nodiscard]] Json to_json(const PresetsReport& report);
 
+[[nodiscard]] Document to_document(const Measurement& measurement);
+[[nodiscard]] Json to_json(const Measurement& measurement);
+
 }  // namespace headroom::detail

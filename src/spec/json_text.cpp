@@ -58,6 +58,11 @@ std::string reason(const json::parse_error& error) {
 }  // namespace
 
 json parse_json(std::string_view text, const std::string& file) {
+  // The parser takes a zero byte for the end and would pass over what follows.
+  if (text.find('\0') != std::string_view::npos) {
+    throw Error(ErrorCode::invalid_input, "not valid JSON: it holds a zero byte", file,
+                "this is not a text file");
+  }
   try {
     return json::parse(text, ParseGuard(file));
   } catch (const json::parse_error& error) {

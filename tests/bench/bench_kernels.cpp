@@ -8,13 +8,18 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <cstring>
 #include <functional>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "aligned.h"
+#include "attention.h"
+#include "elementwise.h"
 #include "gemm.h"
+#include "normalize.h"
 
 namespace {
 
@@ -85,19 +90,25 @@ void bench_linears() {
   }
 }
 
-/// The sum of all values, over all threads; what it costs is reading them.
+/// The sum of all values, over all threads; what it costs is reading them. Each thread reads four
+/// streams at once, since one alone does not fill the memory's lines.
 float read_all(const AlignedVector<float>& values) {
-  constexpr std::int64_t kAtOnce = 256;
-  const auto count = static_cast<std::int64_t>(values.size()) / kAtOnce;
+  constexpr std::int64_t kStreams = 4;
+  constexpr std::int64_t kWidth = 16;
   float total = 0;
-#pragma omp parallel for reduction(+ : total) schedule(static)
-  for (std::int64_t block = 0; block < count; ++block) {
-    const float* from = values.data() + block * kAtOnce;
-    std::array<float, 64> sums{};
-    for (std::int64_t i = 0; i < kAtOnce; i += 64) {
+#pragma omp parallel reduction(+ : total)
+  {
+    const std::int64_t parts = omp_get_num_threads() * kStreams;
+    const std::int64_t length = static_cast<std::int64_t>(values.size()) / parts / kWidth * kWidth;
+    const float* from = values.data() + omp_get_thread_num() * kStreams * length;
+    std::array<float, kStreams * kWidth> sums{};
+    for (std::int64_t i = 0; i < length; i += kWidth) {
+      for (std::int64_t stream = 0; stream < kStreams; ++stream) {
+        const float* at = from + stream * length + i;
+        __builtin_prefetch(at + 256);
+        float* to = sums.data() + stream * kWidth;
 #pragma omp simd
-      for (std::int64_t lane = 0; lane < 64; ++lane) {
-        sums[static_cast<std::size_t>(lane)] += from[i + lane];
+        for (std::int64_t lane = 0; lane < kWidth; ++lane) to[lane] += at[lane];
       }
     }
     for (const float sum : sums) total += sum;
@@ -124,6 +135,114 @@ void bench_streams() {
   }
 }
 
+/// Bytes that a call reads and writes, for every element of its array.
+struct Sweep {
+  const char* name;
+  double bytes;
+  std::function<void()> call;
+};
+
+void bench_sweeps(std::int64_t count) {
+  constexpr std::int64_t kWidth = 768;
+  AlignedVector<float> x = random_floats(count);
+  AlignedVector<float> r = random_floats(count);
+  const AlignedVector<float> weight = random_floats(kWidth);
+  const NormArguments norm{count / kWidth, kWidth, weight.data(), weight.data(), 1e-5F};
+  const auto activation = [&](ActivationKind kind) {
+    return [&x, kind, count] { activate(kind, x.data(), count); };
+  };
+  const std::vector<Sweep> sweeps{
+      {"memcpy", 8, [&] { std::memcpy(r.data(), x.data(), x.size() * sizeof(float)); }},
+      {"scale", 8, [&] { scale(x.data(), -1.0F, count); }},
+      {"add_residual", 12, [&] { add_residual(x.data(), r.data(), count); }},
+      {"relu", 8, activation(ActivationKind::relu)},
+      {"gelu", 8, activation(ActivationKind::gelu)},
+      {"gelu_tanh", 8, activation(ActivationKind::gelu_tanh)},
+      {"silu", 8, activation(ActivationKind::silu)},
+      {"tanh", 8, activation(ActivationKind::tanh)},
+      {"silu gated", 6,
+       [&] { activate_gated(ActivationKind::silu, x.data(), r.data(), 1, count / 2); }},
+      {"layer_norm", 8, [&] { layer_norm(norm, x.data(), x.data()); }},
+      {"rms_norm", 8, [&] { rms_norm(norm, x.data(), x.data()); }},
+      {"add_layer_norm", 16, [&] { add_layer_norm(norm, x.data(), r.data(), r.data()); }}};
+  Calls calls;
+  for (const Sweep& sweep : sweeps) calls.push_back(sweep.call);
+  const std::vector<double> seconds = least_seconds(12, calls);
+  fmt::print("\nGB/s of {:.1f} MB\n", 4e-6 * static_cast<double>(count));
+  for (std::size_t i = 0; i < sweeps.size(); ++i) {
+    const double bytes = sweeps[i].bytes * static_cast<double>(count);
+    fmt::print("{:<24} {:>8.1f}\n", sweeps[i].name, bytes / seconds[i] * 1e-9);
+  }
+}
+
+struct AttentionShape {
+  std::int64_t batch;
+  std::int64_t heads;
+  std::int64_t kv_heads;
+  std::int64_t head_dim;
+  std::int64_t queries;
+  std::int64_t keys;
+  bool causal;
+};
+
+AttentionArguments arguments_of(const AttentionShape& shape) {
+  AttentionArguments args;
+  args.batch = shape.batch;
+  args.heads = shape.heads;
+  args.kv_heads = shape.kv_heads;
+  args.head_dim = args.value_head_dim = shape.head_dim;
+  args.queries = shape.queries;
+  args.keys = shape.keys;
+  args.q_stride = args.out_stride = shape.heads * shape.head_dim;
+  args.q_batch_stride = args.out_batch_stride = shape.queries * args.q_stride;
+  // As a cache holds them, head after head.
+  args.k_stride = args.v_stride = shape.head_dim;
+  args.k_head_stride = args.v_head_stride = shape.keys * shape.head_dim;
+  args.k_batch_stride = args.v_batch_stride = shape.kv_heads * args.k_head_stride;
+  args.scale = 0.125F;
+  args.causal = shape.causal;
+  args.past = shape.keys - shape.queries;
+  return args;
+}
+
+void bench_attention(const AttentionShape& shape) {
+  AttentionArguments args = arguments_of(shape);
+  const AlignedVector<float> q = random_floats(args.batch * args.q_batch_stride);
+  const AlignedVector<float> k = random_floats(args.batch * args.k_batch_stride);
+  const AlignedVector<float> v = random_floats(args.batch * args.v_batch_stride);
+  AlignedVector<float> out = random_floats(args.batch * args.out_batch_stride);
+  AlignedVector<float> scores = random_floats(args.batch * args.heads * args.queries * args.keys);
+  AlignedVector<float> scratch =
+      random_floats(fused_attention_scratch_floats(args, omp_get_max_threads()));
+  args.q = q.data();
+  args.k = k.data();
+  args.v = v.data();
+  args.out = out.data();
+  const std::vector<double> seconds =
+      least_seconds(8, {[&] { attention_scores(args, scores.data()); },
+                        [&] { attention_softmax(args, scores.data()); },
+                        [&] { attention_context(args, scores.data()); },
+                        [&] { fused_attention(args, scratch.data()); }});
+  const auto flops = static_cast<double>(fused_attention(args, scratch.data()));
+  fmt::print(
+      "{}x{}/{}x{} {:>4} queries {:>4} keys {:<6} {:>9.1f} {:>9.1f} {:>9.1f} {:>9.1f} {:>8.1f}\n",
+      shape.batch, shape.heads, shape.kv_heads, shape.head_dim, shape.queries, shape.keys,
+      shape.causal ? "causal" : "", seconds[0] * 1e6, seconds[1] * 1e6, seconds[2] * 1e6,
+      seconds[3] * 1e6, flops / seconds[3] * 1e-9);
+}
+
+void bench_attentions() {
+  fmt::print(
+      "\nattention, us                               scores   softmax   context     fused  "
+      "GFLOP/s\n");
+  bench_attention({1, 12, 12, 64, 128, 128, false});
+  bench_attention({8, 12, 12, 64, 128, 128, false});
+  bench_attention({1, 12, 12, 64, 512, 512, false});
+  bench_attention({1, 12, 12, 64, 2048, 2048, true});
+  bench_attention({1, 12, 12, 64, 1, 2048, true});
+  bench_attention({1, 32, 8, 128, 1, 8192, true});
+}
+
 }  // namespace
 
 int main() {
@@ -132,6 +251,9 @@ int main() {
     fmt::print("\n--- threads: {}\n", threads);
     bench_linears();
     bench_streams();
+    bench_sweeps(std::int64_t{768} * 512);
+    bench_sweeps(std::int64_t{768} * 65536);
+    bench_attentions();
   }
   return 0;
 }

@@ -153,7 +153,7 @@ TEST_CASE("an index that is no map of texts is refused") {
   CHECK(place_of(folder) == "/" + kIndex + "#/weight_map");
 }
 
-TEST_CASE("every reference checkpoint is read, all values finite") {
+TEST_CASE("every reference checkpoint and every file of expected results is read") {
   const auto golden = extended_golden_folder();
   if (!golden) {
     MESSAGE("there are no further reference models here");
@@ -161,7 +161,7 @@ TEST_CASE("every reference checkpoint is read, all values finite") {
   }
   std::size_t read = 0;
   for (const auto& model : fs::directory_iterator(*golden)) {
-    if (!Checkpoint::exists(model.path())) continue;
+    if (!model.is_directory() || !Checkpoint::exists(model.path())) continue;
     CAPTURE(model.path());
     const Checkpoint weights(model.path());
     const TensorShapes shapes = safetensors_shapes(model.path() / "model.safetensors");
@@ -173,6 +173,8 @@ TEST_CASE("every reference checkpoint is read, all values finite") {
       std::vector<float> values(tensor.data.size() * 8 / stored_bits(tensor.type));
       copy_as_float32(tensor, values, tensor_place(weights.location(name), name));
     }
+    const fs::path expected = model.path() / "expected.safetensors";
+    if (fs::exists(expected)) CHECK_FALSE(SafetensorsFile(expected).tensors().empty());
     ++read;
   }
   CHECK(read > 0);

@@ -1,12 +1,16 @@
 #include "measured/weight_files.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 #include <stdlib.h>  // NOLINT(modernize-deprecated-headers): mkdtemp is of POSIX
 
 #include <cstdint>
 #include <fstream>
+#include <span>
 #include <stdexcept>
 #include <system_error>
+
+#include "safetensors.h"
 
 namespace headroom::test {
 
@@ -38,6 +42,12 @@ std::string safetensors_bytes(const std::string& header, const std::string& data
   return bytes + header + data;
 }
 
+std::string entry(const std::string& name, const std::string& type, const std::string& shape,
+                  const std::string& offsets) {
+  return fmt::format(R"("{}":{{"dtype":"{}","shape":{},"data_offsets":{}}})", name, type, shape,
+                     offsets);
+}
+
 Error error_of(const std::function<void()>& action) {
   try {
     action();
@@ -55,6 +65,14 @@ Error input_error_of(const std::function<void()>& action) {
   CHECK_FALSE(error.message().empty());
   CHECK_FALSE(error.hint().empty());
   return error;
+}
+
+std::string place_of(const std::string& content) {
+  const auto bytes = std::as_bytes(std::span(content));
+  const Error error = input_error_of([&] { (void)measured::parse_safetensors(bytes, "f"); });
+  if (error.where() == "f") return {};
+  REQUIRE(error.where().starts_with("f: "));
+  return error.where().substr(3);
 }
 
 }  // namespace headroom::test

@@ -45,6 +45,10 @@ TEST_CASE("text that is not JSON is refused, with the file's name") {
   }
 }
 
+TEST_CASE("a zero byte does not end the text") {
+  CHECK(text_error(kLlama.dump() + std::string(1, '\0') + "garbage") == "config.json");
+}
+
 TEST_CASE("text that is not UTF-8 is refused") {
   CHECK(text_error("{\"model_type\": \"\xff\xfe\"}") == "config.json");
   CHECK(text_error("\xff\xfe{}") == "config.json");

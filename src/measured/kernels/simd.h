@@ -11,11 +11,15 @@
 
 namespace headroom::measured::simd {
 
+// The width is part of every name, so that files compiled for different machines do not mix.
 #if defined(__AVX512F__)
+inline namespace wide64 {
 inline constexpr int kVectorBytes = 64;
 #elif defined(__AVX__)
+inline namespace wide32 {
 inline constexpr int kVectorBytes = 32;
 #else
+inline namespace wide16 {
 inline constexpr int kVectorBytes = 16;
 #endif
 
@@ -56,6 +60,7 @@ inline Floats load(const std::uint16_t* from) {
 
 inline Floats broadcast(float value) { return Floats{} + value; }
 
+/// The second operand wherever either is not a number.
 inline Floats max(Floats a, Floats b) { return a > b ? a : b; }
 inline Floats min(Floats a, Floats b) { return a < b ? a : b; }
 
@@ -76,7 +81,7 @@ template <std::size_t count, class Body>
   (std::make_index_sequence<count>{});
 }
 
-namespace internal {
+namespace folding {
 
 /// The lanes turned by `distance`.
 template <std::int64_t distance, std::size_t... lanes>
@@ -96,14 +101,16 @@ inline float fold(Floats value, const Combine& combine) {
   }
 }
 
-}  // namespace internal
+}  // namespace folding
 
 inline float sum(Floats value) {
-  return internal::fold(value, [](Floats a, Floats b) { return a + b; });
+  return folding::fold(value, [](Floats a, Floats b) { return a + b; });
 }
 
 inline float largest(Floats value) {
-  return internal::fold(value, [](Floats a, Floats b) { return max(a, b); });
+  return folding::fold(value, [](Floats a, Floats b) { return max(a, b); });
 }
+
+}  // namespace
 
 }  // namespace headroom::measured::simd

@@ -29,7 +29,7 @@ inline Floats exp(Floats x) {
   constexpr float kLn2Low = -2.12194440e-4F;
   // Adding it leaves the nearest integer in the low bits of the float.
   constexpr float kRounder = 12582912.0F;  // 1.5 · 2^23
-  const Floats inside = min(max(x, broadcast(kLeast)), broadcast(kMost));
+  const Floats inside = min(broadcast(kMost), max(broadcast(kLeast), x));
   const Floats rounded = inside * kLog2E + kRounder;
   const Floats n = rounded - kRounder;
   const Floats r = (inside - n * kLn2High) - n * kLn2Low;
@@ -43,7 +43,7 @@ inline Floats exp(Floats x) {
 
 /// x·P(x²)/Q(x²), fitted for relative error on ±9.01, beyond which tanh is 1 in float32.
 inline Floats tanh(Floats x) {
-  const Floats inside = min(max(x, broadcast(-9.01F)), broadcast(9.01F));
+  const Floats inside = min(broadcast(9.01F), max(broadcast(-9.01F), x));
   const Floats u = inside * inside;
   const Floats p = internal::polynomial(
       u, {0.9999999794F, 0.1338037615F, 0.003494816022F, 2.059634173e-5F, 1.333691932e-8F});
@@ -54,7 +54,7 @@ inline Floats tanh(Floats x) {
 
 /// x·P(x²)/Q(x²), fitted for relative error on ±3.925, beyond which erf is 1 in float32.
 inline Floats erf(Floats x) {
-  const Floats inside = min(max(x, broadcast(-3.925F)), broadcast(3.925F));
+  const Floats inside = min(broadcast(3.925F), max(broadcast(-3.925F), x));
   const Floats u = inside * inside;
   const Floats p = internal::polynomial(u, {1.128379146F, 0.1905907073F, 0.05276883193F,
                                             0.003772399145F, 0.0002848369477F, 2.04601201e-6F});
@@ -80,7 +80,7 @@ inline Floats gelu_tanh(Floats x) {
 /// x / (1 + e^-x)
 inline Floats silu(Floats x) { return x / (exp(-x) + 1.0F); }
 
-inline Floats relu(Floats x) { return max(x, Floats{}); }
+inline Floats relu(Floats x) { return max(Floats{}, x); }
 
 /// elu(x) + 1 (arXiv 2006.16236, eq. 7): x + 1 above zero, e^x below.
 inline Floats elu_plus_one(Floats x) { return x > 0.0F ? x + 1.0F : exp(x); }

@@ -1,0 +1,241 @@
+// headroom measure MODEL: the real forward pass on this machine, timed and counted.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "commands.h"
+#include "headroom/error.h"
+#include "measure.h"
+#include "options.h"
+#include "safetensors_writer.h"
+
+namespace headroom::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using measured::Backend;
+using measured::WeightStorage;
+
+struct MeasureCommand {
+  std::string model;
+  WorkloadRequest request;
+  measured::MeasureOptions options;
+  bool backend_chosen = false;
+  std::string weights;
+  std::string input;
+  std::vector<std::int64_t> tokens;
+  std::string save_output;
+  OutputOptions output;
+};
+
+volatile std::sig_atomic_t g_interrupted = 0;
+
+extern "C" void on_interrupt(int /*signal*/) { g_interrupted = 1; }
+
+/// A line on a terminal's standard error that shows how far the runs are; nothing when piped.
+bool show_progress(int done, int at_most) {
+  if (isatty(STDERR_FILENO) == 1) {
+    constexpr int kWidth = 30;
+    const int filled = kWidth * done / at_most;
+    fmt::print(stderr, "\r[{:#<{}}{:.<{}}] run {}", "", filled, "", kWidth - filled, done);
+    if (done == at_most) fmt::print(stderr, "\r\033[K");
+    std::fflush(stderr);
+  }
+  return g_interrupted == 0;
+}
+
+void clear_progress() {
+  if (isatty(STDERR_FILENO) == 1) fmt::print(stderr, "\r\033[K");
+}
+
+/// The folder that weights come from; empty for random ones. A model folder's own are the default.
+fs::path weights_folder(const MeasureCommand& command) {
+  if (command.weights == "random") return {};
+  if (!command.weights.empty()) return command.weights;
+  fs::path path(command.model);
+  if (find_preset(command.model)) return {};
+  if (path.filename() == "config.json") path = path.parent_path();
+  return measured::Checkpoint::exists(path) ? path : fs::path();
+}
+
+std::unique_ptr<measured::WeightSource> open_weights(const MeasureCommand& command,
+                                                     const ModelSpec& spec) {
+  const fs::path folder = weights_folder(command);
+  if (folder.empty()) return measured::random_weights(command.options.seed);
+  return measured::checkpoint_weights(spec, measured::Checkpoint(folder));
+}
+
+measured::InputFile read_input(const MeasureCommand& command, const ModelSpec& spec) {
+  measured::InputFile file;
+  if (!command.input.empty()) return measured::read_inputs(command.input, spec);
+  if (command.tokens.empty()) return file;
+  for (const std::int64_t id : command.tokens) {
+    if (id >= 0 && id < spec.embedding.vocab_size) continue;
+    throw Error(ErrorCode::invalid_input,
+                fmt::format("--tokens {} is not from 0 to {}", id, spec.embedding.vocab_size - 1));
+  }
+  file.inputs.main = {1, static_cast<std::int64_t>(command.tokens.size()), command.tokens, {}, {}};
+  if (spec.kind == ModelKind::encoder_decoder) file.inputs.encoder = file.inputs.main;
+  return file;
+}
+
+measured::TensorToWrite stored(const measured::NamedTensor& tensor) {
+  return measured::float32_tensor(tensor.name, tensor.shape, tensor.values);
+}
+
+/// Runs once more, untimed, and writes every result under Hugging Face's names.
+void save_outputs(const MeasureCommand& command, const ModelSpec& spec,
+                  const measured::InputFile& file, const Workload& workload) {
+  const auto source = open_weights(command, spec);
+  measured::Session session(spec, *source,
+                            {command.options.backend, command.options.storage,
+                             measured::RowRange::both, workload.seq_len, workload.attention});
+  const measured::ModelInputs inputs =
+      file.inputs.main.batch > 0 ? file.inputs
+                                 : measured::random_inputs(spec, workload, command.options.seed);
+  std::vector<measured::TensorToWrite> tensors;
+  for (const measured::NamedTensor& tensor : session.forward(inputs)) {
+    tensors.push_back(stored(tensor));
+  }
+  if (file.generate) {
+    const measured::Generation generation = session.generate(*file.generate);
+    tensors.push_back(measured::int64_tensor(
+        "generate.ids", {1, static_cast<std::int64_t>(generation.ids.size())}, generation.ids));
+    tensors.push_back(stored(generation.logits));
+  }
+  measured::write_safetensors(command.save_output, tensors);
+}
+
+/// The workload that is asked for; an input file or tokens decide its sizes.
+Workload workload_of(const MeasureCommand& command, const ModelSpec& spec,
+                     const measured::InputFile& file) {
+  WorkloadRequest request = command.request;
+  request.phase = command.options.phase == MeasuredPhase::decode ? Phase::decode : Phase::prefill;
+  const measured::TokenInputs& main = file.inputs.main;
+  if (main.batch > 0) {
+    request.batch_size = main.batch;
+    request.seq_len = main.seq_len;
+    if (file.inputs.encoder) request.enc_seq_len = file.inputs.encoder->seq_len;
+  }
+  if (command.options.phase == MeasuredPhase::generate &&
+      !(spec.main_stack().self_attention.causal && spec.head.language_model)) {
+    throw Error(ErrorCode::invalid_input,
+                fmt::format("{} is no decoder with a language-model head, so it cannot generate",
+                            spec.name),
+                {}, "use --phase prefill");
+  }
+  if (request.dtype != DType::float32 && request.dtype != DType::bfloat16) {
+    throw Error(ErrorCode::invalid_input, "kernels compute in float32", {},
+                "use --dtype float32, or bfloat16 for weights stored in half the bytes");
+  }
+  return resolve(request, spec);
+}
+
+void run(MeasureCommand& command) {
+  Model model = load_model(command.model);
+  const measured::InputFile file = read_input(command, model.spec);
+  const Workload workload = workload_of(command, model.spec, file);
+  measured::MeasureOptions& options = command.options;
+  if (!command.backend_chosen) {
+    options.backend = measured::is_available(Backend::onednn) ? Backend::onednn : Backend::eigen;
+  }
+  if (workload.dtype == DType::bfloat16) options.storage = WeightStorage::bfloat16;
+  if (!command.save_output.empty()) save_outputs(command, model.spec, file, workload);
+
+  std::signal(SIGINT, on_interrupt);
+  const auto source = open_weights(command, model.spec);
+  const auto given = file.inputs.main.batch > 0 ? std::optional(file.inputs) : std::nullopt;
+  const Measurement measurement =
+      measured::measure(std::move(model), workload, *source, given, options, show_progress);
+  clear_progress();
+  std::vector<std::string> notes = measurement.warnings;
+  if (g_interrupted != 0) notes.emplace_back("interrupted: this is what was measured until then");
+  write_output(render(measurement, render_options(command.output, Detail::summary)), notes,
+               command.output);
+}
+
+void add_run_options(CLI::App& app, MeasureCommand& command) {
+  measured::MeasureOptions& options = command.options;
+  const auto count = [&](const char* name, auto set, const char* description) {
+    add_count(app, name, set, description)->group("Run");
+  };
+  const auto at_least_one = [](const char* name, std::int64_t value) {
+    constexpr std::int64_t kMost = 1'000'000;
+    if (value >= 1 && value <= kMost) return static_cast<int>(value);
+    throw CLI::ValidationError(name, fmt::format("takes 1 to {}, not {}", kMost, value));
+  };
+  count(
+      "--threads",
+      [&, at_least_one](std::int64_t n) { options.threads = at_least_one("--threads", n); },
+      "Threads (all processors)");
+  count(
+      "--runs", [&, at_least_one](std::int64_t n) { options.runs = at_least_one("--runs", n); },
+      "Runs that count (until the median is steady)");
+  count(
+      "--warmup",
+      [&](std::int64_t n) {
+        options.warmup = n < 0 || n > 1000
+                             ? throw CLI::ValidationError("--warmup", "takes 0 to 1000")
+                             : static_cast<int>(n);
+      },
+      "Runs before the first that counts (2)");
+  count(
+      "--seed", [&](std::int64_t n) { options.seed = static_cast<std::uint64_t>(n); },
+      "Of random weights and inputs (1)");
+  count(
+      "--new-tokens",
+      [&, at_least_one](std::int64_t n) { options.new_tokens = at_least_one("--new-tokens", n); },
+      "Tokens to generate (32)");
+  add_choice<Backend>(app, "--backend", options.backend,
+                      {{"eigen", Backend::eigen}, {"onednn", Backend::onednn}},
+                      "Library of matrix products (onednn where it is there)")
+      ->each([&](const std::string&) { command.backend_chosen = true; })
+      ->group("Run");
+  app.add_option("--weights", command.weights,
+                 "Folder with safetensors, or random (the model folder's own, else random)")
+      ->type_name("FOLDER|random")
+      ->group("Run");
+  app.add_option("--input", command.input,
+                 "Inputs: a JSON file of tokens, or safetensors of pixels")
+      ->type_name("FILE")
+      ->group("Run");
+  app.add_option("--tokens", command.tokens, "Token ids of one sequence, with commas between")
+      ->delimiter(',')
+      ->type_name("IDS")
+      ->group("Run");
+  app.add_option("--save-output", command.save_output, "Write all results as safetensors")
+      ->type_name("FILE")
+      ->group("Run");
+}
+
+}  // namespace
+
+void add_measure(CLI::App& app) {
+  auto command = std::make_shared<MeasureCommand>();
+  CLI::App* measure = app.add_subcommand("measure", "Run the real forward pass, timed and counted");
+  measure->add_option("model", command->model, "A preset, a config.json, or a folder with one")
+      ->type_name("MODEL")
+      ->required();
+  add_choice<MeasuredPhase>(*measure, "--phase", command->options.phase,
+                            {{"prefill", MeasuredPhase::prefill},
+                             {"decode", MeasuredPhase::decode},
+                             {"generate", MeasuredPhase::generate}},
+                            "What the model does (prefill)")
+      ->group("Workload");
+  add_inference_options(*measure, command->request);
+  add_run_options(*measure, *command);
+  add_output_options(*measure, command->output);
+  measure->footer(
+      "Examples:\n"
+      "  headroom measure bert-base\n"
+      "  headroom measure gpt2 --phase decode --past 255 --threads 1\n"
+      "  headroom measure gpt2 --phase generate --seq 64 --new-tokens 32\n"
+      "  headroom measure ./my-model --input inputs.json --save-output out.safetensors");
+  measure->callback([command] { run(*command); });
+}
+
+}  // namespace headroom::cli

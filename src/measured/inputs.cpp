@@ -1,0 +1,218 @@
+#include "inputs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "headroom/error.h"
+#include "json_text.h"
+#include "safetensors.h"
+
+namespace headroom::measured {
+namespace {
+
+using nlohmann::json;
+
+/// Reads the token lists of one JSON object; every error names the file and the key.
+class TokenReader {
+ public:
+  TokenReader(const json& object, std::string file, std::string pointer, const ModelSpec& spec)
+      : object_(object), file_(std::move(file)), pointer_(std::move(pointer)), spec_(spec) {}
+
+  [[nodiscard]] bool has(const char* key) const { return object_.contains(key); }
+
+  /// Ids [batch, seq_len]; a flat list is one sequence.
+  [[nodiscard]] TokenInputs tokens(const char* key) const {
+    TokenInputs inputs;
+    const auto rows = integer_rows(key);
+    inputs.batch = static_cast<std::int64_t>(rows.size());
+    inputs.seq_len = static_cast<std::int64_t>(rows.front().size());
+    inputs.ids = flatten(rows, key, spec_.embedding.vocab_size);
+    return inputs;
+  }
+
+  [[nodiscard]] std::vector<std::int64_t> like(const char* key, const TokenInputs& tokens,
+                                               std::int64_t limit) const {
+    const auto rows = integer_rows(key);
+    std::vector<std::int64_t> values = flatten(rows, key, limit);
+    if (values.size() != tokens.ids.size()) fail(key, "has another shape than the tokens");
+    return values;
+  }
+
+  [[noreturn]] void fail(const char* key, const std::string& message) const {
+    throw Error(ErrorCode::invalid_input, message, file_ + "#" + pointer_ + "/" + key,
+                "give lists of whole numbers, one a sequence, all of one length");
+  }
+
+ private:
+  using Rows = std::vector<std::vector<std::int64_t>>;
+
+  [[nodiscard]] Rows integer_rows(const char* key) const {
+    const json* list = has(key) ? &object_.at(key) : nullptr;
+    if (list == nullptr) fail(key, "is missing");
+    if (!list->is_array() || list->empty()) fail(key, "is not a list of tokens");
+    Rows rows;
+    if (list->front().is_array()) {
+      for (const json& row : *list) rows.push_back(integers(row, key));
+    } else {
+      rows.push_back(integers(*list, key));
+    }
+    return rows;
+  }
+
+  [[nodiscard]] std::vector<std::int64_t> integers(const json& row, const char* key) const {
+    if (!row.is_array() || row.empty()) fail(key, "is not a list of tokens");
+    std::vector<std::int64_t> values;
+    for (const json& value : row) {
+      if (!value.is_number_integer()) fail(key, "holds something else than whole numbers");
+      values.push_back(value.get<std::int64_t>());
+    }
+    return values;
+  }
+
+  [[nodiscard]] std::vector<std::int64_t> flatten(const Rows& rows, const char* key,
+                                                  std::int64_t limit) const {
+    std::vector<std::int64_t> values;
+    for (const auto& row : rows) {
+      if (row.size() != rows.front().size()) fail(key, "has sequences of different lengths");
+      for (const std::int64_t value : row) {
+        if (value < 0 || value >= limit) {
+          fail(key, fmt::format("{} is not from 0 to {}", value, limit - 1));
+        }
+        values.push_back(value);
+      }
+    }
+    return values;
+  }
+
+  const json& object_;
+  std::string file_;
+  std::string pointer_;
+  const ModelSpec& spec_;
+};
+
+void read_mask(const TokenReader& reader, TokenInputs& tokens) {
+  if (!reader.has("attention_mask")) return;
+  const auto mask = reader.like("attention_mask", tokens, 2);
+  tokens.key_mask.assign(mask.begin(), mask.end());
+}
+
+ModelInputs read_token_inputs(const TokenReader& reader, const ModelSpec& spec) {
+  ModelInputs inputs;
+  TokenInputs tokens = reader.tokens("input_ids");
+  read_mask(reader, tokens);
+  if (spec.kind == ModelKind::encoder_decoder) {
+    inputs.encoder = std::move(tokens);
+    inputs.main = reader.tokens("decoder_input_ids");
+    if (inputs.main.batch != inputs.encoder->batch) {
+      reader.fail("decoder_input_ids", "has another batch size than input_ids");
+    }
+    return inputs;
+  }
+  if (reader.has("token_type_ids") && spec.embedding.type_vocab_size > 0) {
+    tokens.type_ids = reader.like("token_type_ids", tokens, spec.embedding.type_vocab_size);
+  }
+  inputs.main = std::move(tokens);
+  return inputs;
+}
+
+GeneratePrompt read_generate(const json& generate, const std::string& file, const ModelSpec& spec) {
+  const TokenReader reader(generate, file, "/generate", spec);
+  GeneratePrompt result;
+  const bool has_encoder = spec.kind == ModelKind::encoder_decoder;
+  if (has_encoder) result.encoder = reader.tokens("encoder_input_ids");
+  result.prompt = reader.tokens(has_encoder ? "decoder_prompt_ids" : "prompt_ids");
+  const json count = generate.value("max_new_tokens", json(16));
+  if (!count.is_number_integer() || count.get<std::int64_t>() < 1) {
+    reader.fail("max_new_tokens", "is not a whole number of at least 1");
+  }
+  result.max_new_tokens = count.get<std::int64_t>();
+  return result;
+}
+
+ModelInputs read_pixels(const std::filesystem::path& path, const ModelSpec& spec) {
+  const SafetensorsFile file(path);
+  const StoredTensor* tensor = file.find("pixel_values");
+  const ImageSpec& image = *spec.embedding.image;
+  const bool fits = tensor != nullptr && tensor->shape.size() == 4 && tensor->shape[0] > 0 &&
+                    tensor->shape[1] == image.num_channels &&
+                    tensor->shape[2] == image.image_size && tensor->shape[3] == image.image_size;
+  if (!fits) {
+    throw Error(ErrorCode::invalid_input,
+                "has no tensor [batch, channels, height, width] that fits",
+                tensor_place(file.path(), "pixel_values"),
+                fmt::format("store images of {} × {} × {}", image.num_channels, image.image_size,
+                            image.image_size));
+  }
+  ModelInputs inputs;
+  inputs.main.batch = tensor->shape[0];
+  inputs.main.seq_len = image.num_patches() + 1;
+  const std::int64_t pixels = image.num_channels * image.image_size * image.image_size;
+  inputs.pixel_values.resize(static_cast<std::size_t>(inputs.main.batch * pixels));
+  copy_as_float32(*tensor, inputs.pixel_values, tensor_place(file.path(), "pixel_values"));
+  return inputs;
+}
+
+TokenInputs random_tokens(std::int64_t batch, std::int64_t seq_len, std::int64_t vocab_size,
+                          std::mt19937_64& generator) {
+  std::uniform_int_distribution<std::int64_t> ids(0, vocab_size - 1);
+  TokenInputs tokens{batch, seq_len, {}, {}, {}};
+  tokens.ids.resize(static_cast<std::size_t>(batch * seq_len));
+  std::ranges::generate(tokens.ids, [&] { return ids(generator); });
+  return tokens;
+}
+
+}  // namespace
+
+InputFile read_inputs(const std::filesystem::path& path, const ModelSpec& spec) {
+  InputFile file;
+  if (spec.embedding.input == InputKind::patches) {
+    std::filesystem::path tensors = path;
+    file.inputs = read_pixels(tensors.replace_extension(".safetensors"), spec);
+    return file;
+  }
+  const std::string name = path.string();
+  const json document = headroom::detail::parse_json(headroom::detail::read_text_file(name), name);
+  if (!document.is_object()) {
+    throw Error(ErrorCode::invalid_input, "is not an object", name, "write {\"input_ids\": …}");
+  }
+  const TokenReader reader(document, name, "", spec);
+  if (reader.has("input_ids")) file.inputs = read_token_inputs(reader, spec);
+  if (reader.has("generate")) file.generate = read_generate(document.at("generate"), name, spec);
+  return file;
+}
+
+ModelInputs random_inputs(const ModelSpec& spec, const Workload& workload, std::uint64_t seed) {
+  std::mt19937_64 generator(seed);
+  std::normal_distribution<float> normal;
+  ModelInputs inputs;
+  const std::int64_t batch = workload.batch_size;
+  const auto fill = [&](std::vector<float>& values, std::int64_t count) {
+    values.resize(static_cast<std::size_t>(count));
+    std::ranges::generate(values, [&] { return normal(generator); });
+  };
+  inputs.main.batch = batch;
+  inputs.main.seq_len = workload.seq_len;
+  switch (spec.embedding.input) {
+    case InputKind::tokens:
+      inputs.main = random_tokens(batch, workload.seq_len, spec.embedding.vocab_size, generator);
+      break;
+    case InputKind::patches: {
+      const ImageSpec& image = *spec.embedding.image;
+      fill(inputs.pixel_values, batch * image.num_channels * image.image_size * image.image_size);
+      break;
+    }
+    case InputKind::hidden_states:
+      fill(inputs.hidden_states, batch * workload.seq_len * spec.hidden_size);
+      break;
+  }
+  if (spec.kind == ModelKind::encoder_decoder) {
+    inputs.encoder =
+        random_tokens(batch, workload.enc_seq_len, spec.embedding.vocab_size, generator);
+  }
+  return inputs;
+}
+
+}  // namespace headroom::measured

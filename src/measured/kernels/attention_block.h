@@ -1,0 +1,76 @@
+// The pieces of work of fused attention. A lane is a (query, head) pair; pairs whose heads share a
+// key-value head stand side by side, so that a key is read once for all of them.
+#pragma once
+
+#include <cstdint>
+
+#include "attention.h"
+#include "parallel.h"
+#include "simd.h"
+
+namespace headroom::measured {
+
+/// Most lanes of one piece, and the keys that it takes at a time.
+inline constexpr std::int64_t kBlockLanes = 4 * simd::kLanes;
+inline constexpr std::int64_t kTileKeys = 64;
+/// Up to so many lanes are worked on one by one; more of them side by side, in vectors.
+inline constexpr std::int64_t kFewLanes = 4;
+
+/// One piece of work: lanes of one key-value head of one sequence, and its scratch memory.
+struct AttentionBlock {
+  const AttentionArguments& args;
+  std::int64_t batch;
+  std::int64_t kv_head;
+  Range lanes;
+  float* queries;  ///< head_dim · kBlockLanes floats of scratch
+  float* weights;  ///< kTileKeys · kBlockLanes, for scores, then their exponentials
+  float* sums;     ///< value_head_dim · kBlockLanes, for weighted values
+
+  [[nodiscard]] std::int64_t group() const { return args.heads / args.kv_heads; }
+  [[nodiscard]] std::int64_t query(std::int64_t lane) const {
+    return (lanes.begin + lane) / group();
+  }
+  [[nodiscard]] std::int64_t head(std::int64_t lane) const {
+    return kv_head * group() + (lanes.begin + lane) % group();
+  }
+  [[nodiscard]] const float* key(std::int64_t index) const {
+    return args.k + batch * args.k_batch_stride + index * args.k_stride +
+           kv_head * args.k_head_stride;
+  }
+  [[nodiscard]] const float* value(std::int64_t index) const {
+    return args.v + batch * args.v_batch_stride + index * args.v_stride +
+           kv_head * args.v_head_stride;
+  }
+  [[nodiscard]] const float* query_row(std::int64_t lane) const {
+    return args.q + batch * args.q_batch_stride + query(lane) * args.q_stride +
+           head(lane) * args.head_dim;
+  }
+  /// Bias of a lane with every key; null for none.
+  [[nodiscard]] const float* bias_row(std::int64_t lane) const {
+    if (args.bias == nullptr) return nullptr;
+    return args.bias + (head(lane) * args.queries + query(lane)) * args.keys;
+  }
+  /// Mask of the sequence's keys; null for none.
+  [[nodiscard]] const std::uint8_t* key_mask() const {
+    return args.key_mask == nullptr ? nullptr : args.key_mask + batch * args.keys;
+  }
+  /// One more than the last key that any lane sees.
+  [[nodiscard]] std::int64_t keys_end() const {
+    return visible_keys(args, query(lanes.size() - 1));
+  }
+  [[nodiscard]] float* out(std::int64_t lane) const {
+    return args.out + batch * args.out_batch_stride + query(lane) * args.out_stride +
+           head(lane) * args.value_head_dim;
+  }
+};
+
+/// Stores the mean of all values, which a lane gets that sees nothing but padding.
+void store_mean(const AttentionBlock& block, std::int64_t lane);
+
+/// Attention of a block of few lanes, with dot products.
+void attend_few(const AttentionBlock& block);
+
+/// Attention of a block of any number of lanes, side by side.
+void attend_lanes(const AttentionBlock& block);
+
+}  // namespace headroom::measured

@@ -1,0 +1,123 @@
+#include <algorithm>
+#include <array>
+
+#include "attention.h"
+#include "parallel.h"
+#include "softmax.h"
+#include "tile_multiply.h"
+#include "transpose.h"
+
+namespace headroom::measured {
+
+namespace {
+
+constexpr std::int64_t kSteps = 128;       // of a turned tile of K: it stays in the first cache
+constexpr std::int64_t kQueryBlock = 64;   // queries of one piece of work
+constexpr std::int64_t kFewestTurned = 4;  // queries for which turning K pays
+
+const float* query_of(const AttentionArguments& args, std::int64_t batch_head) {
+  return args.q + batch_head / args.heads * args.q_batch_stride +
+         batch_head % args.heads * args.head_dim;
+}
+
+const float* key_of(const AttentionArguments& args, std::int64_t batch_head) {
+  return args.k + batch_head / args.heads * args.k_batch_stride +
+         batch_head % args.heads * args.kv_heads / args.heads * args.k_head_stride;
+}
+
+const float* value_of(const AttentionArguments& args, std::int64_t batch_head) {
+  return args.v + batch_head / args.heads * args.v_batch_stride +
+         batch_head % args.heads * args.kv_heads / args.heads * args.v_head_stride;
+}
+
+float* out_of(const AttentionArguments& args, std::int64_t batch_head) {
+  return args.out + batch_head / args.heads * args.out_batch_stride +
+         batch_head % args.heads * args.value_head_dim;
+}
+
+/// Scores of all queries with the keys of one tile, which is turned first.
+void score_tile(const AttentionArguments& args, std::int64_t batch_head, Range keys,
+                float* scores) {
+  alignas(64) std::array<float, kSteps* kTileColumns> turned = {};
+  const float* q = query_of(args, batch_head);
+  const float* k = key_of(args, batch_head) + keys.begin * args.k_stride;
+  for (std::int64_t step = 0; step < args.head_dim; step += kSteps) {
+    const std::int64_t steps = std::min(kSteps, args.head_dim - step);
+    transpose<RowEnd::padded>(
+        keys.size(), steps, [&](std::int64_t key) { return k + key * args.k_stride + step; },
+        [&](std::int64_t i) { return turned.data() + i * kTileColumns; });
+    multiply_padded({q + step, args.q_stride, 1}, {turned.data(), kTileColumns},
+                    {scores + keys.begin, args.keys}, {args.queries, keys.size(), steps},
+                    step == 0 ? Sum::begin : Sum::go_on);
+  }
+}
+
+/// The same for few queries, a dot product for every score.
+void score_few(const AttentionArguments& args, std::int64_t batch_head, Range keys, float* scores) {
+  const float* q = query_of(args, batch_head);
+  const float* k = key_of(args, batch_head);
+  for (std::int64_t key = keys.begin; key < keys.end; ++key) {
+    for (std::int64_t query = 0; query < args.queries; ++query) {
+      scores[query * args.keys + key] =
+          dot(q + query * args.q_stride, k + key * args.k_stride, args.head_dim);
+    }
+  }
+}
+
+std::int64_t pairs(const AttentionArguments& args) {
+  return args.batch * args.heads * args.queries * args.keys;
+}
+
+}  // namespace
+
+std::int64_t visible_keys(const AttentionArguments& args, std::int64_t query) {
+  return args.causal ? std::min(args.keys, args.past + query + 1) : args.keys;
+}
+
+std::int64_t attention_scores(const AttentionArguments& args, float* scores) {
+#pragma omp parallel for collapse(2) schedule(static) if (pairs(args) >= kSerialElements)
+  for (std::int64_t head = 0; head < args.batch * args.heads; ++head) {
+    for (std::int64_t key = 0; key < args.keys; key += kTileColumns) {
+      const Range keys = {key, std::min(args.keys, key + kTileColumns)};
+      float* to = scores + head * args.queries * args.keys;
+      if (args.queries < kFewestTurned) {
+        score_few(args, head, keys, to);
+      } else {
+        score_tile(args, head, keys, to);
+      }
+    }
+  }
+  return 2 * pairs(args) * args.head_dim;
+}
+
+void attention_softmax(const AttentionArguments& args, float* scores) {
+#pragma omp parallel for schedule(static) if (pairs(args) >= kSerialElements)
+  for (std::int64_t row = 0; row < args.batch * args.heads * args.queries; ++row) {
+    const std::int64_t query = row % args.queries;
+    const std::int64_t head = row / args.queries % args.heads;
+    const std::int64_t batch = row / args.queries / args.heads;
+    const std::int64_t bias_at = (head * args.queries + query) * args.keys;
+    softmax({.keys = args.keys,
+             .visible = visible_keys(args, query),
+             .scale = args.scale,
+             .bias = args.bias == nullptr ? nullptr : args.bias + bias_at,
+             .key_mask = args.key_mask == nullptr ? nullptr : args.key_mask + batch * args.keys},
+            scores + row * args.keys);
+  }
+}
+
+std::int64_t attention_context(const AttentionArguments& args, const float* probabilities) {
+#pragma omp parallel for collapse(2) schedule(static) if (pairs(args) >= kSerialElements)
+  for (std::int64_t head = 0; head < args.batch * args.heads; ++head) {
+    for (std::int64_t query = 0; query < args.queries; query += kQueryBlock) {
+      multiply({probabilities + (head * args.queries + query) * args.keys, args.keys, 1},
+               {value_of(args, head), args.v_stride},
+               {out_of(args, head) + query * args.out_stride, args.out_stride},
+               {std::min(kQueryBlock, args.queries - query), args.value_head_dim, args.keys},
+               Sum::begin);
+    }
+  }
+  return 2 * pairs(args) * args.value_head_dim;
+}
+
+}  // namespace headroom::measured

@@ -1,0 +1,99 @@
+// Fused attention of few lanes, as in decoding, where reading keys and values is what takes the
+// time: each row of them is read in whole vectors and used for every lane.
+#include <algorithm>
+#include <array>
+
+#include "attention_block.h"
+#include "softmax.h"
+#include "tile_multiply.h"
+
+namespace headroom::measured {
+
+namespace {
+
+using simd::Floats;
+using simd::kLanes;
+
+/// Scores of one key with the first `lanes` lanes, which are kTileKeys apart.
+template <std::size_t lanes>
+void score_key(const std::array<const float*, kFewLanes>& queries, const float* key,
+               std::int64_t head_dim, float* scores) {
+  std::array<Floats, lanes> sums = {};
+  std::int64_t i = 0;
+  for (; i + kLanes <= head_dim; i += kLanes) {
+    const Floats part = simd::load(key + i);
+    simd::unroll<lanes>([&](auto lane) { sums[lane] += part * simd::load(queries[lane] + i); });
+  }
+  if (i < head_dim) {
+    const Floats part = simd::load_first(key + i, head_dim - i);
+    simd::unroll<lanes>(
+        [&](auto lane) { sums[lane] += part * simd::load_first(queries[lane] + i, head_dim - i); });
+  }
+  simd::unroll<lanes>(
+      [&](auto lane) { scores[lane * std::size_t{kTileKeys}] = simd::sum(sums[lane]); });
+}
+
+/// weights [lane, kTileKeys] = K·Qᵀ of one tile.
+template <std::size_t lanes = kFewLanes>
+void score(const AttentionBlock& block, Range keys) {
+  if constexpr (lanes > 1) {
+    if (block.lanes.size() < static_cast<std::int64_t>(lanes)) return score<lanes - 1>(block, keys);
+  }
+  std::array<const float*, kFewLanes> queries{};
+  for (std::size_t lane = 0; lane < lanes; ++lane) {
+    queries[lane] = block.query_row(static_cast<std::int64_t>(lane));
+  }
+  for (std::int64_t key = keys.begin; key < keys.end; ++key) {
+    score_key<lanes>(queries, block.key(key), block.args.head_dim,
+                     block.weights + (key - keys.begin));
+  }
+}
+
+/// A tile's keys as one lane sees them.
+SoftmaxRow piece_of(const AttentionBlock& block, std::int64_t lane, Range keys) {
+  const std::int64_t visible = visible_keys(block.args, block.query(lane));
+  const float* bias = block.bias_row(lane);
+  const std::uint8_t* mask = block.key_mask();
+  return {.keys = keys.size(),
+          .visible = std::clamp<std::int64_t>(visible - keys.begin, 0, keys.size()),
+          .scale = block.args.scale,
+          .bias = bias == nullptr ? nullptr : bias + keys.begin,
+          .key_mask = mask == nullptr ? nullptr : mask + keys.begin};
+}
+
+void multiply_row(float* row, std::int64_t count, float factor) {
+  for (std::int64_t i = 0; i < count; ++i) row[i] *= factor;
+}
+
+}  // namespace
+
+void attend_few(const AttentionBlock& block) {
+  const std::int64_t width = block.args.value_head_dim;
+  const std::int64_t lanes = block.lanes.size();
+  std::fill_n(block.sums, lanes * width, 0.0F);
+  std::array<RunningSoftmax, kFewLanes> running{};
+  for (std::int64_t key = 0; key < block.keys_end(); key += kTileKeys) {
+    const Range keys = {key, std::min(block.keys_end(), key + kTileKeys)};
+    score(block, keys);
+    for (std::int64_t lane = 0; lane < lanes; ++lane) {
+      float* weights = block.weights + lane * kTileKeys;
+      RunningSoftmax& softmax = running[static_cast<std::size_t>(lane)];
+      multiply_row(block.sums + lane * width, width,
+                   softmax.add(piece_of(block, lane, keys), weights));
+    }
+    multiply({block.weights, kTileKeys, 1}, {block.value(key), block.args.v_stride},
+             {block.sums, width}, {lanes, width, keys.size()}, Sum::go_on);
+  }
+  for (std::int64_t lane = 0; lane < lanes; ++lane) {
+    const float total = running[static_cast<std::size_t>(lane)].total;
+    if (total == 0.0F) {
+      store_mean(block, lane);
+      continue;
+    }
+    float* sums = block.sums + lane * width;
+    multiply_row(sums, width, 1.0F / total);
+    std::copy_n(sums, width, block.out(lane));
+  }
+}
+
+}  // namespace headroom::measured

@@ -1,0 +1,67 @@
+#include <algorithm>
+
+#include "attention.h"
+#include "attention_block.h"
+#include "parallel.h"
+
+namespace headroom::measured {
+
+namespace {
+
+void attend(const AttentionBlock& block) {
+  if (block.lanes.size() <= kFewLanes) {
+    attend_few(block);
+  } else {
+    attend_lanes(block);
+  }
+}
+
+std::int64_t scratch_of_thread(const AttentionArguments& args) {
+  return (args.head_dim + kTileKeys + args.value_head_dim) * kBlockLanes;
+}
+
+std::int64_t visible_pairs(const AttentionArguments& args) {
+  std::int64_t pairs = 0;
+  for (std::int64_t query = 0; query < args.queries; ++query) pairs += visible_keys(args, query);
+  return args.batch * args.heads * pairs;
+}
+
+}  // namespace
+
+void store_mean(const AttentionBlock& block, std::int64_t lane) {
+  const AttentionArguments& args = block.args;
+  float* out = block.out(lane);
+  std::fill_n(out, args.value_head_dim, 0.0F);
+  const float share_of_key = 1.0F / static_cast<float>(args.keys);
+  for (std::int64_t key = 0; key < args.keys; ++key) {
+    const float* value = block.value(key);
+    for (std::int64_t i = 0; i < args.value_head_dim; ++i) out[i] += value[i] * share_of_key;
+  }
+}
+
+std::int64_t fused_attention_scratch_floats(const AttentionArguments& args, int threads) {
+  return threads * scratch_of_thread(args);
+}
+
+std::int64_t fused_attention(const AttentionArguments& args, float* scratch) {
+  const std::int64_t lanes = args.queries * (args.heads / args.kv_heads);
+  const std::int64_t blocks = (lanes + kBlockLanes - 1) / kBlockLanes;
+  // The last queries see most keys; beginning with them leaves the short pieces for the end.
+#pragma omp parallel for collapse(2) schedule(dynamic)
+  for (std::int64_t block = blocks - 1; block >= 0; --block) {
+    for (std::int64_t head = 0; head < args.batch * args.kv_heads; ++head) {
+      float* memory = scratch + omp_get_thread_num() * scratch_of_thread(args);
+      float* weights = memory + args.head_dim * kBlockLanes;
+      attend({args,
+              head / args.kv_heads,
+              head % args.kv_heads,
+              {block * kBlockLanes, std::min(lanes, (block + 1) * kBlockLanes)},
+              memory,
+              weights,
+              weights + kTileKeys * kBlockLanes});
+    }
+  }
+  return 2 * (args.head_dim + args.value_head_dim) * visible_pairs(args);
+}
+
+}  // namespace headroom::measured

@@ -1,0 +1,154 @@
+// Products of many rows with oneDNN's matmul, which picks the layout of W and finishes y in the
+// registers that hold it.
+#include "headroom/error.h"
+#include "linear_kernels.h"
+#include "parallel.h"
+
+#ifdef HEADROOM_HAS_ONEDNN
+
+#include <array>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <utility>
+
+namespace headroom::measured {
+
+namespace {
+
+using dnnl::memory;
+using Tag = memory::format_tag;
+
+memory::desc describe(std::int64_t rows, std::int64_t columns, Tag tag) {
+  return {{rows, columns}, memory::data_type::f32, tag};
+}
+
+void append_activation(dnnl::post_ops& operations, dnnl::algorithm algorithm, float alpha = 0.0F) {
+  operations.append_eltwise(1.0F, algorithm, alpha, 0.0F);
+}
+
+dnnl::post_ops post_ops(Epilogue epilogue) {
+  dnnl::post_ops operations;
+  switch (epilogue) {
+    case Epilogue::none:
+      break;
+    case Epilogue::relu:
+      append_activation(operations, dnnl::algorithm::eltwise_relu);
+      break;
+    case Epilogue::gelu:
+      append_activation(operations, dnnl::algorithm::eltwise_gelu_erf);
+      break;
+    case Epilogue::gelu_tanh:
+      append_activation(operations, dnnl::algorithm::eltwise_gelu_tanh);
+      break;
+    case Epilogue::silu:
+      append_activation(operations, dnnl::algorithm::eltwise_swish, 1.0F);
+      break;
+    case Epilogue::tanh:
+      append_activation(operations, dnnl::algorithm::eltwise_tanh);
+      break;
+    case Epilogue::add_residual:
+      operations.append_sum(1.0F);
+      break;
+  }
+  return operations;
+}
+
+class OnednnKernel : public LinearKernel {
+ public:
+  OnednnKernel(const StackedWeights& weights, const LinearOptions& options)
+      : in_(weights.in), out_(weights.out), bias_(weights.bias), epilogue_(options.epilogue) {
+    const auto layout = matmul(options.typical_rows, describe(in_, out_, Tag::any)).weights_desc();
+    weight_.resize((layout.get_size() + sizeof(float) - 1) / sizeof(float));
+    weight_memory_ = memory(layout, engine_, weight_.data());
+    // oneDNN takes a source that it only reads by a pointer to non-const.
+    memory plain(describe(in_, out_, Tag::ba), engine_, const_cast<float*>(weights.weight.data()));
+    dnnl::reorder(plain, weight_memory_).execute(stream_, plain, weight_memory_);
+    stream_.wait();
+    if (!bias_.empty()) bias_memory_ = memory(describe(1, out_, Tag::ab), engine_, bias_.data());
+  }
+
+  void prepare(std::int64_t rows) override { prepared_for(rows); }
+
+  void run(const float* x, float* y, std::int64_t rows) override {
+    Prepared& prepared = prepared_for(rows);
+    prepared.x.set_data_handle(const_cast<float*>(x));
+    prepared.y.set_data_handle(y);
+    // The C interface takes its arguments from the stack; the C++ one makes a map of them.
+    const std::array<dnnl_exec_arg_t, 5> arguments{{{DNNL_ARG_SRC, prepared.x.get()},
+                                                    {DNNL_ARG_WEIGHTS, weight_memory_.get()},
+                                                    {DNNL_ARG_DST, prepared.y.get()},
+                                                    {DNNL_ARG_SCRATCHPAD, prepared.scratch.get()},
+                                                    {DNNL_ARG_BIAS, bias_memory_.get(true)}}};
+    const int count = bias_.empty() ? 4 : 5;
+    dnnl::error::wrap_c_api(
+        dnnl_primitive_execute(prepared.primitive.get(), stream_.get(), count, arguments.data()),
+        "cannot multiply matrices");
+  }
+
+ private:
+  /// What a number of rows needs with a number of threads.
+  struct Prepared {
+    std::int64_t rows = 0;
+    int threads = 0;
+    dnnl::matmul primitive;
+    memory x;
+    memory y;
+    memory scratch;
+  };
+
+  dnnl::matmul::primitive_desc matmul(std::int64_t rows, const memory::desc& weight) const {
+    dnnl::primitive_attr attributes;
+    attributes.set_post_ops(post_ops(epilogue_));
+    attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    const auto x = describe(rows, in_, Tag::ab);
+    const auto y = describe(rows, out_, Tag::ab);
+    if (bias_.empty()) return {{x, weight, y}, attributes, engine_};
+    return {{x, weight, describe(1, out_, Tag::ab), y}, attributes, engine_};
+  }
+
+  Prepared& prepared_for(std::int64_t rows) {
+    const int threads = omp_get_max_threads();
+    for (Prepared& prepared : prepared_) {
+      if (prepared.rows == rows && prepared.threads == threads) return prepared;
+    }
+    const auto description = matmul(rows, weight_memory_.get_desc());
+    return prepared_.emplace_back(
+        Prepared{rows, threads, dnnl::matmul(description),
+                 memory(description.src_desc(), engine_, DNNL_MEMORY_NONE),
+                 memory(description.dst_desc(), engine_, DNNL_MEMORY_NONE),
+                 memory(description.scratchpad_desc(), engine_)});
+  }
+
+  std::int64_t in_;
+  std::int64_t out_;
+  AlignedVector<float> bias_;
+  AlignedVector<float> weight_;
+  Epilogue epilogue_;
+  dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
+  dnnl::stream stream_{engine_};
+  memory weight_memory_;
+  memory bias_memory_;
+  std::vector<Prepared> prepared_;
+};
+
+}  // namespace
+
+std::unique_ptr<LinearKernel> make_onednn_kernel(const StackedWeights& weights,
+                                                 const LinearOptions& options) {
+  return std::make_unique<OnednnKernel>(weights, options);
+}
+
+}  // namespace headroom::measured
+
+#else
+
+namespace headroom::measured {
+
+std::unique_ptr<LinearKernel> make_onednn_kernel(const StackedWeights& /*weights*/,
+                                                 const LinearOptions& /*options*/) {
+  throw Error(ErrorCode::missing_resource, "this build of headroom is without oneDNN", {},
+              "install oneDNN (libdnnl-dev) and build again, or use the backend eigen");
+}
+
+}  // namespace headroom::measured
+
+#endif

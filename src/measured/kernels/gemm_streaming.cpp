@@ -1,0 +1,145 @@
+// Products of few rows with a weight matrix that is read once, from memory and in order: a dot
+// product for every row of W and of x, several rows of W at a time.
+#include <array>
+#include <utility>
+
+#include "linear_kernels.h"
+#include "parallel.h"
+#include "simd.h"
+#include "weight_stream.h"
+
+namespace headroom::measured {
+
+namespace {
+
+using simd::Floats;
+using simd::kLanes;
+
+/// Columns are shared among threads by this many.
+constexpr std::int64_t kGranule = 48;
+
+/// Rows of W to multiply at a time: as many as leave the sums in registers. One row of x is so
+/// little work that reading is all that counts; the processor then fetches ahead best by itself,
+/// given about 16 KiB of neighbouring rows.
+template <class Weight>
+constexpr std::size_t columns_at_once(std::size_t rows) {
+  if (rows == 1) return 16 / sizeof(Weight);
+  return rows <= 5 ? 4 : 3;
+}
+
+/// Operands: y [rows, out], and the slice's part of x in the order in which it is read,
+/// [steps, rows, pair].
+struct Rows {
+  const float* x = nullptr;
+  float* y = nullptr;
+};
+
+/// y[r, first + c] = x[r]·W[first + c] over a slice for the rows r and columns c of one register
+/// block; where y is to be `gone_on` from, the product is added to it.
+template <std::size_t rows, std::size_t columns, class Weight>
+void multiply_block(const WeightStream<Weight>& stream, Rows at, Range slice, std::int64_t first,
+                    bool gone_on) {
+  std::array<std::array<Floats, columns>, rows> sums = {};
+  const Weight* weight = stream.weight.data() + stream.place(slice, first);
+  const float* x = at.x;
+  for (std::int64_t i = 0; i < slice.size(); i += kStep, weight += kStep) {
+    std::array<VectorPair, columns> w;
+    simd::unroll<columns>([&](auto c) {
+      const Weight* from = weight + static_cast<std::int64_t>(c) * slice.size();
+      if constexpr (rows > 1) fetch_pair(from + static_cast<std::int64_t>(columns) * slice.size());
+      w[c] = load_pair(from);
+    });
+    simd::unroll<2>([&](auto half) {
+      simd::unroll<rows>([&](auto r) {
+        const Floats values = simd::load(x + static_cast<std::int64_t>(2 * r + half) * kLanes);
+        simd::unroll<columns>([&](auto c) { sums[r][c] += values * w[c][half]; });
+      });
+    });
+    x += static_cast<std::int64_t>(rows) * kStep;
+  }
+  simd::unroll<rows>([&](auto r) {
+    float* y = at.y + static_cast<std::int64_t>(r) * stream.out + first;
+    simd::unroll<columns>([&](auto c) { y[c] = simd::sum(sums[r][c]) + (gone_on ? y[c] : 0.0F); });
+  });
+}
+
+/// All columns of `range` for a constant number of rows.
+template <std::size_t rows, class Weight>
+void multiply_range(const WeightStream<Weight>& stream, Rows at, Range range) {
+  constexpr std::size_t kColumns = columns_at_once<Weight>(rows);
+  for (std::int64_t begin = 0; begin < stream.padded_in; begin += kSlice) {
+    const Range slice = stream.slice(begin);
+    const Rows part = {at.x + static_cast<std::int64_t>(rows) * begin, at.y};
+    const bool gone_on = begin > 0 || stream.epilogue == Epilogue::add_residual;
+    std::int64_t column = range.begin;
+    for (; column + static_cast<std::int64_t>(kColumns) <= range.end;
+         column += static_cast<std::int64_t>(kColumns)) {
+      multiply_block<rows, kColumns>(stream, part, slice, column, gone_on);
+    }
+    for (; column < range.end; ++column) {
+      multiply_block<rows, 1>(stream, part, slice, column, gone_on);
+    }
+  }
+  finish(stream.epilogue, stream.bias.empty() ? nullptr : stream.bias.data() + range.begin,
+         {at.y + range.begin, stream.out, static_cast<std::int64_t>(rows), range.size()});
+}
+
+/// multiply_range for `rows` of one to eight.
+template <class Weight, std::size_t most = PackedLinear::kFewRows>
+void dispatch(const WeightStream<Weight>& stream, Rows at, std::int64_t rows, Range range) {
+  if (rows == static_cast<std::int64_t>(most)) {
+    multiply_range<most>(stream, at, range);
+  } else if constexpr (most > 1) {
+    dispatch<Weight, most - 1>(stream, at, rows, range);
+  }
+}
+
+template <class Weight>
+class StreamingKernel : public LinearKernel {
+ public:
+  explicit StreamingKernel(WeightStream<Weight> stream)
+      : stream_(std::move(stream)),
+        x_(static_cast<std::size_t>(stream_.padded_in * PackedLinear::kFewRows)) {}
+
+  void prepare(std::int64_t /*rows*/) override {}
+
+  void run(const float* x, float* y, std::int64_t rows) override {
+    for (std::int64_t row = 0; row < rows; row += PackedLinear::kFewRows) {
+      const std::int64_t some = std::min(PackedLinear::kFewRows, rows - row);
+      interleave(x + row * stream_.in, some);
+#pragma omp parallel if (stream_.in * stream_.out >= kSerialElements)
+      dispatch(stream_, {x_.data(), y + row * stream_.out}, some, own_share(stream_.out, kGranule));
+    }
+  }
+
+ private:
+  /// Brings x [rows, in] into the order of Rows, all slices one after another.
+  void interleave(const float* x, std::int64_t rows) {
+    float* to = x_.data();
+    for (std::int64_t i = 0; i < stream_.padded_in; i += kStep) {
+      for (std::int64_t row = 0; row < rows; ++row, to += kStep) {
+        store_pair<Weight>(x + row * stream_.in + i, stream_.in - i, to);
+      }
+    }
+  }
+
+  WeightStream<Weight> stream_;
+  AlignedVector<float> x_;
+};
+
+}  // namespace
+
+std::unique_ptr<LinearKernel> make_streaming_kernel(const StackedWeights& weights,
+                                                    const LinearOptions& options) {
+  switch (options.storage) {
+    case WeightStorage::float32:
+      return std::make_unique<StreamingKernel<float>>(
+          make_stream<float>(weights, options.epilogue));
+    case WeightStorage::bfloat16:
+      return std::make_unique<StreamingKernel<std::uint16_t>>(
+          make_stream<std::uint16_t>(weights, options.epilogue));
+  }
+  return nullptr;
+}
+
+}  // namespace headroom::measured

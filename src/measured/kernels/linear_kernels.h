@@ -1,0 +1,41 @@
+// The kernels behind PackedLinear, and what they share.
+#pragma once
+
+#include <memory>
+
+#include "aligned.h"
+#include "gemm.h"
+
+namespace headroom::measured {
+
+/// Parts stacked to one matrix W [out, in], row-major, and one bias [out], empty where no part has
+/// one. `weight` is rounded already where the storage asks for it.
+struct StackedWeights {
+  std::int64_t in = 0;
+  std::int64_t out = 0;
+  AlignedVector<float> weight;
+  AlignedVector<float> bias;
+};
+
+/// A row-major block of y that holds x·Wᵀ: first row, distance between rows, and its extent.
+struct OutputBlock {
+  float* first = nullptr;
+  std::int64_t stride = 0;
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+};
+
+/// Adds the bias (of the block's columns; may be null) and applies the epilogue, but for
+/// add_residual, which the product itself has to have done.
+void finish(Epilogue epilogue, const float* bias, const OutputBlock& block);
+
+/// Streams W once for every eight rows of x.
+std::unique_ptr<LinearKernel> make_streaming_kernel(const StackedWeights& weights,
+                                                    const LinearOptions& options);
+std::unique_ptr<LinearKernel> make_eigen_kernel(StackedWeights weights,
+                                                const LinearOptions& options);
+/// Throws missing_resource where the build is without oneDNN.
+std::unique_ptr<LinearKernel> make_onednn_kernel(const StackedWeights& weights,
+                                                 const LinearOptions& options);
+
+}  // namespace headroom::measured

@@ -1,0 +1,119 @@
+#include "normalize.h"
+
+#include <array>
+#include <cmath>
+
+#include "parallel.h"
+#include "simd.h"
+
+namespace headroom::measured {
+
+namespace {
+
+using simd::Floats;
+using simd::kLanes;
+
+/// Σ of f(values at i, lanes that count), over a row. Several sums at once hide the latency of an
+/// addition.
+template <class Function>
+float sum_over(std::int64_t width, const Function& f) {
+  constexpr std::size_t kSums = 4;
+  constexpr std::int64_t kStep = static_cast<std::int64_t>(kSums) * kLanes;
+  std::array<Floats, kSums> sums = {};
+  std::int64_t i = 0;
+  for (; i + kStep <= width; i += kStep) {
+    simd::unroll<kSums>(
+        [&](auto s) { sums[s] += f(i + static_cast<std::int64_t>(s) * kLanes, kLanes); });
+  }
+  for (; i < width; i += kLanes) sums[0] += f(i, std::min(kLanes, width - i));
+  return simd::sum((sums[0] + sums[1]) + (sums[2] + sums[3]));
+}
+
+Floats load_some(const float* from, std::int64_t count) {
+  return count == kLanes ? simd::load(from) : simd::load_first(from, count);
+}
+
+void store_some(float* to, Floats value, std::int64_t count) {
+  if (count == kLanes) {
+    simd::store(to, value);
+  } else {
+    simd::store_first(to, value, count);
+  }
+}
+
+/// The first `count` lanes; the others are zero.
+Floats keep_first(Floats value, std::int64_t count) {
+  return simd::lane_indices() < static_cast<std::int32_t>(count) ? value : Floats{};
+}
+
+/// out = (x - mean) · factor · weight + bias for one row.
+void normalise_row(const NormArguments& norm, const float* x, float mean, float factor,
+                   float* out) {
+  for (std::int64_t i = 0; i < norm.width; i += kLanes) {
+    const std::int64_t count = std::min(kLanes, norm.width - i);
+    Floats value = (load_some(x + i, count) - mean) * factor * load_some(norm.weight + i, count);
+    if (norm.bias != nullptr) value += load_some(norm.bias + i, count);
+    store_some(out + i, value, count);
+  }
+}
+
+void layer_norm_row(const NormArguments& norm, const float* x, float* out) {
+  const auto width = static_cast<float>(norm.width);
+  const float mean =
+      sum_over(norm.width, [&](std::int64_t i, std::int64_t n) { return load_some(x + i, n); }) /
+      width;
+  const float squares = sum_over(norm.width, [&](std::int64_t i, std::int64_t n) {
+    const Floats centred = keep_first(load_some(x + i, n) - mean, n);
+    return centred * centred;
+  });
+  normalise_row(norm, x, mean, 1.0F / std::sqrt(squares / width + norm.eps), out);
+}
+
+void rms_norm_row(const NormArguments& norm, const float* x, float* out) {
+  const float squares = sum_over(norm.width, [&](std::int64_t i, std::int64_t n) {
+    const Floats value = load_some(x + i, n);
+    return value * value;
+  });
+  const float mean_square = squares / static_cast<float>(norm.width);
+  normalise_row(norm, x, 0.0F, 1.0F / std::sqrt(mean_square + norm.eps), out);
+}
+
+void add_row(float* x, const float* r, std::int64_t width) {
+  for (std::int64_t i = 0; i < width; i += kLanes) {
+    const std::int64_t count = std::min(kLanes, width - i);
+    store_some(x + i, load_some(x + i, count) + load_some(r + i, count), count);
+  }
+}
+
+/// Calls body(offset of a row) for every row, shared among threads.
+template <class Body>
+void for_rows(const NormArguments& norm, const Body& body) {
+#pragma omp parallel for if (norm.rows * norm.width >= kSerialElements) schedule(static)
+  for (std::int64_t row = 0; row < norm.rows; ++row) body(row * norm.width);
+}
+
+}  // namespace
+
+void layer_norm(const NormArguments& norm, const float* x, float* out) {
+  for_rows(norm, [&](std::int64_t at) { layer_norm_row(norm, x + at, out + at); });
+}
+
+void rms_norm(const NormArguments& norm, const float* x, float* out) {
+  for_rows(norm, [&](std::int64_t at) { rms_norm_row(norm, x + at, out + at); });
+}
+
+void add_layer_norm(const NormArguments& norm, float* x, const float* r, float* out) {
+  for_rows(norm, [&](std::int64_t at) {
+    add_row(x + at, r + at, norm.width);
+    layer_norm_row(norm, x + at, out + at);
+  });
+}
+
+void add_rms_norm(const NormArguments& norm, float* x, const float* r, float* out) {
+  for_rows(norm, [&](std::int64_t at) {
+    add_row(x + at, r + at, norm.width);
+    rms_norm_row(norm, x + at, out + at);
+  });
+}
+
+}  // namespace headroom::measured

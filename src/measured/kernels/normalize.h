@@ -1,0 +1,29 @@
+// Normalisation of rows [rows, width], in place or not. Two passes over a row that is in the cache:
+// its mean first, then its variance about it, each in float32 lanes.
+#pragma once
+
+#include <cstdint>
+
+namespace headroom::measured {
+
+struct NormArguments {
+  std::int64_t rows = 0;
+  std::int64_t width = 0;
+  const float* weight = nullptr;  ///< [width]
+  const float* bias = nullptr;    ///< [width], or null for none
+  float eps = 0;
+};
+
+/// out = (x - mean) / √(variance + eps) · weight + bias (arXiv 1607.06450). out may be x.
+void layer_norm(const NormArguments& norm, const float* x, float* out);
+
+/// out = x / √(mean of x² + eps) · weight + bias (arXiv 1910.07467). out may be x.
+void rms_norm(const NormArguments& norm, const float* x, float* out);
+
+/// x += r, then out = layer_norm(x). out may be x.
+void add_layer_norm(const NormArguments& norm, float* x, const float* r, float* out);
+
+/// x += r, then out = rms_norm(x). out may be x.
+void add_rms_norm(const NormArguments& norm, float* x, const float* r, float* out);
+
+}  // namespace headroom::measured

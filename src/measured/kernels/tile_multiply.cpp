@@ -1,0 +1,114 @@
+#include "tile_multiply.h"
+
+#include <algorithm>
+
+namespace headroom::measured {
+
+namespace {
+
+using simd::Floats;
+using simd::kLanes;
+
+constexpr std::size_t kRows = 4;     // of a register block
+constexpr std::size_t kVectors = 4;  // of a register block
+static_assert(kTileColumns == static_cast<std::int64_t>(kVectors) * kLanes);
+
+/// Steps of b whose last columns are copied at once.
+constexpr std::int64_t kPackedSteps = 128;
+
+/// Where register block element (r, v) of an output stands, and how many of its lanes there are.
+struct OutTile {
+  TileOut out;
+  std::int64_t columns;
+
+  [[nodiscard]] float* at(std::size_t r, std::size_t v) const {
+    return out.data + static_cast<std::int64_t>(r) * out.stride +
+           static_cast<std::int64_t>(v) * kLanes;
+  }
+  [[nodiscard]] std::int64_t lanes(std::size_t v) const {
+    return std::clamp<std::int64_t>(columns - static_cast<std::int64_t>(v) * kLanes, 0, kLanes);
+  }
+  [[nodiscard]] Floats load(std::size_t r, std::size_t v) const {
+    if (lanes(v) == kLanes) return simd::load(at(r, v));
+    return lanes(v) == 0 ? Floats{} : simd::load_first(at(r, v), lanes(v));
+  }
+  void store(std::size_t r, std::size_t v, Floats value) const {
+    if (lanes(v) == kLanes) {
+      simd::store(at(r, v), value);
+    } else if (lanes(v) > 0) {
+      simd::store_first(at(r, v), value, lanes(v));
+    }
+  }
+};
+
+template <std::size_t rows, std::size_t vectors>
+void multiply_rows(TileLeft a, TileRight b, OutTile to, std::int64_t steps, Sum sum) {
+  tile_product<rows, vectors>(
+      a, b, steps,
+      [&](std::size_t r, std::size_t v) { return sum == Sum::begin ? Floats{} : to.load(r, v); },
+      [&](std::size_t r, std::size_t v, Floats value) { to.store(r, v, value); });
+}
+
+/// All rows of one tile of columns.
+template <std::size_t vectors>
+void multiply_columns(TileLeft a, TileRight b, TileOut out, const TileExtent& extent, Sum sum) {
+  constexpr auto kStep = static_cast<std::int64_t>(kRows);
+  std::int64_t row = 0;
+  for (; row + kStep <= extent.rows; row += kStep) {
+    multiply_rows<kRows, vectors>(a, b, {out, extent.columns}, extent.steps, sum);
+    a.data += kStep * a.row_stride;
+    out.data += kStep * out.stride;
+  }
+  for (; row < extent.rows; ++row) {
+    multiply_rows<1, vectors>(a, b, {out, extent.columns}, extent.steps, sum);
+    a.data += a.row_stride;
+    out.data += out.stride;
+  }
+}
+
+/// The columns behind the last whole vector, from a copy that whole vectors may be read of.
+void multiply_last_columns(TileLeft a, TileRight b, TileOut out, const TileExtent& extent,
+                           Sum sum) {
+  alignas(64) std::array<float, kPackedSteps * kLanes> packed;
+  for (std::int64_t step = 0; step < extent.steps; step += kPackedSteps) {
+    const std::int64_t steps = std::min(kPackedSteps, extent.steps - step);
+    for (std::int64_t i = 0; i < steps; ++i) {
+      simd::store(packed.data() + i * kLanes,
+                  simd::load_first(b.data + (step + i) * b.stride, extent.columns));
+    }
+    multiply_columns<1>({a.data + step * a.step_stride, a.row_stride, a.step_stride},
+                        {packed.data(), kLanes}, out, {extent.rows, extent.columns, steps},
+                        step == 0 ? sum : Sum::go_on);
+  }
+}
+
+}  // namespace
+
+void multiply(TileLeft a, TileRight b, TileOut out, const TileExtent& extent, Sum sum) {
+  std::int64_t column = 0;
+  const auto right = [&] { return TileRight{b.data + column, b.stride}; };
+  const auto to = [&] { return TileOut{out.data + column, out.stride}; };
+  for (; column + kTileColumns <= extent.columns; column += kTileColumns) {
+    multiply_columns<kVectors>(a, right(), to(), {extent.rows, kTileColumns, extent.steps}, sum);
+  }
+  for (; column + kLanes <= extent.columns; column += kLanes) {
+    multiply_columns<1>(a, right(), to(), {extent.rows, kLanes, extent.steps}, sum);
+  }
+  if (column == extent.columns) return;
+  multiply_last_columns(a, right(), to(), {extent.rows, extent.columns - column, extent.steps},
+                        sum);
+}
+
+void multiply_padded(TileLeft a, TileRight b, TileOut out, const TileExtent& extent, Sum sum) {
+  multiply_columns<kVectors>(a, b, out, extent, sum);
+}
+
+float dot(const float* a, const float* b, std::int64_t count) {
+  Floats sum = {};
+  std::int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) sum += simd::load(a + i) * simd::load(b + i);
+  if (i < count) sum += simd::load_first(a + i, count - i) * simd::load_first(b + i, count - i);
+  return simd::sum(sum);
+}
+
+}  // namespace headroom::measured

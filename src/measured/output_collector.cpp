@@ -1,0 +1,69 @@
+#include "output_collector.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+namespace headroom::measured {
+
+void OutputCollector::add(std::string name, std::vector<std::int64_t> shape, const float* data) {
+  if (data == nullptr) return;
+  const std::int64_t count =
+      std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>{});
+  const auto same = [&](const NamedTensor& tensor) { return tensor.name == name; };
+  std::erase_if(tensors_, same);
+  tensors_.push_back({std::move(name), std::move(shape), {data, data + count}});
+}
+
+void OutputCollector::add_hidden(const std::string& name, bool in_encoder, const float* data) {
+  const std::int64_t tokens = in_encoder ? lengths_.enc_seq_len : lengths_.seq_len;
+  add(name, {lengths_.batch, tokens, spec_.hidden_size}, data);
+}
+
+void OutputCollector::end_stack(bool in_encoder, const float* data) {
+  add_hidden(in_encoder ? "encoder_last_hidden_state" : "last_hidden_state", in_encoder, data);
+}
+
+void OutputCollector::observe(const ProgramBlock& block, std::int64_t layer, const float* data) {
+  const bool two_stacks = spec_.kind == ModelKind::encoder_decoder;
+  const bool in_encoder = two_stacks && block.path.starts_with("encoder");
+  const std::string states = !two_stacks  ? "hidden_states"
+                             : in_encoder ? "encoder_hidden_states"
+                                          : "decoder_hidden_states";
+  const std::string& first = block.steps.front().node->path;
+  if (block.path.ends_with("embeddings")) {
+    add_hidden(states + ".0", in_encoder, data);
+  } else if (block.path.ends_with(".layers")) {
+    const std::string stack = in_encoder ? "encoder." : "decoder.";
+    add_hidden(fmt::format("{}layers.{}.output", two_stacks ? stack : "", layer), in_encoder, data);
+    add_hidden(fmt::format("{}.{}", states, layer + 1), in_encoder, data);
+    if (layer + 1 == block.repeat) end_stack(in_encoder, data);
+  } else if (first == "final_norm") {
+    // The reference's last hidden state stands behind the final norm; a ViT's does not.
+    const StackSpec& stack = in_encoder ? *spec_.encoder : spec_.main_stack();
+    const bool replaces = spec_.embedding.input != InputKind::patches;
+    if (replaces) add_hidden(fmt::format("{}.{}", states, stack.num_layers), in_encoder, data);
+    end_stack(in_encoder, data);
+  }
+}
+
+std::vector<NamedTensor> OutputCollector::finish(const Program& program) && {
+  const std::int64_t labels = spec_.head.classifier ? spec_.head.classifier->num_labels : 0;
+  add("logits", {lengths_.batch, lengths_.seq_len, spec_.embedding.vocab_size},
+      program.output("logits"));
+  if (spec_.head.classifier && !spec_.head.language_model) {
+    const ClassifierInput input = spec_.head.classifier->input;
+    const bool every_token =
+        input == ClassifierInput::every_token || input == ClassifierInput::last_token;
+    add("logits",
+        every_token ? std::vector<std::int64_t>{lengths_.batch, lengths_.seq_len, labels}
+                    : std::vector<std::int64_t>{lengths_.batch, labels},
+        program.output("classifier"));
+  }
+  add("pooler_output", {lengths_.batch, spec_.hidden_size}, program.output("pooler.activation"));
+  return std::move(tensors_);
+}
+
+}  // namespace headroom::measured

@@ -1,0 +1,142 @@
+#include "program.h"
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+#include <set>
+
+#include "step_builder.h"
+
+namespace headroom::measured {
+namespace {
+
+std::int64_t integer(const Expr& expr, const Bindings& sizes) {
+  return static_cast<std::int64_t>(expr.evaluate(sizes));
+}
+
+}  // namespace
+
+Bindings sizes_at(const Graph& graph, const Lengths& lengths) {
+  Workload workload;
+  workload.batch_size = lengths.batch;
+  workload.seq_len = lengths.seq_len;
+  workload.enc_seq_len = std::max<std::int64_t>(1, lengths.enc_seq_len);
+  workload.past_len = lengths.capacity - lengths.seq_len;
+  Bindings sizes = bindings_of(workload);
+  for (const SymbolInfo& symbol : symbols()) {
+    if (const auto size = graph.sizes.get(symbol.symbol)) sizes.set(symbol.symbol, *size);
+  }
+  return sizes;
+}
+
+KvCache::KvCache(const Graph& graph, const Bindings& sizes) {
+  for (const Block& block : graph.blocks) {
+    const std::int64_t layers = integer(block.repeat, sizes);
+    for (const Node& node : block.nodes) {
+      for (const TensorId input : node.inputs) {
+        const Tensor& tensor = graph.tensors[input];
+        if (tensor.type != ElementType::kv_cache) continue;
+        const auto floats = static_cast<std::size_t>(integer(tensor.elements(), sizes));
+        for (std::int64_t layer = 0; layer < layers; ++layer) {
+          AlignedVector<float>& cache = caches_[{tensor.name, layer}];
+          if (!cache.empty()) continue;
+          cache.resize(floats);
+          bytes_ += static_cast<std::int64_t>(floats * sizeof(float));
+        }
+      }
+    }
+  }
+}
+
+float* KvCache::data(const std::string& name, std::int64_t layer) {
+  const auto found = caches_.find({name, layer});
+  return found == caches_.end() ? nullptr : found->second.data();
+}
+
+void KvCache::clear() {
+  for (auto& [key, cache] : caches_) std::ranges::fill(cache, 0.0F);
+}
+
+void KvCache::fill(std::uint64_t seed) {
+  std::minstd_rand generator(static_cast<std::uint_fast32_t>(seed | 1U));
+  std::uniform_real_distribution<float> values(0.1F, 1.0F);
+  for (auto& [key, cache] : caches_) {
+    std::ranges::generate(cache, [&] { return values(generator); });
+  }
+}
+
+Program::Program(const ModelSpec& spec, Graph graph, const ModelWeights& weights, KvCache& cache,
+                 const ModelInputs& inputs, const Lengths& lengths)
+    : spec_(spec),
+      graph_(std::move(graph)),
+      weights_(weights),
+      cache_(cache),
+      inputs_(inputs),
+      lengths_(lengths),
+      sizes_(sizes_at(graph_, lengths)),
+      plan_(plan_memory(graph_, sizes_)),
+      arena_(static_cast<std::size_t>(plan_.arena_floats)),
+      hidden_input_(inputs.hidden_states.begin(), inputs.hidden_states.end()) {
+  build_blocks();
+}
+
+float* Program::pointer(TensorId tensor) {
+  const bool is_input = std::ranges::find(graph_.inputs, tensor) != graph_.inputs.end();
+  if (is_input) return hidden_input_.empty() ? nullptr : hidden_input_.data();
+  const std::int64_t offset = plan_.offsets[tensor];
+  return offset == MemoryPlan::kNotInArena ? nullptr : arena_.data() + offset;
+}
+
+void Program::build_blocks() {
+  for (const Block& block : graph_.blocks) {
+    ProgramBlock ready;
+    ready.path = block.path;
+    ready.repeat = integer(block.repeat, sizes_);
+    StepBuilder builder(*this, block);
+    for (const Node& node : block.nodes) ready.steps.push_back({&node, builder.step(node)});
+    ready.counts.resize(ready.steps.size());
+    ready.times.resize(ready.steps.size());
+    ready.carried_in = pointer(block.carried_in);
+    ready.carried_out = pointer(block.carried_out);
+    ready.carried_floats = integer(graph_.tensors[block.carried_out].elements(), sizes_);
+    blocks_.push_back(std::move(ready));
+  }
+}
+
+void Program::run(const BlockObserver& observer) {
+  using Clock = std::chrono::steady_clock;
+  std::ranges::copy(inputs_.hidden_states, hidden_input_.begin());
+  for (ProgramBlock& block : blocks_) {
+    std::ranges::fill(block.counts, StepCount{});
+    std::ranges::fill(block.times, std::chrono::nanoseconds{0});
+    for (std::int64_t layer = 0; layer < block.repeat; ++layer) {
+      auto start = Clock::now();
+      for (std::size_t i = 0; i < block.steps.size(); ++i) {
+        const StepCount count = block.steps[i].run(layer);
+        const auto end = Clock::now();
+        block.times[i] += end - start;
+        block.counts[i].matrix_flops += count.matrix_flops;
+        block.counts[i].bytes += count.bytes;
+        start = end;
+      }
+      if (observer && block.carried_out != nullptr) observer(block, layer, block.carried_out);
+      const bool hands_on = layer + 1 < block.repeat && block.carried_in != nullptr &&
+                            block.carried_in != block.carried_out;
+      if (hands_on) {
+        std::memcpy(block.carried_in, block.carried_out,
+                    static_cast<std::size_t>(block.carried_floats) * sizeof(float));
+      }
+    }
+  }
+}
+
+const float* Program::output(const std::string& name) const {
+  for (const Block& block : graph_.blocks) {
+    for (const Node& node : block.nodes) {
+      if (node.path == name) return arena_.data() + plan_.offsets[node.output];
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace headroom::measured

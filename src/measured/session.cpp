@@ -1,0 +1,87 @@
+#include "session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "headroom/error.h"
+#include "output_collector.h"
+
+namespace headroom::measured {
+namespace {
+
+std::int64_t likeliest(const float* logits, std::int64_t vocab) {
+  return std::max_element(logits, logits + vocab) - logits;
+}
+
+}  // namespace
+
+Session::Session(ModelSpec spec, WeightSource& source, const SessionOptions& options)
+    : spec_(std::move(spec)),
+      options_(options),
+      weights_(spec_, source,
+               {options.backend, options.storage, options.rows, options.typical_rows}) {}
+
+Graph Session::graph(Phase phase) const { return build_graph(spec_, {phase, options_.attention}); }
+
+Lengths lengths_of(const ModelInputs& inputs, std::int64_t room) {
+  Lengths lengths;
+  lengths.batch = inputs.main.batch;
+  lengths.seq_len = inputs.main.seq_len;
+  lengths.enc_seq_len = inputs.encoder ? inputs.encoder->seq_len : 0;
+  lengths.capacity = lengths.seq_len + room;
+  return lengths;
+}
+
+KvCache Session::make_cache(const Lengths& lengths) const {
+  const Graph whole = graph(Phase::prefill);
+  return {whole, sizes_at(whole, lengths)};
+}
+
+std::unique_ptr<Program> Session::program(Phase phase, const ModelInputs& inputs,
+                                          const Lengths& lengths, KvCache& cache) const {
+  return std::make_unique<Program>(spec_, graph(phase), weights_, cache, inputs, lengths);
+}
+
+std::vector<NamedTensor> Session::forward(const ModelInputs& inputs) {
+  const Lengths lengths = lengths_of(inputs);
+  KvCache cache = make_cache(lengths);
+  const auto prefill = program(Phase::prefill, inputs, lengths, cache);
+  OutputCollector collector(spec_, lengths);
+  prefill->run([&](const ProgramBlock& block, std::int64_t layer, const float* data) {
+    collector.observe(block, layer, data);
+  });
+  return std::move(collector).finish(*prefill);
+}
+
+Generation Session::generate(const GeneratePrompt& prompt) {
+  if (!spec_.main_stack().self_attention.causal || !spec_.head.language_model) {
+    throw Error(ErrorCode::invalid_input, "only a decoder with a language-model head can generate",
+                spec_.name, "use --phase prefill");
+  }
+  const std::int64_t vocab = spec_.embedding.vocab_size;
+  ModelInputs inputs{prompt.prompt, prompt.encoder, {}, {}};
+  Lengths lengths = lengths_of(inputs, prompt.max_new_tokens);
+  KvCache cache = make_cache(lengths);
+  Generation result{inputs.main.ids, {"generate.logits", {1, prompt.max_new_tokens, vocab}, {}}};
+  const auto choose = [&](const float* logits) {
+    result.ids.push_back(likeliest(logits, vocab));
+    result.logits.values.insert(result.logits.values.end(), logits, logits + vocab);
+  };
+  const auto prefill = program(Phase::prefill, inputs, lengths, cache);
+  prefill->run();
+  choose(prefill->output("logits") + (lengths.seq_len - 1) * vocab);
+
+  ModelInputs next{{1, 1, {0}, {}, {}}, prompt.encoder, {}, {}};
+  std::int64_t past = lengths.seq_len;
+  lengths.seq_len = 1;
+  const auto decode = program(Phase::decode, next, lengths, cache);
+  for (std::int64_t step = 1; step < prompt.max_new_tokens; ++step) {
+    next.main.ids.front() = result.ids.back();
+    decode->set_past(past++);
+    decode->run();
+    choose(decode->output("logits"));
+  }
+  return result;
+}
+
+}  // namespace headroom::measured

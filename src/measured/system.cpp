@@ -1,0 +1,96 @@
+#include "system.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "kernels/backend_version.h"
+
+namespace headroom::measured {
+namespace {
+
+/// The number behind "key:" in a file of such lines, in kB, as bytes; 0 when there is none.
+std::int64_t kilobytes(const char* file, const std::string& key) {
+  std::ifstream stream(file);
+  std::string line;
+  while (std::getline(stream, line)) {
+    if (!line.starts_with(key + ":")) continue;
+    std::istringstream rest(line.substr(key.size() + 1));
+    std::int64_t value = 0;
+    rest >> value;
+    return value * 1024;
+  }
+  return 0;
+}
+
+std::string first_line(const std::filesystem::path& file) {
+  std::ifstream stream(file);
+  std::string line;
+  std::getline(stream, line);
+  return line;
+}
+
+std::string cpu_name() {
+  std::ifstream stream("/proc/cpuinfo");
+  std::string line;
+  while (std::getline(stream, line)) {
+    const auto colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown";
+}
+
+std::vector<std::string> cache_sizes() {
+  std::vector<std::string> caches;
+  for (int i = 0; i < 8; ++i) {
+    const std::filesystem::path folder =
+        fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}", i);
+    const std::string size = first_line(folder / "size");
+    if (size.empty()) continue;
+    const std::string type = first_line(folder / "type");
+    const std::string suffix = type == "Data" ? "d" : type == "Instruction" ? "i" : "";
+    caches.push_back(fmt::format("L{}{} {}", first_line(folder / "level"), suffix, size));
+  }
+  return caches;
+}
+
+std::string compiler() {
+#if defined(__clang__)
+  return fmt::format("clang {}", __clang_version__);
+#else
+  return fmt::format("gcc {}", __VERSION__);
+#endif
+}
+
+}  // namespace
+
+std::int64_t available_memory_bytes() { return kilobytes("/proc/meminfo", "MemAvailable"); }
+
+std::int64_t resident_bytes() { return kilobytes("/proc/self/status", "VmRSS"); }
+
+std::int64_t peak_resident_bytes() { return kilobytes("/proc/self/status", "VmHWM"); }
+
+void reset_peak_resident() {
+  // Writing 5 resets the high-water mark (Linux, proc(5)); where it is not allowed, it stays.
+  std::ofstream("/proc/self/clear_refs") << "5";
+}
+
+MachineContext machine_context(int threads, Backend backend) {
+  MachineContext context;
+  context.cpu = cpu_name();
+  context.logical_cpus = static_cast<int>(std::thread::hardware_concurrency());
+  context.threads = threads;
+  context.caches = cache_sizes();
+  context.frequency_governor = first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
+  context.compiler = compiler();
+  context.backend = backend_version(backend);
+  double load[1] = {0};
+  if (getloadavg(load, 1) == 1) context.load_average = load[0];
+  return context;
+}
+
+}  // namespace headroom::measured

@@ -1,0 +1,72 @@
+// The weights of a model in memory: from a checkpoint, or random numbers of a seed.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "checkpoint.h"
+#include "checkpoint_names.h"
+#include "headroom/graph.h"
+#include "kernels/aligned.h"
+#include "kernels/gemm.h"
+
+namespace headroom::measured {
+
+/// Where weights come from. `load` is called once for every weight of every layer.
+class WeightSource {
+ public:
+  virtual ~WeightSource() = default;
+  /// The values of `weight`, [out, in] row-major, in layer `layer`. `shape` has its sizes. Throws
+  /// Error{invalid_input} naming file and tensor when it is missing or has another shape.
+  virtual AlignedVector<float> load(const Weight& weight, const std::vector<std::int64_t>& shape,
+                                    std::int64_t layer) = 0;
+  /// Throws Error{invalid_input} when the source has weights that nobody asked for.
+  virtual void finish() = 0;
+};
+
+/// Normal-like numbers of standard deviation 1/sqrt(in), norms of 1, biases near 0; the same for
+/// the same seed, path and layer. Timing does not depend on values, as long as they are finite.
+[[nodiscard]] std::unique_ptr<WeightSource> random_weights(std::uint64_t seed);
+
+/// The tensors of a checkpoint, by the family's names.
+[[nodiscard]] std::unique_ptr<WeightSource> checkpoint_weights(const ModelSpec& spec,
+                                                               Checkpoint checkpoint);
+
+struct WeightOptions {
+  Backend backend = Backend::eigen;
+  WeightStorage storage = WeightStorage::float32;
+  RowRange rows = RowRange::both;  ///< numbers of rows that linear layers are laid out for
+  std::int64_t typical_rows = 128;
+};
+
+/// All weights of a model: linear layers packed for the backend, tables and norms as they are.
+class ModelWeights {
+ public:
+  /// Loads everything that the graph of a whole prefill uses. Throws Error{invalid_input}.
+  ModelWeights(const ModelSpec& spec, WeightSource& source, const WeightOptions& options);
+
+  /// The linear layer whose first weight has this path. `layer` counts within its block.
+  [[nodiscard]] PackedLinear& linear(const std::string& path, std::int64_t layer) const;
+  /// A table, norm or patch projection.
+  [[nodiscard]] const float* values(const std::string& path, std::int64_t layer) const;
+  /// Bytes of all weights that were loaded, tied ones once.
+  [[nodiscard]] std::int64_t bytes() const noexcept { return bytes_; }
+
+ private:
+  using Key = std::pair<std::string, std::int64_t>;
+  void load(const Weight& weight, std::int64_t layer, WeightSource& source);
+  void pack(const Node& node, std::int64_t layer, const WeightOptions& options);
+  [[nodiscard]] std::vector<std::int64_t> shape_of(const Weight& weight) const;
+
+  Graph graph_;
+  std::map<Key, AlignedVector<float>> values_;
+  std::map<Key, std::unique_ptr<PackedLinear>> linears_;
+  std::int64_t bytes_ = 0;
+};
+
+}  // namespace headroom::measured

@@ -1,0 +1,148 @@
+// Measurement -> Document and JSON. The JSON is described by reports/measurement.schema.json.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "describe.h"
+#include "writers.h"
+
+namespace headroom::detail {
+namespace {
+
+/// Seconds in the unit that people read them in.
+std::string duration(double seconds) {
+  if (seconds >= 1) return fmt::format("{:.3f} s", seconds);
+  if (seconds >= 1e-3) return fmt::format("{:.3f} ms", seconds * 1e3);
+  return fmt::format("{:.1f} µs", seconds * 1e6);
+}
+
+std::string amount(std::int64_t bytes) {
+  const Unit unit = byte_unit(bytes);
+  const Column column{"", "", "", Alignment::right, unit.size, unit.size == 1 ? 0 : 2, {}};
+  return fmt::format("{} {}", shown(Integer{bytes}, column), unit.name);
+}
+
+Cell rate(double amount_done, double seconds) {
+  return amount_done > 0 && seconds > 0 ? Cell{amount_done / seconds * 1e-9} : Cell{};
+}
+
+Table operator_table(const Measurement& measurement) {
+  Table table;
+  table.columns = {
+      {"operator", "Operator", "", Alignment::left, 1, 0, Importance::essential},
+      {"time_s", "Time", "[ms]", Alignment::right, 1, 3, Importance::essential},
+      {"time_share_percent", "Share", "[%]", Alignment::right, 1, 2, Importance::essential},
+      {"matrix_flops", "Counted", "[GFLOP]", Alignment::right, 1'000'000'000, 3,
+       Importance::essential},
+      {"gflop_per_s", "Rate", "[GFLOP/s]", Alignment::right, 1, 1, Importance::essential},
+      {"gb_per_s", "Traffic", "[GB/s]", Alignment::right, 1, 1, Importance::optional}};
+  double total = 0;
+  std::int64_t bytes = 0;
+  for (const OperatorMeasurement& one : measurement.operators) {
+    total += one.time_s;
+    bytes += one.bytes;
+  }
+  const auto add = [&](const std::string& name, double time, std::int64_t flops,
+                       std::int64_t moved) {
+    table.rows.push_back({name, time * 1e3, total > 0 ? Cell{100 * time / total} : Cell{},
+                          flops == 0 ? Cell{} : Cell{Integer{flops}},
+                          rate(static_cast<double>(flops), time),
+                          rate(static_cast<double>(moved), time)});
+  };
+  for (const OperatorMeasurement& one : measurement.operators) {
+    add(one.path, one.time_s, one.matrix_flops, one.bytes);
+  }
+  add("total", total, measurement.counted.matrix_flops, bytes);
+  table.total_rows = 1;
+  return table;
+}
+
+Json optional_number(const std::optional<double>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json context_json(const MachineContext& context) {
+  return {{"cpu", context.cpu},
+          {"logical_cpus", context.logical_cpus},
+          {"threads", context.threads},
+          {"caches", context.caches},
+          {"frequency_governor",
+           context.frequency_governor.empty() ? Json(nullptr) : Json(context.frequency_governor)},
+          {"compiler", context.compiler},
+          {"backend", context.backend},
+          {"load_average", context.load_average}};
+}
+
+}  // namespace
+
+Document to_document(const Measurement& measurement) {
+  const ModelSpec& spec = measurement.model.spec;
+  const TimeStatistics& time = measurement.time;
+  const MachineContext& context = measurement.context;
+  std::string workload = describe(measurement.workload, spec);
+  if (measurement.phase == MeasuredPhase::generate) {
+    workload += fmt::format(" · then {} new tokens", measurement.new_tokens);
+  }
+  Document document;
+  const auto add = [&](std::string label, std::string text) {
+    document.blocks.push_back(Line{std::move(label), std::move(text)});
+  };
+  add(spec.name, describe(spec));
+  add("workload", workload);
+  add("machine", fmt::format("{} · {} thread{} · {}", context.cpu, context.threads,
+                             context.threads == 1 ? "" : "s", context.backend));
+  document.blocks.push_back(operator_table(measurement));
+  add("time", fmt::format("{} ± {} (median ± MAD of {} runs; {} … {})", duration(time.median_s),
+                          duration(time.mad_s), time.samples_s.size(), duration(time.min_s),
+                          duration(time.max_s)));
+  if (measurement.ttft_s) add("TTFT", duration(*measurement.ttft_s));
+  if (measurement.tpot_s) {
+    add("TPOT", fmt::format("{} = (total − TTFT)/(new tokens − 1)", duration(*measurement.tpot_s)));
+  }
+  add("weights", amount(measurement.counted.weight_bytes));
+  add("arena peak", amount(measurement.memory.arena_peak_bytes));
+  if (measurement.counted.kv_cache_bytes > 0) {
+    add("KV-cache", amount(measurement.counted.kv_cache_bytes));
+  }
+  add("resident",
+      fmt::format("{} at the peak, {} before", amount(measurement.memory.rss_peak_bytes),
+                  amount(measurement.memory.rss_before_bytes)));
+  return document;
+}
+
+Json to_json(const Measurement& measurement) {
+  Json json;
+  json["schema_version"] = kSchemaVersion;
+  json["engine"] = measurement.engine;
+  json["model"] = to_json(measurement.model);
+  json["phase"] = name_of(measurement.phase);
+  json["workload"] = to_json(measurement.workload, measurement.model.spec);
+  json["new_tokens"] =
+      measurement.phase == MeasuredPhase::generate ? Json(measurement.new_tokens) : Json(nullptr);
+  const TimeStatistics& time = measurement.time;
+  json["time"] = {{"median_s", time.median_s},
+                  {"mad_s", time.mad_s},
+                  {"min_s", time.min_s},
+                  {"max_s", time.max_s},
+                  {"samples_s", time.samples_s}};
+  json["ttft_s"] = optional_number(measurement.ttft_s);
+  json["tpot_s"] = optional_number(measurement.tpot_s);
+  json["counted"] = {{"matrix_flops", measurement.counted.matrix_flops},
+                     {"weight_bytes", measurement.counted.weight_bytes},
+                     {"kv_cache_bytes", measurement.counted.kv_cache_bytes}};
+  json["memory"] = {{"arena_peak_bytes", measurement.memory.arena_peak_bytes},
+                    {"rss_before_bytes", measurement.memory.rss_before_bytes},
+                    {"rss_peak_bytes", measurement.memory.rss_peak_bytes}};
+  json["ops"] = Json::array();
+  for (const OperatorMeasurement& one : measurement.operators) {
+    json["ops"].push_back({{"path", one.path},
+                           {"time_s", one.time_s},
+                           {"matrix_flops", one.matrix_flops},
+                           {"bytes", one.bytes}});
+  }
+  json["context"] = context_json(measurement.context);
+  json["warnings"] = measurement.warnings;
+  return json;
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,103 @@
+// What the measured module counts at its kernels, caches and arena must be what the analytic module
+// derived from the graph, to the unit. The two share the graph and nothing else.
+#include <doctest/doctest.h>
+
+#include "session.h"
+#include "support/data.h"
+
+using namespace headroom;
+using namespace headroom::measured;
+
+namespace {
+
+struct Real {
+  std::int64_t matrix_flops = 0;
+  std::int64_t kv_cache_bytes = 0;
+  std::int64_t arena_peak_bytes = 0;
+  std::int64_t weight_bytes = 0;
+};
+
+Lengths lengths_of(const Workload& workload) {
+  Lengths lengths;
+  lengths.batch = workload.batch_size;
+  lengths.seq_len = workload.seq_len;
+  lengths.enc_seq_len = workload.enc_seq_len;
+  lengths.past = workload.past_len;
+  lengths.capacity = workload.past_len + workload.seq_len;
+  return lengths;
+}
+
+Real run(const Session& session, const Workload& workload) {
+  const ModelInputs inputs = random_inputs(session.spec(), workload, 1);
+  const Lengths lengths = lengths_of(workload);
+  KvCache cache = session.make_cache(lengths);
+  cache.fill(1);
+  const auto program = session.program(workload.phase, inputs, lengths, cache);
+  program->run();
+  Real real;
+  for (const ProgramBlock& block : program->blocks()) {
+    for (const StepCount& count : block.counts) real.matrix_flops += count.matrix_flops;
+  }
+  real.kv_cache_bytes = cache.bytes();
+  real.arena_peak_bytes = program->arena_peak_bytes();
+  real.weight_bytes = session.weights().bytes();
+  return real;
+}
+
+void check_counts(const ModelSpec& spec) {
+  CAPTURE(spec.name);
+  for (const auto attention : {AttentionImplementation::eager, AttentionImplementation::fused}) {
+    CAPTURE(std::string(name_of(attention)));
+    const auto source = random_weights(1);
+    const Session session(spec, *source,
+                          {Backend::eigen, WeightStorage::float32, RowRange::both, 18, attention});
+    for (const Phase phase : {Phase::prefill, Phase::decode}) {
+      if (phase == Phase::decode && !spec.main_stack().self_attention.causal) continue;
+      CAPTURE(std::string(name_of(phase)));
+      WorkloadRequest request;
+      request.phase = phase;
+      request.attention = attention;
+      request.batch_size = 2;
+      if (!spec.embedding.image && phase == Phase::prefill) request.seq_len = 9;
+      if (phase == Phase::decode) request.past_len = 6;
+      if (spec.kind == ModelKind::encoder_decoder) request.enc_seq_len = 7;
+      const Workload workload = resolve(request, spec);
+      const Real real = run(session, workload);
+      const Figures counted = test::count(spec, workload).figures;
+      CHECK(real.matrix_flops == counted.forward.matrix_flops);
+      CHECK(real.kv_cache_bytes == counted.kv_cache_bytes);
+      CHECK(real.arena_peak_bytes == counted.peak_activation_bytes);
+      CHECK(real.weight_bytes == counted.weight_bytes);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("FLOPs, caches, arena and weights that a run really has equal the counted ones") {
+  for (const auto& entry :
+       std::filesystem::directory_iterator(test::data_folder() / "golden/tiny")) {
+    const auto config = test::read_json(entry.path()).at("config");
+    check_counts(test::spec_of(config, entry.path().stem().string()));
+  }
+}
+
+TEST_CASE("the same holds for a single attention layer, d_k and d_v apart, softmax and linear") {
+  for (const char* const kind : {"softmax", "linear"}) {
+    for (const bool causal : {false, true}) {
+      check_counts(test::spec_of({{"model_type", "attention"},
+                                  {"d_model", 48},
+                                  {"num_attention_heads", 4},
+                                  {"d_k", 16},
+                                  {"d_v", 20},
+                                  {"attention_kind", kind},
+                                  {"is_causal", causal}}));
+    }
+  }
+}
+
+TEST_CASE("the same holds for small presets") {
+  for (const char* const name : {"bert-tiny", "bert-mini", "vit-tiny-patch16-224"}) {
+    check_counts(load_model(name).spec);
+  }
+}

@@ -1,0 +1,131 @@
+// The forward pass against the reference code's outputs: every hidden state, the logits, and the
+// tokens that are generated greedily. Source: tests/data/README.md.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "checkpoint.h"
+#include "session.h"
+#include "support/data.h"
+
+using namespace headroom;
+using namespace headroom::measured;
+
+namespace {
+
+/// Folders with weights, inputs and expected outputs: those of this checkout, and all that are at
+/// hand beside it.
+std::vector<std::filesystem::path> golden_folders() {
+  const auto extended = test::extended_golden_folder();
+  std::vector<std::filesystem::path> folders;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(test::data_folder() / "golden/tiny")) {
+    const std::string name = entry.path().stem().string();
+    const auto own = test::data_folder() / "golden/models" / name;
+    if (std::filesystem::exists(own)) {
+      folders.push_back(own);
+    } else if (extended) {
+      folders.push_back(*extended / name);
+    }
+  }
+  return folders;
+}
+
+std::vector<float> values_of(const StoredTensor& tensor) {
+  std::size_t count = 1;
+  for (const std::int64_t size : tensor.shape) count *= static_cast<std::size_t>(size);
+  std::vector<float> values(count);
+  copy_as_float32(tensor, values, tensor.name);
+  return values;
+}
+
+/// The largest difference over what is allowed: 2e-5 + 2e-5 · the largest value.
+double excess(const std::vector<float>& got, const std::vector<float>& expected,
+              const std::vector<bool>& relevant) {
+  double largest = 0;
+  double difference = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    if (!relevant[i]) continue;
+    largest = std::max(largest, std::abs(static_cast<double>(expected[i])));
+    difference = std::max(difference,
+                          std::abs(static_cast<double>(got[i]) - static_cast<double>(expected[i])));
+  }
+  return difference / (2e-5 + 2e-5 * largest);
+}
+
+/// Rows of padding queries hold nothing that anybody reads; the reference computes them in its own
+/// way.
+std::vector<bool> relevant_values(const NamedTensor& tensor, const ModelInputs& inputs) {
+  std::vector<bool> relevant(tensor.values.size(), true);
+  const bool encoder = tensor.name.starts_with("encoder");
+  const TokenInputs& tokens = encoder && inputs.encoder ? *inputs.encoder : inputs.main;
+  if (tokens.key_mask.empty() || tensor.shape.size() != 3) return relevant;
+  const auto width = static_cast<std::size_t>(tensor.shape[2]);
+  for (std::size_t i = 0; i < relevant.size(); ++i) relevant[i] = tokens.key_mask[i / width] != 0;
+  return relevant;
+}
+
+struct Loaded {
+  ModelSpec spec;
+  InputFile inputs;
+  SafetensorsFile expected;
+};
+
+Loaded load(const std::filesystem::path& folder) {
+  ModelSpec spec = load_model(folder.string()).spec;
+  InputFile inputs = read_inputs(folder / "inputs.json", spec);
+  return {std::move(spec), std::move(inputs), SafetensorsFile(folder / "expected.safetensors")};
+}
+
+Session session_of(const std::filesystem::path& folder, const ModelSpec& spec,
+                   const SessionOptions& options) {
+  const auto source = checkpoint_weights(spec, Checkpoint(folder));
+  return {spec, *source, options};
+}
+
+void check_outputs(const std::filesystem::path& folder, const SessionOptions& options) {
+  CAPTURE(folder.string());
+  const Loaded model = load(folder);
+  Session session = session_of(folder, model.spec, options);
+  std::size_t compared = 0;
+  for (const NamedTensor& tensor : session.forward(model.inputs.inputs)) {
+    CAPTURE(tensor.name);
+    const StoredTensor* expected = model.expected.find(tensor.name);
+    if (expected == nullptr) continue;
+    REQUIRE(tensor.shape == expected->shape);
+    CHECK(excess(tensor.values, values_of(*expected),
+                 relevant_values(tensor, model.inputs.inputs)) <= 1.0);
+    ++compared;
+  }
+  CHECK(compared >= 4);
+  if (!model.inputs.generate) return;
+  const Generation generation = session.generate(*model.inputs.generate);
+  const StoredTensor* ids = model.expected.find("generate.ids");
+  REQUIRE(ids != nullptr);
+  std::vector<std::int64_t> expected_ids(ids->data.size() / sizeof(std::int64_t));
+  std::memcpy(expected_ids.data(), ids->data.data(), ids->data.size());
+  CHECK(generation.ids == expected_ids);
+  const auto logits = values_of(*model.expected.find("generate.logits"));
+  CHECK(excess(generation.logits.values, logits, std::vector<bool>(logits.size(), true)) <= 1.0);
+}
+
+}  // namespace
+
+TEST_CASE("outputs, hidden states and generated tokens equal the reference, with eager attention") {
+  for (const auto& folder : golden_folders()) check_outputs(folder, {});
+  CHECK(golden_folders().size() >= 3);
+}
+
+TEST_CASE("outputs, hidden states and generated tokens equal the reference, with fused attention") {
+  SessionOptions options;
+  options.attention = AttentionImplementation::fused;
+  for (const auto& folder : golden_folders()) check_outputs(folder, options);
+}
+
+TEST_CASE("outputs, hidden states and generated tokens equal the reference, with oneDNN") {
+  if (!is_available(Backend::onednn)) return;
+  SessionOptions options;
+  options.backend = Backend::onednn;
+  for (const auto& folder : golden_folders()) check_outputs(folder, options);
+}

@@ -1,0 +1,261 @@
+// Eager and fused attention against a loop in double precision, and against each other.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "attention.h"
+#include "kernel_data.h"
+#include "softmax.h"
+
+using namespace headroom::measured;
+using namespace headroom::measured::testing;
+
+namespace {
+
+enum class Bias { none, relative };
+enum class Padding { none, some, whole_sequence };
+
+struct Case {
+  std::int64_t batch = 1;
+  std::int64_t heads = 1;
+  std::int64_t kv_heads = 1;
+  std::int64_t head_dim = 1;
+  std::int64_t value_head_dim = 1;
+  std::int64_t queries = 1;
+  std::int64_t keys = 1;
+  bool causal = false;
+  std::int64_t past = 0;
+  Bias bias = Bias::none;
+  Padding padding = Padding::none;
+};
+
+/// Owns the operands of a case. Rows are wider than their heads, as in a stacked projection.
+struct Operands {
+  static constexpr std::int64_t kGap = 5;
+
+  explicit Operands(const Case& c) {
+    args.batch = c.batch;
+    args.heads = c.heads;
+    args.kv_heads = c.kv_heads;
+    args.head_dim = c.head_dim;
+    args.value_head_dim = c.value_head_dim;
+    args.queries = c.queries;
+    args.keys = c.keys;
+    args.scale = 0.7F;
+    args.causal = c.causal;
+    args.past = c.past;
+    set_strides();
+    fill(c);
+  }
+
+  void set_strides() {
+    args.q_stride = args.heads * args.head_dim + kGap;
+    args.k_stride = args.kv_heads * args.head_dim + kGap;
+    args.v_stride = args.kv_heads * args.value_head_dim;
+    args.out_stride = args.heads * args.value_head_dim;
+    args.k_head_stride = args.head_dim;
+    args.v_head_stride = args.value_head_dim;
+    args.q_batch_stride = args.queries * args.q_stride;
+    args.k_batch_stride = args.keys * args.k_stride + kGap;
+    args.v_batch_stride = args.keys * args.v_stride;
+    args.out_batch_stride = args.queries * args.out_stride;
+  }
+
+  void fill(const Case& c) {
+    q = random_floats(args.batch * args.q_batch_stride, 1);
+    k = random_floats(args.batch * args.k_batch_stride, 2);
+    v = random_floats(args.batch * args.v_batch_stride, 3);
+    out.assign(static_cast<std::size_t>(args.batch * args.out_batch_stride), 0.0F);
+    args.q = q.data();
+    args.k = k.data();
+    args.v = v.data();
+    args.out = out.data();
+    if (c.bias == Bias::relative) {
+      bias = random_floats(args.heads * args.queries * args.keys, 4);
+      args.bias = bias.data();
+    }
+    if (c.padding == Padding::none) return;
+    // From the left, as in generation: the first queries see nothing but padding.
+    mask.assign(static_cast<std::size_t>(args.batch * args.keys), 1);
+    const bool whole = c.padding == Padding::whole_sequence;
+    std::fill_n(mask.begin(), whole ? args.keys : (args.keys + 2) / 3, std::uint8_t{0});
+    args.key_mask = mask.data();
+  }
+
+  AttentionArguments args;
+  std::vector<float> q;
+  std::vector<float> k;
+  std::vector<float> v;
+  std::vector<float> out;
+  std::vector<float> bias;
+  std::vector<std::uint8_t> mask;
+};
+
+double dot(const float* a, const float* b, std::int64_t count) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+  }
+  return sum;
+}
+
+/// Probabilities of one query, as Hugging Face's eager attention has them: hidden scores become
+/// the least float32, whatever they were.
+std::vector<double> probabilities(const AttentionArguments& args, std::int64_t batch,
+                                  std::int64_t head, std::int64_t query) {
+  const std::int64_t kv_head = head * args.kv_heads / args.heads;
+  const float* q = args.q + batch * args.q_batch_stride + query * args.q_stride;
+  std::vector<double> row;
+  for (std::int64_t key = 0; key < args.keys; ++key) {
+    const float* k = args.k + batch * args.k_batch_stride + key * args.k_stride;
+    double score = static_cast<double>(args.scale) *
+                   dot(q + head * args.head_dim, k + kv_head * args.k_head_stride, args.head_dim);
+    if (args.bias != nullptr) {
+      score += static_cast<double>(args.bias[(head * args.queries + query) * args.keys + key]);
+    }
+    const bool hidden = (args.causal && key > args.past + query) ||
+                        (args.key_mask != nullptr && args.key_mask[batch * args.keys + key] == 0);
+    row.push_back(hidden ? -3.4028234663852886e38 : score);
+  }
+  const double most = *std::ranges::max_element(row);
+  double sum = 0;
+  for (double& value : row) sum += value = std::exp(value - most);
+  for (double& value : row) value /= sum;
+  return row;
+}
+
+std::vector<double> reference(const AttentionArguments& args) {
+  std::vector<double> out;
+  for (std::int64_t batch = 0; batch < args.batch; ++batch) {
+    for (std::int64_t query = 0; query < args.queries; ++query) {
+      for (std::int64_t head = 0; head < args.heads; ++head) {
+        const std::vector<double> row = probabilities(args, batch, head, query);
+        const float* v = args.v + batch * args.v_batch_stride +
+                         head * args.kv_heads / args.heads * args.v_head_stride;
+        for (std::int64_t i = 0; i < args.value_head_dim; ++i) {
+          double sum = 0;
+          for (std::int64_t key = 0; key < args.keys; ++key) {
+            sum += row[static_cast<std::size_t>(key)] *
+                   static_cast<double>(v[key * args.v_stride + i]);
+          }
+          out.push_back(sum);
+        }
+      }
+    }
+  }
+  return out;
+}
+
+std::vector<float> run_eager(Operands& operands) {
+  const AttentionArguments& args = operands.args;
+  const std::int64_t pairs = args.batch * args.heads * args.queries * args.keys;
+  std::vector<float> scores(static_cast<std::size_t>(pairs));
+  CHECK(attention_scores(args, scores.data()) == 2 * pairs * args.head_dim);
+  attention_softmax(args, scores.data());
+  CHECK(attention_context(args, scores.data()) == 2 * pairs * args.value_head_dim);
+  return operands.out;
+}
+
+std::vector<float> run_fused(Operands& operands) {
+  const AttentionArguments& args = operands.args;
+  const std::int64_t floats = fused_attention_scratch_floats(args, omp_get_max_threads());
+  std::vector<float> scratch(static_cast<std::size_t>(floats), NAN);
+  std::int64_t pairs = 0;
+  for (std::int64_t query = 0; query < args.queries; ++query) {
+    for (std::int64_t key = 0; key < args.keys; ++key) {
+      pairs += !args.causal || key <= args.past + query ? 1 : 0;
+    }
+  }
+  CHECK(fused_attention(args, scratch.data()) ==
+        2 * args.batch * args.heads * pairs * (args.head_dim + args.value_head_dim));
+  return operands.out;
+}
+
+const std::vector<Case> kCases{
+    {},
+    {2, 3, 3, 17, 17, 33, 33},
+    {1, 2, 2, 64, 64, 100, 100},
+    {1, 1, 1, 80, 40, 70, 129},
+    {2, 4, 4, 20, 33, 3, 64},
+    {1, 2, 1, 200, 7, 65, 66},
+    {2, 3, 3, 16, 16, 33, 33, true},
+    {1, 4, 2, 64, 64, 130, 130, true},
+    {1, 8, 2, 32, 24, 1, 100, true, 99},
+    {2, 6, 2, 48, 48, 17, 100, true, 83},
+    {1, 3, 1, 8, 8, 100, 200, true, 3},
+    {2, 4, 4, 16, 16, 40, 70, false, 0, Bias::relative},
+    {2, 3, 3, 40, 17, 1, 129, true, 128},
+    {2, 2, 1, 64, 64, 2, 200, true, 100, Bias::relative, Padding::some},
+    {2, 3, 1, 20, 80, 1, 70, true, 3, Bias::none, Padding::whole_sequence},
+    {2, 4, 2, 16, 16, 40, 70, true, 30, Bias::relative},
+    {2, 2, 2, 24, 24, 50, 50, false, 0, Bias::none, Padding::some},
+    {2, 4, 2, 24, 24, 70, 70, true, 0, Bias::none, Padding::some},
+    {2, 2, 1, 24, 24, 50, 50, false, 0, Bias::relative, Padding::whole_sequence},
+    {2, 2, 1, 24, 40, 9, 150, true, 20, Bias::relative, Padding::whole_sequence},
+};
+
+}  // namespace
+
+TEST_CASE("eager attention equals its definition") {
+  for (const int threads : {1, 2}) {
+    const Threads scope(threads);
+    for (std::size_t i = 0; i < kCases.size(); ++i) {
+      CAPTURE(i);
+      Operands operands(kCases[i]);
+      CHECK(largest_error(run_eager(operands), reference(operands.args)) < 4e-6);
+    }
+  }
+}
+
+TEST_CASE("fused attention equals its definition") {
+  for (const int threads : {1, 2}) {
+    const Threads scope(threads);
+    for (std::size_t i = 0; i < kCases.size(); ++i) {
+      CAPTURE(i);
+      Operands operands(kCases[i]);
+      CHECK(largest_error(run_fused(operands), reference(operands.args)) < 4e-6);
+    }
+  }
+}
+
+TEST_CASE("attention reads keys and values of a cache that holds head after head") {
+  for (const std::int64_t queries : {1, 30}) {
+    Operands operands({2, 4, 2, 16, 24, queries, 60, true, 60 - queries});
+    AttentionArguments& args = operands.args;
+    constexpr std::int64_t kCapacity = 64;
+    const std::vector<float> k = random_floats(2 * 2 * kCapacity * 16, 5);
+    const std::vector<float> v = random_floats(2 * 2 * kCapacity * 24, 6);
+    args.k = k.data();
+    args.v = v.data();
+    args.k_stride = 16;
+    args.v_stride = 24;
+    args.k_head_stride = kCapacity * 16;
+    args.v_head_stride = kCapacity * 24;
+    args.k_batch_stride = 2 * args.k_head_stride;
+    args.v_batch_stride = 2 * args.v_head_stride;
+    const std::vector<double> expected = reference(args);
+    CHECK(largest_error(run_eager(operands), expected) < 4e-6);
+    CHECK(largest_error(run_fused(operands), expected) < 4e-6);
+  }
+}
+
+TEST_CASE("fused attention equals eager attention for scores that overflow without a maximum") {
+  Operands operands({1, 2, 2, 32, 32, 80, 80, true});
+  operands.args.scale = 90.0F;
+  const std::vector<float> eager = run_eager(operands);
+  CHECK(largest_error(run_fused(operands), widened(eager)) < 1e-4);
+}
+
+TEST_CASE("softmax of rows equals its definition") {
+  for (const std::int64_t keys : {1, 3, 16, 17, 33, 64, 100, 1000}) {
+    std::vector<float> scores = random_floats(5 * keys, 1, 20.0F);
+    std::vector<double> expected = widened(scores);
+    for (auto row = expected.begin(); row != expected.end(); row += keys) {
+      double sum = 0;
+      std::for_each(row, row + keys, [&](double& x) { sum += x = std::exp(x); });
+      std::for_each(row, row + keys, [&](double& x) { x /= sum; });
+    }
+    softmax_rows(scores.data(), 5, keys);
+    CHECK(largest_error(scores, expected, 1e-6) < 2e-6);
+  }
+}

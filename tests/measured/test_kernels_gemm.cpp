@@ -1,0 +1,169 @@
+// Linear layers against a loop in double precision.
+#include <doctest/doctest.h>
+
+#include <array>
+#include <bit>
+#include <span>
+
+#include "gemm.h"
+#include "headroom/error.h"
+#include "kernel_data.h"
+
+using namespace headroom;
+using namespace headroom::measured;
+using namespace headroom::measured::testing;
+
+namespace {
+
+/// A layer of two parts, the second without a bias, and its operands.
+struct Layer {
+  std::int64_t rows;
+  std::int64_t in;
+  std::int64_t out;
+  std::vector<float> weight = random_floats(in * out, 1);
+  std::vector<float> bias = random_floats(out - out / 3, 2);
+  std::vector<float> x = random_floats(rows * in, 3);
+  std::vector<float> y = random_floats(rows * out, 4);
+
+  [[nodiscard]] std::array<LinearPart, 2> parts() const {
+    const auto first = bias.size() * static_cast<std::size_t>(in);
+    const std::span<const float> all(weight);
+    return {{{all.first(first), bias}, {all.subspan(first), {}}}};
+  }
+};
+
+double activated(Epilogue epilogue, double x, double before) {
+  switch (epilogue) {
+    case Epilogue::none:
+      return x;
+    case Epilogue::relu:
+      return std::max(x, 0.0);
+    case Epilogue::gelu:
+      return x / 2 * std::erfc(-x / std::sqrt(2.0));
+    case Epilogue::gelu_tanh:
+      return x / 2 * (1 + std::tanh(std::sqrt(2 / 3.14159265358979) * (x + 0.044715 * x * x * x)));
+    case Epilogue::silu:
+      return x / (1 + std::exp(-x));
+    case Epilogue::tanh:
+      return std::tanh(x);
+    case Epilogue::add_residual:
+      return before + x;
+  }
+  return 0;
+}
+
+std::vector<double> reference(const Layer& layer, Epilogue epilogue) {
+  std::vector<double> y;
+  for (std::int64_t row = 0; row < layer.rows; ++row) {
+    for (std::int64_t column = 0; column < layer.out; ++column) {
+      const auto bias = static_cast<std::size_t>(column);
+      double sum = bias < layer.bias.size() ? static_cast<double>(layer.bias[bias]) : 0;
+      for (std::int64_t i = 0; i < layer.in; ++i) {
+        sum += static_cast<double>(layer.x[static_cast<std::size_t>(row * layer.in + i)]) *
+               static_cast<double>(layer.weight[static_cast<std::size_t>(column * layer.in + i)]);
+      }
+      y.push_back(activated(epilogue, sum, static_cast<double>(layer.y[y.size()])));
+    }
+  }
+  return y;
+}
+
+/// Error of one run against the reference, relative to the length of the sums.
+double error_of(const Layer& layer, const LinearOptions& options) {
+  PackedLinear linear(layer.parts(), layer.in, options);
+  linear.prepare(layer.rows);
+  std::vector<float> y = layer.y;
+  const std::int64_t flops = linear.run(layer.x.data(), y.data(), layer.rows);
+  CHECK(flops == 2 * layer.rows * layer.in * layer.out);
+  return largest_error(y, reference(layer, options.epilogue),
+                       std::sqrt(static_cast<double>(layer.in)));
+}
+
+constexpr std::array kBackends{Backend::eigen, Backend::onednn};
+constexpr std::array kEpilogues{Epilogue::none,        Epilogue::relu, Epilogue::gelu,
+                                Epilogue::gelu_tanh,   Epilogue::silu, Epilogue::tanh,
+                                Epilogue::add_residual};
+constexpr std::array kLayouts{RowRange::few, RowRange::many, RowRange::both};
+
+}  // namespace
+
+TEST_CASE("a linear layer equals the sum of products for every backend, layout and thread count") {
+  for (const int threads : {1, 2}) {
+    const Threads scope(threads);
+    for (const std::int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 33, 130}) {
+      for (const Backend backend : kBackends) {
+        if (!is_available(backend)) continue;
+        for (const RowRange layout : kLayouts) {
+          CAPTURE(rows);
+          CHECK(error_of({rows, 100, 77}, {.backend = backend, .rows = layout}) < 1e-6);
+          CHECK(error_of({rows, 17, 3}, {.backend = backend, .rows = layout}) < 1e-6);
+          CHECK(error_of({rows, 3, 400}, {.backend = backend, .rows = layout}) < 1e-6);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a linear layer applies its epilogue after the bias") {
+  for (const Backend backend : kBackends) {
+    if (!is_available(backend)) continue;
+    for (const Epilogue epilogue : kEpilogues) {
+      for (const std::int64_t rows : {1, 5, 40}) {
+        CAPTURE(static_cast<int>(epilogue));
+        CAPTURE(rows);
+        CHECK(error_of({rows, 64, 65}, {.backend = backend, .epilogue = epilogue}) < 2e-6);
+      }
+    }
+  }
+}
+
+TEST_CASE("a linear layer of rounded weights equals the product with weights that are rounded") {
+  for (const std::int64_t rows : {1, 3, 8, 20}) {
+    Layer layer{rows, 50, 19};
+    // Nine significant bits: half of the values are ties, which go to the even neighbour.
+    for (float& weight : layer.weight) weight = std::round(weight * 511.0F) / 256.0F;
+    PackedLinear linear(layer.parts(), layer.in, {.storage = WeightStorage::bfloat16});
+    std::vector<float> y(layer.y.size());
+    linear.run(layer.x.data(), y.data(), rows);
+    for (float& weight : layer.weight) {
+      const int exponent = std::ilogb(weight);
+      if (weight != 0.0F) {
+        weight = std::ldexp(std::nearbyint(std::ldexp(weight, 7 - exponent)), exponent - 7);
+      }
+    }
+    CHECK(largest_error(y, reference(layer, Epilogue::none), 7.0) < 1e-6);
+  }
+}
+
+TEST_CASE("a linear layer goes on working when the number of rows or threads changes") {
+  for (const Backend backend : kBackends) {
+    if (!is_available(backend)) continue;
+    const Layer layer{64, 48, 32};
+    const std::vector<double> expected = reference(layer, Epilogue::none);
+    PackedLinear linear(layer.parts(), layer.in, {.backend = backend, .typical_rows = 16});
+    for (const int threads : {2, 1, 2}) {
+      const Threads scope(threads);
+      for (const std::int64_t rows : {64, 1, 17, 64}) {
+        std::vector<float> y(static_cast<std::size_t>(rows * layer.out));
+        linear.run(layer.x.data(), y.data(), rows);
+        const std::vector<double> head(expected.begin(), expected.begin() + rows * layer.out);
+        CHECK(largest_error(y, head, 7.0) < 1e-6);
+      }
+    }
+  }
+}
+
+TEST_CASE("a linear layer refuses parts that do not fit together") {
+  const std::vector<float> weight(12);
+  const std::vector<float> bias(5);
+  const std::array parts{LinearPart{weight, bias}};
+  CHECK_THROWS_AS(PackedLinear(parts, 3, {}), Error);
+  CHECK_THROWS_AS(PackedLinear(parts, 5, {}), Error);
+}
+
+TEST_CASE("a backend that the build lacks is a missing resource") {
+  if (is_available(Backend::onednn)) return;
+  const std::vector<float> weight(12);
+  const std::array parts{LinearPart{weight, {}}};
+  CHECK_THROWS_AS(PackedLinear(parts, 3, {.backend = Backend::onednn}), Error);
+}
