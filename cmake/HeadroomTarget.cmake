@@ -17,10 +17,10 @@ function(headroom_settings target)
   endif()
 endfunction()
 
-# headroom_module(NAME SOURCES… [LINK PUBLIC …] [PRIVATE …]): one module of the library, installed
-# as headroom::NAME.
+# headroom_module(NAME [INTERNAL] SOURCES… [PUBLIC …] [PRIVATE …]): one module of the library,
+# installed as headroom::NAME unless it is internal to the program.
 function(headroom_module name)
-  cmake_parse_arguments(MODULE "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  cmake_parse_arguments(MODULE "INTERNAL" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
   set(target headroom_${name})
   add_library(${target} STATIC ${MODULE_SOURCES})
   add_library(headroom::${name} ALIAS ${target})
@@ -31,5 +31,7 @@ function(headroom_module name)
     PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   target_link_libraries(${target} PUBLIC ${MODULE_PUBLIC} PRIVATE ${MODULE_PRIVATE})
   headroom_settings(${target})
-  set_property(GLOBAL APPEND PROPERTY HEADROOM_MODULES ${target})
+  if(NOT MODULE_INTERNAL)
+    set_property(GLOBAL APPEND PROPERTY HEADROOM_MODULES ${target})
+  endif()
 endfunction()

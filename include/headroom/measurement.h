@@ -1,5 +1,5 @@
 // Measurement: what a run really did. Small on purpose, so that another engine's run can be written
-// in its JSON form by hand (reports/measurement.schema.json).
+// in its JSON form by hand (reports/measure.schema.json).
 #pragma once
 
 #include <cstdint>

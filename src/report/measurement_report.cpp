@@ -1,4 +1,4 @@
-// Measurement -> Document and JSON. The JSON is described by reports/measurement.schema.json.
+// Measurement -> Document and JSON. The JSON is described by reports/measure.schema.json.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -30,7 +30,18 @@ ATTENTION_LAYER = {
     "value_head_dim": 100,
 }
 
-# Each begins with the command, which names its schema. layer.json is ATTENTION_LAYER.
+LINEAR_TRANSFORMER = {
+    "model_type": "linear_transformer",
+    "hidden_size": 32,
+    "num_attention_heads": 4,
+    "num_hidden_layers": 2,
+    "intermediate_size": 48,
+    "vocab_size": 101,
+    "max_position_embeddings": 64,
+}
+
+# Each begins with the command, which names its schema. layer.json is ATTENTION_LAYER, linear.json
+# is LINEAR_TRANSFORMER.
 CASES = """
 analyze bert-base
 analyze bert-base --detail
@@ -80,6 +91,10 @@ diff llama-2-7b llama-3-8b --seq 4096 --dtype bf16
 diff bert-base gpt2 --phase train
 diff t5-small gpt2 --phase decode
 diff vit-base layer.json
+measure bert-tiny --runs 2
+measure layer.json --runs 2 --attention fused
+measure linear.json --runs 2 --phase generate --seq 5 --new-tokens 3
+measure linear.json --runs 2 --phase decode --past 5
 presets list
 presets show gpt2
 presets show transformer-base
@@ -174,6 +189,7 @@ def check_cases(binary, schemas):
     documents = {}
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "layer.json").write_text(json.dumps(ATTENTION_LAYER), encoding="utf-8")
+        Path(folder, "linear.json").write_text(json.dumps(LINEAR_TRANSFORMER), encoding="utf-8")
         for case in CASES:
             arguments = case.split()
             try:

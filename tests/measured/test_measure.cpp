@@ -1,0 +1,139 @@
+// The measuring around the runs: statistics, stopping, and what a measurement holds.
+#include <doctest/doctest.h>
+#include <omp.h>
+
+#include <numeric>
+
+#include "headroom/error.h"
+#include "measure.h"
+#include "support/data.h"
+
+using namespace headroom;
+using namespace headroom::measured;
+
+namespace {
+
+ModelSpec tiny_gpt2() {
+  return load_model((test::data_folder() / "golden/models/gpt2").string()).spec;
+}
+
+Measurement measure_tiny(const MeasureOptions& options, const WorkloadRequest& request,
+                         const RunObserver& observer) {
+  Model model{tiny_gpt2(), "test", std::nullopt};
+  const Workload workload = resolve(request, model.spec);
+  const auto source = random_weights(1);
+  return measure(std::move(model), workload, *source, std::nullopt, options, observer);
+}
+
+bool go_on(int /*done*/, int /*at_most*/) { return true; }
+
+WorkloadRequest short_prompt() {
+  WorkloadRequest request;
+  request.seq_len = 7;
+  return request;
+}
+
+}  // namespace
+
+TEST_CASE("median and median absolute deviation do not follow an outlier") {
+  const TimeStatistics statistics = summarize({3, 1, 2, 100, 2.5});
+  CHECK(statistics.median_s == 2.5);
+  CHECK(statistics.mad_s == 0.5);
+  CHECK(statistics.min_s == 1);
+  CHECK(statistics.max_s == 100);
+  CHECK(statistics.samples_s == std::vector<double>{3, 1, 2, 100, 2.5});
+  CHECK(summarize({1, 2}).median_s == 1.5);
+  CHECK(summarize({4}).mad_s == 0);
+}
+
+TEST_CASE("as many runs count as were asked for, behind the warm-up") {
+  MeasureOptions options;
+  options.runs = 4;
+  int seen = 0;
+  const Measurement measurement = measure_tiny(options, short_prompt(), [&](int done, int at_most) {
+    CHECK(at_most == 4);
+    seen = done;
+    return true;
+  });
+  CHECK(seen == 4);
+  CHECK(measurement.time.samples_s.size() == 4);
+}
+
+TEST_CASE("an interrupted measurement keeps the runs that were done") {
+  MeasureOptions options;
+  options.runs = 100;
+  const Measurement measurement =
+      measure_tiny(options, short_prompt(), [](int done, int) { return done < 3; });
+  CHECK(measurement.time.samples_s.size() == 3);
+}
+
+TEST_CASE("operators' times and FLOPs make up the run's") {
+  MeasureOptions options;
+  options.runs = 3;
+  const Measurement measurement = measure_tiny(options, short_prompt(), go_on);
+  double time = 0;
+  std::int64_t flops = 0;
+  for (const OperatorMeasurement& one : measurement.operators) {
+    time += one.time_s;
+    flops += one.matrix_flops;
+  }
+  CHECK(time > 0);
+  CHECK(time <= measurement.time.max_s);
+  CHECK(flops == measurement.counted.matrix_flops);
+  CHECK(flops == test::count(tiny_gpt2(), measurement.workload).figures.forward.matrix_flops);
+  CHECK(measurement.memory.rss_peak_bytes > 0);
+  CHECK(measurement.context.threads >= 1);
+}
+
+TEST_CASE("a generation has a time to its first token and one for each that follows") {
+  MeasureOptions options;
+  options.phase = MeasuredPhase::generate;
+  options.new_tokens = 5;
+  options.runs = 2;
+  const Measurement measurement = measure_tiny(options, short_prompt(), go_on);
+  REQUIRE(measurement.ttft_s.has_value());
+  REQUIRE(measurement.tpot_s.has_value());
+  CHECK(*measurement.ttft_s > 0);
+  CHECK(*measurement.ttft_s + 4 * *measurement.tpot_s <= doctest::Approx(measurement.time.max_s));
+}
+
+TEST_CASE("one thread and two compute the same") {
+  const ModelSpec spec = tiny_gpt2();
+  Workload workload;
+  workload.batch_size = 3;
+  workload.seq_len = 33;
+  const ModelInputs inputs = random_inputs(spec, workload, 1);
+  const int threads = omp_get_max_threads();
+  std::vector<std::vector<float>> results;
+  for (const int count : {1, 2}) {
+    omp_set_num_threads(count);
+    const auto source = random_weights(1);
+    Session session(spec, *source, {});
+    for (NamedTensor& tensor : session.forward(inputs)) {
+      if (tensor.name == "logits") results.push_back(std::move(tensor.values));
+    }
+  }
+  omp_set_num_threads(threads);
+  REQUIRE(results.size() == 2);
+  double largest = 0;
+  for (std::size_t i = 0; i < results[0].size(); ++i) {
+    largest = std::max(
+        largest, std::abs(static_cast<double>(results[0][i]) - static_cast<double>(results[1][i])));
+  }
+  CHECK(largest < 2e-5);
+}
+
+TEST_CASE("a run that would not fit in memory is refused before anything is allocated") {
+  WorkloadRequest request;
+  request.batch_size = 1'000'000;
+  request.seq_len = 40;
+  MeasureOptions options;
+  options.runs = 1;
+  try {
+    (void)measure_tiny(options, request, go_on);
+    FAIL("it ran");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::missing_resource);
+    CHECK(error.hint().find("--batch") != std::string::npos);
+  }
+}
