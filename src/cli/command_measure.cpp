@@ -58,8 +58,9 @@ fs::path weights_folder(const MeasureCommand& command) {
   if (!command.weights.empty()) return command.weights;
   fs::path path(command.model);
   if (find_preset(command.model)) return {};
-  if (path.filename() == "config.json") path = path.parent_path();
-  return measured::Checkpoint::exists(path) ? path : fs::path();
+  if (path.filename() == "config.json") path = fs::absolute(path).parent_path();
+  const bool has_weights = fs::is_directory(path) && measured::Checkpoint::exists(path);
+  return has_weights ? path : fs::path();
 }
 
 std::unique_ptr<measured::WeightSource> open_weights(const MeasureCommand& command,
