@@ -20,7 +20,8 @@ struct CompletionOptions {
 
 /// Presets are asked for when a name is completed: the user's own may have changed.
 constexpr std::string_view kListPresets =
-    "headroom presets list --format csv 2>/dev/null | tail -n +2 | cut -d, -f1";
+    "headroom presets list --format csv 2>/dev/null | tail -n +2 | cut -d, -f1,5 | tr ', ' "
+    "'\\n\\n'";
 
 std::string joined(const std::vector<std::string>& words) {
   return fmt::format("{}", fmt::join(words, " "));

@@ -82,7 +82,7 @@ std::string_view name_of(Part part) noexcept {
 }
 
 std::string name_of(const Component& component) {
-  const std::string part(name_of(component.part));
+  std::string part(name_of(component.part));
   switch (component.stack) {
     case StackRole::single:
       return part;

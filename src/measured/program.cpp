@@ -1,10 +1,13 @@
 #include "program.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <random>
 #include <set>
 
+#include "headroom/error.h"
 #include "step_builder.h"
 
 namespace headroom::measured {
@@ -12,6 +15,17 @@ namespace {
 
 std::int64_t integer(const Expr& expr, const Bindings& sizes) {
   return static_cast<std::int64_t>(expr.evaluate(sizes));
+}
+
+/// A learned table has no row for later positions; reading on would be reading something else.
+void require_positions(const ModelSpec& spec, const Lengths& lengths) {
+  if (spec.position.kind != PositionKind::learned) return;
+  const std::int64_t rows = spec.position.max_position_embeddings - spec.position.offset;
+  const std::int64_t tokens = std::max(lengths.capacity, lengths.enc_seq_len);
+  if (tokens <= rows) return;
+  throw Error(ErrorCode::invalid_input,
+              fmt::format("{} tokens do not fit the {} positions of the model", tokens, rows),
+              spec.name, "use a smaller --seq, --past or --new-tokens");
 }
 
 }  // namespace
@@ -77,6 +91,7 @@ Program::Program(const ModelSpec& spec, Graph graph, const ModelWeights& weights
       plan_(plan_memory(graph_, sizes_)),
       arena_(static_cast<std::size_t>(plan_.arena_floats)),
       hidden_input_(inputs.hidden_states.begin(), inputs.hidden_states.end()) {
+  require_positions(spec, lengths);
   build_blocks();
 }
 

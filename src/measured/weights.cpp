@@ -75,6 +75,11 @@ void ModelWeights::pack(const Node& node, std::int64_t layer, const WeightOption
       parts.push_back({values, {}});
     }
   }
+  if (options.storage == WeightStorage::bfloat16) {
+    // Matrices are held in half the bytes; biases stay as they are.
+    for (const LinearPart& part : parts)
+      bytes_ -= static_cast<std::int64_t>(part.weight.size() * 2);
+  }
   const auto& linear = std::get<Linear>(node.op);
   const std::string& path = graph_.weights[node.weights.front()].path;
   const LinearOptions packing{options.backend, Epilogue::none, options.rows, options.typical_rows,

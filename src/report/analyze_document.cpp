@@ -137,15 +137,9 @@ Table operator_table(const AnalyzeReport& report) {
   return std::move(table).finish();
 }
 
-std::string amount(Integer bytes) {
-  const Unit unit = byte_unit(bytes);
-  const Column column{"", "", "", Alignment::right, unit.size, unit.size == 1 ? 0 : 2, {}};
-  return fmt::format("{} {}", shown(bytes, column), unit.name);
-}
-
 std::string with_formula(const AnalyzeReport& report, Integer bytes, const Expr& formula,
                          const std::string& where) {
-  return fmt::format("{}{} = {}", amount(bytes), where,
+  return fmt::format("{}{} = {}", describe_bytes(bytes), where,
                      format(readable(formula, report.graph, report.workload)));
 }
 
@@ -177,7 +171,7 @@ void add_memory(const AnalyzeReport& report, Document& document) {
   const auto add = [&](std::string label, std::string text) {
     document.blocks.push_back(Line{std::move(label), std::move(text)});
   };
-  add("weights", amount(figures.weight_bytes));
+  add("weights", describe_bytes(figures.weight_bytes));
   if (report.workload.phase == Phase::train) {
     add("saved for backward", with_formula(report, figures.saved_activation_bytes,
                                            saved_bytes(analysis, report.workload.recompute), ""));

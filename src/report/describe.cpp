@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "document.h"
+
 namespace headroom::detail {
 namespace {
 
@@ -83,6 +85,12 @@ std::string describe(const Workload& workload, const ModelSpec& spec) {
     words.push_back(fmt::format("{} kernels", name_of(workload.kernels)));
   }
   return fmt::format("{}", fmt::join(words, " · "));
+}
+
+std::string describe_bytes(Integer bytes) {
+  const Unit unit = byte_unit(bytes);
+  const Column column{"", "", "", Alignment::right, unit.size, unit.size == 1 ? 0 : 2, {}};
+  return fmt::format("{} {}", shown(bytes, column), unit.name);
 }
 
 Json to_json(const Workload& workload, const ModelSpec& spec) {

@@ -14,6 +14,9 @@ namespace headroom::detail {
 /// "prefill · batch 1 · seq 128 · float32 · eager attention"
 [[nodiscard]] std::string describe(const Workload& workload, const ModelSpec& spec);
 
+/// "417.64 MiB": bytes in the unit that fits them.
+[[nodiscard]] std::string describe_bytes(Integer bytes);
+
 [[nodiscard]] std::string_view name_of(ModelKind kind) noexcept;
 
 [[nodiscard]] Json to_json(const Workload& workload, const ModelSpec& spec);

@@ -16,12 +16,6 @@ std::string duration(double seconds) {
   return fmt::format("{:.1f} µs", seconds * 1e6);
 }
 
-std::string amount(std::int64_t bytes) {
-  const Unit unit = byte_unit(bytes);
-  const Column column{"", "", "", Alignment::right, unit.size, unit.size == 1 ? 0 : 2, {}};
-  return fmt::format("{} {}", shown(Integer{bytes}, column), unit.name);
-}
-
 Cell rate(double amount_done, double seconds) {
   return amount_done > 0 && seconds > 0 ? Cell{amount_done / seconds * 1e-9} : Cell{};
 }
@@ -99,14 +93,14 @@ Document to_document(const Measurement& measurement) {
   if (measurement.tpot_s) {
     add("TPOT", fmt::format("{} = (total − TTFT)/(new tokens − 1)", duration(*measurement.tpot_s)));
   }
-  add("weights", amount(measurement.counted.weight_bytes));
-  add("arena peak", amount(measurement.memory.arena_peak_bytes));
+  add("weights", describe_bytes(measurement.counted.weight_bytes));
+  add("arena peak", describe_bytes(measurement.memory.arena_peak_bytes));
   if (measurement.counted.kv_cache_bytes > 0) {
-    add("KV-cache", amount(measurement.counted.kv_cache_bytes));
+    add("KV-cache", describe_bytes(measurement.counted.kv_cache_bytes));
   }
   add("resident",
-      fmt::format("{} at the peak, {} before", amount(measurement.memory.rss_peak_bytes),
-                  amount(measurement.memory.rss_before_bytes)));
+      fmt::format("{} at the peak, {} before", describe_bytes(measurement.memory.rss_peak_bytes),
+                  describe_bytes(measurement.memory.rss_before_bytes)));
   return document;
 }
 

@@ -28,6 +28,30 @@ void read_architecture(ConfigReader& config, ModelSpec& spec,
   spec.head = found->head;
 }
 
+void read_decoder_architecture(ConfigReader& config, ModelSpec& spec, const std::string& prefix,
+                               std::string_view language_model_class,
+                               const LanguageModelHeadSpec& language_model) {
+  ClassifierSpec sequence;
+  sequence.input = ClassifierInput::last_token;
+  sequence.bias = false;
+  ClassifierSpec tokens;
+  tokens.input = ClassifierInput::every_token;
+  tokens.dropout = config.probability_or({"classifier_dropout", "hidden_dropout"}, 0.1);
+  ClassifierSpec spans;
+  spans.input = ClassifierInput::every_token;
+  spans.num_labels = 2;
+  const std::string model = prefix + "Model";
+  const std::string sequences = prefix + "ForSequenceClassification";
+  const std::string every_token = prefix + "ForTokenClassification";
+  const std::string questions = prefix + "ForQuestionAnswering";
+  read_architecture(config, spec,
+                    {{language_model_class, language_model_head(language_model)},
+                     {model, {}},
+                     {sequences, classifier_head(sequence)},
+                     {every_token, classifier_head(tokens)},
+                     {questions, classifier_head(spans)}});
+}
+
 void read_num_labels(ConfigReader& config, ModelSpec& spec) {
   constexpr std::int64_t kHuggingFaceDefault = 2;
   const auto labels = config.entries("id2label");

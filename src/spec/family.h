@@ -3,6 +3,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <string>
 #include <string_view>
 
 #include "config_reader.h"
@@ -48,6 +49,12 @@ void read_num_labels(ConfigReader& config, ModelSpec& spec);
 [[nodiscard]] AttentionSpec multi_head_attention(const ConfigReader& config,
                                                  std::string_view heads_key, std::int64_t heads,
                                                  std::int64_t hidden_size);
+
+/// The classes that Hugging Face makes of every decoder, whose names begin with `prefix`;
+/// `language_model_class` is the whole name of the one that predicts tokens.
+void read_decoder_architecture(ConfigReader& config, ModelSpec& spec, const std::string& prefix,
+                               std::string_view language_model_class,
+                               const LanguageModelHeadSpec& language_model);
 
 /// Marks the keys of any Hugging Face config that change no figure, and refuses those that would.
 void read_common_keys(ConfigReader& config, ModelSpec& spec);

@@ -123,10 +123,20 @@ TEST_CASE("one thread and two compute the same") {
   CHECK(largest < 2e-5);
 }
 
+TEST_CASE("tokens beyond the learned positions are refused, not read from elsewhere") {
+  WorkloadRequest request;
+  request.seq_len = 65;  // the model has 64 positions
+  MeasureOptions options;
+  options.runs = 1;
+  CHECK_THROWS_AS((void)measure_tiny(options, request, go_on), Error);
+  request.seq_len = 64;
+  CHECK(measure_tiny(options, request, go_on).time.samples_s.size() == 1);
+}
+
 TEST_CASE("a run that would not fit in memory is refused before anything is allocated") {
   WorkloadRequest request;
   request.batch_size = 1'000'000;
-  request.seq_len = 40;
+  request.seq_len = 64;
   MeasureOptions options;
   options.runs = 1;
   try {

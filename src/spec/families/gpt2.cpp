@@ -7,21 +7,7 @@ void read_gpt2(ConfigReader& config, ModelSpec& spec) {
   LanguageModelHeadSpec language_model;
   language_model.weight = config.flag_or({"tie_word_embeddings"}, true) ? WeightSharing::shared
                                                                         : WeightSharing::separate;
-  ClassifierSpec sequence;
-  sequence.input = ClassifierInput::last_token;
-  sequence.bias = false;
-  ClassifierSpec tokens;
-  tokens.input = ClassifierInput::every_token;
-  tokens.dropout = config.probability_or({"classifier_dropout", "hidden_dropout"}, 0.1);
-  ClassifierSpec spans;
-  spans.input = ClassifierInput::every_token;
-  spans.num_labels = 2;
-  read_architecture(config, spec,
-                    {{"GPT2LMHeadModel", language_model_head(language_model)},
-                     {"GPT2Model", {}},
-                     {"GPT2ForSequenceClassification", classifier_head(sequence)},
-                     {"GPT2ForTokenClassification", classifier_head(tokens)},
-                     {"GPT2ForQuestionAnswering", classifier_head(spans)}});
+  read_decoder_architecture(config, spec, "GPT2", "GPT2LMHeadModel", language_model);
 
   // Only the double-heads class reads summary_*; the others change numerics, not sizes.
   config.ignore({"summary_activation", "summary_first_dropout", "summary_proj_to_labels",

@@ -66,21 +66,7 @@ void read_llama(ConfigReader& config, ModelSpec& spec) {
   language_model.weight = config.flag_or({"tie_word_embeddings"}, false) ? WeightSharing::shared
                                                                          : WeightSharing::separate;
   language_model.float32_logits = true;
-  ClassifierSpec sequence;
-  sequence.input = ClassifierInput::last_token;
-  sequence.bias = false;
-  ClassifierSpec tokens;
-  tokens.input = ClassifierInput::every_token;
-  tokens.dropout = config.probability_or({"classifier_dropout", "hidden_dropout"}, 0.1);
-  ClassifierSpec spans;
-  spans.input = ClassifierInput::every_token;
-  spans.num_labels = 2;
-  read_architecture(config, spec,
-                    {{"LlamaForCausalLM", language_model_head(language_model)},
-                     {"LlamaModel", {}},
-                     {"LlamaForSequenceClassification", classifier_head(sequence)},
-                     {"LlamaForTokenClassification", classifier_head(tokens)},
-                     {"LlamaForQuestionAnswering", classifier_head(spans)}});
+  read_decoder_architecture(config, spec, "Llama", "LlamaForCausalLM", language_model);
 
   spec.kind = ModelKind::decoder;
   spec.hidden_size = config.size({"hidden_size"});

@@ -16,18 +16,27 @@ POSITIONS = 512
 EPSILON = 1e-12
 
 
+class Linear(nn.Linear):
+    """Exported with the bias as the second addend, where ONNX Runtime's attention fusion looks."""
+
+    def forward(self, x):
+        if torch.onnx.is_in_onnx_export():
+            return torch.matmul(x, self.weight.t()) + self.bias
+        return super().forward(x)
+
+
 class Layer(nn.Module):
     """One post-norm encoder layer, its operators one after the other as BertLayer has them."""
 
     def __init__(self):
         super().__init__()
-        self.query = nn.Linear(HIDDEN, HIDDEN)
-        self.key = nn.Linear(HIDDEN, HIDDEN)
-        self.value = nn.Linear(HIDDEN, HIDDEN)
-        self.out = nn.Linear(HIDDEN, HIDDEN)
+        self.query = Linear(HIDDEN, HIDDEN)
+        self.key = Linear(HIDDEN, HIDDEN)
+        self.value = Linear(HIDDEN, HIDDEN)
+        self.out = Linear(HIDDEN, HIDDEN)
         self.attention_norm = nn.LayerNorm(HIDDEN, EPSILON)
-        self.up = nn.Linear(HIDDEN, INNER)
-        self.down = nn.Linear(INNER, HIDDEN)
+        self.up = Linear(HIDDEN, INNER)
+        self.down = Linear(INNER, HIDDEN)
         self.norm = nn.LayerNorm(HIDDEN, EPSILON)
 
     def forward(self, x, mask):
@@ -39,7 +48,8 @@ class Layer(nn.Module):
         if mask is not None:
             scores = scores + mask
         context = torch.matmul(functional.softmax(scores, dim=-1), value)
-        context = context.permute(0, 2, 1, 3).contiguous().view(x.size(0), x.size(1), HIDDEN)
+        context = context.permute(0, 2, 1, 3).contiguous()
+        context = context.view(context.size(0), context.size(1), HIDDEN)
         x = self.attention_norm(self.out(context) + x)
         return self.norm(self.down(functional.gelu(self.up(x))) + x)
 
@@ -54,7 +64,7 @@ class Bert(nn.Module):
         self.types = nn.Embedding(2, HIDDEN)
         self.norm = nn.LayerNorm(HIDDEN, EPSILON)
         self.layers = nn.ModuleList(Layer() for _ in range(LAYERS))
-        self.pooler = nn.Linear(HIDDEN, HIDDEN)
+        self.pooler = Linear(HIDDEN, HIDDEN)
 
     def forward(self, ids, types, attention_mask=None):
         mask = None

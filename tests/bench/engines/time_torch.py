@@ -5,10 +5,18 @@ import argparse
 import json
 import statistics
 import time
+from pathlib import Path
 
 import torch
 
 import bert
+
+
+def blas():
+    """The library of matrix products that this process has loaded, by its file's name."""
+    lines = Path("/proc/self/maps").read_text().splitlines()
+    names = {Path(line.split()[-1]).name for line in lines if "blas" in line or "libmkl" in line}
+    return ", ".join(sorted(name for name in names if not name.startswith("liblapack"))) or "unknown"
 
 
 def main():
@@ -35,7 +43,7 @@ def main():
             taken = time.perf_counter() - start
             if run >= arguments.warmup:
                 samples.append(taken)
-    print(json.dumps({"engine": "torch", "version": torch.__version__, "mode": arguments.mode,
+    print(json.dumps({"engine": "torch", "version": torch.__version__, "blas": blas(), "mode": arguments.mode,
                       "threads": arguments.threads, "median_s": statistics.median(samples),
                       "min_s": min(samples), "samples_s": samples}))
 

@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""Holds what runs really count against what was derived, for every preset that fits in memory.
+
+usage: counted.py HEADROOM_BINARY [--most-gib N] [PRESET…]
+
+Analyzes and measures each preset in prefill, and in decode where it has a KV-cache, and compares
+matrix FLOPs, weight bytes, KV-cache bytes and the activation peak: they must be equal to the unit.
+Exit status 1 when one is not.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+
+QUANTITIES = [  # name, where analyze has it, where measure has it
+    ("matrix_flops", ("flops", "forward", "matrix"), ("counted", "matrix_flops")),
+    ("weight_bytes", ("memory", "weight_bytes"), ("counted", "weight_bytes")),
+    ("kv_cache_bytes", ("memory", "kv_cache_bytes"), ("counted", "kv_cache_bytes")),
+    ("peak_activation_bytes", ("memory", "peak_activation_bytes"), ("memory", "arena_peak_bytes")),
+]
+
+
+def run(binary, *arguments):
+    command = [binary, *arguments, "--format", "json", "--quiet"]
+    return json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+
+
+def value(document, path):
+    for key in path:
+        document = document[key]
+    return document or 0
+
+
+def workloads(analysis):
+    """Options of each workload; lengths that differ from the defaults and from each other."""
+    length = [] if analysis["model"]["model_type"] == "vit" else ["--seq", "13"]
+    if analysis["model"]["kind"] == "encoder-decoder":
+        length += ["--enc-seq", "11"]
+    yield ["--phase", "prefill", *length]
+    yield ["--phase", "prefill", "--attention", "fused", *length]
+    if analysis["memory"]["kv_cache_bytes"] is not None:
+        yield ["--phase", "decode", "--past", "17"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("binary")
+    parser.add_argument("presets", nargs="*")
+    parser.add_argument("--most-gib", type=float, default=4)
+    options = parser.parse_args()
+    names = options.presets or [p["name"] for p in run(options.binary, "presets", "list")["presets"]]
+    compared = differing = 0
+    for name in names:
+        analysis = run(options.binary, "analyze", name)
+        if analysis["memory"]["weight_bytes"] > options.most_gib * 2**30:
+            continue
+        for workload in workloads(analysis):
+            predicted = run(options.binary, "analyze", name, *workload)
+            measured = run(options.binary, "measure", name, *workload, "--runs", "1", "--warmup", "0")
+            for quantity, in_analysis, in_measurement in QUANTITIES:
+                expected, got = value(predicted, in_analysis), value(measured, in_measurement)
+                compared += 1
+                if expected != got:
+                    differing += 1
+                    print(f"{name} {' '.join(workload)}: {quantity} {got}, not {expected}")
+        print(f"{name}: done", flush=True)
+    print(f"{compared} quantities compared, {differing} differ")
+    sys.exit(1 if differing else 0)
+
+
+main()

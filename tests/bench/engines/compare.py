@@ -1,0 +1,339 @@
+#!/usr/bin/env python3
+"""Compares headroom's forward pass with ONNX Runtime and PyTorch, and its decode with the memory.
+
+Every round runs all programs one after the other, so what else the machine does meets all alike;
+ratios are taken within a round. Before each program it waits for the processors to be idle, as
+long as --patience allows, and it notes how much of them others used meanwhile. A benchmark, not a
+test: it judges nothing. Needs node with onnxruntime-node, a python3 with torch, g++.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import platform
+import resource
+import shlex
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
+ENGINES = ["headroom", "headroom fused", "onnxruntime", "torch"]
+DECODERS = [("tinyllama-1.1b", 63), ("smollm2-135m", 63)]
+DTYPES = ["float32", "bfloat16"]
+# Operators of a decoder that are products with no weights.
+WEIGHTLESS = ("attention.scores", "attention.context")
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--headroom", type=pathlib.Path, default=ROOT / "build/release/headroom")
+    parser.add_argument("--node-modules", type=pathlib.Path, required=True,
+                        help="the folder node_modules that holds onnxruntime-node")
+    parser.add_argument("--torch-python", default="/usr/bin/python3", help="a python3 with torch")
+    parser.add_argument("--models", type=pathlib.Path, help="keep the exported ONNX file here")
+    parser.add_argument("--shapes", nargs="+", default=["1x128", "8x128", "1x512"], metavar="BxS")
+    parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=1.0,
+                        help="about how long each engine computes in a round")
+    parser.add_argument("--decode-rounds", type=int, default=3)
+    parser.add_argument("--patience", type=float, default=5.0,
+                        help="longest wait for idle processors before a program, in seconds")
+    parser.add_argument("--reports", type=pathlib.Path, default=ROOT / "reports")
+    return parser.parse_args()
+
+
+def processor_seconds():
+    """What all processors have worked since the start, and what they could have."""
+    fields = [int(x) for x in pathlib.Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+    tick = os.sysconf("SC_CLK_TCK")
+    return (sum(fields) - fields[3] - fields[4]) / tick, sum(fields) / tick
+
+
+def wait_for_quiet(patience):
+    end = time.monotonic() + patience
+    while time.monotonic() < end:
+        busy, total = processor_seconds()
+        time.sleep(0.2)
+        busy_after, total_after = processor_seconds()
+        if busy_after - busy < 0.1 * (total_after - total):
+            return
+
+
+def run_json(command, patience, environment=None):
+    """The JSON that a program prints, and how many processors others used while it ran."""
+    wait_for_quiet(patience)
+    own = resource.getrusage(resource.RUSAGE_CHILDREN)
+    busy, _ = processor_seconds()
+    start = time.monotonic()
+    done = subprocess.run([str(x) for x in command], check=False, text=True, capture_output=True,
+                          env={**os.environ, **(environment or {})})
+    if done.returncode != 0:
+        sys.exit(f"{shlex.join(map(str, command))}\n{done.stderr}")
+    wall = time.monotonic() - start
+    own_after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    busy_after, _ = processor_seconds()
+    own_s = own_after.ru_utime + own_after.ru_stime - own.ru_utime - own.ru_stime
+    return json.loads(done.stdout), max(0.0, (busy_after - busy - own_s) / wall)
+
+
+class Bench:
+    def __init__(self, arguments, folder):
+        self.arguments = arguments
+        self.folder = folder
+        # A copy, so that a build meanwhile changes nothing.
+        self.headroom = shutil.copy2(arguments.headroom, folder / "headroom")
+        self.models = arguments.models or folder / "onnx"
+        self.bandwidth = folder / "read_bandwidth"
+        subprocess.run([os.environ.get("CXX", "g++"), "-std=c++20", "-O3", "-march=native", "-fopenmp",
+                        "-I", ROOT / "src/measured/kernels", HERE / "read_bandwidth.cpp",
+                        "-o", self.bandwidth], check=True)
+        if not (self.models / "bert.onnx").exists():
+            subprocess.run([arguments.torch_python, HERE / "export_bert.py", self.models], check=True,
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def run(self, command, environment=None):
+        return run_json(command, self.arguments.patience, environment)
+
+    def measure(self, model, *options):
+        return self.run([self.headroom, "measure", model, *options, "--format", "json", "-q"])
+
+    def engine(self, name, batch, seq, threads, runs):
+        options = ["--batch", batch, "--seq", seq, "--threads", threads, "--runs", runs,
+                   "--warmup", 1 if runs < 8 else 2]
+        if name.startswith("headroom"):
+            attention = "fused" if name.endswith("fused") else "eager"
+            report, others = self.measure("bert-base", *options, "--attention", attention)
+            return {**report["time"], "matrix_flops": report["counted"]["matrix_flops"],
+                    "context": report["context"], "others": others}
+        if name == "onnxruntime":
+            report, others = self.run(["node", HERE / "time_onnxruntime.js", self.models / "bert.onnx",
+                                       *options],
+                                      {"NODE_PATH": str(self.arguments.node_modules.resolve())})
+        else:
+            report, others = self.run([self.arguments.torch_python, HERE / "time_torch.py", *options],
+                                      {"OMP_NUM_THREADS": str(threads)})
+        return {**report, "others": others}
+
+    def prefill(self, batch, seq, threads):
+        runs = max(3, min(30, round(self.arguments.seconds * 7 * threads / (batch * seq / 128))))
+        rounds = []
+        for _ in range(self.arguments.rounds):
+            rounds.append({name: self.engine(name, batch, seq, threads, runs) for name in ENGINES})
+        flops = rounds[0]["headroom"]["matrix_flops"]
+        result = {"batch": batch, "seq": seq, "threads": threads, "runs": runs, "matrix_flops": flops,
+                  "engines": {}, "ratios": {}}
+        for name in ENGINES:
+            medians = [entry[name]["median_s"] for entry in rounds]
+            result["engines"][name] = {
+                "median_s": min(medians), "flops_per_s": flops / min(medians),
+                "round_medians_s": medians, "round_best_s": [r[name]["min_s"] for r in rounds],
+                "others_processors": [round(r[name]["others"], 2) for r in rounds]}
+        for ours in ENGINES[:2]:
+            for theirs in ENGINES[2:]:
+                ratios = [r[theirs]["median_s"] / r[ours]["median_s"] for r in rounds]
+                result["ratios"][f"{ours} / {theirs}"] = {
+                    "median": statistics.median(ratios), "min": min(ratios), "max": max(ratios)}
+        self.note(rounds[0])
+        print(prefill_row(result), flush=True)
+        return result
+
+    def note(self, entry):
+        self.context = entry["headroom"]["context"]
+        self.versions = {"onnxruntime": entry["onnxruntime"]["version"],
+                         "torch": entry["torch"]["version"], "torch_blas": entry["torch"]["blas"]}
+
+    def decode(self, model, past, threads):
+        """A model's decode in each dtype beside the bandwidth of plain reading, in every round."""
+        rounds = []
+        for _ in range(self.arguments.decode_rounds):
+            entry = {"read": self.run([self.bandwidth, threads])[0]}
+            for dtype in DTYPES:
+                entry[dtype], _ = self.measure(model, "--phase", "decode", "--past", past, "--threads",
+                                               threads, "--dtype", dtype, "--runs", 20)
+            rounds.append(entry)
+        results = []
+        for dtype in DTYPES:
+            size = weight_bytes_read(rounds[0][dtype], dtype)
+            rates = [size / r[dtype]["time"]["median_s"] for r in rounds]
+            shares = [rate / r["read"]["median_bytes_per_s"] for rate, r in zip(rates, rounds)]
+            result = {"model": model, "past": past, "threads": threads, "dtype": dtype,
+                      "weight_bytes_read": size,
+                      "median_s": min(r[dtype]["time"]["median_s"] for r in rounds),
+                      "bytes_per_s": max(rates),
+                      "read_bytes_per_s": max(r["read"]["median_bytes_per_s"] for r in rounds),
+                      "share_of_read": {"median": statistics.median(shares), "min": min(shares),
+                                        "max": max(shares)}}
+            print(decode_row(result), flush=True)
+            results.append(result)
+        return results
+
+
+def weight_bytes_read(report, dtype):
+    """Bytes of weights that one step of one sequence reads: all but the rows of an embedding table
+    that it does not look up. A tied table is read as the weights of the logits."""
+    model = report["model"]
+    embedding = model["vocab_size"] * model["hidden_size"]
+    linear = sum(op["matrix_flops"] for op in report["ops"]
+                 if not op["path"].endswith(WEIGHTLESS)) // 2
+    weights = report["counted"]["weight_bytes"] // 4
+    untied = weights - linear >= embedding
+    others = weights - linear - (embedding if untied else 0)
+    return linear * (2 if dtype == "bfloat16" else 4) + others * 4
+
+
+def span(ratio):
+    return f"{ratio['median']:.2f} ({ratio['min']:.2f}–{ratio['max']:.2f})"
+
+
+def row(cells):
+    return "| " + " | ".join(cells) + " |"
+
+
+def prefill_row(result):
+    cells = [f"{result['batch']} × {result['seq']}", str(result["threads"])]
+    for name in ENGINES:
+        engine = result["engines"][name]
+        cells.append(f"{engine['median_s'] * 1e3:.1f} ({engine['flops_per_s'] * 1e-9:.0f})")
+    return row(cells)
+
+
+def ratio_row(result):
+    return row([f"{result['batch']} × {result['seq']}", str(result["threads"]),
+                *(span(ratio) for ratio in result["ratios"].values())])
+
+
+def decode_row(result):
+    return row([result["model"], result["dtype"], str(result["threads"]),
+                f"{result['weight_bytes_read'] * 1e-6:.1f}", f"{result['median_s'] * 1e3:.2f}",
+                f"{result['bytes_per_s'] * 1e-9:.1f}", f"{result['read_bytes_per_s'] * 1e-9:.1f}",
+                span(result["share_of_read"])])
+
+
+def table(head, left, rows):
+    return [row(head), row([":--"] * left + ["--:"] * (len(head) - left)), *rows]
+
+
+def verdict(results):
+    """What is above, what is below, and what the rounds do not tell apart, in words."""
+    lines = []
+    for theirs, name in (("onnxruntime", "ONNX Runtime"), ("torch", "PyTorch")):
+        for ours, label in zip(ENGINES[:2], ("eager", "fused")):
+            faster, others = 0, []
+            for result in results:
+                ratio = result["ratios"][f"{ours} / {theirs}"]
+                where = f"{result['batch']} × {result['seq']} on {result['threads']}"
+                if ratio["min"] > 1:
+                    faster += 1
+                elif ratio["max"] < 1:
+                    others.append(f"slower at {where} ({ratio['median']:.2f})")
+                else:
+                    others.append(f"undecided at {where} ({span(ratio)})")
+            lines.append("; ".join([f"- {label} against {name}: faster in every round in {faster} of "
+                                    f"{len(results)} cases", *others]) + ".")
+    return lines
+
+
+def decode_verdict(results):
+    """What reaches the plain read's bandwidth and what stays below."""
+    below = [f"{r['model']} {r['dtype']} on {r['threads']} ({r['share_of_read']['median']:.2f})"
+             for r in results if r["share_of_read"]["median"] < 0.95]
+    return [f"- within 5 % of the plain read or above it: {len(results) - len(below)} of "
+            f"{len(results)} cases.", *([f"- below: {', '.join(below)}."] if below else [])]
+
+
+def write_reports(arguments, document):
+    prefill, decode, context = document["prefill"], document["decode"], document["context"]
+    lines = [
+        "# Speed", "",
+        "BERT-base's forward pass in float32 beside ONNX Runtime and PyTorch, and a decode step beside",
+        "the bandwidth of memory. Times are this machine's; only the ratios carry over, and not far.", "",
+        "```sh", document["command"], "```", "",
+        "`NODE_MODULES` is where `npm install --ignore-scripts onnxruntime-node` put its packages; PyTorch is",
+        "`apt-get install python3-torch libopenblas0-openmp`.", "",
+        f"{document['date']} · {context['cpu']} · {context['logical_cpus']} processors · "
+        f"headroom by {context['compiler']} with {context['backend']} · "
+        f"ONNX Runtime {document['versions']['onnxruntime']}, graph optimisation all · "
+        f"PyTorch {document['versions']['torch']} with {document['versions']['torch_blas']}, traced, "
+        "frozen and optimised for inference.", "",
+        "## BERT-base, float32", "",
+        f"{arguments.rounds} round(s), in each all engines one after the other, after a warm-up. In "
+        "milliseconds, the best of the",
+        "rounds' medians, and in brackets GFLOP/s of the matrix FLOPs that headroom counted.", "",
+        *table(["Batch × seq", "Threads", "headroom", "headroom fused", "ONNX Runtime", "PyTorch"], 1,
+               map(prefill_row, prefill)), "",
+        "How many times as fast headroom is: the median over the rounds of the ratio within the round,",
+        "and in brackets the least and the greatest.", "",
+        *table(["Batch × seq", "Threads", "eager / ORT", "eager / PyTorch", "fused / ORT",
+                "fused / PyTorch"], 1, map(ratio_row, prefill)), "",
+        *verdict(prefill), "",
+        f"While an engine ran, other programs used {document['others_median']:.2f} processors in the "
+        f"median, {document['others_max']:.2f} at most",
+        "(`others_processors` in [speed.json](speed.json)); where they are many, the figures on all",
+        "processors say little.", "",
+        "ONNX Runtime gets a graph that its optimiser fuses in full: attention, skipped layer norm, biased",
+        "GELU. At 1 × 128 on one thread that ran no faster than the same graph with its attention unfused, and",
+        "faster than an export of fixed shape; other shapes were not tried. This PyTorch is Debian's, without",
+        "MKL; other builds may be faster. headroom and PyTorch run without an attention mask, ONNX Runtime",
+        "with one of ones, since its fusion looks for it.", "",
+    ]
+    if decode:
+        lines += [
+            "## Decode against the memory", "",
+            f"One step of one sequence, {decode[0]['past']} tokens in the cache: bytes of weights that the "
+            "step reads – in bfloat16 two",
+            "for each weight of a linear layer –, over the median time, beside plain reading of 512 MB in the",
+            f"same round; {arguments.decode_rounds} round(s), so the range in brackets is of that many. KV-cache "
+            "and activations are read besides",
+            "and not counted. A share above 1 says that the plain read is no upper bound, only a yardstick.", "",
+            *table(["Model", "Dtype", "Threads", "MB read", "ms", "GB/s", "Plain read GB/s", "Share"], 2,
+                   map(decode_row, decode)), "",
+            *decode_verdict(decode), "",
+        ]
+    (arguments.reports / "speed.md").write_text("\n".join(lines).rstrip() + "\n")
+    (arguments.reports / "speed.json").write_text(json.dumps(document, indent=2) + "\n")
+
+
+def write_document(arguments, bench, start, prefill, decode):
+    others = [x for result in prefill for engine in result["engines"].values()
+              for x in engine["others_processors"]]
+    context = {key: bench.context[key] for key in
+               ("cpu", "logical_cpus", "caches", "compiler", "backend")}
+    write_reports(arguments, {
+        "date": datetime.date.today().isoformat(),
+        "command": "python3 tests/bench/engines/compare.py --node-modules NODE_MODULES "
+                   f"--rounds {arguments.rounds} --seconds {arguments.seconds:g} "
+                   f"--decode-rounds {arguments.decode_rounds} --patience {arguments.patience:g}",
+        "seconds": round(time.monotonic() - start),
+        "context": {**context, "system": platform.system()}, "versions": bench.versions,
+        "others_median": statistics.median(others), "others_max": max(others),
+        "prefill": prefill, "decode": decode})
+
+
+def main():
+    arguments = parse_arguments()
+    start = time.monotonic()
+    prefill, decode = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(arguments, pathlib.Path(folder))
+        # The reports are written after every case, so that an interrupted run leaves what it has.
+        for batch, seq in (map(int, shape.split("x")) for shape in arguments.shapes):
+            for threads in arguments.threads:
+                prefill.append(bench.prefill(batch, seq, threads))
+                write_document(arguments, bench, start, prefill, decode)
+        for model, past in DECODERS if arguments.decode_rounds > 0 else []:
+            for threads in arguments.threads:
+                decode += bench.decode(model, past, threads)
+                write_document(arguments, bench, start, prefill, decode)
+    print(f"{time.monotonic() - start:.0f} s")
+
+
+if __name__ == "__main__":
+    main()
