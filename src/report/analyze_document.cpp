@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "describe.h"
+#include "factored.h"
 #include "headroom/report.h"
 #include "writers.h"
 
@@ -149,6 +150,16 @@ std::string operations(Integer count, OperationUnit kind) {
   return fmt::format("{} {}", shown(count, column), unit.name);
 }
 
+/// The exact count of the forward pass, and its formula.
+Line flops_line(const AnalyzeReport& report) {
+  const bool multiply_adds = operation_kind(report) == OperationUnit::multiply_add;
+  const Expr formula =
+      readable(report.analysis.total.forward.matrix_flops, report.graph, report.workload);
+  return {multiply_adds ? "matrix MACs" : "matrix FLOPs",
+          fmt::format("{} = {}", with_separators(report.figures.forward.matrix_flops),
+                      format_factored(formula))};
+}
+
 /// What a training step multiplies in all.
 Line step_line(const AnalyzeReport& report) {
   const Figures& figures = report.figures;
@@ -219,6 +230,7 @@ Document to_document(const AnalyzeReport& report, Detail detail) {
       Line{"convention", std::string(info(report.analysis.convention).summary)},
       detail == Detail::operators ? operator_table(report) : component_table(report),
   };
+  document.blocks.push_back(flops_line(report));
   if (report.workload.phase == Phase::train) document.blocks.push_back(step_line(report));
   add_memory(report, document);
   document.blocks.push_back(Line{"check", check_text(report.model, report.figures.parameters)});
