@@ -34,6 +34,7 @@ TimeStatistics summarize(std::vector<double> samples_s) {
   statistics.min_s = *least;
   statistics.max_s = *most;
   std::vector<double> deviations;
+  deviations.reserve(samples_s.size());
   for (const double sample : samples_s) {
     deviations.push_back(std::abs(sample - statistics.median_s));
   }

@@ -68,7 +68,7 @@ std::string unknown_argument(const CLI::App& app, const CLI::App& command,
   const bool takes_command = !command.get_subcommands({}).empty();
   const std::vector<std::string> known = known_words(command);
   for (const std::string& argument : arguments) {
-    const std::string word = argument.substr(0, argument.find('='));
+    std::string word = argument.substr(0, argument.find('='));
     const bool is_known = std::find(known.begin(), known.end(), word) != known.end();
     const bool could_be_value = !word.starts_with("--") && !takes_command;
     if (!is_known && !could_be_value && word != command.get_name()) return word;

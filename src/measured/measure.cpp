@@ -231,6 +231,7 @@ Measurement measure(Model model, const Workload& workload, WeightSource& source,
   if (samples.empty()) throw Error(ErrorCode::invalid_input, "nothing was measured");
 
   std::vector<double> totals;
+  totals.reserve(samples.size());
   for (const Sample& sample : samples) totals.push_back(sample.total_s);
   measurement.time = summarize(totals);
   const auto& nearest = *std::ranges::min_element(samples, {}, [&](const Sample& sample) {

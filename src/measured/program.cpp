@@ -135,9 +135,9 @@ void Program::run(const BlockObserver& observer) {
         start = end;
       }
       if (observer && block.carried_out != nullptr) observer(block, layer, block.carried_out);
-      const bool hands_on = layer + 1 < block.repeat && block.carried_in != nullptr &&
-                            block.carried_in != block.carried_out;
-      if (hands_on) {
+      const bool both = block.carried_in != nullptr && block.carried_out != nullptr;
+      const bool is_last = layer + 1 == block.repeat;
+      if (both && !is_last && block.carried_in != block.carried_out) {
         std::memcpy(block.carried_in, block.carried_out,
                     static_cast<std::size_t>(block.carried_floats) * sizeof(float));
       }

@@ -63,13 +63,8 @@ const TokenInputs& StepBuilder::tokens() const {
                                                       : program_.inputs_.main;
 }
 
-std::function<void()> StepBuilder::bring_input() const {
-  const float* const from = input(0);
-  float* const to = output();
-  const auto bytes = static_cast<std::size_t>(floats_of(node_->output) * kFloat);
-  return [=] {
-    if (from != to) std::memcpy(to, from, bytes);
-  };
+InputCopy StepBuilder::bring_input() const {
+  return {input(0), output(), static_cast<std::size_t>(floats_of(node_->output) * kFloat)};
 }
 
 StepBuilder::Run StepBuilder::operator()(const TokenEmbedding& op) {

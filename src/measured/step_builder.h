@@ -1,6 +1,7 @@
 // StepBuilder: the visit of the op variant that binds each operator to its kernel. Internal.
 #pragma once
 
+#include <cstring>
 #include <map>
 #include <memory>
 
@@ -9,6 +10,17 @@
 #include "program.h"
 
 namespace headroom::measured {
+
+/// Copies an operator's first input to its output, unless it is there already.
+struct InputCopy {
+  const float* from = nullptr;
+  float* to = nullptr;
+  std::size_t bytes = 0;
+
+  void operator()() const {
+    if (from != to) std::memcpy(to, from, bytes);
+  }
+};
 
 class StepBuilder {
  public:
@@ -52,7 +64,7 @@ class StepBuilder {
   [[nodiscard]] std::int64_t floats_of(TensorId tensor) const;
   [[nodiscard]] const std::string& weight_path(std::size_t index) const;
   /// Copies the first input to the output, where the operator could not work in place.
-  [[nodiscard]] std::function<void()> bring_input() const;
+  [[nodiscard]] InputCopy bring_input() const;
   [[nodiscard]] bool is_cross_attention() const;
 
   Program& program_;

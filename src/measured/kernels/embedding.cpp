@@ -39,7 +39,8 @@ std::vector<float> sinusoidal_positions(std::int64_t positions, std::int64_t wid
   table.reserve(static_cast<std::size_t>(positions * width));
   for (std::int64_t position = 0; position < positions; ++position) {
     for (std::int64_t i = 0; i < width; ++i) {
-      const double exponent = static_cast<double>(i / 2 * 2) / static_cast<double>(width);
+      const std::int64_t pair = i - i % 2;  // sine and cosine share an angle
+      const double exponent = static_cast<double>(pair) / static_cast<double>(width);
       const double angle = static_cast<double>(position) / std::pow(10000.0, exponent);
       table.push_back(static_cast<float>(i % 2 == 0 ? std::sin(angle) : std::cos(angle)));
     }

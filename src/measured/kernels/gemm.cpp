@@ -120,15 +120,16 @@ std::int64_t PackedLinear::run(const float* x, float* y, std::int64_t rows) {
 }
 
 bool is_available(Backend backend) noexcept {
+#ifdef HEADROOM_HAS_ONEDNN
+  constexpr bool kHasOnednn = true;
+#else
+  constexpr bool kHasOnednn = false;
+#endif
   switch (backend) {
     case Backend::eigen:
       return true;
     case Backend::onednn:
-#ifdef HEADROOM_HAS_ONEDNN
-      return true;
-#else
-      return false;
-#endif
+      return kHasOnednn;
   }
   return false;
 }

@@ -95,7 +95,8 @@ class OnednnKernel : public LinearKernel {
     memory scratch;
   };
 
-  dnnl::matmul::primitive_desc matmul(std::int64_t rows, const memory::desc& weight) const {
+  [[nodiscard]] dnnl::matmul::primitive_desc matmul(std::int64_t rows,
+                                                    const memory::desc& weight) const {
     dnnl::primitive_attr attributes;
     attributes.set_post_ops(post_ops(epilogue_));
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
