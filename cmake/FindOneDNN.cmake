@@ -1,0 +1,25 @@
+# oneDNN by its header and library. Its own package file also asks for what its GPU part was built
+# with: Debian's needs the development files of OpenCL, which nothing here uses.
+#
+# Sets OneDNN_FOUND and OneDNN_VERSION and defines the target OneDNN::OneDNN.
+find_path(OneDNN_INCLUDE_DIR NAMES oneapi/dnnl/dnnl_version.h)
+find_library(OneDNN_LIBRARY NAMES dnnl)
+mark_as_advanced(OneDNN_INCLUDE_DIR OneDNN_LIBRARY)
+
+if(OneDNN_INCLUDE_DIR)
+  file(STRINGS ${OneDNN_INCLUDE_DIR}/oneapi/dnnl/dnnl_version.h version_lines
+       REGEX "DNNL_VERSION_(MAJOR|MINOR|PATCH) +[0-9]+")
+  string(REGEX REPLACE "[^0-9;]" "" version_numbers "${version_lines}")
+  list(JOIN version_numbers "." OneDNN_VERSION)
+endif()
+
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(OneDNN REQUIRED_VARS OneDNN_LIBRARY OneDNN_INCLUDE_DIR
+                                  VERSION_VAR OneDNN_VERSION)
+
+if(OneDNN_FOUND AND NOT TARGET OneDNN::OneDNN)
+  add_library(OneDNN::OneDNN UNKNOWN IMPORTED)
+  set_target_properties(OneDNN::OneDNN PROPERTIES
+    IMPORTED_LOCATION "${OneDNN_LIBRARY}"
+    INTERFACE_INCLUDE_DIRECTORIES "${OneDNN_INCLUDE_DIR}")
+endif()
