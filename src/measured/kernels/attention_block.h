@@ -26,12 +26,16 @@ struct AttentionBlock {
   float* weights;  ///< kTileKeys · kBlockLanes, for scores, then their exponentials
   float* sums;     ///< value_head_dim · kBlockLanes, for weighted values
 
-  [[nodiscard]] std::int64_t group() const { return args.heads / args.kv_heads; }
+  /// Query heads that share the key-value head. 32 bits, as all that is divided by it: a division
+  /// of 64 takes several times as long, and there is one for every lane.
+  [[nodiscard]] std::uint32_t group() const {
+    return static_cast<std::uint32_t>(args.heads) / static_cast<std::uint32_t>(args.kv_heads);
+  }
   [[nodiscard]] std::int64_t query(std::int64_t lane) const {
-    return (lanes.begin + lane) / group();
+    return static_cast<std::uint32_t>(lanes.begin + lane) / group();
   }
   [[nodiscard]] std::int64_t head(std::int64_t lane) const {
-    return kv_head * group() + (lanes.begin + lane) % group();
+    return kv_head * group() + static_cast<std::uint32_t>(lanes.begin + lane) % group();
   }
   [[nodiscard]] const float* key(std::int64_t index) const {
     return args.k + batch * args.k_batch_stride + index * args.k_stride +

@@ -2,6 +2,7 @@
 // maxima and sums over keys are plain vector operations.
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include "attention_block.h"
 #include "attention_running.h"
@@ -20,13 +21,18 @@ constexpr std::size_t kMostVectors = kBlockLanes / kLanes;
 /// Rows of a register block: as many as leave its sums in registers.
 constexpr std::size_t register_rows(std::size_t vectors) {
   const std::size_t registers = simd::kVectorBytes == 64 ? 24 : 8;
-  return std::min<std::size_t>(8, registers / vectors);
+  return std::bit_floor(std::min<std::size_t>(8, registers / vectors));
 }
 
 void load_queries(const AttentionBlock& block) {
   const AttentionArguments& args = block.args;
+  std::array<const float*, kBlockLanes> rows;
+  for (std::int64_t lane = 0; lane < block.lanes.size(); ++lane) {
+    rows[static_cast<std::size_t>(lane)] = block.query_row(lane);
+  }
   transpose<RowEnd::padded>(
-      block.lanes.size(), args.head_dim, [&](std::int64_t lane) { return block.query_row(lane); },
+      block.lanes.size(), args.head_dim,
+      [&](std::int64_t lane) { return rows[static_cast<std::size_t>(lane)]; },
       [&](std::int64_t i) { return block.queries + i * kBlockLanes; });
   for (std::int64_t i = 0; i < args.head_dim * kBlockLanes; ++i) block.queries[i] *= args.scale;
 }
@@ -94,10 +100,14 @@ void store_lanes(const AttentionBlock& block, const RunningLanes<vectors>& runni
       simd::store(at, simd::load(at) * inverse);
     }
   }
+  std::array<float*, kBlockLanes> rows;
+  for (std::int64_t lane = 0; lane < block.lanes.size(); ++lane) {
+    rows[static_cast<std::size_t>(lane)] = block.out(lane);
+  }
   transpose<RowEnd::exact>(
       block.args.value_head_dim, block.lanes.size(),
       [&](std::int64_t i) { return block.sums + i * kBlockLanes; },
-      [&](std::int64_t lane) { return block.out(lane); });
+      [&](std::int64_t lane) { return rows[static_cast<std::size_t>(lane)]; });
   if (block.args.key_mask == nullptr) return;
   for (std::int64_t lane = 0; lane < block.lanes.size(); ++lane) {
     const auto at = static_cast<std::size_t>(lane);

@@ -58,7 +58,8 @@ inline Floats load(const std::uint16_t* from) {
   return std::bit_cast<Floats>(__builtin_convertvector(halves, Words) << 16);
 }
 
-inline Floats broadcast(float value) { return Floats{} + value; }
+/// Subtracting zero is exact for every value, so that compilers drop it; adding zero is not.
+inline Floats broadcast(float value) { return value - Floats{}; }
 
 /// The second operand wherever either is not a number.
 inline Floats max(Floats a, Floats b) { return a > b ? a : b; }

@@ -29,7 +29,7 @@ inline simd::Floats exchanged(simd::Floats a, simd::Floats b, std::index_sequenc
 
 /// Transposes by swapping off-diagonal blocks of half the size, then of a quarter, and so on.
 template <std::size_t distance = simd::kLanes / 2>
-inline void transpose_square(Square& rows) {
+[[gnu::always_inline]] inline void transpose_square(Square& rows) {
   constexpr auto kAll = std::make_index_sequence<simd::kLanes>{};
   simd::unroll<simd::kLanes>([&](auto i) {
     if constexpr ((i & distance) == 0) {
@@ -40,6 +40,17 @@ inline void transpose_square(Square& rows) {
     }
   });
   if constexpr (distance > 1) transpose_square<distance / 2>(rows);
+}
+
+/// A whole square, all in registers where there are enough.
+template <class From, class To>
+inline void transpose_whole(const From& from, const To& to) {
+  Square square;
+  simd::unroll<simd::kLanes>(
+      [&](auto r) { square[r] = simd::load(from(static_cast<std::int64_t>(r()))); });
+  transpose_square(square);
+  simd::unroll<simd::kLanes>(
+      [&](auto c) { simd::store(to(static_cast<std::int64_t>(c())), square[c]); });
 }
 
 }  // namespace internal
@@ -53,6 +64,11 @@ void transpose(std::int64_t rows, std::int64_t columns, const From& from, const 
     const std::int64_t some_rows = std::min(kLanes, rows - row);
     for (std::int64_t column = 0; column < columns; column += kLanes) {
       const std::int64_t some_columns = std::min(kLanes, columns - column);
+      if (some_rows == kLanes && some_columns == kLanes) {
+        internal::transpose_whole([&](std::int64_t r) { return from(row + r) + column; },
+                                  [&](std::int64_t c) { return to(column + c) + row; });
+        continue;
+      }
       internal::Square square = {};
       for (std::int64_t r = 0; r < some_rows; ++r) {
         const float* at = from(row + r) + column;
