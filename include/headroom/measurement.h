@@ -47,6 +47,8 @@ struct MeasuredCounts {
 
 struct MeasuredMemory {
   std::int64_t arena_peak_bytes = 0;
+  /// Weights as they are laid out; more than they count where a layout is held beside another.
+  std::int64_t weights_held_bytes = 0;
   std::int64_t rss_before_bytes = 0;  ///< of the process, before the model was loaded
   std::int64_t rss_peak_bytes = 0;
 };

@@ -250,6 +250,7 @@ Measurement measure(Model model, const Workload& workload, WeightSource& source,
   }
   measurement.counted.weight_bytes = session.weights().bytes();
   measurement.counted.kv_cache_bytes = runner.kv_cache_bytes();
+  measurement.memory.weights_held_bytes = session.weights().held_bytes();
   measurement.memory.arena_peak_bytes = runner.arena_peak_bytes();
   measurement.memory.rss_peak_bytes = peak_resident_bytes();
   measurement.engine = "headroom";

@@ -74,7 +74,7 @@ StepBuilder::Run StepBuilder::operator()(const TokenEmbedding& op) {
   args.batch = tokens.batch;
   args.seq_len = tokens.seq_len;
   args.width = integer(op.width);
-  args.word_table = weights.values(weight_path(0), 0);
+  args.word_row = weights.word_rows(weight_path(0));
   args.ids = tokens.ids.data();
   if (op.scale == EmbeddingScale::sqrt_hidden_size) {
     args.scale = std::sqrt(static_cast<float>(args.width));
@@ -122,10 +122,7 @@ StepBuilder::Run StepBuilder::operator()(const PatchEmbedding& op) {
   const std::int64_t elements = integer(op.patch_elements);
   const std::int64_t rows = args.batch * patches;
   const auto count = [](std::int64_t n) { return static_cast<std::size_t>(n); };
-  const LinearPart part{{weights.values(weight_path(0), 0), count(width * elements)},
-                        {weights.values(weight_path(1), 0), count(width)}};
-  auto projection = std::make_shared<PackedLinear>(
-      std::span(&part, 1), elements, LinearOptions{Backend::eigen, Epilogue::none, RowRange::many});
+  PackedLinear* const projection = &weights.linear(weight_path(0), 0);
   projection->prepare(rows);
   return [=, class_token = weights.values(weight_path(2), 0),
           positions = weights.values(weight_path(3), 0), out = output(),
@@ -173,7 +170,7 @@ StepBuilder::Run StepBuilder::operator()(const Linear& op) {
     layers.push_back(&weights.linear(path, layer));
     layers.back()->prepare(rows);
   }
-  const std::int64_t bytes = (rows * (in + out) + in * out) * kFloat;
+  const std::int64_t bytes = rows * (in + out) * kFloat + layers.front()->weight_bytes(rows);
   return [=, x = input(0), y = output(), layers = std::move(layers)](std::int64_t layer) {
     return StepCount{layers[static_cast<std::size_t>(layer)]->run(x, y, rows), bytes};
   };

@@ -2,9 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <set>
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <optional>
+#include <span>
 
 #include "headroom/error.h"
+#include "kernels/linear_kernels.h"
 
 namespace headroom::measured {
 namespace {
@@ -24,31 +29,67 @@ auto& at(const Map& map, const std::string& path, std::int64_t layer) {
 
 }  // namespace
 
+/// The linear layer that an operator is or, as the projection of patches, begins with: how many of
+/// its weights that takes, and the size of its input.
+struct Projection {
+  std::size_t weights = 0;
+  Expr in_features;
+};
+
+std::optional<Projection> projection_of(const Node& node) {
+  if (const auto* linear = std::get_if<Linear>(&node.op)) {
+    return Projection{node.weights.size(), linear->in_features};
+  }
+  if (const auto* patches = std::get_if<PatchEmbedding>(&node.op)) {
+    return Projection{2, patches->patch_elements};
+  }
+  return std::nullopt;
+}
+
+/// One operator's weights in one layer.
+struct ModelWeights::Job {
+  const Node* node = nullptr;
+  std::int64_t layer = 0;
+  Integer elements;
+};
+
 ModelWeights::ModelWeights(const ModelSpec& spec, WeightSource& source,
                            const WeightOptions& options)
-    : graph_(build_graph(spec, {})) {
-  // Tables, norms and whatever else is read as it is; a product's weights only live on packed.
-  std::set<WeightId> read_as_is;
+    : options_(options), graph_(build_graph(spec, {})) {
   for (const Block& block : graph_.blocks) {
     for (const Node& node : block.nodes) {
-      if (std::holds_alternative<Linear>(node.op)) continue;
-      read_as_is.insert(node.weights.begin(), node.weights.end());
+      const auto projection = projection_of(node);
+      const std::size_t packed = projection ? projection->weights : 0;
+      read_as_is_.insert(node.weights.begin() + static_cast<std::ptrdiff_t>(packed),
+                         node.weights.end());
     }
   }
+  for (const Job& job : jobs()) {
+    for (const WeightId id : job.node->weights) load(graph_.weights[id], job.layer, source);
+    if (std::holds_alternative<TokenEmbedding>(job.node->op)) shrink_table(*job.node);
+    if (!projection_of(*job.node)) continue;
+    pack(*job.node, job.layer);
+    drop_packed(*job.node, job.layer);
+  }
+  source.finish();
+}
+
+/// The largest first: laying weights out takes a copy for a while, and what the small ones take
+/// later is then more than the copy that the largest one took.
+std::vector<ModelWeights::Job> ModelWeights::jobs() const {
+  std::vector<Job> jobs;
   for (const Block& block : graph_.blocks) {
     const std::int64_t layers = integer(block.repeat, graph_.sizes);
     for (const Node& node : block.nodes) {
-      for (std::int64_t layer = 0; layer < layers; ++layer) {
-        for (const WeightId id : node.weights) load(graph_.weights[id], layer, source);
-        if (!std::holds_alternative<Linear>(node.op)) continue;
-        pack(node, layer, options);
-        for (const WeightId id : node.weights) {
-          if (!read_as_is.contains(id)) values_.erase({graph_.weights[id].path, layer});
-        }
+      Integer elements = 0;
+      for (const WeightId id : node.weights) {
+        elements += graph_.weights[id].elements().evaluate(graph_.sizes);
       }
+      for (std::int64_t layer = 0; layer < layers; ++layer) jobs.push_back({&node, layer, elements});
     }
   }
-  source.finish();
+  std::ranges::stable_sort(jobs, std::ranges::greater{}, &Job::elements);
+  return jobs;
 }
 
 std::vector<std::int64_t> ModelWeights::shape_of(const Weight& weight) const {
@@ -58,15 +99,25 @@ std::vector<std::int64_t> ModelWeights::shape_of(const Weight& weight) const {
 }
 
 void ModelWeights::load(const Weight& weight, std::int64_t layer, WeightSource& source) {
-  if (values_.contains({weight.path, layer})) return;  // a tied weight that is there already
+  if (!loaded_.insert({weight.path, layer}).second) return;  // a tied weight that is there already
   AlignedVector<float> values = source.load(weight, shape_of(weight), layer);
-  bytes_ += static_cast<std::int64_t>(values.size() * sizeof(float));
+  std::int64_t stored_bytes = sizeof(float);
+  switch (options_.storage) {
+    case WeightStorage::float32:
+      break;
+    case WeightStorage::bfloat16:
+      std::ranges::transform(values, values.begin(), round_to_bfloat16);
+      stored_bytes = sizeof(std::uint16_t);
+      break;
+  }
+  bytes_ += static_cast<std::int64_t>(values.size()) * stored_bytes;
   values_[{weight.path, layer}] = std::move(values);
 }
 
-void ModelWeights::pack(const Node& node, std::int64_t layer, const WeightOptions& options) {
+void ModelWeights::pack(const Node& node, std::int64_t layer) {
+  const Projection projection = projection_of(node).value();
   std::vector<LinearPart> parts;
-  for (const WeightId id : node.weights) {
+  for (const WeightId id : std::span(node.weights).first(projection.weights)) {
     const Weight& weight = graph_.weights[id];
     const AlignedVector<float>& values = at(values_, weight.path, layer);
     if (weight.path.ends_with(".bias")) {
@@ -75,17 +126,76 @@ void ModelWeights::pack(const Node& node, std::int64_t layer, const WeightOption
       parts.push_back({values, {}});
     }
   }
-  if (options.storage == WeightStorage::bfloat16) {
-    // Matrices are held in half the bytes; biases stay as they are.
-    for (const LinearPart& part : parts)
-      bytes_ -= static_cast<std::int64_t>(part.weight.size() * 2);
-  }
-  const auto& linear = std::get<Linear>(node.op);
   const std::string& path = graph_.weights[node.weights.front()].path;
-  const LinearOptions packing{options.backend, Epilogue::none, options.rows, options.typical_rows,
-                              options.storage};
+  const LinearOptions packing{options_.backend, Epilogue::none, options_.rows,
+                              options_.typical_rows, options_.storage};
   linears_[{path, layer}] =
-      std::make_unique<PackedLinear>(parts, integer(linear.in_features, graph_.sizes), packing);
+      std::make_unique<PackedLinear>(parts, integer(projection.in_features, graph_.sizes), packing);
+}
+
+/// Lets go of what the packed layer can tell as well, or what nothing else reads.
+void ModelWeights::drop_packed(const Node& node, std::int64_t layer) {
+  for (const WeightId id : node.weights) {
+    const Key key{graph_.weights[id].path, layer};
+    const auto values = values_.find(key);
+    if (values == values_.end()) continue;
+    const auto packed = linears_.find(key);
+    const bool can_tell =
+        packed != linears_.end() && packed->second->read_row(0, values->second.data());
+    if (can_tell || !read_as_is_.contains(id)) values_.erase(values);
+  }
+}
+
+/// A table of words that no layer is tied to takes no more than its type does.
+void ModelWeights::shrink_table(const Node& embedding) {
+  const WeightId table = embedding.weights.front();
+  const std::string& path = graph_.weights[table].path;
+  const auto values = values_.find({path, 0});
+  if (options_.storage == WeightStorage::float32 || values == values_.end()) return;
+  for (const Block& block : graph_.blocks) {
+    for (const Node& node : block.nodes) {
+      const bool tied = std::ranges::find(node.weights, table) != node.weights.end();
+      if (tied && std::holds_alternative<Linear>(node.op)) return;
+    }
+  }
+  PooledVector<std::uint16_t>& narrow = bfloat16_tables_[path];
+  narrow.resize(values->second.size());
+  std::ranges::transform(values->second, narrow.begin(), [](float value) {
+    return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16U);
+  });
+  values_.erase(values);
+}
+
+RowReader ModelWeights::word_rows(const std::string& path) const {
+  const auto width = [&](std::size_t size) {
+    const auto weight = std::ranges::find(graph_.weights, path, &Weight::path);
+    return static_cast<std::int64_t>(size) / shape_of(*weight).front();
+  };
+  if (const auto table = values_.find({path, 0}); table != values_.end()) {
+    return [data = table->second.data(), columns = width(table->second.size())](
+               std::int64_t row, float* to) { std::copy_n(data + row * columns, columns, to); };
+  }
+  if (const auto table = bfloat16_tables_.find(path); table != bfloat16_tables_.end()) {
+    return [data = table->second.data(), columns = width(table->second.size())](std::int64_t row,
+                                                                              float* to) {
+      std::transform(data + row * columns, data + (row + 1) * columns, to, [](std::uint16_t bits) {
+        return std::bit_cast<float>(std::uint32_t{bits} << 16U);
+      });
+    };
+  }
+  return [&layer = linear(path, 0)](std::int64_t row, float* to) { (void)layer.read_row(row, to); };
+}
+
+std::int64_t ModelWeights::held_bytes() const {
+  std::int64_t bytes = 0;
+  for (const auto& [key, values] : values_) {
+    bytes += static_cast<std::int64_t>(values.size() * sizeof(float));
+  }
+  for (const auto& [path, table] : bfloat16_tables_) {
+    bytes += static_cast<std::int64_t>(table.size() * sizeof(std::uint16_t));
+  }
+  for (const auto& [key, linear] : linears_) bytes += linear->held_bytes();
+  return bytes;
 }
 
 PackedLinear& ModelWeights::linear(const std::string& path, std::int64_t layer) const {

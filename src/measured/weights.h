@@ -13,6 +13,7 @@
 #include "checkpoint_names.h"
 #include "headroom/graph.h"
 #include "kernels/aligned.h"
+#include "kernels/embedding.h"
 #include "kernels/gemm.h"
 
 namespace headroom::measured {
@@ -44,7 +45,9 @@ struct WeightOptions {
   std::int64_t typical_rows = 128;
 };
 
-/// All weights of a model: linear layers packed for the backend, tables and norms as they are.
+/// All weights of a model: linear layers packed for the backend, tables and norms beside them. Each
+/// is held once, except that a table of embeddings is held apart from the layer that it is tied to
+/// where that layer's layout is the backend's own secret (oneDNN for many rows).
 class ModelWeights {
  public:
   /// Loads everything that the graph of a whole prefill uses. Throws Error{invalid_input}.
@@ -52,19 +55,32 @@ class ModelWeights {
 
   /// The linear layer whose first weight has this path. `layer` counts within its block.
   [[nodiscard]] PackedLinear& linear(const std::string& path, std::int64_t layer) const;
-  /// A table, norm or patch projection.
+  /// A norm, patch projection, or table of positions.
   [[nodiscard]] const float* values(const std::string& path, std::int64_t layer) const;
-  /// Bytes of all weights that were loaded, tied ones once.
+  /// Reads rows of a table of words. The reader is valid as long as the weights are.
+  [[nodiscard]] RowReader word_rows(const std::string& path) const;
+  /// Bytes of all weights that were loaded in the type that they are stored in, tied ones once.
   [[nodiscard]] std::int64_t bytes() const noexcept { return bytes_; }
+  /// Bytes that they take in memory as they are laid out.
+  [[nodiscard]] std::int64_t held_bytes() const;
 
  private:
   using Key = std::pair<std::string, std::int64_t>;
+  struct Job;
+
+  [[nodiscard]] std::vector<Job> jobs() const;
   void load(const Weight& weight, std::int64_t layer, WeightSource& source);
-  void pack(const Node& node, std::int64_t layer, const WeightOptions& options);
+  void pack(const Node& node, std::int64_t layer);
+  void drop_packed(const Node& node, std::int64_t layer);
+  void shrink_table(const Node& embedding);
   [[nodiscard]] std::vector<std::int64_t> shape_of(const Weight& weight) const;
 
+  WeightOptions options_;
   Graph graph_;
+  std::set<WeightId> read_as_is_;  ///< by other operators than linear ones
+  std::set<Key> loaded_;
   std::map<Key, AlignedVector<float>> values_;
+  std::map<std::string, PooledVector<std::uint16_t>> bfloat16_tables_;
   std::map<Key, std::unique_ptr<PackedLinear>> linears_;
   std::int64_t bytes_ = 0;
 };

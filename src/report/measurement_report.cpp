@@ -125,6 +125,7 @@ Json to_json(const Measurement& measurement) {
                      {"weight_bytes", measurement.counted.weight_bytes},
                      {"kv_cache_bytes", measurement.counted.kv_cache_bytes}};
   json["memory"] = {{"arena_peak_bytes", measurement.memory.arena_peak_bytes},
+                    {"weights_held_bytes", measurement.memory.weights_held_bytes},
                     {"rss_before_bytes", measurement.memory.rss_before_bytes},
                     {"rss_peak_bytes", measurement.memory.rss_peak_bytes}};
   json["ops"] = Json::array();

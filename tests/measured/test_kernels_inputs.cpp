@@ -22,7 +22,10 @@ TEST_CASE("a token's embedding is the sum of its scaled word, position and type"
   const std::array<std::int64_t, 6> ids{9, 0, 4, 4, 1, 7};
   const std::array<std::int64_t, 6> type_ids{0, 1, 1, 0, 0, 1};
   const std::array<std::int64_t, 6> position_ids{5, 6, 7, 1, 1, 2};
-  TokenEmbeddingArguments args{2, 3, kWidth, words.data(), ids.data(), 3.0F};
+  const RowReader word_row = [&](std::int64_t row, float* to) {
+    std::copy_n(words.data() + row * kWidth, kWidth, to);
+  };
+  TokenEmbeddingArguments args{2, 3, kWidth, word_row, ids.data(), 3.0F};
   const auto check = [&](const std::array<std::int64_t, 6>& expected_positions, bool typed) {
     std::vector<float> out(6 * kWidth);
     embed_tokens(args, out.data());

@@ -1,5 +1,4 @@
-// Memory for weights: aligned to cache lines, and to huge pages where it is large, since a weight
-// stream touches too many small pages for the TLB.
+// Vectors whose memory is aligned to cache lines: for working memory, and for weights.
 #pragma once
 
 #include <cstddef>
@@ -7,37 +6,31 @@
 #include <new>
 #include <vector>
 
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
+#include "pages.h"
 
 namespace headroom::measured {
 
+/// Small memory from the heap, large memory as pages of its own.
 template <class T>
 struct AlignedAllocator {
   using value_type = T;
-  static constexpr std::size_t kCacheLine = 64;
-  static constexpr std::size_t kHugePage = std::size_t{2} << 20;
+  static constexpr std::align_val_t kCacheLine{64};
+  static constexpr std::size_t kLarge = std::size_t{1} << 20;
 
   AlignedAllocator() = default;
   template <class U>
   explicit AlignedAllocator(const AlignedAllocator<U>& /*other*/) noexcept {}
 
-  static std::align_val_t alignment(std::size_t count) {
-    return std::align_val_t{count * sizeof(T) >= 2 * kHugePage ? kHugePage : kCacheLine};
-  }
-
   T* allocate(std::size_t count) {
-    void* memory = ::operator new(count * sizeof(T), alignment(count));
-#if defined(__linux__)
-    // Only advice: without it the memory is as good, but slower.
-    if (count * sizeof(T) >= 2 * kHugePage) madvise(memory, count * sizeof(T), MADV_HUGEPAGE);
-#endif
-    return static_cast<T*>(memory);
+    const std::size_t bytes = count * sizeof(T);
+    if (bytes >= kLarge) return reinterpret_cast<T*>(map_pages(bytes));
+    return static_cast<T*>(::operator new(bytes, kCacheLine));
   }
 
   void deallocate(T* memory, std::size_t count) noexcept {
-    ::operator delete(memory, alignment(count));
+    const std::size_t bytes = count * sizeof(T);
+    if (bytes >= kLarge) return unmap_pages(reinterpret_cast<std::byte*>(memory), bytes);
+    ::operator delete(memory, kCacheLine);
   }
 
   friend bool operator==(const AlignedAllocator&, const AlignedAllocator&) { return true; }
@@ -45,5 +38,25 @@ struct AlignedAllocator {
 
 template <class T>
 using AlignedVector = std::vector<T, AlignedAllocator<T>>;
+
+/// Memory that stays as long as the model does.
+template <class T>
+struct PoolAllocator {
+  using value_type = T;
+
+  PoolAllocator() = default;
+  template <class U>
+  explicit PoolAllocator(const PoolAllocator<U>& /*other*/) noexcept {}
+
+  T* allocate(std::size_t count) { return reinterpret_cast<T*>(take_from_pool(count * sizeof(T))); }
+  void deallocate(T* memory, std::size_t count) noexcept {
+    give_to_pool(reinterpret_cast<std::byte*>(memory), count * sizeof(T));
+  }
+
+  friend bool operator==(const PoolAllocator&, const PoolAllocator&) { return true; }
+};
+
+template <class T>
+using PooledVector = std::vector<T, PoolAllocator<T>>;
 
 }  // namespace headroom::measured

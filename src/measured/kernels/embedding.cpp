@@ -19,8 +19,8 @@ void embed_tokens(const TokenEmbeddingArguments& args, float* out) {
 #pragma omp parallel for if (tokens * args.width >= kSerialElements) schedule(static)
   for (std::int64_t token = 0; token < tokens; ++token) {
     float* to = out + token * args.width;
-    const float* word = args.word_table + args.ids[token] * args.width;
-    for (std::int64_t i = 0; i < args.width; ++i) to[i] = word[i] * args.scale;
+    args.word_row(args.ids[token], to);
+    for (std::int64_t i = 0; i < args.width; ++i) to[i] *= args.scale;
     if (args.position_table != nullptr) {
       const std::int64_t position = args.position_ids != nullptr
                                         ? args.position_ids[token]

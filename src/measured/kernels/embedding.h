@@ -2,9 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace headroom::measured {
+
+/// Copies one row of a table, widened to float32 where it is stored in less.
+using RowReader = std::function<void(std::int64_t row, float* to)>;
 
 /// out [tokens, width] = scale · word[id] + position[p] + type[t]. Tables hold rows of `width`;
 /// ids must lie within them.
@@ -12,7 +16,7 @@ struct TokenEmbeddingArguments {
   std::int64_t batch = 1;
   std::int64_t seq_len = 0;
   std::int64_t width = 0;
-  const float* word_table = nullptr;
+  RowReader word_row;
   const std::int64_t* ids = nullptr;           ///< [batch, seq_len]
   float scale = 1;                             ///< of the word's row alone
   const float* position_table = nullptr;       ///< null for none

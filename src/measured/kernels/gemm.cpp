@@ -1,8 +1,8 @@
 #include "gemm.h"
 
+#include <algorithm>
 #include <bit>
 #include <string>
-#include <utility>
 
 #include "elementwise.h"
 #include "headroom/error.h"
@@ -12,12 +12,6 @@
 namespace headroom::measured {
 
 namespace {
-
-/// To the nearest bfloat16, ties to even; not for NaN.
-float round_to_bfloat16(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  return std::bit_cast<float>((bits + 0x7fffU + ((bits >> 16) & 1U)) & 0xffff0000U);
-}
 
 [[noreturn]] void fail(const std::string& what) {
   throw Error(ErrorCode::internal, "cannot build a linear layer: " + what);
@@ -35,22 +29,19 @@ std::int64_t rows_of(const LinearPart& part, std::int64_t in_features) {
 
 StackedWeights stack(std::span<const LinearPart> parts, std::int64_t in_features,
                      WeightStorage storage) {
-  StackedWeights stacked;
-  stacked.in = in_features;
+  StackedWeights stacked{in_features, 0, parts, storage, {}};
   bool any_bias = false;
   for (const LinearPart& part : parts) {
     stacked.out += rows_of(part, in_features);
     any_bias = any_bias || !part.bias.empty();
   }
-  stacked.weight.reserve(static_cast<std::size_t>(stacked.out * in_features));
+  if (!any_bias) return stacked;
+  stacked.bias.reserve(static_cast<std::size_t>(stacked.out));
+  std::size_t rows = 0;
   for (const LinearPart& part : parts) {
-    stacked.weight.insert(stacked.weight.end(), part.weight.begin(), part.weight.end());
-    if (!any_bias) continue;
     stacked.bias.insert(stacked.bias.end(), part.bias.begin(), part.bias.end());
-    stacked.bias.resize(stacked.weight.size() / static_cast<std::size_t>(in_features));
-  }
-  if (storage == WeightStorage::bfloat16) {
-    for (float& weight : stacked.weight) weight = round_to_bfloat16(weight);
+    rows += part.weight.size() / static_cast<std::size_t>(in_features);
+    stacked.bias.resize(rows);
   }
   return stacked;
 }
@@ -80,6 +71,32 @@ ActivationKind activation_of(Epilogue epilogue) {
 
 }  // namespace
 
+float round_to_bfloat16(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  return std::bit_cast<float>((bits + 0x7fffU + ((bits >> 16) & 1U)) & 0xffff0000U);
+}
+
+void copy_weights(const StackedWeights& weights, float* to) {
+  for (const LinearPart& part : weights.parts) {
+    switch (weights.storage) {
+      case WeightStorage::float32:
+        to = std::ranges::copy(part.weight, to).out;
+        break;
+      case WeightStorage::bfloat16:
+        to = std::ranges::transform(part.weight, to, round_to_bfloat16).out;
+        break;
+    }
+  }
+}
+
+float* shared_scratch(std::int64_t floats) {
+  thread_local AlignedVector<float> scratch;
+  if (static_cast<std::int64_t>(scratch.size()) < floats) {
+    scratch = AlignedVector<float>(static_cast<std::size_t>(floats));
+  }
+  return scratch.data();
+}
+
 void finish(Epilogue epilogue, const float* bias, const OutputBlock& block) {
   const bool activates = epilogue != Epilogue::none && epilogue != Epilogue::add_residual;
   if (bias == nullptr && !activates) return;
@@ -92,14 +109,14 @@ void finish(Epilogue epilogue, const float* bias, const OutputBlock& block) {
 
 PackedLinear::PackedLinear(std::span<const LinearPart> parts, std::int64_t in_features,
                            const LinearOptions& options)
-    : in_(in_features), out_(0) {
-  StackedWeights weights = stack(parts, in_features, options.storage);
+    : in_(in_features), out_(0), storage_(options.storage) {
+  const StackedWeights weights = stack(parts, in_features, options.storage);
   out_ = weights.out;
   if (options.rows != RowRange::many) few_ = make_streaming_kernel(weights, options);
   if (options.rows == RowRange::few) return;
   switch (options.backend) {
     case Backend::eigen:
-      many_ = make_eigen_kernel(std::move(weights), options);
+      many_ = make_eigen_kernel(weights, options);
       return;
     case Backend::onednn:
       many_ = make_onednn_kernel(weights, options);
@@ -113,6 +130,23 @@ LinearKernel& PackedLinear::kernel_for(std::int64_t rows) const {
 }
 
 void PackedLinear::prepare(std::int64_t rows) { kernel_for(rows).prepare(rows); }
+
+std::int64_t PackedLinear::held_bytes() const {
+  return (few_ == nullptr ? 0 : few_->held_bytes()) + (many_ == nullptr ? 0 : many_->held_bytes());
+}
+
+std::int64_t PackedLinear::weight_bytes(std::int64_t rows) const {
+  // Only the stream keeps them narrow.
+  const bool narrow = storage_ == WeightStorage::bfloat16 && &kernel_for(rows) == few_.get();
+  return in_ * out_ * static_cast<std::int64_t>(narrow ? sizeof(std::uint16_t) : sizeof(float));
+}
+
+bool PackedLinear::read_row(std::int64_t row, float* to) const {
+  const auto reads = [&](const LinearKernel* kernel) {
+    return kernel != nullptr && kernel->read_row(row, to);
+  };
+  return reads(few_.get()) || reads(many_.get());
+}
 
 std::int64_t PackedLinear::run(const float* x, float* y, std::int64_t rows) {
   kernel_for(rows).run(x, y, rows);

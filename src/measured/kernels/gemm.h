@@ -43,6 +43,10 @@ class LinearKernel {
   /// Gets ready for `rows` rows with the present number of threads.
   virtual void prepare(std::int64_t rows) = 0;
   virtual void run(const float* x, float* y, std::int64_t rows) = 0;
+  /// Memory that weights and bias take as they are laid out.
+  [[nodiscard]] virtual std::int64_t held_bytes() const = 0;
+  /// Copies row `row` of W [out, in]; false where the layout does not tell.
+  [[nodiscard]] virtual bool read_row(std::int64_t row, float* to) const = 0;
 };
 
 /// A linear layer of parts stacked on the output: y [rows, out] = f(x [rows, in]·Wᵀ + bias).
@@ -60,6 +64,16 @@ class PackedLinear {
   [[nodiscard]] std::int64_t in_features() const noexcept { return in_; }
   [[nodiscard]] std::int64_t out_features() const noexcept { return out_; }
 
+  /// Memory that weights and bias take, in all layouts together.
+  [[nodiscard]] std::int64_t held_bytes() const;
+
+  /// Bytes of W that a run with so many rows reads.
+  [[nodiscard]] std::int64_t weight_bytes(std::int64_t rows) const;
+
+  /// Copies row `row` of W, so that a table of embeddings tied to this layer need not be held
+  /// besides. Returns false, and copies nothing, where no layout lets it.
+  [[nodiscard]] bool read_row(std::int64_t row, float* to) const;
+
   /// Makes what a run with so many rows needs, so that it need not be made while it is timed.
   void prepare(std::int64_t rows);
 
@@ -73,6 +87,7 @@ class PackedLinear {
 
   std::int64_t in_;
   std::int64_t out_;
+  WeightStorage storage_;
   std::unique_ptr<LinearKernel> few_;   ///< null where `many_` does it all
   std::unique_ptr<LinearKernel> many_;  ///< null where `few_` does it all
 };

@@ -1,7 +1,7 @@
 // Products of many rows with Eigen, which lays its operands out anew in every product: all that
 // can be prepared is the order of W.
 #include <Eigen/Core>
-#include <utility>
+#include <algorithm>
 
 #include "linear_kernels.h"
 #include "parallel.h"
@@ -21,20 +21,35 @@ constexpr std::int64_t kGranule = 16;
 
 class EigenKernel : public LinearKernel {
  public:
-  EigenKernel(StackedWeights weights, Epilogue epilogue)
-      : weights_(std::move(weights)), epilogue_(epilogue) {}
+  EigenKernel(const StackedWeights& weights, Epilogue epilogue)
+      : in_(weights.in),
+        out_(weights.out),
+        weight_(static_cast<std::size_t>(in_ * out_)),
+        bias_(weights.bias),
+        epilogue_(epilogue) {
+    copy_weights(weights, weight_.data());
+  }
 
   void prepare(std::int64_t /*rows*/) override {}
 
   void run(const float* x, float* y, std::int64_t rows) override {
-#pragma omp parallel if (rows * weights_.in * weights_.out >= kSerialElements)
+#pragma omp parallel if (rows * in_ * out_ >= kSerialElements)
     {
       // Threads share the longer side, so that both get work when there is only one row.
-      const bool by_rows = rows >= weights_.out;
+      const bool by_rows = rows >= out_;
       const Range row_range = by_rows ? own_share(rows, kGranule) : Range{0, rows};
-      const Range columns = by_rows ? Range{0, weights_.out} : own_share(weights_.out, kGranule);
+      const Range columns = by_rows ? Range{0, out_} : own_share(out_, kGranule);
       multiply(x, y, row_range, columns);
     }
+  }
+
+  [[nodiscard]] std::int64_t held_bytes() const override {
+    return static_cast<std::int64_t>((weight_.size() + bias_.size()) * sizeof(float));
+  }
+
+  [[nodiscard]] bool read_row(std::int64_t row, float* to) const override {
+    std::copy_n(weight_.data() + row * in_, in_, to);
+    return true;
   }
 
  private:
@@ -48,31 +63,33 @@ class EigenKernel : public LinearKernel {
   }
 
   void multiply_block(const float* x, float* y, Range rows, Range columns) const {
-    const std::int64_t in = weights_.in;
-    const Eigen::Map<const RowMajor> input(x + rows.begin * in, rows.size(), in);
-    const Eigen::Map<const RowMajor> weight(weights_.weight.data() + columns.begin * in,
-                                            columns.size(), in);
-    float* first = y + rows.begin * weights_.out + columns.begin;
+    const Eigen::Map<const RowMajor> input(x + rows.begin * in_, rows.size(), in_);
+    const Eigen::Map<const RowMajor> weight(weight_.data() + columns.begin * in_,
+                                            columns.size(), in_);
+    float* first = y + rows.begin * out_ + columns.begin;
     Eigen::Map<RowMajor, 0, Strided> output(first, rows.size(), columns.size(),
-                                            Strided(weights_.out));
+                                            Strided(out_));
     if (epilogue_ == Epilogue::add_residual) {
       output.noalias() += input * weight.transpose();
     } else {
       output.noalias() = input * weight.transpose();
     }
-    finish(epilogue_, weights_.bias.empty() ? nullptr : weights_.bias.data() + columns.begin,
-           {first, weights_.out, rows.size(), columns.size()});
+    finish(epilogue_, bias_.empty() ? nullptr : bias_.data() + columns.begin,
+           {first, out_, rows.size(), columns.size()});
   }
 
-  StackedWeights weights_;
+  std::int64_t in_;
+  std::int64_t out_;
+  PooledVector<float> weight_;
+  PooledVector<float> bias_;
   Epilogue epilogue_;
 };
 
 }  // namespace
 
-std::unique_ptr<LinearKernel> make_eigen_kernel(StackedWeights weights,
+std::unique_ptr<LinearKernel> make_eigen_kernel(const StackedWeights& weights,
                                                 const LinearOptions& options) {
-  return std::make_unique<EigenKernel>(std::move(weights), options.epilogue);
+  return std::make_unique<EigenKernel>(weights, options.epilogue);
 }
 
 }  // namespace headroom::measured

@@ -52,6 +52,15 @@ dnnl::post_ops post_ops(Epilogue epilogue) {
   return operations;
 }
 
+/// The weights where they are if they are one matrix already, else in `copy`.
+const float* one_matrix(const StackedWeights& weights, AlignedVector<float>& copy) {
+  const bool as_is = weights.parts.size() == 1 && weights.storage == WeightStorage::float32;
+  if (as_is) return weights.parts.front().weight.data();
+  copy.resize(static_cast<std::size_t>(weights.in * weights.out));
+  copy_weights(weights, copy.data());
+  return copy.data();
+}
+
 class OnednnKernel : public LinearKernel {
  public:
   OnednnKernel(const StackedWeights& weights, const LinearOptions& options)
@@ -60,7 +69,8 @@ class OnednnKernel : public LinearKernel {
     weight_.resize((layout.get_size() + sizeof(float) - 1) / sizeof(float));
     weight_memory_ = memory(layout, engine_, weight_.data());
     // oneDNN takes a source that it only reads by a pointer to non-const.
-    memory plain(describe(in_, out_, Tag::ba), engine_, const_cast<float*>(weights.weight.data()));
+    AlignedVector<float> copy;
+    memory plain(describe(in_, out_, Tag::ba), engine_, const_cast<float*>(one_matrix(weights, copy)));
     dnnl::reorder(plain, weight_memory_).execute(stream_, plain, weight_memory_);
     stream_.wait();
     if (!bias_.empty()) bias_memory_ = memory(describe(1, out_, Tag::ab), engine_, bias_.data());
@@ -78,11 +88,19 @@ class OnednnKernel : public LinearKernel {
                                                     {DNNL_ARG_DST, prepared.y.get()},
                                                     {DNNL_ARG_SCRATCHPAD, prepared.scratch.get()},
                                                     {DNNL_ARG_BIAS, bias_memory_.get(true)}}};
+    prepared.scratch.set_data_handle(shared_scratch(prepared.scratch_floats));
     const int count = bias_.empty() ? 4 : 5;
     dnnl::error::wrap_c_api(
         dnnl_primitive_execute(prepared.primitive.get(), stream_.get(), count, arguments.data()),
         "cannot multiply matrices");
   }
+
+  [[nodiscard]] std::int64_t held_bytes() const override {
+    return static_cast<std::int64_t>((weight_.size() + bias_.size()) * sizeof(float));
+  }
+
+  /// The layout is oneDNN's own.
+  [[nodiscard]] bool read_row(std::int64_t /*row*/, float* /*to*/) const override { return false; }
 
  private:
   /// What a number of rows needs with a number of threads.
@@ -93,6 +111,7 @@ class OnednnKernel : public LinearKernel {
     memory x;
     memory y;
     memory scratch;
+    std::int64_t scratch_floats = 0;
   };
 
   [[nodiscard]] dnnl::matmul::primitive_desc matmul(std::int64_t rows,
@@ -112,17 +131,21 @@ class OnednnKernel : public LinearKernel {
       if (prepared.rows == rows && prepared.threads == threads) return prepared;
     }
     const auto description = matmul(rows, weight_memory_.get_desc());
+    const auto scratch = description.scratchpad_desc();
+    const auto scratch_floats =
+        static_cast<std::int64_t>((scratch.get_size() + sizeof(float) - 1) / sizeof(float));
+    (void)shared_scratch(scratch_floats);  // so that no run has to make it
     return prepared_.emplace_back(
         Prepared{rows, threads, dnnl::matmul(description),
                  memory(description.src_desc(), engine_, DNNL_MEMORY_NONE),
                  memory(description.dst_desc(), engine_, DNNL_MEMORY_NONE),
-                 memory(description.scratchpad_desc(), engine_)});
+                 memory(scratch, engine_, DNNL_MEMORY_NONE), scratch_floats});
   }
 
   std::int64_t in_;
   std::int64_t out_;
-  AlignedVector<float> bias_;
-  AlignedVector<float> weight_;
+  PooledVector<float> bias_;
+  PooledVector<float> weight_;
   Epilogue epilogue_;
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream_{engine_};

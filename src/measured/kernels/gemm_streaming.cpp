@@ -97,34 +97,50 @@ void dispatch(const WeightStream<Weight>& stream, Rows at, std::int64_t rows, Ra
 template <class Weight>
 class StreamingKernel : public LinearKernel {
  public:
-  explicit StreamingKernel(WeightStream<Weight> stream)
-      : stream_(std::move(stream)),
-        x_(static_cast<std::size_t>(stream_.padded_in * PackedLinear::kFewRows)) {}
+  explicit StreamingKernel(WeightStream<Weight> stream) : stream_(std::move(stream)) {}
 
-  void prepare(std::int64_t /*rows*/) override {}
+  void prepare(std::int64_t /*rows*/) override { (void)scratch(); }
 
   void run(const float* x, float* y, std::int64_t rows) override {
     for (std::int64_t row = 0; row < rows; row += PackedLinear::kFewRows) {
       const std::int64_t some = std::min(PackedLinear::kFewRows, rows - row);
-      interleave(x + row * stream_.in, some);
+      const float* const part = interleave(x + row * stream_.in, some);
 #pragma omp parallel if (stream_.in * stream_.out >= kSerialElements)
-      dispatch(stream_, {x_.data(), y + row * stream_.out}, some, own_share(stream_.out, kGranule));
+      dispatch(stream_, {part, y + row * stream_.out}, some, own_share(stream_.out, kGranule));
     }
   }
 
+  [[nodiscard]] std::int64_t held_bytes() const override {
+    return static_cast<std::int64_t>(stream_.weight.size() * sizeof(Weight) +
+                                     stream_.bias.size() * sizeof(float));
+  }
+
+  [[nodiscard]] bool read_row(std::int64_t row, float* to) const override {
+    stream_.for_pieces(row, [&](std::int64_t begin, std::int64_t count, std::int64_t place) {
+      const Weight* const from = stream_.weight.data() + place;
+      std::transform(from, from + count, to + begin, restored<Weight>);
+    });
+    return true;
+  }
+
  private:
-  /// Brings x [rows, in] into the order of Rows, all slices one after another.
-  void interleave(const float* x, std::int64_t rows) {
-    float* to = x_.data();
+  [[nodiscard]] float* scratch() const {
+    return shared_scratch(stream_.padded_in * PackedLinear::kFewRows);
+  }
+
+  /// x [rows, in] in the order of Rows, all slices one after another.
+  [[nodiscard]] const float* interleave(const float* x, std::int64_t rows) const {
+    float* const first = scratch();
+    float* to = first;
     for (std::int64_t i = 0; i < stream_.padded_in; i += kStep) {
       for (std::int64_t row = 0; row < rows; ++row, to += kStep) {
         store_pair<Weight>(x + row * stream_.in + i, stream_.in - i, to);
       }
     }
+    return first;
   }
 
   WeightStream<Weight> stream_;
-  AlignedVector<float> x_;
 };
 
 }  // namespace

@@ -8,14 +8,25 @@
 
 namespace headroom::measured {
 
-/// Parts stacked to one matrix W [out, in], row-major, and one bias [out], empty where no part has
-/// one. `weight` is rounded already where the storage asks for it.
+/// Parts stacked to one matrix W [out, in], as the caller holds them, and their bias [out], empty
+/// where no part has one.
 struct StackedWeights {
   std::int64_t in = 0;
   std::int64_t out = 0;
-  AlignedVector<float> weight;
-  AlignedVector<float> bias;
+  std::span<const LinearPart> parts;
+  WeightStorage storage = WeightStorage::float32;
+  PooledVector<float> bias;
 };
+
+/// W, row-major, each weight rounded as its storage asks for.
+void copy_weights(const StackedWeights& weights, float* to);
+
+/// To the nearest bfloat16, ties to even; not for NaN.
+[[nodiscard]] float round_to_bfloat16(float value);
+
+/// Working memory for `floats`, which every kernel on this thread shares; what it held is lost when
+/// it grows.
+[[nodiscard]] float* shared_scratch(std::int64_t floats);
 
 /// A row-major block of y that holds x·Wᵀ: first row, distance between rows, and its extent.
 struct OutputBlock {
@@ -32,7 +43,7 @@ void finish(Epilogue epilogue, const float* bias, const OutputBlock& block);
 /// Streams W once for every eight rows of x.
 std::unique_ptr<LinearKernel> make_streaming_kernel(const StackedWeights& weights,
                                                     const LinearOptions& options);
-std::unique_ptr<LinearKernel> make_eigen_kernel(StackedWeights weights,
+std::unique_ptr<LinearKernel> make_eigen_kernel(const StackedWeights& weights,
                                                 const LinearOptions& options);
 /// Throws missing_resource where the build is without oneDNN.
 std::unique_ptr<LinearKernel> make_onednn_kernel(const StackedWeights& weights,

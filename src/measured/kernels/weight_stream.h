@@ -25,8 +25,8 @@ inline constexpr std::size_t kCacheLine = 64;
 /// with zeros to whole steps.
 template <class Weight>
 struct WeightStream {
-  AlignedVector<Weight> weight;
-  AlignedVector<float> bias;
+  PooledVector<Weight> weight;
+  PooledVector<float> bias;
   std::int64_t in = 0;
   std::int64_t padded_in = 0;
   std::int64_t out = 0;
@@ -38,6 +38,14 @@ struct WeightStream {
   /// Where the inputs of a slice stand for one output.
   [[nodiscard]] std::int64_t place(Range slice, std::int64_t column) const {
     return slice.begin * out + column * slice.size();
+  }
+  /// Calls piece(first input, how many, place) for the slices of one output.
+  template <class Piece>
+  void for_pieces(std::int64_t column, const Piece& piece) const {
+    for (std::int64_t begin = 0; begin < in; begin += kSlice) {
+      const Range inputs = slice(begin);
+      piece(begin, std::min(inputs.end, in) - begin, place(inputs, column));
+    }
   }
 };
 
@@ -74,12 +82,22 @@ void store_pair(const float* from, std::int64_t count, float* to) {
   }
 }
 
+/// A weight as it is stored. Stored bfloat16s are rounded to nearest.
 template <class Weight>
 Weight stored(float value) {
   if constexpr (std::is_same_v<Weight, float>) {
     return value;
   } else {
-    return static_cast<Weight>(std::bit_cast<std::uint32_t>(value) >> 16);
+    return static_cast<Weight>(std::bit_cast<std::uint32_t>(round_to_bfloat16(value)) >> 16);
+  }
+}
+
+template <class Weight>
+float restored(Weight weight) {
+  if constexpr (std::is_same_v<Weight, float>) {
+    return weight;
+  } else {
+    return std::bit_cast<float>(std::uint32_t{weight} << 16);
   }
 }
 
@@ -92,12 +110,14 @@ WeightStream<Weight> make_stream(const StackedWeights& weights, Epilogue epilogu
   stream.padded_in = (weights.in + kStep - 1) / kStep * kStep;
   stream.epilogue = epilogue;
   stream.weight.resize(static_cast<std::size_t>(stream.out * stream.padded_in));
-  for (std::int64_t begin = 0; begin < stream.padded_in; begin += kSlice) {
-    const Range slice = stream.slice(begin);
-    for (std::int64_t column = 0; column < stream.out; ++column) {
-      const float* from = weights.weight.data() + column * stream.in + begin;
-      Weight* to = stream.weight.data() + stream.place(slice, column);
-      std::transform(from, from + std::min(slice.size(), stream.in - begin), to, stored<Weight>);
+  std::int64_t column = 0;
+  for (const LinearPart& part : weights.parts) {
+    const float* const end = part.weight.data() + part.weight.size();
+    for (const float* from = part.weight.data(); from < end; from += stream.in, ++column) {
+      stream.for_pieces(column, [&](std::int64_t begin, std::int64_t count, std::int64_t place) {
+        std::transform(from + begin, from + begin + count, stream.weight.data() + place,
+                       stored<Weight>);
+      });
     }
   }
   return stream;

@@ -183,10 +183,10 @@ def weight_bytes_read(report, dtype):
     embedding = model["vocab_size"] * model["hidden_size"]
     linear = sum(op["matrix_flops"] for op in report["ops"]
                  if not op["path"].endswith(WEIGHTLESS)) // 2
-    weights = report["counted"]["weight_bytes"] // 4
+    size = 2 if dtype == "bfloat16" else 4
+    weights = report["counted"]["weight_bytes"] // size
     untied = weights - linear >= embedding
-    others = weights - linear - (embedding if untied else 0)
-    return linear * (2 if dtype == "bfloat16" else 4) + others * 4
+    return (weights - (embedding if untied else 0)) * size
 
 
 def span(ratio):
