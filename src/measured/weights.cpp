@@ -85,7 +85,8 @@ std::vector<ModelWeights::Job> ModelWeights::jobs() const {
       for (const WeightId id : node.weights) {
         elements += graph_.weights[id].elements().evaluate(graph_.sizes);
       }
-      for (std::int64_t layer = 0; layer < layers; ++layer) jobs.push_back({&node, layer, elements});
+      for (std::int64_t layer = 0; layer < layers; ++layer)
+        jobs.push_back({&node, layer, elements});
     }
   }
   std::ranges::stable_sort(jobs, std::ranges::greater{}, &Job::elements);
@@ -177,7 +178,7 @@ RowReader ModelWeights::word_rows(const std::string& path) const {
   }
   if (const auto table = bfloat16_tables_.find(path); table != bfloat16_tables_.end()) {
     return [data = table->second.data(), columns = width(table->second.size())](std::int64_t row,
-                                                                              float* to) {
+                                                                                float* to) {
       std::transform(data + row * columns, data + (row + 1) * columns, to, [](std::uint16_t bits) {
         return std::bit_cast<float>(std::uint32_t{bits} << 16U);
       });

@@ -64,11 +64,10 @@ class EigenKernel : public LinearKernel {
 
   void multiply_block(const float* x, float* y, Range rows, Range columns) const {
     const Eigen::Map<const RowMajor> input(x + rows.begin * in_, rows.size(), in_);
-    const Eigen::Map<const RowMajor> weight(weight_.data() + columns.begin * in_,
-                                            columns.size(), in_);
+    const Eigen::Map<const RowMajor> weight(weight_.data() + columns.begin * in_, columns.size(),
+                                            in_);
     float* first = y + rows.begin * out_ + columns.begin;
-    Eigen::Map<RowMajor, 0, Strided> output(first, rows.size(), columns.size(),
-                                            Strided(out_));
+    Eigen::Map<RowMajor, 0, Strided> output(first, rows.size(), columns.size(), Strided(out_));
     if (epilogue_ == Epilogue::add_residual) {
       output.noalias() += input * weight.transpose();
     } else {

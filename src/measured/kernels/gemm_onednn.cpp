@@ -70,7 +70,8 @@ class OnednnKernel : public LinearKernel {
     weight_memory_ = memory(layout, engine_, weight_.data());
     // oneDNN takes a source that it only reads by a pointer to non-const.
     AlignedVector<float> copy;
-    memory plain(describe(in_, out_, Tag::ba), engine_, const_cast<float*>(one_matrix(weights, copy)));
+    memory plain(describe(in_, out_, Tag::ba), engine_,
+                 const_cast<float*>(one_matrix(weights, copy)));
     dnnl::reorder(plain, weight_memory_).execute(stream_, plain, weight_memory_);
     stream_.wait();
     if (!bias_.empty()) bias_memory_ = memory(describe(1, out_, Tag::ab), engine_, bias_.data());

@@ -37,7 +37,7 @@ class Pool {
     const std::lock_guard lock(mutex_);
     if (chunks_.empty() || chunks_.back().size - chunks_.back().used < bytes) {
       const std::size_t size = std::max(kChunk, rounded_up(bytes, kHugePage));
-        chunks_.push_back({map_pages(size), size, 0, 0});
+      chunks_.push_back({map_pages(size), size, 0, 0});
     }
     Chunk& chunk = chunks_.back();
     std::byte* const memory = chunk.begin + chunk.used;
@@ -95,13 +95,13 @@ void unmap_pages(std::byte* pages, std::size_t bytes) noexcept {
 #else
 
 std::byte* map_pages(std::size_t bytes) {
-  auto* const pages = static_cast<std::byte*>(::operator new(bytes, std::align_val_t{kHugePage}));
+  auto* const pages = static_cast<std::byte*>(::operator new (bytes, std::align_val_t{kHugePage}));
   std::fill_n(pages, bytes, std::byte{0});
   return pages;
 }
 
 void unmap_pages(std::byte* pages, std::size_t /*bytes*/) noexcept {
-  ::operator delete(pages, std::align_val_t{kHugePage});
+  ::operator delete (pages, std::align_val_t{kHugePage});
 }
 
 #endif
