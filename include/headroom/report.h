@@ -3,14 +3,17 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "headroom/analysis.h"
 #include "headroom/figures.h"
 #include "headroom/graph.h"
+#include "headroom/machine_profile.h"
 #include "headroom/measurement.h"
 #include "headroom/model_source.h"
+#include "headroom/predict.h"
 #include "headroom/workload.h"
 
 namespace headroom {
@@ -34,6 +37,7 @@ struct AnalyzeReport {
   Graph graph;
   Analysis analysis;
   Figures figures;
+  std::optional<TimePrediction> time;  ///< where a machine was named
   std::vector<std::string> notes;
 };
 
@@ -98,6 +102,12 @@ struct PresetsReport {
   std::vector<PresetSummary> presets;
 };
 
+/// `headroom machines`: this machine's own profiles, and the catalogue.
+struct MachinesReport {
+  std::vector<MachineProfile> own;
+  std::vector<MachineProfile> catalogue;
+};
+
 [[nodiscard]] PresetsReport make_presets_report(const std::vector<Preset>& presets);
 
 /// Whether the counted parameters are those that were published.
@@ -110,6 +120,8 @@ enum class ReferenceCheck { none, match, match_rounded, mismatch };
 [[nodiscard]] std::string render(const DiffReport& report, const RenderOptions& options);
 [[nodiscard]] std::string render(const PresetsReport& report, const RenderOptions& options);
 [[nodiscard]] std::string render(const Measurement& measurement, const RenderOptions& options);
+[[nodiscard]] std::string render(const MachinesReport& report, const RenderOptions& options);
+[[nodiscard]] std::string render(const MachineProfile& profile, const RenderOptions& options);
 
 /// A formula as it reads for this graph and workload: related sizes collapsed, element sizes as
 /// numbers.

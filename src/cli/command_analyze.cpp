@@ -3,6 +3,7 @@
 
 #include "commands.h"
 #include "options.h"
+#include "own_machine.h"
 
 namespace headroom::cli {
 namespace {
@@ -11,16 +12,50 @@ struct AnalyzeOptions {
   std::string model;
   WorkloadRequest request;
   Convention convention = Convention::headroom;
+  std::string machine;
+  measured::Backend backend = default_backend();
+  TimeRequest time;
   bool detail = false;
   OutputOptions output;
 };
 
 void run(const AnalyzeOptions& options) {
   const Detail detail = options.detail ? Detail::operators : Detail::summary;
-  const AnalyzeReport report =
+  AnalyzeReport report =
       make_analyze_report(load_model(options.model), options.request, options.convention);
+  if (!options.machine.empty()) {
+    TimeRequest time = options.time;
+    if (time.new_tokens > 0) time.phase = MeasuredPhase::generate;
+    time.opaque_layout = options.backend == measured::Backend::onednn;
+    report.time = predict_time(report.model.spec, report.workload,
+                               machine_named(options.machine, options.backend), time);
+  }
   write_output(render(report, render_options(options.output, detail)), report.notes,
                options.output);
+}
+
+void add_machine_options(CLI::App& command, AnalyzeOptions& options) {
+  command
+      .add_option("--machine", options.machine,
+                  "Predict the time on it: here, a name of `headroom machines`, or a file")
+      ->type_name("MACHINE")
+      ->group("Time");
+  add_count(
+      command, "--threads",
+      [&](std::int64_t n) { options.time.threads = static_cast<int>(n); },
+      "Threads of that machine (the most that were measured)")
+      ->check(CLI::Range(1, 4096))
+      ->group("Time");
+  add_count(
+      command, "--new-tokens", [&](std::int64_t n) { options.time.new_tokens = n; },
+      "Generate so many tokens after the prompt: adds TTFT and TPOT")
+      ->check(CLI::Range(1, 1'000'000))
+      ->group("Time");
+  add_choice<measured::Backend>(
+      command, "--backend", options.backend,
+      {{"eigen", measured::Backend::eigen}, {"onednn", measured::Backend::onednn}},
+      "Library of matrix products of this machine (onednn where it is there)")
+      ->group("Time");
 }
 
 Choices<Convention> convention_choices() {
@@ -42,6 +77,7 @@ void add_analyze(CLI::App& app) {
   add_workload_options(*command, options->request);
   add_choice<Convention>(*command, "--convention", options->convention, convention_choices(),
                          "Whose way of counting FLOPs (headroom)");
+  add_machine_options(*command, *options);
   command->add_flag("--detail,-d", options->detail, "Every operator instead of components");
   add_output_options(*command, options->output);
   command->footer(
@@ -51,6 +87,7 @@ void add_analyze(CLI::App& app) {
       "  headroom analyze gpt2 --phase decode --past 1023 --batch 16\n"
       "  headroom analyze t5-base --enc-seq 512 --seq 64 --attention fused\n"
       "  headroom analyze ./my-model/config.json --phase train --recompute selective\n"
+      "  headroom analyze llama-3-8b --dtype bf16 --machine h100-80gb --new-tokens 128\n"
       "  headroom analyze bert-large --format json -o bert-large.json");
   command->callback([options] { run(*options); });
 }

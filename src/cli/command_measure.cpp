@@ -1,9 +1,6 @@
 // headroom measure MODEL: the real forward pass on this machine, timed and counted.
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <csignal>
-#include <cstdio>
 #include <filesystem>
 #include <memory>
 
@@ -11,6 +8,7 @@
 #include "headroom/error.h"
 #include "measure.h"
 #include "options.h"
+#include "progress.h"
 #include "safetensors_writer.h"
 
 namespace headroom::cli {
@@ -31,26 +29,6 @@ struct MeasureCommand {
   std::string save_output;
   OutputOptions output;
 };
-
-volatile std::sig_atomic_t g_interrupted = 0;
-
-extern "C" void on_interrupt(int /*signal*/) { g_interrupted = 1; }
-
-/// A line on a terminal's standard error that shows how far the runs are; nothing when piped.
-bool show_progress(int done, int at_most) {
-  if (isatty(STDERR_FILENO) == 1) {
-    constexpr int kWidth = 30;
-    const int filled = kWidth * done / at_most;
-    fmt::print(stderr, "\r[{:#<{}}{:.<{}}] run {}", "", filled, "", kWidth - filled, done);
-    if (done == at_most) fmt::print(stderr, "\r\033[K");
-    std::fflush(stderr);
-  }
-  return g_interrupted == 0;
-}
-
-void clear_progress() {
-  if (isatty(STDERR_FILENO) == 1) fmt::print(stderr, "\r\033[K");
-}
 
 /// The folder that weights come from; empty for random ones. A model folder's own are the default.
 fs::path weights_folder(const MeasureCommand& command) {
@@ -136,6 +114,10 @@ Workload workload_of(const MeasureCommand& command, const ModelSpec& spec,
   return resolve(request, spec);
 }
 
+bool show_run(int done, int at_most) {
+  return show_progress(static_cast<double>(done) / at_most, fmt::format("run {}", done));
+}
+
 void run(MeasureCommand& command) {
   Model model = load_model(command.model);
   const measured::InputFile file = read_input(command, model.spec);
@@ -147,14 +129,14 @@ void run(MeasureCommand& command) {
   if (workload.dtype == DType::bfloat16) options.storage = WeightStorage::bfloat16;
   if (!command.save_output.empty()) save_outputs(command, model.spec, file, workload);
 
-  std::signal(SIGINT, on_interrupt);
+  catch_interrupt();
   const auto source = open_weights(command, model.spec);
   const auto given = file.inputs.main.batch > 0 ? std::optional(file.inputs) : std::nullopt;
   const Measurement measurement =
-      measured::measure(std::move(model), workload, *source, given, options, show_progress);
+      measured::measure(std::move(model), workload, *source, given, options, show_run);
   clear_progress();
   std::vector<std::string> notes = measurement.warnings;
-  if (g_interrupted != 0) notes.emplace_back("interrupted: this is what was measured until then");
+  if (interrupted()) notes.emplace_back("interrupted: this is what was measured until then");
   write_output(render(measurement, render_options(command.output, Detail::summary)), notes,
                command.output);
 }

@@ -9,6 +9,8 @@ void add_analyze(CLI::App& app);
 void add_explain(CLI::App& app);
 void add_diff(CLI::App& app);
 void add_measure(CLI::App& app);
+void add_calibrate(CLI::App& app);
+void add_machines(CLI::App& app);
 void add_presets(CLI::App& app);
 /// `root` is what the scripts complete.
 void add_completion(CLI::App& root);

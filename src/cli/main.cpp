@@ -29,6 +29,8 @@ void add_commands(CLI::App& app) {
   add_explain(app);
   add_diff(app);
   add_measure(app);
+  add_calibrate(app);
+  add_machines(app);
   add_presets(app);
   add_completion(app);
   app.footer(

@@ -236,6 +236,7 @@ Document to_document(const AnalyzeReport& report, Detail detail) {
   document.blocks.push_back(Line{"check", check_text(report.model, report.figures.parameters)});
   if (report.model.reference)
     document.blocks.push_back(Line{"", short_source(*report.model.reference)});
+  if (report.time) add_time(*report.time, detail, document);
   return document;
 }
 

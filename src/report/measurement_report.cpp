@@ -9,13 +9,6 @@
 namespace headroom::detail {
 namespace {
 
-/// Seconds in the unit that people read them in.
-std::string duration(double seconds) {
-  if (seconds >= 1) return fmt::format("{:.3f} s", seconds);
-  if (seconds >= 1e-3) return fmt::format("{:.3f} ms", seconds * 1e3);
-  return fmt::format("{:.1f} µs", seconds * 1e6);
-}
-
 Cell rate(double amount_done, double seconds) {
   return amount_done > 0 && seconds > 0 ? Cell{amount_done / seconds * 1e-9} : Cell{};
 }

@@ -49,4 +49,14 @@ std::string render(const Measurement& measurement, const RenderOptions& options)
   return written(detail::to_document(measurement), options);
 }
 
+std::string render(const MachinesReport& report, const RenderOptions& options) {
+  if (options.format == Format::json) return detail::to_json_text(detail::to_json(report));
+  return written(detail::to_document(report), options);
+}
+
+std::string render(const MachineProfile& profile, const RenderOptions& options) {
+  if (options.format == Format::json) return profile_to_json(profile);
+  return written(detail::to_document(profile), options);
+}
+
 }  // namespace headroom

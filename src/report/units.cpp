@@ -1,5 +1,7 @@
 #include "units.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <span>
 
@@ -30,6 +32,12 @@ Unit byte_unit(Integer bytes) { return choose(kBytes, 1024, bytes); }
 Unit operation_unit(Integer operations, OperationUnit kind) {
   return kind == OperationUnit::flop ? choose(kFlops, 1000, operations)
                                      : choose(kMultiplyAdds, 1000, operations);
+}
+
+std::string duration(double seconds) {
+  if (seconds >= 1) return fmt::format("{:.3f} s", seconds);
+  if (seconds >= 1e-3) return fmt::format("{:.3f} ms", seconds * 1e3);
+  return fmt::format("{:.1f} µs", seconds * 1e6);
 }
 
 }  // namespace headroom::detail

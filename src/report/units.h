@@ -1,6 +1,7 @@
 // Units for people: one unit a column, chosen from its largest value. Internal to src/report.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "headroom/integer.h"
@@ -20,5 +21,8 @@ struct Unit {
 /// `multiply_adds` says MAC in the place of FLOP.
 enum class OperationUnit { flop, multiply_add };
 [[nodiscard]] Unit operation_unit(Integer operations, OperationUnit kind);
+
+/// Seconds in the unit that people read them in: "1.234 s", "81.250 ms", "3.1 µs".
+[[nodiscard]] std::string duration(double seconds);
 
 }  // namespace headroom::detail

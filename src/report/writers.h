@@ -23,6 +23,14 @@ namespace headroom::detail {
 [[nodiscard]] Document to_preset_table(const PresetsReport& report);
 [[nodiscard]] Json to_json(const PresetsReport& report);
 
+/// The predicted time as a table of operators and lines.
+void add_time(const TimePrediction& time, Detail detail, Document& document);
+[[nodiscard]] Json to_json(const TimePrediction& time);
+
+[[nodiscard]] Document to_document(const MachinesReport& report);
+[[nodiscard]] Json to_json(const MachinesReport& report);
+[[nodiscard]] Document to_document(const MachineProfile& profile);
+
 [[nodiscard]] Document to_document(const Measurement& measurement);
 [[nodiscard]] Json to_json(const Measurement& measurement);
 

@@ -52,14 +52,39 @@ void score_tile(const AttentionArguments& args, std::int64_t batch_head, Range k
   }
 }
 
-/// The same for few queries, a dot product for every score.
-void score_few(const AttentionArguments& args, std::int64_t batch_head, Range keys, float* scores) {
-  const float* q = query_of(args, batch_head);
-  const float* k = key_of(args, batch_head);
+/// Scores of few queries with some keys, a dot product for every one. A key's row holds all heads,
+/// so that going over heads inside reads it from one end to the other.
+void score_few(const AttentionArguments& args, std::int64_t batch, Range keys, float* scores) {
   for (std::int64_t key = keys.begin; key < keys.end; ++key) {
+    for (std::int64_t head = 0; head < args.heads; ++head) {
+      const std::int64_t batch_head = batch * args.heads + head;
+      const float* k = key_of(args, batch_head) + key * args.k_stride;
+      const float* q = query_of(args, batch_head);
+      float* to = scores + batch_head * args.queries * args.keys + key;
+      for (std::int64_t query = 0; query < args.queries; ++query) {
+        to[query * args.keys] = dot(q + query * args.q_stride, k, args.head_dim);
+      }
+    }
+  }
+}
+
+/// Context of few queries and some heads, likewise.
+void context_few(const AttentionArguments& args, std::int64_t batch, Range heads,
+                 const float* probabilities) {
+  const std::int64_t first = batch * args.heads;
+  for (std::int64_t head = heads.begin; head < heads.end; ++head) {
     for (std::int64_t query = 0; query < args.queries; ++query) {
-      scores[query * args.keys + key] =
-          dot(q + query * args.q_stride, k + key * args.k_stride, args.head_dim);
+      std::fill_n(out_of(args, first + head) + query * args.out_stride, args.value_head_dim, 0.0F);
+    }
+  }
+  for (std::int64_t key = 0; key < args.keys; ++key) {
+    for (std::int64_t head = heads.begin; head < heads.end; ++head) {
+      const float* v = value_of(args, first + head) + key * args.v_stride;
+      const float* p = probabilities + (first + head) * args.queries * args.keys + key;
+      float* out = out_of(args, first + head);
+      for (std::int64_t query = 0; query < args.queries; ++query) {
+        add_scaled(p[query * args.keys], v, args.value_head_dim, out + query * args.out_stride);
+      }
     }
   }
 }
@@ -75,16 +100,20 @@ std::int64_t visible_keys(const AttentionArguments& args, std::int64_t query) {
 }
 
 std::int64_t attention_scores(const AttentionArguments& args, float* scores) {
+  if (args.queries < kFewestTurned) {
+#pragma omp parallel for collapse(2) schedule(static) if (pairs(args) >= kSerialElements)
+    for (std::int64_t batch = 0; batch < args.batch; ++batch) {
+      for (std::int64_t key = 0; key < args.keys; key += kTileColumns) {
+        score_few(args, batch, {key, std::min(args.keys, key + kTileColumns)}, scores);
+      }
+    }
+    return 2 * pairs(args) * args.head_dim;
+  }
 #pragma omp parallel for collapse(2) schedule(static) if (pairs(args) >= kSerialElements)
   for (std::int64_t head = 0; head < args.batch * args.heads; ++head) {
     for (std::int64_t key = 0; key < args.keys; key += kTileColumns) {
       const Range keys = {key, std::min(args.keys, key + kTileColumns)};
-      float* to = scores + head * args.queries * args.keys;
-      if (args.queries < kFewestTurned) {
-        score_few(args, head, keys, to);
-      } else {
-        score_tile(args, head, keys, to);
-      }
+      score_tile(args, head, keys, scores + head * args.queries * args.keys);
     }
   }
   return 2 * pairs(args) * args.head_dim;
@@ -107,6 +136,13 @@ void attention_softmax(const AttentionArguments& args, float* scores) {
 }
 
 std::int64_t attention_context(const AttentionArguments& args, const float* probabilities) {
+  if (args.queries < kFewestTurned) {
+#pragma omp parallel if (pairs(args) >= kSerialElements)
+    for (std::int64_t batch = 0; batch < args.batch; ++batch) {
+      context_few(args, batch, own_share(args.heads), probabilities);
+    }
+    return 2 * pairs(args) * args.value_head_dim;
+  }
 #pragma omp parallel for collapse(2) schedule(static) if (pairs(args) >= kSerialElements)
   for (std::int64_t head = 0; head < args.batch * args.heads; ++head) {
     for (std::int64_t query = 0; query < args.queries; query += kQueryBlock) {

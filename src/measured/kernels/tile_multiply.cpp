@@ -111,4 +111,13 @@ float dot(const float* a, const float* b, std::int64_t count) {
   return simd::sum(sum);
 }
 
+void add_scaled(float factor, const float* x, std::int64_t count, float* to) {
+  const Floats factors = simd::broadcast(factor);
+  std::int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    simd::store(to + i, simd::load(to + i) + factors * simd::load(x + i));
+  }
+  for (; i < count; ++i) to[i] += factor * x[i];
+}
+
 }  // namespace headroom::measured

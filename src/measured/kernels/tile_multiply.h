@@ -26,4 +26,7 @@ void multiply_padded(TileLeft a, TileRight b, TileOut out, const TileExtent& ext
 /// Σ a[i]·b[i]
 float dot(const float* a, const float* b, std::int64_t count);
 
+/// to[i] += factor · x[i]
+void add_scaled(float factor, const float* x, std::int64_t count, float* to);
+
 }  // namespace headroom::measured

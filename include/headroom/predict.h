@@ -1,0 +1,81 @@
+// Predicts how long a pass takes on a machine, operator by operator. Modelled from measured curves,
+// or assumed from a datasheet; either way with a range.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "headroom/figures.h"
+#include "headroom/graph.h"
+#include "headroom/machine_profile.h"
+
+namespace headroom {
+
+/// What an operator spends its time on.
+enum class Bound { compute, cache, memory, overhead };
+
+[[nodiscard]] std::string_view name_of(Bound bound) noexcept;
+
+/// Whether a time comes from curves measured on the machine, or from its datasheet.
+enum class TimeBasis { modelled, assumed };
+
+[[nodiscard]] std::string_view name_of(TimeBasis basis) noexcept;
+
+/// One operator, all its layers together.
+struct OperatorTime {
+  std::string path;
+  double time_s = 0;
+  double low_s = 0;
+  double high_s = 0;
+  Bound bound = Bound::compute;
+  /// The least time that peak arithmetic or memory bandwidth leave, over the predicted one.
+  double roofline_share = 0;
+};
+
+/// What is to be timed, and how it is run.
+struct TimeRequest {
+  int threads = 0;  ///< 0: the most that the machine was measured with
+  MeasuredPhase phase = MeasuredPhase::prefill;
+  std::int64_t new_tokens = 0;  ///< generate only
+  /// Whether products of many rows keep their weights in a layout that cannot be read otherwise.
+  bool opaque_layout = true;
+};
+
+struct TimePrediction {
+  std::string machine;
+  TimeBasis basis = TimeBasis::modelled;
+  int threads = 0;  ///< 0 where the machine is not measured by threads
+  double total_s = 0;
+  double low_s = 0;
+  double high_s = 0;
+  Bound bound = Bound::compute;
+  double roofline_share = 0;
+  double tokens_per_s = 0;       ///< new tokens of all sequences
+  std::optional<double> ttft_s;  ///< generate: time to first token
+  std::optional<double> tpot_s;  ///< generate: (total − TTFT)/(new tokens − 1)
+  std::vector<OperatorTime> operators;  ///< of the pass; of prefill and all steps in generate
+};
+
+/// How long `workload` takes. Throws Error{invalid_input} where the machine was not measured with
+/// so many threads, or the phase is training, which is not predicted.
+[[nodiscard]] TimePrediction predict_time(const ModelSpec& spec, const Workload& workload,
+                                          const MachineProfile& machine,
+                                          const TimeRequest& request);
+
+/// Factors by which the machine is slower now than when it was measured.
+struct Drift {
+  double compute = 1;
+  double memory = 1;
+};
+
+/// The prediction as it is after the machine has drifted.
+[[nodiscard]] TimePrediction with_drift(TimePrediction prediction, const Drift& drift);
+
+/// Bytes that the weights take as the measured module lays them out: for few rows in their type,
+/// for many in float32, for generation both; a tied table once more where the layout is opaque.
+[[nodiscard]] Integer predict_held_weight_bytes(const ModelSpec& spec, const Workload& workload,
+                                                const TimeRequest& request);
+
+}  // namespace headroom

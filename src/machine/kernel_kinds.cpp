@@ -1,0 +1,72 @@
+// What kernels there are, and what their sizes mean.
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include "headroom/machine_profile.h"
+
+namespace headroom {
+namespace {
+
+using Names = std::string_view;
+
+constexpr Names kLinear[] = {"rows", "in_features", "out_features"};
+constexpr Names kPairs[] = {"batch_heads", "queries", "keys"};
+constexpr Names kAttention[] = {"batch_heads", "queries", "keys", "head_dim"};
+constexpr Names kLinearAttention[] = {"batch_heads", "queries", "head_dim"};
+constexpr Names kRows[] = {"rows", "width"};
+constexpr Names kElements[] = {"elements"};
+
+constexpr KernelInfo kKinds[] = {
+    {KernelKind::linear_cold, "linear_cold", kLinear},
+    {KernelKind::linear_warm, "linear_warm", kLinear},
+    {KernelKind::stream_float32_cold, "stream_float32_cold", kLinear},
+    {KernelKind::stream_float32_warm, "stream_float32_warm", kLinear},
+    {KernelKind::stream_bfloat16_cold, "stream_bfloat16_cold", kLinear},
+    {KernelKind::stream_bfloat16_warm, "stream_bfloat16_warm", kLinear},
+    {KernelKind::attention_scores, "attention_scores", kAttention},
+    {KernelKind::attention_softmax, "attention_softmax", kPairs},
+    {KernelKind::attention_softmax_biased, "attention_softmax_biased", kPairs},
+    {KernelKind::attention_context, "attention_context", kAttention},
+    {KernelKind::attention_fused, "attention_fused", kAttention},
+    {KernelKind::attention_fused_causal, "attention_fused_causal", kAttention},
+    {KernelKind::linear_attention, "linear_attention", kLinearAttention},
+    {KernelKind::linear_attention_causal, "linear_attention_causal", kLinearAttention},
+    {KernelKind::layer_norm, "layer_norm", kRows},
+    {KernelKind::rms_norm, "rms_norm", kRows},
+    {KernelKind::relu, "relu", kElements},
+    {KernelKind::gelu, "gelu", kElements},
+    {KernelKind::gelu_tanh, "gelu_tanh", kElements},
+    {KernelKind::silu, "silu", kElements},
+    {KernelKind::tanh, "tanh", kElements},
+    {KernelKind::relu_gated, "relu_gated", kElements},
+    {KernelKind::gelu_gated, "gelu_gated", kElements},
+    {KernelKind::gelu_tanh_gated, "gelu_tanh_gated", kElements},
+    {KernelKind::silu_gated, "silu_gated", kElements},
+    {KernelKind::residual_add, "residual_add", kElements},
+    {KernelKind::scale, "scale", kElements},
+    {KernelKind::feature_map, "feature_map", kElements},
+    {KernelKind::rotary, "rotary", kElements},
+    {KernelKind::relative_position_bias, "relative_position_bias", kElements},
+    {KernelKind::embedding, "embedding", kRows},
+    {KernelKind::copy, "copy", kElements},
+};
+
+}  // namespace
+
+std::span<const KernelInfo> kernel_kinds() noexcept { return kKinds; }
+
+const KernelInfo& info_of(KernelKind kind) noexcept {
+  return *std::ranges::find(kKinds, kind, &KernelInfo::kind);
+}
+
+double work_of(KernelKind kind, const KernelSizes& sizes) {
+  const double product =
+      std::accumulate(sizes.begin(), sizes.end(), 1.0, std::multiplies<double>());
+  // Each token updates a state of head_dim × head_dim.
+  const bool squares =
+      kind == KernelKind::linear_attention || kind == KernelKind::linear_attention_causal;
+  return squares ? product * sizes.back() : product;
+}
+
+}  // namespace headroom

@@ -1,0 +1,104 @@
+// Interpolation in a table of kernel times.
+#include <algorithm>
+#include <cmath>
+
+#include "headroom/machine_profile.h"
+
+namespace headroom {
+namespace {
+
+/// Where a size lies along an axis: between two grid points, `share` of the way by logarithms.
+struct Place {
+  std::size_t below = 0;
+  std::size_t above = 0;
+  double share = 0;
+};
+
+Place place_of(const std::vector<double>& axis, double size) {
+  if (size <= axis.front()) return {};
+  if (size >= axis.back()) return {axis.size() - 1, axis.size() - 1, 0};
+  const auto above = std::ranges::upper_bound(axis, size);
+  const auto below = above - 1;
+  const auto index = static_cast<std::size_t>(below - axis.begin());
+  return {index, index + 1, std::log(size / *below) / std::log(*above / *below)};
+}
+
+/// One corner of the cell that a size lies in.
+class Corner {
+ public:
+  Corner(const KernelTable& table, const std::vector<Place>& places, std::size_t number)
+      : table_(table), at_(places.size()) {
+    for (std::size_t axis = 0; axis < places.size(); ++axis) {
+      const bool upper = (number >> axis & 1U) != 0;
+      at_[axis] = upper ? places[axis].above : places[axis].below;
+      weight_ *= upper ? places[axis].share : 1 - places[axis].share;
+    }
+  }
+
+  [[nodiscard]] double weight() const { return weight_; }
+
+  /// Its time. A point that was not measured takes what the nearest one with fewer rows does, in
+  /// proportion to the work.
+  [[nodiscard]] KernelTime time() const {
+    std::vector<std::size_t> at = at_;
+    const double wanted = work_of(table_.kind, sizes(at));
+    while (!table_.seconds[index(at)].has_value() && next_smaller(at)) {
+    }
+    const std::optional<double>& seconds = table_.seconds[index(at)];
+    const double factor = wanted / work_of(table_.kind, sizes(at));
+    return {seconds.value_or(0) * factor, table_.spread[index(at)]};
+  }
+
+ private:
+  /// Steps down along the first axis that can be.
+  static bool next_smaller(std::vector<std::size_t>& at) {
+    const auto axis = std::ranges::find_if(at, [](std::size_t i) { return i > 0; });
+    if (axis == at.end()) return false;
+    --*axis;
+    return true;
+  }
+
+  [[nodiscard]] std::size_t index(const std::vector<std::size_t>& at) const {
+    std::size_t index = 0;
+    for (std::size_t axis = 0; axis < at.size(); ++axis) {
+      index = index * table_.axes[axis].size() + at[axis];
+    }
+    return index;
+  }
+
+  [[nodiscard]] KernelSizes sizes(const std::vector<std::size_t>& at) const {
+    KernelSizes sizes(at.size());
+    for (std::size_t axis = 0; axis < at.size(); ++axis) sizes[axis] = table_.axes[axis][at[axis]];
+    return sizes;
+  }
+
+  const KernelTable& table_;
+  std::vector<std::size_t> at_;
+  double weight_ = 1;
+};
+
+}  // namespace
+
+KernelTime time_of(const KernelTable& table, const KernelSizes& sizes) {
+  std::vector<Place> places(sizes.size());
+  KernelSizes inside(sizes.size());
+  for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
+    places[axis] = place_of(table.axes[axis], sizes[axis]);
+    inside[axis] = std::clamp(sizes[axis], table.axes[axis].front(), table.axes[axis].back());
+  }
+  double log_seconds = 0;
+  double spread = 0;
+  for (std::size_t number = 0; number < std::size_t{1} << sizes.size(); ++number) {
+    const Corner corner(table, places, number);
+    if (corner.weight() <= 0) continue;
+    const KernelTime time = corner.time();
+    log_seconds += corner.weight() * std::log(time.seconds);
+    spread += corner.weight() * time.spread;
+  }
+  const double beyond = work_of(table.kind, sizes) / work_of(table.kind, inside);
+  // One axis alone is elements: below the smallest grid the fixed cost of a call is what is left.
+  const double factor = sizes.size() == 1 ? std::max(1.0, beyond) : beyond;
+  return {std::exp(log_seconds) * factor, spread};
+}
+
+}  // namespace headroom

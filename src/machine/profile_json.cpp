@@ -1,0 +1,85 @@
+// MachineProfile -> JSON.
+#include <nlohmann/json.hpp>
+
+#include "headroom/machine_profile.h"
+#include "headroom/op.h"
+#include "headroom/report.h"
+
+namespace headroom {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json bandwidth_json(const std::vector<BandwidthPoint>& points) {
+  Json json = Json::array();
+  for (const BandwidthPoint& point : points) {
+    json.push_back({{"working_set_bytes", point.working_set_bytes},
+                    {"bytes_per_s", point.bytes_per_s}});
+  }
+  return json;
+}
+
+Json table_json(const KernelTable& table) {
+  const KernelInfo& info = info_of(table.kind);
+  Json json;
+  json["kernel"] = info.name;
+  for (std::size_t axis = 0; axis < table.axes.size(); ++axis) {
+    json["axes"].push_back({{"name", info.axes[axis]}, {"sizes", table.axes[axis]}});
+  }
+  json["seconds"] = Json::array();
+  for (const std::optional<double>& seconds : table.seconds) {
+    json["seconds"].push_back(seconds ? Json(*seconds) : Json(nullptr));
+  }
+  json["spread"] = table.spread;
+  return json;
+}
+
+Json threads_json(const ThreadProfile& profile) {
+  Json json;
+  json["threads"] = profile.threads;
+  json["step_overhead_s"] = profile.step_overhead_s;
+  json["probe"] = {{"compute_s", profile.probe_compute_s}, {"memory_s", profile.probe_memory_s}};
+  json["read"] = bandwidth_json(profile.read);
+  json["write"] = bandwidth_json(profile.write);
+  json["kernels"] = Json::array();
+  for (const KernelTable& table : profile.tables) json["kernels"].push_back(table_json(table));
+  return json;
+}
+
+void add_rates(const MeasuredRates& rates, Json& json) {
+  json["source"] = "measured";
+  json["by_threads"] = Json::array();
+  for (const ThreadProfile& profile : rates.by_threads) {
+    json["by_threads"].push_back(threads_json(profile));
+  }
+}
+
+void add_rates(const DatasheetRates& rates, Json& json) {
+  json["source"] = "datasheet";
+  json["datasheet"] = rates.source;
+  json["float32_flops_per_s"] = rates.float32_flops_per_s;
+  json["float16_flops_per_s"] = rates.float16_flops_per_s;
+  json["memory_bytes_per_s"] = rates.memory_bytes_per_s;
+  json["memory_bytes"] = rates.memory_bytes;
+  json["compute_efficiency"] = rates.compute_efficiency;
+  json["memory_efficiency"] = rates.memory_efficiency;
+}
+
+}  // namespace
+
+std::string profile_to_json(const MachineProfile& profile) {
+  Json json;
+  json["schema_version"] = kSchemaVersion;
+  json["name"] = profile.name;
+  json["date"] = profile.date;
+  json["last_level_cache_bytes"] = profile.last_level_cache_bytes;
+  const MachineContext& context = profile.context;
+  json["context"] = {{"cpu", context.cpu},
+                     {"logical_cpus", context.logical_cpus},
+                     {"compiler", context.compiler},
+                     {"backend", context.backend}};
+  std::visit([&](const auto& rates) { add_rates(rates, json); }, profile.rates);
+  return json.dump(1) + "\n";
+}
+
+}  // namespace headroom

@@ -1,0 +1,207 @@
+// JSON -> MachineProfile. Everything that a prediction divides by or interpolates in is checked.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "headroom/error.h"
+#include "headroom/machine_profile.h"
+#include "headroom/report.h"
+#include "json_text.h"
+
+namespace headroom {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kMostPoints = 100'000;
+
+/// Reads members of one object and says where something is wrong.
+class Reader {
+ public:
+  Reader(const Json& json, std::string where) : json_(json), where_(std::move(where)) {
+    if (!json.is_object()) fail("is not an object");
+  }
+
+  [[noreturn]] void fail(const std::string& what) const {
+    throw Error(ErrorCode::invalid_input, what, where_,
+                "run `headroom calibrate` again, or take the machine from `headroom machines`");
+  }
+
+  [[nodiscard]] const Json& member(const char* key) const {
+    const auto found = json_.find(key);
+    if (found == json_.end()) fail(fmt::format("\"{}\" is missing", key));
+    return *found;
+  }
+
+  [[nodiscard]] std::string text(const char* key) const {
+    const Json& value = member(key);
+    if (!value.is_string()) fail(fmt::format("\"{}\" is not a text", key));
+    return value.get<std::string>();
+  }
+
+  [[nodiscard]] double number(const char* key) const { return number(member(key), key); }
+
+  /// Above zero and finite.
+  [[nodiscard]] double positive(const char* key) const {
+    const double value = number(key);
+    if (!(value > 0)) fail(fmt::format("\"{}\" is not above zero", key));
+    return value;
+  }
+
+  [[nodiscard]] std::int64_t count(const char* key) const {
+    const Json& value = member(key);
+    if (!value.is_number_integer() || value < 0 || value > std::int64_t{1} << 60) {
+      fail(fmt::format("\"{}\" is not a count", key));
+    }
+    return value.get<std::int64_t>();
+  }
+
+  [[nodiscard]] std::vector<Reader> objects(const char* key) const {
+    const Json& value = member(key);
+    if (!value.is_array() || value.size() > kMostPoints) fail(fmt::format("\"{}\" is no list", key));
+    std::vector<Reader> readers;
+    for (std::size_t i = 0; i < value.size(); ++i) {
+      readers.emplace_back(value[i], fmt::format("{}/{}/{}", where_, key, i));
+    }
+    return readers;
+  }
+
+  [[nodiscard]] std::vector<double> numbers(const char* key) const {
+    const Json& value = member(key);
+    if (!value.is_array() || value.size() > kMostPoints) fail(fmt::format("\"{}\" is no list", key));
+    std::vector<double> numbers;
+    for (const Json& one : value) numbers.push_back(number(one, key));
+    return numbers;
+  }
+
+  [[nodiscard]] Reader object(const char* key) const {
+    return {member(key), fmt::format("{}/{}", where_, key)};
+  }
+
+ private:
+  double number(const Json& value, const char* key) const {
+    if (!value.is_number() || !std::isfinite(value.get<double>())) {
+      fail(fmt::format("\"{}\" is not a number", key));
+    }
+    return value.get<double>();
+  }
+
+  const Json& json_;
+  std::string where_;
+};
+
+std::vector<double> read_axis(const Reader& axis, std::string_view name) {
+  if (axis.text("name") != name) axis.fail(fmt::format("the axis should be {}", name));
+  std::vector<double> sizes = axis.numbers("sizes");
+  const bool ascends = std::ranges::adjacent_find(sizes, std::greater_equal<>()) == sizes.end();
+  if (sizes.empty() || !ascends || sizes.front() <= 0) {
+    axis.fail("\"sizes\" are not positive and ascending");
+  }
+  return sizes;
+}
+
+KernelTable read_table(const Reader& reader) {
+  const std::string name = reader.text("kernel");
+  const auto info = std::ranges::find(kernel_kinds(), name, &KernelInfo::name);
+  if (info == kernel_kinds().end()) reader.fail(fmt::format("there is no kernel \"{}\"", name));
+  KernelTable table;
+  table.kind = info->kind;
+  const std::vector<Reader> axes = reader.objects("axes");
+  if (axes.size() != info->axes.size()) reader.fail("has another number of axes than its kernel");
+  std::size_t points = 1;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    table.axes.push_back(read_axis(axes[i], info->axes[i]));
+    points *= table.axes.back().size();
+    if (points > kMostPoints) reader.fail("has too many points");
+  }
+  const Json& seconds = reader.member("seconds");
+  if (!seconds.is_array()) reader.fail("\"seconds\" is no list");
+  for (const Json& one : seconds) {
+    const bool measured = one.is_number() && std::isfinite(one.get<double>()) && one > 0;
+    if (!measured && !one.is_null()) reader.fail("\"seconds\" has what is no time above zero");
+    table.seconds.push_back(measured ? std::optional(one.get<double>()) : std::nullopt);
+  }
+  table.spread = reader.numbers("spread");
+  if (table.seconds.size() != points || table.spread.size() != points) {
+    reader.fail(fmt::format("has {} times and {} spreads for {} points", table.seconds.size(),
+                            table.spread.size(), points));
+  }
+  if (!table.seconds.front()) reader.fail("its smallest point was not measured");
+  return table;
+}
+
+std::vector<BandwidthPoint> read_bandwidths(const Reader& reader, const char* key) {
+  std::vector<BandwidthPoint> points;
+  for (const Reader& point : reader.objects(key)) {
+    points.push_back({point.count("working_set_bytes"), point.positive("bytes_per_s")});
+  }
+  if (points.empty()) reader.fail(fmt::format("\"{}\" is empty", key));
+  return points;
+}
+
+ThreadProfile read_threads(const Reader& reader) {
+  ThreadProfile profile;
+  profile.threads = static_cast<int>(reader.positive("threads"));
+  profile.step_overhead_s = reader.number("step_overhead_s");
+  const Reader probe = reader.object("probe");
+  profile.probe_compute_s = probe.positive("compute_s");
+  profile.probe_memory_s = probe.positive("memory_s");
+  profile.read = read_bandwidths(reader, "read");
+  profile.write = read_bandwidths(reader, "write");
+  for (const Reader& table : reader.objects("kernels")) profile.tables.push_back(read_table(table));
+  for (const KernelInfo& info : kernel_kinds()) {
+    if (std::ranges::count(profile.tables, info.kind, &KernelTable::kind) == 1) continue;
+    reader.fail(fmt::format("the kernel {} is not there exactly once", info.name));
+  }
+  return profile;
+}
+
+double read_share(const Reader& reader, const char* key) {
+  const double share = reader.positive(key);
+  if (share > 1) reader.fail(fmt::format("\"{}\" is not a share from 0 to 1", key));
+  return share;
+}
+
+std::variant<MeasuredRates, DatasheetRates> read_rates(const Reader& reader) {
+  const std::string source = reader.text("source");
+  if (source == "measured") {
+    MeasuredRates rates;
+    for (const Reader& one : reader.objects("by_threads")) {
+      rates.by_threads.push_back(read_threads(one));
+    }
+    if (rates.by_threads.empty()) reader.fail("\"by_threads\" is empty");
+    return rates;
+  }
+  if (source != "datasheet") reader.fail("\"source\" is neither \"measured\" nor \"datasheet\"");
+  return DatasheetRates{reader.positive("float32_flops_per_s"),
+                        reader.positive("float16_flops_per_s"),
+                        reader.positive("memory_bytes_per_s"),
+                        reader.count("memory_bytes"),
+                        read_share(reader, "compute_efficiency"),
+                        read_share(reader, "memory_efficiency"),
+                        reader.text("datasheet")};
+}
+
+}  // namespace
+
+MachineProfile profile_from_json(std::string_view text, const std::string& where) {
+  const Json json = detail::parse_json(text, where);
+  const Reader reader(json, where);
+  if (reader.count("schema_version") != kSchemaVersion) {
+    reader.fail(fmt::format("\"schema_version\" is not {}", kSchemaVersion));
+  }
+  MachineProfile profile;
+  profile.name = reader.text("name");
+  profile.date = reader.text("date");
+  profile.last_level_cache_bytes = reader.count("last_level_cache_bytes");
+  const Reader context = reader.object("context");
+  profile.context.cpu = context.text("cpu");
+  profile.context.logical_cpus = static_cast<int>(context.count("logical_cpus"));
+  profile.context.compiler = context.text("compiler");
+  profile.context.backend = context.text("backend");
+  profile.rates = read_rates(reader);
+  return profile;
+}
+
+}  // namespace headroom

@@ -1,0 +1,44 @@
+// Calibration: this machine's curves, measured with the kernels that the forward pass is made of.
+#pragma once
+
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "headroom/machine_profile.h"
+#include "kernels/gemm.h"
+
+namespace headroom::measured {
+
+/// How long each point is measured.
+enum class Effort { quick, full };
+
+struct CalibrateOptions {
+  Backend backend = Backend::eigen;
+  Effort effort = Effort::full;
+  std::vector<int> threads;  ///< numbers of threads; empty: one, and all processors
+};
+
+/// Told of the share that is done, from 0 to 1; returns false to stop.
+using CalibrateObserver = std::function<bool(double share)>;
+
+/// Measures everything. Throws Error{invalid_input} when it was stopped.
+[[nodiscard]] MachineProfile calibrate(const CalibrateOptions& options,
+                                       const CalibrateObserver& observer);
+
+/// How fast the machine is just now, on a fixed product and a fixed read of memory.
+struct DriftProbe {
+  double compute_s = 0;
+  double memory_s = 0;
+};
+
+[[nodiscard]] DriftProbe probe_drift(Backend backend, int threads);
+
+/// Sizes at which kernels are measured, by axis. None is a size of a preset: the profile must
+/// predict, not remember.
+[[nodiscard]] std::vector<std::vector<double>> calibration_axes(KernelKind kind);
+
+/// Size of the largest cache, in bytes; 32 MiB where the system does not say.
+[[nodiscard]] std::int64_t last_level_cache_bytes();
+
+}  // namespace headroom::measured

@@ -1,0 +1,205 @@
+// Kernels that go once over their elements, and plain reading and writing.
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include "kernels/bandwidth.h"
+#include "kernels/elementwise.h"
+#include "kernels/embedding.h"
+#include "kernels/linear_attention.h"
+#include "kernels/normalize.h"
+#include "kernels/relative_bias.h"
+#include "kernels/rotary.h"
+#include "probes.h"
+
+namespace headroom::measured {
+namespace {
+
+constexpr std::int64_t kRowWidth = 1000;  // of operands that are rows of some width
+
+std::int64_t whole(double size) { return static_cast<std::int64_t>(size); }
+
+/// Bytes of operands that are gone round: what a product has just written is in the last cache,
+/// since its weights have gone through the nearer ones.
+constexpr std::int64_t kNearBytes = std::int64_t{8} << 20;
+
+/// A kernel of one array of elements. `prepare(count)` returns the call to time, on operands of its
+/// own.
+template <class Prepare>
+KernelTable sweep_elements(const Budget& budget, KernelKind kind, const Prepare& prepare) {
+  return sweep(kind, [&](const KernelSizes& sizes) {
+    const std::int64_t copies = std::clamp<std::int64_t>(kNearBytes / 4 / whole(sizes[0]), 1, 64);
+    std::vector<std::function<void()>> calls;
+    for (std::int64_t i = 0; i < copies; ++i) calls.push_back(prepare(whole(sizes[0])));
+    return std::optional(time_call(
+        budget, [&](std::int64_t i) { calls[static_cast<std::size_t>(i % copies)](); }));
+  });
+}
+
+/// Two arrays that live as long as the call that uses them.
+struct Arrays {
+  AlignedVector<float> x;
+  AlignedVector<float> y;
+};
+
+std::shared_ptr<Arrays> arrays(std::int64_t x, std::int64_t y = 0) {
+  return std::make_shared<Arrays>(Arrays{filled(x), filled(y)});
+}
+
+void probe_activations(const Budget& budget, std::vector<KernelTable>& tables) {
+  struct Kind {
+    ActivationKind activation;
+    KernelKind plain;
+  };
+  constexpr Kind kPlain[] = {{ActivationKind::relu, KernelKind::relu},
+                             {ActivationKind::gelu, KernelKind::gelu},
+                             {ActivationKind::gelu_tanh, KernelKind::gelu_tanh},
+                             {ActivationKind::silu, KernelKind::silu},
+                             {ActivationKind::tanh, KernelKind::tanh}};
+  for (const Kind& kind : kPlain) {
+    tables.push_back(sweep_elements(budget, kind.plain, [&](std::int64_t count) {
+      return [=, a = arrays(count)] { activate(kind.activation, a->x.data(), count); };
+    }));
+  }
+  constexpr Kind kGated[] = {{ActivationKind::relu, KernelKind::relu_gated},
+                             {ActivationKind::gelu, KernelKind::gelu_gated},
+                             {ActivationKind::gelu_tanh, KernelKind::gelu_tanh_gated},
+                             {ActivationKind::silu, KernelKind::silu_gated}};
+  for (const Kind& kind : kGated) {
+    tables.push_back(sweep_elements(budget, kind.plain, [&](std::int64_t count) {
+      const std::int64_t width = std::min(count, kRowWidth);
+      return [=, a = arrays(2 * count, count)] {
+        activate_gated(kind.activation, a->x.data(), a->y.data(), count / width, width);
+      };
+    }));
+  }
+}
+
+void probe_sweeps(const Budget& budget, std::vector<KernelTable>& tables) {
+  tables.push_back(sweep_elements(budget, KernelKind::residual_add, [](std::int64_t count) {
+    return [=, a = arrays(count, count)] { add_residual(a->x.data(), a->y.data(), count); };
+  }));
+  tables.push_back(sweep_elements(budget, KernelKind::scale, [](std::int64_t count) {
+    return [=, a = arrays(count)] { scale(a->x.data(), -1.0F, count); };
+  }));
+  tables.push_back(sweep_elements(budget, KernelKind::copy, [](std::int64_t count) {
+    return [=, a = arrays(count, count)] {
+      std::memcpy(a->y.data(), a->x.data(), static_cast<std::size_t>(count) * sizeof(float));
+    };
+  }));
+  tables.push_back(sweep_elements(budget, KernelKind::feature_map, [](std::int64_t count) {
+    const std::int64_t width = std::min(count, kRowWidth);
+    return [=, a = arrays(count)] { feature_map(a->x.data(), count / width, width, width); };
+  }));
+}
+
+void probe_positions(const Budget& budget, std::vector<KernelTable>& tables) {
+  tables.push_back(sweep_elements(budget, KernelKind::rotary, [](std::int64_t count) {
+    constexpr std::int64_t kHeadDim = 64;
+    const std::int64_t heads = std::min<std::int64_t>(20, count / kHeadDim);
+    const std::int64_t tokens = count / (heads * kHeadDim);
+    const std::int64_t stride = heads * kHeadDim;
+    auto table = std::make_shared<RotaryTable>();
+    table->positions = tokens;
+    table->half = kHeadDim / 2;
+    table->cos.assign(static_cast<std::size_t>(tokens * table->half), 0.8F);
+    table->sin.assign(static_cast<std::size_t>(tokens * table->half), 0.6F);
+    const RotaryArguments args{1, tokens, heads, stride, tokens * stride, 0};
+    return [=, a = arrays(count)] { apply_rotary(*table, args, a->x.data()); };
+  }));
+  tables.push_back(sweep_elements(budget, KernelKind::relative_position_bias, [](std::int64_t n) {
+    RelativeBiasArguments args;
+    args.heads = 8;
+    args.queries = std::max<std::int64_t>(1, n / 8 / 100);
+    args.keys = n / 8 / args.queries;
+    args.num_buckets = 32;
+    args.max_distance = 128;
+    return [=, a = arrays(n, 32 * 8)]() mutable {
+      args.table = a->y.data();
+      fill_relative_bias(args, a->x.data());
+    };
+  }));
+}
+
+/// Rows of a table that no cache holds.
+void probe_embedding(const Budget& budget, std::vector<KernelTable>& tables) {
+  tables.push_back(sweep(KernelKind::embedding, [&](const KernelSizes& s) {
+    const std::int64_t tokens = whole(s[0]);
+    const std::int64_t width = whole(s[1]);
+    const std::int64_t rows = 2 * last_level_cache_bytes() / 4 / width;
+    static const AlignedVector<float> table = filled(2 * last_level_cache_bytes() / 4);
+    std::vector<std::int64_t> ids(static_cast<std::size_t>(tokens));
+    AlignedVector<float> out = filled(tokens * width);
+    std::int64_t next = 0;
+    const TokenEmbeddingArguments args{
+        1, tokens, width,
+        [&](std::int64_t row, float* to) {
+          std::copy_n(table.data() + row * width, width, to);
+        },
+        ids.data()};
+    return std::optional(time_call(budget, [&](std::int64_t /*i*/) {
+      for (std::int64_t& id : ids) id = next = (next + 7919) % rows;
+      embed_tokens(args, out.data());
+    }));
+  }));
+}
+
+void probe_norms(const Budget& budget, std::vector<KernelTable>& tables) {
+  for (const KernelKind kind : {KernelKind::layer_norm, KernelKind::rms_norm}) {
+    tables.push_back(sweep(kind, [&](const KernelSizes& s) {
+      const auto a = arrays(whole(s[0] * s[1]), whole(s[0] * s[1]));
+      const AlignedVector<float> weight = filled(whole(s[1]));
+      const NormArguments args{whole(s[0]), whole(s[1]), weight.data(),
+                               kind == KernelKind::layer_norm ? weight.data() : nullptr, 1e-5F};
+      const auto kernel = kind == KernelKind::layer_norm ? layer_norm : rms_norm;
+      return std::optional(time_call(
+          budget, [&](std::int64_t /*i*/) { kernel(args, a->x.data(), a->y.data()); }));
+    }));
+  }
+}
+
+/// Working sets from the first cache to what no cache holds.
+std::vector<std::int64_t> working_sets() {
+  std::vector<std::int64_t> sets;
+  for (std::int64_t bytes = 16 << 10; bytes < 2 * last_level_cache_bytes(); bytes *= 4) {
+    sets.push_back(bytes);
+  }
+  sets.push_back(4 * last_level_cache_bytes());
+  return sets;
+}
+
+}  // namespace
+
+void probe_elementwise(const Budget& budget, std::vector<KernelTable>& tables) {
+  probe_activations(budget, tables);
+  probe_sweeps(budget, tables);
+  probe_positions(budget, tables);
+  probe_embedding(budget, tables);
+  probe_norms(budget, tables);
+}
+
+std::vector<BandwidthPoint> probe_read(const Budget& budget) {
+  std::vector<BandwidthPoint> points;
+  volatile float kept = 0;  // so that the compiler has to read
+  for (const std::int64_t bytes : working_sets()) {
+    const AlignedVector<float> values = filled(bytes / 4);
+    const KernelTime time =
+        time_call(budget, [&](std::int64_t /*i*/) { kept = read_all(values.data(), bytes / 4); });
+    points.push_back({bytes, static_cast<double>(bytes) / time.seconds});
+  }
+  return points;
+}
+
+std::vector<BandwidthPoint> probe_write(const Budget& budget) {
+  std::vector<BandwidthPoint> points;
+  for (const std::int64_t bytes : working_sets()) {
+    AlignedVector<float> values = filled(bytes / 4);
+    const KernelTime time = time_call(budget, [&](std::int64_t i) {
+      write_all(values.data(), bytes / 4, static_cast<float>(i));
+    });
+    points.push_back({bytes, static_cast<double>(bytes) / time.seconds});
+  }
+  return points;
+}
+
+}  // namespace headroom::measured

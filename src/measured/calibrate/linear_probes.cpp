@@ -1,0 +1,127 @@
+// Products with weights that come from memory, as in a model that no cache holds, and with weights
+// that stay in a cache.
+#include <omp.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "probes.h"
+
+namespace headroom::measured {
+namespace {
+
+using Layers = std::vector<std::unique_ptr<PackedLinear>>;
+
+/// So many bytes of weights that going round them finds none in a cache.
+std::int64_t cold_bytes() { return last_level_cache_bytes() * 3 / 2; }
+
+/// A kernel's tables, for cold and for warm weights.
+struct LinearKinds {
+  KernelKind cold;
+  KernelKind warm;
+  RowRange rows;
+  WeightStorage storage;
+};
+
+/// Fills the points of one pair of sizes, for every number of rows and threads.
+class PairProbe {
+ public:
+  PairProbe(const LinearProbes& probes, const LinearKinds& kinds, std::int64_t in, std::int64_t out)
+      : probes_(probes), kinds_(kinds), in_(in), out_(out), weight_(filled(in * out)) {
+    const std::int64_t bytes = in * out * (kinds.storage == WeightStorage::bfloat16 ? 2 : 4);
+    const std::int64_t copies = 1 + cold_bytes() / bytes;
+    const LinearPart part{weight_, {}};
+    for (std::int64_t i = 0; i < copies; ++i) {
+      layers_.push_back(std::make_unique<PackedLinear>(
+          std::span(&part, 1), in,
+          LinearOptions{probes.backend, Epilogue::none, kinds.rows, kTypicalRows, kinds.storage}));
+    }
+  }
+
+  /// Times of cold and of warm weights; none where they would take too long.
+  std::pair<std::optional<KernelTime>, std::optional<KernelTime>> measure(std::int64_t rows) {
+    const bool is_smallest = rows == 1;
+    if (!is_smallest && static_cast<double>(rows * in_ * out_) > kMostWork) return {};
+    const AlignedVector<float> x = filled(rows * in_);
+    AlignedVector<float> y = filled(rows * out_);
+    for (const auto& layer : layers_) layer->prepare(rows);
+    const auto count = static_cast<std::int64_t>(layers_.size());
+    const KernelTime cold = time_call(probes_.budget, [&](std::int64_t i) {
+      layers_[static_cast<std::size_t>(next_++ % count)]->run(x.data(), y.data(), rows);
+      (void)i;
+    });
+    if (layers_.size() < kFewestWarm) return {cold, cold};  // too large to stay in a cache
+    const KernelTime warm = time_call(
+        probes_.budget, [&](std::int64_t /*i*/) { layers_[0]->run(x.data(), y.data(), rows); });
+    return {cold, warm};
+  }
+
+ private:
+  static constexpr std::int64_t kTypicalRows = 128;
+  static constexpr std::size_t kFewestWarm = 5;
+
+  const LinearProbes& probes_;
+  LinearKinds kinds_;
+  std::int64_t in_;
+  std::int64_t out_;
+  AlignedVector<float> weight_;
+  Layers layers_;
+  std::int64_t next_ = 0;
+};
+
+KernelTable empty_table(KernelKind kind) {
+  KernelTable table{kind, calibration_axes(kind), {}, {}};
+  std::size_t points = 1;
+  for (const auto& axis : table.axes) points *= axis.size();
+  table.seconds.resize(points);
+  table.spread.resize(points);
+  return table;
+}
+
+void store(KernelTable& table, std::size_t at, const std::optional<KernelTime>& time) {
+  if (!time) return;
+  table.seconds[at] = time->seconds;
+  table.spread[at] = time->spread;
+}
+
+}  // namespace
+
+bool probe_linears(const LinearProbes& probes, std::vector<ThreadProfile>& profiles,
+                   const std::function<bool(double)>& observer) {
+  const LinearKinds kinds[] = {
+      {KernelKind::linear_cold, KernelKind::linear_warm, RowRange::many, WeightStorage::float32},
+      {KernelKind::stream_float32_cold, KernelKind::stream_float32_warm, RowRange::few,
+       WeightStorage::float32},
+      {KernelKind::stream_bfloat16_cold, KernelKind::stream_bfloat16_warm, RowRange::few,
+       WeightStorage::bfloat16}};
+  double done = 0;
+  for (const LinearKinds& kind : kinds) {
+    const auto axes = calibration_axes(kind.cold);
+    std::vector<KernelTable> cold(profiles.size(), empty_table(kind.cold));
+    std::vector<KernelTable> warm(profiles.size(), empty_table(kind.warm));
+    for (std::size_t i = 0; i < axes[1].size(); ++i) {
+      for (std::size_t o = 0; o < axes[2].size(); ++o) {
+        if (!observer(done)) return false;
+        PairProbe pair(probes, kind, static_cast<std::int64_t>(axes[1][i]),
+                       static_cast<std::int64_t>(axes[2][o]));
+        for (std::size_t t = 0; t < profiles.size(); ++t) {
+          omp_set_num_threads(profiles[t].threads);
+          for (std::size_t r = 0; r < axes[0].size(); ++r) {
+            const auto times = pair.measure(static_cast<std::int64_t>(axes[0][r]));
+            const std::size_t at = (r * axes[1].size() + i) * axes[2].size() + o;
+            store(cold[t], at, times.first);
+            store(warm[t], at, times.second);
+          }
+        }
+        done += 1.0 / static_cast<double>(std::size(kinds) * axes[1].size() * axes[2].size());
+      }
+    }
+    for (std::size_t t = 0; t < profiles.size(); ++t) {
+      profiles[t].tables.push_back(std::move(cold[t]));
+      profiles[t].tables.push_back(std::move(warm[t]));
+    }
+  }
+  return true;
+}
+
+}  // namespace headroom::measured

@@ -1,0 +1,36 @@
+// Timing of single points, and of a kernel's whole grid. Internal to src/measured/calibrate.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "calibrate.h"
+#include "kernels/aligned.h"
+
+namespace headroom::measured {
+
+/// How long to measure one point.
+struct Budget {
+  int fewest_samples = 5;
+  double seconds = 0.004;
+};
+
+[[nodiscard]] Budget budget_of(Effort effort) noexcept;
+
+/// Median time of `call(i)`, i = 0, 1, 2, …, after one that does not count.
+[[nodiscard]] KernelTime time_call(const Budget& budget,
+                                   const std::function<void(std::int64_t i)>& call);
+
+/// Measures a point of a grid; none where it would take too long.
+using Point = std::function<std::optional<KernelTime>(const KernelSizes& sizes)>;
+
+/// Measures every point of the kernel's grid.
+[[nodiscard]] KernelTable sweep(KernelKind kind, const Point& point);
+
+/// Multiply-adds above which a point is left out: it would take too long.
+inline constexpr double kMostWork = 1e9;
+
+/// Small random numbers, written so that no page is the shared zero page.
+[[nodiscard]] AlignedVector<float> filled(std::int64_t count);
+
+}  // namespace headroom::measured

@@ -1,0 +1,174 @@
+#include "kernel_calls.h"
+
+#include <algorithm>
+
+#include "headroom/error.h"
+
+namespace headroom::detail {
+namespace {
+
+KernelKind plain(ActivationKind kind) {
+  switch (kind) {
+    case ActivationKind::relu:
+      return KernelKind::relu;
+    case ActivationKind::gelu:
+      return KernelKind::gelu;
+    case ActivationKind::gelu_tanh:
+    case ActivationKind::gelu_new:
+      return KernelKind::gelu_tanh;
+    case ActivationKind::silu:
+      return KernelKind::silu;
+    case ActivationKind::tanh:
+      break;
+  }
+  return KernelKind::tanh;
+}
+
+KernelKind gated(ActivationKind kind) {
+  switch (kind) {
+    case ActivationKind::relu:
+      return KernelKind::relu_gated;
+    case ActivationKind::gelu:
+    case ActivationKind::tanh:
+      return KernelKind::gelu_gated;
+    case ActivationKind::gelu_tanh:
+    case ActivationKind::gelu_new:
+      return KernelKind::gelu_tanh_gated;
+    case ActivationKind::silu:
+      break;
+  }
+  return KernelKind::silu_gated;
+}
+
+[[noreturn]] void only_in_training() {
+  throw Error(ErrorCode::internal, "the time of a training step is not predicted");
+}
+
+class CallVisitor {
+ public:
+  CallVisitor(const NodePlace& place, const Bindings& sizes, const LinearPolicy& policy)
+      : place_(place), sizes_(sizes), policy_(policy) {}
+
+  using Calls = std::vector<KernelCall>;
+
+  Calls operator()(const TokenEmbedding& op) const {
+    return {{KernelKind::embedding, {number(op.tokens), number(op.width)}, {}}};
+  }
+  Calls operator()(const PatchEmbedding& op) const {
+    const double rows = number(op.batch * op.patches);
+    const double out = rows * number(op.width);
+    return {linear(rows, number(op.patch_elements), number(op.width)),
+            elements(KernelKind::copy, rows * number(op.patch_elements)),
+            elements(KernelKind::copy, out), elements(KernelKind::residual_add, out)};
+  }
+  Calls operator()(const RelativePositionBias& op) const {
+    return {elements(KernelKind::relative_position_bias, number(op.heads * op.queries * op.keys))};
+  }
+  Calls operator()(const Linear& op) const {
+    return {linear(number(op.rows), number(op.in_features), number(op.out_features))};
+  }
+  Calls operator()(const Norm& op) const {
+    const bool centred = op.kind == NormKind::layer_norm;
+    return {{centred ? KernelKind::layer_norm : KernelKind::rms_norm,
+             {number(op.rows), number(op.width)},
+             {}}};
+  }
+  Calls operator()(const Rotary& op) const {
+    return {elements(KernelKind::rotary, number(op.elements))};
+  }
+  Calls operator()(const KvCacheAppend& op) const {
+    return {elements(KernelKind::copy, number(op.elements))};
+  }
+  Calls operator()(const AttentionScores& op) const {
+    return {{KernelKind::attention_scores, attention(op.shape), {}}};
+  }
+  Calls operator()(const Softmax&) const {
+    // The bias is added to the scores as they become probabilities.
+    const AttentionScores& scores = scores_before();
+    const AttentionShape& shape = scores.shape;
+    const bool biased = scores.bias == ScoreBias::relative_position;
+    return {{biased ? KernelKind::attention_softmax_biased : KernelKind::attention_softmax,
+             {number(shape.batch * shape.heads), number(shape.queries), number(shape.keys)},
+             {}}};
+  }
+  Calls operator()(const AttentionContext& op) const {
+    return {{KernelKind::attention_context, attention(op.shape), {}}};
+  }
+  Calls operator()(const FusedAttention& op) const {
+    // A causal mask that hides nothing, as in decoding, costs nothing.
+    const double hidden =
+        number(op.shape.queries * op.shape.keys) - number(op.pairs);
+    const bool causal = op.masking == Masking::causal && hidden > 0;
+    return {{causal ? KernelKind::attention_fused_causal : KernelKind::attention_fused,
+             attention(op.shape),
+             {}}};
+  }
+  Calls operator()(const FeatureMap& op) const {
+    return {elements(KernelKind::feature_map, number(op.elements))};
+  }
+  Calls operator()(const LinearAttention& op) const {
+    const bool causal = op.masking == Masking::causal;
+    return {{causal ? KernelKind::linear_attention_causal : KernelKind::linear_attention,
+             {number(op.shape.batch * op.shape.heads), number(op.shape.queries),
+              number(op.shape.head_dim)},
+             {}}};
+  }
+  Calls operator()(const Activation& op) const {
+    return {elements(plain(op.kind), number(op.elements))};
+  }
+  Calls operator()(const GatedActivation& op) const {
+    return {elements(gated(op.kind), number(op.elements))};
+  }
+  Calls operator()(const ResidualAdd& op) const {
+    return {elements(KernelKind::residual_add, number(op.elements))};
+  }
+  Calls operator()(const Dropout&) const { only_in_training(); }
+  Calls operator()(const SelectToken& op) const {
+    return {elements(KernelKind::copy, number(op.elements))};
+  }
+  Calls operator()(const Scale& op) const {
+    return {elements(KernelKind::scale, number(op.elements))};
+  }
+  Calls operator()(const CrossEntropy&) const { only_in_training(); }
+
+ private:
+  [[nodiscard]] double number(const Expr& expr) const {
+    return static_cast<double>(expr.evaluate(sizes_));
+  }
+
+  /// What made the tensor that this node works on.
+  [[nodiscard]] const AttentionScores& scores_before() const {
+    const TensorId scores = place_.node.inputs.front();
+    const auto maker = std::ranges::find(place_.block.nodes, scores, &Node::output);
+    return std::get<AttentionScores>(maker->op);
+  }
+
+  static KernelCall elements(KernelKind kind, double count) { return {kind, {count}, {}}; }
+
+  [[nodiscard]] KernelSizes attention(const AttentionShape& shape) const {
+    return {number(shape.batch * shape.heads), number(shape.queries), number(shape.keys),
+            number(shape.head_dim)};
+  }
+
+  [[nodiscard]] KernelCall linear(double rows, double in, double out) const {
+    const KernelSizes sizes{rows, in, out};
+    if (!policy_.streams) return {KernelKind::linear_cold, sizes, KernelKind::linear_warm};
+    if (policy_.narrow) {
+      return {KernelKind::stream_bfloat16_cold, sizes, KernelKind::stream_bfloat16_warm};
+    }
+    return {KernelKind::stream_float32_cold, sizes, KernelKind::stream_float32_warm};
+  }
+
+  NodePlace place_;
+  const Bindings& sizes_;
+  const LinearPolicy& policy_;
+};
+
+}  // namespace
+
+std::vector<KernelCall> kernel_calls(const NodePlace& place, const Bindings& sizes,
+                                     const LinearPolicy& policy) {
+  return std::visit(CallVisitor(place, sizes, policy), place.node.op);
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,183 @@
+#include "headroom/predict.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "headroom/analysis.h"
+#include "headroom/error.h"
+#include "operator_time.h"
+#include "row_policy.h"
+
+namespace headroom {
+namespace {
+
+using detail::StepTime;
+
+/// The tables for a number of threads; null for a datasheet.
+const ThreadProfile* profile_of(const MachineProfile& machine, int threads) {
+  const auto* rates = std::get_if<MeasuredRates>(&machine.rates);
+  if (rates == nullptr) return nullptr;
+  const auto& profiles = rates->by_threads;
+  if (threads == 0) return &*std::ranges::max_element(profiles, {}, &ThreadProfile::threads);
+  const auto found = std::ranges::find(profiles, threads, &ThreadProfile::threads);
+  if (found != profiles.end()) return &*found;
+  throw Error(ErrorCode::invalid_input,
+              fmt::format("{} was not calibrated with {} threads", machine.name, threads), {},
+              fmt::format("run `headroom calibrate --threads 1,{}`", threads));
+}
+
+/// Sums of operators' times, and of what each kind of bound takes.
+class Pass {
+ public:
+  Pass(const ModelSpec& spec, const MachineProfile& machine, const TimeRequest& request)
+      : spec_(spec), machine_(machine), request_(request),
+        profile_(profile_of(machine, request.threads)) {}
+
+  /// Adds one pass of `workload`, `times` times over.
+  void add(const Workload& workload, double times) {
+    const Graph graph = build_graph(spec_, {workload.phase, workload.attention});
+    const Analysis analysis = analyze(graph);
+    Bindings sizes = bindings_of(workload);
+    for (const SymbolInfo& symbol : symbols()) {
+      if (const auto size = graph.sizes.get(symbol.symbol)) sizes.set(symbol.symbol, *size);
+    }
+    const detail::MachineState state{
+        static_cast<double>(predict_held_weight_bytes(spec_, workload, request_)),
+        static_cast<double>(std::max<std::int64_t>(1, machine_.last_level_cache_bytes))};
+    std::size_t next = 0;
+    for (const Block& block : graph.blocks) {
+      const auto layers = static_cast<double>(block.repeat.evaluate(sizes));
+      for (const Node& node : block.nodes) {
+        const NodeAnalysis& cost = analysis.nodes.at(next++);
+        const StepTime step = step_time({graph, block, node}, cost, sizes, workload, layers, state);
+        store(block.path + "." + node.path, step, layers * times);
+      }
+    }
+  }
+
+  [[nodiscard]] double total() const {
+    double total = 0;
+    for (const OperatorTime& one : operators_) total += one.time_s;
+    return total;
+  }
+
+  [[nodiscard]] TimePrediction finish() && {
+    TimePrediction prediction;
+    prediction.machine = machine_.name;
+    prediction.basis = profile_ == nullptr ? TimeBasis::assumed : TimeBasis::modelled;
+    prediction.threads = profile_ == nullptr ? 0 : profile_->threads;
+    std::array<double, 4> by_bound{};
+    double roofline = 0;
+    for (const OperatorTime& one : operators_) {
+      prediction.total_s += one.time_s;
+      prediction.low_s += one.low_s;
+      prediction.high_s += one.high_s;
+      by_bound[static_cast<std::size_t>(one.bound)] += one.time_s;
+      roofline += one.roofline_share * one.time_s;
+    }
+    prediction.bound = static_cast<Bound>(std::ranges::max_element(by_bound) - by_bound.begin());
+    prediction.roofline_share = roofline / prediction.total_s;
+    prediction.operators = std::move(operators_);
+    return prediction;
+  }
+
+ private:
+  [[nodiscard]] StepTime step_time(const detail::NodePlace& place, const NodeAnalysis& cost,
+                                   const Bindings& sizes, const Workload& workload, double layers,
+                                   const detail::MachineState& state) const {
+    const auto number = [&](const Expr& expr) {
+      return static_cast<double>(expr.evaluate(sizes)) / layers;
+    };
+    const Cost& forward = cost.cost.forward;
+    const detail::StepWork work{number(forward.matrix_flops), number(forward.elementwise_flops),
+                                number(forward.bytes_read) + number(forward.bytes_written)};
+    if (profile_ == nullptr) {
+      return detail::assumed_time(std::get<DatasheetRates>(machine_.rates), work, workload.dtype);
+    }
+    const detail::RowPolicy rows = detail::row_policy(workload, request_);
+    const bool streams = rows.few && workload.batch_size * workload.seq_len <= detail::kFewRows;
+    const detail::LinearPolicy policy{streams, workload.dtype == DType::bfloat16};
+    return detail::measured_time(*profile_, detail::kernel_calls(place, sizes, policy), work,
+                                 state);
+  }
+
+  void store(std::string path, const StepTime& step, double times) {
+    auto found = std::ranges::find(operators_, path, &OperatorTime::path);
+    if (found == operators_.end()) {
+      found = operators_.insert(found, {std::move(path), 0, 0, 0, detail::bound_of(step), 0});
+      found->roofline_share =
+          step.time_s > 0 ? std::max(step.compute_s, step.memory_s) / step.time_s : 0;
+    }
+    found->time_s += times * step.time_s;
+    found->low_s += times * std::max(0.0, step.time_s - step.spread_s);
+    found->high_s += times * (step.time_s + step.spread_s);
+  }
+
+  const ModelSpec& spec_;
+  const MachineProfile& machine_;
+  TimeRequest request_;
+  const ThreadProfile* profile_;
+  std::vector<OperatorTime> operators_;
+};
+
+/// The steps after the first token: each sees one key more, and costs grow in a straight line, so
+/// the middle one stands for all.
+Workload middle_step(const Workload& prompt, std::int64_t new_tokens) {
+  Workload step = prompt;
+  step.phase = Phase::decode;
+  step.past_len = prompt.past_len + prompt.seq_len + (new_tokens - 2) / 2;
+  step.seq_len = 1;
+  return step;
+}
+
+}  // namespace
+
+TimePrediction predict_time(const ModelSpec& spec, const Workload& workload,
+                            const MachineProfile& machine, const TimeRequest& request) {
+  if (workload.phase == Phase::train) {
+    throw Error(ErrorCode::invalid_input, "the time of a training step is not predicted", {},
+                "ask for --phase prefill or decode, or leave --machine out");
+  }
+  Pass pass(spec, machine, request);
+  pass.add(workload, 1);
+  std::optional<double> ttft;
+  std::optional<double> tpot;
+  double tokens = static_cast<double>(workload.batch_size * workload.seq_len);
+  if (request.phase == MeasuredPhase::generate) {
+    ttft = pass.total();
+    const auto steps = static_cast<double>(request.new_tokens - 1);
+    if (request.new_tokens > 1) {
+      pass.add(middle_step(workload, request.new_tokens), steps);
+      tpot = (pass.total() - *ttft) / steps;
+    }
+    tokens = static_cast<double>(workload.batch_size * request.new_tokens);
+  }
+  TimePrediction prediction = std::move(pass).finish();
+  prediction.ttft_s = ttft;
+  prediction.tpot_s = tpot;
+  prediction.tokens_per_s = tokens / prediction.total_s;
+  return prediction;
+}
+
+TimePrediction with_drift(TimePrediction prediction, const Drift& drift) {
+  const double before = prediction.total_s;
+  prediction.total_s = prediction.low_s = prediction.high_s = 0;
+  for (OperatorTime& one : prediction.operators) {
+    const double factor = one.bound == Bound::memory ? drift.memory : drift.compute;
+    one.time_s *= factor;
+    one.low_s *= factor;
+    one.high_s *= factor;
+    prediction.total_s += one.time_s;
+    prediction.low_s += one.low_s;
+    prediction.high_s += one.high_s;
+  }
+  const double factor = prediction.total_s / before;
+  prediction.tokens_per_s /= factor;
+  if (prediction.ttft_s) *prediction.ttft_s *= factor;
+  if (prediction.tpot_s) *prediction.tpot_s *= factor;
+  return prediction;
+}
+
+}  // namespace headroom

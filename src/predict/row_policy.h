@@ -1,0 +1,24 @@
+// For which numbers of rows the measured module lays out a model's products. Internal to
+// src/predict.
+#pragma once
+
+#include "headroom/predict.h"
+
+namespace headroom::detail {
+
+/// Rows up to which a product streams its weights.
+inline constexpr std::int64_t kFewRows = 8;
+
+struct RowPolicy {
+  bool few = false;
+  bool many = false;
+};
+
+/// Generation has both: a prompt of many rows and steps of few.
+inline RowPolicy row_policy(const Workload& workload, const TimeRequest& request) {
+  if (request.phase == MeasuredPhase::generate) return {true, true};
+  const bool few = workload.batch_size * workload.seq_len <= kFewRows;
+  return {few, !few};
+}
+
+}  // namespace headroom::detail

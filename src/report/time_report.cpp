@@ -1,0 +1,94 @@
+// TimePrediction -> lines, a table of operators, and JSON.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "writers.h"
+
+namespace headroom::detail {
+namespace {
+
+/// Operators that take less than this are left out of a summary.
+constexpr double kLeastShare = 0.01;
+
+Table operator_times(const TimePrediction& time, Detail detail) {
+  Table table;
+  table.columns = {
+      {"operator", "Operator", "", Alignment::left, 1, 0, Importance::essential},
+      {"time_ms", "Time", "[ms]", Alignment::right, 1, 3, Importance::essential},
+      {"low_ms", "Low", "[ms]", Alignment::right, 1, 3, Importance::optional},
+      {"high_ms", "High", "[ms]", Alignment::right, 1, 3, Importance::optional},
+      {"share_percent", "Share", "[%]", Alignment::right, 1, 1, Importance::essential},
+      {"bound", "Bound by", "", Alignment::left, 1, 0, Importance::essential},
+      {"roofline_percent", "Roofline", "[%]", Alignment::right, 1, 0, Importance::essential}};
+  const auto add = [&](const std::string& name, double seconds, double low, double high,
+                       Bound bound, double roofline) {
+    table.rows.push_back({name, seconds * 1e3, low * 1e3, high * 1e3,
+                          100 * seconds / time.total_s, std::string(name_of(bound)),
+                          100 * roofline});
+  };
+  for (const OperatorTime& one : time.operators) {
+    if (detail == Detail::summary && one.time_s < kLeastShare * time.total_s) continue;
+    add(one.path, one.time_s, one.low_s, one.high_s, one.bound, one.roofline_share);
+  }
+  add("total", time.total_s, time.low_s, time.high_s, time.bound, time.roofline_share);
+  table.total_rows = 1;
+  return table;
+}
+
+std::string basis_text(const TimePrediction& time) {
+  switch (time.basis) {
+    case TimeBasis::modelled:
+      return fmt::format("{} · {} thread{}, modelled from curves measured there", time.machine,
+                         time.threads, time.threads == 1 ? "" : "s");
+    case TimeBasis::assumed:
+      break;
+  }
+  return fmt::format("{}, assumed: its datasheet's peaks at shares that are usually reached",
+                     time.machine);
+}
+
+}  // namespace
+
+void add_time(const TimePrediction& time, Detail detail, Document& document) {
+  const auto add = [&](std::string label, std::string text) {
+    document.blocks.push_back(Line{std::move(label), std::move(text)});
+  };
+  add("machine", basis_text(time));
+  document.blocks.push_back(operator_times(time, detail));
+  add("time", fmt::format("{}, from {} to {} · bound by {} · {:.0f} % of the roofline",
+                          duration(time.total_s), duration(time.low_s), duration(time.high_s),
+                          name_of(time.bound), 100 * time.roofline_share));
+  add("throughput", fmt::format("{:.1f} tokens/s", time.tokens_per_s));
+  if (time.ttft_s) add("TTFT", duration(*time.ttft_s));
+  if (time.tpot_s) {
+    add("TPOT", fmt::format("{} = (total − TTFT)/(new tokens − 1)", duration(*time.tpot_s)));
+  }
+}
+
+Json to_json(const TimePrediction& time) {
+  Json json;
+  json["machine"] = time.machine;
+  json["basis"] = name_of(time.basis);
+  json["threads"] = time.threads == 0 ? Json(nullptr) : Json(time.threads);
+  json["total_s"] = time.total_s;
+  json["low_s"] = time.low_s;
+  json["high_s"] = time.high_s;
+  json["bound"] = name_of(time.bound);
+  json["roofline_share"] = time.roofline_share;
+  json["tokens_per_s"] = time.tokens_per_s;
+  json["ttft_s"] = time.ttft_s ? Json(*time.ttft_s) : Json(nullptr);
+  json["tpot_s"] = time.tpot_s ? Json(*time.tpot_s) : Json(nullptr);
+  json["ops"] = Json::array();
+  for (const OperatorTime& one : time.operators) {
+    json["ops"].push_back({{"path", one.path},
+                           {"time_s", one.time_s},
+                           {"low_s", one.low_s},
+                           {"high_s", one.high_s},
+                           {"bound", name_of(one.bound)},
+                           {"roofline_share", one.roofline_share}});
+  }
+  return json;
+}
+
+}  // namespace headroom::detail
