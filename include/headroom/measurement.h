@@ -40,6 +40,7 @@ struct OperatorMeasurement {
 
 /// What was counted while it ran: FLOPs of the operands that kernels multiplied, bytes held.
 struct MeasuredCounts {
+  std::int64_t parameters = 0;  ///< numbers that were loaded, tied ones once
   std::int64_t matrix_flops = 0;
   std::int64_t weight_bytes = 0;
   std::int64_t kv_cache_bytes = 0;

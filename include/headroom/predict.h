@@ -73,6 +73,22 @@ struct Drift {
 /// The prediction as it is after the machine has drifted.
 [[nodiscard]] TimePrediction with_drift(TimePrediction prediction, const Drift& drift);
 
+/// What `headroom measure` will count: exact, but for the resident memory.
+struct RunFigures {
+  MeasuredPhase phase = MeasuredPhase::prefill;
+  std::int64_t new_tokens = 0;  ///< generate only
+  Integer parameters = 0;
+  Integer matrix_flops = 0;  ///< of all passes
+  Integer weight_bytes = 0;
+  std::optional<Integer> kv_cache_bytes;  ///< none where there is no cache
+  Integer peak_activation_bytes = 0;
+  Integer rss_growth_bytes = 0;  ///< modelled: weights as laid out, cache and activations
+};
+
+/// Throws Error{overflow}.
+[[nodiscard]] RunFigures predict_run(const ModelSpec& spec, const Workload& workload,
+                                     const TimeRequest& request);
+
 /// Bytes that the weights take as the measured module lays them out: for few rows in their type,
 /// for many in float32, for generation both; a tied table once more where the layout is opaque.
 [[nodiscard]] Integer predict_held_weight_bytes(const ModelSpec& spec, const Workload& workload,

@@ -37,13 +37,18 @@ struct AnalyzeReport {
   Graph graph;
   Analysis analysis;
   Figures figures;
-  std::optional<TimePrediction> time;  ///< where a machine was named
+  std::optional<RunFigures> run;       ///< where a machine was named
+  std::optional<TimePrediction> time;  ///< likewise
   std::vector<std::string> notes;
 };
 
 /// Builds the graph and counts it. Throws Error{invalid_input}, Error{overflow}.
 [[nodiscard]] AnalyzeReport make_analyze_report(Model model, const WorkloadRequest& request,
                                                 Convention convention = Convention::headroom);
+
+/// Adds what a run on `machine` will count and take. Throws Error{invalid_input}.
+void add_prediction(AnalyzeReport& report, const MachineProfile& machine,
+                    const TimeRequest& request);
 
 /// What `headroom explain` explains.
 enum class Subject { flops, params, activations, kv };

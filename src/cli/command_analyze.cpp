@@ -27,8 +27,7 @@ void run(const AnalyzeOptions& options) {
     TimeRequest time = options.time;
     if (time.new_tokens > 0) time.phase = MeasuredPhase::generate;
     time.opaque_layout = options.backend == measured::Backend::onednn;
-    report.time = predict_time(report.model.spec, report.workload,
-                               machine_named(options.machine, options.backend), time);
+    add_prediction(report, machine_named(options.machine, options.backend), time);
   }
   write_output(render(report, render_options(options.output, detail)), report.notes,
                options.output);

@@ -9,6 +9,8 @@ void add_analyze(CLI::App& app);
 void add_explain(CLI::App& app);
 void add_diff(CLI::App& app);
 void add_measure(CLI::App& app);
+/// `status` becomes 1 when a verdict fails.
+void add_compare(CLI::App& app, int& status);
 void add_calibrate(CLI::App& app);
 void add_machines(CLI::App& app);
 void add_presets(CLI::App& app);

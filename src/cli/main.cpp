@@ -21,7 +21,7 @@ void print_error(const Error& error) {
   if (!error.hint().empty()) fmt::print(stderr, "  hint: {}\n", error.hint());
 }
 
-void add_commands(CLI::App& app) {
+void add_commands(CLI::App& app, int& status) {
   app.set_version_flag("--version", std::string("headroom ") + kVersion);
   app.require_subcommand(1);
   app.option_defaults()->always_capture_default(false);
@@ -29,6 +29,7 @@ void add_commands(CLI::App& app) {
   add_explain(app);
   add_diff(app);
   add_measure(app);
+  add_compare(app, status);
   add_calibrate(app);
   add_machines(app);
   add_presets(app);
@@ -37,6 +38,7 @@ void add_commands(CLI::App& app) {
       "Examples:\n"
       "  headroom analyze bert-base\n"
       "  headroom explain gpt2 --what params\n"
+      "  headroom compare bert-base\n"
       "  headroom diff llama-2-7b llama-3-8b --dtype bf16\n"
       "\n"
       "Exit status: 0 fine, 1 a verdict failed, 2 usage or bad input, 3 memory or a file is\n"
@@ -96,7 +98,8 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& error,
 int run(const std::vector<std::string>& arguments) {
   CLI::App app("headroom tells what a transformer costs: parameters, FLOPs, memory, KV-cache.",
                "headroom");
-  add_commands(app);
+  int status = 0;
+  add_commands(app, status);
   try {
     // CLI11 takes its arguments from the back.
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
@@ -105,7 +108,7 @@ int run(const std::vector<std::string>& arguments) {
     if (asked_for) return app.exit(error);
     throw usage_error(app, error, arguments);
   }
-  return 0;
+  return status;
 }
 
 }  // namespace

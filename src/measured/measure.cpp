@@ -248,6 +248,7 @@ Measurement measure(Model model, const Workload& workload, WeightSource& source,
   for (const OperatorMeasurement& one : measurement.operators) {
     measurement.counted.matrix_flops += one.matrix_flops;
   }
+  measurement.counted.parameters = session.weights().parameters();
   measurement.counted.weight_bytes = session.weights().bytes();
   measurement.counted.kv_cache_bytes = runner.kv_cache_bytes();
   measurement.memory.weights_held_bytes = session.weights().held_bytes();

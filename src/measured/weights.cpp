@@ -111,6 +111,7 @@ void ModelWeights::load(const Weight& weight, std::int64_t layer, WeightSource& 
       stored_bytes = sizeof(std::uint16_t);
       break;
   }
+  parameters_ += static_cast<std::int64_t>(values.size());
   bytes_ += static_cast<std::int64_t>(values.size()) * stored_bytes;
   values_[{weight.path, layer}] = std::move(values);
 }

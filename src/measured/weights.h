@@ -59,6 +59,8 @@ class ModelWeights {
   [[nodiscard]] const float* values(const std::string& path, std::int64_t layer) const;
   /// Reads rows of a table of words. The reader is valid as long as the weights are.
   [[nodiscard]] RowReader word_rows(const std::string& path) const;
+  /// Numbers that were loaded, tied ones once.
+  [[nodiscard]] std::int64_t parameters() const noexcept { return parameters_; }
   /// Bytes of all weights that were loaded in the type that they are stored in, tied ones once.
   [[nodiscard]] std::int64_t bytes() const noexcept { return bytes_; }
   /// Bytes that they take in memory as they are laid out.
@@ -82,6 +84,7 @@ class ModelWeights {
   std::map<Key, AlignedVector<float>> values_;
   std::map<std::string, PooledVector<std::uint16_t>> bfloat16_tables_;
   std::map<Key, std::unique_ptr<PackedLinear>> linears_;
+  std::int64_t parameters_ = 0;
   std::int64_t bytes_ = 0;
 };
 

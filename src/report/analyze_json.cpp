@@ -161,6 +161,7 @@ Json to_json(const AnalyzeReport& report, Detail detail) {
   json["traffic"] = {{"bytes_read", json_integer(figures.forward.bytes_read)},
                      {"bytes_written", json_integer(figures.forward.bytes_written)}};
   json["memory"] = memory_json(report);
+  json["run"] = report.run ? to_json(*report.run) : Json(nullptr);
   json["time"] = report.time ? to_json(*report.time) : Json(nullptr);
   json["formulas"] = formulas_json(report);
   json["components"] = components_json(report);

@@ -26,6 +26,18 @@ AnalyzeReport make_analyze_report(Model model, const WorkloadRequest& request,
   return report;
 }
 
+void add_prediction(AnalyzeReport& report, const MachineProfile& machine,
+                    const TimeRequest& request) {
+  TimeRequest run = request;
+  if (run.phase != MeasuredPhase::generate) {
+    const bool decodes = report.workload.phase == Phase::decode;
+    run.phase = decodes ? MeasuredPhase::decode : MeasuredPhase::prefill;
+  }
+  const ModelSpec& spec = report.model.spec;
+  report.time = predict_time(spec, report.workload, machine, run);
+  report.run = predict_run(spec, report.workload, run);
+}
+
 PresetsReport make_presets_report(const std::vector<Preset>& presets) {
   PresetsReport report;
   for (const Preset& preset : presets) {

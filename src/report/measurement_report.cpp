@@ -114,7 +114,8 @@ Json to_json(const Measurement& measurement) {
                   {"samples_s", time.samples_s}};
   json["ttft_s"] = optional_number(measurement.ttft_s);
   json["tpot_s"] = optional_number(measurement.tpot_s);
-  json["counted"] = {{"matrix_flops", measurement.counted.matrix_flops},
+  json["counted"] = {{"parameters", measurement.counted.parameters},
+                     {"matrix_flops", measurement.counted.matrix_flops},
                      {"weight_bytes", measurement.counted.weight_bytes},
                      {"kv_cache_bytes", measurement.counted.kv_cache_bytes}};
   json["memory"] = {{"arena_peak_bytes", measurement.memory.arena_peak_bytes},

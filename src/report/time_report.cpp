@@ -91,4 +91,17 @@ Json to_json(const TimePrediction& time) {
   return json;
 }
 
+Json to_json(const RunFigures& run) {
+  Json json;
+  json["phase"] = name_of(run.phase);
+  json["new_tokens"] = run.new_tokens == 0 ? Json(nullptr) : Json(run.new_tokens);
+  json["parameters"] = json_integer(run.parameters);
+  json["matrix_flops"] = json_integer(run.matrix_flops);
+  json["weight_bytes"] = json_integer(run.weight_bytes);
+  json["kv_cache_bytes"] = run.kv_cache_bytes ? json_integer(*run.kv_cache_bytes) : Json(nullptr);
+  json["peak_activation_bytes"] = json_integer(run.peak_activation_bytes);
+  json["rss_growth_bytes"] = json_integer(run.rss_growth_bytes);
+  return json;
+}
+
 }  // namespace headroom::detail

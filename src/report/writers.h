@@ -26,6 +26,7 @@ namespace headroom::detail {
 /// The predicted time as a table of operators and lines.
 void add_time(const TimePrediction& time, Detail detail, Document& document);
 [[nodiscard]] Json to_json(const TimePrediction& time);
+[[nodiscard]] Json to_json(const RunFigures& run);
 
 [[nodiscard]] Document to_document(const MachinesReport& report);
 [[nodiscard]] Json to_json(const MachinesReport& report);

@@ -1,0 +1,60 @@
+// What a run will count, generation included.
+#include <algorithm>
+
+#include "headroom/predict.h"
+
+namespace headroom {
+namespace {
+
+Figures figures_at(const ModelSpec& spec, const Workload& workload) {
+  const Graph graph = build_graph(spec, graph_options(workload));
+  return Evaluator(graph, analyze(graph), workload.recompute).evaluate(workload);
+}
+
+/// A generation's passes: the prompt, then a step for every further token. Room for all keys is
+/// made before the first pass, so that memory is that of the last step's keys.
+void add_steps(const ModelSpec& spec, const Workload& prompt, RunFigures& run) {
+  Workload step = prompt;
+  step.phase = Phase::decode;
+  step.seq_len = 1;
+  const Graph graph = build_graph(spec, graph_options(step));
+  const Evaluator evaluator(graph, analyze(graph), step.recompute);
+  for (std::int64_t token = 1; token < run.new_tokens; ++token) {
+    step.past_len = prompt.past_len + prompt.seq_len + token - 1;
+    const Figures figures = evaluator.evaluate(step);
+    run.matrix_flops = checked_add(run.matrix_flops, figures.forward.matrix_flops);
+    run.peak_activation_bytes =
+        std::max(run.peak_activation_bytes, figures.peak_activation_bytes);
+  }
+  Workload roomy = prompt;
+  roomy.past_len += run.new_tokens - 1;
+  const Figures whole = figures_at(spec, roomy);
+  run.peak_activation_bytes = std::max(run.peak_activation_bytes, whole.peak_activation_bytes);
+  if (run.kv_cache_bytes) run.kv_cache_bytes = whole.kv_cache_bytes;
+}
+
+}  // namespace
+
+RunFigures predict_run(const ModelSpec& spec, const Workload& workload,
+                       const TimeRequest& request) {
+  const Graph graph = build_graph(spec, graph_options(workload));
+  const Analysis analysis = analyze(graph);
+  const Figures figures = Evaluator(graph, analysis, workload.recompute).evaluate(workload);
+  RunFigures run;
+  run.phase = request.phase;
+  run.parameters = figures.parameters;
+  run.matrix_flops = figures.forward.matrix_flops;
+  run.weight_bytes = figures.weight_bytes;
+  run.peak_activation_bytes = figures.peak_activation_bytes;
+  if (!analysis.kv_cache.empty()) run.kv_cache_bytes = figures.kv_cache_bytes;
+  if (request.phase == MeasuredPhase::generate) {
+    run.new_tokens = request.new_tokens;
+    add_steps(spec, workload, run);
+  }
+  run.rss_growth_bytes = checked_add(predict_held_weight_bytes(spec, workload, request),
+                                     checked_add(run.peak_activation_bytes,
+                                                 run.kv_cache_bytes.value_or(0)));
+  return run;
+}
+
+}  // namespace headroom
