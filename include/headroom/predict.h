@@ -30,6 +30,7 @@ struct OperatorTime {
   double low_s = 0;
   double high_s = 0;
   Bound bound = Bound::compute;
+  bool streams_weights = false;  ///< its time goes up and down with the memory's, not the cores'
   /// The least time that peak arithmetic or memory bandwidth leave, over the predicted one.
   double roofline_share = 0;
 };
@@ -70,8 +71,12 @@ struct Drift {
   double memory = 1;
 };
 
-/// The prediction as it is after the machine has drifted.
-[[nodiscard]] TimePrediction with_drift(TimePrediction prediction, const Drift& drift);
+/// The prediction's total on a machine that has drifted.
+[[nodiscard]] double total_with(const TimePrediction& prediction, const Drift& drift);
+
+/// The prediction on such a machine, its operators scaled to sum to `total_s`.
+[[nodiscard]] TimePrediction with_drift(TimePrediction prediction, const Drift& drift,
+                                        double total_s);
 
 /// What `headroom measure` will count: exact, but for the resident memory.
 struct RunFigures {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -9,6 +10,7 @@
 #include <memory>
 
 #include "commands.h"
+#include "gauge.h"
 #include "headroom/compare.h"
 #include "headroom/error.h"
 #include "measure.h"
@@ -102,21 +104,88 @@ const ThreadProfile& threads_of(const MachineProfile& profile, int threads) {
   return *std::ranges::find(all, threads, &ThreadProfile::threads);
 }
 
-/// How the machine stands to its calibration just now.
-Drift drift_now(const ThreadProfile& profile, measured::Backend backend) {
-  const measured::DriftProbe probe = measured::probe_drift(backend, profile.threads);
-  return {probe.compute_s / profile.probe_compute_s, probe.memory_s / profile.probe_memory_s};
+/// Watches the machine while the model runs: a reading of the gauge now and then between runs.
+class DriftWatch {
+ public:
+  DriftWatch(const ThreadProfile& profile, measured::Backend backend)
+      : profile_(profile), gauge_(backend, profile.threads) {}
+
+  /// Called after every run.
+  void run_done() {
+    ++pending_;
+    if (seconds_since(last_) < kInterval) return;
+    const Drift now = read();
+    if (readings_.empty()) readings_.push_back(now);
+    const Drift before = readings_.back();
+    const Drift mean{(before.compute + now.compute) / 2, (before.memory + now.memory) / 2};
+    by_run_.insert(by_run_.end(), pending_, mean);
+    pending_ = 0;
+    readings_.push_back(now);
+    last_ = Clock::now();
+  }
+
+  /// The drift of every run, after the last one.
+  std::vector<Drift> finish() {
+    last_ = {};
+    if (pending_ > 0) {
+      --pending_;
+      run_done();
+    }
+    return by_run_;
+  }
+
+  [[nodiscard]] DriftReport report() const { return {readings_.front(), readings_.back()}; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr double kInterval = 0.08;
+
+  static double seconds_since(Clock::time_point then) {
+    return std::chrono::duration<double>(Clock::now() - then).count();
+  }
+
+  Drift read() {
+    const measured::GaugeReading reading = gauge_.read();
+    return {reading.compute_s / profile_.probe_compute_s,
+            reading.memory_s / profile_.probe_memory_s};
+  }
+
+  const ThreadProfile& profile_;
+  measured::Gauge gauge_;
+  std::vector<Drift> readings_;
+  std::vector<Drift> by_run_;
+  std::size_t pending_ = 0;
+  Clock::time_point last_;
+};
+
+double median_of(std::vector<double> values) { return summarize(std::move(values)).median_s; }
+
+/// The prediction as the machine was during the runs: each run is held against what the machine
+/// would have taken just then.
+TimePrediction corrected(TimePrediction prediction, const std::vector<double>& samples,
+                         const std::vector<Drift>& drifts) {
+  std::vector<double> ratios;
+  std::vector<double> compute;
+  std::vector<double> memory;
+  for (std::size_t i = 0; i < std::min(samples.size(), drifts.size()); ++i) {
+    ratios.push_back(samples[i] / total_with(prediction, drifts[i]));
+    compute.push_back(drifts[i].compute);
+    memory.push_back(drifts[i].memory);
+  }
+  const double total = median_of(samples) / median_of(std::move(ratios));
+  return with_drift(std::move(prediction),
+                    {median_of(std::move(compute)), median_of(std::move(memory))}, total);
 }
 
-Drift mean_of(const Drift& a, const Drift& b) {
-  return {(a.compute + b.compute) / 2, (a.memory + b.memory) / 2};
-}
-
-/// How much the machine changed during the run, as a share.
-double change_of(const DriftReport& drift) {
-  const Drift mean = mean_of(drift.before, drift.after);
-  return std::max(std::abs(drift.after.compute - drift.before.compute) / mean.compute,
-                  std::abs(drift.after.memory - drift.before.memory) / mean.memory);
+/// How much runs scatter once the machine's own changes are taken away.
+double spread_of(const TimePrediction& prediction, const std::vector<double>& samples,
+                 const std::vector<Drift>& drifts) {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < std::min(samples.size(), drifts.size()); ++i) {
+    ratios.push_back(samples[i] / total_with(prediction, drifts[i]));
+  }
+  const TimeStatistics statistics = summarize(std::move(ratios));
+  return statistics.mad_s / statistics.median_s;
 }
 
 WorkloadRequest request_of(const CompareCommand& command) {
@@ -166,23 +235,25 @@ Comparison compare_here(CompareCommand& command) {
   }
   const ThreadProfile& profile = threads_of(machine, command.run.threads);
   catch_interrupt();
-  DriftReport drift;
-  drift.before = drift_now(profile, command.run.backend);
+  DriftWatch watch(profile, command.run.backend);
   const auto source = measured::random_weights(command.run.seed);
   const Measurement measurement = measured::measure(report.model, report.workload, *source,
-                                                    std::nullopt, command.run, show_run);
-  drift.after = drift_now(profile, command.run.backend);
+                                                    std::nullopt, command.run, [&](int done, int at_most) {
+                                                      watch.run_done();
+                                                      return show_run(done, at_most);
+                                                    });
   clear_progress();
-  report.time = with_drift(*std::move(report.time), mean_of(drift.before, drift.after));
+  const std::vector<double>& samples = measurement.time.samples_s;
+  const std::vector<Drift> drifts = watch.finish();
   Figured measured = measured_figures(measurement);
-  // A change halfway through is as good as scatter about the mean.
-  measured.time_spread = std::max(measured.time_spread.value_or(0), change_of(drift) / 2);
+  measured.time_spread = spread_of(*report.time, samples, drifts);
+  report.time = corrected(*std::move(report.time), samples, drifts);
   Comparison comparison =
       compare(predicted_figures(report), measured, compare_options(command));
   comparison.title = title_of(report, command);
   comparison.machine = fmt::format("{} · {} thread{} · {}", machine.name, command.run.threads,
                                    command.run.threads == 1 ? "" : "s", machine.context.backend);
-  comparison.drift = drift;
+  comparison.drift = watch.report();
   comparison.context = measurement.context;
   comparison.notes.insert(comparison.notes.end(), notes.begin(), notes.end());
   comparison.notes.insert(comparison.notes.end(), measurement.warnings.begin(),

@@ -37,6 +37,10 @@ KernelTime call_time(const ThreadProfile& profile, const KernelCall& call,
   return {share * cold.seconds + (1 - share) * warm.seconds, std::max(cold.spread, warm.spread)};
 }
 
+bool streams(KernelKind kind) {
+  return kind == KernelKind::stream_float32_cold || kind == KernelKind::stream_bfloat16_cold;
+}
+
 double bandwidth_at(const std::vector<BandwidthPoint>& points, double working_set) {
   for (const BandwidthPoint& point : points) {
     if (working_set <= static_cast<double>(point.working_set_bytes)) return point.bytes_per_s;
@@ -68,6 +72,7 @@ StepTime measured_time(const ThreadProfile& profile, const std::vector<KernelCal
   step.overhead_s = profile.step_overhead_s;
   step.time_s = profile.step_overhead_s;
   for (const KernelCall& call : calls) {
+    step.streams_weights = step.streams_weights || streams(call.kind);
     const KernelTime time = call_time(profile, call, state);
     step.time_s += time.seconds;
     step.spread_s += time.seconds * (kSpreadOfMad * time.spread + kInterpolation);

@@ -106,7 +106,8 @@ class Pass {
   void store(std::string path, const StepTime& step, double times) {
     auto found = std::ranges::find(operators_, path, &OperatorTime::path);
     if (found == operators_.end()) {
-      found = operators_.insert(found, {std::move(path), 0, 0, 0, detail::bound_of(step), 0});
+      found = operators_.insert(found, {std::move(path), 0, 0, 0, detail::bound_of(step),
+                                            step.streams_weights, 0});
       found->roofline_share =
           step.time_s > 0 ? std::max(step.compute_s, step.memory_s) / step.time_s : 0;
     }
@@ -161,11 +162,20 @@ TimePrediction predict_time(const ModelSpec& spec, const Workload& workload,
   return prediction;
 }
 
-TimePrediction with_drift(TimePrediction prediction, const Drift& drift) {
+double total_with(const TimePrediction& prediction, const Drift& drift) {
+  double total = 0;
+  for (const OperatorTime& one : prediction.operators) {
+    total += one.time_s * (one.streams_weights ? drift.memory : drift.compute);
+  }
+  return total;
+}
+
+TimePrediction with_drift(TimePrediction prediction, const Drift& drift, double total_s) {
   const double before = prediction.total_s;
+  const double rest = total_s / total_with(prediction, drift);
   prediction.total_s = prediction.low_s = prediction.high_s = 0;
   for (OperatorTime& one : prediction.operators) {
-    const double factor = one.bound == Bound::memory ? drift.memory : drift.compute;
+    const double factor = rest * (one.streams_weights ? drift.memory : drift.compute);
     one.time_s *= factor;
     one.low_s *= factor;
     one.high_s *= factor;

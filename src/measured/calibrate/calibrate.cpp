@@ -9,6 +9,7 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 
 #include "headroom/error.h"
 #include "probes.h"
@@ -44,6 +45,19 @@ std::string today() {
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(now));
 }
 
+/// The middle of some readings over half a second.
+GaugeReading reference_of(Gauge& gauge) {
+  constexpr std::size_t kReadings = 25;
+  std::vector<double> compute;
+  std::vector<double> memory;
+  for (std::size_t i = 0; i < kReadings; ++i) {
+    const GaugeReading reading = gauge.read();
+    compute.push_back(reading.compute_s);
+    memory.push_back(reading.memory_s);
+  }
+  return {summarize(std::move(compute)).median_s, summarize(std::move(memory)).median_s};
+}
+
 [[noreturn]] void stopped() {
   throw Error(ErrorCode::invalid_input, "the calibration was stopped; nothing was stored");
 }
@@ -62,55 +76,42 @@ std::int64_t last_level_cache_bytes() {
   return largest > 0 ? largest : kUnknown;
 }
 
-DriftProbe probe_drift(Backend backend, int threads) {
-  const int before = omp_get_max_threads();
-  omp_set_num_threads(threads);
-  constexpr std::int64_t kRows = 224;
-  constexpr std::int64_t kWidth = 1088;
-  static const AlignedVector<float> weight = filled(kWidth * kWidth);
-  const LinearPart part{weight, {}};
-  PackedLinear linear(std::span(&part, 1), kWidth,
-                      LinearOptions{backend, Epilogue::none, RowRange::many});
-  linear.prepare(kRows);
-  const AlignedVector<float> x = filled(kRows * kWidth);
-  AlignedVector<float> y = filled(kRows * kWidth);
-  constexpr Budget kBudget{25, 0.2};
-  DriftProbe probe;
-  probe.compute_s = time_call(kBudget, [&](std::int64_t /*i*/) {
-                      linear.run(x.data(), y.data(), kRows);
-                    }).seconds;
-  probe.memory_s = 1 / probe_read({9, 0.15}).back().bytes_per_s;
-  omp_set_num_threads(before);
-  return probe;
-}
-
 MachineProfile calibrate(const CalibrateOptions& options, const CalibrateObserver& observer) {
   constexpr double kLinearShare = 0.6;  // of the whole time, roughly
-  const Budget budget = budget_of(options.effort);
   MachineProfile profile;
   profile.context = machine_context(omp_get_num_procs(), options.backend);
   profile.name = profile.context.cpu;
   profile.date = today();
   profile.last_level_cache_bytes = last_level_cache_bytes();
   std::vector<ThreadProfile> by_threads;
+  std::vector<std::unique_ptr<Gauge>> gauges;
+  LinearProbes linears{options.backend, {}};
   for (const int threads : options.threads.empty() ? default_threads() : options.threads) {
-    by_threads.emplace_back().threads = threads;
+    gauges.push_back(std::make_unique<Gauge>(options.backend, threads));
+    Budget budget = budget_of(options.effort);
+    budget.gauge = gauges.back().get();
+    budget.reference = reference_of(*budget.gauge);
+    linears.budgets.push_back(budget);
+    ThreadProfile& one = by_threads.emplace_back();
+    one.threads = threads;
+    one.probe_compute_s = budget.reference.compute_s;
+    one.probe_memory_s = budget.reference.memory_s;
   }
   const auto linear_done = [&](double share) { return observer(kLinearShare * share); };
-  if (!probe_linears({options.backend, budget}, by_threads, linear_done)) stopped();
+  if (!probe_linears(linears, by_threads, linear_done)) stopped();
   double done = kLinearShare;
-  for (ThreadProfile& one : by_threads) {
+  for (std::size_t t = 0; t < by_threads.size(); ++t) {
+    ThreadProfile& one = by_threads[t];
+    Budget budget = linears.budgets[t];
     const double share = (1 - kLinearShare) / static_cast<double>(2 * by_threads.size());
     omp_set_num_threads(one.threads);
     probe_attention(budget, one.tables);
     if (!observer(done += share)) stopped();
     probe_elementwise(budget, one.tables);
+    one.step_overhead_s = step_overhead(budget);
+    budget.pace = Pace::memory;
     one.read = probe_read(budget);
     one.write = probe_write(budget);
-    one.step_overhead_s = step_overhead(budget);
-    const DriftProbe probe = probe_drift(options.backend, one.threads);
-    one.probe_compute_s = probe.compute_s;
-    one.probe_memory_s = probe.memory_s;
     if (!observer(done += share)) stopped();
   }
   profile.rates = MeasuredRates{std::move(by_threads)};

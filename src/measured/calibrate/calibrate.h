@@ -26,14 +26,6 @@ using CalibrateObserver = std::function<bool(double share)>;
 [[nodiscard]] MachineProfile calibrate(const CalibrateOptions& options,
                                        const CalibrateObserver& observer);
 
-/// How fast the machine is just now, on a fixed product and a fixed read of memory.
-struct DriftProbe {
-  double compute_s = 0;
-  double memory_s = 0;
-};
-
-[[nodiscard]] DriftProbe probe_drift(Backend backend, int threads);
-
 /// Sizes at which kernels are measured, by axis. None is a size of a preset: the profile must
 /// predict, not remember.
 [[nodiscard]] std::vector<std::vector<double>> calibration_axes(KernelKind kind);

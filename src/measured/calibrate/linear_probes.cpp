@@ -21,13 +21,14 @@ struct LinearKinds {
   KernelKind warm;
   RowRange rows;
   WeightStorage storage;
+  Pace pace;
 };
 
 /// Fills the points of one pair of sizes, for every number of rows and threads.
 class PairProbe {
  public:
   PairProbe(const LinearProbes& probes, const LinearKinds& kinds, std::int64_t in, std::int64_t out)
-      : probes_(probes), kinds_(kinds), in_(in), out_(out), weight_(filled(in * out)) {
+      : kinds_(kinds), in_(in), out_(out), weight_(filled(in * out)) {
     const std::int64_t bytes = in * out * (kinds.storage == WeightStorage::bfloat16 ? 2 : 4);
     const std::int64_t copies = 1 + cold_bytes() / bytes;
     const LinearPart part{weight_, {}};
@@ -39,20 +40,21 @@ class PairProbe {
   }
 
   /// Times of cold and of warm weights; none where they would take too long.
-  std::pair<std::optional<KernelTime>, std::optional<KernelTime>> measure(std::int64_t rows) {
+  std::pair<std::optional<KernelTime>, std::optional<KernelTime>> measure(Budget budget,
+                                                                          std::int64_t rows) {
+    budget.pace = kinds_.pace;
     const bool is_smallest = rows == 1;
     if (!is_smallest && static_cast<double>(rows * in_ * out_) > kMostWork) return {};
     const AlignedVector<float> x = filled(rows * in_);
     AlignedVector<float> y = filled(rows * out_);
     for (const auto& layer : layers_) layer->prepare(rows);
     const auto count = static_cast<std::int64_t>(layers_.size());
-    const KernelTime cold = time_call(probes_.budget, [&](std::int64_t i) {
+    const KernelTime cold = time_call(budget, [&](std::int64_t /*i*/) {
       layers_[static_cast<std::size_t>(next_++ % count)]->run(x.data(), y.data(), rows);
-      (void)i;
     });
     if (layers_.size() < kFewestWarm) return {cold, cold};  // too large to stay in a cache
     const KernelTime warm = time_call(
-        probes_.budget, [&](std::int64_t /*i*/) { layers_[0]->run(x.data(), y.data(), rows); });
+        budget, [&](std::int64_t /*i*/) { layers_[0]->run(x.data(), y.data(), rows); });
     return {cold, warm};
   }
 
@@ -60,7 +62,6 @@ class PairProbe {
   static constexpr std::int64_t kTypicalRows = 128;
   static constexpr std::size_t kFewestWarm = 5;
 
-  const LinearProbes& probes_;
   LinearKinds kinds_;
   std::int64_t in_;
   std::int64_t out_;
@@ -89,11 +90,12 @@ void store(KernelTable& table, std::size_t at, const std::optional<KernelTime>& 
 bool probe_linears(const LinearProbes& probes, std::vector<ThreadProfile>& profiles,
                    const std::function<bool(double)>& observer) {
   const LinearKinds kinds[] = {
-      {KernelKind::linear_cold, KernelKind::linear_warm, RowRange::many, WeightStorage::float32},
+      {KernelKind::linear_cold, KernelKind::linear_warm, RowRange::many, WeightStorage::float32,
+       Pace::compute},
       {KernelKind::stream_float32_cold, KernelKind::stream_float32_warm, RowRange::few,
-       WeightStorage::float32},
+       WeightStorage::float32, Pace::memory},
       {KernelKind::stream_bfloat16_cold, KernelKind::stream_bfloat16_warm, RowRange::few,
-       WeightStorage::bfloat16}};
+       WeightStorage::bfloat16, Pace::memory}};
   double done = 0;
   for (const LinearKinds& kind : kinds) {
     const auto axes = calibration_axes(kind.cold);
@@ -107,7 +109,7 @@ bool probe_linears(const LinearProbes& probes, std::vector<ThreadProfile>& profi
         for (std::size_t t = 0; t < profiles.size(); ++t) {
           omp_set_num_threads(profiles[t].threads);
           for (std::size_t r = 0; r < axes[0].size(); ++r) {
-            const auto times = pair.measure(static_cast<std::int64_t>(axes[0][r]));
+            const auto times = pair.measure(probes.budgets[t], static_cast<std::int64_t>(axes[0][r]));
             const std::size_t at = (r * axes[1].size() + i) * axes[2].size() + o;
             store(cold[t], at, times.first);
             store(warm[t], at, times.second);

@@ -12,7 +12,7 @@ namespace headroom::measured {
 
 struct LinearProbes {
   Backend backend = Backend::eigen;
-  Budget budget;
+  std::vector<Budget> budgets;  ///< for each profile, with its gauge
 };
 
 /// Adds the tables of products to every profile. `observer` is told of the share that is done;

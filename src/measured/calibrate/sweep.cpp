@@ -9,20 +9,34 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kMostSamples = 2000;
+/// A reading of the gauge holds for so long.
+constexpr double kFresh = 0.06;
+
+double pace_of(const Budget& budget) {
+  const GaugeReading& reading = budget.gauge->recent(kFresh);
+  switch (budget.pace) {
+    case Pace::compute:
+      return reading.compute_s / budget.reference.compute_s;
+    case Pace::memory:
+      break;
+  }
+  return reading.memory_s / budget.reference.memory_s;
+}
 
 }  // namespace
 
 Budget budget_of(Effort effort) noexcept {
   switch (effort) {
     case Effort::quick:
-      return {3, 0.001};
+      return {3, 0.001, nullptr, {}, Pace::compute};
     case Effort::full:
       break;
   }
-  return {5, 0.004};
+  return {5, 0.004, nullptr, {}, Pace::compute};
 }
 
 KernelTime time_call(const Budget& budget, const std::function<void(std::int64_t i)>& call) {
+  const double pace_before = budget.gauge == nullptr ? 1 : pace_of(budget);
   call(0);
   std::vector<double> samples;
   const auto start = Clock::now();
@@ -36,10 +50,11 @@ KernelTime time_call(const Budget& budget, const std::function<void(std::int64_t
     const bool enough = static_cast<int>(samples.size()) >= budget.fewest_samples;
     if (enough && total >= budget.seconds) break;
   }
+  const double pace_after = budget.gauge == nullptr ? 1 : pace_of(budget);
   const TimeStatistics statistics = summarize(std::move(samples));
   // The clock's own resolution is what is left of a call that takes nothing.
   const double seconds = std::max(statistics.median_s, 1e-9);
-  return {seconds, statistics.mad_s / seconds};
+  return {seconds * 2 / (pace_before + pace_after), statistics.mad_s / seconds};
 }
 
 KernelTable sweep(KernelKind kind, const Point& point) {

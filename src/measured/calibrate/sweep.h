@@ -5,19 +5,27 @@
 #include <optional>
 
 #include "calibrate.h"
+#include "gauge.h"
 #include "kernels/aligned.h"
 
 namespace headroom::measured {
 
-/// How long to measure one point.
+/// What a kernel's time goes up and down with.
+enum class Pace { compute, memory };
+
+/// How long to measure one point, and in units of what.
 struct Budget {
   int fewest_samples = 5;
   double seconds = 0.004;
+  Gauge* gauge = nullptr;
+  GaugeReading reference;  ///< at which times are given
+  Pace pace = Pace::compute;
 };
 
 [[nodiscard]] Budget budget_of(Effort effort) noexcept;
 
-/// Median time of `call(i)`, i = 0, 1, 2, …, after one that does not count.
+/// Median time of `call(i)`, i = 0, 1, 2, …, after one that does not count; as it would be were the
+/// gauge at its reference.
 [[nodiscard]] KernelTime time_call(const Budget& budget,
                                    const std::function<void(std::int64_t i)>& call);
 
