@@ -32,7 +32,7 @@ integration_test(golden.no_orphans
   bash ${CMAKE_CURRENT_LIST_DIR}/golden/no_orphans.sh ${HEADROOM_GOLDEN_CASES})
 
 # Help comes from CLI11 in its own words; what must be there are the examples of each command.
-foreach(command IN ITEMS analyze explain diff measure presets completion)
+foreach(command IN ITEMS analyze explain diff measure compare calibrate machines presets completion)
   integration_test(help.${command} $<TARGET_FILE:headroom> ${command} --help)
   set_tests_properties(help.${command} PROPERTIES
     PASS_REGULAR_EXPRESSION "Examples:[\r\n]+  (source <\\()?headroom ${command}")

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -53,15 +54,15 @@ using Amount = std::variant<Integer, double>;
 struct Figured {
   RunIdentity identity;
   std::map<Quantity, Amount> amounts;
-  std::map<std::string, double> operator_times;
-  std::optional<double> time_low_s;   ///< of a prediction
+  std::vector<std::pair<std::string, double>> operator_times;  ///< by path, in order of execution
+  std::optional<double> time_low_s;                            ///< of a prediction
   std::optional<double> time_high_s;
   std::optional<double> time_spread;  ///< of a measurement: median absolute deviation over median
   std::optional<Integer> rss_before_bytes;  ///< of a measurement
   std::optional<Integer> rss_growth_bytes;  ///< of a prediction
-  bool time_is_assumed = false;       ///< from a datasheet, with no claim to be exact
-  std::string engine;                 ///< of a measurement
-  std::string note;                   ///< such as which definition of TPOT a file has
+  bool time_is_assumed = false;             ///< from a datasheet, with no claim to be exact
+  std::string engine;                       ///< of a measurement
+  std::string note;                         ///< such as which definition of TPOT a file has
 };
 
 enum class RowResult { pass, fail, skip };

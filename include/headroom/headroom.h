@@ -15,21 +15,27 @@
 //   build_graph       graph.h          ModelSpec -> Graph: operators over symbolic sizes
 //   analyze           analysis.h       Graph -> Analysis: every figure as an Expr
 //   Evaluator         figures.h        Analysis x Workload -> numbers, in microseconds
+//   predict_time      predict.h        Workload x MachineProfile -> time by operator
+//   compare           compare.h        prediction x measurement -> rows and a verdict
 //   make_…, render    report.h         typed reports, and their text in a format
 //
 // Every function that can fail throws headroom::Error (error.h).
 #pragma once
 
 #include "headroom/analysis.h"
+#include "headroom/compare.h"
 #include "headroom/convention.h"
 #include "headroom/error.h"
 #include "headroom/expr.h"
 #include "headroom/figures.h"
 #include "headroom/graph.h"
 #include "headroom/integer.h"
+#include "headroom/machine_profile.h"
+#include "headroom/measurement.h"
 #include "headroom/model_source.h"
 #include "headroom/model_spec.h"
 #include "headroom/op.h"
+#include "headroom/predict.h"
 #include "headroom/report.h"
 #include "headroom/symbol.h"
 #include "headroom/workload.h"

@@ -19,38 +19,38 @@ namespace headroom {
 /// A kernel whose time is measured over a grid of sizes. `cold` weights come from memory, as in a
 /// model that no cache holds; `warm` ones from the last cache, as in a small one.
 enum class KernelKind {
-  linear_cold,              ///< rows, in_features, out_features
-  linear_warm,              ///< the same
-  stream_float32_cold,      ///< the same; few rows, weights read once
-  stream_float32_warm,      ///< the same
-  stream_bfloat16_cold,     ///< the same
-  stream_bfloat16_warm,     ///< the same
-  attention_scores,         ///< batch · heads, queries, keys, head_dim
-  attention_softmax,        ///< batch · heads, queries, keys
-  attention_softmax_biased, ///< the same, with a bias read for every pair
-  attention_context,        ///< batch · heads, queries, keys, head_dim
-  attention_fused,          ///< the same
-  attention_fused_causal,   ///< the same
-  linear_attention,         ///< batch · heads, queries, head_dim
-  linear_attention_causal,  ///< the same
-  layer_norm,               ///< rows, width
-  rms_norm,                 ///< rows, width
-  relu,                     ///< elements
-  gelu,                     ///< elements
-  gelu_tanh,                ///< elements
-  silu,                     ///< elements
-  tanh,                     ///< elements
-  relu_gated,               ///< elements of the output
-  gelu_gated,               ///< the same
-  gelu_tanh_gated,          ///< the same
-  silu_gated,               ///< the same
-  residual_add,             ///< elements
-  scale,                    ///< elements
-  feature_map,              ///< elements
-  rotary,                   ///< elements of queries and keys
-  relative_position_bias,   ///< heads · queries · keys
-  embedding,                ///< tokens, width
-  copy,                     ///< elements
+  linear_cold,               ///< rows, in_features, out_features
+  linear_warm,               ///< the same
+  stream_float32_cold,       ///< the same; few rows, weights read once
+  stream_float32_warm,       ///< the same
+  stream_bfloat16_cold,      ///< the same
+  stream_bfloat16_warm,      ///< the same
+  attention_scores,          ///< batch · heads, queries, keys, head_dim
+  attention_softmax,         ///< batch · heads, queries, keys
+  attention_softmax_biased,  ///< the same, with a bias read for every pair
+  attention_context,         ///< batch · heads, queries, keys, head_dim
+  attention_fused,           ///< the same
+  attention_fused_causal,    ///< the same
+  linear_attention,          ///< batch · heads, queries, head_dim
+  linear_attention_causal,   ///< the same
+  layer_norm,                ///< rows, width
+  rms_norm,                  ///< rows, width
+  relu,                      ///< elements
+  gelu,                      ///< elements
+  gelu_tanh,                 ///< elements
+  silu,                      ///< elements
+  tanh,                      ///< elements
+  relu_gated,                ///< elements of the output
+  gelu_gated,                ///< the same
+  gelu_tanh_gated,           ///< the same
+  silu_gated,                ///< the same
+  residual_add,              ///< elements
+  scale,                     ///< elements
+  feature_map,               ///< elements
+  rotary,                    ///< elements of queries and keys
+  relative_position_bias,    ///< heads · queries · keys
+  embedding,                 ///< tokens, width
+  copy,                      ///< elements
 };
 
 struct KernelInfo {

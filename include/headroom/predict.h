@@ -42,6 +42,9 @@ struct TimeRequest {
   std::int64_t new_tokens = 0;  ///< generate only
   /// Whether products of many rows keep their weights in a layout that cannot be read otherwise.
   bool opaque_layout = true;
+  /// Whether activations and KV-cache are float32 whatever weights are stored in, as in headroom's
+  /// own kernels.
+  bool computes_in_float32 = false;
 };
 
 struct TimePrediction {
@@ -53,9 +56,9 @@ struct TimePrediction {
   double high_s = 0;
   Bound bound = Bound::compute;
   double roofline_share = 0;
-  double tokens_per_s = 0;       ///< new tokens of all sequences
-  std::optional<double> ttft_s;  ///< generate: time to first token
-  std::optional<double> tpot_s;  ///< generate: (total − TTFT)/(new tokens − 1)
+  double tokens_per_s = 0;              ///< new tokens of all sequences
+  std::optional<double> ttft_s;         ///< generate: time to first token
+  std::optional<double> tpot_s;         ///< generate: (total − TTFT)/(new tokens − 1)
   std::vector<OperatorTime> operators;  ///< of the pass; of prefill and all steps in generate
 };
 

@@ -40,8 +40,7 @@ void add_machine_options(CLI::App& command, AnalyzeOptions& options) {
       ->type_name("MACHINE")
       ->group("Time");
   add_count(
-      command, "--threads",
-      [&](std::int64_t n) { options.time.threads = static_cast<int>(n); },
+      command, "--threads", [&](std::int64_t n) { options.time.threads = static_cast<int>(n); },
       "Threads of that machine (the most that were measured)")
       ->check(CLI::Range(1, 4096))
       ->group("Time");

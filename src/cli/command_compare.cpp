@@ -83,7 +83,8 @@ CompareOptions compare_options(const CompareCommand& command) {
 }
 
 /// This machine's profile; made quickly where there is none that holds.
-MachineProfile profile_or_calibrate(const CompareCommand& command, std::vector<std::string>& notes) {
+MachineProfile profile_or_calibrate(const CompareCommand& command,
+                                    std::vector<std::string>& notes) {
   const measured::Backend backend = command.run.backend;
   std::string why = "this machine was not calibrated";
   if (auto profile = load_own_profile(name_of(backend))) {
@@ -94,8 +95,9 @@ MachineProfile profile_or_calibrate(const CompareCommand& command, std::vector<s
   fmt::print(stderr, "headroom: {}: calibrating quickly\n", why);
   MachineProfile profile = calibrate_here({backend, measured::Effort::quick, {}});
   store_own_profile(profile, name_of(backend));
-  notes.push_back(why + ": calibrated quickly; `headroom calibrate` takes a minute and predicts "
-                        "more closely");
+  notes.push_back(why +
+                  ": calibrated quickly; `headroom calibrate` takes a minute and predicts "
+                  "more closely");
   return profile;
 }
 
@@ -214,8 +216,8 @@ std::string title_of(const AnalyzeReport& report, const CompareCommand& command)
   if (command.phase == MeasuredPhase::generate) {
     title += fmt::format(" · {} new tokens", command.run.new_tokens);
   }
-  return title + fmt::format(" · {} · {} attention", name_of(workload.dtype),
-                             name_of(workload.attention));
+  return title +
+         fmt::format(" · {} · {} attention", name_of(workload.dtype), name_of(workload.attention));
 }
 
 /// Predicts, measures and compares in one go.
@@ -237,19 +239,19 @@ Comparison compare_here(CompareCommand& command) {
   catch_interrupt();
   DriftWatch watch(profile, command.run.backend);
   const auto source = measured::random_weights(command.run.seed);
-  const Measurement measurement = measured::measure(report.model, report.workload, *source,
-                                                    std::nullopt, command.run, [&](int done, int at_most) {
-                                                      watch.run_done();
-                                                      return show_run(done, at_most);
-                                                    });
+  const Measurement measurement =
+      measured::measure(report.model, report.workload, *source, std::nullopt, command.run,
+                        [&](int done, int at_most) {
+                          watch.run_done();
+                          return show_run(done, at_most);
+                        });
   clear_progress();
   const std::vector<double>& samples = measurement.time.samples_s;
   const std::vector<Drift> drifts = watch.finish();
   Figured measured = measured_figures(measurement);
   measured.time_spread = spread_of(*report.time, samples, drifts);
   report.time = corrected(*std::move(report.time), samples, drifts);
-  Comparison comparison =
-      compare(predicted_figures(report), measured, compare_options(command));
+  Comparison comparison = compare(predicted_figures(report), measured, compare_options(command));
   comparison.title = title_of(report, command);
   comparison.machine = fmt::format("{} · {} thread{} · {}", machine.name, command.run.threads,
                                    command.run.threads == 1 ? "" : "s", machine.context.backend);
@@ -300,8 +302,7 @@ std::vector<Comparison> compare_import(const CompareCommand& original) {
     // Names of models, threads and of what else a file says differently are the user's to match.
     measured.identity = {};
     measured.rss_before_bytes.reset();
-    Comparison comparison =
-        compare(predicted_figures(report), measured, compare_options(command));
+    Comparison comparison = compare(predicted_figures(report), measured, compare_options(command));
     comparison.title = title_of(report, command);
     comparison.machine = fmt::format("{} ({}), measured by {}", machine.name,
                                      name_of(report.time->basis), measured.engine);

@@ -47,9 +47,9 @@ std::string mismatch(const MachineProfile& profile, Backend backend) {
 MachineProfile own_machine(Backend backend) {
   auto profile = load_own_profile(name_of(backend));
   if (!profile) {
-    throw Error(ErrorCode::invalid_input, "this machine is not calibrated", {},
-                fmt::format("run `headroom calibrate --backend {}`: it takes a minute",
-                            name_of(backend)));
+    throw Error(
+        ErrorCode::invalid_input, "this machine is not calibrated", {},
+        fmt::format("run `headroom calibrate --backend {}`: it takes a minute", name_of(backend)));
   }
   const std::string why = mismatch(*profile, backend);
   if (!why.empty()) {

@@ -74,12 +74,12 @@ std::optional<Amount> measured_amount(Quantity quantity, const Figured& measured
 
 void judge(ComparisonRow& row, double tolerance) {
   row.tolerance = tolerance;
-  row.result = row.difference && std::abs(*row.difference) <= tolerance ? RowResult::pass
-                                                                       : RowResult::fail;
+  row.result =
+      row.difference && std::abs(*row.difference) <= tolerance ? RowResult::pass : RowResult::fail;
 }
 
-ComparisonRow compare_quantity(Quantity quantity, const Figured& predicted,
-                               const Figured& measured, const CompareOptions& options) {
+ComparisonRow compare_quantity(Quantity quantity, const Figured& predicted, const Figured& measured,
+                               const CompareOptions& options) {
   ComparisonRow row;
   row.quantity = name_of(quantity);
   row.predicted = predicted_amount(quantity, predicted, measured);
@@ -113,15 +113,16 @@ ComparisonRow compare_quantity(Quantity quantity, const Figured& predicted,
 }
 
 /// Rows of single operators, for information unless a tolerance is asked for.
-void add_operators(const Figured& predicted, const Figured& measured,
-                   const CompareOptions& options, std::vector<ComparisonRow>& rows) {
+void add_operators(const Figured& predicted, const Figured& measured, const CompareOptions& options,
+                   std::vector<ComparisonRow>& rows) {
   double total = 0;
   for (const auto& [path, seconds] : measured.operator_times) total += seconds;
   for (const auto& [path, seconds] : measured.operator_times) {
     ComparisonRow row;
     row.quantity = "time_s:" + path;
     row.measured = seconds;
-    const auto found = predicted.operator_times.find(path);
+    const auto found =
+        std::ranges::find(predicted.operator_times, path, &std::pair<std::string, double>::first);
     if (found == predicted.operator_times.end()) {
       row.reason = "not predicted";
     } else {
@@ -130,8 +131,8 @@ void add_operators(const Figured& predicted, const Figured& measured,
       if (seconds < kLeastShare * total) {
         row.reason = "less than 2 % of the time";
       } else if (predicted.time_is_assumed || measured.time_spread.value_or(0) > kTooNoisy) {
-        row.reason = predicted.time_is_assumed ? "the machine's speed is assumed"
-                                               : "too noisy to tell";
+        row.reason =
+            predicted.time_is_assumed ? "the machine's speed is assumed" : "too noisy to tell";
       } else {
         judge(row, options.operator_tolerance.value_or(kOperatorTolerance));
       }

@@ -50,7 +50,7 @@ void read_operators(const JsonFields& holder, Figured& figured) {
     if (!seconds.is_number() || !(seconds.get<double>() >= 0)) {
       one.fail("\"time_s\" is not a time");
     }
-    figured.operator_times[one.text("path")] = seconds.get<double>();
+    figured.operator_times.emplace_back(one.text("path"), seconds.get<double>());
   }
 }
 
@@ -74,8 +74,8 @@ double median_of(const JsonFields& time) {
   const double median = time.positive("median_s");
   const double counted = summarize(values).median_s;
   if (std::abs(median - counted) > 1e-6 * counted) {
-    time.fail(fmt::format("\"median_s\" is {}, but the median of its samples is {}", median,
-                          counted));
+    time.fail(
+        fmt::format("\"median_s\" is {}, but the median of its samples is {}", median, counted));
   }
   return median;
 }
@@ -87,8 +87,9 @@ Figured predicted_from_json(std::string_view text, const std::string& where) {
   const JsonFields document = versioned(json, where);
   if (document.has("engine")) document.fail("is a measurement, but the first file is a prediction");
   if (!document.has("run") || !document.has("time")) {
-    document.fail("predicts no run: write it with `headroom analyze MODEL --machine here --format "
-                  "json`");
+    document.fail(
+        "predicts no run: write it with `headroom analyze MODEL --machine here --format "
+        "json`");
   }
   const JsonFields run = document.object("run");
   Figured figured;
@@ -116,7 +117,8 @@ Figured predicted_from_json(std::string_view text, const std::string& where) {
 Figured measured_from_json(std::string_view text, const std::string& where) {
   const nlohmann::json json = detail::parse_json(text, where);
   const JsonFields document = versioned(json, where);
-  if (document.has("formulas")) document.fail("is a prediction, but the second file is a measurement");
+  if (document.has("formulas"))
+    document.fail("is a prediction, but the second file is a measurement");
   Figured figured;
   figured.engine = document.text("engine");
   figured.identity = identity_from(document, phase_from(document));

@@ -41,8 +41,7 @@ Figured from_llama_bench(const nlohmann::json& entry, const std::string& where) 
     figured.note = "llama-bench measured " + *type;
   }
   const double whole = static_cast<double>(prompt + generated) / tokens_per_s;
-  const double seconds =
-      fields.has("avg_ns") ? fields.positive("avg_ns") * kNanoseconds : whole;
+  const double seconds = fields.has("avg_ns") ? fields.positive("avg_ns") * kNanoseconds : whole;
   if (std::abs(seconds / whole - 1) > 0.2) fields.fail("\"avg_ns\" and \"avg_ts\" contradict");
   if (generated == 0) {
     identity.phase = MeasuredPhase::prefill;
@@ -56,8 +55,9 @@ Figured from_llama_bench(const nlohmann::json& entry, const std::string& where) 
     identity.seq_len = 1;
     identity.past_len = depth + generated / 2;
     figured.amounts[Quantity::time_s] = seconds / static_cast<double>(generated);
-    figured.note += (figured.note.empty() ? "" : "; ") + std::string(
-        "its time of a step is the mean over all, held against the middle one");
+    figured.note +=
+        (figured.note.empty() ? "" : "; ") +
+        std::string("its time of a step is the mean over all, held against the middle one");
   } else {
     identity.phase = MeasuredPhase::generate;
     identity.seq_len = prompt;

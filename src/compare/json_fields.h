@@ -15,7 +15,8 @@ namespace headroom::detail {
 /// The members of one JSON object; errors name the file and the member.
 class JsonFields {
  public:
-  JsonFields(const nlohmann::json& json, std::string where) : json_(&json), where_(std::move(where)) {
+  JsonFields(const nlohmann::json& json, std::string where)
+      : json_(&json), where_(std::move(where)) {
     if (!json.is_object()) fail("is not an object");
   }
 
@@ -34,9 +35,7 @@ class JsonFields {
     return *json_->find(key);
   }
 
-  [[nodiscard]] JsonFields object(const char* key) const {
-    return {at(key), where_ + "/" + key};
-  }
+  [[nodiscard]] JsonFields object(const char* key) const { return {at(key), where_ + "/" + key}; }
 
   [[nodiscard]] std::string text(const char* key) const {
     if (!at(key).is_string()) fail(std::string("\"") + key + "\" is not a text");

@@ -45,7 +45,9 @@ Figured predicted_figures(const AnalyzeReport& report) {
   figured.time_high_s = time.high_s;
   figured.time_is_assumed = time.basis == TimeBasis::assumed;
   if (time.threads > 0) figured.identity.threads = time.threads;
-  for (const OperatorTime& one : time.operators) figured.operator_times[one.path] = one.time_s;
+  for (const OperatorTime& one : time.operators) {
+    figured.operator_times.emplace_back(one.path, one.time_s);
+  }
   return figured;
 }
 
@@ -70,7 +72,7 @@ Figured measured_figures(const Measurement& measurement) {
   figured.time_spread = measurement.time.mad_s / measurement.time.median_s;
   figured.rss_before_bytes = Integer{measurement.memory.rss_before_bytes};
   for (const OperatorMeasurement& one : measurement.operators) {
-    figured.operator_times[one.path] = one.time_s;
+    figured.operator_times.emplace_back(one.path, one.time_s);
   }
   return figured;
 }

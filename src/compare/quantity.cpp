@@ -27,9 +27,15 @@ std::string_view name_of(Quantity quantity) noexcept {
 }
 
 std::vector<Quantity> all_quantities() {
-  return {Quantity::parameters,     Quantity::matrix_flops,          Quantity::weight_bytes,
-          Quantity::kv_cache_bytes, Quantity::peak_activation_bytes, Quantity::rss_peak_bytes,
-          Quantity::time_s,         Quantity::ttft_s,                Quantity::tpot_s};
+  return {Quantity::parameters,
+          Quantity::matrix_flops,
+          Quantity::weight_bytes,
+          Quantity::kv_cache_bytes,
+          Quantity::peak_activation_bytes,
+          Quantity::rss_peak_bytes,
+          Quantity::time_s,
+          Quantity::ttft_s,
+          Quantity::tpot_s};
 }
 
 double default_tolerance(Quantity quantity) noexcept {

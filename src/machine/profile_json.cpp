@@ -13,8 +13,8 @@ using Json = nlohmann::ordered_json;
 Json bandwidth_json(const std::vector<BandwidthPoint>& points) {
   Json json = Json::array();
   for (const BandwidthPoint& point : points) {
-    json.push_back({{"working_set_bytes", point.working_set_bytes},
-                    {"bytes_per_s", point.bytes_per_s}});
+    json.push_back(
+        {{"working_set_bytes", point.working_set_bytes}, {"bytes_per_s", point.bytes_per_s}});
   }
   return json;
 }

@@ -59,7 +59,8 @@ class Reader {
 
   [[nodiscard]] std::vector<Reader> objects(const char* key) const {
     const Json& value = member(key);
-    if (!value.is_array() || value.size() > kMostPoints) fail(fmt::format("\"{}\" is no list", key));
+    if (!value.is_array() || value.size() > kMostPoints)
+      fail(fmt::format("\"{}\" is no list", key));
     std::vector<Reader> readers;
     for (std::size_t i = 0; i < value.size(); ++i) {
       readers.emplace_back(value[i], fmt::format("{}/{}/{}", where_, key, i));
@@ -69,7 +70,8 @@ class Reader {
 
   [[nodiscard]] std::vector<double> numbers(const char* key) const {
     const Json& value = member(key);
-    if (!value.is_array() || value.size() > kMostPoints) fail(fmt::format("\"{}\" is no list", key));
+    if (!value.is_array() || value.size() > kMostPoints)
+      fail(fmt::format("\"{}\" is no list", key));
     std::vector<double> numbers;
     for (const Json& one : value) numbers.push_back(number(one, key));
     return numbers;

@@ -96,8 +96,7 @@ class CallVisitor {
   }
   Calls operator()(const FusedAttention& op) const {
     // A causal mask that hides nothing, as in decoding, costs nothing.
-    const double hidden =
-        number(op.shape.queries * op.shape.keys) - number(op.pairs);
+    const double hidden = number(op.shape.queries * op.shape.keys) - number(op.pairs);
     const bool causal = op.masking == Masking::causal && hidden > 0;
     return {{causal ? KernelKind::attention_fused_causal : KernelKind::attention_fused,
              attention(op.shape),

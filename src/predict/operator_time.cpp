@@ -37,8 +37,13 @@ KernelTime call_time(const ThreadProfile& profile, const KernelCall& call,
   return {share * cold.seconds + (1 - share) * warm.seconds, std::max(cold.spread, warm.spread)};
 }
 
-bool streams(KernelKind kind) {
-  return kind == KernelKind::stream_float32_cold || kind == KernelKind::stream_bfloat16_cold;
+/// Whether a call is as fast as its weights, or its KV-cache, are read.
+bool streams(const KernelCall& call) {
+  const bool weights =
+      call.kind == KernelKind::stream_float32_cold || call.kind == KernelKind::stream_bfloat16_cold;
+  const bool attention = info_of(call.kind).name.starts_with("attention_");
+  constexpr std::size_t kQueries = 1;
+  return weights || (attention && call.sizes[kQueries] == 1);
 }
 
 double bandwidth_at(const std::vector<BandwidthPoint>& points, double working_set) {
@@ -72,7 +77,7 @@ StepTime measured_time(const ThreadProfile& profile, const std::vector<KernelCal
   step.overhead_s = profile.step_overhead_s;
   step.time_s = profile.step_overhead_s;
   for (const KernelCall& call : calls) {
-    step.streams_weights = step.streams_weights || streams(call.kind);
+    step.streams_weights = step.streams_weights || streams(call);
     const KernelTime time = call_time(profile, call, state);
     step.time_s += time.seconds;
     step.spread_s += time.seconds * (kSpreadOfMad * time.spread + kInterpolation);
@@ -94,8 +99,8 @@ StepTime assumed_time(const DatasheetRates& rates, const StepWork& work, DType d
       dtype == DType::float32 ? rates.float32_flops_per_s : rates.float16_flops_per_s;
   step.compute_s = work.matrix_flops / peak;
   step.memory_s = work.bytes / rates.memory_bytes_per_s;
-  step.time_s = std::max(step.compute_s / rates.compute_efficiency,
-                         step.memory_s / rates.memory_efficiency);
+  step.time_s =
+      std::max(step.compute_s / rates.compute_efficiency, step.memory_s / rates.memory_efficiency);
   step.spread_s = kAssumedRange * step.time_s;
   return step;
 }

@@ -9,10 +9,10 @@ namespace headroom::detail {
 /// One operator's time with its limits.
 struct StepTime {
   double time_s = 0;
-  double spread_s = 0;     ///< how far either way it may be
-  double compute_s = 0;    ///< at the machine's peak
-  double memory_s = 0;     ///< at the bandwidth of the level that the operands lie in
-  double overhead_s = 0;   ///< of calling it at all
+  double spread_s = 0;                  ///< how far either way it may be
+  double compute_s = 0;                 ///< at the machine's peak
+  double memory_s = 0;                  ///< at the bandwidth of the level that the operands lie in
+  double overhead_s = 0;                ///< of calling it at all
   Bound slowest_level = Bound::memory;  ///< which level that is
   bool streams_weights = false;
 };
@@ -36,8 +36,7 @@ struct MachineState {
                                      const MachineState& state);
 
 /// By a datasheet. `narrow` arithmetic is that of float16 and bfloat16.
-[[nodiscard]] StepTime assumed_time(const DatasheetRates& rates, const StepWork& work,
-                                    DType dtype);
+[[nodiscard]] StepTime assumed_time(const DatasheetRates& rates, const StepWork& work, DType dtype);
 
 [[nodiscard]] Bound bound_of(const StepTime& time) noexcept;
 

@@ -23,8 +23,7 @@ void add_steps(const ModelSpec& spec, const Workload& prompt, RunFigures& run) {
     step.past_len = prompt.past_len + prompt.seq_len + token - 1;
     const Figures figures = evaluator.evaluate(step);
     run.matrix_flops = checked_add(run.matrix_flops, figures.forward.matrix_flops);
-    run.peak_activation_bytes =
-        std::max(run.peak_activation_bytes, figures.peak_activation_bytes);
+    run.peak_activation_bytes = std::max(run.peak_activation_bytes, figures.peak_activation_bytes);
   }
   Workload roomy = prompt;
   roomy.past_len += run.new_tokens - 1;
@@ -35,8 +34,9 @@ void add_steps(const ModelSpec& spec, const Workload& prompt, RunFigures& run) {
 
 }  // namespace
 
-RunFigures predict_run(const ModelSpec& spec, const Workload& workload,
-                       const TimeRequest& request) {
+RunFigures predict_run(const ModelSpec& spec, const Workload& asked, const TimeRequest& request) {
+  Workload workload = asked;
+  if (request.computes_in_float32) workload.dtype = workload.kv_dtype = DType::float32;
   const Graph graph = build_graph(spec, graph_options(workload));
   const Analysis analysis = analyze(graph);
   const Figures figures = Evaluator(graph, analysis, workload.recompute).evaluate(workload);
@@ -44,16 +44,16 @@ RunFigures predict_run(const ModelSpec& spec, const Workload& workload,
   run.phase = request.phase;
   run.parameters = figures.parameters;
   run.matrix_flops = figures.forward.matrix_flops;
-  run.weight_bytes = figures.weight_bytes;
+  run.weight_bytes = checked_multiply(figures.parameters, bytes_of(asked.dtype));
   run.peak_activation_bytes = figures.peak_activation_bytes;
   if (!analysis.kv_cache.empty()) run.kv_cache_bytes = figures.kv_cache_bytes;
   if (request.phase == MeasuredPhase::generate) {
     run.new_tokens = request.new_tokens;
     add_steps(spec, workload, run);
   }
-  run.rss_growth_bytes = checked_add(predict_held_weight_bytes(spec, workload, request),
-                                     checked_add(run.peak_activation_bytes,
-                                                 run.kv_cache_bytes.value_or(0)));
+  run.rss_growth_bytes =
+      checked_add(predict_held_weight_bytes(spec, asked, request),
+                  checked_add(run.peak_activation_bytes, run.kv_cache_bytes.value_or(0)));
   return run;
 }
 

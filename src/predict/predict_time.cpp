@@ -1,5 +1,3 @@
-#include "headroom/predict.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 
 #include "headroom/analysis.h"
 #include "headroom/error.h"
+#include "headroom/predict.h"
 #include "operator_time.h"
 #include "row_policy.h"
 
@@ -32,7 +31,9 @@ const ThreadProfile* profile_of(const MachineProfile& machine, int threads) {
 class Pass {
  public:
   Pass(const ModelSpec& spec, const MachineProfile& machine, const TimeRequest& request)
-      : spec_(spec), machine_(machine), request_(request),
+      : spec_(spec),
+        machine_(machine),
+        request_(request),
         profile_(profile_of(machine, request.threads)) {}
 
   /// Adds one pass of `workload`, `times` times over.
@@ -106,8 +107,8 @@ class Pass {
   void store(std::string path, const StepTime& step, double times) {
     auto found = std::ranges::find(operators_, path, &OperatorTime::path);
     if (found == operators_.end()) {
-      found = operators_.insert(found, {std::move(path), 0, 0, 0, detail::bound_of(step),
-                                            step.streams_weights, 0});
+      found = operators_.insert(
+          found, {std::move(path), 0, 0, 0, detail::bound_of(step), step.streams_weights, 0});
       found->roofline_share =
           step.time_s > 0 ? std::max(step.compute_s, step.memory_s) / step.time_s : 0;
     }

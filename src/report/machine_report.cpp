@@ -19,15 +19,15 @@ struct Peaks {
 };
 
 Peaks peaks_of(const ThreadProfile& profile) {
-  const auto table =
-      std::ranges::find(profile.tables, KernelKind::linear_warm, &KernelTable::kind);
+  const auto table = std::ranges::find(profile.tables, KernelKind::linear_warm, &KernelTable::kind);
   Peaks peaks{0, profile.read.back().bytes_per_s};
   std::size_t number = 0;
   for (const double rows : table->axes[0]) {
     for (const double in : table->axes[1]) {
       for (const double out : table->axes[2]) {
         const auto seconds = table->seconds[number++];
-        if (seconds) peaks.flops_per_s = std::max(peaks.flops_per_s, 2 * rows * in * out / *seconds);
+        if (seconds)
+          peaks.flops_per_s = std::max(peaks.flops_per_s, 2 * rows * in * out / *seconds);
       }
     }
   }
@@ -84,8 +84,8 @@ void add_rates(const MeasuredRates& rates, Document& document) {
   for (const ThreadProfile& profile : rates.by_threads) {
     document.blocks.push_back(
         Heading{fmt::format("{} thread{}", profile.threads, profile.threads == 1 ? "" : "s")});
-    add("products", fmt::format("{:.1f} GFLOP/s at the most",
-                                peaks_of(profile).flops_per_s / kGiga));
+    add("products",
+        fmt::format("{:.1f} GFLOP/s at the most", peaks_of(profile).flops_per_s / kGiga));
     add("reading", bandwidth_text(profile.read));
     add("writing", bandwidth_text(profile.write));
     document.blocks.push_back(kernel_table(profile));
@@ -97,7 +97,8 @@ void add_rates(const DatasheetRates& rates, Document& document) {
     document.blocks.push_back(Line{std::move(label), std::move(text)});
   };
   add("float32", fmt::format("{:.1f} TFLOP/s", rates.float32_flops_per_s / kTera));
-  add("float16", fmt::format("{:.1f} TFLOP/s, bfloat16 as well", rates.float16_flops_per_s / kTera));
+  add("float16",
+      fmt::format("{:.1f} TFLOP/s, bfloat16 as well", rates.float16_flops_per_s / kTera));
   add("memory", fmt::format("{} at {:.0f} GB/s", describe_bytes(rates.memory_bytes),
                             rates.memory_bytes_per_s / kGiga));
   add("assumed", fmt::format("{:.0f} % of the arithmetic and {:.0f} % of the bandwidth are reached",
@@ -131,11 +132,11 @@ Document to_document(const MachinesReport& report) {
   table.columns = {
       {"machine", "Machine", "", Alignment::left, 1, 0, Importance::essential},
       {"basis", "Basis", "", Alignment::left, 1, 0, Importance::essential},
-      {"float32_gflop_per_s", "float32", "[GFLOP/s]", Alignment::right, 1, 0, Importance::essential},
+      {"float32_gflop_per_s", "float32", "[GFLOP/s]", Alignment::right, 1, 0,
+       Importance::essential},
       {"float16_gflop_per_s", "float16", "[GFLOP/s]", Alignment::right, 1, 0, Importance::optional},
       {"memory_gb_per_s", "Bandwidth", "[GB/s]", Alignment::right, 1, 0, Importance::essential},
-      {"memory_bytes", "Memory", "[GB]", Alignment::right, 1'000'000'000, 0,
-       Importance::optional}};
+      {"memory_bytes", "Memory", "[GB]", Alignment::right, 1'000'000'000, 0, Importance::optional}};
   for (const MachineProfile& profile : report.own) table.rows.push_back(summary_row(profile));
   for (const MachineProfile& profile : report.catalogue) {
     table.rows.push_back(summary_row(profile));

@@ -33,6 +33,7 @@ void add_prediction(AnalyzeReport& report, const MachineProfile& machine,
     const bool decodes = report.workload.phase == Phase::decode;
     run.phase = decodes ? MeasuredPhase::decode : MeasuredPhase::prefill;
   }
+  run.computes_in_float32 = std::holds_alternative<MeasuredRates>(machine.rates);
   const ModelSpec& spec = report.model.spec;
   report.time = predict_time(spec, report.workload, machine, run);
   report.run = predict_run(spec, report.workload, run);

@@ -23,9 +23,8 @@ Table operator_times(const TimePrediction& time, Detail detail) {
       {"roofline_percent", "Roofline", "[%]", Alignment::right, 1, 0, Importance::essential}};
   const auto add = [&](const std::string& name, double seconds, double low, double high,
                        Bound bound, double roofline) {
-    table.rows.push_back({name, seconds * 1e3, low * 1e3, high * 1e3,
-                          100 * seconds / time.total_s, std::string(name_of(bound)),
-                          100 * roofline});
+    table.rows.push_back({name, seconds * 1e3, low * 1e3, high * 1e3, 100 * seconds / time.total_s,
+                          std::string(name_of(bound)), 100 * roofline});
   };
   for (const OperatorTime& one : time.operators) {
     if (detail == Detail::summary && one.time_s < kLeastShare * time.total_s) continue;

@@ -95,6 +95,10 @@ measure bert-tiny --runs 2
 measure layer.json --runs 2 --attention fused
 measure linear.json --runs 2 --phase generate --seq 5 --new-tokens 3
 measure linear.json --runs 2 --phase decode --past 5
+analyze gpt2 --dtype bf16 --machine h100-80gb --new-tokens 16
+compare predicted.json measured.json --tolerance time=1e9%
+machines
+machines show a100-80gb
 presets list
 presets show gpt2
 presets show transformer-base
@@ -108,6 +112,9 @@ DAMAGED_CASES = [
     "analyze bert-base --phase train --detail",
     "explain bert-base",
     "diff bert-base distilbert",
+    "analyze gpt2 --dtype bf16 --machine h100-80gb --new-tokens 16",
+    "compare predicted.json measured.json --tolerance time=1e9%",
+    "machines show a100-80gb",
     "presets show gpt2",
 ]
 
@@ -184,12 +191,21 @@ def damaged(document):
         yield f"{description} in /{'/'.join(map(str, path))}", result
 
 
+def prepare_comparison(binary, folder):
+    """A prediction and a measurement of the same run, for `compare`."""
+    prediction = run(binary, ["analyze", "linear.json", "--seq", "9", "--machine", "t4"], folder)
+    measurement = run(binary, ["measure", "linear.json", "--seq", "9", "--runs", "3"], folder)
+    Path(folder, "predicted.json").write_text(json.dumps(prediction), encoding="utf-8")
+    Path(folder, "measured.json").write_text(json.dumps(measurement), encoding="utf-8")
+
+
 def check_cases(binary, schemas):
     """Validates every case; returns the documents by case."""
     documents = {}
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "layer.json").write_text(json.dumps(ATTENTION_LAYER), encoding="utf-8")
         Path(folder, "linear.json").write_text(json.dumps(LINEAR_TRANSFORMER), encoding="utf-8")
+        prepare_comparison(binary, folder)
         for case in CASES:
             arguments = case.split()
             try:

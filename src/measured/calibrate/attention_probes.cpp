@@ -78,25 +78,31 @@ class Operands {
   AlignedVector<float> out_;
 };
 
-bool too_long(const KernelSizes& sizes) {
-  return work_of(KernelKind::attention_scores, sizes) > kMostWork / 3;
+bool too_long(const KernelSizes& sizes, double most) {
+  return work_of(KernelKind::attention_scores, sizes) > most;
+}
+
+/// One query reads a KV-cache, and goes up and down with the memory.
+Budget paced(Budget budget, const KernelSizes& sizes) {
+  if (sizes[1] == 1) budget.pace = Pace::memory;
+  return budget;
 }
 
 /// The three steps one after the other, as a layer runs them, each timed apart.
 void probe_eager(const Budget& budget, std::vector<KernelTable>& tables) {
   tables.push_back(sweep(KernelKind::attention_scores, [&](const KernelSizes& s) {
-    if (too_long(s)) return std::optional<KernelTime>();
+    if (too_long(s, kMostWork / 3)) return std::optional<KernelTime>();
     Operands operands(whole(s[0]), whole(s[1]), whole(s[2]), whole(s[3]));
     AlignedVector<float> scores = filled(whole(s[0] * s[1] * s[2]));
-    return std::optional(time_call(budget, [&](std::int64_t /*i*/) {
+    return std::optional(time_call(paced(budget, s), [&](std::int64_t /*i*/) {
       attention_scores(operands.next(), scores.data());
     }));
   }));
   tables.push_back(sweep(KernelKind::attention_context, [&](const KernelSizes& s) {
-    if (too_long(s)) return std::optional<KernelTime>();
+    if (too_long(s, kMostWork / 3)) return std::optional<KernelTime>();
     Operands operands(whole(s[0]), whole(s[1]), whole(s[2]), whole(s[3]));
     const AlignedVector<float> scores = filled(whole(s[0] * s[1] * s[2]));
-    return std::optional(time_call(budget, [&](std::int64_t /*i*/) {
+    return std::optional(time_call(paced(budget, s), [&](std::int64_t /*i*/) {
       attention_context(operands.next(), scores.data());
     }));
   }));
@@ -111,7 +117,7 @@ void probe_eager(const Budget& budget, std::vector<KernelTable>& tables) {
         bias = filled(whole(s[0] * s[1] * s[2]));
         operands.args().bias = bias.data();
       }
-      return std::optional(time_call(budget, [&](std::int64_t /*i*/) {
+      return std::optional(time_call(paced(budget, s), [&](std::int64_t /*i*/) {
         attention_softmax(operands.args(), scores.data());
       }));
     }));
@@ -121,7 +127,7 @@ void probe_eager(const Budget& budget, std::vector<KernelTable>& tables) {
 void probe_fused(const Budget& budget, std::vector<KernelTable>& tables) {
   for (const KernelKind kind : {KernelKind::attention_fused, KernelKind::attention_fused_causal}) {
     tables.push_back(sweep(kind, [&](const KernelSizes& s) {
-      if (too_long(s)) return std::optional<KernelTime>();
+      if (too_long(s, kMostWork)) return std::optional<KernelTime>();
       Operands operands(whole(s[0]), whole(s[1]), whole(s[2]), whole(s[3]));
       AttentionArguments& args = operands.args();
       if (kind == KernelKind::attention_fused_causal) {
@@ -130,8 +136,9 @@ void probe_fused(const Budget& budget, std::vector<KernelTable>& tables) {
       }
       AlignedVector<float> scratch =
           filled(fused_attention_scratch_floats(args, omp_get_max_threads()));
-      return std::optional(time_call(
-          budget, [&](std::int64_t /*i*/) { fused_attention(operands.next(), scratch.data()); }));
+      return std::optional(time_call(paced(budget, s), [&](std::int64_t /*i*/) {
+        fused_attention(operands.next(), scratch.data());
+      }));
     }));
   }
 }
@@ -145,7 +152,7 @@ void probe_linear_attention(const Budget& budget, std::vector<KernelTable>& tabl
       AttentionArguments& args = operands.args();
       args.causal = kind == KernelKind::linear_attention_causal;
       AlignedVector<float> state(static_cast<std::size_t>(linear_attention_state_floats(args)));
-      return std::optional(time_call(budget, [&](std::int64_t /*i*/) {
+      return std::optional(time_call(paced(budget, s), [&](std::int64_t /*i*/) {
         std::ranges::fill(state, 0.0F);
         linear_attention(operands.next(), 1e-6F, state.data());
       }));

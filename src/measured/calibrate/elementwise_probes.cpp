@@ -31,8 +31,8 @@ KernelTable sweep_elements(const Budget& budget, KernelKind kind, const Prepare&
     const std::int64_t copies = std::clamp<std::int64_t>(kNearBytes / 4 / whole(sizes[0]), 1, 64);
     std::vector<std::function<void()>> calls;
     for (std::int64_t i = 0; i < copies; ++i) calls.push_back(prepare(whole(sizes[0])));
-    return std::optional(time_call(
-        budget, [&](std::int64_t i) { calls[static_cast<std::size_t>(i % copies)](); }));
+    return std::optional(
+        time_call(budget, [&](std::int64_t i) { calls[static_cast<std::size_t>(i % copies)](); }));
   });
 }
 
@@ -133,9 +133,7 @@ void probe_embedding(const Budget& budget, std::vector<KernelTable>& tables) {
     std::int64_t next = 0;
     const TokenEmbeddingArguments args{
         1, tokens, width,
-        [&](std::int64_t row, float* to) {
-          std::copy_n(table.data() + row * width, width, to);
-        },
+        [&](std::int64_t row, float* to) { std::copy_n(table.data() + row * width, width, to); },
         ids.data()};
     return std::optional(time_call(budget, [&](std::int64_t /*i*/) {
       for (std::int64_t& id : ids) id = next = (next + 7919) % rows;
@@ -152,8 +150,8 @@ void probe_norms(const Budget& budget, std::vector<KernelTable>& tables) {
       const NormArguments args{whole(s[0]), whole(s[1]), weight.data(),
                                kind == KernelKind::layer_norm ? weight.data() : nullptr, 1e-5F};
       const auto kernel = kind == KernelKind::layer_norm ? layer_norm : rms_norm;
-      return std::optional(time_call(
-          budget, [&](std::int64_t /*i*/) { kernel(args, a->x.data(), a->y.data()); }));
+      return std::optional(
+          time_call(budget, [&](std::int64_t /*i*/) { kernel(args, a->x.data(), a->y.data()); }));
     }));
   }
 }

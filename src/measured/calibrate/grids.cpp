@@ -7,8 +7,8 @@ namespace {
 
 using Axes = std::vector<std::vector<double>>;
 
-const std::vector<double> kFeatures{192, 448, 1088, 2240, 3392};
-const std::vector<double> kOutFeatures{192, 448, 1088, 2240, 3392, 12352};
+const std::vector<double> kFeatures{160, 704, 1600, 3392};
+const std::vector<double> kOutFeatures{160, 704, 1600, 3392, 12352};
 const std::vector<double> kElements{64, 1024, 6000, 24000, 96000, 384000, 1.5e6, 6e6, 24e6};
 const std::vector<double> kStreamFeatures{448, 1088, 3392};
 const std::vector<double> kStreamOutFeatures{448, 1088, 3392, 12352};
@@ -23,7 +23,7 @@ Axes calibration_axes(KernelKind kind) {
   switch (kind) {
     case KernelKind::linear_cold:
     case KernelKind::linear_warm:
-      return {{1, 5, 14, 28, 56, 112, 224, 448, 896}, kFeatures, kOutFeatures};
+      return {{1, 6, 14, 40, 112, 224, 448, 896}, kFeatures, kOutFeatures};
     case KernelKind::stream_float32_cold:
     case KernelKind::stream_float32_warm:
     case KernelKind::stream_bfloat16_cold:

@@ -13,7 +13,7 @@ namespace {
 using Layers = std::vector<std::unique_ptr<PackedLinear>>;
 
 /// So many bytes of weights that going round them finds none in a cache.
-std::int64_t cold_bytes() { return last_level_cache_bytes() * 3 / 2; }
+std::int64_t cold_bytes() { return last_level_cache_bytes() * 5 / 4; }
 
 /// A kernel's tables, for cold and for warm weights.
 struct LinearKinds {
@@ -53,8 +53,8 @@ class PairProbe {
       layers_[static_cast<std::size_t>(next_++ % count)]->run(x.data(), y.data(), rows);
     });
     if (layers_.size() < kFewestWarm) return {cold, cold};  // too large to stay in a cache
-    const KernelTime warm = time_call(
-        budget, [&](std::int64_t /*i*/) { layers_[0]->run(x.data(), y.data(), rows); });
+    const KernelTime warm =
+        time_call(budget, [&](std::int64_t /*i*/) { layers_[0]->run(x.data(), y.data(), rows); });
     return {cold, warm};
   }
 
@@ -89,13 +89,12 @@ void store(KernelTable& table, std::size_t at, const std::optional<KernelTime>& 
 
 bool probe_linears(const LinearProbes& probes, std::vector<ThreadProfile>& profiles,
                    const std::function<bool(double)>& observer) {
-  const LinearKinds kinds[] = {
-      {KernelKind::linear_cold, KernelKind::linear_warm, RowRange::many, WeightStorage::float32,
-       Pace::compute},
-      {KernelKind::stream_float32_cold, KernelKind::stream_float32_warm, RowRange::few,
-       WeightStorage::float32, Pace::memory},
-      {KernelKind::stream_bfloat16_cold, KernelKind::stream_bfloat16_warm, RowRange::few,
-       WeightStorage::bfloat16, Pace::memory}};
+  const LinearKinds kinds[] = {{KernelKind::linear_cold, KernelKind::linear_warm, RowRange::many,
+                                WeightStorage::float32, Pace::compute},
+                               {KernelKind::stream_float32_cold, KernelKind::stream_float32_warm,
+                                RowRange::few, WeightStorage::float32, Pace::memory},
+                               {KernelKind::stream_bfloat16_cold, KernelKind::stream_bfloat16_warm,
+                                RowRange::few, WeightStorage::bfloat16, Pace::memory}};
   double done = 0;
   for (const LinearKinds& kind : kinds) {
     const auto axes = calibration_axes(kind.cold);
@@ -109,7 +108,8 @@ bool probe_linears(const LinearProbes& probes, std::vector<ThreadProfile>& profi
         for (std::size_t t = 0; t < profiles.size(); ++t) {
           omp_set_num_threads(profiles[t].threads);
           for (std::size_t r = 0; r < axes[0].size(); ++r) {
-            const auto times = pair.measure(probes.budgets[t], static_cast<std::int64_t>(axes[0][r]));
+            const auto times =
+                pair.measure(probes.budgets[t], static_cast<std::int64_t>(axes[0][r]));
             const std::size_t at = (r * axes[1].size() + i) * axes[2].size() + o;
             store(cold[t], at, times.first);
             store(warm[t], at, times.second);

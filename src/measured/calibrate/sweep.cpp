@@ -10,7 +10,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kMostSamples = 2000;
 /// A reading of the gauge holds for so long.
-constexpr double kFresh = 0.06;
+constexpr double kFresh = 0.1;
 
 double pace_of(const Budget& budget) {
   const GaugeReading& reading = budget.gauge->recent(kFresh);
@@ -32,7 +32,7 @@ Budget budget_of(Effort effort) noexcept {
     case Effort::full:
       break;
   }
-  return {5, 0.004, nullptr, {}, Pace::compute};
+  return {4, 0.003, nullptr, {}, Pace::compute};
 }
 
 KernelTime time_call(const Budget& budget, const std::function<void(std::int64_t i)>& call) {

@@ -35,11 +35,13 @@ class Pool {
   std::byte* take(std::size_t bytes) {
     bytes = rounded_up(bytes, kCacheLine);
     const std::lock_guard lock(mutex_);
-    if (chunks_.empty() || chunks_.back().size - chunks_.back().used < bytes) {
+    auto room = std::ranges::find_if(
+        chunks_, [&](const Chunk& one) { return one.size - one.used >= bytes; });
+    if (room == chunks_.end()) {
       const std::size_t size = std::max(kChunk, rounded_up(bytes, kHugePage));
-      chunks_.push_back({map_pages(size), size, 0, 0});
+      room = chunks_.insert(room, {map_pages(size), size, 0, 0});
     }
-    Chunk& chunk = chunks_.back();
+    Chunk& chunk = *room;
     std::byte* const memory = chunk.begin + chunk.used;
     chunk.used += bytes;
     chunk.held += bytes;

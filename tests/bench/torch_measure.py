@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""Times a model with PyTorch and Transformers and writes a Measurement that headroom compares.
+
+    python3 tests/bench/torch_measure.py --config CONFIG.json --name bert-base-uncased --device cuda \\
+        --dtype bfloat16 --batch 8 --seq 128 -o measured.json
+    headroom analyze bert-base --dtype bf16 --batch 8 --machine h100-80gb --format json -o predicted.json
+    headroom compare predicted.json measured.json --tolerance time=40%
+
+--config is a model's config.json; its weights are random, since timing does not depend on them.
+The JSON is described by reports/measure.schema.json. FLOPs are counted by torch.utils.flop_counter
+where there is one (PyTorch 2.1 and later).
+"""
+import argparse
+import json
+import os
+import platform
+import statistics
+import sys
+import time
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--config", required=True, help="the model's config.json")
+    parser.add_argument("--name", required=True, help="the name that headroom gives the model")
+    parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1, …")
+    parser.add_argument("--dtype", default="float32", choices=["float32", "float16", "bfloat16"])
+    parser.add_argument("--attention", default="eager", choices=["eager", "fused"])
+    parser.add_argument("--phase", default="prefill", choices=["prefill", "decode", "generate"])
+    parser.add_argument("--batch", type=int, default=1)
+    parser.add_argument("--seq", type=int, default=128, help="new tokens of each sequence")
+    parser.add_argument("--past", type=int, default=127, help="tokens in the cache; decode only")
+    parser.add_argument("--new-tokens", type=int, default=32, help="generate only")
+    parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--warmup", type=int, default=3)
+    parser.add_argument("-o", "--output", default="-")
+    return parser.parse_args()
+
+
+def build(arguments, torch, transformers):
+    """The model of the config with random weights, on the device."""
+    with open(arguments.config, encoding="utf-8") as file:
+        values = json.load(file)
+    values = values.get("config", values)  # a headroom preset holds it under this key
+    config = transformers.AutoConfig.for_model(values.pop("model_type"), **values)
+    config._attn_implementation = "sdpa" if arguments.attention == "fused" else "eager"
+    wanted = (values.get("architectures") or ["AutoModel"])[0]
+    if wanted.endswith("LMHeadModel") or wanted.endswith("ForCausalLM"):
+        model = transformers.AutoModelForCausalLM.from_config(config)
+    else:
+        model = transformers.AutoModel.from_config(config)
+    return model.eval().to(device=arguments.device, dtype=getattr(torch, arguments.dtype))
+
+
+class Runner:
+    """One run: a pass, a step on a filled cache, or a greedy generation."""
+
+    def __init__(self, arguments, torch, model):
+        self.arguments, self.torch, self.model = arguments, torch, model
+        generator = torch.Generator().manual_seed(1)
+        vocabulary = model.config.vocab_size
+
+        def tokens(count):
+            ids = torch.randint(0, vocabulary, (arguments.batch, count), generator=generator)
+            return ids.to(arguments.device)
+
+        self.prompt = tokens(arguments.past if arguments.phase == "decode" else arguments.seq)
+        self.next = tokens(1)
+        self.ttft = []
+
+    def synchronize(self):
+        if self.arguments.device.startswith("cuda"):
+            self.torch.cuda.synchronize()
+
+    def run(self):
+        """Seconds of one run."""
+        cache = None
+        if self.arguments.phase == "decode":
+            cache = self.model(self.prompt, use_cache=True).past_key_values
+        self.synchronize()
+        start = time.perf_counter()
+        if self.arguments.phase == "decode":
+            self.model(self.next, past_key_values=cache, use_cache=True)
+        elif self.arguments.phase == "prefill":
+            self.model(self.prompt)
+        else:
+            self.generate(start)
+        self.synchronize()
+        return time.perf_counter() - start
+
+    def generate(self, start):
+        output = self.model(self.prompt, use_cache=True)
+        token = output.logits[:, -1:].argmax(-1)
+        self.synchronize()
+        self.ttft.append(time.perf_counter() - start)
+        for _ in range(self.arguments.new_tokens - 1):
+            output = self.model(token, past_key_values=output.past_key_values, use_cache=True)
+            token = output.logits[:, -1:].argmax(-1)
+
+
+def counted_flops(torch, runner):
+    """Matrix FLOPs of a prefill as PyTorch counts them; None where it cannot."""
+    try:
+        from torch.utils.flop_counter import FlopCounterMode
+    except ImportError:
+        return None
+    if runner.arguments.phase != "prefill":
+        return None
+    with FlopCounterMode(display=False) as counter:
+        runner.run()
+    return counter.get_total_flops()
+
+
+def measurement(arguments, torch, model, runner, samples):
+    median = statistics.median(samples)
+    parameters = {p.data_ptr(): p.numel() for p in model.parameters()}
+    generates = arguments.phase == "generate"
+    ttft = statistics.median(runner.ttft[-len(samples):]) if generates else None
+    steps = arguments.new_tokens - 1
+    size = 4 if arguments.dtype == "float32" else 2
+    cuda = arguments.device.startswith("cuda")
+    device = torch.cuda.get_device_name(arguments.device) if cuda else platform.processor()
+    return {
+        "schema_version": 1, "engine": f"PyTorch {torch.__version__}", "model": {"name": arguments.name},
+        "phase": arguments.phase,
+        "workload": {"batch_size": arguments.batch,
+                     "seq_len": 1 if arguments.phase == "decode" else arguments.seq,
+                     "past_len": arguments.past if arguments.phase == "decode" else 0,
+                     "dtype": arguments.dtype, "attention": arguments.attention},
+        "new_tokens": arguments.new_tokens if generates else None,
+        "time": {"median_s": median,
+                 "mad_s": statistics.median(abs(sample - median) for sample in samples),
+                 "min_s": min(samples), "max_s": max(samples), "samples_s": samples},
+        "ttft_s": ttft, "tpot_s": (median - ttft) / steps if generates and steps else None,
+        "counted": {"parameters": sum(parameters.values()),
+                    "matrix_flops": counted_flops(torch, runner),
+                    "weight_bytes": sum(parameters.values()) * size, "kv_cache_bytes": None},
+        "memory": {"arena_peak_bytes": None, "rss_before_bytes": None, "rss_peak_bytes": None},
+        "ops": [],
+        "context": {"cpu": device or platform.machine(), "logical_cpus": os.cpu_count(),
+                    "threads": torch.get_num_threads(), "backend": f"PyTorch {torch.__version__}"},
+        "warnings": []}
+
+
+def main():
+    arguments = parse()
+    try:
+        import torch
+        import transformers
+    except ImportError as error:
+        sys.exit(f"torch_measure: {error}; install PyTorch and Transformers")
+    if arguments.threads:
+        torch.set_num_threads(arguments.threads)
+    model = build(arguments, torch, transformers)
+    runner = Runner(arguments, torch, model)
+    with torch.inference_mode():
+        for _ in range(arguments.warmup):
+            runner.run()
+        samples = [runner.run() for _ in range(arguments.runs)]
+        document = measurement(arguments, torch, model, runner, samples)
+    text = json.dumps(document, indent=1) + "\n"
+    if arguments.output == "-":
+        sys.stdout.write(text)
+    else:
+        with open(arguments.output, "w", encoding="utf-8") as file:
+            file.write(text)
+
+
+if __name__ == "__main__":
+    main()

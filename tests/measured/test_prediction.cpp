@@ -1,0 +1,143 @@
+// Predictions of counts and bytes against real runs, and what calibration may look at.
+#include <doctest/doctest.h>
+
+#include <set>
+
+#include "calibrate.h"
+#include "headroom/compare.h"
+#include "measure.h"
+#include "support/data.h"
+#include "sweep.h"
+
+using namespace headroom;
+using namespace headroom::measured;
+
+namespace {
+
+struct Case {
+  MeasuredPhase phase = MeasuredPhase::prefill;
+  WorkloadRequest request;
+};
+
+WorkloadRequest request_of(Phase phase, std::int64_t batch, std::int64_t length) {
+  WorkloadRequest request;
+  request.phase = phase;
+  request.batch_size = batch;
+  (phase == Phase::decode ? request.past_len : request.seq_len) = length;
+  return request;
+}
+
+/// Predicts and runs a model with few random weights.
+Comparison compare_tiny(const std::string& name, const Case& one) {
+  Model model = load_model((test::data_folder() / "golden/models" / name).string());
+  AnalyzeReport report = make_analyze_report(model, one.request);
+  TimeRequest time{0, one.phase, 5, false};
+  add_prediction(report, find_machine("t4"), time);
+  const auto source = random_weights(1);
+  MeasureOptions options;
+  options.phase = one.phase;
+  options.new_tokens = 5;
+  options.runs = 1;
+  options.warmup = 0;
+  const Measurement measurement = measure(std::move(model), report.workload, *source, std::nullopt,
+                                          options, [](int, int) { return true; });
+  return compare(predicted_figures(report), measured_figures(measurement), {});
+}
+
+}  // namespace
+
+TEST_CASE("a run counts what was predicted of it, to the unit") {
+  const Case cases[] = {{MeasuredPhase::prefill, request_of(Phase::prefill, 2, 7)},
+                        {MeasuredPhase::decode, request_of(Phase::decode, 3, 6)},
+                        {MeasuredPhase::generate, request_of(Phase::prefill, 1, 6)}};
+  for (const char* name : {"gpt2", "t5"}) {
+    for (const Case& one : cases) {
+      CAPTURE(name);
+      CAPTURE(name_of(one.phase));
+      for (const ComparisonRow& row : compare_tiny(name, one).rows) {
+        if (row.tolerance != 0.0) continue;
+        CAPTURE(row.quantity);
+        CHECK(row.result == RowResult::pass);
+      }
+    }
+  }
+}
+
+TEST_CASE("weights take as many bytes as was predicted of their layout") {
+  Model model = load_model((test::data_folder() / "golden/models/gpt2").string());
+  for (const auto rows : {RowRange::few, RowRange::many, RowRange::both}) {
+    const auto source = random_weights(1);
+    const ModelWeights weights(model.spec, *source,
+                               {Backend::eigen, WeightStorage::float32, rows, 16});
+    Workload workload;
+    workload.seq_len = rows == RowRange::few ? 1 : 64;
+    TimeRequest request;
+    request.opaque_layout = false;
+    if (rows == RowRange::both) request.phase = MeasuredPhase::generate;
+    const auto predicted =
+        static_cast<double>(predict_held_weight_bytes(model.spec, workload, request));
+    // Streams pad every row to a whole step.
+    CHECK(static_cast<double>(weights.held_bytes()) / predicted == doctest::Approx(1).epsilon(0.4));
+    CHECK(static_cast<double>(weights.held_bytes()) >= predicted);
+  }
+}
+
+TEST_CASE("calibration looks at no shape that a preset has") {
+  std::set<std::pair<std::int64_t, std::int64_t>> products;
+  std::set<std::pair<std::int64_t, std::int64_t>> heads;
+  std::set<std::int64_t> widths;
+  for (const Preset& preset : list_presets()) {
+    const Model model = read_preset(preset);
+    const Graph graph = build_graph(model.spec, {});
+    const auto number = [&](const Expr& expr) {
+      return static_cast<std::int64_t>(expr.evaluate(graph.sizes));
+    };
+    for (const Block& block : graph.blocks) {
+      for (const Node& node : block.nodes) {
+        if (const auto* linear = std::get_if<Linear>(&node.op)) {
+          products.emplace(number(linear->in_features), number(linear->out_features));
+        } else if (const auto* scores = std::get_if<AttentionScores>(&node.op)) {
+          heads.emplace(number(scores->shape.heads), number(scores->shape.head_dim));
+        } else if (const auto* norm = std::get_if<Norm>(&node.op)) {
+          widths.insert(number(norm->width));
+        }
+      }
+    }
+  }
+  REQUIRE(products.size() > 50);
+  for (const KernelInfo& info : kernel_kinds()) {
+    const auto axes = calibration_axes(info.kind);
+    REQUIRE(axes.size() == info.axes.size());
+    for (std::size_t i = 0; i + 1 < axes.size(); ++i) {
+      for (const double a : axes[i]) {
+        for (const double b : axes[i + 1]) {
+          const std::pair pair{static_cast<std::int64_t>(a), static_cast<std::int64_t>(b)};
+          if (info.axes[i] == "in_features") CHECK(!products.contains(pair));
+          if (info.axes[i] == "rows" && info.axes[i + 1] == "width") {
+            CHECK(!widths.contains(pair.second));
+          }
+        }
+      }
+    }
+    if (info.axes.front() != "batch_heads" || info.axes.back() != "head_dim") continue;
+    for (const double count : axes.front()) {
+      for (const double dim : axes.back()) {
+        CHECK(!heads.contains({static_cast<std::int64_t>(count), static_cast<std::int64_t>(dim)}));
+      }
+    }
+  }
+}
+
+TEST_CASE("a time is given as it would be at the gauge's reference") {
+  Gauge gauge(Backend::eigen, 1);
+  Budget budget{5, 0.0005, nullptr, {}, Pace::compute};
+  const auto work = [](std::int64_t) {
+    volatile double sum = 0;
+    for (int i = 0; i < 20000; ++i) sum = sum + i;
+  };
+  const double raw = time_call(budget, work).seconds;
+  budget.gauge = &gauge;
+  budget.reference = gauge.read();
+  budget.reference.compute_s *= 100;  // as if the machine were a hundred times as slow
+  CHECK(time_call(budget, work).seconds > 20 * raw);
+}

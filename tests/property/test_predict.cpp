@@ -1,0 +1,115 @@
+// Predicted times against what they are made of.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "headroom/error.h"
+#include "headroom/report.h"
+
+using namespace headroom;
+
+namespace {
+
+AnalyzeReport predicted(const std::string& model, const WorkloadRequest& request,
+                        const TimeRequest& time, const std::string& machine = "a100-80gb") {
+  AnalyzeReport report = make_analyze_report(load_model(model), request);
+  add_prediction(report, find_machine(machine), time);
+  return report;
+}
+
+WorkloadRequest request_of(std::int64_t seq_len, Phase phase = Phase::prefill) {
+  WorkloadRequest request;
+  request.phase = phase;
+  request.dtype = DType::bfloat16;
+  if (phase == Phase::decode) {
+    request.past_len = seq_len;
+  } else {
+    request.seq_len = seq_len;
+  }
+  return request;
+}
+
+}  // namespace
+
+TEST_CASE("a datasheet's time is the roofline of every operator at the assumed shares") {
+  const AnalyzeReport report = predicted("llama-3-8b", request_of(512), {});
+  const MachineProfile machine = find_machine("a100-80gb");
+  const auto rates = std::get<DatasheetRates>(machine.rates);
+  Bindings values = bindings_of(report.workload);
+  for (const SymbolInfo& symbol : symbols()) {
+    if (const auto size = report.graph.sizes.get(symbol.symbol)) values.set(symbol.symbol, *size);
+  }
+  const auto number = [&](const Expr& expr) { return static_cast<double>(expr.evaluate(values)); };
+  double expected = 0;
+  for (const NodeAnalysis& node : report.analysis.nodes) {
+    const Cost& cost = node.cost.forward;
+    const double compute = number(cost.matrix_flops) / (312e12 * rates.compute_efficiency);
+    const double memory =
+        (number(cost.bytes_read) + number(cost.bytes_written)) / (2039e9 * rates.memory_efficiency);
+    expected += std::max(compute, memory);
+  }
+  CHECK(report.time->total_s == doctest::Approx(expected).epsilon(1e-9));
+  CHECK(report.time->basis == TimeBasis::assumed);
+}
+
+TEST_CASE("operators sum to the total, and the range holds it") {
+  for (const char* model : {"bert-base", "gpt2", "t5-small", "vit-base-patch16-224"}) {
+    WorkloadRequest request;
+    const AnalyzeReport report = predicted(model, request, {});
+    double sum = 0;
+    for (const OperatorTime& one : report.time->operators) {
+      CHECK(one.low_s <= one.time_s);
+      CHECK(one.time_s <= one.high_s);
+      CHECK(one.roofline_share <= 1);
+      sum += one.time_s;
+    }
+    CHECK(report.time->total_s == doctest::Approx(sum));
+    CHECK(report.time->low_s < report.time->total_s);
+    CHECK(report.time->high_s > report.time->total_s);
+  }
+}
+
+TEST_CASE("a decode step of one sequence is bound by the memory, a long prompt by arithmetic") {
+  CHECK(predicted("llama-3-8b", request_of(127, Phase::decode), {}).time->bound == Bound::memory);
+  CHECK(predicted("llama-3-8b", request_of(4096), {}).time->bound == Bound::compute);
+}
+
+TEST_CASE("a generation is its prefill and its steps") {
+  TimeRequest request;
+  request.phase = MeasuredPhase::generate;
+  request.new_tokens = 33;
+  const AnalyzeReport whole = predicted("llama-3-8b", request_of(100), request);
+  const AnalyzeReport prefill = predicted("llama-3-8b", request_of(100), {});
+  CHECK(*whole.time->ttft_s == doctest::Approx(prefill.time->total_s));
+  CHECK(whole.time->total_s == doctest::Approx(*whole.time->ttft_s + 32 * *whole.time->tpot_s));
+  // The steps see 101 to 132 keys; the middle one stands for all.
+  const AnalyzeReport first = predicted("llama-3-8b", request_of(100, Phase::decode), {});
+  const AnalyzeReport last = predicted("llama-3-8b", request_of(131, Phase::decode), {});
+  CHECK(*whole.time->tpot_s > first.time->total_s);
+  CHECK(*whole.time->tpot_s < last.time->total_s);
+  // FLOPs are those of every pass, exactly.
+  Integer flops = prefill.figures.forward.matrix_flops;
+  for (std::int64_t past = 100; past < 132; ++past) {
+    flops +=
+        predicted("llama-3-8b", request_of(past, Phase::decode), {}).figures.forward.matrix_flops;
+  }
+  CHECK(whole.run->matrix_flops == flops);
+}
+
+TEST_CASE("the time of a training step is not predicted") {
+  CHECK_THROWS_AS((void)predicted("gpt2", request_of(64, Phase::train), {}), Error);
+}
+
+TEST_CASE("drift scales what streams weights with the memory, and the rest with the cores") {
+  TimePrediction prediction;
+  prediction.total_s = 3;
+  prediction.tokens_per_s = 10;
+  prediction.operators = {{"products", 1, 1, 1, Bound::compute, false, 1},
+                          {"streams", 2, 2, 2, Bound::memory, true, 1}};
+  CHECK(total_with(prediction, {2, 1.5}) == 5);
+  const TimePrediction slower = with_drift(prediction, {2, 1.5}, 10);
+  CHECK(slower.total_s == doctest::Approx(10));
+  CHECK(slower.operators[0].time_s == doctest::Approx(4));
+  CHECK(slower.operators[1].time_s == doctest::Approx(6));
+  CHECK(slower.tokens_per_s == doctest::Approx(3));
+}

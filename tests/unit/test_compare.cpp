@@ -1,0 +1,209 @@
+// Verdicts, what is refused, and other engines' files.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "headroom/compare.h"
+#include "headroom/error.h"
+#include "support/data.h"
+
+using namespace headroom;
+
+namespace {
+
+Figured side(double seconds, Integer flops) {
+  Figured figured;
+  figured.identity.model = "model";
+  figured.identity.batch_size = 1;
+  figured.amounts[Quantity::matrix_flops] = flops;
+  figured.amounts[Quantity::time_s] = seconds;
+  return figured;
+}
+
+const ComparisonRow& row(const Comparison& comparison, Quantity quantity) {
+  return *std::ranges::find(comparison.rows, name_of(quantity), &ComparisonRow::quantity);
+}
+
+std::string predicted_json() {
+  AnalyzeReport report = make_analyze_report(load_model("bert-tiny"), {});
+  add_prediction(report, find_machine("t4"), {});
+  return render(report, {.format = Format::json});
+}
+
+nlohmann::json measured_json() {
+  nlohmann::json json;
+  json["schema_version"] = 1;
+  json["engine"] = "another";
+  json["model"] = {{"name", "bert-tiny"}};
+  json["phase"] = "prefill";
+  json["workload"] = {{"batch_size", 1}, {"seq_len", 128}, {"past_len", 0}};
+  json["time"] = {{"median_s", 0.002}, {"mad_s", 0.0001}, {"samples_s", {0.001, 0.002, 0.003}}};
+  json["counted"] = {{"matrix_flops", 117473280}};
+  json["memory"] = nlohmann::json::object();
+  json["ops"] = nlohmann::json::array();
+  json["context"] = nlohmann::json::object();
+  return json;
+}
+
+template <class Call>
+std::string refusal(const Call& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::invalid_input);
+    return error.what();
+  }
+  return {};
+}
+
+std::string measured_refusal(const nlohmann::json& json) {
+  return refusal([&] { (void)measured_from_json(json.dump(), "measured.json"); });
+}
+
+std::vector<Figured> imported(const std::string& file) {
+  return import_measurements(test::read_file(test::data_folder() / "imports" / file), file);
+}
+
+double seconds(const Figured& figured, Quantity quantity) {
+  return std::get<double>(figured.amounts.at(quantity));
+}
+
+}  // namespace
+
+TEST_CASE("a count is held exactly, a time within its tolerance") {
+  const Comparison good = compare(side(1, 100), side(1.1, 100), {});
+  CHECK(good.result == RowResult::pass);
+  CHECK(*row(good, Quantity::time_s).difference == doctest::Approx(0.1));
+  const Comparison off_by_one = compare(side(1, 100), side(1, 101), {});
+  CHECK(off_by_one.result == RowResult::fail);
+  CHECK(row(off_by_one, Quantity::matrix_flops).result == RowResult::fail);
+  CHECK(off_by_one.verdict.starts_with("FAIL — matrix_flops"));
+  const Comparison slow = compare(side(1, 100), side(1.2, 100), {});
+  CHECK(row(slow, Quantity::time_s).result == RowResult::fail);
+  CompareOptions wide;
+  wide.tolerances[Quantity::time_s] = 0.25;
+  CHECK(compare(side(1, 100), side(1.2, 100), wide).result == RowResult::pass);
+}
+
+TEST_CASE("what one side does not know is skipped, never judged") {
+  const Comparison comparison = compare(side(1, 100), side(1, 100), {});
+  CHECK(row(comparison, Quantity::kv_cache_bytes).result == RowResult::skip);
+  CHECK(!row(comparison, Quantity::kv_cache_bytes).tolerance);
+  CHECK(compare(Figured{}, Figured{}, {}).result == RowResult::skip);
+}
+
+TEST_CASE("no verdict on time when the machine was too noisy, or its speed is assumed") {
+  Figured noisy = side(2, 100);
+  noisy.time_spread = 0.2;
+  CHECK(row(compare(side(1, 100), noisy, {}), Quantity::time_s).result == RowResult::skip);
+  Figured assumed = side(1, 100);
+  assumed.time_is_assumed = true;
+  CHECK(row(compare(assumed, side(2, 100), {}), Quantity::time_s).result == RowResult::skip);
+  CompareOptions asked;
+  asked.tolerances[Quantity::time_s] = 0.1;
+  CHECK(row(compare(assumed, side(2, 100), asked), Quantity::time_s).result == RowResult::fail);
+}
+
+TEST_CASE("sides of different models or workloads are refused") {
+  Figured other = side(1, 100);
+  other.identity.model = "another";
+  CHECK(refusal([&] { (void)compare(side(1, 100), other, {}); }).find("model") !=
+        std::string::npos);
+  other = side(1, 100);
+  other.identity.batch_size = 2;
+  CHECK(refusal([&] { (void)compare(side(1, 100), other, {}); }).find("batch") !=
+        std::string::npos);
+}
+
+TEST_CASE("what analyze and measure write can be compared, other sizes cannot") {
+  const Figured predicted = predicted_from_json(predicted_json(), "predicted.json");
+  const Figured measured = measured_from_json(measured_json().dump(), "measured.json");
+  const Comparison comparison = compare(predicted, measured, {});
+  CHECK(row(comparison, Quantity::matrix_flops).result == RowResult::pass);
+  nlohmann::json longer = measured_json();
+  longer["workload"]["seq_len"] = 64;
+  const Figured other = measured_from_json(longer.dump(), "measured.json");
+  CHECK(refusal([&] { (void)compare(predicted, other, {}); }).find("seq") != std::string::npos);
+}
+
+TEST_CASE("files that are swapped, cut or made up are refused") {
+  CHECK(refusal([] { (void)measured_from_json(predicted_json(), "a.json"); }) != "");
+  CHECK(refusal([] {
+          (void)predicted_from_json(measured_json().dump(), "b.json");
+        }).find("is a measurement") != std::string::npos);
+  nlohmann::json json = measured_json();
+  json["time"]["samples_s"] = nlohmann::json::array();
+  CHECK(measured_refusal(json).find("holds no run") != std::string::npos);
+  json = measured_json();
+  json["time"]["samples_s"][1] = nullptr;
+  CHECK(measured_refusal(json).find("no time above zero") != std::string::npos);
+  json = measured_json();
+  json["time"]["median_s"] = 0.0015;
+  CHECK(measured_refusal(json).find("median") != std::string::npos);
+  json = measured_json();
+  json["time"]["samples_s"][0] = -1;
+  CHECK(measured_refusal(json).find("no time above zero") != std::string::npos);
+  json = measured_json();
+  json["engine"] = "headroom";
+  CHECK(measured_refusal(json).find("operators") != std::string::npos);
+  json = measured_json();
+  json.erase("phase");
+  CHECK(measured_refusal(json).find("phase") != std::string::npos);
+}
+
+TEST_CASE("llama-bench's prompt, steps and both are understood") {
+  const std::vector<Figured> runs = imported("llama_bench.json");
+  REQUIRE(runs.size() == 2);
+  CHECK(runs[0].identity.phase == MeasuredPhase::prefill);
+  CHECK(runs[0].identity.seq_len == 512);
+  CHECK(runs[0].identity.dtype == "float16");
+  CHECK(seconds(runs[0], Quantity::time_s) == doctest::Approx(512 / 200.0));
+  CHECK(std::get<Integer>(runs[0].amounts.at(Quantity::parameters)) == 1100048384);
+  CHECK(runs[1].identity.phase == MeasuredPhase::decode);
+  CHECK(runs[1].identity.past_len == 256 + 64);
+  CHECK(seconds(runs[1], Quantity::time_s) == doctest::Approx(0.05));
+  const std::vector<Figured> lines = imported("llama_bench.jsonl");
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[0].identity.phase == MeasuredPhase::generate);
+  CHECK(lines[0].identity.new_tokens == 17);
+  CHECK(seconds(lines[1], Quantity::time_s) == doctest::Approx(0.1));
+}
+
+TEST_CASE("vLLM's latency, throughput and serve are understood, in their units") {
+  CHECK(seconds(imported("vllm_latency.json").at(0), Quantity::time_s) == 1.45);
+  CHECK(seconds(imported("vllm_throughput.json").at(0), Quantity::time_s) == 8);
+  const Figured serve = imported("vllm_serve.json").at(0);
+  CHECK(serve.identity.seq_len == 512);
+  CHECK(serve.identity.new_tokens == 128);
+  CHECK(serve.identity.batch_size == 4);
+  CHECK(seconds(serve, Quantity::ttft_s) == doctest::Approx(0.1));
+  CHECK(seconds(serve, Quantity::tpot_s) == doctest::Approx(0.02));
+  // (end to end − TTFT)/(output tokens − 1), as its summary defines it
+  CHECK(seconds(serve, Quantity::time_s) ==
+        doctest::Approx(seconds(serve, Quantity::ttft_s) + 127 * seconds(serve, Quantity::tpot_s)));
+}
+
+TEST_CASE("optimum-benchmark's prefill and decode are understood") {
+  const std::vector<Figured> runs = imported("optimum.json");
+  REQUIRE(runs.size() == 2);
+  CHECK(seconds(runs[0], Quantity::time_s) == 0.0205);
+  CHECK(seconds(runs[1], Quantity::ttft_s) == 0.0205);
+  CHECK(seconds(runs[1], Quantity::time_s) == doctest::Approx(0.6205));
+}
+
+TEST_CASE("a file of no engine that is known is refused") {
+  const auto import = [](const char* text) {
+    return refusal([&] { (void)import_measurements(text, "file.json"); });
+  };
+  CHECK(import("{}").find("understood") != std::string::npos);
+  CHECK(import("[]").find("holds no run") != std::string::npos);
+  CHECK(import("[1]").find("not an object") != std::string::npos);
+  CHECK(import("{").find("file.json") != std::string::npos);
+  CHECK(import(R"({"avg_ts": 1, "n_prompt": 0, "n_gen": 0})").find("neither") != std::string::npos);
+  CHECK(import(R"({"avg_ts": -1, "n_prompt": 1, "n_gen": 0})").find("avg_ts") != std::string::npos);
+  CHECK(import(R"({"avg_ts": 10, "n_prompt": 10, "n_gen": 0, "avg_ns": 1})").find("contradict") !=
+        std::string::npos);
+  CHECK(import(R"({"request_throughput": 1, "completed": 0})").find("completed") !=
+        std::string::npos);
+}

@@ -1,0 +1,145 @@
+// Profiles: interpolation against laws that it must reproduce, and the file's form.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "headroom/error.h"
+#include "headroom/machine_profile.h"
+
+using namespace headroom;
+
+namespace {
+
+/// A table whose times follow `law` at every point.
+template <class Law>
+KernelTable table_of(KernelKind kind, std::vector<std::vector<double>> axes, const Law& law) {
+  KernelTable table{kind, std::move(axes), {}, {}};
+  std::size_t points = 1;
+  for (const auto& axis : table.axes) points *= axis.size();
+  for (std::size_t number = 0; number < points; ++number) {
+    KernelSizes sizes(table.axes.size());
+    std::size_t rest = number;
+    for (std::size_t axis = sizes.size(); axis-- > 0;) {
+      sizes[axis] = table.axes[axis][rest % table.axes[axis].size()];
+      rest /= table.axes[axis].size();
+    }
+    table.seconds.emplace_back(law(sizes));
+    table.spread.push_back(0.02);
+  }
+  return table;
+}
+
+double product_law(const KernelSizes& s) { return 1e-9 * s[0] * std::pow(s[1], 0.9) * s[2]; }
+
+MachineProfile measured_profile() {
+  ThreadProfile threads;
+  threads.threads = 2;
+  threads.step_overhead_s = 1e-7;
+  threads.probe_compute_s = 1e-3;
+  threads.probe_memory_s = 2e-3;
+  threads.read = {{1 << 20, 1e10}};
+  threads.write = {{1 << 20, 5e9}};
+  for (const KernelInfo& info : kernel_kinds()) {
+    const std::vector<std::vector<double>> axes(info.axes.size(), {1, 10});
+    threads.tables.push_back(table_of(
+        info.kind, axes, [&](const KernelSizes& s) { return 1e-9 * work_of(info.kind, s); }));
+  }
+  MachineProfile profile;
+  profile.name = "a machine";
+  profile.date = "2025-01-01";
+  profile.last_level_cache_bytes = 1 << 25;
+  profile.context.cpu = "a processor";
+  profile.context.logical_cpus = 2;
+  profile.rates = MeasuredRates{{threads}};
+  return profile;
+}
+
+std::string refusal(const std::string& text) {
+  try {
+    (void)profile_from_json(text, "profile.json");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::invalid_input);
+    return error.what();
+  }
+  return {};
+}
+
+std::string with(std::string text, const std::string& from, const std::string& to) {
+  const auto at = text.find(from);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, from.size(), to);
+}
+
+}  // namespace
+
+TEST_CASE(
+    "interpolation reproduces every power law between its points, and proportion beyond them") {
+  const KernelTable table =
+      table_of(KernelKind::linear_cold, {{1, 8, 64}, {100, 1000}, {50, 400, 3000}}, product_law);
+  for (const KernelSizes& sizes : {KernelSizes{8, 100, 400}, KernelSizes{3, 333, 77},
+                                   KernelSizes{64, 1000, 3000}, KernelSizes{20, 101, 2999}}) {
+    CHECK(time_of(table, sizes).seconds == doctest::Approx(product_law(sizes)).epsilon(1e-12));
+  }
+  // Four times the rows beyond the last point take four times as long.
+  CHECK(time_of(table, {256, 1000, 400}).seconds ==
+        doctest::Approx(4 * product_law({64, 1000, 400})));
+  CHECK(time_of(table, {8, 300, 400}).spread == doctest::Approx(0.02));
+}
+
+TEST_CASE("a point that was not measured takes its neighbour's time in proportion to the work") {
+  KernelTable table =
+      table_of(KernelKind::linear_cold, {{1, 10}, {100, 1000}, {100, 1000}}, product_law);
+  table.seconds.back().reset();  // rows 10, in 1000, out 1000
+  CHECK(time_of(table, {10, 1000, 1000}).seconds ==
+        doctest::Approx(10 * product_law({1, 1000, 1000})));
+}
+
+TEST_CASE("below its smallest size a kernel of elements still costs its call") {
+  const KernelTable table = table_of(KernelKind::copy, {{64, 640}},
+                                     [](const KernelSizes& s) { return 1e-8 + 1e-10 * s[0]; });
+  CHECK(time_of(table, {1}).seconds == doctest::Approx(1e-8 + 64e-10));
+  CHECK(time_of(table, {6400}).seconds == doctest::Approx(10 * (1e-8 + 640e-10)));
+}
+
+TEST_CASE("a profile comes back from its JSON as it was") {
+  const MachineProfile profile = measured_profile();
+  const std::string text = profile_to_json(profile);
+  CHECK(profile_to_json(profile_from_json(text, "profile.json")) == text);
+  for (const MachineProfile& machine : catalogue_machines()) {
+    const std::string sheet = profile_to_json(machine);
+    CHECK(profile_to_json(profile_from_json(sheet, machine.name)) == sheet);
+  }
+}
+
+TEST_CASE("a damaged profile is refused by what is wrong with it") {
+  const std::string text = profile_to_json(measured_profile());
+  CHECK(refusal("[]").find("is not an object") != std::string::npos);
+  CHECK(refusal(with(text, "\"schema_version\": 1", "\"schema_version\": 2"))
+            .find("schema_version") != std::string::npos);
+  CHECK(refusal(with(text, "\"compute_s\": 0.001", "\"compute_s\": 0")).find("compute_s") !=
+        std::string::npos);
+  CHECK(refusal(with(text, "\"kernel\": \"copy\"", "\"kernel\": \"scale\"")).find("exactly once") !=
+        std::string::npos);
+  CHECK(refusal(with(text, "\"kernel\": \"copy\"", "\"kernel\": \"sort\"")).find("sort") !=
+        std::string::npos);
+  CHECK(refusal(with(text, "\"measured\"", "\"guessed\"")).find("source") != std::string::npos);
+  CHECK(refusal(with(text, "1e-09", "-1e-09")).find("no time above zero") != std::string::npos);
+}
+
+TEST_CASE("the catalogue has no name twice, and the datasheets' figures") {
+  std::set<std::string> names;
+  for (const MachineProfile& machine : catalogue_machines()) {
+    CHECK_MESSAGE(names.insert(machine.name).second, machine.name);
+  }
+  // NVIDIA's datasheets: 312 TFLOP/s of dense bfloat16 and 2,039 GB/s for the A100 of 80 GB;
+  // 3.35 TB/s for the H100 of 80 GB.
+  const MachineProfile machine = find_machine("a100-80gb");
+  const auto a100 = std::get<DatasheetRates>(machine.rates);
+  CHECK(a100.float16_flops_per_s == 312e12);
+  CHECK(a100.memory_bytes_per_s == 2039e9);
+  const MachineProfile hopper = find_machine("h100-80gb");
+  CHECK(std::get<DatasheetRates>(hopper.rates).memory_bytes_per_s == 3350e9);
+  CHECK_THROWS_AS((void)find_machine("h100-80g"), Error);
+}
