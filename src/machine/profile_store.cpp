@@ -42,7 +42,7 @@ std::optional<MachineProfile> load_own_profile(std::string_view backend) {
 }
 
 fs::path store_own_profile(const MachineProfile& profile, std::string_view backend) {
-  const fs::path file = own_profile(backend);
+  fs::path file = own_profile(backend);
   const fs::path temporary = fmt::format("{}.{}.tmp", file.string(), getpid());
   std::error_code failed;
   fs::create_directories(file.parent_path(), failed);

@@ -114,7 +114,7 @@ void probe_positions(const Budget& budget, std::vector<KernelTable>& tables) {
     args.keys = n / 8 / args.queries;
     args.num_buckets = 32;
     args.max_distance = 128;
-    return [=, a = arrays(n, 32 * 8)]() mutable {
+    return [=, a = arrays(n, std::int64_t{32} * 8)]() mutable {
       args.table = a->y.data();
       fill_relative_bias(args, a->x.data());
     };
