@@ -15,6 +15,9 @@ function(headroom_settings target)
     target_compile_options(${target} PRIVATE ${sanitizers})
     target_link_options(${target} PUBLIC ${sanitizers})
   endif()
+  if(HEADROOM_FUZZ)
+    target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)
+  endif()
 endfunction()
 
 # headroom_module(NAME [INTERNAL] SOURCES… [PUBLIC …] [PRIVATE …]): one module of the library,
@@ -34,4 +37,21 @@ function(headroom_module name)
   if(NOT MODULE_INTERNAL)
     set_property(GLOBAL APPEND PROPERTY HEADROOM_MODULES ${target})
   endif()
+endfunction()
+
+# headroom_embed_json(SOURCE FUNCTION FOLDER NAME…): sets SOURCE to a C++ file that holds the JSON
+# files of those names and defines headroom::detail::FUNCTION (see src/base/embedded_json.h).
+function(headroom_embed_json source function folder)
+  set(script ${PROJECT_SOURCE_DIR}/cmake/EmbedJson.cmake)
+  set(output ${CMAKE_CURRENT_BINARY_DIR}/${function}.cpp)
+  list(TRANSFORM ARGN PREPEND ${folder}/ OUTPUT_VARIABLE files)
+  list(TRANSFORM files APPEND .json)
+  add_custom_command(
+    OUTPUT ${output}
+    COMMAND ${CMAKE_COMMAND} "-DFUNCTION=${function}" "-DFOLDER=${folder}" "-DNAMES=${ARGN}"
+            "-DOUTPUT=${output}" -P ${script}
+    DEPENDS ${files} ${script}
+    COMMENT "Embedding ${folder}"
+    VERBATIM)
+  set(${source} ${output} PARENT_SCOPE)
 endfunction()

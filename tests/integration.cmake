@@ -20,7 +20,11 @@ set(HEADROOM_GOLDEN_CASES
   explain_bert_base
   explain_kv
   explain_params
-  presets_show)
+  fit
+  fit_errors
+  plan
+  presets_show
+  sweep)
 set(golden_run bash ${CMAKE_CURRENT_LIST_DIR}/golden/run.sh $<TARGET_FILE:headroom>)
 set(update_commands "")
 foreach(case IN LISTS HEADROOM_GOLDEN_CASES)
@@ -32,7 +36,8 @@ integration_test(golden.no_orphans
   bash ${CMAKE_CURRENT_LIST_DIR}/golden/no_orphans.sh ${HEADROOM_GOLDEN_CASES})
 
 # Help comes from CLI11 in its own words; what must be there are the examples of each command.
-foreach(command IN ITEMS analyze explain diff measure compare calibrate machines presets completion)
+foreach(command IN ITEMS analyze explain diff measure compare fit plan sweep calibrate inspect machines presets
+                         completion)
   integration_test(help.${command} $<TARGET_FILE:headroom> ${command} --help)
   set_tests_properties(help.${command} PROPERTIES
     PASS_REGULAR_EXPRESSION "Examples:[\r\n]+  (source <\\()?headroom ${command}")

@@ -83,6 +83,9 @@ struct ParameterCount {
   Expr mlp;
   Expr norm;
   Expr head;
+  Expr projector;
+  Expr routed_experts;  ///< of all that mlp holds, those of experts that a token may not take
+  Expr active;          ///< the total less those of the routed experts that a token does not take
 };
 
 struct Analysis {

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,10 +29,24 @@ enum class Quantity {
   tpot_s,
 };
 
-/// "parameters", …: the word in JSON and in --tolerance.
-[[nodiscard]] std::string_view name_of(Quantity quantity) noexcept;
+/// What a quantity is, which decides how near a prediction has to come.
+enum class QuantityKind {
+  count,  ///< exact
+  resident_memory,
+  time,
+};
+
+struct QuantityInfo {
+  Quantity quantity;
+  std::string_view name;   ///< the word in JSON and in --tolerance
+  std::string_view title;  ///< on screen, with its unit
+  QuantityKind kind;
+};
+
 /// Every quantity, in the order of the table.
-[[nodiscard]] std::vector<Quantity> all_quantities();
+[[nodiscard]] std::span<const QuantityInfo> quantities() noexcept;
+[[nodiscard]] const QuantityInfo& info_of(Quantity quantity) noexcept;
+[[nodiscard]] std::string_view name_of(Quantity quantity) noexcept;
 
 /// What was asked of a model; empty where a foreign file does not say.
 struct RunIdentity {
@@ -70,7 +85,8 @@ enum class RowResult { pass, fail, skip };
 [[nodiscard]] std::string_view name_of(RowResult result) noexcept;
 
 struct ComparisonRow {
-  std::string quantity;
+  std::string quantity;  ///< its name; that of an operator's time is "time_s:" and its path
+  std::string title;     ///< on screen
   std::optional<Amount> predicted;
   std::optional<Amount> measured;
   std::optional<double> difference;  ///< (measured − predicted) / predicted
@@ -85,6 +101,18 @@ struct DriftReport {
   Drift after;
 };
 
+/// The prediction as the machine was during the runs: each of `samples_s` is held against what the
+/// machine would have taken just then, drifted by the `drifts` of the same place.
+[[nodiscard]] TimePrediction corrected_for_drift(TimePrediction prediction,
+                                                 std::span<const double> samples_s,
+                                                 std::span<const Drift> drifts);
+
+/// How much runs scatter once the machine's own changes are taken away: the median absolute
+/// deviation over the median.
+[[nodiscard]] double spread_beside_drift(const TimePrediction& prediction,
+                                         std::span<const double> samples_s,
+                                         std::span<const Drift> drifts);
+
 struct CompareOptions {
   std::map<Quantity, double> tolerances;     ///< in the place of the defaults
   std::optional<double> operator_tolerance;  ///< of single operators
@@ -93,7 +121,7 @@ struct CompareOptions {
 
 struct Comparison {
   std::string model;
-  std::string title;  ///< the workload, in words
+  std::string workload;  ///< in words
   std::vector<ComparisonRow> rows;
   RowResult result = RowResult::skip;
   std::string verdict;
@@ -126,6 +154,8 @@ struct Comparison {
 [[nodiscard]] std::vector<Figured> import_measurements(std::string_view text,
                                                        const std::string& where);
 
-[[nodiscard]] std::string render(const Comparison& comparison, const RenderOptions& options);
+/// One after another; in JSON one object, or a list of several.
+[[nodiscard]] std::string render(std::span<const Comparison> comparisons,
+                                 const RenderOptions& options);
 
 }  // namespace headroom

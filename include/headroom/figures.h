@@ -30,6 +30,7 @@ struct ComponentFigures {
 
 struct Figures {
   Integer parameters = 0;
+  Integer active_parameters = 0;  ///< fewer where a token takes few of a layer's experts
   Integer weight_bytes = 0;
   CostFigures forward;
   CostFigures backward;   ///< zero unless training
@@ -64,7 +65,7 @@ class CompiledExpr {
 };
 
 /// The workload's values by symbol, for CompiledExpr.
-[[nodiscard]] CompiledExpr::Values values_of(const Workload& workload);
+[[nodiscard]] CompiledExpr::Values values_of(const Workload& workload, const LayerTraits& traits);
 
 /// Evaluates an analysis for any workload of the phase and attention it was made for.
 class Evaluator {
@@ -94,7 +95,9 @@ class Evaluator {
   [[nodiscard]] static CostFigures evaluate(const CompiledCost& cost,
                                             const CompiledExpr::Values& values);
 
+  LayerTraits traits_;
   CompiledExpr parameters_;
+  CompiledExpr active_parameters_;
   CompiledCost forward_;
   CompiledCost backward_;
   CompiledCost recompute_;

@@ -26,6 +26,7 @@ enum class Part {
   embeddings,
   relative_position_bias,
   attention_qkv,
+  attention_query_key_norm,
   attention_rotary,
   attention_kv_cache,
   attention_feature_map,
@@ -33,6 +34,8 @@ enum class Part {
   attention_softmax,
   attention_context,
   attention_core,
+  attention_gate,
+  attention_convolution,
   attention_out,
   cross_attention_query,
   cross_attention_key_value,
@@ -45,13 +48,21 @@ enum class Part {
   mlp_up,
   mlp_activation,
   mlp_down,
+  mlp_router,
+  mlp_experts_up,
+  mlp_experts_activation,
+  mlp_experts_down,
+  mlp_experts_combine,
+  mlp_shared_expert,
   layer_norm,
   rms_norm,
   residual,
   dropout,
   pooler,
   head,
+  vision_tower,
   loss,
+  communication,
 };
 
 /// "attention.qkv", "mlp.up", …
@@ -77,18 +88,23 @@ struct Tensor {
   [[nodiscard]] Expr elements() const;
 };
 
-/// What a weight is for: the categories that parameters are summed by.
-enum class WeightRole { embedding, relative_position_bias, attention, mlp, norm, head };
-
 [[nodiscard]] std::string_view name_of(WeightRole role) noexcept;
 
-/// A trained tensor. `path` is canonical, such as "encoder.layers.attention.query.weight".
+/// Whether a stored tensor is trained, and so counted as parameters, or only kept beside them.
+enum class WeightKind { parameter, buffer };
+
+/// Whether training changes a weight. A frozen one has no gradient and no optimizer state.
+enum class Training { trained, frozen };
+
+/// A stored tensor. `path` is canonical, such as "encoder.layers.attention.query.weight".
 struct Weight {
   std::string path;
   std::vector<Expr> shape;
   WeightRole role = WeightRole::embedding;
   Expr repeat;  ///< how many layers have one of it
   Component component;
+  WeightKind kind = WeightKind::parameter;
+  Training training = Training::trained;
 
   /// Elements of one layer's copy.
   [[nodiscard]] Expr elements() const;
@@ -105,24 +121,52 @@ struct Node {
   TensorId output = 0;
   std::vector<WeightId> weights;
   Placement placement = Placement::new_buffer;
+  std::int64_t layer = 0;  ///< of its block's: 0, unless a run goes through several layers
 };
 
 /// Nodes that run `repeat` times, one after the other. Each further run reads `carried_out` of the
-/// one before in the place of `carried_in`.
+/// one before in the place of `carried_in`. A run of a stack's block goes through
+/// `layers_per_run` layers, which is more than one where layers of several kinds alternate.
 struct Block {
   std::string path;
   Expr repeat;
   std::vector<Node> nodes;
   TensorId carried_in = 0;
   TensorId carried_out = 0;
+  std::int64_t layers_per_run = 0;  ///< 0 outside of the layers
+  std::int64_t first_layer = 0;     ///< of the stack's
+  /// Layers of the stack that share one set of weights; 1 where each has its own.
+  std::int64_t layers_per_weights = 1;
+
+  [[nodiscard]] bool is_layers() const noexcept { return layers_per_run > 0; }
+  /// The stack's layer that `node` belongs to in one run, and the one whose weights it takes.
+  [[nodiscard]] std::int64_t layer_of(const Node& node, std::int64_t run) const noexcept {
+    return first_layer + run * layers_per_run + node.layer;
+  }
+  [[nodiscard]] std::int64_t weights_of(const Node& node, std::int64_t run) const noexcept {
+    return layer_of(node, run) / layers_per_weights;
+  }
 };
 
 /// What a graph is built for. Sizes and types are not part of it: they stay symbols.
 struct GraphOptions {
   Phase phase = Phase::prefill;
   AttentionImplementation attention = AttentionImplementation::eager;
+  LatentAttention latent = LatentAttention::absorbed;
   bool operator==(const GraphOptions&) const = default;
 };
+
+/// What of a model's layers decides, with the workload, how many keys they read and how many
+/// experts.
+struct LayerTraits {
+  WindowSpec window;
+  std::int64_t num_experts = 0;
+  std::int64_t num_experts_per_tok = 0;
+  bool operator==(const LayerTraits&) const = default;
+};
+/// Whether training changes any weight of `node`.
+struct Graph;
+[[nodiscard]] bool is_trained(const Graph& graph, const Node& node);
 
 struct Graph {
   GraphOptions options;
@@ -132,6 +176,7 @@ struct Graph {
   std::vector<TensorId> inputs;
   std::vector<TensorId> outputs;
   Bindings sizes;                   ///< the model's own sizes: d, h, V, …
+  LayerTraits traits;               ///< what else of the model decides derived symbols
   std::vector<Relation> relations;  ///< how those sizes are related: h·k → d, …
 };
 
@@ -141,8 +186,12 @@ struct Graph {
 /// The options that `workload` asks for.
 [[nodiscard]] GraphOptions graph_options(const Workload& workload) noexcept;
 
-/// Values of the workload's symbols, derived ones included: b, s, n, p, t, c and element sizes.
-[[nodiscard]] Bindings bindings_of(const Workload& workload);
+/// Values of the workload's symbols, derived ones included: b, s, n, p, t, c, element sizes, and
+/// u, x and y of a model with such layers.
+[[nodiscard]] Bindings bindings_of(const Workload& workload, const LayerTraits& traits);
+
+/// The same and the model's own sizes.
+[[nodiscard]] Bindings bindings_of(const Workload& workload, const Graph& graph);
 
 /// Relations that hold for this workload only: t → s without a past, s → 1 in a single-token
 /// decode, element sizes as numbers.

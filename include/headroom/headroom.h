@@ -17,6 +17,10 @@
 //   Evaluator         figures.h        Analysis x Workload -> numbers, in microseconds
 //   predict_time      predict.h        Workload x MachineProfile -> time by operator
 //   compare           compare.h        prediction x measurement -> rows and a verdict
+//   shard             shard.h          Graph x ParallelPlan -> Graph of one rank
+//   Planner           plan.h           plan x load -> memory and time of the worst rank
+//   search_plans      plan_search.h    all legal plans -> the best ones
+//   sweep             sweep.h          grid of workloads -> rows
 //   make_…, render    report.h         typed reports, and their text in a format
 //
 // Every function that can fail throws headroom::Error (error.h).
@@ -28,14 +32,25 @@
 #include "headroom/error.h"
 #include "headroom/expr.h"
 #include "headroom/figures.h"
+#include "headroom/fit.h"
 #include "headroom/graph.h"
+#include "headroom/inspect.h"
 #include "headroom/integer.h"
+#include "headroom/kernel_table.h"
 #include "headroom/machine_profile.h"
 #include "headroom/measurement.h"
 #include "headroom/model_source.h"
 #include "headroom/model_spec.h"
 #include "headroom/op.h"
+#include "headroom/parallel_plan.h"
+#include "headroom/plan.h"
+#include "headroom/plan_search.h"
 #include "headroom/predict.h"
+#include "headroom/render_plan.h"
 #include "headroom/report.h"
+#include "headroom/shard.h"
+#include "headroom/sweep.h"
+#include "headroom/sweep_writer.h"
 #include "headroom/symbol.h"
+#include "headroom/training.h"
 #include "headroom/workload.h"

@@ -2,91 +2,20 @@
 // own kernels, or taken from a datasheet, which is an assumption and says so.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
+#include "headroom/interconnect.h"
+#include "headroom/kernel_table.h"
 #include "headroom/measurement.h"
+#include "headroom/workload.h"
 
 namespace headroom {
-
-/// A kernel whose time is measured over a grid of sizes. `cold` weights come from memory, as in a
-/// model that no cache holds; `warm` ones from the last cache, as in a small one.
-enum class KernelKind {
-  linear_cold,               ///< rows, in_features, out_features
-  linear_warm,               ///< the same
-  stream_float32_cold,       ///< the same; few rows, weights read once
-  stream_float32_warm,       ///< the same
-  stream_bfloat16_cold,      ///< the same
-  stream_bfloat16_warm,      ///< the same
-  attention_scores,          ///< batch · heads, queries, keys, head_dim
-  attention_softmax,         ///< batch · heads, queries, keys
-  attention_softmax_biased,  ///< the same, with a bias read for every pair
-  attention_context,         ///< batch · heads, queries, keys, head_dim
-  attention_fused,           ///< the same
-  attention_fused_causal,    ///< the same
-  linear_attention,          ///< batch · heads, queries, head_dim
-  linear_attention_causal,   ///< the same
-  layer_norm,                ///< rows, width
-  rms_norm,                  ///< rows, width
-  relu,                      ///< elements
-  gelu,                      ///< elements
-  gelu_tanh,                 ///< elements
-  silu,                      ///< elements
-  tanh,                      ///< elements
-  relu_gated,                ///< elements of the output
-  gelu_gated,                ///< the same
-  gelu_tanh_gated,           ///< the same
-  silu_gated,                ///< the same
-  residual_add,              ///< elements
-  scale,                     ///< elements
-  feature_map,               ///< elements
-  rotary,                    ///< elements of queries and keys
-  relative_position_bias,    ///< heads · queries · keys
-  embedding,                 ///< tokens, width
-  copy,                      ///< elements
-};
-
-struct KernelInfo {
-  KernelKind kind;
-  std::string_view name;
-  std::span<const std::string_view> axes;
-};
-
-/// Every kind, in order.
-[[nodiscard]] std::span<const KernelInfo> kernel_kinds() noexcept;
-[[nodiscard]] const KernelInfo& info_of(KernelKind kind) noexcept;
-
-/// Sizes of one kernel call, as its axes.
-using KernelSizes = std::vector<double>;
-
-/// What grows in proportion to time once a kernel is saturated: multiply-adds, or elements.
-[[nodiscard]] double work_of(KernelKind kind, const KernelSizes& sizes);
-
-/// Median seconds of a kernel over a grid of sizes, for one number of threads.
-struct KernelTable {
-  KernelKind kind = KernelKind::copy;
-  std::vector<std::vector<double>> axes;  ///< ascending sizes along each axis
-  /// Row-major over the axes; empty where a point would have taken too long to measure.
-  std::vector<std::optional<double>> seconds;
-  std::vector<double> spread;  ///< median absolute deviation over the median, likewise
-};
-
-/// A time with what its measurement scattered.
-struct KernelTime {
-  double seconds = 0;
-  double spread = 0;  ///< a share of it
-};
-
-/// The time of a call: interpolated between the logarithms of sizes and times; beyond the grid in
-/// proportion to the work.
-[[nodiscard]] KernelTime time_of(const KernelTable& table, const KernelSizes& sizes);
 
 /// Bytes a second that all threads read together, by working set.
 struct BandwidthPoint {
@@ -110,16 +39,28 @@ struct MeasuredRates {
   std::vector<ThreadProfile> by_threads;
 };
 
-/// A datasheet's peaks, and the shares of them that are assumed to be reached.
+/// A datasheet's peaks, all of them dense, and the shares of them that are assumed to be reached.
+/// Empty where the publisher gives no figure or the machine has no such unit.
 struct DatasheetRates {
-  double float32_flops_per_s = 0;
-  double float16_flops_per_s = 0;  ///< float16 and bfloat16, dense
+  std::optional<double> float32_flops_per_s;
+  std::optional<double> tensor_float32_flops_per_s;  ///< float32 rounded to TF32 or alike
+  double float16_flops_per_s = 0;                    ///< float16 and bfloat16
+  std::optional<double> float8_flops_per_s;
+  std::optional<double> int8_ops_per_s;
+  std::optional<double> float4_flops_per_s;
   double memory_bytes_per_s = 0;
   std::int64_t memory_bytes = 0;
+  std::optional<double> power_w;  ///< that the whole device may draw
   double compute_efficiency = 0;  ///< assumed
   double memory_efficiency = 0;   ///< assumed
   std::string source;
+  std::string url;  ///< of the publisher; empty where there is none
 };
+
+/// The peak for matrix products of that type: 8 bits run at the 16-bit rate where the machine has
+/// no unit of their own. Empty where the datasheet gives none.
+[[nodiscard]] std::optional<double> peak_flops_per_s(const DatasheetRates& rates,
+                                                     DType dtype) noexcept;
 
 struct MachineProfile {
   std::string name;
@@ -127,9 +68,23 @@ struct MachineProfile {
   MachineContext context;  ///< that a measurement is valid for
   std::int64_t last_level_cache_bytes = 0;
   std::variant<MeasuredRates, DatasheetRates> rates;
+  std::optional<Interconnect> interconnect;  ///< where it is known
 };
 
-/// The profile in its JSON form (reports/machine.schema.json).
+/// The curves measured with so many threads, or for 0 with the most; null for a datasheet. Throws
+/// Error{invalid_input} where the machine was not measured with so many.
+[[nodiscard]] const ThreadProfile* curves_of(const MachineProfile& machine, int threads);
+[[nodiscard]] const KernelTable& table_of(const ThreadProfile& profile, KernelKind kind);
+/// The most operations a second that any product reached.
+[[nodiscard]] double peak_flops_per_s(const ThreadProfile& profile);
+
+/// Factors by which a machine is slower now than when it was measured.
+struct Drift {
+  double compute = 1;
+  double memory = 1;
+};
+
+/// The profile in its JSON form (reports/machines.schema.json).
 [[nodiscard]] std::string profile_to_json(const MachineProfile& profile);
 /// Throws Error{invalid_input} naming `where` and what is wrong.
 [[nodiscard]] MachineProfile profile_from_json(std::string_view text, const std::string& where);
@@ -138,6 +93,9 @@ struct MachineProfile {
 [[nodiscard]] std::filesystem::path profile_folder();
 /// The profile that `calibrate` wrote with this backend here; none if it never did.
 [[nodiscard]] std::optional<MachineProfile> load_own_profile(std::string_view backend);
+/// Makes that folder. Throws Error{missing_resource} where a profile could not be written into it,
+/// so that this is known before a calibration.
+void prepare_profile_folder();
 /// Writes it there, whole or not at all. Throws Error{missing_resource}.
 std::filesystem::path store_own_profile(const MachineProfile& profile, std::string_view backend);
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "headroom/model_source.h"
@@ -66,8 +67,11 @@ struct MachineContext {
   double load_average = 0;  ///< of the last minute, before the run
 };
 
+/// What headroom calls itself as an engine.
+inline constexpr std::string_view kOwnEngine = "headroom";
+
 struct Measurement {
-  std::string engine;  ///< "headroom", or another engine's name
+  std::string engine;  ///< kOwnEngine, or another engine's name
   Model model;
   MeasuredPhase phase = MeasuredPhase::prefill;
   Workload workload;

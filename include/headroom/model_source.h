@@ -1,5 +1,5 @@
-// Where a model comes from: a preset, a config.json, or a folder that holds one. A preset goes
-// through the same reader as a user's file.
+// Where a model comes from: a preset, a config.json, a folder that holds one, or a GGUF file. All
+// of them go through the same reader.
 #pragma once
 
 #include <cstdint>
@@ -44,8 +44,9 @@ struct Preset {
 /// The model that a preset describes. Throws Error{invalid_input}.
 [[nodiscard]] Model read_preset(const Preset& preset);
 
-/// The model that `name` means: a preset or alias, a config.json, or a folder with one. Throws
-/// Error{invalid_input}, with similar names as a hint when nothing fits.
+/// The model that `name` means: a preset or alias, a config.json, a folder with one, a safetensors
+/// file with one beside it, or a GGUF file. Throws Error{invalid_input}, with similar names as a
+/// hint when nothing fits.
 [[nodiscard]] Model load_model(const std::string& name);
 
 /// The spec that the text of a config.json describes. `file` is named in errors, `name` becomes the

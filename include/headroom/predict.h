@@ -35,6 +35,14 @@ struct OperatorTime {
   double roofline_share = 0;
 };
 
+/// What a device reaches: its datasheet's peaks at the shares that are assumed.
+struct EffectiveRates {
+  double flops_per_s = 0;  ///< of matrix products
+  double bytes_per_s = 0;  ///< of memory
+};
+/// Throws Error{invalid_input} where the datasheet has no rate of `dtype`.
+[[nodiscard]] EffectiveRates effective_rates(const DatasheetRates& rates, DType dtype);
+
 /// What is to be timed, and how it is run.
 struct TimeRequest {
   int threads = 0;  ///< 0: the most that the machine was measured with
@@ -62,17 +70,18 @@ struct TimePrediction {
   std::vector<OperatorTime> operators;  ///< of the pass; of prefill and all steps in generate
 };
 
+/// The phase of a run's first pass: a generation begins with a prefill.
+[[nodiscard]] Phase first_pass(MeasuredPhase phase) noexcept;
+
+/// Throws Error{invalid_input} unless the model is a decoder with a language-model head.
+void require_generates(const ModelSpec& spec);
+
 /// How long `workload` takes. Throws Error{invalid_input} where the machine was not measured with
-/// so many threads, or the phase is training, which is not predicted.
+/// so many threads or its datasheet has no rate of the type, the model cannot generate and is asked
+/// to, or the phase is training, which is not predicted.
 [[nodiscard]] TimePrediction predict_time(const ModelSpec& spec, const Workload& workload,
                                           const MachineProfile& machine,
                                           const TimeRequest& request);
-
-/// Factors by which the machine is slower now than when it was measured.
-struct Drift {
-  double compute = 1;
-  double memory = 1;
-};
 
 /// The prediction's total on a machine that has drifted.
 [[nodiscard]] double total_with(const TimePrediction& prediction, const Drift& drift);
@@ -97,8 +106,9 @@ struct RunFigures {
 [[nodiscard]] RunFigures predict_run(const ModelSpec& spec, const Workload& workload,
                                      const TimeRequest& request);
 
-/// Bytes that the weights take as the measured module lays them out: for few rows in their type,
-/// for many in float32, for generation both; a tied table once more where the layout is opaque.
+/// Bytes that the weights take as the measured module lays them out, but for padding: products for
+/// few rows in their type, for many in float32, for generation both; a table that is tied to a
+/// product once more where no layout of that tells its rows.
 [[nodiscard]] Integer predict_held_weight_bytes(const ModelSpec& spec, const Workload& workload,
                                                 const TimeRequest& request);
 

@@ -10,6 +10,7 @@
 #include "headroom/analysis.h"
 #include "headroom/figures.h"
 #include "headroom/graph.h"
+#include "headroom/inspect.h"
 #include "headroom/machine_profile.h"
 #include "headroom/measurement.h"
 #include "headroom/model_source.h"
@@ -37,8 +38,9 @@ struct AnalyzeReport {
   Graph graph;
   Analysis analysis;
   Figures figures;
-  std::optional<RunFigures> run;       ///< where a machine was named
-  std::optional<TimePrediction> time;  ///< likewise
+  std::optional<RunFigures> run;                 ///< where a machine was named
+  std::optional<TimePrediction> time;            ///< likewise
+  std::optional<double> stored_bits_per_weight;  ///< where weights are taken as files hold them
   std::vector<std::string> notes;
 };
 
@@ -49,6 +51,10 @@ struct AnalyzeReport {
 /// Adds what a run on `machine` will count and take. Throws Error{invalid_input}.
 void add_prediction(AnalyzeReport& report, const MachineProfile& machine,
                     const TimeRequest& request);
+
+/// Gives the weights of `report` the bytes that they take in the model's own files, where these are
+/// quantised and explained; false, and nothing changed, where they are not.
+bool use_stored_weights(AnalyzeReport& report, const Inspection& inspection);
 
 /// What `headroom explain` explains.
 enum class Subject { flops, params, activations, kv };
@@ -125,6 +131,7 @@ enum class ReferenceCheck { none, match, match_rounded, mismatch };
 [[nodiscard]] std::string render(const DiffReport& report, const RenderOptions& options);
 [[nodiscard]] std::string render(const PresetsReport& report, const RenderOptions& options);
 [[nodiscard]] std::string render(const Measurement& measurement, const RenderOptions& options);
+[[nodiscard]] std::string render(const Inspection& inspection, const RenderOptions& options);
 [[nodiscard]] std::string render(const MachinesReport& report, const RenderOptions& options);
 [[nodiscard]] std::string render(const MachineProfile& profile, const RenderOptions& options);
 

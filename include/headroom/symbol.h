@@ -11,26 +11,41 @@ namespace headroom {
 
 /// One quantity that a cost depends on. Names are the field's own (Hugging Face's config keys).
 enum class Symbol : std::uint8_t {
-  num_hidden_layers,               ///< l: layers of the decoder, or of the only stack
-  num_encoder_layers,              ///< m: layers of the encoder, where there are two stacks
-  batch_size,                      ///< b: sequences processed together
-  seq_len,                         ///< s: new tokens of each sequence
-  enc_seq_len,                     ///< n: tokens that the encoder of an encoder-decoder reads
-  visible_keys,                    ///< t: keys that the attention reads, p + s
-  visible_pairs,                   ///< c: pairs that a causal mask leaves, s·p + s·(s + 1)/2
-  past_len,                        ///< p: tokens already in the KV-cache
-  hidden_size,                     ///< d
-  intermediate_size,               ///< f: inner width of the feed-forward network
-  num_attention_heads,             ///< h: query heads
-  num_key_value_heads,             ///< g: key and value heads
-  head_dim,                        ///< k: width of a query or key head
-  value_head_dim,                  ///< v: width of a value head
-  vocab_size,                      ///< V
-  max_position_embeddings,         ///< P: rows of a learned position table
-  type_vocab_size,                 ///< T: rows of the token-type table
-  patch_elements,                  ///< q: values in an image patch, channels · patch²
+  num_hidden_layers,         ///< l: layers of the decoder, or of the only stack
+  num_encoder_layers,        ///< m: layers of the encoder, where there are two stacks
+  batch_size,                ///< b: sequences processed together
+  seq_len,                   ///< s: new tokens of each sequence
+  sequence_shard_len,        ///< σ: a sequence-parallel rank's share of s, s/τ
+  enc_seq_len,               ///< n: tokens that the encoder of an encoder-decoder reads
+  visible_keys,              ///< t: keys that the attention reads, p + s
+  visible_pairs,             ///< c: pairs that a causal mask leaves, s·p + s·(s + 1)/2
+  windowed_keys,             ///< u: of those, the keys that a windowed layer reads
+  windowed_pairs,            ///< x: pairs that a causal mask and a window leave
+  past_len,                  ///< p: tokens already in the KV-cache
+  hidden_size,               ///< d
+  intermediate_size,         ///< f: inner width of the feed-forward network
+  num_attention_heads,       ///< h: query heads
+  num_key_value_heads,       ///< g: key and value heads
+  head_dim,                  ///< k: width of a query or key head
+  value_head_dim,            ///< v: width of a value head
+  sliding_window,            ///< w: keys in a window
+  num_experts,               ///< E: routed experts of a layer
+  num_experts_per_tok,       ///< a: experts that a token takes
+  moe_intermediate_size,     ///< F: inner width of a routed expert
+  experts_read,              ///< y: routed experts whose weights are read, min(E, b·s·a) at most
+  shared_intermediate_size,  ///< S: inner width of the experts that every token takes
+  q_lora_rank,               ///< Q: width of MLA's latent queries
+  kv_lora_rank,              ///< r: width of MLA's latent keys and values
+  qk_nope_head_dim,          ///< N: dimensions of an MLA head that do not turn
+  qk_rope_head_dim,          ///< o: dimensions of an MLA head that turn
+  embedding_size,            ///< e: width of a word's row, where it is not d
+  vocab_size,                ///< V
+  max_position_embeddings,   ///< P: rows of a learned position table
+  type_vocab_size,           ///< T: rows of the token-type table
+  patch_elements,            ///< q: values in an image patch, channels · patch²
   relative_attention_num_buckets,  ///< R: rows of a relative-position table
   num_labels,                      ///< C: outputs of a classifier
+  tensor_parallel_share,           ///< τ⁻¹: one rank's share; stands in formulas, has no value
   weight_bytes,                    ///< bytes of one weight
   activation_bytes,                ///< bytes of one activation
   kv_cache_bytes,                  ///< bytes of one KV-cache element
@@ -38,7 +53,7 @@ enum class Symbol : std::uint8_t {
   cast_bytes,  ///< bytes of one activation cast from float32: 0 when activations are float32
 };
 
-inline constexpr std::size_t kSymbolCount = 25;
+inline constexpr std::size_t kSymbolCount = 40;
 
 /// How a symbol is written, and what it means.
 struct SymbolInfo {

@@ -21,6 +21,11 @@ enum class AttentionImplementation {
   eager,  ///< scores, softmax and context one after the other; all s × t pairs
   fused,  ///< one kernel that never holds s × t, and skips what a causal mask hides
 };
+/// How multi-head latent attention (arXiv 2405.04434) decodes.
+enum class LatentAttention {
+  absorbed,  ///< attention in the latent space: the KV-cache holds latent vectors
+  naive,     ///< expanded keys and values of every head are held, as Hugging Face's code does
+};
 /// What the forward pass keeps for the backward pass (arXiv 2205.05198).
 enum class Recompute {
   none,       ///< every tensor that the backward needs
@@ -42,6 +47,7 @@ struct Workload {
   DType dtype = DType::float32;    ///< of weights and activations
   DType kv_dtype = DType::float32;
   AttentionImplementation attention = AttentionImplementation::eager;
+  LatentAttention latent = LatentAttention::absorbed;
   Recompute recompute = Recompute::none;
   Kernels kernels = Kernels::reference;
   /// Bytes of a dropout-mask element: 1, as CUDA keeps it. (PyTorch's CPU dropout keeps the mask in
@@ -59,6 +65,7 @@ struct WorkloadRequest {
   DType dtype = DType::float32;
   std::optional<DType> kv_dtype;  ///< else `dtype`
   AttentionImplementation attention = AttentionImplementation::eager;
+  LatentAttention latent = LatentAttention::absorbed;
   Recompute recompute = Recompute::none;
   Kernels kernels = Kernels::reference;
 };
@@ -82,6 +89,7 @@ struct WorkloadRequest {
 [[nodiscard]] std::string_view name_of(Phase phase) noexcept;
 [[nodiscard]] std::string_view name_of(DType dtype) noexcept;
 [[nodiscard]] std::string_view name_of(AttentionImplementation attention) noexcept;
+[[nodiscard]] std::string_view name_of(LatentAttention latent) noexcept;
 [[nodiscard]] std::string_view name_of(Recompute recompute) noexcept;
 [[nodiscard]] std::string_view name_of(Kernels kernels) noexcept;
 

@@ -1,15 +1,64 @@
 # The catalogue: one file a machine.
 set(HEADROOM_MACHINES
+  a10
   a100-40gb
   a100-80gb
+  a100-80gb-pcie
+  a30
+  a40
+  apple-m1
+  apple-m1-max
+  apple-m1-ultra
+  apple-m2
+  apple-m2-max
+  apple-m2-ultra
+  apple-m3-max
+  apple-m3-ultra
+  apple-m4
+  apple-m4-max
+  apple-m4-pro
+  b200
+  epyc-7763
+  epyc-9654
+  epyc-9755
+  gaudi2
+  gaudi3
+  gb200
+  gh200-96gb
   h100-80gb
+  h100-80gb-pcie
+  h100-nvl-94gb
   h200-141gb
   l4
+  l40
   l40s
+  mi210
+  mi250
   mi250x
+  mi300a
   mi300x
+  mi325x
+  mi350x
+  mi355x
+  rtx-3080
   rtx-3090
+  rtx-4070-ti
+  rtx-4080
   rtx-4090
+  rtx-5080
+  rtx-5090
+  rtx-6000-ada
+  rtx-a6000
+  rx-7900-xtx
+  ryzen-9-7950x
   t4
+  tpu-v4
+  tpu-v5e
+  tpu-v5p
+  tpu-v6e
+  trainium2
+  v100-16gb
   v100-32gb
+  xeon-8380
+  xeon-8480plus
 )

@@ -1,5 +1,17 @@
 # The model presets embedded at build time: one name per file in this folder, without .json, sorted.
 set(HEADROOM_MODEL_PRESETS
+  albert-base-v2
+  albert-large-v2
+  albert-xlarge-v2
+  albert-xxlarge-v2
+  all-minilm-l12-v2
+  all-minilm-l6-v2
+  aya-23-35b
+  aya-23-8b
+  bart-base
+  bart-large
+  bart-large-cnn
+  bart-large-mnli
   bert-base-cased
   bert-base-chinese
   bert-base-multilingual-cased
@@ -12,24 +24,99 @@ set(HEADROOM_MODEL_PRESETS
   bert-mini
   bert-small
   bert-tiny
+  bge-base-en-v1.5
+  bge-large-en-v1.5
+  bge-m3
+  bge-small-en-v1.5
+  bloom
+  bloom-1b1
+  bloom-1b7
+  bloom-3b
+  bloom-560m
+  bloom-7b1
   codellama-13b
   codellama-34b
+  codellama-70b
   codellama-7b
+  codestral-22b
+  command-a
+  command-r-08-2024
+  command-r-35b
+  command-r-plus
+  command-r7b
+  deepseek-coder-1.3b
+  deepseek-coder-33b
+  deepseek-coder-6.7b
+  deepseek-coder-v2-lite
+  deepseek-llm-67b
+  deepseek-llm-7b
+  deepseek-r1
+  deepseek-r1-distill-llama-70b
+  deepseek-r1-distill-llama-8b
+  deepseek-r1-distill-qwen-1.5b
+  deepseek-r1-distill-qwen-14b
+  deepseek-r1-distill-qwen-32b
+  deepseek-r1-distill-qwen-7b
+  deepseek-v2
+  deepseek-v2-lite
+  deepseek-v3
+  distil-whisper-large-v3
+  distilbart-cnn-12-6
   distilbert-base-cased
   distilbert-base-multilingual-cased
   distilbert-base-uncased
   distilbert-base-uncased-mlm
   distilgpt2
   distilroberta-base
+  electra-base-discriminator
+  electra-large-discriminator
+  electra-small-discriminator
+  falcon-180b
+  falcon-40b
+  falcon-7b
+  falcon-rw-1b
+  falcon2-11b
+  falcon3-10b
+  falcon3-1b
+  falcon3-3b
+  falcon3-7b
   flan-t5-base
   flan-t5-large
   flan-t5-small
   flan-t5-xl
   flan-t5-xxl
+  gemma-2-27b
+  gemma-2-2b
+  gemma-2-9b
+  gemma-2b
+  gemma-3-12b
+  gemma-3-1b
+  gemma-3-270m
+  gemma-3-27b
+  gemma-3-4b
+  gemma-7b
+  glm-4-32b-0414
+  glm-4-9b
+  glm-4-9b-0414
+  glm-5
+  gpt-j-6b
+  gpt-neo-1.3b
+  gpt-neo-125m
+  gpt-neo-2.7b
+  gpt-neox-20b
+  gpt-oss-120b
+  gpt-oss-20b
   gpt2
   gpt2-large
   gpt2-medium
   gpt2-xl
+  granite-3.0-1b-a400m
+  granite-3.0-2b
+  granite-3.0-3b-a800m
+  granite-3.0-8b
+  granite-3b-code
+  granite-8b-code
+  kimi-k2
   linear-transformer
   llama-13b
   llama-2-13b
@@ -44,8 +131,104 @@ set(HEADROOM_MODEL_PRESETS
   llama-3.2-3b
   llama-3.3-70b
   llama-30b
+  llama-4-maverick
+  llama-4-scout
+  llama-4-scout-text
   llama-65b
   llama-7b
+  minimax-m2
+  ministral-8b
+  mistral-7b-v0.1
+  mistral-7b-v0.2
+  mistral-7b-v0.3
+  mistral-large-123b
+  mistral-nemo-12b
+  mistral-small-22b
+  mistral-small-24b
+  mixtral-8x22b
+  mixtral-8x7b
+  modernbert-base
+  modernbert-large
+  moonlight-16b-a3b
+  mpt-30b
+  mpt-7b
+  olmo-1b
+  olmo-2-13b
+  olmo-2-1b
+  olmo-2-32b
+  olmo-2-7b
+  olmo-7b
+  open-llama-3b
+  opt-1.3b
+  opt-125m
+  opt-13b
+  opt-175b
+  opt-2.7b
+  opt-30b
+  opt-350m
+  opt-6.7b
+  opt-66b
+  opus-mt-de-en
+  opus-mt-en-de
+  opus-mt-en-es
+  opus-mt-en-fr
+  opus-mt-fr-en
+  opus-mt-zh-en
+  pegasus-cnn-dailymail
+  pegasus-large
+  pegasus-xsum
+  phi-1
+  phi-1.5
+  phi-2
+  phi-3-medium
+  phi-3-mini
+  phi-3.5-mini
+  phi-3.5-moe
+  phi-4
+  phi-4-mini
+  pythia-1.4b
+  pythia-12b
+  pythia-14m
+  pythia-160m
+  pythia-1b
+  pythia-2.8b
+  pythia-31m
+  pythia-410m
+  pythia-6.9b
+  pythia-70m
+  qwen1.5-0.5b
+  qwen1.5-1.8b
+  qwen1.5-110b
+  qwen1.5-14b
+  qwen1.5-32b
+  qwen1.5-4b
+  qwen1.5-72b
+  qwen1.5-7b
+  qwen1.5-moe-a2.7b
+  qwen2-0.5b
+  qwen2-1.5b
+  qwen2-57b-a14b
+  qwen2-72b
+  qwen2-7b
+  qwen2.5-0.5b
+  qwen2.5-1.5b
+  qwen2.5-14b
+  qwen2.5-32b
+  qwen2.5-3b
+  qwen2.5-72b
+  qwen2.5-7b
+  qwen3-0.6b
+  qwen3-1.7b
+  qwen3-14b
+  qwen3-235b-a22b
+  qwen3-30b-a3b
+  qwen3-32b
+  qwen3-4b
+  qwen3-8b
+  qwen3-coder-30b-a3b
+  qwen3-coder-480b-a35b
+  qwen3-next-80b-a3b
+  qwq-32b
   roberta-base
   roberta-base-mlm
   roberta-large
@@ -55,6 +238,18 @@ set(HEADROOM_MODEL_PRESETS
   smollm2-1.7b
   smollm2-135m
   smollm2-360m
+  smollm3-3b
+  solar-10.7b
+  stablelm-2-1.6b
+  stablelm-2-12b
+  stablelm-3b-4e1t
+  starcoder
+  starcoder2-15b
+  starcoder2-3b
+  starcoder2-7b
+  starcoderbase-1b
+  starcoderbase-3b
+  starcoderbase-7b
   t5-11b
   t5-3b
   t5-base
@@ -79,7 +274,21 @@ set(HEADROOM_MODEL_PRESETS
   vit-large-patch32-384
   vit-small-patch16-224
   vit-tiny-patch16-224
+  whisper-base
+  whisper-base.en
+  whisper-large
+  whisper-large-v2
+  whisper-large-v3
+  whisper-large-v3-turbo
+  whisper-medium
+  whisper-medium.en
+  whisper-small
+  whisper-small.en
+  whisper-tiny
+  whisper-tiny.en
   xlm-roberta-base
+  xlm-roberta-large
   yi-34b
   yi-6b
+  yi-9b
 )

@@ -35,7 +35,9 @@ NodeCost cost_of(const Graph& graph, const Node& node, Convention convention,
   NodeCost cost;
   cost.forward = {matrix.forward, elementwise.forward, bytes.read, bytes.written};
   if (graph.options.phase == Phase::train) {
-    cost.backward = {matrix.backward, elementwise.backward, {}, {}};
+    // A frozen layer needs the gradient of its input, and none of its weight.
+    const bool frozen = std::holds_alternative<Linear>(node.op) && !is_trained(graph, node);
+    cost.backward = {frozen ? matrix.forward : matrix.backward, elementwise.backward, {}, {}};
   }
   return cost;
 }
@@ -55,7 +57,7 @@ bool runs_again(const Block& block, const Node& node, Recompute recompute) {
     case Recompute::full:
       break;
   }
-  return !block.repeat.constant().has_value();
+  return block.is_layers();
 }
 
 ComponentAnalysis& component_row(std::vector<ComponentAnalysis>& rows, const Component& component) {
@@ -92,9 +94,11 @@ Expr& role_total(ParameterCount& count, WeightRole role) {
     case WeightRole::norm:
       return count.norm;
     case WeightRole::head:
+      return count.head;
+    case WeightRole::projector:
       break;
   }
-  return count.head;
+  return count.projector;
 }
 
 void analyze_nodes(const Graph& graph, const AnalysisOptions& options, Analysis& analysis) {
@@ -102,13 +106,16 @@ void analyze_nodes(const Graph& graph, const AnalysisOptions& options, Analysis&
   for (const Block& block : graph.blocks) {
     for (const Node& node : block.nodes) {
       Expr parameters;
-      for (const WeightId weight : node.weights) {
-        if (owned.insert(weight).second) parameters += graph.weights[weight].elements();
+      Expr of_all_layers;
+      for (const WeightId id : node.weights) {
+        const Weight& weight = graph.weights[id];
+        if (weight.kind == WeightKind::buffer || !owned.insert(id).second) continue;
+        parameters += weight.elements();
+        of_all_layers += weight.repeat * weight.elements();
       }
       const NodeCost once = cost_of(graph, node, options.convention, parameters);
       const NodeCost all = scaled(once, block.repeat);
-      analysis.nodes.push_back(
-          {block.path + "." + node.path, node.component, block.repeat * parameters, all});
+      analysis.nodes.push_back({block.path + "." + node.path, node.component, of_all_layers, all});
       component_row(analysis.components, node.component).cost += all;
       analysis.total += all;
       if (graph.options.phase == Phase::train && runs_again(block, node, options.recompute)) {
@@ -128,12 +135,26 @@ Cost& Cost::operator+=(const Cost& other) {
   return *this;
 }
 
+namespace {
+
+bool is_routed(Part part) { return part == Part::mlp_experts_up || part == Part::mlp_experts_down; }
+
+}  // namespace
+
 ParameterCount count_parameters(const Graph& graph) {
   ParameterCount count;
   for (const Weight& weight : graph.weights) {
+    if (weight.kind == WeightKind::buffer) continue;
     const Expr elements = weight.repeat * weight.elements();
     role_total(count, weight.role) += elements;
     count.total += elements;
+    if (!is_routed(weight.component.part)) {
+      count.active += elements;
+      continue;
+    }
+    // A token takes some of a layer's experts.
+    count.routed_experts += elements;
+    count.active += elements.substitute(Symbol::num_experts, Symbol::num_experts_per_tok);
   }
   return count;
 }
@@ -145,6 +166,7 @@ Analysis analyze(const Graph& graph, const AnalysisOptions& options) {
   analyze_nodes(graph, options, analysis);
   // Weights of parts that this phase does not run (a decoder's encoder) still belong to a row.
   for (const Weight& weight : graph.weights) {
+    if (weight.kind == WeightKind::buffer) continue;
     component_row(analysis.components, weight.component).parameters +=
         weight.repeat * weight.elements();
   }
@@ -186,9 +208,12 @@ Expr kv_cache_bytes(const Analysis& analysis) {
 Expr kv_cache_bytes_per_token(const Analysis& analysis) {
   Expr bytes;
   for (const CacheEntry& entry : analysis.kv_cache) {
-    // Linear in the visible keys, so the slope is the value at one key.
-    if (entry.bytes.degree(Symbol::visible_keys) == 0) continue;
+    // Linear in the keys, so the slope is the value at one key.
+    const bool grows = entry.bytes.degree(Symbol::visible_keys) > 0 ||
+                       entry.bytes.degree(Symbol::windowed_keys) > 0;
+    if (!grows) continue;
     bytes += entry.repeat * entry.bytes.substitute(Symbol::visible_keys, Integer{1})
+                                .substitute(Symbol::windowed_keys, Integer{1})
                                 .substitute(Symbol::batch_size, Integer{1});
   }
   return bytes;

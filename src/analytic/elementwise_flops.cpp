@@ -8,14 +8,52 @@ ElementwiseFlops each(const Expr& elements, ElementFlops flops) {
   return {flops.forward * elements, flops.backward * elements};
 }
 
-/// Scale, causal mask and bias of the scores: one operation each. Only the scale has a backward;
-/// the bias's gradient is the scores' own.
-ElementwiseFlops score_adjustments(const Expr& elements, AttentionScale scale, Masking masking,
-                                   ScoreBias bias) {
-  const Integer scaled = scale == AttentionScale::none ? 0 : 1;
-  const Integer masked = masking == Masking::none ? 0 : 1;
-  const Integer biased = bias == ScoreBias::none ? 0 : 1;
-  return each(elements, {scaled + masked + biased, scaled});
+/// Whether a mask is added to the scores of all pairs.
+enum class MaskCost { added, skipped };
+
+/// Scale, mask and bias of the scores: one operation each, and a soft cap. Scale and cap have a
+/// backward; the bias's gradient is the scores' own.
+ElementwiseFlops score_adjustments(const Expr& elements, const ScoreShaping& shaping,
+                                   MaskCost mask) {
+  const Integer scaled = shaping.scale == AttentionScale::none ? 0 : 1;
+  const Integer masked = mask == MaskCost::added ? 1 : 0;
+  const Integer biased = shaping.bias == ScoreBias::none ? 0 : 1;
+  const ElementFlops cap = shaping.soft_cap > 0 ? kSoftCapFlops : ElementFlops{0, 0};
+  return each(elements, {scaled + masked + biased + cap.forward, scaled + cap.backward});
+}
+
+/// What a router does with its scores; choosing compares, which is no FLOP.
+ElementwiseFlops router_flops(const RouterSelect& op) {
+  const Expr scores = op.rows * op.num_experts;
+  const Expr chosen = op.rows * op.per_token;
+  Expr forward;
+  Expr backward;
+  switch (op.spec.scoring) {
+    case RouterScoring::softmax:
+      forward = kSoftmaxFlops.forward * scores;
+      backward = kSoftmaxFlops.backward * scores;
+      break;
+    case RouterScoring::sigmoid: {
+      const ElementFlops sigmoid = activation_flops(ActivationKind::sigmoid);
+      forward = sigmoid.forward * scores;
+      backward = sigmoid.backward * scores;
+      break;
+    }
+    case RouterScoring::softmax_of_chosen:
+      forward = kSoftmaxFlops.forward * chosen;
+      backward = kSoftmaxFlops.backward * chosen;
+      break;
+    case RouterScoring::sparse_mixer:
+      // One softmax for each of the chosen, over all experts.
+      forward = kSoftmaxFlops.forward * scores * op.per_token;
+      backward = kSoftmaxFlops.backward * scores * op.per_token;
+      break;
+  }
+  const Integer normalised = op.spec.normalise ? 2 : 0;
+  const Integer scaled = op.spec.scaling_factor == 1 ? 0 : 1;
+  const Integer corrected = op.spec.correction_bias ? 1 : 0;
+  return {forward + corrected * scores + (normalised + scaled) * chosen,
+          backward + (normalised + scaled) * chosen};
 }
 
 struct ElementwiseVisitor {
@@ -40,13 +78,32 @@ struct ElementwiseVisitor {
     if (!op.bias) return {};
     return each(op.rows * op.out_features, {1, 1});
   }
-  ElementwiseFlops operator()(const Norm& op) const {
-    return each(op.rows * op.width, norm_flops(op));
+  ElementwiseFlops operator()(const PositionEmbedding& op) const {
+    return each(op.tokens * op.width, {1, 1});
   }
-  ElementwiseFlops operator()(const Rotary& op) const { return each(op.elements, kRotaryFlops); }
+  ElementwiseFlops operator()(const Convolution& op) const {
+    return each(op.batch * op.length * op.out_channels, {1, 1});
+  }
+  ElementwiseFlops operator()(const Norm& op) const {
+    return each(op.rows * op.width, norm_flops(op.spec));
+  }
+  ElementwiseFlops operator()(const HeadNorm& op) const {
+    return each(op.heads.elements(), norm_flops(op.spec));
+  }
+  ElementwiseFlops operator()(const Rotary& op) const { return each(op.elements(), kRotaryFlops); }
+  ElementwiseFlops operator()(const Clamp& op) const { return each(op.elements, {2, 1}); }
+  ElementwiseFlops operator()(const TemperatureScale& op) const {
+    return each(op.heads.elements(), {1, 1});
+  }
+  ElementwiseFlops operator()(const LatentConcat& op) const {
+    return {{}, op.rows * op.heads * op.rope_dim};  // all heads' gradients of the one rotary key
+  }
+  ElementwiseFlops operator()(const HeadLinear&) const { return {}; }
   ElementwiseFlops operator()(const KvCacheAppend&) const { return {}; }
   ElementwiseFlops operator()(const AttentionScores& op) const {
-    return score_adjustments(op.shape.score_elements(), op.scale, op.masking, op.bias);
+    const bool masked = op.masking == Masking::causal || op.shaping.window.kind != WindowKind::none;
+    return score_adjustments(op.shape.score_elements(), op.shaping,
+                             masked ? MaskCost::added : MaskCost::skipped);
   }
   ElementwiseFlops operator()(const Softmax& op) const { return each(op.elements, kSoftmaxFlops); }
   ElementwiseFlops operator()(const AttentionContext&) const { return {}; }
@@ -54,19 +111,35 @@ struct ElementwiseVisitor {
     // Skips what the mask hides, so it needs no mask operation; the backward's recomputed
     // probabilities are counted again.
     const Expr pairs = op.shape.batch * op.shape.heads * op.pairs;
-    const ElementwiseFlops scores = score_adjustments(pairs, op.scale, Masking::none, op.bias);
+    const ElementwiseFlops scores = score_adjustments(pairs, op.shaping, MaskCost::skipped);
     const ElementwiseFlops softmax =
         each(pairs, {kSoftmaxFlops.forward, kSoftmaxFlops.forward + kSoftmaxFlops.backward});
     return {scores.forward + softmax.forward, scores.backward + softmax.backward};
   }
   ElementwiseFlops operator()(const FeatureMap& op) const {
-    return each(op.elements, kFeatureMapFlops);
+    return each(op.heads.elements(), kFeatureMapFlops);
   }
   ElementwiseFlops operator()(const LinearAttention& op) const {
     // Σφ(K), eps on each denominator, and one division of the context.
     const Expr denominators = op.shape.batch * op.shape.queries * op.shape.heads;
     const Expr forward = op.shape.key_elements() + denominators + op.shape.context_elements();
     return {forward, Integer{2} * forward};
+  }
+  ElementwiseFlops operator()(const ShortConvolution& op) const {
+    return each(op.rows * op.channels, activation_flops(ActivationKind::silu));
+  }
+  ElementwiseFlops operator()(const GatedDelta& op) const {
+    // The state's decay, and for every head: rates (sigmoid, softplus, two products, exp) and the
+    // norms of its query and key.
+    const Expr state = op.rows * op.heads * op.key_dim * op.value_dim;
+    const Expr rates = Integer{8} * op.rows * op.heads;
+    const Expr norms = Integer{2} * Integer{4} * op.rows * op.heads * op.key_dim;
+    const Expr forward = state + rates + norms;
+    return {forward, Integer{2} * forward};
+  }
+  ElementwiseFlops operator()(const OutputGate& op) const {
+    const ElementFlops gate = activation_flops(op.kind);
+    return each(op.elements, {gate.forward + 1, gate.backward + 2});
   }
   ElementwiseFlops operator()(const Activation& op) const {
     return each(op.elements, activation_flops(op.kind));
@@ -75,13 +148,37 @@ struct ElementwiseVisitor {
     const ElementFlops activation = activation_flops(op.kind);
     return each(op.elements, {activation.forward + 1, activation.backward + 2});
   }
-  ElementwiseFlops operator()(const ResidualAdd& op) const { return each(op.elements, {1, 1}); }
+  ElementwiseFlops operator()(const RouterSelect& op) const { return router_flops(op); }
+  ElementwiseFlops operator()(const ExpertLinear& op) const {
+    const bool weighs =
+        op.source == ExpertLinear::Source::tokens && op.weighting == ExpertWeighting::input;
+    const Expr rows = op.rows * op.per_token;
+    const Expr biased = op.bias ? rows * op.out_features : Expr();
+    const Expr weighted = weighs ? rows * op.in_features : Expr();
+    return {biased + weighted, biased + Integer{2} * weighted};
+  }
+  ElementwiseFlops operator()(const ExpertCombine& op) const {
+    const bool weighs = op.weighting == ExpertWeighting::output;
+    const Expr elements = op.rows * op.per_token * op.width;
+    return each(elements, weighs ? ElementFlops{2, 3} : ElementFlops{1, 1});
+  }
+  ElementwiseFlops operator()(const RowGate& op) const {
+    const ElementFlops sigmoid = activation_flops(ActivationKind::sigmoid);
+    const Expr elements = op.rows * op.width;
+    return {elements + sigmoid.forward * op.rows,
+            Integer{3} * elements + sigmoid.backward * op.rows};
+  }
+  ElementwiseFlops operator()(const ResidualAdd& op) const {
+    return each(op.elements, op.multiplier == 1 ? ElementFlops{1, 1} : ElementFlops{2, 2});
+  }
   ElementwiseFlops operator()(const Dropout& op) const { return each(op.elements, kDropoutFlops); }
   ElementwiseFlops operator()(const SelectToken&) const { return {}; }
   ElementwiseFlops operator()(const Scale& op) const { return each(op.elements, {1, 1}); }
+  ElementwiseFlops operator()(const SoftCap& op) const { return each(op.elements, kSoftCapFlops); }
   ElementwiseFlops operator()(const CrossEntropy& op) const {
     return each(op.rows * op.classes, kCrossEntropyFlops);
   }
+  ElementwiseFlops operator()(const Collective&) const { return {}; }  // the network's work
 };
 
 }  // namespace
@@ -97,15 +194,28 @@ ElementFlops activation_flops(ActivationKind kind) noexcept {
       return {9, 19};
     case ActivationKind::silu:
       return {4, 8};
+    case ActivationKind::sigmoid:
+      return {3, 3};
+    case ActivationKind::clamped_swiglu:
+      return {9, 14};
     case ActivationKind::tanh:
       break;
   }
   return {1, 3};
 }
 
-ElementFlops norm_flops(const Norm& norm) noexcept {
-  if (norm.kind == NormKind::rms_norm) return {4, 8};
-  return norm.bias ? ElementFlops{7, 11} : ElementFlops{6, 10};
+ElementFlops norm_flops(const NormSpec& norm) noexcept {
+  // Without a weight, its product is saved, and in the backward pass its gradient as well.
+  Integer weight = 0;
+  Integer weight_backward = 0;
+  if (norm.weight == NormWeight::none) {
+    weight = -1;
+    weight_backward = -3;
+  }
+  if (norm.weight == NormWeight::one_plus) weight = 1;
+  if (norm.kind == NormKind::rms_norm) return {4 + weight, 8 + weight_backward};
+  return norm.bias ? ElementFlops{7 + weight, 11 + weight_backward}
+                   : ElementFlops{6 + weight, 10 + weight_backward};
 }
 
 ElementwiseFlops elementwise_flops(const Op& op) { return std::visit(ElementwiseVisitor{}, op); }

@@ -34,8 +34,8 @@ Integer CompiledExpr::evaluate(const Values& values) const {
   return sum;
 }
 
-CompiledExpr::Values values_of(const Workload& workload) {
-  const Bindings bindings = bindings_of(workload);
+CompiledExpr::Values values_of(const Workload& workload, const LayerTraits& traits) {
+  const Bindings bindings = bindings_of(workload, traits);
   CompiledExpr::Values values{};
   for (const SymbolInfo& symbol : symbols()) {
     values[index(symbol.symbol)] = bindings.get(symbol.symbol).value_or(0);
@@ -54,7 +54,9 @@ CostFigures Evaluator::evaluate(const CompiledCost& cost, const CompiledExpr::Va
 }
 
 Evaluator::Evaluator(const Graph& graph, const Analysis& analysis, Recompute recompute)
-    : parameters_(analysis.parameters.total, graph.sizes),
+    : traits_(graph.traits),
+      parameters_(analysis.parameters.total, graph.sizes),
+      active_parameters_(analysis.parameters.active, graph.sizes),
       forward_(compile(analysis.total.forward, graph.sizes)),
       backward_(compile(analysis.total.backward, graph.sizes)),
       recompute_(compile(analysis.recompute, graph.sizes)),
@@ -76,10 +78,11 @@ Evaluator::Evaluator(const Graph& graph, const Analysis& analysis, Recompute rec
 }
 
 Figures Evaluator::evaluate(const Workload& workload) const {
-  const CompiledExpr::Values values = values_of(workload);
+  const CompiledExpr::Values values = values_of(workload, traits_);
   const Integer weight_bytes = bytes_of(workload.dtype);
   Figures figures;
   figures.parameters = parameters_.evaluate(values);
+  figures.active_parameters = active_parameters_.evaluate(values);
   figures.weight_bytes = checked_multiply(figures.parameters, weight_bytes);
   figures.forward = evaluate(forward_, values);
   figures.backward = evaluate(backward_, values);

@@ -13,7 +13,7 @@ struct Timeline {
   std::vector<std::size_t> last_use;  ///< by tensor
 };
 
-bool is_repeated(const Block& block) { return !block.repeat.constant().has_value(); }
+bool is_repeated(const Block& block) { return block.is_layers(); }
 
 Timeline timeline(const Graph& graph) {
   Timeline result{std::vector<std::size_t>(graph.tensors.size(), kNeverUsed)};

@@ -45,6 +45,31 @@ struct MatrixFlopsVisitor {
   MatrixFlops operator()(const Norm& op) const {
     return by_parameter() ? per_parameter(op.rows) : MatrixFlops{};
   }
+  MatrixFlops operator()(const HeadNorm& op) const {
+    return by_parameter() ? per_parameter(op.heads.rows) : MatrixFlops{};
+  }
+  MatrixFlops operator()(const PositionEmbedding& op) const {
+    return by_parameter() ? per_parameter(op.tokens) : MatrixFlops{};
+  }
+  MatrixFlops operator()(const Convolution& op) const {
+    const Expr outputs = op.batch * op.length;
+    if (by_parameter()) return per_parameter(outputs);
+    const Expr forward = Integer{2} * outputs * op.in_channels * op.kernel * op.out_channels;
+    if (op.channels_first) return {forward, forward};  // sound needs no gradient
+    return with_both_gradients(forward);
+  }
+  MatrixFlops operator()(const HeadLinear& op) const {
+    return with_both_gradients(Integer{2} * op.rows * op.heads * op.in_features * op.out_features);
+  }
+  MatrixFlops operator()(const ExpertLinear& op) const {
+    if (by_parameter()) {
+      // A token takes some of the experts, so it meets that part of their parameters.
+      const Expr met = owned_parameters.substitute(Symbol::num_experts, op.per_token);
+      return with_both_gradients(Integer{2} * op.rows * met);
+    }
+    return with_both_gradients(Integer{2} * op.rows * op.per_token * op.in_features *
+                               op.out_features);
+  }
   MatrixFlops operator()(const AttentionScores& op) const {
     return with_both_gradients(eager_product(op.shape, op.masking, op.shape.head_dim));
   }
@@ -77,18 +102,34 @@ struct MatrixFlopsVisitor {
     const Expr rows = shape.batch * shape.queries * shape.heads;
     return with_both_gradients(rows * (Integer{4} * state + Integer{2} * shape.head_dim));
   }
+  MatrixFlops operator()(const ShortConvolution& op) const {
+    return with_both_gradients(Integer{2} * op.rows * op.channels * op.kernel);
+  }
+  MatrixFlops operator()(const GatedDelta& op) const {
+    // Reading what the state holds for a key, correcting it, and reading it for the query.
+    return with_both_gradients(Integer{6} * op.rows * op.heads * op.key_dim * op.value_dim);
+  }
+  MatrixFlops operator()(const OutputGate&) const { return {}; }
   MatrixFlops operator()(const RelativePositionBias&) const { return {}; }
   MatrixFlops operator()(const Rotary&) const { return {}; }
+  MatrixFlops operator()(const Clamp&) const { return {}; }
+  MatrixFlops operator()(const TemperatureScale&) const { return {}; }
+  MatrixFlops operator()(const LatentConcat&) const { return {}; }
   MatrixFlops operator()(const KvCacheAppend&) const { return {}; }
   MatrixFlops operator()(const Softmax&) const { return {}; }
   MatrixFlops operator()(const FeatureMap&) const { return {}; }
   MatrixFlops operator()(const Activation&) const { return {}; }
   MatrixFlops operator()(const GatedActivation&) const { return {}; }
+  MatrixFlops operator()(const RouterSelect&) const { return {}; }
+  MatrixFlops operator()(const ExpertCombine&) const { return {}; }
+  MatrixFlops operator()(const RowGate&) const { return {}; }
   MatrixFlops operator()(const ResidualAdd&) const { return {}; }
   MatrixFlops operator()(const Dropout&) const { return {}; }
   MatrixFlops operator()(const SelectToken&) const { return {}; }
   MatrixFlops operator()(const Scale&) const { return {}; }
+  MatrixFlops operator()(const SoftCap&) const { return {}; }
   MatrixFlops operator()(const CrossEntropy&) const { return {}; }
+  MatrixFlops operator()(const Collective&) const { return {}; }
 };
 
 /// fvcore counts a multiply-add as one.

@@ -16,14 +16,16 @@ struct ElementFlops {
 
 /// relu: max | select. gelu: x·½·(1 + erf(x/√2)) | Φ(x) + x·φ(x). gelu_tanh, gelu_new:
 /// ½·x·(1 + tanh(√(2/π)·(x + 0.044715·x³))) and its derivative, the tanh computed again. silu:
-/// x/(1 + e⁻ˣ) | σ·(1 + x·(1 − σ)). tanh | 1 − tanh². Each backward ends with a product with the
+/// x/(1 + e⁻ˣ) | σ·(1 + x·(1 − σ)). tanh | 1 − tanh². sigmoid: 1/(1 + e⁻ˣ) | σ·(1 − σ).
+/// clamped_swiglu: min; ·1.702, sigmoid, product; min, max, sum | sigmoid and clamps again, the
+/// derivative of x·σ(1.702·x), two selections. Each backward ends with a product with the
 /// gradient that comes in.
 [[nodiscard]] ElementFlops activation_flops(ActivationKind kind) noexcept;
 
 /// layer_norm: sum; subtract, square, sum; scale; weight (and bias: 1 more) | sums for weight and
 /// bias, weight·gradient, two means, and their combination. rms_norm: square, sum; scale; weight |
 /// the same without means and bias.
-[[nodiscard]] ElementFlops norm_flops(const Norm& norm) noexcept;
+[[nodiscard]] ElementFlops norm_flops(const NormSpec& norm) noexcept;
 
 /// softmax: max, subtract, exp, sum, divide | product, sum, subtract, product.
 inline constexpr ElementFlops kSoftmaxFlops{5, 4};
@@ -31,6 +33,8 @@ inline constexpr ElementFlops kSoftmaxFlops{5, 4};
 inline constexpr ElementFlops kCrossEntropyFlops{5, 2};
 /// rotary: two products and a sum, in both directions.
 inline constexpr ElementFlops kRotaryFlops{3, 3};
+/// soft cap: division, tanh, product | 1 − tanh², product.
+inline constexpr ElementFlops kSoftCapFlops{3, 3};
 /// elu(x) + 1: exp and a sum | one product with the derivative.
 inline constexpr ElementFlops kFeatureMapFlops{2, 1};
 /// dropout: product with the mask and with 1/(1 − p), in both directions.

@@ -19,9 +19,15 @@ constexpr std::string_view kGeluNewSteps[] = {"x", "tanh", "x/2", "1 + tanh"};
 /// Writes the ledger of one block. A tensor is known by its id and the part of it that is meant.
 class LedgerWriter {
  public:
-  LedgerWriter(const Block& block, Kernels kernels,
-               const std::map<TensorId, const Node*>& producers, std::vector<SavedTensor>& ledger)
-      : block_(block), kernels_(kernels), producers_(producers), ledger_(ledger) {}
+  LedgerWriter(const Graph& graph, const Block& block, Kernels kernels,
+               const std::map<TensorId, const Node*>& producers, std::vector<SavedTensor>& ledger,
+               std::set<std::pair<double, std::int64_t>>& rotary_tables)
+      : graph_(graph),
+        block_(block),
+        kernels_(kernels),
+        producers_(producers),
+        ledger_(ledger),
+        rotary_tables_(rotary_tables) {}
 
   void write(const Node& node) {
     node_ = &node;
@@ -41,18 +47,35 @@ class LedgerWriter {
     keep_new("pixels", op.batch * op.patches * op.patch_elements * kActivationBytes,
              SavedKind::input_data);
   }
+  void operator()(const PositionEmbedding& op) {
+    keep_new("position ids", op.seq_len * kIndexBytes, SavedKind::input_data);
+  }
+  void operator()(const Convolution& op) {
+    const Expr elements = op.batch * op.stride * op.length * op.in_channels;
+    const SavedKind kind = op.channels_first ? SavedKind::input_data : SavedKind::tensor;
+    if (kind == SavedKind::input_data) return keep_new("input", elements * kActivationBytes, kind);
+    keep(node_->inputs.front(), "input", elements * kActivationBytes);
+  }
   void operator()(const RelativePositionBias& op) {
     keep_new("buckets", op.queries * op.keys * kIndexBytes, SavedKind::input_data);
   }
   void operator()(const Linear& op) {
+    if (!is_trained(graph_, *node_)) return;  // the input's gradient needs the weight alone
     keep(node_->inputs.front(), "input", op.rows * op.in_features * kActivationBytes);
   }
-  void operator()(const Norm& op) {
-    const Expr elements = op.rows * op.width;
-    if (op.kind == NormKind::layer_norm) {
+  void operator()(const Norm& op) { keep_norm(op.spec, op.rows, op.width); }
+  void operator()(const HeadNorm& op) {
+    const bool together = op.scope == QueryKeyNormScope::all_heads;
+    const HeadRows& heads = op.heads;
+    const Expr rows = together ? heads.rows : heads.rows * heads.heads;
+    keep_norm(op.spec, rows, together ? heads.heads * heads.head_dim : heads.head_dim);
+  }
+  void keep_norm(const NormSpec& spec, const Expr& rows, const Expr& width) {
+    const Expr elements = rows * width;
+    if (spec.kind == NormKind::layer_norm) {
       keep(node_->inputs.front(), "input", elements * kActivationBytes);
-      keep_new("mean", op.rows * kActivationBytes, SavedKind::statistic);
-      keep_new("rstd", op.rows * kActivationBytes, SavedKind::statistic);
+      keep_new("mean", rows * kActivationBytes, SavedKind::statistic);
+      keep_new("rstd", rows * kActivationBytes, SavedKind::statistic);
       return;
     }
     // Hugging Face's RMSNorm squares a float32 copy and multiplies the weight in afterwards.
@@ -62,20 +85,33 @@ class LedgerWriter {
     } else {
       keep(node_->inputs.front(), "input", elements * kActivationBytes);
     }
-    keep_new("rstd", op.rows * kFloat32Bytes, SavedKind::statistic);
+    keep_new("rstd", rows * kFloat32Bytes, SavedKind::statistic);
   }
   void operator()(const Rotary& op) {
-    // One table serves all layers.
+    // One table serves all layers that turn alike.
+    if (!rotary_tables_.emplace(op.rope.theta, op.rope.rotary_dim).second) return;
     for (const char* const table : {"cos", "sin"}) {
       ledger_.push_back({path(), table, SavedKind::tensor, KeptUnder::every_recompute,
-                         op.table_elements * kActivationBytes, Integer{1}});
+                         op.table_elements() * kActivationBytes, Integer{1}});
     }
+  }
+  void operator()(const Clamp& op) {
+    keep(node_->inputs.front(), "unclamped", op.elements * kActivationBytes);
+  }
+  void operator()(const TemperatureScale&) {}
+  void operator()(const LatentConcat&) {}
+  void operator()(const HeadLinear& op) {
+    keep(node_->inputs.front(), "input", op.rows * op.heads * op.in_features * kActivationBytes);
   }
   void operator()(const KvCacheAppend&) {}  // no KV-cache in training
   void operator()(const AttentionScores& op) {
     keep(node_->inputs[0], "query", op.shape.query_elements() * kActivationBytes);
-    keep(node_->inputs[key_input(node_->inputs, op.bias)], "key",
+    keep(node_->inputs[key_input(node_->inputs, op.shaping.bias)], "key",
          shared_heads(op.shape) * op.shape.head_dim * kActivationBytes);
+    if (op.shaping.soft_cap > 0) {
+      keep_core("tanh of the scores", op.shape.score_elements() * kActivationBytes,
+                SavedKind::tensor);
+    }
   }
   void operator()(const Softmax& op) {
     const bool widened =
@@ -97,7 +133,7 @@ class LedgerWriter {
   void operator()(const FusedAttention& op) {
     const AttentionShape& shape = op.shape;
     keep(node_->inputs[0], "query", shape.query_elements() * kActivationBytes);
-    const TensorId keys = node_->inputs[key_input(node_->inputs, op.bias)];
+    const TensorId keys = node_->inputs[key_input(node_->inputs, op.shaping.bias)];
     keep(keys, "key", shared_heads(shape) * shape.head_dim * kActivationBytes);
     keep(keys, "value", shared_heads(shape) * shape.value_head_dim * kActivationBytes);
     keep(node_->output, "input", shape.context_elements() * kActivationBytes);
@@ -105,7 +141,7 @@ class LedgerWriter {
              SavedKind::statistic);
   }
   void operator()(const FeatureMap& op) {
-    keep(node_->inputs[0], "feature-map input", op.elements * kActivationBytes);
+    keep(node_->inputs[0], "feature-map input", op.heads.elements() * kActivationBytes);
   }
   void operator()(const LinearAttention& op) {
     const AttentionShape& shape = op.shape;
@@ -121,6 +157,23 @@ class LedgerWriter {
              SavedKind::statistic);
     keep_new("undivided context", shape.context_elements() * kActivationBytes);
   }
+  void operator()(const ShortConvolution& op) {
+    const Expr bytes = op.rows * op.channels * kActivationBytes;
+    keep(node_->inputs.front(), "input", bytes);
+    keep_new("convolved", bytes);
+  }
+  void operator()(const GatedDelta& op) {
+    // Queries, keys, values and rates; a chunked kernel computes its states again.
+    const Expr keys = Integer{2} * op.rows * op.heads * op.key_dim;
+    const Expr values = op.rows * op.heads * op.value_dim;
+    keep_new("query and key", keys * kActivationBytes);
+    keep(node_->inputs.front(), "value", values * kActivationBytes);
+    keep_new("rates", Integer{2} * op.rows * op.heads * kFloat32Bytes, SavedKind::statistic);
+  }
+  void operator()(const OutputGate& op) {
+    keep(node_->inputs[0], "ungated", op.elements * kActivationBytes);
+    keep(node_->inputs[1], "gate", op.elements * kActivationBytes);
+  }
   void operator()(const Activation& op) { keep_activation(op.kind, op.elements, ""); }
   void operator()(const GatedActivation& op) {
     const Expr bytes = op.elements * kActivationBytes;
@@ -128,6 +181,34 @@ class LedgerWriter {
     keep(node_->inputs[0], "up", bytes);
     const bool output_kept = op.kind == ActivationKind::relu || op.kind == ActivationKind::tanh;
     if (kernels_ == Kernels::reference && !output_kept) keep_new("activated gate", bytes);
+  }
+  void operator()(const RouterSelect& op) {
+    const Expr scores = op.rows * op.num_experts;
+    keep_new("router probabilities",
+             scores * (kernels_ == Kernels::reference ? kFloat32Bytes : kActivationBytes));
+    keep_new("chosen experts", op.rows * op.per_token * kIndexBytes, SavedKind::input_data);
+  }
+  void operator()(const ExpertLinear& op) {
+    // Every expert works on a copy of the rows that chose it.
+    const Expr bytes = op.rows * op.per_token * op.in_features * kActivationBytes;
+    switch (op.source) {
+      case ExpertLinear::Source::tokens:
+        keep_new("rows by expert", bytes);
+        break;
+      case ExpertLinear::Source::experts:
+        keep(node_->inputs.front(), "input", bytes);
+        break;
+    }
+  }
+  void operator()(const ExpertCombine& op) {
+    if (op.weighting == ExpertWeighting::input) return;
+    keep(node_->inputs.front(), "expert output",
+         op.rows * op.per_token * op.width * kActivationBytes);
+    keep_new("expert weights", op.rows * op.per_token * kActivationBytes);
+  }
+  void operator()(const RowGate& op) {
+    keep(node_->inputs[0], "ungated", op.rows * op.width * kActivationBytes);
+    keep_new("gate", op.rows * kActivationBytes);
   }
   void operator()(const ResidualAdd&) {}
   void operator()(const Dropout& op) {
@@ -142,6 +223,9 @@ class LedgerWriter {
   }
   void operator()(const SelectToken&) {}
   void operator()(const Scale&) {}
+  void operator()(const SoftCap& op) {
+    keep(node_->output, "capped", op.elements * kActivationBytes);
+  }
   void operator()(const CrossEntropy& op) {
     const bool widened =
         op.precision == SoftmaxPrecision::float32 && kernels_ == Kernels::reference;
@@ -150,11 +234,12 @@ class LedgerWriter {
     keep_new("targets", op.rows * kIndexBytes, SavedKind::input_data);
     keep_new("total weight", bytes, SavedKind::statistic);
   }
+  void operator()(const Collective&) {}
 
  private:
   [[nodiscard]] std::string path() const { return block_.path + "." + node_->path; }
 
-  [[nodiscard]] bool in_layer() const { return !block_.repeat.constant(); }
+  [[nodiscard]] bool in_layer() const { return block_.is_layers(); }
 
   /// Batch · keys · heads: the reference code repeats grouped keys and values for every query head.
   [[nodiscard]] Expr shared_heads(const AttentionShape& shape) const {
@@ -164,7 +249,8 @@ class LedgerWriter {
 
   /// Query, key and value come in one tensor, or key and value in one of their own.
   [[nodiscard]] static std::size_t key_input(const std::vector<TensorId>& inputs, ScoreBias bias) {
-    const std::size_t operands = inputs.size() - (bias == ScoreBias::none ? 0 : 1);
+    const std::size_t biases = bias == ScoreBias::relative_position ? 1 : 0;
+    const std::size_t operands = inputs.size() - biases;
     return operands - 1;
   }
 
@@ -180,6 +266,7 @@ class LedgerWriter {
     switch (kind) {
       case ActivationKind::relu:
       case ActivationKind::tanh:
+      case ActivationKind::sigmoid:
         // The gradient follows from the output, which the next product usually keeps anyway.
         if (prefix.empty()) {
           keep(node_->output, "input", bytes);
@@ -196,6 +283,7 @@ class LedgerWriter {
       case ActivationKind::gelu:
       case ActivationKind::gelu_tanh:
       case ActivationKind::silu:
+      case ActivationKind::clamped_swiglu:
         break;
     }
     keep(node_->inputs.front(), prefix + "activation input", bytes);
@@ -204,9 +292,25 @@ class LedgerWriter {
   /// Keeps a tensor of the graph, once however many operators need it.
   void keep(TensorId tensor, const std::string& what, const Expr& bytes,
             KeptUnder kept = KeptUnder::selective) {
+    // What was gathered is kept as each rank's share, and gathered again in the backward pass
+    // (arXiv 2205.05198, section 4.2.2).
+    if (const Collective* gather = gathered_by(tensor)) {
+      keep(producers_.at(tensor)->inputs.front(), what,
+           bytes.substitute(gather->whole, gather->held), kept);
+      return;
+    }
     if (!known_.emplace(tensor, what).second) return;
     ledger_.push_back({path(), what, SavedKind::tensor,
                        in_layer() ? kept : KeptUnder::every_recompute, bytes, block_.repeat});
+  }
+
+  /// The collective that gathered `tensor` out of shares; null where none did.
+  [[nodiscard]] const Collective* gathered_by(TensorId tensor) const {
+    const auto producer = producers_.find(tensor);
+    if (producer == producers_.end()) return nullptr;
+    const auto* collective = std::get_if<Collective>(&producer->second->op);
+    const bool gathers = collective != nullptr && collective->forward == CollectiveKind::all_gather;
+    return gathers ? collective : nullptr;
   }
 
   /// Keeps a tensor that only this operator knows.
@@ -221,10 +325,12 @@ class LedgerWriter {
     ledger_.push_back({path(), what, kind, KeptUnder::none, bytes, block_.repeat});
   }
 
+  const Graph& graph_;
   const Block& block_;
   Kernels kernels_;
   const std::map<TensorId, const Node*>& producers_;
   std::vector<SavedTensor>& ledger_;
+  std::set<std::pair<double, std::int64_t>>& rotary_tables_;  ///< by theta and width
   const Node* node_ = nullptr;
   std::set<std::pair<TensorId, std::string>> known_;
 };
@@ -237,8 +343,9 @@ std::vector<SavedTensor> saved_tensors(const Graph& graph, Kernels kernels) {
     for (const Node& node : block.nodes) producers[node.output] = &node;
   }
   std::vector<SavedTensor> ledger;
+  std::set<std::pair<double, std::int64_t>> rotary_tables;
   for (const Block& block : graph.blocks) {
-    LedgerWriter writer(block, kernels, producers, ledger);
+    LedgerWriter writer(graph, block, kernels, producers, ledger, rotary_tables);
     for (const Node& node : block.nodes) writer.write(node);
   }
   return ledger;
@@ -247,8 +354,9 @@ std::vector<SavedTensor> saved_tensors(const Graph& graph, Kernels kernels) {
 Expr layer_input_bytes(const Graph& graph) {
   Expr bytes;
   for (const Block& block : graph.blocks) {
-    if (block.repeat.constant()) continue;
-    bytes += block.repeat * graph.tensors[block.carried_in].elements() * kActivationBytes;
+    if (!block.is_layers()) continue;
+    const Expr layers = block.repeat * Integer{block.layers_per_run};
+    bytes += layers * graph.tensors[block.carried_in].elements() * kActivationBytes;
   }
   return bytes;
 }

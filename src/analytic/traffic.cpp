@@ -29,7 +29,7 @@ Expr key_bytes(KeySource source) {
 
 /// A bias [heads, queries, keys] is read for every pair of every sequence, once.
 Expr bias_bytes(const AttentionShape& shape, ScoreBias bias) {
-  if (bias == ScoreBias::none) return {};
+  if (bias != ScoreBias::relative_position) return {};
   return shape.heads * shape.queries * shape.keys * kActivationBytes;
 }
 
@@ -68,33 +68,62 @@ struct TrafficVisitor {
   }
   Traffic operator()(const PatchEmbedding&) const { return all_operands(); }
   Traffic operator()(const RelativePositionBias&) const { return all_operands(); }
-  Traffic operator()(const Linear&) const { return all_operands(); }
-  Traffic operator()(const Norm&) const { return all_operands(); }
+  Traffic operator()(const PositionEmbedding& op) const {
+    const Traffic values = in_place(op.tokens * op.width);
+    return {values.read + op.tokens * op.width * kWeightBytes, values.written};
+  }
+  Traffic operator()(const Convolution&) const { return all_operands(); }
+  Traffic operator()(const Linear& op) const {
+    return {op.rows * op.in_features * kActivationBytes + weight_bytes(), output_bytes()};
+  }
+  Traffic operator()(const Norm& op) const {
+    const Traffic values = in_place(op.rows * op.width);
+    return {values.read + weight_bytes(), values.written};
+  }
+  Traffic operator()(const HeadNorm& op) const {
+    const Traffic values = in_place(op.heads.elements());
+    return {values.read + weight_bytes(), values.written};
+  }
   Traffic operator()(const Rotary& op) const {
-    const Traffic heads = in_place(op.elements);
-    return {heads.read + Integer{2} * op.table_elements * kActivationBytes, heads.written};
+    const Traffic heads = in_place(op.elements());
+    return {heads.read + Integer{2} * op.table_elements() * kActivationBytes, heads.written};
+  }
+  Traffic operator()(const Clamp& op) const { return in_place(op.elements); }
+  Traffic operator()(const TemperatureScale& op) const { return in_place(op.heads.elements()); }
+  Traffic operator()(const LatentConcat&) const { return all_operands(); }
+  Traffic operator()(const HeadLinear& op) const {
+    // Of the weight, the rows that belong to keys or those that belong to values.
+    const Expr weights = op.heads * op.in_features * op.out_features * kWeightBytes;
+    const Expr inputs = op.rows * op.heads * (op.in_features + op.kept) * kActivationBytes;
+    return {inputs + weights, output_bytes()};
   }
   Traffic operator()(const KvCacheAppend& op) const {
     return {op.elements * kActivationBytes, op.elements * kCacheBytes};
   }
   Traffic operator()(const AttentionScores& op) const {
     return {op.shape.query_elements() * kActivationBytes +
-                op.shape.key_elements() * key_bytes(op.keys) + bias_bytes(op.shape, op.bias),
+                op.shape.key_elements() * key_bytes(op.keys) +
+                bias_bytes(op.shape, op.shaping.bias),
             output_bytes()};
   }
-  Traffic operator()(const Softmax& op) const { return in_place(op.elements); }
+  Traffic operator()(const Softmax& op) const {
+    const Traffic values = in_place(op.elements);
+    return {values.read + weight_bytes(), values.written};
+  }
   Traffic operator()(const AttentionContext& op) const {
     return {op.shape.score_elements() * kActivationBytes +
                 op.shape.value_elements() * key_bytes(op.keys),
             output_bytes()};
   }
   Traffic operator()(const FusedAttention& op) const {
+    const bool own_values = op.values == ValuePlace::behind_keys;
+    const Expr values = own_values ? op.shape.value_elements() : Expr();
     return {op.shape.query_elements() * kActivationBytes +
-                (op.shape.key_elements() + op.shape.value_elements()) * key_bytes(op.keys) +
-                bias_bytes(op.shape, op.bias),
+                (op.shape.key_elements() + values) * key_bytes(op.keys) +
+                bias_bytes(op.shape, op.shaping.bias) + weight_bytes(),
             output_bytes()};
   }
-  Traffic operator()(const FeatureMap& op) const { return in_place(op.elements); }
+  Traffic operator()(const FeatureMap& op) const { return in_place(op.heads.elements()); }
   Traffic operator()(const LinearAttention& op) const {
     const AttentionShape& shape = op.shape;
     const Expr operands =
@@ -103,8 +132,31 @@ struct TrafficVisitor {
                        (shape.value_head_dim + Integer{1}) * key_bytes(op.state);
     return {operands + state, output_bytes() + state};
   }
+  Traffic operator()(const ShortConvolution& op) const {
+    const Traffic values = in_place(op.rows * op.channels);
+    return {values.read + weight_bytes(), values.written};
+  }
+  Traffic operator()(const GatedDelta& op) const {
+    const Expr state = op.batch * op.heads * op.key_dim * op.value_dim * key_bytes(op.state);
+    Expr read = weight_bytes() + state;
+    for (const TensorId input : node.inputs) {
+      const Tensor& tensor = graph.tensors[input];
+      if (tensor.type == ElementType::activation) read += tensor_bytes(tensor);
+    }
+    return {read, output_bytes() + state};
+  }
+  Traffic operator()(const OutputGate&) const { return all_operands(); }
   Traffic operator()(const Activation& op) const { return in_place(op.elements); }
   Traffic operator()(const GatedActivation&) const { return all_operands(); }
+  Traffic operator()(const RouterSelect&) const { return all_operands(); }
+  Traffic operator()(const ExpertLinear& op) const {
+    // Experts that no token takes are not read.
+    const Expr expert = op.out_features * (op.in_features + Integer{op.bias ? 1 : 0});
+    const Expr inputs = op.rows * op.per_token * op.in_features * kActivationBytes;
+    return {inputs + Symbol::experts_read * expert * kWeightBytes, output_bytes()};
+  }
+  Traffic operator()(const ExpertCombine&) const { return all_operands(); }
+  Traffic operator()(const RowGate&) const { return all_operands(); }
   Traffic operator()(const ResidualAdd&) const { return all_operands(); }
   Traffic operator()(const Dropout& op) const {
     const Traffic values = in_place(op.elements);
@@ -112,7 +164,9 @@ struct TrafficVisitor {
   }
   Traffic operator()(const SelectToken& op) const { return in_place(op.elements); }
   Traffic operator()(const Scale& op) const { return in_place(op.elements); }
+  Traffic operator()(const SoftCap& op) const { return in_place(op.elements); }
   Traffic operator()(const CrossEntropy&) const { return all_operands(); }
+  Traffic operator()(const Collective&) const { return {}; }  // counted apart, in network bytes
 };
 
 }  // namespace

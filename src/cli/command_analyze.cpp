@@ -2,8 +2,9 @@
 #include <memory>
 
 #include "commands.h"
-#include "options.h"
 #include "own_machine.h"
+#include "run_options.h"
+#include "stored_weights.h"
 
 namespace headroom::cli {
 namespace {
@@ -13,7 +14,7 @@ struct AnalyzeOptions {
   WorkloadRequest request;
   Convention convention = Convention::headroom;
   std::string machine;
-  measured::Backend backend = default_backend();
+  measured::Backend backend = measured::Backend::eigen;
   TimeRequest time;
   bool detail = false;
   OutputOptions output;
@@ -23,6 +24,7 @@ void run(const AnalyzeOptions& options) {
   const Detail detail = options.detail ? Detail::operators : Detail::summary;
   AnalyzeReport report =
       make_analyze_report(load_model(options.model), options.request, options.convention);
+  apply_stored_weights(report, options.model);
   if (!options.machine.empty()) {
     TimeRequest time = options.time;
     if (time.new_tokens > 0) time.phase = MeasuredPhase::generate;
@@ -40,20 +42,15 @@ void add_machine_options(CLI::App& command, AnalyzeOptions& options) {
       ->type_name("MACHINE")
       ->group("Time");
   add_count(
-      command, "--threads", [&](std::int64_t n) { options.time.threads = static_cast<int>(n); },
+      command, "--threads", kThreads,
+      [&](std::int64_t n) { options.time.threads = static_cast<int>(n); },
       "Threads of that machine (the most that were measured)")
-      ->check(CLI::Range(1, 4096))
       ->group("Time");
   add_count(
-      command, "--new-tokens", [&](std::int64_t n) { options.time.new_tokens = n; },
+      command, "--new-tokens", kNewTokens, [&](std::int64_t n) { options.time.new_tokens = n; },
       "Generate so many tokens after the prompt: adds TTFT and TPOT")
-      ->check(CLI::Range(1, 1'000'000))
       ->group("Time");
-  add_choice<measured::Backend>(
-      command, "--backend", options.backend,
-      {{"eigen", measured::Backend::eigen}, {"onednn", measured::Backend::onednn}},
-      "Library of matrix products of this machine (onednn where it is there)")
-      ->group("Time");
+  add_backend_option(command, options.backend)->group("Time");
 }
 
 Choices<Convention> convention_choices() {
@@ -69,7 +66,9 @@ Choices<Convention> convention_choices() {
 void add_analyze(CLI::App& app) {
   auto options = std::make_shared<AnalyzeOptions>();
   CLI::App* command = app.add_subcommand("analyze", "Count parameters, FLOPs, memory and KV-cache");
-  command->add_option("model", options->model, "A preset, a config.json, or a folder with one")
+  command
+      ->add_option("model", options->model,
+                   "A preset, a config.json, a folder with one, or a GGUF file")
       ->type_name("MODEL")
       ->required();
   add_workload_options(*command, options->request);
@@ -84,6 +83,7 @@ void add_analyze(CLI::App& app) {
       "  headroom analyze llama-3-8b --seq 8192 --dtype bf16\n"
       "  headroom analyze gpt2 --phase decode --past 1023 --batch 16\n"
       "  headroom analyze t5-base --enc-seq 512 --seq 64 --attention fused\n"
+      "  headroom analyze model-Q4_K_M.gguf --seq 4096\n"
       "  headroom analyze ./my-model/config.json --phase train --recompute selective\n"
       "  headroom analyze llama-3-8b --dtype bf16 --machine h100-80gb --new-tokens 128\n"
       "  headroom analyze bert-large --format json -o bert-large.json");

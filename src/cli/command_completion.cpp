@@ -112,7 +112,7 @@ std::string fish_script(const CLI::App& app) {
   });
   return script + fmt::format(
                       "complete -c headroom -n '__fish_seen_subcommand_from analyze explain "
-                      "diff show' -a '({})'\n",
+                      "diff fit plan sweep show' -a '({})'\n",
                       kListPresets);
 }
 

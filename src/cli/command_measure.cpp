@@ -7,22 +7,19 @@
 #include "commands.h"
 #include "headroom/error.h"
 #include "measure.h"
-#include "options.h"
 #include "progress.h"
+#include "run_options.h"
 #include "safetensors_writer.h"
 
 namespace headroom::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using measured::Backend;
-using measured::WeightStorage;
 
 struct MeasureCommand {
   std::string model;
   WorkloadRequest request;
   measured::MeasureOptions options;
-  bool backend_chosen = false;
   std::string weights;
   std::string input;
   std::vector<std::int64_t> tokens;
@@ -37,7 +34,8 @@ fs::path weights_folder(const MeasureCommand& command) {
   fs::path path(command.model);
   if (find_preset(command.model)) return {};
   if (path.filename() == "config.json") path = fs::absolute(path).parent_path();
-  const bool has_weights = fs::is_directory(path) && measured::Checkpoint::exists(path);
+  const bool can_have = fs::is_directory(path) || path.extension() == ".safetensors";
+  const bool has_weights = can_have && checkpoint::Checkpoint::exists(path);
   return has_weights ? path : fs::path();
 }
 
@@ -45,7 +43,7 @@ std::unique_ptr<measured::WeightSource> open_weights(const MeasureCommand& comma
                                                      const ModelSpec& spec) {
   const fs::path folder = weights_folder(command);
   if (folder.empty()) return measured::random_weights(command.options.seed);
-  return measured::checkpoint_weights(spec, measured::Checkpoint(folder));
+  return measured::checkpoint_weights(spec, checkpoint::Checkpoint(folder));
 }
 
 measured::InputFile read_input(const MeasureCommand& command, const ModelSpec& spec) {
@@ -62,8 +60,8 @@ measured::InputFile read_input(const MeasureCommand& command, const ModelSpec& s
   return file;
 }
 
-measured::TensorToWrite stored(const measured::NamedTensor& tensor) {
-  return measured::float32_tensor(tensor.name, tensor.shape, tensor.values);
+checkpoint::TensorToWrite stored(const measured::NamedTensor& tensor) {
+  return checkpoint::float32_tensor(tensor.name, tensor.shape, tensor.values);
 }
 
 /// Runs once more, untimed, and writes every result under Hugging Face's names.
@@ -76,46 +74,30 @@ void save_outputs(const MeasureCommand& command, const ModelSpec& spec,
   const measured::ModelInputs inputs =
       file.inputs.main.batch > 0 ? file.inputs
                                  : measured::random_inputs(spec, workload, command.options.seed);
-  std::vector<measured::TensorToWrite> tensors;
+  std::vector<checkpoint::TensorToWrite> tensors;
   for (const measured::NamedTensor& tensor : session.forward(inputs)) {
     tensors.push_back(stored(tensor));
   }
   if (file.generate) {
     const measured::Generation generation = session.generate(*file.generate);
-    tensors.push_back(measured::int64_tensor(
+    tensors.push_back(checkpoint::int64_tensor(
         "generate.ids", {1, static_cast<std::int64_t>(generation.ids.size())}, generation.ids));
     tensors.push_back(stored(generation.logits));
   }
-  measured::write_safetensors(command.save_output, tensors);
+  checkpoint::write_safetensors(command.save_output, tensors);
 }
 
 /// The workload that is asked for; an input file or tokens decide its sizes.
 Workload workload_of(const MeasureCommand& command, const ModelSpec& spec,
                      const measured::InputFile& file) {
   WorkloadRequest request = command.request;
-  request.phase = command.options.phase == MeasuredPhase::decode ? Phase::decode : Phase::prefill;
   const measured::TokenInputs& main = file.inputs.main;
   if (main.batch > 0) {
     request.batch_size = main.batch;
     request.seq_len = main.seq_len;
     if (file.inputs.encoder) request.enc_seq_len = file.inputs.encoder->seq_len;
   }
-  if (command.options.phase == MeasuredPhase::generate &&
-      !(spec.main_stack().self_attention.causal && spec.head.language_model)) {
-    throw Error(ErrorCode::invalid_input,
-                fmt::format("{} is no decoder with a language-model head, so it cannot generate",
-                            spec.name),
-                {}, "use --phase prefill");
-  }
-  if (request.dtype != DType::float32 && request.dtype != DType::bfloat16) {
-    throw Error(ErrorCode::invalid_input, "kernels compute in float32", {},
-                "use --dtype float32, or bfloat16 for weights stored in half the bytes");
-  }
-  return resolve(request, spec);
-}
-
-bool show_run(int done, int at_most) {
-  return show_progress(static_cast<double>(done) / at_most, fmt::format("run {}", done));
+  return workload_of_run(request, command.options.phase, spec);
 }
 
 void run(MeasureCommand& command) {
@@ -123,10 +105,7 @@ void run(MeasureCommand& command) {
   const measured::InputFile file = read_input(command, model.spec);
   const Workload workload = workload_of(command, model.spec, file);
   measured::MeasureOptions& options = command.options;
-  if (!command.backend_chosen) {
-    options.backend = measured::is_available(Backend::onednn) ? Backend::onednn : Backend::eigen;
-  }
-  if (workload.dtype == DType::bfloat16) options.storage = WeightStorage::bfloat16;
+  options.storage = storage_of(workload);
   if (!command.save_output.empty()) save_outputs(command, model.spec, file, workload);
 
   catch_interrupt();
@@ -141,42 +120,15 @@ void run(MeasureCommand& command) {
                command.output);
 }
 
-void add_run_options(CLI::App& app, MeasureCommand& command) {
+void add_measure_options(CLI::App& app, MeasureCommand& command) {
   measured::MeasureOptions& options = command.options;
-  const auto count = [&](const char* name, auto set, const char* description) {
-    add_count(app, name, set, description)->group("Run");
-  };
-  const auto at_least_one = [](const char* name, std::int64_t value) {
-    constexpr std::int64_t kMost = 1'000'000;
-    if (value >= 1 && value <= kMost) return static_cast<int>(value);
-    throw CLI::ValidationError(name, fmt::format("takes 1 to {}, not {}", kMost, value));
-  };
-  count(
-      "--threads",
-      [&, at_least_one](std::int64_t n) { options.threads = at_least_one("--threads", n); },
-      "Threads (all processors)");
-  count(
-      "--runs", [&, at_least_one](std::int64_t n) { options.runs = at_least_one("--runs", n); },
-      "Runs that count (until the median is steady)");
-  count(
-      "--warmup",
-      [&](std::int64_t n) {
-        options.warmup = n < 0 || n > 1000
-                             ? throw CLI::ValidationError("--warmup", "takes 0 to 1000")
-                             : static_cast<int>(n);
-      },
-      "Runs before the first that counts (2)");
-  count(
-      "--seed", [&](std::int64_t n) { options.seed = static_cast<std::uint64_t>(n); },
-      "Of random weights and inputs (1)");
-  count(
-      "--new-tokens",
-      [&, at_least_one](std::int64_t n) { options.new_tokens = at_least_one("--new-tokens", n); },
-      "Tokens to generate (32)");
-  add_choice<Backend>(app, "--backend", options.backend,
-                      {{"eigen", Backend::eigen}, {"onednn", Backend::onednn}},
-                      "Library of matrix products (onednn where it is there)")
-      ->each([&](const std::string&) { command.backend_chosen = true; })
+  add_count(
+      app, "--warmup", {0, 1000}, [&](std::int64_t n) { options.warmup = static_cast<int>(n); },
+      "Runs before the first that counts (2)")
+      ->group("Run");
+  add_count(
+      app, "--seed", [&](std::int64_t n) { options.seed = static_cast<std::uint64_t>(n); },
+      "Of random weights and inputs (1)")
       ->group("Run");
   app.add_option("--weights", command.weights,
                  "Folder with safetensors, or random (the model folder's own, else random)")
@@ -203,14 +155,10 @@ void add_measure(CLI::App& app) {
   measure->add_option("model", command->model, "A preset, a config.json, or a folder with one")
       ->type_name("MODEL")
       ->required();
-  add_choice<MeasuredPhase>(*measure, "--phase", command->options.phase,
-                            {{"prefill", MeasuredPhase::prefill},
-                             {"decode", MeasuredPhase::decode},
-                             {"generate", MeasuredPhase::generate}},
-                            "What the model does (prefill)")
-      ->group("Workload");
+  add_measured_phase_option(*measure, command->options.phase);
   add_inference_options(*measure, command->request);
-  add_run_options(*measure, *command);
+  add_run_options(*measure, command->options);
+  add_measure_options(*measure, *command);
   add_output_options(*measure, command->output);
   measure->footer(
       "Examples:\n"

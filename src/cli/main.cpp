@@ -30,6 +30,10 @@ void add_commands(CLI::App& app, int& status) {
   add_diff(app);
   add_measure(app);
   add_compare(app, status);
+  add_inspect(app, status);
+  add_fit(app);
+  add_plan(app);
+  add_sweep(app);
   add_calibrate(app);
   add_machines(app);
   add_presets(app);

@@ -1,5 +1,7 @@
 #include "options.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
 #include <system_error>
 #include <utility>
@@ -34,6 +36,18 @@ CLI::Option* add_count(CLI::App& app, const std::string& name,
     set(value);
   };
   return app.add_option_function<std::string>(name, parse, description)->type_name("N");
+}
+
+CLI::Option* add_count(CLI::App& app, const std::string& name, CountRange range,
+                       std::function<void(std::int64_t)> set, const std::string& description) {
+  const auto set_within = [name, range, set = std::move(set)](std::int64_t value) {
+    if (value < range.least || value > range.most) {
+      throw CLI::ValidationError(first_spelling(name), fmt::format("takes {} to {}, not {}",
+                                                                   range.least, range.most, value));
+    }
+    set(value);
+  };
+  return add_count(app, name, set_within, description);
 }
 
 void refuse_choice(const std::string& option, const std::string& word,
@@ -82,6 +96,11 @@ void add_workload_options(CLI::App& app, WorkloadRequest& request) {
       {{"prefill", Phase::prefill}, {"decode", Phase::decode}, {"train", Phase::train}},
       "What the model does (prefill)"));
   add_inference_options(app, request);
+  group(add_choice<LatentAttention>(
+      app, "--latent", request.latent,
+      {{"absorbed", LatentAttention::absorbed}, {"naive", LatentAttention::naive}},
+      "How multi-head latent attention decodes: in the latent space, or with expanded keys and "
+      "values in the KV-cache, as the reference code does (absorbed)"));
   group(add_choice<DType>(app, "--kv-dtype", request.kv_dtype, dtype_choices(),
                           "Type of the KV-cache (as --dtype)"));
   group(add_choice<Recompute>(

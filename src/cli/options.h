@@ -51,6 +51,14 @@ CLI::Option* add_choice(CLI::App& app, const std::string& name, Target& target,
 CLI::Option* add_count(CLI::App& app, const std::string& name,
                        std::function<void(std::int64_t)> set, const std::string& description);
 
+struct CountRange {
+  std::int64_t least = 0;
+  std::int64_t most = 0;
+};
+/// The same, refusing what is not in `range`.
+CLI::Option* add_count(CLI::App& app, const std::string& name, CountRange range,
+                       std::function<void(std::int64_t)> set, const std::string& description);
+
 /// Where a report goes and in which form.
 struct OutputOptions {
   Format format = Format::table;

@@ -6,56 +6,18 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <system_error>
 
-#include "headroom/error.h"
 #include "options.h"
+#include "whole_file.h"
 
 namespace headroom::cli {
 namespace {
 
-namespace fs = std::filesystem;
-
-[[noreturn]] void throw_unwritable(const std::string& file, const std::string& reason) {
-  throw Error(ErrorCode::missing_resource, "cannot be written: " + reason, file,
-              "check the folder, its permissions and the space left");
-}
-
-std::string reason_of(int error) { return std::generic_category().message(error); }
-
-void write_stream(const fs::path& path, const std::string& text, const std::string& file) {
-  std::ofstream stream(path, std::ios::binary);
-  stream << text;
-  stream.close();
-  if (!stream) throw_unwritable(file, reason_of(errno));
-}
-
-/// Writes beside the file first, so that a failure leaves what was there before.
-void write_file(const std::string& file, const std::string& text) {
-  std::error_code failed;
-  const fs::file_status status = fs::status(file, failed);
-  // A pipe or a device cannot be replaced.
-  if (fs::exists(status) && !fs::is_regular_file(status)) {
-    write_stream(file, text, file);
-    return;
-  }
-  const fs::path temporary = fmt::format("{}.{}.tmp", file, getpid());
-  try {
-    write_stream(temporary, text, file);
-    fs::rename(temporary, file, failed);
-    if (failed) throw_unwritable(file, failed.message());
-  } catch (...) {
-    fs::remove(temporary, failed);
-    throw;
-  }
-}
-
 void write_standard_output(const std::string& text) {
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
   if (!written || std::fflush(stdout) != 0) {
-    throw_unwritable("standard output", reason_of(errno));
+    detail::throw_unwritable("standard output", std::generic_category().message(errno));
   }
 }
 
@@ -88,7 +50,7 @@ void write_output(const std::string& text, const std::vector<std::string>& notes
   if (options.file.empty()) {
     write_standard_output(text);
   } else {
-    write_file(options.file, text);
+    detail::write_whole_file(options.file, text);
   }
   if (options.quiet) return;
   for (const std::string& note : notes) fmt::print(stderr, "note: {}\n", note);

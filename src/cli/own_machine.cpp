@@ -24,13 +24,23 @@ std::string_view name_of(Backend backend) noexcept {
   return "onednn";
 }
 
-MachineProfile calibrate_here(const measured::CalibrateOptions& options) {
+StoredProfile calibrate_here(const measured::CalibrateOptions& options) {
+  prepare_profile_folder();
   catch_interrupt();
   MachineProfile profile = measured::calibrate(options, [](double share) {
     return show_progress(share, fmt::format("calibrating {:.0f} %", 100 * share));
   });
   clear_progress();
-  return profile;
+  const auto file = store_own_profile(profile, name_of(options.backend));
+  std::vector<std::string> warnings;
+  constexpr double kBusyLoad = 0.5;
+  const MachineContext& context = profile.context;
+  if (context.load_average > kBusyLoad * context.logical_cpus) {
+    warnings.push_back(fmt::format(
+        "the load was {:.1f} on {} processors: calibrate again when the machine is idle",
+        context.load_average, context.logical_cpus));
+  }
+  return {std::move(profile), file, warnings};
 }
 
 std::string mismatch(const MachineProfile& profile, Backend backend) {
@@ -47,9 +57,9 @@ std::string mismatch(const MachineProfile& profile, Backend backend) {
 MachineProfile own_machine(Backend backend) {
   auto profile = load_own_profile(name_of(backend));
   if (!profile) {
-    throw Error(
-        ErrorCode::invalid_input, "this machine is not calibrated", {},
-        fmt::format("run `headroom calibrate --backend {}`: it takes a minute", name_of(backend)));
+    throw Error(ErrorCode::invalid_input, "this machine is not calibrated", {},
+                fmt::format("run `headroom calibrate --backend {}`: it takes under a minute",
+                            name_of(backend)));
   }
   const std::string why = mismatch(*profile, backend);
   if (!why.empty()) {

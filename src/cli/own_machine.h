@@ -1,7 +1,10 @@
 // This machine: its default backend, its profile, and calibration with a progress bar.
 #pragma once
 
+#include <filesystem>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "calibrate.h"
 #include "headroom/machine_profile.h"
@@ -12,8 +15,16 @@ namespace headroom::cli {
 [[nodiscard]] measured::Backend default_backend() noexcept;
 [[nodiscard]] std::string_view name_of(measured::Backend backend) noexcept;
 
-/// Calibrates, with a bar on the terminal. Throws Error{invalid_input} when interrupted.
-[[nodiscard]] MachineProfile calibrate_here(const measured::CalibrateOptions& options);
+/// A profile and the file that it is kept in.
+struct StoredProfile {
+  MachineProfile profile;
+  std::filesystem::path file;
+  std::vector<std::string> warnings;  ///< what speaks against trusting it
+};
+
+/// Calibrates, with a bar on the terminal, and keeps the profile. Throws Error{invalid_input} when
+/// interrupted, Error{missing_resource} at once where it could not be kept.
+[[nodiscard]] StoredProfile calibrate_here(const measured::CalibrateOptions& options);
 
 /// The stored profile of this machine. Throws Error{invalid_input} when there is none, or when it
 /// was measured on another processor or with another build of the backend.

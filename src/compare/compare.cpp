@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "headroom/error.h"
+#include "identity.h"
 
 namespace headroom {
 namespace {
@@ -24,36 +24,17 @@ double number(const Amount& amount) {
   return std::visit([](auto value) { return static_cast<double>(value); }, amount);
 }
 
-std::string text_of(const std::string& value) { return value; }
-std::string text_of(std::int64_t value) { return std::to_string(value); }
-std::string text_of(MeasuredPhase value) { return std::string(name_of(value)); }
-
-template <class Value>
-void require_same(const char* what, const std::optional<Value>& predicted,
-                  const std::optional<Value>& measured) {
-  if (!predicted || !measured || *predicted == *measured) return;
-  throw Error(ErrorCode::invalid_input,
-              fmt::format("the prediction has {} {}, the measurement {}", what, text_of(*predicted),
-                          text_of(*measured)),
-              {}, "compare a prediction with a run of the same model and workload");
-}
-
-void require_same(const RunIdentity& a, const RunIdentity& b) {
-  require_same("the model", a.model, b.model);
-  require_same("the phase", a.phase, b.phase);
-  require_same("batch", a.batch_size, b.batch_size);
-  require_same("seq", a.seq_len, b.seq_len);
-  require_same("enc-seq", a.enc_seq_len, b.enc_seq_len);
-  require_same("past", a.past_len, b.past_len);
-  require_same("new tokens", a.new_tokens, b.new_tokens);
-  require_same("dtype", a.dtype, b.dtype);
-  require_same("attention", a.attention, b.attention);
-  require_same("threads", a.threads, b.threads);
-}
-
-bool is_time(Quantity quantity) {
-  return quantity == Quantity::time_s || quantity == Quantity::ttft_s ||
-         quantity == Quantity::tpot_s;
+/// (measured − predicted) / predicted. Counts, which are not negative, are subtracted as they are:
+/// a double would not tell two large ones apart.
+double difference_of(const Amount& predicted, const Amount& measured) {
+  const auto* const expected = std::get_if<Integer>(&predicted);
+  const auto* const counted = std::get_if<Integer>(&measured);
+  const double difference = expected != nullptr && counted != nullptr
+                                ? static_cast<double>(*counted - *expected)
+                                : number(measured) - number(predicted);
+  if (difference == 0) return 0;
+  const double base = number(predicted);
+  return base != 0 ? difference / base : std::numeric_limits<double>::infinity();
 }
 
 /// The prediction of the resident peak: what the process had before, and what the model adds.
@@ -78,33 +59,38 @@ void judge(ComparisonRow& row, double tolerance) {
       row.difference && std::abs(*row.difference) <= tolerance ? RowResult::pass : RowResult::fail;
 }
 
-ComparisonRow compare_quantity(Quantity quantity, const Figured& predicted, const Figured& measured,
-                               const CompareOptions& options) {
+ComparisonRow compare_quantity(const QuantityInfo& info, const Figured& predicted,
+                               const Figured& measured, const CompareOptions& options) {
+  const Quantity quantity = info.quantity;
   ComparisonRow row;
-  row.quantity = name_of(quantity);
+  row.quantity = info.name;
+  row.title = info.title;
   row.predicted = predicted_amount(quantity, predicted, measured);
   row.measured = measured_amount(quantity, measured);
   if (!row.predicted || !row.measured) {
     row.reason = !row.predicted && !row.measured ? "does not apply"
                  : !row.predicted                ? "not predicted"
                                                  : "not measured";
+    // headroom counts on both sides whatever there is.
+    const bool one_side = row.predicted.has_value() != row.measured.has_value();
+    if (one_side && info.kind == QuantityKind::count && measured.engine == kOwnEngine) {
+      judge(row, default_tolerance(quantity));
+    }
     return row;
   }
-  const double expected = number(*row.predicted);
-  const double difference = number(*row.measured) - expected;
-  constexpr double kInfinite = std::numeric_limits<double>::infinity();
-  row.difference = expected != 0 ? difference / expected : (difference == 0 ? 0 : kInfinite);
+  row.difference = difference_of(*row.predicted, *row.measured);
   const bool asked = options.tolerances.contains(quantity);
   if (quantity == Quantity::rss_peak_bytes && !asked &&
       *predicted.rss_growth_bytes < kLeastGrowth) {
     row.reason = "too small a model: libraries weigh as much";
     return row;
   }
-  if (is_time(quantity) && !asked && predicted.time_is_assumed) {
+  const bool is_time = info.kind == QuantityKind::time;
+  if (is_time && !asked && predicted.time_is_assumed) {
     row.reason = "the machine's speed is assumed";
     return row;
   }
-  if (is_time(quantity) && measured.time_spread.value_or(0) > kTooNoisy) {
+  if (is_time && measured.time_spread.value_or(0) > kTooNoisy) {
     row.reason = "too noisy to tell";
     return row;
   }
@@ -120,6 +106,7 @@ void add_operators(const Figured& predicted, const Figured& measured, const Comp
   for (const auto& [path, seconds] : measured.operator_times) {
     ComparisonRow row;
     row.quantity = "time_s:" + path;
+    row.title = path + " [ms]";
     row.measured = seconds;
     const auto found =
         std::ranges::find(predicted.operator_times, path, &std::pair<std::string, double>::first);
@@ -177,10 +164,11 @@ std::string verdict_of(const std::vector<ComparisonRow>& rows, RowResult result)
 
 Comparison compare(const Figured& predicted, const Figured& measured,
                    const CompareOptions& options) {
-  require_same(predicted.identity, measured.identity);
+  detail::require_same(predicted.identity, measured.identity);
   Comparison comparison;
   comparison.model = predicted.identity.model.value_or("");
-  for (const Quantity quantity : all_quantities()) {
+  comparison.workload = detail::workload_text(predicted.identity);
+  for (const QuantityInfo& quantity : quantities()) {
     comparison.rows.push_back(compare_quantity(quantity, predicted, measured, options));
   }
   if (options.detail == Detail::operators) {

@@ -1,8 +1,6 @@
 // Comparison -> table and JSON (reports/compare.schema.json).
 #include <fmt/format.h>
 
-#include <array>
-
 #include "describe.h"
 #include "headroom/compare.h"
 #include "writers.h"
@@ -10,32 +8,10 @@
 namespace headroom {
 namespace {
 
-using detail::Alignment;
 using detail::Cell;
-using detail::Importance;
 using detail::Json;
-
-/// Words for a quantity, with its unit, as the table has them.
-std::string title_of(const std::string& quantity) {
-  struct Title {
-    Quantity quantity;
-    const char* text;
-  };
-  constexpr std::array kTitles{Title{Quantity::parameters, "parameters"},
-                               Title{Quantity::matrix_flops, "matrix FLOPs"},
-                               Title{Quantity::weight_bytes, "weights [B]"},
-                               Title{Quantity::kv_cache_bytes, "KV-cache [B]"},
-                               Title{Quantity::peak_activation_bytes, "peak activations [B]"},
-                               Title{Quantity::rss_peak_bytes, "resident peak [B]"},
-                               Title{Quantity::time_s, "time [ms]"},
-                               Title{Quantity::ttft_s, "TTFT [ms]"},
-                               Title{Quantity::tpot_s, "TPOT [ms]"}};
-  for (const Title& title : kTitles) {
-    if (quantity == name_of(title.quantity)) return title.text;
-  }
-  const auto colon = quantity.find(':');
-  return colon == std::string::npos ? quantity : quantity.substr(colon + 1) + " [ms]";
-}
+using detail::number_column;
+using detail::words_column;
 
 std::string amount_text(const std::optional<Amount>& amount) {
   if (!amount) return "–";
@@ -76,40 +52,49 @@ std::string drift_text(const DriftReport& drift) {
 
 detail::Document to_document(const Comparison& comparison) {
   detail::Table table;
-  const auto column = [](const char* key, const char* title, Alignment alignment) {
-    return detail::Column{key, title, "", alignment, 1, 0, Importance::essential};
-  };
-  table.columns = {column("quantity", "Quantity", Alignment::left),
-                   column("predicted", "Predicted", Alignment::right),
-                   column("measured", "Measured", Alignment::right),
-                   column("difference", "Difference", Alignment::right),
-                   column("tolerance", "Allowed", Alignment::right),
-                   column("result", "Result", Alignment::left)};
+  table.columns = {words_column("quantity", "Quantity"),  number_column("predicted", "Predicted"),
+                   number_column("measured", "Measured"), number_column("difference", "Difference"),
+                   number_column("tolerance", "Allowed"), words_column("result", "Result")};
   for (const ComparisonRow& row : comparison.rows) {
     if (!row.predicted && !row.measured) continue;
-    table.rows.push_back({title_of(row.quantity), amount_text(row.predicted),
-                          amount_text(row.measured), difference_text(row), tolerance_text(row),
-                          result_text(row)});
+    table.rows.push_back({row.title, amount_text(row.predicted), amount_text(row.measured),
+                          difference_text(row), tolerance_text(row), result_text(row)});
   }
   detail::Document document;
-  document.blocks.push_back(detail::Line{comparison.model, comparison.title});
-  document.blocks.push_back(detail::Line{"machine", comparison.machine});
+  document.add_line(comparison.model, comparison.workload);
+  document.add_line("machine", comparison.machine);
   document.blocks.emplace_back(std::move(table));
-  if (comparison.drift) {
-    document.blocks.push_back(detail::Line{"drift", drift_text(*comparison.drift)});
-  }
-  document.blocks.push_back(detail::Line{"verdict", comparison.verdict});
+  if (comparison.drift) document.add_line("drift", drift_text(*comparison.drift));
+  document.add_line("verdict", comparison.verdict);
   return document;
+}
+
+Cell amount_cell(const std::optional<Amount>& amount) {
+  return amount ? std::visit([](auto value) { return Cell{value}; }, *amount) : Cell{};
+}
+
+/// Every row in base units: what CSV holds.
+detail::Document to_row_table(std::span<const Comparison> comparisons) {
+  detail::Table table;
+  for (const char* key : {"model", "workload", "quantity", "predicted", "measured", "difference",
+                          "tolerance", "result", "reason"}) {
+    table.columns.push_back(words_column(key, ""));
+  }
+  for (const Comparison& comparison : comparisons) {
+    for (const ComparisonRow& row : comparison.rows) {
+      table.rows.push_back(
+          {comparison.model, comparison.workload, row.quantity, amount_cell(row.predicted),
+           amount_cell(row.measured), detail::cell_or_none(row.difference),
+           detail::cell_or_none(row.tolerance), std::string(name_of(row.result)), row.reason});
+    }
+  }
+  return {{std::move(table)}};
 }
 
 Json amount_json(const std::optional<Amount>& amount) {
   if (!amount) return nullptr;
   if (const auto* count = std::get_if<Integer>(&*amount)) return detail::json_integer(*count);
   return std::get<double>(*amount);
-}
-
-Json optional_json(const std::optional<double>& value) {
-  return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
 }
 
 Json drift_json(const Drift& drift) {
@@ -120,14 +105,14 @@ Json to_json(const Comparison& comparison) {
   Json json;
   json["schema_version"] = kSchemaVersion;
   json["model"] = comparison.model;
-  json["workload"] = comparison.title;
+  json["workload"] = comparison.workload;
   json["rows"] = Json::array();
   for (const ComparisonRow& row : comparison.rows) {
     json["rows"].push_back({{"quantity", row.quantity},
                             {"predicted", amount_json(row.predicted)},
                             {"measured", amount_json(row.measured)},
-                            {"difference", optional_json(row.difference)},
-                            {"tolerance", optional_json(row.tolerance)},
+                            {"difference", detail::json_or_null(row.difference)},
+                            {"tolerance", detail::json_or_null(row.tolerance)},
                             {"result", name_of(row.result)},
                             {"reason", row.reason.empty() ? Json(nullptr) : Json(row.reason)}});
   }
@@ -152,18 +137,18 @@ Json to_json(const Comparison& comparison) {
 
 }  // namespace
 
-std::string render(const Comparison& comparison, const RenderOptions& options) {
-  switch (options.format) {
-    case Format::json:
-      return detail::to_json_text(to_json(comparison));
-    case Format::csv:
-      return detail::to_csv(to_document(comparison));
-    case Format::markdown:
-      return detail::to_markdown(to_document(comparison));
-    case Format::table:
-      break;
+std::string render(std::span<const Comparison> comparisons, const RenderOptions& options) {
+  if (options.format == Format::csv) return detail::to_csv(to_row_table(comparisons));
+  if (options.format == Format::json) {
+    Json list = Json::array();
+    for (const Comparison& comparison : comparisons) list.push_back(to_json(comparison));
+    return detail::to_json_text(list.size() == 1 ? list.front() : list);
   }
-  return detail::to_text(to_document(comparison), {options.width, options.colour});
+  std::string text;
+  for (const Comparison& comparison : comparisons) {
+    text += (text.empty() ? "" : "\n") + detail::to_format(to_document(comparison), options);
+  }
+  return text;
 }
 
 }  // namespace headroom

@@ -26,9 +26,9 @@ bool is_llama_bench(const nlohmann::json& entry) {
 
 Figured from_llama_bench(const nlohmann::json& entry, const std::string& where) {
   const JsonFields fields(entry, where);
-  const auto prompt = static_cast<std::int64_t>(fields.count("n_prompt"));
-  const auto generated = static_cast<std::int64_t>(fields.count("n_gen"));
-  const auto depth = static_cast<std::int64_t>(fields.count_if("n_depth").value_or(0));
+  const auto prompt = fields.length("n_prompt");
+  const auto generated = fields.length("n_gen");
+  const auto depth = fields.length_if("n_depth").value_or(0);
   if (prompt == 0 && generated == 0) fields.fail("tests neither a prompt nor a generation");
   const double tokens_per_s = fields.positive("avg_ts");
   Figured figured;

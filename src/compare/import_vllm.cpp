@@ -40,10 +40,10 @@ Figured serve(const JsonFields& fields) {
   figured.engine = "vLLM bench serve";
   RunIdentity& identity = figured.identity;
   identity.phase = MeasuredPhase::generate;
-  const Integer completed = fields.count("completed");
+  const std::int64_t completed = fields.length("completed");
   if (completed == 0) fields.fail("no request was completed");
-  identity.seq_len = static_cast<std::int64_t>(fields.count("total_input_tokens") / completed);
-  identity.new_tokens = static_cast<std::int64_t>(fields.count("total_output_tokens") / completed);
+  identity.seq_len = fields.length("total_input_tokens") / completed;
+  identity.new_tokens = fields.length("total_output_tokens") / completed;
   if (const auto concurrency = fields.length_if("max_concurrency")) {
     identity.batch_size = concurrency;
   }

@@ -53,10 +53,18 @@ class JsonFields {
 
   [[nodiscard]] Integer count(const char* key) const {
     const nlohmann::json& value = at(key);
-    if (!value.is_number_integer() || value < 0) {
+    // What the parser read without a sign.
+    if (!value.is_number_unsigned()) {
       fail(std::string("\"") + key + "\" is not a count");
     }
-    return value.get<std::int64_t>();
+    return value.get<std::uint64_t>();
+  }
+
+  /// A count of tokens, sequences or threads: small enough to add up and multiply.
+  [[nodiscard]] std::int64_t length(const char* key) const {
+    const Integer value = count(key);
+    if (value > kLongest) fail(std::string("\"") + key + "\" is longer than any run");
+    return static_cast<std::int64_t>(value);
   }
 
   [[nodiscard]] std::optional<double> positive_if(const char* key) const {
@@ -66,8 +74,7 @@ class JsonFields {
     return has(key) ? std::optional(count(key)) : std::nullopt;
   }
   [[nodiscard]] std::optional<std::int64_t> length_if(const char* key) const {
-    if (!has(key)) return std::nullopt;
-    return static_cast<std::int64_t>(count(key));
+    return has(key) ? std::optional(length(key)) : std::nullopt;
   }
   [[nodiscard]] std::optional<std::string> text_if(const char* key) const {
     return has(key) ? std::optional(text(key)) : std::nullopt;
@@ -76,6 +83,8 @@ class JsonFields {
   [[nodiscard]] const std::string& where() const noexcept { return where_; }
 
  private:
+  static constexpr Integer kLongest = Integer{1} << 40;
+
   const nlohmann::json* json_;
   std::string where_;
 };

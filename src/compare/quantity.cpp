@@ -1,74 +1,59 @@
+#include "enum_table.h"
 #include "headroom/compare.h"
 
 namespace headroom {
+namespace {
 
-std::string_view name_of(Quantity quantity) noexcept {
-  switch (quantity) {
-    case Quantity::parameters:
-      return "parameters";
-    case Quantity::matrix_flops:
-      return "matrix_flops";
-    case Quantity::weight_bytes:
-      return "weight_bytes";
-    case Quantity::kv_cache_bytes:
-      return "kv_cache_bytes";
-    case Quantity::peak_activation_bytes:
-      return "peak_activation_bytes";
-    case Quantity::rss_peak_bytes:
-      return "rss_peak_bytes";
-    case Quantity::time_s:
-      return "time_s";
-    case Quantity::ttft_s:
-      return "ttft_s";
-    case Quantity::tpot_s:
-      break;
-  }
-  return "tpot_s";
+constexpr QuantityInfo kQuantities[] = {
+    {Quantity::parameters, "parameters", "parameters", QuantityKind::count},
+    {Quantity::matrix_flops, "matrix_flops", "matrix FLOPs", QuantityKind::count},
+    {Quantity::weight_bytes, "weight_bytes", "weights [B]", QuantityKind::count},
+    {Quantity::kv_cache_bytes, "kv_cache_bytes", "KV-cache [B]", QuantityKind::count},
+    {Quantity::peak_activation_bytes, "peak_activation_bytes", "peak activations [B]",
+     QuantityKind::count},
+    {Quantity::rss_peak_bytes, "rss_peak_bytes", "resident peak [B]",
+     QuantityKind::resident_memory},
+    {Quantity::time_s, "time_s", "time [ms]", QuantityKind::time},
+    {Quantity::ttft_s, "ttft_s", "TTFT [ms]", QuantityKind::time},
+    {Quantity::tpot_s, "tpot_s", "TPOT [ms]", QuantityKind::time},
+};
+static_assert(detail::lists_every<kQuantities>(&QuantityInfo::quantity));
+
+struct ResultName {
+  RowResult result;
+  std::string_view name;
+};
+constexpr ResultName kResults[] = {
+    {RowResult::pass, "pass"}, {RowResult::fail, "fail"}, {RowResult::skip, "skip"}};
+static_assert(detail::lists_every<kResults>(&ResultName::result));
+
+}  // namespace
+
+std::span<const QuantityInfo> quantities() noexcept { return kQuantities; }
+
+const QuantityInfo& info_of(Quantity quantity) noexcept {
+  return kQuantities[static_cast<std::size_t>(quantity)];
 }
 
-std::vector<Quantity> all_quantities() {
-  return {Quantity::parameters,
-          Quantity::matrix_flops,
-          Quantity::weight_bytes,
-          Quantity::kv_cache_bytes,
-          Quantity::peak_activation_bytes,
-          Quantity::rss_peak_bytes,
-          Quantity::time_s,
-          Quantity::ttft_s,
-          Quantity::tpot_s};
-}
+std::string_view name_of(Quantity quantity) noexcept { return info_of(quantity).name; }
 
 double default_tolerance(Quantity quantity) noexcept {
   constexpr double kExact = 0;
   constexpr double kResident = 0.03;
   constexpr double kTime = 0.15;
-  switch (quantity) {
-    case Quantity::parameters:
-    case Quantity::matrix_flops:
-    case Quantity::weight_bytes:
-    case Quantity::kv_cache_bytes:
-    case Quantity::peak_activation_bytes:
+  switch (info_of(quantity).kind) {
+    case QuantityKind::count:
       return kExact;
-    case Quantity::rss_peak_bytes:
+    case QuantityKind::resident_memory:
       return kResident;
-    case Quantity::time_s:
-    case Quantity::ttft_s:
-    case Quantity::tpot_s:
+    case QuantityKind::time:
       break;
   }
   return kTime;
 }
 
 std::string_view name_of(RowResult result) noexcept {
-  switch (result) {
-    case RowResult::pass:
-      return "pass";
-    case RowResult::fail:
-      return "fail";
-    case RowResult::skip:
-      break;
-  }
-  return "skip";
+  return kResults[static_cast<std::size_t>(result)].name;
 }
 
 }  // namespace headroom

@@ -25,29 +25,29 @@ AttentionParts cross_parts() {
 }
 
 const Expr kBatch = Symbol::batch_size;
-const Expr kQueryWidth = Expr(Symbol::num_attention_heads) * Symbol::head_dim;
-const Expr kKeyWidth = Expr(Symbol::num_key_value_heads) * Symbol::head_dim;
-const Expr kValueWidth = Expr(Symbol::num_key_value_heads) * Symbol::value_head_dim;
-const Expr kContextWidth = Expr(Symbol::num_attention_heads) * Symbol::value_head_dim;
 
-AttentionShape shape_of(const Expr& queries, const Expr& keys) {
-  return {kBatch,
-          Symbol::num_attention_heads,
-          Symbol::num_key_value_heads,
-          Symbol::head_dim,
-          Symbol::value_head_dim,
-          queries,
-          keys};
+AttentionShape shape_of(const HeadSizes& heads, const Expr& queries, const Expr& keys) {
+  return {kBatch, heads.heads, heads.kv_heads, heads.head_dim, heads.value_head_dim, queries, keys};
+}
+
+bool is_windowed(const AttentionSpec& attention) {
+  return attention.window.kind != WindowKind::none;
 }
 
 Expr visible_pairs(const AttentionSpec& attention, const AttentionShape& shape) {
+  if (is_windowed(attention)) return Symbol::windowed_pairs;
   return attention.causal ? Expr(Symbol::visible_pairs) : shape.queries * shape.keys;
 }
 
 }  // namespace
 
+Expr GraphBuilder::cached_keys(const AttentionSpec& attention) {
+  return is_windowed(attention) ? Symbol::windowed_keys : Symbol::visible_keys;
+}
+
 void GraphBuilder::relative_position_bias(const StackContext& stack) {
-  const Expr heads = Symbol::num_attention_heads;
+  const Expr heads =
+      sized(Symbol::num_attention_heads, stack.spec->self_attention.num_attention_heads);
   const Expr keys = stack.keys == KeySource::cache ? Expr(Symbol::visible_keys) : stack.tokens;
   begin_block(stack.path, stack.role, Integer{1}, 0);
   const WeightId table =
@@ -60,139 +60,241 @@ void GraphBuilder::relative_position_bias(const StackContext& stack) {
 }
 
 TensorId GraphBuilder::self_attention(const StackContext& stack, TensorId hidden) {
-  const AttentionSpec& attention = stack.spec->self_attention;
-  const AttentionParts parts = self_parts();
-  const Expr rows = kBatch * stack.tokens;
+  const AttentionSpec& attention = *stack.attention;
+  if (attention.latent) return latent_attention(stack, hidden);
+  if (attention.kind == AttentionKind::gated_delta) return gated_delta(stack, hidden);
+  const HeadSizes& heads = stack.heads;
+  const auto key_bias =
+      attention.key_bias ? Projection::Bias::as_the_others : Projection::Bias::none;
   const LinearParts projections{Part::attention_qkv,
                                 "attention.qkv",
                                 WeightRole::attention,
-                                rows,
+                                stack.rows(),
                                 Symbol::hidden_size,
-                                {{"attention.query", kQueryWidth},
-                                 {"attention.key", kKeyWidth},
-                                 {"attention.value", kValueWidth}},
+                                {{"attention.query", heads.query_width()},
+                                 {"attention.key", heads.key_width(), key_bias},
+                                 {"attention.value", heads.value_width()}},
                                 attention.qkv_bias};
-  TensorId qkv =
-      linear(projections, hidden, {kBatch, stack.tokens, kQueryWidth + kKeyWidth + kValueWidth});
+  TensorId qkv = linear(projections, hidden, {kBatch, stack.tokens, heads.row_width()});
+  const AttentionParts parts = self_parts();
   if (attention.kind == AttentionKind::linear) {
-    return attention_output(stack, parts, attention, linear_attention(stack, qkv));
+    return attention_output(stack, parts, attention, heads.context_width(),
+                            linear_attention(stack, qkv));
   }
-  if (spec_.position.kind == PositionKind::rotary) {
-    qkv = emit_in_place(Part::attention_rotary, "attention.rotary",
-                        Rotary{rows * (kQueryWidth + kKeyWidth), stack.tokens * Symbol::head_dim},
-                        {qkv});
+  if (attention.clip_qkv > 0) {
+    qkv = emit_in_place(Part::attention_qkv, "attention.qkv.clip",
+                        Clamp{stack.rows() * heads.row_width(), attention.clip_qkv}, {qkv});
   }
-  std::vector<TensorId> operands{qkv};
-  Expr keys = stack.tokens;
-  if (stack.keys == KeySource::cache) {
-    keys = Symbol::visible_keys;
-    const TensorId cache = key_value_cache(parts, attention, keys);
-    operands = {emit_in_place(parts.kv_cache, "attention.kv_cache",
-                              KvCacheAppend{rows * (kKeyWidth + kValueWidth)}, {qkv, cache}),
-                cache};
+  const AttentionOperands operands = cached_operands(stack, turn_and_norm(stack, qkv));
+  TensorId context = softmax_attention(stack, parts, attention, operands);
+  if (attention.output_gate) context = gated_context(stack, hidden, context);
+  return attention_output(stack, parts, attention, heads.context_width(), context);
+}
+
+TensorId GraphBuilder::gated_context(const StackContext& stack, TensorId hidden, TensorId context) {
+  const Expr width = stack.heads.context_width();
+  const LinearParts projection{Part::attention_gate,     "attention.gate",
+                               WeightRole::attention,    stack.rows(),
+                               Symbol::hidden_size,      {{"attention.gate", width}},
+                               stack.attention->qkv_bias};
+  const TensorId gate = linear(projection, hidden, {kBatch, stack.tokens, width});
+  return emit_in_place(Part::attention_gate, "attention.gate.product",
+                       OutputGate{ActivationKind::sigmoid, stack.rows() * width}, {context, gate});
+}
+
+TensorId GraphBuilder::turn_and_norm(const StackContext& stack, TensorId qkv) {
+  const AttentionSpec& attention = *stack.attention;
+  const HeadSizes& heads = stack.heads;
+  const auto normed = [&](QueryKeyNormPlace place) {
+    const auto& norm = attention.query_key_norm;
+    if (norm && norm->place == place) qkv = query_key_norm(stack, qkv);
+  };
+  normed(QueryKeyNormPlace::before_rotary);
+  if (stack.position->kind == PositionKind::rotary && attention.rotary) {
+    const RopeSpec& rope = attention.rope ? *attention.rope : stack.position->rope;
+    const Expr turned = rope.rotary_dim == 0 ? heads.head_dim : Expr(Integer{rope.rotary_dim});
+    qkv = emit_in_place(
+        Part::attention_rotary, "attention.rotary",
+        Rotary{{stack.rows(), heads.row_width(), {}, heads.heads + heads.kv_heads, heads.head_dim},
+               {},
+               turned,
+               stack.tokens,
+               rope},
+        {qkv});
   }
-  const TensorId context = softmax_attention(stack, parts, attention, shape_of(stack.tokens, keys),
-                                             stack.keys, std::move(operands));
-  return attention_output(stack, parts, attention, context);
+  normed(QueryKeyNormPlace::after_rotary);
+  if (attention.temperature) {
+    const HeadRows queries{stack.rows(), heads.row_width(), {}, heads.heads, heads.head_dim};
+    qkv = emit_in_place(Part::attention_qkv, "attention.query.temperature",
+                        TemperatureScale{queries, stack.tokens, *attention.temperature}, {qkv});
+  }
+  return qkv;
+}
+
+TensorId GraphBuilder::query_key_norm(const StackContext& stack, TensorId qkv) {
+  const QueryKeyNormSpec& norm = *stack.attention->query_key_norm;
+  const HeadSizes& sizes = stack.heads;
+  const auto normed = [&](const std::string& path, const Expr& first, const Expr& heads) {
+    std::vector<Expr> shape;
+    switch (norm.scope) {
+      case QueryKeyNormScope::each_head:
+        shape = {sizes.head_dim};
+        break;
+      case QueryKeyNormScope::each_head_own_weight:
+        shape = {heads, sizes.head_dim};
+        break;
+      case QueryKeyNormScope::all_heads:
+        shape = {heads * sizes.head_dim};
+        break;
+    }
+    const HeadRows rows{stack.rows(), sizes.row_width(), first, heads, sizes.head_dim};
+    return emit_in_place(Part::attention_query_key_norm, path,
+                         HeadNorm{norm.norm, norm.scope, rows}, {qkv},
+                         norm_weights(norm.norm, Part::attention_query_key_norm, path, shape));
+  };
+  qkv = normed("attention.query_norm", {}, sizes.heads);
+  return normed("attention.key_norm", sizes.query_width(), sizes.kv_heads);
+}
+
+AttentionOperands GraphBuilder::cached_operands(const StackContext& stack, TensorId qkv) {
+  const AttentionSpec& attention = *stack.attention;
+  const HeadSizes& heads = stack.heads;
+  AttentionOperands operands{shape_of(heads, stack.tokens, stack.tokens), {qkv}};
+  if (stack.keys == KeySource::projections) return operands;
+  const Expr width = heads.key_width() + heads.value_width();
+  const Expr keys = cached_keys(attention);
+  const TensorId cache = key_value_cache(self_parts(), keys, width);
+  // A window of fewer keys than new tokens keeps the last ones only.
+  const bool drops = is_windowed(attention) && options_.phase == Phase::prefill;
+  const Expr rows = drops ? kBatch * keys : stack.rows();
+  const KvCacheAppend append{
+      rows * width,
+      {stack.rows(), heads.row_width(), heads.query_width(), Integer{1}, width},
+      attention.window};
+  operands.tensors = {
+      emit_in_place(Part::attention_kv_cache, "attention.kv_cache", append, {qkv, cache})};
+  if (drops) return operands;
+  operands.tensors.push_back(cache);
+  operands.keys = KeySource::cache;
+  operands.shape.keys = keys;
+  return operands;
 }
 
 TensorId GraphBuilder::cross_attention(const StackContext& stack, TensorId hidden) {
   const AttentionSpec& attention = *stack.spec->cross_attention;
+  const HeadSizes heads = head_sizes(attention);
   const AttentionParts parts = cross_parts();
   const Expr source = Symbol::enc_seq_len;
-  const LinearParts query{Part::cross_attention_query, "cross_attention.query",
-                          WeightRole::attention,       kBatch * stack.tokens,
-                          Symbol::hidden_size,         {{"cross_attention.query", kQueryWidth}},
-                          attention.qkv_bias};
-  const LinearParts key_value{
-      Part::cross_attention_key_value,
-      "cross_attention.key_value",
-      WeightRole::attention,
-      kBatch * source,
-      Symbol::hidden_size,
-      {{"cross_attention.key", kKeyWidth}, {"cross_attention.value", kValueWidth}},
+  const LinearParts query{
+      Part::cross_attention_query, "cross_attention.query",
+      WeightRole::attention,       stack.rows(),
+      Symbol::hidden_size,         {{"cross_attention.query", heads.query_width()}},
       attention.qkv_bias};
-  std::vector<TensorId> operands{linear(query, hidden, {kBatch, stack.tokens, kQueryWidth})};
+  const auto key_bias =
+      attention.key_bias ? Projection::Bias::as_the_others : Projection::Bias::none;
+  const LinearParts key_value{Part::cross_attention_key_value,
+                              "cross_attention.key_value",
+                              WeightRole::attention,
+                              kBatch * source,
+                              Symbol::hidden_size,
+                              {{"cross_attention.key", heads.key_width(), key_bias},
+                               {"cross_attention.value", heads.value_width()}},
+                              attention.qkv_bias};
+  AttentionOperands operands{shape_of(heads, stack.tokens, source),
+                             {linear(query, hidden, {kBatch, stack.tokens, heads.query_width()})},
+                             training() ? KeySource::projections : KeySource::cache};
   // Once the cache holds the encoder's keys and values, only their weights remain.
   const bool emit_nodes = std::exchange(emit_nodes_, options_.phase != Phase::decode);
-  TensorId projected =
-      linear(key_value, *encoder_output_, {kBatch, source, kKeyWidth + kValueWidth});
-  const KeySource keys = training() ? KeySource::projections : KeySource::cache;
-  if (keys == KeySource::cache) {
-    const TensorId cache = key_value_cache(parts, attention, source);
+  const Expr width = heads.key_width() + heads.value_width();
+  TensorId projected = linear(key_value, *encoder_output_, {kBatch, source, width});
+  if (operands.keys == KeySource::cache) {
+    const TensorId cache = key_value_cache(parts, source, width);
+    const Expr rows = kBatch * source;
     emit_in_place(parts.kv_cache, "cross_attention.kv_cache",
-                  KvCacheAppend{kBatch * source * (kKeyWidth + kValueWidth)}, {projected, cache});
+                  KvCacheAppend{rows * width, {rows, width, {}, Integer{1}, width}, {}},
+                  {projected, cache});
     projected = cache;
   }
   emit_nodes_ = emit_nodes;
-  operands.push_back(projected);
-  const TensorId context = softmax_attention(
-      stack, parts, attention, shape_of(stack.tokens, source), keys, std::move(operands));
-  return attention_output(stack, parts, attention, context);
+  operands.tensors.push_back(projected);
+  return attention_output(stack, parts, attention, heads.context_width(),
+                          softmax_attention(stack, parts, attention, operands));
 }
 
-TensorId GraphBuilder::key_value_cache(const AttentionParts& parts, const AttentionSpec& attention,
-                                       const Expr& keys) {
-  const bool is_state = attention.kind == AttentionKind::linear;
-  // Linear attention holds φ(K)ᵀ·V and Σφ(K) in the place of keys and values.
-  std::vector<Expr> shape =
-      is_state ? std::vector<Expr>{kBatch, Symbol::num_attention_heads, Symbol::head_dim,
-                                   Expr(Symbol::value_head_dim) + Integer{1}}
-               : std::vector<Expr>{kBatch, keys, kKeyWidth + kValueWidth};
-  return tensor(parts.path + (is_state ? ".state" : ".kv_cache"), std::move(shape),
-                ElementType::kv_cache);
+TensorId GraphBuilder::key_value_cache(const AttentionParts& parts, const Expr& keys,
+                                       const Expr& width) {
+  return tensor(parts.path + ".kv_cache", {kBatch, keys, width}, ElementType::kv_cache);
 }
 
 TensorId GraphBuilder::softmax_attention(const StackContext& stack, const AttentionParts& parts,
                                          const AttentionSpec& attention,
-                                         const AttentionShape& shape, KeySource keys,
-                                         std::vector<TensorId> query_key_value) {
-  const bool biased = position_bias_ && parts.core == Part::attention_core;
-  const ScoreBias bias = biased ? ScoreBias::relative_position : ScoreBias::none;
+                                         const AttentionOperands& operands) {
+  const AttentionShape& shape = operands.shape;
+  const bool is_self = parts.core == Part::attention_core;
+  ScoreShaping shaping{ScoreBias::none, attention.scale, attention.fixed_scale, attention.soft_cap,
+                       attention.sinks, attention.alibi, attention.alibi_scale, attention.window};
+  if (attention.alibi != AlibiKind::none) shaping.bias = ScoreBias::alibi;
+  if (position_bias_ && is_self) shaping.bias = ScoreBias::relative_position;
   const Masking masking = attention.causal ? Masking::causal : Masking::none;
-  std::vector<TensorId> score_inputs = query_key_value;
-  if (biased) score_inputs.push_back(*position_bias_);
-  const std::vector<Expr> context_shape{kBatch, stack.tokens, kContextWidth};
+  std::vector<TensorId> score_inputs = operands.tensors;
+  if (shaping.bias == ScoreBias::relative_position) score_inputs.push_back(*position_bias_);
+  std::vector<WeightId> sinks;
+  if (attention.sinks) {
+    sinks.push_back(
+        weight(parts.softmax, parts.path + ".sinks", {shape.heads}, WeightRole::attention));
+  }
+  const std::vector<Expr> context_shape{kBatch, stack.tokens, shape.heads * shape.value_head_dim};
   if (options_.attention == AttentionImplementation::fused) {
-    const FusedAttention op{shape,          visible_pairs(attention, shape), keys, masking, bias,
-                            attention.scale};
-    return emit(parts.core, parts.path + ".core", op, std::move(score_inputs), {}, context_shape);
+    const FusedAttention op{
+        shape, visible_pairs(attention, shape), operands.keys, masking, shaping, operands.values};
+    return emit(parts.core, parts.path + ".core", op, std::move(score_inputs), std::move(sinks),
+                context_shape);
   }
   TensorId scores =
       emit(parts.scores, parts.path + ".scores",
-           AttentionScores{shape, keys, masking, bias, attention.scale}, std::move(score_inputs),
-           {}, {kBatch, Symbol::num_attention_heads, shape.queries, shape.keys});
-  scores = emit_in_place(parts.softmax, parts.path + ".softmax",
-                         Softmax{shape.score_elements(), attention.softmax}, {scores});
+           AttentionScores{shape, operands.keys, masking, shaping, operands.values},
+           std::move(score_inputs), {}, {kBatch, shape.heads, shape.queries, shape.keys});
+  scores =
+      emit_in_place(parts.softmax, parts.path + ".softmax",
+                    Softmax{shape.score_elements(), attention.softmax}, {scores}, std::move(sinks));
   scores = dropout(parts.path + ".probabilities.dropout", stack.spec->dropout.attention_probs,
                    scores, parts.softmax);
-  return emit(parts.context, parts.path + ".context", AttentionContext{shape, keys, masking},
-              {scores, query_key_value.back()}, {}, context_shape);
+  return emit(parts.context, parts.path + ".context",
+              AttentionContext{shape, operands.keys, masking, operands.values},
+              {scores, operands.tensors.back()}, {}, context_shape);
 }
 
 TensorId GraphBuilder::linear_attention(const StackContext& stack, TensorId query_key_value) {
-  const AttentionSpec& attention = stack.spec->self_attention;
+  const AttentionSpec& attention = *stack.attention;
+  const HeadSizes& heads = stack.heads;
   const AttentionParts parts = self_parts();
-  const AttentionShape shape = shape_of(stack.tokens, stack.tokens);
-  const TensorId mapped =
-      emit_in_place(Part::attention_feature_map, "attention.feature_map",
-                    FeatureMap{shape.query_elements() + shape.key_elements()}, {query_key_value});
+  const AttentionShape shape = shape_of(heads, stack.tokens, stack.tokens);
+  const TensorId mapped = emit_in_place(
+      Part::attention_feature_map, "attention.feature_map",
+      FeatureMap{
+          {stack.rows(), heads.row_width(), {}, heads.heads + heads.kv_heads, heads.head_dim}},
+      {query_key_value});
   std::vector<TensorId> operands{mapped};
   if (stack.keys == KeySource::cache) {
-    operands.push_back(key_value_cache(parts, attention, stack.tokens));
+    // φ(K)ᵀ·V and Σφ(K) in the place of keys and values.
+    operands.push_back(
+        tensor(parts.path + ".state",
+               {kBatch, heads.heads, heads.head_dim, heads.value_head_dim + Integer{1}},
+               ElementType::kv_cache));
   }
   const Masking masking = attention.causal ? Masking::causal : Masking::none;
   return emit(parts.core, "attention.core", LinearAttention{shape, stack.keys, masking},
-              std::move(operands), {}, {kBatch, stack.tokens, kContextWidth});
+              std::move(operands), {}, {kBatch, stack.tokens, heads.context_width()});
 }
 
 TensorId GraphBuilder::attention_output(const StackContext& stack, const AttentionParts& parts,
-                                        const AttentionSpec& attention, TensorId context) {
+                                        const AttentionSpec& attention, const Expr& context_width,
+                                        TensorId context) {
   const LinearParts out{parts.out,
                         parts.path + ".out",
                         WeightRole::attention,
-                        kBatch * stack.tokens,
-                        kContextWidth,
+                        stack.rows(),
+                        context_width,
                         {{parts.path + ".output", Symbol::hidden_size}},
                         attention.output_bias};
   return linear(out, context, hidden_shape(stack));

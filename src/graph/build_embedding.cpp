@@ -26,6 +26,9 @@ TensorId GraphBuilder::input_hidden_states(const StackContext& stack) {
       return embed_tokens(stack);
     case InputKind::patches:
       return embed_patches(stack);
+    case InputKind::audio:
+      // Sound is what the encoder hears; the decoder reads tokens.
+      return stack.role == StackRole::decoder ? embed_tokens(stack) : embed_audio(stack);
     case InputKind::hidden_states:
       break;
   }
@@ -37,31 +40,88 @@ WeightId GraphBuilder::word_embedding(const StackContext& stack) {
   const bool shared = spec_.encoder_decoder_embedding == WeightSharing::shared;
   if (word_embedding_ && (shared || stack.role == StackRole::single)) return *word_embedding_;
   word_embedding_ = weight(Part::embeddings, "word_embeddings.weight",
-                           {Symbol::vocab_size, Symbol::hidden_size}, WeightRole::embedding);
+                           {Symbol::vocab_size, embedding_width()}, WeightRole::embedding);
   return *word_embedding_;
+}
+
+WeightId GraphBuilder::position_table(const StackContext& stack, const Expr& width) {
+  const Expr rows = sized(Symbol::max_position_embeddings, stack.position->max_position_embeddings);
+  return weight(Part::embeddings, "position_embeddings.weight", {rows, width},
+                WeightRole::embedding);
 }
 
 TensorId GraphBuilder::embed_tokens(const StackContext& stack) {
   const TensorId ids = tensor("input_ids", {Symbol::batch_size, stack.tokens}, ElementType::index);
   begin_block("embeddings", stack.role, Integer{1}, ids);
-  TokenEmbedding op{Expr(Symbol::batch_size) * stack.tokens, stack.tokens, Symbol::hidden_size,
-                    added_positions(spec_.position.kind),    {},           spec_.embedding.scale};
-  std::vector<WeightId> weights{word_embedding(stack)};
-  if (op.positions == AddedPositions::learned) {
-    weights.push_back(weight(Part::embeddings, "position_embeddings.weight",
-                             {Symbol::max_position_embeddings, Symbol::hidden_size},
-                             WeightRole::embedding));
+  TensorId hidden = look_up_tokens(stack, ids);
+  if (emit_nodes_) graph_.inputs.push_back(ids);
+  if (embeds_narrow() && spec_.embedding.projects_words_alone) {
+    hidden = add_positions(stack, project_embedding(stack, hidden));
   }
-  if (spec_.embedding.type_vocab_size > 0) {
+  return finish_embedding(stack, hidden);
+}
+
+TensorId GraphBuilder::look_up_tokens(const StackContext& stack, TensorId ids) {
+  const EmbeddingSpec& spec = spec_.embedding;
+  const Expr width = embedding_width();
+  TokenEmbedding op{stack.rows(), stack.tokens,    width, added_positions(stack.position->kind), {},
+                    spec.scale,   spec.fixed_scale};
+  if (embeds_narrow() && spec.projects_words_alone) op.positions = AddedPositions::none;
+  std::vector<WeightId> weights{word_embedding(stack)};
+  if (op.positions == AddedPositions::learned) weights.push_back(position_table(stack, width));
+  if (spec.type_vocab_size > 0) {
     op.type_rows = Symbol::type_vocab_size;
     weights.push_back(weight(Part::embeddings, "token_type_embeddings.weight",
-                             {Symbol::type_vocab_size, Symbol::hidden_size},
-                             WeightRole::embedding));
+                             {Symbol::type_vocab_size, width}, WeightRole::embedding));
   }
-  if (emit_nodes_) graph_.inputs.push_back(ids);
-  const TensorId hidden = emit(Part::embeddings, "word_embeddings", std::move(op), {ids},
-                               std::move(weights), hidden_shape(stack));
-  return finish_embedding(stack, hidden);
+  return emit(Part::embeddings, "word_embeddings", std::move(op), {ids}, std::move(weights),
+              {Symbol::batch_size, stack.tokens, width});
+}
+
+TensorId GraphBuilder::project_embedding(const StackContext& stack, TensorId hidden) {
+  const LinearParts projection{Part::embeddings,
+                               "projection",
+                               WeightRole::embedding,
+                               stack.rows(),
+                               Symbol::embedding_size,
+                               {{"projection", Symbol::hidden_size}},
+                               spec_.embedding.projection_bias};
+  return linear(projection, hidden, hidden_shape(stack));
+}
+
+TensorId GraphBuilder::add_positions(const StackContext& stack, TensorId hidden) {
+  const WeightId table = position_table(stack, Symbol::hidden_size);
+  return emit_in_place(Part::embeddings, "position_embeddings",
+                       PositionEmbedding{stack.rows(), stack.tokens, Symbol::hidden_size}, {hidden},
+                       {table});
+}
+
+TensorId GraphBuilder::convolution(const std::string& path, Convolution op, TensorId input) {
+  const std::vector<WeightId> weights{
+      weight(Part::embeddings, path + ".weight", {op.out_channels, op.in_channels, op.kernel},
+             WeightRole::embedding),
+      weight(Part::embeddings, path + ".bias", {op.out_channels}, WeightRole::embedding)};
+  const Expr elements = op.batch * op.length * op.out_channels;
+  std::vector<Expr> shape{op.batch, op.length, op.out_channels};
+  const TensorId output =
+      emit(Part::embeddings, path, std::move(op), {input}, weights, std::move(shape));
+  return emit_in_place(Part::embeddings, path + ".activation",
+                       Activation{spec_.embedding.audio->activation, elements}, {output});
+}
+
+TensorId GraphBuilder::embed_audio(const StackContext& stack) {
+  const Expr batch = Symbol::batch_size;
+  const Expr bins = Integer{spec_.embedding.audio->num_mel_bins};
+  const Expr frames = Integer{2} * stack.tokens;
+  const Expr kernel = Integer{3};
+  const TensorId features = tensor("input_features", {batch, bins, frames});
+  if (emit_nodes_) graph_.inputs.push_back(features);
+  begin_block("embeddings", stack.role, Integer{1}, features);
+  const Convolution first{batch, bins, Symbol::hidden_size, kernel, Integer{1}, frames, true};
+  const Convolution second{batch,  Symbol::hidden_size, Symbol::hidden_size,
+                           kernel, Integer{2},          stack.tokens};
+  const TensorId sound = convolution("conv1", first, features);
+  return finish_embedding(stack, add_positions(stack, convolution("conv2", second, sound)));
 }
 
 TensorId GraphBuilder::embed_patches(const StackContext& stack) {
@@ -86,9 +146,13 @@ TensorId GraphBuilder::embed_patches(const StackContext& stack) {
 }
 
 TensorId GraphBuilder::finish_embedding(const StackContext& stack, TensorId hidden) {
-  const Expr rows = Expr(Symbol::batch_size) * stack.tokens;
-  if (spec_.embedding.norm) hidden = norm(*spec_.embedding.norm, "norm", rows, hidden);
+  const bool narrow = embeds_narrow() && !spec_.embedding.projects_words_alone;
+  const Expr width = narrow ? embedding_width() : Expr(Symbol::hidden_size);
+  if (const auto& spec = spec_.embedding.norm) {
+    hidden = norm(*spec, "norm", Norm{*spec, stack.rows(), width, {}}, hidden);
+  }
   hidden = dropout("dropout", stack.spec->dropout.embedding, hidden);
+  if (narrow) hidden = project_embedding(stack, hidden);
   return end_block(hidden);
 }
 

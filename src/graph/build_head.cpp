@@ -1,5 +1,7 @@
 // What stands on top of the stacks: pooler, language-model head, classifier, and in training a
 // loss.
+#include <cmath>
+
 #include "builder.h"
 
 namespace headroom::detail {
@@ -34,37 +36,65 @@ TensorId GraphBuilder::pooler(TensorId hidden) {
                        Activation{ActivationKind::tanh, kBatch * kHidden}, {projected});
 }
 
-TensorId GraphBuilder::language_model_transform(ActivationKind activation, const Expr& rows,
-                                                TensorId hidden) {
-  const LinearParts dense{Part::head, "transform.dense", WeightRole::head,
-                          rows,       kHidden,           {{"transform.dense", kHidden}},
-                          true};
-  const std::vector<Expr> shape = graph_.tensors[hidden].shape;
+TensorId GraphBuilder::language_model_transform(const Expr& rows, TensorId hidden) {
+  const LanguageModelHeadSpec& head = *spec_.head.language_model;
+  const Expr width = embedding_width();
+  const LinearParts dense{Part::head,
+                          "transform.dense",
+                          WeightRole::head,
+                          rows,
+                          kHidden,
+                          {{"transform.dense", width}},
+                          head.transform_bias};
+  std::vector<Expr> shape = graph_.tensors[hidden].shape;
+  shape.back() = width;
   hidden = linear(dense, hidden, shape);
-  hidden = emit_in_place(Part::head, "transform.activation", Activation{activation, rows * kHidden},
-                         {hidden});
-  const NormSpec& spec = *spec_.embedding.norm;  // BERT-like heads repeat the embedding's norm
-  return norm(spec, "transform.norm", rows, hidden);
+  hidden = emit_in_place(Part::head, "transform.activation",
+                         Activation{*head.transform, rows * width}, {hidden});
+  // BERT-like heads repeat the embedding's norm.
+  const NormSpec spec = head.transform_norm ? *head.transform_norm : *spec_.embedding.norm;
+  return norm(spec, "transform.norm", Norm{spec, rows, width, {}}, hidden);
+}
+
+TensorId GraphBuilder::adjust_logits(const LanguageModelHeadSpec& spec, TensorId logits) {
+  const Expr elements = graph_.tensors[logits].elements();
+  if (spec.logit_scale != 1) {
+    logits = emit_in_place(Part::head, "logits.scale", Scale{elements, spec.logit_scale}, {logits});
+  }
+  if (spec.soft_cap > 0) {
+    logits =
+        emit_in_place(Part::head, "logits.soft_cap", SoftCap{elements, spec.soft_cap}, {logits});
+  }
+  return logits;
 }
 
 void GraphBuilder::language_model_head(const StackContext& stack, TensorId hidden) {
   const LanguageModelHeadSpec& spec = *spec_.head.language_model;
   const Expr rows = kBatch * stack.tokens;
   const Expr vocab = Symbol::vocab_size;
-  if (spec.transform) hidden = language_model_transform(*spec.transform, rows, hidden);
+  if (spec.transform) hidden = language_model_transform(rows, hidden);
   if (spec.scale_by_inverse_sqrt_hidden) {
-    hidden = emit_in_place(Part::head, "scale", Scale{rows * kHidden}, {hidden});
+    const double factor = 1 / std::sqrt(static_cast<double>(spec_.hidden_size));
+    hidden = emit_in_place(Part::head, "scale", Scale{rows * kHidden, factor}, {hidden});
+  }
+  const Expr width = embedding_width();
+  if (spec.projects_out) {
+    const LinearParts out{Part::head, "project_out", WeightRole::head,
+                          rows,       kHidden,       {{"project_out", width}}};
+    hidden = linear(out, hidden, {kBatch, stack.tokens, width});
   }
   std::vector<WeightId> weights;
   weights.push_back(
       spec.weight == WeightSharing::shared
           ? *word_embedding_
-          : weight(Part::head, "language_model.weight", {vocab, kHidden}, WeightRole::head));
+          : weight(Part::head, "language_model.weight", {vocab, width}, WeightRole::head));
   if (spec.bias) {
     weights.push_back(weight(Part::head, "language_model.bias", {vocab}, WeightRole::head));
+    if (spec.bias_is_buffer) graph_.weights.back().kind = WeightKind::buffer;
   }
-  const TensorId logits = emit(Part::head, "logits", Linear{rows, kHidden, vocab, spec.bias},
-                               {hidden}, std::move(weights), {kBatch, stack.tokens, vocab});
+  const TensorId projected = emit(Part::head, "logits", Linear{rows, width, vocab, spec.bias, {}},
+                                  {hidden}, std::move(weights), {kBatch, stack.tokens, vocab});
+  const TensorId logits = adjust_logits(spec, projected);
   graph_.outputs.push_back(logits);
   // A causal decoder predicts the next token, so the last one of a sequence has no target.
   const Expr targets = spec_.kind == ModelKind::decoder ? stack.tokens - Integer{1} : stack.tokens;

@@ -1,32 +1,94 @@
-// A stack: equal layers of attention and feed-forward network, with norms before, after or nowhere.
+// A stack: layers of attention and feed-forward network, with norms before, after, both or nowhere.
+#include <fmt/format.h>
+
 #include "builder.h"
 
 namespace headroom::detail {
+namespace {
+
+/// The stack's layers that position `position` of `run` stands for, as a slice: [3:61], [0:24:6].
+/// Empty where all layers of the stack are equal.
+std::string slice(const StackSpec& stack, const LayerRun& run, std::int64_t position) {
+  const auto period = static_cast<std::int64_t>(run.variants.size());
+  if (run.layers() == stack.num_layers && period == 1) return {};
+  const std::int64_t end = run.first_layer + run.layers();
+  if (period == 1) return fmt::format("[{}:{}]", run.first_layer, end);
+  return fmt::format("[{}:{}:{}]", run.first_layer + position, end, period);
+}
+
+/// l, l less those outside of the run, or a number: what says most.
+Expr repeat_of(const StackContext& stack, const LayerRun& run) {
+  const std::int64_t others = stack.spec->num_layers - run.layers();
+  const bool is_most_of_it = run.variants.size() == 1 && run.layers() > others;
+  if (!is_most_of_it) return Integer{run.repeat};
+  return others == 0 ? stack.num_layers : stack.num_layers - Integer{others};
+}
+
+}  // namespace
 
 TensorId GraphBuilder::run_stack(const StackContext& stack, TensorId hidden) {
-  if (spec_.position.kind == PositionKind::relative_bias) relative_position_bias(stack);
-  begin_block(stack.path + ".layers", stack.role, stack.num_layers, hidden);
-  hidden = end_block(layer(stack, hidden));
+  if (stack.position->kind == PositionKind::relative_bias) relative_position_bias(stack);
+  for (const LayerRun& run : layer_runs(*stack.spec)) hidden = run_layers(stack, run, hidden);
   return final_norm(stack, hidden);
+}
+
+TensorId GraphBuilder::run_layers(StackContext stack, const LayerRun& run, TensorId hidden) {
+  begin_block(stack.path + ".layers", stack.role, repeat_of(stack, run), hidden);
+  Block& block = graph_.blocks.back();
+  block.layers_per_run = static_cast<std::int64_t>(run.variants.size());
+  block.first_layer = run.first_layer;
+  if (const auto groups = stack.spec->num_weight_groups) {
+    block.layers_per_weights = stack.spec->num_layers / *groups;
+    weight_groups_ = *groups;
+  }
+  for (layer_ = 0; layer_ < static_cast<std::int64_t>(run.variants.size()); ++layer_) {
+    const std::size_t variant = run.variants[static_cast<std::size_t>(layer_)];
+    stack.attention = &stack.spec->attention_of(variant);
+    stack.ffn = &stack.spec->ffn_of(variant);
+    stack.heads = head_sizes(*stack.attention);
+    layer_slice_ = slice(*stack.spec, run, layer_);
+    hidden = layer(stack, hidden);
+  }
+  layer_ = 0;
+  layer_slice_.clear();
+  return end_block(hidden);
 }
 
 template <class Function>
 TensorId GraphBuilder::sublayer(const StackContext& stack, const std::string& name,
                                 double dropout_probability, TensorId hidden, Function function) {
-  const Expr rows = Expr(Symbol::batch_size) * stack.tokens;
-  const NormPlacement placement = stack.spec->norm_placement;
+  const StackSpec& spec = *stack.spec;
   const std::string norm_path = name + "_norm";
+  const bool before =
+      spec.norm_placement == NormPlacement::pre || spec.norm_placement == NormPlacement::sandwich;
+  const bool is_attention = name == "attention";
   TensorId branch = hidden;
-  if (placement == NormPlacement::pre) branch = norm(stack.spec->norm, norm_path, rows, branch);
+  if (before && (!is_attention || stack.attention->norm)) {
+    branch = norm(spec.norm, norm_path, stack.rows(), branch);
+  }
   branch = dropout(name + ".dropout", dropout_probability, function(branch));
-  TensorId sum = emit_in_place(Part::residual, name + ".residual",
-                               ResidualAdd{rows * Symbol::hidden_size}, {hidden, branch});
-  if (placement == NormPlacement::post) sum = norm(stack.spec->norm, norm_path, rows, sum);
+  if (spec.norm_placement == NormPlacement::sandwich) {
+    branch = norm(spec.norm, name + "_output_norm", stack.rows(), branch);
+  }
+  if (spec.norm_placement == NormPlacement::output) {
+    branch = norm(spec.norm, norm_path, stack.rows(), branch);
+  }
+  TensorId sum = add_residual(stack, name + ".residual", hidden, branch);
+  if (spec.norm_placement == NormPlacement::post) {
+    sum = norm(spec.norm, norm_path, stack.rows(), sum);
+  }
   return sum;
+}
+
+TensorId GraphBuilder::add_residual(const StackContext& stack, const std::string& path,
+                                    TensorId hidden, TensorId branch) {
+  const ResidualAdd op{stack.rows() * Symbol::hidden_size, stack.spec->residual_multiplier};
+  return emit_in_place(Part::residual, path, op, {hidden, branch});
 }
 
 TensorId GraphBuilder::layer(const StackContext& stack, TensorId hidden) {
   if (spec_.kind == ModelKind::attention_layer) return self_attention(stack, hidden);
+  if (stack.spec->residual != ResidualKind::sequential) return parallel_layer(stack, hidden);
   const DropoutSpec& dropout = stack.spec->dropout;
   hidden = sublayer(stack, "attention", dropout.attention_output, hidden,
                     [&](TensorId input) { return self_attention(stack, input); });
@@ -34,44 +96,31 @@ TensorId GraphBuilder::layer(const StackContext& stack, TensorId hidden) {
     hidden = sublayer(stack, "cross_attention", dropout.attention_output, hidden,
                       [&](TensorId input) { return cross_attention(stack, input); });
   }
-  if (stack.spec->ffn.kind == FfnKind::none) return hidden;
+  if (stack.ffn->kind == FfnKind::none) return hidden;
   return sublayer(stack, "mlp", dropout.ffn_output, hidden,
                   [&](TensorId input) { return feed_forward(stack, input); });
+}
+
+TensorId GraphBuilder::parallel_layer(const StackContext& stack, TensorId hidden) {
+  const StackSpec& spec = *stack.spec;
+  const TensorId input = norm(spec.norm, "attention_norm", stack.rows(), hidden);
+  const TensorId ffn_input = spec.residual == ResidualKind::parallel_one_norm
+                                 ? input
+                                 : norm(spec.norm, "mlp_norm", stack.rows(), hidden);
+  const TensorId attention =
+      dropout("attention.dropout", spec.dropout.attention_output, self_attention(stack, input));
+  const TensorId ffn =
+      dropout("mlp.dropout", spec.dropout.ffn_output, feed_forward(stack, ffn_input));
+  const TensorId both = add_residual(stack, "attention.residual", attention, ffn);
+  return add_residual(stack, "mlp.residual", hidden, both);
 }
 
 TensorId GraphBuilder::final_norm(const StackContext& stack, TensorId hidden) {
   if (!stack.spec->final_norm) return hidden;
   begin_block(stack.path, stack.role, Integer{1}, hidden);
-  hidden =
-      norm(*stack.spec->final_norm, "final_norm", Expr(Symbol::batch_size) * stack.tokens, hidden);
+  hidden = norm(*stack.spec->final_norm, "final_norm", stack.rows(), hidden);
   hidden = dropout("final_dropout", stack.spec->dropout.final, hidden);
   return end_block(hidden);
-}
-
-TensorId GraphBuilder::feed_forward(const StackContext& stack, TensorId hidden) {
-  const FfnSpec& ffn = stack.spec->ffn;
-  const Expr rows = Expr(Symbol::batch_size) * stack.tokens;
-  const Expr width = Symbol::intermediate_size;
-  const bool gated = ffn.kind == FfnKind::gated;
-  LinearParts up{Part::mlp_up, "mlp.up", WeightRole::mlp, rows, Symbol::hidden_size, {}, ffn.bias};
-  if (gated) up.projections.push_back({"mlp.gate", width});
-  up.projections.push_back({"mlp.up", width});
-  if (gated) up.path = "mlp.gate_up";
-  TensorId inner =
-      linear(up, hidden, {Symbol::batch_size, stack.tokens, gated ? Integer{2} * width : width});
-  if (gated) {
-    inner =
-        emit(Part::mlp_activation, "mlp.activation", GatedActivation{ffn.activation, rows * width},
-             {inner}, {}, {Symbol::batch_size, stack.tokens, width});
-  } else {
-    inner = emit_in_place(Part::mlp_activation, "mlp.activation",
-                          Activation{ffn.activation, rows * width}, {inner});
-  }
-  inner = dropout("mlp.activation.dropout", stack.spec->dropout.ffn_activation, inner);
-  const LinearParts down{Part::mlp_down, "mlp.down", WeightRole::mlp,
-                         rows,           width,      {{"mlp.down", Symbol::hidden_size}},
-                         ffn.bias};
-  return linear(down, inner, hidden_shape(stack));
 }
 
 }  // namespace headroom::detail

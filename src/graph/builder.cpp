@@ -13,6 +13,7 @@ StackContext main_stack(const ModelSpec& spec, Phase phase) {
   context.path = spec.decoder ? "decoder" : "encoder";
   context.num_layers = Symbol::num_hidden_layers;
   context.tokens = Symbol::seq_len;
+  context.position = &spec.position;
   const bool has_cache = context.spec->self_attention.causal && phase != Phase::train;
   context.keys = has_cache ? KeySource::cache : KeySource::projections;
   return context;
@@ -25,6 +26,7 @@ StackContext encoder_stack(const ModelSpec& spec) {
   context.path = "encoder";
   context.num_layers = Symbol::num_encoder_layers;
   context.tokens = Symbol::enc_seq_len;
+  context.position = &spec.encoder_positions();
   return context;
 }
 
@@ -34,6 +36,7 @@ GraphBuilder::GraphBuilder(const ModelSpec& spec, const GraphOptions& options)
     : spec_(spec), options_(options) {
   graph_.options = options;
   graph_.sizes = sizes_of(spec);
+  graph_.traits = traits_of(spec);
   graph_.relations = relations_between(graph_.sizes);
 }
 
@@ -49,7 +52,20 @@ Graph GraphBuilder::build() && {
   }
   const StackContext main = main_stack(spec_, options_.phase);
   head(main, run_stack(main, input_hidden_states(main)));
+  count_other_parts();
   return std::move(graph_);
+}
+
+void GraphBuilder::count_other_parts() {
+  for (const CountedWeight& counted : spec_.counted_only) {
+    std::vector<Expr> shape;
+    for (const std::int64_t size : counted.shape) shape.emplace_back(Integer{size});
+    graph_.weights.push_back({counted.path,
+                              std::move(shape),
+                              counted.role,
+                              Integer{counted.repeat},
+                              {StackRole::single, Part::vision_tower}});
+  }
 }
 
 void GraphBuilder::begin_block(const std::string& path, StackRole role, const Expr& repeat,
@@ -58,8 +74,12 @@ void GraphBuilder::begin_block(const std::string& path, StackRole role, const Ex
   const bool needs_prefix =
       role != StackRole::single && !path.starts_with("encoder") && !path.starts_with("decoder");
   const std::string prefix = role == StackRole::encoder ? "encoder." : "decoder.";
-  graph_.blocks.push_back(
-      {needs_prefix ? prefix + path : path, repeat, {}, carried_in, carried_in});
+  Block block;
+  block.path = needs_prefix ? prefix + path : path;
+  block.repeat = repeat;
+  block.carried_in = carried_in;
+  block.carried_out = carried_in;
+  graph_.blocks.push_back(std::move(block));
 }
 
 TensorId GraphBuilder::end_block(TensorId carried_out) {
@@ -76,31 +96,33 @@ TensorId GraphBuilder::tensor(std::string name, std::vector<Expr> shape, Element
 WeightId GraphBuilder::weight(Part part, const std::string& path, std::vector<Expr> shape,
                               WeightRole role) {
   const Block& block = graph_.blocks.back();
+  const Expr repeat = block.layers_per_weights == 1 ? block.repeat : Expr(*weight_groups_);
   graph_.weights.push_back(
-      {block.path + "." + path, std::move(shape), role, block.repeat, {role_, part}});
+      {block.path + "." + path, std::move(shape), role, repeat, {role_, part}});
   return graph_.weights.size() - 1;
 }
 
-TensorId GraphBuilder::emit(Part part, std::string path, Op op, std::vector<TensorId> inputs,
+TensorId GraphBuilder::emit(Part part, const std::string& path, Op op, std::vector<TensorId> inputs,
                             std::vector<WeightId> weights, std::vector<Expr> output_shape) {
   const TensorId output = tensor(path, std::move(output_shape));
   if (emit_nodes_) {
-    graph_.blocks.back().nodes.push_back({std::move(path),
+    graph_.blocks.back().nodes.push_back({path + layer_slice_,
                                           {role_, part},
                                           std::move(op),
                                           std::move(inputs),
                                           output,
                                           std::move(weights),
-                                          Placement::new_buffer});
+                                          Placement::new_buffer,
+                                          layer_});
   }
   return output;
 }
 
-TensorId GraphBuilder::emit_in_place(Part part, std::string path, Op op,
+TensorId GraphBuilder::emit_in_place(Part part, const std::string& path, Op op,
                                      std::vector<TensorId> inputs, std::vector<WeightId> weights) {
   std::vector<Expr> shape = graph_.tensors[inputs.front()].shape;
-  const TensorId output = emit(part, std::move(path), std::move(op), std::move(inputs),
-                               std::move(weights), std::move(shape));
+  const TensorId output =
+      emit(part, path, std::move(op), std::move(inputs), std::move(weights), std::move(shape));
   if (emit_nodes_) graph_.blocks.back().nodes.back().placement = Placement::in_place;
   return output;
 }
@@ -113,28 +135,37 @@ TensorId GraphBuilder::linear(const LinearParts& parts, TensorId input,
     out_features += projection.out_features;
     weights.push_back(weight(parts.part, projection.name + ".weight",
                              {projection.out_features, parts.in_features}, parts.role));
-    if (!parts.bias) continue;
+    if (!parts.bias || projection.bias == Projection::Bias::none) continue;
     weights.push_back(
         weight(parts.part, projection.name + ".bias", {projection.out_features}, parts.role));
   }
   return emit(parts.part, parts.path,
-              Linear{parts.rows, parts.in_features, out_features, parts.bias}, {input},
-              std::move(weights), std::move(output_shape));
+              Linear{parts.rows, parts.in_features, out_features, parts.bias, parts.row_width},
+              {input}, std::move(weights), std::move(output_shape));
 }
 
 TensorId GraphBuilder::norm(const NormSpec& spec, const std::string& path, const Expr& rows,
+                            TensorId input) {
+  return norm(spec, path, Norm{spec, rows, Symbol::hidden_size, {}}, input);
+}
+
+TensorId GraphBuilder::norm(const NormSpec& spec, const std::string& path, Norm op,
                             TensorId input) {
   // The norm behind an embedding is part of the row that shows the embedding.
   const bool in_embedding = graph_.blocks.back().path.ends_with("embeddings");
   const Part own = spec.kind == NormKind::layer_norm ? Part::layer_norm : Part::rms_norm;
   const Part part = in_embedding ? Part::embeddings : own;
-  std::vector<WeightId> weights{
-      weight(part, path + ".weight", {Symbol::hidden_size}, WeightRole::norm)};
-  if (spec.bias) {
-    weights.push_back(weight(part, path + ".bias", {Symbol::hidden_size}, WeightRole::norm));
-  }
-  return emit_in_place(part, path, Norm{spec.kind, spec.bias, rows, Symbol::hidden_size}, {input},
-                       std::move(weights));
+  std::vector<WeightId> weights = norm_weights(spec, part, path, {op.width});
+  return emit_in_place(part, path, std::move(op), {input}, std::move(weights));
+}
+
+std::vector<WeightId> GraphBuilder::norm_weights(const NormSpec& spec, Part part,
+                                                 const std::string& path,
+                                                 const std::vector<Expr>& shape) {
+  if (spec.weight == NormWeight::none) return {};
+  std::vector<WeightId> weights{weight(part, path + ".weight", shape, WeightRole::norm)};
+  if (spec.bias) weights.push_back(weight(part, path + ".bias", shape, WeightRole::norm));
+  return weights;
 }
 
 TensorId GraphBuilder::dropout(const std::string& path, double probability, TensorId input,
@@ -146,6 +177,21 @@ TensorId GraphBuilder::dropout(const std::string& path, double probability, Tens
 
 std::vector<Expr> GraphBuilder::hidden_shape(const StackContext& stack) const {
   return {Symbol::batch_size, stack.tokens, Symbol::hidden_size};
+}
+
+Expr GraphBuilder::sized(Symbol symbol, std::int64_t value) const {
+  return graph_.sizes.get(symbol) == Integer{value} ? Expr(symbol) : Expr(Integer{value});
+}
+
+HeadSizes GraphBuilder::head_sizes(const AttentionSpec& attention) const {
+  return {sized(Symbol::num_attention_heads, attention.num_attention_heads),
+          sized(Symbol::num_key_value_heads, attention.num_key_value_heads),
+          sized(Symbol::head_dim, attention.head_dim),
+          sized(Symbol::value_head_dim, attention.value_head_dim)};
+}
+
+Expr GraphBuilder::embedding_width() const {
+  return embeds_narrow() ? Expr(Symbol::embedding_size) : Expr(Symbol::hidden_size);
 }
 
 }  // namespace detail

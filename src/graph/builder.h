@@ -16,6 +16,7 @@ namespace headroom::detail {
 struct Projection {
   std::string name;
   Expr out_features;
+  enum class Bias { as_the_others, none } bias = Bias::as_the_others;
 };
 
 /// A Linear before it has a place in the graph.
@@ -27,7 +28,36 @@ struct LinearParts {
   Expr in_features;
   std::vector<Projection> projections;
   bool bias = false;
+  Expr row_width{};  ///< of the input, where its rows are wider than in_features
 };
+
+/// Sizes of an attention's heads.
+struct HeadSizes {
+  Expr heads;
+  Expr kv_heads;
+  Expr head_dim;
+  Expr value_head_dim;
+
+  [[nodiscard]] Expr query_width() const { return heads * head_dim; }
+  [[nodiscard]] Expr key_width() const { return kv_heads * head_dim; }
+  [[nodiscard]] Expr value_width() const { return kv_heads * value_head_dim; }
+  [[nodiscard]] Expr context_width() const { return heads * value_head_dim; }
+  [[nodiscard]] Expr row_width() const { return query_width() + key_width() + value_width(); }
+};
+
+/// Layers of a stack that follow each other as `repeat` runs through layers of these variants.
+struct LayerRun {
+  std::int64_t first_layer = 0;
+  std::int64_t repeat = 1;
+  std::vector<std::size_t> variants;
+
+  [[nodiscard]] std::int64_t layers() const {
+    return repeat * static_cast<std::int64_t>(variants.size());
+  }
+};
+
+/// The fewest runs that go through all layers of `stack` in their order, found from the front.
+[[nodiscard]] std::vector<LayerRun> layer_runs(const StackSpec& stack);
 
 /// What tells the stacks of a model apart while their layers are built.
 struct StackContext {
@@ -37,6 +67,21 @@ struct StackContext {
   Expr num_layers;
   Expr tokens;                              ///< new tokens of a sequence: s, or n in an encoder
   KeySource keys = KeySource::projections;  ///< where self-attention reads its keys
+  const PositionSpec* position = nullptr;
+  // Of the layer that is being built:
+  const AttentionSpec* attention = nullptr;
+  const FfnSpec* ffn = nullptr;
+  HeadSizes heads;
+
+  [[nodiscard]] Expr rows() const { return Expr(Symbol::batch_size) * tokens; }
+};
+
+/// Operands of a softmax attention: tensors of queries, keys and values, and where keys come from.
+struct AttentionOperands {
+  AttentionShape shape;
+  std::vector<TensorId> tensors;  ///< one, or the queries' and the keys' own
+  KeySource keys = KeySource::projections;
+  ValuePlace values = ValuePlace::behind_keys;
 };
 
 /// The rows of the component table that an attention's operators belong to.
@@ -59,15 +104,34 @@ class GraphBuilder {
   // build_embedding.cpp
   TensorId input_hidden_states(const StackContext& stack);
   TensorId embed_tokens(const StackContext& stack);
+  TensorId look_up_tokens(const StackContext& stack, TensorId ids);
   TensorId embed_patches(const StackContext& stack);
+  TensorId embed_audio(const StackContext& stack);
+  TensorId convolution(const std::string& path, Convolution op, TensorId input);
+  TensorId add_positions(const StackContext& stack, TensorId hidden);
+  TensorId project_embedding(const StackContext& stack, TensorId hidden);
+  WeightId position_table(const StackContext& stack, const Expr& width);
   TensorId finish_embedding(const StackContext& stack, TensorId hidden);
   WeightId word_embedding(const StackContext& stack);
 
   // build_layers.cpp
   TensorId run_stack(const StackContext& stack, TensorId hidden);
+  TensorId run_layers(StackContext stack, const LayerRun& run, TensorId hidden);
   TensorId layer(const StackContext& stack, TensorId hidden);
+  TensorId parallel_layer(const StackContext& stack, TensorId hidden);
+  TensorId add_residual(const StackContext& stack, const std::string& path, TensorId hidden,
+                        TensorId branch);
   TensorId final_norm(const StackContext& stack, TensorId hidden);
+
+  // build_feed_forward.cpp
   TensorId feed_forward(const StackContext& stack, TensorId hidden);
+  TensorId dense_network(const StackContext& stack, const FfnSpec& ffn, const Expr& width,
+                         const std::string& path, std::optional<Part> part, TensorId hidden);
+  TensorId routed_experts(const StackContext& stack, const FfnSpec& ffn, TensorId hidden);
+  TensorId shared_expert(const StackContext& stack, const FfnSpec& ffn, TensorId hidden,
+                         TensorId routed);
+  TensorId expert_linear(ExpertLinear op, const std::vector<Projection>& projections, Part part,
+                         const std::string& path, std::vector<TensorId> inputs);
   template <class Function>
   TensorId sublayer(const StackContext& stack, const std::string& name, double dropout_probability,
                     TensorId hidden, Function function);
@@ -76,20 +140,38 @@ class GraphBuilder {
   void relative_position_bias(const StackContext& stack);
   TensorId self_attention(const StackContext& stack, TensorId hidden);
   TensorId cross_attention(const StackContext& stack, TensorId hidden);
-  TensorId key_value_cache(const AttentionParts& parts, const AttentionSpec& attention,
-                           const Expr& keys);
+  TensorId gated_context(const StackContext& stack, TensorId hidden, TensorId context);
+  TensorId turn_and_norm(const StackContext& stack, TensorId query_key_value);
+  TensorId query_key_norm(const StackContext& stack, TensorId query_key_value);
+  TensorId key_value_cache(const AttentionParts& parts, const Expr& keys, const Expr& width);
+  AttentionOperands cached_operands(const StackContext& stack, TensorId query_key_value);
   TensorId softmax_attention(const StackContext& stack, const AttentionParts& parts,
-                             const AttentionSpec& attention, const AttentionShape& shape,
-                             KeySource keys, std::vector<TensorId> query_key_value);
+                             const AttentionSpec& attention, const AttentionOperands& operands);
   TensorId linear_attention(const StackContext& stack, TensorId query_key_value);
   TensorId attention_output(const StackContext& stack, const AttentionParts& parts,
-                            const AttentionSpec& attention, TensorId context);
+                            const AttentionSpec& attention, const Expr& context_width,
+                            TensorId context);
+  /// Keys that a layer's attention reads from the cache, or keeps there.
+  [[nodiscard]] static Expr cached_keys(const AttentionSpec& attention);
+
+  // build_gated_delta.cpp
+  TensorId gated_delta(const StackContext& stack, TensorId hidden);
+
+  // build_latent_attention.cpp
+  TensorId latent_attention(const StackContext& stack, TensorId hidden);
+  TensorId latent_queries(const StackContext& stack, TensorId hidden);
+  TensorId latent_keys(const StackContext& stack, TensorId hidden);
+  TensorId absorbed_attention(const StackContext& stack, TensorId queries, TensorId latents);
+  TensorId expanded_attention(const StackContext& stack, TensorId queries, TensorId latents);
+
+  void count_other_parts();
 
   // build_head.cpp
   void head(const StackContext& stack, TensorId hidden);
   TensorId select_token(Part part, TensorId hidden);
   TensorId pooler(TensorId hidden);
-  TensorId language_model_transform(ActivationKind activation, const Expr& rows, TensorId hidden);
+  TensorId language_model_transform(const Expr& rows, TensorId hidden);
+  TensorId adjust_logits(const LanguageModelHeadSpec& spec, TensorId logits);
   void language_model_head(const StackContext& stack, TensorId hidden);
   void classifier(const StackContext& stack, TensorId hidden);
   void loss(const std::string& path, TensorId logits, const Expr& rows, const Expr& classes,
@@ -103,22 +185,34 @@ class GraphBuilder {
                   ElementType type = ElementType::activation);
   WeightId weight(Part part, const std::string& path, std::vector<Expr> shape, WeightRole role);
   /// A node with a new output tensor.
-  TensorId emit(Part part, std::string path, Op op, std::vector<TensorId> inputs,
+  TensorId emit(Part part, const std::string& path, Op op, std::vector<TensorId> inputs,
                 std::vector<WeightId> weights, std::vector<Expr> output_shape);
   /// A node whose output takes the place of an input of the same size that is not needed any more.
-  TensorId emit_in_place(Part part, std::string path, Op op, std::vector<TensorId> inputs,
+  TensorId emit_in_place(Part part, const std::string& path, Op op, std::vector<TensorId> inputs,
                          std::vector<WeightId> weights = {});
   TensorId linear(const LinearParts& parts, TensorId input, std::vector<Expr> output_shape);
   TensorId norm(const NormSpec& spec, const std::string& path, const Expr& rows, TensorId input);
+  TensorId norm(const NormSpec& spec, const std::string& path, Norm op, TensorId input);
+  std::vector<WeightId> norm_weights(const NormSpec& spec, Part part, const std::string& path,
+                                     const std::vector<Expr>& shape);
   TensorId dropout(const std::string& path, double probability, TensorId input,
                    Part part = Part::dropout);
   [[nodiscard]] std::vector<Expr> hidden_shape(const StackContext& stack) const;
+  /// `symbol`, where that is what the model has of it; else the number itself.
+  [[nodiscard]] Expr sized(Symbol symbol, std::int64_t value) const;
+  [[nodiscard]] HeadSizes head_sizes(const AttentionSpec& attention) const;
+  /// Width of a word's row.
+  [[nodiscard]] Expr embedding_width() const;
+  [[nodiscard]] bool embeds_narrow() const { return spec_.embedding.embedding_size != 0; }
   [[nodiscard]] bool training() const { return options_.phase == Phase::train; }
 
   const ModelSpec& spec_;
   GraphOptions options_;
   Graph graph_;
   StackRole role_ = StackRole::single;
+  std::string layer_slice_;  ///< behind the paths of nodes, where layers of a stack differ
+  std::int64_t layer_ = 0;   ///< of the run that is being built
+  std::optional<Integer> weight_groups_;  ///< where layers share weights: sets of them
   bool emit_nodes_ = true;  ///< false while only the weights of a skipped part are counted
   std::optional<WeightId> word_embedding_;
   std::optional<TensorId> position_bias_;

@@ -1,5 +1,7 @@
 #include "headroom/graph.h"
 
+#include <algorithm>
+
 #include "headroom/error.h"
 
 namespace headroom {
@@ -25,6 +27,8 @@ std::string_view name_of(Part part) noexcept {
       return "relative_position_bias";
     case Part::attention_qkv:
       return "attention.qkv";
+    case Part::attention_query_key_norm:
+      return "attention.query_key_norm";
     case Part::attention_rotary:
       return "attention.rotary";
     case Part::attention_kv_cache:
@@ -39,6 +43,10 @@ std::string_view name_of(Part part) noexcept {
       return "attention.context";
     case Part::attention_core:
       return "attention.core";
+    case Part::attention_gate:
+      return "attention.gate";
+    case Part::attention_convolution:
+      return "attention.convolution";
     case Part::attention_out:
       return "attention.out";
     case Part::cross_attention_query:
@@ -63,6 +71,18 @@ std::string_view name_of(Part part) noexcept {
       return "mlp.activation";
     case Part::mlp_down:
       return "mlp.down";
+    case Part::mlp_router:
+      return "mlp.router";
+    case Part::mlp_experts_up:
+      return "mlp.experts.up";
+    case Part::mlp_experts_activation:
+      return "mlp.experts.activation";
+    case Part::mlp_experts_down:
+      return "mlp.experts.down";
+    case Part::mlp_experts_combine:
+      return "mlp.experts.combine";
+    case Part::mlp_shared_expert:
+      return "mlp.shared_expert";
     case Part::layer_norm:
       return "layer_norm";
     case Part::rms_norm:
@@ -75,10 +95,20 @@ std::string_view name_of(Part part) noexcept {
       return "pooler";
     case Part::head:
       return "head";
+    case Part::vision_tower:
+      return "vision_tower";
     case Part::loss:
+      return "loss";
+    case Part::communication:
       break;
   }
-  return "loss";
+  return "communication";
+}
+
+bool is_trained(const Graph& graph, const Node& node) {
+  return std::ranges::any_of(node.weights, [&](WeightId weight) {
+    return graph.weights[weight].training == Training::trained;
+  });
 }
 
 std::string name_of(const Component& component) {
@@ -107,13 +137,15 @@ std::string_view name_of(WeightRole role) noexcept {
     case WeightRole::norm:
       return "norm";
     case WeightRole::head:
+      return "head";
+    case WeightRole::projector:
       break;
   }
-  return "head";
+  return "projector";
 }
 
 GraphOptions graph_options(const Workload& workload) noexcept {
-  return {workload.phase, workload.attention};
+  return {workload.phase, workload.attention, workload.latent};
 }
 
 }  // namespace headroom

@@ -23,10 +23,13 @@ void require_at_least(std::string_view option, std::int64_t value, std::int64_t 
 }
 
 /// Positions that a learned table or the trained context has room for; empty when unlimited.
-std::optional<std::int64_t> usable_positions(const ModelSpec& spec) {
-  const PositionSpec& position = spec.position;
+std::optional<std::int64_t> positions_of(const PositionSpec& position) {
   if (position.max_position_embeddings == 0) return std::nullopt;
   return position.max_position_embeddings - position.offset;
+}
+
+std::optional<std::int64_t> usable_positions(const ModelSpec& spec) {
+  return positions_of(spec.position);
 }
 
 std::int64_t default_length(const ModelSpec& spec) {
@@ -55,6 +58,24 @@ void require_cache(const WorkloadRequest& request, const ModelSpec& spec) {
          request.phase == Phase::decode ? "use --phase prefill" : "leave out --past");
 }
 
+/// Whether any layer's KV-cache holds less than every head's keys and values.
+bool keeps_less_than_all(const ModelSpec& spec) {
+  const StackSpec& stack = spec.main_stack();
+  for (std::size_t variant = 0; variant <= stack.variants.size(); ++variant) {
+    const AttentionSpec& attention = stack.attention_of(variant);
+    if (attention.latent || attention.window.kind != WindowKind::none) return true;
+  }
+  return false;
+}
+
+/// What an encoder reads unless something else is asked for.
+std::int64_t default_enc_length(const ModelSpec& spec) {
+  // Speech is padded to the whole window that the model was trained on.
+  if (spec.embedding.audio) return spec.encoder_positions().max_position_embeddings;
+  const std::int64_t most = positions_of(spec.encoder_positions()).value_or(kDefaultLength);
+  return std::max<std::int64_t>(1, std::min(kDefaultLength, most));
+}
+
 void validate(const WorkloadRequest& request, const ModelSpec& spec) {
   require_at_least("--batch", request.batch_size, 1);
   require_at_least("--seq", request.seq_len.value_or(1), 1);
@@ -81,6 +102,11 @@ void validate(const WorkloadRequest& request, const ModelSpec& spec) {
     refuse("training has no KV-cache, so it has no past tokens", "leave out --past");
   }
   if (request.phase == Phase::decode || has_past) require_cache(request, spec);
+  if (request.phase == Phase::prefill && has_past && keeps_less_than_all(spec)) {
+    refuse(fmt::format("{} keeps a window or latent vectors, so a prefill cannot go on from a past",
+                       spec.name),
+           "use --phase decode with --seq for the new tokens");
+  }
 }
 
 }  // namespace
@@ -91,11 +117,12 @@ Workload resolve(const WorkloadRequest& request, const ModelSpec& spec) {
   workload.phase = request.phase;
   workload.batch_size = request.batch_size;
   workload.seq_len = resolve_seq_len(request, spec);
-  workload.enc_seq_len = request.enc_seq_len.value_or(default_length(spec));
+  workload.enc_seq_len = request.enc_seq_len.value_or(default_enc_length(spec));
   workload.past_len = request.past_len.value_or(request.phase == Phase::decode ? kDefaultPast : 0);
   workload.dtype = request.dtype;
   workload.kv_dtype = request.kv_dtype.value_or(request.dtype);
   workload.attention = request.attention;
+  workload.latent = request.latent;
   workload.recompute = request.recompute;
   workload.kernels = request.kernels;
   return workload;
@@ -120,6 +147,14 @@ std::vector<std::string> notes_on(const Workload& workload, const ModelSpec& spe
   if (other_type) {
     notes.push_back(fmt::format("counted in {}; the config's weights are {} (--dtype {})",
                                 name_of(workload.dtype), spec.torch_dtype, spec.torch_dtype));
+  }
+  if (!spec.quantization.empty()) {
+    notes.push_back(fmt::format(
+        "the config's weights are quantized ({}); counted in {} (inspect tells what a file holds)",
+        spec.quantization, name_of(workload.dtype)));
+  }
+  if (!spec.counted_only.empty()) {
+    notes.emplace_back("parts outside the text model are counted, but have no operators here");
   }
   return notes;
 }

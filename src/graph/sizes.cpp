@@ -1,9 +1,55 @@
 #include "sizes.h"
 
+#include "headroom/error.h"
+
 namespace headroom::detail {
 namespace {
 
 constexpr Integer kLargestMultipleOfHiddenSize = 8;
+
+}  // namespace
+
+LayerTraits traits_of(const ModelSpec& spec) {
+  const StackSpec& stack = spec.main_stack();
+  LayerTraits traits;
+  for (std::size_t variant = 0; variant <= stack.variants.size(); ++variant) {
+    const WindowSpec& window = stack.attention_of(variant).window;
+    if (window.kind != WindowKind::none) {
+      const bool differs = traits.window.kind != WindowKind::none && traits.window != window;
+      if (differs) {
+        throw Error(ErrorCode::invalid_input, "its layers have windows of more than one size",
+                    spec.name, "give all windowed layers the same window");
+      }
+      traits.window = window;
+    }
+    if (const auto& experts = stack.ffn_of(variant).experts) {
+      traits.num_experts = experts->num_experts;
+      traits.num_experts_per_tok = experts->num_experts_per_tok;
+    }
+  }
+  return traits;
+}
+
+namespace {
+
+void set_expert_sizes(const StackSpec& stack, Bindings& sizes) {
+  ExpertsSpec experts;
+  for (std::size_t variant = 0; variant <= stack.variants.size(); ++variant) {
+    if (stack.ffn_of(variant).experts) experts = *stack.ffn_of(variant).experts;
+  }
+  sizes.set(Symbol::num_experts, experts.num_experts);
+  sizes.set(Symbol::num_experts_per_tok, experts.num_experts_per_tok);
+  sizes.set(Symbol::moe_intermediate_size, experts.intermediate_size);
+  sizes.set(Symbol::shared_intermediate_size, experts.shared_intermediate_size);
+}
+
+void set_latent_sizes(const AttentionSpec& attention, Bindings& sizes) {
+  const LatentAttentionSpec latent = attention.latent.value_or(LatentAttentionSpec{});
+  sizes.set(Symbol::q_lora_rank, latent.q_lora_rank);
+  sizes.set(Symbol::kv_lora_rank, latent.kv_lora_rank);
+  sizes.set(Symbol::qk_nope_head_dim, latent.qk_nope_head_dim);
+  sizes.set(Symbol::qk_rope_head_dim, latent.qk_rope_head_dim);
+}
 
 }  // namespace
 
@@ -20,6 +66,10 @@ Bindings sizes_of(const ModelSpec& spec) {
   sizes.set(Symbol::num_key_value_heads, attention.num_key_value_heads);
   sizes.set(Symbol::head_dim, attention.head_dim);
   sizes.set(Symbol::value_head_dim, attention.value_head_dim);
+  sizes.set(Symbol::sliding_window, traits_of(spec).window.size);
+  set_expert_sizes(stack, sizes);
+  set_latent_sizes(attention, sizes);
+  sizes.set(Symbol::embedding_size, spec.embedding.embedding_size);
   sizes.set(Symbol::vocab_size, spec.embedding.vocab_size);
   sizes.set(Symbol::max_position_embeddings, spec.position.max_position_embeddings);
   sizes.set(Symbol::type_vocab_size, spec.embedding.type_vocab_size);

@@ -1,5 +1,7 @@
 #include "headroom/workload.h"
 
+#include <algorithm>
+
 #include "headroom/graph.h"
 
 namespace headroom {
@@ -74,7 +76,50 @@ std::string_view name_of(Kernels kernels) noexcept {
   return kernels == Kernels::reference ? "reference" : "fused";
 }
 
-Bindings bindings_of(const Workload& workload) {
+namespace {
+
+/// Σ over the new tokens of the keys that a window leaves each of them.
+Integer windowed_pairs(const WindowSpec& window, Integer s, Integer p) {
+  const Integer size = window.size;
+  switch (window.kind) {
+    case WindowKind::none:
+      return causal_pairs(s, p);
+    case WindowKind::sliding: {
+      // The first tokens see p + 1, p + 2, … keys, until the window is full.
+      const Integer growing = std::clamp(size - p, Integer{0}, s);
+      return checked_add(causal_pairs(growing, p), checked_multiply(s - growing, size));
+    }
+    case WindowKind::chunked: {
+      const auto from_start = [&](Integer tokens) {
+        const Integer whole = checked_multiply(tokens / size, causal_pairs(size, 0));
+        return checked_add(whole, causal_pairs(tokens % size, 0));
+      };
+      return from_start(checked_add(p, s)) - from_start(p);
+    }
+    case WindowKind::centred:
+      break;
+  }
+  // To the left each token sees 0, 1, … and then `size` others; to the right the same, mirrored.
+  const Integer growing = std::min(s, size);
+  const Integer one_side =
+      checked_add(checked_multiply(growing, growing - 1) / 2, checked_multiply(s - growing, size));
+  return checked_add(s, checked_multiply(2, one_side));
+}
+
+Integer windowed_keys(const Workload& workload, const WindowSpec& window) {
+  const Integer keys = checked_add(workload.past_len, workload.seq_len);
+  if (window.kind == WindowKind::none || window.kind == WindowKind::centred) return keys;
+  const Integer others = workload.phase == Phase::decode ? Integer{workload.seq_len} - 1 : 0;
+  return std::min(keys, checked_add(window.size, others));
+}
+
+}  // namespace
+
+std::string_view name_of(LatentAttention latent) noexcept {
+  return latent == LatentAttention::absorbed ? "absorbed" : "naive";
+}
+
+Bindings bindings_of(const Workload& workload, const LayerTraits& traits) {
   const Integer s = workload.seq_len;
   const Integer p = workload.past_len;
   Bindings values;
@@ -84,6 +129,11 @@ Bindings bindings_of(const Workload& workload) {
   values.set(Symbol::past_len, p);
   values.set(Symbol::visible_keys, checked_add(p, s));
   values.set(Symbol::visible_pairs, causal_pairs(s, p));
+  values.set(Symbol::windowed_keys, windowed_keys(workload, traits.window));
+  values.set(Symbol::windowed_pairs, windowed_pairs(traits.window, s, p));
+  const Integer choices =
+      checked_multiply(checked_multiply(workload.batch_size, s), traits.num_experts_per_tok);
+  values.set(Symbol::experts_read, std::min<Integer>(traits.num_experts, choices));
   const std::int64_t activation = bytes_of(workload.dtype);
   values.set(Symbol::weight_bytes, activation);
   values.set(Symbol::activation_bytes, activation);
@@ -93,8 +143,16 @@ Bindings bindings_of(const Workload& workload) {
   return values;
 }
 
+Bindings bindings_of(const Workload& workload, const Graph& graph) {
+  Bindings values = bindings_of(workload, graph.traits);
+  for (const SymbolInfo& symbol : symbols()) {
+    if (const auto size = graph.sizes.get(symbol.symbol)) values.set(symbol.symbol, *size);
+  }
+  return values;
+}
+
 std::vector<Relation> relations_of(const Workload& workload) {
-  const Bindings values = bindings_of(workload);
+  const Bindings values = bindings_of(workload, LayerTraits{});
   std::vector<Relation> relations;
   for (const Symbol symbol : {Symbol::weight_bytes, Symbol::activation_bytes,
                               Symbol::kv_cache_bytes, Symbol::mask_bytes, Symbol::cast_bytes}) {

@@ -1,9 +1,9 @@
 // What kernels there are, and what their sizes mean.
-#include <algorithm>
 #include <functional>
 #include <numeric>
 
-#include "headroom/machine_profile.h"
+#include "enum_table.h"
+#include "headroom/kernel_table.h"
 
 namespace headroom {
 namespace {
@@ -51,13 +51,14 @@ constexpr KernelInfo kKinds[] = {
     {KernelKind::embedding, "embedding", kRows},
     {KernelKind::copy, "copy", kElements},
 };
+static_assert(detail::lists_every<kKinds>(&KernelInfo::kind));
 
 }  // namespace
 
 std::span<const KernelInfo> kernel_kinds() noexcept { return kKinds; }
 
 const KernelInfo& info_of(KernelKind kind) noexcept {
-  return *std::ranges::find(kKinds, kind, &KernelInfo::kind);
+  return kKinds[static_cast<std::size_t>(kind)];
 }
 
 double work_of(KernelKind kind, const KernelSizes& sizes) {

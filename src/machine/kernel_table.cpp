@@ -1,8 +1,9 @@
-// Interpolation in a table of kernel times.
+// The grid of a table of kernel times, and interpolation in it.
+#include "headroom/kernel_table.h"
+
 #include <algorithm>
 #include <cmath>
-
-#include "headroom/machine_profile.h"
+#include <utility>
 
 namespace headroom {
 namespace {
@@ -41,12 +42,13 @@ class Corner {
   /// proportion to the work.
   [[nodiscard]] KernelTime time() const {
     std::vector<std::size_t> at = at_;
-    const double wanted = work_of(table_.kind, sizes(at));
-    while (!table_.seconds[index(at)].has_value() && next_smaller(at)) {
+    const auto number = [&] { return point_number(table_.axes, at); };
+    const auto work = [&] { return work_of(table_.kind, point_of(table_.axes, number())); };
+    const double wanted = work();
+    while (!table_.seconds[number()].has_value() && next_smaller(at)) {
     }
-    const std::optional<double>& seconds = table_.seconds[index(at)];
-    const double factor = wanted / work_of(table_.kind, sizes(at));
-    return {seconds.value_or(0) * factor, table_.spread[index(at)]};
+    const double factor = wanted / work();
+    return {table_.seconds[number()].value_or(0) * factor, table_.spread[number()]};
   }
 
  private:
@@ -58,26 +60,41 @@ class Corner {
     return true;
   }
 
-  [[nodiscard]] std::size_t index(const std::vector<std::size_t>& at) const {
-    std::size_t index = 0;
-    for (std::size_t axis = 0; axis < at.size(); ++axis) {
-      index = index * table_.axes[axis].size() + at[axis];
-    }
-    return index;
-  }
-
-  [[nodiscard]] KernelSizes sizes(const std::vector<std::size_t>& at) const {
-    KernelSizes sizes(at.size());
-    for (std::size_t axis = 0; axis < at.size(); ++axis) sizes[axis] = table_.axes[axis][at[axis]];
-    return sizes;
-  }
-
   const KernelTable& table_;
   std::vector<std::size_t> at_;
   double weight_ = 1;
 };
 
 }  // namespace
+
+std::size_t point_count(const KernelGrid& grid) {
+  std::size_t points = 1;
+  for (const auto& axis : grid) points *= axis.size();
+  return points;
+}
+
+KernelSizes point_of(const KernelGrid& grid, std::size_t number) {
+  KernelSizes sizes(grid.size());
+  for (std::size_t axis = grid.size(); axis-- > 0;) {
+    sizes[axis] = grid[axis][number % grid[axis].size()];
+    number /= grid[axis].size();
+  }
+  return sizes;
+}
+
+std::size_t point_number(const KernelGrid& grid, std::span<const std::size_t> at) {
+  std::size_t number = 0;
+  for (std::size_t axis = 0; axis < at.size(); ++axis) {
+    number = number * grid[axis].size() + at[axis];
+  }
+  return number;
+}
+
+KernelTable unmeasured_table(KernelKind kind, KernelGrid axes) {
+  const std::size_t points = point_count(axes);
+  return {kind, std::move(axes), std::vector<std::optional<double>>(points),
+          std::vector<double>(points)};
+}
 
 KernelTime time_of(const KernelTable& table, const KernelSizes& sizes) {
   std::vector<Place> places(sizes.size());

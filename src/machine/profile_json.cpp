@@ -54,13 +54,34 @@ void add_rates(const MeasuredRates& rates, Json& json) {
   }
 }
 
+Json number_or_null(const std::optional<double>& number) {
+  return number ? Json(*number) : Json(nullptr);
+}
+
+Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+Json interconnect_json(const Interconnect& link) {
+  return {{"devices_per_node", link.devices_per_node},
+          {"intra_node_kind", text_or_null(link.intra_node_kind)},
+          {"intra_node_bytes_per_s", link.intra_node_bytes_per_s},
+          {"inter_node_kind", text_or_null(link.inter_node_kind)},
+          {"inter_node_bytes_per_s", number_or_null(link.inter_node_bytes_per_s)},
+          {"source", link.source}};
+}
+
 void add_rates(const DatasheetRates& rates, Json& json) {
   json["source"] = "datasheet";
   json["datasheet"] = rates.source;
-  json["float32_flops_per_s"] = rates.float32_flops_per_s;
+  json["url"] = text_or_null(rates.url);
+  json["float32_flops_per_s"] = number_or_null(rates.float32_flops_per_s);
+  json["tensor_float32_flops_per_s"] = number_or_null(rates.tensor_float32_flops_per_s);
   json["float16_flops_per_s"] = rates.float16_flops_per_s;
+  json["float8_flops_per_s"] = number_or_null(rates.float8_flops_per_s);
+  json["int8_ops_per_s"] = number_or_null(rates.int8_ops_per_s);
+  json["float4_flops_per_s"] = number_or_null(rates.float4_flops_per_s);
   json["memory_bytes_per_s"] = rates.memory_bytes_per_s;
   json["memory_bytes"] = rates.memory_bytes;
+  json["power_w"] = number_or_null(rates.power_w);
   json["compute_efficiency"] = rates.compute_efficiency;
   json["memory_efficiency"] = rates.memory_efficiency;
 }
@@ -79,6 +100,8 @@ std::string profile_to_json(const MachineProfile& profile) {
                      {"compiler", context.compiler},
                      {"backend", context.backend}};
   std::visit([&](const auto& rates) { add_rates(rates, json); }, profile.rates);
+  json["interconnect"] =
+      profile.interconnect ? interconnect_json(*profile.interconnect) : Json(nullptr);
   return json.dump(1) + "\n";
 }
 

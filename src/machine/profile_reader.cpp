@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <set>
 
 #include "headroom/error.h"
 #include "headroom/machine_profile.h"
@@ -34,10 +36,20 @@ class Reader {
     return *found;
   }
 
+  /// Whether the member is there; null counts as absent.
+  [[nodiscard]] bool has(const char* key) const {
+    const auto found = json_.find(key);
+    return found != json_.end() && !found->is_null();
+  }
+
   [[nodiscard]] std::string text(const char* key) const {
     const Json& value = member(key);
     if (!value.is_string()) fail(fmt::format("\"{}\" is not a text", key));
     return value.get<std::string>();
+  }
+
+  [[nodiscard]] std::string text_or_empty(const char* key) const {
+    return has(key) ? text(key) : std::string();
   }
 
   [[nodiscard]] double number(const char* key) const { return number(member(key), key); }
@@ -49,12 +61,24 @@ class Reader {
     return value;
   }
 
+  [[nodiscard]] std::optional<double> optional_positive(const char* key) const {
+    return has(key) ? std::optional(positive(key)) : std::nullopt;
+  }
+
   [[nodiscard]] std::int64_t count(const char* key) const {
     const Json& value = member(key);
     if (!value.is_number_integer() || value < 0 || value > std::int64_t{1} << 60) {
       fail(fmt::format("\"{}\" is not a count", key));
     }
     return value.get<std::int64_t>();
+  }
+
+  /// A number of processors or threads.
+  [[nodiscard]] int processors(const char* key) const {
+    constexpr std::int64_t kMost = 1 << 20;
+    const std::int64_t value = count(key);
+    if (value > kMost) fail(fmt::format("\"{}\" is no number of processors", key));
+    return static_cast<int>(value);
   }
 
   [[nodiscard]] std::vector<Reader> objects(const char* key) const {
@@ -138,13 +162,19 @@ std::vector<BandwidthPoint> read_bandwidths(const Reader& reader, const char* ke
   for (const Reader& point : reader.objects(key)) {
     points.push_back({point.count("working_set_bytes"), point.positive("bytes_per_s")});
   }
-  if (points.empty()) reader.fail(fmt::format("\"{}\" is empty", key));
+  const bool ascends =
+      std::ranges::adjacent_find(points, std::greater_equal<>(),
+                                 &BandwidthPoint::working_set_bytes) == points.end();
+  if (points.empty() || !ascends) {
+    reader.fail(fmt::format("\"{}\" is empty, or its working sets do not ascend", key));
+  }
   return points;
 }
 
 ThreadProfile read_threads(const Reader& reader) {
   ThreadProfile profile;
-  profile.threads = static_cast<int>(reader.positive("threads"));
+  profile.threads = reader.processors("threads");
+  if (profile.threads == 0) reader.fail("\"threads\" is zero");
   profile.step_overhead_s = reader.number("step_overhead_s");
   const Reader probe = reader.object("probe");
   profile.probe_compute_s = probe.positive("compute_s");
@@ -165,6 +195,24 @@ double read_share(const Reader& reader, const char* key) {
   return share;
 }
 
+DatasheetRates read_datasheet(const Reader& reader) {
+  DatasheetRates rates;
+  rates.float32_flops_per_s = reader.optional_positive("float32_flops_per_s");
+  rates.tensor_float32_flops_per_s = reader.optional_positive("tensor_float32_flops_per_s");
+  rates.float16_flops_per_s = reader.positive("float16_flops_per_s");
+  rates.float8_flops_per_s = reader.optional_positive("float8_flops_per_s");
+  rates.int8_ops_per_s = reader.optional_positive("int8_ops_per_s");
+  rates.float4_flops_per_s = reader.optional_positive("float4_flops_per_s");
+  rates.memory_bytes_per_s = reader.positive("memory_bytes_per_s");
+  rates.memory_bytes = reader.count("memory_bytes");
+  rates.power_w = reader.optional_positive("power_w");
+  rates.compute_efficiency = read_share(reader, "compute_efficiency");
+  rates.memory_efficiency = read_share(reader, "memory_efficiency");
+  rates.source = reader.text("datasheet");
+  rates.url = reader.text_or_empty("url");
+  return rates;
+}
+
 std::variant<MeasuredRates, DatasheetRates> read_rates(const Reader& reader) {
   const std::string source = reader.text("source");
   if (source == "measured") {
@@ -173,16 +221,28 @@ std::variant<MeasuredRates, DatasheetRates> read_rates(const Reader& reader) {
       rates.by_threads.push_back(read_threads(one));
     }
     if (rates.by_threads.empty()) reader.fail("\"by_threads\" is empty");
+    std::set<int> threads;
+    for (const ThreadProfile& one : rates.by_threads) {
+      if (!threads.insert(one.threads).second) reader.fail("\"threads\" are the same twice");
+    }
     return rates;
   }
   if (source != "datasheet") reader.fail("\"source\" is neither \"measured\" nor \"datasheet\"");
-  return DatasheetRates{reader.positive("float32_flops_per_s"),
-                        reader.positive("float16_flops_per_s"),
-                        reader.positive("memory_bytes_per_s"),
-                        reader.count("memory_bytes"),
-                        read_share(reader, "compute_efficiency"),
-                        read_share(reader, "memory_efficiency"),
-                        reader.text("datasheet")};
+  return read_datasheet(reader);
+}
+
+std::optional<Interconnect> read_interconnect(const Reader& reader) {
+  if (!reader.has("interconnect")) return std::nullopt;
+  const Reader link = reader.object("interconnect");
+  Interconnect interconnect;
+  interconnect.devices_per_node = link.count("devices_per_node");
+  if (interconnect.devices_per_node < 1) link.fail("\"devices_per_node\" is below 1");
+  interconnect.intra_node_bytes_per_s = link.positive("intra_node_bytes_per_s");
+  interconnect.inter_node_bytes_per_s = link.optional_positive("inter_node_bytes_per_s");
+  interconnect.source = link.text("source");
+  interconnect.intra_node_kind = link.text_or_empty("intra_node_kind");
+  interconnect.inter_node_kind = link.text_or_empty("inter_node_kind");
+  return interconnect;
 }
 
 }  // namespace
@@ -199,10 +259,11 @@ MachineProfile profile_from_json(std::string_view text, const std::string& where
   profile.last_level_cache_bytes = reader.count("last_level_cache_bytes");
   const Reader context = reader.object("context");
   profile.context.cpu = context.text("cpu");
-  profile.context.logical_cpus = static_cast<int>(context.count("logical_cpus"));
+  profile.context.logical_cpus = context.processors("logical_cpus");
   profile.context.compiler = context.text("compiler");
   profile.context.backend = context.text("backend");
   profile.rates = read_rates(reader);
+  profile.interconnect = read_interconnect(reader);
   return profile;
 }
 

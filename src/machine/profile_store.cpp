@@ -2,15 +2,16 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cstdlib>
-#include <fstream>
+#include <cerrno>
+#include <system_error>
 
-#include "embedded_machines.h"
+#include "embedded_json.h"
 #include "headroom/error.h"
 #include "headroom/machine_profile.h"
 #include "json_text.h"
 #include "similar.h"
+#include "user_folder.h"
+#include "whole_file.h"
 
 namespace headroom {
 namespace {
@@ -24,13 +25,8 @@ fs::path own_profile(std::string_view backend) {
 }  // namespace
 
 fs::path profile_folder() {
-  // Read once at start, before any thread exists.
-  const char* const data = std::getenv("XDG_DATA_HOME");  // NOLINT(concurrency-mt-unsafe)
-  const char* const home = std::getenv("HOME");           // NOLINT(concurrency-mt-unsafe)
-  if (data != nullptr && *data != '\0') return fs::path(data) / "headroom" / "machines";
-  if (home != nullptr && *home != '\0') {
-    return fs::path(home) / ".local" / "share" / "headroom" / "machines";
-  }
+  const fs::path folder = detail::user_data_folder();
+  if (!folder.empty()) return folder / "machines";
   throw Error(ErrorCode::missing_resource, "there is no folder for machine profiles", {},
               "set XDG_DATA_HOME or HOME");
 }
@@ -41,37 +37,36 @@ std::optional<MachineProfile> load_own_profile(std::string_view backend) {
   return profile_from_json(detail::read_text_file(file.string()), file.string());
 }
 
-fs::path store_own_profile(const MachineProfile& profile, std::string_view backend) {
-  fs::path file = own_profile(backend);
-  const fs::path temporary = fmt::format("{}.{}.tmp", file.string(), getpid());
+void prepare_profile_folder() {
+  const fs::path folder = profile_folder();
   std::error_code failed;
-  fs::create_directories(file.parent_path(), failed);
-  std::ofstream stream(temporary, std::ios::binary);
-  stream << profile_to_json(profile);
-  stream.close();
-  if (stream) fs::rename(temporary, file, failed);
-  if (!stream || failed) {
-    std::error_code ignored;
-    fs::remove(temporary, ignored);
-    throw Error(ErrorCode::missing_resource, "cannot be written", file.string(),
-                "check the folder, its permissions and the space left");
+  fs::create_directories(folder, failed);
+  if (!failed && access(folder.c_str(), W_OK | X_OK) != 0) {
+    failed = {errno, std::generic_category()};
   }
+  if (failed) detail::throw_unwritable(folder.string(), failed.message());
+}
+
+fs::path store_own_profile(const MachineProfile& profile, std::string_view backend) {
+  prepare_profile_folder();
+  fs::path file = own_profile(backend);
+  detail::write_whole_file(file, profile_to_json(profile));
   return file;
 }
 
 std::vector<MachineProfile> catalogue_machines() {
   std::vector<MachineProfile> machines;
-  for (const std::string_view text : detail::embedded_machines()) {
-    machines.push_back(profile_from_json(text, "the catalogue of machines"));
+  for (const detail::EmbeddedJson& file : detail::embedded_machines()) {
+    machines.push_back(profile_from_json(file.json, fmt::format("the catalogue's {}", file.name)));
   }
   return machines;
 }
 
 MachineProfile find_machine(const std::string& name_or_file) {
   std::vector<std::string> names;
-  for (MachineProfile& machine : catalogue_machines()) {
-    if (machine.name == name_or_file) return std::move(machine);
-    names.push_back(machine.name);
+  for (const detail::EmbeddedJson& file : detail::embedded_machines()) {
+    if (file.name == name_or_file) return profile_from_json(file.json, name_or_file);
+    names.emplace_back(file.name);
   }
   if (fs::is_regular_file(name_or_file)) {
     return profile_from_json(detail::read_text_file(name_or_file), name_or_file);

@@ -1,9 +1,12 @@
 // Steps of attention: eager, fused and linear, with and without a KV-cache.
 #include <omp.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
+#include "headroom/error.h"
+#include "kernels/alibi.h"
 #include "kernels/linear_attention.h"
 #include "step_builder.h"
 
@@ -51,9 +54,7 @@ const std::uint8_t* StepBuilder::key_mask(KeySource keys) const {
   return masked ? tokens.key_mask.data() : nullptr;
 }
 
-StepBuilder::Arguments StepBuilder::attention(const AttentionShape& shape, KeySource keys,
-                                              Masking masking, ScoreBias bias,
-                                              AttentionScale scale) {
+AttentionArguments StepBuilder::attention_sizes(const AttentionShape& shape) const {
   AttentionArguments args;
   args.batch = integer(shape.batch);
   args.heads = integer(shape.heads);
@@ -62,91 +63,163 @@ StepBuilder::Arguments StepBuilder::attention(const AttentionShape& shape, KeySo
   args.value_head_dim = integer(shape.value_head_dim);
   args.queries = integer(shape.queries);
   args.keys = integer(shape.keys);
-  args.causal = masking == Masking::causal;
-  if (scale == AttentionScale::inverse_sqrt_head_dim) {
-    args.scale = 1.0F / std::sqrt(static_cast<float>(args.head_dim));
-  }
-  args.key_mask = key_mask(keys);
-  if (bias == ScoreBias::relative_position) args.bias = program_.pointer(node_->inputs.back());
+  return args;
+}
+
+void StepBuilder::place_operands(AttentionArguments& args, KeySource keys,
+                                 ValuePlace values) const {
   const RowLayout layout = layout_of(args);
-  const bool cross = is_cross_attention();
+  const bool together = keys == KeySource::projections && !is_cross_attention();
+  const bool within = values == ValuePlace::within_keys;
   args.q = input(0);
-  args.q_stride = cross ? layout.query : layout.row();
+  args.q_stride = together ? layout.row() : layout.query;
+  // Queries beside a cache stand in the row of all projections, unless they came alone.
+  if (!together) args.q_stride = integer(program_.graph_.tensors[node_->inputs[0]].shape.back());
   args.q_batch_stride = args.queries * args.q_stride;
   args.out_stride = args.heads * args.value_head_dim;
   args.out_batch_stride = args.queries * args.out_stride;
-
-  const std::int64_t key_row = layout.key + layout.value;
+  args.k_stride = together ? layout.row() : layout.key + (within ? 0 : layout.value);
+  args.v_stride = args.k_stride;
   const bool from_cache = keys == KeySource::cache;
-  args.k_stride = cross || from_cache ? key_row : layout.row();
-  const std::int64_t rows = from_cache && !cross ? program_.lengths_.capacity : args.keys;
+  const std::int64_t rows =
+      from_cache ? integer(program_.graph_.tensors[node_->inputs[1]].shape[1]) : args.keys;
   args.k_batch_stride = rows * args.k_stride;
+  args.v_batch_stride = args.k_batch_stride;
   args.k_head_stride = args.head_dim;
   args.v_head_stride = args.value_head_dim;
-  args.v_stride = args.k_stride;
-  args.v_batch_stride = args.k_batch_stride;
+}
+
+void StepBuilder::shape_scores(AttentionArguments& args, const ScoreShaping& shaping) {
+  switch (shaping.scale) {
+    case AttentionScale::inverse_sqrt_head_dim:
+      args.scale = 1.0F / std::sqrt(static_cast<float>(args.head_dim));
+      break;
+    case AttentionScale::fixed:
+      args.scale = static_cast<float>(shaping.fixed_scale);
+      break;
+    case AttentionScale::none:
+      break;
+  }
+  args.soft_cap = static_cast<float>(shaping.soft_cap);
+  args.window = shaping.window;
+  if (shaping.bias == ScoreBias::relative_position) {
+    args.bias = program_.pointer(node_->inputs.back());
+  }
+  if (shaping.bias == ScoreBias::alibi) {
+    slopes_ = std::make_shared<const std::vector<float>>(
+        alibi_slopes(shaping.alibi, args.heads, shaping.alibi_scale));
+    args.slopes = slopes_->data();
+  }
+}
+
+template <class Op>
+StepBuilder::Arguments StepBuilder::attention(const Op& op) {
+  AttentionArguments args = attention_sizes(op.shape);
+  args.causal = op.masking == Masking::causal;
+  if constexpr (requires { op.shaping; }) shape_scores(args, op.shaping);
+  KeySource keys = KeySource::projections;
+  ValuePlace values = ValuePlace::behind_keys;
+  if constexpr (requires { op.keys; }) {
+    keys = op.keys;
+    values = op.values;
+  }
+  args.key_mask = key_mask(keys);
+  place_operands(args, keys, values);
+  const bool cross = is_cross_attention();
+  const bool from_cache = keys == KeySource::cache;
+  const bool windowed = from_cache && args.window.kind != WindowKind::none;
+  const std::int64_t chunk =
+      windowed && args.window.kind == WindowKind::chunked ? args.window.size : 0;
+  const std::int64_t cached = args.k_batch_stride / args.k_stride;
+  if (windowed) {
+    if (args.queries > 1) {
+      throw Error(ErrorCode::invalid_input, "layers with a window decode one token at a time",
+                  program_.spec_.name, "use --seq 1, or --phase prefill");
+    }
+    // The cache holds the window and nothing else, in any order; a chunk that has just begun
+    // stands before what is left of the one before it.
+    args.causal = chunk > 0;
+    args.window = {};
+  }
+  const RowLayout layout = layout_of(args);
+  const std::int64_t value_offset = values == ValuePlace::within_keys ? 0 : layout.key;
   const std::string cache = cross ? "cross_attention.kv_cache" : "attention.kv_cache";
   const float* own_keys = cross ? nullptr : args.q + layout.query;
   if (cross && !from_cache) own_keys = input(1);
-  return [=, program = &program_](std::int64_t layer) mutable {
+  return [=, program = &program_, kept_slopes = slopes_](std::int64_t layer) mutable {
     args.k = from_cache ? program->cache_.data(cache, layer) : own_keys;
-    args.v = args.k + layout.key;
+    args.v = args.k + value_offset;
     if (from_cache && !cross) {
-      args.past = program->lengths_.past;
-      args.keys = args.past + args.queries;
+      args.past = windowed ? 0 : program->lengths_.past;
+      if (chunk > 0) args.past = program->lengths_.past % chunk;
+      args.keys = std::min(cached, program->lengths_.past + args.queries);
     }
     return args;
   };
 }
 
-StepBuilder::Run StepBuilder::operator()(const Rotary&) {
-  const AttentionSpec& attention = program_.spec_.main_stack().self_attention;
-  const TokenInputs& tokens = program_.inputs_.main;
-  const std::int64_t row =
-      attention.num_attention_heads * attention.head_dim +
-      attention.num_key_value_heads * (attention.head_dim + attention.value_head_dim);
-  const std::int64_t heads = attention.num_attention_heads + attention.num_key_value_heads;
-  RotaryArguments args{tokens.batch, tokens.seq_len, heads, row, tokens.seq_len * row, 0};
-  auto table = std::make_shared<RotaryTable>(make_rotary_table(
-      program_.spec_.position.rope, attention.head_dim, program_.lengths_.capacity,
-      program_.spec_.position.max_position_embeddings));
-  const std::int64_t moved = 2 * tokens.batch * tokens.seq_len * heads * attention.head_dim;
+StepBuilder::Run StepBuilder::operator()(const Rotary& op) {
+  RotaryArguments args;
+  args.seq_len = integer(op.seq_len);
+  args.batch = integer(op.heads.rows) / args.seq_len;
+  args.heads = integer(op.heads.heads);
+  args.head_stride = integer(op.heads.head_dim);
+  args.stride = integer(op.heads.row_width);
+  args.batch_stride = args.seq_len * args.stride;
+  const std::int64_t width = integer(op.rotary_dim);
+  const bool in_encoder = node_->component.stack == StackRole::encoder;
+  const std::int64_t positions = in_encoder ? args.seq_len : program_.lengths_.capacity;
+  auto table = std::make_shared<const RotaryTable>(make_rotary_table(
+      op.rope, width, positions, program_.spec_.position.max_position_embeddings));
+  const std::int64_t first = integer(op.heads.first) + integer(op.first_dim);
+  const std::int64_t moved = 2 * args.batch * args.seq_len * args.heads * width;
   return [=, bring = bring_input(), lengths = &program_.lengths_,
           x = output()](std::int64_t /*layer*/) mutable {
     bring();
-    args.first_position = lengths->past;
-    apply_rotary(*table, args, x);
+    args.first_position = in_encoder ? 0 : lengths->past;
+    apply_rotary(*table, args, x + first);
     return StepCount{0, moved * kFloat};
   };
 }
 
 StepBuilder::Run StepBuilder::operator()(const KvCacheAppend& op) {
   const bool cross = is_cross_attention();
-  const AttentionSpec& attention = program_.spec_.main_stack().self_attention;
-  const std::int64_t query = attention.num_attention_heads * attention.head_dim;
-  const std::int64_t kept =
-      attention.num_key_value_heads * (attention.head_dim + attention.value_head_dim);
   const Lengths* const lengths = &program_.lengths_;
-  const std::int64_t tokens = cross ? lengths->enc_seq_len : lengths->seq_len;
-  const std::int64_t capacity = cross ? lengths->enc_seq_len : lengths->capacity;
-  const std::int64_t row = cross ? kept : query + kept;
-  const float* const from = input(0) + (row - kept);
-  const std::string name = program_.graph_.tensors[node_->inputs.at(1)].name;
-  return [=, cache = &program_.cache_, moved = 2 * integer(op.elements)](std::int64_t layer) {
+  const std::int64_t batch = lengths->batch;
+  const std::int64_t tokens = integer(op.kept.rows) / batch;
+  const std::int64_t row = integer(op.kept.row_width);
+  const std::int64_t kept = integer(op.kept.head_dim);
+  const float* const from = input(0) + integer(op.kept.first);
+  const Tensor& cache_tensor = program_.graph_.tensors[node_->inputs.at(1)];
+  const std::int64_t capacity = integer(cache_tensor.shape[1]);
+  const std::string name = cache_tensor.name;
+  return [=, cache = &program_.cache_, bring = bring_input()](std::int64_t layer) {
+    bring();
     float* const to = cache->data(name, layer);
-    const std::int64_t first = cross ? 0 : lengths->past;
-    for (std::int64_t b = 0; b < lengths->batch; ++b) {
-      for (std::int64_t s = 0; s < tokens; ++s) {
-        std::memcpy(to + (b * capacity + first + s) * kept, from + (b * tokens + s) * row,
+    const std::int64_t past = cross ? 0 : lengths->past;
+    // What would be overwritten by a later one of these tokens is not written at all.
+    const std::int64_t first = std::max<std::int64_t>(0, tokens - capacity);
+    for (std::int64_t b = 0; b < batch; ++b) {
+      for (std::int64_t s = first; s < tokens; ++s) {
+        const std::int64_t slot = (past + s) % capacity;
+        std::memcpy(to + (b * capacity + slot) * kept, from + (b * tokens + s) * row,
                     static_cast<std::size_t>(kept * kFloat));
       }
     }
-    return StepCount{0, moved * kFloat};
+    return StepCount{0, 2 * batch * (tokens - first) * kept * kFloat};
+  };
+}
+
+StepBuilder::Sinks StepBuilder::sinks() const {
+  const bool has_sinks = !node_->weights.empty();
+  const std::string path = has_sinks ? weight_path(0) : std::string();
+  return [path, weights = &program_.weights_](std::int64_t layer) {
+    return path.empty() ? nullptr : weights->values(path, layer);
   };
 }
 
 StepBuilder::Run StepBuilder::operator()(const AttentionScores& op) {
-  const Arguments arguments = attention(op.shape, op.keys, op.masking, op.bias, op.scale);
+  const Arguments arguments = attention(op);
   score_arguments_[node_->output] = arguments;
   return [arguments, scores = output()](std::int64_t layer) mutable {
     const AttentionArguments args = arguments(layer);
@@ -159,12 +232,15 @@ StepBuilder::Run StepBuilder::operator()(const AttentionScores& op) {
 
 StepBuilder::Run StepBuilder::operator()(const Softmax&) {
   const Arguments arguments = score_arguments_.at(node_->inputs.front());
-  return [arguments, bring = bring_input(), scores = output()](std::int64_t layer) mutable {
+  return [arguments, sinks = sinks(), bring = bring_input(),
+          scores = output()](std::int64_t layer) mutable {
     bring();
-    const AttentionArguments args = arguments(layer);
+    AttentionArguments args = arguments(layer);
+    args.sinks = sinks(layer);
     attention_softmax(args, scores);
     return StepCount{0, 2 * score_floats(args) * kFloat};
   };
+  // The analyzer loses the ownership of what the lambda captures. NOLINTNEXTLINE(clang-analyzer-*)
 }
 
 StepBuilder::Run StepBuilder::operator()(const AttentionContext& op) {
@@ -183,7 +259,7 @@ StepBuilder::Run StepBuilder::operator()(const AttentionContext& op) {
 }
 
 StepBuilder::Run StepBuilder::operator()(const FusedAttention& op) {
-  const Arguments arguments = attention(op.shape, op.keys, op.masking, op.bias, op.scale);
+  const Arguments arguments = attention(op);
   Arguments sizes = arguments;
   const AttentionArguments largest = [&] {
     AttentionArguments args = sizes(0);
@@ -192,31 +268,28 @@ StepBuilder::Run StepBuilder::operator()(const FusedAttention& op) {
   }();
   const std::int64_t scratch = fused_attention_scratch_floats(largest, omp_get_max_threads());
   auto memory = std::make_shared<AlignedVector<float>>(static_cast<std::size_t>(scratch));
-  return [arguments, memory, out = output()](std::int64_t layer) mutable {
+  return [arguments, memory, sinks = sinks(), out = output()](std::int64_t layer) mutable {
     AttentionArguments args = arguments(layer);
     args.out = out;
+    args.sinks = sinks(layer);
     return StepCount{fused_attention(args, memory->data()), operand_floats(args) * kFloat};
   };
+  // The analyzer loses the ownership of what the lambda captures. NOLINTNEXTLINE(clang-analyzer-*)
 }
 
 StepBuilder::Run StepBuilder::operator()(const FeatureMap& op) {
-  const AttentionSpec& attention = program_.spec_.main_stack().self_attention;
-  const TokenInputs& tokens = program_.inputs_.main;
-  const std::int64_t width =
-      (attention.num_attention_heads + attention.num_key_value_heads) * attention.head_dim;
-  const std::int64_t row = width + attention.num_key_value_heads * attention.value_head_dim;
-  const std::int64_t rows = tokens.batch * tokens.seq_len;
-  return [=, bring = bring_input(), x = output(),
-          moved = 2 * integer(op.elements)](std::int64_t /*layer*/) {
+  const std::int64_t rows = integer(op.heads.rows);
+  const std::int64_t width = integer(op.heads.heads * op.heads.head_dim);
+  const std::int64_t row = integer(op.heads.row_width);
+  return [=, bring = bring_input(), x = output()](std::int64_t /*layer*/) {
     bring();
     feature_map(x, rows, width, row);
-    return StepCount{0, moved * kFloat};
+    return StepCount{0, 2 * rows * width * kFloat};
   };
 }
 
 StepBuilder::Run StepBuilder::operator()(const LinearAttention& op) {
-  const Arguments arguments = attention(op.shape, KeySource::projections, op.masking,
-                                        ScoreBias::none, AttentionScale::none);
+  const Arguments arguments = attention(op);
   const float eps =
       static_cast<float>(program_.spec_.main_stack().self_attention.linear_attention_eps);
   Arguments sizes = arguments;

@@ -101,6 +101,10 @@ void read_mask(const TokenReader& reader, TokenInputs& tokens) {
 
 ModelInputs read_token_inputs(const TokenReader& reader, const ModelSpec& spec) {
   ModelInputs inputs;
+  if (spec.embedding.audio) {
+    inputs.main = reader.tokens("decoder_input_ids");
+    return inputs;
+  }
   TokenInputs tokens = reader.tokens("input_ids");
   read_mask(reader, tokens);
   if (spec.kind == ModelKind::encoder_decoder) {
@@ -122,7 +126,7 @@ GeneratePrompt read_generate(const json& generate, const std::string& file, cons
   const TokenReader reader(generate, file, "/generate", spec);
   GeneratePrompt result;
   const bool has_encoder = spec.kind == ModelKind::encoder_decoder;
-  if (has_encoder) result.encoder = reader.tokens("encoder_input_ids");
+  if (has_encoder && !spec.embedding.audio) result.encoder = reader.tokens("encoder_input_ids");
   result.prompt = reader.tokens(has_encoder ? "decoder_prompt_ids" : "prompt_ids");
   const json count = generate.value("max_new_tokens", json(16));
   if (!count.is_number_integer() || count.get<std::int64_t>() < 1) {
@@ -133,8 +137,8 @@ GeneratePrompt read_generate(const json& generate, const std::string& file, cons
 }
 
 ModelInputs read_pixels(const std::filesystem::path& path, const ModelSpec& spec) {
-  const SafetensorsFile file(path);
-  const StoredTensor* tensor = file.find("pixel_values");
+  const checkpoint::SafetensorsFile file(path);
+  const checkpoint::StoredTensor* tensor = file.find("pixel_values");
   const ImageSpec& image = *spec.embedding.image;
   const bool fits = tensor != nullptr && tensor->shape.size() == 4 && tensor->shape[0] > 0 &&
                     tensor->shape[1] == image.num_channels &&
@@ -142,7 +146,7 @@ ModelInputs read_pixels(const std::filesystem::path& path, const ModelSpec& spec
   if (!fits) {
     throw Error(ErrorCode::invalid_input,
                 "has no tensor [batch, channels, height, width] that fits",
-                tensor_place(file.path(), "pixel_values"),
+                checkpoint::tensor_place(file.path(), "pixel_values"),
                 fmt::format("store images of {} × {} × {}", image.num_channels, image.image_size,
                             image.image_size));
   }
@@ -151,8 +155,37 @@ ModelInputs read_pixels(const std::filesystem::path& path, const ModelSpec& spec
   inputs.main.seq_len = image.num_patches() + 1;
   const std::int64_t pixels = image.num_channels * image.image_size * image.image_size;
   inputs.pixel_values.resize(static_cast<std::size_t>(inputs.main.batch * pixels));
-  copy_as_float32(*tensor, inputs.pixel_values, tensor_place(file.path(), "pixel_values"));
+  checkpoint::copy_as_float32(*tensor, inputs.pixel_values,
+                              checkpoint::tensor_place(file.path(), "pixel_values"));
   return inputs;
+}
+
+/// Sound [batch, mel bins, frames] of a file's tensor; what an encoder makes of it has half as many
+/// frames.
+TokenInputs read_sound(const checkpoint::SafetensorsFile& file, const std::string& name,
+                       const AudioSpec& audio, std::vector<float>& features) {
+  const checkpoint::StoredTensor* tensor = file.find(name);
+  const bool fits = tensor != nullptr && tensor->shape.size() == 3 && tensor->shape[0] > 0 &&
+                    tensor->shape[1] == audio.num_mel_bins && tensor->shape[2] > 0 &&
+                    tensor->shape[2] % 2 == 0;
+  if (!fits) {
+    throw Error(ErrorCode::invalid_input, "has no tensor [batch, mel bins, frames] that fits",
+                checkpoint::tensor_place(file.path(), name),
+                fmt::format("store {} bins of an even number of frames", audio.num_mel_bins));
+  }
+  features.resize(static_cast<std::size_t>(tensor->shape[0] * tensor->shape[1] * tensor->shape[2]));
+  checkpoint::copy_as_float32(*tensor, features, checkpoint::tensor_place(file.path(), name));
+  return {tensor->shape[0], tensor->shape[2] / 2, {}, {}, {}};
+}
+
+void read_sounds(std::filesystem::path path, const AudioSpec& audio, InputFile& inputs) {
+  const checkpoint::SafetensorsFile file(path.replace_extension(".safetensors"));
+  inputs.inputs.encoder = read_sound(file, "input_features", audio, inputs.inputs.audio_features);
+  if (!inputs.generate) return;
+  const bool has_own = file.find("generate.input_features") != nullptr;
+  inputs.generate->encoder =
+      read_sound(file, has_own ? "generate.input_features" : "input_features", audio,
+                 inputs.generate->audio_features);
 }
 
 TokenInputs random_tokens(std::int64_t batch, std::int64_t seq_len, std::int64_t vocab_size,
@@ -179,8 +212,11 @@ InputFile read_inputs(const std::filesystem::path& path, const ModelSpec& spec) 
     throw Error(ErrorCode::invalid_input, "is not an object", name, "write {\"input_ids\": …}");
   }
   const TokenReader reader(document, name, "", spec);
-  if (reader.has("input_ids")) file.inputs = read_token_inputs(reader, spec);
+  const bool has_tokens =
+      reader.has("input_ids") || (spec.embedding.audio && reader.has("decoder_input_ids"));
+  if (has_tokens) file.inputs = read_token_inputs(reader, spec);
   if (reader.has("generate")) file.generate = read_generate(document.at("generate"), name, spec);
+  if (const auto& audio = spec.embedding.audio) read_sounds(path, *audio, file);
   return file;
 }
 
@@ -197,6 +233,7 @@ ModelInputs random_inputs(const ModelSpec& spec, const Workload& workload, std::
   inputs.main.seq_len = workload.seq_len;
   switch (spec.embedding.input) {
     case InputKind::tokens:
+    case InputKind::audio:
       inputs.main = random_tokens(batch, workload.seq_len, spec.embedding.vocab_size, generator);
       break;
     case InputKind::patches: {
@@ -208,7 +245,10 @@ ModelInputs random_inputs(const ModelSpec& spec, const Workload& workload, std::
       fill(inputs.hidden_states, batch * workload.seq_len * spec.hidden_size);
       break;
   }
-  if (spec.kind == ModelKind::encoder_decoder) {
+  if (const auto& audio = spec.embedding.audio) {
+    inputs.encoder = TokenInputs{batch, workload.enc_seq_len, {}, {}, {}};
+    fill(inputs.audio_features, batch * audio->num_mel_bins * 2 * workload.enc_seq_len);
+  } else if (spec.kind == ModelKind::encoder_decoder) {
     inputs.encoder =
         random_tokens(batch, workload.enc_seq_len, spec.embedding.vocab_size, generator);
   }

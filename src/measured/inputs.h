@@ -25,8 +25,9 @@ struct TokenInputs {
 struct ModelInputs {
   TokenInputs main;
   std::optional<TokenInputs> encoder;
-  std::vector<float> pixel_values;   ///< [batch, channels, height, width] of image models
-  std::vector<float> hidden_states;  ///< [batch, seq_len, hidden] of single layers
+  std::vector<float> pixel_values{};    ///< [batch, channels, height, width] of image models
+  std::vector<float> hidden_states{};   ///< [batch, seq_len, hidden] of single layers
+  std::vector<float> audio_features{};  ///< [batch, mel bins, 2·enc_seq_len] of speech models
 };
 
 /// What a generation starts from, one sequence.
@@ -34,6 +35,7 @@ struct GeneratePrompt {
   TokenInputs prompt;
   std::optional<TokenInputs> encoder;
   std::int64_t max_new_tokens = 0;
+  std::vector<float> audio_features{};
 };
 
 /// What an input file holds.
@@ -43,8 +45,8 @@ struct InputFile {
 };
 
 /// Reads `inputs.json` (input_ids, attention_mask, token_type_ids, decoder_input_ids, generate),
-/// and pixel_values from the .safetensors file beside it or from `path` itself. Throws
-/// Error{invalid_input}: ids beyond the vocabulary, rows of different lengths, …
+/// and pixel_values or input_features from the .safetensors file beside it or from `path` itself.
+/// Throws Error{invalid_input}: ids beyond the vocabulary, rows of different lengths, …
 [[nodiscard]] InputFile read_inputs(const std::filesystem::path& path, const ModelSpec& spec);
 
 /// Inputs of the workload's sizes, of random tokens or values.

@@ -50,7 +50,7 @@ class Planner {
         for (const TensorId input : node.inputs) {
           // Every layer reads what comes from outside, except what layers hand on.
           const bool throughout =
-              !block.repeat.constant() && !made_here[input] && input != block.carried_in;
+              block.is_layers() && !made_here[input] && input != block.carried_in;
           last_use_[input] = std::max(last_use_[input], throughout ? block_end : position);
         }
         made_here[node.output] = true;

@@ -39,7 +39,8 @@ void OutputCollector::observe(const ProgramBlock& block, std::int64_t layer, con
     const std::string stack = in_encoder ? "encoder." : "decoder.";
     add_hidden(fmt::format("{}layers.{}.output", two_stacks ? stack : "", layer), in_encoder, data);
     add_hidden(fmt::format("{}.{}", states, layer + 1), in_encoder, data);
-    if (layer + 1 == block.repeat) end_stack(in_encoder, data);
+    const StackSpec& stack_spec = in_encoder ? *spec_.encoder : spec_.main_stack();
+    if (layer + 1 == stack_spec.num_layers) end_stack(in_encoder, data);
   } else if (first == "final_norm") {
     // The reference's last hidden state stands behind the final norm; a ViT's does not.
     const StackSpec& stack = in_encoder ? *spec_.encoder : spec_.main_stack();

@@ -19,10 +19,15 @@ std::int64_t integer(const Expr& expr, const Bindings& sizes) {
 
 /// A learned table has no row for later positions; reading on would be reading something else.
 void require_positions(const ModelSpec& spec, const Lengths& lengths) {
-  if (spec.position.kind != PositionKind::learned) return;
-  const std::int64_t rows = spec.position.max_position_embeddings - spec.position.offset;
-  const std::int64_t tokens = std::max(lengths.capacity, lengths.enc_seq_len);
-  if (tokens <= rows) return;
+  const auto suffice = [](const PositionSpec& position, std::int64_t tokens) {
+    const bool limited = position.kind == PositionKind::learned;
+    return !limited || tokens <= position.max_position_embeddings - position.offset;
+  };
+  const bool too_many = !suffice(spec.position, lengths.capacity);
+  if (!too_many && suffice(spec.encoder_positions(), lengths.enc_seq_len)) return;
+  const PositionSpec& position = too_many ? spec.position : spec.encoder_positions();
+  const std::int64_t rows = position.max_position_embeddings - position.offset;
+  const std::int64_t tokens = too_many ? lengths.capacity : lengths.enc_seq_len;
   throw Error(ErrorCode::invalid_input,
               fmt::format("{} tokens do not fit the {} positions of the model", tokens, rows),
               spec.name, "use a smaller --seq, --past or --new-tokens");
@@ -36,23 +41,19 @@ Bindings sizes_at(const Graph& graph, const Lengths& lengths) {
   workload.seq_len = lengths.seq_len;
   workload.enc_seq_len = std::max<std::int64_t>(1, lengths.enc_seq_len);
   workload.past_len = lengths.capacity - lengths.seq_len;
-  Bindings sizes = bindings_of(workload);
-  for (const SymbolInfo& symbol : symbols()) {
-    if (const auto size = graph.sizes.get(symbol.symbol)) sizes.set(symbol.symbol, *size);
-  }
-  return sizes;
+  return bindings_of(workload, graph);
 }
 
 KvCache::KvCache(const Graph& graph, const Bindings& sizes) {
   for (const Block& block : graph.blocks) {
-    const std::int64_t layers = integer(block.repeat, sizes);
+    const std::int64_t runs = integer(block.repeat, sizes);
     for (const Node& node : block.nodes) {
       for (const TensorId input : node.inputs) {
         const Tensor& tensor = graph.tensors[input];
         if (tensor.type != ElementType::kv_cache) continue;
         const auto floats = static_cast<std::size_t>(integer(tensor.elements(), sizes));
-        for (std::int64_t layer = 0; layer < layers; ++layer) {
-          AlignedVector<float>& cache = caches_[{tensor.name, layer}];
+        for (std::int64_t run = 0; run < runs; ++run) {
+          AlignedVector<float>& cache = caches_[{tensor.name, block.layer_of(node, run)}];
           if (!cache.empty()) continue;
           cache.resize(floats);
           bytes_ += static_cast<std::int64_t>(floats * sizeof(float));
@@ -105,6 +106,7 @@ float* Program::pointer(TensorId tensor) {
 void Program::build_blocks() {
   for (const Block& block : graph_.blocks) {
     ProgramBlock ready;
+    ready.graph_block = &block;
     ready.path = block.path;
     ready.repeat = integer(block.repeat, sizes_);
     StepBuilder builder(*this, block);
@@ -124,19 +126,22 @@ void Program::run(const BlockObserver& observer) {
   for (ProgramBlock& block : blocks_) {
     std::ranges::fill(block.counts, StepCount{});
     std::ranges::fill(block.times, std::chrono::nanoseconds{0});
-    for (std::int64_t layer = 0; layer < block.repeat; ++layer) {
+    for (std::int64_t run = 0; run < block.repeat; ++run) {
       auto start = Clock::now();
       for (std::size_t i = 0; i < block.steps.size(); ++i) {
+        const std::int64_t layer = block.graph_block->layer_of(*block.steps[i].node, run);
         const StepCount count = block.steps[i].run(layer);
         const auto end = Clock::now();
         block.times[i] += end - start;
         block.counts[i].matrix_flops += count.matrix_flops;
         block.counts[i].bytes += count.bytes;
         start = end;
+        if (!observer || !block.ends_layer(i)) continue;
+        observer(block, layer, pointer(block.steps[i].node->output));
+        start = Clock::now();
       }
-      if (observer && block.carried_out != nullptr) observer(block, layer, block.carried_out);
       const bool both = block.carried_in != nullptr && block.carried_out != nullptr;
-      const bool is_last = layer + 1 == block.repeat;
+      const bool is_last = run + 1 == block.repeat;
       if (both && !is_last && block.carried_in != block.carried_out) {
         std::memcpy(block.carried_in, block.carried_out,
                     static_cast<std::size_t>(block.carried_floats) * sizeof(float));
@@ -146,12 +151,19 @@ void Program::run(const BlockObserver& observer) {
 }
 
 const float* Program::output(const std::string& name) const {
+  const float* found = nullptr;
   for (const Block& block : graph_.blocks) {
     for (const Node& node : block.nodes) {
-      if (node.path == name) return arena_.data() + plan_.offsets[node.output];
+      // What is done to it afterwards is part of it: logits.scale, logits.soft_cap.
+      const bool belongs = node.path == name || node.path.starts_with(name + ".");
+      if (belongs) found = arena_.data() + plan_.offsets[node.output];
     }
   }
-  return nullptr;
+  return found;
+}
+
+bool ProgramBlock::ends_layer(std::size_t step) const {
+  return step + 1 == steps.size() || steps[step + 1].node->layer != steps[step].node->layer;
 }
 
 }  // namespace headroom::measured

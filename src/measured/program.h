@@ -59,6 +59,7 @@ struct Step {
 
 /// A block's steps and how often they run.
 struct ProgramBlock {
+  const Block* graph_block = nullptr;
   std::string path;
   std::int64_t repeat = 1;
   std::vector<Step> steps;
@@ -67,9 +68,12 @@ struct ProgramBlock {
   float* carried_in = nullptr;
   float* carried_out = nullptr;
   std::int64_t carried_floats = 0;
+
+  /// Whether the step is a layer's last.
+  [[nodiscard]] bool ends_layer(std::size_t step) const;
 };
 
-/// Called after each layer with what the block hands on, [batch, seq, hidden].
+/// Called after each layer with its number in the stack and what it hands on, [batch, seq, hidden].
 using BlockObserver =
     std::function<void(const ProgramBlock& block, std::int64_t layer, const float* data)>;
 

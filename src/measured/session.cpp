@@ -59,7 +59,8 @@ Generation Session::generate(const GeneratePrompt& prompt) {
                 spec_.name, "use --phase prefill");
   }
   const std::int64_t vocab = spec_.embedding.vocab_size;
-  ModelInputs inputs{prompt.prompt, prompt.encoder, {}, {}};
+  ModelInputs inputs{prompt.prompt, prompt.encoder};
+  inputs.audio_features = prompt.audio_features;
   Lengths lengths = lengths_of(inputs, prompt.max_new_tokens);
   KvCache cache = make_cache(lengths);
   Generation result{inputs.main.ids, {"generate.logits", {1, prompt.max_new_tokens, vocab}, {}}};
@@ -71,7 +72,7 @@ Generation Session::generate(const GeneratePrompt& prompt) {
   prefill->run();
   choose(prefill->output("logits") + (lengths.seq_len - 1) * vocab);
 
-  ModelInputs next{{1, 1, {0}, {}, {}}, prompt.encoder, {}, {}};
+  ModelInputs next{{1, 1, {0}, {}, {}}, prompt.encoder};
   std::int64_t past = lengths.seq_len;
   lengths.seq_len = 1;
   const auto decode = program(Phase::decode, next, lengths, cache);

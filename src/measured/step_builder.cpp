@@ -1,35 +1,19 @@
-// Steps of everything but attention.
+// Steps of everything but attention, embeddings and experts.
 #include "step_builder.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
 #include "headroom/error.h"
 #include "kernels/elementwise.h"
-#include "kernels/embedding.h"
 #include "kernels/normalize.h"
-#include "kernels/patches.h"
 #include "kernels/relative_bias.h"
 
 namespace headroom::measured {
 namespace {
 
 constexpr auto kFloat = static_cast<std::int64_t>(sizeof(float));
-
-/// Positions as RoBERTa counts them: on from behind the padding token's id, padding itself aside
-/// (the family's create_position_ids_from_input_ids).
-std::vector<std::int64_t> positions_behind_padding(const TokenInputs& tokens, std::int64_t offset) {
-  const std::int64_t padding = offset - 1;
-  std::vector<std::int64_t> positions(tokens.ids.size(), padding);
-  for (std::int64_t b = 0; b < tokens.batch; ++b) {
-    std::int64_t next = offset;
-    for (std::int64_t s = 0; s < tokens.seq_len; ++s) {
-      const auto at = static_cast<std::size_t>(b * tokens.seq_len + s);
-      if (tokens.ids[at] != padding) positions[at] = next++;
-    }
-  }
-  return positions;
-}
 
 }  // namespace
 
@@ -67,81 +51,6 @@ InputCopy StepBuilder::bring_input() const {
   return {input(0), output(), static_cast<std::size_t>(floats_of(node_->output) * kFloat)};
 }
 
-StepBuilder::Run StepBuilder::operator()(const TokenEmbedding& op) {
-  const ModelWeights& weights = program_.weights_;
-  const TokenInputs& tokens = this->tokens();
-  TokenEmbeddingArguments args;
-  args.batch = tokens.batch;
-  args.seq_len = tokens.seq_len;
-  args.width = integer(op.width);
-  args.word_row = weights.word_rows(weight_path(0));
-  args.ids = tokens.ids.data();
-  if (op.scale == EmbeddingScale::sqrt_hidden_size) {
-    args.scale = std::sqrt(static_cast<float>(args.width));
-  }
-  std::size_t next_table = 1;
-  std::vector<float> sinusoids;
-  std::vector<std::int64_t> positions;
-  switch (op.positions) {
-    case AddedPositions::none:
-      break;
-    case AddedPositions::learned:
-      args.position_table = weights.values(weight_path(next_table++), 0);
-      break;
-    case AddedPositions::sinusoidal:
-      sinusoids = sinusoidal_positions(program_.lengths_.capacity + tokens.seq_len, args.width);
-      break;
-  }
-  if (program_.spec_.position.offset > 0) {
-    positions = positions_behind_padding(tokens, program_.spec_.position.offset);
-  }
-  if (!op.type_rows.is_zero()) {
-    args.type_table = weights.values(weight_path(next_table), 0);
-    if (!tokens.type_ids.empty()) args.type_ids = tokens.type_ids.data();
-  }
-  const bool goes_on = node_->component.stack != StackRole::encoder;
-  const std::int64_t moved = args.batch * args.seq_len * args.width * kFloat *
-                             static_cast<std::int64_t>(1 + node_->weights.size());
-  return [=, this_lengths = &program_.lengths_, out = output(), sinusoids = std::move(sinusoids),
-          positions = std::move(positions)](std::int64_t /*layer*/) mutable {
-    if (!sinusoids.empty()) args.position_table = sinusoids.data();
-    if (!positions.empty()) args.position_ids = positions.data();
-    args.first_position = goes_on ? this_lengths->past : 0;
-    embed_tokens(args, out);
-    return StepCount{0, moved};
-  };
-}
-
-StepBuilder::Run StepBuilder::operator()(const PatchEmbedding& op) {
-  const ModelWeights& weights = program_.weights_;
-  const ImageSpec& image = *program_.spec_.embedding.image;
-  const PatchArguments args{integer(op.batch), image.num_channels, image.image_size,
-                            image.image_size, image.patch_size};
-  const std::int64_t width = integer(op.width);
-  const std::int64_t patches = integer(op.patches);
-  const std::int64_t elements = integer(op.patch_elements);
-  const std::int64_t rows = args.batch * patches;
-  const auto count = [](std::int64_t n) { return static_cast<std::size_t>(n); };
-  PackedLinear* const projection = &weights.linear(weight_path(0), 0);
-  projection->prepare(rows);
-  return [=, class_token = weights.values(weight_path(2), 0),
-          positions = weights.values(weight_path(3), 0), out = output(),
-          pixels = program_.inputs_.pixel_values.data(),
-          cut = std::vector<float>(count(rows * elements)),
-          projected = std::vector<float>(count(rows * width))](std::int64_t /*layer*/) mutable {
-    extract_patches(args, pixels, cut.data());
-    const std::int64_t flops = projection->run(cut.data(), projected.data(), rows);
-    for (std::int64_t b = 0; b < args.batch; ++b) {
-      float* const image_out = out + b * (patches + 1) * width;
-      std::memcpy(image_out, class_token, count(width * kFloat));
-      std::memcpy(image_out + width, projected.data() + b * patches * width,
-                  count(patches * width * kFloat));
-      add_residual(image_out, positions, (patches + 1) * width);
-    }
-    return StepCount{flops, (2 * rows * (elements + width) + elements * width) * kFloat};
-  };
-}
-
 StepBuilder::Run StepBuilder::operator()(const RelativePositionBias& op) {
   RelativeBiasArguments args;
   const bool in_encoder = block_.path == "encoder";
@@ -159,37 +68,125 @@ StepBuilder::Run StepBuilder::operator()(const RelativePositionBias& op) {
   };
 }
 
+std::map<std::int64_t, PackedLinear*> StepBuilder::linears(std::int64_t expert) {
+  std::map<std::int64_t, PackedLinear*> layers;
+  for (std::int64_t run = 0; run < integer(block_.repeat); ++run) {
+    const std::int64_t layer = block_.layer_of(*node_, run);
+    layers[layer] = &program_.weights_.linear(weight_path(0), weights_layer(layer), expert);
+  }
+  return layers;
+}
+
 StepBuilder::Run StepBuilder::operator()(const Linear& op) {
   const std::int64_t rows = integer(op.rows);
   const std::int64_t in = integer(op.in_features);
   const std::int64_t out = integer(op.out_features);
-  const ModelWeights& weights = program_.weights_;
-  const std::string path = weight_path(0);
-  std::vector<PackedLinear*> layers;
-  for (std::int64_t layer = 0; layer < integer(block_.repeat); ++layer) {
-    layers.push_back(&weights.linear(path, layer));
-    layers.back()->prepare(rows);
+  const std::int64_t row = op.row_width.is_zero() ? in : integer(op.row_width);
+  auto layers = linears();
+  for (const auto& [layer, linear] : layers) linear->prepare(rows);
+  const std::int64_t bytes =
+      rows * (in + out) * kFloat + layers.begin()->second->weight_bytes(rows);
+  if (row == in) {
+    return [=, x = input(0), y = output(), layers = std::move(layers)](std::int64_t layer) {
+      return StepCount{layers.at(layer)->run(x, y, rows), bytes};
+    };
   }
-  const std::int64_t bytes = rows * (in + out) * kFloat + layers.front()->weight_bytes(rows);
+  auto dense = std::make_shared<AlignedVector<float>>(static_cast<std::size_t>(rows * in));
   return [=, x = input(0), y = output(), layers = std::move(layers)](std::int64_t layer) {
-    return StepCount{layers[static_cast<std::size_t>(layer)]->run(x, y, rows), bytes};
+    for (std::int64_t r = 0; r < rows; ++r) std::copy_n(x + r * row, in, dense->data() + r * in);
+    return StepCount{layers.at(layer)->run(dense->data(), y, rows), bytes};
   };
 }
 
+/// Pointers to a norm's weight and bias in any layer; null for none.
+struct StepBuilder::NormWeights {
+  const ModelWeights* weights = nullptr;
+  std::string weight;
+  std::string bias;
+  std::int64_t layers_per_weights = 1;
+  /// Where a weight w stands for 1 + w: that, by layer.
+  std::shared_ptr<std::map<std::int64_t, std::vector<float>>> sums;
+
+  void put(NormArguments& args, std::int64_t layer) const {
+    const std::int64_t own = layer / layers_per_weights;
+    if (!weight.empty()) args.weight = weights->values(weight, own);
+    if (sums) args.weight = sums->at(own).data();
+    if (!bias.empty()) args.bias = weights->values(bias, own);
+  }
+};
+
+StepBuilder::NormWeights StepBuilder::norm_weights(const NormSpec& spec) {
+  NormWeights found{&program_.weights_, {}, {}, block_.layers_per_weights, {}};
+  if (spec.weight == NormWeight::none) return found;
+  found.weight = weight_path(0);
+  if (spec.bias) found.bias = weight_path(1);
+  if (spec.weight != NormWeight::one_plus) return found;
+  found.sums = std::make_shared<std::map<std::int64_t, std::vector<float>>>();
+  const Weight& weight = program_.graph_.weights[node_->weights.front()];
+  const std::int64_t size = integer(weight.elements());
+  for (std::int64_t run = 0; run < integer(block_.repeat); ++run) {
+    const std::int64_t own = block_.weights_of(*node_, run);
+    const float* const stored = program_.weights_.values(found.weight, own);
+    std::vector<float>& sum = (*found.sums)[own];
+    sum.assign(stored, stored + size);
+    for (float& value : sum) value += 1.0F;
+  }
+  return found;
+}
+
 StepBuilder::Run StepBuilder::operator()(const Norm& op) {
-  const StackSpec& stack = program_.spec_.main_stack();
   NormArguments args{integer(op.rows), integer(op.width), nullptr, nullptr,
-                     static_cast<float>(stack.norm.eps)};
-  const std::string weight = weight_path(0);
-  const std::string bias = op.bias ? weight_path(1) : std::string();
-  const auto kernel = op.kind == NormKind::layer_norm ? layer_norm : rms_norm;
-  return
-      [=, weights = &program_.weights_, x = input(0), out = output()](std::int64_t layer) mutable {
-        args.weight = weights->values(weight, layer);
-        if (!bias.empty()) args.bias = weights->values(bias, layer);
-        kernel(args, x, out);
-        return StepCount{0, 2 * args.rows * args.width * kFloat};
-      };
+                     static_cast<float>(op.spec.eps)};
+  if (!op.row_width.is_zero()) args.stride = integer(op.row_width);
+  const auto kernel = op.spec.kind == NormKind::layer_norm ? layer_norm : rms_norm;
+  return [=, weights = norm_weights(op.spec), bring = bring_input(), x = input(0),
+          out = output()](std::int64_t layer) mutable {
+    // What lies between the rows stays as it is, so it must be there.
+    const bool strided = args.stride != 0;
+    if (strided) bring();
+    weights.put(args, layer);
+    kernel(args, strided ? out : x, out);
+    return StepCount{0, 2 * args.rows * args.width * kFloat};
+  };
+}
+
+StepBuilder::Run StepBuilder::operator()(const HeadNorm& op) {
+  const std::int64_t rows = integer(op.heads.rows);
+  const std::int64_t stride = integer(op.heads.row_width);
+  const std::int64_t heads = integer(op.heads.heads);
+  const std::int64_t width = integer(op.heads.head_dim);
+  NormArguments args{rows, width, nullptr, nullptr, static_cast<float>(op.spec.eps), stride};
+  const bool together = op.scope == QueryKeyNormScope::all_heads;
+  if (together) args.width = heads * width;
+  // One weight for all heads, or a row of them for each.
+  const std::int64_t weight_step = op.scope == QueryKeyNormScope::each_head_own_weight ? width : 0;
+  const auto kernel = op.spec.kind == NormKind::layer_norm ? layer_norm : rms_norm;
+  return [=, weights = norm_weights(op.spec), bring = bring_input(),
+          x = output() + integer(op.heads.first)](std::int64_t layer) mutable {
+    bring();
+    weights.put(args, layer);
+    if (together) {
+      kernel(args, x, x);
+    } else {
+      NormArguments head = args;
+      for (std::int64_t h = 0; h < heads; ++h) {
+        if (args.weight != nullptr) head.weight = args.weight + h * weight_step;
+        if (args.bias != nullptr) head.bias = args.bias + h * weight_step;
+        kernel(head, x + h * width, x + h * width);
+      }
+    }
+    return StepCount{0, 2 * rows * heads * width * kFloat};
+  };
+}
+
+StepBuilder::Run StepBuilder::operator()(const Clamp& op) {
+  const std::int64_t count = integer(op.elements);
+  return [=, bring = bring_input(), limit = static_cast<float>(op.limit),
+          x = output()](std::int64_t /*layer*/) {
+    bring();
+    clamp(x, limit, count);
+    return StepCount{0, 2 * count * kFloat};
+  };
 }
 
 StepBuilder::Run StepBuilder::operator()(const Activation& op) {
@@ -213,12 +210,31 @@ StepBuilder::Run StepBuilder::operator()(const GatedActivation& op) {
 StepBuilder::Run StepBuilder::operator()(const ResidualAdd& op) {
   const std::int64_t count = integer(op.elements);
   float* const out = output();
+  if (op.multiplier != 1) return scaled_residual(op);
   // The sum takes the place of either summand.
   const float* const other = out == input(0) ? input(1) : input(0);
   const bool neither = out != input(0) && out != input(1);
   return [=, second = input(1), bring = bring_input()](std::int64_t /*layer*/) {
     if (neither) bring();
     add_residual(out, neither ? second : other, count);
+    return StepCount{0, 3 * count * kFloat};
+  };
+}
+
+/// x + m·f(x). Where the sum takes the place of f(x), that is multiplied first.
+StepBuilder::Run StepBuilder::scaled_residual(const ResidualAdd& op) {
+  const std::int64_t count = integer(op.elements);
+  float* const out = output();
+  const bool on_branch = out == input(1);
+  return [=, factor = static_cast<float>(op.multiplier), bring = bring_input(), x = input(0),
+          branch = input(1)](std::int64_t /*layer*/) {
+    if (on_branch) {
+      scale(out, factor, count);
+      add_residual(out, x, count);
+    } else {
+      bring();
+      add_scaled_residual(out, branch, factor, count);
+    }
     return StepCount{0, 3 * count * kFloat};
   };
 }
@@ -238,7 +254,7 @@ StepBuilder::Run StepBuilder::operator()(const SelectToken&) {
 
 StepBuilder::Run StepBuilder::operator()(const Scale& op) {
   const std::int64_t count = integer(op.elements);
-  const float factor = 1.0F / std::sqrt(static_cast<float>(program_.spec_.hidden_size));
+  const auto factor = static_cast<float>(op.factor);
   return [=, bring = bring_input(), x = output()](std::int64_t /*layer*/) {
     bring();
     scale(x, factor, count);
@@ -246,12 +262,51 @@ StepBuilder::Run StepBuilder::operator()(const Scale& op) {
   };
 }
 
+StepBuilder::Run StepBuilder::operator()(const SoftCap& op) {
+  const std::int64_t count = integer(op.elements);
+  return [=, cap = static_cast<float>(op.cap), bring = bring_input(),
+          x = output()](std::int64_t /*layer*/) {
+    bring();
+    soft_cap(x, cap, count);
+    return StepCount{0, 2 * count * kFloat};
+  };
+}
+
+StepBuilder::Run StepBuilder::operator()(const OutputGate& op) {
+  const std::int64_t count = integer(op.elements);
+  return [=, bring = bring_input(), kind = op.kind, gate = input(1),
+          x = output()](std::int64_t /*layer*/) {
+    bring();
+    multiply_by_activation(kind, gate, x, count);
+    return StepCount{0, 3 * count * kFloat};
+  };
+}
+
+namespace {
+
+[[noreturn]] void refuse_gated_delta(const ModelSpec& spec) {
+  throw Error(ErrorCode::invalid_input, "layers of gated delta attention are counted, not run",
+              spec.name, "use analyze");
+}
+
+}  // namespace
+
+StepBuilder::Run StepBuilder::operator()(const ShortConvolution&) {
+  refuse_gated_delta(program_.spec_);
+}
+
+StepBuilder::Run StepBuilder::operator()(const GatedDelta&) { refuse_gated_delta(program_.spec_); }
+
 StepBuilder::Run StepBuilder::operator()(const Dropout&) {
   throw Error(ErrorCode::internal, "a training graph cannot be run");
 }
 
 StepBuilder::Run StepBuilder::operator()(const CrossEntropy&) {
   throw Error(ErrorCode::internal, "a training graph cannot be run");
+}
+
+StepBuilder::Run StepBuilder::operator()(const Collective&) {
+  throw Error(ErrorCode::internal, "one rank of a sharded graph cannot be run");
 }
 
 }  // namespace headroom::measured

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "kernels/attention.h"
+#include "kernels/experts.h"
 #include "kernels/rotary.h"
 #include "program.h"
 
@@ -31,11 +32,18 @@ class StepBuilder {
 
   using Run = std::function<StepCount(std::int64_t layer)>;
   Run operator()(const TokenEmbedding& op);
+  Run operator()(const PositionEmbedding& op);
   Run operator()(const PatchEmbedding& op);
+  Run operator()(const Convolution& op);
   Run operator()(const RelativePositionBias& op);
   Run operator()(const Linear& op);
   Run operator()(const Norm& op);
+  Run operator()(const HeadNorm& op);
   Run operator()(const Rotary& op);
+  Run operator()(const Clamp& op);
+  Run operator()(const TemperatureScale& op);
+  Run operator()(const LatentConcat& op);
+  Run operator()(const HeadLinear& op);
   Run operator()(const KvCacheAppend& op);
   Run operator()(const AttentionScores& op);
   Run operator()(const Softmax& op);
@@ -43,19 +51,39 @@ class StepBuilder {
   Run operator()(const FusedAttention& op);
   Run operator()(const FeatureMap& op);
   Run operator()(const LinearAttention& op);
+  Run operator()(const ShortConvolution& op);
+  Run operator()(const GatedDelta& op);
+  Run operator()(const OutputGate& op);
   Run operator()(const Activation& op);
   Run operator()(const GatedActivation& op);
+  Run operator()(const RouterSelect& op);
+  Run operator()(const ExpertLinear& op);
+  Run operator()(const ExpertCombine& op);
+  Run operator()(const RowGate& op);
   Run operator()(const ResidualAdd& op);
   Run operator()(const Dropout& op);
   Run operator()(const SelectToken& op);
   Run operator()(const Scale& op);
+  Run operator()(const SoftCap& op);
   Run operator()(const CrossEntropy& op);
+  Run operator()(const Collective& op);
 
  private:
   /// Operands of an attention, with what changes from run to run and layer to layer filled in.
   using Arguments = std::function<AttentionArguments(std::int64_t layer)>;
-  [[nodiscard]] Arguments attention(const AttentionShape& shape, KeySource keys, Masking masking,
-                                    ScoreBias bias, AttentionScale scale);
+  template <class Op>
+  [[nodiscard]] Arguments attention(const Op& op);
+  [[nodiscard]] AttentionArguments attention_sizes(const AttentionShape& shape) const;
+  void place_operands(AttentionArguments& args, KeySource keys, ValuePlace values) const;
+  void shape_scores(AttentionArguments& args, const ScoreShaping& shaping);
+  using Sinks = std::function<const float*(std::int64_t layer)>;
+  /// The sinks of a layer's heads; null where the node has none.
+  [[nodiscard]] Sinks sinks() const;
+  /// Weights of a norm by layer, with 1 added where that is what they stand for.
+  struct NormWeights;
+  [[nodiscard]] NormWeights norm_weights(const NormSpec& spec);
+  /// The first weight of the node as linear layers, by layer of the stack.
+  [[nodiscard]] std::map<std::int64_t, PackedLinear*> linears(std::int64_t expert = 0);
   [[nodiscard]] const std::uint8_t* key_mask(KeySource keys) const;
   [[nodiscard]] const TokenInputs& tokens() const;
   [[nodiscard]] std::int64_t integer(const Expr& expr) const;
@@ -66,11 +94,20 @@ class StepBuilder {
   /// Copies the first input to the output, where the operator could not work in place.
   [[nodiscard]] InputCopy bring_input() const;
   [[nodiscard]] bool is_cross_attention() const;
+  [[nodiscard]] Run scaled_residual(const ResidualAdd& op);
+  /// The position table that is the node's, from the first row that a token uses on.
+  [[nodiscard]] const float* own_positions(const std::string& path, std::int64_t width) const;
 
   Program& program_;
   const Block& block_;
   const Node* node_ = nullptr;
-  std::map<TensorId, Arguments> score_arguments_;  ///< of the scores that a softmax finishes
+  [[nodiscard]] std::int64_t weights_layer(std::int64_t layer) const {
+    return layer / block_.layers_per_weights;
+  }
+
+  std::shared_ptr<const std::vector<float>> slopes_;  ///< of the attention that is being bound
+  std::map<TensorId, Arguments> score_arguments_;     ///< of the scores that a softmax finishes
+  std::map<TensorId, std::shared_ptr<ExpertPlan>> plans_;  ///< by the tensor of the routing
 };
 
 }  // namespace headroom::measured

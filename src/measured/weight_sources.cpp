@@ -5,12 +5,22 @@
 #include <cmath>
 #include <functional>
 #include <numeric>
+#include <span>
+#include <utility>
 
 #include "headroom/error.h"
+#include "weight_places.h"
 #include "weights.h"
 
 namespace headroom::measured {
 namespace {
+
+using checkpoint::Checkpoint;
+using checkpoint::copy_as_float32;
+using checkpoint::PlaceList;
+using checkpoint::StoredTensor;
+using checkpoint::tensor_place;
+using checkpoint::WeightPlace;
 
 std::int64_t product(const std::vector<std::int64_t>& shape) {
   return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>{});
@@ -58,109 +68,87 @@ class RandomWeights final : public WeightSource {
   std::uint64_t seed_;
 };
 
-/// Copies `source` [rows, columns] transposed to `out` [columns, rows].
-void transpose(const AlignedVector<float>& source, std::int64_t rows, std::int64_t columns,
-               AlignedVector<float>& out) {
-  for (std::int64_t r = 0; r < rows; ++r) {
-    for (std::int64_t c = 0; c < columns; ++c) {
-      out[static_cast<std::size_t>(c * rows + r)] =
-          source[static_cast<std::size_t>(r * columns + c)];
-    }
-  }
-}
-
-bool is_transposed(StoredLayout layout) {
-  switch (layout) {
-    case StoredLayout::transposed:
-    case StoredLayout::transposed_third_0:
-    case StoredLayout::transposed_third_1:
-    case StoredLayout::transposed_third_2:
-      return true;
-    case StoredLayout::as_is:
-    case StoredLayout::third_0:
-    case StoredLayout::third_1:
-    case StoredLayout::third_2:
-      break;
-  }
-  return false;
-}
-
-/// Which third of the stored rows is wanted; empty when all are.
-std::optional<std::int64_t> third_of(StoredLayout layout) {
-  switch (layout) {
-    case StoredLayout::third_0:
-    case StoredLayout::transposed_third_0:
-      return 0;
-    case StoredLayout::third_1:
-    case StoredLayout::transposed_third_1:
-      return 1;
-    case StoredLayout::third_2:
-    case StoredLayout::transposed_third_2:
-      return 2;
-    case StoredLayout::as_is:
-    case StoredLayout::transposed:
-      break;
-  }
-  return std::nullopt;
-}
+constexpr const char* kMismatch = "check that config.json and weights belong together";
 
 class CheckpointWeights final : public WeightSource {
  public:
   CheckpointWeights(const ModelSpec& spec, Checkpoint checkpoint)
-      : names_(checkpoint_names(spec)), checkpoint_(std::move(checkpoint)) {}
+      : positions_(spec.position.table),
+        places_(spec, build_graph(spec, {}), checkpoint::name_table(spec)),
+        checkpoint_(std::move(checkpoint)) {}
 
   AlignedVector<float> load(const Weight& weight, const std::vector<std::int64_t>& shape,
                             std::int64_t layer) override {
-    const StoredName stored = stored_name(names_, weight.path, layer);
-    const StoredTensor& tensor = find(stored.name);
-    const std::string place = tensor_place(checkpoint_.location(tensor.name), tensor.name);
-    const auto third = third_of(stored.layout);
-    const std::int64_t wanted = product(shape);
-    const std::int64_t whole = wanted * (third ? 3 : 1);
-    if (product(tensor.shape) != whole) {
-      throw Error(
-          ErrorCode::invalid_input,
-          fmt::format("has shape [{}], but {} needs {} values for [{}]",
-                      fmt::join(tensor.shape, ", "), weight.path, whole, fmt::join(shape, ", ")),
-          place, "check that config.json and weights belong together");
+    AlignedVector<float> values(static_cast<std::size_t>(product(shape)));
+    std::span<float> rest(values);
+    if (is_left_out(weight.path)) {
+      std::ranges::copy(sinusoidal_halves(shape.front(), shape.back()), values.begin());
+      return values;
     }
-    AlignedVector<float> values(static_cast<std::size_t>(whole));
-    copy_as_float32(tensor, values, place);
-    if (is_transposed(stored.layout) && tensor.shape.size() == 2) {
-      AlignedVector<float> turned(values.size());
-      transpose(values, tensor.shape[0], tensor.shape[1], turned);
-      values = std::move(turned);
+    for (const WeightPlace& place : places_of(weight.path, layer)) {
+      const auto size = static_cast<std::size_t>(place.wanted.rows * place.wanted.columns);
+      copy(place, weight.path, rest.first(size));
+      rest = rest.subspan(size);
     }
-    if (third) {
-      const auto begin = values.begin() + static_cast<std::ptrdiff_t>(*third * wanted);
-      values = AlignedVector<float>(begin, begin + static_cast<std::ptrdiff_t>(wanted));
-    }
-    used_.insert(tensor.name);
     return values;
   }
 
   void finish() override {
     for (const std::string& name : checkpoint_.names()) {
-      const bool ignored = std::ranges::any_of(
-          names_.ignored_endings, [&](std::string_view ending) { return name.ends_with(ending); });
-      if (ignored || used_.contains(name)) continue;
+      if (used_.contains(name) || checkpoint::extra_kind(places_.table(), name)) continue;
       throw Error(ErrorCode::invalid_input, "the model has no place for this tensor",
-                  tensor_place(checkpoint_.location(name), name),
-                  "check that config.json and weights belong together");
+                  tensor_place(checkpoint_.location(name), name), kMismatch);
     }
   }
 
  private:
-  [[nodiscard]] const StoredTensor& find(const std::string& name) const {
-    for (const std::string& candidate : {name, std::string(names_.optional_prefix) + name}) {
-      if (const StoredTensor* tensor = checkpoint_.find(candidate)) return *tensor;
+  [[nodiscard]] const StoredTensor* find(const std::string& name) const {
+    if (const StoredTensor* tensor = checkpoint_.find(name)) return tensor;
+    for (const std::string_view prefix : places_.table().optional_prefixes) {
+      if (const StoredTensor* tensor = checkpoint_.find(std::string(prefix) + name)) return tensor;
     }
-    throw Error(ErrorCode::invalid_input, "the tensor is missing",
-                tensor_place(checkpoint_.location(name), name),
-                "check that config.json and weights belong together");
+    return nullptr;
   }
 
-  NameTable names_;
+  /// Whether the weight is a table that follows from a formula, which some files leave out.
+  [[nodiscard]] bool is_left_out(const std::string& path) const {
+    if (positions_ == PositionTable::trained) return false;
+    const bool is_table = path.ends_with("embeddings.position_embeddings.weight");
+    return is_table && find(places_of(path, 0).front().name) == nullptr;
+  }
+
+  /// The first alternative of which the tensors are there.
+  [[nodiscard]] PlaceList places_of(const std::string& path, std::int64_t layer) const {
+    std::vector<PlaceList> alternatives = places_.of(path, layer);
+    for (PlaceList& places : alternatives) {
+      if (find(places.front().name) != nullptr) return std::move(places);
+    }
+    return std::move(alternatives.front());
+  }
+
+  void copy(const WeightPlace& place, const std::string& path, std::span<float> out) {
+    const StoredTensor* const whole = find(place.name);
+    if (whole == nullptr) {
+      throw Error(ErrorCode::invalid_input, "the tensor is missing",
+                  tensor_place(checkpoint_.location(place.name), place.name), kMismatch);
+    }
+    const std::string where = tensor_place(checkpoint_.location(whole->name), whole->name);
+    if (!place.fits(whole->shape)) {
+      throw Error(
+          ErrorCode::invalid_input,
+          fmt::format("has shape [{}], but {} is stored as [{}, {}]", fmt::join(whole->shape, ", "),
+                      path, place.stored.rows, place.stored.columns),
+          where, kMismatch);
+    }
+    const StoredTensor tensor = place.expert ? checkpoint::slice(*whole, *place.expert) : *whole;
+    AlignedVector<float> stored(static_cast<std::size_t>(product(tensor.shape)));
+    copy_as_float32(tensor, stored, where);
+    checkpoint::copy_part(stored, place.layout, place.range, place.wanted, out);
+    used_.insert(whole->name);
+  }
+
+  PositionTable positions_;
+  checkpoint::WeightPlaces places_;
   Checkpoint checkpoint_;
   std::set<std::string> used_;
 };

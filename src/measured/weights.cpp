@@ -34,17 +34,42 @@ auto& at(const Map& map, const std::string& path, std::int64_t layer) {
 struct Projection {
   std::size_t weights = 0;
   Expr in_features;
+  Expr experts = Integer{1};
 };
 
 std::optional<Projection> projection_of(const Node& node) {
   if (const auto* linear = std::get_if<Linear>(&node.op)) {
     return Projection{node.weights.size(), linear->in_features};
   }
+  if (const auto* experts = std::get_if<ExpertLinear>(&node.op)) {
+    return Projection{node.weights.size(), experts->in_features, experts->num_experts};
+  }
+  if (const auto* convolution = std::get_if<Convolution>(&node.op)) {
+    return Projection{node.weights.size(), convolution->in_channels * convolution->kernel};
+  }
   if (const auto* patches = std::get_if<PatchEmbedding>(&node.op)) {
     return Projection{2, patches->patch_elements};
   }
   return std::nullopt;
 }
+
+namespace {
+
+/// Paths that a decode step reads as they are though a prefill multiplies by them: MLA's expansion.
+std::set<std::string> read_as_is_in_decode(const ModelSpec& spec) {
+  std::set<std::string> paths;
+  if (!spec.main_stack().self_attention.latent) return paths;
+  const Graph graph = build_graph(spec, {Phase::decode});
+  for (const Block& block : graph.blocks) {
+    for (const Node& node : block.nodes) {
+      if (!std::holds_alternative<HeadLinear>(node.op)) continue;
+      for (const WeightId id : node.weights) paths.insert(graph.weights[id].path);
+    }
+  }
+  return paths;
+}
+
+}  // namespace
 
 /// One operator's weights in one layer.
 struct ModelWeights::Job {
@@ -56,14 +81,8 @@ struct ModelWeights::Job {
 ModelWeights::ModelWeights(const ModelSpec& spec, WeightSource& source,
                            const WeightOptions& options)
     : options_(options), graph_(build_graph(spec, {})) {
-  for (const Block& block : graph_.blocks) {
-    for (const Node& node : block.nodes) {
-      const auto projection = projection_of(node);
-      const std::size_t packed = projection ? projection->weights : 0;
-      read_as_is_.insert(node.weights.begin() + static_cast<std::ptrdiff_t>(packed),
-                         node.weights.end());
-    }
-  }
+  keep_as_is();
+  kept_for_decode_ = read_as_is_in_decode(spec);
   for (const Job& job : jobs()) {
     for (const WeightId id : job.node->weights) load(graph_.weights[id], job.layer, source);
     if (std::holds_alternative<TokenEmbedding>(job.node->op)) shrink_table(*job.node);
@@ -74,19 +93,31 @@ ModelWeights::ModelWeights(const ModelSpec& spec, WeightSource& source,
   source.finish();
 }
 
+void ModelWeights::keep_as_is() {
+  for (const Block& block : graph_.blocks) {
+    for (const Node& node : block.nodes) {
+      const auto projection = projection_of(node);
+      const std::size_t packed = projection ? projection->weights : 0;
+      read_as_is_.insert(node.weights.begin() + static_cast<std::ptrdiff_t>(packed),
+                         node.weights.end());
+    }
+  }
+}
+
 /// The largest first: laying weights out takes a copy for a while, and what the small ones take
 /// later is then more than the copy that the largest one took.
 std::vector<ModelWeights::Job> ModelWeights::jobs() const {
   std::vector<Job> jobs;
   for (const Block& block : graph_.blocks) {
-    const std::int64_t layers = integer(block.repeat, graph_.sizes);
+    const std::int64_t runs = integer(block.repeat, graph_.sizes);
     for (const Node& node : block.nodes) {
       Integer elements = 0;
       for (const WeightId id : node.weights) {
         elements += graph_.weights[id].elements().evaluate(graph_.sizes);
       }
-      for (std::int64_t layer = 0; layer < layers; ++layer)
-        jobs.push_back({&node, layer, elements});
+      for (std::int64_t run = 0; run < runs; ++run) {
+        jobs.push_back({&node, block.weights_of(node, run), elements});
+      }
     }
   }
   std::ranges::stable_sort(jobs, std::ranges::greater{}, &Job::elements);
@@ -111,28 +142,35 @@ void ModelWeights::load(const Weight& weight, std::int64_t layer, WeightSource& 
       stored_bytes = sizeof(std::uint16_t);
       break;
   }
-  parameters_ += static_cast<std::int64_t>(values.size());
-  bytes_ += static_cast<std::int64_t>(values.size()) * stored_bytes;
+  const bool counts = weight.kind == WeightKind::parameter;
+  if (counts) parameters_ += static_cast<std::int64_t>(values.size());
+  if (counts) bytes_ += static_cast<std::int64_t>(values.size()) * stored_bytes;
   values_[{weight.path, layer}] = std::move(values);
 }
 
 void ModelWeights::pack(const Node& node, std::int64_t layer) {
   const Projection projection = projection_of(node).value();
-  std::vector<LinearPart> parts;
-  for (const WeightId id : std::span(node.weights).first(projection.weights)) {
-    const Weight& weight = graph_.weights[id];
-    const AlignedVector<float>& values = at(values_, weight.path, layer);
-    if (weight.path.ends_with(".bias")) {
-      parts.back().bias = values;
-    } else {
-      parts.push_back({values, {}});
-    }
-  }
-  const std::string& path = graph_.weights[node.weights.front()].path;
+  auto& packed = linears_[{graph_.weights[node.weights.front()].path, layer}];
+  if (!packed.empty()) return;  // of another layer, which shares it
   const LinearOptions packing{options_.backend, Epilogue::none, options_.rows,
                               options_.typical_rows, options_.storage};
-  linears_[{path, layer}] =
-      std::make_unique<PackedLinear>(parts, integer(projection.in_features, graph_.sizes), packing);
+  const auto experts = static_cast<std::size_t>(integer(projection.experts, graph_.sizes));
+  for (std::size_t expert = 0; expert < experts; ++expert) {
+    std::vector<LinearPart> parts;
+    for (const WeightId id : std::span(node.weights).first(projection.weights)) {
+      const Weight& weight = graph_.weights[id];
+      const AlignedVector<float>& values = at(values_, weight.path, layer);
+      const std::size_t size = values.size() / experts;
+      const std::span<const float> own = std::span(values).subspan(expert * size, size);
+      if (weight.path.ends_with(".bias")) {
+        parts.back().bias = own;
+      } else {
+        parts.push_back({own, {}});
+      }
+    }
+    packed.push_back(std::make_unique<PackedLinear>(
+        parts, integer(projection.in_features, graph_.sizes), packing));
+  }
 }
 
 /// Lets go of what the packed layer can tell as well, or what nothing else reads.
@@ -140,10 +178,10 @@ void ModelWeights::drop_packed(const Node& node, std::int64_t layer) {
   for (const WeightId id : node.weights) {
     const Key key{graph_.weights[id].path, layer};
     const auto values = values_.find(key);
-    if (values == values_.end()) continue;
+    if (values == values_.end() || kept_for_decode_.contains(key.first)) continue;
     const auto packed = linears_.find(key);
-    const bool can_tell =
-        packed != linears_.end() && packed->second->read_row(0, values->second.data());
+    const bool can_tell = packed != linears_.end() && packed->second.size() == 1 &&
+                          packed->second.front()->read_row(0, values->second.data());
     if (can_tell || !read_as_is_.contains(id)) values_.erase(values);
   }
 }
@@ -196,12 +234,15 @@ std::int64_t ModelWeights::held_bytes() const {
   for (const auto& [path, table] : bfloat16_tables_) {
     bytes += static_cast<std::int64_t>(table.size() * sizeof(std::uint16_t));
   }
-  for (const auto& [key, linear] : linears_) bytes += linear->held_bytes();
+  for (const auto& [key, experts] : linears_) {
+    for (const auto& linear : experts) bytes += linear->held_bytes();
+  }
   return bytes;
 }
 
-PackedLinear& ModelWeights::linear(const std::string& path, std::int64_t layer) const {
-  return *at(linears_, path, layer);
+PackedLinear& ModelWeights::linear(const std::string& path, std::int64_t layer,
+                                   std::int64_t expert) const {
+  return *at(linears_, path, layer).at(static_cast<std::size_t>(expert));
 }
 
 const float* ModelWeights::values(const std::string& path, std::int64_t layer) const {

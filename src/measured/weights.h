@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "checkpoint.h"
-#include "checkpoint_names.h"
 #include "headroom/graph.h"
 #include "kernels/aligned.h"
 #include "kernels/embedding.h"
@@ -36,7 +35,7 @@ class WeightSource {
 
 /// The tensors of a checkpoint, by the family's names.
 [[nodiscard]] std::unique_ptr<WeightSource> checkpoint_weights(const ModelSpec& spec,
-                                                               Checkpoint checkpoint);
+                                                               checkpoint::Checkpoint source);
 
 struct WeightOptions {
   Backend backend = Backend::eigen;
@@ -53,9 +52,11 @@ class ModelWeights {
   /// Loads everything that the graph of a whole prefill uses. Throws Error{invalid_input}.
   ModelWeights(const ModelSpec& spec, WeightSource& source, const WeightOptions& options);
 
-  /// The linear layer whose first weight has this path. `layer` counts within its block.
-  [[nodiscard]] PackedLinear& linear(const std::string& path, std::int64_t layer) const;
-  /// A norm, patch projection, or table of positions.
+  /// The linear layer whose first weight has this path, or one expert's. `layer` is that of the
+  /// stack whose weights are meant.
+  [[nodiscard]] PackedLinear& linear(const std::string& path, std::int64_t layer,
+                                     std::int64_t expert = 0) const;
+  /// A norm, a bias, or table of positions.
   [[nodiscard]] const float* values(const std::string& path, std::int64_t layer) const;
   /// Reads rows of a table of words. The reader is valid as long as the weights are.
   [[nodiscard]] RowReader word_rows(const std::string& path) const;
@@ -72,6 +73,7 @@ class ModelWeights {
 
   [[nodiscard]] std::vector<Job> jobs() const;
   void load(const Weight& weight, std::int64_t layer, WeightSource& source);
+  void keep_as_is();
   void pack(const Node& node, std::int64_t layer);
   void drop_packed(const Node& node, std::int64_t layer);
   void shrink_table(const Node& embedding);
@@ -79,11 +81,12 @@ class ModelWeights {
 
   WeightOptions options_;
   Graph graph_;
-  std::set<WeightId> read_as_is_;  ///< by other operators than linear ones
+  std::set<WeightId> read_as_is_;          ///< by other operators than linear ones
+  std::set<std::string> kept_for_decode_;  ///< packed for a prefill, and read as they are besides
   std::set<Key> loaded_;
   std::map<Key, AlignedVector<float>> values_;
   std::map<std::string, PooledVector<std::uint16_t>> bfloat16_tables_;
-  std::map<Key, std::unique_ptr<PackedLinear>> linears_;
+  std::map<Key, std::vector<std::unique_ptr<PackedLinear>>> linears_;  ///< one an expert
   std::int64_t parameters_ = 0;
   std::int64_t bytes_ = 0;
 };

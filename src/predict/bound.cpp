@@ -1,29 +1,46 @@
+#include <fmt/format.h>
+
+#include "enum_table.h"
+#include "headroom/error.h"
 #include "headroom/predict.h"
 
 namespace headroom {
+namespace {
+
+struct BoundName {
+  Bound bound;
+  std::string_view name;
+};
+constexpr BoundName kBounds[] = {{Bound::compute, "compute"},
+                                 {Bound::cache, "cache"},
+                                 {Bound::memory, "memory"},
+                                 {Bound::overhead, "overhead"}};
+static_assert(detail::lists_every<kBounds>(&BoundName::bound));
+
+struct BasisName {
+  TimeBasis basis;
+  std::string_view name;
+};
+constexpr BasisName kBases[] = {{TimeBasis::modelled, "modelled"}, {TimeBasis::assumed, "assumed"}};
+static_assert(detail::lists_every<kBases>(&BasisName::basis));
+
+}  // namespace
 
 std::string_view name_of(Bound bound) noexcept {
-  switch (bound) {
-    case Bound::compute:
-      return "compute";
-    case Bound::cache:
-      return "cache";
-    case Bound::memory:
-      return "memory";
-    case Bound::overhead:
-      break;
-  }
-  return "overhead";
+  return kBounds[static_cast<std::size_t>(bound)].name;
 }
 
 std::string_view name_of(TimeBasis basis) noexcept {
-  switch (basis) {
-    case TimeBasis::modelled:
-      return "modelled";
-    case TimeBasis::assumed:
-      break;
+  return kBases[static_cast<std::size_t>(basis)].name;
+}
+
+EffectiveRates effective_rates(const DatasheetRates& rates, DType dtype) {
+  const std::optional<double> peak = peak_flops_per_s(rates, dtype);
+  if (!peak) {
+    throw Error(ErrorCode::invalid_input, fmt::format("there is no rate of {}", name_of(dtype)),
+                rates.source, "ask for a type that the datasheet has, such as --dtype bfloat16");
   }
-  return "assumed";
+  return {*peak * rates.compute_efficiency, rates.memory_bytes_per_s * rates.memory_efficiency};
 }
 
 }  // namespace headroom

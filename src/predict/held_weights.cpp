@@ -1,6 +1,5 @@
-// What weights take in memory as the measured module lays them out.
-#include <algorithm>
-
+// What weights take in memory as the measured module lays them out: the rules of its ModelWeights,
+// held against what it counts in tests/measured/test_prediction.cpp.
 #include "headroom/predict.h"
 #include "row_policy.h"
 
@@ -11,14 +10,19 @@ constexpr Integer kFloat32 = 4;
 
 /// Who reads a weight.
 struct Readers {
-  bool product = false;  ///< a linear layer, or the projection of patches
-  bool words = false;    ///< the table of an embedding
+  bool product = false;  ///< a linear layer, or the projection of patches, which lays it out anew
+  bool words = false;    ///< an embedding looks rows of it up
 };
 
-/// Whether position `index` of a node's weights belongs to a product.
+/// Whether a node's weight `index` belongs to a product: a projection of patches is its first two.
 bool in_product(const Node& node, std::size_t index) {
   if (std::holds_alternative<Linear>(node.op)) return true;
   return std::holds_alternative<PatchEmbedding>(node.op) && index < 2;
+}
+
+/// Whether a node's weight `index` is a table of words: an embedding's first.
+bool is_table(const Node& node, std::size_t index) {
+  return std::holds_alternative<TokenEmbedding>(node.op) && index == 0;
 }
 
 std::vector<Readers> readers_of(const Graph& graph) {
@@ -28,27 +32,29 @@ std::vector<Readers> readers_of(const Graph& graph) {
       for (std::size_t i = 0; i < node.weights.size(); ++i) {
         Readers& reader = readers[node.weights[i]];
         reader.product = reader.product || in_product(node, i);
-        const bool table = i == 0 && std::holds_alternative<TokenEmbedding>(node.op);
-        reader.words = reader.words || table;
+        reader.words = reader.words || is_table(node, i);
       }
     }
   }
   return readers;
 }
 
-/// Bytes of one element in all the places that hold it.
+/// Bytes of one element in all the places that hold it. A product holds its weights once for few
+/// rows, in the type that they are stored in, and once for many, in float32, which biases always
+/// are. What products do not read stays as it was loaded, in float32, but for a table of words,
+/// which shrinks to its type. A table that a product reads as well needs no place of its own where
+/// one of the product's layouts tells its rows: that for few rows does, that for many may not.
 Integer bytes_of_element(const Weight& weight, const Readers& readers, const Workload& workload,
                          const TimeRequest& request) {
-  const detail::RowPolicy policy = detail::row_policy(workload, request);
+  const detail::RowPolicy rows = detail::row_policy(workload, request);
   const Integer stored = workload.dtype == DType::bfloat16 ? 2 : kFloat32;
-  const bool bias = weight.path.ends_with(".bias");
   if (!readers.product) return readers.words ? stored : kFloat32;
-  Integer bytes = policy.few ? (bias ? kFloat32 : stored) : 0;
-  if (policy.many) bytes += kFloat32;
-  // A layer of few rows can be asked for the rows of the table; an opaque layout cannot.
-  const bool held_apart = readers.words && !policy.few && request.opaque_layout;
-  // While a layer is tied to it, the table stays as it was loaded.
-  return held_apart ? bytes + kFloat32 : bytes;
+  const bool is_bias = weight.path.ends_with(".bias");
+  const Integer few = rows.few ? (is_bias ? kFloat32 : stored) : 0;
+  const Integer many = rows.many ? kFloat32 : 0;
+  const bool tells_rows = rows.few || !request.opaque_layout;
+  const Integer table = readers.words && !tells_rows ? kFloat32 : 0;
+  return few + many + table;
 }
 
 }  // namespace
@@ -61,7 +67,8 @@ Integer predict_held_weight_bytes(const ModelSpec& spec, const Workload& workloa
   for (std::size_t i = 0; i < graph.weights.size(); ++i) {
     const Weight& weight = graph.weights[i];
     const Integer elements = (weight.repeat * weight.elements()).evaluate(graph.sizes);
-    bytes += elements * bytes_of_element(weight, readers[i], workload, request);
+    const Integer one = bytes_of_element(weight, readers[i], workload, request);
+    bytes = checked_add(bytes, checked_multiply(elements, one));
   }
   return bytes;
 }

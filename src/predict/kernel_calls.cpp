@@ -17,6 +17,8 @@ KernelKind plain(ActivationKind kind) {
     case ActivationKind::gelu_new:
       return KernelKind::gelu_tanh;
     case ActivationKind::silu:
+    case ActivationKind::sigmoid:
+    case ActivationKind::clamped_swiglu:
       return KernelKind::silu;
     case ActivationKind::tanh:
       break;
@@ -35,6 +37,8 @@ KernelKind gated(ActivationKind kind) {
     case ActivationKind::gelu_new:
       return KernelKind::gelu_tanh_gated;
     case ActivationKind::silu:
+    case ActivationKind::sigmoid:
+    case ActivationKind::clamped_swiglu:
       break;
   }
   return KernelKind::silu_gated;
@@ -67,14 +71,41 @@ class CallVisitor {
   Calls operator()(const Linear& op) const {
     return {linear(number(op.rows), number(op.in_features), number(op.out_features))};
   }
+  Calls operator()(const PositionEmbedding& op) const {
+    return {elements(KernelKind::residual_add, number(op.tokens * op.width))};
+  }
+  Calls operator()(const Convolution& op) const {
+    const double rows = number(op.batch * op.length);
+    const double in = number(op.in_channels * op.kernel);
+    return {linear(rows, in, number(op.out_channels)), elements(KernelKind::copy, rows * in)};
+  }
   Calls operator()(const Norm& op) const {
-    const bool centred = op.kind == NormKind::layer_norm;
-    return {{centred ? KernelKind::layer_norm : KernelKind::rms_norm,
-             {number(op.rows), number(op.width)},
-             {}}};
+    return {norm(op.spec, number(op.rows), number(op.width))};
+  }
+  Calls operator()(const HeadNorm& op) const {
+    const double rows = number(op.heads.rows);
+    const double heads = number(op.heads.heads);
+    const double width = number(op.heads.head_dim);
+    if (op.scope == QueryKeyNormScope::all_heads) return {norm(op.spec, rows, heads * width)};
+    return {norm(op.spec, rows * heads, width)};
   }
   Calls operator()(const Rotary& op) const {
-    return {elements(KernelKind::rotary, number(op.elements))};
+    return {elements(KernelKind::rotary, number(op.elements()))};
+  }
+  Calls operator()(const Clamp& op) const {
+    return {elements(KernelKind::relu, number(op.elements))};
+  }
+  Calls operator()(const TemperatureScale& op) const {
+    return {elements(KernelKind::scale, number(op.heads.elements()))};
+  }
+  Calls operator()(const LatentConcat& op) const {
+    const Expr head = Integer{2} * (op.nope_dim + op.rope_dim) + op.value_dim;
+    return {elements(KernelKind::copy, number(op.rows * op.heads * head))};
+  }
+  Calls operator()(const HeadLinear& op) const {
+    KernelCall call = linear(number(op.rows), number(op.in_features), number(op.out_features));
+    call.times = number(op.heads);
+    return {call};
   }
   Calls operator()(const KvCacheAppend& op) const {
     return {elements(KernelKind::copy, number(op.elements))};
@@ -86,7 +117,7 @@ class CallVisitor {
     // The bias is added to the scores as they become probabilities.
     const AttentionScores& scores = scores_before();
     const AttentionShape& shape = scores.shape;
-    const bool biased = scores.bias == ScoreBias::relative_position;
+    const bool biased = scores.shaping.bias != ScoreBias::none;
     return {{biased ? KernelKind::attention_softmax_biased : KernelKind::attention_softmax,
              {number(shape.batch * shape.heads), number(shape.queries), number(shape.keys)},
              {}}};
@@ -103,7 +134,7 @@ class CallVisitor {
              {}}};
   }
   Calls operator()(const FeatureMap& op) const {
-    return {elements(KernelKind::feature_map, number(op.elements))};
+    return {elements(KernelKind::feature_map, number(op.heads.elements()))};
   }
   Calls operator()(const LinearAttention& op) const {
     const bool causal = op.masking == Masking::causal;
@@ -112,11 +143,40 @@ class CallVisitor {
               number(op.shape.head_dim)},
              {}}};
   }
+  Calls operator()(const ShortConvolution& op) const {
+    return {elements(KernelKind::silu, number(op.rows * op.channels))};
+  }
+  Calls operator()(const GatedDelta& op) const {
+    const double tokens = number(op.rows) / number(op.batch);
+    return {{KernelKind::linear_attention_causal,
+             {number(op.batch * op.heads), tokens, number(op.key_dim)},
+             {}}};
+  }
+  Calls operator()(const OutputGate& op) const {
+    return {elements(KernelKind::silu_gated, number(op.elements))};
+  }
   Calls operator()(const Activation& op) const {
     return {elements(plain(op.kind), number(op.elements))};
   }
   Calls operator()(const GatedActivation& op) const {
     return {elements(gated(op.kind), number(op.elements))};
+  }
+  Calls operator()(const RouterSelect& op) const {
+    return {{KernelKind::attention_softmax, {1, number(op.rows), number(op.num_experts)}, {}}};
+  }
+  Calls operator()(const ExpertLinear& op) const {
+    // Rows spread evenly over the experts that are taken.
+    const double experts = std::max(1.0, number(Symbol::experts_read));
+    const double rows = std::max(1.0, number(op.rows * op.per_token) / experts);
+    KernelCall call = linear(rows, number(op.in_features), number(op.out_features));
+    call.times = experts;
+    return {call};
+  }
+  Calls operator()(const ExpertCombine& op) const {
+    return {elements(KernelKind::residual_add, number(op.rows * op.per_token * op.width))};
+  }
+  Calls operator()(const RowGate& op) const {
+    return {elements(KernelKind::scale, number(op.rows * op.width))};
   }
   Calls operator()(const ResidualAdd& op) const {
     return {elements(KernelKind::residual_add, number(op.elements))};
@@ -128,7 +188,13 @@ class CallVisitor {
   Calls operator()(const Scale& op) const {
     return {elements(KernelKind::scale, number(op.elements))};
   }
+  Calls operator()(const SoftCap& op) const {
+    return {elements(KernelKind::tanh, number(op.elements))};
+  }
   Calls operator()(const CrossEntropy&) const { only_in_training(); }
+  Calls operator()(const Collective&) const {
+    throw Error(ErrorCode::internal, "kernels of one rank of a sharded graph are not predicted");
+  }
 
  private:
   [[nodiscard]] double number(const Expr& expr) const {
@@ -143,6 +209,11 @@ class CallVisitor {
   }
 
   static KernelCall elements(KernelKind kind, double count) { return {kind, {count}, {}}; }
+
+  static KernelCall norm(const NormSpec& spec, double rows, double width) {
+    const bool centred = spec.kind == NormKind::layer_norm;
+    return {centred ? KernelKind::layer_norm : KernelKind::rms_norm, {rows, width}, {}};
+  }
 
   [[nodiscard]] KernelSizes attention(const AttentionShape& shape) const {
     return {number(shape.batch * shape.heads), number(shape.queries), number(shape.keys),

@@ -14,6 +14,7 @@ struct KernelCall {
   KernelSizes sizes;
   /// Of a linear layer, which may run warm or cold.
   std::optional<KernelKind> warm;
+  double times = 1;  ///< calls of these sizes, one after the other
 };
 
 /// How linear layers of few rows are stored and run.

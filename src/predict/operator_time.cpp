@@ -16,10 +16,6 @@ constexpr double kInterpolation = 0.03;
 /// A datasheet's efficiencies are assumptions: the range that published runs show.
 constexpr double kAssumedRange = 0.4;
 
-const KernelTable& table_of(const ThreadProfile& profile, KernelKind kind) {
-  return *std::ranges::find(profile.tables, kind, &KernelTable::kind);
-}
-
 /// The share of a model's weights that a pass finds in the last cache no more. A cache that is
 /// shared with others and filled in turn keeps nothing of what is twice its size, and all of what
 /// is half of it.
@@ -53,22 +49,6 @@ double bandwidth_at(const std::vector<BandwidthPoint>& points, double working_se
   return points.back().bytes_per_s;
 }
 
-/// The most multiply-adds a second that any product of the profile reached, as operations.
-double peak_flops(const ThreadProfile& profile) {
-  const KernelTable& table = table_of(profile, KernelKind::linear_warm);
-  double most = 0;
-  std::size_t number = 0;
-  for (const double rows : table.axes[0]) {
-    for (const double in : table.axes[1]) {
-      for (const double out : table.axes[2]) {
-        const std::optional<double>& seconds = table.seconds[number++];
-        if (seconds) most = std::max(most, 2 * rows * in * out / *seconds);
-      }
-    }
-  }
-  return most;
-}
-
 }  // namespace
 
 StepTime measured_time(const ThreadProfile& profile, const std::vector<KernelCall>& calls,
@@ -79,12 +59,12 @@ StepTime measured_time(const ThreadProfile& profile, const std::vector<KernelCal
   for (const KernelCall& call : calls) {
     step.streams_weights = step.streams_weights || streams(call);
     const KernelTime time = call_time(profile, call, state);
-    step.time_s += time.seconds;
-    step.spread_s += time.seconds * (kSpreadOfMad * time.spread + kInterpolation);
+    step.time_s += call.times * time.seconds;
+    step.spread_s += call.times * time.seconds * (kSpreadOfMad * time.spread + kInterpolation);
     const KernelTable& table = table_of(profile, KernelKind::copy);
-    step.overhead_s += table.seconds.front().value_or(0);
+    step.overhead_s += call.times * table.seconds.front().value_or(0);
   }
-  step.compute_s = (work.matrix_flops + work.elementwise_flops) / peak_flops(profile);
+  step.compute_s = (work.matrix_flops + work.elementwise_flops) / peak_flops_per_s(profile);
   const bool from_memory = work.bytes > state.last_level_cache_bytes / 2 ||
                            (!calls.empty() && calls.front().warm && cold_share(state) > 0.5);
   const double working_set = from_memory ? 1e18 : work.bytes;
@@ -94,13 +74,11 @@ StepTime measured_time(const ThreadProfile& profile, const std::vector<KernelCal
 }
 
 StepTime assumed_time(const DatasheetRates& rates, const StepWork& work, DType dtype) {
+  const EffectiveRates reached = effective_rates(rates, dtype);
   StepTime step;
-  const double peak =
-      dtype == DType::float32 ? rates.float32_flops_per_s : rates.float16_flops_per_s;
-  step.compute_s = work.matrix_flops / peak;
+  step.compute_s = work.matrix_flops / reached.flops_per_s * rates.compute_efficiency;
   step.memory_s = work.bytes / rates.memory_bytes_per_s;
-  step.time_s =
-      std::max(step.compute_s / rates.compute_efficiency, step.memory_s / rates.memory_efficiency);
+  step.time_s = std::max(work.matrix_flops / reached.flops_per_s, work.bytes / reached.bytes_per_s);
   step.spread_s = kAssumedRange * step.time_s;
   return step;
 }

@@ -36,6 +36,7 @@ struct MachineState {
                                      const MachineState& state);
 
 /// By a datasheet. `narrow` arithmetic is that of float16 and bfloat16.
+/// Throws Error{invalid_input} where the datasheet has no rate of `dtype`.
 [[nodiscard]] StepTime assumed_time(const DatasheetRates& rates, const StepWork& work, DType dtype);
 
 [[nodiscard]] Bound bound_of(const StepTime& time) noexcept;

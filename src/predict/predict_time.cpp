@@ -14,19 +14,6 @@ namespace {
 
 using detail::StepTime;
 
-/// The tables for a number of threads; null for a datasheet.
-const ThreadProfile* profile_of(const MachineProfile& machine, int threads) {
-  const auto* rates = std::get_if<MeasuredRates>(&machine.rates);
-  if (rates == nullptr) return nullptr;
-  const auto& profiles = rates->by_threads;
-  if (threads == 0) return &*std::ranges::max_element(profiles, {}, &ThreadProfile::threads);
-  const auto found = std::ranges::find(profiles, threads, &ThreadProfile::threads);
-  if (found != profiles.end()) return &*found;
-  throw Error(ErrorCode::invalid_input,
-              fmt::format("{} was not calibrated with {} threads", machine.name, threads), {},
-              fmt::format("run `headroom calibrate --threads 1,{}`", threads));
-}
-
 /// Sums of operators' times, and of what each kind of bound takes.
 class Pass {
  public:
@@ -34,16 +21,13 @@ class Pass {
       : spec_(spec),
         machine_(machine),
         request_(request),
-        profile_(profile_of(machine, request.threads)) {}
+        profile_(curves_of(machine, request.threads)) {}
 
   /// Adds one pass of `workload`, `times` times over.
   void add(const Workload& workload, double times) {
-    const Graph graph = build_graph(spec_, {workload.phase, workload.attention});
+    const Graph graph = build_graph(spec_, graph_options(workload));
     const Analysis analysis = analyze(graph);
-    Bindings sizes = bindings_of(workload);
-    for (const SymbolInfo& symbol : symbols()) {
-      if (const auto size = graph.sizes.get(symbol.symbol)) sizes.set(symbol.symbol, *size);
-    }
+    const Bindings sizes = bindings_of(workload, graph);
     const detail::MachineState state{
         static_cast<double>(predict_held_weight_bytes(spec_, workload, request_)),
         static_cast<double>(std::max<std::int64_t>(1, machine_.last_level_cache_bytes))};
@@ -97,9 +81,8 @@ class Pass {
     if (profile_ == nullptr) {
       return detail::assumed_time(std::get<DatasheetRates>(machine_.rates), work, workload.dtype);
     }
-    const detail::RowPolicy rows = detail::row_policy(workload, request_);
-    const bool streams = rows.few && workload.batch_size * workload.seq_len <= detail::kFewRows;
-    const detail::LinearPolicy policy{streams, workload.dtype == DType::bfloat16};
+    const detail::LinearPolicy policy{detail::has_few_rows(workload),
+                                      workload.dtype == DType::bfloat16};
     return detail::measured_time(*profile_, detail::kernel_calls(place, sizes, policy), work,
                                  state);
   }
@@ -136,17 +119,31 @@ Workload middle_step(const Workload& prompt, std::int64_t new_tokens) {
 
 }  // namespace
 
+Phase first_pass(MeasuredPhase phase) noexcept {
+  return phase == MeasuredPhase::decode ? Phase::decode : Phase::prefill;
+}
+
+void require_generates(const ModelSpec& spec) {
+  if (spec.main_stack().self_attention.causal && spec.head.language_model) return;
+  throw Error(
+      ErrorCode::invalid_input,
+      fmt::format("{} is no decoder with a language-model head, so it cannot generate", spec.name),
+      {}, "ask for a prefill");
+}
+
 TimePrediction predict_time(const ModelSpec& spec, const Workload& workload,
                             const MachineProfile& machine, const TimeRequest& request) {
   if (workload.phase == Phase::train) {
     throw Error(ErrorCode::invalid_input, "the time of a training step is not predicted", {},
                 "ask for --phase prefill or decode, or leave --machine out");
   }
+  if (request.phase == MeasuredPhase::generate) require_generates(spec);
   Pass pass(spec, machine, request);
   pass.add(workload, 1);
   std::optional<double> ttft;
   std::optional<double> tpot;
-  double tokens = static_cast<double>(workload.batch_size * workload.seq_len);
+  const auto sequences = static_cast<double>(workload.batch_size);
+  double tokens = sequences * static_cast<double>(workload.seq_len);
   if (request.phase == MeasuredPhase::generate) {
     ttft = pass.total();
     const auto steps = static_cast<double>(request.new_tokens - 1);
@@ -154,7 +151,7 @@ TimePrediction predict_time(const ModelSpec& spec, const Workload& workload,
       pass.add(middle_step(workload, request.new_tokens), steps);
       tpot = (pass.total() - *ttft) / steps;
     }
-    tokens = static_cast<double>(workload.batch_size * request.new_tokens);
+    tokens = sequences * static_cast<double>(request.new_tokens);
   }
   TimePrediction prediction = std::move(pass).finish();
   prediction.ttft_s = ttft;

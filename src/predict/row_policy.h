@@ -14,10 +14,15 @@ struct RowPolicy {
   bool many = false;
 };
 
+/// Whether a pass has few rows.
+inline bool has_few_rows(const Workload& workload) {
+  return checked_multiply(workload.batch_size, workload.seq_len) <= kFewRows;
+}
+
 /// Generation has both: a prompt of many rows and steps of few.
 inline RowPolicy row_policy(const Workload& workload, const TimeRequest& request) {
   if (request.phase == MeasuredPhase::generate) return {true, true};
-  const bool few = workload.batch_size * workload.seq_len <= kFewRows;
+  const bool few = has_few_rows(workload);
   return {few, !few};
 }
 

@@ -33,20 +33,6 @@ struct RowFigures {
   CostFigures backward;
 };
 
-Column bytes_column(std::string key, std::string title, Integer largest, Importance importance) {
-  const Unit unit = byte_unit(largest);
-  return {std::move(key),   std::move(title), fmt::format("[{}]", unit.name),
-          Alignment::right, unit.size,        unit.size == 1 ? 0 : 2,
-          importance};
-}
-
-Column operations_column(std::string key, std::string title, const Unit& unit,
-                         Importance importance) {
-  return {std::move(key),   std::move(title), fmt::format("[{}]", unit.name),
-          Alignment::right, unit.size,        unit.size == 1 ? 0 : 3,
-          importance};
-}
-
 OperationUnit operation_kind(const AnalyzeReport& report) {
   return report.analysis.convention == Convention::fvcore ? OperationUnit::multiply_add
                                                           : OperationUnit::flop;
@@ -65,25 +51,25 @@ class CostTable {
     const Unit elementwise = operation_unit(total_.forward.elementwise_flops, OperationUnit::flop);
     const std::string matrix_key =
         kind == OperationUnit::flop ? "matrix_flops" : "matrix_multiply_adds";
-    constexpr auto kEssential = Importance::essential;
-    constexpr auto kOptional = Importance::optional;
+    const Shown share{"[%]", 2};
     table_.columns = {
-        {std::move(first_key), std::move(first_title), "", Alignment::left, 1, 0, kEssential},
-        {"parameters", "Parameters", "", Alignment::right, 1, 0, kEssential},
-        {"parameter_share_percent", "Share", "[%]", Alignment::right, 1, 2, kOptional},
-        bytes_column("weight_bytes", "Weights", total_.weight_bytes, kOptional),
-        operations_column(matrix_key, training_ ? "Forward" : "Matrix", matrix, kEssential),
-        {matrix_key + "_share_percent", "Share", "[%]", Alignment::right, 1, 2, kOptional},
+        words_column(std::move(first_key), std::move(first_title)),
+        number_column("parameters", "Parameters"),
+        number_column("parameter_share_percent", "Share", share, Importance::optional),
+        number_column("weight_bytes", "Weights", in_unit(byte_unit(total_.weight_bytes), 2),
+                      Importance::optional),
+        number_column(matrix_key, training_ ? "Forward" : "Matrix", in_unit(matrix, 3)),
+        number_column(matrix_key + "_share_percent", "Share", share, Importance::optional),
     };
     if (training_) {
       table_.columns.push_back(
-          operations_column("backward_" + matrix_key, "Backward", matrix, kEssential));
+          number_column("backward_" + matrix_key, "Backward", in_unit(matrix, 3)));
     }
     table_.columns.push_back(
-        operations_column("elementwise_flops", "Elementwise", elementwise, kEssential));
-    table_.columns.push_back({"intensity_flops_per_byte", "Intensity",
-                              kind == OperationUnit::flop ? "[FLOP/B]" : "[MAC/B]",
-                              Alignment::right, 1, 1, kEssential});
+        number_column("elementwise_flops", "Elementwise", in_unit(elementwise, 3)));
+    table_.columns.push_back(
+        number_column("intensity_flops_per_byte", "Intensity",
+                      {kind == OperationUnit::flop ? "[FLOP/B]" : "[MAC/B]", 1}));
   }
 
   void add(const RowFigures& row) {
@@ -128,7 +114,9 @@ Table component_table(const AnalyzeReport& report) {
 
 Table operator_table(const AnalyzeReport& report) {
   const Bindings values = all_values(report.graph, report.workload);
-  const Integer weight_bytes = bytes_of(report.workload.dtype);
+  // What files hold is known by component.
+  const Integer weight_bytes =
+      report.stored_bits_per_weight ? Integer{0} : Integer{bytes_of(report.workload.dtype)};
   CostTable table(report, "operator", "Operator");
   for (const NodeAnalysis& node : report.analysis.nodes) {
     const Integer parameters = node.parameters.evaluate(values);
@@ -146,8 +134,7 @@ std::string with_formula(const AnalyzeReport& report, Integer bytes, const Expr&
 
 std::string operations(Integer count, OperationUnit kind) {
   const Unit unit = operation_unit(count, kind);
-  const Column column{"", "", "", Alignment::right, unit.size, unit.size == 1 ? 0 : 3, {}};
-  return fmt::format("{} {}", shown(count, column), unit.name);
+  return fmt::format("{} {}", shown_text(count, in_unit(unit, 3)), unit.name);
 }
 
 /// The exact count of the forward pass, and its formula.
@@ -179,23 +166,24 @@ Line step_line(const AnalyzeReport& report) {
 void add_memory(const AnalyzeReport& report, Document& document) {
   const Figures& figures = report.figures;
   const Analysis& analysis = report.analysis;
-  const auto add = [&](std::string label, std::string text) {
-    document.blocks.push_back(Line{std::move(label), std::move(text)});
-  };
-  add("weights", describe_bytes(figures.weight_bytes));
+  document.add_line("weights", describe_bytes(figures.weight_bytes));
   if (report.workload.phase == Phase::train) {
-    add("saved for backward", with_formula(report, figures.saved_activation_bytes,
-                                           saved_bytes(analysis, report.workload.recompute), ""));
+    document.add_line("saved for backward",
+                      with_formula(report, figures.saved_activation_bytes,
+                                   saved_bytes(analysis, report.workload.recompute), ""));
   } else if (!analysis.live.empty()) {
     const LiveBytes& peak = analysis.live[figures.peak_index];
-    add("peak activations", with_formula(report, figures.peak_activation_bytes, peak.bytes,
-                                         fmt::format(" at {}", peak.path)));
+    document.add_line("peak activations",
+                      with_formula(report, figures.peak_activation_bytes, peak.bytes,
+                                   fmt::format(" at {}", peak.path)));
   }
   if (analysis.kv_cache.empty()) return;
-  add("KV-cache", with_formula(report, figures.kv_cache_bytes, kv_cache_bytes(analysis), ""));
+  document.add_line("KV-cache",
+                    with_formula(report, figures.kv_cache_bytes, kv_cache_bytes(analysis), ""));
   const Integer per_token = figures.kv_cache_bytes_per_token;
-  add("KV-cache a token", per_token == 0 ? "0 B: a state of constant size"
-                                         : fmt::format("{} B", with_separators(per_token)));
+  document.add_line("KV-cache a token", per_token == 0
+                                            ? "0 B: a state of constant size"
+                                            : fmt::format("{} B", with_separators(per_token)));
 }
 
 std::string check_text(const Model& model, Integer parameters) {
@@ -233,9 +221,8 @@ Document to_document(const AnalyzeReport& report, Detail detail) {
   document.blocks.push_back(flops_line(report));
   if (report.workload.phase == Phase::train) document.blocks.push_back(step_line(report));
   add_memory(report, document);
-  document.blocks.push_back(Line{"check", check_text(report.model, report.figures.parameters)});
-  if (report.model.reference)
-    document.blocks.push_back(Line{"", short_source(*report.model.reference)});
+  document.add_line("check", check_text(report.model, report.figures.parameters));
+  if (report.model.reference) document.add_line("", short_source(*report.model.reference));
   if (report.time) add_time(*report.time, detail, document);
   return document;
 }

@@ -25,13 +25,14 @@ Json parameters_json(const AnalyzeReport& report) {
   };
   Json json;
   json["total"] = value(count.total);
-  json["active"] = value(count.total);  // every parameter takes part in every token
+  json["active"] = value(count.active);
   json["embedding"] = value(count.embedding);
   json["relative_position_bias"] = value(count.relative_position_bias);
   json["attention"] = value(count.attention);
   json["mlp"] = value(count.mlp);
   json["norm"] = value(count.norm);
   json["head"] = value(count.head);
+  json["projector"] = value(count.projector);
   return json;
 }
 

@@ -4,8 +4,6 @@
 
 #include <vector>
 
-#include "document.h"
-
 namespace headroom::detail {
 namespace {
 
@@ -89,8 +87,20 @@ std::string describe(const Workload& workload, const ModelSpec& spec) {
 
 std::string describe_bytes(Integer bytes) {
   const Unit unit = byte_unit(bytes);
-  const Column column{"", "", "", Alignment::right, unit.size, unit.size == 1 ? 0 : 2, {}};
-  return fmt::format("{} {}", shown(bytes, column), unit.name);
+  return fmt::format("{} {}", shown_text(bytes, in_unit(unit, 2)), unit.name);
+}
+
+std::string describe_threads(int threads) {
+  return fmt::format("{} thread{}", threads, threads == 1 ? "" : "s");
+}
+
+void add_token_times(const std::optional<double>& ttft_s, const std::optional<double>& tpot_s,
+                     Document& document) {
+  if (ttft_s) document.add_line("TTFT", duration(*ttft_s));
+  if (tpot_s) {
+    document.add_line("TPOT",
+                      fmt::format("{} = (total − TTFT)/(new tokens − 1)", duration(*tpot_s)));
+  }
 }
 
 Json to_json(const Workload& workload, const ModelSpec& spec) {
@@ -106,6 +116,7 @@ Json to_json(const Workload& workload, const ModelSpec& spec) {
   json["attention"] = name_of(workload.attention);
   json["recompute"] = name_of(workload.recompute);
   json["kernels"] = name_of(workload.kernels);
+  json["latent_attention"] = name_of(workload.latent);
   return json;
 }
 
@@ -135,11 +146,7 @@ Json to_json(const Model& model) {
 }
 
 Bindings all_values(const Graph& graph, const Workload& workload) {
-  Bindings values = bindings_of(workload);
-  for (const SymbolInfo& symbol : symbols()) {
-    if (const auto size = graph.sizes.get(symbol.symbol)) values.set(symbol.symbol, *size);
-  }
-  return values;
+  return bindings_of(workload, graph);
 }
 
 }  // namespace headroom::detail

@@ -1,8 +1,11 @@
 // Words for models and workloads, the same in every report. Internal to src/report.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 
+#include "document.h"
 #include "headroom/report.h"
 #include "json_writer.h"
 
@@ -16,6 +19,13 @@ namespace headroom::detail {
 
 /// "417.64 MiB": bytes in the unit that fits them.
 [[nodiscard]] std::string describe_bytes(Integer bytes);
+
+/// "1 thread", "2 threads"
+[[nodiscard]] std::string describe_threads(int threads);
+
+/// Lines for the time to first token and per output token, where there are any.
+void add_token_times(const std::optional<double>& ttft_s, const std::optional<double>& tpot_s,
+                     Document& document);
 
 [[nodiscard]] std::string_view name_of(ModelKind kind) noexcept;
 

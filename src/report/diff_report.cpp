@@ -72,23 +72,17 @@ std::optional<double> ratio(const DiffRow& row) {
   return static_cast<double>(*row.b) / static_cast<double>(*row.a);
 }
 
-template <class Value>
-Cell cell(const std::optional<Value>& value) {
-  return value ? Cell{*value} : Cell{};
-}
-
 }  // namespace
 
 Document to_document(const DiffReport& report) {
   Table table;
-  table.columns = {{"quantity", "Quantity", "", Alignment::left, 1, 0, Importance::essential},
-                   {report.a.model.spec.name, report.a.model.spec.name, "", Alignment::right, 1, 0,
-                    Importance::essential},
-                   {report.b.model.spec.name, report.b.model.spec.name, "", Alignment::right, 1, 0,
-                    Importance::essential},
-                   {"ratio", "Ratio", "", Alignment::right, 1, 3, Importance::essential}};
+  table.columns = {words_column("quantity", "Quantity"),
+                   number_column(report.a.model.spec.name, report.a.model.spec.name),
+                   number_column(report.b.model.spec.name, report.b.model.spec.name),
+                   number_column("ratio", "Ratio", {"", 3})};
   for (const DiffRow& row : all_rows(report)) {
-    table.rows.push_back({row.quantity, cell(row.a), cell(row.b), cell(ratio(row))});
+    table.rows.push_back(
+        {row.quantity, cell_or_none(row.a), cell_or_none(row.b), cell_or_none(ratio(row))});
   }
   Document document;
   for (const AnalyzeReport* side : {&report.a, &report.b}) {

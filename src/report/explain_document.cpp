@@ -86,13 +86,12 @@ std::string source_mark(const std::vector<std::string>& sources, const std::stri
 Table rules_table(const ExplainReport& report) {
   const std::string unit = fmt::format("[{}]", report.unit);
   Table table;
-  table.columns = {
-      {"rule", "Rule of thumb", "", Alignment::left, 1, 0, Importance::essential},
-      {"value", "Rule", unit, Alignment::right, 1, 0, Importance::essential},
-      {"exact", "Exact", unit, Alignment::right, 1, 0, Importance::essential},
-      {"difference_percent", "Difference", "[%]", Alignment::right, 1, 2, Importance::essential},
-      {"stands_for", "Stands for", "", Alignment::left, 1, 0, Importance::optional},
-      {"source", "Source", "", Alignment::left, 1, 0, Importance::essential}};
+  table.columns = {words_column("rule", "Rule of thumb"),
+                   number_column("value", "Rule", {unit}),
+                   number_column("exact", "Exact", {unit}),
+                   number_column("difference_percent", "Difference", {"[%]", 2}),
+                   words_column("stands_for", "Stands for", Importance::optional),
+                   words_column("source", "Source")};
   const std::vector<std::string> marked = sources(report);
   for (const RuleOfThumb& rule : report.rules) {
     table.rows.push_back({rule.name, rule.value, rule.exact, difference_percent(rule),
@@ -115,10 +114,8 @@ void add_rules(const ExplainReport& report, Document& document) {
 
 Document to_figure_table(const ExplainReport& report) {
   Table table;
-  table.columns = {{"name", "Figure", "", Alignment::left, 1, 0, Importance::essential},
-                   {"formula", "Formula", "", Alignment::left, 1, 0, Importance::essential},
-                   {"value", "Value", fmt::format("[{}]", report.unit), Alignment::right, 1, 0,
-                    Importance::essential}};
+  table.columns = {words_column("name", "Figure"), words_column("formula", "Formula"),
+                   number_column("value", "Value", {fmt::format("[{}]", report.unit)})};
   const auto add = [&](const ExplainedFigure& figure) {
     table.rows.push_back({figure.name, format_factored(figure.formula), figure.value});
   };

@@ -1,5 +1,6 @@
 #include "json_writer.h"
 
+#include <cmath>
 #include <limits>
 #include <string_view>
 
@@ -17,6 +18,10 @@ Json json_integer(Integer value) {
                     value <= std::numeric_limits<std::int64_t>::max();
   if (fits) return static_cast<std::int64_t>(value);
   return kMark + to_string(value);
+}
+
+Json json_or_null(const std::optional<double>& value) {
+  return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
 }
 
 std::string to_json_text(const Json& document) {

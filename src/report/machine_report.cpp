@@ -9,30 +9,9 @@
 namespace headroom::detail {
 namespace {
 
+constexpr Integer kBillion = 1'000'000'000;
 constexpr double kGiga = 1e9;
 constexpr double kTera = 1e12;
-
-/// The most operations a second of any product, and bytes a second from memory.
-struct Peaks {
-  double flops_per_s = 0;
-  double bytes_per_s = 0;
-};
-
-Peaks peaks_of(const ThreadProfile& profile) {
-  const auto table = std::ranges::find(profile.tables, KernelKind::linear_warm, &KernelTable::kind);
-  Peaks peaks{0, profile.read.back().bytes_per_s};
-  std::size_t number = 0;
-  for (const double rows : table->axes[0]) {
-    for (const double in : table->axes[1]) {
-      for (const double out : table->axes[2]) {
-        const auto seconds = table->seconds[number++];
-        if (seconds)
-          peaks.flops_per_s = std::max(peaks.flops_per_s, 2 * rows * in * out / *seconds);
-      }
-    }
-  }
-  return peaks;
-}
 
 std::string axes_text(const KernelTable& table, const KernelSizes& sizes) {
   const KernelInfo& info = info_of(table.kind);
@@ -52,18 +31,16 @@ KernelSizes middle_of(const KernelTable& table) {
 
 Table kernel_table(const ThreadProfile& profile) {
   Table table;
-  table.columns = {
-      {"kernel", "Kernel", "", Alignment::left, 1, 0, Importance::essential},
-      {"sizes", "For example at", "", Alignment::left, 1, 0, Importance::essential},
-      {"time_us", "Time", "[µs]", Alignment::right, 1, 1, Importance::essential},
-      {"spread_percent", "Spread", "[%]", Alignment::right, 1, 1, Importance::essential},
-      {"points", "Points", "", Alignment::right, 1, 0, Importance::optional}};
+  table.columns = {words_column("kernel", "Kernel"), words_column("sizes", "For example at"),
+                   number_column("time_s", "Time", {"[µs]", 1, 1, 1'000'000}),
+                   number_column("spread_percent", "Spread", {"[%]", 1}),
+                   number_column("points", "Points", {}, Importance::optional)};
   for (const KernelTable& kernel : profile.tables) {
     const KernelSizes sizes = middle_of(kernel);
     const KernelTime time = time_of(kernel, sizes);
     const auto points = std::ranges::count_if(kernel.seconds, [](const auto& s) { return !!s; });
     table.rows.push_back({std::string(info_of(kernel.kind).name), axes_text(kernel, sizes),
-                          time.seconds * 1e6, 100 * time.spread, Integer{points}});
+                          time.seconds, 100 * time.spread, Integer{points}});
   }
   return table;
 }
@@ -78,50 +55,64 @@ std::string bandwidth_text(const std::vector<BandwidthPoint>& points) {
 }
 
 void add_rates(const MeasuredRates& rates, Document& document) {
-  const auto add = [&](std::string label, std::string text) {
-    document.blocks.push_back(Line{std::move(label), std::move(text)});
-  };
   for (const ThreadProfile& profile : rates.by_threads) {
-    document.blocks.push_back(
-        Heading{fmt::format("{} thread{}", profile.threads, profile.threads == 1 ? "" : "s")});
-    add("products",
-        fmt::format("{:.1f} GFLOP/s at the most", peaks_of(profile).flops_per_s / kGiga));
-    add("reading", bandwidth_text(profile.read));
-    add("writing", bandwidth_text(profile.write));
+    document.blocks.push_back(Heading{describe_threads(profile.threads)});
+    document.add_line("products",
+                      fmt::format("{:.1f} GFLOP/s at the most", peak_flops_per_s(profile) / kGiga));
+    document.add_line("reading", bandwidth_text(profile.read));
+    document.add_line("writing", bandwidth_text(profile.write));
     document.blocks.push_back(kernel_table(profile));
   }
 }
 
 void add_rates(const DatasheetRates& rates, Document& document) {
-  const auto add = [&](std::string label, std::string text) {
-    document.blocks.push_back(Line{std::move(label), std::move(text)});
+  const auto add_peak = [&](std::string label, const std::optional<double>& per_s,
+                            std::string_view unit) {
+    if (per_s) document.add_line(std::move(label), fmt::format("{:.1f} {}", *per_s / kTera, unit));
   };
-  add("float32", fmt::format("{:.1f} TFLOP/s", rates.float32_flops_per_s / kTera));
-  add("float16",
-      fmt::format("{:.1f} TFLOP/s, bfloat16 as well", rates.float16_flops_per_s / kTera));
-  add("memory", fmt::format("{} at {:.0f} GB/s", describe_bytes(rates.memory_bytes),
-                            rates.memory_bytes_per_s / kGiga));
-  add("assumed", fmt::format("{:.0f} % of the arithmetic and {:.0f} % of the bandwidth are reached",
+  add_peak("float32", rates.float32_flops_per_s, "TFLOP/s");
+  add_peak("tensor float32", rates.tensor_float32_flops_per_s, "TFLOP/s");
+  add_peak("float16", rates.float16_flops_per_s, "TFLOP/s, bfloat16 as well");
+  add_peak("float8", rates.float8_flops_per_s, "TFLOP/s");
+  add_peak("int8", rates.int8_ops_per_s, "TOP/s");
+  add_peak("float4", rates.float4_flops_per_s, "TFLOP/s");
+  document.add_line("memory", fmt::format("{} at {:.0f} GB/s", describe_bytes(rates.memory_bytes),
+                                          rates.memory_bytes_per_s / kGiga));
+  if (rates.power_w) document.add_line("power", fmt::format("{:.0f} W", *rates.power_w));
+  document.add_line(
+      "assumed", fmt::format("{:.0f} % of the arithmetic and {:.0f} % of the bandwidth are reached",
                              100 * rates.compute_efficiency, 100 * rates.memory_efficiency));
-  add("source", rates.source);
+  document.add_line("source", rates.source);
+  if (!rates.url.empty()) document.add_line("", rates.url);
+}
+
+void add_interconnect(const Interconnect& link, Document& document) {
+  document.blocks.push_back(
+      Line{"node", fmt::format("{} devices, each sends {:.1f} GB/s {}", link.devices_per_node,
+                               link.intra_node_bytes_per_s / kGiga, link.intra_node_kind)});
+  if (link.inter_node_bytes_per_s) {
+    document.blocks.push_back(
+        Line{"network", fmt::format("each device sends {:.1f} GB/s {}",
+                                    *link.inter_node_bytes_per_s / kGiga, link.inter_node_kind)});
+  }
+  document.blocks.push_back(Line{"links from", link.source});
 }
 
 std::vector<Cell> summary_row(const MachineProfile& profile) {
   if (const auto* sheet = std::get_if<DatasheetRates>(&profile.rates)) {
     return {profile.name,
             std::string("assumed"),
-            sheet->float32_flops_per_s / kGiga,
-            sheet->float16_flops_per_s / kGiga,
-            sheet->memory_bytes_per_s / kGiga,
+            sheet->float32_flops_per_s ? Cell{*sheet->float32_flops_per_s} : Cell{},
+            sheet->float16_flops_per_s,
+            sheet->memory_bytes_per_s,
             Integer{sheet->memory_bytes}};
   }
-  const auto& profiles = std::get<MeasuredRates>(profile.rates).by_threads;
-  const Peaks peaks = peaks_of(*std::ranges::max_element(profiles, {}, &ThreadProfile::threads));
+  const ThreadProfile& curves = *curves_of(profile, 0);
   return {fmt::format("here: {} ({})", profile.name, profile.context.backend),
           std::string("measured"),
-          peaks.flops_per_s / kGiga,
+          peak_flops_per_s(curves),
           Cell{},
-          peaks.bytes_per_s / kGiga,
+          curves.read.back().bytes_per_s,
           Cell{}};
 }
 
@@ -129,14 +120,14 @@ std::vector<Cell> summary_row(const MachineProfile& profile) {
 
 Document to_document(const MachinesReport& report) {
   Table table;
+  const Shown gflop_per_s{"[GFLOP/s]", 0, kBillion};
   table.columns = {
-      {"machine", "Machine", "", Alignment::left, 1, 0, Importance::essential},
-      {"basis", "Basis", "", Alignment::left, 1, 0, Importance::essential},
-      {"float32_gflop_per_s", "float32", "[GFLOP/s]", Alignment::right, 1, 0,
-       Importance::essential},
-      {"float16_gflop_per_s", "float16", "[GFLOP/s]", Alignment::right, 1, 0, Importance::optional},
-      {"memory_gb_per_s", "Bandwidth", "[GB/s]", Alignment::right, 1, 0, Importance::essential},
-      {"memory_bytes", "Memory", "[GB]", Alignment::right, 1'000'000'000, 0, Importance::optional}};
+      words_column("machine", "Machine"),
+      words_column("basis", "Basis"),
+      number_column("float32_flops_per_s", "float32", gflop_per_s),
+      number_column("float16_flops_per_s", "float16", gflop_per_s, Importance::optional),
+      number_column("memory_bytes_per_s", "Bandwidth", {"[GB/s]", 0, kBillion}),
+      number_column("memory_bytes", "Memory", {"[GB]", 0, kBillion}, Importance::optional)};
   for (const MachineProfile& profile : report.own) table.rows.push_back(summary_row(profile));
   for (const MachineProfile& profile : report.catalogue) {
     table.rows.push_back(summary_row(profile));
@@ -164,8 +155,9 @@ Json to_json(const MachinesReport& report) {
 
 Document to_document(const MachineProfile& profile) {
   Document document;
-  document.blocks.push_back(Line{profile.name, profile.date});
+  document.add_line(profile.name, profile.date);
   std::visit([&](const auto& rates) { add_rates(rates, document); }, profile.rates);
+  if (profile.interconnect) add_interconnect(*profile.interconnect, document);
   return document;
 }
 

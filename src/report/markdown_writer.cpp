@@ -17,7 +17,8 @@ std::string escaped(const std::string& text) {
 }
 
 std::string title_of(const Column& column) {
-  return column.unit_label.empty() ? column.title : column.title + " " + column.unit_label;
+  const std::string& unit = column.shown.unit_label;
+  return unit.empty() ? column.title : column.title + " " + unit;
 }
 
 std::string table_text(const Table& table) {
@@ -33,7 +34,8 @@ std::string table_text(const Table& table) {
     const std::string_view emphasis = row >= first_total ? "**" : "";
     result += "|";
     for (std::size_t column = 0; column < table.columns.size(); ++column) {
-      const std::string text = escaped(shown(table.rows[row][column], table.columns[column]));
+      const std::string text =
+          escaped(shown_text(table.rows[row][column], table.columns[column].shown));
       result += text.empty() ? "  |" : fmt::format(" {}{}{} |", emphasis, text, emphasis);
     }
     result += "\n";

@@ -10,19 +10,19 @@ namespace headroom::detail {
 namespace {
 
 Cell rate(double amount_done, double seconds) {
-  return amount_done > 0 && seconds > 0 ? Cell{amount_done / seconds * 1e-9} : Cell{};
+  return amount_done > 0 && seconds > 0 ? Cell{amount_done / seconds} : Cell{};
 }
 
 Table operator_table(const Measurement& measurement) {
   Table table;
+  constexpr Integer kBillion = 1'000'000'000;
   table.columns = {
-      {"operator", "Operator", "", Alignment::left, 1, 0, Importance::essential},
-      {"time_s", "Time", "[ms]", Alignment::right, 1, 3, Importance::essential},
-      {"time_share_percent", "Share", "[%]", Alignment::right, 1, 2, Importance::essential},
-      {"matrix_flops", "Counted", "[GFLOP]", Alignment::right, 1'000'000'000, 3,
-       Importance::essential},
-      {"gflop_per_s", "Rate", "[GFLOP/s]", Alignment::right, 1, 1, Importance::essential},
-      {"gb_per_s", "Traffic", "[GB/s]", Alignment::right, 1, 1, Importance::optional}};
+      words_column("operator", "Operator"),
+      milliseconds_column("time_s", "Time"),
+      number_column("time_share_percent", "Share", {"[%]", 2}),
+      number_column("matrix_flops", "Counted", {"[GFLOP]", 3, kBillion}),
+      number_column("flops_per_s", "Rate", {"[GFLOP/s]", 1, kBillion}),
+      number_column("bytes_per_s", "Traffic", {"[GB/s]", 1, kBillion}, Importance::optional)};
   double total = 0;
   std::int64_t bytes = 0;
   for (const OperatorMeasurement& one : measurement.operators) {
@@ -31,7 +31,7 @@ Table operator_table(const Measurement& measurement) {
   }
   const auto add = [&](const std::string& name, double time, std::int64_t flops,
                        std::int64_t moved) {
-    table.rows.push_back({name, time * 1e3, total > 0 ? Cell{100 * time / total} : Cell{},
+    table.rows.push_back({name, time, total > 0 ? Cell{100 * time / total} : Cell{},
                           flops == 0 ? Cell{} : Cell{Integer{flops}},
                           rate(static_cast<double>(flops), time),
                           rate(static_cast<double>(moved), time)});
@@ -42,10 +42,6 @@ Table operator_table(const Measurement& measurement) {
   add("total", total, measurement.counted.matrix_flops, bytes);
   table.total_rows = 1;
   return table;
-}
-
-Json optional_number(const std::optional<double>& value) {
-  return value ? Json(*value) : Json(nullptr);
 }
 
 Json context_json(const MachineContext& context) {
@@ -71,29 +67,24 @@ Document to_document(const Measurement& measurement) {
     workload += fmt::format(" · then {} new tokens", measurement.new_tokens);
   }
   Document document;
-  const auto add = [&](std::string label, std::string text) {
-    document.blocks.push_back(Line{std::move(label), std::move(text)});
-  };
-  add(spec.name, describe(spec));
-  add("workload", workload);
-  add("machine", fmt::format("{} · {} thread{} · {}", context.cpu, context.threads,
-                             context.threads == 1 ? "" : "s", context.backend));
+  document.add_line(spec.name, describe(spec));
+  document.add_line("workload", workload);
+  document.add_line("machine", fmt::format("{} · {} · {}", context.cpu,
+                                           describe_threads(context.threads), context.backend));
   document.blocks.push_back(operator_table(measurement));
-  add("time", fmt::format("{} ± {} (median ± MAD of {} runs; {} … {})", duration(time.median_s),
+  document.add_line(
+      "time", fmt::format("{} ± {} (median ± MAD of {} runs; {} … {})", duration(time.median_s),
                           duration(time.mad_s), time.samples_s.size(), duration(time.min_s),
                           duration(time.max_s)));
-  if (measurement.ttft_s) add("TTFT", duration(*measurement.ttft_s));
-  if (measurement.tpot_s) {
-    add("TPOT", fmt::format("{} = (total − TTFT)/(new tokens − 1)", duration(*measurement.tpot_s)));
-  }
-  add("weights", describe_bytes(measurement.counted.weight_bytes));
-  add("arena peak", describe_bytes(measurement.memory.arena_peak_bytes));
+  add_token_times(measurement.ttft_s, measurement.tpot_s, document);
+  document.add_line("weights", describe_bytes(measurement.counted.weight_bytes));
+  document.add_line("arena peak", describe_bytes(measurement.memory.arena_peak_bytes));
   if (measurement.counted.kv_cache_bytes > 0) {
-    add("KV-cache", describe_bytes(measurement.counted.kv_cache_bytes));
+    document.add_line("KV-cache", describe_bytes(measurement.counted.kv_cache_bytes));
   }
-  add("resident",
-      fmt::format("{} at the peak, {} before", describe_bytes(measurement.memory.rss_peak_bytes),
-                  describe_bytes(measurement.memory.rss_before_bytes)));
+  document.add_line("resident", fmt::format("{} at the peak, {} before",
+                                            describe_bytes(measurement.memory.rss_peak_bytes),
+                                            describe_bytes(measurement.memory.rss_before_bytes)));
   return document;
 }
 
@@ -112,8 +103,8 @@ Json to_json(const Measurement& measurement) {
                   {"min_s", time.min_s},
                   {"max_s", time.max_s},
                   {"samples_s", time.samples_s}};
-  json["ttft_s"] = optional_number(measurement.ttft_s);
-  json["tpot_s"] = optional_number(measurement.tpot_s);
+  json["ttft_s"] = json_or_null(measurement.ttft_s);
+  json["tpot_s"] = json_or_null(measurement.tpot_s);
   json["counted"] = {{"parameters", measurement.counted.parameters},
                      {"matrix_flops", measurement.counted.matrix_flops},
                      {"weight_bytes", measurement.counted.weight_bytes},

@@ -43,25 +43,23 @@ Json preset_json(const PresetSummary& summary) {
 Document single(const PresetSummary& summary) {
   const Model& model = summary.model;
   Document document;
-  const auto add = [&](std::string label, std::string text) {
-    document.blocks.push_back(Line{std::move(label), std::move(text)});
-  };
-  add(summary.preset.name, describe(model.spec));
-  add("aliases", summary.preset.aliases.empty()
-                     ? "–"
-                     : fmt::format("{}", fmt::join(summary.preset.aliases, ", ")));
-  add("class", model.spec.architecture);
-  add("parameters", with_separators(summary.parameters));
-  add("reference", model.reference
-                       ? fmt::format("{} ({}) {}", with_separators(model.reference->parameters),
-                                     check_word(summary), model.reference->source)
-                       : "–");
-  add("source", model.source);
-  add("origin", summary.preset.origin);
+  document.add_line(summary.preset.name, describe(model.spec));
+  document.add_line("aliases", summary.preset.aliases.empty()
+                                   ? "–"
+                                   : fmt::format("{}", fmt::join(summary.preset.aliases, ", ")));
+  document.add_line("class", model.spec.architecture);
+  document.add_line("parameters", with_separators(summary.parameters));
+  document.add_line("reference",
+                    model.reference
+                        ? fmt::format("{} ({}) {}", with_separators(model.reference->parameters),
+                                      check_word(summary), model.reference->source)
+                        : "–");
+  document.add_line("source", model.source);
+  document.add_line("origin", summary.preset.origin);
   const Json preset = Json::parse(summary.preset.json);
   std::string label = "config";
   for (const auto& [key, value] : preset.at("config").items()) {
-    add(std::exchange(label, ""), fmt::format("{} {}", key, value.dump()));
+    document.add_line(std::exchange(label, ""), fmt::format("{} {}", key, value.dump()));
   }
   return document;
 }
@@ -74,11 +72,9 @@ Document to_document(const PresetsReport& report) {
 
 Document to_preset_table(const PresetsReport& report) {
   Table table;
-  table.columns = {{"name", "Preset", "", Alignment::left, 1, 0, Importance::essential},
-                   {"model_type", "Type", "", Alignment::left, 1, 0, Importance::essential},
-                   {"parameters", "Parameters", "", Alignment::right, 1, 0, Importance::essential},
-                   {"check", "Reference", "", Alignment::left, 1, 0, Importance::essential},
-                   {"aliases", "Aliases", "", Alignment::left, 1, 0, Importance::optional}};
+  table.columns = {words_column("name", "Preset"), words_column("model_type", "Type"),
+                   number_column("parameters", "Parameters"), words_column("check", "Reference"),
+                   words_column("aliases", "Aliases", Importance::optional)};
   for (const PresetSummary& summary : report.presets) {
     table.rows.push_back({summary.preset.name, summary.model.spec.model_type, summary.parameters,
                           check_word(summary),

@@ -31,10 +31,10 @@ class TextTable {
 
   [[nodiscard]] std::string render(Colour colour) const {
     std::string result = colour == Colour::on ? "\033[1m" : "";
-    result += header(&Column::title);
-    if (std::ranges::any_of(table_.columns,
-                            [](const Column& c) { return !c.unit_label.empty(); })) {
-      result += header(&Column::unit_label);
+    result += header([](const Column& c) { return c.title; });
+    const auto unit_label = [](const Column& c) { return c.shown.unit_label; };
+    if (!std::ranges::all_of(table_.columns, &std::string::empty, unit_label)) {
+      result += header(unit_label);
     }
     if (colour == Colour::on) result += "\033[0m";
     const std::string rule(total_width(), '-');
@@ -43,7 +43,7 @@ class TextTable {
     for (std::size_t row = 0; row < table_.rows.size(); ++row) {
       if (table_.total_rows > 0 && row == first_total) result += rule + "\n";
       result += line([&](std::size_t column) {
-        return shown(table_.rows[row][column], table_.columns[column]);
+        return shown_text(table_.rows[row][column], table_.columns[column].shown);
       });
     }
     return result;
@@ -52,9 +52,9 @@ class TextTable {
  private:
   [[nodiscard]] std::size_t column_width(std::size_t column) const {
     const Column& head = table_.columns[column];
-    std::size_t width = std::max(display_width(head.title), display_width(head.unit_label));
+    std::size_t width = std::max(display_width(head.title), display_width(head.shown.unit_label));
     for (const auto& row : table_.rows) {
-      width = std::max(width, display_width(shown(row[column], head)));
+      width = std::max(width, display_width(shown_text(row[column], head.shown)));
     }
     return width;
   }
@@ -76,8 +76,9 @@ class TextTable {
     return true;
   }
 
-  [[nodiscard]] std::string header(std::string Column::*text) const {
-    return line([&](std::size_t column) { return table_.columns[column].*text; });
+  template <class TextOf>
+  [[nodiscard]] std::string header(TextOf text_of) const {
+    return line([&](std::size_t column) { return text_of(table_.columns[column]); });
   }
 
   template <class TextOf>

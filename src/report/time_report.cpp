@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "describe.h"
 #include "writers.h"
 
 namespace headroom::detail {
@@ -13,17 +14,16 @@ constexpr double kLeastShare = 0.01;
 
 Table operator_times(const TimePrediction& time, Detail detail) {
   Table table;
-  table.columns = {
-      {"operator", "Operator", "", Alignment::left, 1, 0, Importance::essential},
-      {"time_ms", "Time", "[ms]", Alignment::right, 1, 3, Importance::essential},
-      {"low_ms", "Low", "[ms]", Alignment::right, 1, 3, Importance::optional},
-      {"high_ms", "High", "[ms]", Alignment::right, 1, 3, Importance::optional},
-      {"share_percent", "Share", "[%]", Alignment::right, 1, 1, Importance::essential},
-      {"bound", "Bound by", "", Alignment::left, 1, 0, Importance::essential},
-      {"roofline_percent", "Roofline", "[%]", Alignment::right, 1, 0, Importance::essential}};
+  table.columns = {words_column("operator", "Operator"),
+                   milliseconds_column("time_s", "Time"),
+                   milliseconds_column("low_s", "Low", Importance::optional),
+                   milliseconds_column("high_s", "High", Importance::optional),
+                   number_column("share_percent", "Share", {"[%]", 1}),
+                   words_column("bound", "Bound by"),
+                   number_column("roofline_percent", "Roofline", {"[%]", 0})};
   const auto add = [&](const std::string& name, double seconds, double low, double high,
                        Bound bound, double roofline) {
-    table.rows.push_back({name, seconds * 1e3, low * 1e3, high * 1e3, 100 * seconds / time.total_s,
+    table.rows.push_back({name, seconds, low, high, 100 * seconds / time.total_s,
                           std::string(name_of(bound)), 100 * roofline});
   };
   for (const OperatorTime& one : time.operators) {
@@ -38,8 +38,8 @@ Table operator_times(const TimePrediction& time, Detail detail) {
 std::string basis_text(const TimePrediction& time) {
   switch (time.basis) {
     case TimeBasis::modelled:
-      return fmt::format("{} · {} thread{}, modelled from curves measured there", time.machine,
-                         time.threads, time.threads == 1 ? "" : "s");
+      return fmt::format("{} · {}, modelled from curves measured there", time.machine,
+                         describe_threads(time.threads));
     case TimeBasis::assumed:
       break;
   }
@@ -50,19 +50,14 @@ std::string basis_text(const TimePrediction& time) {
 }  // namespace
 
 void add_time(const TimePrediction& time, Detail detail, Document& document) {
-  const auto add = [&](std::string label, std::string text) {
-    document.blocks.push_back(Line{std::move(label), std::move(text)});
-  };
-  add("machine", basis_text(time));
+  document.add_line("machine", basis_text(time));
   document.blocks.push_back(operator_times(time, detail));
-  add("time", fmt::format("{}, from {} to {} · bound by {} · {:.0f} % of the roofline",
-                          duration(time.total_s), duration(time.low_s), duration(time.high_s),
-                          name_of(time.bound), 100 * time.roofline_share));
-  add("throughput", fmt::format("{:.1f} tokens/s", time.tokens_per_s));
-  if (time.ttft_s) add("TTFT", duration(*time.ttft_s));
-  if (time.tpot_s) {
-    add("TPOT", fmt::format("{} = (total − TTFT)/(new tokens − 1)", duration(*time.tpot_s)));
-  }
+  document.add_line("time",
+                    fmt::format("{}, from {} to {} · bound by {} · {:.0f} % of the roofline",
+                                duration(time.total_s), duration(time.low_s), duration(time.high_s),
+                                name_of(time.bound), 100 * time.roofline_share));
+  document.add_line("throughput", fmt::format("{:.1f} tokens/s", time.tokens_per_s));
+  add_token_times(time.ttft_s, time.tpot_s, document);
 }
 
 Json to_json(const TimePrediction& time) {
@@ -76,8 +71,8 @@ Json to_json(const TimePrediction& time) {
   json["bound"] = name_of(time.bound);
   json["roofline_share"] = time.roofline_share;
   json["tokens_per_s"] = time.tokens_per_s;
-  json["ttft_s"] = time.ttft_s ? Json(*time.ttft_s) : Json(nullptr);
-  json["tpot_s"] = time.tpot_s ? Json(*time.tpot_s) : Json(nullptr);
+  json["ttft_s"] = json_or_null(time.ttft_s);
+  json["tpot_s"] = json_or_null(time.tpot_s);
   json["ops"] = Json::array();
   for (const OperatorTime& one : time.operators) {
     json["ops"].push_back({{"path", one.path},

@@ -32,6 +32,11 @@ void add_time(const TimePrediction& time, Detail detail, Document& document);
 [[nodiscard]] Json to_json(const MachinesReport& report);
 [[nodiscard]] Document to_document(const MachineProfile& profile);
 
+[[nodiscard]] Document to_document(const Inspection& inspection);
+/// The components alone, all of them: what CSV holds.
+[[nodiscard]] Document to_component_table(const Inspection& inspection);
+[[nodiscard]] Json to_json(const Inspection& inspection);
+
 [[nodiscard]] Document to_document(const Measurement& measurement);
 [[nodiscard]] Json to_json(const Measurement& measurement);
 

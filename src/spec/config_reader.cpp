@@ -24,6 +24,11 @@ bool ConfigReader::has(std::string_view key) const {
   return found != object_->end() && !found->is_null();
 }
 
+bool ConfigReader::is_null(std::string_view key) const {
+  const auto found = object_->find(key);
+  return found != object_->end() && found->is_null();
+}
+
 const json* ConfigReader::take(Keys keys) {
   const json* value = nullptr;
   for (const std::string_view key : keys) {
@@ -122,14 +127,54 @@ std::string ConfigReader::text_or(Keys keys, std::string otherwise) {
   return value == nullptr ? std::move(otherwise) : text_of(*value, found_key_);
 }
 
-std::vector<std::string> ConfigReader::texts(std::string_view key) {
+const json& ConfigReader::list(std::string_view key) {
+  static const json kNone = json::array();
   const json* value = take({key});
+  if (value == nullptr) return kNone;
+  if (value->is_array()) return *value;
+  fail(key, fmt::format("a list is expected, not {}", value->type_name()), "write [ … ]");
+}
+
+std::vector<std::string> ConfigReader::texts(std::string_view key) {
   std::vector<std::string> result;
-  if (value == nullptr) return result;
-  if (!value->is_array()) {
-    fail(key, fmt::format("a list is expected, not {}", value->type_name()), "write [\"…\"]");
+  for (const json& item : list(key)) result.push_back(text_of(item, key));
+  return result;
+}
+
+std::vector<double> ConfigReader::numbers(std::string_view key) {
+  std::vector<double> result;
+  for (const json& item : list(key)) {
+    if (!item.is_number()) fail(key, "a list of numbers is expected", "write numbers only");
+    result.push_back(item.get<double>());
   }
-  for (const json& item : *value) result.push_back(text_of(item, key));
+  return result;
+}
+
+std::vector<std::string> ConfigReader::expanded_patterns(std::string_view key) {
+  constexpr std::int64_t kMostLayers = 100000;  // an absurd count is no reason to run out of memory
+  std::vector<std::string> result;
+  for (const json& item : list(key)) {
+    const bool fits = item.is_array() && item.size() == 2 && item[0].is_array();
+    const std::int64_t times = fits ? integer_of(item[1], key, 0) : 0;
+    if (!fits || times > kMostLayers) {
+      fail(key, "a list of patterns is expected", "write [[[\"…\"], times], …]");
+    }
+    for (std::int64_t i = 0; i < times; ++i) {
+      for (const json& word : item[0]) result.push_back(text_of(word, key));
+    }
+  }
+  return result;
+}
+
+bool ConfigReader::truth_or(Keys keys, bool otherwise) {
+  const json* value = take(keys);
+  if (value != nullptr && value->is_number()) return value->get<double>() != 0;
+  return flag_or(keys, otherwise);
+}
+
+std::vector<std::int64_t> ConfigReader::counts(std::string_view key) {
+  std::vector<std::int64_t> result;
+  for (const json& item : list(key)) result.push_back(integer_of(item, key, 0));
   return result;
 }
 

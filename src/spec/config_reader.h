@@ -28,6 +28,8 @@ class ConfigReader {
   ConfigReader(const nlohmann::json& object, std::string file, std::string pointer = {});
 
   [[nodiscard]] bool has(std::string_view key) const;
+  /// Whether the key is there and null, which for some families is not the same as absent.
+  [[nodiscard]] bool is_null(std::string_view key) const;
 
   /// A count of at least 1.
   [[nodiscard]] std::int64_t size(Keys keys);
@@ -42,6 +44,13 @@ class ConfigReader {
   [[nodiscard]] bool flag_or(Keys keys, bool otherwise);
   [[nodiscard]] std::string text_or(Keys keys, std::string otherwise);
   [[nodiscard]] std::vector<std::string> texts(std::string_view key);
+  [[nodiscard]] std::vector<double> numbers(std::string_view key);
+  /// [[["a", "b"], n], …] as the list that it stands for, each pattern n times.
+  [[nodiscard]] std::vector<std::string> expanded_patterns(std::string_view key);
+  /// true or false, or a number that is not or is 0.
+  [[nodiscard]] bool truth_or(Keys keys, bool otherwise);
+  /// Whole numbers from 0 on.
+  [[nodiscard]] std::vector<std::int64_t> counts(std::string_view key);
   /// A nested object; empty when absent.
   [[nodiscard]] std::optional<ConfigReader> object(std::string_view key);
   /// The number of entries of a nested object; empty when absent.
@@ -75,6 +84,8 @@ class ConfigReader {
  private:
   /// The value of the first of `keys` that is there, null if none; marks all of them as taken.
   [[nodiscard]] const nlohmann::json* take(Keys keys);
+  /// The list at `key`; empty when absent.
+  [[nodiscard]] const nlohmann::json& list(std::string_view key);
   [[nodiscard]] std::int64_t integer_of(const nlohmann::json& value, std::string_view key,
                                         std::int64_t least) const;
   [[nodiscard]] std::string text_of(const nlohmann::json& value, std::string_view key) const;

@@ -36,7 +36,8 @@ void read_decoder_architecture(ConfigReader& config, ModelSpec& spec, const std:
   sequence.bias = false;
   ClassifierSpec tokens;
   tokens.input = ClassifierInput::every_token;
-  tokens.dropout = config.probability_or({"classifier_dropout", "hidden_dropout"}, 0.1);
+  tokens.dropout =
+      config.probability_or({"classifier_dropout"}, config.probability_or({"hidden_dropout"}, 0.1));
   ClassifierSpec spans;
   spans.input = ClassifierInput::every_token;
   spans.num_labels = 2;
@@ -50,6 +51,13 @@ void read_decoder_architecture(ConfigReader& config, ModelSpec& spec, const std:
                      {sequences, classifier_head(sequence)},
                      {every_token, classifier_head(tokens)},
                      {questions, classifier_head(spans)}});
+}
+
+std::int64_t product(const ConfigReader& config, std::string_view key, std::int64_t a,
+                     std::int64_t b) {
+  std::int64_t result = 0;
+  if (!__builtin_mul_overflow(a, b, &result)) return result;
+  config.fail(key, fmt::format("{} times {} does not fit 64 bits", a, b), "write a smaller number");
 }
 
 void read_num_labels(ConfigReader& config, ModelSpec& spec) {
@@ -91,6 +99,17 @@ AttentionSpec multi_head_attention(const ConfigReader& config, std::string_view 
   attention.value_head_dim = attention.head_dim;
   return attention;
 }
+
+namespace {
+
+/// A config says how the published weights are stored; their number and the operators stay.
+void read_quantization(ConfigReader& config, ModelSpec& spec) {
+  if (auto quantization = config.object("quantization_config")) {
+    spec.quantization = quantization->text_or({"quant_method", "quant_type"}, "an unnamed method");
+  }
+}
+
+}  // namespace
 
 void read_common_keys(ConfigReader& config, ModelSpec& spec) {
   spec.torch_dtype = config.text_or({"torch_dtype", "dtype"}, "");
@@ -158,11 +177,36 @@ void read_common_keys(ConfigReader& config, ModelSpec& spec) {
                  "pooler_num_fc_layers",
                  "pooler_size_per_head",
                  "pooler_type"});
-  config.ignore({"model_size", "transformers.js_config", "unsloth_version", "unsloth_fixed"});
-  if (config.has("quantization_config")) {
-    config.fail("quantization_config", "quantized weights are not understood",
-                "use the config of the unquantized model");
-  }
+  config.ignore({"model_size",
+                 "transformers.js_config",
+                 "unsloth_version",
+                 "unsloth_fixed",
+                 "auto_map",
+                 "model_name",
+                 "num_labels",
+                 "custom_pipelines",
+                 "vision_config_dict",
+                 "attn_config_dict",
+                 "trust_remote_code",
+                 "rope_interleaved",
+                 "language",
+                 "use_flash_attn",
+                 "use_flash_attention_2",
+                 "_flash_attn_2_enabled",
+                 "flash_attn",
+                 "fused_dense",
+                 "attn_pdrop_type",
+                 "output_last_hidden_states",
+                 "tokenizer_model_max_length",
+                 "init_std",
+                 "embed_init_std",
+                 "head_dim_source",
+                 "full_attn_mod",
+                 "interpolate_factor",
+                 "quantization",
+                 "neuron",
+                 "compression_config"});
+  read_quantization(config, spec);
   // Settings that would change a figure; only their usual value is understood.
   config.expect("chunk_size_feed_forward", 0);
   config.expect("pruned_heads", nlohmann::json::object());

@@ -1,7 +1,9 @@
 #include "headroom/model_source.h"
 
 #include <filesystem>
+#include <optional>
 
+#include "gguf/gguf_config.h"
 #include "headroom/error.h"
 #include "json_text.h"
 #include "similar.h"
@@ -14,6 +16,13 @@ namespace fs = std::filesystem;
 Model read_config_file(const fs::path& file, std::string name) {
   return {read_model_spec(detail::read_text_file(file.string()), file.string(), std::move(name)),
           file.string(), std::nullopt};
+}
+
+Model read_gguf_file(const fs::path& path) {
+  const checkpoint::GgufFile file(path);
+  return {read_model_spec(detail::config_from_gguf(file.content(), path.string()), path.string(),
+                          path.stem().string()),
+          path.string(), std::nullopt};
 }
 
 /// The name of a folder, also where it is written with a trailing slash or as ".".
@@ -49,6 +58,11 @@ Model load_model(const std::string& name) {
   if (const auto preset = find_preset(name)) return read_preset(*preset);
   if (fs::is_directory(path, failed)) {
     return read_config_file(path / "config.json", folder_name(path));
+  }
+  if (checkpoint::is_gguf(path)) return read_gguf_file(path);
+  if (path.extension() == ".safetensors" && fs::exists(path, failed)) {
+    return read_config_file(fs::absolute(path).parent_path() / "config.json",
+                            folder_name(fs::absolute(path).parent_path()));
   }
   if (fs::exists(path, failed)) return read_config_file(path, config_name(path));
   throw_unknown(name);

@@ -2,35 +2,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 
 #include "config_reader.h"
-#include "embedded_presets.h"
+#include "embedded_json.h"
 #include "headroom/error.h"
 #include "headroom/model_source.h"
 #include "json_text.h"
+#include "user_folder.h"
 
 namespace headroom {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// `$XDG_DATA_HOME/headroom/presets/models`, or its place under the home folder; empty without one.
-fs::path user_preset_folder() {
-  // Read once at start, before any thread exists.
-  const char* const data = std::getenv("XDG_DATA_HOME");  // NOLINT(concurrency-mt-unsafe)
-  const char* const home = std::getenv("HOME");           // NOLINT(concurrency-mt-unsafe)
-  fs::path base;
-  if (data != nullptr && *data != '\0') {
-    base = data;
-  } else if (home != nullptr && *home != '\0') {
-    base = fs::path(home) / ".local" / "share";
-  } else {
-    return {};
-  }
-  return base / "headroom" / "presets" / "models";
-}
 
 Preset parse_user_preset(const fs::path& file) {
   Preset preset;
@@ -45,14 +29,17 @@ Preset parse_user_preset(const fs::path& file) {
 
 std::vector<Preset> user_presets() {
   std::vector<Preset> presets;
+  const fs::path own = detail::user_data_folder();
+  if (own.empty()) return presets;
+  const fs::path folder = own / "presets" / "models";
   std::error_code failed;
-  for (const fs::directory_entry& entry : fs::directory_iterator(user_preset_folder(), failed)) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, failed)) {
     if (entry.path().extension() == ".json") presets.push_back(parse_user_preset(entry.path()));
   }
   return presets;
 }
 
-Preset from_embedded(const detail::EmbeddedPreset& embedded) {
+Preset from_embedded(const detail::EmbeddedJson& embedded) {
   Preset preset{std::string(embedded.name), {}, std::string(embedded.json), "built in"};
   for (const std::string_view alias : embedded.aliases) preset.aliases.emplace_back(alias);
   return preset;
@@ -76,7 +63,7 @@ ReferenceCount read_reference(detail::ConfigReader reader) {
 
 std::vector<Preset> list_presets() {
   std::vector<Preset> presets = user_presets();
-  for (const detail::EmbeddedPreset& embedded : detail::embedded_presets()) {
+  for (const detail::EmbeddedJson& embedded : detail::embedded_presets()) {
     const auto same_name = [&](const Preset& own) { return own.name == embedded.name; };
     if (std::ranges::none_of(presets, same_name)) presets.push_back(from_embedded(embedded));
   }
@@ -88,7 +75,7 @@ std::optional<Preset> find_preset(std::string_view name_or_alias) {
   for (Preset& preset : user_presets()) {
     if (is_called(preset, name_or_alias)) return std::move(preset);
   }
-  for (const detail::EmbeddedPreset& embedded : detail::embedded_presets()) {
+  for (const detail::EmbeddedJson& embedded : detail::embedded_presets()) {
     const bool called =
         embedded.name == name_or_alias ||
         std::ranges::find(embedded.aliases, name_or_alias) != embedded.aliases.end();

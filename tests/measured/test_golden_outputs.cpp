@@ -10,6 +10,7 @@
 #include "support/data.h"
 
 using namespace headroom;
+using namespace headroom::checkpoint;
 using namespace headroom::measured;
 
 namespace {

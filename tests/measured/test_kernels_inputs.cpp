@@ -102,7 +102,7 @@ TEST_CASE("llama3 scaling keeps short waves, stretches long ones and interpolate
 TEST_CASE("rotary turns pairs half a head apart, from a first position on") {
   constexpr std::int64_t kHalf = 9;
   const RotaryTable table = make_rotary_table({}, 2 * kHalf, 20, 20);
-  const RotaryArguments args{2, 3, 2, 4 * kHalf + 5, 200, 7};
+  const RotaryArguments args{2, 3, 2, 2 * kHalf, 4 * kHalf + 5, 200, 7};
   const std::vector<float> before = random_floats(400, 1);
   std::vector<float> x = before;
   apply_rotary(table, args, x.data());

@@ -32,9 +32,9 @@ double relative_error(const std::function<simd::Floats(simd::Floats)>& f, const 
   return largest;
 }
 
-constexpr std::array kActivations{ActivationKind::relu,      ActivationKind::gelu,
-                                  ActivationKind::gelu_tanh, ActivationKind::gelu_new,
-                                  ActivationKind::silu,      ActivationKind::tanh};
+constexpr std::array kActivations{
+    ActivationKind::relu, ActivationKind::gelu, ActivationKind::gelu_tanh, ActivationKind::gelu_new,
+    ActivationKind::silu, ActivationKind::tanh, ActivationKind::sigmoid};
 
 double exact_activation(ActivationKind kind, double x) {
   switch (kind) {
@@ -50,6 +50,10 @@ double exact_activation(ActivationKind kind, double x) {
       return x / (1 + std::exp(-x));
     case ActivationKind::tanh:
       return std::tanh(x);
+    case ActivationKind::sigmoid:
+      return 1 / (1 + std::exp(-x));
+    case ActivationKind::clamped_swiglu:
+      break;  // a function of two values
   }
   return 0;
 }

@@ -5,13 +5,14 @@
 #include <filesystem>
 #include <limits>
 
+#include "checkpoint/weight_files.h"
 #include "headroom/error.h"
 #include "safetensors_writer.h"
 #include "session.h"
 #include "support/data.h"
-#include "weight_files.h"
 
 using namespace headroom;
+using namespace headroom::checkpoint;
 using namespace headroom::measured;
 
 namespace {

@@ -35,10 +35,7 @@ TEST_CASE("a datasheet's time is the roofline of every operator at the assumed s
   const AnalyzeReport report = predicted("llama-3-8b", request_of(512), {});
   const MachineProfile machine = find_machine("a100-80gb");
   const auto rates = std::get<DatasheetRates>(machine.rates);
-  Bindings values = bindings_of(report.workload);
-  for (const SymbolInfo& symbol : symbols()) {
-    if (const auto size = report.graph.sizes.get(symbol.symbol)) values.set(symbol.symbol, *size);
-  }
+  const Bindings values = bindings_of(report.workload, report.graph);
   const auto number = [&](const Expr& expr) { return static_cast<double>(expr.evaluate(values)); };
   double expected = 0;
   for (const NodeAnalysis& node : report.analysis.nodes) {
@@ -96,6 +93,25 @@ TEST_CASE("a generation is its prefill and its steps") {
   CHECK(whole.run->matrix_flops == flops);
 }
 
+TEST_CASE("a generation is predicted of decoders only") {
+  TimeRequest request;
+  request.phase = MeasuredPhase::generate;
+  request.new_tokens = 4;
+  CHECK_THROWS_AS((void)predicted("bert-tiny", {}, request), Error);
+  CHECK_THROWS_AS((void)predicted("vit-tiny-patch16-224", {}, request), Error);
+  CHECK_NOTHROW((void)predicted("t5-small", {}, request));
+}
+
+TEST_CASE("tokens that pass 64 bits when counted are many, not few") {
+  WorkloadRequest request = request_of(std::int64_t{1} << 33);
+  request.batch_size = std::int64_t{1} << 31;
+  const AnalyzeReport report = predicted("gpt2", request, {});
+  CHECK(report.time->tokens_per_s * report.time->total_s == doctest::Approx(0x1p64));
+  // Many rows: weights are laid out in float32, not streamed in bfloat16.
+  CHECK(predict_held_weight_bytes(report.model.spec, report.workload, {}) >=
+        4 * report.figures.parameters);
+}
+
 TEST_CASE("the time of a training step is not predicted") {
   CHECK_THROWS_AS((void)predicted("gpt2", request_of(64, Phase::train), {}), Error);
 }
@@ -112,4 +128,12 @@ TEST_CASE("drift scales what streams weights with the memory, and the rest with 
   CHECK(slower.operators[0].time_s == doctest::Approx(4));
   CHECK(slower.operators[1].time_s == doctest::Approx(6));
   CHECK(slower.tokens_per_s == doctest::Approx(3));
+}
+
+TEST_CASE("a machine without a rate of the type asked for says so") {
+  WorkloadRequest request = request_of(128);
+  CHECK(predicted("gpt2", request, {}, "tpu-v5p").time.has_value());
+  request.dtype = DType::float32;
+  CHECK_THROWS_WITH_AS((void)predicted("gpt2", request, {}, "tpu-v5p"),
+                       doctest::Contains("no rate of float32"), Error);
 }

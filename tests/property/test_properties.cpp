@@ -40,7 +40,7 @@ std::vector<Workload> workloads_for(const ModelSpec& spec) {
 }
 
 Bindings values_for(const Graph& graph, const Workload& workload) {
-  Bindings values = bindings_of(workload);
+  Bindings values = bindings_of(workload, LayerTraits{});
   for (const SymbolInfo& symbol : symbols()) {
     if (const auto size = graph.sizes.get(symbol.symbol)) values.set(symbol.symbol, *size);
   }

@@ -135,7 +135,7 @@ TEST_CASE("with fused attention a causal mask leaves N·(N + 1)/2 pairs") {
   const Counted counted = count(spec_of(gpt2_like()), workload);
   CHECK(flops_of(counted, workload, "attention.core") ==
         Integer{4} * l * b * Expr(Symbol::visible_pairs) * d);
-  CHECK(*bindings_of(workload).get(Symbol::visible_pairs) == 128 * 129 / 2);
+  CHECK(*bindings_of(workload, LayerTraits{}).get(Symbol::visible_pairs) == 128 * 129 / 2);
 }
 
 TEST_CASE("a decode step is linear in the keys it sees") {
@@ -158,7 +158,7 @@ TEST_CASE("the worked example: d_model 512, 8 heads, d_k 64, d_v 100, 2 tokens")
   const Graph graph = build_graph(spec, {});
   Workload workload;
   workload.seq_len = 2;
-  Bindings values = bindings_of(workload);
+  Bindings values = bindings_of(workload, LayerTraits{});
   for (const SymbolInfo& symbol : symbols()) {
     if (const auto size = graph.sizes.get(symbol.symbol)) values.set(symbol.symbol, *size);
   }

@@ -74,7 +74,7 @@ struct Saved {
 std::vector<Saved> predicted(const json& record) {
   const Workload workload = workload_of(record);
   const Counted counted = count(spec_of(config_of(record)), workload);
-  Bindings values = bindings_of(workload);
+  Bindings values = bindings_of(workload, LayerTraits{});
   for (const SymbolInfo& symbol : symbols()) {
     if (const auto size = counted.graph.sizes.get(symbol.symbol)) values.set(symbol.symbol, *size);
   }

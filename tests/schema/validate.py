@@ -10,7 +10,9 @@ because python3-jsonschema is not there.
 
 import copy
 import json
+import math
 import os
+import struct
 import subprocess
 import sys
 import tempfile
@@ -40,8 +42,17 @@ LINEAR_TRANSFORMER = {
     "max_position_embeddings": 64,
 }
 
+GPT2 = {
+    "model_type": "gpt2",
+    "n_embd": 4,
+    "n_head": 2,
+    "n_layer": 1,
+    "n_positions": 8,
+    "vocab_size": 16,
+}
+
 # Each begins with the command, which names its schema. layer.json is ATTENTION_LAYER, linear.json
-# is LINEAR_TRANSFORMER.
+# is LINEAR_TRANSFORMER; the folders model and broken hold GPT2 with its weights, all and one of them.
 CASES = """
 analyze bert-base
 analyze bert-base --detail
@@ -97,8 +108,29 @@ measure linear.json --runs 2 --phase generate --seq 5 --new-tokens 3
 measure linear.json --runs 2 --phase decode --past 5
 analyze gpt2 --dtype bf16 --machine h100-80gb --new-tokens 16
 compare predicted.json measured.json --tolerance time=1e9%
+compare gpt2 --import llama_bench.json --machine t4
+inspect model
+inspect broken
+inspect model/model.safetensors
+inspect alone.safetensors
+inspect small.gguf
+fit llama-3-8b --machine h100-80gb --seq 8192 --batch 16
+fit bert-base-uncased --machine t4 --batch 64 --seq 512
+fit vit-base --machine rtx-4090 --weights float32 --dtype float32
+fit t5-small --machine l4 --count 2 --tp 2
+fit gpt2-xl --machine a100-80gb --count 20 --phase train --tp 5 --pp 2 --batch 8 --optimizer muon
+fit llama-3-8b --machine a100-80gb --count 8 --phase train --tp 2 --sp --pp 4 --batch 16 --recompute every=4
+fit llama-2-7b --machine rtx-4090 --phase train --adapter qlora --recompute full
+fit llama-3.1-405b --machine h100-80gb --count 8 --tp 8 --weights int4
+plan llama-3-8b --machine a100-80gb --count 16 --train --batch 64
+plan llama-3-70b --machine h100-80gb --count 8 --serve --batch 64
+plan llama-3.1-405b --machine h100-80gb --count 2 --train --batch 2
+sweep gpt2 --batch 1..4:x2 --seq 8,16 --machine h100-80gb --dtype bf16
+sweep t5-small --phase decode --past 7 --batch 2
+sweep llama-3.1-405b --phase train --batch 1000000 --seq 131072
 machines
 machines show a100-80gb
+machines show tpu-v5e
 presets list
 presets show gpt2
 presets show transformer-base
@@ -114,6 +146,11 @@ DAMAGED_CASES = [
     "diff bert-base distilbert",
     "analyze gpt2 --dtype bf16 --machine h100-80gb --new-tokens 16",
     "compare predicted.json measured.json --tolerance time=1e9%",
+    "inspect broken",
+    "inspect model",
+    "fit llama-3-8b --machine h100-80gb --seq 8192 --batch 16",
+    "plan llama-3-8b --machine a100-80gb --count 16 --train --batch 64",
+    "sweep gpt2 --batch 1..4:x2 --seq 8,16 --machine h100-80gb --dtype bf16",
     "machines show a100-80gb",
     "presets show gpt2",
 ]
@@ -148,11 +185,16 @@ def refuse_constant(word):
 
 def run(binary, arguments, folder):
     environment = os.environ | {"HOME": folder, "XDG_DATA_HOME": folder}
-    command = [binary, *arguments, "--format", "json", "--quiet"]
+    written = "jsonl" if arguments[0] == "sweep" else "json"
+    command = [binary, *arguments, "--format", written, "--quiet"]
     result = subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=False)
-    if result.returncode != 0:
+    expected = 1 if arguments[-1] == "broken" else 0
+    if result.returncode != expected:
         raise ValueError(f"exit status {result.returncode}: {result.stderr.decode().strip()}")
-    return json.loads(result.stdout, parse_constant=refuse_constant)
+    if written == "json":
+        return json.loads(result.stdout, parse_constant=refuse_constant)
+    rows = result.stdout.splitlines()
+    return [json.loads(row, parse_constant=refuse_constant) for row in rows][-1]
 
 
 def wrong(value):
@@ -197,6 +239,72 @@ def prepare_comparison(binary, folder):
     measurement = run(binary, ["measure", "linear.json", "--seq", "9", "--runs", "3"], folder)
     Path(folder, "predicted.json").write_text(json.dumps(prediction), encoding="utf-8")
     Path(folder, "measured.json").write_text(json.dumps(measurement), encoding="utf-8")
+    runs = [{"avg_ts": 200.0, "n_prompt": 512, "n_gen": 0}, {"avg_ts": 20.0, "n_prompt": 0, "n_gen": 128}]
+    Path(folder, "llama_bench.json").write_text(json.dumps(runs), encoding="utf-8")
+
+
+def safetensors(shapes):
+    """The bytes of a file with float32 zeros of these shapes."""
+    header = {}
+    end = 0
+    for name, shape in shapes.items():
+        begin, end = end, end + 4 * math.prod(shape)
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [begin, end]}
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + bytes(end)
+
+
+def gpt2_shapes():
+    """The tensors of GPT2, and a buffer that older files hold."""
+    shapes = {"wte.weight": [16, 4], "wpe.weight": [8, 4], "h.0.attn.bias": [1, 1, 8, 8]}
+    for norm in ("h.0.ln_1", "h.0.ln_2", "ln_f"):
+        shapes |= {f"{norm}.weight": [4], f"{norm}.bias": [4]}
+    for layer, out, into in (("attn.c_attn", 12, 4), ("attn.c_proj", 4, 4), ("mlp.c_fc", 16, 4),
+                             ("mlp.c_proj", 4, 16)):
+        shapes |= {f"h.0.{layer}.weight": [into, out], f"h.0.{layer}.bias": [out]}
+    return shapes
+
+
+def gguf(metadata, tensors):
+    """The bytes of a file with these numbers and texts, and F32 tensors by row-major shape."""
+    def text(value):
+        return struct.pack("<Q", len(value)) + value.encode()
+
+    def pair(key, value):
+        number = isinstance(value, int)
+        return text(key) + struct.pack("<I", 4 if number else 8) + (
+            struct.pack("<I", value) if number else text(value))
+
+    infos, offset = b"", 0
+    for name, shape in tensors.items():
+        infos += text(name) + struct.pack("<I", len(shape))
+        infos += b"".join(struct.pack("<Q", size) for size in reversed(shape))
+        infos += struct.pack("<IQ", 0, offset)
+        offset += -(-4 * math.prod(shape) // 32) * 32
+    head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(metadata))
+    head += b"".join(pair(*item) for item in metadata.items()) + infos
+    return head + bytes(-len(head) % 32 + offset)
+
+
+def prepare_weights(folder):
+    """Model folders and files for `inspect`."""
+    shapes = gpt2_shapes()
+    for name, held in (("model", shapes), ("broken", {"wte.weight": [16, 4], "odd": [3]})):
+        Path(folder, name).mkdir()
+        Path(folder, name, "config.json").write_text(json.dumps(GPT2), encoding="utf-8")
+        Path(folder, name, "model.safetensors").write_bytes(safetensors(held))
+    Path(folder, "alone.safetensors").write_bytes(safetensors(shapes))
+    metadata = {"general.architecture": "gpt2"} | {
+        f"gpt2.{key}": value for key, value in (
+            ("context_length", 8), ("embedding_length", 4), ("block_count", 1),
+            ("feed_forward_length", 16), ("attention.head_count", 2))}
+    tensors = {"token_embd.weight": [16, 4], "position_embd.weight": [8, 4]}
+    for norm in ("blk.0.attn_norm", "blk.0.ffn_norm", "output_norm"):
+        tensors |= {f"{norm}.weight": [4], f"{norm}.bias": [4]}
+    for layer, out, into in (("attn_qkv", 12, 4), ("attn_output", 4, 4), ("ffn_up", 16, 4),
+                             ("ffn_down", 4, 16)):
+        tensors |= {f"blk.0.{layer}.weight": [out, into], f"blk.0.{layer}.bias": [out]}
+    Path(folder, "small.gguf").write_bytes(gguf(metadata, tensors))
 
 
 def check_cases(binary, schemas):
@@ -206,6 +314,7 @@ def check_cases(binary, schemas):
         Path(folder, "layer.json").write_text(json.dumps(ATTENTION_LAYER), encoding="utf-8")
         Path(folder, "linear.json").write_text(json.dumps(LINEAR_TRANSFORMER), encoding="utf-8")
         prepare_comparison(binary, folder)
+        prepare_weights(folder)
         for case in CASES:
             arguments = case.split()
             try:

@@ -84,10 +84,9 @@ TEST_CASE("an unknown key is refused, as it could change a figure") {
   CHECK(error_place(with("sliding_window", 4096)) == "config.json#/sliding_window");
   CHECK(error_place(with("num_experts", 8)) == "config.json#/num_experts");
   CHECK(error_place(with("a/b~c", 8)) == "config.json#/a~1b~0c");
-  CHECK(error_place(with("quantization_config", {{"bits", 4}})) ==
-        "config.json#/quantization_config");
+  CHECK(error_place(with("quantization_config", 4)) == "config.json#/quantization_config");
   CHECK(error_place(with("is_decoder", true)) == "config.json#/is_decoder");
-  CHECK(error_place(with("rope_scaling", {{"rope_type", "yarn"}, {"factor", 4.0}})) ==
+  CHECK(error_place(with("rope_scaling", {{"rope_type", "ntk-by-parts"}, {"factor", 4.0}})) ==
         "config.json#/rope_scaling/rope_type");
   CHECK(error_place(with("rope_scaling", {{"rope_type", "linear"}, {"magic", 4.0}})) ==
         "config.json#/rope_scaling/magic");

@@ -38,7 +38,7 @@ nlohmann::json measured_json() {
   json["model"] = {{"name", "bert-tiny"}};
   json["phase"] = "prefill";
   json["workload"] = {{"batch_size", 1}, {"seq_len", 128}, {"past_len", 0}};
-  json["time"] = {{"median_s", 0.002}, {"mad_s", 0.0001}, {"samples_s", {0.001, 0.002, 0.003}}};
+  json["time"] = {{"median_s", 0.002}, {"mad_s", 0.0001}, {"samples_s", {0.0019, 0.002, 0.0021}}};
   json["counted"] = {{"matrix_flops", 117473280}};
   json["memory"] = nlohmann::json::object();
   json["ops"] = nlohmann::json::array();
@@ -84,6 +84,23 @@ TEST_CASE("a count is held exactly, a time within its tolerance") {
   CompareOptions wide;
   wide.tolerances[Quantity::time_s] = 0.25;
   CHECK(compare(side(1, 100), side(1.2, 100), wide).result == RowResult::pass);
+}
+
+TEST_CASE("counts that differ by one fail however large they are") {
+  // Beyond 2^53 a double no longer tells neighbours apart.
+  const Integer large = Integer{1} << 60;
+  const Comparison comparison = compare(side(1, large), side(1, large + 1), {});
+  CHECK(row(comparison, Quantity::matrix_flops).result == RowResult::fail);
+  CHECK(compare(side(1, large), side(1, large), {}).result == RowResult::pass);
+}
+
+TEST_CASE("headroom counts on both sides: what one of them lacks was taken away") {
+  Figured measured = side(1, 100);
+  measured.engine = kOwnEngine;
+  measured.amounts.erase(Quantity::matrix_flops);
+  CHECK(row(compare(side(1, 100), measured, {}), Quantity::matrix_flops).result == RowResult::fail);
+  measured.engine = "another";
+  CHECK(row(compare(side(1, 100), measured, {}), Quantity::matrix_flops).result == RowResult::skip);
 }
 
 TEST_CASE("what one side does not know is skipped, never judged") {
@@ -139,7 +156,7 @@ TEST_CASE("files that are swapped, cut or made up are refused") {
   json["time"]["samples_s"][1] = nullptr;
   CHECK(measured_refusal(json).find("no time above zero") != std::string::npos);
   json = measured_json();
-  json["time"]["median_s"] = 0.0015;
+  json["time"]["median_s"] = 0.00195;
   CHECK(measured_refusal(json).find("median") != std::string::npos);
   json = measured_json();
   json["time"]["samples_s"][0] = -1;
@@ -150,6 +167,44 @@ TEST_CASE("files that are swapped, cut or made up are refused") {
   json = measured_json();
   json.erase("phase");
   CHECK(measured_refusal(json).find("phase") != std::string::npos);
+}
+
+TEST_CASE("runs on a machine that drifts are held against what it would have taken just then") {
+  TimePrediction prediction;
+  prediction.total_s = 3;
+  prediction.tokens_per_s = 1;
+  prediction.operators = {{"products", 1, 1, 1, Bound::compute, false, 1},
+                          {"streams", 2, 2, 2, Bound::memory, true, 1}};
+  // 1·compute + 2·memory seconds, exactly: all scatter is the machine's.
+  const Drift drifts[] = {{1, 1}, {2, 1}, {2, 1.5}};
+  const double samples[] = {3, 4, 5};
+  CHECK(spread_beside_drift(prediction, samples, drifts) == doctest::Approx(0));
+  const TimePrediction typical = corrected_for_drift(prediction, samples, drifts);
+  CHECK(typical.total_s == doctest::Approx(4));
+  CHECK(typical.operators[0].time_s == doctest::Approx(2));
+  // Twice as slow as predicted: the prediction stays what it was.
+  const double slow[] = {6, 8, 10};
+  CHECK(corrected_for_drift(prediction, slow, drifts).total_s == doctest::Approx(4));
+  // One run of three a tenth longer: none of the others differ from the median.
+  const double uneven[] = {3, 4.4, 5};
+  CHECK(spread_beside_drift(prediction, uneven, drifts) == doctest::Approx(0));
+  const double scattered[] = {2.7, 4, 5.5};
+  CHECK(spread_beside_drift(prediction, scattered, drifts) == doctest::Approx(0.1));
+}
+
+TEST_CASE("several comparisons are one list in JSON and one table in CSV") {
+  const Comparison one = compare(side(1, 100), side(1.1, 100), {});
+  const std::vector<Comparison> two{one, one};
+  const auto json = nlohmann::json::parse(render(two, {.format = Format::json}));
+  REQUIRE(json.is_array());
+  CHECK(json.size() == 2);
+  const auto alone = nlohmann::json::parse(render(std::span(&one, 1), {.format = Format::json}));
+  CHECK(alone == json[0]);
+  const std::string csv = render(two, {.format = Format::csv});
+  CHECK(csv.starts_with("model,workload,quantity,predicted,measured,difference,tolerance,"));
+  CHECK(csv.find("model,batch 1,time_s,1,1.1,0.10000000000000009,0.15,pass,\n") !=
+        std::string::npos);
+  CHECK(csv.find("matrix_flops,100,100,0,0,pass,") != std::string::npos);
 }
 
 TEST_CASE("llama-bench's prompt, steps and both are understood") {
@@ -200,6 +255,8 @@ TEST_CASE("a file of no engine that is known is refused") {
   CHECK(import("[]").find("holds no run") != std::string::npos);
   CHECK(import("[1]").find("not an object") != std::string::npos);
   CHECK(import("{").find("file.json") != std::string::npos);
+  CHECK(import(R"({"avg_ts": 1, "n_prompt": 9223372036854775807, "n_gen": 1})").find("n_prompt") !=
+        std::string::npos);
   CHECK(import(R"({"avg_ts": 1, "n_prompt": 0, "n_gen": 0})").find("neither") != std::string::npos);
   CHECK(import(R"({"avg_ts": -1, "n_prompt": 1, "n_gen": 0})").find("avg_ts") != std::string::npos);
   CHECK(import(R"({"avg_ts": 10, "n_prompt": 10, "n_gen": 0, "avg_ns": 1})").find("contradict") !=

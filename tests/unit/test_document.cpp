@@ -15,10 +15,9 @@ namespace {
 
 Document sample() {
   Table table;
-  table.columns = {
-      {"name", "Name", "", Alignment::left, 1, 0, Importance::essential},
-      {"size_bytes", "Size", "[KiB]", Alignment::right, 1024, 2, Importance::essential},
-      {"share_percent", "Share", "[%]", Alignment::right, 1, 1, Importance::optional}};
+  table.columns = {words_column("name", "Name"),
+                   number_column("size_bytes", "Size", {"[KiB]", 2, 1024}),
+                   number_column("share_percent", "Share", {"[%]", 1}, Importance::optional)};
   table.rows = {{std::string("a, \"b\""), Integer{2048}, 66.6667},
                 {std::string("c|d"), Integer{1}, Cell{}},
                 {std::string("total"), Integer{2049}, 100.0}};
@@ -59,6 +58,14 @@ TEST_CASE("CSV keeps base units and leaves what does not apply empty") {
         "\"a, \"\"b\"\"\",2048,66.6667\n"
         "c|d,1,\n"
         "total,2049,100\n");
+}
+
+TEST_CASE("seconds are milliseconds on screen and seconds in CSV") {
+  Table table;
+  table.columns = {milliseconds_column("time_s", "Time")};
+  table.rows = {{0.0125}};
+  CHECK(to_csv({{table}}) == "time_s\n0.0125\n");
+  CHECK(to_text({{table}}) == "  Time\n  [ms]\n------\n12.500\n");
 }
 
 TEST_CASE("Markdown escapes what would break its tables") {

@@ -14,19 +14,11 @@ namespace {
 
 /// A table whose times follow `law` at every point.
 template <class Law>
-KernelTable table_of(KernelKind kind, std::vector<std::vector<double>> axes, const Law& law) {
-  KernelTable table{kind, std::move(axes), {}, {}};
-  std::size_t points = 1;
-  for (const auto& axis : table.axes) points *= axis.size();
-  for (std::size_t number = 0; number < points; ++number) {
-    KernelSizes sizes(table.axes.size());
-    std::size_t rest = number;
-    for (std::size_t axis = sizes.size(); axis-- > 0;) {
-      sizes[axis] = table.axes[axis][rest % table.axes[axis].size()];
-      rest /= table.axes[axis].size();
-    }
-    table.seconds.emplace_back(law(sizes));
-    table.spread.push_back(0.02);
+KernelTable table_by(KernelKind kind, KernelGrid axes, const Law& law) {
+  KernelTable table = unmeasured_table(kind, std::move(axes));
+  for (std::size_t number = 0; number < table.seconds.size(); ++number) {
+    table.seconds[number] = law(point_of(table.axes, number));
+    table.spread[number] = 0.02;
   }
   return table;
 }
@@ -42,8 +34,8 @@ MachineProfile measured_profile() {
   threads.read = {{1 << 20, 1e10}};
   threads.write = {{1 << 20, 5e9}};
   for (const KernelInfo& info : kernel_kinds()) {
-    const std::vector<std::vector<double>> axes(info.axes.size(), {1, 10});
-    threads.tables.push_back(table_of(
+    const KernelGrid axes(info.axes.size(), {1, 10});
+    threads.tables.push_back(table_by(
         info.kind, axes, [&](const KernelSizes& s) { return 1e-9 * work_of(info.kind, s); }));
   }
   MachineProfile profile;
@@ -74,10 +66,30 @@ std::string with(std::string text, const std::string& from, const std::string& t
 
 }  // namespace
 
+TEST_CASE("a grid's points are numbered with the last axis fastest") {
+  const KernelGrid grid{{1, 2}, {10, 20, 30}, {5}};
+  CHECK(point_count(grid) == 6);
+  CHECK(point_of(grid, 0) == KernelSizes{1, 10, 5});
+  CHECK(point_of(grid, 1) == KernelSizes{1, 20, 5});
+  CHECK(point_of(grid, 5) == KernelSizes{2, 30, 5});
+  const std::size_t at[] = {1, 2, 0};
+  CHECK(point_number(grid, at) == 5);
+}
+
+TEST_CASE("the peak is that of the fastest product") {
+  ThreadProfile profile;
+  profile.tables = {table_by(KernelKind::linear_warm, {{1, 100}, {64}, {64}},
+                             [](const KernelSizes& s) { return s[0] == 1 ? 1e-5 : 1e-4; })};
+  // 2·100·64·64 operations in 1e-4 s, against 2·64·64 in 1e-5 s
+  CHECK(peak_flops_per_s(profile) == doctest::Approx(8.192e9));
+  profile.tables.front().seconds.back().reset();
+  CHECK(peak_flops_per_s(profile) == doctest::Approx(8.192e8));
+}
+
 TEST_CASE(
     "interpolation reproduces every power law between its points, and proportion beyond them") {
   const KernelTable table =
-      table_of(KernelKind::linear_cold, {{1, 8, 64}, {100, 1000}, {50, 400, 3000}}, product_law);
+      table_by(KernelKind::linear_cold, {{1, 8, 64}, {100, 1000}, {50, 400, 3000}}, product_law);
   for (const KernelSizes& sizes : {KernelSizes{8, 100, 400}, KernelSizes{3, 333, 77},
                                    KernelSizes{64, 1000, 3000}, KernelSizes{20, 101, 2999}}) {
     CHECK(time_of(table, sizes).seconds == doctest::Approx(product_law(sizes)).epsilon(1e-12));
@@ -90,14 +102,14 @@ TEST_CASE(
 
 TEST_CASE("a point that was not measured takes its neighbour's time in proportion to the work") {
   KernelTable table =
-      table_of(KernelKind::linear_cold, {{1, 10}, {100, 1000}, {100, 1000}}, product_law);
+      table_by(KernelKind::linear_cold, {{1, 10}, {100, 1000}, {100, 1000}}, product_law);
   table.seconds.back().reset();  // rows 10, in 1000, out 1000
   CHECK(time_of(table, {10, 1000, 1000}).seconds ==
         doctest::Approx(10 * product_law({1, 1000, 1000})));
 }
 
 TEST_CASE("below its smallest size a kernel of elements still costs its call") {
-  const KernelTable table = table_of(KernelKind::copy, {{64, 640}},
+  const KernelTable table = table_by(KernelKind::copy, {{64, 640}},
                                      [](const KernelSizes& s) { return 1e-8 + 1e-10 * s[0]; });
   CHECK(time_of(table, {1}).seconds == doctest::Approx(1e-8 + 64e-10));
   CHECK(time_of(table, {6400}).seconds == doctest::Approx(10 * (1e-8 + 640e-10)));
@@ -125,7 +137,28 @@ TEST_CASE("a damaged profile is refused by what is wrong with it") {
   CHECK(refusal(with(text, "\"kernel\": \"copy\"", "\"kernel\": \"sort\"")).find("sort") !=
         std::string::npos);
   CHECK(refusal(with(text, "\"measured\"", "\"guessed\"")).find("source") != std::string::npos);
+  CHECK(refusal(with(text, "\"threads\": 2", "\"threads\": 4294967298")).find("processors") !=
+        std::string::npos);
+  CHECK(refusal(with(text, "\"threads\": 2", "\"threads\": 0")).find("zero") != std::string::npos);
   CHECK(refusal(with(text, "1e-09", "-1e-09")).find("no time above zero") != std::string::npos);
+}
+
+TEST_CASE("a profile whose curves contradict each other is refused") {
+  MachineProfile profile = measured_profile();
+  auto& rates = std::get<MeasuredRates>(profile.rates);
+  rates.by_threads.push_back(rates.by_threads.front());
+  CHECK(refusal(profile_to_json(profile)).find("same twice") != std::string::npos);
+  rates.by_threads.pop_back();
+  rates.by_threads.front().read = {{1 << 20, 1e10}, {1 << 10, 2e10}};
+  CHECK(refusal(profile_to_json(profile)).find("ascend") != std::string::npos);
+}
+
+TEST_CASE("the curves of a number of threads are found, none of them for a datasheet") {
+  const MachineProfile profile = measured_profile();
+  CHECK(curves_of(profile, 0)->threads == 2);
+  CHECK(curves_of(profile, 2)->threads == 2);
+  CHECK_THROWS_AS((void)curves_of(profile, 3), Error);
+  CHECK(curves_of(find_machine("t4"), 0) == nullptr);
 }
 
 TEST_CASE("the catalogue has no name twice, and the datasheets' figures") {

@@ -85,7 +85,7 @@ TEST_CASE("every file in the preset folder is compiled in") {
     REQUIRE_MESSAGE(preset.has_value(), entry.path().string());
     CHECK(nlohmann::json::parse(preset->json) == read_json(entry.path()));
   }
-  CHECK(files >= 80);
+  CHECK(files >= 150);
 }
 
 TEST_CASE("a model is read from a file or a folder, named after its folder") {

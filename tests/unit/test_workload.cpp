@@ -85,10 +85,10 @@ TEST_CASE("the pairs under a causal mask are counted exactly, whatever the lengt
   workload.seq_len = 4;
   workload.past_len = 3;
   // Row by row: 4, 5, 6 and 7 visible keys.
-  CHECK(*bindings_of(workload).get(Symbol::visible_pairs) == 4 + 5 + 6 + 7);
+  CHECK(*bindings_of(workload, LayerTraits{}).get(Symbol::visible_pairs) == 4 + 5 + 6 + 7);
   workload.seq_len = std::numeric_limits<std::int64_t>::max();
   workload.past_len = workload.seq_len;
   const Integer length = workload.seq_len;
-  CHECK(*bindings_of(workload).get(Symbol::visible_pairs) ==
+  CHECK(*bindings_of(workload, LayerTraits{}).get(Symbol::visible_pairs) ==
         length * length + length * (length + 1) / 2);
 }

@@ -19,7 +19,7 @@ std::int64_t whole(double size) { return static_cast<std::int64_t>(size); }
 /// that goes on from a KV-cache from memory.
 constexpr std::int64_t kNearBytes = std::int64_t{8} << 20;
 
-/// Operands of one attention, several times over.
+/// Operands of one attention, several times over, in memory that all share: one at a time.
 class Operands {
  public:
   Operands(std::int64_t heads, std::int64_t queries, std::int64_t keys, std::int64_t head_dim) {
@@ -43,8 +43,13 @@ class Operands {
     args_.scale = 0.1F;
     values_begin_ = key_row - width;
     keys_begin_ = values_begin_ - width;
+    const auto lines = [](std::int64_t count) { return (count + kLine - 1) / kLine * kLine; };
+    const std::int64_t q_floats = lines(queries * 3 * width);
+    const std::int64_t floats_each = q_floats + lines(keys * key_row);
+    const float* const numbers = shared_numbers(copies * floats_each);
     for (std::int64_t i = 0; i < copies; ++i) {
-      copies_.push_back({filled(queries * 3 * width), filled(keys * key_row)});
+      const float* const copy = numbers + i * floats_each;
+      copies_.push_back({copy, copy + q_floats});
     }
     out_ = filled(queries * width);
     args_.out = out_.data();
@@ -58,16 +63,18 @@ class Operands {
   /// The next copy's.
   [[nodiscard]] const AttentionArguments& next() {
     const Copy& copy = copies_[at_++ % copies_.size()];
-    args_.q = copy.q.data();
-    args_.k = copy.kv.data() + keys_begin_;
-    args_.v = copy.kv.data() + values_begin_;
+    args_.q = copy.q;
+    args_.k = copy.kv + keys_begin_;
+    args_.v = copy.kv + values_begin_;
     return args_;
   }
 
  private:
+  static constexpr std::int64_t kLine = 16;  // floats of a cache line
+
   struct Copy {
-    AlignedVector<float> q;
-    AlignedVector<float> kv;
+    const float* q = nullptr;
+    const float* kv = nullptr;
   };
 
   AttentionArguments args_;
@@ -90,7 +97,7 @@ Budget paced(Budget budget, const KernelSizes& sizes) {
 
 /// The three steps one after the other, as a layer runs them, each timed apart.
 void probe_eager(const Budget& budget, std::vector<KernelTable>& tables) {
-  tables.push_back(sweep(KernelKind::attention_scores, [&](const KernelSizes& s) {
+  tables.push_back(sweep(budget, KernelKind::attention_scores, [&](const KernelSizes& s) {
     if (too_long(s, kMostWork / 3)) return std::optional<KernelTime>();
     Operands operands(whole(s[0]), whole(s[1]), whole(s[2]), whole(s[3]));
     AlignedVector<float> scores = filled(whole(s[0] * s[1] * s[2]));
@@ -98,7 +105,7 @@ void probe_eager(const Budget& budget, std::vector<KernelTable>& tables) {
       attention_scores(operands.next(), scores.data());
     }));
   }));
-  tables.push_back(sweep(KernelKind::attention_context, [&](const KernelSizes& s) {
+  tables.push_back(sweep(budget, KernelKind::attention_context, [&](const KernelSizes& s) {
     if (too_long(s, kMostWork / 3)) return std::optional<KernelTime>();
     Operands operands(whole(s[0]), whole(s[1]), whole(s[2]), whole(s[3]));
     const AlignedVector<float> scores = filled(whole(s[0] * s[1] * s[2]));
@@ -108,7 +115,7 @@ void probe_eager(const Budget& budget, std::vector<KernelTable>& tables) {
   }));
   for (const KernelKind kind :
        {KernelKind::attention_softmax, KernelKind::attention_softmax_biased}) {
-    tables.push_back(sweep(kind, [&](const KernelSizes& s) {
+    tables.push_back(sweep(budget, kind, [&](const KernelSizes& s) {
       if (s[0] * s[1] * s[2] > kMostWork / 60) return std::optional<KernelTime>();
       Operands operands(whole(s[0]), whole(s[1]), whole(s[2]), 1);
       AlignedVector<float> scores = filled(whole(s[0] * s[1] * s[2]));
@@ -126,8 +133,8 @@ void probe_eager(const Budget& budget, std::vector<KernelTable>& tables) {
 
 void probe_fused(const Budget& budget, std::vector<KernelTable>& tables) {
   for (const KernelKind kind : {KernelKind::attention_fused, KernelKind::attention_fused_causal}) {
-    tables.push_back(sweep(kind, [&](const KernelSizes& s) {
-      if (too_long(s, kMostWork)) return std::optional<KernelTime>();
+    tables.push_back(sweep(budget, kind, [&](const KernelSizes& s) {
+      if (too_long(s, kMostWork * 0.6)) return std::optional<KernelTime>();
       Operands operands(whole(s[0]), whole(s[1]), whole(s[2]), whole(s[3]));
       AttentionArguments& args = operands.args();
       if (kind == KernelKind::attention_fused_causal) {
@@ -146,7 +153,7 @@ void probe_fused(const Budget& budget, std::vector<KernelTable>& tables) {
 void probe_linear_attention(const Budget& budget, std::vector<KernelTable>& tables) {
   for (const KernelKind kind :
        {KernelKind::linear_attention, KernelKind::linear_attention_causal}) {
-    tables.push_back(sweep(kind, [&](const KernelSizes& s) {
+    tables.push_back(sweep(budget, kind, [&](const KernelSizes& s) {
       if (work_of(kind, s) > kMostWork / 3) return std::optional<KernelTime>();
       Operands operands(whole(s[0]), whole(s[1]), whole(s[1]), whole(s[2]));
       AttentionArguments& args = operands.args();

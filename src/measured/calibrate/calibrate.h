@@ -10,7 +10,7 @@
 
 namespace headroom::measured {
 
-/// How long each point is measured.
+/// How many points are measured, and how long each.
 enum class Effort { quick, full };
 
 struct CalibrateOptions {
@@ -27,8 +27,8 @@ using CalibrateObserver = std::function<bool(double share)>;
                                        const CalibrateObserver& observer);
 
 /// Sizes at which kernels are measured, by axis. None is a size of a preset: the profile must
-/// predict, not remember.
-[[nodiscard]] std::vector<std::vector<double>> calibration_axes(KernelKind kind);
+/// predict, not remember. A quick calibration leaves out every second size.
+[[nodiscard]] KernelGrid calibration_axes(KernelKind kind, Effort effort);
 
 /// Size of the largest cache, in bytes; 32 MiB where the system does not say.
 [[nodiscard]] std::int64_t last_level_cache_bytes();

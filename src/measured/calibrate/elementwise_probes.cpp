@@ -27,7 +27,7 @@ constexpr std::int64_t kNearBytes = std::int64_t{8} << 20;
 /// own.
 template <class Prepare>
 KernelTable sweep_elements(const Budget& budget, KernelKind kind, const Prepare& prepare) {
-  return sweep(kind, [&](const KernelSizes& sizes) {
+  return sweep(budget, kind, [&](const KernelSizes& sizes) {
     const std::int64_t copies = std::clamp<std::int64_t>(kNearBytes / 4 / whole(sizes[0]), 1, 64);
     std::vector<std::function<void()>> calls;
     for (std::int64_t i = 0; i < copies; ++i) calls.push_back(prepare(whole(sizes[0])));
@@ -123,7 +123,7 @@ void probe_positions(const Budget& budget, std::vector<KernelTable>& tables) {
 
 /// Rows of a table that no cache holds.
 void probe_embedding(const Budget& budget, std::vector<KernelTable>& tables) {
-  tables.push_back(sweep(KernelKind::embedding, [&](const KernelSizes& s) {
+  tables.push_back(sweep(budget, KernelKind::embedding, [&](const KernelSizes& s) {
     const std::int64_t tokens = whole(s[0]);
     const std::int64_t width = whole(s[1]);
     const std::int64_t rows = 2 * last_level_cache_bytes() / 4 / width;
@@ -144,7 +144,7 @@ void probe_embedding(const Budget& budget, std::vector<KernelTable>& tables) {
 
 void probe_norms(const Budget& budget, std::vector<KernelTable>& tables) {
   for (const KernelKind kind : {KernelKind::layer_norm, KernelKind::rms_norm}) {
-    tables.push_back(sweep(kind, [&](const KernelSizes& s) {
+    tables.push_back(sweep(budget, kind, [&](const KernelSizes& s) {
       const auto a = arrays(whole(s[0] * s[1]), whole(s[0] * s[1]));
       const AlignedVector<float> weight = filled(whole(s[1]));
       const NormArguments args{whole(s[0]), whole(s[1]), weight.data(),

@@ -50,22 +50,56 @@ Gauge::Gauge(Backend backend, int threads)
 
 Gauge::~Gauge() = default;
 
-GaugeReading Gauge::read() {
-  const int before = omp_get_max_threads();
-  omp_set_num_threads(threads_);
-  volatile float kept = 0;  // so that the compiler has to read
-  const auto count = static_cast<std::int64_t>(memory_.size());
-  last_.memory_s = median_time([&] { kept = read_all(memory_.data(), count); });
-  linear_->run(x_.data(), y_.data(), kRows);  // brings its weights back into the cache
-  last_.compute_s = median_time([&] { linear_->run(x_.data(), y_.data(), kRows); });
-  omp_set_num_threads(before);
-  taken_ = Clock::now();
-  return last_;
+double seconds_of(const GaugeReading& reading, Pace pace) noexcept {
+  switch (pace) {
+    case Pace::compute:
+      return reading.compute_s;
+    case Pace::memory:
+      break;
+  }
+  return reading.memory_s;
 }
 
-const GaugeReading& Gauge::recent(double most_s) {
-  if (std::chrono::duration<double>(Clock::now() - taken_).count() > most_s) (void)read();
-  return last_;
+Gauge::Last& Gauge::last(Pace pace) {
+  switch (pace) {
+    case Pace::compute:
+      return compute_;
+    case Pace::memory:
+      break;
+  }
+  return memory_reading_;
+}
+
+void Gauge::read(Pace pace) {
+  const int before = omp_get_max_threads();
+  omp_set_num_threads(threads_);
+  const auto multiply = [&] { linear_->run(x_.data(), y_.data(), kRows); };
+  volatile float kept = 0;  // so that the compiler has to read
+  const auto count = static_cast<std::int64_t>(memory_.size());
+  double seconds = 0;
+  switch (pace) {
+    case Pace::compute:
+      multiply();  // brings its weights back into the cache
+      seconds = median_time(multiply);
+      break;
+    case Pace::memory:
+      seconds = median_time([&] { kept = read_all(memory_.data(), count); });
+      break;
+  }
+  omp_set_num_threads(before);
+  last(pace) = {seconds, Clock::now()};
+}
+
+GaugeReading Gauge::read() {
+  read(Pace::memory);
+  read(Pace::compute);
+  return {compute_.seconds, memory_reading_.seconds};
+}
+
+double Gauge::recent(Pace pace, double most_s) {
+  const Last& known = last(pace);
+  if (std::chrono::duration<double>(Clock::now() - known.taken).count() > most_s) read(pace);
+  return known.seconds;
 }
 
 }  // namespace headroom::measured

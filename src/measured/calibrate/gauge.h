@@ -17,6 +17,12 @@ struct GaugeReading {
   double memory_s = 0;
 };
 
+/// What a kernel's time goes up and down with.
+enum class Pace { compute, memory };
+
+/// The reading of one pace.
+[[nodiscard]] double seconds_of(const GaugeReading& reading, Pace pace) noexcept;
+
 class Gauge {
  public:
   /// Measures with `threads` threads, however many are set elsewhere.
@@ -25,22 +31,30 @@ class Gauge {
   Gauge& operator=(const Gauge&) = delete;
   ~Gauge();
 
-  /// Takes a reading now: some ten milliseconds.
+  /// Takes a reading now: some twenty milliseconds.
   GaugeReading read();
 
-  /// The last reading, or a new one where that is older than `most_s` seconds.
-  const GaugeReading& recent(double most_s);
+  /// The last reading of `pace`, or a new one where that is older than `most_s` seconds. The other
+  /// pace is left alone, since reading memory takes longer and empties the caches.
+  double recent(Pace pace, double most_s);
 
  private:
   using Clock = std::chrono::steady_clock;
+  struct Last {
+    double seconds = 0;
+    Clock::time_point taken;
+  };
+
+  void read(Pace pace);
+  [[nodiscard]] Last& last(Pace pace);
 
   int threads_;
   AlignedVector<float> x_;
   AlignedVector<float> y_;
   AlignedVector<float> memory_;
   std::unique_ptr<PackedLinear> linear_;
-  GaugeReading last_;
-  Clock::time_point taken_;
+  Last compute_;
+  Last memory_reading_;
 };
 
 }  // namespace headroom::measured

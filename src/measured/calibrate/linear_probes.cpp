@@ -2,7 +2,6 @@
 // that stay in a cache.
 #include <omp.h>
 
-#include <algorithm>
 #include <memory>
 
 #include "probes.h"
@@ -70,19 +69,23 @@ class PairProbe {
   std::int64_t next_ = 0;
 };
 
-KernelTable empty_table(KernelKind kind) {
-  KernelTable table{kind, calibration_axes(kind), {}, {}};
-  std::size_t points = 1;
-  for (const auto& axis : table.axes) points *= axis.size();
-  table.seconds.resize(points);
-  table.spread.resize(points);
-  return table;
-}
+/// Both tables of one kernel with one number of threads.
+struct ColdAndWarm {
+  KernelTable cold;
+  KernelTable warm;
+};
 
-void store(KernelTable& table, std::size_t at, const std::optional<KernelTime>& time) {
-  if (!time) return;
-  table.seconds[at] = time->seconds;
-  table.spread[at] = time->spread;
+/// Fills all rows of a pair of sizes, whose places along their axes are `in` and `out`.
+void probe_pair(PairProbe& pair, const Budget& budget, std::size_t in, std::size_t out,
+                ColdAndWarm& tables) {
+  const auto& rows = tables.cold.axes[0];
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    const auto [cold, warm] = pair.measure(budget, static_cast<std::int64_t>(rows[row]));
+    const std::size_t at[] = {row, in, out};
+    const std::size_t number = point_number(tables.cold.axes, at);
+    store(tables.cold, number, cold);
+    store(tables.warm, number, warm);
+  }
 }
 
 }  // namespace
@@ -97,9 +100,9 @@ bool probe_linears(const LinearProbes& probes, std::vector<ThreadProfile>& profi
                                 RowRange::few, WeightStorage::bfloat16, Pace::memory}};
   double done = 0;
   for (const LinearKinds& kind : kinds) {
-    const auto axes = calibration_axes(kind.cold);
-    std::vector<KernelTable> cold(profiles.size(), empty_table(kind.cold));
-    std::vector<KernelTable> warm(profiles.size(), empty_table(kind.warm));
+    const KernelGrid axes = calibration_axes(kind.cold, probes.budgets.front().effort);
+    std::vector<ColdAndWarm> tables(
+        profiles.size(), {unmeasured_table(kind.cold, axes), unmeasured_table(kind.warm, axes)});
     for (std::size_t i = 0; i < axes[1].size(); ++i) {
       for (std::size_t o = 0; o < axes[2].size(); ++o) {
         if (!observer(done)) return false;
@@ -107,20 +110,14 @@ bool probe_linears(const LinearProbes& probes, std::vector<ThreadProfile>& profi
                        static_cast<std::int64_t>(axes[2][o]));
         for (std::size_t t = 0; t < profiles.size(); ++t) {
           omp_set_num_threads(profiles[t].threads);
-          for (std::size_t r = 0; r < axes[0].size(); ++r) {
-            const auto times =
-                pair.measure(probes.budgets[t], static_cast<std::int64_t>(axes[0][r]));
-            const std::size_t at = (r * axes[1].size() + i) * axes[2].size() + o;
-            store(cold[t], at, times.first);
-            store(warm[t], at, times.second);
-          }
+          probe_pair(pair, probes.budgets[t], i, o, tables[t]);
         }
         done += 1.0 / static_cast<double>(std::size(kinds) * axes[1].size() * axes[2].size());
       }
     }
     for (std::size_t t = 0; t < profiles.size(); ++t) {
-      profiles[t].tables.push_back(std::move(cold[t]));
-      profiles[t].tables.push_back(std::move(warm[t]));
+      profiles[t].tables.push_back(std::move(tables[t].cold));
+      profiles[t].tables.push_back(std::move(tables[t].warm));
     }
   }
   return true;

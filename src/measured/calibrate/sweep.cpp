@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 
 namespace headroom::measured {
 namespace {
@@ -10,17 +11,37 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kMostSamples = 2000;
 /// A reading of the gauge holds for so long.
-constexpr double kFresh = 0.1;
+constexpr double kFresh = 0.15;
+/// Long calls are repeated while they differ by more, and at most so often.
+constexpr double kSteadyShare = 0.03;
+constexpr std::size_t kPatience = 7;
 
 double pace_of(const Budget& budget) {
-  const GaugeReading& reading = budget.gauge->recent(kFresh);
-  switch (budget.pace) {
-    case Pace::compute:
-      return reading.compute_s / budget.reference.compute_s;
-    case Pace::memory:
-      break;
-  }
-  return reading.memory_s / budget.reference.memory_s;
+  if (budget.gauge == nullptr) return 1;
+  return budget.gauge->recent(budget.pace, kFresh) / seconds_of(budget.reference, budget.pace);
+}
+
+/// Whether the median of samples that took `total_s` together is worth keeping.
+bool is_enough(const Budget& budget, const std::vector<double>& samples, double total_s) {
+  if (static_cast<int>(samples.size()) < budget.fewest_samples) return false;
+  if (total_s < budget.seconds) return false;
+  if (samples.size() >= kPatience) return true;
+  const TimeStatistics statistics = summarize(samples);
+  return statistics.mad_s <= kSteadyShare * statistics.median_s;
+}
+
+/// A block of numbers that is copied, since making them one by one takes longer than most kernels.
+const std::vector<float>& block_of_numbers() {
+  static const std::vector<float> block = [] {
+    std::vector<float> values(std::size_t{1} << 14);
+    std::uint32_t state = 1;
+    for (float& value : values) {
+      state = state * 1664525U + 1013904223U;  // Numerical Recipes' generator
+      value = static_cast<float>(static_cast<std::int32_t>(state)) * 0x1p-33F;
+    }
+    return values;
+  }();
+  return block;
 }
 
 }  // namespace
@@ -28,15 +49,15 @@ double pace_of(const Budget& budget) {
 Budget budget_of(Effort effort) noexcept {
   switch (effort) {
     case Effort::quick:
-      return {3, 0.001, nullptr, {}, Pace::compute};
+      return {effort, 2, 0.0007, nullptr, {}, Pace::compute};
     case Effort::full:
       break;
   }
-  return {4, 0.003, nullptr, {}, Pace::compute};
+  return {effort, 3, 0.002, nullptr, {}, Pace::compute};
 }
 
 KernelTime time_call(const Budget& budget, const std::function<void(std::int64_t i)>& call) {
-  const double pace_before = budget.gauge == nullptr ? 1 : pace_of(budget);
+  const double pace_before = pace_of(budget);
   call(0);
   std::vector<double> samples;
   const auto start = Clock::now();
@@ -47,42 +68,43 @@ KernelTime time_call(const Budget& budget, const std::function<void(std::int64_t
     const auto end = Clock::now();
     samples.push_back(std::chrono::duration<double>(end - begin).count());
     total = std::chrono::duration<double>(end - start).count();
-    const bool enough = static_cast<int>(samples.size()) >= budget.fewest_samples;
-    if (enough && total >= budget.seconds) break;
+    if (is_enough(budget, samples, total)) break;
   }
-  const double pace_after = budget.gauge == nullptr ? 1 : pace_of(budget);
+  const double pace_after = pace_of(budget);
   const TimeStatistics statistics = summarize(std::move(samples));
   // The clock's own resolution is what is left of a call that takes nothing.
   const double seconds = std::max(statistics.median_s, 1e-9);
   return {seconds * 2 / (pace_before + pace_after), statistics.mad_s / seconds};
 }
 
-KernelTable sweep(KernelKind kind, const Point& point) {
-  KernelTable table{kind, calibration_axes(kind), {}, {}};
-  std::size_t points = 1;
-  for (const auto& axis : table.axes) points *= axis.size();
-  for (std::size_t number = 0; number < points; ++number) {
-    KernelSizes sizes(table.axes.size());
-    std::size_t rest = number;
-    for (std::size_t axis = sizes.size(); axis-- > 0;) {
-      sizes[axis] = table.axes[axis][rest % table.axes[axis].size()];
-      rest /= table.axes[axis].size();
-    }
-    const std::optional<KernelTime> time = point(sizes);
-    table.seconds.push_back(time ? std::optional(time->seconds) : std::nullopt);
-    table.spread.push_back(time ? time->spread : 0);
+void store(KernelTable& table, std::size_t number, const std::optional<KernelTime>& time) {
+  if (!time) return;
+  table.seconds[number] = time->seconds;
+  table.spread[number] = time->spread;
+}
+
+KernelTable sweep(const Budget& budget, KernelKind kind, const Point& point) {
+  KernelTable table = unmeasured_table(kind, calibration_axes(kind, budget.effort));
+  for (std::size_t number = 0; number < table.seconds.size(); ++number) {
+    store(table, number, point(point_of(table.axes, number)));
   }
   return table;
 }
 
 AlignedVector<float> filled(std::int64_t count) {
+  const std::vector<float>& block = block_of_numbers();
   AlignedVector<float> values(static_cast<std::size_t>(count));
-  std::uint32_t state = 1;
-  for (float& value : values) {
-    state = state * 1664525U + 1013904223U;  // Numerical Recipes' generator
-    value = static_cast<float>(static_cast<std::int32_t>(state)) * 0x1p-33F;
+  for (std::size_t begin = 0; begin < values.size(); begin += block.size()) {
+    const std::size_t some = std::min(block.size(), values.size() - begin);
+    std::memcpy(values.data() + begin, block.data(), some * sizeof(float));
   }
   return values;
+}
+
+const float* shared_numbers(std::int64_t count) {
+  static AlignedVector<float> numbers;
+  if (static_cast<std::int64_t>(numbers.size()) < count) numbers = filled(count);
+  return numbers.data();
 }
 
 }  // namespace headroom::measured

@@ -10,13 +10,11 @@
 
 namespace headroom::measured {
 
-/// What a kernel's time goes up and down with.
-enum class Pace { compute, memory };
-
 /// How long to measure one point, and in units of what.
 struct Budget {
-  int fewest_samples = 5;
-  double seconds = 0.004;
+  Effort effort = Effort::full;
+  int fewest_samples = 3;
+  double seconds = 0.002;
   Gauge* gauge = nullptr;
   GaugeReading reference;  ///< at which times are given
   Pace pace = Pace::compute;
@@ -25,20 +23,27 @@ struct Budget {
 [[nodiscard]] Budget budget_of(Effort effort) noexcept;
 
 /// Median time of `call(i)`, i = 0, 1, 2, …, after one that does not count; as it would be were the
-/// gauge at its reference.
+/// gauge at its reference. A call that is longer than the budget is repeated until its times agree.
 [[nodiscard]] KernelTime time_call(const Budget& budget,
                                    const std::function<void(std::int64_t i)>& call);
 
 /// Measures a point of a grid; none where it would take too long.
 using Point = std::function<std::optional<KernelTime>(const KernelSizes& sizes)>;
 
-/// Measures every point of the kernel's grid.
-[[nodiscard]] KernelTable sweep(KernelKind kind, const Point& point);
+/// Puts a time into a table, if there is one.
+void store(KernelTable& table, std::size_t number, const std::optional<KernelTime>& time);
+
+/// Measures every point of the kernel's grid at the budget's effort.
+[[nodiscard]] KernelTable sweep(const Budget& budget, KernelKind kind, const Point& point);
 
 /// Multiply-adds above which a point is left out: it would take too long.
 inline constexpr double kMostWork = 1e9;
 
 /// Small random numbers, written so that no page is the shared zero page.
 [[nodiscard]] AlignedVector<float> filled(std::int64_t count);
+
+/// `count` such numbers to be read only, in memory that all probes share; they stay until more are
+/// asked for.
+[[nodiscard]] const float* shared_numbers(std::int64_t count);
 
 }  // namespace headroom::measured

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "headroom/model_spec.h"
+
 namespace headroom::measured {
 
 /// Operands of one attention. A token's row of q or out holds its heads one after another, so head
@@ -38,12 +40,20 @@ struct AttentionArguments {
   bool causal = false;
   /// Keys before the first query's own: with a causal mask query i sees key j where j <= past + i.
   std::int64_t past = 0;
-  const float* bias = nullptr;             ///< [heads, queries, keys], added to scaled scores
+  /// Which of the keys that causality leaves a query sees; its position is past + i.
+  WindowSpec window;
+  float soft_cap = 0;             ///< scaled scores become cap·tanh(scores / cap); 0: they do not
+  const float* bias = nullptr;    ///< [heads, queries, keys], added to scaled scores
+  const float* slopes = nullptr;  ///< [heads], times a key's index added to scaled scores
+  const float* sinks = nullptr;   ///< [heads], a score each that has no value
   const std::uint8_t* key_mask = nullptr;  ///< [batch, keys], 0 for padding
 };
 
-/// Keys that query `query` sees, from the first, before padding is taken away.
+/// One more than the last key that query `query` sees, before padding is taken away.
 [[nodiscard]] std::int64_t visible_keys(const AttentionArguments& args, std::int64_t query);
+
+/// The first key that query `query` sees.
+[[nodiscard]] std::int64_t first_key(const AttentionArguments& args, std::int64_t query);
 
 /// scores [batch, heads, queries, keys] = Q·Kᵀ, not scaled, hidden pairs as well. Returns the
 /// operations of the product.
@@ -65,8 +75,8 @@ std::int64_t attention_context(const AttentionArguments& args, const float* prob
 /// omp_get_max_threads() threads, which `scratch` must suffice for.
 ///
 /// Returns the operations of both products over the pairs that the causal mask shows:
-/// 2 · (head_dim + value_head_dim) · Σ visible pairs. Hidden pairs that a tile on the diagonal
-/// computes in passing are not counted, pairs with padding are.
+/// 2 · (head_dim + value_head_dim) · Σ visible pairs, those of the window among them. Hidden pairs
+/// that a tile on the diagonal computes in passing are not counted, pairs with padding are.
 std::int64_t fused_attention(const AttentionArguments& args, float* scratch);
 
 }  // namespace headroom::measured

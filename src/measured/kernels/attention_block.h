@@ -58,6 +58,8 @@ struct AttentionBlock {
   [[nodiscard]] const std::uint8_t* key_mask() const {
     return args.key_mask == nullptr ? nullptr : args.key_mask + batch * args.keys;
   }
+  /// The first key that any lane sees.
+  [[nodiscard]] std::int64_t keys_begin() const { return first_key(args, query(0)); }
   /// One more than the last key that any lane sees.
   [[nodiscard]] std::int64_t keys_end() const {
     return visible_keys(args, query(lanes.size() - 1));

@@ -96,7 +96,26 @@ std::int64_t pairs(const AttentionArguments& args) {
 }  // namespace
 
 std::int64_t visible_keys(const AttentionArguments& args, std::int64_t query) {
-  return args.causal ? std::min(args.keys, args.past + query + 1) : args.keys;
+  const std::int64_t own = args.past + query;
+  const std::int64_t end = args.causal ? std::min(args.keys, own + 1) : args.keys;
+  const bool looks_ahead = args.window.kind == WindowKind::centred;
+  return looks_ahead ? std::min(end, own + args.window.size + 1) : end;
+}
+
+std::int64_t first_key(const AttentionArguments& args, std::int64_t query) {
+  const std::int64_t own = args.past + query;
+  const std::int64_t size = args.window.size;
+  switch (args.window.kind) {
+    case WindowKind::none:
+      break;
+    case WindowKind::sliding:
+      return std::max<std::int64_t>(0, own + 1 - size);
+    case WindowKind::chunked:
+      return own / size * size;
+    case WindowKind::centred:
+      return std::max<std::int64_t>(0, own - size);
+  }
+  return 0;
 }
 
 std::int64_t attention_scores(const AttentionArguments& args, float* scores) {
@@ -128,7 +147,11 @@ void attention_softmax(const AttentionArguments& args, float* scores) {
     const std::int64_t bias_at = (head * args.queries + query) * args.keys;
     softmax({.keys = args.keys,
              .visible = visible_keys(args, query),
+             .first = first_key(args, query),
              .scale = args.scale,
+             .soft_cap = args.soft_cap,
+             .slope = args.slopes == nullptr ? 0.0F : args.slopes[head],
+             .sink = args.sinks == nullptr ? nullptr : args.sinks + head,
              .bias = args.bias == nullptr ? nullptr : args.bias + bias_at,
              .key_mask = args.key_mask == nullptr ? nullptr : args.key_mask + batch * args.keys},
             scores + row * args.keys);

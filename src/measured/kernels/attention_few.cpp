@@ -52,11 +52,18 @@ void score(const AttentionBlock& block, Range keys) {
 /// A tile's keys as one lane sees them.
 SoftmaxRow piece_of(const AttentionBlock& block, std::int64_t lane, Range keys) {
   const std::int64_t visible = visible_keys(block.args, block.query(lane));
+  const std::int64_t first = first_key(block.args, block.query(lane));
+  const std::int64_t end = std::clamp<std::int64_t>(visible - keys.begin, 0, keys.size());
+  const float* slopes = block.args.slopes;
   const float* bias = block.bias_row(lane);
   const std::uint8_t* mask = block.key_mask();
   return {.keys = keys.size(),
-          .visible = std::clamp<std::int64_t>(visible - keys.begin, 0, keys.size()),
+          .visible = end,
+          .first = std::clamp<std::int64_t>(first - keys.begin, 0, end),
           .scale = block.args.scale,
+          .soft_cap = block.args.soft_cap,
+          .slope = slopes == nullptr ? 0.0F : slopes[block.head(lane)],
+          .index = keys.begin,
           .bias = bias == nullptr ? nullptr : bias + keys.begin,
           .key_mask = mask == nullptr ? nullptr : mask + keys.begin};
 }
@@ -72,7 +79,12 @@ void attend_few(const AttentionBlock& block) {
   const std::int64_t lanes = block.lanes.size();
   std::fill_n(block.sums, lanes * width, 0.0F);
   std::array<RunningSoftmax, kFewLanes> running{};
-  for (std::int64_t key = 0; key < block.keys_end(); key += kTileKeys) {
+  if (block.args.sinks != nullptr) {
+    for (std::int64_t lane = 0; lane < lanes; ++lane) {
+      running[static_cast<std::size_t>(lane)].begin_with(block.args.sinks[block.head(lane)]);
+    }
+  }
+  for (std::int64_t key = block.keys_begin(); key < block.keys_end(); key += kTileKeys) {
     const Range keys = {key, std::min(block.keys_end(), key + kTileKeys)};
     score(block, keys);
     for (std::int64_t lane = 0; lane < lanes; ++lane) {

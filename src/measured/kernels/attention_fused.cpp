@@ -8,11 +8,17 @@ namespace headroom::measured {
 
 namespace {
 
+/// Whether scores are more than scaled, biased and masked, which lanes side by side do not do.
+bool shapes_scores(const AttentionArguments& args) {
+  return args.soft_cap > 0 || args.slopes != nullptr || args.sinks != nullptr;
+}
+
 void attend(const AttentionBlock& block) {
-  if (block.lanes.size() <= kFewLanes) {
-    attend_few(block);
-  } else {
-    attend_lanes(block);
+  if (block.lanes.size() > kFewLanes && !shapes_scores(block.args)) return attend_lanes(block);
+  for (std::int64_t lane = block.lanes.begin; lane < block.lanes.end; lane += kFewLanes) {
+    AttentionBlock few = block;
+    few.lanes = {lane, std::min(block.lanes.end, lane + kFewLanes)};
+    attend_few(few);
   }
 }
 
@@ -22,7 +28,9 @@ std::int64_t scratch_of_thread(const AttentionArguments& args) {
 
 std::int64_t visible_pairs(const AttentionArguments& args) {
   std::int64_t pairs = 0;
-  for (std::int64_t query = 0; query < args.queries; ++query) pairs += visible_keys(args, query);
+  for (std::int64_t query = 0; query < args.queries; ++query) {
+    pairs += visible_keys(args, query) - first_key(args, query);
+  }
   return args.batch * args.heads * pairs;
 }
 

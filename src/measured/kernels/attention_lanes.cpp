@@ -121,7 +121,7 @@ void attend(const AttentionBlock& block) {
   std::fill_n(block.sums, block.args.value_head_dim * kBlockLanes, 0.0F);
   RunningLanes<vectors> running = begin_lanes<vectors>(block);
   const std::int64_t end = block.keys_end();
-  for (std::int64_t key = 0; key < end; key += kTileKeys) {
+  for (std::int64_t key = block.keys_begin(); key < end; key += kTileKeys) {
     const Range keys = {key, std::min(end, key + kTileKeys)};
     score<vectors>(block, keys);
     hide<vectors>(block, keys, running);

@@ -17,20 +17,24 @@ template <std::size_t vectors>
 struct RunningLanes {
   std::array<simd::Floats, vectors> most;
   std::array<simd::Floats, vectors> total = {};
-  std::array<simd::Ints, vectors> last_key;  ///< the last one that a lane may see
+  std::array<simd::Ints, vectors> first_key;  ///< the first one that a lane may see
+  std::array<simd::Ints, vectors> last_key;   ///< the last one
 };
 
 template <std::size_t vectors>
 RunningLanes<vectors> begin_lanes(const AttentionBlock& block) {
   RunningLanes<vectors> running;
+  std::array<std::int32_t, vectors * simd::kLanes> first;
   std::array<std::int32_t, vectors * simd::kLanes> last;
   for (std::size_t i = 0; i < last.size(); ++i) {
     const std::int64_t lane = std::min(static_cast<std::int64_t>(i), block.lanes.size() - 1);
+    first[i] = static_cast<std::int32_t>(first_key(block.args, block.query(lane)));
     last[i] = static_cast<std::int32_t>(visible_keys(block.args, block.query(lane)) - 1);
   }
   for (std::size_t v = 0; v < vectors; ++v) {
     // Finite, so that it can be taken from a hidden score without making a NaN.
     running.most[v] = simd::broadcast(std::numeric_limits<float>::lowest());
+    std::memcpy(&running.first_key[v], first.data() + v * simd::kLanes, sizeof(simd::Ints));
     std::memcpy(&running.last_key[v], last.data() + v * simd::kLanes, sizeof(simd::Ints));
   }
   return running;
@@ -42,13 +46,14 @@ void hide(const AttentionBlock& block, Range keys, const RunningLanes<vectors>& 
   const simd::Floats hidden = simd::broadcast(-std::numeric_limits<float>::infinity());
   const std::uint8_t* mask = block.key_mask();
   const std::int64_t seen_by_all = visible_keys(block.args, block.query(0));
+  const std::int64_t begun_by_all = first_key(block.args, block.query(block.lanes.size() - 1));
   for (std::int64_t key = keys.begin; key < keys.end; ++key) {
     const bool padding = mask != nullptr && mask[key] == 0;
-    if (!padding && key < seen_by_all) continue;
+    if (!padding && key >= begun_by_all && key < seen_by_all) continue;
     float* row = block.weights + (key - keys.begin) * kBlockLanes;
     for (std::size_t v = 0; v < vectors; ++v, row += simd::kLanes) {
-      const simd::Ints shown =
-          running.last_key[v] >= static_cast<std::int32_t>(padding ? INT32_MAX : key);
+      const auto at = static_cast<std::int32_t>(padding ? INT32_MAX : key);
+      const simd::Ints shown = (running.last_key[v] >= at) & (running.first_key[v] <= at);
       simd::store(row, shown ? simd::load(row) : hidden);
     }
   }

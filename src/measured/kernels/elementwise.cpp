@@ -1,5 +1,7 @@
 #include "elementwise.h"
 
+#include <cmath>
+
 #include "parallel.h"
 #include "vector_math.h"
 
@@ -9,6 +11,19 @@ namespace {
 
 using simd::Floats;
 using simd::kLanes;
+
+Floats sigmoid(Floats x) { return 1.0F / (1.0F + simd::exp(-x)); }
+
+/// gpt-oss: (clamp(up, ±7) + 1) · g · sigmoid(1.702·g) with g = min(gate, 7).
+Floats clamped_swiglu(Floats gate, Floats up) {
+  constexpr float kLimit = 7.0F;
+  constexpr float kAlpha = 1.702F;
+  const Floats limit = simd::broadcast(kLimit);
+  gate = gate < limit ? gate : limit;
+  up = up < limit ? up : limit;
+  up = simd::max(up, -limit);
+  return (up + 1.0F) * (gate * sigmoid(gate * kAlpha));
+}
 
 /// Calls body with the function that `kind` names, as a type of its own.
 template <class Body>
@@ -25,6 +40,10 @@ void with_activation(ActivationKind kind, const Body& body) {
       return body([](Floats x) { return simd::silu(x); });
     case ActivationKind::tanh:
       return body([](Floats x) { return simd::tanh(x); });
+    case ActivationKind::sigmoid:
+      return body([](Floats x) { return sigmoid(x); });
+    case ActivationKind::clamped_swiglu:
+      break;  // has two arguments
   }
 }
 
@@ -68,15 +87,28 @@ void activate(ActivationKind kind, float* x, std::int64_t count) {
   for_shares(count, [&](Range range) { activate_here(kind, x + range.begin, range.size()); });
 }
 
+namespace {
+
+template <class Function>
+void combine_halves(const float* gate_up, float* out, std::int64_t rows, std::int64_t width,
+                    const Function& f) {
+#pragma omp parallel for if (rows * width >= kSerialElements) schedule(static)
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const float* gate = gate_up + 2 * row * width;
+    combine(gate, gate + width, out + row * width, width, f);
+  }
+}
+
+}  // namespace
+
 void activate_gated(ActivationKind kind, const float* gate_up, float* out, std::int64_t rows,
                     std::int64_t width) {
+  if (kind == ActivationKind::clamped_swiglu) {
+    return combine_halves(gate_up, out, rows, width, clamped_swiglu);
+  }
   with_activation(kind, [&](const auto& f) {
-    const auto gated = [&f](Floats gate, Floats up) { return f(gate) * up; };
-#pragma omp parallel for if (rows * width >= kSerialElements) schedule(static)
-    for (std::int64_t row = 0; row < rows; ++row) {
-      const float* gate = gate_up + 2 * row * width;
-      combine(gate, gate + width, out + row * width, width, gated);
-    }
+    combine_halves(gate_up, out, rows, width,
+                   [&f](Floats gate, Floats up) { return f(gate) * up; });
   });
 }
 
@@ -85,6 +117,45 @@ void add_residual(float* x, const float* r, std::int64_t count) {
     combine(x + range.begin, r + range.begin, x + range.begin, range.size(),
             [](Floats a, Floats b) { return a + b; });
   });
+}
+
+void multiply_by_activation(ActivationKind kind, const float* gate, float* x, std::int64_t count) {
+  with_activation(kind, [&](const auto& f) {
+    for_shares(count, [&](Range range) {
+      combine(gate + range.begin, x + range.begin, x + range.begin, range.size(),
+              [&f](Floats g, Floats value) { return f(g) * value; });
+    });
+  });
+}
+
+void add_scaled_residual(float* x, const float* r, float factor, std::int64_t count) {
+  for_shares(count, [&](Range range) {
+    combine(x + range.begin, r + range.begin, x + range.begin, range.size(),
+            [factor](Floats a, Floats b) { return a + b * factor; });
+  });
+}
+
+void soft_cap(float* x, float cap, std::int64_t count) {
+  for_shares(count, [&](Range range) {
+    transform(x + range.begin, range.size(), [cap](Floats a) { return simd::tanh(a / cap) * cap; });
+  });
+}
+
+void clamp(float* x, float limit, std::int64_t count) {
+  for_shares(count, [&](Range range) {
+    transform(x + range.begin, range.size(), [limit](Floats a) {
+      const Floats most = simd::broadcast(limit);
+      return simd::max(a < most ? a : most, -most);
+    });
+  });
+}
+
+void gate_rows(float* x, const float* gate, std::int64_t rows, std::int64_t width) {
+#pragma omp parallel for if (rows * width >= kSerialElements) schedule(static)
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const float factor = 1.0F / (1.0F + std::exp(-gate[row]));
+    transform(x + row * width, width, [factor](Floats a) { return a * factor; });
+  }
 }
 
 void scale(float* x, float factor, std::int64_t count) {

@@ -18,8 +18,23 @@ void activate_gated(ActivationKind kind, const float* gate_up, float* out, std::
 /// x += r over `count` elements.
 void add_residual(float* x, const float* r, std::int64_t count);
 
+/// x *= f(gate) over `count` elements.
+void multiply_by_activation(ActivationKind kind, const float* gate, float* x, std::int64_t count);
+
+/// x += factor · r over `count` elements.
+void add_scaled_residual(float* x, const float* r, float factor, std::int64_t count);
+
 /// x *= factor over `count` elements.
 void scale(float* x, float factor, std::int64_t count);
+
+/// x = cap · tanh(x / cap) over `count` elements.
+void soft_cap(float* x, float cap, std::int64_t count);
+
+/// x is brought within ±limit over `count` elements.
+void clamp(float* x, float limit, std::int64_t count);
+
+/// x *= sigmoid(gate) for every row, x [rows, width] and gate [rows].
+void gate_rows(float* x, const float* gate, std::int64_t rows, std::int64_t width);
 
 /// One thread's part of `activate`, for kernels that finish what is still in their cache.
 void activate_here(ActivationKind kind, float* x, std::int64_t count);

@@ -48,4 +48,16 @@ std::vector<float> sinusoidal_positions(std::int64_t positions, std::int64_t wid
   return table;
 }
 
+std::vector<float> sinusoidal_halves(std::int64_t positions, std::int64_t width) {
+  const std::vector<float> pairs = sinusoidal_positions(positions, width);
+  std::vector<float> table(pairs.size());
+  const std::int64_t half = (width + 1) / 2;
+  for (std::int64_t i = 0; i < positions * width; ++i) {
+    const std::int64_t column = i % width;
+    const std::int64_t to = column % 2 == 0 ? column / 2 : half + column / 2;
+    table[static_cast<std::size_t>(i - column + to)] = pairs[static_cast<std::size_t>(i)];
+  }
+  return table;
+}
+
 }  // namespace headroom::measured

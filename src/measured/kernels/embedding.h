@@ -32,4 +32,8 @@ void embed_tokens(const TokenEmbeddingArguments& args, float* out);
 /// (arXiv 1706.03762, 3.5).
 [[nodiscard]] std::vector<float> sinusoidal_positions(std::int64_t positions, std::int64_t width);
 
+/// The same with all sines in the first half of a row and all cosines in the second, as Marian and
+/// Pegasus have them.
+[[nodiscard]] std::vector<float> sinusoidal_halves(std::int64_t positions, std::int64_t width);
+
 }  // namespace headroom::measured

@@ -51,7 +51,8 @@ void normalise_row(const NormArguments& norm, const float* x, float mean, float 
                    float* out) {
   for (std::int64_t i = 0; i < norm.width; i += kLanes) {
     const std::int64_t count = std::min(kLanes, norm.width - i);
-    Floats value = (load_some(x + i, count) - mean) * factor * load_some(norm.weight + i, count);
+    Floats value = (load_some(x + i, count) - mean) * factor;
+    if (norm.weight != nullptr) value = value * load_some(norm.weight + i, count);
     if (norm.bias != nullptr) value += load_some(norm.bias + i, count);
     store_some(out + i, value, count);
   }
@@ -89,7 +90,9 @@ void add_row(float* x, const float* r, std::int64_t width) {
 template <class Body>
 void for_rows(const NormArguments& norm, const Body& body) {
 #pragma omp parallel for if (norm.rows * norm.width >= kSerialElements) schedule(static)
-  for (std::int64_t row = 0; row < norm.rows; ++row) body(row * norm.width);
+  for (std::int64_t row = 0; row < norm.rows; ++row) {
+    body(row * (norm.stride == 0 ? norm.width : norm.stride));
+  }
 }
 
 }  // namespace

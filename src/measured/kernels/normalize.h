@@ -9,9 +9,10 @@ namespace headroom::measured {
 struct NormArguments {
   std::int64_t rows = 0;
   std::int64_t width = 0;
-  const float* weight = nullptr;  ///< [width]
+  const float* weight = nullptr;  ///< [width], or null for none
   const float* bias = nullptr;    ///< [width], or null for none
   float eps = 0;
+  std::int64_t stride = 0;  ///< from one row to the next; 0: width
 };
 
 /// out = (x - mean) / √(variance + eps) · weight + bias (arXiv 1607.06450). out may be x.

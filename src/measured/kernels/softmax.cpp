@@ -15,12 +15,16 @@ using simd::kLanes;
 
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
-/// Scales, adds the bias and hides padding, so that the scale is 1 afterwards.
+/// Scales, caps, adds what is to be added and hides padding, so that the scale is 1 afterwards.
 void prepare(const SoftmaxRow& row, float* scores) {
-  for (std::int64_t key = 0; key < row.visible; ++key) {
-    const float bias = row.bias == nullptr ? 0.0F : row.bias[key];
+  for (std::int64_t key = row.first; key < row.visible; ++key) {
+    float score = scores[key] * row.scale;
+    if (row.soft_cap > 0) score = std::tanh(score / row.soft_cap) * row.soft_cap;
+    score += row.slope * static_cast<float>(row.index + key);
+    if (row.bias != nullptr) score += row.bias[key];
     const bool padding = row.key_mask != nullptr && row.key_mask[key] == 0;
-    scores[key] = padding ? kMinusInfinity : scores[key] * row.scale + bias;
+    if (padding) score = kMinusInfinity;
+    scores[key] = score;
   }
 }
 
@@ -61,24 +65,33 @@ void multiply(float* values, std::int64_t count, float factor) {
 }  // namespace
 
 void softmax(const SoftmaxRow& row, float* scores) {
-  const bool plain = row.bias == nullptr && row.key_mask == nullptr;
+  const bool plain = row.bias == nullptr && row.key_mask == nullptr && row.soft_cap == 0 &&
+                     row.slope == 0 && row.sink == nullptr;
   if (!plain) prepare(row, scores);
-  const float most = largest(scores, row.visible);
+  float* const shown = scores + row.first;
+  const std::int64_t count = row.visible - row.first;
+  float most = largest(shown, count);
+  if (row.sink != nullptr) most = std::max(most, *row.sink);
   if (most == kMinusInfinity) {
     std::fill_n(scores, row.keys, 1.0F / static_cast<float>(row.keys));
     return;
   }
-  const float sum = exponentiate(scores, row.visible, most, plain ? row.scale : 1.0F);
-  multiply(scores, row.visible, 1.0F / sum);
+  float sum = exponentiate(shown, count, most, plain ? row.scale : 1.0F);
+  if (row.sink != nullptr) sum += std::exp(*row.sink - most);
+  multiply(shown, count, 1.0F / sum);
+  std::fill(scores, shown, 0.0F);
   std::fill(scores + row.visible, scores + row.keys, 0.0F);
 }
 
 float RunningSoftmax::add(const SoftmaxRow& piece, float* scores) {
   prepare(piece, scores);
   const float before = most;
-  most = std::max(before, largest(scores, piece.visible));
+  float* const shown = scores + piece.first;
+  const std::int64_t count = piece.visible - piece.first;
+  most = std::max(before, largest(shown, count));
   const float shrink = std::exp(before - most);
-  total = total * shrink + exponentiate(scores, piece.visible, most, 1.0F);
+  total = total * shrink + exponentiate(shown, count, most, 1.0F);
+  std::fill(scores, shown, 0.0F);
   std::fill(scores + piece.visible, scores + piece.keys, 0.0F);
   return shrink;
 }

@@ -1,6 +1,6 @@
 // BERT and RoBERTa: post-norm encoders (arXiv 1810.04805, 1907.11692). RoBERTa differs in its heads
 // and in position rows that no token uses.
-#include "../family.h"
+#include "../bert.h"
 
 namespace headroom::detail {
 namespace {
@@ -29,34 +29,6 @@ ClassifierSpec fixed_classifier(ConfigReader& config, ClassifierInput input,
   return result;
 }
 
-void read_encoder(ConfigReader& config, ModelSpec& spec) {
-  config.expect("position_embedding_type", "absolute");
-  spec.kind = ModelKind::encoder;
-  spec.hidden_size = config.size({"hidden_size"});
-  spec.embedding.vocab_size = config.size({"vocab_size"});
-  spec.embedding.type_vocab_size = config.size_or({"type_vocab_size"}, 2);
-  spec.position.kind = PositionKind::learned;
-  spec.position.max_position_embeddings = config.size_or({"max_position_embeddings"}, 512);
-
-  StackSpec stack;
-  stack.num_layers = config.size({"num_hidden_layers"});
-  stack.self_attention = multi_head_attention(
-      config, "num_attention_heads", config.size({"num_attention_heads"}), spec.hidden_size);
-  stack.self_attention.qkv_bias = true;
-  stack.self_attention.output_bias = true;
-  stack.ffn = {FfnKind::plain, config.size({"intermediate_size"}),
-               read_activation(config, {"hidden_act"}, ActivationKind::gelu), true};
-  stack.norm_placement = NormPlacement::post;
-  stack.norm = {NormKind::layer_norm, true, config.number_or({"layer_norm_eps"}, 1e-12)};
-  const double hidden_dropout = config.probability_or({"hidden_dropout_prob"}, 0.1);
-  stack.dropout.embedding = hidden_dropout;
-  stack.dropout.attention_output = hidden_dropout;
-  stack.dropout.ffn_output = hidden_dropout;
-  stack.dropout.attention_probs = config.probability_or({"attention_probs_dropout_prob"}, 0.1);
-  spec.embedding.norm = stack.norm;
-  spec.encoder = stack;
-}
-
 /// The heads of RoBERTa-like classes, whose names begin with `prefix`.
 void read_roberta_like(ConfigReader& config, ModelSpec& spec, std::string_view prefix) {
   const auto name = [&](std::string_view suffix) {
@@ -81,9 +53,10 @@ void read_roberta_like(ConfigReader& config, ModelSpec& spec, std::string_view p
        {tokens, classifier_head(classifier(config, ClassifierInput::every_token))},
        {questions, classifier_head(spans)},
        {choices, classifier_head(fixed_classifier(config, ClassifierInput::pooled_token, 1))}});
-  read_encoder(config, spec);
+  read_bert_encoder(config, spec, ActivationKind::gelu);
   // Positions are counted on from behind the padding token's id.
   spec.position.offset = config.count_or({"pad_token_id"}, 1) + 1;
+  spec.position.behind_padding = true;
 }
 
 }  // namespace
@@ -110,7 +83,7 @@ void read_bert(ConfigReader& config, ModelSpec& spec) {
                      {"BertForQuestionAnswering", classifier_head(spans)},
                      {"BertForMultipleChoice", classifier_head(fixed_classifier(
                                                    config, ClassifierInput::pooled_token, 1))}});
-  read_encoder(config, spec);
+  read_bert_encoder(config, spec, ActivationKind::gelu);
 }
 
 void read_roberta(ConfigReader& config, ModelSpec& spec) {

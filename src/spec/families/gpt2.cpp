@@ -29,7 +29,7 @@ void read_gpt2(ConfigReader& config, ModelSpec& spec) {
   stack.self_attention.qkv_bias = true;
   stack.self_attention.output_bias = true;
   const auto inner = config.optional_size({"n_inner"});
-  stack.ffn = {FfnKind::plain, inner ? *inner : 4 * spec.hidden_size,
+  stack.ffn = {FfnKind::plain, inner ? *inner : product(config, "n_embd", 4, spec.hidden_size),
                read_activation(config, {"activation_function"}, ActivationKind::gelu_new), true};
   stack.norm_placement = NormPlacement::pre;
   stack.norm = {NormKind::layer_norm, true, config.number_or({"layer_norm_epsilon"}, 1e-5)};

@@ -1,0 +1,97 @@
+// KernelTable: how long a kernel takes, measured over a grid of sizes and interpolated between
+// them.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace headroom {
+
+/// A kernel whose time is measured over a grid of sizes. `cold` weights come from memory, as in a
+/// model that no cache holds; `warm` ones from the last cache, as in a small one.
+enum class KernelKind {
+  linear_cold,               ///< rows, in_features, out_features
+  linear_warm,               ///< the same
+  stream_float32_cold,       ///< the same; few rows, weights read once
+  stream_float32_warm,       ///< the same
+  stream_bfloat16_cold,      ///< the same
+  stream_bfloat16_warm,      ///< the same
+  attention_scores,          ///< batch · heads, queries, keys, head_dim
+  attention_softmax,         ///< batch · heads, queries, keys
+  attention_softmax_biased,  ///< the same, with a bias read for every pair
+  attention_context,         ///< batch · heads, queries, keys, head_dim
+  attention_fused,           ///< the same
+  attention_fused_causal,    ///< the same
+  linear_attention,          ///< batch · heads, queries, head_dim
+  linear_attention_causal,   ///< the same
+  layer_norm,                ///< rows, width
+  rms_norm,                  ///< rows, width
+  relu,                      ///< elements
+  gelu,                      ///< elements
+  gelu_tanh,                 ///< elements
+  silu,                      ///< elements
+  tanh,                      ///< elements
+  relu_gated,                ///< elements of the output
+  gelu_gated,                ///< the same
+  gelu_tanh_gated,           ///< the same
+  silu_gated,                ///< the same
+  residual_add,              ///< elements
+  scale,                     ///< elements
+  feature_map,               ///< elements
+  rotary,                    ///< elements of queries and keys
+  relative_position_bias,    ///< heads · queries · keys
+  embedding,                 ///< tokens, width
+  copy,                      ///< elements
+};
+
+struct KernelInfo {
+  KernelKind kind;
+  std::string_view name;
+  std::span<const std::string_view> axes;
+};
+
+/// Every kind, in order.
+[[nodiscard]] std::span<const KernelInfo> kernel_kinds() noexcept;
+[[nodiscard]] const KernelInfo& info_of(KernelKind kind) noexcept;
+
+/// Sizes of one kernel call, as its axes.
+using KernelSizes = std::vector<double>;
+
+/// What grows in proportion to time once a kernel is saturated: multiply-adds, or elements.
+[[nodiscard]] double work_of(KernelKind kind, const KernelSizes& sizes);
+
+/// Ascending sizes along each axis of a kernel. Their grid's points are numbered row-major.
+using KernelGrid = std::vector<std::vector<double>>;
+
+[[nodiscard]] std::size_t point_count(const KernelGrid& grid);
+/// The sizes at point `number`.
+[[nodiscard]] KernelSizes point_of(const KernelGrid& grid, std::size_t number);
+/// The number of the point with place `at[axis]` along each axis.
+[[nodiscard]] std::size_t point_number(const KernelGrid& grid, std::span<const std::size_t> at);
+
+/// Median seconds of a kernel over a grid of sizes, for one number of threads.
+struct KernelTable {
+  KernelKind kind = KernelKind::copy;
+  KernelGrid axes;
+  /// By point; empty where one would have taken too long to measure.
+  std::vector<std::optional<double>> seconds;
+  std::vector<double> spread;  ///< median absolute deviation over the median, likewise
+};
+
+/// A table with nothing measured yet.
+[[nodiscard]] KernelTable unmeasured_table(KernelKind kind, KernelGrid axes);
+
+/// A time with what its measurement scattered.
+struct KernelTime {
+  double seconds = 0;
+  double spread = 0;  ///< a share of it
+};
+
+/// The time of a call: interpolated between the logarithms of sizes and times; beyond the grid in
+/// proportion to the work.
+[[nodiscard]] KernelTime time_of(const KernelTable& table, const KernelSizes& sizes);
+
+}  // namespace headroom

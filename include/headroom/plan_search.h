@@ -1,0 +1,66 @@
+// Every legal plan for a number of devices: those that fit, best first, and what the best one is
+// better than.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "headroom/plan.h"
+
+namespace headroom {
+
+/// Degrees that are given; the others are searched.
+struct FixedDegrees {
+  std::optional<std::int64_t> tensor;
+  std::optional<SequenceParallel> sequence;
+  std::optional<std::int64_t> pipeline;
+  std::optional<std::int64_t> interleave;
+  std::optional<std::int64_t> data;
+  std::optional<std::int64_t> context;
+  std::optional<std::int64_t> expert;
+  std::optional<std::int64_t> micro_batch;
+  std::optional<Recomputation> recompute;
+  std::optional<Zero> zero;
+};
+
+struct SearchSpace {
+  std::int64_t devices = 1;
+  Load load;
+  FixedDegrees fixed;
+  std::size_t keep = 10;  ///< of the best plans
+  int threads = 0;        ///< 0: as many as the machine has
+};
+
+struct RankedPlan {
+  PlanChoice choice;
+  Integer memory_bytes = 0;
+  double iteration_s = 0;
+};
+
+struct PlanSearch {
+  std::uint64_t evaluated = 0;  ///< legal plans
+  std::uint64_t fitting = 0;
+  std::vector<RankedPlan> best;     ///< fastest first; of the same time, smallest first
+  std::vector<RankedPlan> pareto;   ///< no other plan is both smaller and faster; fastest first
+  std::optional<RankedPlan> least;  ///< where none fits: the one with the least memory
+};
+
+/// Evaluates all legal plans of `space`. The result does not depend on the number of threads.
+/// Throws Error{overflow}.
+[[nodiscard]] PlanSearch search_plans(const Planner& planner, const SearchSpace& space);
+
+/// The best plan with one thing changed, and what comes of it.
+struct Neighbour {
+  std::string change;  ///< "tp 4, dp 2", "without sp", …
+  RankedPlan plan;
+  PlanFigures figures;
+  bool fits = false;
+};
+
+/// Why `choice` was chosen: all legal plans that differ from it in one decision.
+[[nodiscard]] std::vector<Neighbour> neighbours_of(Planner& planner, const PlanChoice& choice,
+                                                   const Load& load);
+
+}  // namespace headroom

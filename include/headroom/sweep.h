@@ -1,0 +1,57 @@
+// Sweep: the figures of a model over a grid of workloads, row by row. A graph is built and counted
+// once for each phase and attention; a row then takes well under a microsecond.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "headroom/analysis.h"
+#include "headroom/machine_profile.h"
+#include "headroom/model_spec.h"
+#include "headroom/workload.h"
+
+namespace headroom {
+
+/// All combinations of these values; the batch changes fastest. An empty axis has the value that a
+/// WorkloadRequest has by default.
+struct SweepGrid {
+  Phase phase = Phase::prefill;
+  Kernels kernels = Kernels::reference;
+  std::vector<AttentionImplementation> attention;
+  std::vector<Recompute> recompute;
+  std::vector<DType> dtype;
+  std::vector<DType> kv_dtype;
+  std::vector<std::int64_t> enc_seq_len;
+  std::vector<std::int64_t> past_len;
+  std::vector<std::int64_t> seq_len;
+  std::vector<std::int64_t> batch_size;
+};
+
+/// The figures of one workload; those of `analyze`.
+struct SweepRow {
+  Workload workload;
+  Integer weight_bytes = 0;
+  Integer matrix_flops = 0;  ///< forward
+  Integer elementwise_flops = 0;
+  Integer backward_matrix_flops = 0;
+  Integer traffic_bytes = 0;     ///< forward, read and written
+  Integer activation_bytes = 0;  ///< the peak; in training, what is saved for backward
+  Integer kv_cache_bytes = 0;
+  std::optional<double> time_s;  ///< where a machine was named
+};
+
+/// Told of every row, and asked whether to go on.
+using SweepSink = std::function<bool(const SweepRow&)>;
+
+/// Workloads of the grid.
+[[nodiscard]] Integer size_of(const SweepGrid& grid);
+
+/// Calls `sink` with the rows in the order of the grid until it returns false. Throws
+/// Error{invalid_input} for a workload that the model cannot have, or a time that is not predicted;
+/// Error{overflow}.
+void sweep(const ModelSpec& spec, const SweepGrid& grid,
+           const std::optional<MachineProfile>& machine, const SweepSink& sink);
+
+}  // namespace headroom

@@ -1,0 +1,56 @@
+#include "utf8.h"
+
+#include <cstddef>
+
+namespace headroom::detail {
+namespace {
+
+struct Lead {
+  unsigned char least;  ///< smallest leading byte of this row
+  unsigned char most;
+  unsigned char second_least;  ///< what may follow; later bytes are 0x80 to 0xBF
+  unsigned char second_most;
+  std::size_t length;
+};
+
+// The table excludes overlong forms, surrogates and what lies beyond U+10FFFF.
+constexpr Lead kLeads[] = {
+    {0x20, 0x7E, 0, 0, 1},       {0xC2, 0xDF, 0x80, 0xBF, 2}, {0xE0, 0xE0, 0xA0, 0xBF, 3},
+    {0xE1, 0xEC, 0x80, 0xBF, 3}, {0xED, 0xED, 0x80, 0x9F, 3}, {0xEE, 0xEF, 0x80, 0xBF, 3},
+    {0xF0, 0xF0, 0x90, 0xBF, 4}, {0xF1, 0xF3, 0x80, 0xBF, 4}, {0xF4, 0xF4, 0x80, 0x8F, 4},
+};
+
+bool lies_between(char c, unsigned char least, unsigned char most) {
+  const auto byte = static_cast<unsigned char>(c);
+  return byte >= least && byte <= most;
+}
+
+/// Bytes of the character that `text` begins with; 0 when it begins with none.
+std::size_t character_length(std::string_view text) {
+  for (const Lead& lead : kLeads) {
+    if (!lies_between(text.front(), lead.least, lead.most)) continue;
+    if (text.size() < lead.length) return 0;
+    for (std::size_t i = 1; i < lead.length; ++i) {
+      const bool second = i == 1;
+      if (!lies_between(text[i], second ? lead.second_least : 0x80,
+                        second ? lead.second_most : 0xBF)) {
+        return 0;
+      }
+    }
+    return lead.length;
+  }
+  return 0;
+}
+
+}  // namespace
+
+bool is_printable_utf8(std::string_view text) noexcept {
+  while (!text.empty()) {
+    const std::size_t length = character_length(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
+}  // namespace headroom::detail

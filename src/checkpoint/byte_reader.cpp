@@ -1,0 +1,26 @@
+#include "byte_reader.h"
+
+#include <fmt/format.h>
+
+#include "headroom/error.h"
+
+namespace headroom::checkpoint {
+
+std::span<const std::byte> ByteReader::take_bytes(std::uint64_t count) {
+  if (count > left()) {
+    throw Error(
+        ErrorCode::invalid_input,
+        fmt::format("ends at byte {}, where {} more are needed", bytes_.size(), count - left()),
+        file_, "the file is damaged or cut short: get it again");
+  }
+  const auto taken = bytes_.subspan(position_, count);
+  position_ += count;
+  return taken;
+}
+
+std::string_view ByteReader::take_text() {
+  const auto bytes = take_bytes(take<std::uint64_t>());
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+}  // namespace headroom::checkpoint

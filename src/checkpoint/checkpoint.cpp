@@ -1,0 +1,105 @@
+#include "checkpoint.h"
+
+#include <fmt/format.h>
+
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include "headroom/error.h"
+#include "shard_index.h"
+
+namespace headroom::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kSingleFile = "model.safetensors";
+constexpr const char* kIndexFile = "model.safetensors.index.json";
+
+bool is_file(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
+bool is_folder(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+/// What to open at `path`. A folder with neither file gives the name of the single one.
+fs::path listing_at(const fs::path& path) {
+  if (!is_folder(path)) return path;
+  const bool sharded = !is_file(path / kSingleFile) && is_file(path / kIndexFile);
+  return path / (sharded ? kIndexFile : kSingleFile);
+}
+
+[[noreturn]] void refuse(const std::string& place, const std::string& message) {
+  throw Error(ErrorCode::invalid_input, message, place,
+              "index and files are not of one checkpoint: get or save all of them again");
+}
+
+void require_listed(const SafetensorsFile& file, const std::string& name, const ShardMap& shards) {
+  for (const StoredTensor& tensor : file.tensors()) {
+    const auto listed = shards.find(tensor.name);
+    if (listed != shards.end() && listed->second == name) continue;
+    refuse(tensor_place(file.path(), tensor.name), "the index does not list it in this file");
+  }
+}
+
+}  // namespace
+
+Checkpoint::Checkpoint(const fs::path& path) : listing_(listing_at(path).string()) {
+  if (is_folder(path) && !exists(path)) {
+    throw Error(ErrorCode::invalid_input, "holds no weights", path.string(),
+                fmt::format("put {} or {} there", kSingleFile, kIndexFile));
+  }
+  if (fs::path(listing_).filename() == kIndexFile) {
+    open_shards(listing_);
+  } else {
+    add(SafetensorsFile(listing_));
+  }
+}
+
+bool Checkpoint::exists(const fs::path& path) { return is_file(listing_at(path)); }
+
+const StoredTensor* Checkpoint::find(std::string_view name) const {
+  const auto found = entries_.find(name);
+  return found == entries_.end() ? nullptr : found->second.tensor;
+}
+
+std::vector<std::string> Checkpoint::names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, entry] : entries_) names.push_back(name);
+  return names;
+}
+
+const std::string& Checkpoint::location(std::string_view name) const {
+  const auto found = entries_.find(name);
+  return found == entries_.end() ? listing_ : files_[found->second.file].path();
+}
+
+void Checkpoint::open_shards(const fs::path& index) {
+  const ShardMap shards = read_shard_index(index);
+  std::set<std::string> files;
+  for (const auto& [tensor, file] : shards) files.insert(file);
+  for (const std::string& name : files) {
+    SafetensorsFile file(index.parent_path() / name);
+    require_listed(file, name, shards);
+    add(std::move(file));
+  }
+  for (const auto& [tensor, file] : shards) {
+    if (find(tensor) != nullptr) continue;
+    refuse(tensor_place((index.parent_path() / file).string(), tensor),
+           "the index lists it in this file, which does not hold it");
+  }
+}
+
+void Checkpoint::add(SafetensorsFile file) {
+  files_.push_back(std::move(file));
+  for (const StoredTensor& tensor : files_.back().tensors()) {
+    entries_[tensor.name] = {&tensor, files_.size() - 1};
+  }
+}
+
+}  // namespace headroom::checkpoint

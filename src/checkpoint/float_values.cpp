@@ -1,0 +1,62 @@
+// Values of stored tensors as the float32 that everything is computed in.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "headroom/error.h"
+#include "safetensors.h"
+
+namespace headroom::checkpoint {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "stored numbers are little-endian");
+
+/// Copies bit by bit, as stored data need not be aligned.
+void copy_floats(std::span<const std::byte> data, std::span<float> out) {
+  if (!out.empty()) std::memcpy(out.data(), data.data(), data.size());
+}
+
+template <float (*widen)(std::uint16_t)>
+void widen_all(std::span<const std::byte> data, std::span<float> out) {
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    std::uint16_t bits = 0;
+    std::memcpy(&bits, &data[i * sizeof(bits)], sizeof(bits));
+    out[i] = widen(bits);
+  }
+}
+
+void require_finite(std::span<const float> values, const std::string& where) {
+  const auto found = std::ranges::find_if_not(values, [](float v) { return std::isfinite(v); });
+  if (found == values.end()) return;
+  throw Error(ErrorCode::invalid_input,
+              fmt::format("its element {} of {} is {}", found - values.begin(), values.size(),
+                          std::isnan(*found) ? "not a number (NaN)" : "infinite"),
+              where, "every result would be wrong: get or save the weights again");
+}
+
+}  // namespace
+
+void copy_as_float32(const StoredTensor& tensor, std::span<float> out, const std::string& where) {
+  const auto needed = tensor.data.size() * 8 / stored_bits(tensor.type);
+  if (out.size() != needed) {
+    throw Error(ErrorCode::internal,
+                fmt::format("room for {} elements where {} are stored", out.size(), needed), where);
+  }
+  if (tensor.type == StoredType::float32) {
+    copy_floats(tensor.data, out);
+  } else if (tensor.type == StoredType::float16) {
+    widen_all<half_to_float>(tensor.data, out);
+  } else if (tensor.type == StoredType::bfloat16) {
+    widen_all<bfloat16_to_float>(tensor.data, out);
+  } else {
+    throw Error(ErrorCode::invalid_input,
+                fmt::format("weights of type {} are not supported", stored_name(tensor.type)),
+                where, "convert the weights to F32, F16 or BF16");
+  }
+  require_finite(out, where);
+}
+
+}  // namespace headroom::checkpoint

@@ -1,0 +1,102 @@
+// Models in the GGUF format, versions 2 and 3, little-endian.
+// Source: docs/gguf.md, github.com/ggml-org/ggml; ggml/src/gguf.cpp, github.com/ggml-org/llama.cpp.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "ggml_type.h"
+#include "mapped_file.h"
+
+namespace headroom::checkpoint {
+
+/// The types of a metadata value; the numbers are those in a file.
+enum class GgufValueType : std::uint8_t {
+  uint8 = 0,
+  int8 = 1,
+  uint16 = 2,
+  int16 = 3,
+  uint32 = 4,
+  int32 = 5,
+  float32 = 6,
+  boolean = 7,
+  string = 8,
+  array = 9,
+  uint64 = 10,
+  int64 = 11,
+  float64 = 12,
+};
+
+/// A list that was checked and left where it lies: a vocabulary has hundreds of thousands of words
+/// that nobody asks for.
+struct GgufArray {
+  GgufValueType type = GgufValueType::uint8;
+  std::uint64_t count = 0;
+  std::span<const std::byte> data;
+
+  /// The numbers. Throws Error{invalid_input} at `where` when they are no whole numbers below 2^63.
+  [[nodiscard]] std::vector<std::int64_t> integers(const std::string& where) const;
+  /// The truth values. Throws Error{invalid_input} at `where` when they are none.
+  [[nodiscard]] std::vector<bool> flags(const std::string& where) const;
+};
+
+using GgufValue =
+    std::variant<std::uint64_t, std::int64_t, double, bool, std::string_view, GgufArray>;
+
+struct GgufTensor {
+  static constexpr std::size_t kMostDimensions = 4;  // GGML_MAX_DIMS
+
+  std::string_view name;
+  GgmlType type = GgmlType::f32;
+  std::size_t rank = 0;
+  std::array<std::int64_t, kMostDimensions> sizes{};
+  std::int64_t offset = 0;  ///< behind the header
+  std::int64_t bytes = 0;
+
+  /// Row-major: the file lists the size of a row first, here it comes last.
+  [[nodiscard]] std::span<const std::int64_t> shape() const { return {sizes.data(), rank}; }
+};
+
+/// What a file says. All texts and lists lie in the bytes that it was parsed from.
+struct GgufContent {
+  std::uint32_t version = 0;
+  std::map<std::string_view, GgufValue> metadata;
+  std::vector<GgufTensor> tensors;  ///< in the file's order
+  std::uint64_t data_begin = 0;     ///< where offsets count from
+};
+
+/// The content of a whole file. Nothing in it is trusted: throws Error{invalid_input} naming
+/// `file`, and the key or tensor where there is one.
+[[nodiscard]] GgufContent parse_gguf(std::span<const std::byte> content, const std::string& file);
+
+/// Whether the file begins as a GGUF file does; false when it cannot be read.
+[[nodiscard]] bool is_gguf(const std::filesystem::path& path);
+
+/// One file, mapped for as long as this lives. Moving it moves no data.
+class GgufFile {
+ public:
+  /// Throws Error{invalid_input} when the file cannot be read or is not valid.
+  explicit GgufFile(const std::filesystem::path& path);
+
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return file_.bytes(); }
+  [[nodiscard]] const GgufContent& content() const noexcept { return parsed_; }
+
+  /// The value of a key, or null.
+  [[nodiscard]] const GgufValue* find(std::string_view key) const;
+
+ private:
+  std::string path_;
+  MappedFile file_;
+  GgufContent parsed_;
+};
+
+}  // namespace headroom::checkpoint

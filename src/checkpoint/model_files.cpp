@@ -1,0 +1,176 @@
+#include "model_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <system_error>
+
+#include "checkpoint.h"
+#include "gguf_metadata.h"
+#include "headroom/error.h"
+#include "safetensors.h"
+#include "safetensors_header.h"
+#include "shard_index.h"
+
+namespace headroom::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A published split is never of more files than its name has digits for.
+constexpr std::uint64_t kMostFiles = 99'999;
+constexpr std::size_t kNumberWidth = 5;
+
+/// A name such as model-00002-of-00005.gguf.
+struct PartName {
+  std::string before;  ///< "model-"
+  std::string number;
+  std::string after;  ///< "-of-00005.gguf"
+};
+
+bool is_number(std::string_view text) {
+  return text.size() == kNumberWidth &&
+         std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+std::optional<PartName> part_name(const std::string& file) {
+  constexpr std::string_view kOf = "-of-";
+  const auto of = file.rfind(kOf);
+  if (of == std::string::npos || of < kNumberWidth) return std::nullopt;
+  const std::size_t number = of - kNumberWidth;
+  if (!is_number(std::string_view(file).substr(number, kNumberWidth)) ||
+      !is_number(std::string_view(file).substr(of + kOf.size(), kNumberWidth))) {
+    return std::nullopt;
+  }
+  return PartName{file.substr(0, number), file.substr(number, kNumberWidth), file.substr(of)};
+}
+
+/// The GGUF file in a folder that holds one, or the first of a split; empty when there is none.
+std::optional<fs::path> gguf_in(const fs::path& folder) {
+  std::vector<fs::path> found;
+  std::error_code failed;
+  for (const auto& entry : fs::directory_iterator(folder, failed)) {
+    if (entry.path().extension() != ".gguf") continue;
+    const auto part = part_name(entry.path().filename().string());
+    if (!part || part->number == "00001") found.push_back(entry.path());
+  }
+  if (found.size() > 1) {
+    throw Error(ErrorCode::invalid_input, fmt::format("holds {} GGUF models", found.size()),
+                folder.string(), "name the file that is meant");
+  }
+  if (found.empty()) return std::nullopt;
+  return found.front();
+}
+
+/// What to open at `path`.
+fs::path listing_at(const fs::path& path) {
+  std::error_code failed;
+  if (!fs::is_directory(path, failed)) return path;
+  for (const char* const name : {"model.safetensors", "model.safetensors.index.json"}) {
+    if (fs::is_regular_file(path / name, failed)) return path / name;
+  }
+  if (auto file = gguf_in(path)) return std::move(*file);
+  const bool torch = fs::exists(path / "pytorch_model.bin", failed) ||
+                     fs::exists(path / "pytorch_model.bin.index.json", failed);
+  throw Error(ErrorCode::invalid_input, "holds no weights that can be read", path.string(),
+              torch ? "save its weights again as safetensors (save_pretrained does)"
+                    : "put model.safetensors, model.safetensors.index.json or a GGUF file there");
+}
+
+[[noreturn]] void refuse(const std::string& place, const std::string& message) {
+  throw Error(ErrorCode::invalid_input, message, place,
+              "index and files are not of one checkpoint: get or save all of them again");
+}
+
+std::uint64_t split_count(const GgufFile& file) {
+  const GgufValue* const value = file.find("split.count");
+  if (value == nullptr) return 1;
+  const auto* const natural = std::get_if<std::uint64_t>(value);
+  const auto* const whole = std::get_if<std::int64_t>(value);
+  const std::uint64_t count = natural != nullptr                ? *natural
+                              : whole != nullptr && *whole >= 0 ? static_cast<std::uint64_t>(*whole)
+                                                                : kMostFiles + 1;
+  if (count <= kMostFiles) return std::max<std::uint64_t>(count, 1);
+  throw_damaged_gguf(tensor_place(file.path(), "split.count"), "is no number of files");
+}
+
+}  // namespace
+
+ModelFiles::ModelFiles(const fs::path& path) {
+  const fs::path listing = listing_at(path);
+  if (is_gguf(listing)) {
+    open_gguf(listing);
+  } else if (listing.extension() == ".json") {
+    open_shards(listing);
+  } else {
+    open_safetensors(listing);
+    is_part_ = part_name(listing.filename().string()).has_value();
+  }
+}
+
+void ModelFiles::open_safetensors(const fs::path& file) {
+  MappedFile mapped(file);
+  const HeaderExtent extent = read_safetensors_header(
+      mapped.bytes(), HeaderLimit::of_the_file, file.string(), paths_.size(), tensors_, texts_);
+  paths_.push_back(file.string());
+  data_begins_.push_back(extent.header_bytes);
+  longest_header_ = std::max(longest_header_, extent.header_bytes);
+  safetensors_.push_back(std::move(mapped));
+}
+
+void ModelFiles::open_shards(const fs::path& index) {
+  const ShardMap shards = read_shard_index(index);
+  std::set<std::string> files;
+  for (const auto& [tensor, file] : shards) files.insert(file);
+  for (const std::string& name : files) {
+    const std::size_t first = tensors_.size();
+    open_safetensors(index.parent_path() / name);
+    for (std::size_t i = first; i < tensors_.size(); ++i) {
+      const auto listed = shards.find(tensors_[i].name);
+      if (listed != shards.end() && listed->second == name) continue;
+      refuse(tensor_place(paths_.back(), tensors_[i].name), "the index does not list it there");
+    }
+  }
+  for (const auto& [tensor, file] : shards) {
+    if (tensors_.find(tensor)) continue;
+    refuse(tensor_place((index.parent_path() / file).string(), tensor),
+           "the index lists it in this file, which does not hold it");
+  }
+}
+
+void ModelFiles::open_gguf(const fs::path& file) {
+  GgufFile opened(file);
+  const std::uint64_t count = split_count(opened);
+  if (count == 1) return add_gguf(std::move(opened));
+  const auto name = part_name(file.filename().string());
+  if (!name) {
+    throw Error(ErrorCode::invalid_input,
+                fmt::format("is one of {} files, and its name does not tell the others", count),
+                file.string(), "name it as NAME-00001-of-0000N.gguf, as it was published");
+  }
+  for (std::uint64_t i = 1; i <= count; ++i) {
+    add_gguf(GgufFile(file.parent_path() / fmt::format("{}{:05}{}", name->before, i, name->after)));
+  }
+}
+
+void ModelFiles::add_gguf(GgufFile file) {
+  for (const GgufTensor& tensor : file.content().tensors) {
+    const bool added = tensors_.add({tensor.name, tensor.type, tensor.shape(),
+                                     static_cast<std::uint64_t>(tensor.offset),
+                                     static_cast<std::uint64_t>(tensor.bytes), paths_.size()});
+    if (!added) refuse(tensor_place(file.path(), tensor.name), "another file of the split has it");
+  }
+  paths_.push_back(file.path());
+  data_begins_.push_back(file.content().data_begin);
+  gguf_.push_back(std::move(file));
+}
+
+std::span<const std::byte> ModelFiles::data(const TensorInfo& tensor) const {
+  const auto content =
+      gguf_.empty() ? safetensors_[tensor.file].bytes() : gguf_[tensor.file].bytes();
+  return content.subspan(data_begins_[tensor.file] + tensor.begin, tensor.bytes);
+}
+
+}  // namespace headroom::checkpoint

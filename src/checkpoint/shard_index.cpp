@@ -1,0 +1,66 @@
+#include "shard_index.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "headroom/error.h"
+#include "json_bytes.h"
+#include "mapped_file.h"
+#include "safetensors.h"
+
+namespace headroom::checkpoint {
+namespace {
+
+using nlohmann::json;
+
+// As much as the header of one file may hold.
+constexpr std::size_t kLargestIndex = 100'000'000;
+
+[[noreturn]] void refuse(const std::string& place, const std::string& message) {
+  throw Error(ErrorCode::invalid_input, message, place,
+              "an index is {\"weight_map\": {TENSOR: FILE, …}}: get or save it again");
+}
+
+json parse_index(const std::filesystem::path& index) {
+  const MappedFile file(index);
+  const auto bytes = file.bytes();
+  if (bytes.size() > kLargestIndex) {
+    refuse(index.string(), fmt::format("{} bytes are too many for an index", bytes.size()));
+  }
+  return parse_object(bytes, index.string());
+}
+
+/// Whether `name` can only mean a file in the index's own folder.
+bool is_plain_file_name(std::string_view name) {
+  constexpr std::string_view kSeparators("/\\\0", 3);
+  return !name.empty() && name != "." && name.find("..") == std::string_view::npos &&
+         name.find_first_of(kSeparators) == std::string_view::npos;
+}
+
+std::string shard_name(const json& value, const std::string& place) {
+  if (!value.is_string()) refuse(place, "the name of its file is no text");
+  std::string name = value.get<std::string>();
+  if (!is_plain_file_name(name)) {
+    refuse(place, fmt::format("\"{}\" is no plain name of a file beside the index", name));
+  }
+  return name;
+}
+
+}  // namespace
+
+ShardMap read_shard_index(const std::filesystem::path& index) {
+  const json document = parse_index(index);
+  const auto map = document.find("weight_map");
+  if (map == document.end() || !map->is_object()) {
+    refuse(index.string() + "#/weight_map", "is no JSON object");
+  }
+  ShardMap shards;
+  for (const auto& [tensor, file] : map->items()) {
+    shards.emplace(tensor, shard_name(file, tensor_place(index.string(), tensor)));
+  }
+  return shards;
+}
+
+}  // namespace headroom::checkpoint

@@ -1,0 +1,44 @@
+// A prediction beside runs on a machine that was now faster, now slower.
+#include <algorithm>
+#include <utility>
+
+#include "headroom/compare.h"
+
+namespace headroom {
+namespace {
+
+double median_of(std::vector<double> values) { return summarize(std::move(values)).median_s; }
+
+double median_of(std::span<const Drift> drifts, double Drift::*factor) {
+  std::vector<double> factors;
+  std::ranges::transform(drifts, std::back_inserter(factors), factor);
+  return median_of(std::move(factors));
+}
+
+/// What every run took, over what it would have taken just then by the prediction.
+std::vector<double> ratios_of(const TimePrediction& prediction, std::span<const double> samples_s,
+                              std::span<const Drift> drifts) {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < std::min(samples_s.size(), drifts.size()); ++i) {
+    ratios.push_back(samples_s[i] / total_with(prediction, drifts[i]));
+  }
+  return ratios;
+}
+
+}  // namespace
+
+TimePrediction corrected_for_drift(TimePrediction prediction, std::span<const double> samples_s,
+                                   std::span<const Drift> drifts) {
+  const double measured = median_of({samples_s.begin(), samples_s.end()});
+  const double total = measured / median_of(ratios_of(prediction, samples_s, drifts));
+  const Drift typical{median_of(drifts, &Drift::compute), median_of(drifts, &Drift::memory)};
+  return with_drift(std::move(prediction), typical, total);
+}
+
+double spread_beside_drift(const TimePrediction& prediction, std::span<const double> samples_s,
+                           std::span<const Drift> drifts) {
+  const TimeStatistics ratios = summarize(ratios_of(prediction, samples_s, drifts));
+  return ratios.mad_s / ratios.median_s;
+}
+
+}  // namespace headroom

@@ -1,0 +1,55 @@
+#include "identity.h"
+
+#include <fmt/format.h>
+
+#include "headroom/error.h"
+
+namespace headroom::detail {
+namespace {
+
+std::string text_of(const std::string& value) { return value; }
+std::string text_of(std::int64_t value) { return std::to_string(value); }
+std::string text_of(MeasuredPhase value) { return std::string(name_of(value)); }
+
+template <class Value>
+void require_same(const char* what, const std::optional<Value>& predicted,
+                  const std::optional<Value>& measured) {
+  if (!predicted || !measured || *predicted == *measured) return;
+  throw Error(ErrorCode::invalid_input,
+              fmt::format("the prediction has {} {}, the measurement {}", what, text_of(*predicted),
+                          text_of(*measured)),
+              {}, "compare a prediction with a run of the same model and workload");
+}
+
+}  // namespace
+
+void require_same(const RunIdentity& predicted, const RunIdentity& measured) {
+  require_same("the model", predicted.model, measured.model);
+  require_same("the phase", predicted.phase, measured.phase);
+  require_same("batch", predicted.batch_size, measured.batch_size);
+  require_same("seq", predicted.seq_len, measured.seq_len);
+  require_same("enc-seq", predicted.enc_seq_len, measured.enc_seq_len);
+  require_same("past", predicted.past_len, measured.past_len);
+  require_same("new tokens", predicted.new_tokens, measured.new_tokens);
+  require_same("dtype", predicted.dtype, measured.dtype);
+  require_same("attention", predicted.attention, measured.attention);
+  require_same("threads", predicted.threads, measured.threads);
+}
+
+std::string workload_text(const RunIdentity& identity) {
+  std::vector<std::string> words;
+  const auto add = [&](const char* format, const auto& value) {
+    if (value) words.push_back(fmt::format(fmt::runtime(format), *value));
+  };
+  if (identity.phase) words.emplace_back(name_of(*identity.phase));
+  add("batch {}", identity.batch_size);
+  add("seq {}", identity.seq_len);
+  add("enc-seq {}", identity.enc_seq_len);
+  if (identity.past_len != 0) add("past {}", identity.past_len);
+  add("{} new tokens", identity.new_tokens);
+  add("{}", identity.dtype);
+  add("{} attention", identity.attention);
+  return fmt::format("{}", fmt::join(words, " · "));
+}
+
+}  // namespace headroom::detail

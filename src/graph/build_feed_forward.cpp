@@ -1,0 +1,139 @@
+// The feed-forward network of a layer: one network, plain or gated, or routed experts.
+#include "builder.h"
+
+namespace headroom::detail {
+namespace {
+
+std::vector<Projection> inward(const std::string& path, FfnKind kind, const Expr& width) {
+  if (kind != FfnKind::gated) return {{path + ".up", width}};
+  return {{path + ".gate", width}, {path + ".up", width}};
+}
+
+}  // namespace
+
+TensorId GraphBuilder::feed_forward(const StackContext& stack, TensorId hidden) {
+  const FfnSpec& ffn = *stack.ffn;
+  if (ffn.experts) return routed_experts(stack, ffn, hidden);
+  const Expr width = sized(Symbol::intermediate_size, ffn.intermediate_size);
+  return dense_network(stack, ffn, width, "mlp", std::nullopt, hidden);
+}
+
+TensorId GraphBuilder::dense_network(const StackContext& stack, const FfnSpec& ffn,
+                                     const Expr& width, const std::string& path,
+                                     std::optional<Part> part, TensorId hidden) {
+  const Expr rows = stack.rows();
+  const bool gated = ffn.kind == FfnKind::gated;
+  const Part activation_part = part.value_or(Part::mlp_activation);
+  const LinearParts up{
+      part.value_or(Part::mlp_up), path + (gated ? ".gate_up" : ".up"), WeightRole::mlp, rows,
+      Symbol::hidden_size,         inward(path, ffn.kind, width),       ffn.bias};
+  TensorId inner =
+      linear(up, hidden, {Symbol::batch_size, stack.tokens, gated ? Integer{2} * width : width});
+  if (gated) {
+    inner =
+        emit(activation_part, path + ".activation", GatedActivation{ffn.activation, rows * width},
+             {inner}, {}, {Symbol::batch_size, stack.tokens, width});
+  } else {
+    inner = emit_in_place(activation_part, path + ".activation",
+                          Activation{ffn.activation, rows * width}, {inner});
+  }
+  inner = dropout(path + ".activation.dropout", stack.spec->dropout.ffn_activation, inner);
+  const LinearParts down{
+      part.value_or(Part::mlp_down),           path + ".down", WeightRole::mlp, rows, width,
+      {{path + ".down", Symbol::hidden_size}}, ffn.bias};
+  return linear(down, inner, hidden_shape(stack));
+}
+
+TensorId GraphBuilder::expert_linear(ExpertLinear op, const std::vector<Projection>& projections,
+                                     Part part, const std::string& path,
+                                     std::vector<TensorId> inputs) {
+  std::vector<WeightId> weights;
+  for (const Projection& projection : projections) {
+    weights.push_back(weight(part, projection.name + ".weight",
+                             {op.num_experts, projection.out_features, op.in_features},
+                             WeightRole::mlp));
+    op.out_features += projection.out_features;
+    if (!op.bias) continue;
+    weights.push_back(weight(part, projection.name + ".bias",
+                             {op.num_experts, projection.out_features}, WeightRole::mlp));
+  }
+  std::vector<Expr> shape{op.rows * op.per_token, op.out_features};
+  return emit(part, path, std::move(op), std::move(inputs), std::move(weights), std::move(shape));
+}
+
+TensorId GraphBuilder::routed_experts(const StackContext& stack, const FfnSpec& ffn,
+                                      TensorId hidden) {
+  const ExpertsSpec& experts = *ffn.experts;
+  const Expr rows = stack.rows();
+  const Expr count = Symbol::num_experts;
+  const Expr per_token = Symbol::num_experts_per_tok;
+  const Expr width = sized(Symbol::moe_intermediate_size, experts.intermediate_size);
+  const LinearParts router{
+      Part::mlp_router,        "mlp.router",       WeightRole::mlp, rows, Symbol::hidden_size,
+      {{"mlp.router", count}}, experts.router_bias};
+  const TensorId scores = linear(router, hidden, {Symbol::batch_size, stack.tokens, count});
+  std::vector<WeightId> correction;
+  if (experts.correction_bias) {
+    correction.push_back(
+        weight(Part::mlp_router, "mlp.router.correction_bias", {count}, WeightRole::mlp));
+    if (!experts.correction_bias_is_parameter) {
+      graph_.weights.back().kind = WeightKind::buffer;
+    }
+  }
+  const TensorId routing =
+      emit(Part::mlp_router, "mlp.router.select", RouterSelect{rows, count, per_token, experts},
+           {scores}, std::move(correction), {rows, Integer{2} * per_token});
+  ExpertLinear up{ExpertLinear::Source::tokens, rows, count,        per_token,
+                  Symbol::hidden_size,          {},   experts.bias, experts.weighting};
+  const bool gated = ffn.kind == FfnKind::gated;
+  TensorId inner =
+      expert_linear(up, inward("mlp.experts", ffn.kind, width), Part::mlp_experts_up,
+                    gated ? "mlp.experts.gate_up" : "mlp.experts.up", {hidden, routing});
+  const Expr elements = rows * per_token * width;
+  if (gated) {
+    inner = emit(Part::mlp_experts_activation, "mlp.experts.activation",
+                 GatedActivation{ffn.activation, elements}, {inner}, {}, {rows * per_token, width});
+  } else {
+    inner = emit_in_place(Part::mlp_experts_activation, "mlp.experts.activation",
+                          Activation{ffn.activation, elements}, {inner});
+  }
+  const ExpertLinear down{ExpertLinear::Source::experts,
+                          rows,
+                          count,
+                          per_token,
+                          width,
+                          {},
+                          experts.bias,
+                          experts.weighting};
+  inner = expert_linear(down, {{"mlp.experts.down", Symbol::hidden_size}}, Part::mlp_experts_down,
+                        "mlp.experts.down", {inner, routing});
+  const TensorId sum = emit(Part::mlp_experts_combine, "mlp.experts.combine",
+                            ExpertCombine{rows, per_token, Symbol::hidden_size, experts.weighting},
+                            {inner, routing}, {}, hidden_shape(stack));
+  return experts.shared_intermediate_size == 0 ? sum : shared_expert(stack, ffn, hidden, sum);
+}
+
+TensorId GraphBuilder::shared_expert(const StackContext& stack, const FfnSpec& ffn, TensorId hidden,
+                                     TensorId routed) {
+  const ExpertsSpec& experts = *ffn.experts;
+  const Expr rows = stack.rows();
+  const Expr width = sized(Symbol::shared_intermediate_size, experts.shared_intermediate_size);
+  TensorId shared =
+      dense_network(stack, ffn, width, "mlp.shared_expert", Part::mlp_shared_expert, hidden);
+  if (experts.shared_gate) {
+    const LinearParts gate{Part::mlp_shared_expert,
+                           "mlp.shared_expert_gate",
+                           WeightRole::mlp,
+                           rows,
+                           Symbol::hidden_size,
+                           {{"mlp.shared_expert_gate", Integer{1}}},
+                           false};
+    const TensorId score = linear(gate, hidden, {Symbol::batch_size, stack.tokens, Integer{1}});
+    shared = emit_in_place(Part::mlp_shared_expert, "mlp.shared_expert_gate.product",
+                           RowGate{rows, Symbol::hidden_size}, {shared, score});
+  }
+  return emit_in_place(Part::mlp_shared_expert, "mlp.shared_expert.sum",
+                       ResidualAdd{rows * Symbol::hidden_size}, {routed, shared});
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,155 @@
+// Multi-head latent attention (arXiv 2405.04434, 2.1), with keys and values expanded for every
+// head, or absorbed: queries are brought into the latent space, and contexts out of it.
+#include <cmath>
+
+#include "builder.h"
+
+namespace headroom::detail {
+namespace {
+
+const Expr kBatch = Symbol::batch_size;
+const Expr kLatent = Symbol::kv_lora_rank;
+const Expr kTurned = Symbol::qk_rope_head_dim;
+const Expr kPlain = Symbol::qk_nope_head_dim;
+
+AttentionParts parts_of() {
+  return {"attention",
+          Part::attention_kv_cache,
+          Part::attention_scores,
+          Part::attention_softmax,
+          Part::attention_context,
+          Part::attention_core,
+          Part::attention_out};
+}
+
+/// In the latent space the scale stays that of the heads as they were.
+AttentionSpec with_scale_of_heads(AttentionSpec attention) {
+  if (attention.scale == AttentionScale::inverse_sqrt_head_dim) {
+    attention.scale = AttentionScale::fixed;
+    attention.fixed_scale = 1 / std::sqrt(static_cast<double>(attention.head_dim));
+  }
+  return attention;
+}
+
+}  // namespace
+
+TensorId GraphBuilder::latent_attention(const StackContext& stack, TensorId hidden) {
+  const TensorId queries = latent_queries(stack, hidden);
+  TensorId latents = latent_keys(stack, hidden);
+  if (options_.latent == LatentAttention::naive || stack.keys == KeySource::projections) {
+    return expanded_attention(stack, queries, latents);
+  }
+  const Expr width = kLatent + kTurned;
+  const TensorId cache = key_value_cache(parts_of(), Symbol::visible_keys, width);
+  latents = emit_in_place(
+      Part::attention_kv_cache, "attention.kv_cache",
+      KvCacheAppend{stack.rows() * width, {stack.rows(), width, {}, Integer{1}, width}, {}},
+      {latents, cache});
+  // Before there is a past, expanding what is new costs less than working in the latent space.
+  return options_.phase == Phase::decode ? absorbed_attention(stack, queries, cache)
+                                         : expanded_attention(stack, queries, latents);
+}
+
+TensorId GraphBuilder::latent_queries(const StackContext& stack, TensorId hidden) {
+  const AttentionSpec& attention = *stack.attention;
+  const LatentAttentionSpec& latent = *attention.latent;
+  const HeadSizes& heads = stack.heads;
+  const std::vector<Expr> shape{kBatch, stack.tokens, heads.query_width()};
+  LinearParts query{Part::attention_qkv,   "attention.query",
+                    WeightRole::attention, stack.rows(),
+                    Symbol::hidden_size,   {{"attention.query", heads.query_width()}},
+                    attention.qkv_bias};
+  if (latent.q_lora_rank > 0) {
+    const Expr rank = Symbol::q_lora_rank;
+    const LinearParts down{Part::attention_qkv, "attention.query_a", WeightRole::attention,
+                           stack.rows(),        Symbol::hidden_size, {{"attention.query_a", rank}},
+                           latent.bias};
+    hidden = linear(down, hidden, {kBatch, stack.tokens, rank});
+    hidden = norm(stack.spec->norm, "attention.query_a_norm",
+                  Norm{stack.spec->norm, stack.rows(), rank, {}}, hidden);
+    query.in_features = rank;
+  }
+  const TensorId queries = linear(query, hidden, shape);
+  const Rotary rotary{{stack.rows(), heads.query_width(), {}, heads.heads, heads.head_dim},
+                      kPlain,
+                      kTurned,
+                      stack.tokens,
+                      stack.position->rope};
+  return emit_in_place(Part::attention_rotary, "attention.query.rotary", rotary, {queries});
+}
+
+TensorId GraphBuilder::latent_keys(const StackContext& stack, TensorId hidden) {
+  const Expr width = kLatent + kTurned;
+  const LinearParts down{Part::attention_qkv,          "attention.key_value_a",
+                         WeightRole::attention,        stack.rows(),
+                         Symbol::hidden_size,          {{"attention.key_value_a", width}},
+                         stack.attention->latent->bias};
+  TensorId latents = linear(down, hidden, {kBatch, stack.tokens, width});
+  latents = norm(stack.spec->norm, "attention.key_value_a_norm",
+                 Norm{stack.spec->norm, stack.rows(), kLatent, width}, latents);
+  const Rotary rotary{{stack.rows(), width, kLatent, Integer{1}, kTurned},
+                      {},
+                      kTurned,
+                      stack.tokens,
+                      stack.position->rope};
+  return emit_in_place(Part::attention_rotary, "attention.key.rotary", rotary, {latents});
+}
+
+TensorId GraphBuilder::expanded_attention(const StackContext& stack, TensorId queries,
+                                          TensorId latents) {
+  const AttentionSpec& attention = *stack.attention;
+  const HeadSizes& heads = stack.heads;
+  const Expr expanded = heads.heads * (kPlain + heads.value_head_dim);
+  const LinearParts up{Part::attention_qkv,
+                       "attention.key_value",
+                       WeightRole::attention,
+                       stack.rows(),
+                       kLatent,
+                       {{"attention.key_value", expanded}},
+                       false,
+                       kLatent + kTurned};
+  const TensorId key_value = linear(up, latents, {kBatch, stack.tokens, expanded});
+  const LatentConcat concat{stack.rows(), heads.heads,          kPlain,
+                            kTurned,      heads.value_head_dim, kLatent};
+  const TensorId qkv =
+      emit(Part::attention_qkv, "attention.qkv", concat, {queries, key_value, latents}, {},
+           {kBatch, stack.tokens, heads.row_width()});
+  StackContext context = stack;
+  if (options_.latent == LatentAttention::absorbed) context.keys = KeySource::projections;
+  return attention_output(
+      stack, parts_of(), attention, heads.context_width(),
+      softmax_attention(stack, parts_of(), attention, cached_operands(context, qkv)));
+}
+
+TensorId GraphBuilder::absorbed_attention(const StackContext& stack, TensorId queries,
+                                          TensorId cache) {
+  const AttentionSpec attention = with_scale_of_heads(*stack.attention);
+  const HeadSizes& heads = stack.heads;
+  const Expr expanded = heads.heads * (kPlain + heads.value_head_dim);
+  const Expr latent_width = heads.heads * (kLatent + kTurned);
+  const WeightId expansion = weight(Part::attention_qkv, "attention.key_value.weight",
+                                    {expanded, kLatent}, WeightRole::attention);
+  using Direction = HeadLinear::Direction;
+  const TensorId latent_queries = emit(
+      Part::attention_qkv, "attention.query.absorbed",
+      HeadLinear{Direction::query_to_latent, stack.rows(), heads.heads, kPlain, kLatent, kTurned},
+      {queries}, {expansion}, {kBatch, stack.tokens, latent_width});
+  const AttentionOperands operands{{kBatch, heads.heads, Integer{1}, kLatent + kTurned, kLatent,
+                                    stack.tokens, Symbol::visible_keys},
+                                   {latent_queries, cache},
+                                   KeySource::cache,
+                                   ValuePlace::within_keys};
+  const TensorId latent_context = softmax_attention(stack, parts_of(), attention, operands);
+  const TensorId context =
+      emit(Part::attention_out, "attention.context.expanded",
+           HeadLinear{Direction::context_from_latent,
+                      stack.rows(),
+                      heads.heads,
+                      kLatent,
+                      heads.value_head_dim,
+                      {}},
+           {latent_context}, {expansion}, {kBatch, stack.tokens, heads.context_width()});
+  return attention_output(stack, parts_of(), attention, heads.context_width(), context);
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,45 @@
+// A stack's layers as runs: [dense] × 3, [expert] × 58; or ([windowed] × 5, [full]) × 4, [windowed]
+// × 2.
+#include "builder.h"
+
+namespace headroom::detail {
+namespace {
+
+/// How often the `period` variants from `first` on come one after the other.
+std::int64_t repeats(const StackSpec& stack, std::int64_t first, std::int64_t period) {
+  std::int64_t count = 1;
+  for (std::int64_t layer = first + period; layer < stack.num_layers; ++layer) {
+    if (stack.variant(layer) != stack.variant(layer - period)) break;
+    const std::int64_t done = layer + 1 - first;
+    if (done % period == 0) count = done / period;
+  }
+  return count;
+}
+
+/// The run from `first` on that goes furthest; of those that go equally far, the shortest period.
+LayerRun longest_run(const StackSpec& stack, std::int64_t first) {
+  // Longer periods are not looked for: published models alternate within 8 layers.
+  constexpr std::int64_t kLongestPeriod = 16;
+  LayerRun best{first, repeats(stack, first, 1), {stack.variant(first)}};
+  for (std::int64_t period = 2; period <= kLongestPeriod; ++period) {
+    if (first + 2 * period > stack.num_layers) break;
+    const std::int64_t repeat = repeats(stack, first, period);
+    if (repeat < 2 || repeat * period <= best.layers()) continue;
+    best = {first, repeat, {}};
+    for (std::int64_t i = 0; i < period; ++i) best.variants.push_back(stack.variant(first + i));
+  }
+  return best;
+}
+
+}  // namespace
+
+std::vector<LayerRun> layer_runs(const StackSpec& stack) {
+  std::vector<LayerRun> runs;
+  if (stack.variant_of_layer.empty()) return {{0, stack.num_layers, {0}}};
+  for (std::int64_t layer = 0; layer < stack.num_layers; layer += runs.back().layers()) {
+    runs.push_back(longest_run(stack, layer));
+  }
+  return runs;
+}
+
+}  // namespace headroom::detail

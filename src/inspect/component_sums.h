@@ -1,0 +1,27 @@
+// Sums over tensors by what they do, in order of first appearance.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "headroom/inspect.h"
+
+namespace headroom::detail {
+
+class ComponentSums {
+ public:
+  void add(std::string_view category, std::string_view component, const TensorTotals& totals);
+  [[nodiscard]] std::vector<ComponentRow> rows() && { return std::move(rows_); }
+
+ private:
+  std::vector<ComponentRow> rows_;
+  std::map<std::string, std::size_t, std::less<>> by_component_;
+};
+
+/// A tensor's name with {} for its numbers, so that the layers of a model, and their experts, have
+/// one name: "layers.{}.mlp.up_proj.weight". Appends to `pattern`, which is emptied first.
+void name_pattern(std::string_view name, std::string& pattern);
+
+}  // namespace headroom::detail

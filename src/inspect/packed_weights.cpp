@@ -1,0 +1,279 @@
+#include "packed_weights.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+namespace headroom::detail {
+namespace {
+
+using checkpoint::ModelFiles;
+using checkpoint::StoredType;
+using checkpoint::TensorInfo;
+
+/// No dimension of a weight is larger; products with it overflow nothing.
+constexpr std::int64_t kMostOfOneSize = std::int64_t{1} << 40U;
+/// Bits of the integers that values are packed into.
+constexpr std::int64_t kWordBits = 32;
+
+/// The pieces that have one base, by what they are.
+struct Group {
+  std::vector<std::pair<Piece, std::size_t>> pieces;
+
+  [[nodiscard]] std::optional<std::size_t> find(std::string_view label) const {
+    const auto found =
+        std::ranges::find(pieces, label, [](const auto& p) { return p.first.label; });
+    if (found == pieces.end()) return std::nullopt;
+    return found->second;
+  }
+  [[nodiscard]] std::optional<std::size_t> find(PieceRole role) const {
+    const auto found = std::ranges::find(pieces, role, [](const auto& p) { return p.first.role; });
+    if (found == pieces.end()) return std::nullopt;
+    return found->second;
+  }
+};
+
+/// Some kinds have pieces with the same names; what holds the values tells them apart.
+Packing packing_of(const Group& group) {
+  for (const PieceRole role : {PieceRole::values, PieceRole::state}) {
+    const auto found =
+        std::ranges::find(group.pieces, role, [](const auto& p) { return p.first.role; });
+    if (found != group.pieces.end()) return found->first.packing;
+  }
+  return group.pieces.front().first.packing;
+}
+
+struct Unpacked {
+  std::string name;
+  std::string type;
+  std::vector<std::int64_t> shape;
+  Integer values = 0;
+};
+
+using Result = std::optional<Unpacked>;
+
+Integer product(std::span<const std::int64_t> shape) {
+  Integer values = 1;
+  for (const std::int64_t size : shape) values = checked_multiply(values, size);
+  return values;
+}
+
+Result unpacked(std::string name, std::string type, std::vector<std::int64_t> shape) {
+  const Integer values = product(shape);
+  return Unpacked{std::move(name), std::move(type), std::move(shape), values};
+}
+
+/// How many bits a value has where `words` integers of 32 bits hold `values`; empty when that is no
+/// whole number up to 8.
+std::optional<std::int64_t> bits_of(std::int64_t words, std::int64_t values) {
+  if (values <= 0 || words <= 0) return std::nullopt;
+  const Integer all = Integer{kWordBits} * words;
+  if (all % values != 0 || all / values > 8) return std::nullopt;
+  return static_cast<std::int64_t>(all / values);
+}
+
+/// Unpacks the groups of one model.
+class Unpacker {
+ public:
+  explicit Unpacker(const ModelFiles& files) : files_(files) {}
+
+  [[nodiscard]] Result unpack(std::string_view base, const Group& group) const {
+    switch (packing_of(group)) {
+      case Packing::gptq_or_awq:
+        return gptq_or_awq(base, group);
+      case Packing::compressed_tensors:
+        return compressed_tensors(base, group);
+      case Packing::bitsandbytes_4bit:
+        return bitsandbytes_4bit(base, group);
+      case Packing::bitsandbytes_8bit:
+        return as_stored(base, "bitsandbytes");
+      case Packing::scaled:
+        return as_stored(base, "scaled");
+      case Packing::mxfp4:
+        return mxfp4(base, group);
+    }
+    return std::nullopt;
+  }
+
+ private:
+  [[nodiscard]] TensorInfo tensor(std::size_t index) const { return files_.tensors()[index]; }
+
+  /// GPTQ packs along the input, [in * bits / 32, out]; AWQ along the output,
+  /// [in, out * bits / 32]. Scales are [groups, out] in both.
+  [[nodiscard]] Result gptq_or_awq(std::string_view base, const Group& group) const {
+    const auto values = group.find(PieceRole::values);
+    const auto scales = group.find("scales");
+    if (!values || !scales) return std::nullopt;
+    const auto packed = tensor(*values).shape;
+    const auto scaled = tensor(*scales).shape;
+    if (packed.size() != 2 || scaled.size() != 2) return std::nullopt;
+    const std::int64_t out = scaled[1];
+    std::string name = std::string(base) + ".weight";
+    if (packed[1] != out) {
+      const auto bits = bits_of(packed[1], out);
+      if (!bits) return std::nullopt;
+      return unpacked(std::move(name), fmt::format("AWQ {}-bit", *bits), {out, packed[0]});
+    }
+    const auto bits = gptq_bits(group, packed[0], out);
+    if (!bits) return std::nullopt;
+    const Integer in = Integer{packed[0]} * kWordBits / *bits;
+    if (in > kMostOfOneSize || in * *bits != Integer{packed[0]} * kWordBits) return std::nullopt;
+    return unpacked(std::move(name), fmt::format("GPTQ {}-bit", *bits),
+                    {out, static_cast<std::int64_t>(in)});
+  }
+
+  /// g_idx has an element for every input; zero points are packed as the weight is.
+  [[nodiscard]] std::optional<std::int64_t> gptq_bits(const Group& group, std::int64_t words,
+                                                      std::int64_t out) const {
+    if (const auto order = group.find("g_idx")) {
+      const auto shape = tensor(*order).shape;
+      if (shape.size() == 1) return bits_of(words, shape[0]);
+    }
+    if (const auto zeros = group.find("qzeros")) {
+      const auto shape = tensor(*zeros).shape;
+      if (shape.size() == 2) return bits_of(shape[1], out);
+    }
+    return std::nullopt;
+  }
+
+  /// Integers of 32 bits whose logical shape is stored beside them, or bytes of two values.
+  [[nodiscard]] Result compressed_tensors(std::string_view base, const Group& group) const {
+    const auto values = group.find(PieceRole::values);
+    if (!values) return std::nullopt;
+    const TensorInfo packed = tensor(*values);
+    std::string name = std::string(base) + ".weight";
+    if (packed.type == checkpoint::DataType(StoredType::uint8) && !packed.shape.empty() &&
+        packed.shape.back() <= kMostOfOneSize) {
+      std::vector<std::int64_t> shape(packed.shape.begin(), packed.shape.end());
+      shape.back() *= 2;
+      return unpacked(std::move(name), "FP4 with scales", std::move(shape));
+    }
+    const auto stored_shape = group.find(PieceRole::shape);
+    if (!stored_shape) return std::nullopt;
+    auto shape = integers_in(tensor(*stored_shape));
+    if (shape.size() != 2 || packed.shape.size() != 2 || shape[0] != packed.shape[0]) {
+      return std::nullopt;
+    }
+    const auto bits = bits_of(packed.shape[1], shape[1]);
+    if (!bits) return std::nullopt;
+    return unpacked(std::move(name), fmt::format("packed {}-bit", *bits), std::move(shape));
+  }
+
+  /// The values of a short list of integers; empty for any other tensor.
+  [[nodiscard]] std::vector<std::int64_t> integers_in(const TensorInfo& list) const {
+    constexpr std::size_t kMostDimensions = 8;
+    const auto bytes = files_.data(list);
+    std::vector<std::int64_t> values;
+    const bool wide = list.type == checkpoint::DataType(StoredType::int64);
+    if (list.elements() > std::int64_t{kMostDimensions} ||
+        (!wide && list.type != checkpoint::DataType(StoredType::int32))) {
+      return values;
+    }
+    const std::size_t size = wide ? sizeof(std::int64_t) : sizeof(std::int32_t);
+    for (std::size_t at = 0; at < bytes.size(); at += size) {
+      std::int64_t value = 0;  // little-endian: the upper half of a shorter one stays 0
+      std::memcpy(&value, &bytes[at], size);
+      if (value < 0 || value > kMostOfOneSize) return {};
+      values.push_back(value);
+    }
+    return values;
+  }
+
+  /// Two values a byte; the shape is in the state, a JSON text.
+  [[nodiscard]] Result bitsandbytes_4bit(std::string_view base, const Group& group) const {
+    std::string name = std::string(base) + ".weight";
+    const auto values = files_.tensors().find(name);
+    const auto state = group.find(PieceRole::state);
+    if (!values || !state) return std::nullopt;
+    const auto bytes = files_.data(tensor(*state));
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    const auto json = nlohmann::json::parse(text, nullptr, false);
+    if (!json.is_object() || !json.contains("shape") || !json.at("shape").is_array()) {
+      return std::nullopt;
+    }
+    std::vector<std::int64_t> shape;
+    Integer count = 1;
+    for (const auto& size : json.at("shape")) {
+      if (!size.is_number_unsigned() || size.get<std::uint64_t>() > std::uint64_t{kMostOfOneSize} ||
+          shape.size() >= 4) {
+        return std::nullopt;
+      }
+      shape.push_back(size.get<std::int64_t>());
+      count = checked_multiply(count, shape.back());
+    }
+    if ((count + 1) / 2 != tensor(*values).elements()) return std::nullopt;
+    return unpacked(std::move(name), "bitsandbytes 4-bit", std::move(shape));
+  }
+
+  /// A weight of one byte a value, or a whole float type, that has scales beside it.
+  [[nodiscard]] Result as_stored(std::string_view base, std::string_view how) const {
+    std::string name = std::string(base) + ".weight";
+    const auto values = files_.tensors().find(name);
+    if (!values) return std::nullopt;
+    const TensorInfo stored = tensor(*values);
+    std::string type = fmt::format("{}, {}", checkpoint::name_of(stored.type), how);
+    return unpacked(std::move(name), std::move(type), {stored.shape.begin(), stored.shape.end()});
+  }
+
+  /// Blocks [experts, out, in / 32, 16 bytes of two values]; unpacked it is [experts, in, out].
+  [[nodiscard]] Result mxfp4(std::string_view base, const Group& group) const {
+    const auto blocks = group.find("blocks");
+    const auto scales = group.find("scales");
+    if (!blocks || !scales) return std::nullopt;
+    const auto shape = tensor(*blocks).shape;
+    const auto scaled = tensor(*scales).shape;
+    if (shape.size() < 3 || scaled.size() + 1 != shape.size() ||
+        !std::ranges::equal(scaled, shape.first(scaled.size()))) {
+      return std::nullopt;
+    }
+    std::vector<std::int64_t> logical(shape.begin(), shape.end() - 1);
+    if (logical.back() > kMostOfOneSize || shape.back() > kWordBits) return std::nullopt;
+    logical.back() *= 2 * shape.back();
+    std::swap(logical.back(), logical[logical.size() - 2]);
+    return unpacked(std::string(base), "MXFP4", std::move(logical));
+  }
+
+  const ModelFiles& files_;
+};
+
+}  // namespace
+
+std::vector<PackedWeight> find_packed_weights(const ModelFiles& files) {
+  const checkpoint::TensorTable& tensors = files.tensors();
+  std::vector<std::pair<std::string_view, Group>> groups;
+  std::unordered_map<std::string_view, std::size_t> by_base;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const auto piece = piece_of(tensors[i].name);
+    if (!piece) continue;
+    const auto [found, added] = by_base.try_emplace(piece->base, groups.size());
+    if (added) groups.emplace_back(piece->base, Group{});
+    groups[found->second].second.pieces.emplace_back(*piece, i);
+  }
+  std::vector<PackedWeight> packed;
+  const Unpacker unpacker(files);
+  for (auto& [base, group] : groups) {
+    auto result = unpacker.unpack(base, group);
+    if (!result) continue;
+    PackedWeight& weight = packed.emplace_back();
+    weight.name = std::move(result->name);
+    weight.type = std::move(result->type);
+    weight.shape = std::move(result->shape);
+    weight.values = result->values;
+    for (const auto& [piece, index] : group.pieces) weight.pieces.push_back(index);
+    const auto plain = tensors.find(weight.name);  // some keep their values under the usual name
+    if (plain) weight.pieces.push_back(*plain);
+    for (const std::size_t index : weight.pieces) {
+      weight.bytes += static_cast<Integer>(tensors[index].bytes);
+    }
+  }
+  return packed;
+}
+
+}  // namespace headroom::detail

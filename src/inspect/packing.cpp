@@ -1,0 +1,56 @@
+#include "packing.h"
+
+#include <array>
+
+namespace headroom::detail {
+namespace {
+
+struct Ending {
+  std::string_view text;
+  Packing packing;
+  PieceRole role;
+};
+
+using enum Packing;
+using enum PieceRole;
+
+// Of endings that fit one name, the first counts.
+constexpr std::array kEndings{
+    Ending{".qweight", gptq_or_awq, values},
+    Ending{".qzeros", gptq_or_awq, companion},
+    Ending{".scales", gptq_or_awq, companion},
+    Ending{".g_idx", gptq_or_awq, companion},
+    Ending{".weight_packed", compressed_tensors, values},
+    Ending{".weight_shape", compressed_tensors, shape},
+    Ending{".weight_zero_point", compressed_tensors, companion},
+    Ending{".weight_g_idx", compressed_tensors, companion},
+    Ending{".weight_global_scale", compressed_tensors, companion},
+    Ending{".input_global_scale", compressed_tensors, companion},
+    Ending{".weight.absmax", bitsandbytes_4bit, companion},
+    Ending{".weight.quant_map", bitsandbytes_4bit, companion},
+    Ending{".weight.nested_absmax", bitsandbytes_4bit, companion},
+    Ending{".weight.nested_quant_map", bitsandbytes_4bit, companion},
+    Ending{".weight.quant_state.bitsandbytes__nf4", bitsandbytes_4bit, state},
+    Ending{".weight.quant_state.bitsandbytes__fp4", bitsandbytes_4bit, state},
+    Ending{".SCB", bitsandbytes_8bit, companion},
+    Ending{".weight_format", bitsandbytes_8bit, companion},
+    Ending{".weight_scale_inv", scaled, companion},
+    Ending{".weight_scale", scaled, companion},
+    Ending{".input_scale", scaled, companion},
+    Ending{"_blocks", mxfp4, values},
+    Ending{"_scales", mxfp4, companion},
+};
+
+}  // namespace
+
+std::optional<Piece> piece_of(std::string_view name) {
+  if (name.ends_with(".weight")) return std::nullopt;  // as most names do
+  for (const Ending& ending : kEndings) {
+    if (!name.ends_with(ending.text)) continue;
+    return Piece{ending.packing, ending.role, name.substr(0, name.size() - ending.text.size()),
+                 ending.text.substr(1)};
+  }
+  return std::nullopt;
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,303 @@
+#include "reconcile.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <set>
+#include <utility>
+
+#include "component_sums.h"
+#include "headroom/graph.h"
+#include "weight_places.h"
+
+namespace headroom::detail {
+namespace {
+
+using checkpoint::ExtraKind;
+using checkpoint::WeightPattern;
+
+// More than all tensors of any published model.
+constexpr Integer kMostMissing = 10'000'000;
+// Enough to see what is wrong; the rest is counted.
+constexpr std::size_t kShownProblems = 100;
+
+std::string shape_text(std::span<const std::int64_t> shape) {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
+}
+
+std::int64_t number(const Expr& expr, const Bindings& sizes) {
+  return static_cast<std::int64_t>(expr.evaluate(sizes));
+}
+
+/// The number behind the last "layers." or "blk." of a name; empty when there is none.
+std::optional<std::int64_t> layer_of(std::string_view name) {
+  for (const std::string_view word : {"layers.", "blk."}) {
+    const auto at = name.rfind(word);
+    if (at == std::string_view::npos) continue;
+    const std::string_view rest = name.substr(at + word.size());
+    std::int64_t layer = 0;
+    const auto [end, failed] = std::from_chars(rest.data(), rest.data() + rest.size(), layer);
+    if (failed == std::errc()) return layer;
+  }
+  return std::nullopt;
+}
+
+/// Whether two tensors hold the same bytes, as far as samples tell.
+bool look_equal(std::span<const std::byte> a, std::span<const std::byte> b) {
+  constexpr std::size_t kSampleBytes = 4096;
+  constexpr std::size_t kSamples = 16;
+  if (a.size() != b.size()) return false;
+  if (a.size() <= kSamples * kSampleBytes) return std::ranges::equal(a, b);
+  for (std::size_t i = 0; i < kSamples; ++i) {
+    const std::size_t at = (a.size() - kSampleBytes) / (kSamples - 1) * i;
+    if (!std::ranges::equal(a.subspan(at, kSampleBytes), b.subspan(at, kSampleBytes))) return false;
+  }
+  return true;
+}
+
+class Reconciler {
+ public:
+  Reconciler(const LogicalTensors& tensors, const Model& model, checkpoint::NameTable names)
+      : tensors_(tensors),
+        spec_(model.spec),
+        graph_(build_graph(spec_, {})),
+        places_(spec_, graph_, std::move(names)),
+        owned_(tensors.size()) {
+    prefixes_.emplace_back();
+    for (const std::string_view prefix : places_.table().optional_prefixes) {
+      prefixes_.emplace_back(prefix);
+    }
+  }
+
+  Reconciled run() {
+    const Integer missing =
+        expected_tensors() - Integer{static_cast<std::int64_t>(tensors_.size())};
+    if (missing > kMostMissing) {
+      report_too_many_missing(missing);
+    } else {
+      find_weights();
+      explain_rest();
+    }
+    reconciled_.components = std::move(sums_).rows();
+    return std::move(reconciled_);
+  }
+
+ private:
+  /// Tensors that hold all weights, those of a stack once for each.
+  [[nodiscard]] Integer expected_tensors() const {
+    Integer tensors = 0;
+    for (const Weight& weight : graph_.weights) {
+      tensors += weight.repeat.evaluate(graph_.sizes) *
+                 Integer{places_.patterns(weight.path).front().tensors()};
+    }
+    return tensors;
+  }
+
+  /// A config of another model, or a damaged one, may ask for billions of layers.
+  void report_too_many_missing(Integer missing) {
+    reconciled_.result.problems.push_back(
+        {ProblemKind::missing_tensor, "",
+         fmt::format("the config asks for {} more tensors than there are", to_string(missing))});
+    reconciled_.result.problem_count = static_cast<std::int64_t>(
+        std::min<Integer>(missing, std::numeric_limits<std::int64_t>::max()));
+  }
+
+  void find_weights() {
+    std::set<WeightId> done;  // tied weights belong to the first node that has them
+    for (const Block& block : graph_.blocks) {
+      for (const Node& node : block.nodes) {
+        for (const WeightId id : node.weights) {
+          if (done.insert(id).second) find_layers(block, node, graph_.weights[id]);
+        }
+      }
+    }
+  }
+
+  void find_layers(const Block& block, const Node& node, const Weight& weight) {
+    const std::int64_t runs = number(block.repeat, graph_.sizes);
+    std::int64_t last = -1;
+    for (std::int64_t run = 0; run < runs; ++run) {
+      const std::int64_t layer = block.weights_of(node, run);
+      if (layer == last) continue;  // layers may share their weights
+      last = layer;
+      if (weight.kind == WeightKind::parameter) {
+        reconciled_.result.expected_parameters += weight.elements().evaluate(graph_.sizes);
+      }
+      find_weight(weight, layer);
+    }
+  }
+
+  /// Gives one layer's weight its tensors.
+  void find_weight(const Weight& weight, std::int64_t layer) {
+    const WeightPattern& pattern = stored_pattern(places_.patterns(weight.path), layer);
+    for (std::int64_t expert = 0; expert < pattern.tensors(); ++expert) {
+      claim(weight, pattern, checkpoint::filled(pattern.name.pattern, layer, expert));
+    }
+  }
+
+  /// The first alternative whose tensor is there and fits, or else is there, or else the first.
+  const WeightPattern& stored_pattern(std::span<const WeightPattern> patterns, std::int64_t layer) {
+    const WeightPattern* there = nullptr;
+    for (const WeightPattern& pattern : patterns) {
+      const auto index = find(checkpoint::filled(pattern.name.pattern, layer, 0));
+      if (!index) continue;
+      if (pattern.fits(tensors_[*index].shape)) return pattern;
+      if (there == nullptr) there = &pattern;
+    }
+    return there == nullptr ? patterns.front() : *there;
+  }
+
+  void claim(const Weight& weight, const WeightPattern& pattern, const std::string& name) {
+    const auto index = find(name);
+    if (!index) return report_missing(weight, name);
+    const LogicalTensor tensor = tensors_[*index];
+    const bool first_owner = !owned_[*index];
+    owned_[*index] = true;
+    if (!pattern.fits(tensor.shape)) {
+      report({ProblemKind::wrong_shape, std::string(tensor.name),
+              fmt::format("has shape {}, but {} is stored as {}", shape_text(tensor.shape),
+                          weight.path, shape_text(expected_shape(pattern)))});
+      return;
+    }
+    if (weight.kind == WeightKind::buffer) {
+      if (first_owner) add_extra(reconciled_.extras, buffer_kind(weight), tensor);
+      return;
+    }
+    reconciled_.result.found_parameters += pattern.elements();
+    TensorTotals totals{0, pattern.elements(), 0};
+    if (first_owner) {  // of a stack, the first part counts the bytes; all are of one component
+      totals.tensors = tensor.totals.tensors;
+      totals.bytes = tensor.totals.bytes;
+    }
+    sums_.add(headroom::name_of(weight.role), headroom::name_of(weight.component), totals);
+  }
+
+  /// The graph knows two kinds of buffers: what a router adds to its scores, and BART's logit bias.
+  static ExtraKind buffer_kind(const Weight& weight) {
+    return weight.path.find("router") == std::string::npos ? ExtraKind::head_buffer
+                                                           : ExtraKind::router_bias;
+  }
+
+  static std::vector<std::int64_t> expected_shape(const WeightPattern& pattern) {
+    std::vector<std::int64_t> shape;
+    if (pattern.tensors() != pattern.experts) shape.push_back(pattern.experts);
+    shape.push_back(pattern.stored.rows);
+    if (pattern.stored.columns != 1) shape.push_back(pattern.stored.columns);
+    return shape;
+  }
+
+  /// The tensor of this name, with the prefix that most names turn out to have.
+  std::optional<std::size_t> find(const std::string& name) {
+    for (std::size_t i = 0; i < prefixes_.size(); ++i) {
+      buffer_ = prefixes_[i];
+      buffer_ += name;
+      const auto found = tensors_.find(buffer_);
+      if (!found) continue;
+      std::swap(prefixes_[0], prefixes_[i]);  // most names have the same one
+      return found;
+    }
+    return std::nullopt;
+  }
+
+  void report_missing(const Weight& weight, const std::string& name) {
+    if (tensors_.files().is_part()) return;  // it lies in another file
+    const bool is_buffer = weight.kind == WeightKind::buffer;
+    if (is_buffer && buffer_kind(weight) == ExtraKind::head_buffer) return;  // it is zeros anyway
+    if (weight.path == "head.language_model.weight") {
+      reconciled_.extras.push_back({"untied head that is missing",
+                                    {},
+                                    fmt::format("{} (the config does not tie it)", name)});
+      return;
+    }
+    report({ProblemKind::missing_tensor, name, fmt::format("{} has no tensor", weight.path)});
+  }
+
+  void report(Problem problem) {
+    Reconciliation& result = reconciled_.result;
+    ++result.problem_count;
+    if (result.problems.size() < kShownProblems) result.problems.push_back(std::move(problem));
+  }
+
+  void explain_rest() {
+    const std::set<std::int64_t> prediction_layers = multi_token_prediction_layers();
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      if (owned_[i] || tensors_.is_piece(i)) continue;
+      const LogicalTensor tensor = tensors_[i];
+      const auto layer = layer_of(tensor.name);
+      if (layer && prediction_layers.contains(*layer)) {
+        add_extra(reconciled_.extras, ExtraKind::multi_token_prediction, tensor);
+      } else if (const auto kind = checkpoint::extra_kind(places_.table(), tensor.name)) {
+        add_extra(reconciled_.extras, checked(*kind, i), tensor);
+      } else {
+        report({ProblemKind::unknown_tensor, std::string(tensor.name),
+                fmt::format("{} {}", tensor.type, shape_text(tensor.shape))});
+      }
+    }
+  }
+
+  /// Layers beyond the model's own that project an embedding and a hidden state together, as
+  /// DeepSeek-V3's multi-token prediction does (arXiv 2412.19437, section 2.2).
+  std::set<std::int64_t> multi_token_prediction_layers() {
+    std::set<std::int64_t> layers;
+    for (std::int64_t layer = spec_.main_stack().num_layers;; ++layer) {
+      const bool there = find(fmt::format("layers.{}.eh_proj.weight", layer)) ||
+                         find(fmt::format("blk.{}.nextn.eh_proj.weight", layer));
+      if (!there) return layers;
+      layers.insert(layer);
+    }
+  }
+
+  /// What a head's weight is that the config has no place for: the embedding again, one with values
+  /// of its own, or one that this class of model does without.
+  ExtraKind checked(ExtraKind kind, std::size_t index) {
+    const LogicalTensor tensor = tensors_[index];
+    const bool is_head = tensor.name.ends_with("head.weight") || tensor.name == "output.weight" ||
+                         tensor.name.ends_with("decoder.weight");
+    if (kind != ExtraKind::tied_copy || !is_head) return kind;
+    if (!spec_.head.language_model) return ExtraKind::unused_head;
+    const auto embedding = std::ranges::find_if(graph_.weights, [](const Weight& weight) {
+      return weight.path.ends_with("embeddings.word_embeddings.weight");
+    });
+    if (embedding == graph_.weights.end()) return kind;
+    const auto& name = places_.patterns(embedding->path).front().name.pattern;
+    const auto table = find(name);
+    const auto& stored = tensors_.files().tensors();
+    if (!table || *table >= stored.size() || index >= stored.size()) return kind;
+    const bool equal =
+        look_equal(tensors_.files().data(stored[*table]), tensors_.files().data(stored[index]));
+    return equal ? kind : ExtraKind::untied_head;
+  }
+
+  const LogicalTensors& tensors_;
+  const ModelSpec& spec_;
+  Graph graph_;
+  checkpoint::WeightPlaces places_;
+  std::vector<bool> owned_;
+  std::vector<std::string> prefixes_;
+  std::string buffer_;
+  ComponentSums sums_;
+  Reconciled reconciled_;
+};
+
+}  // namespace
+
+void add_extra(std::vector<ExtraRow>& rows, ExtraKind kind, const LogicalTensor& tensor) {
+  const std::string_view name = checkpoint::name_of(kind);
+  auto found = std::ranges::find(rows, name, &ExtraRow::kind);
+  if (found == rows.end()) {
+    rows.push_back({std::string(name), {}, std::string(tensor.name)});
+    found = rows.end() - 1;
+  }
+  found->totals += tensor.totals;
+}
+
+Reconciled reconcile(const LogicalTensors& tensors, Model model, checkpoint::NameTable names) {
+  Reconciled reconciled = Reconciler(tensors, model, std::move(names)).run();
+  reconciled.result.model = std::move(model);
+  return reconciled;
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,36 @@
+#include "drift_watch.h"
+
+namespace headroom::measured {
+namespace {
+
+/// Seconds from one reading to the next, which takes a few hundredths itself.
+constexpr double kInterval = 0.08;
+
+}  // namespace
+
+DriftWatch::DriftWatch(const ThreadProfile& profile, Backend backend)
+    : profile_(profile), gauge_(backend, profile.threads) {}
+
+void DriftWatch::run_done() {
+  ++pending_;
+  if (std::chrono::duration<double>(Clock::now() - last_).count() >= kInterval) read();
+}
+
+std::vector<Drift> DriftWatch::finish() {
+  if (pending_ > 0) read();
+  return by_run_;
+}
+
+void DriftWatch::read() {
+  const GaugeReading reading = gauge_.read();
+  const Drift now{reading.compute_s / profile_.probe_compute_s,
+                  reading.memory_s / profile_.probe_memory_s};
+  const Drift before = readings_.empty() ? now : readings_.back();
+  const Drift mean{(before.compute + now.compute) / 2, (before.memory + now.memory) / 2};
+  by_run_.insert(by_run_.end(), pending_, mean);
+  pending_ = 0;
+  readings_.push_back(now);
+  last_ = Clock::now();
+}
+
+}  // namespace headroom::measured

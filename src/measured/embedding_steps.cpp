@@ -1,0 +1,161 @@
+// Steps of what makes hidden states of tokens, images and sound.
+#include <cmath>
+#include <cstring>
+#include <memory>
+
+#include "kernels/convolution.h"
+#include "kernels/elementwise.h"
+#include "kernels/embedding.h"
+#include "kernels/patches.h"
+#include "step_builder.h"
+
+namespace headroom::measured {
+namespace {
+
+constexpr auto kFloat = static_cast<std::int64_t>(sizeof(float));
+
+/// Positions as RoBERTa counts them: on from behind the padding token's id, padding itself aside
+/// (the family's create_position_ids_from_input_ids).
+std::vector<std::int64_t> positions_behind_padding(const TokenInputs& tokens, std::int64_t offset) {
+  const std::int64_t padding = offset - 1;
+  std::vector<std::int64_t> positions(tokens.ids.size(), padding);
+  for (std::int64_t b = 0; b < tokens.batch; ++b) {
+    std::int64_t next = offset;
+    for (std::int64_t s = 0; s < tokens.seq_len; ++s) {
+      const auto at = static_cast<std::size_t>(b * tokens.seq_len + s);
+      if (tokens.ids[at] != padding) positions[at] = next++;
+    }
+  }
+  return positions;
+}
+
+}  // namespace
+
+StepBuilder::Run StepBuilder::operator()(const TokenEmbedding& op) {
+  const ModelWeights& weights = program_.weights_;
+  const TokenInputs& tokens = this->tokens();
+  TokenEmbeddingArguments args;
+  args.batch = tokens.batch;
+  args.seq_len = tokens.seq_len;
+  args.width = integer(op.width);
+  args.word_row = weights.word_rows(weight_path(0));
+  args.ids = tokens.ids.data();
+  switch (op.scale) {
+    case EmbeddingScale::none:
+      break;
+    case EmbeddingScale::sqrt_hidden_size:
+      args.scale = std::sqrt(static_cast<float>(program_.spec_.hidden_size));
+      break;
+    case EmbeddingScale::fixed:
+      args.scale = static_cast<float>(op.fixed_scale);
+      break;
+  }
+  std::size_t next_table = 1;
+  std::vector<float> sinusoids;
+  std::vector<std::int64_t> positions;
+  switch (op.positions) {
+    case AddedPositions::none:
+      break;
+    case AddedPositions::learned:
+      args.position_table = own_positions(weight_path(next_table++), args.width);
+      break;
+    case AddedPositions::sinusoidal:
+      sinusoids = sinusoidal_positions(program_.lengths_.capacity + tokens.seq_len, args.width);
+      break;
+  }
+  if (program_.spec_.position.behind_padding) {
+    args.position_table = weights.values(weight_path(1), 0);
+    positions = positions_behind_padding(tokens, program_.spec_.position.offset);
+  }
+  if (!op.type_rows.is_zero()) {
+    args.type_table = weights.values(weight_path(next_table), 0);
+    if (!tokens.type_ids.empty()) args.type_ids = tokens.type_ids.data();
+  }
+  const bool goes_on = node_->component.stack != StackRole::encoder;
+  const std::int64_t moved = args.batch * args.seq_len * args.width * kFloat *
+                             static_cast<std::int64_t>(1 + node_->weights.size());
+  return [=, this_lengths = &program_.lengths_, out = output(), sinusoids = std::move(sinusoids),
+          positions = std::move(positions)](std::int64_t /*layer*/) mutable {
+    if (!sinusoids.empty()) args.position_table = sinusoids.data();
+    if (!positions.empty()) args.position_ids = positions.data();
+    args.first_position = goes_on ? this_lengths->past : 0;
+    embed_tokens(args, out);
+    return StepCount{0, moved};
+  };
+}
+
+const float* StepBuilder::own_positions(const std::string& path, std::int64_t width) const {
+  const bool in_encoder = node_->component.stack == StackRole::encoder;
+  const PositionSpec& position =
+      in_encoder ? program_.spec_.encoder_positions() : program_.spec_.position;
+  return program_.weights_.values(path, 0) + position.offset * width;
+}
+
+StepBuilder::Run StepBuilder::operator()(const PositionEmbedding& op) {
+  const std::int64_t width = integer(op.width);
+  const std::int64_t seq_len = integer(op.seq_len);
+  const std::int64_t batch = integer(op.tokens) / seq_len;
+  const bool in_encoder = node_->component.stack == StackRole::encoder;
+  return [=, lengths = &program_.lengths_, table = own_positions(weight_path(0), width),
+          bring = bring_input(), x = output()](std::int64_t /*layer*/) {
+    bring();
+    const std::int64_t first = in_encoder ? 0 : lengths->past;
+    for (std::int64_t b = 0; b < batch; ++b) {
+      add_residual(x + b * seq_len * width, table + first * width, seq_len * width);
+    }
+    return StepCount{0, 3 * batch * seq_len * width * kFloat};
+  };
+}
+
+StepBuilder::Run StepBuilder::operator()(const Convolution& op) {
+  ConvolutionArguments args;
+  args.batch = integer(op.batch);
+  args.channels = integer(op.in_channels);
+  args.length = integer(op.length);
+  args.kernel = integer(op.kernel);
+  args.stride = integer(op.stride);
+  args.layout = op.channels_first ? SoundLayout::channels_first : SoundLayout::time_first;
+  const std::int64_t rows = args.batch * args.length;
+  const std::int64_t width = args.channels * args.kernel;
+  PackedLinear* const kernel = &program_.weights_.linear(weight_path(0), 0);
+  kernel->prepare(rows);
+  const float* const x = op.channels_first ? program_.inputs_.audio_features.data() : input(0);
+  const std::int64_t moved = rows * (2 * width + kernel->out_features()) * kFloat;
+  auto windows = std::make_shared<AlignedVector<float>>(static_cast<std::size_t>(rows * width));
+  return [=, out = output()](std::int64_t /*layer*/) {
+    extract_windows(args, x, windows->data());
+    return StepCount{kernel->run(windows->data(), out, rows), moved + kernel->weight_bytes(rows)};
+  };
+}
+
+StepBuilder::Run StepBuilder::operator()(const PatchEmbedding& op) {
+  const ModelWeights& weights = program_.weights_;
+  const ImageSpec& image = *program_.spec_.embedding.image;
+  const PatchArguments args{integer(op.batch), image.num_channels, image.image_size,
+                            image.image_size, image.patch_size};
+  const std::int64_t width = integer(op.width);
+  const std::int64_t patches = integer(op.patches);
+  const std::int64_t elements = integer(op.patch_elements);
+  const std::int64_t rows = args.batch * patches;
+  const auto count = [](std::int64_t n) { return static_cast<std::size_t>(n); };
+  PackedLinear* const projection = &weights.linear(weight_path(0), 0);
+  projection->prepare(rows);
+  return [=, class_token = weights.values(weight_path(2), 0),
+          positions = weights.values(weight_path(3), 0), out = output(),
+          pixels = program_.inputs_.pixel_values.data(),
+          cut = std::vector<float>(count(rows * elements)),
+          projected = std::vector<float>(count(rows * width))](std::int64_t /*layer*/) mutable {
+    extract_patches(args, pixels, cut.data());
+    const std::int64_t flops = projection->run(cut.data(), projected.data(), rows);
+    for (std::int64_t b = 0; b < args.batch; ++b) {
+      float* const image_out = out + b * (patches + 1) * width;
+      std::memcpy(image_out, class_token, count(width * kFloat));
+      std::memcpy(image_out + width, projected.data() + b * patches * width,
+                  count(patches * width * kFloat));
+      add_residual(image_out, positions, (patches + 1) * width);
+    }
+    return StepCount{flops, (2 * rows * (elements + width) + elements * width) * kFloat};
+  };
+}
+
+}  // namespace headroom::measured

@@ -1,0 +1,204 @@
+#include "experts.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <span>
+
+#include "parallel.h"
+#include "softmax.h"
+#include "tile_multiply.h"
+
+namespace headroom::measured {
+namespace {
+
+constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+
+std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+/// Best first; of equal ones the first.
+std::int64_t best_of(std::span<const float> values) {
+  return std::max_element(values.begin(), values.end()) - values.begin();
+}
+
+/// What a group of experts is worth.
+float worth(std::span<const float> group, GroupScore score) {
+  const float best = *std::ranges::max_element(group);
+  if (score == GroupScore::best || group.size() < 2) return best;
+  const std::int64_t at = best_of(group);
+  float second = kMinusInfinity;
+  for (std::int64_t i = 0; i < std::ssize(group); ++i) {
+    if (i != at) second = std::max(second, group[index(i)]);
+  }
+  return best + second;
+}
+
+/// Leaves only the experts of the best groups in `choice`.
+void keep_groups(const ExpertsSpec& spec, std::vector<float>& choice) {
+  if (spec.chosen_groups >= spec.num_groups) return;
+  const std::size_t size = choice.size() / index(spec.num_groups);
+  std::vector<float> worths;
+  for (std::size_t group = 0; group < index(spec.num_groups); ++group) {
+    worths.push_back(worth(std::span(choice).subspan(group * size, size), spec.group_score));
+  }
+  std::vector<bool> kept(worths.size(), false);
+  for (std::int64_t i = 0; i < spec.chosen_groups; ++i) {
+    const std::int64_t best = best_of(worths);
+    kept[index(best)] = true;
+    worths[index(best)] = kMinusInfinity;
+  }
+  for (std::size_t i = 0; i < choice.size(); ++i) {
+    if (!kept[i / size]) choice[i] = kMinusInfinity;
+  }
+}
+
+/// SparseMixer as it is without training: each expert is weighed against those whose scores are
+/// near the best of what is left (arXiv 2409.12136, appendix).
+float mixer_weight(std::vector<float>& left, std::span<const float> scores, float jitter,
+                   std::int64_t& expert) {
+  expert = best_of(left);
+  const float most = left[index(expert)];
+  float total = 0;
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    const float scale = std::max(std::abs(scores[i]), most);
+    const bool near = (most - scores[i]) / scale <= 2 * jitter;
+    if (near && left[i] != kMinusInfinity) total += std::exp(left[i] - most);
+  }
+  left[index(expert)] = kMinusInfinity;
+  return 1.0F / total;
+}
+
+/// One row's choice.
+class RowRouter {
+ public:
+  RowRouter(const RouterArguments& args, const ExpertsSpec& spec) : args_(args), spec_(spec) {}
+
+  void route(const float* scores, float* experts, float* weights) {
+    probabilities_.assign(scores, scores + args_.num_experts);
+    if (spec_.scoring == RouterScoring::sparse_mixer) return mix(scores, experts, weights);
+    score();
+    choice_ = probabilities_;
+    if (args_.correction_bias != nullptr) {
+      for (std::size_t i = 0; i < choice_.size(); ++i) choice_[i] += args_.correction_bias[i];
+    }
+    keep_groups(spec_, choice_);
+    for (std::int64_t k = 0; k < args_.per_token; ++k) {
+      const std::int64_t best = best_of(choice_);
+      experts[k] = static_cast<float>(best);
+      weights[k] = probabilities_[index(best)];
+      choice_[index(best)] = kMinusInfinity;
+    }
+    finish(weights);
+  }
+
+ private:
+  void score() {
+    switch (spec_.scoring) {
+      case RouterScoring::softmax:
+        softmax({.keys = args_.num_experts, .visible = args_.num_experts}, probabilities_.data());
+        break;
+      case RouterScoring::sigmoid:
+        for (float& value : probabilities_) value = 1.0F / (1.0F + std::exp(-value));
+        break;
+      case RouterScoring::softmax_of_chosen:
+      case RouterScoring::sparse_mixer:
+        break;
+    }
+  }
+
+  void mix(const float* scores, float* experts, float* weights) {
+    const std::span<const float> all(scores, index(args_.num_experts));
+    for (std::int64_t k = 0; k < args_.per_token; ++k) {
+      std::int64_t expert = 0;
+      weights[k] = mixer_weight(probabilities_, all, static_cast<float>(spec_.jitter_eps), expert);
+      experts[k] = static_cast<float>(expert);
+    }
+  }
+
+  void finish(float* weights) const {
+    if (spec_.scoring == RouterScoring::softmax_of_chosen) {
+      softmax({.keys = args_.per_token, .visible = args_.per_token}, weights);
+    }
+    float factor = static_cast<float>(spec_.scaling_factor);
+    if (spec_.normalise) factor /= std::accumulate(weights, weights + args_.per_token, 0.0F);
+    for (std::int64_t k = 0; k < args_.per_token; ++k) weights[k] *= factor;
+  }
+
+  const RouterArguments& args_;
+  const ExpertsSpec& spec_;
+  std::vector<float> probabilities_;
+  std::vector<float> choice_;
+};
+
+}  // namespace
+
+ExpertPlan::ExpertPlan(std::int64_t rows_of_it, std::int64_t num_experts, std::int64_t taken)
+    : rows(rows_of_it),
+      per_token(taken),
+      first(index(num_experts + 1)),
+      row(index(rows * per_token)),
+      weight(index(rows * per_token)),
+      place(index(rows * per_token)) {}
+
+void select_experts(const RouterArguments& args, const ExpertsSpec& spec, const float* scores,
+                    float* routing) {
+#pragma omp parallel if (args.rows * args.num_experts >= kSerialElements)
+  {
+    RowRouter router(args, spec);
+#pragma omp for schedule(static)
+    for (std::int64_t row = 0; row < args.rows; ++row) {
+      float* const experts = routing + row * 2 * args.per_token;
+      router.route(scores + row * args.num_experts, experts, experts + args.per_token);
+    }
+  }
+}
+
+void plan_experts(const float* routing, ExpertPlan& plan) {
+  std::ranges::fill(plan.first, 0);
+  const auto expert_of = [&](std::int64_t row, std::int64_t k) {
+    return static_cast<std::size_t>(routing[row * 2 * plan.per_token + k]);
+  };
+  for (std::int64_t row = 0; row < plan.rows; ++row) {
+    for (std::int64_t k = 0; k < plan.per_token; ++k) ++plan.first[expert_of(row, k) + 1];
+  }
+  std::partial_sum(plan.first.begin(), plan.first.end(), plan.first.begin());
+  std::vector<std::int64_t> next(plan.first.begin(), plan.first.end() - 1);
+  for (std::int64_t row = 0; row < plan.rows; ++row) {
+    for (std::int64_t k = 0; k < plan.per_token; ++k) {
+      const std::int64_t place = next[expert_of(row, k)]++;
+      plan.row[index(place)] = row;
+      plan.weight[index(place)] = routing[row * 2 * plan.per_token + plan.per_token + k];
+      plan.place[index(row * plan.per_token + k)] = place;
+    }
+  }
+}
+
+void gather_rows(const ExpertPlan& plan, ExpertWeighting weighting, const float* x,
+                 std::int64_t width, float* out) {
+  const auto places = std::ssize(plan.row);
+#pragma omp parallel for if (places * width >= kSerialElements) schedule(static)
+  for (std::int64_t place = 0; place < places; ++place) {
+    const float* const from = x + plan.row[index(place)] * width;
+    float* const to = out + place * width;
+    std::copy_n(from, width, to);
+    if (weighting == ExpertWeighting::output) continue;
+    for (std::int64_t i = 0; i < width; ++i) to[i] *= plan.weight[index(place)];
+  }
+}
+
+void combine_experts(const ExpertPlan& plan, ExpertWeighting weighting, const float* x,
+                     std::int64_t width, float* out) {
+#pragma omp parallel for if (plan.rows * width >= kSerialElements) schedule(static)
+  for (std::int64_t row = 0; row < plan.rows; ++row) {
+    float* const to = out + row * width;
+    std::fill_n(to, width, 0.0F);
+    for (std::int64_t k = 0; k < plan.per_token; ++k) {
+      const std::int64_t place = plan.place[index(row * plan.per_token + k)];
+      const float weight = weighting == ExpertWeighting::output ? plan.weight[index(place)] : 1.0F;
+      add_scaled(weight, x + place * width, width, to);
+    }
+  }
+}
+
+}  // namespace headroom::measured

@@ -1,0 +1,119 @@
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "headroom/training.h"
+
+namespace headroom {
+namespace {
+
+constexpr std::array kAttentionParts{Part::attention_qkv, Part::attention_out,
+                                     Part::cross_attention_query, Part::cross_attention_key_value,
+                                     Part::cross_attention_out};
+constexpr std::array kFeedForwardParts{Part::mlp_up, Part::mlp_down};
+
+bool is_target(const Node& node, AdapterTargets targets) {
+  if (!std::holds_alternative<Linear>(node.op)) return false;
+  const auto is_part = [&](Part part) { return node.component.part == part; };
+  const bool feed_forward =
+      targets == AdapterTargets::all && std::ranges::any_of(kFeedForwardParts, is_part);
+  return feed_forward || std::ranges::any_of(kAttentionParts, is_part);
+}
+
+/// W·x becomes W·x + B·(A·x): A [rank, in], B [out, rank] for each matrix of the layer.
+class AdapterPass {
+ public:
+  AdapterPass(const Graph& graph, const Adapter& adapter) : adapter_(adapter), graph_(graph) {}
+
+  Graph run() && {
+    for (Weight& weight : graph_.weights) weight.training = Training::frozen;
+    for (Block& block : graph_.blocks) {
+      const std::vector<Node> nodes = std::exchange(block.nodes, {});
+      for (const Node& node : nodes) {
+        const Node placed = with_current_inputs(node);
+        block.nodes.push_back(placed);
+        const bool adapted = block.is_layers() && is_target(placed, adapter_.targets);
+        if (!adapted) continue;
+        for (const Weight& matrix : matrices_of(placed)) adapt_matrix(block, placed, matrix);
+      }
+      if (const auto found = current_.find(block.carried_out); found != current_.end()) {
+        block.carried_out = found->second;
+      }
+    }
+    return std::move(graph_);
+  }
+
+ private:
+  [[nodiscard]] Node with_current_inputs(Node node) const {
+    for (TensorId& input : node.inputs) {
+      if (const auto found = current_.find(input); found != current_.end()) input = found->second;
+    }
+    return node;
+  }
+
+  /// The matrices of a layer that has several side by side: [out_features, in_features] each.
+  [[nodiscard]] std::vector<Weight> matrices_of(const Node& node) const {
+    std::vector<Weight> matrices;
+    for (const WeightId id : node.weights) {
+      if (graph_.weights[id].shape.size() == 2) matrices.push_back(graph_.weights[id]);
+    }
+    return matrices;
+  }
+
+  WeightId add_weight(const Weight& beside, const char* name, std::vector<Expr> shape) {
+    Weight weight = beside;
+    weight.path += name;
+    weight.shape = std::move(shape);
+    weight.training = Training::trained;
+    graph_.weights.push_back(std::move(weight));
+    return graph_.weights.size() - 1;
+  }
+
+  TensorId add(Block& block, const Node& beside, const char* name, Op op,
+               std::vector<TensorId> inputs, std::vector<WeightId> weights, std::vector<Expr> shape,
+               Placement placement) {
+    graph_.tensors.push_back({beside.path + name, std::move(shape), ElementType::activation});
+    const TensorId output = graph_.tensors.size() - 1;
+    block.nodes.push_back({beside.path + name, beside.component, std::move(op), std::move(inputs),
+                           output, std::move(weights), placement});
+    return output;
+  }
+
+  void adapt_matrix(Block& block, const Node& node, const Weight& matrix) {
+    const Expr rows = std::get<Linear>(node.op).rows;
+    const Expr rank = Integer{adapter_.rank};
+    const Expr& out_features = matrix.shape[0];
+    const Expr& in_features = matrix.shape[1];
+    const auto with_width = [&](const Expr& width) {
+      std::vector<Expr> shape = graph_.tensors[node.output].shape;
+      shape.back() = width;
+      return shape;
+    };
+    const WeightId down = add_weight(matrix, ".lora_a", {rank, in_features});
+    const WeightId up = add_weight(matrix, ".lora_b", {out_features, rank});
+    const TensorId thin =
+        add(block, node, ".lora_a", Linear{rows, in_features, rank, false}, {node.inputs.front()},
+            {down}, with_width(rank), Placement::new_buffer);
+    const TensorId change = add(block, node, ".lora_b", Linear{rows, rank, out_features, false},
+                                {thin}, {up}, with_width(out_features), Placement::new_buffer);
+    // Each matrix changes its own columns of the layer's output.
+    TensorId& sum = current_.try_emplace(node.output, node.output).first->second;
+    sum = add(block, node, ".lora_sum", ResidualAdd{rows * out_features}, {sum, change}, {},
+              graph_.tensors[node.output].shape, Placement::in_place);
+  }
+
+  Adapter adapter_;
+  Graph graph_;
+  std::map<TensorId, TensorId> current_;
+};
+
+}  // namespace
+
+Graph with_adapter(const Graph& graph, const Adapter& adapter) {
+  if (adapter.kind == AdapterKind::none) return graph;
+  return AdapterPass(graph, adapter).run();
+}
+
+}  // namespace headroom

@@ -1,0 +1,137 @@
+#include "headroom/fit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "headroom/error.h"
+
+namespace headroom {
+namespace {
+
+constexpr std::int64_t kLeastContext = 1024;
+constexpr std::int64_t kDefaultMostContext = 32768;
+
+std::optional<std::int64_t> trained_context(const ModelSpec& spec) {
+  const PositionSpec& position = spec.position;
+  if (position.max_position_embeddings == 0) return std::nullopt;
+  return position.max_position_embeddings - position.offset;
+}
+
+PlanResult result_of(Planner& planner, const PlanRequest& request, const PlanChoice& choice,
+                     const Load& load) {
+  PlanResult result;
+  result.choice = choice;
+  result.figures = planner.evaluate(choice, load);
+  result.fits = planner.fits(result.figures);
+  result.largest_batch = largest_batch(planner, request, load);
+  result.largest_context = largest_context(planner, request, load);
+  return result;
+}
+
+/// Narrower and narrower, KV-cache after weights.
+std::vector<FormatFit> other_formats(const PlanQuestion& question, const PlanRequest& request) {
+  const bool cached = question.model.spec.main_stack().self_attention.causal;
+  std::vector<FormatFit> fits;
+  for (const WeightFormat weights :
+       {WeightFormat::float32, WeightFormat::bfloat16, WeightFormat::float8, WeightFormat::int8,
+        WeightFormat::int4}) {
+    for (const DType kv_dtype : {DType::bfloat16, DType::float8}) {
+      if (!cached && kv_dtype != DType::bfloat16) continue;
+      PlanQuery query = question.query;
+      query.weights = weights;
+      query.kv_dtype = kv_dtype;
+      Planner planner(question.model.spec, query, question.rates);
+      const PlanFigures figures = planner.evaluate(resolve(request, question.load), question.load);
+      fits.push_back({weights, kv_dtype, figures.memory.total(), planner.fits(figures),
+                      largest_batch(planner, request, question.load)});
+    }
+  }
+  return fits;
+}
+
+std::vector<ConcurrencyPoint> concurrency_of(Planner& planner, const PlanRequest& request,
+                                             const Load& load) {
+  const std::int64_t most =
+      std::max(load.seq_len, trained_context(planner.spec()).value_or(kDefaultMostContext));
+  std::vector<std::int64_t> lengths;
+  for (std::int64_t length = std::min(kLeastContext, load.seq_len); length < most; length *= 2) {
+    lengths.push_back(length);
+  }
+  lengths.push_back(most);
+  lengths.push_back(load.seq_len);
+  std::ranges::sort(lengths);
+  lengths.erase(std::unique(lengths.begin(), lengths.end()), lengths.end());
+  std::vector<ConcurrencyPoint> curve;
+  curve.reserve(lengths.size());
+  for (const std::int64_t length : lengths) {
+    curve.push_back({length, largest_batch(planner, request, {load.batch_size, length})});
+  }
+  return curve;
+}
+
+std::vector<std::string> notes_of(const PlanQuestion& question) {
+  std::vector<std::string> notes;
+  const auto context = trained_context(question.model.spec);
+  if (context && question.load.seq_len > *context) {
+    notes.push_back(fmt::format("{} tokens go beyond the trained context of {}",
+                                question.load.seq_len, *context));
+  }
+  const DeviceRates& rates = question.rates;
+  const bool across = question.devices > rates.link.devices_per_node;
+  const bool assumed = rates.link_is_assumed || (across && rates.network_is_assumed);
+  if (question.devices > 1 && assumed) {
+    notes.push_back(fmt::format("the {} of {} is not known: {}",
+                                rates.link_is_assumed ? "interconnect" : "network between nodes",
+                                rates.name, assumed_interconnect().source));
+  }
+  return notes;
+}
+
+}  // namespace
+
+FitReport make_fit_report(PlanQuestion question, const PlanRequest& request) {
+  Planner planner(question.model.spec, question.query, question.rates);
+  const PlanChoice choice = resolve(request, question.load);
+  require_legal(choice, question.load, planner);
+  FitReport report;
+  report.result = result_of(planner, request, choice, question.load);
+  report.communication = planner.communication(choice, question.load);
+  const bool serves = question.query.purpose == Purpose::serve;
+  if (serves) report.formats = other_formats(question, request);
+  if (planner.decodes()) report.concurrency = concurrency_of(planner, request, question.load);
+  report.notes = notes_of(question);
+  report.question = std::move(question);
+  return report;
+}
+
+PlanReport make_plan_report(PlanQuestion question, SearchSpace space) {
+  Planner planner(question.model.spec, question.query, question.rates);
+  space.devices = question.devices;
+  space.load = question.load;
+  const auto start = std::chrono::steady_clock::now();
+  PlanReport report;
+  report.search = search_plans(planner, space);
+  report.search_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (report.search.evaluated == 0) {
+    throw Error(ErrorCode::invalid_input,
+                fmt::format("no plan for {} devices is legal for {} with a batch of {}",
+                            question.devices, question.model.spec.name, question.load.batch_size),
+                {}, "take a larger --batch, other degrees, or another --count");
+  }
+  const auto described = [&](const RankedPlan& plan) {
+    const PlanRequest request{plan.choice, plan.choice.micro_batch};
+    return result_of(planner, request, plan.choice, question.load);
+  };
+  for (const RankedPlan& plan : report.search.best) report.plans.push_back(described(plan));
+  if (report.search.least) report.least = described(*report.search.least);
+  if (!report.plans.empty()) {
+    report.neighbours = neighbours_of(planner, report.plans.front().choice, question.load);
+  }
+  report.notes = notes_of(question);
+  report.question = std::move(question);
+  return report;
+}
+
+}  // namespace headroom

@@ -1,0 +1,342 @@
+#include "planner.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "data_exchange.h"
+#include "headroom/error.h"
+#include "pipeline.h"
+#include "quantised.h"
+
+namespace headroom {
+namespace {
+
+using detail::Section;
+
+Graph main_graph(const ModelSpec& spec, const PlanQuery& query) {
+  const bool training = query.purpose == Purpose::train;
+  const Graph graph =
+      build_graph(spec, {training ? Phase::train : Phase::prefill, query.attention});
+  return training ? with_adapter(graph, query.adapter) : with_last_token_head(graph);
+}
+
+std::optional<Graph> decode_graph(const ModelSpec& spec, const PlanQuery& query) {
+  const bool cached = spec.main_stack().self_attention.causal;
+  if (query.purpose == Purpose::train || !cached) return std::nullopt;
+  return build_graph(spec, {Phase::decode, query.attention});
+}
+
+Integer stored_bytes(WeightFormat format, Integer elements) {
+  switch (format) {
+    case WeightFormat::float32:
+      return 4 * elements;
+    case WeightFormat::bfloat16:
+      return 2 * elements;
+    case WeightFormat::float8:
+    case WeightFormat::int8:
+      return elements;
+    case WeightFormat::int4:
+      break;
+  }
+  return detail::int4_bytes(elements);
+}
+
+/// Of a weight that no format below 16 bit is for.
+Integer wide_bytes(WeightFormat format) { return format == WeightFormat::float32 ? 4 : 2; }
+
+double bytes_per_element(WeightFormat format) {
+  constexpr Integer kMany = 1 << 20;
+  return static_cast<double>(stored_bytes(format, kMany)) / static_cast<double>(kMany);
+}
+
+std::set<WeightId> used_by(const Graph& graph, Section::Kind wanted) {
+  const std::vector<Section> sections = detail::sections_of(graph);
+  std::set<WeightId> used;
+  for (std::size_t i = 0; i < graph.blocks.size(); ++i) {
+    if (sections[i].kind != wanted) continue;
+    for (const Node& node : graph.blocks[i].nodes) {
+      used.insert(node.weights.begin(), node.weights.end());
+    }
+  }
+  return used;
+}
+
+/// The block of layers that uses each weight, and whether it is one of routed experts.
+struct LayerWeight {
+  std::size_t block = 0;
+  bool expert = false;
+};
+std::map<WeightId, LayerWeight> layer_weights(const Graph& graph) {
+  std::map<WeightId, LayerWeight> weights;
+  std::size_t block_number = 0;
+  for (const Block& block : graph.blocks) {
+    if (!block.is_layers()) continue;
+    for (const Node& node : block.nodes) {
+      const bool expert = std::holds_alternative<ExpertLinear>(node.op);
+      for (const WeightId id : node.weights) weights[id] = {block_number, expert};
+    }
+    ++block_number;
+  }
+  return weights;
+}
+
+/// The stages whose memory or time may be the worst.
+std::vector<std::int64_t> places_to_look_at(const ParallelPlan& plan, std::size_t blocks) {
+  if (plan.pipeline == 1) return {0};
+  if (blocks == 1) return {0, plan.pipeline - 1};
+  std::vector<std::int64_t> places;
+  for (std::int64_t place = 0; place < plan.pipeline; ++place) places.push_back(place);
+  return places;
+}
+
+Stage stage_at(std::int64_t place, const ParallelPlan& plan) {
+  if (plan.pipeline == 1) return Stage::whole;
+  if (place == 0) return Stage::first;
+  return place == plan.pipeline - 1 ? Stage::last : Stage::middle;
+}
+
+}  // namespace
+
+std::size_t Planner::Implementation::CostKeyHash::operator()(const CostKey& key) const noexcept {
+  std::size_t hash = static_cast<std::size_t>(key.pass) * 2 +
+                     static_cast<std::size_t>(key.sequence == SequenceParallel::on);
+  for (const std::int64_t part :
+       {key.tensor, key.context, key.expert, key.batch, key.seq_len, key.past_len}) {
+    hash = (hash ^ static_cast<std::size_t>(part)) * 0x9E3779B97F4A7C15U;
+    hash ^= hash >> 29U;
+  }
+  return hash;
+}
+
+Planner::Implementation::Implementation(const ModelSpec& model, const PlanQuery& asked,
+                                        const DeviceRates& device)
+    : spec(model),
+      query(asked),
+      rates(device),
+      graph(main_graph(model, asked)),
+      decode(decode_graph(model, asked)) {
+  layers = std::max<std::int64_t>(1, spec.main_stack().num_layers);
+  blocks = detail::layer_blocks(graph);
+  const bool has_loss = std::ranges::any_of(graph.blocks, [](const Block& block) {
+    return std::ranges::any_of(block.nodes, [](const Node& node) {
+      return std::holds_alternative<CrossEntropy>(node.op);
+    });
+  });
+  if (query.purpose == Purpose::train && !has_loss) {
+    throw Error(ErrorCode::invalid_input, spec.name + " has no head, so no loss to train with", {},
+                "take a config whose architecture has a head, such as one ForMaskedLM");
+  }
+}
+
+Planner::Implementation::Implementation(const Implementation& other, int /*fresh*/)
+    : spec(other.spec),
+      query(other.query),
+      rates(other.rates),
+      graph(other.graph),
+      decode(other.decode),
+      layers(other.layers),
+      blocks(other.blocks) {}
+
+PlanFigures Planner::Implementation::evaluate(const PlanChoice& choice, const Load& load) {
+  switch (query.purpose) {
+    case Purpose::train:
+      return training(choice, load);
+    case Purpose::serve:
+      break;
+  }
+  return serving(choice, load);
+}
+
+Workload Planner::Implementation::workload_of(Pass pass, std::int64_t batch, std::int64_t seq_len,
+                                              std::int64_t past_len) const {
+  Workload workload;
+  workload.phase = pass == Pass::train    ? Phase::train
+                   : pass == Pass::decode ? Phase::decode
+                                          : Phase::prefill;
+  workload.batch_size = batch;
+  workload.seq_len = seq_len;
+  workload.enc_seq_len = pass == Pass::decode ? past_len + seq_len : seq_len;
+  workload.past_len = past_len;
+  workload.dtype = query.dtype;
+  workload.kv_dtype = query.kv_dtype;
+  workload.attention = query.attention;
+  workload.kernels = Kernels::fused;
+  return workload;
+}
+
+double Planner::Implementation::rate_among(std::int64_t span) const noexcept {
+  const bool inside = span <= rates.link.devices_per_node;
+  return rates.efficiency.network *
+         (inside ? rates.link.intra_node_bytes_per_s : *rates.link.inter_node_bytes_per_s);
+}
+
+detail::RankSpeed Planner::Implementation::speed_of(const ParallelPlan& plan) const {
+  detail::RankSpeed speed;
+  speed.flops_per_s = rates.flops_per_s * rates.efficiency.matrix;
+  speed.memory_bytes_per_s = rates.memory_bytes_per_s * rates.efficiency.memory;
+  speed.exchange_latency_s = rates.exchange_latency_s;
+  speed.tensor_ranks = plan.tensor;
+  speed.tensor_bytes_per_s = rate_among(plan.tensor);
+  speed.context_ranks = plan.context;
+  speed.context_bytes_per_s = rate_among(plan.tensor * plan.context);
+  speed.expert_ranks = plan.expert;
+  speed.expert_bytes_per_s = rate_among(plan.tensor * plan.expert);
+  if (query.purpose == Purpose::serve) {
+    speed.bytes_saved_per_weight =
+        static_cast<double>(bytes_of(query.dtype)) - bytes_per_element(query.weights);
+  }
+  return speed;
+}
+
+CompiledExpr::Values Planner::Implementation::values_of(const ParallelPlan& plan,
+                                                        const Workload& workload) const {
+  const Bindings sizes = rank_sizes(graph.sizes, plan, Stage::whole);
+  const Bindings shared = rank_bindings(workload, graph.traits, plan);
+  CompiledExpr::Values values{};
+  for (const SymbolInfo& symbol : symbols()) {
+    const auto value = shared.get(symbol.symbol);
+    values[index(symbol.symbol)] = value ? *value : sizes.get(symbol.symbol).value_or(0);
+  }
+  return values;
+}
+
+detail::RankProgram& Planner::Implementation::program(Pass pass, const ParallelPlan& plan) {
+  const detail::Structure structure{plan.tensor > 1, plan.sequence, plan.context > 1, plan.expert};
+  for (CompiledStructure& known : programs_) {
+    if (known.pass == pass && known.structure == structure) return *known.program;
+  }
+  const Graph& source = pass == Pass::decode ? *decode : graph;
+  programs_.push_back(
+      {pass, structure, std::make_unique<detail::RankProgram>(source, structure, Kernels::fused)});
+  return *programs_.back().program;
+}
+
+const detail::RankCosts& Planner::Implementation::costs(Pass pass, const ParallelPlan& plan,
+                                                        const Workload& workload) {
+  const CostKey key{pass,          plan.tensor,         plan.context,     plan.expert,
+                    plan.sequence, workload.batch_size, workload.seq_len, workload.past_len};
+  if (last_costs_ != nullptr && key == last_key_) return *last_costs_;
+  auto found = costs_.find(key);
+  if (found == costs_.end()) {
+    found =
+        costs_.emplace(key, program(pass, plan).costs(values_of(plan, workload), speed_of(plan)))
+            .first;
+  }
+  last_key_ = key;
+  last_costs_ = &found->second;
+  return found->second;
+}
+
+StateBytes Planner::Implementation::serving_states(const Weight& weight,
+                                                   const Bindings& sizes) const {
+  const bool matrix = is_layer_matrix(weight);
+  const Integer elements = weight.elements().evaluate(sizes);
+  const Integer bytes = matrix ? stored_bytes(query.weights, elements)
+                               : checked_multiply(wide_bytes(query.weights), elements);
+  return {checked_multiply(weight.repeat.evaluate(sizes), bytes), 0, 0};
+}
+
+StateBytes Planner::Implementation::states_of(const Weight& weight, const Bindings& sizes) const {
+  if (query.purpose == Purpose::serve) return serving_states(weight, sizes);
+  StatePolicy policy = query.states;
+  policy.adapter = query.adapter.kind;
+  return state_bytes(weight, policy, sizes);
+}
+
+const RankStates& Planner::Implementation::states(const ParallelPlan& plan) {
+  const auto key = std::pair(plan.tensor, plan.expert);
+  if (const auto found = states_.find(key); found != states_.end()) return found->second;
+  const Bindings sizes = rank_sizes(graph.sizes, plan, Stage::whole);
+  const std::set<WeightId> front = used_by(graph, Section::Kind::front);
+  const std::set<WeightId> back = used_by(graph, Section::Kind::back);
+  const std::map<WeightId, LayerWeight> in_layers = layer_weights(graph);
+  RankStates states;
+  states.layers.resize(blocks.size());
+  for (WeightId id = 0; id < graph.weights.size(); ++id) {
+    const Weight& weight = graph.weights[id];
+    const StateBytes bytes = states_of(weight, sizes);
+    if (const auto layer = in_layers.find(id); layer != in_layers.end()) {
+      SectionStates& block = states.layers[layer->second.block];
+      if (layer->second.expert) {
+        block.experts += detail::divided(bytes, 1, plan.expert);
+      } else {
+        block.shared += bytes;
+      }
+      continue;
+    }
+    if (back.contains(id)) states.back_alone.shared += bytes;
+    (back.contains(id) && !front.contains(id) ? states.back : states.front).shared += bytes;
+  }
+  return states_.emplace(key, std::move(states)).first->second;
+}
+
+const std::vector<StageRuns>& Planner::Implementation::stages(const ParallelPlan& plan) {
+  const auto key = std::pair(plan.pipeline, plan.interleave);
+  if (const auto found = stages_.find(key); found != stages_.end()) return found->second;
+  std::vector<StageRuns> stages;
+  for (const std::int64_t place : places_to_look_at(plan, blocks.size())) {
+    StageRuns stage{stage_at(place, plan), place, layers, {}};
+    if (plan.pipeline == 1) {
+      for (const detail::LayerBlock& block : blocks) stage.runs.push_back(block.runs);
+    } else {
+      stage.layers = layers_of_stage(layers, plan, place);
+      stage.runs = detail::runs_of_stage(blocks, plan, place);
+    }
+    stages.push_back(std::move(stage));
+  }
+  return stages_.emplace(key, std::move(stages)).first->second;
+}
+
+double Planner::Implementation::send_seconds(const PlanChoice& choice, Integer hidden) const {
+  const ParallelPlan& plan = choice.parallel;
+  // Without sequence parallelism every rank of a tensor group has the same states, and sends its
+  // part of them (arXiv 2104.04473, section 4.1).
+  const std::int64_t parts = plan.sequence == SequenceParallel::on ? 1 : plan.tensor;
+  const double bytes = static_cast<double>(hidden) / static_cast<double>(parts);
+  return bytes / rate_among(plan.tensor * plan.context * plan.data * 2) + rates.exchange_latency_s;
+}
+
+Planner::Planner(const ModelSpec& spec, const PlanQuery& query, const DeviceRates& rates)
+    : implementation_(std::make_unique<Implementation>(spec, query, rates)) {}
+Planner::Planner(std::unique_ptr<Implementation> implementation)
+    : implementation_(std::move(implementation)) {}
+Planner::~Planner() = default;
+Planner::Planner(Planner&&) noexcept = default;
+Planner& Planner::operator=(Planner&&) noexcept = default;
+
+Planner Planner::fresh_copy() const {
+  return Planner(std::make_unique<Implementation>(*implementation_, 0));
+}
+
+PlanFigures Planner::evaluate(const PlanChoice& choice, const Load& load) {
+  return implementation_->evaluate(choice, load);
+}
+
+std::vector<Communication> Planner::communication(const PlanChoice& choice, const Load& load) {
+  return implementation_->communication(choice, load);
+}
+
+bool Planner::fits(const PlanFigures& figures) const {
+  return figures.memory.total() <= implementation_->rates.memory_bytes;
+}
+
+ShardingLimits Planner::limits(std::int64_t seq_len) const {
+  return limits_of(implementation_->graph, seq_len);
+}
+
+const PlanQuery& Planner::query() const { return implementation_->query; }
+const DeviceRates& Planner::rates() const { return implementation_->rates; }
+const ModelSpec& Planner::spec() const { return implementation_->spec; }
+bool Planner::decodes() const { return implementation_->decode.has_value(); }
+
+Integer PlanMemory::total() const {
+  Integer sum = 0;
+  for (const Integer part : {weights, gradients, optimizer, embedding_states, activations,
+                             embedding_and_loss, kv_cache, buffers, overhead}) {
+    sum = checked_add(sum, part);
+  }
+  return sum;
+}
+
+}  // namespace headroom

@@ -1,0 +1,281 @@
+#include "rank_program.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "op_exprs.h"
+#include "pipeline.h"
+
+namespace headroom::detail {
+namespace {
+
+/// Sizes that a plan changes stay symbols; all others are put in.
+Bindings constants_of(const Bindings& sizes) {
+  Bindings constants;
+  for (const SymbolInfo& symbol : symbols()) {
+    const bool varies = std::ranges::find(kDividedSizes, symbol.symbol) != kDividedSizes.end();
+    const auto value = sizes.get(symbol.symbol);
+    if (value && !varies) constants.set(symbol.symbol, *value);
+  }
+  return constants;
+}
+
+/// What selective recompute runs again (arXiv 2205.05198, section 5).
+bool is_core(const Node& node) {
+  const Part part = node.component.part;
+  const bool probabilities_dropout =
+      std::holds_alternative<Dropout>(node.op) &&
+      (part == Part::attention_softmax || part == Part::cross_attention_softmax);
+  return probabilities_dropout || std::holds_alternative<AttentionScores>(node.op) ||
+         std::holds_alternative<Softmax>(node.op) ||
+         std::holds_alternative<AttentionContext>(node.op);
+}
+
+Expr matrix_elements(const Graph& graph, const Node& node) {
+  Expr elements;
+  const bool experts = std::holds_alternative<ExpertLinear>(node.op);
+  if (!experts && !std::holds_alternative<Linear>(node.op)) return elements;
+  for (const WeightId id : node.weights) {
+    const Weight& weight = graph.weights[id];
+    if (weight.shape.size() < 2) continue;
+    // Of experts only those that some token takes are read.
+    elements += experts ? Expr(Symbol::experts_read) * weight.shape[1] * weight.shape.back()
+                        : weight.elements();
+  }
+  return elements;
+}
+
+/// The path of every node and the section it is in.
+std::map<std::string, Section> sections_by_path(const Graph& graph) {
+  const std::vector<Section> sections = sections_of(graph);
+  std::map<std::string, Section> by_path;
+  for (std::size_t i = 0; i < graph.blocks.size(); ++i) {
+    for (const Node& node : graph.blocks[i].nodes) {
+      by_path.emplace(graph.blocks[i].path + "." + node.path, sections[i]);
+    }
+  }
+  return by_path;
+}
+
+double number(const CompiledExpr& expr, const CompiledExpr::Values& values) {
+  return static_cast<double>(expr.evaluate(values));
+}
+
+struct Link {
+  std::int64_t ranks;
+  double bytes_per_s;
+};
+
+Link link_of(RankGroup group, const RankSpeed& speed) {
+  switch (group) {
+    case RankGroup::context:
+      return {speed.context_ranks, speed.context_bytes_per_s};
+    case RankGroup::expert:
+      return {speed.expert_ranks, speed.expert_bytes_per_s};
+    case RankGroup::tensor:
+    case RankGroup::pipeline:
+    case RankGroup::data:
+      break;
+  }
+  return {speed.tensor_ranks, speed.tensor_bytes_per_s};
+}
+
+}  // namespace
+
+double exchange_bytes(CollectiveKind kind, double bytes, RankGroup group, const RankSpeed& speed) {
+  return wire_bytes(kind, bytes, link_of(group, speed).ranks);
+}
+
+double exchange_seconds(CollectiveKind kind, double bytes, RankGroup group,
+                        const RankSpeed& speed) {
+  if (kind == CollectiveKind::none) return 0;
+  return exchange_bytes(kind, bytes, group, speed) / link_of(group, speed).bytes_per_s +
+         speed.exchange_latency_s;
+}
+
+std::vector<Section> sections_of(const Graph& graph) {
+  std::size_t last = 0;
+  for (std::size_t i = 0; i < graph.blocks.size(); ++i) {
+    if (graph.blocks[i].is_layers()) last = i;
+  }
+  std::vector<Section> sections;
+  std::size_t block = 0;
+  for (std::size_t i = 0; i < graph.blocks.size(); ++i) {
+    if (graph.blocks[i].is_layers()) {
+      sections.push_back({Section::Kind::layers, block++});
+    } else {
+      sections.push_back({i < last ? Section::Kind::front : Section::Kind::back, 0});
+    }
+  }
+  return sections;
+}
+
+SectionCosts& section_of(RankCosts& costs, const Section& section) {
+  switch (section.kind) {
+    case Section::Kind::front:
+      return costs.front;
+    case Section::Kind::layers:
+      return costs.layers.at(section.block);
+    case Section::Kind::back:
+      break;
+  }
+  return costs.back;
+}
+
+RankProgram::RankProgram(const Graph& whole, const Structure& structure, Kernels kernels)
+    : constants_(constants_of(whole.sizes)) {
+  // Any degrees above one give the same structure.
+  ParallelPlan plan;
+  plan.tensor = structure.tensor ? 2 : 1;
+  plan.sequence = structure.sequence;
+  plan.context = structure.context ? 2 : 1;
+  plan.expert = structure.experts;
+  const Graph graph = shard(whole, plan);
+  AnalysisOptions options;
+  options.kernels = kernels;
+  const Analysis analysis = analyze(graph, options);
+  compile_nodes(graph, analysis);
+  compile_saved(graph, analysis);
+  compile_memory(graph, analysis);
+}
+
+void RankProgram::compile_nodes(const Graph& graph, const Analysis& analysis) {
+  const std::vector<Section> sections = sections_of(graph);
+  const auto compiled = [&](const Expr& expr) { return CompiledExpr(expr, constants_); };
+  Expr logits;
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < graph.blocks.size(); ++i) {
+    const Block& block = graph.blocks[i];
+    for (const Node& node : block.nodes) {
+      const NodeAnalysis& cost = analysis.nodes.at(next++);
+      if (const auto* op = std::get_if<Collective>(&node.op)) {
+        exchanges_.push_back({sections[i], op->group, op->forward, op->backward,
+                              compiled(op->bytes), compiled(block.repeat)});
+        continue;
+      }
+      const Cost& forward = cost.cost.forward;
+      const bool shrinks = sections[i].kind == Section::Kind::layers;
+      nodes_.push_back({sections[i], is_core(node), compiled(forward.matrix_flops),
+                        compiled(forward.bytes_read + forward.bytes_written),
+                        compiled(cost.cost.backward.matrix_flops),
+                        compiled(shrinks ? block.repeat * matrix_elements(graph, node) : Expr())});
+      if (std::holds_alternative<CrossEntropy>(node.op)) {
+        logits += graph.tensors[node.inputs.front()].elements() * Symbol::activation_bytes;
+      }
+    }
+    if (sections[i].kind == Section::Kind::layers) {
+      hidden_ = compiled(graph.tensors[block.carried_out].elements() * Symbol::activation_bytes);
+    }
+  }
+  logits_ = compiled(logits);
+}
+
+void RankProgram::compile_saved(const Graph& graph, const Analysis& analysis) {
+  const auto compiled = [&](const Expr& expr) { return CompiledExpr(expr, constants_); };
+  const std::map<std::string, Section> sections = sections_by_path(graph);
+  for (const SavedTensor& saved : analysis.saved) {
+    const Section section = sections.at(saved.path);
+    const bool table =
+        section.kind == Section::Kind::layers && saved.kept == KeptUnder::every_recompute;
+    saved_.push_back(
+        {section, saved.kept == KeptUnder::none, table, compiled(saved.repeat * saved.bytes)});
+  }
+}
+
+void RankProgram::compile_memory(const Graph& graph, const Analysis& analysis) {
+  const auto compiled = [&](const Expr& expr) { return CompiledExpr(expr, constants_); };
+  std::vector<Expr> seen;
+  for (const LiveBytes& live : analysis.live) {
+    const Expr bytes = live.bytes.substitute(constants_);
+    if (std::ranges::find(seen, bytes) != seen.end()) continue;
+    seen.push_back(bytes);
+    live_.push_back(compiled(bytes));
+  }
+  for (const Block& block : graph.blocks) {
+    if (!block.is_layers()) continue;
+    const Expr layers = block.repeat * Integer{block.layers_per_run};
+    layer_inputs_.push_back(
+        compiled(layers * graph.tensors[block.carried_in].elements() * Symbol::activation_bytes));
+    std::set<TensorId> caches;
+    Expr held;
+    for (const Node& node : block.nodes) {
+      for (const TensorId input : node.inputs) {
+        const Tensor& tensor = graph.tensors[input];
+        if (tensor.type != ElementType::kv_cache || !caches.insert(input).second) continue;
+        held += block.repeat * tensor.elements() * Symbol::kv_cache_bytes;
+      }
+    }
+    kv_cache_.push_back(compiled(held));
+  }
+}
+
+RankCosts RankProgram::empty_costs() const {
+  RankCosts costs;
+  costs.layers.resize(layer_inputs_.size());
+  return costs;
+}
+
+RankCosts RankProgram::costs(const CompiledExpr::Values& values, const RankSpeed& speed) const {
+  RankCosts costs = empty_costs();
+  for (const CompiledNode& node : nodes_) {
+    SectionCosts& section = section_of(costs, node.section);
+    const double flops = number(node.flops, values);
+    const double bytes = number(node.bytes, values) -
+                         number(node.layer_matrices, values) * speed.bytes_saved_per_weight;
+    const double backward = number(node.backward_flops, values);
+    const double forward_s = std::max(flops / speed.flops_per_s, bytes / speed.memory_bytes_per_s);
+    section.forward_s += forward_s;
+    section.forward_flops += flops;
+    if (node.core) section.core_s += forward_s;
+    // Gradients come in and go out where activations did: twice the forward's bytes.
+    section.backward_s +=
+        std::max(backward / speed.flops_per_s, 2 * bytes / speed.memory_bytes_per_s);
+  }
+  add_exchanges(values, speed, costs);
+  for (const CompiledSaved& saved : saved_) {
+    SectionCosts& section = section_of(costs, saved.section);
+    const Integer bytes = saved.bytes.evaluate(values);
+    (saved.table ? costs.tables : section.saved) += bytes;
+    if (saved.core) section.saved_core += bytes;
+  }
+  for (const CompiledExpr& live : live_) costs.peak = std::max(costs.peak, live.evaluate(values));
+  for (std::size_t i = 0; i < costs.layers.size(); ++i) {
+    costs.layers[i].layer_inputs = layer_inputs_[i].evaluate(values);
+    costs.kv_cache.push_back(kv_cache_[i].evaluate(values));
+  }
+  costs.logits = logits_->evaluate(values);
+  if (hidden_) costs.hidden = hidden_->evaluate(values);
+  return costs;
+}
+
+void RankProgram::add_exchanges(const CompiledExpr::Values& values, const RankSpeed& speed,
+                                RankCosts& costs) const {
+  for (const CompiledExchange& exchange : exchanges_) {
+    SectionCosts& section = section_of(costs, exchange.section);
+    const double bytes = number(exchange.bytes, values);
+    const double repeat = number(exchange.repeat, values);
+    section.forward_exchange_s +=
+        repeat * exchange_seconds(exchange.forward, bytes, exchange.group, speed);
+    section.backward_exchange_s +=
+        repeat * exchange_seconds(exchange.backward, bytes, exchange.group, speed);
+  }
+}
+
+std::vector<RankProgram::ExchangeBytes> RankProgram::exchanges(
+    const CompiledExpr::Values& values) const {
+  std::vector<ExchangeBytes> result;
+  for (const CompiledExchange& exchange : exchanges_) {
+    const double bytes = number(exchange.bytes, values);
+    const double repeat = number(exchange.repeat, values);
+    const auto add = [&](CollectiveKind kind, bool backward) {
+      if (kind == CollectiveKind::none) return;
+      result.push_back({exchange.section, exchange.group, kind, backward, repeat, bytes});
+    };
+    add(exchange.forward, false);
+    add(exchange.backward, true);
+  }
+  return result;
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,39 @@
+#include <cstddef>
+
+#include "headroom/training.h"
+
+namespace headroom {
+namespace {
+
+constexpr std::array<OptimizerInfo, 6> kOptimizers{{
+    {Optimizer::sgd, "sgd", "no state"},
+    {Optimizer::momentum, "momentum", "one state a parameter"},
+    {Optimizer::adam, "adam", "arXiv 1412.6980: two states a parameter; AdamW the same"},
+    {Optimizer::adam_8bit, "adam-8bit", "arXiv 2110.02861: two states of one byte, float32 scales"},
+    {Optimizer::adafactor, "adafactor", "arXiv 1804.04235: a row and a column a matrix"},
+    {Optimizer::muon, "muon", "one state for the layers' matrices, Adam's for all else"},
+}};
+
+constexpr std::array<RecipeInfo, 4> kRecipes{{
+    {Recipe::float32, "float32", 4, 4, 0, 4, "all in float32: 16 bytes a parameter with Adam"},
+    {Recipe::bfloat16, "bfloat16", 2, 2, 0, 2, "all in 16 bit: 8 bytes with Adam"},
+    {Recipe::mixed, "mixed", 2, 2, 4, 4, "arXiv 1910.02054, section 3.1: 16 bytes with Adam"},
+    {Recipe::megatron, "megatron", 2, 4, 4, 4,
+     "Megatron-LM, float32 gradients: 18 bytes with Adam"},
+}};
+
+}  // namespace
+
+const std::array<OptimizerInfo, 6>& optimizers() noexcept { return kOptimizers; }
+
+const std::array<RecipeInfo, 4>& recipes() noexcept { return kRecipes; }
+
+const OptimizerInfo& info(Optimizer optimizer) noexcept {
+  return kOptimizers[static_cast<std::size_t>(optimizer)];
+}
+
+const RecipeInfo& info(Recipe recipe) noexcept {
+  return kRecipes[static_cast<std::size_t>(recipe)];
+}
+
+}  // namespace headroom

@@ -1,0 +1,272 @@
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <tuple>
+
+#include "headroom/plan_search.h"
+
+namespace headroom {
+namespace {
+
+std::vector<std::int64_t> divisors(std::int64_t number) {
+  std::vector<std::int64_t> result;
+  for (std::int64_t n = 1; n <= number / n; ++n) {
+    if (number % n != 0) continue;
+    result.push_back(n);
+    if (n != number / n) result.push_back(number / n);
+  }
+  std::ranges::sort(result);
+  return result;
+}
+
+/// `fixed` alone, or all `values`.
+template <class Value>
+std::vector<Value> choices(const std::optional<Value>& fixed, std::vector<Value> values) {
+  return fixed ? std::vector<Value>{*fixed} : values;
+}
+
+/// What plans with the same cost of a pass have in common.
+struct Cell {
+  std::int64_t tensor;
+  std::int64_t context;
+  std::int64_t expert;
+  SequenceParallel sequence;
+  std::int64_t micro_batch;
+};
+
+std::vector<std::int64_t> micro_batch_sizes(std::int64_t batch) {
+  std::vector<std::int64_t> sizes;
+  for (std::int64_t size = 1; size <= batch; size *= 2) sizes.push_back(size);
+  if (sizes.back() != batch) sizes.push_back(batch);
+  return sizes;
+}
+
+std::vector<Cell> cells_of(const SearchSpace& space, Purpose purpose,
+                           const ShardingLimits& limits) {
+  const FixedDegrees& fixed = space.fixed;
+  const bool serving = purpose == Purpose::serve;
+  const std::vector<std::int64_t> sizes =
+      serving ? std::vector<std::int64_t>{1} : micro_batch_sizes(space.load.batch_size);
+  std::vector<Cell> cells;
+  for (const std::int64_t tensor : choices(fixed.tensor, divisors(space.devices))) {
+    if (tensor < 1 || space.devices % tensor != 0) continue;
+    for (const std::int64_t context : choices(fixed.context, divisors(space.devices / tensor))) {
+      const std::vector<std::int64_t> degrees =
+          limits.experts > 0 ? divisors(limits.experts) : std::vector<std::int64_t>{1};
+      for (const std::int64_t expert : choices(fixed.expert, degrees)) {
+        const auto both = {SequenceParallel::off, SequenceParallel::on};
+        for (const SequenceParallel sequence : choices<SequenceParallel>(fixed.sequence, both)) {
+          for (const std::int64_t size : choices(fixed.micro_batch, sizes)) {
+            cells.push_back({tensor, context, expert, sequence, size});
+          }
+        }
+      }
+    }
+  }
+  return cells;
+}
+
+bool better(const RankedPlan& a, const RankedPlan& b) {
+  if (a.iteration_s != b.iteration_s) return a.iteration_s < b.iteration_s;
+  if (a.memory_bytes != b.memory_bytes) return a.memory_bytes < b.memory_bytes;
+  const auto key = [](const PlanChoice& choice) {
+    const ParallelPlan& plan = choice.parallel;
+    return std::tuple(plan.tensor, plan.pipeline, plan.context, plan.data, plan.expert,
+                      plan.interleave, plan.sequence, choice.micro_batch, choice.zero,
+                      choice.recompute.kind, choice.recompute.every);
+  };
+  return key(a.choice) < key(b.choice);
+}
+
+/// Keeps the best plans, and those that no other one beats in both memory and time.
+class Collector {
+ public:
+  explicit Collector(std::size_t keep) : keep_(keep) {}
+
+  void add(const RankedPlan& plan, bool fits) {
+    ++result_.evaluated;
+    if (!fits) {
+      if (!result_.least || plan.memory_bytes < result_.least->memory_bytes) result_.least = plan;
+      return;
+    }
+    ++result_.fitting;
+    add_best(plan);
+    add_pareto(plan);
+  }
+
+  void merge(const Collector& other) {
+    result_.evaluated += other.result_.evaluated;
+    result_.fitting += other.result_.fitting;
+    for (const RankedPlan& plan : other.result_.best) add_best(plan);
+    for (const auto& [bytes, plan] : other.front_) add_pareto(plan);
+    const auto& least = other.result_.least;
+    if (!least) return;
+    const bool less =
+        !result_.least || least->memory_bytes < result_.least->memory_bytes ||
+        (least->memory_bytes == result_.least->memory_bytes && better(*least, *result_.least));
+    if (less) result_.least = least;
+  }
+
+  [[nodiscard]] PlanSearch finish() && {
+    for (const auto& [bytes, plan] : front_) result_.pareto.push_back(plan);
+    std::ranges::sort(result_.pareto, better);
+    if (result_.fitting > 0) result_.least.reset();
+    return std::move(result_);
+  }
+
+ private:
+  void add_best(const RankedPlan& plan) {
+    std::vector<RankedPlan>& best = result_.best;
+    if (best.size() == keep_ && !better(plan, best.back())) return;
+    best.insert(std::ranges::upper_bound(best, plan, better), plan);
+    if (best.size() > keep_) best.pop_back();
+  }
+
+  /// The front by memory: each further plan is faster than all before it.
+  void add_pareto(const RankedPlan& plan) {
+    auto next = front_.upper_bound(plan.memory_bytes);
+    if (next != front_.begin()) {
+      const RankedPlan& smaller = std::prev(next)->second;
+      if (!better(plan, smaller) || smaller.iteration_s == plan.iteration_s) {
+        const bool same_place = smaller.iteration_s == plan.iteration_s &&
+                                smaller.memory_bytes == plan.memory_bytes && better(plan, smaller);
+        if (!same_place) return;
+      }
+    }
+    while (next != front_.end() && next->second.iteration_s >= plan.iteration_s) {
+      next = front_.erase(next);
+    }
+    front_[plan.memory_bytes] = plan;
+  }
+
+  std::size_t keep_;
+  PlanSearch result_;
+  std::map<Integer, RankedPlan> front_;
+};
+
+/// Walks through all plans of one cell.
+class CellSearch {
+ public:
+  CellSearch(Planner& planner, const SearchSpace& space, Collector& collector)
+      : planner_(planner),
+        space_(space),
+        limits_(planner.limits(space.load.seq_len)),
+        trains_(planner.query().purpose == Purpose::train),
+        eager_(planner.query().attention == AttentionImplementation::eager),
+        collector_(collector) {}
+
+  void run(const Cell& cell) {
+    PlanChoice choice;
+    choice.parallel.tensor = cell.tensor;
+    choice.parallel.context = cell.context;
+    choice.parallel.sequence = cell.sequence;
+    choice.micro_batch = cell.micro_batch;
+    if (violation_of(choice.parallel, limits_) != Violation::none) return;
+    choice.parallel.expert = cell.expert;
+    const std::int64_t rest = space_.devices / cell.tensor / cell.context;
+    for (const std::int64_t pipeline : choices(space_.fixed.pipeline, divisors(rest))) {
+      if (pipeline < 1 || rest % pipeline != 0) continue;
+      choice.parallel.pipeline = pipeline;
+      choice.parallel.data = rest / pipeline;
+      if (space_.fixed.data && *space_.fixed.data != choice.parallel.data) continue;
+      choice.parallel.interleave = 1;
+      if (violation_of(choice.parallel, limits_) == Violation::none) run_stages(choice);
+    }
+  }
+
+ private:
+  void run_stages(PlanChoice choice) {
+    const ParallelPlan& plan = choice.parallel;
+    // A replica that gets no sequence of its own, or a pass larger than what there is, is no plan.
+    if (trains_ && plan.data * choice.micro_batch > space_.load.batch_size) return;
+    if (!trains_ && plan.data > space_.load.batch_size) return;
+    const bool even = limits_.layers % plan.pipeline == 0;
+    std::vector<std::int64_t> chunks{1};
+    if (trains_ && plan.pipeline > 1 && even) chunks = divisors(limits_.layers / plan.pipeline);
+    for (const std::int64_t interleave : choices(space_.fixed.interleave, chunks)) {
+      choice.parallel.interleave = interleave;
+      if (!is_legal(choice, space_.load, limits_)) continue;
+      run_states(choice);
+    }
+  }
+
+  void run_states(PlanChoice choice) {
+    std::vector<Zero> stages{Zero::none};
+    if (trains_ && choice.parallel.replicas() > 1) {
+      stages = {Zero::none, Zero::optimizer, Zero::gradients, Zero::weights};
+    }
+    const std::int64_t layers = layers_of_stage(limits_.layers, choice.parallel, 0);
+    std::vector<Recomputation> recomputations{{Recompute::none, 1}};
+    if (trains_) {
+      if (eager_) recomputations.push_back({Recompute::selective, 1});
+      for (const std::int64_t every : divisors(layers / choice.parallel.interleave)) {
+        recomputations.push_back({Recompute::full, every});
+      }
+    }
+    for (const Recomputation& recompute : choices(space_.fixed.recompute, recomputations)) {
+      choice.recompute = recompute;
+      for (const Zero zero : choices(space_.fixed.zero, stages)) {
+        choice.zero = zero;
+        evaluate(choice);
+      }
+    }
+  }
+
+  void evaluate(const PlanChoice& choice) {
+    const PlanFigures figures = planner_.evaluate(choice, space_.load);
+    collector_.add({choice, figures.memory.total(), figures.time.iteration_s},
+                   planner_.fits(figures));
+  }
+
+  Planner& planner_;
+  const SearchSpace& space_;
+  ShardingLimits limits_;
+  bool trains_;
+  bool eager_;
+  Collector& collector_;
+};
+
+int thread_count(const SearchSpace& space, std::size_t cells) {
+  const int wanted = space.threads > 0
+                         ? space.threads
+                         : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  return static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(wanted), cells));
+}
+
+}  // namespace
+
+PlanSearch search_plans(const Planner& planner, const SearchSpace& space) {
+  const std::vector<Cell> cells =
+      cells_of(space, planner.query().purpose, planner.limits(space.load.seq_len));
+  std::atomic<std::size_t> next{0};
+  std::mutex mutex;
+  std::exception_ptr failure;
+  Collector all(space.keep);
+  const auto work = [&] {
+    try {
+      Planner own = planner.fresh_copy();
+      Collector collector(space.keep);
+      CellSearch search(own, space, collector);
+      for (std::size_t cell = next++; cell < cells.size(); cell = next++) search.run(cells[cell]);
+      const std::scoped_lock lock(mutex);
+      all.merge(collector);
+    } catch (...) {
+      const std::scoped_lock lock(mutex);
+      failure = std::current_exception();
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    const int count = thread_count(space, cells.size());
+    for (int i = 1; i < count; ++i) threads.emplace_back(work);
+    work();
+  }
+  if (failure) std::rethrow_exception(failure);
+  return std::move(all).finish();
+}
+
+}  // namespace headroom

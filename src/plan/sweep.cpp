@@ -1,0 +1,269 @@
+#include "headroom/sweep.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "headroom/error.h"
+#include "headroom/figures.h"
+#include "headroom/predict.h"
+
+namespace headroom {
+namespace {
+
+/// f(b) = constant + slope·b: what a formula is in the batch once all else has a value.
+struct Affine {
+  Integer constant = 0;
+  Integer slope = 0;
+  [[nodiscard]] Integer at(std::int64_t batch) const {
+    return checked_add(constant, checked_multiply(slope, batch));
+  }
+};
+
+/// The same in floating point, for times.
+struct AffineReal {
+  double constant = 0;
+  double slope = 0;
+  [[nodiscard]] double at(double batch) const { return constant + slope * batch; }
+};
+
+/// A formula that is at most linear in the batch.
+class BatchFormula {
+ public:
+  BatchFormula(const Expr& expr, const Bindings& sizes) : compiled_(expr, sizes) {
+    if (expr.degree(Symbol::batch_size) > 1) {
+      throw Error(ErrorCode::internal, "a figure is not linear in the batch: " + format(expr));
+    }
+  }
+
+  [[nodiscard]] Affine with(CompiledExpr::Values& values) const {
+    Integer& batch = values[index(Symbol::batch_size)];
+    batch = 0;
+    const Integer constant = compiled_.evaluate(values);
+    batch = 1;
+    return {constant, checked_add(compiled_.evaluate(values), -constant)};
+  }
+
+  [[nodiscard]] AffineReal real_with(CompiledExpr::Values& values) const {
+    const Affine exact = with(values);
+    return {static_cast<double>(exact.constant), static_cast<double>(exact.slope)};
+  }
+
+ private:
+  CompiledExpr compiled_;
+};
+
+/// A graph's figures, compiled.
+class SweepProgram {
+ public:
+  SweepProgram(const ModelSpec& spec, const GraphOptions& options, const AnalysisOptions& counting)
+      : SweepProgram(build_graph(spec, options), counting) {}
+
+  /// Whether figures at one batch say what they are at another: experts are read by one token or
+  /// by many, which no straight line through the batches tells.
+  [[nodiscard]] bool is_affine_in_batch() const { return traits_.num_experts == 0; }
+
+  void start(const Workload& workload) {
+    values_ = values_of(workload, traits_);
+    for (std::size_t i = 0; i < kFigures; ++i) figures_[i] = formulas_[i].with(values_);
+    peaks_.clear();
+    for (const BatchFormula& peak : live_) peaks_.push_back(peak.with(values_));
+    steps_.clear();
+  }
+
+  /// Rows get a time by these rates.
+  void start_times(const EffectiveRates& rates) {
+    for (const NodeFormulas& node : nodes_) {
+      AffineReal compute = node.flops.real_with(values_);
+      AffineReal memory = node.bytes.real_with(values_);
+      compute = {compute.constant / rates.flops_per_s, compute.slope / rates.flops_per_s};
+      memory = {memory.constant / rates.bytes_per_s, memory.slope / rates.bytes_per_s};
+      steps_.push_back({compute, memory});
+    }
+  }
+
+  void fill(SweepRow& row) const {
+    const std::int64_t batch = row.workload.batch_size;
+    row.weight_bytes = figures_[kWeights].at(batch);
+    row.matrix_flops = figures_[kMatrix].at(batch);
+    row.elementwise_flops = figures_[kElementwise].at(batch);
+    row.backward_matrix_flops = figures_[kBackward].at(batch);
+    row.traffic_bytes = figures_[kTraffic].at(batch);
+    row.kv_cache_bytes = figures_[kCache].at(batch);
+    row.activation_bytes = figures_[kSaved].at(batch);
+    for (const Affine& peak : peaks_) {
+      row.activation_bytes = std::max(row.activation_bytes, peak.at(batch));
+    }
+    if (steps_.empty()) return;
+    double seconds = 0;
+    const auto real = static_cast<double>(batch);
+    for (const Step& step : steps_)
+      seconds += std::max(step.compute.at(real), step.memory.at(real));
+    row.time_s = seconds;
+  }
+
+ private:
+  enum Figure : std::size_t {
+    kWeights,
+    kMatrix,
+    kElementwise,
+    kBackward,
+    kTraffic,
+    kCache,
+    kSaved,
+    kFigures
+  };
+  struct NodeFormulas {
+    BatchFormula flops;
+    BatchFormula bytes;
+  };
+  struct Step {
+    AffineReal compute;
+    AffineReal memory;
+  };
+
+  SweepProgram(const Graph& graph, const AnalysisOptions& counting) : traits_(graph.traits) {
+    const Analysis analysis = analyze(graph, counting);
+    const Cost& forward = analysis.total.forward;
+    const bool training = graph.options.phase == Phase::train;
+    const Expr saved = training ? saved_bytes(analysis, counting.recompute) : Expr();
+    for (const Expr& expr :
+         {analysis.parameters.total * Symbol::weight_bytes, forward.matrix_flops,
+          forward.elementwise_flops, analysis.total.backward.matrix_flops,
+          forward.bytes_read + forward.bytes_written, kv_cache_bytes(analysis), saved}) {
+      formulas_.emplace_back(expr, graph.sizes);
+    }
+    for (const NodeAnalysis& node : analysis.nodes) {
+      const Cost& cost = node.cost.forward;
+      nodes_.push_back({BatchFormula(cost.matrix_flops, graph.sizes),
+                        BatchFormula(cost.bytes_read + cost.bytes_written, graph.sizes)});
+    }
+    if (training) return;
+    std::vector<Expr> seen;
+    for (const LiveBytes& live : analysis.live) {
+      const Expr bytes = live.bytes.substitute(graph.sizes);
+      if (std::ranges::find(seen, bytes) != seen.end()) continue;
+      seen.push_back(bytes);
+      live_.emplace_back(bytes, graph.sizes);
+    }
+  }
+
+  LayerTraits traits_;
+  std::vector<BatchFormula> formulas_;  ///< by Figure
+  std::vector<BatchFormula> live_;
+  std::vector<NodeFormulas> nodes_;
+  CompiledExpr::Values values_{};
+  std::array<Affine, kFigures> figures_;
+  std::vector<Affine> peaks_;
+  std::vector<Step> steps_;
+};
+
+/// An axis that was given, or one default value.
+template <class Value>
+std::vector<std::optional<Value>> axis(const std::vector<Value>& values) {
+  if (values.empty()) return {std::nullopt};
+  return {values.begin(), values.end()};
+}
+
+class Sweep {
+ public:
+  Sweep(const ModelSpec& spec, const SweepGrid& grid, const std::optional<MachineProfile>& machine,
+        const SweepSink& sink)
+      : spec_(spec), grid_(grid), machine_(machine), sink_(sink) {
+    if (machine && grid.phase == Phase::train) {
+      throw Error(ErrorCode::invalid_input, "the time of a training step is not swept", {},
+                  "leave --machine out, or use `headroom fit --phase train`");
+    }
+  }
+
+  void run() {
+    for (const auto& attention : axis(grid_.attention)) {
+      for (const auto& recompute : axis(grid_.recompute)) {
+        request_.phase = grid_.phase;
+        request_.kernels = grid_.kernels;
+        request_.attention = attention.value_or(WorkloadRequest{}.attention);
+        request_.recompute = recompute.value_or(WorkloadRequest{}.recompute);
+        AnalysisOptions counting;
+        counting.recompute = request_.recompute;
+        counting.kernels = request_.kernels;
+        SweepProgram program(spec_, {request_.phase, request_.attention}, counting);
+        if (!run_types(program)) return;
+      }
+    }
+  }
+
+ private:
+  bool run_types(SweepProgram& program) {
+    for (const auto& dtype : axis(grid_.dtype)) {
+      request_.dtype = dtype.value_or(WorkloadRequest{}.dtype);
+      for (const auto& kv_dtype : axis(grid_.kv_dtype)) {
+        request_.kv_dtype = kv_dtype;
+        if (!run_lengths(program)) return false;
+      }
+    }
+    return true;
+  }
+
+  bool run_lengths(SweepProgram& program) {
+    for (const auto& enc_seq_len : axis(grid_.enc_seq_len)) {
+      request_.enc_seq_len = enc_seq_len;
+      for (const auto& past_len : axis(grid_.past_len)) {
+        request_.past_len = past_len;
+        for (const auto& seq_len : axis(grid_.seq_len)) {
+          request_.seq_len = seq_len;
+          if (!run_batches(program)) return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  bool run_batches(SweepProgram& program) {
+    SweepRow row;
+    if (!grid_.batch_size.empty()) request_.batch_size = std::ranges::min(grid_.batch_size);
+    row.workload = resolve(request_, spec_);
+    const DatasheetRates* const sheet =
+        machine_ ? std::get_if<DatasheetRates>(&machine_->rates) : nullptr;
+    const auto start = [&] {
+      program.start(row.workload);
+      if (sheet != nullptr) program.start_times(effective_rates(*sheet, row.workload.dtype));
+    };
+    start();
+    for (const auto& batch : axis(grid_.batch_size)) {
+      row.workload.batch_size = batch.value_or(WorkloadRequest{}.batch_size);
+      if (!program.is_affine_in_batch()) start();
+      program.fill(row);
+      if (machine_ && sheet == nullptr) {
+        row.time_s = predict_time(spec_, row.workload, *machine_, {}).total_s;
+      }
+      if (!sink_(row)) return false;
+    }
+    return true;
+  }
+
+  const ModelSpec& spec_;
+  const SweepGrid& grid_;
+  const std::optional<MachineProfile>& machine_;
+  const SweepSink& sink_;
+  WorkloadRequest request_;
+};
+
+}  // namespace
+
+Integer size_of(const SweepGrid& grid) {
+  Integer size = 1;
+  for (const std::size_t values :
+       {grid.attention.size(), grid.recompute.size(), grid.dtype.size(), grid.kv_dtype.size(),
+        grid.enc_seq_len.size(), grid.past_len.size(), grid.seq_len.size(),
+        grid.batch_size.size()}) {
+    size = checked_multiply(size, static_cast<Integer>(std::max<std::size_t>(1, values)));
+  }
+  return size;
+}
+
+void sweep(const ModelSpec& spec, const SweepGrid& grid,
+           const std::optional<MachineProfile>& machine, const SweepSink& sink) {
+  Sweep(spec, grid, machine, sink).run();
+}
+
+}  // namespace headroom

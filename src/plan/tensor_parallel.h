@@ -1,0 +1,13 @@
+// Tensor and sequence parallelism of a graph. Internal to src/plan.
+#pragma once
+
+#include "headroom/graph.h"
+#include "headroom/parallel_plan.h"
+
+namespace headroom::detail {
+
+/// `graph` as one rank of a tensor-parallel group runs it. Sizes stay symbols: in the result h, g,
+/// f and V are the rank's own.
+[[nodiscard]] Graph tensor_parallel(const Graph& graph, SequenceParallel sequence);
+
+}  // namespace headroom::detail

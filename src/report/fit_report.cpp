@@ -1,0 +1,176 @@
+// FitReport -> Document and JSON: the worst rank's memory by category, the time, and what would
+// fit.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "describe.h"
+#include "plan_words.h"
+#include "units.h"
+#include "writers.h"
+
+namespace headroom::detail {
+namespace {
+
+double share(Integer part, Integer whole) {
+  return 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+}
+
+Column bytes_column(const char* key, const char* title, Integer largest) {
+  return number_column(key, title, in_unit(byte_unit(largest), 2));
+}
+
+Table memory_table(const PlanMemory& memory, Integer capacity) {
+  Table table;
+  table.columns = {words_column("category", "Memory of the worst rank"),
+                   bytes_column("bytes", "Bytes", std::max(memory.total(), capacity)),
+                   number_column("share_percent", "Of device", {"[%]", 1})};
+  for (const MemoryCategory& category : categories_of(memory)) {
+    if (category.bytes == 0) continue;
+    table.rows.push_back(
+        {std::string(category.title), category.bytes, share(category.bytes, capacity)});
+  }
+  table.rows.push_back({std::string("total"), memory.total(), share(memory.total(), capacity)});
+  table.rows.push_back({std::string("device"), capacity, 100.0});
+  table.total_rows = 2;
+  return table;
+}
+
+std::string verdict_of(const FitReport& report) {
+  const Integer free = report.question.rates.memory_bytes - report.result.figures.memory.total();
+  return report.result.fits ? fmt::format("FITS — {} left", describe_bytes(free))
+                            : fmt::format("DOES NOT FIT — {} too much", describe_bytes(-free));
+}
+
+void add_time(const FitReport& report, Document& document) {
+  const PlanTime& time = report.result.figures.time;
+  const auto add = [&](const char* label, std::string text) {
+    document.blocks.push_back(Line{label, std::move(text)});
+  };
+  const bool trains = report.question.query.purpose == Purpose::train;
+  std::string parts = fmt::format("compute {}", duration(time.compute_s));
+  const auto part = [&](const char* name, double seconds) {
+    if (seconds > 0) parts += fmt::format(" · {} {}", name, duration(seconds));
+  };
+  part("communication", time.communication_s);
+  part("bubble", time.bubble_s);
+  part("optimizer", time.optimizer_s);
+  add(trains        ? "step"
+      : time.ttft_s ? "decode step"
+                    : "pass",
+      fmt::format("{} = {}", duration(time.iteration_s), parts));
+  if (time.ttft_s) add("TTFT", fmt::format("{}, one prompt", duration(*time.ttft_s)));
+  std::string throughput = fmt::format("{:.1f} tokens/s", time.tokens_per_s);
+  if (time.mfu) throughput += fmt::format(" · MFU {:.1f} %", 100 * *time.mfu);
+  add("throughput", throughput);
+}
+
+Table communication_table(const FitReport& report) {
+  Table table;
+  table.columns = {words_column("group", "Exchange"), words_column("kind", "Kind"),
+                   number_column("count", "Count", {"", 0}),
+                   number_column("wire_bytes", "Sent", {"[GB]", 3}),
+                   number_column("time_ms", "Time", {"[ms]", 3})};
+  for (const Communication& row : report.communication) {
+    table.rows.push_back({std::string(name_of(row.group)), std::string(name_of(row.kind)),
+                          Integer{static_cast<std::int64_t>(row.count)}, row.wire_bytes / 1e9,
+                          row.seconds * 1e3});
+  }
+  return table;
+}
+
+Cell limit_cell(const std::optional<std::int64_t>& limit) {
+  return limit ? Cell{Integer{*limit}} : Cell{std::string("no limit")};
+}
+
+Table format_table(const FitReport& report) {
+  Integer largest = 0;
+  for (const FormatFit& format : report.formats) {
+    largest = std::max(largest, format.total_bytes);
+  }
+  Table table;
+  table.columns = {words_column("weights", "Weights"), words_column("kv_dtype", "KV-cache"),
+                   bytes_column("total_bytes", "Total", largest), words_column("fits", "Fits"),
+                   number_column("largest_batch", "Batch", {"[at most]", 0})};
+  for (const FormatFit& format : report.formats) {
+    table.rows.push_back({std::string(name_of(format.weights)),
+                          std::string(name_of(format.kv_dtype)), format.total_bytes,
+                          std::string(format.fits ? "yes" : "no"),
+                          limit_cell(format.largest_batch)});
+  }
+  return table;
+}
+
+Table concurrency_table(const FitReport& report) {
+  Table table;
+  table.columns = {number_column("seq_len", "Context", {"[tokens]", 0}),
+                   number_column("largest_batch", "Sequences", {"[at most]", 0})};
+  for (const ConcurrencyPoint& point : report.concurrency) {
+    table.rows.push_back({Integer{point.seq_len}, limit_cell(point.largest_batch)});
+  }
+  return table;
+}
+
+}  // namespace
+
+Document to_document(const FitReport& report) {
+  const PlanQuestion& question = report.question;
+  Document document;
+  const auto add = [&](const char* label, std::string text) {
+    document.blocks.push_back(Line{label, std::move(text)});
+  };
+  add(question.model.spec.name.c_str(), describe(question.model.spec));
+  add("asked", describe(question));
+  add("plan", describe(report.result.choice, question.query.purpose));
+  add_device(question, document);
+  const PlanMemory& memory = report.result.figures.memory;
+  document.blocks.push_back(memory_table(memory, question.rates.memory_bytes));
+  add("verdict", verdict_of(report));
+  add("largest batch", fmt::format("{} at a context of {}", limit_text(report.result.largest_batch),
+                                   question.load.seq_len));
+  add("largest context",
+      fmt::format("{} at a batch of {}", limit_text(report.result.largest_context),
+                  question.load.batch_size));
+  add_time(report, document);
+  const auto add_table = [&](const char* heading, bool is_empty, Table (*table)(const FitReport&)) {
+    if (is_empty) return;
+    document.blocks.push_back(Heading{heading});
+    document.blocks.push_back(table(report));
+  };
+  add_table("What one rank sends", report.communication.empty(), communication_table);
+  add_table("Stored otherwise", report.formats.empty(), format_table);
+  add_table("How many sequences at once", report.concurrency.empty(), concurrency_table);
+  return document;
+}
+
+Json to_json(const FitReport& report) {
+  Json json = question_json(report.question);
+  json.update(result_json(report.result, report.question));
+  json["communication"] = Json::array();
+  for (const Communication& row : report.communication) {
+    json["communication"].push_back({{"group", name_of(row.group)},
+                                     {"kind", name_of(row.kind)},
+                                     {"count", row.count},
+                                     {"wire_bytes", row.wire_bytes},
+                                     {"time_s", row.seconds}});
+  }
+  const auto limit = [](const std::optional<std::int64_t>& value) {
+    return value ? Json(*value) : Json(nullptr);
+  };
+  json["formats"] = Json::array();
+  for (const FormatFit& format : report.formats) {
+    json["formats"].push_back({{"weights", name_of(format.weights)},
+                               {"kv_dtype", name_of(format.kv_dtype)},
+                               {"total_bytes", json_integer(format.total_bytes)},
+                               {"fits", format.fits},
+                               {"largest_batch", limit(format.largest_batch)}});
+  }
+  json["concurrency"] = Json::array();
+  for (const ConcurrencyPoint& point : report.concurrency) {
+    json["concurrency"].push_back(
+        {{"seq_len", point.seq_len}, {"largest_batch", limit(point.largest_batch)}});
+  }
+  return json;
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,151 @@
+// PlanReport -> Document and JSON: the best plans, the front of memory and time, and why the best
+// one is best.
+#include <fmt/format.h>
+
+#include "describe.h"
+#include "plan_words.h"
+#include "units.h"
+#include "writers.h"
+
+namespace headroom::detail {
+namespace {
+
+/// Plans that take longer than so many times the best one's time stand in JSON only.
+constexpr double kSlowest = 2;
+constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
+
+double gib(Integer bytes) { return static_cast<double>(bytes) / kGib; }
+
+Table plan_table(const PlanReport& report) {
+  Table table;
+  table.columns = {
+      words_column("plan", "Plan"),
+      number_column("iteration_s", "Time", {"[s]", 4}),
+      number_column("memory_gib", "Memory", {"[GiB]", 2}),
+      number_column("tokens_per_s", "Tokens", {"[1/s]", 0}),
+      number_column("mfu_percent", "MFU", {"[%]", 1}, Importance::optional),
+      number_column("communication_percent", "Exchange", {"[%]", 1}, Importance::optional),
+      number_column("bubble_percent", "Bubble", {"[%]", 1}, Importance::optional)};
+  for (const PlanResult& result : report.plans) {
+    const PlanTime& time = result.figures.time;
+    table.rows.push_back({describe(result.choice, report.question.query.purpose), time.iteration_s,
+                          gib(result.figures.memory.total()), time.tokens_per_s,
+                          time.mfu ? Cell{100 * *time.mfu} : Cell{},
+                          100 * time.communication_s / time.iteration_s,
+                          100 * time.bubble_s / time.iteration_s});
+  }
+  return table;
+}
+
+Table front_table(const PlanReport& report) {
+  Table table;
+  table.columns = {words_column("plan", "No other is both smaller and faster"),
+                   number_column("iteration_s", "Time", {"[s]", 4}),
+                   number_column("memory_gib", "Memory", {"[GiB]", 2})};
+  for (const RankedPlan& plan : report.search.pareto) {
+    if (plan.iteration_s > kSlowest * report.plans.front().figures.time.iteration_s) break;
+    table.rows.push_back({describe(plan.choice, report.question.query.purpose), plan.iteration_s,
+                          gib(plan.memory_bytes)});
+  }
+  return table;
+}
+
+/// What a change of the best plan does to its time: the part that grows the most.
+std::string reason_for(const Neighbour& neighbour, const PlanFigures& best, Integer capacity) {
+  if (!neighbour.fits) {
+    const Integer over = neighbour.figures.memory.total() - capacity;
+    return fmt::format("does not fit: {} too much", describe_bytes(over));
+  }
+  const PlanTime& now = neighbour.figures.time;
+  const PlanTime& then = best.time;
+  const std::pair<const char*, double> parts[] = {
+      {"computing", now.compute_s - then.compute_s},
+      {"communication", now.communication_s - then.communication_s},
+      {"bubble", now.bubble_s - then.bubble_s},
+      {"optimizer", now.optimizer_s - then.optimizer_s}};
+  const auto* most = &parts[0];
+  for (const auto& part : parts) {
+    if (part.second > most->second) most = &part;
+  }
+  if (most->second <= 0) return "as fast";
+  return fmt::format("{} takes {} more", most->first, duration(most->second));
+}
+
+Table neighbour_table(const PlanReport& report) {
+  const PlanFigures& best = report.plans.front().figures;
+  Table table;
+  table.columns = {words_column("change", "The best plan, but"),
+                   number_column("iteration_s", "Time", {"[s]", 4}),
+                   number_column("difference_percent", "More", {"[%]", 1}),
+                   number_column("memory_gib", "Memory", {"[GiB]", 2}),
+                   words_column("reason", "Because")};
+  for (const Neighbour& neighbour : report.neighbours) {
+    const double time = neighbour.plan.iteration_s;
+    table.rows.push_back({neighbour.change, time, 100 * (time / best.time.iteration_s - 1),
+                          gib(neighbour.plan.memory_bytes),
+                          reason_for(neighbour, best, report.question.rates.memory_bytes)});
+  }
+  return table;
+}
+
+Json ranked_json(const RankedPlan& plan) {
+  return {{"plan", plan_json(plan.choice)},
+          {"total_bytes", json_integer(plan.memory_bytes)},
+          {"iteration_s", plan.iteration_s}};
+}
+
+}  // namespace
+
+Document to_document(const PlanReport& report) {
+  const PlanQuestion& question = report.question;
+  Document document;
+  const auto add = [&](const char* label, std::string text) {
+    document.blocks.push_back(Line{label, std::move(text)});
+  };
+  add(question.model.spec.name.c_str(), describe(question.model.spec));
+  add("asked", describe(question));
+  add_device(question, document);
+  add("searched", fmt::format("{} legal plans, {} fit",
+                              with_separators(static_cast<Integer>(report.search.evaluated)),
+                              with_separators(static_cast<Integer>(report.search.fitting))));
+  if (report.plans.empty()) {
+    const PlanResult& least = *report.least;
+    add("verdict", fmt::format("NO PLAN FITS — the smallest takes {} of {}: {}",
+                               describe_bytes(least.figures.memory.total()),
+                               describe_bytes(question.rates.memory_bytes),
+                               describe(least.choice, question.query.purpose)));
+    return document;
+  }
+  document.blocks.push_back(plan_table(report));
+  document.blocks.push_back(Heading{"Memory against time"});
+  document.blocks.push_back(front_table(report));
+  if (report.neighbours.empty()) return document;
+  document.blocks.push_back(Heading{"Why this one"});
+  document.blocks.push_back(neighbour_table(report));
+  return document;
+}
+
+Json to_json(const PlanReport& report) {
+  Json json = question_json(report.question);
+  json["evaluated"] = report.search.evaluated;
+  json["fitting"] = report.search.fitting;
+  json["plans"] = Json::array();
+  for (const PlanResult& result : report.plans) {
+    json["plans"].push_back(result_json(result, report.question));
+  }
+  json["pareto"] = Json::array();
+  for (const RankedPlan& plan : report.search.pareto) json["pareto"].push_back(ranked_json(plan));
+  json["neighbours"] = Json::array();
+  for (const Neighbour& neighbour : report.neighbours) {
+    Json one = ranked_json(neighbour.plan);
+    one["change"] = neighbour.change;
+    one["fits"] = neighbour.fits;
+    one["because"] =
+        reason_for(neighbour, report.plans.front().figures, report.question.rates.memory_bytes);
+    json["neighbours"].push_back(one);
+  }
+  json["least"] = report.least ? result_json(*report.least, report.question) : Json(nullptr);
+  return json;
+}
+
+}  // namespace headroom::detail

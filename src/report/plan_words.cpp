@@ -1,0 +1,202 @@
+#include "plan_words.h"
+
+#include <fmt/format.h>
+
+#include "describe.h"
+
+namespace headroom::detail {
+namespace {
+
+Json or_null(const std::optional<std::int64_t>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+
+Json memory_json(const PlanMemory& memory, const DeviceRates& rates) {
+  Json json;
+  for (const MemoryCategory& category : categories_of(memory)) {
+    json[category.key] = json_integer(category.bytes);
+  }
+  json["total_bytes"] = json_integer(memory.total());
+  json["capacity_bytes"] = json_integer(rates.memory_bytes);
+  json["free_bytes"] = json_integer(rates.memory_bytes - memory.total());
+  json["stage"] = name_of(memory.stage);
+  return json;
+}
+
+Json time_json(const PlanTime& time) {
+  Json json;
+  json["iteration_s"] = time.iteration_s;
+  json["compute_s"] = time.compute_s;
+  json["communication_s"] = time.communication_s;
+  json["bubble_s"] = time.bubble_s;
+  json["optimizer_s"] = time.optimizer_s;
+  json["tokens_per_s"] = time.tokens_per_s;
+  json["mfu"] = or_null(time.mfu);
+  json["ttft_s"] = or_null(time.ttft_s);
+  return json;
+}
+
+Json training_json(const PlanQuery& query) {
+  if (query.purpose != Purpose::train) return nullptr;
+  Json json;
+  json["recipe"] = info(query.states.recipe).name;
+  json["optimizer"] = info(query.states.optimizer).name;
+  const Adapter& adapter = query.adapter;
+  const bool none = adapter.kind == AdapterKind::none;
+  json["adapter"] =
+      none ? Json(nullptr) : Json(adapter.kind == AdapterKind::lora ? "lora" : "qlora");
+  json["adapter_rank"] = none ? Json(nullptr) : Json(adapter.rank);
+  return json;
+}
+
+Json serving_json(const PlanQuery& query) {
+  if (query.purpose != Purpose::serve) return nullptr;
+  return {{"weights", name_of(query.weights)},
+          {"kv_dtype", name_of(query.kv_dtype)},
+          {"prefill_tokens", query.prefill_tokens}};
+}
+
+Json machine_json(const PlanQuestion& question) {
+  const DeviceRates& rates = question.rates;
+  Json json;
+  json["name"] = rates.name;
+  json["count"] = question.devices;
+  json["memory_bytes"] = json_integer(rates.memory_bytes);
+  json["flops_per_s"] = rates.flops_per_s;
+  json["memory_bytes_per_s"] = rates.memory_bytes_per_s;
+  json["devices_per_node"] = rates.link.devices_per_node;
+  json["intra_node_bytes_per_s"] = rates.link.intra_node_bytes_per_s;
+  json["inter_node_bytes_per_s"] = *rates.link.inter_node_bytes_per_s;
+  json["interconnect_source"] = rates.link.source;
+  json["assumed"] = {{"matrix_efficiency", rates.efficiency.matrix},
+                     {"memory_efficiency", rates.efficiency.memory},
+                     {"network_efficiency", rates.efficiency.network},
+                     {"exchange_latency_s", rates.exchange_latency_s},
+                     {"overhead_bytes", json_integer(question.query.overhead_bytes)},
+                     {"intra_node", rates.link_is_assumed},
+                     {"inter_node", rates.network_is_assumed}};
+  return json;
+}
+
+}  // namespace
+
+std::string describe(const PlanQuestion& question) {
+  const PlanQuery& query = question.query;
+  std::vector<std::string> words{std::string(name_of(query.purpose)),
+                                 fmt::format("batch {}", question.load.batch_size),
+                                 fmt::format("seq {}", question.load.seq_len),
+                                 fmt::format("{} × {}", question.devices, question.rates.name)};
+  switch (query.purpose) {
+    case Purpose::serve:
+      words.push_back(fmt::format("weights {}", name_of(query.weights)));
+      words.push_back(fmt::format("KV-cache {}", name_of(query.kv_dtype)));
+      break;
+    case Purpose::train:
+      words.push_back(fmt::format("{} recipe", info(query.states.recipe).name));
+      words.push_back(std::string(info(query.states.optimizer).name));
+      break;
+  }
+  words.push_back(fmt::format("{} attention", name_of(query.attention)));
+  switch (query.adapter.kind) {
+    case AdapterKind::none:
+      break;
+    case AdapterKind::lora:
+      words.push_back(fmt::format("LoRA rank {}", query.adapter.rank));
+      break;
+    case AdapterKind::qlora:
+      words.push_back(fmt::format("QLoRA rank {}", query.adapter.rank));
+      break;
+  }
+  return fmt::format("{}", fmt::join(words, " · "));
+}
+
+std::string describe(const PlanChoice& choice, Purpose purpose) {
+  std::string text = headroom::describe(choice.parallel);
+  if (purpose == Purpose::serve) return text;
+  text += fmt::format(" · micro-batch {} · recompute {}", choice.micro_batch,
+                      name_of(choice.recompute));
+  if (choice.zero != Zero::none) text += fmt::format(" · ZeRO {}", static_cast<int>(choice.zero));
+  return text;
+}
+
+std::vector<MemoryCategory> categories_of(const PlanMemory& memory) {
+  return {{"weight_bytes", "weights", memory.weights},
+          {"gradient_bytes", "gradients", memory.gradients},
+          {"optimizer_bytes", "optimizer and master weights", memory.optimizer},
+          {"embedding_state_bytes", "embedding and head of this stage", memory.embedding_states},
+          {"activation_bytes", "activations", memory.activations},
+          {"embedding_and_loss_bytes", "activations of embedding, logits, loss",
+           memory.embedding_and_loss},
+          {"kv_cache_bytes", "KV-cache", memory.kv_cache},
+          {"buffer_bytes", "buffers", memory.buffers},
+          {"overhead_bytes", "runtime (assumed)", memory.overhead}};
+}
+
+std::string limit_text(const std::optional<std::int64_t>& limit) {
+  return limit ? with_separators(*limit) : "no limit";
+}
+
+void add_device(const PlanQuestion& question, Document& document) {
+  const DeviceRates& rates = question.rates;
+  document.blocks.push_back(Line{
+      "assumed",
+      fmt::format("{:.0f} % of the arithmetic, {:.0f} % of the memory bandwidth and "
+                  "{:.0f} % of the network are reached; {} runtime a device",
+                  100 * rates.efficiency.matrix, 100 * rates.efficiency.memory,
+                  100 * rates.efficiency.network, describe_bytes(question.query.overhead_bytes))});
+  if (question.devices == 1) return;
+  const auto assumed = [](bool is) { return is ? " (assumed)" : ""; };
+  document.blocks.push_back(
+      Line{"network",
+           fmt::format("{} devices a node, {:.0f} GB/s inside{}, {:.1f} GB/s between{}",
+                       rates.link.devices_per_node, rates.link.intra_node_bytes_per_s / 1e9,
+                       assumed(rates.link_is_assumed), *rates.link.inter_node_bytes_per_s / 1e9,
+                       assumed(rates.network_is_assumed))});
+}
+
+Json question_json(const PlanQuestion& question) {
+  const PlanQuery& query = question.query;
+  Json json;
+  json["schema_version"] = kSchemaVersion;
+  json["model"] = to_json(question.model);
+  json["phase"] = name_of(query.purpose);
+  json["batch_size"] = question.load.batch_size;
+  json["seq_len"] = question.load.seq_len;
+  json["dtype"] = name_of(query.dtype);
+  json["attention"] = name_of(query.attention);
+  json["training"] = training_json(query);
+  json["serving"] = serving_json(query);
+  json["machine"] = machine_json(question);
+  return json;
+}
+
+Json plan_json(const PlanChoice& choice) {
+  const ParallelPlan& plan = choice.parallel;
+  Json json;
+  json["tp"] = plan.tensor;
+  json["sp"] = plan.sequence == SequenceParallel::on;
+  json["pp"] = plan.pipeline;
+  json["dp"] = plan.data;
+  json["ep"] = plan.expert;
+  json["cp"] = plan.context;
+  json["interleave"] = plan.interleave;
+  json["micro_batch"] = choice.micro_batch;
+  json["recompute"] = name_of(choice.recompute);
+  json["zero"] = static_cast<int>(choice.zero);
+  return json;
+}
+
+Json result_json(const PlanResult& result, const PlanQuestion& question) {
+  Json json;
+  json["plan"] = plan_json(result.choice);
+  json["fits"] = result.fits;
+  json["memory"] = memory_json(result.figures.memory, question.rates);
+  json["time"] = time_json(result.figures.time);
+  json["largest_batch"] = or_null(result.largest_batch);
+  json["largest_context"] = or_null(result.largest_context);
+  return json;
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,34 @@
+#include "bert.h"
+
+namespace headroom::detail {
+
+void read_bert_encoder(ConfigReader& config, ModelSpec& spec,
+                       ActivationKind activation_when_absent) {
+  config.expect("position_embedding_type", "absolute");
+  spec.kind = ModelKind::encoder;
+  spec.hidden_size = config.size({"hidden_size"});
+  spec.embedding.vocab_size = config.size({"vocab_size"});
+  spec.embedding.type_vocab_size = config.size_or({"type_vocab_size"}, 2);
+  spec.position.kind = PositionKind::learned;
+  spec.position.max_position_embeddings = config.size_or({"max_position_embeddings"}, 512);
+
+  StackSpec stack;
+  stack.num_layers = config.size({"num_hidden_layers"});
+  stack.self_attention = multi_head_attention(
+      config, "num_attention_heads", config.size({"num_attention_heads"}), spec.hidden_size);
+  stack.self_attention.qkv_bias = true;
+  stack.self_attention.output_bias = true;
+  stack.ffn = {FfnKind::plain, config.size({"intermediate_size"}),
+               read_activation(config, {"hidden_act"}, activation_when_absent), true};
+  stack.norm_placement = NormPlacement::post;
+  stack.norm = {NormKind::layer_norm, true, config.number_or({"layer_norm_eps"}, 1e-12)};
+  const double hidden_dropout = config.probability_or({"hidden_dropout_prob"}, 0.1);
+  stack.dropout.embedding = hidden_dropout;
+  stack.dropout.attention_output = hidden_dropout;
+  stack.dropout.ffn_output = hidden_dropout;
+  stack.dropout.attention_probs = config.probability_or({"attention_probs_dropout_prob"}, 0.1);
+  spec.embedding.norm = stack.norm;
+  spec.encoder = stack;
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,231 @@
+#include "decoder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace headroom::detail {
+namespace {
+
+void read_bias(ConfigReader& config, const DecoderFamily& family, AttentionSpec& attention) {
+  switch (family.bias) {
+    case BiasRule::none:
+      return;
+    case BiasRule::query_key_value:
+      attention.qkv_bias = true;
+      return;
+    case BiasRule::all:
+      attention.qkv_bias = true;
+      attention.output_bias = true;
+      return;
+    case BiasRule::key_for_all:
+      attention.qkv_bias = config.flag_or({"attention_bias"}, family.bias_when_absent);
+      attention.output_bias = attention.qkv_bias;
+      return;
+    case BiasRule::key_for_query_key_value:
+      attention.qkv_bias = config.flag_or({"attention_bias"}, family.bias_when_absent);
+      return;
+  }
+}
+
+/// A size that must be there, unless the family says what it is when absent.
+std::int64_t size(ConfigReader& config, std::string_view key, const DecoderFamily& family,
+                  std::int64_t DecoderFamily::Sizes::*absent) {
+  return family.sizes ? config.size_or({key}, (*family.sizes).*absent) : config.size({key});
+}
+
+}  // namespace
+
+AttentionSpec read_heads(ConfigReader& config, std::int64_t hidden_size,
+                         const DecoderFamily& family) {
+  const std::int64_t heads =
+      size(config, "num_attention_heads", family, &DecoderFamily::Sizes::num_attention_heads);
+  const bool null_means_all = config.is_null("num_key_value_heads");
+  const std::int64_t absent = null_means_all ? heads : family.num_key_value_heads.value_or(heads);
+  const std::int64_t kv_heads = config.size_or({"num_key_value_heads"}, absent);
+  if (heads % kv_heads != 0) {
+    config.fail("num_key_value_heads",
+                fmt::format("{} key-value heads do not divide {} query heads", kv_heads, heads),
+                "use a number that divides num_attention_heads");
+  }
+  auto head_dim = config.optional_size({"head_dim"});
+  if (!head_dim && !config.is_null("head_dim")) head_dim = family.head_dim;
+  AttentionSpec attention;
+  if (head_dim) {
+    attention.num_attention_heads = heads;
+    attention.head_dim = *head_dim;
+    attention.value_head_dim = *head_dim;
+  } else {
+    attention = multi_head_attention(config, "num_attention_heads", heads, hidden_size);
+  }
+  attention.num_key_value_heads = kv_heads;
+  attention.causal = true;
+  attention.softmax = SoftmaxPrecision::float32;
+  return attention;
+}
+
+void read_decoder(ConfigReader& config, ModelSpec& spec, const DecoderFamily& family) {
+  LanguageModelHeadSpec language_model;
+  language_model.weight = config.flag_or({"tie_word_embeddings"}, family.tied)
+                              ? WeightSharing::shared
+                              : WeightSharing::separate;
+  language_model.float32_logits = true;
+  const std::string head = family.language_model_class.empty() ? family.prefix + "ForCausalLM"
+                                                               : family.language_model_class;
+  read_decoder_architecture(config, spec, family.prefix, head, language_model);
+
+  spec.kind = ModelKind::decoder;
+  using Sizes = DecoderFamily::Sizes;
+  spec.hidden_size = size(config, "hidden_size", family, &Sizes::hidden_size);
+  spec.embedding.vocab_size = size(config, "vocab_size", family, &Sizes::vocab_size);
+  spec.position.kind = PositionKind::rotary;
+  spec.position.max_position_embeddings =
+      config.size_or({"max_position_embeddings"}, family.max_position_embeddings);
+
+  StackSpec stack;
+  stack.num_layers = size(config, "num_hidden_layers", family, &Sizes::num_hidden_layers);
+  stack.self_attention = read_heads(config, spec.hidden_size, family);
+  read_bias(config, family, stack.self_attention);
+  spec.position.rope = read_rope(config, spec.position, stack.self_attention.head_dim, family.rope);
+  stack.ffn = {family.ffn, size(config, "intermediate_size", family, &Sizes::intermediate_size),
+               read_activation(config, {"hidden_act", "hidden_activation"}, family.activation),
+               false};
+  stack.norm_placement = NormPlacement::pre;
+  stack.norm = family.norm;
+  stack.norm.eps =
+      config.number_or({"rms_norm_eps", "layer_norm_eps", "norm_epsilon"}, family.norm_eps);
+  stack.final_norm = stack.norm;
+  stack.dropout.attention_probs = config.probability_or({"attention_dropout"}, 0);
+  // What decides training losses, caches, or how the model is called.
+  config.ignore({"output_router_logits", "router_aux_loss_coef", "router_jitter_noise",
+                 "router_z_loss_coef", "aux_loss_alpha", "seq_aux", "cache_implementation",
+                 "use_bidirectional_attention"});
+  spec.decoder = stack;
+}
+
+WindowSpec read_window(ConfigReader& config, std::int64_t when_absent) {
+  const std::int64_t absent = config.is_null("sliding_window") ? 0 : when_absent;
+  const std::int64_t size = config.count_or({"sliding_window"}, absent);
+  if (size == 0) return {};
+  return {WindowKind::sliding, size};
+}
+
+ConfigReader read_text_config(ConfigReader& config, const ModelSpec& spec,
+                              std::string_view architecture) {
+  for (const std::string& name : config.texts("architectures")) {
+    if (name == architecture) continue;
+    config.fail("architectures", fmt::format("the class \"{}\" is not understood", name),
+                fmt::format("use {}", architecture));
+  }
+  auto text = config.object("text_config");
+  if (!text) {
+    config.fail("text_config", fmt::format("is missing, which {} needs", spec.model_type),
+                "add the text model's config");
+  }
+  return *text;
+}
+
+ExpertsSpec read_experts(ConfigReader& config, const ExpertKeys& keys) {
+  const auto size = [&](ConfigReader::Keys names, std::int64_t absent) {
+    return absent == 0 ? config.size(names) : config.size_or(names, absent);
+  };
+  ExpertsSpec experts;
+  experts.num_experts = size(keys.num_experts, keys.num_experts_when_absent);
+  experts.num_experts_per_tok = size({"num_experts_per_tok"}, keys.per_token_when_absent);
+  if (experts.num_experts_per_tok > experts.num_experts) {
+    config.fail(
+        "num_experts_per_tok",
+        fmt::format("{} experts a token, of {}", experts.num_experts_per_tok, experts.num_experts),
+        "use no more than there are");
+  }
+  return experts;
+}
+
+void set_experts(StackSpec& stack, const std::vector<bool>& routed, const ExpertsSpec& experts) {
+  std::vector<bool> dense = routed;
+  dense.flip();
+  vary_layers(stack, dense, [&](LayerVariant& variant) { variant.ffn.experts = experts; });
+}
+
+void read_qwen_windows(ConfigReader& config, StackSpec& stack) {
+  const bool used = config.flag_or({"use_sliding_window"}, false);
+  const WindowSpec window = read_window(config, 4096);
+  const std::int64_t full_layers = config.count_or({"max_window_layers"}, 28);
+  const auto rule = [&](std::int64_t layer) { return used && layer >= full_layers; };
+  const std::vector<bool> windowed = read_windowed_layers(config, stack.num_layers, rule);
+  set_windows(stack, windowed, used ? window : WindowSpec{});
+}
+
+std::vector<bool> read_turned_layers(ConfigReader& config, std::int64_t num_layers) {
+  const std::int64_t interval = config.size_or({"no_rope_layer_interval"}, 4);
+  const std::vector<std::int64_t> named = config.counts("no_rope_layers");
+  std::vector<bool> turned;
+  for (std::int64_t layer = 0; layer < num_layers; ++layer) {
+    turned.push_back((layer + 1) % interval != 0);
+  }
+  if (named.empty()) return turned;
+  if (std::ssize(named) != num_layers) {
+    config.fail("no_rope_layers", fmt::format("names {} layers of {}", named.size(), num_layers),
+                "name 1 or 0 for each of num_hidden_layers");
+  }
+  for (std::size_t layer = 0; layer < named.size(); ++layer) turned[layer] = named[layer] != 0;
+  return turned;
+}
+
+std::vector<bool> read_windowed_layers(ConfigReader& config, std::int64_t num_layers,
+                                       const std::function<bool(std::int64_t)>& rule) {
+  const std::vector<std::string> types = config.texts("layer_types");
+  std::vector<bool> windowed;
+  if (types.empty()) {
+    for (std::int64_t layer = 0; layer < num_layers; ++layer) windowed.push_back(rule(layer));
+    return windowed;
+  }
+  if (std::ssize(types) != num_layers) {
+    config.fail("layer_types", fmt::format("names {} layers of {}", types.size(), num_layers),
+                "name one type for each of num_hidden_layers");
+  }
+  for (const std::string& type : types) {
+    const bool has_window = type == "sliding_attention" || type == "chunked_attention";
+    if (!has_window && type != "full_attention") {
+      config.fail("layer_types", fmt::format("\"{}\" is not understood", type),
+                  "use full_attention or sliding_attention");
+    }
+    windowed.push_back(has_window);
+  }
+  return windowed;
+}
+
+void vary_layers(StackSpec& stack, const std::vector<bool>& first,
+                 const std::function<void(LayerVariant&)>& change) {
+  // Every variant that is there may occur with the change and without it.
+  const std::size_t before = stack.variants.size() + 1;
+  if (std::ranges::find(first, false) == first.end()) return;
+  const bool all_change = std::ranges::find(first, true) == first.end() && stack.variants.empty();
+  if (all_change) {
+    LayerVariant changed{stack.self_attention, stack.ffn};
+    change(changed);
+    stack.self_attention = std::move(changed.self_attention);
+    stack.ffn = changed.ffn;
+    return;
+  }
+  for (std::size_t variant = 0; variant < before; ++variant) {
+    LayerVariant changed{stack.attention_of(variant), stack.ffn_of(variant)};
+    change(changed);
+    stack.variants.push_back(std::move(changed));
+  }
+  std::vector<std::size_t> of_layer;
+  for (std::size_t layer = 0; layer < first.size(); ++layer) {
+    const std::size_t own = stack.variant(static_cast<std::int64_t>(layer));
+    of_layer.push_back(first[layer] ? own : own + before);
+  }
+  stack.variant_of_layer = std::move(of_layer);
+}
+
+void set_windows(StackSpec& stack, const std::vector<bool>& windowed, const WindowSpec& window) {
+  if (window.kind == WindowKind::none) return;
+  std::vector<bool> full = windowed;
+  full.flip();
+  vary_layers(stack, full, [&](LayerVariant& variant) { variant.self_attention.window = window; });
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,162 @@
+// BART, Marian, Pegasus and Whisper: encoder-decoders with biases everywhere
+// (arXiv 1910.13461, 1804.00344, 1912.08777, 2212.04356).
+#include "../family.h"
+
+namespace headroom::detail {
+namespace {
+
+struct EncoderDecoderFamily {
+  std::string prefix;
+  std::string_view language_model_class;
+  NormPlacement placement = NormPlacement::post;
+  bool embedding_norm = false;
+  bool key_bias = true;
+  bool logits_bias = true;  ///< a buffer that is added to the logits
+  std::int64_t positions_offset = 0;
+  std::string_view positions_key = "max_position_embeddings";
+  std::int64_t positions_when_absent = 1024;
+  PositionTable table = PositionTable::trained;
+};
+
+struct StackKeys {
+  std::string_view layers;
+  std::string_view heads;
+  std::string_view ffn;
+};
+
+constexpr StackKeys kEncoder{"encoder_layers", "encoder_attention_heads", "encoder_ffn_dim"};
+constexpr StackKeys kDecoder{"decoder_layers", "decoder_attention_heads", "decoder_ffn_dim"};
+
+StackSpec read_stack(ConfigReader& config, std::int64_t hidden_size, const StackKeys& keys,
+                     const EncoderDecoderFamily& family) {
+  StackSpec stack;
+  stack.num_layers = config.size({keys.layers});
+  stack.self_attention =
+      multi_head_attention(config, keys.heads, config.size({keys.heads}), hidden_size);
+  stack.self_attention.qkv_bias = true;
+  stack.self_attention.key_bias = family.key_bias;
+  stack.self_attention.output_bias = true;
+  stack.ffn = {FfnKind::plain, config.size({keys.ffn}),
+               read_activation(config, {"activation_function"}, ActivationKind::gelu), true};
+  stack.norm_placement = family.placement;
+  stack.norm = {NormKind::layer_norm, true, 1e-5};
+  if (family.placement == NormPlacement::pre) stack.final_norm = stack.norm;
+  const double dropout = config.probability_or({"dropout"}, 0.1);
+  stack.dropout.embedding = dropout;
+  stack.dropout.attention_output = dropout;
+  stack.dropout.ffn_output = dropout;
+  stack.dropout.attention_probs = config.probability_or({"attention_dropout"}, 0);
+  stack.dropout.ffn_activation = config.probability_or({"activation_dropout"}, 0);
+  return stack;
+}
+
+/// Of the end-of-sequence token. Three labels unless something is said, as Hugging Face has it.
+ClassifierSpec sentence_classifier(ConfigReader& config) {
+  ClassifierSpec classifier;
+  classifier.input = ClassifierInput::first_token;
+  classifier.dense = ActivationKind::tanh;
+  classifier.num_labels = config.size_or({"num_labels"}, config.entries("id2label").value_or(3));
+  return classifier;
+}
+
+ClassifierSpec span_classifier() {
+  ClassifierSpec classifier;
+  classifier.input = ClassifierInput::every_token;
+  classifier.num_labels = 2;
+  return classifier;
+}
+
+/// What older configs say of choices that the class has made once and for all.
+void ignore_old_keys(ConfigReader& config) {
+  config.ignore({"encoder_layerdrop", "decoder_layerdrop", "init_std", "num_hidden_layers",
+                 "add_bias_logits", "add_final_layer_norm", "normalize_before",
+                 "normalize_embedding", "static_position_embeddings", "extra_pos_embeddings",
+                 "force_bos_token_to_be_generated", "classif_dropout", "classifier_dropout",
+                 "gradient_checkpointing", "is_encoder_decoder",
+                 "share_encoder_decoder_embeddings"});
+}
+
+void read_encoder_decoder(ConfigReader& config, ModelSpec& spec,
+                          const EncoderDecoderFamily& family) {
+  const bool tied = config.flag_or({"tie_word_embeddings"}, true);
+  LanguageModelHeadSpec language_model;
+  language_model.weight = tied ? WeightSharing::shared : WeightSharing::separate;
+  language_model.bias = family.logits_bias;
+  language_model.bias_is_buffer = family.logits_bias;
+  const std::string model = family.prefix + "Model";
+  const std::string sequences = family.prefix + "ForSequenceClassification";
+  const std::string questions = family.prefix + "ForQuestionAnswering";
+  read_architecture(config, spec,
+                    {{family.language_model_class, language_model_head(language_model)},
+                     {model, {}},
+                     {sequences, classifier_head(sentence_classifier(config))},
+                     {questions, classifier_head(span_classifier())}});
+  spec.kind = ModelKind::encoder_decoder;
+  spec.hidden_size = config.size({"d_model", "hidden_size"});
+  spec.embedding.vocab_size = config.size({"vocab_size"});
+  const std::int64_t decoder_vocab =
+      config.size_or({"decoder_vocab_size"}, spec.embedding.vocab_size);
+  config.expect("share_encoder_decoder_embeddings", true);
+  if (decoder_vocab != spec.embedding.vocab_size) {
+    config.fail("decoder_vocab_size", "differs from vocab_size", "only a shared one is understood");
+  }
+  if (config.flag_or({"scale_embedding"}, false)) {
+    spec.embedding.scale = EmbeddingScale::sqrt_hidden_size;
+  }
+  spec.position.kind = PositionKind::learned;
+  spec.position.table = family.table;
+  spec.position.offset = family.positions_offset;
+  spec.position.max_position_embeddings =
+      config.size_or({family.positions_key}, family.positions_when_absent) +
+      family.positions_offset;
+  spec.encoder = read_stack(config, spec.hidden_size, kEncoder, family);
+  spec.decoder = read_stack(config, spec.hidden_size, kDecoder, family);
+  spec.decoder->cross_attention = spec.decoder->self_attention;
+  spec.decoder->self_attention.causal = true;
+  if (family.embedding_norm) spec.embedding.norm = spec.encoder->norm;
+  ignore_old_keys(config);
+}
+
+}  // namespace
+
+void read_bart(ConfigReader& config, ModelSpec& spec) {
+  constexpr std::int64_t kOffset = 2;  // rows that the reference code never uses
+  EncoderDecoderFamily family{"Bart", "BartForConditionalGeneration"};
+  family.positions_offset = kOffset;
+  family.embedding_norm = true;
+  read_encoder_decoder(config, spec, family);
+}
+
+void read_marian(ConfigReader& config, ModelSpec& spec) {
+  EncoderDecoderFamily family{"Marian", "MarianMTModel"};
+  family.table = PositionTable::sinusoidal_halves;
+  read_encoder_decoder(config, spec, family);
+}
+
+void read_pegasus(ConfigReader& config, ModelSpec& spec) {
+  EncoderDecoderFamily family{"Pegasus", "PegasusForConditionalGeneration"};
+  family.placement = NormPlacement::pre;
+  family.table = PositionTable::sinusoidal_halves;
+  read_encoder_decoder(config, spec, family);
+}
+
+void read_whisper(ConfigReader& config, ModelSpec& spec) {
+  EncoderDecoderFamily family{"Whisper", "WhisperForConditionalGeneration"};
+  family.placement = NormPlacement::pre;
+  family.key_bias = false;
+  family.logits_bias = false;
+  family.positions_key = "max_target_positions";
+  family.positions_when_absent = 448;
+  read_encoder_decoder(config, spec, family);
+  spec.embedding.input = InputKind::audio;
+  spec.embedding.audio = AudioSpec{config.size_or({"num_mel_bins"}, 80), ActivationKind::gelu};
+  spec.encoder_position = spec.position;
+  spec.encoder_position->max_position_embeddings = config.size_or({"max_source_positions"}, 1500);
+  // Training, or classes that hear and do not write.
+  config.ignore({"use_weighted_layer_sum", "classifier_proj_size", "apply_spec_augment",
+                 "mask_time_prob", "mask_time_length", "mask_time_min_masks", "mask_feature_prob",
+                 "mask_feature_length", "mask_feature_min_masks", "median_filter_width",
+                 "alignment_heads", "lang_ids"});
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,53 @@
+// Command R and its successors: LayerNorm without bias, attention and network beside each other,
+// scaled logits (Cohere, c4ai-command-r-v01; arXiv 2504.00698).
+#include "../decoder.h"
+
+namespace headroom::detail {
+namespace {
+
+void read_cohere_like(ConfigReader& config, ModelSpec& spec, const std::string& prefix) {
+  constexpr double kLogitScaleWhenAbsent = 0.0625;
+  DecoderFamily family;
+  family.prefix = prefix;
+  family.tied = true;
+  family.max_position_embeddings = 8192;
+  family.norm = {NormKind::layer_norm, false};
+  family.norm_eps = 1e-5;
+  family.rope.layout = RopeLayout::interleaved;
+  read_decoder(config, spec, family);
+  spec.decoder->residual = ResidualKind::parallel_one_norm;
+  const double scale = config.number_or({"logit_scale"}, kLogitScaleWhenAbsent);
+  if (spec.head.language_model) spec.head.language_model->logit_scale = scale;
+}
+
+}  // namespace
+
+void read_cohere(ConfigReader& config, ModelSpec& spec) {
+  read_cohere_like(config, spec, "Cohere");
+  StackSpec& stack = *spec.decoder;
+  if (config.flag_or({"use_qk_norm"}, false)) {
+    stack.self_attention.query_key_norm =
+        QueryKeyNormSpec{stack.norm, QueryKeyNormScope::each_head_own_weight};
+  }
+  config.ignore({"model_max_length"});
+}
+
+void read_cohere2(ConfigReader& config, ModelSpec& spec) {
+  read_cohere_like(config, spec, "Cohere2");
+  StackSpec& stack = *spec.decoder;
+  const std::int64_t pattern =
+      config.size_or({"sliding_window_pattern", "_sliding_window_pattern", "layer_switch"}, 4);
+  const auto rule = [pattern](std::int64_t layer) { return (layer + 1) % pattern != 0; };
+  const std::vector<bool> windowed = read_windowed_layers(config, stack.num_layers, rule);
+  // Layers that see everything have no positions; those that turn have a window.
+  stack.self_attention.window = read_window(config, 4096);
+  vary_layers(stack, windowed, [](LayerVariant& variant) {
+    variant.self_attention.window = {};
+    variant.self_attention.rotary = false;
+  });
+  config.ignore({"order_of_interleaved_layers", "position_embedding_type", "rotary_pct",
+                 "use_embedding_sharing", "use_gated_activation", "use_parallel_block",
+                 "use_parallel_embedding"});
+}
+
+}  // namespace headroom::detail

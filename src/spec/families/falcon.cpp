@@ -1,0 +1,75 @@
+// Falcon: attention and network beside each other with one key-value head; later with groups of
+// them and a norm for each part (arXiv 2311.16867).
+#include <cmath>
+
+#include "../family.h"
+#include "../rope.h"
+
+namespace headroom::detail {
+namespace {
+
+AttentionSpec read_attention(ConfigReader& config, std::int64_t hidden_size, bool grouped) {
+  const std::int64_t heads = config.size({"num_attention_heads", "n_head"});
+  AttentionSpec attention = multi_head_attention(config, "num_attention_heads", heads, hidden_size);
+  const bool one = config.flag_or({"multi_query"}, true);
+  const std::int64_t kv_heads = config.size_or({"num_kv_heads", "n_head_kv"}, heads);
+  attention.num_key_value_heads = grouped || !one ? kv_heads : 1;
+  if (heads % attention.num_key_value_heads != 0) {
+    config.fail("num_kv_heads", "does not divide the number of query heads",
+                "use a number that divides num_attention_heads");
+  }
+  attention.causal = true;
+  attention.softmax = SoftmaxPrecision::float32;
+  attention.qkv_bias = config.flag_or({"bias"}, false);
+  attention.output_bias = attention.qkv_bias;
+  if (config.flag_or({"alibi"}, false)) {
+    // The reference code scales the biases with the scores.
+    attention.alibi = AlibiKind::power_below;
+    attention.alibi_scale = 1 / std::sqrt(static_cast<double>(attention.head_dim));
+  }
+  return attention;
+}
+
+}  // namespace
+
+void read_falcon(ConfigReader& config, ModelSpec& spec) {
+  LanguageModelHeadSpec language_model;
+  language_model.weight = config.flag_or({"tie_word_embeddings"}, true) ? WeightSharing::shared
+                                                                        : WeightSharing::separate;
+  read_decoder_architecture(config, spec, "Falcon", "FalconForCausalLM", language_model);
+  spec.kind = ModelKind::decoder;
+  spec.hidden_size = config.size({"hidden_size", "n_embed"});
+  spec.embedding.vocab_size = config.size({"vocab_size"});
+  spec.position.max_position_embeddings = config.size_or({"max_position_embeddings"}, 2048);
+
+  const bool grouped = config.flag_or({"new_decoder_architecture"}, false);
+  StackSpec stack;
+  stack.num_layers = config.size({"num_hidden_layers", "n_layer"});
+  stack.self_attention = read_attention(config, spec.hidden_size, grouped);
+  if (stack.self_attention.alibi == AlibiKind::none) {
+    spec.position.kind = PositionKind::rotary;
+    spec.position.rope = read_rope(config, spec.position, stack.self_attention.head_dim, {});
+  } else {
+    config.ignore({"rope_theta", "rope_scaling", "rope_parameters"});
+  }
+  const bool bias = stack.self_attention.output_bias;
+  stack.ffn = {
+      FfnKind::plain,
+      config.size_or({"ffn_hidden_size"}, product(config, "hidden_size", 4, spec.hidden_size)),
+      read_activation(config, {"activation"}, ActivationKind::gelu), bias};
+  stack.norm = {NormKind::layer_norm, true, config.number_or({"layer_norm_epsilon"}, 1e-5)};
+  stack.final_norm = stack.norm;
+  const std::int64_t norms = config.size_or({"num_ln_in_parallel_attn"}, grouped ? 2 : 1);
+  if (config.flag_or({"parallel_attn"}, true)) {
+    stack.residual =
+        norms == 2 ? ResidualKind::parallel_two_norms : ResidualKind::parallel_one_norm;
+  }
+  const double dropout = config.probability_or({"hidden_dropout"}, 0);
+  stack.dropout.attention_output = dropout;
+  stack.dropout.ffn_output = dropout;
+  stack.dropout.attention_probs = config.probability_or({"attention_dropout"}, 0);
+  config.expect("apply_residual_connection_post_layernorm", false);
+  spec.decoder = stack;
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,80 @@
+// ModernBERT: pre-norm encoder without biases, GeGLU, windows in two of three layers, rotary
+// positions (arXiv 2412.13663).
+#include "../decoder.h"
+
+namespace headroom::detail {
+namespace {
+
+void read_classes(ConfigReader& config, ModelSpec& spec) {
+  LanguageModelHeadSpec masked;
+  masked.weight = config.flag_or({"tie_word_embeddings"}, true) ? WeightSharing::shared
+                                                                : WeightSharing::separate;
+  masked.bias = config.flag_or({"decoder_bias"}, true);
+  masked.transform = read_activation(config, {"classifier_activation"}, ActivationKind::gelu);
+  masked.transform_bias = config.flag_or({"classifier_bias"}, false);
+  read_architecture(
+      config, spec,
+      {{"ModernBertModel", {}}, {"ModernBertForMaskedLM", language_model_head(masked)}});
+}
+
+/// Every n-th layer sees everything; the others what is near, with rotary angles of their own. The
+/// first has no norm before its attention, since the embedding has one behind it.
+void read_layers(ConfigReader& config, ModelSpec& spec, StackSpec& stack) {
+  const std::int64_t every = config.size_or({"global_attn_every_n_layers"}, 3);
+  const std::int64_t span = config.size_or({"local_attention"}, 128);
+  RopeSpec global;
+  global.theta = config.number_or({"global_rope_theta"}, 160000);
+  RopeSpec local;
+  local.theta = config.is_null("local_rope_theta") ? global.theta
+                                                   : config.number_or({"local_rope_theta"}, 10000);
+  const std::int64_t head_dim = stack.self_attention.head_dim;
+  spec.position.rope = read_rope_of(config, "full_attention", spec.position, head_dim, global);
+  local = read_rope_of(config, "sliding_attention", spec.position, head_dim, local);
+  const auto rule = [every](std::int64_t layer) { return layer % every != 0; };
+  std::vector<bool> full = read_windowed_layers(config, stack.num_layers, rule);
+  full.flip();
+  vary_layers(stack, full, [&](LayerVariant& variant) {
+    variant.self_attention.window = {WindowKind::centred, span / 2};
+    variant.self_attention.rope = local;
+  });
+  std::vector<bool> normed(static_cast<std::size_t>(stack.num_layers), true);
+  normed.front() = false;
+  vary_layers(stack, normed, [](LayerVariant& variant) { variant.self_attention.norm = false; });
+}
+
+}  // namespace
+
+void read_modernbert(ConfigReader& config, ModelSpec& spec) {
+  read_classes(config, spec);
+  spec.kind = ModelKind::encoder;
+  spec.hidden_size = config.size({"hidden_size"});
+  spec.embedding.vocab_size = config.size({"vocab_size"});
+  spec.position.kind = PositionKind::rotary;
+  spec.position.max_position_embeddings = config.size_or({"max_position_embeddings"}, 8192);
+
+  StackSpec stack;
+  stack.num_layers = config.size({"num_hidden_layers"});
+  stack.self_attention = multi_head_attention(
+      config, "num_attention_heads", config.size({"num_attention_heads"}), spec.hidden_size);
+  stack.self_attention.qkv_bias = config.flag_or({"attention_bias"}, false);
+  stack.self_attention.output_bias = stack.self_attention.qkv_bias;
+  stack.self_attention.softmax = SoftmaxPrecision::float32;
+  stack.ffn = {FfnKind::gated, config.size({"intermediate_size"}),
+               read_activation(config, {"hidden_activation"}, ActivationKind::gelu),
+               config.flag_or({"mlp_bias"}, false)};
+  stack.norm = {NormKind::layer_norm, config.flag_or({"norm_bias"}, false),
+                config.number_or({"norm_eps"}, 1e-5)};
+  stack.final_norm = stack.norm;
+  spec.embedding.norm = stack.norm;
+  stack.dropout.embedding = config.probability_or({"embedding_dropout"}, 0);
+  stack.dropout.attention_probs = config.probability_or({"attention_dropout"}, 0);
+  stack.dropout.ffn_activation = config.probability_or({"mlp_dropout"}, 0);
+  read_layers(config, spec, stack);
+  config.ignore({"classifier_pooling", "deterministic_flash_attn", "sparse_prediction",
+                 "sparse_pred_ignore_index", "reference_compile", "repad_logits_with_grad",
+                 "initializer_cutoff_factor", "layer_norm_eps", "position_embedding_type",
+                 "classifier_dropout", "classifier_bias", "classifier_activation", "decoder_bias"});
+  spec.encoder = stack;
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,56 @@
+// OPT: GPT-2 with ReLU and positions from 2 on; OPT-350m with narrow words and norms behind
+// (arXiv 2205.01068).
+#include "../family.h"
+
+namespace headroom::detail {
+
+void read_opt(ConfigReader& config, ModelSpec& spec) {
+  const bool tied = config.flag_or({"tie_word_embeddings"}, true);
+  const std::int64_t hidden_size = config.size({"hidden_size"});
+  const std::int64_t width = config.size_or({"word_embed_proj_dim"}, hidden_size);
+  LanguageModelHeadSpec language_model;
+  language_model.weight = tied ? WeightSharing::shared : WeightSharing::separate;
+  language_model.projects_out = width != hidden_size;
+  language_model.float32_logits = true;
+  read_decoder_architecture(config, spec, "OPT", "OPTForCausalLM", language_model);
+
+  spec.kind = ModelKind::decoder;
+  spec.hidden_size = hidden_size;
+  spec.embedding.vocab_size = config.size({"vocab_size"});
+  if (width != hidden_size) {
+    spec.embedding.embedding_size = width;
+    spec.embedding.projects_words_alone = true;
+  }
+  constexpr std::int64_t kOffset = 2;  // rows that the reference code never uses
+  spec.position.kind = PositionKind::learned;
+  spec.position.offset = kOffset;
+  spec.position.max_position_embeddings =
+      config.size_or({"max_position_embeddings"}, 2048) + kOffset;
+
+  StackSpec stack;
+  stack.num_layers = config.size({"num_hidden_layers"});
+  stack.self_attention = multi_head_attention(config, "num_attention_heads",
+                                              config.size({"num_attention_heads"}), hidden_size);
+  stack.self_attention.causal = true;
+  const bool bias = config.flag_or({"enable_bias"}, true);
+  stack.self_attention.qkv_bias = bias;
+  stack.self_attention.output_bias = bias;
+  stack.self_attention.softmax = SoftmaxPrecision::float32;
+  stack.ffn = {FfnKind::plain, config.size({"ffn_dim", "intermediate_size"}),
+               read_activation(config, {"activation_function"}, ActivationKind::relu), bias};
+  const bool weighted = config.flag_or({"layer_norm_elementwise_affine"}, true);
+  stack.norm = {NormKind::layer_norm, weighted, 1e-5,
+                weighted ? NormWeight::plain : NormWeight::none};
+  const bool before = config.flag_or({"do_layer_norm_before"}, true);
+  stack.norm_placement = before ? NormPlacement::pre : NormPlacement::post;
+  const bool removed = config.flag_or({"_remove_final_layer_norm"}, false);
+  if (before && !removed) stack.final_norm = stack.norm;
+  const double dropout = config.probability_or({"dropout"}, 0.1);
+  stack.dropout.attention_output = dropout;
+  stack.dropout.ffn_output = dropout;
+  stack.dropout.attention_probs = config.probability_or({"attention_dropout"}, 0);
+  config.ignore({"layerdrop", "init_std", "activation_dropout", "output_projection"});
+  spec.decoder = stack;
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,126 @@
+#include "gguf_metadata_reader.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "headroom/error.h"
+#include "headroom/op.h"
+#include "utf8.h"
+
+namespace headroom::detail {
+namespace {
+
+using checkpoint::GgufArray;
+using checkpoint::GgufTensor;
+using checkpoint::GgufValue;
+using checkpoint::GgufValueType;
+using nlohmann::json;
+
+constexpr const char* kHint = "convert the model again with a current converter";
+
+/// The shortest decimal of a number that was stored as float32.
+double shortest(double value) {
+  const auto narrow = static_cast<float>(value);
+  if (static_cast<double>(narrow) != value) return value;
+  return std::stod(fmt::format("{}", narrow));
+}
+
+}  // namespace
+
+GgufMetadataReader::GgufMetadataReader(const checkpoint::GgufContent& content, std::string file)
+    : content_(content), file_(std::move(file)) {
+  const GgufValue* const value = find("general.architecture");
+  const auto* const text = value == nullptr ? nullptr : std::get_if<std::string_view>(value);
+  if (text == nullptr || !is_printable_utf8(*text)) {
+    throw Error(ErrorCode::invalid_input, "has no text general.architecture", file_, kHint);
+  }
+  architecture_ = *text;
+}
+
+const GgufValue* GgufMetadataReader::find(std::string_view key) const {
+  const auto found = content_.metadata.find(key);
+  return found == content_.metadata.end() ? nullptr : &found->second;
+}
+
+std::string GgufMetadataReader::place(std::string_view key) const {
+  return fmt::format("{}: {}.{}", file_, architecture_, key);
+}
+
+void GgufMetadataReader::fail(std::string_view key, const std::string& message) const {
+  throw Error(ErrorCode::invalid_input, message, place(key), kHint);
+}
+
+std::optional<json> GgufMetadataReader::value(std::string_view key) const {
+  const GgufValue* const found = find(fmt::format("{}.{}", architecture_, key));
+  if (found == nullptr) return std::nullopt;
+  const auto list = [&](const GgufArray& array) -> json {
+    const auto values = array.integers(place(key));
+    if (values.empty()) fail(key, "is an empty list");
+    const bool equal =
+        std::ranges::all_of(values, [&](std::int64_t other) { return other == values.front(); });
+    if (equal) return values.front();
+    constexpr std::size_t kShown = 8;
+    fail(key,
+         fmt::format("differs from layer to layer ({}{}), which a config of this family cannot "
+                     "say",
+                     fmt::join(values.begin(),
+                               values.begin() +
+                                   static_cast<std::ptrdiff_t>(std::min(values.size(), kShown)),
+                               ", "),
+                     values.size() > kShown ? ", …" : ""));
+  };
+  const auto number = [&](double value) -> json {
+    if (!std::isfinite(value)) fail(key, "is no finite number");
+    return shortest(value);
+  };
+  const auto text = [&](std::string_view value) -> json {
+    if (!is_printable_utf8(value)) fail(key, "is no text");
+    return std::string(value);
+  };
+  const auto as_it_is = [](auto value) -> json { return value; };
+  return std::visit(Overloaded{[&](std::uint64_t value) { return as_it_is(value); },
+                               [&](std::int64_t value) { return as_it_is(value); },
+                               [&](bool value) { return as_it_is(value); }, number, text, list},
+                    *found);
+}
+
+std::optional<std::int64_t> GgufMetadataReader::count(std::string_view key) const {
+  const auto found = value(key);
+  if (!found) return std::nullopt;
+  const bool fits = found->is_number_integer() &&
+                    (!found->is_number_unsigned() ||
+                     found->get<std::uint64_t>() <=
+                         static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()));
+  if (!fits || found->get<std::int64_t>() < 0) fail(key, "is no whole number");
+  return found->get<std::int64_t>();
+}
+
+std::optional<std::vector<bool>> GgufMetadataReader::flags_by_layer(std::string_view key) const {
+  const GgufValue* const found = find(fmt::format("{}.{}", architecture_, key));
+  const auto* const list = found == nullptr ? nullptr : std::get_if<GgufArray>(found);
+  if (list == nullptr || list->type != GgufValueType::boolean) return std::nullopt;
+  return list->flags(place(key));
+}
+
+bool GgufMetadataReader::has_tensor(std::string_view name) const {
+  return std::ranges::find(content_.tensors, name, &GgufTensor::name) != content_.tensors.end();
+}
+
+std::int64_t GgufMetadataReader::vocab_size() const {
+  const auto& tensors = content_.tensors;
+  const auto table = std::ranges::find(tensors, "token_embd.weight", &GgufTensor::name);
+  if (table != tensors.end() && table->rank == 2) return table->shape().front();
+  if (const auto said = count("vocab_size")) return *said;
+  const GgufValue* const words = find("tokenizer.ggml.tokens");
+  const auto* const list = words == nullptr ? nullptr : std::get_if<GgufArray>(words);
+  if (list == nullptr) fail("vocab_size", "neither it, nor words, nor a table of them is there");
+  return static_cast<std::int64_t>(
+      std::min<std::uint64_t>(list->count, std::numeric_limits<std::int32_t>::max()));
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,31 @@
+#include "gpt.h"
+
+namespace headroom::detail {
+
+void read_gpt_sizes(ConfigReader& config, ModelSpec& spec, std::int64_t positions_when_absent) {
+  spec.kind = ModelKind::decoder;
+  spec.hidden_size = config.size({"n_embd", "hidden_size"});
+  spec.embedding.vocab_size = config.size({"vocab_size"});
+  spec.position.max_position_embeddings =
+      config.size_or({"n_positions", "max_position_embeddings"}, positions_when_absent);
+  StackSpec stack;
+  stack.num_layers = config.size({"n_layer", "num_layers", "num_hidden_layers"});
+  const std::int64_t heads = config.size({"n_head", "num_heads", "num_attention_heads"});
+  stack.self_attention = multi_head_attention(config, "n_head", heads, spec.hidden_size);
+  stack.self_attention.causal = true;
+  stack.ffn = {FfnKind::plain,
+               config.size_or({"n_inner", "intermediate_size"},
+                              product(config, "n_embd", 4, spec.hidden_size)),
+               read_activation(config, {"activation_function"}, ActivationKind::gelu_new), true};
+  stack.norm = {NormKind::layer_norm, true, config.number_or({"layer_norm_epsilon"}, 1e-5)};
+  stack.final_norm = stack.norm;
+  stack.dropout.embedding = config.probability_or({"embd_pdrop", "embed_dropout"}, 0);
+  stack.dropout.attention_probs = config.probability_or({"attn_pdrop", "attention_dropout"}, 0);
+  stack.dropout.attention_output = config.probability_or({"resid_pdrop", "resid_dropout"}, 0);
+  stack.dropout.ffn_output = stack.dropout.attention_output;
+  config.ignore({"summary_activation", "summary_first_dropout", "summary_proj_to_labels",
+                 "summary_type", "summary_use_proj"});
+  spec.decoder = stack;
+}
+
+}  // namespace headroom::detail

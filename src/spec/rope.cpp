@@ -1,0 +1,156 @@
+#include "rope.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <optional>
+
+namespace headroom::detail {
+namespace {
+
+RopeScalingKind scaling_kind(ConfigReader& config) {
+  return config.choice_or<RopeScalingKind>({"rope_type", "type"},
+                                           {{"default", RopeScalingKind::none},
+                                            {"linear", RopeScalingKind::linear},
+                                            {"dynamic", RopeScalingKind::dynamic},
+                                            {"llama3", RopeScalingKind::llama3},
+                                            {"yarn", RopeScalingKind::yarn},
+                                            {"longrope", RopeScalingKind::longrope},
+                                            {"su", RopeScalingKind::longrope}},
+                                           RopeScalingKind::none);
+}
+
+/// 0.1·k·ln(s) + 1 (arXiv 2309.00071, eq. 22).
+double attention_scale(double factor, double mscale) {
+  return factor <= 1 ? 1 : 0.1 * mscale * std::log(factor) + 1;
+}
+
+/// The trained context, where a longer one is stretched from.
+std::int64_t original_context(const RopeSpec& rope, const PositionSpec& position) {
+  const std::int64_t original = rope.original_max_position_embeddings;
+  return original > 0 ? original : position.max_position_embeddings;
+}
+
+void read_yarn(ConfigReader& config, const PositionSpec& position, RopeSpec& rope) {
+  rope.original_max_position_embeddings = original_context(rope, position);
+  if (!config.has("factor")) {
+    rope.factor = static_cast<double>(position.max_position_embeddings) /
+                  static_cast<double>(rope.original_max_position_embeddings);
+  }
+  rope.beta_fast = config.number_or({"beta_fast"}, rope.beta_fast);
+  rope.beta_slow = config.number_or({"beta_slow"}, rope.beta_slow);
+  rope.truncate = config.flag_or({"truncate"}, true);
+  const double mscale = config.number_or({"mscale"}, 0);
+  rope.mscale_all_dim = config.number_or({"mscale_all_dim"}, 0);
+  const bool both = mscale != 0 && rope.mscale_all_dim != 0;
+  const double derived = both ? attention_scale(rope.factor, mscale) /
+                                    attention_scale(rope.factor, rope.mscale_all_dim)
+                              : attention_scale(rope.factor, 1);
+  rope.attention_factor = config.number_or({"attention_factor"}, derived);
+}
+
+void read_longrope(ConfigReader& config, const PositionSpec& position, RopeSpec& rope,
+                   std::int64_t pairs) {
+  rope.original_max_position_embeddings = original_context(rope, position);
+  rope.short_factors = config.numbers("short_factor");
+  rope.long_factors = config.numbers("long_factor");
+  for (const auto& [key, factors] : {std::pair{"short_factor", &rope.short_factors},
+                                     std::pair{"long_factor", &rope.long_factors}}) {
+    if (std::ssize(*factors) == pairs) continue;
+    config.fail(key,
+                fmt::format("has {} factors for {} pairs of dimensions", factors->size(), pairs),
+                "give one factor for each pair");
+  }
+  const auto original = static_cast<double>(rope.original_max_position_embeddings);
+  const double factor = config.number_or(
+      {"factor"}, static_cast<double>(position.max_position_embeddings) / original);
+  const double derived = factor <= 1 ? 1 : std::sqrt(1 + std::log(factor) / std::log(original));
+  rope.attention_factor = config.number_or({"attention_factor"}, derived);
+  // PhiMoE's own names for the same, within the original context and beyond it.
+  const double short_mscale = config.number_or({"short_mscale"}, rope.attention_factor);
+  rope.attention_factor = config.number_or({"long_mscale"}, rope.attention_factor);
+  if (short_mscale != rope.attention_factor) {
+    config.fail("short_mscale", "differs from long_mscale", "only equal ones are understood");
+  }
+}
+
+void read_scaling(ConfigReader& config, const PositionSpec& position, std::int64_t head_dim,
+                  RopeSpec& rope) {
+  rope.scaling = scaling_kind(config);
+  rope.theta = config.number_or({"rope_theta"}, rope.theta);
+  const double partial = config.number_or({"partial_rotary_factor"}, 0);
+  if (partial != 0)
+    rope.rotary_dim = static_cast<std::int64_t>(static_cast<double>(head_dim) * partial);
+  rope.factor = config.number_or({"factor"}, 1);
+  rope.low_freq_factor = config.number_or({"low_freq_factor"}, 1);
+  rope.high_freq_factor = config.number_or({"high_freq_factor"}, 1);
+  const std::int64_t original = config.count_or({"original_max_position_embeddings"}, 0);
+  if (original > 0) rope.original_max_position_embeddings = original;
+  const std::int64_t dim = rope.rotary_dim == 0 ? head_dim : rope.rotary_dim;
+  switch (rope.scaling) {
+    case RopeScalingKind::none:
+    case RopeScalingKind::linear:
+    case RopeScalingKind::dynamic:
+    case RopeScalingKind::llama3:
+      break;
+    case RopeScalingKind::yarn:
+      read_yarn(config, position, rope);
+      break;
+    case RopeScalingKind::longrope:
+      read_longrope(config, position, rope, dim / 2);
+      break;
+  }
+  // What a config carries along from another kind of scaling.
+  config.ignore({"attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim",
+                 "short_factor", "long_factor", "truncate", "finetuned"});
+  config.finish();
+}
+
+}  // namespace
+
+RopeSpec read_rope(ConfigReader& config, const PositionSpec& position, std::int64_t head_dim,
+                   const RopeDefaults& defaults) {
+  RopeSpec rope;
+  rope.layout = defaults.layout;
+  rope.theta = config.number_or({"rope_theta", "rotary_emb_base"}, defaults.theta);
+  const double partial =
+      config.number_or({"partial_rotary_factor", "rotary_pct"}, defaults.partial_rotary_factor);
+  if (partial <= 0 || partial > 1) {
+    config.fail("partial_rotary_factor", fmt::format("{} is no share of a head", partial),
+                "write a number above 0, up to 1");
+  }
+  if (partial < 1) {
+    rope.rotary_dim = static_cast<std::int64_t>(static_cast<double>(head_dim) * partial);
+  }
+  rope.original_max_position_embeddings = config.count_or({"original_max_position_embeddings"}, 0);
+  if (auto scaling = config.object("rope_scaling")) {
+    read_scaling(*scaling, position, head_dim, rope);
+  }
+  auto parameters = defaults.by_layer_type ? std::nullopt : config.object("rope_parameters");
+  if (parameters) {
+    read_scaling(*parameters, position, head_dim, rope);
+  }
+  if (rope.rotary_dim % 2 != 0 || head_dim % 2 != 0) {
+    config.fail(
+        "partial_rotary_factor",
+        fmt::format("{} dimensions of a head of {} do not go in pairs", rope.rotary_dim, head_dim),
+        "use an even number");
+  }
+  return rope;
+}
+
+RopeSpec read_rope_of(ConfigReader& config, std::string_view layer_type,
+                      const PositionSpec& position, std::int64_t head_dim,
+                      const RopeSpec& otherwise) {
+  auto all = config.object("rope_parameters");
+  if (!all) return otherwise;
+  auto own = all->object(layer_type);
+  if (!own) return otherwise;
+  RopeSpec rope;
+  rope.layout = otherwise.layout;
+  rope.theta = otherwise.theta;
+  read_scaling(*own, position, head_dim, rope);
+  return rope;
+}
+
+}  // namespace headroom::detail

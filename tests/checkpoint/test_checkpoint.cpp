@@ -1,0 +1,181 @@
+// Weights of a model: one file, or shards and their index that must agree.
+#include <doctest/doctest.h>
+
+#include "checkpoint.h"
+#include "checkpoint/weight_files.h"
+#include "safetensors_writer.h"
+#include "support/data.h"
+
+using namespace headroom;
+using namespace headroom::checkpoint;
+using namespace headroom::test;
+
+namespace fs = std::filesystem;
+
+namespace {
+
+const std::string kIndex = "model.safetensors.index.json";
+
+void write_tensor(const fs::path& path, const std::string& name, float value) {
+  const std::vector<TensorToWrite> tensors = {float32_tensor(name, {1}, {{value}})};
+  write_safetensors(path, tensors);
+}
+
+/// Two shards with one tensor each, and an index of this weight map.
+void write_shards(const TempFolder& folder, const std::string& weight_map) {
+  write_tensor(folder / "one.safetensors", "a", 1.0F);
+  write_tensor(folder / "two.safetensors", "b", 2.0F);
+  write_file(folder / kIndex, R"({"metadata":{"total_size":8},"weight_map":)" + weight_map + "}");
+}
+
+float value_of(const Checkpoint& weights, const std::string& name) {
+  const StoredTensor* const tensor = weights.find(name);
+  REQUIRE(tensor != nullptr);
+  float value = 0;
+  copy_as_float32(*tensor, {&value, 1}, tensor_place(weights.location(name), name));
+  return value;
+}
+
+/// Where the error is that opening the folder gives, without the folder's own path.
+std::string place_of(const TempFolder& folder) {
+  const Error error = input_error_of([&] { Checkpoint weights(folder.path()); });
+  const std::string start = folder.path().string();
+  REQUIRE(error.where().starts_with(start));
+  return error.where().substr(start.size());
+}
+
+std::string place_with_map(const std::string& weight_map) {
+  CAPTURE(weight_map);
+  const TempFolder folder;
+  write_shards(folder, weight_map);
+  return place_of(folder);
+}
+
+}  // namespace
+
+TEST_CASE("a single file is found in its folder and by its own path") {
+  const TempFolder folder;
+  CHECK_FALSE(Checkpoint::exists(folder.path()));
+  CHECK_FALSE(Checkpoint::exists(folder / "model.safetensors"));
+  write_tensor(folder / "model.safetensors", "w", 3.0F);
+  const std::string file = (folder / "model.safetensors").string();
+  for (const fs::path& path : {folder.path(), fs::path(file)}) {
+    CHECK(Checkpoint::exists(path));
+    const Checkpoint weights(path);
+    CHECK(weights.names() == std::vector<std::string>{"w"});
+    CHECK(value_of(weights, "w") == 3.0F);
+    CHECK(weights.location("w") == file);
+    CHECK(weights.location("absent") == file);
+    CHECK(weights.find("absent") == nullptr);
+  }
+}
+
+TEST_CASE("shards are read through their index, and survive a move") {
+  const TempFolder folder;
+  write_shards(folder, R"({"b":"two.safetensors","a":"one.safetensors"})");
+  CHECK(Checkpoint::exists(folder.path()));
+  for (const fs::path& path : {folder.path(), folder / kIndex}) {
+    Checkpoint opened(path);
+    const Checkpoint weights = std::move(opened);
+    CHECK(weights.names() == std::vector<std::string>{"a", "b"});
+    CHECK(value_of(weights, "a") == 1.0F);
+    CHECK(value_of(weights, "b") == 2.0F);
+    CHECK(weights.location("b") == (folder / "two.safetensors").string());
+    CHECK(weights.location("absent") == (folder / kIndex).string());
+  }
+}
+
+TEST_CASE("a single file goes before an index, as in the library that writes them") {
+  const TempFolder folder;
+  write_shards(folder, R"({"a":"one.safetensors","b":"two.safetensors"})");
+  write_tensor(folder / "model.safetensors", "w", 3.0F);
+  CHECK(Checkpoint(folder.path()).names() == std::vector<std::string>{"w"});
+}
+
+TEST_CASE("a folder without weights, or no folder, is refused") {
+  const TempFolder folder;
+  CHECK(place_of(folder).empty());
+  fs::create_directory(folder / "model.safetensors");
+  CHECK(place_of(folder).empty());
+  const Error error = input_error_of([&] { Checkpoint weights(folder / "absent"); });
+  CHECK(error.where() == (folder / "absent").string());
+}
+
+TEST_CASE("a shard that is missing or damaged is refused by name") {
+  CHECK(place_with_map(R"({"a":"one.safetensors","b":"three.safetensors"})") ==
+        "/three.safetensors");
+  const TempFolder folder;
+  write_shards(folder, R"({"a":"one.safetensors","b":"two.safetensors"})");
+  write_file(folder / "two.safetensors", "damaged");
+  CHECK(place_of(folder) == "/two.safetensors");
+}
+
+TEST_CASE("index and shards must name exactly the same tensors") {
+  CHECK(place_with_map(R"({"a":"one.safetensors","b":"two.safetensors","c":"two.safetensors"})") ==
+        "/two.safetensors: c");
+  CHECK(place_with_map(R"({"a":"two.safetensors","b":"two.safetensors"})") ==
+        "/two.safetensors: a");
+  CHECK(place_with_map(R"({"a":"two.safetensors","b":"one.safetensors"})") ==
+        "/one.safetensors: a");
+  // A tensor in two shards: the index lists it in one.
+  const TempFolder folder;
+  write_shards(folder, R"({"a":"one.safetensors","b":"two.safetensors"})");
+  const std::vector<TensorToWrite> both = {float32_tensor("a", {0}, {}),
+                                           float32_tensor("b", {0}, {})};
+  write_safetensors(folder / "two.safetensors", both);
+  CHECK(place_of(folder) == "/two.safetensors: a");
+}
+
+TEST_CASE("the name of a shard cannot lead out of the folder") {
+  const TempFolder outside;
+  write_tensor(outside / "evil.safetensors", "a", 1.0F);
+  for (const std::string& name :
+       {std::string("../evil"), (outside / "evil.safetensors").string(),
+        std::string("sub/one.safetensors"), std::string(".."), std::string("."), std::string(),
+        std::string(".\\\\one"), std::string("one.safetensors\\u0000.txt")}) {
+    CHECK(place_with_map(R"({"a":")" + name + "\"}") == "/" + kIndex + ": a");
+  }
+}
+
+TEST_CASE("an index that is no map of texts is refused") {
+  for (const std::string map : {"3", "[]", "null", "\"one.safetensors\""}) {
+    CHECK(place_with_map(map) == "/" + kIndex + "#/weight_map");
+  }
+  CHECK(place_with_map(R"({"a":3})") == "/" + kIndex + ": a");
+  CHECK(place_with_map(R"({"a":"one.safetensors","a":"two.safetensors"})") == "/" + kIndex);
+  const TempFolder folder;
+  for (const std::string& text : {std::string(), std::string("[]"), std::string("{"),
+                                  std::string(R"({"weight_map":{}} x)"), std::string("{}\0", 3)}) {
+    write_file(folder / kIndex, text);
+    CHECK(place_of(folder) == "/" + kIndex);
+  }
+  write_file(folder / kIndex, "{}");
+  CHECK(place_of(folder) == "/" + kIndex + "#/weight_map");
+}
+
+TEST_CASE("every reference checkpoint and every file of expected results is read") {
+  const auto golden = extended_golden_folder();
+  if (!golden) {
+    MESSAGE("there are no further reference models here");
+    return;
+  }
+  std::size_t read = 0;
+  for (const auto& model : fs::directory_iterator(*golden)) {
+    if (!model.is_directory() || !Checkpoint::exists(model.path())) continue;
+    CAPTURE(model.path());
+    const Checkpoint weights(model.path());
+    const TensorShapes shapes = safetensors_shapes(model.path() / "model.safetensors");
+    CHECK(weights.names().size() == shapes.size());
+    for (const auto& [name, shape] : shapes) {
+      REQUIRE(weights.find(name) != nullptr);
+      const StoredTensor& tensor = *weights.find(name);
+      CHECK(tensor.shape == shape);
+      std::vector<float> values(tensor.data.size() * 8 / stored_bits(tensor.type));
+      copy_as_float32(tensor, values, tensor_place(weights.location(name), name));
+    }
+    const fs::path expected = model.path() / "expected.safetensors";
+    if (fs::exists(expected)) CHECK_FALSE(SafetensorsFile(expected).tensors().empty());
+    ++read;
+  }
+  CHECK(read > 0);
+}

@@ -1,0 +1,122 @@
+// Where weights lie in a checkpoint: every canonical weight has a name, and parts that share a
+// tensor get their sizes from the weights themselves.
+#include <doctest/doctest.h>
+
+#include <set>
+
+#include "checkpoint/weight_files.h"
+#include "safetensors.h"
+#include "support/data.h"
+#include "weight_places.h"
+
+using namespace headroom;
+using namespace headroom::checkpoint;
+
+namespace {
+
+/// A Llama with 4 query heads of 2 on 2 key-value heads: query [8, 8], key and value [4, 8].
+ModelSpec grouped_query_model() {
+  return test::spec_of({{"model_type", "llama"},
+                        {"hidden_size", 8},
+                        {"num_attention_heads", 4},
+                        {"num_key_value_heads", 2},
+                        {"num_hidden_layers", 3},
+                        {"intermediate_size", 6},
+                        {"vocab_size", 16}});
+}
+
+constexpr NameRule kStacked[] = {
+    {"decoder.layers.attention.query.%", "layers.{}.qkv.%", part(0, Stacking::per_key_value_head)},
+    {"decoder.layers.attention.key.%", "layers.{}.qkv.%", part(1, Stacking::per_key_value_head)},
+    {"decoder.layers.attention.value.%", "layers.{}.qkv.%", part(2, Stacking::per_key_value_head)},
+    {"decoder.layers.mlp.gate.%", "layers.{}.gate_up.%", transposed(part(0, Stacking::per_index))},
+    {"decoder.layers.mlp.up.%", "layers.{}.gate_up.%", transposed(part(1, Stacking::per_index))},
+    {"decoder.other_layers.attention.query.%", "layers.{}.qkv.%", part(0)},
+    {"decoder.other_layers.attention.key.%", "layers.{}.qkv.%", part(1)},
+};
+
+NameTable stacked_table(const ModelSpec& spec) {
+  NameTable table = name_table(spec);
+  table.rules.insert(table.rules.begin(), kStacked);
+  return table;
+}
+
+/// The place that goes first.
+WeightPlace place_of(const ModelSpec& spec, const std::string& path, std::int64_t layer) {
+  const WeightPlaces places(spec, build_graph(spec, {}), stacked_table(spec));
+  return places.of(path, layer).front().front();
+}
+
+}  // namespace
+
+TEST_CASE("parts of a stack get their sizes from the weights that share it") {
+  const ModelSpec spec = grouped_query_model();
+  const WeightPlace query = place_of(spec, "decoder.layers.attention.query.weight", 1);
+  CHECK(query.name == "layers.1.qkv.weight");
+  CHECK(query.range == StackRange{2, 8, 0, 4});  // of each group: 2 query heads, key, value
+  CHECK(query.stored == MatrixShape{16, 8});
+  const WeightPlace key = place_of(spec, "decoder.layers.attention.key.weight", 2);
+  CHECK(key.range == StackRange{2, 8, 4, 2});
+  CHECK(place_of(spec, "decoder.layers.attention.value.weight", 0).range == StackRange{2, 8, 6, 2});
+}
+
+TEST_CASE("interleaved parts have one group an index, and a turned tensor turned sizes") {
+  const ModelSpec spec = grouped_query_model();
+  const WeightPlace up = place_of(spec, "decoder.layers.mlp.up.weight", 0);
+  CHECK(up.range == StackRange{6, 2, 1, 1});
+  CHECK(up.stored == MatrixShape{8, 12});
+  CHECK(up.fits(std::vector<std::int64_t>{8, 12}));
+  CHECK_FALSE(up.fits(std::vector<std::int64_t>{12, 8}));
+}
+
+TEST_CASE("rules that fit one weight are alternatives, in their order") {
+  const ModelSpec spec = grouped_query_model();
+  const WeightPlaces places(spec, build_graph(spec, {}), stacked_table(spec));
+  const auto found = places.of("decoder.layers.attention.query.weight", 2);
+  REQUIRE(found.size() == 2);
+  CHECK(found[0].front().name == "layers.2.qkv.weight");
+  CHECK(found[1].front().name == "layers.2.self_attn.q_proj.weight");
+}
+
+TEST_CASE("extras are known by whole words at their names' ends, or by how they begin") {
+  const ModelSpec spec = test::spec_of(
+      {{"model_type", "gpt2"}, {"n_embd", 8}, {"n_head", 2}, {"n_layer", 1}, {"vocab_size", 16}});
+  const NameTable table = name_table(spec);
+  CHECK(extra_kind(table, "h.0.attn.bias") == ExtraKind::causal_mask);
+  CHECK(extra_kind(table, "transformer.h.0.attn.masked_bias") == ExtraKind::causal_mask);
+  CHECK_FALSE(extra_kind(table, "h.0.attn.c_attn.bias"));
+  CHECK_FALSE(extra_kind(table, "h.0.c_attn.bias"));
+  CHECK(extra_kind(table, "lm_head.weight") == ExtraKind::tied_copy);
+  CHECK(extra_kind(table, "visual.blocks.0.weight") == ExtraKind::vision_tower);
+  CHECK_FALSE(extra_kind(table, "h.0.visual.weight"));
+  CHECK(extra_kind(table, "layers.0.self_attn.k_scale") == ExtraKind::kv_cache_scale);
+  CHECK_FALSE(extra_kind(table, ""));
+}
+
+TEST_CASE("names are filled with layer and expert") {
+  CHECK(filled("layers.{}.experts.{e}.w1.weight", 3, 17) == "layers.3.experts.17.w1.weight");
+  CHECK(names_experts("layers.{}.experts.{e}.w1.weight"));
+  CHECK_FALSE(names_experts("layers.{}.experts.gate_up_proj"));
+}
+
+TEST_CASE("sizes of 1 do not count, and a convolution's last dimensions are one") {
+  const WeightPlace patches{"", {}, {}, {}, {4, 27}, {4, 27}};
+  CHECK(patches.fits(std::vector<std::int64_t>{4, 3, 3, 3}));
+  CHECK_FALSE(patches.fits(std::vector<std::int64_t>{4, 3, 3, 2}));
+  const WeightPlace token{"", {}, {}, {}, {4, 1}, {4, 1}};
+  CHECK(token.fits(std::vector<std::int64_t>{1, 1, 4}));
+  const WeightPlace expert{"", 1, {}, {}, {4, 5}, {4, 5}, 3};
+  CHECK(expert.fits(std::vector<std::int64_t>{3, 4, 5}));
+  CHECK_FALSE(expert.fits(std::vector<std::int64_t>{2, 4, 5}));
+}
+
+TEST_CASE("one expert of a stack is a slice of its bytes") {
+  const std::vector<std::byte> data{std::byte{1}, std::byte{2}, std::byte{3}, std::byte{4}};
+  const StoredTensor stack{"experts", StoredType::uint8, {2, 1, 2}, data};
+  const StoredTensor second = slice(stack, 1);
+  CHECK(second.shape == std::vector<std::int64_t>{1, 2});
+  CHECK(second.data.size() == 2);
+  CHECK(second.data.front() == std::byte{3});
+  const StoredTensor packed{"experts", StoredType::float4, {2, 1}, {data.data(), 1}};
+  CHECK(test::input_error_of([&] { (void)slice(packed, 1); }).where() == "experts");
+}

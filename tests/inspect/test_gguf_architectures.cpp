@@ -1,0 +1,234 @@
+// Every architecture of GGUF that is read: the metadata of a published model, as converters write
+// them, must count its published parameters. Sizes are those of the models' own config.json files,
+// parameters those of tests/data/golden/params.csv (distinct parameters of the reference code).
+#include <doctest/doctest.h>
+
+#include "inspect/model_folder.h"
+#include "support/data.h"
+#include "support/gguf_writer.h"
+
+using namespace headroom;
+using namespace headroom::test;
+
+namespace {
+
+struct Counts {
+  std::uint32_t context = 2048;
+  std::uint32_t width = 0;
+  std::uint32_t layers = 0;
+  std::uint32_t inner = 0;
+  std::uint32_t heads = 0;
+  std::uint32_t kv_heads = 0;
+  std::uint32_t words = 0;
+};
+
+struct Published {
+  const char* model;
+  const char* architecture;
+  Counts counts;
+  std::vector<std::pair<std::string, std::uint32_t>> more;
+  std::vector<std::string> tensors;  ///< whose presence says something
+  std::int64_t parameters;
+};
+
+std::vector<Published> published_models() {
+  return {
+      {"llama-3.1-8b",
+       "llama",
+       {131072, 4096, 32, 14336, 32, 8, 128256},
+       {},
+       {"output.weight"},
+       8030261248},
+      {"mixtral-8x7b",
+       "llama",
+       {32768, 4096, 32, 14336, 32, 8, 32000},
+       {{"expert_count", 8}, {"expert_used_count", 2}},
+       {"output.weight"},
+       46702792704},
+      {"qwen2-0.5b", "qwen2", {32768, 896, 24, 4864, 14, 2, 151936}, {}, {}, 494032768},
+      {"qwen3-1.7b",
+       "qwen3",
+       {40960, 2048, 28, 6144, 16, 8, 151936},
+       {{"attention.key_length", 128}, {"attention.value_length", 128}},
+       {},
+       1720574976},
+      {"qwen3-30b-a3b",
+       "qwen3moe",
+       {40960, 2048, 48, 6144, 32, 4, 151936},
+       {{"attention.key_length", 128},
+        {"expert_count", 128},
+        {"expert_used_count", 8},
+        {"expert_feed_forward_length", 768}},
+       {"output.weight"},
+       30532122624},
+      {"gemma-2b",
+       "gemma",
+       {8192, 2048, 18, 16384, 8, 1, 256000},
+       {{"attention.key_length", 256}},
+       {},
+       2506172416},
+      {"gemma-2-2b",
+       "gemma2",
+       {8192, 2304, 26, 9216, 8, 4, 256000},
+       {{"attention.key_length", 256}, {"attention.sliding_window", 4096}},
+       {},
+       2614341888},
+      {"gemma-3-1b",
+       "gemma3",
+       {32768, 1152, 26, 6912, 4, 1, 262144},
+       {{"attention.key_length", 256}, {"attention.sliding_window", 512}},
+       {},
+       999885952},
+      {"phi-3-mini-4k",
+       "phi3",
+       {4096, 3072, 32, 8192, 32, 32, 32064},
+       {{"rope.dimension_count", 96}, {"attention.sliding_window", 2047}},
+       {"output.weight"},
+       3821079552},
+      {"phi-4-mini",
+       "phi3",
+       {131072, 3072, 32, 8192, 24, 8, 200064},
+       {{"rope.dimension_count", 96}, {"attention.sliding_window", 262144}},
+       {},
+       3836021760},
+      {"phi-1_5",
+       "phi2",
+       {2048, 2048, 24, 8192, 32, 32, 51200},
+       {{"rope.dimension_count", 32}},
+       {"output.weight"},
+       1418270720},
+      {"falcon-7b", "falcon", {2048, 4544, 32, 18176, 71, 1, 65024}, {}, {}, 6921720704},
+      {"falcon-180b",
+       "falcon",
+       {2048, 14848, 80, 59392, 232, 8, 65024},
+       {},
+       {"output.weight", "blk.0.attn_norm_2.weight"},
+       179522565120},
+      {"bloom-560m",
+       "bloom",
+       {2048, 1024, 24, 4096, 16, 16, 250880},
+       {},
+       {"output.weight"},
+       559214592},
+      {"mpt-7b", "mpt", {2048, 4096, 32, 16384, 32, 32, 50432}, {}, {"output.weight"}, 6649286656},
+      {"stablelm-3b-4e1t",
+       "stablelm",
+       {4096, 2560, 32, 6912, 32, 32, 50304},
+       {{"rope.dimension_count", 20}},
+       {"output.weight"},
+       2795443200},
+      {"olmo2-7b",
+       "olmo2",
+       {4096, 4096, 32, 11008, 32, 32, 100352},
+       {},
+       {"output.weight"},
+       7298617344},
+      {"aya-23-8b", "command-r", {8192, 4096, 32, 14336, 32, 8, 256000}, {}, {}, 8028033024},
+      {"starcoder2-3b", "starcoder2", {16384, 3072, 30, 12288, 24, 2, 49152}, {}, {}, 3030371328},
+      {"pythia-410m",
+       "gptneox",
+       {2048, 1024, 24, 4096, 16, 16, 50304},
+       {{"rope.dimension_count", 16}},
+       {"output.weight"},
+       405334016},
+      {"gpt-oss-20b",
+       "gpt-oss",
+       {131072, 2880, 24, 2880, 64, 8, 201088},
+       {{"attention.key_length", 64},
+        {"expert_count", 32},
+        {"expert_used_count", 4},
+        {"rope.scaling.original_context_length", 4096},
+        {"expert_feed_forward_length", 2880},
+        {"attention.sliding_window", 128}},
+       {"output.weight"},
+       20914757184},
+      {"deepseek-v2-lite",
+       "deepseek2",
+       {163840, 2048, 27, 10944, 16, 16, 102400},
+       {{"attention.kv_lora_rank", 512},
+        {"attention.key_length", 192},
+        {"attention.value_length", 128},
+        {"rope.dimension_count", 64},
+        {"expert_count", 64},
+        {"expert_shared_count", 2},
+        {"expert_used_count", 6},
+        {"expert_feed_forward_length", 1408},
+        {"leading_dense_block_count", 1},
+        {"expert_gating_func", 1}},
+       {"output.weight"},
+       15706484224},
+      // A newer file, whose head sizes are those of the one latent head.
+      {"deepseek-v3",
+       "deepseek2",
+       {163840, 7168, 61, 18432, 128, 1, 129280},
+       {{"attention.q_lora_rank", 1536},
+        {"attention.kv_lora_rank", 512},
+        {"attention.key_length", 576},
+        {"attention.value_length", 512},
+        {"attention.key_length_mla", 192},
+        {"attention.value_length_mla", 128},
+        {"rope.dimension_count", 64},
+        {"expert_count", 256},
+        {"expert_shared_count", 1},
+        {"expert_used_count", 8},
+        {"expert_feed_forward_length", 2048},
+        {"leading_dense_block_count", 3},
+        {"expert_gating_func", 2},
+        {"expert_group_count", 8},
+        {"expert_group_used_count", 4}},
+       {"output.weight"},
+       671026404352},
+  };
+}
+
+bool has_layer_norms(const std::string& architecture) {
+  for (const char* const name :
+       {"phi2", "falcon", "bloom", "mpt", "stablelm", "command-r", "starcoder2", "gptneox"}) {
+    if (architecture == name) return true;
+  }
+  return false;
+}
+
+std::string file_of(const Published& model) {
+  const std::string architecture = model.architecture;
+  GgufWriter writer;
+  writer.add("general.architecture", model.architecture);
+  const auto add = [&](const std::string& key, std::uint32_t value) {
+    writer.add(architecture + "." + key, value);
+  };
+  add("context_length", model.counts.context);
+  add("embedding_length", model.counts.width);
+  add("block_count", model.counts.layers);
+  add("feed_forward_length", model.counts.inner);
+  add("attention.head_count", model.counts.heads);
+  add("attention.head_count_kv", model.counts.kv_heads);
+  add("vocab_size", model.counts.words);
+  writer.add(architecture + (has_layer_norms(architecture) ? ".attention.layer_norm_epsilon"
+                                                           : ".attention.layer_norm_rms_epsilon"),
+             1e-5F);
+  for (const auto& [key, value] : model.more) {
+    add(key, value);
+    if (key != "rope.scaling.original_context_length") continue;
+    writer.add(architecture + ".rope.scaling.type", "yarn");
+    writer.add(architecture + ".rope.scaling.factor", 32.0F);
+  }
+  for (const std::string& tensor : model.tensors) writer.tensor(tensor, {1});
+  return writer.str();
+}
+
+}  // namespace
+
+TEST_CASE("the metadata of published models count their published parameters") {
+  for (const Published& published : published_models()) {
+    CAPTURE(published.model);
+    const TempFolder folder;
+    write_file(folder / "model.gguf", file_of(published));
+    try {
+      const ModelSpec spec = load_model((folder / "model.gguf").string()).spec;
+      const Graph graph = build_graph(spec, {});
+      CHECK(count_parameters(graph).total.evaluate(graph.sizes) == Integer{published.parameters});
+    } catch (const Error& error) {
+      FAIL_CHECK(std::string(error.what()));
+    }
+  }
+}

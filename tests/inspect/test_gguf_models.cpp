@@ -1,0 +1,245 @@
+// GGUF files as models: their metadata gives the spec that the published config gives, and their
+// tensors reconcile with it. Metadata keys and tensor names: gguf-py/gguf/constants.py,
+// github.com/ggml-org/llama.cpp.
+#include <doctest/doctest.h>
+
+#include "headroom/report.h"
+#include "inspect/model_folder.h"
+#include "support/data.h"
+#include "support/gguf_writer.h"
+
+using namespace headroom;
+using namespace headroom::checkpoint;
+using namespace headroom::test;
+
+namespace {
+
+GgufWriter llama_metadata() {
+  GgufWriter writer;
+  writer.add("general.architecture", "llama").add("general.name", "Small");
+  writer.add("llama.context_length", 32U).add("llama.embedding_length", 256U);
+  writer.add("llama.block_count", 2U).add("llama.feed_forward_length", 512U);
+  writer.add("llama.attention.head_count", 4U).add("llama.attention.head_count_kv", 2U);
+  writer.add("llama.attention.layer_norm_rms_epsilon", 1e-5F);
+  writer.add("llama.rope.freq_base", 500000.0F).add("llama.rope.dimension_count", 64U);
+  writer.add("tokenizer.ggml.tokens", std::vector<std::string>{"a", "b"});
+  return writer;
+}
+
+void add_llama_layer(GgufWriter& writer, const std::string& layer, GgmlType type) {
+  writer.tensor(layer + "attn_norm.weight", {256}).tensor(layer + "ffn_norm.weight", {256});
+  writer.tensor(layer + "attn_q.weight", {256, 256}, type);
+  writer.tensor(layer + "attn_k.weight", {128, 256}, type);
+  writer.tensor(layer + "attn_v.weight", {128, 256}, type);
+  writer.tensor(layer + "attn_output.weight", {256, 256}, type);
+  writer.tensor(layer + "ffn_gate.weight", {512, 256}, type);
+  writer.tensor(layer + "ffn_up.weight", {512, 256}, type);
+  writer.tensor(layer + "ffn_down.weight", {256, 512}, GgmlType::q6_k);
+}
+
+GgufWriter small_gguf_llama() {
+  GgufWriter writer = llama_metadata();
+  writer.tensor("token_embd.weight", {96, 256}, GgmlType::q4_k);
+  add_llama_layer(writer, "blk.0.", GgmlType::q4_k);
+  add_llama_layer(writer, "blk.1.", GgmlType::q4_k);
+  writer.tensor("output_norm.weight", {256}).tensor("rope_freqs.weight", {32});
+  return writer;
+}
+
+/// A file of these bytes, for as long as this lives.
+class TempGguf {
+ public:
+  explicit TempGguf(const std::string& bytes, const std::string& name = "model.gguf")
+      : path_((folder_ / name).string()) {
+    write_file(path_, bytes);
+  }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  TempFolder folder_;
+  std::string path_;
+};
+
+}  // namespace
+
+TEST_CASE("a Llama's metadata gives the spec that its config.json gives") {
+  const TempGguf file(small_gguf_llama().str());
+  const ModelSpec read = load_model(file.path()).spec;
+  const ModelSpec expected = spec_of({{"model_type", "llama"},
+                                      {"hidden_size", 256},
+                                      {"num_attention_heads", 4},
+                                      {"num_key_value_heads", 2},
+                                      {"num_hidden_layers", 2},
+                                      {"intermediate_size", 512},
+                                      {"vocab_size", 96},
+                                      {"tie_word_embeddings", true}});
+  CHECK(read.name == "model");
+  CHECK(count(read, {}).figures.parameters == count(expected, {}).figures.parameters);
+  CHECK(read.position.max_position_embeddings == 32);
+  CHECK(read.position.rope.theta == 500000);
+  CHECK(read.decoder->norm.eps == 1e-5);
+  CHECK(read.decoder->self_attention.num_key_value_heads == 2);
+  CHECK(read.decoder->self_attention.head_dim == 64);
+  CHECK(read.head.language_model->weight == WeightSharing::shared);
+}
+
+TEST_CASE("quantised tensors reconcile by logical shape, with their real bytes") {
+  const TempGguf file(small_gguf_llama().str());
+  const Inspection inspection = inspect(file.path());
+  CHECK(inspection.format == FileFormat::gguf);
+  CHECK(problems_of(inspection).empty());
+  CHECK(extras_of(inspection) == std::vector<std::string>{"rotary buffer: 1"});
+  CHECK(inspection.weights.values == inspection.reconciliation->expected_parameters);
+  // Per layer: 2·256·256 + 2·128·256 + 2·512·256 of 4.5 bits, 256·512 of 6.5625, 2 norms of 32.
+  const Integer four_bit = 2 * (2 * 256 * 256 + 2 * 128 * 256 + 2 * 512 * 256) + 96 * 256;
+  const Integer six_bit = 2 * 256 * 512;
+  CHECK(inspection.types[0].type == "Q4_K");
+  CHECK(inspection.types[0].totals.values == four_bit);
+  CHECK(inspection.types[0].totals.bytes == four_bit / 256 * 144);
+  CHECK(inspection.types[1].type == "Q6_K");
+  CHECK(inspection.types[1].totals.bytes == six_bit / 256 * 210);
+  CHECK(inspection.weights.bytes == four_bit / 256 * 144 + six_bit / 256 * 210 + 5 * 256 * 4);
+}
+
+TEST_CASE("a head of its own is untied, and biases show in tensors alone") {
+  GgufWriter writer = small_gguf_llama();
+  writer.tensor("output.weight", {96, 256}, GgmlType::q8_0);
+  const TempGguf file(writer.str());
+  const Inspection inspection = inspect(file.path());
+  CHECK(problems_of(inspection).empty());
+  CHECK(load_model(file.path()).spec.head.language_model->weight == WeightSharing::separate);
+  for (const std::string layer : {"blk.0.", "blk.1."}) {
+    writer.tensor(layer + "attn_q.bias", {256}).tensor(layer + "attn_k.bias", {128});
+    writer.tensor(layer + "attn_v.bias", {128}).tensor(layer + "attn_output.bias", {256});
+  }
+  const TempGguf biased(writer.str());
+  CHECK(problems_of(inspect(biased.path())).empty());
+  CHECK(load_model(biased.path()).spec.decoder->self_attention.output_bias);
+}
+
+TEST_CASE("a tensor of another model is named") {
+  GgufWriter writer = small_gguf_llama();
+  writer.tensor("blk.2.attn_norm.weight", {256}).tensor("blk.0.attn_q.bias", {256});
+  const TempGguf file(writer.str());
+  CHECK(problems_of(inspect(file.path())) ==
+        std::vector<std::string>{"unknown tensor: blk.2.attn_norm.weight",
+                                 "unknown tensor: blk.0.attn_q.bias"});
+}
+
+TEST_CASE("values by layer that are equal are one value; others are refused with their key") {
+  GgufWriter equal;
+  equal.add("general.architecture", "llama").add("llama.context_length", 32U);
+  equal.add("llama.embedding_length", 256U).add("llama.block_count", 2U);
+  equal.add("llama.feed_forward_length", 512U).add("llama.attention.head_count", 4U);
+  equal.add("tokenizer.ggml.tokens", std::vector<std::string>{"a"});
+  GgufWriter different = equal;
+  equal.add("llama.attention.head_count_kv", std::vector<std::uint32_t>{2, 2});
+  const TempGguf good(equal.str());
+  CHECK(load_model(good.path()).spec.decoder->self_attention.num_key_value_heads == 2);
+  different.add("llama.attention.head_count_kv", std::vector<std::uint32_t>{2, 1});
+  const TempGguf bad(different.str());
+  const Error error = input_error_of([&] { (void)load_model(bad.path()); });
+  CHECK(error.where() == bad.path() + ": llama.attention.head_count_kv");
+  CHECK(error.message().find("2, 1") != std::string::npos);
+}
+
+TEST_CASE("an architecture that is not known is refused") {
+  const TempGguf mamba(GgufWriter().add("general.architecture", "mamba").str());
+  const Error error = input_error_of([&] { (void)load_model(mamba.path()); });
+  CHECK(error.message().find("mamba") != std::string::npos);
+  CHECK(error.hint().find("llama") != std::string::npos);
+  const TempGguf none(GgufWriter().add("general.name", "x").str());
+  (void)input_error_of([&] { (void)load_model(none.path()); });
+  const Inspection inspection = inspect(mamba.path());
+  CHECK_FALSE(inspection.is_explained());
+}
+
+TEST_CASE("GPT-2's fused projection and T5's two stacks reconcile") {
+  GgufWriter gpt2;
+  gpt2.add("general.architecture", "gpt2").add("gpt2.context_length", 16U);
+  gpt2.add("gpt2.embedding_length", 8U).add("gpt2.block_count", 1U);
+  gpt2.add("gpt2.feed_forward_length", 32U).add("gpt2.attention.head_count", 2U);
+  gpt2.add("gpt2.attention.layer_norm_epsilon", 1e-5F);
+  gpt2.tensor("token_embd.weight", {50, 8}).tensor("position_embd.weight", {16, 8});
+  for (const std::string norm : {"blk.0.attn_norm", "blk.0.ffn_norm", "output_norm"}) {
+    gpt2.tensor(norm + ".weight", {8}).tensor(norm + ".bias", {8});
+  }
+  gpt2.tensor("blk.0.attn_qkv.weight", {24, 8}).tensor("blk.0.attn_qkv.bias", {24});
+  gpt2.tensor("blk.0.attn_output.weight", {8, 8}).tensor("blk.0.attn_output.bias", {8});
+  gpt2.tensor("blk.0.ffn_up.weight", {32, 8}).tensor("blk.0.ffn_up.bias", {32});
+  gpt2.tensor("blk.0.ffn_down.weight", {8, 32}).tensor("blk.0.ffn_down.bias", {8});
+  gpt2.tensor("output.weight", {50, 8});  // converters store the tied table again
+  const TempGguf file(gpt2.str());
+  const Inspection inspection = inspect(file.path());
+  CHECK(problems_of(inspection).empty());
+  CHECK(extras_of(inspection) == std::vector<std::string>{"tied weight stored again: 1"});
+  CHECK(inspection.weights.values == inspection.reconciliation->expected_parameters);
+
+  GgufWriter t5;
+  t5.add("general.architecture", "t5").add("t5.embedding_length", 8U).add("t5.block_count", 1U);
+  t5.add("t5.feed_forward_length", 16U).add("t5.attention.head_count", 2U);
+  t5.add("t5.attention.key_length", 4U).add("t5.attention.relative_buckets_count", 32U);
+  t5.add("t5.attention.layer_norm_rms_epsilon", 1e-6F);
+  t5.tensor("token_embd.weight", {40, 8});
+  for (const std::string stack : {"enc.", "dec."}) {
+    t5.tensor(stack + "output_norm.weight", {8}).tensor(stack + "blk.0.attn_norm.weight", {8});
+    t5.tensor(stack + "blk.0.attn_rel_b.weight", {32, 2});
+    t5.tensor(stack + "blk.0.ffn_norm.weight", {8});
+    t5.tensor(stack + "blk.0.ffn_up.weight", {16, 8});
+    t5.tensor(stack + "blk.0.ffn_down.weight", {8, 16});
+    for (const std::string part : {"q", "k", "v", "o"}) {
+      t5.tensor(stack + "blk.0.attn_" + part + ".weight", {8, 8});
+    }
+  }
+  t5.tensor("dec.blk.0.cross_attn_norm.weight", {8});
+  for (const std::string part : {"q", "k", "v", "o"}) {
+    t5.tensor("dec.blk.0.cross_attn_" + part + ".weight", {8, 8});
+  }
+  const TempGguf two_stacks(t5.str());
+  const Inspection second = inspect(two_stacks.path());
+  CHECK(problems_of(second).empty());
+  CHECK(second.weights.values == second.reconciliation->expected_parameters);
+}
+
+TEST_CASE("the files of a split are one model") {
+  GgufWriter first = llama_metadata();
+  first.add_raw("split.count", 2, bytes_of(std::uint16_t{2}));
+  first.tensor("token_embd.weight", {96, 256}, GgmlType::q4_k);
+  add_llama_layer(first, "blk.0.", GgmlType::q4_k);
+  GgufWriter second;
+  second.add_raw("split.count", 2, bytes_of(std::uint16_t{2}));
+  add_llama_layer(second, "blk.1.", GgmlType::q4_k);
+  second.tensor("output_norm.weight", {256});
+  const TempFolder folder;
+  write_file(folder / "m-00001-of-00002.gguf", first.str());
+  CHECK(input_error_of([&] { (void)inspect(folder.path().string()); }).where() ==
+        (folder / "m-00002-of-00002.gguf").string());
+  write_file(folder / "m-00002-of-00002.gguf", second.str());
+  for (const std::string& path :
+       {folder.path().string(), (folder / "m-00001-of-00002.gguf").string(),
+        (folder / "m-00002-of-00002.gguf").string()}) {
+    const Inspection inspection = inspect(path);
+    CHECK(inspection.files == 2);
+    CHECK(problems_of(inspection).empty());
+  }
+}
+
+TEST_CASE("an analysis of a quantised file has the bytes that its weights really take") {
+  const TempGguf file(small_gguf_llama().str());
+  const Inspection inspection = inspect(file.path());
+  AnalyzeReport report = make_analyze_report(load_model(file.path()), {});
+  const Integer parameters = report.figures.parameters;
+  REQUIRE(use_stored_weights(report, inspection));
+  CHECK(report.figures.weight_bytes == inspection.weights.bytes);
+  CHECK(report.figures.parameters == parameters);
+  Integer sum = 0;
+  for (const ComponentFigures& component : report.figures.components) {
+    sum += component.weight_bytes;
+  }
+  CHECK(sum == inspection.weights.bytes);
+  CHECK(report.notes.back().find("bits each") != std::string::npos);
+  // Plain types are what --dtype says.
+  const auto folder = data_folder() / "golden/models/gpt2";
+  AnalyzeReport plain = make_analyze_report(load_model(folder.string()), {});
+  CHECK_FALSE(use_stored_weights(plain, inspect(folder.string())));
+}

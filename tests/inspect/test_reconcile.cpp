@@ -1,0 +1,211 @@
+// inspect: every tensor has an owner and every weight a tensor, or is named. The reference
+// checkpoints were written by the reference library (tests/data/README.md); what is wrong with the
+// others was put there.
+#include <doctest/doctest.h>
+
+#include "inspect/model_folder.h"
+#include "support/data.h"
+
+using namespace headroom;
+using namespace headroom::test;
+using Lines = std::vector<std::string>;
+
+namespace {
+
+/// Values of all components together, and of their bytes.
+TensorTotals sum_of(const Inspection& inspection) {
+  TensorTotals sum;
+  for (const ComponentRow& row : inspection.components) sum += row.totals;
+  return sum;
+}
+
+}  // namespace
+
+TEST_CASE("the reference checkpoints are accounted for to the byte") {
+  for (const auto& [name, parameters] :
+       std::vector<std::pair<std::string, std::int64_t>>{{"gpt2", 60240}, {"t5", 119248}}) {
+    const std::string model = name;  // doctest cannot capture a structured binding
+    CAPTURE(model);
+    const auto folder = data_folder() / "golden/models" / model;
+    const Inspection inspection = inspect(folder.string());
+    CHECK(problems_of(inspection).empty());
+    CHECK(inspection.reconciliation->expected_parameters == Integer{parameters});
+    CHECK(inspection.weights.values == Integer{parameters});
+    CHECK(sum_of(inspection).bytes + Integer{0} == inspection.all.bytes);
+    CHECK(inspection.all.bytes == Integer{4 * parameters});
+    CHECK(inspection.weights.bits_per_value() == 32.0);
+    CHECK(inspection.all.tensors ==
+          static_cast<std::int64_t>(safetensors_shapes(folder / "model.safetensors").size()));
+  }
+}
+
+TEST_CASE("every reference checkpoint of a family that is known reconciles") {
+  const auto golden = extended_golden_folder();
+  if (!golden) {
+    MESSAGE("there are no further reference models here");
+    return;
+  }
+  for (const auto& model : std::filesystem::directory_iterator(*golden)) {
+    if (!std::filesystem::exists(model.path() / "model.safetensors")) continue;
+    CAPTURE(model.path());
+    const Inspection inspection = inspect(model.path().string());
+    CHECK(inspection.all.tensors > 0);
+    if (inspection.reconciliation) CHECK(problems_of(inspection).empty());
+  }
+}
+
+TEST_CASE("a tensor that is missing, too much or of another shape is named") {
+  const nlohmann::json config = small_llama();
+  auto tensors = tensors_of(config);
+  CHECK(problems_of(inspect_folder(config, tensors)).empty());
+  (void)take(tensors, "layers.1.mlp.up_proj.weight");
+  tensors.push_back(zeros("layers.2.mlp.up_proj.weight", {96, 64}));
+  (void)take(tensors, "layers.0.self_attn.k_proj.weight");
+  tensors.push_back(zeros("layers.0.self_attn.k_proj.weight", {64, 32}));
+  const Inspection inspection = inspect_folder(config, tensors);
+  CHECK(problems_of(inspection) == Lines{"wrong shape: layers.0.self_attn.k_proj.weight",
+                                         "missing tensor: layers.1.mlp.up_proj.weight",
+                                         "unknown tensor: layers.2.mlp.up_proj.weight"});
+  CHECK(inspection.reconciliation->expected_parameters -
+            inspection.reconciliation->found_parameters ==
+        Integer{96 * 64 + 32 * 64});
+}
+
+TEST_CASE("names may have the prefix that a class with a head gives them, or a larger model") {
+  const nlohmann::json config = small_llama();
+  for (const std::string prefix : {"model.", "language_model.model.", "model.language_model."}) {
+    CAPTURE(prefix);
+    auto tensors = tensors_of(config);
+    for (TensorToWrite& tensor : tensors) {
+      if (tensor.name != "lm_head.weight") tensor.name = prefix + tensor.name;
+    }
+    CHECK(problems_of(inspect_folder(config, tensors)).empty());
+  }
+}
+
+TEST_CASE("a head that is tied and stored again is told from one with values of its own") {
+  nlohmann::json config = small_llama();
+  auto untied = tensors_of(config);
+  config["tie_word_embeddings"] = true;
+  const Inspection tied = inspect_folder(config, untied);
+  CHECK(problems_of(tied).empty());
+  CHECK(extras_of(tied) == Lines{"tied weight stored again: 1"});
+  CHECK(tied.weights.values + Integer{128 * 64} == tied.all.values);
+  TensorToWrite head = take(untied, "lm_head.weight");
+  head.data[100] = std::byte{1};
+  untied.push_back(head);
+  CHECK(extras_of(inspect_folder(config, untied)) == Lines{"untied head: 1"});
+}
+
+TEST_CASE("an untied head that is missing is named, and its parameters are missing too") {
+  const nlohmann::json config = small_llama();
+  auto tensors = tensors_of(config);
+  (void)take(tensors, "lm_head.weight");
+  const Inspection inspection = inspect_folder(config, tensors);
+  CHECK(problems_of(inspection).empty());
+  CHECK(extras_of(inspection) == Lines{"untied head that is missing: 0"});
+  CHECK(inspection.reconciliation->expected_parameters - inspection.weights.values ==
+        Integer{128 * 64});
+}
+
+TEST_CASE("buffers, prediction layers and towers are named") {
+  const nlohmann::json config = small_llama();
+  auto tensors = tensors_of(config);
+  tensors.push_back(zeros("model.layers.0.self_attn.rotary_emb.inv_freq", {8}));
+  tensors.push_back(zeros("vision_tower.layers.0.mlp.weight", {3, 3}));
+  tensors.push_back(zeros("multi_modal_projector.linear.weight", {3, 3}));
+  tensors.push_back(zeros("layers.1.mlp.gate.e_score_correction_bias", {4}));
+  tensors.push_back(zeros("layers.2.eh_proj.weight", {64, 128}));  // DeepSeek-V3's layer 61
+  tensors.push_back(zeros("layers.2.mlp.down_proj.weight", {64, 96}));
+  tensors.push_back(zeros("layers.1.self_attn.k_scale", {1}));
+  const Inspection inspection = inspect_folder(config, tensors);
+  CHECK(problems_of(inspection).empty());
+  Lines extras = extras_of(inspection);
+  std::ranges::sort(extras);
+  CHECK(extras == Lines{"KV-cache scale: 1", "multi-token prediction layer: 2", "rotary buffer: 1",
+                        "router bias buffer: 1", "vision or audio tower: 2"});
+  const Integer parameters = inspection.reconciliation->expected_parameters;
+  CHECK(inspection.weights.values == parameters);
+  // The same layer without what projects into it is no prediction layer.
+  (void)take(tensors, "layers.2.eh_proj.weight");
+  CHECK(problems_of(inspect_folder(config, tensors)) ==
+        Lines{"unknown tensor: layers.2.mlp.down_proj.weight"});
+}
+
+TEST_CASE("TensorFlow's names of norms and the heads of pretraining are known") {
+  nlohmann::json config = read_json(data_folder() / "golden/models/bert_model/config.json");
+  config["architectures"] = {"BertForMaskedLM"};
+  auto tensors = tensors_of(config);
+  for (TensorToWrite& tensor : tensors) {
+    for (const auto& [torch, tensorflow] :
+         {std::pair{"LayerNorm.weight", "LayerNorm.gamma"}, {"LayerNorm.bias", "LayerNorm.beta"}}) {
+      const auto at = tensor.name.find(torch);
+      if (at != std::string::npos) tensor.name.replace(at, std::string::npos, tensorflow);
+    }
+  }
+  tensors.push_back(zeros("cls.seq_relationship.weight", {2, 4}));
+  tensors.push_back(zeros("bert.pooler.dense.weight", {4, 4}));
+  const Inspection inspection = inspect_folder(config, tensors);
+  CHECK(problems_of(inspection).empty());
+  CHECK(extras_of(inspection) == Lines{"head that the model does not use: 2"});
+}
+
+TEST_CASE("a config that is not understood is an error of its own; without one names are summed") {
+  const std::vector<TensorToWrite> tensors = {
+      zeros("model.layers.0.w1.weight", {2, 3}), zeros("model.layers.11.w1.weight", {2, 3}),
+      zeros("model.layers.0.w2.weight", {2, 3}, StoredType::bfloat16),
+      zeros("model.rotary_emb.inv_freq", {4})};
+  const Inspection unknown = inspect_folder({{"model_type", "unheard-of"}}, tensors);
+  CHECK_FALSE(unknown.is_explained());
+  CHECK(unknown.config_error.find("unheard-of") != std::string::npos);
+  const Inspection alone = inspect_folder(tensors);
+  CHECK(alone.is_explained());
+  CHECK_FALSE(alone.reconciliation.has_value());
+  REQUIRE(alone.components.size() == 2);
+  CHECK(alone.components[0].component == "model.layers.{}.w1.weight");
+  CHECK(alone.components[0].totals.tensors == 2);
+  CHECK(alone.weights.values == Integer{18});
+  REQUIRE(alone.types.size() == 2);
+  CHECK(alone.types[0].type == "F32");
+  CHECK(alone.types[0].totals.bytes == Integer{4 * 16});
+  CHECK(alone.types[1].totals.bits_per_value() == 16.0);
+}
+
+TEST_CASE("one shard is inspected without missing what the others hold") {
+  const nlohmann::json config = small_llama();
+  auto tensors = tensors_of(config);
+  const std::vector<TensorToWrite> first(tensors.begin(), tensors.begin() + 5);
+  const std::vector<TensorToWrite> second(tensors.begin() + 5, tensors.end());
+  const TempFolder folder;
+  write_file(folder / "config.json", config.dump());
+  checkpoint::write_safetensors(folder / "model-00001-of-00002.safetensors", first);
+  checkpoint::write_safetensors(folder / "model-00002-of-00002.safetensors", second);
+  nlohmann::json map;
+  for (const auto& tensor : first) map[tensor.name] = "model-00001-of-00002.safetensors";
+  for (const auto& tensor : second) map[tensor.name] = "model-00002-of-00002.safetensors";
+  write_file(folder / "model.safetensors.index.json", nlohmann::json{{"weight_map", map}}.dump());
+  const Inspection whole = inspect(folder.path().string());
+  CHECK(whole.files == 2);
+  CHECK(problems_of(whole).empty());
+  CHECK(whole.weights.values == whole.reconciliation->expected_parameters);
+  const Inspection part = inspect((folder / "model-00001-of-00002.safetensors").string());
+  CHECK(problems_of(part).empty());
+  CHECK(part.all.tensors == 5);
+  CHECK(part.notes.size() == 1);
+}
+
+TEST_CASE("a folder without weights that can be read says what to do") {
+  const TempFolder folder;
+  write_file(folder / "pytorch_model.bin", "x");
+  const Error error = input_error_of([&] { (void)inspect(folder.path().string()); });
+  CHECK(error.hint().find("safetensors") != std::string::npos);
+}
+
+TEST_CASE("a config that asks for billions of layers is answered at once") {
+  nlohmann::json config = small_llama();
+  const auto tensors = tensors_of(config);
+  config["num_hidden_layers"] = 4'000'000'000;
+  const Inspection inspection = inspect_folder(config, tensors);
+  CHECK_FALSE(inspection.is_explained());
+  CHECK(inspection.reconciliation->problem_count > 30'000'000'000);
+}

@@ -1,0 +1,60 @@
+// Models of the papers on training, as their config.json would read.
+#pragma once
+
+#include <cstdint>
+
+#include "headroom/shard.h"
+#include "support/data.h"
+
+namespace headroom::test {
+
+/// A GPT of arXiv 2205.05198, Table 3: 4·d inner width, dropout everywhere, sequence 2048,
+/// vocabulary 51200.
+inline ModelSpec gpt(std::int64_t hidden, std::int64_t heads, std::int64_t layers,
+                     std::int64_t seq_len = 2048, std::int64_t vocab = 51200) {
+  return spec_of({{"model_type", "gpt2"},
+                  {"architectures", {"GPT2LMHeadModel"}},
+                  {"n_embd", hidden},
+                  {"n_head", heads},
+                  {"n_layer", layers},
+                  {"n_positions", seq_len},
+                  {"vocab_size", vocab},
+                  {"activation_function", "gelu_new"}},
+                 "gpt");
+}
+
+/// Training in 16 bit with one kernel an operator.
+inline Workload training(std::int64_t batch, std::int64_t seq_len,
+                         AttentionImplementation attention = AttentionImplementation::eager) {
+  Workload workload;
+  workload.phase = Phase::train;
+  workload.batch_size = batch;
+  workload.seq_len = seq_len;
+  workload.dtype = DType::bfloat16;
+  workload.kv_dtype = DType::bfloat16;
+  workload.attention = attention;
+  workload.kernels = Kernels::fused;
+  return workload;
+}
+
+inline Graph training_graph(const ModelSpec& spec,
+                            AttentionImplementation attention = AttentionImplementation::eager) {
+  return build_graph(spec, {Phase::train, attention});
+}
+
+inline AnalysisOptions fused_kernels() {
+  AnalysisOptions options;
+  options.kernels = Kernels::fused;
+  return options;
+}
+
+/// The values of all symbols for one rank.
+inline Bindings values_on(const Graph& rank, const Workload& workload, const ParallelPlan& plan) {
+  Bindings values = rank_bindings(workload, rank.traits, plan);
+  for (const SymbolInfo& symbol : symbols()) {
+    if (const auto size = rank.sizes.get(symbol.symbol)) values.set(symbol.symbol, *size);
+  }
+  return values;
+}
+
+}  // namespace headroom::test

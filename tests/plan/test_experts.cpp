@@ -1,0 +1,207 @@
+// Models of several kinds of layers: routed experts, latent attention, layers that alternate.
+#include "gpt_models.h"
+#include "headroom/error.h"
+#include "headroom/plan.h"
+
+namespace headroom::test {
+namespace {
+
+ModelSpec published(const std::string& name) {
+  return spec_of(read_json(data_folder() / "golden/configs" / (name + ".config.json")), name);
+}
+
+Integer parameters_on(const Graph& rank) {
+  return count_parameters(rank).total.evaluate(rank.sizes);
+}
+
+/// Parameters of weights that `picks` is true of.
+template <class Predicate>
+Integer parameters_of(const Graph& graph, Predicate picks) {
+  Integer count = 0;
+  for (const Weight& weight : graph.weights) {
+    if (weight.kind == WeightKind::buffer || !picks(weight)) continue;
+    count += (weight.repeat * weight.elements()).evaluate(graph.sizes);
+  }
+  return count;
+}
+
+bool is_expert(const Weight& weight) {
+  return weight.component.part == Part::mlp_experts_up ||
+         weight.component.part == Part::mlp_experts_down;
+}
+
+Integer flops_on(const Graph& rank, const Workload& workload, const ParallelPlan& plan) {
+  return analyze(rank, fused_kernels())
+      .total.forward.matrix_flops.evaluate(values_on(rank, workload, plan));
+}
+
+Planner trainer(const ModelSpec& spec) {
+  PlanQuery query;
+  query.purpose = Purpose::train;
+  return {spec, query, device_rates(find_machine("h100-80gb"), DType::bfloat16)};
+}
+
+}  // namespace
+
+TEST_CASE("expert-parallel ranks hold all experts once, and all else each") {
+  for (const char* const name : {"mixtral-8x7b", "deepseek-v2-lite"}) {
+    CAPTURE(name);
+    const Graph whole = training_graph(published(name));
+    const Integer experts = parameters_of(whole, is_expert);
+    CHECK(experts > 0);
+    for (const std::int64_t degree : {2, 4, 8}) {
+      ParallelPlan plan;
+      plan.data = degree;
+      plan.expert = degree;
+      const Graph rank = shard(whole, plan);
+      CHECK(degree * parameters_of(rank, is_expert) == experts);
+      CHECK(parameters_on(rank) == parameters_on(whole) - experts + experts / degree);
+      CHECK(flops_on(rank, training(1, 128), plan) == flops_on(whole, training(1, 128), {}));
+    }
+  }
+}
+
+// GShard, arXiv 2006.16668, section 3.1: every token goes to each of its experts and comes back.
+TEST_CASE("tokens travel to their experts and back, forward and backward") {
+  ParallelPlan plan;
+  plan.data = 8;
+  plan.expert = 8;
+  const Graph rank = shard(training_graph(published("mixtral-8x7b")), plan);
+  const Expr tokens = Expr(Symbol::batch_size) * Symbol::seq_len * Symbol::num_experts_per_tok *
+                      Symbol::hidden_size * Symbol::activation_bytes;
+  int exchanges = 0;
+  for (const Exchange& exchange : exchanges_of(rank)) {
+    CHECK(exchange.kind == CollectiveKind::all_to_all);
+    CHECK(exchange.group == RankGroup::expert);
+    CHECK(exchange.bytes == tokens);
+    ++exchanges;
+  }
+  CHECK(exchanges == 4);
+}
+
+TEST_CASE("tensor-parallel ranks of experts and of latent attention do the model's work together") {
+  const Workload workload = training(2, 128);
+  for (const char* const name : {"mixtral-8x7b", "deepseek-v2-lite", "gemma-2-2b"}) {
+    CAPTURE(name);
+    const Graph whole = training_graph(published(name));
+    for (const auto sequence : {SequenceParallel::off, SequenceParallel::on}) {
+      ParallelPlan plan;
+      plan.tensor = 4;
+      plan.sequence = sequence;
+      const Graph rank = shard(whole, plan);
+      const Integer divided = parameters_of(rank, is_divided);
+      const Integer replicated =
+          parameters_of(rank, [](const Weight& w) { return !is_divided(w); });
+      CHECK(4 * divided + replicated == parameters_on(whole));
+      // What all ranks do again without sequence parallelism: the router, and the projections into
+      // the latent spaces.
+      const Integer all_ranks = 4 * flops_on(rank, workload, plan);
+      const Integer model = flops_on(whole, workload, {});
+      if (sequence == SequenceParallel::on) {
+        CHECK(all_ranks == model);
+      } else {
+        CHECK(all_ranks >= model);
+        CHECK(static_cast<double>(all_ranks) < 1.1 * static_cast<double>(model));
+      }
+    }
+  }
+}
+
+TEST_CASE("a tensor-parallel layer of experts sums what its experts made once") {
+  ParallelPlan plan;
+  plan.tensor = 2;
+  const Graph rank = shard(build_graph(published("mixtral-8x7b"), {Phase::prefill, {}, {}}), plan);
+  const Expr hidden =
+      Expr(Symbol::batch_size) * Symbol::seq_len * Symbol::hidden_size * Symbol::activation_bytes;
+  int in_layers = 0;
+  for (const Exchange& exchange : exchanges_of(rank)) {
+    if (exchange.repeat.constant()) continue;
+    CHECK(exchange.kind == CollectiveKind::all_reduce);
+    CHECK(exchange.bytes == hidden);
+    ++in_layers;
+  }
+  CHECK(in_layers == 2);
+}
+
+TEST_CASE("stages of layers of several kinds hold the model's parameters together") {
+  const Graph whole = training_graph(published("deepseek-v2-lite"));
+  ParallelPlan plan;
+  plan.pipeline = 3;  // 27 layers, of which the first is dense
+  const Integer first = parameters_on(shard(whole, plan, Stage::first));
+  const Integer middle = parameters_on(shard(whole, plan, Stage::middle));
+  const Integer last = parameters_on(shard(whole, plan, Stage::last));
+  CHECK(first + middle + last == parameters_on(whole));
+}
+
+TEST_CASE("a stage of several kinds of layers is counted as its own sharded graph is") {
+  const ModelSpec spec = published("deepseek-v2-lite");
+  const Graph whole = training_graph(spec);
+  Planner planner = trainer(spec);
+  PlanChoice choice;
+  choice.parallel.pipeline = 3;
+  choice.parallel.data = 4;
+  choice.parallel.expert = 4;
+  const PlanMemory memory = planner.evaluate(choice, {32, 512}).memory;
+  const Graph stage = shard(whole, choice.parallel, memory.stage);
+  const Integer states = memory.weights + memory.gradients + memory.optimizer;
+  const Integer buffers = 2 * parameters_of(stage, [](const Weight&) { return false; });
+  CHECK(states + memory.embedding_states == 18 * parameters_on(stage) + buffers);
+}
+
+TEST_CASE("with more expert-parallel ranks each holds less") {
+  Planner planner = trainer(published("mixtral-8x7b"));
+  Integer before = 0;
+  for (const std::int64_t degree : {1, 2, 4, 8}) {
+    PlanChoice choice;
+    choice.parallel.data = 8;
+    choice.parallel.expert = degree;
+    choice.zero = Zero::none;
+    const Integer now = planner.evaluate(choice, {8, 512}).memory.total();
+    if (before > 0) CHECK(now < before);
+    before = now;
+  }
+}
+
+TEST_CASE("the states of experts are shared out among fewer ranks") {
+  Planner planner = trainer(published("mixtral-8x7b"));
+  const Graph whole = training_graph(published("mixtral-8x7b"));
+  const Integer experts = parameters_of(whole, is_expert);
+  const Integer others = parameters_on(whole) - experts;
+  PlanChoice choice;
+  choice.parallel.data = 8;
+  choice.parallel.expert = 4;
+  choice.zero = Zero::optimizer;
+  const PlanMemory memory = planner.evaluate(choice, {8, 512}).memory;
+  CHECK(memory.weights == 2 * (others + experts / 4));
+  // Two ranks hold the same experts, eight the same of all else.
+  CHECK(memory.optimizer == 12 * others / 8 + 12 * (experts / 4) / 2);
+}
+
+TEST_CASE("a pipeline takes alternating layers in whole runs") {
+  const Graph gemma = training_graph(published("gemma-2-2b"));  // 26 layers, two kinds in turn
+  const ShardingLimits limits = limits_of(gemma, 128);
+  ParallelPlan plan;
+  plan.pipeline = 2;
+  CHECK(violation_of(plan, limits) == Violation::pipeline_runs);
+  plan.pipeline = 13;
+  CHECK(violation_of(plan, limits) == Violation::none);
+  plan = {};
+  plan.context = 2;
+  CHECK(violation_of(
+            plan, limits_of(training_graph(published("gemma-2-2b"), AttentionImplementation::fused),
+                            128)) == Violation::context_window);
+}
+
+TEST_CASE("expert parallelism divides the experts and the replicas") {
+  const ShardingLimits limits = limits_of(training_graph(published("mixtral-8x7b")), 128);
+  ParallelPlan plan;
+  plan.data = 6;
+  plan.expert = 3;
+  CHECK(violation_of(plan, limits) == Violation::expert_count);
+  plan.expert = 4;
+  CHECK(violation_of(plan, limits) == Violation::expert_ranks);
+  plan.data = 8;
+  CHECK(violation_of(plan, limits) == Violation::none);
+}
+
+}  // namespace headroom::test

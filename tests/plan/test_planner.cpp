@@ -1,0 +1,299 @@
+// The planner against the analyses of sharded graphs, and properties of what fits.
+#include <algorithm>
+
+#include "gpt_models.h"
+#include "headroom/error.h"
+#include "headroom/fit.h"
+
+namespace headroom::test {
+namespace {
+
+DeviceRates a100() { return device_rates(find_machine("a100-80gb"), DType::bfloat16); }
+
+Planner trainer(const ModelSpec& spec,
+                AttentionImplementation attention = AttentionImplementation::eager) {
+  PlanQuery query;
+  query.purpose = Purpose::train;
+  query.attention = attention;
+  return {spec, query, a100()};
+}
+
+Planner server(const ModelSpec& spec) { return {spec, PlanQuery{}, a100()}; }
+
+PlanChoice choice_of(std::int64_t tensor, std::int64_t pipeline, std::int64_t data,
+                     SequenceParallel sequence = SequenceParallel::off) {
+  PlanChoice choice;
+  choice.parallel.tensor = tensor;
+  choice.parallel.pipeline = pipeline;
+  choice.parallel.data = data;
+  choice.parallel.sequence = sequence;
+  return choice;
+}
+
+/// Saved bytes of the layers of a stage's own graph, and of what stands outside them.
+struct StageSaved {
+  Integer layers = 0;
+  Integer outside = 0;
+};
+StageSaved saved_on(const Graph& stage, const Workload& workload, const ParallelPlan& plan,
+                    Recompute recompute) {
+  StageSaved saved;
+  const Bindings values = values_on(stage, workload, plan);
+  for (const SavedTensor& one : analyze(stage, fused_kernels()).saved) {
+    if (!stays_saved(one, recompute)) continue;
+    const bool layer = !one.repeat.constant();
+    (layer ? saved.layers : saved.outside) += (one.repeat * one.bytes).evaluate(values);
+  }
+  return saved;
+}
+
+}  // namespace
+
+TEST_CASE("a stage's memory is that of its own sharded graph, times the micro-batches it holds") {
+  const ModelSpec spec = gpt(768, 12, 12);
+  const Graph whole = training_graph(spec);
+  Planner planner = trainer(spec);
+  for (const auto sequence : {SequenceParallel::off, SequenceParallel::on}) {
+    for (const Recompute recompute : {Recompute::none, Recompute::selective}) {
+      PlanChoice choice = choice_of(4, 3, 2, sequence);
+      choice.micro_batch = 2;
+      choice.recompute.kind = recompute;
+      const PlanMemory memory = planner.evaluate(choice, {64, 512}).memory;
+      REQUIRE(memory.stage == Stage::first);
+      const Graph first = shard(whole, choice.parallel, Stage::first);
+      const StageSaved saved = saved_on(first, training(2, 512), choice.parallel, recompute);
+      // 16 micro-batches; the first of 3 stages holds 3 of them.
+      CHECK(memory.activations == 3 * saved.layers);
+      CHECK(memory.embedding_and_loss == 3 * saved.outside);
+      const Integer parameters = count_parameters(first).total.evaluate(first.sizes);
+      const Integer states = memory.weights + memory.gradients + memory.optimizer;
+      CHECK(states + memory.embedding_states == 18 * parameters);
+    }
+  }
+}
+
+TEST_CASE("without a pipeline the memory is that of the sharded graph") {
+  const ModelSpec spec = gpt(768, 12, 12);
+  const Graph whole = training_graph(spec);
+  Planner planner = trainer(spec);
+  const PlanChoice choice = choice_of(2, 1, 1);
+  const PlanMemory memory = planner.evaluate(choice, {1, 256}).memory;
+  const Graph rank = shard(whole, choice.parallel);
+  const StageSaved saved = saved_on(rank, training(1, 256), choice.parallel, Recompute::none);
+  CHECK(memory.activations == saved.layers);
+  CHECK(memory.embedding_and_loss == saved.outside);
+  CHECK(memory.weights == 2 * count_parameters(rank).total.evaluate(rank.sizes));
+  CHECK(memory.embedding_states == 0);
+  CHECK(memory.kv_cache == 0);
+}
+
+TEST_CASE("full recompute keeps the input of every k-th layer") {
+  Planner planner = trainer(gpt(768, 12, 12));
+  PlanChoice choice = choice_of(1, 1, 1);
+  const Integer input = 2 * 512 * 768 * 2;  // two sequences of 512 tokens in 16 bit
+  choice.micro_batch = 2;
+  for (const std::int64_t every : {1, 2, 5, 12}) {
+    choice.recompute = {Recompute::full, every};
+    const PlanMemory memory = planner.evaluate(choice, {2, 512}).memory;
+    CHECK(memory.activations == (12 + every - 1) / every * input);
+  }
+}
+
+TEST_CASE("serving counts what analyze counts") {
+  const ModelSpec spec = load_model("llama-3-8b").spec;
+  Planner planner = server(spec);
+  const PlanMemory memory = planner.evaluate(choice_of(1, 1, 1), {4, 8192}).memory;
+  CHECK(memory.weights == 2 * Integer{8'030'261'248});
+  // 2 · 32 layers · 8 heads · 128 · 2 bytes = 131,072 bytes a token.
+  CHECK(memory.kv_cache == Integer{131'072} * 4 * 8192);
+  const PlanMemory half = planner.evaluate(choice_of(2, 1, 1), {4, 8192}).memory;
+  CHECK(2 * half.kv_cache == memory.kv_cache);
+  // With more ranks than key-value heads, each head is held more than once.
+  const PlanMemory split = planner.evaluate(choice_of(16, 1, 1), {4, 8192}).memory;
+  CHECK(8 * split.kv_cache == memory.kv_cache);
+  const PlanMemory staged = planner.evaluate(choice_of(1, 4, 1), {4, 8192}).memory;
+  CHECK(4 * staged.kv_cache == memory.kv_cache);
+}
+
+TEST_CASE("an encoder-decoder's KV-cache is its decoder's, whole and on two ranks") {
+  const ModelSpec spec = load_model("t5-small").spec;
+  Planner planner = server(spec);
+  const Integer whole = planner.evaluate(choice_of(1, 1, 1), {4, 512}).memory.kv_cache;
+  // 2 · 6 layers · 512 · 2 bytes a token, once for the decoder's tokens and once for the encoder's.
+  CHECK(whole == Integer{2} * 6 * 512 * 2 * 4 * (512 + 512));
+  CHECK(2 * planner.evaluate(choice_of(2, 1, 1), {4, 512}).memory.kv_cache == whole);
+}
+
+TEST_CASE("more devices never need more memory each") {
+  const ModelSpec spec = gpt(2048, 16, 24);
+  Planner planner = trainer(spec);
+  const Load load{64, 1024};
+  const auto total = [&](const PlanChoice& choice) {
+    return planner.evaluate(choice, load).memory.total();
+  };
+  for (const auto sequence : {SequenceParallel::off, SequenceParallel::on}) {
+    for (const std::int64_t n : {2, 4, 8}) {
+      CHECK(total(choice_of(2 * n, 1, 1, sequence)) <= total(choice_of(n, 1, 1, sequence)));
+    }
+  }
+  for (const std::int64_t n : {1, 2, 4}) {
+    CHECK(total(choice_of(1, 2 * n, 1)) <= total(choice_of(1, n, 1)));
+    for (const Zero zero : {Zero::none, Zero::optimizer, Zero::gradients}) {
+      PlanChoice few = choice_of(1, 1, n);
+      PlanChoice many = choice_of(1, 1, 2 * n);
+      few.zero = many.zero = zero;
+      CHECK(total(many) <= total(few));
+    }
+  }
+}
+
+TEST_CASE("each stage of ZeRO and each stronger recompute keeps less") {
+  Planner planner = trainer(gpt(2048, 16, 24));
+  const Load load{64, 1024};
+  Integer before = planner.evaluate(choice_of(1, 1, 8), load).memory.total();
+  for (const Zero zero : {Zero::optimizer, Zero::gradients, Zero::weights}) {
+    PlanChoice choice = choice_of(1, 1, 8);
+    choice.zero = zero;
+    const Integer now = planner.evaluate(choice, load).memory.total();
+    CHECK(now < before);
+    before = now;
+  }
+  Integer kept = planner.evaluate(choice_of(1, 1, 8), load).memory.activations;
+  for (const Recomputation recompute :
+       {Recomputation{Recompute::selective, 1}, Recomputation{Recompute::full, 1},
+        Recomputation{Recompute::full, 4}}) {
+    PlanChoice choice = choice_of(1, 1, 8);
+    choice.recompute = recompute;
+    const Integer now = planner.evaluate(choice, load).memory.activations;
+    CHECK(now < kept);
+    kept = now;
+  }
+}
+
+TEST_CASE("a larger batch or context never fits where a smaller one does not") {
+  Planner planner = server(load_model("llama-3-8b").spec);
+  for (const std::int64_t seq_len : {100, 4096, 30000}) {
+    Integer before = 0;
+    for (std::int64_t batch = 1; batch < 300; batch += 7) {
+      const Integer now = planner.evaluate(choice_of(1, 1, 1), {batch, seq_len}).memory.total();
+      CHECK(now >= before);
+      before = now;
+    }
+  }
+  Integer before = 0;
+  for (std::int64_t seq_len = 1; seq_len < 9000; seq_len += 61) {
+    const Integer now = planner.evaluate(choice_of(1, 1, 1), {8, seq_len}).memory.total();
+    CHECK(now >= before);
+    before = now;
+  }
+}
+
+TEST_CASE("the largest batch and context fit, and one more does not") {
+  const auto check = [](Planner planner, const PlanRequest& request, const Load& load) {
+    const auto fits = [&](const Load& tried) {
+      return planner.fits(planner.evaluate(resolve(request, tried), tried));
+    };
+    const std::int64_t batch = largest_batch(planner, request, load).value();
+    CHECK(batch > 0);
+    CHECK(fits({batch, load.seq_len}));
+    CHECK_FALSE(fits({batch + 1, load.seq_len}));
+    const std::int64_t context = largest_context(planner, request, load).value();
+    CHECK(context > 0);
+    CHECK(fits({load.batch_size, context}));
+    CHECK_FALSE(fits({load.batch_size, context + 1}));
+  };
+  const PlanRequest one_device;
+  check(server(load_model("llama-3-8b").spec), one_device, {4, 8192});
+  check(server(load_model("gpt2-xl").spec), one_device, {4, 1024});
+  check(trainer(gpt(2048, 16, 24)), one_device, {1, 1024});
+  PlanRequest sharded;
+  sharded.choice = choice_of(4, 1, 1);
+  check(server(load_model("llama-3-70b").spec), sharded, {4, 8192});
+  check(trainer(gpt(2048, 16, 24)), sharded, {1, 1024});
+}
+
+TEST_CASE("gradient accumulation takes any batch") {
+  Planner planner = trainer(gpt(2048, 16, 24));
+  PlanRequest request;
+  request.micro_batch = 1;
+  CHECK_FALSE(largest_batch(planner, request, {8, 1024}).has_value());
+  request.micro_batch = 100'000;
+  CHECK(largest_batch(planner, request, {8, 1024}) == 0);
+}
+
+TEST_CASE("the largest number that holds is found for every threshold") {
+  for (std::int64_t limit = 1; limit <= 40; ++limit) {
+    for (std::int64_t threshold = 0; threshold <= limit; ++threshold) {
+      CHECK(largest_that_holds([&](std::int64_t n) { return n <= threshold; }, limit) == threshold);
+    }
+  }
+}
+
+// Seven billion parameters in 4 bits and thin adapters: arXiv 2305.14314, Figure 6, trains LLaMA 7B
+// with 5,048 MB of weights, adapters and their states beside activations.
+TEST_CASE("QLoRA of a 7B model holds about five gigabytes beside activations") {
+  PlanQuery query;
+  query.purpose = Purpose::train;
+  query.states = {Recipe::mixed, Optimizer::adam, AdapterKind::none};
+  query.adapter = {AdapterKind::qlora, 64, AdapterTargets::all};
+  Planner planner(load_model("llama-7b").spec, query, a100());
+  const PlanMemory memory = planner.evaluate(choice_of(1, 1, 1), {1, 512}).memory;
+  const double weights = static_cast<double>(memory.weights) / 1e6;
+  CHECK(weights > 3'500);
+  CHECK(weights < 5'048);
+}
+
+TEST_CASE("communication of a step is that of the papers") {
+  const ModelSpec spec = gpt(1024, 16, 24);
+  Planner planner = trainer(spec);
+  PlanChoice choice = choice_of(1, 1, 4);
+  const double gradients =
+      4.0 * static_cast<double>(
+                count_parameters(training_graph(spec)).total.evaluate(training_graph(spec).sizes));
+  // arXiv 1910.02054, section 7: an all-reduce sends 2Ψ a rank, ZeRO 1 as much in two halves.
+  auto rows = planner.communication(choice, {8, 256});
+  REQUIRE(rows.size() == 1);
+  CHECK(rows[0].wire_bytes == doctest::Approx(2 * 0.75 * gradients));
+  choice.zero = Zero::optimizer;
+  rows = planner.communication(choice, {8, 256});
+  REQUIRE(rows.size() == 2);
+  CHECK(rows[0].wire_bytes == doctest::Approx(0.75 * gradients));
+  CHECK(rows[1].wire_bytes == doctest::Approx(0.75 * gradients / 2).epsilon(1e-6));
+  // Megatron-LM, arXiv 1909.08053: each layer sums b·s·d in 16 bit twice forward, twice backward.
+  choice = choice_of(4, 1, 1);
+  rows = planner.communication(choice, {1, 256});
+  const double message = 2.0 * 256 * 1024;
+  const double layers = 24 * 4 * 1.5 * message;
+  const double ends = 1.5 * (2 * message + 3 * 4 * 255);  // embedding, logits, loss
+  REQUIRE(rows.size() == 1);
+  CHECK(rows[0].wire_bytes == doctest::Approx(layers + ends));
+}
+
+TEST_CASE("a pipeline's bubble is (p − 1)/(m·v) of its work") {
+  const ModelSpec spec = gpt(1024, 16, 24);
+  Planner planner = trainer(spec);
+  const auto bubble_share = [&](std::int64_t interleave) {
+    PlanChoice choice = choice_of(1, 4, 1);
+    choice.parallel.interleave = interleave;
+    const PlanTime time = planner.evaluate(choice, {16, 256}).time;
+    return time.bubble_s;
+  };
+  CHECK(bubble_share(1) == doctest::Approx(2 * bubble_share(2)));
+  CHECK(bubble_share(1) == doctest::Approx(3 * bubble_share(3)));
+}
+
+TEST_CASE("a model without a loss cannot be trained") {
+  PlanQuery query;
+  query.purpose = Purpose::train;
+  CHECK_THROWS_AS(Planner(load_model("bert-base-uncased").spec, query, a100()), Error);
+}
+
+TEST_CASE("an interleaved pipeline takes micro-batches in multiples of its stages") {
+  Planner planner = trainer(gpt(1024, 16, 24));
+  PlanChoice choice = choice_of(1, 4, 1);
+  choice.parallel.interleave = 2;
+  CHECK_THROWS_AS(require_legal(choice, {6, 256}, planner), Error);
+  CHECK_NOTHROW(require_legal(choice, {8, 256}, planner));
+}
+
+}  // namespace headroom::test

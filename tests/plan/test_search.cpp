@@ -1,0 +1,137 @@
+// The search for the best plan: complete, the same on any number of threads, and never beaten by a
+// plan that it could have found.
+#include <algorithm>
+
+#include "gpt_models.h"
+#include "headroom/fit.h"
+
+namespace headroom::test {
+namespace {
+
+Planner trainer(const ModelSpec& spec, double memory_gb) {
+  PlanQuery query;
+  query.purpose = Purpose::train;
+  DeviceRates rates = device_rates(find_machine("a100-80gb"), DType::bfloat16);
+  rates.memory_bytes = static_cast<Integer>(memory_gb * 1e9);
+  return {spec, query, rates};
+}
+
+SearchSpace space_of(std::int64_t devices, const Load& load, int threads = 1) {
+  SearchSpace space;
+  space.devices = devices;
+  space.load = load;
+  space.threads = threads;
+  return space;
+}
+
+}  // namespace
+
+TEST_CASE("the best plan is the fastest of all that fit, found one by one") {
+  Planner planner = trainer(gpt(1024, 16, 8), 12);
+  const Load load{8, 512};
+  const ShardingLimits limits = planner.limits(load.seq_len);
+  double fastest = 1e300;
+  std::uint64_t fitting = 0;
+  for (const std::int64_t tp : {1, 2, 4}) {
+    for (const std::int64_t pp : {1, 2, 4}) {
+      for (const std::int64_t dp : {1, 2, 4}) {
+        for (const std::int64_t chunks : {1, 2, 4, 8}) {
+          for (const std::int64_t micro : {1, 2, 4, 8}) {
+            for (int bits = 0; bits < 8; ++bits) {
+              PlanChoice choice;
+              choice.parallel.tensor = tp;
+              choice.parallel.pipeline = pp;
+              choice.parallel.data = dp;
+              choice.parallel.interleave = chunks;
+              choice.parallel.sequence =
+                  bits % 2 == 0 ? SequenceParallel::off : SequenceParallel::on;
+              choice.zero = static_cast<Zero>(bits / 2);
+              choice.micro_batch = micro;
+              const bool sane =
+                  tp * pp * dp == 4 && dp * micro <= 8 && (dp > 1 || choice.zero == Zero::none);
+              if (!sane || !is_legal(choice, load, limits)) continue;
+              const PlanFigures figures = planner.evaluate(choice, load);
+              if (!planner.fits(figures)) continue;
+              ++fitting;
+              fastest = std::min(fastest, figures.time.iteration_s);
+            }
+          }
+        }
+      }
+    }
+  }
+  SearchSpace space = space_of(4, load);
+  space.fixed.recompute = Recomputation{};
+  space.fixed.context = 1;
+  const PlanSearch search = search_plans(planner, space);
+  CHECK(search.fitting == fitting);
+  REQUIRE_FALSE(search.best.empty());
+  CHECK(search.best.front().iteration_s == fastest);
+}
+
+TEST_CASE("the number of threads does not change what is found") {
+  const Planner planner = trainer(gpt(2048, 16, 24), 40);
+  const PlanSearch one = search_plans(planner, space_of(32, {64, 1024}, 1));
+  const PlanSearch four = search_plans(planner, space_of(32, {64, 1024}, 4));
+  CHECK(one.evaluated == four.evaluated);
+  CHECK(one.fitting == four.fitting);
+  REQUIRE(one.best.size() == four.best.size());
+  for (std::size_t i = 0; i < one.best.size(); ++i) {
+    CHECK(one.best[i].choice == four.best[i].choice);
+  }
+  REQUIRE(one.pareto.size() == four.pareto.size());
+  for (std::size_t i = 0; i < one.pareto.size(); ++i) {
+    CHECK(one.pareto[i].choice == four.pareto[i].choice);
+  }
+}
+
+TEST_CASE("plans are legal, use all devices, fit, and come fastest first") {
+  const Planner planner = trainer(gpt(2048, 16, 24), 40);
+  SearchSpace space = space_of(16, {64, 1024});
+  space.keep = 50;
+  const PlanSearch search = search_plans(planner, space);
+  const ShardingLimits limits = planner.limits(1024);
+  CHECK(search.best.size() == 50);
+  double before = 0;
+  for (const RankedPlan& plan : search.best) {
+    CHECK(plan.choice.parallel.devices() == 16);
+    CHECK(is_legal(plan.choice, space.load, limits));
+    CHECK(plan.memory_bytes <= planner.rates().memory_bytes);
+    CHECK(plan.iteration_s >= before);
+    before = plan.iteration_s;
+  }
+}
+
+TEST_CASE("along the front less memory always costs time") {
+  const Planner planner = trainer(gpt(2048, 16, 24), 40);
+  const PlanSearch search = search_plans(planner, space_of(16, {64, 1024}));
+  REQUIRE(search.pareto.size() > 1);
+  CHECK(search.pareto.front().iteration_s == search.best.front().iteration_s);
+  for (std::size_t i = 1; i < search.pareto.size(); ++i) {
+    CHECK(search.pareto[i].iteration_s > search.pareto[i - 1].iteration_s);
+    CHECK(search.pareto[i].memory_bytes < search.pareto[i - 1].memory_bytes);
+  }
+}
+
+TEST_CASE("where nothing fits the smallest plan is named") {
+  const Planner planner = trainer(gpt(12288, 96, 96), 40);
+  const PlanSearch search = search_plans(planner, space_of(2, {2, 2048}));
+  CHECK(search.fitting == 0);
+  CHECK(search.best.empty());
+  REQUIRE(search.least.has_value());
+  CHECK(search.least->memory_bytes > planner.rates().memory_bytes);
+}
+
+TEST_CASE("no neighbour of the best plan both fits and is faster") {
+  Planner planner = trainer(gpt(2048, 16, 24), 40);
+  const Load load{64, 1024};
+  const PlanSearch search = search_plans(planner, space_of(16, load));
+  const auto neighbours = neighbours_of(planner, search.best.front().choice, load);
+  CHECK(neighbours.size() > 5);
+  for (const Neighbour& neighbour : neighbours) {
+    CAPTURE(neighbour.change);
+    CHECK((!neighbour.fits || neighbour.plan.iteration_s >= search.best.front().iteration_s));
+  }
+}
+
+}  // namespace headroom::test

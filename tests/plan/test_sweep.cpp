@@ -1,0 +1,126 @@
+// Rows of a sweep are the figures that `analyze` gives for the same workload.
+#include <sstream>
+
+#include "headroom/error.h"
+#include "headroom/predict.h"
+#include "headroom/sweep.h"
+#include "headroom/sweep_writer.h"
+#include "support/data.h"
+
+namespace headroom::test {
+namespace {
+
+std::vector<SweepRow> rows_of(const ModelSpec& spec, const SweepGrid& grid,
+                              const std::optional<MachineProfile>& machine = std::nullopt) {
+  std::vector<SweepRow> rows;
+  sweep(spec, grid, machine, [&](const SweepRow& row) {
+    rows.push_back(row);
+    return true;
+  });
+  return rows;
+}
+
+void check_rows(const ModelSpec& spec, const SweepGrid& grid) {
+  const std::vector<SweepRow> rows = rows_of(spec, grid);
+  CHECK(static_cast<Integer>(rows.size()) == size_of(grid));
+  for (const SweepRow& row : rows) {
+    const Figures figures = count(spec, row.workload).figures;
+    const bool training = row.workload.phase == Phase::train;
+    CHECK(row.weight_bytes == figures.weight_bytes);
+    CHECK(row.matrix_flops == figures.forward.matrix_flops);
+    CHECK(row.elementwise_flops == figures.forward.elementwise_flops);
+    CHECK(row.backward_matrix_flops == figures.backward.matrix_flops);
+    CHECK(row.traffic_bytes == figures.forward.bytes_read + figures.forward.bytes_written);
+    CHECK(row.activation_bytes ==
+          (training ? figures.saved_activation_bytes : figures.peak_activation_bytes));
+    CHECK(row.kv_cache_bytes == figures.kv_cache_bytes);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a sweep's rows are what analyze counts") {
+  SweepGrid grid;
+  grid.batch_size = {1, 2, 7, 1000};
+  grid.seq_len = {1, 17, 512};
+  grid.dtype = {DType::float32, DType::bfloat16};
+  grid.attention = {AttentionImplementation::eager, AttentionImplementation::fused};
+  SUBCASE("prefill") { check_rows(load_model("gpt2").spec, grid); }
+  SUBCASE("grouped heads") { check_rows(load_model("llama-3-8b").spec, grid); }
+  SUBCASE("experts and windows") { check_rows(load_model("gpt-oss-20b").spec, grid); }
+  SUBCASE("decode in the latent space") {
+    grid.phase = Phase::decode;
+    grid.past_len = {0, 99};
+    check_rows(load_model("deepseek-v2-lite").spec, grid);
+  }
+  SUBCASE("decode") {
+    grid.phase = Phase::decode;
+    grid.past_len = {0, 99};
+    grid.kv_dtype = {DType::bfloat16, DType::float8};
+    check_rows(load_model("t5-small").spec, grid);
+  }
+  SUBCASE("training") {
+    grid.phase = Phase::train;
+    grid.recompute = {Recompute::none, Recompute::selective, Recompute::full};
+    check_rows(load_model("gpt2").spec, grid);
+  }
+}
+
+TEST_CASE("a sweep's times are those of analyze on the same machine") {
+  const ModelSpec spec = load_model("llama-3-8b").spec;
+  const MachineProfile machine = find_machine("h100-80gb");
+  SweepGrid grid;
+  grid.batch_size = {1, 16};
+  grid.seq_len = {1, 300};
+  grid.dtype = {DType::bfloat16};
+  for (const SweepRow& row : rows_of(spec, grid, machine)) {
+    CHECK(row.time_s.value() ==
+          doctest::Approx(predict_time(spec, row.workload, machine, {}).total_s));
+  }
+}
+
+TEST_CASE("a sweep stops when it is told to") {
+  SweepGrid grid;
+  grid.batch_size = {1, 2, 3};
+  int rows = 0;
+  sweep(load_model("gpt2").spec, grid, std::nullopt, [&](const SweepRow&) { return ++rows < 2; });
+  CHECK(rows == 2);
+}
+
+TEST_CASE("a sweep refuses what the model cannot do") {
+  const auto run = [](const SweepGrid& grid, const std::optional<MachineProfile>& machine) {
+    sweep(load_model("gpt2").spec, grid, machine, [](const SweepRow&) { return true; });
+  };
+  SweepGrid grid;
+  grid.batch_size = {4, 0};
+  CHECK_THROWS_AS(run(grid, std::nullopt), Error);
+  grid.batch_size = {4};
+  grid.phase = Phase::train;
+  CHECK_THROWS_AS(run(grid, find_machine("t4")), Error);
+}
+
+TEST_CASE("every row has as many fields as there are titles, and is a JSON object of its own") {
+  const ModelSpec spec = load_model("gpt2").spec;
+  SweepGrid grid;
+  grid.batch_size = {1, 2};
+  grid.seq_len = {8, 9};
+  SweepWriter csv(SweepFormat::csv, spec);
+  SweepWriter json(SweepFormat::json_lines, spec);
+  const std::string header = csv.header();
+  const auto commas = std::count(header.begin(), header.end(), ',');
+  for (const SweepRow& row : rows_of(spec, grid)) {
+    std::string line;
+    csv.append_row(row, line);
+    CHECK(std::count(line.begin(), line.end(), ',') == commas);
+    CHECK(line.ends_with('\n'));
+    std::string object;
+    json.append_row(row, object);
+    const auto parsed = nlohmann::json::parse(object);
+    CHECK(parsed["batch_size"] == row.workload.batch_size);
+    CHECK(parsed["seq_len"] == row.workload.seq_len);
+    CHECK(parsed["time_s"].is_null());
+    CHECK(static_cast<std::ptrdiff_t>(parsed.size()) == commas + 1);
+  }
+}
+
+}  // namespace headroom::test

@@ -1,0 +1,111 @@
+// Files that are written whole or not at all, and where a user's own lie.
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <stdexcept>
+
+#include "headroom/error.h"
+#include "support/data.h"
+#include "user_folder.h"
+#include "whole_file.h"
+
+using namespace headroom;
+namespace fs = std::filesystem;
+
+namespace {
+
+/// A folder of this test's own, taken away with it.
+class Folder {
+ public:
+  Folder() : path_(fs::temp_directory_path() / ("headroom-files-" + std::to_string(getpid()))) {
+    fs::create_directories(path_);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  ~Folder() { fs::remove_all(path_); }
+
+  [[nodiscard]] const fs::path& path() const { return path_; }
+  [[nodiscard]] auto files() const {
+    return std::distance(fs::directory_iterator(path_), fs::directory_iterator());
+  }
+
+ private:
+  fs::path path_;
+};
+
+/// An environment variable that has another value for a while.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) {
+    if (const char* const before = std::getenv(name)) before_ = before;
+    setenv(name, value, 1);
+  }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+  ~Variable() {
+    if (before_) {
+      setenv(name_, before_->c_str(), 1);
+    } else {
+      unsetenv(name_);
+    }
+  }
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
+}  // namespace
+
+TEST_CASE("a file is replaced by what was written, and nothing is left beside it") {
+  const Folder folder;
+  const fs::path file = folder.path() / "report.txt";
+  detail::write_whole_file(file, "first");
+  detail::write_whole_file(file, "second");
+  CHECK(test::read_file(file) == "second");
+  CHECK(folder.files() == 1);
+}
+
+TEST_CASE("a failure while a file is written leaves what was there before") {
+  const Folder folder;
+  const fs::path file = folder.path() / "report.txt";
+  detail::write_whole_file(file, "before");
+  const auto write = [](std::ostream& stream) {
+    stream << "half of";
+    throw std::runtime_error("interrupted");
+  };
+  CHECK_THROWS_AS(detail::write_whole_file(file, write), std::runtime_error);
+  CHECK(test::read_file(file) == "before");
+  CHECK(folder.files() == 1);
+}
+
+TEST_CASE("what cannot be written is an error that names the file") {
+  const Folder folder;
+  for (const fs::path& file : {folder.path() / "missing" / "report.txt", fs::path("/dev/full")}) {
+    CAPTURE(file);
+    try {
+      detail::write_whole_file(file, "text");
+      FAIL("nothing was thrown");
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::missing_resource);
+      CHECK(error.where() == file.string());
+    }
+  }
+}
+
+TEST_CASE("a user's files lie where the XDG specification says") {
+  const Variable home("HOME", "/home/someone");
+  {
+    const Variable data("XDG_DATA_HOME", "/data");
+    CHECK(detail::user_data_folder() == "/data/headroom");
+  }
+  for (const char* unset : {"", "relative/folder"}) {
+    const Variable data("XDG_DATA_HOME", unset);
+    CHECK(detail::user_data_folder() == "/home/someone/.local/share/headroom");
+    const Variable homeless("HOME", "");
+    CHECK(detail::user_data_folder().empty());
+  }
+}

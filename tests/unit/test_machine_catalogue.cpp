@@ -1,0 +1,178 @@
+// The catalogue of machines: units that cannot be off by a thousand, dense figures, known pairs.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "headroom/error.h"
+#include "headroom/machine_profile.h"
+
+using namespace headroom;
+
+namespace {
+
+DatasheetRates sheet_of(const std::string& name) {
+  const MachineProfile machine = find_machine(name);
+  return std::get<DatasheetRates>(machine.rates);
+}
+
+double node_link_of(const std::string& name) {
+  const MachineProfile machine = find_machine(name);
+  REQUIRE(machine.interconnect.has_value());
+  return machine.interconnect->intra_node_bytes_per_s;
+}
+
+double ratio(const std::optional<double>& more, const std::optional<double>& less) {
+  REQUIRE(more.has_value());
+  REQUIRE(less.has_value());
+  return *more / *less;
+}
+
+std::string refusal(const std::string& text) {
+  try {
+    (void)profile_from_json(text, "machine.json");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::invalid_input);
+    return error.what();
+  }
+  return {};
+}
+
+/// A machine with nothing but what is required, and `members` beside it.
+std::string smallest_machine(const std::string& members) {
+  return R"({"schema_version": 1, "name": "mine", "date": "2026-01", "last_level_cache_bytes": 0,
+    "context": {"cpu": "", "logical_cpus": 0, "compiler": "", "backend": ""},
+    "source": "datasheet", "datasheet": "mine", "float16_flops_per_s": 1e14,
+    "memory_bytes_per_s": 1e12, "memory_bytes": 24000000000,
+    "compute_efficiency": 0.5, "memory_efficiency": 0.75)" +
+         members + "}";
+}
+
+}  // namespace
+
+TEST_CASE("every machine of the catalogue has units that make sense, and says where from") {
+  CHECK(catalogue_machines().size() >= 30);
+  for (const MachineProfile& machine : catalogue_machines()) {
+    CAPTURE(machine.name);
+    const auto& sheet = std::get<DatasheetRates>(machine.rates);
+    CHECK(sheet.memory_bytes_per_s >= 50e9);
+    CHECK(sheet.memory_bytes_per_s <= 20e12);
+    CHECK(sheet.memory_bytes >= 8'000'000'000);
+    CHECK(sheet.float16_flops_per_s >= 1e12);
+    CHECK(sheet.float16_flops_per_s <= 1e16);
+    // Reading the whole memory once takes milliseconds to a minute.
+    const double sweep_s = static_cast<double>(sheet.memory_bytes) / sheet.memory_bytes_per_s;
+    CHECK(sweep_s > 0.005);
+    CHECK(sweep_s < 60);
+    if (sheet.power_w) {
+      CHECK(*sheet.power_w >= 50);
+      CHECK(*sheet.power_w <= 2000);
+    }
+    CHECK_FALSE(sheet.source.empty());
+    CHECK(sheet.url.starts_with("https://"));
+    CHECK(machine.date.size() == 7);
+  }
+}
+
+TEST_CASE("a narrower type is never slower, and no figure is the one with sparsity") {
+  for (const MachineProfile& machine : catalogue_machines()) {
+    CAPTURE(machine.name);
+    const auto& sheet = std::get<DatasheetRates>(machine.rates);
+    if (sheet.float32_flops_per_s) {
+      CHECK(ratio(sheet.float16_flops_per_s, sheet.float32_flops_per_s) >= 1);
+    }
+    // Half the bits are at most twice as fast where all figures are dense (GeForce's int8 is four
+    // times its float16 with float32 accumulation, which it halves).
+    const double most = machine.name.starts_with("rtx-") ? 4.05 : 2.05;
+    if (sheet.float8_flops_per_s) {
+      CHECK(ratio(sheet.float8_flops_per_s, sheet.float16_flops_per_s) <= 2.05);
+    }
+    if (sheet.int8_ops_per_s) {
+      CHECK(ratio(sheet.int8_ops_per_s, sheet.float16_flops_per_s) <= most);
+    }
+    if (sheet.float4_flops_per_s) {
+      CHECK(ratio(sheet.float4_flops_per_s, sheet.float8_flops_per_s) <= most);
+    }
+    if (sheet.tensor_float32_flops_per_s) {
+      CHECK(ratio(sheet.tensor_float32_flops_per_s, sheet.float16_flops_per_s) <= 1);
+    }
+  }
+}
+
+TEST_CASE("a link is slower than the memory behind it, and a network than a link") {
+  for (const MachineProfile& machine : catalogue_machines()) {
+    CAPTURE(machine.name);
+    if (!machine.interconnect) continue;
+    const Interconnect& link = *machine.interconnect;
+    CHECK(link.devices_per_node >= 2);
+    CHECK(link.intra_node_bytes_per_s >= 10e9);
+    CHECK(link.intra_node_bytes_per_s < std::get<DatasheetRates>(machine.rates).memory_bytes_per_s);
+    CHECK_FALSE(link.intra_node_kind.empty());
+    CHECK_FALSE(link.source.empty());
+    CHECK(link.inter_node_bytes_per_s.has_value() != link.inter_node_kind.empty());
+    CHECK(link.inter_node_bytes_per_s.value_or(1e9) >= 1e9);
+    CHECK(link.inter_node_bytes_per_s.value_or(1e9) < link.intra_node_bytes_per_s);
+  }
+}
+
+TEST_CASE("known pairs have their known ratios") {
+  const DatasheetRates a100 = sheet_of("a100-80gb");
+  const DatasheetRates h100 = sheet_of("h100-80gb");
+  const DatasheetRates h200 = sheet_of("h200-141gb");
+  // Ampere: TF32 at half of bfloat16, int8 at twice. Hopper: float8 at twice.
+  CHECK(ratio(a100.float16_flops_per_s, a100.tensor_float32_flops_per_s) == doctest::Approx(2));
+  CHECK(ratio(a100.int8_ops_per_s, a100.float16_flops_per_s) == doctest::Approx(2));
+  CHECK(ratio(h100.float8_flops_per_s, h100.float16_flops_per_s) ==
+        doctest::Approx(2).epsilon(1e-3));
+  // 132 multiprocessors of 4,096 operations a cycle at 1.83 GHz over 108 of 2,048 at 1.41 GHz.
+  CHECK(ratio(h100.float16_flops_per_s, a100.float16_flops_per_s) ==
+        doctest::Approx(132 * 4096 * 1.83 / (108 * 2048 * 1.41)).epsilon(5e-3));
+  // An H200 is an H100 with more and faster memory.
+  CHECK(h200.float16_flops_per_s == h100.float16_flops_per_s);
+  CHECK(ratio(h200.memory_bytes_per_s, h100.memory_bytes_per_s) == doctest::Approx(4.8 / 3.35));
+  CHECK(ratio(sheet_of("b200").float4_flops_per_s, sheet_of("b200").float16_flops_per_s) ==
+        doctest::Approx(4));
+  // NVLink: 600, 900 and 1,800 GB/s with both directions.
+  CHECK(node_link_of("a100-80gb") == 300e9);
+  CHECK(node_link_of("h100-80gb") == 450e9);
+  CHECK(node_link_of("b200") == 900e9);
+  // MI325X: the MI300X's arithmetic, 6.0 over 5.3 TB/s. MI355X over MI350X: 2.4 over 2.2 GHz.
+  CHECK(sheet_of("mi325x").float16_flops_per_s == sheet_of("mi300x").float16_flops_per_s);
+  CHECK(ratio(sheet_of("mi355x").float16_flops_per_s, sheet_of("mi350x").float16_flops_per_s) ==
+        doctest::Approx(2.4 / 2.2).epsilon(1e-3));
+  // An Ultra is two of a Max; Google gives Trillium 4.7 times the arithmetic of v5e.
+  CHECK(ratio(sheet_of("apple-m1-ultra").float32_flops_per_s,
+              sheet_of("apple-m1-max").float32_flops_per_s) == doctest::Approx(2));
+  CHECK(ratio(sheet_of("tpu-v6e").float16_flops_per_s, sheet_of("tpu-v5e").float16_flops_per_s) ==
+        doctest::Approx(4.7).epsilon(0.01));
+}
+
+TEST_CASE("eight bits run at the 16-bit rate where a machine has no unit for them") {
+  const DatasheetRates v100 = sheet_of("v100-32gb");
+  CHECK(*peak_flops_per_s(v100, DType::float8) == 125e12);
+  CHECK(*peak_flops_per_s(v100, DType::float32) == 15.7e12);
+  CHECK(*peak_flops_per_s(sheet_of("h100-80gb"), DType::float8) == 1978.9e12);
+  CHECK_FALSE(peak_flops_per_s(sheet_of("tpu-v5p"), DType::float32).has_value());
+}
+
+TEST_CASE("a user's machine needs no figure that its publisher does not give") {
+  const MachineProfile machine = profile_from_json(smallest_machine(""), "machine.json");
+  const auto& sheet = std::get<DatasheetRates>(machine.rates);
+  CHECK_FALSE(sheet.float32_flops_per_s.has_value());
+  CHECK_FALSE(sheet.power_w.has_value());
+  CHECK_FALSE(machine.interconnect.has_value());
+  CHECK(profile_to_json(machine).find("\"interconnect\": null") != std::string::npos);
+}
+
+TEST_CASE("a link that makes no sense is refused") {
+  const auto with_link = [](const std::string& link) {
+    return refusal(smallest_machine(", \"interconnect\": " + link));
+  };
+  CHECK(with_link("7").find("not an object") != std::string::npos);
+  CHECK(with_link(R"({"devices_per_node": 2, "intra_node_bytes_per_s": 0, "source": ""})")
+            .find("intra_node_bytes_per_s") != std::string::npos);
+  CHECK(with_link(R"({"devices_per_node": 0, "intra_node_bytes_per_s": 1e9, "source": ""})")
+            .find("devices_per_node") != std::string::npos);
+  CHECK(refusal(smallest_machine(", \"power_w\": -1")).find("power_w") != std::string::npos);
+  CHECK(refusal(smallest_machine(", \"float8_flops_per_s\": \"fast\"")).find("float8") !=
+        std::string::npos);
+}
