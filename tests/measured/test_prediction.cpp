@@ -7,6 +7,7 @@
 #include "calibrate.h"
 #include "headroom/compare.h"
 #include "measure.h"
+#include "probes.h"
 #include "row_policy.h"
 #include "support/data.h"
 #include "sweep.h"
@@ -171,4 +172,20 @@ TEST_CASE("a time is given as it would be at the gauge's reference") {
   budget.reference = gauge.read();
   budget.reference.compute_s *= 100;  // as if the machine were a hundred times as slow
   CHECK(time_call(budget, work).seconds > 20 * raw);
+}
+
+TEST_CASE("every probe of a kernel runs and takes time") {
+  // What a probe writes beyond its arrays, the sanitizers see here.
+  Budget budget = budget_of(Effort::quick);
+  budget.fewest_samples = 1;
+  budget.seconds = 0;
+  std::vector<KernelTable> tables;
+  probe_attention(budget, tables);
+  probe_elementwise(budget, tables);
+  CHECK(tables.size() >= 15);
+  for (const KernelTable& table : tables) {
+    CAPTURE(info_of(table.kind).name);
+    CHECK(std::ranges::any_of(table.seconds,
+                              [](const auto& seconds) { return seconds.value_or(0) > 0; }));
+  }
 }

@@ -104,7 +104,13 @@ void probe_positions(const Budget& budget, std::vector<KernelTable>& tables) {
     table->half = kHeadDim / 2;
     table->cos.assign(static_cast<std::size_t>(tokens * table->half), 0.8F);
     table->sin.assign(static_cast<std::size_t>(tokens * table->half), 0.6F);
-    const RotaryArguments args{1, tokens, heads, stride, tokens * stride, 0};
+    const RotaryArguments args{.batch = 1,
+                               .seq_len = tokens,
+                               .heads = heads,
+                               .head_stride = kHeadDim,
+                               .stride = stride,
+                               .batch_stride = tokens * stride,
+                               .first_position = 0};
     return [=, a = arrays(count)] { apply_rotary(*table, args, a->x.data()); };
   }));
   tables.push_back(sweep_elements(budget, KernelKind::relative_position_bias, [](std::int64_t n) {
