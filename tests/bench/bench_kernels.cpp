@@ -20,6 +20,7 @@
 #include "elementwise.h"
 #include "gemm.h"
 #include "normalize.h"
+#include "plain_read.h"
 
 namespace {
 
@@ -90,32 +91,6 @@ void bench_linears() {
   }
 }
 
-/// The sum of all values, over all threads; what it costs is reading them. Each thread reads four
-/// streams at once, since one alone does not fill the memory's lines.
-float read_all(const AlignedVector<float>& values) {
-  constexpr std::int64_t kStreams = 4;
-  constexpr std::int64_t kWidth = 16;
-  float total = 0;
-#pragma omp parallel reduction(+ : total)
-  {
-    const std::int64_t parts = omp_get_num_threads() * kStreams;
-    const std::int64_t length = static_cast<std::int64_t>(values.size()) / parts / kWidth * kWidth;
-    const float* from = values.data() + omp_get_thread_num() * kStreams * length;
-    std::array<float, kStreams * kWidth> sums{};
-    for (std::int64_t i = 0; i < length; i += kWidth) {
-      for (std::int64_t stream = 0; stream < kStreams; ++stream) {
-        const float* at = from + stream * length + i;
-        __builtin_prefetch(at + 256);
-        float* to = sums.data() + stream * kWidth;
-#pragma omp simd
-        for (std::int64_t lane = 0; lane < kWidth; ++lane) to[lane] += at[lane];
-      }
-    }
-    for (const float sum : sums) total += sum;
-  }
-  return total;
-}
-
 void bench_streams() {
   constexpr Shape shape{28672, 4096};
   constexpr double kBytes = 4.0 * shape.out * shape.in;
@@ -127,9 +102,10 @@ void bench_streams() {
   PackedLinear narrow(parts, shape.in, {.rows = RowRange::few, .storage = WeightStorage::bfloat16});
   fmt::print("\nGB/s of {:.0f} MB of weights    read  float32  bfloat16\n", kBytes * 1e-6);
   for (const std::int64_t rows : {1, 2, 4, 8}) {
-    const std::vector<double> seconds = least_seconds(
-        12, {[&] { g_sink = read_all(weight); }, [&] { wide.run(x.data(), y.data(), rows); },
-             [&] { narrow.run(x.data(), y.data(), rows); }});
+    const std::vector<double> seconds =
+        least_seconds(12, {[&] { g_sink = headroom::bench::read_all(weight); },
+                           [&] { wide.run(x.data(), y.data(), rows); },
+                           [&] { narrow.run(x.data(), y.data(), rows); }});
     fmt::print("stream {} rows {:>21.1f} {:>8.1f} {:>8.1f}\n", rows, kBytes / seconds[0] * 1e-9,
                kBytes / seconds[1] * 1e-9, kBytes / 2 / seconds[2] * 1e-9);
   }

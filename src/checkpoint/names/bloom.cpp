@@ -27,6 +27,8 @@ constexpr NameRule kBloom[] = {
 
 }  // namespace
 
+std::span<const NameRule> bloom_rules() { return kBloom; }
+
 NameTable bloom_names(const ModelSpec& /*spec*/) {
   return {{kBloom}, {"transformer."}, {{"lm_head.weight", ExtraKind::tied_copy}}};
 }

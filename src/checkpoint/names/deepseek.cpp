@@ -11,17 +11,7 @@ constexpr NameRule kDeepseek[] = {
     {"decoder.layers.attention.key_value_a.%", "layers.{}.self_attn.kv_a_proj_with_mqa.%"},
     {"decoder.layers.attention.key_value_a_norm.%", "layers.{}.self_attn.kv_a_layernorm.%"},
     {"decoder.layers.attention.key_value.%", "layers.{}.self_attn.kv_b_proj.%"},
-    {"decoder.layers.mlp.router.%", "layers.{}.mlp.gate.%"},
     {"decoder.layers.mlp.router.correction_bias", "layers.{}.mlp.gate.e_score_correction_bias"},
-    {"decoder.layers.mlp.experts.gate.%", "layers.{}.mlp.experts.{e}.gate_proj.%"},
-    {"decoder.layers.mlp.experts.up.%", "layers.{}.mlp.experts.{e}.up_proj.%"},
-    {"decoder.layers.mlp.experts.down.%", "layers.{}.mlp.experts.{e}.down_proj.%"},
-    {"decoder.layers.mlp.experts.gate.weight", "layers.{}.mlp.experts.gate_up_proj",
-     stacked_experts(part(0))},
-    {"decoder.layers.mlp.experts.up.weight", "layers.{}.mlp.experts.gate_up_proj",
-     stacked_experts(part(1))},
-    {"decoder.layers.mlp.experts.down.weight", "layers.{}.mlp.experts.down_proj",
-     stacked_experts()},
     {"decoder.layers.mlp.shared_expert.gate.%", "layers.{}.mlp.shared_experts.gate_proj.%"},
     {"decoder.layers.mlp.shared_expert.up.%", "layers.{}.mlp.shared_experts.up_proj.%"},
     {"decoder.layers.mlp.shared_expert.down.%", "layers.{}.mlp.shared_experts.down_proj.%"},
@@ -30,7 +20,9 @@ constexpr NameRule kDeepseek[] = {
 }  // namespace
 
 NameTable deepseek_names(const ModelSpec& /*spec*/) {
-  return {{kDeepseek, llama_rules()}, {"model."}, {{"lm_head.weight", ExtraKind::tied_copy}}};
+  return {{kDeepseek, routed_expert_rules(), llama_rules()},
+          {"model."},
+          {{"lm_head.weight", ExtraKind::tied_copy}}};
 }
 
 }  // namespace headroom::checkpoint

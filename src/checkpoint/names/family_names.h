@@ -45,8 +45,11 @@ using FamilyNames = NameTable (*)(const ModelSpec& spec);
 [[nodiscard]] NameTable vit_names(const ModelSpec& spec);
 [[nodiscard]] NameTable whisper_names(const ModelSpec& spec);
 
-/// Tables that others take up: of Llama-like decoders and of BERT's layers.
+/// Tables that others take up: of Llama-like decoders, BERT's layers, BLOOM's, and of experts as
+/// Qwen and DeepSeek store them.
 [[nodiscard]] std::span<const NameRule> llama_rules();
 [[nodiscard]] std::span<const NameRule> bert_rules();
+[[nodiscard]] std::span<const NameRule> bloom_rules();
+[[nodiscard]] std::span<const NameRule> routed_expert_rules();
 
 }  // namespace headroom::checkpoint

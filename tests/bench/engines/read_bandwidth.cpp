@@ -5,44 +5,17 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
 
-#include "aligned.h"
+#include "../plain_read.h"
 
 namespace {
 
 /// Keeps a result alive, so that the compiler cannot drop what made it.
 volatile float g_sink = 0;
-
-/// Each thread reads four streams at once, since one alone does not fill the memory's lines.
-float read_all(const headroom::measured::AlignedVector<float>& values) {
-  constexpr std::int64_t kStreams = 4;
-  constexpr std::int64_t kWidth = 16;
-  float total = 0;
-#pragma omp parallel reduction(+ : total)
-  {
-    const std::int64_t parts = omp_get_num_threads() * kStreams;
-    const std::int64_t length = static_cast<std::int64_t>(values.size()) / parts / kWidth * kWidth;
-    const float* from = values.data() + omp_get_thread_num() * kStreams * length;
-    std::array<float, kStreams * kWidth> sums{};
-    for (std::int64_t i = 0; i < length; i += kWidth) {
-      for (std::int64_t stream = 0; stream < kStreams; ++stream) {
-        const float* at = from + stream * length + i;
-        __builtin_prefetch(at + 256);
-        float* to = sums.data() + stream * kWidth;
-#pragma omp simd
-        for (std::int64_t lane = 0; lane < kWidth; ++lane) to[lane] += at[lane];
-      }
-    }
-    for (const float sum : sums) total += sum;
-  }
-  return total;
-}
 
 }  // namespace
 
@@ -60,7 +33,7 @@ int main(int count, char** arguments) {
   std::vector<double> seconds;
   for (int run = 0; run <= runs; ++run) {
     const auto start = std::chrono::steady_clock::now();
-    g_sink = read_all(values);
+    g_sink = headroom::bench::read_all(values);
     const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
     if (run > 0) seconds.push_back(taken.count());
   }
