@@ -94,7 +94,7 @@ class Bench:
         self.bandwidth = folder / "read_bandwidth"
         subprocess.run([os.environ.get("CXX", "g++"), "-std=c++20", "-O3", "-march=native", "-fopenmp",
                         "-I", ROOT / "src/measured/kernels", HERE / "read_bandwidth.cpp",
-                        "-o", self.bandwidth], check=True)
+                        ROOT / "src/measured/kernels/pages.cpp", "-o", self.bandwidth], check=True)
         if not (self.models / "bert.onnx").exists():
             subprocess.run([arguments.torch_python, HERE / "export_bert.py", self.models], check=True,
                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
