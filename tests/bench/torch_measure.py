@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Times a model with PyTorch and Transformers and writes a Measurement that headroom compares.
+"""Times a model with PyTorch and writes a Measurement that headroom compares.
 
     python3 tests/bench/torch_measure.py --config CONFIG.json --name bert-base-uncased --device cuda \\
         --dtype bfloat16 --batch 8 --seq 128 -o measured.json
     headroom analyze bert-base --dtype bf16 --batch 8 --machine h100-80gb --format json -o predicted.json
     headroom compare predicted.json measured.json --tolerance time=40%
 
---config is a model's config.json; its weights are random, since timing does not depend on them.
+--config is a model's config.json; its weights are random, since timing does not depend on them. With
+Transformers any of its models runs; without it BERT, GPT-2 and Llama do, by torch_models.py.
 The JSON is described by reports/measure.schema.json. FLOPs are counted by torch.utils.flop_counter
 where there is one (PyTorch 2.1 and later).
 """
@@ -39,18 +40,35 @@ def parse():
     return parser.parse_args()
 
 
-def build(arguments, torch, transformers):
-    """The model of the config with random weights, on the device."""
-    with open(arguments.config, encoding="utf-8") as file:
-        values = json.load(file)
-    values = values.get("config", values)  # a headroom preset holds it under this key
+def library():
+    """Transformers, or None."""
+    try:
+        import transformers
+    except ImportError:
+        return None
+    return transformers
+
+
+def of_transformers(arguments, transformers, values):
     config = transformers.AutoConfig.for_model(values.pop("model_type"), **values)
     config._attn_implementation = "sdpa" if arguments.attention == "fused" else "eager"
     wanted = (values.get("architectures") or ["AutoModel"])[0]
     if wanted.endswith("LMHeadModel") or wanted.endswith("ForCausalLM"):
-        model = transformers.AutoModelForCausalLM.from_config(config)
+        return transformers.AutoModelForCausalLM.from_config(config)
+    return transformers.AutoModel.from_config(config)
+
+
+def build(arguments, torch):
+    """The model of the config with random weights, on the device."""
+    with open(arguments.config, encoding="utf-8") as file:
+        values = json.load(file)
+    values = values.get("config", values)  # a headroom preset holds it under this key
+    transformers = library()
+    if transformers is None:
+        import torch_models
+        model = torch_models.build(values, arguments.attention)
     else:
-        model = transformers.AutoModel.from_config(config)
+        model = of_transformers(arguments, transformers, values)
     return model.eval().to(device=arguments.device, dtype=getattr(torch, arguments.dtype))
 
 
@@ -148,12 +166,11 @@ def main():
     arguments = parse()
     try:
         import torch
-        import transformers
     except ImportError as error:
-        sys.exit(f"torch_measure: {error}; install PyTorch and Transformers")
+        sys.exit(f"torch_measure: {error}; install PyTorch")
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
-    model = build(arguments, torch, transformers)
+    model = build(arguments, torch)
     runner = Runner(arguments, torch, model)
     with torch.inference_mode():
         for _ in range(arguments.warmup):
