@@ -60,6 +60,7 @@ struct RopeSpec {
   double beta_slow = 1;                 ///< yarn
   bool truncate = true;                 ///< yarn: whether the ramp's ends are whole dimensions
   double attention_factor = 1;          ///< of cosines and sines: yarn, longrope
+  double short_attention_factor = 1;    ///< longrope, within the original context
   double mscale_all_dim = 0;            ///< yarn: MLA multiplies its scale by its square (0: no)
   std::vector<double> short_factors{};  ///< longrope (arXiv 2402.13753), one for each pair
   std::vector<double> long_factors{};   ///< longrope, beyond the original context
@@ -85,6 +86,15 @@ enum class QueryKeyNormPlace { before_rotary, after_rotary };
 /// two of heads. Where h is none, the slopes of the power below come first and every other one of
 /// the power above follows (BLOOM); or those of the power above, odd ones first (MPT).
 enum class AlibiKind { none, power_below, power_above };
+/// In what order the reference code adds a slope times a position to the scores: in float32 to
+/// scaled scores, or rounded to bfloat16 to scores that are then scaled (Falcon).
+enum class AlibiOrder { behind_scale, rounded_before_scale };
+
+struct AlibiSpec {
+  AlibiKind kind = AlibiKind::none;
+  AlibiOrder order = AlibiOrder::behind_scale;
+  double steepest = 8;  ///< the 8 in 2^(-8·i/h)
+};
 
 struct QueryKeyNormSpec {
   NormSpec norm;
@@ -99,7 +109,8 @@ struct LatentAttentionSpec {
   std::int64_t kv_lora_rank = 0;
   std::int64_t qk_nope_head_dim = 0;
   std::int64_t qk_rope_head_dim = 0;
-  bool bias = false;  ///< of the projections into the latent spaces
+  bool bias = false;       ///< of the projections into the latent spaces
+  double norm_eps = 1e-6;  ///< of the norms of latent vectors, whatever the other norms have
 };
 
 /// Llama 4's queries without positions: multiplied by
@@ -128,8 +139,7 @@ struct AttentionSpec {
   double fixed_scale = 1;              ///< where `scale` is fixed
   double linear_attention_eps = 1e-6;  ///< added to the denominator of linear attention
   double soft_cap = 0;                 ///< scores become cap·tanh(scores / cap); 0: they do not
-  double clip_qkv = 0;     ///< queries, keys and values are clamped to ±clip; 0: they are not
-  double alibi_scale = 1;  ///< of the slopes
+  double clip_qkv = 0;  ///< queries, keys and values are clamped to ±clip; 0: they are not
   WindowSpec window;
   std::optional<QueryKeyNormSpec> query_key_norm{};
   std::optional<LatentAttentionSpec> latent{};
@@ -139,7 +149,7 @@ struct AttentionSpec {
   AttentionKind kind = AttentionKind::softmax;
   AttentionScale scale = AttentionScale::inverse_sqrt_head_dim;
   SoftmaxPrecision softmax = SoftmaxPrecision::activation;
-  AlibiKind alibi = AlibiKind::none;
+  AlibiSpec alibi{};
   bool causal = false;
   bool qkv_bias = false;
   bool key_bias = true;  ///< where `qkv_bias`; Whisper's keys have none
@@ -297,7 +307,6 @@ struct LanguageModelHeadSpec {
   bool transform_bias = true;
   std::optional<NormSpec> transform_norm{};  ///< else the embedding's
   bool bias_is_buffer = false;               ///< the bias is stored, but is no parameter (BART)
-  bool projects_out = false;  ///< hidden_size -> embedding_size first, without bias (OPT-350m)
   double logit_scale = 1;
   double soft_cap = 0;          ///< logits become cap·tanh(logits / cap); 0: they do not
   bool float32_logits = false;  ///< the reference code casts logits before its loss
@@ -312,11 +321,13 @@ struct ClassifierSpec {
   bool bias = true;
   std::optional<ActivationKind> dense{};  ///< a d × d layer with this activation comes first
   double dense_dropout = 0;               ///< before that layer
-  double dropout = 0;                     ///< before the projection
+  bool scores = false;  ///< one label, without a dimension of its own (ELECTRA's discriminator)
+  double dropout = 0;   ///< before the projection
 };
 
 struct HeadSpec {
-  bool pooler = false;  ///< tanh(dense(hidden state of the first token))
+  bool projects_out = false;  ///< hidden_size -> embedding_size first, without bias (OPT-350m)
+  bool pooler = false;        ///< tanh(dense(hidden state of the first token))
   std::optional<LanguageModelHeadSpec> language_model{};
   std::optional<ClassifierSpec> classifier{};
 };

@@ -56,8 +56,7 @@ struct ScoreShaping {
   double fixed_scale = 1;  ///< where `scale` is fixed
   double soft_cap = 0;     ///< 0: none
   bool sinks = false;
-  AlibiKind alibi = AlibiKind::none;
-  double alibi_scale = 1;
+  AlibiSpec alibi{};
   WindowSpec window;
 };
 /// Which table positions come from when they are added to an embedding.

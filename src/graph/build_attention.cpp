@@ -232,8 +232,8 @@ TensorId GraphBuilder::softmax_attention(const StackContext& stack, const Attent
   const AttentionShape& shape = operands.shape;
   const bool is_self = parts.core == Part::attention_core;
   ScoreShaping shaping{ScoreBias::none, attention.scale, attention.fixed_scale, attention.soft_cap,
-                       attention.sinks, attention.alibi, attention.alibi_scale, attention.window};
-  if (attention.alibi != AlibiKind::none) shaping.bias = ScoreBias::alibi;
+                       attention.sinks, attention.alibi, attention.window};
+  if (attention.alibi.kind != AlibiKind::none) shaping.bias = ScoreBias::alibi;
   if (position_bias_ && is_self) shaping.bias = ScoreBias::relative_position;
   const Masking masking = attention.causal ? Masking::causal : Masking::none;
   std::vector<TensorId> score_inputs = operands.tensors;

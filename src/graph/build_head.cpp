@@ -14,11 +14,20 @@ const Expr kHidden = Symbol::hidden_size;
 
 void GraphBuilder::head(const StackContext& stack, TensorId hidden) {
   const HeadSpec& spec = spec_.head;
-  if (!spec.language_model && !spec.classifier) graph_.outputs.push_back(hidden);
   begin_block("head", StackRole::single, Integer{1}, hidden);
+  if (spec.projects_out) hidden = project_out(stack, hidden);
+  if (!spec.language_model && !spec.classifier) graph_.outputs.push_back(hidden);
   if (spec.language_model) language_model_head(stack, hidden);
   if (spec.classifier || spec.pooler) classifier(stack, hidden);
   end_block(hidden);
+}
+
+TensorId GraphBuilder::project_out(const StackContext& stack, TensorId hidden) {
+  const Expr width = embedding_width();
+  const LinearParts out{Part::head,       "project_out",
+                        WeightRole::head, kBatch * stack.tokens,
+                        kHidden,          {{"project_out", width}}};
+  return linear(out, hidden, {kBatch, stack.tokens, width});
 }
 
 TensorId GraphBuilder::select_token(Part part, TensorId hidden) {
@@ -78,11 +87,6 @@ void GraphBuilder::language_model_head(const StackContext& stack, TensorId hidde
     hidden = emit_in_place(Part::head, "scale", Scale{rows * kHidden, factor}, {hidden});
   }
   const Expr width = embedding_width();
-  if (spec.projects_out) {
-    const LinearParts out{Part::head, "project_out", WeightRole::head,
-                          rows,       kHidden,       {{"project_out", width}}};
-    hidden = linear(out, hidden, {kBatch, stack.tokens, width});
-  }
   std::vector<WeightId> weights;
   weights.push_back(
       spec.weight == WeightSharing::shared
@@ -133,8 +137,12 @@ void GraphBuilder::classifier(const StackContext& stack, TensorId hidden) {
                              Activation{*spec.dense, rows * kHidden}, {features});
   }
   features = dropout("classifier.dropout", spec.dropout, features);
-  const LinearParts out{Part::head, "classifier", WeightRole::head,
-                        rows,       kHidden,      {{"classifier", labels}},
+  const LinearParts out{Part::head,
+                        "classifier",
+                        WeightRole::head,
+                        rows,
+                        spec_.head.projects_out ? embedding_width() : kHidden,
+                        {{"classifier", labels}},
                         spec.bias};
   const TensorId logits = linear(out, features, shape(labels));
   graph_.outputs.push_back(logits);

@@ -31,6 +31,12 @@ AttentionSpec with_scale_of_heads(AttentionSpec attention) {
   return attention;
 }
 
+NormSpec norm_of_latents(const StackContext& stack) {
+  NormSpec spec = stack.spec->norm;
+  spec.eps = stack.attention->latent->norm_eps;
+  return spec;
+}
+
 }  // namespace
 
 TensorId GraphBuilder::latent_attention(const StackContext& stack, TensorId hidden) {
@@ -65,8 +71,8 @@ TensorId GraphBuilder::latent_queries(const StackContext& stack, TensorId hidden
                            stack.rows(),        Symbol::hidden_size, {{"attention.query_a", rank}},
                            latent.bias};
     hidden = linear(down, hidden, {kBatch, stack.tokens, rank});
-    hidden = norm(stack.spec->norm, "attention.query_a_norm",
-                  Norm{stack.spec->norm, stack.rows(), rank, {}}, hidden);
+    const NormSpec spec = norm_of_latents(stack);
+    hidden = norm(spec, "attention.query_a_norm", Norm{spec, stack.rows(), rank, {}}, hidden);
     query.in_features = rank;
   }
   const TensorId queries = linear(query, hidden, shape);
@@ -85,8 +91,9 @@ TensorId GraphBuilder::latent_keys(const StackContext& stack, TensorId hidden) {
                          Symbol::hidden_size,          {{"attention.key_value_a", width}},
                          stack.attention->latent->bias};
   TensorId latents = linear(down, hidden, {kBatch, stack.tokens, width});
-  latents = norm(stack.spec->norm, "attention.key_value_a_norm",
-                 Norm{stack.spec->norm, stack.rows(), kLatent, width}, latents);
+  const NormSpec spec = norm_of_latents(stack);
+  latents =
+      norm(spec, "attention.key_value_a_norm", Norm{spec, stack.rows(), kLatent, width}, latents);
   const Rotary rotary{{stack.rows(), width, kLatent, Integer{1}, kTurned},
                       {},
                       kTurned,

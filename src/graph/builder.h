@@ -170,6 +170,7 @@ class GraphBuilder {
   void head(const StackContext& stack, TensorId hidden);
   TensorId select_token(Part part, TensorId hidden);
   TensorId pooler(TensorId hidden);
+  TensorId project_out(const StackContext& stack, TensorId hidden);
   TensorId language_model_transform(const Expr& rows, TensorId hidden);
   TensorId adjust_logits(const LanguageModelHeadSpec& spec, TensorId logits);
   void language_model_head(const StackContext& stack, TensorId hidden);

@@ -106,9 +106,9 @@ void StepBuilder::shape_scores(AttentionArguments& args, const ScoreShaping& sha
     args.bias = program_.pointer(node_->inputs.back());
   }
   if (shaping.bias == ScoreBias::alibi) {
-    slopes_ = std::make_shared<const std::vector<float>>(
-        alibi_slopes(shaping.alibi, args.heads, shaping.alibi_scale));
+    slopes_ = std::make_shared<const std::vector<float>>(alibi_slopes(shaping.alibi, args.heads));
     args.slopes = slopes_->data();
+    args.alibi_order = shaping.alibi.order;
   }
 }
 

@@ -51,6 +51,14 @@ void OutputCollector::observe(const ProgramBlock& block, std::int64_t layer, con
 }
 
 std::vector<NamedTensor> OutputCollector::finish(const Program& program) && {
+  // OPT's decoder ends with its narrow states.
+  if (spec_.head.projects_out) {
+    const std::vector<std::int64_t> shape{lengths_.batch, lengths_.seq_len,
+                                          spec_.embedding.embedding_size};
+    const float* const states = program.output("project_out");
+    add(fmt::format("hidden_states.{}", spec_.main_stack().num_layers), shape, states);
+    add("last_hidden_state", shape, states);
+  }
   const std::int64_t labels = spec_.head.classifier ? spec_.head.classifier->num_labels : 0;
   add("logits", {lengths_.batch, lengths_.seq_len, spec_.embedding.vocab_size},
       program.output("logits"));
@@ -59,8 +67,9 @@ std::vector<NamedTensor> OutputCollector::finish(const Program& program) && {
     const bool every_token =
         input == ClassifierInput::every_token || input == ClassifierInput::last_token;
     add("logits",
-        every_token ? std::vector<std::int64_t>{lengths_.batch, lengths_.seq_len, labels}
-                    : std::vector<std::int64_t>{lengths_.batch, labels},
+        spec_.head.classifier->scores ? std::vector<std::int64_t>{lengths_.batch, lengths_.seq_len}
+        : every_token ? std::vector<std::int64_t>{lengths_.batch, lengths_.seq_len, labels}
+                      : std::vector<std::int64_t>{lengths_.batch, labels},
         program.output("classifier"));
   }
   add("pooler_output", {lengths_.batch, spec_.hidden_size}, program.output("pooler.activation"));

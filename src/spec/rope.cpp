@@ -67,11 +67,8 @@ void read_longrope(ConfigReader& config, const PositionSpec& position, RopeSpec&
   const double derived = factor <= 1 ? 1 : std::sqrt(1 + std::log(factor) / std::log(original));
   rope.attention_factor = config.number_or({"attention_factor"}, derived);
   // PhiMoE's own names for the same, within the original context and beyond it.
-  const double short_mscale = config.number_or({"short_mscale"}, rope.attention_factor);
+  rope.short_attention_factor = config.number_or({"short_mscale"}, rope.attention_factor);
   rope.attention_factor = config.number_or({"long_mscale"}, rope.attention_factor);
-  if (short_mscale != rope.attention_factor) {
-    config.fail("short_mscale", "differs from long_mscale", "only equal ones are understood");
-  }
 }
 
 void read_scaling(ConfigReader& config, const PositionSpec& position, std::int64_t head_dim,
@@ -122,7 +119,8 @@ RopeSpec read_rope(ConfigReader& config, const PositionSpec& position, std::int6
   if (partial < 1) {
     rope.rotary_dim = static_cast<std::int64_t>(static_cast<double>(head_dim) * partial);
   }
-  rope.original_max_position_embeddings = config.count_or({"original_max_position_embeddings"}, 0);
+  rope.original_max_position_embeddings = config.count_or(
+      {"original_max_position_embeddings"}, defaults.original_max_position_embeddings);
   if (auto scaling = config.object("rope_scaling")) {
     read_scaling(*scaling, position, head_dim, rope);
   }

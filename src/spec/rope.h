@@ -13,6 +13,7 @@ struct RopeDefaults {
   double theta = 10000;
   double partial_rotary_factor = 1;
   RopeLayout layout = RopeLayout::half_split;
+  std::int64_t original_max_position_embeddings = 0;  ///< 0: max_position_embeddings
   bool by_layer_type = false;  ///< rope_parameters holds an object for each type, read apart
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "alibi.h"
 #include "attention.h"
 #include "kernel_data.h"
 #include "softmax.h"
@@ -258,4 +259,17 @@ TEST_CASE("softmax of rows equals its definition") {
     softmax_rows(scores.data(), 5, keys);
     CHECK(largest_error(scores, expected, 1e-6) < 2e-6);
   }
+}
+
+TEST_CASE("slopes fall to the steepest power, and are rounded where the reference rounds them") {
+  headroom::AlibiSpec alibi{headroom::AlibiKind::power_above};
+  alibi.steepest = 16;
+  CHECK(alibi_slopes(alibi, 4) ==
+        std::vector<float>{1.0F / 16, 1.0F / 256, 1.0F / 4096, 1.0F / 65536});
+  const headroom::AlibiSpec rounded{headroom::AlibiKind::power_below,
+                                    headroom::AlibiOrder::rounded_before_scale};
+  CHECK(alibi_slopes(rounded, 16).front() == 0.70703125F);  // of 2^-0.5 = 0.70710678
+  // Ties go to the even neighbour: 1 + 2^-8 lies between 1 and 1 + 2^-7, 1 + 3·2^-8 below 1 + 2^-6.
+  CHECK(rounded_to_bfloat16(1.00390625F) == 1.0F);
+  CHECK(rounded_to_bfloat16(1.01171875F) == 1.015625F);
 }

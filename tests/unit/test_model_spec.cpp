@@ -1,6 +1,8 @@
 // Readers of model families: choices that figures hang on.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <fstream>
 
 #include "support/data.h"
@@ -96,4 +98,84 @@ TEST_CASE("a model is read from a file or a folder, named after its folder") {
   CHECK(load_model((folder / "config.json").string()).spec.name == "headroom-test-model");
   CHECK(load_model((folder / "").string()).spec.name == "headroom-test-model");
   std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("a key that is absent means what it means to the published class") {
+  const nlohmann::json latent = tiny("deepseek_v3");
+  nlohmann::json config = latent;
+  config["n_routed_experts"] = 16;
+  config.erase("n_group");
+  config.erase("topk_group");
+  const ExpertsSpec experts = *spec_of(config).decoder->ffn_of(1).experts;
+  CHECK(experts.num_groups == 8);
+  CHECK(experts.chosen_groups == 4);
+
+  nlohmann::json phi3 = tiny("phi3");
+  const std::vector<double> factors(phi3.at("hidden_size").get<std::size_t>() /
+                                        phi3.at("num_attention_heads").get<std::size_t>() / 2,
+                                    1.5);
+  phi3.erase("original_max_position_embeddings");
+  phi3["rope_scaling"] = {
+      {"type", "longrope"}, {"short_factor", factors}, {"long_factor", factors}};
+  CHECK(spec_of(phi3).position.rope.original_max_position_embeddings == 4096);
+
+  nlohmann::json sparse = latent;
+  sparse["model_type"] = "glm_moe_dsa";
+  sparse["architectures"] = {"GlmMoeDsaForCausalLM"};
+  for (const char* const key : {"q_lora_rank", "qk_nope_head_dim", "v_head_dim", "qk_head_dim"}) {
+    sparse.erase(key);
+  }
+  const AttentionSpec attention = spec_of(sparse).decoder->self_attention;
+  CHECK(attention.latent->q_lora_rank == 2048);
+  CHECK(attention.latent->qk_nope_head_dim == 192);
+  CHECK(attention.value_head_dim == 256);
+}
+
+TEST_CASE("norms of latent vectors have an epsilon of their own") {
+  nlohmann::json config = tiny("deepseek_v3");
+  config["rms_norm_eps"] = 0.01;
+  CHECK(spec_of(config).decoder->self_attention.latent->norm_eps == 1e-6);
+}
+
+TEST_CASE("GPT-2 may divide scores by the layer's number, or by nothing") {
+  nlohmann::json config = tiny("gpt2");
+  const double usual = 1 / std::sqrt(static_cast<double>(config.at("n_embd").get<int>()) /
+                                     config.at("n_head").get<int>());
+  config["scale_attn_by_inverse_layer_idx"] = true;
+  const StackSpec by_layer = *spec_of(config).decoder;
+  CHECK(by_layer.attention_of(by_layer.variant(2)).fixed_scale == doctest::Approx(usual / 3));
+  config["scale_attn_weights"] = false;
+  const StackSpec by_number = *spec_of(config).decoder;
+  CHECK(by_number.attention_of(by_number.variant(0)).scale == AttentionScale::none);
+  CHECK(by_number.attention_of(by_number.variant(1)).fixed_scale == 0.5);
+}
+
+TEST_CASE("a last hidden state that is narrower than the others belongs to every class of OPT") {
+  nlohmann::json config = tiny("opt");
+  config["word_embed_proj_dim"] = 16;
+  for (const char* const architecture : {"OPTForCausalLM", "OPTModel"}) {
+    CAPTURE(architecture);
+    config["architectures"] = {architecture};
+    const Graph graph = build_graph(spec_of(config), {});
+    const auto is_out = [](const Weight& weight) { return weight.path == "project_out.weight"; };
+    CHECK(std::ranges::count_if(graph.weights, is_out) == 1);
+  }
+}
+
+TEST_CASE("Falcon's first configs, for the vendor's class, mean what that class does") {
+  nlohmann::json config = tiny("falcon_mqa");
+  config["architectures"] = {"RWForCausalLM"};
+  for (const char* const key : {"new_decoder_architecture", "multi_query", "parallel_attn"}) {
+    config.erase(key);
+  }
+  config["num_kv_heads"] = 2;
+  config["model_type"] = "RefinedWeb";
+  const StackSpec large = *spec_of(config).decoder;
+  CHECK(large.residual == ResidualKind::parallel_two_norms);
+  CHECK(large.self_attention.num_key_value_heads == 2);
+  config["model_type"] = "RefinedWebModel";
+  config.erase("num_kv_heads");
+  const StackSpec small = *spec_of(config).decoder;
+  CHECK(small.residual == ResidualKind::sequential);
+  CHECK(small.self_attention.num_key_value_heads == 4);
 }

@@ -1,4 +1,5 @@
-// StarCoder and SantaCoder, which store [out, in].
+// StarCoder and SantaCoder, which store [out, in], and projections by groups of heads; with one
+// key-value head that is one group.
 #include "family_names.h"
 
 namespace headroom::checkpoint {
@@ -9,9 +10,11 @@ constexpr NameRule kGptBigcode[] = {
     {"embeddings.position_embeddings.%", "wpe.%"},
     {"decoder.layers.attention_norm.%", "h.{}.ln_1.%"},
     {"decoder.layers.mlp_norm.%", "h.{}.ln_2.%"},
-    {"decoder.layers.attention.query.%", "h.{}.attn.c_attn.%", part(0)},
-    {"decoder.layers.attention.key.%", "h.{}.attn.c_attn.%", part(1)},
-    {"decoder.layers.attention.value.%", "h.{}.attn.c_attn.%", part(2)},
+    {"decoder.layers.attention.query.%", "h.{}.attn.c_attn.%",
+     part(0, Stacking::per_key_value_head)},
+    {"decoder.layers.attention.key.%", "h.{}.attn.c_attn.%", part(1, Stacking::per_key_value_head)},
+    {"decoder.layers.attention.value.%", "h.{}.attn.c_attn.%",
+     part(2, Stacking::per_key_value_head)},
     {"decoder.layers.attention.output.%", "h.{}.attn.c_proj.%"},
     {"decoder.layers.mlp.up.%", "h.{}.mlp.c_fc.%"},
     {"decoder.layers.mlp.down.%", "h.{}.mlp.c_proj.%"},

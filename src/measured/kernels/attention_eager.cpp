@@ -151,6 +151,7 @@ void attention_softmax(const AttentionArguments& args, float* scores) {
              .scale = args.scale,
              .soft_cap = args.soft_cap,
              .slope = args.slopes == nullptr ? 0.0F : args.slopes[head],
+             .alibi_order = args.alibi_order,
              .sink = args.sinks == nullptr ? nullptr : args.sinks + head,
              .bias = args.bias == nullptr ? nullptr : args.bias + bias_at,
              .key_mask = args.key_mask == nullptr ? nullptr : args.key_mask + batch * args.keys},

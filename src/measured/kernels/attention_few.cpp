@@ -63,6 +63,7 @@ SoftmaxRow piece_of(const AttentionBlock& block, std::int64_t lane, Range keys) 
           .scale = block.args.scale,
           .soft_cap = block.args.soft_cap,
           .slope = slopes == nullptr ? 0.0F : slopes[block.head(lane)],
+          .alibi_order = block.args.alibi_order,
           .index = keys.begin,
           .bias = bias == nullptr ? nullptr : bias + keys.begin,
           .key_mask = mask == nullptr ? nullptr : mask + keys.begin};

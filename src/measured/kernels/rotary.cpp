@@ -71,11 +71,16 @@ void stretch_yarn(const RopeSpec& rope, std::int64_t dim, std::vector<float>& fr
   }
 }
 
+/// Whether so many positions leave the original context.
+bool is_beyond(const RopeSpec& rope, std::int64_t positions) {
+  return positions > rope.original_max_position_embeddings;
+}
+
 /// LongRoPE: every wave has a factor of its own, within the original context and beyond it.
 void stretch_longrope(const RopeSpec& rope, std::int64_t positions,
                       std::vector<float>& frequencies) {
-  const bool beyond = positions > rope.original_max_position_embeddings;
-  const std::vector<double>& factors = beyond ? rope.long_factors : rope.short_factors;
+  const std::vector<double>& factors =
+      is_beyond(rope, positions) ? rope.long_factors : rope.short_factors;
   for (std::size_t i = 0; i < frequencies.size(); ++i) {
     frequencies[i] /= static_cast<float>(factors.at(i));
   }
@@ -132,7 +137,9 @@ std::vector<float> rotary_frequencies(const RopeSpec& rope, std::int64_t dim,
 RotaryTable make_rotary_table(const RopeSpec& rope, std::int64_t dim, std::int64_t positions,
                               std::int64_t trained_positions) {
   RotaryTable table{positions, dim / 2, rope.layout, {}, {}};
-  const auto factor = static_cast<float>(rope.attention_factor);
+  const bool within = rope.scaling == RopeScalingKind::longrope && !is_beyond(rope, positions);
+  const auto factor =
+      static_cast<float>(within ? rope.short_attention_factor : rope.attention_factor);
   const std::vector<float> frequencies =
       rotary_frequencies(rope, dim, positions, trained_positions);
   for (std::int64_t position = 0; position < positions; ++position) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "alibi.h"
 #include "parallel.h"
 #include "vector_math.h"
 
@@ -15,12 +16,19 @@ using simd::kLanes;
 
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
+/// What is added to a scaled score by its key's place.
+float alibi(const SoftmaxRow& row, std::int64_t key) {
+  const float lowered = row.slope * static_cast<float>(row.index + key);
+  return row.alibi_order == AlibiOrder::behind_scale ? lowered
+                                                     : rounded_to_bfloat16(lowered) * row.scale;
+}
+
 /// Scales, caps, adds what is to be added and hides padding, so that the scale is 1 afterwards.
 void prepare(const SoftmaxRow& row, float* scores) {
   for (std::int64_t key = row.first; key < row.visible; ++key) {
     float score = scores[key] * row.scale;
     if (row.soft_cap > 0) score = std::tanh(score / row.soft_cap) * row.soft_cap;
-    score += row.slope * static_cast<float>(row.index + key);
+    score += alibi(row, key);
     if (row.bias != nullptr) score += row.bias[key];
     const bool padding = row.key_mask != nullptr && row.key_mask[key] == 0;
     if (padding) score = kMinusInfinity;

@@ -4,16 +4,19 @@
 #include <cstdint>
 #include <limits>
 
+#include "headroom/model_spec.h"
+
 namespace headroom::measured {
 
 struct SoftmaxRow {
   std::int64_t keys = 0;
   /// Keys that the causal mask shows, from the first; the others get probability zero.
   std::int64_t visible = 0;
-  std::int64_t first = 0;       ///< the first key that a window shows, at most `visible`
-  float scale = 1;              ///< positive; scores are multiplied by it before all else
-  float soft_cap = 0;           ///< then they become cap·tanh(score / cap); 0: they do not
-  float slope = 0;              ///< times a key's index, added to the scaled scores
+  std::int64_t first = 0;  ///< the first key that a window shows, at most `visible`
+  float scale = 1;         ///< positive; scores are multiplied by it before all else
+  float soft_cap = 0;      ///< then they become cap·tanh(score / cap); 0: they do not
+  float slope = 0;         ///< times a key's index, added to the scores by `alibi_order`
+  AlibiOrder alibi_order = AlibiOrder::behind_scale;
   std::int64_t index = 0;       ///< of the first of these keys, for its slope
   const float* sink = nullptr;  ///< a further score that takes part, with no probability to store
   const float* bias = nullptr;  ///< [keys], added to the scaled scores; null for none

@@ -64,6 +64,7 @@ void read_electra(ConfigReader& config, ModelSpec& spec) {
   ClassifierSpec replaced = classifier(config, ClassifierInput::every_token, "classifier_dropout");
   replaced.num_labels = 1;
   replaced.dropout = 0;
+  replaced.scores = true;
   replaced.dense = read_activation(config, {"hidden_act"}, ActivationKind::gelu);
   ClassifierSpec sequence = classifier(config, ClassifierInput::first_token, "classifier_dropout");
   sequence.dense = ActivationKind::gelu;

@@ -19,7 +19,7 @@ void read_bloom(ConfigReader& config, ModelSpec& spec) {
   stack.self_attention.causal = true;
   stack.self_attention.qkv_bias = true;
   stack.self_attention.output_bias = true;
-  stack.self_attention.alibi = AlibiKind::power_below;
+  stack.self_attention.alibi.kind = AlibiKind::power_below;
   stack.self_attention.softmax = SoftmaxPrecision::float32;
   stack.ffn = {FfnKind::plain, product(config, "hidden_size", 4, spec.hidden_size),
                ActivationKind::gelu_tanh, true};

@@ -45,6 +45,7 @@ void read_cohere2(ConfigReader& config, ModelSpec& spec) {
     variant.self_attention.window = {};
     variant.self_attention.rotary = false;
   });
+  config.expect("use_qk_norm", false);
   config.ignore({"order_of_interleaved_layers", "position_embedding_type", "rotary_pct",
                  "use_embedding_sharing", "use_gated_activation", "use_parallel_block",
                  "use_parallel_embedding"});

@@ -16,20 +16,27 @@ DecoderFamily deepseek(const std::string& prefix, std::int64_t positions) {
   return family;
 }
 
-void read_latent_attention(ConfigReader& config, ModelSpec& spec) {
+/// Sizes of the attention that a config may leave out.
+struct LatentSizes {
+  std::int64_t q_lora_rank = 1536;
+  std::int64_t qk_nope_head_dim = 128;
+  std::int64_t value_head_dim = 128;
+};
+
+void read_latent_attention(ConfigReader& config, ModelSpec& spec, const LatentSizes& sizes) {
   AttentionSpec& attention = spec.decoder->self_attention;
   LatentAttentionSpec latent;
-  const std::int64_t absent = config.is_null("q_lora_rank") ? 0 : 1536;
+  const std::int64_t absent = config.is_null("q_lora_rank") ? 0 : sizes.q_lora_rank;
   latent.q_lora_rank = config.count_or({"q_lora_rank"}, absent);
   latent.kv_lora_rank = config.size_or({"kv_lora_rank"}, 512);
-  latent.qk_nope_head_dim = config.size_or({"qk_nope_head_dim"}, 128);
+  latent.qk_nope_head_dim = config.size_or({"qk_nope_head_dim"}, sizes.qk_nope_head_dim);
   latent.qk_rope_head_dim = config.size_or({"qk_rope_head_dim"}, 64);
   latent.bias = config.flag_or({"attention_bias"}, false);
   attention.output_bias = latent.bias;
   // Keys and values of every head come from one latent vector, so that there are as many.
   attention.num_key_value_heads = attention.num_attention_heads;
   attention.head_dim = latent.qk_nope_head_dim + latent.qk_rope_head_dim;
-  attention.value_head_dim = config.size_or({"v_head_dim"}, 128);
+  attention.value_head_dim = config.size_or({"v_head_dim"}, sizes.value_head_dim);
   config.expect("qk_head_dim", attention.head_dim);
   RopeSpec& rope = spec.position.rope;
   if (!config.flag_or({"rope_interleave"}, true)) rope.layout = RopeLayout::half_split;
@@ -56,9 +63,15 @@ ExpertsSpec read_deepseek_experts(ConfigReader& config, const ExpertKeys& keys,
   return experts;
 }
 
-void read_groups(ConfigReader& config, ExpertsSpec& experts, bool limited) {
-  const std::int64_t groups = config.size_or({"n_group"}, 1);
-  const std::int64_t chosen = config.size_or({"topk_group"}, 1);
+/// Groups of experts, and how many of them a token may use.
+struct Groups {
+  std::int64_t num = 1;
+  std::int64_t chosen = 1;
+};
+
+void read_groups(ConfigReader& config, ExpertsSpec& experts, bool limited, Groups absent) {
+  const std::int64_t groups = config.size_or({"n_group"}, absent.num);
+  const std::int64_t chosen = config.size_or({"topk_group"}, absent.chosen);
   if (!limited) return;
   if (experts.num_experts % groups != 0) {
     config.fail("n_group", "does not divide the number of experts", "use a number that does");
@@ -84,20 +97,20 @@ void read_deepseek_v2(ConfigReader& config, ModelSpec& spec) {
   DecoderFamily family = deepseek("DeepseekV2", 2048);
   read_decoder(config, spec, family);
   StackSpec& stack = *spec.decoder;
-  read_latent_attention(config, spec);
+  read_latent_attention(config, spec, {});
   stack.ffn.bias = config.flag_or({"mlp_bias"}, false);
   ExpertsSpec experts = read_deepseek_experts(config, {{"n_routed_experts"}, 64, 0}, 1407, 2, 1);
   config.expect("scoring_func", "softmax");
   const bool limited = config.choice_or<bool>(
       {"topk_method"}, {{"greedy", false}, {"group_limited_greedy", true}}, false);
-  read_groups(config, experts, limited);
+  read_groups(config, experts, limited, {});
   config.ignore({"norm_topk_prob"});  // the class never divides by the sum
   spread_experts(config, stack, experts, 0);
 }
 
 void read_deepseek_v3(ConfigReader& config, ModelSpec& spec) {
   read_decoder(config, spec, deepseek("DeepseekV3", 4096));
-  read_latent_attention(config, spec);
+  read_latent_attention(config, spec, {});
   ExpertsSpec experts = read_deepseek_experts(config, {{"n_routed_experts"}, 256, 8}, 2048, 1, 2.5);
   experts.scoring = RouterScoring::sigmoid;
   experts.correction_bias = true;
@@ -105,7 +118,7 @@ void read_deepseek_v3(ConfigReader& config, ModelSpec& spec) {
   experts.normalise = config.flag_or({"norm_topk_prob"}, true);
   config.expect("scoring_func", "sigmoid");
   config.expect("topk_method", "noaux_tc");
-  read_groups(config, experts, true);
+  read_groups(config, experts, true, {8, 4});
   spread_experts(config, *spec.decoder, experts, 3);
   config.ignore({"num_nextn_predict_layers"});  // a module beside the model, for training
 }
@@ -114,7 +127,7 @@ void read_glm_moe_dsa(ConfigReader& config, ModelSpec& spec) {
   DecoderFamily family = deepseek("GlmMoeDsa", 202752);
   family.norm_eps = 1e-5;
   read_decoder(config, spec, family);
-  read_latent_attention(config, spec);
+  read_latent_attention(config, spec, {2048, 192, 256});
   LatentAttentionSpec& latent = *spec.decoder->self_attention.latent;
   ExpertsSpec experts = read_deepseek_experts(
       config, {{"n_routed_experts", "num_experts", "num_local_experts"}, 256, 8}, 2048, 1, 2.5);
@@ -124,7 +137,7 @@ void read_glm_moe_dsa(ConfigReader& config, ModelSpec& spec) {
   experts.normalise = config.flag_or({"norm_topk_prob"}, true);
   config.expect("scoring_func", "sigmoid");
   config.expect("topk_method", "noaux_tc");
-  read_groups(config, experts, true);
+  read_groups(config, experts, true, {});
   spread_experts(config, *spec.decoder, experts, 3);
   // The indexer that chooses which keys a query sees (arXiv 2512.02556): counted, not in the graph.
   const std::int64_t heads = config.size_or({"index_n_heads"}, 32);

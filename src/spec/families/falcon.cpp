@@ -1,17 +1,30 @@
 // Falcon: attention and network beside each other with one key-value head; later with groups of
 // them and a norm for each part (arXiv 2311.16867).
-#include <cmath>
-
 #include "../family.h"
 #include "../rope.h"
 
 namespace headroom::detail {
 namespace {
 
-AttentionSpec read_attention(ConfigReader& config, std::int64_t hidden_size, bool grouped) {
+/// What keys mean when absent: to Transformers' class, or to the vendor's for the 40B model
+/// (RefinedWeb) and for the others (RefinedWebModel).
+struct Defaults {
+  bool new_decoder_architecture = false;
+  bool multi_query = true;
+  bool parallel_attn = true;
+};
+
+Defaults defaults_of(const std::string& model_type) {
+  if (model_type == "RefinedWeb") return {true, true, true};
+  if (model_type == "RefinedWebModel") return {false, false, false};
+  return {};
+}
+
+AttentionSpec read_attention(ConfigReader& config, std::int64_t hidden_size, bool grouped,
+                             bool one_when_absent) {
   const std::int64_t heads = config.size({"num_attention_heads", "n_head"});
   AttentionSpec attention = multi_head_attention(config, "num_attention_heads", heads, hidden_size);
-  const bool one = config.flag_or({"multi_query"}, true);
+  const bool one = config.flag_or({"multi_query"}, one_when_absent);
   const std::int64_t kv_heads = config.size_or({"num_kv_heads", "n_head_kv"}, heads);
   attention.num_key_value_heads = grouped || !one ? kv_heads : 1;
   if (heads % attention.num_key_value_heads != 0) {
@@ -23,9 +36,7 @@ AttentionSpec read_attention(ConfigReader& config, std::int64_t hidden_size, boo
   attention.qkv_bias = config.flag_or({"bias"}, false);
   attention.output_bias = attention.qkv_bias;
   if (config.flag_or({"alibi"}, false)) {
-    // The reference code scales the biases with the scores.
-    attention.alibi = AlibiKind::power_below;
-    attention.alibi_scale = 1 / std::sqrt(static_cast<double>(attention.head_dim));
+    attention.alibi = {AlibiKind::power_below, AlibiOrder::rounded_before_scale};
   }
   return attention;
 }
@@ -36,17 +47,22 @@ void read_falcon(ConfigReader& config, ModelSpec& spec) {
   LanguageModelHeadSpec language_model;
   language_model.weight = config.flag_or({"tie_word_embeddings"}, true) ? WeightSharing::shared
                                                                         : WeightSharing::separate;
-  read_decoder_architecture(config, spec, "Falcon", "FalconForCausalLM", language_model);
+  const std::vector<std::string> names = config.texts("architectures");
+  const bool vendors = !names.empty() && names.front().starts_with("RW");
+  const std::string prefix = vendors ? "RW" : "Falcon";
+  read_decoder_architecture(config, spec, prefix, prefix + "ForCausalLM", language_model);
   spec.kind = ModelKind::decoder;
   spec.hidden_size = config.size({"hidden_size", "n_embed"});
   spec.embedding.vocab_size = config.size({"vocab_size"});
   spec.position.max_position_embeddings = config.size_or({"max_position_embeddings"}, 2048);
 
-  const bool grouped = config.flag_or({"new_decoder_architecture"}, false);
+  const Defaults absent = defaults_of(spec.model_type);
+  const bool grouped =
+      config.flag_or({"new_decoder_architecture"}, absent.new_decoder_architecture);
   StackSpec stack;
   stack.num_layers = config.size({"num_hidden_layers", "n_layer"});
-  stack.self_attention = read_attention(config, spec.hidden_size, grouped);
-  if (stack.self_attention.alibi == AlibiKind::none) {
+  stack.self_attention = read_attention(config, spec.hidden_size, grouped, absent.multi_query);
+  if (stack.self_attention.alibi.kind == AlibiKind::none) {
     spec.position.kind = PositionKind::rotary;
     spec.position.rope = read_rope(config, spec.position, stack.self_attention.head_dim, {});
   } else {
@@ -60,7 +76,7 @@ void read_falcon(ConfigReader& config, ModelSpec& spec) {
   stack.norm = {NormKind::layer_norm, true, config.number_or({"layer_norm_epsilon"}, 1e-5)};
   stack.final_norm = stack.norm;
   const std::int64_t norms = config.size_or({"num_ln_in_parallel_attn"}, grouped ? 2 : 1);
-  if (config.flag_or({"parallel_attn"}, true)) {
+  if (config.flag_or({"parallel_attn"}, absent.parallel_attn)) {
     stack.residual =
         norms == 2 ? ResidualKind::parallel_two_norms : ResidualKind::parallel_one_norm;
   }

@@ -1,7 +1,30 @@
 // GPT-2: pre-norm decoder with learned positions (Radford et al. 2019).
+#include <cmath>
+#include <utility>
+
 #include "../family.h"
 
 namespace headroom::detail {
+namespace {
+
+/// Scores may be divided by the layer's number too, from 1, or by nothing at all.
+void read_score_scale(ConfigReader& config, StackSpec& stack) {
+  AttentionSpec& attention = stack.self_attention;
+  const bool scaled = config.flag_or({"scale_attn_weights"}, true);
+  if (!scaled) attention.scale = AttentionScale::none;
+  if (!config.flag_or({"scale_attn_by_inverse_layer_idx"}, false)) return;
+  const double first = scaled ? 1 / std::sqrt(static_cast<double>(attention.head_dim)) : 1;
+  for (std::int64_t layer = 0; layer < stack.num_layers; ++layer) {
+    stack.variant_of_layer.push_back(static_cast<std::size_t>(layer));
+    if (layer == 0) continue;
+    LayerVariant variant{attention, stack.ffn};
+    variant.self_attention.scale = AttentionScale::fixed;
+    variant.self_attention.fixed_scale = first / static_cast<double>(layer + 1);
+    stack.variants.push_back(std::move(variant));
+  }
+}
+
+}  // namespace
 
 void read_gpt2(ConfigReader& config, ModelSpec& spec) {
   LanguageModelHeadSpec language_model;
@@ -12,8 +35,6 @@ void read_gpt2(ConfigReader& config, ModelSpec& spec) {
   // Only the double-heads class reads summary_*; the others change numerics, not sizes.
   config.ignore({"summary_activation", "summary_first_dropout", "summary_proj_to_labels",
                  "summary_type", "summary_use_proj", "n_ctx", "reorder_and_upcast_attn"});
-  config.expect("scale_attn_weights", true);
-  config.expect("scale_attn_by_inverse_layer_idx", false);
   spec.kind = ModelKind::decoder;
   spec.hidden_size = config.size({"n_embd", "hidden_size"});
   spec.embedding.vocab_size = config.size({"vocab_size"});
@@ -31,6 +52,7 @@ void read_gpt2(ConfigReader& config, ModelSpec& spec) {
   const auto inner = config.optional_size({"n_inner"});
   stack.ffn = {FfnKind::plain, inner ? *inner : product(config, "n_embd", 4, spec.hidden_size),
                read_activation(config, {"activation_function"}, ActivationKind::gelu_new), true};
+  read_score_scale(config, stack);
   stack.norm_placement = NormPlacement::pre;
   stack.norm = {NormKind::layer_norm, true, config.number_or({"layer_norm_epsilon"}, 1e-5)};
   stack.final_norm = stack.norm;

@@ -18,6 +18,7 @@ void read_gptj(ConfigReader& config, ModelSpec& spec) {
   spec.position.rope.layout = RopeLayout::interleaved;
   spec.position.rope.rotary_dim = config.size_or({"rotary_dim"}, 64);
   config.expect("rotary", true);
+  config.ignore({"n_ctx"});  // the causal mask's size, once
   config.expect("scale_attn_weights", true);
 }
 

@@ -8,7 +8,7 @@ void read_attention(ConfigReader& config, AttentionSpec& attention) {
   config.expect("attn_type", "multihead_attention");
   config.expect("alibi", true);
   config.expect("qk_ln", false);
-  config.expect("alibi_bias_max", 8);
+  attention.alibi.steepest = config.number_or({"alibi_bias_max"}, attention.alibi.steepest);
   attention.clip_qkv = config.number_or({"clip_qkv"}, 0);
   if (config.has("softmax_scale")) {
     attention.scale = AttentionScale::fixed;
@@ -39,7 +39,7 @@ void read_mpt(ConfigReader& config, ModelSpec& spec) {
   const std::int64_t heads = config.size({"n_heads", "num_attention_heads"});
   stack.self_attention = multi_head_attention(config, "n_heads", heads, spec.hidden_size);
   stack.self_attention.causal = true;
-  stack.self_attention.alibi = AlibiKind::power_above;
+  stack.self_attention.alibi.kind = AlibiKind::power_above;
   stack.self_attention.softmax = SoftmaxPrecision::float32;
   if (auto attention = config.object("attn_config")) {
     read_attention(*attention, stack.self_attention);

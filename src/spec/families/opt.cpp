@@ -10,9 +10,9 @@ void read_opt(ConfigReader& config, ModelSpec& spec) {
   const std::int64_t width = config.size_or({"word_embed_proj_dim"}, hidden_size);
   LanguageModelHeadSpec language_model;
   language_model.weight = tied ? WeightSharing::shared : WeightSharing::separate;
-  language_model.projects_out = width != hidden_size;
   language_model.float32_logits = true;
   read_decoder_architecture(config, spec, "OPT", "OPTForCausalLM", language_model);
+  spec.head.projects_out = width != hidden_size;
 
   spec.kind = ModelKind::decoder;
   spec.hidden_size = hidden_size;

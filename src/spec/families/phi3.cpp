@@ -9,6 +9,7 @@ void read_phi3(ConfigReader& config, ModelSpec& spec) {
   family.prefix = "Phi3";
   family.max_position_embeddings = 4096;
   family.norm_eps = 1e-5;
+  family.rope.original_max_position_embeddings = 4096;
   family.bias = BiasRule::none;
   read_decoder(config, spec, family);
   spec.decoder->self_attention.window = read_window(config, 0);
@@ -21,8 +22,10 @@ void read_phi3(ConfigReader& config, ModelSpec& spec) {
 
 void read_phimoe(ConfigReader& config, ModelSpec& spec) {
   DecoderFamily family;
-  family.prefix = "PhiMoE";
-  family.language_model_class = "PhiMoEForCausalLM";
+  // The vendor's class, then Transformers'.
+  const std::vector<std::string> names = config.texts("architectures");
+  const bool renamed = !names.empty() && names.front().starts_with("Phimoe");
+  family.prefix = renamed ? "Phimoe" : "PhiMoE";
   family.num_key_value_heads = 8;
   family.max_position_embeddings = 131072;
   family.norm = {NormKind::layer_norm, true};

@@ -24,6 +24,11 @@ void read_starcoder2(ConfigReader& config, ModelSpec& spec) {
   stack.dropout.embedding = config.probability_or({"embedding_dropout"}, 0);
   stack.dropout.attention_output = config.probability_or({"residual_dropout"}, 0);
   stack.dropout.ffn_output = stack.dropout.attention_output;
+  config.expect("scale_attn_weights", true);
+  // What published configs carry along from the family before; the class reads hidden_act and
+  // norm_epsilon.
+  config.ignore({"activation_function", "layer_norm_epsilon", "attention_softmax_in_fp32",
+                 "scale_attention_softmax_in_fp32"});
   config.expect("mlp_type", "default");
   config.expect("norm_type", "layer_norm");
 }
