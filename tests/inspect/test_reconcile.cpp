@@ -54,6 +54,15 @@ TEST_CASE("every reference checkpoint of a family that is known reconciles") {
   }
 }
 
+TEST_CASE("every tensor that an independent reference of a family uses has an owner") {
+  for (const auto& model : std::filesystem::directory_iterator(data_folder() / "families")) {
+    CAPTURE(model.path());
+    const Inspection inspection = inspect(model.path().string());
+    REQUIRE(inspection.reconciliation.has_value());
+    CHECK(problems_of(inspection).empty());
+  }
+}
+
 TEST_CASE("a tensor that is missing, too much or of another shape is named") {
   const nlohmann::json config = small_llama();
   auto tensors = tensors_of(config);

@@ -15,8 +15,8 @@ using namespace headroom::measured;
 
 namespace {
 
-/// Folders with weights, inputs and expected outputs: those of this checkout, and all that are at
-/// hand beside it.
+/// Folders with weights, inputs and expected outputs: those of this checkout, both the published
+/// code's own and an independent reference's, and all that are at hand beside it.
 std::vector<std::filesystem::path> golden_folders() {
   const auto extended = test::extended_golden_folder();
   std::vector<std::filesystem::path> folders;
@@ -29,6 +29,9 @@ std::vector<std::filesystem::path> golden_folders() {
     } else if (extended) {
       folders.push_back(*extended / name);
     }
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(test::data_folder() / "families")) {
+    folders.push_back(entry.path());
   }
   return folders;
 }
@@ -115,7 +118,7 @@ void check_outputs(const std::filesystem::path& folder, const SessionOptions& op
 
 TEST_CASE("outputs, hidden states and generated tokens equal the reference, with eager attention") {
   for (const auto& folder : golden_folders()) check_outputs(folder, {});
-  CHECK(golden_folders().size() >= 3);
+  CHECK(golden_folders().size() >= 60);
 }
 
 TEST_CASE("outputs, hidden states and generated tokens equal the reference, with fused attention") {

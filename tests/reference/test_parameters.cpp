@@ -108,6 +108,17 @@ TEST_CASE("parameters of tiny models equal the tensors of their checkpoints, by 
   CHECK(models == 46);
 }
 
+TEST_CASE("parameters equal the tensors that an independent reference of each family uses") {
+  std::size_t models = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(data_folder() / "families")) {
+    CAPTURE(entry.path().string());
+    check_checkpoint(read_json(entry.path() / "config.json"),
+                     safetensors_shapes(entry.path() / "model.safetensors"));
+    ++models;
+  }
+  CHECK(models == 58);
+}
+
 TEST_CASE("parameters equal the tensors in the checkpoints themselves, where they are at hand") {
   const auto folder = extended_golden_folder();
   if (!folder) return;  // a stranger's clone: the copied headers above stand in

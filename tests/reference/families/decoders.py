@@ -1,0 +1,441 @@
+"""Decoders with dense layers: one function a family, by the formulas of its published code."""
+
+import math
+
+import torch
+from layers import (
+    run,
+    head_of,
+    rotary_of,
+    grouped,
+    gated,
+    fused_gated,
+    head_norm,
+    wide_norm,
+    llama_shaped,
+    head_dim,
+)
+from pieces import ACTIVATIONS, Rotary, attend, causal, heads
+
+
+def llama(w, c, ids):
+    rotary = rotary_of(c, ids.shape[1], head_dim(c))
+    bias = c.get("attention_bias", False)
+    return llama_shaped(
+        w,
+        c,
+        ids,
+        c.get("rms_norm_eps", 1e-6),
+        False,
+        lambda i: rotary,
+        bias=bias,
+        mlp_bias=c.get("mlp_bias", False),
+    )
+
+
+def mistral(w, c, ids):
+    rotary = rotary_of(c, ids.shape[1], head_dim(c))
+    return llama_shaped(
+        w,
+        c,
+        ids,
+        c.get("rms_norm_eps", 1e-6),
+        False,
+        lambda i: rotary,
+        lambda i: c.get("sliding_window"),
+    )
+
+
+def layer_types(c, otherwise):
+    return c.get("layer_types") or [otherwise(i) for i in range(c["num_hidden_layers"])]
+
+
+def qwen_window(c):
+    """Qwen: layers from max_window_layers on slide, if use_sliding_window."""
+    used = c.get("use_sliding_window", False) and c.get("sliding_window") is not None
+    kinds = layer_types(
+        c,
+        lambda i: "sliding_attention"
+        if used and i >= c.get("max_window_layers", 28)
+        else "full_attention",
+    )
+    return lambda i: c["sliding_window"] if kinds[i] == "sliding_attention" else None
+
+
+def qwen2(w, c, ids):
+    rotary = rotary_of(c, ids.shape[1], head_dim(c))
+    return llama_shaped(
+        w,
+        c,
+        ids,
+        c.get("rms_norm_eps", 1e-6),
+        False,
+        lambda i: rotary,
+        qwen_window(c),
+        bias=True,
+        out_bias=False,
+    )
+
+
+def qwen3(w, c, ids):
+    c = {"head_dim": 128, **c}
+    rotary = rotary_of(c, ids.shape[1], c["head_dim"])
+    return llama_shaped(
+        w,
+        c,
+        ids,
+        c.get("rms_norm_eps", 1e-6),
+        False,
+        lambda i: rotary,
+        qwen_window(c),
+        bias=c.get("attention_bias", False),
+        norms=head_norm,
+    )
+
+
+def smollm3(w, c, ids):
+    rotary = rotary_of(c, ids.shape[1], head_dim(c), 2000000.0)
+    interval = c.get("no_rope_layer_interval", 4)
+    turns = c.get("no_rope_layers") or [
+        (i + 1) % interval != 0 for i in range(c["num_hidden_layers"])
+    ]
+    slides = c.get("use_sliding_window", False) and c.get("sliding_window") is not None
+    kinds = layer_types(
+        c, lambda i: "sliding_attention" if slides and not turns[i] else "full_attention"
+    )
+    window = lambda i: c["sliding_window"] if slides and kinds[i] == "sliding_attention" else None
+    return llama_shaped(
+        w,
+        c,
+        ids,
+        c.get("rms_norm_eps", 1e-6),
+        True,
+        lambda i: rotary if turns[i] else None,
+        window,
+        bias=c.get("attention_bias", False),
+        mlp_bias=c.get("mlp_bias", False),
+    )
+
+
+def granite(w, c, ids, mlp=None):
+    rotary = rotary_of(c, ids.shape[1], head_dim(c))
+    multiply = [
+        c.get(key, 1.0) for key in ("embedding_multiplier", "residual_multiplier", "logits_scaling")
+    ]
+    return llama_shaped(
+        w,
+        c,
+        ids,
+        c.get("rms_norm_eps", 1e-6),
+        False,
+        lambda i: rotary,
+        bias=c.get("attention_bias", False),
+        mlp_bias=c.get("mlp_bias", False),
+        scale=c.get("attention_multiplier", 1.0),
+        multiply=multiply,
+        mlp=mlp,
+    )
+
+
+def olmo2(w, c, ids):
+    """Norms only behind attention and MLP, and over all of q and k."""
+    eps = c.get("rms_norm_eps", 1e-5)
+    rotary = rotary_of(c, ids.shape[1], head_dim(c))
+    table = w.table("model.embed_tokens", c["vocab_size"], c["hidden_size"])
+
+    def block(i, x):
+        name = f"model.layers.{i}"
+        y = grouped(
+            w,
+            c,
+            name + ".self_attn",
+            x,
+            rotary,
+            bias=c.get("attention_bias", False),
+            norms=wide_norm(w, name + ".self_attn", eps),
+        )
+        x = x + w.rms_norm(name + ".post_attention_layernorm", y, eps)
+        y = gated(w, c, name + ".mlp", x, c.get("hidden_act", "silu"))
+        return x + w.rms_norm(name + ".post_feedforward_layernorm", y, eps)
+
+    return run(
+        table[ids],
+        c["num_hidden_layers"],
+        block,
+        lambda x: w.rms_norm("model.norm", x, eps),
+        head_of(w, c, table, False),
+    )
+
+
+def glm(w, c, ids, sandwich=False):
+    """Half of each head turns, by neighbours; GLM-4 normalises behind attention and MLP too."""
+    eps = c.get("rms_norm_eps", 1.5625e-07)
+    parameters = c.get("rope_parameters") or {}
+    part = c.get("partial_rotary_factor", parameters.get("partial_rotary_factor", 0.5))
+    c = {"head_dim": 128, **c}
+    rotary = rotary_of(c, ids.shape[1], int(c["head_dim"] * part), interleaved=True)
+    table = w.table("model.embed_tokens", c["vocab_size"], c["hidden_size"])
+    after = (lambda name, y: w.rms_norm(name, y, eps)) if sandwich else (lambda name, y: y)
+
+    def block(i, x):
+        name = f"model.layers.{i}"
+        y = w.rms_norm(name + ".input_layernorm", x, eps)
+        y = grouped(
+            w, c, name + ".self_attn", y, rotary, bias=c.get("attention_bias", True), out_bias=False
+        )
+        x = x + after(name + ".post_self_attn_layernorm", y)
+        y = w.rms_norm(name + ".post_attention_layernorm", x, eps)
+        return x + after(
+            name + ".post_mlp_layernorm",
+            fused_gated(w, c, name + ".mlp", y, c.get("hidden_act", "silu")),
+        )
+
+    return run(
+        table[ids],
+        c["num_hidden_layers"],
+        block,
+        lambda x: w.rms_norm("model.norm", x, eps),
+        head_of(w, c, table, False),
+    )
+
+
+def glm4(w, c, ids):
+    return glm(w, c, ids, sandwich=True)
+
+
+def cohere(w, c, ids, alternating=False):
+    """Parallel block behind one norm without bias; Cohere 2's full layers do not turn."""
+    eps = c.get("layer_norm_eps", 1e-5)
+    rotary = rotary_of(
+        c, ids.shape[1], c["hidden_size"] // c["num_attention_heads"], interleaved=True
+    )
+    table = w.table("model.embed_tokens", c["vocab_size"], c["hidden_size"])
+    pattern = c.get("sliding_window_pattern", 4)
+    kinds = layer_types(c, lambda i: "sliding_attention" if (i + 1) % pattern else "full_attention")
+    bias = c.get("attention_bias", False)
+
+    def own_norms(name):
+        """A LayerNorm without bias whose weight is [heads, head_dim]."""
+
+        def norm(kind, states):
+            centred = states - states.mean(-1, keepdim=True)
+            weight = w.get(f"{name}.{kind}_norm.weight", states.shape[2:], mean=1.0, std=0.2)
+            return weight * centred / torch.sqrt(centred.pow(2).mean(-1, keepdim=True) + eps)
+
+        return norm
+
+    def block(i, x):
+        name = f"model.layers.{i}"
+        y = w.layer_norm(name + ".input_layernorm", x, eps, bias=False)
+        slides = alternating and kinds[i] == "sliding_attention"
+        norms = own_norms(name + ".self_attn") if c.get("use_qk_norm", False) else None
+        turning = rotary if slides or not alternating else None
+        window = c.get("sliding_window", 4096) if slides else None
+        return (
+            x
+            + grouped(w, c, name + ".self_attn", y, turning, window, bias, norms=norms)
+            + gated(w, c, name + ".mlp", y, c.get("hidden_act", "silu"))
+        )
+
+    head = head_of(w, c, table, True)
+    return run(
+        table[ids],
+        c["num_hidden_layers"],
+        block,
+        lambda x: w.layer_norm("model.norm", x, eps, bias=False),
+        lambda x: head(x) * c.get("logit_scale", 0.0625),
+    )
+
+
+def cohere2(w, c, ids):
+    return cohere(w, c, ids, alternating=True)
+
+
+def gemma2_shaped(w, c, ids, window, rotary, norms=None, prefix="model"):
+    """Norms by 1 + w before and after attention and MLP; soft caps; embeddings times sqrt(hidden).
+    """
+    eps = c.get("rms_norm_eps", 1e-6)
+    table = w.table(prefix + ".embed_tokens", c["vocab_size"], c["hidden_size"], std=0.2)
+    norm = lambda name, x: w.rms_norm(name, x, eps, plus_one=True)
+
+    def block(i, x):
+        name = f"{prefix}.layers.{i}"
+        attention = norms(w, name + ".self_attn", eps, True) if norms else None
+        y = grouped(
+            w,
+            c,
+            name + ".self_attn",
+            norm(name + ".input_layernorm", x),
+            rotary(i),
+            window(i),
+            c.get("attention_bias", False),
+            scale=c.get("query_pre_attn_scalar", 256) ** -0.5,
+            norms=attention,
+            cap=c.get("attn_logit_softcapping"),
+        )
+        x = x + norm(name + ".post_attention_layernorm", y)
+        y = gated(
+            w, c, name + ".mlp", norm(name + ".pre_feedforward_layernorm", x), "gelu_pytorch_tanh"
+        )
+        return x + norm(name + ".post_feedforward_layernorm", y)
+
+    cap = c.get("final_logit_softcapping")
+    head = head_of(w, c, table, True)
+    capped = lambda x: torch.tanh(head(x) / cap) * cap if cap else head(x)
+    return run(
+        table[ids] * math.sqrt(c["hidden_size"]),
+        c["num_hidden_layers"],
+        block,
+        lambda x: norm(prefix + ".norm", x),
+        capped,
+    )
+
+
+def gemma2(w, c, ids):
+    kinds = layer_types(c, lambda i: "full_attention" if i % 2 else "sliding_attention")
+    rotary = rotary_of(c, ids.shape[1], c["head_dim"])
+    c = {
+        "attn_logit_softcapping": 50.0,
+        "final_logit_softcapping": 30.0,
+        "sliding_window": 4096,
+        **c,
+    }
+    window = lambda i: c["sliding_window"] if kinds[i] == "sliding_attention" else None
+    return gemma2_shaped(w, c, ids, window, lambda i: rotary)
+
+
+def gemma3(w, c, ids):
+    """Five layers with a window and their own rotary base, then a global one whose rotary may be
+    scaled."""
+    c = {"head_dim": 256, "sliding_window": 4096, **c}
+    pattern = c.get("sliding_window_pattern", c.get("_sliding_window_pattern", 6))
+    kinds = layer_types(c, lambda i: "sliding_attention" if (i + 1) % pattern else "full_attention")
+    if "rope_parameters" in c:
+        far, near = (
+            c["rope_parameters"]["full_attention"],
+            c["rope_parameters"]["sliding_attention"],
+        )
+    else:
+        far = {"rope_theta": c.get("rope_theta", 1000000.0), **(c.get("rope_scaling") or {})}
+        near = {"rope_theta": c.get("rope_local_base_freq", 10000.0)}
+    turn = lambda p: Rotary(
+        c["head_dim"], p["rope_theta"], ids.shape[1], p, c["max_position_embeddings"]
+    )
+    turning = {"full_attention": turn(far), "sliding_attention": turn(near)}
+    window = lambda i: c["sliding_window"] if kinds[i] == "sliding_attention" else None
+    return gemma2_shaped(w, c, ids, window, lambda i: turning[kinds[i]], head_norm)
+
+
+def starcoder2(w, c, ids):
+    """LayerNorms with bias and a plain MLP in Llama's places."""
+    eps, bias = c.get("norm_epsilon", 1e-5), c.get("use_bias", True)
+    rotary = rotary_of(c, ids.shape[1], head_dim(c))
+    table = w.table("model.embed_tokens", c["vocab_size"], c["hidden_size"], std=0.2)
+
+    def block(i, x):
+        name = f"model.layers.{i}"
+        y = w.layer_norm(name + ".input_layernorm", x, eps)
+        x = x + grouped(w, c, name + ".self_attn", y, rotary, c.get("sliding_window"), bias)
+        y = w.linear(
+            name + ".mlp.c_fc",
+            w.layer_norm(name + ".post_attention_layernorm", x, eps),
+            c["intermediate_size"],
+            bias,
+        )
+        return x + w.linear(
+            name + ".mlp.c_proj",
+            ACTIVATIONS[c.get("hidden_act", "gelu_pytorch_tanh")](y),
+            x.shape[-1],
+            bias,
+        )
+
+    return run(
+        table[ids],
+        c["num_hidden_layers"],
+        block,
+        lambda x: w.layer_norm("model.norm", x, eps),
+        head_of(w, c, table, True),
+    )
+
+
+def stablelm(w, c, ids):
+    """LayerNorms, a quarter of each head turns; sequential or parallel; q and k may have a norm
+    for each head."""
+    eps = c.get("layer_norm_eps", 1e-5)
+    size = c["hidden_size"] // c["num_attention_heads"]
+    rotary = rotary_of(c, ids.shape[1], int(size * c.get("partial_rotary_factor", 0.25)))
+    table = w.table("model.embed_tokens", c["vocab_size"], c["hidden_size"])
+    parallel = c.get("use_parallel_residual", False)
+
+    def per_head(name):
+        one = lambda kind, h, x: w.layer_norm(
+            f"{name}.{kind}_layernorm.norms.{h}", x, eps, bias=False
+        )
+        return lambda kind, states: torch.stack(
+            [one(kind, h, states[:, :, h]) for h in range(states.shape[2])], 2
+        )
+
+    def block(i, x):
+        name = f"model.layers.{i}"
+        y = w.layer_norm(name + ".input_layernorm", x, eps)
+        norms = per_head(name + ".self_attn") if c.get("qk_layernorm", False) else None
+        attention = grouped(
+            w,
+            c,
+            name + ".self_attn",
+            y,
+            rotary,
+            bias=c.get("use_qkv_bias", False),
+            out_bias=False,
+            norms=norms,
+        )
+        x = x + attention
+        if not parallel:
+            y = w.layer_norm(name + ".post_attention_layernorm", x, eps)
+        return x + gated(w, c, name + ".mlp", y, c.get("hidden_act", "silu"))
+
+    return run(
+        table[ids],
+        c["num_hidden_layers"],
+        block,
+        lambda x: w.layer_norm("model.norm", x, eps),
+        head_of(w, c, table, False),
+    )
+
+
+def phi3(w, c, ids):
+    """q, k and v in one weight."""
+    eps, size, kv = (
+        c.get("rms_norm_eps", 1e-5),
+        head_dim(c),
+        c.get("num_key_value_heads") or c["num_attention_heads"],
+    )
+    rotary = rotary_of(c, ids.shape[1], int(size * c.get("partial_rotary_factor", 1.0)))
+    table = w.table("model.embed_tokens", c["vocab_size"], c["hidden_size"])
+    count = c["num_attention_heads"]
+
+    def block(i, x):
+        name = f"model.layers.{i}"
+        qkv = w.linear(
+            name + ".self_attn.qkv_proj",
+            w.rms_norm(name + ".input_layernorm", x, eps),
+            (count + 2 * kv) * size,
+        )
+        q, k, v = (
+            heads(part, part.shape[-1] // size)
+            for part in qkv.split([count * size, kv * size, kv * size], -1)
+        )
+        y = attend(
+            rotary(q), rotary(k), v, size**-0.5, causal(x.shape[1], c.get("sliding_window"))
+        )
+        x = x + w.linear(name + ".self_attn.o_proj", y, x.shape[-1])
+        y = w.rms_norm(name + ".post_attention_layernorm", x, eps)
+        return x + fused_gated(w, c, name + ".mlp", y, c.get("hidden_act", "silu"))
+
+    return run(
+        table[ids],
+        c["num_hidden_layers"],
+        block,
+        lambda x: w.rms_norm("model.norm", x, eps),
+        head_of(w, c, table, False),
+    )

@@ -1,0 +1,243 @@
+"""Encoders, and encoder-decoders of BART's shape."""
+import torch
+from pieces import ACTIVATIONS, Rotary, attend, causal, heads
+
+
+def bert_layers(w, c, prefix, x, mask, outputs):
+    """Norms behind attention and MLP; keys that are padding are not seen."""
+    eps, count, width = c.get("layer_norm_eps", 1e-12), c["num_attention_heads"], c["hidden_size"]
+    visible = mask.bool()[:, None, None, :]
+    outputs["hidden_states.0"] = x
+    for i in range(c["num_hidden_layers"]):
+        name = f"{prefix}.encoder.layer.{i}"
+        q, k, v = (
+            heads(w.linear(f"{name}.attention.self.{part}", x, width, True), count)
+            for part in ("query", "key", "value")
+        )
+        y = w.linear(
+            name + ".attention.output.dense",
+            attend(q, k, v, (width // count) ** -0.5, visible),
+            width,
+            True,
+        )
+        x = w.layer_norm(name + ".attention.output.LayerNorm", x + y, eps)
+        y = ACTIVATIONS[c.get("hidden_act", "gelu")](
+            w.linear(name + ".intermediate.dense", x, c["intermediate_size"], True)
+        )
+        x = w.layer_norm(
+            name + ".output.LayerNorm", x + w.linear(name + ".output.dense", y, width, True), eps
+        )
+        outputs[f"layers.{i}.output"] = outputs[f"hidden_states.{i + 1}"] = x
+    return x
+
+
+def bert_embeddings(w, c, prefix, ids, types, places, width):
+    words = w.table(prefix + ".embeddings.word_embeddings", c["vocab_size"], width, std=0.5)
+    positions = w.table(
+        prefix + ".embeddings.position_embeddings", c["max_position_embeddings"], width, std=0.5
+    )
+    kinds = w.table(
+        prefix + ".embeddings.token_type_embeddings", c.get("type_vocab_size", 2), width, std=0.5
+    )
+    x = words[ids] + kinds[types] + positions[places]
+    return words, w.layer_norm(prefix + ".embeddings.LayerNorm", x, c.get("layer_norm_eps", 1e-12))
+
+
+def electra(w, c, ids, mask, types):
+    """Embeddings of their own size, projected; the generator's head works in that size, the
+    discriminator's has one score."""
+    width, narrow, eps = (
+        c["hidden_size"],
+        c.get("embedding_size", 128),
+        c.get("layer_norm_eps", 1e-12),
+    )
+    words, x = bert_embeddings(w, c, "electra", ids, types, torch.arange(ids.shape[1]), narrow)
+    if narrow != width:
+        x = w.linear("electra.embeddings_project", x, width, True)
+    outputs = {}
+    x = bert_layers(w, c, "electra", x, mask, outputs)
+    if "ElectraForPreTraining" in c["architectures"]:
+        y = ACTIVATIONS[c.get("hidden_act", "gelu")](
+            w.linear("discriminator_predictions.dense", x, width, True)
+        )
+        outputs["logits"] = w.linear(
+            "discriminator_predictions.dense_prediction", y, 1, True
+        ).squeeze(-1)
+    elif "ElectraForMaskedLM" in c["architectures"]:
+        y = ACTIVATIONS["gelu"](w.linear("generator_predictions.dense", x, narrow, True))
+        y = w.layer_norm("generator_predictions.LayerNorm", y, eps)
+        outputs["logits"] = y @ words.T + w.get(
+            "generator_lm_head.bias", (c["vocab_size"],), std=0.2
+        )
+    return outputs
+
+
+def roberta(w, c, ids, mask, types):
+    """Positions count from pad_token_id + 1, over tokens that are not padding."""
+    pad = c.get("pad_token_id", 1)
+    real = (ids != pad).long()
+    words, x = bert_embeddings(
+        w, c, "roberta", ids, types, real.cumsum(1) * real + pad, c["hidden_size"]
+    )
+    outputs = {}
+    x = bert_layers(w, c, "roberta", x, mask, outputs)
+    y = ACTIVATIONS["gelu"](w.linear("lm_head.dense", x, c["hidden_size"], True))
+    y = w.layer_norm("lm_head.layer_norm", y, c.get("layer_norm_eps", 1e-12))
+    outputs["logits"] = y @ words.T + w.get("lm_head.bias", (c["vocab_size"],), std=0.2)
+    return outputs
+
+
+def albert(w, c, ids, mask, types):
+    """Groups of layers share weights; embeddings of their own size, projected."""
+    eps, count, width = c.get("layer_norm_eps", 1e-12), c["num_attention_heads"], c["hidden_size"]
+    layers, act = c["num_hidden_layers"], ACTIVATIONS[c.get("hidden_act", "gelu_new")]
+    words, x = bert_embeddings(
+        w, c, "albert", ids, types, torch.arange(ids.shape[1]), c.get("embedding_size", 128)
+    )
+    x = w.linear("albert.encoder.embedding_hidden_mapping_in", x, width, True)
+    outputs, visible = {"hidden_states.0": x}, mask.bool()[:, None, None, :]
+    for i in range(layers):
+        group = i * c.get("num_hidden_groups", 1) // layers
+        name = f"albert.encoder.albert_layer_groups.{group}.albert_layers.0"
+        q, k, v = (
+            heads(w.linear(f"{name}.attention.{part}", x, width, True), count)
+            for part in ("query", "key", "value")
+        )
+        y = w.linear(
+            name + ".attention.dense",
+            attend(q, k, v, (width // count) ** -0.5, visible),
+            width,
+            True,
+        )
+        x = w.layer_norm(name + ".attention.LayerNorm", x + y, eps)
+        y = w.linear(
+            name + ".ffn_output",
+            act(w.linear(name + ".ffn", x, c["intermediate_size"], True)),
+            width,
+            True,
+        )
+        x = w.layer_norm(name + ".full_layer_layer_norm", x + y, eps)
+        outputs[f"layers.{i}.output"] = outputs[f"hidden_states.{i + 1}"] = x
+    y = w.layer_norm(
+        "predictions.LayerNorm", act(w.linear("predictions.dense", x, words.shape[1], True)), eps
+    )
+    outputs["logits"] = y @ words.T + w.get("predictions.bias", (c["vocab_size"],), std=0.2)
+    return outputs
+
+
+def modernbert(w, c, ids, mask, types):
+    """Norms before, none in front of the first attention; local layers see half the window on both
+    sides."""
+    eps, count, width = c.get("norm_eps", 1e-5), c["num_attention_heads"], c["hidden_size"]
+    size, normed = width // count, c.get("norm_bias", False)
+    seq, every = ids.shape[1], c.get("global_attn_every_n_layers", 3)
+    words = w.table("model.embeddings.tok_embeddings", c["vocab_size"], width, std=0.5)
+    norm = lambda name, x: w.layer_norm(name, x, eps, normed)
+    near = (torch.arange(seq)[:, None] - torch.arange(seq)[None, :]).abs() <= c.get(
+        "local_attention", 128
+    ) // 2
+    x = norm("model.embeddings.norm", words[ids])
+    outputs = {"hidden_states.0": x}
+    for i in range(c["num_hidden_layers"]):
+        name, everything = f"model.layers.{i}", i % every == 0
+        theta = (
+            c.get("global_rope_theta", 160000.0)
+            if everything
+            else c.get("local_rope_theta", 10000.0)
+        )
+        rotary = Rotary(size, theta, seq)
+        visible = mask.bool()[:, None, None, :] & (torch.ones_like(near) if everything else near)
+        y = norm(name + ".attn_norm", x) if i else x
+        q, k, v = (
+            heads(part, count)
+            for part in w.linear(
+                name + ".attn.Wqkv", y, 3 * width, c.get("attention_bias", False)
+            ).chunk(3, -1)
+        )
+        y = attend(rotary(q), rotary(k), v, size**-0.5, visible)
+        x = x + w.linear(name + ".attn.Wo", y, width, c.get("attention_bias", False))
+        bias = c.get("mlp_bias", False)
+        up, gate = w.linear(
+            name + ".mlp.Wi", norm(name + ".mlp_norm", x), 2 * c["intermediate_size"], bias
+        ).chunk(2, -1)
+        x = x + w.linear(
+            name + ".mlp.Wo",
+            ACTIVATIONS[c.get("hidden_activation", "gelu")](up) * gate,
+            width,
+            bias,
+        )
+        outputs[f"layers.{i}.output"] = x
+    x = norm("model.final_norm", x)
+    y = ACTIVATIONS[c.get("classifier_activation", "gelu")](
+        w.linear("head.dense", x, width, c.get("classifier_bias", False))
+    )
+    outputs["logits"] = norm("head.norm", y) @ words.T
+    if c.get("decoder_bias", True):
+        outputs["logits"] = outputs["logits"] + w.get("decoder.bias", (c["vocab_size"],), std=0.2)
+    return outputs
+
+
+def sinusoids(rows, width):
+    """Marian's and Pegasus' table: all sines, then all cosines."""
+    angles = torch.arange(rows).float()[:, None] / 10000 ** (
+        torch.arange(0, width, 2).float() / width
+    )
+    return torch.cat([angles.sin(), angles.cos()], -1)
+
+
+def bart_attention(w, c, name, x, source, visible, count):
+    width = c["d_model"]
+    q = heads(w.linear(name + ".q_proj", x, width, True), count)
+    k, v = (heads(w.linear(f"{name}.{part}_proj", source, width, True), count) for part in "kv")
+    return w.linear(
+        name + ".out_proj", attend(q, k, v, (width // count) ** -0.5, visible), width, True
+    )
+
+
+def bart_mlp(w, c, name, x, size):
+    act = ACTIVATIONS[c.get("activation_function", "gelu")]
+    return w.linear(name + ".fc2", act(w.linear(name + ".fc1", x, size, True)), c["d_model"], True)
+
+
+def marian(w, c, ids, mask, target):
+    """BART with sinusoidal positions and no norm behind the embeddings; norms behind; the head has
+    a bias that is a buffer."""
+    width, vocab = c["d_model"], c["vocab_size"]
+    words = w.table("model.shared", vocab, width, std=0.3)
+    scale = width**0.5 if c.get("scale_embedding", False) else 1.0
+    norm = lambda name, x: w.layer_norm(name, x, 1e-5)
+
+    def places(side, count):
+        name = f"model.{side}.embed_positions.weight"
+        if name not in w.tensors:
+            w.tensors[name] = sinusoids(c["max_position_embeddings"], width).bfloat16()
+        return w.get(name, (c["max_position_embeddings"], width))[:count]
+
+    outputs, seen = {}, mask.bool()[:, None, None, :]
+    x = words[ids] * scale + places("encoder", ids.shape[1])
+    outputs["encoder_hidden_states.0"] = x
+    for i in range(c["encoder_layers"]):
+        name, count = f"model.encoder.layers.{i}", c["encoder_attention_heads"]
+        x = norm(
+            name + ".self_attn_layer_norm",
+            x + bart_attention(w, c, name + ".self_attn", x, x, seen, count),
+        )
+        x = norm(name + ".final_layer_norm", x + bart_mlp(w, c, name, x, c["encoder_ffn_dim"]))
+        outputs[f"encoder.layers.{i}.output"] = outputs[f"encoder_hidden_states.{i + 1}"] = x
+    source = outputs["encoder_last_hidden_state"] = x
+    x = words[target] * scale + places("decoder", target.shape[1])
+    outputs["decoder_hidden_states.0"] = x
+    for i in range(c["decoder_layers"]):
+        name, count = f"model.decoder.layers.{i}", c["decoder_attention_heads"]
+        x = norm(
+            name + ".self_attn_layer_norm",
+            x + bart_attention(w, c, name + ".self_attn", x, x, causal(x.shape[1]), count),
+        )
+        x = norm(
+            name + ".encoder_attn_layer_norm",
+            x + bart_attention(w, c, name + ".encoder_attn", x, source, seen, count),
+        )
+        x = norm(name + ".final_layer_norm", x + bart_mlp(w, c, name, x, c["decoder_ffn_dim"]))
+        outputs[f"decoder.layers.{i}.output"] = outputs[f"decoder_hidden_states.{i + 1}"] = x
+    outputs["logits"] = x @ words.T + w.get("final_logits_bias", (1, vocab), std=0.2)
+    return outputs

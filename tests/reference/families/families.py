@@ -1,0 +1,52 @@
+"""model_type -> the function that computes it, and what kind of model it is."""
+import decoders
+import encoders
+import experts
+import gpts
+
+FAMILIES = {
+    "albert": encoders.albert,
+    "bloom": gpts.bloom,
+    "cohere": decoders.cohere,
+    "cohere2": decoders.cohere2,
+    "deepseek_v2": experts.deepseek_v2,
+    "deepseek_v3": experts.deepseek_v3,
+    "electra": encoders.electra,
+    "falcon": gpts.falcon,
+    "gemma2": decoders.gemma2,
+    "gemma3_text": decoders.gemma3,
+    "glm": decoders.glm,
+    "glm4": decoders.glm4,
+    "gpt2": gpts.gpt2,
+    "gpt_bigcode": gpts.gpt_bigcode,
+    "gpt_neox": gpts.gpt_neox,
+    "gpt_oss": experts.gpt_oss,
+    "gptj": gpts.gptj,
+    "granite": decoders.granite,
+    "granitemoe": experts.granitemoe,
+    "kimi_k2": experts.deepseek_v3,
+    "llama": decoders.llama,
+    "marian": encoders.marian,
+    "minimax_m2": experts.minimax_m2,
+    "mistral": decoders.mistral,
+    "mixtral": experts.mixtral,
+    "modernbert": encoders.modernbert,
+    "mpt": gpts.mpt,
+    "olmo2": decoders.olmo2,
+    "opt": gpts.opt,
+    "phi": gpts.phi,
+    "phi3": decoders.phi3,
+    "phimoe": experts.phimoe,
+    "qwen2": decoders.qwen2,
+    "qwen2_moe": experts.qwen2_moe,
+    "qwen3": decoders.qwen3,
+    "qwen3_moe": experts.qwen3_moe,
+    "roberta": encoders.roberta,
+    "smollm3": decoders.smollm3,
+    "stablelm": decoders.stablelm,
+    "starcoder2": decoders.starcoder2,
+    "xlm-roberta": encoders.roberta,
+}
+
+ENCODERS = {"albert", "electra", "modernbert", "roberta", "xlm-roberta"}
+ENCODER_DECODERS = {"marian"}
