@@ -1,9 +1,7 @@
 // ParallelPlan: how the ranks of a machine share a model's work, and which plans a model allows.
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,22 +31,25 @@ struct ParallelPlan {
   [[nodiscard]] std::int64_t replicas() const noexcept { return data * context; }
 };
 
+/// Layers of a model's stacks. A model of one stack has no encoder here.
+struct StackLayers {
+  std::int64_t encoder = 0;
+  std::int64_t main = 1;
+  [[nodiscard]] std::int64_t total() const noexcept { return encoder + main; }
+};
+
 /// What of a model and its workload a plan must divide.
 struct ShardingLimits {
   std::int64_t heads = 1;
   std::int64_t kv_heads = 1;
   std::int64_t inner_widths =
       0;  ///< a common divisor of all networks' inner widths; 0: there is none
-  std::int64_t layers = 1;
+  StackLayers layers;
   std::int64_t experts = 0;  ///< 0: no routed experts
   std::int64_t seq_len = 1;
   bool one_stack = true;        ///< not an encoder-decoder
   bool divides_all = true;      ///< tensor parallelism can divide every layer
   bool fused_attention = true;  ///< context parallelism never holds all pairs
-  bool windowed = false;        ///< some layers see a window of keys only
-  /// Blocks of layers: where they start, how many runs, and layers of a run. A pipeline cuts
-  /// between runs.
-  std::vector<std::array<std::int64_t, 3>> layer_blocks;
   bool training = true;
 };
 
@@ -66,16 +67,16 @@ enum class Violation {
   sequence_length,
   sequence_serving,
   pipeline_layers,
-  pipeline_runs,
+  pipeline_serving,
   interleave_layers,
   interleave_without_pipeline,
   context_length,
   context_attention,
-  context_window,
   context_serving,
   expert_count,
   expert_ranks,
-  two_stacks,
+  interleave_two_stacks,
+  context_two_stacks,
 };
 
 /// The first rule that `plan` breaks.
@@ -85,10 +86,24 @@ enum class Violation {
 /// Throws Error{invalid_input} that says which rule the plan breaks and how to mend it.
 void require_legal(const ParallelPlan& plan, const ShardingLimits& limits);
 
-/// Layers of the pipeline stage `stage`, 0 the first: all the same where the degree divides them,
-/// else one more in the first ones.
-[[nodiscard]] std::int64_t layers_of_stage(std::int64_t layers, const ParallelPlan& plan,
-                                           std::int64_t stage) noexcept;
+/// Consecutive layers, from `begin` to before `end`, counted through both stacks: the encoder's
+/// come first.
+struct LayerRange {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  [[nodiscard]] std::int64_t size() const noexcept { return end - begin; }
+};
+
+/// How many of a pipeline's stages an encoder-decoder's encoder has; its decoder has the others
+/// (Megatron-LM calls it the split rank). Such that the largest stage has the fewest layers.
+[[nodiscard]] std::int64_t encoder_stages(const StackLayers& layers, std::int64_t stages);
+
+/// The layers of the stage at `place`, 0 the first: consecutive ones, or `interleave` pieces. Where
+/// the degree does not divide them, stages have one more from the last but one backwards, since the
+/// last has the head, and the first the embedding and most micro-batches: Llama 3 405B, 126 layers
+/// on 16 stages, is 7, 14 times 8, 7 (arXiv 2407.21783, section 3.3.2); vLLM cuts the same.
+[[nodiscard]] std::vector<LayerRange> layers_of_stage(const StackLayers& layers,
+                                                      const ParallelPlan& plan, std::int64_t place);
 
 /// "tp 8 · sp · pp 4 · dp 2": degrees above one.
 [[nodiscard]] std::string describe(const ParallelPlan& plan);

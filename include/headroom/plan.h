@@ -105,6 +105,7 @@ struct PlanMemory {
   Integer buffers = 0;
   Integer overhead = 0;  ///< assumed
   Stage stage = Stage::whole;
+  std::int64_t place = 0;  ///< the stage's, 0 the first
 
   [[nodiscard]] Integer total() const;
 };

@@ -6,7 +6,8 @@
 //   sequence  between those products each rank works on its share of the tokens
 //   context   each rank holds a share of every sequence and gathers keys and values
 //   expert    each rank holds some of the routed experts; tokens travel to them and back
-//   pipeline  each rank holds some of the layers and sends hidden states on
+//   pipeline  each rank holds some of the layers and sends hidden states on; an encoder's stages
+//             come before its decoder's, and its output goes through all of those
 #pragma once
 
 #include <vector>
@@ -25,12 +26,16 @@ enum class Stage { whole, first, middle, last };
 /// (tensor), 2205.05198 (sequence), 2104.04473 (pipeline), 2310.01889 (context).
 [[nodiscard]] Graph shard(const Graph& graph, const ParallelPlan& plan, Stage stage = Stage::whole);
 
-/// The sizes of one rank of `stage`, out of the whole model's. Key-value heads are repeated where
-/// there are more ranks than heads, the vocabulary is padded to a multiple of the ranks.
-[[nodiscard]] Bindings rank_sizes(const Bindings& sizes, const ParallelPlan& plan, Stage stage);
+/// The same of the stage at `place`, 0 the first; Stage::middle is the one at 1.
+[[nodiscard]] Graph shard_stage(const Graph& graph, const ParallelPlan& plan, std::int64_t place);
+
+/// The sizes of one rank, out of the whole model's. Key-value heads are repeated where there are
+/// more ranks than heads, the vocabulary is padded to a multiple of the ranks.
+[[nodiscard]] Bindings rank_sizes(const Bindings& sizes, const ParallelPlan& plan);
 
 /// The workload's symbols as one rank sees them: its share of every sequence, all visible keys.
-/// `workload.batch_size` is what one pass of the rank processes.
+/// `workload.batch_size` is what one pass of the rank processes. Of an encoder-decoder with
+/// sequence parallelism both lengths are the same.
 [[nodiscard]] Bindings rank_bindings(const Workload& workload, const LayerTraits& traits,
                                      const ParallelPlan& plan);
 

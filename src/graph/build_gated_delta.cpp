@@ -7,14 +7,29 @@ namespace {
 
 const Expr kBatch = Symbol::batch_size;
 
+struct DeltaHeads {
+  Expr keys;
+  Expr values;
+};
+
+/// Heads of the recurrence as multiples of the attention's, so that tensor parallelism divides all
+/// alike; as numbers where they are none.
+DeltaHeads heads_of(const GatedDeltaSpec& spec, Integer attention_heads) {
+  const Integer keys = spec.num_key_heads;
+  const Integer values = spec.num_value_heads;
+  if (keys % attention_heads != 0 || values % attention_heads != 0) return {keys, values};
+  const Expr heads = Symbol::num_attention_heads;
+  return {keys / attention_heads * heads, values / attention_heads * heads};
+}
+
 }  // namespace
 
 TensorId GraphBuilder::gated_delta(const StackContext& stack, TensorId hidden) {
   const GatedDeltaSpec& spec = *stack.attention->gated_delta;
   const Expr rows = stack.rows();
-  const Expr heads = Integer{spec.num_value_heads};
-  const Expr keys = checked_multiply(spec.num_key_heads, spec.key_head_dim);
-  const Expr values = checked_multiply(spec.num_value_heads, spec.value_head_dim);
+  const auto [key_heads, heads] = heads_of(spec, *graph_.sizes.get(Symbol::num_attention_heads));
+  const Expr keys = key_heads * Integer{spec.key_head_dim};
+  const Expr values = heads * Integer{spec.value_head_dim};
   const Expr mixed = Integer{2} * keys + values;
   const auto project = [&](const std::string& path, const Expr& width) {
     return linear({Part::attention_qkv,

@@ -77,7 +77,7 @@ class AdapterPass {
     graph_.tensors.push_back({beside.path + name, std::move(shape), ElementType::activation});
     const TensorId output = graph_.tensors.size() - 1;
     block.nodes.push_back({beside.path + name, beside.component, std::move(op), std::move(inputs),
-                           output, std::move(weights), placement});
+                           output, std::move(weights), placement, beside.layer});
     return output;
   }
 

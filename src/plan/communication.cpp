@@ -12,7 +12,7 @@ using detail::Section;
 
 /// How often one iteration runs an exchange of a section.
 struct Runs {
-  std::vector<double> layers;  ///< the first stage's share of each block
+  std::vector<double> layers;  ///< the stage's share of each kind
   double passes = 1;
   bool again = false;  ///< full recompute runs the forward exchanges of layers a second time
 };
@@ -41,7 +41,7 @@ void add_exchange(const RankProgram::ExchangeBytes& exchange, const detail::Rank
                   const Runs& runs, CommunicationTable& table) {
   const bool in_layers = exchange.section.kind == Section::Kind::layers;
   const double again = runs.again && in_layers && !exchange.backward ? 2 : 1;
-  const double share = in_layers ? runs.layers[exchange.section.block] : 1;
+  const double share = in_layers ? runs.layers[exchange.section.layer_kind] : 1;
   const double count = exchange.count * runs.passes * again * share;
   table.add(exchange.group, exchange.kind, count,
             count * detail::exchange_bytes(exchange.kind, exchange.bytes, exchange.group, speed),
@@ -61,16 +61,20 @@ std::vector<Communication> Planner::Implementation::communication(const PlanChoi
                                                  : workload_of(pass, batch, load.seq_len, 0);
   const detail::RankSpeed speed = speed_of(plan);
   const double passes = trains ? static_cast<double>(micro_batches(choice, load)) : 1;
-  const StageRuns& first = stages(plan).front();
+  const StageShare& first = stages(plan).front();
   Runs runs{{}, passes, choice.recompute.kind == Recompute::full};
-  for (std::size_t i = 0; i < blocks.size(); ++i) {
-    runs.layers.push_back(static_cast<double>(first.runs[i]) / static_cast<double>(blocks[i].runs));
+  // A decode step runs no encoder, whose layers stand before the decoder's.
+  const std::size_t skipped = kinds.size() - costs(pass, plan, workload).layers.size();
+  for (std::size_t i = skipped; i < kinds.size(); ++i) {
+    runs.layers.push_back(static_cast<double>(first.layers_of_kind[i]) /
+                          static_cast<double>(kinds[i].count));
   }
   CommunicationTable table;
   for (const auto& exchange : program(pass, plan).exchanges(values_of(plan, workload))) {
     // The first stage has the embedding, the last one the head; shown is what one of them sends.
-    const bool elsewhere = plan.pipeline > 1 && exchange.section.kind == Section::Kind::back;
-    if (!elsewhere) add_exchange(exchange, speed, runs, table);
+    const Section::Kind section = exchange.section.kind;
+    const bool here = section == Section::Kind::layers || first.runs(section);
+    if (here) add_exchange(exchange, speed, runs, table);
   }
   if (plan.pipeline > 1) {
     const Integer hidden = costs(pass, plan, workload).hidden;
@@ -82,8 +86,8 @@ std::vector<Communication> Planner::Implementation::communication(const PlanChoi
   }
   if (!trains) return std::move(table).finish();
   const RankStates& held = states(plan);
-  const StageCosts own = stage_costs(costs(pass, plan, workload), held, blocks, first);
-  const SectionStates stage = detail::all_states(own, held, first.stage);
+  const StageCosts own = stage_costs(costs(pass, plan, workload), held, kinds, first);
+  const SectionStates stage = detail::all_states(own, held, first);
   const double rate = rate_among(plan.tensor * plan.replicas());
   for (const detail::DataExchange& exchange : detail::data_exchanges(stage, choice, passes)) {
     const double wire = wire_bytes(exchange.kind, exchange.bytes, exchange.ranks);

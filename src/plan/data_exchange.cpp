@@ -63,21 +63,11 @@ StateBytes held_by_rank(const SectionStates& states, const PlanChoice& choice) {
   return held;
 }
 
-SectionStates all_states(const StageCosts& stage, const RankStates& states, Stage which) {
-  SectionStates all = stage.states;
-  switch (which) {
-    case Stage::whole:
-      all += states.front;
-      all += states.back;
-      break;
-    case Stage::first:
-      all += states.front;
-      break;
-    case Stage::last:
-      all += states.back_alone;
-      break;
-    case Stage::middle:
-      break;
+SectionStates all_states(const StageCosts& costs, const RankStates& states,
+                         const StageShare& stage) {
+  SectionStates all = costs.states;
+  for (const OutsideStates& outside : states.outside) {
+    if ((outside.used_by & stage.sections) != 0) all.shared += outside.states;
   }
   return all;
 }

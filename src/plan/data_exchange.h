@@ -28,8 +28,8 @@ struct DataExchange {
 /// One rank's share of a stage's states.
 [[nodiscard]] StateBytes held_by_rank(const SectionStates& states, const PlanChoice& choice);
 
-/// States of the stage with layers and ends, before ZeRO shares them out.
-[[nodiscard]] SectionStates all_states(const StageCosts& stage, const RankStates& states,
-                                       Stage which);
+/// States of the stage with layers and all else, before ZeRO shares them out.
+[[nodiscard]] SectionStates all_states(const StageCosts& costs, const RankStates& states,
+                                       const StageShare& stage);
 
 }  // namespace headroom::detail

@@ -8,7 +8,7 @@
 
 #include "headroom/error.h"
 #include "op_exprs.h"
-#include "pipeline.h"
+#include "stage_layout.h"
 
 namespace headroom {
 namespace {
@@ -65,43 +65,27 @@ Violation tensor_violation(const ParallelPlan& plan, const ShardingLimits& limit
   if (plan.sequence == SequenceParallel::off) return Violation::none;
   if (plan.tensor == 1) return Violation::sequence_without_tensor;
   if (!limits.training) return Violation::sequence_serving;
-  if (!limits.one_stack) return Violation::two_stacks;
   const bool shared = divides(plan.tensor * plan.context, limits.seq_len);
   return shared ? Violation::none : Violation::sequence_length;
-}
-
-/// Layers that alternate are taken in whole runs.
-bool cuts_between_runs(const ParallelPlan& plan, const ShardingLimits& limits) {
-  std::vector<detail::LayerBlock> blocks;
-  bool alternates = false;
-  for (const auto& [first, runs, layers_per_run] : limits.layer_blocks) {
-    blocks.push_back({first, runs, layers_per_run});
-    alternates = alternates || layers_per_run > 1;
-  }
-  if (!alternates) return true;
-  for (std::int64_t place = 0; place < plan.pipeline; ++place) {
-    if (detail::runs_of_stage(blocks, plan, place).empty()) return false;
-  }
-  return true;
 }
 
 Violation pipeline_violation(const ParallelPlan& plan, const ShardingLimits& limits) noexcept {
   if (plan.pipeline == 1) {
     return plan.interleave == 1 ? Violation::none : Violation::interleave_without_pipeline;
   }
-  if (!limits.one_stack) return Violation::two_stacks;
-  if (plan.pipeline > limits.layers) return Violation::pipeline_layers;
-  const bool even = divides(plan.pipeline * plan.interleave, limits.layers);
-  if (plan.interleave > 1 && !even) return Violation::interleave_layers;
-  return cuts_between_runs(plan, limits) ? Violation::none : Violation::pipeline_runs;
+  if (!limits.one_stack && !limits.training) return Violation::pipeline_serving;
+  if (plan.pipeline > limits.layers.total()) return Violation::pipeline_layers;
+  if (plan.interleave == 1) return Violation::none;
+  if (!limits.one_stack) return Violation::interleave_two_stacks;
+  const bool even = divides(plan.pipeline * plan.interleave, limits.layers.main);
+  return even ? Violation::none : Violation::interleave_layers;
 }
 
 Violation context_violation(const ParallelPlan& plan, const ShardingLimits& limits) noexcept {
   if (plan.context == 1) return Violation::none;
   if (!limits.training) return Violation::context_serving;
-  if (!limits.one_stack) return Violation::two_stacks;
+  if (!limits.one_stack) return Violation::context_two_stacks;
   if (!limits.fused_attention) return Violation::context_attention;
-  if (limits.windowed) return Violation::context_window;
   // Two pieces a rank, one from each end, so that a causal mask leaves every rank the same work.
   return divides(2 * plan.context, limits.seq_len) ? Violation::none : Violation::context_length;
 }
@@ -131,19 +115,13 @@ ShardingLimits limits_of(const Graph& graph, std::int64_t seq_len) {
   }
   limits.experts = size(Symbol::num_experts);
   limits.divides_all = divides_all(graph);
-  limits.windowed = graph.traits.window.kind != WindowKind::none;
-  limits.layers = size(Symbol::num_hidden_layers);
+  limits.layers = detail::layers_of(graph);
   // Layers that share their weights stay on one rank.
   const bool shared = std::ranges::any_of(
       graph.blocks, [](const Block& block) { return block.layers_per_weights > 1; });
-  if (shared) limits.layers = 1;
+  if (shared) limits.layers = {0, 1};
   limits.seq_len = seq_len;
   limits.one_stack = !has_two_stacks(graph);
-  if (limits.one_stack) {
-    for (const detail::LayerBlock& block : detail::layer_blocks(graph)) {
-      limits.layer_blocks.push_back({block.first_layer, block.runs, block.layers_per_run});
-    }
-  }
   limits.fused_attention = is_fused(graph);
   limits.training = graph.options.phase == Phase::train;
   return limits;
@@ -193,15 +171,16 @@ void require_legal(const ParallelPlan& plan, const ShardingLimits& limits) {
                     "choose --seq so that it does, or leave out --sp");
     case Violation::pipeline_layers:
       throw illegal(fmt::format("--pp {} has more stages than the model's {} layers", plan.pipeline,
-                                limits.layers),
+                                limits.layers.total()),
                     "take fewer stages");
-    case Violation::pipeline_runs:
+    case Violation::pipeline_serving:
       throw illegal(
-          fmt::format("--pp {} would cut within a run of layers that alternate", plan.pipeline),
-          "take fewer stages, so that each has whole runs");
+          "--pp of an encoder-decoder is about training: its encoder's stages have nothing "
+          "to do in a decode step",
+          "leave out --pp when serving");
     case Violation::interleave_layers:
       throw illegal(fmt::format("--pp {} × --interleave {} does not divide {} layers",
-                                plan.pipeline, plan.interleave, limits.layers),
+                                plan.pipeline, plan.interleave, limits.layers.main),
                     "choose --interleave so that it does");
     case Violation::interleave_without_pipeline:
       throw illegal("--interleave is about a pipeline, and --pp is 1",
@@ -213,9 +192,6 @@ void require_legal(const ParallelPlan& plan, const ShardingLimits& limits) {
     case Violation::context_attention:
       throw illegal("--cp needs an attention that never holds all pairs",
                     "add --attention fused, or leave out --cp");
-    case Violation::context_window:
-      throw illegal("--cp shares out whole attention, and some layers see a window only",
-                    "leave out --cp");
     case Violation::context_serving:
       throw illegal("--cp is about training", "leave out --cp when serving");
     case Violation::expert_count:
@@ -229,15 +205,15 @@ void require_legal(const ParallelPlan& plan, const ShardingLimits& limits) {
                                 "experts",
                                 plan.expert, plan.data, plan.context),
                     "take a divisor of that product");
-    case Violation::two_stacks:
-      throw illegal("an encoder-decoder is sharded by --tp and --dp only",
-                    "leave out --sp, --pp and --cp");
+    case Violation::interleave_two_stacks:
+      throw illegal(
+          "--interleave is for a model with one stack: an encoder-decoder's stages are its "
+          "encoder's and then its decoder's",
+          "leave out --interleave");
+    case Violation::context_two_stacks:
+      throw illegal("--cp shares out one sequence, and an encoder-decoder has two",
+                    "leave out --cp");
   }
-}
-
-std::int64_t layers_of_stage(std::int64_t layers, const ParallelPlan& plan,
-                             std::int64_t stage) noexcept {
-  return layers / plan.pipeline + (stage < layers % plan.pipeline ? 1 : 0);
 }
 
 std::string describe(const ParallelPlan& plan) {

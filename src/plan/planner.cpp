@@ -6,7 +6,6 @@
 
 #include "data_exchange.h"
 #include "headroom/error.h"
-#include "pipeline.h"
 #include "quantised.h"
 
 namespace headroom {
@@ -50,44 +49,38 @@ double bytes_per_element(WeightFormat format) {
   return static_cast<double>(stored_bytes(format, kMany)) / static_cast<double>(kMany);
 }
 
-std::set<WeightId> used_by(const Graph& graph, Section::Kind wanted) {
-  const std::vector<Section> sections = detail::sections_of(graph);
-  std::set<WeightId> used;
-  for (std::size_t i = 0; i < graph.blocks.size(); ++i) {
-    if (sections[i].kind != wanted) continue;
-    for (const Node& node : graph.blocks[i].nodes) {
-      used.insert(node.weights.begin(), node.weights.end());
-    }
-  }
-  return used;
-}
-
-/// The block of layers that uses each weight, and whether it is one of routed experts.
-struct LayerWeight {
-  std::size_t block = 0;
+/// Who uses a weight: layers of one kind, perhaps as a routed expert, or sections outside of them.
+struct WeightUse {
+  std::optional<std::size_t> layer_kind;
   bool expert = false;
+  detail::SectionSet outside = 0;
 };
-std::map<WeightId, LayerWeight> layer_weights(const Graph& graph) {
-  std::map<WeightId, LayerWeight> weights;
-  std::size_t block_number = 0;
-  for (const Block& block : graph.blocks) {
-    if (!block.is_layers()) continue;
-    for (const Node& node : block.nodes) {
-      const bool expert = std::holds_alternative<ExpertLinear>(node.op);
-      for (const WeightId id : node.weights) weights[id] = {block_number, expert};
-    }
-    ++block_number;
-  }
-  return weights;
-}
 
-/// The stages whose memory or time may be the worst.
-std::vector<std::int64_t> places_to_look_at(const ParallelPlan& plan, std::size_t blocks) {
-  if (plan.pipeline == 1) return {0};
-  if (blocks == 1) return {0, plan.pipeline - 1};
-  std::vector<std::int64_t> places;
-  for (std::int64_t place = 0; place < plan.pipeline; ++place) places.push_back(place);
-  return places;
+/// By weight. One that no operator uses is counted with what comes first.
+std::vector<WeightUse> weight_uses(const Graph& graph) {
+  const detail::SectionMap sections(graph);
+  std::vector<WeightUse> uses(graph.weights.size());
+  for (std::size_t i = 0; i < graph.blocks.size(); ++i) {
+    for (const Node& node : graph.blocks[i].nodes) {
+      const Section section = sections.of(i, node);
+      for (const WeightId id : node.weights) {
+        WeightUse& use = uses[id];
+        if (section.kind == Section::Kind::layers) {
+          use.layer_kind = section.layer_kind;
+          use.expert = std::holds_alternative<ExpertLinear>(node.op);
+        } else {
+          use.outside |= detail::bit_of(section.kind);
+        }
+      }
+    }
+  }
+  const bool encoder = detail::layers_of(graph).encoder > 0;
+  for (WeightUse& use : uses) {
+    if (use.layer_kind || use.outside != 0) continue;
+    use.outside =
+        detail::bit_of(encoder ? Section::Kind::encoder_first : Section::Kind::main_first);
+  }
+  return uses;
 }
 
 Stage stage_at(std::int64_t place, const ParallelPlan& plan) {
@@ -116,8 +109,7 @@ Planner::Implementation::Implementation(const ModelSpec& model, const PlanQuery&
       rates(device),
       graph(main_graph(model, asked)),
       decode(decode_graph(model, asked)) {
-  layers = std::max<std::int64_t>(1, spec.main_stack().num_layers);
-  blocks = detail::layer_blocks(graph);
+  kinds = detail::layer_kinds(graph);
   const bool has_loss = std::ranges::any_of(graph.blocks, [](const Block& block) {
     return std::ranges::any_of(block.nodes, [](const Node& node) {
       return std::holds_alternative<CrossEntropy>(node.op);
@@ -135,8 +127,7 @@ Planner::Implementation::Implementation(const Implementation& other, int /*fresh
       rates(other.rates),
       graph(other.graph),
       decode(other.decode),
-      layers(other.layers),
-      blocks(other.blocks) {}
+      kinds(other.kinds) {}
 
 PlanFigures Planner::Implementation::evaluate(const PlanChoice& choice, const Load& load) {
   switch (query.purpose) {
@@ -191,7 +182,7 @@ detail::RankSpeed Planner::Implementation::speed_of(const ParallelPlan& plan) co
 
 CompiledExpr::Values Planner::Implementation::values_of(const ParallelPlan& plan,
                                                         const Workload& workload) const {
-  const Bindings sizes = rank_sizes(graph.sizes, plan, Stage::whole);
+  const Bindings sizes = rank_sizes(graph.sizes, plan);
   const Bindings shared = rank_bindings(workload, graph.traits, plan);
   CompiledExpr::Values values{};
   for (const SymbolInfo& symbol : symbols()) {
@@ -247,43 +238,53 @@ StateBytes Planner::Implementation::states_of(const Weight& weight, const Bindin
 const RankStates& Planner::Implementation::states(const ParallelPlan& plan) {
   const auto key = std::pair(plan.tensor, plan.expert);
   if (const auto found = states_.find(key); found != states_.end()) return found->second;
-  const Bindings sizes = rank_sizes(graph.sizes, plan, Stage::whole);
-  const std::set<WeightId> front = used_by(graph, Section::Kind::front);
-  const std::set<WeightId> back = used_by(graph, Section::Kind::back);
-  const std::map<WeightId, LayerWeight> in_layers = layer_weights(graph);
+  const Bindings sizes = rank_sizes(graph.sizes, plan);
+  const std::vector<WeightUse> uses = weight_uses(graph);
   RankStates states;
-  states.layers.resize(blocks.size());
+  states.layers.resize(kinds.size());
   for (WeightId id = 0; id < graph.weights.size(); ++id) {
-    const Weight& weight = graph.weights[id];
-    const StateBytes bytes = states_of(weight, sizes);
-    if (const auto layer = in_layers.find(id); layer != in_layers.end()) {
-      SectionStates& block = states.layers[layer->second.block];
-      if (layer->second.expert) {
-        block.experts += detail::divided(bytes, 1, plan.expert);
+    const WeightUse& use = uses[id];
+    const StateBytes bytes = states_of(graph.weights[id], sizes);
+    if (use.layer_kind) {
+      SectionStates& kind = states.layers[*use.layer_kind];
+      if (use.expert) {
+        kind.experts += detail::divided(bytes, 1, plan.expert);
       } else {
-        block.shared += bytes;
+        kind.shared += bytes;
       }
       continue;
     }
-    if (back.contains(id)) states.back_alone.shared += bytes;
-    (back.contains(id) && !front.contains(id) ? states.back : states.front).shared += bytes;
+    const auto same = [&](const OutsideStates& known) { return known.used_by == use.outside; };
+    auto found = std::ranges::find_if(states.outside, same);
+    if (found == states.outside.end()) {
+      found = states.outside.insert(found, {use.outside, {}});
+    }
+    found->states += bytes;
   }
   return states_.emplace(key, std::move(states)).first->second;
 }
 
-const std::vector<StageRuns>& Planner::Implementation::stages(const ParallelPlan& plan) {
+const std::vector<StageShare>& Planner::Implementation::stages(const ParallelPlan& plan) {
   const auto key = std::pair(plan.pipeline, plan.interleave);
   if (const auto found = stages_.find(key); found != stages_.end()) return found->second;
-  std::vector<StageRuns> stages;
-  for (const std::int64_t place : places_to_look_at(plan, blocks.size())) {
-    StageRuns stage{stage_at(place, plan), place, layers, {}};
-    if (plan.pipeline == 1) {
-      for (const detail::LayerBlock& block : blocks) stage.runs.push_back(block.runs);
-    } else {
-      stage.layers = layers_of_stage(layers, plan, place);
-      stage.runs = detail::runs_of_stage(blocks, plan, place);
+  const StackLayers layers = detail::layers_of(graph);
+  std::vector<StageShare> stages;
+  for (std::int64_t place = 0; place < plan.pipeline; ++place) {
+    const std::vector<LayerRange> ranges = layers_of_stage(layers, plan, place);
+    StageShare stage{stage_at(place, plan), place, 0, std::vector<std::int64_t>(kinds.size()),
+                     detail::sections_of_stage(layers, plan, place)};
+    for (const LayerRange& range : ranges) {
+      stage.layers += range.size();
+      for (std::size_t i = 0; i < kinds.size(); ++i) {
+        stage.layers_of_kind[i] += detail::layers_within(kinds[i], range);
+      }
     }
-    stages.push_back(std::move(stage));
+    stage.layers = std::max<std::int64_t>(1, stage.layers);
+    // Of stages that run the same, the first has the most micro-batches in flight.
+    const bool known = std::ranges::any_of(stages, [&](const StageShare& other) {
+      return other.sections == stage.sections && other.layers_of_kind == stage.layers_of_kind;
+    });
+    if (!known) stages.push_back(std::move(stage));
   }
   return stages_.emplace(key, std::move(stages)).first->second;
 }

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "headroom/plan.h"
-#include "pipeline.h"
 #include "rank_program.h"
+#include "stage_layout.h"
 
 namespace headroom {
 
@@ -26,24 +26,32 @@ struct SectionStates {
   }
 };
 
-/// States by section. `back_alone` is what the last stage of a pipeline holds beside its layers: a
-/// head that is tied to the embedding has its own copy there.
+/// States outside the layers that the same sections use. A stage that has any of them holds a copy:
+/// a head that is tied to the embedding has its own on the last stage.
+struct OutsideStates {
+  detail::SectionSet used_by = 0;
+  StateBytes states;
+};
+
 struct RankStates {
-  SectionStates front;
-  std::vector<SectionStates> layers;  ///< by block
-  SectionStates back;
-  SectionStates back_alone;
+  std::vector<SectionStates> layers;  ///< by kind
+  std::vector<OutsideStates> outside;
 };
 
 /// What one stage of a pipeline runs.
-struct StageRuns {
+struct StageShare {
   Stage stage = Stage::whole;
   std::int64_t place = 0;
   std::int64_t layers = 0;
-  std::vector<std::int64_t> runs;  ///< by block
+  std::vector<std::int64_t> layers_of_kind;
+  detail::SectionSet sections = detail::kAllSections;
+
+  [[nodiscard]] bool runs(detail::Section::Kind section) const noexcept {
+    return (sections & detail::bit_of(section)) != 0;
+  }
 };
 
-/// What of all layers a stage holds or does: a sum over blocks, each by its share of runs.
+/// What of all layers a stage holds or does: a sum over kinds, each by its share of layers.
 struct StageCosts {
   detail::SectionCosts layers;
   SectionStates states;
@@ -52,8 +60,8 @@ struct StageCosts {
   Integer largest_weights = 0;  ///< of one layer
 };
 [[nodiscard]] StageCosts stage_costs(const detail::RankCosts& costs, const RankStates& states,
-                                     const std::vector<detail::LayerBlock>& blocks,
-                                     const StageRuns& stage);
+                                     const std::vector<detail::LayerKind>& kinds,
+                                     const StageShare& stage);
 
 class Planner::Implementation {
  public:
@@ -73,8 +81,8 @@ class Planner::Implementation {
   /// One pass of one rank: `workload.batch_size` sequences.
   const detail::RankCosts& costs(Pass pass, const ParallelPlan& plan, const Workload& workload);
   const RankStates& states(const ParallelPlan& plan);
-  /// The stages of which one is the worst: of equal layers the first and the last, otherwise all.
-  const std::vector<StageRuns>& stages(const ParallelPlan& plan);
+  /// The stages of which one is the worst: of those that run the same, the first.
+  const std::vector<StageShare>& stages(const ParallelPlan& plan);
   [[nodiscard]] double send_seconds(const PlanChoice& choice, Integer hidden) const;
   [[nodiscard]] double rate_among(std::int64_t span) const noexcept;
   [[nodiscard]] Workload workload_of(Pass pass, std::int64_t batch, std::int64_t seq_len,
@@ -89,8 +97,7 @@ class Planner::Implementation {
   DeviceRates rates;
   Graph graph;                  ///< the one that memory of weights is counted on
   std::optional<Graph> decode;  ///< serving a model with a KV-cache
-  std::int64_t layers = 1;
-  std::vector<detail::LayerBlock> blocks;
+  std::vector<detail::LayerKind> kinds;
 
  private:
   /// What a pass's costs depend on.
@@ -123,7 +130,7 @@ class Planner::Implementation {
   CostKey last_key_{};
   const detail::RankCosts* last_costs_ = nullptr;
   std::map<std::pair<std::int64_t, std::int64_t>, RankStates> states_;  ///< by tensor, expert
-  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<StageRuns>>
+  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<StageShare>>
       stages_;  ///< by pipeline, interleave
 };
 

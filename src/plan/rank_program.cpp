@@ -5,7 +5,6 @@
 #include <set>
 
 #include "op_exprs.h"
-#include "pipeline.h"
 
 namespace headroom::detail {
 namespace {
@@ -48,14 +47,26 @@ Expr matrix_elements(const Graph& graph, const Node& node) {
 
 /// The path of every node and the section it is in.
 std::map<std::string, Section> sections_by_path(const Graph& graph) {
-  const std::vector<Section> sections = sections_of(graph);
+  const SectionMap sections(graph);
   std::map<std::string, Section> by_path;
   for (std::size_t i = 0; i < graph.blocks.size(); ++i) {
     for (const Node& node : graph.blocks[i].nodes) {
-      by_path.emplace(graph.blocks[i].path + "." + node.path, sections[i]);
+      by_path.emplace(graph.blocks[i].path + "." + node.path, sections.of(i, node));
     }
   }
   return by_path;
+}
+
+/// The hidden states that a stage sends on: the last ones of each stack.
+Expr sent_on(const Graph& graph) {
+  Expr encoder;
+  Expr main;
+  for (const Block& block : graph.blocks) {
+    if (!block.is_layers()) continue;
+    (in_encoder(block) ? encoder : main) =
+        graph.tensors[block.carried_out].elements() * Symbol::activation_bytes;
+  }
+  return encoder + main;
 }
 
 double number(const CompiledExpr& expr, const CompiledExpr::Values& values) {
@@ -94,33 +105,9 @@ double exchange_seconds(CollectiveKind kind, double bytes, RankGroup group,
          speed.exchange_latency_s;
 }
 
-std::vector<Section> sections_of(const Graph& graph) {
-  std::size_t last = 0;
-  for (std::size_t i = 0; i < graph.blocks.size(); ++i) {
-    if (graph.blocks[i].is_layers()) last = i;
-  }
-  std::vector<Section> sections;
-  std::size_t block = 0;
-  for (std::size_t i = 0; i < graph.blocks.size(); ++i) {
-    if (graph.blocks[i].is_layers()) {
-      sections.push_back({Section::Kind::layers, block++});
-    } else {
-      sections.push_back({i < last ? Section::Kind::front : Section::Kind::back, 0});
-    }
-  }
-  return sections;
-}
-
 SectionCosts& section_of(RankCosts& costs, const Section& section) {
-  switch (section.kind) {
-    case Section::Kind::front:
-      return costs.front;
-    case Section::Kind::layers:
-      return costs.layers.at(section.block);
-    case Section::Kind::back:
-      break;
-  }
-  return costs.back;
+  if (section.kind == Section::Kind::layers) return costs.layers.at(section.layer_kind);
+  return costs.outside.at(static_cast<std::size_t>(section.kind));
 }
 
 RankProgram::RankProgram(const Graph& whole, const Structure& structure, Kernels kernels)
@@ -141,22 +128,23 @@ RankProgram::RankProgram(const Graph& whole, const Structure& structure, Kernels
 }
 
 void RankProgram::compile_nodes(const Graph& graph, const Analysis& analysis) {
-  const std::vector<Section> sections = sections_of(graph);
+  const SectionMap sections(graph);
   const auto compiled = [&](const Expr& expr) { return CompiledExpr(expr, constants_); };
   Expr logits;
   std::size_t next = 0;
   for (std::size_t i = 0; i < graph.blocks.size(); ++i) {
     const Block& block = graph.blocks[i];
     for (const Node& node : block.nodes) {
+      const Section section = sections.of(i, node);
       const NodeAnalysis& cost = analysis.nodes.at(next++);
       if (const auto* op = std::get_if<Collective>(&node.op)) {
-        exchanges_.push_back({sections[i], op->group, op->forward, op->backward,
-                              compiled(op->bytes), compiled(block.repeat)});
+        exchanges_.push_back({section, op->group, op->forward, op->backward, compiled(op->bytes),
+                              compiled(block.repeat)});
         continue;
       }
       const Cost& forward = cost.cost.forward;
-      const bool shrinks = sections[i].kind == Section::Kind::layers;
-      nodes_.push_back({sections[i], is_core(node), compiled(forward.matrix_flops),
+      const bool shrinks = block.is_layers();
+      nodes_.push_back({section, is_core(node), compiled(forward.matrix_flops),
                         compiled(forward.bytes_read + forward.bytes_written),
                         compiled(cost.cost.backward.matrix_flops),
                         compiled(shrinks ? block.repeat * matrix_elements(graph, node) : Expr())});
@@ -164,11 +152,9 @@ void RankProgram::compile_nodes(const Graph& graph, const Analysis& analysis) {
         logits += graph.tensors[node.inputs.front()].elements() * Symbol::activation_bytes;
       }
     }
-    if (sections[i].kind == Section::Kind::layers) {
-      hidden_ = compiled(graph.tensors[block.carried_out].elements() * Symbol::activation_bytes);
-    }
   }
   logits_ = compiled(logits);
+  hidden_ = compiled(sent_on(graph));
 }
 
 void RankProgram::compile_saved(const Graph& graph, const Analysis& analysis) {
@@ -194,19 +180,21 @@ void RankProgram::compile_memory(const Graph& graph, const Analysis& analysis) {
   }
   for (const Block& block : graph.blocks) {
     if (!block.is_layers()) continue;
-    const Expr layers = block.repeat * Integer{block.layers_per_run};
-    layer_inputs_.push_back(
-        compiled(layers * graph.tensors[block.carried_in].elements() * Symbol::activation_bytes));
+    const Expr input = graph.tensors[block.carried_in].elements() * Symbol::activation_bytes;
     std::set<TensorId> caches;
-    Expr held;
+    std::vector<Expr> held(static_cast<std::size_t>(block.layers_per_run));
     for (const Node& node : block.nodes) {
-      for (const TensorId input : node.inputs) {
-        const Tensor& tensor = graph.tensors[input];
-        if (tensor.type != ElementType::kv_cache || !caches.insert(input).second) continue;
-        held += block.repeat * tensor.elements() * Symbol::kv_cache_bytes;
+      for (const TensorId tensor : node.inputs) {
+        const Tensor& cache = graph.tensors[tensor];
+        if (cache.type != ElementType::kv_cache || !caches.insert(tensor).second) continue;
+        held[static_cast<std::size_t>(node.layer)] +=
+            block.repeat * cache.elements() * Symbol::kv_cache_bytes;
       }
     }
-    kv_cache_.push_back(compiled(held));
+    for (const Expr& cache : held) {
+      layer_inputs_.push_back(compiled(block.repeat * input));
+      kv_cache_.push_back(compiled(cache));
+    }
   }
 }
 

@@ -2,24 +2,18 @@
 // all plans of the same structure: degrees come in as values. Internal to src/plan.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <vector>
 
 #include "headroom/analysis.h"
 #include "headroom/figures.h"
 #include "headroom/plan.h"
+#include "stage_layout.h"
 
 namespace headroom::detail {
 
-/// What stands before the layers, each block of layers, and what stands behind them.
-struct Section {
-  enum class Kind { front, layers, back };
-  Kind kind = Kind::front;
-  std::size_t block = 0;  ///< which block of layers
-  bool operator==(const Section&) const = default;
-};
-
-/// One pass of one section on one rank, or of several together; of a block of layers, all of them.
+/// One pass of one section on one rank, or of several together; of a kind of layers, all of them.
 struct SectionCosts {
   double forward_s = 0;
   double backward_s = 0;
@@ -33,14 +27,13 @@ struct SectionCosts {
 };
 
 struct RankCosts {
-  SectionCosts front;
-  std::vector<SectionCosts> layers;  ///< by block
-  SectionCosts back;
+  std::array<SectionCosts, kOutsideSections> outside;  ///< by Section::Kind
+  std::vector<SectionCosts> layers;                    ///< by kind
   Integer tables = 0;             ///< kept once for all layers and micro-batches
   Integer peak = 0;               ///< of live activations
-  std::vector<Integer> kv_cache;  ///< by block
+  std::vector<Integer> kv_cache;  ///< by kind
   Integer logits = 0;             ///< one copy
-  Integer hidden = 0;             ///< bytes that a stage sends on
+  Integer hidden = 0;             ///< bytes that a stage sends on, an encoder's output with them
 };
 
 /// The seconds that a rank needs for something.
@@ -120,14 +113,11 @@ class RankProgram {
   std::vector<CompiledExchange> exchanges_;
   std::vector<CompiledSaved> saved_;
   std::vector<CompiledExpr> live_;
-  std::vector<CompiledExpr> layer_inputs_;  ///< by block
-  std::vector<CompiledExpr> kv_cache_;      ///< by block
+  std::vector<CompiledExpr> layer_inputs_;  ///< by kind
+  std::vector<CompiledExpr> kv_cache_;      ///< by kind
   std::optional<CompiledExpr> logits_;
   std::optional<CompiledExpr> hidden_;
 };
-
-/// The section of each block of a graph.
-[[nodiscard]] std::vector<Section> sections_of(const Graph& graph);
 
 /// The costs of a section.
 [[nodiscard]] SectionCosts& section_of(RankCosts& costs, const Section& section);

@@ -184,9 +184,10 @@ class CellSearch {
     // A replica that gets no sequence of its own, or a pass larger than what there is, is no plan.
     if (trains_ && plan.data * choice.micro_batch > space_.load.batch_size) return;
     if (!trains_ && plan.data > space_.load.batch_size) return;
-    const bool even = limits_.layers % plan.pipeline == 0;
+    const std::int64_t layers = limits_.layers.main;
+    const bool even = limits_.one_stack && layers % plan.pipeline == 0;
     std::vector<std::int64_t> chunks{1};
-    if (trains_ && plan.pipeline > 1 && even) chunks = divisors(limits_.layers / plan.pipeline);
+    if (trains_ && plan.pipeline > 1 && even) chunks = divisors(layers / plan.pipeline);
     for (const std::int64_t interleave : choices(space_.fixed.interleave, chunks)) {
       choice.parallel.interleave = interleave;
       if (!is_legal(choice, space_.load, limits_)) continue;
@@ -199,7 +200,8 @@ class CellSearch {
     if (trains_ && choice.parallel.replicas() > 1) {
       stages = {Zero::none, Zero::optimizer, Zero::gradients, Zero::weights};
     }
-    const std::int64_t layers = layers_of_stage(limits_.layers, choice.parallel, 0);
+    const std::int64_t pipeline = choice.parallel.pipeline;
+    const std::int64_t layers = (limits_.layers.total() + pipeline - 1) / pipeline;
     std::vector<Recomputation> recomputations{{Recompute::none, 1}};
     if (trains_) {
       if (eager_) recomputations.push_back({Recompute::selective, 1});

@@ -15,24 +15,26 @@ using detail::SectionCosts;
 Integer rounded_up(Integer value, Integer divisor) { return (value + divisor - 1) / divisor; }
 
 PlanMemory stage_memory(const RankStates& states, const PlanChoice& choice, const StageCosts& own,
-                        const StageRuns& stage) {
-  const StateBytes all = detail::held_by_rank(detail::all_states(own, states, stage.stage), choice);
+                        const StageShare& stage) {
+  const StateBytes all = detail::held_by_rank(detail::all_states(own, states, stage), choice);
   const bool apart = stage.stage != Stage::whole;
   PlanMemory memory;
   memory.stage = stage.stage;
+  memory.place = stage.place;
   memory.weights = apart ? detail::held_by_rank(own.states, choice).weights : all.weights;
   memory.embedding_states = all.weights - memory.weights;
   return memory;
 }
 
-Integer cache_of_stage(const RankCosts& step, const std::vector<detail::LayerBlock>& blocks,
-                       const StageRuns& stage) {
-  // A decode step runs no encoder, whose blocks stand before the decoder's.
-  const std::size_t encoder_blocks = blocks.size() - step.kv_cache.size();
+Integer cache_of_stage(const RankCosts& step, const std::vector<detail::LayerKind>& kinds,
+                       const StageShare& stage) {
+  // A decode step runs no encoder, whose layers stand before the decoder's.
+  const std::size_t encoder_kinds = kinds.size() - step.kv_cache.size();
   Integer bytes = 0;
   for (std::size_t i = 0; i < step.kv_cache.size(); ++i) {
-    const std::size_t block = encoder_blocks + i;
-    bytes += rounded_up(checked_multiply(step.kv_cache[i], stage.runs[block]), blocks[block].runs);
+    const std::size_t kind = encoder_kinds + i;
+    bytes += rounded_up(checked_multiply(step.kv_cache[i], stage.layers_of_kind[kind]),
+                        kinds[kind].count);
   }
   return bytes;
 }
@@ -45,9 +47,8 @@ double pass_seconds(const RankCosts& costs, PlanTime& time) {
     time.communication_s += section.forward_exchange_s;
     seconds += section.forward_s + section.forward_exchange_s;
   };
-  add(costs.front);
-  for (const SectionCosts& block : costs.layers) add(block);
-  add(costs.back);
+  for (const SectionCosts& section : costs.outside) add(section);
+  for (const SectionCosts& kind : costs.layers) add(kind);
   return seconds;
 }
 
@@ -86,10 +87,10 @@ PlanFigures Planner::Implementation::serving(const PlanChoice& choice, const Loa
   time.tokens_per_s /= time.iteration_s;
 
   const RankStates& states = this->states(plan);
-  for (const StageRuns& stage : stages(plan)) {
-    const StageCosts own = stage_costs(prefill, states, blocks, stage);
+  for (const StageShare& stage : stages(plan)) {
+    const StageCosts own = stage_costs(prefill, states, kinds, stage);
     PlanMemory memory = stage_memory(states, choice, own, stage);
-    if (step) memory.kv_cache = cache_of_stage(*step, blocks, stage);
+    if (step) memory.kv_cache = cache_of_stage(*step, kinds, stage);
     if (memory.total() > figures.memory.total()) figures.memory = memory;
   }
   figures.memory.activations = peak;

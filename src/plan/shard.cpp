@@ -2,8 +2,9 @@
 
 #include <algorithm>
 
+#include "graph_passes.h"
 #include "op_exprs.h"
-#include "pipeline.h"
+#include "stage_layout.h"
 #include "tensor_parallel.h"
 
 namespace headroom {
@@ -15,16 +16,47 @@ void divide(Bindings& sizes, Symbol symbol, Integer degree) {
   if (const auto value = sizes.get(symbol)) sizes.set(symbol, rounded_up(*value, degree));
 }
 
+/// Pairs of windowed layers of the rank that has most. Each has two pieces of the sequence, the
+/// r-th from either end, so that without a window all have the same.
+Integer windowed_pairs_of_rank(const Workload& workload, const LayerTraits& traits,
+                               std::int64_t ranks) {
+  if (traits.window.kind == WindowKind::none) return 0;
+  const std::int64_t pieces = 2 * ranks;
+  const std::int64_t length = (workload.seq_len + pieces - 1) / pieces;
+  Workload piece = workload;
+  piece.seq_len = length;
+  if (traits.window.kind == WindowKind::centred) {
+    const Integer seen = std::min<Integer>(2 * Integer{traits.window.size} + 1, workload.seq_len);
+    return checked_multiply(2 * Integer{length}, seen);
+  }
+  const auto pairs = [&](std::int64_t place) {
+    piece.past_len = workload.past_len + place * length;
+    return *bindings_of(piece, traits).get(Symbol::windowed_pairs);
+  };
+  Integer most = 0;
+  for (std::int64_t rank = 0; rank < ranks; ++rank) {
+    most = std::max(most, checked_add(pairs(rank), pairs(pieces - 1 - rank)));
+  }
+  return most;
+}
+
+/// The layers of a stage of the main stack.
+void set_layers(Bindings& sizes, const StackLayers& layers, const ParallelPlan& plan,
+                std::int64_t place) {
+  if (plan.pipeline == 1) return;
+  Integer count = 0;
+  for (const LayerRange& range : layers_of_stage(layers, plan, place)) {
+    if (range.begin >= layers.encoder) count += range.size();
+  }
+  sizes.set(Symbol::num_hidden_layers, count);
+}
+
 }  // namespace
 
-Bindings rank_sizes(const Bindings& sizes, const ParallelPlan& plan, Stage stage) {
+Bindings rank_sizes(const Bindings& sizes, const ParallelPlan& plan) {
   Bindings rank = sizes;
   for (const Symbol symbol : detail::kDividedSizes) {
     divide(rank, symbol, plan.tensor);
-  }
-  if (const auto layers = sizes.get(Symbol::num_hidden_layers); layers && stage != Stage::whole) {
-    rank.set(Symbol::num_hidden_layers, layers_of_stage(static_cast<std::int64_t>(*layers), plan,
-                                                        detail::place_of(stage, plan)));
   }
   return rank;
 }
@@ -38,18 +70,36 @@ Bindings rank_bindings(const Workload& workload, const LayerTraits& traits,
   values.set(Symbol::seq_len, share);
   values.set(Symbol::sequence_shard_len,
              plan.sequence == SequenceParallel::on ? share / plan.tensor : share);
-  for (const Symbol pairs : {Symbol::visible_pairs, Symbol::windowed_pairs}) {
-    values.set(pairs, rounded_up(*values.get(pairs), plan.context));
-  }
+  if (plan.context == 1) return values;
+  values.set(Symbol::visible_pairs, rounded_up(*values.get(Symbol::visible_pairs), plan.context));
+  values.set(Symbol::windowed_pairs, windowed_pairs_of_rank(workload, traits, plan.context));
   return values;
 }
 
 Graph shard(const Graph& graph, const ParallelPlan& plan, Stage stage) {
-  Graph result = detail::stage_of(graph, stage, plan);
+  switch (stage) {
+    case Stage::whole: {
+      ParallelPlan together = plan;
+      together.pipeline = 1;
+      return shard_stage(graph, together, 0);
+    }
+    case Stage::first:
+      return shard_stage(graph, plan, 0);
+    case Stage::middle:
+      return shard_stage(graph, plan, 1);
+    case Stage::last:
+      break;
+  }
+  return shard_stage(graph, plan, plan.pipeline - 1);
+}
+
+Graph shard_stage(const Graph& graph, const ParallelPlan& plan, std::int64_t place) {
+  Graph result = detail::stage_of(graph, plan, place);
   if (plan.context > 1) result = detail::context_parallel(result);
   if (plan.expert > 1) result = detail::expert_parallel(result, plan.expert);
   if (plan.tensor > 1) result = detail::tensor_parallel(result, plan.sequence);
-  result.sizes = rank_sizes(graph.sizes, plan, stage);
+  result.sizes = rank_sizes(graph.sizes, plan);
+  set_layers(result.sizes, detail::layers_of(graph), plan, place);
   // h·k → d holds for the whole model only; in_whole_sizes() leads back to it.
   if (plan.tensor > 1) result.relations.clear();
   return result;

@@ -14,40 +14,40 @@ Integer share_of(Integer value, Integer part, Integer whole) {
   return part == whole ? value : rounded_up(checked_multiply(value, part), whole);
 }
 
-void add_share(const SectionCosts& block, std::int64_t runs, std::int64_t all_runs,
+void add_share(const SectionCosts& kind, std::int64_t layers, std::int64_t all_layers,
                SectionCosts& sum) {
-  const double share = static_cast<double>(runs) / static_cast<double>(all_runs);
-  sum.forward_s += share * block.forward_s;
-  sum.backward_s += share * block.backward_s;
-  sum.core_s += share * block.core_s;
-  sum.forward_exchange_s += share * block.forward_exchange_s;
-  sum.backward_exchange_s += share * block.backward_exchange_s;
-  sum.forward_flops += share * block.forward_flops;
-  sum.saved += share_of(block.saved, runs, all_runs);
-  sum.saved_core += share_of(block.saved_core, runs, all_runs);
-  sum.layer_inputs += share_of(block.layer_inputs, runs, all_runs);
+  const double share = static_cast<double>(layers) / static_cast<double>(all_layers);
+  sum.forward_s += share * kind.forward_s;
+  sum.backward_s += share * kind.backward_s;
+  sum.core_s += share * kind.core_s;
+  sum.forward_exchange_s += share * kind.forward_exchange_s;
+  sum.backward_exchange_s += share * kind.backward_exchange_s;
+  sum.forward_flops += share * kind.forward_flops;
+  sum.saved += share_of(kind.saved, layers, all_layers);
+  sum.saved_core += share_of(kind.saved_core, layers, all_layers);
+  sum.layer_inputs += share_of(kind.layer_inputs, layers, all_layers);
 }
 
 }  // namespace
 
 StageCosts stage_costs(const detail::RankCosts& costs, const RankStates& states,
-                       const std::vector<detail::LayerBlock>& blocks, const StageRuns& stage) {
+                       const std::vector<detail::LayerKind>& kinds, const StageShare& stage) {
   StageCosts result;
-  for (std::size_t i = 0; i < blocks.size(); ++i) {
-    const std::int64_t runs = stage.runs[i];
-    if (runs == 0) continue;
-    const SectionCosts& block = costs.layers[i];
-    add_share(block, runs, blocks[i].runs, result.layers);
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    const std::int64_t layers = stage.layers_of_kind[i];
+    if (layers == 0) continue;
+    const SectionCosts& kind = costs.layers[i];
+    const std::int64_t all_layers = kinds[i].count;
+    add_share(kind, layers, all_layers, result.layers);
     const SectionStates& held = states.layers[i];
-    result.states.shared += detail::divided(held.shared, runs, blocks[i].runs);
+    result.states.shared += detail::divided(held.shared, layers, all_layers);
     if (held.experts.weights > 0) {
-      result.states.experts += detail::divided(held.experts, runs, blocks[i].runs);
+      result.states.experts += detail::divided(held.experts, layers, all_layers);
     }
-    const Integer layers = Integer{blocks[i].runs} * blocks[i].layers_per_run;
     const Integer weights = held.shared.weights + held.experts.weights;
-    result.largest_saved = std::max(result.largest_saved, rounded_up(block.saved, layers));
-    result.largest_core = std::max(result.largest_core, rounded_up(block.saved_core, layers));
-    result.largest_weights = std::max(result.largest_weights, rounded_up(weights, layers));
+    result.largest_saved = std::max(result.largest_saved, rounded_up(kind.saved, all_layers));
+    result.largest_core = std::max(result.largest_core, rounded_up(kind.saved_core, all_layers));
+    result.largest_weights = std::max(result.largest_weights, rounded_up(weights, all_layers));
   }
   return result;
 }

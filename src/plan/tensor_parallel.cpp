@@ -4,8 +4,9 @@
 //           sequence; its input's gradient is summed over the ranks
 //   row     divided in, whole out (attention.out, mlp.down): gives partial sums, added up behind it
 //   local   divided in and out (attention, activation): nothing
-//   partial routed experts of divided width: like row, but their sums are added up before they are
-//           exchanged
+//   partial routed experts of divided width: like row, but with sequence parallelism their sums are
+//           added up before they go back to the ranks of their tokens, else when a row's are put
+//           together
 //   shared  whole in and out (norms, residuals): the same in every rank, or, with sequence
 //           parallelism, a share of the tokens in each
 #include "tensor_parallel.h"
@@ -69,16 +70,20 @@ class TensorParallelPass {
   }
 
  private:
-  /// Hidden states that come from outside the graph are shares already.
+  /// Hidden states and an encoder's output that come from outside the graph are shares already.
   void narrow_received() {
     std::set<TensorId> made;
     for (const Block& block : source_.blocks) {
       for (const Node& node : block.nodes) made.insert(node.output);
     }
     for (const Block& block : source_.blocks) {
-      const bool received = !made.contains(block.carried_in) &&
-                            source_.tensors[block.carried_in].type == ElementType::activation;
-      if (received) narrow(block.carried_in);
+      for (const Node& node : block.nodes) {
+        for (const TensorId input : node.inputs) {
+          const bool received =
+              !made.contains(input) && source_.tensors[input].type == ElementType::activation;
+          if (received) narrow(input);
+        }
+      }
     }
   }
 
@@ -86,10 +91,7 @@ class TensorParallelPass {
     Role role = role_of(node, source_);
     const bool reads_parts = std::ranges::any_of(
         node.inputs, [&](TensorId input) { return partial_.contains(current(input)); });
-    // Sums of parts are added up once a row's experts are.
-    if (reads_parts) {
-      role = std::holds_alternative<ExpertCombine>(node.op) ? Role::row : Role::partial;
-    }
+    if (reads_parts) role = role_of_parts(node);
     for (TensorId& input : node.inputs) {
       input = current(input);
       if (role != Role::shared && is_whole(input)) input = entered(input, node);
@@ -103,8 +105,20 @@ class TensorParallelPass {
     const TensorId output = node.output;
     const bool is_loss = role == Role::local && std::holds_alternative<CrossEntropy>(node.op);
     result_.blocks.back().nodes.push_back(node);
-    if (role == Role::row) current_[output] = summed(node);
+    if (role == Role::row) current_[output] = summed(node, output);
     if (is_loss) sum_loss(node);
+  }
+
+  /// Tokens come back from the experts' ranks as they went there, each tensor-parallel rank with
+  /// its share, so that parts are scattered first (Megatron-LM, MoEAlltoAllTokenDispatcher:
+  /// all-to-all and all-gather on the way there, reduce-scatter and all-to-all back). Without
+  /// sequence parallelism every rank sends all tokens, which Megatron-LM does not allow.
+  Role role_of_parts(Node& node) {
+    if (std::holds_alternative<ExpertCombine>(node.op)) return Role::row;
+    const bool goes_back = std::holds_alternative<Collective>(node.op);
+    if (!goes_back || !sequence_) return Role::partial;
+    node.inputs.front() = summed(node, current(node.inputs.front()));
+    return Role::shared;
   }
 
   /// An activation of which every rank has all features.
@@ -118,8 +132,16 @@ class TensorParallelPass {
     return found == current_.end() ? tensor : found->second;
   }
 
+  /// An encoder's sequence is as long as its decoder's.
   [[nodiscard]] static Expr share_of(const Expr& expr) {
-    return expr.substitute(Symbol::seq_len, Symbol::sequence_shard_len);
+    return expr.substitute(Symbol::seq_len, Symbol::sequence_shard_len)
+        .substitute(Symbol::enc_seq_len, Symbol::sequence_shard_len);
+  }
+
+  /// The length that the shares of `tensor` are gathered to.
+  [[nodiscard]] static Symbol length_of(const std::vector<Expr>& shape) {
+    const auto encoded = [](const Expr& size) { return size.degree(Symbol::enc_seq_len) > 0; };
+    return std::ranges::any_of(shape, encoded) ? Symbol::enc_seq_len : Symbol::seq_len;
   }
 
   void narrow(TensorId tensor) {
@@ -154,13 +176,14 @@ class TensorParallelPass {
     if (known != gathered_.end()) return known->second;
     if (!sequence_ && !training_) return input;
     std::vector<Expr> shape = source_.tensors[original(input)].shape;
+    const Symbol length = length_of(shape);
     const TensorId output = add_tensor(node.path + ".input", std::move(shape));
     if (sequence_) {
       const Collective gather{RankGroup::tensor,
                               CollectiveKind::all_gather,
                               training_ ? CollectiveKind::reduce_scatter : CollectiveKind::none,
                               bytes_of(input),
-                              Symbol::seq_len,
+                              length,
                               Symbol::sequence_shard_len};
       add(node, node.path + ".all_gather", gather, input, output, Placement::new_buffer);
     } else {
@@ -180,20 +203,20 @@ class TensorParallelPass {
     return tensor;
   }
 
-  /// Behind a row-parallel product: the sum of all ranks' parts, or a share of it.
-  TensorId summed(const Node& node) {
-    std::vector<Expr> shape = result_.tensors[node.output].shape;
+  /// The sum of all ranks' parts, or a share of it.
+  TensorId summed(const Node& node, TensorId parts) {
+    std::vector<Expr> shape = result_.tensors[parts].shape;
     const TensorId output = add_tensor(node.path + ".sum", std::move(shape));
     if (sequence_) {
       narrow(output);
       const Collective scatter{RankGroup::tensor, CollectiveKind::reduce_scatter,
                                training_ ? CollectiveKind::all_gather : CollectiveKind::none,
                                bytes_of(output)};
-      add(node, node.path + ".reduce_scatter", scatter, node.output, output, Placement::new_buffer);
+      add(node, node.path + ".reduce_scatter", scatter, parts, output, Placement::new_buffer);
     } else {
       const Collective sum{RankGroup::tensor, CollectiveKind::all_reduce, CollectiveKind::none,
                            bytes_of(output)};
-      add(node, node.path + ".all_reduce", sum, node.output, output, Placement::in_place);
+      add(node, node.path + ".all_reduce", sum, parts, output, Placement::in_place);
     }
     return output;
   }

@@ -9,17 +9,15 @@ namespace headroom {
 namespace {
 
 using detail::RankCosts;
+using detail::Section;
 using detail::SectionCosts;
 
 Integer rounded_up(Integer value, Integer divisor) { return (value + divisor - 1) / divisor; }
 
-bool has_front(Stage stage) { return stage == Stage::whole || stage == Stage::first; }
-bool has_back(Stage stage) { return stage == Stage::whole || stage == Stage::last; }
-
 /// Micro-batches times model chunks whose activations a stage holds at once: 1F1B holds as many as
 /// there are stages from this one on; interleaved, rank i holds 2·(p − i − 1) + (v − 1)·p + 1
 /// chunks (arXiv 2104.04473, section 2.2; 2205.05198, section 4.2.3).
-std::int64_t chunks_in_flight(const StageRuns& stage, const ParallelPlan& plan,
+std::int64_t chunks_in_flight(const StageShare& stage, const ParallelPlan& plan,
                               std::int64_t micro_batches) {
   if (plan.pipeline == 1) return 1;
   const std::int64_t p = plan.pipeline;
@@ -29,14 +27,26 @@ std::int64_t chunks_in_flight(const StageRuns& stage, const ParallelPlan& plan,
   return std::min(chunks, v * micro_batches);
 }
 
-std::int64_t embeddings_in_flight(const ParallelPlan& plan, std::int64_t micro_batches) {
+/// The same of what runs once for each micro-batch: embeddings, norms, the head.
+std::int64_t passes_in_flight(const StageShare& stage, const ParallelPlan& plan,
+                              std::int64_t micro_batches) {
   if (plan.pipeline == 1) return 1;
-  return std::min(plan.interleave == 1 ? plan.pipeline : 2 * plan.pipeline - 1, micro_batches);
+  const std::int64_t behind = plan.pipeline - stage.place;
+  return std::min(plan.interleave == 1 ? behind : 2 * behind - 1, micro_batches);
+}
+
+/// What stands outside the layers and is kept for the backward passes.
+Integer outside_activations(const RankCosts& costs, const StageShare& stage) {
+  Integer bytes = 0;
+  for (std::size_t i = 0; i < costs.outside.size(); ++i) {
+    if (stage.runs(static_cast<Section::Kind>(i))) bytes += costs.outside[i].saved;
+  }
+  return bytes;
 }
 
 /// What the stage's layers keep for the backward passes of all chunks in flight.
-Integer layer_activations(const StageCosts& costs, const PlanChoice& choice, const StageRuns& stage,
-                          std::int64_t in_flight) {
+Integer layer_activations(const StageCosts& costs, const PlanChoice& choice,
+                          const StageShare& stage, std::int64_t in_flight) {
   const std::int64_t v = choice.parallel.interleave;
   switch (choice.recompute.kind) {
     case Recompute::none:
@@ -55,7 +65,7 @@ Integer layer_activations(const StageCosts& costs, const PlanChoice& choice, con
 
 /// What is computed again, of one micro-batch, while its backward pass needs it.
 Integer recomputed_bytes(const StageCosts& costs, const Recomputation& recompute,
-                         const StageRuns& stage) {
+                         const StageShare& stage) {
   switch (recompute.kind) {
     case Recompute::none:
       return 0;
@@ -72,30 +82,26 @@ Integer recomputed_bytes(const StageCosts& costs, const Recomputation& recompute
 constexpr Integer kGatheredLayers = 2;
 
 PlanMemory stage_memory(const RankCosts& costs, const RankStates& states, const StageCosts& own,
-                        const PlanChoice& choice, const StageRuns& stage,
+                        const PlanChoice& choice, const StageShare& stage,
                         std::int64_t micro_batches) {
   const ParallelPlan& plan = choice.parallel;
   const bool apart = stage.stage != Stage::whole;
-  const StateBytes all = detail::held_by_rank(detail::all_states(own, states, stage.stage), choice);
+  const StateBytes all = detail::held_by_rank(detail::all_states(own, states, stage), choice);
   const StateBytes held = apart ? detail::held_by_rank(own.states, choice) : all;
   PlanMemory memory;
   memory.stage = stage.stage;
+  memory.place = stage.place;
   memory.weights = held.weights;
   memory.gradients = held.gradients;
   memory.optimizer = held.optimizer;
   memory.embedding_states = all.total() - held.total();
   memory.activations =
       layer_activations(own, choice, stage, chunks_in_flight(stage, plan, micro_batches));
-  memory.embedding_and_loss = costs.tables;
-  Integer logits = 0;
-  if (has_front(stage.stage)) {
-    memory.embedding_and_loss +=
-        checked_multiply(costs.front.saved, embeddings_in_flight(plan, micro_batches));
-  }
-  if (has_back(stage.stage)) {
-    memory.embedding_and_loss += costs.back.saved;
-    logits = 2 * costs.logits;  // the logits and their gradient
-  }
+  memory.embedding_and_loss =
+      costs.tables + checked_multiply(outside_activations(costs, stage),
+                                      passes_in_flight(stage, plan, micro_batches));
+  // The logits and their gradient.
+  const Integer logits = stage.runs(Section::Kind::main_last) ? 2 * costs.logits : 0;
   memory.buffers = std::max(logits, recomputed_bytes(own, choice.recompute, stage));
   if (choice.zero == Zero::weights && plan.replicas() > 1) {
     memory.buffers += checked_multiply(own.largest_weights, kGatheredLayers);
@@ -136,15 +142,17 @@ StageTime layers_time(const SectionCosts& layers, const Recomputation& recompute
 }
 
 StageTime stage_time(const RankCosts& costs, const StageCosts& own, const Recomputation& recompute,
-                     Stage stage) {
+                     const StageShare& stage) {
   StageTime time = layers_time(own.layers, recompute);
-  if (has_front(stage)) add_section(costs.front, time);
-  if (has_back(stage)) add_section(costs.back, time);
+  for (std::size_t i = 0; i < costs.outside.size(); ++i) {
+    if (stage.runs(static_cast<Section::Kind>(i))) add_section(costs.outside[i], time);
+  }
   return time;
 }
 
 double all_forward_flops(const RankCosts& costs) {
-  double flops = costs.front.forward_flops + costs.back.forward_flops;
+  double flops = 0;
+  for (const SectionCosts& section : costs.outside) flops += section.forward_flops;
   for (const SectionCosts& block : costs.layers) flops += block.forward_flops;
   return flops;
 }
@@ -174,12 +182,12 @@ PlanFigures Planner::Implementation::training(const PlanChoice& choice, const Lo
       this->costs(Pass::train, plan, workload_of(Pass::train, choice.micro_batch, load.seq_len, 0));
   const RankStates& states = this->states(plan);
   Worst worst;
-  for (const StageRuns& stage : stages(plan)) {
-    const StageCosts own = stage_costs(costs, states, blocks, stage);
+  for (const StageShare& stage : stages(plan)) {
+    const StageCosts own = stage_costs(costs, states, kinds, stage);
     const PlanMemory memory = stage_memory(costs, states, own, choice, stage, m);
-    const StageTime time = stage_time(costs, own, choice.recompute, stage.stage);
+    const StageTime time = stage_time(costs, own, choice.recompute, stage);
     if (memory.total() > worst.memory.total()) worst.memory = memory;
-    const SectionStates all = detail::all_states(own, states, stage.stage);
+    const SectionStates all = detail::all_states(own, states, stage);
     if (all.shared.weights + all.experts.weights >
         worst.states.shared.weights + worst.states.experts.weights) {
       worst.states = all;

@@ -47,7 +47,6 @@ void add_time(const FitReport& report, Document& document) {
   const auto add = [&](const char* label, std::string text) {
     document.blocks.push_back(Line{label, std::move(text)});
   };
-  const bool trains = report.question.query.purpose == Purpose::train;
   std::string parts = fmt::format("compute {}", duration(time.compute_s));
   const auto part = [&](const char* name, double seconds) {
     if (seconds > 0) parts += fmt::format(" · {} {}", name, duration(seconds));
@@ -55,9 +54,7 @@ void add_time(const FitReport& report, Document& document) {
   part("communication", time.communication_s);
   part("bubble", time.bubble_s);
   part("optimizer", time.optimizer_s);
-  add(trains        ? "step"
-      : time.ttft_s ? "decode step"
-                    : "pass",
+  add(step_name(report.question.query.purpose, time),
       fmt::format("{} = {}", duration(time.iteration_s), parts));
   if (time.ttft_s) add("TTFT", fmt::format("{}, one prompt", duration(*time.ttft_s)));
   std::string throughput = fmt::format("{:.1f} tokens/s", time.tokens_per_s);
@@ -123,8 +120,7 @@ Document to_document(const FitReport& report) {
   add("asked", describe(question));
   add("plan", describe(report.result.choice, question.query.purpose));
   add_device(question, document);
-  const PlanMemory& memory = report.result.figures.memory;
-  document.blocks.push_back(memory_table(memory, question.rates.memory_bytes));
+  // The answer comes before what it rests on.
   add("verdict", verdict_of(report));
   add("largest batch", fmt::format("{} at a context of {}", limit_text(report.result.largest_batch),
                                    question.load.seq_len));
@@ -132,6 +128,8 @@ Document to_document(const FitReport& report) {
       fmt::format("{} at a batch of {}", limit_text(report.result.largest_context),
                   question.load.batch_size));
   add_time(report, document);
+  const PlanMemory& memory = report.result.figures.memory;
+  document.blocks.push_back(memory_table(memory, question.rates.memory_bytes));
   const auto add_table = [&](const char* heading, bool is_empty, Table (*table)(const FitReport&)) {
     if (is_empty) return;
     document.blocks.push_back(Heading{heading});

@@ -18,34 +18,35 @@ double gib(Integer bytes) { return static_cast<double>(bytes) / kGib; }
 
 Table plan_table(const PlanReport& report) {
   Table table;
+  // The longest column stands last, so that figures stay in sight on a narrow terminal.
   table.columns = {
-      words_column("plan", "Plan"),
       number_column("iteration_s", "Time", {"[s]", 4}),
       number_column("memory_gib", "Memory", {"[GiB]", 2}),
       number_column("tokens_per_s", "Tokens", {"[1/s]", 0}),
       number_column("mfu_percent", "MFU", {"[%]", 1}, Importance::optional),
       number_column("communication_percent", "Exchange", {"[%]", 1}, Importance::optional),
-      number_column("bubble_percent", "Bubble", {"[%]", 1}, Importance::optional)};
+      number_column("bubble_percent", "Bubble", {"[%]", 1}, Importance::optional),
+      words_column("plan", "Plan")};
   for (const PlanResult& result : report.plans) {
     const PlanTime& time = result.figures.time;
-    table.rows.push_back({describe(result.choice, report.question.query.purpose), time.iteration_s,
-                          gib(result.figures.memory.total()), time.tokens_per_s,
+    table.rows.push_back({time.iteration_s, gib(result.figures.memory.total()), time.tokens_per_s,
                           time.mfu ? Cell{100 * *time.mfu} : Cell{},
                           100 * time.communication_s / time.iteration_s,
-                          100 * time.bubble_s / time.iteration_s});
+                          100 * time.bubble_s / time.iteration_s,
+                          describe(result.choice, report.question.query.purpose)});
   }
   return table;
 }
 
 Table front_table(const PlanReport& report) {
   Table table;
-  table.columns = {words_column("plan", "No other is both smaller and faster"),
-                   number_column("iteration_s", "Time", {"[s]", 4}),
-                   number_column("memory_gib", "Memory", {"[GiB]", 2})};
+  table.columns = {number_column("iteration_s", "Time", {"[s]", 4}),
+                   number_column("memory_gib", "Memory", {"[GiB]", 2}),
+                   words_column("plan", "No other is both smaller and faster")};
   for (const RankedPlan& plan : report.search.pareto) {
     if (plan.iteration_s > kSlowest * report.plans.front().figures.time.iteration_s) break;
-    table.rows.push_back({describe(plan.choice, report.question.query.purpose), plan.iteration_s,
-                          gib(plan.memory_bytes)});
+    table.rows.push_back({plan.iteration_s, gib(plan.memory_bytes),
+                          describe(plan.choice, report.question.query.purpose)});
   }
   return table;
 }
@@ -116,6 +117,12 @@ Document to_document(const PlanReport& report) {
                                describe(least.choice, question.query.purpose)));
     return document;
   }
+  const PlanResult& best = report.plans.front();
+  add("verdict", fmt::format("FITS — best: {}", describe(best.choice, question.query.purpose)));
+  add(step_name(question.query.purpose, best.figures.time),
+      fmt::format("{} · {} of {}", duration(best.figures.time.iteration_s),
+                  describe_bytes(best.figures.memory.total()),
+                  describe_bytes(question.rates.memory_bytes)));
   document.blocks.push_back(plan_table(report));
   document.blocks.push_back(Heading{"Memory against time"});
   document.blocks.push_back(front_table(report));

@@ -134,6 +134,11 @@ std::vector<MemoryCategory> categories_of(const PlanMemory& memory) {
           {"overhead_bytes", "runtime (assumed)", memory.overhead}};
 }
 
+const char* step_name(Purpose purpose, const PlanTime& time) {
+  if (purpose == Purpose::train) return "step";
+  return time.ttft_s ? "decode step" : "pass";
+}
+
 std::string limit_text(const std::optional<std::int64_t>& limit) {
   return limit ? with_separators(*limit) : "no limit";
 }
@@ -142,8 +147,7 @@ void add_device(const PlanQuestion& question, Document& document) {
   const DeviceRates& rates = question.rates;
   document.blocks.push_back(Line{
       "assumed",
-      fmt::format("{:.0f} % of the arithmetic, {:.0f} % of the memory bandwidth and "
-                  "{:.0f} % of the network are reached; {} runtime a device",
+      fmt::format("{:.0f} % of arithmetic, {:.0f} % of bandwidth, {:.0f} % of network; {} runtime",
                   100 * rates.efficiency.matrix, 100 * rates.efficiency.memory,
                   100 * rates.efficiency.network, describe_bytes(question.query.overhead_bytes))});
   if (question.devices == 1) return;

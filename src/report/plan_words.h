@@ -25,6 +25,9 @@ struct MemoryCategory {
 };
 [[nodiscard]] std::vector<MemoryCategory> categories_of(const PlanMemory& memory);
 
+/// What an iteration is called: "step", "decode step", "pass".
+[[nodiscard]] const char* step_name(Purpose purpose, const PlanTime& time);
+
 /// "no limit" where there is none.
 [[nodiscard]] std::string limit_text(const std::optional<std::int64_t>& limit);
 

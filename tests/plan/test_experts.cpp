@@ -123,6 +123,46 @@ TEST_CASE("a tensor-parallel layer of experts sums what its experts made once") 
   CHECK(in_layers == 2);
 }
 
+// Megatron-LM, MoEAlltoAllTokenDispatcher: each rank of a tensor group sends its share of the
+// tokens, once for each expert, to the experts' ranks, where the group gathers them; back the same
+// way, the parts added up first. DeepSpeed-TED (arXiv 2303.06318, section 5) drops the same copies.
+TEST_CASE("with sequence parallelism a rank sends its own share of tokens to the experts") {
+  ParallelPlan plan;
+  plan.tensor = 4;
+  plan.sequence = SequenceParallel::on;
+  plan.data = 8;
+  plan.expert = 8;
+  const Graph rank = shard(training_graph(published("mixtral-8x7b")), plan);
+  const Expr share = Expr(Symbol::batch_size) * Symbol::sequence_shard_len *
+                     Symbol::num_experts_per_tok * Symbol::hidden_size * Symbol::activation_bytes;
+  std::vector<CollectiveKind> forward;
+  for (const Exchange& exchange : exchanges_of(rank)) {
+    const bool of_experts = exchange.path.find("mlp.experts") != std::string::npos;
+    if (!of_experts || exchange.bytes != share || exchange.backward) continue;
+    forward.push_back(exchange.kind);
+  }
+  CHECK(forward ==
+        std::vector<CollectiveKind>{CollectiveKind::all_to_all, CollectiveKind::all_gather,
+                                    CollectiveKind::reduce_scatter, CollectiveKind::all_to_all});
+  // b·s·h·top_k·(EP − 1)/EP/TP bytes leave the rank in either all-to-all.
+  const Workload workload = training(2, 512);
+  const auto bytes = static_cast<double>(share.evaluate(values_on(rank, workload, plan)));
+  CHECK(wire_bytes(CollectiveKind::all_to_all, bytes, 8) ==
+        doctest::Approx(2.0 * 512 * 4096 * 2 * 2 * 7 / 8 / 4));
+}
+
+TEST_CASE("experts with tensor and sequence parallelism do the model's work once") {
+  const Graph whole = training_graph(published("mixtral-8x7b"));
+  const Workload workload = training(2, 128);
+  ParallelPlan plan;
+  plan.tensor = 4;
+  plan.sequence = SequenceParallel::on;
+  plan.data = 8;
+  plan.expert = 8;
+  // Each of 8 replicas has its own tokens.
+  CHECK(4 * flops_on(shard(whole, plan), workload, plan) == flops_on(whole, workload, {}));
+}
+
 TEST_CASE("stages of layers of several kinds hold the model's parameters together") {
   const Graph whole = training_graph(published("deepseek-v2-lite"));
   ParallelPlan plan;
@@ -175,21 +215,6 @@ TEST_CASE("the states of experts are shared out among fewer ranks") {
   CHECK(memory.weights == 2 * (others + experts / 4));
   // Two ranks hold the same experts, eight the same of all else.
   CHECK(memory.optimizer == 12 * others / 8 + 12 * (experts / 4) / 2);
-}
-
-TEST_CASE("a pipeline takes alternating layers in whole runs") {
-  const Graph gemma = training_graph(published("gemma-2-2b"));  // 26 layers, two kinds in turn
-  const ShardingLimits limits = limits_of(gemma, 128);
-  ParallelPlan plan;
-  plan.pipeline = 2;
-  CHECK(violation_of(plan, limits) == Violation::pipeline_runs);
-  plan.pipeline = 13;
-  CHECK(violation_of(plan, limits) == Violation::none);
-  plan = {};
-  plan.context = 2;
-  CHECK(violation_of(
-            plan, limits_of(training_graph(published("gemma-2-2b"), AttentionImplementation::fused),
-                            128)) == Violation::context_window);
 }
 
 TEST_CASE("expert parallelism divides the experts and the replicas") {

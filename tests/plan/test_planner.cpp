@@ -243,6 +243,25 @@ TEST_CASE("QLoRA of a 7B model holds about five gigabytes beside activations") {
   CHECK(weights < 5'048);
 }
 
+// arXiv 2305.14314, abstract: 65 billion parameters on one GPU of 48 GB; in 16 bit the weights and
+// their adapters alone take more.
+TEST_CASE("QLoRA trains LLaMA 65B on 48 GB, LoRA does not") {
+  PlanQuery query;
+  query.purpose = Purpose::train;
+  query.states = {Recipe::mixed, Optimizer::adam, AdapterKind::none};
+  DeviceRates rates = a100();
+  rates.memory_bytes = 48'000'000'000;
+  PlanChoice choice = choice_of(1, 1, 1);
+  choice.recompute.kind = Recompute::full;
+  const auto fits = [&](AdapterKind kind) {
+    query.adapter = {kind, 64, AdapterTargets::all};
+    Planner planner(load_model("llama-65b").spec, query, rates);
+    return planner.fits(planner.evaluate(choice, {1, 512}));
+  };
+  CHECK(fits(AdapterKind::qlora));
+  CHECK_FALSE(fits(AdapterKind::lora));
+}
+
 TEST_CASE("communication of a step is that of the papers") {
   const ModelSpec spec = gpt(1024, 16, 24);
   Planner planner = trainer(spec);

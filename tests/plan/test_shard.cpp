@@ -157,8 +157,8 @@ TEST_CASE("stages of a pipeline hold the model's parameters, and a tied table on
   const Integer last = parameters_on(shard(whole, plan, Stage::last));
   const Integer middle = parameters_on(shard(whole, plan, Stage::middle));
   const Integer table = 51200 * 768;
-  // 13 layers: the first stage has 4, the others 3.
-  CHECK(first + 2 * middle + last == parameters_on(whole) + table);
+  const Integer third = parameters_on(shard_stage(whole, plan, 2));
+  CHECK(first + middle + third + last == parameters_on(whole) + table);
 }
 
 TEST_CASE("a context-parallel rank keeps its share of tokens and gathers keys and values") {
@@ -184,6 +184,97 @@ TEST_CASE("a context-parallel rank keeps its share of tokens and gathers keys an
   const Expr keys_and_values =
       b * s * Symbol::num_key_value_heads * (Expr(Symbol::head_dim) + Symbol::value_head_dim);
   CHECK(exchanges[0].bytes == keys_and_values * Symbol::activation_bytes);
+}
+
+// A rank has two pieces of the sequence, one from either end; of a window w each token sees w keys
+// once it is full.
+TEST_CASE("a context-parallel rank sees its share of a window's pairs") {
+  const Graph whole = training_graph(load_model("gemma-2-2b").spec, AttentionImplementation::fused);
+  const std::int64_t window = 4096;
+  const auto pairs = [&](std::int64_t seq_len, std::int64_t ranks) {
+    ParallelPlan plan;
+    plan.context = ranks;
+    CHECK(violation_of(plan, limits_of(whole, seq_len)) == Violation::none);
+    const Workload workload = training(1, seq_len, AttentionImplementation::fused);
+    return *values_on(shard(whole, plan), workload, plan).get(Symbol::windowed_pairs);
+  };
+  const Integer all = Integer{window} * (window + 1) / 2 + Integer{32768 - window} * window;
+  CHECK(pairs(32768, 1) == all);
+  // Pieces as long as the window: the first has the pairs of a triangle, all others are full.
+  CHECK(pairs(32768, 4) == 2 * Integer{window} * window);
+  for (const std::int64_t ranks : {2, 4, 8}) {
+    CHECK(ranks * pairs(32768, ranks) >= all);
+    CHECK(ranks * pairs(32768, ranks) <= Integer{32768} * window);
+  }
+  // A window that nothing fills is no window.
+  CHECK(4 * pairs(4096, 4) == Integer{4096} * 4097 / 2);
+}
+
+TEST_CASE("layers with a window gather all keys and values, as the others do") {
+  const Graph whole = training_graph(load_model("gemma-2-2b").spec, AttentionImplementation::fused);
+  ParallelPlan plan;
+  plan.context = 4;
+  Integer layers = 0;
+  for (const Exchange& exchange : exchanges_of(shard(whole, plan))) {
+    CHECK(exchange.group == RankGroup::context);
+    if (!exchange.backward) layers += exchange.repeat.evaluate(whole.sizes);
+  }
+  CHECK(layers == 26);
+}
+
+TEST_CASE("tensor parallelism divides the heads of a recurrence") {
+  const Graph whole =
+      training_graph(load_model("qwen3-next-80b-a3b").spec, AttentionImplementation::fused);
+  const Workload workload = training(1, 128, AttentionImplementation::fused);
+  for (const std::int64_t ranks : {2, 4, 16}) {
+    const ParallelPlan plan = tensor_plan(ranks, SequenceParallel::on);
+    CHECK(violation_of(plan, limits_of(whole, 128)) == Violation::none);
+    const Graph rank = shard(whole, plan);
+    Integer divided = 0;
+    for (const Weight& weight : rank.weights) {
+      if (weight.path.find("convolution") == std::string::npos) continue;
+      CHECK(is_divided(weight));
+      divided += (weight.repeat * weight.elements()).evaluate(rank.sizes);
+    }
+    // 36 layers; 2 · 16 key heads and 32 value heads of 128; a kernel of 4.
+    CHECK(ranks * divided == Integer{36} * (2 * 16 + 32) * 128 * 4);
+  }
+  // With no more ranks than key-value heads nothing is held twice but what all ranks hold.
+  const ParallelPlan plan = tensor_plan(2, SequenceParallel::on);
+  const Graph rank = shard(whole, plan);
+  CHECK(2 * parameters_on(rank) == parameters_on(whole) + replicated_parameters(rank));
+  const auto flops = [&](const Graph& graph, const ParallelPlan& by) {
+    return analyze(graph, fused_kernels())
+        .total.forward.matrix_flops.evaluate(values_on(graph, workload, by));
+  };
+  CHECK(2 * flops(rank, plan) == flops(whole, {}));
+}
+
+// Every layer of a decoder gathers the encoder's output as it gathers its own input: Megatron-LM's
+// column-parallel products do.
+TEST_CASE("sequence parallelism of an encoder-decoder divides all of its activations") {
+  const Graph whole = training_graph(load_model("t5-small").spec, AttentionImplementation::fused);
+  Workload workload = training(2, 256, AttentionImplementation::fused);
+  workload.enc_seq_len = 256;
+  const ParallelPlan plan = tensor_plan(4, SequenceParallel::on);
+  CHECK(violation_of(plan, limits_of(whole, 256)) == Violation::none);
+  const Graph rank = shard(whole, plan);
+  const auto layer_bytes = [&](const Graph& graph, const ParallelPlan& by) {
+    Integer bytes = 0;
+    for (const SavedTensor& saved : analyze(graph, fused_kernels()).saved) {
+      const bool in_layers = saved.path.find(".layers.") != std::string::npos;
+      if (in_layers) bytes += (saved.repeat * saved.bytes).evaluate(values_on(graph, workload, by));
+    }
+    return bytes;
+  };
+  CHECK(4 * layer_bytes(rank, plan) == layer_bytes(whole, {}));
+  Integer gathers = 0;
+  for (const Exchange& exchange : exchanges_of(rank)) {
+    const bool counted = exchange.kind == CollectiveKind::all_gather && !exchange.backward;
+    if (counted) gathers += exchange.repeat.evaluate(rank.sizes);
+  }
+  // Six encoder layers of 2 gathers, six decoder layers of 4; the head's.
+  CHECK(gathers == 6 * 2 + 6 * 4 + 1);
 }
 
 TEST_CASE("plans that a model does not allow are refused with the reason") {

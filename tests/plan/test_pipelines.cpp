@@ -1,0 +1,231 @@
+// Pipelines cut between any two layers: of layers that alternate, of an encoder and a decoder, of
+// layers that the stages do not divide.
+#include <algorithm>
+#include <numeric>
+
+#include "gpt_models.h"
+#include "headroom/error.h"
+#include "headroom/plan.h"
+
+namespace headroom::test {
+namespace {
+
+/// Layers of several kinds, of two stacks, with tables that several stages hold.
+constexpr const char* kModels[] = {"gpt2",        "gemma-2-2b",          "gemma-3-1b",
+                                   "gpt-oss-20b", "deepseek-v2-lite",    "llama-4-scout-text",
+                                   "t5-small",    "distilbart-cnn-12-6", "qwen3-next-80b-a3b"};
+
+Graph graph_of(const char* model) {
+  return training_graph(load_model(model).spec, AttentionImplementation::fused);
+}
+
+ParallelPlan pipeline_of(std::int64_t stages) {
+  ParallelPlan plan;
+  plan.pipeline = stages;
+  return plan;
+}
+
+Integer parameters_on(const Graph& rank) {
+  return count_parameters(rank).total.evaluate(rank.sizes);
+}
+
+Integer flops_on(const Graph& rank, const ParallelPlan& plan) {
+  Workload workload = training(2, 128, AttentionImplementation::fused);
+  workload.enc_seq_len = 128;
+  return analyze(rank, fused_kernels())
+      .total.forward.matrix_flops.evaluate(values_on(rank, workload, plan));
+}
+
+Planner trainer(const char* model) {
+  PlanQuery query;
+  query.purpose = Purpose::train;
+  return {load_model(model).spec, query, device_rates(find_machine("h100-80gb"), DType::bfloat16)};
+}
+
+/// Parameters outside the layers that more than one stage holds, as often as they come again.
+Integer copies(const Graph& whole, const std::vector<Graph>& stages) {
+  Integer held = 0;
+  const auto outside = [](const Graph& graph) {
+    Integer count = 0;
+    for (const Weight& weight : graph.weights) {
+      const bool in_layers = weight.path.find(".layers.") != std::string::npos;
+      if (in_layers || weight.kind == WeightKind::buffer) continue;
+      count += (weight.repeat * weight.elements()).evaluate(graph.sizes);
+    }
+    return count;
+  };
+  for (const Graph& stage : stages) held += outside(stage);
+  return held - outside(whole);
+}
+
+Integer table_of(const Graph& graph) {
+  return *graph.sizes.get(Symbol::vocab_size) * *graph.sizes.get(Symbol::hidden_size);
+}
+
+}  // namespace
+
+TEST_CASE("stages of a pipeline cut anywhere hold each layer of the model once") {
+  for (const char* const name : kModels) {
+    CAPTURE(std::string(name));
+    const Graph whole = graph_of(name);
+    const StackLayers layers = limits_of(whole, 128).layers;
+    for (const std::int64_t count : {2, 3, 4, 5, 7, 8, 11}) {
+      if (count > layers.total()) continue;
+      CAPTURE(count);
+      const ParallelPlan plan = pipeline_of(count);
+      CHECK(violation_of(plan, limits_of(whole, 128)) == Violation::none);
+      std::vector<Graph> stages;
+      Integer parameters = 0;
+      Integer flops = 0;
+      std::int64_t next_layer = 0;
+      for (std::int64_t place = 0; place < count; ++place) {
+        stages.push_back(shard_stage(whole, plan, place));
+        parameters += parameters_on(stages.back());
+        flops += flops_on(stages.back(), plan);
+        const std::vector<LayerRange> own = layers_of_stage(layers, plan, place);
+        REQUIRE(own.size() == 1);
+        CHECK(own[0].begin == next_layer);
+        CHECK(own[0].size() >= 1);
+        next_layer = own[0].end;
+      }
+      CHECK(next_layer == layers.total());
+      CHECK(parameters - copies(whole, stages) == parameters_on(whole));
+      // Each stage of a stack with relative positions computes their table, which is no product.
+      CHECK(flops == flops_on(whole, {}));
+    }
+  }
+}
+
+TEST_CASE("what several stages hold is a tied table and tables of relative positions") {
+  const auto copied = [](const char* name, std::int64_t count) {
+    const Graph whole = graph_of(name);
+    std::vector<Graph> stages;
+    for (std::int64_t place = 0; place < count; ++place) {
+      stages.push_back(shard_stage(whole, pipeline_of(count), place));
+    }
+    return copies(whole, stages);
+  };
+  CHECK(copied("deepseek-v2-lite", 4) == 0);  // its head is its own
+  CHECK(copied("gemma-2-2b", 4) == table_of(graph_of("gemma-2-2b")));
+  // T5 reads one table in encoder, decoder and head: stages 0, 1 and 2 of three. Of 32 buckets for
+  // 8 heads the second stage of the decoder has a copy.
+  CHECK(copied("t5-small", 2) == table_of(graph_of("t5-small")));
+  CHECK(copied("t5-small", 3) == 2 * table_of(graph_of("t5-small")) + 32 * 8);
+}
+
+TEST_CASE("an interleaved pipeline is cut within runs as well") {
+  const Graph whole = graph_of("gemma-3-1b");  // 26 layers: five with a window, then one without
+  ParallelPlan plan = pipeline_of(2);
+  plan.interleave = 13;
+  REQUIRE(violation_of(plan, limits_of(whole, 128)) == Violation::none);
+  const Graph first = shard_stage(whole, plan, 0);
+  const Graph last = shard_stage(whole, plan, 1);
+  CHECK(parameters_on(first) + parameters_on(last) == parameters_on(whole) + table_of(whole));
+  CHECK(flops_on(first, plan) + flops_on(last, plan) == flops_on(whole, {}));
+}
+
+// Llama 3 405B has 126 layers, "one Transformer layer less each" on the first and the last of its
+// 16 stages: arXiv 2407.21783, section 3.3.2.
+TEST_CASE("layers that cannot be shared out evenly go to the stages before the last") {
+  const auto sizes = [](std::int64_t layers, std::int64_t stages) {
+    std::vector<std::int64_t> result;
+    for (std::int64_t place = 0; place < stages; ++place) {
+      result.push_back(layers_of_stage({0, layers}, pipeline_of(stages), place)[0].size());
+    }
+    return result;
+  };
+  std::vector<std::int64_t> llama(16, 8);
+  llama.front() = llama.back() = 7;
+  CHECK(sizes(126, 16) == llama);
+  CHECK(sizes(13, 4) == std::vector<std::int64_t>{3, 3, 4, 3});
+  CHECK(sizes(15, 4) == std::vector<std::int64_t>{4, 4, 4, 3});
+  CHECK(sizes(12, 4) == std::vector<std::int64_t>{3, 3, 3, 3});
+  CHECK(sizes(61, 16) == std::vector<std::int64_t>{3, 3, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 3});
+}
+
+TEST_CASE("an encoder's stages come first, as many as leave the largest stage smallest") {
+  CHECK(encoder_stages({0, 12}, 4) == 0);
+  CHECK(encoder_stages({12, 12}, 4) == 2);
+  CHECK(encoder_stages({12, 12}, 2) == 1);
+  CHECK(encoder_stages({12, 6}, 3) == 2);
+  CHECK(encoder_stages({4, 4}, 3) == 1);   // of two equal cuts the one with more for the decoder
+  CHECK(encoder_stages({32, 4}, 8) == 7);  // whisper-large-v3-turbo
+  CHECK(encoder_stages({2, 6}, 8) == 2);
+}
+
+TEST_CASE("a decoder's stages pass the encoder's output on beside their hidden states") {
+  const Graph whole = graph_of("t5-small");
+  const ParallelPlan plan = pipeline_of(4);
+  const Expr encoder = Expr(Symbol::batch_size) * Symbol::enc_seq_len * Symbol::hidden_size *
+                       Symbol::activation_bytes;
+  const Expr decoder =
+      Expr(Symbol::batch_size) * Symbol::seq_len * Symbol::hidden_size * Symbol::activation_bytes;
+  const auto sent = [&](std::int64_t place) {
+    std::vector<Expr> bytes;
+    for (const Exchange& exchange : exchanges_of(shard_stage(whole, plan, place))) {
+      if (!exchange.backward) bytes.push_back(exchange.bytes);
+    }
+    return bytes;
+  };
+  CHECK(sent(0) == std::vector<Expr>{encoder});
+  CHECK(sent(1) == std::vector<Expr>{encoder});
+  CHECK(sent(2) == std::vector<Expr>{decoder, encoder});
+  CHECK(sent(3).empty());
+}
+
+TEST_CASE("the planner's worst stage holds what its own sharded graph says") {
+  for (const char* const name : kModels) {
+    CAPTURE(std::string(name));
+    const Graph whole = graph_of(name);
+    Planner planner = trainer(name);
+    for (const std::int64_t count : {2, 3, 5}) {
+      CAPTURE(count);
+      PlanChoice choice;
+      choice.parallel = pipeline_of(count);
+      const PlanMemory memory = planner.evaluate(choice, {32, 128}).memory;
+      const Graph stage = shard_stage(whole, choice.parallel, memory.place);
+      const Integer states = memory.weights + memory.gradients + memory.optimizer;
+      CHECK(states + memory.embedding_states == 18 * parameters_on(stage));
+      Workload workload = training(1, 128, AttentionImplementation::fused);
+      workload.enc_seq_len = 128;
+      const Bindings values = values_on(stage, workload, choice.parallel);
+      Integer layers = 0;
+      for (const SavedTensor& saved : analyze(stage, fused_kernels()).saved) {
+        const bool in_layers = saved.path.find(".layers.") != std::string::npos;
+        const bool table = in_layers && saved.kept == KeptUnder::every_recompute;
+        if (in_layers && !table) layers += (saved.repeat * saved.bytes).evaluate(values);
+      }
+      CHECK(memory.activations == (count - memory.place) * layers);
+    }
+  }
+}
+
+TEST_CASE("with more stages of layers that alternate each rank holds less") {
+  for (const char* const name : kModels) {
+    CAPTURE(std::string(name));
+    Planner planner = trainer(name);
+    const std::int64_t layers = planner.limits(512).layers.total();
+    Integer before = 0;
+    for (std::int64_t count = 1; count <= std::min<std::int64_t>(8, layers); count *= 2) {
+      PlanChoice choice;
+      choice.parallel.pipeline = count;
+      const Integer now = planner.evaluate(choice, {16, 512}).memory.total();
+      if (before > 0) CHECK(now <= before);
+      before = now;
+    }
+  }
+}
+
+TEST_CASE("pipelines that a model with two stacks does not have are refused") {
+  ShardingLimits limits = limits_of(graph_of("t5-small"), 128);
+  ParallelPlan plan = pipeline_of(2);
+  plan.interleave = 3;
+  CHECK(violation_of(plan, limits) == Violation::interleave_two_stacks);
+  CHECK_THROWS_AS(require_legal(plan, limits), Error);
+  CHECK(violation_of(pipeline_of(13), limits) == Violation::pipeline_layers);
+  limits.training = false;
+  CHECK(violation_of(pipeline_of(2), limits) == Violation::pipeline_serving);
+  CHECK_THROWS_AS(require_legal(pipeline_of(2), limits), Error);
+}
+
+}  // namespace headroom::test
