@@ -74,6 +74,7 @@ void read_gemma3_text(ConfigReader& config, ModelSpec& spec) {
   read_gemma_like(config, spec, "Gemma3");
   read_caps(config, spec, {0, 0});
   StackSpec& stack = *spec.decoder;
+  stack.self_attention.soft_cap = 0;  // the class reads the key, and hands it to no attention
   stack.self_attention.query_key_norm = QueryKeyNormSpec{stack.norm};
   const std::int64_t pattern =
       config.size_or({"sliding_window_pattern", "_sliding_window_pattern"}, 6);

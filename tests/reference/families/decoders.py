@@ -307,7 +307,8 @@ def gemma2(w, c, ids):
 def gemma3(w, c, ids):
     """Five layers with a window and their own rotary base, then a global one whose rotary may be
     scaled."""
-    c = {"head_dim": 256, "sliding_window": 4096, **c}
+    # The published class caps no scores, whatever attn_logit_softcapping says.
+    c = {"head_dim": 256, "sliding_window": 4096, **c, "attn_logit_softcapping": None}
     pattern = c.get("sliding_window_pattern", c.get("_sliding_window_pattern", 6))
     kinds = layer_types(c, lambda i: "sliding_attention" if (i + 1) % pattern else "full_attention")
     if "rope_parameters" in c:
