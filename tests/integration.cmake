@@ -19,6 +19,7 @@ set(HEADROOM_GOLDEN_CASES
   explain_activations
   explain_bert_base
   explain_kv
+  explain_kv_policy
   explain_params
   fit
   fit_errors

@@ -11,6 +11,7 @@
 #include "headroom/figures.h"
 #include "headroom/graph.h"
 #include "headroom/inspect.h"
+#include "headroom/kv_cache.h"
 #include "headroom/machine_profile.h"
 #include "headroom/measurement.h"
 #include "headroom/model_source.h"
@@ -41,12 +42,15 @@ struct AnalyzeReport {
   std::optional<RunFigures> run;                 ///< where a machine was named
   std::optional<TimePrediction> time;            ///< likewise
   std::optional<double> stored_bits_per_weight;  ///< where weights are taken as files hold them
+  std::optional<KvCacheUse> kv_cache;            ///< where there is one
   std::vector<std::string> notes;
 };
 
-/// Builds the graph and counts it. Throws Error{invalid_input}, Error{overflow}.
+/// Builds the graph and counts it. A type in `kv_cache` stands in for the request's. Throws
+/// Error{invalid_input}, Error{overflow}.
 [[nodiscard]] AnalyzeReport make_analyze_report(Model model, const WorkloadRequest& request,
-                                                Convention convention = Convention::headroom);
+                                                Convention convention = Convention::headroom,
+                                                const KvCacheRequest& kv_cache = {});
 
 /// Adds what a run on `machine` will count and take. Throws Error{invalid_input}.
 void add_prediction(AnalyzeReport& report, const MachineProfile& machine,
@@ -90,12 +94,14 @@ struct ExplainReport {
   ExplainedFigure whole;
   std::vector<ExplainedFigure> parts;  ///< sum to the whole, except for peaks
   std::vector<RuleOfThumb> rules;
+  std::optional<KvCacheUse> kv_cache;  ///< where the KV-cache is explained
   std::vector<std::string> notes;
 };
 
 /// Throws Error{invalid_input} where the model has no such figure (an encoder has no KV-cache).
 [[nodiscard]] ExplainReport make_explain_report(Model model, const WorkloadRequest& request,
-                                                Subject subject);
+                                                Subject subject,
+                                                const KvCacheRequest& kv_cache = {});
 
 /// `headroom diff`: two models under the same request.
 struct DiffReport {

@@ -98,6 +98,8 @@ set(HEADROOM_MODEL_PRESETS
   glm-4-32b-0414
   glm-4-9b
   glm-4-9b-0414
+  glm-4.5
+  glm-4.5-air
   glm-5
   gpt-j-6b
   gpt-neo-1.3b

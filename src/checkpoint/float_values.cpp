@@ -1,4 +1,6 @@
 // Values of stored tensors as the float32 that everything is computed in.
+#include "float_values.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,6 +30,8 @@ void widen_all(std::span<const std::byte> data, std::span<float> out) {
   }
 }
 
+}  // namespace
+
 void require_finite(std::span<const float> values, const std::string& where) {
   const auto found = std::ranges::find_if_not(values, [](float v) { return std::isfinite(v); });
   if (found == values.end()) return;
@@ -36,8 +40,6 @@ void require_finite(std::span<const float> values, const std::string& where) {
                           std::isnan(*found) ? "not a number (NaN)" : "infinite"),
               where, "every result would be wrong: get or save the weights again");
 }
-
-}  // namespace
 
 void copy_as_float32(const StoredTensor& tensor, std::span<float> out, const std::string& where) {
   const auto needed = tensor.data.size() * 8 / stored_bits(tensor.type);

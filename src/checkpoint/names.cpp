@@ -38,6 +38,7 @@ constexpr std::array kFamilies{
     Family{"gpt2", gpt2_names},
     Family{"llama4", llama4_names},
     Family{"minimax_m2", mixtral_names},
+    Family{"glm4_moe", glm4_moe_names},
     Family{"glm_moe_dsa", deepseek_names},
     Family{"gpt_bigcode", gpt_bigcode_names},
     Family{"gpt_neo", gpt_neo_names},

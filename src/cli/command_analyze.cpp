@@ -12,6 +12,7 @@ namespace {
 struct AnalyzeOptions {
   std::string model;
   WorkloadRequest request;
+  KvCacheRequest kv_cache;
   Convention convention = Convention::headroom;
   std::string machine;
   measured::Backend backend = measured::Backend::eigen;
@@ -22,8 +23,8 @@ struct AnalyzeOptions {
 
 void run(const AnalyzeOptions& options) {
   const Detail detail = options.detail ? Detail::operators : Detail::summary;
-  AnalyzeReport report =
-      make_analyze_report(load_model(options.model), options.request, options.convention);
+  AnalyzeReport report = make_analyze_report(load_model(options.model), options.request,
+                                             options.convention, options.kv_cache);
   apply_stored_weights(report, options.model);
   if (!options.machine.empty()) {
     TimeRequest time = options.time;
@@ -71,7 +72,7 @@ void add_analyze(CLI::App& app) {
                    "A preset, a config.json, a folder with one, or a GGUF file")
       ->type_name("MODEL")
       ->required();
-  add_workload_options(*command, options->request);
+  add_workload_options(*command, options->request, options->kv_cache);
   add_choice<Convention>(*command, "--convention", options->convention, convention_choices(),
                          "Whose way of counting FLOPs (headroom)");
   add_machine_options(*command, *options);
@@ -83,6 +84,7 @@ void add_analyze(CLI::App& app) {
       "  headroom analyze llama-3-8b --seq 8192 --dtype bf16\n"
       "  headroom analyze gpt2 --phase decode --past 1023 --batch 16\n"
       "  headroom analyze t5-base --enc-seq 512 --seq 64 --attention fused\n"
+      "  headroom analyze gpt-oss-20b --phase decode --past 32767 --kv-policy vllm --kv-dtype fp8\n"
       "  headroom analyze model-Q4_K_M.gguf --seq 4096\n"
       "  headroom analyze ./my-model/config.json --phase train --recompute selective\n"
       "  headroom analyze llama-3-8b --dtype bf16 --machine h100-80gb --new-tokens 128\n"

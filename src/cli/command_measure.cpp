@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "commands.h"
+#include "gguf.h"
 #include "headroom/error.h"
 #include "measure.h"
 #include "progress.h"
@@ -27,12 +28,14 @@ struct MeasureCommand {
   OutputOptions output;
 };
 
-/// The folder that weights come from; empty for random ones. A model folder's own are the default.
+/// What weights come from; empty for random ones. A model folder's or GGUF file's own are the
+/// default.
 fs::path weights_folder(const MeasureCommand& command) {
   if (command.weights == "random") return {};
   if (!command.weights.empty()) return command.weights;
   fs::path path(command.model);
   if (find_preset(command.model)) return {};
+  if (checkpoint::is_gguf(path)) return path;
   if (path.filename() == "config.json") path = fs::absolute(path).parent_path();
   const bool can_have = fs::is_directory(path) || path.extension() == ".safetensors";
   const bool has_weights = can_have && checkpoint::Checkpoint::exists(path);
@@ -43,6 +46,9 @@ std::unique_ptr<measured::WeightSource> open_weights(const MeasureCommand& comma
                                                      const ModelSpec& spec) {
   const fs::path folder = weights_folder(command);
   if (folder.empty()) return measured::random_weights(command.options.seed);
+  if (checkpoint::is_gguf(folder)) {
+    return measured::stored_weights(spec, checkpoint::read_gguf(folder, spec));
+  }
   return measured::checkpoint_weights(spec, checkpoint::Checkpoint(folder));
 }
 
@@ -102,6 +108,10 @@ Workload workload_of(const MeasureCommand& command, const ModelSpec& spec,
 
 void run(MeasureCommand& command) {
   Model model = load_model(command.model);
+  if (const fs::path weights = weights_folder(command); checkpoint::is_gguf(weights)) {
+    RopeSpec& rope = model.spec.position.rope;
+    rope = checkpoint::with_stored_factors(std::move(rope), weights);
+  }
   const measured::InputFile file = read_input(command, model.spec);
   const Workload workload = workload_of(command, model.spec, file);
   measured::MeasureOptions& options = command.options;
@@ -131,8 +141,8 @@ void add_measure_options(CLI::App& app, MeasureCommand& command) {
       "Of random weights and inputs (1)")
       ->group("Run");
   app.add_option("--weights", command.weights,
-                 "Folder with safetensors, or random (the model folder's own, else random)")
-      ->type_name("FOLDER|random")
+                 "Folder with safetensors, a GGUF file, or random (the model's own, else random)")
+      ->type_name("PATH|random")
       ->group("Run");
   app.add_option("--input", command.input,
                  "Inputs: a JSON file of tokens, or safetensors of pixels")
@@ -152,7 +162,9 @@ void add_measure_options(CLI::App& app, MeasureCommand& command) {
 void add_measure(CLI::App& app) {
   auto command = std::make_shared<MeasureCommand>();
   CLI::App* measure = app.add_subcommand("measure", "Run the real forward pass, timed and counted");
-  measure->add_option("model", command->model, "A preset, a config.json, or a folder with one")
+  measure
+      ->add_option("model", command->model,
+                   "A preset, a config.json, a folder with one, or a GGUF file")
       ->type_name("MODEL")
       ->required();
   add_measured_phase_option(*measure, command->options.phase);

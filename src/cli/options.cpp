@@ -89,7 +89,9 @@ void add_inference_options(CLI::App& app, WorkloadRequest& request) {
       "How attention is computed (eager)"));
 }
 
-void add_workload_options(CLI::App& app, WorkloadRequest& request) {
+namespace {
+
+void add_phase_and_training(CLI::App& app, WorkloadRequest& request) {
   const auto group = [](CLI::Option* option) { option->group("Workload"); };
   group(add_choice<Phase>(
       app, "--phase", request.phase,
@@ -101,8 +103,6 @@ void add_workload_options(CLI::App& app, WorkloadRequest& request) {
       {{"absorbed", LatentAttention::absorbed}, {"naive", LatentAttention::naive}},
       "How multi-head latent attention decodes: in the latent space, or with expanded keys and "
       "values in the KV-cache, as the reference code does (absorbed)"));
-  group(add_choice<DType>(app, "--kv-dtype", request.kv_dtype, dtype_choices(),
-                          "Type of the KV-cache (as --dtype)"));
   group(add_choice<Recompute>(
       app, "--recompute", request.recompute,
       {{"none", Recompute::none}, {"selective", Recompute::selective}, {"full", Recompute::full}},
@@ -111,6 +111,54 @@ void add_workload_options(CLI::App& app, WorkloadRequest& request) {
                             {{"reference", Kernels::reference}, {"fused", Kernels::fused}},
                             "Kernels of a training step: of the reference code, or one an operator "
                             "(reference)"));
+}
+
+/// Every spelling of a DType, and the types that only a KV-cache has.
+Choices<KvType> kv_type_choices() {
+  Choices<KvType> choices;
+  for (const auto& [word, dtype] : dtype_choices()) choices.emplace_back(word, kv_type(dtype));
+  for (const KvTypeInfo& type : kv_types()) {
+    const bool is_new = type.counted_as == DType::int8 && type.type != KvType::int8;
+    if (is_new) choices.emplace_back(type.name, type.type);
+  }
+  return choices;
+}
+
+Choices<KvPolicy> kv_policy_choices() {
+  Choices<KvPolicy> choices;
+  for (const KvPolicyInfo& policy : kv_policies()) choices.emplace_back(policy.name, policy.policy);
+  return choices;
+}
+
+}  // namespace
+
+void add_workload_options(CLI::App& app, WorkloadRequest& request) {
+  add_phase_and_training(app, request);
+  add_choice<DType>(app, "--kv-dtype", request.kv_dtype, dtype_choices(),
+                    "Type of the KV-cache (as --dtype)")
+      ->group("Workload");
+}
+
+void add_workload_options(CLI::App& app, WorkloadRequest& request, KvCacheRequest& kv_cache) {
+  const auto group = [](CLI::Option* option) { option->group("KV-cache"); };
+  add_phase_and_training(app, request);
+  group(add_choice<KvType>(app, "--kv-dtype", kv_cache.type, kv_type_choices(),
+                           "Type of the KV-cache (as --dtype)"));
+  group(add_choice<KvScales>(app, "--kv-scales", kv_cache.scales,
+                             {{"none", KvScales::none},
+                              {"tensor", KvScales::tensor},
+                              {"token-head", KvScales::token_head},
+                              {"group", KvScales::group},
+                              {"kivi", KvScales::kivi}},
+                             "What scales are stored beside its values (none)"));
+  group(add_choice<KvPolicy>(app, "--kv-policy", kv_cache.policy, kv_policy_choices(),
+                             "How much an engine reserves for it (ideal)"));
+  group(add_count(
+      app, "--kv-block", [&](std::int64_t n) { kv_cache.block = n; },
+      "Tokens of a block, where the policy has blocks (its own)"));
+  group(add_count(
+      app, "--kv-capacity", [&](std::int64_t n) { kv_cache.capacity = n; },
+      "Tokens that a sequence has room for, where the policy reserves for a length (its own)"));
 }
 
 }  // namespace headroom::cli

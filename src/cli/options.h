@@ -69,8 +69,10 @@ struct OutputOptions {
 void add_output_options(CLI::App& app, OutputOptions& options);
 /// Lengths, types and attention: what any forward pass needs.
 void add_inference_options(CLI::App& app, WorkloadRequest& request);
-/// The same, phases and training as well.
+/// The same, phases and training as well, and the type of the KV-cache.
 void add_workload_options(CLI::App& app, WorkloadRequest& request);
+/// The same, with every type and policy of a KV-cache.
+void add_workload_options(CLI::App& app, WorkloadRequest& request, KvCacheRequest& kv_cache);
 
 /// How a report is to be rendered for this output: a terminal's width and colours, or neither.
 [[nodiscard]] RenderOptions render_options(const OutputOptions& options, Detail detail);

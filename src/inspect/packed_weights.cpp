@@ -98,6 +98,8 @@ class Unpacker {
         return as_stored(base, "scaled");
       case Packing::mxfp4:
         return mxfp4(base, group);
+      case Packing::split_latent:
+        return split_latent(base, group);
     }
     return std::nullopt;
   }
@@ -238,6 +240,28 @@ class Unpacker {
     logical.back() *= 2 * shape.back();
     std::swap(logical.back(), logical[logical.size() - 2]);
     return unpacked(std::string(base), "MXFP4", std::move(logical));
+  }
+
+  /// MLA's expansion: keys [heads, rank, width] turned round, values [heads, width, rank]; in one
+  /// piece it is [heads * (both widths), rank].
+  [[nodiscard]] Result split_latent(std::string_view base, const Group& group) const {
+    const auto keys = group.find("attn_k_b.weight");
+    const auto values = group.find("attn_v_b.weight");
+    if (!keys || !values) return std::nullopt;
+    const auto key_shape = tensor(*keys).shape;
+    const auto value_shape = tensor(*values).shape;
+    if (key_shape.size() != 3 || value_shape.size() != 3) return std::nullopt;
+    const std::int64_t heads = key_shape[0];
+    const std::int64_t rank = key_shape[1];
+    if (value_shape[0] != heads || value_shape[2] != rank) return std::nullopt;
+    const Integer rows = checked_multiply(heads, checked_add(key_shape[2], value_shape[1]));
+    if (rows > kMostOfOneSize) return std::nullopt;
+    const auto key_type = checkpoint::name_of(tensor(*keys).type);
+    const auto value_type = checkpoint::name_of(tensor(*values).type);
+    std::string type = key_type == value_type ? std::string(key_type)
+                                              : fmt::format("{} and {}", key_type, value_type);
+    return unpacked(std::string(base) + ".attn_kv_b.weight", std::move(type),
+                    {static_cast<std::int64_t>(rows), rank});
   }
 
   const ModelFiles& files_;

@@ -1,6 +1,7 @@
 #include "packing.h"
 
 #include <array>
+#include <span>
 
 namespace headroom::detail {
 namespace {
@@ -15,6 +16,10 @@ using enum Packing;
 using enum PieceRole;
 
 // Of endings that fit one name, the first counts.
+constexpr std::array kWeightEndings{
+    Ending{".attn_k_b.weight", split_latent, values},
+    Ending{".attn_v_b.weight", split_latent, companion},
+};
 constexpr std::array kEndings{
     Ending{".qweight", gptq_or_awq, values},
     Ending{".qzeros", gptq_or_awq, companion},
@@ -41,16 +46,21 @@ constexpr std::array kEndings{
     Ending{"_scales", mxfp4, companion},
 };
 
-}  // namespace
-
-std::optional<Piece> piece_of(std::string_view name) {
-  if (name.ends_with(".weight")) return std::nullopt;  // as most names do
-  for (const Ending& ending : kEndings) {
+std::optional<Piece> piece_among(std::span<const Ending> endings, std::string_view name) {
+  for (const Ending& ending : endings) {
     if (!name.ends_with(ending.text)) continue;
     return Piece{ending.packing, ending.role, name.substr(0, name.size() - ending.text.size()),
                  ending.text.substr(1)};
   }
   return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Piece> piece_of(std::string_view name) {
+  if (name.ends_with("_b.weight")) return piece_among(kWeightEndings, name);
+  if (name.ends_with(".weight")) return std::nullopt;  // as most names do
+  return piece_among(kEndings, name);
 }
 
 }  // namespace headroom::detail

@@ -2,7 +2,8 @@
 // Sources: GPTQ, AutoGPTQ's QuantLinear (qweight, qzeros, scales, g_idx); AWQ, AutoAWQ's WQLinear;
 // bitsandbytes, QuantState.as_dict in bitsandbytes/functional.py; compressed-tensors,
 // github.com/vllm-project/compressed-tensors; FP8 with block scales, DeepSeek-V3's
-// inference/kernel.py; MXFP4, convert_moe_packed_tensors in transformers/integrations/mxfp4.py.
+// inference/kernel.py; MXFP4, convert_moe_packed_tensors in transformers/integrations/mxfp4.py;
+// DeepSeek's expansion of latent vectors in halves, convert_hf_to_gguf.py of llama.cpp.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +19,7 @@ enum class Packing {
   bitsandbytes_8bit,   ///< X.weight with X.SCB
   scaled,              ///< X.weight, as it is, with X.weight_scale or X.weight_scale_inv
   mxfp4,               ///< X_blocks with X_scales
+  split_latent,        ///< X.attn_k_b.weight with X.attn_v_b.weight, for X.attn_kv_b.weight
 };
 
 /// What one tensor is for the weight that it is a piece of.

@@ -114,6 +114,18 @@ class Reconciler {
         }
       }
     }
+    for (WeightId id = 0; id < graph_.weights.size(); ++id) {
+      const bool counted = graph_.weights[id].component.part == Part::vision_tower;
+      if (counted && !done.contains(id)) find_counted(graph_.weights[id]);
+    }
+  }
+
+  /// A weight that no operator has, as of a vision tower: it is counted and not run.
+  void find_counted(const Weight& weight) {
+    reconciled_.result.expected_parameters +=
+        weight.repeat.evaluate(graph_.sizes) * weight.elements().evaluate(graph_.sizes);
+    const std::int64_t layers = number(weight.repeat, graph_.sizes);
+    for (std::int64_t layer = 0; layer < layers; ++layer) find_weight(weight, layer);
   }
 
   void find_layers(const Block& block, const Node& node, const Weight& weight) {

@@ -10,17 +10,17 @@
 
 #include "headroom/error.h"
 #include "weight_places.h"
+#include "weight_reader.h"
 #include "weights.h"
 
 namespace headroom::measured {
 namespace {
 
 using checkpoint::Checkpoint;
-using checkpoint::copy_as_float32;
 using checkpoint::PlaceList;
-using checkpoint::StoredTensor;
 using checkpoint::tensor_place;
 using checkpoint::WeightPlace;
+using checkpoint::WeightReader;
 
 std::int64_t product(const std::vector<std::int64_t>& shape) {
   return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>{});
@@ -70,12 +70,12 @@ class RandomWeights final : public WeightSource {
 
 constexpr const char* kMismatch = "check that config.json and weights belong together";
 
-class CheckpointWeights final : public WeightSource {
+class StoredWeights final : public WeightSource {
  public:
-  CheckpointWeights(const ModelSpec& spec, Checkpoint checkpoint)
+  StoredWeights(const ModelSpec& spec, std::unique_ptr<WeightReader> reader)
       : positions_(spec.position.table),
-        places_(spec, build_graph(spec, {}), checkpoint::name_table(spec)),
-        checkpoint_(std::move(checkpoint)) {}
+        places_(spec, build_graph(spec, {}), reader->name_table(spec)),
+        reader_(std::move(reader)) {}
 
   AlignedVector<float> load(const Weight& weight, const std::vector<std::int64_t>& shape,
                             std::int64_t layer) override {
@@ -94,62 +94,71 @@ class CheckpointWeights final : public WeightSource {
   }
 
   void finish() override {
-    for (const std::string& name : checkpoint_.names()) {
+    for (const std::string& name : reader_->names()) {
       if (used_.contains(name) || checkpoint::extra_kind(places_.table(), name)) continue;
       throw Error(ErrorCode::invalid_input, "the model has no place for this tensor",
-                  tensor_place(checkpoint_.location(name), name), kMismatch);
+                  tensor_place(reader_->location(name), name), kMismatch);
     }
   }
 
  private:
-  [[nodiscard]] const StoredTensor* find(const std::string& name) const {
-    if (const StoredTensor* tensor = checkpoint_.find(name)) return tensor;
+  struct Found {
+    std::string name;
+    std::vector<std::int64_t> shape;
+  };
+
+  [[nodiscard]] std::optional<Found> find(const std::string& name) const {
+    if (auto shape = reader_->shape(name)) return Found{name, std::move(*shape)};
     for (const std::string_view prefix : places_.table().optional_prefixes) {
-      if (const StoredTensor* tensor = checkpoint_.find(std::string(prefix) + name)) return tensor;
+      const std::string longer = std::string(prefix) + name;
+      if (auto shape = reader_->shape(longer)) return Found{longer, std::move(*shape)};
     }
-    return nullptr;
+    return std::nullopt;
   }
 
   /// Whether the weight is a table that follows from a formula, which some files leave out.
   [[nodiscard]] bool is_left_out(const std::string& path) const {
     if (positions_ == PositionTable::trained) return false;
     const bool is_table = path.ends_with("embeddings.position_embeddings.weight");
-    return is_table && find(places_of(path, 0).front().name) == nullptr;
+    return is_table && !find(places_of(path, 0).front().name);
   }
 
-  /// The first alternative of which the tensors are there.
+  /// The first alternative of which the tensors are there and have its shape, or else are there.
   [[nodiscard]] PlaceList places_of(const std::string& path, std::int64_t layer) const {
     std::vector<PlaceList> alternatives = places_.of(path, layer);
-    for (PlaceList& places : alternatives) {
-      if (find(places.front().name) != nullptr) return std::move(places);
+    std::optional<std::size_t> there;
+    for (std::size_t i = 0; i < alternatives.size(); ++i) {
+      const WeightPlace& first = alternatives[i].front();
+      const auto found = find(first.name);
+      if (!found) continue;
+      if (first.fits(found->shape)) return std::move(alternatives[i]);
+      if (!there) there = i;
     }
-    return std::move(alternatives.front());
+    return std::move(alternatives[there.value_or(0)]);
   }
 
   void copy(const WeightPlace& place, const std::string& path, std::span<float> out) {
-    const StoredTensor* const whole = find(place.name);
-    if (whole == nullptr) {
+    const auto found = find(place.name);
+    if (!found) {
       throw Error(ErrorCode::invalid_input, "the tensor is missing",
-                  tensor_place(checkpoint_.location(place.name), place.name), kMismatch);
+                  tensor_place(reader_->location(place.name), place.name), kMismatch);
     }
-    const std::string where = tensor_place(checkpoint_.location(whole->name), whole->name);
-    if (!place.fits(whole->shape)) {
+    if (!place.fits(found->shape)) {
       throw Error(
           ErrorCode::invalid_input,
-          fmt::format("has shape [{}], but {} is stored as [{}, {}]", fmt::join(whole->shape, ", "),
+          fmt::format("has shape [{}], but {} is stored as [{}, {}]", fmt::join(found->shape, ", "),
                       path, place.stored.rows, place.stored.columns),
-          where, kMismatch);
+          tensor_place(reader_->location(found->name), found->name), kMismatch);
     }
-    const StoredTensor tensor = place.expert ? checkpoint::slice(*whole, *place.expert) : *whole;
-    AlignedVector<float> stored(static_cast<std::size_t>(product(tensor.shape)));
-    copy_as_float32(tensor, stored, where);
+    AlignedVector<float> stored(static_cast<std::size_t>(place.stored.rows * place.stored.columns));
+    reader_->read(found->name, place.expert, stored);
     checkpoint::copy_part(stored, place.layout, place.range, place.wanted, out);
-    used_.insert(whole->name);
+    used_.insert(found->name);
   }
 
   PositionTable positions_;
   checkpoint::WeightPlaces places_;
-  Checkpoint checkpoint_;
+  std::unique_ptr<WeightReader> reader_;
   std::set<std::string> used_;
 };
 
@@ -160,7 +169,12 @@ std::unique_ptr<WeightSource> random_weights(std::uint64_t seed) {
 }
 
 std::unique_ptr<WeightSource> checkpoint_weights(const ModelSpec& spec, Checkpoint checkpoint) {
-  return std::make_unique<CheckpointWeights>(spec, std::move(checkpoint));
+  return std::make_unique<StoredWeights>(spec, checkpoint::read_checkpoint(std::move(checkpoint)));
+}
+
+std::unique_ptr<WeightSource> stored_weights(const ModelSpec& spec,
+                                             std::unique_ptr<WeightReader> reader) {
+  return std::make_unique<StoredWeights>(spec, std::move(reader));
 }
 
 }  // namespace headroom::measured

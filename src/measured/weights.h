@@ -14,6 +14,7 @@
 #include "kernels/aligned.h"
 #include "kernels/embedding.h"
 #include "kernels/gemm.h"
+#include "weight_reader.h"
 
 namespace headroom::measured {
 
@@ -36,6 +37,10 @@ class WeightSource {
 /// The tensors of a checkpoint, by the family's names.
 [[nodiscard]] std::unique_ptr<WeightSource> checkpoint_weights(const ModelSpec& spec,
                                                                checkpoint::Checkpoint source);
+
+/// The tensors that `reader` has, by the names that it says the family's weights have.
+[[nodiscard]] std::unique_ptr<WeightSource> stored_weights(
+    const ModelSpec& spec, std::unique_ptr<checkpoint::WeightReader> reader);
 
 struct WeightOptions {
   Backend backend = Backend::eigen;

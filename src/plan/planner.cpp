@@ -83,6 +83,12 @@ std::vector<WeightUse> weight_uses(const Graph& graph) {
   return uses;
 }
 
+/// Whether `other`, an earlier stage with more micro-batches in flight, runs all that `stage` does.
+bool runs_all_of(const StageShare& other, const StageShare& stage) {
+  return (other.sections & stage.sections) == stage.sections &&
+         std::ranges::equal(stage.layers_of_kind, other.layers_of_kind, std::ranges::less_equal{});
+}
+
 Stage stage_at(std::int64_t place, const ParallelPlan& plan) {
   if (plan.pipeline == 1) return Stage::whole;
   if (place == 0) return Stage::first;
@@ -280,11 +286,9 @@ const std::vector<StageShare>& Planner::Implementation::stages(const ParallelPla
       }
     }
     stage.layers = std::max<std::int64_t>(1, stage.layers);
-    // Of stages that run the same, the first has the most micro-batches in flight.
-    const bool known = std::ranges::any_of(stages, [&](const StageShare& other) {
-      return other.sections == stage.sections && other.layers_of_kind == stage.layers_of_kind;
-    });
-    if (!known) stages.push_back(std::move(stage));
+    const bool less = std::ranges::any_of(
+        stages, [&](const StageShare& other) { return runs_all_of(other, stage); });
+    if (!less) stages.push_back(std::move(stage));
   }
   return stages_.emplace(key, std::move(stages)).first->second;
 }

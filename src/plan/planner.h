@@ -81,7 +81,7 @@ class Planner::Implementation {
   /// One pass of one rank: `workload.batch_size` sequences.
   const detail::RankCosts& costs(Pass pass, const ParallelPlan& plan, const Workload& workload);
   const RankStates& states(const ParallelPlan& plan);
-  /// The stages of which one is the worst: of those that run the same, the first.
+  /// The stages of which one is the worst: without those that an earlier one does all of.
   const std::vector<StageShare>& stages(const ParallelPlan& plan);
   [[nodiscard]] double send_seconds(const PlanChoice& choice, Integer hidden) const;
   [[nodiscard]] double rate_among(std::int64_t span) const noexcept;

@@ -6,6 +6,7 @@
 #include "describe.h"
 #include "factored.h"
 #include "headroom/report.h"
+#include "kv_cache_report.h"
 #include "writers.h"
 
 namespace headroom::detail {
@@ -178,12 +179,17 @@ void add_memory(const AnalyzeReport& report, Document& document) {
                                    fmt::format(" at {}", peak.path)));
   }
   if (analysis.kv_cache.empty()) return;
+  const KvCacheUse& cache = report.kv_cache.value();
   document.add_line("KV-cache",
-                    with_formula(report, figures.kv_cache_bytes, kv_cache_bytes(analysis), ""));
+                    has_plain_values(cache)
+                        ? with_formula(report, figures.kv_cache_bytes, kv_cache_bytes(analysis), "")
+                        : fmt::format("{} in {}", describe_bytes(figures.kv_cache_bytes),
+                                      describe_format(cache)));
   const Integer per_token = figures.kv_cache_bytes_per_token;
   document.add_line("KV-cache a token", per_token == 0
                                             ? "0 B: a state of constant size"
                                             : fmt::format("{} B", with_separators(per_token)));
+  if (has_policy(cache)) document.add_line("KV-cache reserved", describe_reserved(cache));
 }
 
 std::string check_text(const Model& model, Integer parameters) {
@@ -211,10 +217,11 @@ std::string short_source(const ReferenceCount& reference) {
 
 Document to_document(const AnalyzeReport& report, Detail detail) {
   const ModelSpec& spec = report.model.spec;
+  const std::string cache_type = report.kv_cache ? describe_format(*report.kv_cache) : "";
   Document document;
   document.blocks = {
       Line{spec.name, describe(spec)},
-      Line{"workload", describe(report.workload, spec)},
+      Line{"workload", describe(report.workload, spec, cache_type)},
       Line{"convention", std::string(info(report.analysis.convention).summary)},
       detail == Detail::operators ? operator_table(report) : component_table(report),
   };

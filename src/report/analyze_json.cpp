@@ -2,6 +2,7 @@
 // by reports/analyze.schema.json.
 #include "describe.h"
 #include "headroom/report.h"
+#include "kv_cache_report.h"
 #include "writers.h"
 
 namespace headroom::detail {
@@ -62,6 +63,8 @@ Json memory_json(const AnalyzeReport& report) {
   json["saved_activation_bytes"] = when(training, figures.saved_activation_bytes);
   json["kv_cache_bytes"] = when(cached, figures.kv_cache_bytes);
   json["kv_cache_bytes_per_token"] = when(cached, figures.kv_cache_bytes_per_token);
+  json["kv_cache_reserved_bytes"] =
+      report.kv_cache ? json_integer(report.kv_cache->reserved_bytes) : Json(nullptr);
   return json;
 }
 
@@ -80,8 +83,8 @@ Json formulas_json(const AnalyzeReport& report) {
                                       : Json(text(analysis.live[report.figures.peak_index].bytes));
   json["saved_activation_bytes"] =
       training ? Json(text(saved_bytes(analysis, report.workload.recompute))) : Json(nullptr);
-  json["kv_cache_bytes"] =
-      analysis.kv_cache.empty() ? Json(nullptr) : Json(text(kv_cache_bytes(analysis)));
+  const bool plain = report.kv_cache && has_plain_values(*report.kv_cache);
+  json["kv_cache_bytes"] = plain ? Json(text(kv_cache_bytes(analysis))) : Json(nullptr);
   return json;
 }
 
@@ -151,7 +154,7 @@ Json to_json(const AnalyzeReport& report, Detail detail) {
   Json json;
   json["schema_version"] = kSchemaVersion;
   json["model"] = to_json(report.model);
-  json["workload"] = to_json(report.workload, report.model.spec);
+  json["workload"] = to_json(report.workload, report.model.spec, report.kv_cache);
   json["convention"] = {
       {"name", convention.name}, {"unit", convention.unit}, {"summary", convention.summary}};
   json["parameters"] = parameters_json(report);
@@ -162,6 +165,7 @@ Json to_json(const AnalyzeReport& report, Detail detail) {
   json["traffic"] = {{"bytes_read", json_integer(figures.forward.bytes_read)},
                      {"bytes_written", json_integer(figures.forward.bytes_written)}};
   json["memory"] = memory_json(report);
+  json["kv_cache"] = report.kv_cache ? to_json(*report.kv_cache) : Json(nullptr);
   json["run"] = report.run ? to_json(*report.run) : Json(nullptr);
   json["time"] = report.time ? to_json(*report.time) : Json(nullptr);
   json["formulas"] = formulas_json(report);

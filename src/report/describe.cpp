@@ -65,7 +65,7 @@ std::string describe(const ModelSpec& spec) {
   return fmt::format("{}", fmt::join(words, " · "));
 }
 
-std::string describe(const Workload& workload, const ModelSpec& spec) {
+std::string describe(const Workload& workload, const ModelSpec& spec, std::string_view cache_type) {
   std::vector<std::string> words{std::string(name_of(workload.phase)),
                                  fmt::format("batch {}", workload.batch_size),
                                  fmt::format("seq {}", workload.seq_len)};
@@ -74,9 +74,8 @@ std::string describe(const Workload& workload, const ModelSpec& spec) {
   }
   if (workload.past_len > 0) words.push_back(fmt::format("past {}", workload.past_len));
   words.emplace_back(name_of(workload.dtype));
-  if (workload.kv_dtype != workload.dtype) {
-    words.push_back(fmt::format("KV-cache {}", name_of(workload.kv_dtype)));
-  }
+  const std::string_view cached = cache_type.empty() ? name_of(workload.kv_dtype) : cache_type;
+  if (cached != name_of(workload.dtype)) words.push_back(fmt::format("KV-cache {}", cached));
   words.push_back(fmt::format("{} attention", name_of(workload.attention)));
   if (workload.phase == Phase::train) {
     words.push_back(fmt::format("recompute {}", name_of(workload.recompute)));
@@ -117,6 +116,13 @@ Json to_json(const Workload& workload, const ModelSpec& spec) {
   json["recompute"] = name_of(workload.recompute);
   json["kernels"] = name_of(workload.kernels);
   json["latent_attention"] = name_of(workload.latent);
+  return json;
+}
+
+Json to_json(const Workload& workload, const ModelSpec& spec,
+             const std::optional<KvCacheUse>& cache) {
+  Json json = to_json(workload, spec);
+  if (cache) json["kv_dtype"] = info(cache->type).name;
   return json;
 }
 

@@ -15,7 +15,9 @@ namespace headroom::detail {
 [[nodiscard]] std::string describe(const ModelSpec& spec);
 
 /// "prefill · batch 1 · seq 128 · float32 · eager attention"
-[[nodiscard]] std::string describe(const Workload& workload, const ModelSpec& spec);
+/// `cache_type` stands in for the workload's type of the KV-cache, where it is not empty.
+[[nodiscard]] std::string describe(const Workload& workload, const ModelSpec& spec,
+                                   std::string_view cache_type = {});
 
 /// "417.64 MiB": bytes in the unit that fits them.
 [[nodiscard]] std::string describe_bytes(Integer bytes);
@@ -30,6 +32,9 @@ void add_token_times(const std::optional<double>& ttft_s, const std::optional<do
 [[nodiscard]] std::string_view name_of(ModelKind kind) noexcept;
 
 [[nodiscard]] Json to_json(const Workload& workload, const ModelSpec& spec);
+/// With the type that the KV-cache is stored in.
+[[nodiscard]] Json to_json(const Workload& workload, const ModelSpec& spec,
+                           const std::optional<KvCacheUse>& cache);
 [[nodiscard]] Json to_json(const Model& model);
 
 /// The values of all symbols under `workload`, the model's own and the workload's.

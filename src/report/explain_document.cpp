@@ -5,6 +5,7 @@
 
 #include "describe.h"
 #include "factored.h"
+#include "kv_cache_report.h"
 #include "writers.h"
 
 namespace headroom::detail {
@@ -110,6 +111,15 @@ void add_rules(const ExplainReport& report, Document& document) {
   }
 }
 
+/// What an engine reserves, and where that is written.
+void add_policy(const ExplainReport& report, Document& document) {
+  if (!report.kv_cache || !has_policy(*report.kv_cache)) return;
+  const KvCacheUse& use = *report.kv_cache;
+  document.blocks.push_back(Line{"reserved", describe_reserved(use)});
+  document.blocks.push_back(Line{"", std::string(info(use.policy).source)});
+  document.blocks.push_back(kv_cache_table(use));
+}
+
 }  // namespace
 
 Document to_figure_table(const ExplainReport& report) {
@@ -127,15 +137,17 @@ Document to_figure_table(const ExplainReport& report) {
 
 Document to_document(const ExplainReport& report) {
   const ModelSpec& spec = report.model.spec;
+  const std::string cache_type = report.kv_cache ? describe_format(*report.kv_cache) : "";
   Document document;
   document.blocks = {Line{spec.name, describe(spec)},
-                     Line{"workload", describe(report.workload, spec)}};
+                     Line{"workload", describe(report.workload, spec, cache_type)}};
   add_legend(report, document);
   document.blocks.push_back(formula_of(report, report.whole));
   for (const ExplainedFigure& part : report.parts) {
     document.blocks.push_back(formula_of(report, part));
   }
   add_rules(report, document);
+  add_policy(report, document);
   return document;
 }
 

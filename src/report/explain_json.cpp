@@ -1,6 +1,7 @@
 // ExplainReport -> JSON. Described by reports/explain.schema.json.
 #include "describe.h"
 #include "factored.h"
+#include "kv_cache_report.h"
 #include "writers.h"
 
 namespace headroom::detail {
@@ -23,7 +24,7 @@ Json to_json(const ExplainReport& report) {
   Json json;
   json["schema_version"] = kSchemaVersion;
   json["model"] = to_json(report.model);
-  json["workload"] = to_json(report.workload, report.model.spec);
+  json["workload"] = to_json(report.workload, report.model.spec, report.kv_cache);
   json["what"] = name_of(report.subject);
   json["unit"] = report.unit;
   json["symbols"] = Json::array();
@@ -51,6 +52,7 @@ Json to_json(const ExplainReport& report) {
                                       {"relative_difference", difference},
                                       {"source", rule.source}});
   }
+  json["kv_cache"] = report.kv_cache ? to_json(*report.kv_cache) : Json(nullptr);
   json["notes"] = report.notes;
   return json;
 }

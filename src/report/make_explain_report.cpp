@@ -112,6 +112,12 @@ class Explainer {
                               name_of(analyzed_.workload.phase)),
                   {}, "ask for another --what, or for a decoder in --phase prefill or decode");
     }
+    report_.kv_cache = analyzed_.kv_cache;
+    const KvCacheUse& use = report_.kv_cache.value();
+    has_plain_values(use) ? explain_plain_cache() : explain_stored_cache(use);
+  }
+
+  void explain_plain_cache() {
     report_.whole = figure("KV-cache", kv_cache_bytes(analyzed_.analysis));
     const auto& entries = analyzed_.analysis.kv_cache;
     for (const CacheEntry& entry : entries) {
@@ -121,7 +127,41 @@ class Explainer {
         figure("each further token", kv_cache_bytes_per_token(analyzed_.analysis)));
   }
 
+  /// Of values in few bits, or with scales, a token's bytes are a number.
+  void explain_stored_cache(const KvCacheUse& use) {
+    const Integer batch = analyzed_.workload.batch_size;
+    Expr whole;
+    std::vector<ExplainedFigure> parts;
+    for (const KvCacheRow& row : use.rows) {
+      const Integer tokens = row.layers * batch * row.used_tokens * row.token_bytes;
+      Expr formula = Integer{row.layers} * Expr(Symbol::batch_size) * tokens_of(row) *
+                     Expr(Integer{row.token_bytes});
+      formula += Expr(Integer{row.used_bytes - tokens});
+      whole += formula;
+      parts.push_back(figure(row.path, formula));
+    }
+    report_.whole = figure("KV-cache", whole);
+    if (parts.size() > 1) report_.parts = std::move(parts);
+    report_.parts.push_back(figure("each further token", Expr(Integer{use.bytes_per_token})));
+  }
+
+  [[nodiscard]] static Expr tokens_of(const KvCacheRow& row) {
+    switch (row.growth) {
+      case KvGrowth::full:
+        return Symbol::visible_keys;
+      case KvGrowth::windowed:
+        return Symbol::windowed_keys;
+      case KvGrowth::encoder:
+        return Symbol::enc_seq_len;
+      case KvGrowth::constant:
+        break;
+    }
+    return Integer{1};
+  }
+
   void add_rules() {
+    if (report_.kv_cache && !has_plain_values(*report_.kv_cache))
+      return;  // they know whole bytes only
     report_.rules = detail::rules_of_thumb(analyzed_.model.spec, analyzed_.workload,
                                            report_.subject, analyzed_.analysis);
     for (RuleOfThumb& rule : report_.rules) {
@@ -150,8 +190,11 @@ std::string_view name_of(Subject subject) noexcept {
   return "kv";
 }
 
-ExplainReport make_explain_report(Model model, const WorkloadRequest& request, Subject subject) {
-  return Explainer(make_analyze_report(std::move(model), request), subject).explain();
+ExplainReport make_explain_report(Model model, const WorkloadRequest& request, Subject subject,
+                                  const KvCacheRequest& kv_cache) {
+  return Explainer(make_analyze_report(std::move(model), request, Convention::headroom, kv_cache),
+                   subject)
+      .explain();
 }
 
 }  // namespace headroom

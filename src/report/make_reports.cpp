@@ -1,5 +1,8 @@
+#include <fmt/format.h>
+
 #include <utility>
 
+#include "headroom/error.h"
 #include "headroom/report.h"
 
 namespace headroom {
@@ -9,13 +12,34 @@ namespace {
 /// depend on a vocabulary that the paper gives as "about 37000" (arXiv 1706.03762, section 5.1).
 constexpr Integer kRoundedTolerancePercent = 5;
 
+/// What the KV-cache takes as it is stored and reserved. Values in few bits, or with scales, stand
+/// in the place of the polynomials' whole bytes.
+void use_kv_cache(AnalyzeReport& report, const KvCacheRequest& request) {
+  const Workload& workload = report.workload;
+  report.kv_cache = kv_cache_use(report.model.spec, report.graph, workload, request);
+  if (!report.kv_cache) {
+    if (!asks_for_policy(request)) return;
+    throw Error(ErrorCode::invalid_input,
+                fmt::format("{} keeps no KV-cache in the {} phase, so it has no policy",
+                            report.model.spec.name, name_of(workload.phase)),
+                {}, "leave out --kv-policy, --kv-scales, --kv-block and --kv-capacity");
+  }
+  if (has_plain_values(*report.kv_cache)) return;
+  report.figures.kv_cache_bytes = report.kv_cache->used_bytes;
+  report.figures.kv_cache_bytes_per_token = report.kv_cache->bytes_per_token;
+  report.notes.push_back(fmt::format(
+      "traffic and time are those of a KV-cache in {} without scales", name_of(workload.kv_dtype)));
+}
+
 }  // namespace
 
 AnalyzeReport make_analyze_report(Model model, const WorkloadRequest& request,
-                                  Convention convention) {
+                                  Convention convention, const KvCacheRequest& kv_cache) {
   AnalyzeReport report;
   report.model = std::move(model);
-  report.workload = resolve(request, report.model.spec);
+  WorkloadRequest counted = request;
+  if (const auto type = counted_type(kv_cache)) counted.kv_dtype = type;
+  report.workload = resolve(counted, report.model.spec);
   const Workload& workload = report.workload;
   report.graph = build_graph(report.model.spec, graph_options(workload));
   report.analysis = analyze(report.graph, {convention, workload.recompute, workload.kernels});
@@ -23,6 +47,7 @@ AnalyzeReport make_analyze_report(Model model, const WorkloadRequest& request,
   report.notes = notes_on(workload, report.model.spec);
   const auto more = notes_on_saved_tensors(workload, report.model.spec);
   report.notes.insert(report.notes.end(), more.begin(), more.end());
+  use_kv_cache(report, kv_cache);
   return report;
 }
 

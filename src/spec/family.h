@@ -41,6 +41,7 @@ void read_llama4(ConfigReader& config, ModelSpec& spec);
 void read_minimax_m2(ConfigReader& config, ModelSpec& spec);
 void read_qwen3_next(ConfigReader& config, ModelSpec& spec);
 void read_glm_moe_dsa(ConfigReader& config, ModelSpec& spec);
+void read_glm4_moe(ConfigReader& config, ModelSpec& spec);
 void read_glm4(ConfigReader& config, ModelSpec& spec);
 void read_gpt2(ConfigReader& config, ModelSpec& spec);
 void read_gpt_bigcode(ConfigReader& config, ModelSpec& spec);

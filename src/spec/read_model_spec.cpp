@@ -38,6 +38,7 @@ constexpr std::array kFamilies{
     Family{"gemma3_text", read_gemma3_text},
     Family{"glm", read_glm},
     Family{"glm4", read_glm4},
+    Family{"glm4_moe", read_glm4_moe},
     Family{"glm_moe_dsa", read_glm_moe_dsa},
     Family{"gpt2", read_gpt2},
     Family{"gpt_bigcode", read_gpt_bigcode},

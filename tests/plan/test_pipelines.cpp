@@ -29,6 +29,16 @@ Integer parameters_on(const Graph& rank) {
   return count_parameters(rank).total.evaluate(rank.sizes);
 }
 
+/// Elements that are stored with the weights and not trained.
+Integer buffers_on(const Graph& rank) {
+  Integer count = 0;
+  for (const Weight& weight : rank.weights) {
+    if (weight.kind != WeightKind::buffer) continue;
+    count += (weight.repeat * weight.elements()).evaluate(rank.sizes);
+  }
+  return count;
+}
+
 Integer flops_on(const Graph& rank, const ParallelPlan& plan) {
   Workload workload = training(2, 128, AttentionImplementation::fused);
   workload.enc_seq_len = 128;
@@ -185,7 +195,7 @@ TEST_CASE("the planner's worst stage holds what its own sharded graph says") {
       const PlanMemory memory = planner.evaluate(choice, {32, 128}).memory;
       const Graph stage = shard_stage(whole, choice.parallel, memory.place);
       const Integer states = memory.weights + memory.gradients + memory.optimizer;
-      CHECK(states + memory.embedding_states == 18 * parameters_on(stage));
+      CHECK(states + memory.embedding_states == 18 * parameters_on(stage) + 2 * buffers_on(stage));
       Workload workload = training(1, 128, AttentionImplementation::fused);
       workload.enc_seq_len = 128;
       const Bindings values = values_on(stage, workload, choice.parallel);

@@ -243,14 +243,14 @@ TEST_CASE("QLoRA of a 7B model holds about five gigabytes beside activations") {
   CHECK(weights < 5'048);
 }
 
-// arXiv 2305.14314, abstract: 65 billion parameters on one GPU of 48 GB; in 16 bit the weights and
-// their adapters alone take more.
+// arXiv 2305.14314, abstract: 65 billion parameters on one GPU of 48 GB, which such cards have in
+// units of 2³⁰; in 16 bit the weights alone take more.
 TEST_CASE("QLoRA trains LLaMA 65B on 48 GB, LoRA does not") {
   PlanQuery query;
   query.purpose = Purpose::train;
   query.states = {Recipe::mixed, Optimizer::adam, AdapterKind::none};
   DeviceRates rates = a100();
-  rates.memory_bytes = 48'000'000'000;
+  rates.memory_bytes = Integer{48} << 30U;
   PlanChoice choice = choice_of(1, 1, 1);
   choice.recompute.kind = Recompute::full;
   const auto fits = [&](AdapterKind kind) {

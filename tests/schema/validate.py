@@ -68,6 +68,8 @@ analyze gpt2 --convention fvcore --attention fused --detail
 analyze gpt2 --convention megatron
 analyze gpt2 --convention palm --phase train
 analyze llama-3-8b --dtype bf16 --kv-dtype fp8 --detail
+analyze gpt-oss-20b --phase decode --past 4095 --dtype bf16 --kv-dtype int4 --kv-scales group --kv-policy vllm
+explain gpt-oss-20b --what kv --phase decode --past 4095 --dtype bf16 --kv-dtype q8_0 --kv-policy llama.cpp
 analyze llama-3-8b --phase decode --attention fused --dtype int8
 analyze t5-small --enc-seq 512 --seq 64 --detail
 analyze t5-small --phase decode --detail

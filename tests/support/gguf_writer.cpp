@@ -58,16 +58,22 @@ GgufWriter& GgufWriter::tensor(std::string_view name, std::vector<std::int64_t> 
                                checkpoint::GgmlType type) {
   const auto bytes = checkpoint::ggml_bytes(type, shape);
   if (!bytes) throw Error(ErrorCode::internal, "no whole blocks", std::string(name));
-  tensor_raw(name, {shape.rbegin(), shape.rend()}, static_cast<std::uint32_t>(type), data_);
-  data_ = aligned(data_ + static_cast<std::uint64_t>(*bytes), kAlignment);
+  return tensor(name, std::move(shape), type, std::string(static_cast<std::size_t>(*bytes), '\0'));
+}
+
+GgufWriter& GgufWriter::tensor(std::string_view name, std::vector<std::int64_t> shape,
+                               checkpoint::GgmlType type, const std::string& data) {
+  tensor_raw(name, {shape.rbegin(), shape.rend()}, static_cast<std::uint32_t>(type), data_.size());
+  data_ += data;
+  data_.resize(aligned(data_.size(), kAlignment), '\0');
   return *this;
 }
 
 std::string GgufWriter::str() const {
   std::string file =
       "GGUF" + bytes_of(version_) + bytes_of(tensors_) + bytes_of(keys_) + metadata_ + infos_;
-  file.resize(aligned(file.size(), kAlignment) + data_, '\0');
-  return file;
+  file.resize(aligned(file.size(), kAlignment), '\0');
+  return file + data_;
 }
 
 }  // namespace headroom::test

@@ -35,6 +35,9 @@ class GgufWriter {
   /// A tensor of zeros behind the ones before it, aligned.
   GgufWriter& tensor(std::string_view name, std::vector<std::int64_t> shape,
                      checkpoint::GgmlType type = checkpoint::GgmlType::f32);
+  /// A tensor with these bytes, which are those of its shape and type.
+  GgufWriter& tensor(std::string_view name, std::vector<std::int64_t> shape,
+                     checkpoint::GgmlType type, const std::string& data);
   /// A tensor that says whatever it likes; it brings no data.
   GgufWriter& tensor_raw(std::string_view name, std::vector<std::uint64_t> sizes,
                          std::uint32_t type, std::uint64_t offset);
@@ -47,7 +50,7 @@ class GgufWriter {
   std::uint32_t version_;
   std::uint64_t keys_ = 0;
   std::uint64_t tensors_ = 0;
-  std::uint64_t data_ = 0;
+  std::string data_;
   std::string metadata_;
   std::string infos_;
 };

@@ -18,6 +18,7 @@ using FamilyNames = NameTable (*)(const ModelSpec& spec);
 [[nodiscard]] NameTable falcon_names(const ModelSpec& spec);
 [[nodiscard]] NameTable gemma_names(const ModelSpec& spec);
 [[nodiscard]] NameTable glm_names(const ModelSpec& spec);
+[[nodiscard]] NameTable glm4_moe_names(const ModelSpec& spec);
 [[nodiscard]] NameTable gpt2_names(const ModelSpec& spec);
 [[nodiscard]] NameTable gpt_bigcode_names(const ModelSpec& spec);
 [[nodiscard]] NameTable gpt_neo_names(const ModelSpec& spec);

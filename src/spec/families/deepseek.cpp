@@ -1,5 +1,5 @@
-// DeepSeek V2 and V3, and Kimi K2: multi-head latent attention, shared and routed experts
-// (arXiv 2405.04434, 2412.19437, 2507.20534).
+// DeepSeek V2 and V3, Kimi K2 and GLM-5: multi-head latent attention, shared and routed experts
+// (arXiv 2405.04434, 2412.19437, 2507.20534); GLM-4.5: the experts alone (arXiv 2508.06471).
 #include <cmath>
 
 #include "../decoder.h"
@@ -121,6 +121,30 @@ void read_deepseek_v3(ConfigReader& config, ModelSpec& spec) {
   read_groups(config, experts, true, {8, 4});
   spread_experts(config, *spec.decoder, experts, 3);
   config.ignore({"num_nextn_predict_layers"});  // a module beside the model, for training
+}
+
+void read_glm4_moe(ConfigReader& config, ModelSpec& spec) {
+  DecoderFamily family;
+  family.prefix = "Glm4Moe";
+  family.num_key_value_heads = 8;
+  family.max_position_embeddings = 131072;
+  family.norm_eps = 1e-5;
+  family.rope.partial_rotary_factor = 0.5;
+  family.bias = BiasRule::key_for_query_key_value;
+  read_decoder(config, spec, family);
+  StackSpec& stack = *spec.decoder;
+  if (config.flag_or({"use_qk_norm"}, false)) {
+    stack.self_attention.query_key_norm =
+        QueryKeyNormSpec{stack.norm, QueryKeyNormScope::each_head};
+  }
+  ExpertsSpec experts = read_deepseek_experts(config, {{"n_routed_experts"}, 128, 8}, 1408, 1, 1);
+  experts.scoring = RouterScoring::sigmoid;
+  experts.correction_bias = true;
+  experts.group_score = GroupScore::two_best;
+  experts.normalise = config.flag_or({"norm_topk_prob"}, true);
+  read_groups(config, experts, true, {});
+  spread_experts(config, stack, experts, 1);
+  config.ignore({"num_nextn_predict_layers"});  // a layer beside the model, for speculation
 }
 
 void read_glm_moe_dsa(ConfigReader& config, ModelSpec& spec) {

@@ -1,0 +1,120 @@
+#include "kv_bytes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "headroom/error.h"
+
+namespace headroom::detail {
+namespace {
+
+constexpr Integer kScaleBytes = 2;        // float16
+constexpr Integer kTensorScaleBytes = 4;  // float32
+constexpr Integer kGroup = 32;            // values: KIVI, arXiv 2402.02750, section 4.1
+constexpr Integer kResidual = 128;        // tokens: likewise, divisible by the group
+static_assert(kResidual % kGroup == 0);
+
+Integer ceiling_of(Integer value, Integer divisor) { return (value + divisor - 1) / divisor; }
+
+Integer vector_bytes(KvType type, Integer length) {
+  const KvTypeInfo& layout = info(type);
+  return checked_multiply(ceiling_of(length, layout.block_values), layout.block_bytes);
+}
+
+bool has_zero_points(KvType type) {
+  return type == KvType::int8 || type == KvType::int4 || type == KvType::int2;
+}
+
+/// Scales of one vector, where each token has its own.
+Integer scale_bytes_of_vector(const KvFormat& format, Integer length) {
+  switch (format.scales) {
+    case KvScales::none:
+    case KvScales::tensor:
+      return 0;
+    case KvScales::token_head:
+      return has_zero_points(format.type) ? 2 * kScaleBytes : kScaleBytes;
+    case KvScales::group:
+    case KvScales::kivi:
+      break;
+  }
+  return checked_multiply(ceiling_of(length, kGroup), 2 * kScaleBytes);
+}
+
+/// KIVI: of l tokens, the last l mod 128 keys and the last 128 values are not quantised yet.
+Integer quantised_tokens(KvRole role, Integer tokens) {
+  if (role == KvRole::key) return tokens - tokens % kResidual;
+  return std::max<Integer>(0, tokens - kResidual);
+}
+
+StoredBytes kivi_bytes(const KvVectors& vectors, const KvFormat& format, Integer tokens) {
+  const Integer quantised = quantised_tokens(vectors.role, tokens);
+  const Integer waiting = checked_multiply(vector_bytes(format.waiting, vectors.length),
+                                           checked_multiply(vectors.count, tokens - quantised));
+  const Integer rows = checked_multiply(vectors.count, quantised);
+  StoredBytes bytes;
+  bytes.values =
+      checked_add(waiting, checked_multiply(vector_bytes(format.type, vectors.length), rows));
+  // A channel of keys has one scale for 32 tokens, a token's values one for 32 channels.
+  bytes.scales = vectors.role == KvRole::key
+                     ? checked_multiply(rows / kGroup, vectors.length * 2 * kScaleBytes)
+                     : checked_multiply(rows, scale_bytes_of_vector(format, vectors.length));
+  return bytes;
+}
+
+[[noreturn]] void refuse(const std::string& message, const std::string& hint) {
+  throw Error(ErrorCode::invalid_input, message, {}, hint);
+}
+
+}  // namespace
+
+StoredBytes bytes_of_tokens(const std::vector<KvVectors>& vectors, const KvFormat& format,
+                            Integer tokens) {
+  StoredBytes sum;
+  for (const KvVectors& kind : vectors) {
+    StoredBytes own;
+    if (format.scales == KvScales::kivi) {
+      own = kivi_bytes(kind, format, tokens);
+    } else {
+      const Integer rows = checked_multiply(kind.count, tokens);
+      own = {checked_multiply(vector_bytes(format.type, kind.length), rows),
+             checked_multiply(scale_bytes_of_vector(format, kind.length), rows)};
+    }
+    sum.values = checked_add(sum.values, own.values);
+    sum.scales = checked_add(sum.scales, own.scales);
+  }
+  return sum;
+}
+
+Integer bytes_of_tensor_scales(const std::vector<KvVectors>& vectors, const KvFormat& format) {
+  if (format.scales != KvScales::tensor) return 0;
+  return kTensorScaleBytes * static_cast<Integer>(vectors.size());
+}
+
+void require_storable(const std::vector<KvVectors>& vectors, const KvFormat& format) {
+  const KvTypeInfo& layout = info(format.type);
+  if (is_block_type(format.type)) {
+    for (const KvVectors& kind : vectors) {
+      if (kind.length % layout.block_values == 0) continue;
+      refuse(fmt::format("{} stores {} values together, which do not divide a vector of {}",
+                         layout.name, layout.block_values, to_string(kind.length)),
+             "choose another --kv-dtype");
+    }
+    if (format.scales == KvScales::none) return;
+    refuse(fmt::format("{} has its scales inside", layout.name), "leave out --kv-scales");
+  }
+  if (format.scales == KvScales::none) return;
+  const bool whole_float = layout.counted_as != DType::int8 && layout.counted_as != DType::float8;
+  if (whole_float) {
+    refuse(fmt::format("{} values need no scales", layout.name),
+           "leave out --kv-scales, or choose a --kv-dtype of 8 bits or fewer");
+  }
+  const bool needs_integers = format.scales == KvScales::group || format.scales == KvScales::kivi;
+  if (needs_integers && !has_zero_points(format.type)) {
+    refuse(fmt::format("--kv-scales {} is about integers, not {}", name_of(format.scales),
+                       layout.name),
+           "choose --kv-dtype int8, int4 or int2");
+  }
+}
+
+}  // namespace headroom::detail

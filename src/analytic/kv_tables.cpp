@@ -1,0 +1,121 @@
+// The types of a KV-cache and the policies of engines, each with its source.
+#include <algorithm>
+#include <array>
+
+#include "enum_table.h"
+#include "headroom/kv_cache.h"
+
+namespace headroom {
+namespace {
+
+// Blocks: the same as of weights, ggml/src/ggml-common.h, github.com/ggml-org/llama.cpp.
+constexpr std::array kTypes{
+    KvTypeInfo{KvType::float32, "float32", 1, 4, DType::float32},
+    KvTypeInfo{KvType::float16, "float16", 1, 2, DType::float16},
+    KvTypeInfo{KvType::bfloat16, "bfloat16", 1, 2, DType::bfloat16},
+    KvTypeInfo{KvType::float8, "float8", 1, 1, DType::float8},
+    KvTypeInfo{KvType::int8, "int8", 1, 1, DType::int8},
+    KvTypeInfo{KvType::int4, "int4", 2, 1, DType::int8},
+    KvTypeInfo{KvType::int2, "int2", 4, 1, DType::int8},
+    KvTypeInfo{KvType::q8_0, "q8_0", 32, 2 + 32, DType::int8},
+    KvTypeInfo{KvType::q5_1, "q5_1", 32, 2 + 2 + 4 + 16, DType::int8},
+    KvTypeInfo{KvType::q5_0, "q5_0", 32, 2 + 4 + 16, DType::int8},
+    KvTypeInfo{KvType::q4_1, "q4_1", 32, 2 + 2 + 16, DType::int8},
+    KvTypeInfo{KvType::q4_0, "q4_0", 32, 2 + 16, DType::int8},
+    KvTypeInfo{KvType::iq4_nl, "iq4_nl", 32, 2 + 16, DType::int8},
+};
+static_assert(detail::lists_every<kTypes>(&KvTypeInfo::type));
+
+constexpr std::array kPolicies{
+    KvPolicyInfo{KvPolicy::ideal, "ideal", KvWindows::honoured, 1,
+                 "the keys that the next step reads, and no more", "a lower bound"},
+    KvPolicyInfo{KvPolicy::paged, "paged", KvWindows::honoured, 16,
+                 "whole blocks for each sequence and layer; those behind a window are freed",
+                 "PagedAttention, arXiv 2309.06180, section 4"},
+    KvPolicyInfo{KvPolicy::hf_dynamic, "hf-dynamic", KvWindows::by_model, 1,
+                 "as many tokens as there are, w - 1 in a layer with a window of w",
+                 "DynamicCache, src/transformers/cache_utils.py, huggingface/transformers 4.56"},
+    KvPolicyInfo{KvPolicy::hf_static, "hf-static", KvWindows::by_model, 1,
+                 "max_cache_len tokens, min(w, max_cache_len) in a layer with a window of w",
+                 "StaticCache, src/transformers/cache_utils.py, huggingface/transformers 4.56"},
+    KvPolicyInfo{KvPolicy::vllm, "vllm", KvWindows::honoured, 16,
+                 "blocks of 16 tokens, freed behind a window; layers in groups of equal size, the "
+                 "last one of a kind padded",
+                 "docs/design/hybrid_kv_cache_manager.md, vllm-project/vllm"},
+    KvPolicyInfo{KvPolicy::sglang, "sglang", KvWindows::unknown, 1,
+                 "pages of --page-size tokens, 1 by default",
+                 "docs/advanced_features/server_arguments.md, sgl-project/sglang"},
+    KvPolicyInfo{KvPolicy::tensorrt_llm, "tensorrt-llm", KvWindows::unknown, 32,
+                 "blocks of tokens_per_block tokens, 32 by default",
+                 "KvCacheConfig, LLM API reference, NVIDIA/TensorRT-LLM"},
+    KvPolicyInfo{KvPolicy::llama_cpp, "llama.cpp", KvWindows::by_model, 256,
+                 "a context of whole 256 cells; w + 512 (n_ubatch) cells, padded likewise, in a "
+                 "layer with a window of w",
+                 "src/llama-context.cpp and src/llama-kv-cache-iswa.cpp, ggml-org/llama.cpp"},
+    KvPolicyInfo{KvPolicy::llama_cpp_swa_full, "llama.cpp-swa-full", KvWindows::ignored, 256,
+                 "a context of whole 256 cells in every layer (--swa-full)",
+                 "src/llama-kv-cache-iswa.cpp, ggml-org/llama.cpp"},
+};
+static_assert(detail::lists_every<kPolicies>(&KvPolicyInfo::policy));
+
+}  // namespace
+
+std::span<const KvTypeInfo> kv_types() noexcept { return kTypes; }
+
+const KvTypeInfo& info(KvType type) noexcept { return kTypes[static_cast<std::size_t>(type)]; }
+
+KvType kv_type(DType dtype) noexcept {
+  switch (dtype) {
+    case DType::float32:
+      return KvType::float32;
+    case DType::float16:
+      return KvType::float16;
+    case DType::bfloat16:
+      return KvType::bfloat16;
+    case DType::float8:
+      return KvType::float8;
+    case DType::int8:
+      break;
+  }
+  return KvType::int8;
+}
+
+bool is_block_type(KvType type) noexcept { return info(type).block_values == 32; }
+
+std::span<const KvPolicyInfo> kv_policies() noexcept { return kPolicies; }
+
+const KvPolicyInfo& info(KvPolicy policy) noexcept {
+  return kPolicies[static_cast<std::size_t>(policy)];
+}
+
+std::string_view name_of(KvScales scales) noexcept {
+  switch (scales) {
+    case KvScales::none:
+      return "none";
+    case KvScales::tensor:
+      return "tensor";
+    case KvScales::token_head:
+      return "token-head";
+    case KvScales::group:
+      return "group";
+    case KvScales::kivi:
+      break;
+  }
+  return "kivi";
+}
+
+std::string_view name_of(KvGrowth growth) noexcept {
+  switch (growth) {
+    case KvGrowth::full:
+      return "full";
+    case KvGrowth::windowed:
+      return "windowed";
+    case KvGrowth::encoder:
+      return "encoder";
+    case KvGrowth::constant:
+      break;
+  }
+  return "constant";
+}
+
+}  // namespace headroom

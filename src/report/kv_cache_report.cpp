@@ -1,0 +1,82 @@
+#include "kv_cache_report.h"
+
+#include <fmt/format.h>
+
+#include "describe.h"
+
+namespace headroom::detail {
+
+std::string describe_format(const KvCacheUse& use) {
+  const std::string type(info(use.type).name);
+  if (use.scales == KvScales::none) return type;
+  return fmt::format("{} with scales by {}", type, name_of(use.scales));
+}
+
+bool has_policy(const KvCacheUse& use) noexcept { return use.policy != KvPolicy::ideal; }
+
+std::string describe_reserved(const KvCacheUse& use) {
+  const KvPolicyInfo& policy = info(use.policy);
+  std::string text =
+      fmt::format("{} by {}: {}", describe_bytes(use.reserved_bytes), policy.name, policy.rule);
+  const bool own_block = use.block && *use.block != policy.block;
+  if (own_block) text += fmt::format("; blocks of {} here", *use.block);
+  if (use.capacity) text += fmt::format("; for {} tokens here", with_separators(*use.capacity));
+  return text;
+}
+
+Table kv_cache_table(const KvCacheUse& use) {
+  const Unit unit = byte_unit(std::max(use.used_bytes, use.reserved_bytes));
+  Table table;
+  table.columns = {words_column("path", "KV-cache"),
+                   words_column("growth", "Layers that are"),
+                   number_column("layers", "Layers"),
+                   number_column("used_tokens", "Used tokens"),
+                   number_column("reserved_tokens", "Reserved"),
+                   number_column("used_bytes", "Used", in_unit(unit, 2)),
+                   number_column("reserved_bytes", "Reserved", in_unit(unit, 2))};
+  const auto tokens = [](const KvCacheRow& row, Integer count) {
+    return row.growth == KvGrowth::constant ? Cell{} : Cell{count};
+  };
+  for (const KvCacheRow& row : use.rows) {
+    table.rows.push_back({row.path, std::string(name_of(row.growth)), row.layers,
+                          tokens(row, row.used_tokens), tokens(row, row.reserved_tokens),
+                          row.used_bytes, row.reserved_bytes});
+  }
+  table.rows.push_back({"total", "", Cell{}, Cell{}, Cell{}, use.used_bytes, use.reserved_bytes});
+  table.total_rows = 1;
+  return table;
+}
+
+Json to_json(const KvCacheUse& use) {
+  const auto or_null = [](const std::optional<std::int64_t>& value) {
+    return value ? Json(*value) : Json(nullptr);
+  };
+  const KvPolicyInfo& policy = info(use.policy);
+  Json json;
+  json["policy"] = policy.name;
+  json["rule"] = policy.rule;
+  json["source"] = policy.source;
+  json["block_tokens"] = or_null(use.block);
+  json["capacity_tokens"] = or_null(use.capacity);
+  json["dtype"] = info(use.type).name;
+  json["scales"] = name_of(use.scales);
+  json["used_bytes"] = json_integer(use.used_bytes);
+  json["scale_bytes"] = json_integer(use.scale_bytes);
+  json["reserved_bytes"] = json_integer(use.reserved_bytes);
+  json["layers"] = Json::array();
+  for (const KvCacheRow& row : use.rows) {
+    const auto tokens = [&](Integer count) {
+      return row.growth == KvGrowth::constant ? Json(nullptr) : json_integer(count);
+    };
+    json["layers"].push_back({{"path", row.path},
+                              {"growth", name_of(row.growth)},
+                              {"layers", json_integer(row.layers)},
+                              {"used_tokens", tokens(row.used_tokens)},
+                              {"reserved_tokens", tokens(row.reserved_tokens)},
+                              {"used_bytes", json_integer(row.used_bytes)},
+                              {"reserved_bytes", json_integer(row.reserved_bytes)}});
+  }
+  return json;
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,245 @@
+// What engines reserve for a KV-cache, and values in few bits, against the engines' own documents,
+// the reference code's recorded caches, and sums by hand.
+#include <doctest/doctest.h>
+
+#include "headroom/error.h"
+#include "headroom/kv_cache.h"
+#include "headroom/model_source.h"
+#include "support/data.h"
+
+using namespace headroom;
+using namespace headroom::test;
+
+namespace {
+
+ModelSpec preset(const char* name) { return read_preset(find_preset(name).value()).spec; }
+
+KvCacheUse use_of(const ModelSpec& spec, const Workload& workload, const KvCacheRequest& request) {
+  const Graph graph = build_graph(spec, graph_options(workload));
+  return kv_cache_use(spec, graph, workload, request).value();
+}
+
+Workload decode_at(std::int64_t tokens, std::int64_t batch = 1) {
+  Workload workload;
+  workload.phase = Phase::decode;
+  workload.batch_size = batch;
+  workload.seq_len = 1;
+  workload.past_len = tokens - 1;
+  workload.dtype = DType::bfloat16;
+  workload.kv_dtype = DType::bfloat16;
+  return workload;
+}
+
+KvCacheRequest by(KvPolicy policy) {
+  KvCacheRequest request;
+  request.policy = policy;
+  return request;
+}
+
+KvCacheRequest in(KvType type, KvScales scales = KvScales::none) {
+  KvCacheRequest request;
+  request.type = type;
+  request.scales = scales;
+  return request;
+}
+
+nlohmann::json config_of(const CsvRow& row) {
+  const std::string name = row.at("model");
+  if (row.at("size") == "full") {
+    return read_json(data_folder() / "golden/configs" / (name + ".config.json"));
+  }
+  return read_json(data_folder() / "golden/tiny" / (name + ".json")).at("config");
+}
+
+/// Layers with a window of 32 keys beside layers without: 2 to 1, as in vLLM's document.
+ModelSpec two_to_one(std::int64_t layers, std::int64_t window) {
+  nlohmann::json types = nlohmann::json::array();
+  for (std::int64_t i = 0; i < layers; ++i) {
+    types.push_back(i % 3 == 0 ? "full_attention" : "sliding_attention");
+  }
+  return spec_of(
+      {{"model_type", "gpt_oss"},
+       {"hidden_size", 64},
+       {"num_attention_heads", 4},
+       {"num_key_value_heads", 2},
+       {"head_dim", 16},
+       {"num_hidden_layers", layers},
+       {"intermediate_size", 64},
+       {"num_local_experts", 4},
+       {"num_experts_per_tok", 2},
+       {"vocab_size", 96},
+       {"rope_scaling",
+        {{"rope_type", "yarn"}, {"factor", 32.0}, {"original_max_position_embeddings", 4096}}},
+       {"sliding_window", window},
+       {"layer_types", types}});
+}
+
+}  // namespace
+
+TEST_CASE("the ideal policy uses and reserves what the graph's polynomials count") {
+  for (const char* name : {"llama-3-8b", "gemma-2-9b", "t5-base", "deepseek-v3", "gpt-oss-20b",
+                           "qwen3-next-80b-a3b", "linear-transformer"}) {
+    CAPTURE(name);
+    if (!find_preset(name)) continue;
+    const ModelSpec spec = preset(name);
+    const Workload workload = decode_at(5000, 3);
+    const KvCacheUse use = use_of(spec, workload, {});
+    const Counted counted = count(spec, workload);
+    CHECK(use.used_bytes == counted.figures.kv_cache_bytes);
+    CHECK(use.reserved_bytes == use.used_bytes);
+    CHECK(use.bytes_per_token == counted.figures.kv_cache_bytes_per_token);
+    CHECK(use.scale_bytes == 0);
+  }
+}
+
+TEST_CASE("hf-dynamic holds the elements that transformers' own cache was seen to hold") {
+  std::size_t compared = 0;
+  for (const CsvRow& row : read_csv(data_folder() / "golden/kv_cache.csv")) {
+    if (row.at("method").find("5.10") == std::string::npos) continue;
+    CAPTURE(row.at("model"));
+    CAPTURE(row.at("tokens"));
+    const ModelSpec spec = spec_of(config_of(row), row.at("model"));
+    Workload workload;
+    workload.batch_size = number(row, "batch");
+    workload.seq_len = number(row, "tokens");
+    workload.enc_seq_len = std::max<std::int64_t>(1, number(row, "enc_tokens"));
+    workload.kv_dtype = DType::int8;  // a byte an element, so bytes are elements
+    const KvCacheUse use = use_of(spec, workload, by(KvPolicy::hf_dynamic));
+    CHECK(use.reserved_bytes == number(row, "total_elements"));
+    ++compared;
+  }
+  CHECK(compared > 20);
+}
+
+TEST_CASE("vLLM's document: 112 tokens in blocks of 16, a window of 32, take 7 + 2 · 2 blocks") {
+  // Groups of 10 layers: full, and two of windowed ones.
+  const ModelSpec spec = two_to_one(30, 32);
+  const KvCacheUse use = use_of(spec, decode_at(112), by(KvPolicy::vllm));
+  const Integer page = 10 * 16 * (2 * 2 * 16 * 2);  // layers, tokens, a token's keys and values
+  CHECK(use.reserved_bytes == (7 + 2 + 2) * page);
+  CHECK(use.block == 16);
+}
+
+TEST_CASE(
+    "vLLM's document: Gemma-3-27B's 52 windowed layers are 6 groups of 10, 8 layers padding") {
+  const ModelSpec spec = preset("gemma-3-27b");
+  const KvCacheUse use = use_of(spec, decode_at(16'384), by(KvPolicy::vllm));
+  const AttentionSpec& attention = spec.decoder->self_attention;
+  const Integer page =
+      Integer{10} * 16 * 2 * attention.num_key_value_heads * attention.head_dim * 2;
+  // 1024 keys of a window end at a block's end here, so that they fill 64 blocks.
+  CHECK(use.reserved_bytes == page * (1024 + 6 * 64));
+}
+
+TEST_CASE("a window that straddles blocks takes one block more") {
+  const ModelSpec spec = two_to_one(3, 32);
+  const auto windowed = [&](std::int64_t tokens) {
+    const KvCacheUse use = use_of(spec, decode_at(tokens), by(KvPolicy::paged));
+    for (const KvCacheRow& row : use.rows) {
+      if (row.growth == KvGrowth::windowed) return row.reserved_tokens;
+    }
+    return Integer{0};
+  };
+  CHECK(windowed(112) == 32);
+  CHECK(windowed(113) == 48);
+  CHECK(windowed(16) == 16);
+  CHECK(windowed(17) == 32);
+}
+
+TEST_CASE("paged blocks round every sequence up by itself") {
+  const ModelSpec spec = preset("llama-3-8b");
+  KvCacheRequest request = by(KvPolicy::paged);
+  request.block = 64;
+  const KvCacheUse use = use_of(spec, decode_at(8193, 5), request);
+  CHECK(use.used_bytes == Integer{131'072} * 8193 * 5);
+  CHECK(use.reserved_bytes == Integer{131'072} * 8256 * 5);
+}
+
+TEST_CASE("a static cache reserves its length, and min(w, length) behind a window") {
+  KvCacheRequest request = by(KvPolicy::hf_static);
+  request.capacity = 100;
+  const KvCacheUse use = use_of(two_to_one(3, 32), decode_at(8), request);
+  const Integer token = 2 * 2 * 16 * 2;
+  CHECK(use.reserved_bytes == token * (100 + 2 * 32));
+}
+
+TEST_CASE("llama.cpp pads its context to 256 cells, and keeps w + 512 for a window it knows") {
+  const Integer llama_token = 131'072;
+  CHECK(use_of(preset("llama-3-8b"), decode_at(8193, 2), by(KvPolicy::llama_cpp)).reserved_bytes ==
+        llama_token * 8448 * 2);
+  const ModelSpec spec = two_to_one(3, 128);
+  const Integer token = 2 * 2 * 16 * 2;
+  CHECK(use_of(spec, decode_at(4096), by(KvPolicy::llama_cpp)).reserved_bytes ==
+        token * (4096 + 2 * 768));  // 128 + 512, padded
+  CHECK(use_of(spec, decode_at(4096), by(KvPolicy::llama_cpp_swa_full)).reserved_bytes ==
+        token * 3 * 4096);
+  // Mistral's architecture in GGUF files is Llama's, which has no window.
+  const KvCacheUse mistral =
+      use_of(preset("mistral-7b-v0.1"), decode_at(8192), by(KvPolicy::llama_cpp));
+  CHECK(mistral.reserved_bytes == Integer{131'072} * 8192);
+  CHECK(mistral.used_bytes == Integer{131'072} * 4096);
+}
+
+TEST_CASE("latent vectors stay latent in vLLM and are expanded by transformers") {
+  const ModelSpec spec = preset("deepseek-v3");
+  const Workload workload = decode_at(1600);
+  CHECK(use_of(spec, workload, by(KvPolicy::vllm)).reserved_bytes == Integer{70'272} * 1600);
+  CHECK(use_of(spec, workload, by(KvPolicy::llama_cpp)).reserved_bytes == Integer{70'272} * 1792);
+  // 61 layers, 128 heads, 192 + 128 values of 2 bytes
+  CHECK(use_of(spec, workload, by(KvPolicy::hf_dynamic)).reserved_bytes ==
+        Integer{61} * 128 * 320 * 2 * 1600);
+}
+
+TEST_CASE("values in few bits take these bytes, with their scales") {
+  // Llama-3-8B: 32 layers, 8 heads, keys and values of 128: 65,536 values a token, 512 vectors.
+  const ModelSpec spec = preset("llama-3-8b");
+  const Workload workload = decode_at(1000);
+  const auto used = [&](const KvCacheRequest& request) {
+    return use_of(spec, workload, request).used_bytes;
+  };
+  CHECK(used(in(KvType::float8)) == Integer{65'536} * 1000);
+  CHECK(used(in(KvType::float8, KvScales::tensor)) == Integer{65'536} * 1000 + 32 * 2 * 4);
+  CHECK(used(in(KvType::float8, KvScales::token_head)) == Integer{65'536 + 512 * 2} * 1000);
+  CHECK(used(in(KvType::int8, KvScales::token_head)) == Integer{65'536 + 512 * 4} * 1000);
+  CHECK(used(in(KvType::int4)) == Integer{32'768} * 1000);
+  CHECK(used(in(KvType::int4, KvScales::group)) == Integer{32'768 + 512 * 4 * 4} * 1000);
+  CHECK(used(in(KvType::int2)) == Integer{16'384} * 1000);
+  CHECK(used(in(KvType::q8_0)) == Integer{65'536} / 32 * 34 * 1000);
+  CHECK(used(in(KvType::q4_0)) == Integer{65'536} / 32 * 18 * 1000);
+  CHECK(use_of(spec, workload, in(KvType::q4_0)).bytes_per_token == 36'864);
+}
+
+TEST_CASE("KIVI leaves the last keys and values as they are") {
+  // arXiv 2402.02750: of 1000 tokens 1000 mod 128 = 104 keys and 128 values wait in 16 bits.
+  const ModelSpec spec = preset("llama-3-8b");
+  const KvCacheUse use = use_of(spec, decode_at(1000), in(KvType::int2, KvScales::kivi));
+  const Integer heads = 32 * 8;  // of all layers
+  const Integer keys = 896 * 128 / 4 + 896 / 32 * 128 * 4 + 104 * 128 * 2;
+  const Integer values = 872 * 128 / 4 + 872 * 4 * 4 + 128 * 128 * 2;
+  CHECK(use.used_bytes == heads * (keys + values));
+}
+
+TEST_CASE("what is not known or means nothing is refused") {
+  const auto refuses = [](const char* name, const KvCacheRequest& request) {
+    CAPTURE(name);
+    CHECK_THROWS_AS((void)use_of(preset(name), decode_at(64), request), Error);
+  };
+  refuses("gpt-oss-20b", by(KvPolicy::sglang));
+  refuses("gpt-oss-20b", by(KvPolicy::tensorrt_llm));
+  refuses("t5-base", by(KvPolicy::vllm));
+  refuses("llama-3-8b", in(KvType::bfloat16, KvScales::group));
+  refuses("llama-3-8b", in(KvType::q8_0, KvScales::tensor));
+  refuses("llama-3-8b", in(KvType::float8, KvScales::kivi));
+  KvCacheRequest request = by(KvPolicy::llama_cpp);
+  request.type = KvType::float8;
+  refuses("llama-3-8b", request);
+  request = by(KvPolicy::ideal);
+  request.block = 16;
+  refuses("llama-3-8b", request);
+  request = by(KvPolicy::hf_static);
+  request.capacity = 63;
+  refuses("llama-3-8b", request);
+  request = by(KvPolicy::vllm);
+  request.block = 0;
+  refuses("llama-3-8b", request);
+}
