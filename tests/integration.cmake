@@ -23,6 +23,7 @@ set(HEADROOM_GOLDEN_CASES
   explain_params
   fit
   fit_errors
+  layers
   plan
   presets_show
   sweep)

@@ -80,6 +80,8 @@ struct ParameterCount {
   Expr embedding;
   Expr relative_position_bias;
   Expr attention;
+  Expr recurrent;
+  Expr convolution;
   Expr mlp;
   Expr norm;
   Expr head;

@@ -26,6 +26,11 @@ enum class ActivationKind { relu, gelu, gelu_tanh, gelu_new, silu, tanh, sigmoid
 enum class AttentionKind { softmax, linear, gated_delta };
 /// A plain feed-forward network is down(act(up(x))), a gated one down(act(gate(x)) * up(x)).
 enum class FfnKind { none, plain, gated };
+/// How a recurrent layer makes its next state h out of an input and the state before: tanh of their
+/// products' sum, with a memory and three gates (Hochreiter & Schmidhuber 1997, doi
+/// 10.1162/neco.1997.9.8.1735, with the forget gate of Gers et al. 2000), or with two gates (Cho et
+/// al. 2014, arXiv 1406.1078). Gates and their order are those of torch.nn.RNN, LSTM and GRU.
+enum class RecurrentCell { rnn, lstm, gru };
 /// Where a token's position comes in.
 enum class PositionKind { none, learned, sinusoidal, rotary, relative_bias };
 enum class AttentionScale { inverse_sqrt_head_dim, none, fixed };
@@ -213,10 +218,47 @@ struct DropoutSpec {
   double final = 0;  ///< after the last norm of a stack
 };
 
+/// Products of a cell with its input, and as many with its state.
+[[nodiscard]] constexpr std::int64_t gates_of(RecurrentCell cell) noexcept {
+  switch (cell) {
+    case RecurrentCell::rnn:
+      return 1;
+    case RecurrentCell::gru:
+      return 3;  // reset, update, new
+    case RecurrentCell::lstm:
+      break;
+  }
+  return 4;  // input, forget, cell, output
+}
+
+/// Vectors that a cell hands on from one position to the next: h, and an LSTM's memory c.
+[[nodiscard]] constexpr std::int64_t states_of(RecurrentCell cell) noexcept {
+  return cell == RecurrentCell::lstm ? 2 : 1;
+}
+
+/// A recurrent layer, one direction, from the first position to the last.
+struct RecurrentSpec {
+  RecurrentCell cell = RecurrentCell::rnn;
+  bool bias = true;  ///< of the input's products, and of the state's
+};
+
+/// A convolution over positions, dense over channels: position i of the output is a product of
+/// `kernel_size` positions of the input that are `dilation` apart: the last of them is i itself
+/// where it is causal, else the middle one. Beyond the ends are zeros.
+struct ConvolutionSpec {
+  std::int64_t kernel_size = 0;
+  std::int64_t dilation = 1;
+  bool causal = false;
+  bool bias = true;
+  std::optional<ActivationKind> activation{};  ///< behind it
+  bool operator==(const ConvolutionSpec&) const = default;
+};
+
 /// What a layer of a stack has that differs from the stack's other layers.
 struct LayerVariant {
   AttentionSpec self_attention;
   FfnSpec ffn;
+  std::optional<ConvolutionSpec> convolution{};
 };
 
 /// A stack of layers: equal ones, or a sequence of variants.
@@ -235,7 +277,16 @@ struct StackSpec {
   std::vector<std::size_t> variant_of_layer{};  ///< empty: all layers are variant 0
   /// Layers that share one set of weights (ALBERT): of `num_layers`, so many have their own.
   std::optional<std::int64_t> num_weight_groups{};
+  // What layers on their own have in the place of attention:
+  std::optional<RecurrentSpec> recurrent{};
+  std::optional<ConvolutionSpec> convolution{};  ///< of variant 0
 
+  /// Whether no position sees one behind it, so that the layers can go on from what they keep of
+  /// the positions before.
+  [[nodiscard]] bool causal() const {
+    if (recurrent) return true;
+    return convolution ? convolution->causal : self_attention.causal;
+  }
   [[nodiscard]] std::size_t variant(std::int64_t layer) const {
     return variant_of_layer.empty() ? 0 : variant_of_layer.at(static_cast<std::size_t>(layer));
   }
@@ -244,6 +295,9 @@ struct StackSpec {
   }
   [[nodiscard]] const FfnSpec& ffn_of(std::size_t variant) const {
     return variant == 0 ? ffn : variants.at(variant - 1).ffn;
+  }
+  [[nodiscard]] const std::optional<ConvolutionSpec>& convolution_of(std::size_t variant) const {
+    return variant == 0 ? convolution : variants.at(variant - 1).convolution;
   }
 };
 
@@ -337,6 +391,8 @@ enum class WeightRole {
   embedding,
   relative_position_bias,
   attention,
+  recurrent,
+  convolution,
   mlp,
   norm,
   head,
@@ -351,8 +407,18 @@ struct CountedWeight {
   std::int64_t repeat = 1;
 };
 
-/// What the model's stacks are for. Decides phases and the words on screen.
-enum class ModelKind { encoder, decoder, encoder_decoder, attention_layer };
+/// What the model's stacks are for, or what kind of layer stands on its own. Decides phases and the
+/// words on screen.
+enum class ModelKind {
+  encoder,
+  decoder,
+  encoder_decoder,
+  attention_layer,
+  cross_attention_layer,
+  recurrent_layer,
+  convolution_layer,
+  feed_forward_layer,
+};
 
 struct ModelSpec {
   std::string name;
@@ -373,6 +439,23 @@ struct ModelSpec {
 
   /// The stack whose sequence length is `seq_len`: the decoder, or else the encoder.
   [[nodiscard]] const StackSpec& main_stack() const { return decoder ? *decoder : *encoder; }
+
+  /// Whether a second sequence is read, of `enc_seq_len`: an encoder's tokens, or the hidden states
+  /// that a layer of cross-attention attends to.
+  [[nodiscard]] bool reads_two_sequences() const {
+    return kind == ModelKind::encoder_decoder || kind == ModelKind::cross_attention_layer;
+  }
+
+  /// Whether it is a layer, or some equal ones, without norms, residuals or anything around.
+  [[nodiscard]] bool is_layer() const {
+    return kind != ModelKind::encoder && kind != ModelKind::decoder &&
+           kind != ModelKind::encoder_decoder;
+  }
+
+  /// Whether the main stack's layers attend to anything.
+  [[nodiscard]] bool has_attention() const {
+    return main_stack().self_attention.num_attention_heads > 0;
+  }
 
   /// The positions of the main stack, or of the encoder beside it.
   [[nodiscard]] const PositionSpec& encoder_positions() const {

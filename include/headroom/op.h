@@ -81,7 +81,8 @@ struct PositionEmbedding {
   Expr width;
 };
 
-/// Convolution over time, zero-padded by kernel / 2 on both sides.
+/// Convolution over positions, dense over channels, zero-padded: by (kernel - 1)·dilation in front
+/// where it is causal, else by half of that on both sides (an odd one more behind).
 /// [b, in_channels, stride·length] or [b, stride·length, in_channels] -> [b, length, out_channels]
 struct Convolution {
   Expr batch;
@@ -91,6 +92,29 @@ struct Convolution {
   Expr stride;
   Expr length;                  ///< of the output
   bool channels_first = false;  ///< of the input
+  Expr dilation = Integer{1};   ///< positions of the input from one tap to the next
+  Masking masking = Masking::none;
+  bool bias = true;
+  KeySource past = KeySource::projections;  ///< cache: the last inputs are held, and stand in front
+
+  /// Inputs in front of a position that it sees where it is causal.
+  [[nodiscard]] Expr reach() const { return (kernel - Integer{1}) * dilation; }
+};
+
+/// A recurrent layer behind the products with its inputs, position by position: h_t of h_{t-1} and
+/// x_t = W_ih·input + b_ih, with the products W_hh·h_{t-1} + b_hh of every gate. Inputs:
+/// [b, s, gates·width], and the state [b, states·width] where it is held. -> [b, s, width]
+struct Recurrence {
+  RecurrentCell cell = RecurrentCell::rnn;
+  Expr batch;
+  Expr seq_len;  ///< steps, each of which waits for the one before
+  Expr width;
+  bool bias = false;
+  KeySource state = KeySource::projections;  ///< cache: goes on from the state that is held
+
+  [[nodiscard]] Expr gates() const { return Integer{gates_of(cell)}; }
+  [[nodiscard]] Expr state_elements() const { return batch * Integer{states_of(cell)} * width; }
+  [[nodiscard]] Expr output_elements() const { return batch * seq_len * width; }
 };
 
 /// Linear projection of image patches, class token in front, positions added.
@@ -371,13 +395,14 @@ struct Collective {
   Symbol held = Symbol::seq_len;
 };
 
-using Op = std::variant<TokenEmbedding, PositionEmbedding, PatchEmbedding, Convolution,
-                        RelativePositionBias, Linear, Norm, HeadNorm, Rotary, Clamp,
-                        TemperatureScale, LatentConcat, HeadLinear, KvCacheAppend, AttentionScores,
-                        Softmax, AttentionContext, FusedAttention, FeatureMap, LinearAttention,
-                        ShortConvolution, GatedDelta, OutputGate, Activation, GatedActivation,
-                        RouterSelect, ExpertLinear, ExpertCombine, RowGate, ResidualAdd, Dropout,
-                        SelectToken, Scale, SoftCap, CrossEntropy, Collective>;
+using Op =
+    std::variant<TokenEmbedding, PositionEmbedding, PatchEmbedding, Convolution,
+                 RelativePositionBias, Linear, Norm, HeadNorm, Rotary, Clamp, TemperatureScale,
+                 LatentConcat, HeadLinear, KvCacheAppend, AttentionScores, Softmax,
+                 AttentionContext, FusedAttention, FeatureMap, LinearAttention, ShortConvolution,
+                 GatedDelta, Recurrence, OutputGate, Activation, GatedActivation, RouterSelect,
+                 ExpertLinear, ExpertCombine, RowGate, ResidualAdd, Dropout, SelectToken, Scale,
+                 SoftCap, CrossEntropy, Collective>;
 
 /// Builds a visitor out of lambdas, one for each alternative.
 template <class... Functions>

@@ -50,6 +50,7 @@ struct ShardingLimits {
   bool one_stack = true;        ///< not an encoder-decoder
   bool divides_all = true;      ///< tensor parallelism can divide every layer
   bool fused_attention = true;  ///< context parallelism never holds all pairs
+  bool other_layers = false;    ///< some layers mix positions without attention
   bool training = true;
 };
 
@@ -77,6 +78,7 @@ enum class Violation {
   expert_ranks,
   interleave_two_stacks,
   context_two_stacks,
+  layer_kind,
 };
 
 /// The first rule that `plan` breaks.

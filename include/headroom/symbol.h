@@ -29,6 +29,7 @@ enum class Symbol : std::uint8_t {
   head_dim,                  ///< k: width of a query or key head
   value_head_dim,            ///< v: width of a value head
   sliding_window,            ///< w: keys in a window
+  kernel_size,               ///< κ: positions that a convolution's output is made of
   num_experts,               ///< E: routed experts of a layer
   num_experts_per_tok,       ///< a: experts that a token takes
   moe_intermediate_size,     ///< F: inner width of a routed expert
@@ -53,7 +54,7 @@ enum class Symbol : std::uint8_t {
   cast_bytes,  ///< bytes of one activation cast from float32: 0 when activations are float32
 };
 
-inline constexpr std::size_t kSymbolCount = 40;
+inline constexpr std::size_t kSymbolCount = 41;
 
 /// How a symbol is written, and what it means.
 struct SymbolInfo {

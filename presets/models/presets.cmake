@@ -119,6 +119,20 @@ set(HEADROOM_MODEL_PRESETS
   granite-3b-code
   granite-8b-code
   kimi-k2
+  layer-conv
+  layer-conv-causal
+  layer-conv-dilated
+  layer-cross-attention
+  layer-ffn
+  layer-gru
+  layer-linear-attention
+  layer-linear-attention-causal
+  layer-lstm
+  layer-masked-attention
+  layer-multi-head-attention
+  layer-rnn
+  layer-self-attention
+  layer-window-attention
   linear-transformer
   llama-13b
   llama-2-13b

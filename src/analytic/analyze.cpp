@@ -89,6 +89,10 @@ Expr& role_total(ParameterCount& count, WeightRole role) {
       return count.relative_position_bias;
     case WeightRole::attention:
       return count.attention;
+    case WeightRole::recurrent:
+      return count.recurrent;
+    case WeightRole::convolution:
+      return count.convolution;
     case WeightRole::mlp:
       return count.mlp;
     case WeightRole::norm:

@@ -82,6 +82,7 @@ struct ElementwiseVisitor {
     return each(op.tokens * op.width, {1, 1});
   }
   ElementwiseFlops operator()(const Convolution& op) const {
+    if (!op.bias) return {};
     return each(op.batch * op.length * op.out_channels, {1, 1});
   }
   ElementwiseFlops operator()(const Norm& op) const {
@@ -136,6 +137,11 @@ struct ElementwiseVisitor {
     const Expr norms = Integer{2} * Integer{4} * op.rows * op.heads * op.key_dim;
     const Expr forward = state + rates + norms;
     return {forward, Integer{2} * forward};
+  }
+  ElementwiseFlops operator()(const Recurrence& op) const {
+    const ElementFlops cell = cell_flops(op.cell);
+    const Integer biases = op.bias ? gates_of(op.cell) : 0;
+    return each(op.output_elements(), {cell.forward + biases, cell.backward + biases});
   }
   ElementwiseFlops operator()(const OutputGate& op) const {
     const ElementFlops gate = activation_flops(op.kind);
@@ -202,6 +208,25 @@ ElementFlops activation_flops(ActivationKind kind) noexcept {
       break;
   }
   return {1, 3};
+}
+
+ElementFlops cell_flops(RecurrentCell cell) noexcept {
+  const ElementFlops sigmoid = activation_flops(ActivationKind::sigmoid);
+  const ElementFlops tanh = activation_flops(ActivationKind::tanh);
+  const Integer sums = gates_of(cell);
+  switch (cell) {
+    case RecurrentCell::rnn:
+      return {sums + tanh.forward, 1 + tanh.backward};
+    case RecurrentCell::gru:
+      // Of z·h and (1 − z)·n: dz = (h − n)·dh, dn, dh; of r·(state's product): two.
+      return {sums + 1 + 2 * sigmoid.forward + tanh.forward + 4,
+              1 + 2 * sigmoid.backward + tanh.backward + 2 + 2 + 1 + 2 + 1};
+    case RecurrentCell::lstm:
+      break;
+  }
+  // Of o·tanh(c): two, and a sum with the gradient of c that comes in; of f·c + i·g: four.
+  return {sums + 3 * sigmoid.forward + 2 * tanh.forward + 3 + 1,
+          1 + 3 * sigmoid.backward + 2 * tanh.backward + 2 + 1 + 4};
 }
 
 ElementFlops norm_flops(const NormSpec& norm) noexcept {

@@ -109,6 +109,11 @@ struct MatrixFlopsVisitor {
     // Reading what the state holds for a key, correcting it, and reading it for the query.
     return with_both_gradients(Integer{6} * op.rows * op.heads * op.key_dim * op.value_dim);
   }
+  MatrixFlops operator()(const Recurrence& op) const {
+    if (by_parameter()) return per_parameter(op.batch * op.seq_len);
+    // Each step multiplies the state before by every gate's square matrix.
+    return with_both_gradients(Integer{2} * op.output_elements() * op.gates() * op.width);
+  }
   MatrixFlops operator()(const OutputGate&) const { return {}; }
   MatrixFlops operator()(const RelativePositionBias&) const { return {}; }
   MatrixFlops operator()(const Rotary&) const { return {}; }

@@ -37,6 +37,13 @@ inline constexpr ElementFlops kRotaryFlops{3, 3};
 inline constexpr ElementFlops kSoftCapFlops{3, 3};
 /// elu(x) + 1: exp and a sum | one product with the derivative.
 inline constexpr ElementFlops kFeatureMapFlops{2, 1};
+/// One unit of a recurrent cell's step, activations as above; a bias adds one for each gate, in
+/// both directions. The gates' input and state products are summed first. rnn: tanh. lstm: three
+/// sigmoids, tanh; f·c + i·g; o·tanh(c). gru: two sigmoids, r·(state's product), tanh;
+/// (1 − z)·n + z·h. Backward: the sum of both gradients of h; the derivatives of all activations; a
+/// product for each factor of the forward's products, and a sum where two gradients meet.
+[[nodiscard]] ElementFlops cell_flops(RecurrentCell cell) noexcept;
+
 /// dropout: product with the mask and with 1/(1 − p), in both directions.
 inline constexpr ElementFlops kDropoutFlops{2, 2};
 

@@ -170,6 +170,24 @@ class LedgerWriter {
     keep(node_->inputs.front(), "value", values * kActivationBytes);
     keep_new("rates", Integer{2} * op.rows * op.heads * kFloat32Bytes, SavedKind::statistic);
   }
+  void operator()(const Recurrence& op) {
+    // As torch.nn's kernels keep it: every state, which the next step multiplies, and what the
+    // gates became. A GRU's product with the state is a factor besides, an LSTM's memory a state.
+    const Expr states = op.output_elements() * kActivationBytes;
+    keep(node_->output, "input", states);
+    switch (op.cell) {
+      case RecurrentCell::rnn:
+        return;  // the gate is the state
+      case RecurrentCell::lstm:
+        keep_new("gates", op.gates() * states);
+        keep_new("memory", states);
+        return;
+      case RecurrentCell::gru:
+        keep_new("gates", op.gates() * states);
+        keep_new("state's product", states);
+        return;
+    }
+  }
   void operator()(const OutputGate& op) {
     keep(node_->inputs[0], "ungated", op.elements * kActivationBytes);
     keep(node_->inputs[1], "gate", op.elements * kActivationBytes);

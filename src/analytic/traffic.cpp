@@ -72,7 +72,13 @@ struct TrafficVisitor {
     const Traffic values = in_place(op.tokens * op.width);
     return {values.read + op.tokens * op.width * kWeightBytes, values.written};
   }
-  Traffic operator()(const Convolution&) const { return all_operands(); }
+  Traffic operator()(const Convolution& op) const {
+    // The inputs that are held are read, and replaced by later ones.
+    const bool held = op.past == KeySource::cache;
+    const Expr replaced = held ? op.batch * op.reach() * op.in_channels * kCacheBytes : Expr();
+    const Traffic operands = all_operands();
+    return {operands.read, operands.written + replaced};
+  }
   Traffic operator()(const Linear& op) const {
     return {op.rows * op.in_features * kActivationBytes + weight_bytes(), output_bytes()};
   }
@@ -144,6 +150,13 @@ struct TrafficVisitor {
       if (tensor.type == ElementType::activation) read += tensor_bytes(tensor);
     }
     return {read, output_bytes() + state};
+  }
+  Traffic operator()(const Recurrence& op) const {
+    // The weights of the state's products once, though every step reads them again from a cache.
+    const bool held = op.state == KeySource::cache;
+    const Expr replaced = held ? op.state_elements() * kCacheBytes : Expr();
+    const Traffic operands = all_operands();
+    return {operands.read, operands.written + replaced};
   }
   Traffic operator()(const OutputGate&) const { return all_operands(); }
   Traffic operator()(const Activation& op) const { return in_place(op.elements); }

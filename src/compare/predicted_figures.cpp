@@ -12,7 +12,7 @@ RunIdentity identity_of(const Model& model, const Workload& workload, MeasuredPh
   identity.phase = phase;
   identity.batch_size = workload.batch_size;
   identity.seq_len = workload.seq_len;
-  if (model.spec.kind == ModelKind::encoder_decoder) identity.enc_seq_len = workload.enc_seq_len;
+  if (model.spec.reads_two_sequences()) identity.enc_seq_len = workload.enc_seq_len;
   identity.past_len = workload.past_len;
   if (phase == MeasuredPhase::generate) identity.new_tokens = new_tokens;
   identity.dtype = name_of(workload.dtype);

@@ -200,9 +200,11 @@ TensorId GraphBuilder::cross_attention(const StackContext& stack, TensorId hidde
                               {{"cross_attention.key", heads.key_width(), key_bias},
                                {"cross_attention.value", heads.value_width()}},
                               attention.qkv_bias};
+  // A layer on its own makes its keys and values anew in every pass.
+  const bool cached = !training() && spec_.kind != ModelKind::cross_attention_layer;
   AttentionOperands operands{shape_of(heads, stack.tokens, source),
                              {linear(query, hidden, {kBatch, stack.tokens, heads.query_width()})},
-                             training() ? KeySource::projections : KeySource::cache};
+                             cached ? KeySource::cache : KeySource::projections};
   // Once the cache holds the encoder's keys and values, only their weights remain.
   const bool emit_nodes = std::exchange(emit_nodes_, options_.phase != Phase::decode);
   const Expr width = heads.key_width() + heads.value_width();

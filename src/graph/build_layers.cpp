@@ -45,6 +45,8 @@ TensorId GraphBuilder::run_layers(StackContext stack, const LayerRun& run, Tenso
     const std::size_t variant = run.variants[static_cast<std::size_t>(layer_)];
     stack.attention = &stack.spec->attention_of(variant);
     stack.ffn = &stack.spec->ffn_of(variant);
+    const auto& convolution = stack.spec->convolution_of(variant);
+    stack.convolution = convolution ? &*convolution : nullptr;
     stack.heads = head_sizes(*stack.attention);
     layer_slice_ = slice(*stack.spec, run, layer_);
     hidden = layer(stack, hidden);
@@ -87,7 +89,26 @@ TensorId GraphBuilder::add_residual(const StackContext& stack, const std::string
 }
 
 TensorId GraphBuilder::layer(const StackContext& stack, TensorId hidden) {
-  if (spec_.kind == ModelKind::attention_layer) return self_attention(stack, hidden);
+  switch (spec_.kind) {
+    case ModelKind::attention_layer:
+      return self_attention(stack, hidden);
+    case ModelKind::cross_attention_layer:
+      return cross_attention(stack, hidden);
+    case ModelKind::recurrent_layer:
+      return recurrent(stack, hidden);
+    case ModelKind::convolution_layer:
+      return convolved(stack, hidden);
+    case ModelKind::feed_forward_layer:
+      return feed_forward(stack, hidden);
+    case ModelKind::encoder:
+    case ModelKind::decoder:
+    case ModelKind::encoder_decoder:
+      break;
+  }
+  return transformer_layer(stack, hidden);
+}
+
+TensorId GraphBuilder::transformer_layer(const StackContext& stack, TensorId hidden) {
   if (stack.spec->residual != ResidualKind::sequential) return parallel_layer(stack, hidden);
   const DropoutSpec& dropout = stack.spec->dropout;
   hidden = sublayer(stack, "attention", dropout.attention_output, hidden,

@@ -14,7 +14,7 @@ StackContext main_stack(const ModelSpec& spec, Phase phase) {
   context.num_layers = Symbol::num_hidden_layers;
   context.tokens = Symbol::seq_len;
   context.position = &spec.position;
-  const bool has_cache = context.spec->self_attention.causal && phase != Phase::train;
+  const bool has_cache = context.spec->causal() && phase != Phase::train;
   context.keys = has_cache ? KeySource::cache : KeySource::projections;
   return context;
 }
@@ -51,7 +51,13 @@ Graph GraphBuilder::build() && {
     position_bias_.reset();
   }
   const StackContext main = main_stack(spec_, options_.phase);
-  head(main, run_stack(main, input_hidden_states(main)));
+  const TensorId hidden = input_hidden_states(main);
+  if (spec_.kind == ModelKind::cross_attention_layer) {
+    encoder_output_ = tensor("encoder_hidden_states",
+                             {Symbol::batch_size, Symbol::enc_seq_len, Symbol::hidden_size});
+    graph_.inputs.push_back(*encoder_output_);
+  }
+  head(main, run_stack(main, hidden));
   count_other_parts();
   return std::move(graph_);
 }

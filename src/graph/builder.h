@@ -71,6 +71,7 @@ struct StackContext {
   // Of the layer that is being built:
   const AttentionSpec* attention = nullptr;
   const FfnSpec* ffn = nullptr;
+  const ConvolutionSpec* convolution = nullptr;
   HeadSizes heads;
 
   [[nodiscard]] Expr rows() const { return Expr(Symbol::batch_size) * tokens; }
@@ -118,6 +119,7 @@ class GraphBuilder {
   TensorId run_stack(const StackContext& stack, TensorId hidden);
   TensorId run_layers(StackContext stack, const LayerRun& run, TensorId hidden);
   TensorId layer(const StackContext& stack, TensorId hidden);
+  TensorId transformer_layer(const StackContext& stack, TensorId hidden);
   TensorId parallel_layer(const StackContext& stack, TensorId hidden);
   TensorId add_residual(const StackContext& stack, const std::string& path, TensorId hidden,
                         TensorId branch);
@@ -156,6 +158,10 @@ class GraphBuilder {
 
   // build_gated_delta.cpp
   TensorId gated_delta(const StackContext& stack, TensorId hidden);
+
+  // build_recurrent.cpp
+  TensorId recurrent(const StackContext& stack, TensorId hidden);
+  TensorId convolved(const StackContext& stack, TensorId hidden);
 
   // build_latent_attention.cpp
   TensorId latent_attention(const StackContext& stack, TensorId hidden);

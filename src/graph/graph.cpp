@@ -49,6 +49,14 @@ std::string_view name_of(Part part) noexcept {
       return "attention.convolution";
     case Part::attention_out:
       return "attention.out";
+    case Part::recurrent_input:
+      return "recurrent.input";
+    case Part::recurrent_core:
+      return "recurrent.core";
+    case Part::convolution:
+      return "convolution";
+    case Part::convolution_activation:
+      return "convolution.activation";
     case Part::cross_attention_query:
       return "cross_attention.query";
     case Part::cross_attention_key_value:
@@ -132,6 +140,10 @@ std::string_view name_of(WeightRole role) noexcept {
       return "relative_position_bias";
     case WeightRole::attention:
       return "attention";
+    case WeightRole::recurrent:
+      return "recurrent";
+    case WeightRole::convolution:
+      return "convolution";
     case WeightRole::mlp:
       return "mlp";
     case WeightRole::norm:

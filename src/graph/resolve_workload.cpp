@@ -52,7 +52,12 @@ std::int64_t resolve_seq_len(const WorkloadRequest& request, const ModelSpec& sp
 }
 
 void require_cache(const WorkloadRequest& request, const ModelSpec& spec) {
-  if (spec.main_stack().self_attention.causal) return;
+  if (spec.main_stack().causal()) return;
+  if (spec.is_layer()) {
+    refuse(fmt::format("{} keeps nothing of the positions before, so it has no {}", spec.name,
+                       request.phase == Phase::decode ? "decode phase" : "past tokens"),
+           "use --phase prefill without --past, or a causal layer");
+  }
   refuse(fmt::format("{} has no causal decoder, so it has no KV-cache and no {}", spec.name,
                      request.phase == Phase::decode ? "decode phase" : "past tokens"),
          request.phase == Phase::decode ? "use --phase prefill" : "leave out --past");
@@ -81,7 +86,7 @@ void validate(const WorkloadRequest& request, const ModelSpec& spec) {
   require_at_least("--seq", request.seq_len.value_or(1), 1);
   require_at_least("--enc-seq", request.enc_seq_len.value_or(1), 1);
   require_at_least("--past", request.past_len.value_or(0), 0);
-  if (request.enc_seq_len && spec.kind != ModelKind::encoder_decoder) {
+  if (request.enc_seq_len && !spec.reads_two_sequences()) {
     refuse(fmt::format("{} is not an encoder-decoder, so --enc-seq means nothing", spec.name),
            "leave out --enc-seq");
   }
@@ -91,7 +96,7 @@ void validate(const WorkloadRequest& request, const ModelSpec& spec) {
   if (request.kernels != Kernels::reference && request.phase != Phase::train) {
     refuse("--kernels is about training", "add --phase train, or leave out --kernels");
   }
-  const bool cached = spec.main_stack().self_attention.causal && request.phase != Phase::train;
+  const bool cached = spec.main_stack().causal() && request.phase != Phase::train;
   if (request.kv_dtype && !cached) {
     refuse(fmt::format("{} keeps no KV-cache in the {} phase, so --kv-dtype means nothing",
                        spec.name, name_of(request.phase)),

@@ -67,6 +67,7 @@ Bindings sizes_of(const ModelSpec& spec) {
   sizes.set(Symbol::head_dim, attention.head_dim);
   sizes.set(Symbol::value_head_dim, attention.value_head_dim);
   sizes.set(Symbol::sliding_window, traits_of(spec).window.size);
+  sizes.set(Symbol::kernel_size, stack.convolution ? stack.convolution->kernel_size : 0);
   set_expert_sizes(stack, sizes);
   set_latent_sizes(attention, sizes);
   sizes.set(Symbol::embedding_size, spec.embedding.embedding_size);
@@ -93,10 +94,11 @@ std::vector<Relation> relations_between(const Bindings& sizes) {
   if (value(Symbol::num_encoder_layers) == value(Symbol::num_hidden_layers)) {
     relations.push_back(relation({Symbol::num_encoder_layers}, Symbol::num_hidden_layers));
   }
-  if (value(Symbol::num_key_value_heads) == h) {
+  const bool attends = h != 0;
+  if (attends && value(Symbol::num_key_value_heads) == h) {
     relations.push_back(relation({Symbol::num_key_value_heads}, Symbol::num_attention_heads));
   }
-  if (value(Symbol::value_head_dim) == value(Symbol::head_dim)) {
+  if (attends && value(Symbol::value_head_dim) == value(Symbol::head_dim)) {
     relations.push_back(relation({Symbol::value_head_dim}, Symbol::head_dim));
   }
   if (f != 0 && f % d == 0 && f / d <= kLargestMultipleOfHiddenSize) {

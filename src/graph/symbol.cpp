@@ -24,6 +24,7 @@ constexpr std::array<SymbolInfo, kSymbolCount> kSymbols{{
     {Symbol::head_dim, "k", "k", "head_dim", {}},
     {Symbol::value_head_dim, "v", "v", "value_head_dim", {}},
     {Symbol::sliding_window, "w", "w", "sliding_window", {}},
+    {Symbol::kernel_size, "κ", "\\kappa", "kernel_size", {}},
     {Symbol::num_experts, "E", "E", "num_experts", {}},
     {Symbol::num_experts_per_tok, "a", "a", "num_experts_per_tok", {}},
     {Symbol::moe_intermediate_size, "F", "F", "moe_intermediate_size", {}},

@@ -3,7 +3,6 @@
 #include <cstring>
 #include <memory>
 
-#include "kernels/convolution.h"
 #include "kernels/elementwise.h"
 #include "kernels/embedding.h"
 #include "kernels/patches.h"
@@ -104,27 +103,6 @@ StepBuilder::Run StepBuilder::operator()(const PositionEmbedding& op) {
       add_residual(x + b * seq_len * width, table + first * width, seq_len * width);
     }
     return StepCount{0, 3 * batch * seq_len * width * kFloat};
-  };
-}
-
-StepBuilder::Run StepBuilder::operator()(const Convolution& op) {
-  ConvolutionArguments args;
-  args.batch = integer(op.batch);
-  args.channels = integer(op.in_channels);
-  args.length = integer(op.length);
-  args.kernel = integer(op.kernel);
-  args.stride = integer(op.stride);
-  args.layout = op.channels_first ? SoundLayout::channels_first : SoundLayout::time_first;
-  const std::int64_t rows = args.batch * args.length;
-  const std::int64_t width = args.channels * args.kernel;
-  PackedLinear* const kernel = &program_.weights_.linear(weight_path(0), 0);
-  kernel->prepare(rows);
-  const float* const x = op.channels_first ? program_.inputs_.audio_features.data() : input(0);
-  const std::int64_t moved = rows * (2 * width + kernel->out_features()) * kFloat;
-  auto windows = std::make_shared<AlignedVector<float>>(static_cast<std::size_t>(rows * width));
-  return [=, out = output()](std::int64_t /*layer*/) {
-    extract_windows(args, x, windows->data());
-    return StepCount{kernel->run(windows->data(), out, rows), moved + kernel->weight_bytes(rows)};
   };
 }
 

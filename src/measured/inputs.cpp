@@ -188,6 +188,35 @@ void read_sounds(std::filesystem::path path, const AudioSpec& audio, InputFile& 
                  inputs.generate->audio_features);
 }
 
+/// Hidden states [batch, seq_len, hidden_size] of a file's tensor.
+TokenInputs read_states(const checkpoint::SafetensorsFile& file, const std::string& name,
+                        std::int64_t hidden_size, std::vector<float>& states) {
+  const checkpoint::StoredTensor* tensor = file.find(name);
+  const bool fits = tensor != nullptr && tensor->shape.size() == 3 && tensor->shape[0] > 0 &&
+                    tensor->shape[1] > 0 && tensor->shape[2] == hidden_size;
+  if (!fits) {
+    throw Error(ErrorCode::invalid_input, "has no tensor [batch, seq_len, hidden_size] that fits",
+                checkpoint::tensor_place(file.path(), name),
+                fmt::format("store rows of {} values", hidden_size));
+  }
+  states.resize(static_cast<std::size_t>(tensor->shape[0] * tensor->shape[1] * hidden_size));
+  checkpoint::copy_as_float32(*tensor, states, checkpoint::tensor_place(file.path(), name));
+  return {tensor->shape[0], tensor->shape[1], {}, {}, {}};
+}
+
+ModelInputs read_hidden_states(std::filesystem::path path, const ModelSpec& spec) {
+  const checkpoint::SafetensorsFile file(path.replace_extension(".safetensors"));
+  ModelInputs inputs;
+  inputs.main = read_states(file, "hidden_states", spec.hidden_size, inputs.hidden_states);
+  if (!spec.reads_two_sequences()) return inputs;
+  inputs.encoder =
+      read_states(file, "encoder_hidden_states", spec.hidden_size, inputs.encoder_hidden_states);
+  if (inputs.encoder->batch == inputs.main.batch) return inputs;
+  throw Error(ErrorCode::invalid_input, "has another batch size than hidden_states",
+              checkpoint::tensor_place(file.path(), "encoder_hidden_states"),
+              "store as many sequences in both");
+}
+
 TokenInputs random_tokens(std::int64_t batch, std::int64_t seq_len, std::int64_t vocab_size,
                           std::mt19937_64& generator) {
   std::uniform_int_distribution<std::int64_t> ids(0, vocab_size - 1);
@@ -204,6 +233,10 @@ InputFile read_inputs(const std::filesystem::path& path, const ModelSpec& spec) 
   if (spec.embedding.input == InputKind::patches) {
     std::filesystem::path tensors = path;
     file.inputs = read_pixels(tensors.replace_extension(".safetensors"), spec);
+    return file;
+  }
+  if (spec.embedding.input == InputKind::hidden_states) {
+    file.inputs = read_hidden_states(path, spec);
     return file;
   }
   const std::string name = path.string();
@@ -248,6 +281,9 @@ ModelInputs random_inputs(const ModelSpec& spec, const Workload& workload, std::
   if (const auto& audio = spec.embedding.audio) {
     inputs.encoder = TokenInputs{batch, workload.enc_seq_len, {}, {}, {}};
     fill(inputs.audio_features, batch * audio->num_mel_bins * 2 * workload.enc_seq_len);
+  } else if (spec.kind == ModelKind::cross_attention_layer) {
+    inputs.encoder = TokenInputs{batch, workload.enc_seq_len, {}, {}, {}};
+    fill(inputs.encoder_hidden_states, batch * workload.enc_seq_len * spec.hidden_size);
   } else if (spec.kind == ModelKind::encoder_decoder) {
     inputs.encoder =
         random_tokens(batch, workload.enc_seq_len, spec.embedding.vocab_size, generator);

@@ -28,6 +28,8 @@ struct ModelInputs {
   std::vector<float> pixel_values{};    ///< [batch, channels, height, width] of image models
   std::vector<float> hidden_states{};   ///< [batch, seq_len, hidden] of single layers
   std::vector<float> audio_features{};  ///< [batch, mel bins, 2·enc_seq_len] of speech models
+  /// [batch, enc_seq_len, hidden] that a layer of cross-attention attends to.
+  std::vector<float> encoder_hidden_states{};
 };
 
 /// What a generation starts from, one sequence.
@@ -45,8 +47,9 @@ struct InputFile {
 };
 
 /// Reads `inputs.json` (input_ids, attention_mask, token_type_ids, decoder_input_ids, generate),
-/// and pixel_values or input_features from the .safetensors file beside it or from `path` itself.
-/// Throws Error{invalid_input}: ids beyond the vocabulary, rows of different lengths, …
+/// and pixel_values, input_features or hidden_states from the .safetensors file beside it or from
+/// `path` itself. Throws Error{invalid_input}: ids beyond the vocabulary, rows of different
+/// lengths, …
 [[nodiscard]] InputFile read_inputs(const std::filesystem::path& path, const ModelSpec& spec);
 
 /// Inputs of the workload's sizes, of random tokens or values.

@@ -91,14 +91,18 @@ Program::Program(const ModelSpec& spec, Graph graph, const ModelWeights& weights
       sizes_(sizes_at(graph_, lengths)),
       plan_(plan_memory(graph_, sizes_)),
       arena_(static_cast<std::size_t>(plan_.arena_floats)),
-      hidden_input_(inputs.hidden_states.begin(), inputs.hidden_states.end()) {
+      hidden_input_(inputs.hidden_states.begin(), inputs.hidden_states.end()),
+      encoder_input_(inputs.encoder_hidden_states.begin(), inputs.encoder_hidden_states.end()) {
   require_positions(spec, lengths);
   build_blocks();
 }
 
 float* Program::pointer(TensorId tensor) {
-  const bool is_input = std::ranges::find(graph_.inputs, tensor) != graph_.inputs.end();
-  if (is_input) return hidden_input_.empty() ? nullptr : hidden_input_.data();
+  const auto found = std::ranges::find(graph_.inputs, tensor);
+  if (found != graph_.inputs.end()) {
+    AlignedVector<float>& values = found == graph_.inputs.begin() ? hidden_input_ : encoder_input_;
+    return values.empty() ? nullptr : values.data();
+  }
   const std::int64_t offset = plan_.offsets[tensor];
   return offset == MemoryPlan::kNotInArena ? nullptr : arena_.data() + offset;
 }

@@ -111,7 +111,8 @@ class Program {
   Bindings sizes_;
   MemoryPlan plan_;
   AlignedVector<float> arena_;
-  AlignedVector<float> hidden_input_;  ///< a copy of the caller's, which layers may write on
+  AlignedVector<float> hidden_input_;   ///< a copy of the caller's, which layers may write on
+  AlignedVector<float> encoder_input_;  ///< what a layer of cross-attention attends to
   std::vector<ProgramBlock> blocks_;
 };
 

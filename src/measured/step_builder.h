@@ -53,6 +53,7 @@ class StepBuilder {
   Run operator()(const LinearAttention& op);
   Run operator()(const ShortConvolution& op);
   Run operator()(const GatedDelta& op);
+  Run operator()(const Recurrence& op);
   Run operator()(const OutputGate& op);
   Run operator()(const Activation& op);
   Run operator()(const GatedActivation& op);
@@ -84,6 +85,7 @@ class StepBuilder {
   [[nodiscard]] NormWeights norm_weights(const NormSpec& spec);
   /// The first weight of the node as linear layers, by layer of the stack.
   [[nodiscard]] std::map<std::int64_t, PackedLinear*> linears(std::int64_t expert = 0);
+  [[nodiscard]] std::vector<std::map<std::int64_t, PackedLinear*>> taps(std::int64_t kernel);
   [[nodiscard]] const std::uint8_t* key_mask(KeySource keys) const;
   [[nodiscard]] const TokenInputs& tokens() const;
   [[nodiscard]] std::int64_t integer(const Expr& expr) const;

@@ -35,6 +35,8 @@ struct Projection {
   std::size_t weights = 0;
   Expr in_features;
   Expr experts = Integer{1};
+  Expr taps = Integer{1};  ///< positions of a convolution's kernel, a product for each
+  bool few_rows = false;   ///< whatever the pass has: a recurrence's steps
 };
 
 std::optional<Projection> projection_of(const Node& node) {
@@ -45,7 +47,11 @@ std::optional<Projection> projection_of(const Node& node) {
     return Projection{node.weights.size(), experts->in_features, experts->num_experts};
   }
   if (const auto* convolution = std::get_if<Convolution>(&node.op)) {
-    return Projection{node.weights.size(), convolution->in_channels * convolution->kernel};
+    return Projection{node.weights.size(), convolution->in_channels, Integer{1},
+                      convolution->kernel};
+  }
+  if (const auto* recurrence = std::get_if<Recurrence>(&node.op)) {
+    return Projection{node.weights.size(), recurrence->width, Integer{1}, Integer{1}, true};
   }
   if (const auto* patches = std::get_if<PatchEmbedding>(&node.op)) {
     return Projection{2, patches->patch_elements};
@@ -152,8 +158,14 @@ void ModelWeights::pack(const Node& node, std::int64_t layer) {
   const Projection projection = projection_of(node).value();
   auto& packed = linears_[{graph_.weights[node.weights.front()].path, layer}];
   if (!packed.empty()) return;  // of another layer, which shares it
-  const LinearOptions packing{options_.backend, Epilogue::none, options_.rows,
-                              options_.typical_rows, options_.storage};
+  const RowRange rows = projection.few_rows ? RowRange::few : options_.rows;
+  const LinearOptions packing{options_.backend, Epilogue::none, rows, options_.typical_rows,
+                              options_.storage};
+  const std::int64_t taps = integer(projection.taps, graph_.sizes);
+  if (taps > 1) {
+    packed = pack_taps(node, layer, taps, packing);
+    return;
+  }
   const auto experts = static_cast<std::size_t>(integer(projection.experts, graph_.sizes));
   for (std::size_t expert = 0; expert < experts; ++expert) {
     std::vector<LinearPart> parts;
@@ -171,6 +183,31 @@ void ModelWeights::pack(const Node& node, std::int64_t layer) {
     packed.push_back(std::make_unique<PackedLinear>(
         parts, integer(projection.in_features, graph_.sizes), packing));
   }
+}
+
+/// A convolution's weight [out, in, taps] as a layer for each tap: the first brings the bias, the
+/// others add to what is there.
+std::vector<std::unique_ptr<PackedLinear>> ModelWeights::pack_taps(const Node& node,
+                                                                   std::int64_t layer,
+                                                                   std::int64_t taps,
+                                                                   LinearOptions packing) const {
+  const Weight& weight = graph_.weights[node.weights.front()];
+  const AlignedVector<float>& values = at(values_, weight.path, layer);
+  const std::int64_t in = shape_of(weight)[1];
+  std::span<const float> bias;
+  if (node.weights.size() > 1) bias = at(values_, graph_.weights[node.weights[1]].path, layer);
+  std::vector<std::unique_ptr<PackedLinear>> packed;
+  std::vector<float> own(values.size() / static_cast<std::size_t>(taps));
+  for (std::int64_t tap = 0; tap < taps; ++tap) {
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      own[i] = values[i * static_cast<std::size_t>(taps) + static_cast<std::size_t>(tap)];
+    }
+    const LinearPart part{own, bias};
+    packed.push_back(std::make_unique<PackedLinear>(std::span(&part, 1), in, packing));
+    packing.epilogue = Epilogue::add_residual;
+    bias = {};
+  }
+  return packed;
 }
 
 /// Lets go of what the packed layer can tell as well, or what nothing else reads.

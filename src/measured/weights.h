@@ -57,7 +57,8 @@ class ModelWeights {
   /// Loads everything that the graph of a whole prefill uses. Throws Error{invalid_input}.
   ModelWeights(const ModelSpec& spec, WeightSource& source, const WeightOptions& options);
 
-  /// The linear layer whose first weight has this path, or one expert's. `layer` is that of the
+  /// The linear layer whose first weight has this path, or one expert's, or that of
+  /// one position of a convolution's kernel. `layer` is that of the
   /// stack whose weights are meant.
   [[nodiscard]] PackedLinear& linear(const std::string& path, std::int64_t layer,
                                      std::int64_t expert = 0) const;
@@ -80,6 +81,10 @@ class ModelWeights {
   void load(const Weight& weight, std::int64_t layer, WeightSource& source);
   void keep_as_is();
   void pack(const Node& node, std::int64_t layer);
+  [[nodiscard]] std::vector<std::unique_ptr<PackedLinear>> pack_taps(const Node& node,
+                                                                     std::int64_t layer,
+                                                                     std::int64_t taps,
+                                                                     LinearOptions packing) const;
   void drop_packed(const Node& node, std::int64_t layer);
   void shrink_table(const Node& embedding);
   [[nodiscard]] std::vector<std::int64_t> shape_of(const Weight& weight) const;
@@ -91,7 +96,7 @@ class ModelWeights {
   std::set<Key> loaded_;
   std::map<Key, AlignedVector<float>> values_;
   std::map<std::string, PooledVector<std::uint16_t>> bfloat16_tables_;
-  std::map<Key, std::vector<std::unique_ptr<PackedLinear>>> linears_;  ///< one an expert
+  std::map<Key, std::vector<std::unique_ptr<PackedLinear>>> linears_;  ///< one an expert, or a tap
   std::int64_t parameters_ = 0;
   std::int64_t bytes_ = 0;
 };

@@ -32,7 +32,7 @@ PlanResult result_of(Planner& planner, const PlanRequest& request, const PlanCho
 
 /// Narrower and narrower, KV-cache after weights.
 std::vector<FormatFit> other_formats(const PlanQuestion& question, const PlanRequest& request) {
-  const bool cached = question.model.spec.main_stack().self_attention.causal;
+  const bool cached = question.model.spec.main_stack().causal();
   std::vector<FormatFit> fits;
   for (const WeightFormat weights :
        {WeightFormat::float32, WeightFormat::bfloat16, WeightFormat::float8, WeightFormat::int8,

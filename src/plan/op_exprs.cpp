@@ -16,7 +16,7 @@ class ExprMapper {
     each(op.batch, op.patches, op.patch_elements, op.width);
   }
   void operator()(Convolution& op) const {
-    each(op.batch, op.in_channels, op.out_channels, op.kernel, op.stride, op.length);
+    each(op.batch, op.in_channels, op.out_channels, op.kernel, op.stride, op.length, op.dilation);
   }
   void operator()(RelativePositionBias& op) const { each(op.heads, op.queries, op.keys); }
   void operator()(Linear& op) const {
@@ -56,6 +56,7 @@ class ExprMapper {
   void operator()(GatedDelta& op) const {
     each(op.batch, op.rows, op.heads, op.key_dim, op.value_dim);
   }
+  void operator()(Recurrence& op) const { each(op.batch, op.seq_len, op.width); }
   void operator()(OutputGate& op) const { each(op.elements); }
   void operator()(Activation& op) const { each(op.elements); }
   void operator()(GatedActivation& op) const { each(op.elements); }

@@ -55,6 +55,18 @@ bool divides_all(const Graph& graph) {
   });
 }
 
+/// Layers that go from position to position, or look at their neighbours, without attention.
+bool has_other_layers(const Graph& graph) {
+  return any_node(graph, [](const Node& node) {
+    return node.component.part == Part::recurrent_core || node.component.part == Part::convolution;
+  });
+}
+
+Violation layer_violation(const ParallelPlan& plan, const ShardingLimits& limits) noexcept {
+  const bool divides = plan.tensor > 1 || plan.context > 1;
+  return divides && limits.other_layers ? Violation::layer_kind : Violation::none;
+}
+
 Violation tensor_violation(const ParallelPlan& plan, const ShardingLimits& limits) noexcept {
   if (!divides(plan.tensor, limits.heads)) return Violation::tensor_heads;
   const bool shared_evenly =
@@ -122,6 +134,7 @@ ShardingLimits limits_of(const Graph& graph, std::int64_t seq_len) {
   if (shared) limits.layers = {0, 1};
   limits.seq_len = seq_len;
   limits.one_stack = !has_two_stacks(graph);
+  limits.other_layers = has_other_layers(graph);
   limits.fused_attention = is_fused(graph);
   limits.training = graph.options.phase == Phase::train;
   return limits;
@@ -131,8 +144,8 @@ Violation violation_of(const ParallelPlan& plan, const ShardingLimits& limits) n
   const std::int64_t least =
       std::min({plan.tensor, plan.pipeline, plan.interleave, plan.data, plan.context, plan.expert});
   if (least < 1) return Violation::below_one;
-  for (const auto rule :
-       {tensor_violation, pipeline_violation, context_violation, expert_violation}) {
+  for (const auto rule : {layer_violation, tensor_violation, pipeline_violation, context_violation,
+                          expert_violation}) {
     const Violation violation = rule(plan, limits);
     if (violation != Violation::none) return violation;
   }
@@ -213,6 +226,11 @@ void require_legal(const ParallelPlan& plan, const ShardingLimits& limits) {
     case Violation::context_two_stacks:
       throw illegal("--cp shares out one sequence, and an encoder-decoder has two",
                     "leave out --cp");
+    case Violation::layer_kind:
+      throw illegal(
+          "recurrent and convolutional layers are not divided: --tp is about heads and inner "
+          "widths, --cp about attention",
+          "leave out --tp and --cp; --dp and --pp take whole layers");
   }
 }
 

@@ -21,7 +21,7 @@ Graph main_graph(const ModelSpec& spec, const PlanQuery& query) {
 }
 
 std::optional<Graph> decode_graph(const ModelSpec& spec, const PlanQuery& query) {
-  const bool cached = spec.main_stack().self_attention.causal;
+  const bool cached = spec.main_stack().causal();
   if (query.purpose == Purpose::train || !cached) return std::nullopt;
   return build_graph(spec, {Phase::decode, query.attention});
 }

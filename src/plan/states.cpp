@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <array>
+
 #include "headroom/training.h"
 #include "quantised.h"
 
@@ -70,7 +73,9 @@ StateBytes states_of_layer(const Weight& weight, const StatePolicy& policy, cons
 }  // namespace
 
 bool is_layer_matrix(const Weight& weight) noexcept {
-  const bool in_layers = weight.role == WeightRole::attention || weight.role == WeightRole::mlp;
+  constexpr std::array kInLayers{WeightRole::attention, WeightRole::recurrent,
+                                 WeightRole::convolution, WeightRole::mlp};
+  const bool in_layers = std::ranges::find(kInLayers, weight.role) != kInLayers.end();
   return in_layers && weight.shape.size() > 1;
 }
 

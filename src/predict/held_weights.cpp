@@ -11,6 +11,7 @@ constexpr Integer kFloat32 = 4;
 /// Who reads a weight.
 struct Readers {
   bool product = false;  ///< a linear layer, or the projection of patches, which lays it out anew
+  bool state = false;    ///< a recurrence, which has few rows, and lays it out for them alone
   bool words = false;    ///< an embedding looks rows of it up
 };
 
@@ -32,6 +33,7 @@ std::vector<Readers> readers_of(const Graph& graph) {
       for (std::size_t i = 0; i < node.weights.size(); ++i) {
         Readers& reader = readers[node.weights[i]];
         reader.product = reader.product || in_product(node, i);
+        reader.state = reader.state || std::holds_alternative<Recurrence>(node.op);
         reader.words = reader.words || is_table(node, i);
       }
     }
@@ -48,8 +50,9 @@ Integer bytes_of_element(const Weight& weight, const Readers& readers, const Wor
                          const TimeRequest& request) {
   const detail::RowPolicy rows = detail::row_policy(workload, request);
   const Integer stored = workload.dtype == DType::bfloat16 ? 2 : kFloat32;
-  if (!readers.product) return readers.words ? stored : kFloat32;
   const bool is_bias = weight.path.ends_with(".bias");
+  if (readers.state) return is_bias ? kFloat32 : stored;
+  if (!readers.product) return readers.words ? stored : kFloat32;
   const Integer few = rows.few ? (is_bias ? kFloat32 : stored) : 0;
   const Integer many = rows.many ? kFloat32 : 0;
   const bool tells_rows = rows.few || !request.opaque_layout;

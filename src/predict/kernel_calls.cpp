@@ -75,9 +75,12 @@ class CallVisitor {
     return {elements(KernelKind::residual_add, number(op.tokens * op.width))};
   }
   Calls operator()(const Convolution& op) const {
+    // One product for each position of the kernel, and a copy of the input with zeros around it.
     const double rows = number(op.batch * op.length);
-    const double in = number(op.in_channels * op.kernel);
-    return {linear(rows, in, number(op.out_channels)), elements(KernelKind::copy, rows * in)};
+    KernelCall product = linear(rows, number(op.in_channels), number(op.out_channels));
+    product.times = number(op.kernel);
+    const double inputs = number(op.batch * op.stride * op.length * op.in_channels);
+    return {product, elements(KernelKind::copy, inputs)};
   }
   Calls operator()(const Norm& op) const {
     return {norm(op.spec, number(op.rows), number(op.width))};
@@ -151,6 +154,19 @@ class CallVisitor {
     return {{KernelKind::linear_attention_causal,
              {number(op.batch * op.heads), tokens, number(op.key_dim)},
              {}}};
+  }
+  Calls operator()(const Recurrence& op) const {
+    // A product of few rows in each step, whose weights the step before has just read.
+    const double steps = number(op.seq_len);
+    const double units = number(op.batch * op.width);
+    const KernelSizes sizes{number(op.batch), number(op.width), number(op.gates() * op.width)};
+    const bool narrow = policy_.narrow;
+    KernelCall product{
+        narrow ? KernelKind::stream_bfloat16_warm : KernelKind::stream_float32_warm, sizes, {}};
+    KernelCall gates = elements(KernelKind::silu, units * number(op.gates()));
+    product.times = steps;
+    gates.times = steps;
+    return {product, gates};
   }
   Calls operator()(const OutputGate& op) const {
     return {elements(KernelKind::silu_gated, number(op.elements))};

@@ -14,6 +14,16 @@ namespace {
 
 using detail::StepTime;
 
+/// A step of a recurrence waits for the one before, so that each reads the state's weights anew.
+double bytes_read_again(const detail::NodePlace& place, const Bindings& sizes) {
+  const auto* const recurrence = std::get_if<Recurrence>(&place.node.op);
+  if (recurrence == nullptr) return 0;
+  Expr weights;
+  for (const WeightId id : place.node.weights) weights += place.graph.weights[id].elements();
+  const Expr again = (recurrence->seq_len - Integer{1}) * weights * Symbol::weight_bytes;
+  return static_cast<double>(again.evaluate(sizes));
+}
+
 /// Sums of operators' times, and of what each kind of bound takes.
 class Pass {
  public:
@@ -76,9 +86,10 @@ class Pass {
       return static_cast<double>(expr.evaluate(sizes)) / layers;
     };
     const Cost& forward = cost.cost.forward;
-    const detail::StepWork work{number(forward.matrix_flops), number(forward.elementwise_flops),
-                                number(forward.bytes_read) + number(forward.bytes_written)};
+    detail::StepWork work{number(forward.matrix_flops), number(forward.elementwise_flops),
+                          number(forward.bytes_read) + number(forward.bytes_written)};
     if (profile_ == nullptr) {
+      work.bytes += bytes_read_again(place, sizes);
       return detail::assumed_time(std::get<DatasheetRates>(machine_.rates), work, workload.dtype);
     }
     const detail::LinearPolicy policy{detail::has_few_rows(workload),
@@ -124,7 +135,7 @@ Phase first_pass(MeasuredPhase phase) noexcept {
 }
 
 void require_generates(const ModelSpec& spec) {
-  if (spec.main_stack().self_attention.causal && spec.head.language_model) return;
+  if (spec.main_stack().causal() && spec.head.language_model) return;
   throw Error(
       ErrorCode::invalid_input,
       fmt::format("{} is no decoder with a language-model head, so it cannot generate", spec.name),

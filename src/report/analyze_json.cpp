@@ -30,6 +30,8 @@ Json parameters_json(const AnalyzeReport& report) {
   json["embedding"] = value(count.embedding);
   json["relative_position_bias"] = value(count.relative_position_bias);
   json["attention"] = value(count.attention);
+  json["recurrent"] = value(count.recurrent);
+  json["convolution"] = value(count.convolution);
   json["mlp"] = value(count.mlp);
   json["norm"] = value(count.norm);
   json["head"] = value(count.head);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace headroom::detail {
@@ -15,12 +16,49 @@ std::string describe_layers(const ModelSpec& spec) {
   return fmt::format("{} layer{}", layers, layers == 1 ? "" : "s");
 }
 
+std::string_view name_of(RecurrentCell cell) noexcept {
+  switch (cell) {
+    case RecurrentCell::rnn:
+      return "RNN";
+    case RecurrentCell::gru:
+      return "GRU";
+    case RecurrentCell::lstm:
+      break;
+  }
+  return "LSTM";
+}
+
+/// "kernel 3, causal, dilation 1–128".
+std::string describe_convolution(const StackSpec& stack) {
+  std::string words = fmt::format("kernel {}", stack.convolution->kernel_size);
+  if (stack.convolution->causal) words += ", causal";
+  std::int64_t least = stack.convolution->dilation;
+  std::int64_t most = least;
+  for (std::size_t variant = 0; variant <= stack.variants.size(); ++variant) {
+    const std::int64_t dilation = stack.convolution_of(variant)->dilation;
+    least = std::min(least, dilation);
+    most = std::max(most, dilation);
+  }
+  if (most == 1) return words;
+  words += fmt::format(", dilation {}", least);
+  return most == least ? words : words + fmt::format("–{}", most);
+}
+
+std::string describe_window(const WindowSpec& window) {
+  return window.kind == WindowKind::centred ? fmt::format("window ±{}", window.size)
+                                            : fmt::format("window {}", window.size);
+}
+
 std::string describe_heads(const AttentionSpec& attention) {
   std::string heads = fmt::format("heads {}", attention.num_attention_heads);
   if (attention.num_key_value_heads != attention.num_attention_heads) {
     heads += fmt::format(" ({} key-value)", attention.num_key_value_heads);
   }
   return attention.kind == AttentionKind::linear ? "linear attention · " + heads : heads;
+}
+
+bool is_attention_layer(ModelKind kind) {
+  return kind == ModelKind::attention_layer || kind == ModelKind::cross_attention_layer;
 }
 
 }  // namespace
@@ -34,20 +72,37 @@ std::string_view name_of(ModelKind kind) noexcept {
     case ModelKind::encoder_decoder:
       return "encoder-decoder";
     case ModelKind::attention_layer:
+      return "attention layer";
+    case ModelKind::cross_attention_layer:
+      return "cross-attention layer";
+    case ModelKind::recurrent_layer:
+      return "recurrent layer";
+    case ModelKind::convolution_layer:
+      return "convolution layer";
+    case ModelKind::feed_forward_layer:
       break;
   }
-  return "attention layer";
+  return "feed-forward layer";
 }
 
 std::string describe(const ModelSpec& spec) {
   const StackSpec& stack = spec.main_stack();
   const AttentionSpec& attention = stack.self_attention;
   std::vector<std::string> words{std::string(name_of(spec.kind)), describe_layers(spec),
-                                 fmt::format("hidden {}", spec.hidden_size),
-                                 describe_heads(attention)};
+                                 fmt::format("hidden {}", spec.hidden_size)};
+  if (spec.has_attention()) words.push_back(describe_heads(attention));
+  if (stack.recurrent) words.emplace_back(name_of(stack.recurrent->cell));
+  if (stack.convolution) words.push_back(describe_convolution(stack));
+  if (is_attention_layer(spec.kind)) {
+    if (attention.causal) words.emplace_back("causal");
+    if (attention.window.kind != WindowKind::none) {
+      words.push_back(describe_window(attention.window));
+    }
+  }
   const bool own_head_dim =
-      attention.head_dim * attention.num_attention_heads != spec.hidden_size ||
-      attention.value_head_dim != attention.head_dim;
+      spec.has_attention() &&
+      (attention.head_dim * attention.num_attention_heads != spec.hidden_size ||
+       attention.value_head_dim != attention.head_dim);
   if (own_head_dim) words.push_back(fmt::format("head dim {}", attention.head_dim));
   if (attention.value_head_dim != attention.head_dim) {
     words.back() += fmt::format(" / {}", attention.value_head_dim);
@@ -69,14 +124,16 @@ std::string describe(const Workload& workload, const ModelSpec& spec, std::strin
   std::vector<std::string> words{std::string(name_of(workload.phase)),
                                  fmt::format("batch {}", workload.batch_size),
                                  fmt::format("seq {}", workload.seq_len)};
-  if (spec.kind == ModelKind::encoder_decoder) {
+  if (spec.reads_two_sequences()) {
     words.push_back(fmt::format("enc-seq {}", workload.enc_seq_len));
   }
   if (workload.past_len > 0) words.push_back(fmt::format("past {}", workload.past_len));
   words.emplace_back(name_of(workload.dtype));
   const std::string_view cached = cache_type.empty() ? name_of(workload.kv_dtype) : cache_type;
   if (cached != name_of(workload.dtype)) words.push_back(fmt::format("KV-cache {}", cached));
-  words.push_back(fmt::format("{} attention", name_of(workload.attention)));
+  if (spec.has_attention()) {
+    words.push_back(fmt::format("{} attention", name_of(workload.attention)));
+  }
   if (workload.phase == Phase::train) {
     words.push_back(fmt::format("recompute {}", name_of(workload.recompute)));
     words.push_back(fmt::format("{} kernels", name_of(workload.kernels)));
@@ -107,8 +164,7 @@ Json to_json(const Workload& workload, const ModelSpec& spec) {
   json["phase"] = name_of(workload.phase);
   json["batch_size"] = workload.batch_size;
   json["seq_len"] = workload.seq_len;
-  json["enc_seq_len"] =
-      spec.kind == ModelKind::encoder_decoder ? Json(workload.enc_seq_len) : Json(nullptr);
+  json["enc_seq_len"] = spec.reads_two_sequences() ? Json(workload.enc_seq_len) : Json(nullptr);
   json["past_len"] = workload.past_len;
   json["dtype"] = name_of(workload.dtype);
   json["kv_dtype"] = name_of(workload.kv_dtype);
@@ -141,10 +197,10 @@ Json to_json(const Model& model) {
   json["num_encoder_layers"] =
       spec.kind == ModelKind::encoder_decoder ? Json(spec.encoder->num_layers) : Json(nullptr);
   json["hidden_size"] = spec.hidden_size;
-  json["num_attention_heads"] = attention.num_attention_heads;
-  json["num_key_value_heads"] = attention.num_key_value_heads;
-  json["head_dim"] = attention.head_dim;
-  json["value_head_dim"] = attention.value_head_dim;
+  json["num_attention_heads"] = or_null(attention.num_attention_heads);
+  json["num_key_value_heads"] = or_null(attention.num_key_value_heads);
+  json["head_dim"] = or_null(attention.head_dim);
+  json["value_head_dim"] = or_null(attention.value_head_dim);
   json["intermediate_size"] = or_null(stack.ffn.intermediate_size);
   json["vocab_size"] = or_null(spec.embedding.vocab_size);
   json["max_position_embeddings"] = or_null(spec.position.max_position_embeddings);

@@ -39,9 +39,26 @@ Expr layer_saved_bytes(const Analysis& analysis, Recompute recompute) {
 }
 
 std::vector<RuleOfThumb> parameter_rules(const ModelSpec& spec, const ParameterCount& count) {
-  if (spec.kind == ModelKind::attention_layer) {
-    return {rule("4·l·d²", Integer{4} * l * d * d, "parameters", count.total,
-                 "four d × d projections (arXiv 1706.03762, section 3.2.2)")};
+  switch (spec.kind) {
+    case ModelKind::attention_layer:
+    case ModelKind::cross_attention_layer:
+      return {rule("4·l·d²", Integer{4} * l * d * d, "parameters", count.total,
+                   "four d × d projections (arXiv 1706.03762, section 3.2.2)")};
+    case ModelKind::recurrent_layer: {
+      const Expr products = Integer{2 * gates_of(spec.main_stack().recurrent->cell)} * l * d * d;
+      return {rule(format(products), products, "parameters", count.total,
+                   "for each gate a d × d product with the input, and one with the state")};
+    }
+    case ModelKind::convolution_layer:
+      return {rule("κ·l·d²", l * d * d * Symbol::kernel_size, "parameters", count.total,
+                   "a d × d product for each position of the kernel (arXiv 1706.03762, table 1)")};
+    case ModelKind::feed_forward_layer:
+      return {rule("8·l·d²", Integer{8} * l * d * d, "parameters", count.total,
+                   "an inner width of 4·d (arXiv 1706.03762, section 3.3)")};
+    case ModelKind::encoder:
+    case ModelKind::decoder:
+    case ModelKind::encoder_decoder:
+      break;
   }
   if (spec.kind == ModelKind::encoder_decoder) {
     return {rule("(12·m + 16·l)·d² + V·d", (Integer{12} * m + Integer{16} * l) * d * d + V * d,
@@ -65,7 +82,7 @@ std::vector<RuleOfThumb> flop_rules(const ModelSpec& spec, const Analysis& analy
   std::vector<RuleOfThumb> rules{rule(
       "2·N·b·s", Integer{2} * parameters * b * s, "matrix FLOPs", whole,
       "2 FLOP for each of the N parameters and each token (Kaplan et al. 2020, arXiv 2001.08361)")};
-  if (spec.kind == ModelKind::attention_layer) return rules;
+  if (spec.is_layer()) return rules;
   const Expr layers = l * (Integer{24} * b * s * d * d + Integer{4} * b * s * t * d);
   rules.push_back(rule("24·b·s·l·d²·(1 + t/(6·d))", layers, "layers", layer_flops(analysis),
                        "Narayanan et al. 2021, arXiv 2104.04473, eq. 3, forward part"));

@@ -30,9 +30,7 @@ void append(std::string& text, double value) {
 }  // namespace
 
 SweepWriter::SweepWriter(SweepFormat format, const ModelSpec& spec)
-    : format_(format),
-      encodes_(spec.kind == ModelKind::encoder_decoder),
-      caches_(spec.main_stack().self_attention.causal) {}
+    : format_(format), encodes_(spec.reads_two_sequences()), caches_(spec.main_stack().causal()) {}
 
 std::string SweepWriter::header() const {
   return format_ == SweepFormat::csv ? std::string(kHeader) : std::string();

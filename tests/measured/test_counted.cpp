@@ -52,7 +52,7 @@ void check_counts(const ModelSpec& spec) {
     const Session session(spec, *source,
                           {Backend::eigen, WeightStorage::float32, RowRange::both, 18, attention});
     for (const Phase phase : {Phase::prefill, Phase::decode}) {
-      if (phase == Phase::decode && !spec.main_stack().self_attention.causal) continue;
+      if (phase == Phase::decode && !spec.main_stack().causal()) continue;
       CAPTURE(std::string(name_of(phase)));
       WorkloadRequest request;
       request.phase = phase;
@@ -93,6 +93,47 @@ TEST_CASE("the same holds for a single attention layer, d_k and d_v apart, softm
                                   {"attention_kind", kind},
                                   {"is_causal", causal}}));
     }
+  }
+}
+
+TEST_CASE("the same holds for every preset of a layer on its own") {
+  std::size_t layers = 0;
+  for (const Preset& preset : list_presets()) {
+    if (!preset.name.starts_with("layer-")) continue;
+    check_counts(read_preset(preset).spec);
+    ++layers;
+  }
+  CHECK(layers == 14);
+}
+
+TEST_CASE("the same holds for layers whose sizes are no multiples of anything") {
+  for (const std::int64_t layers : {1, 3}) {
+    for (const char* const cell : {"rnn", "lstm", "gru"}) {
+      check_counts(test::spec_of({{"model_type", cell},
+                                  {"hidden_size", 21},
+                                  {"num_layers", layers},
+                                  {"bias", layers == 1}}));
+    }
+    for (const std::int64_t kernel : {1, 2, 5}) {
+      for (const bool causal : {false, true}) {
+        check_counts(test::spec_of({{"model_type", "convolution"},
+                                    {"hidden_size", 21},
+                                    {"num_layers", layers},
+                                    {"kernel_size", kernel},
+                                    {"dilation_base", 3},
+                                    {"is_causal", causal},
+                                    {"hidden_act", "gelu"},
+                                    {"bias", layers == 1}}));
+      }
+    }
+  }
+  for (const bool causal : {false, true}) {
+    check_counts(test::spec_of({{"model_type", "attention"},
+                                {"hidden_size", 24},
+                                {"num_attention_heads", 3},
+                                {"head_dim", 8},
+                                {"sliding_window", 5},
+                                {"is_causal", causal}}));
   }
 }
 

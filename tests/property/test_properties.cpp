@@ -19,14 +19,20 @@ const std::vector<std::string>& sample_presets() {
                                                "flan-t5-small",
                                                "vit-base",
                                                "transformer-base",
-                                               "linear-transformer"};
+                                               "linear-transformer",
+                                               "layer-lstm",
+                                               "layer-gru",
+                                               "layer-conv-dilated",
+                                               "layer-cross-attention",
+                                               "layer-window-attention",
+                                               "layer-ffn"};
   return kNames;
 }
 
 std::vector<Workload> workloads_for(const ModelSpec& spec) {
   std::vector<Workload> workloads;
   for (const Phase phase : {Phase::prefill, Phase::decode, Phase::train}) {
-    const bool causal = spec.main_stack().self_attention.causal;
+    const bool causal = spec.main_stack().causal();
     if (phase == Phase::decode && !causal) continue;
     for (const auto attention : {AttentionImplementation::eager, AttentionImplementation::fused}) {
       WorkloadRequest request;
@@ -40,11 +46,7 @@ std::vector<Workload> workloads_for(const ModelSpec& spec) {
 }
 
 Bindings values_for(const Graph& graph, const Workload& workload) {
-  Bindings values = bindings_of(workload, LayerTraits{});
-  for (const SymbolInfo& symbol : symbols()) {
-    if (const auto size = graph.sizes.get(symbol.symbol)) values.set(symbol.symbol, *size);
-  }
-  return values;
+  return bindings_of(workload, graph);
 }
 
 template <class Check>
@@ -87,7 +89,8 @@ TEST_CASE("components and operators each sum to the total") {
 TEST_CASE("parameters by role sum to the total") {
   for_each_sample([](const ModelSpec&, const Workload&, const Counted& counted) {
     const ParameterCount& p = counted.analysis.parameters;
-    CHECK(p.embedding + p.relative_position_bias + p.attention + p.mlp + p.norm + p.head ==
+    CHECK(p.embedding + p.relative_position_bias + p.attention + p.recurrent + p.convolution +
+              p.mlp + p.norm + p.head ==
           p.total);
   });
 }
@@ -171,7 +174,9 @@ TEST_CASE(
 
 TEST_CASE("prefilling n + 1 tokens costs as much as prefilling n and decoding one") {
   // With fused attention, which skips what the causal mask hides.
-  for (const char* const name : {"gpt2", "llama-3-8b", "linear-transformer"}) {
+  for (const char* const name :
+       {"gpt2", "llama-3-8b", "linear-transformer", "layer-rnn", "layer-lstm", "layer-gru",
+        "layer-conv-dilated", "layer-masked-attention"}) {
     CAPTURE(name);
     const ModelSpec spec = load_model(name).spec;
     const auto flops = [&](Phase phase, std::int64_t seq, std::int64_t past) {

@@ -80,6 +80,13 @@ analyze vit-base --detail
 analyze vit-base --phase train --detail
 analyze linear-transformer --detail
 analyze linear-transformer --phase decode --detail
+analyze layer-rnn --detail
+analyze layer-lstm --phase decode --detail
+analyze layer-gru --phase train --detail
+analyze layer-conv --detail
+analyze layer-conv-dilated --phase decode --detail
+analyze layer-cross-attention --enc-seq 64 --detail
+analyze layer-ffn --phase train
 analyze linear-transformer --phase train --detail
 analyze layer.json --detail
 analyze layer.json --phase train --detail
@@ -98,6 +105,9 @@ explain vit-base --what flops
 explain linear-transformer --what kv --phase decode
 explain layer.json --what flops
 explain layer.json --what params
+explain layer-gru
+explain layer-conv --what params
+explain layer-lstm --what kv --phase decode
 explain llama-3.1-405b --batch 1000000 --seq 131072
 diff bert-base distilbert
 diff llama-2-7b llama-3-8b --seq 4096 --dtype bf16
@@ -106,6 +116,9 @@ diff t5-small gpt2 --phase decode
 diff vit-base layer.json
 measure bert-tiny --runs 2
 measure layer.json --runs 2 --attention fused
+measure layer-gru --runs 2 --seq 5
+measure layer-conv-dilated --runs 2 --phase decode --past 5
+measure layer-cross-attention --runs 2 --enc-seq 9
 measure linear.json --runs 2 --phase generate --seq 5 --new-tokens 3
 measure linear.json --runs 2 --phase decode --past 5
 analyze gpt2 --dtype bf16 --machine h100-80gb --new-tokens 16

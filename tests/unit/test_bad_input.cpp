@@ -132,6 +132,31 @@ TEST_CASE("heads that do not divide are refused") {
   CHECK(spec_of(config).decoder->self_attention.head_dim == 16);
 }
 
+TEST_CASE("what a layer on its own does not do is refused") {
+  const auto place = [](nlohmann::json config, const char* key, const nlohmann::json& value) {
+    config["hidden_size"] = 8;
+    config[key] = value;
+    return error_place(config);
+  };
+  const nlohmann::json lstm{{"model_type", "lstm"}};
+  CHECK(place(lstm, "bidirectional", true) == "config.json#/bidirectional");
+  CHECK(place(lstm, "proj_size", 4) == "config.json#/proj_size");
+  CHECK(place(lstm, "input_size", 4) == "config.json#/input_size");
+  CHECK(place(lstm, "dropout", 0.5) == "config.json#/dropout");
+  CHECK(place({{"model_type", "rnn"}}, "nonlinearity", "relu") == "config.json#/nonlinearity");
+  const nlohmann::json convolution{{"model_type", "convolution"}, {"kernel_size", 3}};
+  CHECK(place(convolution, "groups", 2) == "config.json#/groups");
+  CHECK(place(convolution, "stride", 2) == "config.json#/stride");
+  CHECK(place(convolution, "kernel_size", 0) == "config.json#/kernel_size");
+  CHECK(place(convolution, "dilation", std::int64_t{1} << 40U) == "config.json#/kernel_size");
+  CHECK(place(convolution, "num_layers", 1'000'000) == "config.json#/num_layers");
+  const nlohmann::json linear{{"model_type", "attention"},
+                              {"num_attention_heads", 2},
+                              {"head_dim", 4},
+                              {"attention_kind", "linear"}};
+  CHECK(place(linear, "sliding_window", 4) == "config.json#/sliding_window");
+}
+
 TEST_CASE("two spellings of one setting must agree") {
   nlohmann::json config = {{"model_type", "gpt2"}, {"n_embd", 64}, {"hidden_size", 128},
                            {"n_layer", 2},         {"n_head", 4},  {"vocab_size", 101}};

@@ -1,30 +1,75 @@
 #include "convolution.h"
 
+#include <algorithm>
+
 #include "parallel.h"
 
 namespace headroom::measured {
+namespace {
 
-void extract_windows(const ConvolutionArguments& args, const float* x, float* rows) {
+/// One item's inputs, as many as outputs are made of, behind what stands in front.
+void copy_inputs(const ConvolutionArguments& args, const float* x, float* to) {
   const std::int64_t inputs = args.stride * args.length;
-  const std::int64_t width = args.channels * args.kernel;
-  const bool channels_first = args.layout == SoundLayout::channels_first;
-  const std::int64_t channel_step = channels_first ? inputs : 1;
-  const std::int64_t time_step = channels_first ? 1 : args.channels;
-#pragma omp parallel for collapse(2) \
-    schedule(static) if (args.batch * args.length * width >= kSerialElements)
-  for (std::int64_t item = 0; item < args.batch; ++item) {
-    for (std::int64_t place = 0; place < args.length; ++place) {
-      const float* const from = x + item * inputs * args.channels;
-      float* to = rows + (item * args.length + place) * width;
-      for (std::int64_t channel = 0; channel < args.channels; ++channel) {
-        for (std::int64_t k = 0; k < args.kernel; ++k) {
-          const std::int64_t time = place * args.stride + k - args.kernel / 2;
-          const bool inside = time >= 0 && time < inputs;
-          *to++ = inside ? from[channel * channel_step + time * time_step] : 0.0F;
+  const std::int64_t taken = std::min(inputs, args.padded_length() - args.in_front);
+  switch (args.layout) {
+    case InputLayout::positions_first:
+      std::copy_n(x, taken * args.channels, to);
+      return;
+    case InputLayout::channels_first:
+      for (std::int64_t place = 0; place < taken; ++place) {
+        for (std::int64_t channel = 0; channel < args.channels; ++channel) {
+          *to++ = x[channel * inputs + place];
         }
       }
+      return;
+  }
+}
+
+}  // namespace
+
+void pad_positions(const ConvolutionArguments& args, const float* x, const float* before,
+                   float* padded) {
+  const std::int64_t inputs = args.stride * args.length * args.channels;
+  const std::int64_t front = args.in_front * args.channels;
+  const std::int64_t all = args.padded_length() * args.channels;
+#pragma omp parallel for schedule(static) if (args.batch * all >= kSerialElements)
+  for (std::int64_t item = 0; item < args.batch; ++item) {
+    float* const to = padded + item * all;
+    if (before != nullptr) {
+      std::copy_n(before + item * front, front, to);
+    } else {
+      std::fill_n(to, front, 0.0F);
+    }
+    copy_inputs(args, x + item * inputs, to + front);
+    const std::int64_t end = std::min(all, front + inputs);
+    std::fill_n(to + end, all - end, 0.0F);
+  }
+}
+
+void keep_last_positions(const ConvolutionArguments& args, const float* padded, float* kept) {
+  const std::int64_t all = args.padded_length() * args.channels;
+  const std::int64_t last = args.reach() * args.channels;
+  for (std::int64_t item = 0; item < args.batch; ++item) {
+    std::copy_n(padded + (item + 1) * all - last, last, kept + item * last);
+  }
+}
+
+const float* rows_of_tap(const ConvolutionArguments& args, std::int64_t tap, const float* padded,
+                         AlignedVector<float>& scratch) {
+  const float* const first = padded + tap * args.dilation * args.channels;
+  if (args.batch == 1 && args.stride == 1) return first;
+  scratch.resize(static_cast<std::size_t>(args.rows() * args.channels));
+  const std::int64_t item_step = args.padded_length() * args.channels;
+  const std::int64_t row_step = args.stride * args.channels;
+#pragma omp parallel for collapse(2) \
+    schedule(static) if (args.rows() * args.channels >= kSerialElements)
+  for (std::int64_t item = 0; item < args.batch; ++item) {
+    for (std::int64_t row = 0; row < args.length; ++row) {
+      std::copy_n(first + item * item_step + row * row_step, args.channels,
+                  scratch.data() + (item * args.length + row) * args.channels);
     }
   }
+  return scratch.data();
 }
 
 }  // namespace headroom::measured

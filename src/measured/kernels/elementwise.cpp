@@ -12,8 +12,6 @@ namespace {
 using simd::Floats;
 using simd::kLanes;
 
-Floats sigmoid(Floats x) { return 1.0F / (1.0F + simd::exp(-x)); }
-
 /// gpt-oss: (clamp(up, ±7) + 1) · g · sigmoid(1.702·g) with g = min(gate, 7).
 Floats clamped_swiglu(Floats gate, Floats up) {
   constexpr float kLimit = 7.0F;
@@ -22,7 +20,7 @@ Floats clamped_swiglu(Floats gate, Floats up) {
   gate = gate < limit ? gate : limit;
   up = up < limit ? up : limit;
   up = simd::max(up, -limit);
-  return (up + 1.0F) * (gate * sigmoid(gate * kAlpha));
+  return (up + 1.0F) * (gate * simd::sigmoid(gate * kAlpha));
 }
 
 /// Calls body with the function that `kind` names, as a type of its own.
@@ -41,7 +39,7 @@ void with_activation(ActivationKind kind, const Body& body) {
     case ActivationKind::tanh:
       return body([](Floats x) { return simd::tanh(x); });
     case ActivationKind::sigmoid:
-      return body([](Floats x) { return sigmoid(x); });
+      return body([](Floats x) { return simd::sigmoid(x); });
     case ActivationKind::clamped_swiglu:
       break;  // has two arguments
   }

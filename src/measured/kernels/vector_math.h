@@ -80,6 +80,9 @@ inline Floats gelu_tanh(Floats x) {
 /// x / (1 + e^-x)
 inline Floats silu(Floats x) { return x / (exp(-x) + 1.0F); }
 
+/// 1 / (1 + e^-x)
+inline Floats sigmoid(Floats x) { return 1.0F / (exp(-x) + 1.0F); }
+
 inline Floats relu(Floats x) { return max(Floats{}, x); }
 
 /// elu(x) + 1 (arXiv 2006.16236, eq. 7): x + 1 above zero, e^x below.

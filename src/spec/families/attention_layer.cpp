@@ -1,31 +1,68 @@
 // One multi-head attention layer on its own (arXiv 1706.03762, section 3.2), for which d_k, d_v and
-// d_model / heads may all differ.
+// d_model / heads may all differ: self-attention, with a mask, a window or neither, softmax or
+// linear; or cross-attention to a second sequence.
 #include "../family.h"
 
 namespace headroom::detail {
+namespace {
+
+AttentionSpec read_heads(ConfigReader& config) {
+  AttentionSpec attention;
+  attention.num_attention_heads = config.size({"num_attention_heads", "nhead"});
+  attention.num_key_value_heads = attention.num_attention_heads;
+  attention.head_dim = config.size({"head_dim", "d_k"});
+  attention.value_head_dim = config.size_or({"value_head_dim", "d_v"}, attention.head_dim);
+  attention.qkv_bias = config.flag_or({"attention_bias"}, false);
+  attention.output_bias = attention.qkv_bias;
+  return attention;
+}
+
+/// The last `sliding_window` keys under a mask, else half as many on both sides: the neighbourhood
+/// around a position that section 4 of arXiv 1706.03762 calls r.
+WindowSpec read_window(ConfigReader& config, const AttentionSpec& attention) {
+  const auto size = config.optional_size({"sliding_window"});
+  if (!size) return {};
+  if (attention.kind != AttentionKind::softmax) {
+    config.fail("sliding_window", "linear attention has a state, and no window",
+                "leave it out, or use attention_kind softmax");
+  }
+  if (attention.causal) return {WindowKind::sliding, *size};
+  return {WindowKind::centred, *size / 2};
+}
+
+StackSpec bare_stack(ConfigReader& config, AttentionSpec attention) {
+  StackSpec stack;
+  stack.num_layers = config.size_or({"num_hidden_layers"}, 1);
+  stack.self_attention = std::move(attention);
+  stack.norm_placement = NormPlacement::none;
+  stack.dropout.attention_probs = config.probability_or({"attention_dropout"}, 0);
+  return stack;
+}
+
+}  // namespace
 
 void read_attention_layer(ConfigReader& config, ModelSpec& spec) {
   read_architecture(config, spec, {{"MultiHeadAttention", {}}});
   spec.kind = ModelKind::attention_layer;
   spec.hidden_size = config.size({"hidden_size", "d_model"});
   spec.embedding.input = InputKind::hidden_states;
-
-  StackSpec stack;
-  stack.num_layers = config.size_or({"num_hidden_layers"}, 1);
-  AttentionSpec& attention = stack.self_attention;
+  AttentionSpec attention = read_heads(config);
   attention.kind = config.choice_or<AttentionKind>(
       {"attention_kind"}, {{"softmax", AttentionKind::softmax}, {"linear", AttentionKind::linear}},
       AttentionKind::softmax);
-  attention.num_attention_heads = config.size({"num_attention_heads", "nhead"});
-  attention.num_key_value_heads = attention.num_attention_heads;
-  attention.head_dim = config.size({"head_dim", "d_k"});
-  attention.value_head_dim = config.size_or({"value_head_dim", "d_v"}, attention.head_dim);
   attention.causal = config.flag_or({"is_causal"}, false);
-  attention.qkv_bias = config.flag_or({"attention_bias"}, false);
-  attention.output_bias = attention.qkv_bias;
-  stack.norm_placement = NormPlacement::none;
-  stack.dropout.attention_probs = config.probability_or({"attention_dropout"}, 0);
-  (attention.causal ? spec.decoder : spec.encoder) = stack;
+  attention.window = read_window(config, attention);
+  const bool causal = attention.causal;
+  (causal ? spec.decoder : spec.encoder) = bare_stack(config, std::move(attention));
+}
+
+void read_cross_attention_layer(ConfigReader& config, ModelSpec& spec) {
+  read_architecture(config, spec, {{"MultiHeadCrossAttention", {}}});
+  spec.kind = ModelKind::cross_attention_layer;
+  spec.hidden_size = config.size({"hidden_size", "d_model"});
+  spec.embedding.input = InputKind::hidden_states;
+  spec.encoder = bare_stack(config, read_heads(config));
+  spec.encoder->cross_attention = spec.encoder->self_attention;
 }
 
 }  // namespace headroom::detail

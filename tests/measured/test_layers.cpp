@@ -1,0 +1,225 @@
+// Layers on their own against PyTorch's outputs, and what must hold of a layer that sees only what
+// came before. Source: tests/reference/make_layers.py, run with torch 1.13.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "checkpoint.h"
+#include "session.h"
+#include "support/data.h"
+
+using namespace headroom;
+using namespace headroom::checkpoint;
+using namespace headroom::measured;
+
+namespace {
+
+std::vector<float> values_of(const SafetensorsFile& file, const std::string& name) {
+  const StoredTensor* const tensor = file.find(name);
+  REQUIRE(tensor != nullptr);
+  std::size_t count = 1;
+  for (const std::int64_t size : tensor->shape) count *= static_cast<std::size_t>(size);
+  std::vector<float> values(count);
+  copy_as_float32(*tensor, values, name);
+  return values;
+}
+
+/// The largest difference over what is allowed: 2e-5 + 2e-5 · the largest value.
+double excess(const std::vector<float>& got, const std::vector<float>& expected) {
+  REQUIRE(got.size() == expected.size());
+  double largest = 0;
+  double difference = 0;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    largest = std::max(largest, std::abs(static_cast<double>(expected[i])));
+    difference = std::max(difference,
+                          std::abs(static_cast<double>(got[i]) - static_cast<double>(expected[i])));
+  }
+  return difference / (2e-5 + 2e-5 * largest);
+}
+
+std::vector<float> last_hidden_state(Session& session, const ModelInputs& inputs) {
+  for (const NamedTensor& tensor : session.forward(inputs)) {
+    if (tensor.name == "last_hidden_state") return tensor.values;
+  }
+  return {};
+}
+
+std::vector<std::filesystem::path> layer_folders() {
+  std::vector<std::filesystem::path> folders;
+  for (const auto& entry : std::filesystem::directory_iterator(test::data_folder() / "layers")) {
+    folders.push_back(entry.path());
+  }
+  return folders;
+}
+
+void check_outputs(Backend backend) {
+  for (const auto& folder : layer_folders()) {
+    CAPTURE(folder.string());
+    const ModelSpec spec = load_model(folder.string()).spec;
+    for (const RowRange rows : {RowRange::few, RowRange::many}) {
+      const auto weights = checkpoint_weights(spec, Checkpoint(folder));
+      Session session(spec, *weights, {backend, WeightStorage::float32, rows});
+      const InputFile inputs = read_inputs(folder / "inputs.safetensors", spec);
+      const SafetensorsFile expected(folder / "expected.safetensors");
+      CHECK(excess(last_hidden_state(session, inputs.inputs),
+                   values_of(expected, "last_hidden_state")) <= 1.0);
+    }
+  }
+}
+
+Workload prefill_of(const ModelSpec& spec, std::int64_t batch, std::int64_t seq_len) {
+  WorkloadRequest request;
+  request.batch_size = batch;
+  request.seq_len = seq_len;
+  return resolve(request, spec);
+}
+
+/// Hidden states [batch, seq_len, width].
+struct States {
+  std::int64_t batch = 0;
+  std::int64_t seq_len = 0;
+  std::int64_t width = 0;
+  std::vector<float> values{};
+
+  /// Positions [begin, end) of every sequence.
+  [[nodiscard]] States part(std::int64_t begin, std::int64_t end) const {
+    States some{batch, end - begin, width};
+    for (std::int64_t b = 0; b < batch; ++b) {
+      const auto row = values.begin() + b * seq_len * width;
+      some.values.insert(some.values.end(), row + begin * width, row + end * width);
+    }
+    return some;
+  }
+};
+
+ModelInputs inputs_of(const States& states) {
+  ModelInputs inputs;
+  inputs.main = {states.batch, states.seq_len, {}, {}, {}};
+  inputs.hidden_states = states.values;
+  return inputs;
+}
+
+/// What the last layer hands on in a run over `states`.
+States outputs_of(Program& program, States states) {
+  program.run([&](const ProgramBlock&, std::int64_t, const float* data) {
+    std::copy_n(data, states.values.size(), states.values.begin());
+  });
+  return states;
+}
+
+/// The same in a prefill of nothing but `states`.
+States prefill(const Session& session, const States& states) {
+  const ModelInputs inputs = inputs_of(states);
+  KvCache cache = session.make_cache(lengths_of(inputs));
+  const auto program = session.program(Phase::prefill, inputs, lengths_of(inputs), cache);
+  return outputs_of(*program, states);
+}
+
+States random_states(const ModelSpec& spec, std::int64_t batch, std::int64_t seq_len,
+                     std::uint64_t seed) {
+  const ModelInputs inputs = random_inputs(spec, prefill_of(spec, batch, seq_len), seed);
+  return {batch, seq_len, spec.hidden_size, inputs.hidden_states};
+}
+
+std::vector<nlohmann::json> causal_layers() {
+  std::vector<nlohmann::json> configs;
+  for (const char* const cell : {"rnn", "lstm", "gru"}) {
+    configs.push_back({{"model_type", cell}, {"hidden_size", 24}, {"num_layers", 2}});
+  }
+  configs.push_back({{"model_type", "convolution"},
+                     {"hidden_size", 24},
+                     {"kernel_size", 3},
+                     {"num_layers", 3},
+                     {"dilation_base", 2},
+                     {"is_causal", true}});
+  for (const char* const kind : {"softmax", "linear"}) {
+    configs.push_back({{"model_type", "attention"},
+                       {"hidden_size", 24},
+                       {"num_attention_heads", 3},
+                       {"head_dim", 8},
+                       {"attention_kind", kind},
+                       {"is_causal", true}});
+  }
+  return configs;
+}
+
+template <class Check>
+void for_each_causal_layer(Check check) {
+  for (const nlohmann::json& config : causal_layers()) {
+    CAPTURE(config.dump());
+    const ModelSpec spec = test::spec_of(config);
+    const auto source = random_weights(7);
+    check(spec, Session(spec, *source, {}));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("outputs of recurrent and convolutional layers equal PyTorch's") {
+  CHECK(layer_folders().size() == 14);
+  check_outputs(Backend::eigen);
+}
+
+TEST_CASE("outputs of recurrent and convolutional layers equal PyTorch's, with oneDNN") {
+  if (is_available(Backend::onednn)) check_outputs(Backend::onednn);
+}
+
+TEST_CASE("what comes later changes nothing in a causal layer's outputs") {
+  for_each_causal_layer([](const ModelSpec& spec, const Session& session) {
+    const States first = random_states(spec, 2, 12, 1);
+    States other = random_states(spec, 2, 12, 2);
+    constexpr std::int64_t kSame = 5;
+    for (std::int64_t b = 0; b < first.batch; ++b) {
+      const auto row = b * first.seq_len * first.width;
+      std::copy_n(first.values.begin() + row, kSame * first.width, other.values.begin() + row);
+    }
+    const States a = prefill(session, first);
+    const States b = prefill(session, other);
+    CHECK(excess(b.part(0, kSame).values, a.part(0, kSame).values) <= 1.0);
+    CHECK(excess(b.part(kSame, 12).values, a.part(kSame, 12).values) > 1.0);
+  });
+}
+
+TEST_CASE("a prefill and decode steps behind it give what one prefill gives") {
+  for_each_causal_layer([](const ModelSpec& spec, const Session& session) {
+    const States all = random_states(spec, 2, 11, 3);
+    const States whole = prefill(session, all);
+    KvCache cache = session.make_cache(lengths_of(inputs_of(all)));
+    constexpr std::int64_t kPrompt = 7;
+    Lengths lengths = lengths_of(inputs_of(all.part(0, kPrompt)), 11 - kPrompt);
+    const ModelInputs prompt = inputs_of(all.part(0, kPrompt));
+    session.program(Phase::prefill, prompt, lengths, cache)->run();
+    lengths.seq_len = 1;
+    for (std::int64_t at = kPrompt; at < 11; ++at) {
+      const ModelInputs next = inputs_of(all.part(at, at + 1));
+      const auto step = session.program(Phase::decode, next, lengths, cache);
+      step->set_past(at);
+      const States got = outputs_of(*step, all.part(at, at + 1));
+      CHECK(excess(got.values, whole.part(at, at + 1).values) <= 1.0);
+    }
+  });
+}
+
+TEST_CASE("a window as wide as the sequence hides nothing") {
+  nlohmann::json config{{"model_type", "attention"},
+                        {"hidden_size", 24},
+                        {"num_attention_heads", 3},
+                        {"head_dim", 8}};
+  const auto run = [&](const nlohmann::json& layer) {
+    const ModelSpec spec = test::spec_of(layer);
+    const auto source = random_weights(7);
+    Session session(spec, *source, {});
+    return last_hidden_state(session, random_inputs(spec, prefill_of(spec, 2, 9), 1));
+  };
+  const std::vector<float> whole = run(config);
+  config["sliding_window"] = 18;
+  CHECK(excess(run(config), whole) <= 1.0);
+  config["sliding_window"] = 4;
+  CHECK(excess(run(config), whole) > 1.0);
+}
+
+TEST_CASE("inputs of another width are refused by name") {
+  const ModelSpec spec = test::spec_of({{"model_type", "gru"}, {"hidden_size", 24}});
+  CHECK_THROWS((void)read_inputs(test::data_folder() / "layers/gru/inputs.safetensors", spec));
+}

@@ -1,0 +1,155 @@
+// Layers on their own against the complexities of table 1 of "Attention Is All You Need" (arXiv
+// 1706.03762) with their constants, and torch.nn's definitions, worked out by hand. N is the length
+// s, b is 1 unless it is written.
+#include <doctest/doctest.h>
+
+#include "support/data.h"
+
+using namespace headroom;
+using namespace headroom::test;
+
+namespace {
+
+const Expr b = Symbol::batch_size;
+const Expr s = Symbol::seq_len;
+const Expr d = Symbol::hidden_size;
+const Expr l = Symbol::num_hidden_layers;
+const Expr k = Symbol::kernel_size;
+
+Counted prefill(const std::string& preset, AttentionImplementation attention) {
+  const ModelSpec spec = load_model(preset).spec;
+  WorkloadRequest request;
+  request.attention = attention;
+  return count(spec, resolve(request, spec));
+}
+
+/// Matrix FLOPs of a prefill, in the layer's own symbols.
+Expr flops(const std::string& preset,
+           AttentionImplementation attention = AttentionImplementation::eager) {
+  const ModelSpec spec = load_model(preset).spec;
+  WorkloadRequest request;
+  request.attention = attention;
+  const Workload workload = resolve(request, spec);
+  const Counted counted = count(spec, workload);
+  return collapsed(counted.analysis.total.forward.matrix_flops, counted.graph, workload);
+}
+
+Integer elementwise(const std::string& preset) {
+  return prefill(preset, AttentionImplementation::eager).figures.forward.elementwise_flops;
+}
+
+}  // namespace
+
+TEST_CASE("a recurrent layer takes N·d² for each gate and each of its two products") {
+  CHECK(flops("layer-rnn") == l * Integer{4} * b * s * d * d);
+  CHECK(flops("layer-gru") == l * Integer{12} * b * s * d * d);
+  CHECK(flops("layer-lstm") == l * Integer{16} * b * s * d * d);
+}
+
+TEST_CASE("a convolution takes 2·k·N·d², causal or not, dilated or not") {
+  for (const char* const name : {"layer-conv", "layer-conv-causal"}) {
+    CHECK(flops(name) == l * Integer{2} * b * s * d * d * k);
+  }
+  CHECK(flops("layer-conv-dilated") == Integer{8 * 2} * b * s * d * d * k);
+}
+
+TEST_CASE("self-attention takes 4·N²·d beside four projections, with one head or several") {
+  const Expr softmax = l * (Integer{8} * b * s * d * d + Integer{4} * b * s * s * d);
+  for (const char* const name :
+       {"layer-self-attention", "layer-multi-head-attention", "layer-masked-attention"}) {
+    CHECK(flops(name) == softmax);
+  }
+}
+
+TEST_CASE("a fused kernel computes the pairs that a mask or a window leaves") {
+  const auto fused = AttentionImplementation::fused;
+  CHECK(flops("layer-masked-attention", fused) ==
+        l * (Integer{8} * b * s * d * d + Integer{4} * b * d * Symbol::visible_pairs));
+  CHECK(flops("layer-window-attention", fused) ==
+        l * (Integer{8} * b * s * d * d + Integer{4} * b * d * Symbol::windowed_pairs));
+}
+
+TEST_CASE("a window of r positions on both sides leaves N·(2·r + 1) - r·(r + 1) pairs") {
+  const ModelSpec spec = load_model("layer-window-attention").spec;
+  WorkloadRequest request;
+  request.seq_len = 1000;
+  const Counted counted = count(spec, resolve(request, spec));
+  const Bindings values = bindings_of(resolve(request, spec), counted.graph);
+  CHECK(values.get(Symbol::windowed_pairs) == Integer{1000 * 129 - 64 * 65});
+}
+
+TEST_CASE("cross-attention takes n keys of the second sequence") {
+  const Expr n = Symbol::enc_seq_len;
+  CHECK(flops("layer-cross-attention") ==
+        l * (Integer{4} * b * s * d * d + Integer{4} * b * n * d * d + Integer{4} * b * s * n * d));
+}
+
+TEST_CASE("linear attention is linear in N") {
+  // Each head: 4·k² for the state and its product with the query, 2·k for the denominator.
+  const Expr head = Symbol::head_dim;
+  for (const char* const name : {"layer-linear-attention", "layer-linear-attention-causal"}) {
+    CAPTURE(std::string(name));
+    const Expr expected = l * b * s * (Integer{8} * d * d + Integer{4} * d * head + Integer{2} * d);
+    CHECK(flops(name) == expected);
+    CHECK(flops(name).degree(Symbol::seq_len) == 1);
+  }
+}
+
+TEST_CASE("a position-wise network takes 16·N·d²") {
+  CHECK(flops("layer-ffn") == l * Integer{16} * b * s * d * d);
+}
+
+TEST_CASE("a cell's gates are counted operation by operation") {
+  // For each unit and step. RNN: a sum with the state's product, tanh; biases: 2. LSTM: 4 sums, 3
+  // sigmoids of 3, 2 tanh, 3 products and a sum; biases: 8. GRU: 3 sums, a product with r, 2
+  // sigmoids of 3, tanh, 2 products, a difference and a sum; biases: 6.
+  constexpr std::int64_t kUnits = 128 * 512;
+  CHECK(elementwise("layer-rnn") == kUnits * (1 + 1 + 2));
+  CHECK(elementwise("layer-lstm") == kUnits * (4 + 9 + 2 + 3 + 1 + 8));
+  CHECK(elementwise("layer-gru") == kUnits * (3 + 1 + 6 + 1 + 4 + 6));
+  CHECK(elementwise("layer-conv") == kUnits);  // its bias
+}
+
+TEST_CASE("what a decode step keeps of the past does not grow with it, but for attention") {
+  const auto cache = [](const std::string& preset, std::int64_t past) {
+    const ModelSpec spec = load_model(preset).spec;
+    WorkloadRequest request;
+    request.phase = Phase::decode;
+    request.batch_size = 3;
+    request.past_len = past;
+    return count(spec, resolve(request, spec)).figures.kv_cache_bytes;
+  };
+  constexpr std::int64_t kVector = std::int64_t{3} * 512 * 4;  // batch · hidden · bytes
+  for (const std::int64_t past : {1, 1000}) {
+    CHECK(cache("layer-rnn", past) == kVector);
+    CHECK(cache("layer-gru", past) == kVector);
+    CHECK(cache("layer-lstm", past) == 2 * kVector);  // h and c
+    CHECK(cache("layer-conv-causal", past) == 2 * kVector);
+    CHECK(cache("layer-conv-dilated", past) == 2 * (1 + 2 + 4 + 8 + 16 + 32 + 64 + 128) * kVector);
+    CHECK(cache("layer-masked-attention", past) == 2 * (past + 1) * kVector);
+    // A state of 64 × 64 and a sum of 64 for each of 8 heads.
+    CHECK(cache("layer-linear-attention-causal", past) == 65 * kVector);
+  }
+}
+
+TEST_CASE("layers that see both sides have no decode phase") {
+  for (const char* const name : {"layer-conv", "layer-self-attention", "layer-linear-attention",
+                                 "layer-cross-attention", "layer-ffn"}) {
+    CAPTURE(std::string(name));
+    const ModelSpec spec = load_model(name).spec;
+    WorkloadRequest request;
+    request.phase = Phase::decode;
+    CHECK_THROWS((void)resolve(request, spec));
+  }
+}
+
+TEST_CASE("training keeps an LSTM's input, gates, memory and states") {
+  const ModelSpec spec = load_model("layer-lstm").spec;
+  WorkloadRequest request;
+  request.phase = Phase::train;
+  const Workload workload = resolve(request, spec);
+  const Counted counted = count(spec, workload);
+  // The input, four gates, c and h: 7 tensors of b·s·d.
+  CHECK(collapsed(saved_bytes(counted.analysis, Recompute::none), counted.graph, workload) ==
+        l * Integer{7 * 4} * b * s * d);
+}
