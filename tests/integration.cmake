@@ -14,6 +14,8 @@ set(HEADROOM_GOLDEN_CASES
   analyze_llama_decode
   analyze_t5
   analyze_train_recompute
+  complexity
+  complexity_studies
   diff
   errors
   explain_activations
@@ -38,7 +40,7 @@ integration_test(golden.no_orphans
   bash ${CMAKE_CURRENT_LIST_DIR}/golden/no_orphans.sh ${HEADROOM_GOLDEN_CASES})
 
 # Help comes from CLI11 in its own words; what must be there are the examples of each command.
-foreach(command IN ITEMS analyze explain diff measure compare fit plan sweep calibrate inspect machines presets
+foreach(command IN ITEMS analyze explain diff measure compare complexity fit plan sweep calibrate inspect machines presets
                          completion)
   integration_test(help.${command} $<TARGET_FILE:headroom> ${command} --help)
   set_tests_properties(help.${command} PROPERTIES

@@ -21,6 +21,7 @@
 //   Planner           plan.h           plan x load -> memory and time of the worst rank
 //   search_plans      plan_search.h    all legal plans -> the best ones
 //   sweep             sweep.h          grid of workloads -> rows
+//   layer_complexity  complexity.h     a layer's orders of growth, crossovers, exponents
 //   make_…, render    report.h         typed reports, and their text in a format
 //
 // Every function that can fail throws headroom::Error (error.h).
@@ -28,6 +29,7 @@
 
 #include "headroom/analysis.h"
 #include "headroom/compare.h"
+#include "headroom/complexity.h"
 #include "headroom/convention.h"
 #include "headroom/error.h"
 #include "headroom/expr.h"
@@ -47,8 +49,10 @@
 #include "headroom/plan_search.h"
 #include "headroom/predict.h"
 #include "headroom/render_plan.h"
+#include "headroom/render_study.h"
 #include "headroom/report.h"
 #include "headroom/shard.h"
+#include "headroom/studies.h"
 #include "headroom/sweep.h"
 #include "headroom/sweep_writer.h"
 #include "headroom/symbol.h"

@@ -27,7 +27,10 @@ class LedgerWriter {
         kernels_(kernels),
         producers_(producers),
         ledger_(ledger),
-        rotary_tables_(rotary_tables) {}
+        rotary_tables_(rotary_tables) {
+    made_.insert(block.carried_in);
+    for (const Node& node : block.nodes) made_.insert(node.output);
+  }
 
   void write(const Node& node) {
     node_ = &node;
@@ -318,6 +321,13 @@ class LedgerWriter {
       return;
     }
     if (!known_.emplace(tensor, what).second) return;
+    // What all layers read from outside, such as an encoder's output, is one tensor, and stays
+    // whatever is computed again.
+    if (in_layer() && !made_.contains(tensor)) {
+      ledger_.push_back(
+          {path(), what, SavedKind::tensor, KeptUnder::every_recompute, bytes, Integer{1}});
+      return;
+    }
     ledger_.push_back({path(), what, SavedKind::tensor,
                        in_layer() ? kept : KeptUnder::every_recompute, bytes, block_.repeat});
   }
@@ -350,6 +360,7 @@ class LedgerWriter {
   std::vector<SavedTensor>& ledger_;
   std::set<std::pair<double, std::int64_t>>& rotary_tables_;  ///< by theta and width
   const Node* node_ = nullptr;
+  std::set<TensorId> made_;  ///< what a layer makes itself or takes from the one before
   std::set<std::pair<TensorId, std::string>> known_;
 };
 

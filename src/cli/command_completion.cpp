@@ -110,10 +110,11 @@ std::string fish_script(const CLI::App& app) {
                           command.get_name(), name, option.get_expected_max() == 0 ? "" : " -r",
                           words.empty() ? "" : fmt::format(" -f -a '{}'", joined(words)));
   });
-  return script + fmt::format(
-                      "complete -c headroom -n '__fish_seen_subcommand_from analyze explain "
-                      "diff fit plan sweep show' -a '({})'\n",
-                      kListPresets);
+  return script +
+         fmt::format(
+             "complete -c headroom -n '__fish_seen_subcommand_from analyze complexity explain "
+             "diff fit plan sweep show' -a '({})'\n",
+             kListPresets);
 }
 
 /// zsh runs bash completions through its own compatibility layer.

@@ -7,6 +7,7 @@
 #include "commands.h"
 #include "gguf.h"
 #include "headroom/error.h"
+#include "headroom/inspect.h"
 #include "measure.h"
 #include "progress.h"
 #include "run_options.h"
@@ -108,7 +109,9 @@ Workload workload_of(const MeasureCommand& command, const ModelSpec& spec,
 
 void run(MeasureCommand& command) {
   Model model = load_model(command.model);
-  if (const fs::path weights = weights_folder(command); checkpoint::is_gguf(weights)) {
+  const fs::path weights = weights_folder(command);
+  const bool dequantised = checkpoint::is_gguf(weights);
+  if (dequantised) {
     RopeSpec& rope = model.spec.position.rope;
     rope = checkpoint::with_stored_factors(std::move(rope), weights);
   }
@@ -125,6 +128,11 @@ void run(MeasureCommand& command) {
       measured::measure(std::move(model), workload, *source, given, options, show_run);
   clear_progress();
   std::vector<std::string> notes = measurement.warnings;
+  if (dequantised) {
+    notes.push_back(fmt::format("the weights take {} B in their file, and run as {}",
+                                with_separators(inspect(weights.string()).weights.bytes),
+                                name_of(workload.dtype)));
+  }
   if (interrupted()) notes.emplace_back("interrupted: this is what was measured until then");
   write_output(render(measurement, render_options(command.output, Detail::summary)), notes,
                command.output);

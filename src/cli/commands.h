@@ -11,6 +11,7 @@ void add_diff(CLI::App& app);
 void add_measure(CLI::App& app);
 /// `status` becomes 1 when a verdict fails.
 void add_compare(CLI::App& app, int& status);
+void add_complexity(CLI::App& app);
 /// `status` becomes 1 when something is left unexplained.
 void add_inspect(CLI::App& app, int& status);
 void add_calibrate(CLI::App& app);

@@ -30,6 +30,7 @@ void add_commands(CLI::App& app, int& status) {
   add_diff(app);
   add_measure(app);
   add_compare(app, status);
+  add_complexity(app);
   add_inspect(app, status);
   add_fit(app);
   add_plan(app);

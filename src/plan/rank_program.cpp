@@ -161,9 +161,13 @@ void RankProgram::compile_saved(const Graph& graph, const Analysis& analysis) {
   const auto compiled = [&](const Expr& expr) { return CompiledExpr(expr, constants_); };
   const std::map<std::string, Section> sections = sections_by_path(graph);
   for (const SavedTensor& saved : analysis.saved) {
-    const Section section = sections.at(saved.path);
-    const bool table =
+    Section section = sections.at(saved.path);
+    const bool shared =
         section.kind == Section::Kind::layers && saved.kept == KeptUnder::every_recompute;
+    // Rotary tables are the same for all sequences; an encoder's output comes with each
+    // micro-batch.
+    const bool table = shared && saved.bytes.degree(Symbol::batch_size) == 0;
+    if (shared && !table) section = {Section::Kind::main_every, 0};
     saved_.push_back(
         {section, saved.kept == KeptUnder::none, table, compiled(saved.repeat * saved.bytes)});
   }

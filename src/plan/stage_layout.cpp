@@ -138,6 +138,7 @@ std::vector<LayerRange> layers_of_stage(const StackLayers& layers, const Paralle
   if (plan.interleave > 1) {
     const std::int64_t length = layers.total() / (plan.pipeline * plan.interleave);
     std::vector<LayerRange> pieces;
+    pieces.reserve(static_cast<std::size_t>(plan.interleave));
     for (std::int64_t chunk = 0; chunk < plan.interleave; ++chunk) {
       const std::int64_t begin = (chunk * plan.pipeline + place) * length;
       pieces.push_back({begin, begin + length});

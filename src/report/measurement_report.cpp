@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "context_json.h"
 #include "describe.h"
 #include "writers.h"
 
@@ -44,6 +45,8 @@ Table operator_table(const Measurement& measurement) {
   return table;
 }
 
+}  // namespace
+
 Json context_json(const MachineContext& context) {
   return {{"cpu", context.cpu},
           {"logical_cpus", context.logical_cpus},
@@ -55,8 +58,6 @@ Json context_json(const MachineContext& context) {
           {"backend", context.backend},
           {"load_average", context.load_average}};
 }
-
-}  // namespace
 
 Document to_document(const Measurement& measurement) {
   const ModelSpec& spec = measurement.model.spec;

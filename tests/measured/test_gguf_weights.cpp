@@ -214,7 +214,7 @@ TEST_CASE("Gemma's norms are stored as 1 + weight") {
       {"model_type", "gemma2"},      {"architectures", {"Gemma2ForCausalLM"}},
       {"hidden_size", 64},           {"num_attention_heads", 4},
       {"num_key_value_heads", 2},    {"head_dim", 16},
-      {"query_pre_attn_scalar", 16}, {"num_hidden_layers", 2},
+      {"query_pre_attn_scalar", 16}, {"num_hidden_layers", 1},
       {"intermediate_size", 96},     {"vocab_size", 128},
       {"sliding_window", 7},         {"max_position_embeddings", 32}};
   const auto tensors = random_tensors(config);

@@ -87,6 +87,26 @@ TEST_CASE("without a pipeline the memory is that of the sharded graph") {
   CHECK(memory.kv_cache == 0);
 }
 
+TEST_CASE("an encoder's output is kept once for all layers of the decoder") {
+  PlanQuery query;
+  query.purpose = Purpose::train;
+  Planner planner(load_model("t5-small").spec, query, a100());
+  PlanChoice choice = choice_of(1, 1, 1);
+  choice.recompute = {Recompute::full, 1};
+  const PlanMemory memory = planner.evaluate(choice, {1, 512}).memory;
+  const Integer states = 512 * 512 * 2;  // one sequence of 512 tokens in 16 bit
+  CHECK(memory.activations == (6 + 6) * states);
+  std::size_t kept = 0;
+  const Graph graph = training_graph(load_model("t5-small").spec);
+  for (const SavedTensor& saved : analyze(graph, fused_kernels()).saved) {
+    if (saved.path != "decoder.layers.cross_attention.key_value") continue;
+    CHECK(saved.repeat == Integer{1});
+    CHECK(stays_saved(saved, Recompute::full));
+    ++kept;
+  }
+  CHECK(kept == 1);
+}
+
 TEST_CASE("full recompute keeps the input of every k-th layer") {
   Planner planner = trainer(gpt(768, 12, 12));
   PlanChoice choice = choice_of(1, 1, 1);
@@ -122,6 +142,10 @@ TEST_CASE("an encoder-decoder's KV-cache is its decoder's, whole and on two rank
   // 2 · 6 layers · 512 · 2 bytes a token, once for the decoder's tokens and once for the encoder's.
   CHECK(whole == Integer{2} * 6 * 512 * 2 * 4 * (512 + 512));
   CHECK(2 * planner.evaluate(choice_of(2, 1, 1), {4, 512}).memory.kv_cache == whole);
+  // Whisper's encoder reads 1,500 frames, whatever the decoder's length: 2 · 12 · 768 · 2 bytes.
+  const Integer heard =
+      server(load_model("whisper-small").spec).evaluate(choice_of(1, 1, 1), {4, 64}).memory.kv_cache;
+  CHECK(heard == Integer{2} * 12 * 768 * 2 * 4 * (64 + 1500));
 }
 
 TEST_CASE("more devices never need more memory each") {

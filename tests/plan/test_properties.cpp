@@ -69,6 +69,30 @@ TEST_CASE("twice the devices of any kind never need more memory each") {
   }
 }
 
+TEST_CASE("parameters of all ranks of all kinds are the model's") {
+  for (const char* const name : {"mixtral-8x7b", "deepseek-v2-lite", "gpt-oss-20b"}) {
+    CAPTURE(std::string(name));
+    const Graph whole = training_graph(load_model(name).spec, AttentionImplementation::fused);
+    ParallelPlan plan;
+    plan.tensor = 2;
+    plan.pipeline = 5;
+    plan.data = 4;
+    plan.expert = 4;
+    Integer parameters = 0;
+    for (std::int64_t place = 0; place < plan.pipeline; ++place) {
+      const Graph rank = shard_stage(whole, plan, place);
+      for (const Weight& weight : rank.weights) {
+        if (weight.kind == WeightKind::buffer) continue;
+        const Part part = weight.component.part;
+        const bool routed = part == Part::mlp_experts_up || part == Part::mlp_experts_down;
+        const Integer held = (weight.repeat * weight.elements()).evaluate(rank.sizes);
+        parameters += held * (is_divided(weight) ? plan.tensor : 1) * (routed ? plan.expert : 1);
+      }
+    }
+    CHECK(parameters == count_parameters(whole).total.evaluate(whole.sizes));
+  }
+}
+
 TEST_CASE("a larger micro-batch or length never fits where a smaller one does not") {
   for (const char* const name : kModels) {
     CAPTURE(std::string(name));

@@ -306,3 +306,20 @@ TEST_CASE("plans that a model does not allow are refused with the reason") {
 }
 
 }  // namespace headroom::test
+
+TEST_CASE("recurrent and convolutional layers are taken whole") {
+  for (const char* const name : {"layer-gru", "layer-conv-dilated"}) {
+    CAPTURE(name);
+    const Graph graph = build_graph(load_model(name).spec, {Phase::train});
+    const ShardingLimits limits = limits_of(graph, 128);
+    ParallelPlan tensor;
+    tensor.tensor = 2;
+    CHECK(violation_of(tensor, limits) == Violation::layer_kind);
+    ParallelPlan context;
+    context.context = 2;
+    CHECK(violation_of(context, limits) == Violation::layer_kind);
+    ParallelPlan data;
+    data.data = 2;
+    CHECK(violation_of(data, limits) == Violation::none);
+  }
+}

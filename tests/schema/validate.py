@@ -143,6 +143,14 @@ plan llama-3.1-405b --machine h100-80gb --count 2 --train --batch 2
 sweep gpt2 --batch 1..4:x2 --seq 8,16 --machine h100-80gb --dtype bf16
 sweep t5-small --phase decode --past 7 --batch 2
 sweep llama-3.1-405b --phase train --batch 1000000 --seq 131072
+complexity layer-self-attention layer-rnn layer-conv-dilated layer-window-attention layer-ffn
+complexity layer-self-attention layer-linear-attention-causal --seq 16..64 --measure --runs 1
+complexity bert-base --seq 128 --machine h100-80gb
+complexity layer-multi-head-attention --study associativity --seq 64,65
+complexity gpt2 --study generation --new-tokens 1..8 --prompt 5
+complexity linear.json --study generation --new-tokens 1,3 --measure --runs 1
+complexity llama-3.1-405b --study shares --machine h100-80gb
+complexity linear.json --study shares --seq 4,8 --measure --runs 1
 machines
 machines show a100-80gb
 machines show tpu-v5e
@@ -166,6 +174,9 @@ DAMAGED_CASES = [
     "fit llama-3-8b --machine h100-80gb --seq 8192 --batch 16",
     "plan llama-3-8b --machine a100-80gb --count 16 --train --batch 64",
     "sweep gpt2 --batch 1..4:x2 --seq 8,16 --machine h100-80gb --dtype bf16",
+    "complexity layer-self-attention layer-linear-attention-causal --seq 16..64 --measure --runs 1",
+    "complexity gpt2 --study generation --new-tokens 1..8 --prompt 5",
+    "complexity linear.json --study shares --seq 4,8 --measure --runs 1",
     "machines show a100-80gb",
     "presets show gpt2",
 ]

@@ -157,7 +157,9 @@ TEST_CASE("a last hidden state that is narrower than the others belongs to every
     CAPTURE(architecture);
     config["architectures"] = {architecture};
     const Graph graph = build_graph(spec_of(config), {});
-    const auto is_out = [](const Weight& weight) { return weight.path == "project_out.weight"; };
+    const auto is_out = [](const Weight& weight) {
+      return weight.path == "head.project_out.weight";
+    };
     CHECK(std::ranges::count_if(graph.weights, is_out) == 1);
   }
 }

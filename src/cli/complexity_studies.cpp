@@ -1,0 +1,243 @@
+// The studies of `headroom complexity`: what is derived, then what is run, laid together.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "complexity_command.h"
+#include "headroom/error.h"
+#include "headroom/model_source.h"
+#include "own_machine.h"
+
+namespace headroom::cli {
+namespace {
+
+/// Prefills that stand for all that generating without a KV-cache takes.
+constexpr std::size_t kPrefillsRun = 9;
+
+TimeRequest time_request(const ComplexityCommand& command, const MachineProfile& machine) {
+  TimeRequest request;
+  request.threads = command.plan.threads;
+  request.opaque_layout = command.plan.backend == measured::Backend::onednn;
+  request.computes_in_float32 = std::holds_alternative<MeasuredRates>(machine.rates);
+  return request;
+}
+
+AttentionImplementation attention_of(const ComplexityCommand& command, const ModelSpec& spec) {
+  return command.attention.value_or(default_attention(spec));
+}
+
+std::vector<std::int64_t> doubling(std::int64_t first, std::int64_t last) {
+  std::vector<std::int64_t> lengths;
+  for (; first <= last; first *= 2) lengths.push_back(first);
+  return lengths;
+}
+
+std::vector<std::int64_t> lengths_or(const std::vector<std::int64_t>& lengths,
+                                     std::vector<std::int64_t> others) {
+  return lengths.empty() ? std::move(others) : lengths;
+}
+
+RunTask prefill_of(const LayerComplexity& layer, std::int64_t length, std::size_t series) {
+  return {&layer.model,
+          workload_at(layer, length),
+          MeasuredPhase::prefill,
+          0,
+          static_cast<double>(layer.flops.by_length.at(length)),
+          series};
+}
+
+/// Runs all layers of a report at all its lengths, and adds that.
+void measure_layers(ComplexityReport& report, const ComplexityCommand& command) {
+  std::vector<RunTask> tasks;
+  for (std::size_t i = 0; i < report.layers.size(); ++i) {
+    for (const std::int64_t length : report.lengths) {
+      tasks.push_back(prefill_of(report.layers[i].layer, length, i));
+    }
+  }
+  TaskRuns done = run_tasks(tasks, command.plan);
+  const auto machine = machine_of(command);
+  if (machine) report.machine = machine->name;
+  std::vector<LayerRuns> runs(report.layers.size());
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    const RunResult& result = done.results[i];
+    LayerRuns& layer = runs[tasks[i].series];
+    const std::int64_t length = tasks[i].workload.seq_len;
+    if (!result.was_run()) {
+      layer.skipped.push_back({length, result.skipped});
+      continue;
+    }
+    layer.runs.push_back({length, result.fastest_s(),
+                          time_of(result, report.layers[tasks[i].series].layer.core_paths),
+                          result.median_s(), static_cast<int>(result.samples_s.size())});
+  }
+  for (std::size_t i = 0; machine && i < runs.size(); ++i) {
+    std::vector<std::int64_t> lengths;
+    for (const LengthRun& run : runs[i].runs) lengths.push_back(run.seq_len);
+    runs[i].predicted =
+        predict_runs(report.layers[i].layer, lengths, *machine, time_request(command, *machine));
+  }
+  add_measurements(report, std::move(runs));
+  report.context = std::move(done.context);
+  report.notes.insert(report.notes.end(), done.notes.begin(), done.notes.end());
+}
+
+/// Predictions without measurements, at all lengths.
+void predict_layers(ComplexityReport& report, const ComplexityCommand& command) {
+  const auto machine = machine_of(command);
+  if (!machine) return;
+  report.machine = machine->name;
+  std::vector<LayerRuns> runs(report.layers.size());
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    runs[i].predicted = predict_runs(report.layers[i].layer, report.lengths, *machine,
+                                     time_request(command, *machine));
+  }
+  add_predictions(report, std::move(runs));
+}
+
+void measure_or_predict(ComplexityReport& report, const ComplexityCommand& command) {
+  if (command.measures) {
+    measure_layers(report, command);
+  } else {
+    predict_layers(report, command);
+  }
+}
+
+/// Generation's tasks: prefills of some lengths, then a generation of each number of tokens.
+/// `model` is the report's, and must outlive them.
+std::vector<RunTask> generation_tasks(const GenerationReport& report,
+                                      const LayerComplexity& model) {
+  std::vector<RunTask> tasks;
+  const std::int64_t last = report.prompt + report.rows.back().new_tokens - 1;
+  for (const std::int64_t length : spread_lengths(report.prompt, last, kPrefillsRun)) {
+    tasks.push_back(prefill_of(model, length, 0));
+  }
+  for (const GenerationRow& row : report.rows) {
+    RunTask task = prefill_of(model, report.prompt, 1);
+    task.phase = MeasuredPhase::generate;
+    task.new_tokens = row.new_tokens;
+    task.flops = static_cast<double>(row.flops_with);
+    tasks.push_back(std::move(task));
+  }
+  return tasks;
+}
+
+void measure_generation(GenerationReport& report, const RunPlan& plan) {
+  const LayerComplexity model = layer_complexity(report.model, AttentionImplementation::eager);
+  const std::vector<RunTask> tasks = generation_tasks(report, model);
+  TaskRuns done = run_tasks(tasks, plan);
+  std::vector<LengthValue> prefills;
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    const RunResult& result = done.results[i];
+    const std::int64_t length = tasks[i].workload.seq_len;
+    const bool generates = tasks[i].phase == MeasuredPhase::generate;
+    if (!result.was_run()) {
+      report.notes.push_back(fmt::format("not run: {} of {}: {}",
+                                         generates ? "generation" : "prefill",
+                                         generates ? tasks[i].new_tokens : length, result.skipped));
+    } else if (generates) {
+      std::ranges::find(report.rows, tasks[i].new_tokens, &GenerationRow::new_tokens)->time_with_s =
+          result.fastest_s();
+    } else {
+      prefills.push_back({static_cast<double>(length), result.fastest_s()});
+      report.lengths_run.push_back(length);
+    }
+  }
+  for (GenerationRow& row : report.rows) {
+    const std::int64_t last = report.prompt + row.new_tokens - 1;
+    const bool known = !prefills.empty() && prefills.back().length >= static_cast<double>(last);
+    if (known) row.time_without_s = integrated_time(prefills, report.prompt, last);
+  }
+  report.context = std::move(done.context);
+  report.notes.insert(report.notes.end(), done.notes.begin(), done.notes.end());
+}
+
+void measure_shares(SharesReport& report, const RunPlan& plan) {
+  std::vector<RunTask> tasks;
+  tasks.reserve(report.rows.size());
+  for (const ShareRow& row : report.rows) tasks.push_back(prefill_of(report.model, row.seq_len, 0));
+  TaskRuns done = run_tasks(tasks, plan);
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    const RunResult& result = done.results[i];
+    if (!result.was_run()) {
+      report.skipped.push_back({report.rows[i].seq_len, result.skipped});
+      continue;
+    }
+    std::vector<std::pair<std::string, double>> times;
+    times.reserve(result.operators.size());
+    for (const OperatorMeasurement& one : result.operators) {
+      times.emplace_back(one.path, one.time_s);
+    }
+    report.rows[i].measured_s = shares_of_times(report.model, times);
+  }
+  report.context = std::move(done.context);
+  report.notes.insert(report.notes.end(), done.notes.begin(), done.notes.end());
+}
+
+}  // namespace
+
+std::string_view name_of(Study study) noexcept {
+  switch (study) {
+    case Study::layers:
+      return "layers";
+    case Study::associativity:
+      return "associativity";
+    case Study::generation:
+      return "generation";
+    case Study::shares:
+      break;
+  }
+  return "shares";
+}
+
+std::optional<MachineProfile> machine_of(const ComplexityCommand& command) {
+  const measured::Backend backend = command.plan.backend;
+  if (!command.machine.empty()) return machine_named(command.machine, backend);
+  if (!command.measures) return std::nullopt;
+  auto own = load_own_profile(name_of(backend));
+  const bool holds = own && mismatch(*own, backend).empty();
+  return holds ? std::move(own) : std::nullopt;
+}
+
+ComplexityReport study_layers(const ComplexityCommand& command) {
+  std::vector<LayerComplexity> layers;
+  layers.reserve(command.layers.size());
+  for (const std::string& name : command.layers) {
+    Model model = load_model(name);
+    const AttentionImplementation attention = attention_of(command, model.spec);
+    layers.push_back(layer_complexity(std::move(model), attention));
+  }
+  ComplexityReport report =
+      make_complexity_report(std::move(layers), lengths_or(command.lengths, doubling(64, 16384)));
+  measure_or_predict(report, command);
+  return report;
+}
+
+AssociativityReport study_associativity(const ComplexityCommand& command) {
+  const Model model = load_model(command.layers.front());
+  AssociativityReport report = make_associativity_report(
+      model, attention_of(command, model.spec), lengths_or(command.lengths, doubling(64, 16384)));
+  measure_or_predict(report.layers, command);
+  return report;
+}
+
+GenerationReport study_generation(const ComplexityCommand& command) {
+  GenerationReport report =
+      make_generation_report(load_model(command.layers.front()), command.prompt.value_or(1),
+                             lengths_or(command.new_tokens, doubling(16, 256)));
+  if (command.measures) measure_generation(report, command.plan);
+  return report;
+}
+
+SharesReport study_shares(const ComplexityCommand& command) {
+  Model model = load_model(command.layers.front());
+  const AttentionImplementation attention = attention_of(command, model.spec);
+  SharesReport report = make_shares_report(std::move(model), attention,
+                                           lengths_or(command.lengths, doubling(128, 32768)));
+  if (const auto machine = machine_of(command)) {
+    add_prediction(report, *machine, time_request(command, *machine));
+  }
+  if (command.measures) measure_shares(report, command.plan);
+  return report;
+}
+
+}  // namespace headroom::cli

@@ -1,0 +1,194 @@
+// ComplexityReport -> Document: the table of orders, formulas, figures at the longest length, and
+// what was measured.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "describe.h"
+#include "study_words.h"
+#include "units.h"
+
+namespace headroom::detail {
+namespace {
+
+std::string sequential_order(const LayerComplexity& layer) {
+  return format(layer.sequential_growth);
+}
+
+Table order_table(const ComplexityReport& report) {
+  Table table;
+  table.columns = {words_column("layer", "Layer"),
+                   words_column("core_order", "Mixing positions"),
+                   words_column("order", "Whole layer"),
+                   words_column("sequential_order", "Sequential"),
+                   words_column("path_order", "Longest path"),
+                   words_column("memory_order", "Memory", Importance::optional)};
+  for (const LayerStudy& study : report.layers) {
+    const LayerComplexity& layer = study.layer;
+    table.rows.push_back({name_of(layer),
+                          std::string(layer.core ? format(layer.core->growth) : "–"),
+                          format(layer.flops.growth), sequential_order(layer), layer.path.order,
+                          format(layer.activation_bytes.growth)});
+  }
+  return table;
+}
+
+void add_formulas(const ComplexityReport& report, Document& document) {
+  document.blocks.push_back(Heading{"Matrix FLOPs of one sequence"});
+  for (const LayerStudy& study : report.layers) {
+    const LayerComplexity& layer = study.layer;
+    document.add_line(name_of(layer), format_in_paper_letters(layer.flops.formula));
+    const bool differs = layer.core && layer.core->formula != layer.flops.formula;
+    if (!differs) continue;
+    document.add_line("", "of which mixing " + format_in_paper_letters(layer.core->formula));
+  }
+}
+
+Cell state_cell(const std::optional<Integer>& bytes) { return cell_or_none(bytes); }
+
+Table figure_table(const ComplexityReport& report) {
+  const std::int64_t longest = report.lengths.back();
+  Integer flops = 0;
+  Integer bytes = 0;
+  for (const LayerStudy& study : report.layers) {
+    flops = std::max(flops, study.layer.flops.by_length.at(longest));
+    bytes = std::max(bytes, study.layer.activation_bytes.by_length.at(longest));
+  }
+  Table table;
+  table.columns = {words_column("layer", "Layer"),
+                   number_column("matrix_flops", "Matrix",
+                                 in_unit(operation_unit(flops, OperationUnit::flop), 3)),
+                   number_column("activation_bytes", "Activations", in_unit(byte_unit(bytes), 2)),
+                   number_column("parameters", "Parameters"),
+                   number_column("path_steps", "Path", {"[steps]", 0}),
+                   number_column("state_bytes_per_token", "State", {"[B/token]", 0}),
+                   number_column("state_bytes", "and once", {"[B]", 0})};
+  for (const LayerStudy& study : report.layers) {
+    const LayerComplexity& layer = study.layer;
+    const auto steps = steps_between_ends(layer.path, longest);
+    table.rows.push_back({name_of(layer), layer.flops.by_length.at(longest),
+                          layer.activation_bytes.by_length.at(longest), layer.parameters,
+                          steps ? Cell{Integer{*steps}} : Cell{},
+                          state_cell(layer.state_bytes_per_token), state_cell(layer.state_bytes)});
+  }
+  return table;
+}
+
+void add_remarks(const ComplexityReport& report, Document& document) {
+  for (const LayerStudy& study : report.layers) {
+    const LayerComplexity& layer = study.layer;
+    if (layer.parallel_growth) {
+      document.add_line(name_of(layer),
+                        fmt::format("{} sequential as a running state, which is what runs here; {} "
+                                    "by a parallel prefix sum",
+                                    sequential_order(layer), format(*layer.parallel_growth)));
+    }
+    if (layer.path.receptive_field && layer.path.growth != PathGrowth::never) {
+      const std::size_t layers = layer.path.reaches.size();
+      document.add_line(name_of(layer),
+                        fmt::format("{} bring{} {} positions together",
+                                    layers == 1 ? "one layer" : fmt::format("{} layers", layers),
+                                    layers == 1 ? "s" : "", *layer.path.receptive_field));
+    }
+  }
+}
+
+Table time_table(const ComplexityReport& report) {
+  Table table;
+  table.columns = {number_column("seq_len", "n", {"", 0})};
+  for (const LayerStudy& study : report.layers) {
+    table.columns.push_back(milliseconds_column("time_s", name_of(study.layer)));
+  }
+  for (const std::int64_t length : report.lengths) {
+    std::vector<Cell> row{Integer{length}};
+    row.reserve(report.layers.size() + 1);
+    for (const LayerStudy& study : report.layers) {
+      const auto& runs = study.times.runs;
+      const auto run = std::ranges::find(runs, length, &LengthRun::seq_len);
+      row.push_back(run == runs.end() ? Cell{} : Cell{run->time_s});
+    }
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+void add_skipped(const ComplexityReport& report, Document& document) {
+  for (const LayerStudy& study : report.layers) {
+    for (const SkippedRun& skipped : study.times.skipped) {
+      document.add_line("not run", fmt::format("{} at n = {}: {}", name_of(study.layer),
+                                               skipped.seq_len, skipped.reason));
+    }
+  }
+}
+
+Cell measured_cell(const LayerStudy& study, std::int64_t length, double LengthRun::*time) {
+  const auto& runs = study.times.runs;
+  const auto run = std::ranges::find(runs, length, &LengthRun::seq_len);
+  return run == runs.end() ? Cell{} : Cell{(*run).*time};
+}
+
+Cell predicted_cell(const LayerStudy& study, std::int64_t length) {
+  const auto& runs = study.times.predicted;
+  const auto run = std::ranges::find(runs, length, &PredictedRun::seq_len);
+  return run == runs.end() ? Cell{} : Cell{run->time_s};
+}
+
+}  // namespace
+
+const std::string& name_of(const LayerComplexity& layer) { return layer.model.spec.name; }
+
+void add_machines(const std::string& predicted, const std::optional<MachineContext>& measured,
+                  Document& document) {
+  if (measured) {
+    document.add_line(
+        "measured", fmt::format("{} · {} · {}", measured->cpu, describe_threads(measured->threads),
+                                measured->backend));
+  }
+  if (!predicted.empty()) document.add_line("predicted", "for " + predicted);
+}
+
+Document to_document(const ComplexityReport& report) {
+  Document document;
+  document.add_line("letters", std::string(paper_letters_legend()));
+  document.add_line("asked", fmt::format("one sequence of {} to {} positions · float32",
+                                         report.lengths.front(), report.lengths.back()));
+  add_machines(report.machine, report.context, document);
+  document.blocks.push_back(order_table(report));
+  add_remarks(report, document);
+  add_formulas(report, document);
+  document.blocks.push_back(Heading{fmt::format("At n = {}", report.lengths.back())});
+  document.blocks.push_back(figure_table(report));
+  add_crossovers(report, document);
+  if (!report.context) return document;
+  add_exponents(report, document);
+  document.blocks.push_back(Heading{"Measured time, the fastest of the runs"});
+  document.blocks.push_back(time_table(report));
+  add_skipped(report, document);
+  return document;
+}
+
+Document to_length_table(const ComplexityReport& report) {
+  Table table;
+  table.columns = {words_column("layer", "Layer"),
+                   number_column("seq_len", "n"),
+                   number_column("matrix_flops", "Matrix"),
+                   number_column("core_matrix_flops", "Mixing"),
+                   number_column("activation_bytes", "Activations"),
+                   number_column("predicted_time_s", "Predicted"),
+                   number_column("time_s", "Measured"),
+                   number_column("core_time_s", "Mixing")};
+  for (const LayerStudy& study : report.layers) {
+    const LayerComplexity& layer = study.layer;
+    for (const std::int64_t length : report.lengths) {
+      table.rows.push_back({name_of(layer), Integer{length}, layer.flops.by_length.at(length),
+                            layer.core ? Cell{layer.core->by_length.at(length)} : Cell{},
+                            layer.activation_bytes.by_length.at(length),
+                            predicted_cell(study, length),
+                            measured_cell(study, length, &LengthRun::time_s),
+                            measured_cell(study, length, &LengthRun::core_time_s)});
+    }
+  }
+  return {{std::move(table)}};
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,129 @@
+// GenerationReport -> Document and JSON: generating with and without a KV-cache.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "context_json.h"
+#include "describe.h"
+#include "study_words.h"
+#include "units.h"
+
+namespace headroom::detail {
+namespace {
+
+std::string text_of(const DividedExpr& sum) {
+  const std::string numerator = format_in_paper_letters(sum.numerator);
+  return sum.divisor == 1 ? numerator : fmt::format("({}) / {}", numerator, to_string(sum.divisor));
+}
+
+/// Formulas without the terms that are not attention's would lead away from the point.
+void add_formulas(const GenerationReport& report, Document& document) {
+  document.blocks.push_back(Heading{"Attention's FLOPs to generate n tokens"});
+  const auto add = [&](const char* name, const GenerationCost& cost) {
+    document.blocks.push_back(
+        Formula{name, {text_of(cost.attention), format(cost.attention_growth)}});
+  };
+  add("without a KV-cache", report.without);
+  add("with one", report.with);
+  document.blocks.push_back(Heading{"All matrix FLOPs to generate n tokens"});
+  const auto add_all = [&](const char* name, const GenerationCost& cost) {
+    document.blocks.push_back(Formula{name, {text_of(cost.flops), format(cost.growth)}});
+  };
+  add_all("without a KV-cache", report.without);
+  add_all("with one", report.with);
+}
+
+double ratio(Integer a, Integer b) { return static_cast<double>(a) / static_cast<double>(b); }
+
+Column flops_column(const char* key, const char* title, Integer largest) {
+  return number_column(key, title, in_unit(operation_unit(largest, OperationUnit::flop), 3));
+}
+
+Table table_of(const GenerationReport& report) {
+  const GenerationRow& last = report.rows.back();
+  const bool measured = report.context.has_value();
+  Table table;
+  table.columns = {
+      number_column("new_tokens", "n"),
+      flops_column("matrix_flops_without", "Without", last.flops_without),
+      flops_column("matrix_flops_with", "With", last.flops_with),
+      number_column("flops_ratio", "Ratio", {"", 1}),
+      flops_column("attention_flops_without", "Attention without", last.attention_without),
+      flops_column("attention_flops_with", "with", last.attention_with),
+      number_column("kv_cache_bytes", "KV-cache", in_unit(byte_unit(last.kv_cache_bytes), 2),
+                    Importance::optional)};
+  if (measured) {
+    table.columns.push_back(number_column("time_without_s", "Time without", {"[s]", 3}));
+    table.columns.push_back(number_column("time_with_s", "with", {"[s]", 3}));
+    table.columns.push_back(number_column("time_ratio", "Ratio", {"", 1}));
+  }
+  for (const GenerationRow& row : report.rows) {
+    std::vector<Cell> cells{Integer{row.new_tokens}, row.flops_without,
+                            row.flops_with,          ratio(row.flops_without, row.flops_with),
+                            row.attention_without,   row.attention_with,
+                            row.kv_cache_bytes};
+    if (measured) {
+      cells.push_back(cell_or_none(row.time_without_s));
+      cells.push_back(cell_or_none(row.time_with_s));
+      const bool both = row.time_without_s && row.time_with_s;
+      cells.push_back(both ? Cell{*row.time_without_s / *row.time_with_s} : Cell{});
+    }
+    table.rows.push_back(std::move(cells));
+  }
+  return table;
+}
+
+Json cost_json(const GenerationCost& cost) {
+  return {{"order", format(cost.growth)},
+          {"formula", text_of(cost.flops)},
+          {"attention_order", format(cost.attention_growth)},
+          {"attention_formula", text_of(cost.attention)}};
+}
+
+}  // namespace
+
+Document to_document(const GenerationReport& report) {
+  const ModelSpec& spec = report.model.spec;
+  Document document;
+  document.add_line(spec.name, describe(spec));
+  document.add_line("asked", fmt::format("n tokens after a prompt of {} · one sequence · float32 · "
+                                         "eager attention",
+                                         report.prompt));
+  document.add_line("letters", std::string(paper_letters_legend()));
+  add_machines({}, report.context, document);
+  if (!report.lengths_run.empty()) {
+    document.add_line("without", fmt::format("prefills of {} lengths were run; times between them "
+                                             "follow straight lines",
+                                             report.lengths_run.size()));
+  }
+  document.blocks.push_back(table_of(report));
+  add_formulas(report, document);
+  return document;
+}
+
+Json to_json(const GenerationReport& report) {
+  Json json;
+  json["schema_version"] = kSchemaVersion;
+  json["study"] = "generation";
+  json["model"] = to_json(report.model);
+  json["prompt"] = report.prompt;
+  json["without_cache"] = cost_json(report.without);
+  json["with_cache"] = cost_json(report.with);
+  json["rows"] = Json::array();
+  for (const GenerationRow& row : report.rows) {
+    json["rows"].push_back({{"new_tokens", row.new_tokens},
+                            {"matrix_flops_without", json_integer(row.flops_without)},
+                            {"matrix_flops_with", json_integer(row.flops_with)},
+                            {"attention_flops_without", json_integer(row.attention_without)},
+                            {"attention_flops_with", json_integer(row.attention_with)},
+                            {"kv_cache_bytes", json_integer(row.kv_cache_bytes)},
+                            {"time_without_s", json_or_null(row.time_without_s)},
+                            {"time_with_s", json_or_null(row.time_with_s)}});
+  }
+  json["lengths_run"] = report.lengths_run;
+  json["context"] = report.context ? context_json(*report.context) : Json(nullptr);
+  json["notes"] = report.notes;
+  return json;
+}
+
+}  // namespace headroom::detail

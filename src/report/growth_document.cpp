@@ -1,0 +1,87 @@
+// Exponents of growth and crossovers as tables.
+#include <fmt/format.h>
+
+#include "study_words.h"
+
+namespace headroom::detail {
+namespace {
+
+std::vector<Cell> exponent_row(const std::string& name, const ExponentRow& row) {
+  return {name,
+          row.predicted,
+          row.predicted_time ? Cell{*row.predicted_time} : Cell{},
+          row.measured.exponent,
+          row.measured.half_width_95 ? Cell{*row.measured.half_width_95} : Cell{},
+          Integer{row.from},
+          Integer{row.to}};
+}
+
+std::string crossing_name(const ComplexityReport& report, const CrossoverRow& row) {
+  return fmt::format("{} > {}", name_of(report.layers[row.above].layer),
+                     name_of(report.layers[row.below].layer));
+}
+
+/// A rounded length; "always" where no length is shorter.
+Cell length_cell(const std::optional<Integer>& length) {
+  if (!length) return std::string("never");
+  return *length == 1 ? Cell{std::string("always")} : Cell{*length};
+}
+
+Table crossover_table(const ComplexityReport& report, const std::vector<CrossoverRow>& rows) {
+  const bool measured = report.context.has_value();
+  const bool predicted = !report.machine.empty();
+  Table table;
+  table.columns = {words_column("crossover", "Costs more"),
+                   number_column("flops_from", "From n", {"by FLOPs", 0})};
+  if (predicted) {
+    table.columns.push_back(number_column("predicted_from", "From n", {"predicted", 0}));
+  }
+  if (measured) table.columns.push_back(number_column("measured_from", "From n", {"measured", 0}));
+  for (const CrossoverRow& row : rows) {
+    std::vector<Cell> cells{crossing_name(report, row), length_cell(row.flops)};
+    if (predicted) cells.push_back(cell_or_none(row.predicted_time));
+    if (measured) cells.push_back(cell_or_none(row.measured_time));
+    table.rows.push_back(std::move(cells));
+  }
+  return table;
+}
+
+}  // namespace
+
+void add_exponents(const ComplexityReport& report, Document& document) {
+  Table table;
+  table.columns = {words_column("layer", "Time grows as n^p"),
+                   number_column("theory", "p of FLOPs", {"", 2}),
+                   number_column("predicted", "predicted", {"", 2}),
+                   number_column("measured", "measured", {"", 2}),
+                   number_column("half_width_95", "±95 %", {"", 2}),
+                   number_column("from", "from n"),
+                   number_column("to", "to n")};
+  for (const LayerStudy& study : report.layers) {
+    const std::string& name = name_of(study.layer);
+    if (study.core_exponent)
+      table.rows.push_back(exponent_row(name + ", mixing", *study.core_exponent));
+    if (study.exponent) table.rows.push_back(exponent_row(name + ", whole", *study.exponent));
+  }
+  document.blocks.push_back(Heading{
+      fmt::format("Exponents where the leading power is at least {:.0f} % of FLOPs and bytes moved",
+                  100 * kAsymptoticShare)});
+  if (table.rows.empty()) {
+    document.add_line("none",
+                      fmt::format("needs {} such lengths; ask for longer ones", kFewestFitPoints));
+    return;
+  }
+  document.blocks.push_back(std::move(table));
+}
+
+void add_crossovers(const ComplexityReport& report, Document& document) {
+  if (!report.crossovers.empty()) {
+    document.blocks.push_back(Heading{"Which whole layer costs more, and from which length on"});
+    document.blocks.push_back(crossover_table(report, report.crossovers));
+  }
+  if (report.core_crossovers.empty()) return;
+  document.blocks.push_back(Heading{"The same of mixing positions alone"});
+  document.blocks.push_back(crossover_table(report, report.core_crossovers));
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,204 @@
+#include <algorithm>
+#include <utility>
+
+#include "headroom/error.h"
+#include "headroom/studies.h"
+
+namespace headroom {
+namespace {
+
+const Expr kTokens = Symbol::seq_len;
+
+/// Σ i^power for i from 1 to m is one of these over 12 (Faulhaber's formulas).
+constexpr Integer kFaulhaber = 12;
+
+Expr twelve_sums(const Expr& m, unsigned power) {
+  switch (power) {
+    case 0:
+      return Integer{12} * m;
+    case 1:
+      return Integer{6} * m * m + Integer{6} * m;
+    case 2:
+      return Integer{4} * m * m * m + Integer{6} * m * m + Integer{2} * m;
+    case 3:
+      return Integer{3} * m * m * m * m + Integer{6} * m * m * m + Integer{3} * m * m;
+    default:
+      break;
+  }
+  throw Error(ErrorCode::internal, "a pass that costs more than the cube of its length");
+}
+
+Integer magnitude(Integer value) { return value < 0 ? -value : value; }
+
+Integer common_divisor(Integer a, Integer b) {
+  while (b != 0) a = std::exchange(b, a % b);
+  return a;
+}
+
+DividedExpr reduced(const Expr& numerator, Integer divisor) {
+  Integer common = divisor;
+  for (const Term& term : numerator.terms()) {
+    common = common_divisor(common, magnitude(term.coefficient));
+  }
+  std::vector<Term> terms(numerator.terms().begin(), numerator.terms().end());
+  for (Term& term : terms) term.coefficient /= common;
+  return {Expr::from_terms(std::move(terms)), divisor / common};
+}
+
+DividedExpr operator+(const DividedExpr& a, const DividedExpr& b) {
+  return reduced(b.divisor * a.numerator + a.divisor * b.numerator,
+                 checked_multiply(a.divisor, b.divisor));
+}
+
+/// One sequence, relations collapsed, in its length alone and the model's sizes.
+Expr of_pass(const Expr& cost, const Graph& graph) { return in_paper_terms(cost, graph); }
+
+/// A decode step over p cached keys in the number of visible ones: s = 1, t = i.
+Expr of_step(const Expr& cost, const Graph& graph) {
+  const Expr one = cost.substitute(Symbol::seq_len, Integer{1})
+                       .substitute(Symbol::visible_pairs, Symbol::visible_keys)
+                       .substitute(Symbol::windowed_pairs, Symbol::windowed_keys);
+  return in_paper_terms(one, graph);
+}
+
+Expr attention_flops(const Graph& graph, const Analysis& analysis) {
+  Expr flops;
+  std::size_t next = 0;
+  for (const Block& block : graph.blocks) {
+    for (const Node& node : block.nodes) {
+      const NodeAnalysis& cost = analysis.nodes.at(next++);
+      if (is_of_mixing(position_mixing(node.op, graph))) flops += cost.cost.forward.matrix_flops;
+    }
+  }
+  return flops;
+}
+
+struct PassCost {
+  Expr flops;
+  Expr attention;
+};
+
+PassCost cost_of_pass(const ModelSpec& spec, Phase phase) {
+  const Graph graph = build_graph(spec, {phase, AttentionImplementation::eager});
+  const Analysis analysis = analyze(graph);
+  const auto simplified = [&](const Expr& cost) {
+    return phase == Phase::decode ? of_step(cost, graph) : of_pass(cost, graph);
+  };
+  return {simplified(analysis.total.forward.matrix_flops),
+          simplified(attention_flops(graph, analysis))};
+}
+
+/// The first token by a pass over the prompt, each further one by a step that sees one key more.
+DividedExpr with_cache(const Expr& pass, const Expr& step, std::int64_t prompt) {
+  const Expr first = pass.substitute(Symbol::seq_len, Integer{prompt});
+  DividedExpr steps = sum_over_lengths(step, prompt + 1);
+  steps.numerator = steps.numerator.substitute(Symbol::seq_len, kTokens - Integer{1});
+  return steps + DividedExpr{first, 1};
+}
+
+bool is_windowed(const ModelSpec& spec) {
+  return default_attention(spec) == AttentionImplementation::fused;
+}
+
+void require_plain(const ModelSpec& spec) {
+  require_generates(spec);
+  if (!is_windowed(spec) && !spec.reads_two_sequences()) return;
+  throw Error(ErrorCode::invalid_input,
+              "the sums are of decoders alone that read all of their past", spec.name,
+              "name a decoder without windows");
+}
+
+GenerationCost cost_of(DividedExpr flops, DividedExpr attention, const Graph& graph) {
+  Growth growth = growth_of(flops.numerator, graph);
+  Growth attention_growth = growth_of(attention.numerator, graph);
+  return {std::move(flops), std::move(attention), std::move(growth), std::move(attention_growth)};
+}
+
+GenerationRow row_of(const GenerationReport& report, const Graph& graph, const Expr& cache,
+                     std::int64_t new_tokens) {
+  Bindings values = graph.sizes;
+  values.set(Symbol::seq_len, new_tokens);
+  GenerationRow row;
+  row.new_tokens = new_tokens;
+  row.flops_without = report.without.flops.evaluate(values);
+  row.attention_without = report.without.attention.evaluate(values);
+  row.flops_with = report.with.flops.evaluate(values);
+  row.attention_with = report.with.attention.evaluate(values);
+  // The last token is chosen, and never read.
+  values.set(Symbol::visible_keys, Integer{report.prompt} + new_tokens - 1);
+  values.set(Symbol::batch_size, 1);
+  values.set(Symbol::kv_cache_bytes, bytes_of(DType::float32));
+  row.kv_cache_bytes = cache.evaluate(values);
+  return row;
+}
+
+}  // namespace
+
+Integer DividedExpr::evaluate(const Bindings& bindings) const {
+  const Integer value = numerator.evaluate(bindings);
+  if (value % divisor != 0) throw Error(ErrorCode::internal, "a sum of integers that is none");
+  return value / divisor;
+}
+
+DividedExpr sum_over_lengths(const Expr& cost, std::int64_t first) {
+  const Expr last = kTokens + Expr(Integer{first} - 1);
+  Expr sum;
+  for (Term term : cost.terms()) {
+    std::uint8_t& exponent = term.powers[index(Symbol::seq_len)];
+    const unsigned power = std::exchange(exponent, std::uint8_t{0});
+    const Expr lengths = twelve_sums(last, power) - twelve_sums(Integer{first} - 1, power);
+    sum += Expr::from_terms({term}) * lengths;
+  }
+  return reduced(sum, kFaulhaber);
+}
+
+GenerationReport make_generation_report(Model model, std::int64_t prompt,
+                                        const std::vector<std::int64_t>& new_tokens) {
+  require_plain(model.spec);
+  GenerationReport report;
+  report.prompt = prompt;
+  const Graph graph = build_graph(model.spec, {Phase::decode, AttentionImplementation::eager});
+  const PassCost pass = cost_of_pass(model.spec, Phase::prefill);
+  const PassCost step = cost_of_pass(model.spec, Phase::decode);
+  report.without = cost_of(sum_over_lengths(pass.flops, prompt),
+                           sum_over_lengths(pass.attention, prompt), graph);
+  report.with = cost_of(with_cache(pass.flops, step.flops, prompt),
+                        with_cache(pass.attention, step.attention, prompt), graph);
+  const Expr cache = kv_cache_bytes(analyze(graph));
+  report.rows.reserve(new_tokens.size());
+  for (const std::int64_t n : new_tokens) {
+    report.rows.push_back(row_of(report, graph, cache, n));
+  }
+  report.model = std::move(model);
+  return report;
+}
+
+double integrated_time(const std::vector<LengthValue>& run, std::int64_t first, std::int64_t last) {
+  double sum = 0;
+  for (std::int64_t length = first; length <= last; ++length) {
+    const auto x = static_cast<double>(length);
+    auto right = std::ranges::lower_bound(run, x, {}, &LengthValue::length);
+    if (right == run.end()) right = std::prev(right);
+    if (right == run.begin() || right->length <= x) {
+      sum += right->value;
+      continue;
+    }
+    const LengthValue& left = *std::prev(right);
+    const double share = (x - left.length) / (right->length - left.length);
+    sum += left.value + share * (right->value - left.value);
+  }
+  return sum;
+}
+
+std::vector<std::int64_t> spread_lengths(std::int64_t first, std::int64_t last, std::size_t most) {
+  std::vector<std::int64_t> lengths;
+  const std::int64_t count =
+      std::min(last - first + 1, std::max<std::int64_t>(2, static_cast<std::int64_t>(most)));
+  lengths.reserve(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i) {
+    lengths.push_back(count == 1 ? first : first + (last - first) * i / (count - 1));
+  }
+  return lengths;
+}
+
+}  // namespace headroom

@@ -1,0 +1,144 @@
+#include "headroom/growth.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "headroom/notation.h"
+
+namespace headroom {
+namespace {
+
+const Expr kLength = Symbol::seq_len;
+
+/// Table 1's letters in its order inside a term. A second length, which cross-attention reads, is
+/// m.
+constexpr std::array kLetters{
+    Letter{Symbol::kernel_size, "k"},
+    Letter{Symbol::sliding_window, "r"},
+    Letter{Symbol::seq_len, "n"},
+    Letter{Symbol::visible_keys, "n"},
+    Letter{Symbol::enc_seq_len, "m"},
+    Letter{Symbol::hidden_size, "d"},
+    Letter{Symbol::num_attention_heads, "h"},
+    Letter{Symbol::num_key_value_heads, "g"},
+    Letter{Symbol::head_dim, "d_k"},
+    Letter{Symbol::value_head_dim, "d_v"},
+    Letter{Symbol::intermediate_size, "d_ff"},
+};
+
+constexpr std::array kConstants{
+    Symbol::batch_size,   Symbol::num_hidden_layers, Symbol::num_encoder_layers,
+    Symbol::weight_bytes, Symbol::activation_bytes,  Symbol::kv_cache_bytes,
+    Symbol::mask_bytes,
+};
+
+/// Sizes that are no larger than the width, so that a term with them in its place is outgrown.
+constexpr std::array kPartsOfWidth{Symbol::head_dim, Symbol::value_head_dim};
+
+bool divides(const Monomial& divisor, const Monomial& powers) {
+  return std::ranges::equal(divisor, powers, [](auto small, auto large) { return small <= large; });
+}
+
+Monomial widened(Monomial powers) {
+  for (const Symbol part : kPartsOfWidth) {
+    const unsigned power = std::exchange(powers[index(part)], std::uint8_t{0});
+    powers[index(Symbol::hidden_size)] =
+        static_cast<std::uint8_t>(powers[index(Symbol::hidden_size)] + power);
+  }
+  return powers;
+}
+
+bool outgrows(const Monomial& a, const Monomial& b) {
+  return a != b && (divides(b, a) || divides(widened(b), a));
+}
+
+/// One sequence without a past, layers by their number.
+Expr of_one_sequence(const Expr& cost, const Graph& graph) {
+  Bindings values;
+  values.set(Symbol::batch_size, 1);
+  values.set(Symbol::past_len, 0);
+  for (const Symbol layers : {Symbol::num_hidden_layers, Symbol::num_encoder_layers}) {
+    if (const auto value = graph.sizes.get(layers)) values.set(layers, *value);
+  }
+  return cost.substitute(values).substitute(Symbol::visible_keys, kLength);
+}
+
+/// Without coefficients and without what is a constant here.
+Expr bare_terms(const Expr& expr) {
+  std::vector<Term> terms(expr.terms().begin(), expr.terms().end());
+  for (Term& term : terms) {
+    term.coefficient = 1;
+    for (const Symbol constant : kConstants) term.powers[index(constant)] = 0;
+  }
+  return Expr::from_terms(std::move(terms));
+}
+
+}  // namespace
+
+Growth growth_of(const Expr& cost, const Graph& graph) {
+  const Expr window = Symbol::sliding_window;
+  Expr expr = bare_terms(collapse(of_one_sequence(cost, graph), graph.relations));
+  expr = expr.substitute(Symbol::visible_pairs, kLength * kLength)
+             .substitute(Symbol::windowed_pairs, window * kLength)
+             .substitute(Symbol::windowed_keys, window)
+             .substitute(Symbol::intermediate_size, Symbol::hidden_size);
+  expr = collapse(expr, graph.relations);
+  Growth growth;
+  for (Term term : expr.terms()) {
+    const bool outgrown = std::ranges::any_of(
+        expr.terms(), [&](const Term& other) { return outgrows(other.powers, term.powers); });
+    term.coefficient = 1;
+    if (!outgrown) growth.dominant += Expr::from_terms({term});
+  }
+  return growth;
+}
+
+std::string format(const Growth& growth) {
+  if (growth.dominant.is_zero()) return "–";
+  // Highest powers of the length first, as the literature has them.
+  std::vector<Term> terms(growth.dominant.terms().begin(), growth.dominant.terms().end());
+  std::ranges::stable_sort(terms, std::greater<>{},
+                           [](const Term& term) { return term.powers[index(Symbol::seq_len)]; });
+  std::string sum;
+  for (const Term& term : terms) {
+    sum += (sum.empty() ? "" : " + ") + format_with_letters(Expr::from_terms({term}), kLetters);
+  }
+  return "O(" + sum + ")";
+}
+
+Expr in_paper_terms(const Expr& cost, const Graph& graph) {
+  const Expr window = Symbol::sliding_window;
+  Expr expr = of_one_sequence(cost, graph);
+  const auto halved = [&](Symbol symbol, const Expr& twice) {
+    Expr result;
+    for (Term term : expr.terms()) {
+      // An odd number of pairs stays as it is written elsewhere.
+      if (term.powers[index(symbol)] != 1 || term.coefficient % 2 != 0) {
+        result += Expr::from_terms({term});
+        continue;
+      }
+      term.powers[index(symbol)] = 0;
+      term.coefficient /= 2;
+      result += Expr::from_terms({term}) * twice;
+    }
+    expr = std::move(result);
+  };
+  halved(Symbol::visible_pairs, kLength * kLength + kLength);
+  const bool centred = graph.traits.window.kind == WindowKind::centred;
+  halved(Symbol::windowed_pairs, centred
+                                     ? Integer{2} * kLength + Integer{4} * window * kLength -
+                                           Integer{2} * window * window - Integer{2} * window
+                                     : Integer{2} * window * kLength - window * window + window);
+  return collapse(expr.substitute(Symbol::windowed_keys, window), graph.relations);
+}
+
+std::string format_in_paper_letters(const Expr& expr) {
+  return format_with_letters(expr, kLetters);
+}
+
+std::string_view paper_letters_legend() noexcept {
+  return "n positions · d width · k kernel · r neighbourhood · h heads · d_k size of a head";
+}
+
+}  // namespace headroom

@@ -1,0 +1,168 @@
+#include <algorithm>
+#include <utility>
+
+#include "headroom/complexity.h"
+#include "headroom/error.h"
+
+namespace headroom {
+namespace {
+
+/// Bytes of float32, which kernels compute in.
+constexpr Integer kFloat = 4;
+
+Expr in_float32(Expr bytes) {
+  for (const Symbol symbol :
+       {Symbol::weight_bytes, Symbol::activation_bytes, Symbol::kv_cache_bytes}) {
+    bytes = bytes.substitute(symbol, kFloat);
+  }
+  return bytes;
+}
+
+GrowingCost growing(const Expr& cost, const Graph& graph) {
+  return {in_paper_terms(cost, graph), growth_of(cost, graph), in_length(cost, graph)};
+}
+
+/// Whether `a` is the larger one when sequences are long.
+bool larger_in_the_end(const LengthFunction& a, const LengthFunction& b) {
+  const LengthPolynomial difference = a.pieces.back().polynomial - b.pieces.back().polynomial;
+  return !difference.coefficients().empty() && difference.coefficients().back() > 0;
+}
+
+/// The live set that is largest when sequences are long.
+void add_peak(LayerComplexity& layer) {
+  std::optional<LengthFunction> largest;
+  Expr bytes;
+  for (const LiveBytes& live : layer.analysis.live) {
+    const LengthFunction here = in_length(in_float32(live.bytes), layer.graph);
+    if (largest && !larger_in_the_end(here, *largest)) continue;
+    largest = here;
+    layer.peak_path = live.path;
+    bytes = in_float32(live.bytes);
+  }
+  if (largest) layer.activation_bytes = growing(bytes, layer.graph);
+}
+
+void add_state(LayerComplexity& layer) {
+  if (layer.analysis.kv_cache.empty()) return;
+  Bindings values = layer.graph.sizes;
+  values.set(Symbol::batch_size, 1);
+  const Expr per_token = in_float32(kv_cache_bytes_per_token(layer.analysis));
+  layer.state_bytes_per_token = per_token.evaluate(values);
+  Expr fixed;
+  for (const CacheEntry& entry : layer.analysis.kv_cache) {
+    const bool grows = entry.bytes.degree(Symbol::visible_keys) > 0;
+    if (!grows) fixed += entry.repeat * in_float32(entry.bytes);
+  }
+  // A window holds no more than its keys.
+  const Integer window = std::max<Integer>(1, layer.graph.traits.window.size);
+  layer.state_bytes = fixed.substitute(Symbol::windowed_keys, window).evaluate(values);
+  const bool windowed = fixed.degree(Symbol::windowed_keys) > 0;
+  if (windowed) layer.state_bytes_per_token = 0;
+}
+
+Expr core_flops(LayerComplexity& layer) {
+  Expr flops;
+  std::size_t next = 0;
+  for (const Block& block : layer.graph.blocks) {
+    for (const Node& node : block.nodes) {
+      const NodeAnalysis& analysis = layer.analysis.nodes.at(next++);
+      if (!is_of_mixing(position_mixing(node.op, layer.graph))) continue;
+      flops += analysis.cost.forward.matrix_flops;
+      layer.core_paths.push_back(analysis.path);
+    }
+  }
+  return flops;
+}
+
+bool sums_a_state(const Graph& graph) {
+  bool sums = false;
+  for (const Block& block : graph.blocks) {
+    for (const Node& node : block.nodes) {
+      const MixingKind kind = position_mixing(node.op, graph).kind;
+      if (kind == MixingKind::recurrence) return false;
+      sums = sums || kind == MixingKind::state;
+    }
+  }
+  return sums;
+}
+
+void add_steps(LayerComplexity& layer) {
+  const Graph& graph = layer.graph;
+  const Expr steps = sequential_operations(graph);
+  layer.sequential = in_paper_terms(steps, graph);
+  layer.sequential_growth = growth_of(steps, graph);
+  if (sums_a_state(graph)) layer.parallel_growth = Growth{Integer{1}};
+  layer.path = path_length(graph);
+}
+
+double as_double(Integer value) { return static_cast<double>(value); }
+
+/// The leading power's part of a polynomial's value.
+double leading_share(const LengthFunction& function, Integer length) {
+  const auto next = std::ranges::upper_bound(function.pieces, length, {}, &LengthPiece::from);
+  const LengthPolynomial& polynomial = std::prev(next)->polynomial;
+  const bool in_the_end = next == function.pieces.end();
+  if (!in_the_end || polynomial.coefficients().empty()) return 0;
+  const Integer leading = checked_multiply(polynomial.coefficients().back(),
+                                           checked_power(length, polynomial.degree()));
+  return as_double(leading) / as_double(polynomial.at(length));
+}
+
+/// Bytes that some of the nodes move, but for experts' weights, of which few may be read.
+Expr moved_bytes(const LayerComplexity& layer, bool (*takes)(const PositionMixing&)) {
+  Expr bytes;
+  std::size_t next = 0;
+  for (const Block& block : layer.graph.blocks) {
+    for (const Node& node : block.nodes) {
+      const Cost& cost = layer.analysis.nodes.at(next++).cost.forward;
+      if (!takes(position_mixing(node.op, layer.graph))) continue;
+      bytes += cost.bytes_read + cost.bytes_written;
+    }
+  }
+  return in_float32(bytes).substitute(Symbol::experts_read, Symbol::num_experts);
+}
+
+double smaller_share(const LengthFunction& flops, const LengthFunction& bytes, Integer length) {
+  return std::min(leading_share(flops, length), leading_share(bytes, length));
+}
+
+}  // namespace
+
+AttentionImplementation default_attention(const ModelSpec& spec) noexcept {
+  const StackSpec& stack = spec.main_stack();
+  for (std::size_t variant = 0; variant <= stack.variants.size(); ++variant) {
+    const bool windowed = stack.attention_of(variant).window.kind != WindowKind::none;
+    if (windowed) return AttentionImplementation::fused;
+  }
+  return AttentionImplementation::eager;
+}
+
+LayerComplexity layer_complexity(Model model, AttentionImplementation attention) {
+  LayerComplexity layer;
+  layer.model = std::move(model);
+  layer.attention = attention;
+  layer.graph = build_graph(layer.model.spec, {Phase::prefill, attention});
+  layer.analysis = analyze(layer.graph);
+  layer.flops = growing(layer.analysis.total.forward.matrix_flops, layer.graph);
+  const Expr core = core_flops(layer);
+  if (!core.is_zero()) layer.core = growing(core, layer.graph);
+  add_peak(layer);
+  add_steps(layer);
+  add_state(layer);
+  layer.parameters = layer.analysis.parameters.total.evaluate(layer.graph.sizes);
+  return layer;
+}
+
+double leading_share(const LayerComplexity& layer, Integer length) {
+  const Expr bytes = moved_bytes(layer, [](const PositionMixing&) { return true; });
+  return smaller_share(layer.flops.by_length, in_length(bytes, layer.graph), length);
+}
+
+double leading_share_of_core(const LayerComplexity& layer, Integer length) {
+  if (!layer.core) return 0;
+  const Expr bytes =
+      moved_bytes(layer, [](const PositionMixing& mixing) { return is_of_mixing(mixing); });
+  return smaller_share(layer.core->by_length, in_length(bytes, layer.graph), length);
+}
+
+}  // namespace headroom

@@ -1,0 +1,254 @@
+#include "headroom/position_mixing.h"
+
+#include <algorithm>
+
+namespace headroom {
+namespace {
+
+PositionMixing of_kind(MixingKind kind) { return {kind}; }
+
+class MixingVisitor {
+ public:
+  explicit MixingVisitor(const Graph& graph) : graph_(graph) {}
+
+  // Which scores a mask leaves decides what reaches a position.
+  PositionMixing operator()(const AttentionScores& op) const { return windowed(op.shaping.window); }
+  PositionMixing operator()(const AttentionContext&) const { return of_kind(MixingKind::belongs); }
+  PositionMixing operator()(const Softmax&) const { return of_kind(MixingKind::belongs); }
+  PositionMixing operator()(const FeatureMap&) const { return of_kind(MixingKind::belongs); }
+  PositionMixing operator()(const FusedAttention& op) const { return windowed(op.shaping.window); }
+  PositionMixing operator()(const LinearAttention& op) const {
+    if (op.masking == Masking::none) return of_kind(MixingKind::all);
+    return running(MixingKind::state);
+  }
+  PositionMixing operator()(const GatedDelta&) const { return running(MixingKind::recurrence); }
+  PositionMixing operator()(const Recurrence& op) const {
+    PositionMixing mixing = running(MixingKind::recurrence);
+    mixing.sequential = op.seq_len;
+    return mixing;
+  }
+  PositionMixing operator()(const Convolution& op) const {
+    const std::int64_t kernel = value(op.kernel);
+    const std::int64_t dilation = value(op.dilation);
+    const bool causal = op.masking == Masking::causal;
+    return neighbourhood((causal ? kernel - 1 : kernel / 2) * dilation, kernel, dilation);
+  }
+  PositionMixing operator()(const ShortConvolution& op) const {
+    const std::int64_t kernel = value(op.kernel);
+    return neighbourhood(kernel - 1, kernel, 1);
+  }
+
+  // Position by position.
+  PositionMixing operator()(const TokenEmbedding&) const { return {}; }
+  PositionMixing operator()(const PositionEmbedding&) const { return {}; }
+  PositionMixing operator()(const PatchEmbedding&) const { return {}; }
+  PositionMixing operator()(const RelativePositionBias&) const { return {}; }
+  PositionMixing operator()(const Linear&) const { return {}; }
+  PositionMixing operator()(const Norm&) const { return {}; }
+  PositionMixing operator()(const HeadNorm&) const { return {}; }
+  PositionMixing operator()(const Rotary&) const { return {}; }
+  PositionMixing operator()(const Clamp&) const { return {}; }
+  PositionMixing operator()(const TemperatureScale&) const { return {}; }
+  PositionMixing operator()(const LatentConcat&) const { return {}; }
+  PositionMixing operator()(const HeadLinear&) const { return {}; }
+  PositionMixing operator()(const KvCacheAppend&) const { return {}; }
+  PositionMixing operator()(const OutputGate&) const { return {}; }
+  PositionMixing operator()(const Activation&) const { return {}; }
+  PositionMixing operator()(const GatedActivation&) const { return {}; }
+  PositionMixing operator()(const RouterSelect&) const { return {}; }
+  PositionMixing operator()(const ExpertLinear&) const { return {}; }
+  PositionMixing operator()(const ExpertCombine&) const { return {}; }
+  PositionMixing operator()(const RowGate&) const { return {}; }
+  PositionMixing operator()(const ResidualAdd&) const { return {}; }
+  PositionMixing operator()(const Dropout&) const { return {}; }
+  PositionMixing operator()(const SelectToken&) const { return {}; }
+  PositionMixing operator()(const Scale&) const { return {}; }
+  PositionMixing operator()(const SoftCap&) const { return {}; }
+  PositionMixing operator()(const CrossEntropy&) const { return {}; }
+  PositionMixing operator()(const Collective&) const { return {}; }
+
+ private:
+  [[nodiscard]] std::int64_t value(const Expr& size) const {
+    return static_cast<std::int64_t>(size.evaluate(graph_.sizes));
+  }
+
+  static PositionMixing neighbourhood(std::int64_t reach, std::int64_t neighbours,
+                                      std::int64_t dilation) {
+    PositionMixing mixing = of_kind(MixingKind::neighbourhood);
+    mixing.reach = reach;
+    mixing.neighbours = neighbours;
+    mixing.dilation = dilation;
+    return mixing;
+  }
+
+  static PositionMixing windowed(const WindowSpec& window) {
+    switch (window.kind) {
+      case WindowKind::none:
+        return of_kind(MixingKind::all);
+      case WindowKind::sliding:
+      case WindowKind::chunked:
+        break;
+      case WindowKind::centred:
+        return neighbourhood(window.size, 2 * window.size + 1, 1);
+    }
+    return neighbourhood(window.size - 1, window.size, 1);
+  }
+
+  /// A step for every position.
+  static PositionMixing running(MixingKind kind) {
+    PositionMixing mixing = of_kind(kind);
+    mixing.sequential = Symbol::seq_len;
+    return mixing;
+  }
+
+  const Graph& graph_;
+};
+
+/// How the paths of what mixes in one layer compare: the shorter, the better.
+int rank_of(MixingKind kind) {
+  switch (kind) {
+    case MixingKind::none:
+    case MixingKind::belongs:
+      return 0;
+    case MixingKind::recurrence:
+      return 1;
+    case MixingKind::neighbourhood:
+      return 2;
+    case MixingKind::all:
+    case MixingKind::state:
+      break;
+  }
+  return 3;
+}
+
+/// What carries information farthest in each layer, in order of execution.
+std::vector<PositionMixing> mixing_by_layer(const Graph& graph) {
+  std::vector<PositionMixing> result;
+  for (const Block& block : graph.blocks) {
+    const auto repeat = static_cast<std::int64_t>(block.repeat.evaluate(graph.sizes));
+    const std::int64_t layers = std::max<std::int64_t>(1, block.layers_per_run);
+    std::vector<PositionMixing> run(static_cast<std::size_t>(layers));
+    for (const Node& node : block.nodes) {
+      const PositionMixing mixing = position_mixing(node.op, graph);
+      PositionMixing& best = run[static_cast<std::size_t>(node.layer)];
+      if (rank_of(mixing.kind) > rank_of(best.kind)) best = mixing;
+    }
+    for (std::int64_t i = 0; i < repeat; ++i) result.insert(result.end(), run.begin(), run.end());
+  }
+  return result;
+}
+
+/// The factor by which dilations grow from layer to layer; 1 where they do not, all by the same.
+std::int64_t dilation_factor(const std::vector<std::int64_t>& dilations) {
+  std::int64_t factor = 1;
+  for (std::size_t i = 1; i < dilations.size(); ++i) {
+    const std::int64_t here = dilations[i] / dilations[i - 1];
+    const bool same = dilations[i] % dilations[i - 1] == 0 && (i == 1 || here == factor);
+    if (!same) return 1;
+    factor = here;
+  }
+  return factor;
+}
+
+/// Neighbourhoods of convolutions are the table's k, those of attention its r.
+char letter_of(const Graph& graph) {
+  return graph.traits.window.kind == WindowKind::none ? 'k' : 'r';
+}
+
+PathLength by_neighbourhoods(const std::vector<PositionMixing>& layers, const Graph& graph) {
+  PathLength path;
+  std::vector<std::int64_t> dilations;
+  std::int64_t field = 1;
+  for (const PositionMixing& layer : layers) {
+    if (layer.kind != MixingKind::neighbourhood) continue;
+    path.neighbours = layer.neighbours;
+    dilations.push_back(layer.dilation);
+    path.reaches.push_back(layer.reach);
+    field += (layer.neighbours - 1) * layer.dilation;
+  }
+  path.receptive_field = field;
+  path.dilation_factor = dilation_factor(dilations);
+  const char letter = letter_of(graph);
+  if (path.dilation_factor == 1) {
+    path.growth = PathGrowth::by_reach;
+    path.order = std::string("O(n/") + letter + ")";
+    return path;
+  }
+  path.growth = PathGrowth::logarithmic;
+  const bool by_kernel = path.dilation_factor == path.neighbours;
+  const std::string base =
+      by_kernel ? std::string(1, letter) : std::to_string(path.dilation_factor);
+  path.order = "O(log_" + base + "(n))";
+  return path;
+}
+
+}  // namespace
+
+PositionMixing position_mixing(const Op& op, const Graph& graph) {
+  return std::visit(MixingVisitor(graph), op);
+}
+
+bool is_of_mixing(const PositionMixing& mixing) noexcept { return mixing.kind != MixingKind::none; }
+
+PathLength path_length(const Graph& graph) {
+  const std::vector<PositionMixing> layers = mixing_by_layer(graph);
+  const auto best = std::ranges::max_element(
+      layers, {}, [](const PositionMixing& layer) { return rank_of(layer.kind); });
+  PathLength path;
+  path.order = "–";
+  if (best == layers.end()) return path;
+  switch (best->kind) {
+    case MixingKind::none:
+    case MixingKind::belongs:
+      path.receptive_field = 1;
+      return path;
+    case MixingKind::all:
+    case MixingKind::state:
+      path.growth = PathGrowth::constant;
+      path.order = "O(1)";
+      return path;
+    case MixingKind::neighbourhood:
+      return by_neighbourhoods(layers, graph);
+    case MixingKind::recurrence:
+      break;
+  }
+  path.growth = PathGrowth::linear;
+  path.order = "O(n)";
+  return path;
+}
+
+std::optional<std::int64_t> steps_between_ends(const PathLength& path, std::int64_t length) {
+  switch (path.growth) {
+    case PathGrowth::never:
+      return length == 1 ? std::optional<std::int64_t>(0) : std::nullopt;
+    case PathGrowth::constant:
+      return 1;
+    case PathGrowth::linear:
+      return length;
+    case PathGrowth::by_reach:
+    case PathGrowth::logarithmic:
+      break;
+  }
+  std::int64_t covered = 1;
+  std::int64_t steps = 0;
+  std::int64_t reach = 0;
+  for (; covered < length; ++steps, covered += reach) {
+    const auto layer = static_cast<std::size_t>(steps);
+    const bool given = layer < path.reaches.size();
+    reach = given ? path.reaches[layer] : reach * path.dilation_factor;
+    if (reach == 0) return std::nullopt;
+  }
+  return steps;
+}
+
+Expr sequential_operations(const Graph& graph) {
+  Expr steps;
+  for (const Block& block : graph.blocks) {
+    for (const Node& node : block.nodes) {
+      steps += block.repeat * position_mixing(node.op, graph).sequential;
+    }
+  }
+  return steps;
+}
+
+}  // namespace headroom

@@ -1,0 +1,268 @@
+#!/usr/bin/env python3
+"""Measures how cost grows with the length of a sequence, and writes the lesson about it.
+
+Runs the four studies of `headroom complexity --measure`, after one `headroom calibrate` for the
+predicted times, and writes complexity.md, complexity.json and complexity-*.svg into --reports; the
+plots need gnuplot (Debian's gnuplot-nox). A benchmark, not a test: it judges nothing.
+"""
+import argparse
+import json
+import pathlib
+import shlex
+import subprocess
+import sys
+import tempfile
+
+import complexity_plots
+
+LAYERS = ["layer-self-attention", "layer-multi-head-attention", "layer-window-attention",
+          "layer-linear-attention", "layer-rnn", "layer-lstm", "layer-conv", "layer-ffn"]
+
+# The layers of the study as a whole: 2 layers of d = 512, positions by rotation, so that any length
+# can be run.
+SMALL_TRANSFORMER = {
+    "architectures": ["GPTNeoXForCausalLM"], "model_type": "gpt_neox", "vocab_size": 8192,
+    "hidden_size": 512, "num_hidden_layers": 2, "num_attention_heads": 8, "intermediate_size": 2048,
+    "hidden_act": "gelu", "rotary_pct": 0.25, "max_position_embeddings": 32768,
+    "use_parallel_residual": False, "tie_word_embeddings": False}
+
+STUDIES = {
+    "layers": [*LAYERS, "--seq", "64..16384"],
+    "associativity": ["layer-self-attention", "--study", "associativity",
+                      "--seq", "64,96,128,192,256,384,512,768,1024,1536,2048,3072,4096,6144,8192"],
+    "generation": ["small-transformer", "--study", "generation", "--new-tokens", "16..512"],
+    "shares": ["small-transformer", "--study", "shares", "--seq", "128..32768"],
+}
+
+
+def run(binary, arguments, folder):
+    """The JSON that headroom prints."""
+    done = subprocess.run([binary, *arguments, "--format", "json"], capture_output=True, text=True,
+                          cwd=folder, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"{shlex.join(arguments)}: {done.stderr.strip()}")
+    return json.loads(done.stdout)
+
+
+def table(titles, rows):
+    """Rows of text as Markdown; the first column is words, the others numbers."""
+    rule = [":--"] + ["--:"] * (len(titles) - 1)
+    return ["| " + " | ".join(row) + " |" for row in (titles, rule, *rows)]
+
+
+def milliseconds(seconds):
+    return "–" if seconds is None else f"{seconds * 1e3:.2f}"
+
+
+def whole(value):
+    return "–" if value is None else f"{value:,.0f}"
+
+
+def orders(layers):
+    rows = [[layer["name"],
+             layer["core_matrix_flops"]["order"] if layer["core_matrix_flops"] else "–",
+             layer["matrix_flops"]["order"], layer["sequential"]["order"], layer["path"]["order"],
+             layer["activation_bytes"]["order"]] for layer in layers]
+    return table(["Layer", "Mixing positions", "Whole layer", "Sequential", "Longest path",
+                  "Memory"], rows)
+
+
+def exponents(layers):
+    """Of what mixes positions, and of whole layers, where enough lengths were asymptotic."""
+    rows = []
+    for layer in layers:
+        for key, what in (("core_exponent", "mixing"), ("exponent", "whole")):
+            fit = layer[key]
+            if fit is None:
+                continue
+            predicted = fit["predicted_time"]
+            rows.append([f"{layer['name']}, {what}", f"{fit['from']} … {fit['to']}",
+                         f"{fit['flops']:.2f}", "–" if predicted is None else f"{predicted:.2f}",
+                         f"{fit['measured']:.2f} ± {fit['half_width_95']:.2f}",
+                         f"{fit['measured'] - fit['flops']:+.2f}"])
+    return table(["Time ~ nᵖ", "n", "p of FLOPs", "p of predicted time", "p measured (95 %)",
+                  "Measured − FLOPs"], rows)
+
+
+def crossing(row):
+    return [f"{row['above']} > {row['below']}", whole(row["flops_from"]),
+            whole(row["predicted_from"]), whole(row["measured_from"])]
+
+
+def crossings(rows):
+    """Pairs of which now the one, now the other costs more."""
+    told = [row for row in rows if (row["flops_from"] or 1) > 1 or row["measured_from"]]
+    return table(["Costs more", "By FLOPs from n", "By predicted time", "By measured time"],
+                 [crossing(row) for row in told])
+
+
+def times(layers):
+    names = [layer["name"] for layer in layers]
+    lengths = sorted({run["seq_len"] for layer in layers for run in layer["times"]["runs"]})
+    by_layer = [{run["seq_len"]: run["time_s"] for run in layer["times"]["runs"]}
+                for layer in layers]
+    return table(["n", *names], [[str(n), *(milliseconds(runs.get(n)) for runs in by_layer)]
+                                 for n in lengths])
+
+
+def generation(report):
+    rows = []
+    for row in report["rows"]:
+        without, with_cache = row["time_without_s"], row["time_with_s"]
+        both = without is not None and with_cache is not None
+        rows.append([str(row["new_tokens"]),
+                     f"{row['matrix_flops_without'] / 1e9:.2f}",
+                     f"{row['matrix_flops_with'] / 1e9:.2f}",
+                     f"{row['attention_flops_without'] / row['attention_flops_with']:.0f}",
+                     milliseconds(without), milliseconds(with_cache),
+                     f"{without / with_cache:.1f}" if both else "–"])
+    return table(["n", "FLOPs without [G]", "with [G]", "Attention, times less",
+                  "Time without [ms]", "with [ms]", "Times faster"], rows)
+
+
+def share_table(report, key):
+    kinds = ["projections", "attention", "ffn", "head", "other"]
+    rows = []
+    for row in report["rows"]:
+        shares = row[key]
+        if shares is None:
+            continue
+        total = sum(shares.values())
+        rows.append([str(row["seq_len"]), *(f"{100 * shares[kind] / total:.1f}" for kind in kinds)])
+    return table(["n", "Projections [%]", "Attention [%]", "FFN [%]", "Head [%]", "Other [%]"], rows)
+
+
+def formula(layers, name, key="matrix_flops"):
+    return next(layer[key]["formula"] for layer in layers if layer["name"] == name)
+
+
+def busy(context):
+    """What to know of times that were not taken alone."""
+    if context["load_average"] <= 0.5 * context["logical_cpus"]:
+        return []
+    return ["", f"Others were at work on this machine (load {context['load_average']:.0f} on {context['logical_cpus']} "
+            "processors), so single figures may be far off."]
+
+
+def lesson(reports, commands):
+    layers = reports["layers"]["layers"]
+    order = reports["associativity"]
+    context = reports["layers"]["context"]
+    grown = reports["generation"]
+    shares = reports["shares"]
+    passes = shares["attention_passes_ffn"]
+    core = order["core_crossovers"][0]
+    softmax, linear = order["layers"]
+    lines = [
+        "# Why attention is N²", "",
+        "Written by [complexity.py](../tests/bench/complexity.py) out of what `headroom complexity` derives and",
+        "measures. Orders and formulas are derived from the operators of each layer, none is typed in; times are the",
+        "fastest of several rounds over all lengths.", "",
+        "```sh", *commands, "```", "",
+        f"{context['cpu']} · {context['threads']} thread{'' if context['threads'] == 1 else 's'} · {context['backend']} · one sequence, float32, d = 512", "",
+        "## Where the N² comes from", "",
+        "A layer of a sequence model does two things: it transforms every position by itself, which costs n·d², and it",
+        "carries information from position to position. Kinds of layers differ in the second. Self-attention compares",
+        "every position with every other, n² pairs, each by a product of length d, and then sums the values of all",
+        "positions with these n² weights:", "",
+        f"    self-attention   {formula(layers, 'layer-self-attention')}", "",
+        "The first term are its four projections, the second is the N². What one gets for it is in the last columns:",
+        "any two positions are one step apart, and nothing has to wait for anything. A recurrent layer is linear in n,",
+        "but takes its n steps one after the other, and a signal between the ends passes through all of them. A",
+        "convolution sees k positions, so that n/k layers are needed (fewer where dilations grow). A window is linear",
+        "in n too, and has a convolution's paths. The orders are those of \"Attention Is All You Need\" (arXiv 1706.03762,",
+        "Table 1), which leaves the projections out; so *mixing positions* is the paper's column.", "",
+        *orders(layers), "",
+        "n positions, d width, k kernel, r neighbourhood, h heads, d_k size of a head. Memory is the peak of live",
+        "activations: it is here, in the n²·h scores, that long sequences fail first, and what fused kernels avoid.", "",
+        "## Measured", "", "![Time by length](complexity-layers.svg)", "",
+        *times(layers), "",
+        "Milliseconds. An exponent needs a range where the leading power decides: from the first length at which it has",
+        "80 % of the FLOPs and of the bytes moved. Below that, linear terms (projections), weights that have to be read",
+        "whatever n is, and the fixed cost of starting an operator make time grow more slowly than the leading power",
+        "says. *p of FLOPs* is the slope of the counted FLOPs over the same lengths, so an honest comparison also where",
+        "a linear term is not yet small. The other way round, operands of a small n lie in caches and those of a large one",
+        "do not: where little is multiplied with each number, as in linear attention alone, time then grows faster than",
+        "FLOPs over that range.", *busy(context), "",
+        *exponents(layers), "",
+        "## When it matters", "",
+        "The first length from which on one whole layer costs more than another: solved exactly from the two polynomials,",
+        "and between the lengths run by straight lines between logarithms. With d = 512, n² is no concern for sentences:",
+        "attention's products pass its own projections at n = 2·d + 1. Pairs that are missing here never change their order;",
+        "a dash is a crossing outside of the lengths that both were run at.", "",
+        *crossings(reports["layers"]["crossovers"]), "",
+        "## Softmax, or not", "",
+        "Matrix products may be taken in any order, so without the softmax between them (Q·Kᵀ)·V = Q·(Kᵀ·V), and the",
+        "second order never makes anything of size n². Linear attention (arXiv 2006.16236) replaces the softmax by a",
+        "feature map φ of queries and keys, so that it may take it:", "",
+        f"    softmax(Q·Kᵀ)·V    {softmax['core_matrix_flops']['formula']}",
+        f"    φ(Q)·(φ(K)ᵀ·V)     {linear['core_matrix_flops']['formula']}", "",
+        f"Equal FLOPs are at about n = d_k: the state d_k × d_k stands in the place of n × n scores. By FLOPs the softmax costs",
+        f"more from n = {whole(core['flops_from'])} on, by predicted time from {whole(core['predicted_from'])}, by measured time from "
+        f"{whole(core['measured_from'])}.", "",
+        "![Both orders](complexity-softmax.svg)", "",
+        *exponents(order["layers"]), "",
+        "## With and without a KV-cache", "",
+        "To generate a token, a model without a cache runs over everything before it once more: attention's work sums to",
+        f"{grown['without_cache']['attention_order']}. With keys and values kept, a step's query meets only the keys: {grown['with_cache']['attention_order']}.", "",
+        f"    without   {grown['without_cache']['attention_formula']}",
+        f"    with      {grown['with_cache']['attention_formula']}", "",
+        *generation(grown), "",
+        "A transformer of 2 such layers. FLOPs without a cache grow like n² as long as projections dominate, and",
+        "like n³ in the end; time gains less than FLOPs do, since a step of one token reads all weights for a single row.",
+        f"Without a cache, prefills of {len(grown['lengths_run'])} lengths were run; those between follow straight lines.", "",
+        "![Generating](complexity-generation.svg)", "",
+        "## Where a transformer's time goes", "",
+        f"For one position of one layer, attention costs {passes['attention']} and the feed-forward network {passes['ffn']}: equal at n = 4·d.",
+        f"From n = {whole(passes['from'])} on attention is the larger part; before that it is the smaller one, and N² is an",
+        "academic concern. Shares of FLOPs:", "",
+        *share_table(shares, "matrix_flops"), "", "Shares of measured time:", "",
+        *share_table(shares, "measured_s"), "",
+        "Time is shared differently from FLOPs: softmax and scores move n² numbers and multiply little with them, so",
+        "attention's share of time is larger than its share of FLOPs.", "",
+        "![Shares](complexity-shares.svg)", ""]
+    skipped = [f"{layer['name']} at n = {one['seq_len']}: {one['reason']}"
+               for layer in layers for one in layer["times"]["skipped"]]
+    skipped += [f"small-transformer at n = {one['seq_len']}: {one['reason']}" for one in shares["skipped"]]
+    if skipped:
+        lines += ["Not run: " + "; ".join(skipped) + ".", ""]
+    return "\n".join(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--headroom", default="build/release/headroom")
+    parser.add_argument("--runs", type=int, default=3, help="rounds over all lengths")
+    parser.add_argument("--threads", type=int, default=0, help="0: all processors")
+    parser.add_argument("--most-seconds", type=int, default=3, help="longest single run")
+    parser.add_argument("--reports", type=pathlib.Path, default=pathlib.Path("reports"))
+    parser.add_argument("--only", choices=[*STUDIES, "none"],
+                        help="measure this study, and take the others from complexity.json")
+    arguments = parser.parse_args()
+    binary = str(pathlib.Path(arguments.headroom).resolve())
+    common = ["--measure", "--runs", str(arguments.runs), "--most-seconds", str(arguments.most_seconds)]
+    if arguments.threads:
+        common += ["--threads", str(arguments.threads)]
+    kept = arguments.reports / "complexity.json"
+    reports = json.loads(kept.read_text()) if arguments.only else {
+        "command": shlex.join(["python3", "tests/bench/complexity.py", *common[1:]])}
+    with tempfile.TemporaryDirectory() as folder:
+        config = pathlib.Path(folder, "small-transformer", "config.json")
+        config.parent.mkdir()
+        config.write_text(json.dumps(SMALL_TRANSFORMER))
+        for name, study in STUDIES.items():
+            if arguments.only in (None, name):
+                print(name, flush=True)
+                reports[name] = run(binary, ["complexity", *study, *common], folder)
+    commands = ["headroom calibrate", reports["command"]]
+    arguments.reports.mkdir(exist_ok=True)
+    kept.write_text(json.dumps(reports, indent=1) + "\n")
+    (arguments.reports / "complexity.md").write_text(lesson(reports, commands))
+    complexity_plots.write(reports, arguments.reports)
+    print("\n".join(exponents(reports["layers"]["layers"]) + crossings(reports["layers"]["crossovers"])
+                    + exponents(reports["associativity"]["layers"])
+                    + crossings(reports["associativity"]["core_crossovers"])))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,145 @@
+// The table of orders against "Attention Is All You Need" (arXiv 1706.03762), Table 1 and section
+// 4, and formulas against what is derived by hand.
+#include <doctest/doctest.h>
+
+#include "layers.h"
+
+namespace headroom::test {
+namespace {
+
+/// One row of the paper's Table 1.
+struct PaperRow {
+  const std::string& config;
+  const char* per_layer;
+  const char* sequential;
+  const char* path;
+};
+
+}  // namespace
+
+TEST_CASE("the table equals Table 1 of the paper for its four kinds of layers") {
+  const std::vector<PaperRow> paper{
+      {kSelfAttention, "O(n²·d)", "O(1)", "O(1)"},
+      {kRecurrent, "O(n·d²)", "O(n)", "O(n)"},
+      {kDilatedConvolution, "O(k·n·d²)", "O(1)", "O(log_k(n))"},
+      {kWindowAttention, "O(r·n·d)", "O(1)", "O(n/r)"},
+  };
+  for (const PaperRow& row : paper) {
+    CAPTURE(row.config);
+    const LayerComplexity layer = layer_of(row.config);
+    CHECK(format(layer.core->growth) == row.per_layer);
+    CHECK(format(layer.sequential_growth) == row.sequential);
+    CHECK(layer.path.order == row.path);
+  }
+}
+
+TEST_CASE("a stack of contiguous kernels needs O(n/k) layers, as section 4 of the paper says") {
+  const LayerComplexity layer = layer_of(kConvolution);
+  CHECK(format(layer.core->growth) == "O(k·n·d²)");
+  CHECK(layer.path.order == "O(n/k)");
+}
+
+TEST_CASE("whole layers have their projections beside what mixes positions") {
+  CHECK(format(layer_of(kSelfAttention).flops.growth) == "O(n²·d + n·d²)");
+  CHECK(format(layer_of(kWindowAttention).flops.growth) == "O(n·d² + r·n·d)");
+  CHECK(format(layer_of(kLinearAttention).flops.growth) == "O(n·d²)");
+  CHECK(format(layer_of(kLinearAttention).core->growth) == "O(n·d·d_k)");
+  CHECK(format(layer_of(kRecurrent).flops.growth) == "O(n·d²)");
+  CHECK(format(layer_of(kFeedForward).flops.growth) == "O(n·d²)");
+  CHECK_FALSE(layer_of(kFeedForward).core.has_value());
+}
+
+TEST_CASE("formulas are those that one derives by hand") {
+  const auto formula = [](const GrowingCost& cost) {
+    return format_in_paper_letters(cost.formula);
+  };
+  const LayerComplexity softmax = layer_of(kSelfAttention);
+  // Four projections of 2·n·d², and two products of 2·n²·d.
+  CHECK(formula(softmax.flops) == "8·n·d² + 4·n²·d");
+  CHECK(formula(*softmax.core) == "4·n²·d");
+  const LayerComplexity linear = layer_of(kLinearAttention);
+  // φ(K)ᵀ·V and φ(Q)·S of 2·n·h·d_k² each, h·d_k = d; the normaliser 2·n·d.
+  CHECK(linear.core->by_length.at(1000) == 1000 * (4 * 512 * 64 + 2 * 512));
+  const LayerComplexity recurrent = layer_of(kRecurrent);
+  CHECK(formula(recurrent.flops) == "4·n·d²");
+  CHECK(formula(*recurrent.core) == "2·n·d²");
+  CHECK(formula(layer_of(kConvolution).flops) == "2·k·n·d²");
+  CHECK(formula(layer_of(kFeedForward).flops) == "16·n·d²");
+}
+
+TEST_CASE("a causal fused kernel counts half of the square and half of the diagonal") {
+  Model model;
+  model.spec = read_model_spec(kMaskedAttention, "config.json", "layer");
+  const LayerComplexity layer = layer_complexity(model, AttentionImplementation::fused);
+  CHECK(format_in_paper_letters(layer.core->formula) == "2·n·d + 2·n²·d");
+  CHECK(format(layer.core->growth) == "O(n²·d)");
+}
+
+TEST_CASE("functions of the length equal what the analysis evaluates for a workload") {
+  for (const std::string& config :
+       {kSelfAttention, kLinearAttention, kWindowAttention, kRecurrent, kConvolution,
+        kDilatedConvolution, kMaskedAttention, kFeedForward}) {
+    CAPTURE(config);
+    const LayerComplexity layer = layer_of(config);
+    for (const std::int64_t length : {1, 2, 63, 64, 65, 127, 128, 129, 130, 1000}) {
+      CAPTURE(length);
+      const Bindings values = bindings_of(workload_at(layer, length), layer.graph);
+      CHECK(layer.flops.by_length.at(length) ==
+            layer.analysis.total.forward.matrix_flops.evaluate(values));
+    }
+  }
+}
+
+TEST_CASE("eager attention holds a square of scores, a fused kernel does not") {
+  Model model;
+  model.spec = read_model_spec(kSelfAttention, "config.json", "layer");
+  const auto memory = [&](AttentionImplementation attention) {
+    return format(layer_complexity(model, attention).activation_bytes.growth);
+  };
+  CHECK(memory(AttentionImplementation::eager) == "O(n²·h + n·d)");
+  CHECK(memory(AttentionImplementation::fused) == "O(n·d)");
+}
+
+TEST_CASE("the state that decoding keeps grows with the keys of softmax attention alone") {
+  const LayerComplexity softmax = layer_of(kMaskedAttention);
+  CHECK(*softmax.state_bytes_per_token == 2 * 512 * 4);
+  CHECK(*softmax.state_bytes == 0);
+  const LayerComplexity linear = layer_of(kCausalLinearAttention);
+  CHECK(*linear.state_bytes_per_token == 0);
+  CHECK(*linear.state_bytes == 8 * 64 * 65 * 4);
+  const LayerComplexity recurrent = layer_of(kRecurrent);
+  CHECK(*recurrent.state_bytes_per_token == 0);
+  CHECK(*recurrent.state_bytes == 512 * 4);
+  CHECK_FALSE(layer_of(kSelfAttention).state_bytes.has_value());
+}
+
+TEST_CASE("causal linear attention waits for every position as a state, not as a prefix sum") {
+  const LayerComplexity layer = layer_of(kCausalLinearAttention);
+  CHECK(format(layer.sequential_growth) == "O(n)");
+  CHECK(format(*layer.parallel_growth) == "O(1)");
+  CHECK(layer.path.order == "O(1)");
+  CHECK_FALSE(layer_of(kLinearAttention).parallel_growth.has_value());
+  CHECK_FALSE(layer_of(kRecurrent).parallel_growth.has_value());
+}
+
+TEST_CASE("steps between the ends of a sequence follow from how far one layer reaches") {
+  const auto steps = [](const std::string& config, std::int64_t length) {
+    return steps_between_ends(layer_of(config).path, length);
+  };
+  CHECK(steps(kSelfAttention, 1000) == 1);
+  CHECK(steps(kRecurrent, 1000) == 1000);
+  // 64 positions on either side.
+  CHECK(steps(kWindowAttention, 65) == 1);
+  CHECK(steps(kWindowAttention, 66) == 2);
+  // One position on either side.
+  CHECK(steps(kConvolution, 11) == 10);
+  // Reaches of 2, 6, 18, 54: 1 + 2 + 6 + 18 = 27 positions after three layers, 81 after four.
+  CHECK(steps(kDilatedConvolution, 27) == 3);
+  CHECK(steps(kDilatedConvolution, 28) == 4);
+  CHECK(steps(kDilatedConvolution, 81) == 4);
+  CHECK(*layer_of(kDilatedConvolution).path.receptive_field == 27);
+  CHECK(steps(kFeedForward, 1) == 0);
+  CHECK_FALSE(steps(kFeedForward, 2).has_value());
+}
+
+}  // namespace headroom::test

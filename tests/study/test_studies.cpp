@@ -1,0 +1,157 @@
+// Generation's sums against adding up every pass, the order of two products, and shares.
+#include <doctest/doctest.h>
+
+#include <numeric>
+
+#include "headroom/error.h"
+#include "headroom/studies.h"
+#include "layers.h"
+
+namespace headroom::test {
+namespace {
+
+/// Matrix FLOPs of one pass, counted the usual way.
+Integer flops_of_pass(const ModelSpec& spec, const WorkloadRequest& request) {
+  const Workload workload = resolve(request, spec);
+  const Graph graph = build_graph(spec, graph_options(workload));
+  return analyze(graph).total.forward.matrix_flops.evaluate(bindings_of(workload, graph));
+}
+
+Integer prefill(const ModelSpec& spec, std::int64_t length) {
+  WorkloadRequest request;
+  request.seq_len = length;
+  return flops_of_pass(spec, request);
+}
+
+Integer decode(const ModelSpec& spec, std::int64_t past) {
+  WorkloadRequest request;
+  request.phase = Phase::decode;
+  request.past_len = past;
+  return flops_of_pass(spec, request);
+}
+
+Integer without_cache(const ModelSpec& spec, std::int64_t prompt, std::int64_t tokens) {
+  Integer sum = 0;
+  for (std::int64_t i = 0; i < tokens; ++i) sum += prefill(spec, prompt + i);
+  return sum;
+}
+
+Integer with_cache(const ModelSpec& spec, std::int64_t prompt, std::int64_t tokens) {
+  Integer sum = prefill(spec, prompt);
+  for (std::int64_t i = 1; i < tokens; ++i) sum += decode(spec, prompt + i - 1);
+  return sum;
+}
+
+}  // namespace
+
+TEST_CASE("sums over lengths equal adding up, for every power and any first length") {
+  const Expr s = Symbol::seq_len;
+  const Expr cost = Integer{7} * s * s * s + Integer{5} * s * s + Integer{3} * s + Integer{2};
+  for (const std::int64_t first : {1, 2, 17}) {
+    const DividedExpr sum = sum_over_lengths(cost, first);
+    Integer expected = 0;
+    for (std::int64_t n = 1; n <= 40; ++n) {
+      Bindings values;
+      values.set(Symbol::seq_len, first + n - 1);
+      expected += cost.evaluate(values);
+      values.set(Symbol::seq_len, n);
+      CHECK(sum.evaluate(values) == expected);
+    }
+  }
+}
+
+TEST_CASE("generating costs what its passes cost, with and without a KV-cache") {
+  for (const char* name : {"gpt2", "smollm2-135m", "linear-transformer"}) {
+    CAPTURE(name);
+    const Model model = load_model(name);
+    for (const std::int64_t prompt : {1, 7}) {
+      const GenerationReport report = make_generation_report(model, prompt, {1, 2, 12});
+      for (const GenerationRow& row : report.rows) {
+        CHECK(row.flops_without == without_cache(model.spec, prompt, row.new_tokens));
+        CHECK(row.flops_with == with_cache(model.spec, prompt, row.new_tokens));
+      }
+    }
+  }
+}
+
+TEST_CASE("a KV-cache takes attention's work from n³ to n²") {
+  const GenerationReport report = make_generation_report(load_model("gpt2"), 1, {8});
+  CHECK(format(report.without.attention_growth) == "O(n³·d)");
+  CHECK(format(report.with.attention_growth) == "O(n²·d)");
+  // Σ 4·i²·d over 12 layers is 48·d·(2·n³ + 3·n² + n)/6.
+  CHECK(format_in_paper_letters(report.without.attention.numerator) == "8·n·d + 24·n²·d + 16·n³·d");
+  CHECK(report.without.attention.divisor == 1);
+}
+
+TEST_CASE("what cannot generate, or does not read all of its past, has no such sums") {
+  CHECK_THROWS_AS((void)make_generation_report(load_model("bert-base"), 1, {4}), Error);
+  CHECK_THROWS_AS((void)make_generation_report(load_model("t5-small"), 1, {4}), Error);
+}
+
+TEST_CASE("times between prefills that were run follow straight lines") {
+  const std::vector<LengthValue> run{{1, 10}, {3, 30}, {7, 50}};
+  // 10, 20, 30, 35, 40, 45, 50
+  CHECK(integrated_time(run, 1, 7) == doctest::Approx(230));
+  CHECK(integrated_time(run, 2, 3) == doctest::Approx(50));
+  CHECK(spread_lengths(1, 5, 9) == std::vector<std::int64_t>{1, 2, 3, 4, 5});
+  CHECK(spread_lengths(1, 257, 5) == std::vector<std::int64_t>{1, 65, 129, 193, 257});
+  CHECK(spread_lengths(4, 4, 5) == std::vector<std::int64_t>{4});
+}
+
+TEST_CASE("the other order of the products costs less behind the size of a head") {
+  Model model;
+  model.spec = read_model_spec(kSelfAttention, "config.json", "layer");
+  const AssociativityReport report =
+      make_associativity_report(model, AttentionImplementation::eager, {64, 128});
+  const CrossoverRow& row = report.layers.core_crossovers.front();
+  CHECK(row.above == 0);
+  CHECK(*row.flops == 65);
+  Model window;
+  window.spec = read_model_spec(kWindowAttention, "config.json", "layer");
+  CHECK_THROWS_AS((void)make_associativity_report(window, AttentionImplementation::fused, {64}),
+                  Error);
+}
+
+TEST_CASE("attention passes the FFN behind four widths, where 4·n·d > 16·d²") {
+  const SharesReport report =
+      make_shares_report(load_model("bert-base"), AttentionImplementation::eager, {128, 32768});
+  CHECK(*report.attention_passes_ffn == 4 * 768 + 1);
+  CHECK(format_in_paper_letters(*report.attention_side) == "4·n·d");
+  CHECK(format_in_paper_letters(*report.ffn_side) == "16·d²");
+}
+
+TEST_CASE("shares sum to the whole model") {
+  for (const char* name : {"bert-base", "gpt2", "llama-3-8b", "linear-transformer"}) {
+    CAPTURE(name);
+    const SharesReport report =
+        make_shares_report(load_model(name), AttentionImplementation::eager, {1, 128, 4096});
+    for (const ShareRow& row : report.rows) {
+      const Integer sum =
+          std::accumulate(row.flops.values.begin(), row.flops.values.end(), Integer{0});
+      CHECK(sum == report.model.flops.by_length.at(row.seq_len));
+    }
+  }
+}
+
+TEST_CASE("measured exponents and crossovers are those of the times given") {
+  std::vector<LayerComplexity> layers{layer_of(kSelfAttention), layer_of(kLinearAttention)};
+  const std::vector<std::int64_t> lengths{256, 512, 1024, 2048, 4096, 8192, 16384};
+  ComplexityReport report = make_complexity_report(std::move(layers), lengths);
+  std::vector<LayerRuns> runs(2);
+  for (const std::int64_t n : lengths) {
+    const auto x = static_cast<double>(n);
+    runs[0].runs.push_back({n, 1e-9 * x * x, 0.9e-9 * x * x, 1e-9 * x * x, 3});
+    runs[1].runs.push_back({n, 1e-6 * x, 0.5e-6 * x, 1e-6 * x, 3});
+  }
+  add_measurements(report, runs);
+  CHECK(report.layers[0].core_exponent->measured.exponent == doctest::Approx(2));
+  CHECK(report.layers[0].core_exponent->predicted == doctest::Approx(2));
+  CHECK(report.layers[1].exponent->measured.exponent == doctest::Approx(1));
+  // 8·n·d² + 4·n²·d: the square is 80 % of it from 8·d on.
+  CHECK(report.layers[0].exponent->from == 4096);
+  CHECK(report.layers[0].exponent->predicted > 1.8);
+  CHECK(*report.crossovers.front().measured_time == doctest::Approx(1000));
+  CHECK_FALSE(report.crossovers.front().predicted_time.has_value());
+}
+
+}  // namespace headroom::test
