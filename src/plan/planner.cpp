@@ -155,8 +155,8 @@ Workload Planner::Implementation::workload_of(Pass pass, std::int64_t batch, std
   workload.seq_len = seq_len;
   // Speech is padded to the whole window that the model was trained on; a text is as long as the
   // decoder's.
-  workload.enc_seq_len = spec.embedding.audio ? spec.encoder_positions().max_position_embeddings
-                                              : past_len + seq_len;
+  workload.enc_seq_len =
+      spec.embedding.audio ? spec.encoder_positions().max_position_embeddings : past_len + seq_len;
   workload.past_len = past_len;
   workload.dtype = query.dtype;
   workload.kv_dtype = query.kv_dtype;

@@ -129,6 +129,12 @@ class CallVisitor {
     return {{KernelKind::attention_context, attention(op.shape), {}}};
   }
   Calls operator()(const FusedAttention& op) const {
+    // Keys out of a window are passed over: the time is that of the keys that a query sees.
+    if (op.shaping.window.kind != WindowKind::none) {
+      KernelSizes seen = attention(op.shape);
+      seen[kKeysAxis] = number(op.pairs) / number(op.shape.queries);
+      return {{KernelKind::attention_fused, seen, {}}};
+    }
     // A causal mask that hides nothing, as in decoding, costs nothing.
     const double hidden = number(op.shape.queries * op.shape.keys) - number(op.pairs);
     const bool causal = op.masking == Masking::causal && hidden > 0;
@@ -230,6 +236,9 @@ class CallVisitor {
     const bool centred = spec.kind == NormKind::layer_norm;
     return {centred ? KernelKind::layer_norm : KernelKind::rms_norm, {rows, width}, {}};
   }
+
+  /// Where `attention` has the keys.
+  static constexpr std::size_t kKeysAxis = 2;
 
   [[nodiscard]] KernelSizes attention(const AttentionShape& shape) const {
     return {number(shape.batch * shape.heads), number(shape.queries), number(shape.keys),

@@ -6,6 +6,7 @@
 
 #include "calibrate.h"
 #include "headroom/compare.h"
+#include "kernel_calls.h"
 #include "measure.h"
 #include "probes.h"
 #include "row_policy.h"
@@ -107,6 +108,28 @@ TEST_CASE("weights take exactly as many bytes as was predicted of their layout")
       }
     }
   }
+}
+
+TEST_CASE("fused attention in a window is priced by the keys that a query sees") {
+  const Graph graph = build_graph(load_model("layer-window-attention").spec,
+                                  {Phase::prefill, AttentionImplementation::fused});
+  Workload workload;
+  workload.seq_len = 1024;
+  const Bindings sizes = bindings_of(workload, graph);
+  int cores = 0;
+  for (const Block& block : graph.blocks) {
+    for (const Node& node : block.nodes) {
+      if (!std::holds_alternative<FusedAttention>(node.op)) continue;
+      ++cores;
+      const auto calls = detail::kernel_calls({graph, block, node}, sizes, {});
+      REQUIRE(calls.size() == 1);
+      CHECK(calls[0].kind == KernelKind::attention_fused);
+      CHECK(calls[0].sizes[1] == 1024);
+      // 64 keys on either side and its own, but for the ends: (1024·129 − 64·65)/1024.
+      CHECK(calls[0].sizes[2] == doctest::Approx(124.9375));
+    }
+  }
+  CHECK(cores == 1);
 }
 
 TEST_CASE("calibration looks at no shape that a preset has") {

@@ -143,8 +143,9 @@ TEST_CASE("an encoder-decoder's KV-cache is its decoder's, whole and on two rank
   CHECK(whole == Integer{2} * 6 * 512 * 2 * 4 * (512 + 512));
   CHECK(2 * planner.evaluate(choice_of(2, 1, 1), {4, 512}).memory.kv_cache == whole);
   // Whisper's encoder reads 1,500 frames, whatever the decoder's length: 2 · 12 · 768 · 2 bytes.
-  const Integer heard =
-      server(load_model("whisper-small").spec).evaluate(choice_of(1, 1, 1), {4, 64}).memory.kv_cache;
+  const Integer heard = server(load_model("whisper-small").spec)
+                            .evaluate(choice_of(1, 1, 1), {4, 64})
+                            .memory.kv_cache;
   CHECK(heard == Integer{2} * 12 * 768 * 2 * 4 * (64 + 1500));
 }
 

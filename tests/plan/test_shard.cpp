@@ -305,8 +305,6 @@ TEST_CASE("plans that a model does not allow are refused with the reason") {
                        Error);
 }
 
-}  // namespace headroom::test
-
 TEST_CASE("recurrent and convolutional layers are taken whole") {
   for (const char* const name : {"layer-gru", "layer-conv-dilated"}) {
     CAPTURE(name);
@@ -323,3 +321,5 @@ TEST_CASE("recurrent and convolutional layers are taken whole") {
     CHECK(violation_of(data, limits) == Violation::none);
   }
 }
+
+}  // namespace headroom::test
