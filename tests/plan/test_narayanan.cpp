@@ -52,7 +52,8 @@ double best_teraflops(const nlohmann::json& model) {
 }  // namespace
 
 TEST_CASE("models of Narayanan et al., Table 1, have the published parameters") {
-  for (const auto& model : read_json(data_folder() / "training/narayanan.json")["models"]) {
+  const nlohmann::json table = read_json(data_folder() / "training/narayanan.json");
+  for (const auto& model : table["models"]) {
     const Graph graph = training_graph(gpt(model["hidden"], model["heads"], model["layers"]));
     const Integer parameters = count_parameters(graph).total.evaluate(graph.sizes);
     const double published = model["parameters_billion"];
@@ -63,7 +64,8 @@ TEST_CASE("models of Narayanan et al., Table 1, have the published parameters") 
 // The efficiencies are those chosen for the eight times of another paper (plan.h); nothing was
 // fitted here.
 TEST_CASE("throughput of GPT models from 1.7 to 1008 billion parameters is within 7 % of Table 1") {
-  for (const auto& model : read_json(data_folder() / "training/narayanan.json")["models"]) {
+  const nlohmann::json table = read_json(data_folder() / "training/narayanan.json");
+  for (const auto& model : table["models"]) {
     CAPTURE(model["parameters_billion"].get<double>());
     CHECK(best_teraflops(model) ==
           doctest::Approx(model["teraflops_per_gpu"].get<double>()).epsilon(0.07));
