@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <ranges>
 #include <set>
 #include <utility>
 
@@ -79,9 +78,8 @@ std::vector<Segment> segments_of(const LayerKind& first, std::int64_t layers_per
 
 /// The tensor that layer `layer` of a run hands on.
 TensorId handed_on(const Block& block, std::int64_t layer) {
-  const auto from_behind = block.nodes | std::views::reverse;
-  const auto last =
-      std::ranges::find_if(from_behind, [&](const Node& node) { return node.layer <= layer; });
+  const auto last = std::find_if(block.nodes.rbegin(), block.nodes.rend(),
+                                 [&](const Node& node) { return node.layer <= layer; });
   return last->output;
 }
 
