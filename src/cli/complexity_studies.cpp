@@ -33,8 +33,8 @@ std::vector<std::int64_t> doubling(std::int64_t first, std::int64_t last) {
 }
 
 std::vector<std::int64_t> lengths_or(const std::vector<std::int64_t>& lengths,
-                                     std::vector<std::int64_t> others) {
-  return lengths.empty() ? std::move(others) : lengths;
+                                     const std::vector<std::int64_t>& others) {
+  return lengths.empty() ? others : lengths;
 }
 
 RunTask prefill_of(const LayerComplexity& layer, std::int64_t length, std::size_t series) {
@@ -116,7 +116,7 @@ std::vector<RunTask> generation_tasks(const GenerationReport& report,
     task.phase = MeasuredPhase::generate;
     task.new_tokens = row.new_tokens;
     task.flops = static_cast<double>(row.flops_with);
-    tasks.push_back(std::move(task));
+    tasks.push_back(task);
   }
   return tasks;
 }

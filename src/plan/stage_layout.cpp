@@ -134,7 +134,7 @@ std::int64_t encoder_stages(const StackLayers& layers, std::int64_t stages) {
 
 std::vector<LayerRange> layers_of_stage(const StackLayers& layers, const ParallelPlan& plan,
                                         std::int64_t place) {
-  if (plan.pipeline == 1) return {{0, layers.total()}};
+  if (plan.pipeline <= 1) return {{0, layers.total()}};
   if (plan.interleave > 1) {
     const std::int64_t length = layers.total() / (plan.pipeline * plan.interleave);
     std::vector<LayerRange> pieces;
@@ -146,7 +146,7 @@ std::vector<LayerRange> layers_of_stage(const StackLayers& layers, const Paralle
     return pieces;
   }
   const std::int64_t split = encoder_stages(layers, plan.pipeline);
-  if (place < split) return {detail::even_range(layers.encoder, split, place, split)};
+  if (split > 0 && place < split) return {detail::even_range(layers.encoder, split, place, split)};
   const std::int64_t stages = plan.pipeline - split;
   LayerRange range = detail::even_range(layers.main, stages, place - split, stages - 1);
   range.begin += layers.encoder;

@@ -7,7 +7,7 @@
 namespace headroom::detail {
 
 std::string describe_format(const KvCacheUse& use) {
-  const std::string type(info(use.type).name);
+  std::string type(info(use.type).name);
   if (use.scales == KvScales::none) return type;
   return fmt::format("{} with scales by {}", type, name_of(use.scales));
 }

@@ -45,7 +45,7 @@ std::vector<RuleOfThumb> parameter_rules(const ModelSpec& spec, const ParameterC
       return {rule("4·l·d²", Integer{4} * l * d * d, "parameters", count.total,
                    "four d × d projections (arXiv 1706.03762, section 3.2.2)")};
     case ModelKind::recurrent_layer: {
-      const Expr products = Integer{2 * gates_of(spec.main_stack().recurrent->cell)} * l * d * d;
+      const Expr products = Integer{2} * gates_of(spec.main_stack().recurrent->cell) * l * d * d;
       return {rule(format(products), products, "parameters", count.total,
                    "for each gate a d × d product with the input, and one with the state")};
     }
