@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "describe.h"
 #include "study_words.h"
@@ -105,7 +106,9 @@ Table time_table(const ComplexityReport& report) {
     for (const LayerStudy& study : report.layers) {
       const auto& runs = study.times.runs;
       const auto run = std::ranges::find(runs, length, &LengthRun::seq_len);
-      row.push_back(run == runs.end() ? Cell{} : Cell{run->time_s});
+      std::optional<double> time_s;
+      if (run != runs.end()) time_s = run->time_s;
+      row.push_back(cell_or_none(time_s));
     }
     table.rows.push_back(std::move(row));
   }

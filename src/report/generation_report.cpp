@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "context_json.h"
 #include "describe.h"
@@ -65,8 +66,11 @@ Table table_of(const GenerationReport& report) {
     if (measured) {
       cells.push_back(cell_or_none(row.time_without_s));
       cells.push_back(cell_or_none(row.time_with_s));
-      const bool both = row.time_without_s && row.time_with_s;
-      cells.push_back(both ? Cell{*row.time_without_s / *row.time_with_s} : Cell{});
+      std::optional<double> times_faster;
+      if (row.time_without_s && row.time_with_s) {
+        times_faster = *row.time_without_s / *row.time_with_s;
+      }
+      cells.push_back(cell_or_none(times_faster));
     }
     table.rows.push_back(std::move(cells));
   }
