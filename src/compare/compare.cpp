@@ -143,7 +143,8 @@ std::string verdict_of(const std::vector<ComparisonRow>& rows, RowResult result)
         failed += (failed.empty() ? "" : ", ") + row.quantity;
         break;
       case RowResult::skip:
-        ++skipped;
+        // What neither side has is no row of the table.
+        if (row.predicted || row.measured) ++skipped;
         break;
     }
   }

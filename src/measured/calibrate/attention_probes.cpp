@@ -27,7 +27,7 @@ class Operands {
     const std::int64_t width = heads * head_dim;
     const std::int64_t key_row = (cached ? 2 : 3) * width;
     const std::int64_t floats = (queries + keys) * 3 * width;
-    const std::int64_t bytes = cached ? last_level_cache_bytes() * 3 / 2 : kNearBytes;
+    const std::int64_t bytes = cached ? uncached_bytes() : kNearBytes;
     const std::int64_t copies = std::clamp<std::int64_t>(bytes / 4 / floats, 1, 512);
     args_.heads = args_.kv_heads = heads;
     args_.head_dim = args_.value_head_dim = head_dim;

@@ -76,6 +76,12 @@ std::int64_t last_level_cache_bytes() {
   return largest > 0 ? largest : kUnknown;
 }
 
+std::int64_t uncached_bytes() {
+  constexpr std::int64_t kEnough = std::int64_t{128} << 20;
+  const std::int64_t cache = last_level_cache_bytes();
+  return std::max(cache * 5 / 4, std::min(cache * 4, kEnough));
+}
+
 MachineProfile calibrate(const CalibrateOptions& options, const CalibrateObserver& observer) {
   constexpr double kLinearShare = 0.6;  // of the whole time, roughly
   MachineProfile profile;

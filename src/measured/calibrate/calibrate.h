@@ -33,4 +33,9 @@ using CalibrateObserver = std::function<bool(double share)>;
 /// Size of the largest cache, in bytes; 32 MiB where the system does not say.
 [[nodiscard]] std::int64_t last_level_cache_bytes();
 
+/// So many bytes that going round them finds hardly any in a cache: well beyond the largest one,
+/// since a cache that does not drop the oldest line first keeps some of what goes round, and cores
+/// may each have a cache of that size. A large cache is passed by a quarter only, for its time.
+[[nodiscard]] std::int64_t uncached_bytes();
+
 }  // namespace headroom::measured

@@ -36,7 +36,7 @@ Gauge::Gauge(Backend backend, int threads)
     : threads_(threads),
       x_(filled(kRows * kWidth)),
       y_(filled(kRows * kWidth)),
-      memory_(filled(last_level_cache_bytes() * 5 / 4 / 4)) {
+      memory_(filled(uncached_bytes() / 4)) {
   const int before = omp_get_max_threads();
   omp_set_num_threads(threads);
   const AlignedVector<float> weight = filled(kWidth * kWidth);

@@ -11,9 +11,6 @@ namespace {
 
 using Layers = std::vector<std::unique_ptr<PackedLinear>>;
 
-/// So many bytes of weights that going round them finds none in a cache.
-std::int64_t cold_bytes() { return last_level_cache_bytes() * 5 / 4; }
-
 /// A kernel's tables, for cold and for warm weights.
 struct LinearKinds {
   KernelKind cold;
@@ -29,7 +26,7 @@ class PairProbe {
   PairProbe(const LinearProbes& probes, const LinearKinds& kinds, std::int64_t in, std::int64_t out)
       : kinds_(kinds), in_(in), out_(out), weight_(filled(in * out)) {
     const std::int64_t bytes = in * out * (kinds.storage == WeightStorage::bfloat16 ? 2 : 4);
-    const std::int64_t copies = 1 + cold_bytes() / bytes;
+    const std::int64_t copies = 1 + uncached_bytes() / bytes;
     const LinearPart part{weight_, {}};
     for (std::int64_t i = 0; i < copies; ++i) {
       layers_.push_back(std::make_unique<PackedLinear>(
