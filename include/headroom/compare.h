@@ -38,9 +38,9 @@ enum class QuantityKind {
 
 struct QuantityInfo {
   Quantity quantity;
+  QuantityKind kind;
   std::string_view name;   ///< the word in JSON and in --tolerance
   std::string_view title;  ///< on screen, with its unit
-  QuantityKind kind;
 };
 
 /// Every quantity, in the order of the table.

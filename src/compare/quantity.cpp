@@ -5,17 +5,17 @@ namespace headroom {
 namespace {
 
 constexpr QuantityInfo kQuantities[] = {
-    {Quantity::parameters, "parameters", "parameters", QuantityKind::count},
-    {Quantity::matrix_flops, "matrix_flops", "matrix FLOPs", QuantityKind::count},
-    {Quantity::weight_bytes, "weight_bytes", "weights [B]", QuantityKind::count},
-    {Quantity::kv_cache_bytes, "kv_cache_bytes", "KV-cache [B]", QuantityKind::count},
-    {Quantity::peak_activation_bytes, "peak_activation_bytes", "peak activations [B]",
-     QuantityKind::count},
-    {Quantity::rss_peak_bytes, "rss_peak_bytes", "resident peak [B]",
-     QuantityKind::resident_memory},
-    {Quantity::time_s, "time_s", "time [ms]", QuantityKind::time},
-    {Quantity::ttft_s, "ttft_s", "TTFT [ms]", QuantityKind::time},
-    {Quantity::tpot_s, "tpot_s", "TPOT [ms]", QuantityKind::time},
+    {Quantity::parameters, QuantityKind::count, "parameters", "parameters"},
+    {Quantity::matrix_flops, QuantityKind::count, "matrix_flops", "matrix FLOPs"},
+    {Quantity::weight_bytes, QuantityKind::count, "weight_bytes", "weights [B]"},
+    {Quantity::kv_cache_bytes, QuantityKind::count, "kv_cache_bytes", "KV-cache [B]"},
+    {Quantity::peak_activation_bytes, QuantityKind::count, "peak_activation_bytes",
+     "peak activations [B]"},
+    {Quantity::rss_peak_bytes, QuantityKind::resident_memory, "rss_peak_bytes",
+     "resident peak [B]"},
+    {Quantity::time_s, QuantityKind::time, "time_s", "time [ms]"},
+    {Quantity::ttft_s, QuantityKind::time, "ttft_s", "TTFT [ms]"},
+    {Quantity::tpot_s, QuantityKind::time, "tpot_s", "TPOT [ms]"},
 };
 static_assert(detail::lists_every<kQuantities>(&QuantityInfo::quantity));
 
