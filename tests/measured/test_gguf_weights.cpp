@@ -202,7 +202,8 @@ TEST_CASE("a Llama in Q8_0 stays within what eight bits round") {
   const GgufWriter file = llama_file(tensors, GgmlType::q8_0);
   const auto got = gguf_logits(spec_of_gguf(file), file);
   double largest = 0;
-  for (const float value : expected) largest = std::max(largest, std::abs(static_cast<double>(value)));
+  for (const float value : expected)
+    largest = std::max(largest, std::abs(static_cast<double>(value)));
   // Each weight is off by 1/254 of its block's largest at most; sums of 64 and more such errors
   // grow as their root.
   CHECK(largest_difference(got, expected) < 0.03 * largest);
