@@ -9,6 +9,9 @@
 
 namespace headroom::detail {
 
+/// An absurd count is no reason to run out of memory.
+static constexpr std::int64_t kMostLayers = 100000;
+
 using nlohmann::json;
 
 ConfigReader::ConfigReader(const json& object, std::string file, std::string pointer)
@@ -150,8 +153,13 @@ std::vector<double> ConfigReader::numbers(std::string_view key) {
   return result;
 }
 
+void ConfigReader::require_countable(std::int64_t layers) const {
+  if (layers > kMostLayers) {
+    fail("num_hidden_layers", "is more than 100000", "write the model's own number of layers");
+  }
+}
+
 std::vector<std::string> ConfigReader::expanded_patterns(std::string_view key) {
-  constexpr std::int64_t kMostLayers = 100000;  // an absurd count is no reason to run out of memory
   std::vector<std::string> result;
   for (const json& item : list(key)) {
     const bool fits = item.is_array() && item.size() == 2 && item[0].is_array();

@@ -77,6 +77,10 @@ class ConfigReader {
   /// Throws for the first key that nothing has taken.
   void finish() const;
 
+  /// Layers may be told one by one, so a number that no model has is refused: it would only use up
+  /// time and memory. Throws Error{invalid_input}.
+  void require_countable(std::int64_t layers) const;
+
   /// Throws Error{invalid_input} at `key`.
   [[noreturn]] void fail(std::string_view key, const std::string& message,
                          const std::string& hint) const;
