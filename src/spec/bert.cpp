@@ -13,7 +13,7 @@ void read_bert_encoder(ConfigReader& config, ModelSpec& spec,
   spec.position.max_position_embeddings = config.size_or({"max_position_embeddings"}, 512);
 
   StackSpec stack;
-  stack.num_layers = config.size({"num_hidden_layers"});
+  stack.num_layers = config.layers({"num_hidden_layers"});
   stack.self_attention = multi_head_attention(
       config, "num_attention_heads", config.size({"num_attention_heads"}), spec.hidden_size);
   stack.self_attention.qkv_bias = true;

@@ -98,6 +98,18 @@ std::optional<std::int64_t> ConfigReader::optional_size(Keys keys) {
   return integer_of(*value, found_key_, 1);
 }
 
+std::int64_t ConfigReader::countable(std::int64_t count) const {
+  if (count <= kMostLayers) return count;
+  fail(found_key_, fmt::format("is more than {}", kMostLayers),
+       "write the model's own number of layers");
+}
+
+std::int64_t ConfigReader::layers(Keys keys) { return countable(size(keys)); }
+
+std::int64_t ConfigReader::layers_or(Keys keys, std::int64_t otherwise) {
+  return countable(size_or(keys, otherwise));
+}
+
 double ConfigReader::number_or(Keys keys, double otherwise) {
   const json* value = take(keys);
   if (value == nullptr) return otherwise;
@@ -151,12 +163,6 @@ std::vector<double> ConfigReader::numbers(std::string_view key) {
     result.push_back(item.get<double>());
   }
   return result;
-}
-
-void ConfigReader::require_countable(std::int64_t layers) const {
-  if (layers > kMostLayers) {
-    fail("num_hidden_layers", "is more than 100000", "write the model's own number of layers");
-  }
 }
 
 std::vector<std::string> ConfigReader::expanded_patterns(std::string_view key) {

@@ -38,6 +38,11 @@ class ConfigReader {
   [[nodiscard]] std::int64_t count_or(Keys keys, std::int64_t otherwise);
   [[nodiscard]] std::optional<std::int64_t> optional_size(Keys keys);
 
+  /// A number of layers, at least 1. Layers may be listed one by one, so a number that no model has
+  /// is refused: it would only use up time and memory.
+  [[nodiscard]] std::int64_t layers(Keys keys);
+  [[nodiscard]] std::int64_t layers_or(Keys keys, std::int64_t otherwise);
+
   [[nodiscard]] double number_or(Keys keys, double otherwise);
   /// A probability in [0, 1).
   [[nodiscard]] double probability_or(Keys keys, double otherwise);
@@ -77,10 +82,6 @@ class ConfigReader {
   /// Throws for the first key that nothing has taken.
   void finish() const;
 
-  /// Layers may be told one by one, so a number that no model has is refused: it would only use up
-  /// time and memory. Throws Error{invalid_input}.
-  void require_countable(std::int64_t layers) const;
-
   /// Throws Error{invalid_input} at `key`.
   [[noreturn]] void fail(std::string_view key, const std::string& message,
                          const std::string& hint) const;
@@ -92,6 +93,8 @@ class ConfigReader {
   [[nodiscard]] const nlohmann::json& list(std::string_view key);
   [[nodiscard]] std::int64_t integer_of(const nlohmann::json& value, std::string_view key,
                                         std::int64_t least) const;
+  /// `count` layers, found at the key that was last taken.
+  [[nodiscard]] std::int64_t countable(std::int64_t count) const;
   [[nodiscard]] std::string text_of(const nlohmann::json& value, std::string_view key) const;
 
   const nlohmann::json* object_;

@@ -83,8 +83,9 @@ void read_decoder(ConfigReader& config, ModelSpec& spec, const DecoderFamily& fa
       config.size_or({"max_position_embeddings"}, family.max_position_embeddings);
 
   StackSpec stack;
-  stack.num_layers = size(config, "num_hidden_layers", family, &Sizes::num_hidden_layers);
-  config.require_countable(stack.num_layers);
+  stack.num_layers = family.sizes
+                         ? config.layers_or({"num_hidden_layers"}, family.sizes->num_hidden_layers)
+                         : config.layers({"num_hidden_layers"});
   stack.self_attention = read_heads(config, spec.hidden_size, family);
   read_bias(config, family, stack.self_attention);
   spec.position.rope = read_rope(config, spec.position, stack.self_attention.head_dim, family.rope);

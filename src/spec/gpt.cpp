@@ -9,8 +9,7 @@ void read_gpt_sizes(ConfigReader& config, ModelSpec& spec, std::int64_t position
   spec.position.max_position_embeddings =
       config.size_or({"n_positions", "max_position_embeddings"}, positions_when_absent);
   StackSpec stack;
-  stack.num_layers = config.size({"n_layer", "num_layers", "num_hidden_layers"});
-  config.require_countable(stack.num_layers);
+  stack.num_layers = config.layers({"n_layer", "num_layers", "num_hidden_layers"});
   const std::int64_t heads = config.size({"n_head", "num_heads", "num_attention_heads"});
   stack.self_attention = multi_head_attention(config, "n_head", heads, spec.hidden_size);
   stack.self_attention.causal = true;

@@ -62,7 +62,7 @@ TowerSizes read_sizes(ConfigReader& config, const TowerSizes& absent, std::int64
                  "num_image_tokens", "projection_dim", "projector_hidden_act"});
   return {config.size_or({"hidden_size"}, absent.width),
           config.size_or({"intermediate_size"}, absent.inner),
-          config.size_or({"num_hidden_layers"}, absent.layers),
+          config.layers_or({"num_hidden_layers"}, absent.layers),
           product(config, "image_size", side / patch, side / patch),
           product(config, "patch_size", channels, product(config, "patch_size", patch, patch))};
 }

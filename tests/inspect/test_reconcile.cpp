@@ -210,13 +210,13 @@ TEST_CASE("a folder without weights that can be read says what to do") {
   CHECK(error.hint().find("safetensors") != std::string::npos);
 }
 
-TEST_CASE("a config that asks for billions of layers is answered at once") {
+TEST_CASE("a config that asks for far more layers than are stored is answered at once") {
   nlohmann::json config = small_llama();
   const auto tensors = tensors_of(config);
-  config["num_hidden_layers"] = 4'000'000'000;
+  config["num_hidden_layers"] = 100'000;
   const Inspection inspection = inspect_folder(config, tensors);
   CHECK_FALSE(inspection.is_explained());
-  CHECK(inspection.reconciliation->problem_count > 30'000'000'000);
+  CHECK(inspection.reconciliation->problem_count > 800'000);
 }
 
 TEST_CASE("a vision tower that the config describes reconciles with its tensors") {

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "headroom/error.h"
+#include "headroom/model_source.h"
 #include "support/data.h"
 
 using namespace headroom;
@@ -157,6 +158,25 @@ TEST_CASE("what a layer on its own does not do is refused") {
   CHECK(place(linear, "sliding_window", 4) == "config.json#/sliding_window");
 }
 
+TEST_CASE("every family refuses a number of layers that no model has, before it lists them") {
+  const std::vector<std::string> keys{"num_hidden_layers",  "num_layers",        "n_layer",
+                                      "n_layers",           "encoder_layers",    "decoder_layers",
+                                      "num_encoder_layers", "num_decoder_layers"};
+  for (const Preset& preset : list_presets()) {
+    CAPTURE(preset.name);
+    const auto config = nlohmann::json::parse(preset.json).at("config");
+    for (const std::string& key : keys) {
+      // BART's decoder repeats the encoder's number under this name, which nothing reads.
+      const bool is_read = config.contains(key) &&
+                           !(key == "num_hidden_layers" && config.contains("encoder_layers"));
+      if (!is_read) continue;
+      nlohmann::json absurd = config;
+      absurd[key] = std::int64_t{60'000'000'000};
+      CHECK(error_place(absurd).starts_with("config.json#/"));
+    }
+  }
+}
+
 TEST_CASE("two spellings of one setting must agree") {
   nlohmann::json config = {{"model_type", "gpt2"}, {"n_embd", 64}, {"hidden_size", 128},
                            {"n_layer", 2},         {"n_head", 4},  {"vocab_size", 101}};
@@ -167,8 +187,8 @@ TEST_CASE("two spellings of one setting must agree") {
 
 TEST_CASE("sizes whose product passes 2^127 are an overflow error") {
   nlohmann::json config = kLlama;
-  for (const char* const key : {"hidden_size", "intermediate_size", "num_hidden_layers"}) {
-    config[key] = std::int64_t{1} << 60U;
+  for (const char* const key : {"hidden_size", "intermediate_size", "vocab_size"}) {
+    config[key] = std::int64_t{1} << 62U;
   }
   const ModelSpec spec = spec_of(config);
   try {

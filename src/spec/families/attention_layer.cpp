@@ -32,7 +32,7 @@ WindowSpec read_window(ConfigReader& config, const AttentionSpec& attention) {
 
 StackSpec bare_stack(ConfigReader& config, AttentionSpec attention) {
   StackSpec stack;
-  stack.num_layers = config.size_or({"num_hidden_layers"}, 1);
+  stack.num_layers = config.layers_or({"num_hidden_layers"}, 1);
   stack.self_attention = std::move(attention);
   stack.norm_placement = NormPlacement::none;
   stack.dropout.attention_probs = config.probability_or({"attention_dropout"}, 0);

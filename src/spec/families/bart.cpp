@@ -30,7 +30,7 @@ constexpr StackKeys kDecoder{"decoder_layers", "decoder_attention_heads", "decod
 StackSpec read_stack(ConfigReader& config, std::int64_t hidden_size, const StackKeys& keys,
                      const EncoderDecoderFamily& family) {
   StackSpec stack;
-  stack.num_layers = config.size({keys.layers});
+  stack.num_layers = config.layers({keys.layers});
   stack.self_attention =
       multi_head_attention(config, keys.heads, config.size({keys.heads}), hidden_size);
   stack.self_attention.qkv_bias = true;

@@ -13,7 +13,7 @@ void read_bloom(ConfigReader& config, ModelSpec& spec) {
   spec.embedding.vocab_size = config.size({"vocab_size"});
 
   StackSpec stack;
-  stack.num_layers = config.size({"n_layer", "num_hidden_layers"});
+  stack.num_layers = config.layers({"n_layer", "num_hidden_layers"});
   const std::int64_t heads = config.size({"n_head", "num_attention_heads"});
   stack.self_attention = multi_head_attention(config, "n_head", heads, spec.hidden_size);
   stack.self_attention.causal = true;

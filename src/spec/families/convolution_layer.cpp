@@ -5,6 +5,7 @@
 namespace headroom::detail {
 namespace {
 
+/// Each layer is told apart from the others, by its dilation.
 constexpr std::int64_t kMostLayers = 1024;
 /// Beyond it a convolution reaches over more positions than anything here has.
 constexpr std::int64_t kLargestDilation = std::int64_t{1} << 32;
@@ -52,7 +53,7 @@ void read_convolution_layer(ConfigReader& config, ModelSpec& spec) {
   const std::int64_t base = config.size_or({"dilation_base"}, 1);
   const auto activation = layer.activation;
   StackSpec stack;
-  stack.num_layers = config.size_or({"num_layers", "num_hidden_layers"}, 1);
+  stack.num_layers = config.layers_or({"num_layers", "num_hidden_layers"}, 1);
   stack.norm_placement = NormPlacement::none;
   if (stack.num_layers > kMostLayers) {
     config.fail("num_layers", "is more than 1024", "write a smaller number");

@@ -38,7 +38,7 @@ void read_distilbert(ConfigReader& config, ModelSpec& spec) {
   spec.position.max_position_embeddings = config.size_or({"max_position_embeddings"}, 512);
 
   StackSpec stack;
-  stack.num_layers = config.size({"n_layers", "num_hidden_layers"});
+  stack.num_layers = config.layers({"n_layers", "num_hidden_layers"});
   stack.self_attention = multi_head_attention(
       config, "n_heads", config.size({"n_heads", "num_attention_heads"}), spec.hidden_size);
   stack.self_attention.qkv_bias = true;

@@ -60,7 +60,7 @@ void read_falcon(ConfigReader& config, ModelSpec& spec) {
   const bool grouped =
       config.flag_or({"new_decoder_architecture"}, absent.new_decoder_architecture);
   StackSpec stack;
-  stack.num_layers = config.size({"num_hidden_layers", "n_layer"});
+  stack.num_layers = config.layers({"num_hidden_layers", "n_layer"});
   stack.self_attention = read_attention(config, spec.hidden_size, grouped, absent.multi_query);
   if (stack.self_attention.alibi.kind == AlibiKind::none) {
     spec.position.kind = PositionKind::rotary;

@@ -9,7 +9,7 @@ void read_feed_forward_layer(ConfigReader& config, ModelSpec& spec) {
   spec.hidden_size = config.size({"hidden_size", "d_model"});
   spec.embedding.input = InputKind::hidden_states;
   StackSpec stack;
-  stack.num_layers = config.size_or({"num_hidden_layers"}, 1);
+  stack.num_layers = config.layers_or({"num_hidden_layers"}, 1);
   stack.norm_placement = NormPlacement::none;
   stack.ffn = {config.flag_or({"gated"}, false) ? FfnKind::gated : FfnKind::plain,
                config.size({"intermediate_size", "dim_feedforward"}),

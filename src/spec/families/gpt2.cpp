@@ -43,7 +43,7 @@ void read_gpt2(ConfigReader& config, ModelSpec& spec) {
       config.size_or({"n_positions", "max_position_embeddings"}, 1024);
 
   StackSpec stack;
-  stack.num_layers = config.size({"n_layer", "num_hidden_layers"});
+  stack.num_layers = config.layers({"n_layer", "num_hidden_layers"});
   stack.self_attention = multi_head_attention(
       config, "n_head", config.size({"n_head", "num_attention_heads"}), spec.hidden_size);
   stack.self_attention.causal = true;

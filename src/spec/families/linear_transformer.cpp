@@ -24,7 +24,7 @@ void read_linear_transformer(ConfigReader& config, ModelSpec& spec) {
   spec.position.max_position_embeddings = config.size({"max_position_embeddings"});
 
   StackSpec stack;
-  stack.num_layers = config.size({"num_hidden_layers"});
+  stack.num_layers = config.layers({"num_hidden_layers"});
   stack.self_attention = multi_head_attention(
       config, "num_attention_heads", config.size({"num_attention_heads"}), spec.hidden_size);
   stack.self_attention.kind = AttentionKind::linear;

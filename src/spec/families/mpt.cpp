@@ -35,7 +35,7 @@ void read_mpt(ConfigReader& config, ModelSpec& spec) {
   spec.embedding.vocab_size = config.size({"vocab_size"});
 
   StackSpec stack;
-  stack.num_layers = config.size({"n_layers", "num_hidden_layers"});
+  stack.num_layers = config.layers({"n_layers", "num_hidden_layers"});
   const std::int64_t heads = config.size({"n_heads", "num_attention_heads"});
   stack.self_attention = multi_head_attention(config, "n_heads", heads, spec.hidden_size);
   stack.self_attention.causal = true;

@@ -28,7 +28,7 @@ void read_opt(ConfigReader& config, ModelSpec& spec) {
       config.size_or({"max_position_embeddings"}, 2048) + kOffset;
 
   StackSpec stack;
-  stack.num_layers = config.size({"num_hidden_layers"});
+  stack.num_layers = config.layers({"num_hidden_layers"});
   stack.self_attention = multi_head_attention(config, "num_attention_heads",
                                               config.size({"num_attention_heads"}), hidden_size);
   stack.self_attention.causal = true;

@@ -21,7 +21,7 @@ void read_recurrent(ConfigReader& config, ModelSpec& spec, RecurrentCell cell,
   config.ignore({"batch_first"});
 
   StackSpec stack;
-  stack.num_layers = config.size_or({"num_layers", "num_hidden_layers"}, 1);
+  stack.num_layers = config.layers_or({"num_layers", "num_hidden_layers"}, 1);
   stack.norm_placement = NormPlacement::none;
   stack.recurrent = RecurrentSpec{cell, config.flag_or({"bias"}, true)};
   spec.decoder = std::move(stack);

@@ -74,8 +74,8 @@ void read_t5(ConfigReader& config, ModelSpec& spec) {
   spec.position.num_buckets = config.size_or({"relative_attention_num_buckets"}, 32);
   spec.position.max_distance = config.size_or({"relative_attention_max_distance"}, 128);
 
-  const std::int64_t num_layers = config.size({"num_layers", "num_hidden_layers"});
-  const std::int64_t num_decoder_layers = config.size_or({"num_decoder_layers"}, num_layers);
+  const std::int64_t num_layers = config.layers({"num_layers", "num_hidden_layers"});
+  const std::int64_t num_decoder_layers = config.layers_or({"num_decoder_layers"}, num_layers);
   spec.encoder = read_stack(config, num_layers);
   if (encoder_only) return;
   spec.decoder = read_stack(config, num_decoder_layers);

@@ -62,8 +62,8 @@ void read_transformer(ConfigReader& config, ModelSpec& spec) {
                                               ? config.size({"max_position_embeddings"})
                                               : config.count_or({"max_position_embeddings"}, 0);
 
-  spec.encoder = read_stack(config, spec.hidden_size, config.size({"num_encoder_layers"}));
-  spec.decoder = read_stack(config, spec.hidden_size, config.size({"num_decoder_layers"}));
+  spec.encoder = read_stack(config, spec.hidden_size, config.layers({"num_encoder_layers"}));
+  spec.decoder = read_stack(config, spec.hidden_size, config.layers({"num_decoder_layers"}));
   spec.decoder->cross_attention = spec.decoder->self_attention;
   spec.decoder->self_attention.causal = true;
 }

@@ -44,7 +44,7 @@ void read_vit(ConfigReader& config, ModelSpec& spec) {
   spec.position.max_position_embeddings = image.num_patches() + 1;
 
   StackSpec stack;
-  stack.num_layers = config.size({"num_hidden_layers"});
+  stack.num_layers = config.layers({"num_hidden_layers"});
   stack.self_attention = multi_head_attention(
       config, "num_attention_heads", config.size({"num_attention_heads"}), spec.hidden_size);
   stack.self_attention.qkv_bias = config.flag_or({"qkv_bias"}, true);
