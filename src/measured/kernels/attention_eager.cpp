@@ -12,8 +12,10 @@ namespace headroom::measured {
 namespace {
 
 constexpr std::int64_t kSteps = 128;       // of a turned tile of K: it stays in the first cache
-constexpr std::int64_t kQueryBlock = 64;   // queries of one piece of work
-constexpr std::int64_t kFewestTurned = 4;  // queries for which turning K pays
+constexpr std::int64_t kQueryBlock = 128;  // queries of one piece of work
+constexpr std::int64_t kKeyBlock = 128;  // keys of a packed tile of V: it stays in the first cache
+constexpr std::int64_t kFewestTurned = 4;   // queries for which turning K pays
+constexpr std::int64_t kFewestPacked = 32;  // queries for which packing V pays
 
 const float* query_of(const AttentionArguments& args, std::int64_t batch_head) {
   return args.q + batch_head / args.heads * args.q_batch_stride +
@@ -87,6 +89,36 @@ void context_few(const AttentionArguments& args, std::int64_t batch, Range heads
       }
     }
   }
+}
+
+/// Context of some queries of one head. Rows of V lie as far apart as a token's whole row, which
+/// meets few sets of a cache and many pages, so tiles of V are packed and used for all queries.
+void context_packed(const AttentionArguments& args, std::int64_t batch_head, Range queries,
+                    const float* probabilities) {
+  alignas(64) std::array<float, kKeyBlock * kTileColumns> packed;
+  float* const out = out_of(args, batch_head) + queries.begin * args.out_stride;
+  for (std::int64_t column = 0; column < args.value_head_dim; column += kTileColumns) {
+    const std::int64_t columns = std::min(kTileColumns, args.value_head_dim - column);
+    const float* const v = value_of(args, batch_head) + column;
+    for (std::int64_t key = 0; key < args.keys; key += kKeyBlock) {
+      const std::int64_t keys = std::min(kKeyBlock, args.keys - key);
+      for (std::int64_t i = 0; i < keys; ++i) {
+        std::copy_n(v + (key + i) * args.v_stride, columns, packed.data() + i * kTileColumns);
+      }
+      multiply({probabilities + queries.begin * args.keys + key, args.keys, 1},
+               {packed.data(), kTileColumns}, {out + column, args.out_stride},
+               {queries.size(), columns, keys}, key == 0 ? Sum::begin : Sum::go_on);
+    }
+  }
+}
+
+/// The same, from V where it lies.
+void context_in_place(const AttentionArguments& args, std::int64_t batch_head, Range queries,
+                      const float* probabilities) {
+  multiply({probabilities + queries.begin * args.keys, args.keys, 1},
+           {value_of(args, batch_head), args.v_stride},
+           {out_of(args, batch_head) + queries.begin * args.out_stride, args.out_stride},
+           {queries.size(), args.value_head_dim, args.keys}, Sum::begin);
 }
 
 std::int64_t pairs(const AttentionArguments& args) {
@@ -170,11 +202,13 @@ std::int64_t attention_context(const AttentionArguments& args, const float* prob
 #pragma omp parallel for collapse(2) schedule(static) if (pairs(args) >= kSerialElements)
   for (std::int64_t head = 0; head < args.batch * args.heads; ++head) {
     for (std::int64_t query = 0; query < args.queries; query += kQueryBlock) {
-      multiply({probabilities + (head * args.queries + query) * args.keys, args.keys, 1},
-               {value_of(args, head), args.v_stride},
-               {out_of(args, head) + query * args.out_stride, args.out_stride},
-               {std::min(kQueryBlock, args.queries - query), args.value_head_dim, args.keys},
-               Sum::begin);
+      const Range queries = {query, std::min(args.queries, query + kQueryBlock)};
+      const float* const own = probabilities + head * args.queries * args.keys;
+      if (args.queries >= kFewestPacked) {
+        context_packed(args, head, queries, own);
+      } else {
+        context_in_place(args, head, queries, own);
+      }
     }
   }
   return 2 * pairs(args) * args.value_head_dim;

@@ -40,6 +40,9 @@ inline Floats load(const float* from) {
 
 inline void store(float* to, Floats value) { std::memcpy(to, &value, sizeof value); }
 
+/// Begins to bring a line that will be written into the cache.
+inline void prefetch_to_write(const float* line) { __builtin_prefetch(line, 1); }
+
 /// The first `count` lanes; the others are zero.
 inline Floats load_first(const float* from, std::int64_t count) {
   Floats value = {};
