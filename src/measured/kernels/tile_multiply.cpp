@@ -32,9 +32,6 @@ struct OutTile {
     if (lanes(v) == kLanes) return simd::load(at(r, v));
     return lanes(v) == 0 ? Floats{} : simd::load_first(at(r, v), lanes(v));
   }
-  void prefetch(std::size_t r, std::size_t v) const {
-    if (lanes(v) > 0) simd::prefetch_to_write(at(r, v));
-  }
   void store(std::size_t r, std::size_t v, Floats value) const {
     if (lanes(v) == kLanes) {
       simd::store(at(r, v), value);
@@ -47,7 +44,9 @@ struct OutTile {
 template <std::size_t rows, std::size_t vectors>
 void multiply_rows(TileLeft a, TileRight b, OutTile to, std::int64_t steps, Sum sum) {
   // A block's lines are fetched while it is computed: stores that miss would come one by one.
-  simd::unroll<rows>([&](auto r) { simd::unroll<vectors>([&](auto v) { to.prefetch(r, v); }); });
+  simd::unroll<rows>([&](auto r) {
+    simd::unroll<vectors>([&](auto v) { simd::prefetch_to_write(to.at(r, v)); });
+  });
   tile_product<rows, vectors>(
       a, b, steps,
       [&](std::size_t r, std::size_t v) { return sum == Sum::begin ? Floats{} : to.load(r, v); },
