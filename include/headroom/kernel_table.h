@@ -25,6 +25,9 @@ enum class KernelKind {
   attention_context,         ///< batch · heads, queries, keys, head_dim
   attention_fused,           ///< the same
   attention_fused_causal,    ///< the same
+  attention_scores_cached,   ///< batch · key-value heads, heads to each, keys, head_dim; one query
+  attention_context_cached,  ///< the same
+  attention_fused_cached,    ///< the same
   linear_attention,          ///< batch · heads, queries, head_dim
   linear_attention_causal,   ///< the same
   layer_norm,                ///< rows, width

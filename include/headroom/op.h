@@ -215,6 +215,8 @@ struct HeadLinear {
 struct KvCacheAppend {
   Expr elements;
   HeadRows kept;  ///< where in a row of the input what is kept stands: `heads` parts of `head_dim`
+  Expr kv_heads;  ///< heads of the keys, then as many of the values
+  Expr head_dim;  ///< numbers of a key's head; the rest of what is kept are the values'
   WindowSpec window;  ///< the keys that later tokens will see
 };
 

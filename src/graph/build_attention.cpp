@@ -170,6 +170,8 @@ AttentionOperands GraphBuilder::cached_operands(const StackContext& stack, Tenso
   const KvCacheAppend append{
       rows * width,
       {stack.rows(), heads.row_width(), heads.query_width(), Integer{1}, width},
+      heads.kv_heads,
+      heads.head_dim,
       attention.window};
   operands.tensors = {
       emit_in_place(Part::attention_kv_cache, "attention.kv_cache", append, {qkv, cache})};
@@ -212,9 +214,9 @@ TensorId GraphBuilder::cross_attention(const StackContext& stack, TensorId hidde
   if (operands.keys == KeySource::cache) {
     const TensorId cache = key_value_cache(parts, source, width);
     const Expr rows = kBatch * source;
-    emit_in_place(parts.kv_cache, "cross_attention.kv_cache",
-                  KvCacheAppend{rows * width, {rows, width, {}, Integer{1}, width}, {}},
-                  {projected, cache});
+    const KvCacheAppend append{
+        rows * width, {rows, width, {}, Integer{1}, width}, heads.kv_heads, heads.head_dim, {}};
+    emit_in_place(parts.kv_cache, "cross_attention.kv_cache", append, {projected, cache});
     projected = cache;
   }
   emit_nodes_ = emit_nodes;

@@ -47,10 +47,9 @@ TensorId GraphBuilder::latent_attention(const StackContext& stack, TensorId hidd
   }
   const Expr width = kLatent + kTurned;
   const TensorId cache = key_value_cache(parts_of(), Symbol::visible_keys, width);
-  latents = emit_in_place(
-      Part::attention_kv_cache, "attention.kv_cache",
-      KvCacheAppend{stack.rows() * width, {stack.rows(), width, {}, Integer{1}, width}, {}},
-      {latents, cache});
+  const KvCacheAppend append{
+      stack.rows() * width, {stack.rows(), width, {}, Integer{1}, width}, Integer{1}, width, {}};
+  latents = emit_in_place(Part::attention_kv_cache, "attention.kv_cache", append, {latents, cache});
   // Before there is a past, expanding what is new costs less than working in the latent space.
   return options_.phase == Phase::decode ? absorbed_attention(stack, queries, cache)
                                          : expanded_attention(stack, queries, latents);

@@ -38,26 +38,51 @@ class Corner {
 
   [[nodiscard]] double weight() const { return weight_; }
 
-  /// Its time. A point that was not measured takes what the nearest one with fewer rows does, in
-  /// proportion to the work.
+  /// Its time. A point that was not measured takes longer than the nearest one with fewer rows, as
+  /// much as the largest call does that was measured with both numbers of rows.
   [[nodiscard]] KernelTime time() const {
-    std::vector<std::size_t> at = at_;
-    const auto number = [&] { return point_number(table_.axes, at); };
-    const auto work = [&] { return work_of(table_.kind, point_of(table_.axes, number())); };
-    const double wanted = work();
-    while (!table_.seconds[number()].has_value() && next_smaller(at)) {
+    At known = at_;
+    while (!seconds(known) && known.front() > 0) --known.front();
+    if (!seconds(known)) return time_in_proportion(known);
+    double growth = work(at_) / work(known);
+    At more = at_;
+    At fewer = known;
+    while (step_down(more) && step_down(fewer)) {
+      if (!seconds(more) || !seconds(fewer)) continue;
+      growth = *seconds(more) / *seconds(fewer);
+      break;
     }
-    const double factor = wanted / work();
-    return {table_.seconds[number()].value_or(0) * factor, table_.spread[number()]};
+    const double factor = known == at_ ? 1 : growth;
+    return {*seconds(known) * factor, table_.spread[number(known)]};
   }
 
  private:
-  /// Steps down along the first axis that can be.
-  static bool next_smaller(std::vector<std::size_t>& at) {
-    const auto axis = std::ranges::find_if(at, [](std::size_t i) { return i > 0; });
-    if (axis == at.end()) return false;
-    --*axis;
-    return true;
+  using At = std::vector<std::size_t>;
+
+  [[nodiscard]] std::size_t number(const At& at) const { return point_number(table_.axes, at); }
+  [[nodiscard]] std::optional<double> seconds(const At& at) const {
+    return table_.seconds[number(at)];
+  }
+  [[nodiscard]] double work(const At& at) const {
+    return work_of(table_.kind, point_of(table_.axes, number(at)));
+  }
+
+  /// From the nearest smaller point, where not even a single row was measured.
+  [[nodiscard]] KernelTime time_in_proportion(At known) const {
+    while (!seconds(known) && step_down(known)) {
+    }
+    const double factor = work(at_) / work(known);
+    return {seconds(known).value_or(0) * factor, table_.spread[number(known)]};
+  }
+
+  /// One down along the last axis behind the rows that can be.
+  static bool step_down(At& at) {
+    for (std::size_t axis = at.size(); axis-- > 1;) {
+      if (at[axis] == 0) continue;
+      --at[axis];
+      return true;
+    }
+    return false;
   }
 
   const KernelTable& table_;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "headroom/error.h"
 #include "kernels/alibi.h"
@@ -28,6 +27,29 @@ RowLayout layout_of(const AttentionArguments& args) {
   return {args.heads * args.head_dim, args.kv_heads * args.head_dim,
           args.kv_heads * args.value_head_dim};
 }
+
+/// A sequence's keys, then its values, each head's together: that way a step reads every head's
+/// from one end to the other.
+struct CacheLayout {
+  std::int64_t capacity = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t head_dim = 0;
+  std::int64_t value_head_dim = 0;
+
+  /// Puts a token's row of keys and values into a slot of `sequence`.
+  void store(const float* token, std::int64_t slot, float* sequence) const {
+    for (std::int64_t head = 0; head < kv_heads; ++head) {
+      std::copy_n(token + head * head_dim, head_dim,
+                  sequence + (head * capacity + slot) * head_dim);
+    }
+    const float* const values = token + kv_heads * head_dim;
+    float* const to = sequence + kv_heads * capacity * head_dim;
+    for (std::int64_t head = 0; head < kv_heads; ++head) {
+      std::copy_n(values + head * value_head_dim, value_head_dim,
+                  to + (head * capacity + slot) * value_head_dim);
+    }
+  }
+};
 
 std::int64_t operand_floats(const AttentionArguments& args) {
   const std::int64_t queries = args.batch * args.queries * args.heads;
@@ -80,13 +102,19 @@ void StepBuilder::place_operands(AttentionArguments& args, KeySource keys,
   args.out_batch_stride = args.queries * args.out_stride;
   args.k_stride = together ? layout.row() : layout.key + (within ? 0 : layout.value);
   args.v_stride = args.k_stride;
-  const bool from_cache = keys == KeySource::cache;
-  const std::int64_t rows =
-      from_cache ? integer(program_.graph_.tensors[node_->inputs[1]].shape[1]) : args.keys;
-  args.k_batch_stride = rows * args.k_stride;
-  args.v_batch_stride = args.k_batch_stride;
+  args.k_batch_stride = args.keys * args.k_stride;
   args.k_head_stride = args.head_dim;
   args.v_head_stride = args.value_head_dim;
+  if (keys == KeySource::cache) {
+    // All keys of a sequence stand before all its values, each head's together.
+    const std::int64_t rows = integer(program_.graph_.tensors[node_->inputs[1]].shape[1]);
+    args.k_batch_stride = rows * args.k_stride;
+    args.k_stride = args.head_dim;
+    args.v_stride = within ? args.head_dim : args.value_head_dim;
+    args.k_head_stride = rows * args.k_stride;
+    args.v_head_stride = rows * args.v_stride;
+  }
+  args.v_batch_stride = args.k_batch_stride;
 }
 
 void StepBuilder::shape_scores(AttentionArguments& args, const ScoreShaping& shaping) {
@@ -128,9 +156,10 @@ StepBuilder::Arguments StepBuilder::attention(const Op& op) {
   const bool cross = is_cross_attention();
   const bool from_cache = keys == KeySource::cache;
   const bool windowed = from_cache && args.window.kind != WindowKind::none;
+  const std::int64_t cached =
+      from_cache ? integer(program_.graph_.tensors[node_->inputs[1]].shape[1]) : args.keys;
   const std::int64_t chunk =
       windowed && args.window.kind == WindowKind::chunked ? args.window.size : 0;
-  const std::int64_t cached = args.k_batch_stride / args.k_stride;
   if (windowed) {
     if (args.queries > 1) {
       throw Error(ErrorCode::invalid_input, "layers with a window decode one token at a time",
@@ -142,7 +171,8 @@ StepBuilder::Arguments StepBuilder::attention(const Op& op) {
     args.window = {};
   }
   const RowLayout layout = layout_of(args);
-  const std::int64_t value_offset = values == ValuePlace::within_keys ? 0 : layout.key;
+  std::int64_t value_offset = from_cache ? cached * layout.key : layout.key;
+  if (values == ValuePlace::within_keys) value_offset = 0;
   const std::string cache = cross ? "cross_attention.kv_cache" : "attention.kv_cache";
   const float* own_keys = cross ? nullptr : args.q + layout.query;
   if (cross && !from_cache) own_keys = input(1);
@@ -191,19 +221,22 @@ StepBuilder::Run StepBuilder::operator()(const KvCacheAppend& op) {
   const std::int64_t kept = integer(op.kept.head_dim);
   const float* const from = input(0) + integer(op.kept.first);
   const Tensor& cache_tensor = program_.graph_.tensors[node_->inputs.at(1)];
-  const std::int64_t capacity = integer(cache_tensor.shape[1]);
   const std::string name = cache_tensor.name;
+  CacheLayout layout;
+  layout.capacity = integer(cache_tensor.shape[1]);
+  layout.kv_heads = integer(op.kv_heads);
+  layout.head_dim = integer(op.head_dim);
+  layout.value_head_dim = kept / layout.kv_heads - layout.head_dim;
   return [=, cache = &program_.cache_, bring = bring_input()](std::int64_t layer) {
     bring();
     float* const to = cache->data(name, layer);
     const std::int64_t past = cross ? 0 : lengths->past;
     // What would be overwritten by a later one of these tokens is not written at all.
-    const std::int64_t first = std::max<std::int64_t>(0, tokens - capacity);
+    const std::int64_t first = std::max<std::int64_t>(0, tokens - layout.capacity);
     for (std::int64_t b = 0; b < batch; ++b) {
+      float* const sequence = to + b * layout.capacity * kept;
       for (std::int64_t s = first; s < tokens; ++s) {
-        const std::int64_t slot = (past + s) % capacity;
-        std::memcpy(to + (b * capacity + slot) * kept, from + (b * tokens + s) * row,
-                    static_cast<std::size_t>(kept * kFloat));
+        layout.store(from + (b * tokens + s) * row, (past + s) % layout.capacity, sequence);
       }
     }
     return StepCount{0, 2 * batch * (tokens - first) * kept * kFloat};

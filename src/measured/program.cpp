@@ -45,6 +45,8 @@ Bindings sizes_at(const Graph& graph, const Lengths& lengths) {
 }
 
 KvCache::KvCache(const Graph& graph, const Bindings& sizes) {
+  constexpr std::size_t kLine = 16;  // floats of a cache line
+  std::size_t end = 0;
   for (const Block& block : graph.blocks) {
     const std::int64_t runs = integer(block.repeat, sizes);
     for (const Node& node : block.nodes) {
@@ -53,31 +55,28 @@ KvCache::KvCache(const Graph& graph, const Bindings& sizes) {
         if (tensor.type != ElementType::kv_cache) continue;
         const auto floats = static_cast<std::size_t>(integer(tensor.elements(), sizes));
         for (std::int64_t run = 0; run < runs; ++run) {
-          AlignedVector<float>& cache = caches_[{tensor.name, block.layer_of(node, run)}];
-          if (!cache.empty()) continue;
-          cache.resize(floats);
+          const std::pair key{tensor.name, block.layer_of(node, run)};
+          if (!begins_.emplace(key, end).second) continue;
+          end += (floats + kLine - 1) / kLine * kLine;
           bytes_ += static_cast<std::int64_t>(floats * sizeof(float));
         }
       }
     }
   }
+  memory_.resize(end);
 }
 
 float* KvCache::data(const std::string& name, std::int64_t layer) {
-  const auto found = caches_.find({name, layer});
-  return found == caches_.end() ? nullptr : found->second.data();
+  const auto found = begins_.find({name, layer});
+  return found == begins_.end() ? nullptr : memory_.data() + found->second;
 }
 
-void KvCache::clear() {
-  for (auto& [key, cache] : caches_) std::ranges::fill(cache, 0.0F);
-}
+void KvCache::clear() { std::ranges::fill(memory_, 0.0F); }
 
 void KvCache::fill(std::uint64_t seed) {
   std::minstd_rand generator(static_cast<std::uint_fast32_t>(seed | 1U));
   std::uniform_real_distribution<float> values(0.1F, 1.0F);
-  for (auto& [key, cache] : caches_) {
-    std::ranges::generate(cache, [&] { return values(generator); });
-  }
+  std::ranges::generate(memory_, [&] { return values(generator); });
 }
 
 Program::Program(const ModelSpec& spec, Graph graph, const ModelWeights& weights, KvCache& cache,

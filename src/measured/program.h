@@ -38,7 +38,10 @@ class KvCache {
   void fill(std::uint64_t seed);
 
  private:
-  std::map<std::pair<std::string, std::int64_t>, AlignedVector<float>> caches_;
+  /// Where each one begins, by name and layer. They lie in one memory, so that even small ones are
+  /// on large pages.
+  std::map<std::pair<std::string, std::int64_t>, std::size_t> begins_;
+  AlignedVector<float> memory_;
   std::int64_t bytes_ = 0;
 };
 

@@ -114,6 +114,9 @@ class CallVisitor {
     return {elements(KernelKind::copy, number(op.elements))};
   }
   Calls operator()(const AttentionScores& op) const {
+    if (is_step(op.shape)) {
+      return {{KernelKind::attention_scores_cached, step(op.shape, number(op.shape.keys)), {}}};
+    }
     return {{KernelKind::attention_scores, attention(op.shape), {}}};
   }
   Calls operator()(const Softmax&) const {
@@ -126,13 +129,24 @@ class CallVisitor {
              {}}};
   }
   Calls operator()(const AttentionContext& op) const {
-    return {{KernelKind::attention_context, attention(op.shape), {}}};
+    KernelSizes sizes = attention(op.shape);
+    KernelKind kind = KernelKind::attention_context;
+    if (is_step(op.shape)) {
+      kind = KernelKind::attention_context_cached;
+      sizes = step(op.shape, number(op.shape.keys));
+    }
+    sizes.back() = number(op.shape.value_head_dim);
+    return {{kind, sizes, {}}};
   }
   Calls operator()(const FusedAttention& op) const {
     // Keys out of a window are passed over: the time is that of the keys that a query sees.
+    const double seen_keys = number(op.pairs) / number(op.shape.queries);
+    if (is_step(op.shape)) {
+      return {{KernelKind::attention_fused_cached, step(op.shape, seen_keys), {}}};
+    }
     if (op.shaping.window.kind != WindowKind::none) {
       KernelSizes seen = attention(op.shape);
-      seen[kKeysAxis] = number(op.pairs) / number(op.shape.queries);
+      seen[kKeysAxis] = seen_keys;
       return {{KernelKind::attention_fused, seen, {}}};
     }
     // A causal mask that hides nothing, as in decoding, costs nothing.
@@ -239,6 +253,17 @@ class CallVisitor {
 
   /// Where `attention` has the keys.
   static constexpr std::size_t kKeysAxis = 2;
+
+  /// Whether one query goes through the keys, as a step of decoding does.
+  [[nodiscard]] bool is_step(const AttentionShape& shape) const {
+    return number(shape.queries) == 1;
+  }
+
+  /// Sizes of such a step, whose query heads share the reading of a key.
+  [[nodiscard]] KernelSizes step(const AttentionShape& shape, double keys) const {
+    return {number(shape.batch * shape.kv_heads), number(shape.heads) / number(shape.kv_heads),
+            keys, number(shape.head_dim)};
+  }
 
   [[nodiscard]] KernelSizes attention(const AttentionShape& shape) const {
     return {number(shape.batch * shape.heads), number(shape.queries), number(shape.keys),

@@ -1,6 +1,7 @@
 #include "operator_time.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "headroom/error.h"
@@ -35,11 +36,11 @@ KernelTime call_time(const ThreadProfile& profile, const KernelCall& call,
 
 /// Whether a call is as fast as its weights, or its KV-cache, are read.
 bool streams(const KernelCall& call) {
-  const bool weights =
-      call.kind == KernelKind::stream_float32_cold || call.kind == KernelKind::stream_bfloat16_cold;
-  const bool attention = info_of(call.kind).name.starts_with("attention_");
-  constexpr std::size_t kQueries = 1;
-  return weights || (attention && call.sizes[kQueries] == 1);
+  constexpr std::array kStreaming{KernelKind::stream_float32_cold, KernelKind::stream_bfloat16_cold,
+                                  KernelKind::attention_scores_cached,
+                                  KernelKind::attention_context_cached,
+                                  KernelKind::attention_fused_cached};
+  return std::ranges::find(kStreaming, call.kind) != kStreaming.end();
 }
 
 double bandwidth_at(const std::vector<BandwidthPoint>& points, double working_set) {

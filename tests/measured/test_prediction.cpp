@@ -132,6 +132,34 @@ TEST_CASE("fused attention in a window is priced by the keys that a query sees")
   CHECK(cores == 1);
 }
 
+TEST_CASE("a step of decoding is priced by the keys it reads, which heads share") {
+  for (const AttentionImplementation attention :
+       {AttentionImplementation::eager, AttentionImplementation::fused}) {
+    const Graph graph = build_graph(load_model("smollm2-135m").spec, {Phase::decode, attention});
+    Workload workload;
+    workload.phase = Phase::decode;
+    workload.batch_size = 4;
+    workload.seq_len = 1;
+    workload.past_len = 99;
+    const Bindings sizes = bindings_of(workload, graph);
+    std::set<KernelKind> kinds;
+    for (const Block& block : graph.blocks) {
+      for (const Node& node : block.nodes) {
+        for (const auto& call : detail::kernel_calls({graph, block, node}, sizes, {})) {
+          if (call.sizes.size() != 4) continue;
+          kinds.insert(call.kind);
+          // Three key-value heads for nine heads, of 64 numbers.
+          CHECK(call.sizes == KernelSizes{4 * 3, 3, 100, 64});
+        }
+      }
+    }
+    const bool fused = attention == AttentionImplementation::fused;
+    CHECK(kinds == (fused ? std::set{KernelKind::attention_fused_cached}
+                          : std::set{KernelKind::attention_scores_cached,
+                                     KernelKind::attention_context_cached}));
+  }
+}
+
 TEST_CASE("calibration looks at no shape that a preset has") {
   std::set<std::pair<std::int64_t, std::int64_t>> products;
   std::set<std::pair<std::int64_t, std::int64_t>> heads;
@@ -204,8 +232,9 @@ TEST_CASE("every probe of a kernel runs and takes time") {
   budget.seconds = 0;
   std::vector<KernelTable> tables;
   probe_attention(budget, tables);
+  probe_cached_attention(budget, tables);
   probe_elementwise(budget, tables);
-  CHECK(tables.size() >= 15);
+  CHECK(tables.size() >= 18);
   for (const KernelTable& table : tables) {
     CAPTURE(info_of(table.kind).name);
     CHECK(std::ranges::any_of(table.seconds,

@@ -100,12 +100,25 @@ TEST_CASE(
   CHECK(time_of(table, {8, 300, 400}).spread == doctest::Approx(0.02));
 }
 
-TEST_CASE("a point that was not measured takes its neighbour's time in proportion to the work") {
+TEST_CASE("a point that was not measured grows with its rows as smaller products do") {
+  const auto law = [](const KernelSizes& s) { return 1e-9 * std::pow(s[0], 0.7) * s[1] * s[2]; };
+  KernelTable table =
+      table_by(KernelKind::linear_cold, {{1, 10, 30}, {100, 1000}, {100, 1000}}, law);
+  table.seconds.back().reset();  // rows 30, in 1000, out 1000
+  CHECK(time_of(table, {30, 1000, 1000}).seconds == doctest::Approx(law({30, 1000, 1000})));
+  table.seconds[point_number(table.axes, std::vector<std::size_t>{1, 1, 1})].reset();
+  CHECK(time_of(table, {30, 1000, 1000}).seconds == doctest::Approx(law({30, 1000, 1000})));
+}
+
+TEST_CASE("where nothing grows like it, an unmeasured point takes a time in proportion") {
   KernelTable table =
       table_by(KernelKind::linear_cold, {{1, 10}, {100, 1000}, {100, 1000}}, product_law);
-  table.seconds.back().reset();  // rows 10, in 1000, out 1000
+  for (std::size_t number = 4; number < 8; ++number) table.seconds[number].reset();  // rows 10
   CHECK(time_of(table, {10, 1000, 1000}).seconds ==
         doctest::Approx(10 * product_law({1, 1000, 1000})));
+  table.seconds[3].reset();  // rows 1, in 1000, out 1000
+  CHECK(time_of(table, {1, 1000, 1000}).seconds ==
+        doctest::Approx(10 * product_law({1, 1000, 100})));
 }
 
 TEST_CASE("below its smallest size a kernel of elements still costs its call") {

@@ -16,7 +16,11 @@ const std::vector<double> kBatchHeads{5, 37};
 // Kernels pay up to a fifth more for keys that are no whole number of their blocks; prompts mostly
 // are.
 const std::vector<double> kQueries{1, 16, 64, 320, 960};
+const std::vector<double> kPromptQueries{4, 16, 64, 320, 960};
 const std::vector<double> kKeys{16, 64, 320, 960};
+// Query heads that share a key-value head, and keys that steps go through.
+const std::vector<double> kGroups{1, 3, 8};
+const std::vector<double> kCachedKeys{64, 320, 1088, 4160};
 const std::vector<double> kHeadDims{32, 64, 128};
 
 KernelGrid full_axes(KernelKind kind) {
@@ -33,7 +37,11 @@ KernelGrid full_axes(KernelKind kind) {
     case KernelKind::attention_context:
     case KernelKind::attention_fused:
     case KernelKind::attention_fused_causal:
-      return {kBatchHeads, kQueries, kKeys, kHeadDims};
+      return {kBatchHeads, kPromptQueries, kKeys, kHeadDims};
+    case KernelKind::attention_scores_cached:
+    case KernelKind::attention_context_cached:
+    case KernelKind::attention_fused_cached:
+      return {kBatchHeads, kGroups, kCachedKeys, kHeadDims};
     case KernelKind::attention_softmax:
     case KernelKind::attention_softmax_biased:
       return {kBatchHeads, kQueries, kKeys};

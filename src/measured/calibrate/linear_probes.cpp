@@ -40,7 +40,7 @@ class PairProbe {
                                                                           std::int64_t rows) {
     budget.pace = kinds_.pace;
     const bool is_smallest = rows == 1;
-    if (!is_smallest && static_cast<double>(rows * in_ * out_) > kMostWork) return {};
+    if (!is_smallest && static_cast<double>(rows * in_ * out_) > kMostProduct) return {};
     const AlignedVector<float> x = filled(rows * in_);
     AlignedVector<float> y = filled(rows * out_);
     for (const auto& layer : layers_) layer->prepare(rows);
@@ -56,6 +56,8 @@ class PairProbe {
 
  private:
   static constexpr std::int64_t kTypicalRows = 128;
+  /// Products take most of a model's time, so larger ones than of other kernels are worth theirs.
+  static constexpr double kMostProduct = 3 * kMostWork;
   static constexpr std::size_t kFewestWarm = 5;
 
   LinearKinds kinds_;

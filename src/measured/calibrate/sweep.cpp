@@ -101,6 +101,12 @@ AlignedVector<float> filled(std::int64_t count) {
   return values;
 }
 
+float* shared_room(std::int64_t count) {
+  static AlignedVector<float> room;
+  if (static_cast<std::int64_t>(room.size()) < count) room = filled(count);
+  return room.data();
+}
+
 const float* shared_numbers(std::int64_t count) {
   static AlignedVector<float> numbers;
   if (static_cast<std::int64_t>(numbers.size()) < count) numbers = filled(count);

@@ -42,6 +42,9 @@ inline constexpr double kMostWork = 1e9;
 /// Small random numbers, written so that no page is the shared zero page.
 [[nodiscard]] AlignedVector<float> filled(std::int64_t count);
 
+/// Room for `count` numbers that all probes share, to be written; whatever was there.
+[[nodiscard]] float* shared_room(std::int64_t count);
+
 /// `count` such numbers to be read only, in memory that all probes share; they stay until more are
 /// asked for.
 [[nodiscard]] const float* shared_numbers(std::int64_t count);

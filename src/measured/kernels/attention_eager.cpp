@@ -54,40 +54,49 @@ void score_tile(const AttentionArguments& args, std::int64_t batch_head, Range k
   }
 }
 
-/// Scores of few queries with some keys, a dot product for every one. A key's row holds all heads,
-/// so that going over heads inside reads it from one end to the other.
-void score_few(const AttentionArguments& args, std::int64_t batch, Range keys, float* scores) {
+/// Query heads that share a key-value head.
+Range group_of(const AttentionArguments& args, std::int64_t kv_head) {
+  const std::int64_t group = args.heads / args.kv_heads;
+  return {kv_head * group, (kv_head + 1) * group};
+}
+
+/// Scores of few queries with some keys of one head, a dot product for every one.
+void score_few(const AttentionArguments& args, std::int64_t batch, std::int64_t kv_head, Range keys,
+               float* scores) {
+  const Range heads = group_of(args, kv_head);
+  const float* const q = args.q + batch * args.q_batch_stride;
+  const float* const k = args.k + batch * args.k_batch_stride + kv_head * args.k_head_stride;
+  float* const to = scores + batch * args.heads * args.queries * args.keys;
   for (std::int64_t key = keys.begin; key < keys.end; ++key) {
-    for (std::int64_t head = 0; head < args.heads; ++head) {
-      const std::int64_t batch_head = batch * args.heads + head;
-      const float* k = key_of(args, batch_head) + key * args.k_stride;
-      const float* q = query_of(args, batch_head);
-      float* to = scores + batch_head * args.queries * args.keys + key;
+    for (std::int64_t head = heads.begin; head < heads.end; ++head) {
       for (std::int64_t query = 0; query < args.queries; ++query) {
-        to[query * args.keys] = dot(q + query * args.q_stride, k, args.head_dim);
+        to[(head * args.queries + query) * args.keys + key] =
+            dot(q + query * args.q_stride + head * args.head_dim, k + key * args.k_stride,
+                args.head_dim);
       }
     }
   }
 }
 
-/// Context of few queries and some heads, likewise.
-void context_few(const AttentionArguments& args, std::int64_t batch, Range heads,
-                 const float* probabilities) {
-  const std::int64_t first = batch * args.heads;
-  for (std::int64_t head = heads.begin; head < heads.end; ++head) {
-    for (std::int64_t query = 0; query < args.queries; ++query) {
-      std::fill_n(out_of(args, first + head) + query * args.out_stride, args.value_head_dim, 0.0F);
-    }
-  }
-  for (std::int64_t key = 0; key < args.keys; ++key) {
+/// Context of few queries and of heads that share a key-value head.
+void context_few(const AttentionArguments& args, std::int64_t batch, std::int64_t kv_head,
+                 Range heads, const float* probabilities) {
+  const float* const p = probabilities + batch * args.heads * args.queries * args.keys;
+  const float* const v = args.v + batch * args.v_batch_stride + kv_head * args.v_head_stride;
+  float* const out = args.out + batch * args.out_batch_stride;
+  const auto for_rows = [&](const auto& body) {
     for (std::int64_t head = heads.begin; head < heads.end; ++head) {
-      const float* v = value_of(args, first + head) + key * args.v_stride;
-      const float* p = probabilities + (first + head) * args.queries * args.keys + key;
-      float* out = out_of(args, first + head);
       for (std::int64_t query = 0; query < args.queries; ++query) {
-        add_scaled(p[query * args.keys], v, args.value_head_dim, out + query * args.out_stride);
+        body(out + query * args.out_stride + head * args.value_head_dim,
+             p + (head * args.queries + query) * args.keys);
       }
     }
+  };
+  for_rows([&](float* row, const float*) { std::fill_n(row, args.value_head_dim, 0.0F); });
+  for (std::int64_t key = 0; key < args.keys; ++key) {
+    for_rows([&](float* row, const float* weights) {
+      add_scaled(weights[key], v + key * args.v_stride, args.value_head_dim, row);
+    });
   }
 }
 
@@ -125,6 +134,11 @@ std::int64_t pairs(const AttentionArguments& args) {
   return args.batch * args.heads * args.queries * args.keys;
 }
 
+/// Whether products are worth more than one thread: every pair takes a row of keys or values.
+bool is_shared(const AttentionArguments& args) {
+  return pairs(args) * args.head_dim >= kSerialElements;
+}
+
 }  // namespace
 
 std::int64_t visible_keys(const AttentionArguments& args, std::int64_t query) {
@@ -152,15 +166,17 @@ std::int64_t first_key(const AttentionArguments& args, std::int64_t query) {
 
 std::int64_t attention_scores(const AttentionArguments& args, float* scores) {
   if (args.queries < kFewestTurned) {
-#pragma omp parallel for collapse(2) schedule(static) if (pairs(args) >= kSerialElements)
+#pragma omp parallel for collapse(3) schedule(static) if (is_shared(args))
     for (std::int64_t batch = 0; batch < args.batch; ++batch) {
-      for (std::int64_t key = 0; key < args.keys; key += kTileColumns) {
-        score_few(args, batch, {key, std::min(args.keys, key + kTileColumns)}, scores);
+      for (std::int64_t kv_head = 0; kv_head < args.kv_heads; ++kv_head) {
+        for (std::int64_t key = 0; key < args.keys; key += kTileColumns) {
+          score_few(args, batch, kv_head, {key, std::min(args.keys, key + kTileColumns)}, scores);
+        }
       }
     }
     return 2 * pairs(args) * args.head_dim;
   }
-#pragma omp parallel for collapse(2) schedule(static) if (pairs(args) >= kSerialElements)
+#pragma omp parallel for collapse(2) schedule(static) if (is_shared(args))
   for (std::int64_t head = 0; head < args.batch * args.heads; ++head) {
     for (std::int64_t key = 0; key < args.keys; key += kTileColumns) {
       const Range keys = {key, std::min(args.keys, key + kTileColumns)};
@@ -193,13 +209,18 @@ void attention_softmax(const AttentionArguments& args, float* scores) {
 
 std::int64_t attention_context(const AttentionArguments& args, const float* probabilities) {
   if (args.queries < kFewestTurned) {
-#pragma omp parallel if (pairs(args) >= kSerialElements)
+#pragma omp parallel if (is_shared(args))
     for (std::int64_t batch = 0; batch < args.batch; ++batch) {
-      context_few(args, batch, own_share(args.heads), probabilities);
+      const Range own = own_share(args.heads);
+      for (std::int64_t kv_head = 0; kv_head < args.kv_heads; ++kv_head) {
+        const Range group = group_of(args, kv_head);
+        const Range heads = {std::max(own.begin, group.begin), std::min(own.end, group.end)};
+        if (heads.begin < heads.end) context_few(args, batch, kv_head, heads, probabilities);
+      }
     }
     return 2 * pairs(args) * args.value_head_dim;
   }
-#pragma omp parallel for collapse(2) schedule(static) if (pairs(args) >= kSerialElements)
+#pragma omp parallel for collapse(2) schedule(static) if (is_shared(args))
   for (std::int64_t head = 0; head < args.batch * args.heads; ++head) {
     for (std::int64_t query = 0; query < args.queries; query += kQueryBlock) {
       const Range queries = {query, std::min(args.queries, query + kQueryBlock)};
