@@ -31,6 +31,7 @@ struct OperatorTime {
   double high_s = 0;
   Bound bound = Bound::compute;
   bool streams_weights = false;  ///< its time goes up and down with the memory's, not the cores'
+  double cached_s = 0;  ///< the time with all weights in a cache: no faster memory leaves less
   /// The least time that peak arithmetic or memory bandwidth leave, over the predicted one.
   double roofline_share = 0;
 };

@@ -43,7 +43,7 @@ class Corner {
   [[nodiscard]] KernelTime time() const {
     At known = at_;
     while (!seconds(known) && known.front() > 0) --known.front();
-    if (!seconds(known)) return time_in_proportion(known);
+    if (!seconds(known)) return time_in_proportion();
     double growth = work(at_) / work(known);
     At more = at_;
     At fewer = known;
@@ -67,8 +67,9 @@ class Corner {
     return work_of(table_.kind, point_of(table_.axes, number(at)));
   }
 
-  /// From the nearest smaller point, where not even a single row was measured.
-  [[nodiscard]] KernelTime time_in_proportion(At known) const {
+  /// From the nearest smaller point of as many rows, where fewer were not measured either.
+  [[nodiscard]] KernelTime time_in_proportion() const {
+    At known = at_;
     while (!seconds(known) && step_down(known)) {
     }
     const double factor = work(at_) / work(known);

@@ -61,6 +61,9 @@ StepTime measured_time(const ThreadProfile& profile, const std::vector<KernelCal
     step.streams_weights = step.streams_weights || streams(call);
     const KernelTime time = call_time(profile, call, state);
     step.time_s += call.times * time.seconds;
+    if (call.warm) {
+      step.cached_s += call.times * time_of(table_of(profile, *call.warm), call.sizes).seconds;
+    }
     step.spread_s += call.times * time.seconds * (kSpreadOfMad * time.spread + kInterpolation);
     const KernelTable& table = table_of(profile, KernelKind::copy);
     step.overhead_s += call.times * table.seconds.front().value_or(0);

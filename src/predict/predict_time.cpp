@@ -102,11 +102,12 @@ class Pass {
     auto found = std::ranges::find(operators_, path, &OperatorTime::path);
     if (found == operators_.end()) {
       found = operators_.insert(
-          found, {std::move(path), 0, 0, 0, detail::bound_of(step), step.streams_weights, 0});
+          found, {std::move(path), 0, 0, 0, detail::bound_of(step), step.streams_weights, 0, 0});
       found->roofline_share =
           step.time_s > 0 ? std::max(step.compute_s, step.memory_s) / step.time_s : 0;
     }
     found->time_s += times * step.time_s;
+    found->cached_s += times * step.cached_s;
     found->low_s += times * std::max(0.0, step.time_s - step.spread_s);
     found->high_s += times * (step.time_s + step.spread_s);
   }
@@ -171,10 +172,20 @@ TimePrediction predict_time(const ModelSpec& spec, const Workload& workload,
   return prediction;
 }
 
+namespace {
+
+/// An operator's time on a machine that is faster or slower than it was.
+double time_with(const OperatorTime& one, const Drift& drift) {
+  if (!one.streams_weights) return one.time_s * drift.compute;
+  return std::max(one.time_s * drift.memory, std::min(one.cached_s, one.time_s) * drift.compute);
+}
+
+}  // namespace
+
 double total_with(const TimePrediction& prediction, const Drift& drift) {
   double total = 0;
   for (const OperatorTime& one : prediction.operators) {
-    total += one.time_s * (one.streams_weights ? drift.memory : drift.compute);
+    total += time_with(one, drift);
   }
   return total;
 }
@@ -184,7 +195,7 @@ TimePrediction with_drift(TimePrediction prediction, const Drift& drift, double 
   const double rest = total_s / total_with(prediction, drift);
   prediction.total_s = prediction.low_s = prediction.high_s = 0;
   for (OperatorTime& one : prediction.operators) {
-    const double factor = rest * (one.streams_weights ? drift.memory : drift.compute);
+    const double factor = rest * time_with(one, drift) / one.time_s;
     one.time_s *= factor;
     one.low_s *= factor;
     one.high_s *= factor;

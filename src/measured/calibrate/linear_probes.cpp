@@ -18,6 +18,7 @@ struct LinearKinds {
   RowRange rows;
   WeightStorage storage;
   Pace pace;
+  std::size_t rounds;  ///< the memory's rate changes by the second: such times are taken repeatedly
 };
 
 /// Fills the points of one pair of sizes, for every number of rows and threads.
@@ -48,7 +49,7 @@ class PairProbe {
     const KernelTime cold = time_call(budget, [&](std::int64_t /*i*/) {
       layers_[static_cast<std::size_t>(next_++ % count)]->run(x.data(), y.data(), rows);
     });
-    if (layers_.size() < kFewestWarm) return {cold, cold};  // too large to stay in a cache
+    if (layers_.size() < kFewestWarm) return {cold, {}};  // too large to stay in a cache
     const KernelTime warm =
         time_call(budget, [&](std::int64_t /*i*/) { layers_[0]->run(x.data(), y.data(), rows); });
     return {cold, warm};
@@ -68,22 +69,25 @@ class PairProbe {
   std::int64_t next_ = 0;
 };
 
-/// Both tables of one kernel with one number of threads.
+/// Both tables of one kernel with one number of threads, as every round measured them.
 struct ColdAndWarm {
-  KernelTable cold;
-  KernelTable warm;
+  std::vector<KernelTable> cold;
+  std::vector<KernelTable> warm;
 };
 
 /// Fills all rows of a pair of sizes, whose places along their axes are `in` and `out`.
 void probe_pair(PairProbe& pair, const Budget& budget, std::size_t in, std::size_t out,
                 ColdAndWarm& tables) {
-  const auto& rows = tables.cold.axes[0];
-  for (std::size_t row = 0; row < rows.size(); ++row) {
-    const auto [cold, warm] = pair.measure(budget, static_cast<std::int64_t>(rows[row]));
-    const std::size_t at[] = {row, in, out};
-    const std::size_t number = point_number(tables.cold.axes, at);
-    store(tables.cold, number, cold);
-    store(tables.warm, number, warm);
+  for (std::size_t round = 0; round < tables.cold.size(); ++round) {
+    KernelTable& cold = tables.cold[round];
+    const auto& rows = cold.axes[0];
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+      const auto times = pair.measure(budget, static_cast<std::int64_t>(rows[row]));
+      const std::size_t at[] = {row, in, out};
+      const std::size_t number = point_number(cold.axes, at);
+      store(cold, number, times.first);
+      store(tables.warm[round], number, times.second);
+    }
   }
 }
 
@@ -92,16 +96,19 @@ void probe_pair(PairProbe& pair, const Budget& budget, std::size_t in, std::size
 bool probe_linears(const LinearProbes& probes, std::vector<ThreadProfile>& profiles,
                    const std::function<bool(double)>& observer) {
   const LinearKinds kinds[] = {{KernelKind::linear_cold, KernelKind::linear_warm, RowRange::many,
-                                WeightStorage::float32, Pace::compute},
+                                WeightStorage::float32, Pace::compute, 1},
                                {KernelKind::stream_float32_cold, KernelKind::stream_float32_warm,
-                                RowRange::few, WeightStorage::float32, Pace::memory},
+                                RowRange::few, WeightStorage::float32, Pace::memory, 3},
                                {KernelKind::stream_bfloat16_cold, KernelKind::stream_bfloat16_warm,
-                                RowRange::few, WeightStorage::bfloat16, Pace::memory}};
+                                RowRange::few, WeightStorage::bfloat16, Pace::memory, 3}};
   double done = 0;
   for (const LinearKinds& kind : kinds) {
     const KernelGrid axes = calibration_axes(kind.cold, probes.budgets.front().effort);
-    std::vector<ColdAndWarm> tables(
-        profiles.size(), {unmeasured_table(kind.cold, axes), unmeasured_table(kind.warm, axes)});
+    const auto tables_of = [&](KernelKind one) {
+      return std::vector<KernelTable>(kind.rounds, unmeasured_table(one, axes));
+    };
+    const ColdAndWarm unmeasured{tables_of(kind.cold), tables_of(kind.warm)};
+    std::vector<ColdAndWarm> tables(profiles.size(), unmeasured);
     for (std::size_t i = 0; i < axes[1].size(); ++i) {
       for (std::size_t o = 0; o < axes[2].size(); ++o) {
         if (!observer(done)) return false;
@@ -115,8 +122,8 @@ bool probe_linears(const LinearProbes& probes, std::vector<ThreadProfile>& profi
       }
     }
     for (std::size_t t = 0; t < profiles.size(); ++t) {
-      profiles[t].tables.push_back(std::move(tables[t].cold));
-      profiles[t].tables.push_back(std::move(tables[t].warm));
+      profiles[t].tables.push_back(median_of(tables[t].cold));
+      profiles[t].tables.push_back(median_of(tables[t].warm));
     }
   }
   return true;

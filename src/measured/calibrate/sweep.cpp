@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <tuple>
+#include <utility>
 
 namespace headroom::measured {
 namespace {
@@ -87,6 +89,20 @@ KernelTable sweep(const Budget& budget, KernelKind kind, const Point& point) {
   KernelTable table = unmeasured_table(kind, calibration_axes(kind, budget.effort));
   for (std::size_t number = 0; number < table.seconds.size(); ++number) {
     store(table, number, point(point_of(table.axes, number)));
+  }
+  return table;
+}
+
+KernelTable median_of(const std::vector<KernelTable>& tables) {
+  KernelTable table = tables.front();
+  for (std::size_t number = 0; number < table.seconds.size(); ++number) {
+    if (!table.seconds[number]) continue;
+    std::vector<std::pair<double, double>> times;
+    for (const KernelTable& one : tables) {
+      times.emplace_back(one.seconds[number].value_or(0), one.spread[number]);
+    }
+    std::ranges::sort(times);
+    std::tie(table.seconds[number], table.spread[number]) = times[times.size() / 2];
   }
   return table;
 }

@@ -36,6 +36,9 @@ void store(KernelTable& table, std::size_t number, const std::optional<KernelTim
 /// Measures every point of the kernel's grid at the budget's effort.
 [[nodiscard]] KernelTable sweep(const Budget& budget, KernelKind kind, const Point& point);
 
+/// The middle of several measurements of one table, so that a hiccup of one is not kept.
+[[nodiscard]] KernelTable median_of(const std::vector<KernelTable>& tables);
+
 /// Multiply-adds above which a point is left out: it would take too long.
 inline constexpr double kMostWork = 1e9;
 
