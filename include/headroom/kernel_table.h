@@ -25,9 +25,12 @@ enum class KernelKind {
   attention_context,         ///< batch · heads, queries, keys, head_dim
   attention_fused,           ///< the same
   attention_fused_causal,    ///< the same
-  attention_scores_cached,   ///< batch · key-value heads, heads to each, keys, head_dim; one query
-  attention_context_cached,  ///< the same
-  attention_fused_cached,    ///< the same
+  step_scores_cold,          ///< batch · key-value heads, heads to each, keys, head_dim; one query
+  step_scores_warm,          ///< the same; `cold` keys and values come from memory
+  step_context_cold,         ///< the same
+  step_context_warm,         ///< the same
+  step_fused_cold,           ///< the same
+  step_fused_warm,           ///< the same
   linear_attention,          ///< batch · heads, queries, head_dim
   linear_attention_causal,   ///< the same
   layer_norm,                ///< rows, width

@@ -13,7 +13,7 @@ using Names = std::string_view;
 constexpr Names kLinear[] = {"rows", "in_features", "out_features"};
 constexpr Names kPairs[] = {"batch_heads", "queries", "keys"};
 constexpr Names kAttention[] = {"batch_heads", "queries", "keys", "head_dim"};
-constexpr Names kCachedAttention[] = {"batch_kv_heads", "group", "keys", "head_dim"};
+constexpr Names kStepAttention[] = {"batch_kv_heads", "group", "keys", "head_dim"};
 constexpr Names kLinearAttention[] = {"batch_heads", "queries", "head_dim"};
 constexpr Names kRows[] = {"rows", "width"};
 constexpr Names kElements[] = {"elements"};
@@ -31,9 +31,12 @@ constexpr KernelInfo kKinds[] = {
     {KernelKind::attention_context, "attention_context", kAttention},
     {KernelKind::attention_fused, "attention_fused", kAttention},
     {KernelKind::attention_fused_causal, "attention_fused_causal", kAttention},
-    {KernelKind::attention_scores_cached, "attention_scores_cached", kCachedAttention},
-    {KernelKind::attention_context_cached, "attention_context_cached", kCachedAttention},
-    {KernelKind::attention_fused_cached, "attention_fused_cached", kCachedAttention},
+    {KernelKind::step_scores_cold, "step_scores_cold", kStepAttention},
+    {KernelKind::step_scores_warm, "step_scores_warm", kStepAttention},
+    {KernelKind::step_context_cold, "step_context_cold", kStepAttention},
+    {KernelKind::step_context_warm, "step_context_warm", kStepAttention},
+    {KernelKind::step_fused_cold, "step_fused_cold", kStepAttention},
+    {KernelKind::step_fused_warm, "step_fused_warm", kStepAttention},
     {KernelKind::linear_attention, "linear_attention", kLinearAttention},
     {KernelKind::linear_attention_causal, "linear_attention_causal", kLinearAttention},
     {KernelKind::layer_norm, "layer_norm", kRows},

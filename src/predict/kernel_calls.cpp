@@ -115,7 +115,8 @@ class CallVisitor {
   }
   Calls operator()(const AttentionScores& op) const {
     if (is_step(op.shape)) {
-      return {{KernelKind::attention_scores_cached, step(op.shape, number(op.shape.keys)), {}}};
+      return {{KernelKind::step_scores_cold, step(op.shape, number(op.shape.keys)),
+               KernelKind::step_scores_warm}};
     }
     return {{KernelKind::attention_scores, attention(op.shape), {}}};
   }
@@ -129,20 +130,20 @@ class CallVisitor {
              {}}};
   }
   Calls operator()(const AttentionContext& op) const {
-    KernelSizes sizes = attention(op.shape);
-    KernelKind kind = KernelKind::attention_context;
+    KernelCall call{KernelKind::attention_context, attention(op.shape), {}};
     if (is_step(op.shape)) {
-      kind = KernelKind::attention_context_cached;
-      sizes = step(op.shape, number(op.shape.keys));
+      call = {KernelKind::step_context_cold, step(op.shape, number(op.shape.keys)),
+              KernelKind::step_context_warm};
     }
-    sizes.back() = number(op.shape.value_head_dim);
-    return {{kind, sizes, {}}};
+    call.sizes.back() = number(op.shape.value_head_dim);
+    return {call};
   }
   Calls operator()(const FusedAttention& op) const {
     // Keys out of a window are passed over: the time is that of the keys that a query sees.
     const double seen_keys = number(op.pairs) / number(op.shape.queries);
     if (is_step(op.shape)) {
-      return {{KernelKind::attention_fused_cached, step(op.shape, seen_keys), {}}};
+      return {
+          {KernelKind::step_fused_cold, step(op.shape, seen_keys), KernelKind::step_fused_warm}};
     }
     if (op.shaping.window.kind != WindowKind::none) {
       KernelSizes seen = attention(op.shape);

@@ -37,9 +37,8 @@ KernelTime call_time(const ThreadProfile& profile, const KernelCall& call,
 /// Whether a call is as fast as its weights, or its KV-cache, are read.
 bool streams(const KernelCall& call) {
   constexpr std::array kStreaming{KernelKind::stream_float32_cold, KernelKind::stream_bfloat16_cold,
-                                  KernelKind::attention_scores_cached,
-                                  KernelKind::attention_context_cached,
-                                  KernelKind::attention_fused_cached};
+                                  KernelKind::step_scores_cold, KernelKind::step_context_cold,
+                                  KernelKind::step_fused_cold};
   return std::ranges::find(kStreaming, call.kind) != kStreaming.end();
 }
 

@@ -15,7 +15,7 @@ struct StepTime {
   double overhead_s = 0;                ///< of calling it at all
   Bound slowest_level = Bound::memory;  ///< which level that is
   bool streams_weights = false;
-  double cached_s = 0;  ///< what is left of the time however fast the memory is
+  double cached_s = 0;  ///< the time if all that it reads were in a cache
 };
 
 /// What one operator does, as the analytic module counts it.

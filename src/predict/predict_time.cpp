@@ -177,7 +177,8 @@ namespace {
 /// An operator's time on a machine that is faster or slower than it was.
 double time_with(const OperatorTime& one, const Drift& drift) {
   if (!one.streams_weights) return one.time_s * drift.compute;
-  return std::max(one.time_s * drift.memory, std::min(one.cached_s, one.time_s) * drift.compute);
+  const double cached = std::min(one.cached_s, one.time_s);
+  return cached * drift.compute + (one.time_s - cached) * drift.memory;
 }
 
 }  // namespace

@@ -154,15 +154,15 @@ TEST_CASE("a step of decoding is priced by the keys it reads, which heads share"
       }
     }
     const bool fused = attention == AttentionImplementation::fused;
-    CHECK(kinds == (fused ? std::set{KernelKind::attention_fused_cached}
-                          : std::set{KernelKind::attention_scores_cached,
-                                     KernelKind::attention_context_cached}));
+    CHECK(kinds == (fused ? std::set{KernelKind::step_fused_cold}
+                          : std::set{KernelKind::step_scores_cold, KernelKind::step_context_cold}));
   }
 }
 
 TEST_CASE("calibration looks at no shape that a preset has") {
   std::set<std::pair<std::int64_t, std::int64_t>> products;
   std::set<std::pair<std::int64_t, std::int64_t>> heads;
+  std::set<std::pair<std::int64_t, std::int64_t>> cached_heads;
   std::set<std::int64_t> widths;
   for (const Preset& preset : list_presets()) {
     const Model model = read_preset(preset);
@@ -176,6 +176,8 @@ TEST_CASE("calibration looks at no shape that a preset has") {
           products.emplace(number(linear->in_features), number(linear->out_features));
         } else if (const auto* scores = std::get_if<AttentionScores>(&node.op)) {
           heads.emplace(number(scores->shape.heads), number(scores->shape.head_dim));
+        } else if (const auto* append = std::get_if<KvCacheAppend>(&node.op)) {
+          cached_heads.emplace(number(append->kv_heads), number(append->head_dim));
         } else if (const auto* norm = std::get_if<Norm>(&node.op)) {
           widths.insert(number(norm->width));
         }
@@ -202,10 +204,13 @@ TEST_CASE("calibration looks at no shape that a preset has") {
         }
       }
     }
-    if (info.axes.front() != "batch_heads" || info.axes.back() != "head_dim") continue;
+    const bool steps = info.axes.front() == "batch_kv_heads";
+    if ((!steps && info.axes.front() != "batch_heads") || info.axes.back() != "head_dim") continue;
+    const auto& of_presets = steps ? cached_heads : heads;
     for (const double count : axes.front()) {
       for (const double dim : axes.back()) {
-        CHECK(!heads.contains({static_cast<std::int64_t>(count), static_cast<std::int64_t>(dim)}));
+        const std::pair pair{static_cast<std::int64_t>(count), static_cast<std::int64_t>(dim)};
+        CHECK(!of_presets.contains(pair));
       }
     }
   }
@@ -232,7 +237,7 @@ TEST_CASE("every probe of a kernel runs and takes time") {
   budget.seconds = 0;
   std::vector<KernelTable> tables;
   probe_attention(budget, tables);
-  probe_cached_attention(budget, tables);
+  probe_step_attention(budget, tables);
   probe_elementwise(budget, tables);
   CHECK(tables.size() >= 18);
   for (const KernelTable& table : tables) {

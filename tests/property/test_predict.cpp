@@ -120,8 +120,8 @@ TEST_CASE("drift scales what streams weights with the memory, and the rest with 
   TimePrediction prediction;
   prediction.total_s = 3;
   prediction.tokens_per_s = 10;
-  prediction.operators = {{"products", 1, 1, 1, Bound::compute, false, 1},
-                          {"streams", 2, 2, 2, Bound::memory, true, 1}};
+  prediction.operators = {{"products", 1, 1, 1, Bound::compute, false, 0, 1},
+                          {"streams", 2, 2, 2, Bound::memory, true, 0, 1}};
   CHECK(total_with(prediction, {2, 1.5}) == 5);
   const TimePrediction slower = with_drift(prediction, {2, 1.5}, 10);
   CHECK(slower.total_s == doctest::Approx(10));

@@ -29,9 +29,9 @@ class Operands {
     return {{heads, 1, head_dim}, queries, keys, KeyPlace::rows, kNearBytes};
   }
 
-  /// Those of a step that goes on from a KV-cache, which comes from memory.
-  static Operands of_step(const HeadSizes& sizes, std::int64_t keys) {
-    return {sizes, 1, keys, KeyPlace::cache, uncached_bytes()};
+  /// Those of a step that goes on from a KV-cache, of which there are as many as make `bytes`.
+  static Operands of_step(const HeadSizes& sizes, std::int64_t keys, std::int64_t bytes) {
+    return {sizes, 1, keys, KeyPlace::cache, bytes};
   }
 
   [[nodiscard]] AttentionArguments& args() { return args_; }

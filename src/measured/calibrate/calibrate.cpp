@@ -112,7 +112,7 @@ MachineProfile calibrate(const CalibrateOptions& options, const CalibrateObserve
     const double share = (1 - kLinearShare) / static_cast<double>(2 * by_threads.size());
     omp_set_num_threads(one.threads);
     probe_attention(budget, one.tables);
-    probe_cached_attention(budget, one.tables);
+    probe_step_attention(budget, one.tables);
     if (!observer(done += share)) stopped();
     probe_elementwise(budget, one.tables);
     one.step_overhead_s = step_overhead(budget);

@@ -19,7 +19,9 @@ const std::vector<double> kBatchHeads{5, 37};
 const std::vector<double> kQueries{1, 16, 64, 320, 960};
 const std::vector<double> kPromptQueries{4, 16, 64, 320, 960};
 const std::vector<double> kKeys{16, 64, 320, 960};
-// Query heads that share a key-value head, and keys that steps go through.
+// Of steps: an even number of heads, so that threads have as many, as they mostly do; query heads
+// that share a key-value head; and keys. keys that steps go through.
+const std::vector<double> kStepHeads{6, 38};
 const std::vector<double> kGroups{1, 3, 8};
 const std::vector<double> kCachedKeys{64, 320, 1088, 4160};
 const std::vector<double> kHeadDims{32, 64, 128};
@@ -39,10 +41,13 @@ KernelGrid full_axes(KernelKind kind) {
     case KernelKind::attention_fused:
     case KernelKind::attention_fused_causal:
       return {kBatchHeads, kPromptQueries, kKeys, kHeadDims};
-    case KernelKind::attention_scores_cached:
-    case KernelKind::attention_context_cached:
-    case KernelKind::attention_fused_cached:
-      return {kBatchHeads, kGroups, kCachedKeys, kHeadDims};
+    case KernelKind::step_scores_cold:
+    case KernelKind::step_scores_warm:
+    case KernelKind::step_context_cold:
+    case KernelKind::step_context_warm:
+    case KernelKind::step_fused_cold:
+    case KernelKind::step_fused_warm:
+      return {kStepHeads, kGroups, kCachedKeys, kHeadDims};
     case KernelKind::attention_softmax:
     case KernelKind::attention_softmax_biased:
       return {kBatchHeads, kQueries, kKeys};

@@ -3,6 +3,7 @@
 #include <omp.h>
 
 #include <memory>
+#include <span>
 
 #include "probes.h"
 
@@ -25,33 +26,33 @@ struct LinearKinds {
 class PairProbe {
  public:
   PairProbe(const LinearProbes& probes, const LinearKinds& kinds, std::int64_t in, std::int64_t out)
-      : kinds_(kinds), in_(in), out_(out), weight_(filled(in * out)) {
+      : kinds_(kinds), backend_(probes.backend), in_(in), out_(out), weight_(filled(in * out)) {
     const std::int64_t bytes = in * out * (kinds.storage == WeightStorage::bfloat16 ? 2 : 4);
     const std::int64_t copies = 1 + uncached_bytes() / bytes;
-    const LinearPart part{weight_, {}};
-    for (std::int64_t i = 0; i < copies; ++i) {
-      layers_.push_back(std::make_unique<PackedLinear>(
-          std::span(&part, 1), in,
-          LinearOptions{probes.backend, Epilogue::none, kinds.rows, kTypicalRows, kinds.storage}));
-    }
+    for (std::int64_t i = 0; i < copies; ++i) layers_.push_back(layer_of(out));
+    warm_out_ = copies >= kFewestWarm ? out : kWarmFloats / in;
+    warm_ = layer_of(warm_out_);
   }
 
   /// Times of cold and of warm weights; none where they would take too long.
-  std::pair<std::optional<KernelTime>, std::optional<KernelTime>> measure(Budget budget,
+  std::pair<std::optional<KernelTime>, std::optional<KernelTime>> measure(const Budget& budget,
                                                                           std::int64_t rows) {
-    budget.pace = kinds_.pace;
     const bool is_smallest = rows == 1;
     if (!is_smallest && static_cast<double>(rows * in_ * out_) > kMostProduct) return {};
     const AlignedVector<float> x = filled(rows * in_);
     AlignedVector<float> y = filled(rows * out_);
+    warm_->prepare(rows);
     for (const auto& layer : layers_) layer->prepare(rows);
+    KernelTime warm =
+        time_call(budget, [&](std::int64_t /*i*/) { warm_->run(x.data(), y.data(), rows); });
+    warm.seconds *= static_cast<double>(out_) / static_cast<double>(warm_out_);
+    Budget paced = budget;
+    paced.pace = kinds_.pace;
+    if (kinds_.pace == Pace::memory) paced.cached_s = warm.seconds;
     const auto count = static_cast<std::int64_t>(layers_.size());
-    const KernelTime cold = time_call(budget, [&](std::int64_t /*i*/) {
+    const KernelTime cold = time_call(paced, [&](std::int64_t /*i*/) {
       layers_[static_cast<std::size_t>(next_++ % count)]->run(x.data(), y.data(), rows);
     });
-    if (layers_.size() < kFewestWarm) return {cold, {}};  // too large to stay in a cache
-    const KernelTime warm =
-        time_call(budget, [&](std::int64_t /*i*/) { layers_[0]->run(x.data(), y.data(), rows); });
     return {cold, warm};
   }
 
@@ -59,13 +60,25 @@ class PairProbe {
   static constexpr std::int64_t kTypicalRows = 128;
   /// Products take most of a model's time, so larger ones than of other kernels are worth theirs.
   static constexpr double kMostProduct = 3 * kMostWork;
-  static constexpr std::size_t kFewestWarm = 5;
+  /// Of weights that are so many that few copies pass every cache, some outputs only stay in one.
+  static constexpr std::int64_t kFewestWarm = 5;
+  static constexpr std::int64_t kWarmFloats = std::int64_t{1} << 20;
+
+  [[nodiscard]] std::unique_ptr<PackedLinear> layer_of(std::int64_t out) const {
+    const LinearPart part{std::span(weight_).first(static_cast<std::size_t>(in_ * out)), {}};
+    return std::make_unique<PackedLinear>(
+        std::span(&part, 1), in_,
+        LinearOptions{backend_, Epilogue::none, kinds_.rows, kTypicalRows, kinds_.storage});
+  }
 
   LinearKinds kinds_;
+  Backend backend_;
   std::int64_t in_;
   std::int64_t out_;
   AlignedVector<float> weight_;
   Layers layers_;
+  std::unique_ptr<PackedLinear> warm_;
+  std::int64_t warm_out_ = 0;
   std::int64_t next_ = 0;
 };
 
@@ -77,17 +90,14 @@ struct ColdAndWarm {
 
 /// Fills all rows of a pair of sizes, whose places along their axes are `in` and `out`.
 void probe_pair(PairProbe& pair, const Budget& budget, std::size_t in, std::size_t out,
-                ColdAndWarm& tables) {
-  for (std::size_t round = 0; round < tables.cold.size(); ++round) {
-    KernelTable& cold = tables.cold[round];
-    const auto& rows = cold.axes[0];
-    for (std::size_t row = 0; row < rows.size(); ++row) {
-      const auto times = pair.measure(budget, static_cast<std::int64_t>(rows[row]));
-      const std::size_t at[] = {row, in, out};
-      const std::size_t number = point_number(cold.axes, at);
-      store(cold, number, times.first);
-      store(tables.warm[round], number, times.second);
-    }
+                KernelTable& cold, KernelTable& warm) {
+  const auto& rows = cold.axes[0];
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    const auto times = pair.measure(budget, static_cast<std::int64_t>(rows[row]));
+    const std::size_t at[] = {row, in, out};
+    const std::size_t number = point_number(cold.axes, at);
+    store(cold, number, times.first);
+    store(warm, number, times.second);
   }
 }
 
@@ -114,9 +124,12 @@ bool probe_linears(const LinearProbes& probes, std::vector<ThreadProfile>& profi
         if (!observer(done)) return false;
         PairProbe pair(probes, kind, static_cast<std::int64_t>(axes[1][i]),
                        static_cast<std::int64_t>(axes[2][o]));
-        for (std::size_t t = 0; t < profiles.size(); ++t) {
-          omp_set_num_threads(profiles[t].threads);
-          probe_pair(pair, probes.budgets[t], i, o, tables[t]);
+        for (std::size_t round = 0; round < kind.rounds; ++round) {
+          for (std::size_t t = 0; t < profiles.size(); ++t) {
+            omp_set_num_threads(profiles[t].threads);
+            ColdAndWarm& both = tables[t];
+            probe_pair(pair, probes.budgets[t], i, o, both.cold[round], both.warm[round]);
+          }
         }
         done += 1.0 / static_cast<double>(std::size(kinds) * axes[1].size() * axes[2].size());
       }

@@ -24,7 +24,7 @@ struct LinearProbes {
 void probe_attention(const Budget& budget, std::vector<KernelTable>& tables);
 
 /// Scores, context and fused attention of one query to a KV-cache.
-void probe_cached_attention(Budget budget, std::vector<KernelTable>& tables);
+void probe_step_attention(const Budget& budget, std::vector<KernelTable>& tables);
 
 /// Everything that goes once over its elements.
 void probe_elementwise(const Budget& budget, std::vector<KernelTable>& tables);

@@ -76,7 +76,9 @@ KernelTime time_call(const Budget& budget, const std::function<void(std::int64_t
   const TimeStatistics statistics = summarize(std::move(samples));
   // The clock's own resolution is what is left of a call that takes nothing.
   const double seconds = std::max(statistics.median_s, 1e-9);
-  return {seconds * 2 / (pace_before + pace_after), statistics.mad_s / seconds};
+  const double pace = (pace_before + pace_after) / 2;
+  const double fixed = std::min(budget.cached_s, seconds);
+  return {fixed + (seconds - fixed) / pace, statistics.mad_s / seconds};
 }
 
 void store(KernelTable& table, std::size_t number, const std::optional<KernelTime>& time) {

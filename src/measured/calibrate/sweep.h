@@ -18,6 +18,7 @@ struct Budget {
   Gauge* gauge = nullptr;
   GaugeReading reference;  ///< at which times are given
   Pace pace = Pace::compute;
+  double cached_s = 0;  ///< what of the time the pace does not move, where it is the memory's
 };
 
 [[nodiscard]] Budget budget_of(Effort effort) noexcept;
