@@ -24,6 +24,7 @@ const std::vector<double> kKeys{16, 64, 320, 960};
 const std::vector<double> kStepHeads{6, 38};
 const std::vector<double> kGroups{1, 3, 8};
 const std::vector<double> kCachedKeys{64, 320, 1088, 4160};
+const std::vector<double> kStepHeadDims{32, 80, 128};
 const std::vector<double> kHeadDims{32, 64, 128};
 
 KernelGrid full_axes(KernelKind kind) {
@@ -47,7 +48,7 @@ KernelGrid full_axes(KernelKind kind) {
     case KernelKind::step_context_warm:
     case KernelKind::step_fused_cold:
     case KernelKind::step_fused_warm:
-      return {kStepHeads, kGroups, kCachedKeys, kHeadDims};
+      return {kStepHeads, kGroups, kCachedKeys, kStepHeadDims};
     case KernelKind::attention_softmax:
     case KernelKind::attention_softmax_biased:
       return {kBatchHeads, kQueries, kKeys};
