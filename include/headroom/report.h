@@ -83,6 +83,13 @@ struct RuleOfThumb {
   std::string source;
 };
 
+/// From which length on attention costs a decoder or an encoder more than its feed-forward network.
+struct AttentionPassesFfn {
+  Expr attention;                  ///< of one position of one layer, where all are alike
+  Expr ffn;                        ///< likewise
+  std::optional<Integer> seq_len;  ///< empty where it never does
+};
+
 /// `headroom explain`: where a figure comes from.
 struct ExplainReport {
   Model model;
@@ -94,7 +101,8 @@ struct ExplainReport {
   ExplainedFigure whole;
   std::vector<ExplainedFigure> parts;  ///< sum to the whole, except for peaks
   std::vector<RuleOfThumb> rules;
-  std::optional<KvCacheUse> kv_cache;  ///< where the KV-cache is explained
+  std::optional<KvCacheUse> kv_cache;                      ///< where the KV-cache is explained
+  std::optional<AttentionPassesFfn> attention_passes_ffn;  ///< where a prefill's FLOPs are
   std::vector<std::string> notes;
 };
 

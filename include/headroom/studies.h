@@ -56,6 +56,8 @@ struct GenerationRow {
   Integer attention_without = 0;
   Integer attention_with = 0;
   Integer kv_cache_bytes = 0;  ///< at the end, in float32
+  std::optional<double> predicted_without_s;
+  std::optional<double> predicted_with_s;
   std::optional<double> time_without_s;
   std::optional<double> time_with_s;
 };
@@ -68,6 +70,7 @@ struct GenerationReport {
   std::vector<GenerationRow> rows;
   /// Lengths whose prefill was run; times between them follow straight lines.
   std::vector<std::int64_t> lengths_run;
+  std::string machine;  ///< that times are predicted for; empty: none
   std::optional<MachineContext> context;
   std::vector<std::string> notes;
 };
@@ -75,6 +78,11 @@ struct GenerationReport {
 /// Throws Error{invalid_input} where the model cannot generate.
 [[nodiscard]] GenerationReport make_generation_report(Model model, std::int64_t prompt,
                                                       const std::vector<std::int64_t>& new_tokens);
+
+/// Adds the times that a machine's profile predicts: of prefills of some lengths, with straight
+/// lines between them, and of each generation. Throws Error{invalid_input}.
+void add_prediction(GenerationReport& report, const MachineProfile& machine,
+                    const TimeRequest& request);
 
 /// The time of one prefill for every length from `first` to `last`, by straight lines between
 /// those that were run.

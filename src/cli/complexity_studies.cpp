@@ -224,6 +224,9 @@ GenerationReport study_generation(const ComplexityCommand& command) {
   GenerationReport report =
       make_generation_report(load_model(command.layers.front()), command.prompt.value_or(1),
                              lengths_or(command.new_tokens, doubling(16, 256)));
+  if (const auto machine = machine_of(command)) {
+    add_prediction(report, *machine, time_request(command, *machine));
+  }
   if (command.measures) measure_generation(report, command.plan);
   return report;
 }

@@ -111,6 +111,17 @@ void add_rules(const ExplainReport& report, Document& document) {
   }
 }
 
+void add_when_attention_matters(const ExplainReport& report, Document& document) {
+  if (!report.attention_passes_ffn) return;
+  const AttentionPassesFfn& passes = *report.attention_passes_ffn;
+  const std::string inequality =
+      fmt::format("{} > {}", format(passes.attention), format(passes.ffn));
+  document.add_line("attention", passes.seq_len
+                                     ? fmt::format("passes the FFN from s = {} on: {}",
+                                                   with_separators(*passes.seq_len), inequality)
+                                     : fmt::format("never passes the FFN: {}", inequality));
+}
+
 /// What an engine reserves, and where that is written.
 void add_policy(const ExplainReport& report, Document& document) {
   if (!report.kv_cache || !has_policy(*report.kv_cache)) return;
@@ -146,6 +157,7 @@ Document to_document(const ExplainReport& report) {
   for (const ExplainedFigure& part : report.parts) {
     document.blocks.push_back(formula_of(report, part));
   }
+  add_when_attention_matters(report, document);
   add_rules(report, document);
   add_policy(report, document);
   return document;

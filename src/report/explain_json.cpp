@@ -18,6 +18,13 @@ Json figure_json(const ExplainReport& report, const ExplainedFigure& figure) {
   return json;
 }
 
+Json passing_json(const std::optional<AttentionPassesFfn>& passes) {
+  if (!passes) return nullptr;
+  return {{"from", passes->seq_len ? json_integer(*passes->seq_len) : Json(nullptr)},
+          {"attention", format(passes->attention)},
+          {"ffn", format(passes->ffn)}};
+}
+
 }  // namespace
 
 Json to_json(const ExplainReport& report) {
@@ -53,6 +60,7 @@ Json to_json(const ExplainReport& report) {
                                       {"source", rule.source}});
   }
   json["kv_cache"] = report.kv_cache ? to_json(*report.kv_cache) : Json(nullptr);
+  json["attention_passes_ffn"] = passing_json(report.attention_passes_ffn);
   json["notes"] = report.notes;
   return json;
 }

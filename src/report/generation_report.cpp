@@ -36,12 +36,17 @@ void add_formulas(const GenerationReport& report, Document& document) {
 
 double ratio(Integer a, Integer b) { return static_cast<double>(a) / static_cast<double>(b); }
 
+std::optional<double> ratio(const std::optional<double>& a, const std::optional<double>& b) {
+  return a && b ? std::optional(*a / *b) : std::nullopt;
+}
+
 Column flops_column(const char* key, const char* title, Integer largest) {
   return number_column(key, title, in_unit(operation_unit(largest, OperationUnit::flop), 3));
 }
 
 Table table_of(const GenerationReport& report) {
   const GenerationRow& last = report.rows.back();
+  const bool predicted = !report.machine.empty();
   const bool measured = report.context.has_value();
   Table table;
   table.columns = {
@@ -53,9 +58,18 @@ Table table_of(const GenerationReport& report) {
       flops_column("attention_flops_with", "with", last.attention_with),
       number_column("kv_cache_bytes", "KV-cache", in_unit(byte_unit(last.kv_cache_bytes), 2),
                     Importance::optional)};
+  // What was measured beside it is the better part of a prediction.
+  const Importance importance = measured ? Importance::optional : Importance::essential;
+  if (predicted) {
+    table.columns.push_back(
+        number_column("predicted_without_s", "Predicted without", {"[s]", 3}, importance));
+    table.columns.push_back(number_column("predicted_with_s", "with", {"[s]", 3}, importance));
+  }
   if (measured) {
     table.columns.push_back(number_column("time_without_s", "Time without", {"[s]", 3}));
     table.columns.push_back(number_column("time_with_s", "with", {"[s]", 3}));
+  }
+  if (predicted || measured) {
     table.columns.push_back(number_column("time_ratio", "Ratio", {"", 1}));
   }
   for (const GenerationRow& row : report.rows) {
@@ -63,15 +77,18 @@ Table table_of(const GenerationReport& report) {
                             row.flops_with,          ratio(row.flops_without, row.flops_with),
                             row.attention_without,   row.attention_with,
                             row.kv_cache_bytes};
+    std::optional<double> times_faster;
+    if (predicted) {
+      cells.push_back(cell_or_none(row.predicted_without_s));
+      cells.push_back(cell_or_none(row.predicted_with_s));
+      times_faster = ratio(row.predicted_without_s, row.predicted_with_s);
+    }
     if (measured) {
       cells.push_back(cell_or_none(row.time_without_s));
       cells.push_back(cell_or_none(row.time_with_s));
-      std::optional<double> times_faster;
-      if (row.time_without_s && row.time_with_s) {
-        times_faster = *row.time_without_s / *row.time_with_s;
-      }
-      cells.push_back(cell_or_none(times_faster));
+      times_faster = ratio(row.time_without_s, row.time_with_s);
     }
+    if (predicted || measured) cells.push_back(cell_or_none(times_faster));
     table.rows.push_back(std::move(cells));
   }
   return table;
@@ -94,7 +111,7 @@ Document to_document(const GenerationReport& report) {
                                          "eager attention",
                                          report.prompt));
   document.add_line("letters", std::string(paper_letters_legend()));
-  add_machines({}, report.context, document);
+  add_machines(report.machine, report.context, document);
   if (!report.lengths_run.empty()) {
     document.add_line("without", fmt::format("prefills of {} lengths were run; times between them "
                                              "follow straight lines",
@@ -121,10 +138,13 @@ Json to_json(const GenerationReport& report) {
                             {"attention_flops_without", json_integer(row.attention_without)},
                             {"attention_flops_with", json_integer(row.attention_with)},
                             {"kv_cache_bytes", json_integer(row.kv_cache_bytes)},
+                            {"predicted_without_s", json_or_null(row.predicted_without_s)},
+                            {"predicted_with_s", json_or_null(row.predicted_with_s)},
                             {"time_without_s", json_or_null(row.time_without_s)},
                             {"time_with_s", json_or_null(row.time_with_s)}});
   }
   json["lengths_run"] = report.lengths_run;
+  json["machine"] = report.machine.empty() ? Json(nullptr) : Json(report.machine);
   json["context"] = report.context ? context_json(*report.context) : Json(nullptr);
   json["notes"] = report.notes;
   return json;

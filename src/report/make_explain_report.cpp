@@ -6,6 +6,7 @@
 #include "describe.h"
 #include "headroom/error.h"
 #include "headroom/report.h"
+#include "headroom/studies.h"
 #include "rules_of_thumb.h"
 
 namespace headroom {
@@ -68,6 +69,17 @@ class Explainer {
     }
     add_part("backward", analysis.total.backward.matrix_flops);
     add_part("recomputed", analysis.recompute.matrix_flops);
+    explain_when_attention_matters();
+  }
+
+  void explain_when_attention_matters() {
+    const Workload& workload = analyzed_.workload;
+    const ModelSpec& spec = analyzed_.model.spec;
+    if (workload.phase != Phase::prefill || spec.reads_two_sequences()) return;
+    const SharesReport shares = make_shares_report(analyzed_.model, workload.attention, {});
+    if (!shares.attention_side || !shares.ffn_side) return;
+    report_.attention_passes_ffn = {*shares.attention_side, *shares.ffn_side,
+                                    shares.attention_passes_ffn};
   }
 
   void explain_parameters() {

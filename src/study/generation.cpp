@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "headroom/error.h"
@@ -13,18 +14,11 @@ const Expr kTokens = Symbol::seq_len;
 constexpr Integer kFaulhaber = 12;
 
 Expr twelve_sums(const Expr& m, unsigned power) {
-  switch (power) {
-    case 0:
-      return Integer{12} * m;
-    case 1:
-      return Integer{6} * m * m + Integer{6} * m;
-    case 2:
-      return Integer{4} * m * m * m + Integer{6} * m * m + Integer{2} * m;
-    case 3:
-      return Integer{3} * m * m * m * m + Integer{6} * m * m * m + Integer{3} * m * m;
-    default:
-      break;
-  }
+  const Expr m2 = m * m;
+  const std::array sums{Integer{12} * m, Integer{6} * m2 + Integer{6} * m,
+                        Integer{4} * m2 * m + Integer{6} * m2 + Integer{2} * m,
+                        Integer{3} * m2 * m2 + Integer{6} * m2 * m + Integer{3} * m2};
+  if (power < sums.size()) return sums[power];
   throw Error(ErrorCode::internal, "a pass that costs more than the cube of its length");
 }
 
@@ -171,6 +165,30 @@ GenerationReport make_generation_report(Model model, std::int64_t prompt,
   }
   report.model = std::move(model);
   return report;
+}
+
+void add_prediction(GenerationReport& report, const MachineProfile& machine,
+                    const TimeRequest& request) {
+  constexpr std::size_t kPrefillsPredicted = 33;
+  report.machine = machine.name;
+  const LayerComplexity model = layer_complexity(report.model, AttentionImplementation::eager);
+  const auto time_of = [&](std::int64_t length, const TimeRequest& one) {
+    return predict_time(model.model.spec, workload_at(model, length), machine, one).total_s;
+  };
+  const std::int64_t last = report.prompt + report.rows.back().new_tokens - 1;
+  std::vector<LengthValue> prefills;
+  prefills.reserve(kPrefillsPredicted);
+  for (const std::int64_t length : spread_lengths(report.prompt, last, kPrefillsPredicted)) {
+    prefills.push_back({static_cast<double>(length), time_of(length, request)});
+  }
+  TimeRequest generation = request;
+  generation.phase = MeasuredPhase::generate;
+  for (GenerationRow& row : report.rows) {
+    generation.new_tokens = row.new_tokens;
+    row.predicted_with_s = time_of(report.prompt, generation);
+    row.predicted_without_s =
+        integrated_time(prefills, report.prompt, report.prompt + row.new_tokens - 1);
+  }
 }
 
 double integrated_time(const std::vector<LengthValue>& run, std::int64_t first, std::int64_t last) {

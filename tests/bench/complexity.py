@@ -109,15 +109,18 @@ def generation(report):
     rows = []
     for row in report["rows"]:
         without, with_cache = row["time_without_s"], row["time_with_s"]
+        predicted = row["predicted_without_s"], row["predicted_with_s"]
         both = without is not None and with_cache is not None
         rows.append([str(row["new_tokens"]),
                      f"{row['matrix_flops_without'] / 1e9:.2f}",
                      f"{row['matrix_flops_with'] / 1e9:.2f}",
                      f"{row['attention_flops_without'] / row['attention_flops_with']:.0f}",
+                     *(milliseconds(time) for time in predicted),
                      milliseconds(without), milliseconds(with_cache),
                      f"{without / with_cache:.1f}" if both else "–"])
     return table(["n", "FLOPs without [G]", "with [G]", "Attention, times less",
-                  "Time without [ms]", "with [ms]", "Times faster"], rows)
+                  "Predicted without [ms]", "with [ms]", "Measured without [ms]", "with [ms]",
+                  "Times faster"], rows)
 
 
 def share_table(report, key):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Holds what runs really count against what was derived, for every preset that fits in memory.
 
-usage: counted.py HEADROOM_BINARY [--most-gib N] [PRESET…]
+usage: counted.py HEADROOM_BINARY [--least-gib N] [--most-gib N] [PRESET…]
 
 Analyzes and measures each preset in prefill, and in decode where it has a KV-cache, and compares
 matrix FLOPs, weight bytes, KV-cache bytes and the activation peak: they must be equal to the unit.
@@ -47,13 +47,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("binary")
     parser.add_argument("presets", nargs="*")
+    parser.add_argument("--least-gib", type=float, default=0)
     parser.add_argument("--most-gib", type=float, default=4)
     options = parser.parse_args()
     names = options.presets or [p["name"] for p in run(options.binary, "presets", "list")["presets"]]
     compared = differing = 0
     for name in names:
         analysis = run(options.binary, "analyze", name)
-        if analysis["memory"]["weight_bytes"] > options.most_gib * 2**30:
+        if not options.least_gib <= analysis["memory"]["weight_bytes"] / 2**30 <= options.most_gib:
             continue
         for workload in workloads(analysis):
             predicted = run(options.binary, "analyze", name, *workload)

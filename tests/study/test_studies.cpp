@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "headroom/error.h"
+#include "headroom/report.h"
 #include "headroom/studies.h"
 #include "layers.h"
 
@@ -83,6 +84,27 @@ TEST_CASE("a KV-cache takes attention's work from n³ to n²") {
   CHECK(report.without.attention.divisor == 1);
 }
 
+TEST_CASE("the predicted time to generate is that of the passes, with and without a KV-cache") {
+  GenerationReport report = make_generation_report(load_model("gpt2"), 1, {1, 2, 5});
+  const MachineProfile machine = find_machine("a100-80gb");
+  TimeRequest request;
+  add_prediction(report, machine, request);
+  CHECK(report.machine == machine.name);
+  const auto time_of = [&](std::int64_t length) {
+    Workload workload;
+    workload.seq_len = length;
+    return predict_time(report.model.spec, workload, machine, request).total_s;
+  };
+  double sum = 0;
+  std::int64_t length = 1;
+  for (const GenerationRow& row : report.rows) {
+    for (; length <= row.new_tokens; ++length) sum += time_of(length);
+    CHECK(*row.predicted_without_s == doctest::Approx(sum));
+  }
+  CHECK(*report.rows.front().predicted_with_s == doctest::Approx(time_of(1)));
+  CHECK(*report.rows.back().predicted_with_s > *report.rows.front().predicted_with_s);
+}
+
 TEST_CASE("what cannot generate, or does not read all of its past, has no such sums") {
   CHECK_THROWS_AS((void)make_generation_report(load_model("bert-base"), 1, {4}), Error);
   CHECK_THROWS_AS((void)make_generation_report(load_model("t5-small"), 1, {4}), Error);
@@ -118,6 +140,22 @@ TEST_CASE("attention passes the FFN behind four widths, where 4·n·d > 16·d²"
   CHECK(*report.attention_passes_ffn == 4 * 768 + 1);
   CHECK(format_in_paper_letters(*report.attention_side) == "4·n·d");
   CHECK(format_in_paper_letters(*report.ffn_side) == "16·d²");
+}
+
+TEST_CASE("an explanation of FLOPs says where attention passes the FFN, in symbols") {
+  const auto explain = [](const char* name, const WorkloadRequest& request, Subject subject) {
+    return make_explain_report(load_model(name), request, subject).attention_passes_ffn;
+  };
+  const auto passes = explain("gpt2", {}, Subject::flops);
+  REQUIRE(passes);
+  CHECK(*passes->seq_len == 4 * 768 + 1);
+  CHECK(format(passes->attention) == "4·s·d");
+  CHECK(format(passes->ffn) == "16·d²");
+  CHECK_FALSE(explain("gpt2", {}, Subject::params));
+  CHECK_FALSE(explain("t5-small", {}, Subject::flops));
+  WorkloadRequest decode;
+  decode.phase = Phase::decode;
+  CHECK_FALSE(explain("gpt2", decode, Subject::flops));
 }
 
 TEST_CASE("shares sum to the whole model") {

@@ -19,7 +19,10 @@ struct LinearKinds {
   RowRange rows;
   WeightStorage storage;
   Pace pace;
-  std::size_t rounds;  ///< the memory's rate changes by the second: such times are taken repeatedly
+
+  [[nodiscard]] std::size_t rounds(Effort effort) const {
+    return pace == Pace::memory ? rounds_of(effort) : 1;
+  }
 };
 
 /// Fills the points of one pair of sizes, for every number of rows and threads.
@@ -106,16 +109,17 @@ void probe_pair(PairProbe& pair, const Budget& budget, std::size_t in, std::size
 bool probe_linears(const LinearProbes& probes, std::vector<ThreadProfile>& profiles,
                    const std::function<bool(double)>& observer) {
   const LinearKinds kinds[] = {{KernelKind::linear_cold, KernelKind::linear_warm, RowRange::many,
-                                WeightStorage::float32, Pace::compute, 1},
+                                WeightStorage::float32, Pace::compute},
                                {KernelKind::stream_float32_cold, KernelKind::stream_float32_warm,
-                                RowRange::few, WeightStorage::float32, Pace::memory, 3},
+                                RowRange::few, WeightStorage::float32, Pace::memory},
                                {KernelKind::stream_bfloat16_cold, KernelKind::stream_bfloat16_warm,
-                                RowRange::few, WeightStorage::bfloat16, Pace::memory, 3}};
+                                RowRange::few, WeightStorage::bfloat16, Pace::memory}};
   double done = 0;
   for (const LinearKinds& kind : kinds) {
     const KernelGrid axes = calibration_axes(kind.cold, probes.budgets.front().effort);
+    const std::size_t rounds = kind.rounds(probes.budgets.front().effort);
     const auto tables_of = [&](KernelKind one) {
-      return std::vector<KernelTable>(kind.rounds, unmeasured_table(one, axes));
+      return std::vector<KernelTable>(rounds, unmeasured_table(one, axes));
     };
     const ColdAndWarm unmeasured{tables_of(kind.cold), tables_of(kind.warm)};
     std::vector<ColdAndWarm> tables(profiles.size(), unmeasured);
@@ -124,7 +128,7 @@ bool probe_linears(const LinearProbes& probes, std::vector<ThreadProfile>& profi
         if (!observer(done)) return false;
         PairProbe pair(probes, kind, static_cast<std::int64_t>(axes[1][i]),
                        static_cast<std::int64_t>(axes[2][o]));
-        for (std::size_t round = 0; round < kind.rounds; ++round) {
+        for (std::size_t round = 0; round < rounds; ++round) {
           for (std::size_t t = 0; t < profiles.size(); ++t) {
             omp_set_num_threads(profiles[t].threads);
             ColdAndWarm& both = tables[t];

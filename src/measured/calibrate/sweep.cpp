@@ -58,6 +58,16 @@ Budget budget_of(Effort effort) noexcept {
   return {effort, 3, 0.002, nullptr, {}, Pace::compute};
 }
 
+std::size_t rounds_of(Effort effort) noexcept {
+  switch (effort) {
+    case Effort::quick:
+      return 1;
+    case Effort::full:
+      break;
+  }
+  return 3;
+}
+
 KernelTime time_call(const Budget& budget, const std::function<void(std::int64_t i)>& call) {
   const double pace_before = pace_of(budget);
   call(0);

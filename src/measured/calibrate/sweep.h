@@ -23,6 +23,9 @@ struct Budget {
 
 [[nodiscard]] Budget budget_of(Effort effort) noexcept;
 
+/// How often times that the memory decides are taken: its rate changes by the second.
+[[nodiscard]] std::size_t rounds_of(Effort effort) noexcept;
+
 /// Median time of `call(i)`, i = 0, 1, 2, …, after one that does not count; as it would be were the
 /// gauge at its reference. A call that is longer than the budget is repeated until its times agree.
 [[nodiscard]] KernelTime time_call(const Budget& budget,
