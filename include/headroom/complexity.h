@@ -63,6 +63,11 @@ struct LayerComplexity {
 /// The same of what mixes positions.
 [[nodiscard]] double leading_share_of_core(const LayerComplexity& layer, Integer length);
 
+/// Bytes that the layer's operators move at one length, in float32, and those of what mixes
+/// positions.
+[[nodiscard]] Integer moved_bytes(const LayerComplexity& layer, Integer length);
+[[nodiscard]] Integer moved_bytes_of_core(const LayerComplexity& layer, Integer length);
+
 /// One layer run at one length. Times are the fastest of the runs: others at work on the machine
 /// only ever add to them.
 struct LengthRun {
@@ -99,6 +104,9 @@ struct ExponentRow {
   std::optional<double> predicted_time;  ///< slope of the predicted times
   std::int64_t from = 0;                 ///< where the asymptotic range begins
   std::int64_t to = 0;
+  /// Whether no operands of it stay in the last cache. Where less is multiplied with a number than
+  /// reading it takes, time grows by a step as they leave it, so that a range across that is none.
+  bool beyond_cache = false;
 };
 
 /// The share that makes a range asymptotic.
@@ -129,6 +137,7 @@ struct ComplexityReport {
   std::vector<CrossoverRow> core_crossovers;  ///< of each pair that both mix positions
   std::string machine;                        ///< that times are predicted for; empty: none
   std::optional<MachineContext> context;      ///< that was measured on
+  Integer last_level_cache_bytes = 0;         ///< of that machine; 0: not known
   std::vector<std::string> notes;
 };
 

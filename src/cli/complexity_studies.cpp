@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "calibrate.h"
 #include "complexity_command.h"
 #include "headroom/error.h"
 #include "headroom/model_source.h"
@@ -76,6 +77,7 @@ void measure_layers(ComplexityReport& report, const ComplexityCommand& command) 
     runs[i].predicted =
         predict_runs(report.layers[i].layer, lengths, *machine, time_request(command, *machine));
   }
+  report.last_level_cache_bytes = measured::last_level_cache_bytes();
   add_measurements(report, std::move(runs));
   report.context = std::move(done.context);
   report.notes.insert(report.notes.end(), done.notes.begin(), done.notes.end());

@@ -50,7 +50,8 @@ Json exponent_json(const std::optional<ExponentRow>& row) {
           {"flops", row->predicted},
           {"predicted_time", json_or_null(row->predicted_time)},
           {"measured", row->measured.exponent},
-          {"half_width_95", json_or_null(row->measured.half_width_95)}};
+          {"half_width_95", json_or_null(row->measured.half_width_95)},
+          {"beyond_cache", row->beyond_cache}};
 }
 
 Json runs_json(const LayerRuns& measured) {

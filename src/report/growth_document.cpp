@@ -63,9 +63,10 @@ void add_exponents(const ComplexityReport& report, Document& document) {
       table.rows.push_back(exponent_row(name + ", mixing", *study.core_exponent));
     if (study.exponent) table.rows.push_back(exponent_row(name + ", whole", *study.exponent));
   }
-  document.blocks.push_back(Heading{
-      fmt::format("Exponents where the leading power is at least {:.0f} % of FLOPs and bytes moved",
-                  100 * kAsymptoticShare)});
+  document.blocks.push_back(Heading{fmt::format(
+      "Exponents where the leading power is at least {:.0f} % of FLOPs and bytes moved, "
+      "beyond the cache if enough lengths are",
+      100 * kAsymptoticShare)});
   if (table.rows.empty()) {
     document.add_line("none",
                       fmt::format("needs {} such lengths; ask for longer ones", kFewestFitPoints));

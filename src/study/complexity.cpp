@@ -44,8 +44,17 @@ std::vector<LengthValue> from(std::vector<LengthValue> values, std::int64_t leas
   return values;
 }
 
-/// The first length run from which on all are asymptotic.
-std::optional<std::int64_t> asymptotic_from(const LayerStudy& study, Extent extent) {
+Integer bytes_of(const LayerComplexity& layer, Extent extent, Integer length) {
+  return extent == Extent::layer ? moved_bytes(layer, length) : moved_bytes_of_core(layer, length);
+}
+
+/// Whether what is moved, most of it once in and once out, passes the cache.
+bool passes_cache(const LayerStudy& study, Extent extent, std::int64_t length, Integer cache) {
+  return cache > 0 && bytes_of(study.layer, extent, length) > 2 * cache;
+}
+
+/// The first length run from which on leading powers decide.
+std::optional<std::int64_t> dominated_from(const LayerStudy& study, Extent extent) {
   std::optional<std::int64_t> first;
   for (const LengthRun& run : study.times.runs) {
     if (share_of(study.layer, extent, run.seq_len) < kAsymptoticShare)
@@ -56,10 +65,22 @@ std::optional<std::int64_t> asymptotic_from(const LayerStudy& study, Extent exte
   return first;
 }
 
-std::optional<ExponentRow> exponent_of(const LayerStudy& study, Extent extent) {
+/// Where the asymptotic range begins: behind the cache, if enough lengths are left there.
+std::optional<std::int64_t> asymptotic_from(const LayerStudy& study, Extent extent, Integer cache) {
+  const auto dominated = dominated_from(study, extent);
+  if (!dominated) return std::nullopt;
+  std::vector<std::int64_t> beyond;
+  for (const LengthRun& run : study.times.runs) {
+    if (run.seq_len < *dominated) continue;
+    if (passes_cache(study, extent, run.seq_len, cache)) beyond.push_back(run.seq_len);
+  }
+  return beyond.size() >= kFewestFitPoints ? beyond.front() : *dominated;
+}
+
+std::optional<ExponentRow> exponent_of(const LayerStudy& study, Extent extent, Integer cache) {
   const LengthFunction* flops = flops_of(study.layer, extent);
   if (flops == nullptr) return std::nullopt;
-  const auto least = asymptotic_from(study, extent);
+  const auto least = asymptotic_from(study, extent, cache);
   if (!least) return std::nullopt;
   const std::vector<LengthValue> measured = from(curve(study.times.runs, extent), *least);
   if (measured.size() < kFewestFitPoints) return std::nullopt;
@@ -72,6 +93,7 @@ std::optional<ExponentRow> exponent_of(const LayerStudy& study, Extent extent) {
   row.predicted = fit_exponent(theory)->exponent;
   row.from = *least;
   row.to = study.times.runs.back().seq_len;
+  row.beyond_cache = passes_cache(study, extent, *least, cache);
   const auto predicted = fit_exponent(from(curve(study.times.predicted, extent), *least));
   if (predicted) row.predicted_time = predicted->exponent;
   return row;
@@ -180,8 +202,8 @@ void add_predictions(ComplexityReport& report, std::vector<LayerRuns> predicted)
 void add_measurements(ComplexityReport& report, std::vector<LayerRuns> runs) {
   add_predictions(report, std::move(runs));
   for (LayerStudy& study : report.layers) {
-    study.exponent = exponent_of(study, Extent::layer);
-    study.core_exponent = exponent_of(study, Extent::core);
+    study.exponent = exponent_of(study, Extent::layer, report.last_level_cache_bytes);
+    study.core_exponent = exponent_of(study, Extent::core, report.last_level_cache_bytes);
   }
 }
 

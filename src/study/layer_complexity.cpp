@@ -108,6 +108,8 @@ double leading_share(const LengthFunction& function, Integer length) {
   return as_double(leading) / as_double(polynomial.at(length));
 }
 
+bool is_mixing(const PositionMixing& mixing) { return is_of_mixing(mixing); }
+
 /// Bytes that some of the nodes move, but for experts' weights, of which few may be read.
 Expr moved_bytes(const LayerComplexity& layer, bool (*takes)(const PositionMixing&)) {
   Expr bytes;
@@ -124,6 +126,14 @@ Expr moved_bytes(const LayerComplexity& layer, bool (*takes)(const PositionMixin
 
 double smaller_share(const LengthFunction& flops, const LengthFunction& bytes, Integer length) {
   return std::min(leading_share(flops, length), leading_share(bytes, length));
+}
+
+LengthFunction bytes_of_layer(const LayerComplexity& layer) {
+  return in_length(moved_bytes(layer, [](const PositionMixing&) { return true; }), layer.graph);
+}
+
+LengthFunction bytes_of_core(const LayerComplexity& layer) {
+  return in_length(moved_bytes(layer, is_mixing), layer.graph);
 }
 
 }  // namespace
@@ -154,15 +164,20 @@ LayerComplexity layer_complexity(Model model, AttentionImplementation attention)
 }
 
 double leading_share(const LayerComplexity& layer, Integer length) {
-  const Expr bytes = moved_bytes(layer, [](const PositionMixing&) { return true; });
-  return smaller_share(layer.flops.by_length, in_length(bytes, layer.graph), length);
+  return smaller_share(layer.flops.by_length, bytes_of_layer(layer), length);
 }
 
 double leading_share_of_core(const LayerComplexity& layer, Integer length) {
   if (!layer.core) return 0;
-  const Expr bytes =
-      moved_bytes(layer, [](const PositionMixing& mixing) { return is_of_mixing(mixing); });
-  return smaller_share(layer.core->by_length, in_length(bytes, layer.graph), length);
+  return smaller_share(layer.core->by_length, bytes_of_core(layer), length);
+}
+
+Integer moved_bytes(const LayerComplexity& layer, Integer length) {
+  return bytes_of_layer(layer).at(length);
+}
+
+Integer moved_bytes_of_core(const LayerComplexity& layer, Integer length) {
+  return bytes_of_core(layer).at(length);
 }
 
 }  // namespace headroom

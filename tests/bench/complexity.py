@@ -27,9 +27,10 @@ SMALL_TRANSFORMER = {
     "use_parallel_residual": False, "tie_word_embeddings": False}
 
 STUDIES = {
-    "layers": [*LAYERS, "--seq", "64..16384"],
+    "layers": [*LAYERS, "--seq", "64..65536"],
     "associativity": ["layer-self-attention", "--study", "associativity",
-                      "--seq", "64,96,128,192,256,384,512,768,1024,1536,2048,3072,4096,6144,8192"],
+                      "--seq", "64,96,128,192,256,384,512,768,1024,1536,2048,3072,4096,6144,8192,"
+                      "12288,16384,24576,32768"],
     "generation": ["small-transformer", "--study", "generation", "--new-tokens", "16..512"],
     "shares": ["small-transformer", "--study", "shares", "--seq", "128..32768"],
 }
@@ -77,10 +78,11 @@ def exponents(layers):
                 continue
             predicted = fit["predicted_time"]
             rows.append([f"{layer['name']}, {what}", f"{fit['from']} … {fit['to']}",
+                         "memory" if fit["beyond_cache"] else "caches, memory",
                          f"{fit['flops']:.2f}", "–" if predicted is None else f"{predicted:.2f}",
                          f"{fit['measured']:.2f} ± {fit['half_width_95']:.2f}",
                          f"{fit['measured'] - fit['flops']:+.2f}"])
-    return table(["Time ~ nᵖ", "n", "p of FLOPs", "p of predicted time", "p measured (95 %)",
+    return table(["Time ~ nᵖ", "n", "Operands in", "p of FLOPs", "p of predicted time", "p measured (95 %)",
                   "Measured − FLOPs"], rows)
 
 
@@ -183,10 +185,11 @@ def lesson(reports, commands):
         "Milliseconds. An exponent needs a range where the leading power decides: from the first length at which it has",
         "80 % of the FLOPs and of the bytes moved. Below that, linear terms (projections), weights that have to be read",
         "whatever n is, and the fixed cost of starting an operator make time grow more slowly than the leading power",
-        "says. *p of FLOPs* is the slope of the counted FLOPs over the same lengths, so an honest comparison also where",
-        "a linear term is not yet small. The other way round, operands of a small n lie in caches and those of a large one",
-        "do not: where little is multiplied with each number, as in linear attention alone, time then grows faster than",
-        "FLOPs over that range.", *busy(context), "",
+        "says. The other way round, operands of a small n lie in caches and those of a large one do not: where little is",
+        "multiplied with each number, as in linear attention alone, time grows faster than FLOPs until they have left the",
+        "last cache. So where three lengths or more are left behind that, the range begins there. *p of FLOPs* is the slope of",
+        "the counted FLOPs over the same lengths, an honest comparison also where a linear term is not yet small.",
+        *busy(context), "",
         *exponents(layers), "",
         "## When it matters", "",
         "The first length from which on one whole layer costs more than another: solved exactly from the two polynomials,",
