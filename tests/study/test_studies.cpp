@@ -193,6 +193,7 @@ TEST_CASE("measured exponents and crossovers are those of the times given") {
 }
 
 TEST_CASE("an asymptotic range begins behind the cache where enough lengths are left there") {
+  static constexpr Integer kCache = 16 << 20;
   const auto exponent = [](std::int64_t longest, Integer cache_bytes) {
     std::vector<std::int64_t> lengths;
     for (std::int64_t n = 256; n <= longest; n *= 2) lengths.push_back(n);
@@ -200,15 +201,15 @@ TEST_CASE("an asymptotic range begins behind the cache where enough lengths are 
     report.last_level_cache_bytes = cache_bytes;
     LayerRuns runs;
     for (const std::int64_t n : lengths) {
-      // Behind a cache of 1 MiB everything takes twice as long.
-      const bool in_cache = moved_bytes_of_core(report.layers[0].layer, n) <= 2 << 20;
+      // Behind the cache everything takes twice as long.
+      const bool in_cache = moved_bytes_of_core(report.layers[0].layer, n) <= 2 * kCache;
       const double time = (in_cache ? 1e-6 : 2e-6) * static_cast<double>(n);
       runs.runs.push_back({n, time, time, time, 3});
     }
     add_measurements(report, {runs});
     return *report.layers[0].core_exponent;
   };
-  const ExponentRow behind = exponent(65536, 1 << 20);
+  const ExponentRow behind = exponent(65536, kCache);
   CHECK(behind.beyond_cache);
   CHECK(behind.measured.exponent == doctest::Approx(1));
   const ExponentRow across = exponent(65536, 0);
@@ -216,7 +217,7 @@ TEST_CASE("an asymptotic range begins behind the cache where enough lengths are 
   CHECK(across.from < behind.from);
   CHECK(across.measured.exponent > 1.05);
   // One length behind the cache is no range.
-  const ExponentRow few = exponent(behind.from, 1 << 20);
+  const ExponentRow few = exponent(behind.from, kCache);
   CHECK_FALSE(few.beyond_cache);
   CHECK(few.to == behind.from);
 }
