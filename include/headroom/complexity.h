@@ -137,7 +137,7 @@ struct ComplexityReport {
   std::vector<CrossoverRow> core_crossovers;  ///< of each pair that both mix positions
   std::string machine;                        ///< that times are predicted for; empty: none
   std::optional<MachineContext> context;      ///< that was measured on
-  Integer last_level_cache_bytes = 0;         ///< of that machine; 0: not known
+  Integer uncached_bytes = 0;  ///< of which that machine's caches keep hardly any; 0: not known
   std::vector<std::string> notes;
 };
 

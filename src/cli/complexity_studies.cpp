@@ -77,7 +77,7 @@ void measure_layers(ComplexityReport& report, const ComplexityCommand& command) 
     runs[i].predicted =
         predict_runs(report.layers[i].layer, lengths, *machine, time_request(command, *machine));
   }
-  report.last_level_cache_bytes = measured::last_level_cache_bytes();
+  report.uncached_bytes = measured::uncached_bytes();
   add_measurements(report, std::move(runs));
   report.context = std::move(done.context);
   report.notes.insert(report.notes.end(), done.notes.begin(), done.notes.end());

@@ -202,8 +202,8 @@ void add_predictions(ComplexityReport& report, std::vector<LayerRuns> predicted)
 void add_measurements(ComplexityReport& report, std::vector<LayerRuns> runs) {
   add_predictions(report, std::move(runs));
   for (LayerStudy& study : report.layers) {
-    study.exponent = exponent_of(study, Extent::layer, report.last_level_cache_bytes);
-    study.core_exponent = exponent_of(study, Extent::core, report.last_level_cache_bytes);
+    study.exponent = exponent_of(study, Extent::layer, report.uncached_bytes);
+    study.core_exponent = exponent_of(study, Extent::core, report.uncached_bytes);
   }
 }
 

@@ -198,7 +198,7 @@ TEST_CASE("an asymptotic range begins behind the cache where enough lengths are 
     std::vector<std::int64_t> lengths;
     for (std::int64_t n = 256; n <= longest; n *= 2) lengths.push_back(n);
     ComplexityReport report = make_complexity_report({layer_of(kLinearAttention)}, lengths);
-    report.last_level_cache_bytes = cache_bytes;
+    report.uncached_bytes = cache_bytes;
     LayerRuns runs;
     for (const std::int64_t n : lengths) {
       // Behind the cache everything takes twice as long.

@@ -11,8 +11,9 @@ namespace headroom::measured {
 
 namespace {
 
-constexpr std::int64_t kSteps = 128;       // of a turned tile of K: it stays in the first cache
-constexpr std::int64_t kQueryBlock = 128;  // queries of one piece of work
+constexpr std::int64_t kSteps = 128;        // of a turned tile of K: it stays in the first cache
+constexpr std::int64_t kTurnedSteps = 512;  // that are turned at once
+constexpr std::int64_t kQueryBlock = 128;   // queries of one piece of work
 constexpr std::int64_t kKeyBlock = 128;  // keys of a packed tile of V: it stays in the first cache
 constexpr std::int64_t kFewestTurned = 4;   // queries for which turning K pays
 constexpr std::int64_t kFewestPacked = 32;  // queries for which packing V pays
@@ -37,20 +38,35 @@ float* out_of(const AttentionArguments& args, std::int64_t batch_head) {
          batch_head % args.heads * args.value_head_dim;
 }
 
+/// Scores of some queries with the keys of one tile, for some steps of the head, which are turned.
+void score_turned(const AttentionArguments& args, const float* q, const float* turned,
+                  TileExtent extent, Sum sum, float* scores) {
+  for (std::int64_t step = 0; step < extent.steps; step += kSteps) {
+    const std::int64_t steps = std::min(kSteps, extent.steps - step);
+    multiply_padded({q + step, args.q_stride, 1}, {turned + step * kTileColumns, kTileColumns},
+                    {scores, args.keys}, {extent.rows, extent.columns, steps},
+                    step == 0 ? sum : Sum::go_on);
+  }
+}
+
 /// Scores of all queries with the keys of one tile, which is turned first.
 void score_tile(const AttentionArguments& args, std::int64_t batch_head, Range keys,
                 float* scores) {
-  alignas(64) std::array<float, kSteps* kTileColumns> turned = {};
+  alignas(64) std::array<float, kTurnedSteps * kTileColumns> turned;
   const float* q = query_of(args, batch_head);
   const float* k = key_of(args, batch_head) + keys.begin * args.k_stride;
-  for (std::int64_t step = 0; step < args.head_dim; step += kSteps) {
-    const std::int64_t steps = std::min(kSteps, args.head_dim - step);
+  for (std::int64_t step = 0; step < args.head_dim; step += kTurnedSteps) {
+    const std::int64_t steps = std::min(kTurnedSteps, args.head_dim - step);
     transpose<RowEnd::padded>(
         keys.size(), steps, [&](std::int64_t key) { return k + key * args.k_stride + step; },
         [&](std::int64_t i) { return turned.data() + i * kTileColumns; });
-    multiply_padded({q + step, args.q_stride, 1}, {turned.data(), kTileColumns},
-                    {scores + keys.begin, args.keys}, {args.queries, keys.size(), steps},
-                    step == 0 ? Sum::begin : Sum::go_on);
+    // So few queries at a time that their scores stay in a cache from step to step.
+    for (std::int64_t query = 0; query < args.queries; query += kQueryBlock) {
+      const std::int64_t queries = std::min(kQueryBlock, args.queries - query);
+      score_turned(args, q + query * args.q_stride + step, turned.data(),
+                   {queries, keys.size(), steps}, step == 0 ? Sum::begin : Sum::go_on,
+                   scores + query * args.keys + keys.begin);
+    }
   }
 }
 
