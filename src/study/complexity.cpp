@@ -74,7 +74,9 @@ std::optional<std::int64_t> asymptotic_from(const LayerStudy& study, Extent exte
     if (run.seq_len < *dominated) continue;
     if (passes_cache(study, extent, run.seq_len, cache)) beyond.push_back(run.seq_len);
   }
-  return beyond.size() >= kFewestFitPoints ? beyond.front() : *dominated;
+  // A narrow range says little: the slope over one doubling is mostly noise.
+  const bool wide = beyond.size() >= kFewestFitPoints && beyond.back() >= 4 * beyond.front();
+  return wide ? beyond.front() : *dominated;
 }
 
 std::optional<ExponentRow> exponent_of(const LayerStudy& study, Extent extent, Integer cache) {

@@ -30,7 +30,7 @@ STUDIES = {
     "layers": [*LAYERS, "--seq", "64..65536"],
     "associativity": ["layer-self-attention", "--study", "associativity",
                       "--seq", "64,96,128,192,256,384,512,768,1024,1536,2048,3072,4096,6144,8192,"
-                      "12288,16384,24576,32768"],
+                      "12288,16384,24576,32768,49152,65536"],
     "generation": ["small-transformer", "--study", "generation", "--new-tokens", "16..512"],
     "shares": ["small-transformer", "--study", "shares", "--seq", "128..32768"],
 }
@@ -187,8 +187,8 @@ def lesson(reports, commands):
         "whatever n is, and the fixed cost of starting an operator make time grow more slowly than the leading power",
         "says. The other way round, operands of a small n lie in caches and those of a large one do not: where little is",
         "multiplied with each number, as in linear attention alone, time grows faster than FLOPs until they have left the",
-        "last cache, which keeps some of what is twice or four times its size. So where three lengths or more are left behind",
-        "four times its size, the range begins there. *p of FLOPs* is the slope of",
+        "last cache, which keeps some of what is twice or four times its size. So where lengths up to a factor of four are left",
+        "behind four times its size, the range begins there. *p of FLOPs* is the slope of",
         "the counted FLOPs over the same lengths, an honest comparison also where a linear term is not yet small.",
         *busy(context), "",
         *exponents(layers), "",
