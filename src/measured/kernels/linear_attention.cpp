@@ -13,6 +13,18 @@ namespace {
 
 using simd::kLanes;
 
+/// Tokens that are gone through at a time: their rows, which every part of a product reads anew,
+/// stay in a near cache.
+constexpr std::int64_t kTokens = 128;
+
+/// Calls body(tokens) for all of a range, kTokens at a time.
+template <class Body>
+void for_tokens(Range all, const Body& body) {
+  for (std::int64_t begin = all.begin; begin < all.end; begin += kTokens) {
+    body(Range{begin, std::min(all.end, begin + kTokens)});
+  }
+}
+
 /// S and Z over keys none of which is padding.
 void add_keys(const LinearAttentionHead& head, Range keys) {
   const AttentionArguments& args = head.args;
@@ -33,22 +45,27 @@ void sum_keys(const LinearAttentionHead& head) {
   std::int64_t begin = 0;
   for (std::int64_t key = 0; key <= args.keys; ++key) {
     if (key < args.keys && !head.is_padding(key)) continue;
-    if (key > begin) add_keys(head, {begin, key});
+    for_tokens({begin, key}, [&](Range keys) { add_keys(head, keys); });
     begin = key + 1;
   }
 }
 
-void attend_all(const LinearAttentionHead& head) {
+/// Answers some queries of one head.
+void answer(const LinearAttentionHead& head, std::int64_t member, Range queries) {
   const AttentionArguments& args = head.args;
+  multiply({head.query(queries.begin, member), args.q_stride, 1}, {head.s, args.value_head_dim},
+           {head.out(queries.begin, member), args.out_stride},
+           {queries.size(), args.value_head_dim, args.head_dim}, Sum::begin);
+  for (std::int64_t token = queries.begin; token < queries.end; ++token) {
+    divide_row(head.out(token, member), args.value_head_dim,
+               dot(head.query(token, member), head.z, args.head_dim) + head.eps);
+  }
+}
+
+void attend_all(const LinearAttentionHead& head) {
   sum_keys(head);
   for (std::int64_t member = 0; member < head.group(); ++member) {
-    multiply({head.query(0, member), args.q_stride, 1}, {head.s, args.value_head_dim},
-             {head.out(0, member), args.out_stride},
-             {args.queries, args.value_head_dim, args.head_dim}, Sum::begin);
-    for (std::int64_t token = 0; token < args.queries; ++token) {
-      divide_row(head.out(token, member), args.value_head_dim,
-                 dot(head.query(token, member), head.z, args.head_dim) + head.eps);
-    }
+    for_tokens({0, head.args.queries}, [&](Range queries) { answer(head, member, queries); });
   }
 }
 
