@@ -110,6 +110,7 @@ KernelTable median_of(const std::vector<KernelTable>& tables) {
   for (std::size_t number = 0; number < table.seconds.size(); ++number) {
     if (!table.seconds[number]) continue;
     std::vector<std::pair<double, double>> times;
+    times.reserve(tables.size());
     for (const KernelTable& one : tables) {
       times.emplace_back(one.seconds[number].value_or(0), one.spread[number]);
     }
