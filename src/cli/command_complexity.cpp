@@ -31,7 +31,6 @@ void require_fitting_options(const ComplexityCommand& command) {
   only(!command.new_tokens.empty(), generates, "--new-tokens");
   only(command.prompt.has_value(), generates, "--prompt");
   only(command.attention.has_value(), !generates, "--attention");
-  only(!command.machine.empty(), !generates, "--machine");
   if (command.study != Study::layers && command.layers.size() > 1) {
     refuse(fmt::format("--study {} is of one model", name_of(command.study)),
            "name one, or leave out --study");

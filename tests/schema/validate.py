@@ -148,6 +148,7 @@ complexity layer-self-attention layer-linear-attention-causal --seq 16..64 --mea
 complexity bert-base --seq 128 --machine h100-80gb
 complexity layer-multi-head-attention --study associativity --seq 64,65
 complexity gpt2 --study generation --new-tokens 1..8 --prompt 5
+complexity gpt2 --study generation --new-tokens 1..8 --machine t4
 complexity linear.json --study generation --new-tokens 1,3 --measure --runs 1
 complexity llama-3.1-405b --study shares --machine h100-80gb
 complexity linear.json --study shares --seq 4,8 --measure --runs 1
