@@ -228,6 +228,26 @@ TEST_CASE("a time is given as it would be at the gauge's reference") {
   budget.reference = gauge.read();
   budget.reference.compute_s *= 100;  // as if the machine were a hundred times as slow
   CHECK(time_call(budget, work).seconds > 20 * raw);
+  // What a cache would leave does not follow the memory's pace.
+  budget.pace = Pace::memory;
+  budget.reference.memory_s *= 100;
+  CHECK(time_call(budget, work).seconds > 20 * raw);
+  budget.cached_s = 1;
+  CHECK(time_call(budget, work).seconds < 20 * raw);
+}
+
+TEST_CASE("the middle of several tables is taken point by point, and keeps what was not measured") {
+  std::vector<KernelTable> tables(3, unmeasured_table(KernelKind::copy, {{1, 2, 3}}));
+  const double times[3][2] = {{3, 30}, {1, 10}, {2, 90}};
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    store(tables[i], 0, KernelTime{times[i][0], times[i][0] / 10});
+    store(tables[i], 1, KernelTime{times[i][1], 0});
+  }
+  const KernelTable middle = median_of(tables);
+  CHECK(*middle.seconds[0] == 2);
+  CHECK(middle.spread[0] == doctest::Approx(0.2));
+  CHECK(*middle.seconds[1] == 30);
+  CHECK_FALSE(middle.seconds[2].has_value());
 }
 
 TEST_CASE("every probe of a kernel runs and takes time") {
