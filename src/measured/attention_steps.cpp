@@ -64,6 +64,10 @@ std::int64_t score_floats(const AttentionArguments& args) {
 
 }  // namespace
 
+std::int64_t StepBuilder::cached_keys() const {
+  return integer(program_.graph_.tensors[node_->inputs[1]].shape[1]);
+}
+
 bool StepBuilder::is_cross_attention() const { return node_->path.starts_with("cross_attention"); }
 
 const std::uint8_t* StepBuilder::key_mask(KeySource keys) const {
@@ -107,7 +111,7 @@ void StepBuilder::place_operands(AttentionArguments& args, KeySource keys,
   args.v_head_stride = args.value_head_dim;
   if (keys == KeySource::cache) {
     // All keys of a sequence stand before all its values, each head's together.
-    const std::int64_t rows = integer(program_.graph_.tensors[node_->inputs[1]].shape[1]);
+    const std::int64_t rows = cached_keys();
     args.k_batch_stride = rows * args.k_stride;
     args.k_stride = args.head_dim;
     args.v_stride = within ? args.head_dim : args.value_head_dim;
@@ -156,8 +160,7 @@ StepBuilder::Arguments StepBuilder::attention(const Op& op) {
   const bool cross = is_cross_attention();
   const bool from_cache = keys == KeySource::cache;
   const bool windowed = from_cache && args.window.kind != WindowKind::none;
-  const std::int64_t cached =
-      from_cache ? integer(program_.graph_.tensors[node_->inputs[1]].shape[1]) : args.keys;
+  const std::int64_t cached = from_cache ? cached_keys() : args.keys;
   const std::int64_t chunk =
       windowed && args.window.kind == WindowKind::chunked ? args.window.size : 0;
   if (windowed) {
@@ -223,7 +226,7 @@ StepBuilder::Run StepBuilder::operator()(const KvCacheAppend& op) {
   const Tensor& cache_tensor = program_.graph_.tensors[node_->inputs.at(1)];
   const std::string name = cache_tensor.name;
   CacheLayout layout;
-  layout.capacity = integer(cache_tensor.shape[1]);
+  layout.capacity = cached_keys();
   layout.kv_heads = integer(op.kv_heads);
   layout.head_dim = integer(op.head_dim);
   layout.value_head_dim = kept / layout.kv_heads - layout.head_dim;

@@ -96,6 +96,8 @@ class StepBuilder {
   /// Copies the first input to the output, where the operator could not work in place.
   [[nodiscard]] InputCopy bring_input() const;
   [[nodiscard]] bool is_cross_attention() const;
+  /// Keys of a sequence that the cache of an attention's or an append's second input has room for.
+  [[nodiscard]] std::int64_t cached_keys() const;
   [[nodiscard]] Run scaled_residual(const ResidualAdd& op);
   /// The position table that is the node's, from the first row that a token uses on.
   [[nodiscard]] const float* own_positions(const std::string& path, std::int64_t width) const;
