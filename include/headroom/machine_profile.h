@@ -30,6 +30,7 @@ struct ThreadProfile {
   std::vector<BandwidthPoint> read;   ///< ascending working sets
   std::vector<BandwidthPoint> write;  ///< likewise
   double step_overhead_s = 0;         ///< of one operator, beside its kernel
+  double cold_step_overhead_s = 0;    ///< more than that behind weights that fill every cache
   double probe_compute_s = 0;         ///< a fixed product, to see drift by
   double probe_memory_s = 0;          ///< a fixed read of memory, likewise
 };

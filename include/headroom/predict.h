@@ -100,7 +100,7 @@ struct RunFigures {
   Integer weight_bytes = 0;
   std::optional<Integer> kv_cache_bytes;  ///< none where there is no cache
   Integer peak_activation_bytes = 0;
-  Integer rss_growth_bytes = 0;  ///< modelled: weights as laid out, cache and activations
+  Integer rss_growth_bytes = 0;  ///< modelled: weights as laid out, cache, activations, inputs
 };
 
 /// Throws Error{overflow}.

@@ -115,7 +115,7 @@ void run(MeasureCommand& command) {
     RopeSpec& rope = model.spec.position.rope;
     rope = checkpoint::with_stored_factors(std::move(rope), weights);
   }
-  const measured::InputFile file = read_input(command, model.spec);
+  measured::InputFile file = read_input(command, model.spec);
   const Workload workload = workload_of(command, model.spec, file);
   measured::MeasureOptions& options = command.options;
   options.storage = storage_of(workload);
@@ -123,9 +123,10 @@ void run(MeasureCommand& command) {
 
   catch_interrupt();
   const auto source = open_weights(command, model.spec);
-  const auto given = file.inputs.main.batch > 0 ? std::optional(file.inputs) : std::nullopt;
+  std::optional<measured::ModelInputs> given;
+  if (file.inputs.main.batch > 0) given = std::move(file.inputs);
   const Measurement measurement =
-      measured::measure(std::move(model), workload, *source, given, options, show_run);
+      measured::measure(std::move(model), workload, *source, std::move(given), options, show_run);
   clear_progress();
   std::vector<std::string> notes = measurement.warnings;
   if (dequantised) {

@@ -176,6 +176,7 @@ ThreadProfile read_threads(const Reader& reader) {
   profile.threads = reader.processors("threads");
   if (profile.threads == 0) reader.fail("\"threads\" is zero");
   profile.step_overhead_s = reader.number("step_overhead_s");
+  profile.cold_step_overhead_s = reader.number("cold_step_overhead_s");
   const Reader probe = reader.object("probe");
   profile.probe_compute_s = probe.positive("compute_s");
   profile.probe_memory_s = probe.positive("memory_s");

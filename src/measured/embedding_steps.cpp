@@ -121,15 +121,17 @@ StepBuilder::Run StepBuilder::operator()(const PatchEmbedding& op) {
   return [=, class_token = weights.values(weight_path(2), 0),
           positions = weights.values(weight_path(3), 0), out = output(),
           pixels = program_.inputs_.pixel_values.data(),
-          cut = std::vector<float>(count(rows * elements)),
-          projected = std::vector<float>(count(rows * width))](std::int64_t /*layer*/) mutable {
-    extract_patches(args, pixels, cut.data());
-    const std::int64_t flops = projection->run(cut.data(), projected.data(), rows);
+          cut = std::make_shared<AlignedVector<float>>(count(rows * elements))](
+             std::int64_t /*layer*/) {
+    extract_patches(args, pixels, cut->data());
+    // All images at the end of the output, from where each moves forward to behind its class token.
+    float* const projected = out + args.batch * width;
+    const std::int64_t flops = projection->run(cut->data(), projected, rows);
     for (std::int64_t b = 0; b < args.batch; ++b) {
       float* const image_out = out + b * (patches + 1) * width;
+      std::memmove(image_out + width, projected + b * patches * width,
+                   count(patches * width * kFloat));
       std::memcpy(image_out, class_token, count(width * kFloat));
-      std::memcpy(image_out + width, projected.data() + b * patches * width,
-                  count(patches * width * kFloat));
       add_residual(image_out, positions, (patches + 1) * width);
     }
     return StepCount{flops, (2 * rows * (elements + width) + elements * width) * kFloat};

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "headroom/error.h"
+#include "runner.h"
 #include "system.h"
 
 namespace headroom::measured {
@@ -36,119 +37,6 @@ bool is_steady(const std::vector<double>& samples) {
       kMedianErrorOfMad * statistics.mad_s / std::sqrt(static_cast<double>(samples.size()));
   return error < kSteadyShare * statistics.median_s;
 }
-
-/// One run's times, and what its operators did.
-struct Sample {
-  double total_s = 0;
-  double ttft_s = 0;
-  std::vector<OperatorMeasurement> operators;
-};
-
-void add_operators(const Program& program, std::vector<OperatorMeasurement>& operators) {
-  for (const ProgramBlock& block : program.blocks()) {
-    for (std::size_t i = 0; i < block.steps.size(); ++i) {
-      const std::string path = block.path + "." + block.steps[i].node->path;
-      auto found = std::ranges::find(operators, path, &OperatorMeasurement::path);
-      if (found == operators.end()) found = operators.insert(found, {path, 0, 0, 0});
-      found->time_s += std::chrono::duration<double>(block.times[i]).count();
-      found->matrix_flops += block.counts[i].matrix_flops;
-      found->bytes += block.counts[i].bytes;
-    }
-  }
-}
-
-/// What is run again and again.
-class Runner {
- public:
-  Runner(const Session& session, const MeasureOptions& options, const Workload& workload,
-         ModelInputs inputs)
-      : options_(options), inputs_(std::move(inputs)), next_(inputs_) {
-    lengths_ = lengths_of(inputs_);
-    lengths_.past = workload.past_len;
-    const bool generates = options.phase == MeasuredPhase::generate;
-    lengths_.capacity =
-        workload.past_len + lengths_.seq_len + (generates ? options.new_tokens - 1 : 0);
-    cache_ = std::make_unique<KvCache>(session.make_cache(lengths_));
-    cache_->fill(options.seed);
-    if (options.phase != MeasuredPhase::decode) {
-      first_ = session.program(Phase::prefill, inputs_, lengths_, *cache_);
-    }
-    if (options.phase == MeasuredPhase::prefill) return;
-    Lengths step = lengths_;
-    if (generates) {
-      step.seq_len = 1;
-      next_.main = {inputs_.main.batch,
-                    1,
-                    std::vector<std::int64_t>(static_cast<std::size_t>(inputs_.main.batch)),
-                    {},
-                    {}};
-    }
-    vocab_ = session.spec().embedding.vocab_size;
-    decode_ = session.program(Phase::decode, next_, step, *cache_);
-  }
-
-  Sample run() {
-    Sample sample;
-    const auto start = Clock::now();
-    switch (options_.phase) {
-      case MeasuredPhase::prefill:
-        first_->run();
-        break;
-      case MeasuredPhase::decode:
-        decode_->run();
-        break;
-      case MeasuredPhase::generate:
-        generate(start, sample);
-        break;
-    }
-    sample.total_s = seconds_since(start);
-    if (options_.phase == MeasuredPhase::decode) add_operators(*decode_, sample.operators);
-    if (options_.phase == MeasuredPhase::prefill) add_operators(*first_, sample.operators);
-    return sample;
-  }
-
-  [[nodiscard]] std::int64_t kv_cache_bytes() const { return cache_->bytes(); }
-
-  [[nodiscard]] std::int64_t arena_peak_bytes() const {
-    std::int64_t peak = 0;
-    for (const auto* program : {first_.get(), decode_.get()}) {
-      if (program != nullptr) peak = std::max(peak, program->arena_peak_bytes());
-    }
-    return peak;
-  }
-
- private:
-  void generate(Clock::time_point start, Sample& sample) {
-    first_->run();
-    choose(first_->output("logits"), lengths_.seq_len);
-    sample.ttft_s = seconds_since(start);
-    add_operators(*first_, sample.operators);
-    for (std::int64_t step = 1; step < options_.new_tokens; ++step) {
-      decode_->set_past(lengths_.past + lengths_.seq_len + step - 1);
-      decode_->run();
-      choose(decode_->output("logits"), 1);
-      add_operators(*decode_, sample.operators);
-    }
-  }
-
-  /// The likeliest token of every sequence becomes the next one.
-  void choose(const float* logits, std::int64_t tokens) {
-    for (std::size_t b = 0; b < next_.main.ids.size(); ++b) {
-      const float* const last =
-          logits + (static_cast<std::int64_t>(b) * tokens + tokens - 1) * vocab_;
-      next_.main.ids[b] = std::max_element(last, last + vocab_) - last;
-    }
-  }
-
-  MeasureOptions options_;
-  ModelInputs inputs_;
-  ModelInputs next_;
-  Lengths lengths_;
-  std::int64_t vocab_ = 0;
-  std::unique_ptr<KvCache> cache_;
-  std::unique_ptr<Program> first_;
-  std::unique_ptr<Program> decode_;
-};
 
 std::vector<Sample> collect(Runner& runner, const MeasureOptions& options,
                             const RunObserver& observer) {
@@ -204,57 +92,77 @@ std::vector<std::string> warnings_about(const Measurement& measurement) {
   return warnings;
 }
 
-}  // namespace
-
-Measurement measure(Model model, const Workload& workload, WeightSource& source,
-                    const std::optional<ModelInputs>& given, const MeasureOptions& options,
-                    const RunObserver& observer) {
-  if (options.threads > 0) omp_set_num_threads(options.threads);
-  Measurement measurement;
-  measurement.context = machine_context(omp_get_max_threads(), options.backend);
-  const ModelInputs inputs = given ? *given : random_inputs(model.spec, workload, options.seed);
+Lengths lengths_to_plan(const ModelInputs& inputs, const Workload& workload,
+                        const MeasureOptions& options) {
   Lengths lengths = lengths_of(inputs, options.new_tokens);
   lengths.capacity += workload.past_len;
-  require_memory(model.spec, workload, lengths);
+  return lengths;
+}
 
-  reset_peak_resident();
-  measurement.memory.rss_before_bytes = resident_bytes();
+/// Weights laid out for the rows that the phase has; a generation has many first, then few.
+SessionOptions session_options(const MeasureOptions& options, const Workload& workload,
+                               const ModelInputs& inputs) {
   const std::int64_t rows = inputs.main.batch * inputs.main.seq_len;
-  SessionOptions session_options{options.backend, options.storage, RowRange::both, rows,
-                                 workload.attention};
+  SessionOptions session{options.backend, options.storage, RowRange::both, rows,
+                         workload.attention};
   if (options.phase != MeasuredPhase::generate) {
-    session_options.rows = rows <= PackedLinear::kFewRows ? RowRange::few : RowRange::many;
+    session.rows = rows <= PackedLinear::kFewRows ? RowRange::few : RowRange::many;
   }
-  const Session session(model.spec, source, session_options);
-  Runner runner(session, options, workload, inputs);
-  const std::vector<Sample> samples = collect(runner, options, observer);
-  if (samples.empty()) throw Error(ErrorCode::invalid_input, "nothing was measured");
+  return session;
+}
 
+/// The times of all samples, and what the operators did in the one that is nearest the median.
+void store_times(const std::vector<Sample>& samples, const MeasureOptions& options,
+                 Measurement& measurement) {
+  if (samples.empty()) throw Error(ErrorCode::invalid_input, "nothing was measured");
   std::vector<double> totals;
   totals.reserve(samples.size());
   for (const Sample& sample : samples) totals.push_back(sample.total_s);
   measurement.time = summarize(totals);
-  const auto& nearest = *std::ranges::min_element(samples, {}, [&](const Sample& sample) {
+  const Sample& nearest = *std::ranges::min_element(samples, {}, [&](const Sample& sample) {
     return std::abs(sample.total_s - measurement.time.median_s);
   });
   measurement.operators = nearest.operators;
-  if (options.phase == MeasuredPhase::generate) {
-    measurement.ttft_s = nearest.ttft_s;
-    if (options.new_tokens > 1) {
-      measurement.tpot_s =
-          (nearest.total_s - nearest.ttft_s) / static_cast<double>(options.new_tokens - 1);
-    }
+  if (options.phase != MeasuredPhase::generate) return;
+  measurement.ttft_s = nearest.ttft_s;
+  if (options.new_tokens > 1) {
+    measurement.tpot_s =
+        (nearest.total_s - nearest.ttft_s) / static_cast<double>(options.new_tokens - 1);
   }
+}
+
+/// What was counted while it ran, and the memory it took.
+void store_counts(const ModelWeights& weights, const Runner& runner, Measurement& measurement) {
   for (const OperatorMeasurement& one : measurement.operators) {
     measurement.counted.matrix_flops += one.matrix_flops;
   }
-  measurement.counted.parameters = session.weights().parameters();
-  measurement.counted.weight_bytes = session.weights().bytes();
+  measurement.counted.parameters = weights.parameters();
+  measurement.counted.weight_bytes = weights.bytes();
   measurement.counted.kv_cache_bytes = runner.kv_cache_bytes();
-  measurement.memory.weights_held_bytes = session.weights().held_bytes();
+  measurement.memory.weights_held_bytes = weights.held_bytes();
   measurement.memory.arena_peak_bytes = runner.arena_peak_bytes();
   measurement.memory.rss_peak_bytes = peak_resident_bytes();
-  measurement.engine = "headroom";
+}
+
+}  // namespace
+
+Measurement measure(Model model, const Workload& workload, WeightSource& source,
+                    std::optional<ModelInputs> given, const MeasureOptions& options,
+                    const RunObserver& observer) {
+  if (options.threads > 0) omp_set_num_threads(options.threads);
+  Measurement measurement;
+  measurement.context = machine_context(omp_get_max_threads(), options.backend);
+  ModelInputs inputs =
+      given ? *std::move(given) : random_inputs(model.spec, workload, options.seed);
+  require_memory(model.spec, workload, lengths_to_plan(inputs, workload, options));
+
+  reset_peak_resident();
+  measurement.memory.rss_before_bytes = resident_bytes();
+  const Session session(model.spec, source, session_options(options, workload, inputs));
+  Runner runner(session, options, workload, std::move(inputs));
+  store_times(collect(runner, options, observer), options, measurement);
+  store_counts(session.weights(), runner, measurement);
+  measurement.engine = kOwnEngine;
   measurement.phase = options.phase;
   measurement.workload = workload;
   measurement.new_tokens = options.phase == MeasuredPhase::generate ? options.new_tokens : 0;

@@ -29,7 +29,7 @@ using RunObserver = std::function<bool(int done, int at_most)>;
 /// Runs the model. `inputs` are random where none are given. Throws Error{missing_resource} before
 /// anything is allocated when it would not fit in the memory that is available.
 [[nodiscard]] Measurement measure(Model model, const Workload& workload, WeightSource& source,
-                                  const std::optional<ModelInputs>& inputs,
-                                  const MeasureOptions& options, const RunObserver& observer);
+                                  std::optional<ModelInputs> inputs, const MeasureOptions& options,
+                                  const RunObserver& observer);
 
 }  // namespace headroom::measured

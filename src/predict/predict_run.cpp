@@ -2,9 +2,12 @@
 #include <algorithm>
 
 #include "headroom/predict.h"
+#include "working_memory.h"
 
 namespace headroom {
 namespace {
+
+constexpr Integer kFloat32 = 4;
 
 Figures figures_at(const ModelSpec& spec, const Workload& workload) {
   const Graph graph = build_graph(spec, graph_options(workload));
@@ -51,9 +54,10 @@ RunFigures predict_run(const ModelSpec& spec, const Workload& asked, const TimeR
     run.new_tokens = request.new_tokens;
     add_steps(spec, workload, run);
   }
+  const Integer beside = checked_add(run.peak_activation_bytes, run.kv_cache_bytes.value_or(0));
   run.rss_growth_bytes =
-      checked_add(predict_held_weight_bytes(spec, asked, request),
-                  checked_add(run.peak_activation_bytes, run.kv_cache_bytes.value_or(0)));
+      checked_add(checked_add(predict_held_weight_bytes(spec, asked, request), beside),
+                  checked_multiply(kFloat32, detail::working_floats(graph, spec, workload)));
   return run;
 }
 

@@ -28,12 +28,14 @@ bert-large --seq 128 --threads 2
 bert-large --seq 64 --threads 1
 bert-medium --seq 256 --threads 1
 bert-medium --batch 4 --seq 128 --threads 2
+bert-medium --seq 512 --threads 2
 bert-small --seq 512 --threads 2 --attention fused
 distilbert-base-uncased --seq 384 --threads 1
 distilbert-base-uncased --batch 8 --seq 128 --threads 2
 roberta-base --seq 200 --threads 2
 gpt2 --seq 64 --threads 1
 gpt2 --seq 256 --threads 2
+gpt2 --seq 1024 --threads 1
 gpt2 --seq 1024 --threads 2 --attention fused
 gpt2 --phase decode --past 127 --threads 1
 gpt2 --phase decode --past 511 --threads 2
@@ -56,6 +58,8 @@ tinyllama-1.1b --phase decode --past 255 --threads 1 --dtype bfloat16
 tinyllama-1.1b --seq 64 --threads 2
 t5-small --enc-seq 128 --seq 64 --threads 1
 t5-small --enc-seq 512 --seq 32 --threads 2
+t5-small --enc-seq 768 --seq 64 --threads 1
+t5-base --enc-seq 512 --seq 16 --threads 1
 t5-base --enc-seq 256 --seq 64 --threads 2
 t5-base --phase decode --enc-seq 128 --past 63 --threads 2
 transformer-base --enc-seq 128 --seq 128 --threads 1

@@ -8,6 +8,7 @@
 #include "headroom/compare.h"
 #include "kernel_calls.h"
 #include "measure.h"
+#include "operator_time.h"
 #include "probes.h"
 #include "row_policy.h"
 #include "support/data.h"
@@ -108,6 +109,51 @@ TEST_CASE("weights take exactly as many bytes as was predicted of their layout")
       }
     }
   }
+}
+
+TEST_CASE("what a run is given, and works in beside its operands, is resident as well") {
+  const auto beside = [](const char* name, std::int64_t length) {
+    const ModelSpec spec = load_model(name).spec;
+    Workload workload;
+    workload.batch_size = 4;
+    workload.seq_len = workload.enc_seq_len = length;
+    TimeRequest request;
+    request.opaque_layout = false;
+    const RunFigures run = predict_run(spec, workload, request);
+    return run.rss_growth_bytes - predict_held_weight_bytes(spec, workload, request) -
+           run.peak_activation_bytes - run.kv_cache_bytes.value_or(0);
+  };
+  CHECK(beside("bert-base", 128) == 0);
+  // Pixels, and the patches that are cut out of them: 3 · 224² of each image.
+  CHECK(beside("vit-base-patch16-224", 197) == Integer{4} * 2 * 4 * 3 * 224 * 224);
+  // States as they are given, and as they are worked on.
+  CHECK(beside("layer-multi-head-attention", 50) == Integer{4} * 2 * 4 * 50 * 512);
+  // 80 bins of 2 · 1500 frames, with one more on either side for three taps, of stride 1 and 2; the
+  // second convolution's input has 384 channels. Rows of a tap are copied out of several sequences.
+  const Integer first = 80 * (2 * 3000 + 2 + 3000);
+  const Integer second = 384 * (2 * 1499 + 3 + 1500);
+  CHECK(beside("whisper-tiny", 1500) == Integer{4} * 4 * (first + second));
+}
+
+TEST_CASE("an operator of few numbers takes longer where weights have filled every cache") {
+  ThreadProfile threads;
+  threads.step_overhead_s = 1e-7;
+  threads.cold_step_overhead_s = 2e-6;
+  threads.read = threads.write = {{1 << 20, 1e10}};
+  for (const KernelInfo& info : kernel_kinds()) {
+    KernelTable table = unmeasured_table(info.kind, KernelGrid(info.axes.size(), {1, 2}));
+    for (std::size_t i = 0; i < table.seconds.size(); ++i) store(table, i, KernelTime{1e-6, 0});
+    threads.tables.push_back(std::move(table));
+  }
+  const detail::KernelCall norm{KernelKind::layer_norm, {1, 1}, {}};
+  const detail::KernelCall product{
+      KernelKind::stream_float32_cold, {1, 1, 1}, KernelKind::stream_float32_warm};
+  const auto seconds = [&](const detail::KernelCall& call, double model_bytes) {
+    return detail::measured_time(threads, {call}, {}, {model_bytes, 32e6}).time_s;
+  };
+  CHECK(seconds(norm, 1e6) == doctest::Approx(1.1e-6));
+  CHECK(seconds(norm, 1e9) == doctest::Approx(3.1e-6));
+  CHECK(seconds(product, 1e9) == doctest::Approx(1.1e-6));  // measured behind others
 }
 
 TEST_CASE("fused attention in a window is priced by the keys that a query sees") {
@@ -225,15 +271,23 @@ TEST_CASE("a time is given as it would be at the gauge's reference") {
   };
   const double raw = time_call(budget, work).seconds;
   budget.gauge = &gauge;
-  budget.reference = gauge.read();
-  budget.reference.compute_s *= 100;  // as if the machine were a hundred times as slow
-  CHECK(time_call(budget, work).seconds > 20 * raw);
-  // What a cache would leave does not follow the memory's pace.
+  const GaugeReading now = gauge.read();
+  // As if the machine had been a hundred times as slow.
+  const GaugeReading slow_products{100 * now.compute_s, now.memory_s};
+  const GaugeReading slow_memory{now.compute_s, 100 * now.memory_s};
+  const auto seconds_at = [&](const GaugeReading& reference) {
+    budget.reference = reference;
+    return time_call(budget, work).seconds;
+  };
+  CHECK(seconds_at(slow_products) > 20 * raw);
+  CHECK(seconds_at(slow_memory) < 20 * raw);
   budget.pace = Pace::memory;
-  budget.reference.memory_s *= 100;
-  CHECK(time_call(budget, work).seconds > 20 * raw);
-  budget.cached_s = 1;
-  CHECK(time_call(budget, work).seconds < 20 * raw);
+  CHECK(seconds_at(slow_products) < 20 * raw);
+  CHECK(seconds_at(slow_memory) > 20 * raw);
+  // What a cache would take follows the products' pace, whoever decides the rest.
+  budget.cached_s = 1000;
+  CHECK(seconds_at(slow_products) > 20 * raw);
+  CHECK(seconds_at(slow_memory) < 20 * raw);
 }
 
 TEST_CASE("the middle of several tables is taken point by point, and keeps what was not measured") {

@@ -29,6 +29,7 @@ MachineProfile measured_profile() {
   ThreadProfile threads;
   threads.threads = 2;
   threads.step_overhead_s = 1e-7;
+  threads.cold_step_overhead_s = 2e-6;
   threads.probe_compute_s = 1e-3;
   threads.probe_memory_s = 2e-3;
   threads.read = {{1 << 20, 1e10}};

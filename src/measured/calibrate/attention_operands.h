@@ -10,10 +10,6 @@
 
 namespace headroom::measured {
 
-/// Bytes of a prompt's operands that are gone round, so that they come from where a layer's do:
-/// from the last cache, since weights have gone through the nearer ones meanwhile.
-inline constexpr std::int64_t kNearBytes = std::int64_t{8} << 20;
-
 struct HeadSizes {
   std::int64_t kv_heads;
   std::int64_t group;  ///< query heads to each
@@ -99,16 +95,5 @@ class Operands {
   std::int64_t values_begin_ = 0;
   AlignedVector<float> out_;
 };
-
-/// Measures with `time` every point of a grid, but for those of more than `most` multiply-adds.
-template <class Make>
-KernelTable sweep_up_to(const Budget& budget, KernelKind kind, double most, const Make& time) {
-  return sweep(budget, kind, [&](const KernelSizes& sizes) {
-    if (work_of(kind, sizes) > most) return std::optional<KernelTime>();
-    return std::optional(time(sizes));
-  });
-}
-
-[[nodiscard]] inline std::int64_t whole(double size) { return static_cast<std::int64_t>(size); }
 
 }  // namespace headroom::measured

@@ -24,28 +24,13 @@ std::vector<int> default_threads() {
   return all == 1 ? std::vector{1} : std::vector{1, all};
 }
 
-/// What a step costs beside its kernel: a call through a function object and two clock readings.
-double step_overhead(const Budget& budget) {
-  using Clock = std::chrono::steady_clock;
-  constexpr int kSteps = 100;
-  std::int64_t calls = 0;
-  const std::function<void()> step = [&calls] { ++calls; };
-  const KernelTime time = time_call(budget, [&](std::int64_t /*i*/) {
-    for (int i = 0; i < kSteps; ++i) {
-      volatile const auto before = Clock::now().time_since_epoch().count();
-      step();
-      (void)before;
-    }
-  });
-  return time.seconds / kSteps;
-}
-
 std::string today() {
   const std::time_t now = std::time(nullptr);
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(now));
 }
 
-/// The middle of some readings over half a second.
+/// What a quarter of some readings over half a second are below: the machine as it is while others
+/// leave it alone.
 GaugeReading reference_of(Gauge& gauge) {
   constexpr std::size_t kReadings = 25;
   std::vector<double> compute;
@@ -55,7 +40,9 @@ GaugeReading reference_of(Gauge& gauge) {
     compute.push_back(reading.compute_s);
     memory.push_back(reading.memory_s);
   }
-  return {summarize(std::move(compute)).median_s, summarize(std::move(memory)).median_s};
+  std::ranges::nth_element(compute, compute.begin() + kReadings / 4);
+  std::ranges::nth_element(memory, memory.begin() + kReadings / 4);
+  return {compute[kReadings / 4], memory[kReadings / 4]};
 }
 
 [[noreturn]] void stopped() {
@@ -115,7 +102,7 @@ MachineProfile calibrate(const CalibrateOptions& options, const CalibrateObserve
     probe_step_attention(budget, one.tables);
     if (!observer(done += share)) stopped();
     probe_elementwise(budget, one.tables);
-    one.step_overhead_s = step_overhead(budget);
+    probe_overheads(budget, one);
     budget.pace = Pace::memory;
     one.read = probe_read(budget);
     one.write = probe_write(budget);

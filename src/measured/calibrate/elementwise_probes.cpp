@@ -17,12 +17,6 @@ namespace {
 
 constexpr std::int64_t kRowWidth = 1000;  // of operands that are rows of some width
 
-std::int64_t whole(double size) { return static_cast<std::int64_t>(size); }
-
-/// Bytes of operands that are gone round: what a product has just written is in the last cache,
-/// since its weights have gone through the nearer ones.
-constexpr std::int64_t kNearBytes = std::int64_t{8} << 20;
-
 /// A kernel of one array of elements. `prepare(count)` returns the call to time, on operands of its
 /// own.
 template <class Prepare>

@@ -15,6 +15,8 @@ namespace {
 constexpr std::int64_t kRows = 112;
 constexpr std::int64_t kWidth = 1088;
 constexpr int kSamples = 3;
+/// A reading that is so many times the usual one is no drift.
+constexpr double kDisturbed = 1.3;
 
 /// The median of a few calls.
 template <class Call>
@@ -100,6 +102,19 @@ double Gauge::recent(Pace pace, double most_s) {
   const Last& known = last(pace);
   if (std::chrono::duration<double>(Clock::now() - known.taken).count() > most_s) read(pace);
   return known.seconds;
+}
+
+double Gauge::settled(Pace pace, double most_s, double usual_s) {
+  double seconds = recent(pace, most_s);
+  const auto start = Clock::now();
+  double waited = 0;
+  while (seconds > kDisturbed * usual_s && waited < patience_s_) {
+    read(pace);
+    seconds = last(pace).seconds;
+    waited = std::chrono::duration<double>(Clock::now() - start).count();
+  }
+  patience_s_ -= waited;
+  return seconds;
 }
 
 }  // namespace headroom::measured

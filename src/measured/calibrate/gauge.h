@@ -38,6 +38,11 @@ class Gauge {
   /// pace is left alone, since reading memory takes longer and empties the caches.
   double recent(Pace pace, double most_s);
 
+  /// Likewise, but where the reading is far above `usual_s`, since others were given the processors
+  /// for a moment, one that comes after that. It waits so for a few seconds in all, and then takes
+  /// what comes.
+  double settled(Pace pace, double most_s, double usual_s);
+
  private:
   using Clock = std::chrono::steady_clock;
   struct Last {
@@ -55,6 +60,7 @@ class Gauge {
   std::unique_ptr<PackedLinear> linear_;
   Last compute_;
   Last memory_reading_;
+  double patience_s_ = 4;
 };
 
 }  // namespace headroom::measured

@@ -12,7 +12,7 @@ const std::vector<double> kOutFeatures{160, 704, 1664, 3392, 12352};
 const std::vector<double> kElements{64, 1024, 8000, 48000, 300'000, 2e6, 12e6};
 // Streams are cut into slices of 1024 inputs; models' sizes leave no short one.
 const std::vector<double> kStreamFeatures{448, 960, 3008};
-const std::vector<double> kStreamOutFeatures{448, 1088, 3392, 12352};
+const std::vector<double> kStreamOutFeatures{448, 1472, 12352};
 // Even numbers of heads, so that threads have as many each, as they mostly do.
 const std::vector<double> kBatchHeads{10, 38};
 // Kernels pay up to a fifth more for keys that are no whole number of their blocks; prompts mostly
@@ -20,6 +20,8 @@ const std::vector<double> kBatchHeads{10, 38};
 const std::vector<double> kQueries{1, 16, 64, 320, 960};
 const std::vector<double> kPromptQueries{4, 16, 64, 320, 960};
 const std::vector<double> kKeys{16, 64, 320, 960};
+// Where scores and biases leave the last cache, time bends: one length more on the way there.
+const std::vector<double> kSoftmaxLengths{1, 16, 64, 320, 576, 960};
 // Of steps: key-value heads, query heads that share one, and keys.
 const std::vector<double> kStepHeads{6, 38};
 const std::vector<double> kGroups{1, 3, 8};
@@ -51,7 +53,7 @@ KernelGrid full_axes(KernelKind kind) {
       return {kStepHeads, kGroups, kCachedKeys, kStepHeadDims};
     case KernelKind::attention_softmax:
     case KernelKind::attention_softmax_biased:
-      return {kBatchHeads, kQueries, kKeys};
+      return {kBatchHeads, kSoftmaxLengths, kSoftmaxLengths};
     case KernelKind::linear_attention:
     case KernelKind::linear_attention_causal:
       return {kBatchHeads, kQueries, kHeadDims};

@@ -44,19 +44,17 @@ class PairProbe {
     if (!is_smallest && static_cast<double>(rows * in_ * out_) > kMostProduct) return {};
     const AlignedVector<float> x = filled(rows * in_);
     AlignedVector<float> y = filled(rows * out_);
-    warm_->prepare(rows);
+    std::optional<KernelTime> warm;
+    if (rows <= kMostWarmRows) warm = time_warm(budget, x, y, rows);
     for (const auto& layer : layers_) layer->prepare(rows);
-    KernelTime warm =
-        time_call(budget, [&](std::int64_t /*i*/) { warm_->run(x.data(), y.data(), rows); });
-    warm.seconds *= static_cast<double>(out_) / static_cast<double>(warm_out_);
     Budget paced = budget;
     paced.pace = kinds_.pace;
-    if (kinds_.pace == Pace::memory) paced.cached_s = warm.seconds;
+    if (kinds_.pace == Pace::memory && warm) paced.cached_s = warm->seconds;
     const auto count = static_cast<std::int64_t>(layers_.size());
     const KernelTime cold = time_call(paced, [&](std::int64_t /*i*/) {
       layers_[static_cast<std::size_t>(next_++ % count)]->run(x.data(), y.data(), rows);
     });
-    return {cold, warm};
+    return {cold, warm.value_or(cold)};
   }
 
  private:
@@ -66,6 +64,18 @@ class PairProbe {
   /// Of weights that are so many that few copies pass every cache, some outputs only stay in one.
   static constexpr std::int64_t kFewestWarm = 5;
   static constexpr std::int64_t kWarmFloats = std::int64_t{1} << 20;
+
+  /// Rows beyond which it makes no difference where weights come from.
+  static constexpr std::int64_t kMostWarmRows = 192;
+
+  [[nodiscard]] KernelTime time_warm(const Budget& budget, const AlignedVector<float>& x,
+                                     AlignedVector<float>& y, std::int64_t rows) {
+    warm_->prepare(rows);
+    KernelTime time =
+        time_call(budget, [&](std::int64_t /*i*/) { warm_->run(x.data(), y.data(), rows); });
+    time.seconds *= static_cast<double>(out_) / static_cast<double>(warm_out_);
+    return time;
+  }
 
   [[nodiscard]] std::unique_ptr<PackedLinear> layer_of(std::int64_t out) const {
     const LinearPart part{std::span(weight_).first(static_cast<std::size_t>(in_ * out)), {}};
@@ -91,16 +101,36 @@ struct ColdAndWarm {
   std::vector<KernelTable> warm;
 };
 
+/// Which part of the grid, and which of several measurements of it.
+struct Turn {
+  std::size_t in = 0;  ///< place along the axis of inputs
+  std::size_t round = 0;
+};
+
 /// Fills all rows of a pair of sizes, whose places along their axes are `in` and `out`.
 void probe_pair(PairProbe& pair, const Budget& budget, std::size_t in, std::size_t out,
                 KernelTable& cold, KernelTable& warm) {
   const auto& rows = cold.axes[0];
   for (std::size_t row = 0; row < rows.size(); ++row) {
-    const auto times = pair.measure(budget, static_cast<std::int64_t>(rows[row]));
+    const auto times = pair.measure(budget, whole(rows[row]));
     const std::size_t at[] = {row, in, out};
     const std::size_t number = point_number(cold.axes, at);
     store(cold, number, times.first);
     store(warm, number, times.second);
+  }
+}
+
+/// All outputs of one size of inputs, with every number of threads.
+void probe_outputs(const LinearProbes& probes, const LinearKinds& kinds, Turn turn,
+                   const std::vector<ThreadProfile>& profiles, std::vector<ColdAndWarm>& tables) {
+  const KernelGrid& axes = tables.front().cold.front().axes;
+  for (std::size_t out = 0; out < axes[2].size(); ++out) {
+    PairProbe pair(probes, kinds, whole(axes[1][turn.in]), whole(axes[2][out]));
+    for (std::size_t t = 0; t < profiles.size(); ++t) {
+      omp_set_num_threads(profiles[t].threads);
+      probe_pair(pair, probes.budgets[t], turn.in, out, tables[t].cold[turn.round],
+                 tables[t].warm[turn.round]);
+    }
   }
 }
 
@@ -123,19 +153,13 @@ bool probe_linears(const LinearProbes& probes, std::vector<ThreadProfile>& profi
     };
     const ColdAndWarm unmeasured{tables_of(kind.cold), tables_of(kind.warm)};
     std::vector<ColdAndWarm> tables(profiles.size(), unmeasured);
-    for (std::size_t i = 0; i < axes[1].size(); ++i) {
-      for (std::size_t o = 0; o < axes[2].size(); ++o) {
+    // A round after another, so that what slows the machine for a second spoils one of them.
+    const double step = 1.0 / static_cast<double>(std::size(kinds) * rounds * axes[1].size());
+    for (std::size_t round = 0; round < rounds; ++round) {
+      for (std::size_t in = 0; in < axes[1].size(); ++in) {
         if (!observer(done)) return false;
-        PairProbe pair(probes, kind, static_cast<std::int64_t>(axes[1][i]),
-                       static_cast<std::int64_t>(axes[2][o]));
-        for (std::size_t round = 0; round < rounds; ++round) {
-          for (std::size_t t = 0; t < profiles.size(); ++t) {
-            omp_set_num_threads(profiles[t].threads);
-            ColdAndWarm& both = tables[t];
-            probe_pair(pair, probes.budgets[t], i, o, both.cold[round], both.warm[round]);
-          }
-        }
-        done += 1.0 / static_cast<double>(std::size(kinds) * axes[1].size() * axes[2].size());
+        probe_outputs(probes, kind, {in, round}, profiles, tables);
+        done += step;
       }
     }
     for (std::size_t t = 0; t < profiles.size(); ++t) {

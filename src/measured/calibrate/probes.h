@@ -29,6 +29,9 @@ void probe_step_attention(const Budget& budget, std::vector<KernelTable>& tables
 /// Everything that goes once over its elements.
 void probe_elementwise(const Budget& budget, std::vector<KernelTable>& tables);
 
+/// Stores what operators cost beside their kernels.
+void probe_overheads(const Budget& budget, ThreadProfile& profile);
+
 [[nodiscard]] std::vector<BandwidthPoint> probe_read(const Budget& budget);
 [[nodiscard]] std::vector<BandwidthPoint> probe_write(const Budget& budget);
 

@@ -13,6 +13,9 @@ namespace {
 /// Bytes of keys and values that stay in a last cache, be it shared with others.
 constexpr std::int64_t kWarmBytes = std::int64_t{4} << 20;
 
+/// Bytes beyond which a step takes in proportion to them.
+constexpr std::int64_t kMostBytes = std::int64_t{64} << 20;
+
 /// One of the three kernels on `scratch`, which has room for what it needs.
 using Kernel = std::function<void(const AttentionArguments&, float* scratch)>;
 
@@ -47,8 +50,10 @@ class StepProbe {
     return bytes_ > kWarmBytes ? std::nullopt : std::optional(time(budget, bytes_));
   }
 
-  /// From memory, after `warm`.
-  [[nodiscard]] KernelTime cold(Budget budget, const std::optional<KernelTime>& warm) const {
+  /// From memory, after `warm`; none where it would take too long.
+  [[nodiscard]] std::optional<KernelTime> cold(Budget budget,
+                                               const std::optional<KernelTime>& warm) const {
+    if (bytes_ > kMostBytes) return std::nullopt;
     budget.pace = Pace::memory;
     if (warm) budget.cached_s = warm->seconds;
     return time(budget, uncached_bytes());

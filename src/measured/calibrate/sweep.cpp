@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <tuple>
 #include <utility>
@@ -17,10 +18,29 @@ constexpr double kFresh = 0.15;
 /// Long calls are repeated while they differ by more, and at most so often.
 constexpr double kSteadyShare = 0.03;
 constexpr std::size_t kPatience = 7;
+/// What was measured while the pace changed by more is measured again, a few times at most.
+constexpr double kSamePace = 0.15;
+constexpr int kAttempts = 3;
 
-double pace_of(const Budget& budget) {
+double pace_of(const Budget& budget, Pace pace) {
   if (budget.gauge == nullptr) return 1;
-  return budget.gauge->recent(budget.pace, kFresh) / seconds_of(budget.reference, budget.pace);
+  return budget.gauge->recent(pace, kFresh) / seconds_of(budget.reference, pace);
+}
+
+/// Likewise, once others leave the processors alone.
+double settled_pace(const Budget& budget) {
+  if (budget.gauge == nullptr) return 1;
+  const double usual = seconds_of(budget.reference, budget.pace);
+  return budget.gauge->settled(budget.pace, kFresh, usual) / usual;
+}
+
+/// Seconds as they would be were the gauge at its reference: what a cache would take goes up and
+/// down with the products, the rest with the budget's pace, which was `pace`.
+double at_reference(const Budget& budget, double seconds, double pace) {
+  if (budget.cached_s == 0) return seconds / pace;
+  const double compute = pace_of(budget, Pace::compute);
+  const double cached = std::min(budget.cached_s * compute, seconds);
+  return cached / compute + (seconds - cached) / pace;
 }
 
 /// Whether the median of samples that took `total_s` together is worth keeping.
@@ -46,6 +66,22 @@ const std::vector<float>& block_of_numbers() {
   return block;
 }
 
+/// The times of calls until there are enough.
+std::vector<double> sample(const Budget& budget, const std::function<void(std::int64_t i)>& call) {
+  std::vector<double> samples;
+  const auto start = Clock::now();
+  double total = 0;
+  for (std::int64_t i = 1; i < kMostSamples; ++i) {
+    const auto begin = Clock::now();
+    call(i);
+    const auto end = Clock::now();
+    samples.push_back(std::chrono::duration<double>(end - begin).count());
+    total = std::chrono::duration<double>(end - start).count();
+    if (is_enough(budget, samples, total)) break;
+  }
+  return samples;
+}
+
 }  // namespace
 
 Budget budget_of(Effort effort) noexcept {
@@ -69,26 +105,18 @@ std::size_t rounds_of(Effort effort) noexcept {
 }
 
 KernelTime time_call(const Budget& budget, const std::function<void(std::int64_t i)>& call) {
-  const double pace_before = pace_of(budget);
-  call(0);
-  std::vector<double> samples;
-  const auto start = Clock::now();
-  double total = 0;
-  for (std::int64_t i = 1; i < kMostSamples; ++i) {
-    const auto begin = Clock::now();
-    call(i);
-    const auto end = Clock::now();
-    samples.push_back(std::chrono::duration<double>(end - begin).count());
-    total = std::chrono::duration<double>(end - start).count();
-    if (is_enough(budget, samples, total)) break;
+  KernelTime time;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    const double before = settled_pace(budget);
+    call(0);
+    const TimeStatistics statistics = summarize(sample(budget, call));
+    const double after = pace_of(budget, budget.pace);
+    // The clock's own resolution is what is left of a call that takes nothing.
+    const double seconds = std::max(statistics.median_s, 1e-9);
+    time = {at_reference(budget, seconds, (before + after) / 2), statistics.mad_s / seconds};
+    if (std::abs(after - before) <= kSamePace * before) break;
   }
-  const double pace_after = pace_of(budget);
-  const TimeStatistics statistics = summarize(std::move(samples));
-  // The clock's own resolution is what is left of a call that takes nothing.
-  const double seconds = std::max(statistics.median_s, 1e-9);
-  const double pace = (pace_before + pace_after) / 2;
-  const double fixed = std::min(budget.cached_s, seconds);
-  return {fixed + (seconds - fixed) / pace, statistics.mad_s / seconds};
+  return time;
 }
 
 void store(KernelTable& table, std::size_t number, const std::optional<KernelTime>& time) {

@@ -18,7 +18,8 @@ struct Budget {
   Gauge* gauge = nullptr;
   GaugeReading reference;  ///< at which times are given
   Pace pace = Pace::compute;
-  double cached_s = 0;  ///< what of the time the pace does not move, where it is the memory's
+  double cached_s =
+      0;  ///< at the reference: what the memory's pace does not move, where it is that
 };
 
 [[nodiscard]] Budget budget_of(Effort effort) noexcept;
@@ -40,11 +41,27 @@ void store(KernelTable& table, std::size_t number, const std::optional<KernelTim
 /// Measures every point of the kernel's grid at the budget's effort.
 [[nodiscard]] KernelTable sweep(const Budget& budget, KernelKind kind, const Point& point);
 
+/// Measures with `time` every point of a grid, but for those of more than `most` multiply-adds.
+template <class Make>
+KernelTable sweep_up_to(const Budget& budget, KernelKind kind, double most, const Make& time) {
+  return sweep(budget, kind, [&](const KernelSizes& sizes) {
+    if (work_of(kind, sizes) > most) return std::optional<KernelTime>();
+    return std::optional(time(sizes));
+  });
+}
+
+/// A size of a grid as the count that it is.
+[[nodiscard]] inline std::int64_t whole(double size) { return static_cast<std::int64_t>(size); }
+
 /// The middle of several measurements of one table, so that a hiccup of one is not kept.
 [[nodiscard]] KernelTable median_of(const std::vector<KernelTable>& tables);
 
 /// Multiply-adds above which a point is left out: it would take too long.
 inline constexpr double kMostWork = 1e9;
+
+/// Bytes of operands that are gone round, so that they come from where a layer's do: from the last
+/// cache, since weights have gone through the nearer ones meanwhile.
+inline constexpr std::int64_t kNearBytes = std::int64_t{8} << 20;
 
 /// Small random numbers, written so that no page is the shared zero page.
 [[nodiscard]] AlignedVector<float> filled(std::int64_t count);

@@ -10,12 +10,13 @@
 
 namespace headroom::measured {
 
-/// Small memory from the heap, large memory as pages of its own.
+/// Small memory from the heap, large memory as pages of its own, which go back at once: what is
+/// only held while weights are laid out would leave a heap full of holes.
 template <class T>
 struct AlignedAllocator {
   using value_type = T;
   static constexpr std::align_val_t kCacheLine{64};
-  static constexpr std::size_t kLarge = std::size_t{1} << 20;
+  static constexpr std::size_t kLarge = std::size_t{1} << 17;
 
   AlignedAllocator() = default;
   template <class U>

@@ -9,8 +9,10 @@ namespace {
 using simd::Floats;
 using simd::kLanes;
 
-constexpr std::size_t kRows = 4;     // of a register block
 constexpr std::size_t kVectors = 4;  // of a register block
+
+/// Rows of a register block: as many sums as multiplications are under way at once.
+constexpr std::size_t rows_at_once(std::size_t vectors) { return vectors <= 2 ? 8 : 4; }
 static_assert(kTileColumns == static_cast<std::int64_t>(kVectors) * kLanes);
 
 /// Steps of b whose last columns are copied at once.
@@ -56,6 +58,7 @@ void multiply_rows(TileLeft a, TileRight b, OutTile to, std::int64_t steps, Sum 
 /// All rows of one tile of columns.
 template <std::size_t vectors>
 void multiply_columns(TileLeft a, TileRight b, TileOut out, const TileExtent& extent, Sum sum) {
+  constexpr std::size_t kRows = rows_at_once(vectors);
   constexpr auto kStep = static_cast<std::int64_t>(kRows);
   std::int64_t row = 0;
   for (; row + kStep <= extent.rows; row += kStep) {
@@ -104,7 +107,16 @@ void multiply(TileLeft a, TileRight b, TileOut out, const TileExtent& extent, Su
 }
 
 void multiply_padded(TileLeft a, TileRight b, TileOut out, const TileExtent& extent, Sum sum) {
-  multiply_columns<kVectors>(a, b, out, extent, sum);
+  switch ((extent.columns + kLanes - 1) / kLanes) {
+    case 1:
+      return multiply_columns<1>(a, b, out, extent, sum);
+    case 2:
+      return multiply_columns<2>(a, b, out, extent, sum);
+    case 3:
+      return multiply_columns<3>(a, b, out, extent, sum);
+    default:
+      return multiply_columns<kVectors>(a, b, out, extent, sum);
+  }
 }
 
 float dot(const float* a, const float* b, std::int64_t count) {

@@ -1,0 +1,48 @@
+#include "working_memory.h"
+
+namespace headroom::detail {
+namespace {
+
+/// The patches of all images, side by side.
+Expr working(const PatchEmbedding& op) { return op.batch * op.patches * op.patch_elements; }
+
+/// The input with what stands around it, and a tap's rows where they are copied out of it.
+Expr working(const Convolution& op, const Bindings& sizes) {
+  const Expr padded =
+      op.batch * op.in_channels * ((op.length - Integer{1}) * op.stride + op.reach() + Integer{1});
+  const bool copies = op.batch.evaluate(sizes) > 1 || op.stride.evaluate(sizes) > 1;
+  return copies ? padded + op.batch * op.in_channels * op.length : padded;
+}
+
+/// Numbers that are given, but for token ids.
+Integer input_floats(const ModelSpec& spec, const Workload& workload) {
+  const Integer batch = workload.batch_size;
+  if (const auto& image = spec.embedding.image) {
+    return checked_multiply(batch, image->num_channels * image->image_size * image->image_size);
+  }
+  if (const auto& audio = spec.embedding.audio) {  // two frames for each position of the encoder
+    return checked_multiply(batch, 2 * audio->num_mel_bins * workload.enc_seq_len);
+  }
+  if (spec.embedding.input != InputKind::hidden_states) return 0;
+  // As they are given, and again to be worked on.
+  return checked_multiply(batch, 2 * spec.hidden_size * workload.seq_len);
+}
+
+}  // namespace
+
+Integer working_floats(const Graph& graph, const ModelSpec& spec, const Workload& workload) {
+  const Bindings sizes = bindings_of(workload, graph);
+  Integer floats = input_floats(spec, workload);
+  for (const Block& block : graph.blocks) {
+    for (const Node& node : block.nodes) {
+      if (const auto* patches = std::get_if<PatchEmbedding>(&node.op)) {
+        floats = checked_add(floats, working(*patches).evaluate(sizes));
+      } else if (const auto* convolution = std::get_if<Convolution>(&node.op)) {
+        floats = checked_add(floats, working(*convolution, sizes).evaluate(sizes));
+      }
+    }
+  }
+  return floats;
+}
+
+}  // namespace headroom::detail
