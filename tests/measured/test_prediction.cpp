@@ -264,7 +264,8 @@ TEST_CASE("calibration looks at no shape that a preset has") {
 
 TEST_CASE("a time is given as it would be at the gauge's reference") {
   Gauge gauge(Backend::eigen, 1);
-  Budget budget{Effort::full, 5, 0.0005, nullptr, {}, Pace::compute};
+  Budget budget;
+  budget.fewest_samples = 5;
   const auto work = [](std::int64_t) {
     volatile double sum = 0;
     for (int i = 0; i < 20000; ++i) sum = sum + i;
@@ -294,13 +295,14 @@ TEST_CASE("the middle of several tables is taken point by point, and keeps what 
   std::vector<KernelTable> tables(3, unmeasured_table(KernelKind::copy, {{1, 2, 3}}));
   const double times[3][2] = {{3, 30}, {1, 10}, {2, 90}};
   for (std::size_t i = 0; i < tables.size(); ++i) {
-    store(tables[i], 0, KernelTime{times[i][0], times[i][0] / 10});
+    store(tables[i], 0, KernelTime{times[i][0], times[i][0]});
     store(tables[i], 1, KernelTime{times[i][1], 0});
   }
   const KernelTable middle = median_of(tables);
   CHECK(*middle.seconds[0] == 2);
-  CHECK(middle.spread[0] == doctest::Approx(0.2));
+  CHECK(middle.spread[0] == 3);  // the widest within a table
   CHECK(*middle.seconds[1] == 30);
+  CHECK(middle.spread[1] == doctest::Approx(20.0 / 30));  // between them: |10 − 30|, 0, |90 − 30|
   CHECK_FALSE(middle.seconds[2].has_value());
 }
 

@@ -52,7 +52,7 @@ KernelTable probe_softmax(const Budget& budget, KernelKind kind) {
 }
 
 KernelTable probe_fused(const Budget& budget, KernelKind kind) {
-  return sweep_up_to(budget, kind, kMostWork * 0.6, [&](const auto& s) {
+  return sweep_up_to(budget, kind, kMostWork / 3, [&](const auto& s) {
     Operands operands = prompt(s);
     AttentionArguments& args = operands.args();
     if (kind == KernelKind::attention_fused_causal) {

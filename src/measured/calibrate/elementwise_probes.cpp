@@ -168,7 +168,8 @@ std::vector<std::int64_t> working_sets() {
 
 }  // namespace
 
-void probe_elementwise(const Budget& budget, std::vector<KernelTable>& tables) {
+void probe_elementwise(const Budget& whole_budget, std::vector<KernelTable>& tables) {
+  const Budget budget = in_one_round(whole_budget);
   probe_activations(budget, tables);
   probe_sweeps(budget, tables);
   probe_positions(budget, tables);

@@ -39,7 +39,7 @@ class Gauge {
   double recent(Pace pace, double most_s);
 
   /// Likewise, but where the reading is far above `usual_s`, since others were given the processors
-  /// for a moment, one that comes after that. It waits so for a few seconds in all, and then takes
+  /// for a moment, one that comes after that. It waits so for two seconds in all, and then takes
   /// what comes.
   double settled(Pace pace, double most_s, double usual_s);
 
@@ -60,7 +60,7 @@ class Gauge {
   std::unique_ptr<PackedLinear> linear_;
   Last compute_;
   Last memory_reading_;
-  double patience_s_ = 4;
+  double patience_s_ = 2;
 };
 
 }  // namespace headroom::measured

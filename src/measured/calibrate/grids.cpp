@@ -26,7 +26,7 @@ const std::vector<double> kSoftmaxLengths{1, 16, 64, 320, 576, 960};
 const std::vector<double> kStepHeads{6, 38};
 const std::vector<double> kGroups{1, 3, 8};
 const std::vector<double> kCachedKeys{64, 320, 1088, 4160};
-const std::vector<double> kStepHeadDims{32, 80, 128};
+const std::vector<double> kStepHeadDims{32, 128};
 const std::vector<double> kHeadDims{32, 64, 128};
 
 KernelGrid full_axes(KernelKind kind) {

@@ -19,10 +19,6 @@ struct LinearKinds {
   RowRange rows;
   WeightStorage storage;
   Pace pace;
-
-  [[nodiscard]] std::size_t rounds(Effort effort) const {
-    return pace == Pace::memory ? rounds_of(effort) : 1;
-  }
 };
 
 /// Fills the points of one pair of sizes, for every number of rows and threads.
@@ -31,7 +27,11 @@ class PairProbe {
   PairProbe(const LinearProbes& probes, const LinearKinds& kinds, std::int64_t in, std::int64_t out)
       : kinds_(kinds), backend_(probes.backend), in_(in), out_(out), weight_(filled(in * out)) {
     const std::int64_t bytes = in * out * (kinds.storage == WeightStorage::bfloat16 ? 2 : 4);
-    const std::int64_t copies = 1 + uncached_bytes() / bytes;
+    // Products take so long that twice the last cache leaves nothing of their weights in it.
+    const std::int64_t enough = kinds.pace == Pace::memory
+                                    ? uncached_bytes()
+                                    : std::min(uncached_bytes(), 2 * last_level_cache_bytes());
+    const std::int64_t copies = 1 + enough / bytes;
     for (std::int64_t i = 0; i < copies; ++i) layers_.push_back(layer_of(out));
     warm_out_ = copies >= kFewestWarm ? out : kWarmFloats / in;
     warm_ = layer_of(warm_out_);
@@ -60,7 +60,7 @@ class PairProbe {
  private:
   static constexpr std::int64_t kTypicalRows = 128;
   /// Products take most of a model's time, so larger ones than of other kernels are worth theirs.
-  static constexpr double kMostProduct = 3 * kMostWork;
+  static constexpr double kMostProduct = 1.5 * kMostWork;
   /// Of weights that are so many that few copies pass every cache, some outputs only stay in one.
   static constexpr std::int64_t kFewestWarm = 5;
   static constexpr std::int64_t kWarmFloats = std::int64_t{1} << 20;
@@ -144,10 +144,11 @@ bool probe_linears(const LinearProbes& probes, std::vector<ThreadProfile>& profi
                                 RowRange::few, WeightStorage::float32, Pace::memory},
                                {KernelKind::stream_bfloat16_cold, KernelKind::stream_bfloat16_warm,
                                 RowRange::few, WeightStorage::bfloat16, Pace::memory}};
+  const Effort effort = probes.budgets.front().effort;
+  const std::size_t rounds = probes.budgets.front().rounds;
   double done = 0;
   for (const LinearKinds& kind : kinds) {
-    const KernelGrid axes = calibration_axes(kind.cold, probes.budgets.front().effort);
-    const std::size_t rounds = kind.rounds(probes.budgets.front().effort);
+    const KernelGrid axes = calibration_axes(kind.cold, effort);
     const auto tables_of = [&](KernelKind one) {
       return std::vector<KernelTable>(rounds, unmeasured_table(one, axes));
     };

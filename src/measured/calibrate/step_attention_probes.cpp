@@ -78,12 +78,11 @@ class StepProbe {
 }  // namespace
 
 void probe_step_attention(const Budget& budget, std::vector<KernelTable>& tables) {
-  const std::size_t rounds = rounds_of(budget.effort);
   for (const StepKernel& kernel : step_kernels()) {
     const KernelGrid axes = calibration_axes(kernel.cold, budget.effort);
-    std::vector<KernelTable> cold(rounds, unmeasured_table(kernel.cold, axes));
-    std::vector<KernelTable> warm(rounds, unmeasured_table(kernel.warm, axes));
-    for (std::size_t round = 0; round < rounds; ++round) {
+    std::vector<KernelTable> cold(budget.rounds, unmeasured_table(kernel.cold, axes));
+    std::vector<KernelTable> warm(budget.rounds, unmeasured_table(kernel.warm, axes));
+    for (std::size_t round = 0; round < budget.rounds; ++round) {
       for (std::size_t number = 0; number < cold[round].seconds.size(); ++number) {
         const StepProbe probe(kernel, point_of(axes, number));
         const std::optional<KernelTime> cached = probe.warm(budget);

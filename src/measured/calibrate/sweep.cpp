@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
-#include <tuple>
 #include <utility>
 
 namespace headroom::measured {
@@ -85,23 +84,25 @@ std::vector<double> sample(const Budget& budget, const std::function<void(std::i
 }  // namespace
 
 Budget budget_of(Effort effort) noexcept {
+  Budget budget;
+  budget.effort = effort;
   switch (effort) {
     case Effort::quick:
-      return {effort, 2, 0.0007, nullptr, {}, Pace::compute};
+      budget.rounds = 1;
+      budget.fewest_samples = 2;
+      break;
     case Effort::full:
       break;
   }
-  return {effort, 3, 0.002, nullptr, {}, Pace::compute};
+  return budget;
 }
 
-std::size_t rounds_of(Effort effort) noexcept {
-  switch (effort) {
-    case Effort::quick:
-      return 1;
-    case Effort::full:
-      break;
-  }
-  return 3;
+Budget in_one_round(Budget budget) noexcept {
+  const auto rounds = static_cast<int>(budget.rounds);
+  budget.fewest_samples *= rounds;
+  budget.seconds *= rounds;
+  budget.rounds = 1;
+  return budget;
 }
 
 KernelTime time_call(const Budget& budget, const std::function<void(std::int64_t i)>& call) {
@@ -126,24 +127,30 @@ void store(KernelTable& table, std::size_t number, const std::optional<KernelTim
 }
 
 KernelTable sweep(const Budget& budget, KernelKind kind, const Point& point) {
-  KernelTable table = unmeasured_table(kind, calibration_axes(kind, budget.effort));
-  for (std::size_t number = 0; number < table.seconds.size(); ++number) {
-    store(table, number, point(point_of(table.axes, number)));
+  const KernelTable unmeasured = unmeasured_table(kind, calibration_axes(kind, budget.effort));
+  std::vector<KernelTable> rounds(budget.rounds, unmeasured);
+  for (KernelTable& table : rounds) {
+    for (std::size_t number = 0; number < table.seconds.size(); ++number) {
+      store(table, number, point(point_of(table.axes, number)));
+    }
   }
-  return table;
+  return median_of(rounds);
 }
 
 KernelTable median_of(const std::vector<KernelTable>& tables) {
   KernelTable table = tables.front();
   for (std::size_t number = 0; number < table.seconds.size(); ++number) {
     if (!table.seconds[number]) continue;
-    std::vector<std::pair<double, double>> times;
+    std::vector<double> times;
     times.reserve(tables.size());
+    double spread = 0;
     for (const KernelTable& one : tables) {
-      times.emplace_back(one.seconds[number].value_or(0), one.spread[number]);
+      times.push_back(one.seconds[number].value_or(0));
+      spread = std::max(spread, one.spread[number]);
     }
-    std::ranges::sort(times);
-    std::tie(table.seconds[number], table.spread[number]) = times[times.size() / 2];
+    const TimeStatistics statistics = summarize(std::move(times));
+    table.seconds[number] = statistics.median_s;
+    table.spread[number] = std::max(spread, statistics.mad_s / statistics.median_s);
   }
   return table;
 }

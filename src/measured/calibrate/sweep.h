@@ -13,8 +13,11 @@ namespace headroom::measured {
 /// How long to measure one point, and in units of what.
 struct Budget {
   Effort effort = Effort::full;
-  int fewest_samples = 3;
-  double seconds = 0.002;
+  /// How often a whole table is measured: a machine that is shared changes by the second, so that
+  /// samples tell more when they are apart.
+  std::size_t rounds = 3;
+  int fewest_samples = 1;  ///< of a point in a round
+  double seconds = 0.0007;
   Gauge* gauge = nullptr;
   GaugeReading reference;  ///< at which times are given
   Pace pace = Pace::compute;
@@ -24,8 +27,9 @@ struct Budget {
 
 [[nodiscard]] Budget budget_of(Effort effort) noexcept;
 
-/// How often times that the memory decides are taken: its rate changes by the second.
-[[nodiscard]] std::size_t rounds_of(Effort effort) noexcept;
+/// The same time for all samples of a point at once: where making the operands takes longer than
+/// the kernel does.
+[[nodiscard]] Budget in_one_round(Budget budget) noexcept;
 
 /// Median time of `call(i)`, i = 0, 1, 2, …, after one that does not count; as it would be were the
 /// gauge at its reference. A call that is longer than the budget is repeated until its times agree.
@@ -38,7 +42,7 @@ using Point = std::function<std::optional<KernelTime>(const KernelSizes& sizes)>
 /// Puts a time into a table, if there is one.
 void store(KernelTable& table, std::size_t number, const std::optional<KernelTime>& time);
 
-/// Measures every point of the kernel's grid at the budget's effort.
+/// Measures every point of the kernel's grid at the budget's effort, in rounds.
 [[nodiscard]] KernelTable sweep(const Budget& budget, KernelKind kind, const Point& point);
 
 /// Measures with `time` every point of a grid, but for those of more than `most` multiply-adds.
@@ -53,7 +57,8 @@ KernelTable sweep_up_to(const Budget& budget, KernelKind kind, double most, cons
 /// A size of a grid as the count that it is.
 [[nodiscard]] inline std::int64_t whole(double size) { return static_cast<std::int64_t>(size); }
 
-/// The middle of several measurements of one table, so that a hiccup of one is not kept.
+/// The middle of several measurements of one table, so that a hiccup of one is not kept; spread is
+/// the widest within one, or that between them.
 [[nodiscard]] KernelTable median_of(const std::vector<KernelTable>& tables);
 
 /// Multiply-adds above which a point is left out: it would take too long.
