@@ -30,7 +30,6 @@ struct OperatorTime {
   double low_s = 0;
   double high_s = 0;
   Bound bound = Bound::compute;
-  bool streams_weights = false;  ///< its time goes up and down with the memory's, not the cores'
   double cached_s = 0;  ///< the time if it read from a cache: the memory's pace moves the rest
   /// The least time that peak arithmetic or memory bandwidth leave, over the predicted one.
   double roofline_share = 0;

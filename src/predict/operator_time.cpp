@@ -1,7 +1,6 @@
 #include "operator_time.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "headroom/error.h"
@@ -34,14 +33,6 @@ KernelTime call_time(const ThreadProfile& profile, const KernelCall& call,
   return {share * cold.seconds + (1 - share) * warm.seconds, std::max(cold.spread, warm.spread)};
 }
 
-/// Whether a call is as fast as its weights, or its KV-cache, are read.
-bool streams(const KernelCall& call) {
-  constexpr std::array kStreaming{KernelKind::stream_float32_cold, KernelKind::stream_bfloat16_cold,
-                                  KernelKind::step_scores_cold, KernelKind::step_context_cold,
-                                  KernelKind::step_fused_cold};
-  return std::ranges::find(kStreaming, call.kind) != kStreaming.end();
-}
-
 double bandwidth_at(const std::vector<BandwidthPoint>& points, double working_set) {
   for (const BandwidthPoint& point : points) {
     if (working_set <= static_cast<double>(point.working_set_bytes)) return point.bytes_per_s;
@@ -59,14 +50,13 @@ StepTime measured_time(const ThreadProfile& profile, const std::vector<KernelCal
   const bool measured_cold =
       std::ranges::any_of(calls, [](const KernelCall& call) { return call.warm.has_value(); });
   if (!measured_cold) step.overhead_s += cold_share(state) * profile.cold_step_overhead_s;
-  step.time_s = step.overhead_s;
+  step.time_s = step.cached_s = step.overhead_s;
   for (const KernelCall& call : calls) {
-    step.streams_weights = step.streams_weights || streams(call);
     const KernelTime time = call_time(profile, call, state);
     step.time_s += call.times * time.seconds;
-    if (call.warm) {
-      step.cached_s += call.times * time_of(table_of(profile, *call.warm), call.sizes).seconds;
-    }
+    const double cached =
+        call.warm ? time_of(table_of(profile, *call.warm), call.sizes).seconds : time.seconds;
+    step.cached_s += call.times * cached;
     step.spread_s += call.times * time.seconds * (kSpreadOfMad * time.spread + kInterpolation);
     const KernelTable& table = table_of(profile, KernelKind::copy);
     step.overhead_s += call.times * table.seconds.front().value_or(0);
@@ -87,6 +77,7 @@ StepTime assumed_time(const DatasheetRates& rates, const StepWork& work, DType d
   step.memory_s = work.bytes / rates.memory_bytes_per_s;
   step.time_s = std::max(work.matrix_flops / reached.flops_per_s, work.bytes / reached.bytes_per_s);
   step.spread_s = kAssumedRange * step.time_s;
+  step.cached_s = step.time_s;
   return step;
 }
 

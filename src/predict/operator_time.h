@@ -14,8 +14,7 @@ struct StepTime {
   double memory_s = 0;                  ///< at the bandwidth of the level that the operands lie in
   double overhead_s = 0;                ///< of calling it at all
   Bound slowest_level = Bound::memory;  ///< which level that is
-  bool streams_weights = false;
-  double cached_s = 0;  ///< the time if all that it reads were in a cache
+  double cached_s = 0;                  ///< the time if all that it reads were in a cache
 };
 
 /// What one operator does, as the analytic module counts it.

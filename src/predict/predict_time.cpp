@@ -101,8 +101,7 @@ class Pass {
   void store(std::string path, const StepTime& step, double times) {
     auto found = std::ranges::find(operators_, path, &OperatorTime::path);
     if (found == operators_.end()) {
-      found = operators_.insert(
-          found, {std::move(path), 0, 0, 0, detail::bound_of(step), step.streams_weights, 0, 0});
+      found = operators_.insert(found, {std::move(path), 0, 0, 0, detail::bound_of(step), 0, 0});
       found->roofline_share =
           step.time_s > 0 ? std::max(step.compute_s, step.memory_s) / step.time_s : 0;
     }
@@ -176,7 +175,6 @@ namespace {
 
 /// An operator's time on a machine that is faster or slower than it was.
 double time_with(const OperatorTime& one, const Drift& drift) {
-  if (!one.streams_weights) return one.time_s * drift.compute;
   const double cached = std::min(one.cached_s, one.time_s);
   return cached * drift.compute + (one.time_s - cached) * drift.memory;
 }

@@ -116,12 +116,12 @@ TEST_CASE("the time of a training step is not predicted") {
   CHECK_THROWS_AS((void)predicted("gpt2", request_of(64, Phase::train), {}), Error);
 }
 
-TEST_CASE("drift scales what streams weights with the memory, and the rest with the cores") {
+TEST_CASE("drift scales what comes from memory with the memory, and the rest with the cores") {
   TimePrediction prediction;
   prediction.total_s = 3;
   prediction.tokens_per_s = 10;
-  prediction.operators = {{"products", 1, 1, 1, Bound::compute, false, 0, 1},
-                          {"streams", 2, 2, 2, Bound::memory, true, 0, 1}};
+  prediction.operators = {{"products", 1, 1, 1, Bound::compute, 1, 1},
+                          {"streams", 2, 2, 2, Bound::memory, 0, 1}};
   CHECK(total_with(prediction, {2, 1.5}) == 5);
   const TimePrediction slower = with_drift(prediction, {2, 1.5}, 10);
   CHECK(slower.total_s == doctest::Approx(10));

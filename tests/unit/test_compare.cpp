@@ -173,8 +173,8 @@ TEST_CASE("runs on a machine that drifts are held against what it would have tak
   TimePrediction prediction;
   prediction.total_s = 3;
   prediction.tokens_per_s = 1;
-  prediction.operators = {{"products", 1, 1, 1, Bound::compute, false, 0, 1},
-                          {"streams", 2, 2, 2, Bound::memory, true, 0, 1}};
+  prediction.operators = {{"products", 1, 1, 1, Bound::compute, 1, 1},
+                          {"streams", 2, 2, 2, Bound::memory, 0, 1}};
   // 1·compute + 2·memory seconds, exactly: all scatter is the machine's.
   const Drift drifts[] = {{1, 1}, {2, 1}, {2, 1.5}};
   const double samples[] = {3, 4, 5};
@@ -194,7 +194,7 @@ TEST_CASE("runs on a machine that drifts are held against what it would have tak
 
 TEST_CASE("the memory's pace moves what a cache would not leave of a stream's time") {
   TimePrediction prediction;
-  prediction.operators = {{"streams", 2, 2, 2, Bound::memory, true, 0.5, 1}};
+  prediction.operators = {{"streams", 2, 2, 2, Bound::memory, 0.5, 1}};
   CHECK(total_with(prediction, {1, 1}) == doctest::Approx(2));
   CHECK(total_with(prediction, {1, 0.5}) == doctest::Approx(0.5 + 1.5 * 0.5));
   CHECK(total_with(prediction, {3, 1}) == doctest::Approx(3 * 0.5 + 1.5));
