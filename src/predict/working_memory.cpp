@@ -1,5 +1,7 @@
 #include "working_memory.h"
 
+#include <initializer_list>
+
 namespace headroom::detail {
 namespace {
 
@@ -14,18 +16,24 @@ Expr working(const Convolution& op, const Bindings& sizes) {
   return copies ? padded + op.batch * op.in_channels * op.length : padded;
 }
 
+Integer product(std::initializer_list<Integer> factors) {
+  Integer result = 1;
+  for (const Integer factor : factors) result = checked_multiply(result, factor);
+  return result;
+}
+
 /// Numbers that are given, but for token ids.
 Integer input_floats(const ModelSpec& spec, const Workload& workload) {
   const Integer batch = workload.batch_size;
   if (const auto& image = spec.embedding.image) {
-    return checked_multiply(batch, image->num_channels * image->image_size * image->image_size);
+    return product({batch, image->num_channels, image->image_size, image->image_size});
   }
   if (const auto& audio = spec.embedding.audio) {  // two frames for each position of the encoder
-    return checked_multiply(batch, 2 * audio->num_mel_bins * workload.enc_seq_len);
+    return product({batch, 2, audio->num_mel_bins, workload.enc_seq_len});
   }
   if (spec.embedding.input != InputKind::hidden_states) return 0;
   // As they are given, and again to be worked on.
-  return checked_multiply(batch, 2 * spec.hidden_size * workload.seq_len);
+  return product({batch, 2, spec.hidden_size, workload.seq_len});
 }
 
 }  // namespace

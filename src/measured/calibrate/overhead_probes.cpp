@@ -33,7 +33,7 @@ double cold_step_overhead() {
   constexpr std::int64_t kWidth = 1000;
   constexpr std::int64_t kSlice = kNearBytes / 4;
   constexpr std::int64_t kSteps = 25;
-  const AlignedVector<float> weights = filled(uncached_bytes() / 4);
+  const AlignedVector<float> weights = filled(std::max(uncached_bytes(), 2 * kNearBytes) / 4);
   const std::int64_t slices = static_cast<std::int64_t>(weights.size()) / kSlice;
   AlignedVector<float> x = filled(kWidth);
   AlignedVector<float> y = filled(kWidth);

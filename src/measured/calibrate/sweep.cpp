@@ -66,11 +66,13 @@ const std::vector<float>& block_of_numbers() {
 }
 
 /// The times of calls until there are enough.
-std::vector<double> sample(const Budget& budget, const std::function<void(std::int64_t i)>& call) {
+std::vector<double> sample(const Budget& budget, const NumberedCall& call,
+                           const NumberedCall& before) {
   std::vector<double> samples;
   const auto start = Clock::now();
   double total = 0;
   for (std::int64_t i = 1; i < kMostSamples; ++i) {
+    if (before) before(i);
     const auto begin = Clock::now();
     call(i);
     const auto end = Clock::now();
@@ -105,17 +107,18 @@ Budget in_one_round(Budget budget) noexcept {
   return budget;
 }
 
-KernelTime time_call(const Budget& budget, const std::function<void(std::int64_t i)>& call) {
+KernelTime time_call(const Budget& budget, const NumberedCall& call, const NumberedCall& before) {
   KernelTime time;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    const double before = settled_pace(budget);
+    const double pace_before = settled_pace(budget);
     call(0);
-    const TimeStatistics statistics = summarize(sample(budget, call));
-    const double after = pace_of(budget, budget.pace);
+    const TimeStatistics statistics = summarize(sample(budget, call, before));
+    const double pace_after = pace_of(budget, budget.pace);
     // The clock's own resolution is what is left of a call that takes nothing.
     const double seconds = std::max(statistics.median_s, 1e-9);
-    time = {at_reference(budget, seconds, (before + after) / 2), statistics.mad_s / seconds};
-    if (std::abs(after - before) <= kSamePace * before) break;
+    time = {at_reference(budget, seconds, (pace_before + pace_after) / 2),
+            statistics.mad_s / seconds};
+    if (std::abs(pace_after - pace_before) <= kSamePace * pace_before) break;
   }
   return time;
 }

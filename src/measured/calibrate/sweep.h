@@ -31,10 +31,14 @@ struct Budget {
 /// the kernel does.
 [[nodiscard]] Budget in_one_round(Budget budget) noexcept;
 
+/// A call, or what comes before it, of which `i` is the number.
+using NumberedCall = std::function<void(std::int64_t i)>;
+
 /// Median time of `call(i)`, i = 0, 1, 2, …, after one that does not count; as it would be were the
 /// gauge at its reference. A call that is longer than the budget is repeated until its times agree.
-[[nodiscard]] KernelTime time_call(const Budget& budget,
-                                   const std::function<void(std::int64_t i)>& call);
+/// `before(i)`, where there is one, runs before each call and takes none of its time.
+[[nodiscard]] KernelTime time_call(const Budget& budget, const NumberedCall& call,
+                                   const NumberedCall& before = {});
 
 /// Measures a point of a grid; none where it would take too long.
 using Point = std::function<std::optional<KernelTime>(const KernelSizes& sizes)>;

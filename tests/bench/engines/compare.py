@@ -95,6 +95,9 @@ class Bench:
         subprocess.run([os.environ.get("CXX", "g++"), "-std=c++20", "-O3", "-march=native", "-fopenmp",
                         "-I", ROOT / "src/measured/kernels", HERE / "read_bandwidth.cpp",
                         ROOT / "src/measured/kernels/pages.cpp", "-o", self.bandwidth], check=True)
+        self.products = folder / "library_products"
+        subprocess.run([os.environ.get("CXX", "g++"), "-std=c++20", "-O3", "-march=native", "-fopenmp",
+                        HERE / "library_products.cpp", "-ldnnl", "-o", self.products], check=True)
         if not (self.models / "bert.onnx").exists():
             subprocess.run([arguments.torch_python, HERE / "export_bert.py", self.models], check=True,
                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -122,14 +125,20 @@ class Bench:
                                       {"OMP_NUM_THREADS": str(threads)})
         return {**report, "others": others}
 
+    def library_rate(self, batch, seq, threads, runs):
+        """FLOP/s of the pass's products alone, by the library that multiplies fastest here."""
+        report, _ = self.run([self.products, batch * seq, threads, runs])
+        return report["matrix_flops"] / report["median_s"]
+
     def prefill(self, batch, seq, threads):
         runs = max(3, min(30, round(self.arguments.seconds * 7 * threads / (batch * seq / 128))))
-        rounds = []
+        rounds, library = [], []
         for _ in range(self.arguments.rounds):
             rounds.append({name: self.engine(name, batch, seq, threads, runs) for name in ENGINES})
+            library.append(self.library_rate(batch, seq, threads, runs))
         flops = rounds[0]["headroom"]["matrix_flops"]
         result = {"batch": batch, "seq": seq, "threads": threads, "runs": runs, "matrix_flops": flops,
-                  "engines": {}, "ratios": {}}
+                  "library_flops_per_s": library, "engines": {}, "ratios": {}, "shares": {}}
         for name in ENGINES:
             medians = [entry[name]["median_s"] for entry in rounds]
             result["engines"][name] = {
@@ -141,6 +150,10 @@ class Bench:
                 ratios = [r[theirs]["median_s"] / r[ours]["median_s"] for r in rounds]
                 result["ratios"][f"{ours} / {theirs}"] = {
                     "median": statistics.median(ratios), "min": min(ratios), "max": max(ratios)}
+        for name in ENGINES:
+            shares = [flops / r[name]["median_s"] / rate for r, rate in zip(rounds, library)]
+            result["shares"][name] = {
+                "median": statistics.median(shares), "min": min(shares), "max": max(shares)}
         self.note(rounds[0])
         print(prefill_row(result), flush=True)
         return result
@@ -210,6 +223,12 @@ def ratio_row(result):
                 *(span(ratio) for ratio in result["ratios"].values())])
 
 
+def share_row(result):
+    return row([f"{result['batch']} × {result['seq']}", str(result["threads"]),
+                f"{statistics.median(result['library_flops_per_s']) * 1e-9:.0f}",
+                *(span(share) for share in result["shares"].values())])
+
+
 def decode_row(result):
     return row([result["model"], result["dtype"], str(result["threads"]),
                 f"{result['weight_bytes_read'] * 1e-6:.1f}", f"{result['median_s'] * 1e3:.2f}",
@@ -274,6 +293,10 @@ def write_reports(arguments, document):
         *table(["Batch × seq", "Threads", "eager / ORT", "eager / PyTorch", "fused / ORT",
                 "fused / PyTorch"], 1, map(ratio_row, prefill)), "",
         *verdict(prefill), "",
+        "What share of a library's rate a whole pass keeps: GFLOP/s over those of the pass's products alone,",
+        "by oneDNN called directly, each layer with packed weights of its own; in the same rounds.", "",
+        *table(["Batch × seq", "Threads", "Products alone [GFLOP/s]", "headroom", "headroom fused",
+                "ONNX Runtime", "PyTorch"], 1, map(share_row, prefill)), "",
         f"While an engine ran, other programs used {document['others_median']:.2f} processors in the "
         f"median, {document['others_max']:.2f} at most",
         "(`others_processors` in [speed.json](speed.json)); where they are many, the figures on all",
