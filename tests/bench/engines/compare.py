@@ -294,7 +294,8 @@ def write_reports(arguments, document):
                 "fused / PyTorch"], 1, map(ratio_row, prefill)), "",
         *verdict(prefill), "",
         "What share of a library's rate a whole pass keeps: GFLOP/s over those of the pass's products alone,",
-        "by oneDNN called directly, each layer with packed weights of its own; in the same rounds.", "",
+        "by oneDNN called directly, each layer with packed weights of its own; in the same rounds. Above 1 is",
+        "what large pages give, which headroom asks for and oneDNN does not, or the machine's noise.", "",
         *table(["Batch × seq", "Threads", "Products alone [GFLOP/s]", "headroom", "headroom fused",
                 "ONNX Runtime", "PyTorch"], 1, map(share_row, prefill)), "",
         f"While an engine ran, other programs used {document['others_median']:.2f} processors in the "
