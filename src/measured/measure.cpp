@@ -4,17 +4,15 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
+#include "clock.h"
 #include "headroom/error.h"
 #include "runner.h"
 #include "system.h"
 
 namespace headroom::measured {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr int kFewestRuns = 5;
 constexpr int kMostRuns = 100;
@@ -24,10 +22,6 @@ constexpr double kMedianErrorOfMad = 1.2533 * 1.4826;
 constexpr double kSteadyShare = 0.005;
 constexpr double kNoisyShare = 0.05;
 constexpr double kBusyLoad = 0.5;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 /// Whether the median of the samples is known to half a per cent.
 bool is_steady(const std::vector<double>& samples) {

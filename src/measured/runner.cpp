@@ -4,14 +4,10 @@
 #include <chrono>
 #include <utility>
 
+#include "clock.h"
+
 namespace headroom::measured {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 void add_operators(const Program& program, std::vector<OperatorMeasurement>& operators) {
   for (const ProgramBlock& block : program.blocks()) {

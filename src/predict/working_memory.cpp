@@ -25,15 +25,22 @@ Integer product(std::initializer_list<Integer> factors) {
 /// Numbers that are given, but for token ids.
 Integer input_floats(const ModelSpec& spec, const Workload& workload) {
   const Integer batch = workload.batch_size;
-  if (const auto& image = spec.embedding.image) {
-    return product({batch, image->num_channels, image->image_size, image->image_size});
+  const Integer enc_seq_len = workload.enc_seq_len;
+  switch (spec.embedding.input) {
+    case InputKind::tokens:
+      break;
+    case InputKind::patches: {
+      const ImageSpec& image = *spec.embedding.image;
+      return product({batch, image.num_channels, image.image_size, image.image_size});
+    }
+    case InputKind::audio:  // two frames for each position of the encoder
+      return product({batch, 2, spec.embedding.audio->num_mel_bins, enc_seq_len});
+    case InputKind::hidden_states: {  // as they are given, and again to be worked on
+      const Integer encoded = spec.reads_two_sequences() ? enc_seq_len : 0;
+      return product({batch, 2, spec.hidden_size, checked_add(workload.seq_len, encoded)});
+    }
   }
-  if (const auto& audio = spec.embedding.audio) {  // two frames for each position of the encoder
-    return product({batch, 2, audio->num_mel_bins, workload.enc_seq_len});
-  }
-  if (spec.embedding.input != InputKind::hidden_states) return 0;
-  // As they are given, and again to be worked on.
-  return product({batch, 2, spec.hidden_size, workload.seq_len});
+  return 0;
 }
 
 }  // namespace

@@ -128,6 +128,7 @@ TEST_CASE("what a run is given, and works in beside its operands, is resident as
   CHECK(beside("vit-base-patch16-224", 197) == Integer{4} * 2 * 4 * 3 * 224 * 224);
   // States as they are given, and as they are worked on.
   CHECK(beside("layer-multi-head-attention", 50) == Integer{4} * 2 * 4 * 50 * 512);
+  CHECK(beside("layer-cross-attention", 50) == Integer{4} * 2 * 4 * (50 + 50) * 512);
   // 80 bins of 2 · 1500 frames, with one more on either side for three taps, of stride 1 and 2; the
   // second convolution's input has 384 channels. Rows of a tap are copied out of several sequences.
   const Integer first = 80 * (2 * 3000 + 2 + 3000);

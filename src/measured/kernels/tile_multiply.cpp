@@ -73,6 +73,18 @@ void multiply_columns(TileLeft a, TileRight b, TileOut out, const TileExtent& ex
   }
 }
 
+/// All rows of one tile, with as few vectors as hold its columns.
+template <std::size_t vectors>
+void multiply_fewest(TileLeft a, TileRight b, TileOut out, const TileExtent& extent, Sum sum) {
+  if constexpr (vectors > 1) {
+    constexpr auto kFewer = static_cast<std::int64_t>(vectors - 1);
+    if (extent.columns <= kFewer * kLanes) {
+      return multiply_fewest<vectors - 1>(a, b, out, extent, sum);
+    }
+  }
+  multiply_columns<vectors>(a, b, out, extent, sum);
+}
+
 /// The columns behind the last whole vector, from a copy that whole vectors may be read of.
 void multiply_last_columns(TileLeft a, TileRight b, TileOut out, const TileExtent& extent,
                            Sum sum) {
@@ -107,16 +119,7 @@ void multiply(TileLeft a, TileRight b, TileOut out, const TileExtent& extent, Su
 }
 
 void multiply_padded(TileLeft a, TileRight b, TileOut out, const TileExtent& extent, Sum sum) {
-  switch ((extent.columns + kLanes - 1) / kLanes) {
-    case 1:
-      return multiply_columns<1>(a, b, out, extent, sum);
-    case 2:
-      return multiply_columns<2>(a, b, out, extent, sum);
-    case 3:
-      return multiply_columns<3>(a, b, out, extent, sum);
-    default:
-      return multiply_columns<kVectors>(a, b, out, extent, sum);
-  }
+  multiply_fewest<kVectors>(a, b, out, extent, sum);
 }
 
 float dot(const float* a, const float* b, std::int64_t count) {
