@@ -66,7 +66,8 @@ struct KernelInfo {
 /// Sizes of one kernel call, as its axes.
 using KernelSizes = std::vector<double>;
 
-/// What grows in proportion to time once a kernel is saturated: multiply-adds, or elements.
+/// What grows in proportion to time once a kernel is saturated: multiply-adds, but for those that a
+/// causal mask hides, or elements.
 [[nodiscard]] double work_of(KernelKind kind, const KernelSizes& sizes);
 
 /// Ascending sizes along each axis of a kernel. Their grid's points are numbered row-major.

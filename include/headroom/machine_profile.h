@@ -27,12 +27,13 @@ struct BandwidthPoint {
 struct ThreadProfile {
   int threads = 1;
   std::vector<KernelTable> tables;
-  std::vector<BandwidthPoint> read;   ///< ascending working sets
-  std::vector<BandwidthPoint> write;  ///< likewise
-  double step_overhead_s = 0;         ///< of one operator, beside its kernel
-  double cold_step_overhead_s = 0;    ///< more than that behind weights that fill every cache
-  double probe_compute_s = 0;         ///< a fixed product, to see drift by
-  double probe_memory_s = 0;          ///< a fixed read of memory, likewise
+  std::vector<BandwidthPoint> read;     ///< ascending working sets
+  std::vector<BandwidthPoint> write;    ///< likewise
+  double step_overhead_s = 0;           ///< of one operator, beside its kernel
+  double cold_step_overhead_s = 0;      ///< more than that behind weights that fill every cache
+  double probe_compute_s = 0;           ///< a fixed product, to see drift by
+  double probe_memory_s = 0;            ///< a fixed read of memory, likewise
+  std::int64_t probe_memory_bytes = 0;  ///< that it reads
 };
 
 /// Measured curves.
@@ -65,9 +66,9 @@ struct DatasheetRates {
 
 struct MachineProfile {
   std::string name;
-  std::string date;        ///< of the measurement, or of the datasheet
-  MachineContext context;  ///< that a measurement is valid for
-  std::int64_t last_level_cache_bytes = 0;
+  std::string date;                         ///< of the measurement, or of the datasheet
+  MachineContext context;                   ///< that a measurement is valid for
+  std::int64_t last_level_cache_bytes = 0;  ///< of it, what a program gets, where that was measured
   std::variant<MeasuredRates, DatasheetRates> rates;
   std::optional<Interconnect> interconnect;  ///< where it is known
 };

@@ -7,6 +7,7 @@
 #include "complexity_command.h"
 #include "headroom/error.h"
 #include "headroom/model_source.h"
+#include "last_cache.h"
 #include "own_machine.h"
 
 namespace headroom::cli {

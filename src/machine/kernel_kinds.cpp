@@ -1,4 +1,5 @@
 // What kernels there are, and what their sizes mean.
+#include <algorithm>
 #include <functional>
 #include <numeric>
 
@@ -60,6 +61,13 @@ constexpr KernelInfo kKinds[] = {
 };
 static_assert(detail::lists_every<kKinds>(&KernelInfo::kind));
 
+/// Pairs of a query and a key that it sees, where the last query sees all keys.
+double causal_pairs(double queries, double keys) {
+  const double square = std::min(queries, keys);
+  const double past = keys - square;
+  return square * (square + 1) / 2 + (queries - square) * keys + queries * past;
+}
+
 }  // namespace
 
 std::span<const KernelInfo> kernel_kinds() noexcept { return kKinds; }
@@ -69,6 +77,9 @@ const KernelInfo& info_of(KernelKind kind) noexcept {
 }
 
 double work_of(KernelKind kind, const KernelSizes& sizes) {
+  if (kind == KernelKind::attention_fused_causal) {
+    return sizes[0] * causal_pairs(sizes[1], sizes[2]) * sizes[3];
+  }
   const double product =
       std::accumulate(sizes.begin(), sizes.end(), 1.0, std::multiplies<double>());
   // Each token updates a state of head_dim × head_dim.

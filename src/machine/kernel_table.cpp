@@ -37,6 +37,7 @@ class Corner {
   }
 
   [[nodiscard]] double weight() const { return weight_; }
+  [[nodiscard]] double work() const { return work(at_); }
 
   /// Its time. A point that was not measured takes longer than the nearest one with fewer rows, as
   /// much as the largest call does that was measured with both numbers of rows.
@@ -129,19 +130,21 @@ KernelTime time_of(const KernelTable& table, const KernelSizes& sizes) {
     places[axis] = place_of(table.axes[axis], sizes[axis]);
     inside[axis] = std::clamp(sizes[axis], table.axes[axis].front(), table.axes[axis].back());
   }
-  double log_seconds = 0;
+  // Between points, time goes with the work more evenly than by itself: a causal mask hides half of
+  // a square of pairs, but little of a wide one.
+  double log_pace = 0;
   double spread = 0;
   for (std::size_t number = 0; number < std::size_t{1} << sizes.size(); ++number) {
     const Corner corner(table, places, number);
     if (corner.weight() <= 0) continue;
     const KernelTime time = corner.time();
-    log_seconds += corner.weight() * std::log(time.seconds);
+    log_pace += corner.weight() * std::log(time.seconds / corner.work());
     spread += corner.weight() * time.spread;
   }
-  const double beyond = work_of(table.kind, sizes) / work_of(table.kind, inside);
+  double work = work_of(table.kind, sizes);
   // One axis alone is elements: below the smallest grid the fixed cost of a call is what is left.
-  const double factor = sizes.size() == 1 ? std::max(1.0, beyond) : beyond;
-  return {std::exp(log_seconds) * factor, spread};
+  if (sizes.size() == 1) work = std::max(work, work_of(table.kind, inside));
+  return {std::exp(log_pace) * work, spread};
 }
 
 }  // namespace headroom

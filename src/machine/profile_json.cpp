@@ -39,7 +39,9 @@ Json threads_json(const ThreadProfile& profile) {
   json["threads"] = profile.threads;
   json["step_overhead_s"] = profile.step_overhead_s;
   json["cold_step_overhead_s"] = profile.cold_step_overhead_s;
-  json["probe"] = {{"compute_s", profile.probe_compute_s}, {"memory_s", profile.probe_memory_s}};
+  json["probe"] = {{"compute_s", profile.probe_compute_s},
+                   {"memory_s", profile.probe_memory_s},
+                   {"memory_bytes", profile.probe_memory_bytes}};
   json["read"] = bandwidth_json(profile.read);
   json["write"] = bandwidth_json(profile.write);
   json["kernels"] = Json::array();

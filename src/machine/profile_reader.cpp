@@ -180,6 +180,13 @@ ThreadProfile read_threads(const Reader& reader) {
   const Reader probe = reader.object("probe");
   profile.probe_compute_s = probe.positive("compute_s");
   profile.probe_memory_s = probe.positive("memory_s");
+  profile.probe_memory_bytes = probe.count("memory_bytes");
+  // So much is read again to see drift by: enough to take time, and no more than there is room for.
+  constexpr std::int64_t kFewest = std::int64_t{1} << 20;
+  constexpr std::int64_t kMost = std::int64_t{16} << 30;
+  if (profile.probe_memory_bytes < kFewest || profile.probe_memory_bytes > kMost) {
+    probe.fail("\"memory_bytes\" is not from 1 MiB to 16 GiB");
+  }
   profile.read = read_bandwidths(reader, "read");
   profile.write = read_bandwidths(reader, "write");
   for (const Reader& table : reader.objects("kernels")) profile.tables.push_back(read_table(table));

@@ -7,8 +7,12 @@ namespace headroom::measured {
 
 using Clock = std::chrono::steady_clock;
 
+[[nodiscard]] inline double seconds_between(Clock::time_point start, Clock::time_point end) {
+  return std::chrono::duration<double>(end - start).count();
+}
+
 [[nodiscard]] inline double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
+  return seconds_between(start, Clock::now());
 }
 
 }  // namespace headroom::measured

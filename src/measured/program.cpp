@@ -7,6 +7,7 @@
 #include <random>
 #include <set>
 
+#include "clock.h"
 #include "headroom/error.h"
 #include "step_builder.h"
 
@@ -124,7 +125,6 @@ void Program::build_blocks() {
 }
 
 void Program::run(const BlockObserver& observer) {
-  using Clock = std::chrono::steady_clock;
   std::ranges::copy(inputs_.hidden_states, hidden_input_.begin());
   for (ProgramBlock& block : blocks_) {
     std::ranges::fill(block.counts, StepCount{});

@@ -7,6 +7,8 @@
 #include "calibrate.h"
 #include "headroom/compare.h"
 #include "kernel_calls.h"
+#include "kernels/pages.h"
+#include "last_cache.h"
 #include "measure.h"
 #include "operator_time.h"
 #include "probes.h"
@@ -264,7 +266,7 @@ TEST_CASE("calibration looks at no shape that a preset has") {
 }
 
 TEST_CASE("a time is given as it would be at the gauge's reference") {
-  Gauge gauge(Backend::eigen, 1);
+  Gauge gauge(Backend::eigen, 1, std::int64_t{32} << 20);
   Budget budget;
   budget.fewest_samples = 5;
   const auto work = [](std::int64_t) {
@@ -290,6 +292,56 @@ TEST_CASE("a time is given as it would be at the gauge's reference") {
   budget.cached_s = 1000;
   CHECK(seconds_at(slow_products) > 20 * raw);
   CHECK(seconds_at(slow_memory) < 20 * raw);
+}
+
+TEST_CASE("of a cache that many machines share, reads show the part that this one gets") {
+  constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+  const auto reads = [](std::initializer_list<std::pair<std::int64_t, double>> points) {
+    std::vector<BandwidthPoint> curve;
+    for (const auto& [mib, gb_per_s] : points) curve.push_back({mib * kMiB, gb_per_s * 1e9});
+    return curve;
+  };
+  // A processor with 480 MiB for all, of which two of its cores were left some ninety.
+  const auto shared = reads({{32, 29.9},
+                             {64, 28.9},
+                             {91, 22.2},
+                             {128, 17.8},
+                             {181, 16.0},
+                             {256, 15.4},
+                             {362, 15.3},
+                             {600, 15.2}});
+  CHECK(last_level_cache_shown_by(shared, 480 * kMiB) == 181 * kMiB / 2);
+  // All of it: no more than the system says, however slowly memory takes over.
+  const auto own = reads({{16, 60}, {32, 58}, {64, 40}, {91, 32}, {128, 30}});
+  CHECK(last_level_cache_shown_by(own, 32 * kMiB) == 32 * kMiB);
+  // A disturbed read in the middle hides nothing of what comes before it.
+  const auto disturbed = reads({{16, 60}, {32, 20}, {64, 58}, {91, 30}, {128, 30}});
+  CHECK(last_level_cache_shown_by(disturbed, 64 * kMiB) == 91 * kMiB / 2);
+  CHECK(uncached_bytes(90 * kMiB) == 180 * kMiB);
+  CHECK(uncached_bytes(8 * kMiB) == 128 * kMiB);  // two processors may each have one
+  CHECK(last_level_cache_bytes() <= reported_last_level_cache_bytes());
+  CHECK(last_level_cache_bytes() > 0);
+}
+
+TEST_CASE("while pages are kept, the next that are as many are the same ones") {
+  constexpr std::size_t kBytes = std::size_t{3} << 20;
+  std::byte* first = nullptr;
+  {
+    const PageKeeper keeper;
+    first = map_pages(kBytes);
+    first[kBytes - 1] = std::byte{1};
+    unmap_pages(first, kBytes);
+    std::byte* const more = map_pages(2 * kBytes);
+    CHECK(more != first);
+    std::byte* const again = map_pages(kBytes);
+    CHECK(again == first);
+    CHECK(again[kBytes - 1] == std::byte{1});
+    unmap_pages(more, 2 * kBytes);
+    unmap_pages(again, kBytes);
+  }
+  std::byte* const fresh = map_pages(kBytes);
+  CHECK(fresh[kBytes - 1] == std::byte{0});
+  unmap_pages(fresh, kBytes);
 }
 
 TEST_CASE("the middle of several tables is taken point by point, and keeps what was not measured") {

@@ -32,6 +32,7 @@ MachineProfile measured_profile() {
   threads.cold_step_overhead_s = 2e-6;
   threads.probe_compute_s = 1e-3;
   threads.probe_memory_s = 2e-3;
+  threads.probe_memory_bytes = 1 << 27;
   threads.read = {{1 << 20, 1e10}};
   threads.write = {{1 << 20, 5e9}};
   for (const KernelInfo& info : kernel_kinds()) {
@@ -122,6 +123,31 @@ TEST_CASE("where nothing grows like it, an unmeasured point takes a time in prop
         doctest::Approx(10 * product_law({1, 1000, 100})));
 }
 
+TEST_CASE(
+    "what a causal mask hides is no work, so that squares of pairs say nothing of wide ones") {
+  const auto visible = [](std::int64_t queries, std::int64_t keys) {
+    std::int64_t pairs = 0;
+    for (std::int64_t query = 0; query < queries; ++query) {
+      pairs += std::min(keys, std::max<std::int64_t>(0, keys - queries) + query + 1);
+    }
+    return static_cast<double>(pairs);
+  };
+  const auto kind = KernelKind::attention_fused_causal;
+  for (const std::int64_t queries : {1, 7, 64}) {
+    for (const std::int64_t keys : {1, 7, 64}) {
+      const KernelSizes sizes{3, static_cast<double>(queries), static_cast<double>(keys), 32};
+      CHECK(work_of(kind, sizes) == 3 * 32 * visible(queries, keys));
+    }
+  }
+  const KernelTable table =
+      table_by(kind, {{2, 8}, {320, 960}, {320, 960}, {32, 64}},
+               [&](const KernelSizes& s) { return 1e-11 * work_of(kind, s); });
+  for (const double length : {320.0, 512.0, 700.0, 960.0, 2048.0}) {
+    const KernelSizes square{4, length, length, 48};
+    CHECK(time_of(table, square).seconds == doctest::Approx(1e-11 * work_of(kind, square)));
+  }
+}
+
 TEST_CASE("below its smallest size a kernel of elements still costs its call") {
   const KernelTable table = table_by(KernelKind::copy, {{64, 640}},
                                      [](const KernelSizes& s) { return 1e-8 + 1e-10 * s[0]; });
@@ -146,6 +172,10 @@ TEST_CASE("a damaged profile is refused by what is wrong with it") {
             .find("schema_version") != std::string::npos);
   CHECK(refusal(with(text, "\"compute_s\": 0.001", "\"compute_s\": 0")).find("compute_s") !=
         std::string::npos);
+  for (const char* const bytes : {"\"memory_bytes\": 0", "\"memory_bytes\": 1000000000000"}) {
+    CHECK(refusal(with(text, "\"memory_bytes\": 134217728", bytes)).find("1 MiB to 16 GiB") !=
+          std::string::npos);
+  }
   CHECK(refusal(with(text, "\"kernel\": \"copy\"", "\"kernel\": \"scale\"")).find("exactly once") !=
         std::string::npos);
   CHECK(refusal(with(text, "\"kernel\": \"copy\"", "\"kernel\": \"sort\"")).find("sort") !=

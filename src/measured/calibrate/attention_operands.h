@@ -77,7 +77,7 @@ class Operands {
     const auto lines = [](std::int64_t count) { return (count + kLine - 1) / kLine * kLine; };
     const std::int64_t q_floats = lines(queries * args_.q_stride);
     const std::int64_t floats_each = q_floats + lines(kv_floats);
-    const std::int64_t copies = std::clamp<std::int64_t>(bytes / 4 / floats_each, 1, 512);
+    const std::int64_t copies = std::max<std::int64_t>(bytes / 4 / floats_each, 1);
     const float* const numbers = shared_numbers(copies * floats_each);
     for (std::int64_t i = 0; i < copies; ++i) {
       const float* const copy = numbers + i * floats_each;

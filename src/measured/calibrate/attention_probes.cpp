@@ -4,7 +4,9 @@
 #include <algorithm>
 
 #include "attention_operands.h"
+#include "kernels/elementwise.h"
 #include "kernels/linear_attention.h"
+#include "last_cache.h"
 #include "probes.h"
 
 namespace headroom::measured {
@@ -14,57 +16,75 @@ Operands prompt(const KernelSizes& s) {
   return Operands::of_prompt(whole(s[0]), whole(s[1]), whole(s[2]), whole(s[3]));
 }
 
+/// Measures with `time` the points of prompts. Of few heads all lengths, as most models have them;
+/// of many, whose pairs take about as long, those that are not too long.
+template <class Make>
+KernelTable sweep_prompts(const Budget& budget, KernelKind kind, const Make& time) {
+  constexpr double kFewHeads = 16;
+  return sweep(budget, kind, [&](const KernelSizes& sizes) {
+    const double most = sizes[0] < kFewHeads ? 0.6 * kMostWork : 0.25 * kMostWork;
+    if (work_of(kind, sizes) > most) return std::optional<KernelTime>();
+    return std::optional(time(sizes));
+  });
+}
+
 /// Scores of a layer are written over what the layer before left, which weights have driven out of
 /// every cache by then.
 KernelTable probe_scores(const Budget& budget) {
-  return sweep_up_to(budget, KernelKind::attention_scores, kMostWork / 3, [&](const auto& s) {
+  return sweep_prompts(budget, KernelKind::attention_scores, [&](const auto& s) {
     Operands operands = prompt(s);
-    const std::int64_t pairs = whole(s[0] * s[1] * s[2]);
-    const std::int64_t copies = 1 + uncached_bytes() / 4 / pairs;
-    float* const scores = shared_room(copies * pairs);
-    return time_call(budget, [&](std::int64_t i) {
-      attention_scores(operands.next(), scores + i % copies * pairs);
-    });
+    AlignedVector<float> scores = filled(whole(s[0] * s[1] * s[2]));
+    return time_call(
+        budget, [&](std::int64_t /*i*/) { attention_scores(operands.next(), scores.data()); },
+        [&](std::int64_t /*i*/) { drive_out(scores); });
   });
 }
 
 KernelTable probe_context(const Budget& budget) {
-  return sweep_up_to(budget, KernelKind::attention_context, kMostWork / 3, [&](const auto& s) {
+  return sweep_prompts(budget, KernelKind::attention_context, [&](const auto& s) {
     Operands operands = prompt(s);
-    const AlignedVector<float> scores = filled(whole(s[0] * s[1] * s[2]));
+    AlignedVector<float> scores = filled(whole(s[0] * s[1] * s[2]));
+    const auto count = static_cast<std::int64_t>(scores.size());
     return time_call(
-        budget, [&](std::int64_t /*i*/) { attention_context(operands.next(), scores.data()); });
+        budget, [&](std::int64_t /*i*/) { attention_context(operands.next(), scores.data()); },
+        // Softmax has written them: each thread the rows that it goes on with.
+        [&](std::int64_t /*i*/) { scale(scores.data(), -1.0F, count); });
   });
 }
 
-/// Writes scores as the product before a softmax does: each thread the rows that it goes on with.
-void write_rows(const float* from, std::int64_t rows, std::int64_t keys, float* to) {
+/// Writes scores as the product before a softmax does: each thread the rows that it goes on with,
+/// over what the layer before left.
+void write_scores(const AlignedVector<float>& from, std::int64_t keys, AlignedVector<float>& to) {
+  drive_out(to);
+  const std::int64_t rows = static_cast<std::int64_t>(to.size()) / keys;
 #pragma omp parallel for schedule(static)
   for (std::int64_t row = 0; row < rows; ++row) {
-    std::copy_n(from + row * keys, keys, to + row * keys);
+    std::copy_n(from.data() + row * keys, keys, to.data() + row * keys);
   }
 }
 
 KernelTable probe_softmax(const Budget& budget, KernelKind kind) {
-  return sweep_up_to(budget, kind, kMostWork / 60, [&](const auto& s) {
+  return sweep_up_to(budget, kind, kMostWork / 100, [&](const auto& s) {
     Operands operands = Operands::of_prompt(whole(s[0]), whole(s[1]), whole(s[2]), 1);
-    const std::int64_t rows = whole(s[0] * s[1]);
-    const std::int64_t keys = whole(s[2]);
-    const AlignedVector<float> written = filled(rows * keys);
-    AlignedVector<float> scores = filled(rows * keys);
+    const std::int64_t count = whole(s[0] * s[1] * s[2]);
+    const AlignedVector<float> written = filled(count);
+    AlignedVector<float> scores = written;
     AlignedVector<float> bias;
     if (kind == KernelKind::attention_softmax_biased) {
-      bias = filled(rows * keys);
+      bias = filled(count);
       operands.args().bias = bias.data();
     }
     return time_call(
         budget, [&](std::int64_t /*i*/) { attention_softmax(operands.args(), scores.data()); },
-        [&](std::int64_t /*i*/) { write_rows(written.data(), rows, keys, scores.data()); });
+        [&](std::int64_t i) {
+          read_others(i);  // since the last layer read the bias
+          write_scores(written, whole(s[2]), scores);
+        });
   });
 }
 
 KernelTable probe_fused(const Budget& budget, KernelKind kind) {
-  return sweep_up_to(budget, kind, kMostWork / 3, [&](const auto& s) {
+  return sweep_prompts(budget, kind, [&](const auto& s) {
     Operands operands = prompt(s);
     AttentionArguments& args = operands.args();
     if (kind == KernelKind::attention_fused_causal) {
@@ -79,7 +99,7 @@ KernelTable probe_fused(const Budget& budget, KernelKind kind) {
 }
 
 KernelTable probe_linear_attention(const Budget& budget, KernelKind kind) {
-  return sweep_up_to(budget, kind, kMostWork / 3, [&](const auto& s) {
+  return sweep_prompts(budget, kind, [&](const auto& s) {
     Operands operands = Operands::of_prompt(whole(s[0]), whole(s[1]), whole(s[1]), whole(s[2]));
     AttentionArguments& args = operands.args();
     args.causal = kind == KernelKind::linear_attention_causal;

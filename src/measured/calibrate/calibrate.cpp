@@ -8,10 +8,10 @@
 #include <chrono>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 
 #include "headroom/error.h"
+#include "last_cache.h"
 #include "probes.h"
 #include "system.h"
 
@@ -51,26 +51,9 @@ GaugeReading reference_of(Gauge& gauge) {
 
 }  // namespace
 
-std::int64_t last_level_cache_bytes() {
-  std::int64_t largest = 0;
-  for (int index = 0; index < 8; ++index) {
-    std::ifstream file(fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/size", index));
-    std::int64_t size = 0;
-    char unit = 0;
-    if (file >> size >> unit) largest = std::max(largest, size * (unit == 'M' ? 1 << 20 : 1 << 10));
-  }
-  constexpr std::int64_t kUnknown = std::int64_t{32} << 20;
-  return largest > 0 ? largest : kUnknown;
-}
-
-std::int64_t uncached_bytes() {
-  constexpr std::int64_t kEnough = std::int64_t{128} << 20;
-  const std::int64_t cache = last_level_cache_bytes();
-  return std::max(cache * 5 / 4, std::min(cache * 4, kEnough));
-}
-
 MachineProfile calibrate(const CalibrateOptions& options, const CalibrateObserver& observer) {
   constexpr double kLinearShare = 0.6;  // of the whole time, roughly
+  const PageKeeper keeper;
   MachineProfile profile;
   profile.context = machine_context(omp_get_num_procs(), options.backend);
   profile.name = profile.context.cpu;
@@ -80,7 +63,7 @@ MachineProfile calibrate(const CalibrateOptions& options, const CalibrateObserve
   std::vector<std::unique_ptr<Gauge>> gauges;
   LinearProbes linears{options.backend, {}};
   for (const int threads : options.threads.empty() ? default_threads() : options.threads) {
-    gauges.push_back(std::make_unique<Gauge>(options.backend, threads));
+    gauges.push_back(std::make_unique<Gauge>(options.backend, threads, uncached_bytes()));
     Budget budget = budget_of(options.effort);
     budget.gauge = gauges.back().get();
     budget.reference = reference_of(*budget.gauge);
@@ -89,6 +72,7 @@ MachineProfile calibrate(const CalibrateOptions& options, const CalibrateObserve
     one.threads = threads;
     one.probe_compute_s = budget.reference.compute_s;
     one.probe_memory_s = budget.reference.memory_s;
+    one.probe_memory_bytes = uncached_bytes();
   }
   const auto linear_done = [&](double share) { return observer(kLinearShare * share); };
   if (!probe_linears(linears, by_threads, linear_done)) stopped();

@@ -30,12 +30,4 @@ using CalibrateObserver = std::function<bool(double share)>;
 /// predict, not remember. A quick calibration leaves out every second size.
 [[nodiscard]] KernelGrid calibration_axes(KernelKind kind, Effort effort);
 
-/// Size of the largest cache, in bytes; 32 MiB where the system does not say.
-[[nodiscard]] std::int64_t last_level_cache_bytes();
-
-/// So many bytes that going round them finds hardly any in a cache: well beyond the largest one,
-/// since a cache that does not drop the oldest line first keeps some of what goes round, and cores
-/// may each have a cache of that size. A large cache is passed by a quarter only, for its time.
-[[nodiscard]] std::int64_t uncached_bytes();
-
 }  // namespace headroom::measured

@@ -9,11 +9,11 @@ constexpr double kInterval = 0.08;
 }  // namespace
 
 DriftWatch::DriftWatch(const ThreadProfile& profile, Backend backend)
-    : profile_(profile), gauge_(backend, profile.threads) {}
+    : profile_(profile), gauge_(backend, profile.threads, profile.probe_memory_bytes) {}
 
 void DriftWatch::run_done() {
   ++pending_;
-  if (std::chrono::duration<double>(Clock::now() - last_).count() >= kInterval) read();
+  if (seconds_since(last_) >= kInterval) read();
 }
 
 std::vector<Drift> DriftWatch::finish() {

@@ -1,7 +1,6 @@
 // Watches the machine while a model runs: a reading of the gauge now and then between runs.
 #pragma once
 
-#include <chrono>
 #include <vector>
 
 #include "gauge.h"
@@ -25,8 +24,6 @@ class DriftWatch {
   [[nodiscard]] const Drift& last() const { return readings_.back(); }
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   void read();
 
   const ThreadProfile& profile_;

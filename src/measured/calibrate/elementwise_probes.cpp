@@ -10,6 +10,7 @@
 #include "kernels/normalize.h"
 #include "kernels/relative_bias.h"
 #include "kernels/rotary.h"
+#include "last_cache.h"
 #include "probes.h"
 
 namespace headroom::measured {
@@ -126,8 +127,9 @@ void probe_embedding(const Budget& budget, std::vector<KernelTable>& tables) {
   tables.push_back(sweep(budget, KernelKind::embedding, [&](const KernelSizes& s) {
     const std::int64_t tokens = whole(s[0]);
     const std::int64_t width = whole(s[1]);
-    const std::int64_t rows = 2 * last_level_cache_bytes() / 4 / width;
-    static const AlignedVector<float> table = filled(2 * last_level_cache_bytes() / 4);
+    const std::int64_t floats = 2 * last_level_cache_bytes() / 4;
+    const std::int64_t rows = floats / width;
+    static const AlignedVector<float> table = filled(floats);
     std::vector<std::int64_t> ids(static_cast<std::size_t>(tokens));
     AlignedVector<float> out = filled(tokens * width);
     std::int64_t next = 0;

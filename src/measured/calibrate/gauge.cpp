@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "calibrate.h"
+#include "clock.h"
 #include "kernels/bandwidth.h"
 #include "sweep.h"
 
@@ -14,19 +14,18 @@ namespace {
 
 constexpr std::int64_t kRows = 112;
 constexpr std::int64_t kWidth = 1088;
-constexpr int kSamples = 3;
+constexpr std::size_t kSamples = 3;
 /// A reading that is so many times the usual one is no drift.
 constexpr double kDisturbed = 1.3;
 
-/// The median of a few calls.
+/// The median of call(0), call(1), ….
 template <class Call>
 double median_time(const Call& call) {
-  using Clock = std::chrono::steady_clock;
   std::array<double, kSamples> samples{};
-  for (double& sample : samples) {
+  for (std::size_t i = 0; i < kSamples; ++i) {
     const auto start = Clock::now();
-    call();
-    sample = std::chrono::duration<double>(Clock::now() - start).count();
+    call(static_cast<std::int64_t>(i));
+    samples[i] = seconds_since(start);
   }
   std::ranges::sort(samples);
   return samples[kSamples / 2];
@@ -34,11 +33,11 @@ double median_time(const Call& call) {
 
 }  // namespace
 
-Gauge::Gauge(Backend backend, int threads)
+Gauge::Gauge(Backend backend, int threads, std::int64_t memory_bytes)
     : threads_(threads),
       x_(filled(kRows * kWidth)),
       y_(filled(kRows * kWidth)),
-      memory_(filled(uncached_bytes() / 4)) {
+      memory_(filled(memory_bytes / 4)) {
   const int before = omp_get_max_threads();
   omp_set_num_threads(threads);
   const AlignedVector<float> weight = filled(kWidth * kWidth);
@@ -75,17 +74,19 @@ Gauge::Last& Gauge::last(Pace pace) {
 void Gauge::read(Pace pace) {
   const int before = omp_get_max_threads();
   omp_set_num_threads(threads_);
-  const auto multiply = [&] { linear_->run(x_.data(), y_.data(), kRows); };
+  const auto multiply = [&](std::int64_t /*i*/) { linear_->run(x_.data(), y_.data(), kRows); };
   volatile float kept = 0;  // so that the compiler has to read
-  const auto count = static_cast<std::int64_t>(memory_.size());
+  // A part at a time, so that each was last read when all others have been since.
+  const auto part = static_cast<std::int64_t>(memory_.size() / kSamples);
+  const auto read_part = [&](std::int64_t i) { kept = read_all(memory_.data() + i * part, part); };
   double seconds = 0;
   switch (pace) {
     case Pace::compute:
-      multiply();  // brings its weights back into the cache
+      multiply(0);  // brings its weights back into the cache
       seconds = median_time(multiply);
       break;
     case Pace::memory:
-      seconds = median_time([&] { kept = read_all(memory_.data(), count); });
+      seconds = kSamples * median_time(read_part);
       break;
   }
   omp_set_num_threads(before);
@@ -100,7 +101,7 @@ GaugeReading Gauge::read() {
 
 double Gauge::recent(Pace pace, double most_s) {
   const Last& known = last(pace);
-  if (std::chrono::duration<double>(Clock::now() - known.taken).count() > most_s) read(pace);
+  if (seconds_since(known.taken) > most_s) read(pace);
   return known.seconds;
 }
 
@@ -111,7 +112,7 @@ double Gauge::settled(Pace pace, double most_s, double usual_s) {
   while (seconds > kDisturbed * usual_s && waited < patience_s_) {
     read(pace);
     seconds = last(pace).seconds;
-    waited = std::chrono::duration<double>(Clock::now() - start).count();
+    waited = seconds_since(start);
   }
   patience_s_ -= waited;
   return seconds;

@@ -3,9 +3,9 @@
 // fixed product, or a fixed read of memory, that ran beside it.
 #pragma once
 
-#include <chrono>
 #include <memory>
 
+#include "clock.h"
 #include "kernels/aligned.h"
 #include "kernels/gemm.h"
 
@@ -25,8 +25,9 @@ enum class Pace { compute, memory };
 
 class Gauge {
  public:
-  /// Measures with `threads` threads, however many are set elsewhere.
-  Gauge(Backend backend, int threads);
+  /// Measures with `threads` threads, however many are set elsewhere; `memory_bytes` are read,
+  /// which no cache should hold.
+  Gauge(Backend backend, int threads, std::int64_t memory_bytes);
   Gauge(const Gauge&) = delete;
   Gauge& operator=(const Gauge&) = delete;
   ~Gauge();
@@ -44,7 +45,6 @@ class Gauge {
   double settled(Pace pace, double most_s, double usual_s);
 
  private:
-  using Clock = std::chrono::steady_clock;
   struct Last {
     double seconds = 0;
     Clock::time_point taken;

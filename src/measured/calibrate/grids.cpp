@@ -1,5 +1,5 @@
-// Where kernels are measured. Sizes are multiples of 64 where models' sizes are, since that decides
-// how kernels cut them up, but pairs of sizes that no preset has.
+// Where kernels are measured. Sizes are multiples of 128 where models' sizes are, since that
+// decides how kernels cut them up, but pairs of sizes that no preset has.
 #include <algorithm>
 
 #include "calibrate.h"
@@ -7,8 +7,8 @@
 namespace headroom::measured {
 namespace {
 
-const std::vector<double> kFeatures{160, 704, 1664, 3392};
-const std::vector<double> kOutFeatures{160, 704, 1664, 3392, 12352};
+const std::vector<double> kFeatures{160, 640, 1664, 3328};
+const std::vector<double> kOutFeatures{160, 640, 1664, 3328, 12544};
 const std::vector<double> kElements{64, 1024, 8000, 48000, 300'000, 2e6, 12e6};
 // Streams are cut into slices of 1024 inputs; models' sizes leave no short one.
 const std::vector<double> kStreamFeatures{448, 960, 3008};

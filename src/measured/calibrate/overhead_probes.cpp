@@ -1,15 +1,14 @@
 // What operators cost beside their kernels.
 #include <algorithm>
-#include <chrono>
 
+#include "clock.h"
 #include "kernels/bandwidth.h"
 #include "kernels/normalize.h"
+#include "last_cache.h"
 #include "probes.h"
 
 namespace headroom::measured {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 /// What a step costs beside its kernel: a call through a function object and two clock readings.
 double step_overhead(const Budget& budget) {
@@ -47,7 +46,7 @@ double cold_step_overhead() {
     const auto time = [&] {
       const auto start = Clock::now();
       layer_norm({1, kWidth, scale, scale + kWidth, 1e-5F}, x.data(), y.data());
-      return std::chrono::duration<double>(Clock::now() - start).count();
+      return seconds_since(start);
     };
     const double cold = time();
     more.push_back(std::max(0.0, cold - time()));

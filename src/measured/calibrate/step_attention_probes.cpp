@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "attention_operands.h"
+#include "last_cache.h"
 #include "probes.h"
 
 namespace headroom::measured {
@@ -15,6 +16,9 @@ constexpr std::int64_t kWarmBytes = std::int64_t{4} << 20;
 
 /// Bytes beyond which a step takes in proportion to them.
 constexpr std::int64_t kMostBytes = std::int64_t{64} << 20;
+
+/// Each of which comes behind a read, so that few of them are taken.
+constexpr int kColdSamples = 3;
 
 /// One of the three kernels on `scratch`, which has room for what it needs.
 using Kernel = std::function<void(const AttentionArguments&, float* scratch)>;
@@ -47,7 +51,7 @@ class StepProbe {
 
   /// From a cache; none where it would hold them not.
   [[nodiscard]] std::optional<KernelTime> warm(const Budget& budget) const {
-    return bytes_ > kWarmBytes ? std::nullopt : std::optional(time(budget, bytes_));
+    return bytes_ > kWarmBytes ? std::nullopt : std::optional(time(budget, bytes_, {}));
   }
 
   /// From memory, after `warm`; none where it would take too long.
@@ -56,17 +60,20 @@ class StepProbe {
     if (bytes_ > kMostBytes) return std::nullopt;
     budget.pace = Pace::memory;
     if (warm) budget.cached_s = warm->seconds;
-    return time(budget, uncached_bytes());
+    budget.fewest_samples = kColdSamples;
+    // Twice as much as no cache holds, since scores read the keys only.
+    return time(budget, 2 * uncached_bytes(), read_others);
   }
 
  private:
-  [[nodiscard]] KernelTime time(const Budget& budget, std::int64_t bytes) const {
+  [[nodiscard]] KernelTime time(const Budget& budget, std::int64_t bytes,
+                                const NumberedCall& before) const {
     Operands operands = Operands::of_step(sizes_, keys_, bytes);
     const AttentionArguments& args = operands.args();
     AlignedVector<float> scratch =
         filled(args.heads * keys_ + fused_attention_scratch_floats(args, omp_get_max_threads()));
-    return time_call(budget,
-                     [&](std::int64_t /*i*/) { kernel_.run(operands.next(), scratch.data()); });
+    return time_call(
+        budget, [&](std::int64_t /*i*/) { kernel_.run(operands.next(), scratch.data()); }, before);
   }
 
   const StepKernel& kernel_;

@@ -1,15 +1,15 @@
 #include "sweep.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <cstring>
 #include <utility>
+
+#include "clock.h"
+#include "kernels/bandwidth.h"
+#include "last_cache.h"
 
 namespace headroom::measured {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kMostSamples = 2000;
 /// A reading of the gauge holds for so long.
@@ -76,8 +76,8 @@ std::vector<double> sample(const Budget& budget, const NumberedCall& call,
     const auto begin = Clock::now();
     call(i);
     const auto end = Clock::now();
-    samples.push_back(std::chrono::duration<double>(end - begin).count());
-    total = std::chrono::duration<double>(end - start).count();
+    samples.push_back(seconds_between(begin, end));
+    total = seconds_between(start, end);
     if (is_enough(budget, samples, total)) break;
   }
   return samples;
@@ -160,18 +160,29 @@ KernelTable median_of(const std::vector<KernelTable>& tables) {
 
 AlignedVector<float> filled(std::int64_t count) {
   const std::vector<float>& block = block_of_numbers();
-  AlignedVector<float> values(static_cast<std::size_t>(count));
-  for (std::size_t begin = 0; begin < values.size(); begin += block.size()) {
-    const std::size_t some = std::min(block.size(), values.size() - begin);
-    std::memcpy(values.data() + begin, block.data(), some * sizeof(float));
+  AlignedVector<float> values;
+  values.reserve(static_cast<std::size_t>(count));
+  for (std::int64_t rest = count; rest > 0;) {
+    const std::int64_t some = std::min(rest, static_cast<std::int64_t>(block.size()));
+    values.insert(values.end(), block.begin(), block.begin() + some);
+    rest -= some;
   }
   return values;
 }
 
-float* shared_room(std::int64_t count) {
-  static AlignedVector<float> room;
-  if (static_cast<std::int64_t>(room.size()) < count) room = filled(count);
-  return room.data();
+void drive_out(const AlignedVector<float>& values) {
+  if (flush_lines(values.data(), static_cast<std::int64_t>(values.size()))) return;
+  [[maybe_unused]] volatile float kept = 0;  // so that the compiler has to read
+  const std::int64_t count = uncached_bytes() / 4;
+  kept = read_all(shared_numbers(count), count);
+}
+
+void read_others(std::int64_t i) {
+  constexpr std::int64_t kSlices = 4;
+  constexpr std::int64_t kSlice = kNearBytes / 8;  // 4 MiB
+  static const AlignedVector<float> others = filled(kSlices * kSlice);
+  [[maybe_unused]] volatile float kept = 0;  // so that the compiler has to read
+  kept = read_all(others.data() + i % kSlices * kSlice, kSlice);
 }
 
 const float* shared_numbers(std::int64_t count) {

@@ -54,10 +54,11 @@ std::int64_t fused_attention_scratch_floats(const AttentionArguments& args, int 
 std::int64_t fused_attention(const AttentionArguments& args, float* scratch) {
   const std::int64_t lanes = args.queries * (args.heads / args.kv_heads);
   const std::int64_t blocks = (lanes + kBlockLanes - 1) / kBlockLanes;
-  // The last queries see most keys; beginning with them leaves the short pieces for the end.
+  // One head after another, so that its keys and values stay in a cache. The last queries see most
+  // keys; beginning with them leaves the short pieces for the end.
 #pragma omp parallel for collapse(2) schedule(dynamic)
-  for (std::int64_t block = blocks - 1; block >= 0; --block) {
-    for (std::int64_t head = 0; head < args.batch * args.kv_heads; ++head) {
+  for (std::int64_t head = 0; head < args.batch * args.kv_heads; ++head) {
+    for (std::int64_t block = blocks - 1; block >= 0; --block) {
       float* memory = scratch + omp_get_thread_num() * scratch_of_thread(args);
       float* weights = memory + args.head_dim * kBlockLanes;
       attend({args,

@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <array>
 
+#if defined(__CLFLUSHOPT__)
+#include <immintrin.h>
+#endif
+
 #include "parallel.h"
 #include "simd.h"
 
@@ -40,5 +44,22 @@ void write_all(float* values, std::int64_t count, float value) {
     std::fill_n(values + range.begin, range.size(), value);
   }
 }
+
+#if defined(__CLFLUSHOPT__)
+
+bool flush_lines(const float* values, std::int64_t count) {
+  constexpr std::int64_t kLine = 64 / sizeof(float);
+  for (std::int64_t i = 0; i < count; i += kLine) {
+    _mm_clflushopt(const_cast<float*>(values + i));  // which writes nothing
+  }
+  _mm_sfence();
+  return true;
+}
+
+#else
+
+bool flush_lines(const float* /*values*/, std::int64_t /*count*/) { return false; }
+
+#endif
 
 }  // namespace headroom::measured

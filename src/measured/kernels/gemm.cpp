@@ -71,11 +71,6 @@ ActivationKind activation_of(Epilogue epilogue) {
 
 }  // namespace
 
-float round_to_bfloat16(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  return std::bit_cast<float>((bits + 0x7fffU + ((bits >> 16) & 1U)) & 0xffff0000U);
-}
-
 void copy_weights(const StackedWeights& weights, float* to) {
   for (const LinearPart& part : weights.parts) {
     switch (weights.storage) {

@@ -1,6 +1,8 @@
 // The kernels behind PackedLinear, and what they share.
 #pragma once
 
+#include <bit>
+#include <cstdint>
 #include <memory>
 
 #include "aligned.h"
@@ -22,7 +24,10 @@ struct StackedWeights {
 void copy_weights(const StackedWeights& weights, float* to);
 
 /// To the nearest bfloat16, ties to even; not for NaN.
-[[nodiscard]] float round_to_bfloat16(float value);
+[[nodiscard]] inline float round_to_bfloat16(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  return std::bit_cast<float>((bits + 0x7fffU + ((bits >> 16) & 1U)) & 0xffff0000U);
+}
 
 /// Working memory for `floats`, which every kernel on this thread shares; what it held is lost when
 /// it grows.

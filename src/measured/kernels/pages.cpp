@@ -1,7 +1,9 @@
 #include "pages.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
+#include <deque>
 #include <mutex>
 #include <new>
 #include <vector>
@@ -14,9 +16,51 @@ namespace headroom::measured {
 namespace {
 
 constexpr std::size_t kCacheLine = 64;
+constexpr std::size_t kPage = 4096;
 constexpr std::size_t kChunk = 32 * kHugePage;
 
 std::size_t rounded_up(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
+
+/// What is mapped for so many: one of a few sizes, so that pages that are kept fit again. What is
+/// never touched takes no memory.
+std::size_t mapped_bytes(std::size_t bytes) {
+  return rounded_up(bytes, std::max(kPage, std::bit_floor(bytes) / 8));
+}
+
+#if defined(__linux__)
+
+std::byte* system_pages(std::size_t bytes) {
+  // Enough to cut an aligned piece out of; what is left over at both ends goes back at once.
+  const std::size_t slack = bytes >= kHugePage ? kHugePage : 0;
+  void* const mapped = mmap(nullptr, bytes + slack, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapped == MAP_FAILED) throw std::bad_alloc();
+  auto* const first = static_cast<std::byte*>(mapped);
+  if (slack == 0) return first;
+  const std::size_t before =
+      (kHugePage - reinterpret_cast<std::uintptr_t>(mapped) % kHugePage) % kHugePage;
+  if (before > 0) munmap(first, before);
+  if (slack > before) munmap(first + before + bytes, slack - before);
+  // Only advice: without it the memory is as good, but slower.
+  madvise(first + before, bytes, MADV_HUGEPAGE);
+  return first + before;
+}
+
+void release_pages(std::byte* pages, std::size_t bytes) noexcept { munmap(pages, bytes); }
+
+#else
+
+std::byte* system_pages(std::size_t bytes) {
+  auto* const pages = static_cast<std::byte*>(::operator new (bytes, std::align_val_t{kHugePage}));
+  std::fill_n(pages, bytes, std::byte{0});
+  return pages;
+}
+
+void release_pages(std::byte* pages, std::size_t /*bytes*/) noexcept {
+  ::operator delete (pages, std::align_val_t{kHugePage});
+}
+
+#endif
 
 /// A piece of address space that is handed out from its beginning.
 struct Chunk {
@@ -68,45 +112,83 @@ Pool& pool() {
   return pool;
 }
 
+/// Freed pages, the oldest first.
+class Kept {
+ public:
+  void keep_more() {
+    const std::lock_guard lock(mutex_);
+    ++keepers_;
+  }
+
+  void keep_less() {
+    const std::lock_guard lock(mutex_);
+    if (--keepers_ == 0) let_go(0);
+  }
+
+  /// Pages of that size; null where none are kept.
+  std::byte* take(std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::ranges::find(pages_, bytes, &Pages::bytes);
+    if (found == pages_.end()) return nullptr;
+    std::byte* const begin = found->begin;
+    bytes_ -= bytes;
+    pages_.erase(found);
+    return begin;
+  }
+
+  /// Whether they are kept.
+  bool give(std::byte* begin, std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    if (keepers_ == 0 || bytes > kMost) return false;
+    let_go(kMost - bytes);
+    pages_.push_back({begin, bytes});
+    bytes_ += bytes;
+    return true;
+  }
+
+ private:
+  static constexpr std::size_t kMost = std::size_t{768} << 20;
+
+  struct Pages {
+    std::byte* begin = nullptr;
+    std::size_t bytes = 0;
+  };
+
+  /// Gives the oldest back until no more than `most` bytes are left.
+  void let_go(std::size_t most) {
+    while (bytes_ > most) {
+      release_pages(pages_.front().begin, pages_.front().bytes);
+      bytes_ -= pages_.front().bytes;
+      pages_.pop_front();
+    }
+  }
+
+  std::mutex mutex_;
+  std::deque<Pages> pages_;
+  std::size_t bytes_ = 0;
+  int keepers_ = 0;
+};
+
+Kept& kept() {
+  static Kept kept;
+  return kept;
+}
+
 }  // namespace
 
-#if defined(__linux__)
-
 std::byte* map_pages(std::size_t bytes) {
-  // Enough to cut an aligned piece out of; what is left over at both ends goes back at once.
-  const std::size_t wanted = rounded_up(bytes, 4096);
-  const std::size_t slack = bytes >= kHugePage ? kHugePage : 0;
-  void* const mapped = mmap(nullptr, wanted + slack, PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (mapped == MAP_FAILED) throw std::bad_alloc();
-  auto* const first = static_cast<std::byte*>(mapped);
-  if (slack == 0) return first;
-  const std::size_t before =
-      (kHugePage - reinterpret_cast<std::uintptr_t>(mapped) % kHugePage) % kHugePage;
-  if (before > 0) munmap(first, before);
-  if (slack > before) munmap(first + before + wanted, slack - before);
-  // Only advice: without it the memory is as good, but slower.
-  madvise(first + before, wanted, MADV_HUGEPAGE);
-  return first + before;
+  bytes = mapped_bytes(bytes);
+  std::byte* const pages = kept().take(bytes);
+  return pages != nullptr ? pages : system_pages(bytes);
 }
 
 void unmap_pages(std::byte* pages, std::size_t bytes) noexcept {
-  munmap(pages, rounded_up(bytes, 4096));
+  bytes = mapped_bytes(bytes);
+  if (!kept().give(pages, bytes)) release_pages(pages, bytes);
 }
 
-#else
-
-std::byte* map_pages(std::size_t bytes) {
-  auto* const pages = static_cast<std::byte*>(::operator new (bytes, std::align_val_t{kHugePage}));
-  std::fill_n(pages, bytes, std::byte{0});
-  return pages;
-}
-
-void unmap_pages(std::byte* pages, std::size_t /*bytes*/) noexcept {
-  ::operator delete (pages, std::align_val_t{kHugePage});
-}
-
-#endif
+PageKeeper::PageKeeper() { kept().keep_more(); }
+PageKeeper::~PageKeeper() { kept().keep_less(); }
 
 std::byte* take_from_pool(std::size_t bytes) { return pool().take(bytes); }
 

@@ -110,15 +110,18 @@ WeightStream<Weight> make_stream(const StackedWeights& weights, Epilogue epilogu
   stream.padded_in = (weights.in + kStep - 1) / kStep * kStep;
   stream.epilogue = epilogue;
   stream.weight.resize(static_cast<std::size_t>(stream.out * stream.padded_in));
-  std::int64_t column = 0;
+  std::int64_t first = 0;
   for (const LinearPart& part : weights.parts) {
-    const float* const end = part.weight.data() + part.weight.size();
-    for (const float* from = part.weight.data(); from < end; from += stream.in, ++column) {
-      stream.for_pieces(column, [&](std::int64_t begin, std::int64_t count, std::int64_t place) {
+    const std::int64_t columns = static_cast<std::int64_t>(part.weight.size()) / stream.in;
+#pragma omp parallel for schedule(static)
+    for (std::int64_t i = 0; i < columns; ++i) {
+      const float* const from = part.weight.data() + i * stream.in;
+      stream.for_pieces(first + i, [&](std::int64_t begin, std::int64_t count, std::int64_t place) {
         std::transform(from + begin, from + begin + count, stream.weight.data() + place,
                        stored<Weight>);
       });
     }
+    first += columns;
   }
   return stream;
 }

@@ -1,0 +1,95 @@
+#include "last_cache.h"
+
+#include <fmt/format.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <vector>
+
+#include "clock.h"
+#include "kernels/bandwidth.h"
+#include "sweep.h"
+
+namespace headroom::measured {
+namespace {
+
+/// A working set is larger than the one before by this factor.
+const double kGrowth = std::sqrt(2.0);
+/// Reads that are faster than memory's by more find some of what they read in a cache.
+constexpr double kFromMemory = 1.1;
+
+/// Bytes a second of the fastest of a few reads, the first of which brings in what a cache keeps.
+double read_rate(const AlignedVector<float>& values, std::int64_t bytes) {
+  constexpr int kReads = 4;
+  [[maybe_unused]] volatile float kept = 0;  // so that the compiler has to read
+  double best_s = 0;
+  for (int i = 0; i <= kReads; ++i) {
+    const auto start = Clock::now();
+    kept = read_all(values.data(), bytes / 4);
+    const double seconds = seconds_since(start);
+    if (i > 0) best_s = i == 1 ? seconds : std::min(best_s, seconds);
+  }
+  return static_cast<double>(bytes) / best_s;
+}
+
+/// Reads of working sets from well within the reported size to well beyond it, in this order: a
+/// cache that more has just gone through takes several reads to hold what it can.
+std::vector<BandwidthPoint> read_around(std::int64_t reported) {
+  const std::int64_t most = std::max(reported * 5 / 4, uncached_bytes(0));
+  const AlignedVector<float> values = filled(most / 4);
+  std::vector<BandwidthPoint> reads;
+  for (auto bytes = static_cast<double>(reported) / 16; bytes < static_cast<double>(most);
+       bytes *= kGrowth) {
+    const auto set = static_cast<std::int64_t>(bytes);
+    reads.push_back({set, read_rate(values, set)});
+  }
+  reads.push_back({most, read_rate(values, most)});
+  return reads;
+}
+
+}  // namespace
+
+std::int64_t reported_last_level_cache_bytes() {
+  std::int64_t largest = 0;
+  for (int index = 0; index < 8; ++index) {
+    std::ifstream file(fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/size", index));
+    std::int64_t size = 0;
+    char unit = 0;
+    if (file >> size >> unit) largest = std::max(largest, size * (unit == 'M' ? 1 << 20 : 1 << 10));
+  }
+  constexpr std::int64_t kUnknown = std::int64_t{32} << 20;
+  return largest > 0 ? largest : kUnknown;
+}
+
+std::int64_t last_level_cache_shown_by(std::span<const BandwidthPoint> reads,
+                                       std::int64_t reported) {
+  const double memory = reads.back().bytes_per_s;
+  std::int64_t uncached = reads.back().working_set_bytes;
+  for (std::size_t i = reads.size(); i-- > 0 && reads[i].bytes_per_s <= kFromMemory * memory;) {
+    uncached = reads[i].working_set_bytes;
+  }
+  return std::min(reported, uncached / 2);
+}
+
+std::int64_t last_level_cache_bytes() {
+  static const std::int64_t bytes = [] {
+    const std::int64_t reported = reported_last_level_cache_bytes();
+    const int before = omp_get_max_threads();
+    omp_set_num_threads(1);
+    const std::int64_t shown = last_level_cache_shown_by(read_around(reported), reported);
+    omp_set_num_threads(before);
+    return shown;
+  }();
+  return bytes;
+}
+
+std::int64_t uncached_bytes(std::int64_t last_level_cache_bytes) {
+  constexpr std::int64_t kEnough = std::int64_t{128} << 20;
+  return std::max(2 * last_level_cache_bytes, kEnough);
+}
+
+std::int64_t uncached_bytes() { return uncached_bytes(last_level_cache_bytes()); }
+
+}  // namespace headroom::measured
