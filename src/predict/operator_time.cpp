@@ -45,11 +45,7 @@ double bandwidth_at(const std::vector<BandwidthPoint>& points, double working_se
 StepTime measured_time(const ThreadProfile& profile, const std::vector<KernelCall>& calls,
                        const StepWork& work, const MachineState& state) {
   StepTime step;
-  step.overhead_s = profile.step_overhead_s;
-  // Kernels that read weights or a KV-cache were measured behind others that did.
-  const bool measured_cold =
-      std::ranges::any_of(calls, [](const KernelCall& call) { return call.warm.has_value(); });
-  if (!measured_cold) step.overhead_s += cold_share(state) * profile.cold_step_overhead_s;
+  step.overhead_s = profile.step_overhead_s + cold_share(state) * profile.cold_step_overhead_s;
   step.time_s = step.cached_s = step.overhead_s;
   for (const KernelCall& call : calls) {
     const KernelTime time = call_time(profile, call, state);

@@ -18,27 +18,48 @@ namespace {
 
 constexpr std::int64_t kRowWidth = 1000;  // of operands that are rows of some width
 
-/// A kernel of one array of elements. `prepare(count)` returns the call to time, on operands of its
-/// own.
-template <class Prepare>
-KernelTable sweep_elements(const Budget& budget, KernelKind kind, const Prepare& prepare) {
-  return sweep(budget, kind, [&](const KernelSizes& sizes) {
-    const std::int64_t copies = std::clamp<std::int64_t>(kNearBytes / 4 / whole(sizes[0]), 1, 64);
-    std::vector<std::function<void()>> calls;
-    for (std::int64_t i = 0; i < copies; ++i) calls.push_back(prepare(whole(sizes[0])));
-    return std::optional(
-        time_call(budget, [&](std::int64_t i) { calls[static_cast<std::size_t>(i % copies)](); }));
-  });
-}
-
-/// Two arrays that live as long as the call that uses them.
+/// One or two arrays that live as long as the call that uses them.
 struct Arrays {
   AlignedVector<float> x;
   AlignedVector<float> y;
+
+  /// As they are behind the operator that makes x, where y was last used a layer ago.
+  void renew() {
+    drive_out(x);
+    drive_out(y);
+    scale(x.data(), -1.0F, static_cast<std::int64_t>(x.size()));
+  }
+};
+
+/// A call, and what it works on.
+struct PreparedCall {
+  std::function<void()> run;
+  std::shared_ptr<Arrays> operands;
 };
 
 std::shared_ptr<Arrays> arrays(std::int64_t x, std::int64_t y = 0) {
   return std::make_shared<Arrays>(Arrays{filled(x), filled(y)});
+}
+
+/// Times calls that `prepare(count)` makes, each on operands of its own, which come from the last
+/// cache: because others have gone through the nearer ones, or are too large for them.
+template <class Prepare>
+KernelTime time_elements(const Budget& budget, std::int64_t count, const Prepare& prepare) {
+  const std::int64_t copies = std::clamp<std::int64_t>(kNearBytes / 4 / count, 1, 64);
+  std::vector<PreparedCall> calls;
+  calls.reserve(static_cast<std::size_t>(copies));
+  for (std::int64_t i = 0; i < copies; ++i) calls.push_back(prepare(count));
+  const auto run = [&](std::int64_t i) { calls[static_cast<std::size_t>(i % copies)].run(); };
+  if (copies > 1) return time_call(budget, run);
+  return time_call(budget, run, [&](std::int64_t /*i*/) { calls.front().operands->renew(); });
+}
+
+/// A kernel of one array of elements.
+template <class Prepare>
+KernelTable sweep_elements(const Budget& budget, KernelKind kind, const Prepare& prepare) {
+  return sweep(budget, kind, [&](const KernelSizes& sizes) {
+    return std::optional(time_elements(budget, whole(sizes[0]), prepare));
+  });
 }
 
 void probe_activations(const Budget& budget, std::vector<KernelTable>& tables) {
@@ -53,7 +74,8 @@ void probe_activations(const Budget& budget, std::vector<KernelTable>& tables) {
                              {ActivationKind::tanh, KernelKind::tanh}};
   for (const Kind& kind : kPlain) {
     tables.push_back(sweep_elements(budget, kind.plain, [&](std::int64_t count) {
-      return [=, a = arrays(count)] { activate(kind.activation, a->x.data(), count); };
+      const auto a = arrays(count);
+      return PreparedCall{[=] { activate(kind.activation, a->x.data(), count); }, a};
     }));
   }
   constexpr Kind kGated[] = {{ActivationKind::relu, KernelKind::relu_gated},
@@ -63,28 +85,35 @@ void probe_activations(const Budget& budget, std::vector<KernelTable>& tables) {
   for (const Kind& kind : kGated) {
     tables.push_back(sweep_elements(budget, kind.plain, [&](std::int64_t count) {
       const std::int64_t width = std::min(count, kRowWidth);
-      return [=, a = arrays(2 * count, count)] {
-        activate_gated(kind.activation, a->x.data(), a->y.data(), count / width, width);
-      };
+      const auto a = arrays(2 * count, count);
+      return PreparedCall{
+          [=] { activate_gated(kind.activation, a->x.data(), a->y.data(), count / width, width); },
+          a};
     }));
   }
 }
 
 void probe_sweeps(const Budget& budget, std::vector<KernelTable>& tables) {
   tables.push_back(sweep_elements(budget, KernelKind::residual_add, [](std::int64_t count) {
-    return [=, a = arrays(count, count)] { add_residual(a->x.data(), a->y.data(), count); };
+    const auto a = arrays(count, count);
+    return PreparedCall{[=] { add_residual(a->x.data(), a->y.data(), count); }, a};
   }));
   tables.push_back(sweep_elements(budget, KernelKind::scale, [](std::int64_t count) {
-    return [=, a = arrays(count)] { scale(a->x.data(), -1.0F, count); };
+    const auto a = arrays(count);
+    return PreparedCall{[=] { scale(a->x.data(), -1.0F, count); }, a};
   }));
   tables.push_back(sweep_elements(budget, KernelKind::copy, [](std::int64_t count) {
-    return [=, a = arrays(count, count)] {
-      std::memcpy(a->y.data(), a->x.data(), static_cast<std::size_t>(count) * sizeof(float));
-    };
+    const auto a = arrays(count, count);
+    return PreparedCall{[=] {
+                          std::memcpy(a->y.data(), a->x.data(),
+                                      static_cast<std::size_t>(count) * sizeof(float));
+                        },
+                        a};
   }));
   tables.push_back(sweep_elements(budget, KernelKind::feature_map, [](std::int64_t count) {
     const std::int64_t width = std::min(count, kRowWidth);
-    return [=, a = arrays(count)] { feature_map(a->x.data(), count / width, width, width); };
+    const auto a = arrays(count);
+    return PreparedCall{[=] { feature_map(a->x.data(), count / width, width, width); }, a};
   }));
 }
 
@@ -106,7 +135,8 @@ void probe_positions(const Budget& budget, std::vector<KernelTable>& tables) {
                                .stride = stride,
                                .batch_stride = tokens * stride,
                                .first_position = 0};
-    return [=, a = arrays(count)] { apply_rotary(*table, args, a->x.data()); };
+    const auto a = arrays(count);
+    return PreparedCall{[=] { apply_rotary(*table, args, a->x.data()); }, a};
   }));
   tables.push_back(sweep_elements(budget, KernelKind::relative_position_bias, [](std::int64_t n) {
     RelativeBiasArguments args;
@@ -115,10 +145,12 @@ void probe_positions(const Budget& budget, std::vector<KernelTable>& tables) {
     args.keys = n / 8 / args.queries;
     args.num_buckets = 32;
     args.max_distance = 128;
-    return [=, a = arrays(n, std::int64_t{32} * 8)]() mutable {
-      args.table = a->y.data();
-      fill_relative_bias(args, a->x.data());
-    };
+    const auto a = arrays(n, std::int64_t{32} * 8);
+    return PreparedCall{[=]() mutable {
+                          args.table = a->y.data();
+                          fill_relative_bias(args, a->x.data());
+                        },
+                        a};
   }));
 }
 
@@ -146,14 +178,15 @@ void probe_embedding(const Budget& budget, std::vector<KernelTable>& tables) {
 
 void probe_norms(const Budget& budget, std::vector<KernelTable>& tables) {
   for (const KernelKind kind : {KernelKind::layer_norm, KernelKind::rms_norm}) {
+    const auto kernel = kind == KernelKind::layer_norm ? layer_norm : rms_norm;
     tables.push_back(sweep(budget, kind, [&](const KernelSizes& s) {
-      const auto a = arrays(whole(s[0] * s[1]), whole(s[0] * s[1]));
       const AlignedVector<float> weight = filled(whole(s[1]));
       const NormArguments args{whole(s[0]), whole(s[1]), weight.data(),
                                kind == KernelKind::layer_norm ? weight.data() : nullptr, 1e-5F};
-      const auto kernel = kind == KernelKind::layer_norm ? layer_norm : rms_norm;
-      return std::optional(
-          time_call(budget, [&](std::int64_t /*i*/) { kernel(args, a->x.data(), a->y.data()); }));
+      return std::optional(time_elements(budget, whole(s[0] * s[1]), [&](std::int64_t count) {
+        const auto a = arrays(count, count);
+        return PreparedCall{[=] { kernel(args, a->x.data(), a->y.data()); }, a};
+      }));
     }));
   }
 }

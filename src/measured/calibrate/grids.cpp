@@ -9,7 +9,7 @@ namespace {
 
 const std::vector<double> kFeatures{160, 640, 1664, 3328};
 const std::vector<double> kOutFeatures{160, 640, 1664, 3328, 12544};
-const std::vector<double> kElements{64, 1024, 8000, 48000, 300'000, 2e6, 12e6};
+const std::vector<double> kElements{64, 1024, 8000, 48000, 300'000, 2e6, 6e6};
 // Streams are cut into slices of 1024 inputs; models' sizes leave no short one.
 const std::vector<double> kStreamFeatures{448, 960, 3008};
 const std::vector<double> kStreamOutFeatures{448, 1472, 12352};
