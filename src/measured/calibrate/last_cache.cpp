@@ -40,10 +40,10 @@ std::vector<BandwidthPoint> read_around(std::int64_t reported) {
   const std::int64_t most = std::max(reported * 5 / 4, uncached_bytes(0));
   const AlignedVector<float> values = filled(most / 4);
   std::vector<BandwidthPoint> reads;
-  for (auto bytes = static_cast<double>(reported) / 16; bytes < static_cast<double>(most);
-       bytes *= kGrowth) {
-    const auto set = static_cast<std::int64_t>(bytes);
+  std::int64_t set = reported / 16;
+  while (set < most) {
     reads.push_back({set, read_rate(values, set)});
+    set = static_cast<std::int64_t>(kGrowth * static_cast<double>(set)) + 1;
   }
   reads.push_back({most, read_rate(values, most)});
   return reads;
