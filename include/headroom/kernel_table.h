@@ -24,7 +24,7 @@ enum class KernelKind {
   attention_softmax_biased,  ///< the same, with a bias read for every pair
   attention_context,         ///< batch · heads, queries, keys, head_dim
   attention_fused,           ///< the same
-  attention_fused_causal,    ///< the same
+  attention_fused_causal,    ///< batch · heads, heads to a key-value head, queries, keys, head_dim
   step_scores_cold,          ///< batch · key-value heads, heads to each, keys, head_dim; one query
   step_scores_warm,          ///< the same; `cold` keys and values come from memory
   step_context_cold,         ///< the same

@@ -14,6 +14,7 @@ using Names = std::string_view;
 constexpr Names kLinear[] = {"rows", "in_features", "out_features"};
 constexpr Names kPairs[] = {"batch_heads", "queries", "keys"};
 constexpr Names kAttention[] = {"batch_heads", "queries", "keys", "head_dim"};
+constexpr Names kCausalAttention[] = {"batch_heads", "group", "queries", "keys", "head_dim"};
 constexpr Names kStepAttention[] = {"batch_kv_heads", "group", "keys", "head_dim"};
 constexpr Names kLinearAttention[] = {"batch_heads", "queries", "head_dim"};
 constexpr Names kRows[] = {"rows", "width"};
@@ -31,7 +32,7 @@ constexpr KernelInfo kKinds[] = {
     {KernelKind::attention_softmax_biased, "attention_softmax_biased", kPairs},
     {KernelKind::attention_context, "attention_context", kAttention},
     {KernelKind::attention_fused, "attention_fused", kAttention},
-    {KernelKind::attention_fused_causal, "attention_fused_causal", kAttention},
+    {KernelKind::attention_fused_causal, "attention_fused_causal", kCausalAttention},
     {KernelKind::step_scores_cold, "step_scores_cold", kStepAttention},
     {KernelKind::step_scores_warm, "step_scores_warm", kStepAttention},
     {KernelKind::step_context_cold, "step_context_cold", kStepAttention},
@@ -78,7 +79,8 @@ const KernelInfo& info_of(KernelKind kind) noexcept {
 
 double work_of(KernelKind kind, const KernelSizes& sizes) {
   if (kind == KernelKind::attention_fused_causal) {
-    return sizes[0] * causal_pairs(sizes[1], sizes[2]) * sizes[3];
+    // Heads that share keys and values attend each for itself.
+    return sizes[0] * causal_pairs(sizes[2], sizes[3]) * sizes[4];
   }
   const double product =
       std::accumulate(sizes.begin(), sizes.end(), 1.0, std::multiplies<double>());

@@ -153,9 +153,11 @@ class CallVisitor {
     // A causal mask that hides nothing, as in decoding, costs nothing.
     const double hidden = number(op.shape.queries * op.shape.keys) - number(op.pairs);
     const bool causal = op.masking == Masking::causal && hidden > 0;
-    return {{causal ? KernelKind::attention_fused_causal : KernelKind::attention_fused,
-             attention(op.shape),
-             {}}};
+    if (!causal) return {{KernelKind::attention_fused, attention(op.shape), {}}};
+    // Heads that share keys are worked on together, so that fewer pairs stick out of the mask.
+    KernelSizes sizes = attention(op.shape);
+    sizes.insert(sizes.begin() + 1, number(op.shape.heads) / number(op.shape.kv_heads));
+    return {{KernelKind::attention_fused_causal, sizes, {}}};
   }
   Calls operator()(const FeatureMap& op) const {
     return {elements(KernelKind::feature_map, number(op.heads.elements()))};

@@ -135,15 +135,15 @@ TEST_CASE(
   const auto kind = KernelKind::attention_fused_causal;
   for (const std::int64_t queries : {1, 7, 64}) {
     for (const std::int64_t keys : {1, 7, 64}) {
-      const KernelSizes sizes{3, static_cast<double>(queries), static_cast<double>(keys), 32};
-      CHECK(work_of(kind, sizes) == 3 * 32 * visible(queries, keys));
+      const KernelSizes sizes{4, 2, static_cast<double>(queries), static_cast<double>(keys), 32};
+      CHECK(work_of(kind, sizes) == 4 * 32 * visible(queries, keys));
     }
   }
   const KernelTable table =
-      table_by(kind, {{2, 8}, {320, 960}, {320, 960}, {32, 64}},
+      table_by(kind, {{2, 8}, {1, 2}, {320, 960}, {320, 960}, {32, 64}},
                [&](const KernelSizes& s) { return 1e-11 * work_of(kind, s); });
   for (const double length : {320.0, 512.0, 700.0, 960.0, 2048.0}) {
-    const KernelSizes square{4, length, length, 48};
+    const KernelSizes square{4, 1, length, length, 48};
     CHECK(time_of(table, square).seconds == doctest::Approx(1e-11 * work_of(kind, square)));
   }
 }

@@ -35,6 +35,10 @@ class Gauge {
   /// Takes a reading now: some twenty milliseconds.
   GaugeReading read();
 
+  /// Runs a short product: a processor that lowers its clock for wide multiply-adds keeps it low
+  /// for a while, and a model's kernels are never far from a product.
+  void lower_clock();
+
   /// The last reading of `pace`, or a new one where that is older than `most_s` seconds. The other
   /// pace is left alone, since reading memory takes longer and empties the caches.
   double recent(Pace pace, double most_s);

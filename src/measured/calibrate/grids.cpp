@@ -15,6 +15,9 @@ const std::vector<double> kStreamFeatures{448, 960, 3008};
 const std::vector<double> kStreamOutFeatures{448, 1472, 12352};
 // Even numbers of heads, so that threads have as many each, as they mostly do.
 const std::vector<double> kBatchHeads{10, 38};
+// Of causal prompts: heads, and how many of them share a key-value head.
+const std::vector<double> kGroupedHeads{10, 30};
+const std::vector<double> kPromptGroups{1, 5};
 // Kernels pay up to a fifth more for keys that are no whole number of their blocks; prompts mostly
 // are.
 const std::vector<double> kQueries{1, 16, 64, 320, 960};
@@ -42,8 +45,9 @@ KernelGrid full_axes(KernelKind kind) {
     case KernelKind::attention_scores:
     case KernelKind::attention_context:
     case KernelKind::attention_fused:
-    case KernelKind::attention_fused_causal:
       return {kBatchHeads, kPromptQueries, kKeys, kHeadDims};
+    case KernelKind::attention_fused_causal:
+      return {kGroupedHeads, kPromptGroups, kPromptQueries, kKeys, kHeadDims};
     case KernelKind::step_scores_cold:
     case KernelKind::step_scores_warm:
     case KernelKind::step_context_cold:

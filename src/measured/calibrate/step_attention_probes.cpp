@@ -68,7 +68,7 @@ class StepProbe {
  private:
   [[nodiscard]] KernelTime time(const Budget& budget, std::int64_t bytes,
                                 const NumberedCall& before) const {
-    Operands operands = Operands::of_step(sizes_, keys_, bytes);
+    StepOperands operands(sizes_, keys_, bytes);
     const AttentionArguments& args = operands.args();
     AlignedVector<float> scratch =
         filled(args.heads * keys_ + fused_attention_scratch_floats(args, omp_get_max_threads()));

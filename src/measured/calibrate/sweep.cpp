@@ -170,6 +170,18 @@ AlignedVector<float> filled(std::int64_t count) {
   return values;
 }
 
+void write_rows(AlignedVector<float>& values, std::int64_t width) {
+  const std::vector<float>& block = block_of_numbers();
+  const auto most = static_cast<std::int64_t>(block.size());
+#pragma omp parallel for schedule(static)
+  for (std::int64_t row = 0; row < static_cast<std::int64_t>(values.size()) / width; ++row) {
+    float* const to = values.data() + row * width;
+    for (std::int64_t at = 0; at < width; at += most) {
+      std::copy_n(block.data(), std::min(most, width - at), to + at);
+    }
+  }
+}
+
 void drive_out(const AlignedVector<float>& values) {
   if (flush_lines(values.data(), static_cast<std::int64_t>(values.size()))) return;
   [[maybe_unused]] volatile float kept = 0;  // so that the compiler has to read

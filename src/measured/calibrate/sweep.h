@@ -80,6 +80,10 @@ void read_others(std::int64_t i);
 /// Small random numbers, written so that no page is the shared zero page.
 [[nodiscard]] AlignedVector<float> filled(std::int64_t count);
 
+/// Writes small random numbers to rows of `width`, each thread to as many rows one after another as
+/// kernels do that go through them.
+void write_rows(AlignedVector<float>& values, std::int64_t width);
+
 /// Leaves nothing of the values in any cache.
 void drive_out(const AlignedVector<float>& values);
 

@@ -69,10 +69,6 @@ SoftmaxRow piece_of(const AttentionBlock& block, std::int64_t lane, Range keys) 
           .key_mask = mask == nullptr ? nullptr : mask + keys.begin};
 }
 
-void multiply_row(float* row, std::int64_t count, float factor) {
-  for (std::int64_t i = 0; i < count; ++i) row[i] *= factor;
-}
-
 }  // namespace
 
 void attend_few(const AttentionBlock& block) {
@@ -91,8 +87,8 @@ void attend_few(const AttentionBlock& block) {
     for (std::int64_t lane = 0; lane < lanes; ++lane) {
       float* weights = block.weights + lane * kTileKeys;
       RunningSoftmax& softmax = running[static_cast<std::size_t>(lane)];
-      multiply_row(block.sums + lane * width, width,
-                   softmax.add(piece_of(block, lane, keys), weights));
+      multiply_row(softmax.add(piece_of(block, lane, keys), weights), width,
+                   block.sums + lane * width);
     }
     multiply({block.weights, kTileKeys, 1}, {block.value(key), block.args.v_stride},
              {block.sums, width}, {lanes, width, keys.size()}, Sum::go_on);
@@ -104,7 +100,7 @@ void attend_few(const AttentionBlock& block) {
       continue;
     }
     float* sums = block.sums + lane * width;
-    multiply_row(sums, width, 1.0F / total);
+    multiply_row(1 / total, width, sums);
     std::copy_n(sums, width, block.out(lane));
   }
 }

@@ -1,6 +1,8 @@
 #include "linear_attention.h"
 
 #include <algorithm>
+#include <span>
+#include <vector>
 
 #include "linear_attention_head.h"
 #include "parallel.h"
@@ -13,60 +15,74 @@ namespace {
 
 using simd::kLanes;
 
-/// Tokens that are gone through at a time: their rows, which every part of a product reads anew,
-/// stay in a near cache.
+/// Tokens that are gone through at a time, for one head after another: their rows, in which the
+/// heads lie side by side, stay in a near cache from head to head.
 constexpr std::int64_t kTokens = 128;
+constexpr std::int64_t kCausalTokens = 32;
 
-/// Calls body(tokens) for all of a range, kTokens at a time.
+/// Calls body(tokens) for all of `count`, so many at a time.
 template <class Body>
-void for_tokens(Range all, const Body& body) {
-  for (std::int64_t begin = all.begin; begin < all.end; begin += kTokens) {
-    body(Range{begin, std::min(all.end, begin + kTokens)});
+void for_tokens(std::int64_t count, std::int64_t at_once, const Body& body) {
+  for (std::int64_t begin = 0; begin < count; begin += at_once) {
+    body(Range{begin, std::min(count, begin + at_once)});
   }
 }
 
 /// S and Z over keys none of which is padding.
-void add_keys(const LinearAttentionHead& head, Range keys) {
+void add_run(const LinearAttentionHead& head, Range keys) {
   const AttentionArguments& args = head.args;
   multiply({head.key(keys.begin), 1, args.k_stride}, {head.value(keys.begin), args.v_stride},
            {head.s, args.value_head_dim}, {args.head_dim, args.value_head_dim, keys.size()},
            Sum::go_on);
   for (std::int64_t key = keys.begin; key < keys.end; ++key) {
-    const float* features = head.key(key);
-    for (std::int64_t i = 0; i < args.head_dim; ++i) head.z[i] += features[i];
+    add_scaled(1, head.key(key), args.head_dim, head.z);
   }
 }
 
-/// S and Z over all keys, by runs without padding.
-void sum_keys(const LinearAttentionHead& head) {
-  const AttentionArguments& args = head.args;
-  std::fill_n(head.s, args.head_dim * args.value_head_dim, 0.0F);
-  std::fill_n(head.z, args.head_dim, 0.0F);
-  std::int64_t begin = 0;
-  for (std::int64_t key = 0; key <= args.keys; ++key) {
-    if (key < args.keys && !head.is_padding(key)) continue;
-    for_tokens({begin, key}, [&](Range keys) { add_keys(head, keys); });
+/// S and Z over some keys, by runs without padding.
+void add_keys(const LinearAttentionHead& head, Range keys) {
+  std::int64_t begin = keys.begin;
+  for (std::int64_t key = keys.begin; key <= keys.end; ++key) {
+    if (key < keys.end && !head.is_padding(key)) continue;
+    if (begin < key) add_run(head, {begin, key});
     begin = key + 1;
   }
 }
 
-/// Answers some queries of one head.
+/// Answers some queries of one head of a group.
 void answer(const LinearAttentionHead& head, std::int64_t member, Range queries) {
   const AttentionArguments& args = head.args;
   multiply({head.query(queries.begin, member), args.q_stride, 1}, {head.s, args.value_head_dim},
            {head.out(queries.begin, member), args.out_stride},
            {queries.size(), args.value_head_dim, args.head_dim}, Sum::begin);
   for (std::int64_t token = queries.begin; token < queries.end; ++token) {
-    divide_row(head.out(token, member), args.value_head_dim,
-               dot(head.query(token, member), head.z, args.head_dim) + head.eps);
+    head.normalize(token, member);
   }
 }
 
-void attend_all(const LinearAttentionHead& head) {
-  sum_keys(head);
-  for (std::int64_t member = 0; member < head.group(); ++member) {
-    for_tokens({0, head.args.queries}, [&](Range queries) { answer(head, member, queries); });
+/// Heads of one sequence.
+using Heads = std::span<const LinearAttentionHead>;
+
+void attend_all(Heads heads) {
+  const AttentionArguments& args = heads.front().args;
+  for (const LinearAttentionHead& head : heads) {
+    std::fill_n(head.s, args.head_dim * args.value_head_dim, 0.0F);
+    std::fill_n(head.z, args.head_dim, 0.0F);
   }
+  for_tokens(args.keys, kTokens, [&](Range keys) {
+    for (const LinearAttentionHead& head : heads) add_keys(head, keys);
+  });
+  for_tokens(args.queries, kTokens, [&](Range queries) {
+    for (const LinearAttentionHead& head : heads) {
+      for (std::int64_t member = 0; member < head.group(); ++member) answer(head, member, queries);
+    }
+  });
+}
+
+void attend_causally(Heads heads) {
+  for_tokens(heads.front().args.queries, kCausalTokens, [&](Range tokens) {
+    for (const LinearAttentionHead& head : heads) attend_causally(head, tokens);
+  });
 }
 
 std::int64_t state_of_head(const AttentionArguments& args) {
@@ -93,19 +109,29 @@ std::int64_t linear_attention_state_floats(const AttentionArguments& args) {
 }
 
 std::int64_t linear_attention(const AttentionArguments& args, float eps, float* state) {
-#pragma omp parallel for schedule(static)
-  for (std::int64_t head = 0; head < args.batch * args.kv_heads; ++head) {
-    float* s = state + head * state_of_head(args);
-    const LinearAttentionHead at = {args,
-                                    head / args.kv_heads,
-                                    head % args.kv_heads,
-                                    eps,
-                                    s,
-                                    s + args.head_dim * args.value_head_dim};
-    if (args.causal) {
-      attend_causally(at);
-    } else {
-      attend_all(at);
+  const auto head_at = [&](std::int64_t head) -> LinearAttentionHead {
+    float* const s = state + head * state_of_head(args);
+    return {args,
+            head / args.kv_heads,
+            head % args.kv_heads,
+            eps,
+            s,
+            s + args.head_dim * args.value_head_dim};
+  };
+  // Each thread's heads, those of one sequence together.
+#pragma omp parallel
+  {
+    const Range own = own_share(args.batch * args.kv_heads);
+    std::vector<LinearAttentionHead> heads;
+    for (std::int64_t head = own.begin; head < own.end; ++head) {
+      heads.push_back(head_at(head));
+      if (head + 1 < own.end && (head + 1) % args.kv_heads != 0) continue;
+      if (args.causal) {
+        attend_causally(heads);
+      } else {
+        attend_all(heads);
+      }
+      heads.clear();
     }
   }
   const std::int64_t product = 2 * args.head_dim * args.value_head_dim;

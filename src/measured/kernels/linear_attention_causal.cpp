@@ -23,12 +23,17 @@ void step_columns(const LinearAttentionHead& head, std::int64_t token, std::int6
   std::array<Floats, vectors> value;
   std::array<Floats, vectors> sum = {};
   simd::unroll<vectors>([&](auto v) { value[v] = simd::load(head.value(token) + at(v)); });
+  const std::int64_t head_dim = args.head_dim;
+  const std::int64_t row_floats = args.value_head_dim;
   float* row = head.s;
-  for (std::int64_t i = 0; i < args.head_dim; ++i, row += args.value_head_dim) {
+  for (std::int64_t i = 0; i < head_dim; ++i, row += row_floats) {
+    // Read before S is written, which the compiler has to take for the same memory.
+    const Floats key_feature = simd::broadcast(key[i]);
+    const Floats query_feature = simd::broadcast(query[i]);
     simd::unroll<vectors>([&](auto v) {
-      const Floats state = simd::load(row + at(v)) + key[i] * value[v];
+      const Floats state = simd::load(row + at(v)) + key_feature * value[v];
       simd::store(row + at(v), state);
-      sum[v] += query[i] * state;
+      sum[v] += query_feature * state;
     });
   }
   simd::unroll<vectors>([&](auto v) { simd::store(head.out(token, 0) + at(v), sum[v]); });
@@ -59,7 +64,7 @@ void step(const LinearAttentionHead& head, std::int64_t token) {
   }
   for (; column + kLanes <= columns; column += kLanes) step_columns<1>(head, token, column);
   step_last_columns(head, token, column);
-  for (std::int64_t i = 0; i < head.args.head_dim; ++i) head.z[i] += head.key(token)[i];
+  add_scaled(1, head.key(token), head.args.head_dim, head.z);
 }
 
 /// Answers a query from the state as it is.
@@ -69,20 +74,30 @@ void read(const LinearAttentionHead& head, std::int64_t token, std::int64_t memb
            {head.out(token, member), 0}, {1, args.value_head_dim, args.head_dim}, Sum::begin);
 }
 
+/// So far ahead rows are fetched: they lie so far apart that no processor foresees them.
+constexpr std::int64_t kTokensAhead = 4;
+
+/// Begins to bring the rows of a token, if there is one.
+[[gnu::always_inline]] inline void prefetch(const LinearAttentionHead& head, std::int64_t token) {
+  const AttentionArguments& args = head.args;
+  if (token >= args.queries) return;
+  simd::prefetch_to_read(head.query(token, 0), args.head_dim);
+  simd::prefetch_to_read(head.key(token), args.head_dim);
+  simd::prefetch_to_read(head.value(token), args.value_head_dim);
+  simd::prefetch_to_write(head.out(token, 0), args.value_head_dim);
+}
+
 }  // namespace
 
-void attend_causally(const LinearAttentionHead& head) {
-  const AttentionArguments& args = head.args;
-  for (std::int64_t token = 0; token < args.queries; ++token) {
+void attend_causally(const LinearAttentionHead& head, Range tokens) {
+  for (std::int64_t token = tokens.begin; token < tokens.end; ++token) {
+    prefetch(head, token + kTokensAhead);
     const bool padding = head.is_padding(token);
     if (!padding) step(head, token);
     for (std::int64_t member = padding ? 0 : 1; member < head.group(); ++member) {
       read(head, token, member);
     }
-    for (std::int64_t member = 0; member < head.group(); ++member) {
-      divide_row(head.out(token, member), args.value_head_dim,
-                 dot(head.query(token, member), head.z, args.head_dim) + head.eps);
-    }
+    for (std::int64_t member = 0; member < head.group(); ++member) head.normalize(token, member);
   }
 }
 

@@ -4,6 +4,8 @@
 #include <cstdint>
 
 #include "attention.h"
+#include "parallel.h"
+#include "tile_multiply.h"
 
 namespace headroom::measured {
 
@@ -36,15 +38,14 @@ struct LinearAttentionHead {
   [[nodiscard]] bool is_padding(std::int64_t token) const {
     return args.key_mask != nullptr && args.key_mask[batch * args.keys + token] == 0;
   }
+  /// Divides a finished row of out by φ(q)·Z + eps.
+  void normalize(std::int64_t token, std::int64_t member) const {
+    const float weight = dot(query(token, member), z, args.head_dim) + eps;
+    multiply_row(1 / weight, args.value_head_dim, out(token, member));
+  }
 };
 
-/// Divides a finished row of out by its denominator.
-inline void divide_row(float* row, std::int64_t count, float divisor) {
-  const float inverse = 1.0F / divisor;
-  for (std::int64_t i = 0; i < count; ++i) row[i] *= inverse;
-}
-
-/// Answers every query after its own key, which the state takes in first.
-void attend_causally(const LinearAttentionHead& head);
+/// Answers every query of some tokens after its own key, which the state takes in first.
+void attend_causally(const LinearAttentionHead& head, Range tokens);
 
 }  // namespace headroom::measured

@@ -26,6 +26,9 @@ inline constexpr int kVectorBytes = 16;
 /// Floats in one vector.
 inline constexpr std::int64_t kLanes = kVectorBytes / 4;
 
+/// Floats in one line of a cache.
+inline constexpr std::int64_t kLine = 16;
+
 using Floats [[gnu::vector_size(kVectorBytes)]] = float;
 using Ints [[gnu::vector_size(kVectorBytes)]] = std::int32_t;
 using Words [[gnu::vector_size(kVectorBytes)]] = std::uint32_t;
@@ -40,10 +43,14 @@ inline Floats load(const float* from) {
 
 inline void store(float* to, Floats value) { std::memcpy(to, &value, sizeof value); }
 
-/// Begins to bring a line that will be written into the cache. Inlined in any case: GCC takes a
-/// function that only prefetches for one without effect, and drops its calls.
-[[gnu::always_inline]] inline void prefetch_to_write(const float* line) {
-  __builtin_prefetch(line, 1);
+/// Begin to bring the lines of `count` floats into the cache that will be read or written. Inlined
+/// in any case: GCC takes a function that only prefetches for one without effect, and drops its
+/// calls.
+[[gnu::always_inline]] inline void prefetch_to_read(const float* from, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; i += kLine) __builtin_prefetch(from + i);
+}
+[[gnu::always_inline]] inline void prefetch_to_write(const float* to, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; i += kLine) __builtin_prefetch(to + i, 1);
 }
 
 /// The first `count` lanes; the others are zero.

@@ -47,7 +47,7 @@ template <std::size_t rows, std::size_t vectors>
 void multiply_rows(TileLeft a, TileRight b, OutTile to, std::int64_t steps, Sum sum) {
   // A block's lines are fetched while it is computed: stores that miss would come one by one.
   simd::unroll<rows>([&](auto r) {
-    simd::unroll<vectors>([&](auto v) { simd::prefetch_to_write(to.at(r, v)); });
+    simd::unroll<vectors>([&](auto v) { simd::prefetch_to_write(to.at(r, v), kLanes); });
   });
   tile_product<rows, vectors>(
       a, b, steps,
@@ -137,6 +137,13 @@ void add_scaled(float factor, const float* x, std::int64_t count, float* to) {
     simd::store(to + i, simd::load(to + i) + factors * simd::load(x + i));
   }
   for (; i < count; ++i) to[i] += factor * x[i];
+}
+
+void multiply_row(float factor, std::int64_t count, float* row) {
+  const Floats factors = simd::broadcast(factor);
+  std::int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) simd::store(row + i, simd::load(row + i) * factors);
+  for (; i < count; ++i) row[i] *= factor;
 }
 
 }  // namespace headroom::measured

@@ -29,4 +29,7 @@ float dot(const float* a, const float* b, std::int64_t count);
 /// to[i] += factor · x[i]
 void add_scaled(float factor, const float* x, std::int64_t count, float* to);
 
+/// row *= factor
+void multiply_row(float factor, std::int64_t count, float* row);
+
 }  // namespace headroom::measured
