@@ -98,6 +98,10 @@ def compare(binary, arguments, runs):
     whole_time = rows["time_s"]
     exact = [row for row in result["rows"] if row["tolerance"] == 0]
     whole = sum(row["measured"] for name, row in rows.items() if name.startswith("time_s:"))
+    shares = {}
+    for name, row in rows.items():
+        if name.startswith("time_s:"):
+            shares[kind_of(name)] = shares.get(kind_of(name), 0) + row["measured"] / whole
     operators = [{"kind": kind_of(name), "share": row["measured"] / whole,
                   "error": row["difference"]}
                  for name, row in rows.items()
@@ -106,7 +110,7 @@ def compare(binary, arguments, runs):
             "predicted_s": whole_time["predicted"], "measured_s": whole_time["measured"],
             "error": whole_time["measured"] / whole_time["predicted"] - 1,
             "noise": again["time"]["median_s"] / whole_time["measured"] - 1,
-            "drift": result["drift"], "operators": operators,
+            "drift": result["drift"], "operators": operators, "shares": shares,
             "exact_rows": len(exact),
             "exact_failures": [row["quantity"] for row in exact if row["result"] != "pass"],
             "rss": rows["rss_peak_bytes"]["difference"]}
@@ -121,11 +125,13 @@ def spread(values):
 
 
 def by_kind(pairs):
+    """How far off the operators of each kind are, and its share of a pass, over all passes."""
     kinds = {}
     for pair in pairs:
         for one in pair["operators"]:
             kinds.setdefault(one["kind"], []).append(one["error"])
-    return {kind: spread(errors) for kind, errors in sorted(kinds.items())}
+    shares = {kind: statistics.mean(pair["shares"].get(kind, 0) for pair in pairs) for kind in kinds}
+    return {kind: {**spread(errors), "share": shares[kind]} for kind, errors in sorted(kinds.items())}
 
 
 def percent(value, sign=False):
@@ -150,11 +156,11 @@ def markdown(report):
     lines += ["", f"Counts and bytes: {report['summary']['exact_rows']} rows held exactly, "
               f"{report['summary']['exact_failures']} did not.", "",
               "![Predicted against measured](accuracy.svg)", "", "## By kind of operator", "",
-              "Operators that take more than 2 % of their pass.", "",
-              "| Kind | Times | Median error [%] | p90 [%] | Worst [%] | Bias [%] |",
-              "| :-- | --: | --: | --: | --: | --: |"]
+              "Operators that take more than 2 % of their pass; the share is that of the kind in a pass, over all pairs.", "",
+              "| Kind | Share [%] | Times | Median error [%] | p90 [%] | Worst [%] | Bias [%] |",
+              "| :-- | --: | --: | --: | --: | --: | --: |"]
     for kind, figures in report["by_kind"].items():
-        lines.append(f"| {kind} | {figures['pairs']} | {percent(figures['median'])} | "
+        lines.append(f"| {kind} | {percent(figures['share'])} | {figures['pairs']} | {percent(figures['median'])} | "
                      f"{percent(figures['p90'])} | {percent(figures['worst'])} | "
                      f"{percent(figures['bias'], True)} |")
     lines += ["", "## Every pair", "",

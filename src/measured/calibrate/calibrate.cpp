@@ -92,6 +92,7 @@ MachineProfile calibrate(const CalibrateOptions& options, const CalibrateObserve
     one.write = probe_write(budget);
     if (!observer(done += share)) stopped();
   }
+  release_shared_numbers();
   profile.rates = MeasuredRates{std::move(by_threads)};
   return profile;
 }

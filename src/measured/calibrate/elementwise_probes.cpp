@@ -161,13 +161,13 @@ void probe_embedding(const Budget& budget, std::vector<KernelTable>& tables) {
     const std::int64_t width = whole(s[1]);
     const std::int64_t floats = 2 * last_level_cache_bytes() / 4;
     const std::int64_t rows = floats / width;
-    static const AlignedVector<float> table = filled(floats);
+    const float* const table = shared_numbers(floats);
     std::vector<std::int64_t> ids(static_cast<std::size_t>(tokens));
     AlignedVector<float> out = filled(tokens * width);
     std::int64_t next = 0;
     const TokenEmbeddingArguments args{
         1, tokens, width,
-        [&](std::int64_t row, float* to) { std::copy_n(table.data() + row * width, width, to); },
+        [&](std::int64_t row, float* to) { std::copy_n(table + row * width, width, to); },
         ids.data()};
     return std::optional(time_call(budget, [&](std::int64_t /*i*/) {
       for (std::int64_t& id : ids) id = next = (next + 7919) % rows;

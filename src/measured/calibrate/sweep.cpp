@@ -65,6 +65,11 @@ const std::vector<float>& block_of_numbers() {
   return block;
 }
 
+AlignedVector<float>& shared() {
+  static AlignedVector<float> numbers;
+  return numbers;
+}
+
 /// The times of calls until there are enough.
 std::vector<double> sample(const Budget& budget, const NumberedCall& call,
                            const NumberedCall& before) {
@@ -198,9 +203,11 @@ void read_others(std::int64_t i) {
 }
 
 const float* shared_numbers(std::int64_t count) {
-  static AlignedVector<float> numbers;
+  AlignedVector<float>& numbers = shared();
   if (static_cast<std::int64_t>(numbers.size()) < count) numbers = filled(count);
   return numbers.data();
 }
+
+void release_shared_numbers() { shared() = {}; }
 
 }  // namespace headroom::measured

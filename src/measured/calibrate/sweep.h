@@ -88,7 +88,8 @@ void write_rows(AlignedVector<float>& values, std::int64_t width);
 void drive_out(const AlignedVector<float>& values);
 
 /// `count` such numbers to be read only, in memory that all probes share; they stay until more are
-/// asked for.
+/// asked for, or they are released.
 [[nodiscard]] const float* shared_numbers(std::int64_t count);
+void release_shared_numbers();
 
 }  // namespace headroom::measured
