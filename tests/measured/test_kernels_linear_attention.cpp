@@ -132,12 +132,16 @@ TEST_CASE("linear attention equals its quadratic form, causal or not, with paddi
 }
 
 TEST_CASE("linear attention of more tokens than are gone through at a time equals its form") {
-  for (const bool padded : {false, true}) {
-    Operands operands(4, 2, 24, 40, 300, false);
-    if (padded) operands.pad();
-    std::vector<float> state = empty_state(operands.args);
-    linear_attention(operands.args, kEps, state.data());
-    CHECK(largest_error(operands.out, reference(operands.args)) < 4e-6);
+  for (const bool causal : {false, true}) {
+    for (const bool padded : {false, true}) {
+      CAPTURE(causal);
+      CAPTURE(padded);
+      Operands operands(4, 2, 24, 40, 300, causal);
+      if (padded) operands.pad();
+      std::vector<float> state = empty_state(operands.args);
+      linear_attention(operands.args, kEps, state.data());
+      CHECK(largest_error(operands.out, reference(operands.args)) < 4e-6);
+    }
   }
 }
 

@@ -182,6 +182,28 @@ TEST_CASE("fused attention in a window is priced by the keys that a query sees")
   CHECK(cores == 1);
 }
 
+TEST_CASE("fused attention under a causal mask is priced by the heads that share keys as well") {
+  const Graph graph = build_graph(load_model("smollm2-135m").spec,
+                                  {Phase::prefill, AttentionImplementation::fused});
+  Workload workload;
+  workload.batch_size = 2;
+  workload.seq_len = 100;
+  const Bindings sizes = bindings_of(workload, graph);
+  int cores = 0;
+  for (const Block& block : graph.blocks) {
+    for (const Node& node : block.nodes) {
+      if (!std::holds_alternative<FusedAttention>(node.op)) continue;
+      ++cores;
+      const auto calls = detail::kernel_calls({graph, block, node}, sizes, {});
+      REQUIRE(calls.size() == 1);
+      CHECK(calls[0].kind == KernelKind::attention_fused_causal);
+      // Nine heads of 64 numbers, three to a key-value head.
+      CHECK(calls[0].sizes == KernelSizes{2 * 9, 3, 100, 100, 64});
+    }
+  }
+  CHECK(cores == 1);
+}
+
 TEST_CASE("a step of decoding is priced by the keys it reads, which heads share") {
   for (const AttentionImplementation attention :
        {AttentionImplementation::eager, AttentionImplementation::fused}) {
