@@ -51,6 +51,23 @@ Comparison compare_tiny(const std::string& name, const Case& one) {
   return compare(predicted_figures(report), measured_figures(measurement), {});
 }
 
+/// The kernel that the only attention of a preset's prompt calls, where it is fused.
+detail::KernelCall fused_attention_call(const char* preset, const Workload& workload) {
+  const Graph graph =
+      build_graph(load_model(preset).spec, {Phase::prefill, AttentionImplementation::fused});
+  const Bindings sizes = bindings_of(workload, graph);
+  std::vector<detail::KernelCall> found;
+  for (const Block& block : graph.blocks) {
+    for (const Node& node : block.nodes) {
+      if (!std::holds_alternative<FusedAttention>(node.op)) continue;
+      const auto calls = detail::kernel_calls({graph, block, node}, sizes, {});
+      found.insert(found.end(), calls.begin(), calls.end());
+    }
+  }
+  REQUIRE(found.size() == 1);
+  return found.front();
+}
+
 }  // namespace
 
 TEST_CASE("a run counts what was predicted of it, to the unit") {
@@ -161,47 +178,23 @@ TEST_CASE("an operator takes longer to begin where weights have filled every cac
 }
 
 TEST_CASE("fused attention in a window is priced by the keys that a query sees") {
-  const Graph graph = build_graph(load_model("layer-window-attention").spec,
-                                  {Phase::prefill, AttentionImplementation::fused});
   Workload workload;
   workload.seq_len = 1024;
-  const Bindings sizes = bindings_of(workload, graph);
-  int cores = 0;
-  for (const Block& block : graph.blocks) {
-    for (const Node& node : block.nodes) {
-      if (!std::holds_alternative<FusedAttention>(node.op)) continue;
-      ++cores;
-      const auto calls = detail::kernel_calls({graph, block, node}, sizes, {});
-      REQUIRE(calls.size() == 1);
-      CHECK(calls[0].kind == KernelKind::attention_fused);
-      CHECK(calls[0].sizes[1] == 1024);
-      // 64 keys on either side and its own, but for the ends: (1024·129 − 64·65)/1024.
-      CHECK(calls[0].sizes[2] == doctest::Approx(124.9375));
-    }
-  }
-  CHECK(cores == 1);
+  const detail::KernelCall call = fused_attention_call("layer-window-attention", workload);
+  CHECK(call.kind == KernelKind::attention_fused);
+  CHECK(call.sizes[1] == 1024);
+  // 64 keys on either side and its own, but for the ends: (1024·129 − 64·65)/1024.
+  CHECK(call.sizes[2] == doctest::Approx(124.9375));
 }
 
 TEST_CASE("fused attention under a causal mask is priced by the heads that share keys as well") {
-  const Graph graph = build_graph(load_model("smollm2-135m").spec,
-                                  {Phase::prefill, AttentionImplementation::fused});
   Workload workload;
   workload.batch_size = 2;
   workload.seq_len = 100;
-  const Bindings sizes = bindings_of(workload, graph);
-  int cores = 0;
-  for (const Block& block : graph.blocks) {
-    for (const Node& node : block.nodes) {
-      if (!std::holds_alternative<FusedAttention>(node.op)) continue;
-      ++cores;
-      const auto calls = detail::kernel_calls({graph, block, node}, sizes, {});
-      REQUIRE(calls.size() == 1);
-      CHECK(calls[0].kind == KernelKind::attention_fused_causal);
-      // Nine heads of 64 numbers, three to a key-value head.
-      CHECK(calls[0].sizes == KernelSizes{2 * 9, 3, 100, 100, 64});
-    }
-  }
-  CHECK(cores == 1);
+  const detail::KernelCall call = fused_attention_call("smollm2-135m", workload);
+  CHECK(call.kind == KernelKind::attention_fused_causal);
+  // Nine heads of 64 numbers, three to a key-value head.
+  CHECK(call.sizes == KernelSizes{2 * 9, 3, 100, 100, 64});
 }
 
 TEST_CASE("a step of decoding is priced by the keys it reads, which heads share") {
