@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include "embedding.h"
 #include "kernel_data.h"
@@ -166,19 +167,28 @@ TEST_CASE("the relative bias of a pair is its bucket's entry for the head") {
 }
 
 TEST_CASE("patches come line by line, each in the order of a convolution's weight") {
-  const PatchArguments args{2, 3, 7, 9, 3};
-  std::vector<float> image;
-  for (int i = 0; i < 2 * 3 * 7 * 9; ++i) image.push_back(static_cast<float>(i));
-  std::vector<float> rows(2 * 6 * 27);
-  extract_patches(args, image.data(), rows.data());
-  std::size_t at = 0;
-  for (int item = 0; item < 2; ++item) {
-    for (int patch = 0; patch < 6; ++patch) {
-      for (int i = 0; i < 27; ++i) {
-        const int y = patch / 3 * 3 + i % 9 / 3;
-        const int x = patch % 3 * 3 + i % 3;
-        CHECK(rows[at++] == static_cast<float>(((item * 3 + i / 9) * 7 + y) * 9 + x));
+  const Threads scope(2);
+  // The second has pixels for more than one thread; both have edges that are dropped.
+  for (const PatchArguments& args : {PatchArguments{2, 3, 7, 9, 3}, {2, 3, 70, 77, 8}}) {
+    const std::int64_t p = args.patch_size;
+    const std::int64_t across = args.width / p;
+    const std::int64_t patches = args.height / p * across;
+    std::vector<float> image(
+        static_cast<std::size_t>(args.batch * args.channels * args.height * args.width));
+    std::iota(image.begin(), image.end(), 0.0F);
+    std::vector<float> rows(static_cast<std::size_t>(args.batch * patches * args.channels * p * p));
+    extract_patches(args, image.data(), rows.data());
+    std::vector<float> expected;
+    for (std::int64_t item = 0; item < args.batch; ++item) {
+      for (std::int64_t patch = 0; patch < patches; ++patch) {
+        for (std::int64_t i = 0; i < args.channels * p * p; ++i) {
+          const std::int64_t channel = item * args.channels + i / (p * p);
+          const std::int64_t y = patch / across * p + i % (p * p) / p;
+          const std::int64_t x = patch % across * p + i % p;
+          expected.push_back(static_cast<float>((channel * args.height + y) * args.width + x));
+        }
       }
     }
+    CHECK(rows == expected);
   }
 }
