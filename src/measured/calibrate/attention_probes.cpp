@@ -32,8 +32,8 @@ KernelTable sweep_prompts(const Budget& budget, KernelKind kind, const Make& tim
   });
 }
 
-/// Reads from memory what the weights of a layer of 1180 features are: what the layer before left in
-/// the caches is gone when the next one comes to it.
+/// Reads from memory what the weights of a layer of 1180 features are: what the layer before left
+/// in the caches is gone when the next one comes to it.
 void read_layer(std::int64_t i) {
   constexpr std::int64_t kLayer = std::int64_t{64} << 18;  // floats
   const std::int64_t layers = uncached_bytes() / 4 / kLayer;
