@@ -144,6 +144,8 @@ def markdown(report):
              "none of these. Every pair is one `headroom compare`, which probes the machine before and after the run",
              "and corrects the prediction for its drift since the calibration. Each run was measured a second time:",
              "noise is how far that median was from the first, so no prediction could do better than that.", "",
+             "No time of these pairs goes into a prediction, but the probes were improved with this suite in view: on",
+             "other machines and models expect somewhat more.", "",
              "```sh", "headroom calibrate", report["command"], "```", "",
              f"{report['date']} · {report['machine']}", "",
              "| | Pairs | Median error [%] | p90 [%] | Worst [%] | Bias [%] |",

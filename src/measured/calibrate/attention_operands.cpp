@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "kernels/simd.h"
+
 namespace headroom::measured {
 namespace {
-
-constexpr std::int64_t kLine = 16;  // floats of a cache line
 
 /// Sizes of one sequence whose heads lie side by side in the rows that go out.
 AttentionArguments arguments_of(const HeadSizes& sizes, std::int64_t queries, std::int64_t keys) {
@@ -43,7 +43,7 @@ PromptOperands::PromptOperands(const HeadSizes& sizes, std::int64_t queries, std
 StepOperands::StepOperands(const HeadSizes& sizes, std::int64_t keys, std::int64_t bytes)
     : args_(arguments_of(sizes, 1, keys)), out_(filled(args_.out_stride)) {
   const std::int64_t values = keys * sizes.kv_heads * sizes.head_dim;
-  const std::int64_t each = (2 * values + kLine - 1) / kLine * kLine;
+  const std::int64_t each = (2 * values + simd::kLine - 1) / simd::kLine * simd::kLine;
   const std::int64_t copies = std::max<std::int64_t>(bytes / 4 / each, 1);
   const float* const caches = shared_numbers(copies * each + args_.out_stride);
   for (std::int64_t i = 0; i < copies; ++i) caches_.push_back(caches + i * each);
