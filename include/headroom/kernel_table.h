@@ -21,6 +21,7 @@ enum class KernelKind {
   stream_bfloat16_warm,      ///< the same
   attention_scores,          ///< batch · heads, queries, keys, head_dim
   attention_softmax,         ///< batch · heads, queries, keys
+  attention_softmax_causal,  ///< the same, under a causal mask
   attention_softmax_biased,  ///< the same, with a bias read for every pair
   attention_context,         ///< batch · heads, queries, keys, head_dim
   attention_fused,           ///< the same

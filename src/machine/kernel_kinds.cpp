@@ -29,6 +29,7 @@ constexpr KernelInfo kKinds[] = {
     {KernelKind::stream_bfloat16_warm, "stream_bfloat16_warm", kLinear},
     {KernelKind::attention_scores, "attention_scores", kAttention},
     {KernelKind::attention_softmax, "attention_softmax", kPairs},
+    {KernelKind::attention_softmax_causal, "attention_softmax_causal", kPairs},
     {KernelKind::attention_softmax_biased, "attention_softmax_biased", kPairs},
     {KernelKind::attention_context, "attention_context", kAttention},
     {KernelKind::attention_fused, "attention_fused", kAttention},

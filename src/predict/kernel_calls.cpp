@@ -121,13 +121,20 @@ class CallVisitor {
     return {{KernelKind::attention_scores, attention(op.shape), {}}};
   }
   Calls operator()(const Softmax&) const {
-    // The bias is added to the scores as they become probabilities.
     const AttentionScores& scores = scores_before();
     const AttentionShape& shape = scores.shape;
-    const bool biased = scores.shaping.bias != ScoreBias::none;
-    return {{biased ? KernelKind::attention_softmax_biased : KernelKind::attention_softmax,
-             {number(shape.batch * shape.heads), number(shape.queries), number(shape.keys)},
-             {}}};
+    KernelCall call{KernelKind::attention_softmax,
+                    {number(shape.batch * shape.heads), number(shape.queries), number(shape.keys)},
+                    {}};
+    const bool causal = scores.masking == Masking::causal && number(shape.queries) > 1;
+    if (scores.shaping.bias != ScoreBias::none) {
+      // The bias is added to the scores as they become probabilities: to those that a query sees.
+      call.kind = KernelKind::attention_softmax_biased;
+      if (causal) call.sizes[kKeysAxis] -= (number(shape.queries) - 1) / 2;
+    } else if (causal) {
+      call.kind = KernelKind::attention_softmax_causal;
+    }
+    return {call};
   }
   Calls operator()(const AttentionContext& op) const {
     KernelCall call{KernelKind::attention_context, attention(op.shape), {}};
@@ -254,7 +261,7 @@ class CallVisitor {
     return {centred ? KernelKind::layer_norm : KernelKind::rms_norm, {rows, width}, {}};
   }
 
-  /// Where `attention` has the keys.
+  /// Where sizes of an attention have the keys.
   static constexpr std::size_t kKeysAxis = 2;
 
   /// Whether one query goes through the keys, as a step of decoding does.

@@ -20,6 +20,12 @@ PromptOperands prompt(const KernelSizes& s) {
   return {heads_of(s[0], s[3]), whole(s[1]), whole(s[2])};
 }
 
+/// The last query sees all keys.
+void mask(AttentionArguments& args) {
+  args.causal = true;
+  args.past = std::max<std::int64_t>(0, args.keys - args.queries);
+}
+
 /// Measures with `time` the points of prompts. Of few heads all lengths, as most models have them;
 /// of many, whose pairs take about as long, those that are not too long.
 template <class Make>
@@ -84,6 +90,7 @@ KernelTable probe_softmax(const Budget& budget, KernelKind kind) {
   return sweep_up_to(budget, kind, kMostWork / 100, [&](const auto& s) {
     PromptOperands operands(heads_of(s[0], kHeadDim), whole(s[1]), whole(s[2]));
     AttentionArguments& args = operands.args();
+    if (kind == KernelKind::attention_softmax_causal) mask(args);
     AlignedVector<float> scores = filled(whole(s[0] * s[1] * s[2]));
     AlignedVector<float> bias;
     if (kind == KernelKind::attention_softmax_biased) {
@@ -94,7 +101,7 @@ KernelTable probe_softmax(const Budget& budget, KernelKind kind) {
         budget, [&](std::int64_t /*i*/) { attention_softmax(args, scores.data()); },
         [&](std::int64_t /*i*/) {
           drive_out(bias);  // weights have, since the last layer read it
-          drive_out(scores);
+          project(budget, operands);
           attention_scores(args, scores.data());
         });
   });
@@ -118,9 +125,7 @@ KernelTable probe_fused_causal(const Budget& budget) {
   return sweep_prompts(budget, KernelKind::attention_fused_causal, [&](const auto& s) {
     PromptOperands operands({whole(s[0] / s[1]), whole(s[1]), whole(s[4])}, whole(s[2]),
                             whole(s[3]));
-    AttentionArguments& args = operands.args();
-    args.causal = true;
-    args.past = std::max<std::int64_t>(0, args.keys - args.queries);
+    mask(operands.args());
     return time_fused(budget, std::move(operands));
   });
 }
@@ -148,8 +153,8 @@ void probe_attention(const Budget& each_round, std::vector<KernelTable>& tables)
   const Budget budget = in_one_round(each_round);
   tables.push_back(probe_scores(budget));
   tables.push_back(probe_context(budget));
-  for (const KernelKind kind :
-       {KernelKind::attention_softmax, KernelKind::attention_softmax_biased}) {
+  for (const KernelKind kind : {KernelKind::attention_softmax, KernelKind::attention_softmax_causal,
+                                KernelKind::attention_softmax_biased}) {
     tables.push_back(probe_softmax(budget, kind));
   }
   tables.push_back(probe_fused(budget));

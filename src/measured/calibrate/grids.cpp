@@ -23,8 +23,8 @@ const std::vector<double> kPromptGroups{1, 5};
 const std::vector<double> kQueries{1, 16, 64, 320, 960};
 const std::vector<double> kPromptQueries{4, 16, 64, 320, 960};
 const std::vector<double> kKeys{16, 64, 320, 960};
-// Where scores and biases leave the last cache, time bends: one length more on the way there.
-const std::vector<double> kSoftmaxLengths{1, 16, 64, 320, 576, 960};
+// Where scores and biases leave a cache, time bends: two lengths more on the way.
+const std::vector<double> kSoftmaxLengths{1, 16, 64, 208, 320, 576, 960};
 // Of steps: key-value heads, query heads that share one, and keys.
 const std::vector<double> kStepHeads{6, 38};
 const std::vector<double> kGroups{1, 3, 8};
@@ -56,6 +56,7 @@ KernelGrid full_axes(KernelKind kind) {
     case KernelKind::step_fused_warm:
       return {kStepHeads, kGroups, kCachedKeys, kStepHeadDims};
     case KernelKind::attention_softmax:
+    case KernelKind::attention_softmax_causal:
     case KernelKind::attention_softmax_biased:
       return {kBatchHeads, kSoftmaxLengths, kSoftmaxLengths};
     case KernelKind::linear_attention:

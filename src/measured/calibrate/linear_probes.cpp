@@ -20,6 +20,7 @@ struct LinearKinds {
   RowRange rows;
   WeightStorage storage;
   Pace pace;
+  double most_s;  ///< in which the rounds stay, if they can
 };
 
 /// Fills the points of one pair of sizes, for every number of rows and threads.
@@ -101,12 +102,6 @@ struct ColdAndWarm {
   std::vector<KernelTable> warm;
 };
 
-/// Which part of the grid, and which of several measurements of it.
-struct Turn {
-  std::size_t in = 0;  ///< place along the axis of inputs
-  std::size_t round = 0;
-};
-
 /// Fills all rows of a pair of sizes, whose places along their axes are `in` and `out`.
 void probe_pair(PairProbe& pair, const Budget& budget, std::size_t in, std::size_t out,
                 KernelTable& cold, KernelTable& warm) {
@@ -120,53 +115,84 @@ void probe_pair(PairProbe& pair, const Budget& budget, std::size_t in, std::size
   }
 }
 
-/// All outputs of one size of inputs, with every number of threads.
-void probe_outputs(const LinearProbes& probes, const LinearKinds& kinds, Turn turn,
-                   const std::vector<ThreadProfile>& profiles, std::vector<ColdAndWarm>& tables) {
-  const KernelGrid& axes = tables.front().cold.front().axes;
-  for (std::size_t out = 0; out < axes[2].size(); ++out) {
-    PairProbe pair(probes, kinds, whole(axes[1][turn.in]), whole(axes[2][out]));
-    for (std::size_t t = 0; t < profiles.size(); ++t) {
-      omp_set_num_threads(profiles[t].threads);
-      probe_pair(pair, probes.budgets[t], turn.in, out, tables[t].cold[turn.round],
-                 tables[t].warm[turn.round]);
+/// Every product of one kind, in rounds, with every number of threads.
+class KindProbe {
+ public:
+  KindProbe(const LinearProbes& probes, const LinearKinds& kinds,
+            std::vector<ThreadProfile>& profiles)
+      : probes_(probes), kinds_(kinds), profiles_(profiles), tables_(profiles.size()) {}
+
+  /// `observer` is told of the share of these rounds that is done.
+  [[nodiscard]] bool measure(const std::function<bool(double)>& observer) {
+    const Budget& budget = probes_.budgets.front();
+    const KernelGrid axes = calibration_axes(kinds_.cold, budget.effort);
+    // A round after another, so that what slows the machine for a second spoils one of them.
+    for (Rounds rounds(budget.rounds, kinds_.most_s); rounds.go_on(); rounds.done()) {
+      for (ColdAndWarm& tables : tables_) {
+        tables.cold.push_back(unmeasured_table(kinds_.cold, axes));
+        tables.warm.push_back(unmeasured_table(kinds_.warm, axes));
+      }
+      for (std::size_t in = 0; in < axes[1].size(); ++in) {
+        const std::size_t done = rounds.number() * axes[1].size() + in;
+        if (!observer(static_cast<double>(done) /
+                      static_cast<double>(budget.rounds * axes[1].size()))) {
+          return false;
+        }
+        measure_outputs(axes, in);
+      }
+    }
+    return true;
+  }
+
+  /// Adds the middle of the rounds to every profile.
+  void store_tables() {
+    for (std::size_t t = 0; t < profiles_.size(); ++t) {
+      profiles_[t].tables.push_back(median_of(tables_[t].cold));
+      profiles_[t].tables.push_back(median_of(tables_[t].warm));
     }
   }
-}
+
+ private:
+  /// All outputs of one size of inputs.
+  void measure_outputs(const KernelGrid& axes, std::size_t in) {
+    for (std::size_t out = 0; out < axes[2].size(); ++out) {
+      PairProbe pair(probes_, kinds_, whole(axes[1][in]), whole(axes[2][out]));
+      for (std::size_t t = 0; t < profiles_.size(); ++t) {
+        omp_set_num_threads(profiles_[t].threads);
+        probe_pair(pair, probes_.budgets[t], in, out, tables_[t].cold.back(),
+                   tables_[t].warm.back());
+      }
+    }
+  }
+
+  const LinearProbes& probes_;
+  const LinearKinds& kinds_;
+  std::vector<ThreadProfile>& profiles_;
+  std::vector<ColdAndWarm> tables_;
+};
 
 }  // namespace
 
 bool probe_linears(const LinearProbes& probes, std::vector<ThreadProfile>& profiles,
                    const std::function<bool(double)>& observer) {
-  const LinearKinds kinds[] = {{KernelKind::linear_cold, KernelKind::linear_warm, RowRange::many,
-                                WeightStorage::float32, Pace::compute},
-                               {KernelKind::stream_float32_cold, KernelKind::stream_float32_warm,
-                                RowRange::few, WeightStorage::float32, Pace::memory},
-                               {KernelKind::stream_bfloat16_cold, KernelKind::stream_bfloat16_warm,
-                                RowRange::few, WeightStorage::bfloat16, Pace::memory}};
-  const Effort effort = probes.budgets.front().effort;
-  const std::size_t rounds = probes.budgets.front().rounds;
-  double done = 0;
-  for (const LinearKinds& kind : kinds) {
-    const KernelGrid axes = calibration_axes(kind.cold, effort);
-    const auto tables_of = [&](KernelKind one) {
-      return std::vector<KernelTable>(rounds, unmeasured_table(one, axes));
+  const LinearKinds all_kinds[] = {
+      {KernelKind::linear_cold, KernelKind::linear_warm, RowRange::many, WeightStorage::float32,
+       Pace::compute, 20},
+      {KernelKind::stream_float32_cold, KernelKind::stream_float32_warm, RowRange::few,
+       WeightStorage::float32, Pace::memory, 4},
+      {KernelKind::stream_bfloat16_cold, KernelKind::stream_bfloat16_warm, RowRange::few,
+       WeightStorage::bfloat16, Pace::memory, 4}};
+  double done_s = 0;
+  double all_s = 0;
+  for (const LinearKinds& kinds : all_kinds) all_s += kinds.most_s;
+  for (const LinearKinds& kinds : all_kinds) {
+    KindProbe probe(probes, kinds, profiles);
+    const auto seen = [&](double share) {
+      return observer((done_s + share * kinds.most_s) / all_s);
     };
-    const ColdAndWarm unmeasured{tables_of(kind.cold), tables_of(kind.warm)};
-    std::vector<ColdAndWarm> tables(profiles.size(), unmeasured);
-    // A round after another, so that what slows the machine for a second spoils one of them.
-    const double step = 1.0 / static_cast<double>(std::size(kinds) * rounds * axes[1].size());
-    for (std::size_t round = 0; round < rounds; ++round) {
-      for (std::size_t in = 0; in < axes[1].size(); ++in) {
-        if (!observer(done)) return false;
-        probe_outputs(probes, kind, {in, round}, profiles, tables);
-        done += step;
-      }
-    }
-    for (std::size_t t = 0; t < profiles.size(); ++t) {
-      profiles[t].tables.push_back(median_of(tables[t].cold));
-      profiles[t].tables.push_back(median_of(tables[t].warm));
-    }
+    if (!probe.measure(seen)) return false;
+    probe.store_tables();
+    done_s += kinds.most_s;
   }
   return true;
 }

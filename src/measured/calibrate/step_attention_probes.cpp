@@ -20,6 +20,9 @@ constexpr std::int64_t kMostBytes = std::int64_t{64} << 20;
 /// Each of which comes behind a read, so that few of them are taken.
 constexpr int kColdSamples = 3;
 
+/// In which the rounds of a kernel stay, if they can.
+constexpr double kMostSeconds = 2.5;
+
 /// One of the three kernels on `scratch`, which has room for what it needs.
 using Kernel = std::function<void(const AttentionArguments&, float* scratch)>;
 
@@ -87,14 +90,16 @@ class StepProbe {
 void probe_step_attention(const Budget& budget, std::vector<KernelTable>& tables) {
   for (const StepKernel& kernel : step_kernels()) {
     const KernelGrid axes = calibration_axes(kernel.cold, budget.effort);
-    std::vector<KernelTable> cold(budget.rounds, unmeasured_table(kernel.cold, axes));
-    std::vector<KernelTable> warm(budget.rounds, unmeasured_table(kernel.warm, axes));
-    for (std::size_t round = 0; round < budget.rounds; ++round) {
-      for (std::size_t number = 0; number < cold[round].seconds.size(); ++number) {
+    std::vector<KernelTable> cold;
+    std::vector<KernelTable> warm;
+    for (Rounds rounds(budget.rounds, kMostSeconds); rounds.go_on(); rounds.done()) {
+      cold.push_back(unmeasured_table(kernel.cold, axes));
+      warm.push_back(unmeasured_table(kernel.warm, axes));
+      for (std::size_t number = 0; number < cold.back().seconds.size(); ++number) {
         const StepProbe probe(kernel, point_of(axes, number));
         const std::optional<KernelTime> cached = probe.warm(budget);
-        store(warm[round], number, cached);
-        store(cold[round], number, probe.cold(budget, cached));
+        store(warm.back(), number, cached);
+        store(cold.back(), number, probe.cold(budget, cached));
       }
     }
     tables.push_back(median_of(cold));

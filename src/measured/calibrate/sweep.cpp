@@ -112,6 +112,12 @@ Budget in_one_round(Budget budget) noexcept {
   return budget;
 }
 
+bool Rounds::go_on() const {
+  if (done_ == 0) return true;
+  const auto done = static_cast<double>(done_);
+  return done_ < most_ && seconds_since(start_) * (done + 1) / done <= most_s_;
+}
+
 KernelTime time_call(const Budget& budget, const NumberedCall& call, const NumberedCall& before) {
   KernelTime time;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
@@ -203,8 +209,12 @@ void read_others(std::int64_t i) {
 }
 
 const float* shared_numbers(std::int64_t count) {
+  constexpr std::int64_t kStep = std::int64_t{16} << 20;  // so that it seldom grows
   AlignedVector<float>& numbers = shared();
-  if (static_cast<std::int64_t>(numbers.size()) < count) numbers = filled(count);
+  if (static_cast<std::int64_t>(numbers.size()) < count) {
+    numbers = {};  // first, since both may be more than there is
+    numbers = filled((count + kStep - 1) / kStep * kStep);
+  }
   return numbers.data();
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "calibrate.h"
+#include "clock.h"
 #include "gauge.h"
 #include "kernels/aligned.h"
 
@@ -30,6 +31,25 @@ struct Budget {
 /// The same time for all samples of a point at once: where making the operands takes longer than
 /// the kernel does.
 [[nodiscard]] Budget in_one_round(Budget budget) noexcept;
+
+/// Counts rounds, of which there are fewer where they take long, but one in any case: a calibration
+/// is to take less than a minute on machines with slow memory or much cache too.
+class Rounds {
+ public:
+  Rounds(std::size_t most, double most_s) : most_(most), most_s_(most_s) {}
+
+  /// Whether one more is within the time, if it takes as long as those so far.
+  [[nodiscard]] bool go_on() const;
+
+  void done() { ++done_; }
+  [[nodiscard]] std::size_t number() const { return done_; }
+
+ private:
+  std::size_t most_;
+  double most_s_;
+  std::size_t done_ = 0;
+  Clock::time_point start_ = Clock::now();
+};
 
 /// A call, or what comes before it, of which `i` is the number.
 using NumberedCall = std::function<void(std::int64_t i)>;

@@ -3,6 +3,7 @@
 
 #include "attention.h"
 #include "parallel.h"
+#include "simd.h"
 #include "softmax.h"
 #include "tile_multiply.h"
 #include "transpose.h"
@@ -155,6 +156,19 @@ bool is_shared(const AttentionArguments& args) {
   return pairs(args) * args.head_dim >= kSerialElements;
 }
 
+/// A row's biases, [heads, queries, keys] as the scores of one sequence; null where there are none.
+const float* bias_of_row(const AttentionArguments& args, std::int64_t row) {
+  if (args.bias == nullptr) return nullptr;
+  return args.bias + row % (args.heads * args.queries) * args.keys;
+}
+
+/// Begins to bring what softmax reads of a row. Inlined as the prefetches are.
+[[gnu::always_inline]] inline void fetch_row(const AttentionArguments& args, const float* scores,
+                                             std::int64_t row) {
+  simd::prefetch_to_write(scores + row * args.keys, args.keys);
+  if (args.bias != nullptr) simd::prefetch_to_read(bias_of_row(args, row), args.keys);
+}
+
 }  // namespace
 
 std::int64_t visible_keys(const AttentionArguments& args, std::int64_t query) {
@@ -203,12 +217,14 @@ std::int64_t attention_scores(const AttentionArguments& args, float* scores) {
 }
 
 void attention_softmax(const AttentionArguments& args, float* scores) {
+  const std::int64_t rows = args.batch * args.heads * args.queries;
 #pragma omp parallel for schedule(static) if (pairs(args) >= kSerialElements)
-  for (std::int64_t row = 0; row < args.batch * args.heads * args.queries; ++row) {
+  for (std::int64_t row = 0; row < rows; ++row) {
+    // While one row is worked on, the next comes from wherever it has gone since it was written.
+    if (row + 1 < rows) fetch_row(args, scores, row + 1);
     const std::int64_t query = row % args.queries;
     const std::int64_t head = row / args.queries % args.heads;
     const std::int64_t batch = row / args.queries / args.heads;
-    const std::int64_t bias_at = (head * args.queries + query) * args.keys;
     softmax({.keys = args.keys,
              .visible = visible_keys(args, query),
              .first = first_key(args, query),
@@ -217,7 +233,7 @@ void attention_softmax(const AttentionArguments& args, float* scores) {
              .slope = args.slopes == nullptr ? 0.0F : args.slopes[head],
              .alibi_order = args.alibi_order,
              .sink = args.sinks == nullptr ? nullptr : args.sinks + head,
-             .bias = args.bias == nullptr ? nullptr : args.bias + bias_at,
+             .bias = bias_of_row(args, row),
              .key_mask = args.key_mask == nullptr ? nullptr : args.key_mask + batch * args.keys},
             scores + row * args.keys);
   }

@@ -125,34 +125,49 @@ class Kept {
     if (--keepers_ == 0) let_go(0);
   }
 
-  /// Pages of that size; null where none are kept.
+  /// The fewest kept pages that are enough and no waste; null where there are none.
   std::byte* take(std::size_t bytes) {
     const std::lock_guard lock(mutex_);
-    const auto found = std::ranges::find(pages_, bytes, &Pages::bytes);
-    if (found == pages_.end()) return nullptr;
-    std::byte* const begin = found->begin;
-    bytes_ -= bytes;
-    pages_.erase(found);
-    return begin;
+    auto best = pages_.end();
+    for (auto one = pages_.begin(); one != pages_.end(); ++one) {
+      const bool fits = one->bytes >= bytes && one->bytes <= kMostWaste * bytes;
+      if (fits && (best == pages_.end() || one->bytes < best->bytes)) best = one;
+    }
+    if (best == pages_.end()) return nullptr;
+    const Pages taken = *best;
+    bytes_ -= taken.bytes;
+    pages_.erase(best);
+    if (taken.bytes > bytes) larger_.push_back(taken);
+    return taken.begin;
   }
 
-  /// Whether they are kept.
-  bool give(std::byte* begin, std::size_t bytes) {
+  /// Keeps pages, or lets them go, that were asked for as `bytes`.
+  void give(std::byte* begin, std::size_t bytes) {
     const std::lock_guard lock(mutex_);
-    if (keepers_ == 0 || bytes > kMost) return false;
-    let_go(kMost - bytes);
-    pages_.push_back({begin, bytes});
-    bytes_ += bytes;
-    return true;
+    const Pages pages = as_mapped(begin, bytes);
+    if (keepers_ == 0 || pages.bytes > kMost) return release_pages(pages.begin, pages.bytes);
+    let_go(kMost - pages.bytes);
+    pages_.push_back(pages);
+    bytes_ += pages.bytes;
   }
 
  private:
   static constexpr std::size_t kMost = std::size_t{768} << 20;
+  static constexpr std::size_t kMostWaste = 2;
 
   struct Pages {
     std::byte* begin = nullptr;
     std::size_t bytes = 0;
   };
+
+  /// The whole of pages that may be more than were asked for.
+  Pages as_mapped(std::byte* begin, std::size_t bytes) {
+    const auto found = std::ranges::find(larger_, begin, &Pages::begin);
+    if (found == larger_.end()) return {begin, bytes};
+    const Pages pages = *found;
+    larger_.erase(found);
+    return pages;
+  }
 
   /// Gives the oldest back until no more than `most` bytes are left.
   void let_go(std::size_t most) {
@@ -166,6 +181,7 @@ class Kept {
   std::mutex mutex_;
   std::deque<Pages> pages_;
   std::size_t bytes_ = 0;
+  std::vector<Pages> larger_;  ///< handed out for fewer than they are
   int keepers_ = 0;
 };
 
@@ -183,8 +199,7 @@ std::byte* map_pages(std::size_t bytes) {
 }
 
 void unmap_pages(std::byte* pages, std::size_t bytes) noexcept {
-  bytes = mapped_bytes(bytes);
-  if (!kept().give(pages, bytes)) release_pages(pages, bytes);
+  kept().give(pages, mapped_bytes(bytes));
 }
 
 PageKeeper::PageKeeper() { kept().keep_more(); }

@@ -16,58 +16,84 @@ using simd::kLanes;
 
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
-/// What is added to a scaled score by its key's place.
-float alibi(const SoftmaxRow& row, std::int64_t key) {
-  const float lowered = row.slope * static_cast<float>(row.index + key);
-  return row.alibi_order == AlibiOrder::behind_scale ? lowered
-                                                     : rounded_to_bfloat16(lowered) * row.scale;
+/// row = map(row); returns the sum of it.
+template <class Map>
+float transform(float* row, std::int64_t count, const Map& map) {
+  if (count < kLanes) {
+    const Floats value = map(simd::load_first(row, count));
+    simd::store_first(row, value, count);
+    return simd::sum(simd::lane_indices() < static_cast<std::int32_t>(count) ? value : Floats{});
+  }
+  const auto left_over = static_cast<std::int32_t>(count % kLanes);
+  float* const end = row + count;
+  const Floats last = simd::load(end - kLanes);  // before some of it is written
+  Floats total = {};
+  for (; row + kLanes <= end; row += kLanes) {
+    const Floats value = map(simd::load(row));
+    simd::store(row, value);
+    total += value;
+  }
+  if (left_over > 0) {
+    const Floats value = map(last);
+    simd::store(end - kLanes, value);
+    total +=
+        simd::lane_indices() >= static_cast<std::int32_t>(kLanes) - left_over ? value : Floats{};
+  }
+  return simd::sum(total);
+}
+
+void multiply(float* values, std::int64_t count, float factor) {
+  transform(values, count, [&](Floats some) { return some * factor; });
+}
+
+/// Adds to scaled scores by their keys' places.
+void add_alibi(const SoftmaxRow& row, float* scores) {
+  for (std::int64_t key = row.first; key < row.visible; ++key) {
+    const float lowered = row.slope * static_cast<float>(row.index + key);
+    scores[key] += row.alibi_order == AlibiOrder::behind_scale
+                       ? lowered
+                       : rounded_to_bfloat16(lowered) * row.scale;
+  }
 }
 
 /// Scales, caps, adds what is to be added and hides padding, so that the scale is 1 afterwards.
 void prepare(const SoftmaxRow& row, float* scores) {
+  const std::int64_t count = row.visible - row.first;
+  float* const shown = scores + row.first;
+  multiply(shown, count, row.scale);
+  if (row.soft_cap > 0) {
+    transform(shown, count,
+              [&](Floats some) { return simd::tanh(some / row.soft_cap) * row.soft_cap; });
+  }
+  if (row.slope != 0) add_alibi(row, scores);
+  if (row.bias != nullptr) {
+    for (std::int64_t i = 0; i < count; ++i) shown[i] += row.bias[row.first + i];
+  }
+  if (row.key_mask == nullptr) return;
   for (std::int64_t key = row.first; key < row.visible; ++key) {
-    float score = scores[key] * row.scale;
-    if (row.soft_cap > 0) score = std::tanh(score / row.soft_cap) * row.soft_cap;
-    score += alibi(row, key);
-    if (row.bias != nullptr) score += row.bias[key];
-    const bool padding = row.key_mask != nullptr && row.key_mask[key] == 0;
-    if (padding) score = kMinusInfinity;
-    scores[key] = score;
+    if (row.key_mask[key] == 0) scores[key] = kMinusInfinity;
   }
 }
 
 float largest(const float* scores, std::int64_t count) {
-  Floats some = simd::broadcast(kMinusInfinity);
+  if (count < kLanes)
+    return count == 0 ? kMinusInfinity : *std::max_element(scores, scores + count);
+  // The last vector overlaps the one before it, so that no score is left over.
+  Floats some = simd::load(scores + count - kLanes);
   Floats others = some;
   std::int64_t i = 0;
   for (; i + 2 * kLanes <= count; i += 2 * kLanes) {
     some = simd::max(some, simd::load(scores + i));
     others = simd::max(others, simd::load(scores + i + kLanes));
   }
-  float result = simd::largest(simd::max(some, others));
-  for (; i < count; ++i) result = std::max(result, scores[i]);
-  return result;
+  if (i + kLanes <= count) some = simd::max(some, simd::load(scores + i));
+  return simd::largest(simd::max(some, others));
 }
 
 /// scores = exp((scores - most) · scale); returns their sum.
 float exponentiate(float* scores, std::int64_t count, float most, float scale) {
-  Floats total = {};
-  std::int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    const Floats value = simd::exp((simd::load(scores + i) - most) * scale);
-    simd::store(scores + i, value);
-    total += value;
-  }
-  float sum = simd::sum(total);
-  if (i == count) return sum;
-  const Floats last = simd::exp((simd::load_first(scores + i, count - i) - most) * scale);
-  simd::store_first(scores + i, last, count - i);
-  for (; i < count; ++i) sum += scores[i];
-  return sum;
-}
-
-void multiply(float* values, std::int64_t count, float factor) {
-  for (std::int64_t i = 0; i < count; ++i) values[i] *= factor;
+  return transform(scores, count,
+                   [&](Floats values) { return simd::exp((values - most) * scale); });
 }
 
 }  // namespace
