@@ -13,6 +13,7 @@ namespace headroom::measured {
 namespace {
 
 constexpr std::int64_t kRows = 112;
+constexpr std::int64_t kFewRows = 32;
 constexpr std::int64_t kWidth = 1088;
 constexpr std::size_t kSamples = 3;
 /// A reading that is so many times the usual one is no drift.
@@ -45,6 +46,7 @@ Gauge::Gauge(Backend backend, int threads, std::int64_t memory_bytes)
   linear_ = std::make_unique<PackedLinear>(
       std::span(&part, 1), kWidth, LinearOptions{backend, Epilogue::none, RowRange::many, kRows});
   linear_->prepare(kRows);
+  linear_->prepare(kFewRows);
   omp_set_num_threads(before);
   (void)read();
 }
@@ -93,7 +95,7 @@ void Gauge::read(Pace pace) {
   last(pace) = {seconds, Clock::now()};
 }
 
-void Gauge::lower_clock() { linear_->run(x_.data(), y_.data(), kRows); }
+void Gauge::lower_clock() { linear_->run(x_.data(), y_.data(), kFewRows); }
 
 GaugeReading Gauge::read() {
   read(Pace::memory);

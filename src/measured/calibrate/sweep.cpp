@@ -16,7 +16,7 @@ constexpr std::int64_t kMostSamples = 2000;
 constexpr double kFresh = 0.15;
 /// Long calls are repeated while they differ by more, and at most so often.
 constexpr double kSteadyShare = 0.03;
-constexpr std::size_t kPatience = 7;
+constexpr std::size_t kPatience = 5;
 /// What was measured while the pace changed by more is measured again, a few times at most.
 constexpr double kSamePace = 0.15;
 constexpr int kAttempts = 3;

@@ -153,7 +153,7 @@ class Kept {
 
  private:
   static constexpr std::size_t kMost = std::size_t{768} << 20;
-  static constexpr std::size_t kMostWaste = 2;
+  static constexpr std::size_t kMostWaste = 4;
 
   struct Pages {
     std::byte* begin = nullptr;
