@@ -327,6 +327,7 @@ TEST_CASE("of a cache that many machines share, reads show the part that this on
                              {362, 15.3},
                              {600, 15.2}});
   CHECK(last_level_cache_shown_by(shared, 480 * kMiB) == 181 * kMiB / 2);
+  CHECK(working_set_read_within(shared, 1.03) == 256 * kMiB);
   // All of it: no more than the system says, however slowly memory takes over.
   const auto own = reads({{16, 60}, {32, 58}, {64, 40}, {91, 32}, {128, 30}});
   CHECK(last_level_cache_shown_by(own, 32 * kMiB) == 32 * kMiB);

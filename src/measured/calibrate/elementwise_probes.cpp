@@ -23,12 +23,8 @@ struct Arrays {
   AlignedVector<float> x;
   AlignedVector<float> y;
 
-  /// As they are behind the operator that makes x, where y was last used a layer ago.
-  void renew() {
-    drive_out(x);
-    drive_out(y);
-    scale(x.data(), -1.0F, static_cast<std::int64_t>(x.size()));
-  }
+  /// As the operator before leaves x: just written.
+  void renew() { write_rows(x, std::min(static_cast<std::int64_t>(x.size()), kRowWidth)); }
 };
 
 /// A call, and what it works on.
@@ -41,17 +37,25 @@ std::shared_ptr<Arrays> arrays(std::int64_t x, std::int64_t y = 0) {
   return std::make_shared<Arrays>(Arrays{filled(x), filled(y)});
 }
 
-/// Times calls that `prepare(count)` makes, each on operands of its own, which come from the last
-/// cache: because others have gone through the nearer ones, or are too large for them.
+/// Times calls that `prepare(count)` makes, each on operands of its own. What was not just written
+/// comes from the last cache, since others have gone through the nearer ones; or from memory, where
+/// it is so much that a layer leaves nothing of it.
 template <class Prepare>
 KernelTime time_elements(const Budget& budget, std::int64_t count, const Prepare& prepare) {
   const std::int64_t copies = std::clamp<std::int64_t>(kNearBytes / 4 / count, 1, 64);
   std::vector<PreparedCall> calls;
   calls.reserve(static_cast<std::size_t>(copies));
   for (std::int64_t i = 0; i < copies; ++i) calls.push_back(prepare(count));
-  const auto run = [&](std::int64_t i) { calls[static_cast<std::size_t>(i % copies)].run(); };
-  if (copies > 1) return time_call(budget, run);
-  return time_call(budget, run, [&](std::int64_t /*i*/) { calls.front().operands->renew(); });
+  const auto call = [&](std::int64_t i) -> PreparedCall& {
+    return calls[static_cast<std::size_t>(i % copies)];
+  };
+  return time_call(
+      budget, [&](std::int64_t i) { call(i).run(); },
+      [&](std::int64_t i) {
+        if (copies == 1) drive_out(calls.front().operands->y);
+        if (budget.gauge != nullptr) budget.gauge->lower_clock();  // as the product before it does
+        call(i).operands->renew();
+      });
 }
 
 /// A kernel of one array of elements.

@@ -19,6 +19,8 @@ namespace {
 const double kGrowth = std::sqrt(2.0);
 /// Reads that are faster than memory's by more find some of what they read in a cache.
 constexpr double kFromMemory = 1.1;
+/// Reads of memory differ by as much among each other.
+constexpr double kAsMemory = 1.03;
 
 /// Bytes a second of the fastest of a few reads, the first of which brings in what a cache keeps.
 double read_rate(const AlignedVector<float>& values, std::int64_t bytes) {
@@ -63,26 +65,33 @@ std::int64_t reported_last_level_cache_bytes() {
   return largest > 0 ? largest : kUnknown;
 }
 
+std::span<const BandwidthPoint> reads_around_last_cache() {
+  static const std::vector<BandwidthPoint> reads = [] {
+    const int before = omp_get_max_threads();
+    omp_set_num_threads(1);
+    std::vector<BandwidthPoint> made = read_around(reported_last_level_cache_bytes());
+    omp_set_num_threads(before);
+    return made;
+  }();
+  return reads;
+}
+
+std::int64_t working_set_read_within(std::span<const BandwidthPoint> reads, double times) {
+  const double memory = reads.back().bytes_per_s;
+  std::int64_t working_set = reads.back().working_set_bytes;
+  for (std::size_t i = reads.size(); i-- > 0 && reads[i].bytes_per_s <= times * memory;) {
+    working_set = reads[i].working_set_bytes;
+  }
+  return working_set;
+}
+
 std::int64_t last_level_cache_shown_by(std::span<const BandwidthPoint> reads,
                                        std::int64_t reported) {
-  const double memory = reads.back().bytes_per_s;
-  std::int64_t uncached = reads.back().working_set_bytes;
-  for (std::size_t i = reads.size(); i-- > 0 && reads[i].bytes_per_s <= kFromMemory * memory;) {
-    uncached = reads[i].working_set_bytes;
-  }
-  return std::min(reported, uncached / 2);
+  return std::min(reported, working_set_read_within(reads, kFromMemory) / 2);
 }
 
 std::int64_t last_level_cache_bytes() {
-  static const std::int64_t bytes = [] {
-    const std::int64_t reported = reported_last_level_cache_bytes();
-    const int before = omp_get_max_threads();
-    omp_set_num_threads(1);
-    const std::int64_t shown = last_level_cache_shown_by(read_around(reported), reported);
-    omp_set_num_threads(before);
-    return shown;
-  }();
-  return bytes;
+  return last_level_cache_shown_by(reads_around_last_cache(), reported_last_level_cache_bytes());
 }
 
 std::int64_t uncached_bytes(std::int64_t last_level_cache_bytes) {
@@ -91,5 +100,9 @@ std::int64_t uncached_bytes(std::int64_t last_level_cache_bytes) {
 }
 
 std::int64_t uncached_bytes() { return uncached_bytes(last_level_cache_bytes()); }
+
+std::int64_t streamed_bytes() {
+  return std::max(uncached_bytes(), working_set_read_within(reads_around_last_cache(), kAsMemory));
+}
 
 }  // namespace headroom::measured

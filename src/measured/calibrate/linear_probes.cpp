@@ -31,7 +31,7 @@ class PairProbe {
     const std::int64_t bytes = in * out * (kinds.storage == WeightStorage::bfloat16 ? 2 : 4);
     // Products take so long that twice the last cache leaves nothing of their weights in it.
     const std::int64_t enough =
-        kinds.pace == Pace::memory ? uncached_bytes() : 2 * last_level_cache_bytes();
+        kinds.pace == Pace::memory ? streamed_bytes() : 2 * last_level_cache_bytes();
     const std::int64_t copies = 1 + enough / bytes;
     for (std::int64_t i = 0; i < copies; ++i) layers_.push_back(layer_of(out));
     warm_out_ = copies >= kFewestWarm ? out : kWarmFloats / in;

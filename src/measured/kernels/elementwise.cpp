@@ -12,6 +12,10 @@ namespace {
 using simd::Floats;
 using simd::kLanes;
 
+/// Elements that are fetched ahead: a page of them, since processors fetch no further by themselves
+/// than to a page's end. What a product wrote has long left the nearer caches.
+constexpr std::int64_t kAhead = 1024;
+
 /// gpt-oss: (clamp(up, ±7) + 1) · g · sigmoid(1.702·g) with g = min(gate, 7).
 Floats clamped_swiglu(Floats gate, Floats up) {
   constexpr float kLimit = 7.0F;
@@ -51,6 +55,9 @@ void combine(const float* in, const float* other, float* out, std::int64_t count
              const Function& f) {
   std::int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
+    simd::prefetch_to_read(in + i + kAhead);
+    simd::prefetch_to_read(other + i + kAhead);
+    simd::prefetch_to_write(out + i + kAhead);
     simd::store(out + i, f(simd::load(in + i), simd::load(other + i)));
   }
   const std::int64_t rest = count - i;
@@ -63,7 +70,10 @@ void combine(const float* in, const float* other, float* out, std::int64_t count
 template <class Function>
 void transform(float* x, std::int64_t count, const Function& f) {
   std::int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) simd::store(x + i, f(simd::load(x + i)));
+  for (; i + kLanes <= count; i += kLanes) {
+    simd::prefetch_to_write(x + i + kAhead);
+    simd::store(x + i, f(simd::load(x + i)));
+  }
   const std::int64_t rest = count - i;
   if (rest > 0) simd::store_first(x + i, f(simd::load_first(x + i, rest)), rest);
 }

@@ -43,14 +43,20 @@ inline Floats load(const float* from) {
 
 inline void store(float* to, Floats value) { std::memcpy(to, &value, sizeof value); }
 
+/// Begin to bring the line of an element that will be read or written, if there is one.
+[[gnu::always_inline]] inline void prefetch_to_read(const float* at) { __builtin_prefetch(at); }
+[[gnu::always_inline]] inline void prefetch_to_write(const float* at) { __builtin_prefetch(at, 1); }
+
 /// Begin to bring the lines of `count` floats into the cache that will be read or written. Inlined
 /// in any case: GCC takes a function that only prefetches for one without effect, and drops its
 /// calls.
 [[gnu::always_inline]] inline void prefetch_to_read(const float* from, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; i += kLine) __builtin_prefetch(from + i);
+  for (std::int64_t i = 0; i < count; i += kLine) prefetch_to_read(from + i);
+  prefetch_to_read(from + count - 1);  // a line more where the first does not begin one
 }
 [[gnu::always_inline]] inline void prefetch_to_write(const float* to, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; i += kLine) __builtin_prefetch(to + i, 1);
+  for (std::int64_t i = 0; i < count; i += kLine) prefetch_to_write(to + i);
+  prefetch_to_write(to + count - 1);
 }
 
 /// The first `count` lanes; the others are zero.

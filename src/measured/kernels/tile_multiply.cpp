@@ -46,9 +46,7 @@ struct OutTile {
 template <std::size_t rows, std::size_t vectors>
 void multiply_rows(TileLeft a, TileRight b, OutTile to, std::int64_t steps, Sum sum) {
   // A block's lines are fetched while it is computed: stores that miss would come one by one.
-  simd::unroll<rows>([&](auto r) {
-    simd::unroll<vectors>([&](auto v) { simd::prefetch_to_write(to.at(r, v), kLanes); });
-  });
+  simd::unroll<rows>([&](auto r) { simd::prefetch_to_write(to.at(r, 0), to.columns); });
   tile_product<rows, vectors>(
       a, b, steps,
       [&](std::size_t r, std::size_t v) { return sum == Sum::begin ? Floats{} : to.load(r, v); },
