@@ -40,8 +40,8 @@ def run(binary, *arguments):
 
 
 def kind_of(path):
-    """The kind of an operator: the last word of its path."""
-    return path.rsplit(".", 1)[-1]
+    """The kind of an operator: the last word of its path, without the layers that it stands for."""
+    return path.rsplit(".", 1)[-1].split("[", 1)[0]
 
 
 def operators_of(rows, again):

@@ -2,7 +2,7 @@
 import math
 import statistics
 
-COLOURS = ["#c4472b", "#3b6fb6"]  # of suites
+COLOURS = ["#c4472b", "#e0912f", "#3b6fb6"]  # of suites
 
 
 def spread(values):
@@ -104,8 +104,9 @@ def markdown(report):
              "and corrects the prediction for its drift since the calibration. Each run was measured a second time:",
              "noise is how far that median was from the first, so no prediction could do better than that.", "",
              "No time of these pairs goes into a prediction, but the probes of the calibration were improved with",
-             "one suite *in view*: its errors flatter the tool. The pairs *held out* were chosen afterwards, and",
-             "nothing was tuned with them: of other models and lengths expect what they show.", "",
+             "one suite *in view*: its errors flatter the tool. Those *seen once* were chosen afterwards; their",
+             "first run had a median error of 5.1 % and a bias of +4.2 %, and what it showed was mended. The pairs",
+             "*held out* were chosen after the last change: of other models and lengths expect what they show.", "",
              "```sh", "headroom calibrate", report["command"], "```", "",
              f"{report['date']} · {report['machine']}", "",
              *summary_table(report["summary"]), "",
