@@ -76,8 +76,11 @@ void prepare(const SoftmaxRow& row, float* scores) {
 }
 
 float largest(const float* scores, std::int64_t count) {
-  if (count < kLanes)
-    return count == 0 ? kMinusInfinity : *std::max_element(scores, scores + count);
+  if (count < kLanes) {
+    float most = kMinusInfinity;
+    for (std::int64_t i = 0; i < count; ++i) most = std::max(most, scores[i]);
+    return most;
+  }
   // The last vector overlaps the one before it, so that no score is left over.
   Floats some = simd::load(scores + count - kLanes);
   Floats others = some;
