@@ -51,21 +51,30 @@ Comparison compare_tiny(const std::string& name, const Case& one) {
   return compare(predicted_figures(report), measured_figures(measurement), {});
 }
 
-/// The kernel that the only attention of a preset's prompt calls, where it is fused.
-detail::KernelCall fused_attention_call(const char* preset, const Workload& workload) {
-  const Graph graph =
-      build_graph(load_model(preset).spec, {Phase::prefill, AttentionImplementation::fused});
+/// The kernel that the only operator `Op` of a preset's prompt calls.
+template <class Op>
+detail::KernelCall only_call(const char* preset, const Workload& workload,
+                             AttentionImplementation attention) {
+  const Graph graph = build_graph(load_model(preset).spec, {Phase::prefill, attention});
   const Bindings sizes = bindings_of(workload, graph);
   std::vector<detail::KernelCall> found;
   for (const Block& block : graph.blocks) {
     for (const Node& node : block.nodes) {
-      if (!std::holds_alternative<FusedAttention>(node.op)) continue;
+      if (!std::holds_alternative<Op>(node.op)) continue;
       const auto calls = detail::kernel_calls({graph, block, node}, sizes, {});
       found.insert(found.end(), calls.begin(), calls.end());
     }
   }
   REQUIRE(found.size() == 1);
   return found.front();
+}
+
+detail::KernelCall fused_attention_call(const char* preset, const Workload& workload) {
+  return only_call<FusedAttention>(preset, workload, AttentionImplementation::fused);
+}
+
+detail::KernelCall softmax_call(const char* preset, const Workload& workload) {
+  return only_call<Softmax>(preset, workload, AttentionImplementation::eager);
 }
 
 }  // namespace
@@ -195,6 +204,22 @@ TEST_CASE("fused attention under a causal mask is priced by the heads that share
   CHECK(call.kind == KernelKind::attention_fused_causal);
   // Nine heads of 64 numbers, three to a key-value head.
   CHECK(call.sizes == KernelSizes{2 * 9, 3, 100, 100, 64});
+}
+
+TEST_CASE("softmax under a causal mask has a price of its own, or that of the keys that are seen") {
+  Workload workload;
+  workload.batch_size = 2;
+  workload.seq_len = 101;
+  const detail::KernelCall all = softmax_call("bert-base", workload);
+  CHECK(all.kind == KernelKind::attention_softmax);
+  CHECK(all.sizes == KernelSizes{2 * 12, 101, 101});
+  const detail::KernelCall causal = softmax_call("gpt2", workload);
+  CHECK(causal.kind == KernelKind::attention_softmax_causal);
+  CHECK(causal.sizes == KernelSizes{2 * 12, 101, 101});
+  // Slopes are added to what a query sees only: (1 + 2 + … + 101)/101 keys.
+  const detail::KernelCall biased = softmax_call("bloom-560m", workload);
+  CHECK(biased.kind == KernelKind::attention_softmax_biased);
+  CHECK(biased.sizes == KernelSizes{2 * 16, 101, 51});
 }
 
 TEST_CASE("a step of decoding is priced by the keys it reads, which heads share") {
@@ -359,6 +384,32 @@ TEST_CASE("while pages are kept, the next that are as many are the same ones") {
   std::byte* const fresh = map_pages(kBytes);
   CHECK(fresh[kBytes - 1] == std::byte{0});
   unmap_pages(fresh, kBytes);
+}
+
+TEST_CASE("pages that are kept serve fewer as well, and are kept whole again") {
+  constexpr std::size_t kBytes = std::size_t{8} << 20;
+  const PageKeeper keeper;
+  std::byte* const first = map_pages(kBytes);
+  unmap_pages(first, kBytes);
+  std::byte* const half = map_pages(kBytes / 2);
+  CHECK(half == first);
+  unmap_pages(half, kBytes / 2);
+  std::byte* const few = map_pages(kBytes / 16);
+  CHECK(few != first);  // which would waste most of them
+  std::byte* const whole = map_pages(kBytes);
+  CHECK(whole == first);
+  unmap_pages(few, kBytes / 16);
+  unmap_pages(whole, kBytes);
+}
+
+TEST_CASE("rounds end when there is no time for one more, but never before the first") {
+  const auto count = [](std::size_t most, double most_s) {
+    Rounds rounds(most, most_s);
+    while (rounds.go_on()) rounds.done();
+    return rounds.number();
+  };
+  CHECK(count(3, 1e9) == 3);
+  CHECK(count(3, 0) == 1);
 }
 
 TEST_CASE("the middle of several tables is taken point by point, and keeps what was not measured") {
