@@ -15,11 +15,9 @@ constexpr Integer kGroup = 32;            // values: KIVI, arXiv 2402.02750, sec
 constexpr Integer kResidual = 128;        // tokens: likewise, divisible by the group
 static_assert(kResidual % kGroup == 0);
 
-Integer ceiling_of(Integer value, Integer divisor) { return (value + divisor - 1) / divisor; }
-
 Integer vector_bytes(KvType type, Integer length) {
   const KvTypeInfo& layout = info(type);
-  return checked_multiply(ceiling_of(length, layout.block_values), layout.block_bytes);
+  return checked_multiply(ceil_div(length, layout.block_values), layout.block_bytes);
 }
 
 bool has_zero_points(KvType type) {
@@ -38,7 +36,7 @@ Integer scale_bytes_of_vector(const KvFormat& format, Integer length) {
     case KvScales::kivi:
       break;
   }
-  return checked_multiply(ceiling_of(length, kGroup), 2 * kScaleBytes);
+  return checked_multiply(ceil_div(length, kGroup), 2 * kScaleBytes);
 }
 
 /// KIVI: of l tokens, the last l mod 128 keys and the last 128 values are not quantised yet.

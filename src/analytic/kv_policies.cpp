@@ -13,8 +13,6 @@ namespace {
 // llama.cpp's default --ubatch-size: tokens beside a window that one pass may add.
 constexpr Integer kMicroBatch = 512;
 
-Integer rounded_up(Integer value, Integer step) { return (value + step - 1) / step * step; }
-
 [[noreturn]] void refuse(const std::string& message, const std::string& hint) {
   throw Error(ErrorCode::invalid_input, message, {}, hint);
 }
@@ -49,7 +47,7 @@ bool honours_windows(KvPolicy policy, const ModelSpec& spec) {
 /// Whole blocks that hold any of the last `used` tokens.
 Integer block_cells(Integer block, const CellQuery& query) {
   const Integer first = query.tokens - query.used;
-  return rounded_up(query.tokens, block) - first / block * block;
+  return round_up(query.tokens, block) - first / block * block;
 }
 
 Integer windowed_cells(const ResolvedPolicy& policy, const CellQuery& query) {
@@ -70,7 +68,7 @@ Integer windowed_cells(const ResolvedPolicy& policy, const CellQuery& query) {
     case KvPolicy::llama_cpp_swa_full:
       break;
   }
-  return rounded_up(std::min(policy.capacity, window + kMicroBatch), policy.block);
+  return round_up(std::min(policy.capacity, window + kMicroBatch), policy.block);
 }
 
 }  // namespace
@@ -105,7 +103,7 @@ ResolvedPolicy resolve_policy(const KvCacheRequest& request, Integer tokens) {
            "give it --past and --seq together, or more");
   }
   if (about.policy == KvPolicy::llama_cpp || about.policy == KvPolicy::llama_cpp_swa_full) {
-    resolved.capacity = rounded_up(resolved.capacity, about.block);
+    resolved.capacity = round_up(resolved.capacity, about.block);
   }
   return resolved;
 }
