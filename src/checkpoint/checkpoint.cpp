@@ -91,7 +91,7 @@ void Checkpoint::open_shards(const fs::path& index) {
   for (const auto& [tensor, file] : shards) {
     if (find(tensor) != nullptr) continue;
     refuse_parts(tensor_place((index.parent_path() / file).string(), tensor),
-           "the index lists it in this file, which does not hold it");
+                 "the index lists it in this file, which does not hold it");
   }
 }
 

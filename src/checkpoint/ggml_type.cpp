@@ -54,7 +54,8 @@ std::span<const GgmlTypeInfo> ggml_types() { return kGgmlTypes; }
 
 const GgmlTypeInfo& info(GgmlType type) {
   const auto* const found = std::ranges::find(kGgmlTypes, type, &GgmlTypeInfo::type);
-  if (found == kGgmlTypes.end()) throw Error(ErrorCode::internal, "a type of ggml is not in the table");
+  if (found == kGgmlTypes.end())
+    throw Error(ErrorCode::internal, "a type of ggml is not in the table");
   return *found;
 }
 

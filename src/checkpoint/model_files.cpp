@@ -130,13 +130,14 @@ void ModelFiles::open_shards(const fs::path& index) {
     for (std::size_t i = first; i < tensors_.size(); ++i) {
       const auto listed = shards.find(tensors_[i].name);
       if (listed != shards.end() && listed->second == name) continue;
-      refuse_model_files(tensor_place(paths_.back(), tensors_[i].name), "the index does not list it there");
+      refuse_model_files(tensor_place(paths_.back(), tensors_[i].name),
+                         "the index does not list it there");
     }
   }
   for (const auto& [tensor, file] : shards) {
     if (tensors_.find(tensor)) continue;
     refuse_model_files(tensor_place((index.parent_path() / file).string(), tensor),
-           "the index lists it in this file, which does not hold it");
+                       "the index lists it in this file, which does not hold it");
   }
 }
 
@@ -160,7 +161,9 @@ void ModelFiles::add_gguf(GgufFile file) {
     const bool added = tensors_.add({tensor.name, tensor.type, tensor.shape(),
                                      static_cast<std::uint64_t>(tensor.offset),
                                      static_cast<std::uint64_t>(tensor.bytes), paths_.size()});
-    if (!added) refuse_model_files(tensor_place(file.path(), tensor.name), "another file of the split has it");
+    if (!added)
+      refuse_model_files(tensor_place(file.path(), tensor.name),
+                         "another file of the split has it");
   }
   paths_.push_back(file.path());
   data_begins_.push_back(file.content().data_begin);

@@ -20,8 +20,9 @@ void require_fitting_options(const ComplexityCommand& command) {
   const bool generates = command.study == Study::generation;
   const auto only = [&](bool given, bool fits, const char* option) {
     if (!given || fits) return;
-    throw_invalid_input(fmt::format("{} means nothing in --study {}", option, name_of(command.study)),
-           fmt::format("leave out {}", option));
+    throw_invalid_input(
+        fmt::format("{} means nothing in --study {}", option, name_of(command.study)),
+        fmt::format("leave out {}", option));
   };
   only(!command.lengths.empty(), !generates, "--seq");
   only(!command.new_tokens.empty(), generates, "--new-tokens");
@@ -29,7 +30,7 @@ void require_fitting_options(const ComplexityCommand& command) {
   only(command.attention.has_value(), !generates, "--attention");
   if (command.study != Study::layers && command.layers.size() > 1) {
     throw_invalid_input(fmt::format("--study {} is of one model", name_of(command.study)),
-           "name one, or leave out --study");
+                        "name one, or leave out --study");
   }
 }
 

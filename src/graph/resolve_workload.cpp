@@ -15,7 +15,7 @@ constexpr std::int64_t kDefaultPast = kDefaultLength - 1;  // a decode step then
 void require_at_least(std::string_view option, std::int64_t value, std::int64_t least) {
   if (value >= least) return;
   throw_invalid_input(fmt::format("{} must be at least {}, not {}", option, least, value),
-         fmt::format("give {} a value of {} or more", option, least));
+                      fmt::format("give {} a value of {} or more", option, least));
 }
 
 /// Positions that a learned table or the trained context has room for; empty when unlimited.
@@ -37,9 +37,9 @@ std::int64_t resolve_seq_len(const WorkloadRequest& request, const ModelSpec& sp
   if (const auto& image = spec.embedding.image) {
     const std::int64_t tokens = image->num_patches() + 1;
     if (request.seq_len && *request.seq_len != tokens) {
-      throw_invalid_input(fmt::format("{} reads images of {} tokens, so --seq cannot be {}", spec.name, tokens,
-                         *request.seq_len),
-             "leave out --seq, or change image_size in the config");
+      throw_invalid_input(fmt::format("{} reads images of {} tokens, so --seq cannot be {}",
+                                      spec.name, tokens, *request.seq_len),
+                          "leave out --seq, or change image_size in the config");
     }
     return tokens;
   }
@@ -50,13 +50,15 @@ std::int64_t resolve_seq_len(const WorkloadRequest& request, const ModelSpec& sp
 void require_cache(const WorkloadRequest& request, const ModelSpec& spec) {
   if (spec.main_stack().causal()) return;
   if (spec.is_layer()) {
-    throw_invalid_input(fmt::format("{} keeps nothing of the positions before, so it has no {}", spec.name,
-                       request.phase == Phase::decode ? "decode phase" : "past tokens"),
-           "use --phase prefill without --past, or a causal layer");
+    throw_invalid_input(
+        fmt::format("{} keeps nothing of the positions before, so it has no {}", spec.name,
+                    request.phase == Phase::decode ? "decode phase" : "past tokens"),
+        "use --phase prefill without --past, or a causal layer");
   }
-  throw_invalid_input(fmt::format("{} has no causal decoder, so it has no KV-cache and no {}", spec.name,
-                     request.phase == Phase::decode ? "decode phase" : "past tokens"),
-         request.phase == Phase::decode ? "use --phase prefill" : "leave out --past");
+  throw_invalid_input(
+      fmt::format("{} has no causal decoder, so it has no KV-cache and no {}", spec.name,
+                  request.phase == Phase::decode ? "decode phase" : "past tokens"),
+      request.phase == Phase::decode ? "use --phase prefill" : "leave out --past");
 }
 
 /// Whether any layer's KV-cache holds less than every head's keys and values.
@@ -83,20 +85,23 @@ void validate(const WorkloadRequest& request, const ModelSpec& spec) {
   require_at_least("--enc-seq", request.enc_seq_len.value_or(1), 1);
   require_at_least("--past", request.past_len.value_or(0), 0);
   if (request.enc_seq_len && !spec.reads_two_sequences()) {
-    throw_invalid_input(fmt::format("{} is not an encoder-decoder, so --enc-seq means nothing", spec.name),
-           "leave out --enc-seq");
+    throw_invalid_input(
+        fmt::format("{} is not an encoder-decoder, so --enc-seq means nothing", spec.name),
+        "leave out --enc-seq");
   }
   if (request.recompute != Recompute::none && request.phase != Phase::train) {
-    throw_invalid_input("--recompute is about training", "add --phase train, or leave out --recompute");
+    throw_invalid_input("--recompute is about training",
+                        "add --phase train, or leave out --recompute");
   }
   if (request.kernels != Kernels::reference && request.phase != Phase::train) {
     throw_invalid_input("--kernels is about training", "add --phase train, or leave out --kernels");
   }
   const bool cached = spec.main_stack().causal() && request.phase != Phase::train;
   if (request.kv_dtype && !cached) {
-    throw_invalid_input(fmt::format("{} keeps no KV-cache in the {} phase, so --kv-dtype means nothing",
-                       spec.name, name_of(request.phase)),
-           "leave out --kv-dtype");
+    throw_invalid_input(
+        fmt::format("{} keeps no KV-cache in the {} phase, so --kv-dtype means nothing", spec.name,
+                    name_of(request.phase)),
+        "leave out --kv-dtype");
   }
   const bool has_past = request.past_len.value_or(0) > 0;
   if (request.phase == Phase::train && has_past) {
@@ -104,9 +109,10 @@ void validate(const WorkloadRequest& request, const ModelSpec& spec) {
   }
   if (request.phase == Phase::decode || has_past) require_cache(request, spec);
   if (request.phase == Phase::prefill && has_past && keeps_less_than_all(spec)) {
-    throw_invalid_input(fmt::format("{} keeps a window or latent vectors, so a prefill cannot go on from a past",
-                       spec.name),
-           "use --phase decode with --seq for the new tokens");
+    throw_invalid_input(
+        fmt::format("{} keeps a window or latent vectors, so a prefill cannot go on from a past",
+                    spec.name),
+        "use --phase decode with --seq for the new tokens");
   }
 }
 

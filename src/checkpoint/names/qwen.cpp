@@ -14,7 +14,9 @@ constexpr NameRule kSharedExpert[] = {
 }  // namespace
 
 NameTable qwen3_names(const ModelSpec& /*spec*/) {
-  return {{query_key_norm_rules(), llama_rules()}, {"model."}, {{"lm_head.weight", ExtraKind::tied_copy}}};
+  return {{query_key_norm_rules(), llama_rules()},
+          {"model."},
+          {{"lm_head.weight", ExtraKind::tied_copy}}};
 }
 
 NameTable qwen_moe_names(const ModelSpec& /*spec*/) {

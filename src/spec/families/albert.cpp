@@ -17,7 +17,8 @@ ClassifierSpec classifier(ConfigReader& config, ClassifierInput input, std::stri
 }  // namespace
 
 void read_albert(ConfigReader& config, ModelSpec& spec) {
-  HeadSpec masked = language_model_head(masked_language_model_head(config, ActivationKind::gelu_new));
+  HeadSpec masked =
+      language_model_head(masked_language_model_head(config, ActivationKind::gelu_new));
   HeadSpec pretraining = masked;
   pretraining.pooler = true;
   ClassifierSpec order =
