@@ -1,5 +1,7 @@
 #include "headroom/symbol.h"
 
+#include "enum_table.h"
+
 namespace headroom {
 namespace {
 
@@ -51,13 +53,7 @@ constexpr std::array<SymbolInfo, kSymbolCount> kSymbols{{
      "activation_bytes, or 0 when activations are float32"},
 }};
 
-constexpr bool in_enumeration_order() {
-  for (std::size_t i = 0; i < kSymbolCount; ++i) {
-    if (index(kSymbols[i].symbol) != i) return false;
-  }
-  return true;
-}
-static_assert(in_enumeration_order());
+static_assert(detail::lists_every<kSymbols>(&SymbolInfo::symbol));
 
 }  // namespace
 
