@@ -36,6 +36,9 @@ class Error : public std::exception {
   std::string text_;
 };
 
+/// Throws Error{invalid_input} without a place.
+[[noreturn]] void throw_invalid_input(const std::string& message, const std::string& hint);
+
 /// The exit status of the command line for this kind of error.
 [[nodiscard]] int exit_status(ErrorCode code) noexcept;
 

@@ -60,10 +60,6 @@ StoredBytes kivi_bytes(const KvVectors& vectors, const KvFormat& format, Integer
   return bytes;
 }
 
-[[noreturn]] void refuse(const std::string& message, const std::string& hint) {
-  throw Error(ErrorCode::invalid_input, message, {}, hint);
-}
-
 }  // namespace
 
 StoredBytes bytes_of_tokens(const std::vector<KvVectors>& vectors, const KvFormat& format,
@@ -94,24 +90,26 @@ void require_storable(const std::vector<KvVectors>& vectors, const KvFormat& for
   if (is_block_type(format.type)) {
     for (const KvVectors& kind : vectors) {
       if (kind.length % layout.block_values == 0) continue;
-      refuse(fmt::format("{} stores {} values together, which do not divide a vector of {}",
-                         layout.name, layout.block_values, to_string(kind.length)),
-             "choose another --kv-dtype");
+      throw_invalid_input(
+          fmt::format("{} stores {} values together, which do not divide a vector of {}",
+                      layout.name, layout.block_values, to_string(kind.length)),
+          "choose another --kv-dtype");
     }
     if (format.scales == KvScales::none) return;
-    refuse(fmt::format("{} has its scales inside", layout.name), "leave out --kv-scales");
+    throw_invalid_input(fmt::format("{} has its scales inside", layout.name),
+                        "leave out --kv-scales");
   }
   if (format.scales == KvScales::none) return;
   const bool whole_float = layout.counted_as != DType::int8 && layout.counted_as != DType::float8;
   if (whole_float) {
-    refuse(fmt::format("{} values need no scales", layout.name),
-           "leave out --kv-scales, or choose a --kv-dtype of 8 bits or fewer");
+    throw_invalid_input(fmt::format("{} values need no scales", layout.name),
+                        "leave out --kv-scales, or choose a --kv-dtype of 8 bits or fewer");
   }
   const bool needs_integers = format.scales == KvScales::group || format.scales == KvScales::kivi;
   if (needs_integers && !has_zero_points(format.type)) {
-    refuse(fmt::format("--kv-scales {} is about integers, not {}", name_of(format.scales),
-                       layout.name),
-           "choose --kv-dtype int8, int4 or int2");
+    throw_invalid_input(fmt::format("--kv-scales {} is about integers, not {}",
+                                    name_of(format.scales), layout.name),
+                        "choose --kv-dtype int8, int4 or int2");
   }
 }
 
