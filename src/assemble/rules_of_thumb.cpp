@@ -3,6 +3,8 @@
 namespace headroom::detail {
 namespace {
 
+/// The letters of symbol.h, in a namespace of their own: other files name variables alike.
+namespace letters {
 const Expr l = Symbol::num_hidden_layers;
 const Expr m = Symbol::num_encoder_layers;
 const Expr b = Symbol::batch_size;
@@ -12,10 +14,11 @@ const Expr t = Symbol::visible_keys;
 const Expr d = Symbol::hidden_size;
 const Expr h = Symbol::num_attention_heads;
 const Expr V = Symbol::vocab_size;
+}  // namespace letters
 
-RuleOfThumb rule(std::string name, Expr formula, std::string stands_for, Expr exact,
+RuleOfThumb rule(std::string name, Expr formula, std::string estimates, Expr exact,
                  std::string source) {
-  return {std::move(name),  std::move(formula), 0, std::move(stands_for), std::move(exact), 0,
+  return {std::move(name),  std::move(formula), 0, std::move(estimates), std::move(exact), 0,
           std::move(source)};
 }
 
@@ -28,7 +31,7 @@ Expr layer_flops(const Analysis& analysis) {
   return flops;
 }
 
-/// What the layers keep for backward under `recompute`: everything but embeddings, head and loss.
+/// Bytes that the layers save for the backward pass, without embeddings, head and loss.
 Expr layer_saved_bytes(const Analysis& analysis, Recompute recompute) {
   const Expr all = saved_bytes(analysis, recompute);
   Expr outside;
@@ -39,22 +42,23 @@ Expr layer_saved_bytes(const Analysis& analysis, Recompute recompute) {
 }
 
 std::vector<RuleOfThumb> parameter_rules(const ModelSpec& spec, const ParameterCount& count) {
+  using namespace letters;
   switch (spec.kind) {
     case ModelKind::attention_layer:
     case ModelKind::cross_attention_layer:
       return {rule("4·l·d²", Integer{4} * l * d * d, "parameters", count.total,
                    "four d × d projections (arXiv 1706.03762, section 3.2.2)")};
     case ModelKind::recurrent_layer: {
-      const Expr products = Integer{2} * gates_of(spec.main_stack().recurrent->cell) * l * d * d;
-      return {rule(format(products), products, "parameters", count.total,
-                   "for each gate a d × d product with the input, and one with the state")};
+      const Expr matrices = Integer{2} * gates_of(spec.main_stack().recurrent->cell) * l * d * d;
+      return {rule(format(matrices), matrices, "parameters", count.total,
+                   "two d × d matrices per gate: for the input and for the state")};
     }
     case ModelKind::convolution_layer:
       return {rule("κ·l·d²", l * d * d * Symbol::kernel_size, "parameters", count.total,
-                   "a d × d product for each position of the kernel (arXiv 1706.03762, table 1)")};
+                   "a d × d matrix per kernel position (arXiv 1706.03762, table 1)")};
     case ModelKind::feed_forward_layer:
       return {rule("8·l·d²", Integer{8} * l * d * d, "parameters", count.total,
-                   "an inner width of 4·d (arXiv 1706.03762, section 3.3)")};
+                   "intermediate size 4·d (arXiv 1706.03762, section 3.3)")};
     case ModelKind::encoder:
     case ModelKind::decoder:
     case ModelKind::encoder_decoder:
@@ -63,25 +67,27 @@ std::vector<RuleOfThumb> parameter_rules(const ModelSpec& spec, const ParameterC
   if (spec.kind == ModelKind::encoder_decoder) {
     return {rule("(12·m + 16·l)·d² + V·d", (Integer{12} * m + Integer{16} * l) * d * d + V * d,
                  "parameters", count.total,
-                 "4·d² an attention, 8·d² an FFN; a decoder layer has two attentions")};
+                 "4·d² per attention, 8·d² per FFN; a decoder layer has two attentions")};
   }
   return {
       rule("12·l·d² + V·d", Integer{12} * l * d * d + V * d, "parameters", count.total,
-           "Kaplan et al. 2020, arXiv 2001.08361, table 1, and the word embedding"),
+           "Kaplan et al. 2020, arXiv 2001.08361, table 1, plus the word embedding"),
       rule("12·l·d²", Integer{12} * l * d * d, "layers", count.attention + count.mlp + count.norm,
            "Kaplan et al. 2020, arXiv 2001.08361, section 2.1")};
 }
 
 std::vector<RuleOfThumb> flop_rules(const ModelSpec& spec, const Analysis& analysis) {
+  using namespace letters;
   const Expr& parameters = analysis.parameters.total;
   const Expr& whole = analysis.total.forward.matrix_flops;
   if (spec.kind == ModelKind::encoder_decoder) {
-    return {rule("2·N·b·(n + s)/2", parameters * b * (n + s), "matrix FLOPs", whole,
-                 "2 FLOP for each of the N parameters and each token, half of them in each stack")};
+    return {
+        rule("2·N·b·(n + s)/2", parameters * b * (n + s), "matrix FLOPs", whole,
+             "2 FLOP per parameter (N in all) and token, half of the parameters in each stack")};
   }
-  std::vector<RuleOfThumb> rules{rule(
-      "2·N·b·s", Integer{2} * parameters * b * s, "matrix FLOPs", whole,
-      "2 FLOP for each of the N parameters and each token (Kaplan et al. 2020, arXiv 2001.08361)")};
+  std::vector<RuleOfThumb> rules{
+      rule("2·N·b·s", Integer{2} * parameters * b * s, "matrix FLOPs", whole,
+           "2 FLOP per parameter (N in all) and token (Kaplan et al. 2020, arXiv 2001.08361)")};
   if (spec.is_layer()) return rules;
   const Expr layers = l * (Integer{24} * b * s * d * d + Integer{4} * b * s * t * d);
   rules.push_back(rule("24·b·s·l·d²·(1 + t/(6·d))", layers, "layers", layer_flops(analysis),
@@ -95,10 +101,11 @@ std::vector<RuleOfThumb> flop_rules(const ModelSpec& spec, const Analysis& analy
 
 std::vector<RuleOfThumb> activation_rules(const ModelSpec& spec, const Workload& workload,
                                           const Analysis& analysis) {
-  // The rules are about layers with an FFN, in 16 bit.
-  const bool meant = workload.phase == Phase::train && bytes_of(workload.dtype) == 2 &&
-                     spec.main_stack().ffn.kind != FfnKind::none;
-  if (!meant) return {};
+  using namespace letters;
+  // The rules assume layers with an FFN, in 16 bit.
+  const bool applies = workload.phase == Phase::train && bytes_of(workload.dtype) == 2 &&
+                       spec.main_stack().ffn.kind != FfnKind::none;
+  if (!applies) return {};
   const Expr layers = layer_saved_bytes(analysis, workload.recompute);
   const Expr linear = Integer{34} * l * b * s * d;
   switch (workload.recompute) {
@@ -119,6 +126,7 @@ std::vector<RuleOfThumb> activation_rules(const ModelSpec& spec, const Workload&
 
 std::vector<RuleOfThumb> rules_of_thumb(const ModelSpec& spec, const Workload& workload,
                                         Subject subject, const Analysis& analysis) {
+  using namespace letters;
   switch (subject) {
     case Subject::params:
       return parameter_rules(spec, analysis.parameters);
@@ -131,7 +139,7 @@ std::vector<RuleOfThumb> rules_of_thumb(const ModelSpec& spec, const Workload& w
   }
   return {rule("2·l·b·t·d·bytes", Integer{2} * l * b * t * d * Symbol::kv_cache_bytes, "KV-cache",
                kv_cache_bytes(analysis),
-               "keys and values of every head: right for multi-head attention only")};
+               "K and V of every head: exact for multi-head attention only")};
 }
 
 }  // namespace headroom::detail

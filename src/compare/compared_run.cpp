@@ -1,4 +1,4 @@
-// Both sides from what is in memory: a report with its time, and a measurement.
+// Both sides of a comparison from reports in memory.
 #include "headroom/compare.h"
 #include "headroom/error.h"
 
@@ -22,42 +22,40 @@ RunIdentity identity_of(const Model& model, const Workload& workload, MeasuredPh
 
 }  // namespace
 
-Figured predicted_figures(const AnalyzeReport& report) {
-  Figured figured;
-  if (!report.run) {
-    throw Error(ErrorCode::internal, "a report without a machine predicts no run");
-  }
+ComparedRun predicted_run(const AnalyzeReport& report) {
+  if (!report.run) throw Error(ErrorCode::internal, "the report has no prediction");
+  ComparedRun side;
   const RunFigures& run = *report.run;
-  figured.identity = identity_of(report.model, report.workload, run.phase, run.new_tokens);
-  auto& amounts = figured.amounts;
+  side.identity = identity_of(report.model, report.workload, run.phase, run.new_tokens);
+  auto& amounts = side.amounts;
   amounts[Quantity::parameters] = run.parameters;
   amounts[Quantity::matrix_flops] = run.matrix_flops;
   amounts[Quantity::weight_bytes] = run.weight_bytes;
   amounts[Quantity::peak_activation_bytes] = run.peak_activation_bytes;
   if (run.kv_cache_bytes) amounts[Quantity::kv_cache_bytes] = *run.kv_cache_bytes;
-  figured.rss_growth_bytes = run.rss_growth_bytes;
-  if (!report.time) return figured;
+  side.rss_growth_bytes = run.rss_growth_bytes;
+  if (!report.time) return side;
   const TimePrediction& time = *report.time;
   amounts[Quantity::time_s] = time.total_s;
   if (time.ttft_s) amounts[Quantity::ttft_s] = *time.ttft_s;
   if (time.tpot_s) amounts[Quantity::tpot_s] = *time.tpot_s;
-  figured.time_low_s = time.low_s;
-  figured.time_high_s = time.high_s;
-  figured.time_is_assumed = time.basis == TimeBasis::assumed;
-  if (time.threads > 0) figured.identity.threads = time.threads;
+  side.time_low_s = time.low_s;
+  side.time_high_s = time.high_s;
+  side.time_is_assumed = time.basis == TimeBasis::assumed;
+  if (time.threads > 0) side.identity.threads = time.threads;
   for (const OperatorTime& one : time.operators) {
-    figured.operator_times.emplace_back(one.path, one.time_s);
+    side.operator_times.emplace_back(one.path, one.time_s);
   }
-  return figured;
+  return side;
 }
 
-Figured measured_figures(const Measurement& measurement) {
-  Figured figured;
-  figured.identity = identity_of(measurement.model, measurement.workload, measurement.phase,
-                                 measurement.new_tokens);
-  figured.identity.threads = measurement.context.threads;
-  figured.engine = measurement.engine;
-  auto& amounts = figured.amounts;
+ComparedRun measured_run(const Measurement& measurement) {
+  ComparedRun side;
+  side.identity = identity_of(measurement.model, measurement.workload, measurement.phase,
+                              measurement.new_tokens);
+  side.identity.threads = measurement.context.threads;
+  side.engine = measurement.engine;
+  auto& amounts = side.amounts;
   amounts[Quantity::parameters] = Integer{measurement.counted.parameters};
   amounts[Quantity::matrix_flops] = Integer{measurement.counted.matrix_flops};
   amounts[Quantity::weight_bytes] = Integer{measurement.counted.weight_bytes};
@@ -69,12 +67,12 @@ Figured measured_figures(const Measurement& measurement) {
   amounts[Quantity::time_s] = measurement.time.median_s;
   if (measurement.ttft_s) amounts[Quantity::ttft_s] = *measurement.ttft_s;
   if (measurement.tpot_s) amounts[Quantity::tpot_s] = *measurement.tpot_s;
-  figured.time_spread = measurement.time.mad_s / measurement.time.median_s;
-  figured.rss_before_bytes = Integer{measurement.memory.rss_before_bytes};
+  side.time_spread = measurement.time.mad_s / measurement.time.median_s;
+  side.rss_before_bytes = Integer{measurement.memory.rss_before_bytes};
   for (const OperatorMeasurement& one : measurement.operators) {
-    figured.operator_times.emplace_back(one.path, one.time_s);
+    side.operator_times.emplace_back(one.path, one.time_s);
   }
-  return figured;
+  return side;
 }
 
 }  // namespace headroom

@@ -1,6 +1,11 @@
-#include "figured_json.h"
+#include "run_json.h"
 
 #include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "schema_version.h"
 
 namespace headroom::detail {
 namespace {
@@ -11,7 +16,7 @@ MeasuredPhase phase_from(const JsonFields& fields) {
        {MeasuredPhase::prefill, MeasuredPhase::decode, MeasuredPhase::generate}) {
     if (word == name_of(phase)) return phase;
   }
-  fields.fail(fmt::format("there is no phase \"{}\"", word));
+  fields.fail(fmt::format("\"phase\" is \"{}\", not prefill, decode or generate", word));
 }
 
 }  // namespace
@@ -39,30 +44,30 @@ RunIdentity read_identity(const JsonFields& document, const JsonFields& run) {
   return identity;
 }
 
-void store_count(const JsonFields& fields, const char* key, Quantity quantity, Figured& figured) {
-  if (const auto count = fields.count_if(key)) figured.amounts[quantity] = *count;
+void store_count(const JsonFields& fields, const char* key, Quantity quantity, ComparedRun& run) {
+  if (const auto count = fields.count_if(key)) run.amounts[quantity] = *count;
 }
 
-void store_time(const JsonFields& fields, const char* key, Quantity quantity, Figured& figured) {
-  if (const auto seconds = fields.positive_if(key)) figured.amounts[quantity] = *seconds;
+void store_time(const JsonFields& fields, const char* key, Quantity quantity, ComparedRun& run) {
+  if (const auto seconds = fields.positive_if(key)) run.amounts[quantity] = *seconds;
 }
 
-void read_operators(const JsonFields& holder, Figured& figured) {
+void read_operators(const JsonFields& holder, ComparedRun& run) {
   const nlohmann::json& list = holder.at("ops");
-  if (!list.is_array()) holder.fail("\"ops\" is no list");
+  if (!list.is_array()) holder.fail("\"ops\" is not a list");
   for (std::size_t i = 0; i < list.size(); ++i) {
     const JsonFields one(list[i], fmt::format("{}/ops/{}", holder.where(), i));
     const nlohmann::json& seconds = one.at("time_s");
     if (!seconds.is_number() || !(seconds.get<double>() >= 0)) {
       one.fail("\"time_s\" is not a time");
     }
-    figured.operator_times.emplace_back(one.text("path"), seconds.get<double>());
+    run.operator_times.emplace_back(one.text("path"), seconds.get<double>());
   }
 }
 
-double sum_of_times(const Figured& figured) {
+double sum_of_operator_times(const ComparedRun& run) {
   double sum = 0;
-  for (const auto& [path, seconds] : figured.operator_times) sum += seconds;
+  for (const auto& [path, seconds] : run.operator_times) sum += seconds;
   return sum;
 }
 
@@ -71,8 +76,8 @@ void require_equal(const JsonFields& fields, const char* key, double expected, d
   if (!value.is_number()) fields.fail(fmt::format("\"{}\" is not a number", key));
   constexpr double kRounding = 1e-6;
   if (std::abs(value.get<double>() - expected) <= kRounding * scale) return;
-  fields.fail(fmt::format("\"{}\" is {}, but the other figures make it {}", key,
-                          value.get<double>(), expected));
+  fields.fail(fmt::format("\"{}\" is {}, but the other figures give {}", key, value.get<double>(),
+                          expected));
 }
 
 void require_counts(const JsonFields& fields, std::initializer_list<const char*> keys) {

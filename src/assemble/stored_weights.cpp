@@ -1,26 +1,26 @@
-// Weights as the model's own files hold them, in the place of a number of bytes for each.
+// Weight bytes of a model's own files, component by component.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 
-#include "headroom/report.h"
+#include "analyze_model.h"
+#include "headroom/error.h"
 
-namespace headroom {
+namespace headroom::detail {
 namespace {
 
-/// Types that --dtype can say as well.
+/// Types that a workload's dtype can express.
 constexpr std::array<std::string_view, 4> kPlainTypes{"F32", "F16", "BF16", "F64"};
 
 bool is_plain(const TypeRow& row) {
   return std::ranges::find(kPlainTypes, std::string_view(row.type)) != kPlainTypes.end();
 }
 
-}  // namespace
-
-bool use_stored_weights(AnalyzeReport& report, const Inspection& inspection) {
+/// Replaces the weight bytes, unless the files are not quantised or have unexplained tensors.
+void replace_weight_bytes(AnalyzeReport& report, const Inspection& inspection) {
   const bool quantised = !std::ranges::all_of(inspection.types, is_plain);
-  if (!quantised || !inspection.reconciliation || !inspection.is_explained()) return false;
+  if (!quantised || !inspection.reconciliation || !inspection.is_explained()) return;
   Integer sum = 0;
   for (std::size_t i = 0; i < report.analysis.components.size(); ++i) {
     const std::string name = name_of(report.analysis.components[i].component);
@@ -32,10 +32,22 @@ bool use_stored_weights(AnalyzeReport& report, const Inspection& inspection) {
   report.figures.weight_bytes = sum;
   report.stored_bits_per_weight = inspection.weights.bits_per_value();
   report.notes.push_back(
-      fmt::format("weights take what they take in the files, {:.2f} bits each; traffic and time "
-                  "are those of {} weights",
+      fmt::format("weights as stored in the files, {:.2f} bits each; traffic and time assume {} "
+                  "weights",
                   report.stored_bits_per_weight.value_or(0), name_of(report.workload.dtype)));
-  return true;
 }
 
-}  // namespace headroom
+}  // namespace
+
+void apply_stored_weights(AnalyzeReport& report) {
+  if (report.model.weight_files.empty()) return;
+  try {
+    replace_weight_bytes(report, inspect(report.model.weight_files));
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::invalid_input) throw;
+    report.notes.push_back(
+        fmt::format("the weights next to the config cannot be read: {}", error.what()));
+  }
+}
+
+}  // namespace headroom::detail

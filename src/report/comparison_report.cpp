@@ -1,17 +1,14 @@
-// Comparison -> table and JSON (reports/compare.schema.json).
+// Comparison -> Document and JSON (reports/compare.schema.json).
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "describe.h"
-#include "headroom/compare.h"
+#include "schema_version.h"
 #include "writers.h"
 
-namespace headroom {
+namespace headroom::detail {
 namespace {
-
-using detail::Cell;
-using detail::Json;
-using detail::number_column;
-using detail::words_column;
 
 std::string amount_text(const std::optional<Amount>& amount) {
   if (!amount) return "–";
@@ -45,13 +42,29 @@ std::string result_text(const ComparisonRow& row) {
 
 std::string drift_text(const DriftReport& drift) {
   return fmt::format(
-      "products {:.2f}–{:.2f}, memory {:.2f}–{:.2f} times the calibration's time; the prediction "
-      "is corrected for it",
+      "GEMM {:.2f}–{:.2f}×, memory {:.2f}–{:.2f}× the calibrated time; the prediction is corrected "
+      "for it",
       drift.before.compute, drift.after.compute, drift.before.memory, drift.after.memory);
 }
 
-detail::Document to_document(const Comparison& comparison) {
-  detail::Table table;
+Cell amount_cell(const std::optional<Amount>& amount) {
+  return amount ? std::visit([](auto value) { return Cell{value}; }, *amount) : Cell{};
+}
+
+Json amount_json(const std::optional<Amount>& amount) {
+  if (!amount) return nullptr;
+  if (const auto* count = std::get_if<Integer>(&*amount)) return json_integer(*count);
+  return std::get<double>(*amount);
+}
+
+Json drift_json(const Drift& drift) {
+  return {{"compute", drift.compute}, {"memory", drift.memory}};
+}
+
+}  // namespace
+
+Document to_document(const Comparison& comparison) {
+  Table table;
   table.columns = {words_column("quantity", "Quantity"),  number_column("predicted", "Predicted"),
                    number_column("measured", "Measured"), number_column("difference", "Difference"),
                    number_column("tolerance", "Allowed"), words_column("result", "Result")};
@@ -60,7 +73,7 @@ detail::Document to_document(const Comparison& comparison) {
     table.rows.push_back({row.title, amount_text(row.predicted), amount_text(row.measured),
                           difference_text(row), tolerance_text(row), result_text(row)});
   }
-  detail::Document document;
+  Document document;
   document.add_line(comparison.model, comparison.workload);
   document.add_line("machine", comparison.machine);
   document.blocks.emplace_back(std::move(table));
@@ -69,36 +82,21 @@ detail::Document to_document(const Comparison& comparison) {
   return document;
 }
 
-Cell amount_cell(const std::optional<Amount>& amount) {
-  return amount ? std::visit([](auto value) { return Cell{value}; }, *amount) : Cell{};
-}
-
-/// Every row in base units: what CSV holds.
-detail::Document to_row_table(std::span<const Comparison> comparisons) {
-  detail::Table table;
+Document to_row_table(std::span<const Comparison> comparisons) {
+  Table table;
   for (const char* key : {"model", "workload", "quantity", "predicted", "measured", "difference",
                           "tolerance", "result", "reason"}) {
     table.columns.push_back(words_column(key, ""));
   }
   for (const Comparison& comparison : comparisons) {
     for (const ComparisonRow& row : comparison.rows) {
-      table.rows.push_back(
-          {comparison.model, comparison.workload, row.quantity, amount_cell(row.predicted),
-           amount_cell(row.measured), detail::cell_or_none(row.difference),
-           detail::cell_or_none(row.tolerance), std::string(name_of(row.result)), row.reason});
+      table.rows.push_back({comparison.model, comparison.workload, row.quantity,
+                            amount_cell(row.predicted), amount_cell(row.measured),
+                            cell_or_none(row.difference), cell_or_none(row.tolerance),
+                            std::string(name_of(row.result)), row.reason});
     }
   }
   return {{std::move(table)}};
-}
-
-Json amount_json(const std::optional<Amount>& amount) {
-  if (!amount) return nullptr;
-  if (const auto* count = std::get_if<Integer>(&*amount)) return detail::json_integer(*count);
-  return std::get<double>(*amount);
-}
-
-Json drift_json(const Drift& drift) {
-  return {{"compute", drift.compute}, {"memory", drift.memory}};
 }
 
 Json to_json(const Comparison& comparison) {
@@ -111,8 +109,8 @@ Json to_json(const Comparison& comparison) {
     json["rows"].push_back({{"quantity", row.quantity},
                             {"predicted", amount_json(row.predicted)},
                             {"measured", amount_json(row.measured)},
-                            {"difference", detail::json_or_null(row.difference)},
-                            {"tolerance", detail::json_or_null(row.tolerance)},
+                            {"difference", json_or_null(row.difference)},
+                            {"tolerance", json_or_null(row.tolerance)},
                             {"result", name_of(row.result)},
                             {"reason", row.reason.empty() ? Json(nullptr) : Json(row.reason)}});
   }
@@ -135,20 +133,4 @@ Json to_json(const Comparison& comparison) {
   return json;
 }
 
-}  // namespace
-
-std::string render(std::span<const Comparison> comparisons, const RenderOptions& options) {
-  if (options.format == Format::csv) return detail::to_csv(to_row_table(comparisons));
-  if (options.format == Format::json) {
-    Json list = Json::array();
-    for (const Comparison& comparison : comparisons) list.push_back(to_json(comparison));
-    return detail::to_json_text(list.size() == 1 ? list.front() : list);
-  }
-  std::string text;
-  for (const Comparison& comparison : comparisons) {
-    text += (text.empty() ? "" : "\n") + detail::to_format(to_document(comparison), options);
-  }
-  return text;
-}
-
-}  // namespace headroom
+}  // namespace headroom::detail

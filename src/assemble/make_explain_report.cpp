@@ -1,13 +1,14 @@
-// Picks the formulas that explain a figure, and puts the numbers in.
+// Selects the formulas of a figure and evaluates them.
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "describe.h"
+#include "analyze_model.h"
 #include "headroom/error.h"
 #include "headroom/report.h"
 #include "headroom/studies.h"
 #include "rules_of_thumb.h"
+#include "setting_format.h"
 
 namespace headroom {
 namespace {
@@ -16,7 +17,7 @@ class Explainer {
  public:
   Explainer(AnalyzeReport analyzed, Subject subject) : analyzed_(std::move(analyzed)) {
     report_.subject = subject;
-    report_.values = detail::all_values(analyzed_.graph, analyzed_.workload);
+    report_.values = bindings_of(analyzed_.workload, analyzed_.graph);
     report_.relations = relations_of(analyzed_.workload);
     report_.relations.insert(report_.relations.end(), analyzed_.graph.relations.begin(),
                              analyzed_.graph.relations.end());
@@ -69,17 +70,16 @@ class Explainer {
     }
     add_part("backward", analysis.total.backward.matrix_flops);
     add_part("recomputed", analysis.recompute.matrix_flops);
-    explain_when_attention_matters();
+    add_ffn_crossover();
   }
 
-  void explain_when_attention_matters() {
+  void add_ffn_crossover() {
     const Workload& workload = analyzed_.workload;
     const ModelSpec& spec = analyzed_.model.spec;
     if (workload.phase != Phase::prefill || spec.reads_two_sequences()) return;
     const SharesReport shares = make_shares_report(analyzed_.model, workload.attention, {});
     if (!shares.attention_side || !shares.ffn_side) return;
-    report_.attention_passes_ffn = {*shares.attention_side, *shares.ffn_side,
-                                    shares.attention_passes_ffn};
+    report_.ffn_crossover = {*shares.attention_side, *shares.ffn_side, shares.attention_passes_ffn};
   }
 
   void explain_parameters() {
@@ -98,7 +98,10 @@ class Explainer {
       return;
     }
     if (analysis.live.empty()) {
-      throw Error(ErrorCode::invalid_input, "this model has no operators to hold activations");
+      throw Error(
+          ErrorCode::invalid_input,
+          fmt::format("{} has no operators, so it has no activations", analyzed_.model.spec.name),
+          {}, fmt::format("choose another {}", Setting::subject));
     }
     const LiveBytes& peak = analysis.live[analyzed_.figures.peak_index];
     report_.whole = figure("peak at " + peak.path, peak.bytes);
@@ -120,9 +123,11 @@ class Explainer {
     report_.unit = "B";
     if (analyzed_.analysis.kv_cache.empty()) {
       throw Error(ErrorCode::invalid_input,
-                  fmt::format("{} keeps no KV-cache in the {} phase", analyzed_.model.spec.name,
+                  fmt::format("{} has no KV-cache in the {} phase", analyzed_.model.spec.name,
                               name_of(analyzed_.workload.phase)),
-                  {}, "ask for another --what, or for a decoder in --phase prefill or decode");
+                  {},
+                  fmt::format("choose another {}, or a decoder with {} prefill or decode",
+                              Setting::subject, Setting::phase));
     }
     report_.kv_cache = analyzed_.kv_cache;
     const KvCacheUse& use = report_.kv_cache.value();
@@ -139,7 +144,8 @@ class Explainer {
         figure("each further token", kv_cache_bytes_per_token(analyzed_.analysis)));
   }
 
-  /// Of values in few bits, or with scales, a token's bytes are a number.
+  /// Types below 8 bits, and scales, have no whole bytes per element: bytes of a token are a
+  /// number.
   void explain_stored_cache(const KvCacheUse& use) {
     const Integer batch = analyzed_.workload.batch_size;
     Expr whole;
@@ -172,8 +178,8 @@ class Explainer {
   }
 
   void add_rules() {
-    if (report_.kv_cache && !has_plain_values(*report_.kv_cache))
-      return;  // they know whole bytes only
+    // The rules count whole bytes per element.
+    if (report_.kv_cache && !has_plain_values(*report_.kv_cache)) return;
     report_.rules = detail::rules_of_thumb(analyzed_.model.spec, analyzed_.workload,
                                            report_.subject, analyzed_.analysis);
     for (RuleOfThumb& rule : report_.rules) {
@@ -204,9 +210,9 @@ std::string_view name_of(Subject subject) noexcept {
 
 ExplainReport make_explain_report(Model model, const WorkloadRequest& request, Subject subject,
                                   const KvCacheRequest& kv_cache) {
-  return Explainer(make_analyze_report(std::move(model), request, Convention::headroom, kv_cache),
-                   subject)
-      .explain();
+  AnalyzeReport analyzed =
+      detail::analyze_model(std::move(model), request, Convention::headroom, kv_cache);
+  return Explainer(std::move(analyzed), subject).explain();
 }
 
 }  // namespace headroom

@@ -1,4 +1,4 @@
-// Formulas that people use in the place of a count, each with where it comes from. Internal.
+// Common approximations, each with its source. Internal to src/assemble.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace headroom::detail {
 
-/// The rules about `subject` that are meant for models of this kind, beside the exact formula that
-/// each stands for. Values are not filled in.
+/// The rules for `subject` that apply to this kind of model, each with the exact formula that it
+/// estimates. Values are not filled in.
 [[nodiscard]] std::vector<RuleOfThumb> rules_of_thumb(const ModelSpec& spec,
                                                       const Workload& workload, Subject subject,
                                                       const Analysis& analysis);
