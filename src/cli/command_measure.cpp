@@ -39,7 +39,7 @@ std::unique_ptr<measured::WeightSource> open_weights(const fs::path& files, std:
                                                      const ModelSpec& spec) {
   if (files.empty()) return measured::random_weights(seed);
   if (checkpoint::is_gguf(files)) {
-    return measured::stored_weights(spec, checkpoint::read_gguf(files, spec));
+    return measured::stored_weights(spec, detail::read_gguf(files, spec));
   }
   return measured::checkpoint_weights(spec, checkpoint::Checkpoint(files));
 }
@@ -105,7 +105,7 @@ void run_measure(MeasureCommand& command) {
   const bool dequantised = checkpoint::is_gguf(weights);
   if (dequantised) {
     RopeSpec& rope = model.spec.position.rope;
-    rope = checkpoint::with_stored_factors(std::move(rope), weights);
+    rope = detail::with_stored_factors(std::move(rope), weights);
   }
   measured::InputFile file = read_input(command, model.spec);
   const Workload workload = workload_of_inputs(command, model.spec, file);

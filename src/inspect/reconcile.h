@@ -18,11 +18,9 @@ struct Reconciled {
 };
 
 /// Matches the tensors with the graph of `model`; `names` maps weights to tensor names.
-[[nodiscard]] Reconciled reconcile(const LogicalTensors& tensors, Model model,
-                                   checkpoint::NameTable names);
+[[nodiscard]] Reconciled reconcile(const LogicalTensors& tensors, Model model, NameTable names);
 
 /// Adds a tensor to the row of its kind.
-void add_extra(std::vector<ExtraRow>& rows, checkpoint::ExtraKind kind,
-               const LogicalTensor& tensor);
+void add_extra(std::vector<ExtraRow>& rows, ExtraKind kind, const LogicalTensor& tensor);
 
 }  // namespace headroom::detail
