@@ -1,5 +1,4 @@
-// Qwen2-MoE and Qwen3-MoE: Qwen with routed experts, the former with a gated expert for every token
-// (arXiv 2407.10671, 2505.09388).
+// Qwen2 and Qwen3, dense and with routed experts (arXiv 2407.10671, 2505.09388).
 #include <algorithm>
 
 #include "../decoder.h"
@@ -7,6 +6,28 @@
 
 namespace headroom::detail {
 namespace {
+
+/// Qwen2 and Qwen2.5, and Qwen1.5 before them: Llama with biases of queries, keys and values
+/// (arXiv 2407.10671).
+void read_qwen2(ConfigReader& config, ModelSpec& spec) {
+  DecoderDefaults defaults;
+  defaults.max_position_embeddings = 32768;
+  defaults.bias = BiasRule::query_key_value;
+  read_decoder(config, spec, defaults);
+  read_qwen_windows(config, *spec.decoder);
+  config.ignore({"attention_bias", "qkv_bias", "rope_interleaved"});  // fixed by the class
+}
+
+/// Qwen3: Llama with a norm of every query and key head (arXiv 2505.09388).
+void read_qwen3(ConfigReader& config, ModelSpec& spec) {
+  DecoderDefaults defaults;
+  defaults.max_position_embeddings = 32768;
+  defaults.head_dim = 128;
+  read_decoder(config, spec, defaults);
+  StackSpec& stack = *spec.decoder;
+  stack.self_attention.query_key_norm = QueryKeyNormSpec{stack.norm};
+  read_qwen_windows(config, stack);
+}
 
 ExpertsSpec read_qwen_experts(ConfigReader& config, const ExpertKeys& keys,
                               std::int64_t size_when_absent) {
@@ -75,8 +96,21 @@ NameTable qwen_moe_names() {
 
 }  // namespace
 
-std::vector<Family> qwen_moe_families() {
+std::vector<Family> qwen_families() {
   return {
+      {.model_types = {"qwen2"},
+       .classes = llama_classes("Qwen2"),
+       .reader = read_qwen2,
+       .names = llama_names(),
+       .gguf = GgufForm(GgufConversion::none, {{.name = "qwen2", .common = gguf_rms_norm_keys()}})},
+      {.model_types = {"qwen3"},
+       .classes = llama_classes("Qwen3"),
+       .reader = read_qwen3,
+       .names = llama_names({query_key_norm_rules()}),
+       .gguf = GgufForm(GgufConversion::none, {{.name = "qwen3",
+                                                .common = gguf_rms_norm_keys(),
+                                                .flags = {{"blk.0.attn_q.bias", "attention_bias"}},
+                                                .head_dim = GgufHeadDim::always}})},
       {.model_types = {"qwen2_moe"},
        .classes = llama_classes("Qwen2Moe"),
        .reader = read_qwen2_moe,
