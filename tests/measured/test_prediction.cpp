@@ -48,7 +48,7 @@ Comparison compare_tiny(const std::string& name, const Case& one) {
   options.warmup = 0;
   const Measurement measurement = measure(std::move(model), report.workload, *source, std::nullopt,
                                           options, [](int, int) { return true; });
-  return compare(predicted_figures(report), measured_figures(measurement), {});
+  return compare(predicted_run(report), measured_run(measurement), {});
 }
 
 /// The kernel that the only operator `Op` of a preset's prompt calls.
