@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <functional>
 #include <optional>
 #include <span>
 
 #include "headroom/error.h"
-#include "kernels/linear_kernels.h"
+#include "kernels/bfloat16.h"
 
 namespace headroom::measured {
 namespace {
@@ -237,9 +236,8 @@ void ModelWeights::narrow_table(const Node& embedding) {
   }
   PooledVector<std::uint16_t>& narrow = bfloat16_tables_[path];
   narrow.resize(values->second.size());
-  std::ranges::transform(values->second, narrow.begin(), [](float value) {
-    return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16U);
-  });
+  std::ranges::transform(values->second, narrow.begin(),
+                         [](float value) { return bfloat16_bits(value); });
   values_.erase(values);
 }
 
@@ -255,9 +253,8 @@ RowReader ModelWeights::word_rows(const std::string& path) const {
   if (const auto table = bfloat16_tables_.find(path); table != bfloat16_tables_.end()) {
     return [data = table->second.data(), columns = width(table->second.size())](std::int64_t row,
                                                                                 float* to) {
-      std::transform(data + row * columns, data + (row + 1) * columns, to, [](std::uint16_t bits) {
-        return std::bit_cast<float>(std::uint32_t{bits} << 16U);
-      });
+      std::transform(data + row * columns, data + (row + 1) * columns, to,
+                     [](std::uint16_t bits) { return float_of_bfloat16(bits); });
     };
   }
   return [&layer = linear(path, 0)](std::int64_t row, float* to) { (void)layer.read_row(row, to); };

@@ -1,5 +1,5 @@
-// The forward pass against the reference code's outputs: every hidden state, the logits, and the
-// tokens that are generated greedily. Source: tests/data/README.md.
+// The forward pass against the outputs of the reference code: every hidden state, the logits, and
+// greedily generated tokens. Source: tests/data/README.md.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -15,10 +15,11 @@ using namespace headroom::measured;
 
 namespace {
 
-/// Folders with weights, inputs and expected outputs: those of this checkout, both the published
-/// code's own and an independent reference's, and all that are at hand beside it.
+/// Folders with weights, inputs and expected outputs: those of this repository, from the published
+/// code and from an independent reference, and those of the extended_folder golden folder, if
+/// present.
 std::vector<std::filesystem::path> golden_folders() {
-  const auto extended = test::extended_golden_folder();
+  const auto extended_folder = test::extended_golden_folder();
   std::vector<std::filesystem::path> folders;
   for (const auto& entry :
        std::filesystem::directory_iterator(test::data_folder() / "golden/tiny")) {
@@ -26,8 +27,8 @@ std::vector<std::filesystem::path> golden_folders() {
     const auto own = test::data_folder() / "golden/models" / name;
     if (std::filesystem::exists(own)) {
       folders.push_back(own);
-    } else if (extended) {
-      folders.push_back(*extended / name);
+    } else if (extended_folder) {
+      folders.push_back(*extended_folder / name);
     }
   }
   for (const auto& entry : std::filesystem::directory_iterator(test::data_folder() / "families")) {
@@ -44,9 +45,9 @@ std::vector<float> values_of(const StoredTensor& tensor) {
   return values;
 }
 
-/// The largest difference over what is allowed: 2e-5 + 2e-5 · the largest value.
-double excess(const std::vector<float>& got, const std::vector<float>& expected,
-              const std::vector<bool>& relevant) {
+/// Largest difference over its tolerance, 2e-5 + 2e-5 · the largest value.
+double error_over_tolerance(const std::vector<float>& got, const std::vector<float>& expected,
+                            const std::vector<bool>& relevant) {
   double largest = 0;
   double difference = 0;
   for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -58,8 +59,8 @@ double excess(const std::vector<float>& got, const std::vector<float>& expected,
   return difference / (2e-5 + 2e-5 * largest);
 }
 
-/// Rows of padding queries hold nothing that anybody reads; the reference computes them in its own
-/// way.
+/// Rows of padding queries are ignored: nothing reads them, and the reference computes them
+/// differently.
 std::vector<bool> relevant_values(const NamedTensor& tensor, const ModelInputs& inputs) {
   std::vector<bool> relevant(tensor.values.size(), true);
   const bool encoder = tensor.name.starts_with("encoder");
@@ -98,8 +99,8 @@ void check_outputs(const std::filesystem::path& folder, const SessionOptions& op
     const StoredTensor* expected = model.expected.find(tensor.name);
     if (expected == nullptr) continue;
     REQUIRE(tensor.shape == expected->shape);
-    CHECK(excess(tensor.values, values_of(*expected),
-                 relevant_values(tensor, model.inputs.inputs)) <= 1.0);
+    CHECK(error_over_tolerance(tensor.values, values_of(*expected),
+                               relevant_values(tensor, model.inputs.inputs)) <= 1.0);
     ++compared;
   }
   CHECK(compared >= 4);
@@ -111,23 +112,24 @@ void check_outputs(const std::filesystem::path& folder, const SessionOptions& op
   std::memcpy(expected_ids.data(), ids->data.data(), ids->data.size());
   CHECK(generation.ids == expected_ids);
   const auto logits = values_of(*model.expected.find("generate.logits"));
-  CHECK(excess(generation.logits.values, logits, std::vector<bool>(logits.size(), true)) <= 1.0);
+  CHECK(error_over_tolerance(generation.logits.values, logits,
+                             std::vector<bool>(logits.size(), true)) <= 1.0);
 }
 
 }  // namespace
 
-TEST_CASE("outputs, hidden states and generated tokens equal the reference, with eager attention") {
+TEST_CASE("outputs, hidden states and generated tokens equal the reference with eager attention") {
   for (const auto& folder : golden_folders()) check_outputs(folder, {});
   CHECK(golden_folders().size() >= 60);
 }
 
-TEST_CASE("outputs, hidden states and generated tokens equal the reference, with fused attention") {
+TEST_CASE("outputs, hidden states and generated tokens equal the reference with fused attention") {
   SessionOptions options;
   options.attention = AttentionImplementation::fused;
   for (const auto& folder : golden_folders()) check_outputs(folder, options);
 }
 
-TEST_CASE("outputs, hidden states and generated tokens equal the reference, with oneDNN") {
+TEST_CASE("outputs, hidden states and generated tokens equal the reference with oneDNN") {
   if (!is_available(Backend::onednn)) return;
   SessionOptions options;
   options.backend = Backend::onednn;

@@ -1,4 +1,4 @@
-// Eager and fused attention against a loop in double precision, and against each other.
+// Eager and fused attention against a double-precision loop, and against each other.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -6,6 +6,7 @@
 
 #include "alibi.h"
 #include "attention.h"
+#include "bfloat16.h"
 #include "kernel_data.h"
 #include "softmax.h"
 
@@ -31,7 +32,7 @@ struct Case {
   Padding padding = Padding::none;
 };
 
-/// Owns the operands of a case. Rows are wider than their heads, as in a stacked projection.
+/// Operands of a case. Rows are wider than their heads, as in a stacked projection.
 struct Operands {
   static constexpr std::int64_t kGap = 5;
 
@@ -77,7 +78,7 @@ struct Operands {
       args.bias = bias.data();
     }
     if (c.padding == Padding::none) return;
-    // From the left, as in generation: the first queries see nothing but padding.
+    // Padding on the left, as in generation: the first queries see only padding.
     mask.assign(static_cast<std::size_t>(args.batch * args.keys), 1);
     const bool whole = c.padding == Padding::whole_sequence;
     std::fill_n(mask.begin(), whole ? args.keys : (args.keys + 2) / 3, std::uint8_t{0});
@@ -101,8 +102,8 @@ double dot(const float* a, const float* b, std::int64_t count) {
   return sum;
 }
 
-/// Probabilities of one query, as Hugging Face's eager attention has them: hidden scores become
-/// the least float32, whatever they were.
+/// Probabilities of one query, as in Hugging Face's eager attention: masked scores become the
+/// lowest float32, whatever they were.
 std::vector<double> probabilities(const AttentionArguments& args, std::int64_t batch,
                                   std::int64_t head, std::int64_t query) {
   const std::int64_t kv_head = head * args.kv_heads / args.heads;
@@ -115,13 +116,13 @@ std::vector<double> probabilities(const AttentionArguments& args, std::int64_t b
     if (args.bias != nullptr) {
       score += static_cast<double>(args.bias[(head * args.queries + query) * args.keys + key]);
     }
-    const bool hidden = (args.causal && key > args.past + query) ||
+    const bool masked = (args.causal && key > args.past + query) ||
                         (args.key_mask != nullptr && args.key_mask[batch * args.keys + key] == 0);
-    row.push_back(hidden ? -3.4028234663852886e38 : score);
+    row.push_back(masked ? -3.4028234663852886e38 : score);
   }
-  const double most = *std::ranges::max_element(row);
+  const double maximum = *std::ranges::max_element(row);
   double sum = 0;
-  for (double& value : row) sum += value = std::exp(value - most);
+  for (double& value : row) sum += value = std::exp(value - maximum);
   for (double& value : row) value /= sum;
   return row;
 }
@@ -180,7 +181,7 @@ const std::vector<Case> kCases{
     {1, 1, 1, 80, 40, 70, 129},
     {2, 4, 4, 20, 33, 3, 64},
     {1, 2, 1, 200, 7, 65, 66},
-    // More than what is turned, packed, and gone through at a time, and some rest of each.
+    // Larger than each block size (transposed, packed, processed at once), with a remainder.
     {1, 2, 1, 600, 130, 140, 150, true, 10},
     {2, 3, 3, 16, 16, 33, 33, true},
     {1, 4, 2, 64, 64, 130, 130, true},
@@ -198,7 +199,7 @@ const std::vector<Case> kCases{
     {2, 2, 1, 24, 40, 9, 150, true, 20, Bias::relative, Padding::whole_sequence},
 };
 
-/// Rounding of a score's sum, which grows with the root of its terms.
+/// Rounding error of a score, which grows with the square root of the number of terms.
 double tolerance(const Case& c) {
   return 4e-6 * std::sqrt(std::max(1.0, static_cast<double>(c.head_dim) / 200));
 }
@@ -227,7 +228,7 @@ TEST_CASE("fused attention equals its definition") {
   }
 }
 
-TEST_CASE("attention reads keys and values of a cache that holds head after head") {
+TEST_CASE("attention reads a cache that stores keys and values head by head") {
   for (const std::int64_t queries : {1, 30}) {
     Operands operands({2, 4, 2, 16, 24, queries, 60, true, 60 - queries});
     AttentionArguments& args = operands.args;
@@ -248,7 +249,8 @@ TEST_CASE("attention reads keys and values of a cache that holds head after head
   }
 }
 
-TEST_CASE("fused attention equals eager attention for scores that overflow without a maximum") {
+TEST_CASE(
+    "fused attention equals eager attention for scores that would overflow without a maximum") {
   Operands operands({1, 2, 2, 32, 32, 80, 80, true});
   operands.args.scale = 90.0F;
   const std::vector<float> eager = run_eager(operands);
@@ -269,15 +271,16 @@ TEST_CASE("softmax of rows equals its definition") {
   }
 }
 
-TEST_CASE("slopes fall to the steepest power, and are rounded where the reference rounds them") {
+TEST_CASE("ALiBi slopes fall by powers of two, and are rounded where the reference rounds them") {
   headroom::AlibiSpec alibi{headroom::AlibiKind::power_above};
   alibi.steepest = 16;
   CHECK(alibi_slopes(alibi, 4) ==
         std::vector<float>{1.0F / 16, 1.0F / 256, 1.0F / 4096, 1.0F / 65536});
   const headroom::AlibiSpec rounded{headroom::AlibiKind::power_below,
                                     headroom::AlibiOrder::rounded_before_scale};
-  CHECK(alibi_slopes(rounded, 16).front() == 0.70703125F);  // of 2^-0.5 = 0.70710678
-  // Ties go to the even neighbour: 1 + 2^-8 lies between 1 and 1 + 2^-7, 1 + 3·2^-8 below 1 + 2^-6.
-  CHECK(rounded_to_bfloat16(1.00390625F) == 1.0F);
-  CHECK(rounded_to_bfloat16(1.01171875F) == 1.015625F);
+  CHECK(alibi_slopes(rounded, 16).front() == 0.70703125F);  // 2^-0.5 = 0.70710678, rounded
+  // Ties go to the even neighbour: 1 + 2^-8 lies between 1 and 1 + 2^-7, 1 + 3·2^-8 lies below 1 +
+  // 2^-6.
+  CHECK(round_to_bfloat16(1.00390625F) == 1.0F);
+  CHECK(round_to_bfloat16(1.01171875F) == 1.015625F);
 }

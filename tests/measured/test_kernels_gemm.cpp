@@ -1,4 +1,4 @@
-// Linear layers against a loop in double precision.
+// Linear layers against a double-precision loop.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -15,7 +15,7 @@ using namespace headroom::measured::testing;
 
 namespace {
 
-/// A layer of two parts, the second without a bias, and its operands.
+/// Layer of two parts, the second without a bias, and its operands.
 struct Layer {
   std::int64_t rows;
   std::int64_t in;
@@ -68,7 +68,7 @@ std::vector<double> reference(const Layer& layer, Epilogue epilogue) {
   return y;
 }
 
-/// Error of one run against the reference, relative to the length of the sums.
+/// Error of one run against the reference, relative to the number of terms per sum.
 double error_of(const Layer& layer, const LinearOptions& options) {
   PackedLinear linear(layer.parts(), layer.in, options);
   linear.prepare(layer.rows);
@@ -87,7 +87,7 @@ constexpr std::array kLayouts{RowRange::few, RowRange::many, RowRange::both};
 
 }  // namespace
 
-TEST_CASE("a linear layer equals the sum of products for every backend, layout and thread count") {
+TEST_CASE("a linear layer equals the matrix product for every backend, layout and thread count") {
   for (const int threads : {1, 2}) {
     const Threads scope(threads);
     for (const std::int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 33, 130}) {
@@ -117,7 +117,7 @@ TEST_CASE("a linear layer applies its epilogue after the bias") {
   }
 }
 
-TEST_CASE("a linear layer of rounded weights equals the product with weights that are rounded") {
+TEST_CASE("a linear layer in bfloat16 equals the matrix product with rounded weights") {
   for (const std::int64_t rows : {1, 3, 8, 20}) {
     Layer layer{rows, 50, 19};
     // Nine significant bits: half of the values are ties, which go to the even neighbour.
@@ -135,7 +135,7 @@ TEST_CASE("a linear layer of rounded weights equals the product with weights tha
   }
 }
 
-TEST_CASE("a linear layer goes on working when the number of rows or threads changes") {
+TEST_CASE("a linear layer works when the number of rows or threads changes") {
   for (const Backend backend : kBackends) {
     if (!is_available(backend)) continue;
     const Layer layer{64, 48, 32};
@@ -153,7 +153,7 @@ TEST_CASE("a linear layer goes on working when the number of rows or threads cha
   }
 }
 
-TEST_CASE("a linear layer refuses parts that do not fit together") {
+TEST_CASE("a linear layer rejects parts of mismatched sizes") {
   const std::vector<float> weight(12);
   const std::vector<float> bias(5);
   const std::array parts{LinearPart{weight, bias}};

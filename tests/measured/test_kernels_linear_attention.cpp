@@ -13,7 +13,7 @@ namespace {
 
 constexpr float kEps = 1e-6F;
 
-/// Owns features, which are positive, and values.
+/// Operands: features, which are positive, and values.
 struct Operands {
   Operands(std::int64_t heads, std::int64_t kv_heads, std::int64_t head_dim,
            std::int64_t value_head_dim, std::int64_t tokens, bool causal) {
@@ -60,7 +60,7 @@ struct Operands {
   std::vector<std::uint8_t> mask;
 };
 
-/// φ(q)·φ(k) of every pair, normalised over the keys, times V.
+/// The quadratic form: φ(q)·φ(k) of every pair, normalised over the keys, times V.
 std::vector<double> reference(const AttentionArguments& args) {
   std::vector<double> out;
   for (std::int64_t row = 0; row < args.batch * args.queries * args.heads; ++row) {
@@ -102,7 +102,7 @@ TEST_CASE("the feature map is elu plus one") {
   std::vector<float> x = random_floats(3 * 40, 1, 9.0F);
   std::vector<double> expected = widened(x);
   for (std::size_t i = 0; i < expected.size(); ++i) {
-    // Rows of 33 that begin 40 apart; what stands between them is left alone.
+    // Rows of 33 start 40 apart; the gaps between them are not modified.
     if (i % 40 >= 33) continue;
     expected[i] = expected[i] > 0 ? expected[i] + 1 : std::exp(expected[i]);
   }
@@ -110,7 +110,7 @@ TEST_CASE("the feature map is elu plus one") {
   CHECK(largest_error(x, expected, 1e-9) < 1e-6);
 }
 
-TEST_CASE("linear attention equals its quadratic form, causal or not, with padding or without") {
+TEST_CASE("linear attention equals its quadratic form, causal or not, with or without padding") {
   for (const int threads : {1, 2}) {
     const Threads scope(threads);
     for (const bool causal : {false, true}) {
@@ -131,7 +131,7 @@ TEST_CASE("linear attention equals its quadratic form, causal or not, with paddi
   }
 }
 
-TEST_CASE("linear attention of more tokens than are gone through at a time equals its form") {
+TEST_CASE("linear attention of more tokens than a block equals its quadratic form") {
   for (const bool causal : {false, true}) {
     for (const bool padded : {false, true}) {
       CAPTURE(causal);
