@@ -163,8 +163,8 @@ StepBuilder::Arguments StepBuilder::attention(const Op& op) {
       windowed && args.window.kind == WindowKind::chunked ? args.window.size : 0;
   if (windowed) {
     if (args.queries > 1) {
-      throw Error(ErrorCode::invalid_input, "layers with a window decode one token at a time",
-                  program_.spec_.name, "use --seq 1, or --phase prefill");
+      throw Error(ErrorCode::invalid_input, "layers with a window decode one token per step",
+                  program_.spec_.name, "use a sequence length of 1, or the prefill phase");
     }
     // The cache stores just the window, in any order. In a new chunk, the rest of the previous
     // chunk follows and must be masked.

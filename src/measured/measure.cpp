@@ -65,7 +65,8 @@ void require_memory(const ModelSpec& spec, const Workload& workload, const Lengt
   throw Error(ErrorCode::missing_resource,
               fmt::format("a run needs {:.2f} GiB, but {:.2f} GiB are available", gib(bytes),
                           gib(available)),
-              spec.name, "use a smaller --batch or --seq, --attention fused, or a smaller model");
+              spec.name,
+              "use a smaller batch, a shorter sequence, fused attention, or a smaller model");
 }
 
 std::vector<std::string> warnings_about(const Measurement& measurement) {

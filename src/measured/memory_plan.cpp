@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "evaluate.h"
+
 namespace headroom::measured {
 namespace {
 
@@ -90,7 +92,7 @@ class ArenaPlanner {
   }
 
   [[nodiscard]] std::int64_t floats_of(TensorId tensor) const {
-    return static_cast<std::int64_t>(graph_.tensors[tensor].elements().evaluate(sizes_));
+    return integer_of(graph_.tensors[tensor].elements(), sizes_);
   }
 
   [[nodiscard]] std::int64_t peak_floats() const {
@@ -136,7 +138,7 @@ class ArenaPlanner {
   }
 
   static std::int64_t line_aligned(std::int64_t floats) {
-    return (floats + kArenaLineFloats - 1) / kArenaLineFloats * kArenaLineFloats;
+    return round_up(floats, kArenaLineFloats);
   }
 
   const Graph& graph_;

@@ -8,15 +8,12 @@
 #include <set>
 
 #include "clock.h"
+#include "evaluate.h"
 #include "headroom/error.h"
 #include "step_builder.h"
 
 namespace headroom::measured {
 namespace {
-
-std::int64_t integer(const Expr& expr, const Bindings& sizes) {
-  return static_cast<std::int64_t>(expr.evaluate(sizes));
-}
 
 /// Throws if the run has more positions than a learned table has rows.
 void require_positions(const ModelSpec& spec, const Lengths& lengths) {
@@ -31,7 +28,7 @@ void require_positions(const ModelSpec& spec, const Lengths& lengths) {
   const std::int64_t tokens = too_many ? lengths.capacity : lengths.enc_seq_len;
   throw Error(ErrorCode::invalid_input,
               fmt::format("{} tokens exceed the {} positions of the model", tokens, rows),
-              spec.name, "use a smaller --seq, --past or --new-tokens");
+              spec.name, "use a shorter sequence, a shorter past or fewer new tokens");
 }
 
 }  // namespace
@@ -49,16 +46,16 @@ KvCache::KvCache(const Graph& graph, const Bindings& sizes) {
   constexpr std::size_t kLineFloats = 16;  // floats of a cache line
   std::size_t end = 0;
   for (const Block& block : graph.blocks) {
-    const std::int64_t runs = integer(block.repeat, sizes);
+    const std::int64_t runs = integer_of(block.repeat, sizes);
     for (const Node& node : block.nodes) {
       for (const TensorId input : node.inputs) {
         const Tensor& tensor = graph.tensors[input];
         if (tensor.type != ElementType::kv_cache) continue;
-        const auto floats = static_cast<std::size_t>(integer(tensor.elements(), sizes));
+        const auto floats = static_cast<std::size_t>(integer_of(tensor.elements(), sizes));
         for (std::int64_t run = 0; run < runs; ++run) {
           const std::pair key{tensor.name, block.layer_of(node, run)};
           if (!begins_.emplace(key, end).second) continue;
-          end += (floats + kLineFloats - 1) / kLineFloats * kLineFloats;
+          end += round_up(floats, kLineFloats);
           bytes_ += static_cast<std::int64_t>(floats * sizeof(float));
         }
       }
@@ -112,14 +109,14 @@ void Program::build_blocks() {
     ProgramBlock prepared;
     prepared.graph_block = &block;
     prepared.path = block.path;
-    prepared.repeat = integer(block.repeat, sizes_);
+    prepared.repeat = integer_of(block.repeat, sizes_);
     StepBuilder builder(*this, block);
     for (const Node& node : block.nodes) prepared.steps.push_back({&node, builder.step(node)});
     prepared.counts.resize(prepared.steps.size());
     prepared.times.resize(prepared.steps.size());
     prepared.carried_in = pointer(block.carried_in);
     prepared.carried_out = pointer(block.carried_out);
-    prepared.carried_floats = integer(graph_.tensors[block.carried_out].elements(), sizes_);
+    prepared.carried_floats = integer_of(graph_.tensors[block.carried_out].elements(), sizes_);
     blocks_.push_back(std::move(prepared));
   }
 }

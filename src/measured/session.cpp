@@ -56,7 +56,7 @@ std::vector<NamedTensor> Session::forward(const ModelInputs& inputs) {
 Generation Session::generate(const GeneratePrompt& prompt) {
   if (!spec_.main_stack().causal() || !spec_.head.language_model) {
     throw Error(ErrorCode::invalid_input, "only a decoder with a language-model head can generate",
-                spec_.name, "use --phase prefill");
+                spec_.name, "use the prefill phase");
   }
   const std::int64_t vocab = spec_.embedding.vocab_size;
   ModelInputs inputs{prompt.prompt, prompt.encoder};

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "evaluate.h"
 #include "headroom/error.h"
 #include "kernels/elementwise.h"
 #include "kernels/normalize.h"
@@ -20,7 +21,7 @@ StepBuilder::Run StepBuilder::step(const Node& node) {
 }
 
 std::int64_t StepBuilder::integer(const Expr& expr) const {
-  return static_cast<std::int64_t>(expr.evaluate(program_.sizes_));
+  return integer_of(expr, program_.sizes_);
 }
 
 float* StepBuilder::input(std::size_t index) const {

@@ -7,15 +7,12 @@
 #include <optional>
 #include <span>
 
+#include "evaluate.h"
 #include "headroom/error.h"
 #include "kernels/bfloat16.h"
 
 namespace headroom::measured {
 namespace {
-
-std::int64_t integer(const Expr& expr, const Bindings& sizes) {
-  return static_cast<std::int64_t>(expr.evaluate(sizes));
-}
 
 template <class Map>
 auto& at(const Map& map, const std::string& path, std::int64_t layer) {
@@ -114,7 +111,7 @@ void ModelWeights::find_unpacked_weights() {
 std::vector<ModelWeights::Job> ModelWeights::jobs() const {
   std::vector<Job> jobs;
   for (const Block& block : graph_.blocks) {
-    const std::int64_t runs = integer(block.repeat, graph_.sizes);
+    const std::int64_t runs = integer_of(block.repeat, graph_.sizes);
     for (const Node& node : block.nodes) {
       Integer elements = 0;
       for (const WeightId id : node.weights) {
@@ -131,7 +128,7 @@ std::vector<ModelWeights::Job> ModelWeights::jobs() const {
 
 std::vector<std::int64_t> ModelWeights::shape_of(const Weight& weight) const {
   std::vector<std::int64_t> shape;
-  for (const Expr& size : weight.shape) shape.push_back(integer(size, graph_.sizes));
+  for (const Expr& size : weight.shape) shape.push_back(integer_of(size, graph_.sizes));
   return shape;
 }
 
@@ -160,12 +157,12 @@ void ModelWeights::pack(const Node& node, std::int64_t layer) {
   const RowRange rows = projection.few_rows ? RowRange::few : options_.rows;
   const LinearOptions packing{options_.backend, Epilogue::none, rows, options_.typical_rows,
                               options_.storage};
-  const std::int64_t taps = integer(projection.taps, graph_.sizes);
+  const std::int64_t taps = integer_of(projection.taps, graph_.sizes);
   if (taps > 1) {
     packed = pack_taps(node, layer, taps, packing);
     return;
   }
-  const auto experts = static_cast<std::size_t>(integer(projection.experts, graph_.sizes));
+  const auto experts = static_cast<std::size_t>(integer_of(projection.experts, graph_.sizes));
   for (std::size_t expert = 0; expert < experts; ++expert) {
     std::vector<LinearPart> parts;
     for (const WeightId id : std::span(node.weights).first(projection.weights)) {
@@ -180,7 +177,7 @@ void ModelWeights::pack(const Node& node, std::int64_t layer) {
       }
     }
     packed.push_back(std::make_unique<PackedLinear>(
-        parts, integer(projection.in_features, graph_.sizes), packing));
+        parts, integer_of(projection.in_features, graph_.sizes), packing));
   }
 }
 

@@ -144,6 +144,6 @@ TEST_CASE("a run that does not fit in memory is refused before any allocation") 
     FAIL("it ran");
   } catch (const Error& error) {
     CHECK(error.code() == ErrorCode::missing_resource);
-    CHECK(error.hint().find("--batch") != std::string::npos);
+    CHECK(error.hint().find("batch") != std::string::npos);
   }
 }

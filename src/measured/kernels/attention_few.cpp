@@ -91,7 +91,7 @@ void attend_few(const AttentionBlock& block) {
                    block.sums + lane * width);
     }
     multiply({block.weights, kTileKeys, 1}, {block.value(key), block.args.v_stride},
-             {block.sums, width}, {lanes, width, keys.size()}, Sum::go_on);
+             {block.sums, width}, {lanes, width, keys.size()}, Output::accumulate);
   }
   for (std::int64_t lane = 0; lane < lanes; ++lane) {
     const float total = running[static_cast<std::size_t>(lane)].total;

@@ -54,7 +54,7 @@ std::int64_t fused_attention_scratch_floats(const AttentionArguments& args, int 
 
 std::int64_t fused_attention(const AttentionArguments& args, float* scratch) {
   const std::int64_t lanes = args.queries * (args.heads / args.kv_heads);
-  const std::int64_t blocks = (lanes + kBlockLanes - 1) / kBlockLanes;
+  const std::int64_t blocks = ceil_div(lanes, kBlockLanes);
   // Head by head, so that its keys and values stay in cache. The last queries see most keys;
   // starting with them leaves short blocks for the end.
 #pragma omp parallel for collapse(2) schedule(dynamic)

@@ -8,6 +8,8 @@
 #include <new>
 #include <vector>
 
+#include "headroom/integer.h"
+
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif
@@ -19,12 +21,10 @@ constexpr std::size_t kCacheLine = 64;
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kChunk = 32 * kHugePage;
 
-std::size_t rounded_up(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
-
 /// Size of the mapping for a request: one of a few sizes, so that cached pages fit again. Untouched
 /// pages use no memory.
 std::size_t mapped_bytes(std::size_t bytes) {
-  return rounded_up(bytes, std::max(kPage, std::bit_floor(bytes) / 8));
+  return round_up(bytes, std::max(kPage, std::bit_floor(bytes) / 8));
 }
 
 #if defined(__linux__)
@@ -77,12 +77,12 @@ struct Chunk {
 class Pool {
  public:
   std::byte* allocate(std::size_t bytes) {
-    bytes = rounded_up(bytes, kCacheLine);
+    bytes = round_up(bytes, kCacheLine);
     const std::lock_guard lock(mutex_);
     auto room = std::ranges::find_if(
         chunks_, [&](const Chunk& one) { return one.size - one.used >= bytes; });
     if (room == chunks_.end()) {
-      const std::size_t size = std::max(kChunk, rounded_up(bytes, kHugePage));
+      const std::size_t size = std::max(kChunk, round_up(bytes, kHugePage));
       room = chunks_.insert(room, {map_pages(size), size, 0, 0});
     }
     Chunk& chunk = *room;
@@ -96,7 +96,7 @@ class Pool {
     const std::lock_guard lock(mutex_);
     const auto chunk =
         std::ranges::find_if(chunks_, [&](const Chunk& one) { return one.contains(memory); });
-    chunk->live -= rounded_up(bytes, kCacheLine);
+    chunk->live -= round_up(bytes, kCacheLine);
     if (chunk->live > 0) return;
     unmap_pages(chunk->begin, chunk->size);
     chunks_.erase(chunk);

@@ -129,7 +129,7 @@ void multiply(TileLeft a, TileRight b, TileOut out, const TileExtent& extent, Ou
   }
   if (column == extent.columns) return;
   multiply_last_columns(a, right(), to(), {extent.rows, extent.columns - column, extent.steps},
-                        sum);
+                        output);
 }
 
 void multiply_padded(TileLeft a, TileRight b, TileOut out, const TileExtent& extent,
