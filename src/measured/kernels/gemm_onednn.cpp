@@ -2,13 +2,15 @@
 // epilogue to y in registers.
 #include "headroom/error.h"
 #include "linear_kernels.h"
-#include "parallel.h"
 
 #ifdef HEADROOM_HAS_ONEDNN
 
 #include <array>
-#include <oneapi/dnnl/dnnl.hpp>
 #include <utility>
+
+#include "headroom/integer.h"
+#include "onednn_api.h"
+#include "parallel.h"
 
 namespace headroom::measured {
 
@@ -17,12 +19,8 @@ namespace {
 using dnnl::memory;
 using Tag = memory::format_tag;
 
-memory::desc describe(std::int64_t rows, std::int64_t columns, Tag tag) {
+memory::desc matrix_desc(std::int64_t rows, std::int64_t columns, Tag tag) {
   return {{rows, columns}, memory::data_type::f32, tag};
-}
-
-void append_activation(dnnl::post_ops& operations, dnnl::algorithm algorithm, float alpha = 0.0F) {
-  operations.append_eltwise(1.0F, algorithm, alpha, 0.0F);
 }
 
 dnnl::post_ops post_ops(Epilogue epilogue) {
@@ -31,19 +29,19 @@ dnnl::post_ops post_ops(Epilogue epilogue) {
     case Epilogue::none:
       break;
     case Epilogue::relu:
-      append_activation(operations, dnnl::algorithm::eltwise_relu);
+      onednn::append_eltwise(operations, dnnl::algorithm::eltwise_relu, 0.0F);
       break;
     case Epilogue::gelu:
-      append_activation(operations, dnnl::algorithm::eltwise_gelu_erf);
+      onednn::append_eltwise(operations, dnnl::algorithm::eltwise_gelu_erf, 0.0F);
       break;
     case Epilogue::gelu_tanh:
-      append_activation(operations, dnnl::algorithm::eltwise_gelu_tanh);
+      onednn::append_eltwise(operations, dnnl::algorithm::eltwise_gelu_tanh, 0.0F);
       break;
     case Epilogue::silu:
-      append_activation(operations, dnnl::algorithm::eltwise_swish, 1.0F);
+      onednn::append_eltwise(operations, dnnl::algorithm::eltwise_swish, 1.0F);
       break;
     case Epilogue::tanh:
-      append_activation(operations, dnnl::algorithm::eltwise_tanh);
+      onednn::append_eltwise(operations, dnnl::algorithm::eltwise_tanh, 0.0F);
       break;
     case Epilogue::add_residual:
       operations.append_sum(1.0F);
@@ -65,16 +63,17 @@ class OnednnKernel : public LinearKernel {
  public:
   OnednnKernel(const StackedWeights& weights, const LinearOptions& options)
       : in_(weights.in), out_(weights.out), bias_(weights.bias), epilogue_(options.epilogue) {
-    const auto layout = matmul(options.typical_rows, describe(in_, out_, Tag::any)).weights_desc();
-    weight_.resize((layout.get_size() + sizeof(float) - 1) / sizeof(float));
+    const auto layout =
+        matmul(options.typical_rows, matrix_desc(in_, out_, Tag::any)).weights_desc();
+    weight_.resize(ceil_div(layout.get_size(), sizeof(float)));
     weight_memory_ = memory(layout, engine_, weight_.data());
     // oneDNN takes read-only sources as pointers to non-const.
     AlignedVector<float> copy;
-    memory plain(describe(in_, out_, Tag::ba), engine_,
+    memory plain(matrix_desc(in_, out_, Tag::ba), engine_,
                  const_cast<float*>(contiguous_weights(weights, copy)));
     dnnl::reorder(plain, weight_memory_).execute(stream_, plain, weight_memory_);
     stream_.wait();
-    if (!bias_.empty()) bias_memory_ = memory(describe(1, out_, Tag::ab), engine_, bias_.data());
+    if (!bias_.empty()) bias_memory_ = memory(matrix_desc(1, out_, Tag::ab), engine_, bias_.data());
   }
 
   void prepare(std::int64_t rows) override { prepared_for(rows); }
@@ -120,10 +119,13 @@ class OnednnKernel : public LinearKernel {
     dnnl::primitive_attr attributes;
     attributes.set_post_ops(post_ops(epilogue_));
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    const auto x = describe(rows, in_, Tag::ab);
-    const auto y = describe(rows, out_, Tag::ab);
-    if (bias_.empty()) return {{x, weight, y}, attributes, engine_};
-    return {{x, weight, describe(1, out_, Tag::ab), y}, attributes, engine_};
+    const auto x = matrix_desc(rows, in_, Tag::ab);
+    const auto y = matrix_desc(rows, out_, Tag::ab);
+    if (bias_.empty()) {
+      return onednn::describe<dnnl::matmul>(engine_, attributes, x, weight, y);
+    }
+    const auto bias = matrix_desc(1, out_, Tag::ab);
+    return onednn::describe<dnnl::matmul>(engine_, attributes, x, weight, bias, y);
   }
 
   PreparedRun& prepared_for(std::int64_t rows) {
@@ -134,7 +136,7 @@ class OnednnKernel : public LinearKernel {
     const auto description = matmul(rows, weight_memory_.get_desc());
     const auto scratch = description.scratchpad_desc();
     const auto scratch_floats =
-        static_cast<std::int64_t>((scratch.get_size() + sizeof(float) - 1) / sizeof(float));
+        static_cast<std::int64_t>(ceil_div(scratch.get_size(), sizeof(float)));
     (void)shared_scratch(scratch_floats);  // allocated now, not in a timed run
     return prepared_.emplace_back(
         PreparedRun{rows, threads, dnnl::matmul(description),
