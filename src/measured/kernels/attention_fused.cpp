@@ -2,6 +2,7 @@
 
 #include "attention.h"
 #include "attention_block.h"
+#include "headroom/integer.h"
 #include "parallel.h"
 
 namespace headroom::measured {

@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "headroom/integer.h"
-
 namespace headroom::measured {
 
 /// Minimum number of elements for which a second thread pays.
@@ -25,7 +23,8 @@ struct Range {
 /// of `granule`. The last parts may be empty.
 inline Range partition(std::int64_t total, std::int64_t parts, std::int64_t index,
                        std::int64_t granule = 1) {
-  const std::int64_t granules = ceil_div(total, granule);
+  // Runs in every kernel on every thread, so without the checks of ceil_div.
+  const std::int64_t granules = (total + granule - 1) / granule;
   return {std::min(total, granules * index / parts * granule),
           std::min(total, granules * (index + 1) / parts * granule)};
 }
