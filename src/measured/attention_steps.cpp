@@ -274,7 +274,7 @@ StepBuilder::Run StepBuilder::operator()(const Softmax&) {
     attention_softmax(args, scores);
     return StepCount{0, 2 * attention_score_floats(args) * kFloatBytes};
   };
-  // The analyzer loses the ownership of what the lambda captures. NOLINTNEXTLINE(clang-analyzer-*)
+  // The analyzer loses track of the captures' ownership. NOLINTNEXTLINE(clang-analyzer-*)
 }
 
 StepBuilder::Run StepBuilder::operator()(const AttentionContext& op) {
@@ -309,7 +309,7 @@ StepBuilder::Run StepBuilder::operator()(const FusedAttention& op) {
     return StepCount{fused_attention(args, memory->data()),
                      attention_operand_floats(args) * kFloatBytes};
   };
-  // The analyzer loses the ownership of what the lambda captures. NOLINTNEXTLINE(clang-analyzer-*)
+  // The analyzer loses track of the captures' ownership. NOLINTNEXTLINE(clang-analyzer-*)
 }
 
 StepBuilder::Run StepBuilder::operator()(const FeatureMap& op) {

@@ -16,7 +16,7 @@ import time
 import accuracy_report
 
 SUITES = pathlib.Path(__file__).with_name("accuracy_suites.txt")
-STEPS = 4  # runs per decode, times as many: a step takes a hundredth of a prefill, so a disturbance spoils it
+STEPS = 4  # factor of runs in decode: a step is so short that one disturbance spoils it
 LARGE = 0.02  # fraction of a pass; smaller operators are not compared
 
 

@@ -219,11 +219,10 @@ void probe_elementwise(const Budget& full_budget, std::vector<KernelTable>& tabl
 
 std::vector<BandwidthPoint> probe_read(const Budget& budget) {
   std::vector<BandwidthPoint> points;
-  volatile float sink = 0;  // keeps the read from being optimised away
   for (const std::int64_t bytes : working_sets()) {
     const AlignedVector<float> values = random_floats(bytes / 4);
     const KernelTime time =
-        time_call(budget, [&](std::int64_t /*i*/) { sink = read_all(values.data(), bytes / 4); });
+        time_call(budget, [&](std::int64_t /*i*/) { read_through(values.data(), bytes / 4); });
     points.push_back({bytes, static_cast<double>(bytes) / time.seconds});
   }
   return points;

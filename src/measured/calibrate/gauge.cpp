@@ -6,7 +6,6 @@
 #include <array>
 
 #include "clock.h"
-#include "kernels/bandwidth.h"
 #include "sweep.h"
 
 namespace headroom::measured {
@@ -78,10 +77,9 @@ void Gauge::read(Resource resource) {
   const int before = omp_get_max_threads();
   omp_set_num_threads(threads_);
   const auto multiply = [&](std::int64_t /*i*/) { linear_->run(x_.data(), y_.data(), kGaugeRows); };
-  volatile float sink = 0;  // keeps the read from being optimised away
   // Reads one part at a time; all other parts are read before it is read again.
   const auto part = static_cast<std::int64_t>(memory_.size() / kGaugeSamples);
-  const auto read_part = [&](std::int64_t i) { sink = read_all(memory_.data() + i * part, part); };
+  const auto read_part = [&](std::int64_t i) { read_through(memory_.data() + i * part, part); };
   double seconds = 0;
   switch (resource) {
     case Resource::compute:

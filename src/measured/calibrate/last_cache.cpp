@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "clock.h"
-#include "kernels/bandwidth.h"
 #include "sweep.h"
 
 namespace headroom::measured {
@@ -25,11 +24,10 @@ constexpr double kMemorySpread = 1.03;
 /// Bytes per second of the fastest of a few reads; a read before them fills the cache.
 double read_rate(const AlignedVector<float>& values, std::int64_t bytes) {
   constexpr int kReads = 4;
-  [[maybe_unused]] volatile float sink = 0;  // keeps the read from being optimised away
   double best_s = 0;
   for (int i = 0; i <= kReads; ++i) {
     const auto start = Clock::now();
-    sink = read_all(values.data(), bytes / 4);
+    read_through(values.data(), bytes / 4);
     const double seconds = seconds_since(start);
     if (i > 0) best_s = i == 1 ? seconds : std::min(best_s, seconds);
   }

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "clock.h"
-#include "kernels/bandwidth.h"
 #include "kernels/normalize.h"
 #include "last_cache.h"
 #include "probes.h"
@@ -38,9 +37,8 @@ double try_cold_step_overhead() {
   AlignedVector<float> x = random_floats(kWidth);
   AlignedVector<float> y = random_floats(kWidth);
   std::vector<double> extra_s;
-  [[maybe_unused]] volatile float sink = 0;  // keeps the read from being optimised away
   for (std::int64_t i = 0; i < kSteps; ++i) {
-    sink = read_all(weights + i % slices * kSlice, kSlice);
+    read_through(weights + i % slices * kSlice, kSlice);
 #pragma omp parallel for schedule(static)
     for (std::int64_t j = 0; j < kWidth; ++j) x[static_cast<std::size_t>(j)] += 1.0F;
     const float* const scale = weights + (i + slices / 2) % slices * kSlice;

@@ -195,19 +195,22 @@ void write_rows(AlignedVector<float>& values, std::int64_t width) {
   }
 }
 
+void read_through(const float* values, std::int64_t count) {
+  [[maybe_unused]] volatile float sink = 0;
+  sink = read_all(values, count);
+}
+
 void evict(const AlignedVector<float>& values) {
   if (flush_lines(values.data(), static_cast<std::int64_t>(values.size()))) return;
-  [[maybe_unused]] volatile float sink = 0;  // keeps the read from being optimised away
   const std::int64_t count = uncached_bytes() / 4;
-  sink = read_all(shared_floats(count), count);
+  read_through(shared_floats(count), count);
 }
 
 void read_unrelated_memory(std::int64_t i) {
   constexpr std::int64_t kSlices = 4;
   constexpr std::int64_t kSlice = kCycleBytes / 8;  // 4 MiB
   static const AlignedVector<float> unrelated = random_floats(kSlices * kSlice);
-  [[maybe_unused]] volatile float sink = 0;  // keeps the read from being optimised away
-  sink = read_all(unrelated.data() + i % kSlices * kSlice, kSlice);
+  read_through(unrelated.data() + i % kSlices * kSlice, kSlice);
 }
 
 const float* shared_floats(std::int64_t count) {

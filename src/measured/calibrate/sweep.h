@@ -106,6 +106,9 @@ void read_unrelated_memory(std::int64_t i);
 /// the kernels.
 void write_rows(AlignedVector<float>& values, std::int64_t width);
 
+/// Reads `count` values; the compiler cannot drop the reads.
+void read_through(const float* values, std::int64_t count);
+
 /// Evicts the values from all caches.
 void evict(const AlignedVector<float>& values);
 
