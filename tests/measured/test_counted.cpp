@@ -17,7 +17,7 @@ struct RunCounts {
   std::int64_t weight_bytes = 0;
 };
 
-Lengths lengths_of(const Workload& workload) {
+Lengths lengths_of_workload(const Workload& workload) {
   Lengths lengths;
   lengths.batch = workload.batch_size;
   lengths.seq_len = workload.seq_len;
@@ -27,9 +27,9 @@ Lengths lengths_of(const Workload& workload) {
   return lengths;
 }
 
-RunCounts run(const Session& session, const Workload& workload) {
+RunCounts count_run(const Session& session, const Workload& workload) {
   const ModelInputs inputs = random_inputs(session.spec(), workload, 1);
-  const Lengths lengths = lengths_of(workload);
+  const Lengths lengths = lengths_of_workload(workload);
   KvCache cache = session.make_cache(lengths);
   cache.fill(1);
   const auto program = session.program(workload.phase, inputs, lengths, cache);
@@ -62,7 +62,7 @@ void check_counts(const ModelSpec& spec) {
       if (phase == Phase::decode) request.past_len = 6;
       if (spec.kind == ModelKind::encoder_decoder) request.enc_seq_len = 7;
       const Workload workload = resolve(request, spec);
-      const RunCounts run_counts = run(session, workload);
+      const RunCounts run_counts = count_run(session, workload);
       const Figures counted = test::count(spec, workload).figures;
       CHECK(run_counts.matrix_flops == counted.forward.matrix_flops);
       CHECK(run_counts.kv_cache_bytes == counted.kv_cache_bytes);

@@ -175,7 +175,9 @@ double largest_difference(const std::vector<float>& a, const std::vector<float>&
   REQUIRE(a.size() == b.size());
   double largest = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
-    largest = std::max(largest, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
+    const double difference = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
+    if (!std::isfinite(difference)) return HUGE_VAL;
+    largest = std::max(largest, difference);
   }
   return largest;
 }

@@ -13,10 +13,10 @@ namespace {
 
 constexpr float kEps = 1e-6F;
 
-/// Operands: features, which are positive, and values.
-struct Operands {
-  Operands(std::int64_t heads, std::int64_t kv_heads, std::int64_t head_dim,
-           std::int64_t value_head_dim, std::int64_t tokens, bool causal) {
+/// LinearOperands: features, which are positive, and values.
+struct LinearOperands {
+  LinearOperands(std::int64_t heads, std::int64_t kv_heads, std::int64_t head_dim,
+                 std::int64_t value_head_dim, std::int64_t tokens, bool causal) {
     args.batch = 2;
     args.heads = heads;
     args.kv_heads = kv_heads;
@@ -61,7 +61,7 @@ struct Operands {
 };
 
 /// The quadratic form: φ(q)·φ(k) of every pair, normalised over the keys, times V.
-std::vector<double> reference(const AttentionArguments& args) {
+std::vector<double> exact_linear_attention(const AttentionArguments& args) {
   std::vector<double> out;
   for (std::int64_t row = 0; row < args.batch * args.queries * args.heads; ++row) {
     const std::int64_t head = row % args.heads;
@@ -118,13 +118,13 @@ TEST_CASE("linear attention equals its quadratic form, causal or not, with or wi
         for (const std::int64_t value_head_dim : {1, 17, 64, 100}) {
           CAPTURE(causal);
           CAPTURE(padded);
-          Operands operands(4, 2, 33, value_head_dim, 50, causal);
+          LinearOperands operands(4, 2, 33, value_head_dim, 50, causal);
           if (padded) operands.pad();
           std::vector<float> state = empty_state(operands.args);
           const std::int64_t flops = linear_attention(operands.args, kEps, state.data());
           CHECK(flops == 2 * 50 * 2 * (2 * 33 * value_head_dim) +
                              2 * 50 * 4 * (2 * 33 * value_head_dim + 2 * 33));
-          CHECK(largest_error(operands.out, reference(operands.args)) < 2e-6);
+          CHECK(largest_error(operands.out, exact_linear_attention(operands.args)) < 2e-6);
         }
       }
     }
@@ -136,17 +136,17 @@ TEST_CASE("linear attention of more tokens than a block equals its quadratic for
     for (const bool padded : {false, true}) {
       CAPTURE(causal);
       CAPTURE(padded);
-      Operands operands(4, 2, 24, 40, 300, causal);
+      LinearOperands operands(4, 2, 24, 40, 300, causal);
       if (padded) operands.pad();
       std::vector<float> state = empty_state(operands.args);
       linear_attention(operands.args, kEps, state.data());
-      CHECK(largest_error(operands.out, reference(operands.args)) < 4e-6);
+      CHECK(largest_error(operands.out, exact_linear_attention(operands.args)) < 4e-6);
     }
   }
 }
 
 TEST_CASE("causal linear attention carries its state from call to call") {
-  Operands operands(2, 2, 16, 24, 30, true);
+  LinearOperands operands(2, 2, 16, 24, 30, true);
   operands.pad();
   const AttentionArguments& whole = operands.args;
   std::vector<float> state = empty_state(whole);

@@ -3,40 +3,19 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "checkpoint.h"
+#include "golden_values.h"
 #include "session.h"
 #include "support/data.h"
 
 using namespace headroom;
 using namespace headroom::checkpoint;
 using namespace headroom::measured;
+using headroom::measured::testing::error_over_tolerance;
+using headroom::measured::testing::values_of;
 
 namespace {
-
-std::vector<float> values_of(const SafetensorsFile& file, const std::string& name) {
-  const StoredTensor* const tensor = file.find(name);
-  REQUIRE(tensor != nullptr);
-  std::size_t count = 1;
-  for (const std::int64_t size : tensor->shape) count *= static_cast<std::size_t>(size);
-  std::vector<float> values(count);
-  copy_as_float32(*tensor, values, name);
-  return values;
-}
-
-/// Largest difference over its tolerance, 2e-5 + 2e-5 · the largest value.
-double error_over_tolerance(const std::vector<float>& got, const std::vector<float>& expected) {
-  REQUIRE(got.size() == expected.size());
-  double largest = 0;
-  double difference = 0;
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    largest = std::max(largest, std::abs(static_cast<double>(expected[i])));
-    difference = std::max(difference,
-                          std::abs(static_cast<double>(got[i]) - static_cast<double>(expected[i])));
-  }
-  return difference / (2e-5 + 2e-5 * largest);
-}
 
 std::vector<float> last_hidden_state(Session& session, const ModelInputs& inputs) {
   for (const NamedTensor& tensor : session.forward(inputs)) {
@@ -53,7 +32,7 @@ std::vector<std::filesystem::path> layer_folders() {
   return folders;
 }
 
-void check_outputs(Backend backend) {
+void check_layer_outputs(Backend backend) {
   for (const auto& folder : layer_folders()) {
     CAPTURE(folder.string());
     const ModelSpec spec = load_model(folder.string()).spec;
@@ -61,9 +40,11 @@ void check_outputs(Backend backend) {
       const auto weights = checkpoint_weights(spec, Checkpoint(folder));
       Session session(spec, *weights, {backend, WeightStorage::float32, rows});
       const InputFile inputs = read_inputs(folder / "inputs.safetensors", spec);
-      const SafetensorsFile expected(folder / "expected.safetensors");
-      CHECK(error_over_tolerance(last_hidden_state(session, inputs.inputs),
-                                 values_of(expected, "last_hidden_state")) <= 1.0);
+      const SafetensorsFile file(folder / "expected.safetensors");
+      const StoredTensor* const expected = file.find("last_hidden_state");
+      REQUIRE(expected != nullptr);
+      CHECK(error_over_tolerance(last_hidden_state(session, inputs.inputs), values_of(*expected)) <=
+            1.0);
     }
   }
 }
@@ -158,11 +139,11 @@ void for_each_causal_layer(Check check) {
 
 TEST_CASE("outputs of recurrent and convolutional layers equal PyTorch's") {
   CHECK(layer_folders().size() == 14);
-  check_outputs(Backend::eigen);
+  check_layer_outputs(Backend::eigen);
 }
 
 TEST_CASE("outputs of recurrent and convolutional layers equal PyTorch's with oneDNN") {
-  if (is_available(Backend::onednn)) check_outputs(Backend::onednn);
+  if (is_available(Backend::onednn)) check_layer_outputs(Backend::onednn);
 }
 
 TEST_CASE("later positions do not change a causal layer's outputs") {

@@ -2,7 +2,8 @@
 #include <doctest/doctest.h>
 #include <omp.h>
 
-#include <numeric>
+#include <algorithm>
+#include <cmath>
 
 #include "headroom/error.h"
 #include "measure.h"
@@ -115,12 +116,9 @@ TEST_CASE("one and two threads compute the same outputs") {
   }
   omp_set_num_threads(threads);
   REQUIRE(results.size() == 2);
-  double largest = 0;
-  for (std::size_t i = 0; i < results[0].size(); ++i) {
-    largest = std::max(
-        largest, std::abs(static_cast<double>(results[0][i]) - static_cast<double>(results[1][i])));
-  }
-  CHECK(largest < 2e-5);
+  CHECK(std::ranges::equal(results[0], results[1], [](float a, float b) {
+    return std::abs(static_cast<double>(a) - static_cast<double>(b)) < 2e-5;
+  }));
 }
 
 TEST_CASE("tokens beyond the learned positions are an error, not an out-of-bounds read") {

@@ -21,7 +21,7 @@ using namespace headroom::measured;
 
 namespace {
 
-struct Case {
+struct PredictedRun {
   MeasuredPhase phase = MeasuredPhase::prefill;
   WorkloadRequest request;
 };
@@ -35,7 +35,7 @@ WorkloadRequest request_of(Phase phase, std::int64_t batch, std::int64_t length)
 }
 
 /// Predicts and runs a tiny model with random weights.
-Comparison compare_tiny(const std::string& name, const Case& one) {
+Comparison compare_tiny(const std::string& name, const PredictedRun& one) {
   Model model = load_model((test::data_folder() / "golden/models" / name).string());
   AnalyzeReport report = make_analyze_report(model, one.request);
   TimeRequest time{0, one.phase, 5, false};
@@ -80,11 +80,11 @@ detail::KernelCall softmax_call(const char* preset, const Workload& workload) {
 }  // namespace
 
 TEST_CASE("a run counts exactly what was predicted") {
-  const Case cases[] = {{MeasuredPhase::prefill, request_of(Phase::prefill, 2, 7)},
-                        {MeasuredPhase::decode, request_of(Phase::decode, 3, 6)},
-                        {MeasuredPhase::generate, request_of(Phase::prefill, 1, 6)}};
+  const PredictedRun cases[] = {{MeasuredPhase::prefill, request_of(Phase::prefill, 2, 7)},
+                                {MeasuredPhase::decode, request_of(Phase::decode, 3, 6)},
+                                {MeasuredPhase::generate, request_of(Phase::prefill, 1, 6)}};
   for (const char* name : {"gpt2", "t5"}) {
-    for (const Case& one : cases) {
+    for (const PredictedRun& one : cases) {
       CAPTURE(name);
       CAPTURE(name_of(one.phase));
       int exact = 0;
