@@ -4,11 +4,10 @@
 #include <numeric>
 
 #include "evaluate.h"
+#include "kernels/cache_line.h"
 
 namespace headroom::measured {
 namespace {
-
-constexpr std::int64_t kArenaLineFloats = 16;
 
 /// A range of the arena, live from the node that writes it to its last reader. Tensors of in-place
 /// operators share one.
@@ -138,7 +137,7 @@ class ArenaPlanner {
   }
 
   static std::int64_t line_aligned(std::int64_t floats) {
-    return round_up(floats, kArenaLineFloats);
+    return round_up(floats, kCacheLineFloats);
   }
 
   const Graph& graph_;

@@ -10,6 +10,7 @@
 #include "clock.h"
 #include "evaluate.h"
 #include "headroom/error.h"
+#include "kernels/cache_line.h"
 #include "step_builder.h"
 
 namespace headroom::measured {
@@ -43,7 +44,6 @@ Bindings sizes_at(const Graph& graph, const Lengths& lengths) {
 }
 
 KvCache::KvCache(const Graph& graph, const Bindings& sizes) {
-  constexpr std::size_t kLineFloats = 16;  // floats of a cache line
   std::size_t end = 0;
   for (const Block& block : graph.blocks) {
     const std::int64_t runs = integer_of(block.repeat, sizes);
@@ -55,7 +55,7 @@ KvCache::KvCache(const Graph& graph, const Bindings& sizes) {
         for (std::int64_t run = 0; run < runs; ++run) {
           const std::pair key{tensor.name, block.layer_of(node, run)};
           if (!begins_.emplace(key, end).second) continue;
-          end += round_up(floats, kLineFloats);
+          end += round_up(floats, std::size_t{kCacheLineFloats});
           bytes_ += static_cast<std::int64_t>(floats * sizeof(float));
         }
       }

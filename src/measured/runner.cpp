@@ -111,7 +111,7 @@ void Runner::choose_next_tokens(const float* logits, std::int64_t tokens) {
   for (std::size_t b = 0; b < step_inputs_.main.ids.size(); ++b) {
     const float* const last =
         logits + (static_cast<std::int64_t>(b) * tokens + tokens - 1) * vocab_size_;
-    step_inputs_.main.ids[b] = std::max_element(last, last + vocab_size_) - last;
+    step_inputs_.main.ids[b] = argmax(last, vocab_size_);
   }
 }
 

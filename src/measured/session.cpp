@@ -7,13 +7,10 @@
 #include "output_collector.h"
 
 namespace headroom::measured {
-namespace {
 
-std::int64_t argmax(const float* logits, std::int64_t vocab) {
-  return std::max_element(logits, logits + vocab) - logits;
+std::int64_t argmax(const float* logits, std::int64_t vocab_size) {
+  return std::max_element(logits, logits + vocab_size) - logits;
 }
-
-}  // namespace
 
 Session::Session(ModelSpec spec, WeightSource& source, const SessionOptions& options)
     : spec_(std::move(spec)),

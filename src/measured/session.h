@@ -64,6 +64,9 @@ class Session {
   ModelWeights weights_;
 };
 
+/// Index of the largest of `vocab_size` logits; of equal ones the first.
+[[nodiscard]] std::int64_t argmax(const float* logits, std::int64_t vocab_size);
+
 /// Lengths of a pass over `inputs`, with room for `room` more tokens in the cache.
 [[nodiscard]] Lengths lengths_of(const ModelInputs& inputs, std::int64_t room = 0);
 

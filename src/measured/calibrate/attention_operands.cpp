@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "headroom/integer.h"
-#include "kernels/simd.h"
+#include "kernels/cache_line.h"
 
 namespace headroom::measured {
 namespace {
@@ -44,7 +44,7 @@ PromptOperands::PromptOperands(const HeadSizes& sizes, std::int64_t queries, std
 StepOperands::StepOperands(const HeadSizes& sizes, std::int64_t keys, std::int64_t bytes)
     : args_(arguments_of(sizes, 1, keys)), out_(random_floats(args_.out_stride)) {
   const std::int64_t values = keys * sizes.kv_heads * sizes.head_dim;
-  const std::int64_t each = round_up(2 * values, simd::kLine);
+  const std::int64_t each = round_up(2 * values, kCacheLineFloats);
   const std::int64_t copies = std::max<std::int64_t>(bytes / 4 / each, 1);
   const float* const caches = shared_floats(copies * each + args_.out_stride);
   for (std::int64_t i = 0; i < copies; ++i) caches_.push_back(caches + i * each);

@@ -6,6 +6,7 @@
 #include <new>
 #include <vector>
 
+#include "cache_line.h"
 #include "pages.h"
 
 namespace headroom::measured {
@@ -15,7 +16,7 @@ namespace headroom::measured {
 template <class T>
 struct AlignedAllocator {
   using value_type = T;
-  static constexpr std::align_val_t kCacheLine{64};
+  static constexpr std::align_val_t kAlignment{kCacheLine};
   static constexpr std::size_t kMinMappedBytes = std::size_t{1} << 17;
 
   AlignedAllocator() = default;
@@ -25,13 +26,13 @@ struct AlignedAllocator {
   T* allocate(std::size_t count) {
     const std::size_t bytes = count * sizeof(T);
     if (bytes >= kMinMappedBytes) return reinterpret_cast<T*>(map_pages(bytes));
-    return static_cast<T*>(::operator new(bytes, kCacheLine));
+    return static_cast<T*>(::operator new(bytes, kAlignment));
   }
 
   void deallocate(T* memory, std::size_t count) noexcept {
     const std::size_t bytes = count * sizeof(T);
     if (bytes >= kMinMappedBytes) return unmap_pages(reinterpret_cast<std::byte*>(memory), bytes);
-    ::operator delete(memory, kCacheLine);
+    ::operator delete(memory, kAlignment);
   }
 
   friend bool operator==(const AlignedAllocator&, const AlignedAllocator&) { return true; }

@@ -7,6 +7,7 @@
 #include <immintrin.h>
 #endif
 
+#include "cache_line.h"
 #include "parallel.h"
 #include "simd.h"
 
@@ -48,8 +49,7 @@ void write_all(float* values, std::int64_t count, float value) {
 #if defined(__CLFLUSHOPT__)
 
 bool flush_lines(const float* values, std::int64_t count) {
-  constexpr std::int64_t kLine = 64 / sizeof(float);
-  for (std::int64_t i = 0; i < count; i += kLine) {
+  for (std::int64_t i = 0; i < count; i += kCacheLineFloats) {
     _mm_clflushopt(const_cast<float*>(values + i));  // flushing does not write
   }
   _mm_sfence();

@@ -8,6 +8,7 @@
 #include <new>
 #include <vector>
 
+#include "cache_line.h"
 #include "headroom/integer.h"
 
 #if defined(__linux__)
@@ -17,7 +18,6 @@
 namespace headroom::measured {
 namespace {
 
-constexpr std::size_t kCacheLine = 64;
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kChunk = 32 * kHugePage;
 

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <utility>
 
+#include "cache_line.h"
+
 namespace headroom::measured::simd {
 
 // The width is part of every name, so that files compiled for different machines do not mix.
@@ -25,9 +27,6 @@ inline constexpr int kVectorBytes = 16;
 
 /// Floats in one vector.
 inline constexpr std::int64_t kLanes = kVectorBytes / 4;
-
-/// Floats in one line of a cache.
-inline constexpr std::int64_t kLine = 16;
 
 using Floats [[gnu::vector_size(kVectorBytes)]] = float;
 using Ints [[gnu::vector_size(kVectorBytes)]] = std::int32_t;
@@ -50,11 +49,11 @@ inline void store(float* to, Floats value) { std::memcpy(to, &value, sizeof valu
 /// Prefetches the cache lines of `count` floats to read or write. Always inlined: GCC takes a
 /// function that only prefetches for one without effect and drops its calls.
 [[gnu::always_inline]] inline void prefetch_to_read(const float* from, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; i += kLine) prefetch_to_read(from + i);
+  for (std::int64_t i = 0; i < count; i += kCacheLineFloats) prefetch_to_read(from + i);
   prefetch_to_read(from + count - 1);  // one line more if the first is unaligned
 }
 [[gnu::always_inline]] inline void prefetch_to_write(const float* to, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; i += kLine) prefetch_to_write(to + i);
+  for (std::int64_t i = 0; i < count; i += kCacheLineFloats) prefetch_to_write(to + i);
   prefetch_to_write(to + count - 1);
 }
 

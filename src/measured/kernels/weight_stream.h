@@ -9,6 +9,7 @@
 
 #include "aligned.h"
 #include "bfloat16.h"
+#include "cache_line.h"
 #include "headroom/integer.h"
 #include "linear_kernels.h"
 #include "parallel.h"
@@ -20,7 +21,6 @@ namespace headroom::measured {
 inline constexpr std::int64_t kStep = 2 * simd::kLanes;
 /// Inputs per slice: few enough for eight rows of x to stay in L1.
 inline constexpr std::int64_t kSlice = 1024;
-inline constexpr std::size_t kCacheLine = 64;
 
 /// W [out, in] in slices of inputs. A slice stores all its outputs one after another, so it is read
 /// sequentially. The last slice is padded with zeros to whole steps.
