@@ -40,7 +40,7 @@ class WeightSource {
 
 /// Weights from `reader`, under the tensor names that it gives for the family.
 [[nodiscard]] std::unique_ptr<WeightSource> stored_weights(
-    const ModelSpec& spec, std::unique_ptr<checkpoint::WeightReader> reader);
+    const ModelSpec& spec, std::unique_ptr<detail::WeightReader> reader);
 
 struct WeightOptions {
   Backend backend = Backend::eigen;
