@@ -37,6 +37,9 @@ class Error : public std::exception {
   std::string text_;
 };
 
+/// Throws Error{invalid_input}: `message`, and `hint` on how to mend it, without a place.
+[[noreturn]] void throw_invalid_input(const std::string& message, const std::string& hint);
+
 /// The exit status that the command line ends with for an error of this kind.
 [[nodiscard]] int exit_status(ErrorCode code) noexcept;
 

@@ -1,22 +1,56 @@
-// Exact 128-bit integers: every count in headroom is one, and overflow is an error, never a wrap.
+// Exact 128-bit integers. Every count in headroom is one; overflow is an error, never a wrap.
 #pragma once
 
+#include <concepts>
 #include <string>
+#include <type_traits>
 
 namespace headroom {
 
-/// A signed 128-bit integer. Counts reach 1e26 for real questions (training FLOPs); 2^127
-/// is 1.7e38.
+/// A signed 128-bit integer. Training FLOPs reach 1e26; 2^127 is 1.7e38.
 __extension__ using Integer = __int128;
 
-/// a + b. Throws Error{overflow} when the sum passes the range of Integer.
+/// a + b. Throws Error{overflow} when the sum leaves the range of Integer.
 [[nodiscard]] Integer checked_add(Integer a, Integer b);
 
-/// a * b. Throws Error{overflow} when the product passes the range of Integer.
+/// a * b. Throws Error{overflow} when the product leaves the range of Integer.
 [[nodiscard]] Integer checked_multiply(Integer a, Integer b);
 
 /// base to the power of `exponent`. Throws Error{overflow}.
 [[nodiscard]] Integer checked_power(Integer base, unsigned exponent);
+
+namespace detail {
+
+/// Built-in integers and Integer, which std::integral leaves out without GNU extensions.
+template <class Int>
+concept AnyInteger = std::integral<Int> || std::same_as<Int, Integer>;
+
+/// Throws Error{overflow}: the largest value is 2^`bits` - 1.
+[[noreturn]] void throw_overflow(unsigned bits);
+/// Throws Error{internal}.
+[[noreturn]] void throw_divisor_not_positive();
+
+}  // namespace detail
+
+/// ⌈dividend / divisor⌉, of the dividend's type. Throws Error{internal} unless divisor > 0.
+template <detail::AnyInteger Int>
+[[nodiscard]] constexpr Int ceil_div(Int dividend, std::type_identity_t<Int> divisor) {
+  if (divisor <= 0) detail::throw_divisor_not_positive();
+  const Int quotient = dividend / divisor;
+  return dividend % divisor > 0 ? quotient + 1 : quotient;
+}
+
+/// The least multiple of `divisor` that is not below `value`. Throws Error{internal} unless
+/// divisor > 0, and Error{overflow} when that multiple leaves the range of the type.
+template <detail::AnyInteger Int>
+[[nodiscard]] constexpr Int round_up(Int value, std::type_identity_t<Int> divisor) {
+  Int multiple = 0;
+  if (__builtin_mul_overflow(ceil_div(value, divisor), divisor, &multiple)) {
+    constexpr bool is_signed = static_cast<Int>(-1) < 0;
+    detail::throw_overflow(8 * sizeof(Int) - (is_signed ? 1 : 0));
+  }
+  return multiple;
+}
 
 /// Decimal digits without separators: "-1234".
 [[nodiscard]] std::string to_string(Integer value);

@@ -15,11 +15,9 @@ constexpr Integer kGroup = 32;            // values: KIVI, arXiv 2402.02750, sec
 constexpr Integer kResidual = 128;        // tokens: likewise, divisible by the group
 static_assert(kResidual % kGroup == 0);
 
-Integer ceiling_of(Integer value, Integer divisor) { return (value + divisor - 1) / divisor; }
-
 Integer vector_bytes(KvType type, Integer length) {
   const KvTypeInfo& layout = info(type);
-  return checked_multiply(ceiling_of(length, layout.block_values), layout.block_bytes);
+  return checked_multiply(ceil_div(length, layout.block_values), layout.block_bytes);
 }
 
 bool has_zero_points(KvType type) {
@@ -38,7 +36,7 @@ Integer scale_bytes_of_vector(const KvFormat& format, Integer length) {
     case KvScales::kivi:
       break;
   }
-  return checked_multiply(ceiling_of(length, kGroup), 2 * kScaleBytes);
+  return checked_multiply(ceil_div(length, kGroup), 2 * kScaleBytes);
 }
 
 /// KIVI: of l tokens, the last l mod 128 keys and the last 128 values are not quantised yet.
@@ -60,10 +58,6 @@ StoredBytes kivi_bytes(const KvVectors& vectors, const KvFormat& format, Integer
                      ? checked_multiply(rows / kGroup, vectors.length * 2 * kScaleBytes)
                      : checked_multiply(rows, scale_bytes_of_vector(format, vectors.length));
   return bytes;
-}
-
-[[noreturn]] void refuse(const std::string& message, const std::string& hint) {
-  throw Error(ErrorCode::invalid_input, message, {}, hint);
 }
 
 }  // namespace
@@ -96,24 +90,26 @@ void require_storable(const std::vector<KvVectors>& vectors, const KvFormat& for
   if (is_block_type(format.type)) {
     for (const KvVectors& kind : vectors) {
       if (kind.length % layout.block_values == 0) continue;
-      refuse(fmt::format("{} stores {} values together, which do not divide a vector of {}",
-                         layout.name, layout.block_values, to_string(kind.length)),
-             "choose another --kv-dtype");
+      throw_invalid_input(
+          fmt::format("{} stores {} values together, which do not divide a vector of {}",
+                      layout.name, layout.block_values, to_string(kind.length)),
+          "choose another --kv-dtype");
     }
     if (format.scales == KvScales::none) return;
-    refuse(fmt::format("{} has its scales inside", layout.name), "leave out --kv-scales");
+    throw_invalid_input(fmt::format("{} has its scales inside", layout.name),
+                        "leave out --kv-scales");
   }
   if (format.scales == KvScales::none) return;
   const bool whole_float = layout.counted_as != DType::int8 && layout.counted_as != DType::float8;
   if (whole_float) {
-    refuse(fmt::format("{} values need no scales", layout.name),
-           "leave out --kv-scales, or choose a --kv-dtype of 8 bits or fewer");
+    throw_invalid_input(fmt::format("{} values need no scales", layout.name),
+                        "leave out --kv-scales, or choose a --kv-dtype of 8 bits or fewer");
   }
   const bool needs_integers = format.scales == KvScales::group || format.scales == KvScales::kivi;
   if (needs_integers && !has_zero_points(format.type)) {
-    refuse(fmt::format("--kv-scales {} is about integers, not {}", name_of(format.scales),
-                       layout.name),
-           "choose --kv-dtype int8, int4 or int2");
+    throw_invalid_input(fmt::format("--kv-scales {} is about integers, not {}",
+                                    name_of(format.scales), layout.name),
+                        "choose --kv-dtype int8, int4 or int2");
   }
 }
 

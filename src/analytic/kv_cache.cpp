@@ -193,8 +193,8 @@ class Accountant {
     require_one_width();
     const Integer size =
         detail::vllm_group_size(std::min(full, windowed), std::max(full, windowed));
-    pad(KvGrowth::full, (size - full % size) % size);
-    pad(KvGrowth::windowed, (size - windowed % size) % size);
+    pad(KvGrowth::full, round_up(full, size) - full);
+    pad(KvGrowth::windowed, round_up(windowed, size) - windowed);
   }
 
   void pad(KvGrowth growth, Integer layers) {

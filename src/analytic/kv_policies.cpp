@@ -13,12 +13,6 @@ namespace {
 // llama.cpp's default --ubatch-size: tokens beside a window that one pass may add.
 constexpr Integer kMicroBatch = 512;
 
-Integer rounded_up(Integer value, Integer step) { return (value + step - 1) / step * step; }
-
-[[noreturn]] void refuse(const std::string& message, const std::string& hint) {
-  throw Error(ErrorCode::invalid_input, message, {}, hint);
-}
-
 /// Whether `policy` knows that layers of this model have a window.
 bool honours_windows(KvPolicy policy, const ModelSpec& spec) {
   switch (policy) {
@@ -49,7 +43,7 @@ bool honours_windows(KvPolicy policy, const ModelSpec& spec) {
 /// Whole blocks that hold any of the last `used` tokens.
 Integer block_cells(Integer block, const CellQuery& query) {
   const Integer first = query.tokens - query.used;
-  return rounded_up(query.tokens, block) - first / block * block;
+  return round_up(query.tokens, block) - first / block * block;
 }
 
 Integer windowed_cells(const ResolvedPolicy& policy, const CellQuery& query) {
@@ -70,7 +64,7 @@ Integer windowed_cells(const ResolvedPolicy& policy, const CellQuery& query) {
     case KvPolicy::llama_cpp_swa_full:
       break;
   }
-  return rounded_up(std::min(policy.capacity, window + kMicroBatch), policy.block);
+  return round_up(std::min(policy.capacity, window + kMicroBatch), policy.block);
 }
 
 }  // namespace
@@ -89,23 +83,25 @@ ResolvedPolicy resolve_policy(const KvCacheRequest& request, Integer tokens) {
   const KvPolicyInfo& about = info(request.policy);
   ResolvedPolicy resolved{request.policy, about.block, tokens};
   if (request.block && !has_blocks(request.policy)) {
-    refuse(fmt::format("--kv-policy {} has no blocks to choose a size of", about.name),
-           "leave out --kv-block");
+    throw_invalid_input(fmt::format("--kv-policy {} has no blocks to choose a size of", about.name),
+                        "leave out --kv-block");
   }
   if (request.capacity && !reserves_for_length(request.policy)) {
-    refuse(fmt::format("--kv-policy {} reserves for the tokens that are there", about.name),
-           "leave out --kv-capacity");
+    throw_invalid_input(
+        fmt::format("--kv-policy {} reserves for the tokens that are there", about.name),
+        "leave out --kv-capacity");
   }
   if (request.block) resolved.block = *request.block;
   if (request.capacity) resolved.capacity = *request.capacity;
-  if (resolved.block < 1) refuse("--kv-block must be at least 1", "give it tokens of a block");
+  if (resolved.block < 1)
+    throw_invalid_input("--kv-block must be at least 1", "give it tokens of a block");
   if (resolved.capacity < tokens) {
-    refuse(fmt::format("--kv-capacity {} has no room for {} tokens", to_string(resolved.capacity),
-                       to_string(tokens)),
-           "give it --past and --seq together, or more");
+    throw_invalid_input(fmt::format("--kv-capacity {} has no room for {} tokens",
+                                    to_string(resolved.capacity), to_string(tokens)),
+                        "give it --past and --seq together, or more");
   }
   if (about.policy == KvPolicy::llama_cpp || about.policy == KvPolicy::llama_cpp_swa_full) {
-    resolved.capacity = rounded_up(resolved.capacity, about.block);
+    resolved.capacity = round_up(resolved.capacity, about.block);
   }
   return resolved;
 }
@@ -126,8 +122,9 @@ void require_known(KvPolicy policy, const ModelSpec& spec, KvGrowth growth) {
   const bool general = policy == KvPolicy::ideal || policy == KvPolicy::paged;
   const bool hugging_face = policy == KvPolicy::hf_dynamic || policy == KvPolicy::hf_static;
   const auto unknown = [&](std::string_view what) {
-    refuse(fmt::format("how {} keeps {} of {} is not known here", about.name, what, spec.name),
-           "choose --kv-policy ideal or paged");
+    throw_invalid_input(
+        fmt::format("how {} keeps {} of {} is not known here", about.name, what, spec.name),
+        "choose --kv-policy ideal or paged");
   };
   switch (growth) {
     case KvGrowth::full:
@@ -150,16 +147,18 @@ void require_type(KvPolicy policy, KvType type, KvScales scales) {
   const bool general = policy == KvPolicy::ideal || policy == KvPolicy::paged;
   const bool is_float = info(type).block_values == 1 && info(type).block_bytes > 1;
   if (llama_cpp && !is_block_type(type) && !is_float) {
-    refuse(fmt::format("{} has no KV-cache of type {}", about.name, info(type).name),
-           "choose --kv-dtype fp16, bf16, fp32, q8_0, q5_1, q5_0, q4_1, q4_0 or iq4_nl");
+    throw_invalid_input(
+        fmt::format("{} has no KV-cache of type {}", about.name, info(type).name),
+        "choose --kv-dtype fp16, bf16, fp32, q8_0, q5_1, q5_0, q4_1, q4_0 or iq4_nl");
   }
   if (is_block_type(type) && !llama_cpp && !general) {
-    refuse(fmt::format("{} is a type of llama.cpp, not of {}", info(type).name, about.name),
-           "choose another --kv-dtype or --kv-policy");
+    throw_invalid_input(
+        fmt::format("{} is a type of llama.cpp, not of {}", info(type).name, about.name),
+        "choose another --kv-dtype or --kv-policy");
   }
   if (scales == KvScales::kivi && policy != KvPolicy::ideal) {
-    refuse("--kv-scales kivi is known without an engine's policy only",
-           "choose --kv-policy ideal, or --kv-scales group");
+    throw_invalid_input("--kv-scales kivi is known without an engine's policy only",
+                        "choose --kv-policy ideal, or --kv-scales group");
   }
 }
 

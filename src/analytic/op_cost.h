@@ -8,6 +8,9 @@
 
 namespace headroom::detail {
 
+inline const Expr kActivationBytes = Symbol::activation_bytes;
+inline const Expr kIndexBytes = Integer{8};  // token ids are 64-bit, as in PyTorch
+
 /// Forward and backward FLOPs for one element.
 struct ElementFlops {
   Integer forward;

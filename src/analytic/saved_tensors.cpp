@@ -5,12 +5,12 @@
 #include <string_view>
 #include <utility>
 
+#include "op_cost.h"
+
 namespace headroom::detail {
 namespace {
 
-const Expr kActivationBytes = Symbol::activation_bytes;
 const Expr kFloat32Bytes = Integer{4};
-const Expr kIndexBytes = Integer{8};
 
 /// Operators in elementary steps that Hugging Face's gelu_new is written in: x³, tanh, ½·x and
 /// 1 + tanh each keep one tensor.

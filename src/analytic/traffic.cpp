@@ -4,10 +4,8 @@
 namespace headroom::detail {
 namespace {
 
-const Expr kActivationBytes = Symbol::activation_bytes;
 const Expr kWeightBytes = Symbol::weight_bytes;
 const Expr kCacheBytes = Symbol::kv_cache_bytes;
-const Expr kIndexBytes = Integer{8};  // token ids are 64-bit, as in PyTorch
 
 Expr element_bytes(ElementType type) {
   switch (type) {

@@ -11,6 +11,10 @@ Error::Error(ErrorCode code, std::string message, std::string where, std::string
       hint_(std::move(hint)),
       text_(where_.empty() ? message_ : where_ + ": " + message_) {}
 
+void throw_invalid_input(const std::string& message, const std::string& hint) {
+  throw Error(ErrorCode::invalid_input, message, {}, hint);
+}
+
 int exit_status(ErrorCode code) noexcept {
   switch (code) {
     case ErrorCode::invalid_input:

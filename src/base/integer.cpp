@@ -5,25 +5,36 @@
 #include "headroom/error.h"
 
 namespace headroom {
+
+namespace detail {
+
+void throw_overflow(unsigned bits) {
+  throw Error(ErrorCode::overflow,
+              fmt::format("a figure is larger than 2^{} - 1 and cannot be counted exactly", bits),
+              {}, "use smaller sizes, batch or sequence length");
+}
+
+void throw_divisor_not_positive() {
+  throw Error(ErrorCode::internal, "division by a number that is not positive");
+}
+
+}  // namespace detail
+
 namespace {
 
-[[noreturn]] void throw_overflow() {
-  throw Error(ErrorCode::overflow,
-              "a figure is larger than 2^127 - 1 and cannot be counted exactly", {},
-              "use smaller sizes, batch or sequence length");
-}
+constexpr unsigned kIntegerBits = 127;
 
 }  // namespace
 
 Integer checked_add(Integer a, Integer b) {
   Integer sum = 0;
-  if (__builtin_add_overflow(a, b, &sum)) throw_overflow();
+  if (__builtin_add_overflow(a, b, &sum)) detail::throw_overflow(kIntegerBits);
   return sum;
 }
 
 Integer checked_multiply(Integer a, Integer b) {
   Integer product = 0;
-  if (__builtin_mul_overflow(a, b, &product)) throw_overflow();
+  if (__builtin_mul_overflow(a, b, &product)) detail::throw_overflow(kIntegerBits);
   return product;
 }
 

@@ -34,7 +34,7 @@ fs::path listing_at(const fs::path& path) {
   return path / (sharded ? kIndexFile : kSingleFile);
 }
 
-[[noreturn]] void refuse(const std::string& place, const std::string& message) {
+[[noreturn]] void refuse_parts(const std::string& place, const std::string& message) {
   throw Error(ErrorCode::invalid_input, message, place,
               "index and files are not of one checkpoint: get or save all of them again");
 }
@@ -43,7 +43,7 @@ void require_listed(const SafetensorsFile& file, const std::string& name, const 
   for (const StoredTensor& tensor : file.tensors()) {
     const auto listed = shards.find(tensor.name);
     if (listed != shards.end() && listed->second == name) continue;
-    refuse(tensor_place(file.path(), tensor.name), "the index does not list it in this file");
+    refuse_parts(tensor_place(file.path(), tensor.name), "the index does not list it in this file");
   }
 }
 
@@ -90,8 +90,8 @@ void Checkpoint::open_shards(const fs::path& index) {
   }
   for (const auto& [tensor, file] : shards) {
     if (find(tensor) != nullptr) continue;
-    refuse(tensor_place((index.parent_path() / file).string(), tensor),
-           "the index lists it in this file, which does not hold it");
+    refuse_parts(tensor_place((index.parent_path() / file).string(), tensor),
+                 "the index lists it in this file, which does not hold it");
   }
 }
 

@@ -4,8 +4,6 @@
 #include <array>
 #include <bit>
 
-#include "headroom/integer.h"
-
 namespace headroom::checkpoint {
 namespace {
 
@@ -15,7 +13,7 @@ struct TypeRow {
   unsigned bits;
 };
 
-constexpr std::array<TypeRow, 22> kTypes{{
+constexpr std::array<TypeRow, 22> kStoredTypes{{
     {StoredType::boolean, "BOOL", 8},
     {StoredType::float4, "F4", 4},
     {StoredType::float6_e2m3, "F6_E2M3", 6},
@@ -41,25 +39,22 @@ constexpr std::array<TypeRow, 22> kTypes{{
 }};
 
 constexpr bool rows_follow_the_enum() {
-  for (std::size_t i = 0; i < kTypes.size(); ++i) {
-    if (static_cast<std::size_t>(kTypes[i].type) != i) return false;
+  for (std::size_t i = 0; i < kStoredTypes.size(); ++i) {
+    if (static_cast<std::size_t>(kStoredTypes[i].type) != i) return false;
   }
-  return static_cast<std::size_t>(StoredType::uint64) + 1 == kTypes.size();
+  return static_cast<std::size_t>(StoredType::uint64) + 1 == kStoredTypes.size();
 }
 static_assert(rows_follow_the_enum(), "rows are looked up by the value of their type");
 
-const TypeRow& row(StoredType type) { return kTypes.at(static_cast<std::size_t>(type)); }
-
-// More than any file holds, and small enough that one more factor below 2^63 cannot overflow.
-constexpr Integer kMostElements = Integer{1} << 60U;
+const TypeRow& row(StoredType type) { return kStoredTypes.at(static_cast<std::size_t>(type)); }
 
 }  // namespace
 
 std::string_view stored_name(StoredType type) { return row(type).name; }
 
 std::optional<StoredType> stored_type(std::string_view name) {
-  const auto found = std::ranges::find(kTypes, name, &TypeRow::name);
-  if (found == kTypes.end()) return std::nullopt;
+  const auto found = std::ranges::find(kStoredTypes, name, &TypeRow::name);
+  if (found == kStoredTypes.end()) return std::nullopt;
   return found->type;
 }
 
@@ -70,7 +65,7 @@ std::optional<std::size_t> stored_bytes(StoredType type, std::span<const std::in
   for (const std::int64_t size : shape) {
     if (size < 0) return std::nullopt;
     elements = checked_multiply(elements, size);
-    if (elements > kMostElements) return std::nullopt;
+    if (elements > kMostStoredElements) return std::nullopt;
   }
   const Integer bits = checked_multiply(elements, stored_bits(type));
   if (bits % 8 != 0) return std::nullopt;

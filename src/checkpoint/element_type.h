@@ -7,6 +7,8 @@
 #include <span>
 #include <string_view>
 
+#include "headroom/integer.h"
+
 namespace headroom::checkpoint {
 
 /// How one element of a stored tensor is encoded; every type that the format has. Numbers are
@@ -35,6 +37,10 @@ enum class StoredType : std::uint8_t {
   int64,
   uint64,
 };
+
+/// More elements than any file holds, and small enough that one more factor below 2^63 cannot
+/// overflow.
+inline constexpr Integer kMostStoredElements = Integer{1} << 60U;
 
 /// The type's name in a file: "BF16".
 [[nodiscard]] std::string_view stored_name(StoredType type);

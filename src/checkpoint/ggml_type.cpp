@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <array>
 
+#include "element_type.h"
 #include "headroom/error.h"
-#include "headroom/integer.h"
 
 namespace headroom::checkpoint {
 namespace {
 
 // A block of 16 bits' scale ("d") and packed values, and for some types a minimum or finer scales.
-constexpr std::array kTypes{
+constexpr std::array kGgmlTypes{
     GgmlTypeInfo{GgmlType::f32, "F32", 1, 4},
     GgmlTypeInfo{GgmlType::f16, "F16", 1, 2},
     GgmlTypeInfo{GgmlType::q4_0, "Q4_0", 32, 2 + 16},
@@ -48,24 +48,22 @@ constexpr std::array kTypes{
     GgmlTypeInfo{GgmlType::q2_0, "Q2_0", 64, 2 + 16},
 };
 
-// More than any file holds, and small enough that one more factor below 2^63 cannot overflow.
-constexpr Integer kMostElements = Integer{1} << 60U;
-
 }  // namespace
 
-std::span<const GgmlTypeInfo> ggml_types() { return kTypes; }
+std::span<const GgmlTypeInfo> ggml_types() { return kGgmlTypes; }
 
 const GgmlTypeInfo& info(GgmlType type) {
-  const auto* const found = std::ranges::find(kTypes, type, &GgmlTypeInfo::type);
-  if (found == kTypes.end()) throw Error(ErrorCode::internal, "a type of ggml is not in the table");
+  const auto* const found = std::ranges::find(kGgmlTypes, type, &GgmlTypeInfo::type);
+  if (found == kGgmlTypes.end())
+    throw Error(ErrorCode::internal, "a type of ggml is not in the table");
   return *found;
 }
 
 std::optional<GgmlType> ggml_type(std::uint32_t number) {
-  const auto* const found = std::ranges::find_if(kTypes, [&](const GgmlTypeInfo& type) {
+  const auto* const found = std::ranges::find_if(kGgmlTypes, [&](const GgmlTypeInfo& type) {
     return static_cast<std::uint32_t>(type.type) == number;
   });
-  if (found == kTypes.end()) return std::nullopt;
+  if (found == kGgmlTypes.end()) return std::nullopt;
   return found->type;
 }
 
@@ -76,7 +74,7 @@ std::optional<std::int64_t> ggml_bytes(GgmlType type, std::span<const std::int64
   for (const std::int64_t size : shape) {
     if (size < 0) return std::nullopt;
     elements = checked_multiply(elements, size);
-    if (elements > kMostElements) return std::nullopt;
+    if (elements > kMostStoredElements) return std::nullopt;
   }
   if (elements % layout.block_size != 0) return std::nullopt;
   return static_cast<std::int64_t>(elements / layout.block_size * layout.block_bytes);

@@ -11,6 +11,7 @@
 #include "byte_reader.h"
 #include "gguf_metadata.h"
 #include "headroom/error.h"
+#include "headroom/integer.h"
 #include "safetensors.h"
 #include "utf8.h"
 
@@ -157,7 +158,8 @@ GgufContent parse_gguf(std::span<const std::byte> content, const std::string& fi
   for (std::uint64_t i = 0; i < tensor_count; ++i) parsed.tensors.push_back(take_tensor(reader));
 
   const std::uint64_t alignment = alignment_of(parsed, file);
-  const std::uint64_t padding = (alignment - reader.position() % alignment) % alignment;
+  const std::uint64_t padding =
+      round_up<std::uint64_t>(reader.position(), alignment) - reader.position();
   const std::uint64_t data_size = padding > reader.left() ? 0 : reader.left() - padding;
   parsed.data_begin = reader.position() + std::min(padding, reader.left());
   for (const GgufTensor& tensor : parsed.tensors) {

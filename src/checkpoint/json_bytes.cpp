@@ -10,7 +10,7 @@
 namespace headroom::checkpoint {
 namespace {
 
-[[noreturn]] void refuse(const std::string& file, const std::string& message) {
+[[noreturn]] void refuse_json(const std::string& file, const std::string& message) {
   throw Error(ErrorCode::invalid_input, message, file,
               "the file is damaged or of another kind: get or save it again");
 }
@@ -20,10 +20,10 @@ namespace {
 nlohmann::json parse_object(std::span<const std::byte> bytes, const std::string& file) {
   // The parser would take a zero byte for the end and ignore what comes after it.
   const auto zero = std::ranges::find(bytes, std::byte{0});
-  if (zero != bytes.end()) refuse(file, "its JSON holds a zero byte");
+  if (zero != bytes.end()) refuse_json(file, "its JSON holds a zero byte");
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   nlohmann::json value = detail::parse_json(text, file);
-  if (!value.is_object()) refuse(file, "its JSON is no object");
+  if (!value.is_object()) refuse_json(file, "its JSON is no object");
   return value;
 }
 

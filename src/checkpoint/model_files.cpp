@@ -65,7 +65,7 @@ std::optional<fs::path> gguf_in(const fs::path& folder) {
 }
 
 /// What to open at `path`.
-fs::path listing_at(const fs::path& path) {
+fs::path model_listing_at(const fs::path& path) {
   std::error_code failed;
   if (!fs::is_directory(path, failed)) return path;
   for (const char* const name : {"model.safetensors", "model.safetensors.index.json"}) {
@@ -79,7 +79,7 @@ fs::path listing_at(const fs::path& path) {
                     : "put model.safetensors, model.safetensors.index.json or a GGUF file there");
 }
 
-[[noreturn]] void refuse(const std::string& place, const std::string& message) {
+[[noreturn]] void refuse_model_files(const std::string& place, const std::string& message) {
   throw Error(ErrorCode::invalid_input, message, place,
               "index and files are not of one checkpoint: get or save all of them again");
 }
@@ -99,7 +99,7 @@ std::uint64_t split_count(const GgufFile& file) {
 }  // namespace
 
 ModelFiles::ModelFiles(const fs::path& path) {
-  const fs::path listing = listing_at(path);
+  const fs::path listing = model_listing_at(path);
   if (is_gguf(listing)) {
     open_gguf(listing);
   } else if (listing.extension() == ".json") {
@@ -130,13 +130,14 @@ void ModelFiles::open_shards(const fs::path& index) {
     for (std::size_t i = first; i < tensors_.size(); ++i) {
       const auto listed = shards.find(tensors_[i].name);
       if (listed != shards.end() && listed->second == name) continue;
-      refuse(tensor_place(paths_.back(), tensors_[i].name), "the index does not list it there");
+      refuse_model_files(tensor_place(paths_.back(), tensors_[i].name),
+                         "the index does not list it there");
     }
   }
   for (const auto& [tensor, file] : shards) {
     if (tensors_.find(tensor)) continue;
-    refuse(tensor_place((index.parent_path() / file).string(), tensor),
-           "the index lists it in this file, which does not hold it");
+    refuse_model_files(tensor_place((index.parent_path() / file).string(), tensor),
+                       "the index lists it in this file, which does not hold it");
   }
 }
 
@@ -160,7 +161,9 @@ void ModelFiles::add_gguf(GgufFile file) {
     const bool added = tensors_.add({tensor.name, tensor.type, tensor.shape(),
                                      static_cast<std::uint64_t>(tensor.offset),
                                      static_cast<std::uint64_t>(tensor.bytes), paths_.size()});
-    if (!added) refuse(tensor_place(file.path(), tensor.name), "another file of the split has it");
+    if (!added)
+      refuse_model_files(tensor_place(file.path(), tensor.name),
+                         "another file of the split has it");
   }
   paths_.push_back(file.path());
   data_begins_.push_back(file.content().data_begin);

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "headroom/error.h"
+#include "headroom/integer.h"
 #include "safetensors.h"
 
 namespace headroom::checkpoint {
@@ -76,7 +77,7 @@ std::string header_text(const Ordered& tensors, const fs::path& path) {
   }
   try {
     std::string text = header.dump();
-    text.resize((text.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
+    text.resize(round_up(text.size(), kAlignment), ' ');
     return text;
   } catch (const json::type_error&) {
     throw Error(ErrorCode::internal, "a tensor's name is not UTF-8", path.string());

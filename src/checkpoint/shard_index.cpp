@@ -18,7 +18,7 @@ using nlohmann::json;
 // As much as the header of one file may hold.
 constexpr std::size_t kLargestIndex = 100'000'000;
 
-[[noreturn]] void refuse(const std::string& place, const std::string& message) {
+[[noreturn]] void refuse_index(const std::string& place, const std::string& message) {
   throw Error(ErrorCode::invalid_input, message, place,
               "an index is {\"weight_map\": {TENSOR: FILE, …}}: get or save it again");
 }
@@ -27,7 +27,7 @@ json parse_index(const std::filesystem::path& index) {
   const MappedFile file(index);
   const auto bytes = file.bytes();
   if (bytes.size() > kLargestIndex) {
-    refuse(index.string(), fmt::format("{} bytes are too many for an index", bytes.size()));
+    refuse_index(index.string(), fmt::format("{} bytes are too many for an index", bytes.size()));
   }
   return parse_object(bytes, index.string());
 }
@@ -40,10 +40,10 @@ bool is_plain_file_name(std::string_view name) {
 }
 
 std::string shard_name(const json& value, const std::string& place) {
-  if (!value.is_string()) refuse(place, "the name of its file is no text");
+  if (!value.is_string()) refuse_index(place, "the name of its file is no text");
   std::string name = value.get<std::string>();
   if (!is_plain_file_name(name)) {
-    refuse(place, fmt::format("\"{}\" is no plain name of a file beside the index", name));
+    refuse_index(place, fmt::format("\"{}\" is no plain name of a file beside the index", name));
   }
   return name;
 }
@@ -54,7 +54,7 @@ ShardMap read_shard_index(const std::filesystem::path& index) {
   const json document = parse_index(index);
   const auto map = document.find("weight_map");
   if (map == document.end() || !map->is_object()) {
-    refuse(index.string() + "#/weight_map", "is no JSON object");
+    refuse_index(index.string() + "#/weight_map", "is no JSON object");
   }
   ShardMap shards;
   for (const auto& [tensor, file] : map->items()) {

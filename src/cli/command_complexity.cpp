@@ -15,25 +15,22 @@
 namespace headroom::cli {
 namespace {
 
-[[noreturn]] void refuse(const std::string& message, const std::string& hint) {
-  throw Error(ErrorCode::invalid_input, message, {}, hint);
-}
-
 /// What some study has no use for.
 void require_fitting_options(const ComplexityCommand& command) {
   const bool generates = command.study == Study::generation;
   const auto only = [&](bool given, bool fits, const char* option) {
     if (!given || fits) return;
-    refuse(fmt::format("{} means nothing in --study {}", option, name_of(command.study)),
-           fmt::format("leave out {}", option));
+    throw_invalid_input(
+        fmt::format("{} means nothing in --study {}", option, name_of(command.study)),
+        fmt::format("leave out {}", option));
   };
   only(!command.lengths.empty(), !generates, "--seq");
   only(!command.new_tokens.empty(), generates, "--new-tokens");
   only(command.prompt.has_value(), generates, "--prompt");
   only(command.attention.has_value(), !generates, "--attention");
   if (command.study != Study::layers && command.layers.size() > 1) {
-    refuse(fmt::format("--study {} is of one model", name_of(command.study)),
-           "name one, or leave out --study");
+    throw_invalid_input(fmt::format("--study {} is of one model", name_of(command.study)),
+                        "name one, or leave out --study");
   }
 }
 

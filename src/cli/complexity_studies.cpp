@@ -16,7 +16,7 @@ namespace {
 /// Prefills that stand for all that generating without a KV-cache takes.
 constexpr std::size_t kPrefillsRun = 9;
 
-TimeRequest time_request(const ComplexityCommand& command, const MachineProfile& machine) {
+TimeRequest study_time_request(const ComplexityCommand& command, const MachineProfile& machine) {
   TimeRequest request;
   request.threads = command.plan.threads;
   request.opaque_layout = command.plan.backend == measured::Backend::onednn;
@@ -75,8 +75,8 @@ void measure_layers(ComplexityReport& report, const ComplexityCommand& command) 
   for (std::size_t i = 0; machine && i < runs.size(); ++i) {
     std::vector<std::int64_t> lengths;
     for (const LengthRun& run : runs[i].runs) lengths.push_back(run.seq_len);
-    runs[i].predicted =
-        predict_runs(report.layers[i].layer, lengths, *machine, time_request(command, *machine));
+    runs[i].predicted = predict_runs(report.layers[i].layer, lengths, *machine,
+                                     study_time_request(command, *machine));
   }
   report.uncached_bytes = measured::uncached_bytes();
   add_measurements(report, std::move(runs));
@@ -92,7 +92,7 @@ void predict_layers(ComplexityReport& report, const ComplexityCommand& command) 
   std::vector<LayerRuns> runs(report.layers.size());
   for (std::size_t i = 0; i < runs.size(); ++i) {
     runs[i].predicted = predict_runs(report.layers[i].layer, report.lengths, *machine,
-                                     time_request(command, *machine));
+                                     study_time_request(command, *machine));
   }
   add_predictions(report, std::move(runs));
 }
@@ -228,7 +228,7 @@ GenerationReport study_generation(const ComplexityCommand& command) {
       make_generation_report(load_model(command.layers.front()), command.prompt.value_or(1),
                              lengths_or(command.new_tokens, doubling(16, 256)));
   if (const auto machine = machine_of(command)) {
-    add_prediction(report, *machine, time_request(command, *machine));
+    add_prediction(report, *machine, study_time_request(command, *machine));
   }
   if (command.measures) measure_generation(report, command.plan);
   return report;
@@ -240,7 +240,7 @@ SharesReport study_shares(const ComplexityCommand& command) {
   SharesReport report = make_shares_report(std::move(model), attention,
                                            lengths_or(command.lengths, doubling(128, 32768)));
   if (const auto machine = machine_of(command)) {
-    add_prediction(report, *machine, time_request(command, *machine));
+    add_prediction(report, *machine, study_time_request(command, *machine));
   }
   if (command.measures) measure_shares(report, command.plan);
   return report;

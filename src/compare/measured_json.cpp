@@ -23,7 +23,7 @@ TimeStatistics statistics_of(const JsonFields& time) {
 }
 
 /// The median of a run's times and their spread, which have to be what the samples make them.
-void read_time(const JsonFields& time, Figured& figured) {
+void read_measured_time(const JsonFields& time, Figured& figured) {
   const TimeStatistics statistics = statistics_of(time);
   const double median = statistics.median_s;
   detail::require_equal(time, "median_s", median, median);
@@ -76,7 +76,7 @@ Figured measured_from_json(std::string_view text, const std::string& where) {
   figured.engine = document.text("engine");
   figured.identity = detail::read_identity(document, document);
   figured.identity.threads = document.object("context").length_if("threads");
-  read_time(document.object("time"), figured);
+  read_measured_time(document.object("time"), figured);
   detail::store_time(document, "ttft_s", Quantity::ttft_s, figured);
   detail::store_time(document, "tpot_s", Quantity::tpot_s, figured);
   const JsonFields counted = document.object("counted");

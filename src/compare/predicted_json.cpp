@@ -27,7 +27,7 @@ void read_run(const JsonFields& run, Figured& figured) {
   figured.rss_growth_bytes = run.count("rss_growth_bytes");
 }
 
-void read_time(const JsonFields& time, Figured& figured) {
+void read_predicted_time(const JsonFields& time, Figured& figured) {
   detail::require_token_times(time, figured.identity);
   detail::store_time(time, "total_s", Quantity::time_s, figured);
   detail::store_time(time, "ttft_s", Quantity::ttft_s, figured);
@@ -56,7 +56,7 @@ Figured predicted_from_json(std::string_view text, const std::string& where) {
   figured.identity = detail::read_identity(document, run);
   detail::require_identity(document, figured.identity);
   read_run(run, figured);
-  read_time(document.object("time"), figured);
+  read_predicted_time(document.object("time"), figured);
   return figured;
 }
 

@@ -24,8 +24,6 @@ AttentionParts cross_parts() {
           Part::cross_attention_out};
 }
 
-const Expr kBatch = Symbol::batch_size;
-
 AttentionShape shape_of(const HeadSizes& heads, const Expr& queries, const Expr& keys) {
   return {kBatch, heads.heads, heads.kv_heads, heads.head_dim, heads.value_head_dim, queries, keys};
 }

@@ -5,8 +5,6 @@
 namespace headroom::detail {
 namespace {
 
-const Expr kBatch = Symbol::batch_size;
-
 struct DeltaHeads {
   Expr keys;
   Expr values;

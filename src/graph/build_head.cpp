@@ -7,7 +7,6 @@
 namespace headroom::detail {
 namespace {
 
-const Expr kBatch = Symbol::batch_size;
 const Expr kHidden = Symbol::hidden_size;
 
 }  // namespace

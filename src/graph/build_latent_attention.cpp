@@ -7,7 +7,6 @@
 namespace headroom::detail {
 namespace {
 
-const Expr kBatch = Symbol::batch_size;
 const Expr kLatent = Symbol::kv_lora_rank;
 const Expr kTurned = Symbol::qk_rope_head_dim;
 const Expr kPlain = Symbol::qk_nope_head_dim;

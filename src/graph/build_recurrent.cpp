@@ -2,12 +2,6 @@
 #include "builder.h"
 
 namespace headroom::detail {
-namespace {
-
-const Expr kBatch = Symbol::batch_size;
-
-}  // namespace
-
 TensorId GraphBuilder::recurrent(const StackContext& stack, TensorId hidden) {
   const RecurrentSpec& spec = *stack.spec->recurrent;
   const Expr width = Symbol::hidden_size;

@@ -11,6 +11,8 @@
 
 namespace headroom::detail {
 
+inline const Expr kBatch = Symbol::batch_size;
+
 /// One weight matrix [out_features, in_features] and its bias; several may share one Linear, side
 /// by side on the output.
 struct Projection {

@@ -12,14 +12,10 @@ namespace {
 constexpr std::int64_t kDefaultLength = 128;
 constexpr std::int64_t kDefaultPast = kDefaultLength - 1;  // a decode step then sees 128 keys
 
-[[noreturn]] void refuse(const std::string& message, const std::string& hint) {
-  throw Error(ErrorCode::invalid_input, message, {}, hint);
-}
-
 void require_at_least(std::string_view option, std::int64_t value, std::int64_t least) {
   if (value >= least) return;
-  refuse(fmt::format("{} must be at least {}, not {}", option, least, value),
-         fmt::format("give {} a value of {} or more", option, least));
+  throw_invalid_input(fmt::format("{} must be at least {}, not {}", option, least, value),
+                      fmt::format("give {} a value of {} or more", option, least));
 }
 
 /// Positions that a learned table or the trained context has room for; empty when unlimited.
@@ -41,9 +37,9 @@ std::int64_t resolve_seq_len(const WorkloadRequest& request, const ModelSpec& sp
   if (const auto& image = spec.embedding.image) {
     const std::int64_t tokens = image->num_patches() + 1;
     if (request.seq_len && *request.seq_len != tokens) {
-      refuse(fmt::format("{} reads images of {} tokens, so --seq cannot be {}", spec.name, tokens,
-                         *request.seq_len),
-             "leave out --seq, or change image_size in the config");
+      throw_invalid_input(fmt::format("{} reads images of {} tokens, so --seq cannot be {}",
+                                      spec.name, tokens, *request.seq_len),
+                          "leave out --seq, or change image_size in the config");
     }
     return tokens;
   }
@@ -54,13 +50,15 @@ std::int64_t resolve_seq_len(const WorkloadRequest& request, const ModelSpec& sp
 void require_cache(const WorkloadRequest& request, const ModelSpec& spec) {
   if (spec.main_stack().causal()) return;
   if (spec.is_layer()) {
-    refuse(fmt::format("{} keeps nothing of the positions before, so it has no {}", spec.name,
-                       request.phase == Phase::decode ? "decode phase" : "past tokens"),
-           "use --phase prefill without --past, or a causal layer");
+    throw_invalid_input(
+        fmt::format("{} keeps nothing of the positions before, so it has no {}", spec.name,
+                    request.phase == Phase::decode ? "decode phase" : "past tokens"),
+        "use --phase prefill without --past, or a causal layer");
   }
-  refuse(fmt::format("{} has no causal decoder, so it has no KV-cache and no {}", spec.name,
-                     request.phase == Phase::decode ? "decode phase" : "past tokens"),
-         request.phase == Phase::decode ? "use --phase prefill" : "leave out --past");
+  throw_invalid_input(
+      fmt::format("{} has no causal decoder, so it has no KV-cache and no {}", spec.name,
+                  request.phase == Phase::decode ? "decode phase" : "past tokens"),
+      request.phase == Phase::decode ? "use --phase prefill" : "leave out --past");
 }
 
 /// Whether any layer's KV-cache holds less than every head's keys and values.
@@ -87,30 +85,34 @@ void validate(const WorkloadRequest& request, const ModelSpec& spec) {
   require_at_least("--enc-seq", request.enc_seq_len.value_or(1), 1);
   require_at_least("--past", request.past_len.value_or(0), 0);
   if (request.enc_seq_len && !spec.reads_two_sequences()) {
-    refuse(fmt::format("{} is not an encoder-decoder, so --enc-seq means nothing", spec.name),
-           "leave out --enc-seq");
+    throw_invalid_input(
+        fmt::format("{} is not an encoder-decoder, so --enc-seq means nothing", spec.name),
+        "leave out --enc-seq");
   }
   if (request.recompute != Recompute::none && request.phase != Phase::train) {
-    refuse("--recompute is about training", "add --phase train, or leave out --recompute");
+    throw_invalid_input("--recompute is about training",
+                        "add --phase train, or leave out --recompute");
   }
   if (request.kernels != Kernels::reference && request.phase != Phase::train) {
-    refuse("--kernels is about training", "add --phase train, or leave out --kernels");
+    throw_invalid_input("--kernels is about training", "add --phase train, or leave out --kernels");
   }
   const bool cached = spec.main_stack().causal() && request.phase != Phase::train;
   if (request.kv_dtype && !cached) {
-    refuse(fmt::format("{} keeps no KV-cache in the {} phase, so --kv-dtype means nothing",
-                       spec.name, name_of(request.phase)),
-           "leave out --kv-dtype");
+    throw_invalid_input(
+        fmt::format("{} keeps no KV-cache in the {} phase, so --kv-dtype means nothing", spec.name,
+                    name_of(request.phase)),
+        "leave out --kv-dtype");
   }
   const bool has_past = request.past_len.value_or(0) > 0;
   if (request.phase == Phase::train && has_past) {
-    refuse("training has no KV-cache, so it has no past tokens", "leave out --past");
+    throw_invalid_input("training has no KV-cache, so it has no past tokens", "leave out --past");
   }
   if (request.phase == Phase::decode || has_past) require_cache(request, spec);
   if (request.phase == Phase::prefill && has_past && keeps_less_than_all(spec)) {
-    refuse(fmt::format("{} keeps a window or latent vectors, so a prefill cannot go on from a past",
-                       spec.name),
-           "use --phase decode with --seq for the new tokens");
+    throw_invalid_input(
+        fmt::format("{} keeps a window or latent vectors, so a prefill cannot go on from a past",
+                    spec.name),
+        "use --phase decode with --seq for the new tokens");
   }
 }
 

@@ -14,14 +14,12 @@
 namespace headroom {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr std::size_t kMostPoints = 100'000;
 
 /// Reads members of one object and says where something is wrong.
 class Reader {
  public:
-  Reader(const Json& json, std::string where) : json_(json), where_(std::move(where)) {
+  Reader(const nlohmann::json& json, std::string where) : json_(json), where_(std::move(where)) {
     if (!json.is_object()) fail("is not an object");
   }
 
@@ -30,7 +28,7 @@ class Reader {
                 "run `headroom calibrate` again, or take the machine from `headroom machines`");
   }
 
-  [[nodiscard]] const Json& member(const char* key) const {
+  [[nodiscard]] const nlohmann::json& member(const char* key) const {
     const auto found = json_.find(key);
     if (found == json_.end()) fail(fmt::format("\"{}\" is missing", key));
     return *found;
@@ -43,7 +41,7 @@ class Reader {
   }
 
   [[nodiscard]] std::string text(const char* key) const {
-    const Json& value = member(key);
+    const nlohmann::json& value = member(key);
     if (!value.is_string()) fail(fmt::format("\"{}\" is not a text", key));
     return value.get<std::string>();
   }
@@ -66,7 +64,7 @@ class Reader {
   }
 
   [[nodiscard]] std::int64_t count(const char* key) const {
-    const Json& value = member(key);
+    const nlohmann::json& value = member(key);
     if (!value.is_number_integer() || value < 0 || value > std::int64_t{1} << 60) {
       fail(fmt::format("\"{}\" is not a count", key));
     }
@@ -82,7 +80,7 @@ class Reader {
   }
 
   [[nodiscard]] std::vector<Reader> objects(const char* key) const {
-    const Json& value = member(key);
+    const nlohmann::json& value = member(key);
     if (!value.is_array() || value.size() > kMostPoints)
       fail(fmt::format("\"{}\" is no list", key));
     std::vector<Reader> readers;
@@ -93,11 +91,11 @@ class Reader {
   }
 
   [[nodiscard]] std::vector<double> numbers(const char* key) const {
-    const Json& value = member(key);
+    const nlohmann::json& value = member(key);
     if (!value.is_array() || value.size() > kMostPoints)
       fail(fmt::format("\"{}\" is no list", key));
     std::vector<double> numbers;
-    for (const Json& one : value) numbers.push_back(number(one, key));
+    for (const nlohmann::json& one : value) numbers.push_back(number(one, key));
     return numbers;
   }
 
@@ -106,14 +104,14 @@ class Reader {
   }
 
  private:
-  double number(const Json& value, const char* key) const {
+  double number(const nlohmann::json& value, const char* key) const {
     if (!value.is_number() || !std::isfinite(value.get<double>())) {
       fail(fmt::format("\"{}\" is not a number", key));
     }
     return value.get<double>();
   }
 
-  const Json& json_;
+  const nlohmann::json& json_;
   std::string where_;
 };
 
@@ -141,9 +139,9 @@ KernelTable read_table(const Reader& reader) {
     points *= table.axes.back().size();
     if (points > kMostPoints) reader.fail("has too many points");
   }
-  const Json& seconds = reader.member("seconds");
+  const nlohmann::json& seconds = reader.member("seconds");
   if (!seconds.is_array()) reader.fail("\"seconds\" is no list");
-  for (const Json& one : seconds) {
+  for (const nlohmann::json& one : seconds) {
     const bool measured = one.is_number() && std::isfinite(one.get<double>()) && one > 0;
     if (!measured && !one.is_null()) reader.fail("\"seconds\" has what is no time above zero");
     table.seconds.push_back(measured ? std::optional(one.get<double>()) : std::nullopt);
@@ -256,7 +254,7 @@ std::optional<Interconnect> read_interconnect(const Reader& reader) {
 }  // namespace
 
 MachineProfile profile_from_json(std::string_view text, const std::string& where) {
-  const Json json = detail::parse_json(text, where);
+  const nlohmann::json json = detail::parse_json(text, where);
   const Reader reader(json, where);
   if (reader.count("schema_version") != kSchemaVersion) {
     reader.fail(fmt::format("\"schema_version\" is not {}", kSchemaVersion));

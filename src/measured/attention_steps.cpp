@@ -12,8 +12,6 @@
 namespace headroom::measured {
 namespace {
 
-constexpr auto kFloat = static_cast<std::int64_t>(sizeof(float));
-
 /// Widths of query, key and value side by side in one row.
 struct RowLayout {
   std::int64_t query;

@@ -11,8 +11,6 @@
 namespace headroom::measured {
 namespace {
 
-constexpr auto kFloat = static_cast<std::int64_t>(sizeof(float));
-
 /// Positions as RoBERTa counts them: on from behind the padding token's id, padding itself aside
 /// (the family's create_position_ids_from_input_ids).
 std::vector<std::int64_t> positions_behind_padding(const TokenInputs& tokens, std::int64_t offset) {

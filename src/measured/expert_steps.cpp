@@ -7,11 +7,7 @@
 #include "step_builder.h"
 
 namespace headroom::measured {
-namespace {
-
-constexpr auto kFloat = static_cast<std::int64_t>(sizeof(float));
-
-}  // namespace
+namespace {}  // namespace
 
 StepBuilder::Run StepBuilder::operator()(const RouterSelect& op) {
   RouterArguments args;

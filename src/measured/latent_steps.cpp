@@ -6,11 +6,7 @@
 #include "step_builder.h"
 
 namespace headroom::measured {
-namespace {
-
-constexpr auto kFloat = static_cast<std::int64_t>(sizeof(float));
-
-}  // namespace
+namespace {}  // namespace
 
 StepBuilder::Run StepBuilder::operator()(const LatentConcat& op) {
   const LatentArguments args{integer(op.rows),     integer(op.heads),     integer(op.nope_dim),

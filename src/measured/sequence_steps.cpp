@@ -9,8 +9,6 @@
 namespace headroom::measured {
 namespace {
 
-constexpr auto kFloat = static_cast<std::int64_t>(sizeof(float));
-
 AlignedVector<float> floats(std::int64_t count) {
   return AlignedVector<float>(static_cast<std::size_t>(count));
 }

@@ -11,11 +11,7 @@
 #include "kernels/relative_bias.h"
 
 namespace headroom::measured {
-namespace {
-
-constexpr auto kFloat = static_cast<std::int64_t>(sizeof(float));
-
-}  // namespace
+namespace {}  // namespace
 
 StepBuilder::StepBuilder(Program& program, const Block& block) : program_(program), block_(block) {}
 

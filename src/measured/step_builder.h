@@ -12,6 +12,9 @@
 
 namespace headroom::measured {
 
+/// Bytes of a float32, as a factor of signed counts.
+inline constexpr auto kFloat = static_cast<std::int64_t>(sizeof(float));
+
 /// Copies an operator's first input to its output, unless it is there already.
 struct InputCopy {
   const float* from = nullptr;

@@ -55,8 +55,7 @@ std::vector<Communication> Planner::Implementation::communication(const PlanChoi
   const ParallelPlan& plan = choice.parallel;
   const bool trains = query.purpose == Purpose::train;
   const Pass pass = trains ? Pass::train : decode ? Pass::decode : Pass::prefill;
-  const std::int64_t batch =
-      trains ? choice.micro_batch : (load.batch_size + plan.data - 1) / plan.data;
+  const std::int64_t batch = trains ? choice.micro_batch : ceil_div(load.batch_size, plan.data);
   const Workload workload = pass == Pass::decode ? workload_of(pass, batch, 1, load.seq_len - 1)
                                                  : workload_of(pass, batch, load.seq_len, 0);
   const detail::RankSpeed speed = speed_of(plan);

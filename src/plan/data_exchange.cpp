@@ -48,9 +48,7 @@ std::vector<DataExchange> data_exchanges(const SectionStates& stage, const PlanC
 
 StateBytes divided(const StateBytes& states, Integer part, Integer whole) {
   if (part == whole) return states;
-  const auto share = [&](Integer bytes) {
-    return (checked_multiply(bytes, part) + whole - 1) / whole;
-  };
+  const auto share = [&](Integer bytes) { return ceil_div(checked_multiply(bytes, part), whole); };
   return {share(states.weights), share(states.gradients), share(states.optimizer)};
 }
 

@@ -15,10 +15,6 @@ namespace {
 constexpr std::int64_t kMostSequences = std::int64_t{1} << 32U;
 constexpr std::int64_t kMostTokens = std::int64_t{1} << 34U;
 
-std::int64_t rounded_up(std::int64_t value, std::int64_t divisor) {
-  return (value + divisor - 1) / divisor;
-}
-
 void require_at_least_one(const char* option, std::int64_t value) {
   if (value >= 1) return;
   throw Error(ErrorCode::invalid_input, fmt::format("{} must be at least 1, not {}", option, value),
@@ -40,7 +36,7 @@ std::int64_t length_unit(const ParallelPlan& plan) {
 }  // namespace
 
 std::int64_t micro_batches(const PlanChoice& choice, const Load& load) noexcept {
-  return rounded_up(load.batch_size, choice.parallel.data * choice.micro_batch);
+  return ceil_div(load.batch_size, choice.parallel.data * choice.micro_batch);
 }
 
 bool is_legal(const PlanChoice& choice, const Load& load, const ShardingLimits& limits) noexcept {
@@ -66,7 +62,7 @@ PlanChoice resolve(const PlanRequest& request, const Load& load) {
   PlanChoice choice = request.choice;
   const bool pipelined = choice.parallel.pipeline > 1;
   choice.micro_batch = request.micro_batch.value_or(
-      pipelined ? 1 : rounded_up(load.batch_size, std::max<std::int64_t>(1, choice.parallel.data)));
+      pipelined ? 1 : ceil_div(load.batch_size, std::max<std::int64_t>(1, choice.parallel.data)));
   return choice;
 }
 

@@ -201,7 +201,7 @@ class CellSearch {
       stages = {Zero::none, Zero::optimizer, Zero::gradients, Zero::weights};
     }
     const std::int64_t pipeline = choice.parallel.pipeline;
-    const std::int64_t layers = (limits_.layers.total() + pipeline - 1) / pipeline;
+    const std::int64_t layers = ceil_div(limits_.layers.total(), pipeline);
     std::vector<Recomputation> recomputations{{Recompute::none, 1}};
     if (trains_) {
       if (eager_) recomputations.push_back({Recompute::selective, 1});

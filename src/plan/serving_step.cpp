@@ -12,8 +12,6 @@ namespace {
 using detail::RankCosts;
 using detail::SectionCosts;
 
-Integer rounded_up(Integer value, Integer divisor) { return (value + divisor - 1) / divisor; }
-
 PlanMemory stage_memory(const RankStates& states, const PlanChoice& choice, const StageCosts& own,
                         const StageShare& stage) {
   const StateBytes all = detail::held_by_rank(detail::all_states(own, states, stage), choice);
@@ -33,8 +31,8 @@ Integer cache_of_stage(const RankCosts& step, const std::vector<detail::LayerKin
   Integer bytes = 0;
   for (std::size_t i = 0; i < step.kv_cache.size(); ++i) {
     const std::size_t kind = encoder_kinds + i;
-    bytes += rounded_up(checked_multiply(step.kv_cache[i], stage.layers_of_kind[kind]),
-                        kinds[kind].count);
+    bytes +=
+        ceil_div(checked_multiply(step.kv_cache[i], stage.layers_of_kind[kind]), kinds[kind].count);
   }
   return bytes;
 }
@@ -56,7 +54,7 @@ double pass_seconds(const RankCosts& costs, PlanTime& time) {
 
 PlanFigures Planner::Implementation::serving(const PlanChoice& choice, const Load& load) {
   const ParallelPlan& plan = choice.parallel;
-  const std::int64_t batch = (load.batch_size + plan.data - 1) / plan.data;
+  const std::int64_t batch = ceil_div(load.batch_size, plan.data);
   const bool cached = decode.has_value();
   // A prompt is read in pieces where a KV-cache keeps what was read.
   const std::int64_t piece = cached ? std::min(load.seq_len, query.prefill_tokens) : load.seq_len;

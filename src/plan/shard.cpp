@@ -10,10 +10,8 @@
 namespace headroom {
 namespace {
 
-Integer rounded_up(Integer value, Integer divisor) { return (value + divisor - 1) / divisor; }
-
 void divide(Bindings& sizes, Symbol symbol, Integer degree) {
-  if (const auto value = sizes.get(symbol)) sizes.set(symbol, rounded_up(*value, degree));
+  if (const auto value = sizes.get(symbol)) sizes.set(symbol, ceil_div(*value, degree));
 }
 
 /// Pairs of windowed layers of the rank that has most. Each has two pieces of the sequence, the
@@ -22,7 +20,7 @@ Integer windowed_pairs_of_rank(const Workload& workload, const LayerTraits& trai
                                std::int64_t ranks) {
   if (traits.window.kind == WindowKind::none) return 0;
   const std::int64_t pieces = 2 * ranks;
-  const std::int64_t length = (workload.seq_len + pieces - 1) / pieces;
+  const std::int64_t length = ceil_div(workload.seq_len, pieces);
   Workload piece = workload;
   piece.seq_len = length;
   if (traits.window.kind == WindowKind::centred) {
@@ -71,7 +69,7 @@ Bindings rank_bindings(const Workload& workload, const LayerTraits& traits,
   values.set(Symbol::sequence_shard_len,
              plan.sequence == SequenceParallel::on ? share / plan.tensor : share);
   if (plan.context == 1) return values;
-  values.set(Symbol::visible_pairs, rounded_up(*values.get(Symbol::visible_pairs), plan.context));
+  values.set(Symbol::visible_pairs, ceil_div(*values.get(Symbol::visible_pairs), plan.context));
   values.set(Symbol::windowed_pairs, windowed_pairs_of_rank(workload, traits, plan.context));
   return values;
 }

@@ -8,10 +8,8 @@ namespace {
 
 using detail::SectionCosts;
 
-Integer rounded_up(Integer value, Integer divisor) { return (value + divisor - 1) / divisor; }
-
 Integer share_of(Integer value, Integer part, Integer whole) {
-  return part == whole ? value : rounded_up(checked_multiply(value, part), whole);
+  return part == whole ? value : ceil_div(checked_multiply(value, part), whole);
 }
 
 void add_share(const SectionCosts& kind, std::int64_t layers, std::int64_t all_layers,
@@ -45,9 +43,9 @@ StageCosts stage_costs(const detail::RankCosts& costs, const RankStates& states,
       result.states.experts += detail::divided(held.experts, layers, all_layers);
     }
     const Integer weights = held.shared.weights + held.experts.weights;
-    result.largest_saved = std::max(result.largest_saved, rounded_up(kind.saved, all_layers));
-    result.largest_core = std::max(result.largest_core, rounded_up(kind.saved_core, all_layers));
-    result.largest_weights = std::max(result.largest_weights, rounded_up(weights, all_layers));
+    result.largest_saved = std::max(result.largest_saved, ceil_div(kind.saved, all_layers));
+    result.largest_core = std::max(result.largest_core, ceil_div(kind.saved_core, all_layers));
+    result.largest_weights = std::max(result.largest_weights, ceil_div(weights, all_layers));
   }
   return result;
 }

@@ -74,8 +74,8 @@ StackLayers layers_of(const Graph& graph) {
 
 std::int64_t layers_within(const LayerKind& kind, const LayerRange& range) {
   const auto before = [&](std::int64_t layer) {
-    const std::int64_t runs = (layer - kind.first_layer + kind.stride - 1) / kind.stride;
-    return layer <= kind.first_layer ? 0 : std::min(runs, kind.count);
+    const std::int64_t runs = ceil_div(layer - kind.first_layer, kind.stride);
+    return std::clamp<std::int64_t>(runs, 0, kind.count);
   };
   return before(range.end) - before(range.begin);
 }
@@ -116,15 +116,12 @@ namespace headroom {
 
 std::int64_t encoder_stages(const StackLayers& layers, std::int64_t stages) {
   if (layers.encoder == 0) return 0;
-  const auto rounded_up = [](std::int64_t value, std::int64_t divisor) {
-    return (value + divisor - 1) / divisor;
-  };
   std::int64_t best = 0;
   std::int64_t least = 0;
   for (std::int64_t encoder = 1; encoder < stages; ++encoder) {
     if (encoder > layers.encoder || stages - encoder > layers.main) continue;
     const std::int64_t most =
-        std::max(rounded_up(layers.encoder, encoder), rounded_up(layers.main, stages - encoder));
+        std::max(ceil_div(layers.encoder, encoder), ceil_div(layers.main, stages - encoder));
     if (best != 0 && most >= least) continue;
     best = encoder;
     least = most;

@@ -13,8 +13,6 @@ constexpr Integer kAdamBlock = 256;
 constexpr Integer kLeastQuantised = 4096;
 constexpr Integer kFloat32 = 4;
 
-Integer rounded_up(Integer value, Integer divisor) { return (value + divisor - 1) / divisor; }
-
 /// A weight of one layer as numbers.
 struct Shape {
   Integer elements = 1;
@@ -35,7 +33,7 @@ Shape shape_of(const Weight& weight, const Bindings& sizes) {
 
 Integer adam_8bit_bytes(const Shape& shape) {
   if (shape.elements < kLeastQuantised) return 2 * kFloat32 * shape.elements;
-  return 2 * (shape.elements + kFloat32 * rounded_up(shape.elements, kAdamBlock));
+  return 2 * (shape.elements + kFloat32 * ceil_div(shape.elements, kAdamBlock));
 }
 
 Integer optimizer_state_bytes(const Weight& weight, const Shape& shape, const StatePolicy& policy) {
@@ -97,13 +95,13 @@ StateBytes shared_out(const StateBytes& states, Zero zero, std::int64_t replicas
   StateBytes rank = states;
   switch (zero) {
     case Zero::weights:
-      rank.weights = rounded_up(states.weights, replicas);
+      rank.weights = ceil_div(states.weights, replicas);
       [[fallthrough]];
     case Zero::gradients:
-      rank.gradients = rounded_up(states.gradients, replicas);
+      rank.gradients = ceil_div(states.gradients, replicas);
       [[fallthrough]];
     case Zero::optimizer:
-      rank.optimizer = rounded_up(states.optimizer, replicas);
+      rank.optimizer = ceil_div(states.optimizer, replicas);
       break;
     case Zero::none:
       break;

@@ -12,8 +12,6 @@ using detail::RankCosts;
 using detail::Section;
 using detail::SectionCosts;
 
-Integer rounded_up(Integer value, Integer divisor) { return (value + divisor - 1) / divisor; }
-
 /// Micro-batches times model chunks whose activations a stage holds at once: 1F1B holds as many as
 /// there are stages from this one on; interleaved, rank i holds 2·(p − i − 1) + (v − 1)·p + 1
 /// chunks (arXiv 2104.04473, section 2.2; 2205.05198, section 4.2.3).
@@ -50,17 +48,16 @@ Integer layer_activations(const StageCosts& costs, const PlanChoice& choice,
   const std::int64_t v = choice.parallel.interleave;
   switch (choice.recompute.kind) {
     case Recompute::none:
-      return rounded_up(checked_multiply(costs.layers.saved, in_flight), v);
+      return ceil_div(checked_multiply(costs.layers.saved, in_flight), v);
     case Recompute::selective:
-      return rounded_up(checked_multiply(costs.layers.saved - costs.layers.saved_core, in_flight),
-                        v);
+      return ceil_div(checked_multiply(costs.layers.saved - costs.layers.saved_core, in_flight), v);
     case Recompute::full:
       break;
   }
-  const std::int64_t chunk_layers = (stage.layers + v - 1) / v;
-  const Integer kept = rounded_up(chunk_layers, choice.recompute.every);
-  return rounded_up(checked_multiply(costs.layers.layer_inputs, checked_multiply(kept, in_flight)),
-                    stage.layers);
+  const std::int64_t chunk_layers = ceil_div(stage.layers, v);
+  const Integer kept = ceil_div(chunk_layers, choice.recompute.every);
+  return ceil_div(checked_multiply(costs.layers.layer_inputs, checked_multiply(kept, in_flight)),
+                  stage.layers);
 }
 
 /// What is computed again, of one micro-batch, while its backward pass needs it.

@@ -2,11 +2,10 @@
 // held against what it counts in tests/measured/test_prediction.cpp.
 #include "headroom/predict.h"
 #include "row_policy.h"
+#include "working_memory.h"
 
 namespace headroom {
 namespace {
-
-constexpr Integer kFloat32 = 4;
 
 /// Who reads a weight.
 struct Readers {
@@ -49,14 +48,14 @@ std::vector<Readers> readers_of(const Graph& graph) {
 Integer bytes_of_element(const Weight& weight, const Readers& readers, const Workload& workload,
                          const TimeRequest& request) {
   const detail::RowPolicy rows = detail::row_policy(workload, request);
-  const Integer stored = workload.dtype == DType::bfloat16 ? 2 : kFloat32;
+  const Integer stored = workload.dtype == DType::bfloat16 ? 2 : detail::kFloat32Bytes;
   const bool is_bias = weight.path.ends_with(".bias");
-  if (readers.state) return is_bias ? kFloat32 : stored;
-  if (!readers.product) return readers.words ? stored : kFloat32;
-  const Integer few = rows.few ? (is_bias ? kFloat32 : stored) : 0;
-  const Integer many = rows.many ? kFloat32 : 0;
+  if (readers.state) return is_bias ? detail::kFloat32Bytes : stored;
+  if (!readers.product) return readers.words ? stored : detail::kFloat32Bytes;
+  const Integer few = rows.few ? (is_bias ? detail::kFloat32Bytes : stored) : 0;
+  const Integer many = rows.many ? detail::kFloat32Bytes : 0;
   const bool tells_rows = rows.few || !request.opaque_layout;
-  const Integer table = readers.words && !tells_rows ? kFloat32 : 0;
+  const Integer table = readers.words && !tells_rows ? detail::kFloat32Bytes : 0;
   return few + many + table;
 }
 

@@ -7,8 +7,6 @@
 namespace headroom {
 namespace {
 
-constexpr Integer kFloat32 = 4;
-
 Figures figures_at(const ModelSpec& spec, const Workload& workload) {
   const Graph graph = build_graph(spec, graph_options(workload));
   return Evaluator(graph, analyze(graph), workload.recompute).evaluate(workload);
@@ -55,9 +53,9 @@ RunFigures predict_run(const ModelSpec& spec, const Workload& asked, const TimeR
     add_steps(spec, workload, run);
   }
   const Integer beside = checked_add(run.peak_activation_bytes, run.kv_cache_bytes.value_or(0));
-  run.rss_growth_bytes =
-      checked_add(checked_add(predict_held_weight_bytes(spec, asked, request), beside),
-                  checked_multiply(kFloat32, detail::working_floats(graph, spec, workload)));
+  run.rss_growth_bytes = checked_add(
+      checked_add(predict_held_weight_bytes(spec, asked, request), beside),
+      checked_multiply(detail::kFloat32Bytes, detail::working_floats(graph, spec, workload)));
   return run;
 }
 

@@ -6,6 +6,8 @@
 
 namespace headroom::detail {
 
+inline constexpr Integer kFloat32Bytes = 4;
+
 /// Numbers of the inputs, and those that operators work in besides their operands: the patches that
 /// a projection multiplies, side by side, and the padded input of a convolution. Token ids, of
 /// which an activation holds far more, do not count.

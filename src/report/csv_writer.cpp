@@ -25,7 +25,7 @@ std::string field(const Cell& cell) {
                     cell);
 }
 
-std::string table_text(const Table& table) {
+std::string csv_table(const Table& table) {
   std::string result;
   for (const Column& column : table.columns) {
     result += (result.empty() ? "" : ",") + quoted(column.key);
@@ -45,7 +45,7 @@ std::string table_text(const Table& table) {
 
 std::string to_csv(const Document& document) {
   for (const Block& block : document.blocks) {
-    if (const auto* table = std::get_if<Table>(&block)) return table_text(*table);
+    if (const auto* table = std::get_if<Table>(&block)) return csv_table(*table);
   }
   return {};
 }

@@ -21,7 +21,7 @@ std::string title_of(const Column& column) {
   return unit.empty() ? column.title : column.title + " " + unit;
 }
 
-std::string table_text(const Table& table) {
+std::string markdown_table(const Table& table) {
   std::string header = "|";
   std::string rule = "|";
   for (const Column& column : table.columns) {
@@ -64,7 +64,7 @@ std::string to_markdown(const Document& document) {
                                                : fmt::format("- **{}** {}\n", escaped(line.label),
                                                              escaped(line.text));
                    },
-                   [](const Table& table) { return table_text(table); },
+                   [](const Table& table) { return markdown_table(table); },
                    [](const Formula& formula) { return formula_text(formula); }},
         block);
     previous_kind = block.index();

@@ -228,6 +228,15 @@ HeadSpec classifier_head(const ClassifierSpec& classifier) {
   return head;
 }
 
+LanguageModelHeadSpec masked_language_model_head(ConfigReader& config, ActivationKind activation) {
+  const bool tied = config.flag_or({"tie_word_embeddings"}, true);
+  LanguageModelHeadSpec head;
+  head.weight = tied ? WeightSharing::shared : WeightSharing::separate;
+  head.bias = true;
+  head.transform = activation;
+  return head;
+}
+
 HeadSpec language_model_head(const LanguageModelHeadSpec& language_model) {
   HeadSpec head;
   head.language_model = language_model;

@@ -122,4 +122,9 @@ void read_common_keys(ConfigReader& config, ModelSpec& spec);
 [[nodiscard]] HeadSpec classifier_head(const ClassifierSpec& classifier);
 [[nodiscard]] HeadSpec language_model_head(const LanguageModelHeadSpec& language_model);
 
+/// BERT's head of masked-word prediction: a dense layer with `activation`, a norm, and a projection
+/// that is the word table unless `tie_word_embeddings` is false.
+[[nodiscard]] LanguageModelHeadSpec masked_language_model_head(ConfigReader& config,
+                                                               ActivationKind activation);
+
 }  // namespace headroom::detail

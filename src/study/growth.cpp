@@ -5,11 +5,10 @@
 #include <utility>
 
 #include "headroom/notation.h"
+#include "length.h"
 
 namespace headroom {
 namespace {
-
-const Expr kLength = Symbol::seq_len;
 
 /// Table 1's letters in its order inside a term. A second length, which cross-attention reads, is
 /// m.

@@ -4,11 +4,10 @@
 #include <utility>
 
 #include "headroom/error.h"
+#include "length.h"
 
 namespace headroom {
 namespace {
-
-const Expr kLength = Symbol::seq_len;
 
 /// `expr` with half of `twice` in the place of `symbol`. Pairs are counted twice wherever FLOPs
 /// are, a multiply-add being two.

@@ -10,10 +10,6 @@ ModelSpec published(const std::string& name) {
   return spec_of(read_json(data_folder() / "golden/configs" / (name + ".config.json")), name);
 }
 
-Integer parameters_on(const Graph& rank) {
-  return count_parameters(rank).total.evaluate(rank.sizes);
-}
-
 /// Parameters of weights that `picks` is true of.
 template <class Predicate>
 Integer parameters_of(const Graph& graph, Predicate picks) {

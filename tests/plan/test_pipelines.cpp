@@ -25,10 +25,6 @@ ParallelPlan pipeline_of(std::int64_t stages) {
   return plan;
 }
 
-Integer parameters_on(const Graph& rank) {
-  return count_parameters(rank).total.evaluate(rank.sizes);
-}
-
 /// Elements that are stored with the weights and not trained.
 Integer buffers_on(const Graph& rank) {
   Integer count = 0;

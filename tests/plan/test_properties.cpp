@@ -6,7 +6,7 @@
 namespace headroom::test {
 namespace {
 
-constexpr const char* kModels[] = {
+constexpr const char* kPlannedModels[] = {
     "gpt2-xl",      "llama-3-8b",       "gemma-2-2b",         "gemma-3-4b",         "gpt-oss-20b",
     "mixtral-8x7b", "deepseek-v2-lite", "llama-4-scout-text", "qwen3-next-80b-a3b", "t5-3b"};
 
@@ -48,7 +48,7 @@ constexpr std::int64_t ParallelPlan::*kDegrees[] = {&ParallelPlan::tensor, &Para
 
 TEST_CASE("twice the devices of any kind never need more memory each") {
   const Load load{64, 2048};
-  for (const char* const name : kModels) {
+  for (const char* const name : kPlannedModels) {
     CAPTURE(std::string(name));
     Planner planner = planner_for(name, Purpose::train);
     const ShardingLimits limits = planner.limits(load.seq_len);
@@ -94,7 +94,7 @@ TEST_CASE("parameters of all ranks of all kinds are the model's") {
 }
 
 TEST_CASE("a larger micro-batch or length never fits where a smaller one does not") {
-  for (const char* const name : kModels) {
+  for (const char* const name : kPlannedModels) {
     CAPTURE(std::string(name));
     Planner planner = planner_for(name, Purpose::train);
     for (const ParallelPlan& plan : some_plans()) {
@@ -115,7 +115,7 @@ TEST_CASE("a larger micro-batch or length never fits where a smaller one does no
 }
 
 TEST_CASE("serving a larger batch or context never needs less memory") {
-  for (const char* const name : kModels) {
+  for (const char* const name : kPlannedModels) {
     CAPTURE(std::string(name));
     Planner planner = planner_for(name, Purpose::serve);
     const auto total = [&](std::int64_t batch, std::int64_t seq_len) {

@@ -33,10 +33,6 @@ ParallelPlan tensor_plan(std::int64_t ranks, SequenceParallel sequence) {
   return plan;
 }
 
-Integer parameters_on(const Graph& rank) {
-  return count_parameters(rank).total.evaluate(rank.sizes);
-}
-
 /// Parameters of the weights that tensor parallelism does not divide.
 Integer replicated_parameters(const Graph& rank) {
   Integer count = 0;

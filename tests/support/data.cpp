@@ -98,6 +98,10 @@ Expr collapsed(const Expr& formula, const Graph& graph, const Workload& workload
   return collapse(collapse(formula, relations_of(workload)), graph.relations);
 }
 
+Integer parameters_on(const Graph& graph) {
+  return count_parameters(graph).total.evaluate(graph.sizes);
+}
+
 }  // namespace headroom::test
 
 namespace doctest {

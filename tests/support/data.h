@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "headroom/analysis.h"
+#include "headroom/error.h"
 #include "headroom/figures.h"
 #include "headroom/graph.h"
 #include "headroom/model_source.h"
@@ -51,6 +52,21 @@ struct Counted {
 
 /// `formula` in the model's and the workload's own symbols, related ones collapsed.
 [[nodiscard]] Expr collapsed(const Expr& formula, const Graph& graph, const Workload& workload);
+
+/// All parameters that `graph` holds, layers repeated.
+[[nodiscard]] Integer parameters_on(const Graph& graph);
+
+/// What `call` says when it throws Error{invalid_input}; empty when it does not throw.
+template <class Call>
+std::string refusal_of(const Call& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::invalid_input);
+    return error.what();
+  }
+  return {};
+}
 
 }  // namespace headroom::test
 

@@ -46,19 +46,8 @@ nlohmann::json measured_json() {
   return json;
 }
 
-template <class Call>
-std::string refusal(const Call& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    CHECK(error.code() == ErrorCode::invalid_input);
-    return error.what();
-  }
-  return {};
-}
-
 std::string measured_refusal(const nlohmann::json& json) {
-  return refusal([&] { (void)measured_from_json(json.dump(), "measured.json"); });
+  return test::refusal_of([&] { (void)measured_from_json(json.dump(), "measured.json"); });
 }
 
 std::vector<Figured> imported(const std::string& file) {
@@ -125,11 +114,11 @@ TEST_CASE("no verdict on time when the machine was too noisy, or its speed is as
 TEST_CASE("sides of different models or workloads are refused") {
   Figured other = side(1, 100);
   other.identity.model = "another";
-  CHECK(refusal([&] { (void)compare(side(1, 100), other, {}); }).find("model") !=
+  CHECK(test::refusal_of([&] { (void)compare(side(1, 100), other, {}); }).find("model") !=
         std::string::npos);
   other = side(1, 100);
   other.identity.batch_size = 2;
-  CHECK(refusal([&] { (void)compare(side(1, 100), other, {}); }).find("batch") !=
+  CHECK(test::refusal_of([&] { (void)compare(side(1, 100), other, {}); }).find("batch") !=
         std::string::npos);
 }
 
@@ -141,12 +130,13 @@ TEST_CASE("what analyze and measure write can be compared, other sizes cannot") 
   nlohmann::json longer = measured_json();
   longer["workload"]["seq_len"] = 64;
   const Figured other = measured_from_json(longer.dump(), "measured.json");
-  CHECK(refusal([&] { (void)compare(predicted, other, {}); }).find("seq") != std::string::npos);
+  CHECK(test::refusal_of([&] { (void)compare(predicted, other, {}); }).find("seq") !=
+        std::string::npos);
 }
 
 TEST_CASE("files that are swapped, cut or made up are refused") {
-  CHECK(refusal([] { (void)measured_from_json(predicted_json(), "a.json"); }) != "");
-  CHECK(refusal([] {
+  CHECK(test::refusal_of([] { (void)measured_from_json(predicted_json(), "a.json"); }) != "");
+  CHECK(test::refusal_of([] {
           (void)predicted_from_json(measured_json().dump(), "b.json");
         }).find("is a measurement") != std::string::npos);
   nlohmann::json json = measured_json();
@@ -257,7 +247,7 @@ TEST_CASE("optimum-benchmark's prefill and decode are understood") {
 
 TEST_CASE("a file of no engine that is known is refused") {
   const auto import = [](const char* text) {
-    return refusal([&] { (void)import_measurements(text, "file.json"); });
+    return test::refusal_of([&] { (void)import_measurements(text, "file.json"); });
   };
   CHECK(import("{}").find("understood") != std::string::npos);
   CHECK(import("[]").find("holds no run") != std::string::npos);

@@ -1,5 +1,8 @@
 #include <doctest/doctest.h>
 
+#include <cstdint>
+#include <limits>
+
 #include "headroom/error.h"
 #include "headroom/integer.h"
 #include "support/data.h"
@@ -29,7 +32,42 @@ TEST_CASE("a figure beyond 2^127 - 1 is an overflow error, never a wrap") {
   }
 }
 
-TEST_CASE("digits are grouped in threes, also behind a sign") {
+TEST_CASE("a quotient is rounded up, in the type of the dividend") {
+  CHECK(ceil_div(0, 4) == 0);
+  CHECK(ceil_div(8, 4) == 2);
+  CHECK(ceil_div(9, 4) == 3);
+  CHECK(ceil_div(-9, 4) == -2);
+  CHECK(ceil_div(std::size_t{9}, 4) == std::size_t{3});
+  CHECK(ceil_div(kLargest, 2) == Integer{1} << 126);
+  CHECK(ceil_div(std::numeric_limits<std::int64_t>::max(), 1) ==
+        std::numeric_limits<std::int64_t>::max());
+}
+
+TEST_CASE("a value is rounded up to a multiple of the divisor") {
+  CHECK(round_up(0, 8) == 0);
+  CHECK(round_up(8, 8) == 8);
+  CHECK(round_up(9, 8) == 16);
+  CHECK(round_up(-9, 8) == -8);
+  CHECK(round_up(kLargest - 1, 2) == kLargest - 1);
+}
+
+TEST_CASE("a multiple beyond the type's range is an overflow error that names the range") {
+  CHECK_THROWS_WITH((void)round_up(kLargest, 2),
+                    "a figure is larger than 2^127 - 1 and cannot be counted exactly");
+  CHECK_THROWS_WITH((void)round_up(std::numeric_limits<std::int64_t>::max(), 2),
+                    "a figure is larger than 2^63 - 1 and cannot be counted exactly");
+  CHECK_THROWS_WITH((void)round_up(std::numeric_limits<std::uint64_t>::max(), 2),
+                    "a figure is larger than 2^64 - 1 and cannot be counted exactly");
+}
+
+TEST_CASE("a divisor that is not positive is an error, never a crash") {
+  CHECK_THROWS_AS((void)ceil_div(4, 0), Error);
+  CHECK_THROWS_AS((void)ceil_div(4, -2), Error);
+  CHECK_THROWS_AS((void)round_up(Integer{4}, 0), Error);
+  CHECK_THROWS_AS((void)round_up(std::size_t{4}, 0), Error);
+}
+
+TEST_CASE("digits are grouped in threes, also after a minus sign") {
   CHECK(with_separators(0) == "0");
   CHECK(with_separators(999) == "999");
   CHECK(with_separators(1000) == "1,000");

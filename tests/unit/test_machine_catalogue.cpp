@@ -5,6 +5,7 @@
 
 #include "headroom/error.h"
 #include "headroom/machine_profile.h"
+#include "support/data.h"
 
 using namespace headroom;
 
@@ -27,14 +28,8 @@ double ratio(const std::optional<double>& more, const std::optional<double>& les
   return *more / *less;
 }
 
-std::string refusal(const std::string& text) {
-  try {
-    (void)profile_from_json(text, "machine.json");
-  } catch (const Error& error) {
-    CHECK(error.code() == ErrorCode::invalid_input);
-    return error.what();
-  }
-  return {};
+std::string catalogue_refusal(const std::string& text) {
+  return test::refusal_of([&] { (void)profile_from_json(text, "machine.json"); });
 }
 
 /// A machine with nothing but what is required, and `members` beside it.
@@ -165,14 +160,15 @@ TEST_CASE("a user's machine needs no figure that its publisher does not give") {
 
 TEST_CASE("a link that makes no sense is refused") {
   const auto with_link = [](const std::string& link) {
-    return refusal(smallest_machine(", \"interconnect\": " + link));
+    return catalogue_refusal(smallest_machine(", \"interconnect\": " + link));
   };
   CHECK(with_link("7").find("not an object") != std::string::npos);
   CHECK(with_link(R"({"devices_per_node": 2, "intra_node_bytes_per_s": 0, "source": ""})")
             .find("intra_node_bytes_per_s") != std::string::npos);
   CHECK(with_link(R"({"devices_per_node": 0, "intra_node_bytes_per_s": 1e9, "source": ""})")
             .find("devices_per_node") != std::string::npos);
-  CHECK(refusal(smallest_machine(", \"power_w\": -1")).find("power_w") != std::string::npos);
-  CHECK(refusal(smallest_machine(", \"float8_flops_per_s\": \"fast\"")).find("float8") !=
+  CHECK(catalogue_refusal(smallest_machine(", \"power_w\": -1")).find("power_w") !=
+        std::string::npos);
+  CHECK(catalogue_refusal(smallest_machine(", \"float8_flops_per_s\": \"fast\"")).find("float8") !=
         std::string::npos);
 }

@@ -21,11 +21,6 @@ constexpr NameRule kIndexer[] = {
     {"decoder.layers.attention.indexer.weights.%", "layers.{}.self_attn.indexer.weights_proj.%"},
 };
 
-constexpr NameRule kQueryKeyNorm[] = {
-    {"decoder.layers.attention.query_norm.%", "layers.{}.self_attn.q_norm.%"},
-    {"decoder.layers.attention.key_norm.%", "layers.{}.self_attn.k_norm.%"},
-};
-
 constexpr NameRule kSharedExperts[] = {
     {"decoder.layers.mlp.router.correction_bias", "layers.{}.mlp.gate.e_score_correction_bias"},
     {"decoder.layers.mlp.shared_expert.gate.%", "layers.{}.mlp.shared_experts.gate_proj.%"},
@@ -42,7 +37,7 @@ NameTable deepseek_names(const ModelSpec& /*spec*/) {
 }
 
 NameTable glm4_moe_names(const ModelSpec& /*spec*/) {
-  return {{kQueryKeyNorm, kSharedExperts, routed_expert_rules(), llama_rules()},
+  return {{query_key_norm_rules(), kSharedExperts, routed_expert_rules(), llama_rules()},
           {"model."},
           {{"lm_head.weight", ExtraKind::tied_copy}}};
 }

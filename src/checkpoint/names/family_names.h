@@ -51,6 +51,7 @@ using FamilyNames = NameTable (*)(const ModelSpec& spec);
 /// Tables that others take up: of Llama-like decoders, BERT's layers, BLOOM's, and of experts as
 /// Qwen and DeepSeek store them.
 [[nodiscard]] std::span<const NameRule> llama_rules();
+[[nodiscard]] std::span<const NameRule> query_key_norm_rules();
 [[nodiscard]] std::span<const NameRule> bert_rules();
 [[nodiscard]] std::span<const NameRule> bloom_rules();
 [[nodiscard]] std::span<const NameRule> routed_expert_rules();

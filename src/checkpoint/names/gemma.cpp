@@ -11,13 +11,8 @@ constexpr NameRule kSandwich[] = {
     {"decoder.layers.mlp_output_norm.%", "layers.{}.post_feedforward_layernorm.%"},
 };
 
-constexpr NameRule kQueryKeyNorm[] = {
-    {"decoder.layers.attention.query_norm.%", "layers.{}.self_attn.q_norm.%"},
-    {"decoder.layers.attention.key_norm.%", "layers.{}.self_attn.k_norm.%"},
-};
-
 // The SigLIP tower of Gemma 3, and what projects its patches into the text model.
-constexpr NameRule kVision[] = {
+constexpr NameRule kGemmaVision[] = {
     {"vision_tower.patch_embeddings.%", "vision_tower.vision_model.embeddings.patch_embedding.%"},
     {"vision_tower.position_embeddings.%",
      "vision_tower.vision_model.embeddings.position_embedding.%"},
@@ -51,7 +46,7 @@ constexpr NameRule kVision[] = {
 }  // namespace
 
 NameTable gemma_names(const ModelSpec& /*spec*/) {
-  return {{kVision, kSandwich, kQueryKeyNorm, llama_rules()},
+  return {{kGemmaVision, kSandwich, query_key_norm_rules(), llama_rules()},
           {"model.", "language_model.model.", "model.language_model."},
           {{"lm_head.weight", ExtraKind::tied_copy},
            {"language_model.lm_head.weight", ExtraKind::tied_copy}}};

@@ -22,8 +22,14 @@ constexpr NameRule kLlama[] = {
     {"head.classifier.%", "classifier.%"},
 };
 
+constexpr NameRule kQueryKeyNorm[] = {
+    {"decoder.layers.attention.query_norm.%", "layers.{}.self_attn.q_norm.%"},
+    {"decoder.layers.attention.key_norm.%", "layers.{}.self_attn.k_norm.%"},
+};
+
 }  // namespace
 
+std::span<const NameRule> query_key_norm_rules() { return kQueryKeyNorm; }
 std::span<const NameRule> llama_rules() { return kLlama; }
 
 NameTable llama_names(const ModelSpec& /*spec*/) {

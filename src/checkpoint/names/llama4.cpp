@@ -21,7 +21,7 @@ constexpr NameRule kLlama4[] = {
 };
 
 // The vision tower, and what projects its patches into the text model.
-constexpr NameRule kVision[] = {
+constexpr NameRule kLlama4Vision[] = {
     {"vision_tower.patch_embeddings.%", "vision_model.patch_embedding.linear.%"},
     {"vision_tower.class_token", "vision_model.class_embedding"},
     {"vision_tower.position_embeddings.weight", "vision_model.positional_embedding_vlm"},
@@ -43,7 +43,7 @@ constexpr NameRule kVision[] = {
 }  // namespace
 
 NameTable llama4_names(const ModelSpec& /*spec*/) {
-  return {{kVision, kLlama4, llama_rules()},
+  return {{kLlama4Vision, kLlama4, llama_rules()},
           {"model.", "language_model.model.", "language_model.", "model.language_model."},
           {{"lm_head.weight", ExtraKind::tied_copy}}};
 }

@@ -4,7 +4,7 @@
 namespace headroom::checkpoint {
 namespace {
 
-constexpr NameRule kExperts[] = {
+constexpr NameRule kMixtralExperts[] = {
     {"decoder.layers.mlp.router.%", "layers.{}.block_sparse_moe.gate.%"},
     {"decoder.layers.mlp.router.correction_bias",
      "layers.{}.block_sparse_moe.e_score_correction_bias"},
@@ -26,15 +26,10 @@ constexpr NameRule kExperts[] = {
      stacked_experts()},
 };
 
-constexpr NameRule kQueryKeyNorm[] = {
-    {"decoder.layers.attention.query_norm.%", "layers.{}.self_attn.q_norm.%"},
-    {"decoder.layers.attention.key_norm.%", "layers.{}.self_attn.k_norm.%"},
-};
-
 }  // namespace
 
 NameTable mixtral_names(const ModelSpec& /*spec*/) {
-  return {{kExperts, kQueryKeyNorm, llama_rules()},
+  return {{kMixtralExperts, query_key_norm_rules(), llama_rules()},
           {"model."},
           {{"lm_head.weight", ExtraKind::tied_copy}}};
 }

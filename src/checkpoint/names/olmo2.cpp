@@ -9,15 +9,10 @@ constexpr NameRule kOlmo2[] = {
     {"decoder.layers.mlp_norm.%", "layers.{}.post_feedforward_layernorm.%"},
 };
 
-constexpr NameRule kQueryKeyNorm[] = {
-    {"decoder.layers.attention.query_norm.%", "layers.{}.self_attn.q_norm.%"},
-    {"decoder.layers.attention.key_norm.%", "layers.{}.self_attn.k_norm.%"},
-};
-
 }  // namespace
 
 NameTable olmo2_names(const ModelSpec& /*spec*/) {
-  return {{kOlmo2, kQueryKeyNorm, llama_rules()},
+  return {{kOlmo2, query_key_norm_rules(), llama_rules()},
           {"model."},
           {{"lm_head.weight", ExtraKind::tied_copy}}};
 }

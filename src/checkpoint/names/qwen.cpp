@@ -4,11 +4,6 @@
 namespace headroom::checkpoint {
 namespace {
 
-constexpr NameRule kQueryKeyNorm[] = {
-    {"decoder.layers.attention.query_norm.%", "layers.{}.self_attn.q_norm.%"},
-    {"decoder.layers.attention.key_norm.%", "layers.{}.self_attn.k_norm.%"},
-};
-
 constexpr NameRule kSharedExpert[] = {
     {"decoder.layers.mlp.shared_expert.gate.%", "layers.{}.mlp.shared_expert.gate_proj.%"},
     {"decoder.layers.mlp.shared_expert.up.%", "layers.{}.mlp.shared_expert.up_proj.%"},
@@ -19,11 +14,13 @@ constexpr NameRule kSharedExpert[] = {
 }  // namespace
 
 NameTable qwen3_names(const ModelSpec& /*spec*/) {
-  return {{kQueryKeyNorm, llama_rules()}, {"model."}, {{"lm_head.weight", ExtraKind::tied_copy}}};
+  return {{query_key_norm_rules(), llama_rules()},
+          {"model."},
+          {{"lm_head.weight", ExtraKind::tied_copy}}};
 }
 
 NameTable qwen_moe_names(const ModelSpec& /*spec*/) {
-  return {{routed_expert_rules(), kSharedExpert, kQueryKeyNorm, llama_rules()},
+  return {{routed_expert_rules(), kSharedExpert, query_key_norm_rules(), llama_rules()},
           {"model."},
           {{"lm_head.weight", ExtraKind::tied_copy}}};
 }

@@ -6,15 +6,6 @@
 namespace headroom::detail {
 namespace {
 
-LanguageModelHeadSpec masked_language_model(ConfigReader& config, ActivationKind activation) {
-  LanguageModelHeadSpec head;
-  head.weight = config.flag_or({"tie_word_embeddings"}, true) ? WeightSharing::shared
-                                                              : WeightSharing::separate;
-  head.bias = true;
-  head.transform = activation;
-  return head;
-}
-
 ClassifierSpec classifier(ConfigReader& config, ClassifierInput input, std::string_view dropout) {
   ClassifierSpec result;
   result.input = input;
@@ -26,7 +17,8 @@ ClassifierSpec classifier(ConfigReader& config, ClassifierInput input, std::stri
 }  // namespace
 
 void read_albert(ConfigReader& config, ModelSpec& spec) {
-  HeadSpec masked = language_model_head(masked_language_model(config, ActivationKind::gelu_new));
+  HeadSpec masked =
+      language_model_head(masked_language_model_head(config, ActivationKind::gelu_new));
   HeadSpec pretraining = masked;
   pretraining.pooler = true;
   ClassifierSpec order =
@@ -60,7 +52,7 @@ void read_albert(ConfigReader& config, ModelSpec& spec) {
 }
 
 void read_electra(ConfigReader& config, ModelSpec& spec) {
-  LanguageModelHeadSpec masked = masked_language_model(config, ActivationKind::gelu);
+  LanguageModelHeadSpec masked = masked_language_model_head(config, ActivationKind::gelu);
   ClassifierSpec replaced = classifier(config, ClassifierInput::every_token, "classifier_dropout");
   replaced.num_labels = 1;
   replaced.dropout = 0;

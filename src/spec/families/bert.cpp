@@ -5,15 +5,6 @@
 namespace headroom::detail {
 namespace {
 
-LanguageModelHeadSpec masked_language_model(ConfigReader& config, ActivationKind activation) {
-  const bool tied = config.flag_or({"tie_word_embeddings"}, true);
-  LanguageModelHeadSpec head;
-  head.weight = tied ? WeightSharing::shared : WeightSharing::separate;
-  head.bias = true;
-  head.transform = activation;
-  return head;
-}
-
 ClassifierSpec classifier(ConfigReader& config, ClassifierInput input) {
   ClassifierSpec result;
   result.input = input;
@@ -48,7 +39,7 @@ void read_roberta_like(ConfigReader& config, ModelSpec& spec, std::string_view p
   read_architecture(
       config, spec,
       {{model, pooler_head()},
-       {masked, language_model_head(masked_language_model(config, ActivationKind::gelu))},
+       {masked, language_model_head(masked_language_model_head(config, ActivationKind::gelu))},
        {sequences, classifier_head(sequence)},
        {tokens, classifier_head(classifier(config, ClassifierInput::every_token))},
        {questions, classifier_head(spans)},
@@ -63,7 +54,7 @@ void read_roberta_like(ConfigReader& config, ModelSpec& spec, std::string_view p
 
 void read_bert(ConfigReader& config, ModelSpec& spec) {
   const ActivationKind activation = read_activation(config, {"hidden_act"}, ActivationKind::gelu);
-  const LanguageModelHeadSpec masked = masked_language_model(config, activation);
+  const LanguageModelHeadSpec masked = masked_language_model_head(config, activation);
   HeadSpec pretraining =
       classifier_head(fixed_classifier(config, ClassifierInput::pooled_token, 2));
   pretraining.classifier->dropout = 0;

@@ -6,7 +6,7 @@ namespace headroom::detail {
 namespace {
 
 /// Each layer is told apart from the others, by its dilation.
-constexpr std::int64_t kMostLayers = 1024;
+constexpr std::int64_t kMostConvolutionLayers = 1024;
 /// Beyond it a convolution reaches over more positions than anything here has.
 constexpr std::int64_t kLargestDilation = std::int64_t{1} << 32;
 
@@ -55,7 +55,7 @@ void read_convolution_layer(ConfigReader& config, ModelSpec& spec) {
   StackSpec stack;
   stack.num_layers = config.layers_or({"num_layers", "num_hidden_layers"}, 1);
   stack.norm_placement = NormPlacement::none;
-  if (stack.num_layers > kMostLayers) {
+  if (stack.num_layers > kMostConvolutionLayers) {
     config.fail("num_layers", "is more than 1024", "write a smaller number");
   }
   for (std::int64_t i = 0; i < stack.num_layers; ++i) {

@@ -8,7 +8,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr GgufKey kDecoder[] = {
+constexpr GgufKey kExpertDecoder[] = {
     {"context_length", "max_position_embeddings"},
     {"embedding_length", "hidden_size"},
     {"block_count", "num_hidden_layers"},
@@ -50,7 +50,7 @@ constexpr GgufKey kDeepseek[] = {{"feed_forward_length", "intermediate_size"},
                                  {"expert_group_count", "n_group"},
                                  {"expert_group_used_count", "topk_group"}};
 
-constexpr GgufFlag kAttentionBias[] = {{"blk.0.attn_q.bias", "attention_bias"}};
+constexpr GgufFlag kExpertAttentionBias[] = {{"blk.0.attn_q.bias", "attention_bias"}};
 constexpr GgufConstant kNormalised[] = {{"norm_topk_prob", "true"}};
 
 /// LLAMA_EXPERT_GATING_FUNC_TYPE_SIGMOID in llama.cpp's src/llama-hparams.h.
@@ -84,39 +84,39 @@ constexpr std::array kExperts{
                      .needs = "expert_count",
                      .model_type = "mixtral",
                      .architecture = "MixtralForCausalLM",
-                     .common = kDecoder,
+                     .common = kExpertDecoder,
                      .own = kMixtral},
     GgufArchitecture{.name = "qwen2moe",
                      .model_type = "qwen2_moe",
                      .architecture = "Qwen2MoeForCausalLM",
-                     .common = kDecoder,
+                     .common = kExpertDecoder,
                      .own = kQwen2Moe},
     GgufArchitecture{.name = "qwen3moe",
                      .model_type = "qwen3_moe",
                      .architecture = "Qwen3MoeForCausalLM",
-                     .common = kDecoder,
+                     .common = kExpertDecoder,
                      .own = kQwen3Moe,
-                     .flags = kAttentionBias,
+                     .flags = kExpertAttentionBias,
                      .constants = kNormalised,
                      .head_dim = GgufHeadDim::always},
     GgufArchitecture{.name = "deepseek2",
                      .model_type = "deepseek_v2",
                      .architecture = "DeepseekV2ForCausalLM",
-                     .common = kDecoder,
+                     .common = kExpertDecoder,
                      .own = kDeepseek,
                      .head_dim = GgufHeadDim::never,
                      .finish = finish_deepseek},
     GgufArchitecture{.name = "gpt-oss",
                      .model_type = "gpt_oss",
                      .architecture = "GptOssForCausalLM",
-                     .common = kDecoder,
+                     .common = kExpertDecoder,
                      .own = kGptOss,
                      .head_dim = GgufHeadDim::always,
                      .finish = finish_rope_scaling},
     GgufArchitecture{.name = "granitemoe",
                      .model_type = "granitemoe",
                      .architecture = "GraniteMoeForCausalLM",
-                     .common = kDecoder,
+                     .common = kExpertDecoder,
                      .own = kGraniteMoe,
                      .head_dim = GgufHeadDim::never},
 };
