@@ -30,7 +30,7 @@ def resolved(schema, node):
 
 
 def alternatives(node):
-    return [node, *node.get("oneOf", [])]
+    return [node, *node.get("oneOf", []), *node.get("anyOf", [])]
 
 
 def has_keys(schema, node):
@@ -64,7 +64,8 @@ class Sections:
         for choice in alternatives(node):
             name, choice = resolved(schema, choice)
             if name and has_keys(schema, choice):
-                rows[path or "(all)"] = f"object {name}"
+                if path:
+                    rows[path] = f"object {name}"
                 continue
             if "items" in choice:
                 self.add(schema, section, choice["items"], path + "[]")
@@ -80,7 +81,7 @@ class Sections:
         if name:
             rows[key] = f"object {name}"
             return
-        text = json.dumps(node.get("properties") or node.get("oneOf") or node["items"], sort_keys=True)
+        text = json.dumps(node.get("properties") or node.get("oneOf") or node.get("anyOf") or node["items"], sort_keys=True)
         first = self.inline.setdefault(text, (section, key))
         if first[0] != section:
             rows[key] = first[0]
@@ -129,13 +130,14 @@ def read_page():
 
 
 def defines(text, name):
-    """Whether the source defines the function, or the constant, of this name."""
+    """Whether the source defines the function, class or constant of this name."""
     if re.match(r"k[A-Z]", name):
         return re.search(rf"\b{name}\b", text) is not None
     own = re.escape(name.split("::")[-1])
-    before = r"^(?!\s*(?:return|throw)\b).*[\w>&*\]] [&*]?(?:\w+::)*"
-    constructor = rf"^\s*(?:\w+::)?{own}\("
-    return re.search(rf"{before}{own}\(|{constructor}", text, re.MULTILINE) is not None
+    scope = r"(?:\w+(?:::\w+)*::)?"
+    other = r"(?!return\b|throw\b|if\b|for\b|while\b|else\b|case\b|using\b)"
+    function = rf"^ {{0,2}}(?=\S){other}(?:[\w:<>,&*\[\] ]+[ &*>])?{scope}{own}\([^;]*(?:$|\{{)"
+    return re.search(rf"{function}|^(?:class|struct) {own}\b", text, re.MULTILINE) is not None
 
 
 def tests_in(path, text):
