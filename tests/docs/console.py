@@ -33,6 +33,7 @@ import argparse
 import difflib
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -112,12 +113,12 @@ def environment(headroom, data, work):
 
 
 def run(step, varies, folder, variables):
-    """(lines, exit status) of a command; of standard output alone where figures vary."""
-    error = subprocess.DEVNULL if varies else subprocess.STDOUT
+    """(lines, exit status) of a command: standard output, then standard error unless figures vary."""
     result = subprocess.run(
         ["bash", "-c", "set -o pipefail\n" + shell_text(step.text)], cwd=folder, env=variables, check=False,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=error, timeout=SECONDS_PER_COMMAND)
-    return [line.rstrip() for line in result.stdout.decode().splitlines()], result.returncode
+        stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS_PER_COMMAND)
+    printed = result.stdout + (b"" if varies else result.stderr)
+    return [line.rstrip() for line in printed.decode().splitlines()], result.returncode
 
 
 class Page:
@@ -157,8 +158,8 @@ class Page:
 
     @staticmethod
     def may_fail(block, status):
-        """A verdict on the machine that the test runs on."""
-        return block.varies and status == 1
+        """A verdict on the machine that the test runs on, or a pipe that `head` has closed."""
+        return (block.varies and status == 1) or status == 128 + signal.SIGPIPE
 
     def settled(self, block, step, printed):
         """The lines that shall stand below a command, after comparing them."""

@@ -16,6 +16,7 @@ def normalised(line):
     line = re.sub(r"# (s|ms|µs|ns)\b", "# s", line)
     line = re.sub(r"\[(s|ms|µs|ns)\]", "[s]", line)
     line = re.sub(r"\b(PASS|FAIL|SKIP)\b(: .*)?", "RESULT", line)
+    line = re.sub(r"(±# %|–) +RESULT", "± RESULT", line)
     return re.sub(r"\s+", " ", re.sub(r"-{2,}", "--", line)).strip()
 
 

@@ -38,8 +38,10 @@ class Matching(unittest.TestCase):
         self.assertFalse(matches(PRINTED, [*other[:5], "qkv   312.5  1", other[6]], True))
 
     def test_a_verdict_on_a_time_may_differ_with_its_reason(self):
-        self.assertTrue(matches(["time [ms]  1.0  +4.5 %  PASS"],
-                                ["time [ms]  9.0  -0.5 %  SKIP: too noisy to tell"], True))
+        self.assertTrue(matches(["time [ms]  1.0  +4.5 %  ±15 %  PASS"],
+                                ["time [ms]  9.0  -0.5 %      –  SKIP: too noisy to tell"], True))
+        self.assertFalse(matches(["time [ms]  1.0  +4.5 %  ±15 %  PASS"],
+                                 ["time [ms]  9.0  -0.5 %  exact  PASS"], True))
 
 
 class Updating(unittest.TestCase):
