@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Compares predicted with measured times over suites of models and workloads.
+"""Holds predicted times against measured ones over suites of models and workloads.
 
-Each pair is one `headroom compare` after one calibration, which measures none of the suites' shapes.
-Each run is measured twice to report the machine's noise next to the error. Writes accuracy.json,
-accuracy.md and accuracy.svg into --reports. A benchmark, not a test: it judges nothing.
+Every pair is one `headroom compare`, after one calibration, which sees none of the suites' shapes.
+Each run is measured twice, so that the noise of the machine stands beside the error. Writes
+accuracy.json, accuracy.md and accuracy.svg into --reports. A benchmark, not a test: it judges
+nothing.
 """
 import argparse
 import json
@@ -16,12 +17,12 @@ import time
 import accuracy_report
 
 SUITES = pathlib.Path(__file__).with_name("accuracy_suites.txt")
-STEPS = 4  # decode runs per prefill run: a step is so short that one disturbance spoils it
-LARGE = 0.02  # of a pass: smaller operators are not compared
+STEPS = 4  # a step takes a hundredth of a prompt, and a hiccup all of it
+LARGE = 0.02  # of a pass: operators that take less are not held against their predictions
 
 
 def suites():
-    """Yields every pair as (suite, arguments), in order."""
+    """Every pair as (suite, arguments), in order."""
     suite = None
     for line in SUITES.read_text().splitlines():
         if line.startswith("["):
@@ -39,12 +40,12 @@ def run(binary, *arguments):
 
 
 def kind_of(path):
-    """The kind of an operator: the last word of its path, without a slice of layers."""
+    """The kind of an operator: the last word of its path, without the layers that it stands for."""
     return path.rsplit(".", 1)[-1].split("[", 1)[0]
 
 
 def operators_of(rows, again):
-    """Each operator's share of the pass, its error, and the distance of its two runs."""
+    """Every operator's share of the pass, its error and how far the second run was from the first."""
     times = {row["quantity"].removeprefix("time_s:"): row for row in rows
              if row["quantity"].startswith("time_s:")}
     second = {op["path"]: op["time_s"] for op in again["ops"]}
@@ -55,7 +56,7 @@ def operators_of(rows, again):
 
 
 def compare(binary, suite, arguments, runs):
-    """Measures one pair: predicted and measured time, errors by operator, the machine's noise."""
+    """One pair: predicted and measured time, the difference by operator, and the machine's noise."""
     if "decode" in arguments:
         runs *= STEPS
     result = run(binary, "compare", *arguments, "--runs", str(runs), "--detail",
@@ -81,7 +82,7 @@ def compare(binary, suite, arguments, runs):
 
 
 def measure_all(options):
-    """Measures the pairs that the options select."""
+    """All pairs that the options leave."""
     pairs = []
     start = time.monotonic()
     for suite, line in suites():
@@ -99,8 +100,8 @@ def main():
     parser.add_argument("--runs", type=int, default=10, help="runs of each measurement")
     parser.add_argument("--reports", type=pathlib.Path, default=pathlib.Path("reports"))
     parser.add_argument("--most-seconds", type=float, default=math.inf,
-                        help="start no further pair after this time")
-    parser.add_argument("--only", default="", help="only pairs whose arguments contain this text")
+                        help="begin no further pair after so long")
+    parser.add_argument("--only", default="", help="pairs whose arguments hold this text")
     options = parser.parse_args()
     pairs = measure_all(options)
     machine = run(options.headroom, "machines", "show", "here")

@@ -1,4 +1,4 @@
-"""The accuracy report: statistics over the pairs, text and picture."""
+"""The accuracy report: statistics of the pairs, the text and the picture."""
 import math
 import statistics
 
@@ -18,7 +18,7 @@ def suites_of(pairs):
 
 
 def summary(pairs):
-    """Errors of all pairs and of each suite, the noise, and the rows that must agree exactly."""
+    """Errors of all pairs and of each suite's, the noise, and what was to be held exactly."""
     return {"error": spread([pair["error"] for pair in pairs]),
             "by_suite": {suite: spread([pair["error"] for pair in pairs if pair["suite"] == suite])
                          for suite in suites_of(pairs)},
@@ -28,8 +28,8 @@ def summary(pairs):
 
 
 def by_kind(pairs):
-    """Errors of each kind of operator, over all pairs and by suite; the distance of its two runs; and its
-    mean share of a pass."""
+    """How far off the operators of each kind are, in each suite too; how far apart their two runs
+    were; and the kind's share of a pass, over all passes."""
     kinds = sorted({one["kind"] for pair in pairs for one in pair["operators"]})
 
     def of_kind(kind, key, suite=None):
@@ -54,7 +54,7 @@ def percent(value, sign=False):
 
 
 def table(heads, rows):
-    """A Markdown table: words in the first column, figures in the others."""
+    """A table whose first column is words, all others figures."""
     lines = ["| " + " | ".join(heads) + " |", "| :-- |" + " --: |" * (len(heads) - 1)]
     return lines + ["| " + " | ".join(row) + " |" for row in rows]
 
@@ -99,22 +99,22 @@ def pair_table(pairs):
 
 def markdown(report):
     lines = ["# Accuracy", "",
-             "Predicted against measured times of whole passes, after one `headroom calibrate`, which measures none of",
-             "these shapes. Each pair is one `headroom compare`: it probes the machine before and after the run and corrects",
-             "the prediction for its drift since the calibration. Each run was measured twice. Noise is the distance of",
-             "the two medians; no prediction can do better.", "",
-             "No prediction uses a time of these pairs, but the calibration's probes were improved with one suite *in",
-             "view*, so its errors flatter the tool. The pairs *seen once* were chosen later; their first run had a median",
-             "error of 5.1 % and a bias of +4.2 % and led to improvements. The pairs *held out* were chosen after the last",
-             "change: expect their errors for other models and lengths.", "",
+             "Predicted against measured time of whole passes, after one `headroom calibrate`, whose shapes are",
+             "none of these. Every pair is one `headroom compare`, which probes the machine before and after the run",
+             "and corrects the prediction for its drift since the calibration. Each run was measured a second time:",
+             "noise is how far that median was from the first, so no prediction could do better than that.", "",
+             "No time of these pairs goes into a prediction, but the probes of the calibration were improved with",
+             "one suite *in view*: its errors flatter the tool. Those *seen once* were chosen afterwards; their",
+             "first run had a median error of 5.1 % and a bias of +4.2 %, and what it showed was mended. The pairs",
+             "*held out* were chosen after the last change: of other models and lengths expect what they show.", "",
              "```sh", "headroom calibrate", report["command"], "```", "",
              f"{report['date']} · {report['machine']}", "",
              *summary_table(report["summary"]), "",
-             f"Counts and bytes: {report['summary']['exact_rows']} rows agree exactly, "
-             f"{report['summary']['exact_failures']} do not.", "",
+             f"Counts and bytes: {report['summary']['exact_rows']} rows held exactly, "
+             f"{report['summary']['exact_failures']} did not.", "",
              "![Predicted against measured](accuracy.svg)", "", "## By kind of operator", "",
-             "Operators above 2 % of their pass. *Share* is the kind's mean share of a pass over all pairs, *noise* the",
-             "median distance of an operator's two runs.", "",
+             "Operators that take more than 2 % of their pass; the share is that of the kind in a pass, over all",
+             "pairs. Noise is the median distance between an operator's two runs.", "",
              *kind_table(report)]
     for suite in suites_of(report["pairs"]):
         lines += ["", f"## Pairs {suite}", "",

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Measures how cost grows with the length of a sequence, and writes a lesson about it.
+"""Measures how cost grows with the length of a sequence, and writes the lesson about it.
 
-Runs the four studies of `headroom complexity --measure` after one `headroom calibrate` for predicted
-times, and writes complexity.md, complexity.json and complexity-*.svg into --reports; the plots need
-gnuplot (Debian's gnuplot-nox). A benchmark, not a test: it judges nothing.
+Runs the four studies of `headroom complexity --measure`, after one `headroom calibrate` for the
+predicted times, and writes complexity.md, complexity.json and complexity-*.svg into --reports; the
+plots need gnuplot (Debian's gnuplot-nox). A benchmark, not a test: it judges nothing.
 """
 import argparse
 import json
@@ -18,7 +18,8 @@ import complexity_plots
 LAYERS = ["layer-self-attention", "layer-multi-head-attention", "layer-window-attention",
           "layer-linear-attention", "layer-rnn", "layer-lstm", "layer-conv", "layer-ffn"]
 
-# A whole model of such layers: 2 layers of d = 512 with rotary positions, so that any length runs.
+# The layers of the study as a whole: 2 layers of d = 512, positions by rotation, so that any length
+# can be run.
 SMALL_TRANSFORMER = {
     "architectures": ["GPTNeoXForCausalLM"], "model_type": "gpt_neox", "vocab_size": 8192,
     "hidden_size": 512, "num_hidden_layers": 2, "num_attention_heads": 8, "intermediate_size": 2048,
@@ -45,7 +46,7 @@ def run(binary, arguments, folder):
 
 
 def table(titles, rows):
-    """A Markdown table: words in the first column, numbers in the others."""
+    """Rows of text as Markdown; the first column is words, the others numbers."""
     rule = [":--"] + ["--:"] * (len(titles) - 1)
     return ["| " + " | ".join(row) + " |" for row in (titles, rule, *rows)]
 
@@ -68,7 +69,7 @@ def orders(layers):
 
 
 def exponents(layers):
-    """Exponents of mixing positions and of whole layers, if enough lengths are asymptotic."""
+    """Of what mixes positions, and of whole layers, where enough lengths were asymptotic."""
     rows = []
     for layer in layers:
         for key, what in (("core_exponent", "mixing"), ("exponent", "whole")):
@@ -81,7 +82,7 @@ def exponents(layers):
                          f"{fit['flops']:.2f}", "–" if predicted is None else f"{predicted:.2f}",
                          f"{fit['measured']:.2f} ± {fit['half_width_95']:.2f}",
                          f"{fit['measured'] - fit['flops']:+.2f}"])
-    return table(["Time ~ nᵖ", "n", "Operands from", "p of FLOPs", "p of predicted time", "p measured (95 %)",
+    return table(["Time ~ nᵖ", "n", "Operands in", "p of FLOPs", "p of predicted time", "p measured (95 %)",
                   "Measured − FLOPs"], rows)
 
 
@@ -91,7 +92,7 @@ def crossing(row):
 
 
 def crossings(rows):
-    """Pairs of layers whose order changes with the length."""
+    """Pairs of which now the one, now the other costs more."""
     told = [row for row in rows if (row["flops_from"] or 1) > 1 or row["measured_from"]]
     return table(["Costs more", "By FLOPs from n", "By predicted time", "By measured time"],
                  [crossing(row) for row in told])
@@ -119,9 +120,9 @@ def generation(report):
                      *(milliseconds(time) for time in predicted),
                      milliseconds(without), milliseconds(with_cache),
                      f"{without / with_cache:.1f}" if both else "–"])
-    return table(["n", "FLOPs without [G]", "with [G]", "Attention, ratio",
+    return table(["n", "FLOPs without [G]", "with [G]", "Attention, times less",
                   "Predicted without [ms]", "with [ms]", "Measured without [ms]", "with [ms]",
-                  "Speedup"], rows)
+                  "Times faster"], rows)
 
 
 def share_table(report, key):
@@ -141,10 +142,10 @@ def formula(layers, name, key="matrix_flops"):
 
 
 def busy(context):
-    """A warning if other programs ran meanwhile."""
+    """What to know of times that were not taken alone."""
     if context["load_average"] <= 0.5 * context["logical_cpus"]:
         return []
-    return ["", f"Other programs ran on this machine (load {context['load_average']:.0f} on {context['logical_cpus']} "
+    return ["", f"Others were at work on this machine (load {context['load_average']:.0f} on {context['logical_cpus']} "
             "processors), so single figures may be far off."]
 
 
@@ -159,70 +160,73 @@ def lesson(reports, commands):
     softmax, linear = order["layers"]
     lines = [
         "# Why attention is N²", "",
-        "Written by [complexity.py](../tests/bench/complexity.py) from the output of `headroom complexity`. Orders and",
-        "formulas are derived from the operators of each layer; none is typed in. Times are the fastest of several",
-        "rounds over all lengths.", "",
+        "Written by [complexity.py](../tests/bench/complexity.py) out of what `headroom complexity` derives and",
+        "measures. Orders and formulas are derived from the operators of each layer, none is typed in; times are the",
+        "fastest of several rounds over all lengths.", "",
         "```sh", *commands, "```", "",
         f"{context['cpu']} · {context['threads']} thread{'' if context['threads'] == 1 else 's'} · {context['backend']} · one sequence, float32, d = 512", "",
         "## Where the N² comes from", "",
-        "A layer of a sequence model transforms every position by itself, which costs n·d², and moves information between",
-        "positions. Layers differ in the second part. Self-attention compares every position with every other: n² dot",
-        "products of length d, and then n² weighted sums of values:", "",
+        "A layer of a sequence model does two things: it transforms every position by itself, which costs n·d², and it",
+        "carries information from position to position. Kinds of layers differ in the second. Self-attention compares",
+        "every position with every other, n² pairs, each by a product of length d, and then sums the values of all",
+        "positions with these n² weights:", "",
         f"    self-attention   {formula(layers, 'layer-self-attention')}", "",
-        "The first term counts the four projections, the second is the N². It buys what the last columns show: any two",
-        "positions are one step apart, and no step waits for another. A recurrent layer is linear in n but takes its n",
-        "steps in sequence, and a signal between the ends passes through all of them. A convolution sees k positions, so",
-        "n/k layers are needed (fewer if dilations grow). A window is linear in n too, with the paths of a convolution.",
-        "The orders are those of \"Attention Is All You Need\" (arXiv 1706.03762, Table 1), which leaves out the",
-        "projections; *Mixing positions* is the paper's column.", "",
+        "The first term are its four projections, the second is the N². What one gets for it is in the last columns:",
+        "any two positions are one step apart, and nothing has to wait for anything. A recurrent layer is linear in n,",
+        "but takes its n steps one after the other, and a signal between the ends passes through all of them. A",
+        "convolution sees k positions, so that n/k layers are needed (fewer where dilations grow). A window is linear",
+        "in n too, and has a convolution's paths. The orders are those of \"Attention Is All You Need\" (arXiv 1706.03762,",
+        "Table 1), which leaves the projections out; so *mixing positions* is the paper's column.", "",
         *orders(layers), "",
         "n positions, d width, k kernel, r neighbourhood, h heads, d_k size of a head. Memory is the peak of live",
-        "activations: its n²·h scores are what long sequences fail on first, and what fused kernels avoid.", "",
+        "activations: it is here, in the n²·h scores, that long sequences fail first, and what fused kernels avoid.", "",
         "## Measured", "", "![Time by length](complexity-layers.svg)", "",
         *times(layers), "",
-        "Milliseconds. An exponent needs a range where the leading power dominates: from the first length at which it has",
-        "80 % of the FLOPs and of the bytes moved. Below that, linear terms (projections), weights that are read whatever",
-        "n is, and the fixed cost of an operator make time grow more slowly. On the other hand, small operands lie in",
-        "caches and large ones do not: at low arithmetic intensity, as in linear attention alone, time grows faster than",
-        "FLOPs until the operands have left the last-level cache, which still holds a part of two or four times its size.",
-        "If lengths over a factor of four remain beyond four times its size, the range begins there. *p of FLOPs* is the",
-        "slope of the counted FLOPs over the same lengths, a fair comparison even if a linear term is not yet small.",
+        "Milliseconds. An exponent needs a range where the leading power decides: from the first length at which it has",
+        "80 % of the FLOPs and of the bytes moved. Below that, linear terms (projections), weights that have to be read",
+        "whatever n is, and the fixed cost of starting an operator make time grow more slowly than the leading power",
+        "says. The other way round, operands of a small n lie in caches and those of a large one do not: where little is",
+        "multiplied with each number, as in linear attention alone, time grows faster than FLOPs until they have left the",
+        "last cache, which keeps some of what is twice or four times its size. So where lengths up to a factor of four are left",
+        "behind four times its size, the range begins there. *p of FLOPs* is the slope of",
+        "the counted FLOPs over the same lengths, an honest comparison also where a linear term is not yet small.",
         *busy(context), "",
         *exponents(layers), "",
         "## When it matters", "",
-        "The first length from which on one whole layer costs more than another: by FLOPs solved exactly from the two",
-        "polynomials, by time interpolated log-log between the lengths that ran. With d = 512, n² does not matter for",
-        "sentences: attention's GEMMs overtake its projections at n = 2·d + 1. Pairs that are missing never change their",
-        "order; a dash is a crossing outside the lengths that both ran at.", "",
+        "The first length from which on one whole layer costs more than another: solved exactly from the two polynomials,",
+        "and between the lengths run by straight lines between logarithms. With d = 512, n² is no concern for sentences:",
+        "attention's products pass its own projections at n = 2·d + 1. Pairs that are missing here never change their order;",
+        "a dash is a crossing outside of the lengths that both were run at.", "",
         *crossings(reports["layers"]["crossovers"]), "",
         "## Softmax, or not", "",
-        "Matrix products are associative: without the softmax, (Q·Kᵀ)·V = Q·(Kᵀ·V), and the second order never forms an",
-        "n × n matrix. Linear attention (arXiv 2006.16236) replaces the softmax by a feature map φ of queries and keys to",
-        "use it:", "",
+        "Matrix products may be taken in any order, so without the softmax between them (Q·Kᵀ)·V = Q·(Kᵀ·V), and the",
+        "second order never makes anything of size n². Linear attention (arXiv 2006.16236) replaces the softmax by a",
+        "feature map φ of queries and keys, so that it may take it:", "",
         f"    softmax(Q·Kᵀ)·V    {softmax['core_matrix_flops']['formula']}",
         f"    φ(Q)·(φ(K)ᵀ·V)     {linear['core_matrix_flops']['formula']}", "",
-        "FLOPs are equal at about n = d_k: a d_k × d_k state replaces n × n scores. The softmax costs more FLOPs from",
-        f"n = {whole(core['flops_from'])} on, more predicted time from {whole(core['predicted_from'])} on, more measured time from "
-        f"{whole(core['measured_from'])} on.", "",
+        f"Equal FLOPs are at about n = d_k: the state d_k × d_k stands in the place of n × n scores. By FLOPs the softmax costs",
+        f"more from n = {whole(core['flops_from'])} on, by predicted time from {whole(core['predicted_from'])}, by measured time from "
+        f"{whole(core['measured_from'])}.", "",
         "![Both orders](complexity-softmax.svg)", "",
         *exponents(order["layers"]), "",
         "## With and without a KV-cache", "",
-        "Without a cache, each new token recomputes the whole sequence before it: attention's work sums to",
-        f"{grown['without_cache']['attention_order']}. With cached keys and values, a step computes one query against all keys: {grown['with_cache']['attention_order']}.", "",
+        "To generate a token, a model without a cache runs over everything before it once more: attention's work sums to",
+        f"{grown['without_cache']['attention_order']}. With keys and values kept, a step's query meets only the keys: {grown['with_cache']['attention_order']}.", "",
         f"    without   {grown['without_cache']['attention_formula']}",
         f"    with      {grown['with_cache']['attention_formula']}", "",
         *generation(grown), "",
-        "A transformer of 2 such layers. FLOPs without a cache grow as n² while projections dominate, and as n³ in the",
-        "end. Time gains less than FLOPs, since a step of one token reads all weights for a single row. Without a cache,",
-        f"prefills of {len(grown['lengths_run'])} lengths ran; times between them are interpolated linearly.", "",
+        "A transformer of 2 such layers. FLOPs without a cache grow like n² as long as projections dominate, and",
+        "like n³ in the end; time gains less than FLOPs do, since a step of one token reads all weights for a single row.",
+        f"Without a cache, prefills of {len(grown['lengths_run'])} lengths were run; those between follow straight lines.", "",
         "![Generating](complexity-generation.svg)", "",
         "## Where a transformer's time goes", "",
-        f"Per position and layer, attention costs {passes['attention']} and the feed-forward network {passes['ffn']}: equal at n = 4·d.",
-        f"Attention overtakes the network at n = {whole(passes['from'])}; below that, N² is an academic concern. Shares of FLOPs:", "",
+        f"For one position of one layer, attention costs {passes['attention']} and the feed-forward network {passes['ffn']}: equal at n = 4·d.",
+        f"From n = {whole(passes['from'])} on attention is the larger part; before that it is the smaller one, and N² is an",
+        "academic concern. Shares of FLOPs:", "",
         *share_table(shares, "matrix_flops"), "", "Shares of measured time:", "",
         *share_table(shares, "measured_s"), "",
-        "Softmax and scores move n² values at low arithmetic intensity, so attention's share of time exceeds its share of",
-        "FLOPs.", "",
+        "Time is shared differently from FLOPs: softmax and scores move n² numbers and multiply little with them, so",
+        "attention's share of time is larger than its share of FLOPs.", "",
         "![Shares](complexity-shares.svg)", ""]
     skipped = [f"{layer['name']} at n = {one['seq_len']}: {one['reason']}"
                for layer in layers for one in layer["times"]["skipped"]]
@@ -237,10 +241,10 @@ def main():
     parser.add_argument("--headroom", default="build/release/headroom")
     parser.add_argument("--runs", type=int, default=3, help="rounds over all lengths")
     parser.add_argument("--threads", type=int, default=0, help="0: all processors")
-    parser.add_argument("--most-seconds", type=int, default=3, help="skip runs that might take longer")
+    parser.add_argument("--most-seconds", type=int, default=3, help="longest single run")
     parser.add_argument("--reports", type=pathlib.Path, default=pathlib.Path("reports"))
     parser.add_argument("--only", choices=[*STUDIES, "none"],
-                        help="measure only this study; read the others from complexity.json")
+                        help="measure this study, and take the others from complexity.json")
     arguments = parser.parse_args()
     binary = str(pathlib.Path(arguments.headroom).resolve())
     common = ["--measure", "--runs", str(arguments.runs), "--most-seconds", str(arguments.most_seconds)]

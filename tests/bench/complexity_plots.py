@@ -63,7 +63,7 @@ def generation(report, folder):
     def times(key):
         return [(row["new_tokens"], row[key]) for row in report["rows"] if row[key]]
     series = [("without a KV-cache", times("time_without_s"), None), ("with one", times("time_with_s"), None)]
-    return (header(folder / "complexity-generation.svg", "n, tokens generated", "total time [s]")
+    return (header(folder / "complexity-generation.svg", "n, tokens generated", "time in all [s]")
             + "set logscale xy\n" + curves(series))
 
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Compares headroom's forward pass with ONNX Runtime and PyTorch, and its decode with memory bandwidth.
+"""Compares headroom's forward pass with ONNX Runtime and PyTorch, and its decode with the memory.
 
-Every round runs all programs in turn, so that other load on the machine affects them alike; ratios
-are taken within a round. Before each program it waits for idle processors, for at most --patience
-seconds, and it records how many processors other programs used. A benchmark, not a test: it judges
-nothing. Needs node with onnxruntime-node, a python3 with torch, and g++.
+Every round runs all programs one after the other, so what else the machine does meets all alike;
+ratios are taken within a round. Before each program it waits for the processors to be idle, as
+long as --patience allows, and it notes how much of them others used meanwhile. A benchmark, not a
+test: it judges nothing. Needs node with onnxruntime-node, a python3 with torch, g++.
 """
 
 import argparse
@@ -27,7 +27,7 @@ ROOT = HERE.parents[2]
 ENGINES = ["headroom", "headroom fused", "onnxruntime", "torch"]
 DECODERS = [("tinyllama-1.1b", 63), ("smollm2-135m", 63)]
 DTYPES = ["float32", "bfloat16"]
-# GEMMs of a decoder that read no weights.
+# Operators of a decoder that are products with no weights.
 WEIGHTLESS = ("attention.scores", "attention.context")
 
 
@@ -51,7 +51,7 @@ def parse_arguments():
 
 
 def processor_seconds():
-    """Busy and total seconds of all processors since the start."""
+    """What all processors have worked since the start, and what they could have."""
     fields = [int(x) for x in pathlib.Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
     tick = os.sysconf("SC_CLK_TCK")
     return (sum(fields) - fields[3] - fields[4]) / tick, sum(fields) / tick
@@ -68,7 +68,7 @@ def wait_for_quiet(patience):
 
 
 def run_json(command, patience, environment=None):
-    """The JSON that a program prints, and the processors that other programs used meanwhile."""
+    """The JSON that a program prints, and how many processors others used while it ran."""
     wait_for_quiet(patience)
     own = resource.getrusage(resource.RUSAGE_CHILDREN)
     busy, _ = processor_seconds()
@@ -88,7 +88,7 @@ class Bench:
     def __init__(self, arguments, folder):
         self.arguments = arguments
         self.folder = folder
-        # A copy: a build during the benchmark changes nothing.
+        # A copy, so that a build meanwhile changes nothing.
         self.headroom = shutil.copy2(arguments.headroom, folder / "headroom")
         self.models = arguments.models or folder / "onnx"
         self.bandwidth = folder / "read_bandwidth"
@@ -126,7 +126,7 @@ class Bench:
         return {**report, "others": others}
 
     def library_rate(self, batch, seq, threads, runs):
-        """FLOP/s of the pass's GEMMs alone, by oneDNN called directly."""
+        """FLOP/s of the pass's products alone, by the library that multiplies fastest here."""
         report, _ = self.run([self.products, batch * seq, threads, runs])
         return report["matrix_flops"] / report["median_s"]
 
@@ -164,7 +164,7 @@ class Bench:
                          "torch": entry["torch"]["version"], "torch_blas": entry["torch"]["blas"]}
 
     def decode(self, model, past, threads):
-        """A model's decode in each dtype, and the bandwidth of plain reading, in every round."""
+        """A model's decode in each dtype beside the bandwidth of plain reading, in every round."""
         rounds = []
         for _ in range(self.arguments.decode_rounds):
             entry = {"read": self.run([self.bandwidth, threads])[0]}
@@ -190,8 +190,8 @@ class Bench:
 
 
 def weight_bytes_read(report, dtype):
-    """Bytes of weights that one decode step of one sequence reads: all weights except the rows of an
-    untied embedding table that it does not look up. A tied table is read for the logits."""
+    """Bytes of weights that one step of one sequence reads: all but the rows of an embedding table
+    that it does not look up. A tied table is read as the weights of the logits."""
     model = report["model"]
     embedding = model["vocab_size"] * model["hidden_size"]
     linear = sum(op["matrix_flops"] for op in report["ops"]
@@ -241,7 +241,7 @@ def table(head, left, rows):
 
 
 def verdict(results):
-    """Cases where headroom is faster, slower, or undecided over the rounds, in words."""
+    """What is above, what is below, and what the rounds do not tell apart, in words."""
     lines = []
     for theirs, name in (("onnxruntime", "ONNX Runtime"), ("torch", "PyTorch")):
         for ours, label in zip(ENGINES[:2], ("eager", "fused")):
@@ -261,7 +261,7 @@ def verdict(results):
 
 
 def decode_verdict(results):
-    """Cases that reach the plain read's bandwidth, and cases below it."""
+    """What reaches the plain read's bandwidth and what stays below."""
     below = [f"{r['model']} {r['dtype']} on {r['threads']} ({r['share_of_read']['median']:.2f})"
              for r in results if r["share_of_read"]["median"] < 0.95]
     return [f"- within 5 % of the plain read or above it: {len(results) - len(below)} of "
@@ -272,10 +272,10 @@ def write_reports(arguments, document):
     prefill, decode, context = document["prefill"], document["decode"], document["context"]
     lines = [
         "# Speed", "",
-        "BERT-base's forward pass in float32 against ONNX Runtime and PyTorch, and a decode step against memory",
-        "bandwidth. Times are those of this machine; on others even the ratios differ.", "",
+        "BERT-base's forward pass in float32 beside ONNX Runtime and PyTorch, and a decode step beside",
+        "the bandwidth of memory. Times are this machine's; only the ratios carry over, and not far.", "",
         "```sh", document["command"], "```", "",
-        "`NODE_MODULES` is the folder that `npm install --ignore-scripts onnxruntime-node` fills; PyTorch comes from",
+        "`NODE_MODULES` is where `npm install --ignore-scripts onnxruntime-node` put its packages; PyTorch is",
         "`apt-get install python3-torch libopenblas0-openmp`.", "",
         f"{document['date']} · {context['cpu']} · {context['logical_cpus']} processors · "
         f"headroom by {context['compiler']} with {context['backend']} · "
@@ -283,39 +283,40 @@ def write_reports(arguments, document):
         f"PyTorch {document['versions']['torch']} with {document['versions']['torch_blas']}, traced, "
         "frozen and optimised for inference.", "",
         "## BERT-base, float32", "",
-        f"{arguments.rounds} round(s); each runs all engines in turn, after a warm-up. Milliseconds, the best "
-        "of the rounds' medians;",
-        "in brackets GFLOP/s of the matrix FLOPs that headroom counted.", "",
+        f"{arguments.rounds} round(s), in each all engines one after the other, after a warm-up. In "
+        "milliseconds, the best of the",
+        "rounds' medians, and in brackets GFLOP/s of the matrix FLOPs that headroom counted.", "",
         *table(["Batch × seq", "Threads", "headroom", "headroom fused", "ONNX Runtime", "PyTorch"], 1,
                map(prefill_row, prefill)), "",
-        "Speedup of headroom: the median over the rounds of the ratio within a round, and in brackets the least",
-        "and the greatest.", "",
+        "How many times as fast headroom is: the median over the rounds of the ratio within the round,",
+        "and in brackets the least and the greatest.", "",
         *table(["Batch × seq", "Threads", "eager / ORT", "eager / PyTorch", "fused / ORT",
                 "fused / PyTorch"], 1, map(ratio_row, prefill)), "",
         *verdict(prefill), "",
-        "Fraction of the library's rate that a whole pass reaches: its GFLOP/s over those of its GEMMs alone, by",
-        "oneDNN called directly with packed weights per layer, in the same rounds. Values above 1 come from huge",
-        "pages, which headroom requests and oneDNN does not, or from noise.", "",
-        *table(["Batch × seq", "Threads", "GEMMs alone [GFLOP/s]", "headroom", "headroom fused",
+        "What share of a library's rate a whole pass keeps: GFLOP/s over those of the pass's products alone,",
+        "by oneDNN called directly, each layer with packed weights of its own; in the same rounds. Above 1 is",
+        "what large pages give, which headroom asks for and oneDNN does not, or the machine's noise.", "",
+        *table(["Batch × seq", "Threads", "Products alone [GFLOP/s]", "headroom", "headroom fused",
                 "ONNX Runtime", "PyTorch"], 1, map(share_row, prefill)), "",
-        f"Other programs used {document['others_median']:.2f} processors in the median while an engine ran, "
-        f"{document['others_max']:.2f} at most",
-        "(`others_processors` in [speed.json](speed.json)). If they use many, the figures on all processors say",
-        "little.", "",
-        "ONNX Runtime runs a graph that its optimiser fuses in full: attention, skip layer norm, biased GELU. At",
-        "1 × 128 on one thread this was no faster than the same graph with unfused attention, and faster than an export",
-        "of fixed shape; other shapes were not tried. PyTorch is Debian's build without MKL; other builds may be faster. headroom",
-        "and PyTorch run without an attention mask, ONNX Runtime with a mask of ones, which its fusion requires.", "",
+        f"While an engine ran, other programs used {document['others_median']:.2f} processors in the "
+        f"median, {document['others_max']:.2f} at most",
+        "(`others_processors` in [speed.json](speed.json)); where they are many, the figures on all",
+        "processors say little.", "",
+        "ONNX Runtime gets a graph that its optimiser fuses in full: attention, skipped layer norm, biased",
+        "GELU. At 1 × 128 on one thread that ran no faster than the same graph with its attention unfused, and",
+        "faster than an export of fixed shape; other shapes were not tried. This PyTorch is Debian's, without",
+        "MKL; other builds may be faster. headroom and PyTorch run without an attention mask, ONNX Runtime",
+        "with one of ones, since its fusion looks for it.", "",
     ]
     if decode:
         lines += [
-            "## Decode against memory bandwidth", "",
-            f"One decode step of one sequence with {decode[0]['past']} tokens in the cache: bytes of weights that "
-            "the step reads (two per",
-            "weight of a linear layer in bfloat16) over the median time, against plain reading of 512 MB in the same",
-            f"round; {arguments.decode_rounds} round(s), whose range is in brackets. Reads of KV-cache and "
-            "activations are not counted. A share",
-            "above 1 shows that the plain read is a yardstick, not an upper bound.", "",
+            "## Decode against the memory", "",
+            f"One step of one sequence, {decode[0]['past']} tokens in the cache: bytes of weights that the "
+            "step reads – in bfloat16 two",
+            "for each weight of a linear layer –, over the median time, beside plain reading of 512 MB in the",
+            f"same round; {arguments.decode_rounds} round(s), so the range in brackets is of that many. KV-cache "
+            "and activations are read besides",
+            "and not counted. A share above 1 says that the plain read is no upper bound, only a yardstick.", "",
             *table(["Model", "Dtype", "Threads", "MB read", "ms", "GB/s", "Plain read GB/s", "Share"], 2,
                    map(decode_row, decode)), "",
             *decode_verdict(decode), "",
