@@ -9,6 +9,7 @@ that its link names. --update adds rows for new keys, with `?` to fill in, drops
 are gone, and mends links of functions and tests that moved to another file.
 """
 
+import difflib
 import json
 import re
 import sys
@@ -184,7 +185,8 @@ def problems_of_cell(cell, column, sources):
         if not path.is_file():
             yield f"{target} is not there"
         elif not sources.holds(path, name, column):
-            yield f"{name} is not in {target}"
+            close = difflib.get_close_matches(name, tests_in(path, sources.text(path)) if column else [], 1, 0.3)
+            yield f"{name} is not in {target}" + "".join(f"; is \"{title}\" meant?" for title in close)
 
 
 def problems_of_section(sections, section, rows, sources):
