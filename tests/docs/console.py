@@ -3,7 +3,7 @@
 
 usage: console.py HEADROOM PAGE.md [--data FOLDER] [--update] [--refresh] [--expand]
 
-A block holds commands and what they print, standard output and standard error together:
+A block holds commands with their output, standard output followed by standard error:
 
     ```console
     $ headroom explain gpt2 | head -n 3
@@ -13,20 +13,20 @@ A block holds commands and what they print, standard output and standard error t
     0
     ```
 
-Every command that starts with `$ ` runs in bash, in one folder for the page, which links to the
-top-level entries of the repository; a line that ends with a backslash goes on in the next one.
-`./dev run ARGS` runs `headroom ARGS`. A command must end with exit status 0, unless `$ echo $?`
-follows it. A line `…` stands for one line or more, `…` within a line for any text.
+Commands start with `$ ` and run in bash, in one folder per page that links to the top-level entries
+of the repository; a backslash at the end of a line continues it. `./dev run ARGS` runs `headroom
+ARGS`. A command must exit with 0 unless `$ echo $?` follows it. A line `…` stands for one or more
+lines, `…` within a line for any text.
 
-`<!-- figures vary -->` on the line before a block marks figures that depend on the machine: numbers,
-units of time and verdicts may differ then, and the name of the machine; words, rows and columns may
-not. Only standard output is compared in such a block. `<!-- not run -->` marks a block whose commands need
-files that are not here; they are only checked to be commands and options that headroom knows.
+`<!-- figures vary -->` on the line before a block marks figures that depend on the machine. Then
+numbers, units of time, verdicts and the machine's name may differ, but not words, rows and columns;
+only standard output is compared. `<!-- not run -->` marks commands that need files which are not
+here: only their names and options are checked.
 
---update rewrites the blocks that differ, and keeps what was left out; --refresh also rewrites the
-figures that vary; --expand also writes out what `…` within a line stands for, so that a new block
-may be begun as a sketch. --data FOLDER keeps profiles of machines (XDG_DATA_HOME) from page to page.
-Exit status: 0 fine, 1 a block differs.
+--update rewrites blocks that differ and keeps their elisions; --refresh also rewrites figures that
+vary; --expand also writes out `…` within lines, so that a new block can start as a sketch. --data
+FOLDER is XDG_DATA_HOME, to share machine profiles between pages. Exit status: 0 fine, 1 a block
+differs.
 """
 
 import argparse
@@ -48,9 +48,9 @@ SECONDS_PER_COMMAND = 120
 
 @dataclass
 class Step:
-    """One command of a block, and the lines that it should print."""
+    """One command of a block, and its expected output."""
 
-    command: list  # the lines as they stand, "$ " included
+    command: list  # its lines, "$ " included
     expected: list = field(default_factory=list)
 
     @property
@@ -113,7 +113,7 @@ def environment(headroom, data, work):
 
 
 def run(step, varies, folder, variables):
-    """(lines, exit status) of a command: standard output, then standard error unless figures vary."""
+    """Returns (lines, exit status): standard output, then standard error unless figures vary."""
     result = subprocess.run(
         ["bash", "-c", "set -o pipefail\n" + shell_text(step.text)], cwd=folder, env=variables, check=False,
         stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS_PER_COMMAND)
@@ -158,11 +158,11 @@ class Page:
 
     @staticmethod
     def may_fail(block, status):
-        """A verdict on the machine that the test runs on, or a pipe that `head` has closed."""
+        """Returns true for a verdict on this machine, and for a pipe that `head` has closed."""
         return (block.varies and status == 1) or status == 128 + signal.SIGPIPE
 
     def settled(self, block, step, printed):
-        """The lines that shall stand below a command, after comparing them."""
+        """Compares the output of a command and returns the lines for the block."""
         fits = matches(step.expected, printed, block.varies)
         if fits and not self.options.expand and not (self.options.refresh and block.varies):
             return step.expected
@@ -173,7 +173,7 @@ class Page:
         return step.expected
 
     def check_options(self, block, step, folder, variables):
-        """Whether --help of the command of a block that is not run lists its options."""
+        """Checks the commands and options of a block that is not run against --help."""
         for command in re.split(r"[|;\n]", shell_text(step.text)):
             words = command.split()
             if not words or words[0] != "headroom" or len(words) < 2:
@@ -193,7 +193,7 @@ class Page:
 
 
 def work_folder(path):
-    """Links to what the repository holds, so that its files go by the names that they have there."""
+    """Makes a folder with links to the entries of the repository, and returns it."""
     (path / "home").mkdir()
     (path / "work").mkdir()
     for entry in ROOT.iterdir():

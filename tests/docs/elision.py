@@ -1,16 +1,15 @@
-"""Lines of a console block and lines that were printed: whether they match, and what a block
-becomes when they do not. A line `…` stands for one line or more, `…` within a line for any text."""
+"""Compares the lines of a console block with printed lines, and updates the block from them. A line
+`…` stands for one or more lines, `…` within a line for any text."""
 
 import re
 
 ELISION = "…"
-# A pair of lines that has less in common is not the same line changed.
+# Below this likeness two lines are unrelated, not one line that changed.
 LEAST_LIKENESS = 0.15
 
 
 def normalised(line):
-    """The line with what depends on the machine made alike: its name, numbers, units of time and
-    verdicts."""
+    """Replaces what depends on the machine: its name, numbers, units of time and verdicts."""
     line = re.sub(r"^(machine|measured|predicted|verdict)\s.*", r"\1 #", line)
     line = re.sub(r"<?[+−-]?\d[\d,]*(\.\d+)?(e[+-]?\d+)?", "#", line)
     line = re.sub(r"# (s|ms|µs|ns)\b", "# s", line)
@@ -34,7 +33,7 @@ def is_elision(line):
 
 
 def matches(expected, actual, varies):
-    """Whether lines with elisions match what was printed; tried from the back of both."""
+    """Returns whether lines with elisions match the printed ones; works from the last line."""
     reachable = {len(actual)}  # where the rest of `expected` may begin
     for line in reversed(expected):
         if is_elision(line):
@@ -48,7 +47,7 @@ def matches(expected, actual, varies):
 
 
 def likeness(expected, actual, varies):
-    """0 to 1: how much one line looks like another."""
+    """Likeness of two lines, 0 to 1."""
     if line_matches(expected, actual, varies):
         return 1.0
     words, others = normalised(expected).split(), normalised(actual).split()
@@ -59,8 +58,8 @@ def likeness(expected, actual, varies):
 
 
 def aligned(expected, actual, varies):
-    """For each line of `expected` the index of the line of `actual` that it has become, or None:
-    the monotonous pairing of the greatest likeness."""
+    """Pairs lines in order with the greatest total likeness: for each line of `expected` the index
+    of its line in `actual`, or None."""
     rows, columns = len(expected), len(actual)
     best = [[0.0] * (columns + 1) for _ in range(rows + 1)]
     gain = [[likeness(line, other, varies) for other in actual] for line in expected]
@@ -81,8 +80,8 @@ def aligned(expected, actual, varies):
 
 
 def updated(expected, actual, varies, expands=False):
-    """What was printed, less the lines that `expected` leaves out, and, unless `expands`, less what
-    is left out within lines that match."""
+    """Returns the printed lines with the elisions of `expected`; `expands` writes out elisions within
+    lines."""
     if expected == [ELISION] and not expands:
         return expected
     shown = [line for line in expected if not is_elision(line)]
@@ -112,7 +111,7 @@ def updated(expected, actual, varies, expands=False):
 
 
 def keep_inner_elisions(expected, lines, varies):
-    """Lines that `expected` holds with a `…` inside stay so."""
+    """Keeps the lines of `expected` that contain `…` and still match."""
     patterns = [line for line in expected if ELISION in line and not is_elision(line)]
     for index, line in enumerate(lines):
         fitting = [pattern for pattern in patterns if line_matches(pattern, line, varies)]

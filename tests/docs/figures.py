@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Holds docs/figures.md, which names a function and a test for every key of the JSON reports,
-against the schemas in reports/, the sources and the tests.
+"""Checks docs/figures.md, which names a function and a test for every key of the JSON reports, against
+the schemas in reports/, the sources and the tests.
 
 usage: figures.py [--update]
 
-Fails for a key of a schema without a row, a row without a key, a function or a test that is not in the file
-that its link names. --update adds rows for new keys, with `?` to fill in, drops those of keys that
-are gone, and mends links of functions and tests that moved to another file.
+Fails for a key without a row, a row without a key, and a function or test that is not in the file of
+its link. --update adds rows for new keys, with `?` to fill in, removes rows of removed keys, and
+corrects links of functions and tests that moved to another file.
 """
 
 import difflib
@@ -23,7 +23,7 @@ UNKNOWN = "?"
 
 
 def resolved(schema, node):
-    """The name of the definition that `node` refers to, and what stands for it."""
+    """The name of the definition that `node` refers to, or None, and the node with it inserted."""
     if "$ref" not in node:
         return None, node
     name = node["$ref"].rsplit("/", 1)[-1]
@@ -35,7 +35,7 @@ def alternatives(node):
 
 
 def has_keys(schema, node):
-    """Whether the node, or what it is a list of, has named keys."""
+    """Returns whether the node, or the elements of its list, have named keys."""
     for choice in alternatives(node):
         _, choice = resolved(schema, choice)
         if "properties" in choice or ("items" in choice and has_keys(schema, choice["items"])):
@@ -98,7 +98,7 @@ class Sections:
         return re.sub(r"[^\w-]", "", self.title(section).lstrip("# ").lower().replace(" ", "-"))
 
     def in_order(self):
-        """Each schema with the objects of its own; then those that several schemas share."""
+        """Yields each schema with the objects that only it uses, then the shared objects."""
         shared = [name for name, users in self.users.items() if len(users) > 1]
         for section in self.keys:
             if not section.startswith("object "):
@@ -131,7 +131,7 @@ def read_page():
 
 
 def defines(text, name):
-    """Whether the source defines the function, class or constant of this name."""
+    """Returns whether the source defines the function, class or constant of this name."""
     if re.match(r"k[A-Z]", name):
         return re.search(rf"\b{name}\b", text) is not None
     own = re.escape(name.split("::")[-1])
@@ -142,7 +142,7 @@ def defines(text, name):
 
 
 def tests_in(path, text):
-    """Titles of the tests that a file holds; a golden case and a script are a test each."""
+    """Titles of the tests in a file; a golden case and a script are one test each."""
     if path.suffix == ".cpp":
         joined = re.sub(r'"\s*\n\s*"', "", text)
         return set(re.findall(r'TEST_CASE(?:_\w+)?\(\s*"([^"]+)"', joined))
@@ -166,7 +166,7 @@ class Sources:
         return name in tests_in(path, self.text(path))
 
     def places(self, name, column):
-        """Files that hold the function or test."""
+        """Files that define the function or test."""
         folders = ("src", "include") if column == 0 else ("tests",)
         files = [file for folder in folders for file in sorted((ROOT / folder).rglob("*"))
                  if file.suffix in (".cpp", ".h", ".py", ".txt", ".sh") and "data" not in file.parts
@@ -220,7 +220,7 @@ def all_problems():
 
 
 def mended(cell, column, sources):
-    """The cell, with links to where its functions or tests are now."""
+    """The cell, with links to the present files of its functions or tests."""
     def mend(match):
         name, path = match[1].strip("`"), (PAGE.parent / match[2]).resolve()
         if path.is_file() and sources.holds(path, name, column):

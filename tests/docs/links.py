@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Checks the Markdown pages of the repository: links lead to files and headings that exist, paths
-in code spans exist, quoted code stands in its source, every page and every command is reached
-from docs/README.md, and README.md has at most 130 lines.
+"""Checks the Markdown pages of the repository: links and paths in code spans exist, quoted code is in
+its source, docs/README.md links every page, every command has a page, and README.md has at most 130
+lines.
 
 usage: links.py [HEADROOM]   (HEADROOM, the program, tells which commands there are)
 """
@@ -22,7 +22,7 @@ def pages():
 
 
 def prose(text):
-    """The text without its blocks of code."""
+    """The text without code blocks."""
     return re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
 
 
@@ -49,7 +49,7 @@ def problems_of_links(page, text):
 
 
 def problems_of_paths(text):
-    """Paths in code spans, but for those with a placeholder in capitals or a wildcard."""
+    """Checks paths in code spans, except placeholders in capitals and wildcards."""
     for span in re.findall(r"`([^`\n]+)`", prose(text)):
         for word in span.split():
             inside = word.split("/")[0] in FOLDERS and "/" in word

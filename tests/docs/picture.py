@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Draws what a command prints as an SVG picture of a terminal, for README.md.
+"""Draws the output of a command as an SVG picture of a terminal, for README.md.
 
 usage: picture.py HEADROOM [--update]
 
-Fails when docs/analyze.svg is not what `headroom analyze bert-base` prints; --update draws it anew. The
-picture has light and dark colours of its own and takes the reader's choice. Every line has its
-length set, so that columns align in any fixed-width font.
+Fails if docs/analyze.svg differs from the output of `headroom analyze bert-base`; --update redraws it.
+The picture follows the reader's light or dark colour scheme. Every line has a fixed length, so that
+columns align in any fixed-width font.
 """
 
 import os
@@ -57,7 +57,7 @@ def output_of(headroom):
 
 
 def pieces(line, in_table):
-    """(class, text) of the parts of a line: what stands left of a gap is a label."""
+    """(class, text) of the parts of a line; text before a gap is a label."""
     if line.startswith("$ "):
         return [("prompt", "$ "), ("head", line[2:])]
     if re.fullmatch(r"-+", line):
@@ -107,7 +107,7 @@ def main():
         return 0
     if PICTURE.is_file() and PICTURE.read_text(encoding="utf-8") == picture:
         return 0
-    print(f"{PICTURE} is not what `headroom {' '.join(ARGUMENTS)}` prints; --update draws it anew")
+    print(f"{PICTURE} is not what `headroom {' '.join(ARGUMENTS)}` prints; --update redraws it")
     return 1
 
 

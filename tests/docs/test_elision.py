@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of elision.py: what a console block lets pass, what it refuses, and what it becomes."""
+"""Tests of elision.py."""
 
 import unittest
 
