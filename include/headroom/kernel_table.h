@@ -1,5 +1,4 @@
-// KernelTable: how long a kernel takes, measured over a grid of sizes and interpolated between
-// them.
+// KernelTable: time of a kernel, measured over a grid of sizes and interpolated between them.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +9,8 @@
 
 namespace headroom {
 
-/// A kernel whose time is measured over a grid of sizes. `cold` weights come from memory, as in a
-/// model that no cache holds; `warm` ones from the last cache, as in a small one.
+/// A kernel whose time is measured over a grid of sizes. `cold` operands come from memory, as in a
+/// model larger than the caches; `warm` ones from the last-level cache, as in a small model.
 enum class KernelKind {
   linear_cold,               ///< rows, in_features, out_features
   linear_warm,               ///< the same
@@ -27,7 +26,7 @@ enum class KernelKind {
   attention_fused,           ///< the same
   attention_fused_causal,    ///< batch · heads, heads to a key-value head, queries, keys, head_dim
   step_scores_cold,          ///< batch · key-value heads, heads to each, keys, head_dim; one query
-  step_scores_warm,          ///< the same; `cold` keys and values come from memory
+  step_scores_warm,          ///< the same
   step_context_cold,         ///< the same
   step_context_warm,         ///< the same
   step_fused_cold,           ///< the same
@@ -54,52 +53,53 @@ enum class KernelKind {
   copy,                      ///< elements
 };
 
+/// Name and axes of a kernel.
 struct KernelInfo {
   KernelKind kind;
   std::string_view name;
   std::span<const std::string_view> axes;
 };
 
-/// Every kind, in order.
+/// All kernels, in order of the enumeration.
 [[nodiscard]] std::span<const KernelInfo> kernel_kinds() noexcept;
 [[nodiscard]] const KernelInfo& info_of(KernelKind kind) noexcept;
 
-/// Sizes of one kernel call, as its axes.
+/// Sizes of one kernel call, in the order of its axes.
 using KernelSizes = std::vector<double>;
 
-/// What grows in proportion to time once a kernel is saturated: multiply-adds, but for those that a
-/// causal mask hides, or elements.
+/// Work that is proportional to the time of a saturated kernel: unmasked multiply–adds, or
+/// elements.
 [[nodiscard]] double work_of(KernelKind kind, const KernelSizes& sizes);
 
-/// Ascending sizes along each axis of a kernel. Their grid's points are numbered row-major.
+/// Ascending sizes along each axis of a kernel. Grid points are numbered row-major.
 using KernelGrid = std::vector<std::vector<double>>;
 
 [[nodiscard]] std::size_t point_count(const KernelGrid& grid);
 /// The sizes at point `number`.
 [[nodiscard]] KernelSizes point_of(const KernelGrid& grid, std::size_t number);
-/// The number of the point with place `at[axis]` along each axis.
+/// The number of the point with index `at[axis]` along each axis.
 [[nodiscard]] std::size_t point_number(const KernelGrid& grid, std::span<const std::size_t> at);
 
-/// Median seconds of a kernel over a grid of sizes, for one number of threads.
+/// Median time of a kernel over a grid of sizes, for one number of threads.
 struct KernelTable {
   KernelKind kind = KernelKind::copy;
   KernelGrid axes;
-  /// By point; empty where one would have taken too long to measure.
+  /// By grid point; empty for points that take too long to measure.
   std::vector<std::optional<double>> seconds;
-  std::vector<double> spread;  ///< median absolute deviation over the median, likewise
+  std::vector<double> spread;  ///< by grid point: median absolute deviation over median
 };
 
-/// A table with nothing measured yet.
+/// A table without measurements.
 [[nodiscard]] KernelTable unmeasured_table(KernelKind kind, KernelGrid axes);
 
-/// A time with what its measurement scattered.
+/// A time with the spread of its measurement.
 struct KernelTime {
   double seconds = 0;
-  double spread = 0;  ///< a share of it
+  double spread = 0;  ///< relative
 };
 
-/// The time of a call: interpolated between the logarithms of sizes and times; beyond the grid in
-/// proportion to the work.
+/// Time of a call: interpolated in the logarithms of sizes and times; proportional to the work
+/// beyond the grid.
 [[nodiscard]] KernelTime time_of(const KernelTable& table, const KernelSizes& sizes);
 
 }  // namespace headroom
