@@ -67,9 +67,12 @@ integration_test(consumer
   bash ${CMAKE_CURRENT_LIST_DIR}/consumer/run.sh ${PROJECT_BINARY_DIR}
   ${CMAKE_CURRENT_LIST_DIR}/consumer)
 
+add_subdirectory(docs)
+
 add_custom_target(update-goldens
   ${update_commands}
   COMMAND ${samples_run}
+  ${DOCS_UPDATES}
   DEPENDS headroom
-  COMMENT "Rewriting expected outputs and sample reports"
+  COMMENT "Rewriting expected outputs, sample reports and console blocks"
   VERBATIM)

@@ -1,17 +1,18 @@
-// The products of BERT-base's pass alone, by oneDNN called directly: the yardstick of how much of a
-// library's rate a whole pass keeps. Every layer has weights of its own, packed as oneDNN asks for,
-// so that they come from memory as a model's do. Prints one JSON object.
-//   g++ -std=c++20 -O3 -march=native -fopenmp library_products.cpp -ldnnl
-//   usage: library_products ROWS THREADS RUNS
+// The GEMMs of BERT-base's forward pass alone, on oneDNN called directly: the reference for the
+// fraction of a library's rate that a whole pass reaches. Every layer has its own weights, packed
+// as oneDNN asks, so that they come from memory as in a model. Prints one JSON object.
+//   g++ -std=c++20 -O3 -march=native -fopenmp -I src/measured/kernels library_gemms.cpp -ldnnl
+//   usage: library_gemms ROWS THREADS RUNS
 #include <omp.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <dnnl.hpp>
 #include <random>
 #include <vector>
+
+#include "onednn_api.h"
 
 namespace {
 
@@ -40,16 +41,16 @@ memory::desc plain(memory::dim rows, memory::dim columns) {
 }
 
 /// y [rows, out] = x [rows, in] · Wᵀ + b of every layer.
-class Product {
+class Gemm {
  public:
-  Product(Shape shape, memory::dim rows, const dnnl::engine& engine, dnnl::stream& stream)
+  Gemm(Shape shape, memory::dim rows, const dnnl::engine& engine, dnnl::stream& stream)
       : x_(random_memory(plain(rows, shape.in), engine)),
         y_(random_memory(plain(rows, shape.out), engine)),
         bias_(random_memory({{shape.out}, memory::data_type::f32, memory::format_tag::a}, engine)) {
     const memory::desc any{{shape.out, shape.in}, memory::data_type::f32, memory::format_tag::any};
-    const inner_product_forward::primitive_desc description(
-        {dnnl::prop_kind::forward_inference, x_.get_desc(), any, bias_.get_desc(), y_.get_desc()},
-        engine);
+    const auto description = headroom::measured::onednn::describe<inner_product_forward>(
+        engine, {}, dnnl::prop_kind::forward_inference, x_.get_desc(), any, bias_.get_desc(),
+        y_.get_desc());
     forward_ = inner_product_forward(description);
     for (int layer = 0; layer < kLayers; ++layer) {
       memory given = random_memory(plain(shape.out, shape.in), engine);
@@ -84,17 +85,17 @@ int main(int count, char** arguments) {
   const int runs = std::atoi(arguments[3]);
   const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   dnnl::stream stream(engine);
-  std::vector<Product> products;
+  std::vector<Gemm> gemms;
   double flops = 0;
   for (const Shape shape : kShapes) {
-    products.emplace_back(shape, rows, engine, stream);
+    gemms.emplace_back(shape, rows, engine, stream);
     flops += 2.0 * kLayers * static_cast<double>(rows * shape.in * shape.out);
   }
   std::vector<double> seconds;
   for (int run = 0; run <= runs; ++run) {
     const auto start = std::chrono::steady_clock::now();
     for (int layer = 0; layer < kLayers; ++layer) {
-      for (Product& product : products) product.run(layer, stream);
+      for (Gemm& gemm : gemms) gemm.run(layer, stream);
     }
     stream.wait();
     const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
