@@ -8,6 +8,7 @@
 #include "ggml_values.h"
 #include "headroom/error.h"
 #include "model_files.h"
+#include "setting_format.h"
 #include "stored/stored_form.h"
 #include "weight_reader.h"
 
@@ -126,7 +127,7 @@ RopeSpec with_stored_factors(RopeSpec rope, const std::filesystem::path& file) {
     if (!files.tensors().find(name)) continue;
     throw Error(ErrorCode::invalid_input, "factors by length are not read from GGUF files",
                 checkpoint::tensor_place(file.string(), name),
-                "run the safetensors, or random weights with --weights random");
+                fmt::format("run the safetensors, or set {} to random", Setting::weights));
   }
   const auto index = files.tensors().find(kFactors);
   if (!index || rope.scaling != RopeScalingKind::none) return rope;
