@@ -39,6 +39,9 @@ endforeach()
 integration_test(golden.no_orphans
   bash ${CMAKE_CURRENT_LIST_DIR}/golden/no_orphans.sh ${HEADROOM_GOLDEN_CASES})
 
+integration_test(style.no_options_in_library
+  bash ${CMAKE_CURRENT_LIST_DIR}/style/no_options_in_library.sh)
+
 # Help comes from CLI11 in its own words; what must be there are the examples of each command.
 foreach(command IN ITEMS analyze explain diff measure compare complexity fit plan sweep calibrate inspect machines presets
                          completion)
@@ -64,9 +67,12 @@ integration_test(consumer
   bash ${CMAKE_CURRENT_LIST_DIR}/consumer/run.sh ${PROJECT_BINARY_DIR}
   ${CMAKE_CURRENT_LIST_DIR}/consumer)
 
+add_subdirectory(docs)
+
 add_custom_target(update-goldens
   ${update_commands}
   COMMAND ${samples_run}
+  ${DOCS_UPDATES}
   DEPENDS headroom
-  COMMENT "Rewriting expected outputs and sample reports"
+  COMMENT "Rewriting expected outputs, sample reports and console blocks"
   VERBATIM)

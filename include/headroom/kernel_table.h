@@ -53,6 +53,7 @@ enum class KernelKind {
   copy,                      ///< elements
 };
 
+/// Name and axes of a kernel.
 struct KernelInfo {
   KernelKind kind;
   std::string_view name;
@@ -79,7 +80,7 @@ using KernelGrid = std::vector<std::vector<double>>;
 /// Number of the point with index `at[axis]` along each axis.
 [[nodiscard]] std::size_t point_number(const KernelGrid& grid, std::span<const std::size_t> at);
 
-/// Median seconds of a kernel over a grid of sizes, for one number of threads.
+/// Median time of a kernel over a grid of sizes, for one number of threads.
 struct KernelTable {
   KernelKind kind = KernelKind::copy;
   KernelGrid axes;

@@ -24,6 +24,7 @@ struct Model {
   ModelSpec spec;
   std::string source;  ///< the preset's source, or the file that was read
   std::optional<ReferenceCount> reference;
+  std::string weight_files;  ///< file or folder of its weights; empty for a config without weights
 };
 
 /// A preset as it was compiled in, or found in the user's own folder.

@@ -1,4 +1,4 @@
-// From what was asked to a full workload: defaults are set here and nowhere else.
+// Completes a request into a workload. Defaults are set here only.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace headroom {
 namespace {
 
 constexpr std::int64_t kDefaultLength = 128;
-constexpr std::int64_t kDefaultPast = kDefaultLength - 1;  // a decode step then sees 128 keys
+constexpr std::int64_t kDefaultPast = kDefaultLength - 1;  // so that a decode step sees 128 keys
 
 void require_at_least(std::string_view option, std::int64_t value, std::int64_t least) {
   if (value >= least) return;
@@ -18,7 +18,7 @@ void require_at_least(std::string_view option, std::int64_t value, std::int64_t 
                       fmt::format("give {} a value of {} or more", option, least));
 }
 
-/// Positions that a learned table or the trained context has room for; empty when unlimited.
+/// Positions in a learned table or the trained context; empty if unlimited.
 std::optional<std::int64_t> positions_of(const PositionSpec& position) {
   if (position.max_position_embeddings == 0) return std::nullopt;
   return position.max_position_embeddings - position.offset;
@@ -51,7 +51,7 @@ void require_cache(const WorkloadRequest& request, const ModelSpec& spec) {
   if (spec.main_stack().causal()) return;
   if (spec.is_layer()) {
     throw_invalid_input(
-        fmt::format("{} keeps nothing of the positions before, so it has no {}", spec.name,
+        fmt::format("{} has no state of earlier positions, so it has no {}", spec.name,
                     request.phase == Phase::decode ? "decode phase" : "past tokens"),
         "use --phase prefill without --past, or a causal layer");
   }
@@ -61,7 +61,7 @@ void require_cache(const WorkloadRequest& request, const ModelSpec& spec) {
       request.phase == Phase::decode ? "use --phase prefill" : "leave out --past");
 }
 
-/// Whether any layer's KV-cache holds less than every head's keys and values.
+/// Returns whether any layer caches less than the keys and values of all heads and tokens.
 bool keeps_less_than_all(const ModelSpec& spec) {
   const StackSpec& stack = spec.main_stack();
   for (std::size_t variant = 0; variant <= stack.variants.size(); ++variant) {
@@ -71,9 +71,9 @@ bool keeps_less_than_all(const ModelSpec& spec) {
   return false;
 }
 
-/// What an encoder reads unless something else is asked for.
+/// Default number of encoder tokens.
 std::int64_t default_enc_length(const ModelSpec& spec) {
-  // Speech is padded to the whole window that the model was trained on.
+  // Speech is padded to the window that the model was trained on.
   if (spec.embedding.audio) return spec.encoder_positions().max_position_embeddings;
   const std::int64_t most = positions_of(spec.encoder_positions()).value_or(kDefaultLength);
   return std::max<std::int64_t>(1, std::min(kDefaultLength, most));
@@ -86,20 +86,21 @@ void validate(const WorkloadRequest& request, const ModelSpec& spec) {
   require_at_least("--past", request.past_len.value_or(0), 0);
   if (request.enc_seq_len && !spec.reads_two_sequences()) {
     throw_invalid_input(
-        fmt::format("{} is not an encoder-decoder, so --enc-seq means nothing", spec.name),
+        fmt::format("{} is not an encoder-decoder, so --enc-seq has no effect", spec.name),
         "leave out --enc-seq");
   }
   if (request.recompute != Recompute::none && request.phase != Phase::train) {
-    throw_invalid_input("--recompute is about training",
+    throw_invalid_input("--recompute requires --phase train",
                         "add --phase train, or leave out --recompute");
   }
   if (request.kernels != Kernels::reference && request.phase != Phase::train) {
-    throw_invalid_input("--kernels is about training", "add --phase train, or leave out --kernels");
+    throw_invalid_input("--kernels requires --phase train",
+                        "add --phase train, or leave out --kernels");
   }
   const bool cached = spec.main_stack().causal() && request.phase != Phase::train;
   if (request.kv_dtype && !cached) {
     throw_invalid_input(
-        fmt::format("{} keeps no KV-cache in the {} phase, so --kv-dtype means nothing", spec.name,
+        fmt::format("{} has no KV-cache in the {} phase, so --kv-dtype has no effect", spec.name,
                     name_of(request.phase)),
         "leave out --kv-dtype");
   }
@@ -110,8 +111,9 @@ void validate(const WorkloadRequest& request, const ModelSpec& spec) {
   if (request.phase == Phase::decode || has_past) require_cache(request, spec);
   if (request.phase == Phase::prefill && has_past && keeps_less_than_all(spec)) {
     throw_invalid_input(
-        fmt::format("{} keeps a window or latent vectors, so a prefill cannot go on from a past",
-                    spec.name),
+        fmt::format(
+            "{} caches a window or latent vectors, so a prefill cannot continue from a past",
+            spec.name),
         "use --phase decode with --seq for the new tokens");
   }
 }
@@ -138,16 +140,16 @@ Workload resolve(const WorkloadRequest& request, const ModelSpec& spec) {
 std::vector<std::string> notes_on(const Workload& workload, const ModelSpec& spec) {
   std::vector<std::string> notes;
   const auto most = usable_positions(spec);
-  // Compared by difference: the sum of the lengths may pass 64 bits.
+  // Compares by difference, since the sum of the lengths may overflow.
   const bool beyond =
       most && (workload.seq_len > *most || workload.past_len > *most - workload.seq_len);
   if (beyond && spec.position.kind == PositionKind::learned) {
     notes.push_back(
-        fmt::format("past {} + new {} tokens go beyond the {} positions that {} has: "
+        fmt::format("past {} + new {} tokens exceed the {} positions of {}: "
                     "its published weights cannot run this",
                     workload.past_len, workload.seq_len, *most, spec.name));
   } else if (beyond) {
-    notes.push_back(fmt::format("past {} + new {} tokens go beyond the trained context of {}",
+    notes.push_back(fmt::format("past {} + new {} tokens exceed the trained context of {}",
                                 workload.past_len, workload.seq_len, *most));
   }
   const bool other_type = !spec.torch_dtype.empty() && spec.torch_dtype != name_of(workload.dtype);
@@ -156,12 +158,14 @@ std::vector<std::string> notes_on(const Workload& workload, const ModelSpec& spe
                                 name_of(workload.dtype), spec.torch_dtype, spec.torch_dtype));
   }
   if (!spec.quantization.empty()) {
-    notes.push_back(fmt::format(
-        "the config's weights are quantized ({}); counted in {} (inspect tells what a file holds)",
-        spec.quantization, name_of(workload.dtype)));
+    notes.push_back(
+        fmt::format("the config's weights are quantised ({}); counted in {} (headroom inspect "
+                    "shows what a file stores)",
+                    spec.quantization, name_of(workload.dtype)));
   }
   if (!spec.counted_only.empty()) {
-    notes.emplace_back("parts outside the text model are counted, but have no operators here");
+    notes.emplace_back(
+        "parts outside the text model count as parameters and weights, without operators");
   }
   return notes;
 }
@@ -173,8 +177,8 @@ std::vector<std::string> notes_on_saved_tensors(const Workload& workload, const 
                            spec.main_stack().ffn.activation == ActivationKind::gelu_new;
   if (written_out) {
     notes.emplace_back(
-        "the reference code writes gelu_new out in elementary operations, so that 4 tensors are "
-        "kept for it where one kernel keeps 1 (--kernels fused)");
+        "the reference code runs gelu_new as elementary operations and saves 4 tensors; a fused "
+        "kernel saves 1 (--kernels fused)");
   }
   return notes;
 }

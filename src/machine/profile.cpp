@@ -1,4 +1,4 @@
-// What a profile's curves say as a whole.
+// Queries on a profile.
 #include <fmt/format.h>
 
 #include <algorithm>

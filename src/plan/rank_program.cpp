@@ -20,17 +20,6 @@ Bindings constants_of(const Bindings& sizes) {
   return constants;
 }
 
-/// What selective recompute runs again (arXiv 2205.05198, section 5).
-bool is_core(const Node& node) {
-  const Part part = node.component.part;
-  const bool probabilities_dropout =
-      std::holds_alternative<Dropout>(node.op) &&
-      (part == Part::attention_softmax || part == Part::cross_attention_softmax);
-  return probabilities_dropout || std::holds_alternative<AttentionScores>(node.op) ||
-         std::holds_alternative<Softmax>(node.op) ||
-         std::holds_alternative<AttentionContext>(node.op);
-}
-
 Expr matrix_elements(const Graph& graph, const Node& node) {
   Expr elements;
   const bool experts = std::holds_alternative<ExpertLinear>(node.op);
@@ -144,7 +133,7 @@ void RankProgram::compile_nodes(const Graph& graph, const Analysis& analysis) {
       }
       const Cost& forward = cost.cost.forward;
       const bool shrinks = block.is_layers();
-      nodes_.push_back({section, is_core(node), compiled(forward.matrix_flops),
+      nodes_.push_back({section, in_attention_core(node), compiled(forward.matrix_flops),
                         compiled(forward.bytes_read + forward.bytes_written),
                         compiled(cost.cost.backward.matrix_flops),
                         compiled(shrinks ? block.repeat * matrix_elements(graph, node) : Expr())});

@@ -37,8 +37,8 @@ std::string_view name_of(TimeBasis basis) noexcept {
 EffectiveRates effective_rates(const DatasheetRates& rates, DType dtype) {
   const std::optional<double> peak = peak_flops_per_s(rates, dtype);
   if (!peak) {
-    throw Error(ErrorCode::invalid_input, fmt::format("there is no rate of {}", name_of(dtype)),
-                rates.source, "ask for a type that the datasheet has, such as --dtype bfloat16");
+    throw Error(ErrorCode::invalid_input, fmt::format("no rate for {}", name_of(dtype)),
+                rates.source, "choose a type of the datasheet, such as --dtype bfloat16");
   }
   return {*peak * rates.compute_efficiency, rates.memory_bytes_per_s * rates.memory_efficiency};
 }

@@ -1,5 +1,5 @@
-// What weights take in memory as the measured module lays them out: the rules of its ModelWeights,
-// held against what it counts in tests/measured/test_prediction.cpp.
+// Memory of the weights as the measured module stores them: the rules of its ModelWeights, tested
+// against its counts in tests/measured/test_prediction.cpp.
 #include "headroom/predict.h"
 #include "row_policy.h"
 #include "working_memory.h"
@@ -7,20 +7,21 @@
 namespace headroom {
 namespace {
 
-/// Who reads a weight.
+/// Kinds of operators that read a weight.
 struct Readers {
-  bool product = false;  ///< a linear layer, or the projection of patches, which lays it out anew
-  bool state = false;    ///< a recurrence, which has few rows, and lays it out for them alone
-  bool words = false;    ///< an embedding looks rows of it up
+  bool product = false;  ///< a linear layer or patch projection, which repacks it
+  bool state = false;    ///< a recurrence, which repacks it for few rows only
+  bool words = false;    ///< an embedding, which looks up rows
 };
 
-/// Whether a node's weight `index` belongs to a product: a projection of patches is its first two.
+/// Returns whether a node's weight `index` is a GEMM operand; of a patch projection, the first two
+/// are.
 bool in_product(const Node& node, std::size_t index) {
   if (std::holds_alternative<Linear>(node.op)) return true;
   return std::holds_alternative<PatchEmbedding>(node.op) && index < 2;
 }
 
-/// Whether a node's weight `index` is a table of words: an embedding's first.
+/// Returns whether a node's weight `index` is a word embedding: an embedding's first.
 bool is_table(const Node& node, std::size_t index) {
   return std::holds_alternative<TokenEmbedding>(node.op) && index == 0;
 }
@@ -40,11 +41,11 @@ std::vector<Readers> readers_of(const Graph& graph) {
   return readers;
 }
 
-/// Bytes of one element in all the places that hold it. A product holds its weights once for few
-/// rows, in the type that they are stored in, and once for many, in float32, which biases always
-/// are. What products do not read stays as it was loaded, in float32, but for a table of words,
-/// which shrinks to its type. A table that a product reads as well needs no place of its own where
-/// one of the product's layouts tells its rows: that for few rows does, that for many may not.
+/// Bytes per element in all copies. A GEMM stores its weights once for few rows, in the stored
+/// type, and once for many rows, in float32; biases are always float32. Other weights stay in
+/// float32 as loaded, except word embeddings, which use the stored type. A tied embedding needs no
+/// copy of its own if a layout of its GEMM gives access to rows: the one for few rows does, the one
+/// for many may not.
 Integer bytes_of_element(const Weight& weight, const Readers& readers, const Workload& workload,
                          const TimeRequest& request) {
   const detail::RowPolicy rows = detail::row_policy(workload, request);
@@ -54,8 +55,8 @@ Integer bytes_of_element(const Weight& weight, const Readers& readers, const Wor
   if (!readers.product) return readers.words ? stored : detail::kFloat32Bytes;
   const Integer few = rows.few ? (is_bias ? detail::kFloat32Bytes : stored) : 0;
   const Integer many = rows.many ? detail::kFloat32Bytes : 0;
-  const bool tells_rows = rows.few || !request.opaque_layout;
-  const Integer table = readers.words && !tells_rows ? detail::kFloat32Bytes : 0;
+  const bool row_access = rows.few || !request.opaque_layout;
+  const Integer table = readers.words && !row_access ? detail::kFloat32Bytes : 0;
   return few + many + table;
 }
 

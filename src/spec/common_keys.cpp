@@ -142,14 +142,15 @@ void read_common_keys(ConfigReader& config, ModelSpec& spec) {
                  "init_std",
                  "embed_init_std",
                  "head_dim_source",
-                 "full_attn_mod",
-                 "interpolate_factor",
                  "quantization",
                  "neuron",
                  "compression_config"});
   read_quantization(config, spec);
   // Settings that would change a figure; only their usual value is understood.
   config.expect_number("chunk_size_feed_forward", 0);
+  // Phi-4-mini has 1 of both: all layers have full attention, and positions are as trained.
+  config.expect_number("full_attn_mod", 1);
+  config.expect_number("interpolate_factor", 1);
   config.expect_empty("pruned_heads");
   config.expect_flag("add_cross_attention", false);
   config.expect_flag("is_decoder", false);

@@ -2,7 +2,7 @@
 #include <cstdio>
 
 #include "headroom/model_source.h"
-#include "headroom/report.h"
+#include "headroom/render.h"
 
 int main() {
   using namespace headroom;

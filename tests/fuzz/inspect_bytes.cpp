@@ -5,7 +5,7 @@
 
 #include "fuzz_target.h"
 #include "headroom/inspect.h"
-#include "headroom/report.h"
+#include "headroom/render.h"
 
 namespace headroom::test {
 namespace {

@@ -3,7 +3,10 @@
 // github.com/ggml-org/llama.cpp.
 #include <doctest/doctest.h>
 
-#include "headroom/report.h"
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "headroom/render.h"
 #include "inspect/model_folder.h"
 #include "support/data.h"
 #include "support/gguf_writer.h"
@@ -224,24 +227,43 @@ TEST_CASE("the files of a split are one model") {
   }
 }
 
-TEST_CASE("an analysis of a quantised file has the bytes that its weights really take") {
+TEST_CASE("an analysis of a quantised file has the bytes of its tensors") {
   const TempGguf file(small_gguf_llama().str());
   const Inspection inspection = inspect(file.path());
-  AnalyzeReport report = make_analyze_report(load_model(file.path()), {});
-  const Integer parameters = report.figures.parameters;
-  REQUIRE(use_stored_weights(report, inspection));
+  const AnalyzeReport report = make_analyze_report(load_model(file.path()), {});
   CHECK(report.figures.weight_bytes == inspection.weights.bytes);
-  CHECK(report.figures.parameters == parameters);
+  CHECK(report.figures.parameters == inspection.weights.values);
+  CHECK(report.stored_bits_per_weight == inspection.weights.bits_per_value());
   Integer sum = 0;
   for (const ComponentFigures& component : report.figures.components) {
     sum += component.weight_bytes;
   }
   CHECK(sum == inspection.weights.bytes);
   CHECK(report.notes.back().find("bits each") != std::string::npos);
-  // Plain types are what --dtype says.
+}
+
+TEST_CASE("a diff of a quantised file has the bytes of its tensors on both sides") {
+  const TempGguf file(small_gguf_llama().str());
+  const Integer bytes = inspect(file.path()).weights.bytes;
+  const DiffReport diff{make_analyze_report(load_model(file.path()), {}),
+                        make_analyze_report(load_model(file.path()), {})};
+  const auto json = nlohmann::json::parse(render(diff, {.format = Format::json}));
+  const auto& rows = json.at("rows");
+  const auto row = std::ranges::find(rows, "weight_bytes", [](const auto& one) {
+    return one.at("quantity").template get<std::string>();
+  });
+  REQUIRE(row != rows.end());
+  CHECK(row->at("a") == static_cast<std::int64_t>(bytes));
+  CHECK(row->at("b") == static_cast<std::int64_t>(bytes));
+}
+
+TEST_CASE("weights of a float type have the bytes of the workload's dtype") {
   const auto folder = data_folder() / "golden/models/gpt2";
-  AnalyzeReport plain = make_analyze_report(load_model(folder.string()), {});
-  CHECK_FALSE(use_stored_weights(plain, inspect(folder.string())));
+  WorkloadRequest request;
+  request.dtype = DType::bfloat16;
+  const AnalyzeReport report = make_analyze_report(load_model(folder.string()), request);
+  CHECK(report.figures.weight_bytes == 2 * report.figures.parameters);
+  CHECK_FALSE(report.stored_bits_per_weight);
 }
 
 TEST_CASE("DeepSeek's expansion of latent vectors may be stored in halves") {

@@ -112,7 +112,7 @@ TEST_CASE("an untied head that is missing is named, and its parameters are missi
   (void)take(tensors, "lm_head.weight");
   const Inspection inspection = inspect_folder(config, tensors);
   CHECK(problems_of(inspection).empty());
-  CHECK(extras_of(inspection) == Lines{"untied head that is missing: 0"});
+  CHECK(extras_of(inspection) == Lines{"missing untied head: 0"});
   CHECK(inspection.reconciliation->expected_parameters - inspection.weights.values ==
         Integer{128 * 64});
 }

@@ -48,7 +48,7 @@ Comparison compare_tiny(const std::string& name, const PredictedRun& one) {
   options.warmup = 0;
   const Measurement measurement = measure(std::move(model), report.workload, *source, std::nullopt,
                                           options, [](int, int) { return true; });
-  return compare(predicted_figures(report), measured_figures(measurement), {});
+  return compare(predicted_run(report), measured_run(measurement), {});
 }
 
 /// Kernel call of the only operator `Op` in the prefill of a preset.

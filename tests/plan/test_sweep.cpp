@@ -4,7 +4,7 @@
 #include "headroom/error.h"
 #include "headroom/predict.h"
 #include "headroom/sweep.h"
-#include "headroom/sweep_writer.h"
+#include "headroom/render.h"
 #include "support/data.h"
 
 namespace headroom::test {
