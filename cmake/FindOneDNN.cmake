@@ -1,5 +1,5 @@
-# oneDNN by its header and library. Its own package file also asks for what its GPU part was built
-# with: Debian's needs the development files of OpenCL, which nothing here uses.
+# Finds oneDNN by its header and library. oneDNN's own package file also requires the dependencies
+# of its GPU part: Debian's needs the OpenCL development files, which headroom does not use.
 #
 # Sets OneDNN_FOUND and OneDNN_VERSION and defines the target OneDNN::OneDNN.
 find_path(OneDNN_INCLUDE_DIR NAMES oneapi/dnnl/dnnl_version.h)
