@@ -9,30 +9,33 @@
 
 namespace headroom {
 
-/// A kernel whose time is measured over a grid of sizes. `cold` operands come from memory, as in a
-/// model larger than the caches; `warm` ones from the last-level cache, as in a small model.
+/// A kernel whose time is measured over a grid of sizes; the axes are named at each. `cold`
+/// operands come from memory, as in a model larger than the caches; `warm` ones from the last-level
+/// cache, as in a small model. `stream` kernels multiply few rows and read weights once. `step`
+/// kernels attend with one query per sequence; `group` is the number of query heads per key-value
+/// head.
 enum class KernelKind {
   linear_cold,               ///< rows, in_features, out_features
-  linear_warm,               ///< the same
-  stream_float32_cold,       ///< the same; few rows, weights read once
-  stream_float32_warm,       ///< the same
-  stream_bfloat16_cold,      ///< the same
-  stream_bfloat16_warm,      ///< the same
+  linear_warm,               ///< rows, in_features, out_features
+  stream_float32_cold,       ///< rows, in_features, out_features
+  stream_float32_warm,       ///< rows, in_features, out_features
+  stream_bfloat16_cold,      ///< rows, in_features, out_features
+  stream_bfloat16_warm,      ///< rows, in_features, out_features
   attention_scores,          ///< batch · heads, queries, keys, head_dim
   attention_softmax,         ///< batch · heads, queries, keys
-  attention_softmax_causal,  ///< the same, under a causal mask
-  attention_softmax_biased,  ///< the same, with a bias read for every pair
+  attention_softmax_causal,  ///< batch · heads, queries, keys; causal mask
+  attention_softmax_biased,  ///< batch · heads, queries, keys; reads a bias per pair
   attention_context,         ///< batch · heads, queries, keys, head_dim
-  attention_fused,           ///< the same
-  attention_fused_causal,    ///< batch · heads, heads to a key-value head, queries, keys, head_dim
-  step_scores_cold,          ///< batch · key-value heads, heads to each, keys, head_dim; one query
-  step_scores_warm,          ///< the same
-  step_context_cold,         ///< the same
-  step_context_warm,         ///< the same
-  step_fused_cold,           ///< the same
-  step_fused_warm,           ///< the same
+  attention_fused,           ///< batch · heads, queries, keys, head_dim
+  attention_fused_causal,    ///< batch · heads, group, queries, keys, head_dim
+  step_scores_cold,          ///< batch · key-value heads, group, keys, head_dim
+  step_scores_warm,          ///< batch · key-value heads, group, keys, head_dim
+  step_context_cold,         ///< batch · key-value heads, group, keys, head_dim
+  step_context_warm,         ///< batch · key-value heads, group, keys, head_dim
+  step_fused_cold,           ///< batch · key-value heads, group, keys, head_dim
+  step_fused_warm,           ///< batch · key-value heads, group, keys, head_dim
   linear_attention,          ///< batch · heads, queries, head_dim
-  linear_attention_causal,   ///< the same
+  linear_attention_causal,   ///< batch · heads, queries, head_dim
   layer_norm,                ///< rows, width
   rms_norm,                  ///< rows, width
   relu,                      ///< elements
@@ -41,9 +44,9 @@ enum class KernelKind {
   silu,                      ///< elements
   tanh,                      ///< elements
   relu_gated,                ///< elements of the output
-  gelu_gated,                ///< the same
-  gelu_tanh_gated,           ///< the same
-  silu_gated,                ///< the same
+  gelu_gated,                ///< elements of the output
+  gelu_tanh_gated,           ///< elements of the output
+  silu_gated,                ///< elements of the output
   residual_add,              ///< elements
   scale,                     ///< elements
   feature_map,               ///< elements

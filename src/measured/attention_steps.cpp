@@ -94,7 +94,7 @@ void StepBuilder::place_operands(AttentionArguments& args, KeySource keys,
                                  ValuePlace values) const {
   const RowLayout layout = layout_of(args);
   const bool together = keys == KeySource::projections && !is_cross_attention();
-  const bool within = values == ValuePlace::within_keys;
+  const bool within = values == ValuePlace::inside_keys;
   args.q = input(0);
   args.q_stride = together ? layout.row() : layout.query;
   // Queries beside a cache stand in the row of all projections, unless they came alone.
@@ -148,7 +148,7 @@ StepBuilder::Arguments StepBuilder::attention(const Op& op) {
   args.causal = op.masking == Masking::causal;
   if constexpr (requires { op.shaping; }) shape_scores(args, op.shaping);
   KeySource keys = KeySource::projections;
-  ValuePlace values = ValuePlace::behind_keys;
+  ValuePlace values = ValuePlace::after_keys;
   if constexpr (requires { op.keys; }) {
     keys = op.keys;
     values = op.values;
@@ -173,7 +173,7 @@ StepBuilder::Arguments StepBuilder::attention(const Op& op) {
   }
   const RowLayout layout = layout_of(args);
   std::int64_t value_offset = from_cache ? cached * layout.key : layout.key;
-  if (values == ValuePlace::within_keys) value_offset = 0;
+  if (values == ValuePlace::inside_keys) value_offset = 0;
   const std::string cache = cross ? "cross_attention.kv_cache" : "attention.kv_cache";
   const float* own_keys = cross ? nullptr : args.q + layout.query;
   if (cross && !from_cache) own_keys = input(1);

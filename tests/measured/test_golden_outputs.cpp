@@ -15,21 +15,10 @@ using namespace headroom::measured;
 
 namespace {
 
-/// Folders with weights, inputs and expected outputs: those of this checkout, both the published
-/// code's own and an independent reference's, and all that are at hand beside it.
+/// Folders with weights, inputs and expected outputs: of the published code and of an independent
+/// reference.
 std::vector<std::filesystem::path> golden_folders() {
-  const auto extended = test::extended_golden_folder();
-  std::vector<std::filesystem::path> folders;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(test::data_folder() / "golden/tiny")) {
-    const std::string name = entry.path().stem().string();
-    const auto own = test::data_folder() / "golden/models" / name;
-    if (std::filesystem::exists(own)) {
-      folders.push_back(own);
-    } else if (extended) {
-      folders.push_back(*extended / name);
-    }
-  }
+  std::vector<std::filesystem::path> folders = test::golden_models();
   for (const auto& entry : std::filesystem::directory_iterator(test::data_folder() / "families")) {
     folders.push_back(entry.path());
   }

@@ -1,4 +1,4 @@
-// Where the tests' data are, and small readers for them.
+// Paths of the test data and small readers for them.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,8 +20,10 @@ namespace headroom::test {
 /// tests/data of this checkout.
 [[nodiscard]] std::filesystem::path data_folder();
 
-/// A folder of further reference models beside the checkout; empty where there is none.
-[[nodiscard]] std::optional<std::filesystem::path> extended_golden_folder();
+/// Folders of tiny reference models, sorted by name: config, weights, inputs and the reference
+/// code's outputs. Those of tests/data/golden/models, and any further ones of the folder that the
+/// environment variable HEADROOM_GOLDEN names, by default the CMake variable of that name.
+[[nodiscard]] std::vector<std::filesystem::path> golden_models();
 
 [[nodiscard]] std::string read_file(const std::filesystem::path& file);
 [[nodiscard]] nlohmann::json read_json(const std::filesystem::path& file);
@@ -31,8 +32,11 @@ namespace headroom::test {
 using CsvRow = std::map<std::string, std::string>;
 [[nodiscard]] std::vector<CsvRow> read_csv(const std::filesystem::path& file);
 
-/// The row's value as a number; 0 where it is empty.
+/// The row's value as a number; 0 if empty.
 [[nodiscard]] std::int64_t number(const CsvRow& row, const std::string& column);
+
+/// The config that a row of tests/data/golden/*.csv was recorded with.
+[[nodiscard]] nlohmann::json golden_config(const CsvRow& row);
 
 /// Name and shape of every tensor of a safetensors file, from its header.
 using TensorShapes = std::map<std::string, std::vector<std::int64_t>>;
@@ -41,7 +45,7 @@ using TensorShapes = std::map<std::string, std::vector<std::int64_t>>;
 /// The spec of a config given as JSON.
 [[nodiscard]] ModelSpec spec_of(const nlohmann::json& config, const std::string& name = "test");
 
-/// Everything about one model and workload, from graph to numbers.
+/// Graph, analysis and figures of one model and workload.
 struct Counted {
   Graph graph;
   Analysis analysis;
@@ -50,13 +54,13 @@ struct Counted {
 [[nodiscard]] Counted count(const ModelSpec& spec, const Workload& workload,
                             Convention convention = Convention::headroom);
 
-/// `formula` in the model's and the workload's own symbols, related ones collapsed.
+/// Collapses `formula` by the relations of the workload and of the model.
 [[nodiscard]] Expr collapsed(const Expr& formula, const Graph& graph, const Workload& workload);
 
-/// All parameters that `graph` holds, layers repeated.
+/// Number of parameters of `graph`, all layers included.
 [[nodiscard]] Integer parameters_on(const Graph& graph);
 
-/// What `call` says when it throws Error{invalid_input}; empty when it does not throw.
+/// Message of the Error{invalid_input} that `call` throws; empty if it does not throw.
 template <class Call>
 std::string refusal_of(const Call& call) {
   try {

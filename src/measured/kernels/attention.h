@@ -45,7 +45,7 @@ struct AttentionArguments {
   float soft_cap = 0;             ///< scaled scores become cap·tanh(scores / cap); 0: they do not
   const float* bias = nullptr;    ///< [heads, queries, keys], added to scaled scores
   const float* slopes = nullptr;  ///< [heads], times a key's index added to scores
-  AlibiOrder alibi_order = AlibiOrder::behind_scale;  ///< how they are added
+  AlibiOrder alibi_order = AlibiOrder::after_scale;  ///< how they are added
   const float* sinks = nullptr;                       ///< [heads], a score each that has no value
   const std::uint8_t* key_mask = nullptr;             ///< [batch, keys], 0 for padding
 };

@@ -50,7 +50,7 @@ void multiply(float* values, std::int64_t count, float factor) {
 void add_alibi(const SoftmaxRow& row, float* scores) {
   for (std::int64_t key = row.first; key < row.visible; ++key) {
     const float lowered = row.slope * static_cast<float>(row.index + key);
-    scores[key] += row.alibi_order == AlibiOrder::behind_scale
+    scores[key] += row.alibi_order == AlibiOrder::after_scale
                        ? lowered
                        : rounded_to_bfloat16(lowered) * row.scale;
   }

@@ -16,7 +16,7 @@ struct SoftmaxRow {
   float scale = 1;         ///< positive; scores are multiplied by it before all else
   float soft_cap = 0;      ///< then they become cap·tanh(score / cap); 0: they do not
   float slope = 0;         ///< times a key's index, added to the scores by `alibi_order`
-  AlibiOrder alibi_order = AlibiOrder::behind_scale;
+  AlibiOrder alibi_order = AlibiOrder::after_scale;
   std::int64_t index = 0;       ///< of the first of these keys, for its slope
   const float* sink = nullptr;  ///< a further score that takes part, with no probability to store
   const float* bias = nullptr;  ///< [keys], added to the scaled scores; null for none

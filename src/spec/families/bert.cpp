@@ -47,7 +47,7 @@ void read_roberta_like(ConfigReader& config, ModelSpec& spec, std::string_view p
   read_bert_encoder(config, spec, ActivationKind::gelu);
   // Positions are counted on from behind the padding token's id.
   spec.position.offset = config.count_or({"pad_token_id"}, 1) + 1;
-  spec.position.behind_padding = true;
+  spec.position.skips_padding = true;
 }
 
 }  // namespace
