@@ -1,4 +1,4 @@
-// KernelTable: time of a kernel, measured over a grid of sizes and interpolated between them.
+// KernelTable: times of a kernel over a grid of sizes, with interpolation between them.
 #pragma once
 
 #include <cstddef>
@@ -63,46 +63,46 @@ struct KernelInfo {
   std::span<const std::string_view> axes;
 };
 
-/// All kernels, in order of the enumeration.
+/// All kinds, in order.
 [[nodiscard]] std::span<const KernelInfo> kernel_kinds() noexcept;
 [[nodiscard]] const KernelInfo& info_of(KernelKind kind) noexcept;
 
-/// Sizes of one kernel call, in the order of its axes.
+/// Sizes of one kernel call, one per axis.
 using KernelSizes = std::vector<double>;
 
-/// Work that is proportional to the time of a saturated kernel: unmasked multiply–adds, or
-/// elements.
+/// Work of a call, to which time is proportional once a kernel is saturated: multiply-adds (without
+/// those under a causal mask), or elements.
 [[nodiscard]] double work_of(KernelKind kind, const KernelSizes& sizes);
 
 /// Ascending sizes along each axis of a kernel. Grid points are numbered row-major.
 using KernelGrid = std::vector<std::vector<double>>;
 
 [[nodiscard]] std::size_t point_count(const KernelGrid& grid);
-/// The sizes at point `number`.
+/// Sizes at point `number`.
 [[nodiscard]] KernelSizes point_of(const KernelGrid& grid, std::size_t number);
-/// The number of the point with index `at[axis]` along each axis.
+/// Number of the point with index `at[axis]` along each axis.
 [[nodiscard]] std::size_t point_number(const KernelGrid& grid, std::span<const std::size_t> at);
 
 /// Median time of a kernel over a grid of sizes, for one number of threads.
 struct KernelTable {
   KernelKind kind = KernelKind::copy;
   KernelGrid axes;
-  /// By grid point; empty for points that take too long to measure.
+  /// By point; empty for points that would take too long to measure.
   std::vector<std::optional<double>> seconds;
-  std::vector<double> spread;  ///< by grid point: median absolute deviation over median
+  std::vector<double> spread;  ///< by point: median absolute deviation / median
 };
 
-/// A table without measurements.
+/// Table with no point measured.
 [[nodiscard]] KernelTable unmeasured_table(KernelKind kind, KernelGrid axes);
 
-/// A time with the spread of its measurement.
+/// A measured time with its spread.
 struct KernelTime {
   double seconds = 0;
-  double spread = 0;  ///< relative
+  double spread = 0;  ///< relative: median absolute deviation / median
 };
 
-/// Time of a call: interpolated in the logarithms of sizes and times; proportional to the work
-/// beyond the grid.
+/// Time of a call. Inside the grid: interpolated between the logarithms of sizes and times.
+/// Outside: scaled by work from the nearest edge.
 [[nodiscard]] KernelTime time_of(const KernelTable& table, const KernelSizes& sizes);
 
 }  // namespace headroom

@@ -311,7 +311,7 @@ struct PositionSpec {
   std::int64_t max_position_embeddings = 0;  ///< rows of a learned table, or trained context
   std::int64_t offset = 0;  ///< unused leading rows (RoBERTa: pad_token_id + 1; OPT: 2)
   PositionTable table = PositionTable::trained;
-  bool skips_padding = false;    ///< padding tokens advance no position (RoBERTa)
+  bool skips_padding = false;     ///< padding tokens advance no position (RoBERTa)
   std::int64_t num_buckets = 0;   ///< relative bias only
   std::int64_t max_distance = 0;  ///< relative bias only
   RopeSpec rope;                  ///< rotary only

@@ -7,6 +7,7 @@
 
 #include "headroom/expr.h"
 #include "headroom/model_spec.h"
+#include "headroom/visit.h"
 
 namespace headroom {
 
@@ -410,13 +411,5 @@ using Op =
                  GatedDelta, Recurrence, OutputGate, Activation, GatedActivation, RouterSelect,
                  ExpertLinear, ExpertCombine, RowGate, ResidualAdd, Dropout, SelectToken, Scale,
                  SoftCap, CrossEntropy, Collective>;
-
-/// A visitor made of lambdas, one per alternative.
-template <class... Functions>
-struct Overloaded : Functions... {
-  using Functions::operator()...;
-};
-template <class... Functions>
-Overloaded(Functions...) -> Overloaded<Functions...>;
 
 }  // namespace headroom

@@ -8,8 +8,8 @@
 
 #include "headroom/error.h"
 #include "headroom/machine_profile.h"
-#include "headroom/report.h"
 #include "json_text.h"
+#include "schema_version.h"
 
 namespace headroom {
 namespace {

@@ -7,8 +7,8 @@
 namespace headroom::detail {
 namespace {
 
-void read_bias(ConfigReader& config, const DecoderFamily& family, AttentionSpec& attention) {
-  switch (family.bias) {
+void read_bias(ConfigReader& config, const DecoderDefaults& defaults, AttentionSpec& attention) {
+  switch (defaults.bias) {
     case BiasRule::none:
       return;
     case BiasRule::query_key_value:
@@ -19,29 +19,29 @@ void read_bias(ConfigReader& config, const DecoderFamily& family, AttentionSpec&
       attention.output_bias = true;
       return;
     case BiasRule::key_for_all:
-      attention.qkv_bias = config.flag_or({"attention_bias"}, family.bias_when_absent);
+      attention.qkv_bias = config.flag_or({"attention_bias"}, defaults.bias_when_absent);
       attention.output_bias = attention.qkv_bias;
       return;
     case BiasRule::key_for_query_key_value:
-      attention.qkv_bias = config.flag_or({"attention_bias"}, family.bias_when_absent);
+      attention.qkv_bias = config.flag_or({"attention_bias"}, defaults.bias_when_absent);
       return;
   }
 }
 
-/// A size that must be there, unless the family says what it is when absent.
-std::int64_t size(ConfigReader& config, std::string_view key, const DecoderFamily& family,
-                  std::int64_t DecoderFamily::Sizes::*absent) {
-  return family.sizes ? config.size_or({key}, (*family.sizes).*absent) : config.size({key});
+/// A required size, unless the family has a default for it.
+std::int64_t size(ConfigReader& config, std::string_view key, const DecoderDefaults& defaults,
+                  std::int64_t DecoderDefaults::Sizes::*absent) {
+  return defaults.sizes ? config.size_or({key}, (*defaults.sizes).*absent) : config.size({key});
 }
 
 }  // namespace
 
 AttentionSpec read_heads(ConfigReader& config, std::int64_t hidden_size,
-                         const DecoderFamily& family) {
+                         const DecoderDefaults& defaults) {
   const std::int64_t heads =
-      size(config, "num_attention_heads", family, &DecoderFamily::Sizes::num_attention_heads);
+      size(config, "num_attention_heads", defaults, &DecoderDefaults::Sizes::num_attention_heads);
   const bool null_means_all = config.is_null("num_key_value_heads");
-  const std::int64_t absent = null_means_all ? heads : family.num_key_value_heads.value_or(heads);
+  const std::int64_t absent = null_means_all ? heads : defaults.num_key_value_heads.value_or(heads);
   const std::int64_t kv_heads = config.size_or({"num_key_value_heads"}, absent);
   if (heads % kv_heads != 0) {
     config.fail("num_key_value_heads",
@@ -49,7 +49,7 @@ AttentionSpec read_heads(ConfigReader& config, std::int64_t hidden_size,
                 "use a number that divides num_attention_heads");
   }
   auto head_dim = config.optional_size({"head_dim"});
-  if (!head_dim && !config.is_null("head_dim")) head_dim = family.head_dim;
+  if (!head_dim && !config.is_null("head_dim")) head_dim = defaults.head_dim;
   AttentionSpec attention;
   if (head_dim) {
     attention.num_attention_heads = heads;
@@ -64,41 +64,33 @@ AttentionSpec read_heads(ConfigReader& config, std::int64_t hidden_size,
   return attention;
 }
 
-void read_decoder(ConfigReader& config, ModelSpec& spec, const DecoderFamily& family) {
-  LanguageModelHeadSpec language_model;
-  language_model.weight = config.flag_or({"tie_word_embeddings"}, family.tied)
-                              ? WeightSharing::shared
-                              : WeightSharing::separate;
-  language_model.float32_logits = true;
-  const std::string head = family.language_model_class.empty() ? family.prefix + "ForCausalLM"
-                                                               : family.language_model_class;
-  read_decoder_architecture(config, spec, family.prefix, head, language_model);
-
+void read_decoder(ConfigReader& config, ModelSpec& spec, const DecoderDefaults& defaults) {
   spec.kind = ModelKind::decoder;
-  using Sizes = DecoderFamily::Sizes;
-  spec.hidden_size = size(config, "hidden_size", family, &Sizes::hidden_size);
-  spec.embedding.vocab_size = size(config, "vocab_size", family, &Sizes::vocab_size);
+  using Sizes = DecoderDefaults::Sizes;
+  spec.hidden_size = size(config, "hidden_size", defaults, &Sizes::hidden_size);
+  spec.embedding.vocab_size = size(config, "vocab_size", defaults, &Sizes::vocab_size);
   spec.position.kind = PositionKind::rotary;
   spec.position.max_position_embeddings =
-      config.size_or({"max_position_embeddings"}, family.max_position_embeddings);
+      config.size_or({"max_position_embeddings"}, defaults.max_position_embeddings);
 
   StackSpec stack;
-  stack.num_layers = family.sizes
-                         ? config.layers_or({"num_hidden_layers"}, family.sizes->num_hidden_layers)
-                         : config.layers({"num_hidden_layers"});
-  stack.self_attention = read_heads(config, spec.hidden_size, family);
-  read_bias(config, family, stack.self_attention);
-  spec.position.rope = read_rope(config, spec.position, stack.self_attention.head_dim, family.rope);
-  stack.ffn = {family.ffn, size(config, "intermediate_size", family, &Sizes::intermediate_size),
-               read_activation(config, {"hidden_act", "hidden_activation"}, family.activation),
+  stack.num_layers =
+      defaults.sizes ? config.layers_or({"num_hidden_layers"}, defaults.sizes->num_hidden_layers)
+                     : config.layers({"num_hidden_layers"});
+  stack.self_attention = read_heads(config, spec.hidden_size, defaults);
+  read_bias(config, defaults, stack.self_attention);
+  spec.position.rope =
+      read_rope(config, spec.position, stack.self_attention.head_dim, defaults.rope);
+  stack.ffn = {defaults.ffn, size(config, "intermediate_size", defaults, &Sizes::intermediate_size),
+               read_activation(config, {"hidden_act", "hidden_activation"}, defaults.activation),
                false};
   stack.norm_placement = NormPlacement::pre;
-  stack.norm = family.norm;
+  stack.norm = defaults.norm;
   stack.norm.eps =
-      config.number_or({"rms_norm_eps", "layer_norm_eps", "norm_epsilon"}, family.norm_eps);
+      config.number_or({"rms_norm_eps", "layer_norm_eps", "norm_epsilon"}, defaults.norm_eps);
   stack.final_norm = stack.norm;
   stack.dropout.attention_probs = config.probability_or({"attention_dropout"}, 0);
-  // What decides training losses, caches, or how the model is called.
+  // Training losses, caches and calling conventions.
   config.ignore({"output_router_logits", "router_aux_loss_coef", "router_jitter_noise",
                  "router_z_loss_coef", "aux_loss_alpha", "seq_aux", "cache_implementation",
                  "use_bidirectional_attention"});
@@ -112,19 +104,24 @@ WindowSpec read_window(ConfigReader& config, std::int64_t when_absent) {
   return {WindowKind::sliding, size};
 }
 
-ConfigReader read_text_config(ConfigReader& config, const ModelSpec& spec,
-                              std::string_view architecture) {
-  for (const std::string& name : config.texts("architectures")) {
-    if (name == architecture) continue;
-    config.fail("architectures", fmt::format("the class \"{}\" is not understood", name),
-                fmt::format("use {}", architecture));
-  }
+ModelClasses llama_classes(const std::string& prefix) {
+  return decoder_classes(prefix, {.float32_logits = true});
+}
+
+void read_text_config(ConfigReader& config, ModelSpec& spec, const ModelClasses& classes,
+                      const std::function<void(ConfigReader& text, ModelSpec& spec)>& read) {
   auto text = config.object("text_config");
   if (!text) {
-    config.fail("text_config", fmt::format("is missing, which {} needs", spec.model_type),
+    config.fail("text_config", fmt::format("is missing, and {} needs it", spec.model_type),
                 "add the text model's config");
   }
-  return *text;
+  const std::string architecture = spec.architecture;
+  read_class(*text, spec, classes);
+  spec.architecture = architecture;
+  text->ignore({"model_type"});
+  read(*text, spec);
+  read_common_keys(*text, spec);
+  text->finish();
 }
 
 ExpertsSpec read_experts(ConfigReader& config, const ExpertKeys& keys) {
@@ -135,10 +132,10 @@ ExpertsSpec read_experts(ConfigReader& config, const ExpertKeys& keys) {
   experts.num_experts = size(keys.num_experts, keys.num_experts_when_absent);
   experts.num_experts_per_tok = size({"num_experts_per_tok"}, keys.per_token_when_absent);
   if (experts.num_experts_per_tok > experts.num_experts) {
-    config.fail(
-        "num_experts_per_tok",
-        fmt::format("{} experts a token, of {}", experts.num_experts_per_tok, experts.num_experts),
-        "use no more than there are");
+    config.fail("num_experts_per_tok",
+                fmt::format("{} experts per token exceed {} experts", experts.num_experts_per_tok,
+                            experts.num_experts),
+                "use at most the number of experts");
   }
   return experts;
 }
@@ -158,20 +155,21 @@ void read_qwen_windows(ConfigReader& config, StackSpec& stack) {
   set_windows(stack, windowed, used ? window : WindowSpec{});
 }
 
-std::vector<bool> read_turned_layers(ConfigReader& config, std::int64_t num_layers) {
+std::vector<bool> read_rotary_layers(ConfigReader& config, std::int64_t num_layers) {
   const std::int64_t interval = config.size_or({"no_rope_layer_interval"}, 4);
   const std::vector<std::int64_t> named = config.counts("no_rope_layers");
-  std::vector<bool> turned;
+  std::vector<bool> rotary;
   for (std::int64_t layer = 0; layer < num_layers; ++layer) {
-    turned.push_back((layer + 1) % interval != 0);
+    rotary.push_back((layer + 1) % interval != 0);
   }
-  if (named.empty()) return turned;
+  if (named.empty()) return rotary;
   if (std::ssize(named) != num_layers) {
-    config.fail("no_rope_layers", fmt::format("names {} layers of {}", named.size(), num_layers),
-                "name 1 or 0 for each of num_hidden_layers");
+    config.fail("no_rope_layers",
+                fmt::format("has {} entries for {} layers", named.size(), num_layers),
+                "write 1 or 0 for each of num_hidden_layers");
   }
-  for (std::size_t layer = 0; layer < named.size(); ++layer) turned[layer] = named[layer] != 0;
-  return turned;
+  for (std::size_t layer = 0; layer < named.size(); ++layer) rotary[layer] = named[layer] != 0;
+  return rotary;
 }
 
 std::vector<bool> read_windowed_layers(ConfigReader& config, std::int64_t num_layers,
@@ -183,13 +181,14 @@ std::vector<bool> read_windowed_layers(ConfigReader& config, std::int64_t num_la
     return windowed;
   }
   if (std::ssize(types) != num_layers) {
-    config.fail("layer_types", fmt::format("names {} layers of {}", types.size(), num_layers),
-                "name one type for each of num_hidden_layers");
+    config.fail("layer_types",
+                fmt::format("has {} entries for {} layers", types.size(), num_layers),
+                "write one type for each of num_hidden_layers");
   }
   for (const std::string& type : types) {
     const bool has_window = type == "sliding_attention" || type == "chunked_attention";
     if (!has_window && type != "full_attention") {
-      config.fail("layer_types", fmt::format("\"{}\" is not understood", type),
+      config.fail("layer_types", fmt::format("\"{}\" is not supported", type),
                   "use full_attention or sliding_attention");
     }
     windowed.push_back(has_window);
@@ -199,7 +198,7 @@ std::vector<bool> read_windowed_layers(ConfigReader& config, std::int64_t num_la
 
 void vary_layers(StackSpec& stack, const std::vector<bool>& first,
                  const std::function<void(LayerVariant&)>& change) {
-  // Every variant that is there may occur with the change and without it.
+  // Each existing variant may occur changed and unchanged.
   const std::size_t before = stack.variants.size() + 1;
   if (std::ranges::find(first, false) == first.end()) return;
   const bool all_change = std::ranges::find(first, true) == first.end() && stack.variants.empty();

@@ -69,8 +69,7 @@ TEST_CASE("a node's inputs come first: outputs of earlier nodes, inputs, or cach
   });
 }
 
-TEST_CASE(
-    "outputs and paths are unique, except those of collectives; no node outputs a cache") {
+TEST_CASE("outputs and paths are unique, except those of collectives; no node outputs a cache") {
   for_each_graph([](const Graph& graph) {
     std::set<TensorId> outputs;
     std::set<std::string> paths;

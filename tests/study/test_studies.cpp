@@ -145,7 +145,7 @@ TEST_CASE("attention overtakes the FFN beyond four widths, where 4·n·d > 16·d
 
 TEST_CASE("explain FLOPs states where attention overtakes the FFN, in symbols") {
   const auto explain = [](const char* name, const WorkloadRequest& request, Subject subject) {
-    return make_explain_report(load_model(name), request, subject).attention_passes_ffn;
+    return make_explain_report(load_model(name), request, subject).ffn_crossover;
   };
   const auto passes = explain("gpt2", {}, Subject::flops);
   REQUIRE(passes);

@@ -28,7 +28,7 @@ namespace headroom::test {
 [[nodiscard]] std::string read_file(const std::filesystem::path& file);
 [[nodiscard]] nlohmann::json read_json(const std::filesystem::path& file);
 
-/// One row of a CSV file, by column title.
+/// One row of a CSV file by column title.
 using CsvRow = std::map<std::string, std::string>;
 [[nodiscard]] std::vector<CsvRow> read_csv(const std::filesystem::path& file);
 
@@ -42,7 +42,7 @@ using CsvRow = std::map<std::string, std::string>;
 using TensorShapes = std::map<std::string, std::vector<std::int64_t>>;
 [[nodiscard]] TensorShapes safetensors_shapes(const std::filesystem::path& file);
 
-/// The spec of a config given as JSON.
+/// The spec of a JSON config.
 [[nodiscard]] ModelSpec spec_of(const nlohmann::json& config, const std::string& name = "test");
 
 /// Graph, analysis and figures of one model and workload.
@@ -75,7 +75,7 @@ std::string refusal_of(const Call& call) {
 }  // namespace headroom::test
 
 namespace doctest {
-/// Shows 128-bit integers and formulas in failure messages.
+/// Prints 128-bit integers and formulas in failure messages.
 template <>
 struct StringMaker<headroom::Integer> {
   static String convert(headroom::Integer value);

@@ -1,22 +1,23 @@
 // DeepSeek V2 and V3, Kimi K2 and GLM-5: multi-head latent attention, shared and routed experts
-// (arXiv 2405.04434, 2412.19437, 2507.20534); GLM-4.5: the experts alone (arXiv 2508.06471).
+// (arXiv 2405.04434, 2412.19437, 2507.20534). GLM-4.5: their experts with grouped-query attention
+// (arXiv 2508.06471).
 #include <cmath>
 
 #include "../decoder.h"
+#include "../family.h"
 
 namespace headroom::detail {
 namespace {
 
-DecoderFamily deepseek(const std::string& prefix, std::int64_t positions) {
-  DecoderFamily family;
-  family.prefix = prefix;
-  family.max_position_embeddings = positions;
-  family.rope.layout = RopeLayout::interleaved;
-  family.bias = BiasRule::none;
-  return family;
+DecoderDefaults deepseek(std::int64_t positions) {
+  DecoderDefaults defaults;
+  defaults.max_position_embeddings = positions;
+  defaults.rope.layout = RopeLayout::interleaved;
+  defaults.bias = BiasRule::none;
+  return defaults;
 }
 
-/// Sizes of the attention that a config may leave out.
+/// Default sizes of latent attention.
 struct LatentSizes {
   std::int64_t q_lora_rank = 1536;
   std::int64_t qk_nope_head_dim = 128;
@@ -33,16 +34,16 @@ void read_latent_attention(ConfigReader& config, ModelSpec& spec, const LatentSi
   latent.qk_rope_head_dim = config.size_or({"qk_rope_head_dim"}, 64);
   latent.bias = config.flag_or({"attention_bias"}, false);
   attention.output_bias = latent.bias;
-  // Keys and values of every head come from one latent vector, so that there are as many.
+  // One latent vector yields K and V of every head, so there are as many KV heads as query heads.
   attention.num_key_value_heads = attention.num_attention_heads;
   attention.head_dim = latent.qk_nope_head_dim + latent.qk_rope_head_dim;
   attention.value_head_dim = config.size_or({"v_head_dim"}, sizes.value_head_dim);
-  config.expect("qk_head_dim", attention.head_dim);
+  config.expect_number("qk_head_dim", static_cast<double>(attention.head_dim));
   RopeSpec& rope = spec.position.rope;
   if (!config.flag_or({"rope_interleave"}, true)) rope.layout = RopeLayout::half_split;
   const bool widened = rope.scaling == RopeScalingKind::yarn && rope.mscale_all_dim != 0;
   if (widened && rope.factor > 1) {
-    // Vendor's code: the scale grows with the stretch (arXiv 2309.00071, 3.4).
+    // Vendor's code: the scale grows with the RoPE factor (arXiv 2309.00071, 3.4).
     const double mscale = 0.1 * rope.mscale_all_dim * std::log(rope.factor) + 1;
     attention.scale = AttentionScale::fixed;
     attention.fixed_scale = mscale * mscale / std::sqrt(static_cast<double>(attention.head_dim));
@@ -63,7 +64,7 @@ ExpertsSpec read_deepseek_experts(ConfigReader& config, const ExpertKeys& keys,
   return experts;
 }
 
-/// Groups of experts, and how many of them a token may use.
+/// Expert groups, and the number of groups that a token may use.
 struct Groups {
   std::int64_t num = 1;
   std::int64_t chosen = 1;
@@ -74,64 +75,62 @@ void read_groups(ConfigReader& config, ExpertsSpec& experts, bool limited, Group
   const std::int64_t chosen = config.size_or({"topk_group"}, absent.chosen);
   if (!limited) return;
   if (experts.num_experts % groups != 0) {
-    config.fail("n_group", "does not divide the number of experts", "use a number that does");
+    config.fail("n_group", "does not divide the number of experts",
+                "use a divisor of the number of experts");
   }
   experts.num_groups = groups;
   experts.chosen_groups = chosen;
 }
 
-/// The first layers are dense.
+/// The first layers keep a dense FFN.
 void spread_experts(ConfigReader& config, StackSpec& stack, const ExpertsSpec& experts,
                     std::int64_t dense_when_absent) {
   const std::int64_t dense = config.count_or({"first_k_dense_replace"}, dense_when_absent);
-  config.expect("moe_layer_freq", 1);
+  config.expect_number("moe_layer_freq", 1);
   std::vector<bool> routed;
   for (std::int64_t layer = 0; layer < stack.num_layers; ++layer) routed.push_back(layer >= dense);
   set_experts(stack, routed, experts);
   config.ignore({"ep_size"});
 }
 
-}  // namespace
-
 void read_deepseek_v2(ConfigReader& config, ModelSpec& spec) {
-  DecoderFamily family = deepseek("DeepseekV2", 2048);
-  read_decoder(config, spec, family);
+  const DecoderDefaults defaults = deepseek(2048);
+  read_decoder(config, spec, defaults);
   StackSpec& stack = *spec.decoder;
   read_latent_attention(config, spec, {});
   stack.ffn.bias = config.flag_or({"mlp_bias"}, false);
   ExpertsSpec experts = read_deepseek_experts(config, {{"n_routed_experts"}, 64, 0}, 1407, 2, 1);
-  config.expect("scoring_func", "softmax");
+  config.expect_text("scoring_func", "softmax");
   const bool limited = config.choice_or<bool>(
       {"topk_method"}, {{"greedy", false}, {"group_limited_greedy", true}}, false);
   read_groups(config, experts, limited, {});
-  config.ignore({"norm_topk_prob"});  // the class never divides by the sum
+  config.ignore({"norm_topk_prob"});  // the class never normalises
   spread_experts(config, stack, experts, 0);
 }
 
 void read_deepseek_v3(ConfigReader& config, ModelSpec& spec) {
-  read_decoder(config, spec, deepseek("DeepseekV3", 4096));
+  read_decoder(config, spec, deepseek(4096));
   read_latent_attention(config, spec, {});
   ExpertsSpec experts = read_deepseek_experts(config, {{"n_routed_experts"}, 256, 8}, 2048, 1, 2.5);
   experts.scoring = RouterScoring::sigmoid;
   experts.correction_bias = true;
   experts.group_score = GroupScore::two_best;
   experts.normalise = config.flag_or({"norm_topk_prob"}, true);
-  config.expect("scoring_func", "sigmoid");
-  config.expect("topk_method", "noaux_tc");
+  config.expect_text("scoring_func", "sigmoid");
+  config.expect_text("topk_method", "noaux_tc");
   read_groups(config, experts, true, {8, 4});
   spread_experts(config, *spec.decoder, experts, 3);
-  config.ignore({"num_nextn_predict_layers"});  // a module beside the model, for training
+  config.ignore({"num_nextn_predict_layers"});  // an extra module for training
 }
 
 void read_glm4_moe(ConfigReader& config, ModelSpec& spec) {
-  DecoderFamily family;
-  family.prefix = "Glm4Moe";
-  family.num_key_value_heads = 8;
-  family.max_position_embeddings = 131072;
-  family.norm_eps = 1e-5;
-  family.rope.partial_rotary_factor = 0.5;
-  family.bias = BiasRule::key_for_query_key_value;
-  read_decoder(config, spec, family);
+  DecoderDefaults defaults;
+  defaults.num_key_value_heads = 8;
+  defaults.max_position_embeddings = 131072;
+  defaults.norm_eps = 1e-5;
+  defaults.rope.partial_rotary_factor = 0.5;
+  defaults.bias = BiasRule::key_for_query_key_value;
+  read_decoder(config, spec, defaults);
   StackSpec& stack = *spec.decoder;
   if (config.flag_or({"use_qk_norm"}, false)) {
     stack.self_attention.query_key_norm =
@@ -144,13 +143,13 @@ void read_glm4_moe(ConfigReader& config, ModelSpec& spec) {
   experts.normalise = config.flag_or({"norm_topk_prob"}, true);
   read_groups(config, experts, true, {});
   spread_experts(config, stack, experts, 1);
-  config.ignore({"num_nextn_predict_layers"});  // a layer beside the model, for speculation
+  config.ignore({"num_nextn_predict_layers"});  // an extra layer for speculative decoding
 }
 
 void read_glm_moe_dsa(ConfigReader& config, ModelSpec& spec) {
-  DecoderFamily family = deepseek("GlmMoeDsa", 202752);
-  family.norm_eps = 1e-5;
-  read_decoder(config, spec, family);
+  DecoderDefaults defaults = deepseek(202752);
+  defaults.norm_eps = 1e-5;
+  read_decoder(config, spec, defaults);
   read_latent_attention(config, spec, {2048, 192, 256});
   LatentAttentionSpec& latent = *spec.decoder->self_attention.latent;
   ExpertsSpec experts = read_deepseek_experts(
@@ -159,11 +158,12 @@ void read_glm_moe_dsa(ConfigReader& config, ModelSpec& spec) {
   experts.correction_bias = true;
   experts.group_score = GroupScore::two_best;
   experts.normalise = config.flag_or({"norm_topk_prob"}, true);
-  config.expect("scoring_func", "sigmoid");
-  config.expect("topk_method", "noaux_tc");
+  config.expect_text("scoring_func", "sigmoid");
+  config.expect_text("topk_method", "noaux_tc");
   read_groups(config, experts, true, {});
   spread_experts(config, *spec.decoder, experts, 3);
-  // The indexer that chooses which keys a query sees (arXiv 2512.02556): counted, not in the graph.
+  // The indexer selects the keys of each query (arXiv 2512.02556): its weights are counted, it is
+  // not in the graph.
   const std::int64_t heads = config.size_or({"index_n_heads"}, 32);
   const std::int64_t dim = config.size_or({"index_head_dim"}, 128);
   const std::int64_t layers = spec.decoder->num_layers;
@@ -178,9 +178,104 @@ void read_glm_moe_dsa(ConfigReader& config, ModelSpec& spec) {
   count("key_norm.weight", {dim}, WeightRole::norm);
   count("key_norm.bias", {dim}, WeightRole::norm);
   count("weights.weight", {heads, spec.hidden_size}, WeightRole::attention);
-  config.expect("index_topk_freq", 1);
+  config.expect_number("index_topk_freq", 1);
   config.ignore({"index_topk", "num_nextn_predict_layers", "mlp_layer_types", "mlp_bias",
                  "indexer_rope_interleave"});
+}
+
+constexpr NameRule kLatent[] = {
+    {"decoder.layers.attention.query.%", "layers.{}.self_attn.q_b_proj.%"},
+    {"decoder.layers.attention.query_a.%", "layers.{}.self_attn.q_a_proj.%"},
+    {"decoder.layers.attention.query_a_norm.%", "layers.{}.self_attn.q_a_layernorm.%"},
+    {"decoder.layers.attention.key_value_a.%", "layers.{}.self_attn.kv_a_proj_with_mqa.%"},
+    {"decoder.layers.attention.key_value_a_norm.%", "layers.{}.self_attn.kv_a_layernorm.%"},
+    {"decoder.layers.attention.key_value.%", "layers.{}.self_attn.kv_b_proj.%"},
+};
+
+// Indexer of sparse attention (GLM-5).
+constexpr NameRule kIndexer[] = {
+    {"decoder.layers.attention.indexer.query.%", "layers.{}.self_attn.indexer.wq_b.%"},
+    {"decoder.layers.attention.indexer.key.%", "layers.{}.self_attn.indexer.wk.%"},
+    {"decoder.layers.attention.indexer.key_norm.%", "layers.{}.self_attn.indexer.k_norm.%"},
+    {"decoder.layers.attention.indexer.weights.%", "layers.{}.self_attn.indexer.weights_proj.%"},
+};
+
+constexpr NameRule kSharedExperts[] = {
+    {"decoder.layers.mlp.router.correction_bias", "layers.{}.mlp.gate.e_score_correction_bias"},
+    {"decoder.layers.mlp.shared_expert.gate.%", "layers.{}.mlp.shared_experts.gate_proj.%"},
+    {"decoder.layers.mlp.shared_expert.up.%", "layers.{}.mlp.shared_experts.up_proj.%"},
+    {"decoder.layers.mlp.shared_expert.down.%", "layers.{}.mlp.shared_experts.down_proj.%"},
+};
+
+NameTable deepseek_names() {
+  return llama_names({kIndexer, kLatent, kSharedExperts, routed_expert_rules()});
+}
+
+/// LLAMA_EXPERT_GATING_FUNC_TYPE_SIGMOID in llama.cpp's src/llama-hparams.h.
+constexpr std::int64_t kSigmoidGating = 2;
+
+/// llama.cpp runs latent attention absorbed, so its files store sizes as for one KV head, and the
+/// real sizes under separate keys. Version 3 scores experts by sigmoids.
+void finish_deepseek(const GgufMetadataReader& metadata, ConfigDraft& config) {
+  const auto key = metadata.count("attention.key_length_mla");
+  const auto value = metadata.count("attention.value_length_mla");
+  const auto key_length = key ? key : metadata.count("attention.key_length");
+  const auto value_length = value ? value : metadata.count("attention.value_length");
+  const auto rotary = metadata.count("rope.dimension_count");
+  if (!key_length || !rotary || *key_length < *rotary) {
+    metadata.fail("attention.key_length", "does not give the size of a key head");
+  }
+  if (!value_length) metadata.fail("attention.value_length", "is missing");
+  // An absent q_lora_rank means the class's default; null means no query latent.
+  if (!config.has("q_lora_rank")) config.set_null("q_lora_rank");
+  config.set_count("qk_nope_head_dim", *key_length - *rotary);
+  config.set_count("v_head_dim", *value_length);
+  config.set_count("num_key_value_heads", metadata.count("attention.head_count").value_or(0));
+  if (metadata.count("expert_gating_func").value_or(0) == kSigmoidGating) {
+    config.set_text("model_type", "deepseek_v3");
+    config.set_texts("architectures", {"DeepseekV3ForCausalLM"});
+  }
+}
+
+}  // namespace
+
+std::vector<Family> deepseek_families() {
+  return {{.model_types = {"deepseek_v2"},
+           .classes = llama_classes("DeepseekV2"),
+           .reader = read_deepseek_v2,
+           .names = deepseek_names(),
+           .gguf = GgufForm(GgufConversion::unknown,
+                            {{.name = "deepseek2",
+                              .common = gguf_expert_keys(),
+                              .own = {{"feed_forward_length", "intermediate_size"},
+                                      {"attention.q_lora_rank", "q_lora_rank"},
+                                      {"attention.kv_lora_rank", "kv_lora_rank"},
+                                      {"rope.dimension_count", "qk_rope_head_dim"},
+                                      {"leading_dense_block_count", "first_k_dense_replace"},
+                                      {"expert_feed_forward_length", "moe_intermediate_size"},
+                                      {"expert_count", "n_routed_experts"},
+                                      {"expert_shared_count", "n_shared_experts"},
+                                      {"expert_weights_scale", "routed_scaling_factor"},
+                                      {"expert_weights_norm", "norm_topk_prob"},
+                                      {"expert_group_count", "n_group"},
+                                      {"expert_group_used_count", "topk_group"}},
+                              .head_dim = GgufHeadDim::never,
+                              .finish = finish_deepseek}})},
+          {.model_types = {"deepseek_v3", "kimi_k2"},
+           .classes = llama_classes("DeepseekV3"),
+           .reader = read_deepseek_v3,
+           .names = deepseek_names(),
+           .gguf = GgufForm(GgufConversion::unknown, {})},
+          {.model_types = {"glm4_moe"},
+           .classes = llama_classes("Glm4Moe"),
+           .reader = read_glm4_moe,
+           .names = llama_names({query_key_norm_rules(), kSharedExperts, routed_expert_rules()}),
+           .gguf = None("not supported yet")},
+          {.model_types = {"glm_moe_dsa"},
+           .classes = llama_classes("GlmMoeDsa"),
+           .reader = read_glm_moe_dsa,
+           .names = deepseek_names(),
+           .gguf = None("not supported yet")}};
 }
 
 }  // namespace headroom::detail

@@ -1,8 +1,9 @@
-// Qwen3-Next: three of four layers are gated DeltaNet, every fourth gated attention; routed experts
+// Qwen3-Next: three of four layers use gated DeltaNet, every fourth gated attention; routed experts
 // with a shared one (Qwen, Qwen3-Next-80B-A3B; arXiv 2412.06464).
 #include <algorithm>
 
 #include "../decoder.h"
+#include "../family.h"
 
 namespace headroom::detail {
 namespace {
@@ -15,13 +16,13 @@ GatedDeltaSpec read_gated_delta(ConfigReader& config) {
   spec.value_head_dim = config.size_or({"linear_value_head_dim"}, 128);
   spec.conv_kernel_dim = config.size_or({"linear_conv_kernel_dim"}, 4);
   if (spec.num_value_heads % spec.num_key_heads != 0) {
-    config.fail("linear_num_value_heads", "is no multiple of linear_num_key_heads",
-                "use one that is");
+    config.fail("linear_num_value_heads", "is not a multiple of linear_num_key_heads",
+                "use a multiple of linear_num_key_heads");
   }
   return spec;
 }
 
-/// Whether each layer has full attention.
+/// The layers with full attention.
 std::vector<bool> read_full_layers(ConfigReader& config, std::int64_t num_layers) {
   const std::int64_t interval = config.size_or({"full_attention_interval"}, 4);
   const std::vector<std::string> types = config.texts("layer_types");
@@ -35,7 +36,7 @@ std::vector<bool> read_full_layers(ConfigReader& config, std::int64_t num_layers
   });
   if (!known || std::ssize(types) != num_layers) {
     config.fail("layer_types", "does not name full_attention or linear_attention for every layer",
-                "name as many as num_hidden_layers");
+                "name num_hidden_layers of them");
   }
   for (std::size_t layer = 0; layer < types.size(); ++layer) {
     full[layer] = types[layer] == "full_attention";
@@ -43,17 +44,14 @@ std::vector<bool> read_full_layers(ConfigReader& config, std::int64_t num_layers
   return full;
 }
 
-}  // namespace
-
 void read_qwen3_next(ConfigReader& config, ModelSpec& spec) {
-  DecoderFamily family;
-  family.prefix = "Qwen3Next";
-  family.max_position_embeddings = 32768;
-  family.num_key_value_heads = 2;
-  family.head_dim = 256;
-  family.norm = {NormKind::rms_norm, false, 1e-6, NormWeight::one_plus};
-  family.rope.partial_rotary_factor = 0.25;
-  read_decoder(config, spec, family);
+  DecoderDefaults defaults;
+  defaults.max_position_embeddings = 32768;
+  defaults.num_key_value_heads = 2;
+  defaults.head_dim = 256;
+  defaults.norm = {NormKind::rms_norm, false, 1e-6, NormWeight::one_plus};
+  defaults.rope.partial_rotary_factor = 0.25;
+  read_decoder(config, spec, defaults);
   StackSpec& stack = *spec.decoder;
   stack.self_attention.query_key_norm = QueryKeyNormSpec{stack.norm};
   stack.self_attention.output_gate = true;
@@ -63,8 +61,8 @@ void read_qwen3_next(ConfigReader& config, ModelSpec& spec) {
   experts.shared_intermediate_size = config.size_or({"shared_expert_intermediate_size"}, 512);
   experts.shared_gate = true;
   stack.ffn.experts = experts;
-  config.expect("decoder_sparse_step", 1);
-  config.expect("mlp_only_layers", nlohmann::json::array());
+  config.expect_number("decoder_sparse_step", 1);
+  config.expect_empty("mlp_only_layers");
   const GatedDeltaSpec delta = read_gated_delta(config);
   vary_layers(stack, read_full_layers(config, stack.num_layers), [&](LayerVariant& variant) {
     variant.self_attention.kind = AttentionKind::gated_delta;
@@ -72,6 +70,16 @@ void read_qwen3_next(ConfigReader& config, ModelSpec& spec) {
     variant.self_attention.output_gate = false;
     variant.self_attention.query_key_norm.reset();
   });
+}
+
+}  // namespace
+
+std::vector<Family> qwen3_next_families() {
+  return {{.model_types = {"qwen3_next"},
+           .classes = llama_classes("Qwen3Next"),
+           .reader = read_qwen3_next,
+           .names = None("headroom counts this model but cannot run it"),
+           .gguf = None("not supported yet")}};
 }
 
 }  // namespace headroom::detail

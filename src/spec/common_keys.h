@@ -1,0 +1,28 @@
+// Keys that all families share, and checks that several readers use.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "config_reader.h"
+#include "headroom/model_spec.h"
+
+namespace headroom::detail {
+
+/// Ignores the Hugging Face keys that change no figure, and rejects the values that would.
+void read_common_keys(ConfigReader& config, ModelSpec& spec);
+
+/// Reads the activation that `keys` name, in Hugging Face's words.
+[[nodiscard]] ActivationKind read_activation(ConfigReader& config, ConfigReader::Keys keys,
+                                             ActivationKind otherwise);
+
+/// Multi-head attention with `heads` heads over `hidden_size`. Throws if they do not divide it.
+[[nodiscard]] AttentionSpec multi_head_attention(const ConfigReader& config,
+                                                 std::string_view heads_key, std::int64_t heads,
+                                                 std::int64_t hidden_size);
+
+/// a·b, for a size that depends on `key`. Throws if it does not fit 64 bits.
+[[nodiscard]] std::int64_t product(const ConfigReader& config, std::string_view key, std::int64_t a,
+                                   std::int64_t b);
+
+}  // namespace headroom::detail

@@ -1,0 +1,72 @@
+// The classes that a config's `architectures` may name, and the head of each.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "config_reader.h"
+#include "headroom/model_spec.h"
+
+namespace headroom::detail {
+
+/// Reads the head of a class from the config.
+using HeadReader = std::function<HeadSpec(ConfigReader& config)>;
+
+struct ModelClass {
+  std::string name;
+  HeadReader head;
+};
+
+/// The classes of a family. The first is the default.
+struct ModelClasses {
+  ModelClasses(std::vector<ModelClass> classes) : list(std::move(classes)) {}
+  std::vector<ModelClass> list;
+};
+
+/// Sets `spec.architecture` and `spec.head` by the class that the config names. Throws if the class
+/// is not in `classes`.
+void read_class(ConfigReader& config, ModelSpec& spec, const ModelClasses& classes);
+
+/// One class without a head, for a single layer or a wrapper.
+[[nodiscard]] ModelClasses one_class(std::string name);
+
+/// The classes of both lists: the family's and its vendor's.
+[[nodiscard]] ModelClasses either_of(ModelClasses first, const ModelClasses& second);
+
+/// Default of `tie_word_embeddings`, and the precision of the logits.
+struct DecoderHead {
+  bool tied = false;
+  bool float32_logits = false;
+};
+
+/// Hugging Face's classes of a decoder: `prefix` + ForCausalLM (or `language_model_class`), Model,
+/// ForSequenceClassification, ForTokenClassification and ForQuestionAnswering.
+[[nodiscard]] ModelClasses decoder_classes(const std::string& prefix, DecoderHead head,
+                                           std::string language_model_class = {});
+
+/// Sets the classifier's number of labels from `num_labels` or `id2label`; 2 if both are absent,
+/// which is Hugging Face's default.
+void read_num_labels(ConfigReader& config, ModelSpec& spec);
+
+/// Heads without settings.
+[[nodiscard]] HeadSpec no_head(ConfigReader& config);
+[[nodiscard]] HeadSpec pooler_head(ConfigReader& config);
+
+/// A classifier, with a pooler if its input is the pooled token.
+[[nodiscard]] HeadSpec classifier_head(const ClassifierSpec& classifier);
+/// A projection to the vocabulary.
+[[nodiscard]] HeadSpec language_model_head(const LanguageModelHeadSpec& language_model);
+
+/// BERT's head for masked words: a dense layer with `activation`, a norm, and a projection that is
+/// tied to the word embeddings unless `tie_word_embeddings` is false.
+[[nodiscard]] LanguageModelHeadSpec masked_language_model_head(ConfigReader& config,
+                                                               ActivationKind activation);
+
+/// A language model's projection, tied to the word embeddings by `tie_word_embeddings`; `head.tied`
+/// is the default.
+[[nodiscard]] LanguageModelHeadSpec language_model_of(ConfigReader& config, DecoderHead head);
+
+}  // namespace headroom::detail

@@ -1,0 +1,96 @@
+// How a weight is stored in a tensor: transposed, or stacked with others.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace headroom::detail {
+
+enum class StoredOrder {
+  as_is,
+  transposed,  ///< [in, out] instead of [out, in], as in GPT-2's Conv1D
+};
+
+/// Order of the weights that share a tensor, along the stacked axis.
+enum class Stacking {
+  alone,               ///< the tensor holds one weight
+  whole,               ///< one after the other
+  per_key_value_head,  ///< per key-value head, its rows of every weight (BLOOM, Falcon)
+  per_index,           ///< rows alternate (gpt-oss: even rows gate, odd rows up)
+};
+
+/// The stacked axis of a weight [out, in].
+enum class StackAxis { out, in };
+
+enum class ExpertStorage {
+  apart,    ///< one tensor per expert, numbered in the name; or no experts
+  stacked,  ///< one tensor, [experts, …]
+};
+
+/// Steps from a stored tensor to a weight, in this order: select one expert, transpose, select the
+/// rows or columns of one part. Their numbers follow from the shapes of the weights.
+struct StoredLayout {
+  StoredOrder order = StoredOrder::as_is;
+  Stacking stacking = Stacking::alone;
+  std::uint8_t part = 0;  ///< index among the weights that share the tensor
+  StackAxis axis = StackAxis::out;
+  ExpertStorage experts = ExpertStorage::apart;
+
+  bool operator==(const StoredLayout&) const = default;
+};
+
+/// Part `index` of a stack.
+[[nodiscard]] constexpr StoredLayout part(std::uint8_t index, Stacking stacking = Stacking::whole) {
+  StoredLayout layout;
+  layout.stacking = stacking;
+  layout.part = index;
+  return layout;
+}
+
+[[nodiscard]] constexpr StoredLayout transposed(StoredLayout layout = {}) {
+  layout.order = StoredOrder::transposed;
+  return layout;
+}
+
+[[nodiscard]] constexpr StoredLayout along_input(StoredLayout layout) {
+  layout.axis = StackAxis::in;
+  return layout;
+}
+
+[[nodiscard]] constexpr StoredLayout stacked_experts(StoredLayout layout = {}) {
+  layout.experts = ExpertStorage::stacked;
+  return layout;
+}
+
+/// The indices of one part along the stacked axis: in each of `groups` groups of `group_size`
+/// indices, `size` of them starting at `begin`.
+struct StackRange {
+  std::int64_t groups = 1;
+  std::int64_t group_size = 0;
+  std::int64_t begin = 0;
+  std::int64_t size = 0;
+
+  bool operator==(const StackRange&) const = default;
+};
+
+/// A weight's shape as a matrix; a vector is one column.
+struct MatrixShape {
+  std::int64_t rows = 0;
+  std::int64_t columns = 1;
+
+  bool operator==(const MatrixShape&) const = default;
+};
+
+/// Flattens a shape to [first, product of the others].
+[[nodiscard]] MatrixShape matrix_shape(std::span<const std::int64_t> shape);
+
+/// Shape of the tensor that stores one expert of a weight of shape `wanted`.
+[[nodiscard]] MatrixShape stored_shape(const StoredLayout& layout, const StackRange& range,
+                                       MatrixShape wanted);
+
+/// Copies the weight at `layout` and `range` from `stored`, of shape stored_shape(layout, range,
+/// wanted), to `out`, of shape `wanted`.
+void copy_part(std::span<const float> stored, const StoredLayout& layout, const StackRange& range,
+               MatrixShape wanted, std::span<float> out);
+
+}  // namespace headroom::detail

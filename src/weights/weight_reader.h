@@ -1,0 +1,49 @@
+// Reads stored tensors by name as float32, for all file formats.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "checkpoint.h"
+#include "headroom/model_spec.h"
+#include "names.h"
+
+namespace headroom::detail {
+
+class WeightReader {
+ public:
+  virtual ~WeightReader() = default;
+
+  /// The shape of the tensor; empty if it does not exist.
+  [[nodiscard]] virtual std::optional<std::vector<std::int64_t>> shape(
+      const std::string& name) const = 0;
+  /// The names of all tensors, sorted.
+  [[nodiscard]] virtual std::vector<std::string> names() const = 0;
+  /// The file that stores the tensor; for a missing tensor, the file that would list it.
+  [[nodiscard]] virtual const std::string& location(const std::string& name) const = 0;
+  /// Writes the values of the tensor, or of one of its stacked experts, to `out`, whose size must
+  /// match. Throws Error{invalid_input} if the type is not supported or a value is not finite.
+  virtual void read(const std::string& name, std::optional<std::int64_t> expert,
+                    std::span<float> out) const = 0;
+  /// The stored names of the model's weights in these files.
+  [[nodiscard]] virtual NameTable name_table(const ModelSpec& spec) const = 0;
+};
+
+[[nodiscard]] std::unique_ptr<WeightReader> read_checkpoint(checkpoint::Checkpoint checkpoint);
+
+/// Reads a GGUF file and the rest of its split as the family's original checkpoints: the
+/// converter's changes are reversed. Throws Error{invalid_input} if the file is not valid or the
+/// converter's changes for the family are unknown.
+[[nodiscard]] std::unique_ptr<WeightReader> read_gguf(const std::filesystem::path& file,
+                                                      const ModelSpec& spec);
+
+/// Returns `rope` with the RoPE factors that a GGUF file stores as a tensor instead of metadata
+/// (Llama 3.1); `rope` itself if the file has none.
+[[nodiscard]] RopeSpec with_stored_factors(RopeSpec rope, const std::filesystem::path& file);
+
+}  // namespace headroom::detail
