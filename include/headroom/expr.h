@@ -84,6 +84,9 @@ class Expr {
 /// sequence lengths (terms without a length last), then by descending powers of the model's sizes.
 [[nodiscard]] bool display_before(const Monomial& a, const Monomial& b) noexcept;
 
+/// Returns whether monomial `divisor` divides `powers`.
+[[nodiscard]] bool divides(const Monomial& divisor, const Monomial& powers) noexcept;
+
 /// A rewrite rule such as h·k → d: replaces `product` in every term that it divides. `replacement`
 /// must not contain `product`.
 struct Relation {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <bitset>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -45,16 +46,37 @@ struct Figures {
   std::vector<ComponentFigures> components;  ///< in the order of Analysis::components
 };
 
+/// Values of symbols, laid out for CompiledExpr. Knows which symbols are bound.
+class SymbolValues {
+ public:
+  /// A set of symbols, by `index(symbol)`.
+  using Symbols = std::bitset<kSymbolCount>;
+
+  SymbolValues() = default;
+  explicit SymbolValues(const Bindings& bindings);
+
+  /// Binds `symbol`, replacing any earlier value.
+  void set(Symbol symbol, Integer value) {
+    values_[index(symbol)] = value;
+    bound_.set(index(symbol));
+  }
+  /// The value of the symbol with that index; 0 if unbound.
+  [[nodiscard]] Integer operator[](std::size_t symbol) const { return values_[symbol]; }
+  [[nodiscard]] const Symbols& bound() const noexcept { return bound_; }
+
+ private:
+  std::array<Integer, kSymbolCount> values_{};
+  Symbols bound_;
+};
+
 /// A polynomial in the workload's symbols, laid out for fast evaluation.
 class CompiledExpr {
  public:
-  using Values = std::array<Integer, kSymbolCount>;
-
   /// Compiles `expr` with the model's `sizes` substituted. Throws Error{overflow}.
   CompiledExpr(const Expr& expr, const Bindings& sizes);
 
-  /// The exact value. Throws Error{overflow}.
-  [[nodiscard]] Integer evaluate(const Values& values) const;
+  /// The exact value. Throws Error{overflow}, and Error{internal} for an unbound symbol.
+  [[nodiscard]] Integer evaluate(const SymbolValues& values) const;
 
  private:
   struct CompiledTerm {
@@ -63,11 +85,12 @@ class CompiledExpr {
     std::uint32_t factor_count;
   };
   std::vector<CompiledTerm> terms_;
-  std::vector<std::uint8_t> factors_;  ///< symbol indices, a power written out
+  std::vector<std::uint8_t> factors_;  ///< symbol indices, a power as repeated factors
+  SymbolValues::Symbols needed_;       ///< symbols among the factors
 };
 
 /// The workload's values by symbol, for CompiledExpr.
-[[nodiscard]] CompiledExpr::Values values_of(const Workload& workload, const LayerTraits& traits);
+[[nodiscard]] SymbolValues values_of(const Workload& workload, const LayerTraits& traits);
 
 /// Evaluates an analysis for any workload of its phase and attention implementation.
 class Evaluator {
@@ -94,8 +117,7 @@ class Evaluator {
     std::size_t index;
   };
   [[nodiscard]] static CompiledCost compile(const Cost& cost, const Bindings& sizes);
-  [[nodiscard]] static CostFigures evaluate(const CompiledCost& cost,
-                                            const CompiledExpr::Values& values);
+  [[nodiscard]] static CostFigures evaluate(const CompiledCost& cost, const SymbolValues& values);
 
   LayerTraits traits_;
   CompiledExpr parameters_;

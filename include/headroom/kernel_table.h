@@ -9,28 +9,31 @@
 
 namespace headroom {
 
-/// Kernels timed over a grid of sizes. `cold`: weights or KV-cache come from memory, as in a model
-/// too large for any cache. `warm`: they come from the last-level cache, as in a small model.
+/// A kernel whose time is measured over a grid of sizes; the axes are named at each. `cold`
+/// operands come from memory, as in a model larger than the caches; `warm` ones from the last-level
+/// cache, as in a small model. `stream` kernels multiply few rows and read weights once. `step`
+/// kernels attend with one query per sequence; `group` is the number of query heads per key-value
+/// head.
 enum class KernelKind {
   linear_cold,               ///< rows, in_features, out_features
   linear_warm,               ///< rows, in_features, out_features
-  stream_float32_cold,       ///< as linear; few rows, weights read once
-  stream_float32_warm,       ///< as stream_float32_cold
-  stream_bfloat16_cold,      ///< as stream_float32_cold
-  stream_bfloat16_warm,      ///< as stream_float32_cold
+  stream_float32_cold,       ///< rows, in_features, out_features
+  stream_float32_warm,       ///< rows, in_features, out_features
+  stream_bfloat16_cold,      ///< rows, in_features, out_features
+  stream_bfloat16_warm,      ///< rows, in_features, out_features
   attention_scores,          ///< batch · heads, queries, keys, head_dim
   attention_softmax,         ///< batch · heads, queries, keys
-  attention_softmax_causal,  ///< as attention_softmax, with a causal mask
-  attention_softmax_biased,  ///< as attention_softmax, with a bias for every pair
+  attention_softmax_causal,  ///< batch · heads, queries, keys; causal mask
+  attention_softmax_biased,  ///< batch · heads, queries, keys; reads a bias per pair
   attention_context,         ///< batch · heads, queries, keys, head_dim
   attention_fused,           ///< batch · heads, queries, keys, head_dim
-  attention_fused_causal,    ///< batch · heads, heads per KV head, queries, keys, head_dim
-  step_scores_cold,          ///< batch · KV heads, heads per KV head, keys, head_dim; one query
-  step_scores_warm,          ///< as step_scores_cold
-  step_context_cold,         ///< as step_scores_cold
-  step_context_warm,         ///< as step_scores_cold
-  step_fused_cold,           ///< as step_scores_cold
-  step_fused_warm,           ///< as step_scores_cold
+  attention_fused_causal,    ///< batch · heads, group, queries, keys, head_dim
+  step_scores_cold,          ///< batch · key-value heads, group, keys, head_dim
+  step_scores_warm,          ///< batch · key-value heads, group, keys, head_dim
+  step_context_cold,         ///< batch · key-value heads, group, keys, head_dim
+  step_context_warm,         ///< batch · key-value heads, group, keys, head_dim
+  step_fused_cold,           ///< batch · key-value heads, group, keys, head_dim
+  step_fused_warm,           ///< batch · key-value heads, group, keys, head_dim
   linear_attention,          ///< batch · heads, queries, head_dim
   linear_attention_causal,   ///< batch · heads, queries, head_dim
   layer_norm,                ///< rows, width

@@ -90,7 +90,7 @@ struct Drift {
 
 /// The profile in its JSON form (reports/machines.schema.json).
 [[nodiscard]] std::string profile_to_json(const MachineProfile& profile);
-/// Throws Error{invalid_input} naming `where` and what is wrong.
+/// Reads that form. Throws Error{invalid_input} that names `where` and the fault.
 [[nodiscard]] MachineProfile profile_from_json(std::string_view text, const std::string& where);
 
 /// Folder of this user's measured machines: $XDG_DATA_HOME/headroom/machines.

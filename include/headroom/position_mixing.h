@@ -16,7 +16,7 @@ namespace headroom {
 /// How an operator mixes positions.
 enum class MixingKind {
   none,           ///< position-wise
-  belongs,        ///< part of the mixing without deciding its reach: softmax, context, φ
+  auxiliary,      ///< part of the mixing without deciding its reach: softmax, context, φ
   all,            ///< every position reads all (causal: all earlier) positions in one step
   neighbourhood,  ///< every position reads some nearby positions
   state,          ///< every position reads a state that sums over all earlier positions

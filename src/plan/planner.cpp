@@ -189,14 +189,13 @@ detail::RankSpeed Planner::Implementation::speed_of(const ParallelPlan& plan) co
   return speed;
 }
 
-CompiledExpr::Values Planner::Implementation::values_of(const ParallelPlan& plan,
-                                                        const Workload& workload) const {
+SymbolValues Planner::Implementation::values_of(const ParallelPlan& plan,
+                                                const Workload& workload) const {
   const Bindings sizes = rank_sizes(graph.sizes, plan);
   const Bindings shared = rank_bindings(workload, graph.traits, plan);
-  CompiledExpr::Values values{};
+  SymbolValues values(sizes);
   for (const SymbolInfo& symbol : symbols()) {
-    const auto value = shared.get(symbol.symbol);
-    values[index(symbol.symbol)] = value ? *value : sizes.get(symbol.symbol).value_or(0);
+    if (const auto value = shared.get(symbol.symbol)) values.set(symbol.symbol, *value);
   }
   return values;
 }

@@ -88,8 +88,7 @@ class Planner::Implementation {
   [[nodiscard]] Workload workload_of(Pass pass, std::int64_t batch, std::int64_t seq_len,
                                      std::int64_t past_len) const;
   [[nodiscard]] detail::RankSpeed speed_of(const ParallelPlan& plan) const;
-  [[nodiscard]] CompiledExpr::Values values_of(const ParallelPlan& plan,
-                                               const Workload& workload) const;
+  [[nodiscard]] SymbolValues values_of(const ParallelPlan& plan, const Workload& workload) const;
   detail::RankProgram& program(Pass pass, const ParallelPlan& plan);
 
   ModelSpec spec;

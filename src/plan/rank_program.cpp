@@ -58,7 +58,7 @@ Expr sent_on(const Graph& graph) {
   return encoder + main;
 }
 
-double number(const CompiledExpr& expr, const CompiledExpr::Values& values) {
+double number(const CompiledExpr& expr, const SymbolValues& values) {
   return static_cast<double>(expr.evaluate(values));
 }
 
@@ -197,7 +197,7 @@ RankCosts RankProgram::empty_costs() const {
   return costs;
 }
 
-RankCosts RankProgram::costs(const CompiledExpr::Values& values, const RankSpeed& speed) const {
+RankCosts RankProgram::costs(const SymbolValues& values, const RankSpeed& speed) const {
   RankCosts costs = empty_costs();
   for (const CompiledNode& node : nodes_) {
     SectionCosts& section = section_of(costs, node.section);
@@ -230,7 +230,7 @@ RankCosts RankProgram::costs(const CompiledExpr::Values& values, const RankSpeed
   return costs;
 }
 
-void RankProgram::add_exchanges(const CompiledExpr::Values& values, const RankSpeed& speed,
+void RankProgram::add_exchanges(const SymbolValues& values, const RankSpeed& speed,
                                 RankCosts& costs) const {
   for (const CompiledExchange& exchange : exchanges_) {
     SectionCosts& section = section_of(costs, exchange.section);
@@ -243,8 +243,7 @@ void RankProgram::add_exchanges(const CompiledExpr::Values& values, const RankSp
   }
 }
 
-std::vector<RankProgram::ExchangeBytes> RankProgram::exchanges(
-    const CompiledExpr::Values& values) const {
+std::vector<RankProgram::ExchangeBytes> RankProgram::exchanges(const SymbolValues& values) const {
   std::vector<ExchangeBytes> result;
   for (const CompiledExchange& exchange : exchanges_) {
     const double bytes = number(exchange.bytes, values);

@@ -64,7 +64,7 @@ class RankProgram {
   RankProgram(const Graph& whole, const Structure& structure, Kernels kernels);
 
   /// `values` must have every symbol of the workload and the rank's sizes; l is that of the model.
-  [[nodiscard]] RankCosts costs(const CompiledExpr::Values& values, const RankSpeed& speed) const;
+  [[nodiscard]] RankCosts costs(const SymbolValues& values, const RankSpeed& speed) const;
 
   /// The exchanges of one pass, each section's layers together.
   struct ExchangeBytes {
@@ -75,7 +75,7 @@ class RankProgram {
     double count;
     double bytes;  ///< as Collective::bytes, of one
   };
-  [[nodiscard]] std::vector<ExchangeBytes> exchanges(const CompiledExpr::Values& values) const;
+  [[nodiscard]] std::vector<ExchangeBytes> exchanges(const SymbolValues& values) const;
 
  private:
   struct CompiledNode {
@@ -105,8 +105,7 @@ class RankProgram {
   void compile_saved(const Graph& graph, const Analysis& analysis);
   void compile_memory(const Graph& graph, const Analysis& analysis);
   [[nodiscard]] RankCosts empty_costs() const;
-  void add_exchanges(const CompiledExpr::Values& values, const RankSpeed& speed,
-                     RankCosts& costs) const;
+  void add_exchanges(const SymbolValues& values, const RankSpeed& speed, RankCosts& costs) const;
 
   Bindings constants_;
   std::vector<CompiledNode> nodes_;

@@ -36,15 +36,14 @@ class BatchFormula {
     }
   }
 
-  [[nodiscard]] Affine with(CompiledExpr::Values& values) const {
-    Integer& batch = values[index(Symbol::batch_size)];
-    batch = 0;
+  [[nodiscard]] Affine with(SymbolValues& values) const {
+    values.set(Symbol::batch_size, 0);
     const Integer constant = compiled_.evaluate(values);
-    batch = 1;
+    values.set(Symbol::batch_size, 1);
     return {constant, checked_add(compiled_.evaluate(values), -constant)};
   }
 
-  [[nodiscard]] AffineReal real_with(CompiledExpr::Values& values) const {
+  [[nodiscard]] AffineReal real_with(SymbolValues& values) const {
     const Affine exact = with(values);
     return {static_cast<double>(exact.constant), static_cast<double>(exact.slope)};
   }
@@ -152,7 +151,7 @@ class SweepProgram {
   std::vector<BatchFormula> formulas_;  ///< by Figure
   std::vector<BatchFormula> live_;
   std::vector<NodeFormulas> nodes_;
-  CompiledExpr::Values values_{};
+  SymbolValues values_;
   std::array<Affine, kFigures> figures_;
   std::vector<Affine> peaks_;
   std::vector<Step> steps_;

@@ -34,10 +34,6 @@ constexpr std::array kConstants{
 /// Sizes of at most the width: a term with the width in their place outgrows them.
 constexpr std::array kPartsOfWidth{Symbol::head_dim, Symbol::value_head_dim};
 
-bool divides(const Monomial& divisor, const Monomial& powers) {
-  return std::ranges::equal(divisor, powers, [](auto small, auto large) { return small <= large; });
-}
-
 Monomial widened(Monomial powers) {
   for (const Symbol part : kPartsOfWidth) {
     const unsigned power = std::exchange(powers[index(part)], std::uint8_t{0});
