@@ -3,6 +3,7 @@
 // does not compile until it is counted (and run).
 #pragma once
 
+#include <concepts>
 #include <variant>
 
 #include "headroom/expr.h"
@@ -413,5 +414,11 @@ struct Overloaded : Functions... {
 };
 template <class... Functions>
 Overloaded(Functions...) -> Overloaded<Functions...>;
+
+/// One of `Alternatives`. Groups operators that a visit treats alike; an operator that no group
+/// names does not compile:
+///   [](const OneOf<Scale, SoftCap> auto& op) { … }
+template <class Alternative, class... Alternatives>
+concept OneOf = (std::same_as<Alternative, Alternatives> || ...);
 
 }  // namespace headroom

@@ -10,6 +10,7 @@
 
 #include "commands.h"
 #include "headroom/error.h"
+#include "plan_violations.h"
 #include "similar.h"
 #include "version.h"
 
@@ -124,7 +125,7 @@ int main(int argc, char** argv) {
   try {
     return cli::run({argv + 1, argv + argc});
   } catch (const Error& error) {
-    cli::print_error(error);
+    cli::print_error(cli::with_plan_options(error));
     return exit_status(error.code());
   } catch (const std::bad_alloc&) {
     cli::print_error({ErrorCode::missing_resource, "not enough memory"});

@@ -1,4 +1,4 @@
-// Models of the papers on training, as their config.json would read.
+// Models of papers on training, written as config.json.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace headroom::test {
 
-/// A GPT of arXiv 2205.05198, Table 3: 4·d inner width, dropout everywhere, sequence 2048,
+/// A GPT of arXiv 2205.05198, Table 3: intermediate size 4·d, dropout everywhere, sequence 2048,
 /// vocabulary 51200.
 inline ModelSpec gpt(std::int64_t hidden, std::int64_t heads, std::int64_t layers,
                      std::int64_t seq_len = 2048, std::int64_t vocab = 51200) {
@@ -23,7 +23,7 @@ inline ModelSpec gpt(std::int64_t hidden, std::int64_t heads, std::int64_t layer
                  "gpt");
 }
 
-/// Training in 16 bit with one kernel an operator.
+/// Training in 16 bit with one kernel per operator.
 inline Workload training(std::int64_t batch, std::int64_t seq_len,
                          AttentionImplementation attention = AttentionImplementation::eager) {
   Workload workload;
@@ -48,7 +48,7 @@ inline AnalysisOptions fused_kernels() {
   return options;
 }
 
-/// The values of all symbols for one rank.
+/// Values of all symbols on one rank.
 inline Bindings values_on(const Graph& rank, const Workload& workload, const ParallelPlan& plan) {
   Bindings values = rank_bindings(workload, rank.traits, plan);
   for (const SymbolInfo& symbol : symbols()) {
