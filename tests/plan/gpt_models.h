@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "headroom/shard.h"
+#include "headroom/plan.h"
 #include "support/data.h"
 
 namespace headroom::test {
@@ -55,6 +55,20 @@ inline Bindings values_on(const Graph& rank, const Workload& workload, const Par
     if (const auto size = rank.sizes.get(symbol.symbol)) values.set(symbol.symbol, *size);
   }
   return values;
+}
+
+/// Matrix FLOPs of a forward pass on one rank.
+inline Integer forward_flops(const Graph& rank, const Workload& workload,
+                             const ParallelPlan& plan) {
+  return analyze(rank, fused_kernels())
+      .total.forward.matrix_flops.evaluate(values_on(rank, workload, plan));
+}
+
+/// A planner of training with fused attention on an H100.
+inline Planner h100_trainer(const ModelSpec& spec) {
+  PlanQuery query;
+  query.purpose = Purpose::train;
+  return {spec, query, device_rates(find_machine("h100-80gb"), DType::bfloat16)};
 }
 
 }  // namespace headroom::test

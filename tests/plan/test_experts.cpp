@@ -1,7 +1,5 @@
 // Models with several kinds of layers: routed experts, latent attention, alternating layers.
 #include "gpt_models.h"
-#include "headroom/error.h"
-#include "headroom/plan.h"
 
 namespace headroom::test {
 namespace {
@@ -26,17 +24,6 @@ bool is_expert(const Weight& weight) {
          weight.component.part == Part::mlp_experts_down;
 }
 
-Integer flops_on(const Graph& rank, const Workload& workload, const ParallelPlan& plan) {
-  return analyze(rank, fused_kernels())
-      .total.forward.matrix_flops.evaluate(values_on(rank, workload, plan));
-}
-
-Planner trainer(const ModelSpec& spec) {
-  PlanQuery query;
-  query.purpose = Purpose::train;
-  return {spec, query, device_rates(find_machine("h100-80gb"), DType::bfloat16)};
-}
-
 }  // namespace
 
 TEST_CASE("expert-parallel ranks split the experts and replicate all other weights") {
@@ -52,7 +39,8 @@ TEST_CASE("expert-parallel ranks split the experts and replicate all other weigh
       const Graph rank = shard(whole, plan);
       CHECK(degree * parameters_of(rank, is_expert) == experts);
       CHECK(parameters_on(rank) == parameters_on(whole) - experts + experts / degree);
-      CHECK(flops_on(rank, training(1, 128), plan) == flops_on(whole, training(1, 128), {}));
+      CHECK(forward_flops(rank, training(1, 128), plan) ==
+            forward_flops(whole, training(1, 128), {}));
     }
   }
 }
@@ -91,8 +79,8 @@ TEST_CASE("tensor-parallel ranks of experts and latent attention split the model
       CHECK(4 * divided + replicated == parameters_on(whole));
       // Without sequence parallelism all ranks repeat the router and the projections into latent
       // spaces.
-      const Integer all_ranks = 4 * flops_on(rank, workload, plan);
-      const Integer model = flops_on(whole, workload, {});
+      const Integer all_ranks = 4 * forward_flops(rank, workload, plan);
+      const Integer model = forward_flops(whole, workload, {});
       if (sequence == SequenceParallel::on) {
         CHECK(all_ranks == model);
       } else {
@@ -157,7 +145,8 @@ TEST_CASE("experts with tensor and sequence parallelism repeat no FLOPs") {
   plan.data = 8;
   plan.expert = 8;
   // Each of 8 replicas processes its own tokens.
-  CHECK(4 * flops_on(shard(whole, plan), workload, plan) == flops_on(whole, workload, {}));
+  CHECK(4 * forward_flops(shard(whole, plan), workload, plan) ==
+        forward_flops(whole, workload, {}));
 }
 
 TEST_CASE("stages with several kinds of layers split the model's parameters") {
@@ -173,7 +162,7 @@ TEST_CASE("stages with several kinds of layers split the model's parameters") {
 TEST_CASE("the planner's states of a stage with several kinds equal its sharded graph's") {
   const ModelSpec spec = published("deepseek-v2-lite");
   const Graph whole = training_graph(spec);
-  Planner planner = trainer(spec);
+  Planner planner = h100_trainer(spec);
   PlanChoice choice;
   choice.parallel.pipeline = 3;
   choice.parallel.data = 4;
@@ -185,7 +174,7 @@ TEST_CASE("the planner's states of a stage with several kinds equal its sharded 
 }
 
 TEST_CASE("more expert-parallel ranks need less memory each") {
-  Planner planner = trainer(published("mixtral-8x7b"));
+  Planner planner = h100_trainer(published("mixtral-8x7b"));
   Integer before = 0;
   for (const std::int64_t degree : {1, 2, 4, 8}) {
     PlanChoice choice;
@@ -199,7 +188,7 @@ TEST_CASE("more expert-parallel ranks need less memory each") {
 }
 
 TEST_CASE("ZeRO shards the states of experts over fewer ranks") {
-  Planner planner = trainer(published("mixtral-8x7b"));
+  Planner planner = h100_trainer(published("mixtral-8x7b"));
   const Graph whole = training_graph(published("mixtral-8x7b"));
   const Integer experts = parameters_of(whole, is_expert);
   const Integer others = parameters_on(whole) - experts;

@@ -4,8 +4,6 @@
 #include <numeric>
 
 #include "gpt_models.h"
-#include "headroom/error.h"
-#include "headroom/plan.h"
 
 namespace headroom::test {
 namespace {
@@ -38,14 +36,7 @@ Integer buffers_on(const Graph& rank) {
 Integer flops_on(const Graph& rank, const ParallelPlan& plan) {
   Workload workload = training(2, 128, AttentionImplementation::fused);
   workload.enc_seq_len = 128;
-  return analyze(rank, fused_kernels())
-      .total.forward.matrix_flops.evaluate(values_on(rank, workload, plan));
-}
-
-Planner trainer(const char* model) {
-  PlanQuery query;
-  query.purpose = Purpose::train;
-  return {load_model(model).spec, query, device_rates(find_machine("h100-80gb"), DType::bfloat16)};
+  return forward_flops(rank, workload, plan);
 }
 
 /// Surplus copies of parameters outside the layers, over all stages.
@@ -184,7 +175,7 @@ TEST_CASE("the planner's worst stage has the memory of its sharded graph") {
   for (const char* const name : kModels) {
     CAPTURE(std::string(name));
     const Graph whole = graph_of(name);
-    Planner planner = trainer(name);
+    Planner planner = h100_trainer(load_model(name).spec);
     for (const std::int64_t count : {2, 3, 5}) {
       CAPTURE(count);
       PlanChoice choice;
@@ -210,7 +201,7 @@ TEST_CASE("the planner's worst stage has the memory of its sharded graph") {
 TEST_CASE("more stages never need more memory each, with any kinds of layers") {
   for (const char* const name : kModels) {
     CAPTURE(std::string(name));
-    Planner planner = trainer(name);
+    Planner planner = h100_trainer(load_model(name).spec);
     const std::int64_t layers = planner.limits(512).layers.total();
     Integer before = 0;
     for (std::int64_t count = 1; count <= std::min<std::int64_t>(8, layers); count *= 2) {

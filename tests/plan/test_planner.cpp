@@ -10,8 +10,8 @@ namespace {
 
 DeviceRates a100() { return device_rates(find_machine("a100-80gb"), DType::bfloat16); }
 
-Planner trainer(const ModelSpec& spec,
-                AttentionImplementation attention = AttentionImplementation::eager) {
+Planner a100_trainer(const ModelSpec& spec,
+                     AttentionImplementation attention = AttentionImplementation::eager) {
   PlanQuery query;
   query.purpose = Purpose::train;
   query.attention = attention;
@@ -52,7 +52,7 @@ StageSaved saved_on(const Graph& stage, const Workload& workload, const Parallel
 TEST_CASE("a stage's memory is its sharded graph's times its micro-batches in flight") {
   const ModelSpec spec = gpt(768, 12, 12);
   const Graph whole = training_graph(spec);
-  Planner planner = trainer(spec);
+  Planner planner = a100_trainer(spec);
   for (const auto sequence : {SequenceParallel::off, SequenceParallel::on}) {
     for (const Recompute recompute : {Recompute::none, Recompute::selective}) {
       PlanChoice choice = choice_of(4, 3, 2, sequence);
@@ -75,7 +75,7 @@ TEST_CASE("a stage's memory is its sharded graph's times its micro-batches in fl
 TEST_CASE("without a pipeline the memory equals the sharded graph's") {
   const ModelSpec spec = gpt(768, 12, 12);
   const Graph whole = training_graph(spec);
-  Planner planner = trainer(spec);
+  Planner planner = a100_trainer(spec);
   const PlanChoice choice = choice_of(2, 1, 1);
   const PlanMemory memory = planner.evaluate(choice, {1, 256}).memory;
   const Graph rank = shard(whole, choice.parallel);
@@ -108,7 +108,7 @@ TEST_CASE("an encoder's output is saved once for all layers of the decoder") {
 }
 
 TEST_CASE("full recompute saves the input of every k-th layer") {
-  Planner planner = trainer(gpt(768, 12, 12));
+  Planner planner = a100_trainer(gpt(768, 12, 12));
   PlanChoice choice = choice_of(1, 1, 1);
   const Integer input = 2 * 512 * 768 * 2;  // two sequences of 512 tokens in 16 bit
   choice.micro_batch = 2;
@@ -151,7 +151,7 @@ TEST_CASE("an encoder-decoder caches keys and values of its decoder, on one rank
 
 TEST_CASE("more devices never need more memory each") {
   const ModelSpec spec = gpt(2048, 16, 24);
-  Planner planner = trainer(spec);
+  Planner planner = a100_trainer(spec);
   const Load load{64, 1024};
   const auto total = [&](const PlanChoice& choice) {
     return planner.evaluate(choice, load).memory.total();
@@ -173,7 +173,7 @@ TEST_CASE("more devices never need more memory each") {
 }
 
 TEST_CASE("each stage of ZeRO and each stronger recompute needs less memory") {
-  Planner planner = trainer(gpt(2048, 16, 24));
+  Planner planner = a100_trainer(gpt(2048, 16, 24));
   const Load load{64, 1024};
   Integer before = planner.evaluate(choice_of(1, 1, 8), load).memory.total();
   for (const Zero zero : {Zero::optimizer, Zero::gradients, Zero::weights}) {
@@ -230,15 +230,15 @@ TEST_CASE("the largest batch and context fit, and larger ones do not") {
   const PlanRequest one_device;
   check(server(load_model("llama-3-8b").spec), one_device, {4, 8192});
   check(server(load_model("gpt2-xl").spec), one_device, {4, 1024});
-  check(trainer(gpt(2048, 16, 24)), one_device, {1, 1024});
+  check(a100_trainer(gpt(2048, 16, 24)), one_device, {1, 1024});
   PlanRequest sharded;
   sharded.choice = choice_of(4, 1, 1);
   check(server(load_model("llama-3-70b").spec), sharded, {4, 8192});
-  check(trainer(gpt(2048, 16, 24)), sharded, {1, 1024});
+  check(a100_trainer(gpt(2048, 16, 24)), sharded, {1, 1024});
 }
 
 TEST_CASE("gradient accumulation fits any batch") {
-  Planner planner = trainer(gpt(2048, 16, 24));
+  Planner planner = a100_trainer(gpt(2048, 16, 24));
   PlanRequest request;
   request.micro_batch = 1;
   CHECK_FALSE(largest_batch(planner, request, {8, 1024}).has_value());
@@ -289,7 +289,7 @@ TEST_CASE("QLoRA trains LLaMA 65B on 48 GB, LoRA does not") {
 
 TEST_CASE("communication of a step matches the papers") {
   const ModelSpec spec = gpt(1024, 16, 24);
-  Planner planner = trainer(spec);
+  Planner planner = a100_trainer(spec);
   PlanChoice choice = choice_of(1, 1, 4);
   const double gradients =
       4.0 * static_cast<double>(
@@ -315,7 +315,7 @@ TEST_CASE("communication of a step matches the papers") {
 
 TEST_CASE("a pipeline's bubble is (p − 1)/(m·v) of its work") {
   const ModelSpec spec = gpt(1024, 16, 24);
-  Planner planner = trainer(spec);
+  Planner planner = a100_trainer(spec);
   const auto bubble_s = [&](std::int64_t interleave) {
     PlanChoice choice = choice_of(1, 4, 1);
     choice.parallel.interleave = interleave;
@@ -333,7 +333,7 @@ TEST_CASE("a model without a loss cannot be trained") {
 }
 
 TEST_CASE("an interleaved pipeline requires a multiple of its stages in micro-batches") {
-  Planner planner = trainer(gpt(1024, 16, 24));
+  Planner planner = a100_trainer(gpt(1024, 16, 24));
   PlanChoice choice = choice_of(1, 4, 1);
   choice.parallel.interleave = 2;
   const ShardingLimits limits = planner.limits(256);
@@ -342,7 +342,7 @@ TEST_CASE("an interleaved pipeline requires a multiple of its stages in micro-ba
 }
 
 TEST_CASE("an illegal plan throws the rule and its values, worded in the library's own fields") {
-  const ShardingLimits limits = trainer(gpt(768, 12, 12)).limits(256);
+  const ShardingLimits limits = a100_trainer(gpt(768, 12, 12)).limits(256);
   const PlanChoice choice = choice_of(5, 1, 1);
   try {
     require_legal(choice, {8, 256}, limits);
@@ -358,7 +358,7 @@ TEST_CASE("an illegal plan throws the rule and its values, worded in the library
 }
 
 TEST_CASE("loads and intervals below 1 break rules") {
-  const ShardingLimits limits = trainer(gpt(768, 12, 12)).limits(256);
+  const ShardingLimits limits = a100_trainer(gpt(768, 12, 12)).limits(256);
   PlanChoice choice;
   CHECK(broken_rule(choice, {0, 256}, limits) == PlanRule::batch_size_positive);
   CHECK(broken_rule(choice, {8, 0}, limits) == PlanRule::seq_len_positive);

@@ -8,7 +8,7 @@
 namespace headroom::test {
 namespace {
 
-Planner trainer(const ModelSpec& spec, double memory_gb) {
+Planner trainer_with_memory(const ModelSpec& spec, double memory_gb) {
   PlanQuery query;
   query.purpose = Purpose::train;
   DeviceRates rates = device_rates(find_machine("a100-80gb"), DType::bfloat16);
@@ -27,7 +27,7 @@ SearchSpace space_of(std::int64_t devices, const Load& load, int threads = 1) {
 }  // namespace
 
 TEST_CASE("the best plan is the fastest of all fitting plans, enumerated one by one") {
-  Planner planner = trainer(gpt(1024, 16, 8), 12);
+  Planner planner = trainer_with_memory(gpt(1024, 16, 8), 12);
   const Load load{8, 512};
   const ShardingLimits limits = planner.limits(load.seq_len);
   double fastest = 1e300;
@@ -70,7 +70,7 @@ TEST_CASE("the best plan is the fastest of all fitting plans, enumerated one by 
 }
 
 TEST_CASE("the number of threads does not change the result") {
-  const Planner planner = trainer(gpt(2048, 16, 24), 40);
+  const Planner planner = trainer_with_memory(gpt(2048, 16, 24), 40);
   const PlanSearch one = search_plans(planner, space_of(32, {64, 1024}, 1));
   const PlanSearch four = search_plans(planner, space_of(32, {64, 1024}, 4));
   CHECK(one.evaluated == four.evaluated);
@@ -86,7 +86,7 @@ TEST_CASE("the number of threads does not change the result") {
 }
 
 TEST_CASE("plans are legal, use all devices, fit, and come fastest first") {
-  const Planner planner = trainer(gpt(2048, 16, 24), 40);
+  const Planner planner = trainer_with_memory(gpt(2048, 16, 24), 40);
   SearchSpace space = space_of(16, {64, 1024});
   space.keep = 50;
   const PlanSearch search = search_plans(planner, space);
@@ -103,7 +103,7 @@ TEST_CASE("plans are legal, use all devices, fit, and come fastest first") {
 }
 
 TEST_CASE("along the Pareto front less memory always costs time") {
-  const Planner planner = trainer(gpt(2048, 16, 24), 40);
+  const Planner planner = trainer_with_memory(gpt(2048, 16, 24), 40);
   const PlanSearch search = search_plans(planner, space_of(16, {64, 1024}));
   REQUIRE(search.pareto.size() > 1);
   CHECK(search.pareto.front().iteration_s == search.best.front().iteration_s);
@@ -114,7 +114,7 @@ TEST_CASE("along the Pareto front less memory always costs time") {
 }
 
 TEST_CASE("if no plan fits, the smallest is returned") {
-  const Planner planner = trainer(gpt(12288, 96, 96), 40);
+  const Planner planner = trainer_with_memory(gpt(12288, 96, 96), 40);
   const PlanSearch search = search_plans(planner, space_of(2, {2, 2048}));
   CHECK(search.fitting == 0);
   CHECK(search.best.empty());
@@ -123,7 +123,7 @@ TEST_CASE("if no plan fits, the smallest is returned") {
 }
 
 TEST_CASE("no neighbour of the best plan both fits and is faster") {
-  Planner planner = trainer(gpt(2048, 16, 24), 40);
+  Planner planner = trainer_with_memory(gpt(2048, 16, 24), 40);
   const Load load{64, 1024};
   const PlanSearch search = search_plans(planner, space_of(16, load));
   const auto neighbours = neighbours_of(planner, search.best.front().choice, load);

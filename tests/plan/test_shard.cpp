@@ -1,6 +1,5 @@
 // shard() against the formulas of its papers, and against the whole model.
 #include "gpt_models.h"
-#include "headroom/error.h"
 
 namespace headroom::test {
 namespace {
@@ -239,11 +238,7 @@ TEST_CASE("tensor parallelism divides the heads of a recurrence") {
   const ParallelPlan plan = tensor_plan(2, SequenceParallel::on);
   const Graph rank = shard(whole, plan);
   CHECK(2 * parameters_on(rank) == parameters_on(whole) + replicated_parameters(rank));
-  const auto flops = [&](const Graph& graph, const ParallelPlan& by) {
-    return analyze(graph, fused_kernels())
-        .total.forward.matrix_flops.evaluate(values_on(graph, workload, by));
-  };
-  CHECK(2 * flops(rank, plan) == flops(whole, {}));
+  CHECK(2 * forward_flops(rank, workload, plan) == forward_flops(whole, workload, {}));
 }
 
 // Every decoder layer gathers the encoder's output as it gathers its own input, like Megatron-LM's

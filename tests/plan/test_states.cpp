@@ -12,10 +12,6 @@ StateBytes states_of(const Graph& graph, const StatePolicy& policy) {
   return states;
 }
 
-Integer parameters_of(const Graph& graph) {
-  return count_parameters(graph).total.evaluate(graph.sizes);
-}
-
 StatePolicy policy(Recipe recipe, Optimizer optimizer) { return {recipe, optimizer, {}}; }
 
 }  // namespace
@@ -23,7 +19,7 @@ StatePolicy policy(Recipe recipe, Optimizer optimizer) { return {recipe, optimiz
 // ZeRO, arXiv 1910.02054, section 3.1: 2 + 2 + 12. Megatron-LM: 2 + 4 + 12.
 TEST_CASE("Adam uses 16 or 18 bytes per parameter in mixed precision") {
   const Graph graph = training_graph(gpt(768, 12, 12));
-  const Integer n = parameters_of(graph);
+  const Integer n = parameters_on(graph);
   const StateBytes mixed = states_of(graph, policy(Recipe::mixed, Optimizer::adam));
   CHECK(mixed.weights == 2 * n);
   CHECK(mixed.gradients == 2 * n);
@@ -39,7 +35,7 @@ TEST_CASE("Adam uses 16 or 18 bytes per parameter in mixed precision") {
 // with 64 ranks and 7.5 G parameters: 31.4, 16.6 and 1.9 GB.
 TEST_CASE("ZeRO shards states, gradients and weights as published") {
   const Graph graph = training_graph(gpt(768, 12, 12));
-  const Integer n = parameters_of(graph);
+  const Integer n = parameters_on(graph);
   const StateBytes all = states_of(graph, policy(Recipe::megatron, Optimizer::adam));
   for (const std::int64_t ranks : {1, 4, 64}) {
     const Integer sharded = zero_sharded(all, Zero::optimizer, ranks).total();
@@ -68,7 +64,7 @@ TEST_CASE("8-bit Adam uses two bytes per parameter plus the scales of its blocks
   }
   const StateBytes states = states_of(graph, policy(Recipe::bfloat16, Optimizer::adam_8bit));
   CHECK(states.optimizer == expected);
-  CHECK(static_cast<double>(states.optimizer) / static_cast<double>(parameters_of(graph)) ==
+  CHECK(static_cast<double>(states.optimizer) / static_cast<double>(parameters_on(graph)) ==
         doctest::Approx(2.03).epsilon(0.01));
 }
 
@@ -85,7 +81,7 @@ TEST_CASE("Adafactor stores a row and a column per matrix") {
 TEST_CASE("Muon stores one state for the layers' matrices and two for all else") {
   const Graph graph = training_graph(gpt(768, 12, 2));
   const Integer matrices = 2 * (4 * 768 * 768 + 2 * 768 * 3072);
-  const Integer n = parameters_of(graph);
+  const Integer n = parameters_on(graph);
   const StateBytes states = states_of(graph, policy(Recipe::float32, Optimizer::muon));
   CHECK(states.optimizer == 4 * (matrices + 2 * (n - matrices)));
 }
@@ -103,7 +99,7 @@ TEST_CASE("LoRA trains r·(in + out) weights per target matrix") {
     const Integer attention = 12 * 8 * 4 * (768 + 768);
     const Integer feed_forward = 12 * 8 * 2 * (768 + 3072);
     CHECK(trained == attention + (targets == AdapterTargets::all ? feed_forward : 0));
-    CHECK(parameters_of(graph) - trained == parameters_of(whole));
+    CHECK(parameters_on(graph) - trained == parameters_on(whole));
     const StateBytes states = states_of(graph, policy(Recipe::mixed, Optimizer::adam));
     CHECK(states.gradients == 2 * trained);
     CHECK(states.optimizer == 12 * trained);
@@ -118,7 +114,7 @@ TEST_CASE("LoRA trains a ten-thousandth of GPT-3") {
   const StateBytes states = states_of(graph, policy(Recipe::mixed, Optimizer::adam));
   const auto trained = static_cast<double>(states.gradients) / 2;
   CHECK(trained == doctest::Approx(18.9e6).epsilon(0.005));
-  CHECK(static_cast<double>(parameters_of(graph)) / trained > 9000);
+  CHECK(static_cast<double>(parameters_on(graph)) / trained > 9000);
   CHECK(static_cast<double>(states.total()) == doctest::Approx(350e9).epsilon(0.01));
 }
 
