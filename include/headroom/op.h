@@ -3,11 +3,11 @@
 // does not compile until it is counted (and run).
 #pragma once
 
-#include <concepts>
 #include <variant>
 
 #include "headroom/expr.h"
 #include "headroom/model_spec.h"
+#include "headroom/visit.h"
 
 namespace headroom {
 
@@ -406,19 +406,5 @@ using Op =
                  GatedDelta, Recurrence, OutputGate, Activation, GatedActivation, RouterSelect,
                  ExpertLinear, ExpertCombine, RowGate, ResidualAdd, Dropout, SelectToken, Scale,
                  SoftCap, CrossEntropy, Collective>;
-
-/// Builds a visitor out of lambdas, one for each alternative.
-template <class... Functions>
-struct Overloaded : Functions... {
-  using Functions::operator()...;
-};
-template <class... Functions>
-Overloaded(Functions...) -> Overloaded<Functions...>;
-
-/// One of `Alternatives`. Groups operators that a visit treats alike; an operator that no group
-/// names does not compile:
-///   [](const OneOf<Scale, SoftCap> auto& op) { … }
-template <class Alternative, class... Alternatives>
-concept OneOf = (std::same_as<Alternative, Alternatives> || ...);
 
 }  // namespace headroom

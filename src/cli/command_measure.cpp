@@ -48,7 +48,7 @@ std::unique_ptr<measured::WeightSource> open_weights(const MeasureCommand& comma
   const fs::path folder = weights_folder(command);
   if (folder.empty()) return measured::random_weights(command.options.seed);
   if (checkpoint::is_gguf(folder)) {
-    return measured::stored_weights(spec, checkpoint::read_gguf(folder, spec));
+    return measured::stored_weights(spec, detail::read_gguf(folder, spec));
   }
   return measured::checkpoint_weights(spec, checkpoint::Checkpoint(folder));
 }
@@ -113,7 +113,7 @@ void run(MeasureCommand& command) {
   const bool dequantised = checkpoint::is_gguf(weights);
   if (dequantised) {
     RopeSpec& rope = model.spec.position.rope;
-    rope = checkpoint::with_stored_factors(std::move(rope), weights);
+    rope = detail::with_stored_factors(std::move(rope), weights);
   }
   measured::InputFile file = read_input(command, model.spec);
   const Workload workload = workload_of(command, model.spec, file);

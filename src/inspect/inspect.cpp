@@ -50,15 +50,15 @@ void sum_types(const LogicalTensors& tensors, Inspection& inspection) {
 
 /// Without a config, tensors are summed by their names.
 void sum_names(const LogicalTensors& tensors, Inspection& inspection) {
-  checkpoint::NameTable names;
-  const auto extras = checkpoint::common_extras();
+  detail::NameTable names;
+  const auto extras = detail::common_extras();
   names.extras.assign(extras.begin(), extras.end());
   detail::ComponentSums sums;
   std::string pattern;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (tensors.is_piece(i)) continue;
     const LogicalTensor tensor = tensors[i];
-    if (const auto kind = checkpoint::extra_kind(names, tensor.name)) {
+    if (const auto kind = detail::extra_kind(names, tensor.name)) {
       detail::add_extra(inspection.extras, *kind, tensor);
       continue;
     }
@@ -68,7 +68,7 @@ void sum_names(const LogicalTensors& tensors, Inspection& inspection) {
   inspection.components = std::move(sums).rows();
 }
 
-void reconcile_with(Model model, const LogicalTensors& tensors, checkpoint::NameTable names,
+void reconcile_with(Model model, const LogicalTensors& tensors, detail::NameTable names,
                     Inspection& inspection) {
   detail::Reconciled reconciled = detail::reconcile(tensors, std::move(model), std::move(names));
   inspection.components = std::move(reconciled.components);
@@ -89,8 +89,8 @@ bool reconcile_if_possible(const std::string& path, const LogicalTensors& tensor
   }
   try {
     Model model = load_model(config->string());
-    checkpoint::NameTable names =
-        gguf ? checkpoint::gguf_name_table(model.spec) : checkpoint::name_table(model.spec);
+    detail::NameTable names =
+        gguf ? detail::gguf_name_table(model.spec) : detail::name_table(model.spec);
     reconcile_with(std::move(model), tensors, std::move(names), inspection);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::invalid_input) throw;

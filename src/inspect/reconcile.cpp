@@ -16,8 +16,8 @@
 namespace headroom::detail {
 namespace {
 
-using checkpoint::ExtraKind;
-using checkpoint::WeightPattern;
+using detail::ExtraKind;
+using detail::WeightPattern;
 
 // More than all tensors of any published model.
 constexpr Integer kMostMissing = 10'000'000;
@@ -60,7 +60,7 @@ bool look_equal(std::span<const std::byte> a, std::span<const std::byte> b) {
 
 class Reconciler {
  public:
-  Reconciler(const LogicalTensors& tensors, const Model& model, checkpoint::NameTable names)
+  Reconciler(const LogicalTensors& tensors, const Model& model, detail::NameTable names)
       : tensors_(tensors),
         spec_(model.spec),
         graph_(build_graph(spec_, {})),
@@ -146,7 +146,7 @@ class Reconciler {
   void find_weight(const Weight& weight, std::int64_t layer) {
     const WeightPattern& pattern = stored_pattern(places_.patterns(weight.path), layer);
     for (std::int64_t expert = 0; expert < pattern.tensors(); ++expert) {
-      claim(weight, pattern, checkpoint::filled(pattern.name.pattern, layer, expert));
+      claim(weight, pattern, detail::filled(pattern.name.pattern, layer, expert));
     }
   }
 
@@ -154,7 +154,7 @@ class Reconciler {
   const WeightPattern& stored_pattern(std::span<const WeightPattern> patterns, std::int64_t layer) {
     const WeightPattern* there = nullptr;
     for (const WeightPattern& pattern : patterns) {
-      const auto index = find(checkpoint::filled(pattern.name.pattern, layer, 0));
+      const auto index = find(detail::filled(pattern.name.pattern, layer, 0));
       if (!index) continue;
       if (pattern.fits(tensors_[*index].shape)) return pattern;
       if (there == nullptr) there = &pattern;
@@ -241,7 +241,7 @@ class Reconciler {
       const auto layer = layer_of(tensor.name);
       if (layer && prediction_layers.contains(*layer)) {
         add_extra(reconciled_.extras, ExtraKind::multi_token_prediction, tensor);
-      } else if (const auto kind = checkpoint::extra_kind(places_.table(), tensor.name)) {
+      } else if (const auto kind = detail::extra_kind(places_.table(), tensor.name)) {
         add_extra(reconciled_.extras, checked(*kind, i), tensor);
       } else {
         report({ProblemKind::unknown_tensor, std::string(tensor.name),
@@ -286,7 +286,7 @@ class Reconciler {
   const LogicalTensors& tensors_;
   const ModelSpec& spec_;
   Graph graph_;
-  checkpoint::WeightPlaces places_;
+  detail::WeightPlaces places_;
   std::vector<bool> owned_;
   std::vector<std::string> prefixes_;
   std::string buffer_;
@@ -297,7 +297,7 @@ class Reconciler {
 }  // namespace
 
 void add_extra(std::vector<ExtraRow>& rows, ExtraKind kind, const LogicalTensor& tensor) {
-  const std::string_view name = checkpoint::name_of(kind);
+  const std::string_view name = detail::name_of(kind);
   auto found = std::ranges::find(rows, name, &ExtraRow::kind);
   if (found == rows.end()) {
     rows.push_back({std::string(name), {}, std::string(tensor.name)});
@@ -306,7 +306,7 @@ void add_extra(std::vector<ExtraRow>& rows, ExtraKind kind, const LogicalTensor&
   found->totals += tensor.totals;
 }
 
-Reconciled reconcile(const LogicalTensors& tensors, Model model, checkpoint::NameTable names) {
+Reconciled reconcile(const LogicalTensors& tensors, Model model, detail::NameTable names) {
   Reconciled reconciled = Reconciler(tensors, model, std::move(names)).run();
   reconciled.result.model = std::move(model);
   return reconciled;

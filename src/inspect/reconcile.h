@@ -18,10 +18,9 @@ struct Reconciled {
 
 /// Lays the tensors beside the graph of `model`, whose names in the files are those of `names`.
 [[nodiscard]] Reconciled reconcile(const LogicalTensors& tensors, Model model,
-                                   checkpoint::NameTable names);
+                                   detail::NameTable names);
 
 /// Adds a tensor to the row of its kind.
-void add_extra(std::vector<ExtraRow>& rows, checkpoint::ExtraKind kind,
-               const LogicalTensor& tensor);
+void add_extra(std::vector<ExtraRow>& rows, detail::ExtraKind kind, const LogicalTensor& tensor);
 
 }  // namespace headroom::detail

@@ -17,10 +17,10 @@ namespace headroom::measured {
 namespace {
 
 using checkpoint::Checkpoint;
-using checkpoint::PlaceList;
 using checkpoint::tensor_place;
-using checkpoint::WeightPlace;
-using checkpoint::WeightReader;
+using detail::PlaceList;
+using detail::WeightPlace;
+using detail::WeightReader;
 
 std::int64_t product(const std::vector<std::int64_t>& shape) {
   return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>{});
@@ -97,7 +97,7 @@ class StoredWeights final : public WeightSource {
 
   void finish() override {
     for (const std::string& name : reader_->names()) {
-      if (used_.contains(name) || checkpoint::extra_kind(places_.table(), name)) continue;
+      if (used_.contains(name) || detail::extra_kind(places_.table(), name)) continue;
       throw Error(ErrorCode::invalid_input, "the model has no place for this tensor",
                   tensor_place(reader_->location(name), name), kMismatch);
     }
@@ -154,12 +154,12 @@ class StoredWeights final : public WeightSource {
     }
     AlignedVector<float> stored(static_cast<std::size_t>(place.stored.rows * place.stored.columns));
     reader_->read(found->name, place.expert, stored);
-    checkpoint::copy_part(stored, place.layout, place.range, place.wanted, out);
+    detail::copy_part(stored, place.layout, place.range, place.wanted, out);
     used_.insert(found->name);
   }
 
   PositionTable positions_;
-  checkpoint::WeightPlaces places_;
+  detail::WeightPlaces places_;
   std::unique_ptr<WeightReader> reader_;
   std::set<std::string> used_;
 };
@@ -171,7 +171,7 @@ std::unique_ptr<WeightSource> random_weights(std::uint64_t seed) {
 }
 
 std::unique_ptr<WeightSource> checkpoint_weights(const ModelSpec& spec, Checkpoint checkpoint) {
-  return std::make_unique<StoredWeights>(spec, checkpoint::read_checkpoint(std::move(checkpoint)));
+  return std::make_unique<StoredWeights>(spec, detail::read_checkpoint(std::move(checkpoint)));
 }
 
 std::unique_ptr<WeightSource> stored_weights(const ModelSpec& spec,

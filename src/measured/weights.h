@@ -40,7 +40,7 @@ class WeightSource {
 
 /// The tensors that `reader` has, by the names that it says the family's weights have.
 [[nodiscard]] std::unique_ptr<WeightSource> stored_weights(
-    const ModelSpec& spec, std::unique_ptr<checkpoint::WeightReader> reader);
+    const ModelSpec& spec, std::unique_ptr<detail::WeightReader> reader);
 
 struct WeightOptions {
   Backend backend = Backend::eigen;

@@ -4,7 +4,7 @@ namespace headroom::detail {
 
 void read_bert_encoder(ConfigReader& config, ModelSpec& spec,
                        ActivationKind activation_when_absent) {
-  config.expect("position_embedding_type", "absolute");
+  config.expect_text("position_embedding_type", "absolute");
   spec.kind = ModelKind::encoder;
   spec.hidden_size = config.size({"hidden_size"});
   spec.embedding.vocab_size = config.size({"vocab_size"});

@@ -1,7 +1,7 @@
 // The encoder that BERT and its descendants share.
 #pragma once
 
-#include "family.h"
+#include "common_keys.h"
 
 namespace headroom::detail {
 

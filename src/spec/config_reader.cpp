@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "headroom/error.h"
 #include "similar.h"
@@ -137,9 +139,14 @@ bool ConfigReader::flag_or(Keys keys, bool otherwise) {
   return value->get<bool>();
 }
 
-std::string ConfigReader::text_or(Keys keys, std::string otherwise) {
+std::optional<std::string> ConfigReader::optional_text(Keys keys) {
   const json* value = take(keys);
-  return value == nullptr ? std::move(otherwise) : text_of(*value, found_key_);
+  if (value == nullptr) return std::nullopt;
+  return text_of(*value, found_key_);
+}
+
+std::string ConfigReader::text_or(Keys keys, std::string otherwise) {
+  return optional_text(keys).value_or(std::move(otherwise));
 }
 
 const json& ConfigReader::list(std::string_view key) {
@@ -213,6 +220,21 @@ void ConfigReader::expect(std::string_view key, const json& only) {
   fail(key,
        fmt::format("{} is not understood; only {} is", value->dump().substr(0, 60), only.dump()),
        "the figures would be wrong, so this model is refused");
+}
+
+void ConfigReader::expect_flag(std::string_view key, bool only) { expect(key, only); }
+
+void ConfigReader::expect_number(std::string_view key, double only) {
+  const bool whole = only == std::floor(only);
+  expect(key, whole ? json(static_cast<std::int64_t>(only)) : json(only));
+}
+
+void ConfigReader::expect_text(std::string_view key, std::string_view only) { expect(key, only); }
+
+void ConfigReader::expect_empty(std::string_view key) {
+  const json* value = take({key});
+  if (value == nullptr) return;
+  expect(key, value->is_object() ? json::object() : json::array());
 }
 
 void ConfigReader::ignore(Keys keys) {

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 #include <initializer_list>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
 #include <string>
@@ -47,6 +47,7 @@ class ConfigReader {
   /// A probability in [0, 1).
   [[nodiscard]] double probability_or(Keys keys, double otherwise);
   [[nodiscard]] bool flag_or(Keys keys, bool otherwise);
+  [[nodiscard]] std::optional<std::string> optional_text(Keys keys);
   [[nodiscard]] std::string text_or(Keys keys, std::string otherwise);
   [[nodiscard]] std::vector<std::string> texts(std::string_view key);
   [[nodiscard]] std::vector<double> numbers(std::string_view key);
@@ -64,19 +65,22 @@ class ConfigReader {
   /// One of the words in `choices`. Throws, listing them, for any other.
   template <class Value>
   [[nodiscard]] Value choice_or(Keys keys, Choices<Value> choices, Value otherwise) {
-    const nlohmann::json* value = take(keys);
-    if (value == nullptr) return otherwise;
-    const std::string word = text_of(*value, found_key_);
+    const std::optional<std::string> word = optional_text(keys);
+    if (!word) return otherwise;
     std::string known;
     for (const auto& [name, meaning] : choices) {
-      if (name == word) return meaning;
+      if (name == *word) return meaning;
       known += (known.empty() ? "" : ", ") + std::string(name);
     }
-    fail(found_key_, "\"" + word + "\" is not understood", "use one of: " + known);
+    fail(found_key_, "\"" + *word + "\" is not understood", "use one of: " + known);
   }
 
-  /// Requires `key`, where it is there, to have the only value that is understood.
-  void expect(std::string_view key, const nlohmann::json& only);
+  /// Requires `key`, where present, to have the only value that is understood.
+  void expect_flag(std::string_view key, bool only);
+  void expect_number(std::string_view key, double only);
+  void expect_text(std::string_view key, std::string_view only);
+  /// Requires the list or object at `key`, where present, to be empty.
+  void expect_empty(std::string_view key);
   /// Marks keys that never change a figure.
   void ignore(Keys keys);
   /// Throws for the first key that nothing has taken.
@@ -87,6 +91,7 @@ class ConfigReader {
                          const std::string& hint) const;
 
  private:
+  void expect(std::string_view key, const nlohmann::json& only);
   /// The value of the first of `keys` that is there, null if none; marks all of them as taken.
   [[nodiscard]] const nlohmann::json* take(Keys keys);
   /// The list at `key`; empty when absent.

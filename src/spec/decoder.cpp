@@ -7,8 +7,8 @@
 namespace headroom::detail {
 namespace {
 
-void read_bias(ConfigReader& config, const DecoderFamily& family, AttentionSpec& attention) {
-  switch (family.bias) {
+void read_bias(ConfigReader& config, const DecoderDefaults& defaults, AttentionSpec& attention) {
+  switch (defaults.bias) {
     case BiasRule::none:
       return;
     case BiasRule::query_key_value:
@@ -19,29 +19,29 @@ void read_bias(ConfigReader& config, const DecoderFamily& family, AttentionSpec&
       attention.output_bias = true;
       return;
     case BiasRule::key_for_all:
-      attention.qkv_bias = config.flag_or({"attention_bias"}, family.bias_when_absent);
+      attention.qkv_bias = config.flag_or({"attention_bias"}, defaults.bias_when_absent);
       attention.output_bias = attention.qkv_bias;
       return;
     case BiasRule::key_for_query_key_value:
-      attention.qkv_bias = config.flag_or({"attention_bias"}, family.bias_when_absent);
+      attention.qkv_bias = config.flag_or({"attention_bias"}, defaults.bias_when_absent);
       return;
   }
 }
 
 /// A size that must be there, unless the family says what it is when absent.
-std::int64_t size(ConfigReader& config, std::string_view key, const DecoderFamily& family,
-                  std::int64_t DecoderFamily::Sizes::*absent) {
-  return family.sizes ? config.size_or({key}, (*family.sizes).*absent) : config.size({key});
+std::int64_t size(ConfigReader& config, std::string_view key, const DecoderDefaults& defaults,
+                  std::int64_t DecoderDefaults::Sizes::*absent) {
+  return defaults.sizes ? config.size_or({key}, (*defaults.sizes).*absent) : config.size({key});
 }
 
 }  // namespace
 
 AttentionSpec read_heads(ConfigReader& config, std::int64_t hidden_size,
-                         const DecoderFamily& family) {
+                         const DecoderDefaults& defaults) {
   const std::int64_t heads =
-      size(config, "num_attention_heads", family, &DecoderFamily::Sizes::num_attention_heads);
+      size(config, "num_attention_heads", defaults, &DecoderDefaults::Sizes::num_attention_heads);
   const bool null_means_all = config.is_null("num_key_value_heads");
-  const std::int64_t absent = null_means_all ? heads : family.num_key_value_heads.value_or(heads);
+  const std::int64_t absent = null_means_all ? heads : defaults.num_key_value_heads.value_or(heads);
   const std::int64_t kv_heads = config.size_or({"num_key_value_heads"}, absent);
   if (heads % kv_heads != 0) {
     config.fail("num_key_value_heads",
@@ -49,7 +49,7 @@ AttentionSpec read_heads(ConfigReader& config, std::int64_t hidden_size,
                 "use a number that divides num_attention_heads");
   }
   auto head_dim = config.optional_size({"head_dim"});
-  if (!head_dim && !config.is_null("head_dim")) head_dim = family.head_dim;
+  if (!head_dim && !config.is_null("head_dim")) head_dim = defaults.head_dim;
   AttentionSpec attention;
   if (head_dim) {
     attention.num_attention_heads = heads;
@@ -64,38 +64,30 @@ AttentionSpec read_heads(ConfigReader& config, std::int64_t hidden_size,
   return attention;
 }
 
-void read_decoder(ConfigReader& config, ModelSpec& spec, const DecoderFamily& family) {
-  LanguageModelHeadSpec language_model;
-  language_model.weight = config.flag_or({"tie_word_embeddings"}, family.tied)
-                              ? WeightSharing::shared
-                              : WeightSharing::separate;
-  language_model.float32_logits = true;
-  const std::string head = family.language_model_class.empty() ? family.prefix + "ForCausalLM"
-                                                               : family.language_model_class;
-  read_decoder_architecture(config, spec, family.prefix, head, language_model);
-
+void read_decoder(ConfigReader& config, ModelSpec& spec, const DecoderDefaults& defaults) {
   spec.kind = ModelKind::decoder;
-  using Sizes = DecoderFamily::Sizes;
-  spec.hidden_size = size(config, "hidden_size", family, &Sizes::hidden_size);
-  spec.embedding.vocab_size = size(config, "vocab_size", family, &Sizes::vocab_size);
+  using Sizes = DecoderDefaults::Sizes;
+  spec.hidden_size = size(config, "hidden_size", defaults, &Sizes::hidden_size);
+  spec.embedding.vocab_size = size(config, "vocab_size", defaults, &Sizes::vocab_size);
   spec.position.kind = PositionKind::rotary;
   spec.position.max_position_embeddings =
-      config.size_or({"max_position_embeddings"}, family.max_position_embeddings);
+      config.size_or({"max_position_embeddings"}, defaults.max_position_embeddings);
 
   StackSpec stack;
-  stack.num_layers = family.sizes
-                         ? config.layers_or({"num_hidden_layers"}, family.sizes->num_hidden_layers)
-                         : config.layers({"num_hidden_layers"});
-  stack.self_attention = read_heads(config, spec.hidden_size, family);
-  read_bias(config, family, stack.self_attention);
-  spec.position.rope = read_rope(config, spec.position, stack.self_attention.head_dim, family.rope);
-  stack.ffn = {family.ffn, size(config, "intermediate_size", family, &Sizes::intermediate_size),
-               read_activation(config, {"hidden_act", "hidden_activation"}, family.activation),
+  stack.num_layers =
+      defaults.sizes ? config.layers_or({"num_hidden_layers"}, defaults.sizes->num_hidden_layers)
+                     : config.layers({"num_hidden_layers"});
+  stack.self_attention = read_heads(config, spec.hidden_size, defaults);
+  read_bias(config, defaults, stack.self_attention);
+  spec.position.rope =
+      read_rope(config, spec.position, stack.self_attention.head_dim, defaults.rope);
+  stack.ffn = {defaults.ffn, size(config, "intermediate_size", defaults, &Sizes::intermediate_size),
+               read_activation(config, {"hidden_act", "hidden_activation"}, defaults.activation),
                false};
   stack.norm_placement = NormPlacement::pre;
-  stack.norm = family.norm;
+  stack.norm = defaults.norm;
   stack.norm.eps =
-      config.number_or({"rms_norm_eps", "layer_norm_eps", "norm_epsilon"}, family.norm_eps);
+      config.number_or({"rms_norm_eps", "layer_norm_eps", "norm_epsilon"}, defaults.norm_eps);
   stack.final_norm = stack.norm;
   stack.dropout.attention_probs = config.probability_or({"attention_dropout"}, 0);
   // What decides training losses, caches, or how the model is called.
@@ -112,19 +104,24 @@ WindowSpec read_window(ConfigReader& config, std::int64_t when_absent) {
   return {WindowKind::sliding, size};
 }
 
-ConfigReader read_text_config(ConfigReader& config, const ModelSpec& spec,
-                              std::string_view architecture) {
-  for (const std::string& name : config.texts("architectures")) {
-    if (name == architecture) continue;
-    config.fail("architectures", fmt::format("the class \"{}\" is not understood", name),
-                fmt::format("use {}", architecture));
-  }
+ModelClasses llama_classes(const std::string& prefix) {
+  return decoder_classes(prefix, {.float32_logits = true});
+}
+
+void read_text_config(ConfigReader& config, ModelSpec& spec, const ModelClasses& classes,
+                      const std::function<void(ConfigReader& text, ModelSpec& spec)>& read) {
   auto text = config.object("text_config");
   if (!text) {
-    config.fail("text_config", fmt::format("is missing, which {} needs", spec.model_type),
+    config.fail("text_config", fmt::format("is missing, and {} needs it", spec.model_type),
                 "add the text model's config");
   }
-  return *text;
+  const std::string architecture = spec.architecture;
+  read_class(*text, spec, classes);
+  spec.architecture = architecture;
+  text->ignore({"model_type"});
+  read(*text, spec);
+  read_common_keys(*text, spec);
+  text->finish();
 }
 
 ExpertsSpec read_experts(ConfigReader& config, const ExpertKeys& keys) {

@@ -7,7 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "family.h"
+#include "common_keys.h"
+#include "config_reader.h"
+#include "model_class.h"
 #include "rope.h"
 
 namespace headroom::detail {
@@ -22,7 +24,7 @@ enum class BiasRule {
 };
 
 /// A family in the manner of Llama, by what absent keys mean and what its code fixes.
-struct DecoderFamily {
+struct DecoderDefaults {
   /// What sizes are when absent, for a family whose published configs leave them out.
   struct Sizes {
     std::int64_t hidden_size = 0;
@@ -32,9 +34,6 @@ struct DecoderFamily {
     std::int64_t vocab_size = 0;
   };
   std::optional<Sizes> sizes{};
-  std::string prefix;                  ///< of its classes' names
-  std::string language_model_class{};  ///< where it is not prefix + ForCausalLM
-  bool tied = false;
   RopeDefaults rope{};
   std::int64_t max_position_embeddings = 2048;
   double norm_eps = 1e-6;
@@ -47,21 +46,24 @@ struct DecoderFamily {
   ActivationKind activation = ActivationKind::silu;
 };
 
-/// Reads sizes, heads, norms, rotary positions, a feed-forward network without biases and the heads
-/// of a family's classes. Leaves `spec.decoder` ready for the family's own choices.
-void read_decoder(ConfigReader& config, ModelSpec& spec, const DecoderFamily& family);
+/// Reads sizes, heads, norms, rotary positions and a feed-forward network without biases. Leaves
+/// `spec.decoder` ready for the family's own choices.
+void read_decoder(ConfigReader& config, ModelSpec& spec, const DecoderDefaults& defaults);
 
 /// Heads of an attention: num_attention_heads, num_key_value_heads, head_dim.
 [[nodiscard]] AttentionSpec read_heads(ConfigReader& config, std::int64_t hidden_size,
-                                       const DecoderFamily& family);
+                                       const DecoderDefaults& defaults);
 
 /// A sliding window by `sliding_window`; null means none, an absent key `when_absent` (0: none).
 [[nodiscard]] WindowSpec read_window(ConfigReader& config, std::int64_t when_absent);
 
-/// The text model's own config inside that of a model that sees as well; `architecture` is the only
-/// class that such a config may name.
-[[nodiscard]] ConfigReader read_text_config(ConfigReader& config, const ModelSpec& spec,
-                                            std::string_view architecture);
+/// The classes of a decoder whose head is computed in float32 for the loss.
+[[nodiscard]] ModelClasses llama_classes(const std::string& prefix);
+
+/// Reads `text_config`, the text model's config inside that of a multimodal model, with `read`. Its
+/// head is one of `classes`; the wrapper's class stays in `spec.architecture`.
+void read_text_config(ConfigReader& config, ModelSpec& spec, const ModelClasses& classes,
+                      const std::function<void(ConfigReader& text, ModelSpec& spec)>& read);
 
 /// Keys of a layer of experts, and what they mean when absent (0: they must be there).
 struct ExpertKeys {

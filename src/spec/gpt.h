@@ -1,7 +1,7 @@
 // What the descendants of GPT-2 share, whose configs spell sizes in two ways.
 #pragma once
 
-#include "family.h"
+#include "common_keys.h"
 
 namespace headroom::detail {
 

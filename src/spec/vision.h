@@ -2,7 +2,7 @@
 // graph.
 #pragma once
 
-#include "family.h"
+#include "common_keys.h"
 
 namespace headroom::detail {
 

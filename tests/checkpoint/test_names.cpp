@@ -11,6 +11,7 @@
 
 using namespace headroom;
 using namespace headroom::checkpoint;
+using namespace headroom::detail;
 
 namespace {
 

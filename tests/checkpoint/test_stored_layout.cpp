@@ -4,9 +4,9 @@
 
 #include <vector>
 
-#include "stored_layout.h"
+#include "stored/stored_layout.h"
 
-using namespace headroom::checkpoint;
+using namespace headroom::detail;
 
 namespace {
 

@@ -18,14 +18,14 @@ TensorToWrite zeros(std::string name, std::vector<std::int64_t> shape, StoredTyp
 std::vector<TensorToWrite> tensors_of(const nlohmann::json& config) {
   const ModelSpec spec = spec_of(config);
   const Graph graph = build_graph(spec, {});
-  const checkpoint::WeightPlaces places(spec, graph, checkpoint::name_table(spec));
+  const detail::WeightPlaces places(spec, graph, detail::name_table(spec));
   std::vector<TensorToWrite> tensors;
   std::set<std::string> done;
   for (const Weight& weight : graph.weights) {
     const auto layers = static_cast<std::int64_t>(weight.repeat.evaluate(graph.sizes));
     for (std::int64_t layer = 0; layer < layers; ++layer) {
       const auto alternatives = places.of(weight.path, layer);
-      for (const checkpoint::WeightPlace& place : alternatives.front()) {
+      for (const detail::WeightPlace& place : alternatives.front()) {
         if (!done.insert(place.name).second) continue;
         std::vector<std::int64_t> shape{place.stored.rows};
         if (place.stored.columns != 1) shape.push_back(place.stored.columns);

@@ -161,7 +161,7 @@ std::vector<float> safetensors_logits(const ModelSpec& spec,
 std::vector<float> gguf_logits(const ModelSpec& spec, const GgufWriter& writer) {
   const TempFolder folder;
   write_file(folder / "model.gguf", writer.str());
-  const auto source = stored_weights(spec, read_gguf(folder / "model.gguf", spec));
+  const auto source = stored_weights(spec, detail::read_gguf(folder / "model.gguf", spec));
   return logits_of(spec, *source);
 }
 
@@ -288,12 +288,12 @@ TEST_CASE("Llama 3.1's factors of angles come from their tensor") {
   file.tensor("rope_freqs.weight", {8}, GgmlType::f32, float_bytes({1, 1, 1, 2, 4, 8, 8, 8}));
   const TempFolder folder;
   write_file(folder / "model.gguf", file.str());
-  const RopeSpec rope = with_stored_factors({}, folder / "model.gguf");
+  const RopeSpec rope = detail::with_stored_factors({}, folder / "model.gguf");
   CHECK(rope.scaling == RopeScalingKind::longrope);
   CHECK(rope.short_factors == std::vector<double>{1, 1, 1, 2, 4, 8, 8, 8});
   ModelSpec spec = spec_of(llama_config());
   const auto plain = gguf_logits(spec, file);
-  spec.position.rope = with_stored_factors(spec.position.rope, folder / "model.gguf");
+  spec.position.rope = detail::with_stored_factors(spec.position.rope, folder / "model.gguf");
   CHECK(gguf_logits(spec, file) != plain);
 }
 
@@ -303,7 +303,7 @@ TEST_CASE("a type that cannot be run is named with its tensor, and a family with
   const ModelSpec spec = spec_of(llama_config());
   const TempFolder folder;
   write_file(folder / "model.gguf", file.str());
-  const auto reader = read_gguf(folder / "model.gguf", spec);
+  const auto reader = detail::read_gguf(folder / "model.gguf", spec);
   std::vector<float> values(std::size_t{128} * 256);
   const Error error =
       input_error_of([&] { reader->read("token_embd.weight", std::nullopt, values); });
@@ -311,5 +311,5 @@ TEST_CASE("a type that cannot be run is named with its tensor, and a family with
   CHECK(error.message().find("IQ2_XXS") != std::string::npos);
   ModelSpec unknown = spec;
   unknown.model_type = "bert";
-  CHECK_THROWS_AS((void)read_gguf(folder / "model.gguf", unknown), Error);
+  CHECK_THROWS_AS((void)detail::read_gguf(folder / "model.gguf", unknown), Error);
 }

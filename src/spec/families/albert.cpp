@@ -14,26 +14,34 @@ ClassifierSpec classifier(ConfigReader& config, ClassifierInput input, std::stri
   return result;
 }
 
-}  // namespace
+HeadSpec albert_masked_head(ConfigReader& config) {
+  return language_model_head(masked_language_model_head(config, ActivationKind::gelu_new));
+}
 
-void read_albert(ConfigReader& config, ModelSpec& spec) {
-  HeadSpec masked =
-      language_model_head(masked_language_model_head(config, ActivationKind::gelu_new));
-  HeadSpec pretraining = masked;
-  pretraining.pooler = true;
-  ClassifierSpec order =
-      classifier(config, ClassifierInput::pooled_token, "classifier_dropout_prob");
-  pretraining.classifier = order;
-  const auto head = [&](ClassifierInput input) {
+/// A classifier behind ALBERT's dropout.
+HeadReader albert_classifier(ClassifierInput input) {
+  return [input](ConfigReader& config) {
     return classifier_head(classifier(config, input, "classifier_dropout_prob"));
   };
-  read_architecture(config, spec,
-                    {{"AlbertModel", pooler_head()},
-                     {"AlbertForMaskedLM", masked},
-                     {"AlbertForPreTraining", pretraining},
-                     {"AlbertForSequenceClassification", head(ClassifierInput::pooled_token)},
-                     {"AlbertForTokenClassification", head(ClassifierInput::every_token)},
-                     {"AlbertForQuestionAnswering", head(ClassifierInput::every_token)}});
+}
+
+ModelClasses albert_classes() {
+  const auto pretraining = [](ConfigReader& config) {
+    HeadSpec head = albert_masked_head(config);
+    head.pooler = true;
+    head.classifier = classifier(config, ClassifierInput::pooled_token, "classifier_dropout_prob");
+    return head;
+  };
+  return ModelClasses{
+      {{"AlbertModel", pooler_head},
+       {"AlbertForMaskedLM", albert_masked_head},
+       {"AlbertForPreTraining", pretraining},
+       {"AlbertForSequenceClassification", albert_classifier(ClassifierInput::pooled_token)},
+       {"AlbertForTokenClassification", albert_classifier(ClassifierInput::every_token)},
+       {"AlbertForQuestionAnswering", albert_classifier(ClassifierInput::every_token)}}};
+}
+
+void read_albert(ConfigReader& config, ModelSpec& spec) {
   read_bert_encoder(config, spec, ActivationKind::gelu_new);
   StackSpec& stack = *spec.encoder;
   spec.embedding.embedding_size = config.size_or({"embedding_size"}, 128);
@@ -43,7 +51,7 @@ void read_albert(ConfigReader& config, ModelSpec& spec) {
     config.fail("num_hidden_groups", "does not divide the number of layers", "use one that does");
   }
   stack.num_weight_groups = groups;
-  config.expect("inner_group_num", 1);
+  config.expect_number("inner_group_num", 1);
   if (spec.head.language_model) {
     spec.head.language_model->transform = stack.ffn.activation;
   }
@@ -51,27 +59,47 @@ void read_albert(ConfigReader& config, ModelSpec& spec) {
                  "classifier_dropout_prob"});
 }
 
-void read_electra(ConfigReader& config, ModelSpec& spec) {
-  LanguageModelHeadSpec masked = masked_language_model_head(config, ActivationKind::gelu);
-  ClassifierSpec replaced = classifier(config, ClassifierInput::every_token, "classifier_dropout");
+ClassifierSpec electra_classifier(ConfigReader& config, ClassifierInput input) {
+  return classifier(config, input, "classifier_dropout");
+}
+
+/// One score a token: original or replaced.
+HeadSpec discriminator_head(ConfigReader& config) {
+  ClassifierSpec replaced = electra_classifier(config, ClassifierInput::every_token);
   replaced.num_labels = 1;
   replaced.dropout = 0;
   replaced.scores = true;
   replaced.dense = read_activation(config, {"hidden_act"}, ActivationKind::gelu);
-  ClassifierSpec sequence = classifier(config, ClassifierInput::first_token, "classifier_dropout");
-  sequence.dense = ActivationKind::gelu;
-  sequence.dense_dropout = sequence.dropout;
-  const ClassifierSpec tokens =
-      classifier(config, ClassifierInput::every_token, "classifier_dropout");
-  ClassifierSpec spans = tokens;
-  spans.dropout = 0;
-  read_architecture(config, spec,
-                    {{"ElectraModel", {}},
-                     {"ElectraForPreTraining", classifier_head(replaced)},
-                     {"ElectraForMaskedLM", language_model_head(masked)},
-                     {"ElectraForSequenceClassification", classifier_head(sequence)},
-                     {"ElectraForTokenClassification", classifier_head(tokens)},
-                     {"ElectraForQuestionAnswering", classifier_head(spans)}});
+  return classifier_head(replaced);
+}
+
+ModelClasses electra_classes() {
+  const auto masked = [](ConfigReader& config) {
+    return language_model_head(masked_language_model_head(config, ActivationKind::gelu));
+  };
+  const auto sequence = [](ConfigReader& config) {
+    ClassifierSpec head = electra_classifier(config, ClassifierInput::first_token);
+    head.dense = ActivationKind::gelu;
+    head.dense_dropout = head.dropout;
+    return classifier_head(head);
+  };
+  const auto tokens = [](ConfigReader& config) {
+    return classifier_head(electra_classifier(config, ClassifierInput::every_token));
+  };
+  const auto spans = [](ConfigReader& config) {
+    ClassifierSpec head = electra_classifier(config, ClassifierInput::every_token);
+    head.dropout = 0;
+    return classifier_head(head);
+  };
+  return ModelClasses{{{"ElectraModel", no_head},
+                       {"ElectraForPreTraining", discriminator_head},
+                       {"ElectraForMaskedLM", masked},
+                       {"ElectraForSequenceClassification", sequence},
+                       {"ElectraForTokenClassification", tokens},
+                       {"ElectraForQuestionAnswering", spans}}};
+}
+
+void read_electra(ConfigReader& config, ModelSpec& spec) {
   read_bert_encoder(config, spec, ActivationKind::gelu);
   const std::int64_t width = config.size_or({"embedding_size"}, 128);
   if (width != spec.hidden_size) {
@@ -80,6 +108,69 @@ void read_electra(ConfigReader& config, ModelSpec& spec) {
   }
   config.ignore({"summary_type", "summary_use_proj", "summary_activation",
                  "summary_last_dropout"});  // multiple choice only
+}
+
+constexpr NameRule kAlbert[] = {
+    {"embeddings.word_embeddings.%", "embeddings.word_embeddings.%"},
+    {"embeddings.position_embeddings.%", "embeddings.position_embeddings.%"},
+    {"embeddings.token_type_embeddings.%", "embeddings.token_type_embeddings.%"},
+    {"embeddings.norm.%", "embeddings.LayerNorm.%"},
+    {"embeddings.projection.%", "encoder.embedding_hidden_mapping_in.%"},
+    {"encoder.layers.attention.query.%",
+     "encoder.albert_layer_groups.{}.albert_layers.0.attention.query.%"},
+    {"encoder.layers.attention.key.%",
+     "encoder.albert_layer_groups.{}.albert_layers.0.attention.key.%"},
+    {"encoder.layers.attention.value.%",
+     "encoder.albert_layer_groups.{}.albert_layers.0.attention.value.%"},
+    {"encoder.layers.attention.output.%",
+     "encoder.albert_layer_groups.{}.albert_layers.0.attention.dense.%"},
+    {"encoder.layers.attention_norm.%",
+     "encoder.albert_layer_groups.{}.albert_layers.0.attention.LayerNorm.%"},
+    {"encoder.layers.mlp.up.%", "encoder.albert_layer_groups.{}.albert_layers.0.ffn.%"},
+    {"encoder.layers.mlp.down.%", "encoder.albert_layer_groups.{}.albert_layers.0.ffn_output.%"},
+    {"encoder.layers.mlp_norm.%",
+     "encoder.albert_layer_groups.{}.albert_layers.0.full_layer_layer_norm.%"},
+    {"head.pooler.dense.%", "pooler.%"},
+    {"head.transform.dense.%", "predictions.dense.%"},
+    {"head.transform.norm.%", "predictions.LayerNorm.%"},
+    {"head.language_model.weight", "predictions.decoder.weight"},
+    {"head.language_model.bias", "predictions.bias"},
+    {"head.classifier.%", "sop_classifier.classifier.%"},
+    {"head.classifier.%", "classifier.%"},
+    {"head.classifier.%", "qa_outputs.%"},
+};
+
+constexpr NameRule kElectra[] = {
+    {"embeddings.projection.%", "embeddings_project.%"},
+    {"head.transform.dense.%", "generator_predictions.dense.%"},
+    {"head.transform.norm.%", "generator_predictions.LayerNorm.%"},
+    {"head.language_model.%", "generator_lm_head.%"},
+    {"head.classifier.dense.%", "discriminator_predictions.dense.%"},
+    {"head.classifier.%", "discriminator_predictions.dense_prediction.%"},
+    {"head.classifier.dense.%", "classifier.dense.%"},
+    {"head.classifier.%", "classifier.out_proj.%"},
+    {"head.classifier.%", "classifier.%"},
+    {"head.classifier.%", "qa_outputs.%"},
+};
+
+}  // namespace
+
+std::vector<Family> albert_families() {
+  return {{.model_types = {"albert"},
+           .classes = albert_classes(),
+           .reader = read_albert,
+           .names = NameTable{{kAlbert},
+                              {"albert."},
+                              {{"predictions.decoder.weight", ExtraKind::tied_copy},
+                               {"predictions.decoder.bias", ExtraKind::tied_copy}}},
+           .gguf = None("llama.cpp has no such architecture")},
+          {.model_types = {"electra"},
+           .classes = electra_classes(),
+           .reader = read_electra,
+           .names = NameTable{{kElectra, bert_rules()},
+                              {"electra."},
+                              {{"generator_lm_head.weight", ExtraKind::tied_copy}}},
+           .gguf = None("llama.cpp has no such architecture")}};
 }
 
 }  // namespace headroom::detail

@@ -1,6 +1,7 @@
 // One multi-head attention layer on its own (arXiv 1706.03762, section 3.2), for which d_k, d_v and
 // d_model / heads may all differ: self-attention, with a mask, a window or neither, softmax or
 // linear; or cross-attention to a second sequence.
+#include "../common_keys.h"
 #include "../family.h"
 
 namespace headroom::detail {
@@ -39,10 +40,7 @@ StackSpec bare_stack(ConfigReader& config, AttentionSpec attention) {
   return stack;
 }
 
-}  // namespace
-
 void read_attention_layer(ConfigReader& config, ModelSpec& spec) {
-  read_architecture(config, spec, {{"MultiHeadAttention", {}}});
   spec.kind = ModelKind::attention_layer;
   spec.hidden_size = config.size({"hidden_size", "d_model"});
   spec.embedding.input = InputKind::hidden_states;
@@ -57,12 +55,26 @@ void read_attention_layer(ConfigReader& config, ModelSpec& spec) {
 }
 
 void read_cross_attention_layer(ConfigReader& config, ModelSpec& spec) {
-  read_architecture(config, spec, {{"MultiHeadCrossAttention", {}}});
   spec.kind = ModelKind::cross_attention_layer;
   spec.hidden_size = config.size({"hidden_size", "d_model"});
   spec.embedding.input = InputKind::hidden_states;
   spec.encoder = bare_stack(config, read_heads(config));
   spec.encoder->cross_attention = spec.encoder->self_attention;
+}
+
+}  // namespace
+
+std::vector<Family> attention_layer_families() {
+  return {{.model_types = {"attention"},
+           .classes = one_class("MultiHeadAttention"),
+           .reader = read_attention_layer,
+           .names = None("its weights can only be random"),
+           .gguf = None("a layer on its own has no GGUF")},
+          {.model_types = {"cross_attention"},
+           .classes = one_class("MultiHeadCrossAttention"),
+           .reader = read_cross_attention_layer,
+           .names = None("its weights can only be random"),
+           .gguf = None("a layer on its own has no GGUF")}};
 }
 
 }  // namespace headroom::detail

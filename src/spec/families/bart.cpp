@@ -1,17 +1,15 @@
 // BART, Marian, Pegasus and Whisper: encoder-decoders with biases everywhere
 // (arXiv 1910.13461, 1804.00344, 1912.08777, 2212.04356).
+#include "../common_keys.h"
 #include "../family.h"
 
 namespace headroom::detail {
 namespace {
 
 struct EncoderDecoderFamily {
-  std::string prefix;
-  std::string_view language_model_class;
   NormPlacement placement = NormPlacement::post;
   bool embedding_norm = false;
   bool key_bias = true;
-  bool logits_bias = true;  ///< a buffer that is added to the logits
   std::int64_t positions_offset = 0;
   std::string_view positions_key = "max_position_embeddings";
   std::int64_t positions_when_absent = 1024;
@@ -66,6 +64,27 @@ ClassifierSpec span_classifier() {
   return classifier;
 }
 
+/// A buffer that is added to the logits, stored and not trained.
+enum class LogitsBias { none, buffer };
+
+ModelClasses encoder_decoder_classes(const std::string& prefix, std::string language_model_class,
+                                     LogitsBias bias = LogitsBias::buffer) {
+  const auto language_model = [bias](ConfigReader& config) {
+    LanguageModelHeadSpec head = language_model_of(config, {.tied = true});
+    head.bias = bias == LogitsBias::buffer;
+    head.bias_is_buffer = head.bias;
+    return language_model_head(head);
+  };
+  const auto sequence = [](ConfigReader& config) {
+    return classifier_head(sentence_classifier(config));
+  };
+  const auto spans = [](ConfigReader&) { return classifier_head(span_classifier()); };
+  return ModelClasses{{{std::move(language_model_class), language_model},
+                       {prefix + "Model", no_head},
+                       {prefix + "ForSequenceClassification", sequence},
+                       {prefix + "ForQuestionAnswering", spans}}};
+}
+
 /// What older configs say of choices that the class has made once and for all.
 void ignore_old_keys(ConfigReader& config) {
   config.ignore({"encoder_layerdrop", "decoder_layerdrop", "init_std", "num_hidden_layers",
@@ -78,25 +97,12 @@ void ignore_old_keys(ConfigReader& config) {
 
 void read_encoder_decoder(ConfigReader& config, ModelSpec& spec,
                           const EncoderDecoderFamily& family) {
-  const bool tied = config.flag_or({"tie_word_embeddings"}, true);
-  LanguageModelHeadSpec language_model;
-  language_model.weight = tied ? WeightSharing::shared : WeightSharing::separate;
-  language_model.bias = family.logits_bias;
-  language_model.bias_is_buffer = family.logits_bias;
-  const std::string model = family.prefix + "Model";
-  const std::string sequences = family.prefix + "ForSequenceClassification";
-  const std::string questions = family.prefix + "ForQuestionAnswering";
-  read_architecture(config, spec,
-                    {{family.language_model_class, language_model_head(language_model)},
-                     {model, {}},
-                     {sequences, classifier_head(sentence_classifier(config))},
-                     {questions, classifier_head(span_classifier())}});
   spec.kind = ModelKind::encoder_decoder;
   spec.hidden_size = config.size({"d_model", "hidden_size"});
   spec.embedding.vocab_size = config.size({"vocab_size"});
   const std::int64_t decoder_vocab =
       config.size_or({"decoder_vocab_size"}, spec.embedding.vocab_size);
-  config.expect("share_encoder_decoder_embeddings", true);
+  config.expect_flag("share_encoder_decoder_embeddings", true);
   if (decoder_vocab != spec.embedding.vocab_size) {
     config.fail("decoder_vocab_size", "differs from vocab_size", "only a shared one is understood");
   }
@@ -117,34 +123,31 @@ void read_encoder_decoder(ConfigReader& config, ModelSpec& spec,
   ignore_old_keys(config);
 }
 
-}  // namespace
-
 void read_bart(ConfigReader& config, ModelSpec& spec) {
   constexpr std::int64_t kOffset = 2;  // rows that the reference code never uses
-  EncoderDecoderFamily family{"Bart", "BartForConditionalGeneration"};
+  EncoderDecoderFamily family;
   family.positions_offset = kOffset;
   family.embedding_norm = true;
   read_encoder_decoder(config, spec, family);
 }
 
 void read_marian(ConfigReader& config, ModelSpec& spec) {
-  EncoderDecoderFamily family{"Marian", "MarianMTModel"};
+  EncoderDecoderFamily family;
   family.table = PositionTable::sinusoidal_halves;
   read_encoder_decoder(config, spec, family);
 }
 
 void read_pegasus(ConfigReader& config, ModelSpec& spec) {
-  EncoderDecoderFamily family{"Pegasus", "PegasusForConditionalGeneration"};
+  EncoderDecoderFamily family;
   family.placement = NormPlacement::pre;
   family.table = PositionTable::sinusoidal_halves;
   read_encoder_decoder(config, spec, family);
 }
 
 void read_whisper(ConfigReader& config, ModelSpec& spec) {
-  EncoderDecoderFamily family{"Whisper", "WhisperForConditionalGeneration"};
+  EncoderDecoderFamily family;
   family.placement = NormPlacement::pre;
   family.key_bias = false;
-  family.logits_bias = false;
   family.positions_key = "max_target_positions";
   family.positions_when_absent = 448;
   read_encoder_decoder(config, spec, family);
@@ -157,6 +160,87 @@ void read_whisper(ConfigReader& config, ModelSpec& spec) {
                  "mask_time_prob", "mask_time_length", "mask_time_min_masks", "mask_feature_prob",
                  "mask_feature_length", "mask_feature_min_masks", "median_filter_width",
                  "alignment_heads", "lang_ids"});
+}
+
+constexpr NameRule kBartStacks[] = {
+    {"encoder.embeddings.position_embeddings.%", "encoder.embed_positions.%"},
+    {"encoder.embeddings.norm.%", "encoder.layernorm_embedding.%"},
+    {"encoder.layers.attention_norm.%", "encoder.layers.{}.self_attn_layer_norm.%"},
+    {"encoder.layers.mlp_norm.%", "encoder.layers.{}.final_layer_norm.%"},
+    {"encoder.layers.mlp.up.%", "encoder.layers.{}.fc1.%"},
+    {"encoder.layers.mlp.down.%", "encoder.layers.{}.fc2.%"},
+    {"encoder.final_norm.%", "encoder.layer_norm.%"},
+    {"encoder.layers.attention.query.%", "encoder.layers.{}.self_attn.q_proj.%"},
+    {"encoder.layers.attention.key.%", "encoder.layers.{}.self_attn.k_proj.%"},
+    {"encoder.layers.attention.value.%", "encoder.layers.{}.self_attn.v_proj.%"},
+    {"encoder.layers.attention.output.%", "encoder.layers.{}.self_attn.out_proj.%"},
+    {"decoder.embeddings.position_embeddings.%", "decoder.embed_positions.%"},
+    {"decoder.embeddings.norm.%", "decoder.layernorm_embedding.%"},
+    {"decoder.layers.attention_norm.%", "decoder.layers.{}.self_attn_layer_norm.%"},
+    {"decoder.layers.mlp_norm.%", "decoder.layers.{}.final_layer_norm.%"},
+    {"decoder.layers.mlp.up.%", "decoder.layers.{}.fc1.%"},
+    {"decoder.layers.mlp.down.%", "decoder.layers.{}.fc2.%"},
+    {"decoder.final_norm.%", "decoder.layer_norm.%"},
+    {"decoder.layers.attention.query.%", "decoder.layers.{}.self_attn.q_proj.%"},
+    {"decoder.layers.cross_attention.query.%", "decoder.layers.{}.encoder_attn.q_proj.%"},
+    {"decoder.layers.attention.key.%", "decoder.layers.{}.self_attn.k_proj.%"},
+    {"decoder.layers.cross_attention.key.%", "decoder.layers.{}.encoder_attn.k_proj.%"},
+    {"decoder.layers.attention.value.%", "decoder.layers.{}.self_attn.v_proj.%"},
+    {"decoder.layers.cross_attention.value.%", "decoder.layers.{}.encoder_attn.v_proj.%"},
+    {"decoder.layers.attention.output.%", "decoder.layers.{}.self_attn.out_proj.%"},
+    {"decoder.layers.cross_attention.output.%", "decoder.layers.{}.encoder_attn.out_proj.%"},
+    {"decoder.layers.cross_attention_norm.%", "decoder.layers.{}.encoder_attn_layer_norm.%"},
+};
+
+constexpr NameRule kBart[] = {
+    {"word_embeddings.%", "shared.%"},
+    {"word_embeddings.%", "encoder.embed_tokens.%"},
+    {"head.language_model.weight", "lm_head.weight"},
+    {"head.language_model.bias", "final_logits_bias"},
+};
+
+constexpr NameRule kWhisper[] = {
+    {"word_embeddings.%", "decoder.embed_tokens.%"},
+    {"encoder.embeddings.conv1.%", "encoder.conv1.%"},
+    {"encoder.embeddings.conv2.%", "encoder.conv2.%"},
+    {"head.language_model.%", "proj_out.%"},
+};
+
+NameTable bart_names() {
+  return {{kBart, kBartStacks},
+          {"model."},
+          {{"encoder.embed_tokens.weight", ExtraKind::tied_copy},
+           {"decoder.embed_tokens.weight", ExtraKind::tied_copy},
+           {"shared.weight", ExtraKind::tied_copy},
+           {"lm_head.weight", ExtraKind::tied_copy}}};
+}
+
+}  // namespace
+
+std::vector<Family> bart_families() {
+  return {{.model_types = {"bart"},
+           .classes = encoder_decoder_classes("Bart", "BartForConditionalGeneration"),
+           .reader = read_bart,
+           .names = bart_names(),
+           .gguf = None("llama.cpp has no such architecture")},
+          {.model_types = {"marian"},
+           .classes = encoder_decoder_classes("Marian", "MarianMTModel"),
+           .reader = read_marian,
+           .names = bart_names(),
+           .gguf = None("llama.cpp has no such architecture")},
+          {.model_types = {"pegasus"},
+           .classes = encoder_decoder_classes("Pegasus", "PegasusForConditionalGeneration"),
+           .reader = read_pegasus,
+           .names = bart_names(),
+           .gguf = None("llama.cpp has no such architecture")},
+          {.model_types = {"whisper"},
+           .classes = encoder_decoder_classes("Whisper", "WhisperForConditionalGeneration",
+                                              LogitsBias::none),
+           .reader = read_whisper,
+           .names = NameTable{{kWhisper, kBartStacks},
+                              {"model."},
+                              {{"proj_out.weight", ExtraKind::tied_copy}}},
+           .gguf = None("whisper.cpp has a format of its own")}};
 }
 
 }  // namespace headroom::detail

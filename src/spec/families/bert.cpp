@@ -2,6 +2,8 @@
 // and in position rows that no token uses.
 #include "../bert.h"
 
+#include "../family.h"
+
 namespace headroom::detail {
 namespace {
 
@@ -20,69 +22,136 @@ ClassifierSpec fixed_classifier(ConfigReader& config, ClassifierInput input,
   return result;
 }
 
-/// The heads of RoBERTa-like classes, whose names begin with `prefix`.
-void read_roberta_like(ConfigReader& config, ModelSpec& spec, std::string_view prefix) {
-  const auto name = [&](std::string_view suffix) {
-    return std::string(prefix) + std::string(suffix);
-  };
-  ClassifierSpec sequence = classifier(config, ClassifierInput::first_token);
-  sequence.dense = ActivationKind::tanh;
-  sequence.dense_dropout = sequence.dropout;
-  const std::string model = name("Model");
-  const std::string masked = name("ForMaskedLM");
-  const std::string sequences = name("ForSequenceClassification");
-  const std::string tokens = name("ForTokenClassification");
-  const std::string questions = name("ForQuestionAnswering");
-  const std::string choices = name("ForMultipleChoice");
+HeadReader plain_classifier(ClassifierInput input) {
+  return [input](ConfigReader& config) { return classifier_head(classifier(config, input)); };
+}
+
+HeadSpec span_head(ConfigReader& config) {
   ClassifierSpec spans = fixed_classifier(config, ClassifierInput::every_token, 2);
   spans.dropout = 0;
-  read_architecture(
-      config, spec,
-      {{model, pooler_head()},
-       {masked, language_model_head(masked_language_model_head(config, ActivationKind::gelu))},
-       {sequences, classifier_head(sequence)},
-       {tokens, classifier_head(classifier(config, ClassifierInput::every_token))},
-       {questions, classifier_head(spans)},
-       {choices, classifier_head(fixed_classifier(config, ClassifierInput::pooled_token, 1))}});
+  return classifier_head(spans);
+}
+
+HeadSpec choice_head(ConfigReader& config) {
+  return classifier_head(fixed_classifier(config, ClassifierInput::pooled_token, 1));
+}
+
+ModelClasses roberta_classes(const std::string& prefix) {
+  const auto masked = [](ConfigReader& config) {
+    return language_model_head(masked_language_model_head(config, ActivationKind::gelu));
+  };
+  const auto sequence = [](ConfigReader& config) {
+    ClassifierSpec head = classifier(config, ClassifierInput::first_token);
+    head.dense = ActivationKind::tanh;
+    head.dense_dropout = head.dropout;
+    return classifier_head(head);
+  };
+  return ModelClasses{
+      {{prefix + "Model", pooler_head},
+       {prefix + "ForMaskedLM", masked},
+       {prefix + "ForSequenceClassification", sequence},
+       {prefix + "ForTokenClassification", plain_classifier(ClassifierInput::every_token)},
+       {prefix + "ForQuestionAnswering", span_head},
+       {prefix + "ForMultipleChoice", choice_head}}};
+}
+
+void read_roberta(ConfigReader& config, ModelSpec& spec) {
   read_bert_encoder(config, spec, ActivationKind::gelu);
   // Positions are counted on from behind the padding token's id.
   spec.position.offset = config.count_or({"pad_token_id"}, 1) + 1;
   spec.position.behind_padding = true;
 }
 
-}  // namespace
+HeadSpec bert_masked_head(ConfigReader& config) {
+  const ActivationKind activation = read_activation(config, {"hidden_act"}, ActivationKind::gelu);
+  return language_model_head(masked_language_model_head(config, activation));
+}
+
+HeadSpec next_sentence_head(ConfigReader& config) {
+  HeadSpec head = classifier_head(fixed_classifier(config, ClassifierInput::pooled_token, 2));
+  head.classifier->dropout = 0;
+  return head;
+}
+
+ModelClasses bert_classes() {
+  const auto pretraining = [](ConfigReader& config) {
+    HeadSpec head = next_sentence_head(config);
+    head.language_model = bert_masked_head(config).language_model;
+    return head;
+  };
+  return ModelClasses{
+      {{"BertModel", pooler_head},
+       {"BertForMaskedLM", bert_masked_head},
+       {"BertForPreTraining", pretraining},
+       {"BertForNextSentencePrediction", next_sentence_head},
+       {"BertForSequenceClassification", plain_classifier(ClassifierInput::pooled_token)},
+       {"BertForTokenClassification", plain_classifier(ClassifierInput::every_token)},
+       {"BertForQuestionAnswering", span_head},
+       {"BertForMultipleChoice", choice_head}}};
+}
 
 void read_bert(ConfigReader& config, ModelSpec& spec) {
-  const ActivationKind activation = read_activation(config, {"hidden_act"}, ActivationKind::gelu);
-  const LanguageModelHeadSpec masked = masked_language_model_head(config, activation);
-  HeadSpec pretraining =
-      classifier_head(fixed_classifier(config, ClassifierInput::pooled_token, 2));
-  pretraining.classifier->dropout = 0;
-  HeadSpec next_sentence = pretraining;
-  pretraining.language_model = masked;
-  ClassifierSpec spans = fixed_classifier(config, ClassifierInput::every_token, 2);
-  spans.dropout = 0;
-  read_architecture(config, spec,
-                    {{"BertModel", pooler_head()},
-                     {"BertForMaskedLM", language_model_head(masked)},
-                     {"BertForPreTraining", pretraining},
-                     {"BertForNextSentencePrediction", next_sentence},
-                     {"BertForSequenceClassification",
-                      classifier_head(classifier(config, ClassifierInput::pooled_token))},
-                     {"BertForTokenClassification",
-                      classifier_head(classifier(config, ClassifierInput::every_token))},
-                     {"BertForQuestionAnswering", classifier_head(spans)},
-                     {"BertForMultipleChoice", classifier_head(fixed_classifier(
-                                                   config, ClassifierInput::pooled_token, 1))}});
   read_bert_encoder(config, spec, ActivationKind::gelu);
 }
 
-void read_roberta(ConfigReader& config, ModelSpec& spec) {
-  read_roberta_like(config, spec, "Roberta");
+constexpr NameRule kRobertaHead[] = {
+    {"head.transform.dense.%", "lm_head.dense.%"},
+    {"head.transform.norm.%", "lm_head.layer_norm.%"},
+    {"head.language_model.weight", "lm_head.decoder.weight"},
+    {"head.language_model.bias", "lm_head.bias"},
+    {"head.classifier.%", "classifier.out_proj.%"},
+};
+
+// Checkpoints converted from TensorFlow, such as bert-base-uncased, name norms as it does.
+constexpr NameRule kTensorflowNorms[] = {
+    {"embeddings.norm.weight", "embeddings.LayerNorm.gamma"},
+    {"embeddings.norm.bias", "embeddings.LayerNorm.beta"},
+    {"encoder.layers.attention_norm.weight", "encoder.layer.{}.attention.output.LayerNorm.gamma"},
+    {"encoder.layers.attention_norm.bias", "encoder.layer.{}.attention.output.LayerNorm.beta"},
+    {"encoder.layers.mlp_norm.weight", "encoder.layer.{}.output.LayerNorm.gamma"},
+    {"encoder.layers.mlp_norm.bias", "encoder.layer.{}.output.LayerNorm.beta"},
+    {"head.transform.norm.weight", "cls.predictions.transform.LayerNorm.gamma"},
+    {"head.transform.norm.bias", "cls.predictions.transform.LayerNorm.beta"},
+};
+
+NameTable bert_names() {
+  return {{bert_rules(), kTensorflowNorms},
+          {"bert."},
+          {{"cls.predictions.decoder.weight", ExtraKind::tied_copy},
+           {"cls.predictions.decoder.bias", ExtraKind::tied_copy},
+           {"cls.", ExtraKind::unused_head, NamePart::beginning},
+           {"bert.pooler.", ExtraKind::unused_head, NamePart::beginning},
+           {"pooler.", ExtraKind::unused_head, NamePart::beginning}}};
 }
 
-void read_xlm_roberta(ConfigReader& config, ModelSpec& spec) {
-  read_roberta_like(config, spec, "XLMRoberta");
+NameTable roberta_names() {
+  return {{kRobertaHead, bert_rules()},
+          {"roberta."},
+          {{"lm_head.decoder.weight", ExtraKind::tied_copy},
+           {"lm_head.decoder.bias", ExtraKind::tied_copy},
+           {"lm_head.", ExtraKind::unused_head, NamePart::beginning},
+           {"roberta.pooler.", ExtraKind::unused_head, NamePart::beginning},
+           {"pooler.", ExtraKind::unused_head, NamePart::beginning}}};
+}
+
+}  // namespace
+
+std::vector<Family> bert_families() {
+  return {{.model_types = {"bert"},
+           .classes = bert_classes(),
+           .reader = read_bert,
+           .names = bert_names(),
+           .gguf = None("GGUF files of it are not read yet")},
+          {.model_types = {"roberta"},
+           .classes = roberta_classes("Roberta"),
+           .reader = read_roberta,
+           .names = roberta_names(),
+           .gguf = None("GGUF files of it are not read yet")},
+          {.model_types = {"xlm-roberta"},
+           .classes = roberta_classes("XLMRoberta"),
+           .reader = read_roberta,
+           .names = roberta_names(),
+           .gguf = None("GGUF files of it are not read yet")}};
 }
 
 }  // namespace headroom::detail

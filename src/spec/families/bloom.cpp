@@ -1,13 +1,11 @@
 // BLOOM: ALiBi in the place of positions, a norm behind the embedding (arXiv 2211.05100).
+#include "../common_keys.h"
 #include "../family.h"
 
 namespace headroom::detail {
+namespace {
 
 void read_bloom(ConfigReader& config, ModelSpec& spec) {
-  LanguageModelHeadSpec language_model;
-  language_model.weight = config.flag_or({"tie_word_embeddings"}, true) ? WeightSharing::shared
-                                                                        : WeightSharing::separate;
-  read_decoder_architecture(config, spec, "Bloom", "BloomForCausalLM", language_model);
   spec.kind = ModelKind::decoder;
   spec.hidden_size = config.size({"hidden_size", "n_embed", "n_embd"});
   spec.embedding.vocab_size = config.size({"vocab_size"});
@@ -30,12 +28,31 @@ void read_bloom(ConfigReader& config, ModelSpec& spec) {
   stack.dropout.attention_output = dropout;
   stack.dropout.ffn_output = dropout;
   stack.dropout.attention_probs = config.probability_or({"attention_dropout"}, 0);
-  config.expect("apply_residual_connection_post_layernorm", false);
+  config.expect_flag("apply_residual_connection_post_layernorm", false);
   // How the vendor's code computed the same.
   config.ignore({"slow_but_exact", "attention_softmax_in_fp32", "masked_softmax_fusion",
                  "bias_dropout_fusion", "n_inner", "offset_alibi", "seq_length", "skip_bias_add",
                  "skip_bias_add_qkv"});
   spec.decoder = stack;
+}
+
+}  // namespace
+
+std::vector<Family> bloom_families() {
+  return {
+      {.model_types = {"bloom"},
+       .classes = decoder_classes("Bloom", {.tied = true}),
+       .reader = read_bloom,
+       .names =
+           NameTable{{bloom_rules()}, {"transformer."}, {{"lm_head.weight", ExtraKind::tied_copy}}},
+       .gguf = GgufForm(GgufConversion::none,
+                        {{.name = "bloom",
+                          .own = {{"embedding_length", "hidden_size"},
+                                  {"block_count", "n_layer"},
+                                  {"attention.head_count", "n_head"},
+                                  {"attention.layer_norm_epsilon", "layer_norm_epsilon"}},
+                          .tie = GgufTie::always,
+                          .head_dim = GgufHeadDim::never}})}};
 }
 
 }  // namespace headroom::detail

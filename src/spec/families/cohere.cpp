@@ -1,29 +1,26 @@
 // Command R and its successors: LayerNorm without bias, attention and network beside each other,
 // scaled logits (Cohere, c4ai-command-r-v01; arXiv 2504.00698).
 #include "../decoder.h"
+#include "../family.h"
 
 namespace headroom::detail {
 namespace {
 
-void read_cohere_like(ConfigReader& config, ModelSpec& spec, const std::string& prefix) {
+void read_cohere_like(ConfigReader& config, ModelSpec& spec) {
   constexpr double kLogitScaleWhenAbsent = 0.0625;
-  DecoderFamily family;
-  family.prefix = prefix;
-  family.tied = true;
-  family.max_position_embeddings = 8192;
-  family.norm = {NormKind::layer_norm, false};
-  family.norm_eps = 1e-5;
-  family.rope.layout = RopeLayout::interleaved;
-  read_decoder(config, spec, family);
+  DecoderDefaults defaults;
+  defaults.max_position_embeddings = 8192;
+  defaults.norm = {NormKind::layer_norm, false};
+  defaults.norm_eps = 1e-5;
+  defaults.rope.layout = RopeLayout::interleaved;
+  read_decoder(config, spec, defaults);
   spec.decoder->residual = ResidualKind::parallel_one_norm;
   const double scale = config.number_or({"logit_scale"}, kLogitScaleWhenAbsent);
   if (spec.head.language_model) spec.head.language_model->logit_scale = scale;
 }
 
-}  // namespace
-
 void read_cohere(ConfigReader& config, ModelSpec& spec) {
-  read_cohere_like(config, spec, "Cohere");
+  read_cohere_like(config, spec);
   StackSpec& stack = *spec.decoder;
   if (config.flag_or({"use_qk_norm"}, false)) {
     stack.self_attention.query_key_norm =
@@ -33,7 +30,7 @@ void read_cohere(ConfigReader& config, ModelSpec& spec) {
 }
 
 void read_cohere2(ConfigReader& config, ModelSpec& spec) {
-  read_cohere_like(config, spec, "Cohere2");
+  read_cohere_like(config, spec);
   StackSpec& stack = *spec.decoder;
   const std::int64_t pattern =
       config.size_or({"sliding_window_pattern", "_sliding_window_pattern", "layer_switch"}, 4);
@@ -45,10 +42,39 @@ void read_cohere2(ConfigReader& config, ModelSpec& spec) {
     variant.self_attention.window = {};
     variant.self_attention.rotary = false;
   });
-  config.expect("use_qk_norm", false);
+  config.expect_flag("use_qk_norm", false);
   config.ignore({"order_of_interleaved_layers", "position_embedding_type", "rotary_pct",
                  "use_embedding_sharing", "use_gated_activation", "use_parallel_block",
                  "use_parallel_embedding"});
+}
+
+}  // namespace
+
+std::vector<Family> cohere_families() {
+  return {{.model_types = {"cohere"},
+           .classes = decoder_classes("Cohere", {.tied = true, .float32_logits = true}),
+           .reader = read_cohere,
+           .names = llama_names({query_key_norm_rules()}),
+           .gguf = GgufForm(GgufConversion::none,
+                            {{.name = "command-r",
+                              .common = gguf_layer_norm_keys(),
+                              .own = {{"attention.layer_norm_epsilon", "layer_norm_eps"},
+                                      {"logit_scale", "logit_scale"}},
+                              .flags = {{"blk.0.attn_q_norm.weight", "use_qk_norm"}},
+                              .tie = GgufTie::always,
+                              .head_dim = GgufHeadDim::never}})},
+          {.model_types = {"cohere2"},
+           .classes = decoder_classes("Cohere2", {.tied = true, .float32_logits = true}),
+           .reader = read_cohere2,
+           .names = llama_names(),
+           .gguf = GgufForm(GgufConversion::none,
+                            {{.name = "cohere2",
+                              .common = gguf_layer_norm_keys(),
+                              .own = {{"attention.layer_norm_epsilon", "layer_norm_eps"},
+                                      {"logit_scale", "logit_scale"},
+                                      {"attention.sliding_window", "sliding_window"}},
+                              .tie = GgufTie::always,
+                              .finish = finish_windows}})}};
 }
 
 }  // namespace headroom::detail

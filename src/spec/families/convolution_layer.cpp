@@ -1,5 +1,6 @@
 // Convolutions over positions on their own: torch.nn.Conv1d with as many channels out as in, one or
 // a stack whose dilation grows from layer to layer (arXiv 1609.03499).
+#include "../common_keys.h"
 #include "../family.h"
 
 namespace headroom::detail {
@@ -41,11 +42,8 @@ std::size_t variant_with(StackSpec& stack, const ConvolutionSpec& layer) {
   return stack.variants.size();
 }
 
-}  // namespace
-
 /// Layer i is dilated by dilation · dilation_base^i; an activation stands between two layers.
 void read_convolution_layer(ConfigReader& config, ModelSpec& spec) {
-  read_architecture(config, spec, {{"Conv1d", {}}});
   spec.kind = ModelKind::convolution_layer;
   spec.hidden_size = config.size({"hidden_size"});
   spec.embedding.input = InputKind::hidden_states;
@@ -68,6 +66,21 @@ void read_convolution_layer(ConfigReader& config, ModelSpec& spec) {
   }
   if (stack.variants.empty()) stack.variant_of_layer.clear();
   (layer.causal ? spec.decoder : spec.encoder) = std::move(stack);
+}
+
+constexpr NameRule kConvolution[] = {
+    {"convolution.%", "layers.{}.%"},
+    {"convolution.%", "%"},
+};
+
+}  // namespace
+
+std::vector<Family> convolution_layer_families() {
+  return {{.model_types = {"convolution"},
+           .classes = one_class("Conv1d"),
+           .reader = read_convolution_layer,
+           .names = NameTable{{kConvolution}, {}, {}},
+           .gguf = None("a layer on its own has no GGUF")}};
 }
 
 }  // namespace headroom::detail

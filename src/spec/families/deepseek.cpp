@@ -3,17 +3,17 @@
 #include <cmath>
 
 #include "../decoder.h"
+#include "../family.h"
 
 namespace headroom::detail {
 namespace {
 
-DecoderFamily deepseek(const std::string& prefix, std::int64_t positions) {
-  DecoderFamily family;
-  family.prefix = prefix;
-  family.max_position_embeddings = positions;
-  family.rope.layout = RopeLayout::interleaved;
-  family.bias = BiasRule::none;
-  return family;
+DecoderDefaults deepseek(std::int64_t positions) {
+  DecoderDefaults defaults;
+  defaults.max_position_embeddings = positions;
+  defaults.rope.layout = RopeLayout::interleaved;
+  defaults.bias = BiasRule::none;
+  return defaults;
 }
 
 /// Sizes of the attention that a config may leave out.
@@ -37,7 +37,7 @@ void read_latent_attention(ConfigReader& config, ModelSpec& spec, const LatentSi
   attention.num_key_value_heads = attention.num_attention_heads;
   attention.head_dim = latent.qk_nope_head_dim + latent.qk_rope_head_dim;
   attention.value_head_dim = config.size_or({"v_head_dim"}, sizes.value_head_dim);
-  config.expect("qk_head_dim", attention.head_dim);
+  config.expect_number("qk_head_dim", static_cast<double>(attention.head_dim));
   RopeSpec& rope = spec.position.rope;
   if (!config.flag_or({"rope_interleave"}, true)) rope.layout = RopeLayout::half_split;
   const bool widened = rope.scaling == RopeScalingKind::yarn && rope.mscale_all_dim != 0;
@@ -84,23 +84,21 @@ void read_groups(ConfigReader& config, ExpertsSpec& experts, bool limited, Group
 void spread_experts(ConfigReader& config, StackSpec& stack, const ExpertsSpec& experts,
                     std::int64_t dense_when_absent) {
   const std::int64_t dense = config.count_or({"first_k_dense_replace"}, dense_when_absent);
-  config.expect("moe_layer_freq", 1);
+  config.expect_number("moe_layer_freq", 1);
   std::vector<bool> routed;
   for (std::int64_t layer = 0; layer < stack.num_layers; ++layer) routed.push_back(layer >= dense);
   set_experts(stack, routed, experts);
   config.ignore({"ep_size"});
 }
 
-}  // namespace
-
 void read_deepseek_v2(ConfigReader& config, ModelSpec& spec) {
-  DecoderFamily family = deepseek("DeepseekV2", 2048);
-  read_decoder(config, spec, family);
+  const DecoderDefaults defaults = deepseek(2048);
+  read_decoder(config, spec, defaults);
   StackSpec& stack = *spec.decoder;
   read_latent_attention(config, spec, {});
   stack.ffn.bias = config.flag_or({"mlp_bias"}, false);
   ExpertsSpec experts = read_deepseek_experts(config, {{"n_routed_experts"}, 64, 0}, 1407, 2, 1);
-  config.expect("scoring_func", "softmax");
+  config.expect_text("scoring_func", "softmax");
   const bool limited = config.choice_or<bool>(
       {"topk_method"}, {{"greedy", false}, {"group_limited_greedy", true}}, false);
   read_groups(config, experts, limited, {});
@@ -109,29 +107,28 @@ void read_deepseek_v2(ConfigReader& config, ModelSpec& spec) {
 }
 
 void read_deepseek_v3(ConfigReader& config, ModelSpec& spec) {
-  read_decoder(config, spec, deepseek("DeepseekV3", 4096));
+  read_decoder(config, spec, deepseek(4096));
   read_latent_attention(config, spec, {});
   ExpertsSpec experts = read_deepseek_experts(config, {{"n_routed_experts"}, 256, 8}, 2048, 1, 2.5);
   experts.scoring = RouterScoring::sigmoid;
   experts.correction_bias = true;
   experts.group_score = GroupScore::two_best;
   experts.normalise = config.flag_or({"norm_topk_prob"}, true);
-  config.expect("scoring_func", "sigmoid");
-  config.expect("topk_method", "noaux_tc");
+  config.expect_text("scoring_func", "sigmoid");
+  config.expect_text("topk_method", "noaux_tc");
   read_groups(config, experts, true, {8, 4});
   spread_experts(config, *spec.decoder, experts, 3);
   config.ignore({"num_nextn_predict_layers"});  // a module beside the model, for training
 }
 
 void read_glm4_moe(ConfigReader& config, ModelSpec& spec) {
-  DecoderFamily family;
-  family.prefix = "Glm4Moe";
-  family.num_key_value_heads = 8;
-  family.max_position_embeddings = 131072;
-  family.norm_eps = 1e-5;
-  family.rope.partial_rotary_factor = 0.5;
-  family.bias = BiasRule::key_for_query_key_value;
-  read_decoder(config, spec, family);
+  DecoderDefaults defaults;
+  defaults.num_key_value_heads = 8;
+  defaults.max_position_embeddings = 131072;
+  defaults.norm_eps = 1e-5;
+  defaults.rope.partial_rotary_factor = 0.5;
+  defaults.bias = BiasRule::key_for_query_key_value;
+  read_decoder(config, spec, defaults);
   StackSpec& stack = *spec.decoder;
   if (config.flag_or({"use_qk_norm"}, false)) {
     stack.self_attention.query_key_norm =
@@ -148,9 +145,9 @@ void read_glm4_moe(ConfigReader& config, ModelSpec& spec) {
 }
 
 void read_glm_moe_dsa(ConfigReader& config, ModelSpec& spec) {
-  DecoderFamily family = deepseek("GlmMoeDsa", 202752);
-  family.norm_eps = 1e-5;
-  read_decoder(config, spec, family);
+  DecoderDefaults defaults = deepseek(202752);
+  defaults.norm_eps = 1e-5;
+  read_decoder(config, spec, defaults);
   read_latent_attention(config, spec, {2048, 192, 256});
   LatentAttentionSpec& latent = *spec.decoder->self_attention.latent;
   ExpertsSpec experts = read_deepseek_experts(
@@ -159,8 +156,8 @@ void read_glm_moe_dsa(ConfigReader& config, ModelSpec& spec) {
   experts.correction_bias = true;
   experts.group_score = GroupScore::two_best;
   experts.normalise = config.flag_or({"norm_topk_prob"}, true);
-  config.expect("scoring_func", "sigmoid");
-  config.expect("topk_method", "noaux_tc");
+  config.expect_text("scoring_func", "sigmoid");
+  config.expect_text("topk_method", "noaux_tc");
   read_groups(config, experts, true, {});
   spread_experts(config, *spec.decoder, experts, 3);
   // The indexer that chooses which keys a query sees (arXiv 2512.02556): counted, not in the graph.
@@ -178,9 +175,104 @@ void read_glm_moe_dsa(ConfigReader& config, ModelSpec& spec) {
   count("key_norm.weight", {dim}, WeightRole::norm);
   count("key_norm.bias", {dim}, WeightRole::norm);
   count("weights.weight", {heads, spec.hidden_size}, WeightRole::attention);
-  config.expect("index_topk_freq", 1);
+  config.expect_number("index_topk_freq", 1);
   config.ignore({"index_topk", "num_nextn_predict_layers", "mlp_layer_types", "mlp_bias",
                  "indexer_rope_interleave"});
+}
+
+constexpr NameRule kLatent[] = {
+    {"decoder.layers.attention.query.%", "layers.{}.self_attn.q_b_proj.%"},
+    {"decoder.layers.attention.query_a.%", "layers.{}.self_attn.q_a_proj.%"},
+    {"decoder.layers.attention.query_a_norm.%", "layers.{}.self_attn.q_a_layernorm.%"},
+    {"decoder.layers.attention.key_value_a.%", "layers.{}.self_attn.kv_a_proj_with_mqa.%"},
+    {"decoder.layers.attention.key_value_a_norm.%", "layers.{}.self_attn.kv_a_layernorm.%"},
+    {"decoder.layers.attention.key_value.%", "layers.{}.self_attn.kv_b_proj.%"},
+};
+
+// The indexer of sparse attention (GLM-5).
+constexpr NameRule kIndexer[] = {
+    {"decoder.layers.attention.indexer.query.%", "layers.{}.self_attn.indexer.wq_b.%"},
+    {"decoder.layers.attention.indexer.key.%", "layers.{}.self_attn.indexer.wk.%"},
+    {"decoder.layers.attention.indexer.key_norm.%", "layers.{}.self_attn.indexer.k_norm.%"},
+    {"decoder.layers.attention.indexer.weights.%", "layers.{}.self_attn.indexer.weights_proj.%"},
+};
+
+constexpr NameRule kSharedExperts[] = {
+    {"decoder.layers.mlp.router.correction_bias", "layers.{}.mlp.gate.e_score_correction_bias"},
+    {"decoder.layers.mlp.shared_expert.gate.%", "layers.{}.mlp.shared_experts.gate_proj.%"},
+    {"decoder.layers.mlp.shared_expert.up.%", "layers.{}.mlp.shared_experts.up_proj.%"},
+    {"decoder.layers.mlp.shared_expert.down.%", "layers.{}.mlp.shared_experts.down_proj.%"},
+};
+
+NameTable deepseek_names() {
+  return llama_names({kIndexer, kLatent, kSharedExperts, routed_expert_rules()});
+}
+
+/// LLAMA_EXPERT_GATING_FUNC_TYPE_SIGMOID in llama.cpp's src/llama-hparams.h.
+constexpr std::int64_t kSigmoidGating = 2;
+
+/// Since llama.cpp runs latent attention absorbed, files give sizes as of one key-value head, and
+/// the real ones under their own keys. Version 3 scores experts by sigmoids.
+void finish_deepseek(const GgufMetadataReader& metadata, ConfigDraft& config) {
+  const auto key = metadata.count("attention.key_length_mla");
+  const auto value = metadata.count("attention.value_length_mla");
+  const auto key_length = key ? key : metadata.count("attention.key_length");
+  const auto value_length = value ? value : metadata.count("attention.value_length");
+  const auto rotary = metadata.count("rope.dimension_count");
+  if (!key_length || !rotary || *key_length < *rotary) {
+    metadata.fail("attention.key_length", "does not tell how wide a key head is");
+  }
+  if (!value_length) metadata.fail("attention.value_length", "is missing");
+  // An absent q_lora_rank means the class's default; null means none.
+  if (!config.has("q_lora_rank")) config.set_null("q_lora_rank");
+  config.set_count("qk_nope_head_dim", *key_length - *rotary);
+  config.set_count("v_head_dim", *value_length);
+  config.set_count("num_key_value_heads", metadata.count("attention.head_count").value_or(0));
+  if (metadata.count("expert_gating_func").value_or(0) == kSigmoidGating) {
+    config.set_text("model_type", "deepseek_v3");
+    config.set_texts("architectures", {"DeepseekV3ForCausalLM"});
+  }
+}
+
+}  // namespace
+
+std::vector<Family> deepseek_families() {
+  return {{.model_types = {"deepseek_v2"},
+           .classes = llama_classes("DeepseekV2"),
+           .reader = read_deepseek_v2,
+           .names = deepseek_names(),
+           .gguf = GgufForm(GgufConversion::unknown,
+                            {{.name = "deepseek2",
+                              .common = gguf_expert_keys(),
+                              .own = {{"feed_forward_length", "intermediate_size"},
+                                      {"attention.q_lora_rank", "q_lora_rank"},
+                                      {"attention.kv_lora_rank", "kv_lora_rank"},
+                                      {"rope.dimension_count", "qk_rope_head_dim"},
+                                      {"leading_dense_block_count", "first_k_dense_replace"},
+                                      {"expert_feed_forward_length", "moe_intermediate_size"},
+                                      {"expert_count", "n_routed_experts"},
+                                      {"expert_shared_count", "n_shared_experts"},
+                                      {"expert_weights_scale", "routed_scaling_factor"},
+                                      {"expert_weights_norm", "norm_topk_prob"},
+                                      {"expert_group_count", "n_group"},
+                                      {"expert_group_used_count", "topk_group"}},
+                              .head_dim = GgufHeadDim::never,
+                              .finish = finish_deepseek}})},
+          {.model_types = {"deepseek_v3", "kimi_k2"},
+           .classes = llama_classes("DeepseekV3"),
+           .reader = read_deepseek_v3,
+           .names = deepseek_names(),
+           .gguf = GgufForm(GgufConversion::unknown, {})},
+          {.model_types = {"glm4_moe"},
+           .classes = llama_classes("Glm4Moe"),
+           .reader = read_glm4_moe,
+           .names = llama_names({query_key_norm_rules(), kSharedExperts, routed_expert_rules()}),
+           .gguf = None("GGUF files of it are not read yet")},
+          {.model_types = {"glm_moe_dsa"},
+           .classes = llama_classes("GlmMoeDsa"),
+           .reader = read_glm_moe_dsa,
+           .names = deepseek_names(),
+           .gguf = None("GGUF files of it are not read yet")}};
 }
 
 }  // namespace headroom::detail

@@ -1,34 +1,47 @@
 // DistilBERT: BERT's encoder without token types and pooler (arXiv 1910.01108).
+#include "../common_keys.h"
 #include "../family.h"
 
 namespace headroom::detail {
+namespace {
+
+HeadSpec masked_head(ConfigReader& config) {
+  const ActivationKind activation = read_activation(config, {"activation"}, ActivationKind::gelu);
+  return language_model_head(masked_language_model_head(config, activation));
+}
+
+HeadSpec sequence_head(ConfigReader& config) {
+  ClassifierSpec classifier;
+  classifier.input = ClassifierInput::first_token;
+  classifier.dense = ActivationKind::relu;
+  classifier.dropout = config.probability_or({"seq_classif_dropout"}, 0.2);
+  return classifier_head(classifier);
+}
+
+ModelClasses distilbert_classes() {
+  const auto tokens = [](ConfigReader& config) {
+    ClassifierSpec classifier;
+    classifier.input = ClassifierInput::every_token;
+    classifier.dropout = config.probability_or({"dropout"}, 0.1);
+    return classifier_head(classifier);
+  };
+  const auto spans = [](ConfigReader& config) {
+    ClassifierSpec classifier;
+    classifier.input = ClassifierInput::every_token;
+    classifier.num_labels = 2;
+    classifier.dropout = config.probability_or({"qa_dropout"}, 0.1);
+    return classifier_head(classifier);
+  };
+  return ModelClasses{{{"DistilBertModel", no_head},
+                       {"DistilBertForMaskedLM", masked_head},
+                       {"DistilBertForSequenceClassification", sequence_head},
+                       {"DistilBertForTokenClassification", tokens},
+                       {"DistilBertForQuestionAnswering", spans}}};
+}
 
 void read_distilbert(ConfigReader& config, ModelSpec& spec) {
   const ActivationKind activation = read_activation(config, {"activation"}, ActivationKind::gelu);
-  const bool tied = config.flag_or({"tie_word_embeddings"}, true);
   const double dropout = config.probability_or({"dropout"}, 0.1);
-
-  LanguageModelHeadSpec masked;
-  masked.weight = tied ? WeightSharing::shared : WeightSharing::separate;
-  masked.bias = true;
-  masked.transform = activation;
-  ClassifierSpec sequence;
-  sequence.input = ClassifierInput::first_token;
-  sequence.dense = ActivationKind::relu;
-  sequence.dropout = config.probability_or({"seq_classif_dropout"}, 0.2);
-  ClassifierSpec tokens;
-  tokens.input = ClassifierInput::every_token;
-  tokens.dropout = dropout;
-  ClassifierSpec spans = tokens;
-  spans.num_labels = 2;
-  spans.dropout = config.probability_or({"qa_dropout"}, 0.1);
-  read_architecture(config, spec,
-                    {{"DistilBertModel", {}},
-                     {"DistilBertForMaskedLM", language_model_head(masked)},
-                     {"DistilBertForSequenceClassification", classifier_head(sequence)},
-                     {"DistilBertForTokenClassification", classifier_head(tokens)},
-                     {"DistilBertForQuestionAnswering", classifier_head(spans)}});
-
   // The position table is trained either way; this only says how it was first filled.
   config.ignore({"sinusoidal_pos_embds"});
   spec.kind = ModelKind::encoder;
@@ -51,6 +64,38 @@ void read_distilbert(ConfigReader& config, ModelSpec& spec) {
   stack.dropout.attention_probs = config.probability_or({"attention_dropout"}, 0.1);
   spec.embedding.norm = stack.norm;
   spec.encoder = stack;
+}
+
+constexpr NameRule kDistilbert[] = {
+    {"embeddings.word_embeddings.%", "embeddings.word_embeddings.%"},
+    {"embeddings.position_embeddings.%", "embeddings.position_embeddings.%"},
+    {"embeddings.norm.%", "embeddings.LayerNorm.%"},
+    {"encoder.layers.attention.query.%", "transformer.layer.{}.attention.q_lin.%"},
+    {"encoder.layers.attention.key.%", "transformer.layer.{}.attention.k_lin.%"},
+    {"encoder.layers.attention.value.%", "transformer.layer.{}.attention.v_lin.%"},
+    {"encoder.layers.attention.output.%", "transformer.layer.{}.attention.out_lin.%"},
+    {"encoder.layers.attention_norm.%", "transformer.layer.{}.sa_layer_norm.%"},
+    {"encoder.layers.mlp.up.%", "transformer.layer.{}.ffn.lin1.%"},
+    {"encoder.layers.mlp.down.%", "transformer.layer.{}.ffn.lin2.%"},
+    {"encoder.layers.mlp_norm.%", "transformer.layer.{}.output_layer_norm.%"},
+    {"head.transform.dense.%", "vocab_transform.%"},
+    {"head.transform.norm.%", "vocab_layer_norm.%"},
+    {"head.language_model.%", "vocab_projector.%"},
+    {"head.classifier.dense.%", "pre_classifier.%"},
+    {"head.classifier.%", "classifier.%"},
+};
+
+}  // namespace
+
+std::vector<Family> distilbert_families() {
+  return {{.model_types = {"distilbert"},
+           .classes = distilbert_classes(),
+           .reader = read_distilbert,
+           .names = NameTable{{kDistilbert},
+                              {"distilbert."},
+                              {{"vocab_projector.weight", ExtraKind::tied_copy},
+                               {"vocab_", ExtraKind::unused_head, NamePart::beginning}}},
+           .gguf = None("llama.cpp has no such architecture")}};
 }
 
 }  // namespace headroom::detail

@@ -1,5 +1,6 @@
 // Falcon: attention and network beside each other with one key-value head; later with groups of
 // them and a norm for each part (arXiv 2311.16867).
+#include "../common_keys.h"
 #include "../family.h"
 #include "../rope.h"
 
@@ -41,16 +42,7 @@ AttentionSpec read_attention(ConfigReader& config, std::int64_t hidden_size, boo
   return attention;
 }
 
-}  // namespace
-
 void read_falcon(ConfigReader& config, ModelSpec& spec) {
-  LanguageModelHeadSpec language_model;
-  language_model.weight = config.flag_or({"tie_word_embeddings"}, true) ? WeightSharing::shared
-                                                                        : WeightSharing::separate;
-  const std::vector<std::string> names = config.texts("architectures");
-  const bool vendors = !names.empty() && names.front().starts_with("RW");
-  const std::string prefix = vendors ? "RW" : "Falcon";
-  read_decoder_architecture(config, spec, prefix, prefix + "ForCausalLM", language_model);
   spec.kind = ModelKind::decoder;
   spec.hidden_size = config.size({"hidden_size", "n_embed"});
   spec.embedding.vocab_size = config.size({"vocab_size"});
@@ -84,8 +76,44 @@ void read_falcon(ConfigReader& config, ModelSpec& spec) {
   stack.dropout.attention_output = dropout;
   stack.dropout.ffn_output = dropout;
   stack.dropout.attention_probs = config.probability_or({"attention_dropout"}, 0);
-  config.expect("apply_residual_connection_post_layernorm", false);
+  config.expect_flag("apply_residual_connection_post_layernorm", false);
   spec.decoder = stack;
+}
+
+// Of layers with parallel branches and a norm for each; the rest is as in BLOOM.
+constexpr NameRule kFalcon[] = {
+    {"decoder.layers.attention_norm.%", "h.{}.ln_attn.%"},
+    {"decoder.layers.mlp_norm.%", "h.{}.ln_mlp.%"},
+};
+
+void finish_falcon(const GgufMetadataReader& metadata, ConfigDraft& config) {
+  const auto heads = metadata.count("attention.head_count_kv").value_or(1);
+  config.set_flag("parallel_attn", true);
+  config.set_flag("multi_query", heads == 1);
+  if (config.is_true("new_decoder_architecture")) config.set_count("num_kv_heads", heads);
+}
+
+}  // namespace
+
+std::vector<Family> falcon_families() {
+  return {{.model_types = {"falcon", "RefinedWeb", "RefinedWebModel"},
+           .classes = either_of(decoder_classes("Falcon", {.tied = true}),
+                                decoder_classes("RW", {.tied = true})),
+           .reader = read_falcon,
+           .names = NameTable{{kFalcon, bloom_rules()},
+                              {"transformer."},
+                              {{"lm_head.weight", ExtraKind::tied_copy}}},
+           .gguf = GgufForm(GgufConversion::none,
+                            {{.name = "falcon",
+                              .own = {{"embedding_length", "hidden_size"},
+                                      {"block_count", "num_hidden_layers"},
+                                      {"attention.head_count", "num_attention_heads"},
+                                      {"feed_forward_length", "ffn_hidden_size"},
+                                      {"attention.layer_norm_epsilon", "layer_norm_epsilon"}},
+                              .flags = {{"blk.0.attn_norm_2.weight", "new_decoder_architecture"},
+                                        {"blk.0.attn_qkv.bias", "bias"}},
+                              .head_dim = GgufHeadDim::never,
+                              .finish = finish_falcon}})}};
 }
 
 }  // namespace headroom::detail

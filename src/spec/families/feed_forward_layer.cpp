@@ -1,10 +1,11 @@
 // One position-wise feed-forward network on its own (arXiv 1706.03762, section 3.3).
+#include "../common_keys.h"
 #include "../family.h"
 
 namespace headroom::detail {
+namespace {
 
 void read_feed_forward_layer(ConfigReader& config, ModelSpec& spec) {
-  read_architecture(config, spec, {{"FeedForward", {}}});
   spec.kind = ModelKind::feed_forward_layer;
   spec.hidden_size = config.size({"hidden_size", "d_model"});
   spec.embedding.input = InputKind::hidden_states;
@@ -16,6 +17,16 @@ void read_feed_forward_layer(ConfigReader& config, ModelSpec& spec) {
                read_activation(config, {"hidden_act"}, ActivationKind::relu),
                config.flag_or({"mlp_bias"}, true)};
   spec.encoder = std::move(stack);
+}
+
+}  // namespace
+
+std::vector<Family> feed_forward_layer_families() {
+  return {{.model_types = {"feed_forward"},
+           .classes = one_class("FeedForward"),
+           .reader = read_feed_forward_layer,
+           .names = None("its weights can only be random"),
+           .gguf = None("a layer on its own has no GGUF")}};
 }
 
 }  // namespace headroom::detail

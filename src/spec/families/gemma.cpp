@@ -3,30 +3,31 @@
 #include <cmath>
 
 #include "../decoder.h"
+#include "../family.h"
 #include "../vision.h"
 
 namespace headroom::detail {
 namespace {
 
-void read_gemma_like(ConfigReader& config, ModelSpec& spec, const std::string& prefix) {
-  const bool third = prefix == "Gemma3";
-  DecoderFamily family;
-  family.prefix = prefix;
-  family.tied = true;
-  family.max_position_embeddings = third ? 131072 : 8192;
-  family.head_dim = 256;
-  family.norm = {NormKind::rms_norm, false, 1e-6, NormWeight::one_plus};
-  family.activation = ActivationKind::gelu_tanh;
-  family.rope.theta = third ? 1e6 : 10000;
-  family.rope.by_layer_type = third;
+enum class Generation { first, second, third };
+
+void read_gemma_like(ConfigReader& config, ModelSpec& spec, Generation generation) {
+  const bool third = generation == Generation::third;
+  DecoderDefaults defaults;
+  defaults.max_position_embeddings = third ? 131072 : 8192;
+  defaults.head_dim = 256;
+  defaults.norm = {NormKind::rms_norm, false, 1e-6, NormWeight::one_plus};
+  defaults.activation = ActivationKind::gelu_tanh;
+  defaults.rope.theta = third ? 1e6 : 10000;
+  defaults.rope.by_layer_type = third;
   if (third) {
     // Published text configs inside a multimodal one leave out what equals the class's default.
-    family.sizes = {2304, 9216, 26, 8, 262208};
-    family.num_key_value_heads = 4;
+    defaults.sizes = {2304, 9216, 26, 8, 262208};
+    defaults.num_key_value_heads = 4;
   }
   // hidden_activation, where both are given, is the one that counts.
   if (config.has("hidden_activation")) config.ignore({"hidden_act"});
-  read_decoder(config, spec, family);
+  read_decoder(config, spec, defaults);
   spec.embedding.scale = EmbeddingScale::sqrt_hidden_size;
 }
 
@@ -52,16 +53,14 @@ void read_caps(ConfigReader& config, ModelSpec& spec, SoftCaps absent) {
   stack.norm_placement = NormPlacement::sandwich;
 }
 
-}  // namespace
-
 void read_gemma(ConfigReader& config, ModelSpec& spec) {
-  read_gemma_like(config, spec, "Gemma");
+  read_gemma_like(config, spec, Generation::first);
   // The class computes the tanh approximation whatever hidden_act says (published configs: gelu).
   if (!config.has("hidden_activation")) spec.decoder->ffn.activation = ActivationKind::gelu_tanh;
 }
 
 void read_gemma2(ConfigReader& config, ModelSpec& spec) {
-  read_gemma_like(config, spec, "Gemma2");
+  read_gemma_like(config, spec, Generation::second);
   read_caps(config, spec, {50, 30});
   const WindowSpec window = read_window(config, 4096);
   const auto even = [](std::int64_t layer) { return layer % 2 == 0; };
@@ -71,7 +70,7 @@ void read_gemma2(ConfigReader& config, ModelSpec& spec) {
 
 void read_gemma3_text(ConfigReader& config, ModelSpec& spec) {
   constexpr double kLocalTheta = 10000;
-  read_gemma_like(config, spec, "Gemma3");
+  read_gemma_like(config, spec, Generation::third);
   read_caps(config, spec, {0, 0});
   StackSpec& stack = *spec.decoder;
   stack.self_attention.soft_cap = 0;  // the class reads the key, and hands it to no attention
@@ -95,16 +94,106 @@ void read_gemma3_text(ConfigReader& config, ModelSpec& spec) {
   });
 }
 
+ModelClasses gemma3_classes() {
+  return decoder_classes("Gemma3", {.tied = true, .float32_logits = true});
+}
+
 void read_gemma3(ConfigReader& config, ModelSpec& spec) {
-  auto text = read_text_config(config, spec, "Gemma3ForConditionalGeneration");
-  text.ignore({"model_type", "architectures"});
-  read_gemma3_text(text, spec);
-  read_common_keys(text, spec);
-  text.finish();
-  spec.architecture = "Gemma3ForConditionalGeneration";
+  read_text_config(config, spec, gemma3_classes(), read_gemma3_text);
   count_siglip_tower(config, spec);
   config.ignore({"mm_tokens_per_image", "boi_token_index", "eoi_token_index", "image_token_index",
                  "image_token_id", "boi_token_id", "eoi_token_id", "tie_word_embeddings"});
+}
+
+constexpr NameRule kSandwich[] = {
+    {"decoder.layers.attention_norm.%", "layers.{}.input_layernorm.%"},
+    {"decoder.layers.attention_output_norm.%", "layers.{}.post_attention_layernorm.%"},
+    {"decoder.layers.mlp_norm.%", "layers.{}.pre_feedforward_layernorm.%"},
+    {"decoder.layers.mlp_output_norm.%", "layers.{}.post_feedforward_layernorm.%"},
+};
+
+// The SigLIP tower of Gemma 3, and what projects its patches into the text model.
+constexpr NameRule kGemmaVision[] = {
+    {"vision_tower.patch_embeddings.%", "vision_tower.vision_model.embeddings.patch_embedding.%"},
+    {"vision_tower.position_embeddings.%",
+     "vision_tower.vision_model.embeddings.position_embedding.%"},
+    {"vision_tower.layers.attention.query.%",
+     "vision_tower.vision_model.encoder.layers.{}.self_attn.q_proj.%"},
+    {"vision_tower.layers.attention.key.%",
+     "vision_tower.vision_model.encoder.layers.{}.self_attn.k_proj.%"},
+    {"vision_tower.layers.attention.value.%",
+     "vision_tower.vision_model.encoder.layers.{}.self_attn.v_proj.%"},
+    {"vision_tower.layers.attention.output.%",
+     "vision_tower.vision_model.encoder.layers.{}.self_attn.out_proj.%"},
+    {"vision_tower.layers.mlp.up.%", "vision_tower.vision_model.encoder.layers.{}.mlp.fc1.%"},
+    {"vision_tower.layers.mlp.down.%", "vision_tower.vision_model.encoder.layers.{}.mlp.fc2.%"},
+    {"vision_tower.layers.attention_norm.%",
+     "vision_tower.vision_model.encoder.layers.{}.layer_norm1.%"},
+    {"vision_tower.layers.mlp_norm.%", "vision_tower.vision_model.encoder.layers.{}.layer_norm2.%"},
+    {"vision_tower.final_norm.%", "vision_tower.vision_model.post_layernorm.%"},
+    {"vision_tower.head.probe", "vision_tower.vision_model.head.probe"},
+    {"vision_tower.head.attention.qkv.weight",
+     "vision_tower.vision_model.head.attention.in_proj_weight"},
+    {"vision_tower.head.attention.qkv.bias",
+     "vision_tower.vision_model.head.attention.in_proj_bias"},
+    {"vision_tower.head.attention.output.%", "vision_tower.vision_model.head.attention.out_proj.%"},
+    {"vision_tower.head.norm.%", "vision_tower.vision_model.head.layernorm.%"},
+    {"vision_tower.head.mlp.up.%", "vision_tower.vision_model.head.mlp.fc1.%"},
+    {"vision_tower.head.mlp.down.%", "vision_tower.vision_model.head.mlp.fc2.%"},
+    {"projector.norm.%", "multi_modal_projector.mm_soft_emb_norm.%"},
+    {"projector.weight", "multi_modal_projector.mm_input_projection_weight"},
+};
+
+NameTable gemma_names() {
+  return {{kGemmaVision, kSandwich, query_key_norm_rules(), llama_rules()},
+          {"model.", "language_model.model.", "model.language_model."},
+          {{"lm_head.weight", ExtraKind::tied_copy},
+           {"language_model.lm_head.weight", ExtraKind::tied_copy}}};
+}
+
+}  // namespace
+
+std::vector<Family> gemma_families() {
+  return {{.model_types = {"gemma"},
+           .classes = decoder_classes("Gemma", {.tied = true, .float32_logits = true}),
+           .reader = read_gemma,
+           .names = llama_names(),
+           .gguf = GgufForm(GgufConversion::norms_plus_one,
+                            {{.name = "gemma",
+                              .common = gguf_rms_norm_keys(),
+                              .constants = {{"hidden_act", R"("gelu_pytorch_tanh")"}},
+                              .tie = GgufTie::always,
+                              .head_dim = GgufHeadDim::always}})},
+          {.model_types = {"gemma2"},
+           .classes = decoder_classes("Gemma2", {.tied = true, .float32_logits = true}),
+           .reader = read_gemma2,
+           .names = gemma_names(),
+           .gguf = GgufForm(GgufConversion::norms_plus_one,
+                            {{.name = "gemma2",
+                              .common = gguf_rms_norm_keys(),
+                              .own = {{"attention.sliding_window", "sliding_window"},
+                                      {"attn_logit_softcapping", "attn_logit_softcapping"},
+                                      {"final_logit_softcapping", "final_logit_softcapping"}},
+                              .constants = {{"hidden_activation", R"("gelu_pytorch_tanh")"}},
+                              .tie = GgufTie::always,
+                              .head_dim = GgufHeadDim::always}})},
+          {.model_types = {"gemma3_text"},
+           .classes = gemma3_classes(),
+           .reader = read_gemma3_text,
+           .names = gemma_names(),
+           .gguf = GgufForm(GgufConversion::norms_plus_one,
+                            {{.name = "gemma3",
+                              .common = gguf_rms_norm_keys(),
+                              .own = {{"attention.sliding_window", "sliding_window"}},
+                              .constants = {{"hidden_activation", R"("gelu_pytorch_tanh")"}},
+                              .tie = GgufTie::always,
+                              .head_dim = GgufHeadDim::always,
+                              .finish = finish_windows}})},
+          {.model_types = {"gemma3"},
+           .classes = one_class("Gemma3ForConditionalGeneration"),
+           .reader = read_gemma3,
+           .names = gemma_names(),
+           .gguf = None("GGUF keeps the vision tower in a file of its own, which is not read")}};
 }
 
 }  // namespace headroom::detail

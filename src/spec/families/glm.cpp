@@ -1,32 +1,52 @@
 // GLM-4: Llama with interleaved rotary positions of half of each head; the later one with norms
 // before and after (arXiv 2406.12793).
 #include "../decoder.h"
+#include "../family.h"
 
 namespace headroom::detail {
 namespace {
 
-void read_glm_like(ConfigReader& config, ModelSpec& spec, const std::string& prefix) {
-  DecoderFamily family;
-  family.prefix = prefix;
-  family.num_key_value_heads = 2;
-  family.head_dim = 128;
-  family.max_position_embeddings = 131072;
-  family.norm_eps = 1.5625e-7;
-  family.rope.partial_rotary_factor = 0.5;
-  family.rope.layout = RopeLayout::interleaved;
-  family.bias = BiasRule::key_for_query_key_value;
-  family.bias_when_absent = true;
-  read_decoder(config, spec, family);
+void read_glm_like(ConfigReader& config, ModelSpec& spec) {
+  DecoderDefaults defaults;
+  defaults.num_key_value_heads = 2;
+  defaults.head_dim = 128;
+  defaults.max_position_embeddings = 131072;
+  defaults.norm_eps = 1.5625e-7;
+  defaults.rope.partial_rotary_factor = 0.5;
+  defaults.rope.layout = RopeLayout::interleaved;
+  defaults.bias = BiasRule::key_for_query_key_value;
+  defaults.bias_when_absent = true;
+  read_decoder(config, spec, defaults);
   config.ignore({"resid_pdrop"});
 }
 
-}  // namespace
-
-void read_glm(ConfigReader& config, ModelSpec& spec) { read_glm_like(config, spec, "Glm"); }
+void read_glm(ConfigReader& config, ModelSpec& spec) { read_glm_like(config, spec); }
 
 void read_glm4(ConfigReader& config, ModelSpec& spec) {
-  read_glm_like(config, spec, "Glm4");
+  read_glm_like(config, spec);
   spec.decoder->norm_placement = NormPlacement::sandwich;
+}
+
+constexpr NameRule kGlm[] = {
+    {"decoder.layers.attention_output_norm.%", "layers.{}.post_self_attn_layernorm.%"},
+    {"decoder.layers.mlp_output_norm.%", "layers.{}.post_mlp_layernorm.%"},
+    {"decoder.layers.mlp.gate.%", "layers.{}.mlp.gate_up_proj.%", part(0)},
+    {"decoder.layers.mlp.up.%", "layers.{}.mlp.gate_up_proj.%", part(1)},
+};
+
+}  // namespace
+
+std::vector<Family> glm_families() {
+  return {{.model_types = {"glm"},
+           .classes = llama_classes("Glm"),
+           .reader = read_glm,
+           .names = llama_names({kGlm}),
+           .gguf = None("GGUF files of it are not read yet")},
+          {.model_types = {"glm4"},
+           .classes = llama_classes("Glm4"),
+           .reader = read_glm4,
+           .names = llama_names({kGlm}),
+           .gguf = None("GGUF files of it are not read yet")}};
 }
 
 }  // namespace headroom::detail

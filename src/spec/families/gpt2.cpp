@@ -24,14 +24,7 @@ void read_score_scale(ConfigReader& config, StackSpec& stack) {
   }
 }
 
-}  // namespace
-
 void read_gpt2(ConfigReader& config, ModelSpec& spec) {
-  LanguageModelHeadSpec language_model;
-  language_model.weight = config.flag_or({"tie_word_embeddings"}, true) ? WeightSharing::shared
-                                                                        : WeightSharing::separate;
-  read_decoder_architecture(config, spec, "GPT2", "GPT2LMHeadModel", language_model);
-
   // Only the double-heads class reads summary_*; the others change numerics, not sizes.
   config.ignore({"summary_activation", "summary_first_dropout", "summary_proj_to_labels",
                  "summary_type", "summary_use_proj", "n_ctx", "reorder_and_upcast_attn"});
@@ -61,6 +54,44 @@ void read_gpt2(ConfigReader& config, ModelSpec& spec) {
   stack.dropout.attention_output = config.probability_or({"resid_pdrop"}, 0.1);
   stack.dropout.ffn_output = stack.dropout.attention_output;
   spec.decoder = stack;
+}
+
+constexpr NameRule kGpt2[] = {
+    {"embeddings.word_embeddings.%", "wte.%"},
+    {"embeddings.position_embeddings.%", "wpe.%"},
+    {"decoder.layers.attention_norm.%", "h.{}.ln_1.%"},
+    {"decoder.layers.attention.query.%", "h.{}.attn.c_attn.%", transposed(part(0))},
+    {"decoder.layers.attention.key.%", "h.{}.attn.c_attn.%", transposed(part(1))},
+    {"decoder.layers.attention.value.%", "h.{}.attn.c_attn.%", transposed(part(2))},
+    {"decoder.layers.attention.output.%", "h.{}.attn.c_proj.%", transposed()},
+    {"decoder.layers.mlp_norm.%", "h.{}.ln_2.%"},
+    {"decoder.layers.mlp.up.%", "h.{}.mlp.c_fc.%", transposed()},
+    {"decoder.layers.mlp.down.%", "h.{}.mlp.c_proj.%", transposed()},
+    {"decoder.final_norm.%", "ln_f.%"},
+    {"head.language_model.%", "lm_head.%"},
+    {"head.classifier.%", "score.%"},
+};
+
+}  // namespace
+
+std::vector<Family> gpt2_families() {
+  return {{.model_types = {"gpt2"},
+           .classes = decoder_classes("GPT2", {.tied = true}, "GPT2LMHeadModel"),
+           .reader = read_gpt2,
+           .names = NameTable{{kGpt2},
+                              {"transformer."},
+                              {{"attn.bias", ExtraKind::causal_mask},
+                               {"lm_head.weight", ExtraKind::tied_copy}}},
+           .gguf = GgufForm(GgufConversion::none,
+                            {{.name = "gpt2",
+                              .own = {{"context_length", "n_positions"},
+                                      {"embedding_length", "n_embd"},
+                                      {"block_count", "n_layer"},
+                                      {"attention.head_count", "n_head"},
+                                      {"feed_forward_length", "n_inner"},
+                                      {"attention.layer_norm_epsilon", "layer_norm_epsilon"}},
+                              .tie = GgufTie::always,
+                              .head_dim = GgufHeadDim::never}})}};
 }
 
 }  // namespace headroom::detail

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "../decoder.h"
+#include "../family.h"
 #include "../gpt.h"
 
 namespace headroom::detail {
@@ -29,13 +30,7 @@ std::vector<bool> read_local_layers(ConfigReader& config, std::int64_t num_layer
   return local;
 }
 
-}  // namespace
-
 void read_gpt_neo(ConfigReader& config, ModelSpec& spec) {
-  LanguageModelHeadSpec language_model;
-  language_model.weight = config.flag_or({"tie_word_embeddings"}, true) ? WeightSharing::shared
-                                                                        : WeightSharing::separate;
-  read_decoder_architecture(config, spec, "GPTNeo", "GPTNeoForCausalLM", language_model);
   read_gpt_sizes(config, spec, 2048);
   spec.position.kind = PositionKind::learned;
   StackSpec& stack = *spec.decoder;
@@ -45,6 +40,40 @@ void read_gpt_neo(ConfigReader& config, ModelSpec& spec) {
   attention.output_bias = true;
   const WindowSpec window{WindowKind::sliding, config.size_or({"window_size"}, 256)};
   set_windows(stack, read_local_layers(config, stack.num_layers), window);
+}
+
+constexpr NameRule kGptNeo[] = {
+    {"embeddings.word_embeddings.%", "wte.%"},
+    {"embeddings.position_embeddings.%", "wpe.%"},
+    {"decoder.layers.attention_norm.%", "h.{}.ln_1.%"},
+    {"decoder.layers.mlp_norm.%", "h.{}.ln_2.%"},
+    {"decoder.layers.attention.query.%", "h.{}.attn.attention.q_proj.%"},
+    {"decoder.layers.attention.key.%", "h.{}.attn.attention.k_proj.%"},
+    {"decoder.layers.attention.value.%", "h.{}.attn.attention.v_proj.%"},
+    {"decoder.layers.attention.output.%", "h.{}.attn.attention.out_proj.%"},
+    {"decoder.layers.mlp.up.%", "h.{}.mlp.c_fc.%"},
+    {"decoder.layers.mlp.down.%", "h.{}.mlp.c_proj.%"},
+    {"decoder.final_norm.%", "ln_f.%"},
+    {"head.language_model.%", "lm_head.%"},
+    {"head.classifier.%", "score.%"},
+    {"head.classifier.%", "classifier.%"},
+    {"head.classifier.%", "qa_outputs.%"},
+};
+
+}  // namespace
+
+std::vector<Family> gpt_neo_families() {
+  return {{.model_types = {"gpt_neo"},
+           .classes = decoder_classes("GPTNeo", {.tied = true}),
+           .reader = read_gpt_neo,
+           .names = NameTable{{kGptNeo},
+                              {"transformer."},
+                              {{"attn.bias", ExtraKind::causal_mask},
+                               {"attn.masked_bias", ExtraKind::causal_mask},
+                               {"attention.bias", ExtraKind::causal_mask},
+                               {"attention.masked_bias", ExtraKind::causal_mask},
+                               {"lm_head.weight", ExtraKind::tied_copy}}},
+           .gguf = None("llama.cpp has no such architecture")}};
 }
 
 }  // namespace headroom::detail

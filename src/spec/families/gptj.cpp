@@ -1,15 +1,13 @@
 // GPT-J: one norm a layer, attention without biases beside a network with them, interleaved rotary
 // positions (Wang and Komatsuzaki 2021).
+#include "../family.h"
 #include "../gpt.h"
 
 namespace headroom::detail {
+namespace {
 
 void read_gptj(ConfigReader& config, ModelSpec& spec) {
-  LanguageModelHeadSpec language_model;
-  language_model.bias = true;
-  language_model.weight = config.flag_or({"tie_word_embeddings"}, false) ? WeightSharing::shared
-                                                                         : WeightSharing::separate;
-  read_decoder_architecture(config, spec, "GPTJ", "GPTJForCausalLM", language_model);
+  if (spec.head.language_model) spec.head.language_model->bias = true;
   read_gpt_sizes(config, spec, 2048);
   StackSpec& stack = *spec.decoder;
   stack.residual = ResidualKind::parallel_one_norm;
@@ -17,9 +15,40 @@ void read_gptj(ConfigReader& config, ModelSpec& spec) {
   spec.position.kind = PositionKind::rotary;
   spec.position.rope.layout = RopeLayout::interleaved;
   spec.position.rope.rotary_dim = config.size_or({"rotary_dim"}, 64);
-  config.expect("rotary", true);
+  config.expect_flag("rotary", true);
   config.ignore({"n_ctx"});  // the causal mask's size, once
-  config.expect("scale_attn_weights", true);
+  config.expect_flag("scale_attn_weights", true);
+}
+
+constexpr NameRule kGptj[] = {
+    {"embeddings.word_embeddings.%", "wte.%"},
+    {"decoder.layers.attention_norm.%", "h.{}.ln_1.%"},
+    {"decoder.layers.attention.query.%", "h.{}.attn.q_proj.%"},
+    {"decoder.layers.attention.key.%", "h.{}.attn.k_proj.%"},
+    {"decoder.layers.attention.value.%", "h.{}.attn.v_proj.%"},
+    {"decoder.layers.attention.output.%", "h.{}.attn.out_proj.%"},
+    {"decoder.layers.mlp.up.%", "h.{}.mlp.fc_in.%"},
+    {"decoder.layers.mlp.down.%", "h.{}.mlp.fc_out.%"},
+    {"decoder.final_norm.%", "ln_f.%"},
+    {"head.language_model.%", "lm_head.%"},
+    {"head.classifier.%", "score.%"},
+    {"head.classifier.%", "qa_outputs.%"},
+};
+
+}  // namespace
+
+std::vector<Family> gptj_families() {
+  return {{.model_types = {"gptj"},
+           .classes = decoder_classes("GPTJ", {.tied = false}),
+           .reader = read_gptj,
+           .names = NameTable{{kGptj},
+                              {"transformer."},
+                              {{"attn.bias", ExtraKind::causal_mask},
+                               {"attn.masked_bias", ExtraKind::causal_mask},
+                               {"attention.bias", ExtraKind::causal_mask},
+                               {"attention.masked_bias", ExtraKind::causal_mask},
+                               {"lm_head.weight", ExtraKind::tied_copy}}},
+           .gguf = None("GGUF files of it are not read yet")}};
 }
 
 }  // namespace headroom::detail

@@ -1,14 +1,14 @@
 // Granite 3: Llama with multipliers of embedding, scores, residuals and logits; dense and routed
 // (IBM, Granite 3.0 language models; arXiv 2408.13359).
 #include "../decoder.h"
+#include "../family.h"
 
 namespace headroom::detail {
 namespace {
 
-void read_granite_like(ConfigReader& config, ModelSpec& spec, const std::string& prefix) {
-  DecoderFamily family;
-  family.prefix = prefix;
-  read_decoder(config, spec, family);
+void read_granite_like(ConfigReader& config, ModelSpec& spec) {
+  DecoderDefaults defaults;
+  read_decoder(config, spec, defaults);
   StackSpec& stack = *spec.decoder;
   stack.self_attention.scale = AttentionScale::fixed;
   stack.self_attention.fixed_scale = config.number_or({"attention_multiplier"}, 1);
@@ -22,20 +22,60 @@ void read_granite_like(ConfigReader& config, ModelSpec& spec, const std::string&
   if (spec.head.language_model) spec.head.language_model->logit_scale = 1 / logits;
 }
 
-}  // namespace
-
 void read_granite(ConfigReader& config, ModelSpec& spec) {
-  read_granite_like(config, spec, "Granite");
+  read_granite_like(config, spec);
   spec.decoder->ffn.bias = config.flag_or({"mlp_bias"}, false);
 }
 
 void read_granitemoe(ConfigReader& config, ModelSpec& spec) {
-  read_granite_like(config, spec, "GraniteMoe");
+  read_granite_like(config, spec);
   StackSpec& stack = *spec.decoder;
   ExpertsSpec experts = read_experts(config, {{"num_local_experts", "num_experts"}, 8, 2});
   experts.intermediate_size = stack.ffn.intermediate_size;
   experts.scoring = RouterScoring::softmax_of_chosen;
   stack.ffn.experts = experts;
+}
+
+constexpr NameRule kGraniteExperts[] = {
+    {"decoder.layers.mlp.router.%", "layers.{}.block_sparse_moe.router.layer.%"},
+    {"decoder.layers.mlp.experts.gate.%", "layers.{}.block_sparse_moe.input_linear.%",
+     stacked_experts(part(0))},
+    {"decoder.layers.mlp.experts.up.%", "layers.{}.block_sparse_moe.input_linear.%",
+     stacked_experts(part(1))},
+    {"decoder.layers.mlp.experts.down.%", "layers.{}.block_sparse_moe.output_linear.%",
+     stacked_experts()},
+};
+
+}  // namespace
+
+std::vector<Family> granite_families() {
+  return {{.model_types = {"granite"},
+           .classes = llama_classes("Granite"),
+           .reader = read_granite,
+           .names = llama_names(),
+           .gguf = GgufForm(GgufConversion::interleaved_heads,
+                            {{.name = "granite",
+                              .common = gguf_rms_norm_keys(),
+                              .own = {{"logit_scale", "logits_scaling"},
+                                      {"embedding_scale", "embedding_multiplier"},
+                                      {"residual_scale", "residual_multiplier"},
+                                      {"attention.scale", "attention_multiplier"}},
+                              .flags = gguf_llama_biases(),
+                              .head_dim = GgufHeadDim::never}})},
+          {.model_types = {"granitemoe"},
+           .classes = llama_classes("GraniteMoe"),
+           .reader = read_granitemoe,
+           .names = llama_names({kGraniteExperts}),
+           .gguf = GgufForm(GgufConversion::interleaved_heads,
+                            {{.name = "granitemoe",
+                              .common = gguf_expert_keys(),
+                              .own = {{"feed_forward_length", "intermediate_size"},
+                                      {"expert_count", "num_local_experts"},
+                                      {"logit_scale", "logits_scaling"},
+                                      {"embedding_scale", "embedding_multiplier"},
+                                      {"residual_scale", "residual_multiplier"},
+                                      {"attention.scale", "attention_multiplier"}},
+                              .head_dim = GgufHeadDim::never}})}};
 }
 
 }  // namespace headroom::detail

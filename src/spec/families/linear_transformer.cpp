@@ -1,19 +1,23 @@
 // A transformer whose attention is linear in the length: elu(x) + 1 in the place of the softmax
 // (arXiv 2006.16236).
+#include "../common_keys.h"
 #include "../family.h"
 
 namespace headroom::detail {
+namespace {
+
+ModelClasses linear_transformer_classes() {
+  const HeadReader language_model = [](ConfigReader& config) {
+    LanguageModelHeadSpec head = language_model_of(config, {});
+    head.bias = true;
+    return language_model_head(head);
+  };
+  return ModelClasses{
+      {{"LinearTransformerLM", language_model}, {"LinearTransformerEncoder", language_model}}};
+}
 
 void read_linear_transformer(ConfigReader& config, ModelSpec& spec) {
-  LanguageModelHeadSpec language_model;
-  language_model.weight = config.flag_or({"tie_word_embeddings"}, false) ? WeightSharing::shared
-                                                                         : WeightSharing::separate;
-  language_model.bias = true;
-  read_architecture(config, spec,
-                    {{"LinearTransformerLM", language_model_head(language_model)},
-                     {"LinearTransformerEncoder", language_model_head(language_model)}});
-
-  config.expect("feature_map", "elu+1");
+  config.expect_text("feature_map", "elu+1");
   spec.hidden_size = config.size({"hidden_size"});
   spec.embedding.vocab_size = config.size({"vocab_size"});
   spec.position.kind = config.choice_or<PositionKind>({"position_embedding_type"},
@@ -44,6 +48,31 @@ void read_linear_transformer(ConfigReader& config, ModelSpec& spec) {
   const bool causal = stack.self_attention.causal;
   spec.kind = causal ? ModelKind::decoder : ModelKind::encoder;
   (causal ? spec.decoder : spec.encoder) = stack;
+}
+
+constexpr NameRule kLinearTransformer[] = {
+    {"embeddings.word_embeddings.%", "embed_tokens.%"},
+    {"embeddings.position_embeddings.%", "embed_positions.%"},
+    {"layers.attention.query.%", "encoder.layers.{}.attention.query_projection.%"},
+    {"layers.attention.key.%", "encoder.layers.{}.attention.key_projection.%"},
+    {"layers.attention.value.%", "encoder.layers.{}.attention.value_projection.%"},
+    {"layers.attention.output.%", "encoder.layers.{}.attention.out_projection.%"},
+    {"layers.attention_norm.%", "encoder.layers.{}.norm1.%"},
+    {"layers.mlp.up.%", "encoder.layers.{}.linear1.%"},
+    {"layers.mlp.down.%", "encoder.layers.{}.linear2.%"},
+    {"layers.mlp_norm.%", "encoder.layers.{}.norm2.%"},
+    {"final_norm.%", "encoder.norm.%"},
+    {"head.language_model.%", "lm_head.%"},
+};
+
+}  // namespace
+
+std::vector<Family> linear_transformer_families() {
+  return {{.model_types = {"linear_transformer"},
+           .classes = linear_transformer_classes(),
+           .reader = read_linear_transformer,
+           .names = NameTable{{kLinearTransformer}, {}, {}},
+           .gguf = None("a format of headroom's own has no GGUF")}};
 }
 
 }  // namespace headroom::detail

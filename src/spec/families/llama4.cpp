@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "../decoder.h"
+#include "../family.h"
 #include "../vision.h"
 
 namespace headroom::detail {
@@ -28,18 +29,15 @@ std::optional<TemperatureTuning> read_temperature(ConfigReader& config) {
   return tuned ? std::optional(tuning) : std::nullopt;
 }
 
-}  // namespace
-
 void read_llama4_text(ConfigReader& config, ModelSpec& spec) {
-  DecoderFamily family;
-  family.prefix = "Llama4";
-  family.num_key_value_heads = 8;
-  family.head_dim = 128;
-  family.max_position_embeddings = 131072;
-  family.norm_eps = 1e-5;
-  family.rope.theta = 500000;
-  family.rope.layout = RopeLayout::interleaved;
-  read_decoder(config, spec, family);
+  DecoderDefaults defaults;
+  defaults.num_key_value_heads = 8;
+  defaults.head_dim = 128;
+  defaults.max_position_embeddings = 131072;
+  defaults.norm_eps = 1e-5;
+  defaults.rope.theta = 500000;
+  defaults.rope.layout = RopeLayout::interleaved;
+  read_decoder(config, spec, defaults);
   StackSpec& stack = *spec.decoder;
   ExpertsSpec experts = read_experts(config, {{"num_local_experts"}, 16, 1});
   experts.intermediate_size = stack.ffn.intermediate_size;
@@ -80,14 +78,66 @@ void read_llama4_text(ConfigReader& config, ModelSpec& spec) {
 }
 
 void read_llama4(ConfigReader& config, ModelSpec& spec) {
-  auto text = read_text_config(config, spec, "Llama4ForConditionalGeneration");
-  text.ignore({"model_type", "architectures"});
-  read_llama4_text(text, spec);
-  read_common_keys(text, spec);
-  text.finish();
-  spec.architecture = "Llama4ForConditionalGeneration";
+  read_text_config(config, spec, llama_classes("Llama4"), read_llama4_text);
   count_llama4_tower(config, spec);
   config.ignore({"boi_token_index", "eoi_token_index", "image_token_index", "tie_word_embeddings"});
+}
+
+constexpr NameRule kLlama4[] = {
+    {"decoder.layers.mlp.gate.%", "layers.{}.feed_forward.gate_proj.%"},
+    {"decoder.layers.mlp.up.%", "layers.{}.feed_forward.up_proj.%"},
+    {"decoder.layers.mlp.down.%", "layers.{}.feed_forward.down_proj.%"},
+    {"decoder.layers.mlp.router.%", "layers.{}.feed_forward.router.%"},
+    {"decoder.layers.mlp.experts.gate.weight", "layers.{}.feed_forward.experts.gate_up_proj",
+     stacked_experts(transposed(part(0)))},
+    {"decoder.layers.mlp.experts.up.weight", "layers.{}.feed_forward.experts.gate_up_proj",
+     stacked_experts(transposed(part(1)))},
+    {"decoder.layers.mlp.experts.down.weight", "layers.{}.feed_forward.experts.down_proj",
+     stacked_experts(transposed())},
+    {"decoder.layers.mlp.shared_expert.gate.%", "layers.{}.feed_forward.shared_expert.gate_proj.%"},
+    {"decoder.layers.mlp.shared_expert.up.%", "layers.{}.feed_forward.shared_expert.up_proj.%"},
+    {"decoder.layers.mlp.shared_expert.down.%", "layers.{}.feed_forward.shared_expert.down_proj.%"},
+};
+
+// The vision tower, and what projects its patches into the text model.
+constexpr NameRule kLlama4Vision[] = {
+    {"vision_tower.patch_embeddings.%", "vision_model.patch_embedding.linear.%"},
+    {"vision_tower.class_token", "vision_model.class_embedding"},
+    {"vision_tower.position_embeddings.weight", "vision_model.positional_embedding_vlm"},
+    {"vision_tower.first_norm.%", "vision_model.layernorm_pre.%"},
+    {"vision_tower.layers.attention.query.%", "vision_model.model.layers.{}.self_attn.q_proj.%"},
+    {"vision_tower.layers.attention.key.%", "vision_model.model.layers.{}.self_attn.k_proj.%"},
+    {"vision_tower.layers.attention.value.%", "vision_model.model.layers.{}.self_attn.v_proj.%"},
+    {"vision_tower.layers.attention.output.%", "vision_model.model.layers.{}.self_attn.o_proj.%"},
+    {"vision_tower.layers.mlp.up.%", "vision_model.model.layers.{}.mlp.fc1.%"},
+    {"vision_tower.layers.mlp.down.%", "vision_model.model.layers.{}.mlp.fc2.%"},
+    {"vision_tower.layers.attention_norm.%", "vision_model.model.layers.{}.input_layernorm.%"},
+    {"vision_tower.layers.mlp_norm.%", "vision_model.model.layers.{}.post_attention_layernorm.%"},
+    {"vision_tower.final_norm.%", "vision_model.layernorm_post.%"},
+    {"projector.up.weight", "vision_model.vision_adapter.mlp.fc1.weight"},
+    {"projector.down.weight", "vision_model.vision_adapter.mlp.fc2.weight"},
+    {"projector.weight", "multi_modal_projector.linear_1.weight"},
+};
+
+NameTable llama4_names() {
+  return {{kLlama4Vision, kLlama4, llama_rules()},
+          {"model.", "language_model.model.", "language_model.", "model.language_model."},
+          {{"lm_head.weight", ExtraKind::tied_copy}}};
+}
+
+}  // namespace
+
+std::vector<Family> llama4_families() {
+  return {{.model_types = {"llama4_text"},
+           .classes = llama_classes("Llama4"),
+           .reader = read_llama4_text,
+           .names = llama4_names(),
+           .gguf = None("GGUF files of it are not read yet")},
+          {.model_types = {"llama4"},
+           .classes = one_class("Llama4ForConditionalGeneration"),
+           .reader = read_llama4,
+           .names = llama4_names(),
+           .gguf = None("GGUF files of it are not read yet")}};
 }
 
 }  // namespace headroom::detail

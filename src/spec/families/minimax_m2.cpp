@@ -1,18 +1,19 @@
 // MiniMax-M2: experts by a sigmoid with a correction bias, norms of all queries and keys together,
 // rotary positions of half of each head (MiniMax, MiniMax-M2).
 #include "../decoder.h"
+#include "../family.h"
 
 namespace headroom::detail {
+namespace {
 
 void read_minimax_m2(ConfigReader& config, ModelSpec& spec) {
-  DecoderFamily family;
-  family.prefix = "MiniMaxM2";
-  family.num_key_value_heads = 8;
-  family.head_dim = 128;
-  family.max_position_embeddings = 196608;
-  family.rope.theta = 5e6;
-  family.bias = BiasRule::none;
-  read_decoder(config, spec, family);
+  DecoderDefaults defaults;
+  defaults.num_key_value_heads = 8;
+  defaults.head_dim = 128;
+  defaults.max_position_embeddings = 196608;
+  defaults.rope.theta = 5e6;
+  defaults.bias = BiasRule::none;
+  read_decoder(config, spec, defaults);
   StackSpec& stack = *spec.decoder;
   spec.position.rope.rotary_dim = config.count_or({"rotary_dim"}, spec.position.rope.rotary_dim);
   stack.self_attention.query_key_norm = QueryKeyNormSpec{stack.norm, QueryKeyNormScope::all_heads};
@@ -22,15 +23,25 @@ void read_minimax_m2(ConfigReader& config, ModelSpec& spec) {
   experts.correction_bias = true;
   experts.normalise = true;
   stack.ffn.experts = experts;
-  config.expect("scoring_func", "sigmoid");
-  config.expect("use_qk_norm", true);
-  config.expect("qk_norm_type", "per_layer");
-  config.expect("use_routing_bias", true);
-  config.expect("shared_intermediate_size", 0);
+  config.expect_text("scoring_func", "sigmoid");
+  config.expect_flag("use_qk_norm", true);
+  config.expect_text("qk_norm_type", "per_layer");
+  config.expect_flag("use_routing_bias", true);
+  config.expect_number("shared_intermediate_size", 0);
   config.ignore({"attn_type_list", "use_mtp", "num_mtp_modules", "mtp_transformer_layers",
                  "layernorm_full_attention_beta", "layernorm_linear_attention_beta",
                  "layernorm_mlp_beta", "attn_window_size", "swa_rope_theta", "full_attn_alpha",
                  "layer_types", "sliding_window", "mlp_bias", "attention_bias"});
+}
+
+}  // namespace
+
+std::vector<Family> minimax_m2_families() {
+  return {{.model_types = {"minimax_m2"},
+           .classes = llama_classes("MiniMaxM2"),
+           .reader = read_minimax_m2,
+           .names = llama_names({mixtral_expert_rules(), query_key_norm_rules()}),
+           .gguf = None("GGUF files of it are not read yet")}};
 }
 
 }  // namespace headroom::detail

@@ -1,20 +1,20 @@
 // ModernBERT: pre-norm encoder without biases, GeGLU, windows in two of three layers, rotary
 // positions (arXiv 2412.13663).
 #include "../decoder.h"
+#include "../family.h"
 
 namespace headroom::detail {
 namespace {
 
-void read_classes(ConfigReader& config, ModelSpec& spec) {
-  LanguageModelHeadSpec masked;
-  masked.weight = config.flag_or({"tie_word_embeddings"}, true) ? WeightSharing::shared
-                                                                : WeightSharing::separate;
-  masked.bias = config.flag_or({"decoder_bias"}, true);
-  masked.transform = read_activation(config, {"classifier_activation"}, ActivationKind::gelu);
-  masked.transform_bias = config.flag_or({"classifier_bias"}, false);
-  read_architecture(
-      config, spec,
-      {{"ModernBertModel", {}}, {"ModernBertForMaskedLM", language_model_head(masked)}});
+ModelClasses modernbert_classes() {
+  const auto masked = [](ConfigReader& config) {
+    LanguageModelHeadSpec head = language_model_of(config, {.tied = true});
+    head.bias = config.flag_or({"decoder_bias"}, true);
+    head.transform = read_activation(config, {"classifier_activation"}, ActivationKind::gelu);
+    head.transform_bias = config.flag_or({"classifier_bias"}, false);
+    return language_model_head(head);
+  };
+  return ModelClasses{{{"ModernBertModel", no_head}, {"ModernBertForMaskedLM", masked}}};
 }
 
 /// Every n-th layer sees everything; the others what is near, with rotary angles of their own. The
@@ -42,10 +42,7 @@ void read_layers(ConfigReader& config, ModelSpec& spec, StackSpec& stack) {
   vary_layers(stack, normed, [](LayerVariant& variant) { variant.self_attention.norm = false; });
 }
 
-}  // namespace
-
 void read_modernbert(ConfigReader& config, ModelSpec& spec) {
-  read_classes(config, spec);
   spec.kind = ModelKind::encoder;
   spec.hidden_size = config.size({"hidden_size"});
   spec.embedding.vocab_size = config.size({"vocab_size"});
@@ -75,6 +72,35 @@ void read_modernbert(ConfigReader& config, ModelSpec& spec) {
                  "initializer_cutoff_factor", "layer_norm_eps", "position_embedding_type",
                  "classifier_dropout", "classifier_bias", "classifier_activation", "decoder_bias"});
   spec.encoder = stack;
+}
+
+constexpr NameRule kModernbert[] = {
+    {"embeddings.word_embeddings.%", "embeddings.tok_embeddings.%"},
+    {"embeddings.norm.%", "embeddings.norm.%"},
+    {"encoder.layers.attention_norm.%", "layers.{}.attn_norm.%"},
+    {"encoder.layers.attention.query.%", "layers.{}.attn.Wqkv.%", part(0)},
+    {"encoder.layers.attention.key.%", "layers.{}.attn.Wqkv.%", part(1)},
+    {"encoder.layers.attention.value.%", "layers.{}.attn.Wqkv.%", part(2)},
+    {"encoder.layers.attention.output.%", "layers.{}.attn.Wo.%"},
+    {"encoder.layers.mlp_norm.%", "layers.{}.mlp_norm.%"},
+    {"encoder.layers.mlp.gate.%", "layers.{}.mlp.Wi.%", part(0)},
+    {"encoder.layers.mlp.up.%", "layers.{}.mlp.Wi.%", part(1)},
+    {"encoder.layers.mlp.down.%", "layers.{}.mlp.Wo.%"},
+    {"encoder.final_norm.%", "final_norm.%"},
+    {"head.transform.dense.%", "head.dense.%"},
+    {"head.transform.norm.%", "head.norm.%"},
+    {"head.language_model.%", "decoder.%"},
+};
+
+}  // namespace
+
+std::vector<Family> modernbert_families() {
+  return {
+      {.model_types = {"modernbert"},
+       .classes = modernbert_classes(),
+       .reader = read_modernbert,
+       .names = NameTable{{kModernbert}, {"model."}, {{"decoder.weight", ExtraKind::tied_copy}}},
+       .gguf = None("GGUF files of it are not read yet")}};
 }
 
 }  // namespace headroom::detail

@@ -1,13 +1,14 @@
 // MPT: ALiBi, norms without bias, no biases at all (MosaicML, MPT-7B).
+#include "../common_keys.h"
 #include "../family.h"
 
 namespace headroom::detail {
 namespace {
 
 void read_attention(ConfigReader& config, AttentionSpec& attention) {
-  config.expect("attn_type", "multihead_attention");
-  config.expect("alibi", true);
-  config.expect("qk_ln", false);
+  config.expect_text("attn_type", "multihead_attention");
+  config.expect_flag("alibi", true);
+  config.expect_flag("qk_ln", false);
   attention.alibi.steepest = config.number_or({"alibi_bias_max"}, attention.alibi.steepest);
   attention.clip_qkv = config.number_or({"clip_qkv"}, 0);
   if (config.has("softmax_scale")) {
@@ -18,18 +19,7 @@ void read_attention(ConfigReader& config, AttentionSpec& attention) {
   config.finish();
 }
 
-}  // namespace
-
 void read_mpt(ConfigReader& config, ModelSpec& spec) {
-  LanguageModelHeadSpec language_model;
-  language_model.weight = config.flag_or({"tie_word_embeddings"}, true) ? WeightSharing::shared
-                                                                        : WeightSharing::separate;
-  if (config.texts("architectures") == std::vector<std::string>{"MPTForCausalLM"}) {
-    // The vendor's class of the same model.
-    read_architecture(config, spec, {{"MPTForCausalLM", language_model_head(language_model)}});
-  } else {
-    read_decoder_architecture(config, spec, "Mpt", "MptForCausalLM", language_model);
-  }
   spec.kind = ModelKind::decoder;
   spec.hidden_size = config.size({"d_model", "hidden_size"});
   spec.embedding.vocab_size = config.size({"vocab_size"});
@@ -52,13 +42,63 @@ void read_mpt(ConfigReader& config, ModelSpec& spec) {
   stack.dropout.ffn_output = config.probability_or({"resid_pdrop"}, 0);
   stack.dropout.attention_output = stack.dropout.ffn_output;
   // The class knows no other value; the vendor's code would build another model.
-  config.expect("expansion_ratio", 4);
-  config.expect("no_bias", true);
-  config.expect("logit_scale", 0);
+  config.expect_number("expansion_ratio", 4);
+  config.expect_flag("no_bias", true);
+  config.expect_number("logit_scale", 0);
   config.ignore({"emb_pdrop", "max_seq_len", "learned_pos_emb", "embedding_fraction", "init_config",
                  "init_device", "norm_type", "tokenizer_name", "verbose", "ffn_config", "fc_type",
                  "attn_config"});
   spec.decoder = stack;
+}
+
+constexpr NameRule kMpt[] = {
+    {"embeddings.word_embeddings.%", "wte.%"},
+    {"decoder.layers.attention_norm.%", "blocks.{}.norm_1.%"},
+    {"decoder.layers.mlp_norm.%", "blocks.{}.norm_2.%"},
+    {"decoder.layers.attention.query.%", "blocks.{}.attn.Wqkv.%", part(0)},
+    {"decoder.layers.attention.key.%", "blocks.{}.attn.Wqkv.%", part(1)},
+    {"decoder.layers.attention.value.%", "blocks.{}.attn.Wqkv.%", part(2)},
+    {"decoder.layers.attention.output.%", "blocks.{}.attn.out_proj.%"},
+    {"decoder.layers.mlp.up.%", "blocks.{}.ffn.up_proj.%"},
+    {"decoder.layers.mlp.down.%", "blocks.{}.ffn.down_proj.%"},
+    {"decoder.final_norm.%", "norm_f.%"},
+    {"head.language_model.%", "lm_head.%"},
+    {"head.classifier.%", "score.%"},
+    {"head.classifier.%", "classifier.%"},
+    {"head.classifier.%", "qa_outputs.%"},
+};
+
+/// The vendor's class of the same model.
+ModelClasses vendor_classes() {
+  return ModelClasses{{{"MPTForCausalLM", [](ConfigReader& config) {
+                          return language_model_head(language_model_of(config, {.tied = true}));
+                        }}}};
+}
+
+void finish_mpt(const GgufMetadataReader& metadata, ConfigDraft& config) {
+  ConfigDraft attention = config.add_object("attn_config");
+  attention.set_flag("alibi", true);
+  attention.copy(metadata, "attention.max_alibi_bias", "alibi_bias_max");
+  attention.copy(metadata, "attention.clamp_kqv", "clip_qkv");
+}
+
+}  // namespace
+
+std::vector<Family> mpt_families() {
+  return {{.model_types = {"mpt"},
+           .classes = either_of(decoder_classes("Mpt", {.tied = true}), vendor_classes()),
+           .reader = read_mpt,
+           .names = NameTable{{kMpt}, {"transformer."}, {{"lm_head.weight", ExtraKind::tied_copy}}},
+           .gguf = GgufForm(GgufConversion::none,
+                            {{.name = "mpt",
+                              .own = {{"context_length", "max_seq_len"},
+                                      {"embedding_length", "d_model"},
+                                      {"block_count", "n_layers"},
+                                      {"attention.head_count", "n_heads"},
+                                      {"attention.layer_norm_epsilon", "layer_norm_epsilon"}},
+                              .tie = GgufTie::always,
+                              .head_dim = GgufHeadDim::never,
+                              .finish = finish_mpt}})}};
 }
 
 }  // namespace headroom::detail

@@ -1,17 +1,14 @@
 // OPT: GPT-2 with ReLU and positions from 2 on; OPT-350m with narrow words and norms behind
 // (arXiv 2205.01068).
+#include "../common_keys.h"
 #include "../family.h"
 
 namespace headroom::detail {
+namespace {
 
 void read_opt(ConfigReader& config, ModelSpec& spec) {
-  const bool tied = config.flag_or({"tie_word_embeddings"}, true);
   const std::int64_t hidden_size = config.size({"hidden_size"});
   const std::int64_t width = config.size_or({"word_embed_proj_dim"}, hidden_size);
-  LanguageModelHeadSpec language_model;
-  language_model.weight = tied ? WeightSharing::shared : WeightSharing::separate;
-  language_model.float32_logits = true;
-  read_decoder_architecture(config, spec, "OPT", "OPTForCausalLM", language_model);
   spec.head.projects_out = width != hidden_size;
 
   spec.kind = ModelKind::decoder;
@@ -51,6 +48,37 @@ void read_opt(ConfigReader& config, ModelSpec& spec) {
   stack.dropout.attention_probs = config.probability_or({"attention_dropout"}, 0);
   config.ignore({"layerdrop", "init_std", "activation_dropout", "output_projection"});
   spec.decoder = stack;
+}
+
+constexpr NameRule kOpt[] = {
+    {"embeddings.word_embeddings.%", "embed_tokens.%"},
+    {"embeddings.position_embeddings.%", "embed_positions.%"},
+    {"embeddings.projection.%", "project_in.%"},
+    {"head.project_out.%", "project_out.%"},
+    {"decoder.layers.attention_norm.%", "layers.{}.self_attn_layer_norm.%"},
+    {"decoder.layers.mlp_norm.%", "layers.{}.final_layer_norm.%"},
+    {"decoder.layers.attention.query.%", "layers.{}.self_attn.q_proj.%"},
+    {"decoder.layers.attention.key.%", "layers.{}.self_attn.k_proj.%"},
+    {"decoder.layers.attention.value.%", "layers.{}.self_attn.v_proj.%"},
+    {"decoder.layers.attention.output.%", "layers.{}.self_attn.out_proj.%"},
+    {"decoder.layers.mlp.up.%", "layers.{}.fc1.%"},
+    {"decoder.layers.mlp.down.%", "layers.{}.fc2.%"},
+    {"decoder.final_norm.%", "final_layer_norm.%"},
+    {"head.language_model.%", "lm_head.%"},
+    {"head.classifier.%", "score.%"},
+    {"head.classifier.%", "qa_outputs.%"},
+};
+
+}  // namespace
+
+std::vector<Family> opt_families() {
+  return {{.model_types = {"opt"},
+           .classes = decoder_classes("OPT", {.tied = true, .float32_logits = true}),
+           .reader = read_opt,
+           .names = NameTable{{kOpt},
+                              {"model.decoder.", "decoder."},
+                              {{"lm_head.weight", ExtraKind::tied_copy}}},
+           .gguf = None("llama.cpp has no such architecture")}};
 }
 
 }  // namespace headroom::detail

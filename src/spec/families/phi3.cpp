@@ -1,17 +1,18 @@
 // Phi-3 and Phi-4: Llama without biases, its projections stored together, LongRoPE
 // (arXiv 2404.14219).
 #include "../decoder.h"
+#include "../family.h"
 
 namespace headroom::detail {
+namespace {
 
 void read_phi3(ConfigReader& config, ModelSpec& spec) {
-  DecoderFamily family;
-  family.prefix = "Phi3";
-  family.max_position_embeddings = 4096;
-  family.norm_eps = 1e-5;
-  family.rope.original_max_position_embeddings = 4096;
-  family.bias = BiasRule::none;
-  read_decoder(config, spec, family);
+  DecoderDefaults defaults;
+  defaults.max_position_embeddings = 4096;
+  defaults.norm_eps = 1e-5;
+  defaults.rope.original_max_position_embeddings = 4096;
+  defaults.bias = BiasRule::none;
+  read_decoder(config, spec, defaults);
   spec.decoder->self_attention.window = read_window(config, 0);
   const double dropout = config.probability_or({"resid_pdrop"}, 0);
   spec.decoder->dropout.attention_output = dropout;
@@ -21,18 +22,14 @@ void read_phi3(ConfigReader& config, ModelSpec& spec) {
 }
 
 void read_phimoe(ConfigReader& config, ModelSpec& spec) {
-  DecoderFamily family;
-  // The vendor's class, then Transformers'.
-  const std::vector<std::string> names = config.texts("architectures");
-  const bool renamed = !names.empty() && names.front().starts_with("Phimoe");
-  family.prefix = renamed ? "Phimoe" : "PhiMoE";
-  family.num_key_value_heads = 8;
-  family.max_position_embeddings = 131072;
-  family.norm = {NormKind::layer_norm, true};
-  family.norm_eps = 1e-5;
-  family.rope.theta = 1e6;
+  DecoderDefaults defaults;
+  defaults.num_key_value_heads = 8;
+  defaults.max_position_embeddings = 131072;
+  defaults.norm = {NormKind::layer_norm, true};
+  defaults.norm_eps = 1e-5;
+  defaults.rope.theta = 1e6;
   const double jitter = config.number_or({"router_jitter_noise"}, 0.01);
-  read_decoder(config, spec, family);
+  read_decoder(config, spec, defaults);
   StackSpec& stack = *spec.decoder;
   if (spec.head.language_model) {
     spec.head.language_model->bias = config.flag_or({"lm_head_bias"}, false);
@@ -44,6 +41,34 @@ void read_phimoe(ConfigReader& config, ModelSpec& spec) {
   experts.jitter_eps = jitter;
   stack.ffn.experts = experts;
   config.ignore({"input_jitter_noise", "hidden_dropout", "lm_head_bias"});
+}
+
+constexpr NameRule kPhi3[] = {
+    {"decoder.layers.attention.query.%", "layers.{}.self_attn.qkv_proj.%", part(0)},
+    {"decoder.layers.attention.key.%", "layers.{}.self_attn.qkv_proj.%", part(1)},
+    {"decoder.layers.attention.value.%", "layers.{}.self_attn.qkv_proj.%", part(2)},
+    {"decoder.layers.mlp.gate.%", "layers.{}.mlp.gate_up_proj.%", part(0)},
+    {"decoder.layers.mlp.up.%", "layers.{}.mlp.gate_up_proj.%", part(1)},
+};
+
+}  // namespace
+
+std::vector<Family> phi3_families() {
+  return {{.model_types = {"phi3"},
+           .classes = llama_classes("Phi3"),
+           .reader = read_phi3,
+           .names = llama_names({kPhi3}),
+           .gguf = GgufForm(GgufConversion::none,
+                            {{.name = "phi3",
+                              .common = gguf_rms_norm_keys(),
+                              .own = {{"attention.sliding_window", "sliding_window"}},
+                              .head_dim = GgufHeadDim::never,
+                              .finish = finish_partial_rotary}})},
+          {.model_types = {"phimoe"},
+           .classes = either_of(llama_classes("PhiMoE"), llama_classes("Phimoe")),
+           .reader = read_phimoe,
+           .names = llama_names({mixtral_expert_rules(), query_key_norm_rules()}),
+           .gguf = None("GGUF files of it are not read yet")}};
 }
 
 }  // namespace headroom::detail

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "../decoder.h"
+#include "../family.h"
 
 namespace headroom::detail {
 namespace {
@@ -43,17 +44,14 @@ std::vector<bool> read_full_layers(ConfigReader& config, std::int64_t num_layers
   return full;
 }
 
-}  // namespace
-
 void read_qwen3_next(ConfigReader& config, ModelSpec& spec) {
-  DecoderFamily family;
-  family.prefix = "Qwen3Next";
-  family.max_position_embeddings = 32768;
-  family.num_key_value_heads = 2;
-  family.head_dim = 256;
-  family.norm = {NormKind::rms_norm, false, 1e-6, NormWeight::one_plus};
-  family.rope.partial_rotary_factor = 0.25;
-  read_decoder(config, spec, family);
+  DecoderDefaults defaults;
+  defaults.max_position_embeddings = 32768;
+  defaults.num_key_value_heads = 2;
+  defaults.head_dim = 256;
+  defaults.norm = {NormKind::rms_norm, false, 1e-6, NormWeight::one_plus};
+  defaults.rope.partial_rotary_factor = 0.25;
+  read_decoder(config, spec, defaults);
   StackSpec& stack = *spec.decoder;
   stack.self_attention.query_key_norm = QueryKeyNormSpec{stack.norm};
   stack.self_attention.output_gate = true;
@@ -63,8 +61,8 @@ void read_qwen3_next(ConfigReader& config, ModelSpec& spec) {
   experts.shared_intermediate_size = config.size_or({"shared_expert_intermediate_size"}, 512);
   experts.shared_gate = true;
   stack.ffn.experts = experts;
-  config.expect("decoder_sparse_step", 1);
-  config.expect("mlp_only_layers", nlohmann::json::array());
+  config.expect_number("decoder_sparse_step", 1);
+  config.expect_empty("mlp_only_layers");
   const GatedDeltaSpec delta = read_gated_delta(config);
   vary_layers(stack, read_full_layers(config, stack.num_layers), [&](LayerVariant& variant) {
     variant.self_attention.kind = AttentionKind::gated_delta;
@@ -72,6 +70,16 @@ void read_qwen3_next(ConfigReader& config, ModelSpec& spec) {
     variant.self_attention.output_gate = false;
     variant.self_attention.query_key_norm.reset();
   });
+}
+
+}  // namespace
+
+std::vector<Family> qwen3_next_families() {
+  return {{.model_types = {"qwen3_next"},
+           .classes = llama_classes("Qwen3Next"),
+           .reader = read_qwen3_next,
+           .names = None("it is counted, not run"),
+           .gguf = None("GGUF files of it are not read yet")}};
 }
 
 }  // namespace headroom::detail

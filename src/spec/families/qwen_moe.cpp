@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "../decoder.h"
+#include "../family.h"
 
 namespace headroom::detail {
 namespace {
@@ -27,15 +28,12 @@ void spread_experts(ConfigReader& config, StackSpec& stack, const ExpertsSpec& e
   set_experts(stack, routed, experts);
 }
 
-}  // namespace
-
 void read_qwen2_moe(ConfigReader& config, ModelSpec& spec) {
   constexpr std::int64_t kSharedWhenAbsent = 5632;
-  DecoderFamily family;
-  family.prefix = "Qwen2Moe";
-  family.max_position_embeddings = 32768;
-  family.bias = BiasRule::none;
-  read_decoder(config, spec, family);
+  DecoderDefaults defaults;
+  defaults.max_position_embeddings = 32768;
+  defaults.bias = BiasRule::none;
+  read_decoder(config, spec, defaults);
   StackSpec& stack = *spec.decoder;
   stack.self_attention.qkv_bias = config.flag_or({"qkv_bias"}, true);
   ExpertsSpec experts =
@@ -48,11 +46,10 @@ void read_qwen2_moe(ConfigReader& config, ModelSpec& spec) {
 }
 
 void read_qwen3_moe(ConfigReader& config, ModelSpec& spec) {
-  DecoderFamily family;
-  family.prefix = "Qwen3Moe";
-  family.max_position_embeddings = 32768;
-  family.num_key_value_heads = 4;
-  read_decoder(config, spec, family);
+  DecoderDefaults defaults;
+  defaults.max_position_embeddings = 32768;
+  defaults.num_key_value_heads = 4;
+  read_decoder(config, spec, defaults);
   StackSpec& stack = *spec.decoder;
   stack.self_attention.query_key_norm = QueryKeyNormSpec{stack.norm};
   spread_experts(config, stack,
@@ -63,6 +60,48 @@ void read_qwen3_moe(ConfigReader& config, ModelSpec& spec) {
   // Of no effect in this class.
   config.ignore({"max_window_layers", "layer_types", "shared_expert_intermediate_size", "qkv_bias",
                  "use_qk_norm"});
+}
+
+constexpr NameRule kSharedExpert[] = {
+    {"decoder.layers.mlp.shared_expert.gate.%", "layers.{}.mlp.shared_expert.gate_proj.%"},
+    {"decoder.layers.mlp.shared_expert.up.%", "layers.{}.mlp.shared_expert.up_proj.%"},
+    {"decoder.layers.mlp.shared_expert.down.%", "layers.{}.mlp.shared_expert.down_proj.%"},
+    {"decoder.layers.mlp.shared_expert_gate.%", "layers.{}.mlp.shared_expert_gate.%"},
+};
+
+NameTable qwen_moe_names() {
+  return llama_names({routed_expert_rules(), kSharedExpert, query_key_norm_rules()});
+}
+
+}  // namespace
+
+std::vector<Family> qwen_moe_families() {
+  return {
+      {.model_types = {"qwen2_moe"},
+       .classes = llama_classes("Qwen2Moe"),
+       .reader = read_qwen2_moe,
+       .names = qwen_moe_names(),
+       .gguf = GgufForm(
+           GgufConversion::none,
+           {{.name = "qwen2moe",
+             .common = gguf_expert_keys(),
+             .own = {{"feed_forward_length", "intermediate_size"},
+                     {"expert_count", "num_experts"},
+                     {"expert_feed_forward_length", "moe_intermediate_size"},
+                     {"expert_shared_feed_forward_length", "shared_expert_intermediate_size"}}}})},
+      {.model_types = {"qwen3_moe"},
+       .classes = llama_classes("Qwen3Moe"),
+       .reader = read_qwen3_moe,
+       .names = qwen_moe_names(),
+       .gguf = GgufForm(GgufConversion::none,
+                        {{.name = "qwen3moe",
+                          .common = gguf_expert_keys(),
+                          .own = {{"feed_forward_length", "intermediate_size"},
+                                  {"expert_count", "num_experts"},
+                                  {"expert_feed_forward_length", "moe_intermediate_size"}},
+                          .flags = {{"blk.0.attn_q.bias", "attention_bias"}},
+                          .constants = {{"norm_topk_prob", "true"}},
+                          .head_dim = GgufHeadDim::always}})}};
 }
 
 }  // namespace headroom::detail

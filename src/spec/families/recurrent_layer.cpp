@@ -1,23 +1,22 @@
 // Recurrent layers on their own, as torch.nn.RNN, LSTM and GRU have them: one direction, and every
 // layer as wide as its input.
+#include "../common_keys.h"
 #include "../family.h"
 
 namespace headroom::detail {
 namespace {
 
-void read_recurrent(ConfigReader& config, ModelSpec& spec, RecurrentCell cell,
-                    std::string_view name) {
-  read_architecture(config, spec, {{name, {}}});
+void read_recurrent_cell(ConfigReader& config, ModelSpec& spec, RecurrentCell cell) {
   spec.kind = ModelKind::recurrent_layer;
   spec.hidden_size = config.size({"hidden_size"});
   if (config.size_or({"input_size"}, spec.hidden_size) != spec.hidden_size) {
     config.fail("input_size", "differs from hidden_size", "give both the same value");
   }
   spec.embedding.input = InputKind::hidden_states;
-  config.expect("bidirectional", false);
-  config.expect("proj_size", 0);
-  config.expect("nonlinearity", "tanh");
-  config.expect("dropout", 0);
+  config.expect_flag("bidirectional", false);
+  config.expect_number("proj_size", 0);
+  config.expect_text("nonlinearity", "tanh");
+  config.expect_number("dropout", 0);
   config.ignore({"batch_first"});
 
   StackSpec stack;
@@ -27,18 +26,33 @@ void read_recurrent(ConfigReader& config, ModelSpec& spec, RecurrentCell cell,
   spec.decoder = std::move(stack);
 }
 
+FamilyReader read_recurrent(RecurrentCell cell) {
+  return [cell](ConfigReader& config, ModelSpec& spec) { read_recurrent_cell(config, spec, cell); };
+}
+
+constexpr NameRule kRecurrent[] = {
+    {"recurrent.input.%", "%_ih_l{}"},
+    {"recurrent.hidden.%", "%_hh_l{}"},
+};
+
 }  // namespace
 
-void read_rnn(ConfigReader& config, ModelSpec& spec) {
-  read_recurrent(config, spec, RecurrentCell::rnn, "RNN");
-}
-
-void read_lstm(ConfigReader& config, ModelSpec& spec) {
-  read_recurrent(config, spec, RecurrentCell::lstm, "LSTM");
-}
-
-void read_gru(ConfigReader& config, ModelSpec& spec) {
-  read_recurrent(config, spec, RecurrentCell::gru, "GRU");
+std::vector<Family> recurrent_layer_families() {
+  return {{.model_types = {"rnn"},
+           .classes = one_class("RNN"),
+           .reader = read_recurrent(RecurrentCell::rnn),
+           .names = NameTable{{kRecurrent}, {}, {}},
+           .gguf = None("a layer on its own has no GGUF")},
+          {.model_types = {"lstm"},
+           .classes = one_class("LSTM"),
+           .reader = read_recurrent(RecurrentCell::lstm),
+           .names = NameTable{{kRecurrent}, {}, {}},
+           .gguf = None("a layer on its own has no GGUF")},
+          {.model_types = {"gru"},
+           .classes = one_class("GRU"),
+           .reader = read_recurrent(RecurrentCell::gru),
+           .names = NameTable{{kRecurrent}, {}, {}},
+           .gguf = None("a layer on its own has no GGUF")}};
 }
 
 }  // namespace headroom::detail

@@ -1,16 +1,16 @@
 // SmolLM3: Llama in which every fourth layer has no positions (Hugging Face, SmolLM3).
 #include "../decoder.h"
+#include "../family.h"
 
 namespace headroom::detail {
+namespace {
 
 void read_smollm3(ConfigReader& config, ModelSpec& spec) {
-  DecoderFamily family;
-  family.prefix = "SmolLM3";
-  family.tied = true;
-  family.num_key_value_heads = 4;
-  family.max_position_embeddings = 32768;
-  family.rope.theta = 2e6;
-  read_decoder(config, spec, family);
+  DecoderDefaults defaults;
+  defaults.num_key_value_heads = 4;
+  defaults.max_position_embeddings = 32768;
+  defaults.rope.theta = 2e6;
+  read_decoder(config, spec, defaults);
   StackSpec& stack = *spec.decoder;
   stack.ffn.bias = config.flag_or({"mlp_bias"}, false);
   const std::vector<bool> turned = read_turned_layers(config, stack.num_layers);
@@ -23,6 +23,18 @@ void read_smollm3(ConfigReader& config, ModelSpec& spec) {
   vary_layers(stack, turned, [](LayerVariant& variant) { variant.self_attention.rotary = false; });
   set_windows(stack, windows, windowed ? window : WindowSpec{});
   config.ignore({"max_window_layers"});
+}
+
+}  // namespace
+
+std::vector<Family> smollm3_families() {
+  return {{.model_types = {"smollm3"},
+           .classes = decoder_classes("SmolLM3", {.tied = true, .float32_logits = true}),
+           .reader = read_smollm3,
+           .names = llama_names(),
+           .gguf = GgufForm(GgufConversion::interleaved_heads, {{.name = "smollm3",
+                                                                 .common = gguf_rms_norm_keys(),
+                                                                 .flags = gguf_llama_biases()}})}};
 }
 
 }  // namespace headroom::detail

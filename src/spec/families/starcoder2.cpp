@@ -1,20 +1,20 @@
 // StarCoder2: Llama with LayerNorm, biases and a plain network (arXiv 2402.19173).
 #include "../decoder.h"
+#include "../family.h"
 
 namespace headroom::detail {
+namespace {
 
 void read_starcoder2(ConfigReader& config, ModelSpec& spec) {
-  DecoderFamily family;
-  family.prefix = "Starcoder2";
-  family.tied = true;
-  family.num_key_value_heads = 2;
-  family.max_position_embeddings = 4096;
-  family.norm = {NormKind::layer_norm, true};
-  family.norm_eps = 1e-5;
-  family.bias = BiasRule::none;
-  family.ffn = FfnKind::plain;
-  family.activation = ActivationKind::gelu_tanh;
-  read_decoder(config, spec, family);
+  DecoderDefaults defaults;
+  defaults.num_key_value_heads = 2;
+  defaults.max_position_embeddings = 4096;
+  defaults.norm = {NormKind::layer_norm, true};
+  defaults.norm_eps = 1e-5;
+  defaults.bias = BiasRule::none;
+  defaults.ffn = FfnKind::plain;
+  defaults.activation = ActivationKind::gelu_tanh;
+  read_decoder(config, spec, defaults);
   StackSpec& stack = *spec.decoder;
   const bool bias = config.flag_or({"use_bias"}, true);
   stack.self_attention.qkv_bias = bias;
@@ -24,13 +24,32 @@ void read_starcoder2(ConfigReader& config, ModelSpec& spec) {
   stack.dropout.embedding = config.probability_or({"embedding_dropout"}, 0);
   stack.dropout.attention_output = config.probability_or({"residual_dropout"}, 0);
   stack.dropout.ffn_output = stack.dropout.attention_output;
-  config.expect("scale_attn_weights", true);
+  config.expect_flag("scale_attn_weights", true);
   // What published configs carry along from the family before; the class reads hidden_act and
   // norm_epsilon.
   config.ignore({"activation_function", "layer_norm_epsilon", "attention_softmax_in_fp32",
                  "scale_attention_softmax_in_fp32"});
-  config.expect("mlp_type", "default");
-  config.expect("norm_type", "layer_norm");
+  config.expect_text("mlp_type", "default");
+  config.expect_text("norm_type", "layer_norm");
+}
+
+constexpr NameRule kStarcoder2[] = {
+    {"decoder.layers.mlp.up.%", "layers.{}.mlp.c_fc.%"},
+    {"decoder.layers.mlp.down.%", "layers.{}.mlp.c_proj.%"},
+};
+
+}  // namespace
+
+std::vector<Family> starcoder2_families() {
+  return {{.model_types = {"starcoder2"},
+           .classes = decoder_classes("Starcoder2", {.tied = true, .float32_logits = true}),
+           .reader = read_starcoder2,
+           .names = llama_names({kStarcoder2}),
+           .gguf = GgufForm(GgufConversion::none,
+                            {{.name = "starcoder2",
+                              .common = gguf_layer_norm_keys(),
+                              .own = {{"attention.layer_norm_epsilon", "norm_epsilon"}},
+                              .head_dim = GgufHeadDim::never}})}};
 }
 
 }  // namespace headroom::detail

@@ -1,5 +1,6 @@
 // The original encoder-decoder Transformer (arXiv 1706.03762), which Hugging Face has no config of.
 // Keys are those of torch.nn.Transformer, and d_k, d_v as in the paper.
+#include "../common_keys.h"
 #include "../family.h"
 
 namespace headroom::detail {
@@ -39,14 +40,14 @@ StackSpec read_stack(ConfigReader& config, std::int64_t d_model, std::int64_t nu
   return stack;
 }
 
-}  // namespace
+ModelClasses transformer_classes() {
+  return ModelClasses{{{"Transformer", [](ConfigReader& config) {
+                          return language_model_head(language_model_of(config, {.tied = true}));
+                        }}}};
+}
 
 void read_transformer(ConfigReader& config, ModelSpec& spec) {
   const bool tied = config.flag_or({"tie_word_embeddings"}, true);
-  LanguageModelHeadSpec language_model;
-  language_model.weight = tied ? WeightSharing::shared : WeightSharing::separate;
-  read_architecture(config, spec, {{"Transformer", language_model_head(language_model)}});
-
   spec.kind = ModelKind::encoder_decoder;
   spec.hidden_size = config.size({"d_model"});
   spec.embedding.vocab_size = config.size({"vocab_size"});
@@ -66,6 +67,45 @@ void read_transformer(ConfigReader& config, ModelSpec& spec) {
   spec.decoder = read_stack(config, spec.hidden_size, config.layers({"num_decoder_layers"}));
   spec.decoder->cross_attention = spec.decoder->self_attention;
   spec.decoder->self_attention.causal = true;
+}
+
+constexpr NameRule kTransformer[] = {
+    {"encoder.embeddings.word_embeddings.%", "embedding.%"},
+    {"encoder.layers.attention.query.%", "encoder.layers.{}.self_attn.in_proj_%", part(0)},
+    {"encoder.layers.attention.key.%", "encoder.layers.{}.self_attn.in_proj_%", part(1)},
+    {"encoder.layers.attention.value.%", "encoder.layers.{}.self_attn.in_proj_%", part(2)},
+    {"encoder.layers.attention.output.%", "encoder.layers.{}.self_attn.out_proj.%"},
+    {"encoder.layers.attention_norm.%", "encoder.layers.{}.norm1.%"},
+    {"encoder.layers.mlp.up.%", "encoder.layers.{}.linear1.%"},
+    {"encoder.layers.mlp.down.%", "encoder.layers.{}.linear2.%"},
+    {"encoder.layers.mlp_norm.%", "encoder.layers.{}.norm2.%"},
+    {"encoder.final_norm.%", "encoder.norm.%"},
+    {"decoder.layers.attention.query.%", "decoder.layers.{}.self_attn.in_proj_%", part(0)},
+    {"decoder.layers.attention.key.%", "decoder.layers.{}.self_attn.in_proj_%", part(1)},
+    {"decoder.layers.attention.value.%", "decoder.layers.{}.self_attn.in_proj_%", part(2)},
+    {"decoder.layers.attention.output.%", "decoder.layers.{}.self_attn.out_proj.%"},
+    {"decoder.layers.attention_norm.%", "decoder.layers.{}.norm1.%"},
+    {"decoder.layers.cross_attention.query.%", "decoder.layers.{}.multihead_attn.in_proj_%",
+     part(0)},
+    {"decoder.layers.cross_attention.key.%", "decoder.layers.{}.multihead_attn.in_proj_%", part(1)},
+    {"decoder.layers.cross_attention.value.%", "decoder.layers.{}.multihead_attn.in_proj_%",
+     part(2)},
+    {"decoder.layers.cross_attention.output.%", "decoder.layers.{}.multihead_attn.out_proj.%"},
+    {"decoder.layers.cross_attention_norm.%", "decoder.layers.{}.norm2.%"},
+    {"decoder.layers.mlp.up.%", "decoder.layers.{}.linear1.%"},
+    {"decoder.layers.mlp.down.%", "decoder.layers.{}.linear2.%"},
+    {"decoder.layers.mlp_norm.%", "decoder.layers.{}.norm3.%"},
+    {"decoder.final_norm.%", "decoder.norm.%"},
+};
+
+}  // namespace
+
+std::vector<Family> transformer_families() {
+  return {{.model_types = {"transformer"},
+           .classes = transformer_classes(),
+           .reader = read_transformer,
+           .names = NameTable{{kTransformer}, {}, {}},
+           .gguf = None("a format of headroom's own has no GGUF")}};
 }
 
 }  // namespace headroom::detail

@@ -2,6 +2,7 @@
 // 2010.11929).
 #include <fmt/format.h>
 
+#include "../common_keys.h"
 #include "../family.h"
 
 namespace headroom::detail {
@@ -23,20 +24,21 @@ ImageSpec read_image(ConfigReader& config) {
   return image;
 }
 
-}  // namespace
+ModelClasses vit_classes() {
+  const auto image = [](ConfigReader&) {
+    ClassifierSpec classifier;
+    classifier.input = ClassifierInput::first_token;
+    return classifier_head(classifier);
+  };
+  return ModelClasses{{{"ViTModel", pooler_head}, {"ViTForImageClassification", image}}};
+}
 
 void read_vit(ConfigReader& config, ModelSpec& spec) {
-  ClassifierSpec classifier;
-  classifier.input = ClassifierInput::first_token;
-  read_architecture(
-      config, spec,
-      {{"ViTModel", pooler_head()}, {"ViTForImageClassification", classifier_head(classifier)}});
-
   config.ignore({"encoder_stride"});  // only masked image modelling reads it
-  config.expect("pooler_act", "tanh");
+  config.expect_text("pooler_act", "tanh");
   spec.kind = ModelKind::encoder;
   spec.hidden_size = config.size({"hidden_size"});
-  config.expect("pooler_output_size", spec.hidden_size);
+  config.expect_number("pooler_output_size", static_cast<double>(spec.hidden_size));
   const ImageSpec image = read_image(config);
   spec.embedding.input = InputKind::patches;
   spec.embedding.image = image;
@@ -60,6 +62,33 @@ void read_vit(ConfigReader& config, ModelSpec& spec) {
   stack.dropout.ffn_output = hidden_dropout;
   stack.dropout.attention_probs = config.probability_or({"attention_probs_dropout_prob"}, 0);
   spec.encoder = stack;
+}
+
+constexpr NameRule kVit[] = {
+    {"embeddings.patch_embeddings.%", "embeddings.patch_embeddings.projection.%"},
+    {"embeddings.class_token", "embeddings.cls_token"},
+    {"embeddings.position_embeddings.weight", "embeddings.position_embeddings"},
+    {"encoder.layers.attention_norm.%", "encoder.layer.{}.layernorm_before.%"},
+    {"encoder.layers.attention.query.%", "encoder.layer.{}.attention.attention.query.%"},
+    {"encoder.layers.attention.key.%", "encoder.layer.{}.attention.attention.key.%"},
+    {"encoder.layers.attention.value.%", "encoder.layer.{}.attention.attention.value.%"},
+    {"encoder.layers.attention.output.%", "encoder.layer.{}.attention.output.dense.%"},
+    {"encoder.layers.mlp_norm.%", "encoder.layer.{}.layernorm_after.%"},
+    {"encoder.layers.mlp.up.%", "encoder.layer.{}.intermediate.dense.%"},
+    {"encoder.layers.mlp.down.%", "encoder.layer.{}.output.dense.%"},
+    {"encoder.final_norm.%", "layernorm.%"},
+    {"head.pooler.dense.%", "pooler.dense.%"},
+    {"head.classifier.%", "classifier.%"},
+};
+
+}  // namespace
+
+std::vector<Family> vit_families() {
+  return {{.model_types = {"vit"},
+           .classes = vit_classes(),
+           .reader = read_vit,
+           .names = NameTable{{kVit}, {"vit."}, {}},
+           .gguf = None("GGUF holds such towers only beside a text model")}};
 }
 
 }  // namespace headroom::detail

@@ -6,10 +6,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "headroom/error.h"
-#include "headroom/op.h"
+#include "headroom/visit.h"
 #include "utf8.h"
 
 namespace headroom::detail {
@@ -87,6 +88,12 @@ std::optional<json> GgufMetadataReader::value(std::string_view key) const {
                                [&](std::int64_t value) { return as_it_is(value); },
                                [&](bool value) { return as_it_is(value); }, number, text, list},
                     *found);
+}
+
+std::optional<std::string> GgufMetadataReader::text(std::string_view key) const {
+  const auto found = value(key);
+  if (!found || !found->is_string()) return std::nullopt;
+  return found->get<std::string>();
 }
 
 std::optional<std::int64_t> GgufMetadataReader::count(std::string_view key) const {

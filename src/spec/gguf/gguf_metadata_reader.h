@@ -2,10 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "gguf.h"
 
@@ -21,9 +22,11 @@ class GgufMetadataReader {
   /// The value of "ARCHITECTURE.key"; empty when it is not there. A list with one value for each
   /// layer that is the same in all is that value; one that differs is an error.
   [[nodiscard]] std::optional<nlohmann::json> value(std::string_view key) const;
-  /// The same as a whole number of at least 0.
+  /// The value as text; empty when it is not there or not a text.
+  [[nodiscard]] std::optional<std::string> text(std::string_view key) const;
+  /// The value as a whole number of at least 0.
   [[nodiscard]] std::optional<std::int64_t> count(std::string_view key) const;
-  /// Truth values with one for each layer; empty when the key is no such list.
+  /// One truth value per layer; empty when the key holds no such list.
   [[nodiscard]] std::optional<std::vector<bool>> flags_by_layer(std::string_view key) const;
   [[nodiscard]] bool has_tensor(std::string_view name) const;
   /// Rows of the table of words.

@@ -1,0 +1,13 @@
+// The records of all families. Its source is made from families.cmake.
+#pragma once
+
+#include <vector>
+
+#include "../family.h"
+
+namespace headroom::detail {
+
+/// In the order of families.cmake.
+[[nodiscard]] std::vector<Family> all_families();
+
+}  // namespace headroom::detail

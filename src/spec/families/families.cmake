@@ -1,0 +1,46 @@
+# One line a file of this folder. FILE.cpp defines FILE_families(), which returns the records of its
+# families; the registry is made from this list.
+set(HEADROOM_FAMILIES
+  albert
+  attention_layer
+  bart
+  bert
+  bloom
+  cohere
+  convolution_layer
+  deepseek
+  distilbert
+  falcon
+  feed_forward_layer
+  gemma
+  glm
+  gpt2
+  gpt_bigcode
+  gpt_neo
+  gpt_neox
+  gpt_oss
+  gptj
+  granite
+  linear_transformer
+  llama
+  llama4
+  minimax_m2
+  mistral
+  mixtral
+  modernbert
+  mpt
+  olmo
+  opt
+  phi
+  phi3
+  qwen2
+  qwen3
+  qwen3_next
+  qwen_moe
+  recurrent_layer
+  smollm3
+  stablelm
+  starcoder2
+  t5
+  transformer
+  vit)

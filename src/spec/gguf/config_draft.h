@@ -1,0 +1,41 @@
+// ConfigDraft: a config.json under construction, of which a GGUF file's metadata say the contents.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace headroom::detail {
+
+class GgufMetadataReader;
+
+class ConfigDraft {
+ public:
+  /// Writes into `object`, which must outlive this.
+  explicit ConfigDraft(nlohmann::json& object) : object_(&object) {}
+
+  [[nodiscard]] bool has(std::string_view key) const;
+  [[nodiscard]] bool is_true(std::string_view key) const;
+
+  void set_null(std::string_view key);
+  void set_flag(std::string_view key, bool value);
+  void set_count(std::string_view key, std::int64_t value);
+  void set_number(std::string_view key, double value);
+  void set_text(std::string_view key, std::string_view value);
+  void set_texts(std::string_view key, const std::vector<std::string>& values);
+  /// A value as JSON text.
+  void set_json(std::string_view key, std::string_view json);
+  /// Copies the metadata's value, where there is one.
+  void copy(const GgufMetadataReader& metadata, std::string_view from, std::string_view to);
+  /// The object at `key`, created empty.
+  [[nodiscard]] ConfigDraft add_object(std::string_view key);
+
+ private:
+  [[nodiscard]] nlohmann::json& at(std::string_view key);
+
+  nlohmann::json* object_;
+};
+
+}  // namespace headroom::detail

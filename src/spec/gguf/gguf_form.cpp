@@ -1,0 +1,87 @@
+#include "gguf_form.h"
+
+namespace headroom::detail {
+namespace {
+
+constexpr GgufKey kRmsNormKeys[] = {
+    {"context_length", "max_position_embeddings"},
+    {"embedding_length", "hidden_size"},
+    {"block_count", "num_hidden_layers"},
+    {"feed_forward_length", "intermediate_size"},
+    {"attention.head_count", "num_attention_heads"},
+    {"attention.head_count_kv", "num_key_value_heads"},
+    {"attention.layer_norm_rms_epsilon", "rms_norm_eps"},
+    {"rope.freq_base", "rope_theta"},
+};
+
+// The key of the epsilon differs by family.
+constexpr GgufKey kLayerNormKeys[] = {
+    {"context_length", "max_position_embeddings"},
+    {"embedding_length", "hidden_size"},
+    {"block_count", "num_hidden_layers"},
+    {"feed_forward_length", "intermediate_size"},
+    {"attention.head_count", "num_attention_heads"},
+    {"attention.head_count_kv", "num_key_value_heads"},
+    {"rope.freq_base", "rope_theta"},
+};
+
+constexpr GgufKey kExpertKeys[] = {
+    {"context_length", "max_position_embeddings"},
+    {"embedding_length", "hidden_size"},
+    {"block_count", "num_hidden_layers"},
+    {"attention.head_count", "num_attention_heads"},
+    {"attention.head_count_kv", "num_key_value_heads"},
+    {"attention.layer_norm_rms_epsilon", "rms_norm_eps"},
+    {"rope.freq_base", "rope_theta"},
+    {"expert_used_count", "num_experts_per_tok"},
+};
+
+}  // namespace
+
+std::span<const GgufKey> gguf_rms_norm_keys() { return kRmsNormKeys; }
+
+std::span<const GgufKey> gguf_layer_norm_keys() { return kLayerNormKeys; }
+
+std::span<const GgufKey> gguf_expert_keys() { return kExpertKeys; }
+
+std::vector<GgufFlag> gguf_llama_biases() {
+  return {{"blk.0.attn_output.bias", "attention_bias"}, {"blk.0.ffn_down.bias", "mlp_bias"}};
+}
+
+void finish_rope_scaling(const GgufMetadataReader& metadata, ConfigDraft& config) {
+  const auto type = metadata.text("rope.scaling.type");
+  if (!type || *type == "none") return;
+  ConfigDraft scaling = config.add_object("rope_scaling");
+  scaling.set_text("rope_type", *type);
+  scaling.copy(metadata, "rope.scaling.factor", "factor");
+  scaling.copy(metadata, "rope.scaling.original_context_length",
+               "original_max_position_embeddings");
+}
+
+void finish_windows(const GgufMetadataReader& metadata, ConfigDraft& config) {
+  const auto windowed = metadata.flags_by_layer("attention.sliding_window_pattern");
+  if (!windowed) return;
+  std::vector<std::string> types;
+  for (const bool is_windowed : *windowed) {
+    types.emplace_back(is_windowed ? "sliding_attention" : "full_attention");
+  }
+  config.set_texts("layer_types", types);
+}
+
+double gguf_rotary_fraction(const GgufMetadataReader& metadata) {
+  const auto width = metadata.count("embedding_length").value_or(0);
+  const auto heads = metadata.count("attention.head_count").value_or(0);
+  const auto usual = heads > 0 ? width / heads : 0;
+  const auto head_dim = metadata.count("attention.key_length").value_or(usual);
+  const auto rotary = metadata.count("rope.dimension_count").value_or(head_dim);
+  if (head_dim <= 0 || rotary > head_dim) {
+    metadata.fail("rope.dimension_count", "is more than a head has");
+  }
+  return static_cast<double>(rotary) / static_cast<double>(head_dim);
+}
+
+void finish_partial_rotary(const GgufMetadataReader& metadata, ConfigDraft& config) {
+  config.set_number("partial_rotary_factor", gguf_rotary_fraction(metadata));
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,118 @@
+#include "model_class.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace headroom::detail {
+
+void read_class(ConfigReader& config, ModelSpec& spec, const ModelClasses& classes) {
+  const std::vector<std::string> names = config.texts("architectures");
+  if (names.size() > 1) {
+    config.fail("architectures", "names more than one class", "name the one that is meant");
+  }
+  // Every class's head is read, so that the keys of the others count as understood.
+  std::vector<HeadSpec> heads;
+  std::string known;
+  for (const ModelClass& candidate : classes.list) {
+    heads.push_back(candidate.head(config));
+    known += (known.empty() ? "" : ", ") + candidate.name;
+  }
+  const std::string& name = names.empty() ? classes.list.front().name : names.front();
+  const auto found = std::ranges::find(classes.list, name, &ModelClass::name);
+  if (found == classes.list.end()) {
+    config.fail("architectures", fmt::format("the class \"{}\" is not understood", name),
+                "use one of: " + known);
+  }
+  spec.architecture = found->name;
+  spec.head = heads[static_cast<std::size_t>(found - classes.list.begin())];
+}
+
+ModelClasses one_class(std::string name) {
+  return ModelClasses{{ModelClass{std::move(name), no_head}}};
+}
+
+ModelClasses either_of(ModelClasses first, const ModelClasses& second) {
+  first.list.insert(first.list.end(), second.list.begin(), second.list.end());
+  return first;
+}
+
+ModelClasses decoder_classes(const std::string& prefix, DecoderHead head,
+                             std::string language_model_class) {
+  if (language_model_class.empty()) language_model_class = prefix + "ForCausalLM";
+  const auto language_model = [head](ConfigReader& config) {
+    return language_model_head(language_model_of(config, head));
+  };
+  const auto sequence = [](ConfigReader&) {
+    ClassifierSpec classifier;
+    classifier.input = ClassifierInput::last_token;
+    classifier.bias = false;
+    return classifier_head(classifier);
+  };
+  const auto tokens = [](ConfigReader& config) {
+    ClassifierSpec classifier;
+    classifier.input = ClassifierInput::every_token;
+    classifier.dropout = config.probability_or({"classifier_dropout"},
+                                               config.probability_or({"hidden_dropout"}, 0.1));
+    return classifier_head(classifier);
+  };
+  const auto spans = [](ConfigReader&) {
+    ClassifierSpec classifier;
+    classifier.input = ClassifierInput::every_token;
+    classifier.num_labels = 2;
+    return classifier_head(classifier);
+  };
+  return ModelClasses{{{std::move(language_model_class), language_model},
+                       {prefix + "Model", no_head},
+                       {prefix + "ForSequenceClassification", sequence},
+                       {prefix + "ForTokenClassification", tokens},
+                       {prefix + "ForQuestionAnswering", spans}}};
+}
+
+void read_num_labels(ConfigReader& config, ModelSpec& spec) {
+  constexpr std::int64_t kHuggingFaceDefault = 2;
+  const auto labels = config.entries("id2label");
+  const std::int64_t num_labels =
+      config.size_or({"num_labels"}, labels.value_or(kHuggingFaceDefault));
+  config.ignore({"label2id"});
+  if (!spec.head.classifier || spec.head.classifier->num_labels != 0) return;
+  spec.head.classifier->num_labels = num_labels;
+}
+
+HeadSpec no_head(ConfigReader& /*config*/) { return {}; }
+
+HeadSpec pooler_head(ConfigReader& /*config*/) {
+  HeadSpec head;
+  head.pooler = true;
+  return head;
+}
+
+HeadSpec classifier_head(const ClassifierSpec& classifier) {
+  HeadSpec head;
+  head.pooler = classifier.input == ClassifierInput::pooled_token;
+  head.classifier = classifier;
+  return head;
+}
+
+HeadSpec language_model_head(const LanguageModelHeadSpec& language_model) {
+  HeadSpec head;
+  head.language_model = language_model;
+  return head;
+}
+
+LanguageModelHeadSpec language_model_of(ConfigReader& config, DecoderHead head) {
+  const bool tied = config.flag_or({"tie_word_embeddings"}, head.tied);
+  LanguageModelHeadSpec language_model;
+  language_model.weight = tied ? WeightSharing::shared : WeightSharing::separate;
+  language_model.float32_logits = head.float32_logits;
+  return language_model;
+}
+
+LanguageModelHeadSpec masked_language_model_head(ConfigReader& config, ActivationKind activation) {
+  LanguageModelHeadSpec head = language_model_of(config, {.tied = true});
+  head.bias = true;
+  head.transform = activation;
+  return head;
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,145 @@
+// GGUF tensors as the families' own checkpoints have them.
+// Source of what the converter changes: convert_hf_to_gguf.py, github.com/ggml-org/llama.cpp.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "ggml_values.h"
+#include "headroom/error.h"
+#include "model_files.h"
+#include "stored/stored_form.h"
+#include "weight_reader.h"
+
+namespace headroom::detail {
+namespace {
+
+class GgufReader final : public WeightReader {
+ public:
+  GgufReader(const std::filesystem::path& file, const ModelSpec& spec)
+      : files_(file), conversion_(gguf_conversion(spec, file.string())) {
+    const AttentionSpec& attention = spec.main_stack().self_attention;
+    query_heads_ = attention.num_attention_heads;
+    key_heads_ = attention.num_key_value_heads;
+    head_dim_ = attention.head_dim;
+  }
+
+  [[nodiscard]] std::optional<std::vector<std::int64_t>> shape(
+      const std::string& name) const override {
+    const auto index = files_.tensors().find(name);
+    if (!index) return std::nullopt;
+    const auto sizes = files_.tensors()[*index].shape;
+    return std::vector<std::int64_t>(sizes.begin(), sizes.end());
+  }
+
+  [[nodiscard]] std::vector<std::string> names() const override {
+    std::vector<std::string> names;
+    names.reserve(files_.tensors().size());
+    for (std::size_t i = 0; i < files_.tensors().size(); ++i) {
+      names.emplace_back(files_.tensors()[i].name);
+    }
+    std::ranges::sort(names);
+    return names;
+  }
+
+  [[nodiscard]] const std::string& location(const std::string& name) const override {
+    const auto index = files_.tensors().find(name);
+    return index ? files_.paths()[files_.tensors()[*index].file] : files_.paths().front();
+  }
+
+  void read(const std::string& name, std::optional<std::int64_t> expert,
+            std::span<float> out) const override {
+    const auto index = files_.tensors().find(name);
+    if (!index) throw Error(ErrorCode::internal, "a tensor is read that is not there");
+    const checkpoint::TensorInfo tensor = files_.tensors()[*index];
+    std::span<const std::byte> data = files_.data(tensor);
+    if (expert) {
+      const std::size_t bytes = data.size() / static_cast<std::size_t>(tensor.shape.front());
+      data = data.subspan(bytes * static_cast<std::size_t>(*expert), bytes);
+    }
+    checkpoint::dequantise(std::get<checkpoint::GgmlType>(tensor.type), data, out,
+                           checkpoint::tensor_place(location(name), name));
+    convert_back(name, out);
+  }
+
+  [[nodiscard]] NameTable name_table(const ModelSpec& spec) const override {
+    return gguf_name_table(spec);
+  }
+
+ private:
+  void convert_back(const std::string& name, std::span<float> values) const {
+    const auto is = [&](std::string_view part) { return name.find(part) != std::string::npos; };
+    switch (conversion_) {
+      case GgufConversion::none:
+      case GgufConversion::unknown:
+        return;
+      case GgufConversion::interleaved_heads:
+        if (is(".attn_q.")) halve_heads(query_heads_, values);
+        if (is(".attn_k.")) halve_heads(key_heads_, values);
+        return;
+      case GgufConversion::norms_plus_one:
+        if (!name.ends_with("norm.weight")) return;
+        for (float& value : values) value -= 1;
+        return;
+    }
+  }
+
+  /// Brings the even rows of each head to its first half, and the odd ones to its second.
+  void halve_heads(std::int64_t heads, std::span<float> values) const {
+    const std::vector<float> stored(values.begin(), values.end());
+    const std::size_t head_size = stored.size() / static_cast<std::size_t>(heads);
+    const auto rows = static_cast<std::size_t>(head_dim_);
+    const std::size_t width = head_size / rows;  // 1 of a bias
+    for (std::size_t first = 0; first < stored.size(); first += head_size) {
+      for (std::size_t row = 0; row < rows; ++row) {
+        const std::size_t to = row % 2 * (rows / 2) + row / 2;
+        std::copy_n(stored.begin() + static_cast<std::ptrdiff_t>(first + row * width), width,
+                    values.begin() + static_cast<std::ptrdiff_t>(first + to * width));
+      }
+    }
+  }
+
+  checkpoint::ModelFiles files_;
+  GgufConversion conversion_;
+  std::int64_t query_heads_ = 1;
+  std::int64_t key_heads_ = 1;
+  std::int64_t head_dim_ = 1;
+};
+
+constexpr std::string_view kFactors = "rope_freqs.weight";
+
+/// Angles are divided by these factors, one for each pair, whatever the length.
+void set_factors(RopeSpec& rope, std::span<const float> factors) {
+  rope.scaling = RopeScalingKind::longrope;
+  rope.attention_factor = 1;
+  rope.short_attention_factor = 1;
+  rope.original_max_position_embeddings = std::numeric_limits<std::int64_t>::max();
+  rope.short_factors.assign(factors.begin(), factors.end());
+  rope.long_factors = rope.short_factors;
+}
+
+}  // namespace
+
+RopeSpec with_stored_factors(RopeSpec rope, const std::filesystem::path& file) {
+  const checkpoint::ModelFiles files(file);
+  for (const char* name : {"rope_factors_long.weight", "rope_factors_short.weight"}) {
+    if (!files.tensors().find(name)) continue;
+    throw Error(ErrorCode::invalid_input, "factors by length are not read from GGUF files",
+                checkpoint::tensor_place(file.string(), name),
+                "run the safetensors, or random weights with --weights random");
+  }
+  const auto index = files.tensors().find(kFactors);
+  if (!index || rope.scaling != RopeScalingKind::none) return rope;
+  const checkpoint::TensorInfo tensor = files.tensors()[*index];
+  std::vector<float> factors(static_cast<std::size_t>(tensor.elements()));
+  checkpoint::dequantise(std::get<checkpoint::GgmlType>(tensor.type), files.data(tensor), factors,
+                         checkpoint::tensor_place(file.string(), kFactors));
+  set_factors(rope, factors);
+  return rope;
+}
+
+std::unique_ptr<WeightReader> read_gguf(const std::filesystem::path& file, const ModelSpec& spec) {
+  return std::make_unique<GgufReader>(file, spec);
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,61 @@
+#include "stored/stored_layout.h"
+
+#include <algorithm>
+
+#include "headroom/error.h"
+
+namespace headroom::detail {
+namespace {
+
+/// The index along the stacked axis at which index `i` of the part lies.
+std::int64_t stacked_index(const StackRange& range, std::int64_t i) {
+  return i / range.size * range.group_size + range.begin + i % range.size;
+}
+
+bool is_column(MatrixShape shape) { return shape.columns == 1; }
+
+}  // namespace
+
+MatrixShape matrix_shape(std::span<const std::int64_t> shape) {
+  MatrixShape matrix{1, 1};
+  if (!shape.empty()) matrix.rows = shape.front();
+  for (const std::int64_t size : shape.subspan(std::min<std::size_t>(1, shape.size()))) {
+    matrix.columns *= size;
+  }
+  return matrix;
+}
+
+MatrixShape stored_shape(const StoredLayout& layout, const StackRange& range, MatrixShape wanted) {
+  MatrixShape whole = wanted;
+  if (layout.stacking != Stacking::alone) {
+    (layout.axis == StackAxis::out ? whole.rows : whole.columns) = range.groups * range.group_size;
+  }
+  // A bias is no matrix that could be turned round.
+  const bool turned = layout.order == StoredOrder::transposed && !is_column(wanted);
+  return turned ? MatrixShape{whole.columns, whole.rows} : whole;
+}
+
+void copy_part(std::span<const float> stored, const StoredLayout& layout, const StackRange& range,
+               MatrixShape wanted, std::span<float> out) {
+  const MatrixShape whole = stored_shape(layout, range, wanted);
+  if (static_cast<std::int64_t>(stored.size()) != whole.rows * whole.columns ||
+      static_cast<std::int64_t>(out.size()) != wanted.rows * wanted.columns) {
+    throw Error(ErrorCode::internal, "a part of a tensor was copied with other sizes than its own");
+  }
+  const bool turned = layout.order == StoredOrder::transposed && !is_column(wanted);
+  const bool parted = layout.stacking != Stacking::alone;
+  const bool rows_parted = parted && layout.axis == StackAxis::out;
+  const bool columns_parted = parted && layout.axis == StackAxis::in;
+  const std::int64_t row_step = turned ? 1 : whole.columns;
+  const std::int64_t column_step = turned ? whole.columns : 1;
+  auto to = out.begin();
+  for (std::int64_t r = 0; r < wanted.rows; ++r) {
+    const std::int64_t row = (rows_parted ? stacked_index(range, r) : r) * row_step;
+    for (std::int64_t c = 0; c < wanted.columns; ++c) {
+      const std::int64_t column = (columns_parted ? stacked_index(range, c) : c) * column_step;
+      *to++ = stored[static_cast<std::size_t>(row + column)];
+    }
+  }
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,163 @@
+#include "weight_places.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "headroom/error.h"
+
+namespace headroom::detail {
+namespace {
+
+std::vector<std::int64_t> shape_of(const Weight& weight, const Bindings& sizes) {
+  std::vector<std::int64_t> shape;
+  for (const Expr& size : weight.shape) {
+    shape.push_back(static_cast<std::int64_t>(size.evaluate(sizes)));
+  }
+  return shape;
+}
+
+bool is_per_expert(const StoredName& name) {
+  return name.layout.experts == ExpertStorage::stacked || names_experts(name.pattern);
+}
+
+/// The sizes of a weight, or of one expert of it.
+MatrixShape wanted_shape(std::span<const std::int64_t> shape, const StoredName& name) {
+  return matrix_shape(is_per_expert(name) ? shape.subspan(1) : shape);
+}
+
+std::int64_t stacked_size(MatrixShape shape, StackAxis axis) {
+  return axis == StackAxis::out ? shape.rows : shape.columns;
+}
+
+std::int64_t key_value_heads(const ModelSpec& spec, std::string_view path) {
+  const bool in_encoder = spec.encoder && path.starts_with("encoder.");
+  const StackSpec& stack = in_encoder ? *spec.encoder : spec.main_stack();
+  return stack.self_attention.num_key_value_heads;
+}
+
+std::int64_t groups_of(const ModelSpec& spec, std::string_view path, Stacking stacking,
+                       std::int64_t size) {
+  switch (stacking) {
+    case Stacking::alone:
+    case Stacking::whole:
+      return 1;
+    case Stacking::per_key_value_head:
+      return key_value_heads(spec, path);
+    case Stacking::per_index:
+      return size;
+  }
+  return 1;
+}
+
+/// The dimensions that are not 1.
+std::vector<std::int64_t> squeezed(std::span<const std::int64_t> shape) {
+  std::vector<std::int64_t> sizes;
+  std::ranges::copy_if(shape, std::back_inserter(sizes),
+                       [](std::int64_t size) { return size != 1; });
+  return sizes;
+}
+
+/// Whether `shape` stacks `experts` matrices of these sizes, as WeightPlace::fits says.
+bool fits_shape(std::span<const std::int64_t> shape, MatrixShape stored, std::int64_t experts) {
+  std::vector<std::int64_t> sizes = squeezed(shape);
+  const std::vector<std::int64_t> needed =
+      squeezed(std::vector{experts, stored.rows, stored.columns});
+  while (sizes.size() > needed.size() && sizes.size() > 1) {
+    const std::int64_t last = sizes.back();
+    sizes.pop_back();
+    if (__builtin_mul_overflow(sizes.back(), last, &sizes.back())) return false;
+  }
+  return sizes == needed;
+}
+
+}  // namespace
+
+std::int64_t WeightPattern::tensors() const {
+  return name.layout.experts == ExpertStorage::stacked ? 1 : experts;
+}
+
+std::int64_t WeightPattern::elements() const {
+  return wanted.rows * wanted.columns * (experts / tensors());
+}
+
+bool WeightPattern::fits(std::span<const std::int64_t> shape) const {
+  return fits_shape(shape, stored, experts / tensors());
+}
+
+bool WeightPlace::fits(std::span<const std::int64_t> shape) const {
+  return fits_shape(shape, stored, expert ? experts : 1);
+}
+
+WeightPlaces::WeightPlaces(const ModelSpec& spec, const Graph& graph, NameTable table)
+    : table_(std::move(table)) {
+  Shapes shapes;
+  for (const Weight& weight : graph.weights) {
+    shapes.emplace(weight.path, shape_of(weight, graph.sizes));
+  }
+  for (const auto& [path, shape] : shapes) {
+    for (const StoredName& name : stored_names(table_, path)) {
+      patterns_[path].push_back(pattern_of(spec, shapes, path, name));
+    }
+  }
+}
+
+WeightPattern WeightPlaces::pattern_of(const ModelSpec& spec, const Shapes& shapes,
+                                       const std::string& path, const StoredName& name) const {
+  const std::vector<std::int64_t>& shape = shapes.at(path);
+  WeightPattern pattern;
+  pattern.name = name;
+  pattern.wanted = wanted_shape(shape, name);
+  if (is_per_expert(name)) pattern.experts = shape.front();
+  pattern.range = range_of(spec, shapes, path, name);
+  pattern.stored = stored_shape(name.layout, pattern.range, pattern.wanted);
+  return pattern;
+}
+
+StackRange WeightPlaces::range_of(const ModelSpec& spec, const Shapes& shapes,
+                                  const std::string& path, const StoredName& name) const {
+  const auto size_of = [&](const std::string& part) -> std::int64_t {
+    const auto shape = shapes.find(part);
+    if (shape == shapes.end()) return 0;  // a model without this part
+    return stacked_size(wanted_shape(shape->second, name), name.layout.axis);
+  };
+  const std::int64_t own = size_of(path);
+  if (name.layout.stacking == Stacking::alone) return {1, own, 0, own};
+  // A weight without elements has no groups.
+  const std::int64_t groups =
+      std::max<std::int64_t>(1, groups_of(spec, path, name.layout.stacking, own));
+  StackRange range{groups, 0, 0, own / groups};
+  for (const std::string& part : stacked_paths(table_, path, name)) {
+    const std::int64_t size = size_of(part);
+    if (size % groups != 0) {
+      throw Error(ErrorCode::internal,
+                  fmt::format("{} groups do not divide the {} rows of {}", groups, size, part));
+    }
+    if (part == path) range.begin = range.group_size;
+    range.group_size += size / groups;
+  }
+  return range;
+}
+
+std::span<const WeightPattern> WeightPlaces::patterns(std::string_view path) const {
+  const auto found = patterns_.find(path);
+  if (found != patterns_.end()) return found->second;
+  throw Error(ErrorCode::internal, fmt::format("the model has no weight {}", path));
+}
+
+std::vector<PlaceList> WeightPlaces::of(std::string_view path, std::int64_t layer) const {
+  std::vector<PlaceList> alternatives;
+  for (const WeightPattern& pattern : patterns(path)) {
+    PlaceList& places = alternatives.emplace_back();
+    const bool stacked = pattern.name.layout.experts == ExpertStorage::stacked;
+    for (std::int64_t expert = 0; expert < pattern.experts; ++expert) {
+      places.push_back({filled(pattern.name.pattern, layer, expert),
+                        stacked ? std::optional(expert) : std::nullopt, pattern.name.layout,
+                        pattern.range, pattern.wanted, pattern.stored, pattern.experts});
+    }
+  }
+  return alternatives;
+}
+
+}  // namespace headroom::detail
