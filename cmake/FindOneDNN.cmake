@@ -1,5 +1,5 @@
-# oneDNN by its header and library. Its own package file also asks for what its GPU part was built
-# with: Debian's needs the development files of OpenCL, which nothing here uses.
+# Finds oneDNN by its header and library. oneDNN's own package file also requires the dependencies
+# of its GPU part: Debian's needs the OpenCL development files, which headroom does not use.
 #
 # Sets OneDNN_FOUND and OneDNN_VERSION and defines the target OneDNN::OneDNN.
 find_path(OneDNN_INCLUDE_DIR NAMES oneapi/dnnl/dnnl_version.h)
@@ -15,7 +15,7 @@ endif()
 
 include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(OneDNN REQUIRED_VARS OneDNN_LIBRARY OneDNN_INCLUDE_DIR
-                                  VERSION_VAR OneDNN_VERSION)
+                                  VERSION_VAR OneDNN_VERSION HANDLE_VERSION_RANGE)
 
 if(OneDNN_FOUND AND NOT TARGET OneDNN::OneDNN)
   add_library(OneDNN::OneDNN UNKNOWN IMPORTED)

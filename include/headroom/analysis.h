@@ -1,5 +1,5 @@
 // The analytic module: counts a graph. Every figure is an Expr in the symbols of the workload and
-// the model; nothing here knows a batch size. `evaluate` (figures.h) turns it into numbers.
+// the model; Evaluator (figures.h) turns it into numbers.
 #pragma once
 
 #include <string>
@@ -10,23 +10,23 @@
 
 namespace headroom {
 
-/// What one pass of something costs.
+/// Cost of one pass.
 struct Cost {
-  Expr matrix_flops;       ///< of matrix products, by the convention
-  Expr elementwise_flops;  ///< of everything else: see op_cost.h for the factors
+  Expr matrix_flops;       ///< of GEMMs, by the convention
+  Expr elementwise_flops;  ///< of all other arithmetic, by the factors of op_cost.h
   Expr bytes_read;
   Expr bytes_written;
 
   Cost& operator+=(const Cost& other);
 };
 
-/// The cost of a node's forward and backward pass, once.
+/// Cost of a forward and a backward pass.
 struct NodeCost {
   Cost forward;
-  Cost backward;  ///< bytes are not counted
+  Cost backward;  ///< without bytes, which are not counted
 };
 
-/// One operator in its block, with the cost of all the block's layers together.
+/// One operator, with the cost of all layers of its block.
 struct NodeAnalysis {
   std::string path;
   Component component;
@@ -34,47 +34,47 @@ struct NodeAnalysis {
   NodeCost cost;
 };
 
-/// All nodes of one component.
+/// One component, with the cost of all its nodes.
 struct ComponentAnalysis {
   Component component;
   Expr parameters;
   NodeCost cost;
 };
 
-/// Bytes that are live while one node runs.
+/// Activation bytes live while one node runs.
 struct LiveBytes {
   std::string path;
   Expr bytes;
 };
 
-/// What a saved tensor is there for.
+/// Kind of a saved tensor.
 enum class SavedKind { tensor, mask, statistic, input_data };
 
-/// When recomputation makes it unnecessary to keep a tensor.
+/// Strongest recomputation under which a tensor stays saved.
 enum class KeptUnder {
-  every_recompute,  ///< it stands outside the layers, or is what recomputation starts from
-  selective,        ///< kept unless whole layers are computed again
-  none,             ///< part of the attention core, the first to go
+  every_recompute,  ///< always saved: outside the layers, or read by all of them
+  selective,        ///< dropped by full recompute only
+  none,             ///< dropped by selective recompute: inside the attention core
 };
 
-/// One tensor that the forward pass keeps for the backward pass.
+/// One tensor that the forward pass saves for the backward pass.
 struct SavedTensor {
-  std::string path;  ///< of the node that keeps it
+  std::string path;  ///< of the node that saves it
   std::string what;
   SavedKind kind = SavedKind::tensor;
   KeptUnder kept = KeptUnder::selective;
-  Expr bytes;   ///< once
-  Expr repeat;  ///< how many layers keep one
+  Expr bytes;   ///< of one copy
+  Expr repeat;  ///< number of copies, one per layer
 };
 
-/// The KV-cache of one layer kind.
+/// KV-cache of one kind of layer.
 struct CacheEntry {
   std::string path;
-  Expr bytes;  ///< once
+  Expr bytes;  ///< of one layer
   Expr repeat;
 };
 
-/// Parameters by what they are for. Tied weights count once.
+/// Parameters by role. Tied weights count once.
 struct ParameterCount {
   Expr total;
   Expr embedding;
@@ -86,24 +86,25 @@ struct ParameterCount {
   Expr norm;
   Expr head;
   Expr projector;
-  Expr routed_experts;  ///< of all that mlp holds, those of experts that a token may not take
-  Expr active;          ///< the total less those of the routed experts that a token does not take
+  Expr routed_experts;  ///< the part of mlp in routed experts
+  Expr active;          ///< total less the routed experts that one token does not use
 };
 
+/// Every figure of a graph. All rows cover all layers of their block.
 struct Analysis {
   Convention convention = Convention::headroom;
   ParameterCount parameters;
   std::vector<NodeAnalysis> nodes;
   std::vector<ComponentAnalysis> components;  ///< in order of first appearance
   NodeCost total;
-  Cost recompute;                    ///< what the chosen recomputation runs a second time
-  std::vector<LiveBytes> live;       ///< by node, in order of execution
-  std::vector<SavedTensor> saved;    ///< all that backward needs; empty unless training
-  Expr layer_inputs;                 ///< bytes of the inputs of all layers, kept by full recompute
-  std::vector<CacheEntry> kv_cache;  ///< empty where there is none
+  Cost recompute;                    ///< of the operators that run again in the backward pass
+  std::vector<LiveBytes> live;       ///< by node, in execution order
+  std::vector<SavedTensor> saved;    ///< without recomputation; empty unless training
+  Expr layer_inputs;                 ///< bytes of all layer inputs, which full recompute saves
+  std::vector<CacheEntry> kv_cache;  ///< empty without a cache
 };
 
-/// How a graph is counted.
+/// Choices of how a graph is counted.
 struct AnalysisOptions {
   Convention convention = Convention::headroom;
   Recompute recompute = Recompute::none;
@@ -114,17 +115,18 @@ struct AnalysisOptions {
 /// Counts `graph`. Throws Error{overflow}.
 [[nodiscard]] Analysis analyze(const Graph& graph, const AnalysisOptions& options = {});
 
-/// Parameters of the graph, by role.
+/// Counts the parameters of `graph` by role.
 [[nodiscard]] ParameterCount count_parameters(const Graph& graph);
 
-/// Whether a tensor is still kept under `recompute`, or computed again.
+/// Returns whether `saved` stays in memory under `recompute`.
 [[nodiscard]] bool stays_saved(const SavedTensor& saved, Recompute recompute) noexcept;
 
-/// Bytes that stay saved for backward under `recompute`.
+/// Bytes saved for the backward pass under `recompute`.
 [[nodiscard]] Expr saved_bytes(const Analysis& analysis, Recompute recompute);
 
-/// Bytes of the whole KV-cache, and what one more token of one sequence adds to it.
+/// Bytes of the whole KV-cache.
 [[nodiscard]] Expr kv_cache_bytes(const Analysis& analysis);
+/// Bytes that one more token of one sequence adds to the KV-cache.
 [[nodiscard]] Expr kv_cache_bytes_per_token(const Analysis& analysis);
 
 }  // namespace headroom

@@ -1,7 +1,8 @@
-// Comparison: every prediction beside its measurement, and a verdict. The only module that sees
-// both sides.
+// Comparison: a prediction and a measurement, quantity by quantity, with a verdict. No other module
+// sees both.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <span>
@@ -16,7 +17,7 @@
 
 namespace headroom {
 
-/// What is compared, but for single operators.
+/// Quantities of a whole run. Times of operators are compared by path.
 enum class Quantity {
   parameters,
   matrix_flops,
@@ -29,7 +30,7 @@ enum class Quantity {
   tpot_s,
 };
 
-/// What a quantity is, which decides how near a prediction has to come.
+/// Decides the default tolerance of a quantity.
 enum class QuantityKind {
   count,  ///< exact
   resident_memory,
@@ -39,7 +40,7 @@ enum class QuantityKind {
 struct QuantityInfo {
   Quantity quantity;
   QuantityKind kind;
-  std::string_view name;   ///< the word in JSON and in --tolerance
+  std::string_view name;   ///< in JSON, CSV and tolerances
   std::string_view title;  ///< on screen, with its unit
 };
 
@@ -48,7 +49,7 @@ struct QuantityInfo {
 [[nodiscard]] const QuantityInfo& info_of(Quantity quantity) noexcept;
 [[nodiscard]] std::string_view name_of(Quantity quantity) noexcept;
 
-/// What was asked of a model; empty where a foreign file does not say.
+/// Model and workload of a run; a field is empty if a file from outside does not state it.
 struct RunIdentity {
   std::optional<std::string> model;
   std::optional<MeasuredPhase> phase;
@@ -62,22 +63,22 @@ struct RunIdentity {
   std::optional<std::int64_t> threads;
 };
 
-/// A count, which is exact, or seconds.
+/// An exact count, or seconds.
 using Amount = std::variant<Integer, double>;
 
-/// One side of a comparison. What is not in it is not known there.
-struct Figured {
+/// One side of a comparison: a predicted or a measured run. A missing amount is unknown.
+struct ComparedRun {
   RunIdentity identity;
   std::map<Quantity, Amount> amounts;
-  std::vector<std::pair<std::string, double>> operator_times;  ///< by path, in order of execution
-  std::optional<double> time_low_s;                            ///< of a prediction
-  std::optional<double> time_high_s;
-  std::optional<double> time_spread;  ///< of a measurement: median absolute deviation over median
-  std::optional<Integer> rss_before_bytes;  ///< of a measurement
-  std::optional<Integer> rss_growth_bytes;  ///< of a prediction
-  bool time_is_assumed = false;             ///< from a datasheet, with no claim to be exact
-  std::string engine;                       ///< of a measurement
-  std::string note;                         ///< such as which definition of TPOT a file has
+  std::vector<std::pair<std::string, double>> operator_times;  ///< path, seconds; in run order
+  std::optional<double> time_low_s;                            ///< prediction only
+  std::optional<double> time_high_s;                           ///< prediction only
+  std::optional<double> time_spread;        ///< measurement only: MAD of the runs over their median
+  std::optional<Integer> rss_before_bytes;  ///< measurement only
+  std::optional<Integer> rss_growth_bytes;  ///< prediction only
+  bool time_is_assumed = false;  ///< from a datasheet: judged only if a tolerance is given
+  std::string engine;            ///< measurement only
+  std::string note;              ///< such as the file's definition of TPOT
 };
 
 enum class RowResult { pass, fail, skip };
@@ -85,36 +86,35 @@ enum class RowResult { pass, fail, skip };
 [[nodiscard]] std::string_view name_of(RowResult result) noexcept;
 
 struct ComparisonRow {
-  std::string quantity;  ///< its name; that of an operator's time is "time_s:" and its path
+  std::string quantity;  ///< its name; "time_s:" and the path for an operator
   std::string title;     ///< on screen
   std::optional<Amount> predicted;
   std::optional<Amount> measured;
   std::optional<double> difference;  ///< (measured − predicted) / predicted
-  std::optional<double> tolerance;   ///< zero is exact; none where nothing is judged
+  std::optional<double> tolerance;   ///< 0 is exact; empty if the row is not judged
   RowResult result = RowResult::skip;
-  std::string reason;  ///< why it is skipped, or what to know
+  std::string reason;  ///< why the row is skipped
 };
 
-/// How much faster or slower the machine was during the run than when it was calibrated.
+/// Drift of the machine since its calibration, before and after the run.
 struct DriftReport {
   Drift before;
   Drift after;
 };
 
-/// The prediction as the machine was during the runs: each of `samples_s` is held against what the
-/// machine would have taken just then, drifted by the `drifts` of the same place.
+/// `prediction` scaled to the state of the machine during the runs: `samples_s[i]` is compared with
+/// the prediction under `drifts[i]`.
 [[nodiscard]] TimePrediction corrected_for_drift(TimePrediction prediction,
                                                  std::span<const double> samples_s,
                                                  std::span<const Drift> drifts);
 
-/// How much runs scatter once the machine's own changes are taken away: the median absolute
-/// deviation over the median.
-[[nodiscard]] double spread_beside_drift(const TimePrediction& prediction,
-                                         std::span<const double> samples_s,
-                                         std::span<const Drift> drifts);
+/// Spread of the runs with the machine's drift removed: MAD over median of sample over prediction.
+[[nodiscard]] double spread_without_drift(const TimePrediction& prediction,
+                                          std::span<const double> samples_s,
+                                          std::span<const Drift> drifts);
 
 struct CompareOptions {
-  std::map<Quantity, double> tolerances;     ///< in the place of the defaults
+  std::map<Quantity, double> tolerances;     ///< override `default_tolerance`
   std::optional<double> operator_tolerance;  ///< of single operators
   Detail detail = Detail::summary;
 };
@@ -131,31 +131,15 @@ struct Comparison {
   std::vector<std::string> notes;
 };
 
-/// The predicted side, of a report with a prediction.
-[[nodiscard]] Figured predicted_figures(const AnalyzeReport& report);
-/// The measured side.
-[[nodiscard]] Figured measured_figures(const Measurement& measurement);
+/// The predicted side. `report` must have a prediction.
+[[nodiscard]] ComparedRun predicted_run(const AnalyzeReport& report);
+[[nodiscard]] ComparedRun measured_run(const Measurement& measurement);
 
-/// The same from JSON that `analyze` and `measure` wrote. Throws Error{invalid_input} naming what
-/// is missing, impossible, or of the other kind.
-[[nodiscard]] Figured predicted_from_json(std::string_view text, const std::string& where);
-[[nodiscard]] Figured measured_from_json(std::string_view text, const std::string& where);
-
-/// The tolerance of a quantity where none is asked for.
+/// 0 for counts, 3 % for resident memory, 15 % for times.
 [[nodiscard]] double default_tolerance(Quantity quantity) noexcept;
 
-/// Lays both sides beside each other. Throws Error{invalid_input} when they are not of the same
-/// model and workload.
-[[nodiscard]] Comparison compare(const Figured& predicted, const Figured& measured,
+/// Compares both sides. Throws Error{invalid_input} if their models or workloads differ.
+[[nodiscard]] Comparison compare(const ComparedRun& predicted, const ComparedRun& measured,
                                  const CompareOptions& options);
-
-/// Measurements of another engine. Throws Error{invalid_input} where the file is none that is
-/// known, or broken. One file may hold several runs.
-[[nodiscard]] std::vector<Figured> import_measurements(std::string_view text,
-                                                       const std::string& where);
-
-/// One after another; in JSON one object, or a list of several.
-[[nodiscard]] std::string render(std::span<const Comparison> comparisons,
-                                 const RenderOptions& options);
 
 }  // namespace headroom

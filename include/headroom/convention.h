@@ -1,5 +1,5 @@
-// How floating-point operations are counted. Tools disagree, so every report names its convention,
-// and other tools' can be asked for by name.
+// Conventions of counting floating-point operations. Tools disagree, so every report names its
+// convention, and other tools' conventions are available by name.
 #pragma once
 
 #include <array>
@@ -8,17 +8,18 @@
 namespace headroom {
 
 enum class Convention {
-  headroom,  ///< 2 FLOP a multiply-add; attention by the pairs that its implementation computes
+  headroom,  ///< 2 FLOP per multiply–add; the (query, key) pairs that attention computes
   torch,     ///< torch.utils.flop_counter: 2 FLOP, all pairs even under a causal mask
-  fvcore,    ///< fvcore: multiply-adds, all pairs, fused attention not counted at all
+  fvcore,    ///< fvcore: multiply–adds, all pairs, no fused attention
   megatron,  ///< Megatron-LM: 2 FLOP, half of the pairs under a causal mask
-  palm,      ///< PaLM appendix B (arXiv 2204.02311): 2 FLOP a parameter and token, and all pairs
+  palm,      ///< PaLM appendix B (arXiv 2204.02311): 2 FLOP per parameter and token, all pairs
 };
 
+/// Name and unit of a convention.
 struct ConventionInfo {
   Convention convention;
   std::string_view name;
-  std::string_view unit;     ///< what its figures are in
+  std::string_view unit;     ///< FLOP or MAC
   std::string_view summary;  ///< one line, for reports
 };
 

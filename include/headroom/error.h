@@ -6,19 +6,18 @@
 
 namespace headroom {
 
-/// What kind of thing went wrong; decides the exit status of the command line.
+/// The kind of failure. Decides the exit status of the command line.
 enum class ErrorCode {
   invalid_input,     ///< usage or a bad model description: exit status 2
-  overflow,          ///< a figure passes 2^127 - 1: exit status 2
-  missing_resource,  ///< memory or an output file that cannot be had: exit status 3
-  internal,          ///< a defect of headroom itself: exit status 4
+  overflow,          ///< a figure exceeds 2^127 - 1: exit status 2
+  missing_resource,  ///< no memory, or an unwritable output file: exit status 3
+  internal,          ///< a bug in headroom: exit status 4
 };
 
-/// An error that says what happened, where, and how to mend it.
+/// An error with its cause, its place and its remedy.
 class Error : public std::exception {
  public:
-  /// `where` names a file and, inside it, a JSON pointer; `hint` says how to mend it. Both may be
-  /// empty.
+  /// `where` names a file and a JSON pointer inside it; `hint` is the remedy. Both may be empty.
   Error(ErrorCode code, std::string message, std::string where = {}, std::string hint = {});
 
   [[nodiscard]] ErrorCode code() const noexcept { return code_; }
@@ -37,10 +36,10 @@ class Error : public std::exception {
   std::string text_;
 };
 
-/// Throws Error{invalid_input}: `message`, and `hint` on how to mend it, without a place.
+/// Throws Error{invalid_input} without a place.
 [[noreturn]] void throw_invalid_input(const std::string& message, const std::string& hint);
 
-/// The exit status that the command line ends with for an error of this kind.
+/// The exit status of the command line for this kind of error.
 [[nodiscard]] int exit_status(ErrorCode code) noexcept;
 
 }  // namespace headroom

@@ -1,5 +1,5 @@
 // Figures: the numbers of an analysis for one workload. An Evaluator substitutes the model's sizes
-// once, so that a workload costs microseconds: a sweep asks for millions.
+// once, so that a workload costs microseconds; a sweep evaluates millions.
 #pragma once
 
 #include <array>
@@ -21,6 +21,7 @@ struct CostFigures {
   Integer bytes_written = 0;
 };
 
+/// A ComponentAnalysis as numbers.
 struct ComponentFigures {
   Integer parameters = 0;
   Integer weight_bytes = 0;
@@ -28,9 +29,10 @@ struct ComponentFigures {
   CostFigures backward;
 };
 
+/// An Analysis as numbers, for one workload.
 struct Figures {
   Integer parameters = 0;
-  Integer active_parameters = 0;  ///< fewer where a token takes few of a layer's experts
+  Integer active_parameters = 0;  ///< without the routed experts that one token does not use
   Integer weight_bytes = 0;
   CostFigures forward;
   CostFigures backward;   ///< zero unless training
@@ -40,15 +42,15 @@ struct Figures {
   Integer saved_activation_bytes = 0;
   Integer kv_cache_bytes = 0;
   Integer kv_cache_bytes_per_token = 0;
-  std::vector<ComponentFigures> components;  ///< as Analysis::components
+  std::vector<ComponentFigures> components;  ///< in the order of Analysis::components
 };
 
-/// A polynomial in the workload's symbols alone, laid out for fast evaluation.
+/// A polynomial in the workload's symbols, laid out for fast evaluation.
 class CompiledExpr {
  public:
   using Values = std::array<Integer, kSymbolCount>;
 
-  /// `expr` with the model's `sizes` put in. Throws Error{overflow}.
+  /// Compiles `expr` with the model's `sizes` substituted. Throws Error{overflow}.
   CompiledExpr(const Expr& expr, const Bindings& sizes);
 
   /// The exact value. Throws Error{overflow}.
@@ -67,7 +69,7 @@ class CompiledExpr {
 /// The workload's values by symbol, for CompiledExpr.
 [[nodiscard]] CompiledExpr::Values values_of(const Workload& workload, const LayerTraits& traits);
 
-/// Evaluates an analysis for any workload of the phase and attention it was made for.
+/// Evaluates an analysis for any workload of its phase and attention implementation.
 class Evaluator {
  public:
   Evaluator(const Graph& graph, const Analysis& analysis, Recompute recompute);
@@ -104,7 +106,7 @@ class Evaluator {
   CompiledExpr saved_;
   CompiledExpr kv_cache_;
   CompiledExpr kv_cache_per_token_;
-  std::vector<CompiledPeak> peaks_;  ///< one for each different live set
+  std::vector<CompiledPeak> peaks_;  ///< distinct live sets
   std::vector<CompiledComponent> components_;
 };
 

@@ -68,13 +68,7 @@ struct PlanReport {
   std::vector<std::string> notes;
 };
 
-/// Thrown when a search space holds no legal plan.
-class NoLegalPlan : public Error {
- public:
-  explicit NoLegalPlan(const PlanQuestion& question);
-};
-
-/// Throws NoLegalPlan.
+/// Throws Error{invalid_input} if no plan is legal.
 [[nodiscard]] PlanReport make_plan_report(PlanQuestion question, SearchSpace space);
 
 }  // namespace headroom

@@ -1,6 +1,7 @@
 // Graph: a model as operators over symbolic sizes, in execution order. Equal layers are folded into
-// one block with a repeat count. It is built once for a model, phase and attention implementation;
-// batch and lengths stay symbols. The analytic module counts it, the measured module runs it.
+// one block with a repeat count. A graph is built once per model, phase and attention
+// implementation; batch and lengths stay symbols. The analytic module counts it, the measured
+// module runs it.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +16,13 @@
 
 namespace headroom {
 
-using TensorId = std::size_t;
-using WeightId = std::size_t;
+using TensorId = std::size_t;  ///< index into Graph::tensors
+using WeightId = std::size_t;  ///< index into Graph::weights
 
-/// Which stack a node belongs to; `single` where a model has only one.
+/// Stack of a node; `single` in a model with one stack.
 enum class StackRole { single, encoder, decoder };
 
-/// The part of a model that a node belongs to: the rows of the component table.
+/// Part of a model that a node belongs to: a row of the component table.
 enum class Part {
   embeddings,
   relative_position_bias,
@@ -72,18 +73,20 @@ enum class Part {
 /// "attention.qkv", "mlp.up", …
 [[nodiscard]] std::string_view name_of(Part part) noexcept;
 
+/// A part in one of the stacks.
 struct Component {
   StackRole stack = StackRole::single;
   Part part = Part::embeddings;
   bool operator==(const Component&) const = default;
 };
 
-/// "attention.qkv", or "decoder.attention.qkv" where there are two stacks.
+/// "attention.qkv", or "decoder.attention.qkv" in a model with two stacks.
 [[nodiscard]] std::string name_of(const Component& component);
 
-/// What a tensor's elements are. Token ids are `index`; a KV-cache outlives the pass.
+/// Kind of a tensor's elements. Token ids are `index`; `kv_cache` outlives the pass.
 enum class ElementType { activation, kv_cache, index };
 
+/// A value that flows between nodes, or a cache tensor that nodes read and write.
 struct Tensor {
   std::string name;
   std::vector<Expr> shape;
@@ -94,18 +97,18 @@ struct Tensor {
 
 [[nodiscard]] std::string_view name_of(WeightRole role) noexcept;
 
-/// Whether a stored tensor is trained, and so counted as parameters, or only kept beside them.
+/// A parameter is trained and counted; a buffer is stored and not counted.
 enum class WeightKind { parameter, buffer };
 
-/// Whether training changes a weight. A frozen one has no gradient and no optimizer state.
+/// A frozen weight has no gradient and no optimizer state.
 enum class Training { trained, frozen };
 
-/// A stored tensor. `path` is canonical, such as "encoder.layers.attention.query.weight".
+/// A stored tensor with a canonical path such as "encoder.layers.attention.query.weight".
 struct Weight {
   std::string path;
   std::vector<Expr> shape;
   WeightRole role = WeightRole::embedding;
-  Expr repeat;  ///< how many layers have one of it
+  Expr repeat;  ///< number of copies: one per layer, or per group of layers that share it
   Component component;
   WeightKind kind = WeightKind::parameter;
   Training training = Training::trained;
@@ -114,45 +117,47 @@ struct Weight {
   [[nodiscard]] Expr elements() const;
 };
 
-/// Whether an output may take the memory of an input that is not needed any more.
+/// An `in_place` output may reuse the memory of an input that is dead afterwards.
 enum class Placement { new_buffer, in_place };
 
+/// One operator with its operands.
 struct Node {
-  std::string path;  ///< inside its block
+  std::string path;  ///< within its block
   Component component;
   Op op;
   std::vector<TensorId> inputs;
   TensorId output = 0;
   std::vector<WeightId> weights;
   Placement placement = Placement::new_buffer;
-  std::int64_t layer = 0;  ///< of its block's: 0, unless a run goes through several layers
+  std::int64_t layer = 0;  ///< index in the block's run, from 0 to layers_per_run - 1
 };
 
-/// Nodes that run `repeat` times, one after the other. Each further run reads `carried_out` of the
-/// one before in the place of `carried_in`. A run of a stack's block goes through
-/// `layers_per_run` layers, which is more than one where layers of several kinds alternate.
+/// Nodes that run `repeat` times in sequence. Each later run reads the previous run's `carried_out`
+/// as its `carried_in`. One run of a layer block covers `layers_per_run` layers: more than one
+/// where layers of several kinds alternate.
 struct Block {
   std::string path;
   Expr repeat;
   std::vector<Node> nodes;
   TensorId carried_in = 0;
   TensorId carried_out = 0;
-  std::int64_t layers_per_run = 0;  ///< 0 outside of the layers
-  std::int64_t first_layer = 0;     ///< of the stack's
-  /// Layers of the stack that share one set of weights; 1 where each has its own.
+  std::int64_t layers_per_run = 0;  ///< 0 outside the layers
+  std::int64_t first_layer = 0;     ///< index in the stack
+  /// Consecutive layers of the stack that share one set of weights.
   std::int64_t layers_per_weights = 1;
 
   [[nodiscard]] bool is_layers() const noexcept { return layers_per_run > 0; }
-  /// The stack's layer that `node` belongs to in one run, and the one whose weights it takes.
+  /// Index in the stack of the layer that `node` belongs to in run `run`.
   [[nodiscard]] std::int64_t layer_of(const Node& node, std::int64_t run) const noexcept {
     return first_layer + run * layers_per_run + node.layer;
   }
+  /// Index of the set of weights that `node` uses in run `run`.
   [[nodiscard]] std::int64_t weights_of(const Node& node, std::int64_t run) const noexcept {
     return layer_of(node, run) / layers_per_weights;
   }
 };
 
-/// What a graph is built for. Sizes and types are not part of it: they stay symbols.
+/// Choices that a graph is built for. Workload sizes and types stay symbols.
 struct GraphOptions {
   Phase phase = Phase::prefill;
   AttentionImplementation attention = AttentionImplementation::eager;
@@ -160,45 +165,63 @@ struct GraphOptions {
   bool operator==(const GraphOptions&) const = default;
 };
 
-/// What of a model's layers decides, with the workload, how many keys they read and how many
-/// experts.
+/// Properties of a model's layers that, with the workload, decide the keys and experts they read.
 struct LayerTraits {
   WindowSpec window;
   std::int64_t num_experts = 0;
   std::int64_t num_experts_per_tok = 0;
   bool operator==(const LayerTraits&) const = default;
 };
-/// Whether training changes any weight of `node`.
-struct Graph;
-[[nodiscard]] bool is_trained(const Graph& graph, const Node& node);
 
+/// A model as blocks of nodes, in execution order. Invariants, for every graph of build_graph and
+/// shard:
+/// - A node's inputs come first: each is the output of an earlier node, the block's `carried_in`, a
+///   graph input, or a cache tensor, which no node outputs.
+/// - No two nodes have the same output, or the same path (the block's path, ".", the node's).
+/// - An in-place output has the shape of the node's first input.
+/// - A layer block's `carried_out` has the shape of its `carried_in`.
+/// - Tied weights are one Weight that several nodes use. A weight without a node belongs to a part
+///   that this phase does not run, and is only counted.
+/// - `sizes` binds the model's sizes. Every other symbol depends on the workload (bindings_of) or
+/// on
+///   the parallel plan (rank_bindings in shard.h).
 struct Graph {
   GraphOptions options;
   std::vector<Tensor> tensors;
   std::vector<Weight> weights;
-  std::vector<Block> blocks;
+  std::vector<Block> blocks;  ///< in execution order
   std::vector<TensorId> inputs;
   std::vector<TensorId> outputs;
-  Bindings sizes;                   ///< the model's own sizes: d, h, V, …
-  LayerTraits traits;               ///< what else of the model decides derived symbols
-  std::vector<Relation> relations;  ///< how those sizes are related: h·k → d, …
+  Bindings sizes;                   ///< model sizes: d, h, V, …
+  LayerTraits traits;               ///< decide derived symbols such as u and y
+  std::vector<Relation> relations;  ///< between model sizes: h·k → d, …
 };
 
-/// The graph of `spec`. `spec` must have been read by a reader, which validates it.
+/// Builds the graph of `spec`, which must come from a reader, since readers validate it. Throws
+/// Error{invalid_input} for layers with windows of several sizes.
 [[nodiscard]] Graph build_graph(const ModelSpec& spec, const GraphOptions& options);
 
-/// The options that `workload` asks for.
+/// The graph options of `workload`.
 [[nodiscard]] GraphOptions graph_options(const Workload& workload) noexcept;
 
-/// Values of the workload's symbols, derived ones included: b, s, n, p, t, c, element sizes, and
-/// u, x and y of a model with such layers.
+/// Returns whether training changes any weight of `node`.
+[[nodiscard]] bool is_trained(const Graph& graph, const Node& node);
+
+/// Returns whether `node` belongs to the core of eager attention, from scores to context with the
+/// dropout of the probabilities: the operators that selective recompute drops from memory and runs
+/// again (arXiv 2205.05198, section 5). A fused kernel does not, since its backward pass recomputes
+/// the core anyway.
+[[nodiscard]] bool in_attention_core(const Node& node);
+
+/// Values of the workload's symbols, derived ones included: b, s, n, p, t, c, u, x, y and the bytes
+/// per element. Throws Error{overflow}.
 [[nodiscard]] Bindings bindings_of(const Workload& workload, const LayerTraits& traits);
 
-/// The same and the model's own sizes.
+/// Those values and the graph's model sizes. Throws Error{overflow}.
 [[nodiscard]] Bindings bindings_of(const Workload& workload, const Graph& graph);
 
-/// Relations that hold for this workload only: t → s without a past, s → 1 in a single-token
-/// decode, element sizes as numbers.
+/// Relations that hold for this workload: t → s without a past, s → 1 in a single-token decode, and
+/// bytes per element as numbers.
 [[nodiscard]] std::vector<Relation> relations_of(const Workload& workload);
 
 }  // namespace headroom

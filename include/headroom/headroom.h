@@ -22,7 +22,9 @@
 //   search_plans      plan_search.h    all legal plans -> the best ones
 //   sweep             sweep.h          grid of workloads -> rows
 //   layer_complexity  complexity.h     a layer's orders of growth, crossovers, exponents
-//   make_…, render    report.h         typed reports, and their text in a format
+//   make_…_report     report.h         typed reports
+//   import_runs       import.h         JSON of headroom and other engines -> runs to compare
+//   render            render.h         report -> table, JSON, CSV or Markdown
 //
 // Every function that can fail throws headroom::Error (error.h).
 #pragma once
@@ -36,6 +38,7 @@
 #include "headroom/figures.h"
 #include "headroom/fit.h"
 #include "headroom/graph.h"
+#include "headroom/import.h"
 #include "headroom/inspect.h"
 #include "headroom/integer.h"
 #include "headroom/kernel_table.h"
@@ -48,13 +51,12 @@
 #include "headroom/plan.h"
 #include "headroom/plan_search.h"
 #include "headroom/predict.h"
-#include "headroom/render_plan.h"
-#include "headroom/render_study.h"
+#include "headroom/render.h"
 #include "headroom/report.h"
+#include "headroom/setting.h"
 #include "headroom/shard.h"
 #include "headroom/studies.h"
 #include "headroom/sweep.h"
-#include "headroom/sweep_writer.h"
 #include "headroom/symbol.h"
 #include "headroom/training.h"
 #include "headroom/workload.h"

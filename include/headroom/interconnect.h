@@ -1,4 +1,4 @@
-// Interconnect: how fast the devices of a machine reach one another.
+// Interconnect: bandwidth between the devices of a machine.
 #pragma once
 
 #include <cstdint>
@@ -7,19 +7,19 @@
 
 namespace headroom {
 
-/// One direction, for one device. Of a datasheet that gives both directions together it is half.
+/// Bandwidths of one device in one direction: half of a datasheet's bidirectional figure.
 struct Interconnect {
   std::int64_t devices_per_node = 8;
-  double intra_node_bytes_per_s = 0;  ///< to the other devices of its node, all together
-  /// Its share of the node's network; empty where the machine comes with none.
+  double intra_node_bytes_per_s = 0;  ///< to all other devices of the node together
+  /// The device's part of the node's network bandwidth; empty if the machine includes no network.
   std::optional<double> inter_node_bytes_per_s;
   std::string source;
   std::string intra_node_kind;  ///< "NVLink 4", "PCIe 4.0 x16", …
-  std::string inter_node_kind;  ///< likewise, or empty
+  std::string inter_node_kind;  ///< "InfiniBand NDR", …, or empty
 };
 
-/// Taken where a machine says nothing: eight devices on PCIe 4 x16 (32 GB/s a direction), and a
-/// 200 Gb/s port for each.
+/// Default for a machine without an interconnect: eight devices on PCIe 4 x16 (32 GB/s per
+/// direction) with a 200 Gb/s port each.
 [[nodiscard]] inline Interconnect assumed_interconnect() {
   return {8,
           32e9,

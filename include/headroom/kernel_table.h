@@ -1,5 +1,4 @@
-// KernelTable: how long a kernel takes, measured over a grid of sizes and interpolated between
-// them.
+// KernelTable: times of a kernel over a grid of sizes, with interpolation between them.
 #pragma once
 
 #include <cstddef>
@@ -10,30 +9,30 @@
 
 namespace headroom {
 
-/// A kernel whose time is measured over a grid of sizes. `cold` weights come from memory, as in a
-/// model that no cache holds; `warm` ones from the last cache, as in a small one.
+/// Kernels timed over a grid of sizes. `cold`: weights or KV-cache come from memory, as in a model
+/// too large for any cache. `warm`: they come from the last-level cache, as in a small model.
 enum class KernelKind {
   linear_cold,               ///< rows, in_features, out_features
-  linear_warm,               ///< the same
-  stream_float32_cold,       ///< the same; few rows, weights read once
-  stream_float32_warm,       ///< the same
-  stream_bfloat16_cold,      ///< the same
-  stream_bfloat16_warm,      ///< the same
+  linear_warm,               ///< rows, in_features, out_features
+  stream_float32_cold,       ///< as linear; few rows, weights read once
+  stream_float32_warm,       ///< as stream_float32_cold
+  stream_bfloat16_cold,      ///< as stream_float32_cold
+  stream_bfloat16_warm,      ///< as stream_float32_cold
   attention_scores,          ///< batch · heads, queries, keys, head_dim
   attention_softmax,         ///< batch · heads, queries, keys
-  attention_softmax_causal,  ///< the same, under a causal mask
-  attention_softmax_biased,  ///< the same, with a bias read for every pair
+  attention_softmax_causal,  ///< as attention_softmax, with a causal mask
+  attention_softmax_biased,  ///< as attention_softmax, with a bias for every pair
   attention_context,         ///< batch · heads, queries, keys, head_dim
-  attention_fused,           ///< the same
-  attention_fused_causal,    ///< batch · heads, heads to a key-value head, queries, keys, head_dim
-  step_scores_cold,          ///< batch · key-value heads, heads to each, keys, head_dim; one query
-  step_scores_warm,          ///< the same; `cold` keys and values come from memory
-  step_context_cold,         ///< the same
-  step_context_warm,         ///< the same
-  step_fused_cold,           ///< the same
-  step_fused_warm,           ///< the same
+  attention_fused,           ///< batch · heads, queries, keys, head_dim
+  attention_fused_causal,    ///< batch · heads, heads per KV head, queries, keys, head_dim
+  step_scores_cold,          ///< batch · KV heads, heads per KV head, keys, head_dim; one query
+  step_scores_warm,          ///< as step_scores_cold
+  step_context_cold,         ///< as step_scores_cold
+  step_context_warm,         ///< as step_scores_cold
+  step_fused_cold,           ///< as step_scores_cold
+  step_fused_warm,           ///< as step_scores_cold
   linear_attention,          ///< batch · heads, queries, head_dim
-  linear_attention_causal,   ///< the same
+  linear_attention_causal,   ///< batch · heads, queries, head_dim
   layer_norm,                ///< rows, width
   rms_norm,                  ///< rows, width
   relu,                      ///< elements
@@ -42,9 +41,9 @@ enum class KernelKind {
   silu,                      ///< elements
   tanh,                      ///< elements
   relu_gated,                ///< elements of the output
-  gelu_gated,                ///< the same
-  gelu_tanh_gated,           ///< the same
-  silu_gated,                ///< the same
+  gelu_gated,                ///< elements of the output
+  gelu_tanh_gated,           ///< elements of the output
+  silu_gated,                ///< elements of the output
   residual_add,              ///< elements
   scale,                     ///< elements
   feature_map,               ///< elements
@@ -54,52 +53,53 @@ enum class KernelKind {
   copy,                      ///< elements
 };
 
+/// Name and axes of a kernel.
 struct KernelInfo {
   KernelKind kind;
   std::string_view name;
   std::span<const std::string_view> axes;
 };
 
-/// Every kind, in order.
+/// All kinds, in order.
 [[nodiscard]] std::span<const KernelInfo> kernel_kinds() noexcept;
 [[nodiscard]] const KernelInfo& info_of(KernelKind kind) noexcept;
 
-/// Sizes of one kernel call, as its axes.
+/// Sizes of one kernel call, one per axis.
 using KernelSizes = std::vector<double>;
 
-/// What grows in proportion to time once a kernel is saturated: multiply-adds, but for those that a
-/// causal mask hides, or elements.
+/// Work of a call, to which time is proportional once a kernel is saturated: multiply-adds (without
+/// those under a causal mask), or elements.
 [[nodiscard]] double work_of(KernelKind kind, const KernelSizes& sizes);
 
-/// Ascending sizes along each axis of a kernel. Their grid's points are numbered row-major.
+/// Ascending sizes along each axis of a kernel. Grid points are numbered row-major.
 using KernelGrid = std::vector<std::vector<double>>;
 
 [[nodiscard]] std::size_t point_count(const KernelGrid& grid);
-/// The sizes at point `number`.
+/// Sizes at point `number`.
 [[nodiscard]] KernelSizes point_of(const KernelGrid& grid, std::size_t number);
-/// The number of the point with place `at[axis]` along each axis.
+/// Number of the point with index `at[axis]` along each axis.
 [[nodiscard]] std::size_t point_number(const KernelGrid& grid, std::span<const std::size_t> at);
 
-/// Median seconds of a kernel over a grid of sizes, for one number of threads.
+/// Median time of a kernel over a grid of sizes, for one number of threads.
 struct KernelTable {
   KernelKind kind = KernelKind::copy;
   KernelGrid axes;
-  /// By point; empty where one would have taken too long to measure.
+  /// By point; empty for points that would take too long to measure.
   std::vector<std::optional<double>> seconds;
-  std::vector<double> spread;  ///< median absolute deviation over the median, likewise
+  std::vector<double> spread;  ///< by point: median absolute deviation / median
 };
 
-/// A table with nothing measured yet.
+/// Table with no point measured.
 [[nodiscard]] KernelTable unmeasured_table(KernelKind kind, KernelGrid axes);
 
-/// A time with what its measurement scattered.
+/// A measured time with its spread.
 struct KernelTime {
   double seconds = 0;
-  double spread = 0;  ///< a share of it
+  double spread = 0;  ///< relative: median absolute deviation / median
 };
 
-/// The time of a call: interpolated between the logarithms of sizes and times; beyond the grid in
-/// proportion to the work.
+/// Time of a call. Inside the grid: interpolated between the logarithms of sizes and times.
+/// Outside: scaled by work from the nearest edge.
 [[nodiscard]] KernelTime time_of(const KernelTable& table, const KernelSizes& sizes);
 
 }  // namespace headroom

@@ -1,5 +1,5 @@
-// Measurement: what a run really did. Small on purpose, so that another engine's run can be written
-// in its JSON form by hand (reports/measure.schema.json).
+// Measurement: times, counts and memory of a real run. Small on purpose: another engine's run can
+// be written by hand in its JSON form (reports/measure.schema.json).
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@
 
 namespace headroom {
 
-/// What is run: one pass over a prompt, one decode step on a filled KV-cache, or a whole greedy
-/// generation, which is both.
+/// Phase of a run: one prefill of a prompt, one decode step on a filled KV-cache, or a whole greedy
+/// generation (prefill, then decode steps).
 enum class MeasuredPhase { prefill, decode, generate };
 
 [[nodiscard]] std::string_view name_of(MeasuredPhase phase) noexcept;
 
-/// Times of repeated runs, in seconds. The median absolute deviation is the spread.
+/// Times of repeated runs, in seconds. The spread is the median absolute deviation (MAD).
 struct TimeStatistics {
   double median_s = 0;
   double mad_s = 0;
@@ -28,10 +28,10 @@ struct TimeStatistics {
   std::vector<double> samples_s;  ///< every run, in order
 };
 
-/// Median, spread and extremes of `samples_s`, which must not be empty.
+/// Computes median, spread and extremes of `samples_s`, which must not be empty.
 [[nodiscard]] TimeStatistics summarize(std::vector<double> samples_s);
 
-/// One operator of the run whose time is nearest the median, all layers together.
+/// One operator, summed over all layers, of the run whose time is nearest the median.
 struct OperatorMeasurement {
   std::string path;
   double time_s = 0;
@@ -39,9 +39,9 @@ struct OperatorMeasurement {
   std::int64_t bytes = 0;  ///< operands read and written, each once
 };
 
-/// What was counted while it ran: FLOPs of the operands that kernels multiplied, bytes held.
+/// Counts of the run: FLOPs from the operands of the kernels, bytes from the allocations.
 struct MeasuredCounts {
-  std::int64_t parameters = 0;  ///< numbers that were loaded, tied ones once
+  std::int64_t parameters = 0;  ///< parameters loaded; tied weights count once
   std::int64_t matrix_flops = 0;
   std::int64_t weight_bytes = 0;
   std::int64_t kv_cache_bytes = 0;
@@ -49,29 +49,29 @@ struct MeasuredCounts {
 
 struct MeasuredMemory {
   std::int64_t arena_peak_bytes = 0;
-  /// Weights as they are laid out; more than they count where a layout is held beside another.
+  /// Bytes of packed weights; more than `weight_bytes` if a weight is stored in two layouts.
   std::int64_t weights_held_bytes = 0;
-  std::int64_t rss_before_bytes = 0;  ///< of the process, before the model was loaded
+  std::int64_t rss_before_bytes = 0;  ///< of the process, before loading the model
   std::int64_t rss_peak_bytes = 0;
 };
 
-/// The machine and build that a run is valid for.
+/// Machine and build that a measurement is valid for.
 struct MachineContext {
   std::string cpu;
   int logical_cpus = 0;
   int threads = 0;
   std::vector<std::string> caches;  ///< "L2 1 MiB", …
-  std::string frequency_governor;   ///< empty where the system does not say
+  std::string frequency_governor;   ///< empty if the system does not report it
   std::string compiler;
   std::string backend;
-  double load_average = 0;  ///< of the last minute, before the run
+  double load_average = 0;  ///< of the last minute before the run
 };
 
-/// What headroom calls itself as an engine.
+/// Name of headroom as an engine.
 inline constexpr std::string_view kOwnEngine = "headroom";
 
 struct Measurement {
-  std::string engine;  ///< kOwnEngine, or another engine's name
+  std::string engine;  ///< kOwnEngine, or the name of another engine
   Model model;
   MeasuredPhase phase = MeasuredPhase::prefill;
   Workload workload;

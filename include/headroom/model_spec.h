@@ -1,5 +1,5 @@
-// ModelSpec: what a model is, as independent choices. A family (bert, llama, …) is a short function
-// from its config.json to one of these; one builder turns any of them into a graph.
+// ModelSpec: a model as independent choices. A family (bert, llama, …) is a short function from
+// config.json to a ModelSpec; one builder turns any ModelSpec into a graph.
 #pragma once
 
 #include <cstdint>
@@ -10,31 +10,32 @@
 namespace headroom {
 
 enum class NormKind { layer_norm, rms_norm };
-/// What the normalised values are multiplied by: nothing, a trained weight w, or 1 + w.
+/// Multiplier of the normalised values: none, a trained weight w, or 1 + w.
 enum class NormWeight { none, plain, one_plus };
-/// Where the norms of a layer stand: x + f(norm(x)), norm(x + f(x)), or nowhere; `sandwich` is
-/// x + norm(f(norm(x))) (Gemma 2), `output` x + norm(f(x)) (OLMo 2).
+/// Placement of a layer's norms. `pre`: x + f(norm(x)); `post`: norm(x + f(x)); `sandwich`:
+/// x + norm(f(norm(x))) (Gemma 2); `output`: x + norm(f(x)) (OLMo 2).
 enum class NormPlacement { pre, post, none, sandwich, output };
-/// How attention and feed-forward network follow each other: x' = x + f(x), y = x' + g(x'), or both
-/// of the same x: x + f(norm(x)) + g(norm(x)), with one norm for both or one for each.
+/// Order of attention f and feed-forward network g. Sequential: x' = x + f(x), y = x' + g(x').
+/// Parallel: x + f(norm(x)) + g(norm(x)), with one norm for both or one each.
 enum class ResidualKind { sequential, parallel_one_norm, parallel_two_norms };
-/// `gelu` is exact (erf); `gelu_tanh` its approximation in one kernel; `gelu_new` the same formula
-/// that Hugging Face writes out in elementary operations. `clamped_swiglu` is gpt-oss's, gated
-/// only: (min(max(up, -7), 7) + 1) · g · sigmoid(1.702·g) with g = min(gate, 7).
+/// `gelu` is exact (erf); `gelu_tanh` is the tanh approximation in one kernel; `gelu_new` is the
+/// same formula in elementary operations, as Hugging Face runs it. `clamped_swiglu` (gpt-oss) is
+/// gated only: (min(max(up, -7), 7) + 1) · g · sigmoid(1.702·g) with g = min(gate, 7).
 enum class ActivationKind { relu, gelu, gelu_tanh, gelu_new, silu, tanh, sigmoid, clamped_swiglu };
-/// `gated_delta` is a linear attention whose state decays and is corrected (arXiv 2412.06464).
+/// `gated_delta` is linear attention with a decaying state and the delta rule (arXiv 2412.06464).
 enum class AttentionKind { softmax, linear, gated_delta };
-/// A plain feed-forward network is down(act(up(x))), a gated one down(act(gate(x)) * up(x)).
+/// Plain: down(act(up(x))). Gated: down(act(gate(x)) · up(x)).
 enum class FfnKind { none, plain, gated };
-/// How a recurrent layer makes its next state h out of an input and the state before: tanh of their
-/// products' sum, with a memory and three gates (Hochreiter & Schmidhuber 1997, doi
-/// 10.1162/neco.1997.9.8.1735, with the forget gate of Gers et al. 2000), or with two gates (Cho et
-/// al. 2014, arXiv 1406.1078). Gates and their order are those of torch.nn.RNN, LSTM and GRU.
+/// Cell of a recurrent layer, which computes the next state h from the input and the last state.
+/// `rnn`: tanh of the sum of both GEMMs; `lstm`: a memory cell and three gates (Hochreiter &
+/// Schmidhuber 1997, doi 10.1162/neco.1997.9.8.1735, with the forget gate of Gers et al. 2000);
+/// `gru`: two gates (Cho et al. 2014, arXiv 1406.1078). Gates and their order follow torch.nn.RNN,
+/// LSTM and GRU.
 enum class RecurrentCell { rnn, lstm, gru };
-/// Where a token's position comes in.
+/// Position encoding.
 enum class PositionKind { none, learned, sinusoidal, rotary, relative_bias };
 enum class AttentionScale { inverse_sqrt_head_dim, none, fixed };
-/// The type that the reference code computes its softmax in.
+/// Type of the softmax in the reference code.
 enum class SoftmaxPrecision { activation, float32 };
 enum class InputKind { tokens, patches, audio, hidden_states };
 enum class WeightSharing { separate, shared };
@@ -47,32 +48,33 @@ struct NormSpec {
 };
 
 enum class RopeScalingKind { none, linear, dynamic, llama3, yarn, longrope };
-/// Which two dimensions of a head turn together: i and i + half, or 2·i and 2·i + 1.
+/// Dimensions of a head that RoPE rotates as a pair: i and i + half, or 2·i and 2·i + 1.
 enum class RopeLayout { half_split, interleaved };
 
-/// Rotary positions (arXiv 2104.09864), and how their angles are stretched beyond the training
-/// context. Changes values, never a count.
+/// Rotary position embedding (arXiv 2104.09864) and its context extension. Changes values, never a
+/// count.
 struct RopeSpec {
   double theta = 10000;
-  std::int64_t rotary_dim = 0;  ///< leading dimensions of a head that turn; 0: all of them
+  std::int64_t rotary_dim = 0;  ///< leading dimensions of a head that rotate; 0: all
   RopeLayout layout = RopeLayout::half_split;
   RopeScalingKind scaling = RopeScalingKind::none;
   double factor = 1;
   double low_freq_factor = 1;
   double high_freq_factor = 1;
   std::int64_t original_max_position_embeddings = 0;
-  double beta_fast = 32;                ///< yarn (arXiv 2309.00071)
-  double beta_slow = 1;                 ///< yarn
-  bool truncate = true;                 ///< yarn: whether the ramp's ends are whole dimensions
-  double attention_factor = 1;          ///< of cosines and sines: yarn, longrope
-  double short_attention_factor = 1;    ///< longrope, within the original context
-  double mscale_all_dim = 0;            ///< yarn: MLA multiplies its scale by its square (0: no)
-  std::vector<double> short_factors{};  ///< longrope (arXiv 2402.13753), one for each pair
+  double beta_fast = 32;              ///< yarn (arXiv 2309.00071)
+  double beta_slow = 1;               ///< yarn
+  bool truncate = true;               ///< yarn: rounds the ramp's ends to whole dimensions
+  double attention_factor = 1;        ///< multiplies cos and sin: yarn, longrope
+  double short_attention_factor = 1;  ///< longrope, within the original context
+  double mscale_all_dim = 0;  ///< yarn: MLA multiplies its softmax scale by the square (0: no)
+  std::vector<double> short_factors{};  ///< longrope (arXiv 2402.13753), one per pair
   std::vector<double> long_factors{};   ///< longrope, beyond the original context
 };
 
-/// Which keys a query sees besides what causality says: all, the last `size` ones (itself
-/// included), those of its own run of `size` positions, or those at most `size` away on both sides.
+/// Keys that a query sees, in addition to the causal mask. `none`: all; `sliding`: the last `size`,
+/// itself included; `chunked`: its own chunk of `size` positions; `centred`: those at most `size`
+/// positions away on either side.
 enum class WindowKind { none, sliding, chunked, centred };
 
 struct WindowSpec {
@@ -81,18 +83,19 @@ struct WindowSpec {
   bool operator==(const WindowSpec&) const = default;
 };
 
-/// Which weights a norm of queries and keys has: one [head_dim] for all heads, one row for each
-/// head, or one over all heads' dimensions together. `none`: no weight at all.
+/// Scope of the norm of queries and keys: per head with one weight `[head_dim]` for all heads, per
+/// head with a weight row each, or over the dimensions of all heads together.
 enum class QueryKeyNormScope { each_head, each_head_own_weight, all_heads };
-/// Whether queries and keys are normalised before or after they are turned.
+/// Order of the query-key norm and RoPE.
 enum class QueryKeyNormPlace { before_rotary, after_rotary };
 
-/// ALiBi (arXiv 2108.12409): scores are lowered with distance, by slopes 2^(-8·i/h) for a power of
-/// two of heads. Where h is none, the slopes of the power below come first and every other one of
-/// the power above follows (BLOOM); or those of the power above, odd ones first (MPT).
+/// ALiBi (arXiv 2108.12409): scores decrease linearly with distance, with slopes 2^(-8·i/h) when
+/// the number of heads h is a power of two. Otherwise `power_below` takes all slopes of the next
+/// lower power and then every other slope of the next higher one (BLOOM); `power_above` takes the
+/// slopes of the next higher power, odd ones first (MPT).
 enum class AlibiKind { none, power_below, power_above };
-/// In what order the reference code adds a slope times a position to the scores: in float32 to
-/// scaled scores, or rounded to bfloat16 to scores that are then scaled (Falcon).
+/// Order of ALiBi and the softmax scale in the reference code: added in float32 to scaled scores,
+/// or rounded to bfloat16 and added before scaling (Falcon).
 enum class AlibiOrder { behind_scale, rounded_before_scale };
 
 struct AlibiSpec {
@@ -107,49 +110,49 @@ struct QueryKeyNormSpec {
   QueryKeyNormPlace place = QueryKeyNormPlace::before_rotary;
 };
 
-/// Multi-head latent attention (arXiv 2405.04434, 2.1): keys and values are projections of one
-/// latent vector a token, and one rotary key serves all heads.
+/// Multi-head latent attention (MLA; arXiv 2405.04434, section 2.1): keys and values are
+/// projections of one latent vector per token; all heads share one rotary key.
 struct LatentAttentionSpec {
-  std::int64_t q_lora_rank = 0;  ///< 0: queries are projected directly
+  std::int64_t q_lora_rank = 0;  ///< 0: queries are not compressed
   std::int64_t kv_lora_rank = 0;
   std::int64_t qk_nope_head_dim = 0;
   std::int64_t qk_rope_head_dim = 0;
-  bool bias = false;       ///< of the projections into the latent spaces
-  double norm_eps = 1e-6;  ///< of the norms of latent vectors, whatever the other norms have
+  bool bias = false;       ///< of the down-projections
+  double norm_eps = 1e-6;  ///< of the norms of latent vectors, independent of the other norms
 };
 
-/// Llama 4's queries without positions: multiplied by
+/// Llama 4's temperature tuning of layers without RoPE: multiplies queries by
 /// 1 + scale · ln(1 + floor((position + 1) / floor_scale)).
 struct TemperatureTuning {
   double floor_scale = 8192;
   double scale = 0.1;
 };
 
-/// Heads and sizes of a gated delta layer.
+/// Sizes of a gated delta layer.
 struct GatedDeltaSpec {
   std::int64_t num_key_heads = 0;
   std::int64_t num_value_heads = 0;
   std::int64_t key_head_dim = 0;
   std::int64_t value_head_dim = 0;
-  std::int64_t conv_kernel_dim = 0;  ///< of the causal convolution of each channel before it
+  std::int64_t conv_kernel_dim = 0;  ///< of the causal depthwise convolution before it
 };
 
-/// Multi-head attention. Grouped-query when there are fewer key-value heads than query heads,
-/// multi-query when there is one.
+/// Multi-head attention; grouped-query (GQA) with fewer key-value heads than query heads,
+/// multi-query (MQA) with one.
 struct AttentionSpec {
   std::int64_t num_attention_heads = 0;
   std::int64_t num_key_value_heads = 0;
   std::int64_t head_dim = 0;           ///< d_k, of queries and keys
   std::int64_t value_head_dim = 0;     ///< d_v
-  double fixed_scale = 1;              ///< where `scale` is fixed
+  double fixed_scale = 1;              ///< used when `scale` is fixed
   double linear_attention_eps = 1e-6;  ///< added to the denominator of linear attention
-  double soft_cap = 0;                 ///< scores become cap·tanh(scores / cap); 0: they do not
-  double clip_qkv = 0;  ///< queries, keys and values are clamped to ±clip; 0: they are not
+  double soft_cap = 0;                 ///< scores become cap·tanh(scores / cap); 0: no cap
+  double clip_qkv = 0;                 ///< clamps queries, keys and values to ±clip; 0: no clamp
   WindowSpec window;
   std::optional<QueryKeyNormSpec> query_key_norm{};
   std::optional<LatentAttentionSpec> latent{};
   std::optional<GatedDeltaSpec> gated_delta{};
-  std::optional<RopeSpec> rope{};  ///< where it differs from the model's
+  std::optional<RopeSpec> rope{};  ///< where it differs from the model's RoPE
   std::optional<TemperatureTuning> temperature{};
   AttentionKind kind = AttentionKind::softmax;
   AttentionScale scale = AttentionScale::inverse_sqrt_head_dim;
@@ -157,33 +160,32 @@ struct AttentionSpec {
   AlibiSpec alibi{};
   bool causal = false;
   bool qkv_bias = false;
-  bool key_bias = true;  ///< where `qkv_bias`; Whisper's keys have none
+  bool key_bias = true;  ///< with `qkv_bias`; false: keys have no bias (Whisper)
   bool output_bias = false;
-  bool sinks = false;        ///< one trained score a head takes part in the softmax, with no value
-  bool output_gate = false;  ///< the context is multiplied by sigmoid(gate), a projection
-  bool rotary = true;        ///< where the model's positions are rotary: whether this layer turns
-  bool norm = true;          ///< whether a norm stands before it; ModernBERT's first layer has none
+  bool sinks = false;        ///< one trained score per head joins the softmax, without a value
+  bool output_gate = false;  ///< multiplies the context by sigmoid of a projection
+  bool rotary = true;        ///< with rotary positions: false for layers without RoPE
+  bool norm = true;          ///< false: no norm before it (ModernBERT's first layer)
 };
 
-/// How a router's scores become weights: softmax over all experts; sigmoid of each; softmax over
-/// the chosen ones alone; or PhiMoE's SparseMixer (arXiv 2409.12136, 2 experts only).
+/// Router scores to expert weights: softmax over all experts, sigmoid of each, softmax over the
+/// selected ones, or PhiMoE's SparseMixer (arXiv 2409.12136; 2 experts only).
 enum class RouterScoring { softmax, sigmoid, softmax_of_chosen, sparse_mixer };
-/// How groups of experts are ranked before experts are: by their best, or by the sum of their two
-/// best.
+/// Rank of a group of experts in group-limited routing: its best score, or the sum of its two best.
 enum class GroupScore { best, two_best };
-/// What a chosen expert's weight multiplies.
+/// Operand that a selected expert's weight multiplies.
 enum class ExpertWeighting { output, input };
 
-/// A layer of routed experts, each a feed-forward network of its own, of which a token takes few.
+/// Mixture of experts: each token is routed to a few of many feed-forward networks.
 struct ExpertsSpec {
   std::int64_t num_experts = 0;
   std::int64_t num_experts_per_tok = 0;
   std::int64_t intermediate_size = 0;
   RouterScoring scoring = RouterScoring::softmax;
-  bool normalise = false;     ///< the chosen weights are divided by their sum
-  double scaling_factor = 1;  ///< the weights are multiplied by it in the end
+  bool normalise = false;     ///< divides the selected weights by their sum
+  double scaling_factor = 1;  ///< multiplies the final weights
   bool router_bias = false;
-  bool correction_bias = false;  ///< a buffer added to the scores for the choice alone
+  bool correction_bias = false;  ///< a buffer added to the scores for top-k only
   bool correction_bias_is_parameter = false;
   std::int64_t num_groups = 1;
   std::int64_t chosen_groups = 1;
@@ -191,8 +193,8 @@ struct ExpertsSpec {
   ExpertWeighting weighting = ExpertWeighting::output;
   bool bias = false;                          ///< of the experts' projections
   double jitter_eps = 0.01;                   ///< sparse_mixer
-  std::int64_t shared_intermediate_size = 0;  ///< of experts that every token takes; 0: none
-  bool shared_gate = false;                   ///< their output is multiplied by sigmoid(w·x)
+  std::int64_t shared_intermediate_size = 0;  ///< inner width of the shared experts; 0: none
+  bool shared_gate = false;                   ///< multiplies their output by sigmoid(w·x)
 };
 
 struct FfnSpec {
@@ -200,25 +202,25 @@ struct FfnSpec {
   std::int64_t intermediate_size = 0;
   ActivationKind activation = ActivationKind::gelu;
   bool bias = false;
-  std::optional<ExpertsSpec> experts{};  ///< in the place of one network
+  std::optional<ExpertsSpec> experts{};  ///< in place of one network
 
-  /// As a plain or gated network of `size`, with nothing routed.
+  /// The dense network of inner width `size`, without experts.
   [[nodiscard]] FfnSpec dense(std::int64_t size) const {
     return {kind, size, activation, bias, {}};
   }
 };
 
-/// Probabilities of dropping in training; where one is 0 there is no dropout and no mask.
+/// Dropout probabilities in training; 0: no dropout and no mask.
 struct DropoutSpec {
   double embedding = 0;
   double attention_probs = 0;
   double attention_output = 0;
   double ffn_activation = 0;
   double ffn_output = 0;
-  double final = 0;  ///< after the last norm of a stack
+  double final = 0;  ///< after the final norm of a stack
 };
 
-/// Products of a cell with its input, and as many with its state.
+/// Gates of a cell: as many GEMMs with the input and as many with the state.
 [[nodiscard]] constexpr std::int64_t gates_of(RecurrentCell cell) noexcept {
   switch (cell) {
     case RecurrentCell::rnn:
@@ -231,37 +233,37 @@ struct DropoutSpec {
   return 4;  // input, forget, cell, output
 }
 
-/// Vectors that a cell hands on from one position to the next: h, and an LSTM's memory c.
+/// State vectors that a cell carries to the next position: h, and an LSTM's memory c.
 [[nodiscard]] constexpr std::int64_t states_of(RecurrentCell cell) noexcept {
   return cell == RecurrentCell::lstm ? 2 : 1;
 }
 
-/// A recurrent layer, one direction, from the first position to the last.
+/// A unidirectional recurrent layer.
 struct RecurrentSpec {
   RecurrentCell cell = RecurrentCell::rnn;
-  bool bias = true;  ///< of the input's products, and of the state's
+  bool bias = true;  ///< of both the input and the state GEMMs
 };
 
-/// A convolution over positions, dense over channels: position i of the output is a product of
-/// `kernel_size` positions of the input that are `dilation` apart: the last of them is i itself
-/// where it is causal, else the middle one. Beyond the ends are zeros.
+/// A convolution over positions, dense over channels, zero-padded. Output position i reads
+/// `kernel_size` input positions `dilation` apart; i is the last of them in a causal convolution,
+/// the middle one otherwise.
 struct ConvolutionSpec {
   std::int64_t kernel_size = 0;
   std::int64_t dilation = 1;
   bool causal = false;
   bool bias = true;
-  std::optional<ActivationKind> activation{};  ///< behind it
+  std::optional<ActivationKind> activation{};  ///< after it
   bool operator==(const ConvolutionSpec&) const = default;
 };
 
-/// What a layer of a stack has that differs from the stack's other layers.
+/// Choices that may differ between the layers of one stack.
 struct LayerVariant {
   AttentionSpec self_attention;
   FfnSpec ffn;
   std::optional<ConvolutionSpec> convolution{};
 };
 
-/// A stack of layers: equal ones, or a sequence of variants.
+/// A stack of layers: all equal, or a sequence of variants.
 struct StackSpec {
   std::int64_t num_layers = 0;
   AttentionSpec self_attention;
@@ -269,20 +271,19 @@ struct StackSpec {
   FfnSpec ffn;
   NormPlacement norm_placement = NormPlacement::pre;
   ResidualKind residual = ResidualKind::sequential;
-  double residual_multiplier = 1;  ///< of what a sublayer adds
+  double residual_multiplier = 1;  ///< scales each sublayer's output
   NormSpec norm;
   std::optional<NormSpec> final_norm{};
   DropoutSpec dropout;
-  std::vector<LayerVariant> variants{};         ///< beside `self_attention` and `ffn`, variant 0
+  std::vector<LayerVariant> variants{};  ///< 1, 2, …; variant 0 is `self_attention` and `ffn`
   std::vector<std::size_t> variant_of_layer{};  ///< empty: all layers are variant 0
-  /// Layers that share one set of weights (ALBERT): of `num_layers`, so many have their own.
+  /// Distinct sets of layer weights where layers share them (ALBERT).
   std::optional<std::int64_t> num_weight_groups{};
-  // What layers on their own have in the place of attention:
+  // In place of attention, for models of a single layer kind:
   std::optional<RecurrentSpec> recurrent{};
   std::optional<ConvolutionSpec> convolution{};  ///< of variant 0
 
-  /// Whether no position sees one behind it, so that the layers can go on from what they keep of
-  /// the positions before.
+  /// True if no position sees a later one, so that a pass can continue from cached state.
   [[nodiscard]] bool causal() const {
     if (recurrent) return true;
     return convolution ? convolution->causal : self_attention.causal;
@@ -301,16 +302,16 @@ struct StackSpec {
   }
 };
 
-/// What a table of positions holds: trained rows, or sines in the first half of each row and their
-/// cosines in the second, which are stored and counted all the same.
+/// Contents of a position table: trained rows, or sines in the first half of each row and cosines
+/// in the second. Both are stored and counted.
 enum class PositionTable { trained, sinusoidal_halves };
 
 struct PositionSpec {
   PositionKind kind = PositionKind::none;
-  std::int64_t max_position_embeddings = 0;  ///< rows of a learned table, or the trained context
-  std::int64_t offset = 0;  ///< rows that no token uses (RoBERTa: pad_token_id + 1; OPT: 2)
+  std::int64_t max_position_embeddings = 0;  ///< rows of a learned table, or trained context
+  std::int64_t offset = 0;  ///< unused leading rows (RoBERTa: pad_token_id + 1; OPT: 2)
   PositionTable table = PositionTable::trained;
-  bool behind_padding = false;    ///< padding tokens take no position (RoBERTa)
+  bool behind_padding = false;    ///< padding tokens advance no position (RoBERTa)
   std::int64_t num_buckets = 0;   ///< relative bias only
   std::int64_t max_distance = 0;  ///< relative bias only
   RopeSpec rope;                  ///< rotary only
@@ -326,7 +327,7 @@ struct ImageSpec {
   }
 };
 
-/// Sound as a log-mel spectrogram, halved in length by two convolutions of width 3 (Whisper).
+/// Audio as a log-mel spectrogram; two convolutions of width 3 halve its length (Whisper).
 struct AudioSpec {
   std::int64_t num_mel_bins = 0;
   ActivationKind activation = ActivationKind::gelu;
@@ -334,48 +335,47 @@ struct AudioSpec {
 
 enum class EmbeddingScale { none, sqrt_hidden_size, fixed };
 
-/// How the input becomes hidden states.
+/// Input embedding.
 struct EmbeddingSpec {
   InputKind input = InputKind::tokens;
   std::int64_t vocab_size = 0;
   std::int64_t type_vocab_size = 0;
   std::optional<NormSpec> norm{};
   EmbeddingScale scale = EmbeddingScale::none;
-  double fixed_scale = 1;  ///< where `scale` is fixed
-  std::int64_t embedding_size =
-      0;  ///< of a token's row, where a projection follows; 0: hidden_size
+  double fixed_scale = 1;           ///< used when `scale` is fixed
+  std::int64_t embedding_size = 0;  ///< word width before a projection; 0: hidden_size
   bool projection_bias = false;
-  /// The projection stands between the word's row and its position (OPT), not behind both.
+  /// Projects the word embedding before the position is added (OPT), not after.
   bool projects_words_alone = false;
   std::optional<ImageSpec> image{};
   std::optional<AudioSpec> audio{};  ///< of the encoder, in an encoder-decoder
 };
 
-/// Projection to the vocabulary.
+/// Language-model head: projection to the vocabulary.
 struct LanguageModelHeadSpec {
-  WeightSharing weight = WeightSharing::separate;  ///< shared: the word embedding itself
+  WeightSharing weight = WeightSharing::separate;  ///< shared: tied to the word embedding
   bool bias = false;
   bool scale_by_inverse_sqrt_hidden = false;  ///< T5 v1.0 scales the decoder's output first
   /// BERT-like: dense, activation and norm before the projection.
   std::optional<ActivationKind> transform{};
   bool transform_bias = true;
-  std::optional<NormSpec> transform_norm{};  ///< else the embedding's
-  bool bias_is_buffer = false;               ///< the bias is stored, but is no parameter (BART)
+  std::optional<NormSpec> transform_norm{};  ///< default: the embedding's norm
+  bool bias_is_buffer = false;               ///< the bias is a buffer, not a parameter (BART)
   double logit_scale = 1;
-  double soft_cap = 0;          ///< logits become cap·tanh(logits / cap); 0: they do not
-  bool float32_logits = false;  ///< the reference code casts logits before its loss
+  double soft_cap = 0;          ///< logits become cap·tanh(logits / cap); 0: no cap
+  bool float32_logits = false;  ///< the reference code casts logits to float32 before its loss
 };
 
 enum class ClassifierInput { pooled_token, first_token, last_token, every_token };
 
-/// Projection to labels.
+/// Classification head: projection to labels.
 struct ClassifierSpec {
   ClassifierInput input = ClassifierInput::pooled_token;
   std::int64_t num_labels = 0;
   bool bias = true;
-  std::optional<ActivationKind> dense{};  ///< a d × d layer with this activation comes first
+  std::optional<ActivationKind> dense{};  ///< a dense d × d layer with this activation comes first
   double dense_dropout = 0;               ///< before that layer
-  bool scores = false;  ///< one label, without a dimension of its own (ELECTRA's discriminator)
+  bool scores = false;  ///< one label, without a label dimension (ELECTRA's discriminator)
   double dropout = 0;   ///< before the projection
 };
 
@@ -386,7 +386,7 @@ struct HeadSpec {
   std::optional<ClassifierSpec> classifier{};
 };
 
-/// What a weight is for: the categories that parameters are summed by.
+/// Category that parameters are summed by.
 enum class WeightRole {
   embedding,
   relative_position_bias,
@@ -399,7 +399,7 @@ enum class WeightRole {
   projector,  ///< from a vision tower to the text model
 };
 
-/// A weight of a part that is counted without being in the graph: a vision tower.
+/// A weight that is counted, but not in the graph (vision tower).
 struct CountedWeight {
   std::string path;
   std::vector<std::int64_t> shape;
@@ -407,8 +407,8 @@ struct CountedWeight {
   std::int64_t repeat = 1;
 };
 
-/// What the model's stacks are for, or what kind of layer stands on its own. Decides phases and the
-/// words on screen.
+/// Stacks of the model, or the kind of a single-layer model. Decides the legal phases and the words
+/// on screen.
 enum class ModelKind {
   encoder,
   decoder,
@@ -423,8 +423,8 @@ enum class ModelKind {
 struct ModelSpec {
   std::string name;
   std::string model_type;    ///< the family, as in config.json
-  std::string architecture;  ///< the class that decides heads, as in `architectures`
-  std::string torch_dtype;   ///< what the weights are stored in; empty when not said
+  std::string architecture;  ///< the class that decides the head, as in `architectures`
+  std::string torch_dtype;   ///< type of the stored weights; empty if unspecified
   ModelKind kind = ModelKind::encoder;
   std::int64_t hidden_size = 0;
   EmbeddingSpec embedding;
@@ -435,29 +435,29 @@ struct ModelSpec {
   WeightSharing encoder_decoder_embedding = WeightSharing::shared;
   HeadSpec head;
   std::vector<CountedWeight> counted_only;
-  std::string quantization;  ///< how the config says that published weights are stored; empty: not
+  std::string quantization;  ///< quantisation method of the published weights; empty: none
 
-  /// The stack whose sequence length is `seq_len`: the decoder, or else the encoder.
+  /// The stack whose sequence length is `seq_len`: the decoder, else the encoder.
   [[nodiscard]] const StackSpec& main_stack() const { return decoder ? *decoder : *encoder; }
 
-  /// Whether a second sequence is read, of `enc_seq_len`: an encoder's tokens, or the hidden states
-  /// that a layer of cross-attention attends to.
+  /// True if the model reads a second sequence of `enc_seq_len`: encoder tokens, or the hidden
+  /// states that a cross-attention layer attends to.
   [[nodiscard]] bool reads_two_sequences() const {
     return kind == ModelKind::encoder_decoder || kind == ModelKind::cross_attention_layer;
   }
 
-  /// Whether it is a layer, or some equal ones, without norms, residuals or anything around.
+  /// True for bare layers without norms, residuals, embedding or head.
   [[nodiscard]] bool is_layer() const {
     return kind != ModelKind::encoder && kind != ModelKind::decoder &&
            kind != ModelKind::encoder_decoder;
   }
 
-  /// Whether the main stack's layers attend to anything.
+  /// True if the main stack's layers have attention.
   [[nodiscard]] bool has_attention() const {
     return main_stack().self_attention.num_attention_heads > 0;
   }
 
-  /// The positions of the main stack, or of the encoder beside it.
+  /// The encoder's positions; by default those of the main stack.
   [[nodiscard]] const PositionSpec& encoder_positions() const {
     return encoder_position ? *encoder_position : position;
   }

@@ -1,4 +1,4 @@
-// Formulas in other letters than symbol.h's, for readers of a paper that has its own.
+// Formulas in the letters of a paper instead of those of symbol.h.
 #pragma once
 
 #include <span>
@@ -9,14 +9,14 @@
 
 namespace headroom {
 
-/// How a paper writes one quantity.
+/// A paper's letter for one quantity.
 struct Letter {
   Symbol symbol;
   std::string_view unicode;
 };
 
-/// `expr` with these letters, in their order inside a term; other symbols follow as they are always
-/// written.
+/// Prints `expr` with `letters`, in that order inside a term; other symbols follow in their usual
+/// spelling.
 [[nodiscard]] std::string format_with_letters(const Expr& expr, std::span<const Letter> letters);
 
 }  // namespace headroom

@@ -1,6 +1,6 @@
-// Op: one operator of a model, as a closed variant of small structs. An op carries its own sizes as
-// Exprs, so that counting it needs nothing else; no visit of it has a catch-all branch, so a new op
-// does not compile until it is counted (and run).
+// Op: one operator of a model, a closed variant of small structs. An op carries its sizes as Exprs,
+// so counting it needs nothing else. No visitor has a catch-all branch, so a new op does not
+// compile until it is counted, run and sharded.
 #pragma once
 
 #include <variant>
@@ -11,8 +11,8 @@
 
 namespace headroom {
 
-/// Sizes of one attention: queries [batch, heads, queries, head_dim], keys
-/// [batch, kv_heads, keys, head_dim], values [batch, kv_heads, keys, value_head_dim].
+/// Sizes of one attention: Q `[batch, heads, queries, head_dim]`, K
+/// `[batch, kv_heads, keys, head_dim]`, V `[batch, kv_heads, keys, value_head_dim]`.
 struct AttentionShape {
   Expr batch;
   Expr heads;
@@ -22,7 +22,7 @@ struct AttentionShape {
   Expr queries;
   Expr keys;
 
-  /// Elements of each operand, and of the scores [batch, heads, queries, keys].
+  /// Elements of each operand, of the scores `[batch, heads, queries, keys]` and of the context.
   [[nodiscard]] Expr query_elements() const { return batch * queries * heads * head_dim; }
   [[nodiscard]] Expr key_elements() const { return batch * keys * kv_heads * head_dim; }
   [[nodiscard]] Expr value_elements() const { return batch * keys * kv_heads * value_head_dim; }
@@ -30,8 +30,8 @@ struct AttentionShape {
   [[nodiscard]] Expr context_elements() const { return batch * queries * heads * value_head_dim; }
 };
 
-/// Heads that stand side by side in every row of a tensor: some of a row's `row_width` elements,
-/// from `first` on.
+/// Strided view of a tensor `[rows, row_width]`: `heads` heads of `head_dim` elements per row,
+/// starting at element `first`.
 struct HeadRows {
   Expr rows;
   Expr row_width;
@@ -42,49 +42,52 @@ struct HeadRows {
   [[nodiscard]] Expr elements() const { return rows * heads * head_dim; }
 };
 
-/// Whether keys and values come from the KV-cache or from this pass's own projections.
+/// Source of keys and values: the projections of this pass, or the KV-cache.
 enum class KeySource { projections, cache };
 enum class Masking { none, causal };
-/// What is added to the scores: a table's entries, or a head's slope times the key's position.
+/// Bias added to the scores: a table of relative positions (T5), or a slope per head times the key
+/// position (ALiBi).
 enum class ScoreBias { none, relative_position, alibi };
-/// Where an attention's values are: behind the keys, or within them (MLA's latent vectors).
+/// Where V is stored: after K, or inside the MLA latent that serves as K.
 enum class ValuePlace { behind_keys, within_keys };
 
-/// What attention does to its scores besides a mask, before and in the softmax.
+/// Adjustments of the attention scores other than the mask, before and inside the softmax.
 struct ScoreShaping {
   ScoreBias bias = ScoreBias::none;
   AttentionScale scale = AttentionScale::inverse_sqrt_head_dim;
-  double fixed_scale = 1;  ///< where `scale` is fixed
-  double soft_cap = 0;     ///< 0: none
-  bool sinks = false;
+  double fixed_scale = 1;  ///< used when `scale` is fixed
+  double soft_cap = 0;     ///< scores become cap·tanh(scores / cap); 0: no cap
+  bool sinks = false;      ///< one trained score per head joins the softmax, without a value
   AlibiSpec alibi{};
   WindowSpec window;
 };
-/// Which table positions come from when they are added to an embedding.
+
+/// Source of the positions that are added to an embedding.
 enum class AddedPositions { none, learned, sinusoidal };
 
-/// Sum of the looked-up rows of a word table, a position table and a token-type table.
-/// [b, s] -> [b, s, d]
+/// Sum of rows looked up in the word, position and token-type tables.
+/// `[batch, seq]` -> `[batch, seq, width]`
 struct TokenEmbedding {
   Expr tokens;   ///< b·s
-  Expr seq_len;  ///< distinct positions, s
+  Expr seq_len;  ///< distinct positions: s
   Expr width;
   AddedPositions positions = AddedPositions::none;
-  Expr type_rows;  ///< rows of the token-type table; zero where there is none
+  Expr type_rows;  ///< rows of the token-type table; zero: no table
   EmbeddingScale scale = EmbeddingScale::none;
-  double fixed_scale = 1;  ///< where `scale` is fixed
+  double fixed_scale = 1;  ///< used when `scale` is fixed
 };
 
-/// A row of a position table added to every token, in place. [b, s, d]
+/// Adds one row of a position table to every token, in place. `[batch, seq, width]`
 struct PositionEmbedding {
   Expr tokens;
   Expr seq_len;
   Expr width;
 };
 
-/// Convolution over positions, dense over channels, zero-padded: by (kernel - 1)·dilation in front
-/// where it is causal, else by half of that on both sides (an odd one more behind).
-/// [b, in_channels, stride·length] or [b, stride·length, in_channels] -> [b, length, out_channels]
+/// Convolution over positions, dense over channels, zero-padded. A causal one pads
+/// (kernel - 1)·dilation in front; otherwise half on either side, the odd one at the end.
+/// `[batch, in_channels, stride·length]` or `[batch, stride·length, in_channels]` ->
+/// `[batch, length, out_channels]`
 struct Convolution {
   Expr batch;
   Expr in_channels;
@@ -93,74 +96,74 @@ struct Convolution {
   Expr stride;
   Expr length;                  ///< of the output
   bool channels_first = false;  ///< of the input
-  Expr dilation = Integer{1};   ///< positions of the input from one tap to the next
+  Expr dilation = Integer{1};   ///< input positions from one tap to the next
   Masking masking = Masking::none;
   bool bias = true;
-  KeySource past = KeySource::projections;  ///< cache: the last inputs are held, and stand in front
+  KeySource past = KeySource::projections;  ///< cache: prepends the cached last inputs
 
-  /// Inputs in front of a position that it sees where it is causal.
+  /// Earlier inputs that a causal output position reads.
   [[nodiscard]] Expr reach() const { return (kernel - Integer{1}) * dilation; }
 };
 
-/// A recurrent layer behind the products with its inputs, position by position: h_t of h_{t-1} and
-/// x_t = W_ih·input + b_ih, with the products W_hh·h_{t-1} + b_hh of every gate. Inputs:
-/// [b, s, gates·width], and the state [b, states·width] where it is held. -> [b, s, width]
+/// A recurrent layer after its input GEMMs, position by position: h_t from h_{t-1} and
+/// x_t = W_ih·input + b_ih, with W_hh·h_{t-1} + b_hh for every gate. Inputs:
+/// `[batch, seq, gates·width]`, and the state `[batch, states·width]` if cached. ->
+/// `[batch, seq, width]`
 struct Recurrence {
   RecurrentCell cell = RecurrentCell::rnn;
   Expr batch;
-  Expr seq_len;  ///< steps, each of which waits for the one before
+  Expr seq_len;  ///< sequential steps
   Expr width;
   bool bias = false;
-  KeySource state = KeySource::projections;  ///< cache: goes on from the state that is held
+  KeySource state = KeySource::projections;  ///< cache: continues from the cached state
 
   [[nodiscard]] Expr gates() const { return Integer{gates_of(cell)}; }
   [[nodiscard]] Expr state_elements() const { return batch * Integer{states_of(cell)} * width; }
   [[nodiscard]] Expr output_elements() const { return batch * seq_len * width; }
 };
 
-/// Linear projection of image patches, class token in front, positions added.
-/// [b, channels, image_size, image_size] -> [b, 1 + patches, d]
+/// Linear projection of image patches; prepends the class token and adds positions.
+/// `[batch, channels, image_size, image_size]` -> `[batch, 1 + patches, width]`
 struct PatchEmbedding {
   Expr batch;
-  Expr patches;         ///< of one image
+  Expr patches;         ///< per image
   Expr patch_elements;  ///< channels · patch_size²
   Expr width;
 };
 
-/// Table of biases by bucketed distance, looked up for every pair. -> [heads, queries, keys]
+/// Looks up a bias for every pair in a table by bucketed distance. -> `[heads, queries, keys]`
 struct RelativePositionBias {
   Expr heads;
   Expr queries;
   Expr keys;
 };
 
-/// [rows, in_features] · [in_features, out_features] + bias
+/// `[rows, in_features]` · `[in_features, out_features]` + bias
 struct Linear {
   Expr rows;
   Expr in_features;
   Expr out_features;
   bool bias = false;
-  Expr row_width{};  ///< from one input row to the next, where more lies in it; zero: in_features
+  Expr row_width{};  ///< stride between input rows; zero: in_features
 };
 
-/// Normalisation over the last dimension. [rows, width] -> [rows, width]
+/// Normalisation over the last dimension. `[rows, width]` -> `[rows, width]`
 struct Norm {
   NormSpec spec;
   Expr rows;
   Expr width;
-  Expr
-      row_width{};  ///< from one row to the next, where more than `width` lies in it; zero: `width`
+  Expr row_width{};  ///< stride between rows; zero: width
 };
 
-/// Norm of every head, or of all heads of a row together, in place.
+/// Norm of each head, or of all heads of a row together, in place.
 struct HeadNorm {
   NormSpec spec;
   QueryKeyNormScope scope = QueryKeyNormScope::each_head;
   HeadRows heads;
 };
 
-/// Rotary position embedding of some heads, in place: `rotary_dim` dimensions of each, from
-/// `first_dim` on.
+/// Rotary position embedding (RoPE) in place: rotates `rotary_dim` dimensions of each head,
+/// starting at `first_dim`.
 struct Rotary {
   HeadRows heads;
   Expr first_dim;
@@ -169,39 +172,40 @@ struct Rotary {
   RopeSpec rope;
 
   [[nodiscard]] Expr elements() const { return heads.rows * heads.heads * rotary_dim; }
-  /// Of cos, and as many of sin: [s, rotary_dim].
+  /// Elements of the cos table `[seq, rotary_dim]`; the sin table has as many.
   [[nodiscard]] Expr table_elements() const { return seq_len * rotary_dim; }
 };
 
-/// Elements are brought within ±limit, in place.
+/// Clamps elements to ±limit, in place.
 struct Clamp {
   Expr elements;
   double limit = 0;
 };
 
-/// Queries multiplied by what grows with their position, in place.
+/// Multiplies each query by a factor that grows with its position (TemperatureTuning), in place.
 struct TemperatureScale {
   HeadRows heads;
   Expr seq_len;
   TemperatureTuning tuning;
 };
 
-/// MLA's queries, and its latent vectors' keys and values, side by side as any attention has them:
-/// every head's key is its own part and the one rotary key. Inputs: queries
-/// [rows, heads·(nope + rope)], keys and values [rows, heads·(nope + value)], and rows that end
-/// with the rotary key. -> [rows, heads·(nope + rope) | heads·(nope + rope) | heads·value]
+/// Assembles Q, K and V of multi-head attention from MLA's projections. Each head's key is its
+/// non-rotary part followed by the shared rotary key. Inputs: Q `[rows, heads·(nope + rope)]`, K
+/// and V
+/// `[rows, heads·(nope + value)]`, and latent rows that end with the rotary key. ->
+/// `[rows, heads·(nope + rope) | heads·(nope + rope) | heads·value]`
 struct LatentConcat {
   Expr rows;
   Expr heads;
   Expr nope_dim;
   Expr rope_dim;
   Expr value_dim;
-  Expr latent_dim;  ///< elements in front of the rotary key
+  Expr latent_dim;  ///< elements before the rotary key
 };
 
-/// Every head's own product: [rows, heads, in] -> [rows, heads, out], by a slice of the weight that
-/// expands MLA's latent vectors. Queries go into the latent space, contexts come out of it. What of
-/// a head is not multiplied (`kept`) is copied behind the result.
+/// One GEMM per head, `[rows, heads, in]` -> `[rows, heads, out]`, with that head's slice of MLA's
+/// up-projection. Maps queries into the latent space or contexts out of it. The last `kept`
+/// dimensions of a head are not multiplied, but copied after the result.
 struct HeadLinear {
   enum class Direction { query_to_latent, context_from_latent };
   Direction direction = Direction::query_to_latent;
@@ -212,16 +216,16 @@ struct HeadLinear {
   Expr kept;
 };
 
-/// Writes the new keys and values behind those that the KV-cache holds.
+/// Appends the new keys and values to the KV-cache.
 struct KvCacheAppend {
   Expr elements;
-  HeadRows kept;  ///< where in a row of the input what is kept stands: `heads` parts of `head_dim`
-  Expr kv_heads;  ///< heads of the keys, then as many of the values
-  Expr head_dim;  ///< numbers of a key's head; the rest of what is kept are the values'
-  WindowSpec window;  ///< the keys that later tokens will see
+  HeadRows kept;      ///< view of K and V in the input
+  Expr kv_heads;      ///< heads of K, then as many of V
+  Expr head_dim;      ///< of a key head; the rest of `kept` is V
+  WindowSpec window;  ///< the keys that later tokens see
 };
 
-/// Q·Kᵀ, scaled, biased and masked. -> [batch, heads, queries, keys]
+/// Q·Kᵀ, scaled, biased and masked. -> `[batch, heads, queries, keys]`
 struct AttentionScores {
   AttentionShape shape;
   KeySource keys = KeySource::projections;
@@ -236,7 +240,7 @@ struct Softmax {
   SoftmaxPrecision precision = SoftmaxPrecision::activation;
 };
 
-/// Probabilities · V. -> [batch, queries, heads · value_head_dim]
+/// Probabilities · V. -> `[batch, queries, heads·value_head_dim]`
 struct AttentionContext {
   AttentionShape shape;
   KeySource keys = KeySource::projections;
@@ -247,69 +251,71 @@ struct AttentionContext {
 /// Scores, softmax and context in one kernel with an online softmax (arXiv 2205.14135).
 struct FusedAttention {
   AttentionShape shape;
-  Expr pairs;  ///< of one sequence: those that the mask leaves
+  Expr pairs;  ///< unmasked (query, key) pairs per sequence
   KeySource keys = KeySource::projections;
   Masking masking = Masking::none;
   ScoreShaping shaping;
   ValuePlace values = ValuePlace::behind_keys;
 };
 
-/// elu(x) + 1 of queries and keys, in place (arXiv 2006.16236, eq. 7).
+/// φ(x) = elu(x) + 1 of queries and keys, in place (arXiv 2006.16236, eq. 7).
 struct FeatureMap {
   HeadRows heads;
 };
 
-/// φ(Q)·(φ(K)ᵀ·V), divided by φ(Q)·Σφ(K); causal by a running state (arXiv 2006.16236, eq. 5, 10).
+/// φ(Q)·(φ(K)ᵀ·V) divided by φ(Q)·Σφ(K). The causal form keeps a running state (arXiv 2006.16236,
+/// eq. 5 and 10).
 struct LinearAttention {
   AttentionShape shape;
-  KeySource state = KeySource::projections;  ///< cache: goes on from the state that is held
+  KeySource state = KeySource::projections;  ///< cache: continues from the cached state
   Masking masking = Masking::none;
 };
 
-/// A causal convolution over time of every channel by itself, then SiLU, in place.
+/// Causal depthwise convolution over time, then SiLU, in place.
 struct ShortConvolution {
   Expr rows;
   Expr channels;
   Expr kernel;
 };
 
-/// A state [heads, key_dim, value_dim] that decays, is corrected by each token's key and value, and
-/// read by its query (arXiv 2412.06464, eq. 10). [rows, …] -> [rows, heads · value_dim]
+/// Gated delta rule (arXiv 2412.06464, eq. 10): a state `[heads, key_dim, value_dim]` decays, is
+/// corrected by each token's key and value, and is read by its query.
+/// `[rows, …]` -> `[rows, heads·value_dim]`
 struct GatedDelta {
   Expr batch;
   Expr rows;
-  Expr heads;  ///< of values; keys and queries are repeated for them
+  Expr heads;  ///< value heads; queries and keys are repeated to match
   Expr key_dim;
   Expr value_dim;
   KeySource state = KeySource::projections;
 };
 
-/// x · f(gate), element by element, in place. Two tensors of the same shape.
+/// x · f(gate), element-wise, in place. Both tensors have the same shape.
 struct OutputGate {
   ActivationKind kind = ActivationKind::sigmoid;
   Expr elements;
 };
 
-/// One function of every element, in place.
+/// Element-wise activation, in place.
 struct Activation {
   ActivationKind kind = ActivationKind::gelu;
   Expr elements;
 };
 
-/// activation(gate) * up. [rows, 2·width] -> [rows, width]
+/// activation(gate) · up. `[rows, 2·width]` -> `[rows, width]`
 struct GatedActivation {
   ActivationKind kind = ActivationKind::silu;
   Expr elements;  ///< of the output
 };
 
-/// x + f(x), in place; or x + m·f(x), the second input being multiplied.
+/// x + m·f(x), in place; the second input is multiplied.
 struct ResidualAdd {
   Expr elements;
   double multiplier = 1;
 };
 
-/// Which experts each row takes, and their weights, from the router's scores.
-/// [rows, num_experts] -> [rows, 2 · per_token]
+/// Top-k routing: selects `per_token` experts per row and their weights from the router's scores.
+/// `[rows, num_experts]` -> `[rows, 2·per_token]`
 struct RouterSelect {
   Expr rows;
   Expr num_experts;
@@ -317,8 +323,8 @@ struct RouterSelect {
   ExpertsSpec spec;
 };
 
-/// Every row times the weights of the experts that it takes. Input [rows, in] and the routing, or
-/// what another of these made; -> [rows · per_token, out], ordered by expert.
+/// Multiplies every row by the weights of its experts. Inputs: `[rows, in]` or the output of
+/// another ExpertLinear, and the routing. -> `[rows·per_token, out]`, ordered by expert.
 struct ExpertLinear {
   enum class Source { tokens, experts };
   Source source = Source::tokens;
@@ -331,7 +337,7 @@ struct ExpertLinear {
   ExpertWeighting weighting = ExpertWeighting::output;
 };
 
-/// The sum of a row's experts, weighted. [rows · per_token, width] and the routing -> [rows, width]
+/// Weighted sum of each row's experts. `[rows·per_token, width]` and the routing -> `[rows, width]`
 struct ExpertCombine {
   Expr rows;
   Expr per_token;
@@ -339,23 +345,23 @@ struct ExpertCombine {
   ExpertWeighting weighting = ExpertWeighting::output;
 };
 
-/// x · sigmoid(gate), one gate a row, in place. [rows, width] and [rows, 1]
+/// x · sigmoid(gate) with one gate per row, in place. `[rows, width]` and `[rows, 1]`
 struct RowGate {
   Expr rows;
   Expr width;
 };
 
-/// Drops elements in training, in place, and keeps a mask.
+/// Dropout in training, in place; saves a mask.
 struct Dropout {
   Expr elements;
 };
 
-/// The hidden state of one token of each sequence. [b, s, d] -> [b, d]
+/// Selects one token of each sequence. `[batch, seq, d]` -> `[batch, d]`
 struct SelectToken {
   Expr elements;  ///< of the output
 };
 
-/// A product with a constant, in place.
+/// Multiplies by a constant, in place.
 struct Scale {
   Expr elements;
   double factor = 1;
@@ -367,35 +373,34 @@ struct SoftCap {
   double cap = 1;
 };
 
-/// Log-softmax over the classes and the mean negative log-likelihood. [rows, classes] -> scalar
+/// Mean negative log-likelihood of a log-softmax over the classes. `[rows, classes]` -> scalar
 struct CrossEntropy {
   Expr rows;
   Expr classes;
   SoftmaxPrecision precision = SoftmaxPrecision::activation;
 };
 
-/// Ranks that exchange something with one another: one group a dimension of a parallel plan.
+/// Ranks that communicate with each other, one group per dimension of a parallel plan.
 enum class RankGroup { tensor, context, pipeline, expert, data };
 enum class CollectiveKind {
-  none,            ///< nothing in this direction
-  all_reduce,      ///< the sum of all ranks' buffers, to all
-  all_gather,      ///< the shares of all ranks, to all
-  reduce_scatter,  ///< a share of the sum to each rank
-  all_to_all,      ///< a different share from each rank to each
-  send,            ///< to one other rank
+  none,            ///< no communication in this direction
+  all_reduce,      ///< every rank receives the sum of all buffers
+  all_gather,      ///< every rank receives all shards
+  reduce_scatter,  ///< every rank receives its shard of the sum
+  all_to_all,      ///< every rank sends a different shard to every other
+  send,            ///< point to point
 };
 
-/// An exchange between the ranks of a group, in the forward and in the backward pass. Only a
-/// sharded graph has it (shard.h); no rank runs alone, so nothing here runs it.
+/// Communication between the ranks of a group in the forward and backward pass. Occurs only in a
+/// sharded graph (shard.h), which headroom counts and does not run.
 struct Collective {
   RankGroup group = RankGroup::tensor;
   CollectiveKind forward = CollectiveKind::none;
   CollectiveKind backward = CollectiveKind::none;
-  /// all_gather, reduce_scatter: one rank's share; otherwise the whole buffer.
+  /// all_gather, reduce_scatter: one rank's shard. Others: the whole buffer.
   Expr bytes;
-  /// all_gather: the length that is gathered, and what a rank holds of it between the passes.
-  Symbol whole = Symbol::seq_len;
-  Symbol held = Symbol::seq_len;
+  Symbol whole = Symbol::seq_len;  ///< all_gather: the gathered length
+  Symbol held = Symbol::seq_len;   ///< all_gather: a rank's shard of it, saved between the passes
 };
 
 using Op =

@@ -1,5 +1,5 @@
-// Predicts how long a pass takes on a machine, operator by operator. Modelled from measured curves,
-// or assumed from a datasheet; either way with a range.
+// Predicts the time of a pass on a machine, operator by operator: modelled from measured curves or
+// assumed from a datasheet, with a range either way.
 #pragma once
 
 #include <optional>
@@ -13,102 +13,104 @@
 
 namespace headroom {
 
-/// What an operator spends its time on.
+/// Bottleneck of an operator.
 enum class Bound { compute, cache, memory, overhead };
 
 [[nodiscard]] std::string_view name_of(Bound bound) noexcept;
 
-/// Whether a time comes from curves measured on the machine, or from its datasheet.
+/// Basis of a predicted time: `modelled` from curves measured on the machine, or `assumed` from its
+/// datasheet.
 enum class TimeBasis { modelled, assumed };
 
 [[nodiscard]] std::string_view name_of(TimeBasis basis) noexcept;
 
-/// One operator, all its layers together.
+/// Predicted time of one operator, all layers together.
 struct OperatorTime {
   std::string path;
   double time_s = 0;
   double low_s = 0;
   double high_s = 0;
   Bound bound = Bound::compute;
-  double cached_s = 0;  ///< the time if it read from a cache: the memory's pace moves the rest
-  /// The least time that peak arithmetic or memory bandwidth leave, over the predicted one.
+  double cached_s = 0;  ///< with operands in cache; the rest of time_s scales with memory drift
+  /// Roofline time (peak compute or memory bandwidth) divided by the predicted time.
   double roofline_share = 0;
 };
 
-/// What a device reaches: its datasheet's peaks at the shares that are assumed.
+/// Achievable rates of a device: datasheet peaks times assumed efficiencies.
 struct EffectiveRates {
-  double flops_per_s = 0;  ///< of matrix products
+  double flops_per_s = 0;  ///< of GEMMs
   double bytes_per_s = 0;  ///< of memory
 };
-/// Throws Error{invalid_input} where the datasheet has no rate of `dtype`.
+
+/// Throws Error{invalid_input} if the datasheet has no rate for `dtype`.
 [[nodiscard]] EffectiveRates effective_rates(const DatasheetRates& rates, DType dtype);
 
-/// What is to be timed, and how it is run.
+/// Run to predict.
 struct TimeRequest {
-  int threads = 0;  ///< 0: the most that the machine was measured with
+  int threads = 0;  ///< 0: the largest measured number
   MeasuredPhase phase = MeasuredPhase::prefill;
   std::int64_t new_tokens = 0;  ///< generate only
-  /// Whether products of many rows keep their weights in a layout that cannot be read otherwise.
+  /// GEMMs of many rows keep repacked weights; no other kernel can share them.
   bool opaque_layout = true;
-  /// Whether activations and KV-cache are float32 whatever weights are stored in, as in headroom's
-  /// own kernels.
+  /// Activations and KV-cache are float32 for any weight type, as in headroom's kernels.
   bool computes_in_float32 = false;
 };
 
+/// Predicted time of a run.
 struct TimePrediction {
   std::string machine;
   TimeBasis basis = TimeBasis::modelled;
-  int threads = 0;  ///< 0 where the machine is not measured by threads
+  int threads = 0;  ///< 0 for a datasheet
   double total_s = 0;
   double low_s = 0;
   double high_s = 0;
   Bound bound = Bound::compute;
   double roofline_share = 0;
-  double tokens_per_s = 0;              ///< new tokens of all sequences
+  double tokens_per_s = 0;              ///< new tokens, all sequences
   std::optional<double> ttft_s;         ///< generate: time to first token
   std::optional<double> tpot_s;         ///< generate: (total − TTFT)/(new tokens − 1)
-  std::vector<OperatorTime> operators;  ///< of the pass; of prefill and all steps in generate
+  std::vector<OperatorTime> operators;  ///< generate: prefill and all decode steps
 };
 
-/// The phase of a run's first pass: a generation begins with a prefill.
+/// Phase of the first pass; generate begins with a prefill.
 [[nodiscard]] Phase first_pass(MeasuredPhase phase) noexcept;
 
-/// Throws Error{invalid_input} unless the model is a decoder with a language-model head.
+/// Throws Error{invalid_input} unless `spec` is a decoder with a language-model head.
 void require_generates(const ModelSpec& spec);
 
-/// How long `workload` takes. Throws Error{invalid_input} where the machine was not measured with
-/// so many threads or its datasheet has no rate of the type, the model cannot generate and is asked
-/// to, or the phase is training, which is not predicted.
+/// Predicts the time of `workload`. Throws Error{invalid_input} if the machine was not measured
+/// with that number of threads, its datasheet has no rate for the type, the model cannot generate,
+/// or the phase is training, which is not predicted.
 [[nodiscard]] TimePrediction predict_time(const ModelSpec& spec, const Workload& workload,
                                           const MachineProfile& machine,
                                           const TimeRequest& request);
 
-/// The prediction's total on a machine that has drifted.
+/// Total time on a machine that has drifted.
 [[nodiscard]] double total_with(const TimePrediction& prediction, const Drift& drift);
 
-/// The prediction on such a machine, its operators scaled to sum to `total_s`.
+/// The prediction on a drifted machine, with operators scaled to sum to `total_s`.
 [[nodiscard]] TimePrediction with_drift(TimePrediction prediction, const Drift& drift,
                                         double total_s);
 
-/// What `headroom measure` will count: exact, but for the resident memory.
+/// Counts that `headroom measure` reports: exact, except the resident memory.
 struct RunFigures {
   MeasuredPhase phase = MeasuredPhase::prefill;
   std::int64_t new_tokens = 0;  ///< generate only
   Integer parameters = 0;
-  Integer matrix_flops = 0;  ///< of all passes
+  Integer matrix_flops = 0;  ///< all passes
   Integer weight_bytes = 0;
-  std::optional<Integer> kv_cache_bytes;  ///< none where there is no cache
+  std::optional<Integer> kv_cache_bytes;  ///< empty without a cache
   Integer peak_activation_bytes = 0;
-  Integer rss_growth_bytes = 0;  ///< modelled: weights as laid out, cache, activations, inputs
+  Integer rss_growth_bytes = 0;  ///< modelled: resident weights, cache, activations and inputs
 };
 
-/// Throws Error{overflow}.
+/// Predicts the counts of a run. Throws Error{overflow}.
 [[nodiscard]] RunFigures predict_run(const ModelSpec& spec, const Workload& workload,
                                      const TimeRequest& request);
 
-/// Bytes that the weights take as the measured module lays them out, but for padding: products for
-/// few rows in their type, for many in float32, for generation both; a table that is tied to a
-/// product once more where no layout of that tells its rows.
+/// Bytes of the weights as the measured module stores them, without padding: GEMMs of few rows in
+/// the weights' type, of many rows in float32, generation both; a tied embedding table once more if
+/// no layout of its GEMM gives access to single rows.
 [[nodiscard]] Integer predict_held_weight_bytes(const ModelSpec& spec, const Workload& workload,
                                                 const TimeRequest& request);
 

@@ -1,5 +1,5 @@
-// Three studies beside the table of layers: what the order of two products changes, what a KV-cache
-// changes, and where a model's time goes as its sequences grow.
+// Three studies in addition to the table of layers: the order of attention's two GEMMs, the effect
+// of a KV-cache, and the breakdown of a model's cost as sequences grow.
 #pragma once
 
 #include <array>
@@ -14,41 +14,40 @@
 
 namespace headroom {
 
-/// (Q·Kᵀ)·V against Q·(Kᵀ·V): the same layer with softmax attention and with linear attention
-/// (arXiv 2006.16236), which has no softmax between the products and so may take them in the other
-/// order.
+/// (Q·Kᵀ)·V against Q·(Kᵀ·V): one layer with softmax attention and with linear attention (arXiv
+/// 2006.16236), which has no softmax between the GEMMs and can therefore reorder them.
 struct AssociativityReport {
   ComplexityReport layers;  ///< the softmax layer, then the linear one
 };
 
-/// `model`, and the same with φ(x) = elu(x) + 1 in the place of the softmax. Throws
-/// Error{invalid_input} where its attention is no plain softmax over all positions.
+/// Compares `model` with its linear variant, φ(x) = elu(x) + 1 in place of the softmax. Throws
+/// Error{invalid_input} unless its attention is a plain softmax over all positions.
 [[nodiscard]] AssociativityReport make_associativity_report(const Model& model,
                                                             AttentionImplementation attention,
                                                             std::vector<std::int64_t> lengths);
 
-/// A polynomial over an integer: sums over lengths have fractions such as n³/3.
+/// A polynomial divided by an integer: sums over lengths have fractions such as n³/3.
 struct DividedExpr {
   Expr numerator;
   Integer divisor = 1;
 
-  /// The value, which must be whole. Throws Error{overflow}, Error{internal}.
+  /// The value. Throws Error{overflow}, and Error{internal} unless it is an integer.
   [[nodiscard]] Integer evaluate(const Bindings& bindings) const;
 };
 
-/// Σ cost(i) for i from `first` to `first` + n − 1, where the symbol s of `cost` is i and that of
-/// the result is n. Throws Error{overflow}.
+/// Σ cost(i) for i = first, …, first + n − 1, where i is the symbol s of `cost` and n the symbol s
+/// of the result. Throws Error{overflow}.
 [[nodiscard]] DividedExpr sum_over_lengths(const Expr& cost, std::int64_t first);
 
-/// One way to generate n tokens.
+/// Cost of one way to generate n tokens.
 struct GenerationCost {
-  DividedExpr flops;      ///< matrix FLOPs in all, in n and the model's sizes
-  DividedExpr attention;  ///< those of scores and contexts alone
+  DividedExpr flops;      ///< matrix FLOPs, in n and the model's sizes
+  DividedExpr attention;  ///< of scores and contexts alone
   Growth growth;
   Growth attention_growth;
 };
 
-/// Generating so many tokens both ways.
+/// Generation of `new_tokens` with and without a KV-cache.
 struct GenerationRow {
   std::int64_t new_tokens = 0;
   Integer flops_without = 0;
@@ -62,39 +61,40 @@ struct GenerationRow {
   std::optional<double> time_with_s;
 };
 
+/// Generation with and without a KV-cache.
 struct GenerationReport {
   Model model;
   std::int64_t prompt = 1;
-  GenerationCost without;  ///< every token is a prefill of all before it
-  GenerationCost with;     ///< one prefill, then a decode step a token
+  GenerationCost without;  ///< a prefill of all earlier tokens per new token
+  GenerationCost with;     ///< one prefill, then one decode step per token
   std::vector<GenerationRow> rows;
-  /// Lengths whose prefill was run; times between them follow straight lines.
+  /// Lengths whose prefill was run; other times are interpolated linearly.
   std::vector<std::int64_t> lengths_run;
-  std::string machine;  ///< that times are predicted for; empty: none
+  std::string machine;  ///< of the predicted times; empty: none
   std::optional<MachineContext> context;
   std::vector<std::string> notes;
 };
 
-/// Throws Error{invalid_input} where the model cannot generate.
+/// Throws Error{invalid_input} if the model cannot generate.
 [[nodiscard]] GenerationReport make_generation_report(Model model, std::int64_t prompt,
                                                       const std::vector<std::int64_t>& new_tokens);
 
-/// Adds the times that a machine's profile predicts: of prefills of some lengths, with straight
-/// lines between them, and of each generation. Throws Error{invalid_input}.
+/// Adds times predicted from a machine's profile: prefills of some lengths, interpolated linearly,
+/// and each generation. Throws Error{invalid_input}.
 void add_prediction(GenerationReport& report, const MachineProfile& machine,
                     const TimeRequest& request);
 
-/// The time of one prefill for every length from `first` to `last`, by straight lines between
-/// those that were run.
+/// Total time of one prefill per length from `first` to `last`, interpolated linearly between the
+/// lengths of `run`.
 [[nodiscard]] double integrated_time(const std::vector<LengthValue>& run, std::int64_t first,
                                      std::int64_t last);
 
-/// Lengths from `first` to `last` to run: all where they are at most `most`, else evenly spread
-/// ones, both ends among them.
+/// Lengths to run: all from `first` to `last` if there are at most `most`, else evenly spread ones
+/// with both ends.
 [[nodiscard]] std::vector<std::int64_t> spread_lengths(std::int64_t first, std::int64_t last,
                                                        std::size_t most);
 
-/// What a transformer's operators are for, as far as their growth differs.
+/// Groups of a transformer's operators with different growth.
 enum class Share { projections, attention, ffn, head, other };
 inline constexpr std::size_t kShareCount = 5;
 
@@ -112,23 +112,25 @@ struct Shares {
   }
 };
 
+/// Costs at one length, by share.
 struct ShareRow {
   std::int64_t seq_len = 0;
-  Shares<Integer> flops;  ///< of matrix products
+  Shares<Integer> flops;  ///< matrix FLOPs
   std::optional<Shares<double>> predicted_s;
   std::optional<Shares<double>> measured_s;
 };
 
+/// Breakdown of a model's cost as sequences grow.
 struct SharesReport {
   LayerComplexity model;
   Shares<Expr> formulas;  ///< in the letters of growth.h
   std::vector<ShareRow> rows;
-  /// The first length at which attention costs more FLOPs than the feed-forward network for good,
-  /// and the same in symbols ("4·n·d > 16·d²" gives 4·d); empty where it never does.
+  /// Length from which attention always costs more FLOPs than the feed-forward network; empty if
+  /// never. The inequality in symbols follows: "4·n·d > 16·d²".
   std::optional<Integer> attention_passes_ffn;
-  std::optional<Expr> attention_side;  ///< of the inequality, common factors taken out
+  std::optional<Expr> attention_side;  ///< of the inequality, without common factors
   std::optional<Expr> ffn_side;
-  std::string machine;  ///< that times are predicted for; empty: none
+  std::string machine;  ///< of the predicted times; empty: none
   std::optional<MachineContext> context;
   std::vector<SkippedRun> skipped;
   std::vector<std::string> notes;
@@ -137,11 +139,11 @@ struct SharesReport {
 [[nodiscard]] SharesReport make_shares_report(Model model, AttentionImplementation attention,
                                               const std::vector<std::int64_t>& lengths);
 
-/// Sums times of operators, named by path, to shares.
+/// Sums operator times, named by path, into shares.
 [[nodiscard]] Shares<double> shares_of_times(
     const LayerComplexity& model, const std::vector<std::pair<std::string, double>>& times);
 
-/// Adds the times that a machine's profile predicts. Throws Error{invalid_input}.
+/// Adds times predicted from a machine's profile. Throws Error{invalid_input}.
 void add_prediction(SharesReport& report, const MachineProfile& machine,
                     const TimeRequest& request);
 

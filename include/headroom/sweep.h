@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "headroom/analysis.h"
-#include "headroom/error.h"
 #include "headroom/machine_profile.h"
 #include "headroom/model_spec.h"
 #include "headroom/workload.h"
@@ -46,17 +45,11 @@ struct SweepRow {
 /// Receives each row; returns false to stop the sweep.
 using SweepSink = std::function<bool(const SweepRow&)>;
 
-/// Thrown by sweep() for training on a machine; Planner predicts the time of a training step.
-class SweepTimesNoTraining : public Error {
- public:
-  SweepTimesNoTraining();
-};
-
 /// Number of workloads in the grid.
 [[nodiscard]] Integer size_of(const SweepGrid& grid);
 
 /// Calls `sink` with the rows in the order of the grid until it returns false. Throws
-/// Error{invalid_input} for a workload that the model cannot run; SweepTimesNoTraining;
+/// Error{invalid_input} for a workload that the model cannot run, or for training on a machine;
 /// Error{overflow}.
 void sweep(const ModelSpec& spec, const SweepGrid& grid,
            const std::optional<MachineProfile>& machine, const SweepSink& sink);

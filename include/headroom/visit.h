@@ -5,7 +5,7 @@
 
 namespace headroom {
 
-/// Builds a visitor out of lambdas, one for each alternative.
+/// A visitor made of lambdas, one per alternative.
 template <class... Functions>
 struct Overloaded : Functions... {
   using Functions::operator()...;

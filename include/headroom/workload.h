@@ -1,4 +1,5 @@
-// Workload: what is asked of a model. Every field has a stated default; none is guessed later.
+// Workload: phase, sizes and types of one run. Every field has a stated default; none is inferred
+// later.
 #pragma once
 
 #include <cstdint>
@@ -13,79 +14,80 @@ namespace headroom {
 
 enum class Phase {
   prefill,  ///< one forward pass over all new tokens
-  decode,   ///< new tokens one by one, after `past_len` tokens in the KV-cache
-  train,    ///< forward and backward, with dropout and without a KV-cache
+  decode,   ///< one step of `seq_len` tokens after `past_len` tokens in the KV-cache
+  train,    ///< forward and backward pass, with dropout, without a KV-cache
 };
 enum class DType { float32, float16, bfloat16, float8, int8 };
 enum class AttentionImplementation {
-  eager,  ///< scores, softmax and context one after the other; all s × t pairs
-  fused,  ///< one kernel that never holds s × t, and skips what a causal mask hides
+  eager,  ///< scores, softmax and context in sequence, over all s × t pairs
+  fused,  ///< one kernel that never stores s × t scores and skips masked pairs
 };
-/// How multi-head latent attention (arXiv 2405.04434) decodes.
+/// Decode algorithm of multi-head latent attention (arXiv 2405.04434).
 enum class LatentAttention {
-  absorbed,  ///< attention in the latent space: the KV-cache holds latent vectors
-  naive,     ///< expanded keys and values of every head are held, as Hugging Face's code does
+  absorbed,  ///< attention in the latent space: the KV-cache stores latent vectors
+  naive,     ///< the KV-cache stores expanded keys and values of every head, as in Hugging Face
 };
-/// What the forward pass keeps for the backward pass (arXiv 2205.05198).
+/// Activation recomputation: tensors saved for the backward pass (arXiv 2205.05198).
 enum class Recompute {
-  none,       ///< every tensor that the backward needs
-  selective,  ///< all but the attention core (scores to context), which is computed again
-  full,       ///< only each layer's input; the layer is computed again
+  none,       ///< saves every tensor that the backward pass needs
+  selective,  ///< recomputes the attention core (in_attention_core), saves all other tensors
+  full,       ///< saves each layer's input and recomputes the layer
 };
-/// Which kernels a training step is made of: decides what is saved for backward.
+/// Kernels of a training step. Decides the tensors saved for the backward pass.
 enum class Kernels {
-  reference,  ///< operator by operator, as the family's Hugging Face code runs in eager PyTorch
-  fused,      ///< every operator of the graph is one kernel
+  reference,  ///< as the family's Hugging Face code runs in eager PyTorch
+  fused,      ///< one kernel per operator of the graph
 };
 
+/// One run of a model, fully specified.
 struct Workload {
   Phase phase = Phase::prefill;
   std::int64_t batch_size = 1;
-  std::int64_t seq_len = 128;      ///< new tokens of each sequence; 1 is the usual decode step
-  std::int64_t enc_seq_len = 128;  ///< tokens that an encoder-decoder's encoder reads
-  std::int64_t past_len = 0;       ///< tokens already in the KV-cache
+  std::int64_t seq_len = 128;      ///< new tokens per sequence; usually 1 in decode
+  std::int64_t enc_seq_len = 128;  ///< tokens read by an encoder-decoder's encoder
+  std::int64_t past_len = 0;       ///< tokens in the KV-cache
   DType dtype = DType::float32;    ///< of weights and activations
   DType kv_dtype = DType::float32;
   AttentionImplementation attention = AttentionImplementation::eager;
   LatentAttention latent = LatentAttention::absorbed;
   Recompute recompute = Recompute::none;
   Kernels kernels = Kernels::reference;
-  /// Bytes of a dropout-mask element: 1, as CUDA keeps it. (PyTorch's CPU dropout keeps the mask in
-  /// the activation's type.)
+  /// Bytes per dropout-mask element: 1 as on CUDA. (PyTorch's CPU dropout stores the mask in the
+  /// activation's type.)
   std::int64_t mask_bytes = 1;
 };
 
-/// A workload of which some fields are not said.
+/// A workload with unset fields, which `resolve` fills in.
 struct WorkloadRequest {
   Phase phase = Phase::prefill;
   std::int64_t batch_size = 1;
-  std::optional<std::int64_t> seq_len;      ///< else 128, 1 in decode, or what the image gives
-  std::optional<std::int64_t> enc_seq_len;  ///< else 128
-  std::optional<std::int64_t> past_len;     ///< else 0, or 127 in decode
+  std::optional<std::int64_t> seq_len;      ///< default: 128, 1 in decode, or the image's tokens
+  std::optional<std::int64_t> enc_seq_len;  ///< default: 128, or the window of a speech encoder
+  std::optional<std::int64_t> past_len;     ///< default: 0, or 127 in decode
   DType dtype = DType::float32;
-  std::optional<DType> kv_dtype;  ///< else `dtype`
+  std::optional<DType> kv_dtype;  ///< default: `dtype`
   AttentionImplementation attention = AttentionImplementation::eager;
   LatentAttention latent = LatentAttention::absorbed;
   Recompute recompute = Recompute::none;
   Kernels kernels = Kernels::reference;
 };
 
-/// The workload that `request` means for `spec`. Throws Error{invalid_input} when it cannot be
-/// asked of that model: sizes below 1, a decode phase without a decoder, a length for an image
+/// Fills in the defaults of `request` for `spec`. Throws Error{invalid_input} for a request that
+/// the model cannot run: sizes below 1, a decode phase without a decoder, a length for an image
 /// model, …
 [[nodiscard]] Workload resolve(const WorkloadRequest& request, const ModelSpec& spec);
 
-/// What a reader of the figures should know: positions beyond the trained ones, …
+/// Caveats for the reader of the figures: positions beyond the trained context, …
 [[nodiscard]] std::vector<std::string> notes_on(const Workload& workload, const ModelSpec& spec);
 
-/// The same about what a training step keeps for its backward pass.
+/// Caveats about the tensors saved for the backward pass.
 [[nodiscard]] std::vector<std::string> notes_on_saved_tensors(const Workload& workload,
                                                               const ModelSpec& spec);
 
-/// Bytes of one element.
+/// Bytes per element.
 [[nodiscard]] std::int64_t bytes_of(DType dtype) noexcept;
 
-/// The word for each value, the same on the command line, on screen and in JSON.
+/// The word for each value, on the command line, on screen and in JSON.
 [[nodiscard]] std::string_view name_of(Phase phase) noexcept;
 [[nodiscard]] std::string_view name_of(DType dtype) noexcept;
 [[nodiscard]] std::string_view name_of(AttentionImplementation attention) noexcept;

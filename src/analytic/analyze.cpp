@@ -35,17 +35,11 @@ NodeCost cost_of(const Graph& graph, const Node& node, Convention convention,
   NodeCost cost;
   cost.forward = {matrix.forward, elementwise.forward, bytes.read, bytes.written};
   if (graph.options.phase == Phase::train) {
-    // A frozen layer needs the gradient of its input, and none of its weight.
+    // A frozen layer computes only the gradient of its input.
     const bool frozen = std::holds_alternative<Linear>(node.op) && !is_trained(graph, node);
     cost.backward = {frozen ? matrix.forward : matrix.backward, elementwise.backward, {}, {}};
   }
   return cost;
-}
-
-/// Selective recompute runs eager attention's core again; a fused kernel's backward does so anyway.
-bool is_attention_core(const Op& op) {
-  return std::holds_alternative<AttentionScores>(op) || std::holds_alternative<Softmax>(op) ||
-         std::holds_alternative<AttentionContext>(op);
 }
 
 bool runs_again(const Block& block, const Node& node, Recompute recompute) {
@@ -53,7 +47,7 @@ bool runs_again(const Block& block, const Node& node, Recompute recompute) {
     case Recompute::none:
       return false;
     case Recompute::selective:
-      return is_attention_core(node.op);
+      return in_attention_core(node);
     case Recompute::full:
       break;
   }
@@ -156,7 +150,7 @@ ParameterCount count_parameters(const Graph& graph) {
       count.active += elements;
       continue;
     }
-    // A token takes some of a layer's experts.
+    // Each token is routed to some of a layer's experts.
     count.routed_experts += elements;
     count.active += elements.substitute(Symbol::num_experts, Symbol::num_experts_per_tok);
   }
@@ -168,7 +162,7 @@ Analysis analyze(const Graph& graph, const AnalysisOptions& options) {
   analysis.convention = options.convention;
   analysis.parameters = count_parameters(graph);
   analyze_nodes(graph, options, analysis);
-  // Weights of parts that this phase does not run (a decoder's encoder) still belong to a row.
+  // Includes weights of parts that this phase does not run, such as the encoder in decode.
   for (const Weight& weight : graph.weights) {
     if (weight.kind == WeightKind::buffer) continue;
     component_row(analysis.components, weight.component).parameters +=
@@ -212,7 +206,7 @@ Expr kv_cache_bytes(const Analysis& analysis) {
 Expr kv_cache_bytes_per_token(const Analysis& analysis) {
   Expr bytes;
   for (const CacheEntry& entry : analysis.kv_cache) {
-    // Linear in the keys, so the slope is the value at one key.
+    // Linear in the keys, so the slope equals the value at one key.
     const bool grows = entry.bytes.degree(Symbol::visible_keys) > 0 ||
                        entry.bytes.degree(Symbol::windowed_keys) > 0;
     if (!grows) continue;

@@ -15,7 +15,7 @@ constexpr std::array<ConventionInfo, 5> kConventions{{
     {Convention::megatron, "megatron", "FLOP",
      "1 multiply–add = 2 FLOP; half of the pairs under a causal mask (Megatron-LM)"},
     {Convention::palm, "palm", "FLOP",
-     "2 FLOP a parameter and token, and all pairs (PaLM, arXiv 2204.02311, appendix B)"},
+     "2 FLOP per parameter and token, all pairs (PaLM, arXiv 2204.02311, appendix B)"},
 }};
 
 }  // namespace

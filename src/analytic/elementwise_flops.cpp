@@ -8,11 +8,11 @@ ElementwiseFlops each(const Expr& elements, ElementFlops flops) {
   return {flops.forward * elements, flops.backward * elements};
 }
 
-/// Whether a mask is added to the scores of all pairs.
+/// A mask is either added to the scores of all pairs or skips masked pairs.
 enum class MaskCost { added, skipped };
 
-/// Scale, mask and bias of the scores: one operation each, and a soft cap. Scale and cap have a
-/// backward; the bias's gradient is the scores' own.
+/// Scale, mask, bias and soft cap of the scores. Scale and cap cost FLOPs in the backward pass; the
+/// bias's gradient is that of the scores.
 ElementwiseFlops score_adjustments(const Expr& elements, const ScoreShaping& shaping,
                                    MaskCost mask) {
   const Integer scaled = shaping.scale == AttentionScale::none ? 0 : 1;
@@ -22,7 +22,7 @@ ElementwiseFlops score_adjustments(const Expr& elements, const ScoreShaping& sha
   return each(elements, {scaled + masked + biased + cap.forward, scaled + cap.backward});
 }
 
-/// What a router does with its scores; choosing compares, which is no FLOP.
+/// FLOPs of a router on its scores. Top-k is comparisons, not FLOPs.
 ElementwiseFlops router_flops(const RouterSelect& op) {
   const Expr scores = op.rows * op.num_experts;
   const Expr chosen = op.rows * op.per_token;
@@ -44,7 +44,7 @@ ElementwiseFlops router_flops(const RouterSelect& op) {
       backward = kSoftmaxFlops.backward * chosen;
       break;
     case RouterScoring::sparse_mixer:
-      // One softmax for each of the chosen, over all experts.
+      // One softmax over all experts per selected expert.
       forward = kSoftmaxFlops.forward * scores * op.per_token;
       backward = kSoftmaxFlops.backward * scores * op.per_token;
       break;
@@ -65,13 +65,13 @@ struct ElementwiseVisitor {
     return each(op.tokens * op.width, {tables - 1 + scaled, tables + scaled});
   }
   ElementwiseFlops operator()(const PatchEmbedding& op) const {
-    // A bias for each patch, a position for each token; the class token is one of the tokens.
+    // One bias per patch and one position per token, the class token included.
     const Expr projected = op.batch * op.patches * op.width;
     const Expr tokens = op.batch * (op.patches + Integer{1}) * op.width;
     return {projected + tokens, projected + tokens};
   }
   ElementwiseFlops operator()(const RelativePositionBias& op) const {
-    // The lookup's gradient adds every pair's into its bucket.
+    // The gradient of the lookup sums all pairs into their buckets.
     return {{}, op.heads * op.queries * op.keys};
   }
   ElementwiseFlops operator()(const Linear& op) const {
@@ -97,7 +97,9 @@ struct ElementwiseVisitor {
     return each(op.heads.elements(), {1, 1});
   }
   ElementwiseFlops operator()(const LatentConcat& op) const {
-    return {{}, op.rows * op.heads * op.rope_dim};  // all heads' gradients of the one rotary key
+    return {{},
+            op.rows * op.heads *
+                op.rope_dim};  // sums the gradients of the shared rotary key over heads
   }
   ElementwiseFlops operator()(const HeadLinear&) const { return {}; }
   ElementwiseFlops operator()(const KvCacheAppend&) const { return {}; }
@@ -109,8 +111,7 @@ struct ElementwiseVisitor {
   ElementwiseFlops operator()(const Softmax& op) const { return each(op.elements, kSoftmaxFlops); }
   ElementwiseFlops operator()(const AttentionContext&) const { return {}; }
   ElementwiseFlops operator()(const FusedAttention& op) const {
-    // Skips what the mask hides, so it needs no mask operation; the backward's recomputed
-    // probabilities are counted again.
+    // Skips masked pairs, so it adds no mask. The backward pass recomputes the probabilities.
     const Expr pairs = op.shape.batch * op.shape.heads * op.pairs;
     const ElementwiseFlops scores = score_adjustments(pairs, op.shaping, MaskCost::skipped);
     const ElementwiseFlops softmax =
@@ -121,7 +122,7 @@ struct ElementwiseVisitor {
     return each(op.heads.elements(), kFeatureMapFlops);
   }
   ElementwiseFlops operator()(const LinearAttention& op) const {
-    // Σφ(K), eps on each denominator, and one division of the context.
+    // Σφ(K), eps on each denominator, and one division per context element.
     const Expr denominators = op.shape.batch * op.shape.queries * op.shape.heads;
     const Expr forward = op.shape.key_elements() + denominators + op.shape.context_elements();
     return {forward, Integer{2} * forward};
@@ -130,8 +131,8 @@ struct ElementwiseVisitor {
     return each(op.rows * op.channels, activation_flops(ActivationKind::silu));
   }
   ElementwiseFlops operator()(const GatedDelta& op) const {
-    // The state's decay, and for every head: rates (sigmoid, softplus, two products, exp) and the
-    // norms of its query and key.
+    // Decay of the state; per head, the rates (sigmoid, softplus, two multiplications, exp) and the
+    // norms of query and key.
     const Expr state = op.rows * op.heads * op.key_dim * op.value_dim;
     const Expr rates = Integer{8} * op.rows * op.heads;
     const Expr norms = Integer{2} * Integer{4} * op.rows * op.heads * op.key_dim;
@@ -156,17 +157,17 @@ struct ElementwiseVisitor {
   }
   ElementwiseFlops operator()(const RouterSelect& op) const { return router_flops(op); }
   ElementwiseFlops operator()(const ExpertLinear& op) const {
-    const bool weighs =
+    const bool weighted_here =
         op.source == ExpertLinear::Source::tokens && op.weighting == ExpertWeighting::input;
     const Expr rows = op.rows * op.per_token;
     const Expr biased = op.bias ? rows * op.out_features : Expr();
-    const Expr weighted = weighs ? rows * op.in_features : Expr();
+    const Expr weighted = weighted_here ? rows * op.in_features : Expr();
     return {biased + weighted, biased + Integer{2} * weighted};
   }
   ElementwiseFlops operator()(const ExpertCombine& op) const {
-    const bool weighs = op.weighting == ExpertWeighting::output;
+    const bool weighted = op.weighting == ExpertWeighting::output;
     const Expr elements = op.rows * op.per_token * op.width;
-    return each(elements, weighs ? ElementFlops{2, 3} : ElementFlops{1, 1});
+    return each(elements, weighted ? ElementFlops{2, 3} : ElementFlops{1, 1});
   }
   ElementwiseFlops operator()(const RowGate& op) const {
     const ElementFlops sigmoid = activation_flops(ActivationKind::sigmoid);
@@ -184,7 +185,7 @@ struct ElementwiseVisitor {
   ElementwiseFlops operator()(const CrossEntropy& op) const {
     return each(op.rows * op.classes, kCrossEntropyFlops);
   }
-  ElementwiseFlops operator()(const Collective&) const { return {}; }  // the network's work
+  ElementwiseFlops operator()(const Collective&) const { return {}; }  // counted in network bytes
 };
 
 }  // namespace
@@ -218,19 +219,19 @@ ElementFlops cell_flops(RecurrentCell cell) noexcept {
     case RecurrentCell::rnn:
       return {sums + tanh.forward, 1 + tanh.backward};
     case RecurrentCell::gru:
-      // Of z·h and (1 − z)·n: dz = (h − n)·dh, dn, dh; of r·(state's product): two.
+      // Of z·h and (1 − z)·n: dz = (h − n)·dh, dn, dh; of r·(W_hh·h): two.
       return {sums + 1 + 2 * sigmoid.forward + tanh.forward + 4,
               1 + 2 * sigmoid.backward + tanh.backward + 2 + 2 + 1 + 2 + 1};
     case RecurrentCell::lstm:
       break;
   }
-  // Of o·tanh(c): two, and a sum with the gradient of c that comes in; of f·c + i·g: four.
+  // Of o·tanh(c): two, and a sum with the incoming gradient of c; of f·c + i·g: four.
   return {sums + 3 * sigmoid.forward + 2 * tanh.forward + 3 + 1,
           1 + 3 * sigmoid.backward + 2 * tanh.backward + 2 + 1 + 4};
 }
 
 ElementFlops norm_flops(const NormSpec& norm) noexcept {
-  // Without a weight, its product is saved, and in the backward pass its gradient as well.
+  // Without a weight, the forward pass saves one multiplication and the backward pass its gradient.
   Integer weight = 0;
   Integer weight_backward = 0;
   if (norm.weight == NormWeight::none) {

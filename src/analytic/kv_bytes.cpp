@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "headroom/error.h"
+#include "setting_format.h"
 
 namespace headroom::detail {
 namespace {
@@ -24,7 +25,7 @@ bool has_zero_points(KvType type) {
   return type == KvType::int8 || type == KvType::int4 || type == KvType::int2;
 }
 
-/// Scales of one vector, where each token has its own.
+/// Bytes of the scales of one vector, for per-token scales.
 Integer scale_bytes_of_vector(const KvFormat& format, Integer length) {
   switch (format.scales) {
     case KvScales::none:
@@ -39,7 +40,7 @@ Integer scale_bytes_of_vector(const KvFormat& format, Integer length) {
   return checked_multiply(ceil_div(length, kGroup), 2 * kScaleBytes);
 }
 
-/// KIVI: of l tokens, the last l mod 128 keys and the last 128 values are not quantised yet.
+/// KIVI: of l tokens, the last l mod 128 keys and the last 128 values are not quantised.
 Integer quantised_tokens(KvRole role, Integer tokens) {
   if (role == KvRole::key) return tokens - tokens % kResidual;
   return std::max<Integer>(0, tokens - kResidual);
@@ -53,7 +54,7 @@ StoredBytes kivi_bytes(const KvVectors& vectors, const KvFormat& format, Integer
   StoredBytes bytes;
   bytes.values =
       checked_add(waiting, checked_multiply(vector_bytes(format.type, vectors.length), rows));
-  // A channel of keys has one scale for 32 tokens, a token's values one for 32 channels.
+  // Keys have one scale per channel and 32 tokens, values one per token and 32 channels.
   bytes.scales = vectors.role == KvRole::key
                      ? checked_multiply(rows / kGroup, vectors.length * 2 * kScaleBytes)
                      : checked_multiply(rows, scale_bytes_of_vector(format, vectors.length));
@@ -91,25 +92,26 @@ void require_storable(const std::vector<KvVectors>& vectors, const KvFormat& for
     for (const KvVectors& kind : vectors) {
       if (kind.length % layout.block_values == 0) continue;
       throw_invalid_input(
-          fmt::format("{} stores {} values together, which do not divide a vector of {}",
+          fmt::format("{} stores blocks of {} values, which do not divide a vector of {}",
                       layout.name, layout.block_values, to_string(kind.length)),
-          "choose another --kv-dtype");
+          fmt::format("choose another {}", Setting::kv_dtype));
     }
     if (format.scales == KvScales::none) return;
-    throw_invalid_input(fmt::format("{} has its scales inside", layout.name),
-                        "leave out --kv-scales");
+    throw_invalid_input(fmt::format("{} blocks contain their scales", layout.name),
+                        fmt::format("leave out {}", Setting::kv_scales));
   }
   if (format.scales == KvScales::none) return;
   const bool whole_float = layout.counted_as != DType::int8 && layout.counted_as != DType::float8;
   if (whole_float) {
     throw_invalid_input(fmt::format("{} values need no scales", layout.name),
-                        "leave out --kv-scales, or choose a --kv-dtype of 8 bits or fewer");
+                        fmt::format("leave out {}, or choose a {} of 8 bits or fewer",
+                                    Setting::kv_scales, Setting::kv_dtype));
   }
   const bool needs_integers = format.scales == KvScales::group || format.scales == KvScales::kivi;
   if (needs_integers && !has_zero_points(format.type)) {
-    throw_invalid_input(fmt::format("--kv-scales {} is about integers, not {}",
+    throw_invalid_input(fmt::format("{} {} requires integers, not {}", Setting::kv_scales,
                                     name_of(format.scales), layout.name),
-                        "choose --kv-dtype int8, int4 or int2");
+                        fmt::format("choose {} int8, int4 or int2", Setting::kv_dtype));
   }
 }
 

@@ -8,6 +8,7 @@
 #include "headroom/error.h"
 #include "kv_bytes.h"
 #include "kv_policies.h"
+#include "setting_format.h"
 
 namespace headroom {
 namespace {
@@ -20,14 +21,14 @@ using detail::KvVectors;
 using detail::ResolvedPolicy;
 using detail::StoredBytes;
 
-/// One cache tensor of the graph, and whose it is.
+/// One cache tensor of the graph with its attention.
 struct CacheTensor {
   std::string path;
   KvGrowth growth = KvGrowth::full;
   const AttentionSpec* attention = nullptr;
   Integer layers = 0;
   Integer used_tokens = 0;
-  Integer values = 0;  ///< of one sequence, where the state is constant
+  Integer values = 0;  ///< elements per sequence of a constant state
 };
 
 KvGrowth growth_of(const Tensor& tensor) {
@@ -37,7 +38,7 @@ KvGrowth growth_of(const Tensor& tensor) {
   return tokens.degree(Symbol::enc_seq_len) > 0 ? KvGrowth::encoder : KvGrowth::constant;
 }
 
-/// All caches of a graph, each once for the layers that it stands for.
+/// All cache tensors of a graph, one per kind of layer.
 std::vector<CacheTensor> cache_tensors(const ModelSpec& spec, const Graph& graph,
                                        const Bindings& values) {
   const StackSpec& stack = spec.main_stack();
@@ -65,7 +66,7 @@ std::vector<CacheTensor> cache_tensors(const ModelSpec& spec, const Graph& graph
   return caches;
 }
 
-/// What a token adds to a layer.
+/// Vectors that each token adds to a layer.
 std::vector<KvVectors> vectors_of(const AttentionSpec& attention, LatentAttention latent) {
   if (attention.latent && latent == LatentAttention::absorbed) {
     return {{KvRole::key, 1, attention.latent->kv_lora_rank + attention.latent->qk_rope_head_dim}};
@@ -75,16 +76,17 @@ std::vector<KvVectors> vectors_of(const AttentionSpec& attention, LatentAttentio
           {KvRole::value, heads, attention.value_head_dim}};
 }
 
-/// Hugging Face's code expands MLA's latent vectors before they are cached.
+/// Hugging Face's code expands MLA's latent vectors before caching them.
 LatentAttention latent_of(KvPolicy policy, const Workload& workload) {
   const bool expands = policy == KvPolicy::hf_dynamic || policy == KvPolicy::hf_static;
   return expands ? LatentAttention::naive : workload.latent;
 }
 
-class Accountant {
+/// Counts the KV-cache of one graph, row by row.
+class KvAccountant {
  public:
-  Accountant(const ModelSpec& spec, const Graph& graph, const Workload& workload,
-             const KvCacheRequest& request)
+  KvAccountant(const ModelSpec& spec, const Graph& graph, const Workload& workload,
+               const KvCacheRequest& request)
       : spec_(spec), workload_(workload) {
     use_.type = request.type.value_or(kv_type(workload.kv_dtype));
     use_.scales = request.scales;
@@ -121,8 +123,8 @@ class Accountant {
     const bool chunks = cache.attention->window.kind == WindowKind::chunked;
     if (use_.policy == KvPolicy::vllm && chunks) {
       throw Error(ErrorCode::invalid_input,
-                  fmt::format("how vllm frees the chunks of {} is not known here", spec_.name), {},
-                  "choose --kv-policy ideal or paged");
+                  fmt::format("it is undocumented how vllm frees the chunks of {}", spec_.name), {},
+                  fmt::format("choose {} ideal or paged", Setting::kv_policy));
     }
   }
 
@@ -159,7 +161,7 @@ class Accountant {
 
   void add_token(const CacheTensor& cache, const std::vector<KvVectors>& vectors) {
     KvFormat steady = format_;
-    // In the long run KIVI stores what it stores for every 32 tokens: the same as by groups.
+    // On average, KIVI stores as many bytes per token as per-group scales.
     if (steady.scales == KvScales::kivi) steady.scales = KvScales::group;
     use_.bytes_per_token =
         checked_add(use_.bytes_per_token,
@@ -171,7 +173,8 @@ class Accountant {
     return {cache.growth, cache.attention->window, tokens, cache.used_tokens};
   }
 
-  /// A state is not quantised with the keys and values: in few bits it would not stay what it is.
+  /// A recurrent state is not quantised to few bits with the keys and values: it would lose its
+  /// content.
   [[nodiscard]] Integer state_bytes() const {
     const bool few_bits = is_block_type(use_.type) || info(use_.type).block_values > 1;
     return few_bits || use_.scales != KvScales::none ? bytes_of(workload_.dtype)
@@ -184,8 +187,8 @@ class Accountant {
     return layers;
   }
 
-  /// vLLM gives every group the same number of layers; the last of a kind is filled up with layers
-  /// that nothing is written to.
+  /// vLLM gives every group the same number of layers and pads the last group of a kind with unused
+  /// layers.
   void pad_groups() {
     const Integer full = layers_of(KvGrowth::full);
     const Integer windowed = layers_of(KvGrowth::windowed);
@@ -210,11 +213,11 @@ class Accountant {
     const auto other = std::ranges::find_if(
         caches_, [&](const CacheTensor& cache) { return width(cache) != width(caches_.front()); });
     if (other == caches_.end()) return;
-    throw Error(ErrorCode::invalid_input,
-                fmt::format("how vllm groups layers of different widths, as {} has, is not known "
-                            "here",
-                            spec_.name),
-                {}, "choose --kv-policy ideal or paged");
+    throw Error(
+        ErrorCode::invalid_input,
+        fmt::format("it is undocumented how vllm groups layers of different widths, as in {}",
+                    spec_.name),
+        {}, fmt::format("choose {} ideal or paged", Setting::kv_policy));
   }
 
   const ModelSpec& spec_;
@@ -244,7 +247,7 @@ std::optional<DType> counted_type(const KvCacheRequest& request) noexcept {
 
 std::optional<KvCacheUse> kv_cache_use(const ModelSpec& spec, const Graph& graph,
                                        const Workload& workload, const KvCacheRequest& request) {
-  return Accountant(spec, graph, workload, request).run();
+  return KvAccountant(spec, graph, workload, request).run();
 }
 
 }  // namespace headroom

@@ -6,19 +6,20 @@
 #include <array>
 
 #include "headroom/error.h"
+#include "setting_format.h"
 
 namespace headroom::detail {
 namespace {
 
-// llama.cpp's default --ubatch-size: tokens beside a window that one pass may add.
+// llama.cpp's default --ubatch-size: tokens that one pass may add to a window.
 constexpr Integer kMicroBatch = 512;
 
-/// Whether `policy` knows that layers of this model have a window.
+/// Returns whether `policy` supports the windows of this model.
 bool honours_windows(KvPolicy policy, const ModelSpec& spec) {
   switch (policy) {
     case KvPolicy::hf_dynamic:
     case KvPolicy::hf_static:
-      // From sliding_window, attention_chunk_size or layer_types; GPT-Neo's config has neither.
+      // Read from sliding_window, attention_chunk_size or layer_types; GPT-Neo's config has none.
       return spec.model_type != "gpt_neo";
     case KvPolicy::llama_cpp: {
       // Architectures with a swa_type in src/llama-model.cpp. Mistral's is "llama", without one.
@@ -40,7 +41,7 @@ bool honours_windows(KvPolicy policy, const ModelSpec& spec) {
   return false;
 }
 
-/// Whole blocks that hold any of the last `used` tokens.
+/// Tokens in the blocks that contain the last `used` tokens.
 Integer block_cells(Integer block, const CellQuery& query) {
   const Integer first = query.tokens - query.used;
   return round_up(query.tokens, block) - first / block * block;
@@ -83,22 +84,26 @@ ResolvedPolicy resolve_policy(const KvCacheRequest& request, Integer tokens) {
   const KvPolicyInfo& about = info(request.policy);
   ResolvedPolicy resolved{request.policy, about.block, tokens};
   if (request.block && !has_blocks(request.policy)) {
-    throw_invalid_input(fmt::format("--kv-policy {} has no blocks to choose a size of", about.name),
-                        "leave out --kv-block");
+    throw_invalid_input(
+        fmt::format("{} {} does not allocate blocks", Setting::kv_policy, about.name),
+        fmt::format("leave out {}", Setting::kv_block));
   }
   if (request.capacity && !reserves_for_length(request.policy)) {
     throw_invalid_input(
-        fmt::format("--kv-policy {} reserves for the tokens that are there", about.name),
-        "leave out --kv-capacity");
+        fmt::format("{} {} does not reserve a length", Setting::kv_policy, about.name),
+        fmt::format("leave out {}", Setting::kv_capacity));
   }
   if (request.block) resolved.block = *request.block;
   if (request.capacity) resolved.capacity = *request.capacity;
-  if (resolved.block < 1)
-    throw_invalid_input("--kv-block must be at least 1", "give it tokens of a block");
+  if (resolved.block < 1) {
+    throw_invalid_input(fmt::format("{} must be at least 1", Setting::kv_block),
+                        fmt::format("give {} a number of tokens", Setting::kv_block));
+  }
   if (resolved.capacity < tokens) {
-    throw_invalid_input(fmt::format("--kv-capacity {} has no room for {} tokens",
-                                    to_string(resolved.capacity), to_string(tokens)),
-                        "give it --past and --seq together, or more");
+    throw_invalid_input(
+        fmt::format("{} {} is smaller than the {} tokens of a sequence", Setting::kv_capacity,
+                    to_string(resolved.capacity), to_string(tokens)),
+        fmt::format("give it the sum of {} and {}, or more", Setting::past_len, Setting::seq_len));
   }
   if (about.policy == KvPolicy::llama_cpp || about.policy == KvPolicy::llama_cpp_swa_full) {
     resolved.capacity = round_up(resolved.capacity, about.block);
@@ -121,22 +126,22 @@ void require_known(KvPolicy policy, const ModelSpec& spec, KvGrowth growth) {
   const KvPolicyInfo& about = info(policy);
   const bool general = policy == KvPolicy::ideal || policy == KvPolicy::paged;
   const bool hugging_face = policy == KvPolicy::hf_dynamic || policy == KvPolicy::hf_static;
-  const auto unknown = [&](std::string_view what) {
+  const auto refuse_unknown = [&](std::string_view state) {
     throw_invalid_input(
-        fmt::format("how {} keeps {} of {} is not known here", about.name, what, spec.name),
-        "choose --kv-policy ideal or paged");
+        fmt::format("it is undocumented how {} caches {} of {}", about.name, state, spec.name),
+        fmt::format("choose {} ideal or paged", Setting::kv_policy));
   };
   switch (growth) {
     case KvGrowth::full:
       return;
     case KvGrowth::windowed:
-      if (about.windows == KvWindows::unknown) unknown("the windowed layers");
+      if (about.windows == KvWindows::unknown) refuse_unknown("the sliding-window layers");
       return;
     case KvGrowth::encoder:
-      if (!general && !hugging_face) unknown("the cross-attention");
+      if (!general && !hugging_face) refuse_unknown("the cross-attention");
       return;
     case KvGrowth::constant:
-      if (!general) unknown("the recurrent state");
+      if (!general) refuse_unknown("the recurrent state");
       return;
   }
 }
@@ -149,16 +154,18 @@ void require_type(KvPolicy policy, KvType type, KvScales scales) {
   if (llama_cpp && !is_block_type(type) && !is_float) {
     throw_invalid_input(
         fmt::format("{} has no KV-cache of type {}", about.name, info(type).name),
-        "choose --kv-dtype fp16, bf16, fp32, q8_0, q5_1, q5_0, q4_1, q4_0 or iq4_nl");
+        fmt::format("choose {} float16, bfloat16, float32, q8_0, q5_1, q5_0, q4_1, q4_0 or iq4_nl",
+                    Setting::kv_dtype));
   }
   if (is_block_type(type) && !llama_cpp && !general) {
     throw_invalid_input(
         fmt::format("{} is a type of llama.cpp, not of {}", info(type).name, about.name),
-        "choose another --kv-dtype or --kv-policy");
+        fmt::format("choose another {} or {}", Setting::kv_dtype, Setting::kv_policy));
   }
   if (scales == KvScales::kivi && policy != KvPolicy::ideal) {
-    throw_invalid_input("--kv-scales kivi is known without an engine's policy only",
-                        "choose --kv-policy ideal, or --kv-scales group");
+    throw_invalid_input(
+        fmt::format("{} kivi requires {} ideal", Setting::kv_scales, Setting::kv_policy),
+        fmt::format("choose {} ideal or {} group", Setting::kv_policy, Setting::kv_scales));
   }
 }
 

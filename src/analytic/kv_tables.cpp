@@ -1,4 +1,4 @@
-// The types of a KV-cache and the policies of engines, each with its source.
+// Types of a KV-cache and policies of engines, with their sources.
 #include <algorithm>
 #include <array>
 
@@ -8,7 +8,7 @@
 namespace headroom {
 namespace {
 
-// Blocks: the same as of weights, ggml/src/ggml-common.h, github.com/ggml-org/llama.cpp.
+// Blocks as in weights: ggml/src/ggml-common.h, github.com/ggml-org/llama.cpp.
 constexpr std::array kTypes{
     KvTypeInfo{KvType::float32, "float32", 1, 4, DType::float32},
     KvTypeInfo{KvType::float16, "float16", 1, 2, DType::float16},
@@ -28,32 +28,34 @@ static_assert(detail::lists_every<kTypes>(&KvTypeInfo::type));
 
 constexpr std::array kPolicies{
     KvPolicyInfo{KvPolicy::ideal, "ideal", KvWindows::honoured, 1,
-                 "the keys that the next step reads, and no more", "a lower bound"},
+                 "only the keys that the next step reads", "a lower bound"},
     KvPolicyInfo{KvPolicy::paged, "paged", KvWindows::honoured, 16,
-                 "whole blocks for each sequence and layer; those behind a window are freed",
+                 "whole blocks per sequence and layer; blocks that leave a window are freed",
                  "PagedAttention, arXiv 2309.06180, section 4"},
     KvPolicyInfo{KvPolicy::hf_dynamic, "hf-dynamic", KvWindows::by_model, 1,
-                 "as many tokens as there are, w - 1 in a layer with a window of w",
+                 "the tokens of the sequence, w - 1 in a layer with a window of w",
                  "DynamicCache, src/transformers/cache_utils.py, huggingface/transformers 4.56"},
     KvPolicyInfo{KvPolicy::hf_static, "hf-static", KvWindows::by_model, 1,
                  "max_cache_len tokens, min(w, max_cache_len) in a layer with a window of w",
                  "StaticCache, src/transformers/cache_utils.py, huggingface/transformers 4.56"},
-    KvPolicyInfo{KvPolicy::vllm, "vllm", KvWindows::honoured, 16,
-                 "blocks of 16 tokens, freed behind a window; layers in groups of equal size, the "
-                 "last one of a kind padded",
-                 "docs/design/hybrid_kv_cache_manager.md, vllm-project/vllm"},
+    KvPolicyInfo{
+        KvPolicy::vllm, "vllm", KvWindows::honoured, 16,
+        "blocks of 16 tokens, freed when they leave a window; layers in groups of equal size, "
+        "the last group of a kind padded",
+        "docs/design/hybrid_kv_cache_manager.md, vllm-project/vllm"},
     KvPolicyInfo{KvPolicy::sglang, "sglang", KvWindows::unknown, 1,
                  "pages of --page-size tokens, 1 by default",
                  "docs/advanced_features/server_arguments.md, sgl-project/sglang"},
     KvPolicyInfo{KvPolicy::tensorrt_llm, "tensorrt-llm", KvWindows::unknown, 32,
                  "blocks of tokens_per_block tokens, 32 by default",
                  "KvCacheConfig, LLM API reference, NVIDIA/TensorRT-LLM"},
-    KvPolicyInfo{KvPolicy::llama_cpp, "llama.cpp", KvWindows::by_model, 256,
-                 "a context of whole 256 cells; w + 512 (n_ubatch) cells, padded likewise, in a "
-                 "layer with a window of w",
-                 "src/llama-context.cpp and src/llama-kv-cache-iswa.cpp, ggml-org/llama.cpp"},
+    KvPolicyInfo{
+        KvPolicy::llama_cpp, "llama.cpp", KvWindows::by_model, 256,
+        "a context in multiples of 256 cells; w + 512 (n_ubatch) cells, padded likewise, in a "
+        "layer with a window of w",
+        "src/llama-context.cpp and src/llama-kv-cache-iswa.cpp, ggml-org/llama.cpp"},
     KvPolicyInfo{KvPolicy::llama_cpp_swa_full, "llama.cpp-swa-full", KvWindows::ignored, 256,
-                 "a context of whole 256 cells in every layer (--swa-full)",
+                 "a context in multiples of 256 cells in every layer (--swa-full)",
                  "src/llama-kv-cache-iswa.cpp, ggml-org/llama.cpp"},
 };
 static_assert(detail::lists_every<kPolicies>(&KvPolicyInfo::policy));

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t kNeverUsed = 0;
 
-/// Position of every node in one run through the blocks, counted from 1.
+/// Positions of nodes in one run through the blocks, counted from 1.
 struct Timeline {
   std::vector<std::size_t> last_use;  ///< by tensor
 };
@@ -25,7 +25,7 @@ Timeline timeline(const Graph& graph) {
     for (const Node& node : block.nodes) {
       ++position;
       for (const TensorId input : node.inputs) {
-        // What comes from outside is needed by every layer, except what layers hand on.
+        // Every layer needs a tensor from outside the block, except the carried one.
         const bool needed_throughout = is_repeated(block) && position >= first &&
                                        !made_here[input] && input != block.carried_in;
         result.last_use[input] =
@@ -43,7 +43,7 @@ class LiveSet {
  public:
   LiveSet(const Graph& graph, Timeline timeline) : graph_(graph), timeline_(std::move(timeline)) {}
 
-  /// Bytes while `node` runs; afterwards what it used last is gone.
+  /// Returns the live bytes while `node` runs, then frees tensors that it used last.
   Expr run(const Node& node) {
     ++position_;
     const Expr output = bytes_of(node.output);

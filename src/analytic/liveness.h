@@ -1,4 +1,4 @@
-// Which activations are alive while each node runs. Internal to src/analytic.
+// Live activations at each node. Internal to src/analytic.
 #pragma once
 
 #include <vector>
@@ -7,9 +7,9 @@
 
 namespace headroom::detail {
 
-/// Bytes of live activations at each node, layers folded: every layer of a block has the same live
-/// set, so one stands for all. Inputs belong to the caller, weights and the KV-cache are counted
-/// apart. An operator that can work in place takes the memory of an input that dies there.
+/// Bytes of live activations at each node. Layers are folded: all layers of a block have equal live
+/// sets. Excludes graph inputs, which belong to the caller, and weights and the KV-cache, which are
+/// counted separately. An in-place operator reuses the memory of an input that dies there.
 [[nodiscard]] std::vector<LiveBytes> live_bytes(const Graph& graph);
 
 }  // namespace headroom::detail

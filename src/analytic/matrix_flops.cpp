@@ -1,13 +1,13 @@
-// FLOPs of matrix products: 2·m·n·k for [m,k]·[k,n], summed over an operator's products.
+// Matrix FLOPs: 2·m·n·k per GEMM `[m, k]`·`[k, n]`, summed over an operator's GEMMs.
 #include "op_cost.h"
 
 namespace headroom::detail {
 namespace {
 
-/// Twice the forward: one product for the input's gradient, one for the other operand's.
+/// Backward costs twice the forward: one GEMM per gradient of the two operands.
 MatrixFlops with_both_gradients(const Expr& forward) { return {forward, Integer{2} * forward}; }
 
-/// 2·batch·heads·pairs·width, one of attention's two products.
+/// 2·batch·heads·pairs·width: one of attention's two GEMMs.
 Expr attention_product(const AttentionShape& shape, const Expr& pairs, const Expr& width) {
   return Integer{2} * shape.batch * shape.heads * pairs * width;
 }
@@ -22,7 +22,7 @@ struct MatrixFlopsVisitor {
     return with_both_gradients(Integer{2} * rows * owned_parameters);
   }
 
-  /// The product over all pairs, or over the half that Megatron-LM counts under a causal mask.
+  /// A GEMM over all pairs, or over the half that Megatron-LM counts under a causal mask.
   [[nodiscard]] Expr eager_product(const AttentionShape& shape, Masking masking,
                                    const Expr& width) const {
     const Expr half = shape.batch * shape.heads * shape.queries * shape.keys * width;
@@ -55,7 +55,7 @@ struct MatrixFlopsVisitor {
     const Expr outputs = op.batch * op.length;
     if (by_parameter()) return per_parameter(outputs);
     const Expr forward = Integer{2} * outputs * op.in_channels * op.kernel * op.out_channels;
-    if (op.channels_first) return {forward, forward};  // sound needs no gradient
+    if (op.channels_first) return {forward, forward};  // audio needs no gradient
     return with_both_gradients(forward);
   }
   MatrixFlops operator()(const HeadLinear& op) const {
@@ -63,7 +63,7 @@ struct MatrixFlopsVisitor {
   }
   MatrixFlops operator()(const ExpertLinear& op) const {
     if (by_parameter()) {
-      // A token takes some of the experts, so it meets that part of their parameters.
+      // A token uses the parameters of its experts only.
       const Expr met = owned_parameters.substitute(Symbol::num_experts, op.per_token);
       return with_both_gradients(Integer{2} * op.rows * met);
     }

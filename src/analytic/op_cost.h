@@ -1,7 +1,7 @@
-// What one operator costs. Matrix products are counted by the convention; element-wise work by the
-// factors below, one FLOP for each elementary operation, transcendental functions included. The
-// factors are counted from the formulas; no two tools agree on them, so they never mix with matrix
-// FLOPs. Internal to src/analytic.
+// Cost of one operator. GEMMs are counted by the convention; element-wise work by the factors
+// below, one FLOP per elementary operation, transcendental functions included. The factors follow
+// from the formulas. Tools disagree on them, so they never mix with matrix FLOPs. Internal to
+// src/analytic.
 #pragma once
 
 #include "headroom/analysis.h"
@@ -11,47 +11,47 @@ namespace headroom::detail {
 inline const Expr kActivationBytes = Symbol::activation_bytes;
 inline const Expr kIndexBytes = Integer{8};  // token ids are 64-bit, as in PyTorch
 
-/// Forward and backward FLOPs for one element.
+/// Forward and backward FLOPs per element.
 struct ElementFlops {
   Integer forward;
   Integer backward;
 };
 
-/// relu: max | select. gelu: x·½·(1 + erf(x/√2)) | Φ(x) + x·φ(x). gelu_tanh, gelu_new:
-/// ½·x·(1 + tanh(√(2/π)·(x + 0.044715·x³))) and its derivative, the tanh computed again. silu:
+/// Forward | backward. relu: max | select. gelu: x·½·(1 + erf(x/√2)) | Φ(x) + x·φ(x). gelu_tanh,
+/// gelu_new: ½·x·(1 + tanh(√(2/π)·(x + 0.044715·x³))) | its derivative, with tanh recomputed. silu:
 /// x/(1 + e⁻ˣ) | σ·(1 + x·(1 − σ)). tanh | 1 − tanh². sigmoid: 1/(1 + e⁻ˣ) | σ·(1 − σ).
-/// clamped_swiglu: min; ·1.702, sigmoid, product; min, max, sum | sigmoid and clamps again, the
-/// derivative of x·σ(1.702·x), two selections. Each backward ends with a product with the
-/// gradient that comes in.
+/// clamped_swiglu: min; ·1.702, sigmoid, multiplication; min, max, sum | sigmoid and clamps again,
+/// the derivative of x·σ(1.702·x), two selects. Each backward ends with a multiplication by the
+/// incoming gradient.
 [[nodiscard]] ElementFlops activation_flops(ActivationKind kind) noexcept;
 
-/// layer_norm: sum; subtract, square, sum; scale; weight (and bias: 1 more) | sums for weight and
-/// bias, weight·gradient, two means, and their combination. rms_norm: square, sum; scale; weight |
-/// the same without means and bias.
+/// layer_norm: sum; subtract, square, sum; scale; weight (and 1 more for the bias) | sums for
+/// weight and bias, weight·gradient, two means, and their combination. rms_norm: square, sum;
+/// scale; weight | as layer_norm without means and bias.
 [[nodiscard]] ElementFlops norm_flops(const NormSpec& norm) noexcept;
 
-/// softmax: max, subtract, exp, sum, divide | product, sum, subtract, product.
+/// softmax: max, subtract, exp, sum, divide | multiply, sum, subtract, multiply.
 inline constexpr ElementFlops kSoftmaxFlops{5, 4};
 /// log-softmax: max, subtract, exp, sum, subtract | exp, subtract the target.
 inline constexpr ElementFlops kCrossEntropyFlops{5, 2};
-/// rotary: two products and a sum, in both directions.
+/// rotary: two multiplications and a sum, in both directions.
 inline constexpr ElementFlops kRotaryFlops{3, 3};
-/// soft cap: division, tanh, product | 1 − tanh², product.
+/// soft cap: divide, tanh, multiply | 1 − tanh², multiply.
 inline constexpr ElementFlops kSoftCapFlops{3, 3};
-/// elu(x) + 1: exp and a sum | one product with the derivative.
+/// elu(x) + 1: exp and a sum | one multiplication by the derivative.
 inline constexpr ElementFlops kFeatureMapFlops{2, 1};
-/// One unit of a recurrent cell's step, activations as above; a bias adds one for each gate, in
-/// both directions. The gates' input and state products are summed first. rnn: tanh. lstm: three
-/// sigmoids, tanh; f·c + i·g; o·tanh(c). gru: two sigmoids, r·(state's product), tanh;
-/// (1 − z)·n + z·h. Backward: the sum of both gradients of h; the derivatives of all activations; a
-/// product for each factor of the forward's products, and a sum where two gradients meet.
+/// One unit of a recurrent cell's step, activations as above; a bias adds one FLOP per gate in both
+/// directions. First sums the input and state GEMMs of the gates. rnn: tanh. lstm: three sigmoids,
+/// tanh; f·c + i·g; o·tanh(c). gru: two sigmoids, r·(W_hh·h), tanh; (1 − z)·n + z·h. Backward: the
+/// sum of both gradients of h; the derivatives of all activations; one multiplication per factor of
+/// each forward multiplication, and one sum where two gradients meet.
 [[nodiscard]] ElementFlops cell_flops(RecurrentCell cell) noexcept;
 
-/// dropout: product with the mask and with 1/(1 − p), in both directions.
+/// dropout: multiplications by the mask and by 1/(1 − p), in both directions.
 inline constexpr ElementFlops kDropoutFlops{2, 2};
 
-/// Matrix FLOPs of `op`, forward and backward. `owned_parameters` are those of the weights that
-/// this node is the first to use (the PaLM convention counts by parameter).
+/// Matrix FLOPs of `op`, forward and backward. `owned_parameters` counts the weights that this node
+/// is the first to use (the PaLM convention counts per parameter).
 struct MatrixFlops {
   Expr forward;
   Expr backward;
@@ -66,7 +66,7 @@ struct ElementwiseFlops {
 };
 [[nodiscard]] ElementwiseFlops elementwise_flops(const Op& op);
 
-/// Bytes that the forward pass of `node` reads and writes when each operand is moved once.
+/// Bytes that the forward pass of `node` reads and writes, moving each operand once.
 struct Traffic {
   Expr read;
   Expr written;

@@ -12,11 +12,12 @@ namespace {
 
 const Expr kFloat32Bytes = Integer{4};
 
-/// Operators in elementary steps that Hugging Face's gelu_new is written in: x³, tanh, ½·x and
-/// 1 + tanh each keep one tensor.
+/// Tensors saved by Hugging Face's gelu_new, which runs as elementary operations: one each for x³,
+/// tanh, ½·x and 1 + tanh.
 constexpr std::string_view kGeluNewSteps[] = {"x", "tanh", "x/2", "1 + tanh"};
 
-/// Writes the ledger of one block. A tensor is known by its id and the part of it that is meant.
+/// Writes the ledger of one block. A saved tensor is identified by its TensorId and its name, since
+/// several parts of one tensor may be saved.
 class LedgerWriter {
  public:
   LedgerWriter(const Graph& graph, const Block& block, Kernels kernels,
@@ -63,7 +64,7 @@ class LedgerWriter {
     keep_new("buckets", op.queries * op.keys * kIndexBytes, SavedKind::input_data);
   }
   void operator()(const Linear& op) {
-    if (!is_trained(graph_, *node_)) return;  // the input's gradient needs the weight alone
+    if (!is_trained(graph_, *node_)) return;  // the input's gradient needs only the weight
     keep(node_->inputs.front(), "input", op.rows * op.in_features * kActivationBytes);
   }
   void operator()(const Norm& op) { keep_norm(op.spec, op.rows, op.width); }
@@ -81,7 +82,7 @@ class LedgerWriter {
       keep_new("rstd", rows * kActivationBytes, SavedKind::statistic);
       return;
     }
-    // Hugging Face's RMSNorm squares a float32 copy and multiplies the weight in afterwards.
+    // Hugging Face's RMSNorm squares a float32 copy and applies the weight afterwards.
     if (kernels_ == Kernels::reference) {
       keep_new("float32 input", elements * kFloat32Bytes);
       keep_new("normalised", elements * kActivationBytes);
@@ -91,7 +92,7 @@ class LedgerWriter {
     keep_new("rstd", rows * kFloat32Bytes, SavedKind::statistic);
   }
   void operator()(const Rotary& op) {
-    // One table serves all layers that turn alike.
+    // Layers with equal RoPE parameters share one table.
     if (!rotary_tables_.emplace(op.rope.theta, op.rope.rotary_dim).second) return;
     for (const char* const table : {"cos", "sin"}) {
       ledger_.push_back({path(), table, SavedKind::tensor, KeptUnder::every_recompute,
@@ -126,7 +127,7 @@ class LedgerWriter {
     }
   }
   void operator()(const AttentionContext& op) {
-    // Where the softmax ran in float32, its result was cast, unless that is the activation's type.
+    // A softmax in float32 is followed by a cast to the activation's type, if that differs.
     const TensorId probabilities = node_->inputs[0];
     const Expr bytes = is_cast(probabilities) ? Expr(Symbol::cast_bytes) : kActivationBytes;
     keep(probabilities, "probabilities", op.shape.score_elements() * bytes, KeptUnder::none);
@@ -153,7 +154,7 @@ class LedgerWriter {
     keep(node_->inputs[0], "φ(query)", shape.query_elements() * kActivationBytes);
     keep(node_->inputs[0], "φ(key)", shape.key_elements() * kActivationBytes);
     keep(node_->inputs[0], "value", shape.value_elements() * kActivationBytes);
-    // A causal kernel computes its running state again in the backward pass.
+    // A causal kernel recomputes its running state in the backward pass.
     if (!causal) keep_new("state", key_sums * shape.value_head_dim * kActivationBytes);
     keep_new("key sums", key_sums * (causal ? shape.keys : Expr(Integer{1})) * kActivationBytes);
     keep_new("denominator", shape.batch * shape.queries * shape.heads * kActivationBytes,
@@ -166,7 +167,7 @@ class LedgerWriter {
     keep_new("convolved", bytes);
   }
   void operator()(const GatedDelta& op) {
-    // Queries, keys, values and rates; a chunked kernel computes its states again.
+    // Saves queries, keys, values and rates; a chunked kernel recomputes its states.
     const Expr keys = Integer{2} * op.rows * op.heads * op.key_dim;
     const Expr values = op.rows * op.heads * op.value_dim;
     keep_new("query and key", keys * kActivationBytes);
@@ -174,13 +175,13 @@ class LedgerWriter {
     keep_new("rates", Integer{2} * op.rows * op.heads * kFloat32Bytes, SavedKind::statistic);
   }
   void operator()(const Recurrence& op) {
-    // As torch.nn's kernels keep it: every state, which the next step multiplies, and what the
-    // gates became. A GRU's product with the state is a factor besides, an LSTM's memory a state.
+    // As torch.nn's kernels save them: every state and the activated gates; a GRU's state GEMM,
+    // which the reset gate multiplies, and an LSTM's memory.
     const Expr states = op.output_elements() * kActivationBytes;
     keep(node_->output, "input", states);
     switch (op.cell) {
       case RecurrentCell::rnn:
-        return;  // the gate is the state
+        return;  // the state is the activated gate
       case RecurrentCell::lstm:
         keep_new("gates", op.gates() * states);
         keep_new("memory", states);
@@ -200,8 +201,8 @@ class LedgerWriter {
     const Expr bytes = op.elements * kActivationBytes;
     keep_activation(op.kind, op.elements, "gate ");
     keep(node_->inputs[0], "up", bytes);
-    const bool output_kept = op.kind == ActivationKind::relu || op.kind == ActivationKind::tanh;
-    if (kernels_ == Kernels::reference && !output_kept) keep_new("activated gate", bytes);
+    const bool output_saved = op.kind == ActivationKind::relu || op.kind == ActivationKind::tanh;
+    if (kernels_ == Kernels::reference && !output_saved) keep_new("activated gate", bytes);
   }
   void operator()(const RouterSelect& op) {
     const Expr scores = op.rows * op.num_experts;
@@ -210,7 +211,7 @@ class LedgerWriter {
     keep_new("chosen experts", op.rows * op.per_token * kIndexBytes, SavedKind::input_data);
   }
   void operator()(const ExpertLinear& op) {
-    // Every expert works on a copy of the rows that chose it.
+    // Every expert reads a copy of the rows routed to it.
     const Expr bytes = op.rows * op.per_token * op.in_features * kActivationBytes;
     switch (op.source) {
       case ExpertLinear::Source::tokens:
@@ -234,9 +235,7 @@ class LedgerWriter {
   void operator()(const ResidualAdd&) {}
   void operator()(const Dropout& op) {
     const Expr bytes = op.elements * Symbol::mask_bytes;
-    const Part part = node_->component.part;
-    const bool in_core = part == Part::attention_softmax || part == Part::cross_attention_softmax;
-    if (in_core) {
+    if (in_attention_core(*node_)) {
       keep_core("mask", bytes, SavedKind::mask);
     } else {
       keep_new("mask", bytes, SavedKind::mask);
@@ -262,13 +261,13 @@ class LedgerWriter {
 
   [[nodiscard]] bool in_layer() const { return block_.is_layers(); }
 
-  /// Batch · keys · heads: the reference code repeats grouped keys and values for every query head.
+  /// batch · keys · heads: the reference code repeats grouped keys and values for every query head.
   [[nodiscard]] Expr shared_heads(const AttentionShape& shape) const {
     const bool repeated = kernels_ == Kernels::reference;
     return shape.batch * shape.keys * (repeated ? shape.heads : shape.kv_heads);
   }
 
-  /// Query, key and value come in one tensor, or key and value in one of their own.
+  /// Index of the input with K: the last operand before a bias.
   [[nodiscard]] static std::size_t key_input(const std::vector<TensorId>& inputs, ScoreBias bias) {
     const std::size_t biases = bias == ScoreBias::relative_position ? 1 : 0;
     const std::size_t operands = inputs.size() - biases;
@@ -288,7 +287,7 @@ class LedgerWriter {
       case ActivationKind::relu:
       case ActivationKind::tanh:
       case ActivationKind::sigmoid:
-        // The gradient follows from the output, which the next product usually keeps anyway.
+        // The gradient follows from the output, which the next GEMM usually saves anyway.
         if (prefix.empty()) {
           keep(node_->output, "input", bytes);
         } else {
@@ -310,10 +309,10 @@ class LedgerWriter {
     keep(node_->inputs.front(), prefix + "activation input", bytes);
   }
 
-  /// Keeps a tensor of the graph, once however many operators need it.
+  /// Saves a tensor of the graph, once for all operators that need it.
   void keep(TensorId tensor, const std::string& what, const Expr& bytes,
             KeptUnder kept = KeptUnder::selective) {
-    // What was gathered is kept as each rank's share, and gathered again in the backward pass
+    // A gathered tensor is saved as each rank's shard and gathered again in the backward pass
     // (arXiv 2205.05198, section 4.2.2).
     if (const Collective* gather = gathered_by(tensor)) {
       keep(producers_.at(tensor)->inputs.front(), what,
@@ -321,8 +320,8 @@ class LedgerWriter {
       return;
     }
     if (!known_.emplace(tensor, what).second) return;
-    // What all layers read from outside, such as an encoder's output, is one tensor, and stays
-    // whatever is computed again.
+    // A tensor from outside the block, such as the encoder's output, is one for all layers and
+    // stays under any recomputation.
     if (in_layer() && !made_.contains(tensor)) {
       ledger_.push_back(
           {path(), what, SavedKind::tensor, KeptUnder::every_recompute, bytes, Integer{1}});
@@ -332,7 +331,7 @@ class LedgerWriter {
                        in_layer() ? kept : KeptUnder::every_recompute, bytes, block_.repeat});
   }
 
-  /// The collective that gathered `tensor` out of shares; null where none did.
+  /// The all-gather that produced `tensor`; null if none.
   [[nodiscard]] const Collective* gathered_by(TensorId tensor) const {
     const auto producer = producers_.find(tensor);
     if (producer == producers_.end()) return nullptr;
@@ -341,14 +340,14 @@ class LedgerWriter {
     return gathers ? collective : nullptr;
   }
 
-  /// Keeps a tensor that only this operator knows.
+  /// Saves a tensor that is internal to this operator.
   void keep_new(const std::string& what, const Expr& bytes, SavedKind kind = SavedKind::tensor) {
     ledger_.push_back({path(), what, kind,
                        in_layer() ? KeptUnder::selective : KeptUnder::every_recompute, bytes,
                        block_.repeat});
   }
 
-  /// Keeps a tensor of the attention core, which selective recompute drops.
+  /// Saves a tensor of the attention core, which selective recompute drops.
   void keep_core(const std::string& what, const Expr& bytes, SavedKind kind) {
     ledger_.push_back({path(), what, kind, KeptUnder::none, bytes, block_.repeat});
   }
@@ -360,8 +359,8 @@ class LedgerWriter {
   std::vector<SavedTensor>& ledger_;
   std::set<std::pair<double, std::int64_t>>& rotary_tables_;  ///< by theta and width
   const Node* node_ = nullptr;
-  std::set<TensorId> made_;  ///< what a layer makes itself or takes from the one before
-  std::set<std::pair<TensorId, std::string>> known_;
+  std::set<TensorId> made_;  ///< produced by a layer or carried from the previous one
+  std::set<std::pair<TensorId, std::string>> known_;  ///< already saved
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// The ledger of training: which tensors each operator keeps for its backward pass. Internal.
+// The ledger of training: tensors that each operator saves for its backward pass. Internal to
+// src/analytic.
 #pragma once
 
 #include <vector>
@@ -7,12 +8,12 @@
 
 namespace headroom::detail {
 
-/// All tensors that a training graph keeps, each once: a tensor that two operators need is listed
-/// with the first. Sources: arXiv 2205.05198 (section 4) for fused kernels; for the reference code,
-/// what torch.autograd.graph.saved_tensors_hooks reports.
+/// All tensors that a training graph saves, each once: a tensor that two operators need is listed
+/// with the first. Sources: arXiv 2205.05198 (section 4) for fused kernels;
+/// torch.autograd.graph.saved_tensors_hooks for the reference code.
 [[nodiscard]] std::vector<SavedTensor> saved_tensors(const Graph& graph, Kernels kernels);
 
-/// Bytes of the inputs of all layers: what stays under full recompute.
+/// Bytes of all layer inputs, which full recompute saves.
 [[nodiscard]] Expr layer_input_bytes(const Graph& graph);
 
 }  // namespace headroom::detail

@@ -1,4 +1,4 @@
-// Bytes that an operator moves when each of its operands is read once and its result written once.
+// Memory traffic of an operator: reads each operand once and writes the result once.
 #include "op_cost.h"
 
 namespace headroom::detail {
@@ -25,7 +25,7 @@ Expr key_bytes(KeySource source) {
   return source == KeySource::cache ? kCacheBytes : kActivationBytes;
 }
 
-/// A bias [heads, queries, keys] is read for every pair of every sequence, once.
+/// A bias `[heads, queries, keys]` is read once for all sequences.
 Expr bias_bytes(const AttentionShape& shape, ScoreBias bias) {
   if (bias != ScoreBias::relative_position) return {};
   return shape.heads * shape.queries * shape.keys * kActivationBytes;
@@ -45,7 +45,7 @@ struct TrafficVisitor {
     return bytes;
   }
 
-  /// Whole inputs and weights in, whole output out.
+  /// Reads whole inputs and weights, writes the whole output.
   [[nodiscard]] Traffic all_operands() const {
     Expr read = weight_bytes();
     for (const TensorId input : node.inputs) read += tensor_bytes(graph.tensors[input]);
@@ -57,7 +57,7 @@ struct TrafficVisitor {
   }
 
   Traffic operator()(const TokenEmbedding& op) const {
-    // Only the rows that are looked up, one of each table for each token.
+    // Reads one row of each table per token.
     Expr tables = kWeightBytes;
     if (op.positions == AddedPositions::learned) tables += kWeightBytes;
     if (op.positions == AddedPositions::sinusoidal) tables += kActivationBytes;
@@ -71,9 +71,9 @@ struct TrafficVisitor {
     return {values.read + op.tokens * op.width * kWeightBytes, values.written};
   }
   Traffic operator()(const Convolution& op) const {
-    // The inputs that are held are read, and replaced by later ones.
-    const bool held = op.past == KeySource::cache;
-    const Expr replaced = held ? op.batch * op.reach() * op.in_channels * kCacheBytes : Expr();
+    // Reads the cached inputs and overwrites them with later ones.
+    const bool cached = op.past == KeySource::cache;
+    const Expr replaced = cached ? op.batch * op.reach() * op.in_channels * kCacheBytes : Expr();
     const Traffic operands = all_operands();
     return {operands.read, operands.written + replaced};
   }
@@ -96,7 +96,7 @@ struct TrafficVisitor {
   Traffic operator()(const TemperatureScale& op) const { return in_place(op.heads.elements()); }
   Traffic operator()(const LatentConcat&) const { return all_operands(); }
   Traffic operator()(const HeadLinear& op) const {
-    // Of the weight, the rows that belong to keys or those that belong to values.
+    // Reads the weight's rows of keys or of values only.
     const Expr weights = op.heads * op.in_features * op.out_features * kWeightBytes;
     const Expr inputs = op.rows * op.heads * (op.in_features + op.kept) * kActivationBytes;
     return {inputs + weights, output_bytes()};
@@ -150,9 +150,9 @@ struct TrafficVisitor {
     return {read, output_bytes() + state};
   }
   Traffic operator()(const Recurrence& op) const {
-    // The weights of the state's products once, though every step reads them again from a cache.
-    const bool held = op.state == KeySource::cache;
-    const Expr replaced = held ? op.state_elements() * kCacheBytes : Expr();
+    // Counts the state GEMM's weights once, although every step rereads them from a cache.
+    const bool cached = op.state == KeySource::cache;
+    const Expr replaced = cached ? op.state_elements() * kCacheBytes : Expr();
     const Traffic operands = all_operands();
     return {operands.read, operands.written + replaced};
   }
@@ -161,7 +161,7 @@ struct TrafficVisitor {
   Traffic operator()(const GatedActivation&) const { return all_operands(); }
   Traffic operator()(const RouterSelect&) const { return all_operands(); }
   Traffic operator()(const ExpertLinear& op) const {
-    // Experts that no token takes are not read.
+    // Reads only experts that some token uses.
     const Expr expert = op.out_features * (op.in_features + Integer{op.bias ? 1 : 0});
     const Expr inputs = op.rows * op.per_token * op.in_features * kActivationBytes;
     return {inputs + Symbol::experts_read * expert * kWeightBytes, output_bytes()};
@@ -177,7 +177,9 @@ struct TrafficVisitor {
   Traffic operator()(const Scale& op) const { return in_place(op.elements); }
   Traffic operator()(const SoftCap& op) const { return in_place(op.elements); }
   Traffic operator()(const CrossEntropy&) const { return all_operands(); }
-  Traffic operator()(const Collective&) const { return {}; }  // counted apart, in network bytes
+  Traffic operator()(const Collective&) const {
+    return {};
+  }  // counted separately, in network bytes
 };
 
 }  // namespace

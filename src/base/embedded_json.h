@@ -1,4 +1,4 @@
-// JSON files that the build compiled in (see cmake/EmbedJson.cmake).
+// JSON files compiled into the binary (cmake/EmbedJson.cmake).
 #pragma once
 
 #include <span>
@@ -6,6 +6,7 @@
 
 namespace headroom::detail {
 
+/// One embedded file.
 struct EmbeddedJson {
   std::string_view name;
   std::span<const std::string_view> aliases;
@@ -15,7 +16,7 @@ struct EmbeddedJson {
 /// Every model of presets/models, sorted by name.
 [[nodiscard]] std::span<const EmbeddedJson> embedded_presets() noexcept;
 
-/// The catalogue: every machine of presets/machines, likewise.
+/// Every machine of presets/machines, sorted by name.
 [[nodiscard]] std::span<const EmbeddedJson> embedded_machines() noexcept;
 
 }  // namespace headroom::detail

@@ -1,4 +1,4 @@
-// Tables with one entry for every value of an enumeration, checked while compiling.
+// Tables with one entry per enumerator, checked at compile time.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace headroom::detail {
 
-/// Whether an enumerator has this value: compilers name a template argument that is one, and write
-/// out a cast of a number for what is none.
+/// Returns whether `value` is an enumerator. Compilers print an enumerator by name and any other
+/// value as a cast.
 template <auto value>
 consteval bool is_enumerator() {
   // "… [with auto value = Colour::red]", but "… [with auto value = (Colour)2]"
@@ -17,8 +17,8 @@ consteval bool is_enumerator() {
   return after < '0' || after > '9';
 }
 
-/// Whether `table` has one entry for every value of the enumeration of `member`, in order, so that
-/// `table[i]` is that of value i. For enumerations that count from zero without gaps.
+/// Returns whether `table` has one entry per enumerator of `member`'s type, in order, so that
+/// `table[i]` describes value i. For enumerations that count from zero without gaps.
 template <auto& table, class Entry, class Enum>
 consteval bool lists_every(Enum Entry::*member) {
   constexpr std::size_t size = std::size(table);

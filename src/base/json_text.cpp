@@ -19,8 +19,8 @@ using nlohmann::json;
 constexpr int kDeepestNesting = 64;
 constexpr std::uintmax_t kLargestFile = std::uintmax_t{64} << 20U;
 
-/// Watches the parser: stops it at absurd depth and at a repeated key, which would silently replace
-/// the value before it.
+/// Parser callback that rejects absurd depth and repeated keys, which would silently replace the
+/// earlier value.
 class ParseGuard {
  public:
   explicit ParseGuard(const std::string& file) : file_(file) {}
@@ -40,15 +40,15 @@ class ParseGuard {
  private:
   void require_new_key(const std::string& key) {
     if (keys_.back().insert(key).second) return;
-    throw Error(ErrorCode::invalid_input, fmt::format("the key \"{}\" is there twice", key), file_,
-                "keep one of the two");
+    throw Error(ErrorCode::invalid_input, fmt::format("the key \"{}\" occurs twice", key), file_,
+                "remove one of them");
   }
 
   const std::string& file_;
   std::vector<std::set<std::string>> keys_;
 };
 
-/// nlohmann's message without its own error number.
+/// nlohmann's message without its error number.
 std::string reason(const json::parse_error& error) {
   const std::string_view text = error.what();
   const auto bracket = text.find("] ");
@@ -58,16 +58,16 @@ std::string reason(const json::parse_error& error) {
 }  // namespace
 
 json parse_json(std::string_view text, const std::string& file) {
-  // The parser takes a zero byte for the end and would pass over what follows.
+  // The parser treats a zero byte as the end and would ignore the rest.
   if (text.find('\0') != std::string_view::npos) {
-    throw Error(ErrorCode::invalid_input, "not valid JSON: it holds a zero byte", file,
+    throw Error(ErrorCode::invalid_input, "not valid JSON: it contains a zero byte", file,
                 "this is not a text file");
   }
   try {
     return json::parse(text, ParseGuard(file));
   } catch (const json::parse_error& error) {
     throw Error(ErrorCode::invalid_input, "not valid JSON: " + reason(error), file,
-                "mend the file at the place named");
+                "fix the file at that position");
   } catch (const json::out_of_range& error) {
     throw Error(ErrorCode::invalid_input, fmt::format("a number is out of range: {}", error.what()),
                 file, "write a number that fits 64 bits");

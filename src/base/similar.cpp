@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kMostSuggestions = 3;
 
-/// Insertions, deletions, substitutions and swaps of neighbours that turn `a` into `b`.
+/// Least number of insertions, deletions, substitutions and swaps of neighbours from `a` to `b`.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> cost(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) cost[i][0] = i;
@@ -30,7 +30,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::vector<std::string> similar_words(std::string_view word, std::span<const std::string> known) {
-  constexpr std::size_t kLongestWord = 64;  // longer input is no typing mistake
+  constexpr std::size_t kLongestWord = 64;  // longer input is not a typo
   if (word.empty() || word.size() > kLongestWord) return {};
   std::vector<std::pair<std::size_t, std::string>> close;
   for (const std::string& candidate : known) {

@@ -8,12 +8,12 @@
 
 namespace headroom::detail {
 
-/// Up to three of `known` that are close to `word`, closest first: those within a third of its
-/// length in edits (Damerau-Levenshtein), or that begin with it.
+/// Up to three of `known` that are close to `word`, closest first: within edits
+/// (Damerau-Levenshtein) of a third of its length, or with `word` as their prefix.
 [[nodiscard]] std::vector<std::string> similar_words(std::string_view word,
                                                      std::span<const std::string> known);
 
-/// "did you mean bert-base or bert-large?", or empty when nothing is close.
+/// "did you mean bert-base or bert-large?", or empty if nothing is close.
 [[nodiscard]] std::string did_you_mean(std::string_view word, std::span<const std::string> known);
 
 }  // namespace headroom::detail

@@ -5,15 +5,17 @@
 namespace headroom::detail {
 namespace {
 
+/// A row of table 3-7: a range of leading bytes, and the range of the second byte. Later bytes are
+/// 0x80 to 0xBF.
 struct Lead {
-  unsigned char least;  ///< smallest leading byte of this row
+  unsigned char least;
   unsigned char most;
-  unsigned char second_least;  ///< what may follow; later bytes are 0x80 to 0xBF
+  unsigned char second_least;
   unsigned char second_most;
   std::size_t length;
 };
 
-// The table excludes overlong forms, surrogates and what lies beyond U+10FFFF.
+// Excludes overlong forms, surrogates and code points above U+10FFFF.
 constexpr Lead kLeads[] = {
     {0x20, 0x7E, 0, 0, 1},       {0xC2, 0xDF, 0x80, 0xBF, 2}, {0xE0, 0xE0, 0xA0, 0xBF, 3},
     {0xE1, 0xEC, 0x80, 0xBF, 3}, {0xED, 0xED, 0x80, 0x9F, 3}, {0xEE, 0xEF, 0x80, 0xBF, 3},
@@ -25,7 +27,7 @@ bool lies_between(char c, unsigned char least, unsigned char most) {
   return byte >= least && byte <= most;
 }
 
-/// Bytes of the character that `text` begins with; 0 when it begins with none.
+/// Bytes of the first character of `text`; 0 if it is malformed.
 std::size_t character_length(std::string_view text) {
   for (const Lead& lead : kLeads) {
     if (!lies_between(text.front(), lead.least, lead.most)) continue;

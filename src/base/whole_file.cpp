@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Writes to `path`, which stands in for `file`.
+/// Writes to `path`; errors name `file`.
 void write_stream(const fs::path& path, const std::function<void(std::ostream&)>& write,
                   const fs::path& file) {
   std::ofstream stream(path, std::ios::binary);
@@ -28,7 +28,7 @@ void write_stream(const fs::path& path, const std::function<void(std::ostream&)>
 
 void throw_unwritable(const std::string& file, const std::string& reason) {
   throw Error(ErrorCode::missing_resource, "cannot be written: " + reason, file,
-              "check the folder, its permissions and the space left");
+              "check the folder, its permissions and the free space");
 }
 
 void write_whole_file(const fs::path& file, const std::function<void(std::ostream&)>& write) {

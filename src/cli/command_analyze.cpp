@@ -4,7 +4,6 @@
 #include "commands.h"
 #include "own_machine.h"
 #include "run_options.h"
-#include "stored_weights.h"
 
 namespace headroom::cli {
 namespace {
@@ -21,11 +20,10 @@ struct AnalyzeOptions {
   OutputOptions output;
 };
 
-void run(const AnalyzeOptions& options) {
+void run_analyze(const AnalyzeOptions& options) {
   const Detail detail = options.detail ? Detail::operators : Detail::summary;
   AnalyzeReport report = make_analyze_report(load_model(options.model), options.request,
                                              options.convention, options.kv_cache);
-  apply_stored_weights(report, options.model);
   if (!options.machine.empty()) {
     TimeRequest time = options.time;
     if (time.new_tokens > 0) time.phase = MeasuredPhase::generate;
@@ -36,22 +34,21 @@ void run(const AnalyzeOptions& options) {
                options.output);
 }
 
-void add_machine_options(CLI::App& command, AnalyzeOptions& options) {
+void add_time_options(Command command, AnalyzeOptions& options) {
   command
-      .add_option("--machine", options.machine,
-                  "Predict the time on it: here, a name of `headroom machines`, or a file")
-      ->type_name("MACHINE")
-      ->group("Time");
+      .add_text("--machine", "MACHINE", options.machine,
+                "Predict the time on: here, a name of `headroom machines`, or a file")
+      .group("Time");
   add_count(
       command, "--threads", kThreads,
       [&](std::int64_t n) { options.time.threads = static_cast<int>(n); },
-      "Threads of that machine (the most that were measured)")
-      ->group("Time");
+      "Threads of that machine (the most it was calibrated with)")
+      .group("Time");
   add_count(
       command, "--new-tokens", kNewTokens, [&](std::int64_t n) { options.time.new_tokens = n; },
-      "Generate so many tokens after the prompt: adds TTFT and TPOT")
-      ->group("Time");
-  add_backend_option(command, options.backend)->group("Time");
+      "Predict a generation of N tokens after the prompt: adds TTFT and TPOT")
+      .group("Time");
+  add_backend_option(command, options.backend).group("Time");
 }
 
 Choices<Convention> convention_choices() {
@@ -64,21 +61,17 @@ Choices<Convention> convention_choices() {
 
 }  // namespace
 
-void add_analyze(CLI::App& app) {
+void add_analyze(Command root) {
   auto options = std::make_shared<AnalyzeOptions>();
-  CLI::App* command = app.add_subcommand("analyze", "Count parameters, FLOPs, memory and KV-cache");
-  command
-      ->add_option("model", options->model,
-                   "A preset, a config.json, a folder with one, or a GGUF file")
-      ->type_name("MODEL")
-      ->required();
-  add_workload_options(*command, options->request, options->kv_cache);
-  add_choice<Convention>(*command, "--convention", options->convention, convention_choices(),
-                         "Whose way of counting FLOPs (headroom)");
-  add_machine_options(*command, *options);
-  command->add_flag("--detail,-d", options->detail, "Every operator instead of components");
-  add_output_options(*command, options->output);
-  command->footer(
+  Command command = root.add_command("analyze", "Count parameters, FLOPs, memory and KV-cache");
+  add_model_argument(command, options->model);
+  add_workload_options(command, options->request, options->kv_cache);
+  add_choice(command, "--convention", options->convention, convention_choices(),
+             "FLOP counting convention (headroom)");
+  add_time_options(command, *options);
+  command.add_flag("--detail,-d", options->detail, "List operators instead of components");
+  add_output_options(command, options->output);
+  command.set_footer(
       "Examples:\n"
       "  headroom analyze bert-base\n"
       "  headroom analyze llama-3-8b --seq 8192 --dtype bf16\n"
@@ -89,7 +82,7 @@ void add_analyze(CLI::App& app) {
       "  headroom analyze ./my-model/config.json --phase train --recompute selective\n"
       "  headroom analyze llama-3-8b --dtype bf16 --machine h100-80gb --new-tokens 128\n"
       "  headroom analyze bert-large --format json -o bert-large.json");
-  command->callback([options] { run(*options); });
+  command.on_run([options] { run_analyze(*options); });
 }
 
 }  // namespace headroom::cli

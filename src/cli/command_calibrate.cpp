@@ -1,9 +1,9 @@
-// headroom calibrate: what this machine can do, measured once and kept.
+// headroom calibrate: measures this machine once and stores its profile.
 #include <fmt/format.h>
 
 #include <memory>
 
-#include "calibrate.h"
+#include "calibrate/calibrate.h"
 #include "commands.h"
 #include "own_machine.h"
 #include "run_options.h"
@@ -17,7 +17,7 @@ struct CalibrateCommand {
   OutputOptions output;
 };
 
-void run(CalibrateCommand& command) {
+void run_calibrate(CalibrateCommand& command) {
   if (command.quick) command.options.effort = measured::Effort::quick;
   const auto [profile, file, warnings] = calibrate_here(command.options);
   std::vector<std::string> notes{fmt::format("stored in {}", file.string())};
@@ -28,25 +28,27 @@ void run(CalibrateCommand& command) {
 
 }  // namespace
 
-void add_calibrate(CLI::App& app) {
-  auto command = std::make_shared<CalibrateCommand>();
-  CLI::App* calibrate =
-      app.add_subcommand("calibrate", "Measure what this machine can do, for predictions of time");
-  add_backend_option(*calibrate, command->options.backend);
-  calibrate
-      ->add_option("--threads", command->options.threads,
-                   "Numbers of threads, with commas between (1 and all processors)")
-      ->delimiter(',')
-      ->type_name("NUMBERS")
-      ->check(CLI::Range(kThreads.least, kThreads.most));
-  calibrate->add_flag("--quick", command->quick, "A rougher profile in a fraction of the time");
-  add_output_options(*calibrate, command->output);
-  calibrate->footer(
+void add_calibrate(Command root) {
+  auto options = std::make_shared<CalibrateCommand>();
+  Command command =
+      root.add_command("calibrate", "Measure this machine's rates, for predictions of time");
+  add_backend_option(command, options->options.backend);
+  const auto set_threads = [options](const std::vector<std::string>& words) {
+    for (const std::string& word : words) {
+      options->options.threads.push_back(
+          static_cast<int>(parse_count("--threads", word, kThreads)));
+    }
+  };
+  command.add_list("--threads", "N", set_threads,
+                   "Numbers of threads, separated by commas (1 and all processors)");
+  command.add_flag("--quick", options->quick, "A coarser profile in a fraction of the time");
+  add_output_options(command, options->output);
+  command.set_footer(
       "Examples:\n"
       "  headroom calibrate\n"
       "  headroom calibrate --quick --threads 1,4\n"
       "  headroom analyze bert-base --machine here");
-  calibrate->callback([command] { run(*command); });
+  command.on_run([options] { run_calibrate(*options); });
 }
 
 }  // namespace headroom::cli

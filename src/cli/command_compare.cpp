@@ -1,4 +1,4 @@
-// headroom compare: predictions beside measurements, with a verdict.
+// headroom compare: a prediction and a measurement, with a verdict.
 #include <fmt/format.h>
 
 #include <memory>
@@ -16,52 +16,45 @@ namespace {
 std::vector<Comparison> comparisons_of(const CompareCommand& command) {
   if (!command.import_file.empty()) {
     if (command.subjects.size() == 1) return compare_import(command);
-    throw Error(ErrorCode::invalid_input, "--import stands in the place of a second file", {},
-                "name the model that was measured, and the file with --import");
+    throw_invalid_input("--import replaces the second file",
+                        "give the model that was measured, and the measurement with --import");
   }
   if (command.subjects.size() == 2) return {compare_files(command)};
   if (command.machine != "here") {
-    throw Error(ErrorCode::invalid_input,
-                fmt::format("what {} does cannot be measured here", command.machine), {},
-                "give its measurement with --import");
+    throw_invalid_input(fmt::format("{} cannot be measured on this machine", command.machine),
+                        "give its measurement with --import");
   }
   return {compare_here(command)};
 }
 
-void run(CompareCommand& command, int& status) {
+void run_compare(CompareCommand& command, int& status) {
   const std::vector<Comparison> comparisons = comparisons_of(command);
   std::vector<std::string> notes;
   for (const Comparison& comparison : comparisons) {
     notes.insert(notes.end(), comparison.notes.begin(), comparison.notes.end());
     if (comparison.result == RowResult::fail) status = 1;
   }
-  if (interrupted()) notes.emplace_back("interrupted: this is what was measured until then");
+  if (interrupted()) notes.emplace_back("interrupted: reports the runs completed before");
   write_output(render(comparisons, render_options(command.output, Detail::summary)), notes,
                command.output);
 }
 
-void add_compare_options(CLI::App& app, CompareCommand& command) {
-  app.add_option("--import", command.import_file,
-                 "Another engine's measurement: llama-bench, vLLM bench, optimum-benchmark, or "
-                 "headroom's own")
-      ->type_name("FILE")
-      ->group("Run");
-  app.add_option("--machine", command.machine,
-                 "That the import was measured on: here, a name of `headroom machines`, or a file")
-      ->type_name("MACHINE")
-      ->group("Run");
-  app.add_option_function<std::vector<std::string>>(
-         "--tolerance",
-         [&](const std::vector<std::string>& texts) {
-           for (const std::string& text : texts) add_tolerance(text, command.options);
-         },
-         "How far a quantity may be off: time=10%, ops=25%, rss_peak_bytes=5%, …")
-      ->type_name("QUANTITY=SHARE")
-      ->group("Verdict");
-  app.add_flag_callback(
-         "--detail,-d", [&] { command.options.detail = Detail::operators; },
-         "Single operators as well")
-      ->group("Verdict");
+void add_compare_options(Command app, CompareCommand& command) {
+  app.add_text("--import", "FILE", command.import_file,
+               "Another engine's measurement: llama-bench, vLLM bench, optimum-benchmark, or "
+               "headroom's own")
+      .group("Run");
+  app.add_text("--machine", "MACHINE", command.machine,
+               "Machine of the imported measurement: here, a name of `headroom machines`, or a "
+               "file")
+      .group("Run");
+  const auto add_tolerances = [&](const std::vector<std::string>& texts) {
+    for (const std::string& text : texts) add_tolerance(text, command.options);
+  };
+  app.add_list("--tolerance", "QUANTITY=FRACTION", add_tolerances,
+               "Allowed difference: time=10%, ops=25%, rss_peak_bytes=5%, …")
+      .group("Verdict");
+  app.add_flag("--detail,-d", command.detail, "Compare single operators, too").group("Verdict");
 }
 
 }  // namespace
@@ -70,30 +63,29 @@ TimeRequest time_request(const measured::MeasureOptions& run) {
   return {run.threads, run.phase, run.new_tokens, run.backend == measured::Backend::onednn};
 }
 
-void add_compare(CLI::App& app, int& status) {
-  auto command = std::make_shared<CompareCommand>();
-  CLI::App* compare =
-      app.add_subcommand("compare", "Predict, measure, and lay both beside each other");
-  compare
-      ->add_option("subjects", command->subjects,
-                   "A model, or two files: a prediction (analyze --machine) and a measurement")
-      ->type_name("MODEL | PREDICTED.json MEASURED.json")
-      ->required()
-      ->expected(1, 2);
-  add_measured_phase_option(*compare, command->run.phase);
-  add_inference_options(*compare, command->request);
-  add_run_options(*compare, command->run);
-  add_compare_options(*compare, *command);
-  add_output_options(*compare, command->output);
-  compare->footer(
+void add_compare(Command root, int& status) {
+  auto options = std::make_shared<CompareCommand>();
+  Command command = root.add_command("compare", "Predict, measure, and judge the difference");
+  command.add_arguments(
+      "subjects", "MODEL | PREDICTED.json MEASURED.json", options->subjects, 2,
+      "A model, or two files: a prediction (analyze --machine) and a measurement");
+  add_measured_phase_option(command, options->run.phase);
+  add_inference_options(command, options->request);
+  add_run_options(command, options->run);
+  add_compare_options(command, *options);
+  add_output_options(command, options->output);
+  command.set_footer(
       "Examples:\n"
       "  headroom compare bert-base\n"
       "  headroom compare gpt2 --phase generate --seq 64 --new-tokens 32 --detail\n"
       "  headroom compare predicted.json measured.json --tolerance time=10%\n"
       "  headroom compare llama-3-8b --import llama-bench.json --machine h100-80gb\n"
       "\n"
-      "Exit status 1: a row failed.");
-  compare->callback([command, &status] { run(*command, status); });
+      "Exit status: 1 if a row failed.");
+  command.on_run([options, &status] {
+    if (options->detail) options->options.detail = Detail::operators;
+    run_compare(*options, status);
+  });
 }
 
 }  // namespace headroom::cli

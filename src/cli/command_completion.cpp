@@ -1,5 +1,5 @@
-// headroom completion bash|zsh|fish: a script that completes commands, options and presets, made
-// from the application's own options so that it cannot fall behind them.
+// headroom completion bash|zsh|fish: completion of commands, options, their words and presets,
+// generated from the application's own options.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,12 +13,7 @@ namespace {
 
 enum class Shell { bash, zsh, fish };
 
-struct CompletionOptions {
-  Shell shell = Shell::bash;
-  OutputOptions output;
-};
-
-/// Presets are asked for when a name is completed: the user's own may have changed.
+/// Presets are listed when a name is completed, since users can add their own.
 constexpr std::string_view kListPresets =
     "headroom presets list --format csv 2>/dev/null | tail -n +2 | cut -d, -f1,5 | tr ', ' "
     "'\\n\\n'";
@@ -27,53 +22,50 @@ std::string joined(const std::vector<std::string>& words) {
   return fmt::format("{}", fmt::join(words, " "));
 }
 
-std::vector<std::string> option_names(const CLI::App& command) {
-  std::vector<std::string> names;
-  for (const CLI::Option* option : command.get_options()) {
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+/// Options and subcommands of a command.
+std::string arguments_of(const CommandSummary& command) {
+  std::vector<std::string> words;
+  for (const OptionSummary& option : command.options) {
+    for (const std::string& name : option.long_names) words.push_back("--" + name);
   }
-  return names;
+  words.insert(words.end(), command.subcommands.begin(), command.subcommands.end());
+  return joined(words);
 }
 
-std::vector<std::string> subcommand_names(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
-  return names;
-}
-
-/// The words that an option takes, out of its type name "a|b|c"; empty when it takes anything.
-std::vector<std::string> words_of(const CLI::Option& option) {
-  const std::string type = option.get_type_name();
-  if (type.find('|') == std::string::npos) return {};
-  return CLI::detail::split(type, '|');
-}
-
-/// Calls `visit` once for every long option of any command.
+/// Calls `visit` with every long option of every command.
 template <class Visit>
-void for_each_option(const CLI::App& app, Visit visit) {
-  for (const CLI::App* command : app.get_subcommands({})) {
-    for (const CLI::Option* option : command->get_options()) {
-      for (const std::string& name : option->get_lnames()) visit(*command, *option, name);
+void for_each_option(const std::vector<CommandSummary>& commands, Visit visit) {
+  for (const CommandSummary& command : commands) {
+    for (const OptionSummary& option : command.options) {
+      for (const std::string& name : option.long_names) visit(command, option, name);
     }
   }
 }
 
-std::string bash_script(const CLI::App& app) {
-  std::string values;
+std::string names_of(const std::vector<CommandSummary>& commands) {
+  std::vector<std::string> names;
+  for (const CommandSummary& command : commands) names.push_back(command.name);
+  return joined(names);
+}
+
+/// A case for every option with a list of words; options of the same name have the same words.
+std::string bash_values(const std::vector<CommandSummary>& commands) {
+  std::string cases;
   std::vector<std::string> done;
-  for_each_option(app, [&](const CLI::App&, const CLI::Option& option, const std::string& name) {
-    const auto words = words_of(option);
-    if (words.empty() || std::find(done.begin(), done.end(), name) != done.end()) return;
-    done.push_back(name);
-    values += fmt::format("    --{}) COMPREPLY=($(compgen -W '{}' -- \"$word\")); return ;;\n",
-                          name, joined(words));
-  });
-  std::string options;
-  for (const CLI::App* command : app.get_subcommands({})) {
-    std::vector<std::string> words = option_names(*command);
-    const auto nested = subcommand_names(*command);
-    words.insert(words.end(), nested.begin(), nested.end());
-    options += fmt::format("    {}) words='{}' ;;\n", command->get_name(), joined(words));
+  for_each_option(
+      commands, [&](const CommandSummary&, const OptionSummary& option, const std::string& name) {
+        if (option.words.empty() || std::ranges::find(done, name) != done.end()) return;
+        done.push_back(name);
+        cases += fmt::format("    --{}) COMPREPLY=($(compgen -W '{}' -- \"$word\")); return ;;\n",
+                             name, joined(option.words));
+      });
+  return cases;
+}
+
+std::string bash_script(const std::vector<CommandSummary>& commands) {
+  std::string arguments;
+  for (const CommandSummary& command : commands) {
+    arguments += fmt::format("    {}) words='{}' ;;\n", command.name, arguments_of(command));
   }
   return fmt::format(R"bash(# bash completion of headroom: source <(headroom completion bash)
 _headroom() {{
@@ -94,21 +86,21 @@ _headroom() {{
 }}
 complete -F _headroom headroom
 )bash",
-                     joined(subcommand_names(app)), values, options, kListPresets);
+                     names_of(commands), bash_values(commands), arguments, kListPresets);
 }
 
-std::string fish_script(const CLI::App& app) {
+std::string fish_script(const std::vector<CommandSummary>& commands) {
   std::string script = "# fish completion of headroom: headroom completion fish | source\n";
-  for (const CLI::App* command : app.get_subcommands({})) {
+  for (const CommandSummary& command : commands) {
     script += fmt::format("complete -c headroom -n __fish_use_subcommand -a {} -d '{}'\n",
-                          command->get_name(), command->get_description());
+                          command.name, command.description);
   }
-  for_each_option(app, [&](const CLI::App& command, const CLI::Option& option,
-                           const std::string& name) {
-    const auto words = words_of(option);
+  for_each_option(commands, [&](const CommandSummary& command, const OptionSummary& option,
+                                const std::string& name) {
+    const std::string words =
+        option.words.empty() ? "" : fmt::format(" -f -a '{}'", joined(option.words));
     script += fmt::format("complete -c headroom -n '__fish_seen_subcommand_from {}' -l {}{}{}\n",
-                          command.get_name(), name, option.get_expected_max() == 0 ? "" : " -r",
-                          words.empty() ? "" : fmt::format(" -f -a '{}'", joined(words)));
+                          command.name, name, option.has_value ? " -r" : "", words);
   });
   return script +
          fmt::format(
@@ -117,40 +109,42 @@ std::string fish_script(const CLI::App& app) {
              kListPresets);
 }
 
-/// zsh runs bash completions through its own compatibility layer.
-std::string zsh_script(const CLI::App& app) {
+/// zsh runs bash completions through a compatibility layer.
+std::string zsh_script(const std::vector<CommandSummary>& commands) {
   return "# zsh completion of headroom: source <(headroom completion zsh)\n"
          "autoload -U +X compinit && compinit\n"
          "autoload -U +X bashcompinit && bashcompinit\n" +
-         bash_script(app);
+         bash_script(commands);
 }
 
-std::string script(const CLI::App& app, Shell shell) {
+std::string completion_script(const std::vector<CommandSummary>& commands, Shell shell) {
   switch (shell) {
     case Shell::bash:
-      return bash_script(app);
+      return bash_script(commands);
     case Shell::zsh:
-      return zsh_script(app);
+      return zsh_script(commands);
     case Shell::fish:
       break;
   }
-  return fish_script(app);
+  return fish_script(commands);
 }
 
 }  // namespace
 
-void add_completion(CLI::App& root) {
-  auto options = std::make_shared<CompletionOptions>();
-  CLI::App* command = root.add_subcommand("completion", "Print a shell's completion script");
-  add_choice<Shell>(*command, "shell", options->shell,
-                    {{"bash", Shell::bash}, {"zsh", Shell::zsh}, {"fish", Shell::fish}},
-                    "The shell to complete in")
-      ->required();
-  command->footer(
+void add_completion(Command root) {
+  const Choices<Shell> shells{{"bash", Shell::bash}, {"zsh", Shell::zsh}, {"fish", Shell::fish}};
+  auto shell = std::make_shared<Shell>(Shell::bash);
+  Command command = root.add_command("completion", "Print a completion script for a shell");
+  const auto set = [shell, shells](const std::string& word) {
+    *shell = value_of("shell", word, shells);
+  };
+  command.add_argument("shell", listed(shells), set, "The shell");
+  command.set_footer(
       "Examples:\n"
       "  source <(headroom completion bash)\n"
       "  headroom completion fish > ~/.config/fish/completions/headroom.fish");
-  command->callback([options, &root] { write_output(script(root, options->shell), {}, {}); });
+  command.on_run(
+      [shell, root] { write_output(completion_script(root.subcommands(), *shell), {}, {}); });
 }
 
 }  // namespace headroom::cli

@@ -1,41 +1,41 @@
-// headroom complexity LAYER…: how cost grows with the length of a sequence, derived and measured.
+// headroom complexity LAYER…: growth of cost with sequence length, derived and measured.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 
 #include "commands.h"
 #include "complexity_command.h"
 #include "headroom/error.h"
-#include "headroom/render_study.h"
 #include "run_options.h"
 #include "sweep_axis.h"
 
 namespace headroom::cli {
 namespace {
 
-/// What some study has no use for.
-void require_fitting_options(const ComplexityCommand& command) {
+constexpr std::int64_t kLongestStudied = std::int64_t{1} << 30;
+
+/// Throws Error{invalid_input} for an option that the study does not use.
+void require_used_options(const ComplexityCommand& command) {
   const bool generates = command.study == Study::generation;
-  const auto only = [&](bool given, bool fits, const char* option) {
-    if (!given || fits) return;
+  const auto require = [&](bool given, bool used, const char* option) {
+    if (!given || used) return;
     throw_invalid_input(
-        fmt::format("{} means nothing in --study {}", option, name_of(command.study)),
+        fmt::format("{} has no effect with --study {}", option, name_of(command.study)),
         fmt::format("leave out {}", option));
   };
-  only(!command.lengths.empty(), !generates, "--seq");
-  only(!command.new_tokens.empty(), generates, "--new-tokens");
-  only(command.prompt.has_value(), generates, "--prompt");
-  only(command.attention.has_value(), !generates, "--attention");
+  require(!command.lengths.empty(), !generates, "--seq");
+  require(!command.new_tokens.empty(), generates, "--new-tokens");
+  require(command.prompt.has_value(), generates, "--prompt");
+  require(command.attention.has_value(), !generates, "--attention");
   if (command.study != Study::layers && command.layers.size() > 1) {
-    throw_invalid_input(fmt::format("--study {} is of one model", name_of(command.study)),
-                        "name one, or leave out --study");
+    throw_invalid_input(fmt::format("--study {} takes one model", name_of(command.study)),
+                        "name one model, or leave out --study");
   }
 }
 
-void run(const ComplexityCommand& command) {
-  require_fitting_options(command);
+void run_complexity(const ComplexityCommand& command) {
+  require_used_options(command);
   const RenderOptions options = render_options(command.output, Detail::summary);
   const auto write = [&](const auto& report, const std::vector<std::string>& notes) {
     write_output(render(report, options), notes, command.output);
@@ -60,101 +60,92 @@ void run(const ComplexityCommand& command) {
   write(report, report.notes);
 }
 
-/// "64..16384" doubles; everything else is an axis as of `sweep`.
-std::vector<std::int64_t> parse_lengths(const std::string& option, const std::string& text) {
-  constexpr std::int64_t kLongest = std::int64_t{1} << 30;
+/// "64..16384" doubles; other text is an axis as in `headroom sweep`.
+std::vector<std::int64_t> parse_lengths(const std::string& names, const std::string& text) {
   const bool doubles =
       text.find("..") != std::string::npos && text.find_first_of(":,") == std::string::npos;
-  std::vector<std::int64_t> lengths = parse_axis(option, doubles ? text + ":x2" : text);
+  std::vector<std::int64_t> lengths = parse_axis(names, doubles ? text + ":x2" : text);
   std::ranges::sort(lengths);
   lengths.erase(std::unique(lengths.begin(), lengths.end()), lengths.end());
-  if (lengths.empty() || lengths.front() < 1 || lengths.back() > kLongest) {
-    throw CLI::ValidationError(option, fmt::format("takes 1 to {}", kLongest));
+  if (lengths.empty() || lengths.front() < 1 || lengths.back() > kLongestStudied) {
+    refuse_value(names, fmt::format("lengths must be from 1 to {}", kLongestStudied));
   }
   return lengths;
 }
 
-void add_lengths(CLI::App& app, const char* option, std::vector<std::int64_t>& lengths,
+void add_lengths(Command app, const std::string& names, std::vector<std::int64_t>& lengths,
                  const char* description) {
-  const std::string name = std::string(option).substr(0, std::string_view(option).find(','));
-  app.add_option_function<std::string>(
-         option, [&lengths, name](const std::string& text) { lengths = parse_lengths(name, text); },
-         description)
-      ->type_name("LENGTHS")
-      ->group("Workload");
+  const auto set = [&lengths, names](const std::string& text) {
+    lengths = parse_lengths(names, text);
+  };
+  app.add_text(names, "LENGTHS", set, description).group("Workload");
 }
 
-void add_study_options(CLI::App& app, ComplexityCommand& command) {
-  add_choice<Study>(app, "--study", command.study,
-                    {{"layers", Study::layers},
-                     {"associativity", Study::associativity},
-                     {"generation", Study::generation},
-                     {"shares", Study::shares}},
-                    "What grows: layers beside each other; (QKᵀ)V against Q(KᵀV); generating with "
-                    "and without a KV-cache; shares of a model's operators (layers)");
+void add_study_options(Command app, ComplexityCommand& command) {
+  const Choices<Study> studies{{"layers", Study::layers},
+                               {"associativity", Study::associativity},
+                               {"generation", Study::generation},
+                               {"shares", Study::shares}};
+  add_choice(app, "--study", command.study, studies,
+             "layers side by side; associativity: (QKᵀ)V against Q(KᵀV); generation with and "
+             "without a KV-cache; shares of a model's parts (layers)");
   add_lengths(app, "--seq,-s", command.lengths,
-              "Positions: a range that doubles, or a list (64..16384; 128..32768 in shares)");
-  add_lengths(app, "--new-tokens", command.new_tokens, "Tokens to generate, likewise (16..256)");
-  constexpr CountRange kPrompt{1, std::int64_t{1} << 30};
+              "Sequence lengths: a doubling range, or a list (64..16384; 128..32768 in shares)");
+  add_lengths(app, "--new-tokens", command.new_tokens,
+              "Numbers of tokens to generate: a range or list (16..256)");
   add_count(
-      app, "--prompt", kPrompt, [&](std::int64_t n) { command.prompt = n; },
-      "Tokens before the generated ones (1)")
-      ->group("Workload");
-  add_choice<AttentionImplementation>(
-      app, "--attention", command.attention,
-      {{"eager", AttentionImplementation::eager}, {"fused", AttentionImplementation::fused}},
-      "How attention is computed (eager; fused where there are windows)")
-      ->group("Workload");
+      app, "--prompt", {1, kLongestStudied}, [&](std::int64_t n) { command.prompt = n; },
+      "Tokens of the prompt (1)")
+      .group("Workload");
+  add_choice(app, "--attention", command.attention, attention_choices(),
+             "Attention implementation (eager; fused for windows)")
+      .group("Workload");
 }
 
-void add_measure_options(CLI::App& app, ComplexityCommand& command) {
+void add_study_run_options(Command app, ComplexityCommand& command) {
+  constexpr CountRange kRounds{1, 10'000};
+  constexpr CountRange kSeconds{1, 86'400};
   RunPlan& plan = command.plan;
-  app.add_flag("--measure", command.measures, "Run all of it on this machine as well")
-      ->group("Run");
+  app.add_flag("--measure", command.measures, "Measure the runs on this machine").group("Run");
   add_count(
       app, "--threads", kThreads, [&](std::int64_t n) { plan.threads = static_cast<int>(n); },
-      "Threads (the most there are)")
-      ->group("Run");
-  constexpr CountRange kRounds{1, 10'000};
+      "Threads (all processors)")
+      .group("Run");
   add_count(
       app, "--runs", kRounds, [&](std::int64_t n) { plan.rounds = static_cast<int>(n); },
       "Rounds over all lengths; the fastest run counts (3)")
-      ->group("Run");
+      .group("Run");
   add_count(
-      app, "--most-seconds", CountRange{1, 86'400},
+      app, "--most-seconds", kSeconds,
       [&](std::int64_t n) { plan.most_seconds = static_cast<double>(n); },
-      "What may take longer is not run (5)")
-      ->group("Run");
-  add_backend_option(app, plan.backend)->group("Run");
-  app.add_option("--machine", command.machine,
-                 "That times are predicted for: here, a name of `headroom machines`, or a file "
-                 "(here with --measure, where it is calibrated)")
-      ->type_name("MACHINE")
-      ->group("Run");
+      "Skip runs that may take longer (5)")
+      .group("Run");
+  add_backend_option(app, plan.backend).group("Run");
+  app.add_text("--machine", "MACHINE", command.machine,
+               "Predict times for: here, a name of `headroom machines`, or a file (here with "
+               "--measure, if it is calibrated)")
+      .group("Run");
 }
 
 }  // namespace
 
-void add_complexity(CLI::App& app) {
-  auto command = std::make_shared<ComplexityCommand>();
-  CLI::App* complexity = app.add_subcommand(
-      "complexity", "Show how cost grows with the length of a sequence, and why");
-  complexity
-      ->add_option("layers", command->layers,
-                   "Layers or models: presets, config.json files, or folders")
-      ->type_name("LAYER")
-      ->required();
-  add_study_options(*complexity, *command);
-  add_measure_options(*complexity, *command);
-  add_output_options(*complexity, command->output);
-  complexity->footer(
+void add_complexity(Command root) {
+  auto options = std::make_shared<ComplexityCommand>();
+  Command command =
+      root.add_command("complexity", "Show how cost grows with sequence length, and why");
+  command.add_arguments("layers", "LAYER", options->layers, 0,
+                        "Layers or models: presets, config.json files, or folders");
+  add_study_options(command, *options);
+  add_study_run_options(command, *options);
+  add_output_options(command, options->output);
+  command.set_footer(
       "Examples:\n"
       "  headroom complexity layer-self-attention layer-rnn layer-conv layer-window-attention\n"
       "  headroom complexity layer-self-attention layer-linear-attention --seq 64..8192 --measure\n"
       "  headroom complexity layer-multi-head-attention --study associativity\n"
       "  headroom complexity gpt2 --study generation --new-tokens 16..512\n"
       "  headroom complexity bert-base --study shares --seq 128..32768");
-  complexity->callback([command] { run(*command); });
+  command.on_run([options] { run_complexity(*options); });
 }
 
 }  // namespace headroom::cli

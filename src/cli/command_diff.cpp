@@ -1,4 +1,4 @@
-// headroom diff MODEL_A MODEL_B: the same workload on two models, side by side.
+// headroom diff MODEL_A MODEL_B: two models under one workload, side by side.
 #include <memory>
 
 #include "commands.h"
@@ -14,7 +14,7 @@ struct DiffOptions {
   OutputOptions output;
 };
 
-void run(const DiffOptions& options) {
+void run_diff(const DiffOptions& options) {
   const DiffReport report{make_analyze_report(load_model(options.model_a), options.request),
                           make_analyze_report(load_model(options.model_b), options.request)};
   std::vector<std::string> notes;
@@ -29,22 +29,22 @@ void run(const DiffOptions& options) {
 
 }  // namespace
 
-void add_diff(CLI::App& app) {
+void add_diff(Command root) {
   auto options = std::make_shared<DiffOptions>();
-  CLI::App* command = app.add_subcommand("diff", "Compare the figures of two models");
-  command->add_option("model_a", options->model_a, "The one to compare with")
-      ->type_name("MODEL_A")
-      ->required();
-  command->add_option("model_b", options->model_b, "The other one")
-      ->type_name("MODEL_B")
-      ->required();
-  add_workload_options(*command, options->request);
-  add_output_options(*command, options->output);
-  command->footer(
+  Command command = root.add_command("diff", "Compare the figures of two models");
+  command.add_argument(
+      "model_a", "MODEL_A", [options](const std::string& name) { options->model_a = name; },
+      "The baseline model");
+  command.add_argument(
+      "model_b", "MODEL_B", [options](const std::string& name) { options->model_b = name; },
+      "The other model");
+  add_workload_options(command, options->request);
+  add_output_options(command, options->output);
+  command.set_footer(
       "Examples:\n"
       "  headroom diff bert-base distilbert\n"
       "  headroom diff llama-2-7b llama-3-8b --seq 4096 --dtype bf16");
-  command->callback([options] { run(*options); });
+  command.on_run([options] { run_diff(*options); });
 }
 
 }  // namespace headroom::cli

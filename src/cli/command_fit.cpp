@@ -1,14 +1,13 @@
-// headroom fit MODEL: does it fit, what is left, and what is the most that would.
+// headroom fit MODEL: memory, time, and largest batch and context of one plan.
 #include <memory>
 
 #include "commands.h"
-#include "headroom/render_plan.h"
 #include "plan_options.h"
 
 namespace headroom::cli {
 namespace {
 
-void run(const PlanOptions& options) {
+void run_fit(const PlanOptions& options) {
   const PlanRequest request = request_of(options);
   const FitReport report = make_fit_report(question_of(options), request);
   write_output(render(report, render_options(options.output, Detail::summary)), report.notes,
@@ -17,19 +16,19 @@ void run(const PlanOptions& options) {
 
 }  // namespace
 
-void add_fit(CLI::App& app) {
+void add_fit(Command root) {
   auto options = std::make_shared<PlanOptions>();
-  CLI::App* command =
-      app.add_subcommand("fit", "Tell whether a model fits on devices, and what would");
-  add_plan_options(*command, *options);
-  command->footer(
+  Command command =
+      root.add_command("fit", "Check whether a model fits on devices, and how much would");
+  add_plan_options(command, *options);
+  command.set_footer(
       "Examples:\n"
       "  headroom fit llama-3-8b --machine h100-80gb --seq 8192 --batch 16\n"
       "  headroom fit llama-3-70b --machine h100-80gb --count 2 --tp 2 --weights fp8\n"
       "  headroom fit llama-3-8b --machine a100-80gb --count 8 --phase train --zero 3 --seq 8192\n"
       "  headroom fit llama-2-7b --machine rtx-4090 --phase train --adapter qlora --recompute "
       "full");
-  command->callback([options] { run(*options); });
+  command.on_run([options] { run_fit(*options); });
 }
 
 }  // namespace headroom::cli

@@ -1,6 +1,4 @@
-// headroom machines [list|show]: this machine's profile, and the catalogue.
-#include <fmt/format.h>
-
+// headroom machines [list | show]: this machine's profiles, and the catalogue.
 #include <memory>
 
 #include "commands.h"
@@ -15,18 +13,20 @@ struct MachinesCommand {
   OutputOptions output;
 };
 
-void list(const OutputOptions& output) {
+void list_machines(const OutputOptions& output) {
   MachinesReport report;
   for (const measured::Backend backend : {measured::Backend::onednn, measured::Backend::eigen}) {
     if (auto own = load_own_profile(name_of(backend))) report.own.push_back(*std::move(own));
   }
   report.catalogue = catalogue_machines();
   std::vector<std::string> notes;
-  if (report.own.empty()) notes.emplace_back("this machine is not calibrated: headroom calibrate");
+  if (report.own.empty()) {
+    notes.emplace_back("this machine is not calibrated: run `headroom calibrate`");
+  }
   write_output(render(report, render_options(output, Detail::summary)), notes, output);
 }
 
-void show(const MachinesCommand& command) {
+void show_machine(const MachinesCommand& command) {
   const MachineProfile profile = machine_named(command.name, default_backend());
   write_output(render(profile, render_options(command.output, Detail::operators)), {},
                command.output);
@@ -34,28 +34,28 @@ void show(const MachinesCommand& command) {
 
 }  // namespace
 
-void add_machines(CLI::App& app) {
-  auto command = std::make_shared<MachinesCommand>();
-  CLI::App* machines = app.add_subcommand("machines", "List machines to predict times for");
-  machines->require_subcommand(0, 1);
-  add_output_options(*machines, command->output);
-  CLI::App* list_command = machines->add_subcommand("list", "Measured ones and the catalogue");
-  add_output_options(*list_command, command->output);
-  CLI::App* show_command = machines->add_subcommand("show", "What one machine can do");
-  show_command->add_option("machine", command->name, "here, a name of the list, or a file")
-      ->type_name("MACHINE")
-      ->required();
-  add_output_options(*show_command, command->output);
-  machines->footer(
+void add_machines(Command root) {
+  auto options = std::make_shared<MachinesCommand>();
+  Command command = root.add_command("machines", "List machines that times can be predicted for");
+  command.make_subcommand_optional();
+  add_output_options(command, options->output);
+  Command list = command.add_command("list", "This machine's profiles and the catalogue");
+  add_output_options(list, options->output);
+  Command show = command.add_command("show", "Rates of one machine");
+  show.add_argument(
+      "machine", "MACHINE", [options](const std::string& name) { options->name = name; },
+      "here, a name of the list, or a file");
+  add_output_options(show, options->output);
+  command.set_footer(
       "Examples:\n"
       "  headroom machines\n"
       "  headroom machines show h100-80gb\n"
       "  headroom machines show here --format json");
-  machines->callback([command, show_command] {
-    if (show_command->parsed()) {
-      show(*command);
+  command.on_run([options, show] {
+    if (show.is_parsed()) {
+      show_machine(*options);
     } else {
-      list(command->output);
+      list_machines(options->output);
     }
   });
 }

@@ -1,4 +1,4 @@
-// headroom measure MODEL: the real forward pass on this machine, timed and counted.
+// headroom measure MODEL: the forward pass on this machine, timed and counted.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -29,28 +29,19 @@ struct MeasureCommand {
   OutputOptions output;
 };
 
-/// What weights come from; empty for random ones. A model folder's or GGUF file's own are the
-/// default.
-fs::path weights_folder(const MeasureCommand& command) {
+/// File or folder of the weights: by default the model's own. Empty for random ones.
+fs::path weight_files(const MeasureCommand& command, const Model& model) {
   if (command.weights == "random") return {};
-  if (!command.weights.empty()) return command.weights;
-  fs::path path(command.model);
-  if (find_preset(command.model)) return {};
-  if (checkpoint::is_gguf(path)) return path;
-  if (path.filename() == "config.json") path = fs::absolute(path).parent_path();
-  const bool can_have = fs::is_directory(path) || path.extension() == ".safetensors";
-  const bool has_weights = can_have && checkpoint::Checkpoint::exists(path);
-  return has_weights ? path : fs::path();
+  return command.weights.empty() ? model.weight_files : command.weights;
 }
 
-std::unique_ptr<measured::WeightSource> open_weights(const MeasureCommand& command,
+std::unique_ptr<measured::WeightSource> open_weights(const fs::path& files, std::uint64_t seed,
                                                      const ModelSpec& spec) {
-  const fs::path folder = weights_folder(command);
-  if (folder.empty()) return measured::random_weights(command.options.seed);
-  if (checkpoint::is_gguf(folder)) {
-    return measured::stored_weights(spec, detail::read_gguf(folder, spec));
+  if (files.empty()) return measured::random_weights(seed);
+  if (checkpoint::is_gguf(files)) {
+    return measured::stored_weights(spec, detail::read_gguf(files, spec));
   }
-  return measured::checkpoint_weights(spec, checkpoint::Checkpoint(folder));
+  return measured::checkpoint_weights(spec, checkpoint::Checkpoint(files));
 }
 
 measured::InputFile read_input(const MeasureCommand& command, const ModelSpec& spec) {
@@ -60,22 +51,23 @@ measured::InputFile read_input(const MeasureCommand& command, const ModelSpec& s
   for (const std::int64_t id : command.tokens) {
     if (id >= 0 && id < spec.embedding.vocab_size) continue;
     throw Error(ErrorCode::invalid_input,
-                fmt::format("--tokens {} is not from 0 to {}", id, spec.embedding.vocab_size - 1));
+                fmt::format("--tokens {} is outside the vocabulary, 0 to {}", id,
+                            spec.embedding.vocab_size - 1));
   }
   file.inputs.main = {1, static_cast<std::int64_t>(command.tokens.size()), command.tokens, {}, {}};
   if (spec.kind == ModelKind::encoder_decoder) file.inputs.encoder = file.inputs.main;
   return file;
 }
 
-checkpoint::TensorToWrite stored(const measured::NamedTensor& tensor) {
+checkpoint::TensorToWrite to_write(const measured::NamedTensor& tensor) {
   return checkpoint::float32_tensor(tensor.name, tensor.shape, tensor.values);
 }
 
-/// Runs once more, untimed, and writes every result under Hugging Face's names.
+/// Runs the model once, untimed, and writes all outputs under Hugging Face's names.
 void save_outputs(const MeasureCommand& command, const ModelSpec& spec,
-                  const measured::InputFile& file, const Workload& workload) {
-  const auto source = open_weights(command, spec);
-  measured::Session session(spec, *source,
+                  measured::WeightSource& source, const measured::InputFile& file,
+                  const Workload& workload) {
+  measured::Session session(spec, source,
                             {command.options.backend, command.options.storage,
                              measured::RowRange::both, workload.seq_len, workload.attention});
   const measured::ModelInputs inputs =
@@ -83,20 +75,20 @@ void save_outputs(const MeasureCommand& command, const ModelSpec& spec,
                                  : measured::random_inputs(spec, workload, command.options.seed);
   std::vector<checkpoint::TensorToWrite> tensors;
   for (const measured::NamedTensor& tensor : session.forward(inputs)) {
-    tensors.push_back(stored(tensor));
+    tensors.push_back(to_write(tensor));
   }
   if (file.generate) {
     const measured::Generation generation = session.generate(*file.generate);
     tensors.push_back(checkpoint::int64_tensor(
         "generate.ids", {1, static_cast<std::int64_t>(generation.ids.size())}, generation.ids));
-    tensors.push_back(stored(generation.logits));
+    tensors.push_back(to_write(generation.logits));
   }
   checkpoint::write_safetensors(command.save_output, tensors);
 }
 
-/// The workload that is asked for; an input file or tokens decide its sizes.
-Workload workload_of(const MeasureCommand& command, const ModelSpec& spec,
-                     const measured::InputFile& file) {
+/// The requested workload, with the sizes of the input file or tokens if there are any.
+Workload workload_of_inputs(const MeasureCommand& command, const ModelSpec& spec,
+                            const measured::InputFile& file) {
   WorkloadRequest request = command.request;
   const measured::TokenInputs& main = file.inputs.main;
   if (main.batch > 0) {
@@ -107,22 +99,23 @@ Workload workload_of(const MeasureCommand& command, const ModelSpec& spec,
   return workload_of_run(request, command.options.phase, spec);
 }
 
-void run(MeasureCommand& command) {
+void run_measure(MeasureCommand& command) {
   Model model = load_model(command.model);
-  const fs::path weights = weights_folder(command);
+  const fs::path weights = weight_files(command, model);
   const bool dequantised = checkpoint::is_gguf(weights);
   if (dequantised) {
     RopeSpec& rope = model.spec.position.rope;
     rope = detail::with_stored_factors(std::move(rope), weights);
   }
   measured::InputFile file = read_input(command, model.spec);
-  const Workload workload = workload_of(command, model.spec, file);
+  const Workload workload = workload_of_inputs(command, model.spec, file);
   measured::MeasureOptions& options = command.options;
   options.storage = storage_of(workload);
-  if (!command.save_output.empty()) save_outputs(command, model.spec, file, workload);
+  const auto open = [&] { return open_weights(weights, options.seed, model.spec); };
+  if (!command.save_output.empty()) save_outputs(command, model.spec, *open(), file, workload);
 
   catch_interrupt();
-  const auto source = open_weights(command, model.spec);
+  const auto source = open();
   std::optional<measured::ModelInputs> given;
   if (file.inputs.main.batch > 0) given = std::move(file.inputs);
   const Measurement measurement =
@@ -130,64 +123,59 @@ void run(MeasureCommand& command) {
   clear_progress();
   std::vector<std::string> notes = measurement.warnings;
   if (dequantised) {
-    notes.push_back(fmt::format("the weights take {} B in their file, and run as {}",
+    notes.push_back(fmt::format("the weights are {} B in their file, and run as {}",
                                 with_separators(inspect(weights.string()).weights.bytes),
                                 name_of(workload.dtype)));
   }
-  if (interrupted()) notes.emplace_back("interrupted: this is what was measured until then");
+  if (interrupted()) notes.emplace_back("interrupted: reports the runs completed before");
   write_output(render(measurement, render_options(command.output, Detail::summary)), notes,
                command.output);
 }
 
-void add_measure_options(CLI::App& app, MeasureCommand& command) {
+void add_measure_options(Command app, MeasureCommand& command) {
+  constexpr CountRange kWarmup{0, 1000};
   measured::MeasureOptions& options = command.options;
   add_count(
-      app, "--warmup", {0, 1000}, [&](std::int64_t n) { options.warmup = static_cast<int>(n); },
-      "Runs before the first that counts (2)")
-      ->group("Run");
+      app, "--warmup", kWarmup, [&](std::int64_t n) { options.warmup = static_cast<int>(n); },
+      "Untimed runs before the first timed one (2)")
+      .group("Run");
   add_count(
       app, "--seed", [&](std::int64_t n) { options.seed = static_cast<std::uint64_t>(n); },
-      "Of random weights and inputs (1)")
-      ->group("Run");
-  app.add_option("--weights", command.weights,
-                 "Folder with safetensors, a GGUF file, or random (the model's own, else random)")
-      ->type_name("PATH|random")
-      ->group("Run");
-  app.add_option("--input", command.input,
-                 "Inputs: a JSON file of tokens, or safetensors of pixels")
-      ->type_name("FILE")
-      ->group("Run");
-  app.add_option("--tokens", command.tokens, "Token ids of one sequence, with commas between")
-      ->delimiter(',')
-      ->type_name("IDS")
-      ->group("Run");
-  app.add_option("--save-output", command.save_output, "Write all results as safetensors")
-      ->type_name("FILE")
-      ->group("Run");
+      "Seed of random weights and inputs (1)")
+      .group("Run");
+  app.add_text("--weights", "PATH|random", command.weights,
+               "Folder with safetensors, a GGUF file, or random (the model's own, else random)")
+      .group("Run");
+  app.add_text("--input", "FILE", command.input,
+               "Inputs: a JSON file of tokens, or safetensors of pixels")
+      .group("Run");
+  const auto set_tokens = [&](const std::vector<std::string>& words) {
+    for (const std::string& word : words) command.tokens.push_back(parse_count("--tokens", word));
+  };
+  app.add_list("--tokens", "ID", set_tokens, "Token ids of one sequence, separated by commas")
+      .group("Run");
+  app.add_text("--save-output", "FILE", command.save_output, "Write all outputs as safetensors")
+      .group("Run");
 }
 
 }  // namespace
 
-void add_measure(CLI::App& app) {
-  auto command = std::make_shared<MeasureCommand>();
-  CLI::App* measure = app.add_subcommand("measure", "Run the real forward pass, timed and counted");
-  measure
-      ->add_option("model", command->model,
-                   "A preset, a config.json, a folder with one, or a GGUF file")
-      ->type_name("MODEL")
-      ->required();
-  add_measured_phase_option(*measure, command->options.phase);
-  add_inference_options(*measure, command->request);
-  add_run_options(*measure, command->options);
-  add_measure_options(*measure, *command);
-  add_output_options(*measure, command->output);
-  measure->footer(
+void add_measure(Command root) {
+  auto options = std::make_shared<MeasureCommand>();
+  Command command = root.add_command("measure", "Run the real forward pass, timed and counted");
+  add_model_argument(command, options->model);
+  add_measured_phase_option(command, options->options.phase);
+  add_inference_options(command, options->request);
+  add_run_options(command, options->options);
+  add_measure_options(command, *options);
+  add_output_options(command, options->output);
+  command.set_footer(
       "Examples:\n"
       "  headroom measure bert-base\n"
       "  headroom measure gpt2 --phase decode --past 255 --threads 1\n"
       "  headroom measure gpt2 --phase generate --seq 64 --new-tokens 32\n"
       "  headroom measure ./my-model --input inputs.json --save-output out.safetensors");
-  measure->callback([command] { run(*command); });
+  command.on_run([options] { run_measure(*options); });
 }
 
 }  // namespace headroom::cli

@@ -1,8 +1,7 @@
-// headroom plan MODEL: the best of all legal plans for some devices.
+// headroom plan MODEL: the fastest of all legal plans for some devices.
 #include <memory>
 
 #include "commands.h"
-#include "headroom/render_plan.h"
 #include "plan_options.h"
 
 namespace headroom::cli {
@@ -16,9 +15,10 @@ struct PlanCommand {
   int threads = 0;
 };
 
-void run(PlanCommand& command) {
+void run_plan(PlanCommand& command) {
   PlanOptions& options = command.options;
   if (command.train) options.query.purpose = Purpose::train;
+  if (command.serve) options.query.purpose = Purpose::serve;
   SearchSpace space;
   space.fixed = options.fixed;
   space.keep = command.keep;
@@ -30,26 +30,28 @@ void run(PlanCommand& command) {
 
 }  // namespace
 
-void add_plan(CLI::App& app) {
-  auto command = std::make_shared<PlanCommand>();
-  CLI::App* plan = app.add_subcommand("plan", "Find the best parallel plan for some devices");
-  add_plan_options(*plan, command->options);
-  CLI::Option* train = plan->add_flag("--train", command->train, "The same as --phase train");
-  plan->add_flag("--serve", command->serve, "The same as --phase serve")->excludes(train);
+void add_plan(Command root) {
+  constexpr CountRange kKeep{1, 1000};
+  constexpr CountRange kSearchThreads{1, 1024};
+  auto options = std::make_shared<PlanCommand>();
+  Command command = root.add_command("plan", "Find the best parallel plan for some devices");
+  add_plan_options(command, options->options);
+  const Option train = command.add_flag("--train", options->train, "Short for --phase train");
+  command.add_flag("--serve", options->serve, "Short for --phase serve").excludes(train);
   add_count(
-      *plan, "--keep", [command](std::int64_t n) { command->keep = static_cast<std::size_t>(n); },
-      "How many of the best plans are shown (10)")
-      ->check(CLI::Range(1, 1000));
+      command, "--keep", kKeep,
+      [options](std::int64_t n) { options->keep = static_cast<std::size_t>(n); },
+      "Number of plans to list (10)");
   add_count(
-      *plan, "--threads", [command](std::int64_t n) { command->threads = static_cast<int>(n); },
-      "Threads of the search (all of this machine)")
-      ->check(CLI::Range(1, 1024));
-  plan->footer(
+      command, "--threads", kSearchThreads,
+      [options](std::int64_t n) { options->threads = static_cast<int>(n); },
+      "Threads of the search (all processors)");
+  command.set_footer(
       "Examples:\n"
       "  headroom plan llama-3-70b --machine h100-80gb --count 64 --train --batch 512 --seq 8192\n"
       "  headroom plan llama-3-70b --machine h100-80gb --count 8 --serve --batch 64\n"
       "  headroom plan llama-3-8b --machine a100-80gb --count 16 --train --batch 128 --tp 2");
-  plan->callback([command] { run(*command); });
+  command.on_run([options] { run_plan(*options); });
 }
 
 }  // namespace headroom::cli

@@ -22,40 +22,37 @@ Preset require_preset(const std::string& name) {
     known.insert(known.end(), preset.aliases.begin(), preset.aliases.end());
   }
   const std::string guess = detail::did_you_mean(name, known);
-  throw Error(ErrorCode::invalid_input, "there is no such preset", name,
+  throw Error(ErrorCode::invalid_input, "no preset of this name", name,
               guess.empty() ? "`headroom presets` lists them" : guess);
 }
 
-void run(const std::vector<Preset>& presets, const OutputOptions& output) {
+void write_presets(const std::vector<Preset>& presets, const OutputOptions& output) {
   const PresetsReport report = make_presets_report(presets);
   write_output(render(report, render_options(output, Detail::summary)), {}, output);
 }
 
 }  // namespace
 
-void add_presets(CLI::App& app) {
+void add_presets(Command root) {
   auto options = std::make_shared<PresetsOptions>();
-  CLI::App* command = app.add_subcommand("presets", "List the models that are known by name");
-  command->require_subcommand(0, 1);
-  add_output_options(*command, options->output);
-  CLI::App* list = command->add_subcommand("list", "All presets, with their parameter counts");
-  add_output_options(*list, options->output);
-  CLI::App* show = command->add_subcommand("show", "One preset: its config, source and count");
-  show->add_option("name", options->name, "The preset's name or an alias")
-      ->type_name("NAME")
-      ->required();
-  add_output_options(*show, options->output);
-  command->footer(
+  Command command = root.add_command("presets", "List the models known by name");
+  command.make_subcommand_optional();
+  add_output_options(command, options->output);
+  Command list = command.add_command("list", "All presets with their parameter counts");
+  add_output_options(list, options->output);
+  Command show = command.add_command("show", "Config, source and parameter count of one preset");
+  show.add_argument(
+      "name", "NAME", [options](const std::string& name) { options->name = name; },
+      "The preset's name or an alias");
+  add_output_options(show, options->output);
+  command.set_footer(
       "Examples:\n"
       "  headroom presets\n"
       "  headroom presets show bert-base\n"
       "  headroom presets list --format csv");
-  command->callback([options, show] {
-    if (show->parsed()) {
-      run({require_preset(options->name)}, options->output);
-    } else {
-      run(list_presets(), options->output);
-    }
+  command.on_run([options, show] {
+    write_presets(show.is_parsed() ? std::vector{require_preset(options->name)} : list_presets(),
+                  options->output);
   });
 }
 

@@ -1,9 +1,8 @@
-// headroom sweep MODEL: a grid of workloads, one row each, streamed.
+// headroom sweep MODEL: the figures of a grid of workloads, streamed row by row.
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -13,7 +12,6 @@
 
 #include "commands.h"
 #include "headroom/error.h"
-#include "headroom/sweep_writer.h"
 #include "options.h"
 #include "own_machine.h"
 #include "progress.h"
@@ -31,8 +29,8 @@ struct SweepCommand {
   bool quiet = false;
 };
 
-/// A file that takes its name once it is whole, or standard output. Only whole rows are written, so
-/// that what an interrupted sweep leaves is valid.
+/// Standard output, or a file that gets its name once it is complete. Writes whole rows only, so
+/// the output of an interrupted sweep is valid.
 class RowStream {
  public:
   explicit RowStream(const std::string& file) : file_(file) {
@@ -50,7 +48,7 @@ class RowStream {
     std::filesystem::remove(temporary_, ignored);
   }
 
-  /// Rows gather here.
+  /// The buffer of rows.
   std::string& text() { return text_; }
 
   void flush_when_long() {
@@ -78,7 +76,7 @@ class RowStream {
     throw Error(ErrorCode::missing_resource,
                 "cannot be written: " + std::generic_category().message(errno),
                 file_.empty() ? "standard output" : file_,
-                "check the folder, its permissions and the space left");
+                "check the folder, its permissions and the free space");
   }
 
   std::string file_;
@@ -87,7 +85,7 @@ class RowStream {
   std::string text_;
 };
 
-void run(const SweepCommand& command) {
+void run_sweep(const SweepCommand& command) {
   const Model model = load_model(command.model);
   std::optional<MachineProfile> machine;
   if (!command.machine.empty()) machine = machine_named(command.machine, default_backend());
@@ -96,92 +94,71 @@ void run(const SweepCommand& command) {
   RowStream stream(command.file);
   stream.text() = writer.header();
   catch_interrupt();
-  constexpr Integer kRowsBetweenLooks = 1 << 14;
+  constexpr Integer kRowsPerProgress = 1 << 14;
   Integer rows = 0;
   sweep(model.spec, command.grid, machine, [&](const SweepRow& row) {
     writer.append_row(row, stream.text());
     stream.flush_when_long();
-    if (++rows % kRowsBetweenLooks != 0) return true;
+    if (++rows % kRowsPerProgress != 0) return true;
     return show_progress(static_cast<double>(rows) / static_cast<double>(size),
                          fmt::format("{} rows", with_separators(rows)));
   });
   clear_progress();
   stream.finish();
   if (interrupted() && !command.quiet) {
-    fmt::print(stderr, "note: stopped after {} of {} rows\n", with_separators(rows),
+    fmt::print(stderr, "note: interrupted after {} of {} rows\n", with_separators(rows),
                with_separators(size));
   }
 }
 
 template <class Value>
-void add_axis(CLI::App& app, const char* name, std::vector<Value>& target,
+void add_axis(Command app, const std::string& names, std::vector<Value>& target,
               const Choices<Value>& choices, const char* description) {
-  std::string words;
-  for (const auto& [word, value] : choices) words += (words.empty() ? "" : "|") + word;
-  const auto parse = [&target, name, choices](const std::vector<std::string>& given) {
-    for (const std::string& word : given) {
-      std::optional<Value> value;
-      add_known(word, name, choices, value);
-      target.push_back(*value);
-    }
+  const auto set = [&target, names, choices](const std::vector<std::string>& words) {
+    for (const std::string& word : words) target.push_back(value_of(names, word, choices));
   };
-  app.add_option_function<std::vector<std::string>>(name, parse, description)
-      ->delimiter(',')
-      ->type_name(words)
-      ->group("Grid");
+  app.add_list(names, listed(choices), set, description).group("Grid");
 }
 
-void add_numbers(CLI::App& app, const char* name, std::vector<std::int64_t>& target,
-                 const char* description) {
-  const auto parse = [&target, name](const std::string& text) { target = parse_axis(name, text); };
-  app.add_option_function<std::string>(name, parse, description)->type_name("GRID")->group("Grid");
+void add_length_axis(Command app, const std::string& names, std::vector<std::int64_t>& target,
+                     const char* description) {
+  const auto set = [&target, names](const std::string& text) { target = parse_axis(names, text); };
+  app.add_text(names, "GRID", set, description).group("Grid");
 }
 
-void add_grid(CLI::App& app, SweepGrid& grid) {
-  const Choices<DType> dtypes{
-      {"float32", DType::float32}, {"fp32", DType::float32},      {"float16", DType::float16},
-      {"fp16", DType::float16},    {"bfloat16", DType::bfloat16}, {"bf16", DType::bfloat16},
-      {"float8", DType::float8},   {"fp8", DType::float8},        {"int8", DType::int8}};
-  add_numbers(app, "--batch,-b", grid.batch_size, "Sequences at once (1)");
-  add_numbers(app, "--seq,-s", grid.seq_len, "New tokens of each sequence (128; 1 in decode)");
-  add_numbers(app, "--past,-p", grid.past_len, "Tokens already in the KV-cache (0; 127 in decode)");
-  add_numbers(app, "--enc-seq", grid.enc_seq_len, "Tokens that an encoder reads (128)");
-  add_axis<DType>(app, "--dtype", grid.dtype, dtypes, "Types of weights and activations (float32)");
-  add_axis<DType>(app, "--kv-dtype", grid.kv_dtype, dtypes, "Types of the KV-cache (as --dtype)");
-  add_axis<AttentionImplementation>(
-      app, "--attention", grid.attention,
-      {{"eager", AttentionImplementation::eager}, {"fused", AttentionImplementation::fused}},
-      "How attention is computed (eager)");
-  add_axis<Recompute>(
-      app, "--recompute", grid.recompute,
-      {{"none", Recompute::none}, {"selective", Recompute::selective}, {"full", Recompute::full}},
-      "What training computes again (none)");
+void add_grid(Command app, SweepGrid& grid) {
+  add_length_axis(app, "--batch,-b", grid.batch_size, "Sequences per batch (1)");
+  add_length_axis(app, "--seq,-s", grid.seq_len, "New tokens per sequence (128; 1 in decode)");
+  add_length_axis(app, "--past,-p", grid.past_len,
+                  "Tokens already in the KV-cache (0; 127 in decode)");
+  add_length_axis(app, "--enc-seq", grid.enc_seq_len, "Tokens of the encoder's input (128)");
+  add_axis(app, "--dtype", grid.dtype, dtype_choices(),
+           "Types of weights and activations (float32)");
+  add_axis(app, "--kv-dtype", grid.kv_dtype, dtype_choices(), "Types of the KV-cache (as --dtype)");
+  add_axis(app, "--attention", grid.attention, attention_choices(),
+           "Attention implementations (eager)");
+  add_axis(app, "--recompute", grid.recompute, recompute_choices(),
+           "Activation recomputation in training (none)");
 }
 
 }  // namespace
 
-void add_sweep(CLI::App& app) {
-  auto command = std::make_shared<SweepCommand>();
-  CLI::App* sweep = app.add_subcommand("sweep", "Stream the figures of a grid of workloads");
-  sweep->add_option("model", command->model, "A preset, a config.json, or a folder with one")
-      ->type_name("MODEL")
-      ->required();
-  add_grid(*sweep, command->grid);
-  add_choice<Phase>(
-      *sweep, "--phase", command->grid.phase,
-      {{"prefill", Phase::prefill}, {"decode", Phase::decode}, {"train", Phase::train}},
-      "What the model does (prefill)");
-  add_choice<Kernels>(*sweep, "--kernels", command->grid.kernels,
-                      {{"reference", Kernels::reference}, {"fused", Kernels::fused}},
-                      "Kernels of a training step (reference)");
-  sweep->add_option("--machine", command->machine, "Adds the time on it: here, a name, or a file")
-      ->type_name("MACHINE");
-  add_choice<SweepFormat>(*sweep, "--format,-f", command->format,
-                          {{"csv", SweepFormat::csv}, {"jsonl", SweepFormat::json_lines}},
-                          "How rows are written (csv)");
-  sweep->add_option("--output,-o", command->file, "Write to a file")->type_name("FILE");
-  sweep->add_flag("--quiet,-q", command->quiet, "No notes on standard error");
-  sweep->footer(
+void add_sweep(Command root) {
+  const Choices<SweepFormat> formats{{"csv", SweepFormat::csv}, {"jsonl", SweepFormat::json_lines}};
+  auto options = std::make_shared<SweepCommand>();
+  Command command = root.add_command("sweep", "Stream the figures of a grid of workloads");
+  add_model_argument(command, options->model);
+  add_grid(command, options->grid);
+  add_choice(command, "--phase", options->grid.phase, phase_choices(),
+             "Forward pass or training step (prefill)");
+  add_choice(command, "--kernels", options->grid.kernels, kernels_choices(),
+             "Kernels of a training step (reference)");
+  command.add_text("--machine", "MACHINE", options->machine,
+                   "Predict the time on: here, a name, or a file");
+  add_choice(command, "--format,-f", options->format, formats, "Format of the rows (csv)");
+  command.add_text("--output,-o", "FILE", options->file, "Write to a file");
+  command.add_flag("--quiet,-q", options->quiet, "No notes on standard error");
+  command.set_footer(
       "GRID is a list of numbers and ranges: 1,2,8 or 1..64:x2 (times 2) or 128..1024:+128.\n"
       "\n"
       "Examples:\n"
@@ -189,7 +166,7 @@ void add_sweep(CLI::App& app) {
       "  headroom sweep llama-3-8b --phase decode --past 1023..131071:+1024 --batch 1..256:x2 "
       "--dtype bf16,fp8\n"
       "  headroom sweep gpt2 --batch 1..1024 --seq 1..1024 --machine a100-80gb --format jsonl");
-  sweep->callback([command] { run(*command); });
+  command.on_run([options] { run_sweep(*options); });
 }
 
 }  // namespace headroom::cli

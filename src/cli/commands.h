@@ -1,26 +1,25 @@
-// One function a command: adds it to the application; the command runs when it was parsed.
+// One function per command: adds it to `root` with its options, and runs it once it is parsed.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include "command_line.h"
 
 namespace headroom::cli {
 
-void add_analyze(CLI::App& app);
-void add_explain(CLI::App& app);
-void add_diff(CLI::App& app);
-void add_measure(CLI::App& app);
-/// `status` becomes 1 when a verdict fails.
-void add_compare(CLI::App& app, int& status);
-void add_complexity(CLI::App& app);
-/// `status` becomes 1 when something is left unexplained.
-void add_inspect(CLI::App& app, int& status);
-void add_calibrate(CLI::App& app);
-void add_machines(CLI::App& app);
-void add_fit(CLI::App& app);
-void add_plan(CLI::App& app);
-void add_sweep(CLI::App& app);
-void add_presets(CLI::App& app);
-/// `root` is what the scripts complete.
-void add_completion(CLI::App& root);
+void add_analyze(Command root);
+void add_explain(Command root);
+void add_diff(Command root);
+void add_measure(Command root);
+/// Sets `status` to 1 if a verdict fails.
+void add_compare(Command root, int& status);
+void add_complexity(Command root);
+/// Sets `status` to 1 if a tensor or weight is unexplained.
+void add_inspect(Command root, int& status);
+void add_calibrate(Command root);
+void add_machines(Command root);
+void add_fit(Command root);
+void add_plan(Command root);
+void add_sweep(Command root);
+void add_presets(Command root);
+void add_completion(Command root);
 
 }  // namespace headroom::cli

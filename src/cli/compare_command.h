@@ -1,4 +1,4 @@
-// What `headroom compare` was asked, and its three ways of comparing.
+// The request of `headroom compare`, and its three ways of comparing.
 #pragma once
 
 #include <string>
@@ -17,17 +17,18 @@ struct CompareCommand {
   WorkloadRequest request;
   measured::MeasureOptions run;
   CompareOptions options;
+  bool detail = false;
   OutputOptions output;
 };
 
-/// Predicts, measures and compares in one go.
+/// Predicts and measures on this machine, then compares.
 [[nodiscard]] Comparison compare_here(const CompareCommand& command);
-/// A prediction and a measurement that headroom wrote.
+/// Compares two JSON files of headroom: a prediction and a measurement.
 [[nodiscard]] Comparison compare_files(const CompareCommand& command);
-/// Another engine's measurements, each beside a prediction.
+/// Compares each run of another engine's file with a prediction.
 [[nodiscard]] std::vector<Comparison> compare_import(const CompareCommand& command);
 
-/// What was asked and has to be said besides the workload: the machine's threads and backend.
+/// The prediction's request for a run: threads, phase, new tokens and backend.
 [[nodiscard]] TimeRequest time_request(const measured::MeasureOptions& run);
 
 }  // namespace headroom::cli

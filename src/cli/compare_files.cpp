@@ -1,8 +1,9 @@
-// Comparisons of what lies in files: headroom's own two, or another engine's measurements.
+// Comparisons of runs in files.
 #include <fmt/format.h>
 
 #include "compare_command.h"
 #include "headroom/error.h"
+#include "headroom/import.h"
 #include "json_text.h"
 #include "own_machine.h"
 #include "run_options.h"
@@ -10,9 +11,9 @@
 namespace headroom::cli {
 namespace {
 
-/// What a foreign file says of its run takes the place of options that were not given; what it does
-/// not say has to be given.
-void take_over(const RunIdentity& identity, CompareCommand& command) {
+/// Replaces the command's options by what the imported file states of its run; what it does not
+/// state must be given.
+void apply_identity(const RunIdentity& identity, CompareCommand& command) {
   if (identity.phase) command.run.phase = *identity.phase;
   if (identity.batch_size) command.request.batch_size = *identity.batch_size;
   if (identity.seq_len) command.request.seq_len = identity.seq_len;
@@ -20,28 +21,28 @@ void take_over(const RunIdentity& identity, CompareCommand& command) {
   if (identity.past_len) command.request.past_len = identity.past_len;
   if (identity.new_tokens) command.run.new_tokens = *identity.new_tokens;
   if (!command.request.seq_len) {
-    throw Error(ErrorCode::invalid_input, "does not say how long the prompt was",
-                command.import_file, "give --seq, and --batch and --new-tokens where they differ");
+    throw Error(ErrorCode::invalid_input, "does not state the prompt length", command.import_file,
+                "add --seq, and --batch and --new-tokens unless the defaults apply");
   }
   const std::int64_t new_tokens = command.run.new_tokens;
   if (new_tokens < kNewTokens.least || new_tokens > kNewTokens.most) {
-    throw Error(ErrorCode::invalid_input,
-                fmt::format("says that {} tokens were generated", new_tokens), command.import_file,
-                fmt::format("{} to {} can be predicted", kNewTokens.least, kNewTokens.most));
+    throw Error(ErrorCode::invalid_input, fmt::format("states {} generated tokens", new_tokens),
+                command.import_file,
+                fmt::format("predictions take {} to {}", kNewTokens.least, kNewTokens.most));
   }
 }
 
-Comparison compare_one(Figured measured, CompareCommand command) {
-  take_over(measured.identity, command);
+Comparison compare_one(ComparedRun measured, CompareCommand command) {
+  apply_identity(measured.identity, command);
   WorkloadRequest request = command.request;
   request.phase = first_pass(command.run.phase);
   AnalyzeReport report = make_analyze_report(load_model(command.subjects.front()), request);
   const MachineProfile machine = machine_named(command.machine, command.run.backend);
   add_prediction(report, machine, time_request(command.run));
-  // Names of models, threads and of what else a file says differently are the user's to match.
+  // Engines name models and types differently: matching the file to the model is up to the user.
   measured.identity = {};
   measured.rss_before_bytes.reset();
-  Comparison comparison = compare(predicted_figures(report), measured, command.options);
+  Comparison comparison = compare(predicted_run(report), measured, command.options);
   comparison.machine = fmt::format("{} ({}), measured by {}", machine.name,
                                    name_of(report.time->basis), measured.engine);
   return comparison;
@@ -52,17 +53,17 @@ Comparison compare_one(Figured measured, CompareCommand command) {
 Comparison compare_files(const CompareCommand& command) {
   const std::string& a = command.subjects[0];
   const std::string& b = command.subjects[1];
-  const Figured predicted = predicted_from_json(detail::read_text_file(a), a);
-  const Figured measured = measured_from_json(detail::read_text_file(b), b);
+  const ComparedRun predicted = import_prediction(detail::read_text_file(a), a);
+  const ComparedRun measured = import_measurement(detail::read_text_file(b), b);
   Comparison comparison = compare(predicted, measured, command.options);
-  comparison.machine = fmt::format("predicted in {}, measured by {} in {}", a, measured.engine, b);
+  comparison.machine = fmt::format("{} (predicted), {} in {} (measured)", a, measured.engine, b);
   return comparison;
 }
 
 std::vector<Comparison> compare_import(const CompareCommand& command) {
   const std::string& file = command.import_file;
   std::vector<Comparison> comparisons;
-  for (Figured& measured : import_measurements(detail::read_text_file(file), file)) {
+  for (ComparedRun& measured : import_runs(detail::read_text_file(file), file)) {
     comparisons.push_back(compare_one(std::move(measured), command));
   }
   return comparisons;

@@ -1,8 +1,8 @@
-// Predicts, measures and compares in one go, watching the machine meanwhile.
+// Predicts and measures on this machine, watches its drift, and compares.
 #include <fmt/format.h>
 
+#include "calibrate/drift_watch.h"
 #include "compare_command.h"
-#include "drift_watch.h"
 #include "own_machine.h"
 #include "progress.h"
 #include "run_options.h"
@@ -10,27 +10,28 @@
 namespace headroom::cli {
 namespace {
 
-/// This machine's profile; made quickly where there is none that holds.
+/// This machine's profile; a quick calibration if there is no valid one.
 MachineProfile profile_or_calibrate(measured::Backend backend, std::vector<std::string>& notes) {
-  std::string why = "this machine was not calibrated";
+  std::string why = "this machine is not calibrated";
   if (auto profile = load_own_profile(name_of(backend))) {
     why = mismatch(*profile, backend);
     if (why.empty()) return *std::move(profile);
     why = "the stored profile " + why;
   }
-  fmt::print(stderr, "headroom: {}: calibrating quickly\n", why);
+  fmt::print(stderr, "headroom: {}; running a quick calibration\n", why);
   const std::string backend_option =
       backend == default_backend() ? "" : fmt::format(" --backend {}", name_of(backend));
-  notes.push_back(fmt::format(
-      "{}: calibrated quickly, and kept; `headroom calibrate{}` takes under a minute and predicts "
-      "more closely",
-      why, backend_option));
+  notes.push_back(
+      fmt::format("{}; used and stored a quick calibration: `headroom calibrate{}`, under a "
+                  "minute, predicts more "
+                  "accurately",
+                  why, backend_option));
   StoredProfile stored = calibrate_here({backend, measured::Effort::quick, {}});
   notes.insert(notes.end(), stored.warnings.begin(), stored.warnings.end());
   return std::move(stored.profile);
 }
 
-/// A measurement and how the machine drifted during its runs.
+/// A measurement and the machine's drift during its runs.
 struct WatchedRun {
   Measurement measurement;
   std::vector<Drift> drifts;
@@ -73,10 +74,10 @@ Comparison compare_here(const CompareCommand& command) {
   const Measurement& measurement = watched.measurement;
 
   const std::vector<double>& samples = measurement.time.samples_s;
-  Figured measured = measured_figures(measurement);
-  measured.time_spread = spread_beside_drift(*report.time, samples, watched.drifts);
+  ComparedRun measured = measured_run(measurement);
+  measured.time_spread = spread_without_drift(*report.time, samples, watched.drifts);
   report.time = corrected_for_drift(*std::move(report.time), samples, watched.drifts);
-  Comparison comparison = compare(predicted_figures(report), measured, command.options);
+  Comparison comparison = compare(predicted_run(report), measured, command.options);
   comparison.machine = fmt::format("{} · {} thread{} · {}", machine.name, run.threads,
                                    run.threads == 1 ? "" : "s", machine.context.backend);
   comparison.drift = watched.report;

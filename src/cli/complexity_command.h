@@ -1,4 +1,4 @@
-// What `headroom complexity` was asked, and its studies.
+// The request of `headroom complexity`, and its studies.
 #pragma once
 
 #include <cstdint>
@@ -18,19 +18,19 @@ enum class Study { layers, associativity, generation, shares };
 [[nodiscard]] std::string_view name_of(Study study) noexcept;
 
 struct ComplexityCommand {
-  std::vector<std::string> layers;  ///< one model each; more than one in the study of layers alone
+  std::vector<std::string> layers;  ///< a model each; only Study::layers takes several
   Study study = Study::layers;
-  std::vector<std::int64_t> lengths;     ///< ascending; empty: the study's own
-  std::vector<std::int64_t> new_tokens;  ///< generation: likewise
-  std::optional<std::int64_t> prompt;    ///< generation
+  std::vector<std::int64_t> lengths;     ///< ascending; empty: the study's default
+  std::vector<std::int64_t> new_tokens;  ///< Study::generation; ascending, empty: its default
+  std::optional<std::int64_t> prompt;    ///< Study::generation
   std::optional<AttentionImplementation> attention;
   bool measures = false;
   RunPlan plan;
-  std::string machine;  ///< empty: this one, where it was calibrated and something is measured
+  std::string machine;  ///< empty: this one if it is calibrated and runs are measured
   OutputOptions output;
 };
 
-/// The profile that times are predicted with, where there is one.
+/// The profile for predicted times; empty if none was named and this machine has none.
 [[nodiscard]] std::optional<MachineProfile> machine_of(const ComplexityCommand& command);
 
 [[nodiscard]] ComplexityReport study_layers(const ComplexityCommand& command);

@@ -7,22 +7,23 @@
 
 #include "headroom/error.h"
 #include "progress.h"
+#include "setting_options.h"
 
 namespace headroom::cli {
 namespace {
 
-/// So much is measured of one length before the next one's turn, if it takes several runs.
+/// Time measured of one task per round, if it takes several runs.
 constexpr double kTurnSeconds = 0.03;
-constexpr int kMostRunsOfTurn = 20;
+constexpr int kMostRunsPerTurn = 20;
 constexpr int kFirstRuns = 2;
 
 int runs_of_turn(const RunResult& result) {
   if (!result.was_run()) return kFirstRuns;
   const double runs = std::ceil(kTurnSeconds / result.fastest_s());
-  return static_cast<int>(std::clamp(runs, 1.0, double{kMostRunsOfTurn}));
+  return static_cast<int>(std::clamp(runs, 1.0, double{kMostRunsPerTurn}));
 }
 
-/// The length, or the tokens, that a task's cost grows with.
+/// The number of tokens that the task's cost grows with.
 std::int64_t extent_of(const RunTask& task) {
   return task.phase == MeasuredPhase::generate ? task.new_tokens : task.workload.seq_len;
 }
@@ -76,7 +77,7 @@ class TaskRunner {
       runs_.context = measurement.context;
     } catch (const Error& error) {
       if (error.code() == ErrorCode::internal) throw;
-      result.skipped = error.message();
+      result.skipped = with_options(error.message());
     }
   }
 
@@ -93,20 +94,21 @@ class TaskRunner {
                              [](int, int) { return !interrupted(); });
   }
 
-  /// Why a task is too long, judged by the one before it in its series; empty where it is not.
+  /// Why a task would take too long, extrapolated from the one before it in its series; empty if it
+  /// would not.
   [[nodiscard]] std::string too_long(std::size_t i) const {
     if (i == 0 || tasks_[i - 1].series != tasks_[i].series) return {};
     const RunResult& before = runs_.results[i - 1];
     if (!before.was_run()) return before.skipped;
-    // Longer sequences keep the processor no less busy, so that time grows no more than FLOPs do.
+    // Longer sequences use the processor at least as well, so time grows at most as FLOPs do.
     const double estimate = before.fastest_s() * tasks_[i].flops / tasks_[i - 1].flops;
     if (estimate <= plan_.most_seconds) return {};
-    return fmt::format("might take {:.1f} s, more than --most-seconds {:g}", estimate,
+    return fmt::format("may take {:.1f} s, more than --most-seconds {:g}", estimate,
                        plan_.most_seconds);
   }
 
   void note_interrupt() {
-    runs_.notes.emplace_back("interrupted: this is what was measured until then");
+    runs_.notes.emplace_back("interrupted: reports the runs completed before");
     for (RunResult& result : runs_.results) {
       if (!result.was_run() && result.skipped.empty()) result.skipped = "interrupted";
     }
@@ -127,8 +129,9 @@ TaskRuns run_tasks(std::span<const RunTask> tasks, const RunPlan& plan) {
   TaskRuns runs = TaskRunner(tasks, plan).run();
   constexpr double kBusyLoad = 0.5;
   if (runs.context && runs.context->load_average > kBusyLoad * runs.context->logical_cpus) {
-    runs.notes.push_back(fmt::format("the load was {:.1f} on {} processors: others were at work",
-                                     runs.context->load_average, runs.context->logical_cpus));
+    runs.notes.push_back(
+        fmt::format("load average {:.1f} on {} processors: other programs were running",
+                    runs.context->load_average, runs.context->logical_cpus));
   }
   return runs;
 }

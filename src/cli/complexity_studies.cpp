@@ -1,19 +1,18 @@
-// The studies of `headroom complexity`: what is derived, then what is run, laid together.
+// The studies of `headroom complexity`: derived costs, then measured or predicted times.
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "calibrate.h"
+#include "calibrate/last_cache.h"
 #include "complexity_command.h"
 #include "headroom/error.h"
 #include "headroom/model_source.h"
-#include "last_cache.h"
 #include "own_machine.h"
 
 namespace headroom::cli {
 namespace {
 
-/// Prefills that stand for all that generating without a KV-cache takes.
+/// Lengths at which prefills are run; those between are interpolated.
 constexpr std::size_t kPrefillsRun = 9;
 
 TimeRequest study_time_request(const ComplexityCommand& command, const MachineProfile& machine) {
@@ -48,7 +47,7 @@ RunTask prefill_of(const LayerComplexity& layer, std::int64_t length, std::size_
           series};
 }
 
-/// Runs all layers of a report at all its lengths, and adds that.
+/// Runs all layers of the report at all its lengths and adds the measurements.
 void measure_layers(ComplexityReport& report, const ComplexityCommand& command) {
   std::vector<RunTask> tasks;
   for (std::size_t i = 0; i < report.layers.size(); ++i) {
@@ -84,7 +83,7 @@ void measure_layers(ComplexityReport& report, const ComplexityCommand& command) 
   report.notes.insert(report.notes.end(), done.notes.begin(), done.notes.end());
 }
 
-/// Predictions without measurements, at all lengths.
+/// Adds predictions at all lengths.
 void predict_layers(ComplexityReport& report, const ComplexityCommand& command) {
   const auto machine = machine_of(command);
   if (!machine) return;
@@ -105,8 +104,7 @@ void measure_or_predict(ComplexityReport& report, const ComplexityCommand& comma
   }
 }
 
-/// Generation's tasks: prefills of some lengths, then a generation of each number of tokens.
-/// `model` is the report's, and must outlive them.
+/// Prefills of some lengths, then a generation per row. `model` must outlive the tasks.
 std::vector<RunTask> generation_tasks(const GenerationReport& report,
                                       const LayerComplexity& model) {
   std::vector<RunTask> tasks;

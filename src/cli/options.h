@@ -1,84 +1,109 @@
-// Options that several commands share, and how they are bound to typed values.
+// Options that several commands share, bound to typed values.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "headroom/report.h"
+#include "command_line.h"
+#include "headroom/render.h"
 
 namespace headroom::cli {
 
-/// A word on the command line and its value. Words after the first for one value are spellings that
-/// help does not list.
+/// Words of an option and their values. Help lists the first word for each value; others are
+/// alternative spellings.
 template <class Value>
 using Choices = std::vector<std::pair<std::string, Value>>;
 
-/// Throws CLI::ValidationError, with the closest word as a hint.
-[[noreturn]] void refuse_choice(const std::string& option, const std::string& word,
-                                const std::vector<std::string>& known);
+/// Throws the usage error for a word that is not among `known`, with the closest one.
+[[noreturn]] void refuse_word(const std::string& names, const std::string& word,
+                              const std::vector<std::string>& known);
 
-/// Adds an option that takes one of `choices`. Its type name is the list of words, which help shows
-/// and shell completion reads.
-template <class Value, class Target>
-CLI::Option* add_choice(CLI::App& app, const std::string& name, Target& target,
-                        Choices<Value> choices, const std::string& description) {
-  std::string listed;
-  for (std::size_t i = 0; i < choices.size(); ++i) {
-    const bool another_spelling = i > 0 && choices[i].second == choices[i - 1].second;
-    if (!another_spelling) listed += (listed.empty() ? "" : "|") + choices[i].first;
+/// The value of `word`. Throws a usage error naming the option.
+template <class Value>
+[[nodiscard]] Value value_of(const std::string& names, const std::string& word,
+                             const Choices<Value>& choices) {
+  std::vector<std::string> known;
+  for (const auto& [text, value] : choices) {
+    if (text == word) return value;
+    known.push_back(text);
   }
-  const auto set = [&target, name, choices = std::move(choices)](const std::string& word) {
-    std::vector<std::string> known;
-    for (const auto& [text, value] : choices) {
-      if (text == word) {
-        target = value;
-        return;
-      }
-      known.push_back(text);
-    }
-    refuse_choice(name, word, known);
-  };
-  return app.add_option_function<std::string>(name, set, description)->type_name(listed);
+  refuse_word(names, word, known);
 }
 
-/// Adds an option that takes a whole number of 64 bits. (CLI11 2.1 would clamp a larger one.)
-CLI::Option* add_count(CLI::App& app, const std::string& name,
-                       std::function<void(std::int64_t)> set, const std::string& description);
+/// "a|b|c": the first word for each value, which help shows and shell completion reads.
+template <class Value>
+[[nodiscard]] std::string listed(const Choices<Value>& choices) {
+  std::string words;
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    const bool another_spelling = i > 0 && choices[i].second == choices[i - 1].second;
+    if (!another_spelling) words += (words.empty() ? "" : "|") + choices[i].first;
+  }
+  return words;
+}
 
+/// Adds an option that takes one of `choices`.
+template <class Value, class Target>
+Option add_choice(Command command, const std::string& names, Target& target,
+                  const Choices<Value>& choices, const std::string& description) {
+  const auto set = [&target, names, choices](const std::string& word) {
+    target = value_of(names, word, choices);
+  };
+  return command.add_text(names, listed(choices), set, description);
+}
+
+/// Inclusive bounds of a count.
 struct CountRange {
   std::int64_t least = 0;
   std::int64_t most = 0;
 };
-/// The same, refusing what is not in `range`.
-CLI::Option* add_count(CLI::App& app, const std::string& name, CountRange range,
-                       std::function<void(std::int64_t)> set, const std::string& description);
 
-/// Where a report goes and in which form.
+/// Parses `word` as an integer. Throws a usage error if it is not one, exceeds 64 bits, or is out
+/// of range.
+[[nodiscard]] std::int64_t parse_count(const std::string& names, const std::string& word);
+[[nodiscard]] std::int64_t parse_count(const std::string& names, const std::string& word,
+                                       CountRange range);
+
+using SetCount = std::function<void(std::int64_t)>;
+
+/// Adds an option that takes an integer of 64 bits; the library checks its range.
+Option add_count(Command command, const std::string& names, SetCount set,
+                 const std::string& description);
+/// Adds an option that takes an integer in `range`.
+Option add_count(Command command, const std::string& names, CountRange range, SetCount set,
+                 const std::string& description);
+
+[[nodiscard]] Choices<DType> dtype_choices();
+[[nodiscard]] Choices<AttentionImplementation> attention_choices();
+[[nodiscard]] Choices<Phase> phase_choices();
+[[nodiscard]] Choices<Recompute> recompute_choices();
+[[nodiscard]] Choices<Kernels> kernels_choices();
+
+/// Format and destination of a report.
 struct OutputOptions {
   Format format = Format::table;
   std::string file;  ///< empty: standard output
   bool quiet = false;
 };
 
-void add_output_options(CLI::App& app, OutputOptions& options);
-/// Lengths, types and attention: what any forward pass needs.
-void add_inference_options(CLI::App& app, WorkloadRequest& request);
-/// The same, phases and training as well, and the type of the KV-cache.
-void add_workload_options(CLI::App& app, WorkloadRequest& request);
-/// The same, with every type and policy of a KV-cache.
-void add_workload_options(CLI::App& app, WorkloadRequest& request, KvCacheRequest& kv_cache);
+/// Adds the required argument MODEL: a preset, a config.json, a folder, or a GGUF file.
+void add_model_argument(Command command, std::string& model);
+void add_output_options(Command command, OutputOptions& options);
+/// Adds lengths, dtype and attention: the options of every forward pass.
+void add_inference_options(Command command, WorkloadRequest& request);
+/// Adds the inference options, phase, training options and the KV-cache's dtype.
+void add_workload_options(Command command, WorkloadRequest& request);
+/// Adds the workload options with every type, scale and policy of a KV-cache.
+void add_workload_options(Command command, WorkloadRequest& request, KvCacheRequest& kv_cache);
 
-/// How a report is to be rendered for this output: a terminal's width and colours, or neither.
+/// Rendering for this output: width and colours of the terminal, or neither in a file or pipe.
 [[nodiscard]] RenderOptions render_options(const OutputOptions& options, Detail detail);
 
-/// Writes `text` to the file, whole or not at all, or to standard output; notes go to standard
-/// error unless quiet. Throws Error{missing_resource}.
+/// Writes `text` to the file, whole or not at all, or to standard output; then notes to standard
+/// error, unless quiet. Throws Error{missing_resource}.
 void write_output(const std::string& text, const std::vector<std::string>& notes,
                   const OutputOptions& options);
 

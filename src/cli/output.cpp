@@ -1,4 +1,4 @@
-// Reports out: standard output, or a file that is written whole or not at all.
+// Output of reports: standard output, or a file that is written whole or not at all.
 #include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "options.h"
+#include "setting_options.h"
 #include "whole_file.h"
 
 namespace headroom::cli {
@@ -27,7 +28,7 @@ bool is_terminal(const OutputOptions& options) {
 
 std::size_t terminal_width() {
   winsize size{};
-  // ioctl is variadic by its nature; it is the only way to ask a terminal.
+  // ioctl is variadic, but nothing else reports a terminal's width.
   const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;  // NOLINT
   return known ? size.ws_col : 0;
 }
@@ -38,7 +39,7 @@ RenderOptions render_options(const OutputOptions& options, Detail detail) {
   RenderOptions render{options.format, detail, 0, Colour::off};
   if (!is_terminal(options)) return render;
   render.width = terminal_width();
-  // https://no-color.org: set and not empty means none.
+  // https://no-color.org: no colour if set and not empty.
   const char* const no_color = std::getenv("NO_COLOR");  // NOLINT(concurrency-mt-unsafe)
   const bool plain = no_color != nullptr && *no_color != '\0';
   render.colour = plain ? Colour::off : Colour::on;
@@ -53,7 +54,7 @@ void write_output(const std::string& text, const std::vector<std::string>& notes
     detail::write_whole_file(options.file, text);
   }
   if (options.quiet) return;
-  for (const std::string& note : notes) fmt::print(stderr, "note: {}\n", note);
+  for (const std::string& note : notes) fmt::print(stderr, "note: {}\n", with_options(note));
 }
 
 }  // namespace headroom::cli

@@ -27,8 +27,8 @@ std::string_view name_of(Backend backend) noexcept {
 StoredProfile calibrate_here(const measured::CalibrateOptions& options) {
   prepare_profile_folder();
   catch_interrupt();
-  MachineProfile profile = measured::calibrate(options, [](double share) {
-    return show_progress(share, fmt::format("calibrating {:.0f} %", 100 * share));
+  MachineProfile profile = measured::calibrate(options, [](double fraction) {
+    return show_progress(fraction, fmt::format("calibrating {:.0f} %", 100 * fraction));
   });
   clear_progress();
   const auto file = store_own_profile(profile, name_of(options.backend));
@@ -36,9 +36,9 @@ StoredProfile calibrate_here(const measured::CalibrateOptions& options) {
   constexpr double kBusyLoad = 0.5;
   const MachineContext& context = profile.context;
   if (context.load_average > kBusyLoad * context.logical_cpus) {
-    warnings.push_back(fmt::format(
-        "the load was {:.1f} on {} processors: calibrate again when the machine is idle",
-        context.load_average, context.logical_cpus));
+    warnings.push_back(
+        fmt::format("load average {:.1f} on {} processors: calibrate again on an idle machine",
+                    context.load_average, context.logical_cpus));
   }
   return {std::move(profile), file, warnings};
 }
@@ -58,7 +58,7 @@ MachineProfile own_machine(Backend backend) {
   auto profile = load_own_profile(name_of(backend));
   if (!profile) {
     throw Error(ErrorCode::invalid_input, "this machine is not calibrated", {},
-                fmt::format("run `headroom calibrate --backend {}`: it takes under a minute",
+                fmt::format("run `headroom calibrate --backend {}`, which takes under a minute",
                             name_of(backend)));
   }
   const std::string why = mismatch(*profile, backend);

@@ -20,7 +20,7 @@ struct PlanOptions {
   std::optional<DType> kv_dtype;
   std::optional<WeightFormat> weights;
   FixedDegrees fixed;
-  // What the machine is assumed to be, where it is said.
+  // Replacements of the machine's own figures.
   std::optional<Integer> memory_bytes;
   std::optional<std::int64_t> devices_per_node;
   std::optional<double> intra_node_bytes_per_s;
@@ -31,16 +31,15 @@ struct PlanOptions {
   OutputOptions output;
 };
 
-/// Adds the model, the machine, what is planned for, and the degrees of a plan.
-void add_plan_options(CLI::App& app, PlanOptions& options);
+/// Adds model, machine, purpose, load, and the degrees of a plan.
+void add_plan_options(Command command, PlanOptions& options);
 
-/// The question that the options ask; what is not said is chosen here. Throws Error{invalid_input}.
+/// The planner's question, with defaults for options that were not given. Throws
+/// Error{invalid_input}.
 [[nodiscard]] PlanQuestion question_of(const PlanOptions& options);
 
-/// The one plan that the degrees describe: --dp is what --count leaves.
+/// The one plan of these degrees; data parallelism fills the remaining devices. Throws
+/// Error{invalid_input} if the degrees do not multiply to the number of devices.
 [[nodiscard]] PlanRequest request_of(const PlanOptions& options);
-
-/// "80GB", "79.1GiB", "1024": bytes. Throws CLI::ValidationError.
-[[nodiscard]] Integer parse_bytes(const std::string& option, const std::string& text);
 
 }  // namespace headroom::cli

@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "headroom/fit.h"
-#include "headroom/sweep.h"
-
 namespace headroom::cli {
 namespace {
 
@@ -109,25 +106,11 @@ Wording wording_of(const PlanViolation& violation) {
           "change --batch or --micro-batch, or use --interleave 1"};
 }
 
-Error with_wording(const Error& error, const Wording& wording) {
-  return {error.code(), wording.message, error.where(), wording.hint};
-}
-
 }  // namespace
 
-Error with_plan_options(const Error& error) {
-  if (const auto* illegal = dynamic_cast<const IllegalPlan*>(&error)) {
-    return with_wording(error, wording_of(illegal->violation()));
-  }
-  if (dynamic_cast<const NoLegalPlan*>(&error) != nullptr) {
-    return with_wording(
-        error, {error.message(), "choose a larger --batch, other degrees, or another --count"});
-  }
-  if (dynamic_cast<const SweepTimesNoTraining*>(&error) != nullptr) {
-    return with_wording(
-        error, {error.message(), "leave out --machine, or use `headroom fit --phase train`"});
-  }
-  return error;
+Error with_options(const IllegalPlan& error) {
+  const Wording wording = wording_of(error.violation());
+  return {error.code(), wording.message, error.where(), wording.hint};
 }
 
 }  // namespace headroom::cli

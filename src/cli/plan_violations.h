@@ -1,12 +1,11 @@
-// Errors about plans in the words of the command line: options instead of fields.
+// Violations of plans in the words of the command line: options instead of fields.
 #pragma once
 
-#include "headroom/error.h"
+#include "headroom/plan.h"
 
 namespace headroom::cli {
 
-/// `error` with options in its message and hint if it is IllegalPlan, NoLegalPlan or
-/// SweepTimesNoTraining; any other error unchanged.
-[[nodiscard]] Error with_plan_options(const Error& error);
+/// The error with the options in its message and hint.
+[[nodiscard]] Error with_options(const IllegalPlan& error);
 
 }  // namespace headroom::cli

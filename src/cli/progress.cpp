@@ -21,10 +21,10 @@ void catch_interrupt() { std::signal(SIGINT, on_interrupt); }
 
 bool interrupted() noexcept { return g_interrupted != 0; }
 
-bool show_progress(double share, std::string_view text) {
+bool show_progress(double fraction, std::string_view text) {
   if (has_terminal()) {
     constexpr int kWidth = 30;
-    const int filled = static_cast<int>(kWidth * share);
+    const int filled = static_cast<int>(kWidth * fraction);
     fmt::print(stderr, "\r[{:#<{}}{:.<{}}] {}\033[K", "", filled, "", kWidth - filled, text);
     std::fflush(stderr);
   }

@@ -1,18 +1,18 @@
-// A bar on a terminal's standard error, and Ctrl-C that lets a long run end in order.
+// Progress of long runs on standard error, and their orderly end on Ctrl-C.
 #pragma once
 
 #include <string_view>
 
 namespace headroom::cli {
 
-/// From now on Ctrl-C is noted instead of ending the program.
+/// Makes Ctrl-C set `interrupted` instead of ending the program.
 void catch_interrupt();
 [[nodiscard]] bool interrupted() noexcept;
 
-/// Draws a bar of `share`, 0 to 1, and a text behind it; nothing when standard error is no
+/// Draws a bar, filled to `fraction` in [0, 1], and a text; nothing unless standard error is a
 /// terminal. Returns false once Ctrl-C was pressed.
-bool show_progress(double share, std::string_view text);
-/// Takes the bar away.
+bool show_progress(double fraction, std::string_view text);
+/// Erases the bar.
 void clear_progress();
 
 }  // namespace headroom::cli

@@ -9,45 +9,44 @@
 
 namespace headroom::cli {
 
-CLI::Option* add_backend_option(CLI::App& app, measured::Backend& backend) {
+Option add_backend_option(Command command, measured::Backend& backend) {
   backend = default_backend();
-  return add_choice<measured::Backend>(
-      app, "--backend", backend,
-      {{"eigen", measured::Backend::eigen}, {"onednn", measured::Backend::onednn}},
-      "Library of matrix products (onednn where it is there)");
+  const Choices<measured::Backend> backends{{"eigen", measured::Backend::eigen},
+                                            {"onednn", measured::Backend::onednn}};
+  return add_choice(command, "--backend", backend, backends,
+                    "GEMM library (onednn if this build has it)");
 }
 
-void add_measured_phase_option(CLI::App& app, MeasuredPhase& phase) {
-  add_choice<MeasuredPhase>(app, "--phase", phase,
-                            {{"prefill", MeasuredPhase::prefill},
-                             {"decode", MeasuredPhase::decode},
-                             {"generate", MeasuredPhase::generate}},
-                            "What the model does (prefill)")
-      ->group("Workload");
+void add_measured_phase_option(Command command, MeasuredPhase& phase) {
+  const Choices<MeasuredPhase> phases{{"prefill", MeasuredPhase::prefill},
+                                      {"decode", MeasuredPhase::decode},
+                                      {"generate", MeasuredPhase::generate}};
+  add_choice(command, "--phase", phase, phases, "Forward pass, or a whole generation (prefill)")
+      .group("Workload");
 }
 
-void add_run_options(CLI::App& app, measured::MeasureOptions& options) {
-  const auto count = [&](const char* name, CountRange range, auto set, const char* description) {
-    add_count(app, name, range, set, description)->group("Run");
-  };
+void add_run_options(Command command, measured::MeasureOptions& options) {
   constexpr CountRange kRuns{1, 1'000'000};
-  count(
+  const auto add = [&](const char* name, CountRange range, SetCount set, const char* description) {
+    add_count(command, name, range, std::move(set), description).group("Run");
+  };
+  add(
       "--threads", kThreads, [&](std::int64_t n) { options.threads = static_cast<int>(n); },
-      "Threads (the most there are)");
-  count(
+      "Threads (all processors)");
+  add(
       "--runs", kRuns, [&](std::int64_t n) { options.runs = static_cast<int>(n); },
-      "Runs that count (until the median is steady)");
-  count(
+      "Timed runs (until the median is steady)");
+  add(
       "--new-tokens", kNewTokens, [&](std::int64_t n) { options.new_tokens = n; },
       "Tokens to generate (32)");
-  add_backend_option(app, options.backend)->group("Run");
+  add_backend_option(command, options.backend).group("Run");
 }
 
 Workload workload_of_run(WorkloadRequest request, MeasuredPhase phase, const ModelSpec& spec) {
   if (phase == MeasuredPhase::generate) require_generates(spec);
   if (request.dtype != DType::float32 && request.dtype != DType::bfloat16) {
-    throw Error(ErrorCode::invalid_input, "kernels compute in float32", {},
-                "use --dtype float32, or bfloat16 for weights stored in half the bytes");
+    throw_invalid_input("the kernels compute in float32",
+                        "use --dtype float32, or bfloat16 to store weights in 2 bytes");
   }
   request.phase = first_pass(phase);
   return resolve(request, spec);

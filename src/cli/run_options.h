@@ -1,4 +1,4 @@
-// Options of the commands that run models, and what follows from them.
+// Options of the commands that run models on this machine.
 #pragma once
 
 #include "measure.h"
@@ -6,24 +6,22 @@
 
 namespace headroom::cli {
 
-/// The most threads, and tokens to generate, that can be asked for.
 inline constexpr CountRange kThreads{1, 4096};
 inline constexpr CountRange kNewTokens{1, 1'000'000};
 
-/// `backend` becomes the best that this build has.
-CLI::Option* add_backend_option(CLI::App& app, measured::Backend& backend);
-void add_measured_phase_option(CLI::App& app, MeasuredPhase& phase);
-/// --threads, --runs, --new-tokens and --backend.
-void add_run_options(CLI::App& app, measured::MeasureOptions& options);
+/// Sets `backend` to this build's default, and adds --backend.
+Option add_backend_option(Command command, measured::Backend& backend);
+void add_measured_phase_option(Command command, MeasuredPhase& phase);
+/// Adds --threads, --runs, --new-tokens and --backend.
+void add_run_options(Command command, measured::MeasureOptions& options);
 
-/// What a run in `phase` works out: the workload of its first pass. Throws Error{invalid_input}
-/// where the model cannot generate, or kernels cannot compute in the type that is asked for.
+/// The workload of the run's first pass. Throws Error{invalid_input} if the model cannot generate,
+/// or if the kernels do not support the dtype.
 [[nodiscard]] Workload workload_of_run(WorkloadRequest request, MeasuredPhase phase,
                                        const ModelSpec& spec);
-/// How weights are stored for such a workload.
 [[nodiscard]] measured::WeightStorage storage_of(const Workload& workload);
 
-/// A bar for the runs of a measurement; false once Ctrl-C was pressed.
+/// Draws the progress of a measurement. Returns false once Ctrl-C was pressed.
 bool show_run(int done, int at_most);
 
 }  // namespace headroom::cli

@@ -1,4 +1,4 @@
-// --tolerance of the command compare.
+// --tolerance of `headroom compare`.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace headroom::cli {
 
-/// Takes "time=10%" or "time_s=0.1", a quantity or a group of them and a share, into `options`.
-/// Throws CLI::ValidationError.
+/// Adds a tolerance such as "time=10%" or "time_s=0.1": a quantity or a group of them, and a
+/// fraction. Throws a usage error.
 void add_tolerance(const std::string& text, CompareOptions& options);
 
 }  // namespace headroom::cli

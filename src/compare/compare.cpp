@@ -11,35 +11,36 @@
 namespace headroom {
 namespace {
 
-/// Of one operator's time, which scatters more than their sum.
+/// Default tolerance of one operator's time, which scatters more than the total.
 constexpr double kOperatorTolerance = 0.3;
-/// Operators below this share of the time say more about the clock than about themselves.
-constexpr double kLeastShare = 0.02;
-/// Where runs differ by more, a verdict on their time would be one on the noise.
+/// Operators below this fraction of the time are too short for the clock.
+constexpr double kLeastTimeFraction = 0.02;
+/// Times of runs with a larger spread are not judged.
 constexpr double kTooNoisy = 0.10;
-/// Below this growth, pages of libraries and of the allocator weigh more than the model.
-constexpr Integer kLeastGrowth = Integer{128} << 20;
+/// With less resident growth, pages of libraries and allocator outweigh the model's.
+constexpr Integer kLeastRssGrowth = Integer{128} << 20;
 
-double number(const Amount& amount) {
+double as_double(const Amount& amount) {
   return std::visit([](auto value) { return static_cast<double>(value); }, amount);
 }
 
-/// (measured − predicted) / predicted. Counts, which are not negative, are subtracted as they are:
-/// a double would not tell two large ones apart.
+/// (measured − predicted) / predicted. Counts are subtracted as integers: beyond 2^53, a double
+/// cannot tell neighbours apart.
 double difference_of(const Amount& predicted, const Amount& measured) {
   const auto* const expected = std::get_if<Integer>(&predicted);
   const auto* const counted = std::get_if<Integer>(&measured);
   const double difference = expected != nullptr && counted != nullptr
                                 ? static_cast<double>(*counted - *expected)
-                                : number(measured) - number(predicted);
+                                : as_double(measured) - as_double(predicted);
   if (difference == 0) return 0;
-  const double base = number(predicted);
+  const double base = as_double(predicted);
   return base != 0 ? difference / base : std::numeric_limits<double>::infinity();
 }
 
-/// The prediction of the resident peak: what the process had before, and what the model adds.
-std::optional<Amount> predicted_amount(Quantity quantity, const Figured& predicted,
-                                       const Figured& measured) {
+/// The predicted amount. The resident peak is the process's memory before the run plus the model's
+/// growth.
+std::optional<Amount> predicted_amount(Quantity quantity, const ComparedRun& predicted,
+                                       const ComparedRun& measured) {
   if (quantity == Quantity::rss_peak_bytes) {
     if (!predicted.rss_growth_bytes || !measured.rss_before_bytes) return std::nullopt;
     return Amount{checked_add(*predicted.rss_growth_bytes, *measured.rss_before_bytes)};
@@ -48,7 +49,7 @@ std::optional<Amount> predicted_amount(Quantity quantity, const Figured& predict
   return found == predicted.amounts.end() ? std::nullopt : std::optional(found->second);
 }
 
-std::optional<Amount> measured_amount(Quantity quantity, const Figured& measured) {
+std::optional<Amount> measured_amount(Quantity quantity, const ComparedRun& measured) {
   const auto found = measured.amounts.find(quantity);
   return found == measured.amounts.end() ? std::nullopt : std::optional(found->second);
 }
@@ -59,76 +60,94 @@ void judge(ComparisonRow& row, double tolerance) {
       row.difference && std::abs(*row.difference) <= tolerance ? RowResult::pass : RowResult::fail;
 }
 
-ComparisonRow compare_quantity(const QuantityInfo& info, const Figured& predicted,
-                               const Figured& measured, const CompareOptions& options) {
-  const Quantity quantity = info.quantity;
+/// Why a time is not judged; empty if it is.
+std::string unjudged_time(const ComparedRun& predicted, const ComparedRun& measured) {
+  if (predicted.time_is_assumed) return "device rates are assumed";
+  return measured.time_spread.value_or(0) > kTooNoisy ? "runs too noisy" : "";
+}
+
+/// Why a quantity that both sides have is not judged; empty if it is. A tolerance that was asked
+/// for overrides everything but noise.
+std::string unjudged_quantity(const QuantityInfo& info, const ComparedRun& predicted,
+                              const ComparedRun& measured, bool asked) {
+  switch (info.kind) {
+    case QuantityKind::count:
+      return {};
+    case QuantityKind::resident_memory:
+      return !asked && *predicted.rss_growth_bytes < kLeastRssGrowth
+                 ? "model too small: libraries dominate"
+                 : "";
+    case QuantityKind::time:
+      break;
+  }
+  if (!asked) return unjudged_time(predicted, measured);
+  return measured.time_spread.value_or(0) > kTooNoisy ? "runs too noisy" : "";
+}
+
+/// A quantity that at least one side lacks. headroom counts everything on both sides, so a count
+/// that one of its own files lacks was removed, and fails.
+void judge_missing(ComparisonRow& row, const QuantityInfo& info, const ComparedRun& measured) {
+  row.reason = !row.predicted && !row.measured ? "does not apply"
+               : !row.predicted                ? "not predicted"
+                                               : "not measured";
+  const bool one_side = row.predicted.has_value() != row.measured.has_value();
+  if (one_side && info.kind == QuantityKind::count && measured.engine == kOwnEngine) {
+    judge(row, default_tolerance(info.quantity));
+  }
+}
+
+ComparisonRow compare_quantity(const QuantityInfo& info, const ComparedRun& predicted,
+                               const ComparedRun& measured, const CompareOptions& options) {
   ComparisonRow row;
   row.quantity = info.name;
   row.title = info.title;
-  row.predicted = predicted_amount(quantity, predicted, measured);
-  row.measured = measured_amount(quantity, measured);
+  row.predicted = predicted_amount(info.quantity, predicted, measured);
+  row.measured = measured_amount(info.quantity, measured);
   if (!row.predicted || !row.measured) {
-    row.reason = !row.predicted && !row.measured ? "does not apply"
-                 : !row.predicted                ? "not predicted"
-                                                 : "not measured";
-    // headroom counts on both sides whatever there is.
-    const bool one_side = row.predicted.has_value() != row.measured.has_value();
-    if (one_side && info.kind == QuantityKind::count && measured.engine == kOwnEngine) {
-      judge(row, default_tolerance(quantity));
-    }
+    judge_missing(row, info, measured);
     return row;
   }
   row.difference = difference_of(*row.predicted, *row.measured);
-  const bool asked = options.tolerances.contains(quantity);
-  if (quantity == Quantity::rss_peak_bytes && !asked &&
-      *predicted.rss_growth_bytes < kLeastGrowth) {
-    row.reason = "too small a model: libraries weigh as much";
-    return row;
+  const auto asked = options.tolerances.find(info.quantity);
+  const bool is_asked = asked != options.tolerances.end();
+  row.reason = unjudged_quantity(info, predicted, measured, is_asked);
+  if (row.reason.empty()) {
+    judge(row, is_asked ? asked->second : default_tolerance(info.quantity));
   }
-  const bool is_time = info.kind == QuantityKind::time;
-  if (is_time && !asked && predicted.time_is_assumed) {
-    row.reason = "the machine's speed is assumed";
-    return row;
-  }
-  if (is_time && measured.time_spread.value_or(0) > kTooNoisy) {
-    row.reason = "too noisy to tell";
-    return row;
-  }
-  judge(row, asked ? options.tolerances.at(quantity) : default_tolerance(quantity));
   return row;
 }
 
-/// Rows of single operators, for information unless a tolerance is asked for.
-void add_operators(const Figured& predicted, const Figured& measured, const CompareOptions& options,
-                   std::vector<ComparisonRow>& rows) {
-  double total = 0;
-  for (const auto& [path, seconds] : measured.operator_times) total += seconds;
+ComparisonRow compare_operator(const std::string& path, double seconds,
+                               const ComparedRun& predicted, const ComparedRun& measured,
+                               double total_s, const CompareOptions& options) {
+  ComparisonRow row;
+  row.quantity = "time_s:" + path;
+  row.title = path + " [ms]";
+  row.measured = seconds;
+  const auto found =
+      std::ranges::find(predicted.operator_times, path, &std::pair<std::string, double>::first);
+  if (found == predicted.operator_times.end()) {
+    row.reason = "not predicted";
+    return row;
+  }
+  row.predicted = found->second;
+  row.difference = found->second > 0 ? seconds / found->second - 1 : 0;
+  row.reason = seconds < kLeastTimeFraction * total_s ? "less than 2 % of the time"
+                                                      : unjudged_time(predicted, measured);
+  if (row.reason.empty()) judge(row, options.operator_tolerance.value_or(kOperatorTolerance));
+  return row;
+}
+
+void add_operators(const ComparedRun& predicted, const ComparedRun& measured,
+                   const CompareOptions& options, std::vector<ComparisonRow>& rows) {
+  double total_s = 0;
+  for (const auto& [path, seconds] : measured.operator_times) total_s += seconds;
   for (const auto& [path, seconds] : measured.operator_times) {
-    ComparisonRow row;
-    row.quantity = "time_s:" + path;
-    row.title = path + " [ms]";
-    row.measured = seconds;
-    const auto found =
-        std::ranges::find(predicted.operator_times, path, &std::pair<std::string, double>::first);
-    if (found == predicted.operator_times.end()) {
-      row.reason = "not predicted";
-    } else {
-      row.predicted = found->second;
-      row.difference = found->second > 0 ? seconds / found->second - 1 : 0;
-      if (seconds < kLeastShare * total) {
-        row.reason = "less than 2 % of the time";
-      } else if (predicted.time_is_assumed || measured.time_spread.value_or(0) > kTooNoisy) {
-        row.reason =
-            predicted.time_is_assumed ? "the machine's speed is assumed" : "too noisy to tell";
-      } else {
-        judge(row, options.operator_tolerance.value_or(kOperatorTolerance));
-      }
-    }
-    rows.push_back(std::move(row));
+    rows.push_back(compare_operator(path, seconds, predicted, measured, total_s, options));
   }
 }
 
-/// The verdict in words: what failed first of all.
+/// The verdict in words, failed quantities first.
 std::string verdict_of(const std::vector<ComparisonRow>& rows, RowResult result) {
   std::size_t exact = 0;
   std::size_t within = 0;
@@ -143,12 +162,12 @@ std::string verdict_of(const std::vector<ComparisonRow>& rows, RowResult result)
         failed += (failed.empty() ? "" : ", ") + row.quantity;
         break;
       case RowResult::skip:
-        // What neither side has is no row of the table.
+        // Tables have no row for what neither side has.
         if (row.predicted || row.measured) ++skipped;
         break;
     }
   }
-  const std::string counts = fmt::format("{} held ({} exact, {} within tolerance), {} skipped",
+  const std::string counts = fmt::format("{} passed ({} exact, {} within tolerance), {} skipped",
                                          exact + within, exact, within, skipped);
   switch (result) {
     case RowResult::pass:
@@ -158,12 +177,12 @@ std::string verdict_of(const std::vector<ComparisonRow>& rows, RowResult result)
     case RowResult::skip:
       break;
   }
-  return "NOTHING TO JUDGE — " + counts;
+  return "NOT JUDGED — " + counts;
 }
 
 }  // namespace
 
-Comparison compare(const Figured& predicted, const Figured& measured,
+Comparison compare(const ComparedRun& predicted, const ComparedRun& measured,
                    const CompareOptions& options) {
   detail::require_same(predicted.identity, measured.identity);
   Comparison comparison;

@@ -1,4 +1,4 @@
-// A prediction beside runs on a machine that was now faster, now slower.
+// Comparison of a prediction with runs on a machine whose speed drifts.
 #include <algorithm>
 #include <utility>
 
@@ -15,7 +15,7 @@ double median_of(std::span<const Drift> drifts, double Drift::*factor) {
   return median_of(std::move(factors));
 }
 
-/// What every run took, over what it would have taken just then by the prediction.
+/// Time of each run over its prediction under that run's drift.
 std::vector<double> ratios_of(const TimePrediction& prediction, std::span<const double> samples_s,
                               std::span<const Drift> drifts) {
   std::vector<double> ratios;
@@ -35,8 +35,8 @@ TimePrediction corrected_for_drift(TimePrediction prediction, std::span<const do
   return with_drift(std::move(prediction), typical, total);
 }
 
-double spread_beside_drift(const TimePrediction& prediction, std::span<const double> samples_s,
-                           std::span<const Drift> drifts) {
+double spread_without_drift(const TimePrediction& prediction, std::span<const double> samples_s,
+                            std::span<const Drift> drifts) {
   const TimeStatistics ratios = summarize(ratios_of(prediction, samples_s, drifts));
   return ratios.mad_s / ratios.median_s;
 }

@@ -12,28 +12,28 @@ std::string text_of(std::int64_t value) { return std::to_string(value); }
 std::string text_of(MeasuredPhase value) { return std::string(name_of(value)); }
 
 template <class Value>
-void require_same(const char* what, const std::optional<Value>& predicted,
-                  const std::optional<Value>& measured) {
+void require_same_field(const char* field, const std::optional<Value>& predicted,
+                        const std::optional<Value>& measured) {
   if (!predicted || !measured || *predicted == *measured) return;
   throw Error(ErrorCode::invalid_input,
-              fmt::format("the prediction has {} {}, the measurement {}", what, text_of(*predicted),
+              fmt::format("{} differs: {} predicted, {} measured", field, text_of(*predicted),
                           text_of(*measured)),
-              {}, "compare a prediction with a run of the same model and workload");
+              {}, "compare runs of the same model and workload");
 }
 
 }  // namespace
 
 void require_same(const RunIdentity& predicted, const RunIdentity& measured) {
-  require_same("the model", predicted.model, measured.model);
-  require_same("the phase", predicted.phase, measured.phase);
-  require_same("batch", predicted.batch_size, measured.batch_size);
-  require_same("seq", predicted.seq_len, measured.seq_len);
-  require_same("enc-seq", predicted.enc_seq_len, measured.enc_seq_len);
-  require_same("past", predicted.past_len, measured.past_len);
-  require_same("new tokens", predicted.new_tokens, measured.new_tokens);
-  require_same("dtype", predicted.dtype, measured.dtype);
-  require_same("attention", predicted.attention, measured.attention);
-  require_same("threads", predicted.threads, measured.threads);
+  require_same_field("model", predicted.model, measured.model);
+  require_same_field("phase", predicted.phase, measured.phase);
+  require_same_field("batch", predicted.batch_size, measured.batch_size);
+  require_same_field("seq", predicted.seq_len, measured.seq_len);
+  require_same_field("enc-seq", predicted.enc_seq_len, measured.enc_seq_len);
+  require_same_field("past", predicted.past_len, measured.past_len);
+  require_same_field("new tokens", predicted.new_tokens, measured.new_tokens);
+  require_same_field("dtype", predicted.dtype, measured.dtype);
+  require_same_field("attention", predicted.attention, measured.attention);
+  require_same_field("threads", predicted.threads, measured.threads);
 }
 
 std::string workload_text(const RunIdentity& identity) {

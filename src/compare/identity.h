@@ -1,4 +1,4 @@
-// What both sides of a comparison were asked. Internal to src/compare.
+// Model and workload of the compared runs. Internal to src/compare.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace headroom::detail {
 
-/// Throws Error{invalid_input} where both know something and it differs.
+/// Throws Error{invalid_input} if a field that both state differs.
 void require_same(const RunIdentity& predicted, const RunIdentity& measured);
 
-/// "prefill · batch 1 · seq 128 · float32 · eager attention", as far as it is known.
+/// "prefill · batch 1 · seq 128 · float32 · eager attention"; unknown fields are left out.
 [[nodiscard]] std::string workload_text(const RunIdentity& identity);
 
 }  // namespace headroom::detail

@@ -2,9 +2,8 @@
 #include "builder.h"
 
 namespace headroom::detail {
-namespace {
 
-AttentionParts self_parts() {
+AttentionParts self_attention_parts() {
   return {"attention",
           Part::attention_kv_cache,
           Part::attention_scores,
@@ -14,7 +13,9 @@ AttentionParts self_parts() {
           Part::attention_out};
 }
 
-AttentionParts cross_parts() {
+namespace {
+
+AttentionParts cross_attention_parts() {
   return {"cross_attention",
           Part::cross_attention_kv_cache,
           Part::cross_attention_scores,
@@ -62,8 +63,7 @@ TensorId GraphBuilder::self_attention(const StackContext& stack, TensorId hidden
   if (attention.latent) return latent_attention(stack, hidden);
   if (attention.kind == AttentionKind::gated_delta) return gated_delta(stack, hidden);
   const HeadSizes& heads = stack.heads;
-  const auto key_bias =
-      attention.key_bias ? Projection::Bias::as_the_others : Projection::Bias::none;
+  const auto key_bias = attention.key_bias ? Projection::Bias::of_linear : Projection::Bias::none;
   const LinearParts projections{Part::attention_qkv,
                                 "attention.qkv",
                                 WeightRole::attention,
@@ -74,7 +74,7 @@ TensorId GraphBuilder::self_attention(const StackContext& stack, TensorId hidden
                                  {"attention.value", heads.value_width()}},
                                 attention.qkv_bias};
   TensorId qkv = linear(projections, hidden, {kBatch, stack.tokens, heads.row_width()});
-  const AttentionParts parts = self_parts();
+  const AttentionParts parts = self_attention_parts();
   if (attention.kind == AttentionKind::linear) {
     return attention_output(stack, parts, attention, heads.context_width(),
                             linear_attention(stack, qkv));
@@ -83,7 +83,7 @@ TensorId GraphBuilder::self_attention(const StackContext& stack, TensorId hidden
     qkv = emit_in_place(Part::attention_qkv, "attention.qkv.clip",
                         Clamp{stack.rows() * heads.row_width(), attention.clip_qkv}, {qkv});
   }
-  const AttentionOperands operands = cached_operands(stack, turn_and_norm(stack, qkv));
+  const AttentionOperands operands = cached_operands(stack, apply_rope_and_norm(stack, qkv));
   TensorId context = softmax_attention(stack, parts, attention, operands);
   if (attention.output_gate) context = gated_context(stack, hidden, context);
   return attention_output(stack, parts, attention, heads.context_width(), context);
@@ -100,27 +100,27 @@ TensorId GraphBuilder::gated_context(const StackContext& stack, TensorId hidden,
                        OutputGate{ActivationKind::sigmoid, stack.rows() * width}, {context, gate});
 }
 
-TensorId GraphBuilder::turn_and_norm(const StackContext& stack, TensorId qkv) {
+TensorId GraphBuilder::apply_rope_and_norm(const StackContext& stack, TensorId qkv) {
   const AttentionSpec& attention = *stack.attention;
   const HeadSizes& heads = stack.heads;
-  const auto normed = [&](QueryKeyNormPlace place) {
+  const auto apply_norm = [&](QueryKeyNormPlace place) {
     const auto& norm = attention.query_key_norm;
     if (norm && norm->place == place) qkv = query_key_norm(stack, qkv);
   };
-  normed(QueryKeyNormPlace::before_rotary);
+  apply_norm(QueryKeyNormPlace::before_rotary);
   if (stack.position->kind == PositionKind::rotary && attention.rotary) {
     const RopeSpec& rope = attention.rope ? *attention.rope : stack.position->rope;
-    const Expr turned = rope.rotary_dim == 0 ? heads.head_dim : Expr(Integer{rope.rotary_dim});
+    const Expr rotary_dim = rope.rotary_dim == 0 ? heads.head_dim : Expr(Integer{rope.rotary_dim});
     qkv = emit_in_place(
         Part::attention_rotary, "attention.rotary",
         Rotary{{stack.rows(), heads.row_width(), {}, heads.heads + heads.kv_heads, heads.head_dim},
                {},
-               turned,
+               rotary_dim,
                stack.tokens,
                rope},
         {qkv});
   }
-  normed(QueryKeyNormPlace::after_rotary);
+  apply_norm(QueryKeyNormPlace::after_rotary);
   if (attention.temperature) {
     const HeadRows queries{stack.rows(), heads.row_width(), {}, heads.heads, heads.head_dim};
     qkv = emit_in_place(Part::attention_qkv, "attention.query.temperature",
@@ -132,7 +132,7 @@ TensorId GraphBuilder::turn_and_norm(const StackContext& stack, TensorId qkv) {
 TensorId GraphBuilder::query_key_norm(const StackContext& stack, TensorId qkv) {
   const QueryKeyNormSpec& norm = *stack.attention->query_key_norm;
   const HeadSizes& sizes = stack.heads;
-  const auto normed = [&](const std::string& path, const Expr& first, const Expr& heads) {
+  const auto apply_norm = [&](const std::string& path, const Expr& first, const Expr& heads) {
     std::vector<Expr> shape;
     switch (norm.scope) {
       case QueryKeyNormScope::each_head:
@@ -150,8 +150,8 @@ TensorId GraphBuilder::query_key_norm(const StackContext& stack, TensorId qkv) {
                          HeadNorm{norm.norm, norm.scope, rows}, {qkv},
                          norm_weights(norm.norm, Part::attention_query_key_norm, path, shape));
   };
-  qkv = normed("attention.query_norm", {}, sizes.heads);
-  return normed("attention.key_norm", sizes.query_width(), sizes.kv_heads);
+  qkv = apply_norm("attention.query_norm", {}, sizes.heads);
+  return apply_norm("attention.key_norm", sizes.query_width(), sizes.kv_heads);
 }
 
 AttentionOperands GraphBuilder::cached_operands(const StackContext& stack, TensorId qkv) {
@@ -161,8 +161,8 @@ AttentionOperands GraphBuilder::cached_operands(const StackContext& stack, Tenso
   if (stack.keys == KeySource::projections) return operands;
   const Expr width = heads.key_width() + heads.value_width();
   const Expr keys = cached_keys(attention);
-  const TensorId cache = key_value_cache(self_parts(), keys, width);
-  // A window of fewer keys than new tokens keeps the last ones only.
+  const TensorId cache = key_value_cache(self_attention_parts(), keys, width);
+  // A window of fewer keys than new tokens caches the last ones only.
   const bool drops = is_windowed(attention) && options_.phase == Phase::prefill;
   const Expr rows = drops ? kBatch * keys : stack.rows();
   const KvCacheAppend append{
@@ -183,15 +183,14 @@ AttentionOperands GraphBuilder::cached_operands(const StackContext& stack, Tenso
 TensorId GraphBuilder::cross_attention(const StackContext& stack, TensorId hidden) {
   const AttentionSpec& attention = *stack.spec->cross_attention;
   const HeadSizes heads = head_sizes(attention);
-  const AttentionParts parts = cross_parts();
+  const AttentionParts parts = cross_attention_parts();
   const Expr source = Symbol::enc_seq_len;
   const LinearParts query{
       Part::cross_attention_query, "cross_attention.query",
       WeightRole::attention,       stack.rows(),
       Symbol::hidden_size,         {{"cross_attention.query", heads.query_width()}},
       attention.qkv_bias};
-  const auto key_bias =
-      attention.key_bias ? Projection::Bias::as_the_others : Projection::Bias::none;
+  const auto key_bias = attention.key_bias ? Projection::Bias::of_linear : Projection::Bias::none;
   const LinearParts key_value{Part::cross_attention_key_value,
                               "cross_attention.key_value",
                               WeightRole::attention,
@@ -200,12 +199,12 @@ TensorId GraphBuilder::cross_attention(const StackContext& stack, TensorId hidde
                               {{"cross_attention.key", heads.key_width(), key_bias},
                                {"cross_attention.value", heads.value_width()}},
                               attention.qkv_bias};
-  // A layer on its own makes its keys and values anew in every pass.
+  // A single layer recomputes its keys and values in every pass.
   const bool cached = !training() && spec_.kind != ModelKind::cross_attention_layer;
   AttentionOperands operands{shape_of(heads, stack.tokens, source),
                              {linear(query, hidden, {kBatch, stack.tokens, heads.query_width()})},
                              cached ? KeySource::cache : KeySource::projections};
-  // Once the cache holds the encoder's keys and values, only their weights remain.
+  // In decode the cache already contains the encoder's keys and values; only weights are added.
   const bool emit_nodes = std::exchange(emit_nodes_, options_.phase != Phase::decode);
   const Expr width = heads.key_width() + heads.value_width();
   TensorId projected = linear(key_value, *encoder_output_, {kBatch, source, width});
@@ -269,7 +268,7 @@ TensorId GraphBuilder::softmax_attention(const StackContext& stack, const Attent
 TensorId GraphBuilder::linear_attention(const StackContext& stack, TensorId query_key_value) {
   const AttentionSpec& attention = *stack.attention;
   const HeadSizes& heads = stack.heads;
-  const AttentionParts parts = self_parts();
+  const AttentionParts parts = self_attention_parts();
   const AttentionShape shape = shape_of(heads, stack.tokens, stack.tokens);
   const TensorId mapped = emit_in_place(
       Part::attention_feature_map, "attention.feature_map",
@@ -278,7 +277,7 @@ TensorId GraphBuilder::linear_attention(const StackContext& stack, TensorId quer
       {query_key_value});
   std::vector<TensorId> operands{mapped};
   if (stack.keys == KeySource::cache) {
-    // φ(K)ᵀ·V and Σφ(K) in the place of keys and values.
+    // φ(K)ᵀ·V and Σφ(K) instead of keys and values.
     operands.push_back(
         tensor(parts.path + ".state",
                {kBatch, heads.heads, heads.head_dim, heads.value_head_dim + Integer{1}},

@@ -1,4 +1,4 @@
-// How tokens or image patches become hidden states [b, s, d].
+// Embeds tokens, image patches or audio: hidden states `[batch, seq, d]`.
 #include "builder.h"
 
 namespace headroom::detail {
@@ -27,7 +27,7 @@ TensorId GraphBuilder::input_hidden_states(const StackContext& stack) {
     case InputKind::patches:
       return embed_patches(stack);
     case InputKind::audio:
-      // Sound is what the encoder hears; the decoder reads tokens.
+      // The encoder reads audio, the decoder tokens.
       return stack.role == StackRole::decoder ? embed_tokens(stack) : embed_audio(stack);
     case InputKind::hidden_states:
       break;
@@ -55,7 +55,7 @@ TensorId GraphBuilder::embed_tokens(const StackContext& stack) {
   begin_block("embeddings", stack.role, Integer{1}, ids);
   TensorId hidden = look_up_tokens(stack, ids);
   if (emit_nodes_) graph_.inputs.push_back(ids);
-  if (embeds_narrow() && spec_.embedding.projects_words_alone) {
+  if (has_narrow_embedding() && spec_.embedding.projects_words_alone) {
     hidden = add_positions(stack, project_embedding(stack, hidden));
   }
   return finish_embedding(stack, hidden);
@@ -66,7 +66,7 @@ TensorId GraphBuilder::look_up_tokens(const StackContext& stack, TensorId ids) {
   const Expr width = embedding_width();
   TokenEmbedding op{stack.rows(), stack.tokens,    width, added_positions(stack.position->kind), {},
                     spec.scale,   spec.fixed_scale};
-  if (embeds_narrow() && spec.projects_words_alone) op.positions = AddedPositions::none;
+  if (has_narrow_embedding() && spec.projects_words_alone) op.positions = AddedPositions::none;
   std::vector<WeightId> weights{word_embedding(stack)};
   if (op.positions == AddedPositions::learned) weights.push_back(position_table(stack, width));
   if (spec.type_vocab_size > 0) {
@@ -96,7 +96,7 @@ TensorId GraphBuilder::add_positions(const StackContext& stack, TensorId hidden)
                        {table});
 }
 
-TensorId GraphBuilder::convolution(const std::string& path, Convolution op, TensorId input) {
+TensorId GraphBuilder::audio_convolution(const std::string& path, Convolution op, TensorId input) {
   const std::vector<WeightId> weights{
       weight(Part::embeddings, path + ".weight", {op.out_channels, op.in_channels, op.kernel},
              WeightRole::embedding),
@@ -120,8 +120,9 @@ TensorId GraphBuilder::embed_audio(const StackContext& stack) {
   const Convolution first{batch, bins, Symbol::hidden_size, kernel, Integer{1}, frames, true};
   const Convolution second{batch,  Symbol::hidden_size, Symbol::hidden_size,
                            kernel, Integer{2},          stack.tokens};
-  const TensorId sound = convolution("conv1", first, features);
-  return finish_embedding(stack, add_positions(stack, convolution("conv2", second, sound)));
+  const TensorId filtered = audio_convolution("conv1", first, features);
+  return finish_embedding(stack,
+                          add_positions(stack, audio_convolution("conv2", second, filtered)));
 }
 
 TensorId GraphBuilder::embed_patches(const StackContext& stack) {
@@ -146,7 +147,7 @@ TensorId GraphBuilder::embed_patches(const StackContext& stack) {
 }
 
 TensorId GraphBuilder::finish_embedding(const StackContext& stack, TensorId hidden) {
-  const bool narrow = embeds_narrow() && !spec_.embedding.projects_words_alone;
+  const bool narrow = has_narrow_embedding() && !spec_.embedding.projects_words_alone;
   const Expr width = narrow ? embedding_width() : Expr(Symbol::hidden_size);
   if (const auto& spec = spec_.embedding.norm) {
     hidden = norm(*spec, "norm", Norm{*spec, stack.rows(), width, {}}, hidden);

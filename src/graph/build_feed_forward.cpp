@@ -1,10 +1,10 @@
-// The feed-forward network of a layer: one network, plain or gated, or routed experts.
+// Feed-forward network of a layer: dense (plain or gated), or a mixture of experts.
 #include "builder.h"
 
 namespace headroom::detail {
 namespace {
 
-std::vector<Projection> inward(const std::string& path, FfnKind kind, const Expr& width) {
+std::vector<Projection> up_projections(const std::string& path, FfnKind kind, const Expr& width) {
   if (kind != FfnKind::gated) return {{path + ".up", width}};
   return {{path + ".gate", width}, {path + ".up", width}};
 }
@@ -25,8 +25,8 @@ TensorId GraphBuilder::dense_network(const StackContext& stack, const FfnSpec& f
   const bool gated = ffn.kind == FfnKind::gated;
   const Part activation_part = part.value_or(Part::mlp_activation);
   const LinearParts up{
-      part.value_or(Part::mlp_up), path + (gated ? ".gate_up" : ".up"), WeightRole::mlp, rows,
-      Symbol::hidden_size,         inward(path, ffn.kind, width),       ffn.bias};
+      part.value_or(Part::mlp_up), path + (gated ? ".gate_up" : ".up"),   WeightRole::mlp, rows,
+      Symbol::hidden_size,         up_projections(path, ffn.kind, width), ffn.bias};
   TensorId inner =
       linear(up, hidden, {Symbol::batch_size, stack.tokens, gated ? Integer{2} * width : width});
   if (gated) {
@@ -87,7 +87,7 @@ TensorId GraphBuilder::routed_experts(const StackContext& stack, const FfnSpec& 
                   Symbol::hidden_size,          {},   experts.bias, experts.weighting};
   const bool gated = ffn.kind == FfnKind::gated;
   TensorId inner =
-      expert_linear(up, inward("mlp.experts", ffn.kind, width), Part::mlp_experts_up,
+      expert_linear(up, up_projections("mlp.experts", ffn.kind, width), Part::mlp_experts_up,
                     gated ? "mlp.experts.gate_up" : "mlp.experts.up", {hidden, routing});
   const Expr elements = rows * per_token * width;
   if (gated) {

@@ -1,4 +1,4 @@
-// Gated DeltaNet (arXiv 2412.06464) as Qwen3-Next has it: projections, a short convolution, the
+// Gated DeltaNet (arXiv 2412.06464) as in Qwen3-Next: projections, a short convolution, the
 // recurrence, a gated norm.
 #include "builder.h"
 
@@ -10,8 +10,8 @@ struct DeltaHeads {
   Expr values;
 };
 
-/// Heads of the recurrence as multiples of the attention's, so that tensor parallelism divides all
-/// alike; as numbers where they are none.
+/// Heads of the recurrence as multiples of the attention heads h, so that tensor parallelism
+/// divides them too; as numbers if they are not multiples.
 DeltaHeads heads_of(const GatedDeltaSpec& spec, Integer attention_heads) {
   const Integer keys = spec.num_key_heads;
   const Integer values = spec.num_value_heads;

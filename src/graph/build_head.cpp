@@ -1,5 +1,4 @@
-// What stands on top of the stacks: pooler, language-model head, classifier, and in training a
-// loss.
+// Model heads: pooler, language-model head, classifier, and in training the loss.
 #include <cmath>
 
 #include "builder.h"

@@ -1,5 +1,6 @@
-// Multi-head latent attention (arXiv 2405.04434, 2.1), with keys and values expanded for every
-// head, or absorbed: queries are brought into the latent space, and contexts out of it.
+// Multi-head latent attention (arXiv 2405.04434, section 2.1): naive, with keys and values expanded
+// for every head, or absorbed, with queries and contexts projected into and out of the latent
+// space.
 #include <cmath>
 
 #include "builder.h"
@@ -8,20 +9,10 @@ namespace headroom::detail {
 namespace {
 
 const Expr kLatent = Symbol::kv_lora_rank;
-const Expr kTurned = Symbol::qk_rope_head_dim;
-const Expr kPlain = Symbol::qk_nope_head_dim;
+const Expr kRope = Symbol::qk_rope_head_dim;
+const Expr kNope = Symbol::qk_nope_head_dim;
 
-AttentionParts parts_of() {
-  return {"attention",
-          Part::attention_kv_cache,
-          Part::attention_scores,
-          Part::attention_softmax,
-          Part::attention_context,
-          Part::attention_core,
-          Part::attention_out};
-}
-
-/// In the latent space the scale stays that of the heads as they were.
+/// Fixes the softmax scale to that of the original heads, since latent vectors are wider.
 AttentionSpec with_scale_of_heads(AttentionSpec attention) {
   if (attention.scale == AttentionScale::inverse_sqrt_head_dim) {
     attention.scale = AttentionScale::fixed;
@@ -44,12 +35,12 @@ TensorId GraphBuilder::latent_attention(const StackContext& stack, TensorId hidd
   if (options_.latent == LatentAttention::naive || stack.keys == KeySource::projections) {
     return expanded_attention(stack, queries, latents);
   }
-  const Expr width = kLatent + kTurned;
-  const TensorId cache = key_value_cache(parts_of(), Symbol::visible_keys, width);
+  const Expr width = kLatent + kRope;
+  const TensorId cache = key_value_cache(self_attention_parts(), Symbol::visible_keys, width);
   const KvCacheAppend append{
       stack.rows() * width, {stack.rows(), width, {}, Integer{1}, width}, Integer{1}, width, {}};
   latents = emit_in_place(Part::attention_kv_cache, "attention.kv_cache", append, {latents, cache});
-  // Before there is a past, expanding what is new costs less than working in the latent space.
+  // Without a past, expanding the new tokens costs less than attention in the latent space.
   return options_.phase == Phase::decode ? absorbed_attention(stack, queries, cache)
                                          : expanded_attention(stack, queries, latents);
 }
@@ -75,15 +66,15 @@ TensorId GraphBuilder::latent_queries(const StackContext& stack, TensorId hidden
   }
   const TensorId queries = linear(query, hidden, shape);
   const Rotary rotary{{stack.rows(), heads.query_width(), {}, heads.heads, heads.head_dim},
-                      kPlain,
-                      kTurned,
+                      kNope,
+                      kRope,
                       stack.tokens,
                       stack.position->rope};
   return emit_in_place(Part::attention_rotary, "attention.query.rotary", rotary, {queries});
 }
 
 TensorId GraphBuilder::latent_keys(const StackContext& stack, TensorId hidden) {
-  const Expr width = kLatent + kTurned;
+  const Expr width = kLatent + kRope;
   const LinearParts down{Part::attention_qkv,          "attention.key_value_a",
                          WeightRole::attention,        stack.rows(),
                          Symbol::hidden_size,          {{"attention.key_value_a", width}},
@@ -92,9 +83,9 @@ TensorId GraphBuilder::latent_keys(const StackContext& stack, TensorId hidden) {
   const NormSpec spec = norm_of_latents(stack);
   latents =
       norm(spec, "attention.key_value_a_norm", Norm{spec, stack.rows(), kLatent, width}, latents);
-  const Rotary rotary{{stack.rows(), width, kLatent, Integer{1}, kTurned},
+  const Rotary rotary{{stack.rows(), width, kLatent, Integer{1}, kRope},
                       {},
-                      kTurned,
+                      kRope,
                       stack.tokens,
                       stack.position->rope};
   return emit_in_place(Part::attention_rotary, "attention.key.rotary", rotary, {latents});
@@ -104,7 +95,7 @@ TensorId GraphBuilder::expanded_attention(const StackContext& stack, TensorId qu
                                           TensorId latents) {
   const AttentionSpec& attention = *stack.attention;
   const HeadSizes& heads = stack.heads;
-  const Expr expanded = heads.heads * (kPlain + heads.value_head_dim);
+  const Expr expanded = heads.heads * (kNope + heads.value_head_dim);
   const LinearParts up{Part::attention_qkv,
                        "attention.key_value",
                        WeightRole::attention,
@@ -112,39 +103,39 @@ TensorId GraphBuilder::expanded_attention(const StackContext& stack, TensorId qu
                        kLatent,
                        {{"attention.key_value", expanded}},
                        false,
-                       kLatent + kTurned};
+                       kLatent + kRope};
   const TensorId key_value = linear(up, latents, {kBatch, stack.tokens, expanded});
-  const LatentConcat concat{stack.rows(), heads.heads,          kPlain,
-                            kTurned,      heads.value_head_dim, kLatent};
+  const LatentConcat concat{stack.rows(), heads.heads, kNope, kRope, heads.value_head_dim, kLatent};
   const TensorId qkv =
       emit(Part::attention_qkv, "attention.qkv", concat, {queries, key_value, latents}, {},
            {kBatch, stack.tokens, heads.row_width()});
   StackContext context = stack;
   if (options_.latent == LatentAttention::absorbed) context.keys = KeySource::projections;
   return attention_output(
-      stack, parts_of(), attention, heads.context_width(),
-      softmax_attention(stack, parts_of(), attention, cached_operands(context, qkv)));
+      stack, self_attention_parts(), attention, heads.context_width(),
+      softmax_attention(stack, self_attention_parts(), attention, cached_operands(context, qkv)));
 }
 
 TensorId GraphBuilder::absorbed_attention(const StackContext& stack, TensorId queries,
                                           TensorId cache) {
   const AttentionSpec attention = with_scale_of_heads(*stack.attention);
   const HeadSizes& heads = stack.heads;
-  const Expr expanded = heads.heads * (kPlain + heads.value_head_dim);
-  const Expr latent_width = heads.heads * (kLatent + kTurned);
+  const Expr expanded = heads.heads * (kNope + heads.value_head_dim);
+  const Expr latent_width = heads.heads * (kLatent + kRope);
   const WeightId expansion = weight(Part::attention_qkv, "attention.key_value.weight",
                                     {expanded, kLatent}, WeightRole::attention);
   using Direction = HeadLinear::Direction;
-  const TensorId latent_queries = emit(
-      Part::attention_qkv, "attention.query.absorbed",
-      HeadLinear{Direction::query_to_latent, stack.rows(), heads.heads, kPlain, kLatent, kTurned},
-      {queries}, {expansion}, {kBatch, stack.tokens, latent_width});
-  const AttentionOperands operands{{kBatch, heads.heads, Integer{1}, kLatent + kTurned, kLatent,
+  const TensorId latent_queries =
+      emit(Part::attention_qkv, "attention.query.absorbed",
+           HeadLinear{Direction::query_to_latent, stack.rows(), heads.heads, kNope, kLatent, kRope},
+           {queries}, {expansion}, {kBatch, stack.tokens, latent_width});
+  const AttentionOperands operands{{kBatch, heads.heads, Integer{1}, kLatent + kRope, kLatent,
                                     stack.tokens, Symbol::visible_keys},
                                    {latent_queries, cache},
                                    KeySource::cache,
                                    ValuePlace::within_keys};
-  const TensorId latent_context = softmax_attention(stack, parts_of(), attention, operands);
+  const TensorId latent_context =
+      softmax_attention(stack, self_attention_parts(), attention, operands);
   const TensorId context =
       emit(Part::attention_out, "attention.context.expanded",
            HeadLinear{Direction::context_from_latent,
@@ -154,7 +145,7 @@ TensorId GraphBuilder::absorbed_attention(const StackContext& stack, TensorId qu
                       heads.value_head_dim,
                       {}},
            {latent_context}, {expansion}, {kBatch, stack.tokens, heads.context_width()});
-  return attention_output(stack, parts_of(), attention, heads.context_width(), context);
+  return attention_output(stack, self_attention_parts(), attention, heads.context_width(), context);
 }
 
 }  // namespace headroom::detail

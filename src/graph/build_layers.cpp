@@ -1,4 +1,4 @@
-// A stack: layers of attention and feed-forward network, with norms before, after, both or nowhere.
+// A stack: layers of attention and feed-forward network with their norms.
 #include <fmt/format.h>
 
 #include "builder.h"
@@ -6,8 +6,8 @@
 namespace headroom::detail {
 namespace {
 
-/// The stack's layers that position `position` of `run` stands for, as a slice: [3:61], [0:24:6].
-/// Empty where all layers of the stack are equal.
+/// The stack's layers that position `position` of `run` covers, as a slice: [3:61], [0:24:6]. Empty
+/// if all layers of the stack are equal.
 std::string slice(const StackSpec& stack, const LayerRun& run, std::int64_t position) {
   const auto period = static_cast<std::int64_t>(run.variants.size());
   if (run.layers() == stack.num_layers && period == 1) return {};
@@ -16,11 +16,11 @@ std::string slice(const StackSpec& stack, const LayerRun& run, std::int64_t posi
   return fmt::format("[{}:{}:{}]", run.first_layer + position, end, period);
 }
 
-/// l, l less those outside of the run, or a number: what says most.
+/// Repeat count of a run: l, l less the layers outside the run, or a number.
 Expr repeat_of(const StackContext& stack, const LayerRun& run) {
   const std::int64_t others = stack.spec->num_layers - run.layers();
-  const bool is_most_of_it = run.variants.size() == 1 && run.layers() > others;
-  if (!is_most_of_it) return Integer{run.repeat};
+  const bool covers_most_layers = run.variants.size() == 1 && run.layers() > others;
+  if (!covers_most_layers) return Integer{run.repeat};
   return others == 0 ? stack.num_layers : stack.num_layers - Integer{others};
 }
 
@@ -97,7 +97,7 @@ TensorId GraphBuilder::layer(const StackContext& stack, TensorId hidden) {
     case ModelKind::recurrent_layer:
       return recurrent(stack, hidden);
     case ModelKind::convolution_layer:
-      return convolved(stack, hidden);
+      return convolution_layer(stack, hidden);
     case ModelKind::feed_forward_layer:
       return feed_forward(stack, hidden);
     case ModelKind::encoder:

@@ -1,4 +1,4 @@
-// Layers that mix positions without attention: a recurrence, or a convolution.
+// Single-layer models without attention: a recurrence or a convolution.
 #include "builder.h"
 
 namespace headroom::detail {
@@ -6,7 +6,7 @@ TensorId GraphBuilder::recurrent(const StackContext& stack, TensorId hidden) {
   const RecurrentSpec& spec = *stack.spec->recurrent;
   const Expr width = Symbol::hidden_size;
   Recurrence op{spec.cell, kBatch, stack.tokens, width, spec.bias, stack.keys};
-  // The products with the inputs wait for nothing, so that one product serves all positions.
+  // The input GEMMs do not depend on the state, so one GEMM covers all positions.
   const Expr gates = op.gates() * width;
   std::vector<TensorId> operands{linear({Part::recurrent_input,
                                          "recurrent.input",
@@ -29,7 +29,7 @@ TensorId GraphBuilder::recurrent(const StackContext& stack, TensorId hidden) {
               std::move(weights), hidden_shape(stack));
 }
 
-TensorId GraphBuilder::convolved(const StackContext& stack, TensorId hidden) {
+TensorId GraphBuilder::convolution_layer(const StackContext& stack, TensorId hidden) {
   const ConvolutionSpec& spec = *stack.convolution;
   const Expr width = Symbol::hidden_size;
   Convolution op{kBatch,     width,       width, sized(Symbol::kernel_size, spec.kernel_size),

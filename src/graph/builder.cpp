@@ -43,7 +43,7 @@ GraphBuilder::GraphBuilder(const ModelSpec& spec, const GraphOptions& options)
 Graph GraphBuilder::build() && {
   if (spec_.encoder && spec_.decoder) {
     const StackContext encoder = encoder_stack(spec_);
-    // A decode step finds the encoder's keys and values in the cross-attention cache.
+    // A decode step reads the encoder's keys and values from the cross-attention cache.
     emit_nodes_ = options_.phase != Phase::decode;
     encoder_output_ = run_stack(encoder, input_hidden_states(encoder));
     if (emit_nodes_) graph_.outputs.push_back(*encoder_output_);
@@ -58,11 +58,11 @@ Graph GraphBuilder::build() && {
     graph_.inputs.push_back(*encoder_output_);
   }
   head(main, run_stack(main, hidden));
-  count_other_parts();
+  add_counted_weights();
   return std::move(graph_);
 }
 
-void GraphBuilder::count_other_parts() {
+void GraphBuilder::add_counted_weights() {
   for (const CountedWeight& counted : spec_.counted_only) {
     std::vector<Expr> shape;
     for (const std::int64_t size : counted.shape) shape.emplace_back(Integer{size});
@@ -157,7 +157,7 @@ TensorId GraphBuilder::norm(const NormSpec& spec, const std::string& path, const
 
 TensorId GraphBuilder::norm(const NormSpec& spec, const std::string& path, Norm op,
                             TensorId input) {
-  // The norm behind an embedding is part of the row that shows the embedding.
+  // The norm after an embedding belongs to the embeddings row.
   const bool in_embedding = graph_.blocks.back().path.ends_with("embeddings");
   const Part own = spec.kind == NormKind::layer_norm ? Part::layer_norm : Part::rms_norm;
   const Part part = in_embedding ? Part::embeddings : own;
@@ -197,7 +197,7 @@ HeadSizes GraphBuilder::head_sizes(const AttentionSpec& attention) const {
 }
 
 Expr GraphBuilder::embedding_width() const {
-  return embeds_narrow() ? Expr(Symbol::embedding_size) : Expr(Symbol::hidden_size);
+  return has_narrow_embedding() ? Expr(Symbol::embedding_size) : Expr(Symbol::hidden_size);
 }
 
 }  // namespace detail

@@ -1,5 +1,5 @@
-// GraphBuilder: turns the choices of a ModelSpec into nodes. One file a concern: build_embedding,
-// build_layers, build_attention, build_head. Internal to src/graph.
+// GraphBuilder: turns the choices of a ModelSpec into nodes. One file per concern: build_embedding,
+// build_layers, build_attention, build_head, … Internal to src/graph.
 #pragma once
 
 #include <optional>
@@ -13,15 +13,15 @@ namespace headroom::detail {
 
 inline const Expr kBatch = Symbol::batch_size;
 
-/// One weight matrix [out_features, in_features] and its bias; several may share one Linear, side
-/// by side on the output.
+/// One weight matrix `[out_features, in_features]` with its bias. Several projections may share one
+/// Linear, which concatenates their outputs.
 struct Projection {
   std::string name;
   Expr out_features;
-  enum class Bias { as_the_others, none } bias = Bias::as_the_others;
+  enum class Bias { of_linear, none } bias = Bias::of_linear;
 };
 
-/// A Linear before it has a place in the graph.
+/// Parameters of a Linear node.
 struct LinearParts {
   Part part = Part::head;
   std::string path;
@@ -30,7 +30,7 @@ struct LinearParts {
   Expr in_features;
   std::vector<Projection> projections;
   bool bias = false;
-  Expr row_width{};  ///< of the input, where its rows are wider than in_features
+  Expr row_width{};  ///< stride between input rows; zero: in_features
 };
 
 /// Sizes of an attention's heads.
@@ -47,7 +47,7 @@ struct HeadSizes {
   [[nodiscard]] Expr row_width() const { return query_width() + key_width() + value_width(); }
 };
 
-/// Layers of a stack that follow each other as `repeat` runs through layers of these variants.
+/// Consecutive layers of a stack: `repeat` times the sequence `variants`.
 struct LayerRun {
   std::int64_t first_layer = 0;
   std::int64_t repeat = 1;
@@ -58,19 +58,19 @@ struct LayerRun {
   }
 };
 
-/// The fewest runs that go through all layers of `stack` in their order, found from the front.
+/// Runs that cover the layers of `stack` in order, found greedily from the front.
 [[nodiscard]] std::vector<LayerRun> layer_runs(const StackSpec& stack);
 
-/// What tells the stacks of a model apart while their layers are built.
+/// The stack and layer under construction.
 struct StackContext {
   const StackSpec* spec = nullptr;
   StackRole role = StackRole::single;
   std::string path;
   Expr num_layers;
-  Expr tokens;                              ///< new tokens of a sequence: s, or n in an encoder
-  KeySource keys = KeySource::projections;  ///< where self-attention reads its keys
+  Expr tokens;                              ///< new tokens per sequence: s, or n in an encoder
+  KeySource keys = KeySource::projections;  ///< of self-attention
   const PositionSpec* position = nullptr;
-  // Of the layer that is being built:
+  // The layer under construction:
   const AttentionSpec* attention = nullptr;
   const FfnSpec* ffn = nullptr;
   const ConvolutionSpec* convolution = nullptr;
@@ -79,15 +79,15 @@ struct StackContext {
   [[nodiscard]] Expr rows() const { return Expr(Symbol::batch_size) * tokens; }
 };
 
-/// Operands of a softmax attention: tensors of queries, keys and values, and where keys come from.
+/// Operands of a softmax attention.
 struct AttentionOperands {
   AttentionShape shape;
-  std::vector<TensorId> tensors;  ///< one, or the queries' and the keys' own
+  std::vector<TensorId> tensors;  ///< one of Q, K and V; or one of Q and one of K and V
   KeySource keys = KeySource::projections;
   ValuePlace values = ValuePlace::behind_keys;
 };
 
-/// The rows of the component table that an attention's operators belong to.
+/// Component-table rows of an attention's operators.
 struct AttentionParts {
   std::string path;
   Part kv_cache;
@@ -97,6 +97,7 @@ struct AttentionParts {
   Part core;
   Part out;
 };
+[[nodiscard]] AttentionParts self_attention_parts();
 
 class GraphBuilder {
  public:
@@ -110,7 +111,7 @@ class GraphBuilder {
   TensorId look_up_tokens(const StackContext& stack, TensorId ids);
   TensorId embed_patches(const StackContext& stack);
   TensorId embed_audio(const StackContext& stack);
-  TensorId convolution(const std::string& path, Convolution op, TensorId input);
+  TensorId audio_convolution(const std::string& path, Convolution op, TensorId input);
   TensorId add_positions(const StackContext& stack, TensorId hidden);
   TensorId project_embedding(const StackContext& stack, TensorId hidden);
   WeightId position_table(const StackContext& stack, const Expr& width);
@@ -145,7 +146,7 @@ class GraphBuilder {
   TensorId self_attention(const StackContext& stack, TensorId hidden);
   TensorId cross_attention(const StackContext& stack, TensorId hidden);
   TensorId gated_context(const StackContext& stack, TensorId hidden, TensorId context);
-  TensorId turn_and_norm(const StackContext& stack, TensorId query_key_value);
+  TensorId apply_rope_and_norm(const StackContext& stack, TensorId query_key_value);
   TensorId query_key_norm(const StackContext& stack, TensorId query_key_value);
   TensorId key_value_cache(const AttentionParts& parts, const Expr& keys, const Expr& width);
   AttentionOperands cached_operands(const StackContext& stack, TensorId query_key_value);
@@ -155,7 +156,7 @@ class GraphBuilder {
   TensorId attention_output(const StackContext& stack, const AttentionParts& parts,
                             const AttentionSpec& attention, const Expr& context_width,
                             TensorId context);
-  /// Keys that a layer's attention reads from the cache, or keeps there.
+  /// Number of keys in a layer's KV-cache.
   [[nodiscard]] static Expr cached_keys(const AttentionSpec& attention);
 
   // build_gated_delta.cpp
@@ -163,16 +164,16 @@ class GraphBuilder {
 
   // build_recurrent.cpp
   TensorId recurrent(const StackContext& stack, TensorId hidden);
-  TensorId convolved(const StackContext& stack, TensorId hidden);
+  TensorId convolution_layer(const StackContext& stack, TensorId hidden);
 
   // build_latent_attention.cpp
   TensorId latent_attention(const StackContext& stack, TensorId hidden);
   TensorId latent_queries(const StackContext& stack, TensorId hidden);
   TensorId latent_keys(const StackContext& stack, TensorId hidden);
-  TensorId absorbed_attention(const StackContext& stack, TensorId queries, TensorId latents);
+  TensorId absorbed_attention(const StackContext& stack, TensorId queries, TensorId cache);
   TensorId expanded_attention(const StackContext& stack, TensorId queries, TensorId latents);
 
-  void count_other_parts();
+  void add_counted_weights();
 
   // build_head.cpp
   void head(const StackContext& stack, TensorId hidden);
@@ -193,10 +194,10 @@ class GraphBuilder {
   TensorId tensor(std::string name, std::vector<Expr> shape,
                   ElementType type = ElementType::activation);
   WeightId weight(Part part, const std::string& path, std::vector<Expr> shape, WeightRole role);
-  /// A node with a new output tensor.
+  /// Adds a node with a new output tensor.
   TensorId emit(Part part, const std::string& path, Op op, std::vector<TensorId> inputs,
                 std::vector<WeightId> weights, std::vector<Expr> output_shape);
-  /// A node whose output takes the place of an input of the same size that is not needed any more.
+  /// Adds a node whose output has the shape of its first input and may reuse its memory.
   TensorId emit_in_place(Part part, const std::string& path, Op op, std::vector<TensorId> inputs,
                          std::vector<WeightId> weights = {});
   TensorId linear(const LinearParts& parts, TensorId input, std::vector<Expr> output_shape);
@@ -207,22 +208,22 @@ class GraphBuilder {
   TensorId dropout(const std::string& path, double probability, TensorId input,
                    Part part = Part::dropout);
   [[nodiscard]] std::vector<Expr> hidden_shape(const StackContext& stack) const;
-  /// `symbol`, where that is what the model has of it; else the number itself.
+  /// `symbol` if `value` is its value in this model, else the number `value`.
   [[nodiscard]] Expr sized(Symbol symbol, std::int64_t value) const;
   [[nodiscard]] HeadSizes head_sizes(const AttentionSpec& attention) const;
-  /// Width of a word's row.
+  /// Width of the word embedding.
   [[nodiscard]] Expr embedding_width() const;
-  [[nodiscard]] bool embeds_narrow() const { return spec_.embedding.embedding_size != 0; }
+  [[nodiscard]] bool has_narrow_embedding() const { return spec_.embedding.embedding_size != 0; }
   [[nodiscard]] bool training() const { return options_.phase == Phase::train; }
 
   const ModelSpec& spec_;
   GraphOptions options_;
   Graph graph_;
   StackRole role_ = StackRole::single;
-  std::string layer_slice_;  ///< behind the paths of nodes, where layers of a stack differ
-  std::int64_t layer_ = 0;   ///< of the run that is being built
-  std::optional<Integer> weight_groups_;  ///< where layers share weights: sets of them
-  bool emit_nodes_ = true;  ///< false while only the weights of a skipped part are counted
+  std::string layer_slice_;               ///< suffix of node paths in a stack of different layers
+  std::int64_t layer_ = 0;                ///< index in the current run
+  std::optional<Integer> weight_groups_;  ///< sets of weights that layers share
+  bool emit_nodes_ = true;  ///< false while counting only the weights of a skipped part
   std::optional<WeightId> word_embedding_;
   std::optional<TensorId> position_bias_;
   std::optional<TensorId> encoder_output_;

@@ -18,8 +18,8 @@ constexpr bool is_length(std::size_t i) {
   return i >= index(Symbol::seq_len) && i <= index(Symbol::past_len);
 }
 
-/// Where a term stands by the power of its sequence lengths: linear, quadratic, …, and last those
-/// that do not grow with the length.
+/// Display rank of a term by the total power of its sequence lengths: linear, quadratic, …; terms
+/// without a length come last.
 unsigned length_rank(const Monomial& powers) {
   constexpr unsigned kLast = 256 * kSymbolCount;
   unsigned degree = 0;
@@ -51,7 +51,7 @@ Expr power(const Expr& base, unsigned exponent) {
   return result;
 }
 
-/// `terms` sorted and merged into the canonical form.
+/// Sorts and merges `terms` into the canonical form.
 std::vector<Term> canonical(std::vector<Term> terms) {
   std::ranges::sort(terms, display_before, &Term::powers);
   std::vector<Term> merged;
@@ -132,7 +132,7 @@ Expr Expr::substitute(const Bindings& bindings) const {
 Integer Expr::evaluate(const Bindings& bindings) const {
   const Expr rest = substitute(bindings);
   if (const auto value = rest.constant()) return *value;
-  throw Error(ErrorCode::internal, fmt::format("no value for every symbol of {}", format(rest)));
+  throw Error(ErrorCode::internal, fmt::format("unbound symbols in {}", format(rest)));
 }
 
 Expr& Expr::operator+=(const Expr& other) {

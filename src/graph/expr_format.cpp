@@ -50,13 +50,13 @@ std::string factor(Symbol symbol, const Bindings& bindings, Notation notation) {
   return std::string(notation == Notation::latex ? info(symbol).latex : info(symbol).unicode);
 }
 
-/// A symbol and how it is written.
-struct Written {
+/// A symbol with its spelling.
+struct Spelling {
   Symbol symbol;
   std::string text;
 };
 
-std::string format_magnitude(const Term& term, std::span<const Written> factors,
+std::string format_magnitude(const Term& term, std::span<const Spelling> factors,
                              Notation notation) {
   std::string result;
   const auto append = [&](const std::string& text) {
@@ -65,15 +65,15 @@ std::string format_magnitude(const Term& term, std::span<const Written> factors,
   };
   const Integer magnitude = term.coefficient < 0 ? -term.coefficient : term.coefficient;
   if (magnitude != 1 || term.powers == Monomial{}) append(to_string(magnitude));
-  for (const Written& written : factors) {
-    const unsigned exponent = term.powers[index(written.symbol)];
+  for (const Spelling& spelling : factors) {
+    const unsigned exponent = term.powers[index(spelling.symbol)];
     if (exponent == 0) continue;
-    append(written.text + exponent_suffix(exponent, notation));
+    append(spelling.text + exponent_suffix(exponent, notation));
   }
   return result;
 }
 
-std::string format_terms(const Expr& expr, std::span<const Written> factors, Notation notation) {
+std::string format_terms(const Expr& expr, std::span<const Spelling> factors, Notation notation) {
   if (expr.is_zero()) return "0";
   const std::string_view minus = notation == Notation::unicode ? "−" : "-";
   std::string result;
@@ -96,7 +96,7 @@ std::string format(const Expr& expr, Notation notation) {
 }
 
 std::string format_with_values(const Expr& expr, const Bindings& bindings, Notation notation) {
-  std::vector<Written> factors;
+  std::vector<Spelling> factors;
   factors.reserve(kSymbolCount);
   for (const SymbolInfo& symbol : symbols()) {
     factors.push_back({symbol.symbol, factor(symbol.symbol, bindings, notation)});
@@ -105,7 +105,7 @@ std::string format_with_values(const Expr& expr, const Bindings& bindings, Notat
 }
 
 std::string format_with_letters(const Expr& expr, std::span<const Letter> letters) {
-  std::vector<Written> factors;
+  std::vector<Spelling> factors;
   factors.reserve(kSymbolCount);
   for (const Letter& letter : letters) {
     factors.push_back({letter.symbol, std::string(letter.unicode)});

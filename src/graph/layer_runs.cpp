@@ -1,11 +1,11 @@
-// A stack's layers as runs: [dense] × 3, [expert] × 58; or ([windowed] × 5, [full]) × 4, [windowed]
-// × 2.
+// Folds a stack's layers into runs: [dense] × 3, [expert] × 58; or ([windowed] × 5, [full]) × 4,
+// [windowed] × 2.
 #include "builder.h"
 
 namespace headroom::detail {
 namespace {
 
-/// How often the `period` variants from `first` on come one after the other.
+/// Number of consecutive repetitions of the `period` variants starting at layer `first`.
 std::int64_t repeats(const StackSpec& stack, std::int64_t first, std::int64_t period) {
   std::int64_t count = 1;
   for (std::int64_t layer = first + period; layer < stack.num_layers; ++layer) {
@@ -16,9 +16,9 @@ std::int64_t repeats(const StackSpec& stack, std::int64_t first, std::int64_t pe
   return count;
 }
 
-/// The run from `first` on that goes furthest; of those that go equally far, the shortest period.
+/// The longest run starting at layer `first`; among equals, the one with the shortest period.
 LayerRun longest_run(const StackSpec& stack, std::int64_t first) {
-  // Longer periods are not looked for: published models alternate within 8 layers.
+  // Published models alternate within 8 layers.
   constexpr std::int64_t kLongestPeriod = 16;
   LayerRun best{first, repeats(stack, first, 1), {stack.variant(first)}};
   for (std::int64_t period = 2; period <= kLongestPeriod; ++period) {

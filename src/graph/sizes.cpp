@@ -17,7 +17,7 @@ LayerTraits traits_of(const ModelSpec& spec) {
     if (window.kind != WindowKind::none) {
       const bool differs = traits.window.kind != WindowKind::none && traits.window != window;
       if (differs) {
-        throw Error(ErrorCode::invalid_input, "its layers have windows of more than one size",
+        throw Error(ErrorCode::invalid_input, "its layers have windows of different sizes",
                     spec.name, "give all windowed layers the same window");
       }
       traits.window = window;

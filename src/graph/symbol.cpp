@@ -1,5 +1,7 @@
 #include "headroom/symbol.h"
 
+#include "enum_table.h"
+
 namespace headroom {
 namespace {
 
@@ -13,9 +15,8 @@ constexpr std::array<SymbolInfo, kSymbolCount> kSymbols{{
     {Symbol::visible_keys, "t", "t", "visible_keys", "p + s"},
     {Symbol::visible_pairs, "c", "c", "visible_pairs", "s·p + s·(s + 1)/2"},
     {Symbol::windowed_keys, "u", "u", "windowed_keys",
-     "keys of a windowed layer: min(t, w), and in a decode step of s tokens min(t, w + s - 1)"},
-    {Symbol::windowed_pairs, "x", "x", "windowed_pairs",
-     "pairs of a windowed layer: those that its mask leaves"},
+     "keys of a windowed layer: min(t, w); in a decode step of s tokens min(t, w + s - 1)"},
+    {Symbol::windowed_pairs, "x", "x", "windowed_pairs", "unmasked pairs of a windowed layer"},
     {Symbol::past_len, "p", "p", "past_len", {}},
     {Symbol::hidden_size, "d", "d", "hidden_size", {}},
     {Symbol::intermediate_size, "f", "f", "intermediate_size", {}},
@@ -29,7 +30,7 @@ constexpr std::array<SymbolInfo, kSymbolCount> kSymbols{{
     {Symbol::num_experts_per_tok, "a", "a", "num_experts_per_tok", {}},
     {Symbol::moe_intermediate_size, "F", "F", "moe_intermediate_size", {}},
     {Symbol::experts_read, "y", "y", "experts_read",
-     "routed experts of a layer that any token takes, at most: min(E, b·s·a)"},
+     "routed experts per layer that any token uses: at most min(E, b·s·a)"},
     {Symbol::shared_intermediate_size, "S", "S", "shared_intermediate_size", {}},
     {Symbol::q_lora_rank, "Q", "Q", "q_lora_rank", {}},
     {Symbol::kv_lora_rank, "r", "r", "kv_lora_rank", {}},
@@ -51,13 +52,7 @@ constexpr std::array<SymbolInfo, kSymbolCount> kSymbols{{
      "activation_bytes, or 0 when activations are float32"},
 }};
 
-constexpr bool in_enumeration_order() {
-  for (std::size_t i = 0; i < kSymbolCount; ++i) {
-    if (index(kSymbols[i].symbol) != i) return false;
-  }
-  return true;
-}
-static_assert(in_enumeration_order());
+static_assert(detail::lists_every<kSymbols>(&SymbolInfo::symbol));
 
 }  // namespace
 

@@ -7,7 +7,7 @@
 namespace headroom {
 namespace {
 
-/// The pairs (query, key) that a causal mask leaves: each of s new tokens sees p + its own rank.
+/// Unmasked causal (query, key) pairs: the i-th of s new tokens sees p + i keys.
 Integer causal_pairs(Integer s, Integer p) {
   return checked_add(checked_multiply(s, p), checked_multiply(s, checked_add(s, Integer{1})) / 2);
 }
@@ -78,14 +78,14 @@ std::string_view name_of(Kernels kernels) noexcept {
 
 namespace {
 
-/// Σ over the new tokens of the keys that a window leaves each of them.
+/// Unmasked pairs under a window: Σ over the new tokens of the keys that each sees.
 Integer windowed_pairs(const WindowSpec& window, Integer s, Integer p) {
   const Integer size = window.size;
   switch (window.kind) {
     case WindowKind::none:
       return causal_pairs(s, p);
     case WindowKind::sliding: {
-      // The first tokens see p + 1, p + 2, … keys, until the window is full.
+      // The first tokens see p + 1, p + 2, … keys until the window is full.
       const Integer growing = std::clamp(size - p, Integer{0}, s);
       return checked_add(causal_pairs(growing, p), checked_multiply(s - growing, size));
     }
@@ -99,7 +99,7 @@ Integer windowed_pairs(const WindowSpec& window, Integer s, Integer p) {
     case WindowKind::centred:
       break;
   }
-  // To the left each token sees 0, 1, … and then `size` others; to the right the same, mirrored.
+  // On the left the tokens see 0, 1, …, `size` others; the right side mirrors it.
   const Integer growing = std::min(s, size);
   const Integer one_side =
       checked_add(checked_multiply(growing, growing - 1) / 2, checked_multiply(s - growing, size));

@@ -3,8 +3,8 @@
 namespace headroom::detail {
 namespace {
 
-// Shorter numbers inside a word tell kinds of weights apart: w1, wi_0, ln_2.
-constexpr std::size_t kDigitsOfAnIndex = 3;
+// Shorter numbers within a word distinguish weights of one layer: w1, wi_0, ln_2.
+constexpr std::size_t kLeastIndexDigits = 3;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -22,14 +22,14 @@ void ComponentSums::add(std::string_view category, std::string_view component,
 
 void name_pattern(std::string_view name, std::string& pattern) {
   pattern.clear();
-  std::size_t copied = 0;  // what stands before is in the pattern
+  std::size_t copied = 0;  // characters of `name` before it are in the pattern
   for (std::size_t at = 0; at < name.size(); ++at) {
     if (!is_digit(name[at])) continue;
     const std::size_t begin = at;
     while (at < name.size() && is_digit(name[at])) ++at;
     const bool whole_word =
         (begin == 0 || name[begin - 1] == '.') && (at == name.size() || name[at] == '.');
-    if (!whole_word && at - begin < kDigitsOfAnIndex) continue;
+    if (!whole_word && at - begin < kLeastIndexDigits) continue;
     pattern.append(name, copied, begin - copied);
     pattern += "{}";
     copied = at;

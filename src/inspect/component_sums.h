@@ -1,4 +1,4 @@
-// Sums over tensors by what they do, in order of first appearance.
+// Sums over the tensors of each component, in order of first appearance.
 #pragma once
 
 #include <map>
@@ -20,8 +20,8 @@ class ComponentSums {
   std::map<std::string, std::size_t, std::less<>> by_component_;
 };
 
-/// A tensor's name with {} for its numbers, so that the layers of a model, and their experts, have
-/// one name: "layers.{}.mlp.up_proj.weight". Appends to `pattern`, which is emptied first.
+/// Sets `pattern` to the tensor name with {} for its layer and expert numbers, so that all layers
+/// share one name: "layers.{}.mlp.up_proj.weight".
 void name_pattern(std::string_view name, std::string& pattern);
 
 }  // namespace headroom::detail

@@ -22,10 +22,10 @@ using checkpoint::ModelFiles;
 using detail::LogicalTensor;
 using detail::LogicalTensors;
 
-// The safetensors library refuses to load files with a longer header.
+// The safetensors library rejects files with a longer header.
 constexpr std::uint64_t kLongestLoadedHeader = 100'000'000;
 
-/// The config.json beside the weights; empty when there is none.
+/// The config.json next to the weights, if there is one.
 std::optional<fs::path> config_of(const fs::path& path) {
   std::error_code failed;
   const fs::path folder = fs::is_directory(path, failed) ? path : fs::absolute(path).parent_path();
@@ -48,7 +48,7 @@ void sum_types(const LogicalTensors& tensors, Inspection& inspection) {
                            [](const TypeRow& row) { return row.totals.bytes; });
 }
 
-/// Without a config, tensors are summed by their names.
+/// Sums tensors by name pattern, for models without a config.
 void sum_names(const LogicalTensors& tensors, Inspection& inspection) {
   detail::NameTable names;
   const auto extras = detail::common_extras();
@@ -76,15 +76,14 @@ void reconcile_with(Model model, const LogicalTensors& tensors, detail::NameTabl
   inspection.reconciliation = std::move(reconciled.result);
 }
 
-/// Reconciles with the config; false when there is none that is understood.
+/// Reconciles the tensors with the config. Returns false without a readable config.
 bool reconcile_if_possible(const std::string& path, const LogicalTensors& tensors,
                            Inspection& inspection) {
   const bool gguf = inspection.format == FileFormat::gguf;
   const auto config =
       gguf ? std::optional<fs::path>(tensors.files().paths().front()) : config_of(path);
   if (!config) {
-    inspection.notes.emplace_back(
-        "there is no config.json beside the weights: nothing to reconcile them with");
+    inspection.notes.emplace_back("no config.json next to the weights: tensors are not reconciled");
     return false;
   }
   try {
@@ -152,11 +151,11 @@ Inspection inspect(const std::string& path) {
   for (const ComponentRow& row : inspection.components) inspection.weights += row.totals;
   if (files.is_part()) {
     inspection.notes.emplace_back(
-        "this is one file of several: what the others hold is not missed");
+        "this is one file of several: tensors of the others are not reported as missing");
   }
   if (files.longest_header_bytes() > kLongestLoadedHeader) {
     inspection.notes.push_back(
-        fmt::format("a header has {} bytes: the safetensors library loads none of more than {}",
+        fmt::format("a header has {} bytes: the safetensors library rejects more than {}",
                     files.longest_header_bytes(), kLongestLoadedHeader));
   }
   return inspection;

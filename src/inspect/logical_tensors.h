@@ -1,4 +1,4 @@
-// The tensors of a model as weights see them: packed ones by what they unpack to.
+// The tensors of a model, with packed weights as their unpacked tensors.
 #pragma once
 
 #include <cstddef>
@@ -20,16 +20,16 @@ struct LogicalTensor {
   std::string_view name;
   std::string_view type;
   std::span<const std::int64_t> shape;
-  TensorTotals totals;  ///< stored tensors, logical values, bytes
+  TensorTotals totals;  ///< stored tensors, unpacked values, stored bytes
 };
 
-/// Plain tensors first, by their index in the files, then packed weights.
+/// Plain tensors by their index in the files, then packed weights.
 class LogicalTensors {
  public:
   explicit LogicalTensors(const checkpoint::ModelFiles& files);
 
   [[nodiscard]] std::size_t size() const noexcept { return plain_ + packed_.size(); }
-  /// Whether this is a stored piece of a packed weight, and no tensor of its own.
+  /// True for a stored piece of a packed weight, which is not a tensor of its own.
   [[nodiscard]] bool is_piece(std::size_t index) const { return index < plain_ && piece_[index]; }
   [[nodiscard]] LogicalTensor operator[](std::size_t index) const;
   [[nodiscard]] std::optional<std::size_t> find(std::string_view name) const;

@@ -18,12 +18,12 @@ using checkpoint::ModelFiles;
 using checkpoint::StoredType;
 using checkpoint::TensorInfo;
 
-/// No dimension of a weight is larger; products with it overflow nothing.
-constexpr std::int64_t kMostOfOneSize = std::int64_t{1} << 40U;
+/// No weight has a larger dimension; its products do not overflow.
+constexpr std::int64_t kLargestDimension = std::int64_t{1} << 40U;
 /// Bits of the integers that values are packed into.
 constexpr std::int64_t kWordBits = 32;
 
-/// The pieces that have one base, by what they are.
+/// The pieces of one base name.
 struct Group {
   std::vector<std::pair<Piece, std::size_t>> pieces;
 
@@ -40,7 +40,7 @@ struct Group {
   }
 };
 
-/// Some kinds have pieces with the same names; what holds the values tells them apart.
+/// Some packings share names of companions: the piece with the values decides.
 Packing packing_of(const Group& group) {
   for (const PieceRole role : {PieceRole::values, PieceRole::state}) {
     const auto found =
@@ -70,8 +70,7 @@ Result unpacked(std::string name, std::string type, std::vector<std::int64_t> sh
   return Unpacked{std::move(name), std::move(type), std::move(shape), values};
 }
 
-/// How many bits a value has where `words` integers of 32 bits hold `values`; empty when that is no
-/// whole number up to 8.
+/// Bits per value if `words` integers of 32 bits hold `values`; empty unless an integer up to 8.
 std::optional<std::int64_t> bits_of(std::int64_t words, std::int64_t values) {
   if (values <= 0 || words <= 0) return std::nullopt;
   const Integer all = Integer{kWordBits} * words;
@@ -126,12 +125,12 @@ class Unpacker {
     const auto bits = gptq_bits(group, packed[0], out);
     if (!bits) return std::nullopt;
     const Integer in = Integer{packed[0]} * kWordBits / *bits;
-    if (in > kMostOfOneSize || in * *bits != Integer{packed[0]} * kWordBits) return std::nullopt;
+    if (in > kLargestDimension || in * *bits != Integer{packed[0]} * kWordBits) return std::nullopt;
     return unpacked(std::move(name), fmt::format("GPTQ {}-bit", *bits),
                     {out, static_cast<std::int64_t>(in)});
   }
 
-  /// g_idx has an element for every input; zero points are packed as the weight is.
+  /// g_idx has one element per input; zero points are packed like the weight.
   [[nodiscard]] std::optional<std::int64_t> gptq_bits(const Group& group, std::int64_t words,
                                                       std::int64_t out) const {
     if (const auto order = group.find("g_idx")) {
@@ -145,14 +144,14 @@ class Unpacker {
     return std::nullopt;
   }
 
-  /// Integers of 32 bits whose logical shape is stored beside them, or bytes of two values.
+  /// Integers of 32 bits with their logical shape in another tensor, or bytes of two values.
   [[nodiscard]] Result compressed_tensors(std::string_view base, const Group& group) const {
     const auto values = group.find(PieceRole::values);
     if (!values) return std::nullopt;
     const TensorInfo packed = tensor(*values);
     std::string name = std::string(base) + ".weight";
     if (packed.type == checkpoint::DataType(StoredType::uint8) && !packed.shape.empty() &&
-        packed.shape.back() <= kMostOfOneSize) {
+        packed.shape.back() <= kLargestDimension) {
       std::vector<std::int64_t> shape(packed.shape.begin(), packed.shape.end());
       shape.back() *= 2;
       return unpacked(std::move(name), "FP4 with scales", std::move(shape));
@@ -168,7 +167,7 @@ class Unpacker {
     return unpacked(std::move(name), fmt::format("packed {}-bit", *bits), std::move(shape));
   }
 
-  /// The values of a short list of integers; empty for any other tensor.
+  /// The values of a short integer tensor; empty for any other.
   [[nodiscard]] std::vector<std::int64_t> integers_in(const TensorInfo& list) const {
     constexpr std::size_t kMostDimensions = 8;
     const auto bytes = files_.data(list);
@@ -180,15 +179,15 @@ class Unpacker {
     }
     const std::size_t size = wide ? sizeof(std::int64_t) : sizeof(std::int32_t);
     for (std::size_t at = 0; at < bytes.size(); at += size) {
-      std::int64_t value = 0;  // little-endian: the upper half of a shorter one stays 0
+      std::int64_t value = 0;  // little-endian: upper bytes of a shorter integer stay 0
       std::memcpy(&value, &bytes[at], size);
-      if (value < 0 || value > kMostOfOneSize) return {};
+      if (value < 0 || value > kLargestDimension) return {};
       values.push_back(value);
     }
     return values;
   }
 
-  /// Two values a byte; the shape is in the state, a JSON text.
+  /// Two values per byte; the state, a JSON text, has the shape.
   [[nodiscard]] Result bitsandbytes_4bit(std::string_view base, const Group& group) const {
     std::string name = std::string(base) + ".weight";
     const auto values = files_.tensors().find(name);
@@ -203,8 +202,8 @@ class Unpacker {
     std::vector<std::int64_t> shape;
     Integer count = 1;
     for (const auto& size : json.at("shape")) {
-      if (!size.is_number_unsigned() || size.get<std::uint64_t>() > std::uint64_t{kMostOfOneSize} ||
-          shape.size() >= 4) {
+      if (!size.is_number_unsigned() ||
+          size.get<std::uint64_t>() > std::uint64_t{kLargestDimension} || shape.size() >= 4) {
         return std::nullopt;
       }
       shape.push_back(size.get<std::int64_t>());
@@ -214,7 +213,7 @@ class Unpacker {
     return unpacked(std::move(name), "bitsandbytes 4-bit", std::move(shape));
   }
 
-  /// A weight of one byte a value, or a whole float type, that has scales beside it.
+  /// A weight of one byte per value, or of a float type, with separate scales.
   [[nodiscard]] Result as_stored(std::string_view base, std::string_view how) const {
     std::string name = std::string(base) + ".weight";
     const auto values = files_.tensors().find(name);
@@ -224,7 +223,7 @@ class Unpacker {
     return unpacked(std::move(name), std::move(type), {stored.shape.begin(), stored.shape.end()});
   }
 
-  /// Blocks [experts, out, in / 32, 16 bytes of two values]; unpacked it is [experts, in, out].
+  /// Blocks [experts, out, in / 32, 16 bytes of two values]; unpacked [experts, in, out].
   [[nodiscard]] Result mxfp4(std::string_view base, const Group& group) const {
     const auto blocks = group.find("blocks");
     const auto scales = group.find("scales");
@@ -236,14 +235,14 @@ class Unpacker {
       return std::nullopt;
     }
     std::vector<std::int64_t> logical(shape.begin(), shape.end() - 1);
-    if (logical.back() > kMostOfOneSize || shape.back() > kWordBits) return std::nullopt;
+    if (logical.back() > kLargestDimension || shape.back() > kWordBits) return std::nullopt;
     logical.back() *= 2 * shape.back();
     std::swap(logical.back(), logical[logical.size() - 2]);
     return unpacked(std::string(base), "MXFP4", std::move(logical));
   }
 
-  /// MLA's expansion: keys [heads, rank, width] turned round, values [heads, width, rank]; in one
-  /// piece it is [heads * (both widths), rank].
+  /// MLA's up-projection: K transposed, [heads, rank, key dim], and V, [heads, value dim, rank];
+  /// merged [heads * (key dim + value dim), rank].
   [[nodiscard]] Result split_latent(std::string_view base, const Group& group) const {
     const auto keys = group.find("attn_k_b.weight");
     const auto values = group.find("attn_v_b.weight");
@@ -255,7 +254,7 @@ class Unpacker {
     const std::int64_t rank = key_shape[1];
     if (value_shape[0] != heads || value_shape[2] != rank) return std::nullopt;
     const Integer rows = checked_multiply(heads, checked_add(key_shape[2], value_shape[1]));
-    if (rows > kMostOfOneSize) return std::nullopt;
+    if (rows > kLargestDimension) return std::nullopt;
     const auto key_type = checkpoint::name_of(tensor(*keys).type);
     const auto value_type = checkpoint::name_of(tensor(*values).type);
     std::string type = key_type == value_type ? std::string(key_type)
@@ -291,7 +290,8 @@ std::vector<PackedWeight> find_packed_weights(const ModelFiles& files) {
     weight.shape = std::move(result->shape);
     weight.values = result->values;
     for (const auto& [piece, index] : group.pieces) weight.pieces.push_back(index);
-    const auto plain = tensors.find(weight.name);  // some keep their values under the usual name
+    const auto plain =
+        tensors.find(weight.name);  // some packings store the values under the plain name
     if (plain) weight.pieces.push_back(*plain);
     for (const std::size_t index : weight.pieces) {
       weight.bytes += static_cast<Integer>(tensors[index].bytes);

@@ -1,4 +1,4 @@
-// Weights that several stored tensors make up together, by their logical shape.
+// Weights that are stored as several tensors, with their logical shape.
 #pragma once
 
 #include <cstddef>
@@ -13,16 +13,16 @@
 namespace headroom::detail {
 
 struct PackedWeight {
-  std::string name;                 ///< that it has when it is not packed
+  std::string name;                 ///< of the unpacked tensor
   std::string type;                 ///< how it is stored: "GPTQ 4-bit"
-  std::vector<std::int64_t> shape;  ///< unpacked; empty where the files do not tell
+  std::vector<std::int64_t> shape;  ///< unpacked
   Integer values = 0;
   Integer bytes = 0;                ///< of all its pieces
   std::vector<std::size_t> pieces;  ///< indices into the table of tensors
 };
 
-/// All weights that are packed, in the order of their first pieces. Tensors with a piece's name and
-/// no weight to be a piece of are left alone.
+/// All packed weights, in the order of their first pieces. A tensor that has the name of a piece
+/// but belongs to no packed weight stays a plain tensor.
 [[nodiscard]] std::vector<PackedWeight> find_packed_weights(const checkpoint::ModelFiles& files);
 
 }  // namespace headroom::detail

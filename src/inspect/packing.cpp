@@ -15,7 +15,7 @@ struct Ending {
 using enum Packing;
 using enum PieceRole;
 
-// Of endings that fit one name, the first counts.
+// The first matching ending counts.
 constexpr std::array kWeightEndings{
     Ending{".attn_k_b.weight", split_latent, values},
     Ending{".attn_v_b.weight", split_latent, companion},
@@ -59,7 +59,7 @@ std::optional<Piece> piece_among(std::span<const Ending> endings, std::string_vi
 
 std::optional<Piece> piece_of(std::string_view name) {
   if (name.ends_with("_b.weight")) return piece_among(kWeightEndings, name);
-  if (name.ends_with(".weight")) return std::nullopt;  // as most names do
+  if (name.ends_with(".weight")) return std::nullopt;  // most tensors
   return piece_among(kEndings, name);
 }
 

@@ -1,9 +1,9 @@
-// The ways in which a weight is stored as several tensors: packed integers, scales, zero points.
+// Packings: ways to store one weight as several tensors (packed integers, scales, zero points).
 // Sources: GPTQ, AutoGPTQ's QuantLinear (qweight, qzeros, scales, g_idx); AWQ, AutoAWQ's WQLinear;
 // bitsandbytes, QuantState.as_dict in bitsandbytes/functional.py; compressed-tensors,
 // github.com/vllm-project/compressed-tensors; FP8 with block scales, DeepSeek-V3's
 // inference/kernel.py; MXFP4, convert_moe_packed_tensors in transformers/integrations/mxfp4.py;
-// DeepSeek's expansion of latent vectors in halves, convert_hf_to_gguf.py of llama.cpp.
+// DeepSeek's latent up-projection split into K and V, convert_hf_to_gguf.py of llama.cpp.
 #pragma once
 
 #include <cstdint>
@@ -17,28 +17,28 @@ enum class Packing {
   compressed_tensors,  ///< X.weight_packed with X.weight_scale and perhaps X.weight_shape
   bitsandbytes_4bit,   ///< X.weight with X.weight.absmax, X.weight.quant_state.…
   bitsandbytes_8bit,   ///< X.weight with X.SCB
-  scaled,              ///< X.weight, as it is, with X.weight_scale or X.weight_scale_inv
+  scaled,              ///< X.weight with X.weight_scale or X.weight_scale_inv
   mxfp4,               ///< X_blocks with X_scales
   split_latent,        ///< X.attn_k_b.weight with X.attn_v_b.weight, for X.attn_kv_b.weight
 };
 
-/// What one tensor is for the weight that it is a piece of.
+/// Role of a stored tensor in its weight.
 enum class PieceRole {
   values,     ///< the packed values themselves
-  shape,      ///< holds the weight's shape
-  state,      ///< holds the weight's shape, among other things
+  shape,      ///< the weight's shape
+  state,      ///< the weight's shape and other metadata
   companion,  ///< scales, zero points, the order of inputs
 };
 
 struct Piece {
   Packing packing = Packing::scaled;
   PieceRole role = PieceRole::companion;
-  std::string_view base;   ///< what the pieces of one weight have in common
-  std::string_view label;  ///< which piece it is: "qweight"
+  std::string_view base;   ///< common prefix of the pieces of one weight
+  std::string_view label;  ///< the rest of the name: "qweight"
 };
 
-/// What the name of a tensor says that it could be a piece of. Whether it is one depends on the
-/// others: a weight is packed only where its values are there.
+/// The piece that a tensor of this name may be. It is one only if the packed values of its base are
+/// there, too.
 [[nodiscard]] std::optional<Piece> piece_of(std::string_view name);
 
 }  // namespace headroom::detail

@@ -16,12 +16,9 @@
 namespace headroom::detail {
 namespace {
 
-using detail::ExtraKind;
-using detail::WeightPattern;
-
-// More than all tensors of any published model.
+// No published model has as many tensors.
 constexpr Integer kMostMissing = 10'000'000;
-// Enough to see what is wrong; the rest is counted.
+// Further problems are only counted.
 constexpr std::size_t kShownProblems = 100;
 
 std::string shape_text(std::span<const std::int64_t> shape) {
@@ -32,7 +29,7 @@ std::int64_t number(const Expr& expr, const Bindings& sizes) {
   return static_cast<std::int64_t>(expr.evaluate(sizes));
 }
 
-/// The number behind the last "layers." or "blk." of a name; empty when there is none.
+/// The number after the last "layers." or "blk." of a name, if there is one.
 std::optional<std::int64_t> layer_of(std::string_view name) {
   for (const std::string_view word : {"layers.", "blk."}) {
     const auto at = name.rfind(word);
@@ -45,7 +42,7 @@ std::optional<std::int64_t> layer_of(std::string_view name) {
   return std::nullopt;
 }
 
-/// Whether two tensors hold the same bytes, as far as samples tell.
+/// Compares two tensors by samples of their bytes.
 bool look_equal(std::span<const std::byte> a, std::span<const std::byte> b) {
   constexpr std::size_t kSampleBytes = 4096;
   constexpr std::size_t kSamples = 16;
@@ -60,7 +57,7 @@ bool look_equal(std::span<const std::byte> a, std::span<const std::byte> b) {
 
 class Reconciler {
  public:
-  Reconciler(const LogicalTensors& tensors, const Model& model, detail::NameTable names)
+  Reconciler(const LogicalTensors& tensors, const Model& model, NameTable names)
       : tensors_(tensors),
         spec_(model.spec),
         graph_(build_graph(spec_, {})),
@@ -86,7 +83,7 @@ class Reconciler {
   }
 
  private:
-  /// Tensors that hold all weights, those of a stack once for each.
+  /// Stored tensors of all weights, over all layers and experts.
   [[nodiscard]] Integer expected_tensors() const {
     Integer tensors = 0;
     for (const Weight& weight : graph_.weights) {
@@ -96,17 +93,18 @@ class Reconciler {
     return tensors;
   }
 
-  /// A config of another model, or a damaged one, may ask for billions of layers.
+  /// A wrong or damaged config may require billions of tensors.
   void report_too_many_missing(Integer missing) {
     reconciled_.result.problems.push_back(
         {ProblemKind::missing_tensor, "",
-         fmt::format("the config asks for {} more tensors than there are", to_string(missing))});
+         fmt::format("the config requires {} more tensors than the files have",
+                     to_string(missing))});
     reconciled_.result.problem_count = static_cast<std::int64_t>(
         std::min<Integer>(missing, std::numeric_limits<std::int64_t>::max()));
   }
 
   void find_weights() {
-    std::set<WeightId> done;  // tied weights belong to the first node that has them
+    std::set<WeightId> done;  // tied weights belong to the first node that uses them
     for (const Block& block : graph_.blocks) {
       for (const Node& node : block.nodes) {
         for (const WeightId id : node.weights) {
@@ -120,7 +118,7 @@ class Reconciler {
     }
   }
 
-  /// A weight that no operator has, as of a vision tower: it is counted and not run.
+  /// A weight of no operator: vision towers are counted, but have no operators.
   void find_counted(const Weight& weight) {
     reconciled_.result.expected_parameters +=
         weight.repeat.evaluate(graph_.sizes) * weight.elements().evaluate(graph_.sizes);
@@ -133,7 +131,7 @@ class Reconciler {
     std::int64_t last = -1;
     for (std::int64_t run = 0; run < runs; ++run) {
       const std::int64_t layer = block.weights_of(node, run);
-      if (layer == last) continue;  // layers may share their weights
+      if (layer == last) continue;  // layers that share their weights
       last = layer;
       if (weight.kind == WeightKind::parameter) {
         reconciled_.result.expected_parameters += weight.elements().evaluate(graph_.sizes);
@@ -142,24 +140,25 @@ class Reconciler {
     }
   }
 
-  /// Gives one layer's weight its tensors.
+  /// Assigns one layer's tensors to a weight.
   void find_weight(const Weight& weight, std::int64_t layer) {
     const WeightPattern& pattern = stored_pattern(places_.patterns(weight.path), layer);
     for (std::int64_t expert = 0; expert < pattern.tensors(); ++expert) {
-      claim(weight, pattern, detail::filled(pattern.name.pattern, layer, expert));
+      claim(weight, pattern, filled(pattern.name.pattern, layer, expert));
     }
   }
 
-  /// The first alternative whose tensor is there and fits, or else is there, or else the first.
+  /// Prefers the first pattern with a tensor of the right shape, then the first with any tensor,
+  /// then the first pattern.
   const WeightPattern& stored_pattern(std::span<const WeightPattern> patterns, std::int64_t layer) {
-    const WeightPattern* there = nullptr;
+    const WeightPattern* present = nullptr;
     for (const WeightPattern& pattern : patterns) {
-      const auto index = find(detail::filled(pattern.name.pattern, layer, 0));
+      const auto index = find(filled(pattern.name.pattern, layer, 0));
       if (!index) continue;
       if (pattern.fits(tensors_[*index].shape)) return pattern;
-      if (there == nullptr) there = &pattern;
+      if (present == nullptr) present = &pattern;
     }
-    return there == nullptr ? patterns.front() : *there;
+    return present == nullptr ? patterns.front() : *present;
   }
 
   void claim(const Weight& weight, const WeightPattern& pattern, const std::string& name) {
@@ -170,8 +169,8 @@ class Reconciler {
     owned_[*index] = true;
     if (!pattern.fits(tensor.shape)) {
       report({ProblemKind::wrong_shape, std::string(tensor.name),
-              fmt::format("has shape {}, but {} is stored as {}", shape_text(tensor.shape),
-                          weight.path, shape_text(expected_shape(pattern)))});
+              fmt::format("has shape {}, but {} requires {}", shape_text(tensor.shape), weight.path,
+                          shape_text(expected_shape(pattern)))});
       return;
     }
     if (weight.kind == WeightKind::buffer) {
@@ -180,14 +179,14 @@ class Reconciler {
     }
     reconciled_.result.found_parameters += pattern.elements();
     TensorTotals totals{0, pattern.elements(), 0};
-    if (first_owner) {  // of a stack, the first part counts the bytes; all are of one component
+    if (first_owner) {  // stacked weights share a tensor: the first counts its bytes
       totals.tensors = tensor.totals.tensors;
       totals.bytes = tensor.totals.bytes;
     }
     sums_.add(headroom::name_of(weight.role), headroom::name_of(weight.component), totals);
   }
 
-  /// The graph knows two kinds of buffers: what a router adds to its scores, and BART's logit bias.
+  /// The graph has two kinds of buffers: a router's score bias and BART's logit bias.
   static ExtraKind buffer_kind(const Weight& weight) {
     return weight.path.find("router") == std::string::npos ? ExtraKind::head_buffer
                                                            : ExtraKind::router_bias;
@@ -201,27 +200,27 @@ class Reconciler {
     return shape;
   }
 
-  /// The tensor of this name, with the prefix that most names turn out to have.
+  /// The tensor of this name under any optional prefix. The last successful prefix is tried first,
+  /// since most tensors share it.
   std::optional<std::size_t> find(const std::string& name) {
     for (std::size_t i = 0; i < prefixes_.size(); ++i) {
       buffer_ = prefixes_[i];
       buffer_ += name;
       const auto found = tensors_.find(buffer_);
       if (!found) continue;
-      std::swap(prefixes_[0], prefixes_[i]);  // most names have the same one
+      std::swap(prefixes_[0], prefixes_[i]);  // tried first from now on
       return found;
     }
     return std::nullopt;
   }
 
   void report_missing(const Weight& weight, const std::string& name) {
-    if (tensors_.files().is_part()) return;  // it lies in another file
+    if (tensors_.files().is_part()) return;  // it may be in another file
     const bool is_buffer = weight.kind == WeightKind::buffer;
-    if (is_buffer && buffer_kind(weight) == ExtraKind::head_buffer) return;  // it is zeros anyway
+    if (is_buffer && buffer_kind(weight) == ExtraKind::head_buffer) return;  // it holds zeros only
     if (weight.path == "head.language_model.weight") {
-      reconciled_.extras.push_back({"untied head that is missing",
-                                    {},
-                                    fmt::format("{} (the config does not tie it)", name)});
+      reconciled_.extras.push_back(
+          {"missing untied head", {}, fmt::format("{} (not tied by the config)", name)});
       return;
     }
     report({ProblemKind::missing_tensor, name, fmt::format("{} has no tensor", weight.path)});
@@ -241,8 +240,8 @@ class Reconciler {
       const auto layer = layer_of(tensor.name);
       if (layer && prediction_layers.contains(*layer)) {
         add_extra(reconciled_.extras, ExtraKind::multi_token_prediction, tensor);
-      } else if (const auto kind = detail::extra_kind(places_.table(), tensor.name)) {
-        add_extra(reconciled_.extras, checked(*kind, i), tensor);
+      } else if (const auto kind = extra_kind(places_.table(), tensor.name)) {
+        add_extra(reconciled_.extras, kind_of_extra(*kind, i), tensor);
       } else {
         report({ProblemKind::unknown_tensor, std::string(tensor.name),
                 fmt::format("{} {}", tensor.type, shape_text(tensor.shape))});
@@ -250,21 +249,21 @@ class Reconciler {
     }
   }
 
-  /// Layers beyond the model's own that project an embedding and a hidden state together, as
-  /// DeepSeek-V3's multi-token prediction does (arXiv 2412.19437, section 2.2).
+  /// Numbers of the layers after the model's last that merge an embedding with a hidden state, as
+  /// in DeepSeek-V3's multi-token prediction (arXiv 2412.19437, section 2.2).
   std::set<std::int64_t> multi_token_prediction_layers() {
     std::set<std::int64_t> layers;
     for (std::int64_t layer = spec_.main_stack().num_layers;; ++layer) {
-      const bool there = find(fmt::format("layers.{}.eh_proj.weight", layer)) ||
-                         find(fmt::format("blk.{}.nextn.eh_proj.weight", layer));
-      if (!there) return layers;
+      const bool exists = find(fmt::format("layers.{}.eh_proj.weight", layer)) ||
+                          find(fmt::format("blk.{}.nextn.eh_proj.weight", layer));
+      if (!exists) return layers;
       layers.insert(layer);
     }
   }
 
-  /// What a head's weight is that the config has no place for: the embedding again, one with values
-  /// of its own, or one that this class of model does without.
-  ExtraKind checked(ExtraKind kind, std::size_t index) {
+  /// The kind of a head weight that the config does not have: a copy of the embedding, an untied
+  /// head with values of its own, or a head that this class does not use.
+  ExtraKind kind_of_extra(ExtraKind kind, std::size_t index) {
     const LogicalTensor tensor = tensors_[index];
     const bool is_head = tensor.name.ends_with("head.weight") || tensor.name == "output.weight" ||
                          tensor.name.ends_with("decoder.weight");
@@ -286,7 +285,7 @@ class Reconciler {
   const LogicalTensors& tensors_;
   const ModelSpec& spec_;
   Graph graph_;
-  detail::WeightPlaces places_;
+  WeightPlaces places_;
   std::vector<bool> owned_;
   std::vector<std::string> prefixes_;
   std::string buffer_;
@@ -297,7 +296,7 @@ class Reconciler {
 }  // namespace
 
 void add_extra(std::vector<ExtraRow>& rows, ExtraKind kind, const LogicalTensor& tensor) {
-  const std::string_view name = detail::name_of(kind);
+  const std::string_view name = name_of(kind);
   auto found = std::ranges::find(rows, name, &ExtraRow::kind);
   if (found == rows.end()) {
     rows.push_back({std::string(name), {}, std::string(tensor.name)});
@@ -306,7 +305,7 @@ void add_extra(std::vector<ExtraRow>& rows, ExtraKind kind, const LogicalTensor&
   found->totals += tensor.totals;
 }
 
-Reconciled reconcile(const LogicalTensors& tensors, Model model, detail::NameTable names) {
+Reconciled reconcile(const LogicalTensors& tensors, Model model, NameTable names) {
   Reconciled reconciled = Reconciler(tensors, model, std::move(names)).run();
   reconciled.result.model = std::move(model);
   return reconciled;

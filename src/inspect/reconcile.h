@@ -1,4 +1,5 @@
-// Every tensor of the files has an owner in the graph, and every weight of the graph a tensor.
+// Reconciliation: every tensor of the files belongs to a weight of the graph, and every weight has
+// a tensor.
 #pragma once
 
 #include <vector>
@@ -9,18 +10,17 @@
 
 namespace headroom::detail {
 
-/// What the files hold beside what `model` asks for.
+/// The tensors of the files by component, and their disagreements with the graph.
 struct Reconciled {
   std::vector<ComponentRow> components;
   std::vector<ExtraRow> extras;
   Reconciliation result;
 };
 
-/// Lays the tensors beside the graph of `model`, whose names in the files are those of `names`.
-[[nodiscard]] Reconciled reconcile(const LogicalTensors& tensors, Model model,
-                                   detail::NameTable names);
+/// Matches the tensors with the graph of `model`; `names` maps weights to tensor names.
+[[nodiscard]] Reconciled reconcile(const LogicalTensors& tensors, Model model, NameTable names);
 
 /// Adds a tensor to the row of its kind.
-void add_extra(std::vector<ExtraRow>& rows, detail::ExtraKind kind, const LogicalTensor& tensor);
+void add_extra(std::vector<ExtraRow>& rows, ExtraKind kind, const LogicalTensor& tensor);
 
 }  // namespace headroom::detail

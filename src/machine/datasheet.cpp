@@ -1,4 +1,4 @@
-// What a datasheet's figures mean for a type.
+// Peak of a datasheet by type.
 #include "headroom/machine_profile.h"
 
 namespace headroom {

@@ -1,4 +1,4 @@
-// What kernels there are, and what their sizes mean.
+// The kernels and their axes.
 #include <algorithm>
 #include <functional>
 #include <numeric>
@@ -63,7 +63,7 @@ constexpr KernelInfo kKinds[] = {
 };
 static_assert(detail::lists_every<kKinds>(&KernelInfo::kind));
 
-/// Pairs of a query and a key that it sees, where the last query sees all keys.
+/// Unmasked causal pairs; the last query sees all keys.
 double causal_pairs(double queries, double keys) {
   const double square = std::min(queries, keys);
   const double past = keys - square;
@@ -80,7 +80,7 @@ const KernelInfo& info_of(KernelKind kind) noexcept {
 
 double work_of(KernelKind kind, const KernelSizes& sizes) {
   if (kind == KernelKind::attention_fused_causal) {
-    // Heads that share keys and values attend each for itself.
+    // Grouped heads share keys, not work.
     return sizes[0] * causal_pairs(sizes[2], sizes[3]) * sizes[4];
   }
   const double product =

@@ -1,4 +1,4 @@
-// The grid of a table of kernel times, and interpolation in it.
+// Grid of a kernel table, and interpolation in it.
 #include "headroom/kernel_table.h"
 
 #include <algorithm>
@@ -8,7 +8,8 @@
 namespace headroom {
 namespace {
 
-/// Where a size lies along an axis: between two grid points, `share` of the way by logarithms.
+/// Position of a size between two grid points of an axis: fraction `share` of the way, in
+/// logarithms.
 struct Place {
   std::size_t below = 0;
   std::size_t above = 0;
@@ -24,7 +25,7 @@ Place place_of(const std::vector<double>& axis, double size) {
   return {index, index + 1, std::log(size / *below) / std::log(*above / *below)};
 }
 
-/// One corner of the cell that a size lies in.
+/// One corner of the grid cell around a size.
 class Corner {
  public:
   Corner(const KernelTable& table, const std::vector<Place>& places, std::size_t number)
@@ -39,8 +40,8 @@ class Corner {
   [[nodiscard]] double weight() const { return weight_; }
   [[nodiscard]] double work() const { return work(at_); }
 
-  /// Its time. A point that was not measured takes longer than the nearest one with fewer rows, as
-  /// much as the largest call does that was measured with both numbers of rows.
+  /// Time at this grid point. An unmeasured point is extrapolated from the nearest one with fewer
+  /// rows, by the growth of the largest call that was measured with both numbers of rows.
   [[nodiscard]] KernelTime time() const {
     At known = at_;
     while (!seconds(known) && known.front() > 0) --known.front();
@@ -68,7 +69,8 @@ class Corner {
     return work_of(table_.kind, point_of(table_.axes, number(at)));
   }
 
-  /// From the nearest smaller point of as many rows, where fewer were not measured either.
+  /// Extrapolates in proportion to the work from the nearest smaller point with equal rows, for
+  /// points without measurements at fewer rows.
   [[nodiscard]] KernelTime time_in_proportion() const {
     At known = at_;
     while (!seconds(known) && step_down(known)) {
@@ -77,7 +79,7 @@ class Corner {
     return {seconds(known).value_or(0) * factor, table_.spread[number(known)]};
   }
 
-  /// One down along the last axis behind the rows that can be.
+  /// Steps down along the last axis, except rows, that allows it.
   static bool step_down(At& at) {
     for (std::size_t axis = at.size(); axis-- > 1;) {
       if (at[axis] == 0) continue;
@@ -130,21 +132,21 @@ KernelTime time_of(const KernelTable& table, const KernelSizes& sizes) {
     places[axis] = place_of(table.axes[axis], sizes[axis]);
     inside[axis] = std::clamp(sizes[axis], table.axes[axis].front(), table.axes[axis].back());
   }
-  // Between points, time goes with the work more evenly than by itself: a causal mask hides half of
-  // a square of pairs, but little of a wide one.
-  double log_pace = 0;
+  // Interpolates time per work, which varies less than time: a causal mask hides half of a square
+  // of pairs, but little of a wide rectangle.
+  double log_time_per_work = 0;
   double spread = 0;
   for (std::size_t number = 0; number < std::size_t{1} << sizes.size(); ++number) {
     const Corner corner(table, places, number);
     if (corner.weight() <= 0) continue;
     const KernelTime time = corner.time();
-    log_pace += corner.weight() * std::log(time.seconds / corner.work());
+    log_time_per_work += corner.weight() * std::log(time.seconds / corner.work());
     spread += corner.weight() * time.spread;
   }
   double work = work_of(table.kind, sizes);
-  // One axis alone is elements: below the smallest grid the fixed cost of a call is what is left.
+  // Element-wise kernels below the smallest grid point cost the fixed time of a call.
   if (sizes.size() == 1) work = std::max(work, work_of(table.kind, inside));
-  return {std::exp(log_pace) * work, spread};
+  return {std::exp(log_time_per_work) * work, spread};
 }
 
 }  // namespace headroom

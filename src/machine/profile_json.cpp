@@ -3,7 +3,7 @@
 
 #include "headroom/machine_profile.h"
 #include "headroom/op.h"
-#include "headroom/report.h"
+#include "schema_version.h"
 
 namespace headroom {
 namespace {

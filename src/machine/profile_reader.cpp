@@ -1,4 +1,4 @@
-// JSON -> MachineProfile. Everything that a prediction divides by or interpolates in is checked.
+// JSON -> MachineProfile. Validates every figure that a prediction divides by or interpolates.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,15 +8,15 @@
 
 #include "headroom/error.h"
 #include "headroom/machine_profile.h"
-#include "headroom/report.h"
 #include "json_text.h"
+#include "schema_version.h"
 
 namespace headroom {
 namespace {
 
 constexpr std::size_t kMostPoints = 100'000;
 
-/// Reads members of one object and says where something is wrong.
+/// Reads the members of one JSON object; errors name their place.
 class Reader {
  public:
   Reader(const nlohmann::json& json, std::string where) : json_(json), where_(std::move(where)) {
@@ -25,7 +25,7 @@ class Reader {
 
   [[noreturn]] void fail(const std::string& what) const {
     throw Error(ErrorCode::invalid_input, what, where_,
-                "run `headroom calibrate` again, or take the machine from `headroom machines`");
+                "run `headroom calibrate` again, or choose a machine of `headroom machines`");
   }
 
   [[nodiscard]] const nlohmann::json& member(const char* key) const {
@@ -34,7 +34,7 @@ class Reader {
     return *found;
   }
 
-  /// Whether the member is there; null counts as absent.
+  /// Returns whether the member is present and not null.
   [[nodiscard]] bool has(const char* key) const {
     const auto found = json_.find(key);
     return found != json_.end() && !found->is_null();
@@ -42,7 +42,7 @@ class Reader {
 
   [[nodiscard]] std::string text(const char* key) const {
     const nlohmann::json& value = member(key);
-    if (!value.is_string()) fail(fmt::format("\"{}\" is not a text", key));
+    if (!value.is_string()) fail(fmt::format("\"{}\" is not a string", key));
     return value.get<std::string>();
   }
 
@@ -52,7 +52,7 @@ class Reader {
 
   [[nodiscard]] double number(const char* key) const { return number(member(key), key); }
 
-  /// Above zero and finite.
+  /// A finite number above zero.
   [[nodiscard]] double positive(const char* key) const {
     const double value = number(key);
     if (!(value > 0)) fail(fmt::format("\"{}\" is not above zero", key));
@@ -75,14 +75,14 @@ class Reader {
   [[nodiscard]] int processors(const char* key) const {
     constexpr std::int64_t kMost = 1 << 20;
     const std::int64_t value = count(key);
-    if (value > kMost) fail(fmt::format("\"{}\" is no number of processors", key));
+    if (value > kMost) fail(fmt::format("\"{}\" is not a number of processors", key));
     return static_cast<int>(value);
   }
 
   [[nodiscard]] std::vector<Reader> objects(const char* key) const {
     const nlohmann::json& value = member(key);
     if (!value.is_array() || value.size() > kMostPoints)
-      fail(fmt::format("\"{}\" is no list", key));
+      fail(fmt::format("\"{}\" is not a list", key));
     std::vector<Reader> readers;
     for (std::size_t i = 0; i < value.size(); ++i) {
       readers.emplace_back(value[i], fmt::format("{}/{}/{}", where_, key, i));
@@ -93,7 +93,7 @@ class Reader {
   [[nodiscard]] std::vector<double> numbers(const char* key) const {
     const nlohmann::json& value = member(key);
     if (!value.is_array() || value.size() > kMostPoints)
-      fail(fmt::format("\"{}\" is no list", key));
+      fail(fmt::format("\"{}\" is not a list", key));
     std::vector<double> numbers;
     for (const nlohmann::json& one : value) numbers.push_back(number(one, key));
     return numbers;
@@ -132,7 +132,7 @@ KernelTable read_table(const Reader& reader) {
   KernelTable table;
   table.kind = info->kind;
   const std::vector<Reader> axes = reader.objects("axes");
-  if (axes.size() != info->axes.size()) reader.fail("has another number of axes than its kernel");
+  if (axes.size() != info->axes.size()) reader.fail("has the wrong number of axes for its kernel");
   std::size_t points = 1;
   for (std::size_t i = 0; i < axes.size(); ++i) {
     table.axes.push_back(read_axis(axes[i], info->axes[i]));
@@ -140,10 +140,11 @@ KernelTable read_table(const Reader& reader) {
     if (points > kMostPoints) reader.fail("has too many points");
   }
   const nlohmann::json& seconds = reader.member("seconds");
-  if (!seconds.is_array()) reader.fail("\"seconds\" is no list");
+  if (!seconds.is_array()) reader.fail("\"seconds\" is not a list");
   for (const nlohmann::json& one : seconds) {
     const bool measured = one.is_number() && std::isfinite(one.get<double>()) && one > 0;
-    if (!measured && !one.is_null()) reader.fail("\"seconds\" has what is no time above zero");
+    if (!measured && !one.is_null())
+      reader.fail("\"seconds\" contains an entry that is not a time above zero");
     table.seconds.push_back(measured ? std::optional(one.get<double>()) : std::nullopt);
   }
   table.spread = reader.numbers("spread");
@@ -164,7 +165,7 @@ std::vector<BandwidthPoint> read_bandwidths(const Reader& reader, const char* ke
       std::ranges::adjacent_find(points, std::greater_equal<>(),
                                  &BandwidthPoint::working_set_bytes) == points.end();
   if (points.empty() || !ascends) {
-    reader.fail(fmt::format("\"{}\" is empty, or its working sets do not ascend", key));
+    reader.fail(fmt::format("\"{}\" is empty or its working sets do not ascend", key));
   }
   return points;
 }
@@ -179,7 +180,7 @@ ThreadProfile read_threads(const Reader& reader) {
   profile.probe_compute_s = probe.positive("compute_s");
   profile.probe_memory_s = probe.positive("memory_s");
   profile.probe_memory_bytes = probe.count("memory_bytes");
-  // So much is read again to see drift by: enough to take time, and no more than there is room for.
+  // Drift detection rereads this much memory: enough to time, and little enough to fit.
   constexpr std::int64_t kFewest = std::int64_t{1} << 20;
   constexpr std::int64_t kMost = std::int64_t{16} << 30;
   if (profile.probe_memory_bytes < kFewest || profile.probe_memory_bytes > kMost) {
@@ -190,14 +191,14 @@ ThreadProfile read_threads(const Reader& reader) {
   for (const Reader& table : reader.objects("kernels")) profile.tables.push_back(read_table(table));
   for (const KernelInfo& info : kernel_kinds()) {
     if (std::ranges::count(profile.tables, info.kind, &KernelTable::kind) == 1) continue;
-    reader.fail(fmt::format("the kernel {} is not there exactly once", info.name));
+    reader.fail(fmt::format("the kernel {} must occur exactly once", info.name));
   }
   return profile;
 }
 
 double read_share(const Reader& reader, const char* key) {
   const double share = reader.positive(key);
-  if (share > 1) reader.fail(fmt::format("\"{}\" is not a share from 0 to 1", key));
+  if (share > 1) reader.fail(fmt::format("\"{}\" is not a fraction from 0 to 1", key));
   return share;
 }
 
@@ -229,7 +230,7 @@ std::variant<MeasuredRates, DatasheetRates> read_rates(const Reader& reader) {
     if (rates.by_threads.empty()) reader.fail("\"by_threads\" is empty");
     std::set<int> threads;
     for (const ThreadProfile& one : rates.by_threads) {
-      if (!threads.insert(one.threads).second) reader.fail("\"threads\" are the same twice");
+      if (!threads.insert(one.threads).second) reader.fail("\"threads\" repeats a number");
     }
     return rates;
   }

@@ -1,4 +1,4 @@
-// Where profiles are: this user's own, a file, or the catalogue.
+// Finds and stores profiles: the user's own, files, and the catalogue.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -72,7 +72,7 @@ MachineProfile find_machine(const std::string& name_or_file) {
     return profile_from_json(detail::read_text_file(name_or_file), name_or_file);
   }
   std::string hint = detail::did_you_mean(name_or_file, names);
-  if (hint.empty()) hint = "`headroom machines` lists them; here is this machine";
+  if (hint.empty()) hint = "`headroom machines` lists them; `here` is this machine";
   throw Error(ErrorCode::invalid_input, fmt::format("there is no machine \"{}\"", name_or_file), {},
               hint);
 }

@@ -1,4 +1,4 @@
-// Steps of attention: eager, fused and linear, with and without a KV-cache.
+// Steps of eager, fused and linear attention, with and without a KV-cache.
 #include <omp.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace headroom::measured {
 namespace {
 
-/// Widths of query, key and value side by side in one row.
+/// Widths of query, key and value, concatenated in one row.
 struct RowLayout {
   std::int64_t query;
   std::int64_t key;
@@ -26,15 +26,15 @@ RowLayout layout_of(const AttentionArguments& args) {
           args.kv_heads * args.value_head_dim};
 }
 
-/// A sequence's keys, then its values, each head's together: that way a step reads every head's
-/// from one end to the other.
+/// Layout of one sequence in the KV-cache: all keys, then all values, each head contiguous, so that
+/// a decode step reads every head sequentially. [kv_heads, capacity, head_dim | value_head_dim]
 struct CacheLayout {
   std::int64_t capacity = 0;
   std::int64_t kv_heads = 0;
   std::int64_t head_dim = 0;
   std::int64_t value_head_dim = 0;
 
-  /// Puts a token's row of keys and values into a slot of `sequence`.
+  /// Copies a token's row of keys and values into `slot` of `sequence`.
   void store(const float* token, std::int64_t slot, float* sequence) const {
     for (std::int64_t head = 0; head < kv_heads; ++head) {
       std::copy_n(token + head * head_dim, head_dim,
@@ -49,14 +49,14 @@ struct CacheLayout {
   }
 };
 
-std::int64_t operand_floats(const AttentionArguments& args) {
+std::int64_t attention_operand_floats(const AttentionArguments& args) {
   const std::int64_t queries = args.batch * args.queries * args.heads;
   const std::int64_t keys = args.batch * args.keys * args.kv_heads;
   return queries * (args.head_dim + args.value_head_dim) +
          keys * (args.head_dim + args.value_head_dim);
 }
 
-std::int64_t score_floats(const AttentionArguments& args) {
+std::int64_t attention_score_floats(const AttentionArguments& args) {
   return args.batch * args.heads * args.queries * args.keys;
 }
 
@@ -90,36 +90,36 @@ AttentionArguments StepBuilder::attention_sizes(const AttentionShape& shape) con
   return args;
 }
 
-void StepBuilder::place_operands(AttentionArguments& args, KeySource keys,
-                                 ValuePlace values) const {
+void StepBuilder::set_operands(AttentionArguments& args, KeySource keys, ValuePlace values) const {
   const RowLayout layout = layout_of(args);
-  const bool together = keys == KeySource::projections && !is_cross_attention();
-  const bool within = values == ValuePlace::within_keys;
+  const bool packed_row = keys == KeySource::projections && !is_cross_attention();
+  const bool in_keys = values == ValuePlace::within_keys;
   args.q = input(0);
-  args.q_stride = together ? layout.row() : layout.query;
-  // Queries beside a cache stand in the row of all projections, unless they came alone.
-  if (!together) args.q_stride = integer(program_.graph_.tensors[node_->inputs[0]].shape.back());
+  args.q_stride = packed_row ? layout.row() : layout.query;
+  // With a KV-cache, queries are part of the row of all projections, unless they are a tensor
+  // alone.
+  if (!packed_row) args.q_stride = integer(program_.graph_.tensors[node_->inputs[0]].shape.back());
   args.q_batch_stride = args.queries * args.q_stride;
   args.out_stride = args.heads * args.value_head_dim;
   args.out_batch_stride = args.queries * args.out_stride;
-  args.k_stride = together ? layout.row() : layout.key + (within ? 0 : layout.value);
+  args.k_stride = packed_row ? layout.row() : layout.key + (in_keys ? 0 : layout.value);
   args.v_stride = args.k_stride;
   args.k_batch_stride = args.keys * args.k_stride;
   args.k_head_stride = args.head_dim;
   args.v_head_stride = args.value_head_dim;
   if (keys == KeySource::cache) {
-    // All keys of a sequence stand before all its values, each head's together.
+    // All keys of a sequence precede all its values; each head is contiguous.
     const std::int64_t rows = cached_keys();
     args.k_batch_stride = rows * args.k_stride;
     args.k_stride = args.head_dim;
-    args.v_stride = within ? args.head_dim : args.value_head_dim;
+    args.v_stride = in_keys ? args.head_dim : args.value_head_dim;
     args.k_head_stride = rows * args.k_stride;
     args.v_head_stride = rows * args.v_stride;
   }
   args.v_batch_stride = args.k_batch_stride;
 }
 
-void StepBuilder::shape_scores(AttentionArguments& args, const ScoreShaping& shaping) {
+void StepBuilder::apply_score_shaping(AttentionArguments& args, const ScoreShaping& shaping) {
   switch (shaping.scale) {
     case AttentionScale::inverse_sqrt_head_dim:
       args.scale = 1.0F / std::sqrt(static_cast<float>(args.head_dim));
@@ -146,7 +146,7 @@ template <class Op>
 StepBuilder::Arguments StepBuilder::attention(const Op& op) {
   AttentionArguments args = attention_sizes(op.shape);
   args.causal = op.masking == Masking::causal;
-  if constexpr (requires { op.shaping; }) shape_scores(args, op.shaping);
+  if constexpr (requires { op.shaping; }) apply_score_shaping(args, op.shaping);
   KeySource keys = KeySource::projections;
   ValuePlace values = ValuePlace::behind_keys;
   if constexpr (requires { op.keys; }) {
@@ -154,7 +154,7 @@ StepBuilder::Arguments StepBuilder::attention(const Op& op) {
     values = op.values;
   }
   args.key_mask = key_mask(keys);
-  place_operands(args, keys, values);
+  set_operands(args, keys, values);
   const bool cross = is_cross_attention();
   const bool from_cache = keys == KeySource::cache;
   const bool windowed = from_cache && args.window.kind != WindowKind::none;
@@ -163,11 +163,11 @@ StepBuilder::Arguments StepBuilder::attention(const Op& op) {
       windowed && args.window.kind == WindowKind::chunked ? args.window.size : 0;
   if (windowed) {
     if (args.queries > 1) {
-      throw Error(ErrorCode::invalid_input, "layers with a window decode one token at a time",
-                  program_.spec_.name, "use --seq 1, or --phase prefill");
+      throw Error(ErrorCode::invalid_input, "layers with a window decode one token per step",
+                  program_.spec_.name, "use a sequence length of 1, or the prefill phase");
     }
-    // The cache holds the window and nothing else, in any order; a chunk that has just begun
-    // stands before what is left of the one before it.
+    // The cache stores just the window, in any order. In a new chunk, the rest of the previous
+    // chunk follows and must be masked.
     args.causal = chunk > 0;
     args.window = {};
   }
@@ -175,10 +175,10 @@ StepBuilder::Arguments StepBuilder::attention(const Op& op) {
   std::int64_t value_offset = from_cache ? cached * layout.key : layout.key;
   if (values == ValuePlace::within_keys) value_offset = 0;
   const std::string cache = cross ? "cross_attention.kv_cache" : "attention.kv_cache";
-  const float* own_keys = cross ? nullptr : args.q + layout.query;
-  if (cross && !from_cache) own_keys = input(1);
-  return [=, program = &program_, kept_slopes = slopes_](std::int64_t layer) mutable {
-    args.k = from_cache ? program->cache_.data(cache, layer) : own_keys;
+  const float* projected_keys = cross ? nullptr : args.q + layout.query;
+  if (cross && !from_cache) projected_keys = input(1);
+  return [=, program = &program_, slopes = slopes_](std::int64_t layer) mutable {
+    args.k = from_cache ? program->cache_.data(cache, layer) : projected_keys;
     args.v = args.k + value_offset;
     if (from_cache && !cross) {
       args.past = windowed ? 0 : program->lengths_.past;
@@ -204,12 +204,12 @@ StepBuilder::Run StepBuilder::operator()(const Rotary& op) {
       op.rope, width, positions, program_.spec_.position.max_position_embeddings));
   const std::int64_t first = integer(op.heads.first) + integer(op.first_dim);
   const std::int64_t moved = 2 * args.batch * args.seq_len * args.heads * width;
-  return [=, bring = bring_input(), lengths = &program_.lengths_,
+  return [=, copy_input = input_copy(), lengths = &program_.lengths_,
           x = output()](std::int64_t /*layer*/) mutable {
-    bring();
+    copy_input();
     args.first_position = in_encoder ? 0 : lengths->past;
     apply_rotary(*table, args, x + first);
-    return StepCount{0, moved * kFloat};
+    return StepCount{0, moved * kFloatBytes};
   };
 }
 
@@ -228,11 +228,11 @@ StepBuilder::Run StepBuilder::operator()(const KvCacheAppend& op) {
   layout.kv_heads = integer(op.kv_heads);
   layout.head_dim = integer(op.head_dim);
   layout.value_head_dim = kept / layout.kv_heads - layout.head_dim;
-  return [=, cache = &program_.cache_, bring = bring_input()](std::int64_t layer) {
-    bring();
+  return [=, cache = &program_.cache_, copy_input = input_copy()](std::int64_t layer) {
+    copy_input();
     float* const to = cache->data(name, layer);
     const std::int64_t past = cross ? 0 : lengths->past;
-    // What would be overwritten by a later one of these tokens is not written at all.
+    // Skip tokens that later tokens of this step would overwrite.
     const std::int64_t first = std::max<std::int64_t>(0, tokens - layout.capacity);
     for (std::int64_t b = 0; b < batch; ++b) {
       float* const sequence = to + b * layout.capacity * kept;
@@ -240,7 +240,7 @@ StepBuilder::Run StepBuilder::operator()(const KvCacheAppend& op) {
         layout.store(from + (b * tokens + s) * row, (past + s) % layout.capacity, sequence);
       }
     }
-    return StepCount{0, 2 * batch * (tokens - first) * kept * kFloat};
+    return StepCount{0, 2 * batch * (tokens - first) * kept * kFloatBytes};
   };
 }
 
@@ -260,25 +260,25 @@ StepBuilder::Run StepBuilder::operator()(const AttentionScores& op) {
     const std::int64_t keys = args.batch * args.keys * args.kv_heads * args.head_dim;
     const std::int64_t queries = args.batch * args.queries * args.heads * args.head_dim;
     return StepCount{attention_scores(args, scores),
-                     (keys + queries + score_floats(args)) * kFloat};
+                     (keys + queries + attention_score_floats(args)) * kFloatBytes};
   };
 }
 
 StepBuilder::Run StepBuilder::operator()(const Softmax&) {
   const Arguments arguments = score_arguments_.at(node_->inputs.front());
-  return [arguments, sinks = sinks(), bring = bring_input(),
+  return [arguments, sinks = sinks(), copy_input = input_copy(),
           scores = output()](std::int64_t layer) mutable {
-    bring();
+    copy_input();
     AttentionArguments args = arguments(layer);
     args.sinks = sinks(layer);
     attention_softmax(args, scores);
-    return StepCount{0, 2 * score_floats(args) * kFloat};
+    return StepCount{0, 2 * attention_score_floats(args) * kFloatBytes};
   };
-  // The analyzer loses the ownership of what the lambda captures. NOLINTNEXTLINE(clang-analyzer-*)
+  // The analyzer loses track of the captures' ownership. NOLINTNEXTLINE(clang-analyzer-*)
 }
 
 StepBuilder::Run StepBuilder::operator()(const AttentionContext& op) {
-  // The probabilities are in the place of the scores, whose operands lie where they did.
+  // The probabilities replaced the scores; the other operands have not moved.
   const Arguments arguments = score_arguments_.begin()->second;
   score_arguments_.clear();
   const AttentionShape shape = op.shape;
@@ -288,7 +288,7 @@ StepBuilder::Run StepBuilder::operator()(const AttentionContext& op) {
     const std::int64_t values = args.batch * args.keys * args.kv_heads * args.value_head_dim;
     const std::int64_t context = args.batch * args.queries * args.heads * args.value_head_dim;
     return StepCount{attention_context(args, probabilities),
-                     (values + context + score_floats(args)) * kFloat};
+                     (values + context + attention_score_floats(args)) * kFloatBytes};
   };
 }
 
@@ -306,19 +306,20 @@ StepBuilder::Run StepBuilder::operator()(const FusedAttention& op) {
     AttentionArguments args = arguments(layer);
     args.out = out;
     args.sinks = sinks(layer);
-    return StepCount{fused_attention(args, memory->data()), operand_floats(args) * kFloat};
+    return StepCount{fused_attention(args, memory->data()),
+                     attention_operand_floats(args) * kFloatBytes};
   };
-  // The analyzer loses the ownership of what the lambda captures. NOLINTNEXTLINE(clang-analyzer-*)
+  // The analyzer loses track of the captures' ownership. NOLINTNEXTLINE(clang-analyzer-*)
 }
 
 StepBuilder::Run StepBuilder::operator()(const FeatureMap& op) {
   const std::int64_t rows = integer(op.heads.rows);
   const std::int64_t width = integer(op.heads.heads * op.heads.head_dim);
   const std::int64_t row = integer(op.heads.row_width);
-  return [=, bring = bring_input(), x = output()](std::int64_t /*layer*/) {
-    bring();
+  return [=, copy_input = input_copy(), x = output()](std::int64_t /*layer*/) {
+    copy_input();
     feature_map(x, rows, width, row);
-    return StepCount{0, 2 * rows * width * kFloat};
+    return StepCount{0, 2 * rows * width * kFloatBytes};
   };
 }
 
@@ -329,15 +330,16 @@ StepBuilder::Run StepBuilder::operator()(const LinearAttention& op) {
   Arguments sizes = arguments;
   const AttentionArguments args = sizes(0);
   const std::int64_t floats = linear_attention_state_floats(args);
-  const bool goes_on = op.state == KeySource::cache;
-  auto own = std::make_shared<AlignedVector<float>>(static_cast<std::size_t>(goes_on ? 0 : floats));
+  const bool uses_cache = op.state == KeySource::cache;
+  auto scratch =
+      std::make_shared<AlignedVector<float>>(static_cast<std::size_t>(uses_cache ? 0 : floats));
   return [=, out = output(), cache = &program_.cache_](std::int64_t layer) mutable {
     AttentionArguments run = arguments(layer);
     run.out = out;
-    float* const state = goes_on ? cache->data("attention.state", layer) : own->data();
-    if (!goes_on) std::fill(own->begin(), own->end(), 0.0F);
+    float* const state = uses_cache ? cache->data("attention.state", layer) : scratch->data();
+    if (!uses_cache) std::fill(scratch->begin(), scratch->end(), 0.0F);
     return StepCount{linear_attention(run, eps, state),
-                     (operand_floats(run) + 2 * floats) * kFloat};
+                     (attention_operand_floats(run) + 2 * floats) * kFloatBytes};
   };
 }
 

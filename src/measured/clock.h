@@ -1,4 +1,4 @@
-// The clock that runs are timed by. Internal to src/measured.
+// Clock of all measured times. Internal to src/measured.
 #pragma once
 
 #include <chrono>

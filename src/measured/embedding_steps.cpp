@@ -1,4 +1,4 @@
-// Steps of what makes hidden states of tokens, images and sound.
+// Steps that turn tokens, images and audio into hidden states.
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -11,9 +11,9 @@
 namespace headroom::measured {
 namespace {
 
-/// Positions as RoBERTa counts them: on from behind the padding token's id, padding itself aside
-/// (the family's create_position_ids_from_input_ids).
-std::vector<std::int64_t> positions_behind_padding(const TokenInputs& tokens, std::int64_t offset) {
+/// RoBERTa's position ids: they start after the id of the padding token, and padding tokens keep
+/// that id (the family's create_position_ids_from_input_ids).
+std::vector<std::int64_t> positions_after_padding(const TokenInputs& tokens, std::int64_t offset) {
   const std::int64_t padding = offset - 1;
   std::vector<std::int64_t> positions(tokens.ids.size(), padding);
   for (std::int64_t b = 0; b < tokens.batch; ++b) {
@@ -54,7 +54,7 @@ StepBuilder::Run StepBuilder::operator()(const TokenEmbedding& op) {
     case AddedPositions::none:
       break;
     case AddedPositions::learned:
-      args.position_table = own_positions(weight_path(next_table++), args.width);
+      args.position_table = position_rows(weight_path(next_table++), args.width);
       break;
     case AddedPositions::sinusoidal:
       sinusoids = sinusoidal_positions(program_.lengths_.capacity + tokens.seq_len, args.width);
@@ -62,26 +62,26 @@ StepBuilder::Run StepBuilder::operator()(const TokenEmbedding& op) {
   }
   if (program_.spec_.position.behind_padding) {
     args.position_table = weights.values(weight_path(1), 0);
-    positions = positions_behind_padding(tokens, program_.spec_.position.offset);
+    positions = positions_after_padding(tokens, program_.spec_.position.offset);
   }
   if (!op.type_rows.is_zero()) {
     args.type_table = weights.values(weight_path(next_table), 0);
     if (!tokens.type_ids.empty()) args.type_ids = tokens.type_ids.data();
   }
-  const bool goes_on = node_->component.stack != StackRole::encoder;
-  const std::int64_t moved = args.batch * args.seq_len * args.width * kFloat *
+  const bool is_decoder = node_->component.stack != StackRole::encoder;
+  const std::int64_t moved = args.batch * args.seq_len * args.width * kFloatBytes *
                              static_cast<std::int64_t>(1 + node_->weights.size());
-  return [=, this_lengths = &program_.lengths_, out = output(), sinusoids = std::move(sinusoids),
+  return [=, lengths = &program_.lengths_, out = output(), sinusoids = std::move(sinusoids),
           positions = std::move(positions)](std::int64_t /*layer*/) mutable {
     if (!sinusoids.empty()) args.position_table = sinusoids.data();
     if (!positions.empty()) args.position_ids = positions.data();
-    args.first_position = goes_on ? this_lengths->past : 0;
+    args.first_position = is_decoder ? lengths->past : 0;
     embed_tokens(args, out);
     return StepCount{0, moved};
   };
 }
 
-const float* StepBuilder::own_positions(const std::string& path, std::int64_t width) const {
+const float* StepBuilder::position_rows(const std::string& path, std::int64_t width) const {
   const bool in_encoder = node_->component.stack == StackRole::encoder;
   const PositionSpec& position =
       in_encoder ? program_.spec_.encoder_positions() : program_.spec_.position;
@@ -93,14 +93,14 @@ StepBuilder::Run StepBuilder::operator()(const PositionEmbedding& op) {
   const std::int64_t seq_len = integer(op.seq_len);
   const std::int64_t batch = integer(op.tokens) / seq_len;
   const bool in_encoder = node_->component.stack == StackRole::encoder;
-  return [=, lengths = &program_.lengths_, table = own_positions(weight_path(0), width),
-          bring = bring_input(), x = output()](std::int64_t /*layer*/) {
-    bring();
+  return [=, lengths = &program_.lengths_, table = position_rows(weight_path(0), width),
+          copy_input = input_copy(), x = output()](std::int64_t /*layer*/) {
+    copy_input();
     const std::int64_t first = in_encoder ? 0 : lengths->past;
     for (std::int64_t b = 0; b < batch; ++b) {
       add_residual(x + b * seq_len * width, table + first * width, seq_len * width);
     }
-    return StepCount{0, 3 * batch * seq_len * width * kFloat};
+    return StepCount{0, 3 * batch * seq_len * width * kFloatBytes};
   };
 }
 
@@ -122,17 +122,18 @@ StepBuilder::Run StepBuilder::operator()(const PatchEmbedding& op) {
           cut = std::make_shared<AlignedVector<float>>(count(rows * elements))](
              std::int64_t /*layer*/) {
     extract_patches(args, pixels, cut->data());
-    // All images at the end of the output, from where each moves forward to behind its class token.
+    // All images are projected into the end of the output; each then moves forward, to follow its
+    // class token.
     float* const projected = out + args.batch * width;
     const std::int64_t flops = projection->run(cut->data(), projected, rows);
     for (std::int64_t b = 0; b < args.batch; ++b) {
       float* const image_out = out + b * (patches + 1) * width;
       std::memmove(image_out + width, projected + b * patches * width,
-                   count(patches * width * kFloat));
-      std::memcpy(image_out, class_token, count(width * kFloat));
+                   count(patches * width * kFloatBytes));
+      std::memcpy(image_out, class_token, count(width * kFloatBytes));
       add_residual(image_out, positions, (patches + 1) * width);
     }
-    return StepCount{flops, (2 * rows * (elements + width) + elements * width) * kFloat};
+    return StepCount{flops, (2 * rows * (elements + width) + elements * width) * kFloatBytes};
   };
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Reads the token lists of one JSON object; every error names the file and the key.
+/// Reads the token lists of a JSON object; every error names the file and the key.
 class TokenReader {
  public:
   TokenReader(const json& object, std::string file, std::string pointer, const ModelSpec& spec)
@@ -23,7 +23,7 @@ class TokenReader {
 
   [[nodiscard]] bool has(const char* key) const { return object_.contains(key); }
 
-  /// Ids [batch, seq_len]; a flat list is one sequence.
+  /// Returns ids [batch, seq_len]; a flat list is one sequence.
   [[nodiscard]] TokenInputs tokens(const char* key) const {
     TokenInputs inputs;
     const auto rows = integer_rows(key);
@@ -33,17 +33,17 @@ class TokenReader {
     return inputs;
   }
 
-  [[nodiscard]] std::vector<std::int64_t> like(const char* key, const TokenInputs& tokens,
-                                               std::int64_t limit) const {
+  [[nodiscard]] std::vector<std::int64_t> values_like(const char* key, const TokenInputs& tokens,
+                                                      std::int64_t limit) const {
     const auto rows = integer_rows(key);
     std::vector<std::int64_t> values = flatten(rows, key, limit);
-    if (values.size() != tokens.ids.size()) fail(key, "has another shape than the tokens");
+    if (values.size() != tokens.ids.size()) fail(key, "does not have the shape of the tokens");
     return values;
   }
 
   [[noreturn]] void fail(const char* key, const std::string& message) const {
     throw Error(ErrorCode::invalid_input, message, file_ + "#" + pointer_ + "/" + key,
-                "give lists of whole numbers, one a sequence, all of one length");
+                "give one list of integers per sequence, all of the same length");
   }
 
  private:
@@ -66,7 +66,7 @@ class TokenReader {
     if (!row.is_array() || row.empty()) fail(key, "is not a list of tokens");
     std::vector<std::int64_t> values;
     for (const json& value : row) {
-      if (!value.is_number_integer()) fail(key, "holds something else than whole numbers");
+      if (!value.is_number_integer()) fail(key, "has a value that is not an integer");
       values.push_back(value.get<std::int64_t>());
     }
     return values;
@@ -95,7 +95,7 @@ class TokenReader {
 
 void read_mask(const TokenReader& reader, TokenInputs& tokens) {
   if (!reader.has("attention_mask")) return;
-  const auto mask = reader.like("attention_mask", tokens, 2);
+  const auto mask = reader.values_like("attention_mask", tokens, 2);
   tokens.key_mask.assign(mask.begin(), mask.end());
 }
 
@@ -111,12 +111,12 @@ ModelInputs read_token_inputs(const TokenReader& reader, const ModelSpec& spec) 
     inputs.encoder = std::move(tokens);
     inputs.main = reader.tokens("decoder_input_ids");
     if (inputs.main.batch != inputs.encoder->batch) {
-      reader.fail("decoder_input_ids", "has another batch size than input_ids");
+      reader.fail("decoder_input_ids", "does not have the batch size of input_ids");
     }
     return inputs;
   }
   if (reader.has("token_type_ids") && spec.embedding.type_vocab_size > 0) {
-    tokens.type_ids = reader.like("token_type_ids", tokens, spec.embedding.type_vocab_size);
+    tokens.type_ids = reader.values_like("token_type_ids", tokens, spec.embedding.type_vocab_size);
   }
   inputs.main = std::move(tokens);
   return inputs;
@@ -130,7 +130,7 @@ GeneratePrompt read_generate(const json& generate, const std::string& file, cons
   result.prompt = reader.tokens(has_encoder ? "decoder_prompt_ids" : "prompt_ids");
   const json count = generate.value("max_new_tokens", json(16));
   if (!count.is_number_integer() || count.get<std::int64_t>() < 1) {
-    reader.fail("max_new_tokens", "is not a whole number of at least 1");
+    reader.fail("max_new_tokens", "is not an integer of at least 1");
   }
   result.max_new_tokens = count.get<std::int64_t>();
   return result;
@@ -140,12 +140,11 @@ ModelInputs read_pixels(const std::filesystem::path& path, const ModelSpec& spec
   const checkpoint::SafetensorsFile file(path);
   const checkpoint::StoredTensor* tensor = file.find("pixel_values");
   const ImageSpec& image = *spec.embedding.image;
-  const bool fits = tensor != nullptr && tensor->shape.size() == 4 && tensor->shape[0] > 0 &&
-                    tensor->shape[1] == image.num_channels &&
-                    tensor->shape[2] == image.image_size && tensor->shape[3] == image.image_size;
-  if (!fits) {
-    throw Error(ErrorCode::invalid_input,
-                "has no tensor [batch, channels, height, width] that fits",
+  const bool matches = tensor != nullptr && tensor->shape.size() == 4 && tensor->shape[0] > 0 &&
+                       tensor->shape[1] == image.num_channels &&
+                       tensor->shape[2] == image.image_size && tensor->shape[3] == image.image_size;
+  if (!matches) {
+    throw Error(ErrorCode::invalid_input, "has no matching tensor [batch, channels, height, width]",
                 checkpoint::tensor_place(file.path(), "pixel_values"),
                 fmt::format("store images of {} × {} × {}", image.num_channels, image.image_size,
                             image.image_size));
@@ -160,42 +159,41 @@ ModelInputs read_pixels(const std::filesystem::path& path, const ModelSpec& spec
   return inputs;
 }
 
-/// Sound [batch, mel bins, frames] of a file's tensor; what an encoder makes of it has half as many
-/// frames.
-TokenInputs read_sound(const checkpoint::SafetensorsFile& file, const std::string& name,
+/// Reads audio features [batch, mel bins, frames]. The encoder halves the number of frames.
+TokenInputs read_audio(const checkpoint::SafetensorsFile& file, const std::string& name,
                        const AudioSpec& audio, std::vector<float>& features) {
   const checkpoint::StoredTensor* tensor = file.find(name);
-  const bool fits = tensor != nullptr && tensor->shape.size() == 3 && tensor->shape[0] > 0 &&
-                    tensor->shape[1] == audio.num_mel_bins && tensor->shape[2] > 0 &&
-                    tensor->shape[2] % 2 == 0;
-  if (!fits) {
-    throw Error(ErrorCode::invalid_input, "has no tensor [batch, mel bins, frames] that fits",
+  const bool matches = tensor != nullptr && tensor->shape.size() == 3 && tensor->shape[0] > 0 &&
+                       tensor->shape[1] == audio.num_mel_bins && tensor->shape[2] > 0 &&
+                       tensor->shape[2] % 2 == 0;
+  if (!matches) {
+    throw Error(ErrorCode::invalid_input, "has no matching tensor [batch, mel bins, frames]",
                 checkpoint::tensor_place(file.path(), name),
-                fmt::format("store {} bins of an even number of frames", audio.num_mel_bins));
+                fmt::format("store {} mel bins and an even number of frames", audio.num_mel_bins));
   }
   features.resize(static_cast<std::size_t>(tensor->shape[0] * tensor->shape[1] * tensor->shape[2]));
   checkpoint::copy_as_float32(*tensor, features, checkpoint::tensor_place(file.path(), name));
   return {tensor->shape[0], tensor->shape[2] / 2, {}, {}, {}};
 }
 
-void read_sounds(std::filesystem::path path, const AudioSpec& audio, InputFile& inputs) {
+void read_audio_inputs(std::filesystem::path path, const AudioSpec& audio, InputFile& inputs) {
   const checkpoint::SafetensorsFile file(path.replace_extension(".safetensors"));
-  inputs.inputs.encoder = read_sound(file, "input_features", audio, inputs.inputs.audio_features);
+  inputs.inputs.encoder = read_audio(file, "input_features", audio, inputs.inputs.audio_features);
   if (!inputs.generate) return;
-  const bool has_own = file.find("generate.input_features") != nullptr;
+  const bool has_generate_features = file.find("generate.input_features") != nullptr;
   inputs.generate->encoder =
-      read_sound(file, has_own ? "generate.input_features" : "input_features", audio,
+      read_audio(file, has_generate_features ? "generate.input_features" : "input_features", audio,
                  inputs.generate->audio_features);
 }
 
-/// Hidden states [batch, seq_len, hidden_size] of a file's tensor.
+/// Reads hidden states [batch, seq_len, hidden_size].
 TokenInputs read_states(const checkpoint::SafetensorsFile& file, const std::string& name,
                         std::int64_t hidden_size, std::vector<float>& states) {
   const checkpoint::StoredTensor* tensor = file.find(name);
-  const bool fits = tensor != nullptr && tensor->shape.size() == 3 && tensor->shape[0] > 0 &&
-                    tensor->shape[1] > 0 && tensor->shape[2] == hidden_size;
-  if (!fits) {
-    throw Error(ErrorCode::invalid_input, "has no tensor [batch, seq_len, hidden_size] that fits",
+  const bool matches = tensor != nullptr && tensor->shape.size() == 3 && tensor->shape[0] > 0 &&
+                       tensor->shape[1] > 0 && tensor->shape[2] == hidden_size;
+  if (!matches) {
+    throw Error(ErrorCode::invalid_input, "has no matching tensor [batch, seq_len, hidden_size]",
                 checkpoint::tensor_place(file.path(), name),
                 fmt::format("store rows of {} values", hidden_size));
   }
@@ -212,9 +210,9 @@ ModelInputs read_hidden_states(std::filesystem::path path, const ModelSpec& spec
   inputs.encoder =
       read_states(file, "encoder_hidden_states", spec.hidden_size, inputs.encoder_hidden_states);
   if (inputs.encoder->batch == inputs.main.batch) return inputs;
-  throw Error(ErrorCode::invalid_input, "has another batch size than hidden_states",
+  throw Error(ErrorCode::invalid_input, "does not have the batch size of hidden_states",
               checkpoint::tensor_place(file.path(), "encoder_hidden_states"),
-              "store as many sequences in both");
+              "store the same number of sequences in both");
 }
 
 TokenInputs random_tokens(std::int64_t batch, std::int64_t seq_len, std::int64_t vocab_size,
@@ -249,7 +247,7 @@ InputFile read_inputs(const std::filesystem::path& path, const ModelSpec& spec) 
       reader.has("input_ids") || (spec.embedding.audio && reader.has("decoder_input_ids"));
   if (has_tokens) file.inputs = read_token_inputs(reader, spec);
   if (reader.has("generate")) file.generate = read_generate(document.at("generate"), name, spec);
-  if (const auto& audio = spec.embedding.audio) read_sounds(path, *audio, file);
+  if (const auto& audio = spec.embedding.audio) read_audio_inputs(path, *audio, file);
   return file;
 }
 

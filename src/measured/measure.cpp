@@ -14,43 +14,44 @@
 namespace headroom::measured {
 namespace {
 
-constexpr int kFewestRuns = 5;
-constexpr int kMostRuns = 100;
-constexpr double kLongestSeconds = 20;
-/// The standard error of a median is 1.2533·σ/√n, and σ is 1.4826·MAD for a normal spread.
+constexpr int kMinRuns = 5;
+constexpr int kMaxRuns = 100;
+constexpr double kMaxRunSeconds = 20;
+/// The standard error of a median is 1.2533·σ/√n; σ = 1.4826·MAD for a normal distribution.
 constexpr double kMedianErrorOfMad = 1.2533 * 1.4826;
-constexpr double kSteadyShare = 0.005;
-constexpr double kNoisyShare = 0.05;
-constexpr double kBusyLoad = 0.5;
+constexpr double kSteadyError = 0.005;
+constexpr double kNoisySpread = 0.05;
+constexpr double kBusyLoadPerCpu = 0.5;
 
-/// Whether the median of the samples is known to half a per cent.
+/// Returns whether the median of `samples` is known to half a per cent.
 bool is_steady(const std::vector<double>& samples) {
-  if (samples.size() < kFewestRuns) return false;
+  if (samples.size() < kMinRuns) return false;
   const TimeStatistics statistics = summarize(samples);
   const double error =
       kMedianErrorOfMad * statistics.mad_s / std::sqrt(static_cast<double>(samples.size()));
-  return error < kSteadyShare * statistics.median_s;
+  return error < kSteadyError * statistics.median_s;
 }
 
-std::vector<Sample> collect(Runner& runner, const MeasureOptions& options,
-                            const RunObserver& observer) {
+std::vector<Sample> collect_samples(Runner& runner, const MeasureOptions& options,
+                                    const RunObserver& observer) {
   for (int i = 0; i < options.warmup; ++i) (void)runner.run();
   std::vector<Sample> samples;
   std::vector<double> times;
-  const int most = options.runs.value_or(kMostRuns);
+  const int max_runs = options.runs.value_or(kMaxRuns);
   const auto start = Clock::now();
-  while (static_cast<int>(samples.size()) < most) {
+  while (static_cast<int>(samples.size()) < max_runs) {
     samples.push_back(runner.run());
     times.push_back(samples.back().total_s);
-    const bool goes_on = observer(static_cast<int>(samples.size()), most);
+    const bool keep_running = observer(static_cast<int>(samples.size()), max_runs);
     const bool enough =
-        !options.runs && (is_steady(times) || seconds_since(start) > kLongestSeconds);
-    if (!goes_on || enough) break;
+        !options.runs && (is_steady(times) || seconds_since(start) > kMaxRunSeconds);
+    if (!keep_running || enough) break;
   }
   return samples;
 }
 
-/// The most that a run needs at once: the weights as they are packed, tables, caches and arena.
+/// Throws Error{missing_resource} if the peak of packed weights, tables, caches and arena does not
+/// fit in available memory.
 void require_memory(const ModelSpec& spec, const Workload& workload, const Lengths& lengths) {
   const Graph graph = build_graph(spec, {Phase::prefill, workload.attention});
   const Bindings sizes = sizes_at(graph, lengths);
@@ -64,36 +65,38 @@ void require_memory(const ModelSpec& spec, const Workload& workload, const Lengt
   throw Error(ErrorCode::missing_resource,
               fmt::format("a run needs {:.2f} GiB, but {:.2f} GiB are available", gib(bytes),
                           gib(available)),
-              spec.name, "use a smaller --batch or --seq, --attention fused, or a smaller model");
+              spec.name,
+              "use a smaller batch, a shorter sequence, fused attention, or a smaller model");
 }
 
 std::vector<std::string> warnings_about(const Measurement& measurement) {
   std::vector<std::string> warnings;
   const TimeStatistics& time = measurement.time;
-  if (time.mad_s > kNoisyShare * time.median_s) {
+  if (time.mad_s > kNoisySpread * time.median_s) {
     warnings.push_back(
-        fmt::format("the runs differ by {:.0f} % of the median: the machine is noisy",
+        fmt::format("the runs deviate by {:.0f} % of the median: the machine is noisy",
                     100 * time.mad_s / time.median_s));
   }
   const MachineContext& context = measurement.context;
-  if (context.load_average > kBusyLoad * context.logical_cpus) {
-    warnings.push_back(fmt::format("the load was {:.1f} on {} processors: others were at work",
-                                   context.load_average, context.logical_cpus));
+  if (context.load_average > kBusyLoadPerCpu * context.logical_cpus) {
+    warnings.push_back(
+        fmt::format("the load average was {:.1f} on {} processors: other programs were running",
+                    context.load_average, context.logical_cpus));
   }
   if (context.frequency_governor == "powersave") {
-    warnings.emplace_back("the frequency governor is powersave: the clock may be low");
+    warnings.emplace_back("the frequency governor is powersave: clock rates may be low");
   }
   return warnings;
 }
 
-Lengths lengths_to_plan(const ModelInputs& inputs, const Workload& workload,
+Lengths planned_lengths(const ModelInputs& inputs, const Workload& workload,
                         const MeasureOptions& options) {
   Lengths lengths = lengths_of(inputs, options.new_tokens);
   lengths.capacity += workload.past_len;
   return lengths;
 }
 
-/// Weights laid out for the rows that the phase has; a generation has many first, then few.
+/// Packs weights for the rows of the phase. A generation has many rows in prefill, then few.
 SessionOptions session_options(const MeasureOptions& options, const Workload& workload,
                                const ModelInputs& inputs) {
   const std::int64_t rows = inputs.main.batch * inputs.main.seq_len;
@@ -105,10 +108,10 @@ SessionOptions session_options(const MeasureOptions& options, const Workload& wo
   return session;
 }
 
-/// The times of all samples, and what the operators did in the one that is nearest the median.
+/// Stores the times of all samples, and the operators of the sample nearest the median.
 void store_times(const std::vector<Sample>& samples, const MeasureOptions& options,
                  Measurement& measurement) {
-  if (samples.empty()) throw Error(ErrorCode::invalid_input, "nothing was measured");
+  if (samples.empty()) throw Error(ErrorCode::invalid_input, "no run was finished");
   std::vector<double> totals;
   totals.reserve(samples.size());
   for (const Sample& sample : samples) totals.push_back(sample.total_s);
@@ -125,10 +128,10 @@ void store_times(const std::vector<Sample>& samples, const MeasureOptions& optio
   }
 }
 
-/// What was counted while it ran, and the memory it took.
+/// Stores the counts and the memory of the run.
 void store_counts(const ModelWeights& weights, const Runner& runner, Measurement& measurement) {
-  for (const OperatorMeasurement& one : measurement.operators) {
-    measurement.counted.matrix_flops += one.matrix_flops;
+  for (const OperatorMeasurement& op : measurement.operators) {
+    measurement.counted.matrix_flops += op.matrix_flops;
   }
   measurement.counted.parameters = weights.parameters();
   measurement.counted.weight_bytes = weights.bytes();
@@ -148,13 +151,13 @@ Measurement measure(Model model, const Workload& workload, WeightSource& source,
   measurement.context = machine_context(omp_get_max_threads(), options.backend);
   ModelInputs inputs =
       given ? *std::move(given) : random_inputs(model.spec, workload, options.seed);
-  require_memory(model.spec, workload, lengths_to_plan(inputs, workload, options));
+  require_memory(model.spec, workload, planned_lengths(inputs, workload, options));
 
   reset_peak_resident();
   measurement.memory.rss_before_bytes = resident_bytes();
   const Session session(model.spec, source, session_options(options, workload, inputs));
   Runner runner(session, options, workload, std::move(inputs));
-  store_times(collect(runner, options, observer), options, measurement);
+  store_times(collect_samples(runner, options, observer), options, measurement);
   store_counts(session.weights(), runner, measurement);
   measurement.engine = kOwnEngine;
   measurement.phase = options.phase;

@@ -1,4 +1,4 @@
-// Measuring: warm-up, repeated runs until the median is steady, and everything that was counted.
+// Measures a model: warm-up, runs repeated until the median is steady, and the counts of the run.
 #pragma once
 
 #include <cstdint>
@@ -17,17 +17,18 @@ struct MeasureOptions {
   Backend backend = Backend::eigen;
   WeightStorage storage = WeightStorage::float32;
   int threads = 0;               ///< 0: all processors
-  int warmup = 2;                ///< runs before the first that counts
-  std::optional<int> runs;       ///< else until the median is steady
-  std::uint64_t seed = 1;        ///< of random weights and inputs
+  int warmup = 2;                ///< untimed runs before the first sample
+  std::optional<int> runs;       ///< unset: repeat until the median is steady
+  std::uint64_t seed = 1;        ///< seed of random weights and inputs
   std::int64_t new_tokens = 32;  ///< generate only
 };
 
-/// Told of every run that is done; returns false to stop, and keep what was measured.
+/// Called after every run. Returning false stops the measurement; finished runs are kept.
 using RunObserver = std::function<bool(int done, int at_most)>;
 
-/// Runs the model. `inputs` are random where none are given. Throws Error{missing_resource} before
-/// anything is allocated when it would not fit in the memory that is available.
+/// Runs the model on `inputs`, or on random inputs if there are none. Throws
+/// Error{missing_resource} before it allocates anything if the run does not fit in available
+/// memory.
 [[nodiscard]] Measurement measure(Model model, const Workload& workload, WeightSource& source,
                                   std::optional<ModelInputs> inputs, const MeasureOptions& options,
                                   const RunObserver& observer);

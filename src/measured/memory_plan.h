@@ -1,4 +1,4 @@
-// Where every activation lies: one arena, laid out before the run by when tensors live.
+// Activation arena: one allocation, laid out before the run from the lifetimes of tensors.
 #pragma once
 
 #include <cstddef>
@@ -9,17 +9,17 @@
 
 namespace headroom::measured {
 
-/// Offsets into the arena, in floats. Tensors that are no activations, or belong to the caller,
-/// have none.
+/// Offsets into the arena, in floats. Tensors outside the arena (graph inputs, KV-cache) have
+/// kNotInArena.
 struct MemoryPlan {
   static constexpr std::int64_t kNotInArena = -1;
   std::vector<std::int64_t> offsets;  ///< by TensorId
-  std::int64_t arena_floats = 0;      ///< what the arena must hold
-  std::int64_t peak_bytes = 0;        ///< most bytes that are handed out at once
+  std::int64_t arena_floats = 0;      ///< size of the arena
+  std::int64_t peak_bytes = 0;        ///< peak of live bytes
 };
 
-/// Plans the arena for `graph` at sizes that bind all its symbols. An output takes the place of an
-/// input that dies where the operator works in place.
+/// Plans the arena for `graph`; `sizes` must bind all its symbols. An in-place operator's output
+/// reuses the buffer of an input whose last reader it is.
 [[nodiscard]] MemoryPlan plan_memory(const Graph& graph, const Bindings& sizes);
 
 }  // namespace headroom::measured

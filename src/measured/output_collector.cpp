@@ -12,8 +12,8 @@ void OutputCollector::add(std::string name, std::vector<std::int64_t> shape, con
   if (data == nullptr) return;
   const std::int64_t count =
       std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>{});
-  const auto same = [&](const NamedTensor& tensor) { return tensor.name == name; };
-  std::erase_if(tensors_, same);
+  const auto has_same_name = [&](const NamedTensor& tensor) { return tensor.name == name; };
+  std::erase_if(tensors_, has_same_name);
   tensors_.push_back({std::move(name), std::move(shape), {data, data + count}});
 }
 
@@ -42,7 +42,7 @@ void OutputCollector::observe(const ProgramBlock& block, std::int64_t layer, con
     const StackSpec& stack_spec = in_encoder ? *spec_.encoder : spec_.main_stack();
     if (layer + 1 == stack_spec.num_layers) end_stack(in_encoder, data);
   } else if (first == "final_norm") {
-    // The reference's last hidden state stands behind the final norm; a ViT's does not.
+    // Hugging Face's last hidden state follows the final norm, except in a ViT.
     const StackSpec& stack = in_encoder ? *spec_.encoder : spec_.main_stack();
     const bool replaces = spec_.embedding.input != InputKind::patches;
     if (replaces) add_hidden(fmt::format("{}.{}", states, stack.num_layers), in_encoder, data);
@@ -51,7 +51,7 @@ void OutputCollector::observe(const ProgramBlock& block, std::int64_t layer, con
 }
 
 std::vector<NamedTensor> OutputCollector::finish(const Program& program) && {
-  // OPT's decoder ends with its narrow states.
+  // OPT's decoder ends with the narrow states of project_out.
   if (spec_.head.projects_out) {
     const std::vector<std::int64_t> shape{lengths_.batch, lengths_.seq_len,
                                           spec_.embedding.embedding_size};

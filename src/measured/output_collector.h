@@ -1,4 +1,4 @@
-// Collects a run's results under Hugging Face's names. Internal to src/measured.
+// Collects the outputs of a run under Hugging Face's names. Internal to src/measured.
 #pragma once
 
 #include <vector>
@@ -11,10 +11,10 @@ class OutputCollector {
  public:
   OutputCollector(const ModelSpec& spec, const Lengths& lengths) : spec_(spec), lengths_(lengths) {}
 
-  /// Takes what a block hands on: the observer of Program::run.
+  /// Stores the output of a layer; the observer passed to Program::run.
   void observe(const ProgramBlock& block, std::int64_t layer, const float* data);
 
-  /// Adds what the head computed. Call it once, after the run.
+  /// Adds the head's outputs. Call once, after the run.
   [[nodiscard]] std::vector<NamedTensor> finish(const Program& program) &&;
 
  private:

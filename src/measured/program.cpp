@@ -8,30 +8,28 @@
 #include <set>
 
 #include "clock.h"
+#include "evaluate.h"
 #include "headroom/error.h"
+#include "kernels/cache_line.h"
 #include "step_builder.h"
 
 namespace headroom::measured {
 namespace {
 
-std::int64_t integer(const Expr& expr, const Bindings& sizes) {
-  return static_cast<std::int64_t>(expr.evaluate(sizes));
-}
-
-/// A learned table has no row for later positions; reading on would be reading something else.
+/// Throws if the run has more positions than a learned table has rows.
 void require_positions(const ModelSpec& spec, const Lengths& lengths) {
-  const auto suffice = [](const PositionSpec& position, std::int64_t tokens) {
+  const auto fits = [](const PositionSpec& position, std::int64_t tokens) {
     const bool limited = position.kind == PositionKind::learned;
     return !limited || tokens <= position.max_position_embeddings - position.offset;
   };
-  const bool too_many = !suffice(spec.position, lengths.capacity);
-  if (!too_many && suffice(spec.encoder_positions(), lengths.enc_seq_len)) return;
+  const bool too_many = !fits(spec.position, lengths.capacity);
+  if (!too_many && fits(spec.encoder_positions(), lengths.enc_seq_len)) return;
   const PositionSpec& position = too_many ? spec.position : spec.encoder_positions();
   const std::int64_t rows = position.max_position_embeddings - position.offset;
   const std::int64_t tokens = too_many ? lengths.capacity : lengths.enc_seq_len;
   throw Error(ErrorCode::invalid_input,
-              fmt::format("{} tokens do not fit the {} positions of the model", tokens, rows),
-              spec.name, "use a smaller --seq, --past or --new-tokens");
+              fmt::format("{} tokens exceed the {} positions of the model", tokens, rows),
+              spec.name, "use a shorter sequence, a shorter past or fewer new tokens");
 }
 
 }  // namespace
@@ -46,19 +44,18 @@ Bindings sizes_at(const Graph& graph, const Lengths& lengths) {
 }
 
 KvCache::KvCache(const Graph& graph, const Bindings& sizes) {
-  constexpr std::size_t kLine = 16;  // floats of a cache line
   std::size_t end = 0;
   for (const Block& block : graph.blocks) {
-    const std::int64_t runs = integer(block.repeat, sizes);
+    const std::int64_t runs = integer_of(block.repeat, sizes);
     for (const Node& node : block.nodes) {
       for (const TensorId input : node.inputs) {
         const Tensor& tensor = graph.tensors[input];
         if (tensor.type != ElementType::kv_cache) continue;
-        const auto floats = static_cast<std::size_t>(integer(tensor.elements(), sizes));
+        const auto floats = static_cast<std::size_t>(integer_of(tensor.elements(), sizes));
         for (std::int64_t run = 0; run < runs; ++run) {
           const std::pair key{tensor.name, block.layer_of(node, run)};
           if (!begins_.emplace(key, end).second) continue;
-          end += (floats + kLine - 1) / kLine * kLine;
+          end += round_up(floats, std::size_t{kCacheLineFloats});
           bytes_ += static_cast<std::int64_t>(floats * sizeof(float));
         }
       }
@@ -109,18 +106,18 @@ float* Program::pointer(TensorId tensor) {
 
 void Program::build_blocks() {
   for (const Block& block : graph_.blocks) {
-    ProgramBlock ready;
-    ready.graph_block = &block;
-    ready.path = block.path;
-    ready.repeat = integer(block.repeat, sizes_);
+    ProgramBlock prepared;
+    prepared.graph_block = &block;
+    prepared.path = block.path;
+    prepared.repeat = integer_of(block.repeat, sizes_);
     StepBuilder builder(*this, block);
-    for (const Node& node : block.nodes) ready.steps.push_back({&node, builder.step(node)});
-    ready.counts.resize(ready.steps.size());
-    ready.times.resize(ready.steps.size());
-    ready.carried_in = pointer(block.carried_in);
-    ready.carried_out = pointer(block.carried_out);
-    ready.carried_floats = integer(graph_.tensors[block.carried_out].elements(), sizes_);
-    blocks_.push_back(std::move(ready));
+    for (const Node& node : block.nodes) prepared.steps.push_back({&node, builder.step(node)});
+    prepared.counts.resize(prepared.steps.size());
+    prepared.times.resize(prepared.steps.size());
+    prepared.carried_in = pointer(block.carried_in);
+    prepared.carried_out = pointer(block.carried_out);
+    prepared.carried_floats = integer_of(graph_.tensors[block.carried_out].elements(), sizes_);
+    blocks_.push_back(std::move(prepared));
   }
 }
 
@@ -143,9 +140,9 @@ void Program::run(const BlockObserver& observer) {
         observer(block, layer, pointer(block.steps[i].node->output));
         start = Clock::now();
       }
-      const bool both = block.carried_in != nullptr && block.carried_out != nullptr;
+      const bool carries = block.carried_in != nullptr && block.carried_out != nullptr;
       const bool is_last = run + 1 == block.repeat;
-      if (both && !is_last && block.carried_in != block.carried_out) {
+      if (carries && !is_last && block.carried_in != block.carried_out) {
         std::memcpy(block.carried_in, block.carried_out,
                     static_cast<std::size_t>(block.carried_floats) * sizeof(float));
       }
@@ -157,7 +154,7 @@ const float* Program::output(const std::string& name) const {
   const float* found = nullptr;
   for (const Block& block : graph_.blocks) {
     for (const Node& node : block.nodes) {
-      // What is done to it afterwards is part of it: logits.scale, logits.soft_cap.
+      // Operators that modify the output belong to it: logits.scale, logits.soft_cap.
       const bool belongs = node.path == name || node.path.starts_with(name + ".");
       if (belongs) found = arena_.data() + plan_.offsets[node.output];
     }

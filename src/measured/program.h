@@ -1,5 +1,5 @@
-// Program: a graph made ready to run. Every operator becomes a step that knows its kernel, its
-// weights and where its operands lie; a run only calls the steps.
+// Program: a graph prepared to run. Every operator becomes a step bound to its kernel, weights and
+// operands; a run only calls the steps.
 #pragma once
 
 #include <chrono>
@@ -16,86 +16,86 @@
 
 namespace headroom::measured {
 
-/// What a kernel call really did.
+/// Work of one kernel call, counted from its operands.
 struct StepCount {
   std::int64_t matrix_flops = 0;
   std::int64_t bytes = 0;  ///< read and written, each operand once
 };
 
-/// Keys and values, or the running state of linear attention, of every layer. Lives longer than a
-/// run: prefill fills it, decode appends.
+/// Keys and values, or the running state of linear attention, of every layer. Outlives a run:
+/// prefill fills it, decode appends.
 class KvCache {
  public:
-  /// Makes room for every cache of `graph`, for `capacity` keys of each sequence.
+  /// Allocates every cache of `graph`, with room for `capacity` keys per sequence.
   KvCache(const Graph& graph, const Bindings& sizes);
 
-  /// [batch, keys, width] of one layer; null where the graph has no such cache.
+  /// Cache of one layer, [batch, keys, width]; null if the graph has no cache of that name.
   [[nodiscard]] float* data(const std::string& name, std::int64_t layer);
   [[nodiscard]] std::int64_t bytes() const noexcept { return bytes_; }
-  /// As before any token.
+  /// Resets to the state before the first token.
   void clear();
-  /// Fills all of it with small values, as if tokens had come before.
+  /// Fills the cache with small random values, as if tokens had been processed.
   void fill(std::uint64_t seed);
 
  private:
-  /// Where each one begins, by name and layer. They lie in one memory, so that even small ones are
-  /// on large pages.
+  /// Offset of each cache by name and layer. One allocation holds them all, so small caches lie on
+  /// huge pages too.
   std::map<std::pair<std::string, std::int64_t>, std::size_t> begins_;
   AlignedVector<float> memory_;
   std::int64_t bytes_ = 0;
 };
 
-/// The lengths of the run at hand. A decode loop counts `past` up between runs.
+/// Lengths of a run. A decode loop advances `past` between runs.
 struct Lengths {
   std::int64_t batch = 1;
   std::int64_t seq_len = 0;
   std::int64_t enc_seq_len = 0;
   std::int64_t past = 0;
-  std::int64_t capacity = 0;  ///< keys of a sequence that the KV-cache has room for
+  std::int64_t capacity = 0;  ///< keys per sequence that the KV-cache can store
 };
 
-/// One operator, ready to run in any layer.
+/// One operator, prepared to run in any layer of its block.
 struct Step {
   const Node* node = nullptr;
   std::function<StepCount(std::int64_t layer)> run;
 };
 
-/// A block's steps and how often they run.
+/// Steps of a block, and how often they run.
 struct ProgramBlock {
   const Block* graph_block = nullptr;
   std::string path;
   std::int64_t repeat = 1;
   std::vector<Step> steps;
-  std::vector<StepCount> counts;  ///< of all layers together, by step
+  std::vector<StepCount> counts;  ///< by step, summed over layers
   std::vector<std::chrono::nanoseconds> times;
   float* carried_in = nullptr;
   float* carried_out = nullptr;
   std::int64_t carried_floats = 0;
 
-  /// Whether the step is a layer's last.
+  /// Returns whether `step` is the last of its layer.
   [[nodiscard]] bool ends_layer(std::size_t step) const;
 };
 
-/// Called after each layer with its number in the stack and what it hands on, [batch, seq, hidden].
+/// Called after each layer with its index in the stack and its output, [batch, seq, hidden].
 using BlockObserver =
     std::function<void(const ProgramBlock& block, std::int64_t layer, const float* data)>;
 
 class Program {
  public:
-  /// Prepares `graph` for the lengths; those of tokens must stay as they are. `weights`, `cache`
-  /// and `inputs` must outlive the program.
+  /// Prepares `graph` for `lengths`; only `past` may change later. `weights`, `cache` and `inputs`
+  /// must outlive the program.
   Program(const ModelSpec& spec, Graph graph, const ModelWeights& weights, KvCache& cache,
           const ModelInputs& inputs, const Lengths& lengths);
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
-  /// One pass. Times and counts of the last one stay in `blocks()`.
+  /// Runs one pass. `blocks()` then has its times and counts.
   void run(const BlockObserver& observer = {});
 
-  /// Sets how many tokens the KV-cache holds.
+  /// Sets the number of tokens in the KV-cache.
   void set_past(std::int64_t past) noexcept { lengths_.past = past; }
 
-  /// The tensor of an operator's output, such as "logits"; null when there is none.
+  /// Output of the operator named `name`, such as "logits"; null if there is none.
   [[nodiscard]] const float* output(const std::string& name) const;
   [[nodiscard]] std::int64_t arena_peak_bytes() const noexcept { return plan_.peak_bytes; }
   [[nodiscard]] const std::vector<ProgramBlock>& blocks() const noexcept { return blocks_; }
@@ -114,13 +114,14 @@ class Program {
   Bindings sizes_;
   MemoryPlan plan_;
   AlignedVector<float> arena_;
-  AlignedVector<float> hidden_input_;   ///< a copy of the caller's, which layers may write on
-  AlignedVector<float> encoder_input_;  ///< what a layer of cross-attention attends to
+  AlignedVector<float>
+      hidden_input_;  ///< copy of the caller's hidden states, which layers may overwrite
+  AlignedVector<float> encoder_input_;  ///< keys and values of a cross-attention layer
   std::vector<ProgramBlock> blocks_;
 };
 
-/// The sizes that all of a graph's symbols have at these lengths; attention sees `capacity` keys,
-/// so that what is planned suffices until the cache is full.
+/// Binds all symbols of `graph` at these lengths. Attention sees `capacity` keys, so the plan
+/// covers every step until the cache is full.
 [[nodiscard]] Bindings sizes_at(const Graph& graph, const Lengths& lengths);
 
 }  // namespace headroom::measured

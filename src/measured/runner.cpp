@@ -22,8 +22,8 @@ void add_operators(const Program& program, std::vector<OperatorMeasurement>& ope
   }
 }
 
-/// Inputs of a step behind `prompt`: a token of each sequence, to be chosen.
-ModelInputs step_inputs(const ModelInputs& prompt) {
+/// Inputs of a decode step after `prompt`: one token per sequence, chosen later.
+ModelInputs decode_inputs(const ModelInputs& prompt) {
   ModelInputs next;
   next.main.batch = prompt.main.batch;
   next.main.seq_len = 1;
@@ -40,25 +40,25 @@ Runner::Runner(const Session& session, const MeasureOptions& options, const Work
       inputs_(std::move(inputs)),
       lengths_(lengths_of(inputs_)),
       vocab_size_(session.spec().embedding.vocab_size) {
-  const bool generates = options.phase == MeasuredPhase::generate;
+  const bool is_generation = options.phase == MeasuredPhase::generate;
   lengths_.past = workload.past_len;
   lengths_.capacity =
-      workload.past_len + lengths_.seq_len + (generates ? options.new_tokens - 1 : 0);
+      workload.past_len + lengths_.seq_len + (is_generation ? options.new_tokens - 1 : 0);
   cache_ = std::make_unique<KvCache>(session.make_cache(lengths_));
   cache_->fill(options.seed);
   switch (options.phase) {
     case MeasuredPhase::prefill:
-      first_ = session.program(Phase::prefill, inputs_, lengths_, *cache_);
+      prefill_ = session.program(Phase::prefill, inputs_, lengths_, *cache_);
       break;
     case MeasuredPhase::decode:
       decode_ = session.program(Phase::decode, inputs_, lengths_, *cache_);
       break;
     case MeasuredPhase::generate: {
-      first_ = session.program(Phase::prefill, inputs_, lengths_, *cache_);
-      next_ = step_inputs(inputs_);
+      prefill_ = session.program(Phase::prefill, inputs_, lengths_, *cache_);
+      step_inputs_ = decode_inputs(inputs_);
       Lengths step = lengths_;
       step.seq_len = 1;
-      decode_ = session.program(Phase::decode, next_, step, *cache_);
+      decode_ = session.program(Phase::decode, step_inputs_, step, *cache_);
       break;
     }
   }
@@ -69,7 +69,7 @@ Sample Runner::run() {
   const auto start = Clock::now();
   switch (options_.phase) {
     case MeasuredPhase::prefill:
-      first_->run();
+      prefill_->run();
       break;
     case MeasuredPhase::decode:
       decode_->run();
@@ -80,13 +80,13 @@ Sample Runner::run() {
   }
   sample.total_s = seconds_since(start);
   if (options_.phase == MeasuredPhase::decode) add_operators(*decode_, sample.operators);
-  if (options_.phase == MeasuredPhase::prefill) add_operators(*first_, sample.operators);
+  if (options_.phase == MeasuredPhase::prefill) add_operators(*prefill_, sample.operators);
   return sample;
 }
 
 std::int64_t Runner::arena_peak_bytes() const {
   std::int64_t peak = 0;
-  for (const auto* program : {first_.get(), decode_.get()}) {
+  for (const auto* program : {prefill_.get(), decode_.get()}) {
     if (program != nullptr) peak = std::max(peak, program->arena_peak_bytes());
   }
   return peak;
@@ -94,24 +94,24 @@ std::int64_t Runner::arena_peak_bytes() const {
 
 void Runner::generate(Sample& sample) {
   const auto start = Clock::now();
-  first_->run();
-  choose(first_->output("logits"), lengths_.seq_len);
+  prefill_->run();
+  choose_next_tokens(prefill_->output("logits"), lengths_.seq_len);
   sample.ttft_s = seconds_since(start);
-  add_operators(*first_, sample.operators);
+  add_operators(*prefill_, sample.operators);
   for (std::int64_t step = 1; step < options_.new_tokens; ++step) {
     decode_->set_past(lengths_.past + lengths_.seq_len + step - 1);
     decode_->run();
-    choose(decode_->output("logits"), 1);
+    choose_next_tokens(decode_->output("logits"), 1);
     add_operators(*decode_, sample.operators);
   }
 }
 
-/// The likeliest token of every sequence becomes the next one.
-void Runner::choose(const float* logits, std::int64_t tokens) {
-  for (std::size_t b = 0; b < next_.main.ids.size(); ++b) {
+/// Greedy decoding: the next token of every sequence is the argmax of its last logits.
+void Runner::choose_next_tokens(const float* logits, std::int64_t tokens) {
+  for (std::size_t b = 0; b < step_inputs_.main.ids.size(); ++b) {
     const float* const last =
         logits + (static_cast<std::int64_t>(b) * tokens + tokens - 1) * vocab_size_;
-    next_.main.ids[b] = std::max_element(last, last + vocab_size_) - last;
+    step_inputs_.main.ids[b] = argmax(last, vocab_size_);
   }
 }
 

@@ -1,4 +1,4 @@
-// Runner: what is run again and again, and one run's times. Internal to src/measured.
+// Runner: repeats a run and times it. Internal to src/measured.
 #pragma once
 
 #include <memory>
@@ -8,17 +8,17 @@
 
 namespace headroom::measured {
 
-/// One run's times, and what its operators did.
+/// Times of one run, and the work of its operators.
 struct Sample {
   double total_s = 0;
   double ttft_s = 0;  ///< generate only
   std::vector<OperatorMeasurement> operators;
 };
 
-/// The programs, the KV-cache and the inputs of a run.
+/// Programs, KV-cache and inputs of a run.
 class Runner {
  public:
-  /// Prepares `inputs` to be run as `options` say; the session must outlive the runner.
+  /// Prepares a run of `inputs` as `options` specify. `session` must outlive the runner.
   Runner(const Session& session, const MeasureOptions& options, const Workload& workload,
          ModelInputs inputs);
 
@@ -29,15 +29,15 @@ class Runner {
 
  private:
   void generate(Sample& sample);
-  void choose(const float* logits, std::int64_t tokens);
+  void choose_next_tokens(const float* logits, std::int64_t tokens);
 
   MeasureOptions options_;
   ModelInputs inputs_;
-  ModelInputs next_;  ///< of the steps of a generation: a token a sequence
+  ModelInputs step_inputs_;  ///< inputs of a decode step: one token per sequence
   Lengths lengths_;
   std::int64_t vocab_size_ = 0;
   std::unique_ptr<KvCache> cache_;
-  std::unique_ptr<Program> first_;
+  std::unique_ptr<Program> prefill_;
   std::unique_ptr<Program> decode_;
 };
 

@@ -7,13 +7,10 @@
 #include "output_collector.h"
 
 namespace headroom::measured {
-namespace {
 
-std::int64_t likeliest(const float* logits, std::int64_t vocab) {
-  return std::max_element(logits, logits + vocab) - logits;
+std::int64_t argmax(const float* logits, std::int64_t vocab_size) {
+  return std::max_element(logits, logits + vocab_size) - logits;
 }
-
-}  // namespace
 
 Session::Session(ModelSpec spec, WeightSource& source, const SessionOptions& options)
     : spec_(std::move(spec)),
@@ -56,7 +53,7 @@ std::vector<NamedTensor> Session::forward(const ModelInputs& inputs) {
 Generation Session::generate(const GeneratePrompt& prompt) {
   if (!spec_.main_stack().causal() || !spec_.head.language_model) {
     throw Error(ErrorCode::invalid_input, "only a decoder with a language-model head can generate",
-                spec_.name, "use --phase prefill");
+                spec_.name, "use the prefill phase");
   }
   const std::int64_t vocab = spec_.embedding.vocab_size;
   ModelInputs inputs{prompt.prompt, prompt.encoder};
@@ -65,19 +62,19 @@ Generation Session::generate(const GeneratePrompt& prompt) {
   KvCache cache = make_cache(lengths);
   Generation result{inputs.main.ids, {"generate.logits", {1, prompt.max_new_tokens, vocab}, {}}};
   const auto choose = [&](const float* logits) {
-    result.ids.push_back(likeliest(logits, vocab));
+    result.ids.push_back(argmax(logits, vocab));
     result.logits.values.insert(result.logits.values.end(), logits, logits + vocab);
   };
   const auto prefill = program(Phase::prefill, inputs, lengths, cache);
   prefill->run();
   choose(prefill->output("logits") + (lengths.seq_len - 1) * vocab);
 
-  ModelInputs next{{1, 1, {0}, {}, {}}, prompt.encoder};
+  ModelInputs step_inputs{{1, 1, {0}, {}, {}}, prompt.encoder};
   std::int64_t past = lengths.seq_len;
   lengths.seq_len = 1;
-  const auto decode = program(Phase::decode, next, lengths, cache);
+  const auto decode = program(Phase::decode, step_inputs, lengths, cache);
   for (std::int64_t step = 1; step < prompt.max_new_tokens; ++step) {
-    next.main.ids.front() = result.ids.back();
+    step_inputs.main.ids.front() = result.ids.back();
     decode->set_past(past++);
     decode->run();
     choose(decode->output("logits"));

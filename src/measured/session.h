@@ -14,14 +14,14 @@
 
 namespace headroom::measured {
 
-/// A result under the name that Hugging Face gives it.
+/// Output tensor under Hugging Face's name.
 struct NamedTensor {
   std::string name;
   std::vector<std::int64_t> shape;
   std::vector<float> values;
 };
 
-/// Greedily chosen tokens, the prompt's in front, and the logits that each was chosen by.
+/// Greedy generation: prompt and new tokens, and the logits that chose each new token.
 struct Generation {
   std::vector<std::int64_t> ids;
   NamedTensor logits;  ///< [1, new tokens, vocab]
@@ -40,17 +40,17 @@ class Session {
   /// Loads all weights. Throws Error{invalid_input}.
   Session(ModelSpec spec, WeightSource& source, const SessionOptions& options);
 
-  /// One pass over `inputs`; logits, last_hidden_state, pooler_output, hidden_states.i,
-  /// layers.i.output, … as far as the model has them.
+  /// Runs one forward pass. Returns logits, last_hidden_state, pooler_output, hidden_states.i,
+  /// layers.i.output, …: those that the model has.
   [[nodiscard]] std::vector<NamedTensor> forward(const ModelInputs& inputs);
 
-  /// Prefills the prompt, then decodes with the KV-cache, always the likeliest token.
+  /// Prefills the prompt, then decodes greedily with the KV-cache.
   [[nodiscard]] Generation generate(const GeneratePrompt& prompt);
 
-  /// A program for `inputs` in a phase, over a cache with room for `capacity` keys.
+  /// Builds the program of `phase` for `inputs`, on `cache`.
   [[nodiscard]] std::unique_ptr<Program> program(Phase phase, const ModelInputs& inputs,
                                                  const Lengths& lengths, KvCache& cache) const;
-  /// A cache for so many keys.
+  /// Builds a KV-cache with room for `lengths.capacity` keys.
   [[nodiscard]] KvCache make_cache(const Lengths& lengths) const;
 
   [[nodiscard]] const ModelSpec& spec() const noexcept { return spec_; }
@@ -64,7 +64,10 @@ class Session {
   ModelWeights weights_;
 };
 
-/// The lengths of a pass over `inputs` that leaves `room` for further tokens in the cache.
+/// Index of the largest of `vocab_size` logits; of equal ones the first.
+[[nodiscard]] std::int64_t argmax(const float* logits, std::int64_t vocab_size);
+
+/// Lengths of a pass over `inputs`, with room for `room` more tokens in the cache.
 [[nodiscard]] Lengths lengths_of(const ModelInputs& inputs, std::int64_t room = 0);
 
 }  // namespace headroom::measured

@@ -1,17 +1,17 @@
-// Steps of everything but attention, embeddings and experts.
+// Steps of all operators except attention, embeddings, experts and sequences.
 #include "step_builder.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
+#include "evaluate.h"
 #include "headroom/error.h"
 #include "kernels/elementwise.h"
 #include "kernels/normalize.h"
 #include "kernels/relative_bias.h"
 
 namespace headroom::measured {
-namespace {}  // namespace
 
 StepBuilder::StepBuilder(Program& program, const Block& block) : program_(program), block_(block) {}
 
@@ -21,7 +21,7 @@ StepBuilder::Run StepBuilder::step(const Node& node) {
 }
 
 std::int64_t StepBuilder::integer(const Expr& expr) const {
-  return static_cast<std::int64_t>(expr.evaluate(program_.sizes_));
+  return integer_of(expr, program_.sizes_);
 }
 
 float* StepBuilder::input(std::size_t index) const {
@@ -43,8 +43,8 @@ const TokenInputs& StepBuilder::tokens() const {
                                                       : program_.inputs_.main;
 }
 
-InputCopy StepBuilder::bring_input() const {
-  return {input(0), output(), static_cast<std::size_t>(floats_of(node_->output) * kFloat)};
+InputCopy StepBuilder::input_copy() const {
+  return {input(0), output(), static_cast<std::size_t>(floats_of(node_->output) * kFloatBytes)};
 }
 
 StepBuilder::Run StepBuilder::operator()(const RelativePositionBias& op) {
@@ -60,7 +60,7 @@ StepBuilder::Run StepBuilder::operator()(const RelativePositionBias& op) {
     args.past = in_encoder ? 0 : lengths->past;
     args.keys = args.past + args.queries;
     fill_relative_bias(args, out);
-    return StepCount{0, args.heads * args.queries * args.keys * kFloat};
+    return StepCount{0, args.heads * args.queries * args.keys * kFloatBytes};
   };
 }
 
@@ -81,7 +81,7 @@ StepBuilder::Run StepBuilder::operator()(const Linear& op) {
   auto layers = linears();
   for (const auto& [layer, linear] : layers) linear->prepare(rows);
   const std::int64_t bytes =
-      rows * (in + out) * kFloat + layers.begin()->second->weight_bytes(rows);
+      rows * (in + out) * kFloatBytes + layers.begin()->second->weight_bytes(rows);
   if (row == in) {
     return [=, x = input(0), y = output(), layers = std::move(layers)](std::int64_t layer) {
       return StepCount{layers.at(layer)->run(x, y, rows), bytes};
@@ -94,20 +94,20 @@ StepBuilder::Run StepBuilder::operator()(const Linear& op) {
   };
 }
 
-/// Pointers to a norm's weight and bias in any layer; null for none.
+/// Weight and bias of a norm in any layer; null if it has none.
 struct StepBuilder::NormWeights {
   const ModelWeights* weights = nullptr;
   std::string weight;
   std::string bias;
   std::int64_t layers_per_weights = 1;
-  /// Where a weight w stands for 1 + w: that, by layer.
-  std::shared_ptr<std::map<std::int64_t, std::vector<float>>> sums;
+  /// 1 + w by layer, for norms that store w (NormWeight::one_plus).
+  std::shared_ptr<std::map<std::int64_t, std::vector<float>>> one_plus;
 
-  void put(NormArguments& args, std::int64_t layer) const {
-    const std::int64_t own = layer / layers_per_weights;
-    if (!weight.empty()) args.weight = weights->values(weight, own);
-    if (sums) args.weight = sums->at(own).data();
-    if (!bias.empty()) args.bias = weights->values(bias, own);
+  void bind(NormArguments& args, std::int64_t layer) const {
+    const std::int64_t stored_layer = layer / layers_per_weights;
+    if (!weight.empty()) args.weight = weights->values(weight, stored_layer);
+    if (one_plus) args.weight = one_plus->at(stored_layer).data();
+    if (!bias.empty()) args.bias = weights->values(bias, stored_layer);
   }
 };
 
@@ -117,13 +117,13 @@ StepBuilder::NormWeights StepBuilder::norm_weights(const NormSpec& spec) {
   found.weight = weight_path(0);
   if (spec.bias) found.bias = weight_path(1);
   if (spec.weight != NormWeight::one_plus) return found;
-  found.sums = std::make_shared<std::map<std::int64_t, std::vector<float>>>();
+  found.one_plus = std::make_shared<std::map<std::int64_t, std::vector<float>>>();
   const Weight& weight = program_.graph_.weights[node_->weights.front()];
   const std::int64_t size = integer(weight.elements());
   for (std::int64_t run = 0; run < integer(block_.repeat); ++run) {
-    const std::int64_t own = block_.weights_of(*node_, run);
-    const float* const stored = program_.weights_.values(found.weight, own);
-    std::vector<float>& sum = (*found.sums)[own];
+    const std::int64_t stored_layer = block_.weights_of(*node_, run);
+    const float* const stored = program_.weights_.values(found.weight, stored_layer);
+    std::vector<float>& sum = (*found.one_plus)[stored_layer];
     sum.assign(stored, stored + size);
     for (float& value : sum) value += 1.0F;
   }
@@ -135,14 +135,14 @@ StepBuilder::Run StepBuilder::operator()(const Norm& op) {
                      static_cast<float>(op.spec.eps)};
   if (!op.row_width.is_zero()) args.stride = integer(op.row_width);
   const auto kernel = op.spec.kind == NormKind::layer_norm ? layer_norm : rms_norm;
-  return [=, weights = norm_weights(op.spec), bring = bring_input(), x = input(0),
+  return [=, weights = norm_weights(op.spec), copy_input = input_copy(), x = input(0),
           out = output()](std::int64_t layer) mutable {
-    // What lies between the rows stays as it is, so it must be there.
+    // The kernel skips the gaps between rows, so they are copied first.
     const bool strided = args.stride != 0;
-    if (strided) bring();
-    weights.put(args, layer);
+    if (strided) copy_input();
+    weights.bind(args, layer);
     kernel(args, strided ? out : x, out);
-    return StepCount{0, 2 * args.rows * args.width * kFloat};
+    return StepCount{0, 2 * args.rows * args.width * kFloatBytes};
   };
 }
 
@@ -152,16 +152,16 @@ StepBuilder::Run StepBuilder::operator()(const HeadNorm& op) {
   const std::int64_t heads = integer(op.heads.heads);
   const std::int64_t width = integer(op.heads.head_dim);
   NormArguments args{rows, width, nullptr, nullptr, static_cast<float>(op.spec.eps), stride};
-  const bool together = op.scope == QueryKeyNormScope::all_heads;
-  if (together) args.width = heads * width;
-  // One weight for all heads, or a row of them for each.
+  const bool all_heads = op.scope == QueryKeyNormScope::all_heads;
+  if (all_heads) args.width = heads * width;
+  // One weight row for all heads, or one per head.
   const std::int64_t weight_step = op.scope == QueryKeyNormScope::each_head_own_weight ? width : 0;
   const auto kernel = op.spec.kind == NormKind::layer_norm ? layer_norm : rms_norm;
-  return [=, weights = norm_weights(op.spec), bring = bring_input(),
+  return [=, weights = norm_weights(op.spec), copy_input = input_copy(),
           x = output() + integer(op.heads.first)](std::int64_t layer) mutable {
-    bring();
-    weights.put(args, layer);
-    if (together) {
+    copy_input();
+    weights.bind(args, layer);
+    if (all_heads) {
       kernel(args, x, x);
     } else {
       NormArguments head = args;
@@ -171,26 +171,26 @@ StepBuilder::Run StepBuilder::operator()(const HeadNorm& op) {
         kernel(head, x + h * width, x + h * width);
       }
     }
-    return StepCount{0, 2 * rows * heads * width * kFloat};
+    return StepCount{0, 2 * rows * heads * width * kFloatBytes};
   };
 }
 
 StepBuilder::Run StepBuilder::operator()(const Clamp& op) {
   const std::int64_t count = integer(op.elements);
-  return [=, bring = bring_input(), limit = static_cast<float>(op.limit),
+  return [=, copy_input = input_copy(), limit = static_cast<float>(op.limit),
           x = output()](std::int64_t /*layer*/) {
-    bring();
+    copy_input();
     clamp(x, limit, count);
-    return StepCount{0, 2 * count * kFloat};
+    return StepCount{0, 2 * count * kFloatBytes};
   };
 }
 
 StepBuilder::Run StepBuilder::operator()(const Activation& op) {
   const std::int64_t count = integer(op.elements);
-  return [=, bring = bring_input(), kind = op.kind, x = output()](std::int64_t /*layer*/) {
-    bring();
+  return [=, copy_input = input_copy(), kind = op.kind, x = output()](std::int64_t /*layer*/) {
+    copy_input();
     activate(kind, x, count);
-    return StepCount{0, 2 * count * kFloat};
+    return StepCount{0, 2 * count * kFloatBytes};
   };
 }
 
@@ -199,7 +199,7 @@ StepBuilder::Run StepBuilder::operator()(const GatedActivation& op) {
   const std::int64_t rows = integer(op.elements) / width;
   return [=, kind = op.kind, gate_up = input(0), out = output()](std::int64_t /*layer*/) {
     activate_gated(kind, gate_up, out, rows, width);
-    return StepCount{0, 3 * rows * width * kFloat};
+    return StepCount{0, 3 * rows * width * kFloatBytes};
   };
 }
 
@@ -207,31 +207,31 @@ StepBuilder::Run StepBuilder::operator()(const ResidualAdd& op) {
   const std::int64_t count = integer(op.elements);
   float* const out = output();
   if (op.multiplier != 1) return scaled_residual(op);
-  // The sum takes the place of either summand.
+  // The sum may overwrite either addend.
   const float* const other = out == input(0) ? input(1) : input(0);
-  const bool neither = out != input(0) && out != input(1);
-  return [=, second = input(1), bring = bring_input()](std::int64_t /*layer*/) {
-    if (neither) bring();
-    add_residual(out, neither ? second : other, count);
-    return StepCount{0, 3 * count * kFloat};
+  const bool needs_copy = out != input(0) && out != input(1);
+  return [=, second = input(1), copy_input = input_copy()](std::int64_t /*layer*/) {
+    if (needs_copy) copy_input();
+    add_residual(out, needs_copy ? second : other, count);
+    return StepCount{0, 3 * count * kFloatBytes};
   };
 }
 
-/// x + m·f(x). Where the sum takes the place of f(x), that is multiplied first.
+/// x + m·f(x). If the sum overwrites f(x), f(x) is scaled in place first.
 StepBuilder::Run StepBuilder::scaled_residual(const ResidualAdd& op) {
   const std::int64_t count = integer(op.elements);
   float* const out = output();
   const bool on_branch = out == input(1);
-  return [=, factor = static_cast<float>(op.multiplier), bring = bring_input(), x = input(0),
+  return [=, factor = static_cast<float>(op.multiplier), copy_input = input_copy(), x = input(0),
           branch = input(1)](std::int64_t /*layer*/) {
     if (on_branch) {
       scale(out, factor, count);
       add_residual(out, x, count);
     } else {
-      bring();
+      copy_input();
       add_scaled_residual(out, branch, factor, count);
     }
-    return StepCount{0, 3 * count * kFloat};
+    return StepCount{0, 3 * count * kFloatBytes};
   };
 }
 
@@ -242,56 +242,58 @@ StepBuilder::Run StepBuilder::operator()(const SelectToken&) {
           out = output()](std::int64_t /*layer*/) {
     for (std::int64_t b = 0; b < batch; ++b) {
       std::memcpy(out + b * width, x + b * seq_len * width,
-                  static_cast<std::size_t>(width * kFloat));
+                  static_cast<std::size_t>(width * kFloatBytes));
     }
-    return StepCount{0, 2 * batch * width * kFloat};
+    return StepCount{0, 2 * batch * width * kFloatBytes};
   };
 }
 
 StepBuilder::Run StepBuilder::operator()(const Scale& op) {
   const std::int64_t count = integer(op.elements);
   const auto factor = static_cast<float>(op.factor);
-  return [=, bring = bring_input(), x = output()](std::int64_t /*layer*/) {
-    bring();
+  return [=, copy_input = input_copy(), x = output()](std::int64_t /*layer*/) {
+    copy_input();
     scale(x, factor, count);
-    return StepCount{0, 2 * count * kFloat};
+    return StepCount{0, 2 * count * kFloatBytes};
   };
 }
 
 StepBuilder::Run StepBuilder::operator()(const SoftCap& op) {
   const std::int64_t count = integer(op.elements);
-  return [=, cap = static_cast<float>(op.cap), bring = bring_input(),
+  return [=, cap = static_cast<float>(op.cap), copy_input = input_copy(),
           x = output()](std::int64_t /*layer*/) {
-    bring();
+    copy_input();
     soft_cap(x, cap, count);
-    return StepCount{0, 2 * count * kFloat};
+    return StepCount{0, 2 * count * kFloatBytes};
   };
 }
 
 StepBuilder::Run StepBuilder::operator()(const OutputGate& op) {
   const std::int64_t count = integer(op.elements);
-  return [=, bring = bring_input(), kind = op.kind, gate = input(1),
+  return [=, copy_input = input_copy(), kind = op.kind, gate = input(1),
           x = output()](std::int64_t /*layer*/) {
-    bring();
+    copy_input();
     multiply_by_activation(kind, gate, x, count);
-    return StepCount{0, 3 * count * kFloat};
+    return StepCount{0, 3 * count * kFloatBytes};
   };
 }
 
 namespace {
 
-[[noreturn]] void refuse_gated_delta(const ModelSpec& spec) {
-  throw Error(ErrorCode::invalid_input, "layers of gated delta attention are counted, not run",
+[[noreturn]] void throw_gated_delta_not_runnable(const ModelSpec& spec) {
+  throw Error(ErrorCode::invalid_input, "gated delta attention can be analyzed but not run",
               spec.name, "use analyze");
 }
 
 }  // namespace
 
 StepBuilder::Run StepBuilder::operator()(const ShortConvolution&) {
-  refuse_gated_delta(program_.spec_);
+  throw_gated_delta_not_runnable(program_.spec_);
 }
 
-StepBuilder::Run StepBuilder::operator()(const GatedDelta&) { refuse_gated_delta(program_.spec_); }
+StepBuilder::Run StepBuilder::operator()(const GatedDelta&) {
+  throw_gated_delta_not_runnable(program_.spec_);
+}
 
 StepBuilder::Run StepBuilder::operator()(const Dropout&) {
   throw Error(ErrorCode::internal, "a training graph cannot be run");

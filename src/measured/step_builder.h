@@ -1,4 +1,5 @@
-// StepBuilder: the visit of the op variant that binds each operator to its kernel. Internal.
+// StepBuilder: the visit of the `Op` variant that binds each operator to its kernel. Internal to
+// src/measured.
 #pragma once
 
 #include <cstring>
@@ -12,10 +13,10 @@
 
 namespace headroom::measured {
 
-/// Bytes of a float32, as a factor of signed counts.
-inline constexpr auto kFloat = static_cast<std::int64_t>(sizeof(float));
+/// Bytes of a float32, as a signed factor.
+inline constexpr auto kFloatBytes = static_cast<std::int64_t>(sizeof(float));
 
-/// Copies an operator's first input to its output, unless it is there already.
+/// Copies an operator's first input to its output; does nothing if the operator runs in place.
 struct InputCopy {
   const float* from = nullptr;
   float* to = nullptr;
@@ -30,7 +31,7 @@ class StepBuilder {
  public:
   StepBuilder(Program& program, const Block& block);
 
-  /// What runs `node` in a layer of the block.
+  /// Returns the function that runs `node` in a layer of the block.
   [[nodiscard]] std::function<StepCount(std::int64_t layer)> step(const Node& node);
 
   using Run = std::function<StepCount(std::int64_t layer)>;
@@ -73,22 +74,22 @@ class StepBuilder {
   Run operator()(const Collective& op);
 
  private:
-  /// Operands of an attention, with what changes from run to run and layer to layer filled in.
+  /// Operands of attention in one layer of one run.
   using Arguments = std::function<AttentionArguments(std::int64_t layer)>;
   template <class Op>
   [[nodiscard]] Arguments attention(const Op& op);
   [[nodiscard]] AttentionArguments attention_sizes(const AttentionShape& shape) const;
-  void place_operands(AttentionArguments& args, KeySource keys, ValuePlace values) const;
-  void shape_scores(AttentionArguments& args, const ScoreShaping& shaping);
+  void set_operands(AttentionArguments& args, KeySource keys, ValuePlace values) const;
+  void apply_score_shaping(AttentionArguments& args, const ScoreShaping& shaping);
   using Sinks = std::function<const float*(std::int64_t layer)>;
-  /// The sinks of a layer's heads; null where the node has none.
+  /// Attention sinks of a layer's heads; null if the node has none.
   [[nodiscard]] Sinks sinks() const;
-  /// Weights of a norm by layer, with 1 added where that is what they stand for.
+  /// Weights of a norm by layer; 1 is added to weights stored as w with 1 + w meant.
   struct NormWeights;
   [[nodiscard]] NormWeights norm_weights(const NormSpec& spec);
-  /// The first weight of the node as linear layers, by layer of the stack.
+  /// Packed linear layers of the node's first weight, by layer of the stack.
   [[nodiscard]] std::map<std::int64_t, PackedLinear*> linears(std::int64_t expert = 0);
-  [[nodiscard]] std::vector<std::map<std::int64_t, PackedLinear*>> taps(std::int64_t kernel);
+  [[nodiscard]] std::vector<std::map<std::int64_t, PackedLinear*>> tap_linears(std::int64_t kernel);
   [[nodiscard]] const std::uint8_t* key_mask(KeySource keys) const;
   [[nodiscard]] const TokenInputs& tokens() const;
   [[nodiscard]] std::int64_t integer(const Expr& expr) const;
@@ -96,14 +97,14 @@ class StepBuilder {
   [[nodiscard]] float* output() const;
   [[nodiscard]] std::int64_t floats_of(TensorId tensor) const;
   [[nodiscard]] const std::string& weight_path(std::size_t index) const;
-  /// Copies the first input to the output, where the operator could not work in place.
-  [[nodiscard]] InputCopy bring_input() const;
+  /// Copy of the first input to the output, for operators that modify in place.
+  [[nodiscard]] InputCopy input_copy() const;
   [[nodiscard]] bool is_cross_attention() const;
-  /// Keys of a sequence that the cache of an attention's or an append's second input has room for.
+  /// Keys per sequence that the node's KV-cache (its second input) can store.
   [[nodiscard]] std::int64_t cached_keys() const;
   [[nodiscard]] Run scaled_residual(const ResidualAdd& op);
-  /// The position table that is the node's, from the first row that a token uses on.
-  [[nodiscard]] const float* own_positions(const std::string& path, std::int64_t width) const;
+  /// Position table of the node, from the row of the first position.
+  [[nodiscard]] const float* position_rows(const std::string& path, std::int64_t width) const;
 
   Program& program_;
   const Block& block_;
@@ -112,9 +113,10 @@ class StepBuilder {
     return layer / block_.layers_per_weights;
   }
 
-  std::shared_ptr<const std::vector<float>> slopes_;  ///< of the attention that is being bound
-  std::map<TensorId, Arguments> score_arguments_;     ///< of the scores that a softmax finishes
-  std::map<TensorId, std::shared_ptr<ExpertPlan>> plans_;  ///< by the tensor of the routing
+  std::shared_ptr<const std::vector<float>> slopes_;  ///< ALiBi slopes of the attention being bound
+  std::map<TensorId, Arguments>
+      score_arguments_;  ///< arguments by tensor of scores, for the softmax that reads them
+  std::map<TensorId, std::shared_ptr<ExpertPlan>> plans_;  ///< by tensor of the routing
 };
 
 }  // namespace headroom::measured

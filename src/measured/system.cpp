@@ -13,8 +13,8 @@
 namespace headroom::measured {
 namespace {
 
-/// The number behind "key:" in a file of such lines, in kB, as bytes; 0 when there is none.
-std::int64_t kilobytes(const char* file, const std::string& key) {
+/// Reads the line "key: N kB" of `file`; returns N in bytes, 0 if there is no such line.
+std::int64_t read_kb_field(const char* file, const std::string& key) {
   std::ifstream stream(file);
   std::string line;
   while (std::getline(stream, line)) {
@@ -58,7 +58,7 @@ std::vector<std::string> cache_sizes() {
   return caches;
 }
 
-std::string compiler() {
+std::string compiler_version() {
 #if defined(__clang__)
   return fmt::format("clang {}", __clang_version__);
 #else
@@ -68,14 +68,14 @@ std::string compiler() {
 
 }  // namespace
 
-std::int64_t available_memory_bytes() { return kilobytes("/proc/meminfo", "MemAvailable"); }
+std::int64_t available_memory_bytes() { return read_kb_field("/proc/meminfo", "MemAvailable"); }
 
-std::int64_t resident_bytes() { return kilobytes("/proc/self/status", "VmRSS"); }
+std::int64_t resident_bytes() { return read_kb_field("/proc/self/status", "VmRSS"); }
 
-std::int64_t peak_resident_bytes() { return kilobytes("/proc/self/status", "VmHWM"); }
+std::int64_t peak_resident_bytes() { return read_kb_field("/proc/self/status", "VmHWM"); }
 
 void reset_peak_resident() {
-  // Writing 5 resets the high-water mark (Linux, proc(5)); where it is not allowed, it stays.
+  // Writing 5 resets the high-water mark (Linux, proc(5)). If it is not allowed, the mark stays.
   std::ofstream("/proc/self/clear_refs") << "5";
 }
 
@@ -86,7 +86,7 @@ MachineContext machine_context(int threads, Backend backend) {
   context.threads = threads;
   context.caches = cache_sizes();
   context.frequency_governor = first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
-  context.compiler = compiler();
+  context.compiler = compiler_version();
   context.backend = backend_version(backend);
   double load[1] = {0};
   if (getloadavg(load, 1) == 1) context.load_average = load[0];

@@ -1,4 +1,4 @@
-// What the operating system says of the machine and of this process. Internal to src/measured.
+// Memory and hardware facts from the operating system. Internal to src/measured.
 #pragma once
 
 #include <cstdint>
@@ -8,16 +8,17 @@
 
 namespace headroom::measured {
 
-/// Memory that can be had without swapping, in bytes; 0 where the system does not say.
+/// Memory available without swapping, in bytes; 0 if the system does not report it.
 [[nodiscard]] std::int64_t available_memory_bytes();
 
-/// Resident memory of this process now, and the most it has had.
+/// Resident memory of this process now, and its peak, in bytes.
 [[nodiscard]] std::int64_t resident_bytes();
 [[nodiscard]] std::int64_t peak_resident_bytes();
 
-/// Makes the peak count from now on, where the system allows it.
+/// Resets the peak of resident memory to its present value, if the system allows it.
 void reset_peak_resident();
 
+/// Describes the machine and this build; `backend` multiplies matrices.
 [[nodiscard]] MachineContext machine_context(int threads, Backend backend);
 
 }  // namespace headroom::measured

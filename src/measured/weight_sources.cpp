@@ -1,4 +1,4 @@
-// Weights from a checkpoint, or from a seed.
+// Weight sources: a checkpoint, or a random seed.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,17 +22,17 @@ using detail::PlaceList;
 using detail::WeightPlace;
 using detail::WeightReader;
 
-std::int64_t product(const std::vector<std::int64_t>& shape) {
+std::int64_t element_count(const std::vector<std::int64_t>& shape) {
   return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>{});
 }
 
-/// SplitMix64 (Steele et al. 2014): one multiply-xorshift chain a number, good enough to fill
-/// weights and fast enough for billions.
+/// SplitMix64 (Steele et al. 2014): one multiply–xorshift chain per number, fast enough for
+/// billions of weights.
 class SplitMix64 {
  public:
   explicit SplitMix64(std::uint64_t seed) : state_(seed) {}
 
-  /// Uniform in [-1, 1).
+  /// Returns a uniform number in [-1, 1).
   float next() {
     state_ += 0x9E3779B97F4A7C15U;
     std::uint64_t mixed = state_;
@@ -52,11 +52,11 @@ class RandomWeights final : public WeightSource {
 
   AlignedVector<float> load(const Weight& weight, const std::vector<std::int64_t>& shape,
                             std::int64_t layer) override {
-    AlignedVector<float> values(static_cast<std::size_t>(product(shape)));
+    AlignedVector<float> values(static_cast<std::size_t>(element_count(shape)));
     SplitMix64 numbers(seed_ ^ std::hash<std::string>{}(weight.path) ^
                        (static_cast<std::uint64_t>(layer) << 40U));
     const bool is_norm = weight.role == WeightRole::norm && weight.path.ends_with(".weight");
-    // A uniform number in [-√3, √3) has a standard deviation of 1.
+    // A uniform number in [-√3, √3) has standard deviation 1.
     float fan_in = static_cast<float>(shape.size() > 1 ? shape.back() : 1024);
     const bool has_taps = weight.role == WeightRole::convolution && shape.size() == 3;
     if (has_taps) fan_in *= static_cast<float>(shape[1]);
@@ -70,7 +70,7 @@ class RandomWeights final : public WeightSource {
   std::uint64_t seed_;
 };
 
-constexpr const char* kMismatch = "check that config.json and weights belong together";
+constexpr const char* kMismatchHint = "check that config.json matches the weights";
 
 class StoredWeights final : public WeightSource {
  public:
@@ -81,9 +81,9 @@ class StoredWeights final : public WeightSource {
 
   AlignedVector<float> load(const Weight& weight, const std::vector<std::int64_t>& shape,
                             std::int64_t layer) override {
-    AlignedVector<float> values(static_cast<std::size_t>(product(shape)));
+    AlignedVector<float> values(static_cast<std::size_t>(element_count(shape)));
     std::span<float> rest(values);
-    if (is_left_out(weight.path)) {
+    if (is_omitted_table(weight.path)) {
       std::ranges::copy(sinusoidal_halves(shape.front(), shape.back()), values.begin());
       return values;
     }
@@ -98,59 +98,60 @@ class StoredWeights final : public WeightSource {
   void finish() override {
     for (const std::string& name : reader_->names()) {
       if (used_.contains(name) || detail::extra_kind(places_.table(), name)) continue;
-      throw Error(ErrorCode::invalid_input, "the model has no place for this tensor",
-                  tensor_place(reader_->location(name), name), kMismatch);
+      throw Error(ErrorCode::invalid_input, "the model has no weight for this tensor",
+                  tensor_place(reader_->location(name), name), kMismatchHint);
     }
   }
 
  private:
-  struct Found {
+  struct FoundTensor {
     std::string name;
     std::vector<std::int64_t> shape;
   };
 
-  [[nodiscard]] std::optional<Found> find(const std::string& name) const {
-    if (auto shape = reader_->shape(name)) return Found{name, std::move(*shape)};
+  [[nodiscard]] std::optional<FoundTensor> find(const std::string& name) const {
+    if (auto shape = reader_->shape(name)) return FoundTensor{name, std::move(*shape)};
     for (const std::string_view prefix : places_.table().optional_prefixes) {
       const std::string longer = std::string(prefix) + name;
-      if (auto shape = reader_->shape(longer)) return Found{longer, std::move(*shape)};
+      if (auto shape = reader_->shape(longer)) return FoundTensor{longer, std::move(*shape)};
     }
     return std::nullopt;
   }
 
-  /// Whether the weight is a table that follows from a formula, which some files leave out.
-  [[nodiscard]] bool is_left_out(const std::string& path) const {
+  /// Returns whether the weight is a sinusoidal position table that the file omits.
+  [[nodiscard]] bool is_omitted_table(const std::string& path) const {
     if (positions_ == PositionTable::trained) return false;
     const bool is_table = path.ends_with("embeddings.position_embeddings.weight");
     return is_table && !find(places_of(path, 0).front().name);
   }
 
-  /// The first alternative of which the tensors are there and have its shape, or else are there.
+  /// First alternative whose tensors exist with the right shape; else the first whose tensors
+  /// exist.
   [[nodiscard]] PlaceList places_of(const std::string& path, std::int64_t layer) const {
     std::vector<PlaceList> alternatives = places_.of(path, layer);
-    std::optional<std::size_t> there;
+    std::optional<std::size_t> first_present;
     for (std::size_t i = 0; i < alternatives.size(); ++i) {
       const WeightPlace& first = alternatives[i].front();
       const auto found = find(first.name);
       if (!found) continue;
       if (first.fits(found->shape)) return std::move(alternatives[i]);
-      if (!there) there = i;
+      if (!first_present) first_present = i;
     }
-    return std::move(alternatives[there.value_or(0)]);
+    return std::move(alternatives[first_present.value_or(0)]);
   }
 
   void copy(const WeightPlace& place, const std::string& path, std::span<float> out) {
     const auto found = find(place.name);
     if (!found) {
       throw Error(ErrorCode::invalid_input, "the tensor is missing",
-                  tensor_place(reader_->location(place.name), place.name), kMismatch);
+                  tensor_place(reader_->location(place.name), place.name), kMismatchHint);
     }
     if (!place.fits(found->shape)) {
       throw Error(
           ErrorCode::invalid_input,
           fmt::format("has shape [{}], but {} is stored as [{}, {}]", fmt::join(found->shape, ", "),
                       path, place.stored.rows, place.stored.columns),
-          tensor_place(reader_->location(found->name), found->name), kMismatch);
+          tensor_place(reader_->location(found->name), found->name), kMismatchHint);
     }
     AlignedVector<float> stored(static_cast<std::size_t>(place.stored.rows * place.stored.columns));
     reader_->read(found->name, place.expert, stored);

@@ -3,20 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <functional>
 #include <optional>
 #include <span>
 
+#include "evaluate.h"
 #include "headroom/error.h"
-#include "kernels/linear_kernels.h"
+#include "kernels/bfloat16.h"
 
 namespace headroom::measured {
 namespace {
-
-std::int64_t integer(const Expr& expr, const Bindings& sizes) {
-  return static_cast<std::int64_t>(expr.evaluate(sizes));
-}
 
 template <class Map>
 auto& at(const Map& map, const std::string& path, std::int64_t layer) {
@@ -29,14 +25,14 @@ auto& at(const Map& map, const std::string& path, std::int64_t layer) {
 
 }  // namespace
 
-/// The linear layer that an operator is or, as the projection of patches, begins with: how many of
-/// its weights that takes, and the size of its input.
+/// The packed linear layer of an operator; for a patch embedding, of its projection: the number of
+/// the node's weights in it, and the size of its input.
 struct Projection {
   std::size_t weights = 0;
   Expr in_features;
   Expr experts = Integer{1};
-  Expr taps = Integer{1};  ///< positions of a convolution's kernel, a product for each
-  bool few_rows = false;   ///< whatever the pass has: a recurrence's steps
+  Expr taps = Integer{1};  ///< taps of a convolution's kernel; each is one linear layer
+  bool few_rows = false;   ///< independent of the pass: steps of a recurrent layer
 };
 
 std::optional<Projection> projection_of(const Node& node) {
@@ -71,8 +67,8 @@ std::optional<Projection> projection_of(const Node& node) {
 
 namespace {
 
-/// Paths that a decode step reads as they are though a prefill multiplies by them: MLA's expansion.
-std::set<std::string> read_as_is_in_decode(const ModelSpec& spec) {
+/// Paths of weights that prefill multiplies with but decode reads unpacked: MLA's expansion.
+std::set<std::string> unpacked_in_decode(const ModelSpec& spec) {
   std::set<std::string> paths;
   if (!spec.main_stack().self_attention.latent) return paths;
   const Graph graph = build_graph(spec, {Phase::decode});
@@ -87,7 +83,7 @@ std::set<std::string> read_as_is_in_decode(const ModelSpec& spec) {
 
 }  // namespace
 
-/// One operator's weights in one layer.
+/// Weights of one operator in one layer.
 struct ModelWeights::Job {
   const Node* node = nullptr;
   std::int64_t layer = 0;
@@ -97,35 +93,35 @@ struct ModelWeights::Job {
 ModelWeights::ModelWeights(const ModelSpec& spec, WeightSource& source,
                            const WeightOptions& options)
     : options_(options), graph_(build_graph(spec, {})) {
-  keep_as_is();
-  kept_for_decode_ = read_as_is_in_decode(spec);
+  find_unpacked_weights();
+  unpacked_for_decode_ = unpacked_in_decode(spec);
   for (const Job& job : jobs()) {
     for (const WeightId id : job.node->weights) load(graph_.weights[id], job.layer, source);
-    if (std::holds_alternative<TokenEmbedding>(job.node->op)) shrink_table(*job.node);
+    if (std::holds_alternative<TokenEmbedding>(job.node->op)) narrow_table(*job.node);
     if (!projection_of(*job.node)) continue;
     pack(*job.node, job.layer);
-    drop_packed(*job.node, job.layer);
+    drop_packed_values(*job.node, job.layer);
   }
   source.finish();
 }
 
-void ModelWeights::keep_as_is() {
+void ModelWeights::find_unpacked_weights() {
   for (const Block& block : graph_.blocks) {
     for (const Node& node : block.nodes) {
       const auto projection = projection_of(node);
       const std::size_t packed = projection ? projection->weights : 0;
-      read_as_is_.insert(node.weights.begin() + static_cast<std::ptrdiff_t>(packed),
-                         node.weights.end());
+      read_unpacked_.insert(node.weights.begin() + static_cast<std::ptrdiff_t>(packed),
+                            node.weights.end());
     }
   }
 }
 
-/// The largest first: laying weights out takes a copy for a while, and what the small ones take
-/// later is then more than the copy that the largest one took.
+/// Packs the largest first. Packing needs a temporary copy; the small layers, packed later, use
+/// more than the copy of the largest, so that copy does not raise the peak.
 std::vector<ModelWeights::Job> ModelWeights::jobs() const {
   std::vector<Job> jobs;
   for (const Block& block : graph_.blocks) {
-    const std::int64_t runs = integer(block.repeat, graph_.sizes);
+    const std::int64_t runs = integer_of(block.repeat, graph_.sizes);
     for (const Node& node : block.nodes) {
       Integer elements = 0;
       for (const WeightId id : node.weights) {
@@ -142,12 +138,12 @@ std::vector<ModelWeights::Job> ModelWeights::jobs() const {
 
 std::vector<std::int64_t> ModelWeights::shape_of(const Weight& weight) const {
   std::vector<std::int64_t> shape;
-  for (const Expr& size : weight.shape) shape.push_back(integer(size, graph_.sizes));
+  for (const Expr& size : weight.shape) shape.push_back(integer_of(size, graph_.sizes));
   return shape;
 }
 
 void ModelWeights::load(const Weight& weight, std::int64_t layer, WeightSource& source) {
-  if (!loaded_.insert({weight.path, layer}).second) return;  // a tied weight that is there already
+  if (!loaded_.insert({weight.path, layer}).second) return;  // tied, already loaded
   AlignedVector<float> values = source.load(weight, shape_of(weight), layer);
   std::int64_t stored_bytes = sizeof(float);
   switch (options_.storage) {
@@ -167,16 +163,16 @@ void ModelWeights::load(const Weight& weight, std::int64_t layer, WeightSource& 
 void ModelWeights::pack(const Node& node, std::int64_t layer) {
   const Projection projection = projection_of(node).value();
   auto& packed = linears_[{graph_.weights[node.weights.front()].path, layer}];
-  if (!packed.empty()) return;  // of another layer, which shares it
+  if (!packed.empty()) return;  // packed for another layer that shares it
   const RowRange rows = projection.few_rows ? RowRange::few : options_.rows;
   const LinearOptions packing{options_.backend, Epilogue::none, rows, options_.typical_rows,
                               options_.storage};
-  const std::int64_t taps = integer(projection.taps, graph_.sizes);
+  const std::int64_t taps = integer_of(projection.taps, graph_.sizes);
   if (taps > 1) {
     packed = pack_taps(node, layer, taps, packing);
     return;
   }
-  const auto experts = static_cast<std::size_t>(integer(projection.experts, graph_.sizes));
+  const auto experts = static_cast<std::size_t>(integer_of(projection.experts, graph_.sizes));
   for (std::size_t expert = 0; expert < experts; ++expert) {
     std::vector<LinearPart> parts;
     for (const WeightId id : std::span(node.weights).first(projection.weights)) {
@@ -191,12 +187,12 @@ void ModelWeights::pack(const Node& node, std::int64_t layer) {
       }
     }
     packed.push_back(std::make_unique<PackedLinear>(
-        parts, integer(projection.in_features, graph_.sizes), packing));
+        parts, integer_of(projection.in_features, graph_.sizes), packing));
   }
 }
 
-/// A convolution's weight [out, in, taps] as a layer for each tap: the first brings the bias, the
-/// others add to what is there.
+/// Packs a convolution's weight [out, in, taps] as one linear layer per tap. The first adds the
+/// bias; the others add to the output.
 std::vector<std::unique_ptr<PackedLinear>> ModelWeights::pack_taps(const Node& node,
                                                                    std::int64_t layer,
                                                                    std::int64_t taps,
@@ -220,21 +216,21 @@ std::vector<std::unique_ptr<PackedLinear>> ModelWeights::pack_taps(const Node& n
   return packed;
 }
 
-/// Lets go of what the packed layer can tell as well, or what nothing else reads.
-void ModelWeights::drop_packed(const Node& node, std::int64_t layer) {
+/// Frees values that the packed layer can return, or that nothing else reads.
+void ModelWeights::drop_packed_values(const Node& node, std::int64_t layer) {
   for (const WeightId id : node.weights) {
     const Key key{graph_.weights[id].path, layer};
     const auto values = values_.find(key);
-    if (values == values_.end() || kept_for_decode_.contains(key.first)) continue;
+    if (values == values_.end() || unpacked_for_decode_.contains(key.first)) continue;
     const auto packed = linears_.find(key);
-    const bool can_tell = packed != linears_.end() && packed->second.size() == 1 &&
-                          packed->second.front()->read_row(0, values->second.data());
-    if (can_tell || !read_as_is_.contains(id)) values_.erase(values);
+    const bool packed_is_readable = packed != linears_.end() && packed->second.size() == 1 &&
+                                    packed->second.front()->read_row(0, values->second.data());
+    if (packed_is_readable || !read_unpacked_.contains(id)) values_.erase(values);
   }
 }
 
-/// A table of words that no layer is tied to takes no more than its type does.
-void ModelWeights::shrink_table(const Node& embedding) {
+/// Narrows an embedding table that is tied to no linear layer to its storage type.
+void ModelWeights::narrow_table(const Node& embedding) {
   const WeightId table = embedding.weights.front();
   const std::string& path = graph_.weights[table].path;
   const auto values = values_.find({path, 0});
@@ -247,9 +243,8 @@ void ModelWeights::shrink_table(const Node& embedding) {
   }
   PooledVector<std::uint16_t>& narrow = bfloat16_tables_[path];
   narrow.resize(values->second.size());
-  std::ranges::transform(values->second, narrow.begin(), [](float value) {
-    return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16U);
-  });
+  std::ranges::transform(values->second, narrow.begin(),
+                         [](float value) { return bfloat16_bits(value); });
   values_.erase(values);
 }
 
@@ -265,9 +260,8 @@ RowReader ModelWeights::word_rows(const std::string& path) const {
   if (const auto table = bfloat16_tables_.find(path); table != bfloat16_tables_.end()) {
     return [data = table->second.data(), columns = width(table->second.size())](std::int64_t row,
                                                                                 float* to) {
-      std::transform(data + row * columns, data + (row + 1) * columns, to, [](std::uint16_t bits) {
-        return std::bit_cast<float>(std::uint32_t{bits} << 16U);
-      });
+      std::transform(data + row * columns, data + (row + 1) * columns, to,
+                     [](std::uint16_t bits) { return float_of_bfloat16(bits); });
     };
   }
   return [&layer = linear(path, 0)](std::int64_t row, float* to) { (void)layer.read_row(row, to); };

@@ -4,6 +4,10 @@
 
 #include <algorithm>
 #include <chrono>
+
+#include "headroom/error.h"
+#include "setting_format.h"
+
 namespace headroom {
 namespace {
 
@@ -90,11 +94,6 @@ std::vector<std::string> notes_of(const PlanQuestion& question) {
 
 }  // namespace
 
-NoLegalPlan::NoLegalPlan(const PlanQuestion& question)
-    : Error(ErrorCode::invalid_input,
-            fmt::format("no plan for {} devices is legal for {} with a batch of {}",
-                        question.devices, question.model.spec.name, question.load.batch_size)) {}
-
 FitReport make_fit_report(PlanQuestion question, const PlanRequest& request) {
   Planner planner(question.model.spec, question.query, question.rates);
   const PlanChoice choice = resolve(request, question.load);
@@ -118,7 +117,13 @@ PlanReport make_plan_report(PlanQuestion question, SearchSpace space) {
   PlanReport report;
   report.search = search_plans(planner, space);
   report.search_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (report.search.evaluated == 0) throw NoLegalPlan(question);
+  if (report.search.evaluated == 0) {
+    throw_invalid_input(
+        fmt::format("no plan for {} devices is legal for {} with a batch of {}", question.devices,
+                    question.model.spec.name, question.load.batch_size),
+        fmt::format("choose a larger {}, other degrees, or another number of devices",
+                    Setting::batch_size));
+  }
   const auto evaluated = [&](const RankedPlan& plan) {
     const PlanRequest request{plan.choice, plan.choice.micro_batch};
     return result_of(planner, request, plan.choice, question.load);

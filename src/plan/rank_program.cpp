@@ -21,17 +21,6 @@ Bindings constants_of(const Bindings& sizes) {
   return constants;
 }
 
-/// What selective recompute runs again (arXiv 2205.05198, section 5).
-bool is_core(const Node& node) {
-  const Part part = node.component.part;
-  const bool probabilities_dropout =
-      std::holds_alternative<Dropout>(node.op) &&
-      (part == Part::attention_softmax || part == Part::cross_attention_softmax);
-  return probabilities_dropout || std::holds_alternative<AttentionScores>(node.op) ||
-         std::holds_alternative<Softmax>(node.op) ||
-         std::holds_alternative<AttentionContext>(node.op);
-}
-
 /// Elements of a weight's copies that a GEMM reads.
 Expr elements_read(const Weight& weight, OpKind kind) {
   if (weight.shape.size() < 2) return {};
@@ -150,7 +139,7 @@ void RankProgram::compile_nodes(const Graph& graph, const Analysis& analysis) {
       const Cost& forward = cost.cost.forward;
       const bool quantisable = block.is_layers();
       nodes_.push_back(
-          {section, is_core(node), compiled(forward.matrix_flops),
+          {section, in_attention_core(node), compiled(forward.matrix_flops),
            compiled(forward.bytes_read + forward.bytes_written),
            compiled(cost.cost.backward.matrix_flops),
            compiled(quantisable ? block.repeat * matrix_elements(graph, node) : Expr())});

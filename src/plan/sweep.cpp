@@ -4,8 +4,10 @@
 #include <array>
 #include <span>
 
+#include "headroom/error.h"
 #include "headroom/figures.h"
 #include "headroom/predict.h"
+#include "setting_format.h"
 
 namespace headroom {
 namespace {
@@ -169,7 +171,11 @@ class Sweep {
   Sweep(const ModelSpec& spec, const SweepGrid& grid, const std::optional<MachineProfile>& machine,
         const SweepSink& sink)
       : spec_(spec), grid_(grid), machine_(machine), sink_(sink) {
-    if (machine && grid.phase == Phase::train) throw SweepTimesNoTraining();
+    if (machine && grid.phase == Phase::train) {
+      throw_invalid_input("a sweep does not predict the time of training steps",
+                          fmt::format("leave out {}, or fit a plan with {} train", Setting::machine,
+                                      Setting::phase));
+    }
   }
 
   void run() {
@@ -245,9 +251,6 @@ class Sweep {
 };
 
 }  // namespace
-
-SweepTimesNoTraining::SweepTimesNoTraining()
-    : Error(ErrorCode::invalid_input, "a sweep does not predict the time of training steps") {}
 
 Integer size_of(const SweepGrid& grid) {
   Integer size = 1;

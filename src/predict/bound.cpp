@@ -3,6 +3,7 @@
 #include "enum_table.h"
 #include "headroom/error.h"
 #include "headroom/predict.h"
+#include "setting_format.h"
 
 namespace headroom {
 namespace {
@@ -37,8 +38,9 @@ std::string_view name_of(TimeBasis basis) noexcept {
 EffectiveRates effective_rates(const DatasheetRates& rates, DType dtype) {
   const std::optional<double> peak = peak_flops_per_s(rates, dtype);
   if (!peak) {
-    throw Error(ErrorCode::invalid_input, fmt::format("there is no rate of {}", name_of(dtype)),
-                rates.source, "ask for a type that the datasheet has, such as --dtype bfloat16");
+    throw Error(ErrorCode::invalid_input, fmt::format("no rate for {}", name_of(dtype)),
+                rates.source,
+                fmt::format("choose a type of the datasheet, such as {} bfloat16", Setting::dtype));
   }
   return {*peak * rates.compute_efficiency, rates.memory_bytes_per_s * rates.memory_efficiency};
 }

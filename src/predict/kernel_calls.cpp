@@ -75,12 +75,12 @@ class CallVisitor {
     return {elements(KernelKind::residual_add, number(op.tokens * op.width))};
   }
   Calls operator()(const Convolution& op) const {
-    // One product for each position of the kernel, and a copy of the input with zeros around it.
+    // One GEMM per tap of the kernel, and a zero-padded copy of the input.
     const double rows = number(op.batch * op.length);
-    KernelCall product = linear(rows, number(op.in_channels), number(op.out_channels));
-    product.times = number(op.kernel);
+    KernelCall gemm = linear(rows, number(op.in_channels), number(op.out_channels));
+    gemm.times = number(op.kernel);
     const double inputs = number(op.batch * op.stride * op.length * op.in_channels);
-    return {product, elements(KernelKind::copy, inputs)};
+    return {gemm, elements(KernelKind::copy, inputs)};
   }
   Calls operator()(const Norm& op) const {
     return {norm(op.spec, number(op.rows), number(op.width))};
@@ -128,7 +128,7 @@ class CallVisitor {
                     {}};
     const bool causal = scores.masking == Masking::causal && number(shape.queries) > 1;
     if (scores.shaping.bias != ScoreBias::none) {
-      // The bias is added to the scores as they become probabilities: to those that a query sees.
+      // The softmax adds the bias to unmasked scores only.
       call.kind = KernelKind::attention_softmax_biased;
       if (causal) call.sizes[kKeysAxis] -= (number(shape.queries) - 1) / 2;
     } else if (causal) {
@@ -146,7 +146,7 @@ class CallVisitor {
     return {call};
   }
   Calls operator()(const FusedAttention& op) const {
-    // Keys out of a window are passed over: the time is that of the keys that a query sees.
+    // The kernel skips keys outside the window: its time is that of the visible keys.
     const double seen_keys = number(op.pairs) / number(op.shape.queries);
     if (is_step(op.shape)) {
       return {
@@ -157,11 +157,11 @@ class CallVisitor {
       seen[kKeysAxis] = seen_keys;
       return {{KernelKind::attention_fused, seen, {}}};
     }
-    // A causal mask that hides nothing, as in decoding, costs nothing.
+    // In decode a causal mask hides no key and costs nothing.
     const double hidden = number(op.shape.queries * op.shape.keys) - number(op.pairs);
     const bool causal = op.masking == Masking::causal && hidden > 0;
     if (!causal) return {{KernelKind::attention_fused, attention(op.shape), {}}};
-    // Heads that share keys are worked on together, so that fewer pairs stick out of the mask.
+    // Heads that share keys run together, so that blocks cover fewer masked pairs.
     KernelSizes sizes = attention(op.shape);
     sizes.insert(sizes.begin() + 1, number(op.shape.heads) / number(op.shape.kv_heads));
     return {{KernelKind::attention_fused_causal, sizes, {}}};
@@ -186,17 +186,17 @@ class CallVisitor {
              {}}};
   }
   Calls operator()(const Recurrence& op) const {
-    // A product of few rows in each step, whose weights the step before has just read.
+    // A GEMM of few rows per step, whose weights the previous step left in cache.
     const double steps = number(op.seq_len);
     const double units = number(op.batch * op.width);
     const KernelSizes sizes{number(op.batch), number(op.width), number(op.gates() * op.width)};
     const bool narrow = policy_.narrow;
-    KernelCall product{
+    KernelCall gemm{
         narrow ? KernelKind::stream_bfloat16_warm : KernelKind::stream_float32_warm, sizes, {}};
     KernelCall gates = elements(KernelKind::silu, units * number(op.gates()));
-    product.times = steps;
+    gemm.times = steps;
     gates.times = steps;
-    return {product, gates};
+    return {gemm, gates};
   }
   Calls operator()(const OutputGate& op) const {
     return {elements(KernelKind::silu_gated, number(op.elements))};
@@ -211,7 +211,7 @@ class CallVisitor {
     return {{KernelKind::attention_softmax, {1, number(op.rows), number(op.num_experts)}, {}}};
   }
   Calls operator()(const ExpertLinear& op) const {
-    // Rows spread evenly over the experts that are taken.
+    // Rows spread evenly over the experts in use.
     const double experts = std::max(1.0, number(Symbol::experts_read));
     const double rows = std::max(1.0, number(op.rows * op.per_token) / experts);
     KernelCall call = linear(rows, number(op.in_features), number(op.out_features));
@@ -239,7 +239,7 @@ class CallVisitor {
   }
   Calls operator()(const CrossEntropy&) const { only_in_training(); }
   Calls operator()(const Collective&) const {
-    throw Error(ErrorCode::internal, "kernels of one rank of a sharded graph are not predicted");
+    throw Error(ErrorCode::internal, "kernel times of a sharded graph are not predicted");
   }
 
  private:
@@ -247,11 +247,11 @@ class CallVisitor {
     return static_cast<double>(expr.evaluate(sizes_));
   }
 
-  /// What made the tensor that this node works on.
+  /// The node that computed the scores of this softmax.
   [[nodiscard]] const AttentionScores& scores_before() const {
     const TensorId scores = place_.node.inputs.front();
-    const auto maker = std::ranges::find(place_.block.nodes, scores, &Node::output);
-    return std::get<AttentionScores>(maker->op);
+    const auto producer = std::ranges::find(place_.block.nodes, scores, &Node::output);
+    return std::get<AttentionScores>(producer->op);
   }
 
   static KernelCall elements(KernelKind kind, double count) { return {kind, {count}, {}}; }
@@ -261,15 +261,15 @@ class CallVisitor {
     return {centred ? KernelKind::layer_norm : KernelKind::rms_norm, {rows, width}, {}};
   }
 
-  /// Where sizes of an attention have the keys.
+  /// Index of the keys in the sizes of an attention kernel.
   static constexpr std::size_t kKeysAxis = 2;
 
-  /// Whether one query goes through the keys, as a step of decoding does.
+  /// Returns whether there is one query per sequence, as in decode.
   [[nodiscard]] bool is_step(const AttentionShape& shape) const {
     return number(shape.queries) == 1;
   }
 
-  /// Sizes of such a step, whose query heads share the reading of a key.
+  /// Sizes of a decode step, in which grouped query heads read each key once.
   [[nodiscard]] KernelSizes step(const AttentionShape& shape, double keys) const {
     return {number(shape.batch * shape.kv_heads), number(shape.heads) / number(shape.kv_heads),
             keys, number(shape.head_dim)};

@@ -1,4 +1,4 @@
-// Which kernels an operator calls, and with which sizes. Internal to src/predict.
+// Kernel calls of an operator, with their sizes. Internal to src/predict.
 #pragma once
 
 #include <optional>
@@ -9,28 +9,29 @@
 
 namespace headroom::detail {
 
+/// Calls of one kernel.
 struct KernelCall {
   KernelKind kind = KernelKind::copy;
   KernelSizes sizes;
-  /// Of a linear layer, which may run warm or cold.
+  /// Warm counterpart of a kernel whose operands may be cached.
   std::optional<KernelKind> warm;
-  double times = 1;  ///< calls of these sizes, one after the other
+  double times = 1;  ///< sequential calls of these sizes
 };
 
-/// How linear layers of few rows are stored and run.
+/// Weight storage of linear layers.
 struct LinearPolicy {
-  bool streams = false;  ///< few rows: weights are read once, in their own type
+  bool streams = false;  ///< few rows: reads weights once, in their stored type
   bool narrow = false;   ///< that type is bfloat16
 };
 
-/// A node where it stands.
+/// A node with its block and graph.
 struct NodePlace {
   const Graph& graph;
   const Block& block;
   const Node& node;
 };
 
-/// The kernel calls of one node in one layer. Throws Error{internal} for what only training has.
+/// Kernel calls of one node in one layer. Throws Error{internal} for operators of training only.
 [[nodiscard]] std::vector<KernelCall> kernel_calls(const NodePlace& place, const Bindings& sizes,
                                                    const LinearPolicy& policy);
 

@@ -8,17 +8,17 @@
 namespace headroom::detail {
 namespace {
 
-/// Times that a median was measured with this spread (median absolute deviation) are off by more
-/// in about one case of twenty, for a normal spread: 2 · 1.4826.
+/// Half width of the 95 % range in units of the median absolute deviation, for a normal
+/// distribution: 2 · 1.4826.
 constexpr double kSpreadOfMad = 2.97;
-/// What interpolating between grid points adds, seen where points are left out.
+/// Relative error of interpolation, measured by leaving out grid points.
 constexpr double kInterpolation = 0.03;
-/// A datasheet's efficiencies are assumptions: the range that published runs show.
+/// Relative range of a datasheet's assumed efficiencies, as seen in published runs.
 constexpr double kAssumedRange = 0.4;
 
-/// The share of a model's weights that a pass finds in the last cache no more. A cache that is
-/// shared with others and filled in turn keeps nothing of what is twice its size, and all of what
-/// is half of it.
+/// Fraction of a model's weights that a pass no longer finds in the last-level cache. A shared
+/// cache that is filled cyclically retains nothing of a working set well above its size, and all of
+/// one of half its size.
 double cold_share(const MachineState& state) {
   const double share = state.model_bytes / state.last_level_cache_bytes;
   return std::clamp((share - 0.5) / 0.75, 0.0, 1.0);
@@ -78,7 +78,7 @@ StepTime assumed_time(const DatasheetRates& rates, const StepWork& work, DType d
 }
 
 Bound bound_of(const StepTime& time) noexcept {
-  // An operator that its limits do not explain, and that is as short as a call, is a call.
+  // The call overhead exceeds the roofline time.
   if (time.overhead_s > std::max(time.compute_s, time.memory_s)) return Bound::overhead;
   return time.compute_s >= time.memory_s ? Bound::compute : time.slowest_level;
 }

@@ -1,4 +1,4 @@
-// The time of one operator in one layer, and what it is spent on. Internal to src/predict.
+// Time and bottleneck of one operator in one layer. Internal to src/predict.
 #pragma once
 
 #include "headroom/predict.h"
@@ -6,39 +6,39 @@
 
 namespace headroom::detail {
 
-/// One operator's time with its limits.
+/// Time of one operator with its roofline.
 struct StepTime {
   double time_s = 0;
-  double spread_s = 0;                  ///< how far either way it may be
-  double compute_s = 0;                 ///< at the machine's peak
-  double memory_s = 0;                  ///< at the bandwidth of the level that the operands lie in
-  double overhead_s = 0;                ///< of calling it at all
-  Bound slowest_level = Bound::memory;  ///< which level that is
-  double cached_s = 0;                  ///< the time if all that it reads were in a cache
+  double spread_s = 0;                  ///< uncertainty in either direction
+  double compute_s = 0;                 ///< at the machine's peak FLOP/s
+  double memory_s = 0;                  ///< at the bandwidth of the operands' memory level
+  double overhead_s = 0;                ///< of the calls
+  Bound slowest_level = Bound::memory;  ///< memory level of the operands
+  double cached_s = 0;                  ///< with all operands in cache
 };
 
-/// What one operator does, as the analytic module counts it.
+/// Work of one operator, as counted by the analytic module.
 struct StepWork {
   double matrix_flops = 0;
   double elementwise_flops = 0;
   double bytes = 0;
 };
 
-/// How the machine stands to the model.
+/// Sizes of the model and of the machine's cache.
 struct MachineState {
-  double model_bytes = 0;  ///< weights: what does not fit the last cache is read from memory
+  double model_bytes = 0;  ///< weights; those outside the last-level cache come from memory
   double last_level_cache_bytes = 0;
 };
 
-/// By measured curves.
+/// Time by measured curves.
 [[nodiscard]] StepTime measured_time(const ThreadProfile& profile,
                                      const std::vector<KernelCall>& calls, const StepWork& work,
                                      const MachineState& state);
 
-/// By a datasheet. `narrow` arithmetic is that of float16 and bfloat16.
-/// Throws Error{invalid_input} where the datasheet has no rate of `dtype`.
+/// Time by a datasheet. Throws Error{invalid_input} if the datasheet has no rate for `dtype`.
 [[nodiscard]] StepTime assumed_time(const DatasheetRates& rates, const StepWork& work, DType dtype);
 
+/// Bottleneck of an operator.
 [[nodiscard]] Bound bound_of(const StepTime& time) noexcept;
 
 }  // namespace headroom::detail

@@ -1,4 +1,4 @@
-// What a run will count, generation included.
+// Counts of a run, generation included.
 #include <algorithm>
 
 #include "headroom/predict.h"
@@ -12,8 +12,8 @@ Figures figures_at(const ModelSpec& spec, const Workload& workload) {
   return Evaluator(graph, analyze(graph), workload.recompute).evaluate(workload);
 }
 
-/// A generation's passes: the prompt, then a step for every further token. Room for all keys is
-/// made before the first pass, so that memory is that of the last step's keys.
+/// Adds the decode steps of a generation. The KV-cache is allocated for all keys before the first
+/// pass, so memory is that of the last step.
 void add_steps(const ModelSpec& spec, const Workload& prompt, RunFigures& run) {
   Workload step = prompt;
   step.phase = Phase::decode;

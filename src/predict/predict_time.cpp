@@ -8,13 +8,14 @@
 #include "headroom/predict.h"
 #include "operator_time.h"
 #include "row_policy.h"
+#include "setting_format.h"
 
 namespace headroom {
 namespace {
 
 using detail::StepTime;
 
-/// A step of a recurrence waits for the one before, so that each reads the state's weights anew.
+/// Each sequential step of a recurrence rereads the state's weights.
 double bytes_read_again(const detail::NodePlace& place, const Bindings& sizes) {
   const auto* const recurrence = std::get_if<Recurrence>(&place.node.op);
   if (recurrence == nullptr) return 0;
@@ -24,7 +25,7 @@ double bytes_read_again(const detail::NodePlace& place, const Bindings& sizes) {
   return static_cast<double>(again.evaluate(sizes));
 }
 
-/// Sums of operators' times, and of what each kind of bound takes.
+/// Sums operator times over passes.
 class Pass {
  public:
   Pass(const ModelSpec& spec, const MachineProfile& machine, const TimeRequest& request)
@@ -33,7 +34,7 @@ class Pass {
         request_(request),
         profile_(curves_of(machine, request.threads)) {}
 
-  /// Adds one pass of `workload`, `times` times over.
+  /// Adds `times` passes of `workload`.
   void add(const Workload& workload, double times) {
     const Graph graph = build_graph(spec_, graph_options(workload));
     const Analysis analysis = analyze(graph);
@@ -118,8 +119,8 @@ class Pass {
   std::vector<OperatorTime> operators_;
 };
 
-/// The steps after the first token: each sees one key more, and costs grow in a straight line, so
-/// the middle one stands for all.
+/// The middle decode step of a generation, which has the average cost: costs are linear in the
+/// keys.
 Workload middle_step(const Workload& prompt, std::int64_t new_tokens) {
   Workload step = prompt;
   step.phase = Phase::decode;
@@ -136,17 +137,18 @@ Phase first_pass(MeasuredPhase phase) noexcept {
 
 void require_generates(const ModelSpec& spec) {
   if (spec.main_stack().causal() && spec.head.language_model) return;
-  throw Error(
-      ErrorCode::invalid_input,
-      fmt::format("{} is no decoder with a language-model head, so it cannot generate", spec.name),
-      {}, "ask for a prefill");
+  throw Error(ErrorCode::invalid_input,
+              fmt::format("{} is not a decoder with a language-model head, so it cannot generate",
+                          spec.name),
+              {}, "use prefill");
 }
 
 TimePrediction predict_time(const ModelSpec& spec, const Workload& workload,
                             const MachineProfile& machine, const TimeRequest& request) {
   if (workload.phase == Phase::train) {
-    throw Error(ErrorCode::invalid_input, "the time of a training step is not predicted", {},
-                "ask for --phase prefill or decode, or leave --machine out");
+    throw Error(
+        ErrorCode::invalid_input, "the time of a training step is not predicted", {},
+        fmt::format("use {} prefill or decode, or leave out {}", Setting::phase, Setting::machine));
   }
   if (request.phase == MeasuredPhase::generate) require_generates(spec);
   Pass pass(spec, machine, request);
@@ -173,7 +175,7 @@ TimePrediction predict_time(const ModelSpec& spec, const Workload& workload,
 
 namespace {
 
-/// An operator's time on a machine that is faster or slower than it was.
+/// An operator's time on a machine that has drifted.
 double time_with(const OperatorTime& one, const Drift& drift) {
   const double cached = std::min(one.cached_s, one.time_s);
   return cached * drift.compute + (one.time_s - cached) * drift.memory;

@@ -5,10 +5,10 @@
 namespace headroom::detail {
 namespace {
 
-/// The patches of all images, side by side.
+/// Gathered patches of all images.
 Expr working(const PatchEmbedding& op) { return op.batch * op.patches * op.patch_elements; }
 
-/// The input with what stands around it, and a tap's rows where they are copied out of it.
+/// The padded input, and the rows of one tap if they are copied.
 Expr working(const Convolution& op, const Bindings& sizes) {
   const Expr padded =
       op.batch * op.in_channels * ((op.length - Integer{1}) * op.stride + op.reach() + Integer{1});
@@ -22,7 +22,7 @@ Integer product(std::initializer_list<Integer> factors) {
   return result;
 }
 
-/// Numbers that are given, but for token ids.
+/// Floats of the inputs, without token ids.
 Integer input_floats(const ModelSpec& spec, const Workload& workload) {
   const Integer batch = workload.batch_size;
   const Integer enc_seq_len = workload.enc_seq_len;
@@ -33,9 +33,9 @@ Integer input_floats(const ModelSpec& spec, const Workload& workload) {
       const ImageSpec& image = *spec.embedding.image;
       return product({batch, image.num_channels, image.image_size, image.image_size});
     }
-    case InputKind::audio:  // two frames for each position of the encoder
+    case InputKind::audio:  // two frames per encoder position
       return product({batch, 2, spec.embedding.audio->num_mel_bins, enc_seq_len});
-    case InputKind::hidden_states: {  // as they are given, and again to be worked on
+    case InputKind::hidden_states: {  // the inputs and a working copy
       const Integer encoded = spec.reads_two_sequences() ? enc_seq_len : 0;
       return product({batch, 2, spec.hidden_size, checked_add(workload.seq_len, encoded)});
     }

@@ -1,4 +1,4 @@
-// What a run holds beside weights, KV-cache and activations. Internal to src/predict.
+// Memory of a run besides weights, KV-cache and activations. Internal to src/predict.
 #pragma once
 
 #include "headroom/graph.h"
@@ -8,9 +8,8 @@ namespace headroom::detail {
 
 inline constexpr Integer kFloat32Bytes = 4;
 
-/// Numbers of the inputs, and those that operators work in besides their operands: the patches that
-/// a projection multiplies, side by side, and the padded input of a convolution. Token ids, of
-/// which an activation holds far more, do not count.
+/// Floats of the inputs and of scratch buffers: the gathered patches of a patch projection and the
+/// padded input of a convolution. Token ids are negligible and not counted.
 [[nodiscard]] Integer working_floats(const Graph& graph, const ModelSpec& spec,
                                      const Workload& workload);
 

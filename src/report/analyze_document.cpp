@@ -1,4 +1,5 @@
-// AnalyzeReport -> Document: the component table, memory and the check against the published count.
+// AnalyzeReport -> Document: components or operators, memory, and the check against the published
+// parameter count.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,19 +15,19 @@ namespace {
 
 Cell nonzero(Integer value) { return value == 0 ? Cell{} : Cell{value}; }
 
-Cell share_of(Integer part, Integer whole) {
+Cell percent_of(Integer part, Integer whole) {
   if (part == 0 || whole == 0) return {};
   return 100.0 * static_cast<double>(part) / static_cast<double>(whole);
 }
 
-/// Matrix FLOPs for each byte moved; nothing where there is no matrix product.
+/// Matrix FLOPs per byte moved; no value without matrix FLOPs.
 Cell intensity(const CostFigures& cost) {
   const Integer bytes = cost.bytes_read + cost.bytes_written;
   if (cost.matrix_flops == 0 || bytes == 0) return {};
   return static_cast<double>(cost.matrix_flops) / static_cast<double>(bytes);
 }
 
-struct RowFigures {
+struct CostRow {
   std::string name;
   Integer parameters;
   Integer weight_bytes;
@@ -34,33 +35,33 @@ struct RowFigures {
   CostFigures backward;
 };
 
-OperationUnit operation_kind(const AnalyzeReport& report) {
+OperationUnit operation_unit_of(const AnalyzeReport& report) {
   return report.analysis.convention == Convention::fvcore ? OperationUnit::multiply_add
                                                           : OperationUnit::flop;
 }
 
-/// The table of components or operators, and how its rows are made.
+/// Builds the table of components or operators.
 class CostTable {
  public:
   CostTable(const AnalyzeReport& report, std::string first_key, std::string first_title)
       : total_{"total", report.figures.parameters, report.figures.weight_bytes,
                report.figures.forward, report.figures.backward},
         training_(report.workload.phase == Phase::train) {
-    const OperationUnit kind = operation_kind(report);
+    const OperationUnit kind = operation_unit_of(report);
     const Unit matrix =
         operation_unit(std::max(total_.forward.matrix_flops, total_.backward.matrix_flops), kind);
     const Unit elementwise = operation_unit(total_.forward.elementwise_flops, OperationUnit::flop);
     const std::string matrix_key =
         kind == OperationUnit::flop ? "matrix_flops" : "matrix_multiply_adds";
-    const Shown share{"[%]", 2};
+    const NumberFormat percent{"[%]", 2};
     table_.columns = {
         words_column(std::move(first_key), std::move(first_title)),
         number_column("parameters", "Parameters"),
-        number_column("parameter_share_percent", "Share", share, Importance::optional),
+        number_column("parameter_share_percent", "Share", percent, Importance::optional),
         number_column("weight_bytes", "Weights", in_unit(byte_unit(total_.weight_bytes), 2),
                       Importance::optional),
         number_column(matrix_key, training_ ? "Forward" : "Matrix", in_unit(matrix, 3)),
-        number_column(matrix_key + "_share_percent", "Share", share, Importance::optional),
+        number_column(matrix_key + "_share_percent", "Share", percent, Importance::optional),
     };
     if (training_) {
       table_.columns.push_back(
@@ -73,13 +74,13 @@ class CostTable {
                       {kind == OperationUnit::flop ? "[FLOP/B]" : "[MAC/B]", 1}));
   }
 
-  void add(const RowFigures& row) {
+  void add(const CostRow& row) {
     std::vector<Cell> cells{row.name,
                             nonzero(row.parameters),
-                            share_of(row.parameters, total_.parameters),
+                            percent_of(row.parameters, total_.parameters),
                             nonzero(row.weight_bytes),
                             nonzero(row.forward.matrix_flops),
-                            share_of(row.forward.matrix_flops, total_.forward.matrix_flops)};
+                            percent_of(row.forward.matrix_flops, total_.forward.matrix_flops)};
     if (training_) cells.push_back(nonzero(row.backward.matrix_flops));
     cells.push_back(nonzero(row.forward.elementwise_flops));
     cells.push_back(intensity(row.forward));
@@ -93,7 +94,7 @@ class CostTable {
   }
 
  private:
-  RowFigures total_;
+  CostRow total_;
   bool training_;
   Table table_;
 };
@@ -114,8 +115,8 @@ Table component_table(const AnalyzeReport& report) {
 }
 
 Table operator_table(const AnalyzeReport& report) {
-  const Bindings values = all_values(report.graph, report.workload);
-  // What files hold is known by component.
+  const Bindings values = bindings_of(report.workload, report.graph);
+  // Stored bytes are known by component only.
   const Integer weight_bytes =
       report.stored_bits_per_weight ? Integer{0} : Integer{bytes_of(report.workload.dtype)};
   CostTable table(report, "operator", "Operator");
@@ -133,14 +134,14 @@ std::string with_formula(const AnalyzeReport& report, Integer bytes, const Expr&
                      format(readable(formula, report.graph, report.workload)));
 }
 
-std::string operations(Integer count, OperationUnit kind) {
+std::string describe_operations(Integer count, OperationUnit kind) {
   const Unit unit = operation_unit(count, kind);
-  return fmt::format("{} {}", shown_text(count, in_unit(unit, 3)), unit.name);
+  return fmt::format("{} {}", cell_text(count, in_unit(unit, 3)), unit.name);
 }
 
-/// The exact count of the forward pass, and its formula.
+/// The exact count of the forward pass and its formula.
 Line flops_line(const AnalyzeReport& report) {
-  const bool multiply_adds = operation_kind(report) == OperationUnit::multiply_add;
+  const bool multiply_adds = operation_unit_of(report) == OperationUnit::multiply_add;
   const Expr formula =
       readable(report.analysis.total.forward.matrix_flops, report.graph, report.workload);
   return {multiply_adds ? "matrix MACs" : "matrix FLOPs",
@@ -148,18 +149,19 @@ Line flops_line(const AnalyzeReport& report) {
                       format_factored(formula))};
 }
 
-/// What a training step multiplies in all.
+/// FLOPs of a training step: forward, backward and recomputation.
 Line step_line(const AnalyzeReport& report) {
   const Figures& figures = report.figures;
-  const OperationUnit kind = operation_kind(report);
+  const OperationUnit kind = operation_unit_of(report);
   const Integer step =
       checked_add(checked_add(figures.forward.matrix_flops, figures.backward.matrix_flops),
                   figures.recompute.matrix_flops);
-  std::string text = fmt::format("{} = forward {} + backward {}", operations(step, kind),
-                                 operations(figures.forward.matrix_flops, kind),
-                                 operations(figures.backward.matrix_flops, kind));
+  std::string text = fmt::format("{} = forward {} + backward {}", describe_operations(step, kind),
+                                 describe_operations(figures.forward.matrix_flops, kind),
+                                 describe_operations(figures.backward.matrix_flops, kind));
   if (figures.recompute.matrix_flops != 0) {
-    text += fmt::format(" + recomputed {}", operations(figures.recompute.matrix_flops, kind));
+    text +=
+        fmt::format(" + recompute {}", describe_operations(figures.recompute.matrix_flops, kind));
   }
   return {"training step", text};
 }
@@ -186,9 +188,9 @@ void add_memory(const AnalyzeReport& report, Document& document) {
                         : fmt::format("{} in {}", describe_bytes(figures.kv_cache_bytes),
                                       describe_format(cache)));
   const Integer per_token = figures.kv_cache_bytes_per_token;
-  document.add_line("KV-cache a token", per_token == 0
-                                            ? "0 B: a state of constant size"
-                                            : fmt::format("{} B", with_separators(per_token)));
+  document.add_line("KV-cache per token", per_token == 0
+                                              ? "0 B (constant-size state)"
+                                              : fmt::format("{} B", with_separators(per_token)));
   if (has_policy(cache)) document.add_line("KV-cache reserved", describe_reserved(cache));
 }
 
@@ -197,18 +199,18 @@ std::string check_text(const Model& model, Integer parameters) {
       model.reference ? with_separators(model.reference->parameters) : std::string();
   switch (check_reference(model, parameters)) {
     case ReferenceCheck::none:
-      return "–  no reference count to compare with";
+      return "–  no reference count";
     case ReferenceCheck::match:
       return fmt::format("MATCH  parameters equal the reference count {}", count);
     case ReferenceCheck::match_rounded:
-      return fmt::format("MATCH  as far as the rounded reference count {} can tell", count);
+      return fmt::format("MATCH  parameters agree with the rounded reference count {}", count);
     case ReferenceCheck::mismatch:
       break;
   }
-  return fmt::format("MISMATCH  the reference count is {}", count);
+  return fmt::format("MISMATCH  reference count {}", count);
 }
 
-/// The source up to its first semicolon; `presets show` has it whole.
+/// The source up to its first semicolon; `presets show` prints all of it.
 std::string short_source(const ReferenceCount& reference) {
   return reference.source.substr(0, reference.source.find(';'));
 }

@@ -1,22 +1,23 @@
-// AnalyzeReport -> JSON: base units, the unit in the key, null for what does not apply. Described
-// by reports/analyze.schema.json.
+// AnalyzeReport -> JSON: base units, the unit in the key, null for figures that do not apply
+// (reports/analyze.schema.json).
 #include "describe.h"
 #include "headroom/report.h"
 #include "kv_cache_report.h"
+#include "schema_version.h"
 #include "writers.h"
 
 namespace headroom::detail {
 namespace {
 
-Json operations(const CostFigures& cost) {
+Json operations_json(const CostFigures& cost) {
   return {{"matrix", json_integer(cost.matrix_flops)},
           {"elementwise", json_integer(cost.elementwise_flops)}};
 }
 
-Json no_operations() { return {{"matrix", nullptr}, {"elementwise", nullptr}}; }
+Json no_operations_json() { return {{"matrix", nullptr}, {"elementwise", nullptr}}; }
 
-Json operations_if(bool applies, const CostFigures& cost) {
-  return applies ? operations(cost) : no_operations();
+Json operations_json_if(bool applies, const CostFigures& cost) {
+  return applies ? operations_json(cost) : no_operations_json();
 }
 
 Json parameters_json(const AnalyzeReport& report) {
@@ -100,8 +101,8 @@ Json components_json(const AnalyzeReport& report) {
     row["component"] = name_of(component.component);
     row["parameters"] = json_integer(figures.parameters);
     row["weight_bytes"] = json_integer(figures.weight_bytes);
-    row["forward"] = operations(figures.forward);
-    row["backward"] = operations_if(training, figures.backward);
+    row["forward"] = operations_json(figures.forward);
+    row["backward"] = operations_json_if(training, figures.backward);
     row["bytes_read"] = json_integer(figures.forward.bytes_read);
     row["bytes_written"] = json_integer(figures.forward.bytes_written);
     row["matrix_flops_formula"] =
@@ -113,7 +114,7 @@ Json components_json(const AnalyzeReport& report) {
 
 Json operators_json(const AnalyzeReport& report) {
   const bool training = report.workload.phase == Phase::train;
-  const Bindings values = all_values(report.graph, report.workload);
+  const Bindings values = bindings_of(report.workload, report.graph);
   Json rows = Json::array();
   for (std::size_t i = 0; i < report.analysis.nodes.size(); ++i) {
     const NodeAnalysis& node = report.analysis.nodes[i];
@@ -133,7 +134,7 @@ Json operators_json(const AnalyzeReport& report) {
 }
 
 Json saved_json(const AnalyzeReport& report) {
-  const Bindings values = all_values(report.graph, report.workload);
+  const Bindings values = bindings_of(report.workload, report.graph);
   Json rows = Json::array();
   for (const SavedTensor& saved : report.analysis.saved) {
     rows.push_back(
@@ -161,9 +162,9 @@ Json to_json(const AnalyzeReport& report, Detail detail) {
       {"name", convention.name}, {"unit", convention.unit}, {"summary", convention.summary}};
   json["parameters"] = parameters_json(report);
   json["reference"] = reference_json(report.model, figures.parameters);
-  json["flops"] = {{"forward", operations(figures.forward)},
-                   {"backward", operations_if(training, figures.backward)},
-                   {"recompute", operations_if(training && recomputes, figures.recompute)}};
+  json["flops"] = {{"forward", operations_json(figures.forward)},
+                   {"backward", operations_json_if(training, figures.backward)},
+                   {"recompute", operations_json_if(training && recomputes, figures.recompute)}};
   json["traffic"] = {{"bytes_read", json_integer(figures.forward.bytes_read)},
                      {"bytes_written", json_integer(figures.forward.bytes_written)}};
   json["memory"] = memory_json(report);

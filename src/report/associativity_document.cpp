@@ -1,27 +1,28 @@
-// AssociativityReport -> Document: both orders of the products as formulas, then as any layers.
+// AssociativityReport -> Document: the formulas of both orders, then the study of both layers.
 #include <fmt/format.h>
 
 #include "describe.h"
 #include "study_words.h"
+#include "writers.h"
 
 namespace headroom::detail {
 namespace {
 
-Formula formula_of(const LayerComplexity& layer, const char* products, std::int64_t length) {
+Formula core_formula(const LayerComplexity& layer, const char* name, std::int64_t length) {
   Bindings values = layer.graph.sizes;
   values.set(Symbol::seq_len, length);
   const Expr& formula = layer.core->formula;
-  return {products,
+  return {name,
           {format_in_paper_letters(formula), format_with_values(formula, values),
            with_separators(layer.core->by_length.at(length)) + " FLOP"}};
 }
 
 std::string verdict_of(const ComplexityReport& report) {
   const CrossoverRow& row = report.core_crossovers.front();
-  if (!row.flops) return "both cost the same";
-  const std::string what = row.above == 0 ? "Q·(Kᵀ·V) costs less" : "(Q·Kᵀ)·V costs less";
-  return *row.flops == 1 ? what + " at any length"
-                         : fmt::format("{} from n = {} on", what, with_separators(*row.flops));
+  if (!row.flops) return "equal FLOPs";
+  const std::string cheaper = row.above == 0 ? "Q·(Kᵀ·V) costs less" : "(Q·Kᵀ)·V costs less";
+  return *row.flops == 1 ? cheaper + " at any length"
+                         : fmt::format("{} from n = {}", cheaper, with_separators(*row.flops));
 }
 
 }  // namespace
@@ -35,10 +36,9 @@ Document to_document(const AssociativityReport& report) {
   document.add_line(name_of(softmax), describe(softmax.model.spec));
   document.add_line("letters", std::string(paper_letters_legend()));
   document.add_line("verdict", verdict_of(layers));
-  document.blocks.push_back(
-      Heading{fmt::format("Matrix FLOPs of mixing positions, n = {}", longest)});
-  document.blocks.push_back(formula_of(softmax, "softmax(Q·Kᵀ)·V", longest));
-  document.blocks.push_back(formula_of(linear, "φ(Q)·(φ(K)ᵀ·V)", longest));
+  document.blocks.push_back(Heading{fmt::format("Matrix FLOPs of token mixing, n = {}", longest)});
+  document.blocks.push_back(core_formula(softmax, "softmax(Q·Kᵀ)·V", longest));
+  document.blocks.push_back(core_formula(linear, "φ(Q)·(φ(K)ᵀ·V)", longest));
   Document rest = to_document(layers);
   document.blocks.insert(document.blocks.end(), rest.blocks.begin() + 2, rest.blocks.end());
   return document;

@@ -1,5 +1,5 @@
-// ComplexityReport -> Document: the table of orders, formulas, figures at the longest length, and
-// what was measured.
+// ComplexityReport -> Document: orders of growth, formulas, figures at the longest length, and
+// measurements.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include "describe.h"
 #include "study_words.h"
 #include "units.h"
+#include "writers.h"
 
 namespace headroom::detail {
 namespace {
@@ -19,10 +20,10 @@ std::string sequential_order(const LayerComplexity& layer) {
 Table order_table(const ComplexityReport& report) {
   Table table;
   table.columns = {words_column("layer", "Layer"),
-                   words_column("core_order", "Mixing positions"),
+                   words_column("core_order", "Token mixing"),
                    words_column("order", "Whole layer"),
-                   words_column("sequential_order", "Sequential"),
-                   words_column("path_order", "Longest path"),
+                   words_column("sequential_order", "Sequential ops"),
+                   words_column("path_order", "Max path"),
                    words_column("memory_order", "Memory", Importance::optional)};
   for (const LayerStudy& study : report.layers) {
     const LayerComplexity& layer = study.layer;
@@ -41,13 +42,11 @@ void add_formulas(const ComplexityReport& report, Document& document) {
     document.add_line(name_of(layer), format_in_paper_letters(layer.flops.formula));
     const bool differs = layer.core && layer.core->formula != layer.flops.formula;
     if (!differs) continue;
-    document.add_line("", "of which mixing " + format_in_paper_letters(layer.core->formula));
+    document.add_line("", "token mixing " + format_in_paper_letters(layer.core->formula));
   }
 }
 
-Cell state_cell(const std::optional<Integer>& bytes) { return cell_or_none(bytes); }
-
-Table figure_table(const ComplexityReport& report) {
+Table longest_table(const ComplexityReport& report) {
   const std::int64_t longest = report.lengths.back();
   Integer flops = 0;
   Integer bytes = 0;
@@ -63,14 +62,15 @@ Table figure_table(const ComplexityReport& report) {
                    number_column("parameters", "Parameters"),
                    number_column("path_steps", "Path", {"[steps]", 0}),
                    number_column("state_bytes_per_token", "State", {"[B/token]", 0}),
-                   number_column("state_bytes", "and once", {"[B]", 0})};
+                   number_column("state_bytes", "State", {"[B]", 0})};
   for (const LayerStudy& study : report.layers) {
     const LayerComplexity& layer = study.layer;
     const auto steps = steps_between_ends(layer.path, longest);
     table.rows.push_back({name_of(layer), layer.flops.by_length.at(longest),
                           layer.activation_bytes.by_length.at(longest), layer.parameters,
                           steps ? Cell{Integer{*steps}} : Cell{},
-                          state_cell(layer.state_bytes_per_token), state_cell(layer.state_bytes)});
+                          cell_or_none(layer.state_bytes_per_token),
+                          cell_or_none(layer.state_bytes)});
   }
   return table;
 }
@@ -80,16 +80,15 @@ void add_remarks(const ComplexityReport& report, Document& document) {
     const LayerComplexity& layer = study.layer;
     if (layer.parallel_growth) {
       document.add_line(name_of(layer),
-                        fmt::format("{} sequential as a running state, which is what runs here; {} "
-                                    "by a parallel prefix sum",
+                        fmt::format("{} sequential operations as a running state, as it runs "
+                                    "here; {} as a parallel prefix sum",
                                     sequential_order(layer), format(*layer.parallel_growth)));
     }
     if (layer.path.receptive_field && layer.path.growth != PathGrowth::never) {
       const std::size_t layers = layer.path.reaches.size();
       document.add_line(name_of(layer),
-                        fmt::format("{} bring{} {} positions together",
-                                    layers == 1 ? "one layer" : fmt::format("{} layers", layers),
-                                    layers == 1 ? "s" : "", *layer.path.receptive_field));
+                        fmt::format("receptive field of {} layer{}: {} positions", layers,
+                                    layers == 1 ? "" : "s", *layer.path.receptive_field));
     }
   }
 }
@@ -153,18 +152,18 @@ void add_machines(const std::string& predicted, const std::optional<MachineConte
 Document to_document(const ComplexityReport& report) {
   Document document;
   document.add_line("letters", std::string(paper_letters_legend()));
-  document.add_line("asked", fmt::format("one sequence of {} to {} positions · float32",
-                                         report.lengths.front(), report.lengths.back()));
+  document.add_line("workload", fmt::format("one sequence, n = {} to {} · float32",
+                                            report.lengths.front(), report.lengths.back()));
   add_machines(report.machine, report.context, document);
   document.blocks.push_back(order_table(report));
   add_remarks(report, document);
   add_formulas(report, document);
   document.blocks.push_back(Heading{fmt::format("At n = {}", report.lengths.back())});
-  document.blocks.push_back(figure_table(report));
+  document.blocks.push_back(longest_table(report));
   add_crossovers(report, document);
   if (!report.context) return document;
   add_exponents(report, document);
-  document.blocks.push_back(Heading{"Measured time, the fastest of the runs"});
+  document.blocks.push_back(Heading{"Measured time, fastest run"});
   document.blocks.push_back(time_table(report));
   add_skipped(report, document);
   return document;
@@ -175,11 +174,11 @@ Document to_length_table(const ComplexityReport& report) {
   table.columns = {words_column("layer", "Layer"),
                    number_column("seq_len", "n"),
                    number_column("matrix_flops", "Matrix"),
-                   number_column("core_matrix_flops", "Mixing"),
+                   number_column("core_matrix_flops", "Token mixing"),
                    number_column("activation_bytes", "Activations"),
                    number_column("predicted_time_s", "Predicted"),
                    number_column("time_s", "Measured"),
-                   number_column("core_time_s", "Mixing")};
+                   number_column("core_time_s", "Token mixing")};
   for (const LayerStudy& study : report.layers) {
     const LayerComplexity& layer = study.layer;
     for (const std::int64_t length : report.lengths) {

@@ -1,7 +1,8 @@
-// ComplexityReport -> JSON, described by reports/complexity.schema.json.
-#include "context_json.h"
+// ComplexityReport -> JSON (reports/complexity.schema.json).
 #include "describe.h"
+#include "schema_version.h"
 #include "study_words.h"
+#include "writers.h"
 
 namespace headroom::detail {
 namespace {
@@ -109,7 +110,7 @@ Json crossovers_json(const ComplexityReport& report, const std::vector<Crossover
   return json;
 }
 
-Json report_json(const ComplexityReport& report, const char* study) {
+Json study_json(const ComplexityReport& report, const char* study) {
   Json json;
   json["schema_version"] = kSchemaVersion;
   json["study"] = study;
@@ -136,10 +137,10 @@ Json skipped_json(const std::vector<SkippedRun>& skipped) {
   return json;
 }
 
-Json to_json(const ComplexityReport& report) { return report_json(report, "layers"); }
+Json to_json(const ComplexityReport& report) { return study_json(report, "layers"); }
 
 Json to_json(const AssociativityReport& report) {
-  return report_json(report.layers, "associativity");
+  return study_json(report.layers, "associativity");
 }
 
 }  // namespace headroom::detail

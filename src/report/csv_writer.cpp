@@ -1,4 +1,4 @@
-// Document -> CSV of its first table (RFC 4180): base units, nothing for "not applicable".
+// Document -> CSV of its first table (RFC 4180): base units, empty fields for no value.
 #include <fmt/format.h>
 
 #include "document.h"
@@ -7,7 +7,7 @@
 namespace headroom::detail {
 namespace {
 
-std::string quoted(const std::string& text) {
+std::string csv_quoted(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string result = "\"";
   for (const char c : text) {
@@ -17,9 +17,9 @@ std::string quoted(const std::string& text) {
   return result + "\"";
 }
 
-std::string field(const Cell& cell) {
+std::string csv_field(const Cell& cell) {
   return std::visit(Overloaded{[](std::monostate) { return std::string(); },
-                               [](const std::string& text) { return quoted(text); },
+                               [](const std::string& text) { return csv_quoted(text); },
                                [](Integer value) { return to_string(value); },
                                [](double value) { return fmt::format("{}", value); }},
                     cell);
@@ -28,13 +28,13 @@ std::string field(const Cell& cell) {
 std::string csv_table(const Table& table) {
   std::string result;
   for (const Column& column : table.columns) {
-    result += (result.empty() ? "" : ",") + quoted(column.key);
+    result += (result.empty() ? "" : ",") + csv_quoted(column.key);
   }
   result += "\n";
   for (const auto& row : table.rows) {
     std::string line;
     for (std::size_t column = 0; column < row.size(); ++column) {
-      line += (column == 0 ? "" : ",") + field(row[column]);
+      line += (column == 0 ? "" : ",") + csv_field(row[column]);
     }
     result += line + "\n";
   }

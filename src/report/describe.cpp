@@ -16,7 +16,7 @@ std::string describe_layers(const ModelSpec& spec) {
   return fmt::format("{} layer{}", layers, layers == 1 ? "" : "s");
 }
 
-std::string_view name_of(RecurrentCell cell) noexcept {
+std::string_view cell_name(RecurrentCell cell) noexcept {
   switch (cell) {
     case RecurrentCell::rnn:
       return "RNN";
@@ -57,6 +57,25 @@ std::string describe_heads(const AttentionSpec& attention) {
   return attention.kind == AttentionKind::linear ? "linear attention · " + heads : heads;
 }
 
+void add_mask(const AttentionSpec& attention, std::vector<std::string>& words) {
+  if (attention.causal) words.emplace_back("causal");
+  if (attention.window.kind != WindowKind::none) words.push_back(describe_window(attention.window));
+}
+
+/// True if the head dim is not hidden size over heads, or differs between K and V.
+bool has_own_head_dim(const ModelSpec& spec) {
+  const AttentionSpec& attention = spec.main_stack().self_attention;
+  return spec.has_attention() &&
+         (attention.head_dim * attention.num_attention_heads != spec.hidden_size ||
+          attention.value_head_dim != attention.head_dim);
+}
+
+std::string describe_head_dim(const AttentionSpec& attention) {
+  const std::string keys = fmt::format("head dim {}", attention.head_dim);
+  if (attention.value_head_dim == attention.head_dim) return keys;
+  return fmt::format("{} / {}", keys, attention.value_head_dim);
+}
+
 bool is_attention_layer(ModelKind kind) {
   return kind == ModelKind::attention_layer || kind == ModelKind::cross_attention_layer;
 }
@@ -87,26 +106,13 @@ std::string_view name_of(ModelKind kind) noexcept {
 
 std::string describe(const ModelSpec& spec) {
   const StackSpec& stack = spec.main_stack();
-  const AttentionSpec& attention = stack.self_attention;
   std::vector<std::string> words{std::string(name_of(spec.kind)), describe_layers(spec),
                                  fmt::format("hidden {}", spec.hidden_size)};
-  if (spec.has_attention()) words.push_back(describe_heads(attention));
-  if (stack.recurrent) words.emplace_back(name_of(stack.recurrent->cell));
+  if (spec.has_attention()) words.push_back(describe_heads(stack.self_attention));
+  if (stack.recurrent) words.emplace_back(cell_name(stack.recurrent->cell));
   if (stack.convolution) words.push_back(describe_convolution(stack));
-  if (is_attention_layer(spec.kind)) {
-    if (attention.causal) words.emplace_back("causal");
-    if (attention.window.kind != WindowKind::none) {
-      words.push_back(describe_window(attention.window));
-    }
-  }
-  const bool own_head_dim =
-      spec.has_attention() &&
-      (attention.head_dim * attention.num_attention_heads != spec.hidden_size ||
-       attention.value_head_dim != attention.head_dim);
-  if (own_head_dim) words.push_back(fmt::format("head dim {}", attention.head_dim));
-  if (attention.value_head_dim != attention.head_dim) {
-    words.back() += fmt::format(" / {}", attention.value_head_dim);
-  }
+  if (is_attention_layer(spec.kind)) add_mask(stack.self_attention, words);
+  if (has_own_head_dim(spec)) words.push_back(describe_head_dim(stack.self_attention));
   if (stack.ffn.kind != FfnKind::none) {
     words.push_back(fmt::format("{}FFN {}", stack.ffn.kind == FfnKind::gated ? "gated " : "",
                                 stack.ffn.intermediate_size));
@@ -143,7 +149,7 @@ std::string describe(const Workload& workload, const ModelSpec& spec, std::strin
 
 std::string describe_bytes(Integer bytes) {
   const Unit unit = byte_unit(bytes);
-  return fmt::format("{} {}", shown_text(bytes, in_unit(unit, 2)), unit.name);
+  return fmt::format("{} {}", cell_text(bytes, in_unit(unit, 2)), unit.name);
 }
 
 std::string describe_threads(int threads) {
@@ -207,8 +213,16 @@ Json to_json(const Model& model) {
   return json;
 }
 
-Bindings all_values(const Graph& graph, const Workload& workload) {
-  return bindings_of(workload, graph);
+Json context_json(const MachineContext& context) {
+  return {{"cpu", context.cpu},
+          {"logical_cpus", context.logical_cpus},
+          {"threads", context.threads},
+          {"caches", context.caches},
+          {"frequency_governor",
+           context.frequency_governor.empty() ? Json(nullptr) : Json(context.frequency_governor)},
+          {"compiler", context.compiler},
+          {"backend", context.backend},
+          {"load_average", context.load_average}};
 }
 
 }  // namespace headroom::detail

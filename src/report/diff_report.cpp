@@ -1,22 +1,23 @@
-// DiffReport -> Document and JSON: the same questions to two models, side by side.
+// DiffReport -> Document and JSON: two models side by side.
 #include <fmt/format.h>
 
 #include <optional>
 
 #include "describe.h"
+#include "schema_version.h"
 #include "writers.h"
 
 namespace headroom::detail {
 namespace {
 
-/// One line of the comparison; empty where a model has no such figure.
+/// One quantity of both models; empty if a model lacks it.
 struct DiffRow {
   std::string quantity;
   std::optional<Integer> a;
   std::optional<Integer> b;
 };
 
-std::optional<Integer> when(bool applies, Integer value) {
+std::optional<Integer> value_if(bool applies, Integer value) {
   return applies ? std::optional(value) : std::nullopt;
 }
 
@@ -26,7 +27,7 @@ std::vector<DiffRow> size_rows(const DiffReport& report) {
     const auto a = report.a.graph.sizes.get(symbol.symbol);
     const auto b = report.b.graph.sizes.get(symbol.symbol);
     if (!a || !b || (*a == 0 && *b == 0)) continue;
-    rows.push_back({std::string(symbol.key), when(*a != 0, *a), when(*b != 0, *b)});
+    rows.push_back({std::string(symbol.key), value_if(*a != 0, *a), value_if(*b != 0, *b)});
   }
   return rows;
 }
@@ -45,20 +46,21 @@ std::vector<DiffRow> figure_rows(const DiffReport& report) {
       row("elementwise_flops",
           [](Report r) { return std::optional(r.figures.forward.elementwise_flops); }),
       row("backward_matrix_flops",
-          [&](Report r) { return when(trains(r), r.figures.backward.matrix_flops); }),
+          [&](Report r) { return value_if(trains(r), r.figures.backward.matrix_flops); }),
       row("bytes_read", [](Report r) { return std::optional(r.figures.forward.bytes_read); }),
       row("bytes_written", [](Report r) { return std::optional(r.figures.forward.bytes_written); }),
       row("peak_activation_bytes",
-          [&](Report r) { return when(!trains(r), r.figures.peak_activation_bytes); }),
+          [&](Report r) { return value_if(!trains(r), r.figures.peak_activation_bytes); }),
       row("saved_activation_bytes",
-          [&](Report r) { return when(trains(r), r.figures.saved_activation_bytes); }),
-      row("kv_cache_bytes", [&](Report r) { return when(cached(r), r.figures.kv_cache_bytes); }),
+          [&](Report r) { return value_if(trains(r), r.figures.saved_activation_bytes); }),
+      row("kv_cache_bytes",
+          [&](Report r) { return value_if(cached(r), r.figures.kv_cache_bytes); }),
       row("kv_cache_bytes_per_token",
-          [&](Report r) { return when(cached(r), r.figures.kv_cache_bytes_per_token); }),
+          [&](Report r) { return value_if(cached(r), r.figures.kv_cache_bytes_per_token); }),
   };
 }
 
-std::vector<DiffRow> all_rows(const DiffReport& report) {
+std::vector<DiffRow> diff_rows(const DiffReport& report) {
   std::vector<DiffRow> rows = size_rows(report);
   for (DiffRow& row : figure_rows(report)) {
     if (row.a || row.b) rows.push_back(std::move(row));
@@ -66,8 +68,8 @@ std::vector<DiffRow> all_rows(const DiffReport& report) {
   return rows;
 }
 
-/// b / a, where both are there.
-std::optional<double> ratio(const DiffRow& row) {
+/// b / a, if both are known and a is not 0.
+std::optional<double> ratio_of(const DiffRow& row) {
   if (!row.a || !row.b || *row.a == 0) return std::nullopt;
   return static_cast<double>(*row.b) / static_cast<double>(*row.a);
 }
@@ -80,9 +82,9 @@ Document to_document(const DiffReport& report) {
                    number_column(report.a.model.spec.name, report.a.model.spec.name),
                    number_column(report.b.model.spec.name, report.b.model.spec.name),
                    number_column("ratio", "Ratio", {"", 3})};
-  for (const DiffRow& row : all_rows(report)) {
+  for (const DiffRow& row : diff_rows(report)) {
     table.rows.push_back(
-        {row.quantity, cell_or_none(row.a), cell_or_none(row.b), cell_or_none(ratio(row))});
+        {row.quantity, cell_or_none(row.a), cell_or_none(row.b), cell_or_none(ratio_of(row))});
   }
   Document document;
   for (const AnalyzeReport* side : {&report.a, &report.b}) {
@@ -104,8 +106,8 @@ Json to_json(const DiffReport& report) {
   json["b"] = {{"model", to_json(report.b.model)},
                {"workload", to_json(report.b.workload, report.b.model.spec)}};
   json["rows"] = Json::array();
-  for (const DiffRow& row : all_rows(report)) {
-    const auto relative = ratio(row);
+  for (const DiffRow& row : diff_rows(report)) {
+    const auto relative = ratio_of(row);
     json["rows"].push_back({{"quantity", row.quantity},
                             {"a", value(row.a)},
                             {"b", value(row.b)},

@@ -12,7 +12,7 @@ namespace {
 
 std::string rounded(double value, int decimals) {
   const double smallest = std::pow(10.0, -decimals);
-  // What is not zero is never shown as zero.
+  // Only zero is shown as zero.
   if (value != 0 && std::abs(value) < smallest / 2) {
     return fmt::format("{}{:.{}f}", value < 0 ? ">−" : "<", smallest, decimals);
   }
@@ -21,7 +21,7 @@ std::string rounded(double value, int decimals) {
 
 }  // namespace
 
-Shown in_unit(const Unit& unit, int decimals) {
+NumberFormat in_unit(const Unit& unit, int decimals) {
   return {fmt::format("[{}]", unit.name), unit.size == 1 ? 0 : decimals, unit.size, 1};
 }
 
@@ -29,46 +29,34 @@ Column words_column(std::string key, std::string title, Importance importance) {
   return {std::move(key), std::move(title), Alignment::left, {}, importance};
 }
 
-Column number_column(std::string key, std::string title, Shown shown, Importance importance) {
-  return {std::move(key), std::move(title), Alignment::right, std::move(shown), importance};
+Column number_column(std::string key, std::string title, NumberFormat format,
+                     Importance importance) {
+  return {std::move(key), std::move(title), Alignment::right, std::move(format), importance};
 }
 
 Column milliseconds_column(std::string key, std::string title, Importance importance) {
   return number_column(std::move(key), std::move(title), {"[ms]", 3, 1, 1000}, importance);
 }
 
-std::string shown_text(const Cell& cell, const Shown& shown) {
+std::string cell_text(const Cell& cell, const NumberFormat& format) {
   const auto scaled = [&](auto value) {
-    return rounded(static_cast<double>(value) * static_cast<double>(shown.multiplier) /
-                       static_cast<double>(shown.divisor),
-                   shown.decimals);
+    return rounded(static_cast<double>(value) * static_cast<double>(format.multiplier) /
+                       static_cast<double>(format.divisor),
+                   format.decimals);
   };
-  const bool as_it_is = shown.decimals == 0 && shown.divisor == 1 && shown.multiplier == 1;
+  const bool unscaled = format.decimals == 0 && format.divisor == 1 && format.multiplier == 1;
   return std::visit(
       Overloaded{[](std::monostate) { return std::string("–"); },
                  [](const std::string& text) { return text; },
-                 [&](Integer value) { return as_it_is ? with_separators(value) : scaled(value); },
+                 [&](Integer value) { return unscaled ? with_separators(value) : scaled(value); },
                  [&](double value) { return scaled(value); }},
       cell);
 }
 
 std::size_t display_width(std::string_view utf8) {
-  // Every byte but the continuation bytes 10xxxxxx begins a character.
+  // Every byte except a continuation byte 10xxxxxx begins a character.
   return static_cast<std::size_t>(std::ranges::count_if(
       utf8, [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80U; }));
-}
-
-std::string to_format(const Document& document, const RenderOptions& options) {
-  switch (options.format) {
-    case Format::csv:
-      return to_csv(document);
-    case Format::markdown:
-      return to_markdown(document);
-    case Format::table:
-    case Format::json:
-      break;
-  }
-  return to_text(document, {options.width, options.colour});
 }
 
 }  // namespace headroom::detail

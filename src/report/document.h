@@ -1,5 +1,5 @@
-// Document: a report as headings, lines, tables and formulas, before any format is chosen. Values
-// keep their base units; a column says how they are shown. Internal to src/report and src/cli.
+// Document: a report as headings, lines, tables and formulas, before it is written in a format.
+// Values are in base units; each column states how they are shown. Internal to src/report.
 #pragma once
 
 #include <optional>
@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "headroom/integer.h"
-#include "headroom/report.h"
+#include "headroom/render.h"
 #include "units.h"
 
 namespace headroom::detail {
 
-/// A value in its base unit; std::monostate is "not applicable" or "unknown", never zero.
+/// A value in its base unit; std::monostate means not applicable or unknown, never zero.
 using Cell = std::variant<std::monostate, std::string, Integer, double>;
 
 enum class Alignment { left, right };
@@ -25,32 +25,31 @@ template <class Value>
   return value ? Cell{*value} : Cell{};
 }
 
-/// How much a column matters when a terminal is too narrow for all.
+/// Optional columns are dropped on a narrow terminal.
 enum class Importance { essential, optional };
 
-/// How the numbers of a column are shown: as value · multiplier / divisor, the unit under the
-/// title.
-struct Shown {
+/// Shows a number as value · multiplier / divisor, with the unit under the column title.
+struct NumberFormat {
   std::string unit_label;  ///< empty for none
-  int decimals = 0;        ///< an Integer that is shown as it is has none
+  int decimals = 0;        ///< ignored for an unscaled Integer
   Integer divisor = 1;
   Integer multiplier = 1;
 };
 
 struct Column {
-  std::string key;    ///< in CSV, with the base unit in it: "weight_bytes"
+  std::string key;    ///< in CSV, with the base unit: "weight_bytes"
   std::string title;  ///< on screen
   Alignment alignment = Alignment::right;
-  Shown shown;
+  NumberFormat format;
   Importance importance = Importance::essential;
 };
 
 /// In `unit`, with `decimals` unless it is the base unit.
-[[nodiscard]] Shown in_unit(const Unit& unit, int decimals);
+[[nodiscard]] NumberFormat in_unit(const Unit& unit, int decimals);
 
 [[nodiscard]] Column words_column(std::string key, std::string title,
                                   Importance importance = Importance::essential);
-[[nodiscard]] Column number_column(std::string key, std::string title, Shown shown = {},
+[[nodiscard]] Column number_column(std::string key, std::string title, NumberFormat format = {},
                                    Importance importance = Importance::essential);
 /// Seconds, shown as milliseconds.
 [[nodiscard]] Column milliseconds_column(std::string key, std::string title,
@@ -59,21 +58,21 @@ struct Column {
 struct Table {
   std::vector<Column> columns;
   std::vector<std::vector<Cell>> rows;
-  std::size_t total_rows = 0;  ///< the last rows, set apart by a rule
+  std::size_t total_rows = 0;  ///< last rows, below a rule
 };
 
-/// "label   text", labels aligned with those of neighbouring lines.
+/// "label   text"; labels of consecutive lines are aligned.
 struct Line {
   std::string label;
   std::string text;
 };
 
-/// A heading over what follows.
+/// A heading of the blocks that follow.
 struct Heading {
   std::string text;
 };
 
-/// One figure: its formula, the same with numbers, the result; aligned on "=".
+/// One figure: its formula, the formula with numbers, the result; aligned on "=".
 struct Formula {
   std::string name;
   std::vector<std::string> steps;
@@ -89,13 +88,13 @@ struct Document {
   }
 };
 
-/// What a cell shows: "–" for nothing, "<0.01" for what would round to zero.
-[[nodiscard]] std::string shown_text(const Cell& cell, const Shown& shown);
+/// The cell on screen: "–" for no value, "<0.01" for one that would round to zero.
+[[nodiscard]] std::string cell_text(const Cell& cell, const NumberFormat& format);
 
-/// Characters on screen of a UTF-8 text: headroom prints no wide and no combining ones.
+/// Columns that a UTF-8 text uses on screen. headroom prints no wide or combining characters.
 [[nodiscard]] std::size_t display_width(std::string_view utf8);
 
-/// How text is laid out. `width` 0 is unlimited.
+/// Width of the screen, 0 for unlimited, and its colours.
 struct TextLayout {
   std::size_t width = 0;
   Colour colour = Colour::off;
@@ -103,9 +102,7 @@ struct TextLayout {
 
 [[nodiscard]] std::string to_text(const Document& document, const TextLayout& layout = {});
 [[nodiscard]] std::string to_markdown(const Document& document);
-/// The first table of the document, values in base units (RFC 4180).
+/// The first table of the document in base units (RFC 4180).
 [[nodiscard]] std::string to_csv(const Document& document);
-/// As text, Markdown or CSV, as `options` ask for. JSON is not made of documents.
-[[nodiscard]] std::string to_format(const Document& document, const RenderOptions& options);
 
 }  // namespace headroom::detail

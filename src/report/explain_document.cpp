@@ -11,7 +11,7 @@
 namespace headroom::detail {
 namespace {
 
-/// Symbols that stand in any of the formulas, for the legend.
+/// Symbols of all formulas, for the legend.
 std::vector<Symbol> used_symbols(const ExplainReport& report) {
   std::vector<Symbol> used;
   const auto uses = [](const ExplainedFigure& figure, Symbol symbol) {
@@ -64,14 +64,14 @@ Formula formula_of(const ExplainReport& report, const ExplainedFigure& figure) {
   return formula;
 }
 
-/// Rule − exact in per cent of the exact figure; nothing where that is 0.
+/// (rule − exact) / exact in percent; no value if the exact figure is 0.
 Cell difference_percent(const RuleOfThumb& rule) {
   if (rule.exact == 0) return {};
   return 100.0 * static_cast<double>(rule.value - rule.exact) / static_cast<double>(rule.exact);
 }
 
-/// The sources of all rules, each once.
-std::vector<std::string> sources(const ExplainReport& report) {
+/// The distinct sources of the rules.
+std::vector<std::string> distinct_sources(const ExplainReport& report) {
   std::vector<std::string> result;
   for (const RuleOfThumb& rule : report.rules) {
     if (std::ranges::find(result, rule.source) == result.end()) result.push_back(rule.source);
@@ -79,7 +79,7 @@ std::vector<std::string> sources(const ExplainReport& report) {
   return result;
 }
 
-/// "[1]" for the first of the sources.
+/// "[1]" for the first source.
 std::string source_mark(const std::vector<std::string>& sources, const std::string& source) {
   return fmt::format("[{}]", std::ranges::find(sources, source) - sources.begin() + 1);
 }
@@ -91,38 +91,38 @@ Table rules_table(const ExplainReport& report) {
                    number_column("value", "Rule", {unit}),
                    number_column("exact", "Exact", {unit}),
                    number_column("difference_percent", "Difference", {"[%]", 2}),
-                   words_column("stands_for", "Stands for", Importance::optional),
+                   words_column("stands_for", "Estimates", Importance::optional),
                    words_column("source", "Source")};
-  const std::vector<std::string> marked = sources(report);
+  const std::vector<std::string> marked = distinct_sources(report);
   for (const RuleOfThumb& rule : report.rules) {
     table.rows.push_back({rule.name, rule.value, rule.exact, difference_percent(rule),
-                          rule.stands_for, source_mark(marked, rule.source)});
+                          rule.estimates, source_mark(marked, rule.source)});
   }
   return table;
 }
 
-/// The table of rules, and under it the sources that its marks mean.
+/// The table of rules, followed by the sources that its marks refer to.
 void add_rules(const ExplainReport& report, Document& document) {
   if (report.rules.empty()) return;
   document.blocks.push_back(rules_table(report));
-  const std::vector<std::string> marked = sources(report);
+  const std::vector<std::string> marked = distinct_sources(report);
   for (const std::string& source : marked) {
     document.blocks.push_back(Line{source_mark(marked, source), source});
   }
 }
 
-void add_when_attention_matters(const ExplainReport& report, Document& document) {
-  if (!report.attention_passes_ffn) return;
-  const AttentionPassesFfn& passes = *report.attention_passes_ffn;
+void add_ffn_crossover(const ExplainReport& report, Document& document) {
+  if (!report.ffn_crossover) return;
+  const FfnCrossover& crossover = *report.ffn_crossover;
   const std::string inequality =
-      fmt::format("{} > {}", format(passes.attention), format(passes.ffn));
-  document.add_line("attention", passes.seq_len
-                                     ? fmt::format("passes the FFN from s = {} on: {}",
-                                                   with_separators(*passes.seq_len), inequality)
-                                     : fmt::format("never passes the FFN: {}", inequality));
+      fmt::format("{} > {}", format(crossover.attention), format(crossover.ffn));
+  document.add_line("attention", crossover.seq_len
+                                     ? fmt::format("overtakes the FFN at s = {}: {}",
+                                                   with_separators(*crossover.seq_len), inequality)
+                                     : fmt::format("never overtakes the FFN: {}", inequality));
 }
 
-/// What an engine reserves, and where that is written.
+/// Memory that the engine's policy reserves, and the source of its rule.
 void add_policy(const ExplainReport& report, Document& document) {
   if (!report.kv_cache || !has_policy(*report.kv_cache)) return;
   const KvCacheUse& use = *report.kv_cache;
@@ -157,7 +157,7 @@ Document to_document(const ExplainReport& report) {
   for (const ExplainedFigure& part : report.parts) {
     document.blocks.push_back(formula_of(report, part));
   }
-  add_when_attention_matters(report, document);
+  add_ffn_crossover(report, document);
   add_rules(report, document);
   add_policy(report, document);
   return document;

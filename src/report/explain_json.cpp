@@ -1,7 +1,8 @@
-// ExplainReport -> JSON. Described by reports/explain.schema.json.
+// ExplainReport -> JSON (reports/explain.schema.json).
 #include "describe.h"
 #include "factored.h"
 #include "kv_cache_report.h"
+#include "schema_version.h"
 #include "writers.h"
 
 namespace headroom::detail {
@@ -18,11 +19,11 @@ Json figure_json(const ExplainReport& report, const ExplainedFigure& figure) {
   return json;
 }
 
-Json passing_json(const std::optional<AttentionPassesFfn>& passes) {
-  if (!passes) return nullptr;
-  return {{"from", passes->seq_len ? json_integer(*passes->seq_len) : Json(nullptr)},
-          {"attention", format(passes->attention)},
-          {"ffn", format(passes->ffn)}};
+Json ffn_crossover_json(const std::optional<FfnCrossover>& crossover) {
+  if (!crossover) return nullptr;
+  return {{"from", crossover->seq_len ? json_integer(*crossover->seq_len) : Json(nullptr)},
+          {"attention", format(crossover->attention)},
+          {"ffn", format(crossover->ffn)}};
 }
 
 }  // namespace
@@ -37,7 +38,7 @@ Json to_json(const ExplainReport& report) {
   json["symbols"] = Json::array();
   for (const SymbolInfo& symbol : symbols()) {
     const auto value = report.values.get(symbol.symbol);
-    if (!value || *value == 0) continue;  // the model or the workload has no such size
+    if (!value || *value == 0) continue;  // a size that this model or workload lacks
     json["symbols"].push_back(
         {{"symbol", symbol.unicode}, {"name", symbol.key}, {"value", json_integer(*value)}});
   }
@@ -53,14 +54,14 @@ Json to_json(const ExplainReport& report) {
             ? Json(nullptr)
             : Json(static_cast<double>(rule.value - rule.exact) / static_cast<double>(rule.exact));
     json["rules_of_thumb"].push_back({{"rule", rule.name},
-                                      {"stands_for", rule.stands_for},
+                                      {"stands_for", rule.estimates},
                                       {"value", json_integer(rule.value)},
                                       {"exact", json_integer(rule.exact)},
                                       {"relative_difference", difference},
                                       {"source", rule.source}});
   }
   json["kv_cache"] = report.kv_cache ? to_json(*report.kv_cache) : Json(nullptr);
-  json["attention_passes_ffn"] = passing_json(report.attention_passes_ffn);
+  json["attention_passes_ffn"] = ffn_crossover_json(report.ffn_crossover);
   json["notes"] = report.notes;
   return json;
 }

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::array kLayerCounts{Symbol::num_hidden_layers, Symbol::num_encoder_layers};
 
-/// The terms of `expr` that are linear in `symbol`, without it, taken out of `rest`.
+/// Removes the terms linear in `symbol` from `rest`; returns their sum divided by `symbol`.
 Expr take_factor(std::vector<Term>& rest, Symbol symbol) {
   std::vector<Term> taken;
   std::erase_if(rest, [&](Term term) {
@@ -20,7 +20,7 @@ Expr take_factor(std::vector<Term>& rest, Symbol symbol) {
   return Expr::from_terms(std::move(taken));
 }
 
-std::string join(const std::string& sum, const std::string& term) {
+std::string plus(const std::string& sum, const std::string& term) {
   if (sum.empty()) return term;
   const bool negative = term.starts_with("−");
   return negative ? sum + " − " + term.substr(std::string("−").size()) : sum + " + " + term;
@@ -36,16 +36,16 @@ std::string format_factored_with_values(const Expr& expr, const Bindings& values
   for (const Symbol symbol : kLayerCounts) {
     const Expr inner = take_factor(rest, symbol);
     if (inner.terms().size() < 2) {
-      // A single term reads better as a plain product.
-      const Expr product = inner * symbol;
-      if (!product.is_zero()) result = join(result, format_with_values(product, values));
+      // A single term needs no parentheses.
+      const Expr term = inner * symbol;
+      if (!term.is_zero()) result = plus(result, format_with_values(term, values));
       continue;
     }
-    result = join(result, format_with_values(symbol, values) + "·(" +
+    result = plus(result, format_with_values(symbol, values) + "·(" +
                               format_with_values(inner, values) + ")");
   }
   const Expr remaining = Expr::from_terms(std::move(rest));
-  if (!remaining.is_zero()) result = join(result, format_with_values(remaining, values));
+  if (!remaining.is_zero()) result = plus(result, format_with_values(remaining, values));
   return result.empty() ? "0" : result;
 }
 

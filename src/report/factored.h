@@ -1,4 +1,5 @@
-// Formulas with the layer count in front: "l·(24·b·s·d² + 4·b·s²·d) + 2·b·d²". Internal.
+// Formulas with the layer count factored out: "l·(24·b·s·d² + 4·b·s²·d) + 2·b·d²". Internal to
+// src/report.
 #pragma once
 
 #include <string>

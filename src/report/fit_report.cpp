@@ -1,5 +1,5 @@
-// FitReport -> Document and JSON: the worst rank's memory by category, the time, and what would
-// fit.
+// FitReport -> Document and JSON: memory of the worst rank by category, time, and largest batch and
+// context.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace headroom::detail {
 namespace {
 
-double share(Integer part, Integer whole) {
+double fraction_percent(Integer part, Integer whole) {
   return 100.0 * static_cast<double>(part) / static_cast<double>(whole);
 }
 
@@ -28,9 +28,10 @@ Table memory_table(const PlanMemory& memory, Integer capacity) {
   for (const MemoryCategory& category : categories_of(memory)) {
     if (category.bytes == 0) continue;
     table.rows.push_back(
-        {std::string(category.title), category.bytes, share(category.bytes, capacity)});
+        {std::string(category.title), category.bytes, fraction_percent(category.bytes, capacity)});
   }
-  table.rows.push_back({std::string("total"), memory.total(), share(memory.total(), capacity)});
+  table.rows.push_back(
+      {std::string("total"), memory.total(), fraction_percent(memory.total(), capacity)});
   table.rows.push_back({std::string("device"), capacity, 100.0});
   table.total_rows = 2;
   return table;
@@ -38,11 +39,11 @@ Table memory_table(const PlanMemory& memory, Integer capacity) {
 
 std::string verdict_of(const FitReport& report) {
   const Integer free = report.question.rates.memory_bytes - report.result.figures.memory.total();
-  return report.result.fits ? fmt::format("FITS — {} left", describe_bytes(free))
-                            : fmt::format("DOES NOT FIT — {} too much", describe_bytes(-free));
+  return report.result.fits ? fmt::format("FITS — {} free", describe_bytes(free))
+                            : fmt::format("DOES NOT FIT — {} over", describe_bytes(-free));
 }
 
-void add_time(const FitReport& report, Document& document) {
+void add_iteration(const FitReport& report, Document& document) {
   const PlanTime& time = report.result.figures.time;
   const auto add = [&](const char* label, std::string text) {
     document.blocks.push_back(Line{label, std::move(text)});
@@ -56,7 +57,7 @@ void add_time(const FitReport& report, Document& document) {
   part("optimizer", time.optimizer_s);
   add(step_name(report.question.query.purpose, time),
       fmt::format("{} = {}", duration(time.iteration_s), parts));
-  if (time.ttft_s) add("TTFT", fmt::format("{}, one prompt", duration(*time.ttft_s)));
+  if (time.ttft_s) add("TTFT", fmt::format("{} for one prompt", duration(*time.ttft_s)));
   std::string throughput = fmt::format("{:.1f} tokens/s", time.tokens_per_s);
   if (time.mfu) throughput += fmt::format(" · MFU {:.1f} %", 100 * *time.mfu);
   add("throughput", throughput);
@@ -64,7 +65,7 @@ void add_time(const FitReport& report, Document& document) {
 
 Table communication_table(const FitReport& report) {
   Table table;
-  table.columns = {words_column("group", "Exchange"), words_column("kind", "Kind"),
+  table.columns = {words_column("group", "Group"), words_column("kind", "Collective"),
                    number_column("count", "Count", {"", 0}),
                    number_column("wire_bytes", "Sent", {"[GB]", 3}),
                    number_column("time_ms", "Time", {"[ms]", 3})};
@@ -117,17 +118,17 @@ Document to_document(const FitReport& report) {
     document.blocks.push_back(Line{label, std::move(text)});
   };
   add(question.model.spec.name.c_str(), describe(question.model.spec));
-  add("asked", describe(question));
+  add("workload", describe(question));
   add("plan", describe(report.result.choice, question.query.purpose));
   add_device(question, document);
-  // The answer comes before what it rests on.
+  // The answer comes before its parts.
   add("verdict", verdict_of(report));
   add("largest batch", fmt::format("{} at a context of {}", limit_text(report.result.largest_batch),
                                    question.load.seq_len));
   add("largest context",
       fmt::format("{} at a batch of {}", limit_text(report.result.largest_context),
                   question.load.batch_size));
-  add_time(report, document);
+  add_iteration(report, document);
   const PlanMemory& memory = report.result.figures.memory;
   document.blocks.push_back(memory_table(memory, question.rates.memory_bytes));
   const auto add_table = [&](const char* heading, bool is_empty, Table (*table)(const FitReport&)) {
@@ -135,9 +136,10 @@ Document to_document(const FitReport& report) {
     document.blocks.push_back(Heading{heading});
     document.blocks.push_back(table(report));
   };
-  add_table("What one rank sends", report.communication.empty(), communication_table);
-  add_table("Stored otherwise", report.formats.empty(), format_table);
-  add_table("How many sequences at once", report.concurrency.empty(), concurrency_table);
+  add_table("Communication of one rank", report.communication.empty(), communication_table);
+  add_table("Other weight and KV-cache types", report.formats.empty(), format_table);
+  add_table("Concurrent sequences by context length", report.concurrency.empty(),
+            concurrency_table);
   return document;
 }
 

@@ -1,13 +1,14 @@
-// GenerationReport -> Document and JSON: generating with and without a KV-cache.
+// GenerationReport -> Document and JSON: generation with and without a KV-cache.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <optional>
 
-#include "context_json.h"
 #include "describe.h"
+#include "schema_version.h"
 #include "study_words.h"
 #include "units.h"
+#include "writers.h"
 
 namespace headroom::detail {
 namespace {
@@ -17,26 +18,26 @@ std::string text_of(const DividedExpr& sum) {
   return sum.divisor == 1 ? numerator : fmt::format("({}) / {}", numerator, to_string(sum.divisor));
 }
 
-/// Formulas without the terms that are not attention's would lead away from the point.
+/// Attention's formulas first: they differ by a power of n.
 void add_formulas(const GenerationReport& report, Document& document) {
-  document.blocks.push_back(Heading{"Attention's FLOPs to generate n tokens"});
+  document.blocks.push_back(Heading{"Attention FLOPs to generate n tokens"});
   const auto add = [&](const char* name, const GenerationCost& cost) {
     document.blocks.push_back(
         Formula{name, {text_of(cost.attention), format(cost.attention_growth)}});
   };
   add("without a KV-cache", report.without);
-  add("with one", report.with);
+  add("with a KV-cache", report.with);
   document.blocks.push_back(Heading{"All matrix FLOPs to generate n tokens"});
   const auto add_all = [&](const char* name, const GenerationCost& cost) {
     document.blocks.push_back(Formula{name, {text_of(cost.flops), format(cost.growth)}});
   };
   add_all("without a KV-cache", report.without);
-  add_all("with one", report.with);
+  add_all("with a KV-cache", report.with);
 }
 
-double ratio(Integer a, Integer b) { return static_cast<double>(a) / static_cast<double>(b); }
+double ratio_of(Integer a, Integer b) { return static_cast<double>(a) / static_cast<double>(b); }
 
-std::optional<double> ratio(const std::optional<double>& a, const std::optional<double>& b) {
+std::optional<double> ratio_of(const std::optional<double>& a, const std::optional<double>& b) {
   return a && b ? std::optional(*a / *b) : std::nullopt;
 }
 
@@ -44,7 +45,7 @@ Column flops_column(const char* key, const char* title, Integer largest) {
   return number_column(key, title, in_unit(operation_unit(largest, OperationUnit::flop), 3));
 }
 
-Table table_of(const GenerationReport& report) {
+Table generation_table(const GenerationReport& report) {
   const GenerationRow& last = report.rows.back();
   const bool predicted = !report.machine.empty();
   const bool measured = report.context.has_value();
@@ -58,7 +59,7 @@ Table table_of(const GenerationReport& report) {
       flops_column("attention_flops_with", "with", last.attention_with),
       number_column("kv_cache_bytes", "KV-cache", in_unit(byte_unit(last.kv_cache_bytes), 2),
                     Importance::optional)};
-  // What was measured beside it is the better part of a prediction.
+  // Next to measured times, predicted ones are optional.
   const Importance importance = measured ? Importance::optional : Importance::essential;
   if (predicted) {
     table.columns.push_back(
@@ -74,21 +75,21 @@ Table table_of(const GenerationReport& report) {
   }
   for (const GenerationRow& row : report.rows) {
     std::vector<Cell> cells{Integer{row.new_tokens}, row.flops_without,
-                            row.flops_with,          ratio(row.flops_without, row.flops_with),
+                            row.flops_with,          ratio_of(row.flops_without, row.flops_with),
                             row.attention_without,   row.attention_with,
                             row.kv_cache_bytes};
-    std::optional<double> times_faster;
+    std::optional<double> time_ratio;
     if (predicted) {
       cells.push_back(cell_or_none(row.predicted_without_s));
       cells.push_back(cell_or_none(row.predicted_with_s));
-      times_faster = ratio(row.predicted_without_s, row.predicted_with_s);
+      time_ratio = ratio_of(row.predicted_without_s, row.predicted_with_s);
     }
     if (measured) {
       cells.push_back(cell_or_none(row.time_without_s));
       cells.push_back(cell_or_none(row.time_with_s));
-      times_faster = ratio(row.time_without_s, row.time_with_s);
+      time_ratio = ratio_of(row.time_without_s, row.time_with_s);
     }
-    if (predicted || measured) cells.push_back(cell_or_none(times_faster));
+    if (predicted || measured) cells.push_back(cell_or_none(time_ratio));
     table.rows.push_back(std::move(cells));
   }
   return table;
@@ -107,17 +108,18 @@ Document to_document(const GenerationReport& report) {
   const ModelSpec& spec = report.model.spec;
   Document document;
   document.add_line(spec.name, describe(spec));
-  document.add_line("asked", fmt::format("n tokens after a prompt of {} · one sequence · float32 · "
-                                         "eager attention",
-                                         report.prompt));
+  document.add_line("workload",
+                    fmt::format("n tokens after a prompt of {} · one sequence · float32 · "
+                                "eager attention",
+                                report.prompt));
   document.add_line("letters", std::string(paper_letters_legend()));
   add_machines(report.machine, report.context, document);
   if (!report.lengths_run.empty()) {
     document.add_line("without", fmt::format("prefills of {} lengths were run; times between them "
-                                             "follow straight lines",
+                                             "are interpolated linearly",
                                              report.lengths_run.size()));
   }
-  document.blocks.push_back(table_of(report));
+  document.blocks.push_back(generation_table(report));
   add_formulas(report, document);
   return document;
 }

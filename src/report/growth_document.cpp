@@ -1,4 +1,4 @@
-// Exponents of growth and crossovers as tables.
+// Fitted exponents and crossover lengths as tables.
 #include <fmt/format.h>
 
 #include "study_words.h"
@@ -21,7 +21,7 @@ std::string crossing_name(const ComplexityReport& report, const CrossoverRow& ro
                      name_of(report.layers[row.below].layer));
 }
 
-/// A rounded length; "always" where no length is shorter.
+/// The length, "always" for 1 or "never" for none.
 Cell length_cell(const std::optional<Integer>& length) {
   if (!length) return std::string("never");
   return *length == 1 ? Cell{std::string("always")} : Cell{*length};
@@ -50,26 +50,26 @@ Table crossover_table(const ComplexityReport& report, const std::vector<Crossove
 
 void add_exponents(const ComplexityReport& report, Document& document) {
   Table table;
-  table.columns = {words_column("layer", "Time grows as n^p"),
-                   number_column("theory", "p of FLOPs", {"", 2}),
-                   number_column("predicted", "predicted", {"", 2}),
-                   number_column("measured", "measured", {"", 2}),
+  table.columns = {words_column("layer", "Time ~ n^p"),
+                   number_column("theory", "p, FLOPs", {"", 2}),
+                   number_column("predicted", "p, predicted", {"", 2}),
+                   number_column("measured", "p, measured", {"", 2}),
                    number_column("half_width_95", "±95 %", {"", 2}),
-                   number_column("from", "from n"),
-                   number_column("to", "to n")};
+                   number_column("from", "From n"),
+                   number_column("to", "To n")};
   for (const LayerStudy& study : report.layers) {
     const std::string& name = name_of(study.layer);
     if (study.core_exponent)
-      table.rows.push_back(exponent_row(name + ", mixing", *study.core_exponent));
-    if (study.exponent) table.rows.push_back(exponent_row(name + ", whole", *study.exponent));
+      table.rows.push_back(exponent_row(name + ", token mixing", *study.core_exponent));
+    if (study.exponent) table.rows.push_back(exponent_row(name + ", whole layer", *study.exponent));
   }
   document.blocks.push_back(Heading{fmt::format(
-      "Exponents where the leading power is at least {:.0f} % of FLOPs and bytes moved, "
-      "beyond the cache if enough lengths are",
+      "Exponents, fitted where the leading term is at least {:.0f} % of FLOPs and traffic, beyond "
+      "the cache if enough lengths are",
       100 * kAsymptoticShare)});
   if (table.rows.empty()) {
-    document.add_line("none",
-                      fmt::format("needs {} such lengths; ask for longer ones", kFewestFitPoints));
+    document.add_line(
+        "none", fmt::format("a fit needs {} such lengths: choose longer ones", kFewestFitPoints));
     return;
   }
   document.blocks.push_back(std::move(table));
@@ -77,11 +77,11 @@ void add_exponents(const ComplexityReport& report, Document& document) {
 
 void add_crossovers(const ComplexityReport& report, Document& document) {
   if (!report.crossovers.empty()) {
-    document.blocks.push_back(Heading{"Which whole layer costs more, and from which length on"});
+    document.blocks.push_back(Heading{"Crossover lengths, whole layer"});
     document.blocks.push_back(crossover_table(report, report.crossovers));
   }
   if (report.core_crossovers.empty()) return;
-  document.blocks.push_back(Heading{"The same of mixing positions alone"});
+  document.blocks.push_back(Heading{"Crossover lengths, token mixing"});
   document.blocks.push_back(crossover_table(report, report.core_crossovers));
 }
 

@@ -1,7 +1,7 @@
-// Inspection -> Document and JSON. Described by reports/inspect.schema.json.
+// Inspection -> Document and JSON (reports/inspect.schema.json).
 //
 //   gpt2            safetensors · 1 file · 160 tensors · 522.71 MiB
-//   parameters      124,439,808, as the config says
+//   parameters      124,439,808, equal to the config
 //   bits per weight 32.00
 #include <fmt/format.h>
 
@@ -9,13 +9,14 @@
 
 #include "describe.h"
 #include "headroom/inspect.h"
+#include "schema_version.h"
 #include "units.h"
 #include "writers.h"
 
 namespace headroom::detail {
 namespace {
 
-// A screen's worth; JSON and CSV have all of them.
+// One screen; JSON and CSV list all.
 constexpr std::size_t kShownComponents = 40;
 constexpr std::size_t kShownProblems = 10;
 
@@ -28,20 +29,11 @@ Column bytes_column(Integer largest) {
   return number_column("bytes", "Bytes", in_unit(byte_unit(largest), 2));
 }
 
-Column text_column(std::string key, std::string title) {
-  return words_column(std::move(key), std::move(title));
+Column tensors_column(Importance importance) {
+  return number_column("tensors", "Tensors", {}, importance);
 }
 
-Column count_column(std::string key, std::string title, Importance importance) {
-  return number_column(std::move(key), std::move(title), {}, importance);
-}
-
-Column bits_column() {
-  Shown shown;
-  shown.unit_label = "[/value]";
-  shown.decimals = 2;
-  return number_column("bits_per_value", "Bits", shown);
-}
+Column bits_column() { return number_column("bits_per_value", "Bits", {"[/value]", 2}); }
 
 void add_totals(std::vector<Cell>& cells, const TensorTotals& totals) {
   cells.insert(cells.end(),
@@ -55,7 +47,7 @@ std::vector<Cell> component_cells(const ComponentRow& row, bool has_categories) 
   return cells;
 }
 
-/// The largest components, in their own order, and the others as one.
+/// The largest components in their order, and the sum of the others.
 std::vector<ComponentRow> shown_components(const Inspection& inspection, std::size_t most) {
   const auto& all = inspection.components;
   if (all.size() <= most) return all;
@@ -81,10 +73,10 @@ std::vector<ComponentRow> shown_components(const Inspection& inspection, std::si
 Table component_table(const Inspection& inspection, std::size_t most) {
   const bool has_categories = inspection.reconciliation.has_value();
   Table table;
-  table.columns = {text_column("component", has_categories ? "Component" : "Tensors")};
-  if (has_categories) table.columns.push_back(text_column("category", "Category"));
-  table.columns.push_back(count_column("tensors", "Tensors", Importance::optional));
-  table.columns.push_back(count_column("parameters", "Parameters", Importance::essential));
+  table.columns = {words_column("component", has_categories ? "Component" : "Name")};
+  if (has_categories) table.columns.push_back(words_column("category", "Category"));
+  table.columns.push_back(tensors_column(Importance::optional));
+  table.columns.push_back(number_column("parameters", "Parameters"));
   table.columns.push_back(bytes_column(inspection.weights.bytes));
   table.columns.push_back(bits_column());
   for (const ComponentRow& row : shown_components(inspection, most)) {
@@ -97,10 +89,9 @@ Table component_table(const Inspection& inspection, std::size_t most) {
 
 Table type_table(const Inspection& inspection) {
   Table table;
-  table.columns = {text_column("type", "Type"),
-                   count_column("tensors", "Tensors", Importance::optional),
-                   count_column("values", "Values", Importance::essential),
-                   bytes_column(inspection.all.bytes), bits_column()};
+  table.columns = {words_column("type", "Type"), tensors_column(Importance::optional),
+                   number_column("values", "Values"), bytes_column(inspection.all.bytes),
+                   bits_column()};
   for (const TypeRow& row : inspection.types) {
     std::vector<Cell> cells{row.type};
     add_totals(cells, row.totals);
@@ -115,10 +106,8 @@ Table type_table(const Inspection& inspection) {
 
 Table extra_table(const Inspection& inspection) {
   Table table;
-  table.columns = {text_column("kind", "What they are"),
-                   count_column("tensors", "Tensors", Importance::essential),
-                   count_column("values", "Values", Importance::essential),
-                   text_column("example", "For example")};
+  table.columns = {words_column("kind", "Kind"), tensors_column(Importance::essential),
+                   number_column("values", "Values"), words_column("example", "Example")};
   for (const ExtraRow& row : inspection.extras) {
     table.rows.push_back({row.kind, Integer{row.totals.tensors}, row.totals.values, row.example});
   }
@@ -129,22 +118,22 @@ std::string parameters_text(const Inspection& inspection) {
   std::string found = with_separators(inspection.weights.values);
   if (!inspection.reconciliation) return found;
   const Integer expected = inspection.reconciliation->expected_parameters;
-  if (inspection.weights.values == expected) return found + ", as the config says";
-  return fmt::format("{} where the config says {}", found, with_separators(expected));
+  if (inspection.weights.values == expected) return found + ", equal to the config";
+  return fmt::format("{}, but {} by the config", found, with_separators(expected));
 }
 
 std::string verdict(const Inspection& inspection) {
-  if (!inspection.config_error.empty()) return "not possible: " + inspection.config_error;
+  if (!inspection.config_error.empty()) return "config not readable: " + inspection.config_error;
   if (!inspection.reconciliation) return "–";
   const std::int64_t count = inspection.reconciliation->problem_count;
-  if (count == 0) return "every tensor has an owner, and every weight a tensor";
-  return fmt::format("{} tensor{} left unexplained", count, count == 1 ? " is" : "s are");
+  if (count == 0) return "every tensor belongs to a weight, and every weight has a tensor";
+  return fmt::format("{} tensor{} unexplained", count, count == 1 ? "" : "s");
 }
 
 void add_problems(const Reconciliation& reconciliation, Document& document) {
   Table table;
-  table.columns = {text_column("problem", "Problem"), text_column("tensor", "Tensor"),
-                   text_column("detail", "")};
+  table.columns = {words_column("problem", "Problem"), words_column("tensor", "Tensor"),
+                   words_column("detail", "")};
   for (const Problem& problem : reconciliation.problems) {
     if (table.rows.size() == kShownProblems) break;
     table.rows.push_back({std::string(name_of(problem.kind)), problem.tensor, problem.detail});
@@ -214,10 +203,10 @@ Document to_document(const Inspection& inspection) {
   const auto bits = inspection.weights.bits_per_value();
   add("bits per weight", bits ? fmt::format("{:.2f}", *bits) : "–");
   document.blocks.emplace_back(component_table(inspection, kShownComponents));
-  document.blocks.emplace_back(Heading{"How tensors are stored"});
+  document.blocks.emplace_back(Heading{"Storage types"});
   document.blocks.emplace_back(type_table(inspection));
   if (!inspection.extras.empty()) {
-    document.blocks.emplace_back(Heading{"Beside the model's weights"});
+    document.blocks.emplace_back(Heading{"Other tensors"});
     document.blocks.emplace_back(extra_table(inspection));
   }
   add("reconciled", verdict(inspection));

@@ -7,7 +7,7 @@
 namespace headroom::detail {
 namespace {
 
-// A control character never stands in headroom's own texts; nlohmann writes it as an escape.
+// No text of headroom has a control character; nlohmann writes it as an escape.
 constexpr char kMark = '\x01';
 constexpr std::string_view kWrittenMark = "\"\\u0001";
 
@@ -25,7 +25,7 @@ Json json_or_null(const std::optional<double>& value) {
 }
 
 std::string to_json_text(const Json& document) {
-  // A file's path need not be UTF-8; what is not becomes U+FFFD.
+  // Paths need not be UTF-8: invalid bytes become U+FFFD.
   const std::string text = document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
   std::string result;
   std::size_t done = 0;

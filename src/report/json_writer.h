@@ -1,4 +1,4 @@
-// JSON out: key order kept, exact integers of any size. Internal to src/report.
+// JSON output with keys in insertion order and exact integers of any size. Internal to src/report.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -11,14 +11,14 @@ namespace headroom::detail {
 
 using Json = nlohmann::ordered_json;
 
-/// An exact integer. JSON has no limit on digits, but nlohmann's numbers have 64 bits; a larger one
-/// travels as a marked text until `to_json_text` writes its digits.
+/// An exact integer. nlohmann's numbers have 64 bits; a larger integer becomes a marked string, and
+/// `to_json_text` writes its digits without quotes.
 [[nodiscard]] Json json_integer(Integer value);
 
-/// A finite number; null for none.
+/// The number, or null if it is missing or not finite.
 [[nodiscard]] Json json_or_null(const std::optional<double>& value);
 
-/// The document, indented by two, with a newline at the end.
+/// The document, indented by two spaces, with a newline at the end.
 [[nodiscard]] std::string to_json_text(const Json& document);
 
 }  // namespace headroom::detail

@@ -9,7 +9,7 @@ namespace headroom::detail {
 std::string describe_format(const KvCacheUse& use) {
   std::string type(info(use.type).name);
   if (use.scales == KvScales::none) return type;
-  return fmt::format("{} with scales by {}", type, name_of(use.scales));
+  return fmt::format("{} with {} scales", type, name_of(use.scales));
 }
 
 bool has_policy(const KvCacheUse& use) noexcept { return use.policy != KvPolicy::ideal; }
@@ -19,8 +19,8 @@ std::string describe_reserved(const KvCacheUse& use) {
   std::string text =
       fmt::format("{} by {}: {}", describe_bytes(use.reserved_bytes), policy.name, policy.rule);
   const bool own_block = use.block && *use.block != policy.block;
-  if (own_block) text += fmt::format("; blocks of {} here", *use.block);
-  if (use.capacity) text += fmt::format("; for {} tokens here", with_separators(*use.capacity));
+  if (own_block) text += fmt::format("; here blocks of {}", *use.block);
+  if (use.capacity) text += fmt::format("; here {} tokens", with_separators(*use.capacity));
   return text;
 }
 
@@ -28,10 +28,10 @@ Table kv_cache_table(const KvCacheUse& use) {
   const Unit unit = byte_unit(std::max(use.used_bytes, use.reserved_bytes));
   Table table;
   table.columns = {words_column("path", "KV-cache"),
-                   words_column("growth", "Layers that are"),
+                   words_column("growth", "Growth"),
                    number_column("layers", "Layers"),
                    number_column("used_tokens", "Used tokens"),
-                   number_column("reserved_tokens", "Reserved"),
+                   number_column("reserved_tokens", "Reserved tokens"),
                    number_column("used_bytes", "Used", in_unit(unit, 2)),
                    number_column("reserved_bytes", "Reserved", in_unit(unit, 2))};
   const auto tokens = [](const KvCacheRow& row, Integer count) {

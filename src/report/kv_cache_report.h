@@ -1,4 +1,4 @@
-// A KV-cache as it is stored and reserved: words, table and JSON. Internal to src/report.
+// A KV-cache as stored and reserved: text, table and JSON. Internal to src/report.
 #pragma once
 
 #include <string>
@@ -9,16 +9,16 @@
 
 namespace headroom::detail {
 
-/// "int4 with scales by token-head"; the type alone where it has none.
+/// "int4 with token-head scales", or the type alone.
 [[nodiscard]] std::string describe_format(const KvCacheUse& use);
 
-/// Whether there is more to say than the ideal's bytes.
+/// True unless the policy is ideal, which reserves what it uses.
 [[nodiscard]] bool has_policy(const KvCacheUse& use) noexcept;
 
 /// "1.00 GiB by vllm: blocks of 16 tokens, …"
 [[nodiscard]] std::string describe_reserved(const KvCacheUse& use);
 
-/// A row for each kind of layers: tokens and bytes, used and reserved.
+/// Tokens and bytes, used and reserved, of each kind of layers.
 [[nodiscard]] Table kv_cache_table(const KvCacheUse& use);
 
 [[nodiscard]] Json to_json(const KvCacheUse& use);

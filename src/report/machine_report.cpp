@@ -4,16 +4,17 @@
 #include <algorithm>
 
 #include "describe.h"
+#include "schema_version.h"
 #include "writers.h"
 
 namespace headroom::detail {
 namespace {
 
-constexpr Integer kBillion = 1'000'000'000;
+constexpr Integer kGigaUnit = 1'000'000'000;
 constexpr double kGiga = 1e9;
 constexpr double kTera = 1e12;
 
-std::string axes_text(const KernelTable& table, const KernelSizes& sizes) {
+std::string sizes_text(const KernelTable& table, const KernelSizes& sizes) {
   const KernelInfo& info = info_of(table.kind);
   std::string text;
   for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
@@ -22,7 +23,7 @@ std::string axes_text(const KernelTable& table, const KernelSizes& sizes) {
   return text;
 }
 
-/// The point in the middle of a grid.
+/// The middle point of a grid.
 KernelSizes middle_of(const KernelTable& table) {
   KernelSizes sizes;
   for (const auto& axis : table.axes) sizes.push_back(axis[axis.size() / 2]);
@@ -31,7 +32,7 @@ KernelSizes middle_of(const KernelTable& table) {
 
 Table kernel_table(const ThreadProfile& profile) {
   Table table;
-  table.columns = {words_column("kernel", "Kernel"), words_column("sizes", "For example at"),
+  table.columns = {words_column("kernel", "Kernel"), words_column("sizes", "Example sizes"),
                    number_column("time_s", "Time", {"[µs]", 1, 1, 1'000'000}),
                    number_column("spread_percent", "Spread", {"[%]", 1}),
                    number_column("points", "Points", {}, Importance::optional)};
@@ -39,7 +40,7 @@ Table kernel_table(const ThreadProfile& profile) {
     const KernelSizes sizes = middle_of(kernel);
     const KernelTime time = time_of(kernel, sizes);
     const auto points = std::ranges::count_if(kernel.seconds, [](const auto& s) { return !!s; });
-    table.rows.push_back({std::string(info_of(kernel.kind).name), axes_text(kernel, sizes),
+    table.rows.push_back({std::string(info_of(kernel.kind).name), sizes_text(kernel, sizes),
                           time.seconds, 100 * time.spread, Integer{points}});
   }
   return table;
@@ -57,10 +58,10 @@ std::string bandwidth_text(const std::vector<BandwidthPoint>& points) {
 void add_rates(const MeasuredRates& rates, Document& document) {
   for (const ThreadProfile& profile : rates.by_threads) {
     document.blocks.push_back(Heading{describe_threads(profile.threads)});
-    document.add_line("products",
-                      fmt::format("{:.1f} GFLOP/s at the most", peak_flops_per_s(profile) / kGiga));
-    document.add_line("reading", bandwidth_text(profile.read));
-    document.add_line("writing", bandwidth_text(profile.write));
+    document.add_line("GEMM peak",
+                      fmt::format("{:.1f} GFLOP/s", peak_flops_per_s(profile) / kGiga));
+    document.add_line("read bandwidth", bandwidth_text(profile.read));
+    document.add_line("write bandwidth", bandwidth_text(profile.write));
     document.blocks.push_back(kernel_table(profile));
   }
 }
@@ -72,7 +73,7 @@ void add_rates(const DatasheetRates& rates, Document& document) {
   };
   add_peak("float32", rates.float32_flops_per_s, "TFLOP/s");
   add_peak("tensor float32", rates.tensor_float32_flops_per_s, "TFLOP/s");
-  add_peak("float16", rates.float16_flops_per_s, "TFLOP/s, bfloat16 as well");
+  add_peak("float16", rates.float16_flops_per_s, "TFLOP/s, also bfloat16");
   add_peak("float8", rates.float8_flops_per_s, "TFLOP/s");
   add_peak("int8", rates.int8_ops_per_s, "TOP/s");
   add_peak("float4", rates.float4_flops_per_s, "TFLOP/s");
@@ -80,22 +81,22 @@ void add_rates(const DatasheetRates& rates, Document& document) {
                                           rates.memory_bytes_per_s / kGiga));
   if (rates.power_w) document.add_line("power", fmt::format("{:.0f} W", *rates.power_w));
   document.add_line(
-      "assumed", fmt::format("{:.0f} % of the arithmetic and {:.0f} % of the bandwidth are reached",
+      "assumed", fmt::format("{:.0f} % of peak arithmetic and {:.0f} % of peak bandwidth achieved",
                              100 * rates.compute_efficiency, 100 * rates.memory_efficiency));
   document.add_line("source", rates.source);
   if (!rates.url.empty()) document.add_line("", rates.url);
 }
 
 void add_interconnect(const Interconnect& link, Document& document) {
-  document.blocks.push_back(
-      Line{"node", fmt::format("{} devices, each sends {:.1f} GB/s {}", link.devices_per_node,
-                               link.intra_node_bytes_per_s / kGiga, link.intra_node_kind)});
+  document.blocks.push_back(Line{
+      "node", fmt::format("{} devices, {:.1f} GB/s sent by each over {}", link.devices_per_node,
+                          link.intra_node_bytes_per_s / kGiga, link.intra_node_kind)});
   if (link.inter_node_bytes_per_s) {
     document.blocks.push_back(
-        Line{"network", fmt::format("each device sends {:.1f} GB/s {}",
+        Line{"network", fmt::format("{:.1f} GB/s sent by each device over {}",
                                     *link.inter_node_bytes_per_s / kGiga, link.inter_node_kind)});
   }
-  document.blocks.push_back(Line{"links from", link.source});
+  document.blocks.push_back(Line{"link source", link.source});
 }
 
 std::vector<Cell> summary_row(const MachineProfile& profile) {
@@ -120,14 +121,14 @@ std::vector<Cell> summary_row(const MachineProfile& profile) {
 
 Document to_document(const MachinesReport& report) {
   Table table;
-  const Shown gflop_per_s{"[GFLOP/s]", 0, kBillion};
+  const NumberFormat gflop_per_s{"[GFLOP/s]", 0, kGigaUnit};
   table.columns = {
       words_column("machine", "Machine"),
       words_column("basis", "Basis"),
       number_column("float32_flops_per_s", "float32", gflop_per_s),
       number_column("float16_flops_per_s", "float16", gflop_per_s, Importance::optional),
-      number_column("memory_bytes_per_s", "Bandwidth", {"[GB/s]", 0, kBillion}),
-      number_column("memory_bytes", "Memory", {"[GB]", 0, kBillion}, Importance::optional)};
+      number_column("memory_bytes_per_s", "Bandwidth", {"[GB/s]", 0, kGigaUnit}),
+      number_column("memory_bytes", "Memory", {"[GB]", 0, kGigaUnit}, Importance::optional)};
   for (const MachineProfile& profile : report.own) table.rows.push_back(summary_row(profile));
   for (const MachineProfile& profile : report.catalogue) {
     table.rows.push_back(summary_row(profile));

@@ -7,7 +7,7 @@
 namespace headroom::detail {
 namespace {
 
-std::string escaped(const std::string& text) {
+std::string markdown_escaped(const std::string& text) {
   std::string result;
   for (const char c : text) {
     if (c == '|' || c == '*' || c == '_' || c == '<') result += '\\';
@@ -16,8 +16,8 @@ std::string escaped(const std::string& text) {
   return result;
 }
 
-std::string title_of(const Column& column) {
-  const std::string& unit = column.shown.unit_label;
+std::string markdown_title(const Column& column) {
+  const std::string& unit = column.format.unit_label;
   return unit.empty() ? column.title : column.title + " " + unit;
 }
 
@@ -25,7 +25,7 @@ std::string markdown_table(const Table& table) {
   std::string header = "|";
   std::string rule = "|";
   for (const Column& column : table.columns) {
-    header += " " + escaped(title_of(column)) + " |";
+    header += " " + markdown_escaped(markdown_title(column)) + " |";
     rule += column.alignment == Alignment::left ? " :-- |" : " --: |";
   }
   std::string result = header + "\n" + rule + "\n";
@@ -35,7 +35,7 @@ std::string markdown_table(const Table& table) {
     result += "|";
     for (std::size_t column = 0; column < table.columns.size(); ++column) {
       const std::string text =
-          escaped(shown_text(table.rows[row][column], table.columns[column].shown));
+          markdown_escaped(cell_text(table.rows[row][column], table.columns[column].format));
       result += text.empty() ? "  |" : fmt::format(" {}{}{} |", emphasis, text, emphasis);
     }
     result += "\n";
@@ -43,8 +43,8 @@ std::string markdown_table(const Table& table) {
   return result;
 }
 
-std::string formula_text(const Formula& formula) {
-  std::string result = fmt::format("{}\n\n```\n", escaped(formula.name));
+std::string markdown_formula(const Formula& formula) {
+  std::string result = fmt::format("{}\n\n```\n", markdown_escaped(formula.name));
   for (const std::string& step : formula.steps) result += "= " + step + "\n";
   return result + "```\n";
 }
@@ -55,17 +55,19 @@ std::string to_markdown(const Document& document) {
   std::string result;
   std::size_t previous_kind = std::variant_npos;
   for (const Block& block : document.blocks) {
-    const bool list_goes_on = std::holds_alternative<Line>(block) && previous_kind == block.index();
-    if (!result.empty() && !list_goes_on) result += "\n";
+    const bool continues_list =
+        std::holds_alternative<Line>(block) && previous_kind == block.index();
+    if (!result.empty() && !continues_list) result += "\n";
     result += std::visit(
-        Overloaded{[](const Heading& heading) { return "## " + escaped(heading.text) + "\n"; },
-                   [](const Line& line) {
-                     return line.label.empty() ? fmt::format("  - {}\n", escaped(line.text))
-                                               : fmt::format("- **{}** {}\n", escaped(line.label),
-                                                             escaped(line.text));
-                   },
-                   [](const Table& table) { return markdown_table(table); },
-                   [](const Formula& formula) { return formula_text(formula); }},
+        Overloaded{
+            [](const Heading& heading) { return "## " + markdown_escaped(heading.text) + "\n"; },
+            [](const Line& line) {
+              return line.label.empty() ? fmt::format("  - {}\n", markdown_escaped(line.text))
+                                        : fmt::format("- **{}** {}\n", markdown_escaped(line.label),
+                                                      markdown_escaped(line.text));
+            },
+            [](const Table& table) { return markdown_table(table); },
+            [](const Formula& formula) { return markdown_formula(formula); }},
         block);
     previous_kind = block.index();
   }

@@ -1,17 +1,17 @@
-// Measurement -> Document and JSON. The JSON is described by reports/measure.schema.json.
+// Measurement -> Document and JSON (reports/measure.schema.json).
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "context_json.h"
 #include "describe.h"
+#include "schema_version.h"
 #include "writers.h"
 
 namespace headroom::detail {
 namespace {
 
-Cell rate(double amount_done, double seconds) {
-  return amount_done > 0 && seconds > 0 ? Cell{amount_done / seconds} : Cell{};
+Cell rate_of(double amount, double seconds) {
+  return amount > 0 && seconds > 0 ? Cell{amount / seconds} : Cell{};
 }
 
 Table operator_table(const Measurement& measurement) {
@@ -21,7 +21,7 @@ Table operator_table(const Measurement& measurement) {
       words_column("operator", "Operator"),
       milliseconds_column("time_s", "Time"),
       number_column("time_share_percent", "Share", {"[%]", 2}),
-      number_column("matrix_flops", "Counted", {"[GFLOP]", 3, kBillion}),
+      number_column("matrix_flops", "Matrix", {"[GFLOP]", 3, kBillion}),
       number_column("flops_per_s", "Rate", {"[GFLOP/s]", 1, kBillion}),
       number_column("bytes_per_s", "Traffic", {"[GB/s]", 1, kBillion}, Importance::optional)};
   double total = 0;
@@ -34,8 +34,8 @@ Table operator_table(const Measurement& measurement) {
                        std::int64_t moved) {
     table.rows.push_back({name, time, total > 0 ? Cell{100 * time / total} : Cell{},
                           flops == 0 ? Cell{} : Cell{Integer{flops}},
-                          rate(static_cast<double>(flops), time),
-                          rate(static_cast<double>(moved), time)});
+                          rate_of(static_cast<double>(flops), time),
+                          rate_of(static_cast<double>(moved), time)});
   };
   for (const OperatorMeasurement& one : measurement.operators) {
     add(one.path, one.time_s, one.matrix_flops, one.bytes);
@@ -47,25 +47,13 @@ Table operator_table(const Measurement& measurement) {
 
 }  // namespace
 
-Json context_json(const MachineContext& context) {
-  return {{"cpu", context.cpu},
-          {"logical_cpus", context.logical_cpus},
-          {"threads", context.threads},
-          {"caches", context.caches},
-          {"frequency_governor",
-           context.frequency_governor.empty() ? Json(nullptr) : Json(context.frequency_governor)},
-          {"compiler", context.compiler},
-          {"backend", context.backend},
-          {"load_average", context.load_average}};
-}
-
 Document to_document(const Measurement& measurement) {
   const ModelSpec& spec = measurement.model.spec;
   const TimeStatistics& time = measurement.time;
   const MachineContext& context = measurement.context;
   std::string workload = describe(measurement.workload, spec);
   if (measurement.phase == MeasuredPhase::generate) {
-    workload += fmt::format(" · then {} new tokens", measurement.new_tokens);
+    workload += fmt::format(" · {} new tokens", measurement.new_tokens);
   }
   Document document;
   document.add_line(spec.name, describe(spec));
@@ -74,7 +62,7 @@ Document to_document(const Measurement& measurement) {
                                            describe_threads(context.threads), context.backend));
   document.blocks.push_back(operator_table(measurement));
   document.add_line(
-      "time", fmt::format("{} ± {} (median ± MAD of {} runs; {} … {})", duration(time.median_s),
+      "time", fmt::format("{} ± {} (median ± MAD of {} runs, {} to {})", duration(time.median_s),
                           duration(time.mad_s), time.samples_s.size(), duration(time.min_s),
                           duration(time.max_s)));
   add_token_times(measurement.ttft_s, measurement.tpot_s, document);
@@ -83,7 +71,7 @@ Document to_document(const Measurement& measurement) {
   if (measurement.counted.kv_cache_bytes > 0) {
     document.add_line("KV-cache", describe_bytes(measurement.counted.kv_cache_bytes));
   }
-  document.add_line("resident", fmt::format("{} at the peak, {} before",
+  document.add_line("resident", fmt::format("{} peak, {} before the run",
                                             describe_bytes(measurement.memory.rss_peak_bytes),
                                             describe_bytes(measurement.memory.rss_before_bytes)));
   return document;

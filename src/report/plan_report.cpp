@@ -1,5 +1,5 @@
-// PlanReport -> Document and JSON: the best plans, the front of memory and time, and why the best
-// one is best.
+// PlanReport -> Document and JSON: the fastest plans, the Pareto front of memory and time, and the
+// neighbours of the best plan.
 #include <fmt/format.h>
 
 #include "describe.h"
@@ -10,21 +10,21 @@
 namespace headroom::detail {
 namespace {
 
-/// Plans that take longer than so many times the best one's time stand in JSON only.
-constexpr double kSlowest = 2;
+/// Slower plans than this multiple of the best time are listed in JSON only.
+constexpr double kSlowestShown = 2;
 constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
 
 double gib(Integer bytes) { return static_cast<double>(bytes) / kGib; }
 
 Table plan_table(const PlanReport& report) {
   Table table;
-  // The longest column stands last, so that figures stay in sight on a narrow terminal.
+  // The longest column comes last: on a narrow terminal, the figures stay visible.
   table.columns = {
       number_column("iteration_s", "Time", {"[s]", 4}),
       number_column("memory_gib", "Memory", {"[GiB]", 2}),
       number_column("tokens_per_s", "Tokens", {"[1/s]", 0}),
       number_column("mfu_percent", "MFU", {"[%]", 1}, Importance::optional),
-      number_column("communication_percent", "Exchange", {"[%]", 1}, Importance::optional),
+      number_column("communication_percent", "Comm.", {"[%]", 1}, Importance::optional),
       number_column("bubble_percent", "Bubble", {"[%]", 1}, Importance::optional),
       words_column("plan", "Plan")};
   for (const PlanResult& result : report.plans) {
@@ -42,25 +42,25 @@ Table front_table(const PlanReport& report) {
   Table table;
   table.columns = {number_column("iteration_s", "Time", {"[s]", 4}),
                    number_column("memory_gib", "Memory", {"[GiB]", 2}),
-                   words_column("plan", "No other is both smaller and faster")};
+                   words_column("plan", "Plan")};
   for (const RankedPlan& plan : report.search.pareto) {
-    if (plan.iteration_s > kSlowest * report.plans.front().figures.time.iteration_s) break;
+    if (plan.iteration_s > kSlowestShown * report.plans.front().figures.time.iteration_s) break;
     table.rows.push_back({plan.iteration_s, gib(plan.memory_bytes),
                           describe(plan.choice, report.question.query.purpose)});
   }
   return table;
 }
 
-/// What a change of the best plan does to its time: the part that grows the most.
+/// Why a neighbour is not better: the part of its time that grows most, or its memory.
 std::string reason_for(const Neighbour& neighbour, const PlanFigures& best, Integer capacity) {
   if (!neighbour.fits) {
     const Integer over = neighbour.figures.memory.total() - capacity;
-    return fmt::format("does not fit: {} too much", describe_bytes(over));
+    return fmt::format("does not fit: {} over", describe_bytes(over));
   }
   const PlanTime& now = neighbour.figures.time;
   const PlanTime& then = best.time;
   const std::pair<const char*, double> parts[] = {
-      {"computing", now.compute_s - then.compute_s},
+      {"compute", now.compute_s - then.compute_s},
       {"communication", now.communication_s - then.communication_s},
       {"bubble", now.bubble_s - then.bubble_s},
       {"optimizer", now.optimizer_s - then.optimizer_s}};
@@ -68,18 +68,17 @@ std::string reason_for(const Neighbour& neighbour, const PlanFigures& best, Inte
   for (const auto& part : parts) {
     if (part.second > most->second) most = &part;
   }
-  if (most->second <= 0) return "as fast";
-  return fmt::format("{} takes {} more", most->first, duration(most->second));
+  if (most->second <= 0) return "equally fast";
+  return fmt::format("{} more {}", duration(most->second), most->first);
 }
 
 Table neighbour_table(const PlanReport& report) {
   const PlanFigures& best = report.plans.front().figures;
   Table table;
-  table.columns = {words_column("change", "The best plan, but"),
-                   number_column("iteration_s", "Time", {"[s]", 4}),
-                   number_column("difference_percent", "More", {"[%]", 1}),
-                   number_column("memory_gib", "Memory", {"[GiB]", 2}),
-                   words_column("reason", "Because")};
+  table.columns = {
+      words_column("change", "Change"), number_column("iteration_s", "Time", {"[s]", 4}),
+      number_column("difference_percent", "Slower", {"[%]", 1}),
+      number_column("memory_gib", "Memory", {"[GiB]", 2}), words_column("reason", "Reason")};
   for (const Neighbour& neighbour : report.neighbours) {
     const double time = neighbour.plan.iteration_s;
     table.rows.push_back({neighbour.change, time, 100 * (time / best.time.iteration_s - 1),
@@ -104,14 +103,14 @@ Document to_document(const PlanReport& report) {
     document.blocks.push_back(Line{label, std::move(text)});
   };
   add(question.model.spec.name.c_str(), describe(question.model.spec));
-  add("asked", describe(question));
+  add("workload", describe(question));
   add_device(question, document);
   add("searched", fmt::format("{} legal plans, {} fit",
                               with_separators(static_cast<Integer>(report.search.evaluated)),
                               with_separators(static_cast<Integer>(report.search.fitting))));
   if (report.plans.empty()) {
     const PlanResult& least = *report.least;
-    add("verdict", fmt::format("NO PLAN FITS — the smallest takes {} of {}: {}",
+    add("verdict", fmt::format("NO PLAN FITS — the smallest needs {} of {}: {}",
                                describe_bytes(least.figures.memory.total()),
                                describe_bytes(question.rates.memory_bytes),
                                describe(least.choice, question.query.purpose)));
@@ -124,10 +123,13 @@ Document to_document(const PlanReport& report) {
                   describe_bytes(best.figures.memory.total()),
                   describe_bytes(question.rates.memory_bytes)));
   document.blocks.push_back(plan_table(report));
-  document.blocks.push_back(Heading{"Memory against time"});
+  add("legend",
+      "MFU: model FLOPs over peak · Comm.: exposed communication · Bubble: pipeline fill and "
+      "drain");
+  document.blocks.push_back(Heading{"Pareto front: no other plan is both smaller and faster"});
   document.blocks.push_back(front_table(report));
   if (report.neighbours.empty()) return document;
-  document.blocks.push_back(Heading{"Why this one"});
+  document.blocks.push_back(Heading{"The best plan with one change"});
   document.blocks.push_back(neighbour_table(report));
   return document;
 }

@@ -3,15 +3,14 @@
 #include <fmt/format.h>
 
 #include "describe.h"
+#include "schema_version.h"
 
 namespace headroom::detail {
 namespace {
 
-Json or_null(const std::optional<std::int64_t>& value) {
+Json length_or_null(const std::optional<std::int64_t>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
-
-Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 
 Json memory_json(const PlanMemory& memory, const DeviceRates& rates) {
   Json json;
@@ -33,8 +32,8 @@ Json time_json(const PlanTime& time) {
   json["bubble_s"] = time.bubble_s;
   json["optimizer_s"] = time.optimizer_s;
   json["tokens_per_s"] = time.tokens_per_s;
-  json["mfu"] = or_null(time.mfu);
-  json["ttft_s"] = or_null(time.ttft_s);
+  json["mfu"] = json_or_null(time.mfu);
+  json["ttft_s"] = json_or_null(time.ttft_s);
   return json;
 }
 
@@ -147,17 +146,19 @@ void add_device(const PlanQuestion& question, Document& document) {
   const DeviceRates& rates = question.rates;
   document.blocks.push_back(Line{
       "assumed",
-      fmt::format("{:.0f} % of arithmetic, {:.0f} % of bandwidth, {:.0f} % of network; {} runtime",
-                  100 * rates.efficiency.matrix, 100 * rates.efficiency.memory,
-                  100 * rates.efficiency.network, describe_bytes(question.query.overhead_bytes))});
+      fmt::format(
+          "{:.0f} % of peak arithmetic, {:.0f} % of memory and {:.0f} % of network bandwidth; {} "
+          "for the runtime",
+          100 * rates.efficiency.matrix, 100 * rates.efficiency.memory,
+          100 * rates.efficiency.network, describe_bytes(question.query.overhead_bytes))});
   if (question.devices == 1) return;
-  const auto assumed = [](bool is) { return is ? " (assumed)" : ""; };
-  document.blocks.push_back(
-      Line{"network",
-           fmt::format("{} devices a node, {:.0f} GB/s inside{}, {:.1f} GB/s between{}",
-                       rates.link.devices_per_node, rates.link.intra_node_bytes_per_s / 1e9,
-                       assumed(rates.link_is_assumed), *rates.link.inter_node_bytes_per_s / 1e9,
-                       assumed(rates.network_is_assumed))});
+  const auto mark = [](bool assumed) { return assumed ? " (assumed)" : ""; };
+  document.blocks.push_back(Line{
+      "network",
+      fmt::format("{} devices per node, {:.0f} GB/s within a node{}, {:.1f} GB/s between nodes{}",
+                  rates.link.devices_per_node, rates.link.intra_node_bytes_per_s / 1e9,
+                  mark(rates.link_is_assumed), *rates.link.inter_node_bytes_per_s / 1e9,
+                  mark(rates.network_is_assumed))});
 }
 
 Json question_json(const PlanQuestion& question) {
@@ -198,8 +199,8 @@ Json result_json(const PlanResult& result, const PlanQuestion& question) {
   json["fits"] = result.fits;
   json["memory"] = memory_json(result.figures.memory, question.rates);
   json["time"] = time_json(result.figures.time);
-  json["largest_batch"] = or_null(result.largest_batch);
-  json["largest_context"] = or_null(result.largest_context);
+  json["largest_batch"] = length_or_null(result.largest_batch);
+  json["largest_context"] = length_or_null(result.largest_context);
   return json;
 }
 

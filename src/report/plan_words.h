@@ -1,8 +1,8 @@
-// What reports of the planner have in common. Internal to src/report.
+// Parts shared by the planner's reports. Internal to src/report.
 #pragma once
 
+#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "document.h"
@@ -17,27 +17,23 @@ namespace headroom::detail {
 /// "tp 8 · sp · pp 4 · micro-batch 1 · recompute selective · ZeRO 1"
 [[nodiscard]] std::string describe(const PlanChoice& choice, Purpose purpose);
 
-/// The categories of a rank's memory in the order of reports: key in JSON, words on screen, bytes.
+/// One category of a rank's memory.
 struct MemoryCategory {
-  const char* key;
-  const char* title;
+  const char* key;    ///< in JSON
+  const char* title;  ///< on screen
   Integer bytes;
 };
+/// All categories, in the order of reports.
 [[nodiscard]] std::vector<MemoryCategory> categories_of(const PlanMemory& memory);
 
-/// What an iteration is called: "step", "decode step", "pass".
+/// The name of an iteration: "step", "decode step" or "pass".
 [[nodiscard]] const char* step_name(Purpose purpose, const PlanTime& time);
 
-/// "no limit" where there is none.
+/// The number, or "no limit".
 [[nodiscard]] std::string limit_text(const std::optional<std::int64_t>& limit);
 
-/// Lines about the device: its peaks, and which shares of them are assumed.
+/// The assumed efficiencies of the device, and the network between devices.
 void add_device(const PlanQuestion& question, Document& document);
-
-[[nodiscard]] Document to_document(const FitReport& report);
-[[nodiscard]] Json to_json(const FitReport& report);
-[[nodiscard]] Document to_document(const PlanReport& report);
-[[nodiscard]] Json to_json(const PlanReport& report);
 
 [[nodiscard]] Json question_json(const PlanQuestion& question);
 [[nodiscard]] Json plan_json(const PlanChoice& choice);

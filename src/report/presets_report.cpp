@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "describe.h"
+#include "schema_version.h"
 #include "writers.h"
 
 namespace headroom::detail {
@@ -39,8 +40,8 @@ Json preset_json(const PresetSummary& summary) {
   return json;
 }
 
-/// One preset in full.
-Document single(const PresetSummary& summary) {
+/// All that is known of one preset.
+Document preset_document(const PresetSummary& summary) {
   const Model& model = summary.model;
   Document document;
   document.add_line(summary.preset.name, describe(model.spec));
@@ -67,7 +68,8 @@ Document single(const PresetSummary& summary) {
 }  // namespace
 
 Document to_document(const PresetsReport& report) {
-  return report.presets.size() == 1 ? single(report.presets.front()) : to_preset_table(report);
+  return report.presets.size() == 1 ? preset_document(report.presets.front())
+                                    : to_preset_table(report);
 }
 
 Document to_preset_table(const PresetsReport& report) {

@@ -1,51 +1,124 @@
-// The one place that turns a report and a format into text.
-#include "document.h"
+// Dispatches every report to the writer of the requested format.
+#include "headroom/render.h"
+
 #include "writers.h"
 
 namespace headroom {
-std::string render(const AnalyzeReport& report, const RenderOptions& options) {
-  if (options.format == Format::json) {
-    return detail::to_json_text(detail::to_json(report, options.detail));
+namespace {
+
+/// Calls the writer of the requested format. CSV is the first table of the document that `csv`
+/// returns.
+template <class MakeDocument, class MakeCsv, class MakeJson>
+std::string rendered(const RenderOptions& options, const MakeDocument& document, const MakeCsv& csv,
+                     const MakeJson& json) {
+  switch (options.format) {
+    case Format::json:
+      return json();
+    case Format::csv:
+      return detail::to_csv(csv());
+    case Format::markdown:
+      return detail::to_markdown(document());
+    case Format::table:
+      break;
   }
-  return detail::to_format(detail::to_document(report, options.detail), options);
+  return detail::to_text(document(), {options.width, options.colour});
+}
+
+/// A report with a CSV table of its own.
+template <class Report, class MakeCsv>
+std::string rendered(const Report& report, const MakeCsv& csv, const RenderOptions& options) {
+  const auto document = [&] { return detail::to_document(report); };
+  return rendered(options, document, csv,
+                  [&] { return detail::to_json_text(detail::to_json(report)); });
+}
+
+/// A report whose CSV is the first table of its document.
+template <class Report>
+std::string rendered(const Report& report, const RenderOptions& options) {
+  return rendered(
+      report, [&] { return detail::to_document(report); }, options);
+}
+
+}  // namespace
+
+std::string render(const AnalyzeReport& report, const RenderOptions& options) {
+  const auto document = [&] { return detail::to_document(report, options.detail); };
+  const auto json = [&] { return detail::to_json_text(detail::to_json(report, options.detail)); };
+  return rendered(options, document, document, json);
 }
 
 std::string render(const ExplainReport& report, const RenderOptions& options) {
-  if (options.format == Format::json) return detail::to_json_text(detail::to_json(report));
-  if (options.format == Format::csv) return detail::to_csv(detail::to_figure_table(report));
-  return detail::to_format(detail::to_document(report), options);
+  return rendered(
+      report, [&] { return detail::to_figure_table(report); }, options);
 }
 
 std::string render(const DiffReport& report, const RenderOptions& options) {
-  if (options.format == Format::json) return detail::to_json_text(detail::to_json(report));
-  return detail::to_format(detail::to_document(report), options);
+  return rendered(report, options);
 }
 
 std::string render(const PresetsReport& report, const RenderOptions& options) {
-  if (options.format == Format::json) return detail::to_json_text(detail::to_json(report));
-  if (options.format == Format::csv) return detail::to_csv(detail::to_preset_table(report));
-  return detail::to_format(detail::to_document(report), options);
+  return rendered(
+      report, [&] { return detail::to_preset_table(report); }, options);
 }
 
 std::string render(const Measurement& measurement, const RenderOptions& options) {
-  if (options.format == Format::json) return detail::to_json_text(detail::to_json(measurement));
-  return detail::to_format(detail::to_document(measurement), options);
+  return rendered(measurement, options);
 }
 
 std::string render(const Inspection& inspection, const RenderOptions& options) {
-  if (options.format == Format::json) return detail::to_json_text(detail::to_json(inspection));
-  if (options.format == Format::csv) return detail::to_csv(detail::to_component_table(inspection));
-  return detail::to_format(detail::to_document(inspection), options);
+  return rendered(
+      inspection, [&] { return detail::to_component_table(inspection); }, options);
 }
 
 std::string render(const MachinesReport& report, const RenderOptions& options) {
-  if (options.format == Format::json) return detail::to_json_text(detail::to_json(report));
-  return detail::to_format(detail::to_document(report), options);
+  return rendered(report, options);
 }
 
 std::string render(const MachineProfile& profile, const RenderOptions& options) {
-  if (options.format == Format::json) return profile_to_json(profile);
-  return detail::to_format(detail::to_document(profile), options);
+  // The JSON of a profile is the file that `profile_from_json` reads.
+  const auto document = [&] { return detail::to_document(profile); };
+  return rendered(options, document, document, [&] { return profile_to_json(profile); });
+}
+
+std::string render(const FitReport& report, const RenderOptions& options) {
+  return rendered(report, options);
+}
+
+std::string render(const PlanReport& report, const RenderOptions& options) {
+  return rendered(report, options);
+}
+
+std::string render(const ComplexityReport& report, const RenderOptions& options) {
+  return rendered(
+      report, [&] { return detail::to_length_table(report); }, options);
+}
+
+std::string render(const AssociativityReport& report, const RenderOptions& options) {
+  return rendered(
+      report, [&] { return detail::to_length_table(report.layers); }, options);
+}
+
+std::string render(const GenerationReport& report, const RenderOptions& options) {
+  return rendered(report, options);
+}
+
+std::string render(const SharesReport& report, const RenderOptions& options) {
+  return rendered(
+      report, [&] { return detail::to_length_table(report); }, options);
+}
+
+std::string render(std::span<const Comparison> comparisons, const RenderOptions& options) {
+  if (options.format == Format::csv) return detail::to_csv(detail::to_row_table(comparisons));
+  if (options.format == Format::json) {
+    detail::Json list = detail::Json::array();
+    for (const Comparison& comparison : comparisons) list.push_back(detail::to_json(comparison));
+    return detail::to_json_text(list.size() == 1 ? list.front() : list);
+  }
+  std::string text;
+  for (const Comparison& comparison : comparisons) {
+    text += (text.empty() ? "" : "\n") + rendered(comparison, options);
+  }
+  return text;
 }
 
 }  // namespace headroom

@@ -1,12 +1,13 @@
-// SharesReport -> Document and JSON: where a transformer's FLOPs and time go as n grows.
+// SharesReport -> Document and JSON: FLOPs and time by part of a model as n grows.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <numeric>
 
-#include "context_json.h"
 #include "describe.h"
+#include "schema_version.h"
 #include "study_words.h"
+#include "writers.h"
 
 namespace headroom::detail {
 namespace {
@@ -45,7 +46,7 @@ void add_percents(const std::optional<Shares<Value>>& shares, std::vector<Cell>&
   }
 }
 
-/// Which of a row's values a table is of.
+/// `get` selects FLOPs, predicted or measured times of a row.
 template <class Value, class Get>
 Table percent_table(const SharesReport& report, Get get) {
   Table table;
@@ -70,15 +71,15 @@ Table percent_table(const SharesReport& report, Get get) {
 }
 
 std::string verdict_of(const SharesReport& report) {
-  if (!report.attention_side) return "this model has no attention beside a feed-forward network";
+  if (!report.attention_side)
+    return "this model does not have both attention and a feed-forward network";
   const std::string inequality =
       fmt::format("{} > {}", format_in_paper_letters(*report.attention_side),
                   format_in_paper_letters(*report.ffn_side));
   if (!report.attention_passes_ffn) {
-    return fmt::format("attention never costs more than the FFN: {} does not come about",
-                       inequality);
+    return fmt::format("attention never overtakes the FFN: no n satisfies {}", inequality);
   }
-  return fmt::format("attention passes the FFN at n = {}: {}",
+  return fmt::format("attention overtakes the FFN at n = {}: {}",
                      with_separators(*report.attention_passes_ffn), inequality);
 }
 
@@ -111,16 +112,16 @@ Document to_document(const SharesReport& report) {
   document.add_line("letters", std::string(paper_letters_legend()));
   add_machines(report.machine, report.context, document);
   document.add_line("verdict", verdict_of(report));
-  document.blocks.push_back(Heading{"Shares of matrix FLOPs, one sequence"});
+  document.blocks.push_back(Heading{"Matrix FLOPs by part, one sequence"});
   document.blocks.push_back(
       percent_table<Integer>(report, [](const ShareRow& row) { return std::optional(row.flops); }));
   if (has_times(report, &ShareRow::predicted_s)) {
-    document.blocks.push_back(Heading{"Shares of predicted time"});
+    document.blocks.push_back(Heading{"Predicted time by part"});
     document.blocks.push_back(
         percent_table<double>(report, [](const ShareRow& row) { return row.predicted_s; }));
   }
   if (has_times(report, &ShareRow::measured_s)) {
-    document.blocks.push_back(Heading{"Shares of measured time"});
+    document.blocks.push_back(Heading{"Measured time by part"});
     document.blocks.push_back(
         percent_table<double>(report, [](const ShareRow& row) { return row.measured_s; }));
   }
@@ -132,7 +133,7 @@ Document to_document(const SharesReport& report) {
 
 Document to_length_table(const SharesReport& report) {
   Table table;
-  table.columns = {number_column("seq_len", "n"), words_column("share", "Share"),
+  table.columns = {number_column("seq_len", "n"), words_column("share", "Part"),
                    number_column("matrix_flops", "Matrix"),
                    number_column("predicted_s", "Predicted"),
                    number_column("measured_s", "Measured")};

@@ -1,19 +1,19 @@
-#include "headroom/sweep_writer.h"
-
 #include <fmt/format.h>
 
 #include <limits>
 
+#include "headroom/render.h"
+
 namespace headroom {
 namespace {
 
-/// Columns in order; a row leaves those empty (null) that do not apply.
-constexpr std::string_view kHeader =
+/// Columns in order. A figure that does not apply is empty in CSV and null in JSON.
+constexpr std::string_view kSweepHeader =
     "phase,attention,recompute,kernels,dtype,kv_dtype,enc_seq_len,past_len,seq_len,batch_size,"
     "weight_bytes,matrix_flops,elementwise_flops,backward_matrix_flops,traffic_bytes,"
     "activation_bytes,kv_cache_bytes,time_s\n";
 
-void append(std::string& text, Integer value) {
+void append_value(std::string& text, Integer value) {
   const bool fits = value >= 0 && value <= std::numeric_limits<std::int64_t>::max();
   if (fits) {
     const fmt::format_int digits(static_cast<std::int64_t>(value));
@@ -23,20 +23,22 @@ void append(std::string& text, Integer value) {
   }
 }
 
-void append(std::string& text, double value) {
+void append_value(std::string& text, double value) {
   fmt::format_to(std::back_inserter(text), "{}", value);
 }
 
 }  // namespace
 
 SweepWriter::SweepWriter(SweepFormat format, const ModelSpec& spec)
-    : format_(format), encodes_(spec.reads_two_sequences()), caches_(spec.main_stack().causal()) {}
+    : format_(format),
+      has_encoder_(spec.reads_two_sequences()),
+      has_cache_(spec.main_stack().causal()) {}
 
 std::string SweepWriter::header() const {
-  return format_ == SweepFormat::csv ? std::string(kHeader) : std::string();
+  return format_ == SweepFormat::csv ? std::string(kSweepHeader) : std::string();
 }
 
-void SweepWriter::words(std::string& text, const char* key, std::string_view value) const {
+void SweepWriter::append_word(std::string& text, const char* key, std::string_view value) const {
   if (format_ == SweepFormat::json_lines) {
     text += text.ends_with('{') ? "\"" : ",\"";
     text += key;
@@ -50,7 +52,8 @@ void SweepWriter::words(std::string& text, const char* key, std::string_view val
 }
 
 template <class Value>
-void SweepWriter::number(std::string& text, const char* key, bool applies, Value value) const {
+void SweepWriter::append_number(std::string& text, const char* key, bool applies,
+                                Value value) const {
   text += ',';
   if (format_ == SweepFormat::json_lines) {
     text += '"';
@@ -58,26 +61,26 @@ void SweepWriter::number(std::string& text, const char* key, bool applies, Value
     text += "\":";
     if (!applies) text += "null";
   }
-  if (applies) append(text, value);
+  if (applies) append_value(text, value);
 }
 
-/// All that stays the same while only the batch changes is written once.
-void SweepWriter::start(const Workload& workload) {
+/// The batch changes fastest: everything before it is written once.
+void SweepWriter::start_prefix(const Workload& workload) {
   const bool training = workload.phase == Phase::train;
   last_ = workload;
   prefix_ = format_ == SweepFormat::json_lines ? "{" : "";
-  words(prefix_, "phase", name_of(workload.phase));
-  words(prefix_, "attention", name_of(workload.attention));
-  words(prefix_, "recompute", name_of(workload.recompute));
-  words(prefix_, "kernels", name_of(workload.kernels));
-  words(prefix_, "dtype", name_of(workload.dtype));
-  words(prefix_, "kv_dtype", name_of(workload.kv_dtype));
-  number(prefix_, "enc_seq_len", encodes_, Integer{workload.enc_seq_len});
-  number(prefix_, "past_len", caches_ && !training, Integer{workload.past_len});
-  number(prefix_, "seq_len", true, Integer{workload.seq_len});
+  append_word(prefix_, "phase", name_of(workload.phase));
+  append_word(prefix_, "attention", name_of(workload.attention));
+  append_word(prefix_, "recompute", name_of(workload.recompute));
+  append_word(prefix_, "kernels", name_of(workload.kernels));
+  append_word(prefix_, "dtype", name_of(workload.dtype));
+  append_word(prefix_, "kv_dtype", name_of(workload.kv_dtype));
+  append_number(prefix_, "enc_seq_len", has_encoder_, Integer{workload.enc_seq_len});
+  append_number(prefix_, "past_len", has_cache_ && !training, Integer{workload.past_len});
+  append_number(prefix_, "seq_len", true, Integer{workload.seq_len});
 }
 
-bool SweepWriter::same_but_batch(const Workload& workload) const {
+bool SweepWriter::has_prefix_of(const Workload& workload) const {
   return !prefix_.empty() && workload.seq_len == last_.seq_len &&
          workload.past_len == last_.past_len && workload.enc_seq_len == last_.enc_seq_len &&
          workload.dtype == last_.dtype && workload.kv_dtype == last_.kv_dtype &&
@@ -86,18 +89,18 @@ bool SweepWriter::same_but_batch(const Workload& workload) const {
 }
 
 void SweepWriter::append_row(const SweepRow& row, std::string& text) {
-  if (!same_but_batch(row.workload)) start(row.workload);
+  if (!has_prefix_of(row.workload)) start_prefix(row.workload);
   const bool training = row.workload.phase == Phase::train;
   text += prefix_;
-  number(text, "batch_size", true, Integer{row.workload.batch_size});
-  number(text, "weight_bytes", true, row.weight_bytes);
-  number(text, "matrix_flops", true, row.matrix_flops);
-  number(text, "elementwise_flops", true, row.elementwise_flops);
-  number(text, "backward_matrix_flops", training, row.backward_matrix_flops);
-  number(text, "traffic_bytes", true, row.traffic_bytes);
-  number(text, "activation_bytes", true, row.activation_bytes);
-  number(text, "kv_cache_bytes", caches_ && !training, row.kv_cache_bytes);
-  number(text, "time_s", row.time_s.has_value(), row.time_s.value_or(0));
+  append_number(text, "batch_size", true, Integer{row.workload.batch_size});
+  append_number(text, "weight_bytes", true, row.weight_bytes);
+  append_number(text, "matrix_flops", true, row.matrix_flops);
+  append_number(text, "elementwise_flops", true, row.elementwise_flops);
+  append_number(text, "backward_matrix_flops", training, row.backward_matrix_flops);
+  append_number(text, "traffic_bytes", true, row.traffic_bytes);
+  append_number(text, "activation_bytes", true, row.activation_bytes);
+  append_number(text, "kv_cache_bytes", has_cache_ && !training, row.kv_cache_bytes);
+  append_number(text, "time_s", row.time_s.has_value(), row.time_s.value_or(0));
   text += format_ == SweepFormat::json_lines ? "}\n" : "\n";
 }
 

@@ -1,4 +1,4 @@
-// Document -> aligned text for a terminal or a log.
+// Document -> aligned text.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,19 +11,19 @@ namespace {
 
 constexpr std::string_view kGap = "  ";
 
-std::string padded(const std::string& text, std::size_t width, Alignment alignment) {
+std::string padded_to(const std::string& text, std::size_t width, Alignment alignment) {
   const std::size_t used = display_width(text);
   const std::string blanks(width > used ? width - used : 0, ' ');
   return alignment == Alignment::left ? text + blanks : blanks + text;
 }
 
-/// A table's texts, with the columns that fit and their widths.
+/// A table laid out for a width: drops optional columns, from the right, until it fits.
 class TextTable {
  public:
   TextTable(const Table& table, std::size_t width) : table_(table) {
     for (std::size_t column = 0; column < table.columns.size(); ++column) {
       widths_.push_back(column_width(column));
-      kept_.push_back(column);
+      shown_.push_back(column);
     }
     while (width > 0 && total_width() > width && drop_one()) {
     }
@@ -32,7 +32,7 @@ class TextTable {
   [[nodiscard]] std::string render(Colour colour) const {
     std::string result = colour == Colour::on ? "\033[1m" : "";
     result += header([](const Column& c) { return c.title; });
-    const auto unit_label = [](const Column& c) { return c.shown.unit_label; };
+    const auto unit_label = [](const Column& c) { return c.format.unit_label; };
     if (!std::ranges::all_of(table_.columns, &std::string::empty, unit_label)) {
       result += header(unit_label);
     }
@@ -43,7 +43,7 @@ class TextTable {
     for (std::size_t row = 0; row < table_.rows.size(); ++row) {
       if (table_.total_rows > 0 && row == first_total) result += rule + "\n";
       result += line([&](std::size_t column) {
-        return shown_text(table_.rows[row][column], table_.columns[column].shown);
+        return cell_text(table_.rows[row][column], table_.columns[column].format);
       });
     }
     return result;
@@ -52,27 +52,27 @@ class TextTable {
  private:
   [[nodiscard]] std::size_t column_width(std::size_t column) const {
     const Column& head = table_.columns[column];
-    std::size_t width = std::max(display_width(head.title), display_width(head.shown.unit_label));
+    std::size_t width = std::max(display_width(head.title), display_width(head.format.unit_label));
     for (const auto& row : table_.rows) {
-      width = std::max(width, display_width(shown_text(row[column], head.shown)));
+      width = std::max(width, display_width(cell_text(row[column], head.format)));
     }
     return width;
   }
 
   [[nodiscard]] std::size_t total_width() const {
     std::size_t width = 0;
-    for (const std::size_t column : kept_) width += widths_[column] + kGap.size();
+    for (const std::size_t column : shown_) width += widths_[column] + kGap.size();
     return width - kGap.size();
   }
 
-  /// Drops the last optional column; false when only essential ones are left.
+  /// Drops the last optional column. Returns false if only essential ones are left.
   bool drop_one() {
     const auto optional = [&](std::size_t column) {
       return table_.columns[column].importance == Importance::optional;
     };
-    const auto found = std::find_if(kept_.rbegin(), kept_.rend(), optional);
-    if (found == kept_.rend()) return false;
-    kept_.erase(std::next(found).base());
+    const auto found = std::find_if(shown_.rbegin(), shown_.rend(), optional);
+    if (found == shown_.rend()) return false;
+    shown_.erase(std::next(found).base());
     return true;
   }
 
@@ -84,9 +84,9 @@ class TextTable {
   template <class TextOf>
   [[nodiscard]] std::string line(TextOf text_of) const {
     std::string result;
-    for (const std::size_t column : kept_) {
-      if (column != kept_.front()) result += kGap;
-      result += padded(text_of(column), widths_[column], table_.columns[column].alignment);
+    for (const std::size_t column : shown_) {
+      if (column != shown_.front()) result += kGap;
+      result += padded_to(text_of(column), widths_[column], table_.columns[column].alignment);
     }
     result.erase(result.find_last_not_of(' ') + 1);
     return result + "\n";
@@ -94,10 +94,10 @@ class TextTable {
 
   const Table& table_;
   std::vector<std::size_t> widths_;
-  std::vector<std::size_t> kept_;
+  std::vector<std::size_t> shown_;
 };
 
-/// The widest label of all formulas: they share one "=" column.
+/// The widest label of all formulas, which share one "=" column.
 std::size_t formula_label_width(const Document& document) {
   std::size_t width = 0;
   for (const Block& block : document.blocks) {
@@ -108,7 +108,7 @@ std::size_t formula_label_width(const Document& document) {
   return width;
 }
 
-/// The widest label of the lines that follow one another from `first` on.
+/// The widest label of the consecutive lines from `first`.
 std::size_t line_label_width(const std::vector<Block>& blocks, std::size_t first) {
   std::size_t width = 0;
   for (std::size_t i = first; i < blocks.size(); ++i) {
@@ -123,13 +123,13 @@ std::string formula_text(const Formula& formula, std::size_t label) {
   std::string result;
   std::string name = formula.name;
   for (const std::string& step : formula.steps) {
-    result += fmt::format("{} = {}\n", padded(name, label, Alignment::left), step);
+    result += fmt::format("{} = {}\n", padded_to(name, label, Alignment::left), step);
     name.clear();
   }
   return result;
 }
 
-/// Writes block after block, an empty line between those of different kinds.
+/// Writes the blocks, with an empty line between blocks of different kinds.
 class TextWriter {
  public:
   TextWriter(const Document& document, const TextLayout& layout)
@@ -149,7 +149,7 @@ class TextWriter {
   }
   void operator()(const Line& line) {
     if (!follows_same_kind()) line_label_ = line_label_width(document_.blocks, at_);
-    result_ += padded(line.label, line_label_, Alignment::left);
+    result_ += padded_to(line.label, line_label_, Alignment::left);
     result_ += fmt::format("{}{}\n", kGap, line.text);
   }
   void operator()(const Table& table) {

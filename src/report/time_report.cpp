@@ -9,8 +9,8 @@
 namespace headroom::detail {
 namespace {
 
-/// Operators that take less than this are left out of a summary.
-constexpr double kLeastShare = 0.01;
+/// A summary leaves out operators below this fraction of the time.
+constexpr double kLeastShownFraction = 0.01;
 
 Table operator_times(const TimePrediction& time, Detail detail) {
   Table table;
@@ -27,7 +27,7 @@ Table operator_times(const TimePrediction& time, Detail detail) {
                           std::string(name_of(bound)), 100 * roofline});
   };
   for (const OperatorTime& one : time.operators) {
-    if (detail == Detail::summary && one.time_s < kLeastShare * time.total_s) continue;
+    if (detail == Detail::summary && one.time_s < kLeastShownFraction * time.total_s) continue;
     add(one.path, one.time_s, one.low_s, one.high_s, one.bound, one.roofline_share);
   }
   add("total", time.total_s, time.low_s, time.high_s, time.bound, time.roofline_share);
@@ -35,22 +35,21 @@ Table operator_times(const TimePrediction& time, Detail detail) {
   return table;
 }
 
-std::string basis_text(const TimePrediction& time) {
+std::string machine_text(const TimePrediction& time) {
   switch (time.basis) {
     case TimeBasis::modelled:
-      return fmt::format("{} · {}, modelled from curves measured there", time.machine,
+      return fmt::format("{} · {}, modelled from measured curves", time.machine,
                          describe_threads(time.threads));
     case TimeBasis::assumed:
       break;
   }
-  return fmt::format("{}, assumed: its datasheet's peaks at shares that are usually reached",
-                     time.machine);
+  return fmt::format("{}, assumed: datasheet peaks at typical efficiency", time.machine);
 }
 
 }  // namespace
 
 void add_time(const TimePrediction& time, Detail detail, Document& document) {
-  document.add_line("machine", basis_text(time));
+  document.add_line("machine", machine_text(time));
   document.blocks.push_back(operator_times(time, detail));
   document.add_line("time",
                     fmt::format("{}, from {} to {} · bound by {} · {:.0f} % of the roofline",

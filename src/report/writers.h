@@ -1,8 +1,9 @@
-// What each report becomes: a Document for people, Json for programs. Internal to src/report.
+// One writer per report: a Document for the screen, Markdown and CSV, and Json. Internal to
+// src/report.
 #pragma once
 
 #include "document.h"
-#include "headroom/report.h"
+#include "headroom/render.h"
 #include "json_writer.h"
 
 namespace headroom::detail {
@@ -11,7 +12,7 @@ namespace headroom::detail {
 [[nodiscard]] Json to_json(const AnalyzeReport& report, Detail detail);
 
 [[nodiscard]] Document to_document(const ExplainReport& report);
-/// The figures alone, one a row: what CSV holds.
+/// One row per figure, for CSV.
 [[nodiscard]] Document to_figure_table(const ExplainReport& report);
 [[nodiscard]] Json to_json(const ExplainReport& report);
 
@@ -19,11 +20,11 @@ namespace headroom::detail {
 [[nodiscard]] Json to_json(const DiffReport& report);
 
 [[nodiscard]] Document to_document(const PresetsReport& report);
-/// One preset a row, also when there is a single one: what CSV holds.
+/// One row per preset, also for a single one; for CSV.
 [[nodiscard]] Document to_preset_table(const PresetsReport& report);
 [[nodiscard]] Json to_json(const PresetsReport& report);
 
-/// The predicted time as a table of operators and lines.
+/// Adds the predicted times of operators and of the whole pass.
 void add_time(const TimePrediction& time, Detail detail, Document& document);
 [[nodiscard]] Json to_json(const TimePrediction& time);
 [[nodiscard]] Json to_json(const RunFigures& run);
@@ -33,11 +34,38 @@ void add_time(const TimePrediction& time, Detail detail, Document& document);
 [[nodiscard]] Document to_document(const MachineProfile& profile);
 
 [[nodiscard]] Document to_document(const Inspection& inspection);
-/// The components alone, all of them: what CSV holds.
+/// All components, for CSV.
 [[nodiscard]] Document to_component_table(const Inspection& inspection);
 [[nodiscard]] Json to_json(const Inspection& inspection);
 
 [[nodiscard]] Document to_document(const Measurement& measurement);
 [[nodiscard]] Json to_json(const Measurement& measurement);
+
+[[nodiscard]] Document to_document(const Comparison& comparison);
+/// One row per quantity of every comparison, for CSV.
+[[nodiscard]] Document to_row_table(std::span<const Comparison> comparisons);
+[[nodiscard]] Json to_json(const Comparison& comparison);
+
+[[nodiscard]] Document to_document(const FitReport& report);
+[[nodiscard]] Json to_json(const FitReport& report);
+
+[[nodiscard]] Document to_document(const PlanReport& report);
+[[nodiscard]] Json to_json(const PlanReport& report);
+
+[[nodiscard]] Document to_document(const ComplexityReport& report);
+/// One row per layer and length, for CSV.
+[[nodiscard]] Document to_length_table(const ComplexityReport& report);
+[[nodiscard]] Json to_json(const ComplexityReport& report);
+
+[[nodiscard]] Document to_document(const AssociativityReport& report);
+[[nodiscard]] Json to_json(const AssociativityReport& report);
+
+[[nodiscard]] Document to_document(const GenerationReport& report);
+[[nodiscard]] Json to_json(const GenerationReport& report);
+
+[[nodiscard]] Document to_document(const SharesReport& report);
+/// One row per length and part of the model, for CSV.
+[[nodiscard]] Document to_length_table(const SharesReport& report);
+[[nodiscard]] Json to_json(const SharesReport& report);
 
 }  // namespace headroom::detail

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "checkpoint.h"
 #include "gguf/gguf_config.h"
 #include "headroom/error.h"
 #include "json_text.h"
@@ -13,25 +14,36 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Model read_config_file(const fs::path& file, std::string name) {
+/// `path` if safetensors lie there, or nothing.
+std::string weight_files_at(const fs::path& path) {
+  return checkpoint::Checkpoint::exists(path) ? path.string() : std::string();
+}
+
+/// The weights next to a config of this name; a config of another name describes no folder.
+std::string weight_files_next_to(const fs::path& config) {
+  if (config.filename() != "config.json") return {};
+  return weight_files_at(fs::absolute(config).parent_path());
+}
+
+Model read_config_file(const fs::path& file, std::string name, std::string weight_files) {
   return {read_model_spec(detail::read_text_file(file.string()), file.string(), std::move(name)),
-          file.string(), std::nullopt};
+          file.string(), std::nullopt, std::move(weight_files)};
 }
 
 Model read_gguf_file(const fs::path& path) {
   const checkpoint::GgufFile file(path);
   return {read_model_spec(detail::config_from_gguf(file.content(), path.string()), path.string(),
                           path.stem().string()),
-          path.string(), std::nullopt};
+          path.string(), std::nullopt, path.string()};
 }
 
-/// The name of a folder, also where it is written with a trailing slash or as ".".
+/// The folder's name, also with a trailing slash or as ".".
 std::string folder_name(const fs::path& folder) {
   const fs::path full = fs::weakly_canonical(folder);
   return full.filename().string();
 }
 
-/// "config" says nothing, so a config.json is named after its folder.
+/// A config.json takes its folder's name.
 std::string config_name(const fs::path& file) {
   const std::string stem = file.stem().string();
   return stem == "config" ? folder_name(fs::absolute(file).parent_path()) : stem;
@@ -45,9 +57,9 @@ std::string config_name(const fs::path& file) {
   }
   const std::string guess = detail::did_you_mean(name, known);
   throw Error(
-      ErrorCode::invalid_input, "is neither a preset nor a file or folder that exists",
+      ErrorCode::invalid_input, "is not a preset, and no such file or folder exists",
       name.empty() ? "the empty name" : name,
-      guess.empty() ? "`headroom presets` lists the presets; or give a config.json" : guess);
+      guess.empty() ? "list the presets with `headroom presets`, or give a config.json" : guess);
 }
 
 }  // namespace
@@ -57,14 +69,16 @@ Model load_model(const std::string& name) {
   std::error_code failed;
   if (const auto preset = find_preset(name)) return read_preset(*preset);
   if (fs::is_directory(path, failed)) {
-    return read_config_file(path / "config.json", folder_name(path));
+    return read_config_file(path / "config.json", folder_name(path), weight_files_at(path));
   }
   if (checkpoint::is_gguf(path)) return read_gguf_file(path);
   if (path.extension() == ".safetensors" && fs::exists(path, failed)) {
     return read_config_file(fs::absolute(path).parent_path() / "config.json",
-                            folder_name(fs::absolute(path).parent_path()));
+                            folder_name(fs::absolute(path).parent_path()), path.string());
   }
-  if (fs::exists(path, failed)) return read_config_file(path, config_name(path));
+  if (fs::exists(path, failed)) {
+    return read_config_file(path, config_name(path), weight_files_next_to(path));
+  }
   throw_unknown(name);
 }
 

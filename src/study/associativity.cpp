@@ -17,9 +17,8 @@ void require_plain_softmax(const ModelSpec& spec) {
                      attention.num_attention_heads == attention.num_key_value_heads &&
                      spec.position.kind != PositionKind::relative_bias;
   if (plain) return;
-  throw Error(ErrorCode::invalid_input,
-              "what stands between its products is no plain softmax over all positions", spec.name,
-              "name a layer or model of multi-head softmax attention");
+  throw Error(ErrorCode::invalid_input, "its attention is not a plain softmax over all positions",
+              spec.name, "choose a layer or model with multi-head softmax attention");
 }
 
 Model with_linear_attention(Model model) {

@@ -6,7 +6,7 @@
 namespace headroom {
 namespace {
 
-/// What of a layer is looked at: all of it, or what mixes positions.
+/// The whole layer, or only its position mixing.
 enum class Extent { layer, core };
 
 const LengthFunction* flops_of(const LayerComplexity& layer, Extent extent) {
@@ -37,8 +37,8 @@ std::vector<LengthValue> curve(const std::vector<Run>& runs, Extent extent) {
   return values;
 }
 
-/// The values from one length on.
-std::vector<LengthValue> from(std::vector<LengthValue> values, std::int64_t least) {
+/// Values at lengths of at least `least`.
+std::vector<LengthValue> at_least(std::vector<LengthValue> values, std::int64_t least) {
   std::erase_if(values,
                 [&](const LengthValue& one) { return one.length < static_cast<double>(least); });
   return values;
@@ -48,12 +48,13 @@ Integer bytes_of(const LayerComplexity& layer, Extent extent, Integer length) {
   return extent == Extent::layer ? moved_bytes(layer, length) : moved_bytes_of_core(layer, length);
 }
 
-/// Whether what is moved, most of it once in and once out, passes the cache.
-bool passes_cache(const LayerStudy& study, Extent extent, std::int64_t length, Integer cache) {
+/// Returns whether the working set exceeds the cache: half of the bytes moved, since most operands
+/// are read once and written once.
+bool exceeds_cache(const LayerStudy& study, Extent extent, std::int64_t length, Integer cache) {
   return cache > 0 && bytes_of(study.layer, extent, length) > 2 * cache;
 }
 
-/// The first length run from which on leading powers decide.
+/// The first measured length from which the leading powers dominate.
 std::optional<std::int64_t> dominated_from(const LayerStudy& study, Extent extent) {
   std::optional<std::int64_t> first;
   for (const LengthRun& run : study.times.runs) {
@@ -65,16 +66,16 @@ std::optional<std::int64_t> dominated_from(const LayerStudy& study, Extent exten
   return first;
 }
 
-/// Where the asymptotic range begins: behind the cache, if enough lengths are left there.
+/// First length of the asymptotic range: beyond the cache, if enough lengths remain.
 std::optional<std::int64_t> asymptotic_from(const LayerStudy& study, Extent extent, Integer cache) {
   const auto dominated = dominated_from(study, extent);
   if (!dominated) return std::nullopt;
   std::vector<std::int64_t> beyond;
   for (const LengthRun& run : study.times.runs) {
     if (run.seq_len < *dominated) continue;
-    if (passes_cache(study, extent, run.seq_len, cache)) beyond.push_back(run.seq_len);
+    if (exceeds_cache(study, extent, run.seq_len, cache)) beyond.push_back(run.seq_len);
   }
-  // A narrow range says little: the slope over one doubling is mostly noise.
+  // The slope over a narrow range, such as one doubling, is mostly noise.
   const bool wide = beyond.size() >= kFewestFitPoints && beyond.back() >= 4 * beyond.front();
   return wide ? beyond.front() : *dominated;
 }
@@ -84,7 +85,7 @@ std::optional<ExponentRow> exponent_of(const LayerStudy& study, Extent extent, I
   if (flops == nullptr) return std::nullopt;
   const auto least = asymptotic_from(study, extent, cache);
   if (!least) return std::nullopt;
-  const std::vector<LengthValue> measured = from(curve(study.times.runs, extent), *least);
+  const std::vector<LengthValue> measured = at_least(curve(study.times.runs, extent), *least);
   if (measured.size() < kFewestFitPoints) return std::nullopt;
   std::vector<LengthValue> theory = measured;
   for (LengthValue& one : theory) {
@@ -95,8 +96,8 @@ std::optional<ExponentRow> exponent_of(const LayerStudy& study, Extent extent, I
   row.predicted = fit_exponent(theory)->exponent;
   row.from = *least;
   row.to = study.times.runs.back().seq_len;
-  row.beyond_cache = passes_cache(study, extent, *least, cache);
-  const auto predicted = fit_exponent(from(curve(study.times.predicted, extent), *least));
+  row.beyond_cache = exceeds_cache(study, extent, *least, cache);
+  const auto predicted = fit_exponent(at_least(curve(study.times.predicted, extent), *least));
   if (predicted) row.predicted_time = predicted->exponent;
   return row;
 }
@@ -124,7 +125,7 @@ std::vector<CrossoverRow> all_crossovers(const ComplexityReport& report, Extent 
   return rows;
 }
 
-/// The runs of lengths that both layers were run at.
+/// The runs at lengths that both layers have.
 template <class Run>
 std::pair<std::vector<Run>, std::vector<Run>> common(std::vector<Run> a, std::vector<Run> b) {
   const auto keep = [](std::vector<Run>& runs, const std::vector<Run>& others) {

@@ -10,16 +10,17 @@ namespace {
 
 const Expr kTokens = Symbol::seq_len;
 
-/// Σ i^power for i from 1 to m is one of these over 12 (Faulhaber's formulas).
+/// Divisor of twelve_sums.
 constexpr Integer kFaulhaber = 12;
 
+/// 12·Σ i^power for i = 1, …, m (Faulhaber's formulas).
 Expr twelve_sums(const Expr& m, unsigned power) {
   const Expr m2 = m * m;
   const std::array sums{Integer{12} * m, Integer{6} * m2 + Integer{6} * m,
                         Integer{4} * m2 * m + Integer{6} * m2 + Integer{2} * m,
                         Integer{3} * m2 * m2 + Integer{6} * m2 * m + Integer{3} * m2};
   if (power < sums.size()) return sums[power];
-  throw Error(ErrorCode::internal, "a pass that costs more than the cube of its length");
+  throw Error(ErrorCode::internal, "a pass grows faster than the cube of its length");
 }
 
 Integer magnitude(Integer value) { return value < 0 ? -value : value; }
@@ -44,10 +45,10 @@ DividedExpr operator+(const DividedExpr& a, const DividedExpr& b) {
                  checked_multiply(a.divisor, b.divisor));
 }
 
-/// One sequence, relations collapsed, in its length alone and the model's sizes.
+/// A pass over one sequence, in its length and the model's sizes.
 Expr of_pass(const Expr& cost, const Graph& graph) { return in_paper_terms(cost, graph); }
 
-/// A decode step over p cached keys in the number of visible ones: s = 1, t = i.
+/// A decode step as a function of its visible keys: s = 1, t = i.
 Expr of_step(const Expr& cost, const Graph& graph) {
   const Expr one = cost.substitute(Symbol::seq_len, Integer{1})
                        .substitute(Symbol::visible_pairs, Symbol::visible_keys)
@@ -82,7 +83,8 @@ PassCost cost_of_pass(const ModelSpec& spec, Phase phase) {
           simplified(attention_flops(graph, analysis))};
 }
 
-/// The first token by a pass over the prompt, each further one by a step that sees one key more.
+/// One prefill of the prompt for the first token, then one decode step per token, each with one
+/// more key.
 DividedExpr with_cache(const Expr& pass, const Expr& step, std::int64_t prompt) {
   const Expr first = pass.substitute(Symbol::seq_len, Integer{prompt});
   DividedExpr steps = sum_over_lengths(step, prompt + 1);
@@ -98,8 +100,8 @@ void require_plain(const ModelSpec& spec) {
   require_generates(spec);
   if (!is_windowed(spec) && !spec.reads_two_sequences()) return;
   throw Error(ErrorCode::invalid_input,
-              "the sums are of decoders alone that read all of their past", spec.name,
-              "name a decoder without windows");
+              "the sums hold for decoder-only models that attend to the whole past", spec.name,
+              "choose a decoder without sliding windows");
 }
 
 GenerationCost cost_of(DividedExpr flops, DividedExpr attention, const Graph& graph) {
@@ -118,7 +120,7 @@ GenerationRow row_of(const GenerationReport& report, const Graph& graph, const E
   row.attention_without = report.without.attention.evaluate(values);
   row.flops_with = report.with.flops.evaluate(values);
   row.attention_with = report.with.attention.evaluate(values);
-  // The last token is chosen, and never read.
+  // The last token is never read back.
   values.set(Symbol::visible_keys, Integer{report.prompt} + new_tokens - 1);
   values.set(Symbol::batch_size, 1);
   values.set(Symbol::kv_cache_bytes, bytes_of(DType::float32));
@@ -130,7 +132,7 @@ GenerationRow row_of(const GenerationReport& report, const Graph& graph, const E
 
 Integer DividedExpr::evaluate(const Bindings& bindings) const {
   const Integer value = numerator.evaluate(bindings);
-  if (value % divisor != 0) throw Error(ErrorCode::internal, "a sum of integers that is none");
+  if (value % divisor != 0) throw Error(ErrorCode::internal, "a sum of integers is not an integer");
   return value / divisor;
 }
 

@@ -10,8 +10,7 @@
 namespace headroom {
 namespace {
 
-/// Table 1's letters in its order inside a term. A second length, which cross-attention reads, is
-/// m.
+/// Letters of Table 1, in its order inside a term; m is the second length of cross-attention.
 constexpr std::array kLetters{
     Letter{Symbol::kernel_size, "k"},
     Letter{Symbol::sliding_window, "r"},
@@ -32,7 +31,7 @@ constexpr std::array kConstants{
     Symbol::mask_bytes,
 };
 
-/// Sizes that are no larger than the width, so that a term with them in its place is outgrown.
+/// Sizes of at most the width: a term with the width in their place outgrows them.
 constexpr std::array kPartsOfWidth{Symbol::head_dim, Symbol::value_head_dim};
 
 bool divides(const Monomial& divisor, const Monomial& powers) {
@@ -52,7 +51,7 @@ bool outgrows(const Monomial& a, const Monomial& b) {
   return a != b && (divides(b, a) || divides(widened(b), a));
 }
 
-/// One sequence without a past, layers by their number.
+/// `cost` for one sequence without a past, with layer counts substituted.
 Expr of_one_sequence(const Expr& cost, const Graph& graph) {
   Bindings values;
   values.set(Symbol::batch_size, 1);
@@ -63,7 +62,7 @@ Expr of_one_sequence(const Expr& cost, const Graph& graph) {
   return cost.substitute(values).substitute(Symbol::visible_keys, kLength);
 }
 
-/// Without coefficients and without what is a constant here.
+/// The monomials of `expr` without coefficients and constants.
 Expr bare_terms(const Expr& expr) {
   std::vector<Term> terms(expr.terms().begin(), expr.terms().end());
   for (Term& term : terms) {
@@ -95,7 +94,7 @@ Growth growth_of(const Expr& cost, const Graph& graph) {
 
 std::string format(const Growth& growth) {
   if (growth.dominant.is_zero()) return "–";
-  // Highest powers of the length first, as the literature has them.
+  // Highest powers of the length first, as in the literature.
   std::vector<Term> terms(growth.dominant.terms().begin(), growth.dominant.terms().end());
   std::ranges::stable_sort(terms, std::greater<>{},
                            [](const Term& term) { return term.powers[index(Symbol::seq_len)]; });
@@ -112,7 +111,7 @@ Expr in_paper_terms(const Expr& cost, const Graph& graph) {
   const auto halved = [&](Symbol symbol, const Expr& twice) {
     Expr result;
     for (Term term : expr.terms()) {
-      // An odd number of pairs stays as it is written elsewhere.
+      // An odd coefficient cannot be halved; the symbol stays.
       if (term.powers[index(symbol)] != 1 || term.coefficient % 2 != 0) {
         result += Expr::from_terms({term});
         continue;
@@ -137,7 +136,7 @@ std::string format_in_paper_letters(const Expr& expr) {
 }
 
 std::string_view paper_letters_legend() noexcept {
-  return "n positions · d width · k kernel · r neighbourhood · h heads · d_k size of a head";
+  return "n positions · d width · k kernel · r neighbourhood · h heads · d_k head dimension";
 }
 
 }  // namespace headroom

@@ -7,13 +7,13 @@
 namespace headroom {
 namespace {
 
-/// Bytes of float32, which kernels compute in.
-constexpr Integer kFloat = 4;
+/// Kernels compute in float32.
+constexpr Integer kFloatBytes = 4;
 
 Expr in_float32(Expr bytes) {
   for (const Symbol symbol :
        {Symbol::weight_bytes, Symbol::activation_bytes, Symbol::kv_cache_bytes}) {
-    bytes = bytes.substitute(symbol, kFloat);
+    bytes = bytes.substitute(symbol, kFloatBytes);
   }
   return bytes;
 }
@@ -22,19 +22,19 @@ GrowingCost growing(const Expr& cost, const Graph& graph) {
   return {in_paper_terms(cost, graph), growth_of(cost, graph), in_length(cost, graph)};
 }
 
-/// Whether `a` is the larger one when sequences are long.
-bool larger_in_the_end(const LengthFunction& a, const LengthFunction& b) {
+/// Returns whether `a` exceeds `b` for long sequences.
+bool larger_asymptotically(const LengthFunction& a, const LengthFunction& b) {
   const LengthPolynomial difference = a.pieces.back().polynomial - b.pieces.back().polynomial;
   return !difference.coefficients().empty() && difference.coefficients().back() > 0;
 }
 
-/// The live set that is largest when sequences are long.
+/// Adds the live set that is largest for long sequences.
 void add_peak(LayerComplexity& layer) {
   std::optional<LengthFunction> largest;
   Expr bytes;
   for (const LiveBytes& live : layer.analysis.live) {
     const LengthFunction here = in_length(in_float32(live.bytes), layer.graph);
-    if (largest && !larger_in_the_end(here, *largest)) continue;
+    if (largest && !larger_asymptotically(here, *largest)) continue;
     largest = here;
     layer.peak_path = live.path;
     bytes = in_float32(live.bytes);
@@ -53,7 +53,7 @@ void add_state(LayerComplexity& layer) {
     const bool grows = entry.bytes.degree(Symbol::visible_keys) > 0;
     if (!grows) fixed += entry.repeat * in_float32(entry.bytes);
   }
-  // A window holds no more than its keys.
+  // A window caches its own keys only.
   const Integer window = std::max<Integer>(1, layer.graph.traits.window.size);
   layer.state_bytes = fixed.substitute(Symbol::windowed_keys, window).evaluate(values);
   const bool windowed = fixed.degree(Symbol::windowed_keys) > 0;
@@ -97,12 +97,12 @@ void add_steps(LayerComplexity& layer) {
 
 double as_double(Integer value) { return static_cast<double>(value); }
 
-/// The leading power's part of a polynomial's value.
+/// Fraction of the leading power in a polynomial's value.
 double leading_share(const LengthFunction& function, Integer length) {
   const auto next = std::ranges::upper_bound(function.pieces, length, {}, &LengthPiece::from);
   const LengthPolynomial& polynomial = std::prev(next)->polynomial;
-  const bool in_the_end = next == function.pieces.end();
-  if (!in_the_end || polynomial.coefficients().empty()) return 0;
+  const bool in_last_piece = next == function.pieces.end();
+  if (!in_last_piece || polynomial.coefficients().empty()) return 0;
   const Integer leading = checked_multiply(polynomial.coefficients().back(),
                                            checked_power(length, polynomial.degree()));
   return as_double(leading) / as_double(polynomial.at(length));
@@ -110,14 +110,14 @@ double leading_share(const LengthFunction& function, Integer length) {
 
 bool is_mixing(const PositionMixing& mixing) { return is_of_mixing(mixing); }
 
-/// Bytes that some of the nodes move, but for experts' weights, of which few may be read.
-Expr moved_bytes(const LayerComplexity& layer, bool (*takes)(const PositionMixing&)) {
+/// Bytes moved by the nodes for which `selects` holds, with all experts read.
+Expr moved_bytes(const LayerComplexity& layer, bool (*selects)(const PositionMixing&)) {
   Expr bytes;
   std::size_t next = 0;
   for (const Block& block : layer.graph.blocks) {
     for (const Node& node : block.nodes) {
       const Cost& cost = layer.analysis.nodes.at(next++).cost.forward;
-      if (!takes(position_mixing(node.op, layer.graph))) continue;
+      if (!selects(position_mixing(node.op, layer.graph))) continue;
       bytes += cost.bytes_read + cost.bytes_written;
     }
   }

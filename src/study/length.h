@@ -1,4 +1,4 @@
-// The symbol that every study varies. Internal to src/study.
+// The variable of every study: the sequence length. Internal to src/study.
 #pragma once
 
 #include "headroom/expr.h"

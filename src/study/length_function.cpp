@@ -4,13 +4,14 @@
 #include <utility>
 
 #include "headroom/error.h"
+#include "headroom/setting.h"
 #include "length.h"
 
 namespace headroom {
 namespace {
 
-/// `expr` with half of `twice` in the place of `symbol`. Pairs are counted twice wherever FLOPs
-/// are, a multiply-add being two.
+/// Replaces `symbol` with half of `twice`. Coefficients of pairs are even, since a multiply–add is
+/// 2 FLOP.
 Expr substitute_half(const Expr& expr, Symbol symbol, const Expr& twice) {
   Expr result;
   for (Term term : expr.terms()) {
@@ -20,7 +21,7 @@ Expr substitute_half(const Expr& expr, Symbol symbol, const Expr& twice) {
       continue;
     }
     if (power > 1 || term.coefficient % 2 != 0) {
-      throw Error(ErrorCode::internal, "an odd number of pairs");
+      throw Error(ErrorCode::internal, "an odd coefficient of pairs");
     }
     term.coefficient /= 2;
     result += Expr::from_terms({term}) * twice;
@@ -28,21 +29,23 @@ Expr substitute_half(const Expr& expr, Symbol symbol, const Expr& twice) {
   return result;
 }
 
-/// A window's pairs, twice, and its keys, while it is not full and afterwards; see bindings_of.
+/// Twice the pairs of a window, and its keys (bindings_of).
 struct WindowSizes {
   Expr twice_pairs;
   Expr keys;
 };
 
+/// While the sequence is shorter than the window.
 WindowSizes growing_window(const WindowSpec& window) {
   const bool centred = window.kind == WindowKind::centred;
   return {centred ? Integer{2} * kLength * kLength : kLength * kLength + kLength, kLength};
 }
 
+/// Once the sequence is longer than the window.
 WindowSizes full_window(const WindowSpec& window) {
   const Integer size = window.size;
   if (window.kind == WindowKind::centred) {
-    // Each sees itself; `size` on either side, but for the first and the last ones.
+    // Each query sees itself and `size` keys on either side, fewer at both ends.
     return {Integer{2} * kLength + Integer{4} * size * kLength -
                 Expr(checked_multiply(2, checked_multiply(size, size + 1))),
             kLength};
@@ -55,15 +58,14 @@ LengthPolynomial polynomial_of(const Expr& expr) {
   for (Term term : expr.terms()) {
     const unsigned power = std::exchange(term.powers[index(Symbol::seq_len)], std::uint8_t{0});
     if (term.powers != Monomial{}) {
-      throw Error(ErrorCode::internal,
-                  "no value for every symbol of " + format(Expr::from_terms({term})));
+      throw Error(ErrorCode::internal, "unbound symbols in " + format(Expr::from_terms({term})));
     }
     coefficients[power] = checked_add(coefficients[power], term.coefficient);
   }
   return LengthPolynomial(std::move(coefficients));
 }
 
-/// The largest length at which the polynomial may still change its sign (Cauchy's bound).
+/// Upper bound of the lengths at which the polynomial changes sign (Cauchy's bound).
 Integer last_change(const LengthPolynomial& polynomial) {
   const std::vector<Integer>& coefficients = polynomial.coefficients();
   const auto magnitude = [](Integer value) { return value < 0 ? -value : value; };
@@ -79,7 +81,7 @@ LengthPolynomial difference_of(const LengthPolynomial& polynomial) {
   const std::vector<Integer>& from = polynomial.coefficients();
   std::vector<Integer> result(from.empty() ? 0 : from.size() - 1, 0);
   for (std::size_t power = 1; power < from.size(); ++power) {
-    // (N + 1)^power − N^power, by the row of Pascal's triangle.
+    // (N + 1)^power − N^power, by the binomial theorem.
     Integer binomial = 1;
     for (std::size_t i = 0; i < power; ++i) {
       result[i] = checked_add(result[i], checked_multiply(binomial, from[power]));
@@ -96,8 +98,8 @@ struct Range {
   Integer to = 1;
 };
 
-/// Within a range where the polynomial is monotone, the first length whose being above zero differs
-/// from the range's first; empty where there is none.
+/// The first length in a range of monotone values where "above zero" differs from the range's
+/// start; empty if none.
 std::optional<Integer> only_change(const LengthPolynomial& polynomial, Range range) {
   const bool above = polynomial.at(range.from) > 0;
   if ((polynomial.at(range.to) > 0) == above) return std::nullopt;
@@ -116,12 +118,12 @@ LengthPolynomial operator-(const LengthPolynomial& polynomial) {
   return LengthPolynomial(std::move(coefficients));
 }
 
-/// Where the polynomial is above zero between `from` and `to`.
+/// Regimes of "above zero" within a range.
 std::vector<Regime> regimes_in(const LengthPolynomial& polynomial, Range range) {
   std::vector<Regime> result{{range.from, polynomial.at(range.from) > 0}};
   if (range.to == range.from || polynomial.degree() == 0) return result;
   const LengthPolynomial step = difference_of(polynomial);
-  // Where steps turn from upwards to level or downwards, and where from downwards to level or up.
+  // Lengths at which the slope changes sign, in either direction.
   std::vector<Integer> turns;
   for (const LengthPolynomial& one : {step, -step}) {
     for (const Regime& regime : regimes_in(one, {range.from, range.to - 1})) {
@@ -168,7 +170,7 @@ LengthPolynomial operator-(const LengthPolynomial& a, const LengthPolynomial& b)
 
 Integer LengthFunction::at(Integer length) const {
   const auto next = std::ranges::upper_bound(pieces, length, {}, &LengthPiece::from);
-  if (next == pieces.begin()) throw Error(ErrorCode::internal, "a length begins at 1");
+  if (next == pieces.begin()) throw Error(ErrorCode::internal, "lengths start at 1");
   return std::prev(next)->polynomial.at(length);
 }
 
@@ -190,8 +192,8 @@ LengthFunction in_length(const Expr& cost, const Graph& graph) {
   const WindowSpec& window = graph.traits.window;
   if (window.kind == WindowKind::chunked) {
     throw Error(ErrorCode::invalid_input,
-                "what a window of runs costs is no polynomial in the length", {},
-                "use a model with sliding windows, or --attention eager");
+                "the cost of chunked windows is not a polynomial in the length", {},
+                "use a model with sliding windows, or " + quoted(Setting::attention) + " eager");
   }
   return {{{1, with_window(growing_window(window))},
            {checked_add(window.size, 1), with_window(full_window(window))}}};
@@ -214,8 +216,8 @@ std::vector<Regime> regimes(const LengthFunction& a, const LengthFunction& b) {
     const Integer end =
         i + 1 < starts.size() ? starts[i + 1] - 1 : std::max(starts[i], last_change(polynomial));
     for (const Regime& regime : regimes_in(polynomial, {starts[i], end})) {
-      const bool goes_on = !result.empty() && result.back().above == regime.above;
-      if (!goes_on) result.push_back(regime);
+      const bool continues = !result.empty() && result.back().above == regime.above;
+      if (!continues) result.push_back(regime);
     }
   }
   return result;

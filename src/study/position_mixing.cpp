@@ -11,7 +11,7 @@ class MixingVisitor {
  public:
   explicit MixingVisitor(const Graph& graph) : graph_(graph) {}
 
-  // Which scores a mask leaves decides what reaches a position.
+  // The mask on the scores decides the reach.
   PositionMixing operator()(const AttentionScores& op) const { return windowed(op.shaping.window); }
   PositionMixing operator()(const AttentionContext&) const { return of_kind(MixingKind::belongs); }
   PositionMixing operator()(const Softmax&) const { return of_kind(MixingKind::belongs); }
@@ -38,7 +38,7 @@ class MixingVisitor {
     return neighbourhood(kernel - 1, kernel, 1);
   }
 
-  // Position by position.
+  // Position-wise operators.
   PositionMixing operator()(const TokenEmbedding&) const { return {}; }
   PositionMixing operator()(const PositionEmbedding&) const { return {}; }
   PositionMixing operator()(const PatchEmbedding&) const { return {}; }
@@ -94,7 +94,7 @@ class MixingVisitor {
     return neighbourhood(window.size - 1, window.size, 1);
   }
 
-  /// A step for every position.
+  /// One dependent step per position.
   static PositionMixing running(MixingKind kind) {
     PositionMixing mixing = of_kind(kind);
     mixing.sequential = Symbol::seq_len;
@@ -104,7 +104,7 @@ class MixingVisitor {
   const Graph& graph_;
 };
 
-/// How the paths of what mixes in one layer compare: the shorter, the better.
+/// Rank of mixing kinds within a layer: shorter paths rank higher.
 int rank_of(MixingKind kind) {
   switch (kind) {
     case MixingKind::none:
@@ -121,7 +121,7 @@ int rank_of(MixingKind kind) {
   return 3;
 }
 
-/// What carries information farthest in each layer, in order of execution.
+/// The farthest-reaching mixing of each layer, in execution order.
 std::vector<PositionMixing> mixing_by_layer(const Graph& graph) {
   std::vector<PositionMixing> result;
   for (const Block& block : graph.blocks) {
@@ -138,7 +138,7 @@ std::vector<PositionMixing> mixing_by_layer(const Graph& graph) {
   return result;
 }
 
-/// The factor by which dilations grow from layer to layer; 1 where they do not, all by the same.
+/// Common ratio of the dilations from layer to layer; 1 if they are not geometric.
 std::int64_t dilation_factor(const std::vector<std::int64_t>& dilations) {
   std::int64_t factor = 1;
   for (std::size_t i = 1; i < dilations.size(); ++i) {
@@ -150,7 +150,7 @@ std::int64_t dilation_factor(const std::vector<std::int64_t>& dilations) {
   return factor;
 }
 
-/// Neighbourhoods of convolutions are the table's k, those of attention its r.
+/// Letter of a neighbourhood in Table 1: k of convolutions, r of attention.
 char letter_of(const Graph& graph) {
   return graph.traits.window.kind == WindowKind::none ? 'k' : 'r';
 }

@@ -7,7 +7,7 @@
 namespace headroom {
 namespace {
 
-/// What divides every term of both.
+/// Greatest monomial that divides every term of both.
 Monomial common_factor(const Expr& a, const Expr& b) {
   Monomial common{};
   common.fill(255);
@@ -20,7 +20,8 @@ Monomial common_factor(const Expr& a, const Expr& b) {
   return common;
 }
 
-Integer common_number(const Expr& a, const Expr& b) {
+/// Greatest common divisor of all coefficients of both.
+Integer common_coefficient(const Expr& a, const Expr& b) {
   Integer common = 0;
   for (const Expr* expr : {&a, &b}) {
     for (const Term& term : expr->terms()) {
@@ -41,19 +42,19 @@ Expr divided(const Expr& expr, const Monomial& factor, Integer number) {
   return Expr::from_terms(std::move(terms));
 }
 
-/// The inequality of attention and feed-forward network for one position of one layer.
+/// Adds the inequality of attention and feed-forward network, per position and layer if both
+/// divide.
 void add_inequality(SharesReport& report) {
   const Expr& attention = report.formulas[Share::attention];
   const Expr& ffn = report.formulas[Share::ffn];
   if (attention.is_zero() || ffn.is_zero()) return;
   const Graph& graph = report.model.graph;
   const Integer layers = graph.sizes.get(Symbol::num_hidden_layers).value_or(1);
-  // One position's share of one layer where both are of all layers, else what has no common factor.
   Monomial position{};
   position[index(Symbol::seq_len)] = 1;
   const Monomial common = common_factor(attention, ffn);
   const bool by_position = common[index(Symbol::seq_len)] > 0;
-  const bool by_layer = common_number(attention, ffn) % layers == 0;
+  const bool by_layer = common_coefficient(attention, ffn) % layers == 0;
   report.attention_side =
       divided(attention, by_position ? position : Monomial{}, by_layer ? layers : 1);
   report.ffn_side = divided(ffn, by_position ? position : Monomial{}, by_layer ? layers : 1);

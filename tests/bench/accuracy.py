@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""Holds predicted times against measured ones over suites of models and workloads.
+"""Compares predicted with measured times over suites of models and workloads.
 
-Every pair is one `headroom compare`, after one calibration, which sees none of the suites' shapes.
-Each run is measured twice, so that the noise of the machine stands beside the error. Writes
-accuracy.json, accuracy.md and accuracy.svg into --reports. A benchmark, not a test: it judges
-nothing.
+Every pair is one `headroom compare`, after one calibration, which measures none of the suites' shapes.
+Each run is measured twice, to show the machine's noise next to the error. Writes accuracy.json,
+accuracy.md and accuracy.svg to --reports. A benchmark, not a test: it checks nothing.
 """
 import argparse
 import json
@@ -17,12 +16,12 @@ import time
 import accuracy_report
 
 SUITES = pathlib.Path(__file__).with_name("accuracy_suites.txt")
-STEPS = 4  # a step takes a hundredth of a prompt, and a hiccup all of it
-LARGE = 0.02  # of a pass: operators that take less are not held against their predictions
+STEPS = 4  # factor of runs in decode: a step is so short that one disturbance spoils it
+LARGE = 0.02  # fraction of a pass; smaller operators are not compared
 
 
 def suites():
-    """Every pair as (suite, arguments), in order."""
+    """Yields every pair as (suite, arguments), in order."""
     suite = None
     for line in SUITES.read_text().splitlines():
         if line.startswith("["):
@@ -32,7 +31,7 @@ def suites():
 
 
 def run(binary, *arguments):
-    """The JSON that headroom prints; exit status 1 is a verdict, not a failure."""
+    """Returns the JSON that headroom prints; exit status 1 is a verdict, not a failure."""
     done = subprocess.run([binary, *arguments, "--format", "json"], capture_output=True, text=True)
     if done.returncode not in (0, 1) or not done.stdout:
         raise RuntimeError(f"{' '.join(arguments)}: {done.stderr.strip()}")
@@ -40,12 +39,12 @@ def run(binary, *arguments):
 
 
 def kind_of(path):
-    """The kind of an operator: the last word of its path, without the layers that it stands for."""
+    """Kind of an operator: the last word of its path, without its layers."""
     return path.rsplit(".", 1)[-1].split("[", 1)[0]
 
 
 def operators_of(rows, again):
-    """Every operator's share of the pass, its error and how far the second run was from the first."""
+    """Fraction of the pass, error, and difference between the two runs, of every operator."""
     times = {row["quantity"].removeprefix("time_s:"): row for row in rows
              if row["quantity"].startswith("time_s:")}
     second = {op["path"]: op["time_s"] for op in again["ops"]}
@@ -56,7 +55,7 @@ def operators_of(rows, again):
 
 
 def compare(binary, suite, arguments, runs):
-    """One pair: predicted and measured time, the difference by operator, and the machine's noise."""
+    """Measures one pair: predicted and measured time, differences by operator, and noise."""
     if "decode" in arguments:
         runs *= STEPS
     result = run(binary, "compare", *arguments, "--runs", str(runs), "--detail",
@@ -82,11 +81,11 @@ def compare(binary, suite, arguments, runs):
 
 
 def measure_all(options):
-    """All pairs that the options leave."""
+    """Measures all pairs that the options select."""
     pairs = []
     start = time.monotonic()
     for suite, line in suites():
-        if options.only not in line or time.monotonic() - start > options.most_seconds:
+        if options.only not in line or time.monotonic() - start > options.max_seconds:
             continue
         pair = compare(options.headroom, suite, line.split(), options.runs)
         pairs.append(pair)
@@ -99,9 +98,9 @@ def main():
     parser.add_argument("--headroom", default="build/release/headroom")
     parser.add_argument("--runs", type=int, default=10, help="runs of each measurement")
     parser.add_argument("--reports", type=pathlib.Path, default=pathlib.Path("reports"))
-    parser.add_argument("--most-seconds", type=float, default=math.inf,
-                        help="begin no further pair after so long")
-    parser.add_argument("--only", default="", help="pairs whose arguments hold this text")
+    parser.add_argument("--max-seconds", type=float, default=math.inf,
+                        help="start no pair after this time")
+    parser.add_argument("--only", default="", help="select pairs whose arguments contain this text")
     options = parser.parse_args()
     pairs = measure_all(options)
     machine = run(options.headroom, "machines", "show", "here")

@@ -1,4 +1,4 @@
-"""The accuracy report: statistics of the pairs, the text and the picture."""
+"""The accuracy report: statistics of the pairs, text and plot."""
 import math
 import statistics
 
@@ -6,7 +6,7 @@ COLOURS = ["#c4472b", "#e0912f", "#3b6fb6"]  # of suites
 
 
 def spread(values):
-    """Median, ninth decile and worst of absolute values, and the median with its sign."""
+    """Median, 90th percentile and maximum of absolute values, and the signed median."""
     sizes = sorted(abs(value) for value in values)
     return {"pairs": len(sizes), "median": statistics.median(sizes),
             "p90": sizes[min(len(sizes) - 1, math.ceil(0.9 * len(sizes)) - 1)], "worst": sizes[-1],
@@ -18,7 +18,7 @@ def suites_of(pairs):
 
 
 def summary(pairs):
-    """Errors of all pairs and of each suite's, the noise, and what was to be held exactly."""
+    """Errors of all pairs and of each suite, the noise, and the exact rows."""
     return {"error": spread([pair["error"] for pair in pairs]),
             "by_suite": {suite: spread([pair["error"] for pair in pairs if pair["suite"] == suite])
                          for suite in suites_of(pairs)},
@@ -28,8 +28,8 @@ def summary(pairs):
 
 
 def by_kind(pairs):
-    """How far off the operators of each kind are, in each suite too; how far apart their two runs
-    were; and the kind's share of a pass, over all passes."""
+    """Errors of the operators of each kind, overall and by suite; the difference between their two
+    runs; and the kind's fraction of a pass, over all passes."""
     kinds = sorted({one["kind"] for pair in pairs for one in pair["operators"]})
 
     def of_kind(kind, key, suite=None):
@@ -54,7 +54,7 @@ def percent(value, sign=False):
 
 
 def table(heads, rows):
-    """A table whose first column is words, all others figures."""
+    """A Markdown table; the first column is text, the others are numbers."""
     lines = ["| " + " | ".join(heads) + " |", "| :-- |" + " --: |" * (len(heads) - 1)]
     return lines + ["| " + " | ".join(row) + " |" for row in rows]
 
@@ -70,7 +70,7 @@ def summary_table(figures):
         rows += [[f"Pairs {suite}", str(one["pairs"]), *of_errors(one)]
                  for suite, one in figures["by_suite"].items()]
     noise = figures["noise"]
-    rows.append(["Noise: the same runs again", str(noise["pairs"]), *of_errors(noise)])
+    rows.append(["Noise: repeated runs", str(noise["pairs"]), *of_errors(noise)])
     return table(["", "Pairs", "Median error [%]", "p90 [%]", "Worst [%]", "Bias [%]"], rows)
 
 
@@ -79,7 +79,7 @@ def kind_table(report):
     rows = [[kind, percent(one["share"]), str(one["pairs"]), *of_errors(one),
              *(percent(one["medians"].get(suite)) for suite in suites), percent(one["noise"])]
             for kind, one in report["by_kind"].items()]
-    return table(["Kind", "Share [%]", "Times", "Median error [%]", "p90 [%]", "Worst [%]",
+    return table(["Kind", "Fraction [%]", "Times", "Median error [%]", "p90 [%]", "Worst [%]",
                   "Bias [%]", *(f"Median {suite} [%]" for suite in suites), "Noise [%]"], rows)
 
 
@@ -99,22 +99,22 @@ def pair_table(pairs):
 
 def markdown(report):
     lines = ["# Accuracy", "",
-             "Predicted against measured time of whole passes, after one `headroom calibrate`, whose shapes are",
-             "none of these. Every pair is one `headroom compare`, which probes the machine before and after the run",
-             "and corrects the prediction for its drift since the calibration. Each run was measured a second time:",
-             "noise is how far that median was from the first, so no prediction could do better than that.", "",
-             "No time of these pairs goes into a prediction, but the probes of the calibration were improved with",
-             "one suite *in view*: its errors flatter the tool. Those *seen once* were chosen afterwards; their",
-             "first run had a median error of 5.1 % and a bias of +4.2 %, and what it showed was mended. The pairs",
-             "*held out* were chosen after the last change: of other models and lengths expect what they show.", "",
+             "Predicted against measured time of whole passes, after one `headroom calibrate`, which measures none",
+             "of these shapes. Every pair is one `headroom compare`, which probes the machine before and after the",
+             "run and corrects the prediction for drift since the calibration. Each run was measured twice; noise is",
+             "the difference between the two medians, the limit of any prediction.", "",
+             "No time of these pairs enters a prediction. The calibration's probes were developed on the suite *in",
+             "view*, so its errors are too small. The suite *seen once* was chosen afterwards; its first run had a",
+             "median error of 5.1 % and a bias of +4.2 %, and the faults that it showed were fixed. The suite *held",
+             "out* was chosen after the last change: expect its errors for other models and lengths.", "",
              "```sh", "headroom calibrate", report["command"], "```", "",
              f"{report['date']} · {report['machine']}", "",
              *summary_table(report["summary"]), "",
-             f"Counts and bytes: {report['summary']['exact_rows']} rows held exactly, "
-             f"{report['summary']['exact_failures']} did not.", "",
+             f"Counts and bytes: {report['summary']['exact_rows']} rows are exact, "
+             f"{report['summary']['exact_failures']} are not.", "",
              "![Predicted against measured](accuracy.svg)", "", "## By kind of operator", "",
-             "Operators that take more than 2 % of their pass; the share is that of the kind in a pass, over all",
-             "pairs. Noise is the median distance between an operator's two runs.", "",
+             "Operators that take more than 2 % of their pass. The fraction is that of the kind in a pass, over all",
+             "pairs. Noise is the median difference between an operator's two runs.", "",
              *kind_table(report)]
     for suite in suites_of(report["pairs"]):
         lines += ["", f"## Pairs {suite}", "",
@@ -123,7 +123,7 @@ def markdown(report):
 
 
 class Plane:
-    """A square with logarithmic axes, from `low` to `high` seconds both ways."""
+    """A square plot with logarithmic axes from `low` to `high` seconds."""
 
     SIZE, MARGIN = 480, 60
 
@@ -139,7 +139,7 @@ class Plane:
 
 
 def frame(plane):
-    """The band of ±12 %, its middle and the grid."""
+    """The band of ±12 %, the diagonal and the grid."""
     low, high, size, point = plane.low, plane.high, plane.SIZE, plane.point
     parts = [f'<rect width="{size}" height="{size}" fill="white"/>',
              f'<polygon fill="#dde8f4" points="{point(low, low * 1.12)} {point(high / 1.12, high)} '
@@ -159,7 +159,7 @@ def frame(plane):
 
 
 def svg(pairs):
-    """A scatter of all pairs, a colour for each suite."""
+    """Scatter plot of all pairs, one colour per suite."""
     plane = Plane(min(min(p["predicted_s"], p["measured_s"]) for p in pairs) / 1.5,
                   max(max(p["predicted_s"], p["measured_s"]) for p in pairs) * 1.5)
     size = plane.SIZE

@@ -1,5 +1,5 @@
-// How long an answer takes: the whole command, building a graph, and a workload on a built one.
-// A benchmark, not a test: it prints medians and judges nothing.
+// Times of the whole command, of building a graph, and of evaluating a workload on a built graph. A
+// benchmark, not a test: prints medians and checks nothing.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <spawn.h>
@@ -22,15 +22,15 @@ namespace {
 using namespace headroom;
 using Clock = std::chrono::steady_clock;
 
-/// Keeps a result alive, so that the compiler cannot drop what made it.
+/// Keeps a result alive, so that the compiler cannot drop its computation.
 volatile std::int64_t g_sink = 0;
 
 struct Timing {
   double median_us;
-  double least_us;
+  double min_us;
 };
 
-/// Median and least time of one call, over `rounds` rounds of `calls` calls.
+/// Median and minimum time of one call, over `rounds` rounds of `calls` calls.
 Timing time(int rounds, int calls, const std::function<void()>& call) {
   std::vector<double> microseconds;
   for (int round = 0; round < rounds; ++round) {
@@ -43,8 +43,8 @@ Timing time(int rounds, int calls, const std::function<void()>& call) {
   return {microseconds[microseconds.size() / 2], microseconds.front()};
 }
 
-void print(std::string_view what, const Timing& timing) {
-  fmt::print("{:<48} {:>12.2f} {:>12.2f}\n", what, timing.median_us, timing.least_us);
+void print(std::string_view name, const Timing& timing) {
+  fmt::print("{:<48} {:>12.2f} {:>12.2f}\n", name, timing.median_us, timing.min_us);
 }
 
 void run_command(const char* model) {
@@ -77,7 +77,7 @@ void bench_model(const char* name) {
           const Graph built = build_graph(model.spec, graph_options(workload));
           g_sink = static_cast<std::int64_t>(analyze(built).nodes.size());
         }));
-  print(fmt::format("{}: a workload on the built graph", name), time(21, 2000, [&] {
+  print(fmt::format("{}: evaluate a workload", name), time(21, 2000, [&] {
           workload.seq_len = 1 + workload.seq_len % 4096;
           g_sink = static_cast<std::int64_t>(evaluator.evaluate(workload).peak_activation_bytes);
         }));
@@ -86,6 +86,6 @@ void bench_model(const char* name) {
 }  // namespace
 
 int main() {
-  fmt::print("{:<48} {:>12} {:>12}\n", "", "median [µs]", "least [µs]");
+  fmt::print("{:<48} {:>12} {:>12}\n", "", "median [µs]", "min [µs]");
   for (const char* const name : {"bert-base", "llama-3-8b", "t5-base"}) bench_model(name);
 }

@@ -1,5 +1,5 @@
-// Reading a header of a million tensors: headroom_bench_inspect FILE writes it, then reads it a few
-// times, and prints the best time and the most memory.
+// Reads a header of a million tensors: headroom_bench_inspect FILE writes it, reads it a few times,
+// and prints the best time and the peak memory.
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -29,7 +29,7 @@ int main(int argc, char** argv) {
   }
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  fmt::print("{} tensors in {:.2f} s, {} MB at most, what wrote the file included\n", kTensors,
-             best, usage.ru_maxrss / 1000);
+  fmt::print("{} tensors in {:.2f} s, {} MB peak memory, including the writer of the file\n",
+             kTensors, best, usage.ru_maxrss / 1000);
   std::filesystem::remove(path);
 }

@@ -1,6 +1,6 @@
-// How fast the kernels are: products against each other, streams against the bandwidth of a plain
-// read. A benchmark, not a test: it prints the best of several interleaved rounds and judges
-// nothing.
+// Speed of the kernels: matrix products of the backends against each other, weight streams against
+// the bandwidth of a plain read. A benchmark, not a test: prints the best of several interleaved
+// rounds and checks nothing.
 #include <fmt/format.h>
 #include <omp.h>
 
@@ -29,21 +29,21 @@ using namespace headroom::measured;
 using Clock = std::chrono::steady_clock;
 using Calls = std::vector<std::function<void()>>;
 
-/// Keeps a result alive, so that the compiler cannot drop what made it.
+/// Keeps a result alive, so that the compiler cannot drop its computation.
 volatile float g_sink = 0;
 
-/// Least seconds of each call, over rounds that make every call once.
-std::vector<double> least_seconds(int rounds, const Calls& calls) {
-  std::vector<double> least(calls.size(), 1e30);
+/// Minimum seconds of each call, over rounds that run every call once.
+std::vector<double> min_seconds(int rounds, const Calls& calls) {
+  std::vector<double> fastest(calls.size(), 1e30);
   for (int round = 0; round < rounds; ++round) {
     for (std::size_t i = 0; i < calls.size(); ++i) {
       const auto start = Clock::now();
       calls[i]();
       const std::chrono::duration<double> taken = Clock::now() - start;
-      least[i] = std::min(least[i], taken.count());
+      fastest[i] = std::min(fastest[i], taken.count());
     }
   }
-  return least;
+  return fastest;
 }
 
 AlignedVector<float> random_floats(std::int64_t count) {
@@ -76,7 +76,7 @@ void bench_linear(Shape shape, std::int64_t rows) {
   }
   std::string line = fmt::format("linear {:>4} x {:>4} -> {:>4}", rows, shape.in, shape.out);
   const double flops = 2.0 * static_cast<double>(rows * shape.in * shape.out);
-  for (const double seconds : least_seconds(12, calls)) {
+  for (const double seconds : min_seconds(12, calls)) {
     line += fmt::format(" {:>8.1f}", flops / seconds * 1e-9);
   }
   fmt::print("{}\n", line);
@@ -103,22 +103,22 @@ void bench_streams() {
   fmt::print("\nGB/s of {:.0f} MB of weights    read  float32  bfloat16\n", kBytes * 1e-6);
   for (const std::int64_t rows : {1, 2, 4, 8}) {
     const std::vector<double> seconds =
-        least_seconds(12, {[&] { g_sink = headroom::bench::read_all(weight); },
-                           [&] { wide.run(x.data(), y.data(), rows); },
-                           [&] { narrow.run(x.data(), y.data(), rows); }});
+        min_seconds(12, {[&] { g_sink = headroom::bench::read_all(weight); },
+                         [&] { wide.run(x.data(), y.data(), rows); },
+                         [&] { narrow.run(x.data(), y.data(), rows); }});
     fmt::print("stream {} rows {:>21.1f} {:>8.1f} {:>8.1f}\n", rows, kBytes / seconds[0] * 1e-9,
                kBytes / seconds[1] * 1e-9, kBytes / 2 / seconds[2] * 1e-9);
   }
 }
 
-/// Bytes that a call reads and writes, for every element of its array.
-struct Sweep {
+/// A call, with the bytes that it reads and writes per element of its array.
+struct ElementwiseCall {
   const char* name;
   double bytes;
   std::function<void()> call;
 };
 
-void bench_sweeps(std::int64_t count) {
+void bench_elementwise(std::int64_t count) {
   constexpr std::int64_t kWidth = 768;
   AlignedVector<float> x = random_floats(count);
   AlignedVector<float> r = random_floats(count);
@@ -127,7 +127,7 @@ void bench_sweeps(std::int64_t count) {
   const auto activation = [&](ActivationKind kind) {
     return [&x, kind, count] { activate(kind, x.data(), count); };
   };
-  const std::vector<Sweep> sweeps{
+  const std::vector<ElementwiseCall> elementwise{
       {"memcpy", 8, [&] { std::memcpy(r.data(), x.data(), x.size() * sizeof(float)); }},
       {"scale", 8, [&] { scale(x.data(), -1.0F, count); }},
       {"add_residual", 12, [&] { add_residual(x.data(), r.data(), count); }},
@@ -142,12 +142,12 @@ void bench_sweeps(std::int64_t count) {
       {"rms_norm", 8, [&] { rms_norm(norm, x.data(), x.data()); }},
       {"add_layer_norm", 16, [&] { add_layer_norm(norm, x.data(), r.data(), r.data()); }}};
   Calls calls;
-  for (const Sweep& sweep : sweeps) calls.push_back(sweep.call);
-  const std::vector<double> seconds = least_seconds(12, calls);
+  for (const ElementwiseCall& one : elementwise) calls.push_back(one.call);
+  const std::vector<double> seconds = min_seconds(12, calls);
   fmt::print("\nGB/s of {:.1f} MB\n", 4e-6 * static_cast<double>(count));
-  for (std::size_t i = 0; i < sweeps.size(); ++i) {
-    const double bytes = sweeps[i].bytes * static_cast<double>(count);
-    fmt::print("{:<24} {:>8.1f}\n", sweeps[i].name, bytes / seconds[i] * 1e-9);
+  for (std::size_t i = 0; i < elementwise.size(); ++i) {
+    const double bytes = elementwise[i].bytes * static_cast<double>(count);
+    fmt::print("{:<24} {:>8.1f}\n", elementwise[i].name, bytes / seconds[i] * 1e-9);
   }
 }
 
@@ -171,7 +171,7 @@ AttentionArguments arguments_of(const AttentionShape& shape) {
   args.keys = shape.keys;
   args.q_stride = args.out_stride = shape.heads * shape.head_dim;
   args.q_batch_stride = args.out_batch_stride = shape.queries * args.q_stride;
-  // As a cache holds them, head after head.
+  // As in a KV-cache, head by head.
   args.k_stride = args.v_stride = shape.head_dim;
   args.k_head_stride = args.v_head_stride = shape.keys * shape.head_dim;
   args.k_batch_stride = args.v_batch_stride = shape.kv_heads * args.k_head_stride;
@@ -195,10 +195,10 @@ void bench_attention(const AttentionShape& shape) {
   args.v = v.data();
   args.out = out.data();
   const std::vector<double> seconds =
-      least_seconds(8, {[&] { attention_scores(args, scores.data()); },
-                        [&] { attention_softmax(args, scores.data()); },
-                        [&] { attention_context(args, scores.data()); },
-                        [&] { fused_attention(args, scratch.data()); }});
+      min_seconds(8, {[&] { attention_scores(args, scores.data()); },
+                      [&] { attention_softmax(args, scores.data()); },
+                      [&] { attention_context(args, scores.data()); },
+                      [&] { fused_attention(args, scratch.data()); }});
   const auto flops = static_cast<double>(fused_attention(args, scratch.data()));
   fmt::print(
       "{}x{}/{}x{} {:>4} queries {:>4} keys {:<6} {:>9.1f} {:>9.1f} {:>9.1f} {:>9.1f} {:>8.1f}\n",
@@ -227,8 +227,8 @@ int main() {
     fmt::print("\n--- threads: {}\n", threads);
     bench_linears();
     bench_streams();
-    bench_sweeps(std::int64_t{768} * 512);
-    bench_sweeps(std::int64_t{768} * 65536);
+    bench_elementwise(std::int64_t{768} * 512);
+    bench_elementwise(std::int64_t{768} * 65536);
     bench_attentions();
   }
   return 0;

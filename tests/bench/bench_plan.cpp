@@ -1,5 +1,5 @@
-// How many plans and how many workloads a second: headroom_bench_plan [THREADS]. Each figure is the
-// best of some runs, everything included: sharding, compiling, evaluating, keeping the best.
+// Plans and workloads per second: headroom_bench_plan [THREADS]. Each figure is the best of several
+// runs, everything included: sharding, compiling, evaluating, keeping the best.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ void bench_search(const std::string& model, std::int64_t devices, std::int64_t b
   space.threads = threads;
   PlanSearch search;
   const double seconds = best_seconds([&] { search = search_plans(planner, space); });
-  fmt::print("plans of {} on {} devices: {} in {:.1f} ms = {:.2f} M a second and thread\n", model,
+  fmt::print("plans of {} on {} devices: {} in {:.1f} ms = {:.2f} M per second and thread\n", model,
              devices, search.evaluated, 1e3 * seconds,
              static_cast<double>(search.evaluated) / seconds / threads / 1e6);
 }
@@ -58,7 +58,7 @@ void bench_sweep(const char* name, const SweepGrid& grid,
       return true;
     });
   });
-  fmt::print("sweep, {}: {} rows in {:.1f} ms = {:.2f} M a second\n", name,
+  fmt::print("sweep, {}: {} rows in {:.1f} ms = {:.2f} M per second\n", name,
              to_string(size_of(grid)), 1e3 * seconds,
              static_cast<double>(size_of(grid)) / seconds / 1e6);
 }

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Measures how cost grows with the length of a sequence, and writes the lesson about it.
+"""Measures how cost grows with sequence length, and writes a lesson about it.
 
 Runs the four studies of `headroom complexity --measure`, after one `headroom calibrate` for the
-predicted times, and writes complexity.md, complexity.json and complexity-*.svg into --reports; the
-plots need gnuplot (Debian's gnuplot-nox). A benchmark, not a test: it judges nothing.
+predicted times, and writes complexity.md, complexity.json and complexity-*.svg to --reports. Plots
+need gnuplot (Debian's gnuplot-nox). A benchmark, not a test: it checks nothing.
 """
 import argparse
 import json
@@ -18,8 +18,7 @@ import complexity_plots
 LAYERS = ["layer-self-attention", "layer-multi-head-attention", "layer-window-attention",
           "layer-linear-attention", "layer-rnn", "layer-lstm", "layer-conv", "layer-ffn"]
 
-# The layers of the study as a whole: 2 layers of d = 512, positions by rotation, so that any length
-# can be run.
+# A transformer of 2 layers with d = 512 and RoPE, which runs at any length.
 SMALL_TRANSFORMER = {
     "architectures": ["GPTNeoXForCausalLM"], "model_type": "gpt_neox", "vocab_size": 8192,
     "hidden_size": 512, "num_hidden_layers": 2, "num_attention_heads": 8, "intermediate_size": 2048,
@@ -37,7 +36,7 @@ STUDIES = {
 
 
 def run(binary, arguments, folder):
-    """The JSON that headroom prints."""
+    """Returns the JSON that headroom prints."""
     done = subprocess.run([binary, *arguments, "--format", "json"], capture_output=True, text=True,
                           cwd=folder, check=False)
     if done.returncode != 0:
@@ -46,7 +45,7 @@ def run(binary, arguments, folder):
 
 
 def table(titles, rows):
-    """Rows of text as Markdown; the first column is words, the others numbers."""
+    """A Markdown table; the first column is text, the others are numbers."""
     rule = [":--"] + ["--:"] * (len(titles) - 1)
     return ["| " + " | ".join(row) + " |" for row in (titles, rule, *rows)]
 
@@ -69,15 +68,15 @@ def orders(layers):
 
 
 def exponents(layers):
-    """Of what mixes positions, and of whole layers, where enough lengths were asymptotic."""
+    """Exponents of mixing positions and of whole layers, where enough lengths are asymptotic."""
     rows = []
     for layer in layers:
-        for key, what in (("core_exponent", "mixing"), ("exponent", "whole")):
+        for key, extent in (("core_exponent", "mixing"), ("exponent", "whole")):
             fit = layer[key]
             if fit is None:
                 continue
             predicted = fit["predicted_time"]
-            rows.append([f"{layer['name']}, {what}", f"{fit['from']} … {fit['to']}",
+            rows.append([f"{layer['name']}, {extent}", f"{fit['from']} … {fit['to']}",
                          "memory" if fit["beyond_cache"] else "caches, memory",
                          f"{fit['flops']:.2f}", "–" if predicted is None else f"{predicted:.2f}",
                          f"{fit['measured']:.2f} ± {fit['half_width_95']:.2f}",
@@ -92,10 +91,10 @@ def crossing(row):
 
 
 def crossings(rows):
-    """Pairs of which now the one, now the other costs more."""
-    told = [row for row in rows if (row["flops_from"] or 1) > 1 or row["measured_from"]]
+    """Pairs of layers whose order of cost changes with the length."""
+    crossing_pairs = [row for row in rows if (row["flops_from"] or 1) > 1 or row["measured_from"]]
     return table(["Costs more", "By FLOPs from n", "By predicted time", "By measured time"],
-                 [crossing(row) for row in told])
+                 [crossing(row) for row in crossing_pairs])
 
 
 def times(layers):
@@ -120,9 +119,9 @@ def generation(report):
                      *(milliseconds(time) for time in predicted),
                      milliseconds(without), milliseconds(with_cache),
                      f"{without / with_cache:.1f}" if both else "–"])
-    return table(["n", "FLOPs without [G]", "with [G]", "Attention, times less",
+    return table(["n", "FLOPs without [G]", "with [G]", "Attention, factor",
                   "Predicted without [ms]", "with [ms]", "Measured without [ms]", "with [ms]",
-                  "Times faster"], rows)
+                  "Speed-up"], rows)
 
 
 def share_table(report, key):
@@ -142,92 +141,90 @@ def formula(layers, name, key="matrix_flops"):
 
 
 def busy(context):
-    """What to know of times that were not taken alone."""
+    """A warning if other programs were running."""
     if context["load_average"] <= 0.5 * context["logical_cpus"]:
         return []
-    return ["", f"Others were at work on this machine (load {context['load_average']:.0f} on {context['logical_cpus']} "
-            "processors), so single figures may be far off."]
+    return ["", f"Other programs were running on this machine (load average {context['load_average']:.0f} on "
+            f"{context['logical_cpus']} processors), so single figures may be far off."]
 
 
 def lesson(reports, commands):
     layers = reports["layers"]["layers"]
     order = reports["associativity"]
     context = reports["layers"]["context"]
-    grown = reports["generation"]
+    generated = reports["generation"]
     shares = reports["shares"]
-    passes = shares["attention_passes_ffn"]
+    overtaking = shares["attention_passes_ffn"]
     core = order["core_crossovers"][0]
     softmax, linear = order["layers"]
     lines = [
         "# Why attention is N²", "",
-        "Written by [complexity.py](../tests/bench/complexity.py) out of what `headroom complexity` derives and",
-        "measures. Orders and formulas are derived from the operators of each layer, none is typed in; times are the",
-        "fastest of several rounds over all lengths.", "",
+        "Written by [complexity.py](../tests/bench/complexity.py) from the output of `headroom complexity`. Orders and",
+        "formulas are derived from the operators of each layer, not typed in; times are the fastest of several rounds",
+        "over all lengths.", "",
         "```sh", *commands, "```", "",
         f"{context['cpu']} · {context['threads']} thread{'' if context['threads'] == 1 else 's'} · {context['backend']} · one sequence, float32, d = 512", "",
         "## Where the N² comes from", "",
         "A layer of a sequence model does two things: it transforms every position by itself, which costs n·d², and it",
-        "carries information from position to position. Kinds of layers differ in the second. Self-attention compares",
-        "every position with every other, n² pairs, each by a product of length d, and then sums the values of all",
-        "positions with these n² weights:", "",
+        "mixes positions. Kinds of layers differ in how they mix. Self-attention compares every position with every",
+        "other, n² dot products of length d, and then sums the values of all positions with these n² weights:", "",
         f"    self-attention   {formula(layers, 'layer-self-attention')}", "",
-        "The first term are its four projections, the second is the N². What one gets for it is in the last columns:",
-        "any two positions are one step apart, and nothing has to wait for anything. A recurrent layer is linear in n,",
-        "but takes its n steps one after the other, and a signal between the ends passes through all of them. A",
-        "convolution sees k positions, so that n/k layers are needed (fewer where dilations grow). A window is linear",
-        "in n too, and has a convolution's paths. The orders are those of \"Attention Is All You Need\" (arXiv 1706.03762,",
-        "Table 1), which leaves the projections out; so *mixing positions* is the paper's column.", "",
+        "The first term is its four projections, the second is the N². The last columns show what it buys: any two",
+        "positions are one step apart, and all positions are computed in parallel. A recurrent layer is linear in n,",
+        "but runs its n steps one after the other, and a signal from one end to the other passes through all of them.",
+        "A convolution sees k positions, so it needs n/k layers (fewer with growing dilations). Window attention is",
+        "linear in n too, with the paths of a convolution. The orders are those of \"Attention Is All You Need\" (arXiv",
+        "1706.03762, Table 1), which omits projections: *mixing positions* is the paper's column.", "",
         *orders(layers), "",
-        "n positions, d width, k kernel, r neighbourhood, h heads, d_k size of a head. Memory is the peak of live",
-        "activations: it is here, in the n²·h scores, that long sequences fail first, and what fused kernels avoid.", "",
+        "n positions, d width, k kernel, r neighbourhood, h heads, d_k head dimension. Memory is the peak of live",
+        "activations. Long sequences fail here first, in the n²·h scores, which fused kernels avoid.", "",
         "## Measured", "", "![Time by length](complexity-layers.svg)", "",
         *times(layers), "",
-        "Milliseconds. An exponent needs a range where the leading power decides: from the first length at which it has",
-        "80 % of the FLOPs and of the bytes moved. Below that, linear terms (projections), weights that have to be read",
-        "whatever n is, and the fixed cost of starting an operator make time grow more slowly than the leading power",
-        "says. The other way round, operands of a small n lie in caches and those of a large one do not: where little is",
-        "multiplied with each number, as in linear attention alone, time grows faster than FLOPs until they have left the",
-        "last cache, which keeps some of what is twice or four times its size. So where lengths up to a factor of four are left",
-        "behind four times its size, the range begins there. *p of FLOPs* is the slope of",
-        "the counted FLOPs over the same lengths, an honest comparison also where a linear term is not yet small.",
+        "Milliseconds. An exponent needs a range where the leading power dominates: it starts at the first length where",
+        "that power has 80 % of the FLOPs and of the bytes moved. Below, linear terms (projections), weights that are",
+        "read at any n, and the fixed overhead of operators make time grow more slowly than the leading power. Caches do",
+        "the opposite: operands of a small n fit, those of a large n do not, so with low arithmetic intensity, as in linear",
+        "attention alone, time grows faster than FLOPs until the operands exceed the last-level cache, which keeps part of",
+        "working sets of two or four times its size. Therefore, if lengths over a factor of four remain beyond four times",
+        "its size, the range starts there. *p of FLOPs* is the slope of the counted FLOPs over the same lengths, a fair",
+        "comparison even where a linear term is not yet small.",
         *busy(context), "",
         *exponents(layers), "",
         "## When it matters", "",
-        "The first length from which on one whole layer costs more than another: solved exactly from the two polynomials,",
-        "and between the lengths run by straight lines between logarithms. With d = 512, n² is no concern for sentences:",
-        "attention's products pass its own projections at n = 2·d + 1. Pairs that are missing here never change their order;",
-        "a dash is a crossing outside of the lengths that both were run at.", "",
+        "The first length from which on one whole layer costs more than another. By FLOPs it is the exact solution of the",
+        "two polynomials; by time it is interpolated between the lengths run, linearly in the logarithms. With d = 512, n²",
+        "is no concern for sentences: attention's matrix products overtake its projections at n = 2·d + 1. Pairs that never",
+        "change their order are omitted; a dash is a crossing outside the lengths at which both were run.", "",
         *crossings(reports["layers"]["crossovers"]), "",
         "## Softmax, or not", "",
-        "Matrix products may be taken in any order, so without the softmax between them (Q·Kᵀ)·V = Q·(Kᵀ·V), and the",
-        "second order never makes anything of size n². Linear attention (arXiv 2006.16236) replaces the softmax by a",
-        "feature map φ of queries and keys, so that it may take it:", "",
+        "Matrix products are associative: without the softmax between them (Q·Kᵀ)·V = Q·(Kᵀ·V), and the second order",
+        "never computes anything of size n². Linear attention (arXiv 2006.16236) replaces the softmax by a feature map φ",
+        "of queries and keys, which allows the second order:", "",
         f"    softmax(Q·Kᵀ)·V    {softmax['core_matrix_flops']['formula']}",
         f"    φ(Q)·(φ(K)ᵀ·V)     {linear['core_matrix_flops']['formula']}", "",
-        f"Equal FLOPs are at about n = d_k: the state d_k × d_k stands in the place of n × n scores. By FLOPs the softmax costs",
-        f"more from n = {whole(core['flops_from'])} on, by predicted time from {whole(core['predicted_from'])}, by measured time from "
-        f"{whole(core['measured_from'])}.", "",
+        f"FLOPs are equal at about n = d_k: the state d_k × d_k replaces the n × n scores. Softmax attention costs more from",
+        f"n = {whole(core['flops_from'])} on by FLOPs, from {whole(core['predicted_from'])} by predicted time, from {whole(core['measured_from'])} by measured time.", "",
         "![Both orders](complexity-softmax.svg)", "",
         *exponents(order["layers"]), "",
         "## With and without a KV-cache", "",
-        "To generate a token, a model without a cache runs over everything before it once more: attention's work sums to",
-        f"{grown['without_cache']['attention_order']}. With keys and values kept, a step's query meets only the keys: {grown['with_cache']['attention_order']}.", "",
-        f"    without   {grown['without_cache']['attention_formula']}",
-        f"    with      {grown['with_cache']['attention_formula']}", "",
-        *generation(grown), "",
-        "A transformer of 2 such layers. FLOPs without a cache grow like n² as long as projections dominate, and",
-        "like n³ in the end; time gains less than FLOPs do, since a step of one token reads all weights for a single row.",
-        f"Without a cache, prefills of {len(grown['lengths_run'])} lengths were run; those between follow straight lines.", "",
+        "Without a cache, every generated token needs a pass over all tokens before it: attention's work sums to",
+        f"{generated['without_cache']['attention_order']}. With cached keys and values, a step has a single query: {generated['with_cache']['attention_order']}.", "",
+        f"    without   {generated['without_cache']['attention_formula']}",
+        f"    with      {generated['with_cache']['attention_formula']}", "",
+        *generation(generated), "",
+        "A transformer of 2 such layers. Without a cache FLOPs grow like n² while projections dominate, and like n³ in",
+        "the limit. Time gains less than FLOPs, since a step of one token reads all weights for a single row.",
+        f"Without a cache, prefills of {len(generated['lengths_run'])} lengths were run; lengths between them are interpolated.", "",
         "![Generating](complexity-generation.svg)", "",
         "## Where a transformer's time goes", "",
-        f"For one position of one layer, attention costs {passes['attention']} and the feed-forward network {passes['ffn']}: equal at n = 4·d.",
-        f"From n = {whole(passes['from'])} on attention is the larger part; before that it is the smaller one, and N² is an",
-        "academic concern. Shares of FLOPs:", "",
-        *share_table(shares, "matrix_flops"), "", "Shares of measured time:", "",
+        f"Per position and layer, attention costs {overtaking['attention']} and the feed-forward network {overtaking['ffn']}: equal at n = 4·d.",
+        f"From n = {whole(overtaking['from'])} on attention costs more; below, it costs less, and N² is an academic concern.",
+        "Fractions of FLOPs:", "",
+        *share_table(shares, "matrix_flops"), "", "Fractions of measured time:", "",
         *share_table(shares, "measured_s"), "",
-        "Time is shared differently from FLOPs: softmax and scores move n² numbers and multiply little with them, so",
-        "attention's share of time is larger than its share of FLOPs.", "",
-        "![Shares](complexity-shares.svg)", ""]
+        "Attention's fraction of time is larger than its fraction of FLOPs: softmax and scores move n² numbers with few",
+        "multiplications each.", "",
+        "![Fractions of time](complexity-shares.svg)", ""]
     skipped = [f"{layer['name']} at n = {one['seq_len']}: {one['reason']}"
                for layer in layers for one in layer["times"]["skipped"]]
     skipped += [f"small-transformer at n = {one['seq_len']}: {one['reason']}" for one in shares["skipped"]]
@@ -244,14 +241,14 @@ def main():
     parser.add_argument("--most-seconds", type=int, default=3, help="longest single run")
     parser.add_argument("--reports", type=pathlib.Path, default=pathlib.Path("reports"))
     parser.add_argument("--only", choices=[*STUDIES, "none"],
-                        help="measure this study, and take the others from complexity.json")
+                        help="measure only this study; read the others from complexity.json")
     arguments = parser.parse_args()
     binary = str(pathlib.Path(arguments.headroom).resolve())
     common = ["--measure", "--runs", str(arguments.runs), "--most-seconds", str(arguments.most_seconds)]
     if arguments.threads:
         common += ["--threads", str(arguments.threads)]
-    kept = arguments.reports / "complexity.json"
-    reports = json.loads(kept.read_text()) if arguments.only else {
+    stored = arguments.reports / "complexity.json"
+    reports = json.loads(stored.read_text()) if arguments.only else {
         "command": shlex.join(["python3", "tests/bench/complexity.py", *common[1:]])}
     with tempfile.TemporaryDirectory() as folder:
         config = pathlib.Path(folder, "small-transformer", "config.json")
@@ -263,7 +260,7 @@ def main():
                 reports[name] = run(binary, ["complexity", *study, *common], folder)
     commands = ["headroom calibrate", reports["command"]]
     arguments.reports.mkdir(exist_ok=True)
-    kept.write_text(json.dumps(reports, indent=1) + "\n")
+    stored.write_text(json.dumps(reports, indent=1) + "\n")
     (arguments.reports / "complexity.md").write_text(lesson(reports, commands))
     complexity_plots.write(reports, arguments.reports)
     print("\n".join(exponents(reports["layers"]["layers"]) + crossings(reports["layers"]["crossovers"])

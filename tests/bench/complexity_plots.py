@@ -21,7 +21,7 @@ def header(file, x, y):
 
 
 def curves(series):
-    """Lines with points, one a series of (title, rows); predicted ones are dashed, without points."""
+    """Plots series of (title, rows, dashed): lines with points, or dashed without points."""
     blocks, plots = [], []
     for i, (title, rows, dashed) in enumerate(series):
         if len(rows) < 2:
@@ -63,12 +63,12 @@ def generation(report, folder):
     def times(key):
         return [(row["new_tokens"], row[key]) for row in report["rows"] if row[key]]
     series = [("without a KV-cache", times("time_without_s"), None), ("with one", times("time_with_s"), None)]
-    return (header(folder / "complexity-generation.svg", "n, tokens generated", "time in all [s]")
+    return (header(folder / "complexity-generation.svg", "n, tokens generated", "total time [s]")
             + "set logscale xy\n" + curves(series))
 
 
 def shares(report, folder):
-    """Measured shares, one on top of the other."""
+    """Stacked plot of the fractions of measured time."""
     rows = []
     for row in report["rows"]:
         measured = row["measured_s"]
@@ -83,18 +83,18 @@ def shares(report, folder):
         return ""
     plots = [f"$d using 1:{i + 2}:{i + 3} with filledcurves lc rgb '{COLOURS[i]}' fs solid 0.75 title '{title}'"
              for i, title in enumerate(SHARE_TITLES)]
-    passes = report["attention_passes_ffn"]["from"]
-    mark = "" if passes is None or passes > rows[-1][0] else (
-        f"set arrow from {passes}, graph 0 to {passes}, graph 1 nohead front lc rgb '#222222' dt 3\n"
-        f"set label 'n = {passes}: attention passes the FFN by FLOPs' at {passes}, graph 0.04 right offset -0.6,0 front\n")
-    return (header(folder / "complexity-shares.svg", "n, positions", "share of measured time [%]")
+    overtaking = report["attention_passes_ffn"]["from"]
+    mark = "" if overtaking is None or overtaking > rows[-1][0] else (
+        f"set arrow from {overtaking}, graph 0 to {overtaking}, graph 1 nohead front lc rgb '#222222' dt 3\n"
+        f"set label 'n = {overtaking}: attention overtakes the FFN by FLOPs' at {overtaking}, graph 0.04 right offset -0.6,0 front\n")
+    return (header(folder / "complexity-shares.svg", "n, positions", "fraction of measured time [%]")
             + "set logscale x\nset yrange [0:100]\nset key outside right center\n"
             + f"set xrange [{rows[0][0]}:{rows[-1][0]}]\n" + mark
             + data("d", rows) + "plot " + ", \\\n  ".join(plots) + "\n")
 
 
 def write(reports, folder):
-    """Draws all plots into `folder`; says so where there is no gnuplot."""
+    """Draws all plots in `folder`; prints a note if there is no gnuplot."""
     if shutil.which("gnuplot") is None:
         print("no plots: install gnuplot-nox")
         return

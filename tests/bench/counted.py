@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Holds what runs really count against what was derived, for every preset that fits in memory.
+"""Compares the counts of real runs with the derived counts, for every preset that fits in memory.
 
-usage: counted.py HEADROOM_BINARY [--least-gib N] [--most-gib N] [PRESET…]
+usage: counted.py HEADROOM_BINARY [--min-gib N] [--max-gib N] [PRESET…]
 
-Analyzes and measures each preset in prefill, and in decode where it has a KV-cache, and compares
-matrix FLOPs, weight bytes, KV-cache bytes and the activation peak: they must be equal to the unit.
-Exit status 1 when one is not.
+Analyzes and measures each preset in prefill, and in decode if it has a KV-cache, and compares matrix
+FLOPs, weight bytes, KV-cache bytes and the activation peak: they must be equal. Exits with status 1 if
+one differs.
 """
 
 import argparse
@@ -13,7 +13,7 @@ import json
 import subprocess
 import sys
 
-QUANTITIES = [  # name, where analyze has it, where measure has it
+QUANTITIES = [  # name, path in the JSON of analyze, path in the JSON of measure
     ("matrix_flops", ("flops", "forward", "matrix"), ("counted", "matrix_flops")),
     ("weight_bytes", ("memory", "weight_bytes"), ("counted", "weight_bytes")),
     ("kv_cache_bytes", ("memory", "kv_cache_bytes"), ("counted", "kv_cache_bytes")),
@@ -33,7 +33,7 @@ def value(document, path):
 
 
 def workloads(analysis):
-    """Options of each workload; lengths that differ from the defaults and from each other."""
+    """Yields the options of each workload; lengths differ from the defaults and from each other."""
     length = [] if analysis["model"]["model_type"] == "vit" else ["--seq", "13"]
     if analysis["model"]["kind"] == "encoder-decoder":
         length += ["--enc-seq", "11"]
@@ -47,14 +47,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("binary")
     parser.add_argument("presets", nargs="*")
-    parser.add_argument("--least-gib", type=float, default=0)
-    parser.add_argument("--most-gib", type=float, default=4)
+    parser.add_argument("--min-gib", type=float, default=0)
+    parser.add_argument("--max-gib", type=float, default=4)
     options = parser.parse_args()
     names = options.presets or [p["name"] for p in run(options.binary, "presets", "list")["presets"]]
     compared = differing = 0
     for name in names:
         analysis = run(options.binary, "analyze", name)
-        if not options.least_gib <= analysis["memory"]["weight_bytes"] / 2**30 <= options.most_gib:
+        if not options.min_gib <= analysis["memory"]["weight_bytes"] / 2**30 <= options.max_gib:
             continue
         for workload in workloads(analysis):
             predicted = run(options.binary, "analyze", name, *workload)

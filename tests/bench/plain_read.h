@@ -1,4 +1,4 @@
-// Plain reading of memory: what streams of weights are held against.
+// Plain reading of memory: the reference for weight streams.
 #pragma once
 
 #include <omp.h>
@@ -10,8 +10,8 @@
 
 namespace headroom::bench {
 
-/// The sum of all values, over all threads; what it costs is reading them. Each thread reads four
-/// streams at once, since one alone does not fill the memory's lines.
+/// Returns the sum of all values, computed by all threads; its cost is reading them. Each thread
+/// reads four streams at once, since one alone does not saturate memory.
 inline float read_all(const measured::AlignedVector<float>& values) {
   constexpr std::int64_t kStreams = 4;
   constexpr std::int64_t kWidth = 16;

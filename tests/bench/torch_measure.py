@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Times a model with PyTorch and writes a Measurement that headroom compares.
+"""Times a model with PyTorch and writes a Measurement for `headroom compare`.
 
     python3 tests/bench/torch_measure.py --config CONFIG.json --name bert-base-uncased --device cuda \\
         --dtype bfloat16 --batch 8 --seq 128 -o measured.json
     headroom analyze bert-base --dtype bf16 --batch 8 --machine h100-80gb --format json -o predicted.json
     headroom compare predicted.json measured.json --tolerance time=40%
 
---config is a model's config.json; its weights are random, since timing does not depend on them. With
-Transformers any of its models runs; without it BERT, GPT-2 and Llama do, by torch_models.py.
-The JSON is described by reports/measure.schema.json. FLOPs are counted by torch.utils.flop_counter
-where there is one (PyTorch 2.1 and later).
+--config is a model's config.json. Weights are random, since timing does not depend on them. With
+Transformers any of its models runs; without it BERT, GPT-2 and Llama run through torch_models.py.
+reports/measure.schema.json describes the JSON. torch.utils.flop_counter counts FLOPs (PyTorch 2.1 and
+later).
 """
 import argparse
 import json
@@ -24,7 +24,7 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--config", required=True, help="the model's config.json")
-    parser.add_argument("--name", required=True, help="the name that headroom gives the model")
+    parser.add_argument("--name", required=True, help="headroom's name of the model")
     parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1, …")
     parser.add_argument("--dtype", default="float32", choices=["float32", "float16", "bfloat16"])
     parser.add_argument("--attention", default="eager", choices=["eager", "fused"])
@@ -40,8 +40,8 @@ def parse():
     return parser.parse_args()
 
 
-def library():
-    """Transformers, or None."""
+def import_transformers():
+    """Returns the module transformers, or None."""
     try:
         import transformers
     except ImportError:
@@ -49,7 +49,7 @@ def library():
     return transformers
 
 
-def of_transformers(arguments, transformers, values):
+def build_with_transformers(arguments, transformers, values):
     config = transformers.AutoConfig.for_model(values.pop("model_type"), **values)
     config._attn_implementation = "sdpa" if arguments.attention == "fused" else "eager"
     wanted = (values.get("architectures") or ["AutoModel"])[0]
@@ -59,21 +59,21 @@ def of_transformers(arguments, transformers, values):
 
 
 def build(arguments, torch):
-    """The model of the config with random weights, on the device."""
+    """Builds the model of the config with random weights on the device."""
     with open(arguments.config, encoding="utf-8") as file:
         values = json.load(file)
-    values = values.get("config", values)  # a headroom preset holds it under this key
-    transformers = library()
+    values = values.get("config", values)  # a headroom preset stores it under this key
+    transformers = import_transformers()
     if transformers is None:
         import torch_models
         model = torch_models.build(values, arguments.attention)
     else:
-        model = of_transformers(arguments, transformers, values)
+        model = build_with_transformers(arguments, transformers, values)
     return model.eval().to(device=arguments.device, dtype=getattr(torch, arguments.dtype))
 
 
 class Runner:
-    """One run: a pass, a step on a filled cache, or a greedy generation."""
+    """Runs one prefill, one decode step with a filled KV-cache, or one greedy generation."""
 
     def __init__(self, arguments, torch, model):
         self.arguments, self.torch, self.model = arguments, torch, model
@@ -93,7 +93,7 @@ class Runner:
             self.torch.cuda.synchronize()
 
     def run(self):
-        """Seconds of one run."""
+        """Returns the seconds of one run."""
         cache = None
         if self.arguments.phase == "decode":
             cache = self.model(self.prompt, use_cache=True).past_key_values
@@ -119,7 +119,7 @@ class Runner:
 
 
 def counted_flops(torch, runner):
-    """Matrix FLOPs of a prefill as PyTorch counts them; None where it cannot."""
+    """Returns PyTorch's count of matrix FLOPs of a prefill; None if it has no counter."""
     try:
         from torch.utils.flop_counter import FlopCounterMode
     except ImportError:

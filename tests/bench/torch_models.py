@@ -1,8 +1,8 @@
 """BERT, GPT-2 and Llama in plain PyTorch with random weights, for machines without Transformers.
 
-Called as Transformers' are: model(ids, past_key_values=None, use_cache=False) returns an object with
-`logits` (None without a head) and `past_key_values`. Written from the papers (arXiv 1810.04805, GPT-2's
-report, arXiv 2302.13971), with the weights that the checkpoints have and no others.
+The interface is that of Transformers: model(ids, past_key_values=None, use_cache=False) returns an object
+with `logits` (None without a head) and `past_key_values`. Written from the papers (arXiv 1810.04805,
+GPT-2's report, arXiv 2302.13971), with exactly the weights of the checkpoints.
 """
 
 from types import SimpleNamespace
@@ -38,7 +38,7 @@ class RmsNorm(nn.Module):
 
 
 class Attention(nn.Module):
-    """Grouped-query attention; `angles`, where there are any, turn queries and keys."""
+    """Grouped-query attention, with RoPE if `angles` is given."""
 
     def __init__(self, sizes, attend):
         super().__init__()
@@ -55,7 +55,7 @@ class Attention(nn.Module):
     def forward(self, x, past, angles):
         query, key, value = self.split(self.query(x)), self.split(self.key(x)), self.split(self.value(x))
         if angles is not None:
-            query, key = turned(query, angles), turned(key, angles)
+            query, key = apply_rope(query, angles), apply_rope(key, angles)
         if past is not None:
             key, value = torch.cat((past[0], key), 2), torch.cat((past[1], value), 2)
         groups = self.sizes.heads // self.sizes.kv_heads
@@ -64,7 +64,7 @@ class Attention(nn.Module):
         return self.out(context.transpose(1, 2).flatten(2)), (key, value)
 
 
-def turned(x, angles):
+def apply_rope(x, angles):
     low, high = x.chunk(2, -1)
     return x * angles[0] + torch.cat((-high, low), -1) * angles[1]
 
@@ -92,12 +92,12 @@ class Layer(nn.Module):
 
     def forward(self, x, past, angles):
         if self.post_norm:
-            y, kept = self.attention(x, past, angles)
+            y, cache = self.attention(x, past, angles)
             x = self.norms[0](x + y)
-            return self.norms[1](x + self.mlp(x)), kept
-        y, kept = self.attention(self.norms[0](x), past, angles)
+            return self.norms[1](x + self.mlp(x)), cache
+        y, cache = self.attention(self.norms[0](x), past, angles)
         x = x + y
-        return x + self.mlp(self.norms[1](x)), kept
+        return x + self.mlp(self.norms[1](x)), cache
 
 
 class Model(nn.Module):
@@ -108,7 +108,7 @@ class Model(nn.Module):
         self.positions = nn.Embedding(sizes.positions, sizes.hidden) if sizes.positions else None
         self.types = nn.Embedding(sizes.types, sizes.hidden) if sizes.types else None
         self.layers = nn.ModuleList(Layer(sizes, attend) for _ in range(sizes.layers))
-        self.norm = sizes.norm()  # before the layers where they are post-norm, behind them otherwise
+        self.norm = sizes.norm()  # before the layers if they are post-norm, after them otherwise
         self.pooler = nn.Linear(sizes.hidden, sizes.hidden) if sizes.pooled else None
         self.head = None
         if sizes.head == "tied":
@@ -134,16 +134,16 @@ class Model(nn.Module):
             x = x + self.types(torch.zeros_like(ids))
         if self.sizes.post_norm:
             x = self.norm(x)
-        angles, kept = self.angles(first, x), []
+        angles, caches = self.angles(first, x), []
         for number, layer in enumerate(self.layers):
             x, cache = layer(x, past_key_values[number] if past_key_values else None, angles)
-            kept.append(cache)
+            caches.append(cache)
         if not self.sizes.post_norm:
             x = self.norm(x)
         if self.pooler is not None:
             torch.tanh(self.pooler(x[:, 0]))
         return SimpleNamespace(logits=self.head(x) if self.head else None,
-                               past_key_values=kept if use_cache else None)
+                               past_key_values=caches if use_cache else None)
 
 
 def bert(config):
@@ -186,7 +186,7 @@ ARCHITECTURES = {"BertModel": bert, "GPT2LMHeadModel": gpt2, "LlamaForCausalLM":
 
 
 def build(config, attention):
-    """The model of a config.json's values; exits where it is none of those above."""
+    """Builds the model of a config.json; exits if its architecture is not among those above."""
     architecture = (config.get("architectures") or ["none"])[0]
     if architecture not in ARCHITECTURES:
         raise SystemExit(f"torch_measure: {architecture} is not among {', '.join(ARCHITECTURES)}, "

@@ -1,8 +1,8 @@
-// Uses the installed library alone, as another project would.
+// Uses only the installed library, like any other project.
 #include <cstdio>
 
 #include "headroom/model_source.h"
-#include "headroom/report.h"
+#include "headroom/render.h"
 
 int main() {
   using namespace headroom;

@@ -5,14 +5,14 @@
 
 #include "fuzz_target.h"
 #include "headroom/inspect.h"
-#include "headroom/report.h"
+#include "headroom/render.h"
 
 namespace headroom::test {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// A folder in memory, where there is one, that ends with the process.
+/// A temporary folder, in memory if possible, deleted when the process ends.
 class Folder {
  public:
   Folder() {

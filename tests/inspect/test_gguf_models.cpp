@@ -1,9 +1,12 @@
-// GGUF files as models: their metadata gives the spec that the published config gives, and their
-// tensors reconcile with it. Metadata keys and tensor names: gguf-py/gguf/constants.py,
+// GGUF files as models: their metadata give the spec of the published config, and their tensors
+// reconcile with it. Metadata keys and tensor names: gguf-py/gguf/constants.py,
 // github.com/ggml-org/llama.cpp.
 #include <doctest/doctest.h>
 
-#include "headroom/report.h"
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "headroom/render.h"
 #include "inspect/model_folder.h"
 #include "support/data.h"
 #include "support/gguf_writer.h"
@@ -46,7 +49,7 @@ GgufWriter small_gguf_llama() {
   return writer;
 }
 
-/// A file of these bytes, for as long as this lives.
+/// A file with these bytes, deleted with this object.
 class TempGguf {
  public:
   explicit TempGguf(const std::string& bytes, const std::string& name = "model.gguf")
@@ -62,7 +65,7 @@ class TempGguf {
 
 }  // namespace
 
-TEST_CASE("a Llama's metadata gives the spec that its config.json gives") {
+TEST_CASE("a Llama's metadata give the spec of its config.json") {
   const TempGguf file(small_gguf_llama().str());
   const ModelSpec read = load_model(file.path()).spec;
   const ModelSpec expected = spec_of({{"model_type", "llama"},
@@ -83,14 +86,15 @@ TEST_CASE("a Llama's metadata gives the spec that its config.json gives") {
   CHECK(read.head.language_model->weight == WeightSharing::shared);
 }
 
-TEST_CASE("quantised tensors reconcile by logical shape, with their real bytes") {
+TEST_CASE("quantised tensors reconcile by logical shape and keep their stored bytes") {
   const TempGguf file(small_gguf_llama().str());
   const Inspection inspection = inspect(file.path());
   CHECK(inspection.format == FileFormat::gguf);
   CHECK(problems_of(inspection).empty());
   CHECK(extras_of(inspection) == std::vector<std::string>{"rotary buffer: 1"});
   CHECK(inspection.weights.values == inspection.reconciliation->expected_parameters);
-  // Per layer: 2·256·256 + 2·128·256 + 2·512·256 of 4.5 bits, 256·512 of 6.5625, 2 norms of 32.
+  // Per layer: 2·256·256 + 2·128·256 + 2·512·256 values of 4.5 bits; 256·512 of 6.5625; 2 norms of
+  // 32.
   const Integer four_bit = 2 * (2 * 256 * 256 + 2 * 128 * 256 + 2 * 512 * 256) + 96 * 256;
   const Integer six_bit = 2 * 256 * 512;
   CHECK(inspection.types[0].type == "Q4_K");
@@ -101,7 +105,7 @@ TEST_CASE("quantised tensors reconcile by logical shape, with their real bytes")
   CHECK(inspection.weights.bytes == four_bit / 256 * 144 + six_bit / 256 * 210 + 5 * 256 * 4);
 }
 
-TEST_CASE("a head of its own is untied, and biases show in tensors alone") {
+TEST_CASE("a separate head is untied, and only tensors reveal biases") {
   GgufWriter writer = small_gguf_llama();
   writer.tensor("output.weight", {96, 256}, GgmlType::q8_0);
   const TempGguf file(writer.str());
@@ -117,7 +121,7 @@ TEST_CASE("a head of its own is untied, and biases show in tensors alone") {
   CHECK(load_model(biased.path()).spec.decoder->self_attention.output_bias);
 }
 
-TEST_CASE("a tensor of another model is named") {
+TEST_CASE("tensors of another model are named") {
   GgufWriter writer = small_gguf_llama();
   writer.tensor("blk.2.attn_norm.weight", {256}).tensor("blk.0.attn_q.bias", {256});
   const TempGguf file(writer.str());
@@ -126,7 +130,7 @@ TEST_CASE("a tensor of another model is named") {
                                  "unknown tensor: blk.0.attn_q.bias"});
 }
 
-TEST_CASE("values by layer that are equal are one value; others are refused with their key") {
+TEST_CASE("equal per-layer values count as one; the error for unequal ones names the key") {
   GgufWriter equal;
   equal.add("general.architecture", "llama").add("llama.context_length", 32U);
   equal.add("llama.embedding_length", 256U).add("llama.block_count", 2U);
@@ -143,7 +147,7 @@ TEST_CASE("values by layer that are equal are one value; others are refused with
   CHECK(error.message().find("2, 1") != std::string::npos);
 }
 
-TEST_CASE("an architecture that is not known is refused") {
+TEST_CASE("an unknown architecture is refused") {
   const TempGguf mamba(GgufWriter().add("general.architecture", "mamba").str());
   const Error error = input_error_of([&] { (void)load_model(mamba.path()); });
   CHECK(error.message().find("mamba") != std::string::npos);
@@ -168,7 +172,7 @@ TEST_CASE("GPT-2's fused projection and T5's two stacks reconcile") {
   gpt2.tensor("blk.0.attn_output.weight", {8, 8}).tensor("blk.0.attn_output.bias", {8});
   gpt2.tensor("blk.0.ffn_up.weight", {32, 8}).tensor("blk.0.ffn_up.bias", {32});
   gpt2.tensor("blk.0.ffn_down.weight", {8, 32}).tensor("blk.0.ffn_down.bias", {8});
-  gpt2.tensor("output.weight", {50, 8});  // converters store the tied table again
+  gpt2.tensor("output.weight", {50, 8});  // converters duplicate the tied embeddings
   const TempGguf file(gpt2.str());
   const Inspection inspection = inspect(file.path());
   CHECK(problems_of(inspection).empty());
@@ -224,28 +228,47 @@ TEST_CASE("the files of a split are one model") {
   }
 }
 
-TEST_CASE("an analysis of a quantised file has the bytes that its weights really take") {
+TEST_CASE("an analysis of a quantised file has the bytes of its tensors") {
   const TempGguf file(small_gguf_llama().str());
   const Inspection inspection = inspect(file.path());
-  AnalyzeReport report = make_analyze_report(load_model(file.path()), {});
-  const Integer parameters = report.figures.parameters;
-  REQUIRE(use_stored_weights(report, inspection));
+  const AnalyzeReport report = make_analyze_report(load_model(file.path()), {});
   CHECK(report.figures.weight_bytes == inspection.weights.bytes);
-  CHECK(report.figures.parameters == parameters);
+  CHECK(report.figures.parameters == inspection.weights.values);
+  CHECK(report.stored_bits_per_weight == inspection.weights.bits_per_value());
   Integer sum = 0;
   for (const ComponentFigures& component : report.figures.components) {
     sum += component.weight_bytes;
   }
   CHECK(sum == inspection.weights.bytes);
   CHECK(report.notes.back().find("bits each") != std::string::npos);
-  // Plain types are what --dtype says.
-  const auto folder = data_folder() / "golden/models/gpt2";
-  AnalyzeReport plain = make_analyze_report(load_model(folder.string()), {});
-  CHECK_FALSE(use_stored_weights(plain, inspect(folder.string())));
 }
 
-TEST_CASE("DeepSeek's expansion of latent vectors may be stored in halves") {
-  // Keys [heads, rank, width] and values [heads, width, rank], as newer converters write them.
+TEST_CASE("a diff of a quantised file has the bytes of its tensors on both sides") {
+  const TempGguf file(small_gguf_llama().str());
+  const Integer bytes = inspect(file.path()).weights.bytes;
+  const DiffReport diff{make_analyze_report(load_model(file.path()), {}),
+                        make_analyze_report(load_model(file.path()), {})};
+  const auto json = nlohmann::json::parse(render(diff, {.format = Format::json}));
+  const auto& rows = json.at("rows");
+  const auto row = std::ranges::find(rows, "weight_bytes", [](const auto& one) {
+    return one.at("quantity").template get<std::string>();
+  });
+  REQUIRE(row != rows.end());
+  CHECK(row->at("a") == static_cast<std::int64_t>(bytes));
+  CHECK(row->at("b") == static_cast<std::int64_t>(bytes));
+}
+
+TEST_CASE("weights of a float type have the bytes of the workload's dtype") {
+  const auto folder = data_folder() / "golden/models/gpt2";
+  WorkloadRequest request;
+  request.dtype = DType::bfloat16;
+  const AnalyzeReport report = make_analyze_report(load_model(folder.string()), request);
+  CHECK(report.figures.weight_bytes == 2 * report.figures.parameters);
+  CHECK_FALSE(report.stored_bits_per_weight);
+}
+
+TEST_CASE("DeepSeek's latent up-projection may be stored in two halves") {
+  // Keys [heads, rank, width] and values [heads, width, rank], as in newer converters.
   const auto bytes = [](bool split) {
     GgufWriter writer;
     writer.add("general.architecture", "deepseek2").add("deepseek2.context_length", 64U);

@@ -1,4 +1,4 @@
-// Random data and comparisons for the tests of the kernels.
+// Random data and comparisons for the kernel tests.
 #pragma once
 
 #include <omp.h>
@@ -10,7 +10,7 @@
 
 namespace headroom::measured::testing {
 
-/// `count` numbers, uniform on ±`range`, the same for the same seed.
+/// `count` uniform numbers in ±`range`; the same seed gives the same numbers.
 inline std::vector<float> random_floats(std::int64_t count, unsigned seed, float range = 1.0F) {
   std::mt19937 generator(seed);
   std::uniform_real_distribution<float> uniform(-range, range);
@@ -19,8 +19,8 @@ inline std::vector<float> random_floats(std::int64_t count, unsigned seed, float
   return values;
 }
 
-/// Largest |actual - expected| / (scale + |expected|); infinite where lengths differ or a value is
-/// not finite.
+/// Largest |actual - expected| / (scale + |expected|); infinite if lengths differ or a value is not
+/// finite.
 inline double largest_error(const std::vector<float>& actual, const std::vector<double>& expected,
                             double scale = 1.0) {
   if (actual.size() != expected.size()) return HUGE_VAL;
@@ -38,7 +38,7 @@ inline std::vector<double> widened(const std::vector<float>& values) {
   return {values.begin(), values.end()};
 }
 
-/// Sets the number of threads for one scope.
+/// Sets the number of threads for a scope.
 class Threads {
  public:
   explicit Threads(int count) : before_(omp_get_max_threads()) { omp_set_num_threads(count); }

@@ -1,5 +1,5 @@
-// What the measured module counts at its kernels, caches and arena must be what the analytic module
-// derived from the graph, to the unit. The two share the graph and nothing else.
+// Counts of the measured module (kernels, caches, arena) against counts that the analytic module
+// derives from the graph, exactly. The two modules share only the graph.
 #include <doctest/doctest.h>
 
 #include "session.h"
@@ -10,14 +10,14 @@ using namespace headroom::measured;
 
 namespace {
 
-struct Real {
+struct RunCounts {
   std::int64_t matrix_flops = 0;
   std::int64_t kv_cache_bytes = 0;
   std::int64_t arena_peak_bytes = 0;
   std::int64_t weight_bytes = 0;
 };
 
-Lengths lengths_of(const Workload& workload) {
+Lengths lengths_of_workload(const Workload& workload) {
   Lengths lengths;
   lengths.batch = workload.batch_size;
   lengths.seq_len = workload.seq_len;
@@ -27,21 +27,21 @@ Lengths lengths_of(const Workload& workload) {
   return lengths;
 }
 
-Real run(const Session& session, const Workload& workload) {
+RunCounts count_run(const Session& session, const Workload& workload) {
   const ModelInputs inputs = random_inputs(session.spec(), workload, 1);
-  const Lengths lengths = lengths_of(workload);
+  const Lengths lengths = lengths_of_workload(workload);
   KvCache cache = session.make_cache(lengths);
   cache.fill(1);
   const auto program = session.program(workload.phase, inputs, lengths, cache);
   program->run();
-  Real real;
+  RunCounts run_counts;
   for (const ProgramBlock& block : program->blocks()) {
-    for (const StepCount& count : block.counts) real.matrix_flops += count.matrix_flops;
+    for (const StepCount& count : block.counts) run_counts.matrix_flops += count.matrix_flops;
   }
-  real.kv_cache_bytes = cache.bytes();
-  real.arena_peak_bytes = program->arena_peak_bytes();
-  real.weight_bytes = session.weights().bytes();
-  return real;
+  run_counts.kv_cache_bytes = cache.bytes();
+  run_counts.arena_peak_bytes = program->arena_peak_bytes();
+  run_counts.weight_bytes = session.weights().bytes();
+  return run_counts;
 }
 
 void check_counts(const ModelSpec& spec) {
@@ -62,19 +62,19 @@ void check_counts(const ModelSpec& spec) {
       if (phase == Phase::decode) request.past_len = 6;
       if (spec.kind == ModelKind::encoder_decoder) request.enc_seq_len = 7;
       const Workload workload = resolve(request, spec);
-      const Real real = run(session, workload);
+      const RunCounts run_counts = count_run(session, workload);
       const Figures counted = test::count(spec, workload).figures;
-      CHECK(real.matrix_flops == counted.forward.matrix_flops);
-      CHECK(real.kv_cache_bytes == counted.kv_cache_bytes);
-      CHECK(real.arena_peak_bytes == counted.peak_activation_bytes);
-      CHECK(real.weight_bytes == counted.weight_bytes);
+      CHECK(run_counts.matrix_flops == counted.forward.matrix_flops);
+      CHECK(run_counts.kv_cache_bytes == counted.kv_cache_bytes);
+      CHECK(run_counts.arena_peak_bytes == counted.peak_activation_bytes);
+      CHECK(run_counts.weight_bytes == counted.weight_bytes);
     }
   }
 }
 
 }  // namespace
 
-TEST_CASE("FLOPs, caches, arena and weights that a run really has equal the counted ones") {
+TEST_CASE("FLOPs, caches, arena and weights of a run equal the analytic counts") {
   for (const auto& entry :
        std::filesystem::directory_iterator(test::data_folder() / "golden/tiny")) {
     const auto config = test::read_json(entry.path()).at("config");
@@ -82,7 +82,8 @@ TEST_CASE("FLOPs, caches, arena and weights that a run really has equal the coun
   }
 }
 
-TEST_CASE("the same holds for a single attention layer, d_k and d_v apart, softmax and linear") {
+TEST_CASE(
+    "a single attention layer with d_k different from d_v has equal counts, softmax or linear") {
   for (const char* const kind : {"softmax", "linear"}) {
     for (const bool causal : {false, true}) {
       check_counts(test::spec_of({{"model_type", "attention"},
@@ -96,7 +97,7 @@ TEST_CASE("the same holds for a single attention layer, d_k and d_v apart, softm
   }
 }
 
-TEST_CASE("the same holds for every preset of a layer on its own") {
+TEST_CASE("every preset of a single layer has equal counts") {
   std::size_t layers = 0;
   for (const Preset& preset : list_presets()) {
     if (!preset.name.starts_with("layer-")) continue;
@@ -106,7 +107,7 @@ TEST_CASE("the same holds for every preset of a layer on its own") {
   CHECK(layers == 14);
 }
 
-TEST_CASE("the same holds for layers whose sizes are no multiples of anything") {
+TEST_CASE("layers with odd sizes have equal counts") {
   for (const std::int64_t layers : {1, 3}) {
     for (const char* const cell : {"rnn", "lstm", "gru"}) {
       check_counts(test::spec_of({{"model_type", cell},
@@ -137,7 +138,7 @@ TEST_CASE("the same holds for layers whose sizes are no multiples of anything") 
   }
 }
 
-TEST_CASE("the same holds for small presets") {
+TEST_CASE("small presets have equal counts") {
   for (const char* const name : {"bert-tiny", "bert-mini", "vit-tiny-patch16-224"}) {
     check_counts(load_model(name).spec);
   }

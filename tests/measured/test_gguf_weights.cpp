@@ -1,5 +1,5 @@
-// Runs from GGUF files against runs from the same weights in safetensors. The files are written
-// here by the converter's published rules: convert_hf_to_gguf.py, github.com/ggml-org/llama.cpp.
+// Runs from GGUF files against runs of the same weights in safetensors. The files are written here
+// by the published rules of the converter: convert_hf_to_gguf.py, github.com/ggml-org/llama.cpp.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ struct Values {
   std::vector<float> values;
 };
 
-/// The family's tensors with random numbers, as its safetensors have them.
+/// The family's tensors with random numbers, named as in its safetensors.
 std::map<std::string, Values> random_tensors(const nlohmann::json& config) {
   std::map<std::string, Values> tensors;
   std::mt19937 numbers(7);
@@ -45,7 +45,7 @@ std::string replaced(std::string text, std::string_view from, std::string_view t
   return at == std::string::npos ? text : text.replace(at, from.size(), to);
 }
 
-/// GGUF's name of a tensor of a Llama-like family.
+/// GGUF name of a tensor of a Llama-like family.
 std::string gguf_name(std::string name) {
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kNames{
       {{"embed_tokens", "token_embd"},
@@ -67,7 +67,7 @@ std::string gguf_name(std::string name) {
   return name == "norm.weight" ? "output_norm.weight" : name;
 }
 
-/// reshape(heads, 2, rows / 2, columns), swap the two in the middle, and back.
+/// reshape(heads, 2, rows / 2, columns), swap the middle two axes, and reshape back.
 std::vector<float> permuted(const Values& tensor, std::int64_t heads) {
   const std::int64_t columns = tensor.shape.size() > 1 ? tensor.shape[1] : 1;
   const std::int64_t half = tensor.shape[0] / heads / 2;
@@ -87,7 +87,7 @@ std::string float_bytes(const std::vector<float>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
 }
 
-/// The half-precision number nearest below a positive normal one, by cutting its fraction.
+/// Largest half-precision number not above a positive normal one: truncates its fraction.
 std::uint16_t half_below(float value) {
   std::uint32_t bits = 0;
   std::memcpy(&bits, &value, sizeof(bits));
@@ -95,7 +95,7 @@ std::uint16_t half_below(float value) {
   return static_cast<std::uint16_t>(exponent << 10U | (bits >> 13U & 0x3FFU));
 }
 
-/// d = max |x| / 127, q = x / d rounded.
+/// Q8_0: d = max |x| / 127, q = x / d, rounded.
 std::string q8_0_bytes(const std::vector<float>& values) {
   std::string bytes;
   for (std::size_t first = 0; first < values.size(); first += 32) {
@@ -175,7 +175,9 @@ double largest_difference(const std::vector<float>& a, const std::vector<float>&
   REQUIRE(a.size() == b.size());
   double largest = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
-    largest = std::max(largest, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
+    const double difference = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
+    if (!std::isfinite(difference)) return HUGE_VAL;
+    largest = std::max(largest, difference);
   }
   return largest;
 }
@@ -188,7 +190,7 @@ nlohmann::json llama_config() {
 
 }  // namespace
 
-TEST_CASE("a Llama in F32 runs from GGUF as from safetensors, to the bit") {
+TEST_CASE("a Llama in F32 gives identical logits from GGUF and safetensors") {
   const auto tensors = random_tensors(llama_config());
   const GgufWriter file = llama_file(tensors, GgmlType::f32);
   const auto expected = safetensors_logits(spec_of(llama_config()), tensors);
@@ -196,7 +198,7 @@ TEST_CASE("a Llama in F32 runs from GGUF as from safetensors, to the bit") {
   CHECK(gguf_logits(spec_of_gguf(file), file) == expected);
 }
 
-TEST_CASE("a Llama in Q8_0 stays within what eight bits round") {
+TEST_CASE("a Llama in Q8_0 stays within the rounding of eight bits") {
   const auto tensors = random_tensors(llama_config());
   const auto expected = safetensors_logits(spec_of(llama_config()), tensors);
   const GgufWriter file = llama_file(tensors, GgmlType::q8_0);
@@ -204,8 +206,8 @@ TEST_CASE("a Llama in Q8_0 stays within what eight bits round") {
   double largest = 0;
   for (const float value : expected)
     largest = std::max(largest, std::abs(static_cast<double>(value)));
-  // Each weight is off by 1/254 of its block's largest at most; sums of 64 and more such errors
-  // grow as their root.
+  // Each weight is off by at most 1/254 of its block's largest; sums of 64 and more such errors
+  // grow as their square root.
   CHECK(largest_difference(got, expected) < 0.03 * largest);
   CHECK(largest_difference(got, expected) > 0);
 }
@@ -226,7 +228,7 @@ TEST_CASE("Gemma's norms are stored as 1 + weight") {
     if (name.ends_with("norm.weight")) {
       for (float& value : values) value += 1;
     }
-    // In a sandwich, what follows the attention has a name of its own.
+    // With sandwich norms, the norm after attention has a name of its own.
     const std::string stored = name.find("post_attention_layernorm") == std::string::npos
                                    ? gguf_name(name)
                                    : replaced(gguf_name(name), "ffn_norm", "post_attention_norm");
@@ -238,7 +240,7 @@ TEST_CASE("Gemma's norms are stored as 1 + weight") {
   CHECK(largest_difference(gguf_logits(spec, writer), expected) < 1e-4);
 }
 
-TEST_CASE("GPT-2 of this repository runs from GGUF as from its own files") {
+TEST_CASE("the GPT-2 of this repository gives identical logits from GGUF and safetensors") {
   const auto folder = data_folder() / "golden/models/gpt2";
   const ModelSpec spec = load_model(folder.string()).spec;
   const Checkpoint checkpoint(folder);
@@ -265,8 +267,8 @@ TEST_CASE("GPT-2 of this repository runs from GGUF as from its own files") {
     copy_as_float32(tensor, values, name);
     std::string stored = name;
     for (const auto& [from, to] : kNames) stored = replaced(std::move(stored), from, to);
-    const bool turned = shape.size() == 2 && stored.starts_with("blk.");  // Conv1D
-    if (turned) {
+    const bool is_transposed = shape.size() == 2 && stored.starts_with("blk.");  // Conv1D
+    if (is_transposed) {
       std::vector<float> rows;
       for (std::int64_t c = 0; c < shape[1]; ++c) {
         for (std::int64_t r = 0; r < shape[0]; ++r) {
@@ -282,7 +284,7 @@ TEST_CASE("GPT-2 of this repository runs from GGUF as from its own files") {
   CHECK(gguf_logits(spec, writer) == logits_of(spec, *source));
 }
 
-TEST_CASE("Llama 3.1's factors of angles come from their tensor") {
+TEST_CASE("Llama 3.1's RoPE factors are read from their tensor") {
   const auto tensors = random_tensors(llama_config());
   GgufWriter file = llama_file(tensors, GgmlType::f32);
   file.tensor("rope_freqs.weight", {8}, GgmlType::f32, float_bytes({1, 1, 1, 2, 4, 8, 8, 8}));
@@ -297,7 +299,7 @@ TEST_CASE("Llama 3.1's factors of angles come from their tensor") {
   CHECK(gguf_logits(spec, file) != plain);
 }
 
-TEST_CASE("a type that cannot be run is named with its tensor, and a family with its file") {
+TEST_CASE("a type that cannot be run is named with its tensor, and an unknown family is an error") {
   GgufWriter file = llama_metadata();
   file.tensor("token_embd.weight", {128, 256}, GgmlType::iq2_xxs);
   const ModelSpec spec = spec_of(llama_config());

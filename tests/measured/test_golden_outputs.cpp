@@ -1,24 +1,27 @@
-// The forward pass against the reference code's outputs: every hidden state, the logits, and the
-// tokens that are generated greedily. Source: tests/data/README.md.
+// The forward pass against the outputs of the reference code: every hidden state, the logits, and
+// greedily generated tokens. Source: tests/data/README.md.
 #include <doctest/doctest.h>
 
-#include <cmath>
 #include <cstring>
 
 #include "checkpoint.h"
+#include "golden_values.h"
 #include "session.h"
 #include "support/data.h"
 
 using namespace headroom;
 using namespace headroom::checkpoint;
 using namespace headroom::measured;
+using headroom::measured::testing::error_over_tolerance;
+using headroom::measured::testing::values_of;
 
 namespace {
 
-/// Folders with weights, inputs and expected outputs: those of this checkout, both the published
-/// code's own and an independent reference's, and all that are at hand beside it.
+/// Folders with weights, inputs and expected outputs: those of this repository, from the published
+/// code and from an independent reference, and those of the extended_folder golden folder, if
+/// present.
 std::vector<std::filesystem::path> golden_folders() {
-  const auto extended = test::extended_golden_folder();
+  const auto extended_folder = test::extended_golden_folder();
   std::vector<std::filesystem::path> folders;
   for (const auto& entry :
        std::filesystem::directory_iterator(test::data_folder() / "golden/tiny")) {
@@ -26,8 +29,8 @@ std::vector<std::filesystem::path> golden_folders() {
     const auto own = test::data_folder() / "golden/models" / name;
     if (std::filesystem::exists(own)) {
       folders.push_back(own);
-    } else if (extended) {
-      folders.push_back(*extended / name);
+    } else if (extended_folder) {
+      folders.push_back(*extended_folder / name);
     }
   }
   for (const auto& entry : std::filesystem::directory_iterator(test::data_folder() / "families")) {
@@ -36,30 +39,8 @@ std::vector<std::filesystem::path> golden_folders() {
   return folders;
 }
 
-std::vector<float> values_of(const StoredTensor& tensor) {
-  std::size_t count = 1;
-  for (const std::int64_t size : tensor.shape) count *= static_cast<std::size_t>(size);
-  std::vector<float> values(count);
-  copy_as_float32(tensor, values, tensor.name);
-  return values;
-}
-
-/// The largest difference over what is allowed: 2e-5 + 2e-5 · the largest value.
-double excess(const std::vector<float>& got, const std::vector<float>& expected,
-              const std::vector<bool>& relevant) {
-  double largest = 0;
-  double difference = 0;
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    if (!relevant[i]) continue;
-    largest = std::max(largest, std::abs(static_cast<double>(expected[i])));
-    difference = std::max(difference,
-                          std::abs(static_cast<double>(got[i]) - static_cast<double>(expected[i])));
-  }
-  return difference / (2e-5 + 2e-5 * largest);
-}
-
-/// Rows of padding queries hold nothing that anybody reads; the reference computes them in its own
-/// way.
+/// Selects the values to compare: all but rows of padding queries, which nothing reads and the
+/// reference computes differently.
 std::vector<bool> relevant_values(const NamedTensor& tensor, const ModelInputs& inputs) {
   std::vector<bool> relevant(tensor.values.size(), true);
   const bool encoder = tensor.name.starts_with("encoder");
@@ -70,13 +51,13 @@ std::vector<bool> relevant_values(const NamedTensor& tensor, const ModelInputs& 
   return relevant;
 }
 
-struct Loaded {
+struct GoldenModel {
   ModelSpec spec;
   InputFile inputs;
   SafetensorsFile expected;
 };
 
-Loaded load(const std::filesystem::path& folder) {
+GoldenModel load_golden(const std::filesystem::path& folder) {
   ModelSpec spec = load_model(folder.string()).spec;
   InputFile inputs = read_inputs(folder / "inputs.json", spec);
   return {std::move(spec), std::move(inputs), SafetensorsFile(folder / "expected.safetensors")};
@@ -88,9 +69,9 @@ Session session_of(const std::filesystem::path& folder, const ModelSpec& spec,
   return {spec, *source, options};
 }
 
-void check_outputs(const std::filesystem::path& folder, const SessionOptions& options) {
+void check_golden_outputs(const std::filesystem::path& folder, const SessionOptions& options) {
   CAPTURE(folder.string());
-  const Loaded model = load(folder);
+  const GoldenModel model = load_golden(folder);
   Session session = session_of(folder, model.spec, options);
   std::size_t compared = 0;
   for (const NamedTensor& tensor : session.forward(model.inputs.inputs)) {
@@ -98,8 +79,9 @@ void check_outputs(const std::filesystem::path& folder, const SessionOptions& op
     const StoredTensor* expected = model.expected.find(tensor.name);
     if (expected == nullptr) continue;
     REQUIRE(tensor.shape == expected->shape);
-    CHECK(excess(tensor.values, values_of(*expected),
-                 relevant_values(tensor, model.inputs.inputs)) <= 1.0);
+    const std::vector<bool> relevant = relevant_values(tensor, model.inputs.inputs);
+    CHECK(error_over_tolerance(tensor.values, values_of(*expected),
+                               [&](std::size_t i) { return relevant[i]; }) <= 1.0);
     ++compared;
   }
   CHECK(compared >= 4);
@@ -111,25 +93,25 @@ void check_outputs(const std::filesystem::path& folder, const SessionOptions& op
   std::memcpy(expected_ids.data(), ids->data.data(), ids->data.size());
   CHECK(generation.ids == expected_ids);
   const auto logits = values_of(*model.expected.find("generate.logits"));
-  CHECK(excess(generation.logits.values, logits, std::vector<bool>(logits.size(), true)) <= 1.0);
+  CHECK(error_over_tolerance(generation.logits.values, logits) <= 1.0);
 }
 
 }  // namespace
 
-TEST_CASE("outputs, hidden states and generated tokens equal the reference, with eager attention") {
-  for (const auto& folder : golden_folders()) check_outputs(folder, {});
+TEST_CASE("outputs, hidden states and generated tokens equal the reference with eager attention") {
+  for (const auto& folder : golden_folders()) check_golden_outputs(folder, {});
   CHECK(golden_folders().size() >= 60);
 }
 
-TEST_CASE("outputs, hidden states and generated tokens equal the reference, with fused attention") {
+TEST_CASE("outputs, hidden states and generated tokens equal the reference with fused attention") {
   SessionOptions options;
   options.attention = AttentionImplementation::fused;
-  for (const auto& folder : golden_folders()) check_outputs(folder, options);
+  for (const auto& folder : golden_folders()) check_golden_outputs(folder, options);
 }
 
-TEST_CASE("outputs, hidden states and generated tokens equal the reference, with oneDNN") {
+TEST_CASE("outputs, hidden states and generated tokens equal the reference with oneDNN") {
   if (!is_available(Backend::onednn)) return;
   SessionOptions options;
   options.backend = Backend::onednn;
-  for (const auto& folder : golden_folders()) check_outputs(folder, options);
+  for (const auto& folder : golden_folders()) check_golden_outputs(folder, options);
 }

@@ -1,4 +1,4 @@
-// Eager and fused attention against a loop in double precision, and against each other.
+// Eager and fused attention against a double-precision loop, and against each other.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -6,6 +6,7 @@
 
 #include "alibi.h"
 #include "attention.h"
+#include "bfloat16.h"
 #include "kernel_data.h"
 #include "softmax.h"
 
@@ -14,10 +15,10 @@ using namespace headroom::measured::testing;
 
 namespace {
 
-enum class Bias { none, relative };
-enum class Padding { none, some, whole_sequence };
+enum class CaseBias { none, relative };
+enum class CasePadding { none, some, whole_sequence };
 
-struct Case {
+struct AttentionCase {
   std::int64_t batch = 1;
   std::int64_t heads = 1;
   std::int64_t kv_heads = 1;
@@ -27,15 +28,15 @@ struct Case {
   std::int64_t keys = 1;
   bool causal = false;
   std::int64_t past = 0;
-  Bias bias = Bias::none;
-  Padding padding = Padding::none;
+  CaseBias bias = CaseBias::none;
+  CasePadding padding = CasePadding::none;
 };
 
-/// Owns the operands of a case. Rows are wider than their heads, as in a stacked projection.
-struct Operands {
+/// SoftmaxOperands of a case. Rows are wider than their heads, as in a stacked projection.
+struct SoftmaxOperands {
   static constexpr std::int64_t kGap = 5;
 
-  explicit Operands(const Case& c) {
+  explicit SoftmaxOperands(const AttentionCase& c) {
     args.batch = c.batch;
     args.heads = c.heads;
     args.kv_heads = c.kv_heads;
@@ -63,7 +64,7 @@ struct Operands {
     args.out_batch_stride = args.queries * args.out_stride;
   }
 
-  void fill(const Case& c) {
+  void fill(const AttentionCase& c) {
     q = random_floats(args.batch * args.q_batch_stride, 1);
     k = random_floats(args.batch * args.k_batch_stride, 2);
     v = random_floats(args.batch * args.v_batch_stride, 3);
@@ -72,14 +73,14 @@ struct Operands {
     args.k = k.data();
     args.v = v.data();
     args.out = out.data();
-    if (c.bias == Bias::relative) {
+    if (c.bias == CaseBias::relative) {
       bias = random_floats(args.heads * args.queries * args.keys, 4);
       args.bias = bias.data();
     }
-    if (c.padding == Padding::none) return;
-    // From the left, as in generation: the first queries see nothing but padding.
+    if (c.padding == CasePadding::none) return;
+    // CasePadding on the left, as in generation: the first queries see only padding.
     mask.assign(static_cast<std::size_t>(args.batch * args.keys), 1);
-    const bool whole = c.padding == Padding::whole_sequence;
+    const bool whole = c.padding == CasePadding::whole_sequence;
     std::fill_n(mask.begin(), whole ? args.keys : (args.keys + 2) / 3, std::uint8_t{0});
     args.key_mask = mask.data();
   }
@@ -93,7 +94,7 @@ struct Operands {
   std::vector<std::uint8_t> mask;
 };
 
-double dot(const float* a, const float* b, std::int64_t count) {
+double exact_dot(const float* a, const float* b, std::int64_t count) {
   double sum = 0;
   for (std::int64_t i = 0; i < count; ++i) {
     sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);
@@ -101,37 +102,38 @@ double dot(const float* a, const float* b, std::int64_t count) {
   return sum;
 }
 
-/// Probabilities of one query, as Hugging Face's eager attention has them: hidden scores become
-/// the least float32, whatever they were.
-std::vector<double> probabilities(const AttentionArguments& args, std::int64_t batch,
-                                  std::int64_t head, std::int64_t query) {
+/// Probabilities of one query, as in Hugging Face's eager attention: masked scores become the
+/// lowest float32, whatever they were.
+std::vector<double> exact_probabilities(const AttentionArguments& args, std::int64_t batch,
+                                        std::int64_t head, std::int64_t query) {
   const std::int64_t kv_head = head * args.kv_heads / args.heads;
   const float* q = args.q + batch * args.q_batch_stride + query * args.q_stride;
   std::vector<double> row;
   for (std::int64_t key = 0; key < args.keys; ++key) {
     const float* k = args.k + batch * args.k_batch_stride + key * args.k_stride;
-    double score = static_cast<double>(args.scale) *
-                   dot(q + head * args.head_dim, k + kv_head * args.k_head_stride, args.head_dim);
+    double score =
+        static_cast<double>(args.scale) *
+        exact_dot(q + head * args.head_dim, k + kv_head * args.k_head_stride, args.head_dim);
     if (args.bias != nullptr) {
       score += static_cast<double>(args.bias[(head * args.queries + query) * args.keys + key]);
     }
-    const bool hidden = (args.causal && key > args.past + query) ||
+    const bool masked = (args.causal && key > args.past + query) ||
                         (args.key_mask != nullptr && args.key_mask[batch * args.keys + key] == 0);
-    row.push_back(hidden ? -3.4028234663852886e38 : score);
+    row.push_back(masked ? -3.4028234663852886e38 : score);
   }
-  const double most = *std::ranges::max_element(row);
+  const double maximum = *std::ranges::max_element(row);
   double sum = 0;
-  for (double& value : row) sum += value = std::exp(value - most);
+  for (double& value : row) sum += value = std::exp(value - maximum);
   for (double& value : row) value /= sum;
   return row;
 }
 
-std::vector<double> reference(const AttentionArguments& args) {
+std::vector<double> exact_attention(const AttentionArguments& args) {
   std::vector<double> out;
   for (std::int64_t batch = 0; batch < args.batch; ++batch) {
     for (std::int64_t query = 0; query < args.queries; ++query) {
       for (std::int64_t head = 0; head < args.heads; ++head) {
-        const std::vector<double> row = probabilities(args, batch, head, query);
+        const std::vector<double> row = exact_probabilities(args, batch, head, query);
         const float* v = args.v + batch * args.v_batch_stride +
                          head * args.kv_heads / args.heads * args.v_head_stride;
         for (std::int64_t i = 0; i < args.value_head_dim; ++i) {
@@ -148,7 +150,7 @@ std::vector<double> reference(const AttentionArguments& args) {
   return out;
 }
 
-std::vector<float> run_eager(Operands& operands) {
+std::vector<float> run_eager(SoftmaxOperands& operands) {
   const AttentionArguments& args = operands.args;
   const std::int64_t pairs = args.batch * args.heads * args.queries * args.keys;
   std::vector<float> scores(static_cast<std::size_t>(pairs));
@@ -158,7 +160,7 @@ std::vector<float> run_eager(Operands& operands) {
   return operands.out;
 }
 
-std::vector<float> run_fused(Operands& operands) {
+std::vector<float> run_fused(SoftmaxOperands& operands) {
   const AttentionArguments& args = operands.args;
   const std::int64_t floats = fused_attention_scratch_floats(args, omp_get_max_threads());
   std::vector<float> scratch(static_cast<std::size_t>(floats), NAN);
@@ -173,33 +175,33 @@ std::vector<float> run_fused(Operands& operands) {
   return operands.out;
 }
 
-const std::vector<Case> kCases{
+const std::vector<AttentionCase> kAttentionCases{
     {},
     {2, 3, 3, 17, 17, 33, 33},
     {1, 2, 2, 64, 64, 100, 100},
     {1, 1, 1, 80, 40, 70, 129},
     {2, 4, 4, 20, 33, 3, 64},
     {1, 2, 1, 200, 7, 65, 66},
-    // More than what is turned, packed, and gone through at a time, and some rest of each.
+    // Larger than each block size (transposed, packed, processed at once), with a remainder.
     {1, 2, 1, 600, 130, 140, 150, true, 10},
     {2, 3, 3, 16, 16, 33, 33, true},
     {1, 4, 2, 64, 64, 130, 130, true},
     {1, 8, 2, 32, 24, 1, 100, true, 99},
     {2, 6, 2, 48, 48, 17, 100, true, 83},
     {1, 3, 1, 8, 8, 100, 200, true, 3},
-    {2, 4, 4, 16, 16, 40, 70, false, 0, Bias::relative},
+    {2, 4, 4, 16, 16, 40, 70, false, 0, CaseBias::relative},
     {2, 3, 3, 40, 17, 1, 129, true, 128},
-    {2, 2, 1, 64, 64, 2, 200, true, 100, Bias::relative, Padding::some},
-    {2, 3, 1, 20, 80, 1, 70, true, 3, Bias::none, Padding::whole_sequence},
-    {2, 4, 2, 16, 16, 40, 70, true, 30, Bias::relative},
-    {2, 2, 2, 24, 24, 50, 50, false, 0, Bias::none, Padding::some},
-    {2, 4, 2, 24, 24, 70, 70, true, 0, Bias::none, Padding::some},
-    {2, 2, 1, 24, 24, 50, 50, false, 0, Bias::relative, Padding::whole_sequence},
-    {2, 2, 1, 24, 40, 9, 150, true, 20, Bias::relative, Padding::whole_sequence},
+    {2, 2, 1, 64, 64, 2, 200, true, 100, CaseBias::relative, CasePadding::some},
+    {2, 3, 1, 20, 80, 1, 70, true, 3, CaseBias::none, CasePadding::whole_sequence},
+    {2, 4, 2, 16, 16, 40, 70, true, 30, CaseBias::relative},
+    {2, 2, 2, 24, 24, 50, 50, false, 0, CaseBias::none, CasePadding::some},
+    {2, 4, 2, 24, 24, 70, 70, true, 0, CaseBias::none, CasePadding::some},
+    {2, 2, 1, 24, 24, 50, 50, false, 0, CaseBias::relative, CasePadding::whole_sequence},
+    {2, 2, 1, 24, 40, 9, 150, true, 20, CaseBias::relative, CasePadding::whole_sequence},
 };
 
-/// Rounding of a score's sum, which grows with the root of its terms.
-double tolerance(const Case& c) {
+/// Rounding error of a score, which grows with the square root of the number of terms.
+double attention_tolerance(const AttentionCase& c) {
   return 4e-6 * std::sqrt(std::max(1.0, static_cast<double>(c.head_dim) / 200));
 }
 
@@ -208,10 +210,11 @@ double tolerance(const Case& c) {
 TEST_CASE("eager attention equals its definition") {
   for (const int threads : {1, 2}) {
     const Threads scope(threads);
-    for (std::size_t i = 0; i < kCases.size(); ++i) {
+    for (std::size_t i = 0; i < kAttentionCases.size(); ++i) {
       CAPTURE(i);
-      Operands operands(kCases[i]);
-      CHECK(largest_error(run_eager(operands), reference(operands.args)) < tolerance(kCases[i]));
+      SoftmaxOperands operands(kAttentionCases[i]);
+      CHECK(largest_error(run_eager(operands), exact_attention(operands.args)) <
+            attention_tolerance(kAttentionCases[i]));
     }
   }
 }
@@ -219,17 +222,18 @@ TEST_CASE("eager attention equals its definition") {
 TEST_CASE("fused attention equals its definition") {
   for (const int threads : {1, 2}) {
     const Threads scope(threads);
-    for (std::size_t i = 0; i < kCases.size(); ++i) {
+    for (std::size_t i = 0; i < kAttentionCases.size(); ++i) {
       CAPTURE(i);
-      Operands operands(kCases[i]);
-      CHECK(largest_error(run_fused(operands), reference(operands.args)) < tolerance(kCases[i]));
+      SoftmaxOperands operands(kAttentionCases[i]);
+      CHECK(largest_error(run_fused(operands), exact_attention(operands.args)) <
+            attention_tolerance(kAttentionCases[i]));
     }
   }
 }
 
-TEST_CASE("attention reads keys and values of a cache that holds head after head") {
+TEST_CASE("attention reads a cache that stores keys and values head by head") {
   for (const std::int64_t queries : {1, 30}) {
-    Operands operands({2, 4, 2, 16, 24, queries, 60, true, 60 - queries});
+    SoftmaxOperands operands({2, 4, 2, 16, 24, queries, 60, true, 60 - queries});
     AttentionArguments& args = operands.args;
     constexpr std::int64_t kCapacity = 64;
     const std::vector<float> k = random_floats(2 * 2 * kCapacity * 16, 5);
@@ -242,14 +246,15 @@ TEST_CASE("attention reads keys and values of a cache that holds head after head
     args.v_head_stride = kCapacity * 24;
     args.k_batch_stride = 2 * args.k_head_stride;
     args.v_batch_stride = 2 * args.v_head_stride;
-    const std::vector<double> expected = reference(args);
+    const std::vector<double> expected = exact_attention(args);
     CHECK(largest_error(run_eager(operands), expected) < 4e-6);
     CHECK(largest_error(run_fused(operands), expected) < 4e-6);
   }
 }
 
-TEST_CASE("fused attention equals eager attention for scores that overflow without a maximum") {
-  Operands operands({1, 2, 2, 32, 32, 80, 80, true});
+TEST_CASE(
+    "fused attention equals eager attention for scores that would overflow without a maximum") {
+  SoftmaxOperands operands({1, 2, 2, 32, 32, 80, 80, true});
   operands.args.scale = 90.0F;
   const std::vector<float> eager = run_eager(operands);
   CHECK(largest_error(run_fused(operands), widened(eager)) < 1e-4);
@@ -269,15 +274,17 @@ TEST_CASE("softmax of rows equals its definition") {
   }
 }
 
-TEST_CASE("slopes fall to the steepest power, and are rounded where the reference rounds them") {
+TEST_CASE(
+    "ALiBi slopes fall by powers of two, and are rounded where the exact_attention rounds them") {
   headroom::AlibiSpec alibi{headroom::AlibiKind::power_above};
   alibi.steepest = 16;
   CHECK(alibi_slopes(alibi, 4) ==
         std::vector<float>{1.0F / 16, 1.0F / 256, 1.0F / 4096, 1.0F / 65536});
   const headroom::AlibiSpec rounded{headroom::AlibiKind::power_below,
                                     headroom::AlibiOrder::rounded_before_scale};
-  CHECK(alibi_slopes(rounded, 16).front() == 0.70703125F);  // of 2^-0.5 = 0.70710678
-  // Ties go to the even neighbour: 1 + 2^-8 lies between 1 and 1 + 2^-7, 1 + 3·2^-8 below 1 + 2^-6.
-  CHECK(rounded_to_bfloat16(1.00390625F) == 1.0F);
-  CHECK(rounded_to_bfloat16(1.01171875F) == 1.015625F);
+  CHECK(alibi_slopes(rounded, 16).front() == 0.70703125F);  // 2^-0.5 = 0.70710678, rounded
+  // Ties go to the even neighbour: 1 + 2^-8 lies between 1 and 1 + 2^-7, 1 + 3·2^-8 lies below 1 +
+  // 2^-6.
+  CHECK(round_to_bfloat16(1.00390625F) == 1.0F);
+  CHECK(round_to_bfloat16(1.01171875F) == 1.015625F);
 }

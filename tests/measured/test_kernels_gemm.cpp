@@ -1,4 +1,4 @@
-// Linear layers against a loop in double precision.
+// Linear layers against a double-precision loop.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -15,8 +15,8 @@ using namespace headroom::measured::testing;
 
 namespace {
 
-/// A layer of two parts, the second without a bias, and its operands.
-struct Layer {
+/// TwoPartLayer of two parts, the second without a bias, and its operands.
+struct TwoPartLayer {
   std::int64_t rows;
   std::int64_t in;
   std::int64_t out;
@@ -32,7 +32,7 @@ struct Layer {
   }
 };
 
-double activated(Epilogue epilogue, double x, double before) {
+double exact_epilogue(Epilogue epilogue, double x, double before) {
   switch (epilogue) {
     case Epilogue::none:
       return x;
@@ -52,7 +52,7 @@ double activated(Epilogue epilogue, double x, double before) {
   return 0;
 }
 
-std::vector<double> reference(const Layer& layer, Epilogue epilogue) {
+std::vector<double> exact_linear(const TwoPartLayer& layer, Epilogue epilogue) {
   std::vector<double> y;
   for (std::int64_t row = 0; row < layer.rows; ++row) {
     for (std::int64_t column = 0; column < layer.out; ++column) {
@@ -62,20 +62,20 @@ std::vector<double> reference(const Layer& layer, Epilogue epilogue) {
         sum += static_cast<double>(layer.x[static_cast<std::size_t>(row * layer.in + i)]) *
                static_cast<double>(layer.weight[static_cast<std::size_t>(column * layer.in + i)]);
       }
-      y.push_back(activated(epilogue, sum, static_cast<double>(layer.y[y.size()])));
+      y.push_back(exact_epilogue(epilogue, sum, static_cast<double>(layer.y[y.size()])));
     }
   }
   return y;
 }
 
-/// Error of one run against the reference, relative to the length of the sums.
-double error_of(const Layer& layer, const LinearOptions& options) {
+/// Error of one run against the exact_linear, relative to the number of terms per sum.
+double error_of(const TwoPartLayer& layer, const LinearOptions& options) {
   PackedLinear linear(layer.parts(), layer.in, options);
   linear.prepare(layer.rows);
   std::vector<float> y = layer.y;
   const std::int64_t flops = linear.run(layer.x.data(), y.data(), layer.rows);
   CHECK(flops == 2 * layer.rows * layer.in * layer.out);
-  return largest_error(y, reference(layer, options.epilogue),
+  return largest_error(y, exact_linear(layer, options.epilogue),
                        std::sqrt(static_cast<double>(layer.in)));
 }
 
@@ -87,7 +87,7 @@ constexpr std::array kLayouts{RowRange::few, RowRange::many, RowRange::both};
 
 }  // namespace
 
-TEST_CASE("a linear layer equals the sum of products for every backend, layout and thread count") {
+TEST_CASE("a linear layer equals the matrix product for every backend, layout and thread count") {
   for (const int threads : {1, 2}) {
     const Threads scope(threads);
     for (const std::int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 33, 130}) {
@@ -117,9 +117,9 @@ TEST_CASE("a linear layer applies its epilogue after the bias") {
   }
 }
 
-TEST_CASE("a linear layer of rounded weights equals the product with weights that are rounded") {
+TEST_CASE("a linear layer in bfloat16 equals the matrix product with rounded weights") {
   for (const std::int64_t rows : {1, 3, 8, 20}) {
-    Layer layer{rows, 50, 19};
+    TwoPartLayer layer{rows, 50, 19};
     // Nine significant bits: half of the values are ties, which go to the even neighbour.
     for (float& weight : layer.weight) weight = std::round(weight * 511.0F) / 256.0F;
     PackedLinear linear(layer.parts(), layer.in, {.storage = WeightStorage::bfloat16});
@@ -131,15 +131,15 @@ TEST_CASE("a linear layer of rounded weights equals the product with weights tha
         weight = std::ldexp(std::nearbyint(std::ldexp(weight, 7 - exponent)), exponent - 7);
       }
     }
-    CHECK(largest_error(y, reference(layer, Epilogue::none), 7.0) < 1e-6);
+    CHECK(largest_error(y, exact_linear(layer, Epilogue::none), 7.0) < 1e-6);
   }
 }
 
-TEST_CASE("a linear layer goes on working when the number of rows or threads changes") {
+TEST_CASE("a linear layer works when the number of rows or threads changes") {
   for (const Backend backend : kBackends) {
     if (!is_available(backend)) continue;
-    const Layer layer{64, 48, 32};
-    const std::vector<double> expected = reference(layer, Epilogue::none);
+    const TwoPartLayer layer{64, 48, 32};
+    const std::vector<double> expected = exact_linear(layer, Epilogue::none);
     PackedLinear linear(layer.parts(), layer.in, {.backend = backend, .typical_rows = 16});
     for (const int threads : {2, 1, 2}) {
       const Threads scope(threads);
@@ -153,7 +153,7 @@ TEST_CASE("a linear layer goes on working when the number of rows or threads cha
   }
 }
 
-TEST_CASE("a linear layer refuses parts that do not fit together") {
+TEST_CASE("a linear layer rejects parts of mismatched sizes") {
   const std::vector<float> weight(12);
   const std::vector<float> bias(5);
   const std::array parts{LinearPart{weight, bias}};

@@ -63,7 +63,7 @@ TEST_CASE("sinusoidal positions interleave sines and cosines of falling frequenc
   }
 }
 
-TEST_CASE("rotary frequencies follow each kind of scaling") {
+TEST_CASE("RoPE frequencies follow each kind of scaling") {
   RopeSpec rope;
   rope.theta = 10000;
   rope.factor = 4;
@@ -77,7 +77,7 @@ TEST_CASE("rotary frequencies follow each kind of scaling") {
   CHECK(rotary_frequencies(rope, 8, 30, 10)[2] == doctest::Approx(std::pow(theta, -0.5)));
 }
 
-TEST_CASE("llama3 scaling keeps short waves, stretches long ones and interpolates between") {
+TEST_CASE("llama3 RoPE scaling keeps high frequencies, scales low ones and interpolates between") {
   RopeSpec rope;
   rope.theta = 500000;
   rope.scaling = RopeScalingKind::llama3;
@@ -100,7 +100,7 @@ TEST_CASE("llama3 scaling keeps short waves, stretches long ones and interpolate
   CHECK(between > 0);
 }
 
-TEST_CASE("rotary turns pairs half a head apart, from a first position on") {
+TEST_CASE("RoPE rotates pairs half a head apart, from a given first position") {
   constexpr std::int64_t kHalf = 9;
   const RotaryTable table = make_rotary_table({}, 2 * kHalf, 20, 20);
   const RotaryArguments args{2, 3, 2, 2 * kHalf, 4 * kHalf + 5, 200, 7};
@@ -126,11 +126,12 @@ TEST_CASE("rotary turns pairs half a head apart, from a first position on") {
   CHECK(largest_error(x, expected) < 2e-6);
 }
 
-TEST_CASE("relative buckets are exact near by, logarithmic further off and bounded") {
+TEST_CASE(
+    "relative position buckets are exact for small distances, logarithmic beyond, and bounded") {
   RelativeBiasArguments args;
   args.num_buckets = 32;
   args.max_distance = 128;
-  // Known values of T5's formula: half of the buckets for keys ahead, eight of each half exact.
+  // Known values of T5's formula: half of the buckets for following keys, eight of each half exact.
   CHECK(relative_bucket(args, 0) == 0);
   CHECK(relative_bucket(args, -7) == 7);
   CHECK(relative_bucket(args, 7) == 23);
@@ -149,7 +150,7 @@ TEST_CASE("relative buckets are exact near by, logarithmic further off and bound
   CHECK(relative_bucket(args, -5000) == 31);
 }
 
-TEST_CASE("the relative bias of a pair is its bucket's entry for the head") {
+TEST_CASE("the relative bias of a pair is the entry of its bucket and head") {
   RelativeBiasArguments args{3, 5, 40, 35, Masking::causal, 8, 20, nullptr};
   const std::vector<float> table = random_floats(args.num_buckets * args.heads, 1);
   args.table = table.data();
@@ -166,9 +167,9 @@ TEST_CASE("the relative bias of a pair is its bucket's entry for the head") {
   }
 }
 
-TEST_CASE("patches come line by line, each in the order of a convolution's weight") {
+TEST_CASE("patches are in raster order, each in the order of a convolution's weight") {
   const Threads scope(2);
-  // The second has pixels for more than one thread; both have edges that are dropped.
+  // The second image has enough pixels for two threads; both have edges that are dropped.
   for (const PatchArguments& args : {PatchArguments{2, 3, 7, 9, 3}, {2, 3, 70, 77, 8}}) {
     const std::int64_t p = args.patch_size;
     const std::int64_t across = args.width / p;

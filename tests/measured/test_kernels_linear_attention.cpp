@@ -13,10 +13,10 @@ namespace {
 
 constexpr float kEps = 1e-6F;
 
-/// Owns features, which are positive, and values.
-struct Operands {
-  Operands(std::int64_t heads, std::int64_t kv_heads, std::int64_t head_dim,
-           std::int64_t value_head_dim, std::int64_t tokens, bool causal) {
+/// LinearOperands: features, which are positive, and values.
+struct LinearOperands {
+  LinearOperands(std::int64_t heads, std::int64_t kv_heads, std::int64_t head_dim,
+                 std::int64_t value_head_dim, std::int64_t tokens, bool causal) {
     args.batch = 2;
     args.heads = heads;
     args.kv_heads = kv_heads;
@@ -60,8 +60,8 @@ struct Operands {
   std::vector<std::uint8_t> mask;
 };
 
-/// φ(q)·φ(k) of every pair, normalised over the keys, times V.
-std::vector<double> reference(const AttentionArguments& args) {
+/// The quadratic form: φ(q)·φ(k) of every pair, normalised over the keys, times V.
+std::vector<double> exact_linear_attention(const AttentionArguments& args) {
   std::vector<double> out;
   for (std::int64_t row = 0; row < args.batch * args.queries * args.heads; ++row) {
     const std::int64_t head = row % args.heads;
@@ -102,7 +102,7 @@ TEST_CASE("the feature map is elu plus one") {
   std::vector<float> x = random_floats(3 * 40, 1, 9.0F);
   std::vector<double> expected = widened(x);
   for (std::size_t i = 0; i < expected.size(); ++i) {
-    // Rows of 33 that begin 40 apart; what stands between them is left alone.
+    // Rows of 33 start 40 apart; the gaps between them are not modified.
     if (i % 40 >= 33) continue;
     expected[i] = expected[i] > 0 ? expected[i] + 1 : std::exp(expected[i]);
   }
@@ -110,7 +110,7 @@ TEST_CASE("the feature map is elu plus one") {
   CHECK(largest_error(x, expected, 1e-9) < 1e-6);
 }
 
-TEST_CASE("linear attention equals its quadratic form, causal or not, with padding or without") {
+TEST_CASE("linear attention equals its quadratic form, causal or not, with or without padding") {
   for (const int threads : {1, 2}) {
     const Threads scope(threads);
     for (const bool causal : {false, true}) {
@@ -118,35 +118,35 @@ TEST_CASE("linear attention equals its quadratic form, causal or not, with paddi
         for (const std::int64_t value_head_dim : {1, 17, 64, 100}) {
           CAPTURE(causal);
           CAPTURE(padded);
-          Operands operands(4, 2, 33, value_head_dim, 50, causal);
+          LinearOperands operands(4, 2, 33, value_head_dim, 50, causal);
           if (padded) operands.pad();
           std::vector<float> state = empty_state(operands.args);
           const std::int64_t flops = linear_attention(operands.args, kEps, state.data());
           CHECK(flops == 2 * 50 * 2 * (2 * 33 * value_head_dim) +
                              2 * 50 * 4 * (2 * 33 * value_head_dim + 2 * 33));
-          CHECK(largest_error(operands.out, reference(operands.args)) < 2e-6);
+          CHECK(largest_error(operands.out, exact_linear_attention(operands.args)) < 2e-6);
         }
       }
     }
   }
 }
 
-TEST_CASE("linear attention of more tokens than are gone through at a time equals its form") {
+TEST_CASE("linear attention of more tokens than a block equals its quadratic form") {
   for (const bool causal : {false, true}) {
     for (const bool padded : {false, true}) {
       CAPTURE(causal);
       CAPTURE(padded);
-      Operands operands(4, 2, 24, 40, 300, causal);
+      LinearOperands operands(4, 2, 24, 40, 300, causal);
       if (padded) operands.pad();
       std::vector<float> state = empty_state(operands.args);
       linear_attention(operands.args, kEps, state.data());
-      CHECK(largest_error(operands.out, reference(operands.args)) < 4e-6);
+      CHECK(largest_error(operands.out, exact_linear_attention(operands.args)) < 4e-6);
     }
   }
 }
 
 TEST_CASE("causal linear attention carries its state from call to call") {
-  Operands operands(2, 2, 16, 24, 30, true);
+  LinearOperands operands(2, 2, 16, 24, 30, true);
   operands.pad();
   const AttentionArguments& whole = operands.args;
   std::vector<float> state = empty_state(whole);

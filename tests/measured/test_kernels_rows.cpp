@@ -95,7 +95,7 @@ std::vector<double> exact_norm(const NormCase& c, const std::vector<float>& x, C
 
 }  // namespace
 
-TEST_CASE("vector math is good to a few units in the last place") {
+TEST_CASE("vector math is accurate to a few units in the last place") {
   const auto exp = [](double x) { return std::exp(x); };
   const auto tanh = [](double x) { return std::tanh(x); };
   const auto erf = [](double x) { return std::erf(x); };
@@ -106,7 +106,8 @@ TEST_CASE("vector math is good to a few units in the last place") {
   CHECK(relative_error([](simd::Floats x) { return simd::erf(x); }, erf, -0.01, 0.01) < 5e-7);
 }
 
-TEST_CASE("vector exp is zero far below and for minus infinity, and carries a NaN on") {
+TEST_CASE(
+    "vector exp returns zero for very negative arguments and minus infinity, and propagates NaN") {
   CHECK(simd::exp(simd::broadcast(-1e30F))[0] == 0.0F);
   CHECK(simd::exp(simd::broadcast(-HUGE_VALF))[0] == 0.0F);
   CHECK(std::isnan(simd::exp(simd::broadcast(NAN))[0]));
@@ -115,7 +116,7 @@ TEST_CASE("vector exp is zero far below and for minus infinity, and carries a Na
   CHECK(std::isnan(simd::relu(simd::broadcast(NAN))[0]));
 }
 
-TEST_CASE("activations equal their definitions on any number of elements") {
+TEST_CASE("activations equal their definitions for any number of elements") {
   for (const int threads : {1, 2}) {
     const Threads scope(threads);
     for (const std::int64_t count : {1, 3, 17, 33, 64, 100, 40003}) {
@@ -131,7 +132,7 @@ TEST_CASE("activations equal their definitions on any number of elements") {
   }
 }
 
-TEST_CASE("a gated activation takes the gate from the front half of a row") {
+TEST_CASE("a gated activation reads the gate from the first half of a row") {
   for (const ActivationKind kind : kActivations) {
     for (const std::int64_t width : {1, 3, 17, 64, 2000}) {
       constexpr std::int64_t kRows = 9;
@@ -149,7 +150,7 @@ TEST_CASE("a gated activation takes the gate from the front half of a row") {
   }
 }
 
-TEST_CASE("adding a residual and scaling touch every element once") {
+TEST_CASE("adding a residual and scaling modify every element once") {
   for (const std::int64_t count : {1, 17, 100, 40003}) {
     std::vector<float> x = random_floats(count, 1);
     const std::vector<float> r = random_floats(count, 2);
@@ -161,7 +162,7 @@ TEST_CASE("adding a residual and scaling touch every element once") {
   }
 }
 
-TEST_CASE("norms equal their definitions, in place and not, with a bias and without") {
+TEST_CASE("norms equal their definitions, in place or not, with or without a bias") {
   for (const int threads : {1, 2}) {
     const Threads scope(threads);
     for (const std::int64_t width : {1, 3, 17, 33, 64, 100, 768}) {
@@ -179,7 +180,7 @@ TEST_CASE("norms equal their definitions, in place and not, with a bias and with
   }
 }
 
-TEST_CASE("a norm fused with a residual leaves the sum in x and its norm in out") {
+TEST_CASE("a norm fused with a residual writes the sum to x and its norm to out") {
   const NormCase c{7, 100};
   const NormArguments norm = c.arguments(true);
   std::vector<float> sum = c.x;
@@ -197,11 +198,11 @@ TEST_CASE("a norm fused with a residual leaves the sum in x and its norm in out"
   }
 }
 
-TEST_CASE("a layer norm of large nearly equal values keeps its accuracy") {
+TEST_CASE("a layer norm of large, nearly equal values stays accurate") {
   NormCase c{4, 768};
   for (float& value : c.x) value = 1000.0F + value;
   std::vector<float> out(c.x.size());
   layer_norm(c.arguments(false), c.x.data(), out.data());
-  // The mean itself is known to one unit in the last place of 1000.
+  // The mean itself is exact to one unit in the last place of 1000.
   CHECK(largest_error(out, exact_norm(c, c.x, Centre::mean, false)) < 5e-5);
 }

@@ -1,42 +1,21 @@
-// Layers on their own against PyTorch's outputs, and what must hold of a layer that sees only what
-// came before. Source: tests/reference/make_layers.py, run with torch 1.13.
+// Single layers against PyTorch's outputs, and causality of causal layers. Source:
+// tests/reference/make_layers.py, run with torch 1.13.
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "checkpoint.h"
+#include "golden_values.h"
 #include "session.h"
 #include "support/data.h"
 
 using namespace headroom;
 using namespace headroom::checkpoint;
 using namespace headroom::measured;
+using headroom::measured::testing::error_over_tolerance;
+using headroom::measured::testing::values_of;
 
 namespace {
-
-std::vector<float> values_of(const SafetensorsFile& file, const std::string& name) {
-  const StoredTensor* const tensor = file.find(name);
-  REQUIRE(tensor != nullptr);
-  std::size_t count = 1;
-  for (const std::int64_t size : tensor->shape) count *= static_cast<std::size_t>(size);
-  std::vector<float> values(count);
-  copy_as_float32(*tensor, values, name);
-  return values;
-}
-
-/// The largest difference over what is allowed: 2e-5 + 2e-5 · the largest value.
-double excess(const std::vector<float>& got, const std::vector<float>& expected) {
-  REQUIRE(got.size() == expected.size());
-  double largest = 0;
-  double difference = 0;
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    largest = std::max(largest, std::abs(static_cast<double>(expected[i])));
-    difference = std::max(difference,
-                          std::abs(static_cast<double>(got[i]) - static_cast<double>(expected[i])));
-  }
-  return difference / (2e-5 + 2e-5 * largest);
-}
 
 std::vector<float> last_hidden_state(Session& session, const ModelInputs& inputs) {
   for (const NamedTensor& tensor : session.forward(inputs)) {
@@ -53,7 +32,7 @@ std::vector<std::filesystem::path> layer_folders() {
   return folders;
 }
 
-void check_outputs(Backend backend) {
+void check_layer_outputs(Backend backend) {
   for (const auto& folder : layer_folders()) {
     CAPTURE(folder.string());
     const ModelSpec spec = load_model(folder.string()).spec;
@@ -61,9 +40,11 @@ void check_outputs(Backend backend) {
       const auto weights = checkpoint_weights(spec, Checkpoint(folder));
       Session session(spec, *weights, {backend, WeightStorage::float32, rows});
       const InputFile inputs = read_inputs(folder / "inputs.safetensors", spec);
-      const SafetensorsFile expected(folder / "expected.safetensors");
-      CHECK(excess(last_hidden_state(session, inputs.inputs),
-                   values_of(expected, "last_hidden_state")) <= 1.0);
+      const SafetensorsFile file(folder / "expected.safetensors");
+      const StoredTensor* const expected = file.find("last_hidden_state");
+      REQUIRE(expected != nullptr);
+      CHECK(error_over_tolerance(last_hidden_state(session, inputs.inputs), values_of(*expected)) <=
+            1.0);
     }
   }
 }
@@ -84,12 +65,12 @@ struct States {
 
   /// Positions [begin, end) of every sequence.
   [[nodiscard]] States part(std::int64_t begin, std::int64_t end) const {
-    States some{batch, end - begin, width};
+    States slice{batch, end - begin, width};
     for (std::int64_t b = 0; b < batch; ++b) {
       const auto row = values.begin() + b * seq_len * width;
-      some.values.insert(some.values.end(), row + begin * width, row + end * width);
+      slice.values.insert(slice.values.end(), row + begin * width, row + end * width);
     }
-    return some;
+    return slice;
   }
 };
 
@@ -100,7 +81,7 @@ ModelInputs inputs_of(const States& states) {
   return inputs;
 }
 
-/// What the last layer hands on in a run over `states`.
+/// Outputs of the last layer in a run over `states`.
 States outputs_of(Program& program, States states) {
   program.run([&](const ProgramBlock&, std::int64_t, const float* data) {
     std::copy_n(data, states.values.size(), states.values.begin());
@@ -108,7 +89,7 @@ States outputs_of(Program& program, States states) {
   return states;
 }
 
-/// The same in a prefill of nothing but `states`.
+/// Outputs of a prefill of `states` alone.
 States prefill(const Session& session, const States& states) {
   const ModelInputs inputs = inputs_of(states);
   KvCache cache = session.make_cache(lengths_of(inputs));
@@ -158,30 +139,30 @@ void for_each_causal_layer(Check check) {
 
 TEST_CASE("outputs of recurrent and convolutional layers equal PyTorch's") {
   CHECK(layer_folders().size() == 14);
-  check_outputs(Backend::eigen);
+  check_layer_outputs(Backend::eigen);
 }
 
-TEST_CASE("outputs of recurrent and convolutional layers equal PyTorch's, with oneDNN") {
-  if (is_available(Backend::onednn)) check_outputs(Backend::onednn);
+TEST_CASE("outputs of recurrent and convolutional layers equal PyTorch's with oneDNN") {
+  if (is_available(Backend::onednn)) check_layer_outputs(Backend::onednn);
 }
 
-TEST_CASE("what comes later changes nothing in a causal layer's outputs") {
+TEST_CASE("later positions do not change a causal layer's outputs") {
   for_each_causal_layer([](const ModelSpec& spec, const Session& session) {
     const States first = random_states(spec, 2, 12, 1);
     States other = random_states(spec, 2, 12, 2);
-    constexpr std::int64_t kSame = 5;
+    constexpr std::int64_t kCommon = 5;
     for (std::int64_t b = 0; b < first.batch; ++b) {
       const auto row = b * first.seq_len * first.width;
-      std::copy_n(first.values.begin() + row, kSame * first.width, other.values.begin() + row);
+      std::copy_n(first.values.begin() + row, kCommon * first.width, other.values.begin() + row);
     }
     const States a = prefill(session, first);
     const States b = prefill(session, other);
-    CHECK(excess(b.part(0, kSame).values, a.part(0, kSame).values) <= 1.0);
-    CHECK(excess(b.part(kSame, 12).values, a.part(kSame, 12).values) > 1.0);
+    CHECK(error_over_tolerance(b.part(0, kCommon).values, a.part(0, kCommon).values) <= 1.0);
+    CHECK(error_over_tolerance(b.part(kCommon, 12).values, a.part(kCommon, 12).values) > 1.0);
   });
 }
 
-TEST_CASE("a prefill and decode steps behind it give what one prefill gives") {
+TEST_CASE("a prefill with decode steps equals one long prefill") {
   for_each_causal_layer([](const ModelSpec& spec, const Session& session) {
     const States all = random_states(spec, 2, 11, 3);
     const States whole = prefill(session, all);
@@ -196,12 +177,12 @@ TEST_CASE("a prefill and decode steps behind it give what one prefill gives") {
       const auto step = session.program(Phase::decode, next, lengths, cache);
       step->set_past(at);
       const States got = outputs_of(*step, all.part(at, at + 1));
-      CHECK(excess(got.values, whole.part(at, at + 1).values) <= 1.0);
+      CHECK(error_over_tolerance(got.values, whole.part(at, at + 1).values) <= 1.0);
     }
   });
 }
 
-TEST_CASE("a window as wide as the sequence hides nothing") {
+TEST_CASE("a window as wide as the sequence masks nothing") {
   nlohmann::json config{{"model_type", "attention"},
                         {"hidden_size", 24},
                         {"num_attention_heads", 3},
@@ -214,12 +195,12 @@ TEST_CASE("a window as wide as the sequence hides nothing") {
   };
   const std::vector<float> whole = run(config);
   config["sliding_window"] = 18;
-  CHECK(excess(run(config), whole) <= 1.0);
+  CHECK(error_over_tolerance(run(config), whole) <= 1.0);
   config["sliding_window"] = 4;
-  CHECK(excess(run(config), whole) > 1.0);
+  CHECK(error_over_tolerance(run(config), whole) > 1.0);
 }
 
-TEST_CASE("inputs of another width are refused by name") {
+TEST_CASE("inputs of the wrong width are rejected") {
   const ModelSpec spec = test::spec_of({{"model_type", "gru"}, {"hidden_size", 24}});
   CHECK_THROWS((void)read_inputs(test::data_folder() / "layers/gru/inputs.safetensors", spec));
 }

@@ -1,8 +1,9 @@
-// The measuring around the runs: statistics, stopping, and what a measurement holds.
+// Measurements: statistics, stopping, and the contents of a measurement.
 #include <doctest/doctest.h>
 #include <omp.h>
 
-#include <numeric>
+#include <algorithm>
+#include <cmath>
 
 #include "headroom/error.h"
 #include "measure.h"
@@ -25,7 +26,7 @@ Measurement measure_tiny(const MeasureOptions& options, const WorkloadRequest& r
   return measure(std::move(model), workload, *source, std::nullopt, options, observer);
 }
 
-bool go_on(int /*done*/, int /*at_most*/) { return true; }
+bool keep_running(int /*done*/, int /*at_most*/) { return true; }
 
 WorkloadRequest short_prompt() {
   WorkloadRequest request;
@@ -35,7 +36,7 @@ WorkloadRequest short_prompt() {
 
 }  // namespace
 
-TEST_CASE("median and median absolute deviation do not follow an outlier") {
+TEST_CASE("median and median absolute deviation ignore an outlier") {
   const TimeStatistics statistics = summarize({3, 1, 2, 100, 2.5});
   CHECK(statistics.median_s == 2.5);
   CHECK(statistics.mad_s == 0.5);
@@ -46,7 +47,7 @@ TEST_CASE("median and median absolute deviation do not follow an outlier") {
   CHECK(summarize({4}).mad_s == 0);
 }
 
-TEST_CASE("as many runs count as were asked for, behind the warm-up") {
+TEST_CASE("the requested number of runs is measured after the warm-up") {
   MeasureOptions options;
   options.runs = 4;
   int seen = 0;
@@ -59,7 +60,7 @@ TEST_CASE("as many runs count as were asked for, behind the warm-up") {
   CHECK(measurement.time.samples_s.size() == 4);
 }
 
-TEST_CASE("an interrupted measurement keeps the runs that were done") {
+TEST_CASE("an interrupted measurement keeps its finished runs") {
   MeasureOptions options;
   options.runs = 100;
   const Measurement measurement =
@@ -67,15 +68,15 @@ TEST_CASE("an interrupted measurement keeps the runs that were done") {
   CHECK(measurement.time.samples_s.size() == 3);
 }
 
-TEST_CASE("operators' times and FLOPs make up the run's") {
+TEST_CASE("times and FLOPs of operators add up to those of the run") {
   MeasureOptions options;
   options.runs = 3;
-  const Measurement measurement = measure_tiny(options, short_prompt(), go_on);
+  const Measurement measurement = measure_tiny(options, short_prompt(), keep_running);
   double time = 0;
   std::int64_t flops = 0;
-  for (const OperatorMeasurement& one : measurement.operators) {
-    time += one.time_s;
-    flops += one.matrix_flops;
+  for (const OperatorMeasurement& op : measurement.operators) {
+    time += op.time_s;
+    flops += op.matrix_flops;
   }
   CHECK(time > 0);
   CHECK(time <= measurement.time.max_s);
@@ -85,19 +86,19 @@ TEST_CASE("operators' times and FLOPs make up the run's") {
   CHECK(measurement.context.threads >= 1);
 }
 
-TEST_CASE("a generation has a time to its first token and one for each that follows") {
+TEST_CASE("a generation has a time to first token and a time per output token") {
   MeasureOptions options;
   options.phase = MeasuredPhase::generate;
   options.new_tokens = 5;
   options.runs = 2;
-  const Measurement measurement = measure_tiny(options, short_prompt(), go_on);
+  const Measurement measurement = measure_tiny(options, short_prompt(), keep_running);
   REQUIRE(measurement.ttft_s.has_value());
   REQUIRE(measurement.tpot_s.has_value());
   CHECK(*measurement.ttft_s > 0);
   CHECK(*measurement.ttft_s + 4 * *measurement.tpot_s <= doctest::Approx(measurement.time.max_s));
 }
 
-TEST_CASE("one thread and two compute the same") {
+TEST_CASE("one and two threads compute the same outputs") {
   const ModelSpec spec = tiny_gpt2();
   Workload workload;
   workload.batch_size = 3;
@@ -115,35 +116,32 @@ TEST_CASE("one thread and two compute the same") {
   }
   omp_set_num_threads(threads);
   REQUIRE(results.size() == 2);
-  double largest = 0;
-  for (std::size_t i = 0; i < results[0].size(); ++i) {
-    largest = std::max(
-        largest, std::abs(static_cast<double>(results[0][i]) - static_cast<double>(results[1][i])));
-  }
-  CHECK(largest < 2e-5);
+  CHECK(std::ranges::equal(results[0], results[1], [](float a, float b) {
+    return std::abs(static_cast<double>(a) - static_cast<double>(b)) < 2e-5;
+  }));
 }
 
-TEST_CASE("tokens beyond the learned positions are refused, not read from elsewhere") {
+TEST_CASE("tokens beyond the learned positions are an error, not an out-of-bounds read") {
   WorkloadRequest request;
   request.seq_len = 65;  // the model has 64 positions
   MeasureOptions options;
   options.runs = 1;
-  CHECK_THROWS_AS((void)measure_tiny(options, request, go_on), Error);
+  CHECK_THROWS_AS((void)measure_tiny(options, request, keep_running), Error);
   request.seq_len = 64;
-  CHECK(measure_tiny(options, request, go_on).time.samples_s.size() == 1);
+  CHECK(measure_tiny(options, request, keep_running).time.samples_s.size() == 1);
 }
 
-TEST_CASE("a run that would not fit in memory is refused before anything is allocated") {
+TEST_CASE("a run that does not fit in memory is refused before any allocation") {
   WorkloadRequest request;
   request.batch_size = 1'000'000;
   request.seq_len = 64;
   MeasureOptions options;
   options.runs = 1;
   try {
-    (void)measure_tiny(options, request, go_on);
+    (void)measure_tiny(options, request, keep_running);
     FAIL("it ran");
   } catch (const Error& error) {
     CHECK(error.code() == ErrorCode::missing_resource);
-    CHECK(error.hint().find("--batch") != std::string::npos);
+    CHECK(error.hint().find("batch") != std::string::npos);
   }
 }

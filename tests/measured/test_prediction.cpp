@@ -1,4 +1,4 @@
-// Predictions of counts and bytes against real runs, and what calibration may look at.
+// Predictions against real runs: counts and bytes exactly, and the rules of calibration.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ using namespace headroom::measured;
 
 namespace {
 
-struct Case {
+struct PredictedRun {
   MeasuredPhase phase = MeasuredPhase::prefill;
   WorkloadRequest request;
 };
@@ -34,8 +34,8 @@ WorkloadRequest request_of(Phase phase, std::int64_t batch, std::int64_t length)
   return request;
 }
 
-/// Predicts and runs a model with few random weights.
-Comparison compare_tiny(const std::string& name, const Case& one) {
+/// Predicts and runs a tiny model with random weights.
+Comparison compare_tiny(const std::string& name, const PredictedRun& one) {
   Model model = load_model((test::data_folder() / "golden/models" / name).string());
   AnalyzeReport report = make_analyze_report(model, one.request);
   TimeRequest time{0, one.phase, 5, false};
@@ -48,10 +48,10 @@ Comparison compare_tiny(const std::string& name, const Case& one) {
   options.warmup = 0;
   const Measurement measurement = measure(std::move(model), report.workload, *source, std::nullopt,
                                           options, [](int, int) { return true; });
-  return compare(predicted_figures(report), measured_figures(measurement), {});
+  return compare(predicted_run(report), measured_run(measurement), {});
 }
 
-/// The kernel that the only operator `Op` of a preset's prompt calls.
+/// Kernel call of the only operator `Op` in the prefill of a preset.
 template <class Op>
 detail::KernelCall only_call(const char* preset, const Workload& workload,
                              AttentionImplementation attention) {
@@ -79,12 +79,12 @@ detail::KernelCall softmax_call(const char* preset, const Workload& workload) {
 
 }  // namespace
 
-TEST_CASE("a run counts what was predicted of it, to the unit") {
-  const Case cases[] = {{MeasuredPhase::prefill, request_of(Phase::prefill, 2, 7)},
-                        {MeasuredPhase::decode, request_of(Phase::decode, 3, 6)},
-                        {MeasuredPhase::generate, request_of(Phase::prefill, 1, 6)}};
+TEST_CASE("a run counts exactly what was predicted") {
+  const PredictedRun cases[] = {{MeasuredPhase::prefill, request_of(Phase::prefill, 2, 7)},
+                                {MeasuredPhase::decode, request_of(Phase::decode, 3, 6)},
+                                {MeasuredPhase::generate, request_of(Phase::prefill, 1, 6)}};
   for (const char* name : {"gpt2", "t5"}) {
-    for (const Case& one : cases) {
+    for (const PredictedRun& one : cases) {
       CAPTURE(name);
       CAPTURE(name_of(one.phase));
       int exact = 0;
@@ -99,9 +99,9 @@ TEST_CASE("a run counts what was predicted of it, to the unit") {
   }
 }
 
-TEST_CASE("weights take exactly as many bytes as was predicted of their layout") {
+TEST_CASE("packed weights use exactly the predicted number of bytes") {
   static_assert(detail::kFewRows == PackedLinear::kFewRows);
-  // Every size is a whole number of steps and blocks, so that no layout is padded.
+  // Every size is a multiple of steps and blocks, so that no layout is padded.
   const std::string gpt2 = R"({"model_type": "gpt2", "n_embd": 64, "n_head": 4, "n_inner": 256,
                                "n_layer": 2, "n_positions": 64, "vocab_size": 512)";
   struct Rows {
@@ -148,8 +148,8 @@ TEST_CASE("weights take exactly as many bytes as was predicted of their layout")
   }
 }
 
-TEST_CASE("what a run is given, and works in beside its operands, is resident as well") {
-  const auto beside = [](const char* name, std::int64_t length) {
+TEST_CASE("inputs and scratch of a run are part of its resident memory") {
+  const auto extra_bytes = [](const char* name, std::int64_t length) {
     const ModelSpec spec = load_model(name).spec;
     Workload workload;
     workload.batch_size = 4;
@@ -160,20 +160,21 @@ TEST_CASE("what a run is given, and works in beside its operands, is resident as
     return run.rss_growth_bytes - predict_held_weight_bytes(spec, workload, request) -
            run.peak_activation_bytes - run.kv_cache_bytes.value_or(0);
   };
-  CHECK(beside("bert-base", 128) == 0);
-  // Pixels, and the patches that are cut out of them: 3 · 224² of each image.
-  CHECK(beside("vit-base-patch16-224", 197) == Integer{4} * 2 * 4 * 3 * 224 * 224);
-  // States as they are given, and as they are worked on.
-  CHECK(beside("layer-multi-head-attention", 50) == Integer{4} * 2 * 4 * 50 * 512);
-  CHECK(beside("layer-cross-attention", 50) == Integer{4} * 2 * 4 * (50 + 50) * 512);
-  // 80 bins of 2 · 1500 frames, with one more on either side for three taps, of stride 1 and 2; the
-  // second convolution's input has 384 channels. Rows of a tap are copied out of several sequences.
+  CHECK(extra_bytes("bert-base", 128) == 0);
+  // Pixels, and the patches extracted from them: 3 · 224² per image.
+  CHECK(extra_bytes("vit-base-patch16-224", 197) == Integer{4} * 2 * 4 * 3 * 224 * 224);
+  // Hidden states as given, and the copy that the layer works on.
+  CHECK(extra_bytes("layer-multi-head-attention", 50) == Integer{4} * 2 * 4 * 50 * 512);
+  CHECK(extra_bytes("layer-cross-attention", 50) == Integer{4} * 2 * 4 * (50 + 50) * 512);
+  // 80 bins of 2 · 1500 frames, with one frame of padding on either side for three taps, of stride
+  // 1 and 2; the second convolution's input has 384 channels. With several sequences the rows of a
+  // tap are copied.
   const Integer first = 80 * (2 * 3000 + 2 + 3000);
   const Integer second = 384 * (2 * 1499 + 3 + 1500);
-  CHECK(beside("whisper-tiny", 1500) == Integer{4} * 4 * (first + second));
+  CHECK(extra_bytes("whisper-tiny", 1500) == Integer{4} * 4 * (first + second));
 }
 
-TEST_CASE("an operator takes longer to begin where weights have filled every cache") {
+TEST_CASE("an operator has more overhead if weights have filled every cache") {
   ThreadProfile threads;
   threads.step_overhead_s = 1e-7;
   threads.cold_step_overhead_s = 2e-6;
@@ -184,38 +185,38 @@ TEST_CASE("an operator takes longer to begin where weights have filled every cac
     threads.tables.push_back(std::move(table));
   }
   const detail::KernelCall norm{KernelKind::layer_norm, {1, 1}, {}};
-  const detail::KernelCall product{
+  const detail::KernelCall linear{
       KernelKind::stream_float32_cold, {1, 1, 1}, KernelKind::stream_float32_warm};
   const auto seconds = [&](const detail::KernelCall& call, double model_bytes) {
     return detail::measured_time(threads, {call}, {}, {model_bytes, 32e6}).time_s;
   };
   CHECK(seconds(norm, 1e6) == doctest::Approx(1.1e-6));
   CHECK(seconds(norm, 1e9) == doctest::Approx(3.1e-6));
-  CHECK(seconds(product, 1e6) == doctest::Approx(1.1e-6));
-  CHECK(seconds(product, 1e9) == doctest::Approx(3.1e-6));
+  CHECK(seconds(linear, 1e6) == doctest::Approx(1.1e-6));
+  CHECK(seconds(linear, 1e9) == doctest::Approx(3.1e-6));
 }
 
-TEST_CASE("fused attention in a window is priced by the keys that a query sees") {
+TEST_CASE("fused attention with a window is timed by the keys that a query sees") {
   Workload workload;
   workload.seq_len = 1024;
   const detail::KernelCall call = fused_attention_call("layer-window-attention", workload);
   CHECK(call.kind == KernelKind::attention_fused);
   CHECK(call.sizes[1] == 1024);
-  // 64 keys on either side and its own, but for the ends: (1024·129 − 64·65)/1024.
+  // 64 keys on either side and the query's own, fewer at the ends: (1024·129 − 64·65)/1024.
   CHECK(call.sizes[2] == doctest::Approx(124.9375));
 }
 
-TEST_CASE("fused attention under a causal mask is priced by the heads that share keys as well") {
+TEST_CASE("causal fused attention is timed by the query heads per KV head as well") {
   Workload workload;
   workload.batch_size = 2;
   workload.seq_len = 100;
   const detail::KernelCall call = fused_attention_call("smollm2-135m", workload);
   CHECK(call.kind == KernelKind::attention_fused_causal);
-  // Nine heads of 64 numbers, three to a key-value head.
+  // Nine heads of dimension 64, three per KV head.
   CHECK(call.sizes == KernelSizes{2 * 9, 3, 100, 100, 64});
 }
 
-TEST_CASE("softmax under a causal mask has a price of its own, or that of the keys that are seen") {
+TEST_CASE("causal softmax has its own kernel; with a bias it is timed by visible keys") {
   Workload workload;
   workload.batch_size = 2;
   workload.seq_len = 101;
@@ -225,13 +226,13 @@ TEST_CASE("softmax under a causal mask has a price of its own, or that of the ke
   const detail::KernelCall causal = softmax_call("gpt2", workload);
   CHECK(causal.kind == KernelKind::attention_softmax_causal);
   CHECK(causal.sizes == KernelSizes{2 * 12, 101, 101});
-  // Slopes are added to what a query sees only: (1 + 2 + … + 101)/101 keys.
+  // ALiBi is added to visible keys only: (1 + 2 + … + 101)/101 keys.
   const detail::KernelCall biased = softmax_call("bloom-560m", workload);
   CHECK(biased.kind == KernelKind::attention_softmax_biased);
   CHECK(biased.sizes == KernelSizes{2 * 16, 101, 51});
 }
 
-TEST_CASE("a step of decoding is priced by the keys it reads, which heads share") {
+TEST_CASE("a decode step is timed by the keys that it reads, shared by query heads") {
   for (const AttentionImplementation attention :
        {AttentionImplementation::eager, AttentionImplementation::fused}) {
     const Graph graph = build_graph(load_model("smollm2-135m").spec, {Phase::decode, attention});
@@ -247,7 +248,7 @@ TEST_CASE("a step of decoding is priced by the keys it reads, which heads share"
         for (const auto& call : detail::kernel_calls({graph, block, node}, sizes, {})) {
           if (call.sizes.size() != 4) continue;
           kinds.insert(call.kind);
-          // Three key-value heads for nine heads, of 64 numbers.
+          // Three KV heads for nine query heads of dimension 64.
           CHECK(call.sizes == KernelSizes{4 * 3, 3, 100, 64});
         }
       }
@@ -258,8 +259,8 @@ TEST_CASE("a step of decoding is priced by the keys it reads, which heads share"
   }
 }
 
-TEST_CASE("calibration looks at no shape that a preset has") {
-  std::set<std::pair<std::int64_t, std::int64_t>> products;
+TEST_CASE("calibration measures no shape of a preset") {
+  std::set<std::pair<std::int64_t, std::int64_t>> linears;
   std::set<std::pair<std::int64_t, std::int64_t>> heads;
   std::set<std::pair<std::int64_t, std::int64_t>> cached_heads;
   std::set<std::int64_t> widths;
@@ -272,7 +273,7 @@ TEST_CASE("calibration looks at no shape that a preset has") {
     for (const Block& block : graph.blocks) {
       for (const Node& node : block.nodes) {
         if (const auto* linear = std::get_if<Linear>(&node.op)) {
-          products.emplace(number(linear->in_features), number(linear->out_features));
+          linears.emplace(number(linear->in_features), number(linear->out_features));
         } else if (const auto* scores = std::get_if<AttentionScores>(&node.op)) {
           heads.emplace(number(scores->shape.heads), number(scores->shape.head_dim));
         } else if (const auto* append = std::get_if<KvCacheAppend>(&node.op)) {
@@ -283,7 +284,7 @@ TEST_CASE("calibration looks at no shape that a preset has") {
       }
     }
   }
-  REQUIRE(products.size() > 50);
+  REQUIRE(linears.size() > 50);
   for (const KernelInfo& info : kernel_kinds()) {
     const KernelGrid axes = calibration_axes(info.kind, Effort::full);
     const KernelGrid quick = calibration_axes(info.kind, Effort::quick);
@@ -296,7 +297,7 @@ TEST_CASE("calibration looks at no shape that a preset has") {
       for (const double a : axes[i]) {
         for (const double b : axes[i + 1]) {
           const std::pair pair{static_cast<std::int64_t>(a), static_cast<std::int64_t>(b)};
-          if (info.axes[i] == "in_features") CHECK(!products.contains(pair));
+          if (info.axes[i] == "in_features") CHECK(!linears.contains(pair));
           if (info.axes[i] == "rows" && info.axes[i + 1] == "width") {
             CHECK(!widths.contains(pair.second));
           }
@@ -315,10 +316,10 @@ TEST_CASE("calibration looks at no shape that a preset has") {
   }
 }
 
-TEST_CASE("a time is given as it would be at the gauge's reference") {
+TEST_CASE("times are normalised to the gauge's reference") {
   Gauge gauge(Backend::eigen, 1, std::int64_t{32} << 20);
   Budget budget;
-  budget.fewest_samples = 5;
+  budget.min_samples = 5;
   const auto work = [](std::int64_t) {
     volatile double sum = 0;
     for (int i = 0; i < 20000; ++i) sum = sum + i;
@@ -326,32 +327,32 @@ TEST_CASE("a time is given as it would be at the gauge's reference") {
   const double raw = time_call(budget, work).seconds;
   budget.gauge = &gauge;
   const GaugeReading now = gauge.read();
-  // As if the machine had been a hundred times as slow.
-  const GaugeReading slow_products{100 * now.compute_s, now.memory_s};
+  // References of a machine that is a hundred times as slow.
+  const GaugeReading slow_compute{100 * now.compute_s, now.memory_s};
   const GaugeReading slow_memory{now.compute_s, 100 * now.memory_s};
   const auto seconds_at = [&](const GaugeReading& reference) {
     budget.reference = reference;
     return time_call(budget, work).seconds;
   };
-  CHECK(seconds_at(slow_products) > 20 * raw);
+  CHECK(seconds_at(slow_compute) > 20 * raw);
   CHECK(seconds_at(slow_memory) < 20 * raw);
-  budget.pace = Pace::memory;
-  CHECK(seconds_at(slow_products) < 20 * raw);
+  budget.resource = Resource::memory;
+  CHECK(seconds_at(slow_compute) < 20 * raw);
   CHECK(seconds_at(slow_memory) > 20 * raw);
-  // What a cache would take follows the products' pace, whoever decides the rest.
+  // The cached part scales with compute, whatever resource the rest depends on.
   budget.cached_s = 1000;
-  CHECK(seconds_at(slow_products) > 20 * raw);
+  CHECK(seconds_at(slow_compute) > 20 * raw);
   CHECK(seconds_at(slow_memory) < 20 * raw);
 }
 
-TEST_CASE("of a cache that many machines share, reads show the part that this one gets") {
+TEST_CASE("reads show the part of a shared cache that this machine gets") {
   constexpr std::int64_t kMiB = std::int64_t{1} << 20;
   const auto reads = [](std::initializer_list<std::pair<std::int64_t, double>> points) {
     std::vector<BandwidthPoint> curve;
     for (const auto& [mib, gb_per_s] : points) curve.push_back({mib * kMiB, gb_per_s * 1e9});
     return curve;
   };
-  // A processor with 480 MiB for all, of which two of its cores were left some ninety.
+  // A processor with 480 MiB in total, of which two cores got about ninety.
   const auto shared = reads({{32, 29.9},
                              {64, 28.9},
                              {91, 22.2},
@@ -360,21 +361,21 @@ TEST_CASE("of a cache that many machines share, reads show the part that this on
                              {256, 15.4},
                              {362, 15.3},
                              {600, 15.2}});
-  CHECK(last_level_cache_shown_by(shared, 480 * kMiB) == 181 * kMiB / 2);
-  CHECK(working_set_read_within(shared, 1.03) == 256 * kMiB);
-  // All of it: no more than the system says, however slowly memory takes over.
+  CHECK(estimated_last_level_cache_bytes(shared, 480 * kMiB) == 181 * kMiB / 2);
+  CHECK(working_set_within(shared, 1.03) == 256 * kMiB);
+  // An unshared cache: at most the reported size, however gradually memory takes over.
   const auto own = reads({{16, 60}, {32, 58}, {64, 40}, {91, 32}, {128, 30}});
-  CHECK(last_level_cache_shown_by(own, 32 * kMiB) == 32 * kMiB);
-  // A disturbed read in the middle hides nothing of what comes before it.
+  CHECK(estimated_last_level_cache_bytes(own, 32 * kMiB) == 32 * kMiB);
+  // A disturbed read in the median does not hide the reads before it.
   const auto disturbed = reads({{16, 60}, {32, 20}, {64, 58}, {91, 30}, {128, 30}});
-  CHECK(last_level_cache_shown_by(disturbed, 64 * kMiB) == 91 * kMiB / 2);
+  CHECK(estimated_last_level_cache_bytes(disturbed, 64 * kMiB) == 91 * kMiB / 2);
   CHECK(uncached_bytes(90 * kMiB) == 180 * kMiB);
   CHECK(uncached_bytes(8 * kMiB) == 128 * kMiB);  // two processors may each have one
   CHECK(last_level_cache_bytes() <= reported_last_level_cache_bytes());
   CHECK(last_level_cache_bytes() > 0);
 }
 
-TEST_CASE("while pages are kept, the next that are as many are the same ones") {
+TEST_CASE("while a PageKeeper lives, a request of the same size gets the freed pages") {
   constexpr std::size_t kBytes = std::size_t{3} << 20;
   std::byte* first = nullptr;
   {
@@ -395,7 +396,7 @@ TEST_CASE("while pages are kept, the next that are as many are the same ones") {
   unmap_pages(fresh, kBytes);
 }
 
-TEST_CASE("pages that are kept serve fewer as well, and are kept whole again") {
+TEST_CASE("cached pages serve smaller requests, and are cached whole again") {
   constexpr std::size_t kBytes = std::size_t{8} << 20;
   const PageKeeper keeper;
   std::byte* const first = map_pages(kBytes);
@@ -404,42 +405,42 @@ TEST_CASE("pages that are kept serve fewer as well, and are kept whole again") {
   CHECK(half == first);
   unmap_pages(half, kBytes / 2);
   std::byte* const few = map_pages(kBytes / 16);
-  CHECK(few != first);  // which would waste most of them
+  CHECK(few != first);  // it would waste most of them
   std::byte* const whole = map_pages(kBytes);
   CHECK(whole == first);
   unmap_pages(few, kBytes / 16);
   unmap_pages(whole, kBytes);
 }
 
-TEST_CASE("rounds end when there is no time for one more, but never before the first") {
+TEST_CASE("rounds end when there is no time for another, but never before the first") {
   const auto count = [](std::size_t most, double most_s) {
     Rounds rounds(most, most_s);
-    while (rounds.go_on()) rounds.done();
-    return rounds.number();
+    while (rounds.allows_another()) rounds.finish_round();
+    return rounds.finished();
   };
   CHECK(count(3, 1e9) == 3);
   CHECK(count(3, 0) == 1);
 }
 
-TEST_CASE("the middle of several tables is taken point by point, and keeps what was not measured") {
+TEST_CASE("the median of several tables is taken point by point; unmeasured points stay empty") {
   std::vector<KernelTable> tables(3, unmeasured_table(KernelKind::copy, {{1, 2, 3}}));
   const double times[3][2] = {{3, 30}, {1, 10}, {2, 90}};
   for (std::size_t i = 0; i < tables.size(); ++i) {
     store(tables[i], 0, KernelTime{times[i][0], times[i][0]});
     store(tables[i], 1, KernelTime{times[i][1], 0});
   }
-  const KernelTable middle = median_of(tables);
-  CHECK(*middle.seconds[0] == 2);
-  CHECK(middle.spread[0] == 3);  // the widest within a table
-  CHECK(*middle.seconds[1] == 30);
-  CHECK(middle.spread[1] == doctest::Approx(20.0 / 30));  // between them: |10 − 30|, 0, |90 − 30|
-  CHECK_FALSE(middle.seconds[2].has_value());
+  const KernelTable median = median_of(tables);
+  CHECK(*median.seconds[0] == 2);
+  CHECK(median.spread[0] == 3);  // the largest spread within a table
+  CHECK(*median.seconds[1] == 30);
+  CHECK(median.spread[1] == doctest::Approx(20.0 / 30));  // between tables: |10 − 30|, 0, |90 − 30|
+  CHECK_FALSE(median.seconds[2].has_value());
 }
 
 TEST_CASE("every probe of a kernel runs and takes time") {
-  // What a probe writes beyond its arrays, the sanitizers see here.
+  // The sanitizers detect writes outside a probe's arrays.
   Budget budget = budget_of(Effort::quick);
-  budget.fewest_samples = 1;
+  budget.min_samples = 1;
   budget.seconds = 0;
   std::vector<KernelTable> tables;
   probe_attention(budget, tables);

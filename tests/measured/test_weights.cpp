@@ -1,5 +1,5 @@
-// Weights from outside: what is missing, too much, of the wrong shape or not finite is an error
-// that names file and tensor.
+// Weights from files: a tensor that is missing, unexpected, of the wrong shape or not finite is an
+// error that names file and tensor.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -17,7 +17,7 @@ using namespace headroom::measured;
 
 namespace {
 
-/// A copy of a reference checkpoint, which a test may damage before it is written.
+/// Tensors of a reference checkpoint, for a test to modify before writing.
 std::vector<TensorToWrite> reference_tensors() {
   const SafetensorsFile file(test::data_folder() / "golden/models/gpt2/model.safetensors");
   std::vector<TensorToWrite> tensors;
@@ -32,7 +32,7 @@ ModelSpec reference_spec() {
   return load_model((test::data_folder() / "golden/models/gpt2").string()).spec;
 }
 
-/// Where the error is that these tensors give; fails the test when there is none.
+/// Location of the error that loading these tensors throws; fails the test if there is none.
 std::string load_error(const std::vector<TensorToWrite>& tensors) {
   const test::TempFolder folder;
   write_safetensors(folder.path() / "model.safetensors", tensors);
@@ -66,7 +66,7 @@ TEST_CASE("a missing tensor is named") {
   CHECK(load_error(tensors).ends_with("h.1.mlp.c_fc.weight"));
 }
 
-TEST_CASE("a tensor that the model has no place for is named") {
+TEST_CASE("a tensor without a weight in the model is named") {
   auto tensors = reference_tensors();
   const std::vector<float> values(4);
   tensors.push_back(float32_tensor("transformer.h.7.ln_1.weight", {4}, values));
@@ -80,7 +80,7 @@ TEST_CASE("a tensor of the wrong shape is named") {
   CHECK(load_error(tensors).ends_with("transformer.ln_f.weight"));
 }
 
-TEST_CASE("a weight that is not a number is refused") {
+TEST_CASE("a weight that is NaN is rejected") {
   auto tensors = reference_tensors();
   TensorToWrite& norm = find(tensors, "transformer.ln_f.weight");
   std::vector<float> values(static_cast<std::size_t>(norm.shape.front()), 1.0F);
@@ -89,7 +89,7 @@ TEST_CASE("a weight that is not a number is refused") {
   CHECK(load_error(tensors).ends_with("transformer.ln_f.weight"));
 }
 
-TEST_CASE("half-precision checkpoints load to the same model, rounded") {
+TEST_CASE("a bfloat16 checkpoint loads and runs") {
   auto tensors = reference_tensors();
   for (TensorToWrite& tensor : tensors) {
     std::vector<std::byte> upper;  // bfloat16 is the upper half of a float32
@@ -110,7 +110,7 @@ TEST_CASE("half-precision checkpoints load to the same model, rounded") {
   CHECK(outputs.size() > 4);
 }
 
-TEST_CASE("random weights are the same for the same seed, and others for another") {
+TEST_CASE("random weights depend on the seed only") {
   const ModelSpec spec = reference_spec();
   Workload workload;
   workload.seq_len = 5;

@@ -144,7 +144,7 @@ TEST_CASE("attention passes the FFN behind four widths, where 4·n·d > 16·d²"
 
 TEST_CASE("an explanation of FLOPs says where attention passes the FFN, in symbols") {
   const auto explain = [](const char* name, const WorkloadRequest& request, Subject subject) {
-    return make_explain_report(load_model(name), request, subject).attention_passes_ffn;
+    return make_explain_report(load_model(name), request, subject).ffn_crossover;
   };
   const auto passes = explain("gpt2", {}, Subject::flops);
   REQUIRE(passes);

@@ -1,5 +1,5 @@
-// Bad descriptions of models: each is an error that names file and JSON pointer; none is a crash, a
-// wrap, or a default that nobody sees.
+// Bad model descriptions: each is an error with file and JSON pointer, never a crash, an overflow
+// or a silent default.
 #include <doctest/doctest.h>
 
 #include "headroom/error.h"
@@ -21,7 +21,7 @@ nlohmann::json with(const std::string& key, const nlohmann::json& value) {
   return config;
 }
 
-/// Where the error is that `text` gives as a config; fails the test when there is none.
+/// The place of the error that `text` gives as a config; fails the test if it is accepted.
 std::string text_error(const std::string& text) {
   try {
     (void)read_model_spec(text, "config.json", "test");
@@ -39,7 +39,7 @@ std::string error_place(const nlohmann::json& config) { return text_error(config
 
 }  // namespace
 
-TEST_CASE("text that is not JSON is refused, with the file's name") {
+TEST_CASE("text that is not JSON is refused with the file's name") {
   for (const char* const text : {"", "{", "nonsense", "[1, 2", "{\"a\": }", "{\"a\": 1} x"}) {
     CAPTURE(text);
     CHECK(text_error(text) == "config.json");
@@ -70,18 +70,18 @@ TEST_CASE("a config that is not an object is refused") {
   }
 }
 
-TEST_CASE("a repeated key is refused, as the second would replace the first") {
+TEST_CASE("a repeated key is refused") {
   CHECK(text_error(R"({"model_type": "llama", "hidden_size": 64, "hidden_size": 128})") ==
         "config.json");
 }
 
-TEST_CASE("an unknown model type is refused, never taken for another one") {
+TEST_CASE("an unknown model type is refused") {
   CHECK(error_place(with("model_type", "llama5")) == "config.json#/model_type");
   CHECK(error_place(with("model_type", nullptr)) == "config.json#/model_type");
   CHECK(error_place(with("model_type", 3)) == "config.json#/model_type");
 }
 
-TEST_CASE("an unknown key is refused, as it could change a figure") {
+TEST_CASE("an unknown key is refused, since it may change a figure") {
   CHECK(error_place(with("sliding_window", 4096)) == "config.json#/sliding_window");
   CHECK(error_place(with("num_experts", 8)) == "config.json#/num_experts");
   CHECK(error_place(with("a/b~c", 8)) == "config.json#/a~1b~0c");
@@ -93,7 +93,7 @@ TEST_CASE("an unknown key is refused, as it could change a figure") {
         "config.json#/rope_scaling/magic");
 }
 
-TEST_CASE("a class that is not understood is refused") {
+TEST_CASE("an unknown architecture class is refused") {
   CHECK(error_place(with("architectures", {"LlamaForEverything"})) == "config.json#/architectures");
   CHECK(error_place(with("architectures", "LlamaForCausalLM")) == "config.json#/architectures");
   CHECK(error_place(with("architectures", {1})) == "config.json#/architectures");
@@ -127,13 +127,13 @@ TEST_CASE("heads that do not divide are refused") {
   CHECK(error_place(with("num_attention_heads", 7)) == "config.json#/num_attention_heads");
   CHECK(error_place(with("num_key_value_heads", 3)) == "config.json#/num_key_value_heads");
   CHECK(error_place(with("num_key_value_heads", 16)) == "config.json#/num_key_value_heads");
-  // With a head size of their own they need not divide.
+  // An explicit head_dim needs no divisibility.
   nlohmann::json config = with("num_attention_heads", 7);
   config["head_dim"] = 16;
   CHECK(spec_of(config).decoder->self_attention.head_dim == 16);
 }
 
-TEST_CASE("what a layer on its own does not do is refused") {
+TEST_CASE("settings that single layers do not support are refused") {
   const auto place = [](nlohmann::json config, const char* key, const nlohmann::json& value) {
     config["hidden_size"] = 8;
     config[key] = value;
@@ -158,7 +158,7 @@ TEST_CASE("what a layer on its own does not do is refused") {
   CHECK(place(linear, "sliding_window", 4) == "config.json#/sliding_window");
 }
 
-TEST_CASE("every family refuses a number of layers that no model has, before it lists them") {
+TEST_CASE("every family refuses an absurd number of layers before it allocates them") {
   const std::vector<std::string> keys{"num_hidden_layers",  "num_layers",        "n_layer",
                                       "n_layers",           "encoder_layers",    "decoder_layers",
                                       "num_encoder_layers", "num_decoder_layers"};
@@ -166,7 +166,7 @@ TEST_CASE("every family refuses a number of layers that no model has, before it 
     CAPTURE(preset.name);
     const auto config = nlohmann::json::parse(preset.json).at("config");
     for (const std::string& key : keys) {
-      // BART's decoder repeats the encoder's number under this name, which nothing reads.
+      // BART repeats encoder_layers under this key, which nothing reads.
       const bool is_read = config.contains(key) &&
                            !(key == "num_hidden_layers" && config.contains("encoder_layers"));
       if (!is_read) continue;
@@ -185,7 +185,7 @@ TEST_CASE("two spellings of one setting must agree") {
   CHECK(spec_of(config).hidden_size == 64);
 }
 
-TEST_CASE("sizes whose product passes 2^127 are an overflow error") {
+TEST_CASE("sizes with a product above 2^127 are an overflow error") {
   nlohmann::json config = kLlama;
   for (const char* const key : {"hidden_size", "intermediate_size", "vocab_size"}) {
     config[key] = std::int64_t{1} << 62U;
@@ -206,7 +206,7 @@ TEST_CASE("every prefix of a real config is either a spec or an error") {
   }
 }
 
-TEST_CASE("a model that does not exist is named, with what may have been meant") {
+TEST_CASE("an unknown model name gets the closest preset as a hint") {
   try {
     (void)load_model("bert-bsae");
     FAIL("found");

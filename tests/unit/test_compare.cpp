@@ -1,4 +1,4 @@
-// Verdicts, what is refused, and other engines' files.
+// Verdicts of comparisons, refused files, and other engines' formats.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -6,19 +6,21 @@
 
 #include "headroom/compare.h"
 #include "headroom/error.h"
+#include "headroom/import.h"
+#include "headroom/render.h"
 #include "support/data.h"
 
 using namespace headroom;
 
 namespace {
 
-Figured side(double seconds, Integer flops) {
-  Figured figured;
-  figured.identity.model = "model";
-  figured.identity.batch_size = 1;
-  figured.amounts[Quantity::matrix_flops] = flops;
-  figured.amounts[Quantity::time_s] = seconds;
-  return figured;
+ComparedRun run_of(double seconds, Integer flops) {
+  ComparedRun run;
+  run.identity.model = "model";
+  run.identity.batch_size = 1;
+  run.amounts[Quantity::matrix_flops] = flops;
+  run.amounts[Quantity::time_s] = seconds;
+  return run;
 }
 
 const ComparisonRow& row(const Comparison& comparison, Quantity quantity) {
@@ -47,110 +49,112 @@ nlohmann::json measured_json() {
 }
 
 std::string measured_refusal(const nlohmann::json& json) {
-  return test::refusal_of([&] { (void)measured_from_json(json.dump(), "measured.json"); });
+  return test::refusal_of([&] { (void)import_measurement(json.dump(), "measured.json"); });
 }
 
-std::vector<Figured> imported(const std::string& file) {
-  return import_measurements(test::read_file(test::data_folder() / "imports" / file), file);
+std::vector<ComparedRun> imported(const std::string& file) {
+  return import_runs(test::read_file(test::data_folder() / "imports" / file), file);
 }
 
-double seconds(const Figured& figured, Quantity quantity) {
-  return std::get<double>(figured.amounts.at(quantity));
+double seconds(const ComparedRun& run, Quantity quantity) {
+  return std::get<double>(run.amounts.at(quantity));
 }
 
 }  // namespace
 
-TEST_CASE("a count is held exactly, a time within its tolerance") {
-  const Comparison good = compare(side(1, 100), side(1.1, 100), {});
+TEST_CASE("a count must be equal, a time within its tolerance") {
+  const Comparison good = compare(run_of(1, 100), run_of(1.1, 100), {});
   CHECK(good.result == RowResult::pass);
   CHECK(*row(good, Quantity::time_s).difference == doctest::Approx(0.1));
-  const Comparison off_by_one = compare(side(1, 100), side(1, 101), {});
+  const Comparison off_by_one = compare(run_of(1, 100), run_of(1, 101), {});
   CHECK(off_by_one.result == RowResult::fail);
   CHECK(row(off_by_one, Quantity::matrix_flops).result == RowResult::fail);
   CHECK(off_by_one.verdict.starts_with("FAIL — matrix_flops"));
-  const Comparison slow = compare(side(1, 100), side(1.2, 100), {});
+  const Comparison slow = compare(run_of(1, 100), run_of(1.2, 100), {});
   CHECK(row(slow, Quantity::time_s).result == RowResult::fail);
   CompareOptions wide;
   wide.tolerances[Quantity::time_s] = 0.25;
-  CHECK(compare(side(1, 100), side(1.2, 100), wide).result == RowResult::pass);
+  CHECK(compare(run_of(1, 100), run_of(1.2, 100), wide).result == RowResult::pass);
 }
 
 TEST_CASE("counts that differ by one fail however large they are") {
-  // Beyond 2^53 a double no longer tells neighbours apart.
+  // Beyond 2^53, a double cannot tell neighbours apart.
   const Integer large = Integer{1} << 60;
-  const Comparison comparison = compare(side(1, large), side(1, large + 1), {});
+  const Comparison comparison = compare(run_of(1, large), run_of(1, large + 1), {});
   CHECK(row(comparison, Quantity::matrix_flops).result == RowResult::fail);
-  CHECK(compare(side(1, large), side(1, large), {}).result == RowResult::pass);
+  CHECK(compare(run_of(1, large), run_of(1, large), {}).result == RowResult::pass);
 }
 
-TEST_CASE("headroom counts on both sides: what one of them lacks was taken away") {
-  Figured measured = side(1, 100);
+TEST_CASE("a count that headroom's own measurement lacks fails") {
+  ComparedRun measured = run_of(1, 100);
   measured.engine = kOwnEngine;
   measured.amounts.erase(Quantity::matrix_flops);
-  CHECK(row(compare(side(1, 100), measured, {}), Quantity::matrix_flops).result == RowResult::fail);
+  CHECK(row(compare(run_of(1, 100), measured, {}), Quantity::matrix_flops).result ==
+        RowResult::fail);
   measured.engine = "another";
-  CHECK(row(compare(side(1, 100), measured, {}), Quantity::matrix_flops).result == RowResult::skip);
+  CHECK(row(compare(run_of(1, 100), measured, {}), Quantity::matrix_flops).result ==
+        RowResult::skip);
 }
 
-TEST_CASE("what one side does not know is skipped, never judged") {
-  const Comparison comparison = compare(side(1, 100), side(1, 100), {});
+TEST_CASE("a quantity that one side lacks is skipped") {
+  const Comparison comparison = compare(run_of(1, 100), run_of(1, 100), {});
   CHECK(row(comparison, Quantity::kv_cache_bytes).result == RowResult::skip);
   CHECK(!row(comparison, Quantity::kv_cache_bytes).tolerance);
-  CHECK(compare(Figured{}, Figured{}, {}).result == RowResult::skip);
+  CHECK(compare(ComparedRun{}, ComparedRun{}, {}).result == RowResult::skip);
 }
 
-TEST_CASE("no verdict on time when the machine was too noisy, or its speed is assumed") {
-  Figured noisy = side(2, 100);
+TEST_CASE("noisy runs and assumed rates give no verdict on time") {
+  ComparedRun noisy = run_of(2, 100);
   noisy.time_spread = 0.2;
-  CHECK(row(compare(side(1, 100), noisy, {}), Quantity::time_s).result == RowResult::skip);
-  Figured assumed = side(1, 100);
+  CHECK(row(compare(run_of(1, 100), noisy, {}), Quantity::time_s).result == RowResult::skip);
+  ComparedRun assumed = run_of(1, 100);
   assumed.time_is_assumed = true;
-  CHECK(row(compare(assumed, side(2, 100), {}), Quantity::time_s).result == RowResult::skip);
+  CHECK(row(compare(assumed, run_of(2, 100), {}), Quantity::time_s).result == RowResult::skip);
   CompareOptions asked;
   asked.tolerances[Quantity::time_s] = 0.1;
-  CHECK(row(compare(assumed, side(2, 100), asked), Quantity::time_s).result == RowResult::fail);
+  CHECK(row(compare(assumed, run_of(2, 100), asked), Quantity::time_s).result == RowResult::fail);
 }
 
-TEST_CASE("sides of different models or workloads are refused") {
-  Figured other = side(1, 100);
+TEST_CASE("runs of different models or workloads are refused") {
+  ComparedRun other = run_of(1, 100);
   other.identity.model = "another";
-  CHECK(test::refusal_of([&] { (void)compare(side(1, 100), other, {}); }).find("model") !=
+  CHECK(test::refusal_of([&] { (void)compare(run_of(1, 100), other, {}); }).find("model") !=
         std::string::npos);
-  other = side(1, 100);
+  other = run_of(1, 100);
   other.identity.batch_size = 2;
-  CHECK(test::refusal_of([&] { (void)compare(side(1, 100), other, {}); }).find("batch") !=
+  CHECK(test::refusal_of([&] { (void)compare(run_of(1, 100), other, {}); }).find("batch") !=
         std::string::npos);
 }
 
-TEST_CASE("what analyze and measure write can be compared, other sizes cannot") {
-  const Figured predicted = predicted_from_json(predicted_json(), "predicted.json");
-  const Figured measured = measured_from_json(measured_json().dump(), "measured.json");
+TEST_CASE("reports of analyze and measure are comparable if their sizes are equal") {
+  const ComparedRun predicted = import_prediction(predicted_json(), "predicted.json");
+  const ComparedRun measured = import_measurement(measured_json().dump(), "measured.json");
   const Comparison comparison = compare(predicted, measured, {});
   CHECK(row(comparison, Quantity::matrix_flops).result == RowResult::pass);
   nlohmann::json longer = measured_json();
   longer["workload"]["seq_len"] = 64;
-  const Figured other = measured_from_json(longer.dump(), "measured.json");
+  const ComparedRun other = import_measurement(longer.dump(), "measured.json");
   CHECK(test::refusal_of([&] { (void)compare(predicted, other, {}); }).find("seq") !=
         std::string::npos);
 }
 
-TEST_CASE("files that are swapped, cut or made up are refused") {
-  CHECK(test::refusal_of([] { (void)measured_from_json(predicted_json(), "a.json"); }) != "");
+TEST_CASE("swapped, truncated and contradictory files are refused") {
+  CHECK(test::refusal_of([] { (void)import_measurement(predicted_json(), "a.json"); }) != "");
   CHECK(test::refusal_of([] {
-          (void)predicted_from_json(measured_json().dump(), "b.json");
+          (void)import_prediction(measured_json().dump(), "b.json");
         }).find("is a measurement") != std::string::npos);
   nlohmann::json json = measured_json();
   json["time"]["samples_s"] = nlohmann::json::array();
   CHECK(measured_refusal(json).find("holds no run") != std::string::npos);
   json = measured_json();
   json["time"]["samples_s"][1] = nullptr;
-  CHECK(measured_refusal(json).find("no time above zero") != std::string::npos);
+  CHECK(measured_refusal(json).find("not a time above zero") != std::string::npos);
   json = measured_json();
   json["time"]["median_s"] = 0.00195;
   CHECK(measured_refusal(json).find("median") != std::string::npos);
   json = measured_json();
   json["time"]["samples_s"][0] = -1;
-  CHECK(measured_refusal(json).find("no time above zero") != std::string::npos);
+  CHECK(measured_refusal(json).find("not a time above zero") != std::string::npos);
   json = measured_json();
   json["engine"] = "headroom";
   CHECK(measured_refusal(json).find("operators") != std::string::npos);
@@ -159,30 +163,30 @@ TEST_CASE("files that are swapped, cut or made up are refused") {
   CHECK(measured_refusal(json).find("phase") != std::string::npos);
 }
 
-TEST_CASE("runs on a machine that drifts are held against what it would have taken just then") {
+TEST_CASE("drift of the machine is removed from spread and prediction") {
   TimePrediction prediction;
   prediction.total_s = 3;
   prediction.tokens_per_s = 1;
   prediction.operators = {{"products", 1, 1, 1, Bound::compute, 1, 1},
                           {"streams", 2, 2, 2, Bound::memory, 0, 1}};
-  // 1·compute + 2·memory seconds, exactly: all scatter is the machine's.
+  // Every sample is 1·compute + 2·memory seconds: drift explains all of the spread.
   const Drift drifts[] = {{1, 1}, {2, 1}, {2, 1.5}};
   const double samples[] = {3, 4, 5};
-  CHECK(spread_beside_drift(prediction, samples, drifts) == doctest::Approx(0));
+  CHECK(spread_without_drift(prediction, samples, drifts) == doctest::Approx(0));
   const TimePrediction typical = corrected_for_drift(prediction, samples, drifts);
   CHECK(typical.total_s == doctest::Approx(4));
   CHECK(typical.operators[0].time_s == doctest::Approx(2));
-  // Twice as slow as predicted: the prediction stays what it was.
+  // Runs at half the predicted speed do not change the prediction.
   const double slow[] = {6, 8, 10};
   CHECK(corrected_for_drift(prediction, slow, drifts).total_s == doctest::Approx(4));
-  // One run of three a tenth longer: none of the others differ from the median.
+  // One of three runs is 10 % longer: the MAD stays 0.
   const double uneven[] = {3, 4.4, 5};
-  CHECK(spread_beside_drift(prediction, uneven, drifts) == doctest::Approx(0));
+  CHECK(spread_without_drift(prediction, uneven, drifts) == doctest::Approx(0));
   const double scattered[] = {2.7, 4, 5.5};
-  CHECK(spread_beside_drift(prediction, scattered, drifts) == doctest::Approx(0.1));
+  CHECK(spread_without_drift(prediction, scattered, drifts) == doctest::Approx(0.1));
 }
 
-TEST_CASE("the memory's pace moves what a cache would not leave of a stream's time") {
+TEST_CASE("memory drift scales the uncached part of an operator's time") {
   TimePrediction prediction;
   prediction.operators = {{"streams", 2, 2, 2, Bound::memory, 0.5, 1}};
   CHECK(total_with(prediction, {1, 1}) == doctest::Approx(2));
@@ -190,8 +194,8 @@ TEST_CASE("the memory's pace moves what a cache would not leave of a stream's ti
   CHECK(total_with(prediction, {3, 1}) == doctest::Approx(3 * 0.5 + 1.5));
 }
 
-TEST_CASE("several comparisons are one list in JSON and one table in CSV") {
-  const Comparison one = compare(side(1, 100), side(1.1, 100), {});
+TEST_CASE("several comparisons are a list in JSON and one table in CSV") {
+  const Comparison one = compare(run_of(1, 100), run_of(1.1, 100), {});
   const std::vector<Comparison> two{one, one};
   const auto json = nlohmann::json::parse(render(two, {.format = Format::json}));
   REQUIRE(json.is_array());
@@ -205,8 +209,8 @@ TEST_CASE("several comparisons are one list in JSON and one table in CSV") {
   CHECK(csv.find("matrix_flops,100,100,0,0,pass,") != std::string::npos);
 }
 
-TEST_CASE("llama-bench's prompt, steps and both are understood") {
-  const std::vector<Figured> runs = imported("llama_bench.json");
+TEST_CASE("llama-bench tests of prompt, decode and both are imported") {
+  const std::vector<ComparedRun> runs = imported("llama_bench.json");
   REQUIRE(runs.size() == 2);
   CHECK(runs[0].identity.phase == MeasuredPhase::prefill);
   CHECK(runs[0].identity.seq_len == 512);
@@ -216,17 +220,17 @@ TEST_CASE("llama-bench's prompt, steps and both are understood") {
   CHECK(runs[1].identity.phase == MeasuredPhase::decode);
   CHECK(runs[1].identity.past_len == 256 + 64);
   CHECK(seconds(runs[1], Quantity::time_s) == doctest::Approx(0.05));
-  const std::vector<Figured> lines = imported("llama_bench.jsonl");
+  const std::vector<ComparedRun> lines = imported("llama_bench.jsonl");
   REQUIRE(lines.size() == 2);
   CHECK(lines[0].identity.phase == MeasuredPhase::generate);
   CHECK(lines[0].identity.new_tokens == 17);
   CHECK(seconds(lines[1], Quantity::time_s) == doctest::Approx(0.1));
 }
 
-TEST_CASE("vLLM's latency, throughput and serve are understood, in their units") {
+TEST_CASE("vLLM bench latency, throughput and serve are imported in their units") {
   CHECK(seconds(imported("vllm_latency.json").at(0), Quantity::time_s) == 1.45);
   CHECK(seconds(imported("vllm_throughput.json").at(0), Quantity::time_s) == 8);
-  const Figured serve = imported("vllm_serve.json").at(0);
+  const ComparedRun serve = imported("vllm_serve.json").at(0);
   CHECK(serve.identity.seq_len == 512);
   CHECK(serve.identity.new_tokens == 128);
   CHECK(serve.identity.batch_size == 4);
@@ -237,19 +241,19 @@ TEST_CASE("vLLM's latency, throughput and serve are understood, in their units")
         doctest::Approx(seconds(serve, Quantity::ttft_s) + 127 * seconds(serve, Quantity::tpot_s)));
 }
 
-TEST_CASE("optimum-benchmark's prefill and decode are understood") {
-  const std::vector<Figured> runs = imported("optimum.json");
+TEST_CASE("optimum-benchmark's prefill and decode are imported") {
+  const std::vector<ComparedRun> runs = imported("optimum.json");
   REQUIRE(runs.size() == 2);
   CHECK(seconds(runs[0], Quantity::time_s) == 0.0205);
   CHECK(seconds(runs[1], Quantity::ttft_s) == 0.0205);
   CHECK(seconds(runs[1], Quantity::time_s) == doctest::Approx(0.6205));
 }
 
-TEST_CASE("a file of no engine that is known is refused") {
+TEST_CASE("a file of an unknown format is refused") {
   const auto import = [](const char* text) {
-    return test::refusal_of([&] { (void)import_measurements(text, "file.json"); });
+    return test::refusal_of([&] { (void)import_runs(text, "file.json"); });
   };
-  CHECK(import("{}").find("understood") != std::string::npos);
+  CHECK(import("{}").find("unknown format") != std::string::npos);
   CHECK(import("[]").find("holds no run") != std::string::npos);
   CHECK(import("[1]").find("not an object") != std::string::npos);
   CHECK(import("{").find("file.json") != std::string::npos);

@@ -1,17 +1,18 @@
-// Files that were tampered with: whatever is changed, a row fails or the file is refused.
+// Manipulated files: every change makes a row fail or the file refused.
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "headroom/compare.h"
 #include "headroom/error.h"
+#include "headroom/import.h"
+#include "headroom/render.h"
 
 using namespace headroom;
 using nlohmann::json;
 
 namespace {
 
-/// A prediction for gpt2's generation, and a measurement that equals it.
+/// A prediction of a generation by gpt2, and a measurement equal to it.
 class Files {
  public:
   Files() {
@@ -47,7 +48,7 @@ class Files {
     measurement.counted = {count(run.parameters), count(run.matrix_flops), count(run.weight_bytes),
                            count(run.kv_cache_bytes.value())};
     measurement.memory.arena_peak_bytes = count(run.peak_activation_bytes);
-    // As much before as the model adds, so that either would be missed.
+    // Equal parts, so that a change of either exceeds the tolerance.
     measurement.memory.rss_before_bytes = count(run.rss_growth_bytes);
     measurement.memory.rss_peak_bytes = 2 * count(run.rss_growth_bytes);
     for (const OperatorTime& one : time.operators) {
@@ -58,16 +59,16 @@ class Files {
   }
 };
 
-/// The result; nothing where a file is refused as bad input.
+/// The result; empty if a file is refused.
 std::optional<RowResult> result_of(const json& predicted, const json& measured) {
   CompareOptions options;
-  // Asked for, so that the datasheet's assumed times are judged.
+  // An explicit tolerance: times of a datasheet are not judged without one.
   for (const auto quantity : {Quantity::time_s, Quantity::ttft_s, Quantity::tpot_s}) {
     options.tolerances[quantity] = 0.15;
   }
   try {
-    return compare(predicted_from_json(predicted.dump(), "predicted.json"),
-                   measured_from_json(measured.dump(), "measured.json"), options)
+    return compare(import_prediction(predicted.dump(), "predicted.json"),
+                   import_measurement(measured.dump(), "measured.json"), options)
         .result;
   } catch (const Error& error) {
     CHECK(error.code() == ErrorCode::invalid_input);
@@ -132,7 +133,7 @@ const char* const kMeasuredFigures[] = {"/schema_version",
 
 }  // namespace
 
-TEST_CASE("a prediction and the measurement that equals it pass") {
+TEST_CASE("a prediction and an equal measurement pass") {
   const Files files;
   CHECK(result_of(files.predicted, files.measured) == RowResult::pass);
 }
@@ -157,7 +158,7 @@ TEST_CASE("a changed figure fails or is refused, on either side") {
 
 TEST_CASE("a missing or emptied figure fails or is refused, on either side") {
   const Files files;
-  const auto take_away = [](json& document, const std::string& figure) {
+  const auto remove = [](json& document, const std::string& figure) {
     const json::json_pointer at(figure);
     json& holder = document.at(at.parent_pointer());
     if (holder.is_object()) {
@@ -169,17 +170,17 @@ TEST_CASE("a missing or emptied figure fails or is refused, on either side") {
   for (const std::string figure : kPredictedFigures) {
     CAPTURE(figure);
     json predicted = files.predicted;
-    take_away(predicted, figure);
+    remove(predicted, figure);
     CHECK(is_caught(predicted, files.measured));
     predicted = files.predicted;
     predicted.at(json::json_pointer(figure)) = nullptr;
     CHECK(is_caught(predicted, files.measured));
   }
   for (const std::string figure : kMeasuredFigures) {
-    if (figure == "/time/samples_s/1") continue;  // two runs are a measurement too
+    if (figure == "/time/samples_s/1") continue;  // two runs are a measurement, too
     CAPTURE(figure);
     json measured = files.measured;
-    take_away(measured, figure);
+    remove(measured, figure);
     CHECK(is_caught(files.predicted, measured));
     measured = files.measured;
     measured.at(json::json_pointer(figure)) = nullptr;
@@ -187,7 +188,7 @@ TEST_CASE("a missing or emptied figure fails or is refused, on either side") {
   }
 }
 
-TEST_CASE("rows that were taken out of a measurement are missed") {
+TEST_CASE("a measurement without one of its operators is refused") {
   const Files files;
   json measured = files.measured;
   measured["ops"].erase(0);
@@ -216,14 +217,14 @@ TEST_CASE("figures of the wrong kind are refused") {
   }
 }
 
-TEST_CASE("a count of all 64 bits is not taken for a negative one") {
+TEST_CASE("a count of all 64 bits is not read as negative") {
   const Files files;
   json measured = files.measured;
   measured["counted"]["parameters"] = 18446744073709551615ULL;
   CHECK(result_of(files.predicted, measured) == RowResult::fail);
 }
 
-TEST_CASE("the files of other models, swapped files and one file twice are refused") {
+TEST_CASE("files of other models, swapped files and one file twice are refused") {
   const Files files;
   json other = files.measured;
   other["model"]["name"] = "gpt2-medium";

@@ -1,4 +1,4 @@
-// Tables on screen, in Markdown and in CSV.
+// Documents as text, Markdown and CSV.
 #include <doctest/doctest.h>
 
 #include "document.h"
@@ -27,7 +27,7 @@ Document sample() {
 
 }  // namespace
 
-TEST_CASE("numbers stand on the right, the unit in the header, a rule before the total") {
+TEST_CASE("numbers are right-aligned, units are in the header, a rule precedes the total") {
   CHECK(to_text(sample()) ==
         "label  text\n"
         "\n"
@@ -40,19 +40,19 @@ TEST_CASE("numbers stand on the right, the unit in the header, a rule before the
         "total    2.00  100.0\n");
 }
 
-TEST_CASE("a narrow terminal drops optional columns, never essential ones") {
+TEST_CASE("a narrow terminal drops optional columns only") {
   const std::string narrow = to_text(sample(), {16, Colour::off});
   CHECK(narrow.find("Share") == std::string::npos);
   CHECK(narrow.find("Size") != std::string::npos);
   CHECK(to_text(sample(), {3, Colour::off}) == narrow);
 }
 
-TEST_CASE("colour is only there when asked for") {
+TEST_CASE("text has colour only on request") {
   CHECK(to_text(sample()).find('\033') == std::string::npos);
   CHECK(to_text(sample(), {0, Colour::on}).find('\033') != std::string::npos);
 }
 
-TEST_CASE("CSV keeps base units and leaves what does not apply empty") {
+TEST_CASE("CSV has base units and empty fields") {
   CHECK(to_csv(sample()) ==
         "name,size_bytes,share_percent\n"
         "\"a, \"\"b\"\"\",2048,66.6667\n"
@@ -60,7 +60,7 @@ TEST_CASE("CSV keeps base units and leaves what does not apply empty") {
         "total,2049,100\n");
 }
 
-TEST_CASE("seconds are milliseconds on screen and seconds in CSV") {
+TEST_CASE("seconds are shown as milliseconds and written to CSV as seconds") {
   Table table;
   table.columns = {milliseconds_column("time_s", "Time")};
   table.rows = {{0.0125}};
@@ -68,7 +68,7 @@ TEST_CASE("seconds are milliseconds on screen and seconds in CSV") {
   CHECK(to_text({{table}}) == "  Time\n  [ms]\n------\n12.500\n");
 }
 
-TEST_CASE("Markdown escapes what would break its tables") {
+TEST_CASE("Markdown escapes the separators of tables") {
   const std::string text = to_markdown(sample());
   CHECK(text.find("| c\\|d |") != std::string::npos);
   CHECK(text.find("| :-- | --: | --: |") != std::string::npos);
@@ -90,7 +90,7 @@ TEST_CASE("units step by 1024 for bytes and by 1000 for operations") {
   CHECK(tera.size == 1'000'000'000'000);
 }
 
-TEST_CASE("formulas are written with the layer count in front") {
+TEST_CASE("formulas have the layer count factored out") {
   const Expr l = Symbol::num_hidden_layers;
   const Expr b = Symbol::batch_size;
   const Expr d = Symbol::hidden_size;
@@ -104,7 +104,7 @@ TEST_CASE("formulas are written with the layer count in front") {
   CHECK(format_factored_with_values(l * (b * d + d) + b, values) == "12·(3·d + d) + 3");
 }
 
-TEST_CASE("integers beyond 64 bits are written to JSON with all their digits") {
+TEST_CASE("integers beyond 64 bits keep all digits in JSON") {
   Json document;
   document["small"] = json_integer(42);
   document["large"] = json_integer(checked_power(10, 30));
@@ -114,7 +114,7 @@ TEST_CASE("integers beyond 64 bits are written to JSON with all their digits") {
         "  \"negative\": -1000000000000000000000000000000\n}\n");
 }
 
-TEST_CASE("a mistyped word finds the one that was meant") {
+TEST_CASE("a mistyped word gets the closest known one") {
   const std::vector<std::string> known{"bert-base", "bert-large", "gpt2", "llama-7b"};
   CHECK(did_you_mean("bert-bsae", known) == "did you mean bert-base?");
   CHECK(did_you_mean("gtp2", known) == "did you mean gpt2?");

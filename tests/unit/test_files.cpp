@@ -1,4 +1,4 @@
-// Files that are written whole or not at all, and where a user's own lie.
+// Atomic writing of files, and the folder of the user's own files.
 #include <doctest/doctest.h>
 #include <unistd.h>
 
@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// A folder of this test's own, taken away with it.
+/// A temporary folder, removed at the end of the test.
 class Folder {
  public:
   Folder() : path_(fs::temp_directory_path() / ("headroom-files-" + std::to_string(getpid()))) {
@@ -36,7 +36,7 @@ class Folder {
   fs::path path_;
 };
 
-/// An environment variable that has another value for a while.
+/// Sets an environment variable for its lifetime.
 class Variable {
  public:
   Variable(const char* name, const char* value) : name_(name) {
@@ -60,7 +60,7 @@ class Variable {
 
 }  // namespace
 
-TEST_CASE("a file is replaced by what was written, and nothing is left beside it") {
+TEST_CASE("a written file replaces the old one and leaves no temporary file") {
   const Folder folder;
   const fs::path file = folder.path() / "report.txt";
   detail::write_whole_file(file, "first");
@@ -69,7 +69,7 @@ TEST_CASE("a file is replaced by what was written, and nothing is left beside it
   CHECK(folder.files() == 1);
 }
 
-TEST_CASE("a failure while a file is written leaves what was there before") {
+TEST_CASE("a failed write leaves the old file") {
   const Folder folder;
   const fs::path file = folder.path() / "report.txt";
   detail::write_whole_file(file, "before");
@@ -82,7 +82,7 @@ TEST_CASE("a failure while a file is written leaves what was there before") {
   CHECK(folder.files() == 1);
 }
 
-TEST_CASE("what cannot be written is an error that names the file") {
+TEST_CASE("a failed write is an error that names the file") {
   const Folder folder;
   for (const fs::path& file : {folder.path() / "missing" / "report.txt", fs::path("/dev/full")}) {
     CAPTURE(file);
@@ -96,7 +96,7 @@ TEST_CASE("what cannot be written is an error that names the file") {
   }
 }
 
-TEST_CASE("a user's files lie where the XDG specification says") {
+TEST_CASE("the user's folder follows the XDG specification") {
   const Variable home("HOME", "/home/someone");
   {
     const Variable data("XDG_DATA_HOME", "/data");

@@ -2,12 +2,13 @@
 
 #include <algorithm>
 
-#include "kernels/simd.h"
+#include "headroom/integer.h"
+#include "kernels/cache_line.h"
 
 namespace headroom::measured {
 namespace {
 
-/// Sizes of one sequence whose heads lie side by side in the rows that go out.
+/// Sizes of one sequence; the heads of an output row are contiguous.
 AttentionArguments arguments_of(const HeadSizes& sizes, std::int64_t queries, std::int64_t keys) {
   AttentionArguments args;
   args.kv_heads = sizes.kv_heads;
@@ -28,8 +29,8 @@ PromptOperands::PromptOperands(const HeadSizes& sizes, std::int64_t queries, std
   const std::int64_t width = args_.heads * args_.head_dim;
   const std::int64_t kv_width = args_.kv_heads * args_.head_dim;
   const std::int64_t row = width + 2 * kv_width;
-  rows_ = filled(std::max(queries, keys) * row);
-  out_ = filled(queries * width);
+  rows_ = random_floats(std::max(queries, keys) * row);
+  out_ = random_floats(queries * width);
   args_.q = rows_.data();
   args_.k = args_.q + width;
   args_.v = args_.k + kv_width;
@@ -41,11 +42,11 @@ PromptOperands::PromptOperands(const HeadSizes& sizes, std::int64_t queries, std
 }
 
 StepOperands::StepOperands(const HeadSizes& sizes, std::int64_t keys, std::int64_t bytes)
-    : args_(arguments_of(sizes, 1, keys)), out_(filled(args_.out_stride)) {
+    : args_(arguments_of(sizes, 1, keys)), out_(random_floats(args_.out_stride)) {
   const std::int64_t values = keys * sizes.kv_heads * sizes.head_dim;
-  const std::int64_t each = (2 * values + simd::kLine - 1) / simd::kLine * simd::kLine;
+  const std::int64_t each = round_up(2 * values, kCacheLineFloats);
   const std::int64_t copies = std::max<std::int64_t>(bytes / 4 / each, 1);
-  const float* const caches = shared_numbers(copies * each + args_.out_stride);
+  const float* const caches = shared_floats(copies * each + args_.out_stride);
   for (std::int64_t i = 0; i < copies; ++i) caches_.push_back(caches + i * each);
   args_.q = caches + copies * each;
   args_.out = out_.data();

@@ -1,4 +1,4 @@
-// Operands of attention that lie as the executor's do. Internal to src/measured/calibrate.
+// Operands of attention in the executor's layouts. Internal to src/measured/calibrate.
 #pragma once
 
 #include <vector>
@@ -11,20 +11,20 @@ namespace headroom::measured {
 
 struct HeadSizes {
   std::int64_t kv_heads;
-  std::int64_t group;  ///< query heads to each
+  std::int64_t group;  ///< query heads per KV head
   std::int64_t head_dim;
 };
 
-/// A prompt's: queries, keys and values of all heads side by side in a token's row.
+/// Operands of a prefill: queries, keys and values of all heads in a token's row.
 class PromptOperands {
  public:
   PromptOperands(const HeadSizes& sizes, std::int64_t queries, std::int64_t keys);
-  PromptOperands(PromptOperands&&) = default;  // the memory stays where it is
+  PromptOperands(PromptOperands&&) = default;  // moving keeps the pointers of args_ valid
 
   [[nodiscard]] AttentionArguments& args() { return args_; }
 
-  /// Writes them anew, as the product before the attention does.
-  void renew() { write_rows(rows_, args_.q_stride); }
+  /// Rewrites the operands, as the projection before the attention does.
+  void rewrite() { write_rows(rows_, args_.q_stride); }
 
  private:
   AlignedVector<float> rows_;
@@ -32,15 +32,14 @@ class PromptOperands {
   AttentionArguments args_;
 };
 
-/// A step's that goes on from a KV-cache, of which there are as many as make some bytes, in memory
-/// that all share.
+/// Operands of a decode step, with as many KV-caches as make up `bytes`, in shared memory.
 class StepOperands {
  public:
   StepOperands(const HeadSizes& sizes, std::int64_t keys, std::int64_t bytes);
 
   [[nodiscard]] const AttentionArguments& args() const { return args_; }
 
-  /// Those that go on from the next KV-cache.
+  /// Switches to the next KV-cache.
   [[nodiscard]] const AttentionArguments& next();
 
  private:

@@ -18,19 +18,18 @@
 namespace headroom::measured {
 namespace {
 
-/// One thread, and all processors.
+/// Numbers of threads: one, and all processors.
 std::vector<int> default_threads() {
   const int all = omp_get_num_procs();
   return all == 1 ? std::vector{1} : std::vector{1, all};
 }
 
-std::string today() {
+std::string utc_timestamp() {
   const std::time_t now = std::time(nullptr);
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(now));
 }
 
-/// What a quarter of some readings over half a second are below: the machine as it is while others
-/// leave it alone.
+/// Lower quartile of gauge readings over half a second: the machine's speed without other load.
 GaugeReading reference_of(Gauge& gauge) {
   constexpr std::size_t kReadings = 25;
   std::vector<double> compute;
@@ -45,19 +44,19 @@ GaugeReading reference_of(Gauge& gauge) {
   return {compute[kReadings / 4], memory[kReadings / 4]};
 }
 
-[[noreturn]] void stopped() {
-  throw Error(ErrorCode::invalid_input, "the calibration was stopped; nothing was stored");
+[[noreturn]] void throw_stopped() {
+  throw Error(ErrorCode::invalid_input, "calibration stopped; no profile was stored");
 }
 
 }  // namespace
 
 MachineProfile calibrate(const CalibrateOptions& options, const CalibrateObserver& observer) {
-  constexpr double kLinearShare = 0.6;  // of the whole time, roughly
+  constexpr double kLinearFraction = 0.6;  // approximate fraction of the total time
   const PageKeeper keeper;
   MachineProfile profile;
   profile.context = machine_context(omp_get_num_procs(), options.backend);
   profile.name = profile.context.cpu;
-  profile.date = today();
+  profile.date = utc_timestamp();
   profile.last_level_cache_bytes = last_level_cache_bytes();
   std::vector<ThreadProfile> by_threads;
   std::vector<std::unique_ptr<Gauge>> gauges;
@@ -68,31 +67,33 @@ MachineProfile calibrate(const CalibrateOptions& options, const CalibrateObserve
     budget.gauge = gauges.back().get();
     budget.reference = reference_of(*budget.gauge);
     linears.budgets.push_back(budget);
-    ThreadProfile& one = by_threads.emplace_back();
-    one.threads = threads;
-    one.probe_compute_s = budget.reference.compute_s;
-    one.probe_memory_s = budget.reference.memory_s;
-    one.probe_memory_bytes = uncached_bytes();
+    ThreadProfile& threads_profile = by_threads.emplace_back();
+    threads_profile.threads = threads;
+    threads_profile.probe_compute_s = budget.reference.compute_s;
+    threads_profile.probe_memory_s = budget.reference.memory_s;
+    threads_profile.probe_memory_bytes = uncached_bytes();
   }
-  const auto linear_done = [&](double share) { return observer(kLinearShare * share); };
-  if (!probe_linears(linears, by_threads, linear_done)) stopped();
-  double done = kLinearShare;
+  const auto on_linear_progress = [&](double fraction) {
+    return observer(kLinearFraction * fraction);
+  };
+  if (!probe_linears(linears, by_threads, on_linear_progress)) throw_stopped();
+  double done = kLinearFraction;
   for (std::size_t t = 0; t < by_threads.size(); ++t) {
-    ThreadProfile& one = by_threads[t];
+    ThreadProfile& threads_profile = by_threads[t];
     Budget budget = linears.budgets[t];
-    const double share = (1 - kLinearShare) / static_cast<double>(2 * by_threads.size());
-    omp_set_num_threads(one.threads);
-    probe_attention(budget, one.tables);
-    probe_step_attention(budget, one.tables);
-    if (!observer(done += share)) stopped();
-    probe_elementwise(budget, one.tables);
-    probe_overheads(budget, one);
-    budget.pace = Pace::memory;
-    one.read = probe_read(budget);
-    one.write = probe_write(budget);
-    if (!observer(done += share)) stopped();
+    const double step = (1 - kLinearFraction) / static_cast<double>(2 * by_threads.size());
+    omp_set_num_threads(threads_profile.threads);
+    probe_attention(budget, threads_profile.tables);
+    probe_step_attention(budget, threads_profile.tables);
+    if (!observer(done += step)) throw_stopped();
+    probe_elementwise(budget, threads_profile.tables);
+    probe_overheads(budget, threads_profile);
+    budget.resource = Resource::memory;
+    threads_profile.read = probe_read(budget);
+    threads_profile.write = probe_write(budget);
+    if (!observer(done += step)) throw_stopped();
   }
-  release_shared_numbers();
+  release_shared_floats();
   profile.rates = MeasuredRates{std::move(by_threads)};
   return profile;
 }

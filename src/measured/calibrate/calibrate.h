@@ -1,4 +1,4 @@
-// Calibration: this machine's curves, measured with the kernels that the forward pass is made of.
+// Calibration: performance curves of this machine, measured with the kernels of the forward pass.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace headroom::measured {
 
-/// How many points are measured, and how long each.
+/// Number of points, and time per point.
 enum class Effort { quick, full };
 
 struct CalibrateOptions {
@@ -19,15 +19,15 @@ struct CalibrateOptions {
   std::vector<int> threads;  ///< numbers of threads; empty: one, and all processors
 };
 
-/// Told of the share that is done, from 0 to 1; returns false to stop.
-using CalibrateObserver = std::function<bool(double share)>;
+/// Called with the completed fraction, from 0 to 1; returns false to stop.
+using CalibrateObserver = std::function<bool(double fraction)>;
 
-/// Measures everything. Throws Error{invalid_input} when it was stopped.
+/// Measures all kernels. Throws Error{invalid_input} if the observer stops it.
 [[nodiscard]] MachineProfile calibrate(const CalibrateOptions& options,
                                        const CalibrateObserver& observer);
 
-/// Sizes at which kernels are measured, by axis. None is a size of a preset: the profile must
-/// predict, not remember. A quick calibration leaves out every second size.
+/// Grid of sizes at which a kernel is measured. No size is that of a preset: the profile must
+/// predict, not remember. A quick calibration skips every second size.
 [[nodiscard]] KernelGrid calibration_axes(KernelKind kind, Effort effort);
 
 }  // namespace headroom::measured

@@ -3,8 +3,8 @@
 namespace headroom::measured {
 namespace {
 
-/// Seconds from one reading to the next, which takes a few hundredths itself.
-constexpr double kInterval = 0.08;
+/// Minimum seconds between readings; one takes a few hundredths of a second.
+constexpr double kReadingInterval = 0.08;
 
 }  // namespace
 
@@ -13,7 +13,7 @@ DriftWatch::DriftWatch(const ThreadProfile& profile, Backend backend)
 
 void DriftWatch::run_done() {
   ++pending_;
-  if (seconds_since(last_) >= kInterval) read();
+  if (seconds_since(last_) >= kReadingInterval) read();
 }
 
 std::vector<Drift> DriftWatch::finish() {

@@ -1,4 +1,4 @@
-// Watches the machine while a model runs: a reading of the gauge now and then between runs.
+// Watches the machine's speed while a model runs, with gauge readings between runs.
 #pragma once
 
 #include <vector>
@@ -10,16 +10,16 @@ namespace headroom::measured {
 
 class DriftWatch {
  public:
-  /// `profile` is what the machine was like; it must outlive the watch.
+  /// `profile` holds the machine's calibrated speed; it must outlive the watch.
   DriftWatch(const ThreadProfile& profile, Backend backend);
 
-  /// To be called after every run.
+  /// Call after every run.
   void run_done();
 
-  /// The drift of every run, after the last one: the mean of the readings before and after it.
+  /// Drift of every run: the mean of the readings before and after it. Call after the last run.
   [[nodiscard]] std::vector<Drift> finish();
 
-  /// The first and the last reading; there must have been a run.
+  /// First and last reading; there must have been a run.
   [[nodiscard]] const Drift& first() const { return readings_.front(); }
   [[nodiscard]] const Drift& last() const { return readings_.back(); }
 

@@ -1,4 +1,4 @@
-// Kernels that go once over their elements, and plain reading and writing.
+// Probes of element-wise kernels, norms and embeddings, and of plain reading and writing.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -16,33 +16,33 @@
 namespace headroom::measured {
 namespace {
 
-constexpr std::int64_t kRowWidth = 1000;  // of operands that are rows of some width
+constexpr std::int64_t kRowWidth = 1000;  // row width of row-wise operands
 
-/// One or two arrays that live as long as the call that uses them.
+/// Operands of a call: one or two arrays.
 struct Arrays {
   AlignedVector<float> x;
   AlignedVector<float> y;
 
-  /// As the operator before leaves x: just written.
-  void renew() { write_rows(x, std::min(static_cast<std::int64_t>(x.size()), kRowWidth)); }
+  /// Rewrites x, as the operator before does.
+  void rewrite() { write_rows(x, std::min(static_cast<std::int64_t>(x.size()), kRowWidth)); }
 };
 
-/// A call, and what it works on.
+/// A call with its operands.
 struct PreparedCall {
   std::function<void()> run;
   std::shared_ptr<Arrays> operands;
 };
 
-std::shared_ptr<Arrays> arrays(std::int64_t x, std::int64_t y = 0) {
-  return std::make_shared<Arrays>(Arrays{filled(x), filled(y)});
+std::shared_ptr<Arrays> make_arrays(std::int64_t x, std::int64_t y = 0) {
+  return std::make_shared<Arrays>(Arrays{random_floats(x), random_floats(y)});
 }
 
-/// Times calls that `prepare(count)` makes, each on operands of its own. What was not just written
-/// comes from the last cache, since others have gone through the nearer ones; or from memory, where
-/// it is so much that a layer leaves nothing of it.
+/// Times calls made by `prepare(count)`, each with operands of its own. Operands that were not just
+/// written come from the last-level cache, since others have passed through the nearer ones, or
+/// from memory if a layer would evict them.
 template <class Prepare>
 KernelTime time_elements(const Budget& budget, std::int64_t count, const Prepare& prepare) {
-  const std::int64_t copies = std::clamp<std::int64_t>(kNearBytes / 4 / count, 1, 64);
+  const std::int64_t copies = std::clamp<std::int64_t>(kCycleBytes / 4 / count, 1, 64);
   std::vector<PreparedCall> calls;
   calls.reserve(static_cast<std::size_t>(copies));
   for (std::int64_t i = 0; i < copies; ++i) calls.push_back(prepare(count));
@@ -52,17 +52,18 @@ KernelTime time_elements(const Budget& budget, std::int64_t count, const Prepare
   return time_call(
       budget, [&](std::int64_t i) { call(i).run(); },
       [&](std::int64_t i) {
-        if (copies == 1) drive_out(calls.front().operands->y);
-        if (budget.gauge != nullptr) budget.gauge->lower_clock();  // as the product before it does
-        call(i).operands->renew();
+        if (copies == 1) evict(calls.front().operands->y);
+        // Lowers the clock, as the matrix product before an operator does.
+        if (budget.gauge != nullptr) budget.gauge->lower_clock();
+        call(i).operands->rewrite();
       });
 }
 
-/// A kernel of one array of elements.
+/// Sweeps a kernel over numbers of elements.
 template <class Prepare>
 KernelTable sweep_elements(const Budget& budget, KernelKind kind, const Prepare& prepare) {
   return sweep(budget, kind, [&](const KernelSizes& sizes) {
-    return std::optional(time_elements(budget, whole(sizes[0]), prepare));
+    return std::optional(time_elements(budget, to_integer(sizes[0]), prepare));
   });
 }
 
@@ -78,7 +79,7 @@ void probe_activations(const Budget& budget, std::vector<KernelTable>& tables) {
                              {ActivationKind::tanh, KernelKind::tanh}};
   for (const Kind& kind : kPlain) {
     tables.push_back(sweep_elements(budget, kind.plain, [&](std::int64_t count) {
-      const auto a = arrays(count);
+      const auto a = make_arrays(count);
       return PreparedCall{[=] { activate(kind.activation, a->x.data(), count); }, a};
     }));
   }
@@ -89,7 +90,7 @@ void probe_activations(const Budget& budget, std::vector<KernelTable>& tables) {
   for (const Kind& kind : kGated) {
     tables.push_back(sweep_elements(budget, kind.plain, [&](std::int64_t count) {
       const std::int64_t width = std::min(count, kRowWidth);
-      const auto a = arrays(2 * count, count);
+      const auto a = make_arrays(2 * count, count);
       return PreparedCall{
           [=] { activate_gated(kind.activation, a->x.data(), a->y.data(), count / width, width); },
           a};
@@ -97,17 +98,17 @@ void probe_activations(const Budget& budget, std::vector<KernelTable>& tables) {
   }
 }
 
-void probe_sweeps(const Budget& budget, std::vector<KernelTable>& tables) {
+void probe_residual_and_copies(const Budget& budget, std::vector<KernelTable>& tables) {
   tables.push_back(sweep_elements(budget, KernelKind::residual_add, [](std::int64_t count) {
-    const auto a = arrays(count, count);
+    const auto a = make_arrays(count, count);
     return PreparedCall{[=] { add_residual(a->x.data(), a->y.data(), count); }, a};
   }));
   tables.push_back(sweep_elements(budget, KernelKind::scale, [](std::int64_t count) {
-    const auto a = arrays(count);
+    const auto a = make_arrays(count);
     return PreparedCall{[=] { scale(a->x.data(), -1.0F, count); }, a};
   }));
   tables.push_back(sweep_elements(budget, KernelKind::copy, [](std::int64_t count) {
-    const auto a = arrays(count, count);
+    const auto a = make_arrays(count, count);
     return PreparedCall{[=] {
                           std::memcpy(a->y.data(), a->x.data(),
                                       static_cast<std::size_t>(count) * sizeof(float));
@@ -116,7 +117,7 @@ void probe_sweeps(const Budget& budget, std::vector<KernelTable>& tables) {
   }));
   tables.push_back(sweep_elements(budget, KernelKind::feature_map, [](std::int64_t count) {
     const std::int64_t width = std::min(count, kRowWidth);
-    const auto a = arrays(count);
+    const auto a = make_arrays(count);
     return PreparedCall{[=] { feature_map(a->x.data(), count / width, width, width); }, a};
   }));
 }
@@ -139,7 +140,7 @@ void probe_positions(const Budget& budget, std::vector<KernelTable>& tables) {
                                .stride = stride,
                                .batch_stride = tokens * stride,
                                .first_position = 0};
-    const auto a = arrays(count);
+    const auto a = make_arrays(count);
     return PreparedCall{[=] { apply_rotary(*table, args, a->x.data()); }, a};
   }));
   tables.push_back(sweep_elements(budget, KernelKind::relative_position_bias, [](std::int64_t n) {
@@ -149,7 +150,7 @@ void probe_positions(const Budget& budget, std::vector<KernelTable>& tables) {
     args.keys = n / 8 / args.queries;
     args.num_buckets = 32;
     args.max_distance = 128;
-    const auto a = arrays(n, std::int64_t{32} * 8);
+    const auto a = make_arrays(n, std::int64_t{32} * 8);
     return PreparedCall{[=]() mutable {
                           args.table = a->y.data();
                           fill_relative_bias(args, a->x.data());
@@ -158,16 +159,16 @@ void probe_positions(const Budget& budget, std::vector<KernelTable>& tables) {
   }));
 }
 
-/// Rows of a table that no cache holds.
+/// Embedding lookup in a table that exceeds every cache.
 void probe_embedding(const Budget& budget, std::vector<KernelTable>& tables) {
   tables.push_back(sweep(budget, KernelKind::embedding, [&](const KernelSizes& s) {
-    const std::int64_t tokens = whole(s[0]);
-    const std::int64_t width = whole(s[1]);
+    const std::int64_t tokens = to_integer(s[0]);
+    const std::int64_t width = to_integer(s[1]);
     const std::int64_t floats = 2 * last_level_cache_bytes() / 4;
     const std::int64_t rows = floats / width;
-    const float* const table = shared_numbers(floats);
+    const float* const table = shared_floats(floats);
     std::vector<std::int64_t> ids(static_cast<std::size_t>(tokens));
-    AlignedVector<float> out = filled(tokens * width);
+    AlignedVector<float> out = random_floats(tokens * width);
     std::int64_t next = 0;
     const TokenEmbeddingArguments args{
         1, tokens, width,
@@ -184,18 +185,18 @@ void probe_norms(const Budget& budget, std::vector<KernelTable>& tables) {
   for (const KernelKind kind : {KernelKind::layer_norm, KernelKind::rms_norm}) {
     const auto kernel = kind == KernelKind::layer_norm ? layer_norm : rms_norm;
     tables.push_back(sweep(budget, kind, [&](const KernelSizes& s) {
-      const AlignedVector<float> weight = filled(whole(s[1]));
-      const NormArguments args{whole(s[0]), whole(s[1]), weight.data(),
+      const AlignedVector<float> weight = random_floats(to_integer(s[1]));
+      const NormArguments args{to_integer(s[0]), to_integer(s[1]), weight.data(),
                                kind == KernelKind::layer_norm ? weight.data() : nullptr, 1e-5F};
-      return std::optional(time_elements(budget, whole(s[0] * s[1]), [&](std::int64_t count) {
-        const auto a = arrays(count, count);
+      return std::optional(time_elements(budget, to_integer(s[0] * s[1]), [&](std::int64_t count) {
+        const auto a = make_arrays(count, count);
         return PreparedCall{[=] { kernel(args, a->x.data(), a->y.data()); }, a};
       }));
     }));
   }
 }
 
-/// Working sets from the first cache to what no cache holds.
+/// Working sets from L1 to memory.
 std::vector<std::int64_t> working_sets() {
   std::vector<std::int64_t> sets;
   for (std::int64_t bytes = 16 << 10; bytes < 2 * last_level_cache_bytes(); bytes *= 4) {
@@ -207,10 +208,10 @@ std::vector<std::int64_t> working_sets() {
 
 }  // namespace
 
-void probe_elementwise(const Budget& whole_budget, std::vector<KernelTable>& tables) {
-  const Budget budget = in_one_round(whole_budget);
+void probe_elementwise(const Budget& full_budget, std::vector<KernelTable>& tables) {
+  const Budget budget = in_one_round(full_budget);
   probe_activations(budget, tables);
-  probe_sweeps(budget, tables);
+  probe_residual_and_copies(budget, tables);
   probe_positions(budget, tables);
   probe_embedding(budget, tables);
   probe_norms(budget, tables);
@@ -218,11 +219,10 @@ void probe_elementwise(const Budget& whole_budget, std::vector<KernelTable>& tab
 
 std::vector<BandwidthPoint> probe_read(const Budget& budget) {
   std::vector<BandwidthPoint> points;
-  volatile float kept = 0;  // so that the compiler has to read
   for (const std::int64_t bytes : working_sets()) {
-    const AlignedVector<float> values = filled(bytes / 4);
+    const AlignedVector<float> values = random_floats(bytes / 4);
     const KernelTime time =
-        time_call(budget, [&](std::int64_t /*i*/) { kept = read_all(values.data(), bytes / 4); });
+        time_call(budget, [&](std::int64_t /*i*/) { read_through(values.data(), bytes / 4); });
     points.push_back({bytes, static_cast<double>(bytes) / time.seconds});
   }
   return points;
@@ -231,7 +231,7 @@ std::vector<BandwidthPoint> probe_read(const Budget& budget) {
 std::vector<BandwidthPoint> probe_write(const Budget& budget) {
   std::vector<BandwidthPoint> points;
   for (const std::int64_t bytes : working_sets()) {
-    AlignedVector<float> values = filled(bytes / 4);
+    AlignedVector<float> values = random_floats(bytes / 4);
     const KernelTime time = time_call(budget, [&](std::int64_t i) {
       write_all(values.data(), bytes / 4, static_cast<float>(i));
     });

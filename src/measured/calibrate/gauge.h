@@ -1,6 +1,6 @@
-// A gauge of how fast the machine is just now. Virtual machines share cores: the same product may
-// take half as long again a second later. Every time that is kept is therefore taken in units of a
-// fixed product, or a fixed read of memory, that ran beside it.
+// Gauge of the machine's current speed. Virtual machines share cores, so the same matrix product
+// may take half as long again a second later. Therefore every stored time is relative to a fixed
+// matrix product, or a fixed read of memory, that ran next to it.
 #pragma once
 
 #include <memory>
@@ -11,59 +11,59 @@
 
 namespace headroom::measured {
 
-/// Seconds that the fixed product and the fixed read take.
+/// Seconds of the fixed matrix product and of the fixed read.
 struct GaugeReading {
   double compute_s = 0;
   double memory_s = 0;
 };
 
-/// What a kernel's time goes up and down with.
-enum class Pace { compute, memory };
+/// Resource that limits a kernel: its time scales with the gauge's time for it.
+enum class Resource { compute, memory };
 
-/// The reading of one pace.
-[[nodiscard]] double seconds_of(const GaugeReading& reading, Pace pace) noexcept;
+/// Returns the reading for one resource.
+[[nodiscard]] double seconds_of(const GaugeReading& reading, Resource resource) noexcept;
 
 class Gauge {
  public:
-  /// Measures with `threads` threads, however many are set elsewhere; `memory_bytes` are read,
-  /// which no cache should hold.
+  /// Measures with `threads` threads, whatever omp_get_max_threads() is. Reads `memory_bytes`,
+  /// which must exceed every cache.
   Gauge(Backend backend, int threads, std::int64_t memory_bytes);
   Gauge(const Gauge&) = delete;
   Gauge& operator=(const Gauge&) = delete;
   ~Gauge();
 
-  /// Takes a reading now: some twenty milliseconds.
+  /// Takes a reading, in about twenty milliseconds.
   GaugeReading read();
 
-  /// Runs a short product: a processor that lowers its clock for wide multiply-adds keeps it low
-  /// for a while, and a model's kernels are never far from a product.
+  /// Runs a short matrix product. Processors that lower their clock for wide multiply–adds keep it
+  /// low for a while, and in a model every kernel runs close to a matrix product.
   void lower_clock();
 
-  /// The last reading of `pace`, or a new one where that is older than `most_s` seconds. The other
-  /// pace is left alone, since reading memory takes longer and empties the caches.
-  double recent(Pace pace, double most_s);
+  /// Returns the last reading for `resource`, or a new one if that is older than `max_age_s`.
+  /// Leaves the other resource alone: reading memory takes longer and empties the caches.
+  double recent(Resource resource, double max_age_s);
 
-  /// Likewise, but where the reading is far above `usual_s`, since others were given the processors
-  /// for a moment, one that comes after that. It waits so for two seconds in all, and then takes
-  /// what comes.
-  double settled(Pace pace, double most_s, double usual_s);
+  /// Like `recent`, but while the reading is far above `usual_s` (another process has the
+  /// processors), repeats it. Waits two seconds in total over the gauge's life, then accepts any
+  /// reading.
+  double undisturbed(Resource resource, double max_age_s, double usual_s);
 
  private:
-  struct Last {
+  struct TimedReading {
     double seconds = 0;
     Clock::time_point taken;
   };
 
-  void read(Pace pace);
-  [[nodiscard]] Last& last(Pace pace);
+  void read(Resource resource);
+  [[nodiscard]] TimedReading& last(Resource resource);
 
   int threads_;
   AlignedVector<float> x_;
   AlignedVector<float> y_;
   AlignedVector<float> memory_;
   std::unique_ptr<PackedLinear> linear_;
-  Last compute_;
-  Last memory_reading_;
+  TimedReading compute_;
+  TimedReading memory_reading_;
   double patience_s_ = 2;
 };
 

@@ -1,5 +1,5 @@
-// Where kernels are measured. Sizes are multiples of 128 where models' sizes are, since that
-// decides how kernels cut them up, but pairs of sizes that no preset has.
+// Grids of calibration. Sizes are multiples of 128 where models' sizes are, since that decides how
+// kernels block them, but no pair of sizes is that of a preset.
 #include <algorithm>
 
 #include "calibrate.h"
@@ -10,29 +10,29 @@ namespace {
 const std::vector<double> kFeatures{160, 640, 1664, 3328};
 const std::vector<double> kOutFeatures{160, 640, 1664, 3328, 12544};
 const std::vector<double> kElements{64, 1024, 8000, 48000, 300'000, 2e6, 6e6};
-// Streams are cut into slices of 1024 inputs; models' sizes leave no short one.
+// Streams are cut into slices of 1024 inputs; models' sizes have no short last slice.
 const std::vector<double> kStreamFeatures{448, 960, 3008};
 const std::vector<double> kStreamOutFeatures{448, 1472, 12352};
-// Even numbers of heads, so that threads have as many each, as they mostly do.
+// Even numbers of heads, so that threads get equal numbers, as in most models.
 const std::vector<double> kBatchHeads{10, 38};
-// Of causal prompts: heads, and how many of them share a key-value head.
+// Causal prefill: query heads, and query heads per KV head.
 const std::vector<double> kGroupedHeads{10, 30};
 const std::vector<double> kPromptGroups{1, 5};
-// Kernels pay up to a fifth more for keys that are no whole number of their blocks; prompts mostly
-// are.
+// Keys that are not a multiple of a kernel's block cost up to a fifth more; most prompts are
+// multiples.
 const std::vector<double> kQueries{1, 16, 64, 320, 960};
 const std::vector<double> kPromptQueries{4, 16, 64, 320, 960};
 const std::vector<double> kKeys{16, 64, 320, 960};
-// Where scores and biases leave a cache, time bends: two lengths more on the way.
+// Two more lengths where scores and biases leave a cache and the time curve bends.
 const std::vector<double> kSoftmaxLengths{1, 16, 64, 208, 320, 576, 960};
-// Of steps: key-value heads, query heads that share one, and keys.
+// Decode steps: KV heads, query heads per KV head, and keys.
 const std::vector<double> kStepHeads{6, 38};
 const std::vector<double> kGroups{1, 3, 8};
 const std::vector<double> kCachedKeys{64, 320, 1088, 4160};
 const std::vector<double> kStepHeadDims{32, 128};
 const std::vector<double> kHeadDims{32, 64, 128};
 
-KernelGrid full_axes(KernelKind kind) {
+KernelGrid full_grid(KernelKind kind) {
   switch (kind) {
     case KernelKind::linear_cold:
     case KernelKind::linear_warm:
@@ -86,7 +86,7 @@ KernelGrid full_axes(KernelKind kind) {
   return {kElements};
 }
 
-/// Every second size, and the first and the last.
+/// Every second size, and the last.
 std::vector<double> thinned(const std::vector<double>& axis) {
   std::vector<double> sizes;
   for (std::size_t i = 0; i < axis.size(); i += 2) sizes.push_back(axis[i]);
@@ -97,7 +97,7 @@ std::vector<double> thinned(const std::vector<double>& axis) {
 }  // namespace
 
 KernelGrid calibration_axes(KernelKind kind, Effort effort) {
-  KernelGrid axes = full_axes(kind);
+  KernelGrid axes = full_grid(kind);
   switch (effort) {
     case Effort::full:
       break;

@@ -9,45 +9,44 @@
 #include <vector>
 
 #include "clock.h"
-#include "kernels/bandwidth.h"
 #include "sweep.h"
 
 namespace headroom::measured {
 namespace {
 
-/// A working set is larger than the one before by this factor.
-const double kGrowth = std::sqrt(2.0);
-/// Reads that are faster than memory's by more find some of what they read in a cache.
-constexpr double kFromMemory = 1.1;
-/// Reads of memory differ by as much among each other.
-constexpr double kAsMemory = 1.03;
+/// Factor between successive working sets.
+const double kWorkingSetGrowth = std::sqrt(2.0);
+/// Reads faster than memory by more than this hit a cache.
+constexpr double kUncachedRatio = 1.1;
+/// Spread of reads of memory.
+constexpr double kMemorySpread = 1.03;
 
-/// Bytes a second of the fastest of a few reads, the first of which brings in what a cache keeps.
+/// Bytes per second of the fastest of a few reads; a read before them fills the cache.
 double read_rate(const AlignedVector<float>& values, std::int64_t bytes) {
   constexpr int kReads = 4;
-  [[maybe_unused]] volatile float kept = 0;  // so that the compiler has to read
   double best_s = 0;
   for (int i = 0; i <= kReads; ++i) {
     const auto start = Clock::now();
-    kept = read_all(values.data(), bytes / 4);
+    read_through(values.data(), bytes / 4);
     const double seconds = seconds_since(start);
     if (i > 0) best_s = i == 1 ? seconds : std::min(best_s, seconds);
   }
   return static_cast<double>(bytes) / best_s;
 }
 
-/// Reads of working sets from well within the reported size to well beyond it, in this order: a
-/// cache that more has just gone through takes several reads to hold what it can.
+/// Reads working sets from well below the reported size to well beyond it, in ascending order:
+/// after a larger set a cache needs several reads to fill with a smaller one.
 std::vector<BandwidthPoint> read_around(std::int64_t reported) {
-  const std::int64_t most = std::max(reported * 5 / 4, uncached_bytes(0));
-  const AlignedVector<float> values = filled(most / 4);
+  const std::int64_t largest_set = std::max(reported * 5 / 4, uncached_bytes(0));
+  const AlignedVector<float> values = random_floats(largest_set / 4);
   std::vector<BandwidthPoint> reads;
-  std::int64_t set = reported / 16;
-  while (set < most) {
-    reads.push_back({set, read_rate(values, set)});
-    set = static_cast<std::int64_t>(kGrowth * static_cast<double>(set)) + 1;
+  std::int64_t working_set = reported / 16;
+  while (working_set < largest_set) {
+    reads.push_back({working_set, read_rate(values, working_set)});
+    working_set =
+        static_cast<std::int64_t>(kWorkingSetGrowth * static_cast<double>(working_set)) + 1;
   }
-  reads.push_back({most, read_rate(values, most)});
+  reads.push_back({largest_set, read_rate(values, largest_set)});
   return reads;
 }
 
@@ -76,22 +75,23 @@ std::span<const BandwidthPoint> reads_around_last_cache() {
   return reads;
 }
 
-std::int64_t working_set_read_within(std::span<const BandwidthPoint> reads, double times) {
+std::int64_t working_set_within(std::span<const BandwidthPoint> reads, double ratio) {
   const double memory = reads.back().bytes_per_s;
   std::int64_t working_set = reads.back().working_set_bytes;
-  for (std::size_t i = reads.size(); i-- > 0 && reads[i].bytes_per_s <= times * memory;) {
+  for (std::size_t i = reads.size(); i-- > 0 && reads[i].bytes_per_s <= ratio * memory;) {
     working_set = reads[i].working_set_bytes;
   }
   return working_set;
 }
 
-std::int64_t last_level_cache_shown_by(std::span<const BandwidthPoint> reads,
-                                       std::int64_t reported) {
-  return std::min(reported, working_set_read_within(reads, kFromMemory) / 2);
+std::int64_t estimated_last_level_cache_bytes(std::span<const BandwidthPoint> reads,
+                                              std::int64_t reported) {
+  return std::min(reported, working_set_within(reads, kUncachedRatio) / 2);
 }
 
 std::int64_t last_level_cache_bytes() {
-  return last_level_cache_shown_by(reads_around_last_cache(), reported_last_level_cache_bytes());
+  return estimated_last_level_cache_bytes(reads_around_last_cache(),
+                                          reported_last_level_cache_bytes());
 }
 
 std::int64_t uncached_bytes(std::int64_t last_level_cache_bytes) {
@@ -102,7 +102,7 @@ std::int64_t uncached_bytes(std::int64_t last_level_cache_bytes) {
 std::int64_t uncached_bytes() { return uncached_bytes(last_level_cache_bytes()); }
 
 std::int64_t streamed_bytes() {
-  return std::max(uncached_bytes(), working_set_read_within(reads_around_last_cache(), kAsMemory));
+  return std::max(uncached_bytes(), working_set_within(reads_around_last_cache(), kMemorySpread));
 }
 
 }  // namespace headroom::measured

@@ -1,5 +1,5 @@
-// Products with weights that come from memory, as in a model that no cache holds, and with weights
-// that stay in a cache.
+// Probes of linear layers, with weights from memory, as in a model larger than any cache, and with
+// weights in a cache.
 #include <omp.h>
 
 #include <memory>
@@ -11,48 +11,53 @@
 namespace headroom::measured {
 namespace {
 
-using Layers = std::vector<std::unique_ptr<PackedLinear>>;
+using LinearCopies = std::vector<std::unique_ptr<PackedLinear>>;
 
-/// A kernel's tables, for cold and for warm weights.
+/// Kernel with its tables for cold and warm weights.
 struct LinearKinds {
   KernelKind cold;
   KernelKind warm;
   RowRange rows;
   WeightStorage storage;
-  Pace pace;
-  double most_s;  ///< in which the rounds stay, if they can
+  Resource resource;
+  double max_s;  ///< time limit of its rounds
 };
 
-/// Fills the points of one pair of sizes, for every number of rows and threads.
-class PairProbe {
+/// Measures one pair of (in, out) sizes, for every number of rows and threads.
+class LinearShapeProbe {
  public:
-  PairProbe(const LinearProbes& probes, const LinearKinds& kinds, std::int64_t in, std::int64_t out)
-      : kinds_(kinds), backend_(probes.backend), in_(in), out_(out), weight_(filled(in * out)) {
+  LinearShapeProbe(const LinearProbes& probes, const LinearKinds& kinds, std::int64_t in,
+                   std::int64_t out)
+      : kinds_(kinds),
+        backend_(probes.backend),
+        in_(in),
+        out_(out),
+        weight_(random_floats(in * out)) {
     const std::int64_t bytes = in * out * (kinds.storage == WeightStorage::bfloat16 ? 2 : 4);
-    // Products take so long that twice the last cache leaves nothing of their weights in it.
-    const std::int64_t enough =
-        kinds.pace == Pace::memory ? streamed_bytes() : 2 * last_level_cache_bytes();
-    const std::int64_t copies = 1 + enough / bytes;
-    for (std::int64_t i = 0; i < copies; ++i) layers_.push_back(layer_of(out));
-    warm_out_ = copies >= kFewestWarm ? out : kWarmFloats / in;
-    warm_ = layer_of(warm_out_);
+    // GEMMs take so long that twice the last-level cache evicts their weights.
+    const std::int64_t working_set =
+        kinds.resource == Resource::memory ? streamed_bytes() : 2 * last_level_cache_bytes();
+    const std::int64_t copies = 1 + working_set / bytes;
+    for (std::int64_t i = 0; i < copies; ++i) layers_.push_back(make_layer(out));
+    warm_out_ = copies >= kMinCopies ? out : kWarmFloats / in;
+    warm_ = make_layer(warm_out_);
   }
 
-  /// Times of cold and of warm weights; none where they would take too long.
+  /// Times with cold and warm weights; empty if they would take too long.
   std::pair<std::optional<KernelTime>, std::optional<KernelTime>> measure(const Budget& budget,
                                                                           std::int64_t rows) {
     const bool is_smallest = rows == 1;
-    if (!is_smallest && static_cast<double>(rows * in_ * out_) > kMostProduct) return {};
-    const AlignedVector<float> x = filled(rows * in_);
-    AlignedVector<float> y = filled(rows * out_);
+    if (!is_smallest && static_cast<double>(rows * in_ * out_) > kMaxGemmWork) return {};
+    const AlignedVector<float> x = random_floats(rows * in_);
+    AlignedVector<float> y = random_floats(rows * out_);
     std::optional<KernelTime> warm;
-    if (rows <= kMostWarmRows) warm = time_warm(budget, x, y, rows);
+    if (rows <= kMaxWarmRows) warm = time_warm(budget, x, y, rows);
     for (const auto& layer : layers_) layer->prepare(rows);
-    Budget paced = budget;
-    paced.pace = kinds_.pace;
-    if (kinds_.pace == Pace::memory && warm) paced.cached_s = warm->seconds;
+    Budget normalised = budget;
+    normalised.resource = kinds_.resource;
+    if (kinds_.resource == Resource::memory && warm) normalised.cached_s = warm->seconds;
     const auto count = static_cast<std::int64_t>(layers_.size());
-    const KernelTime cold = time_call(paced, [&](std::int64_t /*i*/) {
+    const KernelTime cold = time_call(normalised, [&](std::int64_t /*i*/) {
       layers_[static_cast<std::size_t>(next_++ % count)]->run(x.data(), y.data(), rows);
     });
     return {cold, warm.value_or(cold)};
@@ -60,14 +65,15 @@ class PairProbe {
 
  private:
   static constexpr std::int64_t kTypicalRows = 128;
-  /// Products take most of a model's time, so larger ones than of other kernels are worth theirs.
-  static constexpr double kMostProduct = 1.5 * kMostWork;
-  /// Of weights that are so many that few copies pass every cache, some outputs only stay in one.
-  static constexpr std::int64_t kFewestWarm = 5;
+  /// GEMMs take most of a model's time, so larger points are worth measuring.
+  static constexpr double kMaxGemmWork = 1.5 * kMaxWork;
+  /// With fewer copies a layer's weights are too large for a cache; the warm layer then has fewer
+  /// outputs.
+  static constexpr std::int64_t kMinCopies = 5;
   static constexpr std::int64_t kWarmFloats = std::int64_t{1} << 20;
 
-  /// Rows beyond which it makes no difference where weights come from.
-  static constexpr std::int64_t kMostWarmRows = 192;
+  /// Maximum number of rows for which the source of the weights matters.
+  static constexpr std::int64_t kMaxWarmRows = 192;
 
   [[nodiscard]] KernelTime time_warm(const Budget& budget, const AlignedVector<float>& x,
                                      AlignedVector<float>& y, std::int64_t rows) {
@@ -78,7 +84,7 @@ class PairProbe {
     return time;
   }
 
-  [[nodiscard]] std::unique_ptr<PackedLinear> layer_of(std::int64_t out) const {
+  [[nodiscard]] std::unique_ptr<PackedLinear> make_layer(std::int64_t out) const {
     const LinearPart part{std::span(weight_).first(static_cast<std::size_t>(in_ * out)), {}};
     return std::make_unique<PackedLinear>(
         std::span(&part, 1), in_,
@@ -90,24 +96,24 @@ class PairProbe {
   std::int64_t in_;
   std::int64_t out_;
   AlignedVector<float> weight_;
-  Layers layers_;
+  LinearCopies layers_;
   std::unique_ptr<PackedLinear> warm_;
   std::int64_t warm_out_ = 0;
   std::int64_t next_ = 0;
 };
 
-/// Both tables of one kernel with one number of threads, as every round measured them.
+/// Cold and warm tables of one kernel and number of threads, one per round.
 struct ColdAndWarm {
   std::vector<KernelTable> cold;
   std::vector<KernelTable> warm;
 };
 
-/// Fills all rows of a pair of sizes, whose places along their axes are `in` and `out`.
-void probe_pair(PairProbe& pair, const Budget& budget, std::size_t in, std::size_t out,
-                KernelTable& cold, KernelTable& warm) {
+/// Measures all numbers of rows for the sizes at indices `in` and `out` of their axes.
+void measure_rows(LinearShapeProbe& probe, const Budget& budget, std::size_t in, std::size_t out,
+                  KernelTable& cold, KernelTable& warm) {
   const auto& rows = cold.axes[0];
   for (std::size_t row = 0; row < rows.size(); ++row) {
-    const auto times = pair.measure(budget, whole(rows[row]));
+    const auto times = probe.measure(budget, to_integer(rows[row]));
     const std::size_t at[] = {row, in, out};
     const std::size_t number = point_number(cold.axes, at);
     store(cold, number, times.first);
@@ -115,25 +121,26 @@ void probe_pair(PairProbe& pair, const Budget& budget, std::size_t in, std::size
   }
 }
 
-/// Every product of one kind, in rounds, with every number of threads.
-class KindProbe {
+/// Measures one kind of linear layer, in rounds, for every number of threads.
+class LinearKindProbe {
  public:
-  KindProbe(const LinearProbes& probes, const LinearKinds& kinds,
-            std::vector<ThreadProfile>& profiles)
+  LinearKindProbe(const LinearProbes& probes, const LinearKinds& kinds,
+                  std::vector<ThreadProfile>& profiles)
       : probes_(probes), kinds_(kinds), profiles_(profiles), tables_(profiles.size()) {}
 
-  /// `observer` is told of the share of these rounds that is done.
+  /// Calls `observer` with the completed fraction of these rounds.
   [[nodiscard]] bool measure(const std::function<bool(double)>& observer) {
     const Budget& budget = probes_.budgets.front();
     const KernelGrid axes = calibration_axes(kinds_.cold, budget.effort);
-    // A round after another, so that what slows the machine for a second spoils one of them.
-    for (Rounds rounds(budget.rounds, kinds_.most_s); rounds.go_on(); rounds.done()) {
+    // In rounds, so that a disturbance of a second spoils only one of them.
+    for (Rounds rounds(budget.rounds, kinds_.max_s); rounds.allows_another();
+         rounds.finish_round()) {
       for (ColdAndWarm& tables : tables_) {
         tables.cold.push_back(unmeasured_table(kinds_.cold, axes));
         tables.warm.push_back(unmeasured_table(kinds_.warm, axes));
       }
       for (std::size_t in = 0; in < axes[1].size(); ++in) {
-        const std::size_t done = rounds.number() * axes[1].size() + in;
+        const std::size_t done = rounds.finished() * axes[1].size() + in;
         if (!observer(static_cast<double>(done) /
                       static_cast<double>(budget.rounds * axes[1].size()))) {
           return false;
@@ -144,7 +151,7 @@ class KindProbe {
     return true;
   }
 
-  /// Adds the middle of the rounds to every profile.
+  /// Adds the median of the rounds to every profile.
   void store_tables() {
     for (std::size_t t = 0; t < profiles_.size(); ++t) {
       profiles_[t].tables.push_back(median_of(tables_[t].cold));
@@ -153,14 +160,14 @@ class KindProbe {
   }
 
  private:
-  /// All outputs of one size of inputs.
+  /// Measures all output sizes for one input size.
   void measure_outputs(const KernelGrid& axes, std::size_t in) {
     for (std::size_t out = 0; out < axes[2].size(); ++out) {
-      PairProbe pair(probes_, kinds_, whole(axes[1][in]), whole(axes[2][out]));
+      LinearShapeProbe probe(probes_, kinds_, to_integer(axes[1][in]), to_integer(axes[2][out]));
       for (std::size_t t = 0; t < profiles_.size(); ++t) {
         omp_set_num_threads(profiles_[t].threads);
-        probe_pair(pair, probes_.budgets[t], in, out, tables_[t].cold.back(),
-                   tables_[t].warm.back());
+        measure_rows(probe, probes_.budgets[t], in, out, tables_[t].cold.back(),
+                     tables_[t].warm.back());
       }
     }
   }
@@ -177,22 +184,22 @@ bool probe_linears(const LinearProbes& probes, std::vector<ThreadProfile>& profi
                    const std::function<bool(double)>& observer) {
   const LinearKinds all_kinds[] = {
       {KernelKind::linear_cold, KernelKind::linear_warm, RowRange::many, WeightStorage::float32,
-       Pace::compute, 20},
+       Resource::compute, 20},
       {KernelKind::stream_float32_cold, KernelKind::stream_float32_warm, RowRange::few,
-       WeightStorage::float32, Pace::memory, 4},
+       WeightStorage::float32, Resource::memory, 4},
       {KernelKind::stream_bfloat16_cold, KernelKind::stream_bfloat16_warm, RowRange::few,
-       WeightStorage::bfloat16, Pace::memory, 4}};
+       WeightStorage::bfloat16, Resource::memory, 4}};
   double done_s = 0;
   double all_s = 0;
-  for (const LinearKinds& kinds : all_kinds) all_s += kinds.most_s;
+  for (const LinearKinds& kinds : all_kinds) all_s += kinds.max_s;
   for (const LinearKinds& kinds : all_kinds) {
-    KindProbe probe(probes, kinds, profiles);
-    const auto seen = [&](double share) {
-      return observer((done_s + share * kinds.most_s) / all_s);
+    LinearKindProbe probe(probes, kinds, profiles);
+    const auto on_progress = [&](double fraction) {
+      return observer((done_s + fraction * kinds.max_s) / all_s);
     };
-    if (!probe.measure(seen)) return false;
+    if (!probe.measure(on_progress)) return false;
     probe.store_tables();
-    done_s += kinds.most_s;
+    done_s += kinds.max_s;
   }
   return true;
 }

@@ -1,5 +1,5 @@
-// What calibration measures, by family of kernels. Each works with the present number of threads,
-// but for products, whose weights are laid out once for all. Internal to src/measured/calibrate.
+// Probes of calibration, one per family of kernels. They use the current number of threads, except
+// linear layers, whose weights are packed once for all. Internal to src/measured/calibrate.
 #pragma once
 
 #include <functional>
@@ -12,26 +12,27 @@ namespace headroom::measured {
 
 struct LinearProbes {
   Backend backend = Backend::eigen;
-  std::vector<Budget> budgets;  ///< for each profile, with its gauge
+  std::vector<Budget> budgets;  ///< per profile, each with its gauge
 };
 
-/// Adds the tables of products to every profile. `observer` is told of the share that is done;
-/// false as soon as it returns that.
+/// Adds the tables of linear layers to every profile. Calls `observer` with the completed fraction;
+/// returns false as soon as the observer does.
 [[nodiscard]] bool probe_linears(const LinearProbes& probes, std::vector<ThreadProfile>& profiles,
                                  const std::function<bool(double)>& observer);
 
-/// Scores, softmax, context, fused and linear attention.
+/// Measures scores, softmax, context, fused and linear attention of prefill.
 void probe_attention(const Budget& budget, std::vector<KernelTable>& tables);
 
-/// Scores, context and fused attention of one query to a KV-cache.
+/// Measures scores, context and fused attention of one query with a KV-cache.
 void probe_step_attention(const Budget& budget, std::vector<KernelTable>& tables);
 
-/// Everything that goes once over its elements.
+/// Measures element-wise kernels, norms, rotary, embedding and copies.
 void probe_elementwise(const Budget& budget, std::vector<KernelTable>& tables);
 
-/// Stores what operators cost beside their kernels.
+/// Measures the overhead of an operator outside its kernel.
 void probe_overheads(const Budget& budget, ThreadProfile& profile);
 
+/// Measures plain reading and writing for working sets from L1 to memory.
 [[nodiscard]] std::vector<BandwidthPoint> probe_read(const Budget& budget);
 [[nodiscard]] std::vector<BandwidthPoint> probe_write(const Budget& budget);
 

@@ -1,5 +1,5 @@
-// Attention of one query to a KV-cache, as in decoding: from memory, where much of its time goes up
-// and down with the memory's pace, and from a cache.
+// Probes of decode attention: one query with a KV-cache, cold (from memory, where much of the time
+// scales with memory's speed) and warm (from a cache).
 #include <omp.h>
 
 #include <functional>
@@ -11,25 +11,25 @@
 namespace headroom::measured {
 namespace {
 
-/// Bytes of keys and values that stay in a last cache, be it shared with others.
-constexpr std::int64_t kWarmBytes = std::int64_t{4} << 20;
+/// Maximum bytes of keys and values that stay in a last-level cache, even a shared one.
+constexpr std::int64_t kMaxWarmBytes = std::int64_t{4} << 20;
 
-/// Bytes beyond which a step takes in proportion to them.
-constexpr std::int64_t kMostBytes = std::int64_t{64} << 20;
+/// Maximum bytes to measure; beyond, time is proportional to bytes.
+constexpr std::int64_t kMaxColdBytes = std::int64_t{64} << 20;
 
-/// Each of which comes behind a read, so that few of them are taken.
+/// Samples of a cold point; few, since a long read precedes each.
 constexpr int kColdSamples = 3;
 
-/// In which the rounds of a kernel stay, if they can.
-constexpr double kMostSeconds = 2.5;
+/// Time limit of a kernel's rounds.
+constexpr double kMaxStepSeconds = 2.5;
 
-/// One of the three kernels on `scratch`, which has room for what it needs.
-using Kernel = std::function<void(const AttentionArguments&, float* scratch)>;
+/// One of the three kernels, with its scratch memory.
+using StepKernelFunction = std::function<void(const AttentionArguments&, float* scratch)>;
 
 struct StepKernel {
   KernelKind cold;
   KernelKind warm;
-  Kernel run;
+  StepKernelFunction run;
 };
 
 const std::vector<StepKernel>& step_kernels() {
@@ -43,29 +43,29 @@ const std::vector<StepKernel>& step_kernels() {
   return kernels;
 }
 
-/// Times of one point.
+/// Measures one point.
 class StepProbe {
  public:
   StepProbe(const StepKernel& kernel, const KernelSizes& s)
       : kernel_(kernel),
-        sizes_{whole(s[0]), whole(s[1]), whole(s[3])},
-        keys_(whole(s[2])),
+        sizes_{to_integer(s[0]), to_integer(s[1]), to_integer(s[3])},
+        keys_(to_integer(s[2])),
         bytes_(8 * sizes_.kv_heads * keys_ * sizes_.head_dim) {}
 
-  /// From a cache; none where it would hold them not.
+  /// Time from a cache; empty if the operands do not fit.
   [[nodiscard]] std::optional<KernelTime> warm(const Budget& budget) const {
-    return bytes_ > kWarmBytes ? std::nullopt : std::optional(time(budget, bytes_, {}));
+    return bytes_ > kMaxWarmBytes ? std::nullopt : std::optional(time(budget, bytes_, {}));
   }
 
-  /// From memory, after `warm`; none where it would take too long.
+  /// Time from memory, measured after `warm`; empty if it would take too long.
   [[nodiscard]] std::optional<KernelTime> cold(Budget budget,
                                                const std::optional<KernelTime>& warm) const {
-    if (bytes_ > kMostBytes) return std::nullopt;
-    budget.pace = Pace::memory;
+    if (bytes_ > kMaxColdBytes) return std::nullopt;
+    budget.resource = Resource::memory;
     if (warm) budget.cached_s = warm->seconds;
-    budget.fewest_samples = kColdSamples;
-    // Twice as much as no cache holds, since scores read the keys only.
-    return time(budget, 2 * uncached_bytes(), read_others);
+    budget.min_samples = kColdSamples;
+    // Twice the uncached working set, since scores read only the keys.
+    return time(budget, 2 * uncached_bytes(), read_unrelated_memory);
   }
 
  private:
@@ -73,8 +73,8 @@ class StepProbe {
                                 const NumberedCall& before) const {
     StepOperands operands(sizes_, keys_, bytes);
     const AttentionArguments& args = operands.args();
-    AlignedVector<float> scratch =
-        filled(args.heads * keys_ + fused_attention_scratch_floats(args, omp_get_max_threads()));
+    AlignedVector<float> scratch = random_floats(
+        args.heads * keys_ + fused_attention_scratch_floats(args, omp_get_max_threads()));
     return time_call(
         budget, [&](std::int64_t /*i*/) { kernel_.run(operands.next(), scratch.data()); }, before);
   }
@@ -92,7 +92,8 @@ void probe_step_attention(const Budget& budget, std::vector<KernelTable>& tables
     const KernelGrid axes = calibration_axes(kernel.cold, budget.effort);
     std::vector<KernelTable> cold;
     std::vector<KernelTable> warm;
-    for (Rounds rounds(budget.rounds, kMostSeconds); rounds.go_on(); rounds.done()) {
+    for (Rounds rounds(budget.rounds, kMaxStepSeconds); rounds.allows_another();
+         rounds.finish_round()) {
       cold.push_back(unmeasured_table(kernel.cold, axes));
       warm.push_back(unmeasured_table(kernel.warm, axes));
       for (std::size_t number = 0; number < cold.back().seconds.size(); ++number) {

@@ -5,54 +5,56 @@
 #include <utility>
 
 #include "clock.h"
+#include "headroom/integer.h"
 #include "kernels/bandwidth.h"
 #include "last_cache.h"
 
 namespace headroom::measured {
 namespace {
 
-constexpr std::int64_t kMostSamples = 2000;
-/// A reading of the gauge holds for so long.
-constexpr double kFresh = 0.15;
-/// Long calls are repeated while they differ by more, and at most so often.
-constexpr double kSteadyShare = 0.03;
-constexpr std::size_t kPatience = 5;
-/// What was measured while the pace changed by more is measured again, a few times at most.
-constexpr double kSamePace = 0.15;
-constexpr int kAttempts = 3;
+constexpr std::int64_t kMaxSamples = 2000;
+/// Seconds for which a gauge reading is valid.
+constexpr double kReadingLifetime = 0.15;
+/// Long calls are repeated until their relative spread is below this, at most kMaxRepeats times.
+constexpr double kSteadySpread = 0.03;
+constexpr std::size_t kMaxRepeats = 5;
+/// Measurements during which the gauge changed by more are repeated, up to kMaxAttempts times.
+constexpr double kSameSpeed = 0.15;
+constexpr int kMaxAttempts = 3;
 
-double pace_of(const Budget& budget, Pace pace) {
+/// Current time of the gauge for `resource`, over the reference.
+double slowdown_of(const Budget& budget, Resource resource) {
   if (budget.gauge == nullptr) return 1;
-  return budget.gauge->recent(pace, kFresh) / seconds_of(budget.reference, pace);
+  return budget.gauge->recent(resource, kReadingLifetime) / seconds_of(budget.reference, resource);
 }
 
-/// Likewise, once others leave the processors alone.
-double settled_pace(const Budget& budget) {
+/// Slowdown of the budget's resource, after waiting for other processes to leave the processors.
+double undisturbed_slowdown(const Budget& budget) {
   if (budget.gauge == nullptr) return 1;
-  const double usual = seconds_of(budget.reference, budget.pace);
-  return budget.gauge->settled(budget.pace, kFresh, usual) / usual;
+  const double usual = seconds_of(budget.reference, budget.resource);
+  return budget.gauge->undisturbed(budget.resource, kReadingLifetime, usual) / usual;
 }
 
-/// Seconds as they would be were the gauge at its reference: what a cache would take goes up and
-/// down with the products, the rest with the budget's pace, which was `pace`.
-double at_reference(const Budget& budget, double seconds, double pace) {
-  if (budget.cached_s == 0) return seconds / pace;
-  const double compute = pace_of(budget, Pace::compute);
+/// Normalises `seconds` to the gauge's reference: the cached part scales with compute, the rest
+/// with the budget's resource, which was slower by `slowdown`.
+double at_reference(const Budget& budget, double seconds, double slowdown) {
+  if (budget.cached_s == 0) return seconds / slowdown;
+  const double compute = slowdown_of(budget, Resource::compute);
   const double cached = std::min(budget.cached_s * compute, seconds);
-  return cached / compute + (seconds - cached) / pace;
+  return cached / compute + (seconds - cached) / slowdown;
 }
 
-/// Whether the median of samples that took `total_s` together is worth keeping.
-bool is_enough(const Budget& budget, const std::vector<double>& samples, double total_s) {
-  if (static_cast<int>(samples.size()) < budget.fewest_samples) return false;
+/// Returns whether the median of samples that took `total_s` in total is reliable enough.
+bool is_reliable(const Budget& budget, const std::vector<double>& samples, double total_s) {
+  if (static_cast<int>(samples.size()) < budget.min_samples) return false;
   if (total_s < budget.seconds) return false;
-  if (samples.size() >= kPatience) return true;
+  if (samples.size() >= kMaxRepeats) return true;
   const TimeStatistics statistics = summarize(samples);
-  return statistics.mad_s <= kSteadyShare * statistics.median_s;
+  return statistics.mad_s <= kSteadySpread * statistics.median_s;
 }
 
-/// A block of numbers that is copied, since making them one by one takes longer than most kernels.
-const std::vector<float>& block_of_numbers() {
+/// Block of random numbers to copy from: generating them one by one takes longer than most kernels.
+const std::vector<float>& random_block() {
   static const std::vector<float> block = [] {
     std::vector<float> values(std::size_t{1} << 14);
     std::uint32_t state = 1;
@@ -65,25 +67,25 @@ const std::vector<float>& block_of_numbers() {
   return block;
 }
 
-AlignedVector<float>& shared() {
+AlignedVector<float>& shared_buffer() {
   static AlignedVector<float> numbers;
   return numbers;
 }
 
-/// The times of calls until there are enough.
-std::vector<double> sample(const Budget& budget, const NumberedCall& call,
-                           const NumberedCall& before) {
+/// Times calls until there are enough samples.
+std::vector<double> collect_times(const Budget& budget, const NumberedCall& call,
+                                  const NumberedCall& before) {
   std::vector<double> samples;
   const auto start = Clock::now();
   double total = 0;
-  for (std::int64_t i = 1; i < kMostSamples; ++i) {
+  for (std::int64_t i = 1; i < kMaxSamples; ++i) {
     if (before) before(i);
     const auto begin = Clock::now();
     call(i);
     const auto end = Clock::now();
     samples.push_back(seconds_between(begin, end));
     total = seconds_between(start, end);
-    if (is_enough(budget, samples, total)) break;
+    if (is_reliable(budget, samples, total)) break;
   }
   return samples;
 }
@@ -96,7 +98,7 @@ Budget budget_of(Effort effort) noexcept {
   switch (effort) {
     case Effort::quick:
       budget.rounds = 1;
-      budget.fewest_samples = 2;
+      budget.min_samples = 2;
       break;
     case Effort::full:
       break;
@@ -106,30 +108,30 @@ Budget budget_of(Effort effort) noexcept {
 
 Budget in_one_round(Budget budget) noexcept {
   const auto rounds = static_cast<int>(budget.rounds);
-  budget.fewest_samples *= rounds;
+  budget.min_samples *= rounds;
   budget.seconds *= rounds;
   budget.rounds = 1;
   return budget;
 }
 
-bool Rounds::go_on() const {
-  if (done_ == 0) return true;
-  const auto done = static_cast<double>(done_);
-  return done_ < most_ && seconds_since(start_) * (done + 1) / done <= most_s_;
+bool Rounds::allows_another() const {
+  if (finished_ == 0) return true;
+  const auto done = static_cast<double>(finished_);
+  return finished_ < max_rounds_ && seconds_since(start_) * (done + 1) / done <= max_s_;
 }
 
 KernelTime time_call(const Budget& budget, const NumberedCall& call, const NumberedCall& before) {
   KernelTime time;
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    const double pace_before = settled_pace(budget);
+  for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
+    const double slowdown_before = undisturbed_slowdown(budget);
     call(0);
-    const TimeStatistics statistics = summarize(sample(budget, call, before));
-    const double pace_after = pace_of(budget, budget.pace);
-    // The clock's own resolution is what is left of a call that takes nothing.
+    const TimeStatistics statistics = summarize(collect_times(budget, call, before));
+    const double slowdown_after = slowdown_of(budget, budget.resource);
+    // A call shorter than the clock's resolution gets that resolution.
     const double seconds = std::max(statistics.median_s, 1e-9);
-    time = {at_reference(budget, seconds, (pace_before + pace_after) / 2),
+    time = {at_reference(budget, seconds, (slowdown_before + slowdown_after) / 2),
             statistics.mad_s / seconds};
-    if (std::abs(pace_after - pace_before) <= kSamePace * pace_before) break;
+    if (std::abs(slowdown_after - slowdown_before) <= kSameSpeed * slowdown_before) break;
   }
   return time;
 }
@@ -169,8 +171,8 @@ KernelTable median_of(const std::vector<KernelTable>& tables) {
   return table;
 }
 
-AlignedVector<float> filled(std::int64_t count) {
-  const std::vector<float>& block = block_of_numbers();
+AlignedVector<float> random_floats(std::int64_t count) {
+  const std::vector<float>& block = random_block();
   AlignedVector<float> values;
   values.reserve(static_cast<std::size_t>(count));
   for (std::int64_t rest = count; rest > 0;) {
@@ -182,42 +184,45 @@ AlignedVector<float> filled(std::int64_t count) {
 }
 
 void write_rows(AlignedVector<float>& values, std::int64_t width) {
-  const std::vector<float>& block = block_of_numbers();
-  const auto most = static_cast<std::int64_t>(block.size());
+  const std::vector<float>& block = random_block();
+  const auto block_size = static_cast<std::int64_t>(block.size());
 #pragma omp parallel for schedule(static)
   for (std::int64_t row = 0; row < static_cast<std::int64_t>(values.size()) / width; ++row) {
     float* const to = values.data() + row * width;
-    for (std::int64_t at = 0; at < width; at += most) {
-      std::copy_n(block.data(), std::min(most, width - at), to + at);
+    for (std::int64_t at = 0; at < width; at += block_size) {
+      std::copy_n(block.data(), std::min(block_size, width - at), to + at);
     }
   }
 }
 
-void drive_out(const AlignedVector<float>& values) {
+void read_through(const float* values, std::int64_t count) {
+  [[maybe_unused]] volatile float sink = 0;
+  sink = read_all(values, count);
+}
+
+void evict(const AlignedVector<float>& values) {
   if (flush_lines(values.data(), static_cast<std::int64_t>(values.size()))) return;
-  [[maybe_unused]] volatile float kept = 0;  // so that the compiler has to read
   const std::int64_t count = uncached_bytes() / 4;
-  kept = read_all(shared_numbers(count), count);
+  read_through(shared_floats(count), count);
 }
 
-void read_others(std::int64_t i) {
+void read_unrelated_memory(std::int64_t i) {
   constexpr std::int64_t kSlices = 4;
-  constexpr std::int64_t kSlice = kNearBytes / 8;  // 4 MiB
-  static const AlignedVector<float> others = filled(kSlices * kSlice);
-  [[maybe_unused]] volatile float kept = 0;  // so that the compiler has to read
-  kept = read_all(others.data() + i % kSlices * kSlice, kSlice);
+  constexpr std::int64_t kSlice = kCycleBytes / 8;  // 4 MiB
+  static const AlignedVector<float> unrelated = random_floats(kSlices * kSlice);
+  read_through(unrelated.data() + i % kSlices * kSlice, kSlice);
 }
 
-const float* shared_numbers(std::int64_t count) {
-  constexpr std::int64_t kStep = std::int64_t{16} << 20;  // so that it seldom grows
-  AlignedVector<float>& numbers = shared();
+const float* shared_floats(std::int64_t count) {
+  constexpr std::int64_t kStep = std::int64_t{16} << 20;  // grows in large steps, so seldom
+  AlignedVector<float>& numbers = shared_buffer();
   if (static_cast<std::int64_t>(numbers.size()) < count) {
-    numbers = {};  // first, since both may be more than there is
-    numbers = filled((count + kStep - 1) / kStep * kStep);
+    numbers = {};  // frees first: both together may exceed memory
+    numbers = random_floats(round_up(count, kStep));
   }
   return numbers.data();
 }
 
-void release_shared_numbers() { shared() = {}; }
+void release_shared_floats() { shared_buffer() = {}; }
 
 }  // namespace headroom::measured

@@ -1,4 +1,4 @@
-// Timing of single points, and of a kernel's whole grid. Internal to src/measured/calibrate.
+// Timing of single points, and of a kernel's grid. Internal to src/measured/calibrate.
 #pragma once
 
 #include <functional>
@@ -11,105 +11,110 @@
 
 namespace headroom::measured {
 
-/// How long to measure one point, and in units of what.
+/// Time to spend on one point, and the gauge to normalise by.
 struct Budget {
   Effort effort = Effort::full;
-  /// How often a whole table is measured: a machine that is shared changes by the second, so that
-  /// samples tell more when they are apart.
+  /// Rounds over a whole table. A shared machine changes by the second, so samples that are far
+  /// apart tell more.
   std::size_t rounds = 3;
-  int fewest_samples = 1;  ///< of a point in a round
+  int min_samples = 1;  ///< minimum samples per point and round
   double seconds = 0.0007;
   Gauge* gauge = nullptr;
-  GaugeReading reference;  ///< at which times are given
-  Pace pace = Pace::compute;
-  double cached_s =
-      0;  ///< at the reference: what the memory's pace does not move, where it is that
+  GaugeReading reference;  ///< gauge reading that times are normalised to
+  Resource resource = Resource::compute;
+  /// Part of a memory-bound time, at the reference, that does not depend on memory's speed.
+  double cached_s = 0;
 };
 
 [[nodiscard]] Budget budget_of(Effort effort) noexcept;
 
-/// The same time for all samples of a point at once: where making the operands takes longer than
-/// the kernel does.
+/// Budget with all samples of a point in one round, for operands that take longer to make than the
+/// kernel runs.
 [[nodiscard]] Budget in_one_round(Budget budget) noexcept;
 
-/// Counts rounds, of which there are fewer where they take long, but one in any case: a calibration
-/// is to take less than a minute on machines with slow memory or much cache too.
+/// Limits rounds in number and time, but allows at least one: a calibration must take less than a
+/// minute on machines with slow memory or large caches too.
 class Rounds {
  public:
-  Rounds(std::size_t most, double most_s) : most_(most), most_s_(most_s) {}
+  Rounds(std::size_t max_rounds, double max_s) : max_rounds_(max_rounds), max_s_(max_s) {}
 
-  /// Whether one more is within the time, if it takes as long as those so far.
-  [[nodiscard]] bool go_on() const;
+  /// Returns whether another round is allowed, if it takes as long as the ones before.
+  [[nodiscard]] bool allows_another() const;
 
-  void done() { ++done_; }
-  [[nodiscard]] std::size_t number() const { return done_; }
+  void finish_round() { ++finished_; }
+  [[nodiscard]] std::size_t finished() const { return finished_; }
 
  private:
-  std::size_t most_;
-  double most_s_;
-  std::size_t done_ = 0;
+  std::size_t max_rounds_;
+  double max_s_;
+  std::size_t finished_ = 0;
   Clock::time_point start_ = Clock::now();
 };
 
-/// A call, or what comes before it, of which `i` is the number.
+/// Call number `i`, or its preparation.
 using NumberedCall = std::function<void(std::int64_t i)>;
 
-/// Median time of `call(i)`, i = 0, 1, 2, …, after one that does not count; as it would be were the
-/// gauge at its reference. A call that is longer than the budget is repeated until its times agree.
-/// `before(i)`, where there is one, runs before each call and takes none of its time.
+/// Median time of `call(i)`, i = 0, 1, 2, …, after one untimed call, normalised to the gauge's
+/// reference. A call longer than the budget is repeated until its times agree. `before(i)`, if
+/// given, runs untimed before each call.
 [[nodiscard]] KernelTime time_call(const Budget& budget, const NumberedCall& call,
                                    const NumberedCall& before = {});
 
-/// Measures a point of a grid; none where it would take too long.
+/// Measures a point of a grid; empty if it would take too long.
 using Point = std::function<std::optional<KernelTime>(const KernelSizes& sizes)>;
 
-/// Puts a time into a table, if there is one.
+/// Stores a time in a table, if there is one.
 void store(KernelTable& table, std::size_t number, const std::optional<KernelTime>& time);
 
 /// Measures every point of the kernel's grid at the budget's effort, in rounds.
 [[nodiscard]] KernelTable sweep(const Budget& budget, KernelKind kind, const Point& point);
 
-/// Measures with `time` every point of a grid, but for those of more than `most` multiply-adds.
+/// Measures every point of a grid with `time`, except points of more than `max_work` multiply–adds.
 template <class Make>
-KernelTable sweep_up_to(const Budget& budget, KernelKind kind, double most, const Make& time) {
+KernelTable sweep_up_to(const Budget& budget, KernelKind kind, double max_work, const Make& time) {
   return sweep(budget, kind, [&](const KernelSizes& sizes) {
-    if (work_of(kind, sizes) > most) return std::optional<KernelTime>();
+    if (work_of(kind, sizes) > max_work) return std::optional<KernelTime>();
     return std::optional(time(sizes));
   });
 }
 
-/// A size of a grid as the count that it is.
-[[nodiscard]] inline std::int64_t whole(double size) { return static_cast<std::int64_t>(size); }
+/// Converts a size of a grid to an integer.
+[[nodiscard]] inline std::int64_t to_integer(double size) {
+  return static_cast<std::int64_t>(size);
+}
 
-/// The middle of several measurements of one table, so that a hiccup of one is not kept; spread is
-/// the widest within one, or that between them.
+/// Median of several measurements of one table, point by point, so that one disturbance does not
+/// count. The spread is the larger of the spread within a table and the spread between tables.
 [[nodiscard]] KernelTable median_of(const std::vector<KernelTable>& tables);
 
-/// Multiply-adds above which a point is left out: it would take too long.
-inline constexpr double kMostWork = 1e9;
+/// Maximum multiply–adds per point; larger points would take too long.
+inline constexpr double kMaxWork = 1e9;
 
-/// Bytes of operands that are gone round, so that they come from where a layer's do: from the last
-/// cache, since weights have gone through the nearer ones meanwhile.
-inline constexpr std::int64_t kNearBytes = std::int64_t{8} << 20;
+/// Bytes of operands to cycle through, so that they come from the last-level cache as a layer's do:
+/// weights have evicted them from the nearer caches.
+inline constexpr std::int64_t kCycleBytes = std::int64_t{8} << 20;
 
-/// Reads what is none of a kernel's operands, and more than the nearer caches hold, as its layer's
-/// weights are before it: a processor that goes on from one KV-cache to the next fetches ahead of
-/// itself, which takes a third off a short read.
-void read_others(std::int64_t i);
+/// Reads unrelated memory, more than the nearer caches hold, as a layer's weights are read before
+/// its attention. Without it the processor prefetches from one KV-cache into the next, which saves
+/// a third of a short read.
+void read_unrelated_memory(std::int64_t i);
 
-/// Small random numbers, written so that no page is the shared zero page.
-[[nodiscard]] AlignedVector<float> filled(std::int64_t count);
+/// Returns small random numbers. They are written, so no page is the shared zero page.
+[[nodiscard]] AlignedVector<float> random_floats(std::int64_t count);
 
-/// Writes small random numbers to rows of `width`, each thread to as many rows one after another as
-/// kernels do that go through them.
+/// Writes small random numbers to rows of `width` floats. Each thread writes contiguous rows, like
+/// the kernels.
 void write_rows(AlignedVector<float>& values, std::int64_t width);
 
-/// Leaves nothing of the values in any cache.
-void drive_out(const AlignedVector<float>& values);
+/// Reads `count` values; the compiler cannot drop the reads.
+void read_through(const float* values, std::int64_t count);
 
-/// `count` such numbers to be read only, in memory that all probes share; they stay until more are
-/// asked for, or they are released.
-[[nodiscard]] const float* shared_numbers(std::int64_t count);
-void release_shared_numbers();
+/// Evicts the values from all caches.
+void evict(const AlignedVector<float>& values);
+
+/// Returns `count` small random numbers to read only, in memory that all probes share. They stay
+/// valid until more are requested, or until release.
+[[nodiscard]] const float* shared_floats(std::int64_t count);
+void release_shared_floats();
 
 }  // namespace headroom::measured

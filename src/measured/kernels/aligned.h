@@ -1,4 +1,4 @@
-// Vectors whose memory is aligned to cache lines: for working memory, and for weights.
+// Vectors aligned to cache lines, for scratch memory and for weights.
 #pragma once
 
 #include <cstddef>
@@ -6,17 +6,18 @@
 #include <new>
 #include <vector>
 
+#include "cache_line.h"
 #include "pages.h"
 
 namespace headroom::measured {
 
-/// Small memory from the heap, large memory as pages of its own, which go back at once: what is
-/// only held while weights are laid out would leave a heap full of holes.
+/// Takes small blocks from the heap, large ones as pages that return to the system when freed.
+/// Otherwise temporary copies made while weights are packed would leave holes in the heap.
 template <class T>
 struct AlignedAllocator {
   using value_type = T;
-  static constexpr std::align_val_t kCacheLine{64};
-  static constexpr std::size_t kLarge = std::size_t{1} << 17;
+  static constexpr std::align_val_t kAlignment{kCacheLine};
+  static constexpr std::size_t kMinMappedBytes = std::size_t{1} << 17;
 
   AlignedAllocator() = default;
   template <class U>
@@ -24,14 +25,14 @@ struct AlignedAllocator {
 
   T* allocate(std::size_t count) {
     const std::size_t bytes = count * sizeof(T);
-    if (bytes >= kLarge) return reinterpret_cast<T*>(map_pages(bytes));
-    return static_cast<T*>(::operator new(bytes, kCacheLine));
+    if (bytes >= kMinMappedBytes) return reinterpret_cast<T*>(map_pages(bytes));
+    return static_cast<T*>(::operator new(bytes, kAlignment));
   }
 
   void deallocate(T* memory, std::size_t count) noexcept {
     const std::size_t bytes = count * sizeof(T);
-    if (bytes >= kLarge) return unmap_pages(reinterpret_cast<std::byte*>(memory), bytes);
-    ::operator delete(memory, kCacheLine);
+    if (bytes >= kMinMappedBytes) return unmap_pages(reinterpret_cast<std::byte*>(memory), bytes);
+    ::operator delete(memory, kAlignment);
   }
 
   friend bool operator==(const AlignedAllocator&, const AlignedAllocator&) { return true; }
@@ -40,7 +41,7 @@ struct AlignedAllocator {
 template <class T>
 using AlignedVector = std::vector<T, AlignedAllocator<T>>;
 
-/// Memory that stays as long as the model does.
+/// Takes memory from the weight pool, for blocks that live as long as the model.
 template <class T>
 struct PoolAllocator {
   using value_type = T;
@@ -49,9 +50,9 @@ struct PoolAllocator {
   template <class U>
   explicit PoolAllocator(const PoolAllocator<U>& /*other*/) noexcept {}
 
-  T* allocate(std::size_t count) { return reinterpret_cast<T*>(take_from_pool(count * sizeof(T))); }
+  T* allocate(std::size_t count) { return reinterpret_cast<T*>(pool_allocate(count * sizeof(T))); }
   void deallocate(T* memory, std::size_t count) noexcept {
-    give_to_pool(reinterpret_cast<std::byte*>(memory), count * sizeof(T));
+    pool_deallocate(reinterpret_cast<std::byte*>(memory), count * sizeof(T));
   }
 
   friend bool operator==(const PoolAllocator&, const PoolAllocator&) { return true; }

@@ -1,4 +1,4 @@
-// Softmax attention (arXiv 1706.03762, 3.2.1): step by step with all scores in memory, and fused.
+// Softmax attention (arXiv 1706.03762, 3.2.1), eager (all scores in memory) and fused.
 #pragma once
 
 #include <cstdint>
@@ -7,23 +7,22 @@
 
 namespace headroom::measured {
 
-/// Operands of one attention. A token's row of q or out holds its heads one after another, so head
-/// h begins at h · head_dim of it; where the heads of k and v begin is theirs to say, since a cache
-/// is read fastest when each head's keys are neighbours. Strides are floats from one token to the
-/// next, and sequences of a batch follow each other at the batch strides. Query head h reads
-/// key-value head h · kv_heads / heads.
+/// Operands of one attention. Strides are in floats: from one token to the next, and from one
+/// sequence of the batch to the next. In q and out the heads of a token are contiguous: head h
+/// starts at h · head_dim. In k and v heads have strides of their own, since a cache is read
+/// fastest if each head's keys are contiguous. Query head h reads KV head h · kv_heads / heads.
 struct AttentionArguments {
   std::int64_t batch = 1;
   std::int64_t heads = 0;
-  std::int64_t kv_heads = 0;  ///< divides heads
+  std::int64_t kv_heads = 0;  ///< divides `heads`
   std::int64_t head_dim = 0;
   std::int64_t value_head_dim = 0;
   std::int64_t queries = 0;
   std::int64_t keys = 0;
 
   const float* q = nullptr;  ///< [batch, queries, heads, head_dim]
-  const float* k = nullptr;  ///< [batch, keys, kv_heads, head_dim] by its strides
-  const float* v = nullptr;  ///< [batch, keys, kv_heads, value_head_dim], likewise
+  const float* k = nullptr;  ///< [batch, keys, kv_heads, head_dim], in its strides
+  const float* v = nullptr;  ///< [batch, keys, kv_heads, value_head_dim], in its strides
   float* out = nullptr;      ///< [batch, queries, heads, value_head_dim]
   std::int64_t q_stride = 0;
   std::int64_t k_stride = 0;
@@ -36,48 +35,52 @@ struct AttentionArguments {
   std::int64_t v_batch_stride = 0;
   std::int64_t out_batch_stride = 0;
 
-  float scale = 1;  ///< positive; of the scores
+  float scale = 1;  ///< positive; multiplies the scores
   bool causal = false;
-  /// Keys before the first query's own: with a causal mask query i sees key j where j <= past + i.
+  /// Keys before the first query's position: under a causal mask query i sees key j if j <= past +
+  /// i.
   std::int64_t past = 0;
-  /// Which of the keys that causality leaves a query sees; its position is past + i.
+  /// Window on the keys that causality leaves visible; the query's position is past + i.
   WindowSpec window;
-  float soft_cap = 0;             ///< scaled scores become cap·tanh(scores / cap); 0: they do not
-  const float* bias = nullptr;    ///< [heads, queries, keys], added to scaled scores
-  const float* slopes = nullptr;  ///< [heads], times a key's index added to scores
-  AlibiOrder alibi_order = AlibiOrder::behind_scale;  ///< how they are added
-  const float* sinks = nullptr;                       ///< [heads], a score each that has no value
-  const std::uint8_t* key_mask = nullptr;             ///< [batch, keys], 0 for padding
+  float soft_cap = 0;           ///< score = cap·tanh(score / cap) after scaling; 0: no cap
+  const float* bias = nullptr;  ///< [heads, queries, keys], added to scaled scores; null for none
+  const float* slopes =
+      nullptr;  ///< [heads], ALiBi: times a key's index, added to scores; null for none
+  AlibiOrder alibi_order =
+      AlibiOrder::behind_scale;  ///< order of scaling, rounding and adding ALiBi
+  const float* sinks =
+      nullptr;  ///< [heads], attention sinks: a score without a value; null for none
+  const std::uint8_t* key_mask = nullptr;  ///< [batch, keys], 0 for padding; null for none
 };
 
-/// One more than the last key that query `query` sees, before padding is taken away.
+/// End of the keys that query `query` sees, before padding is masked.
 [[nodiscard]] std::int64_t visible_keys(const AttentionArguments& args, std::int64_t query);
 
-/// The first key that query `query` sees.
+/// First key that query `query` sees.
 [[nodiscard]] std::int64_t first_key(const AttentionArguments& args, std::int64_t query);
 
-/// scores [batch, heads, queries, keys] = Q·Kᵀ, not scaled, hidden pairs as well. Returns the
-/// operations of the product.
+/// scores [batch, heads, queries, keys] = Q·Kᵀ without scale, masked pairs included. Returns the
+/// FLOPs of the matrix product.
 std::int64_t attention_scores(const AttentionArguments& args, float* scores);
 
-/// Scores become probabilities, in place: scale, bias, masks and softmax. What rows with nothing
-/// to see become is said at `softmax`.
+/// Turns scores into probabilities, in place: scale, bias, masks, softmax. `softmax` defines rows
+/// without visible keys.
 void attention_softmax(const AttentionArguments& args, float* scores);
 
-/// out = probabilities · V, hidden pairs as well. Returns the operations of the product.
+/// out = probabilities · V, masked pairs included. Returns the FLOPs of the matrix product.
 std::int64_t attention_context(const AttentionArguments& args, const float* probabilities);
 
-/// Floats of scratch memory that `fused_attention` needs on so many threads.
+/// Floats of scratch memory that `fused_attention` needs on `threads` threads.
 [[nodiscard]] std::int64_t fused_attention_scratch_floats(const AttentionArguments& args,
                                                           int threads);
 
-/// All of the above in one pass over the keys, with an online softmax (arXiv 2205.14135), so that
-/// no queries × keys are ever held; tiles that the causal mask hides are skipped. Runs on
-/// omp_get_max_threads() threads, which `scratch` must suffice for.
+/// Fused attention: one pass over the keys with an online softmax (arXiv 2205.14135). It never
+/// stores queries × keys scores and skips tiles under the causal mask. Runs on
+/// omp_get_max_threads() threads; `scratch` must suffice for them.
 ///
-/// Returns the operations of both products over the pairs that the causal mask shows:
-/// 2 · (head_dim + value_head_dim) · Σ visible pairs, those of the window among them. Hidden pairs
-/// that a tile on the diagonal computes in passing are not counted, pairs with padding are.
+/// Returns the FLOPs of both matrix products over visible pairs: 2 · (head_dim + value_head_dim) ·
+/// Σ visible pairs, after causal mask and window. Masked pairs computed in diagonal tiles are not
+/// counted; pairs with padding are.
 std::int64_t fused_attention(const AttentionArguments& args, float* scratch);
 
 }  // namespace headroom::measured

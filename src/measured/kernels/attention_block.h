@@ -1,5 +1,5 @@
-// The pieces of work of fused attention. A lane is a (query, head) pair; pairs whose heads share a
-// key-value head stand side by side, so that a key is read once for all of them.
+// Blocks of work of fused attention. A lane is a (query, head) pair; the lanes of a block share a
+// KV head, so each key is read once for all of them.
 #pragma once
 
 #include <cstdint>
@@ -10,24 +10,24 @@
 
 namespace headroom::measured {
 
-/// Most lanes of one piece, and the keys that it takes at a time.
+/// Maximum lanes per block, and keys per tile.
 inline constexpr std::int64_t kBlockLanes = 4 * simd::kLanes;
 inline constexpr std::int64_t kTileKeys = 64;
-/// Up to so many lanes are worked on one by one; more of them side by side, in vectors.
+/// Blocks of at most so many lanes use dot products; larger ones vectorise over lanes.
 inline constexpr std::int64_t kFewLanes = 4;
 
-/// One piece of work: lanes of one key-value head of one sequence, and its scratch memory.
+/// One block: lanes of one KV head of one sequence, and its scratch memory.
 struct AttentionBlock {
   const AttentionArguments& args;
   std::int64_t batch;
   std::int64_t kv_head;
   Range lanes;
-  float* queries;  ///< head_dim · kBlockLanes floats of scratch
-  float* weights;  ///< kTileKeys · kBlockLanes, for scores, then their exponentials
-  float* sums;     ///< value_head_dim · kBlockLanes, for weighted values
+  float* queries;  ///< scratch, head_dim · kBlockLanes floats
+  float* weights;  ///< scratch, kTileKeys · kBlockLanes floats: scores, then their exponentials
+  float* sums;     ///< scratch, value_head_dim · kBlockLanes floats: weighted values
 
-  /// Query heads that share the key-value head. 32 bits, as all that is divided by it: a division
-  /// of 64 takes several times as long, and there is one for every lane.
+  /// Query heads per KV head. 32 bits, like all its dividends: a 64-bit division takes several
+  /// times as long, and there is one per lane.
   [[nodiscard]] std::uint32_t group() const {
     return static_cast<std::uint32_t>(args.heads) / static_cast<std::uint32_t>(args.kv_heads);
   }
@@ -49,18 +49,18 @@ struct AttentionBlock {
     return args.q + batch * args.q_batch_stride + query(lane) * args.q_stride +
            head(lane) * args.head_dim;
   }
-  /// Bias of a lane with every key; null for none.
+  /// Bias row of a lane, [keys]; null for none.
   [[nodiscard]] const float* bias_row(std::int64_t lane) const {
     if (args.bias == nullptr) return nullptr;
     return args.bias + (head(lane) * args.queries + query(lane)) * args.keys;
   }
-  /// Mask of the sequence's keys; null for none.
+  /// Padding mask of the sequence, [keys]; null for none.
   [[nodiscard]] const std::uint8_t* key_mask() const {
     return args.key_mask == nullptr ? nullptr : args.key_mask + batch * args.keys;
   }
-  /// The first key that any lane sees.
+  /// First key that any lane sees.
   [[nodiscard]] std::int64_t keys_begin() const { return first_key(args, query(0)); }
-  /// One more than the last key that any lane sees.
+  /// End of the keys that any lane sees.
   [[nodiscard]] std::int64_t keys_end() const {
     return visible_keys(args, query(lanes.size() - 1));
   }
@@ -70,13 +70,13 @@ struct AttentionBlock {
   }
 };
 
-/// Stores the mean of all values, which a lane gets that sees nothing but padding.
+/// Stores the mean of all values: the output of a lane that sees only padding.
 void store_mean(const AttentionBlock& block, std::int64_t lane);
 
-/// Attention of a block of few lanes, with dot products.
+/// Attention of a block of at most kFewLanes lanes, with dot products.
 void attend_few(const AttentionBlock& block);
 
-/// Attention of a block of any number of lanes, side by side.
+/// Attention of a block of any number of lanes, vectorised over lanes.
 void attend_lanes(const AttentionBlock& block);
 
 }  // namespace headroom::measured

@@ -12,12 +12,12 @@ namespace headroom::measured {
 
 namespace {
 
-constexpr std::int64_t kSteps = 128;        // of a turned tile of K: it stays in the first cache
-constexpr std::int64_t kTurnedSteps = 512;  // that are turned at once
-constexpr std::int64_t kQueryBlock = 128;   // queries of one piece of work
-constexpr std::int64_t kKeyBlock = 128;  // keys of a packed tile of V: it stays in the first cache
-constexpr std::int64_t kFewestTurned = 4;   // queries for which turning K pays
-constexpr std::int64_t kFewestPacked = 32;  // queries for which packing V pays
+constexpr std::int64_t kSteps = 128;            // of a transposed tile of K, which then stays in L1
+constexpr std::int64_t kTransposedSteps = 512;  // transposed at once
+constexpr std::int64_t kQueryBlock = 128;       // queries per block of work
+constexpr std::int64_t kKeyBlock = 128;  // keys of a packed tile of V, which then stays in L1
+constexpr std::int64_t kMinTransposedQueries = 4;  // queries from which transposing K pays
+constexpr std::int64_t kMinPackedQueries = 32;     // queries from which packing V pays
 
 const float* query_of(const AttentionArguments& args, std::int64_t batch_head) {
   return args.q + batch_head / args.heads * args.q_batch_stride +
@@ -39,45 +39,46 @@ float* out_of(const AttentionArguments& args, std::int64_t batch_head) {
          batch_head % args.heads * args.value_head_dim;
 }
 
-/// Scores of some queries with the keys of one tile, for some steps of the head, which are turned.
-void score_turned(const AttentionArguments& args, const float* q, const float* turned,
-                  TileExtent extent, Sum sum, float* scores) {
+/// Adds the scores of some queries with a transposed tile of keys, over some steps of head_dim.
+void score_transposed(const AttentionArguments& args, const float* q, const float* transposed,
+                      TileExtent extent, Output output, float* scores) {
   for (std::int64_t step = 0; step < extent.steps; step += kSteps) {
     const std::int64_t steps = std::min(kSteps, extent.steps - step);
-    multiply_padded({q + step, args.q_stride, 1}, {turned + step * kTileColumns, kTileColumns},
+    multiply_padded({q + step, args.q_stride, 1}, {transposed + step * kTileColumns, kTileColumns},
                     {scores, args.keys}, {extent.rows, extent.columns, steps},
-                    step == 0 ? sum : Sum::go_on);
+                    step == 0 ? output : Output::accumulate);
   }
 }
 
-/// Scores of all queries with the keys of one tile, which is turned first.
+/// Scores of all queries with one tile of keys, which is transposed first.
 void score_tile(const AttentionArguments& args, std::int64_t batch_head, Range keys,
                 float* scores) {
-  alignas(64) std::array<float, kTurnedSteps * kTileColumns> turned;
+  alignas(64) std::array<float, kTransposedSteps * kTileColumns> transposed;
   const float* q = query_of(args, batch_head);
   const float* k = key_of(args, batch_head) + keys.begin * args.k_stride;
-  for (std::int64_t step = 0; step < args.head_dim; step += kTurnedSteps) {
-    const std::int64_t steps = std::min(kTurnedSteps, args.head_dim - step);
+  for (std::int64_t step = 0; step < args.head_dim; step += kTransposedSteps) {
+    const std::int64_t steps = std::min(kTransposedSteps, args.head_dim - step);
     transpose<RowEnd::padded>(
         keys.size(), steps, [&](std::int64_t key) { return k + key * args.k_stride + step; },
-        [&](std::int64_t i) { return turned.data() + i * kTileColumns; });
-    // So few queries at a time that their scores stay in a cache from step to step.
+        [&](std::int64_t i) { return transposed.data() + i * kTileColumns; });
+    // A block of queries at a time, so that its scores stay in cache from step to step.
     for (std::int64_t query = 0; query < args.queries; query += kQueryBlock) {
       const std::int64_t queries = std::min(kQueryBlock, args.queries - query);
-      score_turned(args, q + query * args.q_stride + step, turned.data(),
-                   {queries, keys.size(), steps}, step == 0 ? Sum::begin : Sum::go_on,
-                   scores + query * args.keys + keys.begin);
+      score_transposed(args, q + query * args.q_stride + step, transposed.data(),
+                       {queries, keys.size(), steps},
+                       step == 0 ? Output::overwrite : Output::accumulate,
+                       scores + query * args.keys + keys.begin);
     }
   }
 }
 
-/// Query heads that share a key-value head.
+/// Query heads of a KV head.
 Range group_of(const AttentionArguments& args, std::int64_t kv_head) {
   const std::int64_t group = args.heads / args.kv_heads;
   return {kv_head * group, (kv_head + 1) * group};
 }
 
-/// Scores of few queries with some keys of one head, a dot product for every one.
+/// Scores of few queries with some keys of one KV head, one dot product each.
 void score_few(const AttentionArguments& args, std::int64_t batch, std::int64_t kv_head, Range keys,
                float* scores) {
   const Range heads = group_of(args, kv_head);
@@ -95,7 +96,7 @@ void score_few(const AttentionArguments& args, std::int64_t batch, std::int64_t 
   }
 }
 
-/// Context of few queries and of heads that share a key-value head.
+/// Context of few queries, for heads of one KV head.
 void context_few(const AttentionArguments& args, std::int64_t batch, std::int64_t kv_head,
                  Range heads, const float* probabilities) {
   const float* const p = probabilities + batch * args.heads * args.queries * args.keys;
@@ -117,8 +118,8 @@ void context_few(const AttentionArguments& args, std::int64_t batch, std::int64_
   }
 }
 
-/// Context of some queries of one head. Rows of V lie as far apart as a token's whole row, which
-/// meets few sets of a cache and many pages, so tiles of V are packed and used for all queries.
+/// Context of some queries of one head. Rows of V lie a whole token row apart and so map to few
+/// cache sets and many pages; tiles of V are packed and reused for all queries.
 void context_packed(const AttentionArguments& args, std::int64_t batch_head, Range queries,
                     const float* probabilities) {
   alignas(64) std::array<float, kKeyBlock * kTileColumns> packed;
@@ -133,38 +134,39 @@ void context_packed(const AttentionArguments& args, std::int64_t batch_head, Ran
       }
       multiply({probabilities + queries.begin * args.keys + key, args.keys, 1},
                {packed.data(), kTileColumns}, {out + column, args.out_stride},
-               {queries.size(), columns, keys}, key == 0 ? Sum::begin : Sum::go_on);
+               {queries.size(), columns, keys}, key == 0 ? Output::overwrite : Output::accumulate);
     }
   }
 }
 
-/// The same, from V where it lies.
+/// Context of some queries of one head, reading V in place.
 void context_in_place(const AttentionArguments& args, std::int64_t batch_head, Range queries,
                       const float* probabilities) {
   multiply({probabilities + queries.begin * args.keys, args.keys, 1},
            {value_of(args, batch_head), args.v_stride},
            {out_of(args, batch_head) + queries.begin * args.out_stride, args.out_stride},
-           {queries.size(), args.value_head_dim, args.keys}, Sum::begin);
+           {queries.size(), args.value_head_dim, args.keys}, Output::overwrite);
 }
 
 std::int64_t pairs(const AttentionArguments& args) {
   return args.batch * args.heads * args.queries * args.keys;
 }
 
-/// Whether products are worth more than one thread: every pair takes a row of keys or values.
-bool is_shared(const AttentionArguments& args) {
+/// Returns whether the work is worth more than one thread; every pair reads a row of keys or
+/// values.
+bool is_parallel(const AttentionArguments& args) {
   return pairs(args) * args.head_dim >= kSerialElements;
 }
 
-/// A row's biases, [heads, queries, keys] as the scores of one sequence; null where there are none.
+/// Bias of one row of one sequence's scores [heads, queries, keys]; null for none.
 const float* bias_of_row(const AttentionArguments& args, std::int64_t row) {
   if (args.bias == nullptr) return nullptr;
   return args.bias + row % (args.heads * args.queries) * args.keys;
 }
 
-/// Begins to bring what softmax reads of a row. Inlined as the prefetches are.
-[[gnu::always_inline]] inline void fetch_row(const AttentionArguments& args, const float* scores,
-                                             std::int64_t row) {
+/// Prefetches what softmax reads of a row. Inlined like the prefetches (see simd.h).
+[[gnu::always_inline]] inline void prefetch_row(const AttentionArguments& args, const float* scores,
+                                                std::int64_t row) {
   simd::prefetch_to_write(scores + row * args.keys, args.keys);
   if (args.bias != nullptr) simd::prefetch_to_read(bias_of_row(args, row), args.keys);
 }
@@ -195,8 +197,8 @@ std::int64_t first_key(const AttentionArguments& args, std::int64_t query) {
 }
 
 std::int64_t attention_scores(const AttentionArguments& args, float* scores) {
-  if (args.queries < kFewestTurned) {
-#pragma omp parallel for collapse(3) schedule(static) if (is_shared(args))
+  if (args.queries < kMinTransposedQueries) {
+#pragma omp parallel for collapse(3) schedule(static) if (is_parallel(args))
     for (std::int64_t batch = 0; batch < args.batch; ++batch) {
       for (std::int64_t kv_head = 0; kv_head < args.kv_heads; ++kv_head) {
         for (std::int64_t key = 0; key < args.keys; key += kTileColumns) {
@@ -206,7 +208,7 @@ std::int64_t attention_scores(const AttentionArguments& args, float* scores) {
     }
     return 2 * pairs(args) * args.head_dim;
   }
-#pragma omp parallel for collapse(2) schedule(static) if (is_shared(args))
+#pragma omp parallel for collapse(2) schedule(static) if (is_parallel(args))
   for (std::int64_t head = 0; head < args.batch * args.heads; ++head) {
     for (std::int64_t key = 0; key < args.keys; key += kTileColumns) {
       const Range keys = {key, std::min(args.keys, key + kTileColumns)};
@@ -220,8 +222,8 @@ void attention_softmax(const AttentionArguments& args, float* scores) {
   const std::int64_t rows = args.batch * args.heads * args.queries;
 #pragma omp parallel for schedule(static) if (pairs(args) >= kSerialElements)
   for (std::int64_t row = 0; row < rows; ++row) {
-    // While one row is worked on, the next comes from wherever it has gone since it was written.
-    if (row + 1 < rows) fetch_row(args, scores, row + 1);
+    // Prefetch the next row during this one: it has left the cache since it was written.
+    if (row + 1 < rows) prefetch_row(args, scores, row + 1);
     const std::int64_t query = row % args.queries;
     const std::int64_t head = row / args.queries % args.heads;
     const std::int64_t batch = row / args.queries / args.heads;
@@ -240,10 +242,10 @@ void attention_softmax(const AttentionArguments& args, float* scores) {
 }
 
 std::int64_t attention_context(const AttentionArguments& args, const float* probabilities) {
-  if (args.queries < kFewestTurned) {
-#pragma omp parallel if (is_shared(args))
+  if (args.queries < kMinTransposedQueries) {
+#pragma omp parallel if (is_parallel(args))
     for (std::int64_t batch = 0; batch < args.batch; ++batch) {
-      const Range own = own_share(args.heads);
+      const Range own = thread_range(args.heads);
       for (std::int64_t kv_head = 0; kv_head < args.kv_heads; ++kv_head) {
         const Range group = group_of(args, kv_head);
         const Range heads = {std::max(own.begin, group.begin), std::min(own.end, group.end)};
@@ -252,12 +254,12 @@ std::int64_t attention_context(const AttentionArguments& args, const float* prob
     }
     return 2 * pairs(args) * args.value_head_dim;
   }
-#pragma omp parallel for collapse(2) schedule(static) if (is_shared(args))
+#pragma omp parallel for collapse(2) schedule(static) if (is_parallel(args))
   for (std::int64_t head = 0; head < args.batch * args.heads; ++head) {
     for (std::int64_t query = 0; query < args.queries; query += kQueryBlock) {
       const Range queries = {query, std::min(args.queries, query + kQueryBlock)};
       const float* const own = probabilities + head * args.queries * args.keys;
-      if (args.queries >= kFewestPacked) {
+      if (args.queries >= kMinPackedQueries) {
         context_packed(args, head, queries, own);
       } else {
         context_in_place(args, head, queries, own);

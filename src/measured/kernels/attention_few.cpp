@@ -1,5 +1,5 @@
-// Fused attention of few lanes, as in decoding, where reading keys and values is what takes the
-// time: each row of them is read in whole vectors and used for every lane.
+// Fused attention of few lanes, as in decode, which is bound by reading keys and values: each row
+// is read in whole vectors and used for every lane.
 #include <algorithm>
 #include <array>
 
@@ -14,7 +14,7 @@ namespace {
 using simd::Floats;
 using simd::kLanes;
 
-/// Scores of one key with the first `lanes` lanes, which are kTileKeys apart.
+/// Scores of one key with the first `lanes` lanes, stored kTileKeys apart.
 template <std::size_t lanes>
 void score_key(const std::array<const float*, kFewLanes>& queries, const float* key,
                std::int64_t head_dim, float* scores) {
@@ -49,7 +49,7 @@ void score(const AttentionBlock& block, Range keys) {
   }
 }
 
-/// A tile's keys as one lane sees them.
+/// The keys of a tile as one lane sees them.
 SoftmaxRow piece_of(const AttentionBlock& block, std::int64_t lane, Range keys) {
   const std::int64_t visible = visible_keys(block.args, block.query(lane));
   const std::int64_t first = first_key(block.args, block.query(lane));
@@ -91,7 +91,7 @@ void attend_few(const AttentionBlock& block) {
                    block.sums + lane * width);
     }
     multiply({block.weights, kTileKeys, 1}, {block.value(key), block.args.v_stride},
-             {block.sums, width}, {lanes, width, keys.size()}, Sum::go_on);
+             {block.sums, width}, {lanes, width, keys.size()}, Output::accumulate);
   }
   for (std::int64_t lane = 0; lane < lanes; ++lane) {
     const float total = running[static_cast<std::size_t>(lane)].total;

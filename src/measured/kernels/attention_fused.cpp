@@ -2,19 +2,21 @@
 
 #include "attention.h"
 #include "attention_block.h"
+#include "headroom/integer.h"
 #include "parallel.h"
 
 namespace headroom::measured {
 
 namespace {
 
-/// Whether scores are more than scaled, biased and masked, which lanes side by side do not do.
-bool shapes_scores(const AttentionArguments& args) {
+/// Returns whether scores need more than scale, bias and masks; attend_lanes has no more.
+bool has_score_modifiers(const AttentionArguments& args) {
   return args.soft_cap > 0 || args.slopes != nullptr || args.sinks != nullptr;
 }
 
 void attend(const AttentionBlock& block) {
-  if (block.lanes.size() > kFewLanes && !shapes_scores(block.args)) return attend_lanes(block);
+  if (block.lanes.size() > kFewLanes && !has_score_modifiers(block.args))
+    return attend_lanes(block);
   for (std::int64_t lane = block.lanes.begin; lane < block.lanes.end; lane += kFewLanes) {
     AttentionBlock few = block;
     few.lanes = {lane, std::min(block.lanes.end, lane + kFewLanes)};
@@ -40,10 +42,10 @@ void store_mean(const AttentionBlock& block, std::int64_t lane) {
   const AttentionArguments& args = block.args;
   float* out = block.out(lane);
   std::fill_n(out, args.value_head_dim, 0.0F);
-  const float share_of_key = 1.0F / static_cast<float>(args.keys);
+  const float inverse_keys = 1.0F / static_cast<float>(args.keys);
   for (std::int64_t key = 0; key < args.keys; ++key) {
     const float* value = block.value(key);
-    for (std::int64_t i = 0; i < args.value_head_dim; ++i) out[i] += value[i] * share_of_key;
+    for (std::int64_t i = 0; i < args.value_head_dim; ++i) out[i] += value[i] * inverse_keys;
   }
 }
 
@@ -53,9 +55,9 @@ std::int64_t fused_attention_scratch_floats(const AttentionArguments& args, int 
 
 std::int64_t fused_attention(const AttentionArguments& args, float* scratch) {
   const std::int64_t lanes = args.queries * (args.heads / args.kv_heads);
-  const std::int64_t blocks = (lanes + kBlockLanes - 1) / kBlockLanes;
-  // One head after another, so that its keys and values stay in a cache. The last queries see most
-  // keys; beginning with them leaves the short pieces for the end.
+  const std::int64_t blocks = ceil_div(lanes, kBlockLanes);
+  // Head by head, so that its keys and values stay in cache. The last queries see most keys;
+  // starting with them leaves short blocks for the end.
 #pragma omp parallel for collapse(2) schedule(dynamic)
   for (std::int64_t head = 0; head < args.batch * args.kv_heads; ++head) {
     for (std::int64_t block = blocks - 1; block >= 0; --block) {

@@ -1,4 +1,4 @@
-// Fused attention with lanes side by side. Everything is held turned, [.., kBlockLanes], so that
+// Fused attention, vectorised over lanes. All tiles are transposed, [.., kBlockLanes], so that
 // maxima and sums over keys are plain vector operations.
 #include <algorithm>
 #include <array>
@@ -16,9 +16,9 @@ namespace {
 using simd::Floats;
 using simd::kLanes;
 
-constexpr std::size_t kMostVectors = kBlockLanes / kLanes;
+constexpr std::size_t kMaxVectors = kBlockLanes / kLanes;
 
-/// Rows of a register block: as many as leave its sums in registers.
+/// Rows of a register block: as many as keep its sums in registers.
 constexpr std::size_t register_rows(std::size_t vectors) {
   const std::size_t registers = simd::kVectorBytes == 64 ? 24 : 8;
   return std::bit_floor(std::min<std::size_t>(8, registers / vectors));
@@ -37,7 +37,7 @@ void load_queries(const AttentionBlock& block) {
   for (std::int64_t i = 0; i < args.head_dim * kBlockLanes; ++i) block.queries[i] *= args.scale;
 }
 
-/// weights = bias of the tile's pairs, turned.
+/// weights = bias of the tile, transposed.
 void load_bias(const AttentionBlock& block, Range keys) {
   transpose<RowEnd::padded>(
       block.lanes.size(), keys.size(),
@@ -45,12 +45,13 @@ void load_bias(const AttentionBlock& block, Range keys) {
       [&](std::int64_t key) { return block.weights + key * kBlockLanes; });
 }
 
-/// Calls body(first row, std::integral_constant of a number of rows) until `rows` are done.
-template <std::size_t most, class Body>
+/// Calls body(first row, std::integral_constant of the number of rows) until `rows` are done.
+template <std::size_t max_rows, class Body>
 void for_register_rows(std::int64_t rows, const Body& body) {
-  constexpr auto kStep = static_cast<std::int64_t>(most);
+  constexpr auto kStep = static_cast<std::int64_t>(max_rows);
   std::int64_t row = 0;
-  for (; row + kStep <= rows; row += kStep) body(row, std::integral_constant<std::size_t, most>{});
+  for (; row + kStep <= rows; row += kStep)
+    body(row, std::integral_constant<std::size_t, max_rows>{});
   for (; row < rows; ++row) body(row, std::integral_constant<std::size_t, 1>{});
 }
 
@@ -73,22 +74,23 @@ void score(const AttentionBlock& block, Range keys) {
   });
 }
 
-/// sums [value, lane] = sums · shrink + Vᵀ·weights of one tile.
+/// sums [value, lane] = sums · rescale + Vᵀ·weights of one tile.
 template <std::size_t vectors>
 void accumulate(const AttentionBlock& block, Range keys,
-                const std::array<Floats, vectors>& shrink) {
-  for_register_rows<register_rows(vectors)>(block.args.value_head_dim, [&](std::int64_t first,
-                                                                           auto rows) {
-    float* to = block.sums + first * kBlockLanes;
-    const auto at = [to](std::size_t r, std::size_t v) {
-      return to + static_cast<std::int64_t>(r) * kBlockLanes +
-             static_cast<std::int64_t>(v) * kLanes;
-    };
-    tile_product<rows, vectors>(
-        {block.value(keys.begin) + first, 1, block.args.v_stride}, {block.weights, kBlockLanes},
-        keys.size(), [&](std::size_t r, std::size_t v) { return simd::load(at(r, v)) * shrink[v]; },
-        [&](std::size_t r, std::size_t v, Floats sum) { simd::store(at(r, v), sum); });
-  });
+                const std::array<Floats, vectors>& rescale) {
+  for_register_rows<register_rows(vectors)>(
+      block.args.value_head_dim, [&](std::int64_t first, auto rows) {
+        float* to = block.sums + first * kBlockLanes;
+        const auto at = [to](std::size_t r, std::size_t v) {
+          return to + static_cast<std::int64_t>(r) * kBlockLanes +
+                 static_cast<std::int64_t>(v) * kLanes;
+        };
+        tile_product<rows, vectors>(
+            {block.value(keys.begin) + first, 1, block.args.v_stride}, {block.weights, kBlockLanes},
+            keys.size(),
+            [&](std::size_t r, std::size_t v) { return simd::load(at(r, v)) * rescale[v]; },
+            [&](std::size_t r, std::size_t v, Floats sum) { simd::store(at(r, v), sum); });
+      });
 }
 
 template <std::size_t vectors>
@@ -124,14 +126,14 @@ void attend(const AttentionBlock& block) {
   for (std::int64_t key = block.keys_begin(); key < end; key += kTileKeys) {
     const Range keys = {key, std::min(end, key + kTileKeys)};
     score<vectors>(block, keys);
-    hide<vectors>(block, keys, running);
+    mask_scores<vectors>(block, keys, running);
     accumulate<vectors>(block, keys, exponentiate<vectors>(block, keys, running));
   }
   store_lanes<vectors>(block, running);
 }
 
-/// attend with no more vectors than the block has lanes for.
-template <std::size_t vectors = kMostVectors>
+/// Calls `attend` with as few vectors as the lanes need.
+template <std::size_t vectors = kMaxVectors>
 void dispatch(const AttentionBlock& block) {
   if constexpr (vectors > 1) {
     constexpr auto kFewer = static_cast<std::int64_t>(vectors - 1) * kLanes;

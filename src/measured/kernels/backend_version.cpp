@@ -16,7 +16,7 @@ std::string onednn_version() {
   const dnnl_version_t* const version = dnnl_version();
   return fmt::format("oneDNN {}.{}.{}", version->major, version->minor, version->patch);
 #else
-  return "oneDNN, not in this build";
+  return "oneDNN (not in this build)";
 #endif
 }
 

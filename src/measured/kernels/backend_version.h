@@ -1,4 +1,4 @@
-// The version of the library that a backend multiplies with.
+// Version of the library that a backend multiplies matrices with.
 #pragma once
 
 #include <string>

@@ -7,13 +7,14 @@
 #include <immintrin.h>
 #endif
 
+#include "cache_line.h"
 #include "parallel.h"
 #include "simd.h"
 
 namespace headroom::measured {
 namespace {
 
-/// Vectors that are added up side by side, so that no sum waits for another.
+/// Independent sums, so that no addition waits for another.
 constexpr std::size_t kSums = 8;
 constexpr std::int64_t kStep = static_cast<std::int64_t>(kSums) * simd::kLanes;
 
@@ -33,14 +34,14 @@ float read(const float* values, Range range) {
 float read_all(const float* values, std::int64_t count) {
   float total = 0;
 #pragma omp parallel reduction(+ : total) if (count >= kSerialElements)
-  total += read(values, own_share(count, kStep));
+  total += read(values, thread_range(count, kStep));
   return total;
 }
 
 void write_all(float* values, std::int64_t count, float value) {
 #pragma omp parallel if (count >= kSerialElements)
   {
-    const Range range = own_share(count, kStep);
+    const Range range = thread_range(count, kStep);
     std::fill_n(values + range.begin, range.size(), value);
   }
 }
@@ -48,9 +49,8 @@ void write_all(float* values, std::int64_t count, float value) {
 #if defined(__CLFLUSHOPT__)
 
 bool flush_lines(const float* values, std::int64_t count) {
-  constexpr std::int64_t kLine = 64 / sizeof(float);
-  for (std::int64_t i = 0; i < count; i += kLine) {
-    _mm_clflushopt(const_cast<float*>(values + i));  // which writes nothing
+  for (std::int64_t i = 0; i < count; i += kCacheLineFloats) {
+    _mm_clflushopt(const_cast<float*>(values + i));  // flushing does not write
   }
   _mm_sfence();
   return true;

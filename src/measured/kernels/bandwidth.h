@@ -1,17 +1,18 @@
-// Plain reading and writing of memory by all threads: what nothing can be faster than.
+// Plain reading and writing of memory by all threads: the upper bound of any kernel's bandwidth.
 #pragma once
 
 #include <cstdint>
 
 namespace headroom::measured {
 
-/// The sum of `count` values; what it costs is reading them.
+/// Returns the sum of `count` values; its cost is reading them.
 float read_all(const float* values, std::int64_t count);
 
-/// Writes `value` to all of them.
+/// Writes `value` to all `count` values.
 void write_all(float* values, std::int64_t count, float value);
 
-/// Drives `count` values out of every cache; false where there is no instruction for that.
+/// Flushes `count` values from all caches. Returns false if the processor has no instruction for
+/// it.
 bool flush_lines(const float* values, std::int64_t count);
 
 }  // namespace headroom::measured

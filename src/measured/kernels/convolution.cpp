@@ -7,16 +7,16 @@
 namespace headroom::measured {
 namespace {
 
-/// One item's inputs, as many as outputs are made of, behind what stands in front.
+/// Copies one sequence's inputs, as many as the outputs read.
 void copy_inputs(const ConvolutionArguments& args, const float* x, float* to) {
   const std::int64_t inputs = args.stride * args.length;
-  const std::int64_t taken = std::min(inputs, args.padded_length() - args.in_front);
+  const std::int64_t count = std::min(inputs, args.padded_length() - args.left_padding);
   switch (args.layout) {
     case InputLayout::positions_first:
-      std::copy_n(x, taken * args.channels, to);
+      std::copy_n(x, count * args.channels, to);
       return;
     case InputLayout::channels_first:
-      for (std::int64_t place = 0; place < taken; ++place) {
+      for (std::int64_t place = 0; place < count; ++place) {
         for (std::int64_t channel = 0; channel < args.channels; ++channel) {
           *to++ = x[channel * inputs + place];
         }
@@ -27,16 +27,16 @@ void copy_inputs(const ConvolutionArguments& args, const float* x, float* to) {
 
 }  // namespace
 
-void pad_positions(const ConvolutionArguments& args, const float* x, const float* before,
+void pad_positions(const ConvolutionArguments& args, const float* x, const float* cached,
                    float* padded) {
   const std::int64_t inputs = args.stride * args.length * args.channels;
-  const std::int64_t front = args.in_front * args.channels;
+  const std::int64_t front = args.left_padding * args.channels;
   const std::int64_t all = args.padded_length() * args.channels;
 #pragma omp parallel for schedule(static) if (args.batch * all >= kSerialElements)
   for (std::int64_t item = 0; item < args.batch; ++item) {
     float* const to = padded + item * all;
-    if (before != nullptr) {
-      std::copy_n(before + item * front, front, to);
+    if (cached != nullptr) {
+      std::copy_n(cached + item * front, front, to);
     } else {
       std::fill_n(to, front, 0.0F);
     }
@@ -46,11 +46,11 @@ void pad_positions(const ConvolutionArguments& args, const float* x, const float
   }
 }
 
-void keep_last_positions(const ConvolutionArguments& args, const float* padded, float* kept) {
+void store_last_positions(const ConvolutionArguments& args, const float* padded, float* state) {
   const std::int64_t all = args.padded_length() * args.channels;
   const std::int64_t last = args.reach() * args.channels;
   for (std::int64_t item = 0; item < args.batch; ++item) {
-    std::copy_n(padded + (item + 1) * all - last, last, kept + item * last);
+    std::copy_n(padded + (item + 1) * all - last, last, state + item * last);
   }
 }
 

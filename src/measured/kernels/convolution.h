@@ -1,5 +1,5 @@
-// Convolutions over positions as one product for each position of the kernel: the input with zeros,
-// or earlier inputs, around it, and the rows of it that one such product multiplies.
+// Convolutions over positions, as one matrix product per tap: the padded input, and the rows of it
+// that each tap multiplies.
 #pragma once
 
 #include <cstdint>
@@ -13,31 +13,32 @@ enum class InputLayout { channels_first, positions_first };
 struct ConvolutionArguments {
   std::int64_t batch = 1;
   std::int64_t channels = 0;
-  std::int64_t length = 0;  ///< of the output
+  std::int64_t length = 0;  ///< of the output, in positions
   std::int64_t kernel = 0;
   std::int64_t stride = 1;
   std::int64_t dilation = 1;
-  std::int64_t in_front = 0;  ///< positions in front of the first input
+  std::int64_t left_padding = 0;  ///< positions of padding before the input
   InputLayout layout = InputLayout::positions_first;
 
-  /// Positions between the first and the last that one output is made of.
+  /// Distance between the first and last input position of one output.
   [[nodiscard]] std::int64_t reach() const { return (kernel - 1) * dilation; }
-  /// Positions that all outputs together are made of.
+  /// Input positions, padding included, that all outputs read.
   [[nodiscard]] std::int64_t padded_length() const { return (length - 1) * stride + reach() + 1; }
   [[nodiscard]] std::int64_t rows() const { return batch * length; }
 };
 
-/// x [batch, channels, stride·length] or [batch, stride·length, channels] -> padded
-/// [batch, padded_length, channels], with `before` [batch, in_front, channels] in front, or zeros
-/// where that is null.
-void pad_positions(const ConvolutionArguments& args, const float* x, const float* before,
+/// Pads x [batch, channels, stride·length] or [batch, stride·length, channels] to
+/// padded [batch, padded_length, channels]. `cached` [batch, left_padding, channels] comes before
+/// x; null means zeros.
+void pad_positions(const ConvolutionArguments& args, const float* x, const float* cached,
                    float* padded);
 
-/// The last `reach` positions of `padded`, which later outputs see. -> [batch, reach, channels]
-void keep_last_positions(const ConvolutionArguments& args, const float* padded, float* kept);
+/// Stores the last `reach` positions of `padded`, which later outputs read, to
+/// state [batch, reach, channels].
+void store_last_positions(const ConvolutionArguments& args, const float* padded, float* state);
 
-/// The rows [batch·length, channels] that position `tap` of the kernel multiplies: where they lie
-/// in `padded`, or a copy in `scratch` where they do not lie one behind the other.
+/// Rows [batch·length, channels] that tap `tap` multiplies: in place in `padded` if they are
+/// contiguous, else copied to `scratch`.
 [[nodiscard]] const float* rows_of_tap(const ConvolutionArguments& args, std::int64_t tap,
                                        const float* padded, AlignedVector<float>& scratch);
 

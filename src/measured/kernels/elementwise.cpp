@@ -12,9 +12,9 @@ namespace {
 using simd::Floats;
 using simd::kLanes;
 
-/// Elements that are fetched ahead: a page of them, since processors fetch no further by themselves
-/// than to a page's end. What a product wrote has long left the nearer caches.
-constexpr std::int64_t kAhead = 1024;
+/// Elements to prefetch ahead: one page, since hardware prefetchers stop at the end of a page. The
+/// output of a matrix product has long left the nearer caches.
+constexpr std::int64_t kPrefetchDistance = 1024;
 
 /// gpt-oss: (clamp(up, ±7) + 1) · g · sigmoid(1.702·g) with g = min(gate, 7).
 Floats clamped_swiglu(Floats gate, Floats up) {
@@ -27,7 +27,7 @@ Floats clamped_swiglu(Floats gate, Floats up) {
   return (up + 1.0F) * (gate * simd::sigmoid(gate * kAlpha));
 }
 
-/// Calls body with the function that `kind` names, as a type of its own.
+/// Calls body with the function of `kind`; each has its own type.
 template <class Body>
 void with_activation(ActivationKind kind, const Body& body) {
   switch (kind) {
@@ -45,7 +45,7 @@ void with_activation(ActivationKind kind, const Body& body) {
     case ActivationKind::sigmoid:
       return body([](Floats x) { return simd::sigmoid(x); });
     case ActivationKind::clamped_swiglu:
-      break;  // has two arguments
+      break;  // takes two arguments
   }
 }
 
@@ -55,9 +55,9 @@ void combine(const float* in, const float* other, float* out, std::int64_t count
              const Function& f) {
   std::int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
-    simd::prefetch_to_read(in + i + kAhead);
-    simd::prefetch_to_read(other + i + kAhead);
-    simd::prefetch_to_write(out + i + kAhead);
+    simd::prefetch_to_read(in + i + kPrefetchDistance);
+    simd::prefetch_to_read(other + i + kPrefetchDistance);
+    simd::prefetch_to_write(out + i + kPrefetchDistance);
     simd::store(out + i, f(simd::load(in + i), simd::load(other + i)));
   }
   const std::int64_t rest = count - i;
@@ -71,18 +71,18 @@ template <class Function>
 void transform(float* x, std::int64_t count, const Function& f) {
   std::int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
-    simd::prefetch_to_write(x + i + kAhead);
+    simd::prefetch_to_write(x + i + kPrefetchDistance);
     simd::store(x + i, f(simd::load(x + i)));
   }
   const std::int64_t rest = count - i;
   if (rest > 0) simd::store_first(x + i, f(simd::load_first(x + i, rest)), rest);
 }
 
-/// Calls body(range) on every thread with its share of [0, count).
+/// Calls body(range) on every thread with its part of [0, count).
 template <class Body>
-void for_shares(std::int64_t count, const Body& body) {
+void for_thread_ranges(std::int64_t count, const Body& body) {
 #pragma omp parallel if (count >= kSerialElements)
-  body(own_share(count, kLanes));
+  body(thread_range(count, kLanes));
 }
 
 }  // namespace
@@ -92,7 +92,8 @@ void activate_here(ActivationKind kind, float* x, std::int64_t count) {
 }
 
 void activate(ActivationKind kind, float* x, std::int64_t count) {
-  for_shares(count, [&](Range range) { activate_here(kind, x + range.begin, range.size()); });
+  for_thread_ranges(count,
+                    [&](Range range) { activate_here(kind, x + range.begin, range.size()); });
 }
 
 namespace {
@@ -121,7 +122,7 @@ void activate_gated(ActivationKind kind, const float* gate_up, float* out, std::
 }
 
 void add_residual(float* x, const float* r, std::int64_t count) {
-  for_shares(count, [&](Range range) {
+  for_thread_ranges(count, [&](Range range) {
     combine(x + range.begin, r + range.begin, x + range.begin, range.size(),
             [](Floats a, Floats b) { return a + b; });
   });
@@ -129,7 +130,7 @@ void add_residual(float* x, const float* r, std::int64_t count) {
 
 void multiply_by_activation(ActivationKind kind, const float* gate, float* x, std::int64_t count) {
   with_activation(kind, [&](const auto& f) {
-    for_shares(count, [&](Range range) {
+    for_thread_ranges(count, [&](Range range) {
       combine(gate + range.begin, x + range.begin, x + range.begin, range.size(),
               [&f](Floats g, Floats value) { return f(g) * value; });
     });
@@ -137,23 +138,23 @@ void multiply_by_activation(ActivationKind kind, const float* gate, float* x, st
 }
 
 void add_scaled_residual(float* x, const float* r, float factor, std::int64_t count) {
-  for_shares(count, [&](Range range) {
+  for_thread_ranges(count, [&](Range range) {
     combine(x + range.begin, r + range.begin, x + range.begin, range.size(),
             [factor](Floats a, Floats b) { return a + b * factor; });
   });
 }
 
 void soft_cap(float* x, float cap, std::int64_t count) {
-  for_shares(count, [&](Range range) {
+  for_thread_ranges(count, [&](Range range) {
     transform(x + range.begin, range.size(), [cap](Floats a) { return simd::tanh(a / cap) * cap; });
   });
 }
 
 void clamp(float* x, float limit, std::int64_t count) {
-  for_shares(count, [&](Range range) {
+  for_thread_ranges(count, [&](Range range) {
     transform(x + range.begin, range.size(), [limit](Floats a) {
-      const Floats most = simd::broadcast(limit);
-      return simd::max(a < most ? a : most, -most);
+      const Floats upper = simd::broadcast(limit);
+      return simd::max(a < upper ? a : upper, -upper);
     });
   });
 }
@@ -167,7 +168,7 @@ void gate_rows(float* x, const float* gate, std::int64_t rows, std::int64_t widt
 }
 
 void scale(float* x, float factor, std::int64_t count) {
-  for_shares(count, [&](Range range) {
+  for_thread_ranges(count, [&](Range range) {
     transform(x + range.begin, range.size(), [factor](Floats a) { return a * factor; });
   });
 }

@@ -1,4 +1,4 @@
-// Kernels that read and write every element once. Arrays are dense; nothing is allocated.
+// Element-wise kernels. Arrays are dense; nothing is allocated.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,10 @@
 
 namespace headroom::measured {
 
-/// x = f(x) over `count` elements. gelu_new computes the same as gelu_tanh.
+/// x = f(x) over `count` elements. gelu_new equals gelu_tanh.
 void activate(ActivationKind kind, float* x, std::int64_t count);
 
-/// out = f(gate) * up. `gate_up` [rows, 2, width], the gate in front; out [rows, width] must not
+/// out = f(gate) * up. gate_up [rows, 2, width] has the gate first; out [rows, width] must not
 /// overlap it.
 void activate_gated(ActivationKind kind, const float* gate_up, float* out, std::int64_t rows,
                     std::int64_t width);
@@ -30,13 +30,13 @@ void scale(float* x, float factor, std::int64_t count);
 /// x = cap · tanh(x / cap) over `count` elements.
 void soft_cap(float* x, float cap, std::int64_t count);
 
-/// x is brought within ±limit over `count` elements.
+/// Clamps x to ±limit over `count` elements.
 void clamp(float* x, float limit, std::int64_t count);
 
 /// x *= sigmoid(gate) for every row, x [rows, width] and gate [rows].
 void gate_rows(float* x, const float* gate, std::int64_t rows, std::int64_t width);
 
-/// One thread's part of `activate`, for kernels that finish what is still in their cache.
+/// `activate` on the calling thread alone, for kernels whose output is still in cache.
 void activate_here(ActivationKind kind, float* x, std::int64_t count);
 
 }  // namespace headroom::measured

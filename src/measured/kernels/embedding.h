@@ -1,4 +1,4 @@
-// Looking up rows of tables, and making the table of sinusoidal positions.
+// Embedding lookup, and tables of sinusoidal positions.
 #pragma once
 
 #include <cstdint>
@@ -7,33 +7,34 @@
 
 namespace headroom::measured {
 
-/// Copies one row of a table, widened to float32 where it is stored in less.
+/// Copies one row of a table to `to`, widened to float32.
 using RowReader = std::function<void(std::int64_t row, float* to)>;
 
-/// out [tokens, width] = scale · word[id] + position[p] + type[t]. Tables hold rows of `width`;
-/// ids must lie within them.
+/// out [tokens, width] = scale · word[id] + position[p] + type[t]. Tables are row-major, `width`
+/// floats per row; ids must be valid rows.
 struct TokenEmbeddingArguments {
   std::int64_t batch = 1;
   std::int64_t seq_len = 0;
   std::int64_t width = 0;
   RowReader word_row;
-  const std::int64_t* ids = nullptr;           ///< [batch, seq_len]
-  float scale = 1;                             ///< of the word's row alone
-  const float* position_table = nullptr;       ///< null for none
-  const std::int64_t* position_ids = nullptr;  ///< [batch, seq_len]; null: counted on
-  std::int64_t first_position = 0;             ///< of a sequence's first token, where counted
-  const float* type_table = nullptr;           ///< null for none
-  const std::int64_t* type_ids = nullptr;      ///< [batch, seq_len]; null: all of type 0
+  const std::int64_t* ids = nullptr;      ///< [batch, seq_len]
+  float scale = 1;                        ///< of the word embedding only
+  const float* position_table = nullptr;  ///< null for none
+  const std::int64_t* position_ids =
+      nullptr;  ///< [batch, seq_len]; null: first_position, first_position + 1, …
+  std::int64_t first_position = 0;         ///< of every sequence, if position_ids is null
+  const float* type_table = nullptr;       ///< null for none
+  const std::int64_t* type_ids = nullptr;  ///< [batch, seq_len]; null: all 0
 };
 
 void embed_tokens(const TokenEmbeddingArguments& args, float* out);
 
-/// [positions, width]: sin(p / 10000^(2i/width)) at 2i, its cosine at 2i + 1
-/// (arXiv 1706.03762, 3.5).
+/// Table [positions, width]: sin(p / 10000^(2i/width)) at 2i, its cosine at 2i + 1 (arXiv
+/// 1706.03762, 3.5).
 [[nodiscard]] std::vector<float> sinusoidal_positions(std::int64_t positions, std::int64_t width);
 
-/// The same with all sines in the first half of a row and all cosines in the second, as Marian and
-/// Pegasus have them.
+/// Like sinusoidal_positions, with all sines in the first half of a row and all cosines in the
+/// second, as in Marian and Pegasus.
 [[nodiscard]] std::vector<float> sinusoidal_halves(std::int64_t positions, std::int64_t width);
 
 }  // namespace headroom::measured

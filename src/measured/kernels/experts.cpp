@@ -17,16 +17,16 @@ constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
 std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-/// Best first; of equal ones the first.
-std::int64_t best_of(std::span<const float> values) {
+/// Index of the largest value; of equal ones the first.
+std::int64_t index_of_best(std::span<const float> values) {
   return std::max_element(values.begin(), values.end()) - values.begin();
 }
 
-/// What a group of experts is worth.
-float worth(std::span<const float> group, GroupScore score) {
+/// Score of a group of experts.
+float score_of_group(std::span<const float> group, GroupScore kind) {
   const float best = *std::ranges::max_element(group);
-  if (score == GroupScore::best || group.size() < 2) return best;
-  const std::int64_t at = best_of(group);
+  if (kind == GroupScore::best || group.size() < 2) return best;
+  const std::int64_t at = index_of_best(group);
   float second = kMinusInfinity;
   for (std::int64_t i = 0; i < std::ssize(group); ++i) {
     if (i != at) second = std::max(second, group[index(i)]);
@@ -34,42 +34,43 @@ float worth(std::span<const float> group, GroupScore score) {
   return best + second;
 }
 
-/// Leaves only the experts of the best groups in `choice`.
-void keep_groups(const ExpertsSpec& spec, std::vector<float>& choice) {
+/// Masks the experts outside the chosen groups.
+void mask_groups(const ExpertsSpec& spec, std::vector<float>& choice) {
   if (spec.chosen_groups >= spec.num_groups) return;
   const std::size_t size = choice.size() / index(spec.num_groups);
-  std::vector<float> worths;
+  std::vector<float> group_scores;
   for (std::size_t group = 0; group < index(spec.num_groups); ++group) {
-    worths.push_back(worth(std::span(choice).subspan(group * size, size), spec.group_score));
+    group_scores.push_back(
+        score_of_group(std::span(choice).subspan(group * size, size), spec.group_score));
   }
-  std::vector<bool> kept(worths.size(), false);
+  std::vector<bool> is_chosen(group_scores.size(), false);
   for (std::int64_t i = 0; i < spec.chosen_groups; ++i) {
-    const std::int64_t best = best_of(worths);
-    kept[index(best)] = true;
-    worths[index(best)] = kMinusInfinity;
+    const std::int64_t best = index_of_best(group_scores);
+    is_chosen[index(best)] = true;
+    group_scores[index(best)] = kMinusInfinity;
   }
   for (std::size_t i = 0; i < choice.size(); ++i) {
-    if (!kept[i / size]) choice[i] = kMinusInfinity;
+    if (!is_chosen[i / size]) choice[i] = kMinusInfinity;
   }
 }
 
-/// SparseMixer as it is without training: each expert is weighed against those whose scores are
-/// near the best of what is left (arXiv 2409.12136, appendix).
-float mixer_weight(std::vector<float>& left, std::span<const float> scores, float jitter,
-                   std::int64_t& expert) {
-  expert = best_of(left);
-  const float most = left[index(expert)];
+/// SparseMixer in inference: selects the best remaining expert and weighs it against those whose
+/// scores are within the jitter of the best (arXiv 2409.12136, appendix).
+float sparse_mixer_weight(std::vector<float>& remaining, std::span<const float> scores,
+                          float jitter, std::int64_t& expert) {
+  expert = index_of_best(remaining);
+  const float maximum = remaining[index(expert)];
   float total = 0;
-  for (std::size_t i = 0; i < left.size(); ++i) {
-    const float scale = std::max(std::abs(scores[i]), most);
-    const bool near = (most - scores[i]) / scale <= 2 * jitter;
-    if (near && left[i] != kMinusInfinity) total += std::exp(left[i] - most);
+  for (std::size_t i = 0; i < remaining.size(); ++i) {
+    const float scale = std::max(std::abs(scores[i]), maximum);
+    const bool near = (maximum - scores[i]) / scale <= 2 * jitter;
+    if (near && remaining[i] != kMinusInfinity) total += std::exp(remaining[i] - maximum);
   }
-  left[index(expert)] = kMinusInfinity;
+  remaining[index(expert)] = kMinusInfinity;
   return 1.0F / total;
 }
 
-/// One row's choice.
+/// Routing of one row.
 class RowRouter {
  public:
   RowRouter(const RouterArguments& args, const ExpertsSpec& spec) : args_(args), spec_(spec) {}
@@ -82,14 +83,14 @@ class RowRouter {
     if (args_.correction_bias != nullptr) {
       for (std::size_t i = 0; i < choice_.size(); ++i) choice_[i] += args_.correction_bias[i];
     }
-    keep_groups(spec_, choice_);
+    mask_groups(spec_, choice_);
     for (std::int64_t k = 0; k < args_.per_token; ++k) {
-      const std::int64_t best = best_of(choice_);
+      const std::int64_t best = index_of_best(choice_);
       experts[k] = static_cast<float>(best);
       weights[k] = probabilities_[index(best)];
       choice_[index(best)] = kMinusInfinity;
     }
-    finish(weights);
+    normalize(weights);
   }
 
  private:
@@ -111,12 +112,13 @@ class RowRouter {
     const std::span<const float> all(scores, index(args_.num_experts));
     for (std::int64_t k = 0; k < args_.per_token; ++k) {
       std::int64_t expert = 0;
-      weights[k] = mixer_weight(probabilities_, all, static_cast<float>(spec_.jitter_eps), expert);
+      weights[k] =
+          sparse_mixer_weight(probabilities_, all, static_cast<float>(spec_.jitter_eps), expert);
       experts[k] = static_cast<float>(expert);
     }
   }
 
-  void finish(float* weights) const {
+  void normalize(float* weights) const {
     if (spec_.scoring == RouterScoring::softmax_of_chosen) {
       softmax({.keys = args_.per_token, .visible = args_.per_token}, weights);
     }
@@ -133,13 +135,14 @@ class RowRouter {
 
 }  // namespace
 
-ExpertPlan::ExpertPlan(std::int64_t rows_of_it, std::int64_t num_experts, std::int64_t taken)
-    : rows(rows_of_it),
-      per_token(taken),
+ExpertPlan::ExpertPlan(std::int64_t row_count, std::int64_t num_experts,
+                       std::int64_t experts_per_row)
+    : rows(row_count),
+      per_token(experts_per_row),
       first(index(num_experts + 1)),
       row(index(rows * per_token)),
       weight(index(rows * per_token)),
-      place(index(rows * per_token)) {}
+      slot(index(rows * per_token)) {}
 
 void select_experts(const RouterArguments& args, const ExpertsSpec& spec, const float* scores,
                     float* routing) {
@@ -166,24 +169,24 @@ void plan_experts(const float* routing, ExpertPlan& plan) {
   std::vector<std::int64_t> next(plan.first.begin(), plan.first.end() - 1);
   for (std::int64_t row = 0; row < plan.rows; ++row) {
     for (std::int64_t k = 0; k < plan.per_token; ++k) {
-      const std::int64_t place = next[expert_of(row, k)]++;
-      plan.row[index(place)] = row;
-      plan.weight[index(place)] = routing[row * 2 * plan.per_token + plan.per_token + k];
-      plan.place[index(row * plan.per_token + k)] = place;
+      const std::int64_t slot = next[expert_of(row, k)]++;
+      plan.row[index(slot)] = row;
+      plan.weight[index(slot)] = routing[row * 2 * plan.per_token + plan.per_token + k];
+      plan.slot[index(row * plan.per_token + k)] = slot;
     }
   }
 }
 
 void gather_rows(const ExpertPlan& plan, ExpertWeighting weighting, const float* x,
                  std::int64_t width, float* out) {
-  const auto places = std::ssize(plan.row);
-#pragma omp parallel for if (places * width >= kSerialElements) schedule(static)
-  for (std::int64_t place = 0; place < places; ++place) {
-    const float* const from = x + plan.row[index(place)] * width;
-    float* const to = out + place * width;
+  const auto slots = std::ssize(plan.row);
+#pragma omp parallel for if (slots * width >= kSerialElements) schedule(static)
+  for (std::int64_t slot = 0; slot < slots; ++slot) {
+    const float* const from = x + plan.row[index(slot)] * width;
+    float* const to = out + slot * width;
     std::copy_n(from, width, to);
     if (weighting == ExpertWeighting::output) continue;
-    for (std::int64_t i = 0; i < width; ++i) to[i] *= plan.weight[index(place)];
+    for (std::int64_t i = 0; i < width; ++i) to[i] *= plan.weight[index(slot)];
   }
 }
 
@@ -194,9 +197,9 @@ void combine_experts(const ExpertPlan& plan, ExpertWeighting weighting, const fl
     float* const to = out + row * width;
     std::fill_n(to, width, 0.0F);
     for (std::int64_t k = 0; k < plan.per_token; ++k) {
-      const std::int64_t place = plan.place[index(row * plan.per_token + k)];
-      const float weight = weighting == ExpertWeighting::output ? plan.weight[index(place)] : 1.0F;
-      add_scaled(weight, x + place * width, width, to);
+      const std::int64_t slot = plan.slot[index(row * plan.per_token + k)];
+      const float weight = weighting == ExpertWeighting::output ? plan.weight[index(slot)] : 1.0F;
+      add_scaled(weight, x + slot * width, width, to);
     }
   }
 }

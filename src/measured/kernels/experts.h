@@ -1,4 +1,4 @@
-// Routed experts: which rows take which, and in what order they are worked on.
+// Routed experts: selection of experts per row, and the order of the work by expert.
 #pragma once
 
 #include <cstdint>
@@ -8,42 +8,42 @@
 
 namespace headroom::measured {
 
-/// Scores of a router, and what of its spec decides the choice.
+/// Sizes of a router, and its correction bias.
 struct RouterArguments {
   std::int64_t rows = 0;
   std::int64_t num_experts = 0;
   std::int64_t per_token = 0;
-  const float* correction_bias = nullptr;  ///< [num_experts], for the choice alone; null for none
+  const float* correction_bias = nullptr;  ///< [num_experts], affects selection only; null for none
 };
 
-/// The choices of all rows, ordered by expert: place p is a row's work for one expert, and the
-/// places of expert e go from first[e] to first[e + 1].
+/// Selected (row, expert) pairs ordered by expert. Slot p is one pair; the slots of expert e are
+/// [first[e], first[e + 1]).
 struct ExpertPlan {
   ExpertPlan(std::int64_t rows, std::int64_t num_experts, std::int64_t per_token);
 
   std::int64_t rows;
   std::int64_t per_token;
   std::vector<std::int64_t> first;  ///< [num_experts + 1]
-  std::vector<std::int64_t> row;    ///< [places]: whose work it is
-  std::vector<float> weight;        ///< [places]
-  std::vector<std::int64_t> place;  ///< [rows, per_token]: where a row's choices are
+  std::vector<std::int64_t> row;    ///< [slots], row of the slot
+  std::vector<float> weight;        ///< [slots], routing weight
+  std::vector<std::int64_t> slot;   ///< [rows, per_token], slots of a row
 };
 
-/// routing [rows, 2, per_token] = the chosen experts of every row, best first, and their weights,
-/// from scores [rows, num_experts].
+/// Selects the experts of every row from scores [rows, num_experts]. routing [rows, 2, per_token] =
+/// expert indices, best first, then their weights.
 void select_experts(const RouterArguments& args, const ExpertsSpec& spec, const float* scores,
                     float* routing);
 
-/// Orders the choices of `routing` by expert.
+/// Orders the selections of `routing` by expert.
 void plan_experts(const float* routing, ExpertPlan& plan);
 
-/// out [places, width] = the rows x [rows, width] in the order of `plan`, times their weights where
-/// `weighting` is of the input.
+/// out [slots, width] = the rows of x [rows, width] in the order of `plan`, times their weights if
+/// `weighting` is input.
 void gather_rows(const ExpertPlan& plan, ExpertWeighting weighting, const float* x,
                  std::int64_t width, float* out);
 
-/// out [rows, width] = Σ over a row's places of x [places, width], times their weights where
-/// `weighting` is of the output.
+/// out [rows, width] = Σ over a row's slots of x [slots, width], times their weights if `weighting`
+/// is output.
 void combine_experts(const ExpertPlan& plan, ExpertWeighting weighting, const float* x,
                      std::int64_t width, float* out);
 

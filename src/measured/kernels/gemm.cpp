@@ -4,6 +4,7 @@
 #include <bit>
 #include <string>
 
+#include "bfloat16.h"
 #include "elementwise.h"
 #include "headroom/error.h"
 #include "linear_kernels.h"
@@ -13,16 +14,17 @@ namespace headroom::measured {
 
 namespace {
 
-[[noreturn]] void fail(const std::string& what) {
-  throw Error(ErrorCode::internal, "cannot build a linear layer: " + what);
+[[noreturn]] void fail(const std::string& reason) {
+  throw Error(ErrorCode::internal, "cannot build a linear layer: " + reason);
 }
 
 std::int64_t rows_of(const LinearPart& part, std::int64_t in_features) {
   const auto size = static_cast<std::int64_t>(part.weight.size());
-  if (in_features <= 0 || size % in_features != 0) fail("its weight is no whole number of rows");
+  if (in_features <= 0 || size % in_features != 0)
+    fail("the size of its weight is not a multiple of in_features");
   const std::int64_t rows = size / in_features;
   if (!part.bias.empty() && static_cast<std::int64_t>(part.bias.size()) != rows) {
-    fail("its bias has another length than its output");
+    fail("its bias does not have the length of its output");
   }
   return rows;
 }
@@ -66,7 +68,7 @@ ActivationKind activation_of(Epilogue epilogue) {
     case Epilogue::add_residual:
       break;
   }
-  fail("its epilogue is no activation");
+  fail("its epilogue is not an activation");
 }
 
 }  // namespace
@@ -92,7 +94,7 @@ float* shared_scratch(std::int64_t floats) {
   return scratch.data();
 }
 
-void finish(Epilogue epilogue, const float* bias, const OutputBlock& block) {
+void apply_epilogue(Epilogue epilogue, const float* bias, const OutputBlock& block) {
   const bool activates = epilogue != Epilogue::none && epilogue != Epilogue::add_residual;
   if (bias == nullptr && !activates) return;
   for (std::int64_t row = 0; row < block.rows; ++row) {
@@ -131,9 +133,10 @@ std::int64_t PackedLinear::held_bytes() const {
 }
 
 std::int64_t PackedLinear::weight_bytes(std::int64_t rows) const {
-  // Only the stream keeps them narrow.
-  const bool narrow = storage_ == WeightStorage::bfloat16 && &kernel_for(rows) == few_.get();
-  return in_ * out_ * static_cast<std::int64_t>(narrow ? sizeof(std::uint16_t) : sizeof(float));
+  // Only the streaming layout stores bfloat16.
+  const bool is_bfloat16 = storage_ == WeightStorage::bfloat16 && &kernel_for(rows) == few_.get();
+  return in_ * out_ *
+         static_cast<std::int64_t>(is_bfloat16 ? sizeof(std::uint16_t) : sizeof(float));
 }
 
 bool PackedLinear::read_row(std::int64_t row, float* to) const {

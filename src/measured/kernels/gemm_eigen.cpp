@@ -1,5 +1,5 @@
-// Products of many rows with Eigen, which lays its operands out anew in every product: all that
-// can be prepared is the order of W.
+// Matrix products of many rows with Eigen, which repacks its operands in every product; only the
+// order of W can be prepared.
 #include <Eigen/Core>
 #include <algorithm>
 
@@ -13,8 +13,8 @@ namespace {
 using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using Strided = Eigen::OuterStride<>;
 
-/// Columns of y that a thread computes before it finishes them: few enough for its own cache, and
-/// enough to be a fast product.
+/// Columns of y per block of a thread: few enough to stay in its cache until the epilogue, enough
+/// for a fast product.
 constexpr std::int64_t kColumns = 384;
 constexpr std::int64_t kRows = 128;
 constexpr std::int64_t kGranule = 16;
@@ -35,10 +35,10 @@ class EigenKernel : public LinearKernel {
   void run(const float* x, float* y, std::int64_t rows) override {
 #pragma omp parallel if (rows * in_ * out_ >= kSerialElements)
     {
-      // Threads share the longer side, so that both get work when there is only one row.
+      // Threads split the longer side, so that all get work even with one row.
       const bool by_rows = rows >= out_;
-      const Range row_range = by_rows ? own_share(rows, kGranule) : Range{0, rows};
-      const Range columns = by_rows ? Range{0, out_} : own_share(out_, kGranule);
+      const Range row_range = by_rows ? thread_range(rows, kGranule) : Range{0, rows};
+      const Range columns = by_rows ? Range{0, out_} : thread_range(out_, kGranule);
       multiply(x, y, row_range, columns);
     }
   }
@@ -73,8 +73,8 @@ class EigenKernel : public LinearKernel {
     } else {
       output.noalias() = input * weight.transpose();
     }
-    finish(epilogue_, bias_.empty() ? nullptr : bias_.data() + columns.begin,
-           {first, out_, rows.size(), columns.size()});
+    apply_epilogue(epilogue_, bias_.empty() ? nullptr : bias_.data() + columns.begin,
+                   {first, out_, rows.size(), columns.size()});
   }
 
   std::int64_t in_;

@@ -1,14 +1,16 @@
-// Products of many rows with oneDNN's matmul, which picks the layout of W and finishes y in the
-// registers that hold it.
+// Matrix products of many rows with oneDNN's matmul, which chooses the layout of W and applies the
+// epilogue to y in registers.
 #include "headroom/error.h"
 #include "linear_kernels.h"
-#include "parallel.h"
 
 #ifdef HEADROOM_HAS_ONEDNN
 
 #include <array>
-#include <oneapi/dnnl/dnnl.hpp>
 #include <utility>
+
+#include "headroom/integer.h"
+#include "onednn_api.h"
+#include "parallel.h"
 
 namespace headroom::measured {
 
@@ -17,12 +19,8 @@ namespace {
 using dnnl::memory;
 using Tag = memory::format_tag;
 
-memory::desc describe(std::int64_t rows, std::int64_t columns, Tag tag) {
+memory::desc matrix_desc(std::int64_t rows, std::int64_t columns, Tag tag) {
   return {{rows, columns}, memory::data_type::f32, tag};
-}
-
-void append_activation(dnnl::post_ops& operations, dnnl::algorithm algorithm, float alpha = 0.0F) {
-  operations.append_eltwise(1.0F, algorithm, alpha, 0.0F);
 }
 
 dnnl::post_ops post_ops(Epilogue epilogue) {
@@ -31,19 +29,19 @@ dnnl::post_ops post_ops(Epilogue epilogue) {
     case Epilogue::none:
       break;
     case Epilogue::relu:
-      append_activation(operations, dnnl::algorithm::eltwise_relu);
+      onednn::append_eltwise(operations, dnnl::algorithm::eltwise_relu, 0.0F);
       break;
     case Epilogue::gelu:
-      append_activation(operations, dnnl::algorithm::eltwise_gelu_erf);
+      onednn::append_eltwise(operations, dnnl::algorithm::eltwise_gelu_erf, 0.0F);
       break;
     case Epilogue::gelu_tanh:
-      append_activation(operations, dnnl::algorithm::eltwise_gelu_tanh);
+      onednn::append_eltwise(operations, dnnl::algorithm::eltwise_gelu_tanh, 0.0F);
       break;
     case Epilogue::silu:
-      append_activation(operations, dnnl::algorithm::eltwise_swish, 1.0F);
+      onednn::append_eltwise(operations, dnnl::algorithm::eltwise_swish, 1.0F);
       break;
     case Epilogue::tanh:
-      append_activation(operations, dnnl::algorithm::eltwise_tanh);
+      onednn::append_eltwise(operations, dnnl::algorithm::eltwise_tanh, 0.0F);
       break;
     case Epilogue::add_residual:
       operations.append_sum(1.0F);
@@ -52,8 +50,8 @@ dnnl::post_ops post_ops(Epilogue epilogue) {
   return operations;
 }
 
-/// The weights where they are if they are one matrix already, else in `copy`.
-const float* one_matrix(const StackedWeights& weights, AlignedVector<float>& copy) {
+/// The weights as one row-major matrix: in place if they are one already, else copied to `copy`.
+const float* contiguous_weights(const StackedWeights& weights, AlignedVector<float>& copy) {
   const bool as_is = weights.parts.size() == 1 && weights.storage == WeightStorage::float32;
   if (as_is) return weights.parts.front().weight.data();
   copy.resize(static_cast<std::size_t>(weights.in * weights.out));
@@ -65,25 +63,26 @@ class OnednnKernel : public LinearKernel {
  public:
   OnednnKernel(const StackedWeights& weights, const LinearOptions& options)
       : in_(weights.in), out_(weights.out), bias_(weights.bias), epilogue_(options.epilogue) {
-    const auto layout = matmul(options.typical_rows, describe(in_, out_, Tag::any)).weights_desc();
-    weight_.resize((layout.get_size() + sizeof(float) - 1) / sizeof(float));
+    const auto layout =
+        matmul(options.typical_rows, matrix_desc(in_, out_, Tag::any)).weights_desc();
+    weight_.resize(ceil_div(layout.get_size(), sizeof(float)));
     weight_memory_ = memory(layout, engine_, weight_.data());
-    // oneDNN takes a source that it only reads by a pointer to non-const.
+    // oneDNN takes read-only sources as pointers to non-const.
     AlignedVector<float> copy;
-    memory plain(describe(in_, out_, Tag::ba), engine_,
-                 const_cast<float*>(one_matrix(weights, copy)));
+    memory plain(matrix_desc(in_, out_, Tag::ba), engine_,
+                 const_cast<float*>(contiguous_weights(weights, copy)));
     dnnl::reorder(plain, weight_memory_).execute(stream_, plain, weight_memory_);
     stream_.wait();
-    if (!bias_.empty()) bias_memory_ = memory(describe(1, out_, Tag::ab), engine_, bias_.data());
+    if (!bias_.empty()) bias_memory_ = memory(matrix_desc(1, out_, Tag::ab), engine_, bias_.data());
   }
 
   void prepare(std::int64_t rows) override { prepared_for(rows); }
 
   void run(const float* x, float* y, std::int64_t rows) override {
-    Prepared& prepared = prepared_for(rows);
+    PreparedRun& prepared = prepared_for(rows);
     prepared.x.set_data_handle(const_cast<float*>(x));
     prepared.y.set_data_handle(y);
-    // The C interface takes its arguments from the stack; the C++ one makes a map of them.
+    // The C interface takes its arguments from the stack; the C++ one builds a map.
     const std::array<dnnl_exec_arg_t, 5> arguments{{{DNNL_ARG_SRC, prepared.x.get()},
                                                     {DNNL_ARG_WEIGHTS, weight_memory_.get()},
                                                     {DNNL_ARG_DST, prepared.y.get()},
@@ -100,12 +99,12 @@ class OnednnKernel : public LinearKernel {
     return static_cast<std::int64_t>((weight_.size() + bias_.size()) * sizeof(float));
   }
 
-  /// The layout is oneDNN's own.
+  /// oneDNN's layout is opaque.
   [[nodiscard]] bool read_row(std::int64_t /*row*/, float* /*to*/) const override { return false; }
 
  private:
-  /// What a number of rows needs with a number of threads.
-  struct Prepared {
+  /// Primitive and memory objects for one number of rows and threads.
+  struct PreparedRun {
     std::int64_t rows = 0;
     int threads = 0;
     dnnl::matmul primitive;
@@ -120,27 +119,30 @@ class OnednnKernel : public LinearKernel {
     dnnl::primitive_attr attributes;
     attributes.set_post_ops(post_ops(epilogue_));
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    const auto x = describe(rows, in_, Tag::ab);
-    const auto y = describe(rows, out_, Tag::ab);
-    if (bias_.empty()) return {{x, weight, y}, attributes, engine_};
-    return {{x, weight, describe(1, out_, Tag::ab), y}, attributes, engine_};
+    const auto x = matrix_desc(rows, in_, Tag::ab);
+    const auto y = matrix_desc(rows, out_, Tag::ab);
+    if (bias_.empty()) {
+      return onednn::describe<dnnl::matmul>(engine_, attributes, x, weight, y);
+    }
+    const auto bias = matrix_desc(1, out_, Tag::ab);
+    return onednn::describe<dnnl::matmul>(engine_, attributes, x, weight, bias, y);
   }
 
-  Prepared& prepared_for(std::int64_t rows) {
+  PreparedRun& prepared_for(std::int64_t rows) {
     const int threads = omp_get_max_threads();
-    for (Prepared& prepared : prepared_) {
+    for (PreparedRun& prepared : prepared_) {
       if (prepared.rows == rows && prepared.threads == threads) return prepared;
     }
     const auto description = matmul(rows, weight_memory_.get_desc());
     const auto scratch = description.scratchpad_desc();
     const auto scratch_floats =
-        static_cast<std::int64_t>((scratch.get_size() + sizeof(float) - 1) / sizeof(float));
-    (void)shared_scratch(scratch_floats);  // so that no run has to make it
+        static_cast<std::int64_t>(ceil_div(scratch.get_size(), sizeof(float)));
+    (void)shared_scratch(scratch_floats);  // allocated now, not in a timed run
     return prepared_.emplace_back(
-        Prepared{rows, threads, dnnl::matmul(description),
-                 memory(description.src_desc(), engine_, DNNL_MEMORY_NONE),
-                 memory(description.dst_desc(), engine_, DNNL_MEMORY_NONE),
-                 memory(scratch, engine_, DNNL_MEMORY_NONE), scratch_floats});
+        PreparedRun{rows, threads, dnnl::matmul(description),
+                    memory(description.src_desc(), engine_, DNNL_MEMORY_NONE),
+                    memory(description.dst_desc(), engine_, DNNL_MEMORY_NONE),
+                    memory(scratch, engine_, DNNL_MEMORY_NONE), scratch_floats});
   }
 
   std::int64_t in_;
@@ -152,7 +154,7 @@ class OnednnKernel : public LinearKernel {
   dnnl::stream stream_{engine_};
   memory weight_memory_;
   memory bias_memory_;
-  std::vector<Prepared> prepared_;
+  std::vector<PreparedRun> prepared_;
 };
 
 }  // namespace
@@ -170,8 +172,8 @@ namespace headroom::measured {
 
 std::unique_ptr<LinearKernel> make_onednn_kernel(const StackedWeights& /*weights*/,
                                                  const LinearOptions& /*options*/) {
-  throw Error(ErrorCode::missing_resource, "this build of headroom is without oneDNN", {},
-              "install oneDNN (libdnnl-dev) and build again, or use the backend eigen");
+  throw Error(ErrorCode::missing_resource, "this build of headroom lacks oneDNN", {},
+              "install oneDNN (libdnnl-dev) and rebuild, or use the eigen backend");
 }
 
 }  // namespace headroom::measured

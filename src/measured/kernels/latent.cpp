@@ -16,14 +16,15 @@ void concat_latent(const LatentArguments& args, const float* queries, const floa
   for (std::int64_t row = 0; row < args.rows; ++row) {
     float* to = std::copy_n(queries + row * args.heads * head_dim, args.heads * head_dim,
                             out + row * width);
-    const float* const own = key_value + row * args.heads * expanded;
-    const float* const turned = latents + row * (args.latent_dim + args.rope_dim) + args.latent_dim;
+    const float* const row_key_value = key_value + row * args.heads * expanded;
+    const float* const rope_key =
+        latents + row * (args.latent_dim + args.rope_dim) + args.latent_dim;
     for (std::int64_t head = 0; head < args.heads; ++head) {
-      to = std::copy_n(own + head * expanded, args.nope_dim, to);
-      to = std::copy_n(turned, args.rope_dim, to);
+      to = std::copy_n(row_key_value + head * expanded, args.nope_dim, to);
+      to = std::copy_n(rope_key, args.rope_dim, to);
     }
     for (std::int64_t head = 0; head < args.heads; ++head) {
-      to = std::copy_n(own + head * expanded + args.nope_dim, args.value_dim, to);
+      to = std::copy_n(row_key_value + head * expanded + args.nope_dim, args.value_dim, to);
     }
   }
 }
@@ -41,7 +42,7 @@ std::int64_t queries_to_latent(const LatentArguments& args, const float* weight,
     const std::int64_t from_row = args.heads * head_dim;
     const std::int64_t to_row = args.heads * latent_head;
     multiply({from, from_row, 1}, {weight + head * expanded * args.latent_dim, args.latent_dim},
-             {to, to_row}, {args.rows, args.latent_dim, args.nope_dim}, Sum::begin);
+             {to, to_row}, {args.rows, args.latent_dim, args.nope_dim}, Output::overwrite);
     for (std::int64_t row = 0; row < args.rows; ++row) {
       std::copy_n(from + row * from_row + args.nope_dim, args.rope_dim,
                   to + row * to_row + args.latent_dim);

@@ -15,12 +15,12 @@ namespace {
 
 using simd::kLanes;
 
-/// Tokens that are gone through at a time, for one head after another: their rows, in which the
-/// heads lie side by side, stay in a near cache from head to head.
+/// Tokens per block. All heads process a block before the next, so that its rows, which interleave
+/// the heads, stay in cache.
 constexpr std::int64_t kTokens = 128;
 constexpr std::int64_t kCausalTokens = 32;
 
-/// Calls body(tokens) for all of `count`, so many at a time.
+/// Calls body(tokens) for blocks of `at_once` of `count` tokens.
 template <class Body>
 void for_tokens(std::int64_t count, std::int64_t at_once, const Body& body) {
   for (std::int64_t begin = 0; begin < count; begin += at_once) {
@@ -28,18 +28,18 @@ void for_tokens(std::int64_t count, std::int64_t at_once, const Body& body) {
   }
 }
 
-/// S and Z over keys none of which is padding.
+/// Adds keys without padding to S and Z.
 void add_run(const LinearAttentionHead& head, Range keys) {
   const AttentionArguments& args = head.args;
   multiply({head.key(keys.begin), 1, args.k_stride}, {head.value(keys.begin), args.v_stride},
            {head.s, args.value_head_dim}, {args.head_dim, args.value_head_dim, keys.size()},
-           Sum::go_on);
+           Output::accumulate);
   for (std::int64_t key = keys.begin; key < keys.end; ++key) {
     add_scaled(1, head.key(key), args.head_dim, head.z);
   }
 }
 
-/// S and Z over some keys, by runs without padding.
+/// Adds keys to S and Z, in runs without padding.
 void add_keys(const LinearAttentionHead& head, Range keys) {
   std::int64_t begin = keys.begin;
   for (std::int64_t key = keys.begin; key <= keys.end; ++key) {
@@ -49,12 +49,12 @@ void add_keys(const LinearAttentionHead& head, Range keys) {
   }
 }
 
-/// Answers some queries of one head of a group.
-void answer(const LinearAttentionHead& head, std::int64_t member, Range queries) {
+/// Computes the outputs of some queries of one member of a KV group.
+void compute_outputs(const LinearAttentionHead& head, std::int64_t member, Range queries) {
   const AttentionArguments& args = head.args;
   multiply({head.query(queries.begin, member), args.q_stride, 1}, {head.s, args.value_head_dim},
            {head.out(queries.begin, member), args.out_stride},
-           {queries.size(), args.value_head_dim, args.head_dim}, Sum::begin);
+           {queries.size(), args.value_head_dim, args.head_dim}, Output::overwrite);
   for (std::int64_t token = queries.begin; token < queries.end; ++token) {
     head.normalize(token, member);
   }
@@ -63,7 +63,7 @@ void answer(const LinearAttentionHead& head, std::int64_t member, Range queries)
 /// Heads of one sequence.
 using Heads = std::span<const LinearAttentionHead>;
 
-void attend_all(Heads heads) {
+void attend_bidirectionally(Heads heads) {
   const AttentionArguments& args = heads.front().args;
   for (const LinearAttentionHead& head : heads) {
     std::fill_n(head.s, args.head_dim * args.value_head_dim, 0.0F);
@@ -74,7 +74,8 @@ void attend_all(Heads heads) {
   });
   for_tokens(args.queries, kTokens, [&](Range queries) {
     for (const LinearAttentionHead& head : heads) {
-      for (std::int64_t member = 0; member < head.group(); ++member) answer(head, member, queries);
+      for (std::int64_t member = 0; member < head.group(); ++member)
+        compute_outputs(head, member, queries);
     }
   });
 }
@@ -85,7 +86,7 @@ void attend_causally(Heads heads) {
   });
 }
 
-std::int64_t state_of_head(const AttentionArguments& args) {
+std::int64_t head_state_floats(const AttentionArguments& args) {
   return args.head_dim * (args.value_head_dim + 1);
 }
 
@@ -105,12 +106,12 @@ void feature_map(float* x, std::int64_t rows, std::int64_t width, std::int64_t s
 }
 
 std::int64_t linear_attention_state_floats(const AttentionArguments& args) {
-  return args.batch * args.kv_heads * state_of_head(args);
+  return args.batch * args.kv_heads * head_state_floats(args);
 }
 
 std::int64_t linear_attention(const AttentionArguments& args, float eps, float* state) {
   const auto head_at = [&](std::int64_t head) -> LinearAttentionHead {
-    float* const s = state + head * state_of_head(args);
+    float* const s = state + head * head_state_floats(args);
     return {args,
             head / args.kv_heads,
             head % args.kv_heads,
@@ -118,10 +119,10 @@ std::int64_t linear_attention(const AttentionArguments& args, float eps, float* 
             s,
             s + args.head_dim * args.value_head_dim};
   };
-  // Each thread's heads, those of one sequence together.
+  // Each thread processes its heads, those of one sequence together.
 #pragma omp parallel
   {
-    const Range own = own_share(args.batch * args.kv_heads);
+    const Range own = thread_range(args.batch * args.kv_heads);
     std::vector<LinearAttentionHead> heads;
     for (std::int64_t head = own.begin; head < own.end; ++head) {
       heads.push_back(head_at(head));
@@ -129,7 +130,7 @@ std::int64_t linear_attention(const AttentionArguments& args, float eps, float* 
       if (args.causal) {
         attend_causally(heads);
       } else {
-        attend_all(heads);
+        attend_bidirectionally(heads);
       }
       heads.clear();
     }

@@ -11,7 +11,7 @@ namespace {
 using simd::Floats;
 using simd::kLanes;
 
-/// Adds a key to some columns of S, and stores what the first query of the group reads there.
+/// Adds a key to some columns of S, and computes those columns of the first query's output.
 template <std::size_t vectors>
 void step_columns(const LinearAttentionHead& head, std::int64_t token, std::int64_t column) {
   const AttentionArguments& args = head.args;
@@ -27,7 +27,7 @@ void step_columns(const LinearAttentionHead& head, std::int64_t token, std::int6
   const std::int64_t row_floats = args.value_head_dim;
   float* row = head.s;
   for (std::int64_t i = 0; i < head_dim; ++i, row += row_floats) {
-    // Read before S is written, which the compiler has to take for the same memory.
+    // Read before the stores to S, which the compiler must assume to alias.
     const Floats key_feature = simd::broadcast(key[i]);
     const Floats query_feature = simd::broadcast(query[i]);
     simd::unroll<vectors>([&](auto v) {
@@ -39,7 +39,7 @@ void step_columns(const LinearAttentionHead& head, std::int64_t token, std::int6
   simd::unroll<vectors>([&](auto v) { simd::store(head.out(token, 0) + at(v), sum[v]); });
 }
 
-/// The same for the columns behind the last whole vector.
+/// step_columns for the columns after the last whole vector.
 void step_last_columns(const LinearAttentionHead& head, std::int64_t token, std::int64_t column) {
   const AttentionArguments& args = head.args;
   for (; column < args.value_head_dim; ++column) {
@@ -53,7 +53,7 @@ void step_last_columns(const LinearAttentionHead& head, std::int64_t token, std:
   }
 }
 
-/// Adds the token's key and answers the first query of its group, in one pass over S.
+/// Adds the token's key and computes the first query's output, in one pass over S.
 void step(const LinearAttentionHead& head, std::int64_t token) {
   constexpr std::size_t kVectors = 4;
   constexpr std::int64_t kColumns = static_cast<std::int64_t>(kVectors) * kLanes;
@@ -67,17 +67,18 @@ void step(const LinearAttentionHead& head, std::int64_t token) {
   add_scaled(1, head.key(token), head.args.head_dim, head.z);
 }
 
-/// Answers a query from the state as it is.
-void read(const LinearAttentionHead& head, std::int64_t token, std::int64_t member) {
+/// Computes a query's output from the current state.
+void read_state(const LinearAttentionHead& head, std::int64_t token, std::int64_t member) {
   const AttentionArguments& args = head.args;
   multiply({head.query(token, member), 0, 1}, {head.s, args.value_head_dim},
-           {head.out(token, member), 0}, {1, args.value_head_dim, args.head_dim}, Sum::begin);
+           {head.out(token, member), 0}, {1, args.value_head_dim, args.head_dim},
+           Output::overwrite);
 }
 
-/// So far ahead rows are fetched: they lie so far apart that no processor foresees them.
+/// Prefetch distance: rows are too far apart for hardware prefetchers.
 constexpr std::int64_t kTokensAhead = 4;
 
-/// Begins to bring the rows of a token, if there is one.
+/// Prefetches the rows of a token, if it exists.
 [[gnu::always_inline]] inline void prefetch(const LinearAttentionHead& head, std::int64_t token) {
   const AttentionArguments& args = head.args;
   if (token >= args.queries) return;
@@ -95,7 +96,7 @@ void attend_causally(const LinearAttentionHead& head, Range tokens) {
     const bool padding = head.is_padding(token);
     if (!padding) step(head, token);
     for (std::int64_t member = padding ? 0 : 1; member < head.group(); ++member) {
-      read(head, token, member);
+      read_state(head, token, member);
     }
     for (std::int64_t member = 0; member < head.group(); ++member) head.normalize(token, member);
   }

@@ -1,4 +1,4 @@
-// The piece of work of linear attention.
+// Unit of work of linear attention.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace headroom::measured {
 
-/// One key-value head of one sequence, and the state that belongs to it.
+/// One KV head of one sequence, with its state.
 struct LinearAttentionHead {
   const AttentionArguments& args;
   std::int64_t batch;
@@ -38,14 +38,14 @@ struct LinearAttentionHead {
   [[nodiscard]] bool is_padding(std::int64_t token) const {
     return args.key_mask != nullptr && args.key_mask[batch * args.keys + token] == 0;
   }
-  /// Divides a finished row of out by φ(q)·Z + eps.
+  /// Divides a row of out by φ(q)·Z + eps.
   void normalize(std::int64_t token, std::int64_t member) const {
     const float weight = dot(query(token, member), z, args.head_dim) + eps;
     multiply_row(1 / weight, args.value_head_dim, out(token, member));
   }
 };
 
-/// Answers every query of some tokens after its own key, which the state takes in first.
+/// Adds each token's key to the state, then computes the token's outputs.
 void attend_causally(const LinearAttentionHead& head, Range tokens);
 
 }  // namespace headroom::measured

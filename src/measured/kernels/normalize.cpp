@@ -13,8 +13,7 @@ namespace {
 using simd::Floats;
 using simd::kLanes;
 
-/// Σ of f(values at i, lanes that count), over a row. Several sums at once hide the latency of an
-/// addition.
+/// Sums f(i, lanes in use) over a row. Independent sums hide the latency of additions.
 template <class Function>
 float sum_over(std::int64_t width, const Function& f) {
   constexpr std::size_t kSums = 4;
@@ -29,11 +28,11 @@ float sum_over(std::int64_t width, const Function& f) {
   return simd::sum((sums[0] + sums[1]) + (sums[2] + sums[3]));
 }
 
-Floats load_some(const float* from, std::int64_t count) {
+Floats load_lanes(const float* from, std::int64_t count) {
   return count == kLanes ? simd::load(from) : simd::load_first(from, count);
 }
 
-void store_some(float* to, Floats value, std::int64_t count) {
+void store_lanes(float* to, Floats value, std::int64_t count) {
   if (count == kLanes) {
     simd::store(to, value);
   } else {
@@ -51,20 +50,20 @@ void normalise_row(const NormArguments& norm, const float* x, float mean, float 
                    float* out) {
   for (std::int64_t i = 0; i < norm.width; i += kLanes) {
     const std::int64_t count = std::min(kLanes, norm.width - i);
-    Floats value = (load_some(x + i, count) - mean) * factor;
-    if (norm.weight != nullptr) value = value * load_some(norm.weight + i, count);
-    if (norm.bias != nullptr) value += load_some(norm.bias + i, count);
-    store_some(out + i, value, count);
+    Floats value = (load_lanes(x + i, count) - mean) * factor;
+    if (norm.weight != nullptr) value = value * load_lanes(norm.weight + i, count);
+    if (norm.bias != nullptr) value += load_lanes(norm.bias + i, count);
+    store_lanes(out + i, value, count);
   }
 }
 
 void layer_norm_row(const NormArguments& norm, const float* x, float* out) {
   const auto width = static_cast<float>(norm.width);
   const float mean =
-      sum_over(norm.width, [&](std::int64_t i, std::int64_t n) { return load_some(x + i, n); }) /
+      sum_over(norm.width, [&](std::int64_t i, std::int64_t n) { return load_lanes(x + i, n); }) /
       width;
   const float squares = sum_over(norm.width, [&](std::int64_t i, std::int64_t n) {
-    const Floats centred = keep_first(load_some(x + i, n) - mean, n);
+    const Floats centred = keep_first(load_lanes(x + i, n) - mean, n);
     return centred * centred;
   });
   normalise_row(norm, x, mean, 1.0F / std::sqrt(squares / width + norm.eps), out);
@@ -72,7 +71,7 @@ void layer_norm_row(const NormArguments& norm, const float* x, float* out) {
 
 void rms_norm_row(const NormArguments& norm, const float* x, float* out) {
   const float squares = sum_over(norm.width, [&](std::int64_t i, std::int64_t n) {
-    const Floats value = load_some(x + i, n);
+    const Floats value = load_lanes(x + i, n);
     return value * value;
   });
   const float mean_square = squares / static_cast<float>(norm.width);
@@ -82,11 +81,11 @@ void rms_norm_row(const NormArguments& norm, const float* x, float* out) {
 void add_row(float* x, const float* r, std::int64_t width) {
   for (std::int64_t i = 0; i < width; i += kLanes) {
     const std::int64_t count = std::min(kLanes, width - i);
-    store_some(x + i, load_some(x + i, count) + load_some(r + i, count), count);
+    store_lanes(x + i, load_lanes(x + i, count) + load_lanes(r + i, count), count);
   }
 }
 
-/// Calls body(offset of a row) for every row, shared among threads.
+/// Calls body(row offset) for every row; threads share the rows.
 template <class Body>
 void for_rows(const NormArguments& norm, const Body& body) {
 #pragma omp parallel for if (norm.rows * norm.width >= kSerialElements) schedule(static)

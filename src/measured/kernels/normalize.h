@@ -1,5 +1,5 @@
-// Normalisation of rows [rows, width], in place or not. Two passes over a row that is in the cache:
-// its mean first, then its variance about it, each in float32 lanes.
+// Layer norm and RMS norm of rows [rows, width], in place or not. Mean and variance take two passes
+// over a row, which is in cache, in float32 lanes.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ struct NormArguments {
   const float* weight = nullptr;  ///< [width], or null for none
   const float* bias = nullptr;    ///< [width], or null for none
   float eps = 0;
-  std::int64_t stride = 0;  ///< from one row to the next; 0: width
+  std::int64_t stride = 0;  ///< row stride; 0: width
 };
 
 /// out = (x - mean) / √(variance + eps) · weight + bias (arXiv 1607.06450). out may be x.

@@ -8,6 +8,9 @@
 #include <new>
 #include <vector>
 
+#include "cache_line.h"
+#include "headroom/integer.h"
+
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif
@@ -15,22 +18,19 @@
 namespace headroom::measured {
 namespace {
 
-constexpr std::size_t kCacheLine = 64;
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kChunk = 32 * kHugePage;
 
-std::size_t rounded_up(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
-
-/// What is mapped for so many: one of a few sizes, so that pages that are kept fit again. What is
-/// never touched takes no memory.
+/// Size of the mapping for a request: one of a few sizes, so that cached pages fit again. Untouched
+/// pages use no memory.
 std::size_t mapped_bytes(std::size_t bytes) {
-  return rounded_up(bytes, std::max(kPage, std::bit_floor(bytes) / 8));
+  return round_up(bytes, std::max(kPage, std::bit_floor(bytes) / 8));
 }
 
 #if defined(__linux__)
 
 std::byte* system_pages(std::size_t bytes) {
-  // Enough to cut an aligned piece out of; what is left over at both ends goes back at once.
+  // Map enough for an aligned range; unmap the rest at both ends at once.
   const std::size_t slack = bytes >= kHugePage ? kHugePage : 0;
   void* const mapped = mmap(nullptr, bytes + slack, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -41,7 +41,7 @@ std::byte* system_pages(std::size_t bytes) {
       (kHugePage - reinterpret_cast<std::uintptr_t>(mapped) % kHugePage) % kHugePage;
   if (before > 0) munmap(first, before);
   if (slack > before) munmap(first + before + bytes, slack - before);
-  // Only advice: without it the memory is as good, but slower.
+  // Advice only: without huge pages the memory works, but slower.
   madvise(first + before, bytes, MADV_HUGEPAGE);
   return first + before;
 }
@@ -62,12 +62,12 @@ void release_pages(std::byte* pages, std::size_t /*bytes*/) noexcept {
 
 #endif
 
-/// A piece of address space that is handed out from its beginning.
+/// An address range, handed out from its start.
 struct Chunk {
   std::byte* begin = nullptr;
   std::size_t size = 0;
   std::size_t used = 0;
-  std::size_t held = 0;  ///< bytes that are not given back yet
+  std::size_t live = 0;  ///< bytes in use
 
   [[nodiscard]] bool contains(const std::byte* memory) const {
     return memory >= begin && memory < begin + size;
@@ -76,28 +76,28 @@ struct Chunk {
 
 class Pool {
  public:
-  std::byte* take(std::size_t bytes) {
-    bytes = rounded_up(bytes, kCacheLine);
+  std::byte* allocate(std::size_t bytes) {
+    bytes = round_up(bytes, kCacheLine);
     const std::lock_guard lock(mutex_);
     auto room = std::ranges::find_if(
         chunks_, [&](const Chunk& one) { return one.size - one.used >= bytes; });
     if (room == chunks_.end()) {
-      const std::size_t size = std::max(kChunk, rounded_up(bytes, kHugePage));
+      const std::size_t size = std::max(kChunk, round_up(bytes, kHugePage));
       room = chunks_.insert(room, {map_pages(size), size, 0, 0});
     }
     Chunk& chunk = *room;
     std::byte* const memory = chunk.begin + chunk.used;
     chunk.used += bytes;
-    chunk.held += bytes;
+    chunk.live += bytes;
     return memory;
   }
 
-  void give_back(std::byte* memory, std::size_t bytes) noexcept {
+  void deallocate(std::byte* memory, std::size_t bytes) noexcept {
     const std::lock_guard lock(mutex_);
     const auto chunk =
         std::ranges::find_if(chunks_, [&](const Chunk& one) { return one.contains(memory); });
-    chunk->held -= rounded_up(bytes, kCacheLine);
-    if (chunk->held > 0) return;
+    chunk->live -= round_up(bytes, kCacheLine);
+    if (chunk->live > 0) return;
     unmap_pages(chunk->begin, chunk->size);
     chunks_.erase(chunk);
   }
@@ -112,66 +112,67 @@ Pool& pool() {
   return pool;
 }
 
-/// Freed pages, the oldest first.
-class Kept {
+/// Cache of freed pages, oldest first.
+class PageCache {
  public:
-  void keep_more() {
+  void add_keeper() {
     const std::lock_guard lock(mutex_);
     ++keepers_;
   }
 
-  void keep_less() {
+  void remove_keeper() {
     const std::lock_guard lock(mutex_);
-    if (--keepers_ == 0) let_go(0);
+    if (--keepers_ == 0) shrink_to(0);
   }
 
-  /// The fewest kept pages that are enough and no waste; null where there are none.
+  /// Returns the smallest cached range that holds `bytes` without wasting too much; null if there
+  /// is none.
   std::byte* take(std::size_t bytes) {
     const std::lock_guard lock(mutex_);
     auto best = pages_.end();
     for (auto one = pages_.begin(); one != pages_.end(); ++one) {
-      const bool fits = one->bytes >= bytes && one->bytes <= kMostWaste * bytes;
+      const bool fits = one->bytes >= bytes && one->bytes <= kMaxWaste * bytes;
       if (fits && (best == pages_.end() || one->bytes < best->bytes)) best = one;
     }
     if (best == pages_.end()) return nullptr;
     const Pages taken = *best;
     bytes_ -= taken.bytes;
     pages_.erase(best);
-    if (taken.bytes > bytes) larger_.push_back(taken);
+    if (taken.bytes > bytes) oversized_.push_back(taken);
     return taken.begin;
   }
 
-  /// Keeps pages, or lets them go, that were asked for as `bytes`.
-  void give(std::byte* begin, std::size_t bytes) {
+  /// Caches or releases pages that were requested as `bytes`.
+  void put(std::byte* begin, std::size_t bytes) {
     const std::lock_guard lock(mutex_);
     const Pages pages = as_mapped(begin, bytes);
-    if (keepers_ == 0 || pages.bytes > kMost) return release_pages(pages.begin, pages.bytes);
-    let_go(kMost - pages.bytes);
+    if (keepers_ == 0 || pages.bytes > kCapacity) return release_pages(pages.begin, pages.bytes);
+    shrink_to(kCapacity - pages.bytes);
     pages_.push_back(pages);
     bytes_ += pages.bytes;
   }
 
  private:
-  static constexpr std::size_t kMost = std::size_t{768} << 20;
-  static constexpr std::size_t kMostWaste = 4;
+  static constexpr std::size_t kCapacity = std::size_t{768} << 20;
+  static constexpr std::size_t kMaxWaste = 4;
 
   struct Pages {
     std::byte* begin = nullptr;
     std::size_t bytes = 0;
   };
 
-  /// The whole of pages that may be more than were asked for.
+  /// The whole mapping, which may be larger than the request.
   Pages as_mapped(std::byte* begin, std::size_t bytes) {
-    const auto found = std::ranges::find(larger_, begin, &Pages::begin);
-    if (found == larger_.end()) return {begin, bytes};
+    const auto found = std::ranges::find(oversized_, begin, &Pages::begin);
+    if (found == oversized_.end()) return {begin, bytes};
     const Pages pages = *found;
-    larger_.erase(found);
+    oversized_.erase(found);
     return pages;
   }
 
-  /// Gives the oldest back until no more than `most` bytes are left.
-  void let_go(std::size_t most) {
-    while (bytes_ > most) {
+  /// Releases the oldest pages until at most `max_bytes` are cached.
+  void shrink_to(std::size_t max_bytes) {
+    while (bytes_ > max_bytes) {
       release_pages(pages_.front().begin, pages_.front().bytes);
       bytes_ -= pages_.front().bytes;
       pages_.pop_front();
@@ -181,34 +182,34 @@ class Kept {
   std::mutex mutex_;
   std::deque<Pages> pages_;
   std::size_t bytes_ = 0;
-  std::vector<Pages> larger_;  ///< handed out for fewer than they are
+  std::vector<Pages> oversized_;  ///< handed out for smaller requests
   int keepers_ = 0;
 };
 
-Kept& kept() {
-  static Kept kept;
-  return kept;
+PageCache& page_cache() {
+  static PageCache cache;
+  return cache;
 }
 
 }  // namespace
 
 std::byte* map_pages(std::size_t bytes) {
   bytes = mapped_bytes(bytes);
-  std::byte* const pages = kept().take(bytes);
+  std::byte* const pages = page_cache().take(bytes);
   return pages != nullptr ? pages : system_pages(bytes);
 }
 
 void unmap_pages(std::byte* pages, std::size_t bytes) noexcept {
-  kept().give(pages, mapped_bytes(bytes));
+  page_cache().put(pages, mapped_bytes(bytes));
 }
 
-PageKeeper::PageKeeper() { kept().keep_more(); }
-PageKeeper::~PageKeeper() { kept().keep_less(); }
+PageKeeper::PageKeeper() { page_cache().add_keeper(); }
+PageKeeper::~PageKeeper() { page_cache().remove_keeper(); }
 
-std::byte* take_from_pool(std::size_t bytes) { return pool().take(bytes); }
+std::byte* pool_allocate(std::size_t bytes) { return pool().allocate(bytes); }
 
-void give_to_pool(std::byte* memory, std::size_t bytes) noexcept {
-  pool().give_back(memory, bytes);
+void pool_deallocate(std::byte* memory, std::size_t bytes) noexcept {
+  pool().deallocate(memory, bytes);
 }
 
 }  // namespace headroom::measured

@@ -1,6 +1,5 @@
-// Pages from the system, for what is large: they go back the moment they are freed, and come as
-// huge pages where the system has them, since a weight stream touches too many small ones for the
-// TLB.
+// Large memory as pages from the system. They return to it when freed, and are huge pages where
+// available: a stream of weights touches too many 4 KiB pages for the TLB.
 #pragma once
 
 #include <cstddef>
@@ -9,13 +8,14 @@ namespace headroom::measured {
 
 inline constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
-/// Pages, zeroed unless a PageKeeper hands them out again, aligned to a huge one from that size on.
-/// Throws std::bad_alloc.
+/// Maps pages, aligned to huge pages from that size on. They are zeroed unless a PageKeeper returns
+/// cached ones. Throws std::bad_alloc.
 [[nodiscard]] std::byte* map_pages(std::size_t bytes);
 void unmap_pages(std::byte* pages, std::size_t bytes) noexcept;
 
-/// While one lives, pages that are freed are kept for the next that ask for as many: where operands
-/// come and go all the time, the system takes longer to make new ones than kernels do to read them.
+/// While a PageKeeper lives, freed pages are cached for later requests of similar size. Calibration
+/// frees and requests operands all the time, and new pages cost more than the kernels that read
+/// them.
 class PageKeeper {
  public:
   PageKeeper();
@@ -24,9 +24,9 @@ class PageKeeper {
   ~PageKeeper();
 };
 
-/// Room for weights, which come one after another and stay: they lie side by side, so that small
-/// matrices share huge pages too. Memory goes back in chunks, when all of a chunk is freed.
-[[nodiscard]] std::byte* take_from_pool(std::size_t bytes);
-void give_to_pool(std::byte* memory, std::size_t bytes) noexcept;
+/// Memory for weights, which are allocated one after another and stay. The pool packs them densely,
+/// so small matrices share huge pages. A chunk returns to the system when all of it is freed.
+[[nodiscard]] std::byte* pool_allocate(std::size_t bytes);
+void pool_deallocate(std::byte* memory, std::size_t bytes) noexcept;
 
 }  // namespace headroom::measured

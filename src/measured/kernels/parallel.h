@@ -1,4 +1,4 @@
-// How kernels share work among OpenMP's threads.
+// Distribution of work over OpenMP's threads.
 #pragma once
 
 #include <omp.h>
@@ -8,7 +8,7 @@
 
 namespace headroom::measured {
 
-/// Elements below which waking another thread costs more than it brings.
+/// Minimum number of elements for which a second thread pays.
 inline constexpr std::int64_t kSerialElements = 16384;
 
 /// Indices [begin, end).
@@ -19,18 +19,19 @@ struct Range {
   [[nodiscard]] std::int64_t size() const noexcept { return end - begin; }
 };
 
-/// Part `index` of [0, total) in `parts` nearly equal parts whose bounds are multiples of
-/// `granule`. Late parts may be empty.
-inline Range share(std::int64_t total, std::int64_t parts, std::int64_t index,
-                   std::int64_t granule = 1) {
+/// Part `index` of [0, total), split into `parts` nearly equal parts with bounds that are multiples
+/// of `granule`. The last parts may be empty.
+inline Range partition(std::int64_t total, std::int64_t parts, std::int64_t index,
+                       std::int64_t granule = 1) {
+  // Runs in every kernel on every thread, so without the checks of ceil_div.
   const std::int64_t granules = (total + granule - 1) / granule;
   return {std::min(total, granules * index / parts * granule),
           std::min(total, granules * (index + 1) / parts * granule)};
 }
 
-/// The calling thread's share of [0, total); call it in a parallel region.
-inline Range own_share(std::int64_t total, std::int64_t granule = 1) {
-  return share(total, omp_get_num_threads(), omp_get_thread_num(), granule);
+/// The calling thread's part of [0, total); call it in a parallel region.
+inline Range thread_range(std::int64_t total, std::int64_t granule = 1) {
+  return partition(total, omp_get_num_threads(), omp_get_thread_num(), granule);
 }
 
 }  // namespace headroom::measured

@@ -8,7 +8,7 @@ namespace headroom::measured {
 
 namespace {
 
-/// Copies one patch whose upper left corner in the first channel is `from`.
+/// Copies one patch; `from` is its upper left corner in the first channel.
 void copy_patch(const PatchArguments& args, const float* from, float* to) {
   const std::int64_t p = args.patch_size;
   for (std::int64_t channel = 0; channel < args.channels; ++channel) {

@@ -10,8 +10,8 @@ namespace headroom::measured {
 
 namespace {
 
-/// Bucket of a distance that is not negative. In float32, as the reference code is: distances on a
-/// bucket's edge fall as it rounds.
+/// Bucket of a non-negative distance. In float32 like the reference code, since its rounding
+/// decides distances on a bucket's edge.
 std::int64_t bucket_of(std::int64_t distance, std::int64_t buckets, std::int64_t max_distance) {
   const std::int64_t exact = buckets / 2;
   if (distance < exact) return distance;
@@ -36,7 +36,7 @@ std::int64_t relative_bucket(const RelativeBiasArguments& args, std::int64_t dis
 }
 
 void fill_relative_bias(const RelativeBiasArguments& args, float* out) {
-  // Every row is a window of one line over all distances, the least one first.
+  // Every row is a window of one line over all distances, in ascending order.
   const std::int64_t least = -(args.past + args.queries - 1);
   const std::int64_t distances = args.keys - least;
   std::vector<std::int64_t> buckets;

@@ -21,17 +21,17 @@ std::vector<float> plain_frequencies(double theta, std::int64_t dim) {
   return frequencies;
 }
 
-/// theta grows with the sequence once it passes the trained context (NTK-aware scaling).
+/// NTK-aware scaling: theta grows once the sequence exceeds the trained context.
 double dynamic_theta(const RopeSpec& rope, std::int64_t dim, std::int64_t positions,
                      std::int64_t trained_positions) {
   const auto trained = static_cast<double>(trained_positions);
   const double longest = std::max(static_cast<double>(positions), trained);
   const auto width = static_cast<double>(dim);
-  const double stretch = rope.factor * longest / trained - (rope.factor - 1);
-  return rope.theta * std::pow(stretch, width / (width - 2));
+  const double growth = rope.factor * longest / trained - (rope.factor - 1);
+  return rope.theta * std::pow(growth, width / (width - 2));
 }
 
-/// Llama 3.1: long waves are stretched, short ones kept, and those between are interpolated.
+/// Llama 3.1: scales low frequencies, keeps high ones and interpolates between.
 float llama3_frequency(const RopeSpec& rope, float frequency) {
   const auto context = static_cast<float>(rope.original_max_position_embeddings);
   const auto low = static_cast<float>(rope.low_freq_factor);
@@ -44,15 +44,15 @@ float llama3_frequency(const RopeSpec& rope, float frequency) {
   return (1.0F - smooth) * frequency / factor + smooth * frequency;
 }
 
-/// The dimension whose wave turns `rotations` times over the original context (arXiv 2309.00071,
-/// appendix A.2).
+/// Dimension that makes `rotations` turns over the original context (arXiv 2309.00071, appendix
+/// A.2).
 double dimension_of(double rotations, const RopeSpec& rope, double dim) {
   const auto context = static_cast<double>(rope.original_max_position_embeddings);
   return dim * std::log(context / (rotations * kTwoPi)) / (2 * std::log(rope.theta));
 }
 
-/// YaRN: short waves are kept, long ones stretched, and a ramp leads from one to the other.
-void stretch_yarn(const RopeSpec& rope, std::int64_t dim, std::vector<float>& frequencies) {
+/// YaRN: keeps high frequencies, scales low ones, with a linear ramp between.
+void scale_yarn(const RopeSpec& rope, std::int64_t dim, std::vector<float>& frequencies) {
   const auto width = static_cast<double>(dim);
   double low = dimension_of(rope.beta_fast, rope, width);
   double high = dimension_of(rope.beta_slow, rope, width);
@@ -62,32 +62,31 @@ void stretch_yarn(const RopeSpec& rope, std::int64_t dim, std::vector<float>& fr
   }
   low = std::max(low, 0.0);
   high = std::min(high, width - 1);
-  if (low == high) high += 0.001;  // as the reference code keeps the ramp from being a step
+  if (low == high) high += 0.001;  // as in the reference code, to avoid division by zero
   for (std::size_t i = 0; i < frequencies.size(); ++i) {
     const double ramp = std::clamp((static_cast<double>(i) - low) / (high - low), 0.0, 1.0);
     const auto kept = static_cast<float>(1 - ramp);
-    const float stretched = frequencies[i] / static_cast<float>(rope.factor);
-    frequencies[i] = stretched * (1 - kept) + frequencies[i] * kept;
+    const float scaled = frequencies[i] / static_cast<float>(rope.factor);
+    frequencies[i] = scaled * (1 - kept) + frequencies[i] * kept;
   }
 }
 
-/// Whether so many positions leave the original context.
-bool is_beyond(const RopeSpec& rope, std::int64_t positions) {
+/// Returns whether `positions` exceeds the original context.
+bool exceeds_original_context(const RopeSpec& rope, std::int64_t positions) {
   return positions > rope.original_max_position_embeddings;
 }
 
-/// LongRoPE: every wave has a factor of its own, within the original context and beyond it.
-void stretch_longrope(const RopeSpec& rope, std::int64_t positions,
-                      std::vector<float>& frequencies) {
+/// LongRoPE: one factor per frequency, is_short the original context and beyond it.
+void scale_longrope(const RopeSpec& rope, std::int64_t positions, std::vector<float>& frequencies) {
   const std::vector<double>& factors =
-      is_beyond(rope, positions) ? rope.long_factors : rope.short_factors;
+      exceeds_original_context(rope, positions) ? rope.long_factors : rope.short_factors;
   for (std::size_t i = 0; i < frequencies.size(); ++i) {
     frequencies[i] /= static_cast<float>(factors.at(i));
   }
 }
 
-/// One head of neighbouring pairs.
-void turn_neighbours(float* head, const float* cos, const float* sin, std::int64_t half) {
+/// Rotates one head with interleaved pairs (x[2i], x[2i + 1]).
+void rotate_interleaved(float* head, const float* cos, const float* sin, std::int64_t half) {
   for (std::int64_t i = 0; i < half; ++i) {
     const float a = head[2 * i];
     const float b = head[2 * i + 1];
@@ -96,8 +95,8 @@ void turn_neighbours(float* head, const float* cos, const float* sin, std::int64
   }
 }
 
-/// One head: (a, b) becomes (a·cos - b·sin, b·cos + a·sin).
-void turn(float* head, const float* cos, const float* sin, std::int64_t half) {
+/// Rotates one head with pairs half a head apart: (a, b) becomes (a·cos - b·sin, b·cos + a·sin).
+void rotate_half_split(float* head, const float* cos, const float* sin, std::int64_t half) {
   float* upper = head + half;
 #pragma omp simd
   for (std::int64_t i = 0; i < half; ++i) {
@@ -125,10 +124,10 @@ std::vector<float> rotary_frequencies(const RopeSpec& rope, std::int64_t dim,
       for (float& frequency : frequencies) frequency = llama3_frequency(rope, frequency);
       break;
     case RopeScalingKind::yarn:
-      stretch_yarn(rope, dim, frequencies);
+      scale_yarn(rope, dim, frequencies);
       break;
     case RopeScalingKind::longrope:
-      stretch_longrope(rope, positions, frequencies);
+      scale_longrope(rope, positions, frequencies);
       break;
   }
   return frequencies;
@@ -137,9 +136,10 @@ std::vector<float> rotary_frequencies(const RopeSpec& rope, std::int64_t dim,
 RotaryTable make_rotary_table(const RopeSpec& rope, std::int64_t dim, std::int64_t positions,
                               std::int64_t trained_positions) {
   RotaryTable table{positions, dim / 2, rope.layout, {}, {}};
-  const bool within = rope.scaling == RopeScalingKind::longrope && !is_beyond(rope, positions);
+  const bool is_short =
+      rope.scaling == RopeScalingKind::longrope && !exceeds_original_context(rope, positions);
   const auto factor =
-      static_cast<float>(within ? rope.short_attention_factor : rope.attention_factor);
+      static_cast<float>(is_short ? rope.short_attention_factor : rope.attention_factor);
   const std::vector<float> frequencies =
       rotary_frequencies(rope, dim, positions, trained_positions);
   for (std::int64_t position = 0; position < positions; ++position) {
@@ -154,15 +154,16 @@ RotaryTable make_rotary_table(const RopeSpec& rope, std::int64_t dim, std::int64
 
 void apply_rotary(const RotaryTable& table, const RotaryArguments& args, float* x) {
   const std::int64_t tokens = args.batch * args.seq_len;
-  const auto turn_head = table.layout == RopeLayout::half_split ? turn : turn_neighbours;
+  const auto rotate_head =
+      table.layout == RopeLayout::half_split ? rotate_half_split : rotate_interleaved;
 #pragma omp parallel for if (tokens * args.heads * table.half >= kSerialElements) schedule(static)
   for (std::int64_t token = 0; token < tokens; ++token) {
     const std::int64_t place = token % args.seq_len;
     const std::int64_t angle = (args.first_position + place) * table.half;
     float* row = x + token / args.seq_len * args.batch_stride + place * args.stride;
     for (std::int64_t head = 0; head < args.heads; ++head) {
-      turn_head(row + head * args.head_stride, table.cos.data() + angle, table.sin.data() + angle,
-                table.half);
+      rotate_head(row + head * args.head_stride, table.cos.data() + angle, table.sin.data() + angle,
+                  table.half);
     }
   }
 }

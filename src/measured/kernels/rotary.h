@@ -1,4 +1,4 @@
-// Rotary position embedding (arXiv 2104.09864) as Hugging Face's Llama has it.
+// Rotary position embedding (RoPE, arXiv 2104.09864), as in Hugging Face's Llama.
 #pragma once
 
 #include <cstdint>
@@ -8,19 +8,19 @@
 
 namespace headroom::measured {
 
-/// Cosines and sines of every position's angles, [positions, half] each.
+/// Cosines and sines of every position's angles, each [positions, half].
 struct RotaryTable {
   std::int64_t positions = 0;
-  std::int64_t half = 0;  ///< of the dimensions that turn
+  std::int64_t half = 0;  ///< half of the rotary dimensions
   RopeLayout layout = RopeLayout::half_split;
   std::vector<float> cos;
   std::vector<float> sin;
 };
 
-/// Angle per position of each pair of dimensions, [dim / 2]: theta^(-2i/dim), stretched as `rope`
-/// says. Dynamic scaling depends on the longest sequence, `positions`, and on the
-/// trained context, `trained_positions`; the other kinds ignore both. In float32 where the
-/// reference code is, since large positions magnify every rounding.
+/// Frequencies [dim / 2]: angle per position of each pair of dimensions, theta^(-2i/dim), scaled as
+/// `rope` specifies. Dynamic scaling depends on the longest sequence, `positions`, and the trained
+/// context, `trained_positions`; other kinds ignore both. In float32 where the reference code is,
+/// since large positions magnify rounding errors.
 [[nodiscard]] std::vector<float> rotary_frequencies(const RopeSpec& rope, std::int64_t dim,
                                                     std::int64_t positions,
                                                     std::int64_t trained_positions);
@@ -28,7 +28,7 @@ struct RotaryTable {
 [[nodiscard]] RotaryTable make_rotary_table(const RopeSpec& rope, std::int64_t dim,
                                             std::int64_t positions, std::int64_t trained_positions);
 
-/// Heads to turn, from x on; strides in floats.
+/// Heads to rotate, starting at x; strides in floats.
 struct RotaryArguments {
   std::int64_t batch = 1;
   std::int64_t seq_len = 0;
@@ -39,8 +39,8 @@ struct RotaryArguments {
   std::int64_t first_position = 0;  ///< of the first token; first_position + seq_len <= positions
 };
 
-/// Turns each pair of every head, (x[i], x[i + half]) or (x[2i], x[2i + 1]), by its angle, in
-/// place.
+/// Rotates each pair of every head by its angle, in place. A pair is (x[i], x[i + half]) or
+/// (x[2i], x[2i + 1]), by the table's layout.
 void apply_rotary(const RotaryTable& table, const RotaryArguments& args, float* x);
 
 }  // namespace headroom::measured

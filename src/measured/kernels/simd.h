@@ -1,6 +1,6 @@
-// Vectors of float32 as wide as the machine's registers, through the vector extensions that GCC and
-// Clang share. Arithmetic and comparisons are the built-in operators; `a * b + c` becomes one fused
-// multiply-add where there is one.
+// Vectors of float32 as wide as the machine's registers, through the vector extensions of GCC and
+// Clang. Arithmetic and comparisons are the built-in operators; `a * b + c` becomes a fused
+// multiply–add if the machine has one.
 #pragma once
 
 #include <bit>
@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <cstring>
 #include <utility>
+
+#include "cache_line.h"
 
 namespace headroom::measured::simd {
 
@@ -26,15 +28,12 @@ inline constexpr int kVectorBytes = 16;
 /// Floats in one vector.
 inline constexpr std::int64_t kLanes = kVectorBytes / 4;
 
-/// Floats in one line of a cache.
-inline constexpr std::int64_t kLine = 16;
-
 using Floats [[gnu::vector_size(kVectorBytes)]] = float;
 using Ints [[gnu::vector_size(kVectorBytes)]] = std::int32_t;
 using Words [[gnu::vector_size(kVectorBytes)]] = std::uint32_t;
 using Halves [[gnu::vector_size(kVectorBytes / 2)]] = std::uint16_t;
 
-/// Memory need not be aligned.
+/// Unaligned load.
 inline Floats load(const float* from) {
   Floats value;
   std::memcpy(&value, from, sizeof value);
@@ -43,23 +42,22 @@ inline Floats load(const float* from) {
 
 inline void store(float* to, Floats value) { std::memcpy(to, &value, sizeof value); }
 
-/// Begin to bring the line of an element that will be read or written, if there is one.
+/// Prefetches the cache line of an element to read or write.
 [[gnu::always_inline]] inline void prefetch_to_read(const float* at) { __builtin_prefetch(at); }
 [[gnu::always_inline]] inline void prefetch_to_write(const float* at) { __builtin_prefetch(at, 1); }
 
-/// Begin to bring the lines of `count` floats into the cache that will be read or written. Inlined
-/// in any case: GCC takes a function that only prefetches for one without effect, and drops its
-/// calls.
+/// Prefetches the cache lines of `count` floats to read or write. Always inlined: GCC takes a
+/// function that only prefetches for one without effect and drops its calls.
 [[gnu::always_inline]] inline void prefetch_to_read(const float* from, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; i += kLine) prefetch_to_read(from + i);
-  prefetch_to_read(from + count - 1);  // a line more where the first does not begin one
+  for (std::int64_t i = 0; i < count; i += kCacheLineFloats) prefetch_to_read(from + i);
+  prefetch_to_read(from + count - 1);  // one line more if the first is unaligned
 }
 [[gnu::always_inline]] inline void prefetch_to_write(const float* to, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; i += kLine) prefetch_to_write(to + i);
+  for (std::int64_t i = 0; i < count; i += kCacheLineFloats) prefetch_to_write(to + i);
   prefetch_to_write(to + count - 1);
 }
 
-/// The first `count` lanes; the others are zero.
+/// Loads the first `count` lanes; the others are zero.
 inline Floats load_first(const float* from, std::int64_t count) {
   Floats value = {};
   std::memcpy(&value, from, static_cast<std::size_t>(count) * sizeof(float));
@@ -80,7 +78,7 @@ inline Floats load(const std::uint16_t* from) {
 /// Subtracting zero is exact for every value, so that compilers drop it; adding zero is not.
 inline Floats broadcast(float value) { return value - Floats{}; }
 
-/// The second operand wherever either is not a number.
+/// Returns the second operand if either is NaN.
 inline Floats max(Floats a, Floats b) { return a > b ? a : b; }
 inline Floats min(Floats a, Floats b) { return a < b ? a : b; }
 
@@ -103,16 +101,16 @@ template <std::size_t count, class Body>
 
 namespace folding {
 
-/// The lanes turned by `distance`.
+/// Rotates the lanes by `distance`.
 template <std::int64_t distance, std::size_t... lanes>
-inline Floats turned(Floats value, std::index_sequence<lanes...>) {
+inline Floats rotate_lanes(Floats value, std::index_sequence<lanes...>) {
   return __builtin_shufflevector(value, value, (static_cast<int>(lanes) + distance) % kLanes...);
 }
 
-/// All lanes combined into one, by halves.
+/// Combines all lanes into one, by halves.
 template <std::int64_t half = kLanes / 2, class Combine>
 inline float fold(Floats value, const Combine& combine) {
-  const Floats other = turned<half>(value, std::make_index_sequence<kLanes>{});
+  const Floats other = rotate_lanes<half>(value, std::make_index_sequence<kLanes>{});
   const Floats combined = combine(value, other);
   if constexpr (half == 1) {
     return combined[0];

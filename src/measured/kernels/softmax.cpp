@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "alibi.h"
+#include "bfloat16.h"
 #include "parallel.h"
 #include "vector_math.h"
 
@@ -16,7 +16,7 @@ using simd::kLanes;
 
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
-/// row = map(row); returns the sum of it.
+/// row = map(row); returns the sum of the results.
 template <class Map>
 float transform(float* row, std::int64_t count, const Map& map) {
   if (count < kLanes) {
@@ -24,50 +24,49 @@ float transform(float* row, std::int64_t count, const Map& map) {
     simd::store_first(row, value, count);
     return simd::sum(simd::lane_indices() < static_cast<std::int32_t>(count) ? value : Floats{});
   }
-  const auto left_over = static_cast<std::int32_t>(count % kLanes);
+  const auto remainder = static_cast<std::int32_t>(count % kLanes);
   float* const end = row + count;
-  const Floats last = simd::load(end - kLanes);  // before some of it is written
+  const Floats last = simd::load(end - kLanes);  // read before the loop overwrites part of it
   Floats total = {};
   for (; row + kLanes <= end; row += kLanes) {
     const Floats value = map(simd::load(row));
     simd::store(row, value);
     total += value;
   }
-  if (left_over > 0) {
+  if (remainder > 0) {
     const Floats value = map(last);
     simd::store(end - kLanes, value);
     total +=
-        simd::lane_indices() >= static_cast<std::int32_t>(kLanes) - left_over ? value : Floats{};
+        simd::lane_indices() >= static_cast<std::int32_t>(kLanes) - remainder ? value : Floats{};
   }
   return simd::sum(total);
 }
 
 void multiply(float* values, std::int64_t count, float factor) {
-  transform(values, count, [&](Floats some) { return some * factor; });
+  transform(values, count, [&](Floats x) { return x * factor; });
 }
 
-/// Adds to scaled scores by their keys' places.
+/// Adds the ALiBi term of every key's index.
 void add_alibi(const SoftmaxRow& row, float* scores) {
   for (std::int64_t key = row.first; key < row.visible; ++key) {
-    const float lowered = row.slope * static_cast<float>(row.index + key);
-    scores[key] += row.alibi_order == AlibiOrder::behind_scale
-                       ? lowered
-                       : rounded_to_bfloat16(lowered) * row.scale;
+    const float term = row.slope * static_cast<float>(row.index + key);
+    scores[key] +=
+        row.alibi_order == AlibiOrder::behind_scale ? term : round_to_bfloat16(term) * row.scale;
   }
 }
 
-/// Scales, caps, adds what is to be added and hides padding, so that the scale is 1 afterwards.
-void prepare(const SoftmaxRow& row, float* scores) {
+/// Scales, caps, adds ALiBi and bias, and masks padding; the scores then need no further scale.
+void modify_scores(const SoftmaxRow& row, float* scores) {
   const std::int64_t count = row.visible - row.first;
-  float* const shown = scores + row.first;
-  multiply(shown, count, row.scale);
+  float* const visible = scores + row.first;
+  multiply(visible, count, row.scale);
   if (row.soft_cap > 0) {
-    transform(shown, count,
-              [&](Floats some) { return simd::tanh(some / row.soft_cap) * row.soft_cap; });
+    transform(visible, count,
+              [&](Floats x) { return simd::tanh(x / row.soft_cap) * row.soft_cap; });
   }
   if (row.slope != 0) add_alibi(row, scores);
   if (row.bias != nullptr) {
-    for (std::int64_t i = 0; i < count; ++i) shown[i] += row.bias[row.first + i];
+    for (std::int64_t i = 0; i < count; ++i) visible[i] += row.bias[row.first + i];
   }
   if (row.key_mask == nullptr) return;
   for (std::int64_t key = row.first; key < row.visible; ++key) {
@@ -77,26 +76,25 @@ void prepare(const SoftmaxRow& row, float* scores) {
 
 float largest(const float* scores, std::int64_t count) {
   if (count < kLanes) {
-    float most = kMinusInfinity;
-    for (std::int64_t i = 0; i < count; ++i) most = std::max(most, scores[i]);
-    return most;
+    float maximum = kMinusInfinity;
+    for (std::int64_t i = 0; i < count; ++i) maximum = std::max(maximum, scores[i]);
+    return maximum;
   }
-  // The last vector overlaps the one before it, so that no score is left over.
-  Floats some = simd::load(scores + count - kLanes);
-  Floats others = some;
+  // The last vector overlaps the one before it, so that it covers the remainder.
+  Floats values = simd::load(scores + count - kLanes);
+  Floats others = values;
   std::int64_t i = 0;
   for (; i + 2 * kLanes <= count; i += 2 * kLanes) {
-    some = simd::max(some, simd::load(scores + i));
+    values = simd::max(values, simd::load(scores + i));
     others = simd::max(others, simd::load(scores + i + kLanes));
   }
-  if (i + kLanes <= count) some = simd::max(some, simd::load(scores + i));
-  return simd::largest(simd::max(some, others));
+  if (i + kLanes <= count) values = simd::max(values, simd::load(scores + i));
+  return simd::largest(simd::max(values, others));
 }
 
-/// scores = exp((scores - most) · scale); returns their sum.
-float exponentiate(float* scores, std::int64_t count, float most, float scale) {
-  return transform(scores, count,
-                   [&](Floats values) { return simd::exp((values - most) * scale); });
+/// scores = exp((scores - maximum) · scale); returns their sum.
+float exponentiate(float* scores, std::int64_t count, float maximum, float scale) {
+  return transform(scores, count, [&](Floats x) { return simd::exp((x - maximum) * scale); });
 }
 
 }  // namespace
@@ -104,33 +102,33 @@ float exponentiate(float* scores, std::int64_t count, float most, float scale) {
 void softmax(const SoftmaxRow& row, float* scores) {
   const bool plain = row.bias == nullptr && row.key_mask == nullptr && row.soft_cap == 0 &&
                      row.slope == 0 && row.sink == nullptr;
-  if (!plain) prepare(row, scores);
-  float* const shown = scores + row.first;
+  if (!plain) modify_scores(row, scores);
+  float* const visible = scores + row.first;
   const std::int64_t count = row.visible - row.first;
-  float most = largest(shown, count);
-  if (row.sink != nullptr) most = std::max(most, *row.sink);
-  if (most == kMinusInfinity) {
+  float maximum = largest(visible, count);
+  if (row.sink != nullptr) maximum = std::max(maximum, *row.sink);
+  if (maximum == kMinusInfinity) {
     std::fill_n(scores, row.keys, 1.0F / static_cast<float>(row.keys));
     return;
   }
-  float sum = exponentiate(shown, count, most, plain ? row.scale : 1.0F);
-  if (row.sink != nullptr) sum += std::exp(*row.sink - most);
-  multiply(shown, count, 1.0F / sum);
-  std::fill(scores, shown, 0.0F);
+  float sum = exponentiate(visible, count, maximum, plain ? row.scale : 1.0F);
+  if (row.sink != nullptr) sum += std::exp(*row.sink - maximum);
+  multiply(visible, count, 1.0F / sum);
+  std::fill(scores, visible, 0.0F);
   std::fill(scores + row.visible, scores + row.keys, 0.0F);
 }
 
 float RunningSoftmax::add(const SoftmaxRow& piece, float* scores) {
-  prepare(piece, scores);
-  const float before = most;
-  float* const shown = scores + piece.first;
+  modify_scores(piece, scores);
+  const float before = maximum;
+  float* const visible = scores + piece.first;
   const std::int64_t count = piece.visible - piece.first;
-  most = std::max(before, largest(shown, count));
-  const float shrink = std::exp(before - most);
-  total = total * shrink + exponentiate(shown, count, most, 1.0F);
-  std::fill(scores, shown, 0.0F);
+  maximum = std::max(before, largest(visible, count));
+  const float rescale = std::exp(before - maximum);
+  total = total * rescale + exponentiate(visible, count, maximum, 1.0F);
+  std::fill(scores, visible, 0.0F);
   std::fill(scores + piece.visible, scores + piece.keys, 0.0F);
-  return shrink;
+  return rescale;
 }
 
 void softmax_rows(float* scores, std::int64_t rows, std::int64_t keys) {

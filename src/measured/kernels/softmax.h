@@ -1,4 +1,4 @@
-// Softmax over the keys of one row of scores, with everything that is added to scores before it.
+// Softmax over the keys of one row of scores, with scale, soft cap, ALiBi, bias and masks.
 #pragma once
 
 #include <cstdint>
@@ -10,45 +10,46 @@ namespace headroom::measured {
 
 struct SoftmaxRow {
   std::int64_t keys = 0;
-  /// Keys that the causal mask shows, from the first; the others get probability zero.
+  /// End of the visible keys under the causal mask; later keys get probability zero.
   std::int64_t visible = 0;
-  std::int64_t first = 0;  ///< the first key that a window shows, at most `visible`
-  float scale = 1;         ///< positive; scores are multiplied by it before all else
-  float soft_cap = 0;      ///< then they become cap·tanh(score / cap); 0: they do not
-  float slope = 0;         ///< times a key's index, added to the scores by `alibi_order`
+  std::int64_t first = 0;  ///< first visible key of a window, at maximum `visible`
+  float scale = 1;         ///< positive; multiplies the scores before all else
+  float soft_cap = 0;      ///< then score = cap·tanh(score / cap); 0: no cap
+  float slope = 0;  ///< ALiBi: times a key's index, added to the scores as `alibi_order` says
   AlibiOrder alibi_order = AlibiOrder::behind_scale;
-  std::int64_t index = 0;       ///< of the first of these keys, for its slope
-  const float* sink = nullptr;  ///< a further score that takes part, with no probability to store
+  std::int64_t index = 0;  ///< index of the first of these keys, for `slope`
+  const float* sink =
+      nullptr;  ///< attention sink: one more score in the sum, without a probability
   const float* bias = nullptr;  ///< [keys], added to the scaled scores; null for none
-  /// [keys]: 0 for padding. Null for none.
+  /// [keys], 0 for padding; null for none.
   const std::uint8_t* key_mask = nullptr;
 };
 
-/// scores [keys] become probabilities.
+/// Turns scores [keys] into probabilities, in place.
 ///
-/// Padding and hidden keys get probability zero: adding the least float32 to their scores, as
-/// Hugging Face's eager attention does, makes their exponentials zero. In a row where no key is
-/// left, all scores become that same number there, and its softmax is uniform over *all* keys,
-/// hidden ones too; so it is here.
+/// Padding and masked keys get probability zero: Hugging Face's eager attention adds the lowest
+/// float32 to their scores, and their exponentials become zero. In a row without any visible key
+/// all scores become that same number there, so softmax is uniform over *all* keys, masked ones
+/// too. This function returns the same.
 void softmax(const SoftmaxRow& row, float* scores);
 
-/// The softmax of a row that comes in pieces (arXiv 2205.14135, 3.1).
+/// Online softmax of a row that comes in pieces (arXiv 2205.14135, 3.1).
 struct RunningSoftmax {
-  float most = std::numeric_limits<float>::lowest();  ///< of the scores so far
-  float total = 0;                                    ///< of their exponentials about `most`
+  float maximum = std::numeric_limits<float>::lowest();  ///< of all scores so far
+  float total = 0;                                       ///< sum of exp(score - maximum)
 
-  /// The next piece's scores become exponentials about the new maximum. Returns what sums that
-  /// were weighted by earlier ones are to be multiplied by.
+  /// Replaces the scores of the next piece by exp(score - maximum), with the maximum updated.
+  /// Returns the factor that rescales sums weighted by earlier pieces.
   float add(const SoftmaxRow& piece, float* scores);
 
-  /// Begins with a score that has no value.
+  /// Starts with an attention sink: a score without a value.
   void begin_with(float sink) {
-    most = sink;
+    maximum = sink;
     total = 1;
   }
 };
 
-/// Every row of scores [rows, keys], over the threads.
+/// Softmax of every row of scores [rows, keys]; threads share the rows.
 void softmax_rows(float* scores, std::int64_t rows, std::int64_t keys);
 
 }  // namespace headroom::measured

@@ -1,5 +1,5 @@
-// The register-blocked product that attention is made of: out[r, :] += Σ over steps of
-// a[r, step] · b[step, :], for a few rows r and a few vectors of columns.
+// Register-blocked matrix product for attention, for a few rows r and a few vectors of columns:
+//   out[r, :] += Σ over steps of a[r, step] · b[step, :]
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ struct TileLeft {
   std::int64_t step_stride = 0;
 };
 
-/// Row-major rows of floats.
+/// b, row-major.
 struct TileRight {
   const float* data = nullptr;
   std::int64_t stride = 0;
@@ -27,8 +27,8 @@ struct TileOut {
   std::int64_t stride = 0;
 };
 
-/// Sums of `rows` × `vectors` in registers. `start(r, v)` is what they begin from, `end(r, v, sum)`
-/// takes them.
+/// Computes `rows` × `vectors` sums in registers. `start(r, v)` gives their initial values; `end(r,
+/// v, sum)` stores them.
 template <std::size_t rows, std::size_t vectors, class Start, class End>
 inline void tile_product(TileLeft a, TileRight b, std::int64_t steps, const Start& start,
                          const End& end) {

@@ -11,14 +11,14 @@ using simd::kLanes;
 
 constexpr std::size_t kVectors = 4;  // of a register block
 
-/// Rows of a register block: as many sums as multiplications are under way at once.
+/// Rows of a register block, such that the sums cover the latency of multiply–adds.
 constexpr std::size_t rows_at_once(std::size_t vectors) { return vectors <= 2 ? 8 : 4; }
 static_assert(kTileColumns == static_cast<std::int64_t>(kVectors) * kLanes);
 
 /// Steps of b whose last columns are copied at once.
 constexpr std::int64_t kPackedSteps = 128;
 
-/// Where register block element (r, v) of an output stands, and how many of its lanes there are.
+/// Position of register block element (r, v) in an output, and its number of valid lanes.
 struct OutTile {
   TileOut out;
   std::int64_t columns;
@@ -44,20 +44,22 @@ struct OutTile {
 };
 
 template <std::size_t rows, std::size_t vectors>
-void multiply_rows(TileLeft a, TileRight b, OutTile to, std::int64_t steps, Sum sum) {
-  // A block's lines are fetched while it is computed: stores that miss would come one by one.
+void multiply_rows(TileLeft a, TileRight b, OutTile to, std::int64_t steps, Output output) {
+  // Prefetch the block's output: stores that miss would be serialised.
   simd::unroll<rows>([&](auto r) { simd::prefetch_to_write(to.at(r, 0), to.columns); });
   tile_product<rows, vectors>(
       a, b, steps,
-      [&](std::size_t r, std::size_t v) { return sum == Sum::begin ? Floats{} : to.load(r, v); },
+      [&](std::size_t r, std::size_t v) {
+        return output == Output::overwrite ? Floats{} : to.load(r, v);
+      },
       [&](std::size_t r, std::size_t v, Floats value) { to.store(r, v, value); });
 }
 
-/// Begins to bring some rows of a matrix, whose steps lie side by side: rows that are far apart are
-/// no stream that a processor sees. Inlined as the prefetches are.
+/// Prefetches rows of a matrix with contiguous steps; hardware prefetchers do not detect rows that
+/// are far apart. Inlined like the prefetches (see simd.h).
 template <std::size_t rows>
-[[gnu::always_inline]] inline void fetch_rows(const float* first, std::int64_t stride,
-                                              std::int64_t steps) {
+[[gnu::always_inline]] inline void prefetch_rows(const float* first, std::int64_t stride,
+                                                 std::int64_t steps) {
   simd::unroll<rows>([&](auto r) {
     simd::prefetch_to_read(first + static_cast<std::int64_t>(r) * stride, steps);
   });
@@ -65,39 +67,41 @@ template <std::size_t rows>
 
 /// All rows of one tile of columns.
 template <std::size_t vectors>
-void multiply_columns(TileLeft a, TileRight b, TileOut out, const TileExtent& extent, Sum sum) {
+void multiply_columns(TileLeft a, TileRight b, TileOut out, const TileExtent& extent,
+                      Output output) {
   constexpr std::size_t kRows = rows_at_once(vectors);
   constexpr auto kStep = static_cast<std::int64_t>(kRows);
   std::int64_t row = 0;
   for (; row + kStep <= extent.rows; row += kStep) {
     const bool has_next = a.step_stride == 1 && row + 2 * kStep <= extent.rows;
-    if (has_next) fetch_rows<kRows>(a.data + kStep * a.row_stride, a.row_stride, extent.steps);
-    multiply_rows<kRows, vectors>(a, b, {out, extent.columns}, extent.steps, sum);
+    if (has_next) prefetch_rows<kRows>(a.data + kStep * a.row_stride, a.row_stride, extent.steps);
+    multiply_rows<kRows, vectors>(a, b, {out, extent.columns}, extent.steps, output);
     a.data += kStep * a.row_stride;
     out.data += kStep * out.stride;
   }
   for (; row < extent.rows; ++row) {
-    multiply_rows<1, vectors>(a, b, {out, extent.columns}, extent.steps, sum);
+    multiply_rows<1, vectors>(a, b, {out, extent.columns}, extent.steps, output);
     a.data += a.row_stride;
     out.data += out.stride;
   }
 }
 
-/// All rows of one tile, with as few vectors as hold its columns.
+/// All rows of one tile, with the fewest vectors that hold its columns.
 template <std::size_t vectors>
-void multiply_fewest(TileLeft a, TileRight b, TileOut out, const TileExtent& extent, Sum sum) {
+void multiply_fewest(TileLeft a, TileRight b, TileOut out, const TileExtent& extent,
+                     Output output) {
   if constexpr (vectors > 1) {
     constexpr auto kFewer = static_cast<std::int64_t>(vectors - 1);
     if (extent.columns <= kFewer * kLanes) {
-      return multiply_fewest<vectors - 1>(a, b, out, extent, sum);
+      return multiply_fewest<vectors - 1>(a, b, out, extent, output);
     }
   }
-  multiply_columns<vectors>(a, b, out, extent, sum);
+  multiply_columns<vectors>(a, b, out, extent, output);
 }
 
-/// The columns behind the last whole vector, from a copy that whole vectors may be read of.
+/// The columns after the last whole vector, from a copy that is readable in whole vectors.
 void multiply_last_columns(TileLeft a, TileRight b, TileOut out, const TileExtent& extent,
-                           Sum sum) {
+                           Output output) {
   alignas(64) std::array<float, kPackedSteps * kLanes> packed;
   for (std::int64_t step = 0; step < extent.steps; step += kPackedSteps) {
     const std::int64_t steps = std::min(kPackedSteps, extent.steps - step);
@@ -107,29 +111,30 @@ void multiply_last_columns(TileLeft a, TileRight b, TileOut out, const TileExten
     }
     multiply_columns<1>({a.data + step * a.step_stride, a.row_stride, a.step_stride},
                         {packed.data(), kLanes}, out, {extent.rows, extent.columns, steps},
-                        step == 0 ? sum : Sum::go_on);
+                        step == 0 ? output : Output::accumulate);
   }
 }
 
 }  // namespace
 
-void multiply(TileLeft a, TileRight b, TileOut out, const TileExtent& extent, Sum sum) {
+void multiply(TileLeft a, TileRight b, TileOut out, const TileExtent& extent, Output output) {
   std::int64_t column = 0;
   const auto right = [&] { return TileRight{b.data + column, b.stride}; };
   const auto to = [&] { return TileOut{out.data + column, out.stride}; };
   for (; column + kTileColumns <= extent.columns; column += kTileColumns) {
-    multiply_columns<kVectors>(a, right(), to(), {extent.rows, kTileColumns, extent.steps}, sum);
+    multiply_columns<kVectors>(a, right(), to(), {extent.rows, kTileColumns, extent.steps}, output);
   }
   for (; column + kLanes <= extent.columns; column += kLanes) {
-    multiply_columns<1>(a, right(), to(), {extent.rows, kLanes, extent.steps}, sum);
+    multiply_columns<1>(a, right(), to(), {extent.rows, kLanes, extent.steps}, output);
   }
   if (column == extent.columns) return;
   multiply_last_columns(a, right(), to(), {extent.rows, extent.columns - column, extent.steps},
-                        sum);
+                        output);
 }
 
-void multiply_padded(TileLeft a, TileRight b, TileOut out, const TileExtent& extent, Sum sum) {
-  multiply_fewest<kVectors>(a, b, out, extent, sum);
+void multiply_padded(TileLeft a, TileRight b, TileOut out, const TileExtent& extent,
+                     Output output) {
+  multiply_fewest<kVectors>(a, b, out, extent, output);
 }
 
 float dot(const float* a, const float* b, std::int64_t count) {

@@ -1,13 +1,13 @@
-// Products of small matrices of any size, by register blocks: the pieces of eager and of linear
-// attention. One thread's work; nothing is allocated.
+// Register-blocked products of small matrices of any size, for eager and linear attention.
+// Single-threaded; nothing is allocated.
 #pragma once
 
 #include "tile.h"
 
 namespace headroom::measured {
 
-/// Whether a product overwrites its output or is added to it.
-enum class Sum { begin, go_on };
+/// Use of a product: overwrites the output, or adds to it.
+enum class Output { overwrite, accumulate };
 
 struct TileExtent {
   std::int64_t rows = 0;
@@ -15,13 +15,13 @@ struct TileExtent {
   std::int64_t steps = 0;
 };
 
-/// out [rows, columns] (+)= a [rows, steps] · b [steps, columns]. Reads no column of b behind the
-/// last one.
-void multiply(TileLeft a, TileRight b, TileOut out, const TileExtent& extent, Sum sum);
+/// out [rows, columns] (+)= a [rows, steps] · b [steps, columns]. Reads no column of b after the
+/// last.
+void multiply(TileLeft a, TileRight b, TileOut out, const TileExtent& extent, Output output);
 
-/// The same for at most kTileColumns columns, of a `b` whose rows are readable for kTileColumns.
+/// `multiply` for at most kTileColumns columns, with rows of b readable up to kTileColumns.
 inline constexpr std::int64_t kTileColumns = 4 * simd::kLanes;
-void multiply_padded(TileLeft a, TileRight b, TileOut out, const TileExtent& extent, Sum sum);
+void multiply_padded(TileLeft a, TileRight b, TileOut out, const TileExtent& extent, Output output);
 
 /// Σ a[i]·b[i]
 float dot(const float* a, const float* b, std::int64_t count);

@@ -9,17 +9,17 @@
 
 namespace headroom::measured {
 
-/// How the last vector of a row is written: only the part that there is, or whole, with zeros.
+/// Last vector of a row: written exactly, or whole and padded with zeros.
 enum class RowEnd { exact, padded };
 
 namespace internal {
 
 using Square = std::array<simd::Floats, simd::kLanes>;
 
-/// Lane i of two vectors whose lanes are blocks of `distance`: those of `a` where that bit of i is
-/// clear, and those of `b` moved up where it is set; `upper` takes the other halves.
+/// Merges two vectors in blocks of `distance` lanes: lanes of `a` where that bit of i is clear,
+/// lanes of `b` moved up where it is set. `upper` takes the other halves.
 template <std::size_t distance, bool upper, std::size_t... lanes>
-inline simd::Floats exchanged(simd::Floats a, simd::Floats b, std::index_sequence<lanes...>) {
+inline simd::Floats merge_blocks(simd::Floats a, simd::Floats b, std::index_sequence<lanes...>) {
   constexpr std::size_t kShift = upper ? distance : 0;
   return __builtin_shufflevector(
       a, b,
@@ -35,14 +35,14 @@ template <std::size_t distance = simd::kLanes / 2>
     if constexpr ((i & distance) == 0) {
       const simd::Floats a = rows[i];
       const simd::Floats b = rows[i + distance];
-      rows[i] = exchanged<distance, false>(a, b, kAll);
-      rows[i + distance] = exchanged<distance, true>(a, b, kAll);
+      rows[i] = merge_blocks<distance, false>(a, b, kAll);
+      rows[i + distance] = merge_blocks<distance, true>(a, b, kAll);
     }
   });
   if constexpr (distance > 1) transpose_square<distance / 2>(rows);
 }
 
-/// A whole square, all in registers where there are enough.
+/// Transposes a whole square, in registers if there are enough.
 template <class From, class To>
 inline void transpose_whole(const From& from, const To& to) {
   Square square;
@@ -55,8 +55,8 @@ inline void transpose_whole(const From& from, const To& to) {
 
 }  // namespace internal
 
-/// to(c)[r] = from(r)[c] for r < rows, c < columns; `from` and `to` give pointers to rows. Padded
-/// rows of the result need room for whole vectors.
+/// to(c)[r] = from(r)[c] for r < rows, c < columns; `from` and `to` return pointers to rows. With
+/// RowEnd::padded the output rows must have room for whole vectors.
 template <RowEnd end, class From, class To>
 void transpose(std::int64_t rows, std::int64_t columns, const From& from, const To& to) {
   using simd::kLanes;

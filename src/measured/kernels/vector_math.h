@@ -1,6 +1,6 @@
-// exp, tanh and erf over vectors of float32, each good to a few units in the last place.
+// exp, tanh and erf over vectors of float32, accurate to a few units in the last place.
 //
-// The polynomials are minimax fits made for this file; `vector math` tests hold their errors.
+// The polynomials are minimax fits made for this file; the tests "vector math" check their errors.
 #pragma once
 
 #include "simd.h"
@@ -19,15 +19,15 @@ inline Floats polynomial(Floats x, const float (&c)[count]) {
 
 }  // namespace internal
 
-/// e^x. Zero below -87.3 (where float32 stops being normal), about 2.4e38 above 88.3.
+/// e^x: zero below -87.3 (where float32 becomes subnormal), about 2.4e38 above 88.3.
 inline Floats exp(Floats x) {
   constexpr float kLeast = -87.33654F;
   constexpr float kMost = 88.37F;
   constexpr float kLog2E = 1.44269504F;
-  // Cody and Waite's two-part ln 2: the first part has few bits, so that n · it is exact.
+  // Cody and Waite's two-part ln 2: the first part has few bits, so that n times it is exact.
   constexpr float kLn2High = 0.693359375F;
   constexpr float kLn2Low = -2.12194440e-4F;
-  // Adding it leaves the nearest integer in the low bits of the float.
+  // Adding this leaves the nearest integer in the low bits of the float.
   constexpr float kRounder = 12582912.0F;  // 1.5 · 2^23
   const Floats inside = min(broadcast(kMost), max(broadcast(kLeast), x));
   const Floats rounded = inside * kLog2E + kRounder;
@@ -69,8 +69,8 @@ inline Floats gelu(Floats x) {
   return half * erf(x * 0.70710678F) + half;
 }
 
-/// x·(1 + tanh u)/2 with u = √(2/π)·(x + 0.044715·x³), written as x/(1 + e^-2u), which holds its
-/// accuracy for negative x (arXiv 1606.08415).
+/// x·(1 + tanh u)/2 with u = √(2/π)·(x + 0.044715·x³), computed as x/(1 + e^-2u), which stays
+/// accurate for negative x (arXiv 1606.08415).
 inline Floats gelu_tanh(Floats x) {
   constexpr float kMinusTwoRootTwoOverPi = -1.5957691F;
   const Floats exponent = x * (x * x * 0.044715F + 1.0F) * kMinusTwoRootTwoOverPi;

@@ -1,4 +1,4 @@
-// How weights are laid out for products of few rows, and read.
+// Weight layout of matrix products of few rows, and its readers.
 #pragma once
 
 #include <algorithm>
@@ -8,21 +8,22 @@
 #include <type_traits>
 
 #include "aligned.h"
+#include "bfloat16.h"
+#include "cache_line.h"
+#include "headroom/integer.h"
 #include "linear_kernels.h"
 #include "parallel.h"
 #include "simd.h"
 
 namespace headroom::measured {
 
-/// Inputs that one step multiplies: two vectors, which are one of pairs of bfloat16.
+/// Inputs per step: two vectors of float32, or one of bfloat16.
 inline constexpr std::int64_t kStep = 2 * simd::kLanes;
-/// Inputs of a slice: few enough for eight rows of x to stay in the first cache.
+/// Inputs per slice: few enough for eight rows of x to stay in L1.
 inline constexpr std::int64_t kSlice = 1024;
-inline constexpr std::size_t kCacheLine = 64;
 
-/// W [out, in] cut into slices of inputs, each of which holds all of its outputs one after another,
-/// so that a slice is read from its first byte to its last. The inputs of the last slice are padded
-/// with zeros to whole steps.
+/// W [out, in] in slices of inputs. A slice stores all its outputs one after another, so it is read
+/// sequentially. The last slice is padded with zeros to whole steps.
 template <class Weight>
 struct WeightStream {
   PooledVector<Weight> weight;
@@ -35,16 +36,16 @@ struct WeightStream {
   [[nodiscard]] Range slice(std::int64_t begin) const {
     return {begin, std::min(padded_in, begin + kSlice)};
   }
-  /// Where the inputs of a slice stand for one output.
-  [[nodiscard]] std::int64_t place(Range slice, std::int64_t column) const {
+  /// Offset of one output's inputs in a slice.
+  [[nodiscard]] std::int64_t offset(Range slice, std::int64_t column) const {
     return slice.begin * out + column * slice.size();
   }
-  /// Calls piece(first input, how many, place) for the slices of one output.
+  /// Calls piece(first input, count, offset) for the slices of one output.
   template <class Piece>
   void for_pieces(std::int64_t column, const Piece& piece) const {
     for (std::int64_t begin = 0; begin < in; begin += kSlice) {
       const Range inputs = slice(begin);
-      piece(begin, std::min(inputs.end, in) - begin, place(inputs, column));
+      piece(begin, std::min(inputs.end, in) - begin, offset(inputs, column));
     }
   }
 };
@@ -55,7 +56,7 @@ inline VectorPair load_pair(const float* from) {
   return {simd::load(from), simd::load(from + simd::kLanes)};
 }
 
-/// The even and the odd ones of kStep bfloat16s: each is the upper half of a float32.
+/// Even and odd elements of kStep bfloat16s, the upper halves of float32s.
 inline VectorPair load_pair(const std::uint16_t* from) {
   simd::Words words;
   std::memcpy(&words, from, sizeof words);
@@ -63,15 +64,15 @@ inline VectorPair load_pair(const std::uint16_t* from) {
           std::bit_cast<simd::Floats>(words & 0xffff0000U)};
 }
 
-/// Begins to read what load_pair will.
+/// Prefetches the operand of load_pair.
 template <class Weight>
-void fetch_pair(const Weight* from) {
+void prefetch_pair(const Weight* from) {
   for (std::size_t byte = 0; byte < kStep * sizeof(Weight); byte += kCacheLine) {
     __builtin_prefetch(from + byte / sizeof(Weight));
   }
 }
 
-/// Brings the first kStep of `count` inputs into the order of load_pair, zeros behind them.
+/// Reorders the first kStep of `count` inputs as load_pair returns them, zeros after the last.
 template <class Weight>
 void store_pair(const float* from, std::int64_t count, float* to) {
   std::array<float, kStep> step = {};
@@ -82,22 +83,22 @@ void store_pair(const float* from, std::int64_t count, float* to) {
   }
 }
 
-/// A weight as it is stored. Stored bfloat16s are rounded to nearest.
+/// Converts a weight to its storage type; bfloat16 rounds to nearest.
 template <class Weight>
-Weight stored(float value) {
+Weight to_stored(float value) {
   if constexpr (std::is_same_v<Weight, float>) {
     return value;
   } else {
-    return static_cast<Weight>(std::bit_cast<std::uint32_t>(round_to_bfloat16(value)) >> 16);
+    return bfloat16_bits(round_to_bfloat16(value));
   }
 }
 
 template <class Weight>
-float restored(Weight weight) {
+float to_float(Weight weight) {
   if constexpr (std::is_same_v<Weight, float>) {
     return weight;
   } else {
-    return std::bit_cast<float>(std::uint32_t{weight} << 16);
+    return float_of_bfloat16(weight);
   }
 }
 
@@ -107,7 +108,7 @@ WeightStream<Weight> make_stream(const StackedWeights& weights, Epilogue epilogu
   stream.bias = weights.bias;
   stream.in = weights.in;
   stream.out = weights.out;
-  stream.padded_in = (weights.in + kStep - 1) / kStep * kStep;
+  stream.padded_in = round_up(weights.in, kStep);
   stream.epilogue = epilogue;
   stream.weight.resize(static_cast<std::size_t>(stream.out * stream.padded_in));
   std::int64_t first = 0;
@@ -116,10 +117,11 @@ WeightStream<Weight> make_stream(const StackedWeights& weights, Epilogue epilogu
 #pragma omp parallel for schedule(static)
     for (std::int64_t i = 0; i < columns; ++i) {
       const float* const from = part.weight.data() + i * stream.in;
-      stream.for_pieces(first + i, [&](std::int64_t begin, std::int64_t count, std::int64_t place) {
-        std::transform(from + begin, from + begin + count, stream.weight.data() + place,
-                       stored<Weight>);
-      });
+      stream.for_pieces(first + i,
+                        [&](std::int64_t begin, std::int64_t count, std::int64_t offset) {
+                          std::transform(from + begin, from + begin + count,
+                                         stream.weight.data() + offset, to_stored<Weight>);
+                        });
     }
     first += columns;
   }

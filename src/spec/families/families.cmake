@@ -25,7 +25,6 @@ set(HEADROOM_FAMILIES
   llama
   llama4
   minimax_m2
-  mistral
   mixtral
   modernbert
   mpt
@@ -33,12 +32,9 @@ set(HEADROOM_FAMILIES
   opt
   phi
   phi3
-  qwen2
-  qwen3
+  qwen
   qwen3_next
-  qwen_moe
   recurrent_layer
-  smollm3
   stablelm
   starcoder2
   t5

@@ -1,4 +1,4 @@
-"""A BERT-base encoder in plain torch, with random weights; what export_bert.py and time_torch.py run."""
+"""BERT-base encoder in plain torch with random weights, for export_bert.py and time_torch.py."""
 
 import math
 
@@ -17,7 +17,7 @@ EPSILON = 1e-12
 
 
 class Linear(nn.Linear):
-    """Exported with the bias as the second addend, where ONNX Runtime's attention fusion looks."""
+    """Exported with the bias as the second addend, as ONNX Runtime's attention fusion expects."""
 
     def forward(self, x):
         if torch.onnx.is_in_onnx_export():
@@ -26,7 +26,7 @@ class Linear(nn.Linear):
 
 
 class Layer(nn.Module):
-    """One post-norm encoder layer, its operators one after the other as BertLayer has them."""
+    """One post-norm encoder layer, with the operators of BertLayer in order."""
 
     def __init__(self):
         super().__init__()
@@ -55,7 +55,7 @@ class Layer(nn.Module):
 
 
 class Bert(nn.Module):
-    """From token ids to the last hidden states and the pooled first one."""
+    """Maps token ids to the last hidden states and the pooled output."""
 
     def __init__(self):
         super().__init__()
@@ -79,7 +79,7 @@ class Bert(nn.Module):
 
 
 def build(seed=1):
-    """The model with normal weights of deviation 1/sqrt(fan_in)."""
+    """Builds the model with normal weights of standard deviation 1/sqrt(fan_in)."""
     torch.manual_seed(seed)
     model = Bert()
     with torch.no_grad():

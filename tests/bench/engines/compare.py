@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Compares headroom's forward pass with ONNX Runtime and PyTorch, and its decode with the memory.
+"""Compares headroom's forward pass with ONNX Runtime and PyTorch, and its decode with memory bandwidth.
 
-Every round runs all programs one after the other, so what else the machine does meets all alike;
-ratios are taken within a round. Before each program it waits for the processors to be idle, as
-long as --patience allows, and it notes how much of them others used meanwhile. A benchmark, not a
-test: it judges nothing. Needs node with onnxruntime-node, a python3 with torch, g++.
+Every round runs all programs one after the other, so that other load affects them alike; ratios are
+taken within a round. Before each program it waits for idle processors, at most --patience seconds,
+and it records how many processors other programs used. A benchmark, not a test: it checks nothing.
+Needs node with onnxruntime-node, a python3 with torch, g++.
 """
 
 import argparse
@@ -27,7 +27,7 @@ ROOT = HERE.parents[2]
 ENGINES = ["headroom", "headroom fused", "onnxruntime", "torch"]
 DECODERS = [("tinyllama-1.1b", 63), ("smollm2-135m", 63)]
 DTYPES = ["float32", "bfloat16"]
-# Operators of a decoder that are products with no weights.
+# Matrix products of a decoder without weights.
 WEIGHTLESS = ("attention.scores", "attention.context")
 
 
@@ -35,14 +35,14 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--headroom", type=pathlib.Path, default=ROOT / "build/release/headroom")
     parser.add_argument("--node-modules", type=pathlib.Path, required=True,
-                        help="the folder node_modules that holds onnxruntime-node")
+                        help="node_modules folder with onnxruntime-node")
     parser.add_argument("--torch-python", default="/usr/bin/python3", help="a python3 with torch")
-    parser.add_argument("--models", type=pathlib.Path, help="keep the exported ONNX file here")
+    parser.add_argument("--models", type=pathlib.Path, help="folder to keep the exported ONNX file in")
     parser.add_argument("--shapes", nargs="+", default=["1x128", "8x128", "1x512"], metavar="BxS")
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=1.0,
-                        help="about how long each engine computes in a round")
+                        help="approximate time of each engine per round")
     parser.add_argument("--decode-rounds", type=int, default=3)
     parser.add_argument("--patience", type=float, default=5.0,
                         help="longest wait for idle processors before a program, in seconds")
@@ -51,7 +51,7 @@ def parse_arguments():
 
 
 def processor_seconds():
-    """What all processors have worked since the start, and what they could have."""
+    """Busy and total seconds of all processors since boot."""
     fields = [int(x) for x in pathlib.Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
     tick = os.sysconf("SC_CLK_TCK")
     return (sum(fields) - fields[3] - fields[4]) / tick, sum(fields) / tick
@@ -68,7 +68,7 @@ def wait_for_quiet(patience):
 
 
 def run_json(command, patience, environment=None):
-    """The JSON that a program prints, and how many processors others used while it ran."""
+    """Returns the JSON that a program prints, and the number of processors that others used."""
     wait_for_quiet(patience)
     own = resource.getrusage(resource.RUSAGE_CHILDREN)
     busy, _ = processor_seconds()
@@ -84,20 +84,26 @@ def run_json(command, patience, environment=None):
     return json.loads(done.stdout), max(0.0, (busy_after - busy - own_s) / wall)
 
 
+def compile_program(program, sources, libraries):
+    subprocess.run([os.environ.get("CXX", "g++"), "-std=c++20", "-O3", "-march=native", "-fopenmp",
+                    "-I", ROOT / "include", "-I", ROOT / "src/measured/kernels", *sources, *libraries,
+                    "-o", program], check=True)
+
+
 class Bench:
     def __init__(self, arguments, folder):
         self.arguments = arguments
         self.folder = folder
-        # A copy, so that a build meanwhile changes nothing.
+        # A copy, so that a concurrent build does not change it.
         self.headroom = shutil.copy2(arguments.headroom, folder / "headroom")
         self.models = arguments.models or folder / "onnx"
+        kernels = ROOT / "src/measured/kernels"
         self.bandwidth = folder / "read_bandwidth"
-        subprocess.run([os.environ.get("CXX", "g++"), "-std=c++20", "-O3", "-march=native", "-fopenmp",
-                        "-I", ROOT / "src/measured/kernels", HERE / "read_bandwidth.cpp",
-                        ROOT / "src/measured/kernels/pages.cpp", "-o", self.bandwidth], check=True)
-        self.products = folder / "library_products"
-        subprocess.run([os.environ.get("CXX", "g++"), "-std=c++20", "-O3", "-march=native", "-fopenmp",
-                        HERE / "library_products.cpp", "-ldnnl", "-o", self.products], check=True)
+        compile_program(self.bandwidth, [HERE / "read_bandwidth.cpp", kernels / "pages.cpp",
+                                         ROOT / "src/base/integer.cpp", ROOT / "src/base/error.cpp"],
+                        ["-lfmt"])
+        self.library_gemms = folder / "library_gemms"
+        compile_program(self.library_gemms, [HERE / "library_gemms.cpp"], ["-ldnnl"])
         if not (self.models / "bert.onnx").exists():
             subprocess.run([arguments.torch_python, HERE / "export_bert.py", self.models], check=True,
                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -126,8 +132,8 @@ class Bench:
         return {**report, "others": others}
 
     def library_rate(self, batch, seq, threads, runs):
-        """FLOP/s of the pass's products alone, by the library that multiplies fastest here."""
-        report, _ = self.run([self.products, batch * seq, threads, runs])
+        """FLOP/s of the pass's GEMMs alone on oneDNN, the fastest library here."""
+        report, _ = self.run([self.library_gemms, batch * seq, threads, runs])
         return report["matrix_flops"] / report["median_s"]
 
     def prefill(self, batch, seq, threads):
@@ -164,7 +170,7 @@ class Bench:
                          "torch": entry["torch"]["version"], "torch_blas": entry["torch"]["blas"]}
 
     def decode(self, model, past, threads):
-        """A model's decode in each dtype beside the bandwidth of plain reading, in every round."""
+        """Measures decode of a model in each dtype, and the bandwidth of plain reading, in every round."""
         rounds = []
         for _ in range(self.arguments.decode_rounds):
             entry = {"read": self.run([self.bandwidth, threads])[0]}
@@ -190,8 +196,8 @@ class Bench:
 
 
 def weight_bytes_read(report, dtype):
-    """Bytes of weights that one step of one sequence reads: all but the rows of an embedding table
-    that it does not look up. A tied table is read as the weights of the logits."""
+    """Bytes of weights that one step of one sequence reads: all weights except the embedding table,
+    whose other rows are not looked up. A tied table counts: the logits read it whole."""
     model = report["model"]
     embedding = model["vocab_size"] * model["hidden_size"]
     linear = sum(op["matrix_flops"] for op in report["ops"]
@@ -241,7 +247,7 @@ def table(head, left, rows):
 
 
 def verdict(results):
-    """What is above, what is below, and what the rounds do not tell apart, in words."""
+    """Lists the cases where headroom is faster, slower, or neither beyond the noise of the rounds."""
     lines = []
     for theirs, name in (("onnxruntime", "ONNX Runtime"), ("torch", "PyTorch")):
         for ours, label in zip(ENGINES[:2], ("eager", "fused")):
@@ -261,7 +267,7 @@ def verdict(results):
 
 
 def decode_verdict(results):
-    """What reaches the plain read's bandwidth and what stays below."""
+    """Lists the cases that reach the bandwidth of plain reading, and those below."""
     below = [f"{r['model']} {r['dtype']} on {r['threads']} ({r['share_of_read']['median']:.2f})"
              for r in results if r["share_of_read"]["median"] < 0.95]
     return [f"- within 5 % of the plain read or above it: {len(results) - len(below)} of "
@@ -272,52 +278,52 @@ def write_reports(arguments, document):
     prefill, decode, context = document["prefill"], document["decode"], document["context"]
     lines = [
         "# Speed", "",
-        "BERT-base's forward pass in float32 beside ONNX Runtime and PyTorch, and a decode step beside",
-        "the bandwidth of memory. Times are this machine's; only the ratios carry over, and not far.", "",
+        "Forward pass of BERT-base in float32 against ONNX Runtime and PyTorch, and a decode step against",
+        "memory bandwidth. Times are of this machine; only the ratios carry over, and only roughly.", "",
         "```sh", document["command"], "```", "",
-        "`NODE_MODULES` is where `npm install --ignore-scripts onnxruntime-node` put its packages; PyTorch is",
-        "`apt-get install python3-torch libopenblas0-openmp`.", "",
+        "`NODE_MODULES` is the folder that `npm install --ignore-scripts onnxruntime-node` fills; PyTorch comes",
+        "from `apt-get install python3-torch libopenblas0-openmp`.", "",
         f"{document['date']} · {context['cpu']} · {context['logical_cpus']} processors · "
-        f"headroom by {context['compiler']} with {context['backend']} · "
-        f"ONNX Runtime {document['versions']['onnxruntime']}, graph optimisation all · "
+        f"headroom compiled by {context['compiler']}, with {context['backend']} · "
+        f"ONNX Runtime {document['versions']['onnxruntime']}, all graph optimisations · "
         f"PyTorch {document['versions']['torch']} with {document['versions']['torch_blas']}, traced, "
         "frozen and optimised for inference.", "",
         "## BERT-base, float32", "",
-        f"{arguments.rounds} round(s), in each all engines one after the other, after a warm-up. In "
-        "milliseconds, the best of the",
-        "rounds' medians, and in brackets GFLOP/s of the matrix FLOPs that headroom counted.", "",
+        f"{arguments.rounds} round(s); each runs all engines one after the other, after a warm-up. Milliseconds: "
+        "the best of",
+        "the rounds' medians; in brackets GFLOP/s, with the matrix FLOPs that headroom counted.", "",
         *table(["Batch × seq", "Threads", "headroom", "headroom fused", "ONNX Runtime", "PyTorch"], 1,
                map(prefill_row, prefill)), "",
-        "How many times as fast headroom is: the median over the rounds of the ratio within the round,",
-        "and in brackets the least and the greatest.", "",
+        "Speed-up of headroom: the median over rounds of the ratio within a round; in brackets minimum and",
+        "maximum.", "",
         *table(["Batch × seq", "Threads", "eager / ORT", "eager / PyTorch", "fused / ORT",
                 "fused / PyTorch"], 1, map(ratio_row, prefill)), "",
         *verdict(prefill), "",
-        "What share of a library's rate a whole pass keeps: GFLOP/s over those of the pass's products alone,",
-        "by oneDNN called directly, each layer with packed weights of its own; in the same rounds. Above 1 is",
-        "what large pages give, which headroom asks for and oneDNN does not, or the machine's noise.", "",
-        *table(["Batch × seq", "Threads", "Products alone [GFLOP/s]", "headroom", "headroom fused",
+        "Fraction of a library's rate that a whole pass reaches: its GFLOP/s over those of its GEMMs alone, on",
+        "oneDNN called directly, with packed weights per layer; in the same rounds. Values above 1 come from",
+        "huge pages, which headroom requests and oneDNN does not, or from noise.", "",
+        *table(["Batch × seq", "Threads", "GEMMs alone [GFLOP/s]", "headroom", "headroom fused",
                 "ONNX Runtime", "PyTorch"], 1, map(share_row, prefill)), "",
-        f"While an engine ran, other programs used {document['others_median']:.2f} processors in the "
-        f"median, {document['others_max']:.2f} at most",
-        "(`others_processors` in [speed.json](speed.json)); where they are many, the figures on all",
-        "processors say little.", "",
-        "ONNX Runtime gets a graph that its optimiser fuses in full: attention, skipped layer norm, biased",
-        "GELU. At 1 × 128 on one thread that ran no faster than the same graph with its attention unfused, and",
-        "faster than an export of fixed shape; other shapes were not tried. This PyTorch is Debian's, without",
-        "MKL; other builds may be faster. headroom and PyTorch run without an attention mask, ONNX Runtime",
-        "with one of ones, since its fusion looks for it.", "",
+        f"While an engine ran, other programs used {document['others_median']:.2f} processors (median; "
+        f"maximum {document['others_max']:.2f};",
+        "`others_processors` in [speed.json](speed.json)); where that is high, the figures on all processors",
+        "mean little.", "",
+        "ONNX Runtime gets a graph that its optimiser fuses completely: attention, skip layer norm, bias GELU.",
+        "At 1 × 128 on one thread that graph ran no faster than with unfused attention, and faster than an",
+        "export of fixed shape; other shapes were not tried. PyTorch is Debian's build, without MKL; other",
+        "builds may be faster. headroom and PyTorch run without an attention mask, ONNX Runtime with a mask of",
+        "ones, which its fusion requires.", "",
     ]
     if decode:
         lines += [
-            "## Decode against the memory", "",
-            f"One step of one sequence, {decode[0]['past']} tokens in the cache: bytes of weights that the "
-            "step reads – in bfloat16 two",
-            "for each weight of a linear layer –, over the median time, beside plain reading of 512 MB in the",
-            f"same round; {arguments.decode_rounds} round(s), so the range in brackets is of that many. KV-cache "
-            "and activations are read besides",
-            "and not counted. A share above 1 says that the plain read is no upper bound, only a yardstick.", "",
-            *table(["Model", "Dtype", "Threads", "MB read", "ms", "GB/s", "Plain read GB/s", "Share"], 2,
+            "## Decode against memory bandwidth", "",
+            f"One step of one sequence with {decode[0]['past']} tokens in the cache: bytes of weights that the "
+            "step reads (in bfloat16",
+            "two per weight of a linear layer) over the median time, against plain reading of 512 MB in the same",
+            f"round; {arguments.decode_rounds} round(s), whose range is in brackets. Reads of the KV-cache and of "
+            "activations are not counted.",
+            "A fraction above 1 means that the plain read is a reference, not an upper bound.", "",
+            *table(["Model", "Dtype", "Threads", "MB read", "ms", "GB/s", "Plain read GB/s", "Fraction"], 2,
                    map(decode_row, decode)), "",
             *decode_verdict(decode), "",
         ]
@@ -347,7 +353,7 @@ def main():
     prefill, decode = [], []
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(arguments, pathlib.Path(folder))
-        # The reports are written after every case, so that an interrupted run leaves what it has.
+        # Writes the reports after every case, so that an interrupted run keeps its results.
         for batch, seq in (map(int, shape.split("x")) for shape in arguments.shapes):
             for threads in arguments.threads:
                 prefill.append(bench.prefill(batch, seq, threads))

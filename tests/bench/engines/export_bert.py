@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Writes BERT-base as bert.onnx, batch and sequence length left open.
+"""Writes BERT-base as bert.onnx with dynamic batch size and sequence length.
 
-Open axes, an attention mask and operator set 12 make the graph that ONNX Runtime's optimiser fuses
-best: Attention, SkipLayerNormalization, BiasGelu. With later sets it does not find the attention.
+Dynamic axes, an attention mask and operator set 12 give the graph that ONNX Runtime's optimiser
+fuses best: Attention, SkipLayerNormalization, BiasGelu. With later operator sets it does not detect
+the attention.
 """
 
 import argparse

@@ -1,6 +1,6 @@
-// The bandwidth of plain reading: the best of several sums over an array far larger than the
-// caches, in memory like that of the weights. Prints one JSON object.
-//   g++ -std=c++20 -O3 -march=native -fopenmp -I src/measured/kernels read_bandwidth.cpp
+// Bandwidth of plain reading: the best of several sums over an array far larger than the caches, in
+// the same kind of pages as weights. Prints one JSON object. compare.py has the command that
+// compiles it.
 //   usage: read_bandwidth [THREADS [MB [RUNS]]]
 #include <omp.h>
 
@@ -14,7 +14,7 @@
 
 namespace {
 
-/// Keeps a result alive, so that the compiler cannot drop what made it.
+/// Keeps a result alive, so that the compiler cannot drop its computation.
 volatile float g_sink = 0;
 
 }  // namespace

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Times an ONNX file in ONNX Runtime on the processor; prints one JSON object. NODE_PATH names the
-// node_modules that hold onnxruntime-node.
+// Times an ONNX file in ONNX Runtime on the CPU; prints one JSON object. NODE_PATH is the
+// node_modules folder with onnxruntime-node.
 'use strict';
 
 const {parseArgs} = require('node:util');

@@ -13,7 +13,7 @@ import bert
 
 
 def blas():
-    """The library of matrix products that this process has loaded, by its file's name."""
+    """File name of the BLAS library that this process has loaded."""
     lines = Path("/proc/self/maps").read_text().splitlines()
     names = {Path(line.split()[-1]).name for line in lines if "blas" in line or "libmkl" in line}
     return ", ".join(sorted(name for name in names if not name.startswith("liblapack"))) or "unknown"
@@ -27,7 +27,7 @@ def main():
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--warmup", type=int, default=3)
     parser.add_argument("--mode", choices=["eager", "frozen"], default="frozen",
-                        help="as written, or traced, frozen and optimize_for_inference")
+                        help="eager, or traced, frozen and optimize_for_inference")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     model = bert.build()

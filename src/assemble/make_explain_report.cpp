@@ -1,0 +1,218 @@
+// Selects the formulas of a figure and evaluates them.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analyze_model.h"
+#include "headroom/error.h"
+#include "headroom/report.h"
+#include "headroom/studies.h"
+#include "rules_of_thumb.h"
+#include "setting_format.h"
+
+namespace headroom {
+namespace {
+
+class Explainer {
+ public:
+  Explainer(AnalyzeReport analyzed, Subject subject) : analyzed_(std::move(analyzed)) {
+    report_.subject = subject;
+    report_.values = bindings_of(analyzed_.workload, analyzed_.graph);
+    report_.relations = relations_of(analyzed_.workload);
+    report_.relations.insert(report_.relations.end(), analyzed_.graph.relations.begin(),
+                             analyzed_.graph.relations.end());
+  }
+
+  ExplainReport explain() && {
+    switch (report_.subject) {
+      case Subject::flops:
+        explain_flops();
+        break;
+      case Subject::params:
+        explain_parameters();
+        break;
+      case Subject::activations:
+        explain_activations();
+        break;
+      case Subject::kv:
+        explain_kv_cache();
+        break;
+    }
+    add_rules();
+    report_.model = std::move(analyzed_.model);
+    report_.workload = analyzed_.workload;
+    report_.notes = notes_on(analyzed_.workload, report_.model.spec);
+    if (report_.subject == Subject::activations) {
+      const auto more = notes_on_saved_tensors(analyzed_.workload, report_.model.spec);
+      report_.notes.insert(report_.notes.end(), more.begin(), more.end());
+    }
+    return std::move(report_);
+  }
+
+ private:
+  [[nodiscard]] ExplainedFigure figure(std::string name, const Expr& formula) const {
+    return {std::move(name), collapse(formula, report_.relations),
+            formula.evaluate(report_.values)};
+  }
+
+  void add_part(std::string name, const Expr& formula) {
+    if (!formula.is_zero()) report_.parts.push_back(figure(std::move(name), formula));
+  }
+
+  void explain_flops() {
+    report_.unit = "FLOP";
+    const Analysis& analysis = analyzed_.analysis;
+    const bool training = analyzed_.workload.phase == Phase::train;
+    report_.whole = figure(training ? "matrix FLOPs, forward" : "matrix FLOPs",
+                           analysis.total.forward.matrix_flops);
+    for (const ComponentAnalysis& component : analysis.components) {
+      add_part(name_of(component.component), component.cost.forward.matrix_flops);
+    }
+    add_part("backward", analysis.total.backward.matrix_flops);
+    add_part("recomputed", analysis.recompute.matrix_flops);
+    add_ffn_crossover();
+  }
+
+  void add_ffn_crossover() {
+    const Workload& workload = analyzed_.workload;
+    const ModelSpec& spec = analyzed_.model.spec;
+    if (workload.phase != Phase::prefill || spec.reads_two_sequences()) return;
+    const SharesReport shares = make_shares_report(analyzed_.model, workload.attention, {});
+    if (!shares.attention_side || !shares.ffn_side) return;
+    report_.ffn_crossover = {*shares.attention_side, *shares.ffn_side, shares.attention_passes_ffn};
+  }
+
+  void explain_parameters() {
+    report_.unit = "parameters";
+    report_.whole = figure("parameters", analyzed_.analysis.parameters.total);
+    for (const ComponentAnalysis& component : analyzed_.analysis.components) {
+      add_part(name_of(component.component), component.parameters);
+    }
+  }
+
+  void explain_activations() {
+    report_.unit = "B";
+    const Analysis& analysis = analyzed_.analysis;
+    if (analyzed_.workload.phase == Phase::train) {
+      explain_saved();
+      return;
+    }
+    if (analysis.live.empty()) {
+      throw Error(
+          ErrorCode::invalid_input,
+          fmt::format("{} has no operators, so it has no activations", analyzed_.model.spec.name),
+          {}, fmt::format("choose another {}", Setting::subject));
+    }
+    const LiveBytes& peak = analysis.live[analyzed_.figures.peak_index];
+    report_.whole = figure("peak at " + peak.path, peak.bytes);
+    for (const LiveBytes& live : analysis.live) add_part(live.path, live.bytes);
+  }
+
+  void explain_saved() {
+    const Recompute recompute = analyzed_.workload.recompute;
+    report_.whole = figure("saved for backward", saved_bytes(analyzed_.analysis, recompute));
+    if (recompute == Recompute::full) add_part("layer inputs", analyzed_.analysis.layer_inputs);
+    for (const SavedTensor& saved : analyzed_.analysis.saved) {
+      if (stays_saved(saved, recompute)) {
+        add_part(fmt::format("{}: {}", saved.path, saved.what), saved.repeat * saved.bytes);
+      }
+    }
+  }
+
+  void explain_kv_cache() {
+    report_.unit = "B";
+    if (analyzed_.analysis.kv_cache.empty()) {
+      throw Error(ErrorCode::invalid_input,
+                  fmt::format("{} has no KV-cache in the {} phase", analyzed_.model.spec.name,
+                              name_of(analyzed_.workload.phase)),
+                  {},
+                  fmt::format("choose another {}, or a decoder with {} prefill or decode",
+                              Setting::subject, Setting::phase));
+    }
+    report_.kv_cache = analyzed_.kv_cache;
+    const KvCacheUse& use = report_.kv_cache.value();
+    has_plain_values(use) ? explain_plain_cache() : explain_stored_cache(use);
+  }
+
+  void explain_plain_cache() {
+    report_.whole = figure("KV-cache", kv_cache_bytes(analyzed_.analysis));
+    const auto& entries = analyzed_.analysis.kv_cache;
+    for (const CacheEntry& entry : entries) {
+      if (entries.size() > 1) add_part(entry.path, entry.repeat * entry.bytes);
+    }
+    report_.parts.push_back(
+        figure("each further token", kv_cache_bytes_per_token(analyzed_.analysis)));
+  }
+
+  /// Types below 8 bits, and scales, have no whole bytes per element: bytes of a token are a
+  /// number.
+  void explain_stored_cache(const KvCacheUse& use) {
+    const Integer batch = analyzed_.workload.batch_size;
+    Expr whole;
+    std::vector<ExplainedFigure> parts;
+    for (const KvCacheRow& row : use.rows) {
+      const Integer tokens = row.layers * batch * row.used_tokens * row.token_bytes;
+      Expr formula = Integer{row.layers} * Expr(Symbol::batch_size) * tokens_of(row) *
+                     Expr(Integer{row.token_bytes});
+      formula += Expr(Integer{row.used_bytes - tokens});
+      whole += formula;
+      parts.push_back(figure(row.path, formula));
+    }
+    report_.whole = figure("KV-cache", whole);
+    if (parts.size() > 1) report_.parts = std::move(parts);
+    report_.parts.push_back(figure("each further token", Expr(Integer{use.bytes_per_token})));
+  }
+
+  [[nodiscard]] static Expr tokens_of(const KvCacheRow& row) {
+    switch (row.growth) {
+      case KvGrowth::full:
+        return Symbol::visible_keys;
+      case KvGrowth::windowed:
+        return Symbol::windowed_keys;
+      case KvGrowth::encoder:
+        return Symbol::enc_seq_len;
+      case KvGrowth::constant:
+        break;
+    }
+    return Integer{1};
+  }
+
+  void add_rules() {
+    // The rules count whole bytes per element.
+    if (report_.kv_cache && !has_plain_values(*report_.kv_cache)) return;
+    report_.rules = detail::rules_of_thumb(analyzed_.model.spec, analyzed_.workload,
+                                           report_.subject, analyzed_.analysis);
+    for (RuleOfThumb& rule : report_.rules) {
+      rule.value = rule.formula.evaluate(report_.values);
+      rule.exact = rule.exact_formula.evaluate(report_.values);
+    }
+  }
+
+  AnalyzeReport analyzed_;
+  ExplainReport report_;
+};
+
+}  // namespace
+
+std::string_view name_of(Subject subject) noexcept {
+  switch (subject) {
+    case Subject::flops:
+      return "flops";
+    case Subject::params:
+      return "params";
+    case Subject::activations:
+      return "activations";
+    case Subject::kv:
+      break;
+  }
+  return "kv";
+}
+
+ExplainReport make_explain_report(Model model, const WorkloadRequest& request, Subject subject,
+                                  const KvCacheRequest& kv_cache) {
+  AnalyzeReport analyzed =
+      detail::analyze_model(std::move(model), request, Convention::headroom, kv_cache);
+  return Explainer(std::move(analyzed), subject).explain();
+}
+
+}  // namespace headroom

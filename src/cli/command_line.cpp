@@ -1,0 +1,190 @@
+#include "command_line.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <utility>
+
+#include "headroom/error.h"
+#include "similar.h"
+
+namespace headroom::cli {
+namespace {
+
+/// Options and subcommands of `app`: the words that a mistyped one may mean.
+std::vector<std::string> known_words(const CLI::App& app) {
+  std::vector<std::string> words;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) words.push_back("--" + name);
+  }
+  for (const CLI::App* command : app.get_subcommands({})) words.push_back(command->get_name());
+  return words;
+}
+
+/// The innermost command that was recognised before parsing failed.
+const CLI::App& deepest_parsed(const CLI::App& app) {
+  for (const CLI::App* command : app.get_subcommands({})) {
+    if (command->parsed()) return deepest_parsed(*command);
+  }
+  return app;
+}
+
+/// The first argument that `command` does not know; empty if another error stopped the parser.
+std::string unknown_argument(const CLI::App& app, const CLI::App& command,
+                             const std::vector<std::string>& arguments) {
+  if (&command == &app && !arguments.empty() && !arguments.front().starts_with("-")) {
+    return arguments.front();
+  }
+  const bool has_subcommands = !command.get_subcommands({}).empty();
+  const std::vector<std::string> known = known_words(command);
+  for (const std::string& argument : arguments) {
+    std::string word = argument.substr(0, argument.find('='));
+    const bool is_known = std::ranges::find(known, word) != known.end();
+    const bool could_be_value = !word.starts_with("--") && !has_subcommands;
+    if (!is_known && !could_be_value && word != command.get_name()) return word;
+  }
+  return {};
+}
+
+Error usage_error(const CLI::App& app, const CLI::ParseError& error,
+                  const std::vector<std::string>& arguments) {
+  const CLI::App& command = deepest_parsed(app);
+  const std::string unknown = unknown_argument(app, command, arguments);
+  std::string hint = detail::did_you_mean(unknown, known_words(command));
+  if (hint.empty()) {
+    const std::string name = &command == &app ? "" : " " + command.get_name();
+    hint = fmt::format("`headroom{} --help` lists the options", name);
+  }
+  const std::string message =
+      unknown.empty() ? std::string(error.what()) : fmt::format("unknown argument \"{}\"", unknown);
+  return {ErrorCode::invalid_input, message, {}, hint};
+}
+
+OptionSummary summary_of(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  const bool has_words = type.find('|') != std::string::npos;
+  return {option.get_lnames(),
+          has_words ? CLI::detail::split(type, '|') : std::vector<std::string>{},
+          option.get_expected_max() > 0};
+}
+
+CommandSummary summary_of(const CLI::App& command) {
+  CommandSummary summary{command.get_name(), command.get_description(), {}, {}};
+  for (const CLI::Option* option : command.get_options()) {
+    summary.options.push_back(summary_of(*option));
+  }
+  for (const CLI::App* nested : command.get_subcommands({})) {
+    summary.subcommands.push_back(nested->get_name());
+  }
+  return summary;
+}
+
+}  // namespace
+
+void refuse_value(const std::string& names, const std::string& message) {
+  throw CLI::ValidationError(names.substr(0, names.find(',')), message);
+}
+
+Option& Option::group(const std::string& heading) {
+  option_->group(heading);
+  return *this;
+}
+
+Option& Option::require() {
+  option_->required();
+  return *this;
+}
+
+Option& Option::excludes(const Option& other) {
+  option_->excludes(other.option_);
+  return *this;
+}
+
+Command Command::add_command(const std::string& name, const std::string& description) {
+  return Command(*app_->add_subcommand(name, description));
+}
+
+void Command::make_subcommand_optional() { app_->require_subcommand(0, 1); }
+
+void Command::add_argument(const std::string& name, const std::string& value, SetText set,
+                           const std::string& description) {
+  app_->add_option_function<std::string>(name, std::move(set), description)
+      ->type_name(value)
+      ->required();
+}
+
+void Command::add_arguments(const std::string& name, const std::string& value,
+                            std::vector<std::string>& target, int most,
+                            const std::string& description) {
+  CLI::Option* const option =
+      app_->add_option(name, target, description)->type_name(value)->required();
+  if (most > 0) option->expected(1, most);
+}
+
+Option Command::add_text(const std::string& names, const std::string& value, SetText set,
+                         const std::string& description) {
+  return Option(*app_->add_option_function<std::string>(names, std::move(set), description)
+                     ->type_name(value));
+}
+
+Option Command::add_text(const std::string& names, const std::string& value, std::string& target,
+                         const std::string& description) {
+  return Option(*app_->add_option(names, target, description)->type_name(value));
+}
+
+Option Command::add_optional_text(const std::string& names, const std::string& value, SetText set,
+                                  const std::string& description) {
+  return Option(*app_->add_option_function<std::string>(names, std::move(set), description)
+                     ->expected(0, 1)
+                     ->type_name(value));
+}
+
+Option Command::add_list(const std::string& names, const std::string& value, SetList set,
+                         const std::string& description) {
+  return Option(
+      *app_->add_option_function<std::vector<std::string>>(names, std::move(set), description)
+           ->delimiter(',')
+           ->type_name(value));
+}
+
+Option Command::add_flag(const std::string& names, bool& target, const std::string& description) {
+  return Option(*app_->add_flag(names, target, description));
+}
+
+void Command::set_footer(const std::string& text) { app_->footer(text); }
+
+void Command::on_run(std::function<void()> action) { app_->callback(std::move(action)); }
+
+bool Command::is_parsed() const { return app_->parsed(); }
+
+std::vector<CommandSummary> Command::subcommands() const {
+  std::vector<CommandSummary> summaries;
+  for (const CLI::App* command : app_->get_subcommands({})) {
+    summaries.push_back(summary_of(*command));
+  }
+  return summaries;
+}
+
+Application::Application(const std::string& name, const std::string& description,
+                         const std::string& version)
+    : app_(std::make_unique<CLI::App>(description, name)) {
+  app_->set_version_flag("--version", version);
+  app_->require_subcommand(1);
+  app_->option_defaults()->always_capture_default(false);
+}
+
+Application::~Application() = default;
+
+void Application::run(const std::vector<std::string>& arguments) {
+  try {
+    // CLI11 takes its arguments in reverse order.
+    app_->parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::ParseError& error) {
+    const bool asked_for = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success);
+    if (!asked_for) throw usage_error(*app_, error, arguments);
+    app_->exit(error);
+  }
+}
+
+}  // namespace headroom::cli

@@ -1,0 +1,89 @@
+#include "plan_option_values.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <string_view>
+#include <system_error>
+
+#include "command_line.h"
+#include "options.h"
+
+namespace headroom::cli {
+namespace {
+
+/// Removes the number at the start of `text` and returns it, if there is one.
+std::optional<double> take_number(std::string_view& text) {
+  double number = 0;
+  const auto [rest, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failed != std::errc{} || !std::isfinite(number)) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(rest - text.data()));
+  return number;
+}
+
+/// Bytes of a unit; empty if it is unknown.
+std::optional<double> bytes_of_unit(std::string_view unit) {
+  static const Choices<double> units{{"", 1},
+                                     {"B", 1},
+                                     {"kB", 1e3},
+                                     {"MB", 1e6},
+                                     {"GB", 1e9},
+                                     {"TB", 1e12},
+                                     {"KiB", 1024.0},
+                                     {"MiB", 1048576.0},
+                                     {"GiB", 1073741824.0},
+                                     {"TiB", 1099511627776.0}};
+  const auto found = std::ranges::find(units, unit, &std::pair<std::string, double>::first);
+  return found == units.end() ? std::nullopt : std::optional(found->second);
+}
+
+}  // namespace
+
+Integer parse_bytes(const std::string& names, const std::string& text) {
+  constexpr double kMostBytes = 1e18;
+  std::string_view rest(text);
+  const auto number = take_number(rest);
+  const auto unit = bytes_of_unit(rest);
+  if (!number || !unit || *number < 0 || *number * *unit >= kMostBytes) {
+    refuse_value(names, fmt::format("takes bytes such as 80GB or 79.1GiB, not \"{}\"", text));
+  }
+  return static_cast<Integer>(std::llround(*number * *unit));
+}
+
+Recomputation parse_recomputation(const std::string& names, const std::string& word) {
+  for (const auto& [name, kind] : recompute_choices()) {
+    if (word == name) return {kind, 1};
+  }
+  constexpr std::string_view kEvery = "every=";
+  constexpr std::int64_t kMostLayers = std::int64_t{1} << 40U;
+  std::int64_t layers = 0;
+  if (word.starts_with(kEvery)) {
+    const char* const end = word.data() + word.size();
+    const auto [rest, failed] = std::from_chars(word.data() + kEvery.size(), end, layers);
+    if (failed == std::errc{} && rest == end && layers >= 1 && layers <= kMostLayers) {
+      return {Recompute::full, layers};
+    }
+  }
+  refuse_value(names, fmt::format("takes none, selective, full or every=K, not \"{}\"", word));
+}
+
+SequenceParallel parse_sequence_parallel(const std::string& names, const std::string& word) {
+  if (word == "off" || word == "0" || word == "false") return SequenceParallel::off;
+  if (word.empty() || word == "on" || word == "1" || word == "true") return SequenceParallel::on;
+  refuse_value(names, fmt::format("takes on or off, not \"{}\"", word));
+}
+
+double parse_efficiency(const std::string& names, const std::string& text) {
+  constexpr double kLeast = 0.001;
+  std::string_view rest(text);
+  const auto number = take_number(rest);
+  if (!number || !rest.empty() || *number < kLeast || *number > 1) {
+    refuse_value(names, fmt::format("must be from {} to 1, not \"{}\"", kLeast, text));
+  }
+  return *number;
+}
+
+}  // namespace headroom::cli

@@ -1,0 +1,23 @@
+// Values of the planner's options, parsed from text.
+#pragma once
+
+#include <string>
+
+#include "headroom/plan.h"
+
+namespace headroom::cli {
+
+/// Parses "80GB", "79.1GiB" or "1024" as bytes. Throws a usage error.
+[[nodiscard]] Integer parse_bytes(const std::string& names, const std::string& text);
+
+/// Parses "none", "selective", "full" or "every=4". Throws a usage error.
+[[nodiscard]] Recomputation parse_recomputation(const std::string& names, const std::string& word);
+
+/// Parses "on" or "off"; no word means on. Throws a usage error.
+[[nodiscard]] SequenceParallel parse_sequence_parallel(const std::string& names,
+                                                       const std::string& word);
+
+/// Parses a fraction in [0.001, 1]. Throws a usage error.
+[[nodiscard]] double parse_efficiency(const std::string& names, const std::string& text);
+
+}  // namespace headroom::cli

@@ -1,0 +1,78 @@
+// Both sides of a comparison from reports in memory.
+#include "headroom/compare.h"
+#include "headroom/error.h"
+
+namespace headroom {
+namespace {
+
+RunIdentity identity_of(const Model& model, const Workload& workload, MeasuredPhase phase,
+                        std::int64_t new_tokens) {
+  RunIdentity identity;
+  identity.model = model.spec.name;
+  identity.phase = phase;
+  identity.batch_size = workload.batch_size;
+  identity.seq_len = workload.seq_len;
+  if (model.spec.reads_two_sequences()) identity.enc_seq_len = workload.enc_seq_len;
+  identity.past_len = workload.past_len;
+  if (phase == MeasuredPhase::generate) identity.new_tokens = new_tokens;
+  identity.dtype = name_of(workload.dtype);
+  identity.attention = name_of(workload.attention);
+  return identity;
+}
+
+}  // namespace
+
+ComparedRun predicted_run(const AnalyzeReport& report) {
+  if (!report.run) throw Error(ErrorCode::internal, "the report has no prediction");
+  ComparedRun side;
+  const RunFigures& run = *report.run;
+  side.identity = identity_of(report.model, report.workload, run.phase, run.new_tokens);
+  auto& amounts = side.amounts;
+  amounts[Quantity::parameters] = run.parameters;
+  amounts[Quantity::matrix_flops] = run.matrix_flops;
+  amounts[Quantity::weight_bytes] = run.weight_bytes;
+  amounts[Quantity::peak_activation_bytes] = run.peak_activation_bytes;
+  if (run.kv_cache_bytes) amounts[Quantity::kv_cache_bytes] = *run.kv_cache_bytes;
+  side.rss_growth_bytes = run.rss_growth_bytes;
+  if (!report.time) return side;
+  const TimePrediction& time = *report.time;
+  amounts[Quantity::time_s] = time.total_s;
+  if (time.ttft_s) amounts[Quantity::ttft_s] = *time.ttft_s;
+  if (time.tpot_s) amounts[Quantity::tpot_s] = *time.tpot_s;
+  side.time_low_s = time.low_s;
+  side.time_high_s = time.high_s;
+  side.time_is_assumed = time.basis == TimeBasis::assumed;
+  if (time.threads > 0) side.identity.threads = time.threads;
+  for (const OperatorTime& one : time.operators) {
+    side.operator_times.emplace_back(one.path, one.time_s);
+  }
+  return side;
+}
+
+ComparedRun measured_run(const Measurement& measurement) {
+  ComparedRun side;
+  side.identity = identity_of(measurement.model, measurement.workload, measurement.phase,
+                              measurement.new_tokens);
+  side.identity.threads = measurement.context.threads;
+  side.engine = measurement.engine;
+  auto& amounts = side.amounts;
+  amounts[Quantity::parameters] = Integer{measurement.counted.parameters};
+  amounts[Quantity::matrix_flops] = Integer{measurement.counted.matrix_flops};
+  amounts[Quantity::weight_bytes] = Integer{measurement.counted.weight_bytes};
+  amounts[Quantity::peak_activation_bytes] = Integer{measurement.memory.arena_peak_bytes};
+  amounts[Quantity::rss_peak_bytes] = Integer{measurement.memory.rss_peak_bytes};
+  if (measurement.counted.kv_cache_bytes > 0) {
+    amounts[Quantity::kv_cache_bytes] = Integer{measurement.counted.kv_cache_bytes};
+  }
+  amounts[Quantity::time_s] = measurement.time.median_s;
+  if (measurement.ttft_s) amounts[Quantity::ttft_s] = *measurement.ttft_s;
+  if (measurement.tpot_s) amounts[Quantity::tpot_s] = *measurement.tpot_s;
+  side.time_spread = measurement.time.mad_s / measurement.time.median_s;
+  side.rss_before_bytes = Integer{measurement.memory.rss_before_bytes};
+  for (const OperatorMeasurement& one : measurement.operators) {
+    side.operator_times.emplace_back(one.path, one.time_s);
+  }
+  return side;
+}
+
+}  // namespace headroom

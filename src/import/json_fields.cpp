@@ -1,0 +1,82 @@
+#include "json_fields.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "headroom/error.h"
+
+namespace headroom::detail {
+namespace {
+
+/// No run has more tokens, sequences or threads.
+constexpr Integer kLongestRun = Integer{1} << 40;
+
+std::string in_quotes(const char* key) { return std::string("\"") + key + "\""; }
+
+}  // namespace
+
+JsonFields::JsonFields(const nlohmann::json& json, std::string where)
+    : json_(&json), where_(std::move(where)) {
+  if (!json.is_object()) fail("is not an object");
+}
+
+void JsonFields::fail(const std::string& what) const {
+  throw Error(ErrorCode::invalid_input, what, where_,
+              "give a file that `headroom analyze`, `headroom measure` or a benchmark wrote");
+}
+
+bool JsonFields::has(const char* key) const {
+  const auto found = json_->find(key);
+  return found != json_->end() && !found->is_null();
+}
+
+const nlohmann::json& JsonFields::at(const char* key) const {
+  if (!has(key)) fail(in_quotes(key) + " is missing");
+  return *json_->find(key);
+}
+
+JsonFields JsonFields::object(const char* key) const { return {at(key), where_ + "/" + key}; }
+
+std::string JsonFields::text(const char* key) const {
+  if (!at(key).is_string()) fail(in_quotes(key) + " is not a string");
+  return at(key).get<std::string>();
+}
+
+double JsonFields::positive(const char* key) const {
+  const nlohmann::json& value = at(key);
+  if (!value.is_number() || !std::isfinite(value.get<double>()) || value.get<double>() <= 0) {
+    fail(in_quotes(key) + " is not a number above zero");
+  }
+  return value.get<double>();
+}
+
+Integer JsonFields::count(const char* key) const {
+  const nlohmann::json& value = at(key);
+  if (!value.is_number_unsigned()) fail(in_quotes(key) + " is not a count");
+  return value.get<std::uint64_t>();
+}
+
+std::int64_t JsonFields::length(const char* key) const {
+  const Integer value = count(key);
+  if (value > kLongestRun) fail(in_quotes(key) + " is longer than any run");
+  return static_cast<std::int64_t>(value);
+}
+
+std::optional<double> JsonFields::positive_if(const char* key) const {
+  return has(key) ? std::optional(positive(key)) : std::nullopt;
+}
+
+std::optional<Integer> JsonFields::count_if(const char* key) const {
+  return has(key) ? std::optional(count(key)) : std::nullopt;
+}
+
+std::optional<std::int64_t> JsonFields::length_if(const char* key) const {
+  return has(key) ? std::optional(length(key)) : std::nullopt;
+}
+
+std::optional<std::string> JsonFields::text_if(const char* key) const {
+  return has(key) ? std::optional(text(key)) : std::nullopt;
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,136 @@
+// Comparison -> Document and JSON (reports/compare.schema.json).
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "describe.h"
+#include "schema_version.h"
+#include "writers.h"
+
+namespace headroom::detail {
+namespace {
+
+std::string amount_text(const std::optional<Amount>& amount) {
+  if (!amount) return "–";
+  if (const auto* count = std::get_if<Integer>(&*amount)) return with_separators(*count);
+  return fmt::format("{:.3f}", std::get<double>(*amount) * 1e3);
+}
+
+std::string difference_text(const ComparisonRow& row) {
+  if (!row.difference) return "–";
+  if (*row.difference == 0) return "0";
+  if (std::abs(*row.difference) < 0.0005) return "<0.1 %";
+  return fmt::format("{:+.1f} %", 100 * *row.difference);
+}
+
+std::string tolerance_text(const ComparisonRow& row) {
+  if (!row.tolerance) return "–";
+  return *row.tolerance == 0 ? "exact" : fmt::format("±{:.4g} %", 100 * *row.tolerance);
+}
+
+std::string result_text(const ComparisonRow& row) {
+  switch (row.result) {
+    case RowResult::pass:
+      return "PASS";
+    case RowResult::fail:
+      return "FAIL";
+    case RowResult::skip:
+      break;
+  }
+  return row.reason.empty() ? "SKIP" : "SKIP: " + row.reason;
+}
+
+std::string drift_text(const DriftReport& drift) {
+  return fmt::format(
+      "GEMM {:.2f}–{:.2f}×, memory {:.2f}–{:.2f}× the calibrated time; the prediction is corrected "
+      "for it",
+      drift.before.compute, drift.after.compute, drift.before.memory, drift.after.memory);
+}
+
+Cell amount_cell(const std::optional<Amount>& amount) {
+  return amount ? std::visit([](auto value) { return Cell{value}; }, *amount) : Cell{};
+}
+
+Json amount_json(const std::optional<Amount>& amount) {
+  if (!amount) return nullptr;
+  if (const auto* count = std::get_if<Integer>(&*amount)) return json_integer(*count);
+  return std::get<double>(*amount);
+}
+
+Json drift_json(const Drift& drift) {
+  return {{"compute", drift.compute}, {"memory", drift.memory}};
+}
+
+}  // namespace
+
+Document to_document(const Comparison& comparison) {
+  Table table;
+  table.columns = {words_column("quantity", "Quantity"),  number_column("predicted", "Predicted"),
+                   number_column("measured", "Measured"), number_column("difference", "Difference"),
+                   number_column("tolerance", "Allowed"), words_column("result", "Result")};
+  for (const ComparisonRow& row : comparison.rows) {
+    if (!row.predicted && !row.measured) continue;
+    table.rows.push_back({row.title, amount_text(row.predicted), amount_text(row.measured),
+                          difference_text(row), tolerance_text(row), result_text(row)});
+  }
+  Document document;
+  document.add_line(comparison.model, comparison.workload);
+  document.add_line("machine", comparison.machine);
+  document.blocks.emplace_back(std::move(table));
+  if (comparison.drift) document.add_line("drift", drift_text(*comparison.drift));
+  document.add_line("verdict", comparison.verdict);
+  return document;
+}
+
+Document to_row_table(std::span<const Comparison> comparisons) {
+  Table table;
+  for (const char* key : {"model", "workload", "quantity", "predicted", "measured", "difference",
+                          "tolerance", "result", "reason"}) {
+    table.columns.push_back(words_column(key, ""));
+  }
+  for (const Comparison& comparison : comparisons) {
+    for (const ComparisonRow& row : comparison.rows) {
+      table.rows.push_back({comparison.model, comparison.workload, row.quantity,
+                            amount_cell(row.predicted), amount_cell(row.measured),
+                            cell_or_none(row.difference), cell_or_none(row.tolerance),
+                            std::string(name_of(row.result)), row.reason});
+    }
+  }
+  return {{std::move(table)}};
+}
+
+Json to_json(const Comparison& comparison) {
+  Json json;
+  json["schema_version"] = kSchemaVersion;
+  json["model"] = comparison.model;
+  json["workload"] = comparison.workload;
+  json["rows"] = Json::array();
+  for (const ComparisonRow& row : comparison.rows) {
+    json["rows"].push_back({{"quantity", row.quantity},
+                            {"predicted", amount_json(row.predicted)},
+                            {"measured", amount_json(row.measured)},
+                            {"difference", json_or_null(row.difference)},
+                            {"tolerance", json_or_null(row.tolerance)},
+                            {"result", name_of(row.result)},
+                            {"reason", row.reason.empty() ? Json(nullptr) : Json(row.reason)}});
+  }
+  json["result"] = name_of(comparison.result);
+  json["verdict"] = comparison.verdict;
+  json["drift"] = nullptr;
+  if (comparison.drift) {
+    json["drift"] = {{"before", drift_json(comparison.drift->before)},
+                     {"after", drift_json(comparison.drift->after)}};
+  }
+  json["context"] = {{"machine", comparison.machine}};
+  if (comparison.context) {
+    json["context"]["cpu"] = comparison.context->cpu;
+    json["context"]["threads"] = comparison.context->threads;
+    json["context"]["backend"] = comparison.context->backend;
+    json["context"]["compiler"] = comparison.context->compiler;
+    json["context"]["load_average"] = comparison.context->load_average;
+  }
+  json["notes"] = comparison.notes;
+  return json;
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,140 @@
+// Qwen2 and Qwen3, dense and MoE (arXiv 2407.10671, 2505.09388).
+#include <algorithm>
+
+#include "../decoder.h"
+#include "../family.h"
+
+namespace headroom::detail {
+namespace {
+
+/// Qwen1.5, Qwen2 and Qwen2.5: Llama with biases on Q, K and V (arXiv 2407.10671).
+void read_qwen2(ConfigReader& config, ModelSpec& spec) {
+  DecoderDefaults defaults;
+  defaults.max_position_embeddings = 32768;
+  defaults.bias = BiasRule::query_key_value;
+  read_decoder(config, spec, defaults);
+  read_qwen_windows(config, *spec.decoder);
+  config.ignore({"attention_bias", "qkv_bias", "rope_interleaved"});  // fixed by the class
+}
+
+/// Qwen3: Llama with a norm on every query and key head (arXiv 2505.09388).
+void read_qwen3(ConfigReader& config, ModelSpec& spec) {
+  DecoderDefaults defaults;
+  defaults.max_position_embeddings = 32768;
+  defaults.head_dim = 128;
+  read_decoder(config, spec, defaults);
+  StackSpec& stack = *spec.decoder;
+  stack.self_attention.query_key_norm = QueryKeyNormSpec{stack.norm};
+  read_qwen_windows(config, stack);
+}
+
+ExpertsSpec read_qwen_experts(ConfigReader& config, const ExpertKeys& keys,
+                              std::int64_t size_when_absent) {
+  ExpertsSpec experts = read_experts(config, keys);
+  experts.intermediate_size = config.size_or({"moe_intermediate_size"}, size_when_absent);
+  experts.normalise = config.flag_or({"norm_topk_prob"}, false);
+  return experts;
+}
+
+/// Every `decoder_sparse_step`-th layer has experts, except those in `mlp_only_layers`.
+void spread_experts(ConfigReader& config, StackSpec& stack, const ExpertsSpec& experts) {
+  const std::int64_t step = config.size_or({"decoder_sparse_step"}, 1);
+  const std::vector<std::int64_t> dense = config.counts("mlp_only_layers");
+  std::vector<bool> routed;
+  for (std::int64_t layer = 0; layer < stack.num_layers; ++layer) {
+    const bool named = std::ranges::find(dense, layer) != dense.end();
+    routed.push_back(!named && (layer + 1) % step == 0);
+  }
+  set_experts(stack, routed, experts);
+}
+
+void read_qwen2_moe(ConfigReader& config, ModelSpec& spec) {
+  constexpr std::int64_t kSharedWhenAbsent = 5632;
+  DecoderDefaults defaults;
+  defaults.max_position_embeddings = 32768;
+  defaults.bias = BiasRule::none;
+  read_decoder(config, spec, defaults);
+  StackSpec& stack = *spec.decoder;
+  stack.self_attention.qkv_bias = config.flag_or({"qkv_bias"}, true);
+  ExpertsSpec experts =
+      read_qwen_experts(config, {{"num_experts", "num_local_experts"}, 60, 4}, 1408);
+  experts.shared_intermediate_size =
+      config.size_or({"shared_expert_intermediate_size"}, kSharedWhenAbsent);
+  experts.shared_gate = true;
+  spread_experts(config, stack, experts);
+  read_qwen_windows(config, stack);
+}
+
+void read_qwen3_moe(ConfigReader& config, ModelSpec& spec) {
+  DecoderDefaults defaults;
+  defaults.max_position_embeddings = 32768;
+  defaults.num_key_value_heads = 4;
+  read_decoder(config, spec, defaults);
+  StackSpec& stack = *spec.decoder;
+  stack.self_attention.query_key_norm = QueryKeyNormSpec{stack.norm};
+  spread_experts(config, stack,
+                 read_qwen_experts(config, {{"num_experts", "num_local_experts"}, 128, 8}, 768));
+  const bool windowed = config.flag_or({"use_sliding_window"}, false);
+  const WindowSpec window = read_window(config, 4096);
+  if (windowed) stack.self_attention.window = window;
+  // The class ignores these.
+  config.ignore({"max_window_layers", "layer_types", "shared_expert_intermediate_size", "qkv_bias",
+                 "use_qk_norm"});
+}
+
+constexpr NameRule kSharedExpert[] = {
+    {"decoder.layers.mlp.shared_expert.gate.%", "layers.{}.mlp.shared_expert.gate_proj.%"},
+    {"decoder.layers.mlp.shared_expert.up.%", "layers.{}.mlp.shared_expert.up_proj.%"},
+    {"decoder.layers.mlp.shared_expert.down.%", "layers.{}.mlp.shared_expert.down_proj.%"},
+    {"decoder.layers.mlp.shared_expert_gate.%", "layers.{}.mlp.shared_expert_gate.%"},
+};
+
+NameTable qwen_moe_names() {
+  return llama_names({routed_expert_rules(), kSharedExpert, query_key_norm_rules()});
+}
+
+}  // namespace
+
+std::vector<Family> qwen_families() {
+  return {
+      {.model_types = {"qwen2"},
+       .classes = llama_classes("Qwen2"),
+       .reader = read_qwen2,
+       .names = llama_names(),
+       .gguf = GgufForm(GgufConversion::none, {{.name = "qwen2", .common = gguf_rms_norm_keys()}})},
+      {.model_types = {"qwen3"},
+       .classes = llama_classes("Qwen3"),
+       .reader = read_qwen3,
+       .names = llama_names({query_key_norm_rules()}),
+       .gguf = GgufForm(GgufConversion::none, {{.name = "qwen3",
+                                                .common = gguf_rms_norm_keys(),
+                                                .flags = {{"blk.0.attn_q.bias", "attention_bias"}},
+                                                .head_dim = GgufHeadDim::always}})},
+      {.model_types = {"qwen2_moe"},
+       .classes = llama_classes("Qwen2Moe"),
+       .reader = read_qwen2_moe,
+       .names = qwen_moe_names(),
+       .gguf = GgufForm(
+           GgufConversion::none,
+           {{.name = "qwen2moe",
+             .common = gguf_expert_keys(),
+             .own = {{"feed_forward_length", "intermediate_size"},
+                     {"expert_count", "num_experts"},
+                     {"expert_feed_forward_length", "moe_intermediate_size"},
+                     {"expert_shared_feed_forward_length", "shared_expert_intermediate_size"}}}})},
+      {.model_types = {"qwen3_moe"},
+       .classes = llama_classes("Qwen3Moe"),
+       .reader = read_qwen3_moe,
+       .names = qwen_moe_names(),
+       .gguf = GgufForm(GgufConversion::none,
+                        {{.name = "qwen3moe",
+                          .common = gguf_expert_keys(),
+                          .own = {{"feed_forward_length", "intermediate_size"},
+                                  {"expert_count", "num_experts"},
+                                  {"expert_feed_forward_length", "moe_intermediate_size"}},
+                          .flags = {{"blk.0.attn_q.bias", "attention_bias"}},
+                          .constants = {{"norm_topk_prob", "true"}},
+                          .head_dim = GgufHeadDim::always}})}};
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# no_options_in_library.sh: fails if the library names an option of the command line in its texts.
+# Errors quote a Setting instead (include/headroom/setting.h), which src/cli restates as an option.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+# Options of other engines, in the rules of their KV-cache policies.
+foreign='--page-size|--swa-full'
+
+found=$(grep -rnE --include='*.cpp' --include='*.h' '"[^"]*(^|[^-[:alnum:]])--[a-z][^"]*"' src include |
+  grep -v '^src/cli/' | grep -vE '^[^:]*:[0-9]+: *//' | grep -vE -- "$foreign" || true)
+if [[ -n $found ]]; then
+  printf 'options of the command line in the library:\n%s\n' "$found" >&2
+  exit 1
+fi

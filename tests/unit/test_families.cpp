@@ -1,0 +1,96 @@
+// The registry of families: every record is whole, and no name means two families.
+#include <doctest/doctest.h>
+
+#include <map>
+#include <set>
+#include <string>
+#include <type_traits>
+
+#include "family.h"
+#include "headroom/model_source.h"
+#include "support/data.h"
+
+using namespace headroom;
+using namespace headroom::detail;
+
+// A record that leaves out a part does not compile, since no part has a default.
+static_assert(!std::is_default_constructible_v<ModelTypes>);
+static_assert(!std::is_default_constructible_v<ModelClasses>);
+static_assert(!std::is_default_constructible_v<FamilyReader>);
+static_assert(!std::is_default_constructible_v<OrNone<NameTable>>);
+static_assert(!std::is_default_constructible_v<OrNone<GgufForm>>);
+static_assert(!std::is_default_constructible_v<GgufForm>);
+
+TEST_CASE("every model type belongs to one family") {
+  std::set<std::string_view> seen;
+  for (const Family& family : families()) {
+    for (const std::string_view name : family.model_types.names) {
+      CAPTURE(name);
+      CHECK(seen.insert(name).second);
+      CHECK(find_family(name) == &family);
+    }
+  }
+  CHECK(seen.size() >= 68);
+  CHECK(find_family("no-such-model") == nullptr);
+}
+
+TEST_CASE(
+    "every GGUF architecture belongs to one family, told apart by a count where two share it") {
+  std::set<std::pair<std::string_view, std::string_view>> seen;
+  for (const Family& family : families()) {
+    const auto* const form = std::get_if<GgufForm>(&family.gguf);
+    if (form == nullptr) continue;
+    for (const GgufArchitecture& architecture : form->architectures) {
+      CAPTURE(architecture.name);
+      CHECK(seen.insert({architecture.name, architecture.needs}).second);
+    }
+  }
+  CHECK(seen.contains({"llama", ""}));
+  CHECK(seen.contains({"llama", "expert_count"}));
+}
+
+TEST_CASE("an absent part of a family gives its reason") {
+  for (const Family& family : families()) {
+    CAPTURE(family.model_types.names.front());
+    if (const auto* const none = std::get_if<None>(&family.names)) CHECK(!none->because.empty());
+    if (const auto* const none = std::get_if<None>(&family.gguf)) CHECK(!none->because.empty());
+  }
+}
+
+TEST_CASE("every class of a family has a name of its own") {
+  for (const Family& family : families()) {
+    std::set<std::string> names;
+    for (const ModelClass& model_class : family.classes.list) {
+      CAPTURE(model_class.name);
+      CHECK(names.insert(model_class.name).second);
+    }
+    CHECK(!names.empty());
+  }
+}
+
+TEST_CASE("every family is the family of a preset") {
+  std::set<const Family*> used;
+  for (const Preset& preset : list_presets()) {
+    used.insert(find_family(read_preset(preset).spec.model_type));
+  }
+  CHECK(!used.contains(nullptr));
+  std::set<std::string> without;
+  for (const Family& family : families()) {
+    if (!used.contains(&family)) without.insert(std::string(family.model_types.names.front()));
+  }
+  CAPTURE(without);
+  CHECK(without.empty());
+}
+
+TEST_CASE("settings whose effect is not counted are refused unless they have no effect") {
+  nlohmann::json config = {{"model_type", "llama"},    {"hidden_size", 8},
+                           {"num_attention_heads", 2}, {"num_hidden_layers", 1},
+                           {"intermediate_size", 16},  {"vocab_size", 32},
+                           {"full_attn_mod", 1},       {"interpolate_factor", 1}};
+  CHECK_NOTHROW((void)test::spec_of(config));
+  for (const char* const key : {"full_attn_mod", "interpolate_factor"}) {
+    nlohmann::json changed = config;
+    changed[key] = 4;
+    CHECK(test::refusal_of([&] { (void)test::spec_of(changed); }).find(key) != std::string::npos);
+  }
+}
