@@ -1,4 +1,4 @@
-// Reports of the planner: does one plan fit, and which plan is best.
+// Reports of the planner: one plan with its limits (fit), and the best plans (plan).
 #pragma once
 
 #include <optional>
@@ -20,7 +20,7 @@ struct PlanResult {
   std::optional<std::int64_t> largest_context;  ///< likewise
 };
 
-/// What serving would take with weights and KV-cache stored otherwise.
+/// Serving with other storage formats of weights and KV-cache.
 struct FormatFit {
   WeightFormat weights = WeightFormat::bfloat16;
   DType kv_dtype = DType::bfloat16;
@@ -29,13 +29,13 @@ struct FormatFit {
   std::optional<std::int64_t> largest_batch;
 };
 
-/// How many sequences of a context fit at once.
+/// The number of sequences of one context length that fit at once.
 struct ConcurrencyPoint {
   std::int64_t seq_len = 0;
   std::optional<std::int64_t> largest_batch;
 };
 
-/// What the planner was asked, whatever the plan.
+/// A planner's input, except the plan.
 struct PlanQuestion {
   Model model;
   PlanQuery query;
@@ -54,7 +54,7 @@ struct FitReport {
   std::vector<std::string> notes;
 };
 
-/// Throws Error{invalid_input} where the plan is not legal.
+/// Throws IllegalPlan.
 [[nodiscard]] FitReport make_fit_report(PlanQuestion question, const PlanRequest& request);
 
 /// `headroom plan`: the best of all legal plans.
@@ -63,12 +63,12 @@ struct PlanReport {
   PlanSearch search;
   std::vector<PlanResult> plans;      ///< that fit, fastest first
   std::vector<Neighbour> neighbours;  ///< of the first
-  std::optional<PlanResult> least;    ///< where none fits: the one with the least memory
+  std::optional<PlanResult> least;    ///< the plan with the least memory, if none fits
   double search_s = 0;
   std::vector<std::string> notes;
 };
 
-/// Throws Error{invalid_input} where no plan is legal.
+/// Throws Error{invalid_input} if no plan is legal.
 [[nodiscard]] PlanReport make_plan_report(PlanQuestion question, SearchSpace space);
 
 }  // namespace headroom

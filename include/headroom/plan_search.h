@@ -1,5 +1,4 @@
-// Every legal plan for a number of devices: those that fit, best first, and what the best one is
-// better than.
+// Exhaustive search over all legal plans for a number of devices, and the neighbours of the best.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +10,7 @@
 
 namespace headroom {
 
-/// Degrees that are given; the others are searched.
+/// Degrees that are given; the search varies the others.
 struct FixedDegrees {
   std::optional<std::int64_t> tensor;
   std::optional<SequenceParallel> sequence;
@@ -29,7 +28,7 @@ struct SearchSpace {
   std::int64_t devices = 1;
   Load load;
   FixedDegrees fixed;
-  std::size_t keep = 10;  ///< of the best plans
+  std::size_t keep = 10;  ///< number of best plans to return
   int threads = 0;        ///< 0: as many as the machine has
 };
 
@@ -42,16 +41,16 @@ struct RankedPlan {
 struct PlanSearch {
   std::uint64_t evaluated = 0;  ///< legal plans
   std::uint64_t fitting = 0;
-  std::vector<RankedPlan> best;     ///< fastest first; of the same time, smallest first
+  std::vector<RankedPlan> best;     ///< fastest first; equal times by memory
   std::vector<RankedPlan> pareto;   ///< no other plan is both smaller and faster; fastest first
-  std::optional<RankedPlan> least;  ///< where none fits: the one with the least memory
+  std::optional<RankedPlan> least;  ///< the plan with the least memory, if none fits
 };
 
 /// Evaluates all legal plans of `space`. The result does not depend on the number of threads.
 /// Throws Error{overflow}.
 [[nodiscard]] PlanSearch search_plans(const Planner& planner, const SearchSpace& space);
 
-/// The best plan with one thing changed, and what comes of it.
+/// A plan that differs from another in one decision.
 struct Neighbour {
   std::string change;  ///< "tp 4, dp 2", "without sp", …
   RankedPlan plan;
@@ -59,7 +58,7 @@ struct Neighbour {
   bool fits = false;
 };
 
-/// Why `choice` was chosen: all legal plans that differ from it in one decision.
+/// All legal plans one decision away from `choice`.
 [[nodiscard]] std::vector<Neighbour> neighbours_of(Planner& planner, const PlanChoice& choice,
                                                    const Load& load);
 

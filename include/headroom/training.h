@@ -1,5 +1,5 @@
-// What training holds beside activations: weights, gradients, master weights and optimizer states,
-// by recipe, optimizer, ZeRO stage and adapter.
+// Training state besides activations: weights, gradients, master weights and optimizer states, by
+// recipe, optimizer, ZeRO stage and adapter.
 #pragma once
 
 #include <array>
@@ -12,11 +12,11 @@ namespace headroom {
 
 enum class Optimizer {
   sgd,        ///< no state
-  momentum,   ///< one state a parameter
-  adam,       ///< two; AdamW holds the same
-  adam_8bit,  ///< two of one byte, with a float32 scale a block (arXiv 2110.02861)
-  adafactor,  ///< a row and a column of each matrix (arXiv 1804.04235); vectors in full
-  muon,       ///< one for matrices of the layers, Adam's two for all else
+  momentum,   ///< one state per parameter
+  adam,       ///< two states per parameter; AdamW has the same
+  adam_8bit,  ///< two states of one byte, with a float32 scale per block (arXiv 2110.02861)
+  adafactor,  ///< a row and a column per matrix (arXiv 1804.04235); vectors in full
+  muon,       ///< one state for the layers' matrices, Adam's two for all else
 };
 
 struct OptimizerInfo {
@@ -26,7 +26,7 @@ struct OptimizerInfo {
 };
 [[nodiscard]] const std::array<OptimizerInfo, 6>& optimizers() noexcept;
 
-/// Which numbers a parameter is held in.
+/// Number formats of a parameter's states.
 enum class Recipe {
   float32,   ///< all in float32
   bfloat16,  ///< all in 16 bit, optimizer states too
@@ -34,7 +34,7 @@ enum class Recipe {
   megatron,  ///< 16-bit weights; float32 gradients, master weights and states
 };
 
-/// Bytes of one element of each.
+/// A recipe's bytes per element.
 struct RecipeInfo {
   Recipe recipe;
   std::string_view name;
@@ -49,7 +49,7 @@ struct RecipeInfo {
 [[nodiscard]] const OptimizerInfo& info(Optimizer optimizer) noexcept;
 [[nodiscard]] const RecipeInfo& info(Recipe recipe) noexcept;
 
-/// What the ranks that hold the same weights share out among them (arXiv 1910.02054).
+/// States that ZeRO shards over the ranks with the same weights (arXiv 1910.02054).
 enum class Zero {
   none,
   optimizer,  ///< stage 1: master weights and optimizer states; Megatron's distributed optimizer
@@ -57,15 +57,15 @@ enum class Zero {
   weights,    ///< stage 3: weights as well; FSDP
 };
 
-/// What of the layers is trained instead of all weights.
+/// Parameter-efficient fine-tuning method.
 enum class AdapterKind {
   none,
-  lora,   ///< two thin matrices beside each chosen layer, the rest frozen (arXiv 2106.09685)
-  qlora,  ///< the same, the layers' frozen matrices in 4 bit (arXiv 2305.14314)
+  lora,   ///< two low-rank matrices per target layer, all else frozen (arXiv 2106.09685)
+  qlora,  ///< LoRA on layers whose frozen matrices are stored in 4 bit (arXiv 2305.14314)
 };
 enum class AdapterTargets {
   attention,  ///< query, key, value and output projections
-  all,        ///< those of the feed-forward network as well
+  all,        ///< the feed-forward network's projections as well
 };
 struct Adapter {
   AdapterKind kind = AdapterKind::none;
@@ -74,11 +74,11 @@ struct Adapter {
   bool operator==(const Adapter&) const = default;
 };
 
-/// `graph` with two thin matrices beside every chosen linear layer, and all else frozen. graph ->
-/// graph; unchanged without an adapter.
+/// graph -> graph: adds two low-rank matrices to every target layer and freezes all else. Unchanged
+/// without an adapter.
 [[nodiscard]] Graph with_adapter(const Graph& graph, const Adapter& adapter);
 
-/// Whether `weight` is a matrix of the layers: what Muon updates, and what is stored in few bits.
+/// True for matrices of the layers, which Muon updates and quantised formats store in few bits.
 [[nodiscard]] bool is_layer_matrix(const Weight& weight) noexcept;
 
 struct StatePolicy {
@@ -87,7 +87,7 @@ struct StatePolicy {
   AdapterKind adapter = AdapterKind::none;
 };
 
-/// Bytes of the states of some weights, before ZeRO shares them out.
+/// Bytes of weights and their training states.
 struct StateBytes {
   Integer weights = 0;
   Integer gradients = 0;
@@ -97,11 +97,11 @@ struct StateBytes {
   [[nodiscard]] Integer total() const { return weights + gradients + optimizer; }
 };
 
-/// The states of all layers' copies of `weight`, at these sizes.
+/// States of all layers' copies of `weight` at these sizes, before ZeRO.
 [[nodiscard]] StateBytes state_bytes(const Weight& weight, const StatePolicy& policy,
                                      const Bindings& sizes);
 
-/// One rank's share among `replicas` ranks.
-[[nodiscard]] StateBytes shared_out(const StateBytes& states, Zero zero, std::int64_t replicas);
+/// The bytes that one of `replicas` ranks stores under ZeRO.
+[[nodiscard]] StateBytes zero_sharded(const StateBytes& states, Zero zero, std::int64_t replicas);
 
 }  // namespace headroom
