@@ -184,7 +184,7 @@ struct LayerTraits {
 ///   that this phase does not run, and is only counted.
 /// - `sizes` binds the model's sizes. Every other symbol depends on the workload (bindings_of) or
 /// the
-///   parallel plan (rank_bindings in shard.h).
+///   parallel plan (rank_bindings in parallel_plan.h).
 struct Graph {
   GraphOptions options;
   std::vector<Tensor> tensors;

@@ -392,7 +392,7 @@ enum class CollectiveKind {
 };
 
 /// Communication between the ranks of a group in the forward and backward pass. Occurs only in a
-/// sharded graph (shard.h), which headroom counts and does not run.
+/// sharded graph (parallel_plan.h), which headroom counts and does not run.
 struct Collective {
   RankGroup group = RankGroup::tensor;
   CollectiveKind forward = CollectiveKind::none;

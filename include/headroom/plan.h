@@ -13,10 +13,9 @@
 
 #include "headroom/error.h"
 #include "headroom/machine_profile.h"
+#include "headroom/model_source.h"
 #include "headroom/model_spec.h"
 #include "headroom/parallel_plan.h"
-#include "headroom/shard.h"
-#include "headroom/training.h"
 #include "headroom/workload.h"
 
 namespace headroom {
@@ -224,5 +223,121 @@ struct PlanRequest {
 [[nodiscard]] std::string_view name_of(Purpose purpose) noexcept;
 /// "none", "selective", "full" or "every=4".
 [[nodiscard]] std::string name_of(const Recomputation& recompute);
+
+// Exhaustive search over all legal plans for a number of devices, and the neighbours of the best.
+
+/// Degrees that are given; the search varies the others.
+struct FixedDegrees {
+  std::optional<std::int64_t> tensor;
+  std::optional<SequenceParallel> sequence;
+  std::optional<std::int64_t> pipeline;
+  std::optional<std::int64_t> interleave;
+  std::optional<std::int64_t> data;
+  std::optional<std::int64_t> context;
+  std::optional<std::int64_t> expert;
+  std::optional<std::int64_t> micro_batch;
+  std::optional<Recomputation> recompute;
+  std::optional<Zero> zero;
+};
+
+struct SearchSpace {
+  std::int64_t devices = 1;
+  Load load;
+  FixedDegrees fixed;
+  std::size_t keep = 10;  ///< number of best plans to return
+  int threads = 0;        ///< 0: as many as the machine has
+};
+
+struct RankedPlan {
+  PlanChoice choice;
+  Integer memory_bytes = 0;
+  double iteration_s = 0;
+};
+
+struct PlanSearch {
+  std::uint64_t evaluated = 0;  ///< legal plans
+  std::uint64_t fitting = 0;
+  std::vector<RankedPlan> best;     ///< fastest first; equal times by memory
+  std::vector<RankedPlan> pareto;   ///< no other plan is both smaller and faster; fastest first
+  std::optional<RankedPlan> least;  ///< the plan with the least memory, if none fits
+};
+
+/// Evaluates all legal plans of `space`. The result does not depend on the number of threads.
+/// Throws Error{overflow}.
+[[nodiscard]] PlanSearch search_plans(const Planner& planner, const SearchSpace& space);
+
+/// A plan that differs from another in one decision.
+struct Neighbour {
+  std::string change;  ///< "tp 4, dp 2", "without sp", …
+  RankedPlan plan;
+  PlanFigures figures;
+  bool fits = false;
+};
+
+/// All legal plans one decision away from `choice`.
+[[nodiscard]] std::vector<Neighbour> neighbours_of(Planner& planner, const PlanChoice& choice,
+                                                   const Load& load);
+
+// Reports of the planner: one plan with its limits (fit), and the best plans (plan).
+
+/// One plan with all its figures.
+struct PlanResult {
+  PlanChoice choice;
+  PlanFigures figures;
+  bool fits = false;
+  std::optional<std::int64_t> largest_batch;    ///< 0: none fits; empty: no limit
+  std::optional<std::int64_t> largest_context;  ///< likewise
+};
+
+/// Serving with other storage formats of weights and KV-cache.
+struct FormatFit {
+  WeightFormat weights = WeightFormat::bfloat16;
+  DType kv_dtype = DType::bfloat16;
+  Integer total_bytes = 0;
+  bool fits = false;
+  std::optional<std::int64_t> largest_batch;
+};
+
+/// The number of sequences of one context length that fit at once.
+struct ConcurrencyPoint {
+  std::int64_t seq_len = 0;
+  std::optional<std::int64_t> largest_batch;
+};
+
+/// A planner's input, except the plan.
+struct PlanQuestion {
+  Model model;
+  PlanQuery query;
+  DeviceRates rates;
+  std::int64_t devices = 1;
+  Load load;
+};
+
+/// `headroom fit`: one plan.
+struct FitReport {
+  PlanQuestion question;
+  PlanResult result;
+  std::vector<Communication> communication;
+  std::vector<FormatFit> formats;             ///< serving only
+  std::vector<ConcurrencyPoint> concurrency;  ///< serving a model with a KV-cache only
+  std::vector<std::string> notes;
+};
+
+/// Throws IllegalPlan.
+[[nodiscard]] FitReport make_fit_report(PlanQuestion question, const PlanRequest& request);
+
+/// `headroom plan`: the best of all legal plans.
+struct PlanReport {
+  PlanQuestion question;
+  PlanSearch search;
+  std::vector<PlanResult> plans;      ///< that fit, fastest first
+  std::vector<Neighbour> neighbours;  ///< of the first
+  std::optional<PlanResult> least;    ///< the plan with the least memory, if none fits
+  double search_s = 0;
+  std::vector<std::string> notes;
+};
+
+/// Throws Error{invalid_input} if no plan is legal.
+[[nodiscard]] PlanReport make_plan_report(PlanQuestion question, SearchSpace space);
 
 }  // namespace headroom

@@ -1,7 +1,6 @@
-#include "headroom/figures.h"
-
 #include <algorithm>
 
+#include "headroom/analysis.h"
 #include "headroom/error.h"
 
 namespace headroom {

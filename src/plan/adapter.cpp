@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "headroom/training.h"
+#include "headroom/parallel_plan.h"
 #include "op_kind.h"
 
 namespace headroom {

@@ -1,11 +1,10 @@
-#include "headroom/fit.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 
 #include "headroom/error.h"
+#include "headroom/plan.h"
 #include "setting_format.h"
 
 namespace headroom {

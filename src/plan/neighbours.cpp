@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "headroom/plan_search.h"
+#include "headroom/plan.h"
 
 namespace headroom {
 namespace {

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "headroom/analysis.h"
-#include "headroom/figures.h"
 #include "headroom/plan.h"
 #include "stage_layout.h"
 

@@ -1,7 +1,7 @@
 #include <cstddef>
 
 #include "enum_table.h"
-#include "headroom/training.h"
+#include "headroom/parallel_plan.h"
 
 namespace headroom {
 namespace {

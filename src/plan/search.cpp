@@ -7,7 +7,7 @@
 #include <thread>
 #include <tuple>
 
-#include "headroom/plan_search.h"
+#include "headroom/plan.h"
 
 namespace headroom {
 namespace {

@@ -1,8 +1,7 @@
-#include "headroom/shard.h"
-
 #include <algorithm>
 
 #include "graph_passes.h"
+#include "headroom/parallel_plan.h"
 #include "op_exprs.h"
 #include "stage_layout.h"
 #include "tensor_parallel.h"

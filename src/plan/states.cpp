@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <array>
 
-#include "headroom/training.h"
+#include "headroom/parallel_plan.h"
 #include "quantised.h"
 
 namespace headroom {

@@ -4,8 +4,8 @@
 #include <array>
 #include <span>
 
+#include "headroom/analysis.h"
 #include "headroom/error.h"
-#include "headroom/figures.h"
 #include "headroom/predict.h"
 #include "setting_format.h"
 

@@ -1,10 +1,9 @@
-#include "headroom/growth.h"
-
 #include <algorithm>
 #include <array>
 #include <utility>
 
-#include "headroom/notation.h"
+#include "headroom/complexity.h"
+#include "headroom/expr.h"
 #include "length.h"
 
 namespace headroom {

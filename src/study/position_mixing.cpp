@@ -1,7 +1,6 @@
-#include "headroom/position_mixing.h"
-
 #include <algorithm>
 
+#include "headroom/complexity.h"
 #include "mixing_cost.h"
 
 namespace headroom {

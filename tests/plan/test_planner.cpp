@@ -3,7 +3,7 @@
 
 #include "gpt_models.h"
 #include "headroom/error.h"
-#include "headroom/fit.h"
+#include "headroom/plan.h"
 
 namespace headroom::test {
 namespace {

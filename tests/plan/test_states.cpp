@@ -1,6 +1,6 @@
 // Bytes of weights, gradients and optimizer states against the published rules.
 #include "gpt_models.h"
-#include "headroom/training.h"
+#include "headroom/parallel_plan.h"
 
 namespace headroom::test {
 namespace {

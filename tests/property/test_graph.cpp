@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "headroom/shard.h"
+#include "headroom/parallel_plan.h"
 #include "support/data.h"
 
 using namespace headroom;

@@ -1,7 +1,7 @@
 // Other tools' conventions against their published formulas.
 #include <doctest/doctest.h>
 
-#include "headroom/convention.h"
+#include "headroom/analysis.h"
 #include "support/data.h"
 
 using namespace headroom;

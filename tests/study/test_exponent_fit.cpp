@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "headroom/exponent_fit.h"
+#include "headroom/complexity.h"
 
 namespace headroom::test {
 

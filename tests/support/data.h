@@ -11,7 +11,6 @@
 
 #include "headroom/analysis.h"
 #include "headroom/error.h"
-#include "headroom/figures.h"
 #include "headroom/graph.h"
 #include "headroom/model_source.h"
 

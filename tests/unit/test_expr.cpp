@@ -1,8 +1,8 @@
 #include <doctest/doctest.h>
 
+#include "headroom/analysis.h"
 #include "headroom/error.h"
 #include "headroom/expr.h"
-#include "headroom/figures.h"
 #include "support/data.h"
 
 using namespace headroom;
