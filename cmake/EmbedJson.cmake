@@ -1,6 +1,6 @@
-# Writes a C++ source that holds JSON files as text, with each one's name and aliases taken out, so
-# that the binary finds one without parsing all of them. headroom_embed_json() calls it.
-#   cmake -DFUNCTION=… -DFOLDER=… -DNAMES=a;b;c -DOUTPUT=… -P EmbedJson.cmake
+# Writes a C++ source with JSON files as strings, and their names and aliases as data, so that the
+# binary finds one without parsing all. Called by headroom_embed_json():
+# cmake -DFUNCTION=… -DFOLDER=… -DNAMES=a;b;c -DOUTPUT=… -P EmbedJson.cmake
 set(arrays "")
 set(table "")
 set(number 0)

@@ -1,6 +1,5 @@
-# Finds oneDNN by its header and library. The package file of oneDNN itself also requires the
-# packages of its GPU part: Debian's needs the development files of OpenCL, which headroom does not
-# use.
+# Finds oneDNN by its header and library. oneDNN's own package file also requires the dependencies
+# of its GPU part: Debian's needs the OpenCL development files, which headroom does not use.
 #
 # Sets OneDNN_FOUND and OneDNN_VERSION and defines the target OneDNN::OneDNN.
 find_path(OneDNN_INCLUDE_DIR NAMES oneapi/dnnl/dnnl_version.h)

@@ -1,11 +1,11 @@
-# headroom_settings(TARGET): what every target of the project is compiled with. Nothing is global.
+# headroom_settings(TARGET): compile settings of every target of the project; none are global.
 function(headroom_settings target)
   target_compile_features(${target} PUBLIC cxx_std_20)
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
   target_compile_options(${target} PRIVATE
     -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wold-style-cast -Wformat=2
     -Wdouble-promotion -Wnon-virtual-dtor -Woverloaded-virtual -Wswitch-enum)
-  # GCC 12 and 13 see overlapping copies in every `"text" + std::string` (GCC bug 105651).
+  # GCC 12 and 13 warn about overlapping copies in every `"text" + std::string` (GCC bug 105651).
   target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
   if(HEADROOM_WERROR)
     target_compile_options(${target} PRIVATE -Werror)
@@ -20,22 +20,22 @@ function(headroom_settings target)
   endif()
 endfunction()
 
-# headroom_unity(TARGET FILES): compiles FILES sources of the target as one unit. Headers of the
-# libraries cost more than the project's own code, and a unit reads them once. Fewer files a unit
-# cost more in a full build; more cost more after a change, and leave a core idle at the end.
+# headroom_unity(TARGET FILES): compiles FILES sources of the target as one unit. Library headers
+# cost more than the project's code, and a unit reads them once. Smaller units slow down a full
+# build; larger ones slow down a rebuild after a change and leave a core idle at the end.
 function(headroom_unity target files)
   set_target_properties(${target} PROPERTIES
     UNITY_BUILD ${HEADROOM_UNITY} UNITY_BUILD_BATCH_SIZE ${files})
 endfunction()
 
-# headroom_optimize(TARGET LEVEL): the level of an optimised build, such as O1, where CMake's -O3
-# costs time in the compiler and gains none in the program.
+# headroom_optimize(TARGET LEVEL): the optimisation level, such as O1, for code that gains nothing
+# from CMake's -O3 and only compiles longer.
 function(headroom_optimize target level)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-${level}>)
 endfunction()
 
-# headroom_module(NAME [INTERNAL] [UNITY files] [OPTIMIZE level] SOURCES… [PUBLIC …] [PRIVATE …]):
-# one module of the library, installed as headroom::NAME unless it is internal to the program.
+# headroom_module(NAME [INTERNAL] [UNITY files] [OPTIMIZE level] SOURCES… [PUBLIC …] [PRIVATE …]): a
+# module of the library, installed as headroom::NAME unless it is internal to the program.
 function(headroom_module name)
   cmake_parse_arguments(MODULE "INTERNAL" "UNITY;OPTIMIZE" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
   set(target headroom_${name})
@@ -59,8 +59,8 @@ function(headroom_module name)
   endif()
 endfunction()
 
-# headroom_embed_json(SOURCE FUNCTION FOLDER NAME…): sets SOURCE to a C++ file that holds the JSON
-# files of those names and defines headroom::detail::FUNCTION (see src/base/embedded_json.h).
+# headroom_embed_json(SOURCE FUNCTION FOLDER NAME…): writes SOURCE, a C++ file with these JSON files
+# that defines headroom::detail::FUNCTION (see src/base/embedded_json.h).
 function(headroom_embed_json source function folder)
   set(script ${PROJECT_SOURCE_DIR}/cmake/EmbedJson.cmake)
   set(output ${CMAKE_CURRENT_BINARY_DIR}/${function}.cpp)

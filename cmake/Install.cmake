@@ -1,4 +1,4 @@
-# Installs the binary, the library and its headers, so that find_package(headroom) works.
+# Installs the binary, the library and its headers for find_package(headroom).
 include(CMakePackageConfigHelpers)
 
 get_property(headroom_modules GLOBAL PROPERTY HEADROOM_MODULES)

@@ -1,4 +1,4 @@
-# Tests of the built program as a whole. Exit status 77 of a test means that it was skipped.
+# Tests of the built program. A test with exit status 77 is skipped.
 
 # integration_test(NAME COMMAND…): a command that CTest runs.
 function(integration_test name)
@@ -6,7 +6,7 @@ function(integration_test name)
   set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
 endfunction()
 
-# What the commands print: one file in golden/cases each.
+# Expected outputs of the commands: one file each in golden/cases.
 set(HEADROOM_GOLDEN_CASES
   analyze_bert_base
   analyze_conventions
@@ -42,7 +42,7 @@ integration_test(golden.no_orphans
 integration_test(style.no_options_in_library
   bash ${CMAKE_CURRENT_LIST_DIR}/style/no_options_in_library.sh)
 
-# Help comes from CLI11 in its own words; what must be there are the examples of each command.
+# CLI11 words the help; each command's examples must appear.
 foreach(command IN ITEMS analyze explain diff measure compare complexity fit plan sweep calibrate inspect machines presets
                          completion)
   integration_test(help.${command} $<TARGET_FILE:headroom> ${command} --help)
@@ -50,7 +50,7 @@ foreach(command IN ITEMS analyze explain diff measure compare complexity fit pla
     PASS_REGULAR_EXPRESSION "Examples:[\r\n]+  (source <\\()?headroom ${command}")
 endforeach()
 
-# JSON reports and their schemas. The system's Python first: it has the system's python3-jsonschema.
+# JSON reports against their schemas. Prefers the system's Python, which has python3-jsonschema.
 set(reports ${PROJECT_SOURCE_DIR}/reports)
 find_program(HEADROOM_PYTHON python3 HINTS /usr/bin)
 if(HEADROOM_PYTHON)
@@ -62,7 +62,7 @@ endif()
 set(samples_run bash ${reports}/samples.sh $<TARGET_FILE:headroom>)
 integration_test(samples ${samples_run} --check)
 
-# The installed library, used by another project.
+# Another project that uses the installed library.
 integration_test(consumer
   bash ${CMAKE_CURRENT_LIST_DIR}/consumer/run.sh ${PROJECT_BINARY_DIR}
   ${CMAKE_CURRENT_LIST_DIR}/consumer)

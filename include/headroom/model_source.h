@@ -1,5 +1,5 @@
-// Where a model comes from: a preset, a config.json, a folder that holds one, or a GGUF file. All
-// of them go through the same reader.
+// Sources of a model: a preset, a config.json, a folder with one, or a GGUF file. One reader serves
+// them all.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@
 
 namespace headroom {
 
-/// A parameter count that somebody else published or computed.
+/// A published or independently computed parameter count.
 struct ReferenceCount {
   std::int64_t parameters = 0;
-  bool rounded = false;  ///< published as "65 M", so that only its leading digits can agree
+  bool rounded = false;  ///< published as "65 M": only its leading digits can agree
   std::string source;
 };
 
-/// A model with what is known about it from elsewhere.
+/// A model and its published figures.
 struct Model {
   ModelSpec spec;
   std::string source;  ///< the preset's source, or the file that was read
@@ -27,7 +27,7 @@ struct Model {
   std::string weight_files;  ///< file or folder of its weights; empty for a config without weights
 };
 
-/// A preset as it was compiled in, or found in the user's own folder.
+/// A built-in preset or one from the user's folder.
 struct Preset {
   std::string name;
   std::vector<std::string> aliases;
@@ -35,23 +35,23 @@ struct Preset {
   std::string origin;  ///< "built in", or the file's path
 };
 
-/// All presets, sorted by name; the user's own (`$XDG_DATA_HOME/headroom/presets/models/*.json`)
-/// stand in for built-in ones of the same name.
+/// All presets, sorted by name. A user's preset (`$XDG_DATA_HOME/headroom/presets/models/*.json`)
+/// replaces the built-in one of that name.
 [[nodiscard]] std::vector<Preset> list_presets();
 
-/// The preset of this name or alias; empty when there is none.
+/// The preset with this name or alias; empty if there is none.
 [[nodiscard]] std::optional<Preset> find_preset(std::string_view name_or_alias);
 
-/// The model that a preset describes. Throws Error{invalid_input}.
+/// The model of a preset. Throws Error{invalid_input}.
 [[nodiscard]] Model read_preset(const Preset& preset);
 
-/// The model that `name` means: a preset or alias, a config.json, a folder with one, a safetensors
-/// file with one beside it, or a GGUF file. Throws Error{invalid_input}, with similar names as a
-/// hint when nothing fits.
+/// The model that `name` refers to: a preset or alias, a config.json, a folder with one, a
+/// safetensors file next to one, or a GGUF file. Throws Error{invalid_input} with similar names as
+/// a hint if none fits.
 [[nodiscard]] Model load_model(const std::string& name);
 
-/// The spec that the text of a config.json describes. `file` is named in errors, `name` becomes the
-/// model's name. Throws Error{invalid_input} for anything that is not understood.
+/// Reads the text of a config.json. `file` appears in errors, `name` becomes the model's name.
+/// Throws Error{invalid_input} for any key or value that is not supported.
 [[nodiscard]] ModelSpec read_model_spec(std::string_view json, const std::string& file,
                                         std::string name);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "headroom/error.h"
+#include "setting_format.h"
 
 namespace headroom::detail {
 namespace {
@@ -93,23 +94,24 @@ void require_storable(const std::vector<KvVectors>& vectors, const KvFormat& for
       throw_invalid_input(
           fmt::format("{} stores blocks of {} values, which do not divide a vector of {}",
                       layout.name, layout.block_values, to_string(kind.length)),
-          "choose another --kv-dtype");
+          fmt::format("choose another {}", Setting::kv_dtype));
     }
     if (format.scales == KvScales::none) return;
     throw_invalid_input(fmt::format("{} blocks contain their scales", layout.name),
-                        "leave out --kv-scales");
+                        fmt::format("leave out {}", Setting::kv_scales));
   }
   if (format.scales == KvScales::none) return;
   const bool whole_float = layout.counted_as != DType::int8 && layout.counted_as != DType::float8;
   if (whole_float) {
     throw_invalid_input(fmt::format("{} values need no scales", layout.name),
-                        "leave out --kv-scales, or choose a --kv-dtype of 8 bits or fewer");
+                        fmt::format("leave out {}, or choose a {} of 8 bits or fewer",
+                                    Setting::kv_scales, Setting::kv_dtype));
   }
   const bool needs_integers = format.scales == KvScales::group || format.scales == KvScales::kivi;
   if (needs_integers && !has_zero_points(format.type)) {
-    throw_invalid_input(fmt::format("--kv-scales {} requires integers, not {}",
+    throw_invalid_input(fmt::format("{} {} requires integers, not {}", Setting::kv_scales,
                                     name_of(format.scales), layout.name),
-                        "choose --kv-dtype int8, int4 or int2");
+                        fmt::format("choose {} int8, int4 or int2", Setting::kv_dtype));
   }
 }
 

@@ -8,6 +8,7 @@
 #include "headroom/error.h"
 #include "kv_bytes.h"
 #include "kv_policies.h"
+#include "setting_format.h"
 
 namespace headroom {
 namespace {
@@ -123,7 +124,7 @@ class KvAccountant {
     if (use_.policy == KvPolicy::vllm && chunks) {
       throw Error(ErrorCode::invalid_input,
                   fmt::format("it is undocumented how vllm frees the chunks of {}", spec_.name), {},
-                  "choose --kv-policy ideal or paged");
+                  fmt::format("choose {} ideal or paged", Setting::kv_policy));
     }
   }
 
@@ -216,7 +217,7 @@ class KvAccountant {
         ErrorCode::invalid_input,
         fmt::format("it is undocumented how vllm groups layers of different widths, as in {}",
                     spec_.name),
-        {}, "choose --kv-policy ideal or paged");
+        {}, fmt::format("choose {} ideal or paged", Setting::kv_policy));
   }
 
   const ModelSpec& spec_;

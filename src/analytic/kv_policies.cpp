@@ -6,6 +6,7 @@
 #include <array>
 
 #include "headroom/error.h"
+#include "setting_format.h"
 
 namespace headroom::detail {
 namespace {
@@ -83,21 +84,26 @@ ResolvedPolicy resolve_policy(const KvCacheRequest& request, Integer tokens) {
   const KvPolicyInfo& about = info(request.policy);
   ResolvedPolicy resolved{request.policy, about.block, tokens};
   if (request.block && !has_blocks(request.policy)) {
-    throw_invalid_input(fmt::format("--kv-policy {} does not allocate blocks", about.name),
-                        "leave out --kv-block");
+    throw_invalid_input(
+        fmt::format("{} {} does not allocate blocks", Setting::kv_policy, about.name),
+        fmt::format("leave out {}", Setting::kv_block));
   }
   if (request.capacity && !reserves_for_length(request.policy)) {
-    throw_invalid_input(fmt::format("--kv-policy {} does not reserve a length", about.name),
-                        "leave out --kv-capacity");
+    throw_invalid_input(
+        fmt::format("{} {} does not reserve a length", Setting::kv_policy, about.name),
+        fmt::format("leave out {}", Setting::kv_capacity));
   }
   if (request.block) resolved.block = *request.block;
   if (request.capacity) resolved.capacity = *request.capacity;
-  if (resolved.block < 1)
-    throw_invalid_input("--kv-block must be at least 1", "give --kv-block a number of tokens");
+  if (resolved.block < 1) {
+    throw_invalid_input(fmt::format("{} must be at least 1", Setting::kv_block),
+                        fmt::format("give {} a number of tokens", Setting::kv_block));
+  }
   if (resolved.capacity < tokens) {
-    throw_invalid_input(fmt::format("--kv-capacity {} is smaller than the {} tokens of a sequence",
-                                    to_string(resolved.capacity), to_string(tokens)),
-                        "give it the sum of --past and --seq, or more");
+    throw_invalid_input(
+        fmt::format("{} {} is smaller than the {} tokens of a sequence", Setting::kv_capacity,
+                    to_string(resolved.capacity), to_string(tokens)),
+        fmt::format("give it the sum of {} and {}, or more", Setting::past_len, Setting::seq_len));
   }
   if (about.policy == KvPolicy::llama_cpp || about.policy == KvPolicy::llama_cpp_swa_full) {
     resolved.capacity = round_up(resolved.capacity, about.block);
@@ -123,7 +129,7 @@ void require_known(KvPolicy policy, const ModelSpec& spec, KvGrowth growth) {
   const auto refuse_unknown = [&](std::string_view state) {
     throw_invalid_input(
         fmt::format("it is undocumented how {} caches {} of {}", about.name, state, spec.name),
-        "choose --kv-policy ideal or paged");
+        fmt::format("choose {} ideal or paged", Setting::kv_policy));
   };
   switch (growth) {
     case KvGrowth::full:
@@ -148,16 +154,18 @@ void require_type(KvPolicy policy, KvType type, KvScales scales) {
   if (llama_cpp && !is_block_type(type) && !is_float) {
     throw_invalid_input(
         fmt::format("{} has no KV-cache of type {}", about.name, info(type).name),
-        "choose --kv-dtype fp16, bf16, fp32, q8_0, q5_1, q5_0, q4_1, q4_0 or iq4_nl");
+        fmt::format("choose {} float16, bfloat16, float32, q8_0, q5_1, q5_0, q4_1, q4_0 or iq4_nl",
+                    Setting::kv_dtype));
   }
   if (is_block_type(type) && !llama_cpp && !general) {
     throw_invalid_input(
         fmt::format("{} is a type of llama.cpp, not of {}", info(type).name, about.name),
-        "choose another --kv-dtype or --kv-policy");
+        fmt::format("choose another {} or {}", Setting::kv_dtype, Setting::kv_policy));
   }
   if (scales == KvScales::kivi && policy != KvPolicy::ideal) {
-    throw_invalid_input("--kv-scales kivi requires --kv-policy ideal",
-                        "choose --kv-policy ideal or --kv-scales group");
+    throw_invalid_input(
+        fmt::format("{} kivi requires {} ideal", Setting::kv_scales, Setting::kv_policy),
+        fmt::format("choose {} ideal or {} group", Setting::kv_policy, Setting::kv_scales));
   }
 }
 

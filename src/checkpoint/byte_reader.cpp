@@ -8,10 +8,9 @@ namespace headroom::checkpoint {
 
 std::span<const std::byte> ByteReader::take_bytes(std::uint64_t count) {
   if (count > left()) {
-    throw Error(
-        ErrorCode::invalid_input,
-        fmt::format("ends at byte {}, where {} more are needed", bytes_.size(), count - left()),
-        file_, "the file is damaged or cut short: get it again");
+    throw Error(ErrorCode::invalid_input,
+                fmt::format("ends at byte {}; {} more are needed", bytes_.size(), count - left()),
+                file_, "download the file again: it is damaged or truncated");
   }
   const auto taken = bytes_.subspan(position_, count);
   position_ += count;

@@ -1,4 +1,4 @@
-// Takes little-endian values out of bytes, never beyond their end.
+// Reads little-endian values from bytes, with bounds checks.
 #pragma once
 
 #include <bit>
@@ -14,8 +14,7 @@ namespace headroom::checkpoint {
 
 static_assert(std::endian::native == std::endian::little, "stored numbers are little-endian");
 
-/// Every function that takes throws Error{invalid_input} naming the file when too few bytes are
-/// left.
+/// Every take function throws Error{invalid_input} naming the file if too few bytes are left.
 class ByteReader {
  public:
   ByteReader(std::span<const std::byte> bytes, std::string file)
@@ -31,7 +30,7 @@ class ByteReader {
 
   [[nodiscard]] std::span<const std::byte> take_bytes(std::uint64_t count);
 
-  /// A length of eight bytes, and as many characters.
+  /// Reads a length of eight bytes and that many characters.
   [[nodiscard]] std::string_view take_text();
 
   [[nodiscard]] std::uint64_t position() const noexcept { return position_; }

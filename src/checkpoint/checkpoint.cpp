@@ -27,7 +27,7 @@ bool is_folder(const fs::path& path) {
   return fs::is_directory(path, ignored);
 }
 
-/// What to open at `path`. A folder with neither file gives the name of the single one.
+/// The file to open at `path`; the single-file name for an empty folder.
 fs::path listing_at(const fs::path& path) {
   if (!is_folder(path)) return path;
   const bool sharded = !is_file(path / kSingleFile) && is_file(path / kIndexFile);
@@ -36,7 +36,7 @@ fs::path listing_at(const fs::path& path) {
 
 [[noreturn]] void refuse_parts(const std::string& place, const std::string& message) {
   throw Error(ErrorCode::invalid_input, message, place,
-              "index and files are not of one checkpoint: get or save all of them again");
+              "download or save all files again: index and files do not match");
 }
 
 void require_listed(const SafetensorsFile& file, const std::string& name, const ShardMap& shards) {
@@ -51,8 +51,8 @@ void require_listed(const SafetensorsFile& file, const std::string& name, const 
 
 Checkpoint::Checkpoint(const fs::path& path) : listing_(listing_at(path).string()) {
   if (is_folder(path) && !exists(path)) {
-    throw Error(ErrorCode::invalid_input, "holds no weights", path.string(),
-                fmt::format("put {} or {} there", kSingleFile, kIndexFile));
+    throw Error(ErrorCode::invalid_input, "contains no weights", path.string(),
+                fmt::format("add {} or {}", kSingleFile, kIndexFile));
   }
   if (fs::path(listing_).filename() == kIndexFile) {
     open_shards(listing_);
@@ -91,7 +91,7 @@ void Checkpoint::open_shards(const fs::path& index) {
   for (const auto& [tensor, file] : shards) {
     if (find(tensor) != nullptr) continue;
     refuse_parts(tensor_place((index.parent_path() / file).string(), tensor),
-                 "the index lists it in this file, which does not hold it");
+                 "the index lists it in this file, which lacks it");
   }
 }
 

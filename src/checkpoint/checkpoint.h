@@ -1,4 +1,4 @@
-// The weights of a model: one safetensors file, or several with an index.
+// A model's weights: one safetensors file, or several with an index.
 #pragma once
 
 #include <cstddef>
@@ -13,26 +13,25 @@
 
 namespace headroom::checkpoint {
 
-/// All tensors of a model, mapped for as long as this lives. Moving it moves no data and leaves
+/// All tensors of a model, memory-mapped for its lifetime. Moving it copies no data and keeps
 /// pointers to its tensors valid.
 class Checkpoint {
  public:
-  /// Opens a .safetensors file, a model.safetensors.index.json with its shards beside it, or a
-  /// folder that holds either; model.safetensors goes first. Throws Error{invalid_input} when there
-  /// are no weights, when a file is not valid, or when index and shards do not name exactly the
-  /// same tensors.
+  /// Opens a .safetensors file, a model.safetensors.index.json with its shards in the same folder,
+  /// or a folder with either; model.safetensors takes precedence. Throws Error{invalid_input} if
+  /// there are no weights, a file is not valid, or index and shards name different tensors.
   explicit Checkpoint(const std::filesystem::path& path);
 
-  /// Whether there are weights to open at `path`, valid or not.
+  /// Returns true if `path` has weights to open, valid or not.
   [[nodiscard]] static bool exists(const std::filesystem::path& path);
 
-  /// The tensor of this name, or null.
+  /// The tensor named `name`, or null.
   [[nodiscard]] const StoredTensor* find(std::string_view name) const;
 
   /// The names of all tensors, sorted.
   [[nodiscard]] std::vector<std::string> names() const;
 
-  /// The file that holds the tensor; for a name that is not there, the file that would list it.
+  /// The file that stores the tensor; for a missing tensor, the file that would list it.
   [[nodiscard]] const std::string& location(std::string_view name) const;
 
  private:
@@ -44,7 +43,7 @@ class Checkpoint {
   void open_shards(const std::filesystem::path& index);
   void add(SafetensorsFile file);
 
-  std::string listing_;  ///< path of the index, or of the only file
+  std::string listing_;  ///< path of the index or of the single file
   std::vector<SafetensorsFile> files_;
   std::map<std::string, Entry, std::less<>> entries_;
 };

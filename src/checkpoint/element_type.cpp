@@ -44,7 +44,7 @@ constexpr bool rows_follow_the_enum() {
   }
   return static_cast<std::size_t>(StoredType::uint64) + 1 == kStoredTypes.size();
 }
-static_assert(rows_follow_the_enum(), "rows are looked up by the value of their type");
+static_assert(rows_follow_the_enum(), "each row's index is the value of its type");
 
 const TypeRow& row(StoredType type) { return kStoredTypes.at(static_cast<std::size_t>(type)); }
 
@@ -80,7 +80,7 @@ float half_to_float(std::uint16_t bits) {
     const float magnitude = static_cast<float>(fraction) * 0x1p-24F;
     return std::bit_cast<float>(std::bit_cast<std::uint32_t>(magnitude) | sign);
   }
-  // 127 - 15 is the difference of the exponents' biases; all ones stay all ones.
+  // 127 - 15 is the difference of the exponent biases; all ones stay all ones.
   const std::uint32_t widened = exponent == 0x1FU ? 0xFFU : exponent + (127U - 15U);
   return std::bit_cast<float>(sign | (widened << 23U) | (fraction << 13U));
 }

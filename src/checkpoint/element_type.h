@@ -1,4 +1,4 @@
-// The element types of the safetensors format, and what their bits mean.
+// Element types of the safetensors format, and their values.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,7 @@
 
 namespace headroom::checkpoint {
 
-/// How one element of a stored tensor is encoded; every type that the format has. Numbers are
-/// little-endian.
+/// Encoding of one element of a stored tensor: all types of the format, little-endian.
 enum class StoredType : std::uint8_t {
   boolean,
   float4,
@@ -38,25 +37,24 @@ enum class StoredType : std::uint8_t {
   uint64,
 };
 
-/// More elements than any file holds, and small enough that one more factor below 2^63 cannot
-/// overflow.
+/// More elements than any file stores; one more factor below 2^63 cannot overflow.
 inline constexpr Integer kMostStoredElements = Integer{1} << 60U;
 
-/// The type's name in a file: "BF16".
+/// The type's name in a file, such as "BF16".
 [[nodiscard]] std::string_view stored_name(StoredType type);
 
-/// The type that a file names so; empty when the format has no such type.
+/// The type with this name in a file; empty if the format has none.
 [[nodiscard]] std::optional<StoredType> stored_type(std::string_view name);
 
-/// Bits per element; those of the small floats do not fill a byte.
+/// Bits per element; small floats do not fill a byte.
 [[nodiscard]] unsigned stored_bits(StoredType type);
 
-/// Bytes of a tensor of this shape; empty when a size is negative, when the elements do not fill
-/// whole bytes, or when no file could hold them.
+/// Bytes of a tensor of this shape; empty if a size is negative, the elements do not fill whole
+/// bytes, or the tensor exceeds any file.
 [[nodiscard]] std::optional<std::size_t> stored_bytes(StoredType type,
                                                       std::span<const std::int64_t> shape);
 
-/// The value of an IEEE 754 half-precision number; exact, also for subnormals, infinities and NaN.
+/// The value of an IEEE 754 half-precision number: exact, including subnormals, infinities and NaN.
 [[nodiscard]] float half_to_float(std::uint16_t bits);
 
 /// The value of a bfloat16 number, the upper half of a float32; exact.

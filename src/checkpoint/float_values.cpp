@@ -1,4 +1,4 @@
-// Values of stored tensors as the float32 that everything is computed in.
+// Values of stored tensors as float32.
 #include "float_values.h"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "stored numbers are little-endian");
 
-/// Copies bit by bit, as stored data need not be aligned.
+/// Copies bytes, because stored data may be unaligned.
 void copy_floats(std::span<const std::byte> data, std::span<float> out) {
   if (!out.empty()) std::memcpy(out.data(), data.data(), data.size());
 }
@@ -38,14 +38,15 @@ void require_finite(std::span<const float> values, const std::string& where) {
   throw Error(ErrorCode::invalid_input,
               fmt::format("its element {} of {} is {}", found - values.begin(), values.size(),
                           std::isnan(*found) ? "not a number (NaN)" : "infinite"),
-              where, "every result would be wrong: get or save the weights again");
+              where, "download or save the weights again");
 }
 
 void copy_as_float32(const StoredTensor& tensor, std::span<float> out, const std::string& where) {
   const auto needed = tensor.data.size() * 8 / stored_bits(tensor.type);
   if (out.size() != needed) {
     throw Error(ErrorCode::internal,
-                fmt::format("room for {} elements where {} are stored", out.size(), needed), where);
+                fmt::format("the output has {} elements and the tensor {}", out.size(), needed),
+                where);
   }
   if (tensor.type == StoredType::float32) {
     copy_floats(tensor.data, out);

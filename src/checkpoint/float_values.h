@@ -1,4 +1,4 @@
-// Checks of values that were read.
+// Checks of stored values.
 #pragma once
 
 #include <span>
@@ -6,8 +6,8 @@
 
 namespace headroom::checkpoint {
 
-/// Throws Error{invalid_input} at `where` when a value is not finite: no published weight is, and
-/// it would spread to every result.
+/// Throws Error{invalid_input} at `where` if a value is not finite: published weights are finite,
+/// and one such value would spread to every result.
 void require_finite(std::span<const float> values, const std::string& where);
 
 }  // namespace headroom::checkpoint

@@ -9,7 +9,7 @@
 namespace headroom::checkpoint {
 namespace {
 
-// A block of 16 bits' scale ("d") and packed values, and for some types a minimum or finer scales.
+// A block has a 16-bit scale ("d") and packed values; some types add a minimum or finer scales.
 constexpr std::array kGgmlTypes{
     GgmlTypeInfo{GgmlType::f32, "F32", 1, 4},
     GgmlTypeInfo{GgmlType::f16, "F16", 1, 2},
@@ -55,7 +55,7 @@ std::span<const GgmlTypeInfo> ggml_types() { return kGgmlTypes; }
 const GgmlTypeInfo& info(GgmlType type) {
   const auto* const found = std::ranges::find(kGgmlTypes, type, &GgmlTypeInfo::type);
   if (found == kGgmlTypes.end())
-    throw Error(ErrorCode::internal, "a type of ggml is not in the table");
+    throw Error(ErrorCode::internal, "a ggml type is missing from the table");
   return *found;
 }
 

@@ -1,5 +1,5 @@
-// The tensor types of ggml, which GGUF files store. Values come in blocks: a block of `block_size`
-// values of one row takes `block_bytes`.
+// ggml's tensor types, as stored in GGUF files. A block of `block_size` values of one row has
+// `block_bytes` bytes.
 // Source: enum ggml_type in ggml/include/ggml.h and the block structs' static assertions in
 // ggml/src/ggml-common.h, github.com/ggml-org/llama.cpp; docs/gguf.md, github.com/ggml-org/ggml.
 #pragma once
@@ -12,7 +12,7 @@
 
 namespace headroom::checkpoint {
 
-/// The numbers are those in a file.
+/// The values are the type numbers in a file.
 enum class GgmlType : std::uint8_t {
   f32 = 0,
   f16 = 1,
@@ -53,21 +53,21 @@ enum class GgmlType : std::uint8_t {
 
 struct GgmlTypeInfo {
   GgmlType type;
-  std::string_view name;    ///< as ggml prints it: "Q4_K"
+  std::string_view name;    ///< ggml's name: "Q4_K"
   std::int64_t block_size;  ///< values
   std::int64_t block_bytes;
 };
 
 [[nodiscard]] const GgmlTypeInfo& info(GgmlType type);
 
-/// Every type, in the order of their numbers.
+/// All types, in the order of their numbers.
 [[nodiscard]] std::span<const GgmlTypeInfo> ggml_types();
 
-/// The type that a file means by `number`; empty when ggml has no such type, or has it no more.
+/// The type with this number in a file; empty if ggml has none or removed it.
 [[nodiscard]] std::optional<GgmlType> ggml_type(std::uint32_t number);
 
-/// Bytes of a tensor of this shape, row-major, so that the last size is that of a row; empty when
-/// rows do not fill whole blocks, or when no file could hold them.
+/// Bytes of a row-major tensor of this shape, whose last size is that of a row; empty if rows do
+/// not fill whole blocks or the tensor exceeds any file.
 [[nodiscard]] std::optional<std::int64_t> ggml_bytes(GgmlType type,
                                                      std::span<const std::int64_t> shape);
 

@@ -14,7 +14,7 @@
 namespace headroom::checkpoint {
 namespace {
 
-/// The bytes of one block, and where its values go.
+/// The bytes of one block, and the output for its values.
 struct Block {
   const std::byte* data;
   float* out;
@@ -44,7 +44,7 @@ void read_f64(const Block& block) { *block.out = static_cast<float>(block.at<dou
 void read_f16(const Block& block) { *block.out = block.half(0); }
 void read_bf16(const Block& block) { *block.out = bfloat16_to_float(block.at<std::uint16_t>(0)); }
 
-// Blocks of 32: the low halves of 16 bytes are the first 16 values, the high halves the others.
+// Blocks of 32: the low nibbles of 16 bytes are the first 16 values, the high nibbles the others.
 constexpr std::size_t kHalf = 16;
 
 void read_q4_0(const Block& block) {
@@ -64,7 +64,7 @@ void read_q4_1(const Block& block) {
   }
 }
 
-/// The fifth bit of value `i`, which lies in a word of its own.
+/// The fifth bit of value `i`, from a separate word.
 unsigned fifth_bit(std::uint32_t bits, std::size_t i) { return (bits >> i & 1U) << 4U; }
 
 void read_q5_0(const Block& block) {
@@ -88,7 +88,7 @@ void read_q5_1(const Block& block) {
   }
 }
 
-/// Signed bytes from `begin` on, times the scale.
+/// Signed bytes starting at `begin`, times the scale.
 void read_bytes(const Block& block, float scale, std::size_t begin, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     block.out[i] = scale * number(block.signed_byte(begin + i));
@@ -99,8 +99,8 @@ void read_q8_0(const Block& block) { read_bytes(block, block.half(0), 2, 32); }
 void read_q8_1(const Block& block) { read_bytes(block, block.half(0), 4, 32); }
 void read_q8_k(const Block& block) { read_bytes(block, block.at<float>(0), 4, 256); }
 
-/// Blocks of 256 whose values lie in pairs of bits: in each half, 32 bytes hold four runs of 32
-/// values, one above the other.
+/// Blocks of 256 values of two bits: in each half, 32 bytes store four runs of 32 values, one per
+/// bit pair.
 unsigned pair_of_bits(const Block& block, std::size_t begin, std::size_t i) {
   const std::size_t half = i / 128;
   const std::size_t run = i % 128 / 32;
@@ -139,7 +139,7 @@ struct ScaleAndLeast {
   float least;
 };
 
-/// Scale and minimum `i` of 8, six bits each in 12 bytes behind two halves.
+/// Scale and minimum `i` of 8, six bits each in 12 bytes after two half floats.
 ScaleAndLeast k_scale(const Block& block, std::size_t i) {
   constexpr std::size_t kScales = 4;
   const auto byte = [&](std::size_t at) { return block.byte(kScales + at); };
@@ -152,7 +152,7 @@ ScaleAndLeast k_scale(const Block& block, std::size_t i) {
   return {block.half(0) * number(scale), block.half(2) * number(least)};
 }
 
-/// Four bits of value `i`: 32 bytes hold the run of their low halves, then that of the high ones.
+/// Four bits of value `i`: 32 bytes store the run of their low nibbles, then that of the high ones.
 unsigned k_nibble(const Block& block, std::size_t begin, std::size_t i) {
   const std::size_t offset = begin + i / 64 * 32 + i % 32;
   return i % 64 < 32 ? block.low(offset) : block.high(offset);
@@ -186,10 +186,10 @@ void read_q6_k(const Block& block) {
   }
 }
 
-// The values that four bits stand for.
+// The values of the 16 codes.
 constexpr std::array<int, 16> kNonLinear{-127, -104, -83, -65, -49, -35, -22, -10,
                                          1,    13,   25,  38,  53,  69,  89,  113};
-// Of an OCP microscaling float of four bits (E2M1), doubled.
+// Values of the OCP microscaling float of four bits (E2M1), doubled.
 constexpr std::array<int, 16> kFloat4{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
 void read_iq4_nl(const Block& block) {
@@ -232,7 +232,7 @@ void read_tq2_0(const Block& block) {
 
 using Reader = void (*)(const Block& block);
 
-/// Null for types that are not known.
+/// The reader of a type; null if it is not supported.
 Reader reader_of(GgmlType type) noexcept {
   switch (type) {
     case GgmlType::f32:
@@ -305,7 +305,7 @@ void dequantise(GgmlType type, std::span<const std::byte> data, std::span<float>
   const Reader read = reader_of(type);
   if (read == nullptr) {
     throw Error(ErrorCode::invalid_input,
-                fmt::format("weights of type {} cannot be run", layout.name), where,
+                fmt::format("weights of type {} are not supported", layout.name), where,
                 "use a file with F32, F16, BF16, Q4_0 to Q8_0, Q2_K to Q8_K, IQ4_NL, IQ4_XS, MXFP4 "
                 "or TQ2_0");
   }
@@ -313,7 +313,7 @@ void dequantise(GgmlType type, std::span<const std::byte> data, std::span<float>
   const auto block_bytes = static_cast<std::size_t>(layout.block_bytes);
   const std::size_t blocks = data.size() / block_bytes;
   if (blocks * block_bytes != data.size() || blocks * block_size != out.size()) {
-    throw Error(ErrorCode::internal, "a tensor's bytes and its values do not go together", where);
+    throw Error(ErrorCode::internal, "a tensor's bytes and values do not match", where);
   }
   for (std::size_t i = 0; i < blocks; ++i) {
     read({data.data() + i * block_bytes, out.data() + i * block_size});

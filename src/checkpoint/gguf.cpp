@@ -24,28 +24,28 @@ constexpr std::uint32_t kNewestVersion = 3;
 constexpr std::uint64_t kDefaultAlignment = 32;
 // docs/gguf.md: a tensor's name has at most 64 bytes.
 constexpr std::size_t kLongestName = 64;
-// A name's length, the number of dimensions, a type and an offset.
+// Bytes of a name's length, the number of dimensions, a type and an offset.
 constexpr std::uint64_t kLeastTensor = 8 + 4 + 4 + 8;
 
 void require_magic(ByteReader& reader) {
   const auto magic = reader.take_bytes(kMagic.size());
   if (std::ranges::equal(magic, std::as_bytes(std::span(kMagic)))) return;
-  throw_damaged_gguf(reader.file(), "does not begin as a GGUF file does");
+  throw_damaged_gguf(reader.file(), "does not begin with GGUF's magic number");
 }
 
 std::uint32_t take_version(ByteReader& reader) {
   const auto version = reader.take<std::uint32_t>();
   if (version >= kOldestVersion && version <= kNewestVersion) return version;
   if (version == 1) {
-    throw Error(ErrorCode::invalid_input, "version 1 of GGUF is not read", reader.file(),
-                "convert the model again: versions 2 and 3 are read");
+    throw Error(ErrorCode::invalid_input, "GGUF version 1 is not supported", reader.file(),
+                "convert the model again to version 2 or 3");
   }
   if (version != 0 && (version & 0xFFFFU) == 0) {
-    throw Error(ErrorCode::invalid_input, "is a big-endian GGUF file, which is not read",
-                reader.file(), "convert it with gguf_convert_endian.py, or get the usual file");
+    throw Error(ErrorCode::invalid_input, "big-endian GGUF files are not supported", reader.file(),
+                "convert it with gguf_convert_endian.py");
   }
-  throw Error(ErrorCode::invalid_input, fmt::format("version {} of GGUF is unknown", version),
-              reader.file(), "versions 2 and 3 are read");
+  throw Error(ErrorCode::invalid_input, fmt::format("GGUF version {} is unknown", version),
+              reader.file(), "use version 2 or 3");
 }
 
 std::uint64_t alignment_of(const GgufContent& content, const std::string& file) {
@@ -54,28 +54,28 @@ std::uint64_t alignment_of(const GgufContent& content, const std::string& file) 
   const auto* const value = std::get_if<std::uint64_t>(&found->second);
   // ggml/src/gguf.cpp requires a power of two.
   if (value != nullptr && std::has_single_bit(*value) && *value <= (1U << 30U)) return *value;
-  throw_damaged_gguf(tensor_place(file, found->first), "is no power of two up to 2^30");
+  throw_damaged_gguf(tensor_place(file, found->first), "is not a power of two up to 2^30");
 }
 
 GgmlType take_type(ByteReader& reader, const std::string& place) {
   const auto number = reader.take<std::uint32_t>();
   if (const auto type = ggml_type(number)) return *type;
   throw Error(ErrorCode::invalid_input,
-              fmt::format("its type {} is none that ggml has, or one that it has no more", number),
-              place, "quantise the model again with a current release");
+              fmt::format("its type {} is unknown or removed from ggml", number), place,
+              "quantise the model again with a current release");
 }
 
 void take_shape(ByteReader& reader, GgufTensor& tensor, const std::string& place) {
   constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   const auto dimensions = reader.take<std::uint32_t>();
   if (dimensions > GgufTensor::kMostDimensions) {
-    throw_damaged_gguf(place, fmt::format("{} dimensions are more than the {} of the format",
-                                          dimensions, GgufTensor::kMostDimensions));
+    throw_damaged_gguf(place, fmt::format("has {} dimensions; the format allows {}", dimensions,
+                                          GgufTensor::kMostDimensions));
   }
   tensor.rank = dimensions;
   for (std::size_t i = 0; i < dimensions; ++i) {
     const auto size = reader.take<std::uint64_t>();
-    if (size > kMost) throw_damaged_gguf(place, "one of its sizes is above 2^63 - 1");
+    if (size > kMost) throw_damaged_gguf(place, "one of its sizes exceeds 2^63 - 1");
     tensor.sizes.at(dimensions - 1 - i) = static_cast<std::int64_t>(size);
   }
 }
@@ -93,14 +93,14 @@ GgufTensor take_tensor(ByteReader& reader) {
   tensor.type = take_type(reader, place);
   const auto bytes = ggml_bytes(tensor.type, tensor.shape());
   if (!bytes) {
-    throw_damaged_gguf(place, fmt::format("its shape is larger than any file, or its rows do not "
+    throw_damaged_gguf(place, fmt::format("its shape exceeds any file, or its rows do not "
                                           "fill whole blocks of {} values",
                                           info(tensor.type).block_size));
   }
   tensor.bytes = *bytes;
   const auto offset = reader.take<std::uint64_t>();
   if (offset > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-    throw_damaged_gguf(place, "its data begin behind the end of the file");
+    throw_damaged_gguf(place, "its data begin after the end of the file");
   }
   tensor.offset = static_cast<std::int64_t>(offset);
   return tensor;
@@ -112,12 +112,12 @@ void require_inside(const GgufTensor& tensor, std::uint64_t alignment, std::uint
   const auto bytes = static_cast<std::uint64_t>(tensor.bytes);
   const std::string place = tensor_place(file, tensor.name);
   if (begin % alignment != 0) {
-    throw_damaged_gguf(
-        place, fmt::format("its data begin at {}, which is no multiple of {}", begin, alignment));
+    throw_damaged_gguf(place,
+                       fmt::format("its data begin at {}, not a multiple of {}", begin, alignment));
   }
   if (begin > data_size || bytes > data_size - begin) {
-    throw_damaged_gguf(place, fmt::format("its {} bytes at {} go beyond the {} bytes of data",
-                                          bytes, begin, data_size));
+    throw_damaged_gguf(place, fmt::format("its {} bytes at {} exceed the {} bytes of data", bytes,
+                                          begin, data_size));
   }
 }
 
@@ -125,7 +125,7 @@ void require_unique(const std::vector<GgufTensor>& tensors, const std::string& f
   std::unordered_set<std::string_view> names;
   for (const GgufTensor& tensor : tensors) {
     if (names.insert(tensor.name).second) continue;
-    throw_damaged_gguf(tensor_place(file, tensor.name), "the tensor is there twice");
+    throw_damaged_gguf(tensor_place(file, tensor.name), "the tensor is listed twice");
   }
 }
 
@@ -138,7 +138,7 @@ void require_apart(const std::vector<GgufTensor>& tensors, const std::string& fi
   for (std::size_t i = 1; i < order.size(); ++i) {
     if (order[i]->offset - order[i - 1]->offset >= order[i - 1]->bytes) continue;
     throw_damaged_gguf(tensor_place(file, order[i]->name),
-                       fmt::format("its data lie inside those of {}", order[i - 1]->name));
+                       fmt::format("its data overlap those of {}", order[i - 1]->name));
   }
 }
 
@@ -152,7 +152,7 @@ GgufContent parse_gguf(std::span<const std::byte> content, const std::string& fi
   const auto tensor_count = reader.take<std::uint64_t>();
   parsed.metadata = take_metadata(reader, reader.take<std::uint64_t>());
   if (tensor_count > reader.left() / kLeastTensor) {
-    throw_damaged_gguf(file, fmt::format("{} tensors are more than it has room for", tensor_count));
+    throw_damaged_gguf(file, fmt::format("{} tensors do not fit into the file", tensor_count));
   }
   parsed.tensors.reserve(tensor_count);
   for (std::uint64_t i = 0; i < tensor_count; ++i) parsed.tensors.push_back(take_tensor(reader));

@@ -18,7 +18,7 @@
 
 namespace headroom::checkpoint {
 
-/// The types of a metadata value; the numbers are those in a file.
+/// Types of metadata values; the numbers are those in a file.
 enum class GgufValueType : std::uint8_t {
   uint8 = 0,
   int8 = 1,
@@ -35,16 +35,17 @@ enum class GgufValueType : std::uint8_t {
   float64 = 12,
 };
 
-/// A list that was checked and left where it lies: a vocabulary has hundreds of thousands of words
-/// that nobody asks for.
+/// A list that was validated but not copied: a vocabulary has hundreds of thousands of words that
+/// nobody reads.
 struct GgufArray {
   GgufValueType type = GgufValueType::uint8;
   std::uint64_t count = 0;
   std::span<const std::byte> data;
 
-  /// The numbers. Throws Error{invalid_input} at `where` when they are no whole numbers below 2^63.
+  /// The elements as integers. Throws Error{invalid_input} at `where` if they are not integers
+  /// below 2^63.
   [[nodiscard]] std::vector<std::int64_t> integers(const std::string& where) const;
-  /// The truth values. Throws Error{invalid_input} at `where` when they are none.
+  /// The elements as booleans. Throws Error{invalid_input} at `where` if they are not booleans.
   [[nodiscard]] std::vector<bool> flags(const std::string& where) const;
 };
 
@@ -58,32 +59,32 @@ struct GgufTensor {
   GgmlType type = GgmlType::f32;
   std::size_t rank = 0;
   std::array<std::int64_t, kMostDimensions> sizes{};
-  std::int64_t offset = 0;  ///< behind the header
+  std::int64_t offset = 0;  ///< from the end of the header
   std::int64_t bytes = 0;
 
-  /// Row-major: the file lists the size of a row first, here it comes last.
+  /// Row-major: the file lists the row size first, here it is last.
   [[nodiscard]] std::span<const std::int64_t> shape() const { return {sizes.data(), rank}; }
 };
 
-/// What a file says. All texts and lists lie in the bytes that it was parsed from.
+/// A parsed file. All strings and lists point into its bytes.
 struct GgufContent {
   std::uint32_t version = 0;
   std::map<std::string_view, GgufValue> metadata;
   std::vector<GgufTensor> tensors;  ///< in the file's order
-  std::uint64_t data_begin = 0;     ///< where offsets count from
+  std::uint64_t data_begin = 0;     ///< origin of the offsets
 };
 
-/// The content of a whole file. Nothing in it is trusted: throws Error{invalid_input} naming
-/// `file`, and the key or tensor where there is one.
+/// Parses a whole file. Nothing in it is trusted: throws Error{invalid_input} naming `file`, and
+/// the key or tensor if there is one.
 [[nodiscard]] GgufContent parse_gguf(std::span<const std::byte> content, const std::string& file);
 
-/// Whether the file begins as a GGUF file does; false when it cannot be read.
+/// Returns true if the file begins with GGUF's magic number; false if it cannot be read.
 [[nodiscard]] bool is_gguf(const std::filesystem::path& path);
 
-/// One file, mapped for as long as this lives. Moving it moves no data.
+/// One file, memory-mapped for its lifetime. Moving it copies no data.
 class GgufFile {
  public:
-  /// Throws Error{invalid_input} when the file cannot be read or is not valid.
+  /// Throws Error{invalid_input} if the file cannot be read or is not valid.
   explicit GgufFile(const std::filesystem::path& path);
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }

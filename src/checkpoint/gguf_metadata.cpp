@@ -14,19 +14,19 @@ namespace {
 
 // docs/gguf.md: a key has at most 2^16 - 1 bytes.
 constexpr std::size_t kLongestKey = 65535;
-// Published files have lists of texts and numbers, never lists of lists.
+// Published files have lists of strings and numbers, never lists of lists.
 constexpr int kDeepestNesting = 4;
-// A key's length, a type, and a value of one byte.
+// Bytes of a key's length, a type, and a one-byte value.
 constexpr std::uint64_t kLeastPair = 8 + 4 + 1;
 
 GgufValueType value_type(std::uint32_t number, const std::string& place) {
   if (number <= static_cast<std::uint32_t>(GgufValueType::float64)) {
     return static_cast<GgufValueType>(number);
   }
-  throw_damaged_gguf(place, fmt::format("its type {} is none of the format's", number));
+  throw_damaged_gguf(place, fmt::format("its type {} is unknown", number));
 }
 
-/// Bytes of a value; empty for those that say their own length.
+/// Bytes of a value; empty for types that store their own length.
 std::optional<std::uint64_t> fixed_size(GgufValueType type) {
   switch (type) {
     case GgufValueType::uint8:
@@ -59,13 +59,13 @@ bool take_flag(ByteReader& reader, const std::string& place) {
 
 GgufArray take_array(ByteReader& reader, const std::string& place, int depth);
 
-/// Passes the elements of an array, which must all be there.
+/// Skips the elements of an array; throws if any is missing.
 void skip_elements(ByteReader& reader, const GgufArray& array, const std::string& place,
                    int depth) {
   if (const auto size = fixed_size(array.type)) {
     if (array.count > reader.left() / *size) {
-      throw_damaged_gguf(
-          place, fmt::format("its {} elements are more than the file has room for", array.count));
+      throw_damaged_gguf(place,
+                         fmt::format("its {} elements do not fit into the file", array.count));
     }
     (void)reader.take_bytes(array.count * *size);
     return;
@@ -80,7 +80,7 @@ void skip_elements(ByteReader& reader, const GgufArray& array, const std::string
 }
 
 GgufArray take_array(ByteReader& reader, const std::string& place, int depth) {
-  if (depth > kDeepestNesting) throw_damaged_gguf(place, "its lists are nested too deep");
+  if (depth > kDeepestNesting) throw_damaged_gguf(place, "its lists are nested too deeply");
   GgufArray array;
   array.type = value_type(reader.take<std::uint32_t>(), place);
   array.count = reader.take<std::uint64_t>();
@@ -119,20 +119,20 @@ GgufValue take_value(ByteReader& reader, GgufValueType type, const std::string& 
     case GgufValueType::array:
       return take_array(reader, place, 1);
   }
-  throw_damaged_gguf(place, "its type is none of the format's");
+  throw_damaged_gguf(place, "its type is unknown");
 }
 
 std::string_view take_key(ByteReader& reader) {
   const std::uint64_t at = reader.position();
   const std::string_view key = reader.take_text();
   if (key.empty() || key.size() > kLongestKey || !detail::is_printable_utf8(key)) {
-    throw_damaged_gguf(reader.file(), fmt::format("the key at byte {} is no name", at));
+    throw_damaged_gguf(reader.file(), fmt::format("the key at byte {} is not a valid name", at));
   }
   return key;
 }
 
 [[noreturn]] void throw_no_list(const std::string& where, const char* of) {
-  throw Error(ErrorCode::invalid_input, fmt::format("is no list of {}", of), where,
+  throw Error(ErrorCode::invalid_input, fmt::format("is not a list of {}", of), where,
               "convert the model again with a current converter");
 }
 
@@ -140,13 +140,13 @@ std::string_view take_key(ByteReader& reader) {
 
 void throw_damaged_gguf(const std::string& place, const std::string& message) {
   throw Error(ErrorCode::invalid_input, message, place,
-              "the file is damaged, cut short or no GGUF file: get or convert it again");
+              "download or convert the file again: it is damaged, truncated or not GGUF");
 }
 
 std::map<std::string_view, GgufValue> take_metadata(ByteReader& reader, std::uint64_t count) {
   if (count > reader.left() / kLeastPair) {
     throw_damaged_gguf(reader.file(),
-                       fmt::format("{} metadata keys are more than it has room for", count));
+                       fmt::format("{} metadata keys do not fit into the file", count));
   }
   std::map<std::string_view, GgufValue> metadata;
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -154,7 +154,7 @@ std::map<std::string_view, GgufValue> take_metadata(ByteReader& reader, std::uin
     const std::string place = tensor_place(reader.file(), key);
     const GgufValueType type = value_type(reader.take<std::uint32_t>(), place);
     if (!metadata.emplace(key, take_value(reader, type, place)).second) {
-      throw_damaged_gguf(place, "the key is there twice");
+      throw_damaged_gguf(place, "the key is listed twice");
     }
   }
   return metadata;
@@ -180,7 +180,7 @@ std::vector<std::int64_t> GgufArray::integers(const std::string& where) const {
 }
 
 std::vector<bool> GgufArray::flags(const std::string& where) const {
-  if (type != GgufValueType::boolean) throw_no_list(where, "truth values");
+  if (type != GgufValueType::boolean) throw_no_list(where, "booleans");
   std::vector<bool> values;
   ByteReader reader(data, where);
   for (std::uint64_t i = 0; i < count; ++i) values.push_back(take_flag(reader, where));

@@ -1,4 +1,4 @@
-// The metadata of a GGUF file.
+// Metadata of a GGUF file.
 #pragma once
 
 #include <map>
@@ -10,12 +10,12 @@
 
 namespace headroom::checkpoint {
 
-/// Takes `count` pairs of key and value. Throws Error{invalid_input} naming the file, and the key
-/// where there is one.
+/// Reads `count` pairs of key and value. Throws Error{invalid_input} naming the file, and the key
+/// if there is one.
 [[nodiscard]] std::map<std::string_view, GgufValue> take_metadata(ByteReader& reader,
                                                                   std::uint64_t count);
 
-/// Throws Error{invalid_input} about a file that no program wrote so.
+/// Throws Error{invalid_input} for a damaged file.
 [[noreturn]] void throw_damaged_gguf(const std::string& place, const std::string& message);
 
 }  // namespace headroom::checkpoint

@@ -14,13 +14,13 @@
 namespace headroom::checkpoint {
 namespace {
 
-/// Reads entries one after the other, with room that is used again.
+/// Reads entries one after another and reuses its buffers.
 class EntryReader {
  public:
   EntryReader(HeaderScanner& header, std::uint64_t data_size, std::size_t file)
       : header_(header), data_size_(data_size), file_(file) {}
 
-  /// The tensor `name`; its shape is valid until the next one is read.
+  /// Reads the tensor `name`; its shape is valid until the next call.
   TensorInfo read(std::string_view name) {
     name_ = name;
     type_.reset();
@@ -36,9 +36,10 @@ class EntryReader {
 
   void read_keys() {
     if (!header_.accept('{')) {
-      // A value of another kind is this tensor's fault, anything else the whole header's.
+      // A value of another type is an error of this tensor; anything else is an error of the
+      // header.
       if (std::string_view("\"[-0123456789tfn").find(header_.peek()) != std::string_view::npos) {
-        throw_damaged(place(), "its description is no JSON object");
+        throw_damaged(place(), "its description is not a JSON object");
       }
       header_.fail("a value is missing");
     }
@@ -58,14 +59,15 @@ class EntryReader {
       has_shape_ = true;
     } else if (key == "data_offsets" && offsets_.empty()) {
       read_list(key, offsets_);
-      if (offsets_.size() != 2) throw_damaged(place(), "\"data_offsets\" has not two numbers");
+      if (offsets_.size() != 2)
+        throw_damaged(place(), "\"data_offsets\" does not have two numbers");
     } else {
-      throw_damaged(place(), "it has keys besides dtype, shape and data_offsets, or one twice");
+      throw_damaged(place(), "it has a key other than dtype, shape and data_offsets, or one twice");
     }
   }
 
   void read_type() {
-    if (header_.peek() != '"') throw_damaged(place(), "\"dtype\" is no text");
+    if (header_.peek() != '"') throw_damaged(place(), "\"dtype\" is not a string");
     const std::string_view word = header_.text();
     type_ = stored_type(word);
     if (type_) return;
@@ -73,7 +75,7 @@ class EntryReader {
                 place(), "convert the weights to F32, F16 or BF16");
   }
 
-  /// Sizes or offsets: whole numbers from 0 to 2^63 - 1.
+  /// Reads sizes or offsets: integers from 0 to 2^63 - 1.
   void read_list(std::string_view key, std::vector<std::int64_t>& list) {
     list.clear();
     bool valid = header_.accept('[');
@@ -85,7 +87,7 @@ class EntryReader {
       if (valid) header_.expect(',');
     }
     if (header_.accept(']')) return;
-    throw_damaged(place(), fmt::format("\"{}\" is no list of numbers from 0 to 2^63 - 1", key));
+    throw_damaged(place(), fmt::format("\"{}\" is not a list of integers from 0 to 2^63 - 1", key));
   }
 
   void require_keys() const {
@@ -94,7 +96,7 @@ class EntryReader {
     if (offsets_.empty()) throw_damaged(place(), "it has no \"data_offsets\"");
   }
 
-  /// The tensor, whose data must lie inside the file and have the size of its shape.
+  /// Returns the tensor if its data lie inside the file and match its shape.
   [[nodiscard]] TensorInfo checked() const {
     const auto begin = static_cast<std::uint64_t>(offsets_[0]);
     const auto end = static_cast<std::uint64_t>(offsets_[1]);
@@ -105,9 +107,9 @@ class EntryReader {
       throw_damaged(place(), fmt::format("its data end at {} of {} bytes", end, data_size_));
     }
     const auto bytes = stored_bytes(*type_, shape_);
-    if (!bytes) throw_damaged(place(), "its shape is larger than any file, or ends inside a byte");
+    if (!bytes) throw_damaged(place(), "its shape exceeds any file or ends inside a byte");
     if (*bytes != end - begin) {
-      throw_damaged(place(), fmt::format("its shape takes {} bytes and its data have {}", *bytes,
+      throw_damaged(place(), fmt::format("its shape needs {} bytes and its data have {}", *bytes,
                                          end - begin));
     }
     return {name_, *type_, shape_, begin, end - begin, file_};
@@ -123,16 +125,16 @@ class EntryReader {
   std::vector<std::int64_t> offsets_;
 };
 
-/// "__metadata__": an object of texts.
-void pass_metadata(HeaderScanner& header) {
+/// "__metadata__": an object of strings.
+void skip_metadata(HeaderScanner& header) {
   const std::string place = tensor_place(header.file(), "__metadata__");
-  if (!header.accept('{')) throw_damaged(place, "is no object of texts");
+  if (!header.accept('{')) throw_damaged(place, "is not an object of strings");
   if (header.accept('}')) return;
   std::set<std::string_view> keys;
   do {
-    if (!keys.insert(header.text()).second) header.fail("a key is there twice");
+    if (!keys.insert(header.text()).second) header.fail("a key is listed twice");
     header.expect(':');
-    if (header.peek() != '"') throw_damaged(place, "is no object of texts");
+    if (header.peek() != '"') throw_damaged(place, "is not an object of strings");
     (void)header.text();
   } while (header.accept(','));
   header.expect('}');
@@ -152,11 +154,11 @@ void read_entries(HeaderScanner& header, std::uint64_t data_size, std::size_t fi
       bool is_new = true;
       if (name == "__metadata__") {
         is_new = !std::exchange(has_metadata, true);
-        pass_metadata(header);
+        skip_metadata(header);
       } else {
         is_new = table.add(entries.read(name));
       }
-      if (!is_new) header.fail(fmt::format("the key \"{}\" is there twice", name));
+      if (!is_new) header.fail(fmt::format("the key \"{}\" is listed twice", name));
     } while (header.accept(','));
     header.expect('}');
   }
@@ -165,7 +167,7 @@ void read_entries(HeaderScanner& header, std::uint64_t data_size, std::size_t fi
 
 void throw_damaged(const std::string& place, const std::string& message) {
   throw Error(ErrorCode::invalid_input, message, place,
-              "the file is damaged, cut short or no safetensors file: get or save it again");
+              "download or save the file again: it is damaged, truncated or not safetensors");
 }
 
 }  // namespace headroom::checkpoint

@@ -14,7 +14,7 @@ bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; 
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// Whether the character can stand in a text as it is, without a look at its neighbours.
+/// Returns true if the character represents itself, whatever its neighbours.
 bool is_plain(char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; }
 
 }  // namespace
@@ -40,11 +40,11 @@ void HeaderScanner::expect(char wanted) {
 
 void HeaderScanner::expect_end() {
   (void)peek();
-  if (at_ != json_.size()) fail("something comes behind its end");
+  if (at_ != json_.size()) fail("unexpected text after the end");
 }
 
 std::string_view HeaderScanner::text() {
-  if (peek() != '"') fail("a text is missing");
+  if (peek() != '"') fail("a string is missing");
   const std::size_t begin = at_ + 1;
   std::size_t end = begin;
   while (end < json_.size() && is_plain(json_[end])) ++end;
@@ -53,7 +53,7 @@ std::string_view HeaderScanner::text() {
     return json_.substr(begin, end - begin);
   }
   while (end < json_.size() && json_[end] != '"') end += json_[end] == '\\' ? 2U : 1U;
-  if (end >= json_.size()) fail("a text does not end");
+  if (end >= json_.size()) fail("a string does not end");
   const std::string_view quoted = json_.substr(begin - 1, end - begin + 2);
   const std::string_view result = unescaped(quoted);
   at_ = end + 1;
@@ -62,7 +62,7 @@ std::string_view HeaderScanner::text() {
 
 std::string_view HeaderScanner::unescaped(std::string_view quoted) {
   const auto value = nlohmann::json::parse(quoted, nullptr, false);
-  if (!value.is_string()) fail("a text is not valid");
+  if (!value.is_string()) fail("a string is not valid");
   return texts_.emplace_back(value.get<std::string>());
 }
 

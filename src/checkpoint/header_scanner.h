@@ -1,5 +1,5 @@
-// Takes the header of a safetensors file apart. A general JSON parser takes most of a second for a
-// million tensors; the header's grammar is small, and this reads nothing else.
+// Scans the header of a safetensors file. A general JSON parser needs most of a second for a
+// million tensors; this reads only the header's small grammar.
 #pragma once
 
 #include <cstdint>
@@ -10,24 +10,24 @@
 
 namespace headroom::checkpoint {
 
-/// A place in a JSON text. Every function skips blanks first; those that expect throw
+/// A position in a JSON text. Every function skips blanks first; the expect functions throw
 /// Error{invalid_input} naming the file.
 class HeaderScanner {
  public:
-  /// Texts with escapes are kept in `texts`, which must outlive what text() returns.
+  /// Stores strings with escapes in `texts`, which must outlive the results of text().
   HeaderScanner(std::string_view json, std::string file, std::deque<std::string>& texts)
       : json_(json), file_(std::move(file)), texts_(texts) {}
 
   /// The next character; 0 at the end.
   [[nodiscard]] char peek();
-  /// Passes `wanted` if it comes next.
+  /// Skips `wanted` if it comes next.
   bool accept(char wanted);
   void expect(char wanted);
-  /// Expects that nothing is left.
+  /// Throws unless the text ends here.
   void expect_end();
-  /// Expects a text, and gives its characters.
+  /// Reads a string and returns its characters.
   [[nodiscard]] std::string_view text();
-  /// Passes a whole number from 0 to 2^63 - 1; empty, and nothing passed, when none comes next.
+  /// Reads an integer from 0 to 2^63 - 1; empty, with nothing read, if none comes next.
   [[nodiscard]] std::optional<std::int64_t> natural();
 
   [[noreturn]] void fail(const std::string& message) const;

@@ -1,4 +1,4 @@
-// JSON that stands in a file of weights or beside it.
+// JSON inside a weight file or in a separate file.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace headroom::checkpoint {
 
-/// The JSON object in `bytes`. Throws Error{invalid_input} naming `file` when they are anything
-/// else, repeat a key, or hold a zero byte.
+/// The JSON object in `bytes`. Throws Error{invalid_input} naming `file` if they are anything else,
+/// repeat a key, or contain a zero byte.
 [[nodiscard]] nlohmann::json parse_object(std::span<const std::byte> bytes,
                                           const std::string& file);
 

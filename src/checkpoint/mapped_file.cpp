@@ -21,7 +21,7 @@ std::string reason_of(int error) { return std::generic_category().message(error)
               "check the path and its permissions");
 }
 
-/// An open file. A mapping outlives it.
+/// An open file descriptor. Mappings outlive it.
 class Descriptor {
  public:
   explicit Descriptor(const std::filesystem::path& path)
@@ -42,7 +42,7 @@ class Descriptor {
 std::size_t size_of_regular_file(const Descriptor& file, const std::filesystem::path& path) {
   struct stat status {};
   if (fstat(file.number(), &status) != 0) throw_unreadable(path, reason_of(errno));
-  if (!S_ISREG(status.st_mode)) throw_unreadable(path, "it is no regular file");
+  if (!S_ISREG(status.st_mode)) throw_unreadable(path, "it is not a regular file");
   return static_cast<std::size_t>(status.st_size);
 }
 
@@ -51,7 +51,7 @@ std::size_t size_of_regular_file(const Descriptor& file, const std::filesystem::
 MappedFile::MappedFile(const std::filesystem::path& path) {
   const Descriptor file(path);
   const std::size_t size = size_of_regular_file(file, path);
-  if (size == 0) return;  // there is no mapping of nothing
+  if (size == 0) return;  // mmap rejects length 0
   void* const pages = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.number(), 0);
   if (pages == MAP_FAILED) {
     throw Error(ErrorCode::missing_resource, "cannot be mapped: " + reason_of(errno), path.string(),

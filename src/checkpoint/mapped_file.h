@@ -1,4 +1,4 @@
-// A file's bytes in memory without reading them all.
+// Memory-mapped files.
 #pragma once
 
 #include <cstddef>
@@ -8,15 +8,15 @@
 
 namespace headroom::checkpoint {
 
-/// A regular file, mapped read-only for as long as this lives. The file must not shrink meanwhile:
-/// reading pages that are gone ends the process.
+/// A regular file, mapped read-only for its lifetime. The file must not shrink meanwhile: reading a
+/// removed page ends the process.
 class MappedFile {
  public:
-  /// Throws Error{invalid_input} when `path` cannot be opened or is no regular file,
-  /// Error{missing_resource} when it cannot be mapped.
+  /// Throws Error{invalid_input} if `path` cannot be opened or is not a regular file,
+  /// Error{missing_resource} if it cannot be mapped.
   explicit MappedFile(const std::filesystem::path& path);
 
-  /// All bytes of the file; they stay where they are when this is moved.
+  /// All bytes of the file; moving this object does not move them.
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept;
 
  private:
@@ -25,7 +25,7 @@ class MappedFile {
     void operator()(std::byte* pages) const noexcept;
   };
 
-  std::unique_ptr<std::byte[], Unmap> pages_;  ///< none for an empty file
+  std::unique_ptr<std::byte[], Unmap> pages_;  ///< null for an empty file
 };
 
 }  // namespace headroom::checkpoint

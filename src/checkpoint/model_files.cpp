@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A published split is never of more files than its name has digits for.
+/// The file number in a split's name has five digits.
 constexpr std::uint64_t kMostFiles = 99'999;
 constexpr std::size_t kNumberWidth = 5;
 
@@ -47,7 +47,7 @@ std::optional<PartName> part_name(const std::string& file) {
   return PartName{file.substr(0, number), file.substr(number, kNumberWidth), file.substr(of)};
 }
 
-/// The GGUF file in a folder that holds one, or the first of a split; empty when there is none.
+/// The single GGUF file in a folder, or the first of its split; empty if there is none.
 std::optional<fs::path> gguf_in(const fs::path& folder) {
   std::vector<fs::path> found;
   std::error_code failed;
@@ -57,14 +57,14 @@ std::optional<fs::path> gguf_in(const fs::path& folder) {
     if (!part || part->number == "00001") found.push_back(entry.path());
   }
   if (found.size() > 1) {
-    throw Error(ErrorCode::invalid_input, fmt::format("holds {} GGUF models", found.size()),
-                folder.string(), "name the file that is meant");
+    throw Error(ErrorCode::invalid_input, fmt::format("contains {} GGUF models", found.size()),
+                folder.string(), "name one file");
   }
   if (found.empty()) return std::nullopt;
   return found.front();
 }
 
-/// What to open at `path`.
+/// The file to open at `path`.
 fs::path model_listing_at(const fs::path& path) {
   std::error_code failed;
   if (!fs::is_directory(path, failed)) return path;
@@ -74,14 +74,14 @@ fs::path model_listing_at(const fs::path& path) {
   if (auto file = gguf_in(path)) return std::move(*file);
   const bool torch = fs::exists(path / "pytorch_model.bin", failed) ||
                      fs::exists(path / "pytorch_model.bin.index.json", failed);
-  throw Error(ErrorCode::invalid_input, "holds no weights that can be read", path.string(),
-              torch ? "save its weights again as safetensors (save_pretrained does)"
-                    : "put model.safetensors, model.safetensors.index.json or a GGUF file there");
+  throw Error(ErrorCode::invalid_input, "contains no weights in a supported format", path.string(),
+              torch ? "save the weights again as safetensors with save_pretrained"
+                    : "add model.safetensors, model.safetensors.index.json or a GGUF file");
 }
 
 [[noreturn]] void refuse_model_files(const std::string& place, const std::string& message) {
   throw Error(ErrorCode::invalid_input, message, place,
-              "index and files are not of one checkpoint: get or save all of them again");
+              "download or save all files again: index and files do not match");
 }
 
 std::uint64_t split_count(const GgufFile& file) {
@@ -93,7 +93,7 @@ std::uint64_t split_count(const GgufFile& file) {
                               : whole != nullptr && *whole >= 0 ? static_cast<std::uint64_t>(*whole)
                                                                 : kMostFiles + 1;
   if (count <= kMostFiles) return std::max<std::uint64_t>(count, 1);
-  throw_damaged_gguf(tensor_place(file.path(), "split.count"), "is no number of files");
+  throw_damaged_gguf(tensor_place(file.path(), "split.count"), "is not a number of files");
 }
 
 }  // namespace
@@ -131,13 +131,13 @@ void ModelFiles::open_shards(const fs::path& index) {
       const auto listed = shards.find(tensors_[i].name);
       if (listed != shards.end() && listed->second == name) continue;
       refuse_model_files(tensor_place(paths_.back(), tensors_[i].name),
-                         "the index does not list it there");
+                         "the index does not list it in this file");
     }
   }
   for (const auto& [tensor, file] : shards) {
     if (tensors_.find(tensor)) continue;
     refuse_model_files(tensor_place((index.parent_path() / file).string(), tensor),
-                       "the index lists it in this file, which does not hold it");
+                       "the index lists it in this file, which lacks it");
   }
 }
 
@@ -148,8 +148,8 @@ void ModelFiles::open_gguf(const fs::path& file) {
   const auto name = part_name(file.filename().string());
   if (!name) {
     throw Error(ErrorCode::invalid_input,
-                fmt::format("is one of {} files, and its name does not tell the others", count),
-                file.string(), "name it as NAME-00001-of-0000N.gguf, as it was published");
+                fmt::format("is one of {} files, but its name does not give the others'", count),
+                file.string(), "rename it to NAME-00001-of-0000N.gguf");
   }
   for (std::uint64_t i = 1; i <= count; ++i) {
     add_gguf(GgufFile(file.parent_path() / fmt::format("{}{:05}{}", name->before, i, name->after)));
@@ -163,7 +163,7 @@ void ModelFiles::add_gguf(GgufFile file) {
                                      static_cast<std::uint64_t>(tensor.bytes), paths_.size()});
     if (!added)
       refuse_model_files(tensor_place(file.path(), tensor.name),
-                         "another file of the split has it");
+                         "another file of the split has it too");
   }
   paths_.push_back(file.path());
   data_begins_.push_back(file.content().data_begin);

@@ -1,4 +1,4 @@
-// The files of a model as they lie on disk: whichever format, one file or several, headers only.
+// A model's files on disk, in any format, one or several; headers only.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +14,14 @@
 
 namespace headroom::checkpoint {
 
-/// All tensors of a model, mapped for as long as this lives. Only headers are read, so that a model
-/// of any size takes no longer than its list of tensors does.
+/// All tensors of a model, memory-mapped for its lifetime. Reads headers only, so that the time
+/// depends on the number of tensors, not on their size.
 class ModelFiles {
  public:
-  /// Opens a .safetensors file, an index.json with its shards beside it, a folder that holds
-  /// either or a single GGUF file, or a GGUF file with the others of its split. Throws
-  /// Error{invalid_input} when there are no weights, when a file is not valid, or when index and
-  /// files do not name exactly the same tensors.
+  /// Opens a .safetensors file, an index.json with its shards in the same folder, a folder with
+  /// either or with a single GGUF file, or a GGUF file with the rest of its split. Throws
+  /// Error{invalid_input} if there are no weights, a file is not valid, or index and files name
+  /// different tensors.
   explicit ModelFiles(const std::filesystem::path& path);
 
   [[nodiscard]] const TensorTable& tensors() const noexcept { return tensors_; }
@@ -29,9 +29,9 @@ class ModelFiles {
   /// The tensor's bytes in the file.
   [[nodiscard]] std::span<const std::byte> data(const TensorInfo& tensor) const;
 
-  /// The GGUF files, in the order of the split; none of another format.
+  /// The GGUF files in split order; empty for other formats.
   [[nodiscard]] const std::vector<GgufFile>& gguf() const noexcept { return gguf_; }
-  /// Whether this is one file of several, and the others were not asked for.
+  /// Returns true if this is one file of several and the others were not requested.
   [[nodiscard]] bool is_part() const noexcept { return is_part_; }
   /// Bytes of the longest header.
   [[nodiscard]] std::uint64_t longest_header_bytes() const noexcept { return longest_header_; }
@@ -47,7 +47,7 @@ class ModelFiles {
   std::vector<MappedFile> safetensors_;
   std::vector<GgufFile> gguf_;
   std::vector<std::uint64_t> data_begins_;  ///< by file
-  std::deque<std::string> texts_;           ///< names that were escaped
+  std::deque<std::string> texts_;           ///< names with escapes
   std::uint64_t longest_header_ = 0;
   bool is_part_ = false;
 };

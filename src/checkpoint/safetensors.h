@@ -14,8 +14,8 @@
 
 namespace headroom::checkpoint {
 
-/// One tensor of a file, row-major. `data` lie in the file's mapping, at any alignment; their size
-/// is that of `shape` and `type`.
+/// One tensor of a file, row-major. `data` lie in the mapped file, at any alignment; their size
+/// follows from `shape` and `type`.
 struct StoredTensor {
   std::string name;
   StoredType type = StoredType::float32;
@@ -23,22 +23,22 @@ struct StoredTensor {
   std::span<const std::byte> data;
 };
 
-/// "file: tensor", the place of an error about one tensor.
+/// "file: tensor", the place in errors about one tensor.
 [[nodiscard]] std::string tensor_place(const std::string& file, std::string_view tensor);
 
-/// The tensors in `content`, the bytes of a whole file, sorted by name; their data lie in
-/// `content`. Nothing in it is trusted: throws Error{invalid_input} naming `file`, and the tensor
-/// where there is one, unless the tensors fill the file exactly.
+/// Parses `content`, the bytes of a whole file: its tensors sorted by name, with data in `content`.
+/// Nothing in it is trusted: throws Error{invalid_input} naming `file`, and the tensor if there is
+/// one, unless the tensors fill the file exactly.
 [[nodiscard]] std::vector<StoredTensor> parse_safetensors(std::span<const std::byte> content,
                                                           const std::string& file);
 
-/// One safetensors file, mapped for as long as this lives. Moving it moves no data.
+/// One safetensors file, memory-mapped for its lifetime. Moving it copies no data.
 class SafetensorsFile {
  public:
-  /// Throws Error{invalid_input} when the file cannot be read or is not valid.
+  /// Throws Error{invalid_input} if the file cannot be read or is not valid.
   explicit SafetensorsFile(const std::filesystem::path& path);
 
-  /// The tensor of this name, or null.
+  /// The tensor named `name`, or null.
   [[nodiscard]] const StoredTensor* find(std::string_view name) const;
 
   /// All tensors, sorted by name.
@@ -52,13 +52,13 @@ class SafetensorsFile {
   std::vector<StoredTensor> tensors_;
 };
 
-/// One index of the first dimension of `tensor`, which has at least two dimensions. Throws
-/// Error{invalid_input} when the elements of one index do not fill whole bytes.
+/// Index `index` of the first dimension of `tensor`, which has at least two dimensions. Throws
+/// Error{invalid_input} if the elements of one index do not fill whole bytes.
 [[nodiscard]] StoredTensor slice(const StoredTensor& tensor, std::int64_t index);
 
-/// Writes the tensor's values to `out`, which has room for exactly its elements. `where` names the
-/// file and the tensor. Throws Error{invalid_input} when the tensor is not float32, float16 or
-/// bfloat16, or when a value is not finite: no published weight is, and it would spread to every
+/// Writes the tensor's values to `out`, whose size must match. `where` names the file and the
+/// tensor. Throws Error{invalid_input} if the tensor is not float32, float16 or bfloat16, or if a
+/// value is not finite: published weights are finite, and one such value would spread to every
 /// result.
 void copy_as_float32(const StoredTensor& tensor, std::span<float> out, const std::string& where);
 

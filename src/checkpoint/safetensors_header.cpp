@@ -1,4 +1,5 @@
-// The header of a safetensors file: eight bytes of length, then JSON that says where tensors lie.
+// Header of a safetensors file: a length of eight bytes, then JSON with the location of each
+// tensor.
 #include "safetensors_header.h"
 
 #include <fmt/format.h>
@@ -13,12 +14,12 @@ namespace headroom::checkpoint {
 namespace {
 
 constexpr std::size_t kLengthBytes = 8;
-// The format's own limit; about a million tensors of short names stay below it.
+// Limit of the format; about a million tensors with short names fit.
 constexpr std::uint64_t kLongestHeader = 100'000'000;
-// An entry that names and describes a tensor is hardly shorter.
+// Bytes of a short tensor entry.
 constexpr std::size_t kLeastEntry = 64;
 
-/// Bytes of the header's JSON.
+/// Length of the header's JSON in bytes.
 std::size_t header_length(std::span<const std::byte> content, HeaderLimit limit,
                           const std::string& file) {
   if (content.size() < kLengthBytes) {
@@ -30,28 +31,27 @@ std::size_t header_length(std::span<const std::byte> content, HeaderLimit limit,
   }
   const std::size_t left = content.size() - kLengthBytes;
   if (length > left) {
-    throw_damaged(file, fmt::format("the header has {} bytes and only {} follow", length, left));
+    throw_damaged(file, fmt::format("the header has {} bytes, but only {} follow", length, left));
   }
   if (limit == HeaderLimit::of_the_format && length > kLongestHeader) {
-    throw_damaged(file,
-                  fmt::format("a header of {} bytes is longer than the {} that the format allows",
-                              length, kLongestHeader));
+    throw_damaged(file, fmt::format("a header of {} bytes exceeds the format's limit of {}", length,
+                                    kLongestHeader));
   }
   return length;
 }
 
-/// Throws unless `next`, where some data begin, is `covered`, where all data before it end.
+/// Throws unless data begin (`next`) exactly at the end of the previous data (`covered`).
 void require_adjacent(std::uint64_t covered, std::uint64_t next, const std::string& place) {
   if (next == covered) return;
   if (next < covered) {
-    throw_damaged(place, fmt::format("its data begin at {}, inside those of another tensor", next));
+    throw_damaged(place, fmt::format("its data begin at {}, inside another tensor's", next));
   }
   throw_damaged(place,
                 fmt::format("bytes {} to {} of the data belong to no tensor", covered, next));
 }
 
-/// Indices of the tensors from `first` on by where their data begin; of those at one place, empty
-/// ones first.
+/// Indices of the tensors from `first` on, sorted by the begin of their data; empty tensors first
+/// among equals.
 std::vector<std::uint32_t> in_data_order(const TensorTable& table, std::size_t first) {
   std::vector<std::uint32_t> order(table.size() - first);
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::uint32_t>(first + i);
@@ -63,7 +63,7 @@ std::vector<std::uint32_t> in_data_order(const TensorTable& table, std::size_t f
   return order;
 }
 
-/// Every byte of the data must belong to exactly one tensor.
+/// Requires that every byte of the data belongs to exactly one tensor.
 void require_exact_cover(const TensorTable& table, std::size_t first, std::uint64_t data_size,
                          const std::string& file) {
   std::uint64_t covered = 0;

@@ -23,7 +23,7 @@ using nlohmann::json;
 
 static_assert(std::endian::native == std::endian::little, "stored numbers are little-endian");
 
-// Data begin at a multiple of this, so that readers may use them in place.
+// Alignment of the data, so that readers can use them in place.
 constexpr std::size_t kAlignment = 8;
 
 using Ordered = std::vector<const TensorToWrite*>;
@@ -36,7 +36,7 @@ std::vector<std::byte> bytes_of(std::span<const Value> values) {
 
 [[noreturn]] void throw_unwritable(const fs::path& path, const std::string& reason) {
   throw Error(ErrorCode::missing_resource, "cannot be written: " + reason, path.string(),
-              "check the folder, its permissions and the space left");
+              "check the folder, its permissions and the free space");
 }
 
 /// Larger elements first, which aligns all of them; then by name.
@@ -104,7 +104,7 @@ void require_replaceable(const fs::path& path) {
   std::error_code ignored;
   const fs::file_status status = fs::status(path, ignored);
   if (fs::exists(status) && !fs::is_regular_file(status)) {
-    throw_unwritable(path, "it is no regular file");
+    throw_unwritable(path, "it is not a regular file");
   }
 }
 

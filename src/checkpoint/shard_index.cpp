@@ -15,12 +15,12 @@ namespace {
 
 using nlohmann::json;
 
-// As much as the header of one file may hold.
+// The size limit of one file's header.
 constexpr std::size_t kLargestIndex = 100'000'000;
 
 [[noreturn]] void refuse_index(const std::string& place, const std::string& message) {
   throw Error(ErrorCode::invalid_input, message, place,
-              "an index is {\"weight_map\": {TENSOR: FILE, …}}: get or save it again");
+              "download or save the index again; it must be {\"weight_map\": {TENSOR: FILE, …}}");
 }
 
 json parse_index(const std::filesystem::path& index) {
@@ -32,7 +32,7 @@ json parse_index(const std::filesystem::path& index) {
   return parse_object(bytes, index.string());
 }
 
-/// Whether `name` can only mean a file in the index's own folder.
+/// Returns true if `name` can only be a file in the index's folder.
 bool is_plain_file_name(std::string_view name) {
   constexpr std::string_view kSeparators("/\\\0", 3);
   return !name.empty() && name != "." && name.find("..") == std::string_view::npos &&
@@ -40,10 +40,11 @@ bool is_plain_file_name(std::string_view name) {
 }
 
 std::string shard_name(const json& value, const std::string& place) {
-  if (!value.is_string()) refuse_index(place, "the name of its file is no text");
+  if (!value.is_string()) refuse_index(place, "its file name is not a string");
   std::string name = value.get<std::string>();
   if (!is_plain_file_name(name)) {
-    refuse_index(place, fmt::format("\"{}\" is no plain name of a file beside the index", name));
+    refuse_index(place,
+                 fmt::format("\"{}\" is not the name of a file in the index's folder", name));
   }
   return name;
 }
@@ -54,7 +55,7 @@ ShardMap read_shard_index(const std::filesystem::path& index) {
   const json document = parse_index(index);
   const auto map = document.find("weight_map");
   if (map == document.end() || !map->is_object()) {
-    refuse_index(index.string() + "#/weight_map", "is no JSON object");
+    refuse_index(index.string() + "#/weight_map", "is not a JSON object");
   }
   ShardMap shards;
   for (const auto& [tensor, file] : map->items()) {

@@ -1,4 +1,4 @@
-// model.safetensors.index.json: which file of a sharded checkpoint holds which tensor.
+// model.safetensors.index.json: the file of each tensor in a sharded checkpoint.
 #pragma once
 
 #include <filesystem>
@@ -8,11 +8,11 @@
 
 namespace headroom::checkpoint {
 
-/// From a tensor's name to the name of the file, beside the index, that holds it.
+/// Maps a tensor's name to the name of its file in the index's folder.
 using ShardMap = std::map<std::string, std::string, std::less<>>;
 
-/// Reads an index. Throws Error{invalid_input} when it is not valid, or names a file that is not
-/// plainly beside it.
+/// Reads an index. Throws Error{invalid_input} if it is not valid or names a file outside its
+/// folder.
 [[nodiscard]] ShardMap read_shard_index(const std::filesystem::path& index);
 
 }  // namespace headroom::checkpoint

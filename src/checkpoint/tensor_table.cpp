@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kLeastSlots = 64;
 
-/// A format allows no more dimensions than this, and no published model has more than five.
+/// No format allows more dimensions, and no published model has more than five.
 constexpr std::size_t kMostDimensions = 64;
 
 }  // namespace
@@ -25,7 +25,7 @@ std::string_view name_of(DataType type) {
 
 std::int64_t TensorInfo::elements() const {
   std::int64_t product = 1;
-  for (const std::int64_t size : shape) product *= size;  // a reader checked that this fits
+  for (const std::int64_t size : shape) product *= size;  // fits: checked on reading
   return product;
 }
 
@@ -70,7 +70,7 @@ bool TensorTable::add(const TensorInfo& tensor) {
   constexpr std::size_t kMost = std::numeric_limits<std::uint32_t>::max() / 2;
   if (rows_.size() >= kMost || sizes_.size() >= kMost || tensor.name.size() >= kMost ||
       tensor.shape.size() > kMostDimensions) {
-    throw Error(ErrorCode::invalid_input, "more tensors or dimensions than can be listed",
+    throw Error(ErrorCode::invalid_input, "more tensors or dimensions than the table can list",
                 std::string(tensor.name.substr(0, kMostDimensions)), "list fewer files at once");
   }
   grow_slots(2 * (rows_.size() + 1));

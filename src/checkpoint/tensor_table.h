@@ -1,4 +1,4 @@
-// What files say of their tensors, held so that a million of them take tens of megabytes.
+// Tensor descriptions, stored compactly: a million of them use tens of megabytes.
 #pragma once
 
 #include <cstddef>
@@ -14,34 +14,34 @@
 
 namespace headroom::checkpoint {
 
-/// How the elements of a tensor are encoded, in the words of its file's format.
+/// Encoding of a tensor's elements, in its file format's terms.
 using DataType = std::variant<StoredType, GgmlType>;
 
 [[nodiscard]] std::string_view name_of(DataType type);
 
-/// One tensor. Shape row-major; `bytes` are those that it takes in the file.
+/// One tensor: row-major shape; `bytes` is its size in the file.
 struct TensorInfo {
   std::string_view name;
   DataType type;
   std::span<const std::int64_t> shape;
-  std::uint64_t begin = 0;  ///< where its data begin, behind the header
+  std::uint64_t begin = 0;  ///< begin of its data, from the end of the header
   std::uint64_t bytes = 0;
   std::size_t file = 0;
 
   [[nodiscard]] std::int64_t elements() const;
 };
 
-/// Tensors in the order in which they were added, found by name. Names are not copied: they must
-/// outlive the table, in files that stay mapped.
+/// Tensors in insertion order, with lookup by name. Names are not copied: they must outlive the
+/// table, in mapped files.
 class TensorTable {
  public:
-  /// Adds a tensor; false, and nothing added, when its name is there already.
+  /// Adds a tensor; returns false, and adds nothing, if its name exists already.
   bool add(const TensorInfo& tensor);
   void reserve(std::size_t tensors);
 
   [[nodiscard]] std::size_t size() const noexcept { return rows_.size(); }
   [[nodiscard]] TensorInfo operator[](std::size_t index) const;
-  /// The index of the tensor of this name.
+  /// The index of the tensor named `name`.
   [[nodiscard]] std::optional<std::size_t> find(std::string_view name) const;
 
  private:
@@ -56,13 +56,13 @@ class TensorTable {
     std::uint8_t rank;
   };
   [[nodiscard]] std::string_view name(std::size_t index) const;
-  /// A part of the hash stands beside the index, so that names are hardly ever compared in vain.
+  /// Part of the hash next to the index, so that few names are compared in vain.
   struct Slot {
     std::uint32_t hash;
     std::uint32_t index_plus_one;  ///< 0: empty
   };
   [[nodiscard]] static std::uint32_t hash_of(std::string_view name);
-  /// The slot of `name`, or the empty one where it would stand.
+  /// The slot of `name`, or the empty slot for it.
   [[nodiscard]] std::size_t slot_of(std::string_view name, std::uint32_t hash) const;
   void grow_slots(std::size_t least);
 

@@ -91,7 +91,8 @@ void add_study_options(Command app, ComplexityCommand& command) {
              "without a KV-cache; shares of a model's parts (layers)");
   add_lengths(app, "--seq,-s", command.lengths,
               "Sequence lengths: a doubling range, or a list (64..16384; 128..32768 in shares)");
-  add_lengths(app, "--new-tokens", command.new_tokens, "Tokens to generate, likewise (16..256)");
+  add_lengths(app, "--new-tokens", command.new_tokens,
+              "Numbers of tokens to generate: a range or list (16..256)");
   add_count(
       app, "--prompt", {1, kLongestStudied}, [&](std::int64_t n) { command.prompt = n; },
       "Tokens of the prompt (1)")
@@ -112,7 +113,7 @@ void add_study_run_options(Command app, ComplexityCommand& command) {
       .group("Run");
   add_count(
       app, "--runs", kRounds, [&](std::int64_t n) { plan.rounds = static_cast<int>(n); },
-      "Rounds over all lengths, of which the fastest run counts (3)")
+      "Rounds over all lengths; the fastest run counts (3)")
       .group("Run");
   add_count(
       app, "--most-seconds", kSeconds,

@@ -100,7 +100,7 @@ class TaskRunner {
     if (i == 0 || tasks_[i - 1].series != tasks_[i].series) return {};
     const RunResult& before = runs_.results[i - 1];
     if (!before.was_run()) return before.skipped;
-    // Longer sequences use the processor no worse, so time grows at most as FLOPs do.
+    // Longer sequences use the processor at least as well, so time grows at most as FLOPs do.
     const double estimate = before.fastest_s() * tasks_[i].flops / tasks_[i - 1].flops;
     if (estimate <= plan_.most_seconds) return {};
     return fmt::format("may take {:.1f} s, more than --most-seconds {:g}", estimate,

@@ -61,8 +61,8 @@ struct CountRange {
   std::int64_t most = 0;
 };
 
-/// The integer in `word`. Throws a usage error if it is none, has more than 64 bits, or is out of
-/// range.
+/// Parses `word` as an integer. Throws a usage error if it is not one, exceeds 64 bits, or is out
+/// of range.
 [[nodiscard]] std::int64_t parse_count(const std::string& names, const std::string& word);
 [[nodiscard]] std::int64_t parse_count(const std::string& names, const std::string& word,
                                        CountRange range);

@@ -28,7 +28,7 @@ bool is_terminal(const OutputOptions& options) {
 
 std::size_t terminal_width() {
   winsize size{};
-  // The terminal's width comes from no other call than this variadic one.
+  // ioctl is variadic, but nothing else reports a terminal's width.
   const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;  // NOLINT
   return known ? size.ws_col : 0;
 }

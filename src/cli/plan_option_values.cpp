@@ -15,7 +15,7 @@
 namespace headroom::cli {
 namespace {
 
-/// The number at the start of `text`, which loses it; empty if there is none.
+/// Removes the number at the start of `text` and returns it, if there is one.
 std::optional<double> take_number(std::string_view& text) {
   double number = 0;
   const auto [rest, failed] = std::from_chars(text.data(), text.data() + text.size(), number);

@@ -5,6 +5,7 @@
 
 #include "headroom/error.h"
 #include "headroom/workload.h"
+#include "setting_format.h"
 
 namespace headroom {
 namespace {
@@ -12,10 +13,10 @@ namespace {
 constexpr std::int64_t kDefaultLength = 128;
 constexpr std::int64_t kDefaultPast = kDefaultLength - 1;  // so that a decode step sees 128 keys
 
-void require_at_least(std::string_view option, std::int64_t value, std::int64_t least) {
+void require_at_least(Setting setting, std::int64_t value, std::int64_t least) {
   if (value >= least) return;
-  throw_invalid_input(fmt::format("{} must be at least {}, not {}", option, least, value),
-                      fmt::format("give {} a value of {} or more", option, least));
+  throw_invalid_input(fmt::format("{} must be at least {}, not {}", setting, least, value),
+                      fmt::format("give {} a value of {} or more", setting, least));
 }
 
 /// Positions in a learned table or the trained context; empty if unlimited.
@@ -37,9 +38,10 @@ std::int64_t resolve_seq_len(const WorkloadRequest& request, const ModelSpec& sp
   if (const auto& image = spec.embedding.image) {
     const std::int64_t tokens = image->num_patches() + 1;
     if (request.seq_len && *request.seq_len != tokens) {
-      throw_invalid_input(fmt::format("{} reads images of {} tokens, so --seq cannot be {}",
-                                      spec.name, tokens, *request.seq_len),
-                          "leave out --seq, or change image_size in the config");
+      throw_invalid_input(
+          fmt::format("{} reads images of {} tokens, so {} cannot be {}", spec.name, tokens,
+                      Setting::seq_len, *request.seq_len),
+          fmt::format("leave out {}, or change image_size in the config", Setting::seq_len));
     }
     return tokens;
   }
@@ -53,12 +55,14 @@ void require_cache(const WorkloadRequest& request, const ModelSpec& spec) {
     throw_invalid_input(
         fmt::format("{} has no state of earlier positions, so it has no {}", spec.name,
                     request.phase == Phase::decode ? "decode phase" : "past tokens"),
-        "use --phase prefill without --past, or a causal layer");
+        fmt::format("use {} prefill without {}, or a causal layer", Setting::phase,
+                    Setting::past_len));
   }
   throw_invalid_input(
       fmt::format("{} has no causal decoder, so it has no KV-cache and no {}", spec.name,
                   request.phase == Phase::decode ? "decode phase" : "past tokens"),
-      request.phase == Phase::decode ? "use --phase prefill" : "leave out --past");
+      request.phase == Phase::decode ? fmt::format("use {} prefill", Setting::phase)
+                                     : fmt::format("leave out {}", Setting::past_len));
 }
 
 /// Returns whether any layer caches less than the keys and values of all heads and tokens.
@@ -79,34 +83,37 @@ std::int64_t default_enc_length(const ModelSpec& spec) {
   return std::max<std::int64_t>(1, std::min(kDefaultLength, most));
 }
 
+[[noreturn]] void refuse_without_training(Setting setting) {
+  throw_invalid_input(fmt::format("{} requires {} train", setting, Setting::phase),
+                      fmt::format("add {} train, or leave out {}", Setting::phase, setting));
+}
+
 void validate(const WorkloadRequest& request, const ModelSpec& spec) {
-  require_at_least("--batch", request.batch_size, 1);
-  require_at_least("--seq", request.seq_len.value_or(1), 1);
-  require_at_least("--enc-seq", request.enc_seq_len.value_or(1), 1);
-  require_at_least("--past", request.past_len.value_or(0), 0);
+  require_at_least(Setting::batch_size, request.batch_size, 1);
+  require_at_least(Setting::seq_len, request.seq_len.value_or(1), 1);
+  require_at_least(Setting::enc_seq_len, request.enc_seq_len.value_or(1), 1);
+  require_at_least(Setting::past_len, request.past_len.value_or(0), 0);
   if (request.enc_seq_len && !spec.reads_two_sequences()) {
-    throw_invalid_input(
-        fmt::format("{} is not an encoder-decoder, so --enc-seq has no effect", spec.name),
-        "leave out --enc-seq");
+    throw_invalid_input(fmt::format("{} is not an encoder-decoder, so {} has no effect", spec.name,
+                                    Setting::enc_seq_len),
+                        fmt::format("leave out {}", Setting::enc_seq_len));
   }
   if (request.recompute != Recompute::none && request.phase != Phase::train) {
-    throw_invalid_input("--recompute requires --phase train",
-                        "add --phase train, or leave out --recompute");
+    refuse_without_training(Setting::recompute);
   }
   if (request.kernels != Kernels::reference && request.phase != Phase::train) {
-    throw_invalid_input("--kernels requires --phase train",
-                        "add --phase train, or leave out --kernels");
+    refuse_without_training(Setting::kernels);
   }
   const bool cached = spec.main_stack().causal() && request.phase != Phase::train;
   if (request.kv_dtype && !cached) {
-    throw_invalid_input(
-        fmt::format("{} has no KV-cache in the {} phase, so --kv-dtype has no effect", spec.name,
-                    name_of(request.phase)),
-        "leave out --kv-dtype");
+    throw_invalid_input(fmt::format("{} has no KV-cache in the {} phase, so {} has no effect",
+                                    spec.name, name_of(request.phase), Setting::kv_dtype),
+                        fmt::format("leave out {}", Setting::kv_dtype));
   }
   const bool has_past = request.past_len.value_or(0) > 0;
   if (request.phase == Phase::train && has_past) {
-    throw_invalid_input("training has no KV-cache, so it has no past tokens", "leave out --past");
+    throw_invalid_input("training has no KV-cache, so it has no past tokens",
+                        fmt::format("leave out {}", Setting::past_len));
   }
   if (request.phase == Phase::decode || has_past) require_cache(request, spec);
   if (request.phase == Phase::prefill && has_past && keeps_less_than_all(spec)) {
@@ -114,7 +121,7 @@ void validate(const WorkloadRequest& request, const ModelSpec& spec) {
         fmt::format(
             "{} caches a window or latent vectors, so a prefill cannot continue from a past",
             spec.name),
-        "use --phase decode with --seq for the new tokens");
+        fmt::format("use {} decode with {} for the new tokens", Setting::phase, Setting::seq_len));
   }
 }
 
@@ -154,8 +161,9 @@ std::vector<std::string> notes_on(const Workload& workload, const ModelSpec& spe
   }
   const bool other_type = !spec.torch_dtype.empty() && spec.torch_dtype != name_of(workload.dtype);
   if (other_type) {
-    notes.push_back(fmt::format("counted in {}; the config's weights are {} (--dtype {})",
-                                name_of(workload.dtype), spec.torch_dtype, spec.torch_dtype));
+    notes.push_back(fmt::format("counted in {}; the config's weights are {} ({} {})",
+                                name_of(workload.dtype), spec.torch_dtype, Setting::dtype,
+                                spec.torch_dtype));
   }
   if (!spec.quantization.empty()) {
     notes.push_back(
@@ -176,9 +184,10 @@ std::vector<std::string> notes_on_saved_tensors(const Workload& workload, const 
                            workload.kernels == Kernels::reference &&
                            spec.main_stack().ffn.activation == ActivationKind::gelu_new;
   if (written_out) {
-    notes.emplace_back(
-        "the reference code runs gelu_new as elementary operations and saves 4 tensors; a fused "
-        "kernel saves 1 (--kernels fused)");
+    notes.push_back(
+        fmt::format("the reference code runs gelu_new as elementary operations and saves 4 "
+                    "tensors; a fused kernel saves 1 ({} fused)",
+                    Setting::kernels));
   }
   return notes;
 }

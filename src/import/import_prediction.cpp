@@ -54,9 +54,8 @@ ComparedRun import_prediction(std::string_view text, const std::string& where) {
     document.fail("is a measurement; the first file must be a prediction");
   }
   if (!document.has("run") || !document.has("time")) {
-    document.fail(
-        fmt::format("predicts no run: add a {} to the analysis, and write it as JSON",
-                    Setting::machine));
+    document.fail(fmt::format("predicts no run: add a {} to the analysis, and write it as JSON",
+                              Setting::machine));
   }
   const JsonFields run = document.object("run");
   ComparedRun side;

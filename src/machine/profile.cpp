@@ -17,7 +17,7 @@ const ThreadProfile* curves_of(const MachineProfile& machine, int threads) {
   if (found != profiles.end()) return &*found;
   throw Error(ErrorCode::invalid_input,
               fmt::format("{} was not calibrated with {} threads", machine.name, threads), {},
-              fmt::format("run `headroom calibrate --threads 1,{}`", threads));
+              fmt::format("calibrate it with 1 and {} threads", threads));
 }
 
 const KernelTable& table_of(const ThreadProfile& profile, KernelKind kind) {

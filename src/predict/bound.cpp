@@ -3,6 +3,7 @@
 #include "enum_table.h"
 #include "headroom/error.h"
 #include "headroom/predict.h"
+#include "setting_format.h"
 
 namespace headroom {
 namespace {
@@ -38,7 +39,8 @@ EffectiveRates effective_rates(const DatasheetRates& rates, DType dtype) {
   const std::optional<double> peak = peak_flops_per_s(rates, dtype);
   if (!peak) {
     throw Error(ErrorCode::invalid_input, fmt::format("no rate for {}", name_of(dtype)),
-                rates.source, "choose a type of the datasheet, such as --dtype bfloat16");
+                rates.source,
+                fmt::format("choose a type of the datasheet, such as {} bfloat16", Setting::dtype));
   }
   return {*peak * rates.compute_efficiency, rates.memory_bytes_per_s * rates.memory_efficiency};
 }

@@ -8,6 +8,7 @@
 #include "headroom/predict.h"
 #include "operator_time.h"
 #include "row_policy.h"
+#include "setting_format.h"
 
 namespace headroom {
 namespace {
@@ -145,8 +146,9 @@ void require_generates(const ModelSpec& spec) {
 TimePrediction predict_time(const ModelSpec& spec, const Workload& workload,
                             const MachineProfile& machine, const TimeRequest& request) {
   if (workload.phase == Phase::train) {
-    throw Error(ErrorCode::invalid_input, "the time of a training step is not predicted", {},
-                "use --phase prefill or decode, or leave out --machine");
+    throw Error(
+        ErrorCode::invalid_input, "the time of a training step is not predicted", {},
+        fmt::format("use {} prefill or decode, or leave out {}", Setting::phase, Setting::machine));
   }
   if (request.phase == MeasuredPhase::generate) require_generates(spec);
   Pass pass(spec, machine, request);

@@ -59,7 +59,7 @@ Table generation_table(const GenerationReport& report) {
       flops_column("attention_flops_with", "with", last.attention_with),
       number_column("kv_cache_bytes", "KV-cache", in_unit(byte_unit(last.kv_cache_bytes), 2),
                     Importance::optional)};
-  // Measured times are more important than predicted ones.
+  // Next to measured times, predicted ones are optional.
   const Importance importance = measured ? Importance::optional : Importance::essential;
   if (predicted) {
     table.columns.push_back(

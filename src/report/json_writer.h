@@ -11,8 +11,8 @@ namespace headroom::detail {
 
 using Json = nlohmann::ordered_json;
 
-/// An exact integer. nlohmann's numbers have 64 bits; a larger one is a marked string, of which
-/// `to_json_text` writes the digits without quotes.
+/// An exact integer. nlohmann's numbers have 64 bits; a larger integer becomes a marked string, and
+/// `to_json_text` writes its digits without quotes.
 [[nodiscard]] Json json_integer(Integer value);
 
 /// The number, or null if it is missing or not finite.

@@ -30,7 +30,7 @@ AttentionSpec multi_head_attention(const ConfigReader& config, std::string_view 
   if (hidden_size % heads != 0) {
     config.fail(heads_key,
                 fmt::format("{} heads do not divide a hidden size of {}", heads, hidden_size),
-                "use a number of heads that divides it, or give the head size where the family has "
+                "use a number of heads that divides it, or set the head size if the family has "
                 "a key for it");
   }
   AttentionSpec attention;
@@ -43,7 +43,7 @@ AttentionSpec multi_head_attention(const ConfigReader& config, std::string_view 
 
 namespace {
 
-/// A config says how the published weights are stored; their number and the operators stay.
+/// Quantization changes the storage of weights, not their number or the operators.
 void read_quantization(ConfigReader& config, ModelSpec& spec) {
   if (auto quantization = config.object("quantization_config")) {
     spec.quantization = quantization->text_or({"quant_method", "quant_type"}, "an unnamed method");
@@ -54,7 +54,7 @@ void read_quantization(ConfigReader& config, ModelSpec& spec) {
 
 void read_common_keys(ConfigReader& config, ModelSpec& spec) {
   spec.torch_dtype = config.text_or({"torch_dtype", "dtype"}, "");
-  // Tokens and how text is generated from the outputs.
+  // Tokens and text generation.
   config.ignore({"bos_token_id",
                  "eos_token_id",
                  "pad_token_id",
@@ -89,7 +89,7 @@ void read_common_keys(ConfigReader& config, ModelSpec& spec) {
                  "exponential_decay_length_penalty",
                  "remove_invalid_values",
                  "task_specific_params"});
-  // How the model was made, stored or is called.
+  // Training, storage and calling conventions.
   config.ignore({"_name_or_path",
                  "name_or_path",
                  "transformers_version",
@@ -146,9 +146,9 @@ void read_common_keys(ConfigReader& config, ModelSpec& spec) {
                  "neuron",
                  "compression_config"});
   read_quantization(config, spec);
-  // Settings that would change a figure; only their usual value is understood.
+  // Settings that change a figure: only the usual value is supported.
   config.expect_number("chunk_size_feed_forward", 0);
-  // Phi-4-mini has 1 of both: all layers have full attention, and positions are as trained.
+  // Phi-4-mini sets both to 1: full attention in every layer, positions as trained.
   config.expect_number("full_attn_mod", 1);
   config.expect_number("interpolate_factor", 1);
   config.expect_empty("pruned_heads");

@@ -11,7 +11,7 @@
 
 namespace headroom::detail {
 
-/// An absurd count is no reason to run out of memory.
+/// An absurd number of layers must not exhaust the memory.
 static constexpr std::int64_t kMostLayers = 100000;
 
 using nlohmann::json;
@@ -20,7 +20,7 @@ ConfigReader::ConfigReader(const json& object, std::string file, std::string poi
     : object_(&object), file_(std::move(file)), pointer_(std::move(pointer)) {
   if (object.is_object()) return;
   throw Error(ErrorCode::invalid_input,
-              fmt::format("an object is expected, not {}", object.type_name()),
+              fmt::format("expected an object, not {}", object.type_name()),
               file_ + (pointer_.empty() ? "" : "#" + pointer_), "write { … } here");
 }
 
@@ -54,7 +54,7 @@ const json* ConfigReader::take(Keys keys) {
 std::int64_t ConfigReader::integer_of(const json& value, std::string_view key,
                                       std::int64_t least) const {
   if (!value.is_number_integer()) {
-    fail(key, fmt::format("a whole number is expected, not {}", value.dump().substr(0, 40)),
+    fail(key, fmt::format("expected a whole number, not {}", value.dump().substr(0, 40)),
          "write a whole number that fits 64 bits");
   }
   const bool too_large = value.is_number_unsigned() &&
@@ -70,7 +70,7 @@ std::int64_t ConfigReader::integer_of(const json& value, std::string_view key,
 
 std::string ConfigReader::text_of(const json& value, std::string_view key) const {
   if (!value.is_string()) {
-    fail(key, fmt::format("a text is expected, not {}", value.type_name()), "write \"…\" here");
+    fail(key, fmt::format("expected a string, not {}", value.type_name()), "write \"…\" here");
   }
   return value.get<std::string>();
 }
@@ -82,7 +82,7 @@ std::int64_t ConfigReader::size(Keys keys) {
   const std::vector<std::string> close = similar_words(*keys.begin(), present);
   fail(*keys.begin(), "is missing",
        close.empty() ? fmt::format("add \"{}\"", *keys.begin())
-                     : fmt::format("add it; is \"{}\" meant to be it?", close.front()));
+                     : fmt::format("add it, or rename \"{}\" if that is it", close.front()));
 }
 
 std::int64_t ConfigReader::size_or(Keys keys, std::int64_t otherwise) {
@@ -103,7 +103,7 @@ std::optional<std::int64_t> ConfigReader::optional_size(Keys keys) {
 std::int64_t ConfigReader::countable(std::int64_t count) const {
   if (count <= kMostLayers) return count;
   fail(found_key_, fmt::format("is more than {}", kMostLayers),
-       "write the model's own number of layers");
+       "write the model's number of layers");
 }
 
 std::int64_t ConfigReader::layers(Keys keys) { return countable(size(keys)); }
@@ -116,7 +116,7 @@ double ConfigReader::number_or(Keys keys, double otherwise) {
   const json* value = take(keys);
   if (value == nullptr) return otherwise;
   if (!value->is_number()) {
-    fail(found_key_, fmt::format("a number is expected, not {}", value->type_name()),
+    fail(found_key_, fmt::format("expected a number, not {}", value->type_name()),
          "write a number here");
   }
   return value->get<double>();
@@ -125,15 +125,15 @@ double ConfigReader::number_or(Keys keys, double otherwise) {
 double ConfigReader::probability_or(Keys keys, double otherwise) {
   const double value = number_or(keys, otherwise);
   if (value >= 0 && value < 1) return value;
-  fail(found_key_, fmt::format("a probability is expected, not {}", value),
-       "write a number from 0 to below 1");
+  fail(found_key_, fmt::format("expected a probability, not {}", value),
+       "write a number in [0, 1)");
 }
 
 bool ConfigReader::flag_or(Keys keys, bool otherwise) {
   const json* value = take(keys);
   if (value == nullptr) return otherwise;
   if (!value->is_boolean()) {
-    fail(found_key_, fmt::format("true or false is expected, not {}", value->type_name()),
+    fail(found_key_, fmt::format("expected true or false, not {}", value->type_name()),
          "write true or false");
   }
   return value->get<bool>();
@@ -154,7 +154,7 @@ const json& ConfigReader::list(std::string_view key) {
   const json* value = take({key});
   if (value == nullptr) return kNone;
   if (value->is_array()) return *value;
-  fail(key, fmt::format("a list is expected, not {}", value->type_name()), "write [ … ]");
+  fail(key, fmt::format("expected a list, not {}", value->type_name()), "write [ … ]");
 }
 
 std::vector<std::string> ConfigReader::texts(std::string_view key) {
@@ -166,7 +166,7 @@ std::vector<std::string> ConfigReader::texts(std::string_view key) {
 std::vector<double> ConfigReader::numbers(std::string_view key) {
   std::vector<double> result;
   for (const json& item : list(key)) {
-    if (!item.is_number()) fail(key, "a list of numbers is expected", "write numbers only");
+    if (!item.is_number()) fail(key, "expected a list of numbers", "write numbers only");
     result.push_back(item.get<double>());
   }
   return result;
@@ -178,7 +178,7 @@ std::vector<std::string> ConfigReader::expanded_patterns(std::string_view key) {
     const bool fits = item.is_array() && item.size() == 2 && item[0].is_array();
     const std::int64_t times = fits ? integer_of(item[1], key, 0) : 0;
     if (!fits || times > kMostLayers) {
-      fail(key, "a list of patterns is expected", "write [[[\"…\"], times], …]");
+      fail(key, "expected a list of patterns", "write [[[\"…\"], times], …]");
     }
     for (std::int64_t i = 0; i < times; ++i) {
       for (const json& word : item[0]) result.push_back(text_of(word, key));
@@ -209,7 +209,7 @@ std::optional<std::int64_t> ConfigReader::entries(std::string_view key) {
   const json* value = take({key});
   if (value == nullptr) return std::nullopt;
   if (!value->is_object()) {
-    fail(key, fmt::format("an object is expected, not {}", value->type_name()), "write { … }");
+    fail(key, fmt::format("expected an object, not {}", value->type_name()), "write { … }");
   }
   return static_cast<std::int64_t>(value->size());
 }
@@ -218,8 +218,8 @@ void ConfigReader::expect(std::string_view key, const json& only) {
   const json* value = take({key});
   if (value == nullptr || *value == only) return;
   fail(key,
-       fmt::format("{} is not understood; only {} is", value->dump().substr(0, 60), only.dump()),
-       "the figures would be wrong, so this model is refused");
+       fmt::format("{} is not supported; only {} is", value->dump().substr(0, 60), only.dump()),
+       "use another model: the figures of this one would be wrong");
 }
 
 void ConfigReader::expect_flag(std::string_view key, bool only) { expect(key, only); }
@@ -244,7 +244,7 @@ void ConfigReader::ignore(Keys keys) {
 void ConfigReader::finish() const {
   for (const auto& [key, value] : object_->items()) {
     if (taken_.contains(key) || value.is_null()) continue;
-    fail(key, "is not understood, and could change a figure",
+    fail(key, "is unknown and could change a figure",
          "remove the key if it changes neither sizes nor operators");
   }
 }

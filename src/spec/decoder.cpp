@@ -28,7 +28,7 @@ void read_bias(ConfigReader& config, const DecoderDefaults& defaults, AttentionS
   }
 }
 
-/// A size that must be there, unless the family says what it is when absent.
+/// A required size, unless the family has a default for it.
 std::int64_t size(ConfigReader& config, std::string_view key, const DecoderDefaults& defaults,
                   std::int64_t DecoderDefaults::Sizes::*absent) {
   return defaults.sizes ? config.size_or({key}, (*defaults.sizes).*absent) : config.size({key});
@@ -90,7 +90,7 @@ void read_decoder(ConfigReader& config, ModelSpec& spec, const DecoderDefaults& 
       config.number_or({"rms_norm_eps", "layer_norm_eps", "norm_epsilon"}, defaults.norm_eps);
   stack.final_norm = stack.norm;
   stack.dropout.attention_probs = config.probability_or({"attention_dropout"}, 0);
-  // What decides training losses, caches, or how the model is called.
+  // Training losses, caches and calling conventions.
   config.ignore({"output_router_logits", "router_aux_loss_coef", "router_jitter_noise",
                  "router_z_loss_coef", "aux_loss_alpha", "seq_aux", "cache_implementation",
                  "use_bidirectional_attention"});
@@ -132,10 +132,10 @@ ExpertsSpec read_experts(ConfigReader& config, const ExpertKeys& keys) {
   experts.num_experts = size(keys.num_experts, keys.num_experts_when_absent);
   experts.num_experts_per_tok = size({"num_experts_per_tok"}, keys.per_token_when_absent);
   if (experts.num_experts_per_tok > experts.num_experts) {
-    config.fail(
-        "num_experts_per_tok",
-        fmt::format("{} experts a token, of {}", experts.num_experts_per_tok, experts.num_experts),
-        "use no more than there are");
+    config.fail("num_experts_per_tok",
+                fmt::format("{} experts per token exceed {} experts", experts.num_experts_per_tok,
+                            experts.num_experts),
+                "use at most the number of experts");
   }
   return experts;
 }
@@ -155,20 +155,21 @@ void read_qwen_windows(ConfigReader& config, StackSpec& stack) {
   set_windows(stack, windowed, used ? window : WindowSpec{});
 }
 
-std::vector<bool> read_turned_layers(ConfigReader& config, std::int64_t num_layers) {
+std::vector<bool> read_rotary_layers(ConfigReader& config, std::int64_t num_layers) {
   const std::int64_t interval = config.size_or({"no_rope_layer_interval"}, 4);
   const std::vector<std::int64_t> named = config.counts("no_rope_layers");
-  std::vector<bool> turned;
+  std::vector<bool> rotary;
   for (std::int64_t layer = 0; layer < num_layers; ++layer) {
-    turned.push_back((layer + 1) % interval != 0);
+    rotary.push_back((layer + 1) % interval != 0);
   }
-  if (named.empty()) return turned;
+  if (named.empty()) return rotary;
   if (std::ssize(named) != num_layers) {
-    config.fail("no_rope_layers", fmt::format("names {} layers of {}", named.size(), num_layers),
-                "name 1 or 0 for each of num_hidden_layers");
+    config.fail("no_rope_layers",
+                fmt::format("has {} entries for {} layers", named.size(), num_layers),
+                "write 1 or 0 for each of num_hidden_layers");
   }
-  for (std::size_t layer = 0; layer < named.size(); ++layer) turned[layer] = named[layer] != 0;
-  return turned;
+  for (std::size_t layer = 0; layer < named.size(); ++layer) rotary[layer] = named[layer] != 0;
+  return rotary;
 }
 
 std::vector<bool> read_windowed_layers(ConfigReader& config, std::int64_t num_layers,
@@ -180,13 +181,14 @@ std::vector<bool> read_windowed_layers(ConfigReader& config, std::int64_t num_la
     return windowed;
   }
   if (std::ssize(types) != num_layers) {
-    config.fail("layer_types", fmt::format("names {} layers of {}", types.size(), num_layers),
-                "name one type for each of num_hidden_layers");
+    config.fail("layer_types",
+                fmt::format("has {} entries for {} layers", types.size(), num_layers),
+                "write one type for each of num_hidden_layers");
   }
   for (const std::string& type : types) {
     const bool has_window = type == "sliding_attention" || type == "chunked_attention";
     if (!has_window && type != "full_attention") {
-      config.fail("layer_types", fmt::format("\"{}\" is not understood", type),
+      config.fail("layer_types", fmt::format("\"{}\" is not supported", type),
                   "use full_attention or sliding_attention");
     }
     windowed.push_back(has_window);
@@ -196,7 +198,7 @@ std::vector<bool> read_windowed_layers(ConfigReader& config, std::int64_t num_la
 
 void vary_layers(StackSpec& stack, const std::vector<bool>& first,
                  const std::function<void(LayerVariant&)>& change) {
-  // Every variant that is there may occur with the change and without it.
+  // Each existing variant may occur changed and unchanged.
   const std::size_t before = stack.variants.size() + 1;
   if (std::ranges::find(first, false) == first.end()) return;
   const bool all_change = std::ranges::find(first, true) == first.end() && stack.variants.empty();

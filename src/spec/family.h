@@ -1,5 +1,5 @@
-// Family: everything that headroom knows about one family of models, in one record. Each file in
-// families/ returns the records of its families; families.cmake lists the files.
+// Family: one record with everything that headroom knows about a family of models. Each file in
+// families/ returns its records; families.cmake lists the files.
 #pragma once
 
 #include <functional>
@@ -18,24 +18,24 @@
 
 namespace headroom::detail {
 
-/// Stands where a family has no such part, and says why.
+/// A part that the family lacks, and the reason.
 struct None {
   explicit constexpr None(std::string_view reason) : because(reason) {}
   std::string_view because;
 };
 
-/// A part of a record, or the reason for its absence. It has no default.
+/// A part of a record, or the reason for its absence; no default.
 template <class Part>
 using OrNone = std::variant<None, Part>;
 
-/// The `model_type`s that configs give the family; the first is its name.
+/// Values of `model_type` in the family's configs. The first is the family's name.
 struct ModelTypes {
   template <class... More>
   ModelTypes(std::string_view name, More... aliases) : names{name, std::string_view(aliases)...} {}
   std::vector<std::string_view> names;
 };
 
-/// Fills a ModelSpec from a config of the family: everything but name, model_type, class and head.
+/// Reads a config of the family into a ModelSpec: all but name, model_type, class and head.
 struct FamilyReader {
   template <class Function>
   FamilyReader(Function function) : read(std::move(function)) {}
@@ -47,14 +47,14 @@ struct Family {
   ModelTypes model_types;
   ModelClasses classes;
   FamilyReader reader;
-  OrNone<NameTable> names;  ///< of its safetensors
+  OrNone<NameTable> names;  ///< in safetensors files
   OrNone<GgufForm> gguf;
 };
 
 /// All families, in the order of families.cmake.
 [[nodiscard]] std::span<const Family> families();
 
-/// The family of this model_type; null when there is none.
+/// The family with this model_type, or null.
 [[nodiscard]] const Family* find_family(std::string_view model_type);
 
 }  // namespace headroom::detail

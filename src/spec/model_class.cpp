@@ -9,9 +9,9 @@ namespace headroom::detail {
 void read_class(ConfigReader& config, ModelSpec& spec, const ModelClasses& classes) {
   const std::vector<std::string> names = config.texts("architectures");
   if (names.size() > 1) {
-    config.fail("architectures", "names more than one class", "name the one that is meant");
+    config.fail("architectures", "names more than one class", "name one class");
   }
-  // Every class's head is read, so that the keys of the others count as understood.
+  // Reads the head of every class, so that the keys of the others count as known.
   std::vector<HeadSpec> heads;
   std::string known;
   for (const ModelClass& candidate : classes.list) {
@@ -21,7 +21,7 @@ void read_class(ConfigReader& config, ModelSpec& spec, const ModelClasses& class
   const std::string& name = names.empty() ? classes.list.front().name : names.front();
   const auto found = std::ranges::find(classes.list, name, &ModelClass::name);
   if (found == classes.list.end()) {
-    config.fail("architectures", fmt::format("the class \"{}\" is not understood", name),
+    config.fail("architectures", fmt::format("the class \"{}\" is not supported", name),
                 "use one of: " + known);
   }
   spec.architecture = found->name;

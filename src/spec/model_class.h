@@ -1,4 +1,4 @@
-// The classes that a config's `architectures` can name, and the head that each puts on the stacks.
+// The classes that a config's `architectures` may name, and the head of each.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace headroom::detail {
 
-/// Reads a class's head from the config.
+/// Reads the head of a class from the config.
 using HeadReader = std::function<HeadSpec(ConfigReader& config)>;
 
 struct ModelClass {
@@ -20,55 +20,53 @@ struct ModelClass {
   HeadReader head;
 };
 
-/// The classes of a family. A config without `architectures` means the first.
+/// The classes of a family. The first is the default.
 struct ModelClasses {
   ModelClasses(std::vector<ModelClass> classes) : list(std::move(classes)) {}
   std::vector<ModelClass> list;
 };
 
-/// Sets `spec.architecture` and `spec.head` by the class that the config names. Throws for a class
-/// that is not in `classes`.
+/// Sets `spec.architecture` and `spec.head` by the class that the config names. Throws if the class
+/// is not in `classes`.
 void read_class(ConfigReader& config, ModelSpec& spec, const ModelClasses& classes);
 
-/// The one class of a layer on its own or of a wrapper, with no head.
+/// One class without a head, for a single layer or a wrapper.
 [[nodiscard]] ModelClasses one_class(std::string name);
 
-/// All classes of both lists: a family's own and its vendor's.
+/// The classes of both lists: the family's and its vendor's.
 [[nodiscard]] ModelClasses either_of(ModelClasses first, const ModelClasses& second);
 
-/// How a family ties its head to the word table when `tie_word_embeddings` is absent, and the
-/// precision of its logits.
+/// Default of `tie_word_embeddings`, and the precision of the logits.
 struct DecoderHead {
   bool tied = false;
   bool float32_logits = false;
 };
 
-/// The classes that Hugging Face derives for every decoder: `prefix` + ForCausalLM (or
-/// `language_model_class`), Model, ForSequenceClassification, ForTokenClassification and
-/// ForQuestionAnswering.
+/// Hugging Face's classes of a decoder: `prefix` + ForCausalLM (or `language_model_class`), Model,
+/// ForSequenceClassification, ForTokenClassification and ForQuestionAnswering.
 [[nodiscard]] ModelClasses decoder_classes(const std::string& prefix, DecoderHead head,
                                            std::string language_model_class = {});
 
-/// Gives the classifier the number of labels by `num_labels` or `id2label`; 2 where the config has
-/// neither, since Hugging Face leaves its default out.
+/// Sets the classifier's number of labels from `num_labels` or `id2label`; 2 if both are absent,
+/// which is Hugging Face's default.
 void read_num_labels(ConfigReader& config, ModelSpec& spec);
 
-/// Heads that need nothing from the config.
+/// Heads without settings.
 [[nodiscard]] HeadSpec no_head(ConfigReader& config);
 [[nodiscard]] HeadSpec pooler_head(ConfigReader& config);
 
-/// A head that is one classifier, with the pooler that its input needs.
+/// A classifier, with a pooler if its input is the pooled token.
 [[nodiscard]] HeadSpec classifier_head(const ClassifierSpec& classifier);
-/// A head that is one projection to the vocabulary.
+/// A projection to the vocabulary.
 [[nodiscard]] HeadSpec language_model_head(const LanguageModelHeadSpec& language_model);
 
-/// BERT's head of masked-word prediction: a dense layer with `activation`, a norm, and a projection
-/// that is the word table unless `tie_word_embeddings` is false.
+/// BERT's head for masked words: a dense layer with `activation`, a norm, and a projection that is
+/// tied to the word embeddings unless `tie_word_embeddings` is false.
 [[nodiscard]] LanguageModelHeadSpec masked_language_model_head(ConfigReader& config,
                                                                ActivationKind activation);
 
-/// A language model's projection: shared with the word table by `tie_word_embeddings`, or `tied`
-/// where that key is absent.
+/// A language model's projection, tied to the word embeddings by `tie_word_embeddings`; `head.tied`
+/// is the default.
 [[nodiscard]] LanguageModelHeadSpec language_model_of(ConfigReader& config, DecoderHead head);
 
 }  // namespace headroom::detail

@@ -37,13 +37,13 @@ Model read_gguf_file(const fs::path& path) {
           path.string(), std::nullopt, path.string()};
 }
 
-/// The name of a folder, also where it is written with a trailing slash or as ".".
+/// The folder's name, also with a trailing slash or as ".".
 std::string folder_name(const fs::path& folder) {
   const fs::path full = fs::weakly_canonical(folder);
   return full.filename().string();
 }
 
-/// "config" says nothing, so a config.json is named after its folder.
+/// A config.json takes its folder's name.
 std::string config_name(const fs::path& file) {
   const std::string stem = file.stem().string();
   return stem == "config" ? folder_name(fs::absolute(file).parent_path()) : stem;
@@ -57,9 +57,9 @@ std::string config_name(const fs::path& file) {
   }
   const std::string guess = detail::did_you_mean(name, known);
   throw Error(
-      ErrorCode::invalid_input, "is neither a preset nor a file or folder that exists",
+      ErrorCode::invalid_input, "is not a preset, and no such file or folder exists",
       name.empty() ? "the empty name" : name,
-      guess.empty() ? "`headroom presets` lists the presets; or give a config.json" : guess);
+      guess.empty() ? "list the presets with `headroom presets`, or give a config.json" : guess);
 }
 
 }  // namespace

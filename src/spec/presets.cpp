@@ -1,4 +1,4 @@
-// Presets: compiled in, or read from the user's own folder.
+// Built-in presets and the user's.
 #include <fmt/format.h>
 
 #include <algorithm>

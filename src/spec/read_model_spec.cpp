@@ -1,4 +1,4 @@
-// The one way from a config.json to a ModelSpec.
+// From a config.json to a ModelSpec, for all families.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -29,8 +29,8 @@ const Family& family_of(const ConfigReader& config, const std::string& model_typ
     config.fail("model_type", "is missing", "add one of: " + known_model_types());
   }
   if (const Family* const family = find_family(model_type)) return *family;
-  config.fail("model_type", fmt::format("the model type \"{}\" is not understood", model_type),
-              "known model types: " + known_model_types());
+  config.fail("model_type", fmt::format("the model type \"{}\" is not supported", model_type),
+              "use one of: " + known_model_types());
 }
 
 }  // namespace

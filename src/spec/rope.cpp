@@ -20,12 +20,12 @@ RopeScalingKind scaling_kind(ConfigReader& config) {
                                            RopeScalingKind::none);
 }
 
-/// 0.1·k·ln(s) + 1 (arXiv 2309.00071, eq. 22).
+/// Attention scale of YaRN: 0.1·k·ln(s) + 1 (arXiv 2309.00071, eq. 22).
 double attention_scale(double factor, double mscale) {
   return factor <= 1 ? 1 : 0.1 * mscale * std::log(factor) + 1;
 }
 
-/// The trained context, where a longer one is stretched from.
+/// The context length in training, before RoPE scaling.
 std::int64_t original_context(const RopeSpec& rope, const PositionSpec& position) {
   const std::int64_t original = rope.original_max_position_embeddings;
   return original > 0 ? original : position.max_position_embeddings;
@@ -66,7 +66,7 @@ void read_longrope(ConfigReader& config, const PositionSpec& position, RopeSpec&
       {"factor"}, static_cast<double>(position.max_position_embeddings) / original);
   const double derived = factor <= 1 ? 1 : std::sqrt(1 + std::log(factor) / std::log(original));
   rope.attention_factor = config.number_or({"attention_factor"}, derived);
-  // PhiMoE's own names for the same, within the original context and beyond it.
+  // PhiMoE's names for these factors, within the original context and beyond it.
   rope.short_attention_factor = config.number_or({"short_mscale"}, rope.attention_factor);
   rope.attention_factor = config.number_or({"long_mscale"}, rope.attention_factor);
 }
@@ -97,7 +97,7 @@ void read_scaling(ConfigReader& config, const PositionSpec& position, std::int64
       read_longrope(config, position, rope, dim / 2);
       break;
   }
-  // What a config carries along from another kind of scaling.
+  // Keys left over from other kinds of scaling.
   config.ignore({"attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim",
                  "short_factor", "long_factor", "truncate", "finetuned"});
   config.finish();
@@ -113,8 +113,8 @@ RopeSpec read_rope(ConfigReader& config, const PositionSpec& position, std::int6
   const double partial =
       config.number_or({"partial_rotary_factor", "rotary_pct"}, defaults.partial_rotary_factor);
   if (partial <= 0 || partial > 1) {
-    config.fail("partial_rotary_factor", fmt::format("{} is no share of a head", partial),
-                "write a number above 0, up to 1");
+    config.fail("partial_rotary_factor", fmt::format("{} is not a fraction of a head", partial),
+                "write a number above 0 and at most 1");
   }
   if (partial < 1) {
     rope.rotary_dim = static_cast<std::int64_t>(static_cast<double>(head_dim) * partial);
@@ -131,7 +131,7 @@ RopeSpec read_rope(ConfigReader& config, const PositionSpec& position, std::int6
   if (rope.rotary_dim % 2 != 0 || head_dim % 2 != 0) {
     config.fail(
         "partial_rotary_factor",
-        fmt::format("{} dimensions of a head of {} do not go in pairs", rope.rotary_dim, head_dim),
+        fmt::format("{} of {} head dimensions do not form pairs", rope.rotary_dim, head_dim),
         "use an even number");
   }
   return rope;

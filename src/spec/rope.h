@@ -1,4 +1,4 @@
-// Rotary positions in configs, in the older and the newer style.
+// RoPE in configs of transformers 4 and 5.
 #pragma once
 
 #include <string_view>
@@ -8,23 +8,21 @@
 
 namespace headroom::detail {
 
-/// What of a family's rotary positions its config does not say.
+/// Defaults of a family's RoPE.
 struct RopeDefaults {
   double theta = 10000;
   double partial_rotary_factor = 1;
   RopeLayout layout = RopeLayout::half_split;
   std::int64_t original_max_position_embeddings = 0;  ///< 0: max_position_embeddings
-  bool by_layer_type = false;  ///< rope_parameters holds an object for each type, read apart
+  bool by_layer_type = false;  ///< rope_parameters has one object per layer type; see read_rope_of
 };
 
-/// Reads rope_theta, rope_scaling, partial_rotary_factor (until transformers 4) or rope_parameters
-/// (since 5), for heads of `head_dim`. `max_position_embeddings` must have been read into
-/// `position`.
+/// Reads rope_theta, rope_scaling and partial_rotary_factor (up to transformers 4) or
+/// rope_parameters (since 5), for heads of `head_dim`. Requires `position.max_position_embeddings`.
 [[nodiscard]] RopeSpec read_rope(ConfigReader& config, const PositionSpec& position,
                                  std::int64_t head_dim, const RopeDefaults& defaults);
 
-/// The same where rope_parameters holds one object for each of the layer types; `layer_type` names
-/// the one that is meant. Without that key, `otherwise` comes back.
+/// Reads the object of `layer_type` in rope_parameters; returns `otherwise` if the key is absent.
 [[nodiscard]] RopeSpec read_rope_of(ConfigReader& config, std::string_view layer_type,
                                     const PositionSpec& position, std::int64_t head_dim,
                                     const RopeSpec& otherwise);

@@ -13,7 +13,7 @@ class Tower {
            std::int64_t repeat = 1) {
     weights_.push_back({path_ + "." + name, std::move(shape), role, repeat});
   }
-  /// A matrix [out, in] and its bias.
+  /// A weight [out, in] and its bias [out].
   void linear(const std::string& name, std::int64_t in, std::int64_t out, WeightRole role,
               std::int64_t repeat = 1) {
     add(name + ".weight", {out, in}, role, repeat);
@@ -23,7 +23,7 @@ class Tower {
     add(name + ".weight", {width}, WeightRole::norm, repeat);
     add(name + ".bias", {width}, WeightRole::norm, repeat);
   }
-  /// Pre-norm layers with biases everywhere and a plain network.
+  /// Pre-norm layers with biases everywhere and a plain FFN.
   void layers(std::int64_t count, std::int64_t width, std::int64_t inner) {
     for (const char* const name : {"query", "key", "value", "output"}) {
       linear("layers.attention." + std::string(name), width, width, WeightRole::attention, count);
@@ -53,7 +53,7 @@ TowerSizes read_sizes(ConfigReader& config, const TowerSizes& absent, std::int64
   const std::int64_t patch = config.size_or({"patch_size"}, patch_size);
   const std::int64_t channels = config.size_or({"num_channels"}, 3);
   if (side % patch != 0) {
-    config.fail("patch_size", "does not divide image_size", "use a number that does");
+    config.fail("patch_size", "does not divide image_size", "use a divisor of image_size");
   }
   config.ignore({"model_type", "hidden_act", "layer_norm_eps", "norm_eps", "attention_dropout",
                  "num_attention_heads", "initializer_range", "torch_dtype", "dtype",
@@ -67,7 +67,7 @@ TowerSizes read_sizes(ConfigReader& config, const TowerSizes& absent, std::int64
           product(config, "patch_size", channels, product(config, "patch_size", patch, patch))};
 }
 
-/// A learned query that gathers what all patches say (SigLIP's own head).
+/// SigLIP's pooling head: a learned query that attends to all patches.
 void add_pooling_head(Tower& tower, const TowerSizes& sizes) {
   tower.add("head.probe", {sizes.width}, WeightRole::head);
   tower.linear("head.attention.qkv", sizes.width, 3 * sizes.width, WeightRole::attention);
@@ -103,7 +103,7 @@ void count_llama4_tower(ConfigReader& config, ModelSpec& spec) {
   const std::int64_t input = vision->size_or({"projector_input_dim"}, 4096);
   const std::int64_t output = vision->size_or({"projector_output_dim"}, 4096);
   const std::int64_t to_text = vision->size_or({"vision_output_dim"}, 7680);
-  vision->ignore({"pixel_shuffle_ratio"});  // how many patches become one; no weight depends on it
+  vision->ignore({"pixel_shuffle_ratio"});  // patches merged into one; changes no weight
   vision->finish();
   Tower tower(spec.counted_only, "vision_tower");
   tower.add("patch_embeddings.weight", {sizes.width, sizes.patch_elements}, WeightRole::embedding);

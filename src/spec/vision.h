@@ -1,4 +1,4 @@
-// Vision towers beside a text model: their weights are counted, their operators are not in the
+// Vision towers of multimodal models: their weights are counted, their operators are not in the
 // graph.
 #pragma once
 
@@ -6,10 +6,10 @@
 
 namespace headroom::detail {
 
-/// The weights of a SigLIP vision tower and of what leads from it to the text model (Gemma 3).
+/// Counts the weights of a SigLIP vision tower and of the projector to the text model (Gemma 3).
 void count_siglip_tower(ConfigReader& config, ModelSpec& spec);
 
-/// The same of Llama 4's.
+/// Counts the weights of Llama 4's vision tower and projector.
 void count_llama4_tower(ConfigReader& config, ModelSpec& spec);
 
 }  // namespace headroom::detail

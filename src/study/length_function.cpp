@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "headroom/error.h"
+#include "headroom/setting.h"
 #include "length.h"
 
 namespace headroom {
@@ -192,7 +193,7 @@ LengthFunction in_length(const Expr& cost, const Graph& graph) {
   if (window.kind == WindowKind::chunked) {
     throw Error(ErrorCode::invalid_input,
                 "the cost of chunked windows is not a polynomial in the length", {},
-                "use a model with sliding windows, or --attention eager");
+                "use a model with sliding windows, or " + quoted(Setting::attention) + " eager");
   }
   return {{{1, with_window(growing_window(window))},
            {checked_add(window.size, 1), with_window(full_window(window))}}};

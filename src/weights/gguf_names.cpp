@@ -37,7 +37,7 @@ constexpr NameRule kEncoderDecoder[] = {
     {"head.language_model.%", "output.%"},
 };
 
-// Fused projections are stacked one after the other, whatever they were before the conversion.
+// GGUF concatenates fused projections, whatever their order in the original checkpoint.
 constexpr NameRule kOneStack[] = {
     {"embeddings.word_embeddings.%", "token_embd.%"},
     {"embeddings.position_embeddings.%", "position_embd.%"},
@@ -50,7 +50,7 @@ constexpr NameRule kOneStack[] = {
     {"layers.attention.query.%", "blk.{}.attn_q.%"},
     {"layers.attention.key.%", "blk.{}.attn_k.%"},
     {"layers.attention.value.%", "blk.{}.attn_v.%"},
-    {"layers.attention.query.%", "blk.{}.attn_q_b.%"},  // of DeepSeek's latent attention
+    {"layers.attention.query.%", "blk.{}.attn_q_b.%"},  // DeepSeek's latent attention
     {"layers.attention.query_a.%", "blk.{}.attn_q_a.%"},
     {"layers.attention.query_a_norm.%", "blk.{}.attn_q_a_norm.%"},
     {"layers.attention.key_value_a.%", "blk.{}.attn_kv_a_mqa.%"},
@@ -79,7 +79,8 @@ constexpr NameRule kOneStack[] = {
     {"layers.mlp.experts.gate.%", "blk.{}.ffn_gate_exps.%", stacked_experts()},
     {"layers.mlp.experts.up.%", "blk.{}.ffn_up_exps.%", stacked_experts()},
     {"layers.mlp.experts.down.%", "blk.{}.ffn_down_exps.%", stacked_experts()},
-    {"layers.mlp.experts.gate.%", "blk.{}.ffn_gate.{e}.%"},  // Mixtral, before experts were stacked
+    {"layers.mlp.experts.gate.%",
+     "blk.{}.ffn_gate.{e}.%"},  // old Mixtral files, one tensor per expert
     {"layers.mlp.experts.up.%", "blk.{}.ffn_up.{e}.%"},
     {"layers.mlp.experts.down.%", "blk.{}.ffn_down.{e}.%"},
     {"layers.mlp.shared_expert.gate.%", "blk.{}.ffn_gate_shexp.%"},

@@ -1,5 +1,5 @@
-// GGUF tensors as the families' own checkpoints have them.
-// Source of what the converter changes: convert_hf_to_gguf.py, github.com/ggml-org/llama.cpp.
+// Reads GGUF tensors as in the family's original checkpoints.
+// Source of the converter's changes: convert_hf_to_gguf.py, github.com/ggml-org/llama.cpp.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include "ggml_values.h"
 #include "headroom/error.h"
 #include "model_files.h"
+#include "setting_format.h"
 #include "stored/stored_form.h"
 #include "weight_reader.h"
 
@@ -50,7 +51,7 @@ class GgufReader final : public WeightReader {
   void read(const std::string& name, std::optional<std::int64_t> expert,
             std::span<float> out) const override {
     const auto index = files_.tensors().find(name);
-    if (!index) throw Error(ErrorCode::internal, "a tensor is read that is not there");
+    if (!index) throw Error(ErrorCode::internal, "reading a missing tensor");
     const checkpoint::TensorInfo tensor = files_.tensors()[*index];
     std::span<const std::byte> data = files_.data(tensor);
     if (expert) {
@@ -84,12 +85,12 @@ class GgufReader final : public WeightReader {
     }
   }
 
-  /// Brings the even rows of each head to its first half, and the odd ones to its second.
+  /// Moves the even rows of each head to its first half and the odd rows to its second.
   void halve_heads(std::int64_t heads, std::span<float> values) const {
     const std::vector<float> stored(values.begin(), values.end());
     const std::size_t head_size = stored.size() / static_cast<std::size_t>(heads);
     const auto rows = static_cast<std::size_t>(head_dim_);
-    const std::size_t width = head_size / rows;  // 1 of a bias
+    const std::size_t width = head_size / rows;  // 1 for a bias
     for (std::size_t first = 0; first < stored.size(); first += head_size) {
       for (std::size_t row = 0; row < rows; ++row) {
         const std::size_t to = row % 2 * (rows / 2) + row / 2;
@@ -108,7 +109,7 @@ class GgufReader final : public WeightReader {
 
 constexpr std::string_view kFactors = "rope_freqs.weight";
 
-/// Angles are divided by these factors, one for each pair, whatever the length.
+/// Divides the rotary angles by these factors, one per pair, at every length.
 void set_factors(RopeSpec& rope, std::span<const float> factors) {
   rope.scaling = RopeScalingKind::longrope;
   rope.attention_factor = 1;
@@ -124,9 +125,9 @@ RopeSpec with_stored_factors(RopeSpec rope, const std::filesystem::path& file) {
   const checkpoint::ModelFiles files(file);
   for (const char* name : {"rope_factors_long.weight", "rope_factors_short.weight"}) {
     if (!files.tensors().find(name)) continue;
-    throw Error(ErrorCode::invalid_input, "factors by length are not read from GGUF files",
+    throw Error(ErrorCode::invalid_input, "LongRoPE factors are not supported in GGUF files",
                 checkpoint::tensor_place(file.string(), name),
-                "run the safetensors, or random weights with --weights random");
+                fmt::format("use the safetensors files, or set {} to random", Setting::weights));
   }
   const auto index = files.tensors().find(kFactors);
   if (!index || rope.scaling != RopeScalingKind::none) return rope;

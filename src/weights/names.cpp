@@ -12,7 +12,7 @@
 namespace headroom::detail {
 namespace {
 
-// Buffers that older versions of the library stored, and parts of models for text and images.
+// Buffers of older library versions, and parts of multimodal models.
 constexpr std::array kCommonExtras{
     ExtraRule{"position_ids", ExtraKind::position_ids},
     ExtraRule{"rotary_emb.inv_freq", ExtraKind::rotary_buffer},
@@ -36,7 +36,7 @@ constexpr std::array kCommonExtras{
     ExtraRule{"model.mtp", ExtraKind::multi_token_prediction, NamePart::beginning},
 };
 
-// A text model inside one for text and images.
+// Prefixes of the text model in a multimodal one.
 constexpr std::array<std::string_view, 3> kCommonPrefixes{
     "language_model.model.", "model.language_model.", "language_model."};
 
@@ -49,7 +49,7 @@ std::string replaced(std::string_view text, std::string_view placeholder, std::s
   return result;
 }
 
-/// One rule with "%" filled.
+/// One rule with % replaced.
 struct ConcreteRule {
   std::string canonical;
   StoredName stored;
@@ -65,8 +65,8 @@ std::vector<ConcreteRule> concrete_rules(const NameRule& rule) {
   return concrete;
 }
 
-/// What stands before the end of `path` that the rule is about; empty when the rule is about
-/// another path. Linear attention's encoder and decoder are stored under one name.
+/// Prefix of `path` before the rule's suffix; empty if the rule does not match. Linear attention's
+/// encoder and decoder share their stored names.
 std::optional<std::string_view> prefix_of(std::string_view path, std::string_view canonical) {
   if (!path.ends_with(canonical)) return std::nullopt;
   const std::string_view prefix = path.substr(0, path.size() - canonical.size());
@@ -78,8 +78,8 @@ std::size_t common_length(std::string_view a, std::string_view b) {
   return static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
 }
 
-/// The whole path that `canonical`, the end of one, means in the stack that `path` is in.
-std::string beside(std::string_view path, std::string_view canonical) {
+/// Expands the suffix `canonical` to a path in the stack of `path`.
+std::string path_in_stack_of(std::string_view path, std::string_view canonical) {
   const std::string_view first = canonical.substr(0, canonical.find('.') + 1);
   const auto at = path.starts_with(first) ? 0 : path.find("." + std::string(first));
   if (at == 0 || at == std::string_view::npos) return std::string(canonical);
@@ -109,14 +109,14 @@ std::span<const ExtraRule> common_extras() { return kCommonExtras; }
 
 namespace {
 
-/// Whether `name` ends with whole words: "attn.bias" is no end of "h.0.c_attn.bias".
+/// Returns true if `name` ends with whole words: "h.0.c_attn.bias" does not end with "attn.bias".
 bool ends_with_words(std::string_view name, std::string_view words) {
   if (!name.ends_with(words)) return false;
   const std::size_t before = name.size() - words.size();
   return before == 0 || words.front() == '.' || name[before - 1] == '.';
 }
 
-/// One character tells most names apart.
+/// Comparing one character first rejects most names.
 bool fits(const ExtraRule& rule, std::string_view name) {
   if (name.empty()) return false;
   switch (rule.where) {
@@ -143,20 +143,20 @@ std::vector<StoredName> stored_names(const NameTable& table, std::string_view pa
     if (prefix_of(path, rule.canonical)) names.push_back(rule.stored);
   });
   if (names.empty()) {
-    throw Error(ErrorCode::internal, fmt::format("no stored name is known for {}", path));
+    throw Error(ErrorCode::internal, fmt::format("no stored name for {}", path));
   }
   return names;
 }
 
 std::vector<std::string> stacked_paths(const NameTable& table, std::string_view path,
                                        const StoredName& name) {
-  // Blocks of other layers may store their weights by the same pattern: of all weights that are the
-  // same part, the one whose path is most like this one is meant.
+  // Layers of other kinds may use one pattern: among weights of one part, take the path most like
+  // this one.
   std::map<std::uint8_t, std::string> parts;
   for_each_rule(table, [&](const ConcreteRule& rule) {
     const StoredLayout& layout = rule.stored.layout;
     if (rule.stored.pattern != name.pattern || layout.stacking == Stacking::alone) return;
-    const std::string found = beside(path, rule.canonical);
+    const std::string found = path_in_stack_of(path, rule.canonical);
     std::string& best = parts[layout.part];
     if (common_length(found, path) > common_length(best, path) || best.empty()) best = found;
   });

@@ -1,4 +1,4 @@
-// From canonical weight paths to the names that files store.
+// Maps canonical weight paths to stored names.
 #pragma once
 
 #include <cstdint>
@@ -13,38 +13,37 @@
 
 namespace headroom::detail {
 
-/// The table of the model's family in safetensors. Throws Error{invalid_input} for one without
-/// stored weights.
+/// The name table of the model's family for safetensors. Throws Error{invalid_input} if the family
+/// has no stored weights.
 [[nodiscard]] NameTable name_table(const ModelSpec& spec);
 
-/// The table of the model's names in GGUF files.
+/// The model's name table for GGUF files.
 [[nodiscard]] NameTable gguf_name_table(const ModelSpec& spec);
 
-/// The kind of extra that a stored name is, if it is one.
+/// The kind of extra tensor; empty if `name` is none.
 [[nodiscard]] std::optional<ExtraKind> extra_kind(const NameTable& table, std::string_view name);
 
-/// The rules for extras that any family may have.
+/// Rules for extra tensors of any family.
 [[nodiscard]] std::span<const ExtraRule> common_extras();
 
-/// A stored name with its placeholders for layer and expert still in it.
+/// A stored name with placeholders for layer and expert.
 struct StoredName {
   std::string pattern;
   StoredLayout layout;
 };
 
-/// All names under which a canonical path such as "encoder.layers.mlp.up.weight" may be stored,
-/// without an optional prefix. Throws Error{internal} for a path that the table lacks.
+/// All stored names of a canonical path such as "encoder.layers.mlp.up.weight", without an optional
+/// prefix. Throws Error{internal} if the table lacks the path.
 [[nodiscard]] std::vector<StoredName> stored_names(const NameTable& table, std::string_view path);
 
-/// The paths that share the tensor of `name`, a name of `path`, in the order in which they are
-/// stacked; `path` itself is one of them.
+/// The paths that share the tensor `name` of `path`, in stacking order and including `path`.
 [[nodiscard]] std::vector<std::string> stacked_paths(const NameTable& table, std::string_view path,
                                                      const StoredName& name);
 
-/// `pattern` with its placeholders filled.
+/// Fills the placeholders of `pattern`.
 [[nodiscard]] std::string filled(std::string_view pattern, std::int64_t layer, std::int64_t expert);
 
-/// Whether each expert has a name of its own.
+/// Returns true if each expert has its own name.
 [[nodiscard]] bool names_experts(std::string_view pattern);
 
 }  // namespace headroom::detail

@@ -7,7 +7,7 @@
 namespace headroom::detail {
 namespace {
 
-/// The index along the stacked axis at which index `i` of the part lies.
+/// Index of row or column `i` of the part along the stacked axis.
 std::int64_t stacked_index(const StackRange& range, std::int64_t i) {
   return i / range.size * range.group_size + range.begin + i % range.size;
 }
@@ -30,9 +30,9 @@ MatrixShape stored_shape(const StoredLayout& layout, const StackRange& range, Ma
   if (layout.stacking != Stacking::alone) {
     (layout.axis == StackAxis::out ? whole.rows : whole.columns) = range.groups * range.group_size;
   }
-  // A bias is no matrix that could be turned round.
-  const bool turned = layout.order == StoredOrder::transposed && !is_column(wanted);
-  return turned ? MatrixShape{whole.columns, whole.rows} : whole;
+  // Only matrices are transposed, not biases.
+  const bool is_transposed = layout.order == StoredOrder::transposed && !is_column(wanted);
+  return is_transposed ? MatrixShape{whole.columns, whole.rows} : whole;
 }
 
 void copy_part(std::span<const float> stored, const StoredLayout& layout, const StackRange& range,
@@ -40,14 +40,14 @@ void copy_part(std::span<const float> stored, const StoredLayout& layout, const 
   const MatrixShape whole = stored_shape(layout, range, wanted);
   if (static_cast<std::int64_t>(stored.size()) != whole.rows * whole.columns ||
       static_cast<std::int64_t>(out.size()) != wanted.rows * wanted.columns) {
-    throw Error(ErrorCode::internal, "a part of a tensor was copied with other sizes than its own");
+    throw Error(ErrorCode::internal, "sizes differ from the part of the tensor to copy");
   }
-  const bool turned = layout.order == StoredOrder::transposed && !is_column(wanted);
+  const bool is_transposed = layout.order == StoredOrder::transposed && !is_column(wanted);
   const bool parted = layout.stacking != Stacking::alone;
   const bool rows_parted = parted && layout.axis == StackAxis::out;
   const bool columns_parted = parted && layout.axis == StackAxis::in;
-  const std::int64_t row_step = turned ? 1 : whole.columns;
-  const std::int64_t column_step = turned ? whole.columns : 1;
+  const std::int64_t row_step = is_transposed ? 1 : whole.columns;
+  const std::int64_t column_step = is_transposed ? whole.columns : 1;
   auto to = out.begin();
   for (std::int64_t r = 0; r < wanted.rows; ++r) {
     const std::int64_t row = (rows_parted ? stacked_index(range, r) : r) * row_step;

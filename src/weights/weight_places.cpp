@@ -22,7 +22,7 @@ bool is_per_expert(const StoredName& name) {
   return name.layout.experts == ExpertStorage::stacked || names_experts(name.pattern);
 }
 
-/// The sizes of a weight, or of one expert of it.
+/// Sizes of a weight, or of one of its experts.
 MatrixShape wanted_shape(std::span<const std::int64_t> shape, const StoredName& name) {
   return matrix_shape(is_per_expert(name) ? shape.subspan(1) : shape);
 }
@@ -51,7 +51,7 @@ std::int64_t groups_of(const ModelSpec& spec, std::string_view path, Stacking st
   return 1;
 }
 
-/// The dimensions that are not 1.
+/// The dimensions other than 1.
 std::vector<std::int64_t> squeezed(std::span<const std::int64_t> shape) {
   std::vector<std::int64_t> sizes;
   std::ranges::copy_if(shape, std::back_inserter(sizes),
@@ -59,7 +59,7 @@ std::vector<std::int64_t> squeezed(std::span<const std::int64_t> shape) {
   return sizes;
 }
 
-/// Whether `shape` stacks `experts` matrices of these sizes, as WeightPlace::fits says.
+/// Returns true if `shape` stacks `experts` matrices of shape `stored`; see WeightPlace::fits.
 bool fits_shape(std::span<const std::int64_t> shape, MatrixShape stored, std::int64_t experts) {
   std::vector<std::int64_t> sizes = squeezed(shape);
   const std::vector<std::int64_t> needed =
@@ -119,7 +119,7 @@ StackRange WeightPlaces::range_of(const ModelSpec& spec, const Shapes& shapes,
                                   const std::string& path, const StoredName& name) const {
   const auto size_of = [&](const std::string& part) -> std::int64_t {
     const auto shape = shapes.find(part);
-    if (shape == shapes.end()) return 0;  // a model without this part
+    if (shape == shapes.end()) return 0;  // the model lacks this part
     return stacked_size(wanted_shape(shape->second, name), name.layout.axis);
   };
   const std::int64_t own = size_of(path);

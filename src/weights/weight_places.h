@@ -1,4 +1,4 @@
-// Where every weight of a model lies in a checkpoint: name, shape, and the part of the tensor.
+// Location of every weight in a checkpoint: name, shape, and part of the tensor.
 #pragma once
 
 #include <cstdint>
@@ -16,51 +16,51 @@
 
 namespace headroom::detail {
 
-/// What is the same for the places of a weight in all layers.
+/// The location of a weight, common to all layers.
 struct WeightPattern {
   StoredName name;
   StackRange range;
-  MatrixShape wanted;        ///< sizes of the weight, or of one expert of it
-  MatrixShape stored;        ///< sizes of the tensor, or of one expert of it
-  std::int64_t experts = 1;  ///< how many the weight has
+  MatrixShape wanted;        ///< sizes of the weight, or of one of its experts
+  MatrixShape stored;        ///< sizes of the tensor, or of one of its experts
+  std::int64_t experts = 1;  ///< experts in the weight
 
-  /// How many tensors hold one layer's weight: one, or one an expert.
+  /// Number of tensors for one layer's weight: one, or one per expert.
   [[nodiscard]] std::int64_t tensors() const;
-  /// Elements of the weight that one tensor holds.
+  /// Elements of the weight in one tensor.
   [[nodiscard]] std::int64_t elements() const;
-  /// WeightPlace::fits, for any layer.
+  /// As WeightPlace::fits, for any layer.
   [[nodiscard]] bool fits(std::span<const std::int64_t> shape) const;
 };
 
-/// One tensor that holds a weight, or one expert of it.
+/// A tensor that stores a weight, or one expert of it.
 struct WeightPlace {
   std::string name;                    ///< without an optional prefix
-  std::optional<std::int64_t> expert;  ///< which of the experts that the tensor stacks
+  std::optional<std::int64_t> expert;  ///< index among the tensor's stacked experts
   StoredLayout layout;
   StackRange range;
-  MatrixShape wanted;        ///< sizes of the weight, or of one expert of it
-  MatrixShape stored;        ///< sizes of the tensor, or of one expert of it
-  std::int64_t experts = 1;  ///< how many the weight has
+  MatrixShape wanted;        ///< sizes of the weight, or of one of its experts
+  MatrixShape stored;        ///< sizes of the tensor, or of one of its experts
+  std::int64_t experts = 1;  ///< experts in the weight
 
-  /// Whether a tensor of this shape can be the one that is meant. Dimensions of 1 do not count, and
-  /// what a convolution keeps apart is one dimension here.
+  /// Returns true if a tensor of this shape can store the weight. Dimensions of 1 do not count, and
+  /// the kernel dimensions of a convolution count as one.
   [[nodiscard]] bool fits(std::span<const std::int64_t> shape) const;
 };
 
-/// All tensors that together hold one weight: one, or one an expert.
+/// All tensors of one weight: one, or one per expert.
 using PlaceList = std::vector<WeightPlace>;
 
 class WeightPlaces {
  public:
-  /// Throws Error{invalid_input} for a family without stored weights, Error{internal} when `table`
+  /// Throws Error{invalid_input} if the family has no stored weights, Error{internal} if `table`
   /// lacks one of the model's weights.
   WeightPlaces(const ModelSpec& spec, const Graph& graph, NameTable table);
 
-  /// The places of the weight `path` in layer `layer`, by preference: the first of which the
-  /// tensors are there counts.
+  /// Candidate locations of weight `path` in layer `layer`, by preference: the first whose tensors
+  /// exist applies.
   [[nodiscard]] std::vector<PlaceList> of(std::string_view path, std::int64_t layer) const;
 
-  /// The names and sizes of the weight `path` in every layer, by preference.
+  /// Names and sizes of weight `path` in every layer, by preference.
   [[nodiscard]] std::span<const WeightPattern> patterns(std::string_view path) const;
 
   [[nodiscard]] const NameTable& table() const noexcept { return table_; }

@@ -22,7 +22,7 @@ class CheckpointReader final : public WeightReader {
   void read(const std::string& name, std::optional<std::int64_t> expert,
             std::span<float> out) const override {
     const checkpoint::StoredTensor* const whole = checkpoint_.find(name);
-    if (whole == nullptr) throw Error(ErrorCode::internal, "a tensor is read that is not there");
+    if (whole == nullptr) throw Error(ErrorCode::internal, "reading a missing tensor");
     const checkpoint::StoredTensor tensor = expert ? checkpoint::slice(*whole, *expert) : *whole;
     checkpoint::copy_as_float32(tensor, out, checkpoint::tensor_place(location(name), name));
   }

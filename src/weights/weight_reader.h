@@ -1,4 +1,4 @@
-// Stored tensors by name, whatever the format of their files, with values as float32.
+// Reads stored tensors by name as float32, for all file formats.
 #pragma once
 
 #include <cstdint>
@@ -19,32 +19,31 @@ class WeightReader {
  public:
   virtual ~WeightReader() = default;
 
-  /// The sizes of the tensor of this name; empty when there is none.
+  /// The shape of the tensor; empty if it does not exist.
   [[nodiscard]] virtual std::optional<std::vector<std::int64_t>> shape(
       const std::string& name) const = 0;
   /// The names of all tensors, sorted.
   [[nodiscard]] virtual std::vector<std::string> names() const = 0;
-  /// The file that holds the tensor; for a name that is not there, the file that would list it.
+  /// The file that stores the tensor; for a missing tensor, the file that would list it.
   [[nodiscard]] virtual const std::string& location(const std::string& name) const = 0;
-  /// Writes the tensor's values, or those of one of the experts that it stacks, to `out`, which has
-  /// room for exactly them. Throws Error{invalid_input} for a type that cannot be read, or when a
-  /// value is not finite.
+  /// Writes the values of the tensor, or of one of its stacked experts, to `out`, whose size must
+  /// match. Throws Error{invalid_input} if the type is not supported or a value is not finite.
   virtual void read(const std::string& name, std::optional<std::int64_t> expert,
                     std::span<float> out) const = 0;
-  /// The names that the model's weights have in these files.
+  /// The stored names of the model's weights in these files.
   [[nodiscard]] virtual NameTable name_table(const ModelSpec& spec) const = 0;
 };
 
 [[nodiscard]] std::unique_ptr<WeightReader> read_checkpoint(checkpoint::Checkpoint checkpoint);
 
-/// The tensors of a GGUF file, and of the others of its split, as the family's own checkpoints have
-/// them: what the converter changed is changed back. Throws Error{invalid_input} when the file is
-/// not valid, or where what the converter changes is not known of the family.
+/// Reads a GGUF file and the rest of its split as the family's original checkpoints: the
+/// converter's changes are reversed. Throws Error{invalid_input} if the file is not valid or the
+/// converter's changes for the family are unknown.
 [[nodiscard]] std::unique_ptr<WeightReader> read_gguf(const std::filesystem::path& file,
                                                       const ModelSpec& spec);
 
-/// The stretch of rotary angles that a GGUF file holds as a tensor (Llama 3.1) and its metadata do
-/// not tell; `rope` as it is where there is none.
+/// Returns `rope` with the RoPE factors that a GGUF file stores as a tensor instead of metadata
+/// (Llama 3.1); `rope` itself if the file has none.
 [[nodiscard]] RopeSpec with_stored_factors(RopeSpec rope, const std::filesystem::path& file);
 
 }  // namespace headroom::detail

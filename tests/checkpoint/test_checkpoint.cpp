@@ -1,4 +1,4 @@
-// Weights of a model: one file, or shards and their index that must agree.
+// A model's weights: one file, or shards and an index that agree.
 #include <doctest/doctest.h>
 
 #include "checkpoint.h"
@@ -21,7 +21,7 @@ void write_tensor(const fs::path& path, const std::string& name, float value) {
   write_safetensors(path, tensors);
 }
 
-/// Two shards with one tensor each, and an index of this weight map.
+/// Two shards with one tensor each, and an index with this weight map.
 void write_shards(const TempFolder& folder, const std::string& weight_map) {
   write_tensor(folder / "one.safetensors", "a", 1.0F);
   write_tensor(folder / "two.safetensors", "b", 2.0F);
@@ -36,7 +36,7 @@ float value_of(const Checkpoint& weights, const std::string& name) {
   return value;
 }
 
-/// Where the error is that opening the folder gives, without the folder's own path.
+/// The place of the error from opening the folder, relative to the folder.
 std::string place_of(const TempFolder& folder) {
   const Error error = input_error_of([&] { Checkpoint weights(folder.path()); });
   const std::string start = folder.path().string();
@@ -53,7 +53,7 @@ std::string place_with_map(const std::string& weight_map) {
 
 }  // namespace
 
-TEST_CASE("a single file is found in its folder and by its own path") {
+TEST_CASE("a single file opens through its folder and its path") {
   const TempFolder folder;
   CHECK_FALSE(Checkpoint::exists(folder.path()));
   CHECK_FALSE(Checkpoint::exists(folder / "model.safetensors"));
@@ -70,7 +70,7 @@ TEST_CASE("a single file is found in its folder and by its own path") {
   }
 }
 
-TEST_CASE("shards are read through their index, and survive a move") {
+TEST_CASE("shards open through their index and survive a move") {
   const TempFolder folder;
   write_shards(folder, R"({"b":"two.safetensors","a":"one.safetensors"})");
   CHECK(Checkpoint::exists(folder.path()));
@@ -85,14 +85,14 @@ TEST_CASE("shards are read through their index, and survive a move") {
   }
 }
 
-TEST_CASE("a single file goes before an index, as in the library that writes them") {
+TEST_CASE("a single file takes precedence over an index, as in safetensors") {
   const TempFolder folder;
   write_shards(folder, R"({"a":"one.safetensors","b":"two.safetensors"})");
   write_tensor(folder / "model.safetensors", "w", 3.0F);
   CHECK(Checkpoint(folder.path()).names() == std::vector<std::string>{"w"});
 }
 
-TEST_CASE("a folder without weights, or no folder, is refused") {
+TEST_CASE("a folder without weights and a missing folder are refused") {
   const TempFolder folder;
   CHECK(place_of(folder).empty());
   fs::create_directory(folder / "model.safetensors");
@@ -101,7 +101,7 @@ TEST_CASE("a folder without weights, or no folder, is refused") {
   CHECK(error.where() == (folder / "absent").string());
 }
 
-TEST_CASE("a shard that is missing or damaged is refused by name") {
+TEST_CASE("the error names a missing or damaged shard") {
   CHECK(place_with_map(R"({"a":"one.safetensors","b":"three.safetensors"})") ==
         "/three.safetensors");
   const TempFolder folder;
@@ -110,14 +110,14 @@ TEST_CASE("a shard that is missing or damaged is refused by name") {
   CHECK(place_of(folder) == "/two.safetensors");
 }
 
-TEST_CASE("index and shards must name exactly the same tensors") {
+TEST_CASE("index and shards must list exactly the same tensors") {
   CHECK(place_with_map(R"({"a":"one.safetensors","b":"two.safetensors","c":"two.safetensors"})") ==
         "/two.safetensors: c");
   CHECK(place_with_map(R"({"a":"two.safetensors","b":"two.safetensors"})") ==
         "/two.safetensors: a");
   CHECK(place_with_map(R"({"a":"two.safetensors","b":"one.safetensors"})") ==
         "/one.safetensors: a");
-  // A tensor in two shards: the index lists it in one.
+  // Two shards have the tensor: the index lists it in one.
   const TempFolder folder;
   write_shards(folder, R"({"a":"one.safetensors","b":"two.safetensors"})");
   const std::vector<TensorToWrite> both = {float32_tensor("a", {0}, {}),
@@ -126,7 +126,7 @@ TEST_CASE("index and shards must name exactly the same tensors") {
   CHECK(place_of(folder) == "/two.safetensors: a");
 }
 
-TEST_CASE("the name of a shard cannot lead out of the folder") {
+TEST_CASE("a shard's name cannot leave the folder") {
   const TempFolder outside;
   write_tensor(outside / "evil.safetensors", "a", 1.0F);
   for (const std::string& name :
@@ -137,7 +137,7 @@ TEST_CASE("the name of a shard cannot lead out of the folder") {
   }
 }
 
-TEST_CASE("an index that is no map of texts is refused") {
+TEST_CASE("an index that is not a map of strings is refused") {
   for (const std::string map : {"3", "[]", "null", "\"one.safetensors\""}) {
     CHECK(place_with_map(map) == "/" + kIndex + "#/weight_map");
   }
@@ -153,10 +153,10 @@ TEST_CASE("an index that is no map of texts is refused") {
   CHECK(place_of(folder) == "/" + kIndex + "#/weight_map");
 }
 
-TEST_CASE("every reference checkpoint and every file of expected results is read") {
+TEST_CASE("every reference checkpoint and every file of expected results opens") {
   const auto golden = extended_golden_folder();
   if (!golden) {
-    MESSAGE("there are no further reference models here");
+    MESSAGE("no extended reference models here");
     return;
   }
   std::size_t read = 0;

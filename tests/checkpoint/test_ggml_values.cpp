@@ -1,5 +1,5 @@
-// Values of ggml's tensor types: blocks that are packed here value by value, and the published
-// order of each type's bits, walked with running pointers as its description does.
+// Values of ggml's tensor types, from blocks packed here value by value and from an independent
+// decoder that walks each type's published bit order.
 // Source: ggml/src/ggml-common.h and ggml-quants.c, github.com/ggml-org/llama.cpp.
 #include <doctest/doctest.h>
 
@@ -44,7 +44,7 @@ Bytes random_block(GgmlType type, unsigned seed) {
 
 float f(int value) { return static_cast<float>(value); }
 
-// The scales are 1 and 0.25 in what follows, which keeps every product exact.
+// The scales below are 1 and 0.25, which keeps every product exact.
 
 std::vector<float> walk_q2_k(const Bytes& b) {
   std::vector<float> y;
@@ -64,7 +64,7 @@ std::vector<float> walk_q2_k(const Bytes& b) {
 }
 
 std::vector<float> walk_q3_k(const Bytes& b) {
-  // Twelve bytes of scales become sixteen of six bits.
+  // Unpacks twelve bytes to sixteen scales of six bits.
   std::array<int, 16> scales{};
   for (std::size_t i = 0; i < 4; ++i) {
     const int top = b[96 + 8 + i];
@@ -176,10 +176,10 @@ struct KType {
   std::vector<float> (*walk)(const Bytes&);
 };
 
-/// Codes 0 … 31 in the order that value i has code (7·i + 3) mod levels.
+/// Codes 0 … 31, ordered so that value i has code (7·i + 3) mod levels.
 int code_of(std::size_t i, int levels) { return static_cast<int>(7 * i + 3) % levels; }
 
-/// Packs four bits of each code: the first half in the low halves of 16 bytes.
+/// Packs four bits of each code: the first half into the low nibbles of 16 bytes.
 void put_nibbles(Bytes& block, std::size_t at, int levels) {
   for (std::size_t i = 0; i < 16; ++i) {
     block[at + i] =
@@ -205,7 +205,7 @@ void check_codes(GgmlType type, const Bytes& block, int levels, float offset) {
 
 }  // namespace
 
-TEST_CASE("blocks of 32 give back the codes that were packed, scaled and shifted") {
+TEST_CASE("blocks of 32 unpack to the packed codes, scaled and shifted") {
   Bytes block(18);
   put_half(block, 0, kHalfQuarter);
   put_nibbles(block, 2, 16);
@@ -246,7 +246,7 @@ TEST_CASE("Q8_0 and Q8_K are signed bytes times a scale") {
   CHECK(values_of(GgmlType::q8_k, wide).back() == -64);
 }
 
-TEST_CASE("blocks of 256 are read as their description walks through them") {
+TEST_CASE("blocks of 256 decode as in their published description") {
   const std::array<KType, 6> types{{{GgmlType::q2_k, 80, 82, walk_q2_k},
                                     {GgmlType::q3_k, 108, 0, walk_q3_k},
                                     {GgmlType::q4_k, 0, 2, walk_q4_k},
@@ -264,7 +264,7 @@ TEST_CASE("blocks of 256 are read as their description walks through them") {
   }
 }
 
-TEST_CASE("floats of four bits have a power of two in front") {
+TEST_CASE("four-bit floats have a power-of-two scale") {
   Bytes block(17);
   block[0] = 128;  // 2
   for (std::size_t i = 0; i < 16; ++i) block[1 + i] = static_cast<std::uint8_t>(i);
@@ -273,12 +273,12 @@ TEST_CASE("floats of four bits have a power of two in front") {
   for (std::size_t i = 0; i < 16; ++i) CHECK(values[i] == expected.at(i));
 }
 
-TEST_CASE("a type that cannot be read is named with its tensor") {
+TEST_CASE("the error names an unsupported type and its tensor") {
   const Bytes block(66);
   std::vector<float> values(256);
   try {
     dequantise(GgmlType::iq2_xxs, std::as_bytes(std::span(block)), values, "m.gguf: blk.0.x");
-    FAIL("nothing was thrown");
+    FAIL("no error was thrown");
   } catch (const Error& error) {
     CHECK(error.code() == ErrorCode::invalid_input);
     CHECK(error.where() == "m.gguf: blk.0.x");

@@ -1,6 +1,6 @@
-// GGUF: what a valid file says, and that no length or offset in a file is trusted. Block sizes are
-// those that ggml's own Python reader has (GGML_QUANT_SIZES in gguf-py/gguf/constants.py,
-// github.com/ggml-org/llama.cpp), except Q8_1, whose block ggml-common.h asserts to have 36 bytes.
+// GGUF: the contents of valid files, and errors for untrusted lengths and offsets. Block sizes are
+// those of ggml's Python reader (GGML_QUANT_SIZES in gguf-py/gguf/constants.py,
+// github.com/ggml-org/llama.cpp), except Q8_1, whose block of 36 bytes ggml-common.h asserts.
 #include <doctest/doctest.h>
 
 #include <map>
@@ -19,7 +19,7 @@ GgufContent parse(const std::string& bytes) {
   return parse_gguf(std::as_bytes(std::span(bytes)), "f");
 }
 
-/// The place of the error that a file of these bytes gives.
+/// The place of the error from a file with these bytes.
 std::string place(const std::string& bytes) {
   return input_error_of([&] { (void)parse(bytes); }).where();
 }
@@ -30,7 +30,7 @@ std::string message(const std::string& bytes) {
 
 }  // namespace
 
-TEST_CASE("every type of ggml has its published block size and bytes") {
+TEST_CASE("every ggml type has its published block size and bytes") {
   const std::map<std::string_view, std::pair<int, int>> published = {
       {"F32", {1, 4}},        {"F16", {1, 2}},        {"Q4_0", {32, 18}},     {"Q4_1", {32, 20}},
       {"Q5_0", {32, 22}},     {"Q5_1", {32, 24}},     {"Q8_0", {32, 34}},     {"Q8_1", {32, 36}},
@@ -49,13 +49,13 @@ TEST_CASE("every type of ggml has its published block size and bytes") {
     CHECK(std::pair<int, int>(type.block_size, type.block_bytes) == published.at(type.name));
     CHECK(ggml_type(static_cast<std::uint32_t>(type.type)) == type.type);
   }
-  // Types that ggml has taken back: Q4_2, Q4_3, Q4_0_4_4 … Q4_0_8_8, IQ4_NL_4_4 … IQ4_NL_8_8.
+  // Types removed from ggml: Q4_2, Q4_3, Q4_0_4_4 … Q4_0_8_8, IQ4_NL_4_4 … IQ4_NL_8_8.
   for (const std::uint32_t number : {4U, 5U, 31U, 32U, 33U, 36U, 37U, 38U, 43U, 1000U}) {
     CHECK_FALSE(ggml_type(number));
   }
 }
 
-TEST_CASE("a file's metadata and tensors are read, in versions 2 and 3") {
+TEST_CASE("metadata and tensors of versions 2 and 3 are read") {
   for (const std::uint32_t version : {2U, 3U}) {
     GgufWriter writer(version);
     writer.add("general.architecture", "llama").add("llama.block_count", 2U);
@@ -91,7 +91,7 @@ TEST_CASE("a file's metadata and tensors are read, in versions 2 and 3") {
   }
 }
 
-TEST_CASE("lists may hold lists, down to a bound") {
+TEST_CASE("lists may nest up to a limit") {
   const auto nested = [](int depth) {
     std::string bytes;
     for (int i = 1; i < depth; ++i) {
@@ -108,7 +108,7 @@ TEST_CASE("lists may hold lists, down to a bound") {
         std::vector<bool>{true, false});
 }
 
-TEST_CASE("a version that is not read is refused by name") {
+TEST_CASE("the error names an unsupported version") {
   CHECK(message(GgufWriter(1).str()).find("version 1") != std::string::npos);
   CHECK(message(GgufWriter(4).str()).find("version 4") != std::string::npos);
   CHECK(message(GgufWriter(0).str()).find("version 0") != std::string::npos);
@@ -117,12 +117,12 @@ TEST_CASE("a version that is not read is refused by name") {
   CHECK(place("") == "f");
 }
 
-TEST_CASE("a file that is cut short anywhere is refused") {
+TEST_CASE("a file truncated anywhere is refused") {
   GgufWriter writer;
   writer.add("general.architecture", "llama").add("list", std::vector<std::string>{"a", "b"});
   writer.tensor("a", {2, 32}, GgmlType::q8_0).tensor("b", {5});
   std::string whole = writer.str();
-  whole.resize(whole.size() - 12);  // what pads the last tensor may be missing
+  whole.resize(whole.size() - 12);  // the padding of the last tensor may be missing
   CHECK(parse(whole).tensors.size() == 2);
   for (std::size_t size = 0; size < whole.size(); ++size) {
     CAPTURE(size);
@@ -130,7 +130,7 @@ TEST_CASE("a file that is cut short anywhere is refused") {
   }
 }
 
-TEST_CASE("counts and lengths beyond the file are refused before anything is reserved") {
+TEST_CASE("counts and lengths beyond the file are refused before any allocation") {
   constexpr std::uint64_t kHuge = std::uint64_t{1} << 62U;
   const std::string start = "GGUF" + bytes_of(std::uint32_t{3});
   CHECK(place(start + bytes_of(kHuge) + bytes_of(std::uint64_t{0})) == "f");
@@ -157,7 +157,7 @@ TEST_CASE("values and keys that the format does not allow are refused") {
   CHECK(place(GgufWriter().add("general.alignment", "32").str()) == "f: general.alignment");
 }
 
-TEST_CASE("tensors that do not fit the file, or each other, are refused by name") {
+TEST_CASE("the error names a tensor that exceeds the file or overlaps another") {
   const auto with = [](std::vector<std::uint64_t> sizes, std::uint32_t type, std::uint64_t offset) {
     return GgufWriter()
         .tensor("first", {32})
@@ -165,11 +165,11 @@ TEST_CASE("tensors that do not fit the file, or each other, are refused by name"
         .str();
   };
   CHECK(parse(with({0}, 0, 128)).tensors.size() == 2);
-  CHECK(place(with({1}, 0, 128)) == "f: bad");            // behind the end
+  CHECK(place(with({1}, 0, 128)) == "f: bad");            // after the end
   CHECK(place(with({1}, 0, 16)) == "f: bad");             // not aligned
-  CHECK(place(with({1}, 0, 64)) == "f: bad");             // inside the first
-  CHECK(place(with({33}, 2, 0)) == "f: bad");             // no whole blocks
-  CHECK(place(with({1}, 4, 0)) == "f: bad");              // a type taken back
+  CHECK(place(with({1}, 0, 64)) == "f: bad");             // overlaps the first
+  CHECK(place(with({33}, 2, 0)) == "f: bad");             // partial blocks
+  CHECK(place(with({1}, 4, 0)) == "f: bad");              // a removed type
   CHECK(place(with({1, 1, 1, 1, 1}, 0, 0)) == "f: bad");  // five dimensions
   CHECK(place(with({std::uint64_t{1} << 63U}, 0, 0)) == "f: bad");
   CHECK(place(with({std::uint64_t{1} << 40U, std::uint64_t{1} << 40U}, 0, 0)) == "f: bad");
@@ -179,7 +179,7 @@ TEST_CASE("tensors that do not fit the file, or each other, are refused by name"
   CHECK(parse(GgufWriter().tensor(std::string(64, 'x'), {8}).str()).tensors.size() == 1);
 }
 
-TEST_CASE("a GGUF file is known by how it begins") {
+TEST_CASE("a GGUF file is recognised by its first bytes") {
   const TempFolder folder;
   write_file(folder / "a.bin", GgufWriter().tensor("t", {4}).str());
   write_file(folder / "b.gguf", "no");

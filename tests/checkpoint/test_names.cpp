@@ -1,5 +1,5 @@
-// Where weights lie in a checkpoint: every canonical weight has a name, and parts that share a
-// tensor get their sizes from the weights themselves.
+// Locations of weights in a checkpoint: every canonical weight has a name, and parts of a shared
+// tensor get their sizes from the weights.
 #include <doctest/doctest.h>
 
 #include <set>
@@ -15,7 +15,7 @@ using namespace headroom::detail;
 
 namespace {
 
-/// A Llama with 4 query heads of 2 on 2 key-value heads: query [8, 8], key and value [4, 8].
+/// A Llama with 4 query heads of size 2 on 2 KV heads: query [8, 8], key and value [4, 8].
 ModelSpec grouped_query_model() {
   return test::spec_of({{"model_type", "llama"},
                         {"hidden_size", 8},
@@ -42,7 +42,7 @@ NameTable stacked_table(const ModelSpec& spec) {
   return table;
 }
 
-/// The place that goes first.
+/// The preferred place.
 WeightPlace place_of(const ModelSpec& spec, const std::string& path, std::int64_t layer) {
   const WeightPlaces places(spec, build_graph(spec, {}), stacked_table(spec));
   return places.of(path, layer).front().front();
@@ -50,18 +50,18 @@ WeightPlace place_of(const ModelSpec& spec, const std::string& path, std::int64_
 
 }  // namespace
 
-TEST_CASE("parts of a stack get their sizes from the weights that share it") {
+TEST_CASE("parts of a stack get their sizes from the weights in it") {
   const ModelSpec spec = grouped_query_model();
   const WeightPlace query = place_of(spec, "decoder.layers.attention.query.weight", 1);
   CHECK(query.name == "layers.1.qkv.weight");
-  CHECK(query.range == StackRange{2, 8, 0, 4});  // of each group: 2 query heads, key, value
+  CHECK(query.range == StackRange{2, 8, 0, 4});  // per group: 2 query heads, key, value
   CHECK(query.stored == MatrixShape{16, 8});
   const WeightPlace key = place_of(spec, "decoder.layers.attention.key.weight", 2);
   CHECK(key.range == StackRange{2, 8, 4, 2});
   CHECK(place_of(spec, "decoder.layers.attention.value.weight", 0).range == StackRange{2, 8, 6, 2});
 }
 
-TEST_CASE("interleaved parts have one group an index, and a turned tensor turned sizes") {
+TEST_CASE("interleaved parts have one group per index, and a transposed tensor transposed sizes") {
   const ModelSpec spec = grouped_query_model();
   const WeightPlace up = place_of(spec, "decoder.layers.mlp.up.weight", 0);
   CHECK(up.range == StackRange{6, 2, 1, 1});
@@ -70,7 +70,7 @@ TEST_CASE("interleaved parts have one group an index, and a turned tensor turned
   CHECK_FALSE(up.fits(std::vector<std::int64_t>{12, 8}));
 }
 
-TEST_CASE("rules that fit one weight are alternatives, in their order") {
+TEST_CASE("rules for one weight are alternatives in their order") {
   const ModelSpec spec = grouped_query_model();
   const WeightPlaces places(spec, build_graph(spec, {}), stacked_table(spec));
   const auto found = places.of("decoder.layers.attention.query.weight", 2);
@@ -79,7 +79,7 @@ TEST_CASE("rules that fit one weight are alternatives, in their order") {
   CHECK(found[1].front().name == "layers.2.self_attn.q_proj.weight");
 }
 
-TEST_CASE("extras are known by whole words at their names' ends, or by how they begin") {
+TEST_CASE("extras are recognised by whole words at the end of their names, or by prefixes") {
   const ModelSpec spec = test::spec_of(
       {{"model_type", "gpt2"}, {"n_embd", 8}, {"n_head", 2}, {"n_layer", 1}, {"vocab_size", 16}});
   const NameTable table = name_table(spec);
@@ -94,13 +94,13 @@ TEST_CASE("extras are known by whole words at their names' ends, or by how they 
   CHECK_FALSE(extra_kind(table, ""));
 }
 
-TEST_CASE("names are filled with layer and expert") {
+TEST_CASE("names get layer and expert numbers") {
   CHECK(filled("layers.{}.experts.{e}.w1.weight", 3, 17) == "layers.3.experts.17.w1.weight");
   CHECK(names_experts("layers.{}.experts.{e}.w1.weight"));
   CHECK_FALSE(names_experts("layers.{}.experts.gate_up_proj"));
 }
 
-TEST_CASE("sizes of 1 do not count, and a convolution's last dimensions are one") {
+TEST_CASE("sizes of 1 do not count, and a convolution's last dimensions count as one") {
   const WeightPlace patches{"", {}, {}, {}, {4, 27}, {4, 27}};
   CHECK(patches.fits(std::vector<std::int64_t>{4, 3, 3, 3}));
   CHECK_FALSE(patches.fits(std::vector<std::int64_t>{4, 3, 3, 2}));
@@ -111,7 +111,7 @@ TEST_CASE("sizes of 1 do not count, and a convolution's last dimensions are one"
   CHECK_FALSE(expert.fits(std::vector<std::int64_t>{2, 4, 5}));
 }
 
-TEST_CASE("one expert of a stack is a slice of its bytes") {
+TEST_CASE("one expert of a stack is a slice of the bytes") {
   const std::vector<std::byte> data{std::byte{1}, std::byte{2}, std::byte{3}, std::byte{4}};
   const StoredTensor stack{"experts", StoredType::uint8, {2, 1, 2}, data};
   const StoredTensor second = slice(stack, 1);

@@ -1,5 +1,5 @@
-// Reading of safetensors files: what is valid is read exactly; anything else is an error that names
-// the file, and the tensor where there is one.
+// Reading safetensors files: valid files are read exactly; any other is an error that names the
+// file, and the tensor if there is one.
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 
@@ -26,7 +26,7 @@ const std::string kValidData = "abcd12345678";
 
 }  // namespace
 
-TEST_CASE("a valid file is read: names sorted, shapes, types and data as stored") {
+TEST_CASE("a valid file gives sorted names, and shapes, types and data as stored") {
   const TempFolder folder;
   write_file(folder / "w.safetensors", safetensors_bytes(kValid, kValidData));
   SafetensorsFile opened(folder / "w.safetensors");
@@ -52,7 +52,7 @@ TEST_CASE("a file without tensors is valid") {
   CHECK(parse_safetensors(std::as_bytes(std::span(content)), "f").empty());
 }
 
-TEST_CASE("a file cut short at any length is refused, and so is one with a byte more") {
+TEST_CASE("a file truncated anywhere is refused, and so is one with an extra byte") {
   const std::string content = safetensors_bytes(kValid, kValidData);
   for (std::size_t length = 0; length < content.size(); ++length) {
     CAPTURE(length);
@@ -61,7 +61,7 @@ TEST_CASE("a file cut short at any length is refused, and so is one with a byte 
   CHECK(place_of(content + "x").empty());
 }
 
-TEST_CASE("any one byte of the header changed gives a file or an error, never a crash") {
+TEST_CASE("changing any byte of the header gives a file or an error, never a crash") {
   const std::string valid = safetensors_bytes(kValid, kValidData);
   for (std::size_t at = 0; at < valid.size() - kValidData.size(); ++at) {
     for (int value = 0; value < 256; ++value) {
@@ -76,7 +76,7 @@ TEST_CASE("any one byte of the header changed gives a file or an error, never a 
   }
 }
 
-TEST_CASE("files that cannot be read are refused by name") {
+TEST_CASE("the error names an unreadable file") {
   const TempFolder folder;
   write_file(folder / "empty", "");
   REQUIRE(mkfifo((folder / "pipe").c_str(), 0600) == 0);
@@ -87,7 +87,7 @@ TEST_CASE("files that cannot be read are refused by name") {
   }
 }
 
-TEST_CASE("an absurd length of the header is refused before anything is read") {
+TEST_CASE("an absurd header length is refused before reading") {
   CHECK(place_of(std::string(8, '\xff') + "{}").empty());
   CHECK(place_of(std::string("\x03\0\0\0\0\0\0\0{}", 10)).empty());
   CHECK(place_of(std::string("\0\0\0\0\0\0\0\0{}", 10)).empty());
@@ -96,7 +96,7 @@ TEST_CASE("an absurd length of the header is refused before anything is read") {
   CHECK(place_of(safetensors_bytes(too_long, "")).empty());
 }
 
-TEST_CASE("a header that is no JSON object is refused") {
+TEST_CASE("a header that is not a JSON object is refused") {
   for (const std::string header :
        {"", "{", "nonsense", "[]", "3", "null", "\"w\"", "{} {}", "{\"a\":\xff}"}) {
     CHECK(place_of(safetensors_bytes(header, "")).empty());

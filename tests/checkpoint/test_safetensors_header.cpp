@@ -1,4 +1,4 @@
-// What the header of a safetensors file says of its tensors: all of it must fit the file.
+// Tensor entries in a safetensors header: all must fit the file.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -13,13 +13,13 @@ namespace {
 
 const std::string kEight(8, 'x');
 
-/// place_of a file of this header, and eight bytes of data unless others are given.
+/// place_of a file with this header and, by default, eight bytes of data.
 std::string header_place(const std::string& header, const std::string& data = kEight) {
   CAPTURE(header);
   return place_of(safetensors_bytes(header, data));
 }
 
-/// header_place of one tensor "w".
+/// header_place of a header with one tensor "w".
 std::string tensor_error(const std::string& type, const std::string& shape,
                          const std::string& offsets, const std::string& data = kEight) {
   return header_place("{" + entry("w", type, shape, offsets) + "}", data);
@@ -27,13 +27,13 @@ std::string tensor_error(const std::string& type, const std::string& shape,
 
 }  // namespace
 
-TEST_CASE("metadata may only map texts to texts") {
+TEST_CASE("metadata may only map strings to strings") {
   for (const std::string value : {"3", "[]", "null", R"({"a":1})", R"({"a":{}})"}) {
     CHECK(header_place("{\"__metadata__\":" + value + "}", "") == "__metadata__");
   }
 }
 
-TEST_CASE("a tensor's description must have its three keys, of the right types") {
+TEST_CASE("a tensor's entry must have its three keys, of the right types") {
   CHECK(header_place(R"({"w":3})") == "w");
   CHECK(header_place(R"({"w":{}})") == "w");
   CHECK(header_place(R"({"w":{"shape":[8],"data_offsets":[0,8]}})") == "w");
@@ -48,18 +48,18 @@ TEST_CASE("a tensor's description must have its three keys, of the right types")
   }
 }
 
-TEST_CASE("an unknown data type is refused and named") {
+TEST_CASE("the error names an unknown data type") {
   for (const std::string type : {"F31", "f32", "", "FLOAT"}) {
     CHECK(tensor_error(type, "[8]", "[0,8]") == "w");
   }
 }
 
-TEST_CASE("a tensor twice in a header is refused, as one would hide the other") {
+TEST_CASE("a duplicate tensor is refused, because one would hide the other") {
   const std::string w = entry("w", "U8", "[8]", "[0,8]");
   CHECK(header_place("{" + w + "," + w + "}").empty());
 }
 
-TEST_CASE("a shape must take exactly the bytes of its data") {
+TEST_CASE("a shape must match the bytes of its data") {
   for (const std::string shape : {"[7]", "[9]", "[0]", "[]", "[8,2]", "[8,0]"}) {
     CHECK(tensor_error("U8", shape, "[0,8]") == "w");
   }
@@ -78,7 +78,7 @@ TEST_CASE("sizes whose product overflows are refused, not wrapped") {
   CHECK(tensor_error("U8", shape, "[0,8]") == "w");
 }
 
-TEST_CASE("offsets outside the file, reversed, or not two are refused") {
+TEST_CASE("offsets outside the file, reversed, or of another number than two are refused") {
   CHECK(tensor_error("U8", "[9]", "[0,9]") == "w");
   CHECK(tensor_error("U8", "[8]", "[1,9]") == "w");
   CHECK(tensor_error("U8", "[8]", "[9223372036854775799,9223372036854775807]") == "w");
@@ -96,7 +96,7 @@ TEST_CASE("tensors that overlap are refused") {
                      entry("c", "U8", "[3]", "[5,8]") + "}") == "b");
 }
 
-TEST_CASE("bytes that belong to no tensor are refused") {
+TEST_CASE("bytes outside all tensors are refused") {
   CHECK(header_place("{}").empty());
   CHECK(tensor_error("U8", "[7]", "[0,7]").empty());
   CHECK(tensor_error("U8", "[7]", "[1,8]") == "w");
@@ -104,7 +104,7 @@ TEST_CASE("bytes that belong to no tensor are refused") {
                      entry("b", "U8", "[4]", "[4,8]") + "}") == "b");
 }
 
-TEST_CASE("every data type of the format has a name and a size, and is read") {
+TEST_CASE("every data type of the format has a name and a size and can be read") {
   for (std::size_t i = 0; i <= static_cast<std::size_t>(StoredType::uint64); ++i) {
     const auto type = static_cast<StoredType>(i);
     CAPTURE(stored_name(type));

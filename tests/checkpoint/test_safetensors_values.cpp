@@ -1,4 +1,4 @@
-// Values of stored tensors: conversions are exact, and values that are not finite are refused.
+// Values of stored tensors: conversions are exact, and non-finite values are refused.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-/// The value of sixteen bits with so many of exponent, by the definition of IEEE 754.
+/// The value of sixteen bits with this many exponent bits, by the definition of IEEE 754.
 double value_of(unsigned bits, int exponent_bits) {
   const int fraction_bits = 15 - exponent_bits;
   const int bias = (1 << (exponent_bits - 1)) - 1;
@@ -36,7 +36,7 @@ bool same(float computed, double expected) {
          std::signbit(computed) == std::signbit(expected);
 }
 
-/// A tensor in memory, at an odd address as it may lie in a file.
+/// A tensor in memory at an odd address, as is possible in a file.
 class Stored {
  public:
   Stored(StoredType type, const std::vector<std::uint16_t>& values)
@@ -69,7 +69,7 @@ TEST_CASE("every half-precision and bfloat16 number converts to its exact value"
   }
 }
 
-TEST_CASE("special half-precision and bfloat16 numbers convert as published tables say") {
+TEST_CASE("special half-precision and bfloat16 numbers have their published values") {
   CHECK(half_to_float(0x0001) == 0x1p-24F);  // the smallest subnormal
   CHECK(half_to_float(0x03FF) == 0x1.ff8p-15F);
   CHECK(half_to_float(0x0400) == 0x1p-14F);  // the smallest normal
@@ -84,7 +84,7 @@ TEST_CASE("special half-precision and bfloat16 numbers convert as published tabl
   CHECK(std::isnan(bfloat16_to_float(0xFFC0)));
 }
 
-TEST_CASE("weights of 16 bits are widened wherever they lie") {
+TEST_CASE("16-bit weights are widened at any alignment") {
   const Stored half(StoredType::float16, {0x3C00, 0xC000, 0x0001});
   CHECK(floats_of(half.tensor()) == std::vector<float>{1.0F, -2.0F, 0x1p-24F});
   const Stored brain(StoredType::bfloat16, {0x3F80, 0xC000});
@@ -92,7 +92,7 @@ TEST_CASE("weights of 16 bits are widened wherever they lie") {
   CHECK(floats_of(Stored(StoredType::float32, {}).tensor()).empty());
 }
 
-TEST_CASE("a weight that is not finite is refused, with file and tensor named") {
+TEST_CASE("the error names file and tensor of a non-finite weight") {
   const std::vector<Stored> bad = {
       {StoredType::float16, {0x3C00, 0x7C00}},  {StoredType::float16, {0x3C00, 0x7C01}},
       {StoredType::bfloat16, {0x3F80, 0xFF80}}, {StoredType::bfloat16, {0x3F80, 0x7FC0}},
@@ -104,7 +104,7 @@ TEST_CASE("a weight that is not finite is refused, with file and tensor named") 
   }
 }
 
-TEST_CASE("weights of other types are refused, and so is the wrong room for them") {
+TEST_CASE("weights of other types are refused, and so are outputs of the wrong size") {
   for (const StoredType type : {StoredType::int16, StoredType::float8_e4m3, StoredType::float64}) {
     const Stored stored(type, {0, 0, 0, 0});
     const Error error = input_error_of([&] { (void)floats_of(stored.tensor()); });

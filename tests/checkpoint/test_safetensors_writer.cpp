@@ -1,4 +1,4 @@
-// Writing of safetensors files: what is read back is the same, and a failure leaves no trace.
+// Writing safetensors files: reading back gives the tensors, and a failure leaves no trace.
 #include <doctest/doctest.h>
 #include <sys/resource.h>
 
@@ -16,7 +16,7 @@ using namespace headroom;
 using namespace headroom::checkpoint;
 using namespace headroom::test;
 
-TEST_CASE("what is written is read back the same, aligned in the file") {
+TEST_CASE("written tensors read back unchanged, aligned in the file") {
   const TempFolder folder;
   const std::vector<float> weights = {1.0F, -2.5F, 0x1p-149F, 3.4e38F, -0.0F, 7.0F};
   const std::vector<std::int64_t> ids = {-1, std::numeric_limits<std::int64_t>::max()};
@@ -35,7 +35,7 @@ TEST_CASE("what is written is read back the same, aligned in the file") {
     CHECK((read->type == written.type));
     CHECK(read->shape == written.shape);
     CHECK(std::ranges::equal(read->data, written.data));
-    // The mapping begins at a page.
+    // The mapping is page-aligned.
     CHECK(std::bit_cast<std::uintptr_t>(read->data.data()) % (stored_bits(read->type) / 8) == 0);
   }
   std::vector<float> values(weights.size());
@@ -48,7 +48,7 @@ TEST_CASE("what is written is read back the same, aligned in the file") {
   CHECK(SafetensorsFile(folder / "w.safetensors").tensors().empty());
 }
 
-TEST_CASE("a file that cannot be written is an error, and what was there before stays") {
+TEST_CASE("a failed write is an error and keeps the previous file") {
   const TempFolder folder;
   const std::vector<float> values(100'000);
   const std::vector<TensorToWrite> tensors = {float32_tensor("w", {100'000}, values)};
@@ -71,7 +71,7 @@ TEST_CASE("a file that cannot be written is an error, and what was there before 
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
 }
 
-TEST_CASE("tensors that no file can hold are not written") {
+TEST_CASE("invalid tensors are not written") {
   const TempFolder folder;
   const std::vector<float> two = {1.0F, 2.0F};
   const std::vector<std::vector<TensorToWrite>> invalid = {

@@ -1,5 +1,5 @@
-// Parts of stored tensors: each stack is built here by nested loops over its published layout, with
-// numbers that say which weight, row and column they belong to.
+// Parts of stored tensors: nested loops over each published layout build the stacks; every number
+// encodes its weight, row and column.
 #include <doctest/doctest.h>
 
 #include <vector>
@@ -10,7 +10,7 @@ using namespace headroom::detail;
 
 namespace {
 
-/// A number for row `r`, column `c` of weight `weight`.
+/// The number at row `r`, column `c` of weight `weight`.
 float mark(int weight, std::int64_t r, std::int64_t c) {
   return static_cast<float>(weight * 10000 + r * 100 + c);
 }
@@ -23,7 +23,7 @@ std::vector<float> marked(int weight, MatrixShape shape) {
   return values;
 }
 
-std::vector<float> turned(const std::vector<float>& values, MatrixShape shape) {
+std::vector<float> transposed_copy(const std::vector<float>& values, MatrixShape shape) {
   std::vector<float> out;
   for (std::int64_t c = 0; c < shape.columns; ++c) {
     for (std::int64_t r = 0; r < shape.rows; ++r) {
@@ -42,7 +42,7 @@ std::vector<float> copied(const std::vector<float>& stored, const StoredLayout& 
 
 }  // namespace
 
-TEST_CASE("query, key and value of unequal sizes are taken from one stack") {
+TEST_CASE("query, key and value of unequal sizes come from one stack") {
   const MatrixShape query{6, 3};
   const MatrixShape other{2, 3};
   std::vector<float> stored = marked(0, query);
@@ -53,8 +53,8 @@ TEST_CASE("query, key and value of unequal sizes are taken from one stack") {
   CHECK(copied(stored, part(1), {1, 10, 6, 2}, other) == marked(1, other));
   CHECK(copied(stored, part(2), {1, 10, 8, 2}, other) == marked(2, other));
   CHECK(stored_shape(part(1), {1, 10, 6, 2}, other) == MatrixShape{10, 3});
-  // Stored [in, out], as Conv1D does, the same parts are columns.
-  const std::vector<float> conv1d = turned(stored, {10, 3});
+  // Stored as [in, out], like Conv1D, these parts are columns.
+  const std::vector<float> conv1d = transposed_copy(stored, {10, 3});
   CHECK(copied(conv1d, transposed(part(1)), {1, 10, 6, 2}, other) == marked(1, other));
   CHECK(stored_shape(transposed(part(1)), {1, 10, 6, 2}, other) == MatrixShape{3, 10});
 }
@@ -83,9 +83,9 @@ TEST_CASE("BLOOM and GPT-NeoX store [head][query, key, value][head_dim]") {
 
 TEST_CASE("Falcon's new decoder stores [group][its query heads, key, value][head_dim]") {
   constexpr std::int64_t kGroups = 2;
-  constexpr std::int64_t kQueryHeads = 3;  // of one group
+  constexpr std::int64_t kQueryHeads = 3;  // per group
   constexpr std::int64_t kHeadDim = 2;
-  std::vector<float> stored;  // one column: the same holds for a bias
+  std::vector<float> stored;  // one column, as in a bias
   for (std::int64_t group = 0; group < kGroups; ++group) {
     for (std::int64_t i = 0; i < kQueryHeads * kHeadDim; ++i) {
       stored.push_back(mark(0, group * kQueryHeads * kHeadDim + i, 0));
@@ -116,7 +116,7 @@ TEST_CASE("gpt-oss stores gate in even and up in odd columns of [in, 2 * out]") 
   CHECK(copied(stored, transposed(part(1, kStacking)), {3, 2, 1, 1}, wanted) == marked(1, wanted));
 }
 
-TEST_CASE("parts may lie along the input of a weight") {
+TEST_CASE("parts may be stacked along the input of a weight") {
   const MatrixShape wanted{2, 3};
   std::vector<float> stored;
   for (std::int64_t r = 0; r < wanted.rows; ++r) {
@@ -126,6 +126,6 @@ TEST_CASE("parts may lie along the input of a weight") {
   }
   const StoredLayout second = along_input(part(1));
   CHECK(copied(stored, second, {1, 6, 3, 3}, wanted) == marked(1, wanted));
-  CHECK(copied(turned(stored, {2, 6}), transposed(second), {1, 6, 3, 3}, wanted) ==
+  CHECK(copied(transposed_copy(stored, {2, 6}), transposed(second), {1, 6, 3, 3}, wanted) ==
         marked(1, wanted));
 }

@@ -54,7 +54,7 @@ Error error_of(const std::function<void()>& action) {
   } catch (const Error& error) {
     return error;
   }
-  FAIL("nothing was refused");
+  FAIL("no error was thrown");
   return {ErrorCode::internal, {}};
 }
 

@@ -1,4 +1,4 @@
-// Safetensors files made byte by byte, for the tests of their readers.
+// Safetensors files built byte by byte, for tests of the readers.
 #pragma once
 
 #include <filesystem>
@@ -9,7 +9,7 @@
 
 namespace headroom::test {
 
-/// A folder of its own for one test, removed at the end.
+/// A temporary folder for one test, deleted at the end.
 class TempFolder {
  public:
   TempFolder();
@@ -29,22 +29,21 @@ class TempFolder {
 
 void write_file(const std::filesystem::path& path, const std::string& content);
 
-/// A file's bytes: the length of `header`, `header`, `data`.
+/// The bytes of a file: length of `header`, `header`, `data`.
 [[nodiscard]] std::string safetensors_bytes(const std::string& header, const std::string& data);
 
 /// "name":{…}, one tensor's entry in a header; `shape` and `offsets` are JSON.
 [[nodiscard]] std::string entry(const std::string& name, const std::string& type,
                                 const std::string& shape, const std::string& offsets);
 
-/// The error that `action` throws; fails the test when it throws none.
+/// The error that `action` throws; fails the test if it throws none.
 [[nodiscard]] Error error_of(const std::function<void()>& action);
 
-/// error_of, for what a file from outside causes: checks that it has a message, a hint and exit
-/// status 2.
+/// error_of for errors in input files: checks for a message, a hint and exit status 2.
 [[nodiscard]] Error input_error_of(const std::function<void()>& action);
 
-/// The tensor that the error of a file of these bytes is about; empty when it is about the file.
-/// Fails the test when the bytes are a valid file.
+/// The tensor in the error from a file with these bytes; empty if the error is about the file.
+/// Fails the test if the bytes are a valid file.
 [[nodiscard]] std::string place_of(const std::string& content);
 
 }  // namespace headroom::test

@@ -1,4 +1,4 @@
-// Uses the installed library alone, as another project would.
+// Uses only the installed library, like any other project.
 #include <cstdio>
 
 #include "headroom/model_source.h"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # run.sh BUILD_DIR SOURCE_DIR: installs the build into a temporary folder, builds the project in
-# SOURCE_DIR against it, and runs both that project and the installed headroom.
+# SOURCE_DIR against it, and runs that project and the installed headroom.
 set -euo pipefail
 
 build=$(readlink -f "$1")

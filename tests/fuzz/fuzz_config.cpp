@@ -1,4 +1,4 @@
-// Any bytes as a config.json: a spec that can be built and counted, or an error.
+// Arbitrary bytes as a config.json give an error or a spec that can be built and counted.
 #include <string_view>
 
 #include "fuzz_target.h"

@@ -1,4 +1,4 @@
-// Any bytes as a GGUF file: its tensors and the config that its metadata give, or an error.
+// Arbitrary bytes as a GGUF file give an error, or tensors and a config from its metadata.
 #include <span>
 
 #include "fuzz_target.h"

@@ -1,4 +1,4 @@
-// Any bytes as a safetensors file: its tensors, or an error.
+// Arbitrary bytes as a safetensors file give its tensors or an error.
 #include <span>
 
 #include "fuzz_target.h"

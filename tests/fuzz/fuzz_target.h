@@ -1,4 +1,4 @@
-// What a fuzzer calls with bytes from outside: anything but an error about them is a defect.
+// Harness of the fuzzers: any outcome but success or an input error is a defect.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
 namespace headroom::test {
 
-/// Runs `action`; false when it refuses its input. Ends the process for any other error.
+/// Runs `action`; false if it rejects its input. Aborts on any other error.
 template <class Action>
 bool accepts(Action action) {
   try {
@@ -26,7 +26,7 @@ bool accepts(Action action) {
   return true;
 }
 
-/// Runs inspect on a file of these bytes.
+/// Inspects a file with these bytes.
 void inspect_bytes(const std::uint8_t* data, std::size_t size);
 
 }  // namespace headroom::test

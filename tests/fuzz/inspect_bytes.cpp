@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A folder in memory, where there is one, that ends with the process.
+/// A temporary folder, in memory if possible, deleted when the process ends.
 class Folder {
  public:
   Folder() {

@@ -1,5 +1,5 @@
-// Runs a fuzzer's function once on every file of the folders that are named: what once was found
-// stays mended, with any compiler.
+// Runs a fuzzer's function once on every file in the given folders: regression tests of earlier
+// findings, with any compiler.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>

@@ -1,4 +1,4 @@
-// Model folders made for tests: every tensor that a config asks for, which a test may then change.
+// Model folders for tests: all tensors of a config, which a test may change.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -18,19 +18,19 @@ using checkpoint::TensorToWrite;
 [[nodiscard]] TensorToWrite zeros(std::string name, std::vector<std::int64_t> shape,
                                   StoredType type = StoredType::float32);
 
-/// All tensors of the model of `config`, by the names that its family prefers, as zeros.
+/// All tensors of the model of `config` as zeros, under the family's preferred names.
 [[nodiscard]] std::vector<TensorToWrite> tensors_of(const nlohmann::json& config);
 
-/// A Llama of two layers: hidden 64, 4 query heads on 2 key-value heads, FFN 96, vocabulary 128.
+/// A Llama with two layers: hidden 64, 4 query heads on 2 KV heads, FFN 96, vocabulary 128.
 [[nodiscard]] nlohmann::json small_llama();
 
-/// Takes the tensor of this name out; fails the test when it is not there.
+/// Removes and returns the tensor `name`; fails the test if it is missing.
 TensorToWrite take(std::vector<TensorToWrite>& tensors, const std::string& name);
 
-/// What inspect says of a folder with these files.
+/// Inspects a folder with these files.
 [[nodiscard]] Inspection inspect_folder(const nlohmann::json& config,
                                         const std::vector<TensorToWrite>& tensors);
-/// Without a config.
+/// Inspects a folder without a config.
 [[nodiscard]] Inspection inspect_folder(const std::vector<TensorToWrite>& tensors);
 
 /// "kind: tensor" of every problem.

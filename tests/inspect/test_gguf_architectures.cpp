@@ -1,6 +1,6 @@
-// Every architecture of GGUF that is read: the metadata of a published model, as converters write
-// them, must count its published parameters. Sizes are those of the models' own config.json files,
-// parameters those of tests/data/golden/params.csv (distinct parameters of the reference code).
+// Every supported GGUF architecture: a published model's metadata, as converters write them, must
+// give its published parameter count. Sizes come from the models' config.json files, parameters
+// from tests/data/golden/params.csv (distinct parameters of the reference code).
 #include <doctest/doctest.h>
 
 #include "inspect/model_folder.h"
@@ -27,7 +27,7 @@ struct Published {
   const char* architecture;
   Counts counts;
   std::vector<std::pair<std::string, std::uint32_t>> more;
-  std::vector<std::string> tensors;  ///< whose presence says something
+  std::vector<std::string> tensors;  ///< tensors whose presence matters
   std::int64_t parameters;
 };
 
@@ -157,7 +157,7 @@ std::vector<Published> published_models() {
         {"expert_gating_func", 1}},
        {"output.weight"},
        15706484224},
-      // A newer file, whose head sizes are those of the one latent head.
+      // A newer file, whose head sizes are those of the single latent head.
       {"deepseek-v3",
        "deepseek2",
        {163840, 7168, 61, 18432, 128, 1, 129280},
@@ -218,7 +218,7 @@ std::string file_of(const Published& model) {
 
 }  // namespace
 
-TEST_CASE("the metadata of published models count their published parameters") {
+TEST_CASE("the metadata of published models give their published parameter counts") {
   for (const Published& published : published_models()) {
     CAPTURE(published.model);
     const TempFolder folder;

@@ -1,5 +1,5 @@
-// GGUF files as models: their metadata gives the spec that the published config gives, and their
-// tensors reconcile with it. Metadata keys and tensor names: gguf-py/gguf/constants.py,
+// GGUF files as models: their metadata give the spec of the published config, and their tensors
+// reconcile with it. Metadata keys and tensor names: gguf-py/gguf/constants.py,
 // github.com/ggml-org/llama.cpp.
 #include <doctest/doctest.h>
 
@@ -49,7 +49,7 @@ GgufWriter small_gguf_llama() {
   return writer;
 }
 
-/// A file of these bytes, for as long as this lives.
+/// A file with these bytes, deleted with this object.
 class TempGguf {
  public:
   explicit TempGguf(const std::string& bytes, const std::string& name = "model.gguf")
@@ -65,7 +65,7 @@ class TempGguf {
 
 }  // namespace
 
-TEST_CASE("a Llama's metadata gives the spec that its config.json gives") {
+TEST_CASE("a Llama's metadata give the spec of its config.json") {
   const TempGguf file(small_gguf_llama().str());
   const ModelSpec read = load_model(file.path()).spec;
   const ModelSpec expected = spec_of({{"model_type", "llama"},
@@ -86,14 +86,15 @@ TEST_CASE("a Llama's metadata gives the spec that its config.json gives") {
   CHECK(read.head.language_model->weight == WeightSharing::shared);
 }
 
-TEST_CASE("quantised tensors reconcile by logical shape, with their real bytes") {
+TEST_CASE("quantised tensors reconcile by logical shape and keep their stored bytes") {
   const TempGguf file(small_gguf_llama().str());
   const Inspection inspection = inspect(file.path());
   CHECK(inspection.format == FileFormat::gguf);
   CHECK(problems_of(inspection).empty());
   CHECK(extras_of(inspection) == std::vector<std::string>{"rotary buffer: 1"});
   CHECK(inspection.weights.values == inspection.reconciliation->expected_parameters);
-  // Per layer: 2·256·256 + 2·128·256 + 2·512·256 of 4.5 bits, 256·512 of 6.5625, 2 norms of 32.
+  // Per layer: 2·256·256 + 2·128·256 + 2·512·256 values of 4.5 bits; 256·512 of 6.5625; 2 norms of
+  // 32.
   const Integer four_bit = 2 * (2 * 256 * 256 + 2 * 128 * 256 + 2 * 512 * 256) + 96 * 256;
   const Integer six_bit = 2 * 256 * 512;
   CHECK(inspection.types[0].type == "Q4_K");
@@ -104,7 +105,7 @@ TEST_CASE("quantised tensors reconcile by logical shape, with their real bytes")
   CHECK(inspection.weights.bytes == four_bit / 256 * 144 + six_bit / 256 * 210 + 5 * 256 * 4);
 }
 
-TEST_CASE("a head of its own is untied, and biases show in tensors alone") {
+TEST_CASE("a separate head is untied, and only tensors reveal biases") {
   GgufWriter writer = small_gguf_llama();
   writer.tensor("output.weight", {96, 256}, GgmlType::q8_0);
   const TempGguf file(writer.str());
@@ -120,7 +121,7 @@ TEST_CASE("a head of its own is untied, and biases show in tensors alone") {
   CHECK(load_model(biased.path()).spec.decoder->self_attention.output_bias);
 }
 
-TEST_CASE("a tensor of another model is named") {
+TEST_CASE("tensors of another model are named") {
   GgufWriter writer = small_gguf_llama();
   writer.tensor("blk.2.attn_norm.weight", {256}).tensor("blk.0.attn_q.bias", {256});
   const TempGguf file(writer.str());
@@ -129,7 +130,7 @@ TEST_CASE("a tensor of another model is named") {
                                  "unknown tensor: blk.0.attn_q.bias"});
 }
 
-TEST_CASE("values by layer that are equal are one value; others are refused with their key") {
+TEST_CASE("equal per-layer values count as one; the error for unequal ones names the key") {
   GgufWriter equal;
   equal.add("general.architecture", "llama").add("llama.context_length", 32U);
   equal.add("llama.embedding_length", 256U).add("llama.block_count", 2U);
@@ -146,7 +147,7 @@ TEST_CASE("values by layer that are equal are one value; others are refused with
   CHECK(error.message().find("2, 1") != std::string::npos);
 }
 
-TEST_CASE("an architecture that is not known is refused") {
+TEST_CASE("an unknown architecture is refused") {
   const TempGguf mamba(GgufWriter().add("general.architecture", "mamba").str());
   const Error error = input_error_of([&] { (void)load_model(mamba.path()); });
   CHECK(error.message().find("mamba") != std::string::npos);
@@ -171,7 +172,7 @@ TEST_CASE("GPT-2's fused projection and T5's two stacks reconcile") {
   gpt2.tensor("blk.0.attn_output.weight", {8, 8}).tensor("blk.0.attn_output.bias", {8});
   gpt2.tensor("blk.0.ffn_up.weight", {32, 8}).tensor("blk.0.ffn_up.bias", {32});
   gpt2.tensor("blk.0.ffn_down.weight", {8, 32}).tensor("blk.0.ffn_down.bias", {8});
-  gpt2.tensor("output.weight", {50, 8});  // converters store the tied table again
+  gpt2.tensor("output.weight", {50, 8});  // converters duplicate the tied embeddings
   const TempGguf file(gpt2.str());
   const Inspection inspection = inspect(file.path());
   CHECK(problems_of(inspection).empty());
@@ -266,8 +267,8 @@ TEST_CASE("weights of a float type have the bytes of the workload's dtype") {
   CHECK_FALSE(report.stored_bits_per_weight);
 }
 
-TEST_CASE("DeepSeek's expansion of latent vectors may be stored in halves") {
-  // Keys [heads, rank, width] and values [heads, width, rank], as newer converters write them.
+TEST_CASE("DeepSeek's latent up-projection may be stored in two halves") {
+  // Keys [heads, rank, width] and values [heads, width, rank], as in newer converters.
   const auto bytes = [](bool split) {
     GgufWriter writer;
     writer.add("general.architecture", "deepseek2").add("deepseek2.context_length", 64U);

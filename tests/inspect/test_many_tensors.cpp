@@ -1,5 +1,4 @@
-// Headers with a great many tensors; how fast and in how much memory is headroom_bench_inspect's to
-// say.
+// Headers with very many tensors; headroom_bench_inspect measures time and memory.
 #include <doctest/doctest.h>
 
 #include "inspect/model_folder.h"
@@ -8,7 +7,7 @@
 using namespace headroom;
 using namespace headroom::test;
 
-TEST_CASE("a header of 60,000 tensors is read and summed") {
+TEST_CASE("a header with 60,000 tensors is read and summed") {
   constexpr std::int64_t kTensors = 60000;
   const TempFolder folder;
   write_many_tensors(folder / "m.safetensors", kTensors);

@@ -1,5 +1,5 @@
-// Packed weights count by what they unpack to. Shapes are those that each packing's own library
-// writes for a linear layer [out, in]; see src/inspect/packing.h for the sources.
+// Packed weights count as their unpacked values. Shapes are those that each library writes for a
+// linear layer [out, in]; see src/inspect/packing.h for the sources.
 #include <doctest/doctest.h>
 
 #include "inspect/model_folder.h"
@@ -37,14 +37,14 @@ Inspection inspect_packed(Packer pack) {
   return inspect_folder(config, packed);
 }
 
-/// The row of all packed weights.
+/// The row with all packed weights.
 TypeRow row_of(const Inspection& inspection, const std::string& type) {
   const auto found = std::ranges::find(inspection.types, type, &TypeRow::type);
   REQUIRE(found != inspection.types.end());
   return *found;
 }
 
-/// Values of all projections of the small Llama: query and output 64 x 64, key and value 32 x 64,
+/// Values in all projections of the small Llama: query and output 64 x 64, key and value 32 x 64,
 /// three of 96 x 64, in two layers.
 constexpr std::int64_t kProjected = 2 * (2 * 64 * 64 + 2 * 32 * 64 + 3 * 96 * 64);
 
@@ -114,7 +114,7 @@ std::vector<TensorToWrite> compressed(const std::string& base, std::int64_t out,
 
 }  // namespace
 
-TEST_CASE("GPTQ, AWQ, bitsandbytes, compressed-tensors and FP8 count as what they unpack to") {
+TEST_CASE("GPTQ, AWQ, bitsandbytes, compressed-tensors and FP8 count as their unpacked values") {
   check_packed(inspect_packed(gptq), "GPTQ 4-bit");
   check_packed(inspect_packed(gptq_8bit), "GPTQ 8-bit");
   check_packed(inspect_packed(awq), "AWQ 4-bit");
@@ -124,8 +124,8 @@ TEST_CASE("GPTQ, AWQ, bitsandbytes, compressed-tensors and FP8 count as what the
   check_packed(inspect_packed(compressed), "packed 4-bit");
 }
 
-TEST_CASE("bits of a packed weight are those of all its pieces") {
-  // 4 bits a value, 16 + 4 a group of 32 and output, 32 an input: for query and output that is
+TEST_CASE("the bits of a packed weight include all its pieces") {
+  // 4 bits per value, 16 + 4 per group of 32 and output, 32 per input: for query and output this is
   // 4 + 20/32 + 32/64.
   const Inspection inspection = inspect_packed(gptq);
   const TypeRow row = row_of(inspection, "GPTQ 4-bit");
@@ -138,7 +138,7 @@ TEST_CASE("bits of a packed weight are those of all its pieces") {
   CHECK(bytes == Integer{expected});
 }
 
-TEST_CASE("MXFP4 blocks are the experts that they unpack to, turned as the library turns them") {
+TEST_CASE("MXFP4 blocks unpack to experts, transposed as in the library") {
   // gpt-oss: blocks [experts, out, in / 32, 16], unpacked [experts, in, out].
   const std::vector<TensorToWrite> tensors = {
       zeros("model.layers.0.mlp.experts.gate_up_proj_blocks", {4, 6, 2, 16}, StoredType::uint8),
@@ -152,7 +152,7 @@ TEST_CASE("MXFP4 blocks are the experts that they unpack to, turned as the libra
   CHECK(inspection.components[0].component == "model.layers.{}.mlp.experts.gate_up_proj_bias");
 }
 
-TEST_CASE("pieces that fit no weight are tensors of their own") {
+TEST_CASE("pieces that fit no weight are separate tensors") {
   const std::vector<TensorToWrite> tensors = {zeros("a.scales", {2, 2}),
                                               zeros("b.qweight", {2, 2}, StoredType::int32),
                                               zeros("c.qweight", {3, 8}, StoredType::int32),

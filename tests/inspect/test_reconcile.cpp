@@ -1,6 +1,6 @@
-// inspect: every tensor has an owner and every weight a tensor, or is named. The reference
-// checkpoints were written by the reference library (tests/data/README.md); what is wrong with the
-// others was put there.
+// inspect finds an owner for every tensor and a tensor for every weight, and names the rest. The
+// reference library wrote the reference checkpoints (tests/data/README.md); the tests introduce the
+// errors in the others.
 #include <doctest/doctest.h>
 
 #include "inspect/model_folder.h"
@@ -12,7 +12,7 @@ using Lines = std::vector<std::string>;
 
 namespace {
 
-/// Values of all components together, and of their bytes.
+/// Values and bytes of all components together.
 TensorTotals sum_of(const Inspection& inspection) {
   TensorTotals sum;
   for (const ComponentRow& row : inspection.components) sum += row.totals;
@@ -39,10 +39,10 @@ TEST_CASE("the reference checkpoints are accounted for to the byte") {
   }
 }
 
-TEST_CASE("every reference checkpoint of a family that is known reconciles") {
+TEST_CASE("every reference checkpoint of a known family reconciles") {
   const auto golden = extended_golden_folder();
   if (!golden) {
-    MESSAGE("there are no further reference models here");
+    MESSAGE("no extended reference models here");
     return;
   }
   for (const auto& model : std::filesystem::directory_iterator(*golden)) {
@@ -54,7 +54,7 @@ TEST_CASE("every reference checkpoint of a family that is known reconciles") {
   }
 }
 
-TEST_CASE("every tensor that an independent reference of a family uses has an owner") {
+TEST_CASE("every tensor that a family's independent reference uses has an owner") {
   for (const auto& model : std::filesystem::directory_iterator(data_folder() / "families")) {
     CAPTURE(model.path());
     const Inspection inspection = inspect(model.path().string());
@@ -63,7 +63,7 @@ TEST_CASE("every tensor that an independent reference of a family uses has an ow
   }
 }
 
-TEST_CASE("a tensor that is missing, too much or of another shape is named") {
+TEST_CASE("missing and surplus tensors and wrong shapes are named") {
   const nlohmann::json config = small_llama();
   auto tensors = tensors_of(config);
   CHECK(problems_of(inspect_folder(config, tensors)).empty());
@@ -80,7 +80,7 @@ TEST_CASE("a tensor that is missing, too much or of another shape is named") {
         Integer{96 * 64 + 32 * 64});
 }
 
-TEST_CASE("names may have the prefix that a class with a head gives them, or a larger model") {
+TEST_CASE("names may have the prefix of a class with a head or of a larger model") {
   const nlohmann::json config = small_llama();
   for (const std::string prefix : {"model.", "language_model.model.", "model.language_model."}) {
     CAPTURE(prefix);
@@ -92,7 +92,7 @@ TEST_CASE("names may have the prefix that a class with a head gives them, or a l
   }
 }
 
-TEST_CASE("a head that is tied and stored again is told from one with values of its own") {
+TEST_CASE("a duplicate of a tied head differs from an untied head") {
   nlohmann::json config = small_llama();
   auto untied = tensors_of(config);
   config["tie_word_embeddings"] = true;
@@ -106,7 +106,7 @@ TEST_CASE("a head that is tied and stored again is told from one with values of 
   CHECK(extras_of(inspect_folder(config, untied)) == Lines{"untied head: 1"});
 }
 
-TEST_CASE("an untied head that is missing is named, and its parameters are missing too") {
+TEST_CASE("a missing untied head is named, and its parameters are missing too") {
   const nlohmann::json config = small_llama();
   auto tensors = tensors_of(config);
   (void)take(tensors, "lm_head.weight");
@@ -135,13 +135,13 @@ TEST_CASE("buffers, prediction layers and towers are named") {
                         "router bias buffer: 1", "vision or audio tower: 2"});
   const Integer parameters = inspection.reconciliation->expected_parameters;
   CHECK(inspection.weights.values == parameters);
-  // The same layer without what projects into it is no prediction layer.
+  // The layer is no prediction layer without its input projection.
   (void)take(tensors, "layers.2.eh_proj.weight");
   CHECK(problems_of(inspect_folder(config, tensors)) ==
         Lines{"unknown tensor: layers.2.mlp.down_proj.weight"});
 }
 
-TEST_CASE("TensorFlow's names of norms and the heads of pretraining are known") {
+TEST_CASE("TensorFlow's norm names and pretraining heads are recognised") {
   nlohmann::json config = read_json(data_folder() / "golden/models/bert_model/config.json");
   config["architectures"] = {"BertForMaskedLM"};
   auto tensors = tensors_of(config);
@@ -159,7 +159,8 @@ TEST_CASE("TensorFlow's names of norms and the heads of pretraining are known") 
   CHECK(extras_of(inspection) == Lines{"head that the model does not use: 2"});
 }
 
-TEST_CASE("a config that is not understood is an error of its own; without one names are summed") {
+TEST_CASE(
+    "an unsupported config is a separate error; without a config, tensors are summed by name") {
   const std::vector<TensorToWrite> tensors = {
       zeros("model.layers.0.w1.weight", {2, 3}), zeros("model.layers.11.w1.weight", {2, 3}),
       zeros("model.layers.0.w2.weight", {2, 3}, StoredType::bfloat16),
@@ -180,7 +181,7 @@ TEST_CASE("a config that is not understood is an error of its own; without one n
   CHECK(alone.types[1].totals.bits_per_value() == 16.0);
 }
 
-TEST_CASE("one shard is inspected without missing what the others hold") {
+TEST_CASE("inspecting one shard does not miss the other shards' tensors") {
   const nlohmann::json config = small_llama();
   auto tensors = tensors_of(config);
   const std::vector<TensorToWrite> first(tensors.begin(), tensors.begin() + 5);
@@ -203,14 +204,14 @@ TEST_CASE("one shard is inspected without missing what the others hold") {
   CHECK(part.notes.size() == 1);
 }
 
-TEST_CASE("a folder without weights that can be read says what to do") {
+TEST_CASE("the error for a folder without supported weights has a hint") {
   const TempFolder folder;
   write_file(folder / "pytorch_model.bin", "x");
   const Error error = input_error_of([&] { (void)inspect(folder.path().string()); });
   CHECK(error.hint().find("safetensors") != std::string::npos);
 }
 
-TEST_CASE("a config that asks for far more layers than are stored is answered at once") {
+TEST_CASE("a config with far more layers than the files is answered at once") {
   nlohmann::json config = small_llama();
   const auto tensors = tensors_of(config);
   config["num_hidden_layers"] = 100'000;
@@ -219,7 +220,7 @@ TEST_CASE("a config that asks for far more layers than are stored is answered at
   CHECK(inspection.reconciliation->problem_count > 800'000);
 }
 
-TEST_CASE("a vision tower that the config describes reconciles with its tensors") {
+TEST_CASE("a vision tower in the config reconciles with its tensors") {
   nlohmann::json text = small_llama();
   text.erase("architectures");
   text["model_type"] = "gemma3_text";
@@ -239,7 +240,7 @@ TEST_CASE("a vision tower that the config describes reconciles with its tensors"
                                 {"patch_size", 4},
                                 {"vision_use_head", false}}}};
   auto tensors = tensors_of(config);
-  // A convolution keeps channels and sides apart: SigLIP's patch_embedding.
+  // Convolutions store channels and kernel sides as separate dimensions: SigLIP's patch_embedding.
   const std::string tower = "vision_tower.vision_model.";
   (void)take(tensors, tower + "embeddings.patch_embedding.weight");
   tensors.push_back(zeros(tower + "embeddings.patch_embedding.weight", {24, 3, 4, 4}));
@@ -264,7 +265,7 @@ TEST_CASE("a vision tower that the config describes reconciles with its tensors"
       Lines{"missing tensor: vision_tower.vision_model.encoder.layers.1.self_attn.out_proj.bias"});
 }
 
-TEST_CASE("GLM-4.5's experts reconcile, and GLM-5's indexer does") {
+TEST_CASE("GLM-4.5's experts and GLM-5's indexer reconcile") {
   nlohmann::json config = small_llama();
   config["architectures"] = {"Glm4MoeForCausalLM"};
   config["model_type"] = "glm4_moe";

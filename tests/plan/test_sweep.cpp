@@ -3,8 +3,8 @@
 
 #include "headroom/error.h"
 #include "headroom/predict.h"
-#include "headroom/sweep.h"
 #include "headroom/render.h"
+#include "headroom/sweep.h"
 #include "support/data.h"
 
 namespace headroom::test {

@@ -3,9 +3,9 @@
 
 usage: validate.py HEADROOM_BINARY REPORTS_FOLDER
 
-Runs the binary for every case below, validates what it prints and the stored samples, and makes
-sure that the schemas refuse damaged documents. Exit status: 0 fine, 1 a check failed, 77 skipped
-because python3-jsonschema is not there.
+Runs the binary for every case below, validates its output and the stored samples, and checks that
+the schemas refuse damaged documents. Exit status: 0 all passed, 1 a check failed, 77 skipped because
+python3-jsonschema is missing.
 """
 
 import copy
@@ -51,8 +51,8 @@ GPT2 = {
     "vocab_size": 16,
 }
 
-# Each begins with the command, which names its schema. layer.json is ATTENTION_LAYER, linear.json
-# is LINEAR_TRANSFORMER; the folders model and broken hold GPT2 with its weights, all and one of them.
+# Each begins with the command, which determines its schema. layer.json is ATTENTION_LAYER,
+# linear.json LINEAR_TRANSFORMER; the folder model has GPT2 with all weights, broken with one.
 CASES = """
 analyze bert-base
 analyze bert-base --detail
@@ -162,8 +162,7 @@ presets show transformer-base
 
 LARGE_CASE = "analyze llama-3.1-405b --batch 1000000 --seq 131072"
 
-# One of the cases above for each schema; what they print is damaged in every way that `damaged`
-# knows.
+# One case per schema; `damaged` alters the output in every way it knows.
 DAMAGED_CASES = [
     "analyze bert-base --phase train --detail",
     "explain bert-base",
@@ -186,7 +185,7 @@ failures = 0
 
 
 def report(name, problem):
-    """Prints one line for a check; `problem` is empty when there is none."""
+    """Prints the result of a check; `problem` is empty if it passed."""
     global failures
     failures += bool(problem)
     print(f"FAILED  {name}: {problem}" if problem else f"ok      {name}")
@@ -225,21 +224,22 @@ def run(binary, arguments, folder):
 
 
 def wrong(value):
-    """Something of another type than a scalar that no schema allows in its place."""
+    """A value of another type, which no schema allows in place of the scalar."""
     if isinstance(value, str):
         return 1
     return True if value is None else "1"
 
 
 def damages(value, path=()):
-    """Yields (description, path to an object, change) for every key; of an array, in its first."""
+    """Yields (description, path to an object, change) for every key; for arrays, in the first
+    item."""
     if isinstance(value, list):
         if value:
             yield from damages(value[0], (*path, 0))
         return
     if not isinstance(value, dict):
         return
-    yield "a key too many", path, lambda target: target.update(surplus=1)
+    yield "a surplus key", path, lambda target: target.update(surplus=1)
     for key, item in value.items():
         yield f"no {key}", path, lambda target, key=key: target.pop(key)
         if not isinstance(item, (dict, list)):
@@ -261,7 +261,7 @@ def damaged(document):
 
 
 def prepare_comparison(binary, folder):
-    """A prediction and a measurement of the same run, for `compare`."""
+    """A prediction and a measurement of one run, for `compare`."""
     prediction = run(binary, ["analyze", "linear.json", "--seq", "9", "--machine", "t4"], folder)
     measurement = run(binary, ["measure", "linear.json", "--seq", "9", "--runs", "3"], folder)
     Path(folder, "predicted.json").write_text(json.dumps(prediction), encoding="utf-8")
@@ -282,7 +282,7 @@ def safetensors(shapes):
 
 
 def gpt2_shapes():
-    """The tensors of GPT2, and a buffer that older files hold."""
+    """The tensors of GPT2, and a buffer of older files."""
     shapes = {"wte.weight": [16, 4], "wpe.weight": [8, 4], "h.0.attn.bias": [1, 1, 8, 8]}
     for norm in ("h.0.ln_1", "h.0.ln_2", "ln_f"):
         shapes |= {f"{norm}.weight": [4], f"{norm}.bias": [4]}
@@ -293,7 +293,8 @@ def gpt2_shapes():
 
 
 def gguf(metadata, tensors):
-    """The bytes of a file with these numbers and texts, and F32 tensors by row-major shape."""
+    """The bytes of a file with these integers and strings, and F32 tensors with row-major
+    shapes."""
     def text(value):
         return struct.pack("<Q", len(value)) + value.encode()
 
@@ -314,7 +315,7 @@ def gguf(metadata, tensors):
 
 
 def prepare_weights(folder):
-    """Model folders and files for `inspect`."""
+    """Writes model folders and files for `inspect`."""
     shapes = gpt2_shapes()
     for name, held in (("model", shapes), ("broken", {"wte.weight": [16, 4], "odd": [3]})):
         Path(folder, name).mkdir()
@@ -335,7 +336,7 @@ def prepare_weights(folder):
 
 
 def check_cases(binary, schemas):
-    """Validates every case; returns the documents by case."""
+    """Validates every case and returns the documents by case."""
     documents = {}
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "layer.json").write_text(json.dumps(ATTENTION_LAYER), encoding="utf-8")
@@ -356,7 +357,7 @@ def check_cases(binary, schemas):
 def check_large_integers(document):
     matrix = document["flops"]["forward"]["matrix"]
     exact = isinstance(matrix, int) and matrix > 2**64
-    report("FLOPs beyond 2^64 are exact integers", "" if exact else f"{matrix!r} is none")
+    report("FLOPs beyond 2^64 are exact integers", "" if exact else f"{matrix!r} is not an integer")
 
 
 def check_damaged(schema, case, document):
@@ -378,7 +379,7 @@ def check_shared_definitions(schemas):
         for name, definition in schema["$defs"].items():
             if definitions.setdefault(name, definition) != definition:
                 differing.add(name)
-    report("definitions of one name are the same in every schema", ", ".join(sorted(differing)))
+    report("definitions of one name agree in all schemas", ", ".join(sorted(differing)))
 
 
 def check_samples(schemas, folder):

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Splits one CSV line; quoted fields may hold commas (RFC 4180).
+/// Splits one CSV line; quoted fields may contain commas (RFC 4180).
 std::vector<std::string> csv_fields(const std::string& line) {
   std::vector<std::string> fields(1);
   bool quoted = false;

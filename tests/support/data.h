@@ -1,4 +1,4 @@
-// Where the tests' data are, and small readers for them.
+// Locations of the tests' data, and small readers for them.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -21,27 +21,27 @@ namespace headroom::test {
 /// tests/data of this checkout.
 [[nodiscard]] std::filesystem::path data_folder();
 
-/// A folder of further reference models beside the checkout; empty where there is none.
+/// A folder of further reference models next to the checkout; empty if there is none.
 [[nodiscard]] std::optional<std::filesystem::path> extended_golden_folder();
 
 [[nodiscard]] std::string read_file(const std::filesystem::path& file);
 [[nodiscard]] nlohmann::json read_json(const std::filesystem::path& file);
 
-/// One row of a CSV file, by column title.
+/// One row of a CSV file by column title.
 using CsvRow = std::map<std::string, std::string>;
 [[nodiscard]] std::vector<CsvRow> read_csv(const std::filesystem::path& file);
 
-/// The row's value as a number; 0 where it is empty.
+/// The row's value as a number; 0 if it is empty.
 [[nodiscard]] std::int64_t number(const CsvRow& row, const std::string& column);
 
-/// Name and shape of every tensor of a safetensors file, from its header.
+/// Name and shape of every tensor in a safetensors file, from its header.
 using TensorShapes = std::map<std::string, std::vector<std::int64_t>>;
 [[nodiscard]] TensorShapes safetensors_shapes(const std::filesystem::path& file);
 
-/// The spec of a config given as JSON.
+/// The spec of a JSON config.
 [[nodiscard]] ModelSpec spec_of(const nlohmann::json& config, const std::string& name = "test");
 
-/// Everything about one model and workload, from graph to numbers.
+/// One model and workload, from graph to numbers.
 struct Counted {
   Graph graph;
   Analysis analysis;
@@ -50,13 +50,13 @@ struct Counted {
 [[nodiscard]] Counted count(const ModelSpec& spec, const Workload& workload,
                             Convention convention = Convention::headroom);
 
-/// `formula` in the model's and the workload's own symbols, related ones collapsed.
+/// `formula` in symbols of the model and the workload, with related symbols collapsed.
 [[nodiscard]] Expr collapsed(const Expr& formula, const Graph& graph, const Workload& workload);
 
-/// All parameters that `graph` holds, layers repeated.
+/// All parameters in `graph`, repeated layers included.
 [[nodiscard]] Integer parameters_on(const Graph& graph);
 
-/// What `call` says when it throws Error{invalid_input}; empty when it does not throw.
+/// The message of the Error{invalid_input} that `call` throws; empty if it throws none.
 template <class Call>
 std::string refusal_of(const Call& call) {
   try {
@@ -71,7 +71,7 @@ std::string refusal_of(const Call& call) {
 }  // namespace headroom::test
 
 namespace doctest {
-/// Shows 128-bit integers and formulas in failure messages.
+/// Prints 128-bit integers and formulas in failure messages.
 template <>
 struct StringMaker<headroom::Integer> {
   static String convert(headroom::Integer value);

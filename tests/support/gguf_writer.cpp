@@ -57,7 +57,8 @@ GgufWriter& GgufWriter::tensor_raw(std::string_view name, std::vector<std::uint6
 GgufWriter& GgufWriter::tensor(std::string_view name, std::vector<std::int64_t> shape,
                                checkpoint::GgmlType type) {
   const auto bytes = checkpoint::ggml_bytes(type, shape);
-  if (!bytes) throw Error(ErrorCode::internal, "no whole blocks", std::string(name));
+  if (!bytes)
+    throw Error(ErrorCode::internal, "the rows do not fill whole blocks", std::string(name));
   return tensor(name, std::move(shape), type, std::string(static_cast<std::size_t>(*bytes), '\0'));
 }
 

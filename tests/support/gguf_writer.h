@@ -1,4 +1,4 @@
-// GGUF files made byte by byte, for the tests of their reader. Sizes are given row-major.
+// GGUF files built byte by byte, for tests of the reader. Sizes are row-major.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace headroom::test {
 
-/// The bytes of a number as a little-endian file has them.
+/// The little-endian bytes of a number.
 template <class Value>
 [[nodiscard]] std::string bytes_of(Value value) {
   return {reinterpret_cast<const char*>(&value), sizeof(value)};
 }
 
-/// A length and the characters.
+/// A length followed by the characters.
 [[nodiscard]] std::string gguf_text(std::string_view text);
 
 class GgufWriter {
@@ -29,16 +29,16 @@ class GgufWriter {
   GgufWriter& add(std::string_view key, const char* value);
   GgufWriter& add(std::string_view key, const std::vector<std::uint32_t>& values);
   GgufWriter& add(std::string_view key, const std::vector<std::string>& values);
-  /// A value of any bytes, with the number of its type.
+  /// Adds a value of arbitrary bytes with this type number.
   GgufWriter& add_raw(std::string_view key, std::uint32_t type, const std::string& bytes);
 
-  /// A tensor of zeros behind the ones before it, aligned.
+  /// Adds a tensor of zeros after the previous ones, aligned.
   GgufWriter& tensor(std::string_view name, std::vector<std::int64_t> shape,
                      checkpoint::GgmlType type = checkpoint::GgmlType::f32);
-  /// A tensor with these bytes, which are those of its shape and type.
+  /// Adds a tensor with these bytes, which must fit its shape and type.
   GgufWriter& tensor(std::string_view name, std::vector<std::int64_t> shape,
                      checkpoint::GgmlType type, const std::string& data);
-  /// A tensor that says whatever it likes; it brings no data.
+  /// Adds an arbitrary tensor entry without data.
   GgufWriter& tensor_raw(std::string_view name, std::vector<std::uint64_t> sizes,
                          std::uint32_t type, std::uint64_t offset);
 

@@ -1,4 +1,4 @@
-// Safetensors headers of a great many tensors.
+// Safetensors headers with very many tensors.
 #include "many_tensors.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Safetensors headers of a great many tensors.
+// Safetensors headers with very many tensors.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 
 namespace headroom::test {
 
-/// Writes a file of so many bfloat16 tensors [4, 2], three for each expert of 5,000 a layer. Its
-/// data are a hole.
+/// Writes a file with `tensors` bfloat16 tensors [4, 2]: 5,000 experts per layer, three tensors
+/// each. The data are a hole in a sparse file.
 void write_many_tensors(const std::filesystem::path& path, std::int64_t tensors);
 
 }  // namespace headroom::test

@@ -1,4 +1,4 @@
-// Readers of model families: choices that figures hang on.
+// Readers of model families: choices that determine figures.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ nlohmann::json tiny(const std::string& name, const std::string& key = "config") 
 
 }  // namespace
 
-TEST_CASE("the class named in architectures decides heads and poolers") {
+TEST_CASE("the class in architectures determines heads and poolers") {
   nlohmann::json config = tiny("bert_model");
   CHECK(spec_of(config).head.pooler);
   config["architectures"] = {"BertForMaskedLM"};
@@ -35,7 +35,7 @@ TEST_CASE("the class named in architectures decides heads and poolers") {
   CHECK(spec_of(config).architecture == "BertModel");
 }
 
-TEST_CASE("T5 v1.1 keeps its own head in the configs of both generations of transformers") {
+TEST_CASE("T5 v1.1 has an untied head in configs of transformers 4 and 5") {
   for (const char* const key : {"config", "config_v5"}) {
     CAPTURE(key);
     const ModelSpec gated = spec_of(tiny("t5_v1_1", key));
@@ -48,7 +48,7 @@ TEST_CASE("T5 v1.1 keeps its own head in the configs of both generations of tran
   }
 }
 
-TEST_CASE("rotary scaling is read from the keys of both generations of transformers") {
+TEST_CASE("RoPE scaling is read from configs of transformers 4 and 5") {
   for (const char* const key : {"config", "config_v5"}) {
     CAPTURE(key);
     const RopeSpec rope = spec_of(tiny("llama3_rope", key)).position.rope;
@@ -58,13 +58,13 @@ TEST_CASE("rotary scaling is read from the keys of both generations of transform
   CHECK(spec_of(tiny("llama_linear_rope")).position.rope.factor == 4);
 }
 
-TEST_CASE("the head size is read, not taken for hidden size over heads") {
+TEST_CASE("the head size is read, not derived as hidden size over heads") {
   const AttentionSpec attention = spec_of(tiny("llama_head_dim")).decoder->self_attention;
   CHECK(attention.head_dim == 16);
   CHECK(attention.num_attention_heads == 4);
 }
 
-TEST_CASE("presets are found by name and by alias, all different") {
+TEST_CASE("presets are found by unique names and aliases") {
   CHECK(load_model("bert-base").spec.name == "bert-base-uncased");
   CHECK(load_model("bert-base-uncased").spec.name == "bert-base-uncased");
   std::map<std::string, int> names;
@@ -90,7 +90,7 @@ TEST_CASE("every file in the preset folder is compiled in") {
   CHECK(files >= 150);
 }
 
-TEST_CASE("a model is read from a file or a folder, named after its folder") {
+TEST_CASE("a model from a file or a folder is named after the folder") {
   const auto folder = std::filesystem::temp_directory_path() / "headroom-test-model";
   std::filesystem::create_directories(folder);
   std::ofstream(folder / "config.json") << tiny("llama").dump();
@@ -100,7 +100,7 @@ TEST_CASE("a model is read from a file or a folder, named after its folder") {
   std::filesystem::remove_all(folder);
 }
 
-TEST_CASE("a key that is absent means what it means to the published class") {
+TEST_CASE("absent keys have the published class's defaults") {
   const nlohmann::json latent = tiny("deepseek_v3");
   nlohmann::json config = latent;
   config["n_routed_experts"] = 16;
@@ -131,13 +131,13 @@ TEST_CASE("a key that is absent means what it means to the published class") {
   CHECK(attention.value_head_dim == 256);
 }
 
-TEST_CASE("norms of latent vectors have an epsilon of their own") {
+TEST_CASE("norms of latent vectors have a separate epsilon") {
   nlohmann::json config = tiny("deepseek_v3");
   config["rms_norm_eps"] = 0.01;
   CHECK(spec_of(config).decoder->self_attention.latent->norm_eps == 1e-6);
 }
 
-TEST_CASE("GPT-2 may divide scores by the layer's number, or by nothing") {
+TEST_CASE("GPT-2 may divide attention scores by the layer number, or not scale them") {
   nlohmann::json config = tiny("gpt2");
   const double usual = 1 / std::sqrt(static_cast<double>(config.at("n_embd").get<int>()) /
                                      config.at("n_head").get<int>());
@@ -150,7 +150,7 @@ TEST_CASE("GPT-2 may divide scores by the layer's number, or by nothing") {
   CHECK(by_number.attention_of(by_number.variant(1)).fixed_scale == 0.5);
 }
 
-TEST_CASE("a last hidden state that is narrower than the others belongs to every class of OPT") {
+TEST_CASE("every OPT class has the narrower last hidden state") {
   nlohmann::json config = tiny("opt");
   config["word_embed_proj_dim"] = 16;
   for (const char* const architecture : {"OPTForCausalLM", "OPTModel"}) {
@@ -164,7 +164,7 @@ TEST_CASE("a last hidden state that is narrower than the others belongs to every
   }
 }
 
-TEST_CASE("Falcon's first configs, for the vendor's class, mean what that class does") {
+TEST_CASE("Falcon's first configs have the defaults of the vendor's class") {
   nlohmann::json config = tiny("falcon_mqa");
   config["architectures"] = {"RWForCausalLM"};
   for (const char* const key : {"new_decoder_architecture", "multi_query", "parallel_attn"}) {

@@ -1,5 +1,5 @@
-// Online softmax, vectorised over lanes (arXiv 2205.14135, 3.1), of a block's `weights` [key,
-// kBlockLanes].
+// Online softmax of a block's `weights` [key, kBlockLanes], vectorised over lanes
+// (arXiv 2205.14135, 3.1).
 #pragma once
 
 #include <algorithm>

@@ -27,14 +27,14 @@ struct ConvolutionArguments {
   [[nodiscard]] std::int64_t rows() const { return batch * length; }
 };
 
-/// Pads x [batch, channels, stride·length] or [batch, stride·length, channels] to padded [batch,
-/// padded_length, channels]. `cached` [batch, left_padding, channels] comes before x; null means
-/// zeros.
+/// Pads x [batch, channels, stride·length] or [batch, stride·length, channels] to
+/// padded [batch, padded_length, channels]. `cached` [batch, left_padding, channels] comes before
+/// x; null means zeros.
 void pad_positions(const ConvolutionArguments& args, const float* x, const float* cached,
                    float* padded);
 
-/// Stores the last `reach` positions of `padded`, which later outputs read, to state [batch, reach,
-/// channels].
+/// Stores the last `reach` positions of `padded`, which later outputs read, to
+/// state [batch, reach, channels].
 void store_last_positions(const ConvolutionArguments& args, const float* padded, float* state);
 
 /// Rows [batch·length, channels] that tap `tap` multiplies: in place in `padded` if they are

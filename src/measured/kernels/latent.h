@@ -14,9 +14,10 @@ struct LatentArguments {
   std::int64_t latent_dim = 0;  ///< dimensions of the latent; the rotary key follows it
 };
 
-/// Builds the rows of plain attention: out [rows, heads·(nope + rope) | heads·(nope + rope) |
-/// heads·value] from queries [rows, heads, nope + rope], key_value [rows, heads, nope + value] and
-/// latents [rows, latent + rope].
+/// Builds the rows of plain attention,
+///   out [rows, heads·(nope + rope) | heads·(nope + rope) | heads·value],
+/// from queries [rows, heads, nope + rope], key_value [rows, heads, nope + value] and latents
+/// [rows, latent + rope].
 void concat_latent(const LatentArguments& args, const float* queries, const float* key_value,
                    const float* latents, float* out);
 

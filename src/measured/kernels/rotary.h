@@ -39,8 +39,8 @@ struct RotaryArguments {
   std::int64_t first_position = 0;  ///< of the first token; first_position + seq_len <= positions
 };
 
-/// Rotates each pair of every head by its angle, in place: (x[i], x[i + half]) or (x[2i], x[2i +
-/// 1]), by the table's layout.
+/// Rotates each pair of every head by its angle, in place. A pair is (x[i], x[i + half]) or
+/// (x[2i], x[2i + 1]), by the table's layout.
 void apply_rotary(const RotaryTable& table, const RotaryArguments& args, float* x);
 
 }  // namespace headroom::measured

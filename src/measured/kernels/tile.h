@@ -1,5 +1,5 @@
-// Register-blocked matrix product for attention: out[r, :] += Σ over steps of a[r, step] · b[step,
-// :], for a few rows r and a few vectors of columns.
+// Register-blocked matrix product for attention, for a few rows r and a few vectors of columns:
+//   out[r, :] += Σ over steps of a[r, step] · b[step, :]
 #pragma once
 
 #include <array>

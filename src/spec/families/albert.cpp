@@ -1,5 +1,5 @@
-// ALBERT and ELECTRA: BERT with narrow embeddings that are projected; ALBERT with one set of
-// weights for all layers (arXiv 1909.11942, 2003.10555).
+// ALBERT and ELECTRA: BERT with narrow embeddings and a projection; ALBERT shares one set of
+// weights among all layers (arXiv 1909.11942, 2003.10555).
 #include "../bert.h"
 #include "../family.h"
 
@@ -18,7 +18,7 @@ HeadSpec albert_masked_head(ConfigReader& config) {
   return language_model_head(masked_language_model_head(config, ActivationKind::gelu_new));
 }
 
-/// A classifier behind ALBERT's dropout.
+/// A classifier after ALBERT's dropout.
 HeadReader albert_classifier(ClassifierInput input) {
   return [input](ConfigReader& config) {
     return classifier_head(classifier(config, input, "classifier_dropout_prob"));
@@ -48,7 +48,8 @@ void read_albert(ConfigReader& config, ModelSpec& spec) {
   spec.embedding.projection_bias = true;
   const std::int64_t groups = config.size_or({"num_hidden_groups"}, 1);
   if (stack.num_layers % groups != 0) {
-    config.fail("num_hidden_groups", "does not divide the number of layers", "use one that does");
+    config.fail("num_hidden_groups", "does not divide num_hidden_layers",
+                "use a divisor of num_hidden_layers");
   }
   stack.num_weight_groups = groups;
   config.expect_number("inner_group_num", 1);
@@ -63,7 +64,7 @@ ClassifierSpec electra_classifier(ConfigReader& config, ClassifierInput input) {
   return classifier(config, input, "classifier_dropout");
 }
 
-/// One score a token: original or replaced.
+/// One score per token: original or replaced.
 HeadSpec discriminator_head(ConfigReader& config) {
   ClassifierSpec replaced = electra_classifier(config, ClassifierInput::every_token);
   replaced.num_labels = 1;
@@ -107,7 +108,7 @@ void read_electra(ConfigReader& config, ModelSpec& spec) {
     spec.embedding.projection_bias = true;
   }
   config.ignore({"summary_type", "summary_use_proj", "summary_activation",
-                 "summary_last_dropout"});  // multiple choice only
+                 "summary_last_dropout"});  // only for multiple choice
 }
 
 constexpr NameRule kAlbert[] = {
@@ -163,14 +164,14 @@ std::vector<Family> albert_families() {
                               {"albert."},
                               {{"predictions.decoder.weight", ExtraKind::tied_copy},
                                {"predictions.decoder.bias", ExtraKind::tied_copy}}},
-           .gguf = None("llama.cpp has no such architecture")},
+           .gguf = None("llama.cpp does not support this architecture")},
           {.model_types = {"electra"},
            .classes = electra_classes(),
            .reader = read_electra,
            .names = NameTable{{kElectra, bert_rules()},
                               {"electra."},
                               {{"generator_lm_head.weight", ExtraKind::tied_copy}}},
-           .gguf = None("llama.cpp has no such architecture")}};
+           .gguf = None("llama.cpp does not support this architecture")}};
 }
 
 }  // namespace headroom::detail

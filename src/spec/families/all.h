@@ -1,4 +1,4 @@
-// The records of all families. Its source is made from families.cmake.
+// Records of all families. The source is generated from families.cmake.
 #pragma once
 
 #include <vector>

@@ -1,6 +1,6 @@
-// One multi-head attention layer on its own (arXiv 1706.03762, section 3.2), for which d_k, d_v and
-// d_model / heads may all differ: self-attention, with a mask, a window or neither, softmax or
-// linear; or cross-attention to a second sequence.
+// A single multi-head attention layer (arXiv 1706.03762, section 3.2) in which d_k, d_v and d_model
+// / heads may differ: self-attention, causal, windowed or full, with softmax or linear; or
+// cross-attention to a second sequence.
 #include "../common_keys.h"
 #include "../family.h"
 
@@ -18,14 +18,14 @@ AttentionSpec read_heads(ConfigReader& config) {
   return attention;
 }
 
-/// The last `sliding_window` keys under a mask, else half as many on both sides: the neighbourhood
-/// around a position that section 4 of arXiv 1706.03762 calls r.
+/// Causal attention sees the last `sliding_window` keys; otherwise half as many on each side: the
+/// neighbourhood r of arXiv 1706.03762, section 4.
 WindowSpec read_window(ConfigReader& config, const AttentionSpec& attention) {
   const auto size = config.optional_size({"sliding_window"});
   if (!size) return {};
   if (attention.kind != AttentionKind::softmax) {
-    config.fail("sliding_window", "linear attention has a state, and no window",
-                "leave it out, or use attention_kind softmax");
+    config.fail("sliding_window", "linear attention has no window",
+                "remove it or use attention_kind softmax");
   }
   if (attention.causal) return {WindowKind::sliding, *size};
   return {WindowKind::centred, *size / 2};
@@ -68,13 +68,13 @@ std::vector<Family> attention_layer_families() {
   return {{.model_types = {"attention"},
            .classes = one_class("MultiHeadAttention"),
            .reader = read_attention_layer,
-           .names = None("its weights can only be random"),
-           .gguf = None("a layer on its own has no GGUF")},
+           .names = None("a single layer has only random weights"),
+           .gguf = None("a single layer has no GGUF file")},
           {.model_types = {"cross_attention"},
            .classes = one_class("MultiHeadCrossAttention"),
            .reader = read_cross_attention_layer,
-           .names = None("its weights can only be random"),
-           .gguf = None("a layer on its own has no GGUF")}};
+           .names = None("a single layer has only random weights"),
+           .gguf = None("a single layer has no GGUF file")}};
 }
 
 }  // namespace headroom::detail

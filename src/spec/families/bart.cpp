@@ -48,7 +48,7 @@ StackSpec read_stack(ConfigReader& config, std::int64_t hidden_size, const Stack
   return stack;
 }
 
-/// Of the end-of-sequence token. Three labels unless something is said, as Hugging Face has it.
+/// Classifies the end-of-sequence token. Hugging Face's default is three labels.
 ClassifierSpec sentence_classifier(ConfigReader& config) {
   ClassifierSpec classifier;
   classifier.input = ClassifierInput::first_token;
@@ -64,7 +64,7 @@ ClassifierSpec span_classifier() {
   return classifier;
 }
 
-/// A buffer that is added to the logits, stored and not trained.
+/// A stored, untrained buffer that is added to the logits.
 enum class LogitsBias { none, buffer };
 
 ModelClasses encoder_decoder_classes(const std::string& prefix, std::string language_model_class,
@@ -85,7 +85,7 @@ ModelClasses encoder_decoder_classes(const std::string& prefix, std::string lang
                        {prefix + "ForQuestionAnswering", spans}}};
 }
 
-/// What older configs say of choices that the class has made once and for all.
+/// Keys of older configs, now fixed by the class.
 void ignore_old_keys(ConfigReader& config) {
   config.ignore({"encoder_layerdrop", "decoder_layerdrop", "init_std", "num_hidden_layers",
                  "add_bias_logits", "add_final_layer_norm", "normalize_before",
@@ -104,7 +104,7 @@ void read_encoder_decoder(ConfigReader& config, ModelSpec& spec,
       config.size_or({"decoder_vocab_size"}, spec.embedding.vocab_size);
   config.expect_flag("share_encoder_decoder_embeddings", true);
   if (decoder_vocab != spec.embedding.vocab_size) {
-    config.fail("decoder_vocab_size", "differs from vocab_size", "only a shared one is understood");
+    config.fail("decoder_vocab_size", "differs from vocab_size", "use one shared vocabulary");
   }
   if (config.flag_or({"scale_embedding"}, false)) {
     spec.embedding.scale = EmbeddingScale::sqrt_hidden_size;
@@ -124,7 +124,7 @@ void read_encoder_decoder(ConfigReader& config, ModelSpec& spec,
 }
 
 void read_bart(ConfigReader& config, ModelSpec& spec) {
-  constexpr std::int64_t kOffset = 2;  // rows that the reference code never uses
+  constexpr std::int64_t kOffset = 2;  // rows that the reference code never reads
   EncoderDecoderFamily family;
   family.positions_offset = kOffset;
   family.embedding_norm = true;
@@ -155,7 +155,7 @@ void read_whisper(ConfigReader& config, ModelSpec& spec) {
   spec.embedding.audio = AudioSpec{config.size_or({"num_mel_bins"}, 80), ActivationKind::gelu};
   spec.encoder_position = spec.position;
   spec.encoder_position->max_position_embeddings = config.size_or({"max_source_positions"}, 1500);
-  // Training, or classes that hear and do not write.
+  // Keys for training, or for classes with the encoder alone.
   config.ignore({"use_weighted_layer_sum", "classifier_proj_size", "apply_spec_augment",
                  "mask_time_prob", "mask_time_length", "mask_time_min_masks", "mask_feature_prob",
                  "mask_feature_length", "mask_feature_min_masks", "median_filter_width",
@@ -222,17 +222,17 @@ std::vector<Family> bart_families() {
            .classes = encoder_decoder_classes("Bart", "BartForConditionalGeneration"),
            .reader = read_bart,
            .names = bart_names(),
-           .gguf = None("llama.cpp has no such architecture")},
+           .gguf = None("llama.cpp does not support this architecture")},
           {.model_types = {"marian"},
            .classes = encoder_decoder_classes("Marian", "MarianMTModel"),
            .reader = read_marian,
            .names = bart_names(),
-           .gguf = None("llama.cpp has no such architecture")},
+           .gguf = None("llama.cpp does not support this architecture")},
           {.model_types = {"pegasus"},
            .classes = encoder_decoder_classes("Pegasus", "PegasusForConditionalGeneration"),
            .reader = read_pegasus,
            .names = bart_names(),
-           .gguf = None("llama.cpp has no such architecture")},
+           .gguf = None("llama.cpp does not support this architecture")},
           {.model_types = {"whisper"},
            .classes = encoder_decoder_classes("Whisper", "WhisperForConditionalGeneration",
                                               LogitsBias::none),
@@ -240,7 +240,7 @@ std::vector<Family> bart_families() {
            .names = NameTable{{kWhisper, kBartStacks},
                               {"model."},
                               {{"proj_out.weight", ExtraKind::tied_copy}}},
-           .gguf = None("whisper.cpp has a format of its own")}};
+           .gguf = None("whisper.cpp uses another file format")}};
 }
 
 }  // namespace headroom::detail

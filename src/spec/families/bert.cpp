@@ -1,5 +1,5 @@
-// BERT and RoBERTa: post-norm encoders (arXiv 1810.04805, 1907.11692). RoBERTa differs in its heads
-// and in position rows that no token uses.
+// BERT and RoBERTa: post-norm encoders (arXiv 1810.04805, 1907.11692). RoBERTa has other heads and
+// unused rows in the position table.
 #include "../bert.h"
 
 #include "../family.h"
@@ -57,7 +57,7 @@ ModelClasses roberta_classes(const std::string& prefix) {
 
 void read_roberta(ConfigReader& config, ModelSpec& spec) {
   read_bert_encoder(config, spec, ActivationKind::gelu);
-  // Positions are counted on from behind the padding token's id.
+  // Positions start after the id of the padding token.
   spec.position.offset = config.count_or({"pad_token_id"}, 1) + 1;
   spec.position.behind_padding = true;
 }
@@ -102,7 +102,7 @@ constexpr NameRule kRobertaHead[] = {
     {"head.classifier.%", "classifier.out_proj.%"},
 };
 
-// Checkpoints converted from TensorFlow, such as bert-base-uncased, name norms as it does.
+// Checkpoints converted from TensorFlow, such as bert-base-uncased, use its names for norms.
 constexpr NameRule kTensorflowNorms[] = {
     {"embeddings.norm.weight", "embeddings.LayerNorm.gamma"},
     {"embeddings.norm.bias", "embeddings.LayerNorm.beta"},
@@ -141,17 +141,17 @@ std::vector<Family> bert_families() {
            .classes = bert_classes(),
            .reader = read_bert,
            .names = bert_names(),
-           .gguf = None("GGUF files of it are not read yet")},
+           .gguf = None("not supported yet")},
           {.model_types = {"roberta"},
            .classes = roberta_classes("Roberta"),
            .reader = read_roberta,
            .names = roberta_names(),
-           .gguf = None("GGUF files of it are not read yet")},
+           .gguf = None("not supported yet")},
           {.model_types = {"xlm-roberta"},
            .classes = roberta_classes("XLMRoberta"),
            .reader = read_roberta,
            .names = roberta_names(),
-           .gguf = None("GGUF files of it are not read yet")}};
+           .gguf = None("not supported yet")}};
 }
 
 }  // namespace headroom::detail

@@ -1,4 +1,4 @@
-// BLOOM: ALiBi in the place of positions, a norm behind the embedding (arXiv 2211.05100).
+// BLOOM: ALiBi instead of positions, a norm after the embedding (arXiv 2211.05100).
 #include "../common_keys.h"
 #include "../family.h"
 
@@ -29,7 +29,7 @@ void read_bloom(ConfigReader& config, ModelSpec& spec) {
   stack.dropout.ffn_output = dropout;
   stack.dropout.attention_probs = config.probability_or({"attention_dropout"}, 0);
   config.expect_flag("apply_residual_connection_post_layernorm", false);
-  // How the vendor's code computed the same.
+  // Implementation choices of the vendor's code; they change no figure.
   config.ignore({"slow_but_exact", "attention_softmax_in_fp32", "masked_softmax_fusion",
                  "bias_dropout_fusion", "n_inner", "offset_alibi", "seq_length", "skip_bias_add",
                  "skip_bias_add_qkv"});

@@ -1,5 +1,5 @@
-// Command R and its successors: LayerNorm without bias, attention and network beside each other,
-// scaled logits (Cohere, c4ai-command-r-v01; arXiv 2504.00698).
+// Command R and its successors: LayerNorm without bias, attention and FFN in parallel, scaled
+// logits (Cohere, c4ai-command-r-v01; arXiv 2504.00698).
 #include "../decoder.h"
 #include "../family.h"
 
@@ -36,7 +36,7 @@ void read_cohere2(ConfigReader& config, ModelSpec& spec) {
       config.size_or({"sliding_window_pattern", "_sliding_window_pattern", "layer_switch"}, 4);
   const auto rule = [pattern](std::int64_t layer) { return (layer + 1) % pattern != 0; };
   const std::vector<bool> windowed = read_windowed_layers(config, stack.num_layers, rule);
-  // Layers that see everything have no positions; those that turn have a window.
+  // Layers with full attention have no positions; layers with RoPE have a window.
   stack.self_attention.window = read_window(config, 4096);
   vary_layers(stack, windowed, [](LayerVariant& variant) {
     variant.self_attention.window = {};

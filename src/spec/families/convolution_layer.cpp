@@ -1,14 +1,14 @@
-// Convolutions over positions on their own: torch.nn.Conv1d with as many channels out as in, one or
-// a stack whose dilation grows from layer to layer (arXiv 1609.03499).
+// Convolutions over positions: torch.nn.Conv1d with equal input and output channels, one or a stack
+// whose dilation grows with the layer (arXiv 1609.03499).
 #include "../common_keys.h"
 #include "../family.h"
 
 namespace headroom::detail {
 namespace {
 
-/// Each layer is told apart from the others, by its dilation.
+/// Each layer is a variant with its own dilation.
 constexpr std::int64_t kMostConvolutionLayers = 1024;
-/// Beyond it a convolution reaches over more positions than anything here has.
+/// A larger dilation exceeds every sequence length in use.
 constexpr std::int64_t kLargestDilation = std::int64_t{1} << 32;
 
 ConvolutionSpec read_first_layer(ConfigReader& config) {
@@ -29,11 +29,11 @@ void require_reach(const ConfigReader& config, const ConvolutionSpec& layer) {
       product(config, "kernel_size", layer.kernel_size, layer.dilation) <= kLargestDilation) {
     return;
   }
-  config.fail("kernel_size", "reaches over more than 2^32 positions with its dilation",
-              "write a smaller kernel_size, dilation or dilation_base, or fewer layers");
+  config.fail("kernel_size", "covers more than 2^32 positions with its dilation",
+              "use a smaller kernel_size, dilation or dilation_base, or fewer layers");
 }
 
-/// The number of the variant that has `layer`, which is made where none has.
+/// The index of the variant with `layer`, added if missing.
 std::size_t variant_with(StackSpec& stack, const ConvolutionSpec& layer) {
   for (std::size_t variant = 0; variant <= stack.variants.size(); ++variant) {
     if (stack.convolution_of(variant) == layer) return variant;
@@ -42,7 +42,7 @@ std::size_t variant_with(StackSpec& stack, const ConvolutionSpec& layer) {
   return stack.variants.size();
 }
 
-/// Layer i is dilated by dilation · dilation_base^i; an activation stands between two layers.
+/// Layer i has dilation · dilation_base^i; an activation separates two layers.
 void read_convolution_layer(ConfigReader& config, ModelSpec& spec) {
   spec.kind = ModelKind::convolution_layer;
   spec.hidden_size = config.size({"hidden_size"});
@@ -54,7 +54,7 @@ void read_convolution_layer(ConfigReader& config, ModelSpec& spec) {
   stack.num_layers = config.layers_or({"num_layers", "num_hidden_layers"}, 1);
   stack.norm_placement = NormPlacement::none;
   if (stack.num_layers > kMostConvolutionLayers) {
-    config.fail("num_layers", "is more than 1024", "write a smaller number");
+    config.fail("num_layers", "is more than 1024", "use a smaller number");
   }
   for (std::int64_t i = 0; i < stack.num_layers; ++i) {
     const bool is_last = i + 1 == stack.num_layers;
@@ -80,7 +80,7 @@ std::vector<Family> convolution_layer_families() {
            .classes = one_class("Conv1d"),
            .reader = read_convolution_layer,
            .names = NameTable{{kConvolution}, {}, {}},
-           .gguf = None("a layer on its own has no GGUF")}};
+           .gguf = None("a single layer has no GGUF file")}};
 }
 
 }  // namespace headroom::detail

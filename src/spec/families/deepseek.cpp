@@ -1,5 +1,6 @@
 // DeepSeek V2 and V3, Kimi K2 and GLM-5: multi-head latent attention, shared and routed experts
-// (arXiv 2405.04434, 2412.19437, 2507.20534); GLM-4.5: the experts alone (arXiv 2508.06471).
+// (arXiv 2405.04434, 2412.19437, 2507.20534). GLM-4.5: their experts with grouped-query attention
+// (arXiv 2508.06471).
 #include <cmath>
 
 #include "../decoder.h"
@@ -16,7 +17,7 @@ DecoderDefaults deepseek(std::int64_t positions) {
   return defaults;
 }
 
-/// Sizes of the attention that a config may leave out.
+/// Default sizes of latent attention.
 struct LatentSizes {
   std::int64_t q_lora_rank = 1536;
   std::int64_t qk_nope_head_dim = 128;
@@ -33,7 +34,7 @@ void read_latent_attention(ConfigReader& config, ModelSpec& spec, const LatentSi
   latent.qk_rope_head_dim = config.size_or({"qk_rope_head_dim"}, 64);
   latent.bias = config.flag_or({"attention_bias"}, false);
   attention.output_bias = latent.bias;
-  // Keys and values of every head come from one latent vector, so that there are as many.
+  // One latent vector yields K and V of every head, so there are as many KV heads as query heads.
   attention.num_key_value_heads = attention.num_attention_heads;
   attention.head_dim = latent.qk_nope_head_dim + latent.qk_rope_head_dim;
   attention.value_head_dim = config.size_or({"v_head_dim"}, sizes.value_head_dim);
@@ -42,7 +43,7 @@ void read_latent_attention(ConfigReader& config, ModelSpec& spec, const LatentSi
   if (!config.flag_or({"rope_interleave"}, true)) rope.layout = RopeLayout::half_split;
   const bool widened = rope.scaling == RopeScalingKind::yarn && rope.mscale_all_dim != 0;
   if (widened && rope.factor > 1) {
-    // Vendor's code: the scale grows with the stretch (arXiv 2309.00071, 3.4).
+    // Vendor's code: the scale grows with the RoPE factor (arXiv 2309.00071, 3.4).
     const double mscale = 0.1 * rope.mscale_all_dim * std::log(rope.factor) + 1;
     attention.scale = AttentionScale::fixed;
     attention.fixed_scale = mscale * mscale / std::sqrt(static_cast<double>(attention.head_dim));
@@ -63,7 +64,7 @@ ExpertsSpec read_deepseek_experts(ConfigReader& config, const ExpertKeys& keys,
   return experts;
 }
 
-/// Groups of experts, and how many of them a token may use.
+/// Expert groups, and the number of groups that a token may use.
 struct Groups {
   std::int64_t num = 1;
   std::int64_t chosen = 1;
@@ -74,13 +75,14 @@ void read_groups(ConfigReader& config, ExpertsSpec& experts, bool limited, Group
   const std::int64_t chosen = config.size_or({"topk_group"}, absent.chosen);
   if (!limited) return;
   if (experts.num_experts % groups != 0) {
-    config.fail("n_group", "does not divide the number of experts", "use a number that does");
+    config.fail("n_group", "does not divide the number of experts",
+                "use a divisor of the number of experts");
   }
   experts.num_groups = groups;
   experts.chosen_groups = chosen;
 }
 
-/// The first layers are dense.
+/// The first layers keep a dense FFN.
 void spread_experts(ConfigReader& config, StackSpec& stack, const ExpertsSpec& experts,
                     std::int64_t dense_when_absent) {
   const std::int64_t dense = config.count_or({"first_k_dense_replace"}, dense_when_absent);
@@ -102,7 +104,7 @@ void read_deepseek_v2(ConfigReader& config, ModelSpec& spec) {
   const bool limited = config.choice_or<bool>(
       {"topk_method"}, {{"greedy", false}, {"group_limited_greedy", true}}, false);
   read_groups(config, experts, limited, {});
-  config.ignore({"norm_topk_prob"});  // the class never divides by the sum
+  config.ignore({"norm_topk_prob"});  // the class never normalises
   spread_experts(config, stack, experts, 0);
 }
 
@@ -118,7 +120,7 @@ void read_deepseek_v3(ConfigReader& config, ModelSpec& spec) {
   config.expect_text("topk_method", "noaux_tc");
   read_groups(config, experts, true, {8, 4});
   spread_experts(config, *spec.decoder, experts, 3);
-  config.ignore({"num_nextn_predict_layers"});  // a module beside the model, for training
+  config.ignore({"num_nextn_predict_layers"});  // an extra module for training
 }
 
 void read_glm4_moe(ConfigReader& config, ModelSpec& spec) {
@@ -141,7 +143,7 @@ void read_glm4_moe(ConfigReader& config, ModelSpec& spec) {
   experts.normalise = config.flag_or({"norm_topk_prob"}, true);
   read_groups(config, experts, true, {});
   spread_experts(config, stack, experts, 1);
-  config.ignore({"num_nextn_predict_layers"});  // a layer beside the model, for speculation
+  config.ignore({"num_nextn_predict_layers"});  // an extra layer for speculative decoding
 }
 
 void read_glm_moe_dsa(ConfigReader& config, ModelSpec& spec) {
@@ -160,7 +162,8 @@ void read_glm_moe_dsa(ConfigReader& config, ModelSpec& spec) {
   config.expect_text("topk_method", "noaux_tc");
   read_groups(config, experts, true, {});
   spread_experts(config, *spec.decoder, experts, 3);
-  // The indexer that chooses which keys a query sees (arXiv 2512.02556): counted, not in the graph.
+  // The indexer selects the keys of each query (arXiv 2512.02556): its weights are counted, it is
+  // not in the graph.
   const std::int64_t heads = config.size_or({"index_n_heads"}, 32);
   const std::int64_t dim = config.size_or({"index_head_dim"}, 128);
   const std::int64_t layers = spec.decoder->num_layers;
@@ -189,7 +192,7 @@ constexpr NameRule kLatent[] = {
     {"decoder.layers.attention.key_value.%", "layers.{}.self_attn.kv_b_proj.%"},
 };
 
-// The indexer of sparse attention (GLM-5).
+// Indexer of sparse attention (GLM-5).
 constexpr NameRule kIndexer[] = {
     {"decoder.layers.attention.indexer.query.%", "layers.{}.self_attn.indexer.wq_b.%"},
     {"decoder.layers.attention.indexer.key.%", "layers.{}.self_attn.indexer.wk.%"},
@@ -211,8 +214,8 @@ NameTable deepseek_names() {
 /// LLAMA_EXPERT_GATING_FUNC_TYPE_SIGMOID in llama.cpp's src/llama-hparams.h.
 constexpr std::int64_t kSigmoidGating = 2;
 
-/// Since llama.cpp runs latent attention absorbed, files give sizes as of one key-value head, and
-/// the real ones under their own keys. Version 3 scores experts by sigmoids.
+/// llama.cpp runs latent attention absorbed, so its files store sizes as for one KV head, and the
+/// real sizes under separate keys. Version 3 scores experts by sigmoids.
 void finish_deepseek(const GgufMetadataReader& metadata, ConfigDraft& config) {
   const auto key = metadata.count("attention.key_length_mla");
   const auto value = metadata.count("attention.value_length_mla");
@@ -220,10 +223,10 @@ void finish_deepseek(const GgufMetadataReader& metadata, ConfigDraft& config) {
   const auto value_length = value ? value : metadata.count("attention.value_length");
   const auto rotary = metadata.count("rope.dimension_count");
   if (!key_length || !rotary || *key_length < *rotary) {
-    metadata.fail("attention.key_length", "does not tell how wide a key head is");
+    metadata.fail("attention.key_length", "does not give the size of a key head");
   }
   if (!value_length) metadata.fail("attention.value_length", "is missing");
-  // An absent q_lora_rank means the class's default; null means none.
+  // An absent q_lora_rank means the class's default; null means no query latent.
   if (!config.has("q_lora_rank")) config.set_null("q_lora_rank");
   config.set_count("qk_nope_head_dim", *key_length - *rotary);
   config.set_count("v_head_dim", *value_length);
@@ -267,12 +270,12 @@ std::vector<Family> deepseek_families() {
            .classes = llama_classes("Glm4Moe"),
            .reader = read_glm4_moe,
            .names = llama_names({query_key_norm_rules(), kSharedExperts, routed_expert_rules()}),
-           .gguf = None("GGUF files of it are not read yet")},
+           .gguf = None("not supported yet")},
           {.model_types = {"glm_moe_dsa"},
            .classes = llama_classes("GlmMoeDsa"),
            .reader = read_glm_moe_dsa,
            .names = deepseek_names(),
-           .gguf = None("GGUF files of it are not read yet")}};
+           .gguf = None("not supported yet")}};
 }
 
 }  // namespace headroom::detail

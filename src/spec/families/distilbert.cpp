@@ -42,7 +42,7 @@ ModelClasses distilbert_classes() {
 void read_distilbert(ConfigReader& config, ModelSpec& spec) {
   const ActivationKind activation = read_activation(config, {"activation"}, ActivationKind::gelu);
   const double dropout = config.probability_or({"dropout"}, 0.1);
-  // The position table is trained either way; this only says how it was first filled.
+  // Only the initial values of the position table; it is trained either way.
   config.ignore({"sinusoidal_pos_embds"});
   spec.kind = ModelKind::encoder;
   spec.hidden_size = config.size({"dim", "hidden_size"});
@@ -95,7 +95,7 @@ std::vector<Family> distilbert_families() {
                               {"distilbert."},
                               {{"vocab_projector.weight", ExtraKind::tied_copy},
                                {"vocab_", ExtraKind::unused_head, NamePart::beginning}}},
-           .gguf = None("llama.cpp has no such architecture")}};
+           .gguf = None("llama.cpp does not support this architecture")}};
 }
 
 }  // namespace headroom::detail

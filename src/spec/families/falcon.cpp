@@ -1,5 +1,5 @@
-// Falcon: attention and network beside each other with one key-value head; later with groups of
-// them and a norm for each part (arXiv 2311.16867).
+// Falcon: parallel attention and FFN with one KV head; later versions with KV groups and a norm for
+// each part (arXiv 2311.16867).
 #include "../common_keys.h"
 #include "../family.h"
 #include "../rope.h"
@@ -7,8 +7,8 @@
 namespace headroom::detail {
 namespace {
 
-/// What keys mean when absent: to Transformers' class, or to the vendor's for the 40B model
-/// (RefinedWeb) and for the others (RefinedWebModel).
+/// Defaults of Transformers' class, and of the vendor's classes for the 40B model (RefinedWeb) and
+/// the other models (RefinedWebModel).
 struct Defaults {
   bool new_decoder_architecture = false;
   bool multi_query = true;
@@ -29,8 +29,8 @@ AttentionSpec read_attention(ConfigReader& config, std::int64_t hidden_size, boo
   const std::int64_t kv_heads = config.size_or({"num_kv_heads", "n_head_kv"}, heads);
   attention.num_key_value_heads = grouped || !one ? kv_heads : 1;
   if (heads % attention.num_key_value_heads != 0) {
-    config.fail("num_kv_heads", "does not divide the number of query heads",
-                "use a number that divides num_attention_heads");
+    config.fail("num_kv_heads", "does not divide num_attention_heads",
+                "use a divisor of num_attention_heads");
   }
   attention.causal = true;
   attention.softmax = SoftmaxPrecision::float32;
@@ -80,7 +80,7 @@ void read_falcon(ConfigReader& config, ModelSpec& spec) {
   spec.decoder = stack;
 }
 
-// Of layers with parallel branches and a norm for each; the rest is as in BLOOM.
+// Norms of parallel layers with one norm per part; the other names are BLOOM's.
 constexpr NameRule kFalcon[] = {
     {"decoder.layers.attention_norm.%", "h.{}.ln_attn.%"},
     {"decoder.layers.mlp_norm.%", "h.{}.ln_mlp.%"},

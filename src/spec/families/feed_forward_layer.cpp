@@ -1,4 +1,4 @@
-// One position-wise feed-forward network on its own (arXiv 1706.03762, section 3.3).
+// A single position-wise feed-forward network (arXiv 1706.03762, section 3.3).
 #include "../common_keys.h"
 #include "../family.h"
 
@@ -25,8 +25,8 @@ std::vector<Family> feed_forward_layer_families() {
   return {{.model_types = {"feed_forward"},
            .classes = one_class("FeedForward"),
            .reader = read_feed_forward_layer,
-           .names = None("its weights can only be random"),
-           .gguf = None("a layer on its own has no GGUF")}};
+           .names = None("a single layer has only random weights"),
+           .gguf = None("a single layer has no GGUF file")}};
 }
 
 }  // namespace headroom::detail

@@ -1,5 +1,6 @@
-// Gemma, Gemma 2 and the text of Gemma 3: norms by 1 + w, scaled embeddings, GeGLU; from 2 on norms
-// before and after, soft caps and windows (arXiv 2403.08295, 2408.00118, 2503.19786).
+// Gemma, Gemma 2 and the text model of Gemma 3: norms by 1 + w, scaled embeddings, GeGLU; since
+// Gemma 2 norms before and after each part, soft caps and windows (arXiv 2403.08295, 2408.00118,
+// 2503.19786).
 #include <cmath>
 
 #include "../decoder.h"
@@ -21,11 +22,11 @@ void read_gemma_like(ConfigReader& config, ModelSpec& spec, Generation generatio
   defaults.rope.theta = third ? 1e6 : 10000;
   defaults.rope.by_layer_type = third;
   if (third) {
-    // Published text configs inside a multimodal one leave out what equals the class's default.
+    // Published text_configs omit values that equal the class's defaults.
     defaults.sizes = {2304, 9216, 26, 8, 262208};
     defaults.num_key_value_heads = 4;
   }
-  // hidden_activation, where both are given, is the one that counts.
+  // hidden_activation takes precedence over hidden_act.
   if (config.has("hidden_activation")) config.ignore({"hidden_act"});
   read_decoder(config, spec, defaults);
   spec.embedding.scale = EmbeddingScale::sqrt_hidden_size;
@@ -36,7 +37,7 @@ struct SoftCaps {
   double logits;
 };
 
-/// What came with Gemma 2: the scale of the scores, soft caps, and norms on both sides.
+/// Additions of Gemma 2: attention scale, soft caps, and norms on both sides.
 void read_caps(ConfigReader& config, ModelSpec& spec, SoftCaps absent) {
   constexpr double kScalarWhenAbsent = 256;
   StackSpec& stack = *spec.decoder;
@@ -55,7 +56,7 @@ void read_caps(ConfigReader& config, ModelSpec& spec, SoftCaps absent) {
 
 void read_gemma(ConfigReader& config, ModelSpec& spec) {
   read_gemma_like(config, spec, Generation::first);
-  // The class computes the tanh approximation whatever hidden_act says (published configs: gelu).
+  // The class computes the tanh approximation for any hidden_act (published configs: gelu).
   if (!config.has("hidden_activation")) spec.decoder->ffn.activation = ActivationKind::gelu_tanh;
 }
 
@@ -73,7 +74,7 @@ void read_gemma3_text(ConfigReader& config, ModelSpec& spec) {
   read_gemma_like(config, spec, Generation::third);
   read_caps(config, spec, {0, 0});
   StackSpec& stack = *spec.decoder;
-  stack.self_attention.soft_cap = 0;  // the class reads the key, and hands it to no attention
+  stack.self_attention.soft_cap = 0;  // the class reads the key but applies no cap
   stack.self_attention.query_key_norm = QueryKeyNormSpec{stack.norm};
   const std::int64_t pattern =
       config.size_or({"sliding_window_pattern", "_sliding_window_pattern"}, 6);
@@ -112,7 +113,7 @@ constexpr NameRule kSandwich[] = {
     {"decoder.layers.mlp_output_norm.%", "layers.{}.post_feedforward_layernorm.%"},
 };
 
-// The SigLIP tower of Gemma 3, and what projects its patches into the text model.
+// Gemma 3's SigLIP tower and its projector to the text model.
 constexpr NameRule kGemmaVision[] = {
     {"vision_tower.patch_embeddings.%", "vision_tower.vision_model.embeddings.patch_embedding.%"},
     {"vision_tower.position_embeddings.%",
@@ -193,7 +194,7 @@ std::vector<Family> gemma_families() {
            .classes = one_class("Gemma3ForConditionalGeneration"),
            .reader = read_gemma3,
            .names = gemma_names(),
-           .gguf = None("GGUF keeps the vision tower in a file of its own, which is not read")}};
+           .gguf = None("GGUF stores the vision tower in a separate file")}};
 }
 
 }  // namespace headroom::detail

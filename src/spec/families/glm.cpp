@@ -1,5 +1,5 @@
-// GLM-4: Llama with interleaved rotary positions of half of each head; the later one with norms
-// before and after (arXiv 2406.12793).
+// GLM-4: Llama with interleaved RoPE on half of each head; the later version has norms before and
+// after each part (arXiv 2406.12793).
 #include "../decoder.h"
 #include "../family.h"
 
@@ -41,12 +41,12 @@ std::vector<Family> glm_families() {
            .classes = llama_classes("Glm"),
            .reader = read_glm,
            .names = llama_names({kGlm}),
-           .gguf = None("GGUF files of it are not read yet")},
+           .gguf = None("not supported yet")},
           {.model_types = {"glm4"},
            .classes = llama_classes("Glm4"),
            .reader = read_glm4,
            .names = llama_names({kGlm}),
-           .gguf = None("GGUF files of it are not read yet")}};
+           .gguf = None("not supported yet")}};
 }
 
 }  // namespace headroom::detail

@@ -7,7 +7,7 @@
 namespace headroom::detail {
 namespace {
 
-/// Scores may be divided by the layer's number too, from 1, or by nothing at all.
+/// Attention scores may also be divided by the layer number, counted from 1, or left unscaled.
 void read_score_scale(ConfigReader& config, StackSpec& stack) {
   AttentionSpec& attention = stack.self_attention;
   const bool scaled = config.flag_or({"scale_attn_weights"}, true);
@@ -25,7 +25,7 @@ void read_score_scale(ConfigReader& config, StackSpec& stack) {
 }
 
 void read_gpt2(ConfigReader& config, ModelSpec& spec) {
-  // Only the double-heads class reads summary_*; the others change numerics, not sizes.
+  // Only the double-heads class reads summary_*; the other keys change numerics, not sizes.
   config.ignore({"summary_activation", "summary_first_dropout", "summary_proj_to_labels",
                  "summary_type", "summary_use_proj", "n_ctx", "reorder_and_upcast_attn"});
   spec.kind = ModelKind::decoder;

@@ -1,4 +1,4 @@
-// StarCoder and SantaCoder: GPT-2 with one key-value head (arXiv 2305.06161).
+// StarCoder and SantaCoder: GPT-2 with one KV head (arXiv 2305.06161).
 #include "../family.h"
 #include "../gpt.h"
 
@@ -16,7 +16,7 @@ void read_gpt_bigcode(ConfigReader& config, ModelSpec& spec) {
   if (!config.has("activation_function")) stack.ffn.activation = ActivationKind::gelu_tanh;
   if (config.flag_or({"multi_query"}, true)) attention.num_key_value_heads = 1;
   config.expect_flag("scale_attn_weights", true);
-  // How the reference code computes or tests itself.
+  // Implementation and test settings of the reference code.
   config.ignore({"num_key_value_heads", "attention_softmax_in_fp32",
                  "scale_attention_softmax_in_fp32", "inference_runner", "validate_runner_input",
                  "pre_allocate_kv_cache", "max_sequence_length", "max_batch_size", "pad_key_length",
@@ -56,7 +56,7 @@ std::vector<Family> gpt_bigcode_families() {
                                {"attention.bias", ExtraKind::causal_mask},
                                {"attention.masked_bias", ExtraKind::causal_mask},
                                {"lm_head.weight", ExtraKind::tied_copy}}},
-           .gguf = None("GGUF files of it are not read yet")}};
+           .gguf = None("not supported yet")}};
 }
 
 }  // namespace headroom::detail

@@ -1,5 +1,5 @@
-// GPT-Neo: GPT-2 without a scale of the scores, every other layer with a window
-// (Black et al. 2021).
+// GPT-Neo: GPT-2 with unscaled attention scores and a window in every other layer (Black et al.
+// 2021).
 #include <algorithm>
 
 #include "../decoder.h"
@@ -9,8 +9,8 @@
 namespace headroom::detail {
 namespace {
 
-/// `attention_types` [[pattern, times], …] says the same as the list that it expands to,
-/// `attention_layers`, which is what is saved beside it.
+/// Reads `attention_types` [[pattern, times], …] or its expansion `attention_layers`; saved configs
+/// have both.
 std::vector<bool> read_local_layers(ConfigReader& config, std::int64_t num_layers) {
   std::vector<std::string> kinds = config.texts("attention_layers");
   const std::vector<std::string> expanded = config.expanded_patterns("attention_types");
@@ -25,7 +25,7 @@ std::vector<bool> read_local_layers(ConfigReader& config, std::int64_t num_layer
       kinds, [](const std::string& kind) { return kind == "local" || kind == "global"; });
   if (!known || std::ssize(local) != num_layers) {
     config.fail("attention_types", "does not name global or local for every layer",
-                "name as many as num_layers");
+                "name num_layers of them");
   }
   return local;
 }
@@ -73,7 +73,7 @@ std::vector<Family> gpt_neo_families() {
                                {"attention.bias", ExtraKind::causal_mask},
                                {"attention.masked_bias", ExtraKind::causal_mask},
                                {"lm_head.weight", ExtraKind::tied_copy}}},
-           .gguf = None("llama.cpp has no such architecture")}};
+           .gguf = None("llama.cpp does not support this architecture")}};
 }
 
 }  // namespace headroom::detail

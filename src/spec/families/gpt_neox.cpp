@@ -1,5 +1,5 @@
-// GPT-NeoX and Pythia: attention and network beside each other, each with a norm of its own, rotary
-// positions of a quarter of each head (arXiv 2204.06745, 2304.01373).
+// GPT-NeoX and Pythia: parallel attention and FFN with a norm each, RoPE on a quarter of each head
+// (arXiv 2204.06745, 2304.01373).
 #include "../decoder.h"
 #include "../family.h"
 

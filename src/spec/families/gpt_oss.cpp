@@ -6,11 +6,10 @@
 namespace headroom::detail {
 namespace {
 
-/// The class scales rotary angles where a config says nothing, by figures that fit the published
-/// models only.
+/// Requires rope_scaling: the class's default fits the published models only.
 void require_scaling(const ConfigReader& config) {
   if (config.has("rope_scaling") || config.has("rope_parameters")) return;
-  config.fail("rope_scaling", "is missing", "write the scaling of rotary positions");
+  config.fail("rope_scaling", "is missing", "add the model's RoPE scaling");
 }
 
 void read_gpt_oss(ConfigReader& config, ModelSpec& spec) {

@@ -1,5 +1,5 @@
-// GPT-J: one norm a layer, attention without biases beside a network with them, interleaved rotary
-// positions (Wang and Komatsuzaki 2021).
+// GPT-J: one norm per layer, attention without biases parallel to an FFN with biases, interleaved
+// RoPE (Wang and Komatsuzaki 2021).
 #include "../family.h"
 #include "../gpt.h"
 
@@ -16,7 +16,7 @@ void read_gptj(ConfigReader& config, ModelSpec& spec) {
   spec.position.rope.layout = RopeLayout::interleaved;
   spec.position.rope.rotary_dim = config.size_or({"rotary_dim"}, 64);
   config.expect_flag("rotary", true);
-  config.ignore({"n_ctx"});  // the causal mask's size, once
+  config.ignore({"n_ctx"});  // formerly the size of the causal mask
   config.expect_flag("scale_attn_weights", true);
 }
 
@@ -48,7 +48,7 @@ std::vector<Family> gptj_families() {
                                {"attention.bias", ExtraKind::causal_mask},
                                {"attention.masked_bias", ExtraKind::causal_mask},
                                {"lm_head.weight", ExtraKind::tied_copy}}},
-           .gguf = None("GGUF files of it are not read yet")}};
+           .gguf = None("not supported yet")}};
 }
 
 }  // namespace headroom::detail

@@ -1,5 +1,5 @@
-// Granite 3: Llama with multipliers of embedding, scores, residuals and logits; dense and routed
-// (IBM, Granite 3.0 language models; arXiv 2408.13359).
+// Granite 3: Llama with multipliers for embeddings, attention scores, residuals and logits; dense
+// and MoE (IBM, Granite 3.0 language models; arXiv 2408.13359).
 #include "../decoder.h"
 #include "../family.h"
 

@@ -1,5 +1,5 @@
-// A transformer whose attention is linear in the length: elu(x) + 1 in the place of the softmax
-// (arXiv 2006.16236).
+// A transformer with attention linear in the length: elu(x) + 1 replaces the softmax (arXiv
+// 2006.16236).
 #include "../common_keys.h"
 #include "../family.h"
 
@@ -72,7 +72,7 @@ std::vector<Family> linear_transformer_families() {
            .classes = linear_transformer_classes(),
            .reader = read_linear_transformer,
            .names = NameTable{{kLinearTransformer}, {}, {}},
-           .gguf = None("a format of headroom's own has no GGUF")}};
+           .gguf = None("headroom's own config format has no GGUF form")}};
 }
 
 }  // namespace headroom::detail

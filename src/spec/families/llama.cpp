@@ -1,12 +1,12 @@
-// Llama, and decoders that are stored like it: Mistral and SmolLM3.
+// Llama and the decoders stored like it: Mistral and SmolLM3.
 #include "../decoder.h"
 #include "../family.h"
 
 namespace headroom::detail {
 namespace {
 
-/// Llama: pre-norm decoder with RMSNorm, rotary positions, SwiGLU and grouped-query attention
-/// (arXiv 2302.13971, 2307.09288, 2407.21783).
+/// Llama: pre-norm decoder with RMSNorm, RoPE, SwiGLU and grouped-query attention (arXiv
+/// 2302.13971, 2307.09288, 2407.21783).
 void read_llama(ConfigReader& config, ModelSpec& spec) {
   DecoderDefaults defaults;
   read_decoder(config, spec, defaults);
@@ -14,7 +14,7 @@ void read_llama(ConfigReader& config, ModelSpec& spec) {
   config.ignore({"max_sequence_length", "rope_interleaved", "is_llama_config"});
 }
 
-/// Mistral: Llama without biases, and with a window in every layer (arXiv 2310.06825).
+/// Mistral: Llama without biases and with a window in every layer (arXiv 2310.06825).
 void read_mistral(ConfigReader& config, ModelSpec& spec) {
   constexpr std::int64_t kWindowWhenAbsent = 4096;
   DecoderDefaults defaults;
@@ -23,10 +23,10 @@ void read_mistral(ConfigReader& config, ModelSpec& spec) {
   defaults.bias = BiasRule::none;
   read_decoder(config, spec, defaults);
   spec.decoder->self_attention.window = read_window(config, kWindowWhenAbsent);
-  config.ignore({"attention_bias", "mlp_bias"});  // the class has none, whatever a config says
+  config.ignore({"attention_bias", "mlp_bias"});  // the class has no biases
 }
 
-/// SmolLM3: Llama in which every fourth layer has no positions (Hugging Face, SmolLM3).
+/// SmolLM3: Llama without RoPE in every fourth layer (Hugging Face, SmolLM3).
 void read_smollm3(ConfigReader& config, ModelSpec& spec) {
   DecoderDefaults defaults;
   defaults.num_key_value_heads = 4;
@@ -35,14 +35,14 @@ void read_smollm3(ConfigReader& config, ModelSpec& spec) {
   read_decoder(config, spec, defaults);
   StackSpec& stack = *spec.decoder;
   stack.ffn.bias = config.flag_or({"mlp_bias"}, false);
-  const std::vector<bool> turned = read_turned_layers(config, stack.num_layers);
+  const std::vector<bool> rotary = read_rotary_layers(config, stack.num_layers);
   const bool windowed = config.flag_or({"use_sliding_window"}, false);
   const WindowSpec window = read_window(config, 0);
   const auto has_window = [&](std::int64_t layer) {
-    return windowed && !turned[static_cast<std::size_t>(layer)];
+    return windowed && !rotary[static_cast<std::size_t>(layer)];
   };
   const std::vector<bool> windows = read_windowed_layers(config, stack.num_layers, has_window);
-  vary_layers(stack, turned, [](LayerVariant& variant) { variant.self_attention.rotary = false; });
+  vary_layers(stack, rotary, [](LayerVariant& variant) { variant.self_attention.rotary = false; });
   set_windows(stack, windows, windowed ? window : WindowSpec{});
   config.ignore({"max_window_layers"});
 }

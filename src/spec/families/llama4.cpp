@@ -1,5 +1,5 @@
-// Llama 4's text: experts that weigh their input, chunked attention with positions and full
-// attention without (Meta, Llama 4 model card).
+// Llama 4's text model: router weights scale the experts' input; chunked attention with RoPE and
+// full attention without (Meta, Llama 4 model card).
 #include <algorithm>
 
 #include "../decoder.h"
@@ -47,13 +47,13 @@ void read_llama4_text(ConfigReader& config, ModelSpec& spec) {
   stack.ffn.intermediate_size = config.size_or({"intermediate_size_mlp"}, 16384);
   set_experts(stack, read_routed_layers(config, stack.num_layers), experts);
 
-  const std::vector<bool> turned = read_turned_layers(config, stack.num_layers);
+  const std::vector<bool> rotary = read_rotary_layers(config, stack.num_layers);
   const std::vector<bool> chunked = read_windowed_layers(
       config, stack.num_layers,
-      [&](std::int64_t layer) { return turned[static_cast<std::size_t>(layer)]; });
-  if (chunked != turned) {
-    config.fail("layer_types", "has chunks in other layers than those with positions",
-                "leave it out, or name chunked_attention where no_rope_layers is 1");
+      [&](std::int64_t layer) { return rotary[static_cast<std::size_t>(layer)]; });
+  if (chunked != rotary) {
+    config.fail("layer_types", "has chunks in layers other than those with RoPE",
+                "remove it, or write chunked_attention where no_rope_layers is 1");
   }
   const std::int64_t chunk = config.size_or({"attention_chunk_size"}, 8192);
   if (config.flag_or({"use_qk_norm"}, true)) {
@@ -68,7 +68,7 @@ void read_llama4_text(ConfigReader& config, ModelSpec& spec) {
     variant.self_attention.window = stack.self_attention.window;
   }
   const std::optional<TemperatureTuning> temperature = read_temperature(config);
-  vary_layers(stack, turned, [&](LayerVariant& variant) {
+  vary_layers(stack, rotary, [&](LayerVariant& variant) {
     variant.self_attention.rotary = false;
     variant.self_attention.query_key_norm.reset();
     variant.self_attention.window = {};
@@ -99,7 +99,7 @@ constexpr NameRule kLlama4[] = {
     {"decoder.layers.mlp.shared_expert.down.%", "layers.{}.feed_forward.shared_expert.down_proj.%"},
 };
 
-// The vision tower, and what projects its patches into the text model.
+// The vision tower and its projector to the text model.
 constexpr NameRule kLlama4Vision[] = {
     {"vision_tower.patch_embeddings.%", "vision_model.patch_embedding.linear.%"},
     {"vision_tower.class_token", "vision_model.class_embedding"},
@@ -132,12 +132,12 @@ std::vector<Family> llama4_families() {
            .classes = llama_classes("Llama4"),
            .reader = read_llama4_text,
            .names = llama4_names(),
-           .gguf = None("GGUF files of it are not read yet")},
+           .gguf = None("not supported yet")},
           {.model_types = {"llama4"},
            .classes = one_class("Llama4ForConditionalGeneration"),
            .reader = read_llama4,
            .names = llama4_names(),
-           .gguf = None("GGUF files of it are not read yet")}};
+           .gguf = None("not supported yet")}};
 }
 
 }  // namespace headroom::detail

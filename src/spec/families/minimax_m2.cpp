@@ -1,5 +1,5 @@
-// MiniMax-M2: experts by a sigmoid with a correction bias, norms of all queries and keys together,
-// rotary positions of half of each head (MiniMax, MiniMax-M2).
+// MiniMax-M2: sigmoid routing with a correction bias, one norm over all queries and one over all
+// keys, RoPE on half of each head (MiniMax, MiniMax-M2).
 #include "../decoder.h"
 #include "../family.h"
 
@@ -41,7 +41,7 @@ std::vector<Family> minimax_m2_families() {
            .classes = llama_classes("MiniMaxM2"),
            .reader = read_minimax_m2,
            .names = llama_names({mixtral_expert_rules(), query_key_norm_rules()}),
-           .gguf = None("GGUF files of it are not read yet")}};
+           .gguf = None("not supported yet")}};
 }
 
 }  // namespace headroom::detail

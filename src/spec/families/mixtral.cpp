@@ -1,4 +1,4 @@
-// Mixtral: Mistral with 8 experts in every layer, of which a token takes 2 (arXiv 2401.04088).
+// Mixtral: Mistral with 8 experts in every layer, 2 per token (arXiv 2401.04088).
 #include "../decoder.h"
 #include "../family.h"
 

@@ -1,5 +1,5 @@
-// ModernBERT: pre-norm encoder without biases, GeGLU, windows in two of three layers, rotary
-// positions (arXiv 2412.13663).
+// ModernBERT: pre-norm encoder without biases, GeGLU, windows in two of three layers, RoPE (arXiv
+// 2412.13663).
 #include "../decoder.h"
 #include "../family.h"
 
@@ -17,8 +17,8 @@ ModelClasses modernbert_classes() {
   return ModelClasses{{{"ModernBertModel", no_head}, {"ModernBertForMaskedLM", masked}}};
 }
 
-/// Every n-th layer sees everything; the others what is near, with rotary angles of their own. The
-/// first has no norm before its attention, since the embedding has one behind it.
+/// Every n-th layer has full attention; the others have a centred window and another RoPE theta.
+/// The first layer has no attention norm, because the embedding ends with one.
 void read_layers(ConfigReader& config, ModelSpec& spec, StackSpec& stack) {
   const std::int64_t every = config.size_or({"global_attn_every_n_layers"}, 3);
   const std::int64_t span = config.size_or({"local_attention"}, 128);
@@ -100,7 +100,7 @@ std::vector<Family> modernbert_families() {
        .classes = modernbert_classes(),
        .reader = read_modernbert,
        .names = NameTable{{kModernbert}, {"model."}, {{"decoder.weight", ExtraKind::tied_copy}}},
-       .gguf = None("GGUF files of it are not read yet")}};
+       .gguf = None("not supported yet")}};
 }
 
 }  // namespace headroom::detail

@@ -1,4 +1,4 @@
-// MPT: ALiBi, norms without bias, no biases at all (MosaicML, MPT-7B).
+// MPT: ALiBi, LayerNorm without bias, no biases at all (MosaicML, MPT-7B).
 #include "../common_keys.h"
 #include "../family.h"
 
@@ -41,7 +41,7 @@ void read_mpt(ConfigReader& config, ModelSpec& spec) {
   stack.final_norm = stack.norm;
   stack.dropout.ffn_output = config.probability_or({"resid_pdrop"}, 0);
   stack.dropout.attention_output = stack.dropout.ffn_output;
-  // The class knows no other value; the vendor's code would build another model.
+  // Transformers' class supports no other values; the vendor's code builds another model.
   config.expect_number("expansion_ratio", 4);
   config.expect_flag("no_bias", true);
   config.expect_number("logit_scale", 0);
@@ -68,7 +68,7 @@ constexpr NameRule kMpt[] = {
     {"head.classifier.%", "qa_outputs.%"},
 };
 
-/// The vendor's class of the same model.
+/// The vendor's class name for this model.
 ModelClasses vendor_classes() {
   return ModelClasses{{{"MPTForCausalLM", [](ConfigReader& config) {
                           return language_model_head(language_model_of(config, {.tied = true}));

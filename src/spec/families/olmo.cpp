@@ -1,5 +1,5 @@
-// OLMo and OLMo 2: norms without weights and clamped projections; then norms behind each part and
-// of all queries and keys together (arXiv 2402.00838, 2501.00656).
+// OLMo: norms without weights, clamped projections. OLMo 2: norms after each part, one norm over
+// all queries and one over all keys (arXiv 2402.00838, 2501.00656).
 #include "../decoder.h"
 #include "../family.h"
 

@@ -1,4 +1,4 @@
-// OPT: GPT-2 with ReLU and positions from 2 on; OPT-350m with narrow words and norms behind
+// OPT: GPT-2 with ReLU and positions starting at 2; OPT-350m has narrow embeddings and post-norm
 // (arXiv 2205.01068).
 #include "../common_keys.h"
 #include "../family.h"
@@ -18,7 +18,7 @@ void read_opt(ConfigReader& config, ModelSpec& spec) {
     spec.embedding.embedding_size = width;
     spec.embedding.projects_words_alone = true;
   }
-  constexpr std::int64_t kOffset = 2;  // rows that the reference code never uses
+  constexpr std::int64_t kOffset = 2;  // rows that the reference code never reads
   spec.position.kind = PositionKind::learned;
   spec.position.offset = kOffset;
   spec.position.max_position_embeddings =
@@ -78,7 +78,7 @@ std::vector<Family> opt_families() {
            .names = NameTable{{kOpt},
                               {"model.decoder.", "decoder."},
                               {{"lm_head.weight", ExtraKind::tied_copy}}},
-           .gguf = None("llama.cpp has no such architecture")}};
+           .gguf = None("llama.cpp does not support this architecture")}};
 }
 
 }  // namespace headroom::detail

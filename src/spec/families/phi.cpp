@@ -1,5 +1,5 @@
-// Phi-1 to Phi-2: one LayerNorm a layer, attention and network beside each other, biases everywhere
-// (arXiv 2306.11644).
+// Phi-1 to Phi-2: one LayerNorm per layer, parallel attention and FFN, biases everywhere (arXiv
+// 2306.11644).
 #include "../decoder.h"
 #include "../family.h"
 

@@ -1,5 +1,4 @@
-// Phi-3 and Phi-4: Llama without biases, its projections stored together, LongRoPE
-// (arXiv 2404.14219).
+// Phi-3 and Phi-4: Llama without biases, with fused projections and LongRoPE (arXiv 2404.14219).
 #include "../decoder.h"
 #include "../family.h"
 
@@ -17,7 +16,7 @@ void read_phi3(ConfigReader& config, ModelSpec& spec) {
   const double dropout = config.probability_or({"resid_pdrop"}, 0);
   spec.decoder->dropout.attention_output = dropout;
   spec.decoder->dropout.ffn_output = dropout;
-  // Of no effect: the class drops nothing of the embedding, and has no biases.
+  // The class ignores these: it has no embedding dropout and no biases.
   config.ignore({"embd_pdrop", "attention_bias", "mlp_bias", "lm_head_bias"});
 }
 
@@ -68,7 +67,7 @@ std::vector<Family> phi3_families() {
            .classes = either_of(llama_classes("PhiMoE"), llama_classes("Phimoe")),
            .reader = read_phimoe,
            .names = llama_names({mixtral_expert_rules(), query_key_norm_rules()}),
-           .gguf = None("GGUF files of it are not read yet")}};
+           .gguf = None("not supported yet")}};
 }
 
 }  // namespace headroom::detail

@@ -1,4 +1,4 @@
-// Qwen2 and Qwen3, dense and with routed experts (arXiv 2407.10671, 2505.09388).
+// Qwen2 and Qwen3, dense and MoE (arXiv 2407.10671, 2505.09388).
 #include <algorithm>
 
 #include "../decoder.h"
@@ -7,8 +7,7 @@
 namespace headroom::detail {
 namespace {
 
-/// Qwen2 and Qwen2.5, and Qwen1.5 before them: Llama with biases of queries, keys and values
-/// (arXiv 2407.10671).
+/// Qwen1.5, Qwen2 and Qwen2.5: Llama with biases on Q, K and V (arXiv 2407.10671).
 void read_qwen2(ConfigReader& config, ModelSpec& spec) {
   DecoderDefaults defaults;
   defaults.max_position_embeddings = 32768;
@@ -18,7 +17,7 @@ void read_qwen2(ConfigReader& config, ModelSpec& spec) {
   config.ignore({"attention_bias", "qkv_bias", "rope_interleaved"});  // fixed by the class
 }
 
-/// Qwen3: Llama with a norm of every query and key head (arXiv 2505.09388).
+/// Qwen3: Llama with a norm on every query and key head (arXiv 2505.09388).
 void read_qwen3(ConfigReader& config, ModelSpec& spec) {
   DecoderDefaults defaults;
   defaults.max_position_embeddings = 32768;
@@ -37,7 +36,7 @@ ExpertsSpec read_qwen_experts(ConfigReader& config, const ExpertKeys& keys,
   return experts;
 }
 
-/// Every `decoder_sparse_step`-th layer has experts, unless it is named in `mlp_only_layers`.
+/// Every `decoder_sparse_step`-th layer has experts, except those in `mlp_only_layers`.
 void spread_experts(ConfigReader& config, StackSpec& stack, const ExpertsSpec& experts) {
   const std::int64_t step = config.size_or({"decoder_sparse_step"}, 1);
   const std::vector<std::int64_t> dense = config.counts("mlp_only_layers");
@@ -78,7 +77,7 @@ void read_qwen3_moe(ConfigReader& config, ModelSpec& spec) {
   const bool windowed = config.flag_or({"use_sliding_window"}, false);
   const WindowSpec window = read_window(config, 4096);
   if (windowed) stack.self_attention.window = window;
-  // Of no effect in this class.
+  // The class ignores these.
   config.ignore({"max_window_layers", "layer_types", "shared_expert_intermediate_size", "qkv_bias",
                  "use_qk_norm"});
 }

@@ -1,4 +1,4 @@
-// Qwen3-Next: three of four layers are gated DeltaNet, every fourth gated attention; routed experts
+// Qwen3-Next: three of four layers use gated DeltaNet, every fourth gated attention; routed experts
 // with a shared one (Qwen, Qwen3-Next-80B-A3B; arXiv 2412.06464).
 #include <algorithm>
 
@@ -16,13 +16,13 @@ GatedDeltaSpec read_gated_delta(ConfigReader& config) {
   spec.value_head_dim = config.size_or({"linear_value_head_dim"}, 128);
   spec.conv_kernel_dim = config.size_or({"linear_conv_kernel_dim"}, 4);
   if (spec.num_value_heads % spec.num_key_heads != 0) {
-    config.fail("linear_num_value_heads", "is no multiple of linear_num_key_heads",
-                "use one that is");
+    config.fail("linear_num_value_heads", "is not a multiple of linear_num_key_heads",
+                "use a multiple of linear_num_key_heads");
   }
   return spec;
 }
 
-/// Whether each layer has full attention.
+/// The layers with full attention.
 std::vector<bool> read_full_layers(ConfigReader& config, std::int64_t num_layers) {
   const std::int64_t interval = config.size_or({"full_attention_interval"}, 4);
   const std::vector<std::string> types = config.texts("layer_types");
@@ -36,7 +36,7 @@ std::vector<bool> read_full_layers(ConfigReader& config, std::int64_t num_layers
   });
   if (!known || std::ssize(types) != num_layers) {
     config.fail("layer_types", "does not name full_attention or linear_attention for every layer",
-                "name as many as num_hidden_layers");
+                "name num_hidden_layers of them");
   }
   for (std::size_t layer = 0; layer < types.size(); ++layer) {
     full[layer] = types[layer] == "full_attention";
@@ -78,8 +78,8 @@ std::vector<Family> qwen3_next_families() {
   return {{.model_types = {"qwen3_next"},
            .classes = llama_classes("Qwen3Next"),
            .reader = read_qwen3_next,
-           .names = None("it is counted, not run"),
-           .gguf = None("GGUF files of it are not read yet")}};
+           .names = None("headroom counts this model but cannot run it"),
+           .gguf = None("not supported yet")}};
 }
 
 }  // namespace headroom::detail

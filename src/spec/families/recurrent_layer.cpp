@@ -1,5 +1,5 @@
-// Recurrent layers on their own, as torch.nn.RNN, LSTM and GRU have them: one direction, and every
-// layer as wide as its input.
+// Recurrent layers as in torch.nn.RNN, LSTM and GRU: one direction, every layer as wide as its
+// input.
 #include "../common_keys.h"
 #include "../family.h"
 
@@ -10,7 +10,7 @@ void read_recurrent_cell(ConfigReader& config, ModelSpec& spec, RecurrentCell ce
   spec.kind = ModelKind::recurrent_layer;
   spec.hidden_size = config.size({"hidden_size"});
   if (config.size_or({"input_size"}, spec.hidden_size) != spec.hidden_size) {
-    config.fail("input_size", "differs from hidden_size", "give both the same value");
+    config.fail("input_size", "differs from hidden_size", "set both to one value");
   }
   spec.embedding.input = InputKind::hidden_states;
   config.expect_flag("bidirectional", false);
@@ -42,17 +42,17 @@ std::vector<Family> recurrent_layer_families() {
            .classes = one_class("RNN"),
            .reader = read_recurrent(RecurrentCell::rnn),
            .names = NameTable{{kRecurrent}, {}, {}},
-           .gguf = None("a layer on its own has no GGUF")},
+           .gguf = None("a single layer has no GGUF file")},
           {.model_types = {"lstm"},
            .classes = one_class("LSTM"),
            .reader = read_recurrent(RecurrentCell::lstm),
            .names = NameTable{{kRecurrent}, {}, {}},
-           .gguf = None("a layer on its own has no GGUF")},
+           .gguf = None("a single layer has no GGUF file")},
           {.model_types = {"gru"},
            .classes = one_class("GRU"),
            .reader = read_recurrent(RecurrentCell::gru),
            .names = NameTable{{kRecurrent}, {}, {}},
-           .gguf = None("a layer on its own has no GGUF")}};
+           .gguf = None("a single layer has no GGUF file")}};
 }
 
 }  // namespace headroom::detail

@@ -1,5 +1,5 @@
-// StableLM: Llama with LayerNorm and rotary positions of a quarter of each head
-// (Stability AI, StableLM-3B-4E1T technical report).
+// StableLM: Llama with LayerNorm and RoPE on a quarter of each head (Stability AI, StableLM-3B-4E1T
+// technical report).
 #include "../decoder.h"
 #include "../family.h"
 

@@ -1,4 +1,4 @@
-// StarCoder2: Llama with LayerNorm, biases and a plain network (arXiv 2402.19173).
+// StarCoder2: Llama with LayerNorm, biases and a plain FFN (arXiv 2402.19173).
 #include "../decoder.h"
 #include "../family.h"
 
@@ -25,7 +25,7 @@ void read_starcoder2(ConfigReader& config, ModelSpec& spec) {
   stack.dropout.attention_output = config.probability_or({"residual_dropout"}, 0);
   stack.dropout.ffn_output = stack.dropout.attention_output;
   config.expect_flag("scale_attn_weights", true);
-  // What published configs carry along from the family before; the class reads hidden_act and
+  // Published configs inherit these from the previous family; the class reads hidden_act and
   // norm_epsilon.
   config.ignore({"activation_function", "layer_norm_epsilon", "attention_softmax_in_fp32",
                  "scale_attention_softmax_in_fp32"});

@@ -1,5 +1,5 @@
 // T5: encoder-decoder with RMSNorm before each part, relative position biases, no attention scale
-// (arXiv 1910.10683); v1.1 gates its feed-forward network and unties its head (arXiv 2002.05202).
+// (arXiv 1910.10683); v1.1 has a gated FFN and an untied head (arXiv 2002.05202).
 #include "../common_keys.h"
 #include "../family.h"
 
@@ -22,12 +22,12 @@ FeedForwardKind read_feed_forward(ConfigReader& config) {
                                          {"gated-gelu", {FfnKind::gated, ActivationKind::gelu_new}},
                                          {"gated-silu", {FfnKind::gated, ActivationKind::silu}}},
                                         {FfnKind::plain, ActivationKind::relu});
-  config.ignore({"dense_act_fn", "is_gated_act"});  // derived from feed_forward_proj when saved
+  config.ignore({"dense_act_fn", "is_gated_act"});  // derived from feed_forward_proj on saving
   return result;
 }
 
-/// T5 v1.0 ties its head and scales what goes into it. A config saved by transformers 5 says
-/// tie_word_embeddings of both versions and keeps the difference in scale_decoder_outputs.
+/// T5 v1.0 ties its head and scales the head's input. Configs saved by transformers 5 set
+/// tie_word_embeddings for both versions and store the difference in scale_decoder_outputs.
 bool read_tied(ConfigReader& config) {
   const bool tied = config.flag_or({"tie_word_embeddings"}, true);
   return config.flag_or({"scale_decoder_outputs"}, tied);

@@ -1,5 +1,5 @@
-// The original encoder-decoder Transformer (arXiv 1706.03762), which Hugging Face has no config of.
-// Keys are those of torch.nn.Transformer, and d_k, d_v as in the paper.
+// The original encoder-decoder Transformer (arXiv 1706.03762). Hugging Face has no config for it:
+// the keys are those of torch.nn.Transformer, with d_k and d_v as in the paper.
 #include "../common_keys.h"
 #include "../family.h"
 
@@ -105,7 +105,7 @@ std::vector<Family> transformer_families() {
            .classes = transformer_classes(),
            .reader = read_transformer,
            .names = NameTable{{kTransformer}, {}, {}},
-           .gguf = None("a format of headroom's own has no GGUF")}};
+           .gguf = None("headroom's own config format has no GGUF form")}};
 }
 
 }  // namespace headroom::detail

@@ -15,9 +15,9 @@ ImageSpec read_image(ConfigReader& config) {
     config.fail("patch_size",
                 fmt::format("a patch of {} is larger than an image of {}", image.patch_size,
                             image.image_size),
-                "use a patch_size up to image_size");
+                "use a patch_size of at most image_size");
   }
-  constexpr std::int64_t kLargestSide = std::int64_t{1} << 31U;  // its square still fits 64 bits
+  constexpr std::int64_t kLargestSide = std::int64_t{1} << 31U;  // its square fits 64 bits
   if (image.image_size / image.patch_size >= kLargestSide) {
     config.fail("image_size", "has too many patches to count", "use a smaller image_size");
   }
@@ -34,7 +34,7 @@ ModelClasses vit_classes() {
 }
 
 void read_vit(ConfigReader& config, ModelSpec& spec) {
-  config.ignore({"encoder_stride"});  // only masked image modelling reads it
+  config.ignore({"encoder_stride"});  // only for masked image modelling
   config.expect_text("pooler_act", "tanh");
   spec.kind = ModelKind::encoder;
   spec.hidden_size = config.size({"hidden_size"});
@@ -88,7 +88,7 @@ std::vector<Family> vit_families() {
            .classes = vit_classes(),
            .reader = read_vit,
            .names = NameTable{{kVit}, {"vit."}, {}},
-           .gguf = None("GGUF holds such towers only beside a text model")}};
+           .gguf = None("GGUF stores vision towers only with a text model")}};
 }
 
 }  // namespace headroom::detail

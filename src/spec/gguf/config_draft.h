@@ -1,4 +1,4 @@
-// ConfigDraft: a config.json under construction, of which a GGUF file's metadata say the contents.
+// ConfigDraft: a config.json being built from GGUF metadata.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ class GgufMetadataReader;
 
 class ConfigDraft {
  public:
-  /// Writes into `object`, which must outlive this.
+  /// Writes to `object`, which must outlive this.
   explicit ConfigDraft(nlohmann::json& object) : object_(&object) {}
 
   [[nodiscard]] bool has(std::string_view key) const;
@@ -25,11 +25,11 @@ class ConfigDraft {
   void set_number(std::string_view key, double value);
   void set_text(std::string_view key, std::string_view value);
   void set_texts(std::string_view key, const std::vector<std::string>& values);
-  /// A value as JSON text.
+  /// Sets a value from JSON text.
   void set_json(std::string_view key, std::string_view json);
-  /// Copies the metadata's value, where there is one.
+  /// Copies a metadata value if it exists.
   void copy(const GgufMetadataReader& metadata, std::string_view from, std::string_view to);
-  /// The object at `key`, created empty.
+  /// Creates an empty object at `key`.
   [[nodiscard]] ConfigDraft add_object(std::string_view key);
 
  private:

@@ -14,13 +14,13 @@
 namespace headroom::detail {
 namespace {
 
-/// An architecture, and the family that it belongs to.
+/// An architecture and its family.
 struct FamilyArchitecture {
   const Family* family = nullptr;
   const GgufArchitecture* architecture = nullptr;
 };
 
-/// All that are known; those with a condition first, since the others have none.
+/// All known architectures; conditional ones first, since the others match always.
 std::vector<FamilyArchitecture> known_architectures() {
   std::vector<FamilyArchitecture> known;
   for (const Family& family : families()) {
@@ -47,9 +47,9 @@ FamilyArchitecture architecture_of(const GgufMetadataReader& metadata, const std
     names.insert(entry.architecture->name);
   }
   throw Error(ErrorCode::invalid_input,
-              fmt::format("the architecture \"{}\" is not understood", metadata.architecture()),
+              fmt::format("the architecture \"{}\" is not supported", metadata.architecture()),
               file + ": general.architecture",
-              fmt::format("known architectures: {}", fmt::join(names, ", ")));
+              fmt::format("use one of: {}", fmt::join(names, ", ")));
 }
 
 void add_keys(std::span<const GgufKey> keys, const GgufMetadataReader& metadata,

@@ -1,5 +1,5 @@
-// From a GGUF file's metadata to the config.json that the model was published with, as far as it
-// describes its shape. One reader then understands both.
+// Translates GGUF metadata to the model's published config.json, as far as it describes sizes and
+// operators. One reader then serves both formats.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace headroom::detail {
 
-/// The config, as JSON text, of a file that says `content`; `file` is its name. Throws
-/// Error{invalid_input} naming file and key for an architecture that is not understood, and for
-/// what the family has no key for.
+/// The config of a file with `content`, as JSON text; `file` is its name. Throws
+/// Error{invalid_input} naming file and key if the architecture is not supported or the family's
+/// config cannot express a value.
 [[nodiscard]] std::string config_from_gguf(const checkpoint::GgufContent& content,
                                            const std::string& file);
 

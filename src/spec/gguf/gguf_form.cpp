@@ -14,7 +14,7 @@ constexpr GgufKey kRmsNormKeys[] = {
     {"rope.freq_base", "rope_theta"},
 };
 
-// The key of the epsilon differs by family.
+// The key of epsilon differs between families.
 constexpr GgufKey kLayerNormKeys[] = {
     {"context_length", "max_position_embeddings"},
     {"embedding_length", "hidden_size"},
@@ -75,7 +75,7 @@ double gguf_rotary_fraction(const GgufMetadataReader& metadata) {
   const auto head_dim = metadata.count("attention.key_length").value_or(usual);
   const auto rotary = metadata.count("rope.dimension_count").value_or(head_dim);
   if (head_dim <= 0 || rotary > head_dim) {
-    metadata.fail("rope.dimension_count", "is more than a head has");
+    metadata.fail("rope.dimension_count", "exceeds the head size");
   }
   return static_cast<double>(rotary) / static_cast<double>(head_dim);
 }

@@ -1,5 +1,4 @@
-// How a family's models are written in GGUF: the words of its metadata, and the converter's changes
-// to its weights.
+// A family's GGUF format: its metadata keys, and the converter's changes to its weights.
 // Source: class Keys in gguf-py/gguf/constants.py, and set_gguf_parameters and modify_tensors of
 // each class in convert_hf_to_gguf.py, github.com/ggml-org/llama.cpp.
 #pragma once
@@ -15,46 +14,46 @@
 
 namespace headroom::detail {
 
-/// A metadata key without its architecture prefix, and the config's key for the same value.
+/// A metadata key without its architecture prefix, and the config's key for that value.
 struct GgufKey {
   std::string_view metadata;
   std::string_view config;
 };
 
-/// A config key that is true when a tensor exists, and false when it does not.
+/// A config key that is true if and only if a tensor exists.
 struct GgufFlag {
   std::string_view tensor;
   std::string_view config;
 };
 
-/// A config key that has this value, as JSON text, in every model of the architecture.
+/// A config key with this JSON value in every model of the architecture.
 struct GgufConstant {
   std::string_view config;
   std::string_view json;
 };
 
-/// How to tell that a model's head is tied to its word table.
+/// How a file shows that the head is tied to the word embeddings.
 enum class GgufTie {
   no_output_tensor,  ///< the file has no output.weight
-  always,            ///< some converters stored the table a second time
+  always,            ///< even with output.weight, which some converters duplicate
 };
 
-/// When the config gets `head_dim`.
+/// When to write `head_dim` to the config.
 enum class GgufHeadDim {
-  where_unusual,  ///< where it is not hidden_size / num_attention_heads
+  where_unusual,  ///< if it is not hidden_size / num_attention_heads
   always,
   never,
 };
 
-/// Completes the config where one key does not map to one key.
+/// Completes the config where keys do not map one to one.
 using GgufFinish = void (*)(const GgufMetadataReader& metadata, ConfigDraft& config);
 
-/// One value of general.architecture.
+/// One value of general.architecture and its keys.
 struct GgufArchitecture {
   std::string_view name;
   std::string_view
-      needs{};  ///< a count that must be above 0; tells architectures of one name apart
-  std::span<const GgufKey> common{};  ///< keys that several architectures share
+      needs{};  ///< a count that must be positive; distinguishes architectures of one name
+  std::span<const GgufKey> common{};  ///< keys shared by several architectures
   std::vector<GgufKey> own{};
   std::vector<GgufFlag> flags{};
   std::vector<GgufConstant> constants{};
@@ -63,7 +62,7 @@ struct GgufArchitecture {
   GgufFinish finish = nullptr;
 };
 
-/// A family in GGUF. `architectures` is empty where its files carry another family's name.
+/// A family's GGUF format. `architectures` is empty if its files use another family's name.
 struct GgufForm {
   GgufForm(GgufConversion change, std::vector<GgufArchitecture> names)
       : conversion(change), architectures(std::move(names)) {}
@@ -71,16 +70,16 @@ struct GgufForm {
   std::vector<GgufArchitecture> architectures;
 };
 
-/// Keys of a decoder with RMSNorm, with LayerNorm, and of one with routed experts.
+/// Keys of decoders with RMSNorm, with LayerNorm, and with routed experts.
 [[nodiscard]] std::span<const GgufKey> gguf_rms_norm_keys();
 [[nodiscard]] std::span<const GgufKey> gguf_layer_norm_keys();
 [[nodiscard]] std::span<const GgufKey> gguf_expert_keys();
-/// Llama's optional biases, by the tensors that hold them.
+/// Llama's optional biases, by the tensors that store them.
 [[nodiscard]] std::vector<GgufFlag> gguf_llama_biases();
 
-/// Adds rope_scaling, as Llama's config has it.
+/// Adds rope_scaling in Llama's format.
 void finish_rope_scaling(const GgufMetadataReader& metadata, ConfigDraft& config);
-/// Adds layer_types: which layers have a window, listed one by one.
+/// Adds layer_types, which lists the layers with a window.
 void finish_windows(const GgufMetadataReader& metadata, ConfigDraft& config);
 /// Adds partial_rotary_factor.
 void finish_partial_rotary(const GgufMetadataReader& metadata, ConfigDraft& config);

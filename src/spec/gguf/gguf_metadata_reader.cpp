@@ -24,7 +24,7 @@ using nlohmann::json;
 
 constexpr const char* kHint = "convert the model again with a current converter";
 
-/// The shortest decimal of a number that was stored as float32.
+/// The shortest decimal that rounds to the float32 `value`.
 double shortest(double value) {
   const auto narrow = static_cast<float>(value);
   if (static_cast<double>(narrow) != value) return value;
@@ -66,21 +66,20 @@ std::optional<json> GgufMetadataReader::value(std::string_view key) const {
         std::ranges::all_of(values, [&](std::int64_t other) { return other == values.front(); });
     if (equal) return values.front();
     constexpr std::size_t kShown = 8;
-    fail(key,
-         fmt::format("differs from layer to layer ({}{}), which a config of this family cannot "
-                     "say",
-                     fmt::join(values.begin(),
-                               values.begin() +
-                                   static_cast<std::ptrdiff_t>(std::min(values.size(), kShown)),
-                               ", "),
-                     values.size() > kShown ? ", …" : ""));
+    fail(key, fmt::format("differs between layers ({}{}), which this family's config cannot "
+                          "express",
+                          fmt::join(values.begin(),
+                                    values.begin() + static_cast<std::ptrdiff_t>(
+                                                         std::min(values.size(), kShown)),
+                                    ", "),
+                          values.size() > kShown ? ", …" : ""));
   };
   const auto number = [&](double value) -> json {
-    if (!std::isfinite(value)) fail(key, "is no finite number");
+    if (!std::isfinite(value)) fail(key, "is not finite");
     return shortest(value);
   };
   const auto text = [&](std::string_view value) -> json {
-    if (!is_printable_utf8(value)) fail(key, "is no text");
+    if (!is_printable_utf8(value)) fail(key, "is not valid text");
     return std::string(value);
   };
   const auto as_it_is = [](auto value) -> json { return value; };
@@ -103,7 +102,7 @@ std::optional<std::int64_t> GgufMetadataReader::count(std::string_view key) cons
                     (!found->is_number_unsigned() ||
                      found->get<std::uint64_t>() <=
                          static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()));
-  if (!fits || found->get<std::int64_t>() < 0) fail(key, "is no whole number");
+  if (!fits || found->get<std::int64_t>() < 0) fail(key, "is not a whole number");
   return found->get<std::int64_t>();
 }
 
@@ -125,7 +124,8 @@ std::int64_t GgufMetadataReader::vocab_size() const {
   if (const auto said = count("vocab_size")) return *said;
   const GgufValue* const words = find("tokenizer.ggml.tokens");
   const auto* const list = words == nullptr ? nullptr : std::get_if<GgufArray>(words);
-  if (list == nullptr) fail("vocab_size", "neither it, nor words, nor a table of them is there");
+  if (list == nullptr)
+    fail("vocab_size", "is missing, and there is no token list or embedding table to count");
   return static_cast<std::int64_t>(
       std::min<std::uint64_t>(list->count, std::numeric_limits<std::int32_t>::max()));
 }

@@ -1,4 +1,4 @@
-// Values of a GGUF file's metadata as JSON, with errors that name file and key.
+// GGUF metadata values as JSON, with errors that name file and key.
 #pragma once
 
 #include <cstdint>
@@ -14,22 +14,22 @@ namespace headroom::detail {
 
 class GgufMetadataReader {
  public:
-  /// `content` must outlive this; `file` is the name of what it was read from.
+  /// `content` must outlive this; `file` is its name in errors.
   GgufMetadataReader(const checkpoint::GgufContent& content, std::string file);
 
-  /// "llama": general.architecture.
+  /// general.architecture, such as "llama".
   [[nodiscard]] const std::string& architecture() const noexcept { return architecture_; }
-  /// The value of "ARCHITECTURE.key"; empty when it is not there. A list with one value for each
-  /// layer that is the same in all is that value; one that differs is an error.
+  /// The value of "ARCHITECTURE.key"; empty if absent. A per-layer list of equal values gives that
+  /// value. Throws if they differ.
   [[nodiscard]] std::optional<nlohmann::json> value(std::string_view key) const;
-  /// The value as text; empty when it is not there or not a text.
+  /// The value as a string; empty if absent or of another type.
   [[nodiscard]] std::optional<std::string> text(std::string_view key) const;
-  /// The value as a whole number of at least 0.
+  /// The value as an integer of at least 0; empty if absent.
   [[nodiscard]] std::optional<std::int64_t> count(std::string_view key) const;
-  /// One truth value per layer; empty when the key holds no such list.
+  /// One boolean per layer; empty if the key holds no such list.
   [[nodiscard]] std::optional<std::vector<bool>> flags_by_layer(std::string_view key) const;
   [[nodiscard]] bool has_tensor(std::string_view name) const;
-  /// Rows of the table of words.
+  /// Rows of the token embedding table.
   [[nodiscard]] std::int64_t vocab_size() const;
 
   /// Throws Error{invalid_input} at "ARCHITECTURE.key".

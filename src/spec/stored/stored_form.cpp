@@ -13,17 +13,16 @@ namespace {
                                            std::string_view because) {
   throw Error(ErrorCode::invalid_input,
               fmt::format("GGUF weights of {} cannot be read: {}", spec.model_type, because), file,
-              "use the safetensors, or random weights");
+              "use the safetensors files or random weights");
 }
 
 }  // namespace
 
 NameTable safetensors_names(const ModelSpec& spec) {
   const auto refuse = [&](const None& none) -> NameTable {
-    throw Error(
-        ErrorCode::invalid_input,
-        fmt::format("models of type {} have no checkpoints: {}", spec.model_type, none.because),
-        spec.name, "use random weights");
+    throw Error(ErrorCode::invalid_input,
+                fmt::format("weights of type {} cannot be read: {}", spec.model_type, none.because),
+                spec.name, "use random weights");
   };
   const Family* const family = find_family(spec.model_type);
   if (family == nullptr) throw Error(ErrorCode::internal, "a model of no family", spec.name);
@@ -39,7 +38,7 @@ GgufConversion gguf_conversion(const ModelSpec& spec, const std::string& file) {
   }
   const GgufConversion conversion = std::get<GgufForm>(family->gguf).conversion;
   if (conversion == GgufConversion::unknown) {
-    throw_unknown_conversion(spec, file, "what the converter does to them is not undone");
+    throw_unknown_conversion(spec, file, "the converter's change to their values is not reversed");
   }
   return conversion;
 }

@@ -1,4 +1,4 @@
-// How a model's family stores its weights.
+// Storage of a model family's weights.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace headroom::detail {
 
-/// The names of the weights in the family's safetensors. Throws Error{invalid_input} for a family
-/// without stored weights, with the reason.
+/// The names of the weights in safetensors files. Throws Error{invalid_input} with the reason if
+/// the family has no stored weights.
 [[nodiscard]] NameTable safetensors_names(const ModelSpec& spec);
 
-/// The converter's change to the family's values. Throws Error{invalid_input} naming `file` where
-/// it is not known.
+/// The GGUF converter's change to the family's values. Throws Error{invalid_input} naming `file` if
+/// it is unknown.
 [[nodiscard]] GgufConversion gguf_conversion(const ModelSpec& spec, const std::string& file);
 
 }  // namespace headroom::detail

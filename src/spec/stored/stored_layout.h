@@ -1,4 +1,4 @@
-// How a stored tensor holds the weight that is wanted: turned round, or stacked with others.
+// How a weight is stored in a tensor: transposed, or stacked with others.
 #pragma once
 
 #include <cstdint>
@@ -8,31 +8,31 @@ namespace headroom::detail {
 
 enum class StoredOrder {
   as_is,
-  transposed,  ///< [in, out] in the place of [out, in], as GPT-2's Conv1D stores it
+  transposed,  ///< [in, out] instead of [out, in], as in GPT-2's Conv1D
 };
 
-/// How the weights that share a tensor lie along the stacked axis.
+/// Order of the weights that share a tensor, along the stacked axis.
 enum class Stacking {
   alone,               ///< the tensor holds one weight
   whole,               ///< one after the other
-  per_key_value_head,  ///< for each key-value head, its share of every weight (BLOOM, Falcon)
-  per_index,           ///< one row of each in turn (gpt-oss: even ones gate, odd ones up)
+  per_key_value_head,  ///< per key-value head, its rows of every weight (BLOOM, Falcon)
+  per_index,           ///< rows alternate (gpt-oss: even rows gate, odd rows up)
 };
 
-/// The axis of the wanted weight [out, in] that is stacked.
+/// The stacked axis of a weight [out, in].
 enum class StackAxis { out, in };
 
 enum class ExpertStorage {
-  apart,    ///< each has a tensor of its own, with its number in the name; or there are none
+  apart,    ///< one tensor per expert, numbered in the name; or no experts
   stacked,  ///< one tensor, [experts, …]
 };
 
-/// Steps from a stored tensor to a weight, in this order: take one expert, turn it round, take the
-/// rows or columns of one part. How many those are follows from the weights' own shapes.
+/// Steps from a stored tensor to a weight, in this order: select one expert, transpose, select the
+/// rows or columns of one part. Their numbers follow from the shapes of the weights.
 struct StoredLayout {
   StoredOrder order = StoredOrder::as_is;
   Stacking stacking = Stacking::alone;
-  std::uint8_t part = 0;  ///< place among the weights that share the tensor
+  std::uint8_t part = 0;  ///< index among the weights that share the tensor
   StackAxis axis = StackAxis::out;
   ExpertStorage experts = ExpertStorage::apart;
 
@@ -62,8 +62,8 @@ struct StoredLayout {
   return layout;
 }
 
-/// Where one part lies along the stacked axis: in each of `groups` groups of `group_size` indices,
-/// the `size` ones from `begin` on.
+/// The indices of one part along the stacked axis: in each of `groups` groups of `group_size`
+/// indices, `size` of them starting at `begin`.
 struct StackRange {
   std::int64_t groups = 1;
   std::int64_t group_size = 0;
@@ -73,7 +73,7 @@ struct StackRange {
   bool operator==(const StackRange&) const = default;
 };
 
-/// A weight's sizes as a matrix; one dimension is a column.
+/// A weight's shape as a matrix; a vector is one column.
 struct MatrixShape {
   std::int64_t rows = 0;
   std::int64_t columns = 1;
@@ -81,15 +81,15 @@ struct MatrixShape {
   bool operator==(const MatrixShape&) const = default;
 };
 
-/// The matrix [first, product of the others].
+/// Flattens a shape to [first, product of the others].
 [[nodiscard]] MatrixShape matrix_shape(std::span<const std::int64_t> shape);
 
-/// The shape of the tensor that holds a weight of shape `wanted`, one expert of it.
+/// Shape of the tensor that stores one expert of a weight of shape `wanted`.
 [[nodiscard]] MatrixShape stored_shape(const StoredLayout& layout, const StackRange& range,
                                        MatrixShape wanted);
 
-/// Copies the weight that `layout` and `range` describe from `stored`, which has the sizes of
-/// stored_shape, to `out`, which has those of `wanted`.
+/// Copies the weight at `layout` and `range` from `stored`, of shape stored_shape(layout, range,
+/// wanted), to `out`, of shape `wanted`.
 void copy_part(std::span<const float> stored, const StoredLayout& layout, const StackRange& range,
                MatrixShape wanted, std::span<float> out);
 

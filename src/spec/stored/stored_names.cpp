@@ -1,4 +1,4 @@
-// Stored names that several families share.
+// Stored names shared by several families.
 #include "stored_names.h"
 
 #include <utility>
@@ -93,7 +93,7 @@ constexpr NameRule kMixtralExperts[] = {
     {"decoder.layers.mlp.experts.gate.%", "layers.{}.block_sparse_moe.experts.{e}.w1.%"},
     {"decoder.layers.mlp.experts.up.%", "layers.{}.block_sparse_moe.experts.{e}.w3.%"},
     {"decoder.layers.mlp.experts.down.%", "layers.{}.block_sparse_moe.experts.{e}.w2.%"},
-    // Transformers 5 renames the block; its class for PhiMoE stores experts apart all the same.
+    // Transformers 5 renames the block; in its PhiMoE class each expert still has its own tensors.
     {"decoder.layers.mlp.router.correction_bias", "layers.{}.mlp.e_score_correction_bias"},
     {"decoder.layers.mlp.experts.gate.%", "layers.{}.mlp.experts.{e}.w1.%"},
     {"decoder.layers.mlp.experts.up.%", "layers.{}.mlp.experts.{e}.w3.%"},

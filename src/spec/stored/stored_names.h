@@ -1,4 +1,4 @@
-// Names under which a family's files store its weights: the data types of one table.
+// Stored names of a family's weights: the data types of one table.
 #pragma once
 
 #include <span>
@@ -17,53 +17,53 @@ struct NameRule {
   StoredLayout layout{};
 };
 
-/// Stored tensors that are not weights of the model: buffers, second copies, or parts of a larger
+/// Stored tensors that are not weights of the model: buffers, duplicates, or parts of a larger
 /// model.
 enum class ExtraKind {
   causal_mask,
   position_ids,
   rotary_buffer,
-  router_bias,             ///< a buffer that balances the load of experts
+  router_bias,             ///< a buffer for balancing the load of experts
   kv_cache_scale,          ///< of a quantised KV-cache
-  head_buffer,             ///< a bias of logits that is not trained
-  tied_copy,               ///< a weight that the model has under another name
-  untied_head,             ///< a head with its own values, where the config says it is tied
-  unused_head,             ///< trained with the model, and not part of it
-  multi_token_prediction,  ///< layers after the model's own
-  vision_tower,            ///< and the projector from images or sound to the text model
+  head_buffer,             ///< an untrained bias of the logits
+  tied_copy,               ///< a duplicate of a weight with another name
+  untied_head,             ///< separate values for a head that the config calls tied
+  unused_head,             ///< a head that only training uses
+  multi_token_prediction,  ///< layers after the model's last
+  vision_tower,            ///< with the projector from images or sound to the text model
 };
 
-/// In words: "rotary buffer".
+/// Its description: "rotary buffer".
 [[nodiscard]] std::string_view name_of(ExtraKind kind) noexcept;
 
 enum class NamePart { ending, beginning };
 
-/// Recognises an extra tensor by the end or the beginning of its stored name.
+/// Recognises an extra tensor by the beginning or end of its stored name.
 struct ExtraRule {
   std::string_view text;
   ExtraKind kind = ExtraKind::tied_copy;
   NamePart where = NamePart::ending;
 };
 
-/// The stored names of one family. Several rules for one path are alternatives: the first whose
-/// tensor exists counts.
+/// The stored names of one family. Rules for one path are alternatives: the first whose tensor
+/// exists applies.
 struct NameTable {
   std::vector<std::span<const NameRule>> rules;
   std::vector<std::string_view> optional_prefixes;  ///< may precede every name
   std::vector<ExtraRule> extras;
 };
 
-/// Rules that several families share.
+/// Rules shared by several families.
 [[nodiscard]] std::span<const NameRule> llama_rules();
 [[nodiscard]] std::span<const NameRule> query_key_norm_rules();
 [[nodiscard]] std::span<const NameRule> bert_rules();
 [[nodiscard]] std::span<const NameRule> bloom_rules();
-/// A router and its experts as Qwen and DeepSeek store them.
+/// Routers and experts as stored by Qwen and DeepSeek.
 [[nodiscard]] std::span<const NameRule> routed_expert_rules();
-/// A router and its experts as Mixtral stores them.
+/// Routers and experts as stored by Mixtral.
 [[nodiscard]] std::span<const NameRule> mixtral_expert_rules();
 
-/// The names of a decoder stored like Llama, `own` rules first.
+/// Names of a decoder stored like Llama; `own` rules come first.
 [[nodiscard]] NameTable llama_names(std::vector<std::span<const NameRule>> own = {});
 
 }  // namespace headroom::detail

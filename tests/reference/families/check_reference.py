@@ -1,8 +1,6 @@
-"""Holds this reference against folders that the published code itself made: check_reference.py
-FOLDER...
+"""Checks this reference against folders made by the published code: check_reference.py FOLDER...
 
-A disagreement between headroom and this reference means something only where the pieces are
-right; this is that check.
+A disagreement between headroom and this reference is meaningful only if this check passes.
 """
 import sys
 
@@ -39,7 +37,7 @@ def check(path):
         worst = max(worst, largest_excess(outputs[name], expected[name], mask if padded else None))
     unused = sorted(set(weights.tensors) - weights.used)
     right = worst <= 1 and common and not unused
-    share = f"{worst:.3f} of what is allowed, {len(common)} outputs"
+    share = f"{worst:.3f} of the tolerance, {len(common)} outputs"
     print("ok  " if right else "FAIL", path, share, *unused[:3])
 
 

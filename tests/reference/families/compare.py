@@ -1,5 +1,5 @@
-"""Runs headroom on model folders and holds its outputs and its parameter count against them:
-compare.py HEADROOM FOLDER..."""
+"""Runs headroom on model folders and checks its outputs and parameter count: compare.py HEADROOM
+FOLDER..."""
 import json
 import subprocess
 import sys

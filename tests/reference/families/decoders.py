@@ -1,4 +1,4 @@
-"""Decoders with dense layers: one function a family, by the formulas of its published code."""
+"""Decoders with dense layers: one function per family, with the formulas of its published code."""
 
 import math
 
@@ -51,7 +51,7 @@ def layer_types(c, otherwise):
 
 
 def qwen_window(c):
-    """Qwen: layers from max_window_layers on slide, if use_sliding_window."""
+    """Qwen: layers from max_window_layers on have a window if use_sliding_window is true."""
     used = c.get("use_sliding_window", False) and c.get("sliding_window") is not None
     kinds = layer_types(
         c,
@@ -96,12 +96,12 @@ def qwen3(w, c, ids):
 def smollm3(w, c, ids):
     rotary = rotary_of(c, ids.shape[1], head_dim(c), 2000000.0)
     interval = c.get("no_rope_layer_interval", 4)
-    turns = c.get("no_rope_layers") or [
+    uses_rope = c.get("no_rope_layers") or [
         (i + 1) % interval != 0 for i in range(c["num_hidden_layers"])
     ]
     slides = c.get("use_sliding_window", False) and c.get("sliding_window") is not None
     kinds = layer_types(
-        c, lambda i: "sliding_attention" if slides and not turns[i] else "full_attention"
+        c, lambda i: "sliding_attention" if slides and not uses_rope[i] else "full_attention"
     )
     window = lambda i: c["sliding_window"] if slides and kinds[i] == "sliding_attention" else None
     return llama_shaped(
@@ -110,7 +110,7 @@ def smollm3(w, c, ids):
         ids,
         c.get("rms_norm_eps", 1e-6),
         True,
-        lambda i: rotary if turns[i] else None,
+        lambda i: rotary if uses_rope[i] else None,
         window,
         bias=c.get("attention_bias", False),
         mlp_bias=c.get("mlp_bias", False),
@@ -138,7 +138,7 @@ def granite(w, c, ids, mlp=None):
 
 
 def olmo2(w, c, ids):
-    """Norms only behind attention and MLP, and over all of q and k."""
+    """Norms only after attention and MLP, and over all of q and over all of k."""
     eps = c.get("rms_norm_eps", 1e-5)
     rotary = rotary_of(c, ids.shape[1], head_dim(c))
     table = w.table("model.embed_tokens", c["vocab_size"], c["hidden_size"])
@@ -168,7 +168,8 @@ def olmo2(w, c, ids):
 
 
 def glm(w, c, ids, sandwich=False):
-    """Half of each head turns, by neighbours; GLM-4 normalises behind attention and MLP too."""
+    """RoPE on neighbouring dimensions of half of each head; GLM-4 has norms after attention and MLP
+    too."""
     eps = c.get("rms_norm_eps", 1.5625e-07)
     parameters = c.get("rope_parameters") or {}
     part = c.get("partial_rotary_factor", parameters.get("partial_rotary_factor", 0.5))
@@ -204,7 +205,7 @@ def glm4(w, c, ids):
 
 
 def cohere(w, c, ids, alternating=False):
-    """Parallel block behind one norm without bias; Cohere 2's full layers do not turn."""
+    """Parallel block after one norm without bias; Cohere 2's full layers have no RoPE."""
     eps = c.get("layer_norm_eps", 1e-5)
     rotary = rotary_of(
         c, ids.shape[1], c["hidden_size"] // c["num_attention_heads"], interleaved=True
@@ -229,11 +230,11 @@ def cohere(w, c, ids, alternating=False):
         y = w.layer_norm(name + ".input_layernorm", x, eps, bias=False)
         slides = alternating and kinds[i] == "sliding_attention"
         norms = own_norms(name + ".self_attn") if c.get("use_qk_norm", False) else None
-        turning = rotary if slides or not alternating else None
+        layer_rotary = rotary if slides or not alternating else None
         window = c.get("sliding_window", 4096) if slides else None
         return (
             x
-            + grouped(w, c, name + ".self_attn", y, turning, window, bias, norms=norms)
+            + grouped(w, c, name + ".self_attn", y, layer_rotary, window, bias, norms=norms)
             + gated(w, c, name + ".mlp", y, c.get("hidden_act", "silu"))
         )
 
@@ -252,8 +253,8 @@ def cohere2(w, c, ids):
 
 
 def gemma2_shaped(w, c, ids, window, rotary, norms=None, prefix="model"):
-    """Norms by 1 + w before and after attention and MLP; soft caps; embeddings times sqrt(hidden).
-    """
+    """Gemma 2: norms by 1 + w before and after attention and MLP; soft caps; embeddings times
+    sqrt(hidden)."""
     eps = c.get("rms_norm_eps", 1e-6)
     table = w.table(prefix + ".embed_tokens", c["vocab_size"], c["hidden_size"], std=0.2)
     norm = lambda name, x: w.rms_norm(name, x, eps, plus_one=True)
@@ -305,9 +306,9 @@ def gemma2(w, c, ids):
 
 
 def gemma3(w, c, ids):
-    """Five layers with a window and their own rotary base, then a global one whose rotary may be
-    scaled."""
-    # The published class caps no scores, whatever attn_logit_softcapping says.
+    """Five layers with a window and a separate RoPE base, then a global one with optional RoPE
+    scaling."""
+    # The published class caps no scores, with any attn_logit_softcapping.
     c = {"head_dim": 256, "sliding_window": 4096, **c, "attn_logit_softcapping": None}
     pattern = c.get("sliding_window_pattern", c.get("_sliding_window_pattern", 6))
     kinds = layer_types(c, lambda i: "sliding_attention" if (i + 1) % pattern else "full_attention")
@@ -319,16 +320,16 @@ def gemma3(w, c, ids):
     else:
         far = {"rope_theta": c.get("rope_theta", 1000000.0), **(c.get("rope_scaling") or {})}
         near = {"rope_theta": c.get("rope_local_base_freq", 10000.0)}
-    turn = lambda p: Rotary(
+    rotary_for = lambda p: Rotary(
         c["head_dim"], p["rope_theta"], ids.shape[1], p, c["max_position_embeddings"]
     )
-    turning = {"full_attention": turn(far), "sliding_attention": turn(near)}
+    rotary = {"full_attention": rotary_for(far), "sliding_attention": rotary_for(near)}
     window = lambda i: c["sliding_window"] if kinds[i] == "sliding_attention" else None
-    return gemma2_shaped(w, c, ids, window, lambda i: turning[kinds[i]], head_norm)
+    return gemma2_shaped(w, c, ids, window, lambda i: rotary[kinds[i]], head_norm)
 
 
 def starcoder2(w, c, ids):
-    """LayerNorms with bias and a plain MLP in Llama's places."""
+    """LayerNorms with bias and a plain MLP instead of Llama's."""
     eps, bias = c.get("norm_epsilon", 1e-5), c.get("use_bias", True)
     rotary = rotary_of(c, ids.shape[1], head_dim(c))
     table = w.table("model.embed_tokens", c["vocab_size"], c["hidden_size"], std=0.2)
@@ -360,8 +361,8 @@ def starcoder2(w, c, ids):
 
 
 def stablelm(w, c, ids):
-    """LayerNorms, a quarter of each head turns; sequential or parallel; q and k may have a norm
-    for each head."""
+    """LayerNorms, RoPE on a quarter of each head; sequential or parallel; q and k may have a norm
+    per head."""
     eps = c.get("layer_norm_eps", 1e-5)
     size = c["hidden_size"] // c["num_attention_heads"]
     rotary = rotary_of(c, ids.shape[1], int(size * c.get("partial_rotary_factor", 0.25)))

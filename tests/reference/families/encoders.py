@@ -1,10 +1,10 @@
-"""Encoders, and encoder-decoders of BART's shape."""
+"""Encoders, and encoder-decoders like BART."""
 import torch
 from pieces import ACTIVATIONS, Rotary, attend, causal, heads
 
 
 def bert_layers(w, c, prefix, x, mask, outputs):
-    """Norms behind attention and MLP; keys that are padding are not seen."""
+    """Norms after attention and MLP; padding keys are masked."""
     eps, count, width = c.get("layer_norm_eps", 1e-12), c["num_attention_heads"], c["hidden_size"]
     visible = mask.bool()[:, None, None, :]
     outputs["hidden_states.0"] = x
@@ -44,8 +44,8 @@ def bert_embeddings(w, c, prefix, ids, types, places, width):
 
 
 def electra(w, c, ids, mask, types):
-    """Embeddings of their own size, projected; the generator's head works in that size, the
-    discriminator's has one score."""
+    """Embeddings of a separate size, projected; the generator's head has that size, the
+    discriminator's outputs one score."""
     width, narrow, eps = (
         c["hidden_size"],
         c.get("embedding_size", 128),
@@ -73,7 +73,7 @@ def electra(w, c, ids, mask, types):
 
 
 def roberta(w, c, ids, mask, types):
-    """Positions count from pad_token_id + 1, over tokens that are not padding."""
+    """Positions count from pad_token_id + 1, over tokens other than padding."""
     pad = c.get("pad_token_id", 1)
     real = (ids != pad).long()
     words, x = bert_embeddings(
@@ -88,7 +88,7 @@ def roberta(w, c, ids, mask, types):
 
 
 def albert(w, c, ids, mask, types):
-    """Groups of layers share weights; embeddings of their own size, projected."""
+    """Groups of layers share weights; embeddings of a separate size, projected."""
     eps, count, width = c.get("layer_norm_eps", 1e-12), c["num_attention_heads"], c["hidden_size"]
     layers, act = c["num_hidden_layers"], ACTIVATIONS[c.get("hidden_act", "gelu_new")]
     words, x = bert_embeddings(
@@ -126,8 +126,8 @@ def albert(w, c, ids, mask, types):
 
 
 def modernbert(w, c, ids, mask, types):
-    """Norms before, none in front of the first attention; local layers see half the window on both
-    sides."""
+    """Pre-norm, without a norm before the first attention; local layers see half the window on each
+    side."""
     eps, count, width = c.get("norm_eps", 1e-5), c["num_attention_heads"], c["hidden_size"]
     size, normed = width // count, c.get("norm_bias", False)
     seq, every = ids.shape[1], c.get("global_attn_every_n_layers", 3)
@@ -200,8 +200,8 @@ def bart_mlp(w, c, name, x, size):
 
 
 def marian(w, c, ids, mask, target):
-    """BART with sinusoidal positions and no norm behind the embeddings; norms behind; the head has
-    a bias that is a buffer."""
+    """BART with sinusoidal positions, without an embedding norm, and with post-norm; the head has a
+    bias buffer."""
     width, vocab = c["d_model"], c["vocab_size"]
     words = w.table("model.shared", vocab, width, std=0.3)
     scale = width**0.5 if c.get("scale_embedding", False) else 1.0

@@ -16,13 +16,13 @@ from pieces import ACTIVATIONS, Rotary, attend, causal, heads, magnitude
 
 
 def mix(x, weights, expert):
-    """sum over experts of weight · expert(x); weights [batch, seq, experts], zero where not
-    chosen."""
+    """sum over experts of weight · expert(x); weights [batch, seq, experts], zero for unselected
+    experts."""
     return sum(weights[..., e : e + 1] * expert(e) for e in range(weights.shape[-1]))
 
 
 def chosen(values, indices):
-    """Puts the values of the chosen experts at their places, zero elsewhere."""
+    """Scatters the values of the selected experts to their places, zero elsewhere."""
     return lambda count: torch.zeros(*values.shape[:-1], count).scatter(-1, indices, values)
 
 
@@ -34,8 +34,8 @@ def softmax_top(logits, k, renormalise):
 
 
 def sparse_mixer(logits, jitter):
-    """PhiMoE in inference: each of the two experts by a softmax over those within 2·jitter of the
-    best left."""
+    """PhiMoE in inference: the weight of each of the two experts is a softmax over the remaining
+    logits within 2·jitter of the largest."""
 
     def pick(scores):
         best, index = scores.max(-1, keepdim=True)
@@ -80,7 +80,7 @@ def mixtral(w, c, ids):
 
 
 def phimoe(w, c, ids):
-    """Mixtral with LayerNorms, biases, SparseMixer, and a head that may have a bias."""
+    """Mixtral with LayerNorms, biases, SparseMixer, and an optional bias in the head."""
     eps, bias = c.get("rms_norm_eps", 1e-5), c.get("attention_bias", False)
     scaling = c.get("rope_scaling")
     rotary = rotary_of({"rope_theta": 1e6, **c}, ids.shape[1], head_dim(c))
@@ -114,13 +114,13 @@ def phimoe(w, c, ids):
 
 
 def minimax_m2(w, c, ids):
-    """Sigmoid router whose bias only chooses; norms over all of q and k; part of each head turns.
-    """
+    """Sigmoid router whose bias affects only the selection; norms over all of q and over all of k;
+    RoPE on part of each head."""
     c = {"head_dim": 128, **c}
     parameters = c.get("rope_parameters") or {}
     part = parameters.get("partial_rotary_factor", c.get("partial_rotary_factor"))
-    turned = c.get("rotary_dim") or int(c["head_dim"] * (1.0 if part is None else part))
-    rotary = rotary_of(c, ids.shape[1], turned, 5e6)
+    rotary_dim = c.get("rotary_dim") or int(c["head_dim"] * (1.0 if part is None else part))
+    rotary = rotary_of(c, ids.shape[1], rotary_dim, 5e6)
 
     def mlp(name, x):
         name += ".block_sparse_moe"
@@ -137,7 +137,7 @@ def minimax_m2(w, c, ids):
 
 
 def qwen_moe(w, c, ids, renormalise, shared, bias, norms=None):
-    """Routed experts in every decoder_sparse_step-th layer that is not in mlp_only_layers."""
+    """Routed experts in every decoder_sparse_step-th layer, except those in mlp_only_layers."""
     c = {"head_dim": c["hidden_size"] // c["num_attention_heads"] if shared else 128, **c}
     rotary = rotary_of(c, ids.shape[1], c["head_dim"])
     step, size = c.get("decoder_sparse_step", 1), c["moe_intermediate_size"]
@@ -184,7 +184,7 @@ def qwen3_moe(w, c, ids):
 
 
 def granitemoe(w, c, ids):
-    """A softmax over the chosen logits only; gate and up of all experts in one weight."""
+    """A softmax over the selected logits only; one weight has gate and up of all experts."""
 
     def mlp(name, x):
         name += ".block_sparse_moe"
@@ -205,8 +205,8 @@ def granitemoe(w, c, ids):
 
 
 def latent_attention(w, c, name, x, rotary, scale):
-    """Multi-head latent attention, expanded (DeepSeek-V2, section 2.1); the latents' norms have
-    eps 1e-6."""
+    """Multi-head latent attention, expanded (DeepSeek-V2, section 2.1); the latents' norms have eps
+    1e-6."""
     count, nope, rope, value = (
         c[key]
         for key in ("num_attention_heads", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
@@ -220,7 +220,7 @@ def latent_attention(w, c, name, x, rotary, scale):
     else:
         q = w.linear(name + ".q_proj", x, count * (nope + rope))
     q = heads(q, count)
-    latent, turned = w.linear(name + ".kv_a_proj_with_mqa", x, rank + rope, bias).split(
+    latent, rope_key = w.linear(name + ".kv_a_proj_with_mqa", x, rank + rope, bias).split(
         [rank, rope], -1
     )
     kv = heads(
@@ -231,10 +231,10 @@ def latent_attention(w, c, name, x, rotary, scale):
         ),
         count,
     )
-    turned = rotary(turned[:, None]).expand(-1, count, -1, -1)
+    rope_key = rotary(rope_key[:, None]).expand(-1, count, -1, -1)
     q = torch.cat([q[..., :nope], rotary(q[..., nope:])], -1)
     out = attend(
-        q, torch.cat([kv[..., :nope], turned], -1), kv[..., nope:], scale, causal(x.shape[1])
+        q, torch.cat([kv[..., :nope], rope_key], -1), kv[..., nope:], scale, causal(x.shape[1])
     )
     return w.linear(name + ".o_proj", out, c["hidden_size"], bias)
 
@@ -281,7 +281,7 @@ def deepseek(w, c, ids, route):
 
 
 def best_groups(scores, groups, kept, of):
-    """True for experts of the groups that are kept, by `of` of each group's scores."""
+    """Mask of the experts in the `kept` best groups, ranked by `of` each group's scores."""
     grouped_scores = scores.unflatten(-1, (groups, -1))
     index = of(grouped_scores).topk(kept, -1).indices
     mask = torch.zeros(*scores.shape[:-1], groups).scatter(-1, index, 1.0).bool()
@@ -321,7 +321,7 @@ def deepseek_v3(w, c, ids):
 
 
 def gpt_oss(w, c, ids):
-    """Sinks, a window in every second layer, biases; experts with gate and up interleaved, clamped
+    """Sinks, a window in every second layer, biases; experts with interleaved gate and up, clamped
     at 7."""
     eps, count, kv = c.get("rms_norm_eps", 1e-5), c["num_attention_heads"], c["num_key_value_heads"]
     size, width, experts, inner = (

@@ -1,4 +1,4 @@
-"""model_type -> the function that computes it, and what kind of model it is."""
+"""Maps model_type to the function that computes the model, and to the model's kind."""
 import decoders
 import encoders
 import experts

@@ -1,11 +1,11 @@
-"""Model folders: weights, inputs and outputs beside a config.json."""
+"""Model folders: weights, inputs and outputs next to a config.json."""
 import json
 
 import torch
 from weights import Weights, read_safetensors, write_safetensors
 
 SEQ, PROMPT, NEW = 13, 8, 6
-MARGIN = 2e-3  # the greedy choice must be the same on every machine
+MARGIN = 2e-3  # the greedy choice must be equal on every machine
 
 
 def tokens(seed, *shape, vocab, low=3):
@@ -13,8 +13,8 @@ def tokens(seed, *shape, vocab, low=3):
 
 
 def greedy(logits_of, prompt, steps):
-    """ids [1, prompt + steps], the logits of each step [1, steps, vocab], and the smallest lead of
-    a choice."""
+    """ids [1, prompt + steps], the logits of each step [1, steps, vocab], and the smallest margin
+    of a choice."""
     ids, rows = prompt, []
     for _ in range(steps):
         rows.append(logits_of(ids)[:, -1])
@@ -33,7 +33,7 @@ def write_folder(path, weights, inputs, expected):
 
 
 def decoder(family, config, seed, seq=SEQ, steps=NEW):
-    """Weights, inputs and outputs of a decoder; None when a greedy choice is too close."""
+    """Weights, inputs and outputs of a decoder; None if a greedy choice is too close."""
     weights, vocab = Weights(seed), config["vocab_size"]
     ids, prompt = tokens(seed, 2, seq, vocab=vocab), tokens(seed + 1, 1, PROMPT, vocab=vocab)
     expected = family(weights, config, ids)
@@ -53,7 +53,7 @@ def decoder(family, config, seed, seq=SEQ, steps=NEW):
 
 
 def encoder(family, config, seed, seq=SEQ):
-    """Token types, and padding at the right of row 1."""
+    """Token types, and padding on the right of row 1."""
     weights = Weights(seed)
     ids = tokens(seed, 2, seq, vocab=config["vocab_size"])
     mask = torch.ones_like(ids)
@@ -98,7 +98,7 @@ def encoder_decoder(family, config, seed, seq=SEQ, steps=NEW):
 
 
 def largest_excess(got, expected, relevant=None):
-    """The largest difference over what is allowed, 2e-5 + 2e-5 times the largest value."""
+    """The largest ratio of difference to tolerance, 2e-5 + 2e-5 times the largest value."""
     got, expected = got.float(), expected.float()
     if relevant is not None:
         got, expected = got[relevant], expected[relevant]

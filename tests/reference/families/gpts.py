@@ -1,4 +1,4 @@
-"""Decoders of the GPT kind: learned positions, ALiBi, parallel blocks, heads with biases."""
+"""GPT-style decoders: learned positions, ALiBi, parallel blocks, heads with biases."""
 import math
 
 import torch
@@ -7,8 +7,8 @@ from pieces import ACTIVATIONS, Rotary, alibi_slopes, attend, causal, heads, mpt
 
 
 def gptj(w, c, ids):
-    """One norm, attention and MLP beside each other; part of each head turns, by neighbours; the
-    head has a bias."""
+    """One norm, parallel attention and MLP; RoPE on neighbouring dimensions of part of each head; a
+    bias in the head."""
     eps, count, size = c.get("layer_norm_epsilon", 1e-5), c["n_head"], c["n_embd"]
     rotary = Rotary(c["rotary_dim"], 10000.0, ids.shape[1], interleaved=True)
     table = w.table("transformer.wte", c["vocab_size"], size)
@@ -33,7 +33,7 @@ def gptj(w, c, ids):
 
 
 def conv1d(w, name, x, features):
-    """GPT-2's layer: its weight is [in, out]."""
+    """GPT-2's linear layer, with weight [in, out]."""
     weight = w.get(name + ".weight", (x.shape[-1], features), std=1 / math.sqrt(x.shape[-1]))
     return x @ weight + w.get(name + ".bias", (features,), std=0.2)
 
@@ -71,7 +71,7 @@ def gpt2(w, c, ids):
 
 
 def mpt(w, c, ids):
-    """ALiBi by MPT's own slopes, no biases at all, MLP always four times as wide."""
+    """MPT: ALiBi with its own slopes, no biases at all, MLP always four times as wide."""
     eps, count, size = c.get("layer_norm_epsilon", 1e-5), c["n_heads"], c["d_model"]
     options = c.get("attn_config") or {}
     scale = options.get("softmax_scale") or (size // count) ** -0.5
@@ -100,8 +100,8 @@ def mpt(w, c, ids):
 
 
 def falcon_qkv(c, fused, count, size):
-    """Each group's queries, then its key and its value; or [head][q/k/v]; or all queries, one key,
-    one value."""
+    """Splits fused projections: each group's queries, then its key and its value; or [head][q/k/v];
+    or all queries, one key, one value."""
     batch, seq = fused.shape[:2]
     if c.get("new_decoder_architecture", False):
         groups = c.get("num_kv_heads") or count
@@ -168,7 +168,8 @@ def falcon(w, c, ids):
 
 
 def bloom(w, c, ids):
-    """A norm behind the embedding; [head][q/k/v]; the residual may be taken behind the norm."""
+    """A norm after the embedding; [head][q/k/v]; the residual may come from before or after the
+    norm."""
     eps, count, width = c.get("layer_norm_epsilon", 1e-5), c["n_head"], c["hidden_size"]
     size, late = width // count, c.get("apply_residual_connection_post_layernorm", False)
     table = w.table("transformer.word_embeddings", c["vocab_size"], width, std=0.3)
@@ -200,8 +201,7 @@ def bloom(w, c, ids):
 
 
 def opt(w, c, ids):
-    """The 350m form: narrow embeddings that are projected in and out, norms behind, none at the
-    end."""
+    """OPT-350m: narrow embeddings, projected in and out; post-norm; no final norm."""
     width, count, before = (
         c["hidden_size"],
         c["num_attention_heads"],
@@ -247,7 +247,7 @@ def opt(w, c, ids):
 
 
 def gpt_neox(w, c, ids):
-    """[head][q/k/v], part of each head turns; attention and MLP beside or behind each other, with
+    """[head][q/k/v], RoPE on part of each head; attention and MLP in parallel or in sequence, with
     a norm each."""
     eps, count, width = c.get("layer_norm_eps", 1e-5), c["num_attention_heads"], c["hidden_size"]
     size, bias = width // count, c.get("attention_bias", True)
@@ -287,8 +287,8 @@ def gpt_neox(w, c, ids):
 
 
 def gpt_bigcode(w, c, ids):
-    """GPT-2 with weights [out, in]; all queries and then one key and value, or each head's query,
-    key and value."""
+    """GPT-2 with weights [out, in]; all queries, then one key and value; or each head's query, key
+    and value."""
     eps, count, width = c.get("layer_norm_epsilon", 1e-5), c["n_head"], c["n_embd"]
     size, one = width // count, c.get("multi_query", True)
     table = w.table("transformer.wte", c["vocab_size"], width, std=0.3)
@@ -327,8 +327,7 @@ def gpt_bigcode(w, c, ids):
 
 
 def phi(w, c, ids):
-    """One norm, attention and MLP beside each other, biases everywhere; q and k may be normalised
-    by head."""
+    """One norm, parallel attention and MLP, biases everywhere; q and k may have a norm per head."""
     eps, count, width = c.get("layer_norm_eps", 1e-5), c["num_attention_heads"], c["hidden_size"]
     kv, size = c.get("num_key_value_heads") or count, width // count
     rotary = Rotary(

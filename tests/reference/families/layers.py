@@ -1,4 +1,4 @@
-"""What decoders in the manner of Llama share: their runs, heads, attentions and gated networks."""
+"""Pieces of Llama-style decoders: runs, heads, attention and gated MLPs."""
 import math
 
 import torch
@@ -6,8 +6,8 @@ from pieces import ACTIVATIONS, Rotary, alibi_slopes, attend, causal, heads, mpt
 
 
 def run(x, layers, block, last, head):
-    """The outputs that a folder holds; hidden_states.<layers> stands after the last norm, as in
-    the published code."""
+    """The outputs in a folder; hidden_states.<layers> follows the final norm, as in the published
+    code."""
     outputs = {"hidden_states.0": x}
     for i in range(layers):
         x = block(i, x)
@@ -19,14 +19,14 @@ def run(x, layers, block, last, head):
 
 
 def head_of(w, c, embedding, tied, name="lm_head", bias=False):
-    """Logits by the embedding's own weights, or by a head of its own."""
+    """Logits from the embedding's weights or from a separate head."""
     if c.get("tie_word_embeddings", tied):
         return lambda x: x @ embedding.T
     return lambda x: w.linear(name, x, embedding.shape[0], bias)
 
 
 def rotary_of(c, seq, dim, theta=10000.0, interleaved=False, scaled=True):
-    """The rotary embedding of a config in the older style (rope_theta, rope_scaling) or the newer
+    """The rotary embedding of a config of transformers 4 (rope_theta, rope_scaling) or 5
     (rope_parameters)."""
     parameters = c.get("rope_parameters") or {}
     theta = c.get("rope_theta", parameters.get("rope_theta", theta))
@@ -38,8 +38,8 @@ def rotary_of(c, seq, dim, theta=10000.0, interleaved=False, scaled=True):
 def grouped(
     w, c, name, x, rotary, window=None, bias=False, out_bias=None, scale=None, norms=None, cap=None
 ):
-    """q, k and v apart; `norms(kind, states)` may normalise [batch, seq, heads, head_dim] before
-    they turn."""
+    """Separate q, k and v; `norms(kind, states)` may normalise [batch, seq, heads, head_dim] before
+    RoPE."""
     count, kv = c["num_attention_heads"], c.get("num_key_value_heads") or c["num_attention_heads"]
     dim = c.get("head_dim") or c["hidden_size"] // count
     norms = norms or (lambda kind, states: states)
@@ -70,12 +70,12 @@ def fused_gated(w, c, name, x, act):
 
 
 def head_norm(w, name, eps, plus_one=False):
-    """An RMSNorm over each head's own values."""
+    """An RMSNorm over the values of each head."""
     return lambda kind, states: w.rms_norm(f"{name}.{kind}_norm", states, eps, plus_one)
 
 
 def wide_norm(w, name, eps):
-    """An RMSNorm over all heads' values at once."""
+    """An RMSNorm over the values of all heads."""
     return lambda kind, states: w.rms_norm(f"{name}.{kind}_norm", states.flatten(2), eps).unflatten(
         -1, states.shape[2:]
     )
@@ -97,7 +97,7 @@ def llama_shaped(
     multiply=(1.0, 1.0, 1.0),
     mlp=None,
 ):
-    """Two RMSNorms before, gated MLP: Llama and what differs from it in single choices."""
+    """Llama and its variants: two pre-norm RMSNorms and a gated MLP."""
     table = w.table("model.embed_tokens", c["vocab_size"], c["hidden_size"])
     mlp = mlp or (
         lambda name, x: gated(w, c, name + ".mlp", x, c.get("hidden_act", "silu"), mlp_bias)

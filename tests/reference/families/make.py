@@ -1,6 +1,6 @@
-"""Makes the rest of model folders from their config.json: make.py FOLDER...
+"""Completes model folders from their config.json: make.py FOLDER...
 
-Weights are drawn, inputs too, and outputs computed by this reference.
+Draws weights and inputs, and computes the outputs with this reference.
 """
 
 import json
@@ -13,8 +13,8 @@ SEEDS = range(100, 150)
 
 
 def new_tokens(config):
-    """Beyond its context a dynamic rotary embedding changes with each token, so that a cache and a
-    recomputation differ: such a model generates within it."""
+    """A dynamic rotary embedding beyond the context changes with every token, so that a cache and a
+    recomputation differ: such models generate within the context."""
     kind = (config.get("rope_scaling") or {}).get("rope_type")
     return min(NEW, config["max_position_embeddings"] - PROMPT) if kind == "dynamic" else NEW
 

@@ -1,4 +1,4 @@
-"""What families share: activations, masks, attention, rotary embeddings, ALiBi."""
+"""Pieces shared by families: activations, masks, attention, rotary embeddings, ALiBi."""
 import math
 
 import torch
@@ -19,7 +19,7 @@ ACTIVATIONS = {
 
 
 def causal(seq, window=None):
-    """True where key j is visible to query i: j <= i, and the last `window` keys only."""
+    """True where query i sees key j: j <= i, and only the last `window` keys."""
     i = torch.arange(seq)[:, None]
     j = torch.arange(seq)[None, :]
     return (j <= i) if window is None else (j <= i) & (j > i - window)
@@ -31,8 +31,7 @@ def heads(x, count):
 
 
 def attend(q, k, v, scale, visible, bias=None, cap=None, sinks=None):
-    """softmax(q·kᵀ·scale + bias)·v with grouped key and value heads; returns [batch, seq,
-    heads * head_dim]."""
+    """softmax(q·kᵀ·scale + bias)·v for grouped KV heads; returns [batch, seq, heads * head_dim]."""
     groups = q.shape[1] // k.shape[1]
     k, v = k.repeat_interleave(groups, 1), v.repeat_interleave(groups, 1)
     scores = q @ k.transpose(-1, -2) * scale
@@ -51,8 +50,8 @@ def attend(q, k, v, scale, visible, bias=None, cap=None, sinks=None):
 
 
 class Rotary:
-    """cos and sin by position, for the rope types of the field; `interleaved` turns neighbours,
-    else halves."""
+    """cos and sin by position, for all published RoPE types; `interleaved` rotates neighbouring
+    dimensions, otherwise the two halves."""
 
     def __init__(
         self, dim, theta, seq, scaling=None, max_position=None, interleaved=False, original=None
@@ -85,18 +84,18 @@ class Rotary:
         self.cos, self.sin = angles.cos(), angles.sin()
 
     def __call__(self, x):
-        turned, rest = x[..., : self.dim], x[..., self.dim :]
+        rotated, rest = x[..., : self.dim], x[..., self.dim :]
         if self.interleaved:
-            a, b = turned[..., 0::2], turned[..., 1::2]
+            a, b = rotated[..., 0::2], rotated[..., 1::2]
         else:
-            a, b = turned[..., : self.dim // 2], turned[..., self.dim // 2 :]
+            a, b = rotated[..., : self.dim // 2], rotated[..., self.dim // 2 :]
         cos, sin = self.cos * self.scale, self.sin * self.scale
         first, second = a * cos - b * sin, b * cos + a * sin
         if self.interleaved:
-            turned = torch.stack([first, second], -1).flatten(-2)
+            rotated = torch.stack([first, second], -1).flatten(-2)
         else:
-            turned = torch.cat([first, second], -1)
-        return torch.cat([turned, rest], -1)
+            rotated = torch.cat([first, second], -1)
+        return torch.cat([rotated, rest], -1)
 
 
 def llama3(inverse, scaling, original):
@@ -140,8 +139,8 @@ def longrope_scale(scaling, max_position, original):
 
 
 def alibi_slopes(count):
-    """Bloom's and Falcon's: the powers for the next lower power of two, then every other one of
-    the next higher."""
+    """BLOOM's and Falcon's slopes: the powers for the next lower power of two, then every other one
+    of the next higher."""
     lower = 2 ** math.floor(math.log2(count))
     slopes = [2 ** (-8.0 / lower * (i + 1)) for i in range(lower)]
     slopes += [2 ** (-4.0 / lower * (2 * i + 1)) for i in range(count - lower)]
@@ -149,7 +148,7 @@ def alibi_slopes(count):
 
 
 def mpt_slopes(count, largest):
-    """MPT's: those of the next higher power of two, every second one first."""
+    """MPT's slopes: those of the next higher power of two, every second one first."""
     higher = 2 ** math.ceil(math.log2(count))
     slopes = torch.tensor([2 ** (-largest / higher * (i + 1)) for i in range(higher)])
     return slopes if higher == count else torch.cat([slopes[1::2], slopes[0::2]])[:count]

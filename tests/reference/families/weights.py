@@ -1,5 +1,4 @@
-"""A model's tensors, by their names in the checkpoint: drawn when first asked for, or read from a
-file."""
+"""A model's tensors by checkpoint name: drawn on first use, or read from a file."""
 import json
 import math
 import struct
@@ -43,7 +42,7 @@ def write_safetensors(path, tensors):
 
 
 class Weights:
-    """Draws normal values, rounded to bfloat16 so that they can be stored in two bytes."""
+    """Draws normal values, rounded to bfloat16 for storage in two bytes."""
 
     def __init__(self, seed=None, tensors=None):
         self.tensors = tensors if tensors is not None else {}
