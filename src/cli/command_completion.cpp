@@ -44,6 +44,7 @@ void for_each_option(const std::vector<CommandSummary>& commands, Visit visit) {
 
 std::string names_of(const std::vector<CommandSummary>& commands) {
   std::vector<std::string> names;
+  names.reserve(commands.size());
   for (const CommandSummary& command : commands) names.push_back(command.name);
   return joined(names);
 }

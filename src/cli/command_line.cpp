@@ -107,11 +107,9 @@ Command Command::add_command(const std::string& name, const std::string& descrip
 
 void Command::make_subcommand_optional() { app_->require_subcommand(0, 1); }
 
-void Command::add_argument(const std::string& name, const std::string& value, SetText set,
+void Command::add_argument(const std::string& name, const std::string& value, const SetText& set,
                            const std::string& description) {
-  app_->add_option_function<std::string>(name, std::move(set), description)
-      ->type_name(value)
-      ->required();
+  app_->add_option_function<std::string>(name, set, description)->type_name(value)->required();
 }
 
 void Command::add_arguments(const std::string& name, const std::string& value,
@@ -122,10 +120,9 @@ void Command::add_arguments(const std::string& name, const std::string& value,
   if (most > 0) option->expected(1, most);
 }
 
-Option Command::add_text(const std::string& names, const std::string& value, SetText set,
+Option Command::add_text(const std::string& names, const std::string& value, const SetText& set,
                          const std::string& description) {
-  return Option(*app_->add_option_function<std::string>(names, std::move(set), description)
-                     ->type_name(value));
+  return Option(*app_->add_option_function<std::string>(names, set, description)->type_name(value));
 }
 
 Option Command::add_text(const std::string& names, const std::string& value, std::string& target,
@@ -133,19 +130,18 @@ Option Command::add_text(const std::string& names, const std::string& value, std
   return Option(*app_->add_option(names, target, description)->type_name(value));
 }
 
-Option Command::add_optional_text(const std::string& names, const std::string& value, SetText set,
-                                  const std::string& description) {
-  return Option(*app_->add_option_function<std::string>(names, std::move(set), description)
+Option Command::add_optional_text(const std::string& names, const std::string& value,
+                                  const SetText& set, const std::string& description) {
+  return Option(*app_->add_option_function<std::string>(names, set, description)
                      ->expected(0, 1)
                      ->type_name(value));
 }
 
-Option Command::add_list(const std::string& names, const std::string& value, SetList set,
+Option Command::add_list(const std::string& names, const std::string& value, const SetList& set,
                          const std::string& description) {
-  return Option(
-      *app_->add_option_function<std::vector<std::string>>(names, std::move(set), description)
-           ->delimiter(',')
-           ->type_name(value));
+  return Option(*app_->add_option_function<std::vector<std::string>>(names, set, description)
+                     ->delimiter(',')
+                     ->type_name(value));
 }
 
 Option Command::add_flag(const std::string& names, bool& target, const std::string& description) {

@@ -63,20 +63,20 @@ class Command {
   void make_subcommand_optional();
 
   /// A required positional argument.
-  void add_argument(const std::string& name, const std::string& value, SetText set,
+  void add_argument(const std::string& name, const std::string& value, const SetText& set,
                     const std::string& description);
   /// One to `most` positional arguments; 0 is unlimited.
   void add_arguments(const std::string& name, const std::string& value,
                      std::vector<std::string>& target, int most, const std::string& description);
-  Option add_text(const std::string& names, const std::string& value, SetText set,
+  Option add_text(const std::string& names, const std::string& value, const SetText& set,
                   const std::string& description);
   Option add_text(const std::string& names, const std::string& value, std::string& target,
                   const std::string& description);
   /// An option whose value may be left out: `set` then gets an empty text.
-  Option add_optional_text(const std::string& names, const std::string& value, SetText set,
+  Option add_optional_text(const std::string& names, const std::string& value, const SetText& set,
                            const std::string& description);
   /// Words with commas between them.
-  Option add_list(const std::string& names, const std::string& value, SetList set,
+  Option add_list(const std::string& names, const std::string& value, const SetList& set,
                   const std::string& description);
   Option add_flag(const std::string& names, bool& target, const std::string& description);
 
