@@ -1,14 +1,43 @@
 // The analytic module: counts a graph. Every figure is an Expr in the symbols of the workload and
-// the model; Evaluator (figures.h) turns it into numbers.
+// the model; Evaluator turns it into numbers.
 #pragma once
 
+#include <array>
+#include <bitset>
+#include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "headroom/convention.h"
 #include "headroom/graph.h"
 
 namespace headroom {
+
+// Conventions of counting floating-point operations. Tools disagree, so every report names its
+// convention, and other tools' conventions are available by name.
+
+enum class Convention {
+  headroom,  ///< 2 FLOP per multiply–add; the (query, key) pairs that attention computes
+  torch,     ///< torch.utils.flop_counter: 2 FLOP, all pairs even under a causal mask
+  fvcore,    ///< fvcore: multiply–adds, all pairs, no fused attention
+  megatron,  ///< Megatron-LM: 2 FLOP, half of the pairs under a causal mask
+  palm,      ///< PaLM appendix B (arXiv 2204.02311): 2 FLOP per parameter and token, all pairs
+};
+
+/// Name and unit of a convention.
+struct ConventionInfo {
+  Convention convention;
+  std::string_view name;
+  std::string_view unit;     ///< FLOP or MAC
+  std::string_view summary;  ///< one line, for reports
+};
+
+/// All conventions, in order of the enumeration.
+[[nodiscard]] const std::array<ConventionInfo, 5>& conventions() noexcept;
+
+[[nodiscard]] const ConventionInfo& info(Convention convention) noexcept;
 
 /// Cost of one pass.
 struct Cost {
@@ -128,5 +157,126 @@ struct AnalysisOptions {
 [[nodiscard]] Expr kv_cache_bytes(const Analysis& analysis);
 /// Bytes that one more token of one sequence adds to the KV-cache.
 [[nodiscard]] Expr kv_cache_bytes_per_token(const Analysis& analysis);
+
+// Figures: the numbers of an analysis for one workload. An Evaluator substitutes the model's sizes
+// once, so that a workload costs microseconds; a sweep evaluates millions.
+
+/// A Cost as numbers.
+struct CostFigures {
+  Integer matrix_flops = 0;
+  Integer elementwise_flops = 0;
+  Integer bytes_read = 0;
+  Integer bytes_written = 0;
+};
+
+/// A ComponentAnalysis as numbers.
+struct ComponentFigures {
+  Integer parameters = 0;
+  Integer weight_bytes = 0;
+  CostFigures forward;
+  CostFigures backward;
+};
+
+/// An Analysis as numbers, for one workload.
+struct Figures {
+  Integer parameters = 0;
+  Integer active_parameters = 0;  ///< without the routed experts that one token does not use
+  Integer weight_bytes = 0;
+  CostFigures forward;
+  CostFigures backward;   ///< zero unless training
+  CostFigures recompute;  ///< zero unless training recomputes
+  Integer peak_activation_bytes = 0;
+  std::size_t peak_index = 0;  ///< into Analysis::live
+  Integer saved_activation_bytes = 0;
+  Integer kv_cache_bytes = 0;
+  Integer kv_cache_bytes_per_token = 0;
+  std::vector<ComponentFigures> components;  ///< in the order of Analysis::components
+};
+
+/// Values of symbols, laid out for CompiledExpr. Knows which symbols are bound.
+class SymbolValues {
+ public:
+  /// A set of symbols, by `index(symbol)`.
+  using Symbols = std::bitset<kSymbolCount>;
+
+  SymbolValues() = default;
+  explicit SymbolValues(const Bindings& bindings);
+
+  /// Binds `symbol`, replacing any earlier value.
+  void set(Symbol symbol, Integer value) {
+    values_[index(symbol)] = value;
+    bound_.set(index(symbol));
+  }
+  /// The value of the symbol with that index; 0 if unbound.
+  [[nodiscard]] Integer operator[](std::size_t symbol) const { return values_[symbol]; }
+  [[nodiscard]] const Symbols& bound() const noexcept { return bound_; }
+
+ private:
+  std::array<Integer, kSymbolCount> values_{};
+  Symbols bound_;
+};
+
+/// A polynomial in the workload's symbols, laid out for fast evaluation.
+class CompiledExpr {
+ public:
+  /// Compiles `expr` with the model's `sizes` substituted. Throws Error{overflow}.
+  CompiledExpr(const Expr& expr, const Bindings& sizes);
+
+  /// The exact value. Throws Error{overflow}, and Error{internal} for an unbound symbol.
+  [[nodiscard]] Integer evaluate(const SymbolValues& values) const;
+
+ private:
+  struct CompiledTerm {
+    Integer coefficient;
+    std::uint32_t first_factor;
+    std::uint32_t factor_count;
+  };
+  std::vector<CompiledTerm> terms_;
+  std::vector<std::uint8_t> factors_;  ///< symbol indices, a power as repeated factors
+  SymbolValues::Symbols needed_;       ///< symbols among the factors
+};
+
+/// The workload's values by symbol, for CompiledExpr.
+[[nodiscard]] SymbolValues values_of(const Workload& workload, const LayerTraits& traits);
+
+/// Evaluates an analysis for any workload of its phase and attention implementation.
+class Evaluator {
+ public:
+  Evaluator(const Graph& graph, const Analysis& analysis, Recompute recompute);
+
+  /// Throws Error{overflow}.
+  [[nodiscard]] Figures evaluate(const Workload& workload) const;
+
+ private:
+  struct CompiledCost {
+    CompiledExpr matrix_flops;
+    CompiledExpr elementwise_flops;
+    CompiledExpr bytes_read;
+    CompiledExpr bytes_written;
+  };
+  struct CompiledComponent {
+    CompiledExpr parameters;
+    CompiledCost forward;
+    CompiledCost backward;
+  };
+  struct CompiledPeak {
+    CompiledExpr bytes;
+    std::size_t index;
+  };
+  [[nodiscard]] static CompiledCost compile(const Cost& cost, const Bindings& sizes);
+  [[nodiscard]] static CostFigures evaluate(const CompiledCost& cost, const SymbolValues& values);
+
+  LayerTraits traits_;
+  CompiledExpr parameters_;
+  CompiledExpr active_parameters_;
+  CompiledCost forward_;
+  CompiledCost backward_;
+  CompiledCost recompute_;
+  CompiledExpr saved_;
+  CompiledExpr kv_cache_;
+  CompiledExpr kv_cache_per_token_;
+  std::vector<CompiledPeak> peaks_;  ///< distinct live sets
+  std::vector<CompiledComponent> components_;
+};
 
 }  // namespace headroom

@@ -3,26 +3,196 @@
 // layers, and measurements of both.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "headroom/analysis.h"
-#include "headroom/exponent_fit.h"
-#include "headroom/growth.h"
-#include "headroom/length_function.h"
+#include "headroom/graph.h"
 #include "headroom/measurement.h"
 #include "headroom/model_source.h"
-#include "headroom/position_mixing.h"
 #include "headroom/predict.h"
 
 namespace headroom {
 
+// Orders of growth, derived from exact costs and written as in Table 1 of "Attention Is All You
+// Need" (arXiv 1706.03762): n positions, d width, k kernel, r neighbourhood.
+
+/// The dominant monomials of a sum, without constant factors. Empty for zero.
+struct Growth {
+  Expr dominant;  ///< every coefficient is 1
+  bool operator==(const Growth&) const = default;
+};
+
+/// Order of growth of `cost`, for one sequence without a past, as all sizes grow. Products that
+/// equal the width collapse (h·d_k → d), the feed-forward width counts as the model's width, and a
+/// head is at most as wide as the model. Layer counts and bytes per element are constants.
+[[nodiscard]] Growth growth_of(const Expr& cost, const Graph& graph);
+
+/// "O(n²·d + n·d²)", "O(1)" for a constant, "–" for zero.
+[[nodiscard]] std::string format(const Growth& growth);
+
+/// `cost`, for one sequence without a past, in the paper's letters: "8·n·d² + 4·n²·d". Exact,
+/// except that the pairs of a window are those of sequences longer than the window.
+[[nodiscard]] Expr in_paper_terms(const Expr& cost, const Graph& graph);
+[[nodiscard]] std::string format_in_paper_letters(const Expr& expr);
+
+/// Legend of the letters, on one line.
+[[nodiscard]] std::string_view paper_letters_legend() noexcept;
+
+// Costs as functions of the sequence length alone, and the length at which one overtakes another,
+// exactly over the integers.
+
+/// A polynomial in the length with integer coefficients. Invariant: the last coefficient is
+/// nonzero.
+class LengthPolynomial {
+ public:
+  /// Zero.
+  LengthPolynomial() = default;
+  /// coefficients[i] belongs to the i-th power.
+  explicit LengthPolynomial(std::vector<Integer> coefficients);
+
+  [[nodiscard]] const std::vector<Integer>& coefficients() const noexcept { return coefficients_; }
+  /// The highest power; 0 for the zero polynomial.
+  [[nodiscard]] unsigned degree() const noexcept;
+  /// The exact value. Throws Error{overflow}.
+  [[nodiscard]] Integer at(Integer length) const;
+  bool operator==(const LengthPolynomial&) const = default;
+
+ private:
+  std::vector<Integer> coefficients_;
+};
+
+[[nodiscard]] LengthPolynomial operator-(const LengthPolynomial& a, const LengthPolynomial& b);
+
+/// A polynomial that holds from length `from` on. A window splits a cost into two pieces: before
+/// and after it is full.
+struct LengthPiece {
+  Integer from = 1;
+  LengthPolynomial polynomial;
+};
+
+/// A cost for every length ≥ 1. Invariant: pieces ascend and the first starts at 1.
+struct LengthFunction {
+  std::vector<LengthPiece> pieces;
+
+  [[nodiscard]] Integer at(Integer length) const;
+};
+
+/// `cost`, for one sequence without a past, as a function of the length, with the model's sizes
+/// substituted; the encoder reads as many tokens as the decoder. Throws Error{overflow}, and
+/// Error{invalid_input} for chunked windows (WindowKind::chunked), whose cost is not a polynomial.
+[[nodiscard]] LengthFunction in_length(const Expr& cost, const Graph& graph);
+
+/// A range of lengths, up to the next regime, in which one cost is above another or is not.
+struct Regime {
+  Integer from = 1;
+  bool above = false;
+  bool operator==(const Regime&) const = default;
+};
+
+/// Regimes of a > b over all lengths ≥ 1. They alternate; the last has no end. Exact: a polynomial
+/// is monotone where its differences keep their sign, and those are of one degree less. Throws
+/// Error{overflow}.
+[[nodiscard]] std::vector<Regime> regimes(const LengthFunction& a, const LengthFunction& b);
+
+/// The length from which a > b always holds; empty if a is not above b for long sequences.
+[[nodiscard]] std::optional<Integer> overtakes_at(const LengthFunction& a, const LengthFunction& b);
+
+// Reach of an operator across positions, and the number of dependent steps it needs: the columns of
+// "Attention Is All You Need", Table 1 (arXiv 1706.03762), derived from the operators of a graph.
+
+/// How an operator mixes positions.
+enum class MixingKind {
+  none,           ///< position-wise
+  auxiliary,      ///< part of the mixing without deciding its reach: softmax, context, φ
+  all,            ///< every position reads all (causal: all earlier) positions in one step
+  neighbourhood,  ///< every position reads some nearby positions
+  state,          ///< every position reads a state that sums over all earlier positions
+  recurrence,     ///< every position continues from the previous one
+};
+
+/// Mixing of one operator.
+struct PositionMixing {
+  MixingKind kind = MixingKind::none;
+  std::int64_t reach = 0;       ///< neighbourhood: distance of the farthest position read
+  std::int64_t neighbours = 0;  ///< neighbourhood: positions read, itself included
+  std::int64_t dilation = 1;    ///< neighbourhood: distance between them
+  Expr sequential{Integer{1}};  ///< dependent steps
+};
+
+[[nodiscard]] PositionMixing position_mixing(const Op& op, const Graph& graph);
+
+/// Returns whether an operator's cost counts as position mixing, not as a projection.
+[[nodiscard]] bool is_of_mixing(const PositionMixing& mixing) noexcept;
+
+/// Growth of the longest path between two positions with the sequence length, counting one step per
+/// operator on the path.
+enum class PathGrowth {
+  never,        ///< no path: position-wise
+  constant,     ///< one step
+  logarithmic,  ///< dilations grow geometrically from layer to layer
+  by_reach,     ///< length divided by the reach of a layer
+  linear,       ///< through every position in between
+};
+
+/// Longest path through a graph's layers.
+struct PathLength {
+  PathGrowth growth = PathGrowth::never;
+  std::int64_t neighbours = 0;        ///< by_reach, logarithmic: k or r of one layer
+  std::int64_t dilation_factor = 0;   ///< logarithmic
+  std::string order;                  ///< "O(1)", "O(n)", "O(n/k)", "O(log_k(n))", "–"
+  std::vector<std::int64_t> reaches;  ///< of the given layers, in order
+  /// Receptive field of the given layers, both ends included; empty: all positions.
+  std::optional<std::int64_t> receptive_field;
+};
+
+/// Path length through the graph's layers, repeated as often as needed.
+[[nodiscard]] PathLength path_length(const Graph& graph);
+
+/// Steps between the first and the last of `length` positions: one for full mixing, layers for
+/// neighbourhoods, positions for a recurrence. Empty without a path.
+[[nodiscard]] std::optional<std::int64_t> steps_between_ends(const PathLength& path,
+                                                             std::int64_t length);
+
+/// Dependent steps of one pass over the layers.
+[[nodiscard]] Expr sequential_operations(const Graph& graph);
+
+// Measured exponent of growth: p in t ~ N^p, by least squares of log t against log N.
+
+/// A cost or time at one length; both positive.
+struct LengthValue {
+  double length = 0;
+  double value = 0;
+};
+
+/// A straight line fitted to logarithms.
+struct ExponentFit {
+  double exponent = 0;                  ///< the slope
+  std::optional<double> half_width_95;  ///< of the 95 % confidence interval; empty for two points
+  std::size_t points = 0;
+};
+
+/// Fits the exponent, with a confidence interval by Student's t with n − 2 degrees of freedom for n
+/// points. Empty for fewer than two distinct lengths.
+[[nodiscard]] std::optional<ExponentFit> fit_exponent(std::span<const LengthValue> values);
+
+/// The 97.5 % quantile of Student's t. Source: Abramowitz & Stegun 1964, table 26.10, and beyond 10
+/// degrees of freedom the expansion 26.7.5.
+[[nodiscard]] double student_t_975(std::size_t degrees_of_freedom);
+
+/// The last crossing of two curves, interpolated linearly between the logarithms of neighbouring
+/// points. Empty without a crossing, or unless both curves have the same ascending lengths.
+[[nodiscard]] std::optional<double> interpolated_crossing(std::span<const LengthValue> a,
+                                                          std::span<const LengthValue> b);
+
 /// A cost as a formula, an order of growth and a function of the length.
 struct GrowingCost {
-  Expr formula;  ///< for one sequence without a past, in the letters of growth.h
+  Expr formula;  ///< for one sequence without a past, in the letters of complexity.h
   Growth growth;
   LengthFunction by_length;
 };

@@ -1,4 +1,4 @@
-// Expr: a polynomial with integer coefficients over the symbols of symbol.h.
+// Expr: a polynomial with integer coefficients over a closed set of symbols.
 // Invariant: terms are sorted in display order, monomials are distinct, coefficients are nonzero.
 // So two Exprs compare equal, and print alike, exactly when they are the same polynomial.
 //
@@ -7,16 +7,88 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "headroom/integer.h"
-#include "headroom/symbol.h"
 
 namespace headroom {
+
+// The symbols of every count: a closed set, so that a symbol indexes an array and a legend can be
+// printed. The order below is the order inside a printed term.
+
+/// A quantity that costs depend on, named after its Hugging Face config key where one exists.
+enum class Symbol : std::uint8_t {
+  num_hidden_layers,         ///< l: layers of the decoder or of the only stack
+  num_encoder_layers,        ///< m: layers of the encoder in an encoder-decoder
+  batch_size,                ///< b: sequences in a batch
+  seq_len,                   ///< s: new tokens per sequence
+  sequence_shard_len,        ///< σ: tokens of one sequence-parallel rank, s/τ
+  enc_seq_len,               ///< n: tokens read by the encoder of an encoder-decoder
+  visible_keys,              ///< t: keys read by attention, p + s
+  visible_pairs,             ///< c: unmasked causal pairs, s·p + s·(s + 1)/2
+  windowed_keys,             ///< u: keys read by a sliding-window layer
+  windowed_pairs,            ///< x: unmasked pairs under a causal mask and a window
+  past_len,                  ///< p: tokens in the KV-cache
+  hidden_size,               ///< d
+  intermediate_size,         ///< f: inner width of the feed-forward network
+  num_attention_heads,       ///< h: query heads
+  num_key_value_heads,       ///< g: key and value heads
+  head_dim,                  ///< k: dimensions of a query or key head
+  value_head_dim,            ///< v: dimensions of a value head
+  sliding_window,            ///< w: keys in the window
+  kernel_size,               ///< κ: taps of a convolution
+  num_experts,               ///< E: routed experts per layer
+  num_experts_per_tok,       ///< a: experts that each token is routed to
+  moe_intermediate_size,     ///< F: inner width of a routed expert
+  experts_read,              ///< y: routed experts whose weights are read, at most min(E, b·s·a)
+  shared_intermediate_size,  ///< S: inner width of the shared experts
+  q_lora_rank,               ///< Q: rank of MLA's query compression
+  kv_lora_rank,              ///< r: rank of MLA's key-value compression
+  qk_nope_head_dim,          ///< N: non-rotary dimensions of an MLA head
+  qk_rope_head_dim,          ///< o: rotary dimensions of an MLA head
+  embedding_size,            ///< e: width of the word embedding where it differs from d
+  vocab_size,                ///< V
+  max_position_embeddings,   ///< P: rows of a learned position table
+  type_vocab_size,           ///< T: rows of the token-type table
+  patch_elements,            ///< q: values in an image patch, channels · patch²
+  relative_attention_num_buckets,  ///< R: rows of a relative-position table
+  num_labels,                      ///< C: outputs of a classifier
+  tensor_parallel_share,  ///< τ⁻¹: one rank's fraction; appears in formulas, never bound
+  weight_bytes,           ///< bytes per weight
+  activation_bytes,       ///< bytes per activation
+  kv_cache_bytes,         ///< bytes per KV-cache element
+  mask_bytes,             ///< bytes per dropout-mask element
+  cast_bytes,  ///< bytes per activation cast from float32: 0 when activations are float32
+};
+
+/// Number of symbols. symbol.cpp asserts that `cast_bytes` is the last one.
+inline constexpr std::size_t kSymbolCount = static_cast<std::size_t>(Symbol::cast_bytes) + 1;
+
+/// Spelling and meaning of a symbol.
+struct SymbolInfo {
+  Symbol symbol;
+  std::string_view unicode;  ///< one letter where the literature has one
+  std::string_view latex;
+  std::string_view key;         ///< key in a config or report
+  std::string_view definition;  ///< value of a derived symbol in other symbols; else empty
+};
+
+/// Position of `symbol` in `symbols()` and in a Monomial.
+[[nodiscard]] constexpr std::size_t index(Symbol symbol) noexcept {
+  return static_cast<std::size_t>(symbol);
+}
+
+/// All symbols, in order of the enumeration.
+[[nodiscard]] const std::array<SymbolInfo, kSymbolCount>& symbols() noexcept;
+
+/// Spelling and meaning of `symbol`.
+[[nodiscard]] const SymbolInfo& info(Symbol symbol) noexcept;
 
 /// The exponent of every symbol in a product, by `index(symbol)`.
 using Monomial = std::array<std::uint8_t, kSymbolCount>;
@@ -84,6 +156,9 @@ class Expr {
 /// sequence lengths (terms without a length last), then by descending powers of the model's sizes.
 [[nodiscard]] bool display_before(const Monomial& a, const Monomial& b) noexcept;
 
+/// Returns whether monomial `divisor` divides `powers`.
+[[nodiscard]] bool divides(const Monomial& divisor, const Monomial& powers) noexcept;
+
 /// A rewrite rule such as h·k → d: replaces `product` in every term that it divides. `replacement`
 /// must not contain `product`.
 struct Relation {
@@ -106,5 +181,17 @@ enum class Notation { unicode, ascii, latex };
 /// Prints `expr` with values in place of bound symbols: "24·1·128·768² + 4·1·128²·768".
 [[nodiscard]] std::string format_with_values(const Expr& expr, const Bindings& bindings,
                                              Notation notation = Notation::unicode);
+
+// Formulas in the letters of a paper instead of headroom's own.
+
+/// A paper's letter for one quantity.
+struct Letter {
+  Symbol symbol;
+  std::string_view unicode;
+};
+
+/// Prints `expr` with `letters`, in that order inside a term; other symbols follow in their usual
+/// spelling.
+[[nodiscard]] std::string format_with_letters(const Expr& expr, std::span<const Letter> letters);
 
 }  // namespace headroom

@@ -177,14 +177,14 @@ struct LayerTraits {
 /// shard:
 /// - A node's inputs come first: each is the output of an earlier node, the block's `carried_in`, a
 ///   graph input, or a cache tensor, which no node outputs.
-/// - No two nodes have the same output, or the same path (the block's path, ".", the node's).
+/// - Only collectives repeat the output or the path (the block's, ".", the node's) of another node.
 /// - An in-place output has the shape of the node's first input.
 /// - A layer block's `carried_out` has the shape of its `carried_in`.
 /// - Tied weights are one Weight that several nodes use. A weight without a node belongs to a part
 ///   that this phase does not run, and is only counted.
 /// - `sizes` binds the model's sizes. Every other symbol depends on the workload (bindings_of) or
-/// on
-///   the parallel plan (rank_bindings in shard.h).
+/// the
+///   parallel plan (rank_bindings in parallel_plan.h).
 struct Graph {
   GraphOptions options;
   std::vector<Tensor> tensors;
@@ -212,6 +212,17 @@ struct Graph {
 /// again (arXiv 2205.05198, section 5). A fused kernel does not, since its backward pass recomputes
 /// the core anyway.
 [[nodiscard]] bool in_attention_core(const Node& node);
+
+/// A cache tensor, and the block and node that use it first. The pointers are into the graph.
+struct CacheTensor {
+  TensorId tensor = 0;
+  const Block* block = nullptr;
+  const Node* node = nullptr;
+};
+
+/// The cache tensors of `graph` in execution order: KV-caches and recurrent states, one per kind of
+/// layer.
+[[nodiscard]] std::vector<CacheTensor> cache_tensors(const Graph& graph);
 
 /// Values of the workload's symbols, derived ones included: b, s, n, p, t, c, u, x, y and the bytes
 /// per element. Throws Error{overflow}.

@@ -1,4 +1,4 @@
-// headroom: what a transformer costs. The one to read first; it includes the whole public API.
+// headroom: the cost of a transformer. Read this header first; it includes the whole public API.
 //
 //   #include <headroom/headroom.h>
 //
@@ -14,12 +14,12 @@
 //   resolve           workload.h       what is asked -> Workload, all defaults filled in
 //   build_graph       graph.h          ModelSpec -> Graph: operators over symbolic sizes
 //   analyze           analysis.h       Graph -> Analysis: every figure as an Expr
-//   Evaluator         figures.h        Analysis x Workload -> numbers, in microseconds
+//   Evaluator         analysis.h       Analysis x Workload -> numbers, in microseconds
 //   predict_time      predict.h        Workload x MachineProfile -> time by operator
 //   compare           compare.h        prediction x measurement -> rows and a verdict
-//   shard             shard.h          Graph x ParallelPlan -> Graph of one rank
+//   shard             parallel_plan.h  Graph x ParallelPlan -> Graph of one rank
 //   Planner           plan.h           plan x load -> memory and time of the worst rank
-//   search_plans      plan_search.h    all legal plans -> the best ones
+//   search_plans      plan.h           all legal plans -> the best ones
 //   sweep             sweep.h          grid of workloads -> rows
 //   layer_complexity  complexity.h     a layer's orders of growth, crossovers, exponents
 //   make_…_report     report.h         typed reports
@@ -32,16 +32,13 @@
 #include "headroom/analysis.h"
 #include "headroom/compare.h"
 #include "headroom/complexity.h"
-#include "headroom/convention.h"
 #include "headroom/error.h"
 #include "headroom/expr.h"
-#include "headroom/figures.h"
-#include "headroom/fit.h"
 #include "headroom/graph.h"
 #include "headroom/import.h"
 #include "headroom/inspect.h"
 #include "headroom/integer.h"
-#include "headroom/kernel_table.h"
+#include "headroom/kv_cache.h"
 #include "headroom/machine_profile.h"
 #include "headroom/measurement.h"
 #include "headroom/model_source.h"
@@ -49,14 +46,11 @@
 #include "headroom/op.h"
 #include "headroom/parallel_plan.h"
 #include "headroom/plan.h"
-#include "headroom/plan_search.h"
 #include "headroom/predict.h"
 #include "headroom/render.h"
 #include "headroom/report.h"
 #include "headroom/setting.h"
-#include "headroom/shard.h"
 #include "headroom/studies.h"
 #include "headroom/sweep.h"
-#include "headroom/symbol.h"
-#include "headroom/training.h"
+#include "headroom/visit.h"
 #include "headroom/workload.h"

@@ -52,6 +52,9 @@ template <detail::AnyInteger Int>
   return multiple;
 }
 
+/// Greatest common divisor of |a| and |b|; gcd(0, 0) = 0. Throws Error{overflow} for -2^127.
+[[nodiscard]] Integer gcd(Integer a, Integer b);
+
 /// Decimal digits without separators: "-1234".
 [[nodiscard]] std::string to_string(Integer value);
 

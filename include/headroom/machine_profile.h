@@ -2,20 +2,142 @@
 // `headroom calibrate`, or datasheet peaks with assumed efficiencies.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
-#include "headroom/interconnect.h"
-#include "headroom/kernel_table.h"
 #include "headroom/measurement.h"
 #include "headroom/workload.h"
 
 namespace headroom {
+
+// Interconnect: bandwidth between the devices of a machine.
+
+/// Bandwidths of one device in one direction: half of a datasheet's bidirectional figure.
+struct Interconnect {
+  std::int64_t devices_per_node = 8;
+  double intra_node_bytes_per_s = 0;  ///< to all other devices of the node together
+  /// The device's part of the node's network bandwidth; empty if the machine includes no network.
+  std::optional<double> inter_node_bytes_per_s;
+  std::string source;
+  std::string intra_node_kind;  ///< "NVLink 4", "PCIe 4.0 x16", …
+  std::string inter_node_kind;  ///< "InfiniBand NDR", …, or empty
+};
+
+/// Default for a machine without an interconnect: eight devices on PCIe 4 x16 (32 GB/s per
+/// direction) with a 200 Gb/s port each.
+[[nodiscard]] inline Interconnect assumed_interconnect() {
+  return {8,
+          32e9,
+          25e9,
+          "assumed: 8 devices a node on PCIe 4 x16, a 200 Gb/s port for each",
+          "PCIe 4.0 x16",
+          "200 Gb/s"};
+}
+
+// KernelTable: times of a kernel over a grid of sizes, with interpolation between them.
+
+/// A kernel whose time is measured over a grid of sizes; the axes are named at each. `cold`
+/// operands come from memory, as in a model larger than the caches; `warm` ones from the last-level
+/// cache, as in a small model. `stream` kernels multiply few rows and read weights once. `step`
+/// kernels attend with one query per sequence; `group` is the number of query heads per key-value
+/// head.
+enum class KernelKind {
+  linear_cold,               ///< rows, in_features, out_features
+  linear_warm,               ///< rows, in_features, out_features
+  stream_float32_cold,       ///< rows, in_features, out_features
+  stream_float32_warm,       ///< rows, in_features, out_features
+  stream_bfloat16_cold,      ///< rows, in_features, out_features
+  stream_bfloat16_warm,      ///< rows, in_features, out_features
+  attention_scores,          ///< batch · heads, queries, keys, head_dim
+  attention_softmax,         ///< batch · heads, queries, keys
+  attention_softmax_causal,  ///< batch · heads, queries, keys; causal mask
+  attention_softmax_biased,  ///< batch · heads, queries, keys; reads a bias per pair
+  attention_context,         ///< batch · heads, queries, keys, head_dim
+  attention_fused,           ///< batch · heads, queries, keys, head_dim
+  attention_fused_causal,    ///< batch · heads, group, queries, keys, head_dim
+  step_scores_cold,          ///< batch · key-value heads, group, keys, head_dim
+  step_scores_warm,          ///< batch · key-value heads, group, keys, head_dim
+  step_context_cold,         ///< batch · key-value heads, group, keys, head_dim
+  step_context_warm,         ///< batch · key-value heads, group, keys, head_dim
+  step_fused_cold,           ///< batch · key-value heads, group, keys, head_dim
+  step_fused_warm,           ///< batch · key-value heads, group, keys, head_dim
+  linear_attention,          ///< batch · heads, queries, head_dim
+  linear_attention_causal,   ///< batch · heads, queries, head_dim
+  layer_norm,                ///< rows, width
+  rms_norm,                  ///< rows, width
+  relu,                      ///< elements
+  gelu,                      ///< elements
+  gelu_tanh,                 ///< elements
+  silu,                      ///< elements
+  tanh,                      ///< elements
+  relu_gated,                ///< elements of the output
+  gelu_gated,                ///< elements of the output
+  gelu_tanh_gated,           ///< elements of the output
+  silu_gated,                ///< elements of the output
+  residual_add,              ///< elements
+  scale,                     ///< elements
+  feature_map,               ///< elements
+  rotary,                    ///< elements of queries and keys
+  relative_position_bias,    ///< heads · queries · keys
+  embedding,                 ///< tokens, width
+  copy,                      ///< elements
+};
+
+/// Name and axes of a kernel.
+struct KernelInfo {
+  KernelKind kind;
+  std::string_view name;
+  std::span<const std::string_view> axes;
+};
+
+/// All kinds, in order.
+[[nodiscard]] std::span<const KernelInfo> kernel_kinds() noexcept;
+[[nodiscard]] const KernelInfo& info_of(KernelKind kind) noexcept;
+
+/// Sizes of one kernel call, one per axis.
+using KernelSizes = std::vector<double>;
+
+/// Work of a call, to which time is proportional once a kernel is saturated: multiply-adds (without
+/// those under a causal mask), or elements.
+[[nodiscard]] double work_of(KernelKind kind, const KernelSizes& sizes);
+
+/// Ascending sizes along each axis of a kernel. Grid points are numbered row-major.
+using KernelGrid = std::vector<std::vector<double>>;
+
+[[nodiscard]] std::size_t point_count(const KernelGrid& grid);
+/// Sizes at point `number`.
+[[nodiscard]] KernelSizes point_of(const KernelGrid& grid, std::size_t number);
+/// Number of the point with index `at[axis]` along each axis.
+[[nodiscard]] std::size_t point_number(const KernelGrid& grid, std::span<const std::size_t> at);
+
+/// Median time of a kernel over a grid of sizes, for one number of threads.
+struct KernelTable {
+  KernelKind kind = KernelKind::copy;
+  KernelGrid axes;
+  /// By point; empty for points that would take too long to measure.
+  std::vector<std::optional<double>> seconds;
+  std::vector<double> spread;  ///< by point: median absolute deviation / median
+};
+
+/// Table with no point measured.
+[[nodiscard]] KernelTable unmeasured_table(KernelKind kind, KernelGrid axes);
+
+/// A measured time with its spread.
+struct KernelTime {
+  double seconds = 0;
+  double spread = 0;  ///< relative: median absolute deviation / median
+};
+
+/// Time of a call. Inside the grid: interpolated between the logarithms of sizes and times.
+/// Outside: scaled by work from the nearest edge.
+[[nodiscard]] KernelTime time_of(const KernelTable& table, const KernelSizes& sizes);
 
 /// Bandwidth of all threads together at one working set.
 struct BandwidthPoint {
@@ -90,7 +212,7 @@ struct Drift {
 
 /// The profile in its JSON form (reports/machines.schema.json).
 [[nodiscard]] std::string profile_to_json(const MachineProfile& profile);
-/// Throws Error{invalid_input} naming `where` and what is wrong.
+/// Reads that form. Throws Error{invalid_input} that names `where` and the fault.
 [[nodiscard]] MachineProfile profile_from_json(std::string_view text, const std::string& where);
 
 /// Folder of this user's measured machines: $XDG_DATA_HOME/headroom/machines.

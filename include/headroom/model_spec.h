@@ -96,11 +96,11 @@ enum class QueryKeyNormPlace { before_rotary, after_rotary };
 enum class AlibiKind { none, power_below, power_above };
 /// Order of ALiBi and the softmax scale in the reference code: added in float32 to scaled scores,
 /// or rounded to bfloat16 and added before scaling (Falcon).
-enum class AlibiOrder { behind_scale, rounded_before_scale };
+enum class AlibiOrder { after_scale, rounded_before_scale };
 
 struct AlibiSpec {
   AlibiKind kind = AlibiKind::none;
-  AlibiOrder order = AlibiOrder::behind_scale;
+  AlibiOrder order = AlibiOrder::after_scale;
   double steepest = 8;  ///< the 8 in 2^(-8·i/h)
 };
 
@@ -311,7 +311,7 @@ struct PositionSpec {
   std::int64_t max_position_embeddings = 0;  ///< rows of a learned table, or trained context
   std::int64_t offset = 0;  ///< unused leading rows (RoBERTa: pad_token_id + 1; OPT: 2)
   PositionTable table = PositionTable::trained;
-  bool behind_padding = false;    ///< padding tokens advance no position (RoBERTa)
+  bool skips_padding = false;     ///< padding tokens advance no position (RoBERTa)
   std::int64_t num_buckets = 0;   ///< relative bias only
   std::int64_t max_distance = 0;  ///< relative bias only
   RopeSpec rope;                  ///< rotary only
@@ -346,7 +346,7 @@ struct EmbeddingSpec {
   std::int64_t embedding_size = 0;  ///< word width before a projection; 0: hidden_size
   bool projection_bias = false;
   /// Projects the word embedding before the position is added (OPT), not after.
-  bool projects_words_alone = false;
+  bool projects_before_positions = false;
   std::optional<ImageSpec> image{};
   std::optional<AudioSpec> audio{};  ///< of the encoder, in an encoder-decoder
 };

@@ -49,7 +49,7 @@ enum class Masking { none, causal };
 /// position (ALiBi).
 enum class ScoreBias { none, relative_position, alibi };
 /// Where V is stored: after K, or inside the MLA latent that serves as K.
-enum class ValuePlace { behind_keys, within_keys };
+enum class ValuePlace { after_keys, inside_keys };
 
 /// Adjustments of the attention scores other than the mask, before and inside the softmax.
 struct ScoreShaping {
@@ -231,7 +231,7 @@ struct AttentionScores {
   KeySource keys = KeySource::projections;
   Masking masking = Masking::none;
   ScoreShaping shaping;
-  ValuePlace values = ValuePlace::behind_keys;
+  ValuePlace values = ValuePlace::after_keys;
 };
 
 /// Softmax over the keys, in place.
@@ -245,7 +245,7 @@ struct AttentionContext {
   AttentionShape shape;
   KeySource keys = KeySource::projections;
   Masking masking = Masking::none;
-  ValuePlace values = ValuePlace::behind_keys;
+  ValuePlace values = ValuePlace::after_keys;
 };
 
 /// Scores, softmax and context in one kernel with an online softmax (arXiv 2205.14135).
@@ -255,7 +255,7 @@ struct FusedAttention {
   KeySource keys = KeySource::projections;
   Masking masking = Masking::none;
   ScoreShaping shaping;
-  ValuePlace values = ValuePlace::behind_keys;
+  ValuePlace values = ValuePlace::after_keys;
 };
 
 /// φ(x) = elu(x) + 1 of queries and keys, in place (arXiv 2006.16236, eq. 7).
@@ -392,7 +392,7 @@ enum class CollectiveKind {
 };
 
 /// Communication between the ranks of a group in the forward and backward pass. Occurs only in a
-/// sharded graph (shard.h), which headroom counts and does not run.
+/// sharded graph (parallel_plan.h), which headroom counts and does not run.
 struct Collective {
   RankGroup group = RankGroup::tensor;
   CollectiveKind forward = CollectiveKind::none;

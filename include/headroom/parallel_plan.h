@@ -1,113 +1,284 @@
-// ParallelPlan: how the ranks of a machine share a model's work, and which plans a model allows.
+// ParallelPlan: degrees of parallelism, and the rules that a model and its workload set for them.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "headroom/analysis.h"
 #include "headroom/graph.h"
 
 namespace headroom {
 
-/// Whether norms, residuals and dropouts between tensor-parallel products work on a share of the
-/// sequence (arXiv 2205.05198, section 4.2.2), or on all of it in every rank.
+/// Sequence parallelism: norms, residuals and dropouts between tensor-parallel GEMMs run on a shard
+/// of the sequence (on) or on all of it in every rank (off). arXiv 2205.05198, section 4.2.2.
 enum class SequenceParallel { off, on };
 
 /// Degrees of parallelism. Ranks are numbered tensor first, then context, data, and pipeline last,
-/// so that those who exchange most are closest. Experts are spread over ranks of the data group.
+/// so that the ranks that communicate most are closest. Experts are spread over the replicas.
 struct ParallelPlan {
   std::int64_t tensor = 1;
   SequenceParallel sequence = SequenceParallel::off;
   std::int64_t pipeline = 1;
-  std::int64_t interleave =
-      1;  ///< model chunks of one pipeline rank (arXiv 2104.04473, section 2.2)
+  std::int64_t interleave = 1;  ///< model chunks per pipeline rank (arXiv 2104.04473, section 2.2)
   std::int64_t data = 1;
   std::int64_t context = 1;
   std::int64_t expert = 1;
   bool operator==(const ParallelPlan&) const = default;
 
   [[nodiscard]] std::int64_t devices() const noexcept { return tensor * pipeline * data * context; }
-  /// Ranks that hold the same weights, and so share their states.
+  /// Ranks with the same weights, over which ZeRO shards their states.
   [[nodiscard]] std::int64_t replicas() const noexcept { return data * context; }
 };
 
-/// Layers of a model's stacks. A model of one stack has no encoder here.
+/// Layers of a model's stacks. A model with one stack has no encoder here.
 struct StackLayers {
   std::int64_t encoder = 0;
   std::int64_t main = 1;
   [[nodiscard]] std::int64_t total() const noexcept { return encoder + main; }
 };
 
-/// What of a model and its workload a plan must divide.
+/// Properties of a model and its workload that the rules of a plan depend on.
 struct ShardingLimits {
   std::int64_t heads = 1;
   std::int64_t kv_heads = 1;
-  std::int64_t inner_widths =
-      0;  ///< a common divisor of all networks' inner widths; 0: there is none
+  /// Greatest common divisor of all FFN intermediate sizes; 0 without an FFN.
+  std::int64_t intermediate_size = 0;
   StackLayers layers;
   std::int64_t experts = 0;  ///< 0: no routed experts
   std::int64_t seq_len = 1;
   bool one_stack = true;        ///< not an encoder-decoder
-  bool divides_all = true;      ///< tensor parallelism can divide every layer
-  bool fused_attention = true;  ///< context parallelism never holds all pairs
-  bool other_layers = false;    ///< some layers mix positions without attention
+  bool uniform_layers = true;   ///< tensor parallelism can divide every layer
+  bool fused_attention = true;  ///< no attention stores all pairs or a running state
+  bool all_attention = true;    ///< no recurrent or convolutional layers
   bool training = true;
 };
 
 [[nodiscard]] ShardingLimits limits_of(const Graph& graph, std::int64_t seq_len);
 
-/// Why a plan is illegal.
-enum class Violation {
-  none,
-  below_one,
+/// A rule that a plan can break; requirement_of() states each.
+enum class PlanRule {
+  // Degrees and the model.
+  degrees_positive,
+  layers_with_attention,
   tensor_heads,
-  tensor_kv_heads,
-  tensor_intermediate,
-  tensor_layers,
-  sequence_without_tensor,
+  tensor_key_value_heads,
+  tensor_intermediate_size,
+  tensor_uniform_layers,
+  sequence_needs_tensor,
+  sequence_trains,
   sequence_length,
-  sequence_serving,
+  pipeline_trains,
   pipeline_layers,
-  pipeline_serving,
+  interleave_needs_pipeline,
+  interleave_one_stack,
   interleave_layers,
-  interleave_without_pipeline,
+  context_trains,
+  context_one_stack,
+  context_fused_attention,
   context_length,
-  context_attention,
-  context_serving,
+  expert_routed,
   expert_count,
-  expert_ranks,
-  interleave_two_stacks,
-  context_two_stacks,
-  layer_kind,
+  expert_replicas,
+  // Degrees and the load.
+  batch_size_positive,
+  seq_len_positive,
+  micro_batch_positive,
+  recompute_interval_positive,
+  interleave_micro_batches,
 };
 
-/// The first rule that `plan` breaks.
-[[nodiscard]] Violation violation_of(const ParallelPlan& plan,
-                                     const ShardingLimits& limits) noexcept;
+/// The rule as a sentence about the fields of ParallelPlan, PlanChoice and Load.
+[[nodiscard]] std::string_view requirement_of(PlanRule rule) noexcept;
 
-/// Throws Error{invalid_input} that says which rule the plan breaks and how to mend it.
-void require_legal(const ParallelPlan& plan, const ShardingLimits& limits);
+/// The first rule that `plan` breaks, if any.
+[[nodiscard]] std::optional<PlanRule> broken_rule(const ParallelPlan& plan,
+                                                  const ShardingLimits& limits) noexcept;
 
-/// Consecutive layers, from `begin` to before `end`, counted through both stacks: the encoder's
-/// come first.
+/// Consecutive layers [begin, end), counted through both stacks: the encoder's come first.
 struct LayerRange {
   std::int64_t begin = 0;
   std::int64_t end = 0;
   [[nodiscard]] std::int64_t size() const noexcept { return end - begin; }
 };
 
-/// How many of a pipeline's stages an encoder-decoder's encoder has; its decoder has the others
-/// (Megatron-LM calls it the split rank). Such that the largest stage has the fewest layers.
+/// Pipeline stages that hold an encoder-decoder's encoder; the decoder has the others (Megatron-LM
+/// calls the number the split rank). Chosen so that the largest stage has the fewest layers.
 [[nodiscard]] std::int64_t encoder_stages(const StackLayers& layers, std::int64_t stages);
 
-/// The layers of the stage at `place`, 0 the first: consecutive ones, or `interleave` pieces. Where
-/// the degree does not divide them, stages have one more from the last but one backwards, since the
-/// last has the head, and the first the embedding and most micro-batches: Llama 3 405B, 126 layers
-/// on 16 stages, is 7, 14 times 8, 7 (arXiv 2407.21783, section 3.3.2); vLLM cuts the same.
+/// The layers of one pipeline stage, 0 the first: one range, or `interleave` chunks. Where the
+/// degree does not divide the layers, the stages before the last have one more each, since the last
+/// also holds the head, and the first the embedding and most micro-batches. Llama 3 405B, 126
+/// layers on 16 stages, is 7, 14 times 8, 7 (arXiv 2407.21783, section 3.3.2); vLLM cuts alike.
 [[nodiscard]] std::vector<LayerRange> layers_of_stage(const StackLayers& layers,
-                                                      const ParallelPlan& plan, std::int64_t place);
+                                                      const ParallelPlan& plan, std::int64_t stage);
 
-/// "tp 8 · sp · pp 4 · dp 2": degrees above one.
+/// "tp 8 · sp · pp 4 · dp 2": the degrees above one.
 [[nodiscard]] std::string describe(const ParallelPlan& plan);
+
+// Training state besides activations: weights, gradients, master weights and optimizer states, by
+// recipe, optimizer, ZeRO stage and adapter.
+
+enum class Optimizer {
+  sgd,        ///< no state
+  momentum,   ///< one state per parameter
+  adam,       ///< two states per parameter; AdamW has the same
+  adam_8bit,  ///< two states of one byte, with a float32 scale per block (arXiv 2110.02861)
+  adafactor,  ///< a row and a column per matrix (arXiv 1804.04235); vectors in full
+  muon,       ///< one state for the layers' matrices, Adam's two for all else
+};
+
+struct OptimizerInfo {
+  Optimizer optimizer;
+  std::string_view name;
+  std::string_view source;
+};
+[[nodiscard]] const std::array<OptimizerInfo, 6>& optimizers() noexcept;
+
+/// Number formats of a parameter's states.
+enum class Recipe {
+  float32,   ///< all in float32
+  bfloat16,  ///< all in 16 bit, optimizer states too
+  mixed,     ///< 16-bit weights and gradients; float32 master weights and states
+  megatron,  ///< 16-bit weights; float32 gradients, master weights and states
+};
+
+/// A recipe's bytes per element.
+struct RecipeInfo {
+  Recipe recipe;
+  std::string_view name;
+  Integer weight_bytes;
+  Integer gradient_bytes;
+  Integer master_bytes;
+  Integer state_bytes;
+  std::string_view source;
+};
+[[nodiscard]] const std::array<RecipeInfo, 4>& recipes() noexcept;
+
+[[nodiscard]] const OptimizerInfo& info(Optimizer optimizer) noexcept;
+[[nodiscard]] const RecipeInfo& info(Recipe recipe) noexcept;
+
+/// States that ZeRO shards over the ranks with the same weights (arXiv 1910.02054).
+enum class Zero {
+  none,
+  optimizer,  ///< stage 1: master weights and optimizer states; Megatron's distributed optimizer
+  gradients,  ///< stage 2: gradients as well
+  weights,    ///< stage 3: weights as well; FSDP
+};
+
+/// Parameter-efficient fine-tuning method.
+enum class AdapterKind {
+  none,
+  lora,   ///< two low-rank matrices per target layer, all else frozen (arXiv 2106.09685)
+  qlora,  ///< LoRA on layers whose frozen matrices are stored in 4 bit (arXiv 2305.14314)
+};
+enum class AdapterTargets {
+  attention,  ///< query, key, value and output projections
+  all,        ///< the feed-forward network's projections as well
+};
+struct Adapter {
+  AdapterKind kind = AdapterKind::none;
+  std::int64_t rank = 16;
+  AdapterTargets targets = AdapterTargets::all;
+  bool operator==(const Adapter&) const = default;
+};
+
+/// graph -> graph: adds two low-rank matrices to every target layer and freezes all else. Unchanged
+/// without an adapter.
+[[nodiscard]] Graph with_adapter(const Graph& graph, const Adapter& adapter);
+
+/// True for matrices of the layers, which Muon updates and quantised formats store in few bits.
+[[nodiscard]] bool is_layer_matrix(const Weight& weight) noexcept;
+
+struct StatePolicy {
+  Recipe recipe = Recipe::megatron;
+  Optimizer optimizer = Optimizer::adam;
+  AdapterKind adapter = AdapterKind::none;
+};
+
+/// Bytes of weights and their training states.
+struct StateBytes {
+  Integer weights = 0;
+  Integer gradients = 0;
+  Integer optimizer = 0;  ///< master weights included
+
+  StateBytes& operator+=(const StateBytes& other);
+  [[nodiscard]] Integer total() const { return weights + gradients + optimizer; }
+};
+
+/// States of all layers' copies of `weight` at these sizes, before ZeRO.
+[[nodiscard]] StateBytes state_bytes(const Weight& weight, const StatePolicy& policy,
+                                     const Bindings& sizes);
+
+/// The bytes that one of `replicas` ranks stores under ZeRO.
+[[nodiscard]] StateBytes zero_sharded(const StateBytes& states, Zero zero, std::int64_t replicas);
+
+// shard: graph -> graph. The graph of one rank under a parallel plan: sizes divided, communication
+// between ranks inserted as collective operators. Every analysis then applies unchanged, per rank.
+//
+//   tensor    divides heads, intermediate sizes and the vocabulary; column-parallel GEMMs read the
+//             whole input, row-parallel GEMMs give partial sums that are reduced
+//   sequence  shards the tokens between those GEMMs
+//   context   shards every sequence; attention gathers keys and values
+//   expert    spreads the routed experts; tokens travel to them and back
+//   pipeline  gives each rank some of the layers and sends hidden states on; an encoder's stages
+//             come before its decoder's, and its output goes through all of those
+
+/// Position of a rank in the pipeline; `whole` without one.
+enum class Stage { whole, first, middle, last };
+
+/// The graph of one rank of `stage`; `middle` is stage 1. Its `sizes` are the rank's own: heads,
+/// intermediate size and vocabulary of a rank, layers of a stage. `plan` must be legal. Sources:
+/// arXiv 1909.08053 (tensor), 2205.05198 (sequence), 2104.04473 (pipeline), 2310.01889 (context).
+[[nodiscard]] Graph shard(const Graph& graph, const ParallelPlan& plan, Stage stage = Stage::whole);
+
+/// shard() for the stage with this index, 0 the first.
+[[nodiscard]] Graph shard_stage(const Graph& graph, const ParallelPlan& plan, std::int64_t stage);
+
+/// The sizes of one rank. Key-value heads are repeated where there are more ranks than heads; the
+/// vocabulary is padded to a multiple of the ranks.
+[[nodiscard]] Bindings rank_sizes(const Bindings& sizes, const ParallelPlan& plan);
+
+/// The workload's symbols for one rank: its shard of every sequence, all visible keys.
+/// `workload.batch_size` counts the sequences of one pass of the rank. With sequence parallelism
+/// an encoder-decoder's two lengths must be equal.
+[[nodiscard]] Bindings rank_bindings(const Workload& workload, const LayerTraits& traits,
+                                     const ParallelPlan& plan);
+
+/// A rank's formula in the whole model's sizes: a rank's h becomes h·τ⁻¹, and so on. Related sizes
+/// are collapsed.
+[[nodiscard]] Expr in_whole_sizes(const Expr& formula, const Graph& whole);
+
+/// True if tensor parallelism divides this weight; otherwise every rank of the group stores all of
+/// it.
+[[nodiscard]] bool is_divided(const Weight& weight);
+
+/// graph -> graph: the head computes only the last token of each sequence, as serving engines do.
+[[nodiscard]] Graph with_last_token_head(const Graph& graph);
+
+/// One direction of a collective operator in a sharded graph, for all its layers together.
+struct CollectiveCall {
+  std::string path;
+  RankGroup group = RankGroup::tensor;
+  CollectiveKind kind = CollectiveKind::none;
+  Expr bytes;  ///< as Collective::bytes, of one layer
+  Expr repeat;
+  bool backward = false;
+};
+
+/// All collectives of a sharded graph, forward and backward.
+[[nodiscard]] std::vector<CollectiveCall> collectives_of(const Graph& sharded);
+
+/// Bytes that one rank sends for one collective among `ranks`, by ring algorithms: all-reduce
+/// 2·(n − 1)/n of the buffer, all-gather and reduce-scatter (n − 1) shards, all-to-all (n − 1)/n of
+/// the buffer.
+[[nodiscard]] double wire_bytes(CollectiveKind kind, double bytes, std::int64_t ranks) noexcept;
+
+[[nodiscard]] std::string_view name_of(RankGroup group) noexcept;
+[[nodiscard]] std::string_view name_of(CollectiveKind kind) noexcept;
+[[nodiscard]] std::string_view name_of(Stage stage) noexcept;
 
 }  // namespace headroom

@@ -1,6 +1,6 @@
-// The planner: what a parallel plan holds in memory and how long it takes, on the worst rank; what
-// fits, and which plan is best. Memory is counted exactly from the sharded graph; times are
-// modelled from datasheet peaks at assumed shares.
+// The planner: memory and time of a parallel plan on its worst rank, and the plans that fit. Memory
+// is counted exactly from the sharded graph; times are modelled from datasheet peaks at assumed
+// efficiencies.
 #pragma once
 
 #include <cstdint>
@@ -11,24 +11,24 @@
 #include <string_view>
 #include <vector>
 
+#include "headroom/error.h"
 #include "headroom/machine_profile.h"
+#include "headroom/model_source.h"
 #include "headroom/model_spec.h"
 #include "headroom/parallel_plan.h"
-#include "headroom/shard.h"
-#include "headroom/training.h"
 #include "headroom/workload.h"
 
 namespace headroom {
 
-/// Shares of the peaks that are reached. The defaults were chosen once, for all eight iteration
+/// Fractions of peak rates that are reached. The defaults were fitted once, to all eight iteration
 /// times of arXiv 2205.05198, Table 5, on A100s; elsewhere they are an assumption.
 struct Efficiency {
-  double matrix = 0.74;   ///< of the arithmetic, by large matrix products
-  double memory = 0.80;   ///< of the memory's bandwidth, by all else
-  double network = 0.65;  ///< of the interconnect's
+  double matrix = 0.74;   ///< of peak FLOP/s, by large GEMMs
+  double memory = 0.80;   ///< of memory bandwidth, by all other operators
+  double network = 0.65;  ///< of interconnect bandwidth
 };
 
-/// What the planner needs to know of one device.
+/// Rates and memory of one device.
 struct DeviceRates {
   std::string name;
   double flops_per_s = 0;
@@ -38,27 +38,27 @@ struct DeviceRates {
   bool link_is_assumed = true;     ///< inside a node
   bool network_is_assumed = true;  ///< between nodes; `link` then has the assumed rate
   Efficiency efficiency;
-  double exchange_latency_s = 10e-6;  ///< of one collective; assumed
+  double collective_latency_s = 10e-6;  ///< of one collective; assumed
 };
 
-/// The rates of `machine` for arithmetic in `dtype`. A measured machine's memory is not known here
+/// The rates of `machine` for arithmetic in `dtype`. A measured machine's memory is unknown here
 /// and stays 0.
 [[nodiscard]] DeviceRates device_rates(const MachineProfile& machine, DType dtype);
 
 enum class Purpose { serve, train };
 
-/// How weights are stored for serving. Below 16 bit only the layers' matrices are: embeddings,
-/// norms and the head stay in 16 bit.
+/// Storage format of weights when serving. Formats below 16 bit apply to the layers' matrices only;
+/// embeddings, norms and the head stay in 16 bit.
 enum class WeightFormat { float32, bfloat16, float8, int8, int4 };
 
-/// What is kept of the layers for the backward pass.
+/// Activation recomputation in the backward pass.
 struct Recomputation {
   Recompute kind = Recompute::none;
-  std::int64_t every = 1;  ///< full: the input of every so many layers is kept
+  std::int64_t every = 1;  ///< full: saves the input of every n-th layer
   bool operator==(const Recomputation&) const = default;
 };
 
-/// What is to be planned for, whatever the plan.
+/// Settings that every plan of a query shares.
 struct PlanQuery {
   Purpose purpose = Purpose::serve;
   DType dtype = DType::bfloat16;  ///< of activations and arithmetic
@@ -67,67 +67,93 @@ struct PlanQuery {
   // serve
   WeightFormat weights = WeightFormat::bfloat16;
   DType kv_dtype = DType::bfloat16;
-  std::int64_t prefill_tokens = 2048;  ///< that one pass over a prompt takes at most
+  std::int64_t prefill_tokens = 2048;  ///< longest chunk of a prompt in one pass
   // train
   StatePolicy states;
   Adapter adapter;
 };
 
-/// Sequences and tokens: `batch_size` of all replicas together; when serving, `seq_len` is the
+/// Sequences and tokens. `batch_size` counts all replicas together; when serving, `seq_len` is the
 /// context that the KV-cache has room for.
 struct Load {
   std::int64_t batch_size = 1;
   std::int64_t seq_len = 1;
 };
 
-/// One plan in full.
+/// A complete plan.
 struct PlanChoice {
   ParallelPlan parallel;
-  std::int64_t micro_batch = 1;  ///< training: sequences of one pass
+  std::int64_t micro_batch = 1;  ///< training: sequences per pass
   Recomputation recompute;
   Zero zero = Zero::none;
   bool operator==(const PlanChoice&) const = default;
 };
 
-/// Bytes on one rank, by what they are for.
+/// The first rule that plan and load break, if any.
+[[nodiscard]] std::optional<PlanRule> broken_rule(const PlanChoice& choice, const Load& load,
+                                                  const ShardingLimits& limits) noexcept;
+
+/// A broken rule and the values that it concerns.
+struct PlanViolation {
+  PlanRule rule;
+  PlanChoice choice;
+  Load load;
+  ShardingLimits limits;
+};
+
+/// Thrown for a plan that breaks a rule. The message states the rule in the fields of PlanChoice; a
+/// front end can word violation() in its own terms.
+class IllegalPlan : public Error {
+ public:
+  explicit IllegalPlan(const PlanViolation& violation);
+
+  [[nodiscard]] const PlanViolation& violation() const noexcept { return violation_; }
+
+ private:
+  PlanViolation violation_;
+};
+
+/// Throws IllegalPlan if plan and load break a rule.
+void require_legal(const PlanChoice& choice, const Load& load, const ShardingLimits& limits);
+
+/// Bytes on one rank, by purpose.
 struct PlanMemory {
   Integer weights = 0;
   Integer gradients = 0;
   Integer optimizer = 0;  ///< master weights included
-  /// In a pipeline, states of what only its ends hold: embeddings and head.
+  /// Pipeline: states of the embeddings and head, which only the end stages hold.
   Integer embedding_states = 0;
-  Integer activations = 0;  ///< training: kept by the layers; serving: the peak of a pass
-  /// Training: kept outside the layers, by embeddings, last norm, logits and loss.
+  Integer activations = 0;  ///< training: saved by the layers; serving: the peak of a pass
+  /// Training: saved outside the layers, by embeddings, final norm, logits and loss.
   Integer embedding_and_loss = 0;
   Integer kv_cache = 0;
-  /// Training: logits and their gradient, or layers that are computed again; weights that ZeRO-3
-  /// has gathered.
+  /// Training: logits and their gradient, or recomputed layers; weights gathered by ZeRO-3.
   Integer buffers = 0;
   Integer overhead = 0;  ///< assumed
   Stage stage = Stage::whole;
-  std::int64_t place = 0;  ///< the stage's, 0 the first
+  std::int64_t stage_index = 0;  ///< in the pipeline, 0 the first
 
   [[nodiscard]] Integer total() const;
 };
 
 struct PlanTime {
-  double iteration_s = 0;      ///< a training step; a decode step, or a pass of an encoder
-  double compute_s = 0;        ///< of which: operators
-  double communication_s = 0;  ///< exchanges that nothing hides
-  double bubble_s = 0;         ///< the pipeline filling and draining
+  double iteration_s = 0;      ///< one training step, decode step, or pass of an encoder
+  double compute_s = 0;        ///< operators
+  double communication_s = 0;  ///< not overlapped with computation
+  double bubble_s = 0;         ///< filling and draining the pipeline
   double optimizer_s = 0;
   double tokens_per_s = 0;
-  std::optional<double> mfu;     ///< training: model FLOPs over the peak, recomputation left out
-  std::optional<double> ttft_s;  ///< serving: one prompt of seq_len tokens
+  std::optional<double> mfu;     ///< training: model FLOPs over the peak, without recomputation
+  std::optional<double> ttft_s;  ///< serving: prefill of one prompt of seq_len tokens
 };
 
-/// What a rank sends in one iteration, by exchange.
+/// Traffic of a rank in one iteration, by group and collective.
 struct Communication {
   RankGroup group = RankGroup::tensor;
   CollectiveKind kind = CollectiveKind::none;
   double count = 0;
-  double wire_bytes = 0;  ///< of all of them
-  double seconds = 0;     ///< before anything is hidden behind computing
+  double wire_bytes = 0;  ///< sent, of all `count` together
+  double seconds = 0;     ///< before any overlap with computation
 };
 
 struct PlanFigures {
@@ -135,11 +161,11 @@ struct PlanFigures {
   PlanTime time;
 };
 
-/// Evaluates plans for one model, query and device. Formulas are compiled once; what plans have in
-/// common is evaluated once. Not for several threads at a time: each takes a copy.
+/// Evaluates plans for one model, query and device. Compiles formulas once and caches the costs
+/// that plans have in common. Not thread-safe: give each thread a fresh_copy().
 class Planner {
  public:
-  /// Throws Error{invalid_input} for a model that cannot do this: no training of one without loss.
+  /// Throws Error{invalid_input} for training a model without a loss.
   Planner(const ModelSpec& spec, const PlanQuery& query, const DeviceRates& rates);
   ~Planner();
   Planner(Planner&&) noexcept;
@@ -147,12 +173,12 @@ class Planner {
   Planner(const Planner&) = delete;
   Planner& operator=(const Planner&) = delete;
 
-  /// The same planner with nothing evaluated yet, for another thread.
+  /// A planner with the same settings and empty caches, for another thread.
   [[nodiscard]] Planner fresh_copy() const;
 
-  /// The worst rank's memory, and the time. The plan must be legal. Throws Error{overflow}.
+  /// Memory of the worst rank, and time. The plan must be legal. Throws Error{overflow}.
   [[nodiscard]] PlanFigures evaluate(const PlanChoice& choice, const Load& load);
-  /// What the slowest rank sends.
+  /// Traffic of a rank of the first stage.
   [[nodiscard]] std::vector<Communication> communication(const PlanChoice& choice,
                                                          const Load& load);
   [[nodiscard]] bool fits(const PlanFigures& figures) const;
@@ -161,7 +187,7 @@ class Planner {
   [[nodiscard]] const PlanQuery& query() const;
   [[nodiscard]] const DeviceRates& rates() const;
   [[nodiscard]] const ModelSpec& spec() const;
-  /// Whether a KV-cache grows with the context.
+  /// True when serving a model with a KV-cache.
   [[nodiscard]] bool decodes() const;
 
  private:
@@ -170,37 +196,148 @@ class Planner {
   std::unique_ptr<Implementation> implementation_;
 };
 
-/// Throws Error{invalid_input} where the plan, its micro-batch or its load are not legal together.
-void require_legal(const PlanChoice& choice, const Load& load, const Planner& planner);
-/// The same as a question.
-[[nodiscard]] bool is_legal(const PlanChoice& choice, const Load& load,
-                            const ShardingLimits& limits) noexcept;
-
 /// Micro-batches of each replica in one iteration.
 [[nodiscard]] std::int64_t micro_batches(const PlanChoice& choice, const Load& load) noexcept;
 
-/// What the command line asks of one plan; what is not said is chosen.
+/// A plan whose micro-batch may be left open.
 struct PlanRequest {
   PlanChoice choice;
-  std::optional<std::int64_t> micro_batch;  ///< else 1 in a pipeline, or all that a replica gets
+  /// Default: 1 in a pipeline, otherwise all sequences of a replica.
+  std::optional<std::int64_t> micro_batch;
 };
 [[nodiscard]] PlanChoice resolve(const PlanRequest& request, const Load& load);
 
-/// The largest batch that fits at `load.seq_len`, and the longest context at `load.batch_size`;
-/// 0 when none does, empty when no limit was met (gradient accumulation takes any batch).
+/// The largest batch that fits at `load.seq_len`, and the longest context that fits at
+/// `load.batch_size`. 0 if none fits; empty without a limit (gradient accumulation fits any batch).
 [[nodiscard]] std::optional<std::int64_t> largest_batch(Planner& planner,
                                                         const PlanRequest& request, Load load);
 [[nodiscard]] std::optional<std::int64_t> largest_context(Planner& planner,
                                                           const PlanRequest& request, Load load);
 
-/// The largest n in [1, limit] that `holds` is true of, 0 when it is true of none; `holds` must not
-/// become true again once it is false.
-[[nodiscard]] std::int64_t largest_that_holds(const std::function<bool(std::int64_t)>& holds,
+/// The largest n in [1, limit] that satisfies `predicate`, 0 if none does. `predicate` must be
+/// monotonic: once false, false for every larger n.
+[[nodiscard]] std::int64_t largest_satisfying(const std::function<bool(std::int64_t)>& predicate,
                                               std::int64_t limit);
 
 [[nodiscard]] std::string_view name_of(WeightFormat format) noexcept;
 [[nodiscard]] std::string_view name_of(Purpose purpose) noexcept;
 /// "none", "selective", "full" or "every=4".
 [[nodiscard]] std::string name_of(const Recomputation& recompute);
+
+// Exhaustive search over all legal plans for a number of devices, and the neighbours of the best.
+
+/// Degrees that are given; the search varies the others.
+struct FixedDegrees {
+  std::optional<std::int64_t> tensor;
+  std::optional<SequenceParallel> sequence;
+  std::optional<std::int64_t> pipeline;
+  std::optional<std::int64_t> interleave;
+  std::optional<std::int64_t> data;
+  std::optional<std::int64_t> context;
+  std::optional<std::int64_t> expert;
+  std::optional<std::int64_t> micro_batch;
+  std::optional<Recomputation> recompute;
+  std::optional<Zero> zero;
+};
+
+struct SearchSpace {
+  std::int64_t devices = 1;
+  Load load;
+  FixedDegrees fixed;
+  std::size_t keep = 10;  ///< number of best plans to return
+  int threads = 0;        ///< 0: as many as the machine has
+};
+
+struct RankedPlan {
+  PlanChoice choice;
+  Integer memory_bytes = 0;
+  double iteration_s = 0;
+};
+
+struct PlanSearch {
+  std::uint64_t evaluated = 0;  ///< legal plans
+  std::uint64_t fitting = 0;
+  std::vector<RankedPlan> best;     ///< fastest first; equal times by memory
+  std::vector<RankedPlan> pareto;   ///< no other plan is both smaller and faster; fastest first
+  std::optional<RankedPlan> least;  ///< the plan with the least memory, if none fits
+};
+
+/// Evaluates all legal plans of `space`. The result does not depend on the number of threads.
+/// Throws Error{overflow}.
+[[nodiscard]] PlanSearch search_plans(const Planner& planner, const SearchSpace& space);
+
+/// A plan that differs from another in one decision.
+struct Neighbour {
+  std::string change;  ///< "tp 4, dp 2", "without sp", …
+  RankedPlan plan;
+  PlanFigures figures;
+  bool fits = false;
+};
+
+/// All legal plans one decision away from `choice`.
+[[nodiscard]] std::vector<Neighbour> neighbours_of(Planner& planner, const PlanChoice& choice,
+                                                   const Load& load);
+
+// Reports of the planner: one plan with its limits (fit), and the best plans (plan).
+
+/// One plan with all its figures.
+struct PlanResult {
+  PlanChoice choice;
+  PlanFigures figures;
+  bool fits = false;
+  std::optional<std::int64_t> largest_batch;    ///< 0: none fits; empty: no limit
+  std::optional<std::int64_t> largest_context;  ///< likewise
+};
+
+/// Serving with other storage formats of weights and KV-cache.
+struct FormatFit {
+  WeightFormat weights = WeightFormat::bfloat16;
+  DType kv_dtype = DType::bfloat16;
+  Integer total_bytes = 0;
+  bool fits = false;
+  std::optional<std::int64_t> largest_batch;
+};
+
+/// The number of sequences of one context length that fit at once.
+struct ConcurrencyPoint {
+  std::int64_t seq_len = 0;
+  std::optional<std::int64_t> largest_batch;
+};
+
+/// A planner's input, except the plan.
+struct PlanQuestion {
+  Model model;
+  PlanQuery query;
+  DeviceRates rates;
+  std::int64_t devices = 1;
+  Load load;
+};
+
+/// `headroom fit`: one plan.
+struct FitReport {
+  PlanQuestion question;
+  PlanResult result;
+  std::vector<Communication> communication;
+  std::vector<FormatFit> formats;             ///< serving only
+  std::vector<ConcurrencyPoint> concurrency;  ///< serving a model with a KV-cache only
+  std::vector<std::string> notes;
+};
+
+/// Throws IllegalPlan.
+[[nodiscard]] FitReport make_fit_report(PlanQuestion question, const PlanRequest& request);
+
+/// `headroom plan`: the best of all legal plans.
+struct PlanReport {
+  PlanQuestion question;
+  PlanSearch search;
+  std::vector<PlanResult> plans;      ///< that fit, fastest first
+  std::vector<Neighbour> neighbours;  ///< of the first
+  std::optional<PlanResult> least;    ///< the plan with the least memory, if none fits
+  double search_s = 0;
+  std::vector<std::string> notes;
+};
+
+/// Throws Error{invalid_input} if no plan is legal.
+[[nodiscard]] PlanReport make_plan_report(PlanQuestion question, SearchSpace space);
 
 }  // namespace headroom

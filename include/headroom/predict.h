@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "headroom/figures.h"
+#include "headroom/analysis.h"
 #include "headroom/graph.h"
 #include "headroom/machine_profile.h"
 

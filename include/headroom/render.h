@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "headroom/compare.h"
-#include "headroom/fit.h"
+#include "headroom/plan.h"
 #include "headroom/report.h"
 #include "headroom/studies.h"
 #include "headroom/sweep.h"

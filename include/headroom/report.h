@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "headroom/analysis.h"
-#include "headroom/figures.h"
 #include "headroom/graph.h"
 #include "headroom/inspect.h"
 #include "headroom/kv_cache.h"

@@ -123,7 +123,7 @@ struct ShareRow {
 /// Breakdown of a model's cost as sequences grow.
 struct SharesReport {
   LayerComplexity model;
-  Shares<Expr> formulas;  ///< in the letters of growth.h
+  Shares<Expr> formulas;  ///< in the letters of complexity.h
   std::vector<ShareRow> rows;
   /// Length from which attention always costs more FLOPs than the feed-forward network; empty if
   /// never. The inequality in symbols follows: "4·n·d > 16·d²".

@@ -1,5 +1,5 @@
 // Sweep: the figures of a model over a grid of workloads, row by row. A graph is built and counted
-// once for each phase and attention; a row then takes well under a microsecond.
+// once for each phase and attention implementation; a row then takes well under a microsecond.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace headroom {
 
-/// All combinations of these values; the batch changes fastest. An empty axis has the value that a
-/// WorkloadRequest has by default.
+/// All combinations of these values; the batch varies fastest. An empty axis has the default value
+/// of WorkloadRequest.
 struct SweepGrid {
   Phase phase = Phase::prefill;
   Kernels kernels = Kernels::reference;
@@ -29,7 +29,7 @@ struct SweepGrid {
   std::vector<std::int64_t> batch_size;
 };
 
-/// The figures of one workload; those of `analyze`.
+/// The figures of one workload, equal to those of `analyze`.
 struct SweepRow {
   Workload workload;
   Integer weight_bytes = 0;
@@ -37,19 +37,19 @@ struct SweepRow {
   Integer elementwise_flops = 0;
   Integer backward_matrix_flops = 0;
   Integer traffic_bytes = 0;     ///< forward, read and written
-  Integer activation_bytes = 0;  ///< the peak; in training, what is saved for backward
+  Integer activation_bytes = 0;  ///< the peak; in training, bytes saved for the backward pass
   Integer kv_cache_bytes = 0;
-  std::optional<double> time_s;  ///< where a machine was named
+  std::optional<double> time_s;  ///< only with a machine
 };
 
-/// Told of every row, and asked whether to go on.
+/// Receives each row; returns false to stop the sweep.
 using SweepSink = std::function<bool(const SweepRow&)>;
 
-/// Workloads of the grid.
+/// Number of workloads in the grid.
 [[nodiscard]] Integer size_of(const SweepGrid& grid);
 
 /// Calls `sink` with the rows in the order of the grid until it returns false. Throws
-/// Error{invalid_input} for a workload that the model cannot have, or a time that is not predicted;
+/// Error{invalid_input} for a workload that the model cannot run, or for training on a machine;
 /// Error{overflow}.
 void sweep(const ModelSpec& spec, const SweepGrid& grid,
            const std::optional<MachineProfile>& machine, const SweepSink& sink);

@@ -1,6 +1,8 @@
 // Visitors for std::variant.
 #pragma once
 
+#include <concepts>
+
 namespace headroom {
 
 /// A visitor made of lambdas, one per alternative.
@@ -10,5 +12,11 @@ struct Overloaded : Functions... {
 };
 template <class... Functions>
 Overloaded(Functions...) -> Overloaded<Functions...>;
+
+/// One of `Alternatives`. Groups the alternatives that a visit treats alike; one that no group
+/// names does not compile:
+///   [](const OneOf<Scale, SoftCap> auto& op) { … }
+template <class Alternative, class... Alternatives>
+concept OneOf = (std::same_as<Alternative, Alternatives> || ...);
 
 }  // namespace headroom

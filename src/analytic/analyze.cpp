@@ -61,16 +61,10 @@ ComponentAnalysis& component_row(std::vector<ComponentAnalysis>& rows, const Com
 
 std::vector<CacheEntry> cache_entries(const Graph& graph) {
   std::vector<CacheEntry> entries;
-  for (const Block& block : graph.blocks) {
-    std::set<TensorId> seen;
-    for (const Node& node : block.nodes) {
-      for (const TensorId input : node.inputs) {
-        const Tensor& tensor = graph.tensors[input];
-        if (tensor.type != ElementType::kv_cache || !seen.insert(input).second) continue;
-        entries.push_back({block.path + "." + tensor.name,
-                           tensor.elements() * Symbol::kv_cache_bytes, block.repeat});
-      }
-    }
+  for (const CacheTensor& cache : cache_tensors(graph)) {
+    const Tensor& tensor = graph.tensors[cache.tensor];
+    entries.push_back({cache.block->path + "." + tensor.name,
+                       tensor.elements() * Symbol::kv_cache_bytes, cache.block->repeat});
   }
   return entries;
 }

@@ -1,6 +1,6 @@
-#include "headroom/convention.h"
-
 #include <cstddef>
+
+#include "headroom/analysis.h"
 
 namespace headroom {
 namespace {

@@ -1,16 +1,30 @@
-#include "headroom/figures.h"
-
 #include <algorithm>
+
+#include "headroom/analysis.h"
+#include "headroom/error.h"
 
 namespace headroom {
 namespace {
 
-Expr with_sizes(const Expr& expr, const Bindings& sizes) { return expr.substitute(sizes); }
+[[noreturn]] void throw_unbound(const SymbolValues::Symbols& unbound) {
+  std::string names;
+  for (const SymbolInfo& symbol : symbols()) {
+    if (!unbound[index(symbol.symbol)]) continue;
+    names += (names.empty() ? "" : ", ") + std::string(symbol.key);
+  }
+  throw Error(ErrorCode::internal, "unbound symbols in a compiled formula: " + names);
+}
 
 }  // namespace
 
+SymbolValues::SymbolValues(const Bindings& bindings) {
+  for (const SymbolInfo& symbol : symbols()) {
+    if (const auto value = bindings.get(symbol.symbol)) set(symbol.symbol, *value);
+  }
+}
+
 CompiledExpr::CompiledExpr(const Expr& expr, const Bindings& sizes) {
-  const Expr rest = with_sizes(expr, sizes);
+  const Expr rest = expr.substitute(sizes);
   for (const Term& term : rest.terms()) {
     CompiledTerm compiled{term.coefficient, static_cast<std::uint32_t>(factors_.size()), 0};
     for (std::size_t symbol = 0; symbol < kSymbolCount; ++symbol) {
@@ -19,9 +33,12 @@ CompiledExpr::CompiledExpr(const Expr& expr, const Bindings& sizes) {
     }
     terms_.push_back(compiled);
   }
+  for (const std::uint8_t symbol : factors_) needed_.set(symbol);
 }
 
-Integer CompiledExpr::evaluate(const Values& values) const {
+Integer CompiledExpr::evaluate(const SymbolValues& values) const {
+  const SymbolValues::Symbols unbound = needed_ & ~values.bound();
+  if (unbound.any()) throw_unbound(unbound);
   Integer sum = 0;
   for (const CompiledTerm& term : terms_) {
     Integer product = term.coefficient;
@@ -34,13 +51,8 @@ Integer CompiledExpr::evaluate(const Values& values) const {
   return sum;
 }
 
-CompiledExpr::Values values_of(const Workload& workload, const LayerTraits& traits) {
-  const Bindings bindings = bindings_of(workload, traits);
-  CompiledExpr::Values values{};
-  for (const SymbolInfo& symbol : symbols()) {
-    values[index(symbol.symbol)] = bindings.get(symbol.symbol).value_or(0);
-  }
-  return values;
+SymbolValues values_of(const Workload& workload, const LayerTraits& traits) {
+  return SymbolValues(bindings_of(workload, traits));
 }
 
 Evaluator::CompiledCost Evaluator::compile(const Cost& cost, const Bindings& sizes) {
@@ -48,7 +60,7 @@ Evaluator::CompiledCost Evaluator::compile(const Cost& cost, const Bindings& siz
           CompiledExpr(cost.bytes_read, sizes), CompiledExpr(cost.bytes_written, sizes)};
 }
 
-CostFigures Evaluator::evaluate(const CompiledCost& cost, const CompiledExpr::Values& values) {
+CostFigures Evaluator::evaluate(const CompiledCost& cost, const SymbolValues& values) {
   return {cost.matrix_flops.evaluate(values), cost.elementwise_flops.evaluate(values),
           cost.bytes_read.evaluate(values), cost.bytes_written.evaluate(values)};
 }
@@ -65,7 +77,7 @@ Evaluator::Evaluator(const Graph& graph, const Analysis& analysis, Recompute rec
       kv_cache_per_token_(headroom::kv_cache_bytes_per_token(analysis), graph.sizes) {
   std::vector<Expr> seen;
   for (std::size_t i = 0; i < analysis.live.size(); ++i) {
-    const Expr bytes = with_sizes(analysis.live[i].bytes, graph.sizes);
+    const Expr bytes = analysis.live[i].bytes.substitute(graph.sizes);
     if (std::ranges::find(seen, bytes) != seen.end()) continue;
     seen.push_back(bytes);
     peaks_.push_back({CompiledExpr(bytes, graph.sizes), i});
@@ -78,7 +90,7 @@ Evaluator::Evaluator(const Graph& graph, const Analysis& analysis, Recompute rec
 }
 
 Figures Evaluator::evaluate(const Workload& workload) const {
-  const CompiledExpr::Values values = values_of(workload, traits_);
+  const SymbolValues values = values_of(workload, traits_);
   const Integer weight_bytes = bytes_of(workload.dtype);
   Figures figures;
   figures.parameters = parameters_.evaluate(values);

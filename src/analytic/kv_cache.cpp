@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "headroom/error.h"
 #include "kv_bytes.h"
@@ -22,7 +21,7 @@ using detail::ResolvedPolicy;
 using detail::StoredBytes;
 
 /// One cache tensor of the graph with its attention.
-struct CacheTensor {
+struct CountedCache {
   std::string path;
   KvGrowth growth = KvGrowth::full;
   const AttentionSpec* attention = nullptr;
@@ -38,30 +37,24 @@ KvGrowth growth_of(const Tensor& tensor) {
   return tokens.degree(Symbol::enc_seq_len) > 0 ? KvGrowth::encoder : KvGrowth::constant;
 }
 
-/// All cache tensors of a graph, one per kind of layer.
-std::vector<CacheTensor> cache_tensors(const ModelSpec& spec, const Graph& graph,
-                                       const Bindings& values) {
+/// The caches of a graph, one per kind of layer.
+std::vector<CountedCache> counted_caches(const ModelSpec& spec, const Graph& graph,
+                                         const Bindings& values) {
   const StackSpec& stack = spec.main_stack();
-  std::vector<CacheTensor> caches;
-  for (const Block& block : graph.blocks) {
-    std::set<TensorId> seen;
-    for (const Node& node : block.nodes) {
-      for (const TensorId input : node.inputs) {
-        const Tensor& tensor = graph.tensors[input];
-        if (tensor.type != ElementType::kv_cache || !seen.insert(input).second) continue;
-        CacheTensor cache{block.path + "." + tensor.name, growth_of(tensor), nullptr,
-                          block.repeat.evaluate(values)};
-        cache.attention = cache.growth == KvGrowth::encoder
-                              ? &stack.cross_attention.value()
-                              : &stack.attention_of(stack.variant(block.layer_of(node, 0)));
-        if (cache.growth == KvGrowth::constant) {
-          cache.values = tensor.elements().substitute(Symbol::batch_size, 1).evaluate(values);
-        } else {
-          cache.used_tokens = tensor.shape.at(1).evaluate(values);
-        }
-        caches.push_back(std::move(cache));
-      }
+  std::vector<CountedCache> caches;
+  for (const auto& [id, block, node] : cache_tensors(graph)) {
+    const Tensor& tensor = graph.tensors[id];
+    CountedCache cache{block->path + "." + tensor.name, growth_of(tensor), nullptr,
+                       block->repeat.evaluate(values)};
+    cache.attention = cache.growth == KvGrowth::encoder
+                          ? &stack.cross_attention.value()
+                          : &stack.attention_of(stack.variant(block->layer_of(*node, 0)));
+    if (cache.growth == KvGrowth::constant) {
+      cache.values = tensor.elements().substitute(Symbol::batch_size, 1).evaluate(values);
+    } else {
+      cache.used_tokens = tensor.shape.at(1).evaluate(values);
     }
+    caches.push_back(std::move(cache));
   }
   return caches;
 }
@@ -94,18 +87,18 @@ class KvAccountant {
     format_ = {use_.type, use_.scales, kv_type(workload.dtype)};
     tokens_ = checked_add(workload.past_len, workload.seq_len);
     policy_ = detail::resolve_policy(request, tokens_);
-    caches_ = cache_tensors(spec, graph, bindings_of(workload, graph));
+    caches_ = counted_caches(spec, graph, bindings_of(workload, graph));
   }
 
   std::optional<KvCacheUse> run() && {
     if (caches_.empty()) return std::nullopt;
     detail::require_type(use_.policy, use_.type, use_.scales);
-    for (const CacheTensor& cache : caches_) require(cache);
+    for (const CountedCache& cache : caches_) require(cache);
     if (detail::has_blocks(use_.policy)) use_.block = static_cast<std::int64_t>(policy_.block);
     if (detail::reserves_for_length(use_.policy)) {
       use_.capacity = static_cast<std::int64_t>(policy_.capacity);
     }
-    for (const CacheTensor& cache : caches_) add(cache);
+    for (const CountedCache& cache : caches_) add(cache);
     if (use_.policy == KvPolicy::vllm) pad_groups();
     for (const KvCacheRow& row : use_.rows) {
       use_.used_bytes = checked_add(use_.used_bytes, row.used_bytes);
@@ -115,7 +108,7 @@ class KvAccountant {
   }
 
  private:
-  void require(const CacheTensor& cache) const {
+  void require(const CountedCache& cache) const {
     detail::require_known(use_.policy, spec_, cache.growth);
     if (cache.growth == KvGrowth::constant) return;
     detail::require_storable(vectors_of(*cache.attention, latent_of(use_.policy, workload_)),
@@ -128,7 +121,7 @@ class KvAccountant {
     }
   }
 
-  void add(const CacheTensor& cache) {
+  void add(const CountedCache& cache) {
     KvCacheRow row;
     row.path = cache.path;
     row.growth = cache.growth;
@@ -159,7 +152,7 @@ class KvAccountant {
     use_.rows.push_back(std::move(row));
   }
 
-  void add_token(const CacheTensor& cache, const std::vector<KvVectors>& vectors) {
+  void add_token(const CountedCache& cache, const std::vector<KvVectors>& vectors) {
     KvFormat steady = format_;
     // On average, KIVI stores as many bytes per token as per-group scales.
     if (steady.scales == KvScales::kivi) steady.scales = KvScales::group;
@@ -168,7 +161,7 @@ class KvAccountant {
                     checked_multiply(cache.layers, bytes_of_tokens(vectors, steady, 1).total()));
   }
 
-  [[nodiscard]] CellQuery query_of(const CacheTensor& cache) const {
+  [[nodiscard]] CellQuery query_of(const CountedCache& cache) const {
     const Integer tokens = cache.growth == KvGrowth::encoder ? cache.used_tokens : tokens_;
     return {cache.growth, cache.attention->window, tokens, cache.used_tokens};
   }
@@ -207,11 +200,11 @@ class KvAccountant {
   }
 
   void require_one_width() const {
-    const auto width = [&](const CacheTensor& cache) {
+    const auto width = [&](const CountedCache& cache) {
       return bytes_of_tokens(vectors_of(*cache.attention, workload_.latent), format_, 1).total();
     };
     const auto other = std::ranges::find_if(
-        caches_, [&](const CacheTensor& cache) { return width(cache) != width(caches_.front()); });
+        caches_, [&](const CountedCache& cache) { return width(cache) != width(caches_.front()); });
     if (other == caches_.end()) return;
     throw Error(
         ErrorCode::invalid_input,
@@ -225,7 +218,7 @@ class KvAccountant {
   KvFormat format_;
   ResolvedPolicy policy_;
   Integer tokens_ = 0;
-  std::vector<CacheTensor> caches_;
+  std::vector<CountedCache> caches_;
   KvCacheUse use_;
 };
 

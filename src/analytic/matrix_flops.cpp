@@ -89,7 +89,7 @@ struct MatrixFlopsVisitor {
       case Convention::torch:
         break;
     }
-    // Backward computes the scores again: five products for the forward's two.
+    // The backward pass recomputes the scores: five GEMMs for the forward pass's two.
     const Expr pairs = convention == Convention::torch ? shape.queries * shape.keys : op.pairs;
     const Expr backward_width = Integer{3} * shape.head_dim + Integer{2} * shape.value_head_dim;
     return {attention_product(shape, pairs, width),
@@ -106,7 +106,7 @@ struct MatrixFlopsVisitor {
     return with_both_gradients(Integer{2} * op.rows * op.channels * op.kernel);
   }
   MatrixFlops operator()(const GatedDelta& op) const {
-    // Reading what the state holds for a key, correcting it, and reading it for the query.
+    // Reads the state at the key, corrects it, and reads it at the query.
     return with_both_gradients(Integer{6} * op.rows * op.heads * op.key_dim * op.value_dim);
   }
   MatrixFlops operator()(const Recurrence& op) const {
@@ -141,7 +141,7 @@ struct MatrixFlopsVisitor {
 MatrixFlops as_multiply_adds(const MatrixFlops& flops) {
   const auto halve = [](const Expr& expr) {
     std::vector<Term> terms(expr.terms().begin(), expr.terms().end());
-    for (Term& term : terms) term.coefficient /= 2;  // every product above has a factor of 2
+    for (Term& term : terms) term.coefficient /= 2;  // every GEMM above has a factor of 2
     return Expr::from_terms(std::move(terms));
   };
   return {halve(flops.forward), halve(flops.backward)};

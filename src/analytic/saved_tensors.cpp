@@ -159,7 +159,7 @@ class LedgerWriter {
     keep_new("key sums", key_sums * (causal ? shape.keys : Expr(Integer{1})) * kActivationBytes);
     keep_new("denominator", shape.batch * shape.queries * shape.heads * kActivationBytes,
              SavedKind::statistic);
-    keep_new("undivided context", shape.context_elements() * kActivationBytes);
+    keep_new("unnormalised context", shape.context_elements() * kActivationBytes);
   }
   void operator()(const ShortConvolution& op) {
     const Expr bytes = op.rows * op.channels * kActivationBytes;
@@ -188,7 +188,7 @@ class LedgerWriter {
         return;
       case RecurrentCell::gru:
         keep_new("gates", op.gates() * states);
-        keep_new("state's product", states);
+        keep_new("state GEMM", states);
         return;
     }
   }
@@ -215,7 +215,7 @@ class LedgerWriter {
     const Expr bytes = op.rows * op.per_token * op.in_features * kActivationBytes;
     switch (op.source) {
       case ExpertLinear::Source::tokens:
-        keep_new("rows by expert", bytes);
+        keep_new("routed rows", bytes);
         break;
       case ExpertLinear::Source::experts:
         keep(node_->inputs.front(), "input", bytes);

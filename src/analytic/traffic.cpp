@@ -120,7 +120,7 @@ struct TrafficVisitor {
             output_bytes()};
   }
   Traffic operator()(const FusedAttention& op) const {
-    const bool own_values = op.values == ValuePlace::behind_keys;
+    const bool own_values = op.values == ValuePlace::after_keys;
     const Expr values = own_values ? op.shape.value_elements() : Expr();
     return {op.shape.query_elements() * kActivationBytes +
                 (op.shape.key_elements() + values) * key_bytes(op.keys) +

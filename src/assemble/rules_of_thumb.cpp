@@ -3,7 +3,7 @@
 namespace headroom::detail {
 namespace {
 
-/// The letters of symbol.h, in a namespace of their own: other files name variables alike.
+/// The letters of expr.h, in a namespace of their own: other files name variables alike.
 namespace letters {
 const Expr l = Symbol::num_hidden_layers;
 const Expr m = Symbol::num_encoder_layers;

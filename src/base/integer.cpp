@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "headroom/error.h"
 
 namespace headroom {
@@ -24,6 +26,8 @@ namespace {
 
 constexpr unsigned kIntegerBits = 127;
 
+Integer magnitude(Integer value) { return value < 0 ? checked_multiply(value, -1) : value; }
+
 }  // namespace
 
 Integer checked_add(Integer a, Integer b) {
@@ -42,6 +46,13 @@ Integer checked_power(Integer base, unsigned exponent) {
   Integer result = 1;
   for (; exponent > 0; --exponent) result = checked_multiply(result, base);
   return result;
+}
+
+Integer gcd(Integer a, Integer b) {
+  a = magnitude(a);
+  b = magnitude(b);
+  while (b != 0) a = std::exchange(b, a % b);
+  return a;
 }
 
 std::string to_string(Integer value) { return fmt::format("{}", value); }

@@ -36,7 +36,7 @@ std::vector<std::byte> bytes_of(std::span<const Value> values) {
 
 [[noreturn]] void throw_unwritable(const fs::path& path, const std::string& reason) {
   throw Error(ErrorCode::missing_resource, "cannot be written: " + reason, path.string(),
-              "check the folder, its permissions and the free space");
+              "check the folder, its permissions and the space left");
 }
 
 /// Larger elements first, which aligns all of them; then by name.

@@ -9,6 +9,7 @@
 
 #include "commands.h"
 #include "headroom/error.h"
+#include "plan_violations.h"
 #include "setting_options.h"
 #include "version.h"
 
@@ -66,6 +67,8 @@ int main(int argc, char** argv) {
   using headroom::ErrorCode;
   try {
     return headroom::cli::run_headroom({argv + 1, argv + argc});
+  } catch (const headroom::IllegalPlan& error) {
+    return headroom::cli::print_error(headroom::cli::with_options(error));
   } catch (const Error& error) {
     return headroom::cli::print_error(error);
   } catch (const std::bad_alloc&) {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "headroom/fit.h"
+#include "headroom/plan.h"
 #include "options.h"
 
 namespace headroom::cli {

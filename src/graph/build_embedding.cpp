@@ -55,7 +55,7 @@ TensorId GraphBuilder::embed_tokens(const StackContext& stack) {
   begin_block("embeddings", stack.role, Integer{1}, ids);
   TensorId hidden = look_up_tokens(stack, ids);
   if (emit_nodes_) graph_.inputs.push_back(ids);
-  if (has_narrow_embedding() && spec_.embedding.projects_words_alone) {
+  if (has_narrow_embedding() && spec_.embedding.projects_before_positions) {
     hidden = add_positions(stack, project_embedding(stack, hidden));
   }
   return finish_embedding(stack, hidden);
@@ -66,7 +66,7 @@ TensorId GraphBuilder::look_up_tokens(const StackContext& stack, TensorId ids) {
   const Expr width = embedding_width();
   TokenEmbedding op{stack.rows(), stack.tokens,    width, added_positions(stack.position->kind), {},
                     spec.scale,   spec.fixed_scale};
-  if (has_narrow_embedding() && spec.projects_words_alone) op.positions = AddedPositions::none;
+  if (has_narrow_embedding() && spec.projects_before_positions) op.positions = AddedPositions::none;
   std::vector<WeightId> weights{word_embedding(stack)};
   if (op.positions == AddedPositions::learned) weights.push_back(position_table(stack, width));
   if (spec.type_vocab_size > 0) {
@@ -147,7 +147,7 @@ TensorId GraphBuilder::embed_patches(const StackContext& stack) {
 }
 
 TensorId GraphBuilder::finish_embedding(const StackContext& stack, TensorId hidden) {
-  const bool narrow = has_narrow_embedding() && !spec_.embedding.projects_words_alone;
+  const bool narrow = has_narrow_embedding() && !spec_.embedding.projects_before_positions;
   const Expr width = narrow ? embedding_width() : Expr(Symbol::hidden_size);
   if (const auto& spec = spec_.embedding.norm) {
     hidden = norm(*spec, "norm", Norm{*spec, stack.rows(), width, {}}, hidden);

@@ -133,7 +133,7 @@ TensorId GraphBuilder::absorbed_attention(const StackContext& stack, TensorId qu
                                     stack.tokens, Symbol::visible_keys},
                                    {latent_queries, cache},
                                    KeySource::cache,
-                                   ValuePlace::within_keys};
+                                   ValuePlace::inside_keys};
   const TensorId latent_context =
       softmax_attention(stack, self_attention_parts(), attention, operands);
   const TensorId context =

@@ -84,7 +84,7 @@ struct AttentionOperands {
   AttentionShape shape;
   std::vector<TensorId> tensors;  ///< one of Q, K and V; or one of Q and one of K and V
   KeySource keys = KeySource::projections;
-  ValuePlace values = ValuePlace::behind_keys;
+  ValuePlace values = ValuePlace::after_keys;
 };
 
 /// Component-table rows of an attention's operators.

@@ -41,10 +41,6 @@ Monomial product(const Monomial& a, const Monomial& b) {
   return result;
 }
 
-bool divides(const Monomial& divisor, const Monomial& powers) {
-  return std::ranges::equal(divisor, powers, [](auto small, auto large) { return small <= large; });
-}
-
 Expr power(const Expr& base, unsigned exponent) {
   Expr result = Integer{1};
   for (; exponent > 0; --exponent) result = result * base;
@@ -76,6 +72,10 @@ bool display_before(const Monomial& a, const Monomial& b) noexcept {
   }
   if (length_rank(a) != length_rank(b)) return length_rank(a) < length_rank(b);
   return std::ranges::lexicographical_compare(a, b, std::greater<>{});
+}
+
+bool divides(const Monomial& divisor, const Monomial& powers) noexcept {
+  return std::ranges::equal(divisor, powers, [](auto small, auto large) { return small <= large; });
 }
 
 Expr::Expr(Integer constant) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "headroom/notation.h"
+#include "headroom/expr.h"
 
 namespace headroom {
 namespace {

@@ -1,8 +1,7 @@
 #include "headroom/graph.h"
 
 #include <algorithm>
-
-#include "headroom/error.h"
+#include <set>
 
 namespace headroom {
 namespace {
@@ -117,6 +116,20 @@ bool is_trained(const Graph& graph, const Node& node) {
   return std::ranges::any_of(node.weights, [&](WeightId weight) {
     return graph.weights[weight].training == Training::trained;
   });
+}
+
+std::vector<CacheTensor> cache_tensors(const Graph& graph) {
+  std::vector<CacheTensor> caches;
+  for (const Block& block : graph.blocks) {
+    std::set<TensorId> seen;
+    for (const Node& node : block.nodes) {
+      for (const TensorId input : node.inputs) {
+        const bool is_cache = graph.tensors[input].type == ElementType::kv_cache;
+        if (is_cache && seen.insert(input).second) caches.push_back({input, &block, &node});
+      }
+    }
+  }
+  return caches;
 }
 
 std::string name_of(const Component& component) {

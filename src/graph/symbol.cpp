@@ -1,6 +1,5 @@
-#include "headroom/symbol.h"
-
 #include "enum_table.h"
+#include "headroom/expr.h"
 
 namespace headroom {
 namespace {

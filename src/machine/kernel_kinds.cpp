@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "enum_table.h"
-#include "headroom/kernel_table.h"
+#include "headroom/machine_profile.h"
 
 namespace headroom {
 namespace {

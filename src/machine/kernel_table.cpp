@@ -1,9 +1,9 @@
 // Grid of a kernel table, and interpolation in it.
-#include "headroom/kernel_table.h"
-
 #include <algorithm>
 #include <cmath>
 #include <utility>
+
+#include "headroom/machine_profile.h"
 
 namespace headroom {
 namespace {

@@ -93,7 +93,7 @@ AttentionArguments StepBuilder::attention_sizes(const AttentionShape& shape) con
 void StepBuilder::set_operands(AttentionArguments& args, KeySource keys, ValuePlace values) const {
   const RowLayout layout = layout_of(args);
   const bool packed_row = keys == KeySource::projections && !is_cross_attention();
-  const bool in_keys = values == ValuePlace::within_keys;
+  const bool in_keys = values == ValuePlace::inside_keys;
   args.q = input(0);
   args.q_stride = packed_row ? layout.row() : layout.query;
   // With a KV-cache, queries are part of the row of all projections, unless they are a tensor
@@ -148,7 +148,7 @@ StepBuilder::Arguments StepBuilder::attention(const Op& op) {
   args.causal = op.masking == Masking::causal;
   if constexpr (requires { op.shaping; }) apply_score_shaping(args, op.shaping);
   KeySource keys = KeySource::projections;
-  ValuePlace values = ValuePlace::behind_keys;
+  ValuePlace values = ValuePlace::after_keys;
   if constexpr (requires { op.keys; }) {
     keys = op.keys;
     values = op.values;
@@ -173,7 +173,7 @@ StepBuilder::Arguments StepBuilder::attention(const Op& op) {
   }
   const RowLayout layout = layout_of(args);
   std::int64_t value_offset = from_cache ? cached * layout.key : layout.key;
-  if (values == ValuePlace::within_keys) value_offset = 0;
+  if (values == ValuePlace::inside_keys) value_offset = 0;
   const std::string cache = cross ? "cross_attention.kv_cache" : "attention.kv_cache";
   const float* projected_keys = cross ? nullptr : args.q + layout.query;
   if (cross && !from_cache) projected_keys = input(1);

@@ -60,7 +60,7 @@ StepBuilder::Run StepBuilder::operator()(const TokenEmbedding& op) {
       sinusoids = sinusoidal_positions(program_.lengths_.capacity + tokens.seq_len, args.width);
       break;
   }
-  if (program_.spec_.position.behind_padding) {
+  if (program_.spec_.position.skips_padding) {
     args.position_table = weights.values(weight_path(1), 0);
     positions = positions_after_padding(tokens, program_.spec_.position.offset);
   }

@@ -36,23 +36,33 @@ struct Projection {
 };
 
 std::optional<Projection> projection_of(const Node& node) {
-  if (const auto* linear = std::get_if<Linear>(&node.op)) {
-    return Projection{node.weights.size(), linear->in_features};
-  }
-  if (const auto* experts = std::get_if<ExpertLinear>(&node.op)) {
-    return Projection{node.weights.size(), experts->in_features, experts->num_experts};
-  }
-  if (const auto* convolution = std::get_if<Convolution>(&node.op)) {
-    return Projection{node.weights.size(), convolution->in_channels, Integer{1},
-                      convolution->kernel};
-  }
-  if (const auto* recurrence = std::get_if<Recurrence>(&node.op)) {
-    return Projection{node.weights.size(), recurrence->width, Integer{1}, Integer{1}, true};
-  }
-  if (const auto* patches = std::get_if<PatchEmbedding>(&node.op)) {
-    return Projection{2, patches->patch_elements};
-  }
-  return std::nullopt;
+  using Result = std::optional<Projection>;
+  const std::size_t all = node.weights.size();
+  return std::visit(
+      Overloaded{
+          [&](const Linear& op) -> Result {
+            return Projection{all, op.in_features};
+          },
+          [&](const ExpertLinear& op) -> Result {
+            return Projection{all, op.in_features, op.num_experts};
+          },
+          [&](const Convolution& op) -> Result {
+            return Projection{all, op.in_channels, Integer{1}, op.kernel};
+          },
+          [&](const Recurrence& op) -> Result {
+            return Projection{all, op.width, Integer{1}, Integer{1}, true};
+          },
+          [](const PatchEmbedding& op) -> Result {
+            return Projection{2, op.patch_elements};
+          },
+          [](const OneOf<TokenEmbedding, PositionEmbedding, RelativePositionBias, Norm, HeadNorm,
+                         Rotary, Clamp, TemperatureScale, LatentConcat, HeadLinear, KvCacheAppend,
+                         AttentionScores, Softmax, AttentionContext, FusedAttention, FeatureMap,
+                         LinearAttention, ShortConvolution, GatedDelta, OutputGate, Activation,
+                         GatedActivation, RouterSelect, ExpertCombine, RowGate, ResidualAdd,
+                         Dropout, SelectToken, Scale, SoftCap, CrossEntropy, Collective> auto&)
+              -> Result { return std::nullopt; }},
+      node.op);
 }
 
 namespace {
@@ -228,7 +238,7 @@ void ModelWeights::narrow_table(const Node& embedding) {
   for (const Block& block : graph_.blocks) {
     for (const Node& node : block.nodes) {
       const bool tied = std::ranges::find(node.weights, table) != node.weights.end();
-      if (tied && std::holds_alternative<Linear>(node.op)) return;
+      if (tied && projection_of(node)) return;
     }
   }
   PooledVector<std::uint16_t>& narrow = bfloat16_tables_[path];

@@ -4,25 +4,26 @@
 #include <string>
 #include <utility>
 
-#include "headroom/training.h"
+#include "headroom/parallel_plan.h"
+#include "op_kind.h"
 
 namespace headroom {
 namespace {
 
-constexpr std::array kAttentionParts{Part::attention_qkv, Part::attention_out,
-                                     Part::cross_attention_query, Part::cross_attention_key_value,
-                                     Part::cross_attention_out};
-constexpr std::array kFeedForwardParts{Part::mlp_up, Part::mlp_down};
+constexpr std::array kAttentionTargets{Part::attention_qkv, Part::attention_out,
+                                       Part::cross_attention_query, Part::cross_attention_key_value,
+                                       Part::cross_attention_out};
+constexpr std::array kFeedForwardTargets{Part::mlp_up, Part::mlp_down};
 
 bool is_target(const Node& node, AdapterTargets targets) {
-  if (!std::holds_alternative<Linear>(node.op)) return false;
+  if (detail::kind_of(node.op) != detail::OpKind::linear) return false;
   const auto is_part = [&](Part part) { return node.component.part == part; };
   const bool feed_forward =
-      targets == AdapterTargets::all && std::ranges::any_of(kFeedForwardParts, is_part);
-  return feed_forward || std::ranges::any_of(kAttentionParts, is_part);
+      targets == AdapterTargets::all && std::ranges::any_of(kFeedForwardTargets, is_part);
+  return feed_forward || std::ranges::any_of(kAttentionTargets, is_part);
 }
 
-/// W·x becomes W·x + B·(A·x): A [rank, in], B [out, rank] for each matrix of the layer.
+/// Replaces W·x by W·x + B·(A·x), with A [rank, in] and B [out, rank], for every target matrix.
 class AdapterPass {
  public:
   AdapterPass(const Graph& graph, const Adapter& adapter) : adapter_(adapter), graph_(graph) {}
@@ -53,7 +54,7 @@ class AdapterPass {
     return node;
   }
 
-  /// The matrices of a layer that has several side by side: [out_features, in_features] each.
+  /// The matrices that a fused linear operator stacks: [out_features, in_features] each.
   [[nodiscard]] std::vector<Weight> matrices_of(const Node& node) const {
     std::vector<Weight> matrices;
     for (const WeightId id : node.weights) {
@@ -62,8 +63,8 @@ class AdapterPass {
     return matrices;
   }
 
-  WeightId add_weight(const Weight& beside, const char* name, std::vector<Expr> shape) {
-    Weight weight = beside;
+  WeightId add_weight(const Weight& adapted, const char* name, std::vector<Expr> shape) {
+    Weight weight = adapted;
     weight.path += name;
     weight.shape = std::move(shape);
     weight.training = Training::trained;
@@ -71,13 +72,13 @@ class AdapterPass {
     return graph_.weights.size() - 1;
   }
 
-  TensorId add(Block& block, const Node& beside, const char* name, Op op,
+  TensorId add(Block& block, const Node& adapted, const char* name, Op op,
                std::vector<TensorId> inputs, std::vector<WeightId> weights, std::vector<Expr> shape,
                Placement placement) {
-    graph_.tensors.push_back({beside.path + name, std::move(shape), ElementType::activation});
+    graph_.tensors.push_back({adapted.path + name, std::move(shape), ElementType::activation});
     const TensorId output = graph_.tensors.size() - 1;
-    block.nodes.push_back({beside.path + name, beside.component, std::move(op), std::move(inputs),
-                           output, std::move(weights), placement, beside.layer});
+    block.nodes.push_back({adapted.path + name, adapted.component, std::move(op), std::move(inputs),
+                           output, std::move(weights), placement, adapted.layer});
     return output;
   }
 
@@ -93,11 +94,11 @@ class AdapterPass {
     };
     const WeightId down = add_weight(matrix, ".lora_a", {rank, in_features});
     const WeightId up = add_weight(matrix, ".lora_b", {out_features, rank});
-    const TensorId thin =
+    const TensorId low_rank =
         add(block, node, ".lora_a", Linear{rows, in_features, rank, false}, {node.inputs.front()},
             {down}, with_width(rank), Placement::new_buffer);
     const TensorId change = add(block, node, ".lora_b", Linear{rows, rank, out_features, false},
-                                {thin}, {up}, with_width(out_features), Placement::new_buffer);
+                                {low_rank}, {up}, with_width(out_features), Placement::new_buffer);
     // Each matrix changes its own columns of the layer's output.
     TensorId& sum = current_.try_emplace(node.output, node.output).first->second;
     sum = add(block, node, ".lora_sum", ResidualAdd{rows * out_features}, {sum, change}, {},

@@ -4,14 +4,14 @@
 namespace headroom {
 namespace {
 
-/// Of a measured machine: the best products and the bandwidth of memory are what it does reach.
-constexpr double kMeasuredShare = 1;
+/// A measured machine's rates are reached already.
+constexpr double kMeasuredEfficiency = 1;
 
 void add_rates(const ThreadProfile& profile, DeviceRates& rates) {
   rates.flops_per_s = peak_flops_per_s(profile);
   rates.memory_bytes_per_s = profile.read.back().bytes_per_s;
-  rates.efficiency.matrix = kMeasuredShare;
-  rates.efficiency.memory = kMeasuredShare;
+  rates.efficiency.matrix = kMeasuredEfficiency;
+  rates.efficiency.memory = kMeasuredEfficiency;
 }
 
 void add_rates(const DatasheetRates& sheet, DType dtype, DeviceRates& rates) {

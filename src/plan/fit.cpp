@@ -1,17 +1,19 @@
-#include "headroom/fit.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 
 #include "headroom/error.h"
+#include "headroom/plan.h"
+#include "setting_format.h"
 
 namespace headroom {
 namespace {
 
-constexpr std::int64_t kLeastContext = 1024;
-constexpr std::int64_t kDefaultMostContext = 32768;
+/// Context lengths of the concurrency table: from the first one, doubling, up to the trained
+/// context, or the second one if that is unknown.
+constexpr std::int64_t kFirstContext = 1024;
+constexpr std::int64_t kDefaultLastContext = 32768;
 
 std::optional<std::int64_t> trained_context(const ModelSpec& spec) {
   const PositionSpec& position = spec.position;
@@ -30,8 +32,8 @@ PlanResult result_of(Planner& planner, const PlanRequest& request, const PlanCho
   return result;
 }
 
-/// Narrower and narrower, KV-cache after weights.
-std::vector<FormatFit> other_formats(const PlanQuestion& question, const PlanRequest& request) {
+/// Every pair of formats, widest first; the KV-cache varies fastest.
+std::vector<FormatFit> format_fits(const PlanQuestion& question, const PlanRequest& request) {
   const bool cached = question.model.spec.main_stack().causal();
   std::vector<FormatFit> fits;
   for (const WeightFormat weights :
@@ -53,13 +55,13 @@ std::vector<FormatFit> other_formats(const PlanQuestion& question, const PlanReq
 
 std::vector<ConcurrencyPoint> concurrency_of(Planner& planner, const PlanRequest& request,
                                              const Load& load) {
-  const std::int64_t most =
-      std::max(load.seq_len, trained_context(planner.spec()).value_or(kDefaultMostContext));
+  const std::int64_t last =
+      std::max(load.seq_len, trained_context(planner.spec()).value_or(kDefaultLastContext));
   std::vector<std::int64_t> lengths;
-  for (std::int64_t length = std::min(kLeastContext, load.seq_len); length < most; length *= 2) {
+  for (std::int64_t length = std::min(kFirstContext, load.seq_len); length < last; length *= 2) {
     lengths.push_back(length);
   }
-  lengths.push_back(most);
+  lengths.push_back(last);
   lengths.push_back(load.seq_len);
   std::ranges::sort(lengths);
   lengths.erase(std::unique(lengths.begin(), lengths.end()), lengths.end());
@@ -75,14 +77,14 @@ std::vector<std::string> notes_of(const PlanQuestion& question) {
   std::vector<std::string> notes;
   const auto context = trained_context(question.model.spec);
   if (context && question.load.seq_len > *context) {
-    notes.push_back(fmt::format("{} tokens go beyond the trained context of {}",
-                                question.load.seq_len, *context));
+    notes.push_back(
+        fmt::format("{} tokens exceed the trained context of {}", question.load.seq_len, *context));
   }
   const DeviceRates& rates = question.rates;
   const bool across = question.devices > rates.link.devices_per_node;
   const bool assumed = rates.link_is_assumed || (across && rates.network_is_assumed);
   if (question.devices > 1 && assumed) {
-    notes.push_back(fmt::format("the {} of {} is not known: {}",
+    notes.push_back(fmt::format("the {} of {} is unknown: {}",
                                 rates.link_is_assumed ? "interconnect" : "network between nodes",
                                 rates.name, assumed_interconnect().source));
   }
@@ -94,12 +96,12 @@ std::vector<std::string> notes_of(const PlanQuestion& question) {
 FitReport make_fit_report(PlanQuestion question, const PlanRequest& request) {
   Planner planner(question.model.spec, question.query, question.rates);
   const PlanChoice choice = resolve(request, question.load);
-  require_legal(choice, question.load, planner);
+  require_legal(choice, question.load, planner.limits(question.load.seq_len));
   FitReport report;
   report.result = result_of(planner, request, choice, question.load);
   report.communication = planner.communication(choice, question.load);
   const bool serves = question.query.purpose == Purpose::serve;
-  if (serves) report.formats = other_formats(question, request);
+  if (serves) report.formats = format_fits(question, request);
   if (planner.decodes()) report.concurrency = concurrency_of(planner, request, question.load);
   report.notes = notes_of(question);
   report.question = std::move(question);
@@ -115,17 +117,18 @@ PlanReport make_plan_report(PlanQuestion question, SearchSpace space) {
   report.search = search_plans(planner, space);
   report.search_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (report.search.evaluated == 0) {
-    throw Error(ErrorCode::invalid_input,
-                fmt::format("no plan for {} devices is legal for {} with a batch of {}",
-                            question.devices, question.model.spec.name, question.load.batch_size),
-                {}, "take a larger --batch, other degrees, or another --count");
+    throw_invalid_input(
+        fmt::format("no plan for {} devices is legal for {} with a batch of {}", question.devices,
+                    question.model.spec.name, question.load.batch_size),
+        fmt::format("choose a larger {}, other degrees, or another number of devices",
+                    Setting::batch_size));
   }
-  const auto described = [&](const RankedPlan& plan) {
+  const auto evaluated = [&](const RankedPlan& plan) {
     const PlanRequest request{plan.choice, plan.choice.micro_batch};
     return result_of(planner, request, plan.choice, question.load);
   };
-  for (const RankedPlan& plan : report.search.best) report.plans.push_back(described(plan));
-  if (report.search.least) report.least = described(*report.search.least);
+  for (const RankedPlan& plan : report.search.best) report.plans.push_back(evaluated(plan));
+  if (report.search.least) report.least = evaluated(*report.search.least);
   if (!report.plans.empty()) {
     report.neighbours = neighbours_of(planner, report.plans.front().choice, question.load);
   }

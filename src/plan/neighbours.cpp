@@ -4,12 +4,12 @@
 #include <array>
 #include <utility>
 
-#include "headroom/plan_search.h"
+#include "headroom/plan.h"
 
 namespace headroom {
 namespace {
 
-/// A degree with its name; devices move between two of them.
+/// A degree and its name. A neighbour moves devices from one degree to another.
 struct Degree {
   const char* name;
   std::int64_t ParallelPlan::*value;
@@ -77,8 +77,8 @@ void change_memory(const PlanChoice& choice, bool eager, std::vector<Change>& ch
   for (const Recomputation recompute :
        {Recomputation{Recompute::none, 1}, Recomputation{Recompute::selective, 1},
         Recomputation{Recompute::full, 1}}) {
-    const bool means_nothing = recompute.kind == Recompute::selective && !eager;
-    if (recompute == choice.recompute || means_nothing) continue;
+    const bool is_noop = recompute.kind == Recompute::selective && !eager;
+    if (recompute == choice.recompute || is_noop) continue;
     PlanChoice next = choice;
     next.recompute = recompute;
     changes.emplace_back(fmt::format("recompute {}", name_of(recompute)), next);
@@ -106,8 +106,9 @@ std::vector<Neighbour> neighbours_of(Planner& planner, const PlanChoice& choice,
   }
   std::vector<Neighbour> neighbours;
   for (auto& [change, plan] : changes) {
-    const bool too_large = plan.parallel.data * (trains ? plan.micro_batch : 1) > load.batch_size;
-    if (too_large || !is_legal(plan, load, limits)) continue;
+    const bool idles_replicas =
+        plan.parallel.data * (trains ? plan.micro_batch : 1) > load.batch_size;
+    if (idles_replicas || broken_rule(plan, load, limits)) continue;
     const PlanFigures figures = planner.evaluate(plan, load);
     neighbours.push_back({change,
                           {plan, figures.memory.total(), figures.time.iteration_s},

@@ -40,7 +40,7 @@ class ExprMapper {
     each(op.rows, op.heads, op.in_features, op.out_features, op.kept);
   }
   void operator()(KvCacheAppend& op) const {
-    each(op.elements);
+    each(op.elements, op.kv_heads, op.head_dim);
     heads(op.kept);
   }
   void operator()(AttentionScores& op) const { shape(op.shape); }

@@ -1,4 +1,4 @@
-// The sizes inside an operator, whichever it is. Internal to src/plan.
+// The symbolic sizes inside an operator. Internal to src/plan.
 #pragma once
 
 #include <array>
@@ -13,10 +13,10 @@ inline constexpr std::array kDividedSizes{
     Symbol::num_attention_heads,   Symbol::num_key_value_heads,      Symbol::intermediate_size,
     Symbol::moe_intermediate_size, Symbol::shared_intermediate_size, Symbol::vocab_size};
 
-/// `op` with every Expr in it replaced by `change` of it.
+/// Applies `change` to every Expr of `op`.
 [[nodiscard]] Op map_exprs(Op op, const std::function<Expr(const Expr&)>& change);
 
-/// Whether tensor parallelism divides something that `expr` counts: heads, inner width, vocabulary.
+/// True if a size that tensor parallelism divides occurs in `expr` or in an Expr of `op`.
 [[nodiscard]] bool mentions_divided(const Expr& expr) noexcept;
 [[nodiscard]] bool mentions_divided(const Op& op);
 

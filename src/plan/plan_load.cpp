@@ -1,11 +1,9 @@
-// Plans and loads together: what is legal, what is chosen where nothing was said, and the largest
-// load that fits.
+// Plans with their load: legality, defaults, and the largest load that fits.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <numeric>
 
-#include "headroom/error.h"
 #include "headroom/plan.h"
 
 namespace headroom {
@@ -15,22 +13,21 @@ namespace {
 constexpr std::int64_t kMostSequences = std::int64_t{1} << 32U;
 constexpr std::int64_t kMostTokens = std::int64_t{1} << 34U;
 
-void require_at_least_one(const char* option, std::int64_t value) {
-  if (value >= 1) return;
-  throw Error(ErrorCode::invalid_input, fmt::format("{} must be at least 1, not {}", option, value),
-              {}, fmt::format("give {} a value of 1 or more", option));
-}
-
 bool interleaves_evenly(const PlanChoice& choice, const Load& load) noexcept {
   return choice.parallel.interleave == 1 ||
          micro_batches(choice, load) % choice.parallel.pipeline == 0;
 }
 
-/// Lengths that a plan can share out are multiples of this.
-std::int64_t length_unit(const ParallelPlan& plan) {
+/// A plan divides sequences whose length is a multiple of this.
+std::int64_t seq_len_divisor(const ParallelPlan& plan) {
   const std::int64_t context = plan.context > 1 ? 2 * plan.context : 1;
   const bool sequence = plan.sequence == SequenceParallel::on;
   return sequence ? std::lcm(context, plan.tensor * plan.context) : context;
+}
+
+std::string message_of(const PlanViolation& violation) {
+  return fmt::format("illegal plan ({}): {}", describe(violation.choice.parallel),
+                     requirement_of(violation.rule));
 }
 
 }  // namespace
@@ -39,23 +36,23 @@ std::int64_t micro_batches(const PlanChoice& choice, const Load& load) noexcept 
   return ceil_div(load.batch_size, choice.parallel.data * choice.micro_batch);
 }
 
-bool is_legal(const PlanChoice& choice, const Load& load, const ShardingLimits& limits) noexcept {
-  if (choice.micro_batch < 1 || choice.recompute.every < 1) return false;
-  return violation_of(choice.parallel, limits) == Violation::none &&
-         interleaves_evenly(choice, load);
+std::optional<PlanRule> broken_rule(const PlanChoice& choice, const Load& load,
+                                    const ShardingLimits& limits) noexcept {
+  if (load.batch_size < 1) return PlanRule::batch_size_positive;
+  if (load.seq_len < 1) return PlanRule::seq_len_positive;
+  if (choice.micro_batch < 1) return PlanRule::micro_batch_positive;
+  if (choice.recompute.every < 1) return PlanRule::recompute_interval_positive;
+  if (const auto rule = broken_rule(choice.parallel, limits)) return rule;
+  if (!interleaves_evenly(choice, load)) return PlanRule::interleave_micro_batches;
+  return std::nullopt;
 }
 
-void require_legal(const PlanChoice& choice, const Load& load, const Planner& planner) {
-  require_at_least_one("--batch", load.batch_size);
-  require_at_least_one("--seq", load.seq_len);
-  require_at_least_one("--micro-batch", choice.micro_batch);
-  require_at_least_one("--recompute every", choice.recompute.every);
-  require_legal(choice.parallel, planner.limits(load.seq_len));
-  if (interleaves_evenly(choice, load)) return;
-  throw Error(ErrorCode::invalid_input,
-              fmt::format("an interleaved pipeline of {} stages cannot take {} micro-batches",
-                          choice.parallel.pipeline, micro_batches(choice, load)),
-              {}, "choose --batch and --micro-batch for a multiple of --pp, or --interleave 1");
+IllegalPlan::IllegalPlan(const PlanViolation& violation)
+    : Error(ErrorCode::invalid_input, message_of(violation)), violation_(violation) {}
+
+void require_legal(const PlanChoice& choice, const Load& load, const ShardingLimits& limits) {
+  const auto rule = broken_rule(choice, load, limits);
+  if (rule) throw IllegalPlan({*rule, choice, load, limits});
 }
 
 PlanChoice resolve(const PlanRequest& request, const Load& load) {
@@ -66,42 +63,42 @@ PlanChoice resolve(const PlanRequest& request, const Load& load) {
   return choice;
 }
 
-std::int64_t largest_that_holds(const std::function<bool(std::int64_t)>& holds,
+std::int64_t largest_satisfying(const std::function<bool(std::int64_t)>& predicate,
                                 std::int64_t limit) {
-  std::int64_t fits = 0;
+  std::int64_t holds = 0;
   std::int64_t fails = 1;
-  while (fails <= limit && holds(fails)) {
-    fits = fails;
+  while (fails <= limit && predicate(fails)) {
+    holds = fails;
     fails *= 2;
   }
   fails = std::min(fails, limit + 1);
-  while (fails - fits > 1) {
-    const std::int64_t middle = fits + (fails - fits) / 2;
-    (holds(middle) ? fits : fails) = middle;
+  while (fails - holds > 1) {
+    const std::int64_t middle = holds + (fails - holds) / 2;
+    (predicate(middle) ? holds : fails) = middle;
   }
-  return fits;
+  return holds;
 }
 
 std::optional<std::int64_t> largest_batch(Planner& planner, const PlanRequest& request, Load load) {
-  const auto holds = [&](std::int64_t batch) {
+  const auto fits = [&](std::int64_t batch) {
     load.batch_size = batch;
     return planner.fits(planner.evaluate(resolve(request, load), load));
   };
-  const std::int64_t largest = largest_that_holds(holds, kMostSequences);
+  const std::int64_t largest = largest_satisfying(fits, kMostSequences);
   return largest == kMostSequences ? std::nullopt : std::optional(largest);
 }
 
 std::optional<std::int64_t> largest_context(Planner& planner, const PlanRequest& request,
                                             Load load) {
-  if (planner.spec().embedding.image) return std::nullopt;  // the image decides it
-  const std::int64_t unit = length_unit(request.choice.parallel);
+  if (planner.spec().embedding.image) return std::nullopt;  // the image sets the length
+  const std::int64_t divisor = seq_len_divisor(request.choice.parallel);
   const PlanChoice choice = resolve(request, load);
-  const auto holds = [&](std::int64_t units) {
-    load.seq_len = units * unit;
+  const auto fits = [&](std::int64_t multiple) {
+    load.seq_len = multiple * divisor;
     return planner.fits(planner.evaluate(choice, load));
   };
-  const std::int64_t largest = largest_that_holds(holds, kMostTokens / unit) * unit;
-  return largest >= kMostTokens - unit ? std::nullopt : std::optional(largest);
+  const std::int64_t largest = largest_satisfying(fits, kMostTokens / divisor) * divisor;
+  return largest >= kMostTokens - divisor ? std::nullopt : std::optional(largest);
 }
 
 std::string_view name_of(WeightFormat format) noexcept {

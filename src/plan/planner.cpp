@@ -1,17 +1,20 @@
 #include "planner.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
-#include "data_exchange.h"
 #include "headroom/error.h"
+#include "op_kind.h"
 #include "quantised.h"
 
 namespace headroom {
 namespace {
 
+using detail::OpKind;
+using detail::PipelineStage;
+using detail::RankStates;
 using detail::Section;
+using detail::SectionStates;
 
 Graph main_graph(const ModelSpec& spec, const PlanQuery& query) {
   const bool training = query.purpose == Purpose::train;
@@ -41,22 +44,23 @@ Integer stored_bytes(WeightFormat format, Integer elements) {
   return detail::int4_bytes(elements);
 }
 
-/// Of a weight that no format below 16 bit is for.
-Integer wide_bytes(WeightFormat format) { return format == WeightFormat::float32 ? 4 : 2; }
+/// Bytes per element of a weight that formats below 16 bit do not apply to.
+Integer unquantised_bytes(WeightFormat format) { return format == WeightFormat::float32 ? 4 : 2; }
 
 double bytes_per_element(WeightFormat format) {
   constexpr Integer kMany = 1 << 20;
   return static_cast<double>(stored_bytes(format, kMany)) / static_cast<double>(kMany);
 }
 
-/// Who uses a weight: layers of one kind, perhaps as a routed expert, or sections outside of them.
+/// The users of a weight: layers of one kind, perhaps as a routed expert, or sections outside the
+/// layers.
 struct WeightUse {
   std::optional<std::size_t> layer_kind;
   bool expert = false;
   detail::SectionSet outside = 0;
 };
 
-/// By weight. One that no operator uses is counted with what comes first.
+/// Uses by weight. A weight that no operator uses counts in the first section.
 std::vector<WeightUse> weight_uses(const Graph& graph) {
   const detail::SectionMap sections(graph);
   std::vector<WeightUse> uses(graph.weights.size());
@@ -67,7 +71,7 @@ std::vector<WeightUse> weight_uses(const Graph& graph) {
         WeightUse& use = uses[id];
         if (section.kind == Section::Kind::layers) {
           use.layer_kind = section.layer_kind;
-          use.expert = std::holds_alternative<ExpertLinear>(node.op);
+          use.expert = detail::kind_of(node.op) == OpKind::expert_linear;
         } else {
           use.outside |= detail::bit_of(section.kind);
         }
@@ -83,19 +87,34 @@ std::vector<WeightUse> weight_uses(const Graph& graph) {
   return uses;
 }
 
-/// Whether `other`, an earlier stage with more micro-batches in flight, runs all that `stage` does.
-bool runs_all_of(const StageShare& other, const StageShare& stage) {
+/// True if `other`, an earlier stage with more micro-batches in flight, runs every part of `stage`.
+bool runs_all_of(const PipelineStage& other, const PipelineStage& stage) {
   return (other.sections & stage.sections) == stage.sections &&
          std::ranges::equal(stage.layers_of_kind, other.layers_of_kind, std::ranges::less_equal{});
 }
 
-Stage stage_at(std::int64_t place, const ParallelPlan& plan) {
+Stage stage_at(std::int64_t index, const ParallelPlan& plan) {
   if (plan.pipeline == 1) return Stage::whole;
-  if (place == 0) return Stage::first;
-  return place == plan.pipeline - 1 ? Stage::last : Stage::middle;
+  if (index == 0) return Stage::first;
+  return index == plan.pipeline - 1 ? Stage::last : Stage::middle;
+}
+
+PlannerSetup setup_of(const ModelSpec& spec, const PlanQuery& query, const DeviceRates& rates) {
+  PlannerSetup setup{spec, query, rates, main_graph(spec, query), decode_graph(spec, query), {}};
+  setup.kinds = detail::layer_kinds(setup.graph);
+  if (query.purpose == Purpose::train && !detail::has_kind(setup.graph, OpKind::loss)) {
+    throw Error(ErrorCode::invalid_input, spec.name + " has no head, so no loss to train with", {},
+                "use a config whose architecture has a head, such as one ForMaskedLM");
+  }
+  return setup;
 }
 
 }  // namespace
+
+double detail::sent_by_rank(double hidden_bytes, const ParallelPlan& plan) {
+  const bool sharded = plan.sequence == SequenceParallel::on;
+  return sharded ? hidden_bytes : hidden_bytes / static_cast<double>(plan.tensor);
+}
 
 std::size_t Planner::Implementation::CostKeyHash::operator()(const CostKey& key) const noexcept {
   std::size_t hash = static_cast<std::size_t>(key.pass) * 2 +
@@ -107,33 +126,6 @@ std::size_t Planner::Implementation::CostKeyHash::operator()(const CostKey& key)
   }
   return hash;
 }
-
-Planner::Implementation::Implementation(const ModelSpec& model, const PlanQuery& asked,
-                                        const DeviceRates& device)
-    : spec(model),
-      query(asked),
-      rates(device),
-      graph(main_graph(model, asked)),
-      decode(decode_graph(model, asked)) {
-  kinds = detail::layer_kinds(graph);
-  const bool has_loss = std::ranges::any_of(graph.blocks, [](const Block& block) {
-    return std::ranges::any_of(block.nodes, [](const Node& node) {
-      return std::holds_alternative<CrossEntropy>(node.op);
-    });
-  });
-  if (query.purpose == Purpose::train && !has_loss) {
-    throw Error(ErrorCode::invalid_input, spec.name + " has no head, so no loss to train with", {},
-                "take a config whose architecture has a head, such as one ForMaskedLM");
-  }
-}
-
-Planner::Implementation::Implementation(const Implementation& other, int /*fresh*/)
-    : spec(other.spec),
-      query(other.query),
-      rates(other.rates),
-      graph(other.graph),
-      decode(other.decode),
-      kinds(other.kinds) {}
 
 PlanFigures Planner::Implementation::evaluate(const PlanChoice& choice, const Load& load) {
   switch (query.purpose) {
@@ -153,8 +145,8 @@ Workload Planner::Implementation::workload_of(Pass pass, std::int64_t batch, std
                                           : Phase::prefill;
   workload.batch_size = batch;
   workload.seq_len = seq_len;
-  // Speech is padded to the whole window that the model was trained on; a text is as long as the
-  // decoder's.
+  // Audio is padded to the window that the model was trained on; a text encoder reads as many
+  // tokens as the decoder.
   workload.enc_seq_len =
       spec.embedding.audio ? spec.encoder_positions().max_position_embeddings : past_len + seq_len;
   workload.past_len = past_len;
@@ -175,7 +167,7 @@ detail::RankSpeed Planner::Implementation::speed_of(const ParallelPlan& plan) co
   detail::RankSpeed speed;
   speed.flops_per_s = rates.flops_per_s * rates.efficiency.matrix;
   speed.memory_bytes_per_s = rates.memory_bytes_per_s * rates.efficiency.memory;
-  speed.exchange_latency_s = rates.exchange_latency_s;
+  speed.collective_latency_s = rates.collective_latency_s;
   speed.tensor_ranks = plan.tensor;
   speed.tensor_bytes_per_s = rate_among(plan.tensor);
   speed.context_ranks = plan.context;
@@ -189,14 +181,13 @@ detail::RankSpeed Planner::Implementation::speed_of(const ParallelPlan& plan) co
   return speed;
 }
 
-CompiledExpr::Values Planner::Implementation::values_of(const ParallelPlan& plan,
-                                                        const Workload& workload) const {
+SymbolValues Planner::Implementation::values_of(const ParallelPlan& plan,
+                                                const Workload& workload) const {
   const Bindings sizes = rank_sizes(graph.sizes, plan);
   const Bindings shared = rank_bindings(workload, graph.traits, plan);
-  CompiledExpr::Values values{};
+  SymbolValues values(sizes);
   for (const SymbolInfo& symbol : symbols()) {
-    const auto value = shared.get(symbol.symbol);
-    values[index(symbol.symbol)] = value ? *value : sizes.get(symbol.symbol).value_or(0);
+    if (const auto value = shared.get(symbol.symbol)) values.set(symbol.symbol, *value);
   }
   return values;
 }
@@ -233,7 +224,7 @@ StateBytes Planner::Implementation::serving_states(const Weight& weight,
   const bool matrix = is_layer_matrix(weight);
   const Integer elements = weight.elements().evaluate(sizes);
   const Integer bytes = matrix ? stored_bytes(query.weights, elements)
-                               : checked_multiply(wide_bytes(query.weights), elements);
+                               : checked_multiply(unquantised_bytes(query.weights), elements);
   return {checked_multiply(weight.repeat.evaluate(sizes), bytes), 0, 0};
 }
 
@@ -257,14 +248,13 @@ const RankStates& Planner::Implementation::states(const ParallelPlan& plan) {
     if (use.layer_kind) {
       SectionStates& kind = states.layers[*use.layer_kind];
       if (use.expert) {
-        kind.experts += detail::divided(bytes, 1, plan.expert);
+        kind.experts += detail::fraction_of(bytes, 1, plan.expert);
       } else {
-        kind.shared += bytes;
+        kind.dense += bytes;
       }
       continue;
     }
-    const auto same = [&](const OutsideStates& known) { return known.used_by == use.outside; };
-    auto found = std::ranges::find_if(states.outside, same);
+    auto found = std::ranges::find(states.outside, use.outside, &detail::OutsideStates::used_by);
     if (found == states.outside.end()) {
       found = states.outside.insert(found, {use.outside, {}});
     }
@@ -273,40 +263,37 @@ const RankStates& Planner::Implementation::states(const ParallelPlan& plan) {
   return states_.emplace(key, std::move(states)).first->second;
 }
 
-const std::vector<StageShare>& Planner::Implementation::stages(const ParallelPlan& plan) {
+const std::vector<PipelineStage>& Planner::Implementation::stages(const ParallelPlan& plan) {
   const auto key = std::pair(plan.pipeline, plan.interleave);
   if (const auto found = stages_.find(key); found != stages_.end()) return found->second;
   const StackLayers layers = detail::layers_of(graph);
-  std::vector<StageShare> stages;
-  for (std::int64_t place = 0; place < plan.pipeline; ++place) {
-    const std::vector<LayerRange> ranges = layers_of_stage(layers, plan, place);
-    StageShare stage{stage_at(place, plan), place, 0, std::vector<std::int64_t>(kinds.size()),
-                     detail::sections_of_stage(layers, plan, place)};
-    for (const LayerRange& range : ranges) {
+  std::vector<PipelineStage> stages;
+  for (std::int64_t index = 0; index < plan.pipeline; ++index) {
+    PipelineStage stage{stage_at(index, plan), index, 0, std::vector<std::int64_t>(kinds.size()),
+                        detail::sections_of_stage(layers, plan, index)};
+    for (const LayerRange& range : layers_of_stage(layers, plan, index)) {
       stage.layers += range.size();
       for (std::size_t i = 0; i < kinds.size(); ++i) {
         stage.layers_of_kind[i] += detail::layers_within(kinds[i], range);
       }
     }
     stage.layers = std::max<std::int64_t>(1, stage.layers);
-    const bool less = std::ranges::any_of(
-        stages, [&](const StageShare& other) { return runs_all_of(other, stage); });
-    if (!less) stages.push_back(std::move(stage));
+    const bool redundant = std::ranges::any_of(
+        stages, [&](const PipelineStage& other) { return runs_all_of(other, stage); });
+    if (!redundant) stages.push_back(std::move(stage));
   }
   return stages_.emplace(key, std::move(stages)).first->second;
 }
 
-double Planner::Implementation::send_seconds(const PlanChoice& choice, Integer hidden) const {
+double Planner::Implementation::send_seconds(const PlanChoice& choice, Integer hidden_bytes) const {
   const ParallelPlan& plan = choice.parallel;
-  // Without sequence parallelism every rank of a tensor group has the same states, and sends its
-  // part of them (arXiv 2104.04473, section 4.1).
-  const std::int64_t parts = plan.sequence == SequenceParallel::on ? 1 : plan.tensor;
-  const double bytes = static_cast<double>(hidden) / static_cast<double>(parts);
-  return bytes / rate_among(plan.tensor * plan.context * plan.data * 2) + rates.exchange_latency_s;
+  const double bytes = detail::sent_by_rank(static_cast<double>(hidden_bytes), plan);
+  return bytes / rate_among(plan.tensor * plan.context * plan.data * 2) +
+         rates.collective_latency_s;
 }
 
 Planner::Planner(const ModelSpec& spec, const PlanQuery& query, const DeviceRates& rates)
-    : implementation_(std::make_unique<Implementation>(spec, query, rates)) {}
+    : implementation_(std::make_unique<Implementation>(setup_of(spec, query, rates))) {}
 Planner::Planner(std::unique_ptr<Implementation> implementation)
     : implementation_(std::move(implementation)) {}
 Planner::~Planner() = default;
@@ -314,7 +301,8 @@ Planner::Planner(Planner&&) noexcept = default;
 Planner& Planner::operator=(Planner&&) noexcept = default;
 
 Planner Planner::fresh_copy() const {
-  return Planner(std::make_unique<Implementation>(*implementation_, 0));
+  const PlannerSetup& setup = *implementation_;
+  return Planner(std::make_unique<Implementation>(setup));
 }
 
 PlanFigures Planner::evaluate(const PlanChoice& choice, const Load& load) {

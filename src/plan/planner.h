@@ -1,72 +1,42 @@
-// What a Planner holds: compiled programs, and costs that were evaluated before. Internal to
+// The planner's implementation: compiled programs, and caches of costs and states. Internal to
 // src/plan.
 #pragma once
 
 #include <map>
 #include <memory>
-#include <tuple>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "headroom/plan.h"
 #include "rank_program.h"
 #include "stage_layout.h"
+#include "stage_states.h"
 
 namespace headroom {
 
-/// States that one group of ranks shares out, and those of routed experts, which fewer ranks hold.
-struct SectionStates {
-  StateBytes shared;
-  StateBytes experts;
-
-  SectionStates& operator+=(const SectionStates& other) {
-    shared += other.shared;
-    experts += other.experts;
-    return *this;
-  }
+/// The planner's input, and the graphs built from it.
+struct PlannerSetup {
+  ModelSpec spec;
+  PlanQuery query;
+  DeviceRates rates;
+  Graph graph;                  ///< training or prefill; its weights are the ones counted
+  std::optional<Graph> decode;  ///< serving a model with a KV-cache
+  std::vector<detail::LayerKind> kinds;
 };
 
-/// States outside the layers that the same sections use. A stage that has any of them holds a copy:
-/// a head that is tied to the embedding has its own on the last stage.
-struct OutsideStates {
-  detail::SectionSet used_by = 0;
-  StateBytes states;
-};
+namespace detail {
 
-struct RankStates {
-  std::vector<SectionStates> layers;  ///< by kind
-  std::vector<OutsideStates> outside;
-};
+/// Bytes of hidden states that one rank sends to the next stage. Without sequence parallelism all
+/// ranks of a tensor group have equal states, and each sends a fraction (arXiv 2104.04473, section
+/// 4.1).
+[[nodiscard]] double sent_by_rank(double hidden_bytes, const ParallelPlan& plan);
 
-/// What one stage of a pipeline runs.
-struct StageShare {
-  Stage stage = Stage::whole;
-  std::int64_t place = 0;
-  std::int64_t layers = 0;
-  std::vector<std::int64_t> layers_of_kind;
-  detail::SectionSet sections = detail::kAllSections;
+}  // namespace detail
 
-  [[nodiscard]] bool runs(detail::Section::Kind section) const noexcept {
-    return (sections & detail::bit_of(section)) != 0;
-  }
-};
-
-/// What of all layers a stage holds or does: a sum over kinds, each by its share of layers.
-struct StageCosts {
-  detail::SectionCosts layers;
-  SectionStates states;
-  Integer largest_saved = 0;    ///< of one layer, kept without recompute
-  Integer largest_core = 0;     ///< of which selective recompute drops
-  Integer largest_weights = 0;  ///< of one layer
-};
-[[nodiscard]] StageCosts stage_costs(const detail::RankCosts& costs, const RankStates& states,
-                                     const std::vector<detail::LayerKind>& kinds,
-                                     const StageShare& stage);
-
-class Planner::Implementation {
+class Planner::Implementation : public PlannerSetup {
  public:
-  Implementation(const ModelSpec& spec, const PlanQuery& query, const DeviceRates& rates);
-  Implementation(const Implementation& other, int /*fresh*/);
+  explicit Implementation(PlannerSetup setup) : PlannerSetup(std::move(setup)) {}
 
   PlanFigures evaluate(const PlanChoice& choice, const Load& load);
   std::vector<Communication> communication(const PlanChoice& choice, const Load& load);
@@ -76,31 +46,25 @@ class Planner::Implementation {
   // serving_step.cpp
   [[nodiscard]] PlanFigures serving(const PlanChoice& choice, const Load& load);
 
-  /// Which of the graphs a pass runs.
+  /// The kind of pass that a graph is compiled for.
   enum class Pass { train, prefill, decode };
-  /// One pass of one rank: `workload.batch_size` sequences.
+  /// Costs of one pass over `workload.batch_size` sequences on one rank.
   const detail::RankCosts& costs(Pass pass, const ParallelPlan& plan, const Workload& workload);
-  const RankStates& states(const ParallelPlan& plan);
-  /// The stages of which one is the worst: without those that an earlier one does all of.
-  const std::vector<StageShare>& stages(const ParallelPlan& plan);
-  [[nodiscard]] double send_seconds(const PlanChoice& choice, Integer hidden) const;
+  const detail::RankStates& states(const ParallelPlan& plan);
+  /// The stages that can be the worst: leaves out a stage if an earlier one runs all of its parts.
+  const std::vector<detail::PipelineStage>& stages(const ParallelPlan& plan);
+  /// Seconds to send the hidden states of one micro-batch to the next stage.
+  [[nodiscard]] double send_seconds(const PlanChoice& choice, Integer hidden_bytes) const;
+  /// Bytes per second between ranks that span `span` devices.
   [[nodiscard]] double rate_among(std::int64_t span) const noexcept;
   [[nodiscard]] Workload workload_of(Pass pass, std::int64_t batch, std::int64_t seq_len,
                                      std::int64_t past_len) const;
   [[nodiscard]] detail::RankSpeed speed_of(const ParallelPlan& plan) const;
-  [[nodiscard]] CompiledExpr::Values values_of(const ParallelPlan& plan,
-                                               const Workload& workload) const;
+  [[nodiscard]] SymbolValues values_of(const ParallelPlan& plan, const Workload& workload) const;
   detail::RankProgram& program(Pass pass, const ParallelPlan& plan);
 
-  ModelSpec spec;
-  PlanQuery query;
-  DeviceRates rates;
-  Graph graph;                  ///< the one that memory of weights is counted on
-  std::optional<Graph> decode;  ///< serving a model with a KV-cache
-  std::vector<detail::LayerKind> kinds;
-
  private:
-  /// What a pass's costs depend on.
+  /// Everything that the costs of a pass depend on.
   struct CostKey {
     Pass pass;
     std::int64_t tensor;
@@ -121,7 +85,6 @@ class Planner::Implementation {
     std::unique_ptr<detail::RankProgram> program;
   };
 
-  void require_planned() const;
   StateBytes serving_states(const Weight& weight, const Bindings& sizes) const;
   StateBytes states_of(const Weight& weight, const Bindings& sizes) const;
 
@@ -129,9 +92,9 @@ class Planner::Implementation {
   std::unordered_map<CostKey, detail::RankCosts, CostKeyHash> costs_;
   CostKey last_key_{};
   const detail::RankCosts* last_costs_ = nullptr;
-  std::map<std::pair<std::int64_t, std::int64_t>, RankStates> states_;  ///< by tensor, expert
-  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<StageShare>>
-      stages_;  ///< by pipeline, interleave
+  std::map<std::pair<std::int64_t, std::int64_t>, detail::RankStates> states_;  ///< tensor, expert
+  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<detail::PipelineStage>>
+      stages_;  ///< pipeline, interleave
 };
 
 }  // namespace headroom

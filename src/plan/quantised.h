@@ -5,15 +5,15 @@
 
 namespace headroom::detail {
 
-/// NF4 with double quantisation (arXiv 2305.14314, section 3): 4 bits, an 8-bit scale for every 64
-/// weights and a float32 one for every 256 scales: 4.127 bits a weight.
+/// NF4 with double quantisation (arXiv 2305.14314, section 3): 4 bits per weight, an 8-bit scale
+/// per 64 weights and a float32 scale per 256 scales; 4.127 bits per weight in total.
 [[nodiscard]] constexpr Integer nf4_bytes(Integer elements) {
   const Integer scales = ceil_div(elements, 64);
   return ceil_div(elements, 2) + scales + 4 * ceil_div(scales, 256);
 }
 
-/// 4 bits, and a 16-bit scale with a 4-bit zero point for every 128 weights, as GPTQ and AWQ store
-/// them: 4.156 bits a weight.
+/// GPTQ and AWQ: 4 bits per weight, a 16-bit scale and a 4-bit zero point per 128 weights; 4.156
+/// bits per weight in total.
 [[nodiscard]] constexpr Integer int4_bytes(Integer elements) {
   const Integer groups = ceil_div(elements, 128);
   return ceil_div(elements, 2) + 2 * groups + ceil_div(groups, 2);

@@ -5,11 +5,12 @@
 #include <set>
 
 #include "op_exprs.h"
+#include "op_kind.h"
 
 namespace headroom::detail {
 namespace {
 
-/// Sizes that a plan changes stay symbols; all others are put in.
+/// Values of the sizes that no plan divides.
 Bindings constants_of(const Bindings& sizes) {
   Bindings constants;
   for (const SymbolInfo& symbol : symbols()) {
@@ -20,21 +21,24 @@ Bindings constants_of(const Bindings& sizes) {
   return constants;
 }
 
+/// Elements of a weight's copies that a GEMM reads.
+Expr elements_read(const Weight& weight, OpKind kind) {
+  if (weight.shape.size() < 2) return {};
+  if (kind == OpKind::linear) return weight.elements();
+  // Only the experts that some token selects are read.
+  const bool routed = kind == OpKind::expert_linear;
+  return routed ? Expr(Symbol::experts_read) * weight.shape[1] * weight.shape.back() : Expr();
+}
+
 Expr matrix_elements(const Graph& graph, const Node& node) {
   Expr elements;
-  const bool experts = std::holds_alternative<ExpertLinear>(node.op);
-  if (!experts && !std::holds_alternative<Linear>(node.op)) return elements;
   for (const WeightId id : node.weights) {
-    const Weight& weight = graph.weights[id];
-    if (weight.shape.size() < 2) continue;
-    // Of experts only those that some token takes are read.
-    elements += experts ? Expr(Symbol::experts_read) * weight.shape[1] * weight.shape.back()
-                        : weight.elements();
+    elements += elements_read(graph.weights[id], kind_of(node.op));
   }
   return elements;
 }
 
-/// The path of every node and the section it is in.
+/// Sections by the path of their nodes.
 std::map<std::string, Section> sections_by_path(const Graph& graph) {
   const SectionMap sections(graph);
   std::map<std::string, Section> by_path;
@@ -46,8 +50,8 @@ std::map<std::string, Section> sections_by_path(const Graph& graph) {
   return by_path;
 }
 
-/// The hidden states that a stage sends on: the last ones of each stack.
-Expr sent_on(const Graph& graph) {
+/// Bytes of the hidden states that a stage sends on: the last ones of each stack.
+Expr hidden_bytes(const Graph& graph) {
   Expr encoder;
   Expr main;
   for (const Block& block : graph.blocks) {
@@ -58,7 +62,7 @@ Expr sent_on(const Graph& graph) {
   return encoder + main;
 }
 
-double number(const CompiledExpr& expr, const CompiledExpr::Values& values) {
+double as_double(const CompiledExpr& expr, const SymbolValues& values) {
   return static_cast<double>(expr.evaluate(values));
 }
 
@@ -83,15 +87,16 @@ Link link_of(RankGroup group, const RankSpeed& speed) {
 
 }  // namespace
 
-double exchange_bytes(CollectiveKind kind, double bytes, RankGroup group, const RankSpeed& speed) {
+double collective_wire_bytes(CollectiveKind kind, double bytes, RankGroup group,
+                             const RankSpeed& speed) {
   return wire_bytes(kind, bytes, link_of(group, speed).ranks);
 }
 
-double exchange_seconds(CollectiveKind kind, double bytes, RankGroup group,
-                        const RankSpeed& speed) {
+double collective_seconds(CollectiveKind kind, double bytes, RankGroup group,
+                          const RankSpeed& speed) {
   if (kind == CollectiveKind::none) return 0;
-  return exchange_bytes(kind, bytes, group, speed) / link_of(group, speed).bytes_per_s +
-         speed.exchange_latency_s;
+  return collective_wire_bytes(kind, bytes, group, speed) / link_of(group, speed).bytes_per_s +
+         speed.collective_latency_s;
 }
 
 SectionCosts& section_of(RankCosts& costs, const Section& section) {
@@ -101,7 +106,7 @@ SectionCosts& section_of(RankCosts& costs, const Section& section) {
 
 RankProgram::RankProgram(const Graph& whole, const Structure& structure, Kernels kernels)
     : constants_(constants_of(whole.sizes)) {
-  // Any degrees above one give the same structure.
+  // All degrees above one give the same operators.
   ParallelPlan plan;
   plan.tensor = structure.tensor ? 2 : 1;
   plan.sequence = structure.sequence;
@@ -127,23 +132,24 @@ void RankProgram::compile_nodes(const Graph& graph, const Analysis& analysis) {
       const Section section = sections.of(i, node);
       const NodeAnalysis& cost = analysis.nodes.at(next++);
       if (const auto* op = std::get_if<Collective>(&node.op)) {
-        exchanges_.push_back({section, op->group, op->forward, op->backward, compiled(op->bytes),
-                              compiled(block.repeat)});
+        collectives_.push_back({section, op->group, op->forward, op->backward, compiled(op->bytes),
+                                compiled(block.repeat)});
         continue;
       }
       const Cost& forward = cost.cost.forward;
-      const bool shrinks = block.is_layers();
-      nodes_.push_back({section, in_attention_core(node), compiled(forward.matrix_flops),
-                        compiled(forward.bytes_read + forward.bytes_written),
-                        compiled(cost.cost.backward.matrix_flops),
-                        compiled(shrinks ? block.repeat * matrix_elements(graph, node) : Expr())});
-      if (std::holds_alternative<CrossEntropy>(node.op)) {
+      const bool quantisable = block.is_layers();
+      nodes_.push_back(
+          {section, in_attention_core(node), compiled(forward.matrix_flops),
+           compiled(forward.bytes_read + forward.bytes_written),
+           compiled(cost.cost.backward.matrix_flops),
+           compiled(quantisable ? block.repeat * matrix_elements(graph, node) : Expr())});
+      if (kind_of(node.op) == OpKind::loss) {
         logits += graph.tensors[node.inputs.front()].elements() * Symbol::activation_bytes;
       }
     }
   }
   logits_ = compiled(logits);
-  hidden_ = compiled(sent_on(graph));
+  hidden_ = compiled(hidden_bytes(graph));
 }
 
 void RankProgram::compile_saved(const Graph& graph, const Analysis& analysis) {
@@ -151,12 +157,11 @@ void RankProgram::compile_saved(const Graph& graph, const Analysis& analysis) {
   const std::map<std::string, Section> sections = sections_by_path(graph);
   for (const SavedTensor& saved : analysis.saved) {
     Section section = sections.at(saved.path);
-    const bool shared =
+    const bool all_layers =
         section.kind == Section::Kind::layers && saved.kept == KeptUnder::every_recompute;
-    // Rotary tables are the same for all sequences; an encoder's output comes with each
-    // micro-batch.
-    const bool table = shared && saved.bytes.degree(Symbol::batch_size) == 0;
-    if (shared && !table) section = {Section::Kind::main_every, 0};
+    // Rotary tables are equal for all sequences; an encoder's output comes with each micro-batch.
+    const bool table = all_layers && saved.bytes.degree(Symbol::batch_size) == 0;
+    if (all_layers && !table) section = {Section::Kind::main_every, 0};
     saved_.push_back(
         {section, saved.kept == KeptUnder::none, table, compiled(saved.repeat * saved.bytes)});
   }
@@ -175,45 +180,41 @@ void RankProgram::compile_memory(const Graph& graph, const Analysis& analysis) {
     if (!block.is_layers()) continue;
     const Expr input = graph.tensors[block.carried_in].elements() * Symbol::activation_bytes;
     std::set<TensorId> caches;
-    std::vector<Expr> held(static_cast<std::size_t>(block.layers_per_run));
+    std::vector<Expr> cache_bytes(static_cast<std::size_t>(block.layers_per_run));
     for (const Node& node : block.nodes) {
       for (const TensorId tensor : node.inputs) {
         const Tensor& cache = graph.tensors[tensor];
         if (cache.type != ElementType::kv_cache || !caches.insert(tensor).second) continue;
-        held[static_cast<std::size_t>(node.layer)] +=
+        cache_bytes[static_cast<std::size_t>(node.layer)] +=
             block.repeat * cache.elements() * Symbol::kv_cache_bytes;
       }
     }
-    for (const Expr& cache : held) {
+    for (const Expr& bytes : cache_bytes) {
       layer_inputs_.push_back(compiled(block.repeat * input));
-      kv_cache_.push_back(compiled(cache));
+      kv_cache_.push_back(compiled(bytes));
     }
   }
 }
 
-RankCosts RankProgram::empty_costs() const {
+RankCosts RankProgram::costs(const SymbolValues& values, const RankSpeed& speed) const {
   RankCosts costs;
   costs.layers.resize(layer_inputs_.size());
-  return costs;
-}
-
-RankCosts RankProgram::costs(const CompiledExpr::Values& values, const RankSpeed& speed) const {
-  RankCosts costs = empty_costs();
   for (const CompiledNode& node : nodes_) {
     SectionCosts& section = section_of(costs, node.section);
-    const double flops = number(node.flops, values);
-    const double bytes = number(node.bytes, values) -
-                         number(node.layer_matrices, values) * speed.bytes_saved_per_weight;
-    const double backward = number(node.backward_flops, values);
+    const double flops = as_double(node.flops, values);
+    const double bytes = as_double(node.bytes, values) -
+                         as_double(node.layer_matrices, values) * speed.bytes_saved_per_weight;
+    const double backward = as_double(node.backward_flops, values);
     const double forward_s = std::max(flops / speed.flops_per_s, bytes / speed.memory_bytes_per_s);
     section.forward_s += forward_s;
     section.forward_flops += flops;
     if (node.core) section.core_s += forward_s;
-    // Gradients come in and go out where activations did: twice the forward's bytes.
+    // The backward pass reads and writes gradients as well as activations: twice the forward's
+    // bytes.
     section.backward_s +=
         std::max(backward / speed.flops_per_s, 2 * bytes / speed.memory_bytes_per_s);
   }
-  add_exchanges(values, speed, costs);
+  add_communication(values, speed, costs);
   for (const CompiledSaved& saved : saved_) {
     SectionCosts& section = section_of(costs, saved.section);
     const Integer bytes = saved.bytes.evaluate(values);
@@ -230,31 +231,31 @@ RankCosts RankProgram::costs(const CompiledExpr::Values& values, const RankSpeed
   return costs;
 }
 
-void RankProgram::add_exchanges(const CompiledExpr::Values& values, const RankSpeed& speed,
-                                RankCosts& costs) const {
-  for (const CompiledExchange& exchange : exchanges_) {
-    SectionCosts& section = section_of(costs, exchange.section);
-    const double bytes = number(exchange.bytes, values);
-    const double repeat = number(exchange.repeat, values);
-    section.forward_exchange_s +=
-        repeat * exchange_seconds(exchange.forward, bytes, exchange.group, speed);
-    section.backward_exchange_s +=
-        repeat * exchange_seconds(exchange.backward, bytes, exchange.group, speed);
+void RankProgram::add_communication(const SymbolValues& values, const RankSpeed& speed,
+                                    RankCosts& costs) const {
+  for (const CompiledCollective& collective : collectives_) {
+    SectionCosts& section = section_of(costs, collective.section);
+    const double bytes = as_double(collective.bytes, values);
+    const double repeat = as_double(collective.repeat, values);
+    section.forward_communication_s +=
+        repeat * collective_seconds(collective.forward, bytes, collective.group, speed);
+    section.backward_communication_s +=
+        repeat * collective_seconds(collective.backward, bytes, collective.group, speed);
   }
 }
 
-std::vector<RankProgram::ExchangeBytes> RankProgram::exchanges(
-    const CompiledExpr::Values& values) const {
-  std::vector<ExchangeBytes> result;
-  for (const CompiledExchange& exchange : exchanges_) {
-    const double bytes = number(exchange.bytes, values);
-    const double repeat = number(exchange.repeat, values);
+std::vector<RankProgram::CollectiveBytes> RankProgram::collectives(
+    const SymbolValues& values) const {
+  std::vector<CollectiveBytes> result;
+  for (const CompiledCollective& collective : collectives_) {
+    const double bytes = as_double(collective.bytes, values);
+    const double repeat = as_double(collective.repeat, values);
     const auto add = [&](CollectiveKind kind, bool backward) {
       if (kind == CollectiveKind::none) return;
-      result.push_back({exchange.section, exchange.group, kind, backward, repeat, bytes});
+      result.push_back({collective.section, collective.group, kind, backward, repeat, bytes});
     };
-    add(exchange.forward, false);
-    add(exchange.backward, true);
+    add(collective.forward, false);
+    add(collective.backward, true);
   }
   return result;
 }

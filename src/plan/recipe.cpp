@@ -1,26 +1,29 @@
 #include <cstddef>
 
-#include "headroom/training.h"
+#include "enum_table.h"
+#include "headroom/parallel_plan.h"
 
 namespace headroom {
 namespace {
 
 constexpr std::array<OptimizerInfo, 6> kOptimizers{{
     {Optimizer::sgd, "sgd", "no state"},
-    {Optimizer::momentum, "momentum", "one state a parameter"},
-    {Optimizer::adam, "adam", "arXiv 1412.6980: two states a parameter; AdamW the same"},
+    {Optimizer::momentum, "momentum", "one state per parameter"},
+    {Optimizer::adam, "adam", "arXiv 1412.6980: two states per parameter; AdamW alike"},
     {Optimizer::adam_8bit, "adam-8bit", "arXiv 2110.02861: two states of one byte, float32 scales"},
-    {Optimizer::adafactor, "adafactor", "arXiv 1804.04235: a row and a column a matrix"},
+    {Optimizer::adafactor, "adafactor", "arXiv 1804.04235: a row and a column per matrix"},
     {Optimizer::muon, "muon", "one state for the layers' matrices, Adam's for all else"},
 }};
+static_assert(detail::lists_every<kOptimizers>(&OptimizerInfo::optimizer));
 
 constexpr std::array<RecipeInfo, 4> kRecipes{{
-    {Recipe::float32, "float32", 4, 4, 0, 4, "all in float32: 16 bytes a parameter with Adam"},
+    {Recipe::float32, "float32", 4, 4, 0, 4, "all in float32: 16 bytes per parameter with Adam"},
     {Recipe::bfloat16, "bfloat16", 2, 2, 0, 2, "all in 16 bit: 8 bytes with Adam"},
     {Recipe::mixed, "mixed", 2, 2, 4, 4, "arXiv 1910.02054, section 3.1: 16 bytes with Adam"},
     {Recipe::megatron, "megatron", 2, 4, 4, 4,
      "Megatron-LM, float32 gradients: 18 bytes with Adam"},
 }};
+static_assert(detail::lists_every<kRecipes>(&RecipeInfo::recipe));
 
 }  // namespace
 

@@ -7,7 +7,7 @@
 #include <thread>
 #include <tuple>
 
-#include "headroom/plan_search.h"
+#include "headroom/plan.h"
 
 namespace headroom {
 namespace {
@@ -23,13 +23,13 @@ std::vector<std::int64_t> divisors(std::int64_t number) {
   return result;
 }
 
-/// `fixed` alone, or all `values`.
+/// `fixed` if given, otherwise all `values`.
 template <class Value>
 std::vector<Value> choices(const std::optional<Value>& fixed, std::vector<Value> values) {
   return fixed ? std::vector<Value>{*fixed} : values;
 }
 
-/// What plans with the same cost of a pass have in common.
+/// Decisions that set the cost of one pass; plans of one cell share it.
 struct Cell {
   std::int64_t tensor;
   std::int64_t context;
@@ -82,7 +82,7 @@ bool better(const RankedPlan& a, const RankedPlan& b) {
   return key(a.choice) < key(b.choice);
 }
 
-/// Keeps the best plans, and those that no other one beats in both memory and time.
+/// Collects the best plans and the Pareto front of memory and time.
 class Collector {
  public:
   explicit Collector(std::size_t keep) : keep_(keep) {}
@@ -126,15 +126,15 @@ class Collector {
     if (best.size() > keep_) best.pop_back();
   }
 
-  /// The front by memory: each further plan is faster than all before it.
+  /// front_ is ordered by memory; each further plan is faster than all before it.
   void add_pareto(const RankedPlan& plan) {
     auto next = front_.upper_bound(plan.memory_bytes);
     if (next != front_.begin()) {
       const RankedPlan& smaller = std::prev(next)->second;
       if (!better(plan, smaller) || smaller.iteration_s == plan.iteration_s) {
-        const bool same_place = smaller.iteration_s == plan.iteration_s &&
-                                smaller.memory_bytes == plan.memory_bytes && better(plan, smaller);
-        if (!same_place) return;
+        const bool ties = smaller.iteration_s == plan.iteration_s &&
+                          smaller.memory_bytes == plan.memory_bytes && better(plan, smaller);
+        if (!ties) return;
       }
     }
     while (next != front_.end() && next->second.iteration_s >= plan.iteration_s) {
@@ -148,7 +148,7 @@ class Collector {
   std::map<Integer, RankedPlan> front_;
 };
 
-/// Walks through all plans of one cell.
+/// Evaluates all plans of a cell.
 class CellSearch {
  public:
   CellSearch(Planner& planner, const SearchSpace& space, Collector& collector)
@@ -165,7 +165,7 @@ class CellSearch {
     choice.parallel.context = cell.context;
     choice.parallel.sequence = cell.sequence;
     choice.micro_batch = cell.micro_batch;
-    if (violation_of(choice.parallel, limits_) != Violation::none) return;
+    if (broken_rule(choice.parallel, limits_)) return;
     choice.parallel.expert = cell.expert;
     const std::int64_t rest = space_.devices / cell.tensor / cell.context;
     for (const std::int64_t pipeline : choices(space_.fixed.pipeline, divisors(rest))) {
@@ -174,14 +174,14 @@ class CellSearch {
       choice.parallel.data = rest / pipeline;
       if (space_.fixed.data && *space_.fixed.data != choice.parallel.data) continue;
       choice.parallel.interleave = 1;
-      if (violation_of(choice.parallel, limits_) == Violation::none) run_stages(choice);
+      if (!broken_rule(choice.parallel, limits_)) run_stages(choice);
     }
   }
 
  private:
   void run_stages(PlanChoice choice) {
     const ParallelPlan& plan = choice.parallel;
-    // A replica that gets no sequence of its own, or a pass larger than what there is, is no plan.
+    // Skips plans with an idle replica, or a micro-batch larger than its replica's batch.
     if (trains_ && plan.data * choice.micro_batch > space_.load.batch_size) return;
     if (!trains_ && plan.data > space_.load.batch_size) return;
     const std::int64_t layers = limits_.layers.main;
@@ -190,8 +190,7 @@ class CellSearch {
     if (trains_ && plan.pipeline > 1 && even) chunks = divisors(layers / plan.pipeline);
     for (const std::int64_t interleave : choices(space_.fixed.interleave, chunks)) {
       choice.parallel.interleave = interleave;
-      if (!is_legal(choice, space_.load, limits_)) continue;
-      run_states(choice);
+      if (!broken_rule(choice, space_.load, limits_)) run_states(choice);
     }
   }
 

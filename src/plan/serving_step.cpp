@@ -1,32 +1,34 @@
-// Serving: weights, KV-cache and the activations of a pass over a prompt or of a decode step on the
-// worst stage; the time of a decode step through all stages.
+// Serving: weights, KV-cache and activations on the worst stage, for a prefill pass or a decode
+// step; the time of a decode step through all stages.
 #include <algorithm>
 #include <optional>
 
-#include "data_exchange.h"
 #include "planner.h"
 
 namespace headroom {
 namespace {
 
+using detail::PipelineStage;
 using detail::RankCosts;
+using detail::RankStates;
 using detail::SectionCosts;
+using detail::StageCosts;
 
-PlanMemory stage_memory(const RankStates& states, const PlanChoice& choice, const StageCosts& own,
-                        const StageShare& stage) {
-  const StateBytes all = detail::held_by_rank(detail::all_states(own, states, stage), choice);
-  const bool apart = stage.stage != Stage::whole;
+PlanMemory weight_memory(const RankStates& states, const PlanChoice& choice,
+                         const StageCosts& costs, const PipelineStage& stage) {
+  const StateBytes all = detail::stored_by_rank(detail::all_states(costs, states, stage), choice);
+  const bool in_pipeline = stage.stage != Stage::whole;
   PlanMemory memory;
   memory.stage = stage.stage;
-  memory.place = stage.place;
-  memory.weights = apart ? detail::held_by_rank(own.states, choice).weights : all.weights;
+  memory.stage_index = stage.index;
+  memory.weights = in_pipeline ? detail::stored_by_rank(costs.states, choice).weights : all.weights;
   memory.embedding_states = all.weights - memory.weights;
   return memory;
 }
 
 Integer cache_of_stage(const RankCosts& step, const std::vector<detail::LayerKind>& kinds,
-                       const StageShare& stage) {
-  // A decode step runs no encoder, whose layers stand before the decoder's.
+                       const PipelineStage& stage) {
+  // A decode step runs no encoder, whose kinds come before the decoder's.
   const std::size_t encoder_kinds = kinds.size() - step.kv_cache.size();
   Integer bytes = 0;
   for (std::size_t i = 0; i < step.kv_cache.size(); ++i) {
@@ -37,13 +39,29 @@ Integer cache_of_stage(const RankCosts& step, const std::vector<detail::LayerKin
   return bytes;
 }
 
-/// Seconds of one pass through all stages.
+/// Weights and KV-cache of the stage with the most of both.
+PlanMemory worst_weights_and_cache(const RankCosts& prefill, const std::optional<RankCosts>& step,
+                                   const RankStates& states,
+                                   const std::vector<detail::LayerKind>& kinds,
+                                   const std::vector<PipelineStage>& stages,
+                                   const PlanChoice& choice) {
+  PlanMemory worst;
+  for (const PipelineStage& stage : stages) {
+    const StageCosts costs = stage_costs(prefill, states, kinds, stage);
+    PlanMemory memory = weight_memory(states, choice, costs, stage);
+    if (step) memory.kv_cache = cache_of_stage(*step, kinds, stage);
+    if (memory.total() > worst.total()) worst = memory;
+  }
+  return worst;
+}
+
+/// Seconds of one pass through all stages, also added to `time` by what they go to.
 double pass_seconds(const RankCosts& costs, PlanTime& time) {
   double seconds = 0;
   const auto add = [&](const SectionCosts& section) {
     time.compute_s += section.forward_s;
-    time.communication_s += section.forward_exchange_s;
-    seconds += section.forward_s + section.forward_exchange_s;
+    time.communication_s += section.forward_communication_s;
+    seconds += section.forward_s + section.forward_communication_s;
   };
   for (const SectionCosts& section : costs.outside) add(section);
   for (const SectionCosts& kind : costs.layers) add(kind);
@@ -56,11 +74,11 @@ PlanFigures Planner::Implementation::serving(const PlanChoice& choice, const Loa
   const ParallelPlan& plan = choice.parallel;
   const std::int64_t batch = ceil_div(load.batch_size, plan.data);
   const bool cached = decode.has_value();
-  // A prompt is read in pieces where a KV-cache keeps what was read.
-  const std::int64_t piece = cached ? std::min(load.seq_len, query.prefill_tokens) : load.seq_len;
+  // With a KV-cache a prompt is prefilled in chunks.
+  const std::int64_t chunk = cached ? std::min(load.seq_len, query.prefill_tokens) : load.seq_len;
   const RankCosts prefill =
       costs(Pass::prefill, plan,
-            workload_of(Pass::prefill, cached ? 1 : batch, piece, load.seq_len - piece));
+            workload_of(Pass::prefill, cached ? 1 : batch, chunk, load.seq_len - chunk));
   Integer peak = prefill.peak;
   std::optional<RankCosts> step;
   const double sends = static_cast<double>(plan.pipeline - 1);
@@ -84,13 +102,8 @@ PlanFigures Planner::Implementation::serving(const PlanChoice& choice, const Loa
   time.iteration_s = time.compute_s + time.communication_s;
   time.tokens_per_s /= time.iteration_s;
 
-  const RankStates& states = this->states(plan);
-  for (const StageShare& stage : stages(plan)) {
-    const StageCosts own = stage_costs(prefill, states, kinds, stage);
-    PlanMemory memory = stage_memory(states, choice, own, stage);
-    if (step) memory.kv_cache = cache_of_stage(*step, kinds, stage);
-    if (memory.total() > figures.memory.total()) figures.memory = memory;
-  }
+  figures.memory =
+      worst_weights_and_cache(prefill, step, states(plan), kinds, stages(plan), choice);
   figures.memory.activations = peak;
   figures.memory.overhead = query.overhead_bytes;
   return figures;

@@ -1,8 +1,7 @@
-#include "headroom/shard.h"
-
 #include <algorithm>
 
 #include "graph_passes.h"
+#include "headroom/parallel_plan.h"
 #include "op_exprs.h"
 #include "stage_layout.h"
 #include "tensor_parallel.h"
@@ -14,36 +13,36 @@ void divide(Bindings& sizes, Symbol symbol, Integer degree) {
   if (const auto value = sizes.get(symbol)) sizes.set(symbol, ceil_div(*value, degree));
 }
 
-/// Pairs of windowed layers of the rank that has most. Each has two pieces of the sequence, the
-/// r-th from either end, so that without a window all have the same.
+/// Pairs of a windowed layer on the rank with the most. Rank r has the r-th chunk from either end
+/// of the sequence, so that without a window all ranks have equally many.
 Integer windowed_pairs_of_rank(const Workload& workload, const LayerTraits& traits,
                                std::int64_t ranks) {
   if (traits.window.kind == WindowKind::none) return 0;
-  const std::int64_t pieces = 2 * ranks;
-  const std::int64_t length = ceil_div(workload.seq_len, pieces);
-  Workload piece = workload;
-  piece.seq_len = length;
+  const std::int64_t chunks = 2 * ranks;
+  const std::int64_t length = ceil_div(workload.seq_len, chunks);
+  Workload chunk = workload;
+  chunk.seq_len = length;
   if (traits.window.kind == WindowKind::centred) {
     const Integer seen = std::min<Integer>(2 * Integer{traits.window.size} + 1, workload.seq_len);
     return checked_multiply(2 * Integer{length}, seen);
   }
-  const auto pairs = [&](std::int64_t place) {
-    piece.past_len = workload.past_len + place * length;
-    return *bindings_of(piece, traits).get(Symbol::windowed_pairs);
+  const auto pairs = [&](std::int64_t index) {
+    chunk.past_len = workload.past_len + index * length;
+    return *bindings_of(chunk, traits).get(Symbol::windowed_pairs);
   };
   Integer most = 0;
   for (std::int64_t rank = 0; rank < ranks; ++rank) {
-    most = std::max(most, checked_add(pairs(rank), pairs(pieces - 1 - rank)));
+    most = std::max(most, checked_add(pairs(rank), pairs(chunks - 1 - rank)));
   }
   return most;
 }
 
-/// The layers of a stage of the main stack.
+/// Sets the number of the main stack's layers in a stage.
 void set_layers(Bindings& sizes, const StackLayers& layers, const ParallelPlan& plan,
-                std::int64_t place) {
+                std::int64_t stage) {
   if (plan.pipeline == 1) return;
   Integer count = 0;
-  for (const LayerRange& range : layers_of_stage(layers, plan, place)) {
+  for (const LayerRange& range : layers_of_stage(layers, plan, stage)) {
     if (range.begin >= layers.encoder) count += range.size();
   }
   sizes.set(Symbol::num_hidden_layers, count);
@@ -64,10 +63,10 @@ Bindings rank_bindings(const Workload& workload, const LayerTraits& traits,
   LayerTraits rank = traits;
   rank.num_experts /= plan.expert;
   Bindings values = bindings_of(workload, rank);
-  const Integer share = Integer{workload.seq_len} / plan.context;
-  values.set(Symbol::seq_len, share);
+  const Integer shard_len = Integer{workload.seq_len} / plan.context;
+  values.set(Symbol::seq_len, shard_len);
   values.set(Symbol::sequence_shard_len,
-             plan.sequence == SequenceParallel::on ? share / plan.tensor : share);
+             plan.sequence == SequenceParallel::on ? shard_len / plan.tensor : shard_len);
   if (plan.context == 1) return values;
   values.set(Symbol::visible_pairs, ceil_div(*values.get(Symbol::visible_pairs), plan.context));
   values.set(Symbol::windowed_pairs, windowed_pairs_of_rank(workload, traits, plan.context));
@@ -77,9 +76,9 @@ Bindings rank_bindings(const Workload& workload, const LayerTraits& traits,
 Graph shard(const Graph& graph, const ParallelPlan& plan, Stage stage) {
   switch (stage) {
     case Stage::whole: {
-      ParallelPlan together = plan;
-      together.pipeline = 1;
-      return shard_stage(graph, together, 0);
+      ParallelPlan unstaged = plan;
+      unstaged.pipeline = 1;
+      return shard_stage(graph, unstaged, 0);
     }
     case Stage::first:
       return shard_stage(graph, plan, 0);
@@ -91,14 +90,14 @@ Graph shard(const Graph& graph, const ParallelPlan& plan, Stage stage) {
   return shard_stage(graph, plan, plan.pipeline - 1);
 }
 
-Graph shard_stage(const Graph& graph, const ParallelPlan& plan, std::int64_t place) {
-  Graph result = detail::stage_of(graph, plan, place);
+Graph shard_stage(const Graph& graph, const ParallelPlan& plan, std::int64_t stage) {
+  Graph result = detail::stage_of(graph, plan, stage);
   if (plan.context > 1) result = detail::context_parallel(result);
   if (plan.expert > 1) result = detail::expert_parallel(result, plan.expert);
   if (plan.tensor > 1) result = detail::tensor_parallel(result, plan.sequence);
   result.sizes = rank_sizes(graph.sizes, plan);
-  set_layers(result.sizes, detail::layers_of(graph), plan, place);
-  // h·k → d holds for the whole model only; in_whole_sizes() leads back to it.
+  set_layers(result.sizes, detail::layers_of(graph), plan, stage);
+  // h·k → d holds for the whole model only; in_whole_sizes() restores it.
   if (plan.tensor > 1) result.relations.clear();
   return result;
 }
@@ -130,22 +129,22 @@ Graph with_last_token_head(const Graph& graph) {
   return result;
 }
 
-std::vector<Exchange> exchanges_of(const Graph& sharded) {
-  std::vector<Exchange> exchanges;
+std::vector<CollectiveCall> collectives_of(const Graph& sharded) {
+  std::vector<CollectiveCall> calls;
   for (const Block& block : sharded.blocks) {
     for (const Node& node : block.nodes) {
       const auto* op = std::get_if<Collective>(&node.op);
       if (op == nullptr) continue;
       const auto add = [&](CollectiveKind kind, bool backward) {
         if (kind == CollectiveKind::none) return;
-        exchanges.push_back(
+        calls.push_back(
             {block.path + "." + node.path, op->group, kind, op->bytes, block.repeat, backward});
       };
       add(op->forward, false);
       add(op->backward, true);
     }
   }
-  return exchanges;
+  return calls;
 }
 
 double wire_bytes(CollectiveKind kind, double bytes, std::int64_t ranks) noexcept {

@@ -1,4 +1,4 @@
-// The graph of one stage of a pipeline.
+// The graph of one pipeline stage.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -19,23 +19,23 @@ std::set<WeightId> used_weights(const Graph& graph) {
   return used;
 }
 
-/// Keeps only `kept` of the weights, which are those that some node uses and perhaps others.
+/// Removes all weights but `kept`, which must include every weight that a node uses.
 void keep_weights(Graph& graph, const std::set<WeightId>& kept) {
-  std::map<WeightId, WeightId> places;
+  std::map<WeightId, WeightId> new_ids;
   std::vector<Weight> weights;
   for (const WeightId weight : kept) {
-    places[weight] = weights.size();
+    new_ids[weight] = weights.size();
     weights.push_back(graph.weights[weight]);
   }
   for (Block& block : graph.blocks) {
     for (Node& node : block.nodes) {
-      for (WeightId& weight : node.weights) weight = places.at(weight);
+      for (WeightId& weight : node.weights) weight = new_ids.at(weight);
     }
   }
   graph.weights = std::move(weights);
 }
 
-/// Layers [begin, end) of a run, `repeat` times one after the other.
+/// Layers [begin, end) of a run, repeated `repeat` times.
 struct Segment {
   std::int64_t begin = 0;
   std::int64_t end = 0;
@@ -43,18 +43,18 @@ struct Segment {
   [[nodiscard]] std::int64_t size() const noexcept { return end - begin; }
 };
 
-/// What of a block's layers lies in `pieces`: the ends of runs that were cut, whole runs, and the
-/// beginnings of runs that were cut.
+/// The layers of a block that lie in `ranges`: ends of runs that are cut, whole runs, and
+/// beginnings of runs that are cut.
 std::vector<Segment> segments_of(const LayerKind& first, std::int64_t layers_per_run,
-                                 const std::vector<LayerRange>& pieces) {
+                                 const std::vector<LayerRange>& ranges) {
   const std::int64_t block_end = first.first_layer + first.count * layers_per_run;
   std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> repeats;  // by -begin, end
   const auto add = [&](std::int64_t begin, std::int64_t end, std::int64_t repeat) {
     if (begin < end && repeat > 0) repeats[{-begin, -end}] += repeat;
   };
-  for (const LayerRange& piece : pieces) {
-    const std::int64_t from = std::max(piece.begin, first.first_layer) - first.first_layer;
-    const std::int64_t to = std::min(piece.end, block_end) - first.first_layer;
+  for (const LayerRange& range : ranges) {
+    const std::int64_t from = std::max(range.begin, first.first_layer) - first.first_layer;
+    const std::int64_t to = std::min(range.end, block_end) - first.first_layer;
     if (from >= to) continue;
     const std::int64_t first_run = from / layers_per_run;
     const std::int64_t last_run = to / layers_per_run;
@@ -76,8 +76,8 @@ std::vector<Segment> segments_of(const LayerKind& first, std::int64_t layers_per
   return segments;
 }
 
-/// The tensor that layer `layer` of a run hands on.
-TensorId handed_on(const Block& block, std::int64_t layer) {
+/// The output tensor of layer `layer` of a run.
+TensorId output_of(const Block& block, std::int64_t layer) {
   const auto last = std::find_if(block.nodes.rbegin(), block.nodes.rend(),
                                  [&](const Node& node) { return node.layer <= layer; });
   return last->output;
@@ -85,15 +85,15 @@ TensorId handed_on(const Block& block, std::int64_t layer) {
 
 class StageBuilder {
  public:
-  StageBuilder(const Graph& graph, const ParallelPlan& plan, std::int64_t place)
+  StageBuilder(const Graph& graph, const ParallelPlan& plan, std::int64_t stage)
       : graph_(graph),
         map_(graph),
         kinds_(layer_kinds(graph)),
-        pieces_(layers_of_stage(layers_of(graph), plan, place)),
-        sections_(sections_of_stage(layers_of(graph), plan, place)),
+        ranges_(layers_of_stage(layers_of(graph), plan, stage)),
+        sections_(sections_of_stage(layers_of(graph), plan, stage)),
         interleave_(plan.interleave),
-        is_first_(place == 0),
-        decodes_(place >= encoder_stages(layers_of(graph), plan.pipeline)),
+        is_first_(stage == 0),
+        in_main_stack_(stage >= encoder_stages(layers_of(graph), plan.pipeline)),
         result_(graph) {
     result_.blocks.clear();
   }
@@ -109,58 +109,60 @@ class StageBuilder {
         add_outside(block, section.kind);
       }
     }
-    const bool ends = (sections_ & bit_of(Section::Kind::main_last)) != 0;
-    if (!ends) send_on(interleave_);
-    connect(ends);
-    keep_weights(result_, own_weights());
+    const bool is_last = (sections_ & bit_of(Section::Kind::main_last)) != 0;
+    if (!is_last) send_on(interleave_);
+    set_inputs();
+    set_outputs(is_last);
+    keep_weights(result_, stage_weights());
     count_weights();
     return std::move(result_);
   }
 
  private:
   void add_outside(const Block& block, Section::Kind kind) {
-    // The last stage sends on all of its chunks but the last.
+    // The last stage sends on the output of all its chunks but the last.
     if (kind == Section::Kind::main_last) send_on(std::exchange(interleave_, 1) - 1);
     Block& placed = result_.blocks.emplace_back(block);
     for (Node& node : placed.nodes) rename_inputs(node);
     placed.carried_in = current(block.carried_in);
-    const bool hands_on = kind != Section::Kind::encoder_every && kind != Section::Kind::main_every;
-    if (hands_on) hidden_ = block.carried_out;
+    const bool makes_hidden =
+        kind != Section::Kind::encoder_every && kind != Section::Kind::main_every;
+    if (makes_hidden) hidden_ = block.carried_out;
   }
 
   void add_layers(const Block& block, const LayerKind& first) {
-    const std::vector<Segment> segments = segments_of(first, block.layers_per_run, pieces_);
+    const std::vector<Segment> segments = segments_of(first, block.layers_per_run, ranges_);
     for (const Segment& segment : segments) {
       if (!hidden_) received_ = hidden_ = block.carried_in;
       const bool whole = segments.size() == 1 && segment.size() == block.layers_per_run;
-      add_segment(block, segment, whole ? Copy::same_tensors : Copy::own_tensors);
+      add_segment(block, segment, whole ? Outputs::shared : Outputs::copied);
       hidden_ = result_.blocks.back().carried_out;
       renamed_[block.carried_out] = *hidden_;
     }
   }
 
-  /// A run that is cut is copied with tensors of its own, so that each is made once.
-  enum class Copy { same_tensors, own_tensors };
+  /// Segments of a cut run write copies of the block's tensors, so that each tensor has one writer.
+  enum class Outputs { shared, copied };
 
-  void add_segment(const Block& block, const Segment& segment, Copy copy) {
+  void add_segment(const Block& block, const Segment& segment, Outputs outputs) {
     Block& placed = result_.blocks.emplace_back(block);
     placed.nodes.clear();
     placed.layers_per_run = segment.size();
     placed.first_layer += segment.begin;
-    // One kind of layers keeps its symbol; the stage's sizes say how many.
+    // The only kind of layers keeps its symbolic repeat; the stage's sizes give its value.
     if (kinds_.size() > 1) placed.repeat = Integer{segment.repeat};
-    const TensorId entered =
-        segment.begin == 0 ? block.carried_in : handed_on(block, segment.begin - 1);
+    const TensorId input =
+        segment.begin == 0 ? block.carried_in : output_of(block, segment.begin - 1);
     placed.carried_in = *hidden_;
-    renamed_[entered] = *hidden_;
+    renamed_[input] = *hidden_;
     for (Node node : block.nodes) {
       if (node.layer < segment.begin || node.layer >= segment.end) continue;
       node.layer -= segment.begin;
       rename_inputs(node);
-      if (copy == Copy::own_tensors) node.output = renamed_[node.output] = copied(node.output);
+      if (outputs == Outputs::copied) node.output = renamed_[node.output] = copied(node.output);
       placed.nodes.push_back(std::move(node));
     }
-    placed.carried_out = current(handed_on(block, segment.end - 1));
+    placed.carried_out = current(output_of(block, segment.end - 1));
   }
 
   TensorId copied(TensorId tensor) {
@@ -177,7 +179,7 @@ class StageBuilder {
     for (TensorId& input : node.inputs) input = current(input);
   }
 
-  /// The end of a stage: hidden states go on, and their gradients come back.
+  /// Sends hidden states to the next stage; their gradients come back.
   void send_on(std::int64_t times) {
     if (times == 0) return;
     Block block;
@@ -186,7 +188,7 @@ class StageBuilder {
     block.carried_in = *hidden_;
     block.nodes.push_back(send(*hidden_, "send"));
     block.carried_out = block.nodes.back().output;
-    if (decodes_ && encoder_output_) {
+    if (passes_encoder_output()) {
       block.nodes.push_back(send(*encoder_output_, "send_encoder_output"));
     }
     result_.blocks.push_back(std::move(block));
@@ -207,22 +209,27 @@ class StageBuilder {
             Placement::in_place};
   }
 
-  /// What comes from the stage before, and what leaves to the next one.
-  void connect(bool ends) {
-    const bool takes_encoder_output = decodes_ && encoder_output_.has_value();
+  [[nodiscard]] bool passes_encoder_output() const {
+    return in_main_stack_ && encoder_output_.has_value();
+  }
+
+  void set_inputs() {
     if (received_) result_.inputs = {*received_};
-    if (takes_encoder_output) result_.inputs.push_back(*encoder_output_);
-    if (!ends) {
+    if (passes_encoder_output()) result_.inputs.push_back(*encoder_output_);
+  }
+
+  void set_outputs(bool is_last) {
+    if (!is_last) {
       result_.outputs = {*hidden_};
-      if (takes_encoder_output) result_.outputs.push_back(*encoder_output_);
+      if (passes_encoder_output()) result_.outputs.push_back(*encoder_output_);
       return;
     }
     for (TensorId& output : result_.outputs) output = current(output);
     if (encoder_output_) std::erase(result_.outputs, *encoder_output_);
   }
 
-  /// Weights that no operator uses are counted only; the first stage holds them.
-  [[nodiscard]] std::set<WeightId> own_weights() const {
+  /// Weights that the stage uses. The first stage also stores those that no operator uses.
+  [[nodiscard]] std::set<WeightId> stage_weights() const {
     std::set<WeightId> weights = used_weights(result_);
     if (!is_first_) return weights;
     const std::set<WeightId> used_anywhere = used_weights(graph_);
@@ -232,7 +239,7 @@ class StageBuilder {
     return weights;
   }
 
-  /// A weight of layers stands for as many of them as its stage has.
+  /// Sets the repeats of the layers' weights to the number of layers in this stage.
   void count_weights() {
     std::map<WeightId, Expr> repeats;
     for (const Block& block : result_.blocks) {
@@ -247,13 +254,13 @@ class StageBuilder {
   const Graph& graph_;
   SectionMap map_;
   std::vector<LayerKind> kinds_;
-  std::vector<LayerRange> pieces_;
+  std::vector<LayerRange> ranges_;
   SectionSet sections_;
   std::int64_t interleave_;
   bool is_first_;
-  bool decodes_;  ///< a stage of the main stack
+  bool in_main_stack_;
   Graph result_;
-  std::map<TensorId, TensorId> renamed_;  ///< what stands for a tensor of the graph now
+  std::map<TensorId, TensorId> renamed_;  ///< from tensors of the graph to those of the stage
   std::optional<TensorId> hidden_;
   std::optional<TensorId> received_;
   std::optional<TensorId> encoder_output_;
@@ -261,9 +268,9 @@ class StageBuilder {
 
 }  // namespace
 
-Graph stage_of(const Graph& graph, const ParallelPlan& plan, std::int64_t place) {
+Graph stage_of(const Graph& graph, const ParallelPlan& plan, std::int64_t stage) {
   if (plan.pipeline == 1) return graph;
-  return StageBuilder(graph, plan, place).run();
+  return StageBuilder(graph, plan, stage).run();
 }
 
 }  // namespace headroom::detail

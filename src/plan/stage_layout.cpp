@@ -2,29 +2,31 @@
 
 #include <algorithm>
 
+#include "op_kind.h"
+
 namespace headroom::detail {
 namespace {
 
-/// Layers [begin, end) of `stages` stages of one stack. Of layers that cannot be shared out evenly,
-/// the stages before `last` have one more each, counted from behind.
-LayerRange even_range(std::int64_t layers, std::int64_t stages, std::int64_t place,
+/// The layers of one of a stack's `stages` stages. Surplus layers go one each to the stages just
+/// before `last`.
+LayerRange even_range(std::int64_t layers, std::int64_t stages, std::int64_t stage,
                       std::int64_t last) {
   const std::int64_t each = layers / stages;
   const std::int64_t first_larger = last - layers % stages;
   const std::int64_t larger_before =
-      std::clamp<std::int64_t>(place - first_larger, 0, last - first_larger);
-  const bool larger = place >= first_larger && place < last;
-  const std::int64_t begin = place * each + larger_before;
+      std::clamp<std::int64_t>(stage - first_larger, 0, last - first_larger);
+  const bool larger = stage >= first_larger && stage < last;
+  const std::int64_t begin = stage * each + larger_before;
   return {begin, begin + each + (larger ? 1 : 0)};
 }
 
 bool is_position_table(const Block& block) {
   return std::ranges::all_of(block.nodes, [](const Node& node) {
-    return std::holds_alternative<RelativePositionBias>(node.op);
+    return kind_of(node.op) == OpKind::relative_position_bias;
   });
 }
 
-/// The last block of layers of the encoder, or of the main stack; none: 0.
+/// Index of the last block of layers of the encoder or of the main stack; 0 if it has none.
 std::size_t last_layers(const Graph& graph, bool encoder) {
   std::size_t last = 0;
   for (std::size_t i = 0; i < graph.blocks.size(); ++i) {
@@ -81,16 +83,16 @@ std::int64_t layers_within(const LayerKind& kind, const LayerRange& range) {
 }
 
 SectionSet sections_of_stage(const StackLayers& layers, const ParallelPlan& plan,
-                             std::int64_t place) {
+                             std::int64_t stage) {
   using Kind = Section::Kind;
   if (plan.pipeline == 1) return kAllSections;
   const std::int64_t split = encoder_stages(layers, plan.pipeline);
-  const bool encoder = place < split;
+  const bool encoder = stage < split;
   SectionSet sections = bit_of(encoder ? Kind::encoder_every : Kind::main_every);
-  if (place == 0 && encoder) sections |= bit_of(Kind::encoder_first);
-  if (place == split - 1) sections |= bit_of(Kind::encoder_last);
-  if (place == split) sections |= bit_of(Kind::main_first);
-  if (place == plan.pipeline - 1) sections |= bit_of(Kind::main_last);
+  if (stage == 0 && encoder) sections |= bit_of(Kind::encoder_first);
+  if (stage == split - 1) sections |= bit_of(Kind::encoder_last);
+  if (stage == split) sections |= bit_of(Kind::main_first);
+  if (stage == plan.pipeline - 1) sections |= bit_of(Kind::main_last);
   return sections;
 }
 
@@ -130,22 +132,22 @@ std::int64_t encoder_stages(const StackLayers& layers, std::int64_t stages) {
 }
 
 std::vector<LayerRange> layers_of_stage(const StackLayers& layers, const ParallelPlan& plan,
-                                        std::int64_t place) {
+                                        std::int64_t stage) {
   if (plan.pipeline <= 1) return {{0, layers.total()}};
   if (plan.interleave > 1) {
     const std::int64_t length = layers.total() / (plan.pipeline * plan.interleave);
-    std::vector<LayerRange> pieces;
-    pieces.reserve(static_cast<std::size_t>(plan.interleave));
+    std::vector<LayerRange> chunks;
+    chunks.reserve(static_cast<std::size_t>(plan.interleave));
     for (std::int64_t chunk = 0; chunk < plan.interleave; ++chunk) {
-      const std::int64_t begin = (chunk * plan.pipeline + place) * length;
-      pieces.push_back({begin, begin + length});
+      const std::int64_t begin = (chunk * plan.pipeline + stage) * length;
+      chunks.push_back({begin, begin + length});
     }
-    return pieces;
+    return chunks;
   }
   const std::int64_t split = encoder_stages(layers, plan.pipeline);
-  if (split > 0 && place < split) return {detail::even_range(layers.encoder, split, place, split)};
+  if (split > 0 && stage < split) return {detail::even_range(layers.encoder, split, stage, split)};
   const std::int64_t stages = plan.pipeline - split;
-  LayerRange range = detail::even_range(layers.main, stages, place - split, stages - 1);
+  LayerRange range = detail::even_range(layers.main, stages, stage - split, stages - 1);
   range.begin += layers.encoder;
   range.end += layers.encoder;
   return {range};

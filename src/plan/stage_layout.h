@@ -1,5 +1,5 @@
-// What a stage of a pipeline has of a graph: layers of each kind, and what stands around them.
-// Internal to src/plan.
+// The parts of a graph that a pipeline stage runs: layers of each kind, and sections outside the
+// layers. Internal to src/plan.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace headroom::detail {
 
-/// Layers of one kind: every `stride`-th from `first_layer` on. A run of a block has one of each of
-/// its kinds. Layers are counted through both stacks, an encoder's first.
+/// Layers of one kind: every `stride`-th from `first_layer` on. A run of a block has one layer of
+/// each of its kinds. Layers are counted through both stacks, an encoder's first.
 struct LayerKind {
   std::int64_t first_layer = 0;
   std::int64_t count = 0;
@@ -19,18 +19,18 @@ struct LayerKind {
   bool operator==(const LayerKind&) const = default;
 };
 
-/// The kinds of all blocks of layers, in order; of a block, in the order of Node::layer.
+/// The kinds of all blocks in order, within a block by Node::layer.
 [[nodiscard]] std::vector<LayerKind> layer_kinds(const Graph& graph);
 
-/// How many layers each of the graph's stacks has.
+/// Number of layers of each of the graph's stacks.
 [[nodiscard]] StackLayers layers_of(const Graph& graph);
 
-/// How many layers of `kind` lie in `range`.
+/// Number of layers of `kind` in `range`.
 [[nodiscard]] std::int64_t layers_within(const LayerKind& kind, const LayerRange& range);
 
-/// Which part of a graph a node belongs to. What stands outside the layers runs on the first stage
-/// of its stack (embeddings), on the last one (final norm, head) or on each (a table of relative
-/// positions, which every stage computes for itself).
+/// Part of a graph: layers of one kind, or operators outside the layers. The latter run on the
+/// first stage of their stack (embeddings), on the last (final norm, head), or on every stage (a
+/// table of relative positions, which each stage computes itself).
 struct Section {
   enum class Kind {
     encoder_first,
@@ -42,7 +42,7 @@ struct Section {
     layers
   };
   Kind kind = Kind::main_first;
-  std::size_t layer_kind = 0;  ///< place among layer_kinds()
+  std::size_t layer_kind = 0;  ///< index into layer_kinds()
   bool operator==(const Section&) const = default;
 };
 inline constexpr std::size_t kOutsideSections = 6;
@@ -54,11 +54,11 @@ using SectionSet = unsigned;
 }
 inline constexpr SectionSet kAllSections = (1U << kOutsideSections) - 1;
 
-/// The sections that the stage at `place` runs beside its layers.
+/// The sections outside the layers that a pipeline stage runs.
 [[nodiscard]] SectionSet sections_of_stage(const StackLayers& layers, const ParallelPlan& plan,
-                                           std::int64_t place);
+                                           std::int64_t stage);
 
-/// Finds the section of a graph's nodes.
+/// Maps the nodes of a graph to sections.
 class SectionMap {
  public:
   explicit SectionMap(const Graph& graph);
@@ -69,14 +69,14 @@ class SectionMap {
     }
     return section;
   }
-  /// Of a block of layers: its first kind.
+  /// The section of a block; for a block of layers, its first kind.
   [[nodiscard]] Section of_block(std::size_t block) const { return blocks_[block]; }
 
  private:
   std::vector<Section> blocks_;
 };
 
-/// Whether `block` is part of an encoder-decoder's encoder.
+/// True if `block` belongs to an encoder-decoder's encoder.
 [[nodiscard]] bool in_encoder(const Block& block);
 
 }  // namespace headroom::detail

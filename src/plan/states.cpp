@@ -1,71 +1,78 @@
 #include <algorithm>
 #include <array>
 
-#include "headroom/training.h"
+#include "headroom/parallel_plan.h"
 #include "quantised.h"
 
 namespace headroom {
 namespace {
 
-/// A block of the 8-bit optimizer that shares one scale, and the least tensor that is quantised at
-/// all: bitsandbytes' values.
+/// Elements per scale of 8-bit Adam, and the smallest tensor that it quantises: bitsandbytes'
+/// values.
 constexpr Integer kAdamBlock = 256;
-constexpr Integer kLeastQuantised = 4096;
-constexpr Integer kFloat32 = 4;
+constexpr Integer kSmallestQuantised = 4096;
+constexpr Integer kFloat32StateBytes = 4;
 
-/// A weight of one layer as numbers.
-struct Shape {
+/// Sizes of one layer's copy of a weight.
+struct WeightSizes {
   Integer elements = 1;
-  Integer rows_and_columns = 0;  ///< of all its matrices; 0 for a vector
+  Integer rows_and_columns = 0;  ///< summed over its matrices; 0 for a vector
 };
 
-Shape shape_of(const Weight& weight, const Bindings& sizes) {
-  Shape shape;
+WeightSizes sizes_of(const Weight& weight, const Bindings& sizes) {
+  WeightSizes weight_sizes;
   for (const Expr& size : weight.shape) {
-    shape.elements = checked_multiply(shape.elements, size.evaluate(sizes));
+    weight_sizes.elements = checked_multiply(weight_sizes.elements, size.evaluate(sizes));
   }
-  if (weight.shape.size() < 2 || shape.elements == 0) return shape;
+  if (weight.shape.size() < 2 || weight_sizes.elements == 0) return weight_sizes;
   const Integer rows = weight.shape[weight.shape.size() - 2].evaluate(sizes);
   const Integer columns = weight.shape.back().evaluate(sizes);
-  shape.rows_and_columns = shape.elements / (rows * columns) * (rows + columns);
-  return shape;
+  weight_sizes.rows_and_columns = weight_sizes.elements / (rows * columns) * (rows + columns);
+  return weight_sizes;
 }
 
-Integer adam_8bit_bytes(const Shape& shape) {
-  if (shape.elements < kLeastQuantised) return 2 * kFloat32 * shape.elements;
-  return 2 * (shape.elements + kFloat32 * ceil_div(shape.elements, kAdamBlock));
+Integer adam_8bit_bytes(const WeightSizes& weight_sizes) {
+  if (weight_sizes.elements < kSmallestQuantised)
+    return 2 * kFloat32StateBytes * weight_sizes.elements;
+  return 2 *
+         (weight_sizes.elements + kFloat32StateBytes * ceil_div(weight_sizes.elements, kAdamBlock));
 }
 
-Integer optimizer_state_bytes(const Weight& weight, const Shape& shape, const StatePolicy& policy) {
+Integer optimizer_state_bytes(const Weight& weight, const WeightSizes& weight_sizes,
+                              const StatePolicy& policy) {
   const Integer one = info(policy.recipe).state_bytes;
   switch (policy.optimizer) {
     case Optimizer::sgd:
       return 0;
     case Optimizer::momentum:
-      return one * shape.elements;
+      return one * weight_sizes.elements;
     case Optimizer::adam:
-      return 2 * one * shape.elements;
+      return 2 * one * weight_sizes.elements;
     case Optimizer::adam_8bit:
-      return adam_8bit_bytes(shape);
+      return adam_8bit_bytes(weight_sizes);
     case Optimizer::adafactor:
-      return one * (shape.rows_and_columns > 0 ? shape.rows_and_columns : shape.elements);
+      return one * (weight_sizes.rows_and_columns > 0 ? weight_sizes.rows_and_columns
+                                                      : weight_sizes.elements);
     case Optimizer::muon:
       break;
   }
   const bool by_muon = is_layer_matrix(weight);
-  return (by_muon ? 1 : 2) * one * shape.elements;
+  return (by_muon ? 1 : 2) * one * weight_sizes.elements;
 }
 
 StateBytes states_of_layer(const Weight& weight, const StatePolicy& policy, const Bindings& sizes) {
   const RecipeInfo& recipe = info(policy.recipe);
-  const Shape shape = shape_of(weight, sizes);
+  const WeightSizes weight_sizes = sizes_of(weight, sizes);
   if (weight.training == Training::frozen || weight.kind == WeightKind::buffer) {
     const bool quantised = policy.adapter == AdapterKind::qlora && is_layer_matrix(weight);
-    return {quantised ? detail::nf4_bytes(shape.elements) : recipe.weight_bytes * shape.elements, 0,
-            0};
+    return {quantised ? detail::nf4_bytes(weight_sizes.elements)
+                      : recipe.weight_bytes * weight_sizes.elements,
+            0, 0};
   }
-  return {recipe.weight_bytes * shape.elements, recipe.gradient_bytes * shape.elements,
-          recipe.master_bytes * shape.elements + optimizer_state_bytes(weight, shape, policy)};
+  return {recipe.weight_bytes * weight_sizes.elements,
+          recipe.gradient_bytes * weight_sizes.elements,
+          recipe.master_bytes * weight_sizes.elements +
+              optimizer_state_bytes(weight, weight_sizes, policy)};
 }
 
 }  // namespace
@@ -91,7 +98,7 @@ StateBytes state_bytes(const Weight& weight, const StatePolicy& policy, const Bi
           checked_multiply(layers, one.optimizer)};
 }
 
-StateBytes shared_out(const StateBytes& states, Zero zero, std::int64_t replicas) {
+StateBytes zero_sharded(const StateBytes& states, Zero zero, std::int64_t replicas) {
   StateBytes rank = states;
   switch (zero) {
     case Zero::weights:

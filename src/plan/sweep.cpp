@@ -4,14 +4,15 @@
 #include <array>
 #include <span>
 
+#include "headroom/analysis.h"
 #include "headroom/error.h"
-#include "headroom/figures.h"
 #include "headroom/predict.h"
+#include "setting_format.h"
 
 namespace headroom {
 namespace {
 
-/// f(b) = constant + slope·b: what a formula is in the batch once all else has a value.
+/// f(b) = constant + slope·b: a formula in the batch size b with values for all other symbols.
 struct Affine {
   Integer constant = 0;
   Integer slope = 0;
@@ -20,14 +21,14 @@ struct Affine {
   }
 };
 
-/// The same in floating point, for times.
+/// Affine in floating point, for times.
 struct AffineReal {
   double constant = 0;
   double slope = 0;
   [[nodiscard]] double at(double batch) const { return constant + slope * batch; }
 };
 
-/// A formula that is at most linear in the batch.
+/// A compiled formula of degree at most 1 in the batch size.
 class BatchFormula {
  public:
   BatchFormula(const Expr& expr, const Bindings& sizes) : compiled_(expr, sizes) {
@@ -36,15 +37,14 @@ class BatchFormula {
     }
   }
 
-  [[nodiscard]] Affine with(CompiledExpr::Values& values) const {
-    Integer& batch = values[index(Symbol::batch_size)];
-    batch = 0;
+  [[nodiscard]] Affine with(SymbolValues& values) const {
+    values.set(Symbol::batch_size, 0);
     const Integer constant = compiled_.evaluate(values);
-    batch = 1;
+    values.set(Symbol::batch_size, 1);
     return {constant, checked_add(compiled_.evaluate(values), -constant)};
   }
 
-  [[nodiscard]] AffineReal real_with(CompiledExpr::Values& values) const {
+  [[nodiscard]] AffineReal real_with(SymbolValues& values) const {
     const Affine exact = with(values);
     return {static_cast<double>(exact.constant), static_cast<double>(exact.slope)};
   }
@@ -53,14 +53,13 @@ class BatchFormula {
   CompiledExpr compiled_;
 };
 
-/// A graph's figures, compiled.
+/// The compiled figures of a graph.
 class SweepProgram {
  public:
   SweepProgram(const ModelSpec& spec, const GraphOptions& options, const AnalysisOptions& counting)
       : SweepProgram(build_graph(spec, options), counting) {}
 
-  /// Whether figures at one batch say what they are at another: experts are read by one token or
-  /// by many, which no straight line through the batches tells.
+  /// False with routed experts: the number of experts read is not affine in the batch size.
   [[nodiscard]] bool is_affine_in_batch() const { return traits_.num_experts == 0; }
 
   void start(const Workload& workload) {
@@ -71,7 +70,7 @@ class SweepProgram {
     steps_.clear();
   }
 
-  /// Rows get a time by these rates.
+  /// Makes fill() compute times at these rates.
   void start_times(const EffectiveRates& rates) {
     for (const NodeFormulas& node : nodes_) {
       AffineReal compute = node.flops.real_with(values_);
@@ -97,8 +96,9 @@ class SweepProgram {
     if (steps_.empty()) return;
     double seconds = 0;
     const auto real = static_cast<double>(batch);
-    for (const Step& step : steps_)
+    for (const Step& step : steps_) {
       seconds += std::max(step.compute.at(real), step.memory.at(real));
+    }
     row.time_s = seconds;
   }
 
@@ -152,13 +152,13 @@ class SweepProgram {
   std::vector<BatchFormula> formulas_;  ///< by Figure
   std::vector<BatchFormula> live_;
   std::vector<NodeFormulas> nodes_;
-  CompiledExpr::Values values_{};
+  SymbolValues values_;
   std::array<Affine, kFigures> figures_;
   std::vector<Affine> peaks_;
   std::vector<Step> steps_;
 };
 
-/// An axis that was given, or one default value.
+/// The values of an axis; nullopt alone stands for the default.
 template <class Value>
 std::vector<std::optional<Value>> axis(const std::vector<Value>& values) {
   if (values.empty()) return {std::nullopt};
@@ -171,8 +171,9 @@ class Sweep {
         const SweepSink& sink)
       : spec_(spec), grid_(grid), machine_(machine), sink_(sink) {
     if (machine && grid.phase == Phase::train) {
-      throw Error(ErrorCode::invalid_input, "the time of a training step is not swept", {},
-                  "leave --machine out, or use `headroom fit --phase train`");
+      throw_invalid_input("a sweep does not predict the time of training steps",
+                          fmt::format("leave out {}, or fit a plan with {} train", Setting::machine,
+                                      Setting::phase));
     }
   }
 

@@ -6,8 +6,8 @@
 
 namespace headroom::detail {
 
-/// `graph` as one rank of a tensor-parallel group runs it. Sizes stay symbols: in the result h, g,
-/// f and V are the rank's own.
+/// The graph of one rank of a tensor-parallel group. Sizes stay symbolic: in the result h, g, f and
+/// V are the rank's own.
 [[nodiscard]] Graph tensor_parallel(const Graph& graph, SequenceParallel sequence);
 
 }  // namespace headroom::detail

@@ -1,40 +1,44 @@
-// One step of training: memory of the pipeline's stages, of which one is the worst, and the time of
-// all micro-batches through all stages.
+// One training step: memory of the worst pipeline stage, and the time of all micro-batches through
+// all stages.
 #include <algorithm>
 
-#include "data_exchange.h"
+#include "data_parallel_communication.h"
 #include "planner.h"
 
 namespace headroom {
 namespace {
 
+using detail::PipelineStage;
 using detail::RankCosts;
+using detail::RankStates;
 using detail::Section;
 using detail::SectionCosts;
+using detail::SectionStates;
+using detail::StageCosts;
 
-/// Micro-batches times model chunks whose activations a stage holds at once: 1F1B holds as many as
-/// there are stages from this one on; interleaved, rank i holds 2·(p − i − 1) + (v − 1)·p + 1
-/// chunks (arXiv 2104.04473, section 2.2; 2205.05198, section 4.2.3).
-std::int64_t chunks_in_flight(const StageShare& stage, const ParallelPlan& plan,
+/// Model chunks, summed over micro-batches, whose activations a stage stores at once. 1F1B stores
+/// as many as there are stages from this one on; interleaved, rank i stores 2·(p − i − 1) + (v −
+/// 1)·p + 1 chunks (arXiv 2104.04473, section 2.2; 2205.05198, section 4.2.3).
+std::int64_t chunks_in_flight(const PipelineStage& stage, const ParallelPlan& plan,
                               std::int64_t micro_batches) {
   if (plan.pipeline == 1) return 1;
   const std::int64_t p = plan.pipeline;
   const std::int64_t v = plan.interleave;
-  const std::int64_t behind = p - stage.place;
-  const std::int64_t chunks = v == 1 ? behind : 2 * (behind - 1) + (v - 1) * p + 1;
+  const std::int64_t remaining = p - stage.index;  // stages from this one on
+  const std::int64_t chunks = v == 1 ? remaining : 2 * (remaining - 1) + (v - 1) * p + 1;
   return std::min(chunks, v * micro_batches);
 }
 
-/// The same of what runs once for each micro-batch: embeddings, norms, the head.
-std::int64_t passes_in_flight(const StageShare& stage, const ParallelPlan& plan,
-                              std::int64_t micro_batches) {
+/// Micro-batches in flight of operators outside the layers: embeddings, norms, head.
+std::int64_t micro_batches_in_flight(const PipelineStage& stage, const ParallelPlan& plan,
+                                     std::int64_t micro_batches) {
   if (plan.pipeline == 1) return 1;
-  const std::int64_t behind = plan.pipeline - stage.place;
-  return std::min(plan.interleave == 1 ? behind : 2 * behind - 1, micro_batches);
+  const std::int64_t remaining = plan.pipeline - stage.index;
+  return std::min(plan.interleave == 1 ? remaining : 2 * remaining - 1, micro_batches);
 }
 
-/// What stands outside the layers and is kept for the backward passes.
-Integer outside_activations(const RankCosts& costs, const StageShare& stage) {
+/// Bytes that operators outside the layers save for the backward passes.
+Integer outside_activations(const RankCosts& costs, const PipelineStage& stage) {
   Integer bytes = 0;
   for (std::size_t i = 0; i < costs.outside.size(); ++i) {
     if (stage.runs(static_cast<Section::Kind>(i))) bytes += costs.outside[i].saved;
@@ -42,9 +46,9 @@ Integer outside_activations(const RankCosts& costs, const StageShare& stage) {
   return bytes;
 }
 
-/// What the stage's layers keep for the backward passes of all chunks in flight.
+/// Bytes that the stage's layers save for the backward passes of all chunks in flight.
 Integer layer_activations(const StageCosts& costs, const PlanChoice& choice,
-                          const StageShare& stage, std::int64_t in_flight) {
+                          const PipelineStage& stage, std::int64_t in_flight) {
   const std::int64_t v = choice.parallel.interleave;
   switch (choice.recompute.kind) {
     case Recompute::none:
@@ -55,14 +59,15 @@ Integer layer_activations(const StageCosts& costs, const PlanChoice& choice,
       break;
   }
   const std::int64_t chunk_layers = ceil_div(stage.layers, v);
-  const Integer kept = ceil_div(chunk_layers, choice.recompute.every);
-  return ceil_div(checked_multiply(costs.layers.layer_inputs, checked_multiply(kept, in_flight)),
-                  stage.layers);
+  const Integer saved_inputs = ceil_div(chunk_layers, choice.recompute.every);
+  return ceil_div(
+      checked_multiply(costs.layers.layer_inputs, checked_multiply(saved_inputs, in_flight)),
+      stage.layers);
 }
 
-/// What is computed again, of one micro-batch, while its backward pass needs it.
+/// Bytes that one micro-batch recomputes for its backward pass.
 Integer recomputed_bytes(const StageCosts& costs, const Recomputation& recompute,
-                         const StageShare& stage) {
+                         const PipelineStage& stage) {
   switch (recompute.kind) {
     case Recompute::none:
       return 0;
@@ -74,34 +79,33 @@ Integer recomputed_bytes(const StageCosts& costs, const Recomputation& recompute
   return checked_multiply(costs.largest_saved, std::min(recompute.every, stage.layers));
 }
 
-/// Layers whose weights ZeRO-3 holds in full at once: the one that runs and the one that comes
-/// next.
+/// Layers whose weights ZeRO-3 stores whole at once: the running one and the next.
 constexpr Integer kGatheredLayers = 2;
 
-PlanMemory stage_memory(const RankCosts& costs, const RankStates& states, const StageCosts& own,
-                        const PlanChoice& choice, const StageShare& stage,
-                        std::int64_t micro_batches) {
+PlanMemory training_memory(const RankCosts& costs, const RankStates& states,
+                           const StageCosts& layers, const PlanChoice& choice,
+                           const PipelineStage& stage, std::int64_t micro_batches) {
   const ParallelPlan& plan = choice.parallel;
-  const bool apart = stage.stage != Stage::whole;
-  const StateBytes all = detail::held_by_rank(detail::all_states(own, states, stage), choice);
-  const StateBytes held = apart ? detail::held_by_rank(own.states, choice) : all;
+  const bool in_pipeline = stage.stage != Stage::whole;
+  const StateBytes all = detail::stored_by_rank(detail::all_states(layers, states, stage), choice);
+  const StateBytes shown = in_pipeline ? detail::stored_by_rank(layers.states, choice) : all;
   PlanMemory memory;
   memory.stage = stage.stage;
-  memory.place = stage.place;
-  memory.weights = held.weights;
-  memory.gradients = held.gradients;
-  memory.optimizer = held.optimizer;
-  memory.embedding_states = all.total() - held.total();
+  memory.stage_index = stage.index;
+  memory.weights = shown.weights;
+  memory.gradients = shown.gradients;
+  memory.optimizer = shown.optimizer;
+  memory.embedding_states = all.total() - shown.total();
   memory.activations =
-      layer_activations(own, choice, stage, chunks_in_flight(stage, plan, micro_batches));
+      layer_activations(layers, choice, stage, chunks_in_flight(stage, plan, micro_batches));
   memory.embedding_and_loss =
       costs.tables + checked_multiply(outside_activations(costs, stage),
-                                      passes_in_flight(stage, plan, micro_batches));
+                                      micro_batches_in_flight(stage, plan, micro_batches));
   // The logits and their gradient.
   const Integer logits = stage.runs(Section::Kind::main_last) ? 2 * costs.logits : 0;
-  memory.buffers = std::max(logits, recomputed_bytes(own, choice.recompute, stage));
+  memory.buffers = std::max(logits, recomputed_bytes(layers, choice.recompute, stage));
   if (choice.zero == Zero::weights && plan.replicas() > 1) {
-    memory.buffers += checked_multiply(own.largest_weights, kGatheredLayers);
+    memory.buffers += checked_multiply(layers.largest_weights, kGatheredLayers);
   }
   return memory;
 }
@@ -110,15 +114,15 @@ PlanMemory stage_memory(const RankCosts& costs, const RankStates& states, const 
 struct StageTime {
   double forward_s = 0;
   double backward_s = 0;  ///< recomputation included
-  double exchange_s = 0;
+  double communication_s = 0;
   [[nodiscard]] double compute() const { return forward_s + backward_s; }
-  [[nodiscard]] double total() const { return compute() + exchange_s; }
+  [[nodiscard]] double total() const { return compute() + communication_s; }
 };
 
 void add_section(const SectionCosts& costs, StageTime& time) {
   time.forward_s += costs.forward_s;
   time.backward_s += costs.backward_s;
-  time.exchange_s += costs.forward_exchange_s + costs.backward_exchange_s;
+  time.communication_s += costs.forward_communication_s + costs.backward_communication_s;
 }
 
 StageTime layers_time(const SectionCosts& layers, const Recomputation& recompute) {
@@ -132,15 +136,15 @@ StageTime layers_time(const SectionCosts& layers, const Recomputation& recompute
       break;
     case Recompute::full:
       time.backward_s += layers.forward_s;
-      time.exchange_s += layers.forward_exchange_s;
+      time.communication_s += layers.forward_communication_s;
       break;
   }
   return time;
 }
 
-StageTime stage_time(const RankCosts& costs, const StageCosts& own, const Recomputation& recompute,
-                     const StageShare& stage) {
-  StageTime time = layers_time(own.layers, recompute);
+StageTime stage_time(const RankCosts& costs, const StageCosts& layers,
+                     const Recomputation& recompute, const PipelineStage& stage) {
+  StageTime time = layers_time(layers.layers, recompute);
   for (std::size_t i = 0; i < costs.outside.size(); ++i) {
     if (stage.runs(static_cast<Section::Kind>(i))) add_section(costs.outside[i], time);
   }
@@ -150,25 +154,59 @@ StageTime stage_time(const RankCosts& costs, const StageCosts& own, const Recomp
 double all_forward_flops(const RankCosts& costs) {
   double flops = 0;
   for (const SectionCosts& section : costs.outside) flops += section.forward_flops;
-  for (const SectionCosts& block : costs.layers) flops += block.forward_flops;
+  for (const SectionCosts& kind : costs.layers) flops += kind.forward_flops;
   return flops;
 }
 
-/// Seconds of one micro-batch through the layers of all stages, one after the other.
+/// Seconds of one micro-batch through the layers of all stages in turn.
 double all_layers_seconds(const RankCosts& costs, const Recomputation& recompute) {
   double seconds = 0;
-  for (const SectionCosts& block : costs.layers) seconds += layers_time(block, recompute).total();
+  for (const SectionCosts& kind : costs.layers) seconds += layers_time(kind, recompute).total();
   return seconds;
 }
 
-/// The stages' worst: its memory, and the time that paces the pipeline.
-struct Worst {
+/// Maxima over the stages; each may come from another stage.
+struct WorstStage {
   PlanMemory memory;
   StageTime slowest;
-  double layers_s = 0;  ///< of the slowest stage
-  SectionStates states;
-  std::int64_t layers = 1;
+  double layers_s = 0;      ///< of the slowest stage
+  std::int64_t layers = 1;  ///< of the slowest stage
+  SectionStates states;     ///< the ones with the most weights
+
+  void add(const PipelineStage& stage, const PlanMemory& stage_memory, const StageTime& time,
+           const SectionStates& stage_states, double stage_layers_s) {
+    if (stage_memory.total() > memory.total()) memory = stage_memory;
+    const Integer weights = states.dense.weights + states.experts.weights;
+    if (stage_states.dense.weights + stage_states.experts.weights > weights) states = stage_states;
+    if (time.total() <= slowest.total()) return;
+    slowest = time;
+    layers_s = stage_layers_s;
+    layers = stage.layers;
+  }
 };
+
+WorstStage worst_stage(const RankCosts& costs, const RankStates& states,
+                       const std::vector<detail::LayerKind>& kinds,
+                       const std::vector<PipelineStage>& stages, const PlanChoice& choice,
+                       std::int64_t micro_batches) {
+  WorstStage worst;
+  for (const PipelineStage& stage : stages) {
+    const StageCosts layers = stage_costs(costs, states, kinds, stage);
+    worst.add(stage, training_memory(costs, states, layers, choice, stage, micro_batches),
+              stage_time(costs, layers, choice.recompute, stage),
+              detail::all_states(layers, states, stage),
+              layers_time(layers.layers, choice.recompute).total());
+  }
+  return worst;
+}
+
+/// Seconds of data-parallel communication that do not overlap with the passes. It runs layer by
+/// layer during a pass; the excess over the pass is exposed, and at least the last layer.
+double exposed_seconds(const detail::DataParallelCollective& call, double seconds,
+                       const WorstStage& worst) {
+  const double pass_s = call.backward ? worst.slowest.backward_s : worst.slowest.forward_s;
+  return call.count * std::max(seconds / static_cast<double>(worst.layers), seconds - pass_s);
+}
 
 }  // namespace
 
@@ -177,23 +215,7 @@ PlanFigures Planner::Implementation::training(const PlanChoice& choice, const Lo
   const std::int64_t m = micro_batches(choice, load);
   const RankCosts& costs =
       this->costs(Pass::train, plan, workload_of(Pass::train, choice.micro_batch, load.seq_len, 0));
-  const RankStates& states = this->states(plan);
-  Worst worst;
-  for (const StageShare& stage : stages(plan)) {
-    const StageCosts own = stage_costs(costs, states, kinds, stage);
-    const PlanMemory memory = stage_memory(costs, states, own, choice, stage, m);
-    const StageTime time = stage_time(costs, own, choice.recompute, stage);
-    if (memory.total() > worst.memory.total()) worst.memory = memory;
-    const SectionStates all = detail::all_states(own, states, stage);
-    if (all.shared.weights + all.experts.weights >
-        worst.states.shared.weights + worst.states.experts.weights) {
-      worst.states = all;
-    }
-    if (time.total() <= worst.slowest.total()) continue;
-    worst.slowest = time;
-    worst.layers_s = layers_time(own.layers, choice.recompute).total();
-    worst.layers = stage.layers;
-  }
+  const WorstStage worst = worst_stage(costs, states(plan), kinds, stages(plan), choice, m);
   PlanFigures figures;
   figures.memory = worst.memory;
   figures.memory.overhead = query.overhead_bytes;
@@ -201,33 +223,29 @@ PlanFigures Planner::Implementation::training(const PlanChoice& choice, const Lo
   const auto passes = static_cast<double>(m);
   PlanTime& time = figures.time;
   time.compute_s = passes * worst.slowest.compute();
-  time.communication_s = passes * worst.slowest.exchange_s;
+  time.communication_s = passes * worst.slowest.communication_s;
   if (plan.pipeline > 1) {
     const auto v = static_cast<double>(plan.interleave);
-    // Until its first micro-batch comes, and after its last one goes, the slowest stage waits for
-    // the others' layers: p − 1 times its own where all are equal.
+    // Before its first and after its last micro-batch the slowest stage waits for the layers of the
+    // others: p − 1 times its own if all are equal.
     time.bubble_s = (all_layers_seconds(costs, choice.recompute) - worst.layers_s) / v;
     time.communication_s += 2 * passes * v * send_seconds(choice, costs.hidden);
   }
-  for (const detail::DataExchange& exchange :
-       detail::data_exchanges(worst.states, choice, passes)) {
-    const double seconds = wire_bytes(exchange.kind, exchange.bytes, exchange.ranks) /
-                               rate_among(plan.tensor * plan.replicas()) +
-                           rates.exchange_latency_s;
-    // Exchanged layer by layer beside a pass; what is left of it, and the last layer, shows.
-    const double hidden = exchange.backward ? worst.slowest.backward_s : worst.slowest.forward_s;
-    time.communication_s +=
-        exchange.times * std::max(seconds / static_cast<double>(worst.layers), seconds - hidden);
+  const double rate = rate_among(plan.tensor * plan.replicas());
+  for (const auto& call : detail::data_parallel_collectives(worst.states, choice, passes)) {
+    const double seconds =
+        wire_bytes(call.kind, call.bytes, call.ranks) / rate + rates.collective_latency_s;
+    time.communication_s += exposed_seconds(call, seconds, worst);
   }
-  const StateBytes updated = detail::held_by_rank(worst.states, choice);
-  // Each state is read and written, gradients are read, weights written.
+  const StateBytes updated = detail::stored_by_rank(worst.states, choice);
+  // The optimizer reads and writes each state, reads gradients and writes weights.
   time.optimizer_s =
       static_cast<double>(2 * updated.optimizer + updated.gradients + updated.weights) /
       (rates.memory_bytes_per_s * rates.efficiency.memory);
   time.iteration_s = time.compute_s + time.communication_s + time.bubble_s + time.optimizer_s;
   const auto tokens = static_cast<double>(load.batch_size) * static_cast<double>(load.seq_len);
   time.tokens_per_s = tokens / time.iteration_s;
-  // Each rank of the replicas that share a stage does its part, once for each micro-batch.
+  // all_forward_flops() counts one rank of every stage; on average a rank runs 1/p of them.
   time.mfu = 3 * all_forward_flops(costs) * passes / static_cast<double>(plan.pipeline) /
              (rates.flops_per_s * time.iteration_s);
   return figures;

@@ -1,5 +1,5 @@
-// Memory of the weights as the measured module stores them: the rules of its ModelWeights, tested
-// against its counts in tests/measured/test_prediction.cpp.
+// Bytes of weights as the measured module's ModelWeights packs them;
+// tests/measured/test_prediction.cpp compares the two.
 #include "headroom/predict.h"
 #include "row_policy.h"
 #include "working_memory.h"
@@ -7,56 +7,75 @@
 namespace headroom {
 namespace {
 
-/// Kinds of operators that read a weight.
-struct Readers {
-  bool product = false;  ///< a linear layer or patch projection, which repacks it
-  bool state = false;    ///< a recurrence, which repacks it for few rows only
-  bool words = false;    ///< an embedding, which looks up rows
+/// A way in which operators read a weight.
+enum class Reading {
+  packed,      ///< by a GEMM, packed for the rows of a pass
+  recurrent,   ///< by the steps of a recurrence, packed for few rows only
+  word_table,  ///< by looking up rows
+  plain,       ///< as loaded
 };
 
-/// Returns whether a node's weight `index` is a GEMM operand; of a patch projection, the first two
-/// are.
-bool in_product(const Node& node, std::size_t index) {
-  if (std::holds_alternative<Linear>(node.op)) return true;
-  return std::holds_alternative<PatchEmbedding>(node.op) && index < 2;
+/// The way in which `node` reads its weight number `index`.
+Reading reading_of(const Node& node, std::size_t index) {
+  return std::visit(
+      Overloaded{
+          [](const OneOf<Linear, ExpertLinear, Convolution> auto&) { return Reading::packed; },
+          [&](const PatchEmbedding&) { return index < 2 ? Reading::packed : Reading::plain; },
+          [](const Recurrence&) { return Reading::recurrent; },
+          [&](const TokenEmbedding&) { return index == 0 ? Reading::word_table : Reading::plain; },
+          [](const OneOf<PositionEmbedding, RelativePositionBias, Norm, HeadNorm, Rotary, Clamp,
+                         TemperatureScale, LatentConcat, HeadLinear, KvCacheAppend, AttentionScores,
+                         Softmax, AttentionContext, FusedAttention, FeatureMap, LinearAttention,
+                         ShortConvolution, GatedDelta, OutputGate, Activation, GatedActivation,
+                         RouterSelect, ExpertCombine, RowGate, ResidualAdd, Dropout, SelectToken,
+                         Scale, SoftCap, CrossEntropy, Collective> auto&) {
+            return Reading::plain;
+          }},
+      node.op);
 }
 
-/// Returns whether a node's weight `index` is a word embedding: an embedding's first.
-bool is_table(const Node& node, std::size_t index) {
-  return std::holds_alternative<TokenEmbedding>(node.op) && index == 0;
-}
+/// All ways in which the operators of a graph read a weight.
+struct Readings {
+  bool packed = false;
+  bool recurrent = false;
+  bool word_table = false;
 
-std::vector<Readers> readers_of(const Graph& graph) {
-  std::vector<Readers> readers(graph.weights.size());
+  void add(Reading reading) {
+    packed = packed || reading == Reading::packed;
+    recurrent = recurrent || reading == Reading::recurrent;
+    word_table = word_table || reading == Reading::word_table;
+  }
+};
+
+/// By weight.
+std::vector<Readings> readings_of(const Graph& graph) {
+  std::vector<Readings> readings(graph.weights.size());
   for (const Block& block : graph.blocks) {
     for (const Node& node : block.nodes) {
       for (std::size_t i = 0; i < node.weights.size(); ++i) {
-        Readers& reader = readers[node.weights[i]];
-        reader.product = reader.product || in_product(node, i);
-        reader.state = reader.state || std::holds_alternative<Recurrence>(node.op);
-        reader.words = reader.words || is_table(node, i);
+        readings[node.weights[i]].add(reading_of(node, i));
       }
     }
   }
-  return readers;
+  return readings;
 }
 
-/// Bytes per element in all copies. A GEMM stores its weights once for few rows, in the stored
-/// type, and once for many rows, in float32; biases are always float32. Other weights stay in
-/// float32 as loaded, except word embeddings, which use the stored type. A tied embedding needs no
-/// copy of its own if a layout of its GEMM gives access to rows: the one for few rows does, the one
-/// for many may not.
-Integer bytes_of_element(const Weight& weight, const Readers& readers, const Workload& workload,
+/// Bytes of one element over all its copies. A GEMM stores weights once for few rows, in their
+/// storage type, and once for many, in float32; biases are always float32. Weights that no GEMM
+/// reads stay in float32, except word tables, which shrink to their storage type. A word table that
+/// a GEMM also reads needs no copy if a packed layout can return its rows: the layout for few rows
+/// can, the one for many may not.
+Integer bytes_of_element(const Weight& weight, const Readings& readings, const Workload& workload,
                          const TimeRequest& request) {
   const detail::RowPolicy rows = detail::row_policy(workload, request);
   const Integer stored = workload.dtype == DType::bfloat16 ? 2 : detail::kFloat32Bytes;
   const bool is_bias = weight.path.ends_with(".bias");
-  if (readers.state) return is_bias ? detail::kFloat32Bytes : stored;
-  if (!readers.product) return readers.words ? stored : detail::kFloat32Bytes;
+  if (readings.recurrent) return is_bias ? detail::kFloat32Bytes : stored;
+  if (!readings.packed) return readings.word_table ? stored : detail::kFloat32Bytes;
   const Integer few = rows.few ? (is_bias ? detail::kFloat32Bytes : stored) : 0;
   const Integer many = rows.many ? detail::kFloat32Bytes : 0;
-  const bool row_access = rows.few || !request.opaque_layout;
-  const Integer table = readers.words && !row_access ? detail::kFloat32Bytes : 0;
+  const bool returns_rows = rows.few || !request.opaque_layout;
+  const Integer table = readings.word_table && !returns_rows ? detail::kFloat32Bytes : 0;
   return few + many + table;
 }
 
@@ -65,12 +84,12 @@ Integer bytes_of_element(const Weight& weight, const Readers& readers, const Wor
 Integer predict_held_weight_bytes(const ModelSpec& spec, const Workload& workload,
                                   const TimeRequest& request) {
   const Graph graph = build_graph(spec, {Phase::prefill, workload.attention});
-  const std::vector<Readers> readers = readers_of(graph);
+  const std::vector<Readings> readings = readings_of(graph);
   Integer bytes = 0;
   for (std::size_t i = 0; i < graph.weights.size(); ++i) {
     const Weight& weight = graph.weights[i];
     const Integer elements = (weight.repeat * weight.elements()).evaluate(graph.sizes);
-    const Integer one = bytes_of_element(weight, readers[i], workload, request);
+    const Integer one = bytes_of_element(weight, readings[i], workload, request);
     bytes = checked_add(bytes, checked_multiply(elements, one));
   }
   return bytes;

@@ -71,7 +71,7 @@ bool has_own_head_dim(const ModelSpec& spec) {
 }
 
 std::string describe_head_dim(const AttentionSpec& attention) {
-  const std::string keys = fmt::format("head dim {}", attention.head_dim);
+  std::string keys = fmt::format("head dim {}", attention.head_dim);
   if (attention.value_head_dim == attention.head_dim) return keys;
   return fmt::format("{} / {}", keys, attention.value_head_dim);
 }

@@ -72,7 +72,7 @@ Json machine_json(const PlanQuestion& question) {
   json["assumed"] = {{"matrix_efficiency", rates.efficiency.matrix},
                      {"memory_efficiency", rates.efficiency.memory},
                      {"network_efficiency", rates.efficiency.network},
-                     {"exchange_latency_s", rates.exchange_latency_s},
+                     {"exchange_latency_s", rates.collective_latency_s},
                      {"overhead_bytes", json_integer(question.query.overhead_bytes)},
                      {"intra_node", rates.link_is_assumed},
                      {"inter_node", rates.network_is_assumed}};

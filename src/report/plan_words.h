@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "document.h"
-#include "headroom/fit.h"
+#include "headroom/plan.h"
 #include "json_writer.h"
 
 namespace headroom::detail {

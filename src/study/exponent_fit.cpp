@@ -1,7 +1,7 @@
-#include "headroom/exponent_fit.h"
-
 #include <array>
 #include <cmath>
+
+#include "headroom/complexity.h"
 
 namespace headroom {
 

@@ -4,6 +4,7 @@
 
 #include "headroom/error.h"
 #include "headroom/studies.h"
+#include "mixing_cost.h"
 
 namespace headroom {
 namespace {
@@ -23,18 +24,9 @@ Expr twelve_sums(const Expr& m, unsigned power) {
   throw Error(ErrorCode::internal, "a pass grows faster than the cube of its length");
 }
 
-Integer magnitude(Integer value) { return value < 0 ? -value : value; }
-
-Integer common_divisor(Integer a, Integer b) {
-  while (b != 0) a = std::exchange(b, a % b);
-  return a;
-}
-
 DividedExpr reduced(const Expr& numerator, Integer divisor) {
   Integer common = divisor;
-  for (const Term& term : numerator.terms()) {
-    common = common_divisor(common, magnitude(term.coefficient));
-  }
+  for (const Term& term : numerator.terms()) common = gcd(common, term.coefficient);
   std::vector<Term> terms(numerator.terms().begin(), numerator.terms().end());
   for (Term& term : terms) term.coefficient /= common;
   return {Expr::from_terms(std::move(terms)), divisor / common};
@@ -56,18 +48,6 @@ Expr of_step(const Expr& cost, const Graph& graph) {
   return in_paper_terms(one, graph);
 }
 
-Expr attention_flops(const Graph& graph, const Analysis& analysis) {
-  Expr flops;
-  std::size_t next = 0;
-  for (const Block& block : graph.blocks) {
-    for (const Node& node : block.nodes) {
-      const NodeAnalysis& cost = analysis.nodes.at(next++);
-      if (is_of_mixing(position_mixing(node.op, graph))) flops += cost.cost.forward.matrix_flops;
-    }
-  }
-  return flops;
-}
-
 struct PassCost {
   Expr flops;
   Expr attention;
@@ -80,7 +60,7 @@ PassCost cost_of_pass(const ModelSpec& spec, Phase phase) {
     return phase == Phase::decode ? of_step(cost, graph) : of_pass(cost, graph);
   };
   return {simplified(analysis.total.forward.matrix_flops),
-          simplified(attention_flops(graph, analysis))};
+          simplified(mixing_cost(graph, analysis).matrix_flops)};
 }
 
 /// One prefill of the prompt for the first token, then one decode step per token, each with one

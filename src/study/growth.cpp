@@ -1,10 +1,9 @@
-#include "headroom/growth.h"
-
 #include <algorithm>
 #include <array>
 #include <utility>
 
-#include "headroom/notation.h"
+#include "headroom/complexity.h"
+#include "headroom/expr.h"
 #include "length.h"
 
 namespace headroom {
@@ -33,10 +32,6 @@ constexpr std::array kConstants{
 
 /// Sizes of at most the width: a term with the width in their place outgrows them.
 constexpr std::array kPartsOfWidth{Symbol::head_dim, Symbol::value_head_dim};
-
-bool divides(const Monomial& divisor, const Monomial& powers) {
-  return std::ranges::equal(divisor, powers, [](auto small, auto large) { return small <= large; });
-}
 
 Monomial widened(Monomial powers) {
   for (const Symbol part : kPartsOfWidth) {

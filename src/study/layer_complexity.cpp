@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "headroom/complexity.h"
-#include "headroom/error.h"
+#include "mixing_cost.h"
 
 namespace headroom {
 namespace {
@@ -60,20 +60,6 @@ void add_state(LayerComplexity& layer) {
   if (windowed) layer.state_bytes_per_token = 0;
 }
 
-Expr core_flops(LayerComplexity& layer) {
-  Expr flops;
-  std::size_t next = 0;
-  for (const Block& block : layer.graph.blocks) {
-    for (const Node& node : block.nodes) {
-      const NodeAnalysis& analysis = layer.analysis.nodes.at(next++);
-      if (!is_of_mixing(position_mixing(node.op, layer.graph))) continue;
-      flops += analysis.cost.forward.matrix_flops;
-      layer.core_paths.push_back(analysis.path);
-    }
-  }
-  return flops;
-}
-
 bool sums_a_state(const Graph& graph) {
   bool sums = false;
   for (const Block& block : graph.blocks) {
@@ -108,20 +94,10 @@ double leading_share(const LengthFunction& function, Integer length) {
   return as_double(leading) / as_double(polynomial.at(length));
 }
 
-bool is_mixing(const PositionMixing& mixing) { return is_of_mixing(mixing); }
-
-/// Bytes moved by the nodes for which `selects` holds, with all experts read.
-Expr moved_bytes(const LayerComplexity& layer, bool (*selects)(const PositionMixing&)) {
-  Expr bytes;
-  std::size_t next = 0;
-  for (const Block& block : layer.graph.blocks) {
-    for (const Node& node : block.nodes) {
-      const Cost& cost = layer.analysis.nodes.at(next++).cost.forward;
-      if (!selects(position_mixing(node.op, layer.graph))) continue;
-      bytes += cost.bytes_read + cost.bytes_written;
-    }
-  }
-  return in_float32(bytes).substitute(Symbol::experts_read, Symbol::num_experts);
+/// Bytes moved, with all experts read.
+Expr moved_bytes(const Cost& cost) {
+  return in_float32(cost.bytes_read + cost.bytes_written)
+      .substitute(Symbol::experts_read, Symbol::num_experts);
 }
 
 double smaller_share(const LengthFunction& flops, const LengthFunction& bytes, Integer length) {
@@ -129,11 +105,11 @@ double smaller_share(const LengthFunction& flops, const LengthFunction& bytes, I
 }
 
 LengthFunction bytes_of_layer(const LayerComplexity& layer) {
-  return in_length(moved_bytes(layer, [](const PositionMixing&) { return true; }), layer.graph);
+  return in_length(moved_bytes(layer.analysis.total.forward), layer.graph);
 }
 
 LengthFunction bytes_of_core(const LayerComplexity& layer) {
-  return in_length(moved_bytes(layer, is_mixing), layer.graph);
+  return in_length(moved_bytes(mixing_cost(layer.graph, layer.analysis)), layer.graph);
 }
 
 }  // namespace
@@ -154,7 +130,10 @@ LayerComplexity layer_complexity(Model model, AttentionImplementation attention)
   layer.graph = build_graph(layer.model.spec, {Phase::prefill, attention});
   layer.analysis = analyze(layer.graph);
   layer.flops = growing(layer.analysis.total.forward.matrix_flops, layer.graph);
-  const Expr core = core_flops(layer);
+  const Expr core = mixing_cost(layer.graph, layer.analysis).matrix_flops;
+  for (const NodeAnalysis* node : mixing_nodes(layer.graph, layer.analysis)) {
+    layer.core_paths.push_back(node->path);
+  }
   if (!core.is_zero()) layer.core = growing(core, layer.graph);
   add_peak(layer);
   add_steps(layer);

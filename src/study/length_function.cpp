@@ -1,8 +1,7 @@
-#include "headroom/length_function.h"
-
 #include <algorithm>
 #include <utility>
 
+#include "headroom/complexity.h"
 #include "headroom/error.h"
 #include "headroom/setting.h"
 #include "length.h"

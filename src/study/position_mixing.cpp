@@ -1,6 +1,7 @@
-#include "headroom/position_mixing.h"
-
 #include <algorithm>
+
+#include "headroom/complexity.h"
+#include "mixing_cost.h"
 
 namespace headroom {
 namespace {
@@ -13,9 +14,11 @@ class MixingVisitor {
 
   // The mask on the scores decides the reach.
   PositionMixing operator()(const AttentionScores& op) const { return windowed(op.shaping.window); }
-  PositionMixing operator()(const AttentionContext&) const { return of_kind(MixingKind::belongs); }
-  PositionMixing operator()(const Softmax&) const { return of_kind(MixingKind::belongs); }
-  PositionMixing operator()(const FeatureMap&) const { return of_kind(MixingKind::belongs); }
+  PositionMixing operator()(const AttentionContext&) const {
+    return of_kind(MixingKind::auxiliary);
+  }
+  PositionMixing operator()(const Softmax&) const { return of_kind(MixingKind::auxiliary); }
+  PositionMixing operator()(const FeatureMap&) const { return of_kind(MixingKind::auxiliary); }
   PositionMixing operator()(const FusedAttention& op) const { return windowed(op.shaping.window); }
   PositionMixing operator()(const LinearAttention& op) const {
     if (op.masking == Masking::none) return of_kind(MixingKind::all);
@@ -108,7 +111,7 @@ class MixingVisitor {
 int rank_of(MixingKind kind) {
   switch (kind) {
     case MixingKind::none:
-    case MixingKind::belongs:
+    case MixingKind::auxiliary:
       return 0;
     case MixingKind::recurrence:
       return 1;
@@ -190,6 +193,24 @@ PositionMixing position_mixing(const Op& op, const Graph& graph) {
 
 bool is_of_mixing(const PositionMixing& mixing) noexcept { return mixing.kind != MixingKind::none; }
 
+std::vector<const NodeAnalysis*> mixing_nodes(const Graph& graph, const Analysis& analysis) {
+  std::vector<const NodeAnalysis*> nodes;
+  std::size_t next = 0;
+  for (const Block& block : graph.blocks) {
+    for (const Node& node : block.nodes) {
+      const NodeAnalysis& cost = analysis.nodes.at(next++);
+      if (is_of_mixing(position_mixing(node.op, graph))) nodes.push_back(&cost);
+    }
+  }
+  return nodes;
+}
+
+Cost mixing_cost(const Graph& graph, const Analysis& analysis) {
+  Cost sum;
+  for (const NodeAnalysis* node : mixing_nodes(graph, analysis)) sum += node->cost.forward;
+  return sum;
+}
+
 PathLength path_length(const Graph& graph) {
   const std::vector<PositionMixing> layers = mixing_by_layer(graph);
   const auto best = std::ranges::max_element(
@@ -199,7 +220,7 @@ PathLength path_length(const Graph& graph) {
   if (best == layers.end()) return path;
   switch (best->kind) {
     case MixingKind::none:
-    case MixingKind::belongs:
+    case MixingKind::auxiliary:
       path.receptive_field = 1;
       return path;
     case MixingKind::all:

@@ -24,10 +24,7 @@ Monomial common_factor(const Expr& a, const Expr& b) {
 Integer common_coefficient(const Expr& a, const Expr& b) {
   Integer common = 0;
   for (const Expr* expr : {&a, &b}) {
-    for (const Term& term : expr->terms()) {
-      Integer value = term.coefficient < 0 ? -term.coefficient : term.coefficient;
-      while (value != 0) common = std::exchange(value, common % value);
-    }
+    for (const Term& term : expr->terms()) common = gcd(common, term.coefficient);
   }
   return common;
 }

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "headroom/figures.h"
+#include "headroom/analysis.h"
 #include "headroom/report.h"
 
 namespace {

@@ -40,18 +40,13 @@ TEST_CASE("the reference checkpoints are accounted for to the byte") {
 }
 
 TEST_CASE("every reference checkpoint of a known family reconciles") {
-  const auto golden = extended_golden_folder();
-  if (!golden) {
-    MESSAGE("no extended reference models here");
-    return;
-  }
-  for (const auto& model : std::filesystem::directory_iterator(*golden)) {
-    if (!std::filesystem::exists(model.path() / "model.safetensors")) continue;
-    CAPTURE(model.path());
-    const Inspection inspection = inspect(model.path().string());
+  for (const auto& model : golden_models()) {
+    CAPTURE(model);
+    const Inspection inspection = inspect(model.string());
     CHECK(inspection.all.tensors > 0);
     if (inspection.reconciliation) CHECK(problems_of(inspection).empty());
   }
+  CHECK(golden_models().size() >= 3);
 }
 
 TEST_CASE("every tensor that a family's independent reference uses has an owner") {

@@ -17,22 +17,10 @@ using headroom::measured::testing::values_of;
 
 namespace {
 
-/// Folders with weights, inputs and expected outputs: those of this repository, from the published
-/// code and from an independent reference, and those of the extended_folder golden folder, if
-/// present.
+/// Folders with weights, inputs and expected outputs: of the published code and of an independent
+/// reference.
 std::vector<std::filesystem::path> golden_folders() {
-  const auto extended_folder = test::extended_golden_folder();
-  std::vector<std::filesystem::path> folders;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(test::data_folder() / "golden/tiny")) {
-    const std::string name = entry.path().stem().string();
-    const auto own = test::data_folder() / "golden/models" / name;
-    if (std::filesystem::exists(own)) {
-      folders.push_back(own);
-    } else if (extended_folder) {
-      folders.push_back(*extended_folder / name);
-    }
-  }
+  std::vector<std::filesystem::path> folders = test::golden_models();
   for (const auto& entry : std::filesystem::directory_iterator(test::data_folder() / "families")) {
     folders.push_back(entry.path());
   }

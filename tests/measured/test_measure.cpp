@@ -20,7 +20,9 @@ ModelSpec tiny_gpt2() {
 
 Measurement measure_tiny(const MeasureOptions& options, const WorkloadRequest& request,
                          const RunObserver& observer) {
-  Model model{tiny_gpt2(), "test", std::nullopt};
+  Model model;
+  model.spec = tiny_gpt2();
+  model.source = "test";
   const Workload workload = resolve(request, model.spec);
   const auto source = random_weights(1);
   return measure(std::move(model), workload, *source, std::nullopt, options, observer);

@@ -112,14 +112,23 @@ TEST_CASE("packed weights use exactly the predicted number of bytes") {
   const Rows row_ranges[] = {{RowRange::few, 8, MeasuredPhase::prefill},
                              {RowRange::many, 9, MeasuredPhase::prefill},
                              {RowRange::both, 9, MeasuredPhase::generate}};
-  for (const char* tied : {"true", "false"}) {
-    const ModelSpec spec =
-        read_model_spec(gpt2 + ", \"tie_word_embeddings\": " + tied + "}", "config.json", "gpt2");
+  const std::string mixtral = R"({"model_type": "mixtral", "hidden_size": 64,
+                                  "num_attention_heads": 4, "num_key_value_heads": 4,
+                                  "intermediate_size": 64, "num_hidden_layers": 2,
+                                  "vocab_size": 512, "max_position_embeddings": 64,
+                                  "num_local_experts": 64, "num_experts_per_tok": 2})";
+  const std::string convolution = R"({"model_type": "convolution", "architectures": ["Conv1d"],
+                                      "hidden_size": 64, "kernel_size": 3, "is_causal": true,
+                                      "num_layers": 2, "hidden_act": "relu"})";
+  for (const std::string& config :
+       {gpt2 + R"(, "tie_word_embeddings": true})", gpt2 + R"(, "tie_word_embeddings": false})",
+        mixtral, convolution}) {
+    const ModelSpec spec = read_model_spec(config, "config.json", "test");
     for (const Backend backend : {Backend::eigen, Backend::onednn}) {
       if (!is_available(backend)) continue;
       for (const Rows& rows : row_ranges) {
         for (const WeightStorage storage : {WeightStorage::float32, WeightStorage::bfloat16}) {
-          CAPTURE(tied);
+          CAPTURE(config);
           CAPTURE(static_cast<int>(backend));
           CAPTURE(rows.seq_len);
           CAPTURE(name_of(rows.phase));

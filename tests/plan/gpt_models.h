@@ -1,14 +1,14 @@
-// Models of the papers on training, as their config.json would read.
+// Models of papers on training, written as config.json.
 #pragma once
 
 #include <cstdint>
 
-#include "headroom/shard.h"
+#include "headroom/plan.h"
 #include "support/data.h"
 
 namespace headroom::test {
 
-/// A GPT of arXiv 2205.05198, Table 3: 4·d inner width, dropout everywhere, sequence 2048,
+/// A GPT of arXiv 2205.05198, Table 3: intermediate size 4·d, dropout everywhere, sequence 2048,
 /// vocabulary 51200.
 inline ModelSpec gpt(std::int64_t hidden, std::int64_t heads, std::int64_t layers,
                      std::int64_t seq_len = 2048, std::int64_t vocab = 51200) {
@@ -23,7 +23,7 @@ inline ModelSpec gpt(std::int64_t hidden, std::int64_t heads, std::int64_t layer
                  "gpt");
 }
 
-/// Training in 16 bit with one kernel an operator.
+/// Training in 16 bit with one kernel per operator.
 inline Workload training(std::int64_t batch, std::int64_t seq_len,
                          AttentionImplementation attention = AttentionImplementation::eager) {
   Workload workload;
@@ -48,13 +48,27 @@ inline AnalysisOptions fused_kernels() {
   return options;
 }
 
-/// The values of all symbols for one rank.
+/// Values of all symbols on one rank.
 inline Bindings values_on(const Graph& rank, const Workload& workload, const ParallelPlan& plan) {
   Bindings values = rank_bindings(workload, rank.traits, plan);
   for (const SymbolInfo& symbol : symbols()) {
     if (const auto size = rank.sizes.get(symbol.symbol)) values.set(symbol.symbol, *size);
   }
   return values;
+}
+
+/// Matrix FLOPs of a forward pass on one rank.
+inline Integer forward_flops(const Graph& rank, const Workload& workload,
+                             const ParallelPlan& plan) {
+  return analyze(rank, fused_kernels())
+      .total.forward.matrix_flops.evaluate(values_on(rank, workload, plan));
+}
+
+/// A planner of training with fused attention on an H100.
+inline Planner h100_trainer(const ModelSpec& spec) {
+  PlanQuery query;
+  query.purpose = Purpose::train;
+  return {spec, query, device_rates(find_machine("h100-80gb"), DType::bfloat16)};
 }
 
 }  // namespace headroom::test

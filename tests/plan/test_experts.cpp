@@ -1,7 +1,5 @@
-// Models of several kinds of layers: routed experts, latent attention, layers that alternate.
+// Models with several kinds of layers: routed experts, latent attention, alternating layers.
 #include "gpt_models.h"
-#include "headroom/error.h"
-#include "headroom/plan.h"
 
 namespace headroom::test {
 namespace {
@@ -10,12 +8,12 @@ ModelSpec published(const std::string& name) {
   return spec_of(read_json(data_folder() / "golden/configs" / (name + ".config.json")), name);
 }
 
-/// Parameters of weights that `picks` is true of.
+/// Parameters of the weights that satisfy `predicate`.
 template <class Predicate>
-Integer parameters_of(const Graph& graph, Predicate picks) {
+Integer parameters_of(const Graph& graph, Predicate predicate) {
   Integer count = 0;
   for (const Weight& weight : graph.weights) {
-    if (weight.kind == WeightKind::buffer || !picks(weight)) continue;
+    if (weight.kind == WeightKind::buffer || !predicate(weight)) continue;
     count += (weight.repeat * weight.elements()).evaluate(graph.sizes);
   }
   return count;
@@ -26,20 +24,9 @@ bool is_expert(const Weight& weight) {
          weight.component.part == Part::mlp_experts_down;
 }
 
-Integer flops_on(const Graph& rank, const Workload& workload, const ParallelPlan& plan) {
-  return analyze(rank, fused_kernels())
-      .total.forward.matrix_flops.evaluate(values_on(rank, workload, plan));
-}
-
-Planner trainer(const ModelSpec& spec) {
-  PlanQuery query;
-  query.purpose = Purpose::train;
-  return {spec, query, device_rates(find_machine("h100-80gb"), DType::bfloat16)};
-}
-
 }  // namespace
 
-TEST_CASE("expert-parallel ranks hold all experts once, and all else each") {
+TEST_CASE("expert-parallel ranks split the experts and replicate all other weights") {
   for (const char* const name : {"mixtral-8x7b", "deepseek-v2-lite"}) {
     CAPTURE(name);
     const Graph whole = training_graph(published(name));
@@ -52,30 +39,31 @@ TEST_CASE("expert-parallel ranks hold all experts once, and all else each") {
       const Graph rank = shard(whole, plan);
       CHECK(degree * parameters_of(rank, is_expert) == experts);
       CHECK(parameters_on(rank) == parameters_on(whole) - experts + experts / degree);
-      CHECK(flops_on(rank, training(1, 128), plan) == flops_on(whole, training(1, 128), {}));
+      CHECK(forward_flops(rank, training(1, 128), plan) ==
+            forward_flops(whole, training(1, 128), {}));
     }
   }
 }
 
 // GShard, arXiv 2006.16668, section 3.1: every token goes to each of its experts and comes back.
-TEST_CASE("tokens travel to their experts and back, forward and backward") {
+TEST_CASE("tokens travel to their experts and back in both passes") {
   ParallelPlan plan;
   plan.data = 8;
   plan.expert = 8;
   const Graph rank = shard(training_graph(published("mixtral-8x7b")), plan);
   const Expr tokens = Expr(Symbol::batch_size) * Symbol::seq_len * Symbol::num_experts_per_tok *
                       Symbol::hidden_size * Symbol::activation_bytes;
-  int exchanges = 0;
-  for (const Exchange& exchange : exchanges_of(rank)) {
-    CHECK(exchange.kind == CollectiveKind::all_to_all);
-    CHECK(exchange.group == RankGroup::expert);
-    CHECK(exchange.bytes == tokens);
-    ++exchanges;
+  int calls = 0;
+  for (const CollectiveCall& call : collectives_of(rank)) {
+    CHECK(call.kind == CollectiveKind::all_to_all);
+    CHECK(call.group == RankGroup::expert);
+    CHECK(call.bytes == tokens);
+    ++calls;
   }
-  CHECK(exchanges == 4);
+  CHECK(calls == 4);
 }
 
-TEST_CASE("tensor-parallel ranks of experts and of latent attention do the model's work together") {
+TEST_CASE("tensor-parallel ranks of experts and latent attention split the model's FLOPs") {
   const Workload workload = training(2, 128);
   for (const char* const name : {"mixtral-8x7b", "deepseek-v2-lite", "gemma-2-2b"}) {
     CAPTURE(name);
@@ -89,10 +77,10 @@ TEST_CASE("tensor-parallel ranks of experts and of latent attention do the model
       const Integer replicated =
           parameters_of(rank, [](const Weight& w) { return !is_divided(w); });
       CHECK(4 * divided + replicated == parameters_on(whole));
-      // What all ranks do again without sequence parallelism: the router, and the projections into
-      // the latent spaces.
-      const Integer all_ranks = 4 * flops_on(rank, workload, plan);
-      const Integer model = flops_on(whole, workload, {});
+      // Without sequence parallelism all ranks repeat the router and the projections into latent
+      // spaces.
+      const Integer all_ranks = 4 * forward_flops(rank, workload, plan);
+      const Integer model = forward_flops(whole, workload, {});
       if (sequence == SequenceParallel::on) {
         CHECK(all_ranks == model);
       } else {
@@ -103,51 +91,52 @@ TEST_CASE("tensor-parallel ranks of experts and of latent attention do the model
   }
 }
 
-TEST_CASE("a tensor-parallel layer of experts sums what its experts made once") {
+TEST_CASE("a tensor-parallel layer reduces its experts' outputs once") {
   ParallelPlan plan;
   plan.tensor = 2;
   const Graph rank = shard(build_graph(published("mixtral-8x7b"), {Phase::prefill, {}, {}}), plan);
   const Expr hidden =
       Expr(Symbol::batch_size) * Symbol::seq_len * Symbol::hidden_size * Symbol::activation_bytes;
   int in_layers = 0;
-  for (const Exchange& exchange : exchanges_of(rank)) {
-    if (exchange.repeat.constant()) continue;
-    CHECK(exchange.kind == CollectiveKind::all_reduce);
-    CHECK(exchange.bytes == hidden);
+  for (const CollectiveCall& call : collectives_of(rank)) {
+    if (call.repeat.constant()) continue;
+    CHECK(call.kind == CollectiveKind::all_reduce);
+    CHECK(call.bytes == hidden);
     ++in_layers;
   }
   CHECK(in_layers == 2);
 }
 
-// Megatron-LM, MoEAlltoAllTokenDispatcher: each rank of a tensor group sends its share of the
-// tokens, once for each expert, to the experts' ranks, where the group gathers them; back the same
-// way, the parts added up first. DeepSpeed-TED (arXiv 2303.06318, section 5) drops the same copies.
-TEST_CASE("with sequence parallelism a rank sends its own share of tokens to the experts") {
+// Megatron-LM, MoEAlltoAllTokenDispatcher: each rank of a tensor group sends its shard of the
+// tokens, once per expert, to the experts' ranks, where the group gathers them; the outputs return
+// after a reduce-scatter. DeepSpeed-TED (arXiv 2303.06318, section 5) drops the same copies.
+TEST_CASE("with sequence parallelism a rank sends only its shard of tokens to the experts") {
   ParallelPlan plan;
   plan.tensor = 4;
   plan.sequence = SequenceParallel::on;
   plan.data = 8;
   plan.expert = 8;
   const Graph rank = shard(training_graph(published("mixtral-8x7b")), plan);
-  const Expr share = Expr(Symbol::batch_size) * Symbol::sequence_shard_len *
-                     Symbol::num_experts_per_tok * Symbol::hidden_size * Symbol::activation_bytes;
+  const Expr shard_bytes = Expr(Symbol::batch_size) * Symbol::sequence_shard_len *
+                           Symbol::num_experts_per_tok * Symbol::hidden_size *
+                           Symbol::activation_bytes;
   std::vector<CollectiveKind> forward;
-  for (const Exchange& exchange : exchanges_of(rank)) {
-    const bool of_experts = exchange.path.find("mlp.experts") != std::string::npos;
-    if (!of_experts || exchange.bytes != share || exchange.backward) continue;
-    forward.push_back(exchange.kind);
+  for (const CollectiveCall& call : collectives_of(rank)) {
+    const bool is_expert_call = call.path.find("mlp.experts") != std::string::npos;
+    if (!is_expert_call || call.bytes != shard_bytes || call.backward) continue;
+    forward.push_back(call.kind);
   }
   CHECK(forward ==
         std::vector<CollectiveKind>{CollectiveKind::all_to_all, CollectiveKind::all_gather,
                                     CollectiveKind::reduce_scatter, CollectiveKind::all_to_all});
-  // b·s·h·top_k·(EP − 1)/EP/TP bytes leave the rank in either all-to-all.
+  // Each all-to-all sends b·s·h·top_k·(EP − 1)/EP/TP elements of 2 bytes.
   const Workload workload = training(2, 512);
-  const auto bytes = static_cast<double>(share.evaluate(values_on(rank, workload, plan)));
+  const auto bytes = static_cast<double>(shard_bytes.evaluate(values_on(rank, workload, plan)));
   CHECK(wire_bytes(CollectiveKind::all_to_all, bytes, 8) ==
         doctest::Approx(2.0 * 512 * 4096 * 2 * 2 * 7 / 8 / 4));
 }
 
-TEST_CASE("experts with tensor and sequence parallelism do the model's work once") {
+TEST_CASE("experts with tensor and sequence parallelism repeat no FLOPs") {
   const Graph whole = training_graph(published("mixtral-8x7b"));
   const Workload workload = training(2, 128);
   ParallelPlan plan;
@@ -155,24 +144,25 @@ TEST_CASE("experts with tensor and sequence parallelism do the model's work once
   plan.sequence = SequenceParallel::on;
   plan.data = 8;
   plan.expert = 8;
-  // Each of 8 replicas has its own tokens.
-  CHECK(4 * flops_on(shard(whole, plan), workload, plan) == flops_on(whole, workload, {}));
+  // Each of 8 replicas processes its own tokens.
+  CHECK(4 * forward_flops(shard(whole, plan), workload, plan) ==
+        forward_flops(whole, workload, {}));
 }
 
-TEST_CASE("stages of layers of several kinds hold the model's parameters together") {
+TEST_CASE("stages with several kinds of layers split the model's parameters") {
   const Graph whole = training_graph(published("deepseek-v2-lite"));
   ParallelPlan plan;
-  plan.pipeline = 3;  // 27 layers, of which the first is dense
+  plan.pipeline = 3;  // 27 layers; the first is dense
   const Integer first = parameters_on(shard(whole, plan, Stage::first));
   const Integer middle = parameters_on(shard(whole, plan, Stage::middle));
   const Integer last = parameters_on(shard(whole, plan, Stage::last));
   CHECK(first + middle + last == parameters_on(whole));
 }
 
-TEST_CASE("a stage of several kinds of layers is counted as its own sharded graph is") {
+TEST_CASE("the planner's states of a stage with several kinds equal its sharded graph's") {
   const ModelSpec spec = published("deepseek-v2-lite");
   const Graph whole = training_graph(spec);
-  Planner planner = trainer(spec);
+  Planner planner = h100_trainer(spec);
   PlanChoice choice;
   choice.parallel.pipeline = 3;
   choice.parallel.data = 4;
@@ -180,12 +170,11 @@ TEST_CASE("a stage of several kinds of layers is counted as its own sharded grap
   const PlanMemory memory = planner.evaluate(choice, {32, 512}).memory;
   const Graph stage = shard(whole, choice.parallel, memory.stage);
   const Integer states = memory.weights + memory.gradients + memory.optimizer;
-  const Integer buffers = 2 * parameters_of(stage, [](const Weight&) { return false; });
-  CHECK(states + memory.embedding_states == 18 * parameters_on(stage) + buffers);
+  CHECK(states + memory.embedding_states == 18 * parameters_on(stage));
 }
 
-TEST_CASE("with more expert-parallel ranks each holds less") {
-  Planner planner = trainer(published("mixtral-8x7b"));
+TEST_CASE("more expert-parallel ranks need less memory each") {
+  Planner planner = h100_trainer(published("mixtral-8x7b"));
   Integer before = 0;
   for (const std::int64_t degree : {1, 2, 4, 8}) {
     PlanChoice choice;
@@ -198,8 +187,8 @@ TEST_CASE("with more expert-parallel ranks each holds less") {
   }
 }
 
-TEST_CASE("the states of experts are shared out among fewer ranks") {
-  Planner planner = trainer(published("mixtral-8x7b"));
+TEST_CASE("ZeRO shards the states of experts over fewer ranks") {
+  Planner planner = h100_trainer(published("mixtral-8x7b"));
   const Graph whole = training_graph(published("mixtral-8x7b"));
   const Integer experts = parameters_of(whole, is_expert);
   const Integer others = parameters_on(whole) - experts;
@@ -209,20 +198,20 @@ TEST_CASE("the states of experts are shared out among fewer ranks") {
   choice.zero = Zero::optimizer;
   const PlanMemory memory = planner.evaluate(choice, {8, 512}).memory;
   CHECK(memory.weights == 2 * (others + experts / 4));
-  // Two ranks hold the same experts, eight the same of all else.
+  // Two ranks store the same experts, eight all other weights.
   CHECK(memory.optimizer == 12 * others / 8 + 12 * (experts / 4) / 2);
 }
 
-TEST_CASE("expert parallelism divides the experts and the replicas") {
+TEST_CASE("the expert degree must divide the experts and the replicas") {
   const ShardingLimits limits = limits_of(training_graph(published("mixtral-8x7b")), 128);
   ParallelPlan plan;
   plan.data = 6;
   plan.expert = 3;
-  CHECK(violation_of(plan, limits) == Violation::expert_count);
+  CHECK(broken_rule(plan, limits) == PlanRule::expert_count);
   plan.expert = 4;
-  CHECK(violation_of(plan, limits) == Violation::expert_ranks);
+  CHECK(broken_rule(plan, limits) == PlanRule::expert_replicas);
   plan.data = 8;
-  CHECK(violation_of(plan, limits) == Violation::none);
+  CHECK_FALSE(broken_rule(plan, limits));
 }
 
 }  // namespace headroom::test

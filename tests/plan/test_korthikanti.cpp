@@ -41,7 +41,7 @@ PlanFigures figures_of(const nlohmann::json& model, const Case& one) {
   choice.micro_batch = model["micro"];
   choice.recompute.kind = one.recompute;
   const Load load{model["batch"], model["seq"]};
-  require_legal(choice, load, planner);
+  require_legal(choice, load, planner.limits(load.seq_len));
   return planner.evaluate(choice, load);
 }
 
@@ -51,9 +51,9 @@ nlohmann::json models() { return read_json(data_folder() / "training/korthikanti
 
 }  // namespace
 
-// Equations 1 to 4 and section 5, for the first stage, which holds the activations of all layers
-// once, or 1 + (p − 1)/(p·m) times where m chunks interleave (section 4.2.3).
-TEST_CASE("activations a GPU are those of the equations of Korthikanti et al.") {
+// Equations 1 to 4 and section 5 for the first stage, which stores the activations of all layers
+// once, or 1 + (p − 1)/(p·m) times with m interleaved chunks (section 4.2.3).
+TEST_CASE("activations per GPU follow the equations of Korthikanti et al.") {
   for (const auto& model : models()) {
     const double s = model["seq"];
     const double b = model["micro"];
@@ -77,7 +77,7 @@ TEST_CASE("activations a GPU are those of the equations of Korthikanti et al.") 
   }
 }
 
-TEST_CASE("activations a GPU are those of Korthikanti et al., Figure 1") {
+TEST_CASE("activations per GPU match Korthikanti et al., Figure 1") {
   for (const auto& model : models()) {
     CAPTURE(model["name"].get<std::string>());
     const auto none = figures_of(model, case_named("none"));
@@ -90,7 +90,7 @@ TEST_CASE("activations a GPU are those of Korthikanti et al., Figure 1") {
   }
 }
 
-TEST_CASE("activations relative to no recompute are those of Korthikanti et al., Figure 7") {
+TEST_CASE("activations relative to no recompute match Korthikanti et al., Figure 7") {
   for (const auto& model : models()) {
     CAPTURE(model["name"].get<std::string>());
     const double none = gib(figures_of(model, case_named("none")).memory.activations);
@@ -104,7 +104,7 @@ TEST_CASE("activations relative to no recompute are those of Korthikanti et al.,
   }
 }
 
-TEST_CASE("model states a GPU are those of Korthikanti et al., Figure 1") {
+TEST_CASE("model states per GPU match Korthikanti et al., Figure 1") {
   for (const auto& model : models()) {
     const PlanMemory memory = figures_of(model, case_named("seqsel")).memory;
     const double states = gib(memory.weights + memory.gradients + memory.optimizer);

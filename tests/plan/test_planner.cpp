@@ -3,15 +3,15 @@
 
 #include "gpt_models.h"
 #include "headroom/error.h"
-#include "headroom/fit.h"
+#include "headroom/plan.h"
 
 namespace headroom::test {
 namespace {
 
 DeviceRates a100() { return device_rates(find_machine("a100-80gb"), DType::bfloat16); }
 
-Planner trainer(const ModelSpec& spec,
-                AttentionImplementation attention = AttentionImplementation::eager) {
+Planner a100_trainer(const ModelSpec& spec,
+                     AttentionImplementation attention = AttentionImplementation::eager) {
   PlanQuery query;
   query.purpose = Purpose::train;
   query.attention = attention;
@@ -30,7 +30,7 @@ PlanChoice choice_of(std::int64_t tensor, std::int64_t pipeline, std::int64_t da
   return choice;
 }
 
-/// Saved bytes of the layers of a stage's own graph, and of what stands outside them.
+/// Bytes saved by the layers of a stage's graph, and outside the layers.
 struct StageSaved {
   Integer layers = 0;
   Integer outside = 0;
@@ -49,10 +49,10 @@ StageSaved saved_on(const Graph& stage, const Workload& workload, const Parallel
 
 }  // namespace
 
-TEST_CASE("a stage's memory is that of its own sharded graph, times the micro-batches it holds") {
+TEST_CASE("a stage's memory is its sharded graph's times its micro-batches in flight") {
   const ModelSpec spec = gpt(768, 12, 12);
   const Graph whole = training_graph(spec);
-  Planner planner = trainer(spec);
+  Planner planner = a100_trainer(spec);
   for (const auto sequence : {SequenceParallel::off, SequenceParallel::on}) {
     for (const Recompute recompute : {Recompute::none, Recompute::selective}) {
       PlanChoice choice = choice_of(4, 3, 2, sequence);
@@ -62,7 +62,7 @@ TEST_CASE("a stage's memory is that of its own sharded graph, times the micro-ba
       REQUIRE(memory.stage == Stage::first);
       const Graph first = shard(whole, choice.parallel, Stage::first);
       const StageSaved saved = saved_on(first, training(2, 512), choice.parallel, recompute);
-      // 16 micro-batches; the first of 3 stages holds 3 of them.
+      // Of 16 micro-batches the first of 3 stages has 3 in flight.
       CHECK(memory.activations == 3 * saved.layers);
       CHECK(memory.embedding_and_loss == 3 * saved.outside);
       const Integer parameters = count_parameters(first).total.evaluate(first.sizes);
@@ -72,10 +72,10 @@ TEST_CASE("a stage's memory is that of its own sharded graph, times the micro-ba
   }
 }
 
-TEST_CASE("without a pipeline the memory is that of the sharded graph") {
+TEST_CASE("without a pipeline the memory equals the sharded graph's") {
   const ModelSpec spec = gpt(768, 12, 12);
   const Graph whole = training_graph(spec);
-  Planner planner = trainer(spec);
+  Planner planner = a100_trainer(spec);
   const PlanChoice choice = choice_of(2, 1, 1);
   const PlanMemory memory = planner.evaluate(choice, {1, 256}).memory;
   const Graph rank = shard(whole, choice.parallel);
@@ -87,7 +87,7 @@ TEST_CASE("without a pipeline the memory is that of the sharded graph") {
   CHECK(memory.kv_cache == 0);
 }
 
-TEST_CASE("an encoder's output is kept once for all layers of the decoder") {
+TEST_CASE("an encoder's output is saved once for all layers of the decoder") {
   PlanQuery query;
   query.purpose = Purpose::train;
   Planner planner(load_model("t5-small").spec, query, a100());
@@ -107,8 +107,8 @@ TEST_CASE("an encoder's output is kept once for all layers of the decoder") {
   CHECK(kept == 1);
 }
 
-TEST_CASE("full recompute keeps the input of every k-th layer") {
-  Planner planner = trainer(gpt(768, 12, 12));
+TEST_CASE("full recompute saves the input of every k-th layer") {
+  Planner planner = a100_trainer(gpt(768, 12, 12));
   PlanChoice choice = choice_of(1, 1, 1);
   const Integer input = 2 * 512 * 768 * 2;  // two sequences of 512 tokens in 16 bit
   choice.micro_batch = 2;
@@ -119,7 +119,7 @@ TEST_CASE("full recompute keeps the input of every k-th layer") {
   }
 }
 
-TEST_CASE("serving counts what analyze counts") {
+TEST_CASE("serving memory has the weights and KV-cache of analyze") {
   const ModelSpec spec = load_model("llama-3-8b").spec;
   Planner planner = server(spec);
   const PlanMemory memory = planner.evaluate(choice_of(1, 1, 1), {4, 8192}).memory;
@@ -128,30 +128,30 @@ TEST_CASE("serving counts what analyze counts") {
   CHECK(memory.kv_cache == Integer{131'072} * 4 * 8192);
   const PlanMemory half = planner.evaluate(choice_of(2, 1, 1), {4, 8192}).memory;
   CHECK(2 * half.kv_cache == memory.kv_cache);
-  // With more ranks than key-value heads, each head is held more than once.
+  // With more ranks than key-value heads, each head is stored more than once.
   const PlanMemory split = planner.evaluate(choice_of(16, 1, 1), {4, 8192}).memory;
   CHECK(8 * split.kv_cache == memory.kv_cache);
   const PlanMemory staged = planner.evaluate(choice_of(1, 4, 1), {4, 8192}).memory;
   CHECK(4 * staged.kv_cache == memory.kv_cache);
 }
 
-TEST_CASE("an encoder-decoder's KV-cache is its decoder's, whole and on two ranks") {
+TEST_CASE("an encoder-decoder caches keys and values of its decoder, on one rank or two") {
   const ModelSpec spec = load_model("t5-small").spec;
   Planner planner = server(spec);
   const Integer whole = planner.evaluate(choice_of(1, 1, 1), {4, 512}).memory.kv_cache;
-  // 2 · 6 layers · 512 · 2 bytes a token, once for the decoder's tokens and once for the encoder's.
+  // 2 · 6 layers · 512 · 2 bytes per token of the decoder and per token of the encoder.
   CHECK(whole == Integer{2} * 6 * 512 * 2 * 4 * (512 + 512));
   CHECK(2 * planner.evaluate(choice_of(2, 1, 1), {4, 512}).memory.kv_cache == whole);
-  // Whisper's encoder reads 1,500 frames, whatever the decoder's length: 2 · 12 · 768 · 2 bytes.
-  const Integer heard = server(load_model("whisper-small").spec)
+  // Whisper's encoder has 1,500 positions at any decoder length: 2 · 12 · 768 · 2 bytes each.
+  const Integer audio = server(load_model("whisper-small").spec)
                             .evaluate(choice_of(1, 1, 1), {4, 64})
                             .memory.kv_cache;
-  CHECK(heard == Integer{2} * 12 * 768 * 2 * 4 * (64 + 1500));
+  CHECK(audio == Integer{2} * 12 * 768 * 2 * 4 * (64 + 1500));
 }
 
 TEST_CASE("more devices never need more memory each") {
   const ModelSpec spec = gpt(2048, 16, 24);
-  Planner planner = trainer(spec);
+  Planner planner = a100_trainer(spec);
   const Load load{64, 1024};
   const auto total = [&](const PlanChoice& choice) {
     return planner.evaluate(choice, load).memory.total();
@@ -172,8 +172,8 @@ TEST_CASE("more devices never need more memory each") {
   }
 }
 
-TEST_CASE("each stage of ZeRO and each stronger recompute keeps less") {
-  Planner planner = trainer(gpt(2048, 16, 24));
+TEST_CASE("each stage of ZeRO and each stronger recompute needs less memory") {
+  Planner planner = a100_trainer(gpt(2048, 16, 24));
   const Load load{64, 1024};
   Integer before = planner.evaluate(choice_of(1, 1, 8), load).memory.total();
   for (const Zero zero : {Zero::optimizer, Zero::gradients, Zero::weights}) {
@@ -195,7 +195,7 @@ TEST_CASE("each stage of ZeRO and each stronger recompute keeps less") {
   }
 }
 
-TEST_CASE("a larger batch or context never fits where a smaller one does not") {
+TEST_CASE("a larger batch or context never needs less memory") {
   Planner planner = server(load_model("llama-3-8b").spec);
   for (const std::int64_t seq_len : {100, 4096, 30000}) {
     Integer before = 0;
@@ -213,7 +213,7 @@ TEST_CASE("a larger batch or context never fits where a smaller one does not") {
   }
 }
 
-TEST_CASE("the largest batch and context fit, and one more does not") {
+TEST_CASE("the largest batch and context fit, and larger ones do not") {
   const auto check = [](Planner planner, const PlanRequest& request, const Load& load) {
     const auto fits = [&](const Load& tried) {
       return planner.fits(planner.evaluate(resolve(request, tried), tried));
@@ -230,15 +230,15 @@ TEST_CASE("the largest batch and context fit, and one more does not") {
   const PlanRequest one_device;
   check(server(load_model("llama-3-8b").spec), one_device, {4, 8192});
   check(server(load_model("gpt2-xl").spec), one_device, {4, 1024});
-  check(trainer(gpt(2048, 16, 24)), one_device, {1, 1024});
+  check(a100_trainer(gpt(2048, 16, 24)), one_device, {1, 1024});
   PlanRequest sharded;
   sharded.choice = choice_of(4, 1, 1);
   check(server(load_model("llama-3-70b").spec), sharded, {4, 8192});
-  check(trainer(gpt(2048, 16, 24)), sharded, {1, 1024});
+  check(a100_trainer(gpt(2048, 16, 24)), sharded, {1, 1024});
 }
 
-TEST_CASE("gradient accumulation takes any batch") {
-  Planner planner = trainer(gpt(2048, 16, 24));
+TEST_CASE("gradient accumulation fits any batch") {
+  Planner planner = a100_trainer(gpt(2048, 16, 24));
   PlanRequest request;
   request.micro_batch = 1;
   CHECK_FALSE(largest_batch(planner, request, {8, 1024}).has_value());
@@ -246,17 +246,17 @@ TEST_CASE("gradient accumulation takes any batch") {
   CHECK(largest_batch(planner, request, {8, 1024}) == 0);
 }
 
-TEST_CASE("the largest number that holds is found for every threshold") {
+TEST_CASE("the largest satisfying number is found for every threshold") {
   for (std::int64_t limit = 1; limit <= 40; ++limit) {
     for (std::int64_t threshold = 0; threshold <= limit; ++threshold) {
-      CHECK(largest_that_holds([&](std::int64_t n) { return n <= threshold; }, limit) == threshold);
+      CHECK(largest_satisfying([&](std::int64_t n) { return n <= threshold; }, limit) == threshold);
     }
   }
 }
 
-// Seven billion parameters in 4 bits and thin adapters: arXiv 2305.14314, Figure 6, trains LLaMA 7B
-// with 5,048 MB of weights, adapters and their states beside activations.
-TEST_CASE("QLoRA of a 7B model holds about five gigabytes beside activations") {
+// arXiv 2305.14314, Figure 6: LLaMA 7B needs 5,048 MB for 4-bit weights, adapters and their states,
+// besides activations.
+TEST_CASE("QLoRA of a 7B model needs about five gigabytes besides activations") {
   PlanQuery query;
   query.purpose = Purpose::train;
   query.states = {Recipe::mixed, Optimizer::adam, AdapterKind::none};
@@ -268,8 +268,8 @@ TEST_CASE("QLoRA of a 7B model holds about five gigabytes beside activations") {
   CHECK(weights < 5'048);
 }
 
-// arXiv 2305.14314, abstract: 65 billion parameters on one GPU of 48 GB, which such cards have in
-// units of 2³⁰; in 16 bit the weights alone take more.
+// arXiv 2305.14314, abstract: 65 billion parameters on one GPU of 48 GB, here 48·2³⁰ bytes. In 16
+// bit the weights alone exceed it.
 TEST_CASE("QLoRA trains LLaMA 65B on 48 GB, LoRA does not") {
   PlanQuery query;
   query.purpose = Purpose::train;
@@ -287,14 +287,14 @@ TEST_CASE("QLoRA trains LLaMA 65B on 48 GB, LoRA does not") {
   CHECK_FALSE(fits(AdapterKind::lora));
 }
 
-TEST_CASE("communication of a step is that of the papers") {
+TEST_CASE("communication of a step matches the papers") {
   const ModelSpec spec = gpt(1024, 16, 24);
-  Planner planner = trainer(spec);
+  Planner planner = a100_trainer(spec);
   PlanChoice choice = choice_of(1, 1, 4);
   const double gradients =
       4.0 * static_cast<double>(
                 count_parameters(training_graph(spec)).total.evaluate(training_graph(spec).sizes));
-  // arXiv 1910.02054, section 7: an all-reduce sends 2Ψ a rank, ZeRO 1 as much in two halves.
+  // arXiv 1910.02054, section 7: an all-reduce sends 2Ψ per rank, ZeRO 1 as much in two halves.
   auto rows = planner.communication(choice, {8, 256});
   REQUIRE(rows.size() == 1);
   CHECK(rows[0].wire_bytes == doctest::Approx(2 * 0.75 * gradients));
@@ -303,7 +303,7 @@ TEST_CASE("communication of a step is that of the papers") {
   REQUIRE(rows.size() == 2);
   CHECK(rows[0].wire_bytes == doctest::Approx(0.75 * gradients));
   CHECK(rows[1].wire_bytes == doctest::Approx(0.75 * gradients / 2).epsilon(1e-6));
-  // Megatron-LM, arXiv 1909.08053: each layer sums b·s·d in 16 bit twice forward, twice backward.
+  // Megatron-LM, arXiv 1909.08053: each layer all-reduces b·s·d in 16 bit twice per direction.
   choice = choice_of(4, 1, 1);
   rows = planner.communication(choice, {1, 256});
   const double message = 2.0 * 256 * 1024;
@@ -315,15 +315,15 @@ TEST_CASE("communication of a step is that of the papers") {
 
 TEST_CASE("a pipeline's bubble is (p − 1)/(m·v) of its work") {
   const ModelSpec spec = gpt(1024, 16, 24);
-  Planner planner = trainer(spec);
-  const auto bubble_share = [&](std::int64_t interleave) {
+  Planner planner = a100_trainer(spec);
+  const auto bubble_s = [&](std::int64_t interleave) {
     PlanChoice choice = choice_of(1, 4, 1);
     choice.parallel.interleave = interleave;
     const PlanTime time = planner.evaluate(choice, {16, 256}).time;
     return time.bubble_s;
   };
-  CHECK(bubble_share(1) == doctest::Approx(2 * bubble_share(2)));
-  CHECK(bubble_share(1) == doctest::Approx(3 * bubble_share(3)));
+  CHECK(bubble_s(1) == doctest::Approx(2 * bubble_s(2)));
+  CHECK(bubble_s(1) == doctest::Approx(3 * bubble_s(3)));
 }
 
 TEST_CASE("a model without a loss cannot be trained") {
@@ -332,12 +332,41 @@ TEST_CASE("a model without a loss cannot be trained") {
   CHECK_THROWS_AS(Planner(load_model("bert-base-uncased").spec, query, a100()), Error);
 }
 
-TEST_CASE("an interleaved pipeline takes micro-batches in multiples of its stages") {
-  Planner planner = trainer(gpt(1024, 16, 24));
+TEST_CASE("an interleaved pipeline requires a multiple of its stages in micro-batches") {
+  Planner planner = a100_trainer(gpt(1024, 16, 24));
   PlanChoice choice = choice_of(1, 4, 1);
   choice.parallel.interleave = 2;
-  CHECK_THROWS_AS(require_legal(choice, {6, 256}, planner), Error);
-  CHECK_NOTHROW(require_legal(choice, {8, 256}, planner));
+  const ShardingLimits limits = planner.limits(256);
+  CHECK(broken_rule(choice, {6, 256}, limits) == PlanRule::interleave_micro_batches);
+  CHECK_FALSE(broken_rule(choice, {8, 256}, limits));
+}
+
+TEST_CASE("an illegal plan throws the rule and its values, worded in the library's own fields") {
+  const ShardingLimits limits = a100_trainer(gpt(768, 12, 12)).limits(256);
+  const PlanChoice choice = choice_of(5, 1, 1);
+  try {
+    require_legal(choice, {8, 256}, limits);
+    FAIL("tensor 5 is legal");
+  } catch (const IllegalPlan& error) {
+    CHECK(error.violation().rule == PlanRule::tensor_heads);
+    CHECK(error.violation().choice == choice);
+    CHECK(error.violation().load.batch_size == 8);
+    CHECK(error.violation().limits.heads == 12);
+    CHECK(error.message() == "illegal plan (tp 5): tensor must divide num_attention_heads");
+  }
+  CHECK_NOTHROW(require_legal(choice_of(4, 1, 1), {8, 256}, limits));
+}
+
+TEST_CASE("loads and intervals below 1 break rules") {
+  const ShardingLimits limits = a100_trainer(gpt(768, 12, 12)).limits(256);
+  PlanChoice choice;
+  CHECK(broken_rule(choice, {0, 256}, limits) == PlanRule::batch_size_positive);
+  CHECK(broken_rule(choice, {8, 0}, limits) == PlanRule::seq_len_positive);
+  choice.micro_batch = 0;
+  CHECK(broken_rule(choice, {8, 256}, limits) == PlanRule::micro_batch_positive);
+  choice = {};
+  choice.recompute = {Recompute::full, 0};
+  CHECK(broken_rule(choice, {8, 256}, limits) == PlanRule::recompute_interval_positive);
 }
 
 }  // namespace headroom::test

@@ -1,4 +1,4 @@
-// What must hold for every kind of model: grouped heads, layers that alternate, routed experts,
+// Properties of plans for every kind of model: grouped heads, alternating layers, routed experts,
 // latent attention, a recurrence, an encoder with a decoder.
 #include "gpt_models.h"
 #include "headroom/plan.h"
@@ -16,7 +16,7 @@ Planner planner_for(const char* model, Purpose purpose) {
   return {load_model(model).spec, query, device_rates(find_machine("h100-80gb"), DType::bfloat16)};
 }
 
-/// Plans that are not all alike: each kind of parallelism alone, and some together.
+/// Each kind of parallelism alone, and some together.
 std::vector<ParallelPlan> some_plans() {
   std::vector<ParallelPlan> plans;
   const auto add = [&](std::int64_t tensor, SequenceParallel sequence, std::int64_t pipeline,
@@ -55,13 +55,13 @@ TEST_CASE("twice the devices of any kind never need more memory each") {
     for (const ParallelPlan& plan : some_plans()) {
       PlanChoice few;
       few.parallel = plan;
-      if (!is_legal(few, load, limits)) continue;
+      if (broken_rule(few, load, limits)) continue;
       CAPTURE(describe(plan));
       const Integer before = planner.evaluate(few, load).memory.total();
       for (std::int64_t ParallelPlan::*const degree : kDegrees) {
         PlanChoice many = few;
         many.parallel.*degree *= 2;
-        if (!is_legal(many, load, limits)) continue;
+        if (broken_rule(many, load, limits)) continue;
         CAPTURE(describe(many.parallel));
         CHECK(planner.evaluate(many, load).memory.total() <= before);
       }
@@ -69,7 +69,7 @@ TEST_CASE("twice the devices of any kind never need more memory each") {
   }
 }
 
-TEST_CASE("parameters of all ranks of all kinds are the model's") {
+TEST_CASE("ranks of all kinds of parallelism together store the model's parameters") {
   for (const char* const name : {"mixtral-8x7b", "deepseek-v2-lite", "gpt-oss-20b"}) {
     CAPTURE(std::string(name));
     const Graph whole = training_graph(load_model(name).spec, AttentionImplementation::fused);
@@ -79,21 +79,21 @@ TEST_CASE("parameters of all ranks of all kinds are the model's") {
     plan.data = 4;
     plan.expert = 4;
     Integer parameters = 0;
-    for (std::int64_t place = 0; place < plan.pipeline; ++place) {
-      const Graph rank = shard_stage(whole, plan, place);
+    for (std::int64_t stage = 0; stage < plan.pipeline; ++stage) {
+      const Graph rank = shard_stage(whole, plan, stage);
       for (const Weight& weight : rank.weights) {
         if (weight.kind == WeightKind::buffer) continue;
         const Part part = weight.component.part;
         const bool routed = part == Part::mlp_experts_up || part == Part::mlp_experts_down;
-        const Integer held = (weight.repeat * weight.elements()).evaluate(rank.sizes);
-        parameters += held * (is_divided(weight) ? plan.tensor : 1) * (routed ? plan.expert : 1);
+        const Integer stored = (weight.repeat * weight.elements()).evaluate(rank.sizes);
+        parameters += stored * (is_divided(weight) ? plan.tensor : 1) * (routed ? plan.expert : 1);
       }
     }
     CHECK(parameters == count_parameters(whole).total.evaluate(whole.sizes));
   }
 }
 
-TEST_CASE("a larger micro-batch or length never fits where a smaller one does not") {
+TEST_CASE("a larger micro-batch or length never needs less memory") {
   for (const char* const name : kPlannedModels) {
     CAPTURE(std::string(name));
     Planner planner = planner_for(name, Purpose::train);
@@ -103,7 +103,7 @@ TEST_CASE("a larger micro-batch or length never fits where a smaller one does no
       const auto total = [&](std::int64_t micro_batch, std::int64_t seq_len) {
         choice.micro_batch = micro_batch;
         const Load load{64, seq_len};
-        if (!is_legal(choice, load, planner.limits(seq_len))) return Integer{-1};
+        if (broken_rule(choice, load, planner.limits(seq_len))) return Integer{-1};
         return planner.evaluate(choice, load).memory.total();
       };
       CAPTURE(describe(plan));

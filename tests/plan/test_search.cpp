@@ -1,14 +1,14 @@
-// The search for the best plan: complete, the same on any number of threads, and never beaten by a
-// plan that it could have found.
+// The search for the best plan: complete, independent of the number of threads, and never beaten by
+// a neighbour.
 #include <algorithm>
 
 #include "gpt_models.h"
-#include "headroom/fit.h"
+#include "headroom/plan.h"
 
 namespace headroom::test {
 namespace {
 
-Planner trainer(const ModelSpec& spec, double memory_gb) {
+Planner trainer_with_memory(const ModelSpec& spec, double memory_gb) {
   PlanQuery query;
   query.purpose = Purpose::train;
   DeviceRates rates = device_rates(find_machine("a100-80gb"), DType::bfloat16);
@@ -26,8 +26,8 @@ SearchSpace space_of(std::int64_t devices, const Load& load, int threads = 1) {
 
 }  // namespace
 
-TEST_CASE("the best plan is the fastest of all that fit, found one by one") {
-  Planner planner = trainer(gpt(1024, 16, 8), 12);
+TEST_CASE("the best plan is the fastest of all fitting plans, enumerated one by one") {
+  Planner planner = trainer_with_memory(gpt(1024, 16, 8), 12);
   const Load load{8, 512};
   const ShardingLimits limits = planner.limits(load.seq_len);
   double fastest = 1e300;
@@ -49,7 +49,7 @@ TEST_CASE("the best plan is the fastest of all that fit, found one by one") {
               choice.micro_batch = micro;
               const bool sane =
                   tp * pp * dp == 4 && dp * micro <= 8 && (dp > 1 || choice.zero == Zero::none);
-              if (!sane || !is_legal(choice, load, limits)) continue;
+              if (!sane || broken_rule(choice, load, limits)) continue;
               const PlanFigures figures = planner.evaluate(choice, load);
               if (!planner.fits(figures)) continue;
               ++fitting;
@@ -69,8 +69,8 @@ TEST_CASE("the best plan is the fastest of all that fit, found one by one") {
   CHECK(search.best.front().iteration_s == fastest);
 }
 
-TEST_CASE("the number of threads does not change what is found") {
-  const Planner planner = trainer(gpt(2048, 16, 24), 40);
+TEST_CASE("the number of threads does not change the result") {
+  const Planner planner = trainer_with_memory(gpt(2048, 16, 24), 40);
   const PlanSearch one = search_plans(planner, space_of(32, {64, 1024}, 1));
   const PlanSearch four = search_plans(planner, space_of(32, {64, 1024}, 4));
   CHECK(one.evaluated == four.evaluated);
@@ -86,7 +86,7 @@ TEST_CASE("the number of threads does not change what is found") {
 }
 
 TEST_CASE("plans are legal, use all devices, fit, and come fastest first") {
-  const Planner planner = trainer(gpt(2048, 16, 24), 40);
+  const Planner planner = trainer_with_memory(gpt(2048, 16, 24), 40);
   SearchSpace space = space_of(16, {64, 1024});
   space.keep = 50;
   const PlanSearch search = search_plans(planner, space);
@@ -95,15 +95,15 @@ TEST_CASE("plans are legal, use all devices, fit, and come fastest first") {
   double before = 0;
   for (const RankedPlan& plan : search.best) {
     CHECK(plan.choice.parallel.devices() == 16);
-    CHECK(is_legal(plan.choice, space.load, limits));
+    CHECK_FALSE(broken_rule(plan.choice, space.load, limits));
     CHECK(plan.memory_bytes <= planner.rates().memory_bytes);
     CHECK(plan.iteration_s >= before);
     before = plan.iteration_s;
   }
 }
 
-TEST_CASE("along the front less memory always costs time") {
-  const Planner planner = trainer(gpt(2048, 16, 24), 40);
+TEST_CASE("along the Pareto front less memory always costs time") {
+  const Planner planner = trainer_with_memory(gpt(2048, 16, 24), 40);
   const PlanSearch search = search_plans(planner, space_of(16, {64, 1024}));
   REQUIRE(search.pareto.size() > 1);
   CHECK(search.pareto.front().iteration_s == search.best.front().iteration_s);
@@ -113,8 +113,8 @@ TEST_CASE("along the front less memory always costs time") {
   }
 }
 
-TEST_CASE("where nothing fits the smallest plan is named") {
-  const Planner planner = trainer(gpt(12288, 96, 96), 40);
+TEST_CASE("if no plan fits, the smallest is returned") {
+  const Planner planner = trainer_with_memory(gpt(12288, 96, 96), 40);
   const PlanSearch search = search_plans(planner, space_of(2, {2, 2048}));
   CHECK(search.fitting == 0);
   CHECK(search.best.empty());
@@ -123,7 +123,7 @@ TEST_CASE("where nothing fits the smallest plan is named") {
 }
 
 TEST_CASE("no neighbour of the best plan both fits and is faster") {
-  Planner planner = trainer(gpt(2048, 16, 24), 40);
+  Planner planner = trainer_with_memory(gpt(2048, 16, 24), 40);
   const Load load{64, 1024};
   const PlanSearch search = search_plans(planner, space_of(16, load));
   const auto neighbours = neighbours_of(planner, search.best.front().choice, load);

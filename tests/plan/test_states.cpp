@@ -1,19 +1,15 @@
 // Bytes of weights, gradients and optimizer states against the published rules.
 #include "gpt_models.h"
-#include "headroom/training.h"
+#include "headroom/parallel_plan.h"
 
 namespace headroom::test {
 namespace {
 
-/// The states of a model, in bytes a parameter times parameters.
+/// States of all weights of a model.
 StateBytes states_of(const Graph& graph, const StatePolicy& policy) {
   StateBytes states;
   for (const Weight& weight : graph.weights) states += state_bytes(weight, policy, graph.sizes);
   return states;
-}
-
-Integer parameters_of(const Graph& graph) {
-  return count_parameters(graph).total.evaluate(graph.sizes);
 }
 
 StatePolicy policy(Recipe recipe, Optimizer optimizer) { return {recipe, optimizer, {}}; }
@@ -21,9 +17,9 @@ StatePolicy policy(Recipe recipe, Optimizer optimizer) { return {recipe, optimiz
 }  // namespace
 
 // ZeRO, arXiv 1910.02054, section 3.1: 2 + 2 + 12. Megatron-LM: 2 + 4 + 12.
-TEST_CASE("Adam takes 16 or 18 bytes a parameter in mixed precision") {
+TEST_CASE("Adam uses 16 or 18 bytes per parameter in mixed precision") {
   const Graph graph = training_graph(gpt(768, 12, 12));
-  const Integer n = parameters_of(graph);
+  const Integer n = parameters_on(graph);
   const StateBytes mixed = states_of(graph, policy(Recipe::mixed, Optimizer::adam));
   CHECK(mixed.weights == 2 * n);
   CHECK(mixed.gradients == 2 * n);
@@ -37,19 +33,19 @@ TEST_CASE("Adam takes 16 or 18 bytes a parameter in mixed precision") {
 
 // Megatron-LM's distributed optimizer: 6 + 12/dp bytes. ZeRO 1, 2, 3 of arXiv 1910.02054, Figure 1,
 // with 64 ranks and 7.5 G parameters: 31.4, 16.6 and 1.9 GB.
-TEST_CASE("ZeRO shares out states, gradients and weights as published") {
+TEST_CASE("ZeRO shards states, gradients and weights as published") {
   const Graph graph = training_graph(gpt(768, 12, 12));
-  const Integer n = parameters_of(graph);
+  const Integer n = parameters_on(graph);
   const StateBytes all = states_of(graph, policy(Recipe::megatron, Optimizer::adam));
   for (const std::int64_t ranks : {1, 4, 64}) {
-    const Integer shared = shared_out(all, Zero::optimizer, ranks).total();
-    CHECK(shared == 6 * n + (12 * n + ranks - 1) / ranks);
+    const Integer sharded = zero_sharded(all, Zero::optimizer, ranks).total();
+    CHECK(sharded == 6 * n + (12 * n + ranks - 1) / ranks);
   }
   const Integer billion = 1'000'000'000;
   const Integer parameters = 15 * billion / 2;
   const StateBytes large{2 * parameters, 2 * parameters, 12 * parameters};
   const auto gb = [&](Zero zero) {
-    return static_cast<double>(shared_out(large, zero, 64).total()) / 1e9;
+    return static_cast<double>(zero_sharded(large, zero, 64).total()) / 1e9;
   };
   CHECK(gb(Zero::none) == doctest::Approx(120));
   CHECK(gb(Zero::optimizer) == doctest::Approx(31.4).epsilon(0.002));
@@ -57,8 +53,8 @@ TEST_CASE("ZeRO shares out states, gradients and weights as published") {
   CHECK(gb(Zero::weights) == doctest::Approx(1.9).epsilon(0.02));
 }
 
-// arXiv 2110.02861: two states of 8 bits; a float32 for each block. Small tensors stay in 32 bits.
-TEST_CASE("8-bit Adam takes two bytes a parameter and the scales of its blocks") {
+// arXiv 2110.02861: two states of 8 bits; a float32 per block. Small tensors stay in 32 bits.
+TEST_CASE("8-bit Adam uses two bytes per parameter plus the scales of its blocks") {
   const Graph graph = training_graph(gpt(768, 12, 12));
   Integer expected = 0;
   for (const Weight& weight : graph.weights) {
@@ -68,12 +64,12 @@ TEST_CASE("8-bit Adam takes two bytes a parameter and the scales of its blocks")
   }
   const StateBytes states = states_of(graph, policy(Recipe::bfloat16, Optimizer::adam_8bit));
   CHECK(states.optimizer == expected);
-  CHECK(static_cast<double>(states.optimizer) / static_cast<double>(parameters_of(graph)) ==
+  CHECK(static_cast<double>(states.optimizer) / static_cast<double>(parameters_on(graph)) ==
         doctest::Approx(2.03).epsilon(0.01));
 }
 
-// arXiv 1804.04235, section 3: rows + columns of a matrix in the place of rows · columns.
-TEST_CASE("Adafactor keeps a row and a column of every matrix") {
+// arXiv 1804.04235, section 3: rows + columns of a matrix instead of rows · columns.
+TEST_CASE("Adafactor stores a row and a column per matrix") {
   const Graph graph = training_graph(gpt(768, 12, 2));
   // A layer: q, k, v, out [768, 768]; up and down [3072, 768]; biases and two norms.
   const Integer layer = 4 * (768 + 768) + 2 * (3072 + 768) + 4 * 768 + 3072 + 768 + 4 * 768;
@@ -82,16 +78,16 @@ TEST_CASE("Adafactor keeps a row and a column of every matrix") {
   CHECK(states.optimizer == 4 * (2 * layer + outside));
 }
 
-TEST_CASE("Muon keeps one state for the layers' matrices and two for all else") {
+TEST_CASE("Muon stores one state for the layers' matrices and two for all else") {
   const Graph graph = training_graph(gpt(768, 12, 2));
   const Integer matrices = 2 * (4 * 768 * 768 + 2 * 768 * 3072);
-  const Integer n = parameters_of(graph);
+  const Integer n = parameters_on(graph);
   const StateBytes states = states_of(graph, policy(Recipe::float32, Optimizer::muon));
   CHECK(states.optimizer == 4 * (matrices + 2 * (n - matrices)));
 }
 
-// arXiv 2106.09685, section 4.1: A [r, in] and B [out, r] beside each matrix, and nothing else.
-TEST_CASE("LoRA trains r·(in + out) weights beside each matrix") {
+// arXiv 2106.09685, section 4.1: A [r, in] and B [out, r] per target matrix, and nothing else.
+TEST_CASE("LoRA trains r·(in + out) weights per target matrix") {
   const Graph whole = training_graph(gpt(768, 12, 12));
   for (const AdapterTargets targets : {AdapterTargets::attention, AdapterTargets::all}) {
     const Graph graph = with_adapter(whole, {AdapterKind::lora, 8, targets});
@@ -103,26 +99,26 @@ TEST_CASE("LoRA trains r·(in + out) weights beside each matrix") {
     const Integer attention = 12 * 8 * 4 * (768 + 768);
     const Integer feed_forward = 12 * 8 * 2 * (768 + 3072);
     CHECK(trained == attention + (targets == AdapterTargets::all ? feed_forward : 0));
-    CHECK(parameters_of(graph) - trained == parameters_of(whole));
+    CHECK(parameters_on(graph) - trained == parameters_on(whole));
     const StateBytes states = states_of(graph, policy(Recipe::mixed, Optimizer::adam));
     CHECK(states.gradients == 2 * trained);
     CHECK(states.optimizer == 12 * trained);
   }
 }
 
-// arXiv 2106.09685, Table 5 and section 4.2: of GPT-3 rank 2 beside all four attention matrices
-// trains 18 M parameters, 0.01 %, and the weights that all of it reads take 350 GB.
+// arXiv 2106.09685, Table 5 and section 4.2: rank 2 on all four attention matrices of GPT-3 trains
+// 18 M parameters, 0.01 %; weights and states use 350 GB.
 TEST_CASE("LoRA trains a ten-thousandth of GPT-3") {
   const Graph graph = with_adapter(training_graph(gpt(12288, 96, 96, 2048, 50257)),
                                    {AdapterKind::lora, 2, AdapterTargets::attention});
   const StateBytes states = states_of(graph, policy(Recipe::mixed, Optimizer::adam));
   const auto trained = static_cast<double>(states.gradients) / 2;
   CHECK(trained == doctest::Approx(18.9e6).epsilon(0.005));
-  CHECK(static_cast<double>(parameters_of(graph)) / trained > 9000);
+  CHECK(static_cast<double>(parameters_on(graph)) / trained > 9000);
   CHECK(static_cast<double>(states.total()) == doctest::Approx(350e9).epsilon(0.01));
 }
 
-TEST_CASE("a frozen layer has half of the backward FLOPs and keeps no input") {
+TEST_CASE("a frozen layer needs half of the backward FLOPs") {
   const Graph whole = training_graph(gpt(768, 12, 12));
   const Workload workload = training(1, 128);
   const Graph graph = with_adapter(whole, {AdapterKind::lora, 8, AdapterTargets::all});
@@ -131,19 +127,19 @@ TEST_CASE("a frozen layer has half of the backward FLOPs and keeps no input") {
     return ((total.*direction).*figure).evaluate(values_on(one, workload, {}));
   };
   const Integer rows = 128;
-  const Integer products = 2 * rows * 12 * (4 * 768 * 768 + 2 * 768 * 3072);
+  const Integer layers = 2 * rows * 12 * (4 * 768 * 768 + 2 * 768 * 3072);
   const Integer head = 2 * rows * 768 * 51200;
-  const Integer thin = 2 * rows * 12 * 8 * (4 * (768 + 768) + 2 * (768 + 3072));
+  const Integer low_rank = 2 * rows * 12 * 8 * (4 * (768 + 768) + 2 * (768 + 3072));
   const auto forward = &NodeCost::forward;
   const auto backward = &NodeCost::backward;
   CHECK(flops(graph, &Cost::matrix_flops, forward) ==
-        flops(whole, &Cost::matrix_flops, forward) + thin);
+        flops(whole, &Cost::matrix_flops, forward) + low_rank);
   CHECK(flops(graph, &Cost::matrix_flops, backward) ==
-        flops(whole, &Cost::matrix_flops, backward) - products - head + 2 * thin);
+        flops(whole, &Cost::matrix_flops, backward) - layers - head + 2 * low_rank);
 }
 
-// arXiv 2305.14314, section 3: 4.127 bits a weight with double quantisation.
-TEST_CASE("QLoRA holds the layers' matrices in 4.127 bits") {
+// arXiv 2305.14314, section 3: 4.127 bits per weight with double quantisation.
+TEST_CASE("QLoRA stores the layers' matrices in 4.127 bits") {
   const Graph graph = with_adapter(training_graph(gpt(4096, 32, 32)),
                                    {AdapterKind::qlora, 16, AdapterTargets::all});
   StatePolicy by = policy(Recipe::mixed, Optimizer::adam);

@@ -1,4 +1,4 @@
-// Rows of a sweep are the figures that `analyze` gives for the same workload.
+// Rows of a sweep equal the figures of `analyze` for the same workload.
 #include <sstream>
 
 #include "headroom/error.h"
@@ -39,7 +39,7 @@ void check_rows(const ModelSpec& spec, const SweepGrid& grid) {
 
 }  // namespace
 
-TEST_CASE("a sweep's rows are what analyze counts") {
+TEST_CASE("a sweep's rows equal the figures of analyze") {
   SweepGrid grid;
   grid.batch_size = {1, 2, 7, 1000};
   grid.seq_len = {1, 17, 512};
@@ -66,7 +66,7 @@ TEST_CASE("a sweep's rows are what analyze counts") {
   }
 }
 
-TEST_CASE("a sweep's times are those of analyze on the same machine") {
+TEST_CASE("a sweep's times equal those of analyze on the same machine") {
   const ModelSpec spec = load_model("llama-3-8b").spec;
   const MachineProfile machine = find_machine("h100-80gb");
   SweepGrid grid;
@@ -79,7 +79,7 @@ TEST_CASE("a sweep's times are those of analyze on the same machine") {
   }
 }
 
-TEST_CASE("a sweep stops when it is told to") {
+TEST_CASE("a sweep stops when its sink returns false") {
   SweepGrid grid;
   grid.batch_size = {1, 2, 3};
   int rows = 0;
@@ -87,7 +87,7 @@ TEST_CASE("a sweep stops when it is told to") {
   CHECK(rows == 2);
 }
 
-TEST_CASE("a sweep refuses what the model cannot do") {
+TEST_CASE("a sweep refuses invalid workloads and times of training steps") {
   const auto run = [](const SweepGrid& grid, const std::optional<MachineProfile>& machine) {
     sweep(load_model("gpt2").spec, grid, machine, [](const SweepRow&) { return true; });
   };
@@ -99,7 +99,7 @@ TEST_CASE("a sweep refuses what the model cannot do") {
   CHECK_THROWS_AS(run(grid, find_machine("t4")), Error);
 }
 
-TEST_CASE("every row has as many fields as there are titles, and is a JSON object of its own") {
+TEST_CASE("every row has one CSV field per title and is one JSON object") {
   const ModelSpec spec = load_model("gpt2").spec;
   SweepGrid grid;
   grid.batch_size = {1, 2};

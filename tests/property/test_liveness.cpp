@@ -1,4 +1,4 @@
-// Peak activations against live sets written down by hand.
+// Peak activations against live sets derived by hand.
 #include <doctest/doctest.h>
 
 #include "support/data.h"
@@ -31,7 +31,7 @@ const nlohmann::json kBert = {{"model_type", "bert"},     {"hidden_size", 64},
 
 }  // namespace
 
-TEST_CASE("a post-norm layer holds residual, projections, scores and context at once") {
+TEST_CASE("a post-norm layer has residual, projections, scores and context live at once") {
   const auto live = live_by_path(kBert, {});
   const Expr hidden = b * s * d * a;
   const Expr scores = b * h * s * s * a;
@@ -46,11 +46,11 @@ TEST_CASE("a post-norm layer holds residual, projections, scores and context at 
   CHECK(live.at("encoder.layers.mlp.up") == hidden + b * s * f * a);
   CHECK(live.at("encoder.layers.mlp.activation") == hidden + b * s * f * a);
   CHECK(live.at("encoder.layers.mlp.down") == Integer{2} * hidden + b * s * f * a);
-  // The last hidden state is an output, so it stays while the pooler works.
+  // The last hidden state is an output, so it stays live in the pooler.
   CHECK(live.at("head.pooler.dense") == hidden + Integer{2} * b * d * a);
 }
 
-TEST_CASE("a pre-norm layer keeps its input beside the normalised copy") {
+TEST_CASE("a pre-norm layer has its input and the normalised copy live") {
   const nlohmann::json gpt2 = {
       {"model_type", "gpt2"}, {"n_embd", 64}, {"n_layer", 2}, {"n_head", 4}, {"vocab_size", 101}};
   const auto live = live_by_path(gpt2, {});
@@ -61,7 +61,7 @@ TEST_CASE("a pre-norm layer keeps its input beside the normalised copy") {
   CHECK(live.at("head.logits") == hidden + b * s * V * a);
 }
 
-TEST_CASE("what all decoder layers read stays alive until the last of them") {
+TEST_CASE("the encoder output stays live until the last decoder layer") {
   const nlohmann::json t5 = {{"model_type", "t5"}, {"d_model", 64},  {"d_kv", 16},
                              {"d_ff", 96},         {"num_heads", 4}, {"num_layers", 2},
                              {"vocab_size", 101}};
@@ -76,7 +76,7 @@ TEST_CASE("what all decoder layers read stays alive until the last of them") {
   CHECK(live.at("head.logits") == hidden + b * s * V * a + encoder_output);
 }
 
-TEST_CASE("the peak of bert-base is reached where scores and context meet") {
+TEST_CASE("the peak of bert-base is at the context, with the scores still live") {
   const Counted counted = count(load_model("bert-base").spec, {});
   CHECK(counted.analysis.live[counted.figures.peak_index].path ==
         "encoder.layers.attention.context");

@@ -1,4 +1,4 @@
-// Predicted times against what they are made of.
+// Predicted times against their parts.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ WorkloadRequest request_of(std::int64_t seq_len, Phase phase = Phase::prefill) {
 
 }  // namespace
 
-TEST_CASE("a datasheet's time is the roofline of every operator at the assumed shares") {
+TEST_CASE("time by a datasheet is the roofline of every operator at the assumed efficiencies") {
   const AnalyzeReport report = predicted("llama-3-8b", request_of(512), {});
   const MachineProfile machine = find_machine("a100-80gb");
   const auto rates = std::get<DatasheetRates>(machine.rates);
@@ -49,7 +49,7 @@ TEST_CASE("a datasheet's time is the roofline of every operator at the assumed s
   CHECK(report.time->basis == TimeBasis::assumed);
 }
 
-TEST_CASE("operators sum to the total, and the range holds it") {
+TEST_CASE("operators sum to the total, and the range contains it") {
   for (const char* model : {"bert-base", "gpt2", "t5-small", "vit-base-patch16-224"}) {
     WorkloadRequest request;
     const AnalyzeReport report = predicted(model, request, {});
@@ -66,12 +66,12 @@ TEST_CASE("operators sum to the total, and the range holds it") {
   }
 }
 
-TEST_CASE("a decode step of one sequence is bound by the memory, a long prompt by arithmetic") {
+TEST_CASE("a decode step of one sequence is memory-bound, a long prompt compute-bound") {
   CHECK(predicted("llama-3-8b", request_of(127, Phase::decode), {}).time->bound == Bound::memory);
   CHECK(predicted("llama-3-8b", request_of(4096), {}).time->bound == Bound::compute);
 }
 
-TEST_CASE("a generation is its prefill and its steps") {
+TEST_CASE("a generation is its prefill plus its decode steps") {
   TimeRequest request;
   request.phase = MeasuredPhase::generate;
   request.new_tokens = 33;
@@ -79,12 +79,12 @@ TEST_CASE("a generation is its prefill and its steps") {
   const AnalyzeReport prefill = predicted("llama-3-8b", request_of(100), {});
   CHECK(*whole.time->ttft_s == doctest::Approx(prefill.time->total_s));
   CHECK(whole.time->total_s == doctest::Approx(*whole.time->ttft_s + 32 * *whole.time->tpot_s));
-  // The steps see 101 to 132 keys; the middle one stands for all.
+  // The steps see 101 to 132 keys; the middle step has their average cost.
   const AnalyzeReport first = predicted("llama-3-8b", request_of(100, Phase::decode), {});
   const AnalyzeReport last = predicted("llama-3-8b", request_of(131, Phase::decode), {});
   CHECK(*whole.time->tpot_s > first.time->total_s);
   CHECK(*whole.time->tpot_s < last.time->total_s);
-  // FLOPs are those of every pass, exactly.
+  // FLOPs are the exact sum over all passes.
   Integer flops = prefill.figures.forward.matrix_flops;
   for (std::int64_t past = 100; past < 132; ++past) {
     flops +=
@@ -93,7 +93,7 @@ TEST_CASE("a generation is its prefill and its steps") {
   CHECK(whole.run->matrix_flops == flops);
 }
 
-TEST_CASE("a generation is predicted of decoders only") {
+TEST_CASE("only decoders can generate") {
   TimeRequest request;
   request.phase = MeasuredPhase::generate;
   request.new_tokens = 4;
@@ -102,12 +102,12 @@ TEST_CASE("a generation is predicted of decoders only") {
   CHECK_NOTHROW((void)predicted("t5-small", {}, request));
 }
 
-TEST_CASE("tokens that pass 64 bits when counted are many, not few") {
+TEST_CASE("a token count beyond 64 bits means many rows, not few") {
   WorkloadRequest request = request_of(std::int64_t{1} << 33);
   request.batch_size = std::int64_t{1} << 31;
   const AnalyzeReport report = predicted("gpt2", request, {});
   CHECK(report.time->tokens_per_s * report.time->total_s == doctest::Approx(0x1p64));
-  // Many rows: weights are laid out in float32, not streamed in bfloat16.
+  // Many rows: weights are packed in float32, not streamed in bfloat16.
   CHECK(predict_held_weight_bytes(report.model.spec, report.workload, {}) >=
         4 * report.figures.parameters);
 }
@@ -116,7 +116,7 @@ TEST_CASE("the time of a training step is not predicted") {
   CHECK_THROWS_AS((void)predicted("gpt2", request_of(64, Phase::train), {}), Error);
 }
 
-TEST_CASE("drift scales what comes from memory with the memory, and the rest with the cores") {
+TEST_CASE("drift scales memory time by memory drift and the rest by compute drift") {
   TimePrediction prediction;
   prediction.total_s = 3;
   prediction.tokens_per_s = 10;
@@ -130,10 +130,10 @@ TEST_CASE("drift scales what comes from memory with the memory, and the rest wit
   CHECK(slower.tokens_per_s == doctest::Approx(3));
 }
 
-TEST_CASE("a machine without a rate of the type asked for says so") {
+TEST_CASE("a type without a rate in the datasheet is an error") {
   WorkloadRequest request = request_of(128);
   CHECK(predicted("gpt2", request, {}, "tpu-v5p").time.has_value());
   request.dtype = DType::float32;
   CHECK_THROWS_WITH_AS((void)predicted("gpt2", request, {}, "tpu-v5p"),
-                       doctest::Contains("no rate of float32"), Error);
+                       doctest::Contains("no rate for float32"), Error);
 }

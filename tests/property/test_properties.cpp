@@ -1,5 +1,7 @@
-// What must hold for every preset, whatever its figures are.
+// Properties of every preset, independent of its figures.
 #include <doctest/doctest.h>
+
+#include <set>
 
 #include "support/data.h"
 
@@ -8,7 +10,7 @@ using namespace headroom::test;
 
 namespace {
 
-/// Presets small enough in number to count thrice, one of each family and kind.
+/// A sample of presets: one per family and kind of layer.
 const std::vector<std::string>& sample_presets() {
   static const std::vector<std::string> kNames{"bert-base-uncased-pretraining",
                                                "roberta-base-mlm",
@@ -116,7 +118,7 @@ TEST_CASE("every number equals its own formula") {
   });
 }
 
-TEST_CASE("all sequences cost the same: FLOPs, caches and live bytes are linear in the batch") {
+TEST_CASE("FLOPs, caches and live bytes are linear in the batch size") {
   for_each_sample([](const ModelSpec& spec, const Workload& workload, const Counted& three) {
     Workload single = workload;
     single.batch_size = 1;
@@ -148,12 +150,13 @@ TEST_CASE("cost is linear in the number of layers") {
   CHECK(linear(one.parameters, two.parameters, five.parameters));
   CHECK(linear(one.forward.matrix_flops, two.forward.matrix_flops, five.forward.matrix_flops));
   CHECK(linear(one.kv_cache_bytes, two.kv_cache_bytes, five.kv_cache_bytes));
-  // Layers run one after the other, so they share their memory.
+  // Layers run in sequence and reuse memory.
   CHECK(one.peak_activation_bytes == five.peak_activation_bytes);
 }
 
 TEST_CASE(
-    "grouped-query attention with all heads is multi-head attention; with fewer it is cheaper") {
+    "grouped-query attention with all heads equals multi-head attention; with fewer it is "
+    "cheaper") {
   const auto with_groups = [](int groups) {
     const nlohmann::json config = {{"model_type", "llama"},    {"hidden_size", 64},
                                    {"intermediate_size", 96},  {"num_hidden_layers", 2},
@@ -173,7 +176,7 @@ TEST_CASE(
 }
 
 TEST_CASE("prefilling n + 1 tokens costs as much as prefilling n and decoding one") {
-  // With fused attention, which skips what the causal mask hides.
+  // With fused attention, which skips masked pairs.
   for (const char* const name :
        {"gpt2", "llama-3-8b", "linear-transformer", "layer-rnn", "layer-lstm", "layer-gru",
         "layer-conv-dilated", "layer-masked-attention"}) {
@@ -199,7 +202,7 @@ TEST_CASE("prefilling n + 1 tokens costs as much as prefilling n and decoding on
   }
 }
 
-TEST_CASE("the backward pass is twice the forward, but for pixels and fused attention") {
+TEST_CASE("the backward pass is twice the forward, except for pixels and fused attention") {
   for (const char* const name : {"gpt2", "bert-base", "llama-3-8b", "t5-small"}) {
     CAPTURE(name);
     WorkloadRequest request;
@@ -215,11 +218,11 @@ TEST_CASE("the backward pass is twice the forward, but for pixels and fused atte
   request.phase = Phase::train;
   const ModelSpec spec = load_model("vit-base").spec;
   const Figures vit = count(spec, resolve(request, spec)).figures;
-  // 196 patches of 768 values to a width of 768: their gradient is not needed.
+  // 196 patches of 768 values, projected to width 768: pixels need no gradient.
   CHECK(2 * vit.forward.matrix_flops - vit.backward.matrix_flops == Integer{2} * 196 * 768 * 768);
 }
 
-TEST_CASE("full recompute runs all layers again, selective only the attention core") {
+TEST_CASE("full recompute reruns all layers, selective recompute only the attention core") {
   const ModelSpec spec = load_model("gpt2").spec;
   WorkloadRequest request;
   request.phase = Phase::train;
@@ -238,7 +241,32 @@ TEST_CASE("full recompute runs all layers again, selective only the attention co
   CHECK(selective.saved_activation_bytes < none.saved_activation_bytes);
 }
 
-TEST_CASE("fused attention never holds the scores") {
+TEST_CASE("selective recompute reruns the operators whose tensors it drops") {
+  for_each_sample([](const ModelSpec&, const Workload& workload, const Counted& counted) {
+    if (workload.phase != Phase::train) return;
+    std::set<std::string> core;
+    Expr flops;
+    std::size_t next = 0;
+    for (const Block& block : counted.graph.blocks) {
+      for (const Node& node : block.nodes) {
+        const NodeAnalysis& cost = counted.analysis.nodes.at(next++);
+        if (!in_attention_core(node)) continue;
+        core.insert(cost.path);
+        flops += cost.cost.forward.elementwise_flops;
+      }
+    }
+    for (const SavedTensor& saved : counted.analysis.saved) {
+      CAPTURE(saved.path);
+      if (!stays_saved(saved, Recompute::selective)) CHECK(core.contains(saved.path));
+    }
+    const Analysis selective =
+        analyze(counted.graph, {Convention::headroom, Recompute::selective, workload.kernels});
+    CHECK(selective.recompute.elementwise_flops == flops);
+    CHECK(core.empty() == selective.recompute.matrix_flops.is_zero());
+  });
+}
+
+TEST_CASE("fused attention never stores the scores") {
   const ModelSpec spec = load_model("bert-large").spec;
   Workload workload;
   workload.seq_len = 4096;

@@ -1,7 +1,7 @@
-// Other tools' ways of counting, against their own published formulas.
+// Other tools' conventions against their published formulas.
 #include <doctest/doctest.h>
 
-#include "headroom/convention.h"
+#include "headroom/analysis.h"
 #include "support/data.h"
 
 using namespace headroom;
@@ -36,7 +36,7 @@ TEST_CASE("torch counts all pairs, eager or fused") {
   CHECK(forward("gpt2", fused(), Convention::headroom) < 32228179968);
 }
 
-TEST_CASE("torch counts five products in the backward of fused attention") {
+TEST_CASE("torch counts five GEMMs in the backward pass of fused attention") {
   Workload workload = fused();
   workload.phase = Phase::train;
   const Integer attention = 4 * kLayers * kSeq * kSeq * kHidden;
@@ -44,19 +44,19 @@ TEST_CASE("torch counts five products in the backward of fused attention") {
   CHECK(backward("gpt2", workload, Convention::torch) == 2 * linear + attention / 2 * 5);
 }
 
-TEST_CASE("fvcore counts multiply-adds and leaves fused attention out") {
+TEST_CASE("fvcore counts multiply–adds and omits fused attention") {
   CHECK(forward("gpt2", {}, Convention::fvcore) == 32228179968 / 2);
   const Integer attention = 4 * kLayers * kSeq * kSeq * kHidden;
   CHECK(forward("gpt2", fused(), Convention::fvcore) == (32228179968 - attention) / 2);
 }
 
-TEST_CASE("Megatron-LM halves the pairs under a causal mask, and only there") {
+TEST_CASE("Megatron-LM halves the pairs under a causal mask only") {
   const Integer attention = 4 * kLayers * kSeq * kSeq * kHidden;
   CHECK(forward("gpt2", {}, Convention::megatron) == 32228179968 - attention / 2);
   CHECK(forward("bert-base", {}, Convention::megatron) == 22348431360);
 }
 
-TEST_CASE("the whole of a decoder is Megatron's 24·b·s·l·d²·(1 + s/(6·d) + V/(12·l·d))") {
+TEST_CASE("a decoder costs Megatron-LM's 24·b·s·l·d²·(1 + s/(6·d) + V/(12·l·d))") {
   const double linear = static_cast<double>(24 * kSeq * kLayers * kHidden * kHidden);
   const double s = static_cast<double>(kSeq);
   const double d = static_cast<double>(kHidden);
@@ -66,7 +66,7 @@ TEST_CASE("the whole of a decoder is Megatron's 24·b·s·l·d²·(1 + s/(6·d) 
   CHECK(static_cast<double>(forward("gpt2", {}, Convention::headroom)) == doctest::Approx(whole));
 }
 
-TEST_CASE("PaLM counts 2·N a token and 4·l·s·d for attention, a third of 6·N + 12·l·h·k·s") {
+TEST_CASE("PaLM counts 2·N per token and 4·l·s·d for attention, a third of 6·N + 12·l·h·k·s") {
   const Integer parameters = 124439808;
   CHECK(forward("gpt2", {}, Convention::palm) ==
         2 * parameters * kSeq + 4 * kLayers * kSeq * kSeq * kHidden);

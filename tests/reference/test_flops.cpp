@@ -1,4 +1,4 @@
-// Matrix FLOPs and the KV-cache against what torch's dispatcher saw the reference code do. Source:
+// Matrix FLOPs and KV-cache against the reference code, recorded by torch's dispatcher. Source:
 // tests/data/README.md.
 #include <doctest/doctest.h>
 
@@ -9,15 +9,7 @@ using namespace headroom::test;
 
 namespace {
 
-nlohmann::json config_of(const CsvRow& row) {
-  const std::string name = row.at("model");
-  if (row.at("size") == "full") {
-    return read_json(data_folder() / "golden/configs" / (name + ".config.json"));
-  }
-  return read_json(data_folder() / "golden/tiny" / (name + ".json")).at("config");
-}
-
-/// The attention products of a workload: scores and contexts of all components.
+/// FLOPs of the attention GEMMs: scores and contexts of all components.
 Integer attention_flops(const Counted& counted) {
   Integer flops = 0;
   for (std::size_t i = 0; i < counted.figures.components.size(); ++i) {
@@ -32,8 +24,8 @@ bool has_window(const ModelSpec& spec) {
   return build_graph(spec, {}).traits.window.kind != WindowKind::none;
 }
 
-/// Rows of reference code that multiplies more than the model asks for: GPT-Neo, and Mistral in
-/// transformers 4.45, decode with keys that the window hides; Llama 4 runs every expert for every
+/// Rows where the reference code computes more than the model needs: GPT-Neo, and Mistral in
+/// transformers 4.45, decode with keys outside the window; Llama 4 runs every expert for every
 /// token.
 bool multiplies_otherwise(const CsvRow& row) {
   const std::string& model = row.at("model");
@@ -46,7 +38,7 @@ bool multiplies_otherwise(const CsvRow& row) {
 
 }  // namespace
 
-TEST_CASE("matrix FLOPs equal those that the reference code multiplied, prefill and decode") {
+TEST_CASE("matrix FLOPs equal those of the reference code, in prefill and decode") {
   const auto rows = read_csv(data_folder() / "golden/flops.csv");
   REQUIRE(rows.size() > 100);
   for (const CsvRow& row : rows) {
@@ -55,7 +47,7 @@ TEST_CASE("matrix FLOPs equal those that the reference code multiplied, prefill 
     CAPTURE(row.at("batch"));
     CAPTURE(row.at("seq"));
     if (multiplies_otherwise(row)) continue;
-    const ModelSpec spec = spec_of(config_of(row), row.at("model"));
+    const ModelSpec spec = spec_of(golden_config(row), row.at("model"));
     Workload workload;
     workload.latent = LatentAttention::naive;  // the reference code expands keys and values
     workload.phase = row.at("phase") == "decode_one_token" ? Phase::decode : Phase::prefill;
@@ -69,29 +61,30 @@ TEST_CASE("matrix FLOPs equal those that the reference code multiplied, prefill 
   }
 }
 
-TEST_CASE("the KV-cache holds the elements that the reference code's cache holds") {
+TEST_CASE("the KV-cache has as many elements as the reference code's") {
   const auto rows = read_csv(data_folder() / "golden/kv_cache.csv");
   REQUIRE(rows.size() > 20);
   for (const CsvRow& row : rows) {
     CAPTURE(row.at("model"));
     CAPTURE(row.at("tokens"));
-    const ModelSpec spec = spec_of(config_of(row), row.at("model"));
+    const ModelSpec spec = spec_of(golden_config(row), row.at("model"));
     if (has_window(spec)) continue;  // below
     Workload workload;
     workload.latent = LatentAttention::naive;
     workload.batch_size = number(row, "batch");
     workload.seq_len = number(row, "tokens");
     workload.enc_seq_len = std::max<std::int64_t>(1, number(row, "enc_tokens"));
-    workload.kv_dtype = DType::int8;  // a byte an element, so bytes are elements
+    workload.kv_dtype = DType::int8;  // one byte per element, so bytes equal elements
     const Counted counted = count(spec, workload);
     CHECK(counted.figures.kv_cache_bytes == number(row, "total_elements"));
   }
 }
 
-TEST_CASE("windowed layers hold the last w keys, where transformers 5 holds w - 1 before a step") {
+TEST_CASE(
+    "sliding-window layers cache the last w keys; transformers 5 caches w - 1 before a step") {
   std::size_t models = 0;
   for (const CsvRow& row : read_csv(data_folder() / "golden/kv_cache.csv")) {
-    const ModelSpec spec = spec_of(config_of(row), row.at("model"));
+    const ModelSpec spec = spec_of(golden_config(row), row.at("model"));
     const bool drops = row.at("method").find("transformers 5.10") == 0;
     if (!has_window(spec) || row.at("model") == "gpt_neo" || !drops) continue;
     CAPTURE(row.at("model"));
@@ -118,7 +111,7 @@ TEST_CASE("windowed layers hold the last w keys, where transformers 5 holds w - 
   CHECK(models >= 4);
 }
 
-TEST_CASE("DeepSeek-V3 keeps 70,272 bytes of each token in bf16, in latent vectors") {
+TEST_CASE("DeepSeek-V3 caches 70,272 bytes per token in bf16, as latent vectors") {
   // 61 layers of 512 + 64 values of 2 bytes.
   Workload workload;
   workload.seq_len = 100;
@@ -130,7 +123,7 @@ TEST_CASE("DeepSeek-V3 keeps 70,272 bytes of each token in bf16, in latent vecto
 }
 
 TEST_CASE(
-    "Qwen3-Next keeps 6 GiB at 262,144 tokens, in every fourth layer, and a state that stays") {
+    "Qwen3-Next caches 6 GiB at 262,144 tokens in every fourth layer, plus a constant state") {
   Workload workload;
   workload.seq_len = 262144;
   workload.dtype = DType::bfloat16;
@@ -151,7 +144,7 @@ TEST_CASE("a ViT's tokens follow from its image") {
   CHECK_THROWS((void)resolve(other, load_model("vit-base").spec));
 }
 
-TEST_CASE("Llama-3-8B at 8193 tokens in bf16 has a KV-cache of 1.00 GiB, by its grouped heads") {
+TEST_CASE("Llama-3-8B at 8193 tokens in bf16 has a KV-cache of 1.00 GiB, with grouped heads") {
   Workload workload;
   workload.seq_len = 8193;
   workload.dtype = DType::bfloat16;
@@ -163,7 +156,7 @@ TEST_CASE("Llama-3-8B at 8193 tokens in bf16 has a KV-cache of 1.00 GiB, by its 
   CHECK(gib == doctest::Approx(1.00).epsilon(0.001));
 }
 
-TEST_CASE("bert-base at batch 1 and 128 tokens takes 22,348,431,360 matrix FLOPs") {
+TEST_CASE("bert-base at batch 1 and 128 tokens costs 22,348,431,360 matrix FLOPs") {
   const Counted counted = count(load_model("bert-base").spec, {});
   CHECK(counted.figures.parameters == 109482240);
   CHECK(counted.figures.forward.matrix_flops == 22348431360);

@@ -1,6 +1,7 @@
-// The formulas that textbooks and papers give must come out of the graph as symbols.
+// Formulas of textbooks and papers, derived symbolically from the graph.
 #include <doctest/doctest.h>
 
+#include "letters.h"
 #include "support/data.h"
 
 using namespace headroom;
@@ -8,15 +9,8 @@ using namespace headroom::test;
 
 namespace {
 
-const Expr l = Symbol::num_hidden_layers;
-const Expr b = Symbol::batch_size;
 const Expr N = Symbol::seq_len;
-const Expr t = Symbol::visible_keys;
-const Expr n = Symbol::enc_seq_len;
-const Expr d = Symbol::hidden_size;
-const Expr h = Symbol::num_attention_heads;
 const Expr k = Symbol::head_dim;
-const Expr V = Symbol::vocab_size;
 
 nlohmann::json gpt2_like() {
   return {{"model_type", "gpt2"},
@@ -41,7 +35,7 @@ Expr flops_of(const Counted& counted, const Workload& workload, std::string_view
 
 }  // namespace
 
-TEST_CASE("attention is 8·b·N·d² + 4·b·N²·d and the FFN 16·b·N·d² a layer") {
+TEST_CASE("a layer's attention is 8·b·N·d² + 4·b·N²·d and its FFN 16·b·N·d²") {
   const Workload workload;
   const Counted counted = count(spec_of(gpt2_like()), workload);
   CHECK(flops_of(counted, workload, "attention") ==
@@ -61,7 +55,7 @@ TEST_CASE("a decoder is l·(24·b·N·d² + 4·b·N²·d) + 2·b·N·d·V") {
 }
 
 TEST_CASE(
-    "training activations are l·(34·b·N·d + 5·b·N²·h) bytes in 16 bit, and the norms' means") {
+    "training activations are l·(34·b·N·d + 5·b·N²·h) bytes in 16 bit, plus statistics of norms") {
   Workload workload;
   workload.phase = Phase::train;
   workload.dtype = DType::bfloat16;
@@ -78,7 +72,7 @@ TEST_CASE(
   CHECK(collapsed(statistics, counted.graph, workload) == l * Integer{8} * b * N);
 }
 
-TEST_CASE("selective recompute drops 5·b·N²·h, full recompute keeps 2·b·N·d a layer") {
+TEST_CASE("selective recompute drops 5·b·N²·h, full recompute saves 2·b·N·d per layer") {
   Workload workload;
   workload.phase = Phase::train;
   workload.dtype = DType::bfloat16;
@@ -92,11 +86,29 @@ TEST_CASE("selective recompute drops 5·b·N²·h, full recompute keeps 2·b·N�
   CHECK(per_layer == l * Integer{2} * b * N * d);
 }
 
-TEST_CASE("a layer has 12·d² weights, L·12·d² + V·d with embeddings, but for biases and norms") {
+TEST_CASE("selective recompute reruns the attention core's element-wise FLOPs, dropout included") {
+  // gpt2 at batch 1 and 128 tokens: 12 layers of 12 heads with 128² scores each.
+  const Integer scores = Integer{12} * 12 * 128 * 128;
+  ModelSpec spec = load_model("gpt2").spec;
+  WorkloadRequest request;
+  request.phase = Phase::train;
+  request.recompute = Recompute::selective;
+  const auto recomputed = [&] {
+    return count(spec, resolve(request, spec)).figures.recompute.elementwise_flops;
+  };
+  // Per score: scale, mask, softmax (max, subtract, exp, sum, divide), and dropout, which
+  // multiplies by the mask and by 1/(1 - p).
+  const Integer with_dropout = recomputed();
+  CHECK(with_dropout == (1 + 1 + 5 + 2) * scores);
+  spec.decoder->dropout.attention_probs = 0;
+  CHECK(with_dropout - recomputed() == 4'718'592);
+}
+
+TEST_CASE("a layer has 12·d² weights, a model L·12·d² + V·d, without biases and norms") {
   const Counted counted = count(spec_of(gpt2_like()), {});
   const Expr parameters = collapse(counted.analysis.parameters.total, counted.graph.relations);
   const Expr positions = Expr(Symbol::max_position_embeddings) * d;
-  // Biases: 3·d, d, 4·d, d; norms: 4·d a layer and 2·d at the end.
+  // Biases: 3·d, d, 4·d, d; norms: 4·d per layer and 2·d at the end.
   const Expr small = l * Integer{13} * d + Integer{2} * d;
   CHECK(parameters == l * Integer{12} * d * d + V * d + positions + small);
 }
@@ -124,12 +136,12 @@ TEST_CASE("softmax attention costs O(N²·d), linear attention O(N·d·k)") {
   };
   CHECK(core(softmax) == Integer{4} * b * N * N * d * l);
   CHECK(core(softmax).degree(Symbol::seq_len) == 2);
-  // φ(K)ᵀ·V and φ(Q)·S, and the denominator.
+  // φ(K)ᵀ·V, φ(Q)·S and the denominator.
   CHECK(core(linear) == l * (Integer{4} * b * N * d * k + Integer{2} * b * N * d));
   CHECK(core(linear).degree(Symbol::seq_len) == 1);
 }
 
-TEST_CASE("with fused attention a causal mask leaves N·(N + 1)/2 pairs") {
+TEST_CASE("fused attention under a causal mask computes N·(N + 1)/2 pairs") {
   Workload workload;
   workload.attention = AttentionImplementation::fused;
   const Counted counted = count(spec_of(gpt2_like()), workload);
@@ -138,7 +150,7 @@ TEST_CASE("with fused attention a causal mask leaves N·(N + 1)/2 pairs") {
   CHECK(*bindings_of(workload, LayerTraits{}).get(Symbol::visible_pairs) == 128 * 129 / 2);
 }
 
-TEST_CASE("a decode step is linear in the keys it sees") {
+TEST_CASE("a decode step is linear in its visible keys") {
   Workload workload;
   workload.phase = Phase::decode;
   workload.seq_len = 1;

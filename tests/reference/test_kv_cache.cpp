@@ -1,5 +1,5 @@
-// What engines reserve for a KV-cache, and values in few bits, against the engines' own documents,
-// the reference code's recorded caches, and sums by hand.
+// KV-cache memory of engines and of quantised values, against the engines' documentation, recorded
+// caches of the reference code, and sums by hand.
 #include <doctest/doctest.h>
 
 #include "headroom/error.h"
@@ -43,15 +43,7 @@ KvCacheRequest in(KvType type, KvScales scales = KvScales::none) {
   return request;
 }
 
-nlohmann::json config_of(const CsvRow& row) {
-  const std::string name = row.at("model");
-  if (row.at("size") == "full") {
-    return read_json(data_folder() / "golden/configs" / (name + ".config.json"));
-  }
-  return read_json(data_folder() / "golden/tiny" / (name + ".json")).at("config");
-}
-
-/// Layers with a window of 32 keys beside layers without: 2 to 1, as in vLLM's document.
+/// Layers with a window of 32 keys and layers without, 2 to 1, as in vLLM's documentation.
 ModelSpec two_to_one(std::int64_t layers, std::int64_t window) {
   nlohmann::json types = nlohmann::json::array();
   for (std::int64_t i = 0; i < layers; ++i) {
@@ -76,7 +68,7 @@ ModelSpec two_to_one(std::int64_t layers, std::int64_t window) {
 
 }  // namespace
 
-TEST_CASE("the ideal policy uses and reserves what the graph's polynomials count") {
+TEST_CASE("the ideal policy uses and reserves the bytes of the graph's polynomials") {
   for (const char* name : {"llama-3-8b", "gemma-2-9b", "t5-base", "deepseek-v3", "gpt-oss-20b",
                            "qwen3-next-80b-a3b", "linear-transformer"}) {
     CAPTURE(name);
@@ -92,18 +84,18 @@ TEST_CASE("the ideal policy uses and reserves what the graph's polynomials count
   }
 }
 
-TEST_CASE("hf-dynamic holds the elements that transformers' own cache was seen to hold") {
+TEST_CASE("hf-dynamic has as many elements as transformers' recorded caches") {
   std::size_t compared = 0;
   for (const CsvRow& row : read_csv(data_folder() / "golden/kv_cache.csv")) {
     if (row.at("method").find("5.10") == std::string::npos) continue;
     CAPTURE(row.at("model"));
     CAPTURE(row.at("tokens"));
-    const ModelSpec spec = spec_of(config_of(row), row.at("model"));
+    const ModelSpec spec = spec_of(golden_config(row), row.at("model"));
     Workload workload;
     workload.batch_size = number(row, "batch");
     workload.seq_len = number(row, "tokens");
     workload.enc_seq_len = std::max<std::int64_t>(1, number(row, "enc_tokens"));
-    workload.kv_dtype = DType::int8;  // a byte an element, so bytes are elements
+    workload.kv_dtype = DType::int8;  // one byte per element, so bytes equal elements
     const KvCacheUse use = use_of(spec, workload, by(KvPolicy::hf_dynamic));
     CHECK(use.reserved_bytes == number(row, "total_elements"));
     ++compared;
@@ -111,8 +103,9 @@ TEST_CASE("hf-dynamic holds the elements that transformers' own cache was seen t
   CHECK(compared > 20);
 }
 
-TEST_CASE("vLLM's document: 112 tokens in blocks of 16, a window of 32, take 7 + 2 · 2 blocks") {
-  // Groups of 10 layers: full, and two of windowed ones.
+TEST_CASE(
+    "vLLM's documentation: 112 tokens in blocks of 16 with a window of 32 use 7 + 2 · 2 blocks") {
+  // Groups of 10 layers: one full, two windowed.
   const ModelSpec spec = two_to_one(30, 32);
   const KvCacheUse use = use_of(spec, decode_at(112), by(KvPolicy::vllm));
   const Integer page = 10 * 16 * (2 * 2 * 16 * 2);  // layers, tokens, a token's keys and values
@@ -121,17 +114,18 @@ TEST_CASE("vLLM's document: 112 tokens in blocks of 16, a window of 32, take 7 +
 }
 
 TEST_CASE(
-    "vLLM's document: Gemma-3-27B's 52 windowed layers are 6 groups of 10, 8 layers padding") {
+    "vLLM's documentation: Gemma-3-27B's 52 windowed layers are 6 groups of 10, 8 of them "
+    "padding") {
   const ModelSpec spec = preset("gemma-3-27b");
   const KvCacheUse use = use_of(spec, decode_at(16'384), by(KvPolicy::vllm));
   const AttentionSpec& attention = spec.decoder->self_attention;
   const Integer page =
       Integer{10} * 16 * 2 * attention.num_key_value_heads * attention.head_dim * 2;
-  // 1024 keys of a window end at a block's end here, so that they fill 64 blocks.
+  // The window of 1024 keys ends at a block boundary here and fills 64 blocks.
   CHECK(use.reserved_bytes == page * (1024 + 6 * 64));
 }
 
-TEST_CASE("a window that straddles blocks takes one block more") {
+TEST_CASE("a window that straddles blocks uses one block more") {
   const ModelSpec spec = two_to_one(3, 32);
   const auto windowed = [&](std::int64_t tokens) {
     const KvCacheUse use = use_of(spec, decode_at(tokens), by(KvPolicy::paged));
@@ -146,7 +140,7 @@ TEST_CASE("a window that straddles blocks takes one block more") {
   CHECK(windowed(17) == 32);
 }
 
-TEST_CASE("paged blocks round every sequence up by itself") {
+TEST_CASE("paged blocks round up each sequence separately") {
   const ModelSpec spec = preset("llama-3-8b");
   KvCacheRequest request = by(KvPolicy::paged);
   request.block = 64;
@@ -155,7 +149,7 @@ TEST_CASE("paged blocks round every sequence up by itself") {
   CHECK(use.reserved_bytes == Integer{131'072} * 8256 * 5);
 }
 
-TEST_CASE("a static cache reserves its length, and min(w, length) behind a window") {
+TEST_CASE("a static cache reserves its length, and min(w, length) with a window") {
   KvCacheRequest request = by(KvPolicy::hf_static);
   request.capacity = 100;
   const KvCacheUse use = use_of(two_to_one(3, 32), decode_at(8), request);
@@ -163,7 +157,7 @@ TEST_CASE("a static cache reserves its length, and min(w, length) behind a windo
   CHECK(use.reserved_bytes == token * (100 + 2 * 32));
 }
 
-TEST_CASE("llama.cpp pads its context to 256 cells, and keeps w + 512 for a window it knows") {
+TEST_CASE("llama.cpp pads its context to 256 cells and reserves w + 512 for a supported window") {
   const Integer llama_token = 131'072;
   CHECK(use_of(preset("llama-3-8b"), decode_at(8193, 2), by(KvPolicy::llama_cpp)).reserved_bytes ==
         llama_token * 8448 * 2);
@@ -173,7 +167,7 @@ TEST_CASE("llama.cpp pads its context to 256 cells, and keeps w + 512 for a wind
         token * (4096 + 2 * 768));  // 128 + 512, padded
   CHECK(use_of(spec, decode_at(4096), by(KvPolicy::llama_cpp_swa_full)).reserved_bytes ==
         token * 3 * 4096);
-  // Mistral's architecture in GGUF files is Llama's, which has no window.
+  // GGUF files store Mistral as Llama, which has no window.
   const KvCacheUse mistral =
       use_of(preset("mistral-7b-v0.1"), decode_at(8192), by(KvPolicy::llama_cpp));
   CHECK(mistral.reserved_bytes == Integer{131'072} * 8192);
@@ -190,8 +184,9 @@ TEST_CASE("latent vectors stay latent in vLLM and are expanded by transformers")
         Integer{61} * 128 * 320 * 2 * 1600);
 }
 
-TEST_CASE("values in few bits take these bytes, with their scales") {
-  // Llama-3-8B: 32 layers, 8 heads, keys and values of 128: 65,536 values a token, 512 vectors.
+TEST_CASE("quantised values use these bytes, with their scales") {
+  // Llama-3-8B: 32 layers, 8 heads, keys and values of 128: 65,536 values and 512 vectors per
+  // token.
   const ModelSpec spec = preset("llama-3-8b");
   const Workload workload = decode_at(1000);
   const auto used = [&](const KvCacheRequest& request) {
@@ -209,8 +204,8 @@ TEST_CASE("values in few bits take these bytes, with their scales") {
   CHECK(use_of(spec, workload, in(KvType::q4_0)).bytes_per_token == 36'864);
 }
 
-TEST_CASE("KIVI leaves the last keys and values as they are") {
-  // arXiv 2402.02750: of 1000 tokens 1000 mod 128 = 104 keys and 128 values wait in 16 bits.
+TEST_CASE("KIVI does not quantise the last keys and values") {
+  // arXiv 2402.02750: of 1000 tokens 1000 mod 128 = 104 keys and 128 values stay in 16 bits.
   const ModelSpec spec = preset("llama-3-8b");
   const KvCacheUse use = use_of(spec, decode_at(1000), in(KvType::int2, KvScales::kivi));
   const Integer heads = 32 * 8;  // of all layers
@@ -219,7 +214,7 @@ TEST_CASE("KIVI leaves the last keys and values as they are") {
   CHECK(use.used_bytes == heads * (keys + values));
 }
 
-TEST_CASE("what is not known or means nothing is refused") {
+TEST_CASE("an undocumented rule, and an option without effect, is an error") {
   const auto refuses = [](const char* name, const KvCacheRequest& request) {
     CAPTURE(name);
     CHECK_THROWS_AS((void)use_of(preset(name), decode_at(64), request), Error);

@@ -1,8 +1,8 @@
-// Layers on their own against the complexities of table 1 of "Attention Is All You Need" (arXiv
-// 1706.03762) with their constants, and torch.nn's definitions, worked out by hand. N is the length
-// s, b is 1 unless it is written.
+// Single layers against Table 1 of "Attention Is All You Need" (arXiv 1706.03762), with constants
+// from torch.nn's definitions, derived by hand. N is the length s; b is 1 unless written.
 #include <doctest/doctest.h>
 
+#include "letters.h"
 #include "support/data.h"
 
 using namespace headroom;
@@ -10,11 +10,7 @@ using namespace headroom::test;
 
 namespace {
 
-const Expr b = Symbol::batch_size;
-const Expr s = Symbol::seq_len;
-const Expr d = Symbol::hidden_size;
-const Expr l = Symbol::num_hidden_layers;
-const Expr k = Symbol::kernel_size;
+const Expr kappa = Symbol::kernel_size;
 
 Counted prefill(const std::string& preset, AttentionImplementation attention) {
   const ModelSpec spec = load_model(preset).spec;
@@ -40,20 +36,20 @@ Integer elementwise(const std::string& preset) {
 
 }  // namespace
 
-TEST_CASE("a recurrent layer takes N·d² for each gate and each of its two products") {
+TEST_CASE("a recurrent layer costs 2·N·d² per gate for each of its two GEMMs") {
   CHECK(flops("layer-rnn") == l * Integer{4} * b * s * d * d);
   CHECK(flops("layer-gru") == l * Integer{12} * b * s * d * d);
   CHECK(flops("layer-lstm") == l * Integer{16} * b * s * d * d);
 }
 
-TEST_CASE("a convolution takes 2·k·N·d², causal or not, dilated or not") {
+TEST_CASE("a convolution costs 2·k·N·d², causal or not, dilated or not") {
   for (const char* const name : {"layer-conv", "layer-conv-causal"}) {
-    CHECK(flops(name) == l * Integer{2} * b * s * d * d * k);
+    CHECK(flops(name) == l * Integer{2} * b * s * d * d * kappa);
   }
-  CHECK(flops("layer-conv-dilated") == Integer{8 * 2} * b * s * d * d * k);
+  CHECK(flops("layer-conv-dilated") == Integer{8 * 2} * b * s * d * d * kappa);
 }
 
-TEST_CASE("self-attention takes 4·N²·d beside four projections, with one head or several") {
+TEST_CASE("self-attention costs 4·N²·d plus four projections, with one head or several") {
   const Expr softmax = l * (Integer{8} * b * s * d * d + Integer{4} * b * s * s * d);
   for (const char* const name :
        {"layer-self-attention", "layer-multi-head-attention", "layer-masked-attention"}) {
@@ -61,7 +57,7 @@ TEST_CASE("self-attention takes 4·N²·d beside four projections, with one head
   }
 }
 
-TEST_CASE("a fused kernel computes the pairs that a mask or a window leaves") {
+TEST_CASE("a fused kernel computes only the unmasked pairs of a mask or window") {
   const auto fused = AttentionImplementation::fused;
   CHECK(flops("layer-masked-attention", fused) ==
         l * (Integer{8} * b * s * d * d + Integer{4} * b * d * Symbol::visible_pairs));
@@ -69,7 +65,7 @@ TEST_CASE("a fused kernel computes the pairs that a mask or a window leaves") {
         l * (Integer{8} * b * s * d * d + Integer{4} * b * d * Symbol::windowed_pairs));
 }
 
-TEST_CASE("a window of r positions on both sides leaves N·(2·r + 1) - r·(r + 1) pairs") {
+TEST_CASE("a window of r positions on both sides has N·(2·r + 1) - r·(r + 1) pairs") {
   const ModelSpec spec = load_model("layer-window-attention").spec;
   WorkloadRequest request;
   request.seq_len = 1000;
@@ -78,14 +74,14 @@ TEST_CASE("a window of r positions on both sides leaves N·(2·r + 1) - r·(r + 
   CHECK(values.get(Symbol::windowed_pairs) == Integer{1000 * 129 - 64 * 65});
 }
 
-TEST_CASE("cross-attention takes n keys of the second sequence") {
+TEST_CASE("cross-attention reads n keys of the second sequence") {
   const Expr n = Symbol::enc_seq_len;
   CHECK(flops("layer-cross-attention") ==
         l * (Integer{4} * b * s * d * d + Integer{4} * b * n * d * d + Integer{4} * b * s * n * d));
 }
 
 TEST_CASE("linear attention is linear in N") {
-  // Each head: 4·k² for the state and its product with the query, 2·k for the denominator.
+  // Per head: 4·k² for the state and its GEMM with the query, 2·k for the denominator.
   const Expr head = Symbol::head_dim;
   for (const char* const name : {"layer-linear-attention", "layer-linear-attention-causal"}) {
     CAPTURE(std::string(name));
@@ -95,14 +91,14 @@ TEST_CASE("linear attention is linear in N") {
   }
 }
 
-TEST_CASE("a position-wise network takes 16·N·d²") {
+TEST_CASE("a position-wise network costs 16·N·d²") {
   CHECK(flops("layer-ffn") == l * Integer{16} * b * s * d * d);
 }
 
-TEST_CASE("a cell's gates are counted operation by operation") {
-  // For each unit and step. RNN: a sum with the state's product, tanh; biases: 2. LSTM: 4 sums, 3
-  // sigmoids of 3, 2 tanh, 3 products and a sum; biases: 8. GRU: 3 sums, a product with r, 2
-  // sigmoids of 3, tanh, 2 products, a difference and a sum; biases: 6.
+TEST_CASE("element-wise FLOPs of a cell count every operation") {
+  // Per unit and step. RNN: a sum of both GEMMs, tanh; biases: 2. LSTM: 4 sums, 3 sigmoids of 3, 2
+  // tanh, 3 multiplications and a sum; biases: 8. GRU: 3 sums, a multiplication by r, 2 sigmoids of
+  // 3, tanh, 2 multiplications, a difference and a sum; biases: 6.
   constexpr std::int64_t kUnits = 128 * 512;
   CHECK(elementwise("layer-rnn") == kUnits * (1 + 1 + 2));
   CHECK(elementwise("layer-lstm") == kUnits * (4 + 9 + 2 + 3 + 1 + 8));
@@ -110,7 +106,7 @@ TEST_CASE("a cell's gates are counted operation by operation") {
   CHECK(elementwise("layer-conv") == kUnits);  // its bias
 }
 
-TEST_CASE("what a decode step keeps of the past does not grow with it, but for attention") {
+TEST_CASE("the decode state does not grow with the past, except for attention") {
   const auto cache = [](const std::string& preset, std::int64_t past) {
     const ModelSpec spec = load_model(preset).spec;
     WorkloadRequest request;
@@ -132,7 +128,7 @@ TEST_CASE("what a decode step keeps of the past does not grow with it, but for a
   }
 }
 
-TEST_CASE("layers that see both sides have no decode phase") {
+TEST_CASE("bidirectional layers have no decode phase") {
   for (const char* const name : {"layer-conv", "layer-self-attention", "layer-linear-attention",
                                  "layer-cross-attention", "layer-ffn"}) {
     CAPTURE(std::string(name));
@@ -143,7 +139,7 @@ TEST_CASE("layers that see both sides have no decode phase") {
   }
 }
 
-TEST_CASE("training keeps an LSTM's input, gates, memory and states") {
+TEST_CASE("training saves an LSTM's input, gates, memory and states") {
   const ModelSpec spec = load_model("layer-lstm").spec;
   WorkloadRequest request;
   request.phase = Phase::train;

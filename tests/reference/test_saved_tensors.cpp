@@ -1,5 +1,5 @@
-// What is saved for backward, tensor by tensor, against what saved_tensors_hooks reported of the
-// reference code. Source: tests/data/README.md. Every difference has a name here.
+// Tensors saved for the backward pass against the reference code, recorded by torch's
+// saved_tensors_hooks. Source: tests/data/README.md. Every difference is named here.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -60,12 +60,12 @@ Workload workload_of(const json& record) {
   if (dtype == "float16") workload.dtype = DType::float16;
   if (dtype == "bfloat16") workload.dtype = DType::bfloat16;
   if (record.at("attention") == "sdpa") workload.attention = AttentionImplementation::fused;
-  // PyTorch's CPU dropout keeps its mask in the activation's type, CUDA's in one byte.
+  // PyTorch's CPU dropout stores its mask in the activation's type, CUDA's in one byte.
   if (record.at("dropout_impl") == "cpu") workload.mask_bytes = bytes_of(workload.dtype);
   return workload;
 }
 
-/// A saved tensor's bytes, with the name that a difference is explained by.
+/// Name and bytes of a saved tensor.
 struct Saved {
   std::string name;
   Integer bytes;
@@ -89,8 +89,8 @@ std::vector<Saved> predicted(const json& record) {
   return result;
 }
 
-/// The reference's storages. Where query, key and value are views of GPT-2's fused projection they
-/// are one storage; elsewhere they are three.
+/// The reference's storages. Query, key and value share one storage as views of GPT-2's fused
+/// projection; elsewhere they are three.
 std::vector<Integer> measured(const json& record) {
   std::vector<Integer> result;
   for (const json& row : record.at("saved")) {
@@ -108,7 +108,7 @@ std::vector<Integer> measured(const json& record) {
   return result;
 }
 
-/// Tensors that one side has and the other lacks, by a named reason.
+/// Tensors on one side only, by a named reason.
 struct Differences {
   std::vector<Integer> only_measured;
   std::vector<std::string> only_predicted;  ///< by name
@@ -125,8 +125,8 @@ Differences known_differences(const json& record) {
     differences.only_measured.assign(layers, bytes_of(workload_of(record).dtype));
   }
   if (whole_model && family == "bert") {
-    // BERT's position and token-type ids are registered buffers, which the reference leaves out;
-    // its targets were the word ids themselves.
+    // BERT's position and token-type ids are registered buffers, which the reference omits; its
+    // targets are the word ids themselves.
     differences.only_predicted = {"position ids", "token-type ids", "targets"};
   }
   if (whole_model && family != "bert" && record.at("batch") == 1) {
@@ -136,7 +136,7 @@ Differences known_differences(const json& record) {
   return differences;
 }
 
-/// The one layout in which repeating grouped keys copies nothing: one sequence, one key-value head.
+/// The only layout in which repeating grouped keys is a view: one sequence, one key-value head.
 bool repeats_for_free(const json& record) {
   const json& config = record.at("config");
   return config.at("family") == "llama" && config.value("kv_heads", 0) == 1 &&
@@ -175,7 +175,7 @@ void capture(const json& record) {
 
 }  // namespace
 
-TEST_CASE("every tensor saved for backward is predicted, byte by byte (torch 2.6)") {
+TEST_CASE("saved tensors equal those of torch 2.6, byte by byte") {
   const json records = read_json(data_folder() / "golden/activations.json");
   std::size_t exact = 0;
   for (const json& record : records.at("torch2.6_transformers4.45.2")) {
@@ -189,7 +189,7 @@ TEST_CASE("every tensor saved for backward is predicted, byte by byte (torch 2.6
   CHECK(exact == 147);
 }
 
-TEST_CASE("grouped keys and values that are repeated as a view save one head's worth each") {
+TEST_CASE("grouped keys and values repeated as a view save one head each") {
   const json records = read_json(data_folder() / "golden/activations.json");
   std::size_t found = 0;
   for (const json& record : records.at("torch2.6_transformers4.45.2")) {
@@ -207,7 +207,7 @@ TEST_CASE("grouped keys and values that are repeated as a view save one head's w
   CHECK(found == 3);
 }
 
-TEST_CASE("torch 1.13 saves the same but for 8-byte scalars and the operands of rotary products") {
+TEST_CASE("torch 1.13 saves the same tensors, plus 8-byte scalars and the operands of RoPE") {
   const json records = read_json(data_folder() / "golden/activations.json");
   for (const json& record : records.at("torch1.13_transformers4.45.2")) {
     if (record.at("scope") != "block") continue;

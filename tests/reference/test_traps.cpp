@@ -1,5 +1,5 @@
-// Mistakes that tools of this kind are known to make, each with a model that shows it. Counts are
-// those of the published models; KV-cache bytes follow from their configs as the comments say.
+// Known mistakes of similar tools, each with a model that exposes it. Counts are those of the
+// published models; KV-cache bytes follow from their configs as noted.
 #include <doctest/doctest.h>
 
 #include "support/data.h"
@@ -39,11 +39,11 @@ Integer matrix_flops(const char* preset, AttentionImplementation attention) {
 
 }  // namespace
 
-TEST_CASE("trap: keys and values both count, with multi-head attention") {
+TEST_CASE("trap: the KV-cache of multi-head attention has keys and values") {
   CHECK(cache_bytes("llama-2-7b", 1) == 2 * 32 * 32 * 128 * 2);
 }
 
-TEST_CASE("trap: a window bounds the cache of every windowed layer, and of those only") {
+TEST_CASE("trap: a window bounds the cache of windowed layers only") {
   // Mistral-7B v0.1: 32 layers, 8 heads of 128, a window of 4096; v0.2 has none.
   const Integer mistral_token = 2 * 32 * 8 * 128 * 2;
   CHECK(cache_bytes("mistral-7b-v0.1", 4095) == mistral_token * 4095);
@@ -53,37 +53,37 @@ TEST_CASE("trap: a window bounds the cache of every windowed layer, and of those
   CHECK(cache_bytes("gemma-2-9b", 8192) == Integer{2 * 8 * 256 * 2} * 21 * (4096 + 8192));
   // gpt-oss-20b: 24 layers, every other one with a window of 128; 8 heads of 64.
   CHECK(cache_bytes("gpt-oss-20b", 8192) == Integer{2 * 8 * 64 * 2} * 12 * (128 + 8192));
-  // Gemma 3 1B: 26 layers, every sixth sees everything, the others 512; one head of 256.
+  // Gemma 3 1B: 26 layers, every sixth attends to all tokens, the others to 512; one head of 256.
   CHECK(cache_bytes("gemma-3-1b", 8192) == Integer{2 * 256 * 2} * (22 * 512 + 4 * 8192));
 }
 
-TEST_CASE("trap: heads are tied only where the config says so, and then counted once") {
+TEST_CASE("trap: a head is tied only if the config says so, and then counts once") {
   CHECK(parameters_of("llama-3-8b").total == 8030261248);
   CHECK(parameters_of("gpt2").total == 124439808);
   CHECK(parameters_of("gemma-2b").total == 2506172416);
   CHECK(parameters_of("t5-small").total == 60506624);
 }
 
-TEST_CASE("trap: the size of a head is read, not divided") {
+TEST_CASE("trap: the head dimension is read from the config, not computed by division") {
   CHECK(load_model("gemma-7b").spec.decoder->self_attention.head_dim == 256);  // 3072 / 16 = 192
   CHECK(load_model("qwen3-4b").spec.decoder->self_attention.head_dim == 128);  // 2560 / 32 = 80
   CHECK(load_model("mistral-nemo-12b").spec.decoder->self_attention.head_dim == 128);  // 160
 }
 
-TEST_CASE("trap: whether a network is gated is the family's to say") {
+TEST_CASE("trap: the family decides whether a network is gated") {
   CHECK(load_model("llama-2-7b").spec.decoder->ffn.kind == FfnKind::gated);
   CHECK(load_model("opt-125m").spec.decoder->ffn.kind == FfnKind::plain);
   CHECK(load_model("starcoder2-3b").spec.decoder->ffn.kind == FfnKind::plain);
 }
 
-TEST_CASE("trap: experts count in full, and those of a token by top-k") {
+TEST_CASE("trap: all experts count as parameters, the top-k ones as active") {
   const Totals mixtral = parameters_of("mixtral-8x7b");
   CHECK(mixtral.total == 46702792704);
   CHECK(mixtral.active == 12879925248);
   const Totals deepseek = parameters_of("deepseek-v3");
   CHECK(deepseek.total == 671026404352);
   CHECK(deepseek.active == 37552282624);
-  // Twice the experts of a token, twice their products.
+  // Twice the experts per token, twice their FLOPs.
   ModelSpec spec = load_model("mixtral-8x7b").spec;
   const auto expert_flops = [&](std::int64_t per_token) {
     spec.decoder->ffn.experts->num_experts_per_tok = per_token;
@@ -99,7 +99,7 @@ TEST_CASE("trap: experts count in full, and those of a token by top-k") {
   CHECK(expert_flops(1) == Integer{32} * 128 * 2 * 3 * 4096 * 14336);
 }
 
-TEST_CASE("trap: the head's products are FLOPs like all others") {
+TEST_CASE("trap: the GEMM of the language-model head counts") {
   const Counted counted = count(load_model("gpt2").spec, {});
   for (const NodeAnalysis& node : counted.analysis.nodes) {
     if (node.path != "head.logits") continue;
@@ -108,7 +108,7 @@ TEST_CASE("trap: the head's products are FLOPs like all others") {
   }
 }
 
-TEST_CASE("trap: fused attention holds its context, not a square of scores") {
+TEST_CASE("trap: fused attention stores its context, not n² scores") {
   Workload workload = bfloat16_workload(32768);
   workload.attention = AttentionImplementation::fused;
   const Counted counted = count(load_model("llama-2-7b").spec, workload);
@@ -121,11 +121,11 @@ TEST_CASE("trap: fused attention holds its context, not a square of scores") {
   }
 }
 
-TEST_CASE("trap: attention is counted when one kernel does all of it") {
+TEST_CASE("trap: attention in one fused kernel counts") {
   CHECK(matrix_flops("vit-base-patch16-224", AttentionImplementation::fused) ==
         matrix_flops("vit-base-patch16-224", AttentionImplementation::eager));
 }
 
-TEST_CASE("trap: an unknown architecture is refused, not taken for a Llama") {
+TEST_CASE("trap: an unknown architecture is an error, not read as a Llama") {
   CHECK_THROWS((void)spec_of({{"model_type", "mamba"}, {"hidden_size", 64}}));
 }

@@ -1,4 +1,4 @@
-// Layers for the tests of the complexity study, as configs.
+// Layers for the tests of the complexity study, as config.json texts.
 #pragma once
 
 #include <string>
@@ -30,7 +30,7 @@ inline const std::string kRecurrent =
     R"({"model_type": "rnn", "hidden_size": 512, "num_layers": 1, "bias": true})";
 inline const std::string kConvolution = R"({"model_type": "convolution", "hidden_size": 512,
     "kernel_size": 3, "is_causal": false})";
-/// Dilations 1, 3, 9: each layer's kernel as wide as all that the one before saw.
+/// Dilations 1, 3, 9: each layer's taps are one receptive field of the previous layer apart.
 inline const std::string kDilatedConvolution = R"({"model_type": "convolution",
     "hidden_size": 512, "kernel_size": 3, "is_causal": true, "num_layers": 3,
     "dilation_base": 3})";

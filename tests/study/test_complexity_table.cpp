@@ -1,5 +1,5 @@
-// The table of orders against "Attention Is All You Need" (arXiv 1706.03762), Table 1 and section
-// 4, and formulas against what is derived by hand.
+// Orders of growth against "Attention Is All You Need" (arXiv 1706.03762), Table 1 and section 4,
+// and formulas against derivations by hand.
 #include <doctest/doctest.h>
 
 #include "layers.h"
@@ -33,13 +33,13 @@ TEST_CASE("the table equals Table 1 of the paper for its four kinds of layers") 
   }
 }
 
-TEST_CASE("a stack of contiguous kernels needs O(n/k) layers, as section 4 of the paper says") {
+TEST_CASE("a stack of contiguous kernels needs O(n/k) layers, as in section 4 of the paper") {
   const LayerComplexity layer = layer_of(kConvolution);
   CHECK(format(layer.core->growth) == "O(k·n·d²)");
   CHECK(layer.path.order == "O(n/k)");
 }
 
-TEST_CASE("whole layers have their projections beside what mixes positions") {
+TEST_CASE("the cost of a whole layer adds its projections to position mixing") {
   CHECK(format(layer_of(kSelfAttention).flops.growth) == "O(n²·d + n·d²)");
   CHECK(format(layer_of(kWindowAttention).flops.growth) == "O(n·d² + r·n·d)");
   CHECK(format(layer_of(kLinearAttention).flops.growth) == "O(n·d²)");
@@ -49,12 +49,12 @@ TEST_CASE("whole layers have their projections beside what mixes positions") {
   CHECK_FALSE(layer_of(kFeedForward).core.has_value());
 }
 
-TEST_CASE("formulas are those that one derives by hand") {
+TEST_CASE("formulas equal derivations by hand") {
   const auto formula = [](const GrowingCost& cost) {
     return format_in_paper_letters(cost.formula);
   };
   const LayerComplexity softmax = layer_of(kSelfAttention);
-  // Four projections of 2·n·d², and two products of 2·n²·d.
+  // Four projections of 2·n·d² and two GEMMs of 2·n²·d.
   CHECK(formula(softmax.flops) == "8·n·d² + 4·n²·d");
   CHECK(formula(*softmax.core) == "4·n²·d");
   const LayerComplexity linear = layer_of(kLinearAttention);
@@ -75,7 +75,7 @@ TEST_CASE("a causal fused kernel counts half of the square and half of the diago
   CHECK(format(layer.core->growth) == "O(n²·d)");
 }
 
-TEST_CASE("functions of the length equal what the analysis evaluates for a workload") {
+TEST_CASE("functions of the length equal the analysis of a workload") {
   for (const std::string& config :
        {kSelfAttention, kLinearAttention, kWindowAttention, kRecurrent, kConvolution,
         kDilatedConvolution, kMaskedAttention, kFeedForward}) {
@@ -90,7 +90,7 @@ TEST_CASE("functions of the length equal what the analysis evaluates for a workl
   }
 }
 
-TEST_CASE("eager attention holds a square of scores, a fused kernel does not") {
+TEST_CASE("eager attention stores n² scores, a fused kernel does not") {
   Model model;
   model.spec = read_model_spec(kSelfAttention, "config.json", "layer");
   const auto memory = [&](AttentionImplementation attention) {
@@ -100,7 +100,7 @@ TEST_CASE("eager attention holds a square of scores, a fused kernel does not") {
   CHECK(memory(AttentionImplementation::fused) == "O(n·d)");
 }
 
-TEST_CASE("the state that decoding keeps grows with the keys of softmax attention alone") {
+TEST_CASE("decode state grows with the keys for softmax attention only") {
   const LayerComplexity softmax = layer_of(kMaskedAttention);
   CHECK(*softmax.state_bytes_per_token == 2 * 512 * 4);
   CHECK(*softmax.state_bytes == 0);
@@ -113,7 +113,7 @@ TEST_CASE("the state that decoding keeps grows with the keys of softmax attentio
   CHECK_FALSE(layer_of(kSelfAttention).state_bytes.has_value());
 }
 
-TEST_CASE("causal linear attention waits for every position as a state, not as a prefix sum") {
+TEST_CASE("causal linear attention is sequential as a running state, parallel as a prefix sum") {
   const LayerComplexity layer = layer_of(kCausalLinearAttention);
   CHECK(format(layer.sequential_growth) == "O(n)");
   CHECK(format(*layer.parallel_growth) == "O(1)");
@@ -122,7 +122,7 @@ TEST_CASE("causal linear attention waits for every position as a state, not as a
   CHECK_FALSE(layer_of(kRecurrent).parallel_growth.has_value());
 }
 
-TEST_CASE("steps between the ends of a sequence follow from how far one layer reaches") {
+TEST_CASE("the steps between the ends of a sequence follow from the reach of a layer") {
   const auto steps = [](const std::string& config, std::int64_t length) {
     return steps_between_ends(layer_of(config).path, length);
   };

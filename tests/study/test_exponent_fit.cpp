@@ -1,15 +1,15 @@
-// Fitted exponents on data whose exponent is known.
+// Fitted exponents of data with known exponents.
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <random>
 #include <vector>
 
-#include "headroom/exponent_fit.h"
+#include "headroom/complexity.h"
 
 namespace headroom::test {
 
-TEST_CASE("a pure power gives its exponent and no doubt about it") {
+TEST_CASE("a pure power law gives its exponent with an interval of zero width") {
   for (const double exponent : {0.5, 1.0, 2.0, 2.5}) {
     std::vector<LengthValue> values;
     for (double n = 64; n <= 16384; n *= 2) values.push_back({n, 3e-9 * std::pow(n, exponent)});
@@ -20,7 +20,7 @@ TEST_CASE("a pure power gives its exponent and no doubt about it") {
   }
 }
 
-TEST_CASE("the interval is that of a textbook's regression") {
+TEST_CASE("the interval equals that of a textbook regression") {
   // log2 N = 0 … 4, log2 t = 1, 3, 4, 8, 9: slope 2.1, residuals −0.2, −0.3, … by hand:
   // Σ(x − x̄)² = 10, Σ(x − x̄)(y − ȳ) = 21, Σ residuals² = 46 − 44.1 = 1.9.
   const std::vector<LengthValue> values{{1, 2}, {2, 8}, {4, 16}, {8, 256}, {16, 512}};
@@ -29,7 +29,7 @@ TEST_CASE("the interval is that of a textbook's regression") {
   CHECK(*fit->half_width_95 == doctest::Approx(3.1824 * std::sqrt(1.9 / 3 / 10)).epsilon(1e-4));
 }
 
-TEST_CASE("the interval holds the true exponent 95 times of 100") {
+TEST_CASE("the interval contains the true exponent in 95 of 100 samples") {
   std::mt19937 random(11);
   std::normal_distribution<double> noise(0, 0.1);
   int held = 0;
@@ -55,7 +55,7 @@ TEST_CASE("too few points have no exponent, or no interval") {
   CHECK_FALSE(fit_exponent(two)->half_width_95.has_value());
 }
 
-TEST_CASE("Student's quantiles are those of the tables") {
+TEST_CASE("quantiles of Student's t equal published tables") {
   // NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.2.
   CHECK(student_t_975(1) == doctest::Approx(12.706).epsilon(1e-4));
   CHECK(student_t_975(10) == doctest::Approx(2.228).epsilon(1e-4));
@@ -64,7 +64,7 @@ TEST_CASE("Student's quantiles are those of the tables") {
   CHECK(student_t_975(100) == doctest::Approx(1.984).epsilon(2e-4));
 }
 
-TEST_CASE("two power laws cross where they are equal, between the points or on them") {
+TEST_CASE("two power laws cross where they are equal, between points or at one") {
   std::vector<LengthValue> square;
   std::vector<LengthValue> line;
   for (double n = 16; n <= 4096; n *= 2) {

@@ -1,4 +1,4 @@
-// Crossovers: exact over the integers, against a search by hand.
+// Crossovers, exact over the integers, against an exhaustive search.
 #include <doctest/doctest.h>
 
 #include <random>
@@ -13,7 +13,7 @@ LengthFunction whole(std::vector<Integer> coefficients) {
   return {{{1, LengthPolynomial(std::move(coefficients))}}};
 }
 
-/// Where a > b begins and ends to hold, looked at length by length.
+/// Regimes of a > b, by checking every length.
 std::vector<Regime> regimes_by_search(const LengthFunction& a, const LengthFunction& b,
                                       Integer last) {
   std::vector<Regime> result;
@@ -26,7 +26,7 @@ std::vector<Regime> regimes_by_search(const LengthFunction& a, const LengthFunct
 
 }  // namespace
 
-TEST_CASE("attention's products overtake its projections at n = 2·d + 1") {
+TEST_CASE("attention's GEMMs overtake its projections at n = 2·d + 1") {
   const LengthFunction core = whole({0, 0, 4 * 512});
   const LengthFunction projections = whole({0, 8 * 512 * 512});
   CHECK(*overtakes_at(core, projections) == 2 * 512 + 1);
@@ -35,7 +35,7 @@ TEST_CASE("attention's products overtake its projections at n = 2·d + 1") {
   CHECK(core.at(1025) > projections.at(1025));
 }
 
-TEST_CASE("softmax attention's products overtake linear attention's behind the size of a head") {
+TEST_CASE("softmax attention overtakes linear attention beyond the head dimension") {
   const LayerComplexity softmax = layer_of(kSelfAttention);
   const LayerComplexity linear = layer_of(kLinearAttention);
   // 4·n²·d > n·(4·d·d_k + 2·d) at n > d_k + 1/2.
@@ -71,27 +71,27 @@ TEST_CASE("regimes of random polynomials equal those of a search") {
     };
     const LengthFunction a = draw();
     const LengthFunction b = draw();
-    // Cauchy's bound: beyond 1 + 80 / 1 nothing changes.
+    // Cauchy's bound: no sign change beyond 1 + 80 / 1.
     CHECK(regimes(a, b) == regimes_by_search(a, b, 90));
   }
 }
 
-TEST_CASE("a window that fills makes two pieces, between which nothing is lost") {
+TEST_CASE("a window splits a cost into two pieces that join without a gap") {
   const LayerComplexity window = layer_of(kWindowAttention);
   const LayerComplexity all = layer_of(kSelfAttention);
   CHECK(window.flops.by_length.pieces.size() == 2);
   CHECK(regimes(all.flops.by_length, window.flops.by_length) ==
         regimes_by_search(all.flops.by_length, window.flops.by_length, 2000));
-  // Up to 65 positions a window of 64 on either side hides nothing.
+  // Up to 65 positions, a window of 64 on either side masks no pair.
   CHECK(*overtakes_at(all.flops.by_length, window.flops.by_length) == 66);
 }
 
-TEST_CASE("values that pass 128 bits are refused") {
+TEST_CASE("values beyond 128 bits are an error") {
   const LengthPolynomial large({0, 0, 0, Integer{1} << 100});
   CHECK_THROWS_AS((void)large.at(Integer{1} << 20), Error);
 }
 
-TEST_CASE("what a window of runs costs is no polynomial, and is refused") {
+TEST_CASE("a chunked window, whose cost is not a polynomial, is an error") {
   Graph graph;
   graph.traits.window = {WindowKind::chunked, 4};
   CHECK_THROWS_AS((void)in_length(Integer{2} * Expr(Symbol::windowed_pairs), graph), Error);

@@ -1,4 +1,4 @@
-// Generation's sums against adding up every pass, the order of two products, and shares.
+// Generation costs against the sum over all passes, the order of attention's GEMMs, and shares.
 #include <doctest/doctest.h>
 
 #include <numeric>
@@ -11,7 +11,7 @@
 namespace headroom::test {
 namespace {
 
-/// Matrix FLOPs of one pass, counted the usual way.
+/// Matrix FLOPs of one pass.
 Integer flops_of_pass(const ModelSpec& spec, const WorkloadRequest& request) {
   const Workload workload = resolve(request, spec);
   const Graph graph = build_graph(spec, graph_options(workload));
@@ -45,7 +45,7 @@ Integer with_cache(const ModelSpec& spec, std::int64_t prompt, std::int64_t toke
 
 }  // namespace
 
-TEST_CASE("sums over lengths equal adding up, for every power and any first length") {
+TEST_CASE("closed sums over lengths equal sums in a loop, for every power and first length") {
   const Expr s = Symbol::seq_len;
   const Expr cost = Integer{7} * s * s * s + Integer{5} * s * s + Integer{3} * s + Integer{2};
   for (const std::int64_t first : {1, 2, 17}) {
@@ -61,7 +61,7 @@ TEST_CASE("sums over lengths equal adding up, for every power and any first leng
   }
 }
 
-TEST_CASE("generating costs what its passes cost, with and without a KV-cache") {
+TEST_CASE("generation costs the sum of its passes, with and without a KV-cache") {
   for (const char* name : {"gpt2", "smollm2-135m", "linear-transformer"}) {
     CAPTURE(name);
     const Model model = load_model(name);
@@ -75,7 +75,7 @@ TEST_CASE("generating costs what its passes cost, with and without a KV-cache") 
   }
 }
 
-TEST_CASE("a KV-cache takes attention's work from n³ to n²") {
+TEST_CASE("a KV-cache reduces the FLOPs of attention from n³ to n²") {
   const GenerationReport report = make_generation_report(load_model("gpt2"), 1, {8});
   CHECK(format(report.without.attention_growth) == "O(n³·d)");
   CHECK(format(report.with.attention_growth) == "O(n²·d)");
@@ -84,7 +84,8 @@ TEST_CASE("a KV-cache takes attention's work from n³ to n²") {
   CHECK(report.without.attention.divisor == 1);
 }
 
-TEST_CASE("the predicted time to generate is that of the passes, with and without a KV-cache") {
+TEST_CASE(
+    "the predicted time of generation is the sum over its passes, with and without a KV-cache") {
   GenerationReport report = make_generation_report(load_model("gpt2"), 1, {1, 2, 5});
   const MachineProfile machine = find_machine("a100-80gb");
   TimeRequest request;
@@ -105,12 +106,12 @@ TEST_CASE("the predicted time to generate is that of the passes, with and withou
   CHECK(*report.rows.back().predicted_with_s > *report.rows.front().predicted_with_s);
 }
 
-TEST_CASE("what cannot generate, or does not read all of its past, has no such sums") {
+TEST_CASE("a model that cannot generate, or does not attend to all of its past, is an error") {
   CHECK_THROWS_AS((void)make_generation_report(load_model("bert-base"), 1, {4}), Error);
   CHECK_THROWS_AS((void)make_generation_report(load_model("t5-small"), 1, {4}), Error);
 }
 
-TEST_CASE("times between prefills that were run follow straight lines") {
+TEST_CASE("times between measured prefills are interpolated linearly") {
   const std::vector<LengthValue> run{{1, 10}, {3, 30}, {7, 50}};
   // 10, 20, 30, 35, 40, 45, 50
   CHECK(integrated_time(run, 1, 7) == doctest::Approx(230));
@@ -120,7 +121,7 @@ TEST_CASE("times between prefills that were run follow straight lines") {
   CHECK(spread_lengths(4, 4, 5) == std::vector<std::int64_t>{4});
 }
 
-TEST_CASE("the other order of the products costs less behind the size of a head") {
+TEST_CASE("the reordered GEMMs cost less beyond the head dimension") {
   Model model;
   model.spec = read_model_spec(kSelfAttention, "config.json", "layer");
   const AssociativityReport report =
@@ -134,7 +135,7 @@ TEST_CASE("the other order of the products costs less behind the size of a head"
                   Error);
 }
 
-TEST_CASE("attention passes the FFN behind four widths, where 4·n·d > 16·d²") {
+TEST_CASE("attention overtakes the FFN beyond four widths, where 4·n·d > 16·d²") {
   const SharesReport report =
       make_shares_report(load_model("bert-base"), AttentionImplementation::eager, {128, 32768});
   CHECK(*report.attention_passes_ffn == 4 * 768 + 1);
@@ -142,7 +143,7 @@ TEST_CASE("attention passes the FFN behind four widths, where 4·n·d > 16·d²"
   CHECK(format_in_paper_letters(*report.ffn_side) == "16·d²");
 }
 
-TEST_CASE("an explanation of FLOPs says where attention passes the FFN, in symbols") {
+TEST_CASE("explain FLOPs states where attention overtakes the FFN, in symbols") {
   const auto explain = [](const char* name, const WorkloadRequest& request, Subject subject) {
     return make_explain_report(load_model(name), request, subject).ffn_crossover;
   };
@@ -171,7 +172,7 @@ TEST_CASE("shares sum to the whole model") {
   }
 }
 
-TEST_CASE("measured exponents and crossovers are those of the times given") {
+TEST_CASE("exponents and crossovers are those of the given times") {
   std::vector<LayerComplexity> layers{layer_of(kSelfAttention), layer_of(kLinearAttention)};
   const std::vector<std::int64_t> lengths{256, 512, 1024, 2048, 4096, 8192, 16384};
   ComplexityReport report = make_complexity_report(std::move(layers), lengths);
@@ -185,14 +186,14 @@ TEST_CASE("measured exponents and crossovers are those of the times given") {
   CHECK(report.layers[0].core_exponent->measured.exponent == doctest::Approx(2));
   CHECK(report.layers[0].core_exponent->predicted == doctest::Approx(2));
   CHECK(report.layers[1].exponent->measured.exponent == doctest::Approx(1));
-  // 8·n·d² + 4·n²·d: the square is 80 % of it from 8·d on.
+  // 8·n·d² + 4·n²·d: the n² term is 80 % from n = 8·d on.
   CHECK(report.layers[0].exponent->from == 4096);
   CHECK(report.layers[0].exponent->predicted > 1.8);
   CHECK(*report.crossovers.front().measured_time == doctest::Approx(1000));
   CHECK_FALSE(report.crossovers.front().predicted_time.has_value());
 }
 
-TEST_CASE("an asymptotic range begins behind the cache where enough lengths are left there") {
+TEST_CASE("the asymptotic range starts beyond the cache if enough lengths remain") {
   static constexpr Integer kCache = 16 << 20;
   const auto exponent = [](std::int64_t longest, Integer cache_bytes) {
     std::vector<std::int64_t> lengths;
@@ -201,7 +202,7 @@ TEST_CASE("an asymptotic range begins behind the cache where enough lengths are 
     report.uncached_bytes = cache_bytes;
     LayerRuns runs;
     for (const std::int64_t n : lengths) {
-      // Behind the cache everything takes twice as long.
+      // Beyond the cache everything is twice as slow.
       const bool in_cache = moved_bytes_of_core(report.layers[0].layer, n) <= 2 * kCache;
       const double time = (in_cache ? 1e-6 : 2e-6) * static_cast<double>(n);
       runs.runs.push_back({n, time, time, time, 3});
@@ -216,7 +217,7 @@ TEST_CASE("an asymptotic range begins behind the cache where enough lengths are 
   CHECK_FALSE(across.beyond_cache);
   CHECK(across.from < behind.from);
   CHECK(across.measured.exponent > 1.05);
-  // One length behind the cache is no range.
+  // One length beyond the cache is not a range.
   const ExponentRow few = exponent(behind.from, kCache);
   CHECK_FALSE(few.beyond_cache);
   CHECK(few.to == behind.from);

@@ -33,11 +33,20 @@ std::vector<std::string> csv_fields(const std::string& line) {
 
 fs::path data_folder() { return HEADROOM_TEST_DATA; }
 
-std::optional<fs::path> extended_golden_folder() {
+std::vector<fs::path> golden_models() {
   const char* const chosen = std::getenv("HEADROOM_GOLDEN");  // NOLINT(concurrency-mt-unsafe)
-  const fs::path folder = chosen != nullptr ? fs::path(chosen) : fs::path(HEADROOM_GOLDEN_DEFAULT);
-  if (!fs::is_directory(folder)) return std::nullopt;
-  return folder;
+  std::map<std::string, fs::path> by_name;
+  for (const fs::path& folder : {data_folder() / "golden/models",
+                                 fs::path(chosen != nullptr ? chosen : HEADROOM_MORE_GOLDEN)}) {
+    if (folder.empty()) continue;
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      if (!fs::exists(entry.path() / "model.safetensors")) continue;
+      by_name.emplace(entry.path().filename().string(), entry.path());
+    }
+  }
+  std::vector<fs::path> models;
+  for (const auto& [name, path] : by_name) models.push_back(path);
+  return models;
 }
 
 std::string read_file(const fs::path& file) {
@@ -66,6 +75,14 @@ std::vector<CsvRow> read_csv(const fs::path& file) {
 std::int64_t number(const CsvRow& row, const std::string& column) {
   const std::string& text = row.at(column);
   return text.empty() ? 0 : std::stoll(text);
+}
+
+nlohmann::json golden_config(const CsvRow& row) {
+  const std::string& name = row.at("model");
+  if (row.at("size") == "full") {
+    return read_json(data_folder() / "golden/configs" / (name + ".config.json"));
+  }
+  return read_json(data_folder() / "golden/tiny" / (name + ".json")).at("config");
 }
 
 TensorShapes safetensors_shapes(const fs::path& file) {

@@ -1,4 +1,4 @@
-// Locations of the tests' data, and small readers for them.
+// Paths of the test data and small readers for them.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -6,13 +6,11 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "headroom/analysis.h"
 #include "headroom/error.h"
-#include "headroom/figures.h"
 #include "headroom/graph.h"
 #include "headroom/model_source.h"
 
@@ -21,8 +19,10 @@ namespace headroom::test {
 /// tests/data of this checkout.
 [[nodiscard]] std::filesystem::path data_folder();
 
-/// A folder of further reference models next to the checkout; empty if there is none.
-[[nodiscard]] std::optional<std::filesystem::path> extended_golden_folder();
+/// Folders of tiny reference models, sorted by name: config, weights, inputs and the reference
+/// code's outputs. Those of tests/data/golden/models, and any further ones of the folder that the
+/// environment variable HEADROOM_GOLDEN names, by default the CMake variable of that name.
+[[nodiscard]] std::vector<std::filesystem::path> golden_models();
 
 [[nodiscard]] std::string read_file(const std::filesystem::path& file);
 [[nodiscard]] nlohmann::json read_json(const std::filesystem::path& file);
@@ -31,17 +31,20 @@ namespace headroom::test {
 using CsvRow = std::map<std::string, std::string>;
 [[nodiscard]] std::vector<CsvRow> read_csv(const std::filesystem::path& file);
 
-/// The row's value as a number; 0 if it is empty.
+/// The row's value as a number; 0 if empty.
 [[nodiscard]] std::int64_t number(const CsvRow& row, const std::string& column);
 
-/// Name and shape of every tensor in a safetensors file, from its header.
+/// The config that a row of tests/data/golden/*.csv was recorded with.
+[[nodiscard]] nlohmann::json golden_config(const CsvRow& row);
+
+/// Name and shape of every tensor of a safetensors file, from its header.
 using TensorShapes = std::map<std::string, std::vector<std::int64_t>>;
 [[nodiscard]] TensorShapes safetensors_shapes(const std::filesystem::path& file);
 
 /// The spec of a JSON config.
 [[nodiscard]] ModelSpec spec_of(const nlohmann::json& config, const std::string& name = "test");
 
-/// One model and workload, from graph to numbers.
+/// Graph, analysis and figures of one model and workload.
 struct Counted {
   Graph graph;
   Analysis analysis;
@@ -50,13 +53,13 @@ struct Counted {
 [[nodiscard]] Counted count(const ModelSpec& spec, const Workload& workload,
                             Convention convention = Convention::headroom);
 
-/// `formula` in symbols of the model and the workload, with related symbols collapsed.
+/// Collapses `formula` by the relations of the workload and of the model.
 [[nodiscard]] Expr collapsed(const Expr& formula, const Graph& graph, const Workload& workload);
 
-/// All parameters in `graph`, repeated layers included.
+/// Number of parameters of `graph`, all layers included.
 [[nodiscard]] Integer parameters_on(const Graph& graph);
 
-/// The message of the Error{invalid_input} that `call` throws; empty if it throws none.
+/// Message of the Error{invalid_input} that `call` throws; empty if it does not throw.
 template <class Call>
 std::string refusal_of(const Call& call) {
   try {

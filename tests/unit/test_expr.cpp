@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include "headroom/analysis.h"
 #include "headroom/error.h"
 #include "headroom/expr.h"
 #include "support/data.h"
@@ -16,7 +17,7 @@ const Expr l = Symbol::num_hidden_layers;
 const Expr V = Symbol::vocab_size;
 }  // namespace
 
-TEST_CASE("a polynomial is the same however it was put together") {
+TEST_CASE("a polynomial is equal however it was constructed") {
   CHECK((b + s) * (b - s) == b * b - s * s);
   CHECK(Integer{2} * b * s + s * b == Integer{3} * s * b);
   CHECK((b - b).is_zero());
@@ -37,14 +38,14 @@ TEST_CASE("the printed form is canonical, in UTF-8, ASCII and LaTeX") {
   CHECK(format(b + Integer{1}) == "b + 1");
 }
 
-TEST_CASE("powers of ten and more are printed with all their digits") {
+TEST_CASE("exponents of two digits print both") {
   Expr power = Integer{1};
   for (int i = 0; i < 12; ++i) power = power * d;
   CHECK(format(power) == "d¹²");
   CHECK(format(power, Notation::latex) == "d^{12}");
 }
 
-TEST_CASE("numbers can stand in the place of symbols") {
+TEST_CASE("a formula prints with numbers in place of symbols") {
   Bindings values;
   values.set(Symbol::batch_size, 1);
   values.set(Symbol::seq_len, 128);
@@ -54,13 +55,42 @@ TEST_CASE("numbers can stand in the place of symbols") {
   CHECK(layer.evaluate(values) == 24 * 128 * 768 * 768 + 4 * 128 * 128 * 768);
 }
 
-TEST_CASE("a symbol without a value is named, not taken as zero") {
+TEST_CASE("an unbound symbol is an error that names it, not a zero") {
   Bindings values;
   values.set(Symbol::batch_size, 1);
-  CHECK_THROWS_WITH_AS((void)(b * d).evaluate(values), "no value for every symbol of d", Error);
+  CHECK_THROWS_WITH_AS((void)(b * d).evaluate(values), "unbound symbols in d", Error);
 }
 
-TEST_CASE("substitution puts a polynomial in the place of a symbol") {
+TEST_CASE("an unbound symbol of a compiled formula is an error that names it, too") {
+  Bindings sizes;
+  sizes.set(Symbol::hidden_size, 768);
+  const CompiledExpr formula(b * s * d + h, sizes);
+  SymbolValues values;
+  values.set(Symbol::batch_size, 2);
+  CHECK_THROWS_WITH_AS((void)formula.evaluate(values),
+                       "unbound symbols in a compiled formula: seq_len, num_attention_heads",
+                       Error);
+  values.set(Symbol::seq_len, 0);
+  values.set(Symbol::num_attention_heads, 12);
+  CHECK(formula.evaluate(values) == 12);
+  values.set(Symbol::seq_len, 3);
+  CHECK(formula.evaluate(values) == 2 * 3 * 768 + 12);
+}
+
+TEST_CASE("a compiled formula equals the formula for every workload") {
+  Bindings sizes;
+  sizes.set(Symbol::hidden_size, 64);
+  const Expr formula = Integer{24} * b * s * d * d + Integer{4} * b * s * s * d - Integer{7} * s;
+  const CompiledExpr compiled(formula, sizes);
+  for (std::int64_t length = 0; length < 5; ++length) {
+    Bindings values = sizes;
+    values.set(Symbol::batch_size, 3);
+    values.set(Symbol::seq_len, length);
+    CHECK(compiled.evaluate(SymbolValues(values)) == formula.evaluate(values));
+  }
+}
+
+TEST_CASE("substitution replaces a symbol with a polynomial") {
   CHECK((s * s).substitute(Symbol::seq_len, b + d) == b * b + Integer{2} * b * d + d * d);
   CHECK((d * s).substitute(Symbol::seq_len, Integer{0}).is_zero());
   CHECK(b.substitute(Symbol::seq_len, d) == b);
@@ -86,7 +116,7 @@ TEST_CASE("evaluation and construction report overflow") {
   CHECK_THROWS_AS((void)(large * Integer{4}), Error);
 }
 
-TEST_CASE("the degree tells the order of growth") {
+TEST_CASE("the degree is the order of growth") {
   const Expr cost = l * (b * s * s * d + b * s * d * d);
   CHECK(cost.degree(Symbol::seq_len) == 2);
   CHECK(cost.degree(Symbol::hidden_size) == 2);

@@ -67,6 +67,16 @@ TEST_CASE("a divisor that is not positive is an error, never a crash") {
   CHECK_THROWS_AS((void)round_up(std::size_t{4}, 0), Error);
 }
 
+TEST_CASE("the greatest common divisor is positive, whatever the signs") {
+  CHECK(gcd(12, 18) == 6);
+  CHECK(gcd(-12, 18) == 6);
+  CHECK(gcd(12, -18) == 6);
+  CHECK(gcd(0, -5) == 5);
+  CHECK(gcd(7, 0) == 7);
+  CHECK(gcd(0, 0) == 0);
+  CHECK(gcd(checked_power(10, 38), checked_power(2, 100)) == checked_power(2, 38));
+}
+
 TEST_CASE("digits are grouped in threes, also after a minus sign") {
   CHECK(with_separators(0) == "0");
   CHECK(with_separators(999) == "999");

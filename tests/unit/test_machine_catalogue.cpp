@@ -1,4 +1,4 @@
-// The catalogue of machines: units that cannot be off by a thousand, dense figures, known pairs.
+// The catalogue of machines: plausible units, dense figures, known ratios.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -32,7 +32,7 @@ std::string catalogue_refusal(const std::string& text) {
   return test::refusal_of([&] { (void)profile_from_json(text, "machine.json"); });
 }
 
-/// A machine with nothing but what is required, and `members` beside it.
+/// A machine with only the required members, plus `members`.
 std::string smallest_machine(const std::string& members) {
   return R"({"schema_version": 1, "name": "mine", "date": "2026-01", "last_level_cache_bytes": 0,
     "context": {"cpu": "", "logical_cpus": 0, "compiler": "", "backend": ""},
@@ -44,7 +44,7 @@ std::string smallest_machine(const std::string& members) {
 
 }  // namespace
 
-TEST_CASE("every machine of the catalogue has units that make sense, and says where from") {
+TEST_CASE("every machine of the catalogue has plausible units and a source") {
   CHECK(catalogue_machines().size() >= 30);
   for (const MachineProfile& machine : catalogue_machines()) {
     CAPTURE(machine.name);
@@ -68,7 +68,7 @@ TEST_CASE("every machine of the catalogue has units that make sense, and says wh
   }
 }
 
-TEST_CASE("a narrower type is never slower, and no figure is the one with sparsity") {
+TEST_CASE("a narrower type is never slower, and no figure assumes sparsity") {
   for (const MachineProfile& machine : catalogue_machines()) {
     CAPTURE(machine.name);
     const auto& sheet = std::get<DatasheetRates>(machine.rates);
@@ -93,7 +93,7 @@ TEST_CASE("a narrower type is never slower, and no figure is the one with sparsi
   }
 }
 
-TEST_CASE("a link is slower than the memory behind it, and a network than a link") {
+TEST_CASE("a link is slower than memory, and a network slower than a link") {
   for (const MachineProfile& machine : catalogue_machines()) {
     CAPTURE(machine.name);
     if (!machine.interconnect) continue;
@@ -109,7 +109,7 @@ TEST_CASE("a link is slower than the memory behind it, and a network than a link
   }
 }
 
-TEST_CASE("known pairs have their known ratios") {
+TEST_CASE("known pairs of machines have their known ratios") {
   const DatasheetRates a100 = sheet_of("a100-80gb");
   const DatasheetRates h100 = sheet_of("h100-80gb");
   const DatasheetRates h200 = sheet_of("h200-141gb");
@@ -141,7 +141,7 @@ TEST_CASE("known pairs have their known ratios") {
         doctest::Approx(4.7).epsilon(0.01));
 }
 
-TEST_CASE("eight bits run at the 16-bit rate where a machine has no unit for them") {
+TEST_CASE("8-bit types run at the 16-bit rate on a machine without 8-bit units") {
   const DatasheetRates v100 = sheet_of("v100-32gb");
   CHECK(*peak_flops_per_s(v100, DType::float8) == 125e12);
   CHECK(*peak_flops_per_s(v100, DType::float32) == 15.7e12);
@@ -149,7 +149,7 @@ TEST_CASE("eight bits run at the 16-bit rate where a machine has no unit for the
   CHECK_FALSE(peak_flops_per_s(sheet_of("tpu-v5p"), DType::float32).has_value());
 }
 
-TEST_CASE("a user's machine needs no figure that its publisher does not give") {
+TEST_CASE("a user's machine may omit figures that its publisher does not give") {
   const MachineProfile machine = profile_from_json(smallest_machine(""), "machine.json");
   const auto& sheet = std::get<DatasheetRates>(machine.rates);
   CHECK_FALSE(sheet.float32_flops_per_s.has_value());
@@ -158,7 +158,7 @@ TEST_CASE("a user's machine needs no figure that its publisher does not give") {
   CHECK(profile_to_json(machine).find("\"interconnect\": null") != std::string::npos);
 }
 
-TEST_CASE("a link that makes no sense is refused") {
+TEST_CASE("an implausible link is an error") {
   const auto with_link = [](const std::string& link) {
     return catalogue_refusal(smallest_machine(", \"interconnect\": " + link));
   };

@@ -1,4 +1,4 @@
-// Profiles: interpolation against laws that it must reproduce, and the file's form.
+// Profiles: interpolation against known laws, and the file format.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -23,7 +23,9 @@ KernelTable table_by(KernelKind kind, KernelGrid axes, const Law& law) {
   return table;
 }
 
-double product_law(const KernelSizes& s) { return 1e-9 * s[0] * std::pow(s[1], 0.9) * s[2]; }
+double gemm_law(const KernelSizes& sizes) {
+  return 1e-9 * sizes[0] * std::pow(sizes[1], 0.9) * sizes[2];
+}
 
 MachineProfile measured_profile() {
   ThreadProfile threads;
@@ -37,8 +39,9 @@ MachineProfile measured_profile() {
   threads.write = {{1 << 20, 5e9}};
   for (const KernelInfo& info : kernel_kinds()) {
     const KernelGrid axes(info.axes.size(), {1, 10});
-    threads.tables.push_back(table_by(
-        info.kind, axes, [&](const KernelSizes& s) { return 1e-9 * work_of(info.kind, s); }));
+    threads.tables.push_back(table_by(info.kind, axes, [&](const KernelSizes& sizes) {
+      return 1e-9 * work_of(info.kind, sizes);
+    }));
   }
   MachineProfile profile;
   profile.name = "a machine";
@@ -68,7 +71,7 @@ std::string with(std::string text, const std::string& from, const std::string& t
 
 }  // namespace
 
-TEST_CASE("a grid's points are numbered with the last axis fastest") {
+TEST_CASE("grid points are numbered with the last axis fastest") {
   const KernelGrid grid{{1, 2}, {10, 20, 30}, {5}};
   CHECK(point_count(grid) == 6);
   CHECK(point_of(grid, 0) == KernelSizes{1, 10, 5});
@@ -78,10 +81,10 @@ TEST_CASE("a grid's points are numbered with the last axis fastest") {
   CHECK(point_number(grid, at) == 5);
 }
 
-TEST_CASE("the peak is that of the fastest product") {
+TEST_CASE("the peak is that of the fastest GEMM") {
   ThreadProfile profile;
   profile.tables = {table_by(KernelKind::linear_warm, {{1, 100}, {64}, {64}},
-                             [](const KernelSizes& s) { return s[0] == 1 ? 1e-5 : 1e-4; })};
+                             [](const KernelSizes& sizes) { return sizes[0] == 1 ? 1e-5 : 1e-4; })};
   // 2·100·64·64 operations in 1e-4 s, against 2·64·64 in 1e-5 s
   CHECK(peak_flops_per_s(profile) == doctest::Approx(8.192e9));
   profile.tables.front().seconds.back().reset();
@@ -89,21 +92,23 @@ TEST_CASE("the peak is that of the fastest product") {
 }
 
 TEST_CASE(
-    "interpolation reproduces every power law between its points, and proportion beyond them") {
+    "interpolation is exact for power laws between points and proportional to the work beyond "
+    "them") {
   const KernelTable table =
-      table_by(KernelKind::linear_cold, {{1, 8, 64}, {100, 1000}, {50, 400, 3000}}, product_law);
+      table_by(KernelKind::linear_cold, {{1, 8, 64}, {100, 1000}, {50, 400, 3000}}, gemm_law);
   for (const KernelSizes& sizes : {KernelSizes{8, 100, 400}, KernelSizes{3, 333, 77},
                                    KernelSizes{64, 1000, 3000}, KernelSizes{20, 101, 2999}}) {
-    CHECK(time_of(table, sizes).seconds == doctest::Approx(product_law(sizes)).epsilon(1e-12));
+    CHECK(time_of(table, sizes).seconds == doctest::Approx(gemm_law(sizes)).epsilon(1e-12));
   }
   // Four times the rows beyond the last point take four times as long.
-  CHECK(time_of(table, {256, 1000, 400}).seconds ==
-        doctest::Approx(4 * product_law({64, 1000, 400})));
+  CHECK(time_of(table, {256, 1000, 400}).seconds == doctest::Approx(4 * gemm_law({64, 1000, 400})));
   CHECK(time_of(table, {8, 300, 400}).spread == doctest::Approx(0.02));
 }
 
-TEST_CASE("a point that was not measured grows with its rows as smaller products do") {
-  const auto law = [](const KernelSizes& s) { return 1e-9 * std::pow(s[0], 0.7) * s[1] * s[2]; };
+TEST_CASE("an unmeasured point is extrapolated by the growth of smaller GEMMs with the rows") {
+  const auto law = [](const KernelSizes& sizes) {
+    return 1e-9 * std::pow(sizes[0], 0.7) * sizes[1] * sizes[2];
+  };
   KernelTable table =
       table_by(KernelKind::linear_cold, {{1, 10, 30}, {100, 1000}, {100, 1000}}, law);
   table.seconds.back().reset();  // rows 30, in 1000, out 1000
@@ -112,19 +117,17 @@ TEST_CASE("a point that was not measured grows with its rows as smaller products
   CHECK(time_of(table, {30, 1000, 1000}).seconds == doctest::Approx(law({30, 1000, 1000})));
 }
 
-TEST_CASE("where nothing grows like it, an unmeasured point takes a time in proportion") {
+TEST_CASE("without such a GEMM, an unmeasured point is extrapolated in proportion to the work") {
   KernelTable table =
-      table_by(KernelKind::linear_cold, {{1, 10}, {100, 1000}, {100, 1000}}, product_law);
+      table_by(KernelKind::linear_cold, {{1, 10}, {100, 1000}, {100, 1000}}, gemm_law);
   for (std::size_t number = 4; number < 8; ++number) table.seconds[number].reset();  // rows 10
   CHECK(time_of(table, {10, 1000, 1000}).seconds ==
-        doctest::Approx(10 * product_law({1, 1000, 1000})));
+        doctest::Approx(10 * gemm_law({1, 1000, 1000})));
   table.seconds[3].reset();  // rows 1, in 1000, out 1000
-  CHECK(time_of(table, {1, 1000, 1000}).seconds ==
-        doctest::Approx(10 * product_law({1, 1000, 100})));
+  CHECK(time_of(table, {1, 1000, 1000}).seconds == doctest::Approx(10 * gemm_law({1, 1000, 100})));
 }
 
-TEST_CASE(
-    "what a causal mask hides is no work, so that squares of pairs say nothing of wide ones") {
+TEST_CASE("masked pairs are not work, so that squares of pairs predict wide rectangles") {
   const auto visible = [](std::int64_t queries, std::int64_t keys) {
     std::int64_t pairs = 0;
     for (std::int64_t query = 0; query < queries; ++query) {
@@ -141,21 +144,22 @@ TEST_CASE(
   }
   const KernelTable table =
       table_by(kind, {{2, 8}, {1, 2}, {320, 960}, {320, 960}, {32, 64}},
-               [&](const KernelSizes& s) { return 1e-11 * work_of(kind, s); });
+               [&](const KernelSizes& sizes) { return 1e-11 * work_of(kind, sizes); });
   for (const double length : {320.0, 512.0, 700.0, 960.0, 2048.0}) {
     const KernelSizes square{4, 1, length, length, 48};
     CHECK(time_of(table, square).seconds == doctest::Approx(1e-11 * work_of(kind, square)));
   }
 }
 
-TEST_CASE("below its smallest size a kernel of elements still costs its call") {
-  const KernelTable table = table_by(KernelKind::copy, {{64, 640}},
-                                     [](const KernelSizes& s) { return 1e-8 + 1e-10 * s[0]; });
+TEST_CASE("an element-wise kernel below its smallest size still costs a call") {
+  const KernelTable table = table_by(KernelKind::copy, {{64, 640}}, [](const KernelSizes& sizes) {
+    return 1e-8 + 1e-10 * sizes[0];
+  });
   CHECK(time_of(table, {1}).seconds == doctest::Approx(1e-8 + 64e-10));
   CHECK(time_of(table, {6400}).seconds == doctest::Approx(10 * (1e-8 + 640e-10)));
 }
 
-TEST_CASE("a profile comes back from its JSON as it was") {
+TEST_CASE("a profile survives the round trip through JSON") {
   const MachineProfile profile = measured_profile();
   const std::string text = profile_to_json(profile);
   CHECK(profile_to_json(profile_from_json(text, "profile.json")) == text);
@@ -165,7 +169,7 @@ TEST_CASE("a profile comes back from its JSON as it was") {
   }
 }
 
-TEST_CASE("a damaged profile is refused by what is wrong with it") {
+TEST_CASE("a damaged profile is an error that names the damage") {
   const std::string text = profile_to_json(measured_profile());
   CHECK(refusal("[]").find("is not an object") != std::string::npos);
   CHECK(refusal(with(text, "\"schema_version\": 1", "\"schema_version\": 2"))
@@ -184,20 +188,20 @@ TEST_CASE("a damaged profile is refused by what is wrong with it") {
   CHECK(refusal(with(text, "\"threads\": 2", "\"threads\": 4294967298")).find("processors") !=
         std::string::npos);
   CHECK(refusal(with(text, "\"threads\": 2", "\"threads\": 0")).find("zero") != std::string::npos);
-  CHECK(refusal(with(text, "1e-09", "-1e-09")).find("no time above zero") != std::string::npos);
+  CHECK(refusal(with(text, "1e-09", "-1e-09")).find("not a time above zero") != std::string::npos);
 }
 
-TEST_CASE("a profile whose curves contradict each other is refused") {
+TEST_CASE("a profile with contradictory curves is an error") {
   MachineProfile profile = measured_profile();
   auto& rates = std::get<MeasuredRates>(profile.rates);
   rates.by_threads.push_back(rates.by_threads.front());
-  CHECK(refusal(profile_to_json(profile)).find("same twice") != std::string::npos);
+  CHECK(refusal(profile_to_json(profile)).find("repeats a number") != std::string::npos);
   rates.by_threads.pop_back();
   rates.by_threads.front().read = {{1 << 20, 1e10}, {1 << 10, 2e10}};
   CHECK(refusal(profile_to_json(profile)).find("ascend") != std::string::npos);
 }
 
-TEST_CASE("the curves of a number of threads are found, none of them for a datasheet") {
+TEST_CASE("curves are found by number of threads; a datasheet has none") {
   const MachineProfile profile = measured_profile();
   CHECK(curves_of(profile, 0)->threads == 2);
   CHECK(curves_of(profile, 2)->threads == 2);
@@ -205,7 +209,7 @@ TEST_CASE("the curves of a number of threads are found, none of them for a datas
   CHECK(curves_of(find_machine("t4"), 0) == nullptr);
 }
 
-TEST_CASE("the catalogue has no name twice, and the datasheets' figures") {
+TEST_CASE("names in the catalogue are unique, and figures equal the datasheets") {
   std::set<std::string> names;
   for (const MachineProfile& machine : catalogue_machines()) {
     CHECK_MESSAGE(names.insert(machine.name).second, machine.name);

@@ -1,4 +1,4 @@
-// Requests become workloads; what cannot be asked of a model is refused.
+// Requests become workloads; impossible requests are errors.
 #include <doctest/doctest.h>
 
 #include <limits>
@@ -15,7 +15,7 @@ ModelSpec preset(const char* name) { return load_model(name).spec; }
 
 }  // namespace
 
-TEST_CASE("lengths that are not said have stated defaults") {
+TEST_CASE("unset lengths have stated defaults") {
   CHECK(resolve({}, preset("bert-base")).seq_len == 128);
   CHECK(resolve({}, preset("bert-base")).past_len == 0);
   WorkloadRequest decode;
@@ -26,7 +26,7 @@ TEST_CASE("lengths that are not said have stated defaults") {
   CHECK(resolve({}, preset("t5-small")).enc_seq_len == 128);
 }
 
-TEST_CASE("the KV-cache has the weights' type unless another is asked for") {
+TEST_CASE("the KV-cache has the type of the weights by default") {
   WorkloadRequest request;
   request.dtype = DType::bfloat16;
   CHECK(resolve(request, preset("gpt2")).kv_dtype == DType::bfloat16);
@@ -34,7 +34,7 @@ TEST_CASE("the KV-cache has the weights' type unless another is asked for") {
   CHECK(resolve(request, preset("gpt2")).kv_dtype == DType::float8);
 }
 
-TEST_CASE("what cannot be asked of a model is refused") {
+TEST_CASE("a request that a model cannot run is an error") {
   const auto refused = [](const WorkloadRequest& request, const char* name) {
     CHECK_THROWS_AS((void)resolve(request, preset(name)), Error);
   };
@@ -69,22 +69,22 @@ TEST_CASE("what cannot be asked of a model is refused") {
   refused(recompute, "gpt2");
 }
 
-TEST_CASE("tokens beyond the trained positions are noted, not passed over") {
+TEST_CASE("tokens beyond the trained positions are noted") {
   WorkloadRequest request;
   CHECK(notes_on(resolve(request, preset("bert-base")), preset("bert-base")).empty());
   request.seq_len = 513;
   CHECK(notes_on(resolve(request, preset("bert-base")), preset("bert-base")).size() == 1);
-  // RoBERTa's table of 514 rows has room for 512 tokens.
+  // RoBERTa's table of 514 rows has 512 usable positions.
   CHECK(notes_on(resolve(request, preset("roberta-base")), preset("roberta-base")).size() == 1);
   request.seq_len = 512;
   CHECK(notes_on(resolve(request, preset("roberta-base")), preset("roberta-base")).empty());
 }
 
-TEST_CASE("the pairs under a causal mask are counted exactly, whatever the lengths") {
+TEST_CASE("the pairs under a causal mask are exact for all lengths") {
   Workload workload;
   workload.seq_len = 4;
   workload.past_len = 3;
-  // Row by row: 4, 5, 6 and 7 visible keys.
+  // Visible keys by row: 4, 5, 6 and 7.
   CHECK(*bindings_of(workload, LayerTraits{}).get(Symbol::visible_pairs) == 4 + 5 + 6 + 7);
   workload.seq_len = std::numeric_limits<std::int64_t>::max();
   workload.past_len = workload.seq_len;

@@ -47,7 +47,7 @@ struct AttentionArguments {
   const float* slopes =
       nullptr;  ///< [heads], ALiBi: times a key's index, added to scores; null for none
   AlibiOrder alibi_order =
-      AlibiOrder::behind_scale;  ///< order of scaling, rounding and adding ALiBi
+      AlibiOrder::after_scale;  ///< order of scaling, rounding and adding ALiBi
   const float* sinks =
       nullptr;  ///< [heads], attention sinks: a score without a value; null for none
   const std::uint8_t* key_mask = nullptr;  ///< [batch, keys], 0 for padding; null for none

@@ -51,7 +51,7 @@ void add_alibi(const SoftmaxRow& row, float* scores) {
   for (std::int64_t key = row.first; key < row.visible; ++key) {
     const float term = row.slope * static_cast<float>(row.index + key);
     scores[key] +=
-        row.alibi_order == AlibiOrder::behind_scale ? term : round_to_bfloat16(term) * row.scale;
+        row.alibi_order == AlibiOrder::after_scale ? term : round_to_bfloat16(term) * row.scale;
   }
 }
 

@@ -16,7 +16,7 @@ struct SoftmaxRow {
   float scale = 1;         ///< positive; multiplies the scores before all else
   float soft_cap = 0;      ///< then score = cap·tanh(score / cap); 0: no cap
   float slope = 0;  ///< ALiBi: times a key's index, added to the scores as `alibi_order` says
-  AlibiOrder alibi_order = AlibiOrder::behind_scale;
+  AlibiOrder alibi_order = AlibiOrder::after_scale;
   std::int64_t index = 0;  ///< index of the first of these keys, for `slope`
   const float* sink =
       nullptr;  ///< attention sink: one more score in the sum, without a probability

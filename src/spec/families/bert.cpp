@@ -59,7 +59,7 @@ void read_roberta(ConfigReader& config, ModelSpec& spec) {
   read_bert_encoder(config, spec, ActivationKind::gelu);
   // Positions start after the id of the padding token.
   spec.position.offset = config.count_or({"pad_token_id"}, 1) + 1;
-  spec.position.behind_padding = true;
+  spec.position.skips_padding = true;
 }
 
 HeadSpec bert_masked_head(ConfigReader& config) {

@@ -16,7 +16,7 @@ void read_opt(ConfigReader& config, ModelSpec& spec) {
   spec.embedding.vocab_size = config.size({"vocab_size"});
   if (width != hidden_size) {
     spec.embedding.embedding_size = width;
-    spec.embedding.projects_words_alone = true;
+    spec.embedding.projects_before_positions = true;
   }
   constexpr std::int64_t kOffset = 2;  // rows that the reference code never reads
   spec.position.kind = PositionKind::learned;

@@ -28,8 +28,8 @@ void ConfigDraft::set_texts(std::string_view key, const std::vector<std::string>
   at(key) = values;
 }
 
-void ConfigDraft::set_json(std::string_view key, std::string_view json) {
-  at(key) = nlohmann::json::parse(json);
+void ConfigDraft::set_json(std::string_view key, std::string_view text) {
+  at(key) = nlohmann::json::parse(text);
 }
 
 void ConfigDraft::copy(const GgufMetadataReader& metadata, std::string_view from,

@@ -26,7 +26,7 @@ class ConfigDraft {
   void set_text(std::string_view key, std::string_view value);
   void set_texts(std::string_view key, const std::vector<std::string>& values);
   /// Sets a value from JSON text.
-  void set_json(std::string_view key, std::string_view json);
+  void set_json(std::string_view key, std::string_view text);
   /// Copies a metadata value if it exists.
   void copy(const GgufMetadataReader& metadata, std::string_view from, std::string_view to);
   /// Creates an empty object at `key`.

@@ -30,8 +30,10 @@ std::vector<FamilyArchitecture> known_architectures() {
       known.push_back({&family, &architecture});
     }
   }
-  std::ranges::stable_partition(
-      known, [](const FamilyArchitecture& entry) { return !entry.architecture->needs.empty(); });
+  // std::ranges::stable_partition does not compile with clang 14 and libstdc++ 12.
+  std::stable_partition(known.begin(), known.end(), [](const FamilyArchitecture& entry) {
+    return !entry.architecture->needs.empty();
+  });
   return known;
 }
 

@@ -1,0 +1,116 @@
+#include "plan_violations.h"
+
+#include <fmt/format.h>
+
+namespace headroom::cli {
+namespace {
+
+struct Wording {
+  std::string message;
+  std::string hint;
+};
+
+Wording below_one(const char* option, std::int64_t value) {
+  return {fmt::format("{} must be at least 1, not {}", option, value), {}};
+}
+
+Wording training_only(const char* option) {
+  return {fmt::format("{} applies to training only", option),
+          fmt::format("leave out {}, or use --phase train", option)};
+}
+
+Wording wording_of(const PlanViolation& violation) {
+  const ParallelPlan& plan = violation.choice.parallel;
+  const ShardingLimits& limits = violation.limits;
+  switch (violation.rule) {
+    case PlanRule::degrees_positive:
+      return {"every degree of parallelism must be at least 1", {}};
+    case PlanRule::layers_with_attention:
+      return {"--tp and --cp do not divide recurrent or convolutional layers",
+              "use --dp or --pp, which leave layers whole"};
+    case PlanRule::tensor_heads:
+      return {fmt::format("--tp {} does not divide {} attention heads", plan.tensor, limits.heads),
+              "choose a divisor of the number of heads"};
+    case PlanRule::tensor_key_value_heads:
+      return {fmt::format("--tp {} neither divides {} key-value heads nor is a multiple of them",
+                          plan.tensor, limits.kv_heads),
+              "choose a divisor or a multiple of the number of key-value heads"};
+    case PlanRule::tensor_intermediate_size:
+      return {fmt::format("--tp {} does not divide every FFN intermediate size", plan.tensor),
+              fmt::format("choose a divisor of {}", limits.intermediate_size)};
+    case PlanRule::tensor_uniform_layers:
+      return {"--tp requires layers of equal size, and some of this model's differ",
+              "leave out --tp"};
+    case PlanRule::sequence_needs_tensor:
+      return {"--sp requires --tp > 1", "add --tp, or leave out --sp"};
+    case PlanRule::sequence_trains:
+      return training_only("--sp");
+    case PlanRule::sequence_length:
+      return {fmt::format("--tp {} × --cp {} does not divide a sequence of {} tokens", plan.tensor,
+                          plan.context, limits.seq_len),
+              fmt::format("choose --seq as a multiple of {}, or leave out --sp",
+                          plan.tensor * plan.context)};
+    case PlanRule::pipeline_trains:
+      return {
+          "--pp of an encoder-decoder applies to training only: the encoder's stages would be "
+          "idle in a decode step",
+          "leave out --pp, or use --phase train"};
+    case PlanRule::pipeline_layers:
+      return {fmt::format("--pp {} needs {} layers; the model has {}", plan.pipeline, plan.pipeline,
+                          limits.layers.total()),
+              "choose fewer stages; layers that share weights count as one"};
+    case PlanRule::interleave_needs_pipeline:
+      return {"--interleave requires --pp > 1", "add --pp, or leave out --interleave"};
+    case PlanRule::interleave_one_stack:
+      return {
+          "--interleave does not apply to an encoder-decoder: its pipeline runs the encoder's "
+          "stages, then the decoder's",
+          "leave out --interleave"};
+    case PlanRule::interleave_layers:
+      return {fmt::format("--pp {} × --interleave {} does not divide {} layers", plan.pipeline,
+                          plan.interleave, limits.layers.main),
+              "choose --interleave so that the product divides the layers"};
+    case PlanRule::context_trains:
+      return training_only("--cp");
+    case PlanRule::context_one_stack:
+      return {"--cp shards one sequence, and an encoder-decoder has two", "leave out --cp"};
+    case PlanRule::context_fused_attention:
+      return {"--cp requires fused attention in every layer",
+              "add --attention fused, or leave out --cp"};
+    case PlanRule::context_length:
+      return {fmt::format("2 × --cp {} does not divide a sequence of {} tokens", plan.context,
+                          limits.seq_len),
+              fmt::format("choose --seq as a multiple of {}", 2 * plan.context)};
+    case PlanRule::expert_routed:
+      return {"--ep requires routed experts, and this model has none", "leave out --ep"};
+    case PlanRule::expert_count:
+      return {fmt::format("--ep {} does not divide {} routed experts", plan.expert, limits.experts),
+              "choose a divisor of the number of experts"};
+    case PlanRule::expert_replicas:
+      return {fmt::format("--ep {} does not divide --dp {} × --cp {}", plan.expert, plan.data,
+                          plan.context),
+              "choose a divisor of the product: experts are spread over these ranks"};
+    case PlanRule::batch_size_positive:
+      return below_one("--batch", violation.load.batch_size);
+    case PlanRule::seq_len_positive:
+      return below_one("--seq", violation.load.seq_len);
+    case PlanRule::micro_batch_positive:
+      return below_one("--micro-batch", violation.choice.micro_batch);
+    case PlanRule::recompute_interval_positive:
+      return below_one("--recompute every", violation.choice.recompute.every);
+    case PlanRule::interleave_micro_batches:
+      break;
+  }
+  return {fmt::format("--interleave requires a multiple of {} micro-batches, not {}", plan.pipeline,
+                      micro_batches(violation.choice, violation.load)),
+          "change --batch or --micro-batch, or use --interleave 1"};
+}
+
+}  // namespace
+
+Error with_options(const IllegalPlan& error) {
+  const Wording wording = wording_of(error.violation());
+  return {error.code(), wording.message, error.where(), wording.hint};
+}
+
+}  // namespace headroom::cli

@@ -1,0 +1,39 @@
+#include "op_kind.h"
+
+#include <algorithm>
+
+namespace headroom::detail {
+
+OpKind kind_of(const Op& op) {
+  return std::visit(
+      Overloaded{
+          [](const TokenEmbedding&) { return OpKind::word_embedding; },
+          [](const RelativePositionBias&) { return OpKind::relative_position_bias; },
+          [](const Linear&) { return OpKind::linear; },
+          [](const ExpertLinear&) { return OpKind::expert_linear; },
+          [](const ExpertCombine&) { return OpKind::expert_combine; },
+          [](const OneOf<AttentionScores, Softmax, AttentionContext> auto&) {
+            return OpKind::eager_attention;
+          },
+          [](const FusedAttention&) { return OpKind::fused_attention; },
+          [](const OneOf<LinearAttention, GatedDelta> auto&) { return OpKind::linear_attention; },
+          [](const OneOf<Activation, GatedActivation> auto&) { return OpKind::activation; },
+          [](const CrossEntropy&) { return OpKind::loss; },
+          [](const Collective&) { return OpKind::collective; },
+          [](const OneOf<PositionEmbedding, PatchEmbedding, Convolution, Norm, HeadNorm, Rotary,
+                         Clamp, TemperatureScale, LatentConcat, HeadLinear, KvCacheAppend,
+                         FeatureMap, ShortConvolution, Recurrence, OutputGate, RouterSelect,
+                         RowGate, ResidualAdd, Dropout, SelectToken, Scale, SoftCap> auto&) {
+            return OpKind::other;
+          }},
+      op);
+}
+
+bool has_kind(const Graph& graph, OpKind kind) {
+  return std::ranges::any_of(graph.blocks, [&](const Block& block) {
+    return std::ranges::any_of(block.nodes,
+                               [&](const Node& node) { return kind_of(node.op) == kind; });
+  });
+}
+
+}  // namespace headroom::detail

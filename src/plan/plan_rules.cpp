@@ -1,0 +1,132 @@
+// The rules of parallel plans.
+#include <algorithm>
+
+#include "enum_table.h"
+#include "headroom/parallel_plan.h"
+
+namespace headroom {
+namespace {
+
+struct Requirement {
+  PlanRule rule;
+  std::string_view text;
+};
+constexpr Requirement kRequirements[] = {
+    {PlanRule::degrees_positive, "every degree of parallelism must be at least 1"},
+    {PlanRule::layers_with_attention,
+     "tensor and context do not divide recurrent or convolutional layers"},
+    {PlanRule::tensor_heads, "tensor must divide num_attention_heads"},
+    {PlanRule::tensor_key_value_heads,
+     "tensor must divide num_key_value_heads or be a multiple of it"},
+    {PlanRule::tensor_intermediate_size, "tensor must divide every FFN intermediate size"},
+    {PlanRule::tensor_uniform_layers,
+     "tensor requires the same heads and intermediate size in every layer"},
+    {PlanRule::sequence_needs_tensor, "sequence requires tensor > 1"},
+    {PlanRule::sequence_trains, "sequence applies to training only"},
+    {PlanRule::sequence_length, "with sequence, tensor · context must divide seq_len"},
+    {PlanRule::pipeline_trains, "pipeline of an encoder-decoder applies to training only"},
+    {PlanRule::pipeline_layers, "pipeline must not exceed the number of layers"},
+    {PlanRule::interleave_needs_pipeline, "interleave requires pipeline > 1"},
+    {PlanRule::interleave_one_stack, "interleave does not apply to an encoder-decoder"},
+    {PlanRule::interleave_layers, "pipeline · interleave must divide the number of layers"},
+    {PlanRule::context_trains, "context applies to training only"},
+    {PlanRule::context_one_stack, "context does not apply to an encoder-decoder"},
+    {PlanRule::context_fused_attention, "context requires fused attention"},
+    {PlanRule::context_length, "2 · context must divide seq_len"},
+    {PlanRule::expert_routed, "expert requires routed experts"},
+    {PlanRule::expert_count, "expert must divide the number of experts"},
+    {PlanRule::expert_replicas, "expert must divide data · context"},
+    {PlanRule::batch_size_positive, "batch_size must be at least 1"},
+    {PlanRule::seq_len_positive, "seq_len must be at least 1"},
+    {PlanRule::micro_batch_positive, "micro_batch must be at least 1"},
+    {PlanRule::recompute_interval_positive, "recompute.every must be at least 1"},
+    {PlanRule::interleave_micro_batches,
+     "an interleaved pipeline requires a multiple of pipeline micro-batches"},
+};
+static_assert(detail::lists_every<kRequirements>(&Requirement::rule));
+
+bool divides(std::int64_t divisor, std::int64_t value) noexcept { return value % divisor == 0; }
+
+std::optional<PlanRule> broken_layer_rule(const ParallelPlan& plan,
+                                          const ShardingLimits& limits) noexcept {
+  const bool divides_layers = plan.tensor > 1 || plan.context > 1;
+  if (divides_layers && !limits.all_attention) return PlanRule::layers_with_attention;
+  return std::nullopt;
+}
+
+std::optional<PlanRule> broken_sequence_rule(const ParallelPlan& plan,
+                                             const ShardingLimits& limits) noexcept {
+  if (plan.sequence == SequenceParallel::off) return std::nullopt;
+  if (plan.tensor == 1) return PlanRule::sequence_needs_tensor;
+  if (!limits.training) return PlanRule::sequence_trains;
+  if (!divides(plan.tensor * plan.context, limits.seq_len)) return PlanRule::sequence_length;
+  return std::nullopt;
+}
+
+std::optional<PlanRule> broken_tensor_rule(const ParallelPlan& plan,
+                                           const ShardingLimits& limits) noexcept {
+  if (!divides(plan.tensor, limits.heads)) return PlanRule::tensor_heads;
+  const bool splits_kv_heads =
+      divides(plan.tensor, limits.kv_heads) || divides(limits.kv_heads, plan.tensor);
+  if (!splits_kv_heads) return PlanRule::tensor_key_value_heads;
+  if (!divides(plan.tensor, limits.intermediate_size)) return PlanRule::tensor_intermediate_size;
+  if (plan.tensor > 1 && !limits.uniform_layers) return PlanRule::tensor_uniform_layers;
+  return std::nullopt;
+}
+
+std::optional<PlanRule> broken_pipeline_rule(const ParallelPlan& plan,
+                                             const ShardingLimits& limits) noexcept {
+  if (plan.pipeline == 1) {
+    if (plan.interleave > 1) return PlanRule::interleave_needs_pipeline;
+    return std::nullopt;
+  }
+  // An encoder's stages have nothing to do in a decode step.
+  if (!limits.one_stack && !limits.training) return PlanRule::pipeline_trains;
+  if (plan.pipeline > limits.layers.total()) return PlanRule::pipeline_layers;
+  if (plan.interleave == 1) return std::nullopt;
+  if (!limits.one_stack) return PlanRule::interleave_one_stack;
+  const bool even = divides(plan.pipeline * plan.interleave, limits.layers.main);
+  if (!even) return PlanRule::interleave_layers;
+  return std::nullopt;
+}
+
+std::optional<PlanRule> broken_context_rule(const ParallelPlan& plan,
+                                            const ShardingLimits& limits) noexcept {
+  if (plan.context == 1) return std::nullopt;
+  if (!limits.training) return PlanRule::context_trains;
+  if (!limits.one_stack) return PlanRule::context_one_stack;
+  if (!limits.fused_attention) return PlanRule::context_fused_attention;
+  // Each rank has two chunks, one from either end, so that a causal mask leaves all ranks the same
+  // work.
+  if (!divides(2 * plan.context, limits.seq_len)) return PlanRule::context_length;
+  return std::nullopt;
+}
+
+std::optional<PlanRule> broken_expert_rule(const ParallelPlan& plan,
+                                           const ShardingLimits& limits) noexcept {
+  if (plan.expert == 1) return std::nullopt;
+  if (limits.experts == 0) return PlanRule::expert_routed;
+  if (!divides(plan.expert, limits.experts)) return PlanRule::expert_count;
+  if (!divides(plan.expert, plan.replicas())) return PlanRule::expert_replicas;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string_view requirement_of(PlanRule rule) noexcept {
+  return kRequirements[static_cast<std::size_t>(rule)].text;
+}
+
+std::optional<PlanRule> broken_rule(const ParallelPlan& plan,
+                                    const ShardingLimits& limits) noexcept {
+  const std::int64_t least =
+      std::min({plan.tensor, plan.pipeline, plan.interleave, plan.data, plan.context, plan.expert});
+  if (least < 1) return PlanRule::degrees_positive;
+  for (const auto check : {broken_layer_rule, broken_tensor_rule, broken_sequence_rule,
+                           broken_pipeline_rule, broken_context_rule, broken_expert_rule}) {
+    if (const auto rule = check(plan, limits)) return rule;
+  }
+  return std::nullopt;
+}
+
+}  // namespace headroom

@@ -1,0 +1,74 @@
+#include "stage_states.h"
+
+#include <algorithm>
+
+namespace headroom::detail {
+namespace {
+
+Integer fraction_of_bytes(Integer bytes, Integer part, Integer whole) {
+  return part == whole ? bytes : ceil_div(checked_multiply(bytes, part), whole);
+}
+
+void add_layers(const SectionCosts& kind, std::int64_t layers, std::int64_t all_layers,
+                SectionCosts& sum) {
+  const double fraction = static_cast<double>(layers) / static_cast<double>(all_layers);
+  sum.forward_s += fraction * kind.forward_s;
+  sum.backward_s += fraction * kind.backward_s;
+  sum.core_s += fraction * kind.core_s;
+  sum.forward_communication_s += fraction * kind.forward_communication_s;
+  sum.backward_communication_s += fraction * kind.backward_communication_s;
+  sum.forward_flops += fraction * kind.forward_flops;
+  sum.saved += fraction_of_bytes(kind.saved, layers, all_layers);
+  sum.saved_core += fraction_of_bytes(kind.saved_core, layers, all_layers);
+  sum.layer_inputs += fraction_of_bytes(kind.layer_inputs, layers, all_layers);
+}
+
+}  // namespace
+
+StateBytes fraction_of(const StateBytes& states, Integer part, Integer whole) {
+  return {fraction_of_bytes(states.weights, part, whole),
+          fraction_of_bytes(states.gradients, part, whole),
+          fraction_of_bytes(states.optimizer, part, whole)};
+}
+
+StageCosts stage_costs(const RankCosts& costs, const RankStates& states,
+                       const std::vector<LayerKind>& kinds, const PipelineStage& stage) {
+  StageCosts result;
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    const std::int64_t layers = stage.layers_of_kind[i];
+    if (layers == 0) continue;
+    const SectionCosts& kind = costs.layers[i];
+    const std::int64_t all_layers = kinds[i].count;
+    add_layers(kind, layers, all_layers, result.layers);
+    const SectionStates& kind_states = states.layers[i];
+    result.states.dense += fraction_of(kind_states.dense, layers, all_layers);
+    if (kind_states.experts.weights > 0) {
+      result.states.experts += fraction_of(kind_states.experts, layers, all_layers);
+    }
+    const Integer weights = kind_states.dense.weights + kind_states.experts.weights;
+    result.largest_saved = std::max(result.largest_saved, ceil_div(kind.saved, all_layers));
+    result.largest_core = std::max(result.largest_core, ceil_div(kind.saved_core, all_layers));
+    result.largest_weights = std::max(result.largest_weights, ceil_div(weights, all_layers));
+  }
+  return result;
+}
+
+SectionStates all_states(const StageCosts& costs, const RankStates& states,
+                         const PipelineStage& stage) {
+  SectionStates all = costs.states;
+  for (const OutsideStates& outside : states.outside) {
+    if ((outside.used_by & stage.sections) != 0) all.dense += outside.states;
+  }
+  return all;
+}
+
+StateBytes stored_by_rank(const SectionStates& states, const PlanChoice& choice) {
+  const ParallelPlan& plan = choice.parallel;
+  StateBytes stored = zero_sharded(states.dense, choice.zero, plan.replicas());
+  if (states.experts.weights > 0) {
+    stored += zero_sharded(states.experts, choice.zero, plan.replicas() / plan.expert);
+  }
+  return stored;
+}
+
+}  // namespace headroom::detail

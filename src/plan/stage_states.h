@@ -1,0 +1,68 @@
+// States (weights, gradients, optimizer) and costs of one pipeline stage. Internal to src/plan.
+#pragma once
+
+#include <vector>
+
+#include "headroom/plan.h"
+#include "rank_program.h"
+#include "stage_layout.h"
+
+namespace headroom::detail {
+
+/// States of dense weights, which all replicas store, and of routed experts, which fewer store.
+struct SectionStates {
+  StateBytes dense;
+  StateBytes experts;
+};
+
+/// States outside the layers, by the sections that use them. A stage that runs any of these
+/// sections stores a copy: a head tied to the embedding has its own on the last stage.
+struct OutsideStates {
+  SectionSet used_by = 0;
+  StateBytes states;
+};
+
+/// States of one tensor and expert rank over all stages, before ZeRO.
+struct RankStates {
+  std::vector<SectionStates> layers;  ///< by kind
+  std::vector<OutsideStates> outside;
+};
+
+/// One stage of a pipeline.
+struct PipelineStage {
+  Stage stage = Stage::whole;
+  std::int64_t index = 0;
+  std::int64_t layers = 0;
+  std::vector<std::int64_t> layers_of_kind;
+  SectionSet sections = kAllSections;
+
+  [[nodiscard]] bool runs(Section::Kind section) const noexcept {
+    return (sections & bit_of(section)) != 0;
+  }
+};
+
+/// Costs and states of the layers of one stage.
+struct StageCosts {
+  SectionCosts layers;
+  SectionStates states;
+  Integer largest_saved = 0;    ///< of one layer, saved without recompute
+  Integer largest_core = 0;     ///< part of it that selective recompute drops
+  Integer largest_weights = 0;  ///< of one layer
+};
+
+/// Sums over the kinds of layers, each by the fraction of its layers in the stage.
+[[nodiscard]] StageCosts stage_costs(const RankCosts& costs, const RankStates& states,
+                                     const std::vector<LayerKind>& kinds,
+                                     const PipelineStage& stage);
+
+/// part/whole of `states`, rounded up.
+[[nodiscard]] StateBytes fraction_of(const StateBytes& states, Integer part, Integer whole);
+
+/// States of the stage's layers and of its sections outside the layers, before ZeRO.
+[[nodiscard]] SectionStates all_states(const StageCosts& costs, const RankStates& states,
+                                       const PipelineStage& stage);
+
+/// The bytes that one rank stores of a stage's states under ZeRO.
+[[nodiscard]] StateBytes stored_by_rank(const SectionStates& states, const PlanChoice& choice);
+
+}  // namespace headroom::detail
