@@ -43,7 +43,7 @@ from pathlib import Path
 from elision import matches, updated
 
 ROOT = Path(__file__).resolve().parents[2]
-SECONDS_PER_COMMAND = 120
+SECONDS_PER_COMMAND = 600
 
 
 @dataclass

@@ -42,6 +42,13 @@ class Matching(unittest.TestCase):
                                 ["time [ms]  9.0  -0.5 %      –  SKIP: too noisy to tell"], True))
         self.assertFalse(matches(["time [ms]  1.0  +4.5 %  ±15 %  PASS"],
                                  ["time [ms]  9.0  -0.5 %  exact  PASS"], True))
+        passed = "verdict  PASS — 2 passed (1 exact, 1 within tolerance)"
+        self.assertTrue(matches([passed], ["verdict  FAIL — time; 1 passed (1 exact, 0 within tolerance)"], True))
+        self.assertFalse(matches([passed], ["verdict  PASS — 2 held (1 exact, 1 within tolerance)"], True))
+
+    def test_the_name_of_the_machine_may_differ(self):
+        self.assertTrue(matches(["machine  A CPU · 1 thread"], ["machine  Another · 16 threads"], True))
+        self.assertFalse(matches(["machine  A CPU · 1 thread"], ["machine  A CPU · 1 core"], True))
 
 
 class Updating(unittest.TestCase):
