@@ -82,7 +82,7 @@ ShardingLimits limits_of(const Graph& graph, std::int64_t seq_len) {
   limits.experts = size(Symbol::num_experts);
   limits.uniform_layers = has_uniform_layers(graph);
   limits.layers = detail::layers_of(graph);
-  // Layers that share weights stay on one rank.
+  // Layers with the same weights stay on one rank.
   const bool share_weights = std::ranges::any_of(
       graph.blocks, [](const Block& block) { return block.layers_per_weights > 1; });
   if (share_weights) limits.layers = {0, 1};

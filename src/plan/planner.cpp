@@ -184,10 +184,10 @@ detail::RankSpeed Planner::Implementation::speed_of(const ParallelPlan& plan) co
 SymbolValues Planner::Implementation::values_of(const ParallelPlan& plan,
                                                 const Workload& workload) const {
   const Bindings sizes = rank_sizes(graph.sizes, plan);
-  const Bindings shared = rank_bindings(workload, graph.traits, plan);
+  const Bindings bindings = rank_bindings(workload, graph.traits, plan);
   SymbolValues values(sizes);
   for (const SymbolInfo& symbol : symbols()) {
-    if (const auto value = shared.get(symbol.symbol)) values.set(symbol.symbol, *value);
+    if (const auto value = bindings.get(symbol.symbol)) values.set(symbol.symbol, *value);
   }
   return values;
 }

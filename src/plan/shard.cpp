@@ -104,11 +104,11 @@ Graph shard_stage(const Graph& graph, const ParallelPlan& plan, std::int64_t sta
 
 Expr in_whole_sizes(const Expr& formula, const Graph& whole) {
   Expr result = formula;
-  const Expr share = Symbol::tensor_parallel_share;
+  const Expr fraction = Symbol::tensor_parallel_share;
   for (const Symbol symbol : detail::kDividedSizes) {
-    result = result.substitute(symbol, share * symbol);
+    result = result.substitute(symbol, fraction * symbol);
   }
-  result = result.substitute(Symbol::sequence_shard_len, share * Symbol::seq_len);
+  result = result.substitute(Symbol::sequence_shard_len, fraction * Symbol::seq_len);
   return collapse(result, whole.relations);
 }
 

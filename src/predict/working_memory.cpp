@@ -5,15 +5,30 @@
 namespace headroom::detail {
 namespace {
 
-/// Gathered patches of all images.
-Expr working(const PatchEmbedding& op) { return op.batch * op.patches * op.patch_elements; }
-
-/// The padded input, and the rows of one tap if they are copied.
-Expr working(const Convolution& op, const Bindings& sizes) {
+/// Floats of a convolution's padded input, and of the rows of one tap if they are copied.
+Expr convolution_floats(const Convolution& op, const Bindings& sizes) {
   const Expr padded =
       op.batch * op.in_channels * ((op.length - Integer{1}) * op.stride + op.reach() + Integer{1});
   const bool copies = op.batch.evaluate(sizes) > 1 || op.stride.evaluate(sizes) > 1;
   return copies ? padded + op.batch * op.in_channels * op.length : padded;
+}
+
+/// Floats that an operator's kernel uses besides its operands; patches are gathered for all images.
+Expr kernel_floats(const Op& op, const Bindings& sizes) {
+  return std::visit(
+      Overloaded{
+          [](const PatchEmbedding& patches) {
+            return patches.batch * patches.patches * patches.patch_elements;
+          },
+          [&](const Convolution& convolution) { return convolution_floats(convolution, sizes); },
+          [](const OneOf<TokenEmbedding, PositionEmbedding, RelativePositionBias, Linear, Norm,
+                         HeadNorm, Rotary, Clamp, TemperatureScale, LatentConcat, HeadLinear,
+                         KvCacheAppend, AttentionScores, Softmax, AttentionContext, FusedAttention,
+                         FeatureMap, LinearAttention, ShortConvolution, GatedDelta, Recurrence,
+                         OutputGate, Activation, GatedActivation, RouterSelect, ExpertLinear,
+                         ExpertCombine, RowGate, ResidualAdd, Dropout, SelectToken, Scale, SoftCap,
+                         CrossEntropy, Collective> auto&) { return Expr(); }},
+      op);
 }
 
 Integer product(std::initializer_list<Integer> factors) {
@@ -50,11 +65,7 @@ Integer working_floats(const Graph& graph, const ModelSpec& spec, const Workload
   Integer floats = input_floats(spec, workload);
   for (const Block& block : graph.blocks) {
     for (const Node& node : block.nodes) {
-      if (const auto* patches = std::get_if<PatchEmbedding>(&node.op)) {
-        floats = checked_add(floats, working(*patches).evaluate(sizes));
-      } else if (const auto* convolution = std::get_if<Convolution>(&node.op)) {
-        floats = checked_add(floats, working(*convolution, sizes).evaluate(sizes));
-      }
+      floats = checked_add(floats, kernel_floats(node.op, sizes).evaluate(sizes));
     }
   }
   return floats;
