@@ -10,20 +10,14 @@ namespace headroom {
 /// A signed 128-bit integer. Training FLOPs reach 1e26; 2^127 is 1.7e38.
 __extension__ using Integer = __int128;
 
-/// a + b. Throws Error{overflow} when the sum leaves the range of Integer.
-[[nodiscard]] Integer checked_add(Integer a, Integer b);
-
-/// a * b. Throws Error{overflow} when the product leaves the range of Integer.
-[[nodiscard]] Integer checked_multiply(Integer a, Integer b);
-
-/// base to the power of `exponent`. Throws Error{overflow}.
-[[nodiscard]] Integer checked_power(Integer base, unsigned exponent);
-
 namespace detail {
 
 /// Built-in integers and Integer, which std::integral leaves out without GNU extensions.
 template <class Int>
 concept AnyInteger = std::integral<Int> || std::same_as<Int, Integer>;
+
+/// Integer ranges up to 2^127 - 1.
+inline constexpr unsigned kIntegerBits = 127;
 
 /// Throws Error{overflow}: the largest value is 2^`bits` - 1.
 [[noreturn]] void throw_overflow(unsigned bits);
@@ -31,6 +25,23 @@ concept AnyInteger = std::integral<Int> || std::same_as<Int, Integer>;
 [[noreturn]] void throw_divisor_not_positive();
 
 }  // namespace detail
+
+/// a + b. Throws Error{overflow} when the sum leaves the range of Integer.
+[[nodiscard]] constexpr Integer checked_add(Integer a, Integer b) {
+  Integer sum = 0;
+  if (__builtin_add_overflow(a, b, &sum)) detail::throw_overflow(detail::kIntegerBits);
+  return sum;
+}
+
+/// a * b. Throws Error{overflow} when the product leaves the range of Integer.
+[[nodiscard]] constexpr Integer checked_multiply(Integer a, Integer b) {
+  Integer product = 0;
+  if (__builtin_mul_overflow(a, b, &product)) detail::throw_overflow(detail::kIntegerBits);
+  return product;
+}
+
+/// base to the power of `exponent`. Throws Error{overflow}.
+[[nodiscard]] Integer checked_power(Integer base, unsigned exponent);
 
 /// ⌈dividend / divisor⌉, of the dividend's type. Throws Error{internal} unless divisor > 0.
 template <detail::AnyInteger Int>

@@ -13,8 +13,6 @@ struct Timeline {
   std::vector<std::size_t> last_use;  ///< by tensor
 };
 
-bool is_repeated(const Block& block) { return block.is_layers(); }
-
 Timeline timeline(const Graph& graph) {
   Timeline result{std::vector<std::size_t>(graph.tensors.size(), kNeverUsed)};
   std::size_t position = 0;
@@ -26,7 +24,7 @@ Timeline timeline(const Graph& graph) {
       ++position;
       for (const TensorId input : node.inputs) {
         // Every layer needs a tensor from outside the block, except the carried one.
-        const bool needed_throughout = is_repeated(block) && position >= first &&
+        const bool needed_throughout = block.is_layers() && position >= first &&
                                        !made_here[input] && input != block.carried_in;
         result.last_use[input] =
             std::max(result.last_use[input], needed_throughout ? end : position);

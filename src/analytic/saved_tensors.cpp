@@ -259,8 +259,6 @@ class LedgerWriter {
  private:
   [[nodiscard]] std::string path() const { return block_.path + "." + node_->path; }
 
-  [[nodiscard]] bool in_layer() const { return block_.is_layers(); }
-
   /// batch · keys · heads: the reference code repeats grouped keys and values for every query head.
   [[nodiscard]] Expr shared_heads(const AttentionShape& shape) const {
     const bool repeated = kernels_ == Kernels::reference;
@@ -322,13 +320,14 @@ class LedgerWriter {
     if (!known_.emplace(tensor, what).second) return;
     // A tensor from outside the block, such as the encoder's output, is one for all layers and
     // stays under any recomputation.
-    if (in_layer() && !made_.contains(tensor)) {
+    if (block_.is_layers() && !made_.contains(tensor)) {
       ledger_.push_back(
           {path(), what, SavedKind::tensor, KeptUnder::every_recompute, bytes, Integer{1}});
       return;
     }
     ledger_.push_back({path(), what, SavedKind::tensor,
-                       in_layer() ? kept : KeptUnder::every_recompute, bytes, block_.repeat});
+                       block_.is_layers() ? kept : KeptUnder::every_recompute, bytes,
+                       block_.repeat});
   }
 
   /// The all-gather that produced `tensor`; null if none.
@@ -343,8 +342,8 @@ class LedgerWriter {
   /// Saves a tensor that is internal to this operator.
   void keep_new(const std::string& what, const Expr& bytes, SavedKind kind = SavedKind::tensor) {
     ledger_.push_back({path(), what, kind,
-                       in_layer() ? KeptUnder::selective : KeptUnder::every_recompute, bytes,
-                       block_.repeat});
+                       block_.is_layers() ? KeptUnder::selective : KeptUnder::every_recompute,
+                       bytes, block_.repeat});
   }
 
   /// Saves a tensor of the attention core, which selective recompute drops.

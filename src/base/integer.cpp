@@ -24,23 +24,9 @@ void throw_divisor_not_positive() {
 
 namespace {
 
-constexpr unsigned kIntegerBits = 127;
-
 Integer magnitude(Integer value) { return value < 0 ? checked_multiply(value, -1) : value; }
 
 }  // namespace
-
-Integer checked_add(Integer a, Integer b) {
-  Integer sum = 0;
-  if (__builtin_add_overflow(a, b, &sum)) detail::throw_overflow(kIntegerBits);
-  return sum;
-}
-
-Integer checked_multiply(Integer a, Integer b) {
-  Integer product = 0;
-  if (__builtin_mul_overflow(a, b, &product)) detail::throw_overflow(kIntegerBits);
-  return product;
-}
 
 Integer checked_power(Integer base, unsigned exponent) {
   Integer result = 1;

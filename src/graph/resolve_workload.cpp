@@ -25,12 +25,8 @@ std::optional<std::int64_t> positions_of(const PositionSpec& position) {
   return position.max_position_embeddings - position.offset;
 }
 
-std::optional<std::int64_t> usable_positions(const ModelSpec& spec) {
-  return positions_of(spec.position);
-}
-
 std::int64_t default_length(const ModelSpec& spec) {
-  const std::int64_t most = usable_positions(spec).value_or(kDefaultLength);
+  const std::int64_t most = positions_of(spec.position).value_or(kDefaultLength);
   return std::max<std::int64_t>(1, std::min(kDefaultLength, most));
 }
 
@@ -146,7 +142,7 @@ Workload resolve(const WorkloadRequest& request, const ModelSpec& spec) {
 
 std::vector<std::string> notes_on(const Workload& workload, const ModelSpec& spec) {
   std::vector<std::string> notes;
-  const auto most = usable_positions(spec);
+  const auto most = positions_of(spec.position);
   // Compares by difference, since the sum of the lengths may overflow.
   const bool beyond =
       most && (workload.seq_len > *most || workload.past_len > *most - workload.seq_len);

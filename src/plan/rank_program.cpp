@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "op_exprs.h"
 #include "op_kind.h"
@@ -176,18 +175,15 @@ void RankProgram::compile_memory(const Graph& graph, const Analysis& analysis) {
     seen.push_back(bytes);
     live_.push_back(compiled(bytes));
   }
+  const std::vector<CacheTensor> caches = cache_tensors(graph);
   for (const Block& block : graph.blocks) {
     if (!block.is_layers()) continue;
     const Expr input = graph.tensors[block.carried_in].elements() * Symbol::activation_bytes;
-    std::set<TensorId> caches;
     std::vector<Expr> cache_bytes(static_cast<std::size_t>(block.layers_per_run));
-    for (const Node& node : block.nodes) {
-      for (const TensorId tensor : node.inputs) {
-        const Tensor& cache = graph.tensors[tensor];
-        if (cache.type != ElementType::kv_cache || !caches.insert(tensor).second) continue;
-        cache_bytes[static_cast<std::size_t>(node.layer)] +=
-            block.repeat * cache.elements() * Symbol::kv_cache_bytes;
-      }
+    for (const CacheTensor& cache : caches) {
+      if (cache.block != &block) continue;
+      cache_bytes[static_cast<std::size_t>(cache.node->layer)] +=
+          block.repeat * graph.tensors[cache.tensor].elements() * Symbol::kv_cache_bytes;
     }
     for (const Expr& bytes : cache_bytes) {
       layer_inputs_.push_back(compiled(block.repeat * input));

@@ -37,9 +37,6 @@ DividedExpr operator+(const DividedExpr& a, const DividedExpr& b) {
                  checked_multiply(a.divisor, b.divisor));
 }
 
-/// A pass over one sequence, in its length and the model's sizes.
-Expr of_pass(const Expr& cost, const Graph& graph) { return in_paper_terms(cost, graph); }
-
 /// A decode step as a function of its visible keys: s = 1, t = i.
 Expr of_step(const Expr& cost, const Graph& graph) {
   const Expr one = cost.substitute(Symbol::seq_len, Integer{1})
@@ -57,7 +54,7 @@ PassCost cost_of_pass(const ModelSpec& spec, Phase phase) {
   const Graph graph = build_graph(spec, {phase, AttentionImplementation::eager});
   const Analysis analysis = analyze(graph);
   const auto simplified = [&](const Expr& cost) {
-    return phase == Phase::decode ? of_step(cost, graph) : of_pass(cost, graph);
+    return phase == Phase::decode ? of_step(cost, graph) : in_paper_terms(cost, graph);
   };
   return {simplified(analysis.total.forward.matrix_flops),
           simplified(mixing_cost(graph, analysis).matrix_flops)};

@@ -47,10 +47,6 @@ std::vector<Workload> workloads_for(const ModelSpec& spec) {
   return workloads;
 }
 
-Bindings values_for(const Graph& graph, const Workload& workload) {
-  return bindings_of(workload, graph);
-}
-
 template <class Check>
 void for_each_sample(Check check) {
   for (const std::string& name : sample_presets()) {
@@ -99,7 +95,7 @@ TEST_CASE("parameters by role sum to the total") {
 
 TEST_CASE("every number equals its own formula") {
   for_each_sample([](const ModelSpec&, const Workload& workload, const Counted& counted) {
-    const Bindings values = values_for(counted.graph, workload);
+    const Bindings values = bindings_of(workload, counted.graph);
     const auto value = [&](const Expr& expr) { return expr.evaluate(values); };
     const auto readable = [&](const Expr& expr) {
       return collapsed(expr, counted.graph, workload).evaluate(values);
