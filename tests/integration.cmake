@@ -57,6 +57,8 @@ if(HEADROOM_PYTHON)
   integration_test(schema
     ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/schema/validate.py $<TARGET_FILE:headroom>
     ${reports})
+  integration_test(style.letters
+    ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/style/letters.py $<TARGET_FILE:headroom>)
 endif()
 
 set(samples_run bash ${reports}/samples.sh $<TARGET_FILE:headroom>)

@@ -49,6 +49,12 @@ struct Cost {
   Cost& operator+=(const Cost& other);
 };
 
+/// Elements of a weight that an operator reads: all of them, or the rows and experts that it needs.
+struct WeightRead {
+  WeightId weight = 0;
+  Expr elements;
+};
+
 /// Cost of a forward and a backward pass.
 struct NodeCost {
   Cost forward;
@@ -60,13 +66,16 @@ struct NodeAnalysis {
   std::string path;
   Component component;
   Expr parameters;
+  Expr weight_bytes;  ///< of the weights that it is the first to use
   NodeCost cost;
+  std::vector<WeightRead> weights_read;  ///< part of `cost.forward.bytes_read`
 };
 
 /// One component, with the cost of all its nodes.
 struct ComponentAnalysis {
   Component component;
   Expr parameters;
+  Expr weight_bytes;
   NodeCost cost;
 };
 
@@ -103,6 +112,14 @@ struct CacheEntry {
   Expr repeat;
 };
 
+/// Parameters by part of a multimodal model; they add up to the total.
+struct PartCount {
+  Expr text;
+  Expr vision;
+  Expr audio;
+  Expr projector;
+};
+
 /// Parameters by role. Tied weights count once.
 struct ParameterCount {
   Expr total;
@@ -117,12 +134,14 @@ struct ParameterCount {
   Expr projector;
   Expr routed_experts;  ///< the part of mlp in routed experts
   Expr active;          ///< total less the routed experts that one token does not use
+  PartCount parts;
 };
 
 /// Every figure of a graph. All rows cover all layers of their block.
 struct Analysis {
   Convention convention = Convention::headroom;
   ParameterCount parameters;
+  Expr weight_bytes;  ///< of parameters and buffers
   std::vector<NodeAnalysis> nodes;
   std::vector<ComponentAnalysis> components;  ///< in order of first appearance
   NodeCost total;
@@ -141,11 +160,16 @@ struct AnalysisOptions {
   bool operator==(const AnalysisOptions&) const = default;
 };
 
-/// Counts `graph`. Throws Error{overflow}.
+/// Counts `graph`. Weights take their stored bytes, and an operator that reads some rows or experts
+/// of a weight their share, rounded up; weights without stored bytes take Symbol::weight_bytes per
+/// element. Throws Error{overflow}.
 [[nodiscard]] Analysis analyze(const Graph& graph, const AnalysisOptions& options = {});
 
 /// Counts the parameters of `graph` by role.
 [[nodiscard]] ParameterCount count_parameters(const Graph& graph);
+
+/// Bytes of all copies of `weight`; a buffer counts only if its stored bytes are known.
+[[nodiscard]] Expr weight_bytes(const Weight& weight);
 
 /// Returns whether `saved` stays in memory under `recompute`.
 [[nodiscard]] bool stays_saved(const SavedTensor& saved, Recompute recompute) noexcept;
@@ -256,6 +280,7 @@ class Evaluator {
   };
   struct CompiledComponent {
     CompiledExpr parameters;
+    CompiledExpr weight_bytes;
     CompiledCost forward;
     CompiledCost backward;
   };
@@ -269,6 +294,7 @@ class Evaluator {
   LayerTraits traits_;
   CompiledExpr parameters_;
   CompiledExpr active_parameters_;
+  CompiledExpr weight_bytes_;
   CompiledCost forward_;
   CompiledCost backward_;
   CompiledCost recompute_;

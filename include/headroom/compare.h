@@ -76,6 +76,8 @@ struct ComparedRun {
   std::optional<double> time_spread;        ///< measurement only: MAD of the runs over their median
   std::optional<Integer> rss_before_bytes;  ///< measurement only
   std::optional<Integer> rss_growth_bytes;  ///< prediction only
+  std::string disturbance;  ///< measurement only: why its times are not the machine's own
+  std::optional<AllocatedMemory> allocated;  ///< measurement only
   bool time_is_assumed = false;  ///< from a datasheet: judged only if a tolerance is given
   std::string engine;            ///< measurement only
   std::string note;              ///< such as the file's definition of TPOT
@@ -102,6 +104,9 @@ struct DriftReport {
   Drift after;
 };
 
+/// Why times under this drift are not judged; empty if they are.
+[[nodiscard]] std::string disturbance_of(const DriftReport& drift);
+
 /// `prediction` scaled to the state of the machine during the runs: `samples_s[i]` is compared with
 /// the prediction under `drifts[i]`.
 [[nodiscard]] TimePrediction corrected_for_drift(TimePrediction prediction,
@@ -125,6 +130,7 @@ struct Comparison {
   std::vector<ComparisonRow> rows;
   RowResult result = RowResult::skip;
   std::string verdict;
+  std::optional<AllocatedMemory> allocated;  ///< beside the counted peak of activations
   std::optional<DriftReport> drift;
   std::string machine;
   std::optional<MachineContext> context;

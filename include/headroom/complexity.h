@@ -19,8 +19,9 @@
 
 namespace headroom {
 
-// Orders of growth, derived from exact costs and written as in Table 1 of "Attention Is All You
-// Need" (arXiv 1706.03762): n positions, d width, k kernel, r neighbourhood.
+// Orders of growth, derived from exact costs, with the columns of Table 1 of "Attention Is All You
+// Need" (arXiv 1706.03762). Letters are those of expr.h: the paper's n is s, its kernel k is κ, its
+// neighbourhood r is w.
 
 /// The dominant monomials of a sum, without constant factors. Empty for zero.
 struct Growth {
@@ -29,20 +30,16 @@ struct Growth {
 };
 
 /// Order of growth of `cost`, for one sequence without a past, as all sizes grow. Products that
-/// equal the width collapse (h·d_k → d), the feed-forward width counts as the model's width, and a
+/// equal the hidden size collapse (h·k → d), the feed-forward width counts as d, and a
 /// head is at most as wide as the model. Layer counts and bytes per element are constants.
 [[nodiscard]] Growth growth_of(const Expr& cost, const Graph& graph);
 
-/// "O(n²·d + n·d²)", "O(1)" for a constant, "–" for zero.
+/// "O(s²·d + s·d²)", "O(1)" for a constant, "–" for zero.
 [[nodiscard]] std::string format(const Growth& growth);
 
-/// `cost`, for one sequence without a past, in the paper's letters: "8·n·d² + 4·n²·d". Exact,
-/// except that the pairs of a window are those of sequences longer than the window.
-[[nodiscard]] Expr in_paper_terms(const Expr& cost, const Graph& graph);
-[[nodiscard]] std::string format_in_paper_letters(const Expr& expr);
-
-/// Legend of the letters, on one line.
-[[nodiscard]] std::string_view paper_letters_legend() noexcept;
+/// `cost` for one sequence without a past: 8·s·d² + 4·s²·d. Exact, except that the pairs of a
+/// window are those of sequences longer than the window.
+[[nodiscard]] Expr of_one_sequence(const Expr& cost, const Graph& graph);
 
 // Costs as functions of the sequence length alone, and the length at which one overtakes another,
 // exactly over the integers.
@@ -143,9 +140,9 @@ enum class PathGrowth {
 /// Longest path through a graph's layers.
 struct PathLength {
   PathGrowth growth = PathGrowth::never;
-  std::int64_t neighbours = 0;        ///< by_reach, logarithmic: k or r of one layer
+  std::int64_t neighbours = 0;        ///< by_reach, logarithmic: κ or w of one layer
   std::int64_t dilation_factor = 0;   ///< logarithmic
-  std::string order;                  ///< "O(1)", "O(n)", "O(n/k)", "O(log_k(n))", "–"
+  std::string order;                  ///< "O(1)", "O(s)", "O(s/κ)", "O(log_κ(s))", "–"
   std::vector<std::int64_t> reaches;  ///< of the given layers, in order
   /// Receptive field of the given layers, both ends included; empty: all positions.
   std::optional<std::int64_t> receptive_field;
@@ -162,7 +159,7 @@ struct PathLength {
 /// Dependent steps of one pass over the layers.
 [[nodiscard]] Expr sequential_operations(const Graph& graph);
 
-// Measured exponent of growth: p in t ~ N^p, by least squares of log t against log N.
+// Measured exponent of growth: the slope of log time against log length, by least squares.
 
 /// A cost or time at one length; both positive.
 struct LengthValue {
@@ -192,7 +189,7 @@ struct ExponentFit {
 
 /// A cost as a formula, an order of growth and a function of the length.
 struct GrowingCost {
-  Expr formula;  ///< for one sequence without a past, in the letters of complexity.h
+  Expr formula;  ///< for one sequence without a past
   Growth growth;
   LengthFunction by_length;
 };

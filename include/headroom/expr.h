@@ -28,7 +28,8 @@ enum class Symbol : std::uint8_t {
   num_encoder_layers,        ///< m: layers of the encoder in an encoder-decoder
   batch_size,                ///< b: sequences in a batch
   seq_len,                   ///< s: new tokens per sequence
-  sequence_shard_len,        ///< σ: tokens of one sequence-parallel rank, s/τ
+  new_tokens,                ///< G: tokens that a generation adds
+  sequence_shard_len,        ///< σ: tokens of one sequence-parallel rank, s·τ⁻¹
   enc_seq_len,               ///< n: tokens read by the encoder of an encoder-decoder
   visible_keys,              ///< t: keys read by attention, p + s
   visible_pairs,             ///< c: unmasked causal pairs, s·p + s·(s + 1)/2
@@ -50,7 +51,7 @@ enum class Symbol : std::uint8_t {
   shared_intermediate_size,  ///< S: inner width of the shared experts
   q_lora_rank,               ///< Q: rank of MLA's query compression
   kv_lora_rank,              ///< r: rank of MLA's key-value compression
-  qk_nope_head_dim,          ///< N: non-rotary dimensions of an MLA head
+  qk_nope_head_dim,          ///< ν: non-rotary dimensions of an MLA head
   qk_rope_head_dim,          ///< o: rotary dimensions of an MLA head
   embedding_size,            ///< e: width of the word embedding where it differs from d
   vocab_size,                ///< V
@@ -75,8 +76,10 @@ struct SymbolInfo {
   Symbol symbol;
   std::string_view unicode;  ///< one letter where the literature has one
   std::string_view latex;
-  std::string_view key;         ///< key in a config or report
-  std::string_view definition;  ///< value of a derived symbol in other symbols; else empty
+  std::string_view key;  ///< key in a config or report
+  /// Value of a derived symbol in other symbols, else empty. It names symbols by their spelling, so
+  /// that a legend can define these too; hence no article "a" in it.
+  std::string_view definition;
 };
 
 /// Position of `symbol` in `symbols()` and in a Monomial.
@@ -181,17 +184,5 @@ enum class Notation { unicode, ascii, latex };
 /// Prints `expr` with values in place of bound symbols: "24·1·128·768² + 4·1·128²·768".
 [[nodiscard]] std::string format_with_values(const Expr& expr, const Bindings& bindings,
                                              Notation notation = Notation::unicode);
-
-// Formulas in the letters of a paper instead of headroom's own.
-
-/// A paper's letter for one quantity.
-struct Letter {
-  Symbol symbol;
-  std::string_view unicode;
-};
-
-/// Prints `expr` with `letters`, in that order inside a term; other symbols follow in their usual
-/// spelling.
-[[nodiscard]] std::string format_with_letters(const Expr& expr, std::span<const Letter> letters);
 
 }  // namespace headroom

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +39,11 @@ enum class Part {
   attention_gate,
   attention_convolution,
   attention_out,
+  mixer_in,
+  mixer_convolution,
+  mixer_scan,
+  mixer_gate,
+  mixer_out,
   recurrent_input,
   recurrent_core,
   convolution,
@@ -58,6 +64,7 @@ enum class Part {
   mlp_experts_activation,
   mlp_experts_down,
   mlp_experts_combine,
+  mlp_latent,
   mlp_shared_expert,
   layer_norm,
   rms_norm,
@@ -66,6 +73,8 @@ enum class Part {
   pooler,
   head,
   vision_tower,
+  audio_tower,
+  projector,
   loss,
   communication,
 };
@@ -83,8 +92,17 @@ struct Component {
 /// "attention.qkv", or "decoder.attention.qkv" in a model with two stacks.
 [[nodiscard]] std::string name_of(const Component& component);
 
-/// Kind of a tensor's elements. Token ids are `index`; `kv_cache` outlives the pass.
-enum class ElementType { activation, kv_cache, index };
+/// Kind of a tensor's elements. Token ids are `index`. The last three outlive the pass: keys and
+/// values; the last inputs of a short convolution, in the type of the activations; and the state of
+/// a recurrence, which the reference code keeps in float32 whatever the types of weights and
+/// KV-cache.
+enum class ElementType { activation, index, kv_cache, convolution_state, recurrent_state };
+
+/// True for the types that outlive the pass.
+[[nodiscard]] bool is_cached(ElementType type) noexcept;
+
+/// Bytes of an element: a symbol of the workload, or a number.
+[[nodiscard]] Expr bytes_of(ElementType type);
 
 /// A value that flows between nodes, or a cache tensor that nodes read and write.
 struct Tensor {
@@ -112,6 +130,9 @@ struct Weight {
   Component component;
   WeightKind kind = WeightKind::parameter;
   Training training = Training::trained;
+  /// Bytes of all copies as they are stored; empty: Symbol::weight_bytes per element.
+  std::optional<Integer> stored_bytes{};
+  ModelPart model_part = ModelPart::text;
 
   /// Elements of one layer's copy.
   [[nodiscard]] Expr elements() const;
@@ -206,6 +227,11 @@ struct Graph {
 
 /// Returns whether training changes any weight of `node`.
 [[nodiscard]] bool is_trained(const Graph& graph, const Node& node);
+
+/// Returns whether recipes of few bits compute `node` in their 8-bit type: a GEMM of a layer with
+/// stored weights. They leave the head, embeddings, routers, attention scores and norms in 16 bit
+/// (arXiv 2412.19437, section 3.3.1; arXiv 2211.10438, section 4).
+[[nodiscard]] bool is_layer_gemm(const Block& block, const Node& node);
 
 /// Returns whether `node` belongs to the core of eager attention, from scores to context with the
 /// dropout of the probabilities: the operators that selective recompute drops from memory and runs

@@ -1,5 +1,6 @@
-// KV-cache memory beyond the ideal: quantised values with their scales, and the memory that an
-// engine reserves. Counted from the graph's cache tensors, sequence by sequence.
+// KV-cache memory beyond the ideal: quantised keys and values with their scales, the memory that an
+// engine holds in the steady state, and the memory that it reserves. Counted from the graph's cache
+// tensors, sequence by sequence.
 #pragma once
 
 #include <cstdint>
@@ -76,6 +77,7 @@ enum class KvPolicy {
   tensorrt_llm,
   llama_cpp,
   llama_cpp_swa_full,
+  llama_cpp_b5331,
 };
 
 /// Policy for sliding-window layers.
@@ -91,9 +93,10 @@ struct KvPolicyInfo {
   KvPolicy policy;
   std::string_view name;
   KvWindows windows;
-  std::int64_t block;  ///< tokens per block; 1: no blocks
-  std::string_view rule;
-  std::string_view source;
+  std::int64_t block;           ///< tokens per block; 1: no blocks
+  std::int64_t batched_tokens;  ///< default of KvCacheRequest::batched_tokens; 0: no effect
+  std::string_view rule;        ///< of the reservation
+  std::string_view source;      ///< with the version that was read
 };
 
 [[nodiscard]] std::span<const KvPolicyInfo> kv_policies() noexcept;
@@ -101,55 +104,77 @@ struct KvPolicyInfo {
 
 /// Choices of how to count a KV-cache.
 struct KvCacheRequest {
-  std::optional<KvType> type;  ///< default: the workload's
+  std::optional<KvType> key_type;    ///< default: the workload's; also of MLA's latent vectors
+  std::optional<KvType> value_type;  ///< default: the workload's
   KvScales scales = KvScales::none;
   KvPolicy policy = KvPolicy::ideal;
   std::optional<std::int64_t> block;     ///< default: the policy's
   std::optional<std::int64_t> capacity;  ///< tokens reserved per sequence; default: its length
+  /// Most tokens that one pass adds to the cache: vLLM's max_num_batched_tokens, llama.cpp's
+  /// n_ubatch. Default: the policy's.
+  std::optional<std::int64_t> batched_tokens;
+  /// llama.cpp: sequences that share one cache (n_seq_max with --kv-unified). Default: every
+  /// sequence has a cache of its own.
+  std::optional<std::int64_t> slots;
 };
+
+/// Sets the type of keys and values.
+void set_type(KvCacheRequest& request, KvType type) noexcept;
 
 /// Growth of a layer's cached tokens.
 enum class KvGrowth { full, windowed, encoder, constant };
 
 [[nodiscard]] std::string_view name_of(KvGrowth growth) noexcept;
 
-/// Cache of one kind of layer. Tokens are per sequence and layer, 0 for a constant state; bytes
-/// cover all sequences and layers.
+/// Cache of one kind of layer. Tokens are per layer and sequence (per layer in a cache that
+/// sequences share), 0 for a constant state; bytes cover all sequences and layers.
 struct KvCacheRow {
   std::string path;
   KvGrowth growth = KvGrowth::full;
   Integer layers = 0;
   Integer token_bytes = 0;  ///< per token; 0 where tokens differ
   Integer used_tokens = 0;
+  Integer steady_tokens = 0;
   Integer reserved_tokens = 0;
   Integer used_bytes = 0;
+  Integer steady_bytes = 0;
   Integer reserved_bytes = 0;
 };
 
-/// A whole KV-cache. A step reads `used_bytes`, scales included; the policy allocates
-/// `reserved_bytes`.
+/// A whole KV-cache, in three figures. A step reads `used_bytes`, scales included. The engine holds
+/// `steady_bytes` while it decodes at this length, and needs room for `reserved_bytes` to admit
+/// sequences of this length: passes over a prompt may hold more than the steady state.
 struct KvCacheUse {
-  KvType type = KvType::float32;
+  KvType key_type = KvType::float32;
+  KvType value_type = KvType::float32;
   KvScales scales = KvScales::none;
   KvPolicy policy = KvPolicy::ideal;
-  std::optional<std::int64_t> block;     ///< for policies with blocks
-  std::optional<std::int64_t> capacity;  ///< for policies that reserve a length
+  std::optional<std::int64_t> block;           ///< for policies with blocks
+  std::optional<std::int64_t> capacity;        ///< for policies that reserve a length
+  std::optional<std::int64_t> batched_tokens;  ///< for policies that it concerns
+  std::optional<std::int64_t> slots;           ///< of a cache that sequences share
   Integer used_bytes = 0;
   Integer scale_bytes = 0;  ///< the part of used_bytes in scales and zero points
+  Integer steady_bytes = 0;
   Integer reserved_bytes = 0;
   Integer bytes_per_token = 0;  ///< growth of used_bytes per token of one sequence
   std::vector<KvCacheRow> rows;
 };
 
-/// Returns whether every value has the bytes of a DType and no scales, so that the graph's
-/// polynomials hold.
+/// Name of the stored types: "q8_0", or "k=q8_0,v=float16" where they differ.
+[[nodiscard]] std::string name_of_types(KvType key, KvType value);
+
+/// Returns whether keys and values have equal whole bytes per element and no scales, so that the
+/// graph's polynomials hold.
 [[nodiscard]] bool has_plain_values(const KvCacheUse& use) noexcept;
 
 /// Returns whether the request sets anything but the type.
 [[nodiscard]] bool asks_for_policy(const KvCacheRequest& request) noexcept;
 
-/// The workload's DType for `request`; empty if the request sets no type.
-[[nodiscard]] std::optional<DType> counted_type(const KvCacheRequest& request) noexcept;
+/// The workload's DType for `request`, which traffic and time count: the wider one of keys and
+/// values, `dtype` where no type is set. Empty if the request sets no type.
+[[nodiscard]] std::optional<DType> counted_type(const KvCacheRequest& request,
+                                                DType dtype) noexcept;
 
 /// Counts the KV-cache of `graph`, built from `spec`, under `workload`; empty without a cache.
 /// Throws Error{invalid_input} for a contradictory request, or if the policy has no documented rule
@@ -157,5 +182,8 @@ struct KvCacheUse {
 [[nodiscard]] std::optional<KvCacheUse> kv_cache_use(const ModelSpec& spec, const Graph& graph,
                                                      const Workload& workload,
                                                      const KvCacheRequest& request);
+
+/// Caveats for the reader of a KV-cache's figures.
+[[nodiscard]] std::vector<std::string> notes_on(const KvCacheUse& use, const Workload& workload);
 
 }  // namespace headroom

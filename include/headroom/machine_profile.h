@@ -12,6 +12,8 @@
 #include <variant>
 #include <vector>
 
+#include "headroom/device_memory.h"
+#include "headroom/efficiency.h"
 #include "headroom/measurement.h"
 #include "headroom/workload.h"
 
@@ -163,9 +165,17 @@ struct MeasuredRates {
   std::vector<ThreadProfile> by_threads;
 };
 
-/// Datasheet peaks, all without sparsity, and the fractions of them that are assumed achievable.
-/// Empty where the publisher gives no figure or the machine has no such unit.
+/// Efficiencies that a user's machine or options give instead of the known ones.
+struct GivenEfficiency {
+  std::optional<double> matrix;
+  std::optional<double> memory;
+  std::optional<double> network;
+};
+
+/// Datasheet peaks, all without sparsity. Empty where the publisher gives no figure or the machine
+/// has no such unit.
 struct DatasheetRates {
+  Architecture architecture = Architecture::other;
   std::optional<double> float32_flops_per_s;
   std::optional<double> tensor_float32_flops_per_s;  ///< float32 rounded to TF32 or similar
   double float16_flops_per_s = 0;                    ///< float16 and bfloat16
@@ -173,10 +183,10 @@ struct DatasheetRates {
   std::optional<double> int8_ops_per_s;
   std::optional<double> float4_flops_per_s;
   double memory_bytes_per_s = 0;
-  std::int64_t memory_bytes = 0;
+  std::int64_t memory_bytes = 0;  ///< by the datasheet, in powers of 1000
+  DeviceMemory memory;
   std::optional<double> power_w;  ///< board power limit
-  double compute_efficiency = 0;  ///< assumed fraction of peak
-  double memory_efficiency = 0;   ///< assumed fraction of peak
+  GivenEfficiency given;
   std::string source;
   std::string url;  ///< of the source; may be empty
 };
@@ -185,6 +195,10 @@ struct DatasheetRates {
 /// if the datasheet has no figure.
 [[nodiscard]] std::optional<double> peak_flops_per_s(const DatasheetRates& rates,
                                                      DType dtype) noexcept;
+
+/// The efficiencies that every command uses: the known ones of the architecture, or those given.
+[[nodiscard]] SourcedEfficiency efficiency_of(const DatasheetRates& rates, Purpose purpose,
+                                              DType dtype) noexcept;
 
 /// A machine with its rates.
 struct MachineProfile {

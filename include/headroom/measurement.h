@@ -47,8 +47,20 @@ struct MeasuredCounts {
   std::int64_t kv_cache_bytes = 0;
 };
 
+/// Memory that a run allocated besides weights, KV-cache and inputs.
+struct AllocatedMemory {
+  /// Arenas of all programs, a generation's prefill and step: tensors, and gaps between them.
+  std::int64_t arena_bytes = 0;
+  std::int64_t strided_copy_bytes = 0;  ///< dense copies of strided operands of GEMMs
+  /// Scratch of attention, convolutions, recurrences, experts and patches.
+  std::int64_t kernel_scratch_bytes = 0;
+  /// One buffer for all GEMMs: oneDNN's scratchpad, or rows padded for the streaming kernel.
+  std::int64_t gemm_scratchpad_bytes = 0;
+};
+
 struct MeasuredMemory {
-  std::int64_t arena_peak_bytes = 0;
+  std::int64_t arena_peak_bytes = 0;  ///< counted: the largest sum of live tensors in an arena
+  AllocatedMemory allocated;
   /// Bytes of packed weights; more than `weight_bytes` if a weight is stored in two layouts.
   std::int64_t weights_held_bytes = 0;
   std::int64_t rss_before_bytes = 0;  ///< of the process, before loading the model
@@ -65,7 +77,12 @@ struct MachineContext {
   std::string compiler;
   std::string backend;
   double load_average = 0;  ///< of the last minute before the run
+  /// Processors that other programs used during the run, on average; empty if unknown.
+  std::optional<double> other_programs_cpus{};
 };
+
+/// Why times measured in `context` are not the machine's own; empty if they are.
+[[nodiscard]] std::string disturbance_of(const MachineContext& context);
 
 /// Name of headroom as an engine.
 inline constexpr std::string_view kOwnEngine = "headroom";

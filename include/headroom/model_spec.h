@@ -7,23 +7,17 @@
 #include <string>
 #include <vector>
 
+#include "headroom/attention_spec.h"
+#include "headroom/storage_rules.h"
+
 namespace headroom {
 
-enum class NormKind { layer_norm, rms_norm };
-/// Multiplier of the normalised values: none, a trained weight w, or 1 + w.
-enum class NormWeight { none, plain, one_plus };
 /// Placement of a layer's norms. `pre`: x + f(norm(x)); `post`: norm(x + f(x)); `sandwich`:
 /// x + norm(f(norm(x))) (Gemma 2); `output`: x + norm(f(x)) (OLMo 2).
 enum class NormPlacement { pre, post, none, sandwich, output };
 /// Order of attention f and feed-forward network g. Sequential: x' = x + f(x), y = x' + g(x').
 /// Parallel: x + f(norm(x)) + g(norm(x)), with one norm for both or one each.
 enum class ResidualKind { sequential, parallel_one_norm, parallel_two_norms };
-/// `gelu` is exact (erf); `gelu_tanh` is the tanh approximation in one kernel; `gelu_new` is the
-/// same formula in elementary operations, as Hugging Face runs it. `clamped_swiglu` (gpt-oss) is
-/// gated only: (min(max(up, -7), 7) + 1) · g · sigmoid(1.702·g) with g = min(gate, 7).
-enum class ActivationKind { relu, gelu, gelu_tanh, gelu_new, silu, tanh, sigmoid, clamped_swiglu };
-/// `gated_delta` is linear attention with a decaying state and the delta rule (arXiv 2412.06464).
-enum class AttentionKind { softmax, linear, gated_delta };
 /// Plain: down(act(up(x))). Gated: down(act(gate(x)) · up(x)).
 enum class FfnKind { none, plain, gated };
 /// Cell of a recurrent layer, which computes the next state h from the input and the last state.
@@ -34,139 +28,8 @@ enum class FfnKind { none, plain, gated };
 enum class RecurrentCell { rnn, lstm, gru };
 /// Position encoding.
 enum class PositionKind { none, learned, sinusoidal, rotary, relative_bias };
-enum class AttentionScale { inverse_sqrt_head_dim, none, fixed };
-/// Type of the softmax in the reference code.
-enum class SoftmaxPrecision { activation, float32 };
 enum class InputKind { tokens, patches, audio, hidden_states };
 enum class WeightSharing { separate, shared };
-
-struct NormSpec {
-  NormKind kind = NormKind::layer_norm;
-  bool bias = true;
-  double eps = 1e-5;
-  NormWeight weight = NormWeight::plain;
-};
-
-enum class RopeScalingKind { none, linear, dynamic, llama3, yarn, longrope };
-/// Dimensions of a head that RoPE rotates as a pair: i and i + half, or 2·i and 2·i + 1.
-enum class RopeLayout { half_split, interleaved };
-
-/// Rotary position embedding (arXiv 2104.09864) and its context extension. Changes values, never a
-/// count.
-struct RopeSpec {
-  double theta = 10000;
-  std::int64_t rotary_dim = 0;  ///< leading dimensions of a head that rotate; 0: all
-  RopeLayout layout = RopeLayout::half_split;
-  RopeScalingKind scaling = RopeScalingKind::none;
-  double factor = 1;
-  double low_freq_factor = 1;
-  double high_freq_factor = 1;
-  std::int64_t original_max_position_embeddings = 0;
-  double beta_fast = 32;              ///< yarn (arXiv 2309.00071)
-  double beta_slow = 1;               ///< yarn
-  bool truncate = true;               ///< yarn: rounds the ramp's ends to whole dimensions
-  double attention_factor = 1;        ///< multiplies cos and sin: yarn, longrope
-  double short_attention_factor = 1;  ///< longrope, within the original context
-  double mscale_all_dim = 0;  ///< yarn: MLA multiplies its softmax scale by the square (0: no)
-  std::vector<double> short_factors{};  ///< longrope (arXiv 2402.13753), one per pair
-  std::vector<double> long_factors{};   ///< longrope, beyond the original context
-};
-
-/// Keys that a query sees, in addition to the causal mask. `none`: all; `sliding`: the last `size`,
-/// itself included; `chunked`: its own chunk of `size` positions; `centred`: those at most `size`
-/// positions away on either side.
-enum class WindowKind { none, sliding, chunked, centred };
-
-struct WindowSpec {
-  WindowKind kind = WindowKind::none;
-  std::int64_t size = 0;
-  bool operator==(const WindowSpec&) const = default;
-};
-
-/// Scope of the norm of queries and keys: per head with one weight `[head_dim]` for all heads, per
-/// head with a weight row each, or over the dimensions of all heads together.
-enum class QueryKeyNormScope { each_head, each_head_own_weight, all_heads };
-/// Order of the query-key norm and RoPE.
-enum class QueryKeyNormPlace { before_rotary, after_rotary };
-
-/// ALiBi (arXiv 2108.12409): scores decrease linearly with distance, with slopes 2^(-8·i/h) when
-/// the number of heads h is a power of two. Otherwise `power_below` takes all slopes of the next
-/// lower power and then every other slope of the next higher one (BLOOM); `power_above` takes the
-/// slopes of the next higher power, odd ones first (MPT).
-enum class AlibiKind { none, power_below, power_above };
-/// Order of ALiBi and the softmax scale in the reference code: added in float32 to scaled scores,
-/// or rounded to bfloat16 and added before scaling (Falcon).
-enum class AlibiOrder { after_scale, rounded_before_scale };
-
-struct AlibiSpec {
-  AlibiKind kind = AlibiKind::none;
-  AlibiOrder order = AlibiOrder::after_scale;
-  double steepest = 8;  ///< the 8 in 2^(-8·i/h)
-};
-
-struct QueryKeyNormSpec {
-  NormSpec norm;
-  QueryKeyNormScope scope = QueryKeyNormScope::each_head;
-  QueryKeyNormPlace place = QueryKeyNormPlace::before_rotary;
-};
-
-/// Multi-head latent attention (MLA; arXiv 2405.04434, section 2.1): keys and values are
-/// projections of one latent vector per token; all heads share one rotary key.
-struct LatentAttentionSpec {
-  std::int64_t q_lora_rank = 0;  ///< 0: queries are not compressed
-  std::int64_t kv_lora_rank = 0;
-  std::int64_t qk_nope_head_dim = 0;
-  std::int64_t qk_rope_head_dim = 0;
-  bool bias = false;       ///< of the down-projections
-  double norm_eps = 1e-6;  ///< of the norms of latent vectors, independent of the other norms
-};
-
-/// Llama 4's temperature tuning of layers without RoPE: multiplies queries by
-/// 1 + scale · ln(1 + floor((position + 1) / floor_scale)).
-struct TemperatureTuning {
-  double floor_scale = 8192;
-  double scale = 0.1;
-};
-
-/// Sizes of a gated delta layer.
-struct GatedDeltaSpec {
-  std::int64_t num_key_heads = 0;
-  std::int64_t num_value_heads = 0;
-  std::int64_t key_head_dim = 0;
-  std::int64_t value_head_dim = 0;
-  std::int64_t conv_kernel_dim = 0;  ///< of the causal depthwise convolution before it
-};
-
-/// Multi-head attention; grouped-query (GQA) with fewer key-value heads than query heads,
-/// multi-query (MQA) with one.
-struct AttentionSpec {
-  std::int64_t num_attention_heads = 0;
-  std::int64_t num_key_value_heads = 0;
-  std::int64_t head_dim = 0;           ///< d_k, of queries and keys
-  std::int64_t value_head_dim = 0;     ///< d_v
-  double fixed_scale = 1;              ///< used when `scale` is fixed
-  double linear_attention_eps = 1e-6;  ///< added to the denominator of linear attention
-  double soft_cap = 0;                 ///< scores become cap·tanh(scores / cap); 0: no cap
-  double clip_qkv = 0;                 ///< clamps queries, keys and values to ±clip; 0: no clamp
-  WindowSpec window;
-  std::optional<QueryKeyNormSpec> query_key_norm{};
-  std::optional<LatentAttentionSpec> latent{};
-  std::optional<GatedDeltaSpec> gated_delta{};
-  std::optional<RopeSpec> rope{};  ///< where it differs from the model's RoPE
-  std::optional<TemperatureTuning> temperature{};
-  AttentionKind kind = AttentionKind::softmax;
-  AttentionScale scale = AttentionScale::inverse_sqrt_head_dim;
-  SoftmaxPrecision softmax = SoftmaxPrecision::activation;
-  AlibiSpec alibi{};
-  bool causal = false;
-  bool qkv_bias = false;
-  bool key_bias = true;  ///< with `qkv_bias`; false: keys have no bias (Whisper)
-  bool output_bias = false;
-  bool sinks = false;        ///< one trained score per head joins the softmax, without a value
-  bool output_gate = false;  ///< multiplies the context by sigmoid of a projection
-  bool rotary = true;        ///< with rotary positions: false for layers without RoPE
-  bool norm = true;          ///< false: no norm before it (ModernBERT's first layer)
-};
 
 /// Router scores to expert weights: softmax over all experts, sigmoid of each, softmax over the
 /// selected ones, or PhiMoE's SparseMixer (arXiv 2409.12136; 2 experts only).
@@ -195,6 +58,12 @@ struct ExpertsSpec {
   double jitter_eps = 0.01;                   ///< sparse_mixer
   std::int64_t shared_intermediate_size = 0;  ///< inner width of the shared experts; 0: none
   bool shared_gate = false;                   ///< multiplies their output by sigmoid(w·x)
+  /// Width that the experts read and write, between two projections of the hidden states (Nemotron
+  /// 3); 0: hidden_size.
+  std::int64_t latent_size = 0;
+  /// The dense network runs too, and both are added, each after a norm of its own; router and
+  /// experts read the residual stream (Gemma 4).
+  bool beside_dense = false;
 };
 
 struct FfnSpec {
@@ -203,10 +72,15 @@ struct FfnSpec {
   ActivationKind activation = ActivationKind::gelu;
   bool bias = false;
   std::optional<ExpertsSpec> experts{};  ///< in place of one network
+  double gate_multiplier = 1;            ///< of the gate before its activation (FalconH1)
+  double output_multiplier = 1;
 
   /// The dense network of inner width `size`, without experts.
   [[nodiscard]] FfnSpec dense(std::int64_t size) const {
-    return {kind, size, activation, bias, {}};
+    FfnSpec network = *this;
+    network.intermediate_size = size;
+    network.experts.reset();
+    return network;
   }
 };
 
@@ -303,8 +177,12 @@ struct StackSpec {
 };
 
 /// Contents of a position table: trained rows, or sines in the first half of each row and cosines
-/// in the second. Both are stored and counted.
-enum class PositionTable { trained, sinusoidal_halves };
+/// in the second; both are stored and counted. `tensor2tensor`: such halves at frequencies from 1
+/// to 1/10000 inclusive, computed and not stored; of sinusoidal positions only (fairseq, M2M-100).
+enum class PositionTable { trained, sinusoidal_halves, tensor2tensor };
+
+/// Layers that share one table of relative position biases: all of a stack (T5), or none (UMT5).
+enum class RelativeBiasSharing { stack, layer };
 
 struct PositionSpec {
   PositionKind kind = PositionKind::none;
@@ -314,7 +192,8 @@ struct PositionSpec {
   bool skips_padding = false;     ///< padding tokens advance no position (RoBERTa)
   std::int64_t num_buckets = 0;   ///< relative bias only
   std::int64_t max_distance = 0;  ///< relative bias only
-  RopeSpec rope;                  ///< rotary only
+  RelativeBiasSharing bias_sharing = RelativeBiasSharing::stack;  ///< relative bias only
+  RopeSpec rope;                                                  ///< rotary only
 };
 
 struct ImageSpec {
@@ -335,6 +214,13 @@ struct AudioSpec {
 
 enum class EmbeddingScale { none, sqrt_hidden_size, fixed };
 
+/// Per-layer embeddings: every layer adds a gated projection of a token's own vector for this layer
+/// (Gemma 3n).
+struct PerLayerInputSpec {
+  std::int64_t vocab_size = 0;
+  std::int64_t hidden_size = 0;  ///< width of a layer's vector
+};
+
 /// Input embedding.
 struct EmbeddingSpec {
   InputKind input = InputKind::tokens;
@@ -349,6 +235,7 @@ struct EmbeddingSpec {
   bool projects_before_positions = false;
   std::optional<ImageSpec> image{};
   std::optional<AudioSpec> audio{};  ///< of the encoder, in an encoder-decoder
+  std::optional<PerLayerInputSpec> per_layer{};
 };
 
 /// Language-model head: projection to the vocabulary.
@@ -399,12 +286,17 @@ enum class WeightRole {
   projector,  ///< from a vision tower to the text model
 };
 
-/// A weight that is counted, but not in the graph (vision tower).
+/// Part of a multimodal model that a weight belongs to. The encoder of a speech model is audio, an
+/// image classifier is vision; projectors lead from a tower to the text model.
+enum class ModelPart { text, vision, audio, projector };
+
+/// A weight that is counted, but has no operator in the graph (a tower's).
 struct CountedWeight {
   std::string path;
   std::vector<std::int64_t> shape;
   WeightRole role = WeightRole::embedding;
   std::int64_t repeat = 1;
+  ModelPart part = ModelPart::vision;
 };
 
 /// Stacks of the model, or the kind of a single-layer model. Decides the legal phases and the words
@@ -435,7 +327,15 @@ struct ModelSpec {
   WeightSharing encoder_decoder_embedding = WeightSharing::shared;
   HeadSpec head;
   std::vector<CountedWeight> counted_only;
+  /// Keys of the config that no reader knows. Their names suggest no size and no operator.
+  std::vector<std::string> unread_keys{};
+  /// Sizes that the config leaves out and the reader took from the model's class, in words.
+  std::vector<std::string> assumptions{};
+  std::string not_run;  ///< reason why the model is counted but cannot be run; empty: it can
+  /// Placeholders of images and sound in the token ids, which only the towers can fill.
+  std::vector<std::int64_t> tower_tokens{};
   std::string quantization;  ///< quantisation method of the published weights; empty: none
+  WeightStorage storage;     ///< rules of that method, and what else it states
 
   /// The stack whose sequence length is `seq_len`: the decoder, else the encoder.
   [[nodiscard]] const StackSpec& main_stack() const { return decoder ? *decoder : *encoder; }

@@ -271,20 +271,55 @@ struct LinearAttention {
   Masking masking = Masking::none;
 };
 
-/// Causal depthwise convolution over time, then SiLU, in place.
+/// Causal depthwise convolution over time, then an activation, in place. `[rows, channels]`, and
+/// the last `kernel` inputs `[batch, kernel, channels]` if cached. The next position needs one
+/// less; the reference code keeps all of them.
 struct ShortConvolution {
+  Expr batch;
   Expr rows;
   Expr channels;
   Expr kernel;
+  ActivationKind activation = ActivationKind::silu;
+  bool bias = false;
+  KeySource past = KeySource::projections;  ///< cache: continues from the cached inputs
+
+  [[nodiscard]] Expr elements() const { return rows * channels; }
+  [[nodiscard]] Expr state_elements() const { return batch * kernel * channels; }
+};
+
+/// Scan of a state-space layer (StateSpaceSpec) by its recurrence. Inputs of a dual layer: rows
+/// `[x | B | C]` and `[Δ]`; of a selective one: rows `[x]`, `[Δ]`, and the rows that have B and C
+/// from element `first_parameter`. Then the state `[batch, heads, head_dim, state_size]`, if
+/// cached. -> `[rows, heads·head_dim]`
+struct StateSpaceScan {
+  StateSpaceKind kind = StateSpaceKind::dual;
+  Expr batch;
+  Expr rows;
+  Expr heads;
+  Expr head_dim;
+  Expr groups;
+  Expr state_size;
+  Expr first_parameter;
+  double least_time_step = 0;
+  double greatest_time_step = 0;
+  KeySource state = KeySource::projections;  ///< cache: continues from the cached state
+
+  [[nodiscard]] Expr output_elements() const { return rows * heads * head_dim; }
+  /// Elements of the states of all tokens.
+  [[nodiscard]] Expr scanned_elements() const { return output_elements() * state_size; }
+  [[nodiscard]] Expr state_elements() const { return batch * heads * head_dim * state_size; }
 };
 
 /// Gated delta rule (arXiv 2412.06464, eq. 10): a state `[heads, key_dim, value_dim]` decays, is
-/// corrected by each token's key and value, and is read by its query.
-/// `[rows, …]` -> `[rows, heads·value_dim]`
+/// corrected by each token's key and value, and is read by its query. Queries and keys are divided
+/// by their length. Inputs: rows `[Q | K | V]` and `[β | α]`, the strength of the correction before
+/// its sigmoid and the time step of the decay before its softplus; then the state, if cached.
+/// -> `[rows, heads·value_dim]`
 struct GatedDelta {
   Expr batch;
   Expr rows;
-  Expr heads;  ///< value heads; queries and keys are repeated to match
+  Expr key_heads;  ///< of queries and keys; consecutive value heads share one
+  Expr heads;      ///< value heads
   Expr key_dim;
   Expr value_dim;
   KeySource state = KeySource::projections;
@@ -365,6 +400,7 @@ struct SelectToken {
 struct Scale {
   Expr elements;
   double factor = 1;
+  HeadRows part{};  ///< the part of each row that is multiplied; empty: all
 };
 
 /// cap · tanh(x / cap), in place.
@@ -391,6 +427,10 @@ enum class CollectiveKind {
   send,            ///< point to point
 };
 
+/// The pass in which a collective brings tokens, or their gradients, to the experts. Some recipes
+/// send these in 8 bits, and what comes back in 16 (arXiv 2412.19437, section 3.3.3).
+enum class Dispatch { none, forward, backward };
+
 /// Communication between the ranks of a group in the forward and backward pass. Occurs only in a
 /// sharded graph (parallel_plan.h), which headroom counts and does not run.
 struct Collective {
@@ -401,6 +441,7 @@ struct Collective {
   Expr bytes;
   Symbol whole = Symbol::seq_len;  ///< all_gather: the gathered length
   Symbol held = Symbol::seq_len;   ///< all_gather: a rank's shard of it, saved between the passes
+  Dispatch dispatch = Dispatch::none;
 };
 
 using Op =
@@ -408,8 +449,8 @@ using Op =
                  RelativePositionBias, Linear, Norm, HeadNorm, Rotary, Clamp, TemperatureScale,
                  LatentConcat, HeadLinear, KvCacheAppend, AttentionScores, Softmax,
                  AttentionContext, FusedAttention, FeatureMap, LinearAttention, ShortConvolution,
-                 GatedDelta, Recurrence, OutputGate, Activation, GatedActivation, RouterSelect,
-                 ExpertLinear, ExpertCombine, RowGate, ResidualAdd, Dropout, SelectToken, Scale,
-                 SoftCap, CrossEntropy, Collective>;
+                 StateSpaceScan, GatedDelta, Recurrence, OutputGate, Activation, GatedActivation,
+                 RouterSelect, ExpertLinear, ExpertCombine, RowGate, ResidualAdd, Dropout,
+                 SelectToken, Scale, SoftCap, CrossEntropy, Collective>;
 
 }  // namespace headroom

@@ -140,10 +140,12 @@ struct OptimizerInfo {
 
 /// Number formats of a parameter's states.
 enum class Recipe {
-  float32,   ///< all in float32
-  bfloat16,  ///< all in 16 bit, optimizer states too
-  mixed,     ///< 16-bit weights and gradients; float32 master weights and states
-  megatron,  ///< 16-bit weights; float32 gradients, master weights and states
+  float32,                 ///< all in float32
+  bfloat16,                ///< all in 16 bit, optimizer states too
+  mixed,                   ///< 16-bit weights and gradients; float32 master weights and states
+  megatron,                ///< 16-bit weights; float32 gradients, master weights and states
+  fp8_transformer_engine,  ///< megatron, with FP8 GEMMs and FP8 copies of the layers' matrices
+  fp8_deepseek_v3,         ///< FP8 layers' matrices and GEMMs; float32 gradients, bfloat16 states
 };
 
 /// A recipe's bytes per element.
@@ -151,12 +153,15 @@ struct RecipeInfo {
   Recipe recipe;
   std::string_view name;
   Integer weight_bytes;
+  Integer layer_matrix_bytes;  ///< of weights that is_layer_matrix
   Integer gradient_bytes;
   Integer master_bytes;
   Integer state_bytes;
+  std::optional<DType> arithmetic;  ///< of the layers' GEMMs; empty: that of the activations
+  std::optional<DType> dispatch;    ///< of tokens sent to experts; empty: that of the activations
   std::string_view source;
 };
-[[nodiscard]] const std::array<RecipeInfo, 4>& recipes() noexcept;
+[[nodiscard]] const std::array<RecipeInfo, 6>& recipes() noexcept;
 
 [[nodiscard]] const OptimizerInfo& info(Optimizer optimizer) noexcept;
 [[nodiscard]] const RecipeInfo& info(Recipe recipe) noexcept;

@@ -1,55 +1,54 @@
 // The planner: memory and time of a parallel plan on its worst rank, and the plans that fit. Memory
-// is counted exactly from the sharded graph; times are modelled from datasheet peaks at assumed
-// efficiencies.
+// is counted from the sharded graph, the runtime's part of it modelled; times are modelled from
+// datasheet peaks and the efficiencies of the architecture.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "headroom/error.h"
+#include "headroom/kv_cache.h"
 #include "headroom/machine_profile.h"
 #include "headroom/model_source.h"
 #include "headroom/model_spec.h"
 #include "headroom/parallel_plan.h"
+#include "headroom/stored_graph.h"
 #include "headroom/workload.h"
 
 namespace headroom {
-
-/// Fractions of peak rates that are reached. The defaults were fitted once, to all eight iteration
-/// times of arXiv 2205.05198, Table 5, on A100s; elsewhere they are an assumption.
-struct Efficiency {
-  double matrix = 0.74;   ///< of peak FLOP/s, by large GEMMs
-  double memory = 0.80;   ///< of memory bandwidth, by all other operators
-  double network = 0.65;  ///< of interconnect bandwidth
-};
 
 /// Rates and memory of one device.
 struct DeviceRates {
   std::string name;
   double flops_per_s = 0;
+  std::optional<double> layer_gemm_flops_per_s;  ///< of is_layer_gemm, if in another type
   double memory_bytes_per_s = 0;
-  Integer memory_bytes = 0;
+  Integer memory_bytes = 0;  ///< by the driver
+  Integer driver_bytes = 0;  ///< part of it that no process gets
+  RuntimeMemory runtime;
   Interconnect link;
   bool link_is_assumed = true;     ///< inside a node
   bool network_is_assumed = true;  ///< between nodes; `link` then has the assumed rate
   Efficiency efficiency;
+  EfficiencyOrigin efficiency_origin = EfficiencyOrigin::given;
+  std::string efficiency_source;
   double collective_latency_s = 10e-6;  ///< of one collective; assumed
 };
 
-/// The rates of `machine` for arithmetic in `dtype`. A measured machine's memory is unknown here
-/// and stays 0.
-[[nodiscard]] DeviceRates device_rates(const MachineProfile& machine, DType dtype);
-
-enum class Purpose { serve, train };
-
-/// Storage format of weights when serving. Formats below 16 bit apply to the layers' matrices only;
-/// embeddings, norms and the head stay in 16 bit.
-enum class WeightFormat { float32, bfloat16, float8, int8, int4 };
+/// The rates of `machine` for `purpose` with arithmetic in `dtype`. A measured machine's memory is
+/// unknown here and stays 0.
+[[nodiscard]] DeviceRates device_rates(const MachineProfile& machine, Purpose purpose, DType dtype);
+/// Those rates with the layers' GEMMs in `arithmetic`, at the efficiency of that type; empty:
+/// `dtype`.
+[[nodiscard]] DeviceRates device_rates(const MachineProfile& machine, Purpose purpose, DType dtype,
+                                       std::optional<DType> arithmetic);
 
 /// Activation recomputation in the backward pass.
 struct Recomputation {
@@ -61,12 +60,15 @@ struct Recomputation {
 /// Settings that every plan of a query shares.
 struct PlanQuery {
   Purpose purpose = Purpose::serve;
-  DType dtype = DType::bfloat16;  ///< of activations and arithmetic
+  DType dtype = DType::bfloat16;    ///< of activations, and of messages between ranks
+  std::optional<DType> arithmetic;  ///< of the layers' GEMMs; default: `dtype`
   AttentionImplementation attention = AttentionImplementation::fused;
-  Integer overhead_bytes = Integer{1} << 30U;  ///< runtime, on every device; assumed
+  /// Memory of the runtime on every device; empty: by DeviceRates::runtime.
+  std::optional<Integer> overhead_bytes;
   // serve
-  WeightFormat weights = WeightFormat::bfloat16;
-  DType kv_dtype = DType::bfloat16;
+  std::optional<WeightType> weights;   ///< that they are converted to; default: as stored
+  DType kv_dtype = DType::bfloat16;    ///< counted for traffic and time
+  KvCacheRequest kv_cache;             ///< types and policy of the memory that it takes
   std::int64_t prefill_tokens = 2048;  ///< longest chunk of a prompt in one pass
   // train
   StatePolicy states;
@@ -116,6 +118,29 @@ class IllegalPlan : public Error {
 /// Throws IllegalPlan if plan and load break a rule.
 void require_legal(const PlanChoice& choice, const Load& load, const ShardingLimits& limits);
 
+/// Memory of a training step that is neither a state nor saved for the backward pass, by its use.
+struct TrainingBuffers {
+  /// The largest moment of a backward pass: logits in float32 with their gradient, or the gradients
+  /// of one operator's inputs and output, with what is recomputed for it.
+  Integer backward = 0;
+  /// Gradients of weights before they are added: Transformer Engine's dummy gradients, one per
+  /// distinct shape, or the largest gradient.
+  Integer weight_gradients = 0;
+  Integer gathered_sequence = 0;  ///< sequence parallelism: hidden states of all ranks, twice
+  Integer gathered_weights = 0;   ///< ZeRO-3: whole weights of two layers
+  [[nodiscard]] Integer total() const;
+};
+
+/// Memory of one rank that holds no tensors.
+struct RuntimeBytes {
+  Integer driver = 0;         ///< of the device's memory, what no process gets
+  Integer context = 0;        ///< the process's context and kernels
+  Integer communication = 0;  ///< of the communication library, for all groups of the rank
+  Integer fragmentation = 0;  ///< reserved by the allocator on top of activations and buffers
+  Integer given = 0;          ///< PlanQuery::overhead_bytes, in place of the three before
+  [[nodiscard]] Integer total() const;
+};
+
 /// Bytes on one rank, by purpose.
 struct PlanMemory {
   Integer weights = 0;
@@ -126,14 +151,15 @@ struct PlanMemory {
   Integer activations = 0;  ///< training: saved by the layers; serving: the peak of a pass
   /// Training: saved outside the layers, by embeddings, final norm, logits and loss.
   Integer embedding_and_loss = 0;
-  Integer kv_cache = 0;
-  /// Training: logits and their gradient, or recomputed layers; weights gathered by ZeRO-3.
-  Integer buffers = 0;
-  Integer overhead = 0;  ///< assumed
+  Integer kv_cache = 0;     ///< as PlanQuery::kv_cache reserves it
+  TrainingBuffers buffers;  ///< training
+  RuntimeBytes runtime;
   Stage stage = Stage::whole;
   std::int64_t stage_index = 0;  ///< in the pipeline, 0 the first
 
   [[nodiscard]] Integer total() const;
+  /// Tensors: without the runtime. PyTorch's max_memory_allocated.
+  [[nodiscard]] Integer allocated() const;
 };
 
 struct PlanTime {
@@ -219,7 +245,6 @@ struct PlanRequest {
 [[nodiscard]] std::int64_t largest_satisfying(const std::function<bool(std::int64_t)>& predicate,
                                               std::int64_t limit);
 
-[[nodiscard]] std::string_view name_of(WeightFormat format) noexcept;
 [[nodiscard]] std::string_view name_of(Purpose purpose) noexcept;
 /// "none", "selective", "full" or "every=4".
 [[nodiscard]] std::string name_of(const Recomputation& recompute);
@@ -291,12 +316,34 @@ struct PlanResult {
 
 /// Serving with other storage formats of weights and KV-cache.
 struct FormatFit {
-  WeightFormat weights = WeightFormat::bfloat16;
+  std::optional<WeightType> weights;  ///< empty: as stored
   DType kv_dtype = DType::bfloat16;
   Integer total_bytes = 0;
   bool fits = false;
   std::optional<std::int64_t> largest_batch;
 };
+
+/// A change to the question after which a plan fits.
+struct OtherPlan {
+  PlanChoice choice;  ///< the fastest on the fewest devices, in powers of two
+  std::int64_t batch_size = 1;
+  std::optional<std::int64_t> micro_batch{};  ///< training only
+};
+struct OtherFormats {
+  std::optional<WeightType> weights;  ///< empty: as stored
+  DType kv_dtype = DType::bfloat16;
+};
+struct OtherRecomputation {
+  Recomputation recompute;
+};
+struct ShorterContext {
+  std::int64_t seq_len = 0;
+};
+struct SmallerBatch {
+  std::int64_t batch_size = 0;
+};
+using Remedy =
+    std::variant<OtherPlan, OtherFormats, OtherRecomputation, ShorterContext, SmallerBatch>;
 
 /// The number of sequences of one context length that fit at once.
 struct ConcurrencyPoint {
@@ -311,6 +358,7 @@ struct PlanQuestion {
   DeviceRates rates;
   std::int64_t devices = 1;
   Load load;
+  std::vector<std::string> notes;  ///< on the model
 };
 
 /// `headroom fit`: one plan.
@@ -318,10 +366,20 @@ struct FitReport {
   PlanQuestion question;
   PlanResult result;
   std::vector<Communication> communication;
+  StoredWeights storage;                      ///< of the whole model, when serving
+  Integer parameters = 0;                     ///< of the whole model
   std::vector<FormatFit> formats;             ///< serving only
   std::vector<ConcurrencyPoint> concurrency;  ///< serving a model with a KV-cache only
+  std::vector<Remedy> remedies;               ///< if it does not fit
+  /// The command that asks for each remedy, by its index; a front end fills them in.
+  std::vector<std::string> remedy_commands;
   std::vector<std::string> notes;
 };
+
+/// Changes after which a plan of `planner` fits; `result` and `formats` are those of `request`.
+[[nodiscard]] std::vector<Remedy> remedies_for(Planner& planner, const PlanRequest& request,
+                                               const Load& load, const PlanResult& result,
+                                               std::span<const FormatFit> formats);
 
 /// Throws IllegalPlan.
 [[nodiscard]] FitReport make_fit_report(PlanQuestion question, const PlanRequest& request);

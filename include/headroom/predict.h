@@ -36,14 +36,16 @@ struct OperatorTime {
   double roofline_share = 0;
 };
 
-/// Achievable rates of a device: datasheet peaks times assumed efficiencies.
+/// Achievable rates of a device: datasheet peaks times efficiencies.
 struct EffectiveRates {
+  double peak_flops_per_s = 0;
   double flops_per_s = 0;  ///< of GEMMs
   double bytes_per_s = 0;  ///< of memory
 };
 
 /// Throws Error{invalid_input} if the datasheet has no rate for `dtype`.
-[[nodiscard]] EffectiveRates effective_rates(const DatasheetRates& rates, DType dtype);
+[[nodiscard]] EffectiveRates effective_rates(const DatasheetRates& rates, Purpose purpose,
+                                             DType dtype);
 
 /// Run to predict.
 struct TimeRequest {
@@ -52,7 +54,8 @@ struct TimeRequest {
   std::int64_t new_tokens = 0;  ///< generate only
   /// GEMMs of many rows keep repacked weights; no other kernel can share them.
   bool opaque_layout = true;
-  /// Activations and KV-cache are float32 for any weight type, as in headroom's kernels.
+  /// Activations, KV-cache and weights are float32, as in headroom's kernels; weights that the
+  /// workload converts to bfloat16 stay in that type.
   bool computes_in_float32 = false;
 };
 
@@ -60,7 +63,8 @@ struct TimeRequest {
 struct TimePrediction {
   std::string machine;
   TimeBasis basis = TimeBasis::modelled;
-  int threads = 0;  ///< 0 for a datasheet
+  int threads = 0;                              ///< 0 for a datasheet
+  std::optional<SourcedEfficiency> efficiency;  ///< of a datasheet
   double total_s = 0;
   double low_s = 0;
   double high_s = 0;
@@ -107,6 +111,9 @@ struct RunFigures {
 /// Predicts the counts of a run. Throws Error{overflow}.
 [[nodiscard]] RunFigures predict_run(const ModelSpec& spec, const Workload& workload,
                                      const TimeRequest& request);
+
+/// True if headroom's kernels store the weights in 16 bits.
+[[nodiscard]] bool has_narrow_weights(const Workload& workload) noexcept;
 
 /// Bytes of the weights as the measured module stores them, without padding: GEMMs of few rows in
 /// the weights' type, of many rows in float32, generation both; a tied embedding table once more if

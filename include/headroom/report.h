@@ -14,6 +14,7 @@
 #include "headroom/machine_profile.h"
 #include "headroom/model_source.h"
 #include "headroom/predict.h"
+#include "headroom/weight_storage.h"
 #include "headroom/workload.h"
 
 namespace headroom {
@@ -21,26 +22,41 @@ namespace headroom {
 /// Rows of a report: components, or every operator.
 enum class Detail { summary, operators };
 
+/// KV-cache at the end of a generation: it holds the prompt and all new tokens but the last, which
+/// no pass reads.
+struct GenerationCache {
+  std::int64_t new_tokens = 0;
+  KvCacheUse use;
+};
+
 /// `headroom analyze`: parameters, FLOPs, memory and KV-cache of a model under a workload.
 struct AnalyzeReport {
   Model model;
   Workload workload;
+  StoredWeights storage;
   Graph graph;
   Analysis analysis;
   Figures figures;
-  std::optional<RunFigures> run;                 ///< with a machine only
-  std::optional<TimePrediction> time;            ///< with a machine only
-  std::optional<double> stored_bits_per_weight;  ///< if the model's files quantise its weights
-  std::optional<KvCacheUse> kv_cache;            ///< empty without a KV-cache
+  std::optional<RunFigures> run;              ///< with a machine only
+  std::optional<TimePrediction> time;         ///< with a machine only
+  std::optional<KvCacheUse> kv_cache;         ///< empty without a KV-cache
+  std::optional<GenerationCache> generation;  ///< if new tokens were asked for
   std::vector<std::string> notes;
 };
 
-/// Builds the graph and counts it. Weights of a model that was loaded from quantised files have the
-/// bytes of those files; other weights have the request's type. A type in `kv_cache` replaces the
-/// request's. Throws Error{invalid_input}, Error{overflow}.
+/// `model` with the types of its files, if it has any that can be read; a note says why they
+/// cannot.
+[[nodiscard]] Model with_stored_types(Model model, std::vector<std::string>& notes);
+
+/// Builds the graph and counts it. Weights have their stored bytes, or those of the request's type.
+/// A type in `kv_cache` replaces the request's. Throws Error{invalid_input}, Error{overflow}.
 [[nodiscard]] AnalyzeReport make_analyze_report(Model model, const WorkloadRequest& request,
                                                 Convention convention = Convention::headroom,
                                                 const KvCacheRequest& kv_cache = {});
+
+/// Adds the KV-cache at the end of `new_tokens` generated tokens. Throws Error{invalid_input}
+/// unless the model generates and the phase is prefill.
+void add_generation(AnalyzeReport& report, const KvCacheRequest& request, std::int64_t new_tokens);
 
 /// Predicts counts and time of a run on `machine`. Throws Error{invalid_input}.
 void add_prediction(AnalyzeReport& report, const MachineProfile& machine,
@@ -67,6 +83,7 @@ struct RuleOfThumb {
   Expr exact_formula;
   Integer exact = 0;
   std::string source;
+  std::vector<std::string> differences;  ///< what the model has that the rule does not assume
 };
 
 /// The length at which attention overtakes the feed-forward network in FLOPs.

@@ -23,8 +23,11 @@ enum class Setting {
   kv_policy,
   kv_block,
   kv_capacity,
+  kv_batched_tokens,
+  kv_slots,
   subject,
   weights,
+  arithmetic,
   machine,
 };
 

@@ -26,7 +26,7 @@ struct AssociativityReport {
                                                             AttentionImplementation attention,
                                                             std::vector<std::int64_t> lengths);
 
-/// A polynomial divided by an integer: sums over lengths have fractions such as n³/3.
+/// A polynomial divided by an integer: sums over lengths have fractions such as G³/3.
 struct DividedExpr {
   Expr numerator;
   Integer divisor = 1;
@@ -35,13 +35,13 @@ struct DividedExpr {
   [[nodiscard]] Integer evaluate(const Bindings& bindings) const;
 };
 
-/// Σ cost(i) for i = first, …, first + n − 1, where i is the symbol s of `cost` and n the symbol s
-/// of the result. Throws Error{overflow}.
+/// Σ cost(i) for i = first, …, first + G − 1: i is the symbol s of `cost`, G the number of new
+/// tokens. Throws Error{overflow}.
 [[nodiscard]] DividedExpr sum_over_lengths(const Expr& cost, std::int64_t first);
 
-/// Cost of one way to generate n tokens.
+/// Cost of one way to generate G tokens.
 struct GenerationCost {
-  DividedExpr flops;      ///< matrix FLOPs, in n and the model's sizes
+  DividedExpr flops;      ///< matrix FLOPs, in G and the model's sizes
   DividedExpr attention;  ///< of scores and contexts alone
   Growth growth;
   Growth attention_growth;
@@ -123,10 +123,10 @@ struct ShareRow {
 /// Breakdown of a model's cost as sequences grow.
 struct SharesReport {
   LayerComplexity model;
-  Shares<Expr> formulas;  ///< in the letters of complexity.h
+  Shares<Expr> formulas;  ///< for one sequence without a past
   std::vector<ShareRow> rows;
   /// Length from which attention always costs more FLOPs than the feed-forward network; empty if
-  /// never. The inequality in symbols follows: "4·n·d > 16·d²".
+  /// never. The inequality in symbols follows: "4·s·d > 16·d²".
   std::optional<Integer> attention_passes_ffn;
   std::optional<Expr> attention_side;  ///< of the inequality, without common factors
   std::optional<Expr> ffn_side;

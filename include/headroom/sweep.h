@@ -10,6 +10,7 @@
 #include "headroom/analysis.h"
 #include "headroom/machine_profile.h"
 #include "headroom/model_spec.h"
+#include "headroom/weight_storage.h"
 #include "headroom/workload.h"
 
 namespace headroom {
@@ -21,7 +22,9 @@ struct SweepGrid {
   Kernels kernels = Kernels::reference;
   std::vector<AttentionImplementation> attention;
   std::vector<Recompute> recompute;
+  std::vector<WeightType> weights;
   std::vector<DType> dtype;
+  std::vector<DType> arithmetic;
   std::vector<DType> kv_dtype;
   std::vector<std::int64_t> enc_seq_len;
   std::vector<std::int64_t> past_len;

@@ -18,6 +18,7 @@ enum class Phase {
   train,    ///< forward and backward pass, with dropout, without a KV-cache
 };
 enum class DType { float32, float16, bfloat16, float8, int8 };
+enum class WeightType;  // weight_storage.h
 enum class AttentionImplementation {
   eager,  ///< scores, softmax and context in sequence, over all s × t pairs
   fused,  ///< one kernel that never stores s × t scores and skips masked pairs
@@ -46,7 +47,7 @@ struct Workload {
   std::int64_t seq_len = 128;      ///< new tokens per sequence; usually 1 in decode
   std::int64_t enc_seq_len = 128;  ///< tokens read by an encoder-decoder's encoder
   std::int64_t past_len = 0;       ///< tokens in the KV-cache
-  DType dtype = DType::float32;    ///< of weights and activations
+  DType dtype = DType::float32;    ///< of activations
   DType kv_dtype = DType::float32;
   AttentionImplementation attention = AttentionImplementation::eager;
   LatentAttention latent = LatentAttention::absorbed;
@@ -55,6 +56,12 @@ struct Workload {
   /// Bytes per dropout-mask element: 1 as on CUDA. (PyTorch's CPU dropout stores the mask in the
   /// activation's type.)
   std::int64_t mask_bytes = 1;
+  /// Type that the weights are converted to; empty: as stored.
+  std::optional<WeightType> weights{};
+  /// Type of the layers' GEMMs (is_layer_gemm); empty: `dtype`.
+  std::optional<DType> arithmetic{};
+
+  [[nodiscard]] DType arithmetic_type() const noexcept { return arithmetic.value_or(dtype); }
 };
 
 /// A workload with unset fields, which `resolve` fills in.
@@ -64,9 +71,14 @@ struct WorkloadRequest {
   std::optional<std::int64_t> seq_len;      ///< default: 128, 1 in decode, or the image's tokens
   std::optional<std::int64_t> enc_seq_len;  ///< default: 128, or the window of a speech encoder
   std::optional<std::int64_t> past_len;     ///< default: 0, or 127 in decode
-  DType dtype = DType::float32;
-  std::optional<DType> kv_dtype;  ///< default: `dtype`
-  AttentionImplementation attention = AttentionImplementation::eager;
+  /// Of activations: 16 or 32 bits. Default: the config's torch_dtype if it has 16 bits, else
+  /// float32.
+  std::optional<DType> dtype;
+  std::optional<DType> kv_dtype;      ///< default: the config's, else `dtype`
+  std::optional<WeightType> weights;  ///< default: as stored
+  /// Of the layers' GEMMs. Default: what the config states of its stored weights, else `dtype`.
+  std::optional<DType> arithmetic;
+  std::optional<AttentionImplementation> attention;  ///< default: eager
   LatentAttention latent = LatentAttention::absorbed;
   Recompute recompute = Recompute::none;
   Kernels kernels = Kernels::reference;
@@ -83,6 +95,16 @@ struct WorkloadRequest {
 /// Caveats about the tensors saved for the backward pass.
 [[nodiscard]] std::vector<std::string> notes_on_saved_tensors(const Workload& workload,
                                                               const ModelSpec& spec);
+
+/// The config's torch_dtype, if it is a type of 16 bits.
+[[nodiscard]] std::optional<DType> stored_16_bit_type(const ModelSpec& spec) noexcept;
+
+/// The type in which the config says that its quantised layers compute; empty: as the activations.
+/// Types of 4 bits count as 8-bit ones, whose peak every device with them has.
+[[nodiscard]] std::optional<DType> stated_arithmetic(const ModelSpec& spec) noexcept;
+/// The type of the KV-cache that the config states, such as "kv_cache_quant_algo": "FP8"; empty if
+/// it states none, or one of fewer than 8 bits.
+[[nodiscard]] std::optional<DType> stated_kv_dtype(const ModelSpec& spec) noexcept;
 
 /// Bytes per element.
 [[nodiscard]] std::int64_t bytes_of(DType dtype) noexcept;

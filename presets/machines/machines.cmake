@@ -18,17 +18,25 @@ set(HEADROOM_MACHINES
   apple-m4-max
   apple-m4-pro
   b200
+  b300
   epyc-7763
   epyc-9654
   epyc-9755
+  epyc-9965
   gaudi2
   gaudi3
   gb200
+  gb300
   gh200-96gb
+  graviton4
   h100-80gb
   h100-80gb-pcie
   h100-nvl-94gb
+  h20-96gb
   h200-141gb
+  h800-80gb
+  jetson-agx-orin-64gb
+  jetson-thor
   l4
   l40
   l40s
@@ -45,10 +53,13 @@ set(HEADROOM_MACHINES
   rtx-4070-ti
   rtx-4080
   rtx-4090
+  rtx-5070
+  rtx-5070-ti
   rtx-5080
   rtx-5090
   rtx-6000-ada
   rtx-a6000
+  rtx-pro-6000-blackwell
   rx-7900-xtx
   ryzen-9-7950x
   t4
@@ -56,9 +67,11 @@ set(HEADROOM_MACHINES
   tpu-v5e
   tpu-v5p
   tpu-v6e
+  tpu-v7
   trainium2
   v100-16gb
   v100-32gb
+  xeon-6980p
   xeon-8380
   xeon-8480plus
 )

@@ -8,6 +8,7 @@ set(HEADROOM_MODEL_PRESETS
   all-minilm-l6-v2
   aya-23-35b
   aya-23-8b
+  bamba-9b
   bart-base
   bart-large
   bart-large-cnn
@@ -71,9 +72,12 @@ set(HEADROOM_MODEL_PRESETS
   electra-base-discriminator
   electra-large-discriminator
   electra-small-discriminator
+  ernie-4.5-0.3b
   falcon-180b
   falcon-40b
   falcon-7b
+  falcon-h1-0.5b
+  falcon-mamba-7b
   falcon-rw-1b
   falcon2-11b
   falcon3-10b
@@ -117,7 +121,10 @@ set(HEADROOM_MODEL_PRESETS
   granite-3.0-3b-a800m
   granite-3.0-8b
   granite-3b-code
+  granite-4.0-h-small
   granite-8b-code
+  internlm3-8b
+  jamba-1.5-mini
   kimi-k2
   layer-conv
   layer-conv-causal
@@ -133,6 +140,8 @@ set(HEADROOM_MODEL_PRESETS
   layer-rnn
   layer-self-attention
   layer-window-attention
+  lfm2-350m
+  lfm2-8b-a1b
   linear-transformer
   llama-13b
   llama-2-13b
@@ -152,6 +161,9 @@ set(HEADROOM_MODEL_PRESETS
   llama-4-scout-text
   llama-65b
   llama-7b
+  mamba-130m
+  mamba2-780m
+  mimo-7b
   minimax-m2
   ministral-8b
   mistral-7b-v0.1
@@ -168,6 +180,7 @@ set(HEADROOM_MODEL_PRESETS
   moonlight-16b-a3b
   mpt-30b
   mpt-7b
+  nemotron-3.5-lightning-30b-a3b
   olmo-1b
   olmo-2-13b
   olmo-2-1b
@@ -306,5 +319,4 @@ set(HEADROOM_MODEL_PRESETS
   xlm-roberta-large
   yi-34b
   yi-6b
-  yi-9b
-)
+  yi-9b)

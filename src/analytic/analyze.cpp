@@ -27,11 +27,29 @@ NodeCost& operator+=(NodeCost& cost, const NodeCost& other) {
   return cost;
 }
 
-NodeCost cost_of(const Graph& graph, const Node& node, Convention convention,
+/// Each term's share of the weight's stored bytes, rounded up: its coefficient counts elements per
+/// layer, token or expert.
+Expr stored_share(const Expr& elements, const Graph& graph, const Weight& weight) {
+  const Integer all = (weight.repeat * weight.elements()).evaluate(graph.sizes);
+  if (all == 0) return {};
+  const Expr read = elements.substitute(graph.sizes);
+  std::vector<Term> terms(read.terms().begin(), read.terms().end());
+  for (Term& term : terms) {
+    term.coefficient = ceil_div(checked_multiply(*weight.stored_bytes, term.coefficient), all);
+  }
+  return Expr::from_terms(std::move(terms));
+}
+
+Expr bytes_read_of(const WeightRead& read, const Graph& graph) {
+  const Weight& weight = graph.weights[read.weight];
+  if (weight.stored_bytes) return stored_share(read.elements, graph, weight);
+  return read.elements * Symbol::weight_bytes;
+}
+
+NodeCost cost_of(const Graph& graph, const Node& node, const Traffic& bytes, Convention convention,
                  const Expr& owned_parameters) {
   const MatrixFlops matrix = detail::matrix_flops(node.op, convention, owned_parameters);
   const ElementwiseFlops elementwise = detail::elementwise_flops(node.op);
-  const Traffic bytes = detail::traffic(graph, node);
   NodeCost cost;
   cost.forward = {matrix.forward, elementwise.forward, bytes.read, bytes.written};
   if (graph.options.phase == Phase::train) {
@@ -56,7 +74,7 @@ bool runs_again(const Block& block, const Node& node, Recompute recompute) {
 
 ComponentAnalysis& component_row(std::vector<ComponentAnalysis>& rows, const Component& component) {
   const auto found = std::ranges::find(rows, component, &ComponentAnalysis::component);
-  return found != rows.end() ? *found : rows.emplace_back(ComponentAnalysis{component, {}, {}});
+  return found != rows.end() ? *found : rows.emplace_back(ComponentAnalysis{component, {}, {}, {}});
 }
 
 std::vector<CacheEntry> cache_entries(const Graph& graph) {
@@ -64,7 +82,7 @@ std::vector<CacheEntry> cache_entries(const Graph& graph) {
   for (const CacheTensor& cache : cache_tensors(graph)) {
     const Tensor& tensor = graph.tensors[cache.tensor];
     entries.push_back({cache.block->path + "." + tensor.name,
-                       tensor.elements() * Symbol::kv_cache_bytes, cache.block->repeat});
+                       tensor.elements() * bytes_of(tensor.type), cache.block->repeat});
   }
   return entries;
 }
@@ -93,21 +111,44 @@ Expr& role_total(ParameterCount& count, WeightRole role) {
   return count.projector;
 }
 
+Expr& part_total(PartCount& count, ModelPart part) {
+  switch (part) {
+    case ModelPart::text:
+      return count.text;
+    case ModelPart::vision:
+      return count.vision;
+    case ModelPart::audio:
+      return count.audio;
+    case ModelPart::projector:
+      break;
+  }
+  return count.projector;
+}
+
 void analyze_nodes(const Graph& graph, const AnalysisOptions& options, Analysis& analysis) {
   std::set<WeightId> owned;
   for (const Block& block : graph.blocks) {
     for (const Node& node : block.nodes) {
       Expr parameters;
       Expr of_all_layers;
+      Expr bytes_owned;
       for (const WeightId id : node.weights) {
         const Weight& weight = graph.weights[id];
-        if (weight.kind == WeightKind::buffer || !owned.insert(id).second) continue;
+        if (!owned.insert(id).second) continue;
+        bytes_owned += weight_bytes(weight);
+        if (weight.kind == WeightKind::buffer) continue;
         parameters += weight.elements();
         of_all_layers += weight.repeat * weight.elements();
       }
-      const NodeCost once = cost_of(graph, node, options.convention, parameters);
-      const NodeCost all = scaled(once, block.repeat);
-      analysis.nodes.push_back({block.path + "." + node.path, node.component, of_all_layers, all});
+      Traffic bytes = detail::traffic(graph, node);
+      const NodeCost once = cost_of(graph, node, bytes, options.convention, parameters);
+      NodeCost all = scaled(once, block.repeat);
+      for (WeightRead& read : bytes.weights) {
+        read.elements = block.repeat * read.elements;
+        all.forward.bytes_read += bytes_read_of(read, graph);
+      }
+      analysis.nodes.push_back({block.path + "." + node.path, node.component, of_all_layers,
+                                bytes_owned, all, std::move(bytes.weights)});
       component_row(analysis.components, node.component).cost += all;
       analysis.total += all;
       if (graph.options.phase == Phase::train && runs_again(block, node, options.recompute)) {
@@ -139,6 +180,7 @@ ParameterCount count_parameters(const Graph& graph) {
     if (weight.kind == WeightKind::buffer) continue;
     const Expr elements = weight.repeat * weight.elements();
     role_total(count, weight.role) += elements;
+    part_total(count.parts, weight.model_part) += elements;
     count.total += elements;
     if (!is_routed(weight.component.part)) {
       count.active += elements;
@@ -151,6 +193,12 @@ ParameterCount count_parameters(const Graph& graph) {
   return count;
 }
 
+Expr weight_bytes(const Weight& weight) {
+  if (weight.stored_bytes) return *weight.stored_bytes;
+  if (weight.kind == WeightKind::buffer) return {};
+  return weight.repeat * weight.elements() * Symbol::weight_bytes;
+}
+
 Analysis analyze(const Graph& graph, const AnalysisOptions& options) {
   Analysis analysis;
   analysis.convention = options.convention;
@@ -158,9 +206,11 @@ Analysis analyze(const Graph& graph, const AnalysisOptions& options) {
   analyze_nodes(graph, options, analysis);
   // Includes weights of parts that this phase does not run, such as the encoder in decode.
   for (const Weight& weight : graph.weights) {
-    if (weight.kind == WeightKind::buffer) continue;
-    component_row(analysis.components, weight.component).parameters +=
-        weight.repeat * weight.elements();
+    const Expr bytes = weight_bytes(weight);
+    ComponentAnalysis& row = component_row(analysis.components, weight.component);
+    row.weight_bytes += bytes;
+    analysis.weight_bytes += bytes;
+    if (weight.kind == WeightKind::parameter) row.parameters += weight.repeat * weight.elements();
   }
   analysis.live = detail::live_bytes(graph);
   analysis.kv_cache = cache_entries(graph);

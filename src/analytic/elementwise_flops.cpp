@@ -1,4 +1,6 @@
 // Element-wise FLOPs: the factors of op_cost.h times the elements.
+#include <limits>
+
 #include "op_cost.h"
 
 namespace headroom::detail {
@@ -54,6 +56,27 @@ ElementwiseFlops router_flops(const RouterSelect& op) {
   const Integer corrected = op.spec.correction_bias ? 1 : 0;
   return {forward + corrected * scores + (normalised + scaled) * chosen,
           backward + (normalised + scaled) * chosen};
+}
+
+/// A scan besides its GEMMs: the decay of the state, Δ·x and D·x for each channel, and the rates.
+/// Softplus is 3 FLOPs (exp, add, log), the clamp of Δ 2. A decay is exp(Δ·A), 2 FLOPs, once per
+/// head (dual) or for every state (selective); a dual layer adds a bias to Δ, a selective one has
+/// added it in its projection.
+ElementwiseFlops scan_flops(const StateSpaceScan& op) {
+  const Expr heads = op.rows * op.heads;
+  const bool clamps =
+      op.least_time_step > 0 || op.greatest_time_step < std::numeric_limits<double>::infinity();
+  Expr forward = op.scanned_elements() + Integer{3} * op.output_elements();
+  forward += Integer{clamps ? 5 : 3} * heads;
+  switch (op.kind) {
+    case StateSpaceKind::dual:
+      forward += Integer{3} * heads;
+      break;
+    case StateSpaceKind::selective:
+      forward += Integer{2} * op.scanned_elements();
+      break;
+  }
+  return {forward, Integer{2} * forward};
 }
 
 struct ElementwiseVisitor {
@@ -128,8 +151,11 @@ struct ElementwiseVisitor {
     return {forward, Integer{2} * forward};
   }
   ElementwiseFlops operator()(const ShortConvolution& op) const {
-    return each(op.rows * op.channels, activation_flops(ActivationKind::silu));
+    const ElementFlops activation = activation_flops(op.activation);
+    const Integer bias = op.bias ? 1 : 0;
+    return each(op.elements(), {activation.forward + bias, activation.backward + bias});
   }
+  ElementwiseFlops operator()(const StateSpaceScan& op) const { return scan_flops(op); }
   ElementwiseFlops operator()(const GatedDelta& op) const {
     // Decay of the state; per head, the rates (sigmoid, softplus, two multiplications, exp) and the
     // norms of query and key.
@@ -192,8 +218,12 @@ struct ElementwiseVisitor {
 
 ElementFlops activation_flops(ActivationKind kind) noexcept {
   switch (kind) {
+    case ActivationKind::identity:
+      return {0, 0};
     case ActivationKind::relu:
       return {1, 1};
+    case ActivationKind::relu_squared:
+      return {2, 3};
     case ActivationKind::gelu:
       return {5, 11};
     case ActivationKind::gelu_tanh:

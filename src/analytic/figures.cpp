@@ -69,6 +69,7 @@ Evaluator::Evaluator(const Graph& graph, const Analysis& analysis, Recompute rec
     : traits_(graph.traits),
       parameters_(analysis.parameters.total, graph.sizes),
       active_parameters_(analysis.parameters.active, graph.sizes),
+      weight_bytes_(analysis.weight_bytes, graph.sizes),
       forward_(compile(analysis.total.forward, graph.sizes)),
       backward_(compile(analysis.total.backward, graph.sizes)),
       recompute_(compile(analysis.recompute, graph.sizes)),
@@ -84,6 +85,7 @@ Evaluator::Evaluator(const Graph& graph, const Analysis& analysis, Recompute rec
   }
   for (const ComponentAnalysis& component : analysis.components) {
     components_.push_back({CompiledExpr(component.parameters, graph.sizes),
+                           CompiledExpr(component.weight_bytes, graph.sizes),
                            compile(component.cost.forward, graph.sizes),
                            compile(component.cost.backward, graph.sizes)});
   }
@@ -91,11 +93,10 @@ Evaluator::Evaluator(const Graph& graph, const Analysis& analysis, Recompute rec
 
 Figures Evaluator::evaluate(const Workload& workload) const {
   const SymbolValues values = values_of(workload, traits_);
-  const Integer weight_bytes = bytes_of(workload.dtype);
   Figures figures;
   figures.parameters = parameters_.evaluate(values);
   figures.active_parameters = active_parameters_.evaluate(values);
-  figures.weight_bytes = checked_multiply(figures.parameters, weight_bytes);
+  figures.weight_bytes = weight_bytes_.evaluate(values);
   figures.forward = evaluate(forward_, values);
   figures.backward = evaluate(backward_, values);
   figures.recompute = evaluate(recompute_, values);
@@ -110,10 +111,9 @@ Figures Evaluator::evaluate(const Workload& workload) const {
   figures.kv_cache_bytes_per_token = kv_cache_per_token_.evaluate(values);
   figures.components.reserve(components_.size());
   for (const CompiledComponent& component : components_) {
-    const Integer parameters = component.parameters.evaluate(values);
-    figures.components.push_back({parameters, checked_multiply(parameters, weight_bytes),
-                                  evaluate(component.forward, values),
-                                  evaluate(component.backward, values)});
+    figures.components.push_back(
+        {component.parameters.evaluate(values), component.weight_bytes.evaluate(values),
+         evaluate(component.forward, values), evaluate(component.backward, values)});
   }
   return figures;
 }

@@ -19,9 +19,14 @@ struct KvVectors {
 
 /// Storage format. `waiting` is the type of tokens that are not quantised yet.
 struct KvFormat {
-  KvType type = KvType::float32;
+  KvType key_type = KvType::float32;
+  KvType value_type = KvType::float32;
   KvScales scales = KvScales::none;
   KvType waiting = KvType::float32;
+
+  [[nodiscard]] KvType type_of(KvRole role) const noexcept {
+    return role == KvRole::key ? key_type : value_type;
+  }
 };
 
 /// Bytes of values and of their scales.

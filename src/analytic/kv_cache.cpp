@@ -6,7 +6,7 @@
 
 #include "headroom/error.h"
 #include "kv_bytes.h"
-#include "kv_policies.h"
+#include "kv_groups.h"
 #include "setting_format.h"
 
 namespace headroom {
@@ -14,9 +14,12 @@ namespace {
 
 using detail::bytes_of_tokens;
 using detail::CellQuery;
+using detail::Cells;
 using detail::KvFormat;
 using detail::KvRole;
 using detail::KvVectors;
+using detail::LayerPages;
+using detail::PagedLayers;
 using detail::ResolvedPolicy;
 using detail::StoredBytes;
 
@@ -28,7 +31,17 @@ struct CountedCache {
   Integer layers = 0;
   Integer used_tokens = 0;
   Integer values = 0;  ///< elements per sequence of a constant state
+  const Block* block = nullptr;
+  std::int64_t layer = 0;  ///< within the block
+  ElementType type = ElementType::kv_cache;
+  Integer taps = 0;  ///< of a convolution state: inputs that the reference code holds
 };
+
+/// Returns whether two caches are of one layer: a recurrent layer has two, its convolution's and
+/// its recurrence's.
+bool in_one_layer(const CountedCache& a, const CountedCache& b) {
+  return a.block == b.block && a.layer == b.layer;
+}
 
 KvGrowth growth_of(const Tensor& tensor) {
   const Expr& tokens = tensor.shape.at(1);
@@ -46,9 +59,15 @@ std::vector<CountedCache> counted_caches(const ModelSpec& spec, const Graph& gra
     const Tensor& tensor = graph.tensors[id];
     CountedCache cache{block->path + "." + tensor.name, growth_of(tensor), nullptr,
                        block->repeat.evaluate(values)};
+    cache.type = tensor.type;
+    if (cache.type == ElementType::convolution_state) {
+      cache.taps = tensor.shape.at(1).evaluate(values);
+    }
     cache.attention = cache.growth == KvGrowth::encoder
                           ? &stack.cross_attention.value()
                           : &stack.attention_of(stack.variant(block->layer_of(*node, 0)));
+    cache.block = block;
+    cache.layer = node->layer;
     if (cache.growth == KvGrowth::constant) {
       cache.values = tensor.elements().substitute(Symbol::batch_size, 1).evaluate(values);
     } else {
@@ -69,10 +88,21 @@ std::vector<KvVectors> vectors_of(const AttentionSpec& attention, LatentAttentio
           {KvRole::value, heads, attention.value_head_dim}};
 }
 
-/// Hugging Face's code expands MLA's latent vectors before caching them.
-LatentAttention latent_of(KvPolicy policy, const Workload& workload) {
-  const bool expands = policy == KvPolicy::hf_dynamic || policy == KvPolicy::hf_static;
-  return expands ? LatentAttention::naive : workload.latent;
+/// Vectors that `policy` stores. Hugging Face's code expands MLA's latent vectors before it caches
+/// them, and Falcon's new decoder architecture repeats its heads.
+std::vector<KvVectors> stored_vectors(KvPolicy policy, const AttentionSpec& attention,
+                                      LatentAttention latent) {
+  if (detail::is_hugging_face(policy)) {
+    std::vector<KvVectors> vectors = vectors_of(attention, LatentAttention::naive);
+    if (!attention.caches_repeated_heads) return vectors;
+    for (KvVectors& kind : vectors) kind.count = attention.num_attention_heads;
+    return vectors;
+  }
+  std::vector<KvVectors> vectors = vectors_of(attention, latent);
+  const bool beside_latent = policy == KvPolicy::llama_cpp_b5331 && attention.latent &&
+                             latent == LatentAttention::absorbed;
+  if (beside_latent) vectors.push_back({KvRole::value, 1, attention.latent->kv_lora_rank});
+  return vectors;
 }
 
 /// Counts the KV-cache of one graph, row by row.
@@ -81,27 +111,27 @@ class KvAccountant {
   KvAccountant(const ModelSpec& spec, const Graph& graph, const Workload& workload,
                const KvCacheRequest& request)
       : spec_(spec), workload_(workload) {
-    use_.type = request.type.value_or(kv_type(workload.kv_dtype));
+    use_.key_type = request.key_type.value_or(kv_type(workload.kv_dtype));
+    use_.value_type = request.value_type.value_or(kv_type(workload.kv_dtype));
     use_.scales = request.scales;
     use_.policy = request.policy;
-    format_ = {use_.type, use_.scales, kv_type(workload.dtype)};
+    format_ = {use_.key_type, use_.value_type, use_.scales, kv_type(workload.dtype)};
     tokens_ = checked_add(workload.past_len, workload.seq_len);
-    policy_ = detail::resolve_policy(request, tokens_);
-    caches_ = counted_caches(spec, graph, bindings_of(workload, graph));
+    policy_ = detail::resolve_policy(request, tokens_, workload.batch_size);
+    values_ = bindings_of(workload, graph);
+    caches_ = counted_caches(spec, graph, values_);
   }
 
   std::optional<KvCacheUse> run() && {
     if (caches_.empty()) return std::nullopt;
-    detail::require_type(use_.policy, use_.type, use_.scales);
+    detail::require_types(use_.policy, use_.key_type, use_.value_type, use_.scales);
     for (const CountedCache& cache : caches_) require(cache);
-    if (detail::has_blocks(use_.policy)) use_.block = static_cast<std::int64_t>(policy_.block);
-    if (detail::reserves_for_length(use_.policy)) {
-      use_.capacity = static_cast<std::int64_t>(policy_.capacity);
-    }
     for (const CountedCache& cache : caches_) add(cache);
-    if (use_.policy == KvPolicy::vllm) pad_groups();
+    if (use_.policy == KvPolicy::vllm) reserve_pages();
+    store_options();
     for (const KvCacheRow& row : use_.rows) {
       use_.used_bytes = checked_add(use_.used_bytes, row.used_bytes);
+      use_.steady_bytes = checked_add(use_.steady_bytes, row.steady_bytes);
       use_.reserved_bytes = checked_add(use_.reserved_bytes, row.reserved_bytes);
     }
     return std::move(use_);
@@ -109,16 +139,24 @@ class KvAccountant {
 
  private:
   void require(const CountedCache& cache) const {
-    detail::require_known(use_.policy, spec_, cache.growth);
+    detail::require_known(use_.policy, spec_, cache.growth, *cache.attention);
     if (cache.growth == KvGrowth::constant) return;
-    detail::require_storable(vectors_of(*cache.attention, latent_of(use_.policy, workload_)),
-                             format_);
-    const bool chunks = cache.attention->window.kind == WindowKind::chunked;
-    if (use_.policy == KvPolicy::vllm && chunks) {
-      throw Error(ErrorCode::invalid_input,
-                  fmt::format("it is undocumented how vllm frees the chunks of {}", spec_.name), {},
-                  fmt::format("choose {} ideal or paged", Setting::kv_policy));
-    }
+    detail::require_storable(stored(cache), format_);
+  }
+
+  void store_options() {
+    const auto stored = [](Integer value) { return static_cast<std::int64_t>(value); };
+    if (detail::has_blocks(use_.policy)) use_.block = stored(policy_.block);
+    if (detail::reserves_for_length(use_.policy)) use_.capacity = stored(policy_.capacity);
+    if (policy_.batched_tokens > 0) use_.batched_tokens = stored(policy_.batched_tokens);
+    if (policy_.slots > 0) use_.slots = stored(policy_.slots);
+  }
+
+  [[nodiscard]] std::vector<KvVectors> used(const CountedCache& cache) const {
+    return vectors_of(*cache.attention, workload_.latent);
+  }
+  [[nodiscard]] std::vector<KvVectors> stored(const CountedCache& cache) const {
+    return stored_vectors(use_.policy, *cache.attention, workload_.latent);
   }
 
   void add(const CountedCache& cache) {
@@ -127,29 +165,49 @@ class KvAccountant {
     row.growth = cache.growth;
     row.layers = cache.layers;
     row.used_tokens = cache.used_tokens;
-    const Integer copies = checked_multiply(cache.layers, workload_.batch_size);
-    if (cache.growth == KvGrowth::constant) {
-      row.used_bytes = checked_multiply(copies, checked_multiply(cache.values, state_bytes()));
-      row.reserved_bytes = row.used_bytes;
-      use_.rows.push_back(std::move(row));
-      return;
-    }
-    const auto used = vectors_of(*cache.attention, workload_.latent);
-    const auto held = vectors_of(*cache.attention, latent_of(use_.policy, workload_));
+    cache.growth == KvGrowth::constant ? add_state(cache, row) : add_tokens(cache, row);
+    use_.rows.push_back(std::move(row));
+  }
+
+  void add_state(const CountedCache& cache, KvCacheRow& row) const {
+    const Integer values = checked_multiply(cache.layers, cache.values);
+    row.used_bytes =
+        checked_multiply(checked_multiply(values, workload_.batch_size), state_bytes(cache.type));
+    row.steady_bytes = row.reserved_bytes = row.used_bytes;
+    if (!detail::is_llama_cpp(use_.policy)) return;
+    // Recurrent state is float32 whatever the types of K and V, for every slot.
+    const Integer slots = policy_.slots > 0 ? policy_.slots : Integer{workload_.batch_size};
+    row.steady_bytes = row.reserved_bytes =
+        checked_multiply(checked_multiply(values, slots), bytes_of(DType::float32));
+  }
+
+  void add_tokens(const CountedCache& cache, KvCacheRow& row) {
+    const std::vector<KvVectors> vectors = used(cache);
     if (format_.scales != KvScales::kivi) {
-      row.token_bytes = bytes_of_tokens(used, format_, 1).total();
+      row.token_bytes = bytes_of_tokens(vectors, format_, 1).total();
     }
-    const StoredBytes bytes = bytes_of_tokens(used, format_, cache.used_tokens);
-    const Integer once = checked_multiply(cache.layers, bytes_of_tensor_scales(used, format_));
+    const Integer copies = checked_multiply(cache.layers, workload_.batch_size);
+    const StoredBytes bytes = bytes_of_tokens(vectors, format_, cache.used_tokens);
+    const Integer once = checked_multiply(cache.layers, bytes_of_tensor_scales(vectors, format_));
     row.used_bytes = checked_add(checked_multiply(copies, bytes.total()), once);
     use_.scale_bytes =
         checked_add(use_.scale_bytes, checked_add(checked_multiply(copies, bytes.scales), once));
-    row.reserved_tokens = detail::reserved_cells(policy_, query_of(cache), spec_);
-    row.reserved_bytes = checked_add(
-        checked_multiply(copies, bytes_of_tokens(held, format_, row.reserved_tokens).total()),
-        checked_multiply(cache.layers, bytes_of_tensor_scales(held, format_)));
-    if (cache.growth != KvGrowth::encoder) add_token(cache, used);
-    use_.rows.push_back(std::move(row));
+    const Cells cells = cells_of(policy_, query_of(cache), spec_);
+    row.steady_tokens = cells.steady;
+    row.reserved_tokens = cells.reserved;
+    row.steady_bytes = bytes_of_cells(cache, cells.steady);
+    row.reserved_bytes = bytes_of_cells(cache, cells.reserved);
+    if (cache.growth != KvGrowth::encoder) add_token(cache, vectors);
+  }
+
+  /// Bytes of `cells` in all layers, of every sequence unless they share a cache.
+  [[nodiscard]] Integer bytes_of_cells(const CountedCache& cache, Integer cells) const {
+    const std::vector<KvVectors> vectors = stored(cache);
+    const Integer caches = policy_.slots > 0 ? 1 : workload_.batch_size;
+    return checked_multiply(
+        cache.layers,
+        checked_add(checked_multiply(caches, bytes_of_tokens(vectors, format_, cells).total()),
+                    bytes_of_tensor_scales(vectors, format_)));
   }
 
   void add_token(const CountedCache& cache, const std::vector<KvVectors>& vectors) {
@@ -163,54 +221,97 @@ class KvAccountant {
 
   [[nodiscard]] CellQuery query_of(const CountedCache& cache) const {
     const Integer tokens = cache.growth == KvGrowth::encoder ? cache.used_tokens : tokens_;
-    return {cache.growth, cache.attention->window, tokens, cache.used_tokens};
+    const WindowSpec window =
+        cache.growth == KvGrowth::windowed ? cache.attention->window : WindowSpec{};
+    return {cache.growth, window, tokens, cache.used_tokens, workload_.batch_size};
   }
 
   /// A recurrent state is not quantised to few bits with the keys and values: it would lose its
   /// content.
-  [[nodiscard]] Integer state_bytes() const {
-    const bool few_bits = is_block_type(use_.type) || info(use_.type).block_values > 1;
-    return few_bits || use_.scales != KvScales::none ? bytes_of(workload_.dtype)
-                                                     : bytes_of(info(use_.type).counted_as);
+  [[nodiscard]] Integer state_bytes(ElementType type) const {
+    if (type != ElementType::kv_cache) return bytes_of(type).evaluate(values_);
+    const bool plain = use_.scales == KvScales::none && use_.key_type == use_.value_type &&
+                       info(use_.key_type).block_values == 1;
+    return bytes_of(plain ? info(use_.key_type).counted_as : workload_.dtype);
   }
 
-  [[nodiscard]] Integer layers_of(KvGrowth growth) const {
-    Integer layers = 0;
-    for (const KvCacheRow& row : use_.rows) layers += row.growth == growth ? row.layers : 0;
-    return layers;
+  /// vLLM keeps the inputs that the next step needs, one fewer than a convolution has taps, and all
+  /// states in the model's type (MambaStateShapeCalculator, mamba_cache_dtype "auto").
+  [[nodiscard]] Integer vllm_state_bytes(const CountedCache& cache) const {
+    const Integer values =
+        cache.taps > 0 ? cache.values / cache.taps * (cache.taps - 1) : cache.values;
+    return checked_multiply(values, bytes_of(workload_.dtype));
   }
 
-  /// vLLM gives every group the same number of layers and pads the last group of a kind with unused
-  /// layers.
-  void pad_groups() {
-    const Integer full = layers_of(KvGrowth::full);
-    const Integer windowed = layers_of(KvGrowth::windowed);
-    if (full == 0 || windowed == 0) return;
-    require_one_width();
-    const Integer size =
-        detail::vllm_group_size(std::min(full, windowed), std::max(full, windowed));
-    pad(KvGrowth::full, round_up(full, size) - full);
-    pad(KvGrowth::windowed, round_up(windowed, size) - windowed);
+  /// Bytes of all states of one layer, which share a page.
+  [[nodiscard]] Integer layer_state_bytes(const CountedCache& like) const {
+    Integer bytes = 0;
+    for (const CountedCache& cache : caches_) {
+      if (cache.growth != KvGrowth::constant || !in_one_layer(cache, like)) continue;
+      bytes = checked_add(bytes, vllm_state_bytes(cache));
+    }
+    return bytes;
   }
 
-  void pad(KvGrowth growth, Integer layers) {
-    const auto row = std::ranges::find(use_.rows, growth, &KvCacheRow::growth);
-    row->reserved_bytes = checked_add(row->reserved_bytes,
-                                      checked_multiply(row->reserved_bytes / row->layers, layers));
+  /// Returns whether an earlier state of the layer has the page of this one.
+  [[nodiscard]] bool is_within_page(std::size_t index) const {
+    const CountedCache& cache = caches_[index];
+    return cache.growth == KvGrowth::constant && index > 0 &&
+           caches_[index - 1].growth == KvGrowth::constant &&
+           in_one_layer(cache, caches_[index - 1]);
   }
 
-  void require_one_width() const {
-    const auto width = [&](const CountedCache& cache) {
-      return bytes_of_tokens(vectors_of(*cache.attention, workload_.latent), format_, 1).total();
+  [[nodiscard]] PagedLayers paged_layers(const CountedCache& cache) const {
+    PagedLayers paged{query_of(cache), cache.layers, 0, 0};
+    if (cache.growth == KvGrowth::constant) {
+      paged.state_bytes = layer_state_bytes(cache);
+    } else {
+      paged.token_bytes = bytes_of_tokens(stored(cache), format_, 1).total();
+    }
+    return paged;
+  }
+
+  /// vLLM's pages: replaces the rows' bytes by whole pages, and adds the unused layers of the last
+  /// group of each kind to its first row.
+  void reserve_pages() {
+    std::vector<PagedLayers> layers;
+    std::vector<std::size_t> rows;
+    for (std::size_t i = 0; i < caches_.size(); ++i) {
+      if (is_within_page(i)) continue;
+      layers.push_back(paged_layers(caches_[i]));
+      rows.push_back(i);
+    }
+    const std::vector<LayerPages> pages = vllm_pages(policy_, layers, spec_);
+    for (std::size_t i = 0; i < rows.size(); ++i) store_pages(pages[i], rows[i]);
+    for (std::size_t i = 0; i < caches_.size(); ++i) {
+      if (is_within_page(i)) share_page(use_.rows[i - 1], use_.rows[i]);
+    }
+  }
+
+  /// Leaves the first state its own bytes of the page, and gives the second state the others.
+  static void share_page(KvCacheRow& first, KvCacheRow& second) {
+    second.steady_bytes = first.steady_bytes - first.used_bytes;
+    second.reserved_bytes = first.reserved_bytes - first.used_bytes;
+    first.steady_bytes = first.reserved_bytes = first.used_bytes;
+  }
+
+  void store_pages(const LayerPages& pages, std::size_t index) {
+    KvCacheRow& row = use_.rows[index];
+    const Integer copies =
+        checked_multiply(row.layers + pages.padding_layers, workload_.batch_size);
+    const Integer scales =
+        row.growth == KvGrowth::constant
+            ? 0
+            : checked_multiply(row.layers, bytes_of_tensor_scales(stored(caches_[index]), format_));
+    const auto bytes_of_pages = [&](Integer count) {
+      return checked_add(scales,
+                         checked_multiply(copies, checked_multiply(count, pages.page_bytes)));
     };
-    const auto other = std::ranges::find_if(
-        caches_, [&](const CountedCache& cache) { return width(cache) != width(caches_.front()); });
-    if (other == caches_.end()) return;
-    throw Error(
-        ErrorCode::invalid_input,
-        fmt::format("it is undocumented how vllm groups layers of different widths, as in {}",
-                    spec_.name),
-        {}, fmt::format("choose {} ideal or paged", Setting::kv_policy));
+    row.steady_tokens = pages.steady_pages * pages.block;
+    row.reserved_tokens = pages.reserved_pages * pages.block;
+    row.steady_bytes = bytes_of_pages(pages.steady_pages);
+    row.reserved_bytes = bytes_of_pages(pages.reserved_pages);
+    if (pages.block > 0) policy_.block = std::max(policy_.block, pages.block);
   }
 
   const ModelSpec& spec_;
@@ -218,29 +319,55 @@ class KvAccountant {
   KvFormat format_;
   ResolvedPolicy policy_;
   Integer tokens_ = 0;
+  Bindings values_;
   std::vector<CountedCache> caches_;
   KvCacheUse use_;
 };
 
 }  // namespace
 
+void set_type(KvCacheRequest& request, KvType type) noexcept {
+  request.key_type = request.value_type = type;
+}
+
+std::string name_of_types(KvType key, KvType value) {
+  if (key == value) return std::string(info(key).name);
+  return fmt::format("k={},v={}", info(key).name, info(value).name);
+}
+
 bool has_plain_values(const KvCacheUse& use) noexcept {
-  return use.scales == KvScales::none && info(use.type).block_values == 1;
+  const KvTypeInfo& key = info(use.key_type);
+  const KvTypeInfo& value = info(use.value_type);
+  return use.scales == KvScales::none && key.block_values == 1 && value.block_values == 1 &&
+         key.block_bytes == value.block_bytes;
 }
 
 bool asks_for_policy(const KvCacheRequest& request) noexcept {
   return request.policy != KvPolicy::ideal || request.scales != KvScales::none || request.block ||
-         request.capacity;
+         request.capacity || request.batched_tokens || request.slots;
 }
 
-std::optional<DType> counted_type(const KvCacheRequest& request) noexcept {
-  if (!request.type) return std::nullopt;
-  return info(*request.type).counted_as;
+std::optional<DType> counted_type(const KvCacheRequest& request, DType dtype) noexcept {
+  if (!request.key_type && !request.value_type) return std::nullopt;
+  const DType key = info(request.key_type.value_or(kv_type(dtype))).counted_as;
+  const DType value = info(request.value_type.value_or(kv_type(dtype))).counted_as;
+  return bytes_of(value) > bytes_of(key) ? value : key;
 }
 
 std::optional<KvCacheUse> kv_cache_use(const ModelSpec& spec, const Graph& graph,
                                        const Workload& workload, const KvCacheRequest& request) {
   return KvAccountant(spec, graph, workload, request).run();
+}
+
+std::vector<std::string> notes_on(const KvCacheUse& use, const Workload& workload) {
+  std::vector<std::string> notes;
+  const bool few_bits = is_block_type(use.value_type);
+  if (detail::is_llama_cpp(use.policy) && few_bits &&
+      workload.attention == AttentionImplementation::eager) {
+    notes.push_back(fmt::format(
+        "llama.cpp stores quantised values only with flash attention; without it V is float16"));
+  }
+  return notes;
 }
 
 }  // namespace headroom

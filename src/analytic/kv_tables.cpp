@@ -27,36 +27,46 @@ constexpr std::array kTypes{
 static_assert(detail::lists_every<kTypes>(&KvTypeInfo::type));
 
 constexpr std::array kPolicies{
-    KvPolicyInfo{KvPolicy::ideal, "ideal", KvWindows::honoured, 1,
+    KvPolicyInfo{KvPolicy::ideal, "ideal", KvWindows::honoured, 1, 0,
                  "only the keys that the next step reads", "a lower bound"},
-    KvPolicyInfo{KvPolicy::paged, "paged", KvWindows::honoured, 16,
+    KvPolicyInfo{KvPolicy::paged, "paged", KvWindows::honoured, 16, 0,
                  "whole blocks per sequence and layer; blocks that leave a window are freed",
                  "PagedAttention, arXiv 2309.06180, section 4"},
-    KvPolicyInfo{KvPolicy::hf_dynamic, "hf-dynamic", KvWindows::by_model, 1,
+    KvPolicyInfo{KvPolicy::hf_dynamic, "hf-dynamic", KvWindows::by_model, 1, 0,
                  "the tokens of the sequence, w - 1 in a layer with a window of w",
                  "DynamicCache, src/transformers/cache_utils.py, huggingface/transformers 4.56"},
-    KvPolicyInfo{KvPolicy::hf_static, "hf-static", KvWindows::by_model, 1,
+    KvPolicyInfo{KvPolicy::hf_static, "hf-static", KvWindows::by_model, 1, 0,
                  "max_cache_len tokens, min(w, max_cache_len) in a layer with a window of w",
                  "StaticCache, src/transformers/cache_utils.py, huggingface/transformers 4.56"},
+    KvPolicyInfo{KvPolicy::vllm, "vllm", KvWindows::honoured, 16, 8192,
+                 "blocks of 16 tokens; a layer with a window of w: min(w - 1 + "
+                 "max_num_batched_tokens, tokens) and one block more; layers in groups of equal "
+                 "size, the last group of a kind padded; a recurrent state fills one block",
+                 "max_memory_usage_bytes in vllm/v1/kv_cache_interface.py, groups in "
+                 "vllm/v1/core/kv_cache_utils.py, vllm-project/vllm 001cabc (2026)"},
     KvPolicyInfo{
-        KvPolicy::vllm, "vllm", KvWindows::honoured, 16,
-        "blocks of 16 tokens, freed when they leave a window; layers in groups of equal size, "
-        "the last group of a kind padded",
-        "docs/design/hybrid_kv_cache_manager.md, vllm-project/vllm"},
-    KvPolicyInfo{KvPolicy::sglang, "sglang", KvWindows::unknown, 1,
-                 "pages of --page-size tokens, 1 by default",
-                 "docs/advanced_features/server_arguments.md, sgl-project/sglang"},
-    KvPolicyInfo{KvPolicy::tensorrt_llm, "tensorrt-llm", KvWindows::unknown, 32,
+        KvPolicy::sglang, "sglang", KvWindows::by_model, 1, 0,
+        "pages of --page-size tokens, 1 by default; windowed layers of gpt-oss and Llama 4 "
+        "have a pool of 0.8 (swa_full_tokens_ratio) of the tokens, of others a full one",
+        "python/sglang/srt/server_args.py and configs/model_config.py "
+        "(is_hybrid_swa_model), sgl-project/sglang 0.5"},
+    KvPolicyInfo{KvPolicy::tensorrt_llm, "tensorrt-llm", KvWindows::unknown, 32, 0,
                  "blocks of tokens_per_block tokens, 32 by default",
-                 "KvCacheConfig, LLM API reference, NVIDIA/TensorRT-LLM"},
-    KvPolicyInfo{
-        KvPolicy::llama_cpp, "llama.cpp", KvWindows::by_model, 256,
-        "a context in multiples of 256 cells; w + 512 (n_ubatch) cells, padded likewise, in a "
-        "layer with a window of w",
-        "src/llama-context.cpp and src/llama-kv-cache-iswa.cpp, ggml-org/llama.cpp"},
-    KvPolicyInfo{KvPolicy::llama_cpp_swa_full, "llama.cpp-swa-full", KvWindows::ignored, 256,
+                 "KvCacheConfig, LLM API reference, NVIDIA/TensorRT-LLM 1.0"},
+    KvPolicyInfo{KvPolicy::llama_cpp, "llama.cpp", KvWindows::by_model, 256, 512,
+                 "a context in multiples of 256 cells; w + n_ubatch cells, padded likewise, in a "
+                 "layer with a window of w (w per slot in a shared cache); recurrent state in "
+                 "float32",
+                 "src/llama-context.cpp, src/llama-kv-cache-iswa.cpp and "
+                 "src/llama-memory-recurrent.cpp, ggml-org/llama.cpp 02c28f5 (2026)"},
+    KvPolicyInfo{KvPolicy::llama_cpp_swa_full, "llama.cpp-swa-full", KvWindows::ignored, 256, 0,
                  "a context in multiples of 256 cells in every layer (--swa-full)",
-                 "src/llama-kv-cache-iswa.cpp, ggml-org/llama.cpp"},
+                 "src/llama-kv-cache-iswa.cpp, ggml-org/llama.cpp 02c28f5 (2026)"},
+    KvPolicyInfo{KvPolicy::llama_cpp_b5331, "llama.cpp-b5331", KvWindows::ignored, 256, 0,
+                 "a context in multiples of 256 cells in every layer; multi-head latent attention "
+                 "stores V of kv_lora_rank beside the latent K (until pull request 19067, "
+                 "2026-01)",
+                 "ggml-org/llama.cpp b5331, pull requests 12801 and 19067"},
 };
 static_assert(detail::lists_every<kPolicies>(&KvPolicyInfo::policy));
 

@@ -103,7 +103,11 @@ struct MatrixFlopsVisitor {
     return with_both_gradients(rows * (Integer{4} * state + Integer{2} * shape.head_dim));
   }
   MatrixFlops operator()(const ShortConvolution& op) const {
-    return with_both_gradients(Integer{2} * op.rows * op.channels * op.kernel);
+    return with_both_gradients(Integer{2} * op.elements() * op.kernel);
+  }
+  MatrixFlops operator()(const StateSpaceScan& op) const {
+    // Δ·x·Bᵀ is added to the state, and S·C is read from it, for each token and head.
+    return with_both_gradients(Integer{4} * op.scanned_elements());
   }
   MatrixFlops operator()(const GatedDelta& op) const {
     // Reads the state at the key, corrects it, and reads it at the query.

@@ -17,12 +17,12 @@ struct ElementFlops {
   Integer backward;
 };
 
-/// Forward | backward. relu: max | select. gelu: x·½·(1 + erf(x/√2)) | Φ(x) + x·φ(x). gelu_tanh,
-/// gelu_new: ½·x·(1 + tanh(√(2/π)·(x + 0.044715·x³))) | its derivative, with tanh recomputed. silu:
-/// x/(1 + e⁻ˣ) | σ·(1 + x·(1 − σ)). tanh | 1 − tanh². sigmoid: 1/(1 + e⁻ˣ) | σ·(1 − σ).
-/// clamped_swiglu: min; ·1.702, sigmoid, multiplication; min, max, sum | sigmoid and clamps again,
-/// the derivative of x·σ(1.702·x), two selects. Each backward ends with a multiplication by the
-/// incoming gradient.
+/// Forward | backward. relu: max | select. relu_squared: max, square | 2·max(x, 0), select.
+/// identity: none. gelu: x·½·(1 + erf(x/√2)) | Φ(x) + x·φ(x). gelu_tanh, gelu_new: ½·x·(1 +
+/// tanh(√(2/π)·(x + 0.044715·x³))) | its derivative, with tanh recomputed. silu: x/(1 + e⁻ˣ) | σ·(1
+/// + x·(1 − σ)). tanh | 1 − tanh². sigmoid: 1/(1 + e⁻ˣ) | σ·(1 − σ). clamped_swiglu: min; ·1.702,
+/// sigmoid, multiplication; min, max, sum | sigmoid and clamps again, the derivative of
+/// x·σ(1.702·x), two selects. Each backward ends with a multiplication by the incoming gradient.
 [[nodiscard]] ElementFlops activation_flops(ActivationKind kind) noexcept;
 
 /// layer_norm: sum; subtract, square, sum; scale; weight (and 1 more for the bias) | sums for
@@ -66,10 +66,12 @@ struct ElementwiseFlops {
 };
 [[nodiscard]] ElementwiseFlops elementwise_flops(const Op& op);
 
-/// Bytes that the forward pass of `node` reads and writes, moving each operand once.
+/// Traffic of the forward pass of `node` in one layer, each operand once: bytes read and written
+/// without the weights, and the elements of each weight that it reads.
 struct Traffic {
   Expr read;
   Expr written;
+  std::vector<WeightRead> weights{};
 };
 [[nodiscard]] Traffic traffic(const Graph& graph, const Node& node);
 

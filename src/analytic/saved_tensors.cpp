@@ -12,9 +12,9 @@ namespace {
 
 const Expr kFloat32Bytes = Integer{4};
 
-/// Tensors saved by Hugging Face's gelu_new, which runs as elementary operations: one each for x³,
-/// tanh, ½·x and 1 + tanh.
-constexpr std::string_view kGeluNewSteps[] = {"x", "tanh", "x/2", "1 + tanh"};
+/// Tensors saved by Hugging Face's gelu_new, which runs as elementary operations: one each for
+/// input³, tanh, input/2 and 1 + tanh.
+constexpr std::string_view kGeluNewSteps[] = {"input", "tanh", "input/2", "1 + tanh"};
 
 /// Writes the ledger of one block. A saved tensor is identified by its TensorId and its name, since
 /// several parts of one tensor may be saved.
@@ -162,9 +162,15 @@ class LedgerWriter {
     keep_new("unnormalised context", shape.context_elements() * kActivationBytes);
   }
   void operator()(const ShortConvolution& op) {
-    const Expr bytes = op.rows * op.channels * kActivationBytes;
+    const Expr bytes = op.elements() * kActivationBytes;
     keep(node_->inputs.front(), "input", bytes);
-    keep_new("convolved", bytes);
+    if (op.activation != ActivationKind::identity) keep_new("convolved", bytes);
+  }
+  void operator()(const StateSpaceScan&) {
+    // Saves its operands; a chunked kernel recomputes its states.
+    for (const TensorId input : node_->inputs) {
+      keep(input, "scan input", graph_.tensors[input].elements() * kActivationBytes);
+    }
   }
   void operator()(const GatedDelta& op) {
     // Saves queries, keys, values and rates; a chunked kernel recomputes its states.
@@ -282,6 +288,8 @@ class LedgerWriter {
   void keep_activation(ActivationKind kind, const Expr& elements, const std::string& prefix) {
     const Expr bytes = elements * kActivationBytes;
     switch (kind) {
+      case ActivationKind::identity:
+        return;
       case ActivationKind::relu:
       case ActivationKind::tanh:
       case ActivationKind::sigmoid:
@@ -291,6 +299,11 @@ class LedgerWriter {
         } else {
           keep_new(prefix + "output", bytes);
         }
+        return;
+      case ActivationKind::relu_squared:
+        // One kernel saves its input; two save the ReLU's output, which both need.
+        if (kernels_ == Kernels::fused) break;
+        keep_new(prefix + "relu output", bytes);
         return;
       case ActivationKind::gelu_new:
         if (kernels_ == Kernels::fused) break;

@@ -1,25 +1,14 @@
 // Memory traffic of an operator: reads each operand once and writes the result once.
+#include <span>
+
 #include "op_cost.h"
 
 namespace headroom::detail {
 namespace {
 
-const Expr kWeightBytes = Symbol::weight_bytes;
 const Expr kCacheBytes = Symbol::kv_cache_bytes;
 
-Expr element_bytes(ElementType type) {
-  switch (type) {
-    case ElementType::activation:
-      return kActivationBytes;
-    case ElementType::kv_cache:
-      return kCacheBytes;
-    case ElementType::index:
-      break;
-  }
-  return kIndexBytes;
-}
-
-Expr tensor_bytes(const Tensor& tensor) { return tensor.elements() * element_bytes(tensor.type); }
+Expr tensor_bytes(const Tensor& tensor) { return tensor.elements() * bytes_of(tensor.type); }
 
 Expr key_bytes(KeySource source) {
   return source == KeySource::cache ? kCacheBytes : kActivationBytes;
@@ -37,56 +26,90 @@ struct TrafficVisitor {
 
   [[nodiscard]] Expr output_bytes() const { return tensor_bytes(graph.tensors[node.output]); }
 
-  [[nodiscard]] Expr weight_bytes() const {
-    Expr bytes;
-    for (const WeightId weight : node.weights) {
-      bytes += graph.weights[weight].elements() * kWeightBytes;
-    }
-    return bytes;
+  [[nodiscard]] std::vector<WeightRead> whole_weights() const {
+    std::vector<WeightRead> reads;
+    for (const WeightId id : node.weights) reads.push_back({id, graph.weights[id].elements()});
+    return reads;
+  }
+
+  /// Reads `elements` of every weight of the node.
+  [[nodiscard]] std::vector<WeightRead> each_weight(const Expr& elements) const {
+    std::vector<WeightRead> reads;
+    for (const WeightId id : node.weights) reads.push_back({id, elements});
+    return reads;
   }
 
   /// Reads whole inputs and weights, writes the whole output.
   [[nodiscard]] Traffic all_operands() const {
-    Expr read = weight_bytes();
+    Expr read;
     for (const TensorId input : node.inputs) read += tensor_bytes(graph.tensors[input]);
-    return {read, output_bytes()};
+    return {read, output_bytes(), whole_weights()};
+  }
+
+  /// Elements of the experts that some token uses.
+  [[nodiscard]] Expr experts_read(WeightId id) const {
+    Expr elements = Symbol::experts_read;
+    for (const Expr& size : std::span(graph.weights[id].shape).subspan(1)) {
+      elements = elements * size;
+    }
+    return elements;
   }
 
   [[nodiscard]] Traffic in_place(const Expr& elements) const {
     return {elements * kActivationBytes, elements * kActivationBytes};
   }
 
+  /// Bytes of the inputs that this pass computed.
+  [[nodiscard]] Expr activation_bytes() const {
+    Expr bytes;
+    for (const TensorId input : node.inputs) {
+      const Tensor& tensor = graph.tensors[input];
+      if (!is_cached(tensor.type)) bytes += tensor_bytes(tensor);
+    }
+    return bytes;
+  }
+
+  /// `operands`, and reads and overwrites the cached state.
+  [[nodiscard]] Traffic with_state(Traffic operands) const {
+    for (const TensorId input : node.inputs) {
+      const Tensor& tensor = graph.tensors[input];
+      if (!is_cached(tensor.type)) continue;
+      operands.read += tensor_bytes(tensor);
+      operands.written += tensor_bytes(tensor);
+    }
+    return operands;
+  }
+
   Traffic operator()(const TokenEmbedding& op) const {
     // Reads one row of each table per token.
-    Expr tables = kWeightBytes;
-    if (op.positions == AddedPositions::learned) tables += kWeightBytes;
-    if (op.positions == AddedPositions::sinusoidal) tables += kActivationBytes;
-    if (!op.type_rows.is_zero()) tables += kWeightBytes;
-    return {op.tokens * op.width * tables + op.tokens * kIndexBytes, output_bytes()};
+    const Expr rows = op.tokens * op.width;
+    const bool computed = op.positions == AddedPositions::sinusoidal;
+    const Expr positions = computed ? rows * kActivationBytes : Expr();
+    return {positions + op.tokens * kIndexBytes, output_bytes(), each_weight(rows)};
   }
   Traffic operator()(const PatchEmbedding&) const { return all_operands(); }
   Traffic operator()(const RelativePositionBias&) const { return all_operands(); }
   Traffic operator()(const PositionEmbedding& op) const {
     const Traffic values = in_place(op.tokens * op.width);
-    return {values.read + op.tokens * op.width * kWeightBytes, values.written};
+    return {values.read, values.written, each_weight(op.tokens * op.width)};
   }
   Traffic operator()(const Convolution& op) const {
     // Reads the cached inputs and overwrites them with later ones.
     const bool cached = op.past == KeySource::cache;
     const Expr replaced = cached ? op.batch * op.reach() * op.in_channels * kCacheBytes : Expr();
     const Traffic operands = all_operands();
-    return {operands.read, operands.written + replaced};
+    return {operands.read, operands.written + replaced, operands.weights};
   }
   Traffic operator()(const Linear& op) const {
-    return {op.rows * op.in_features * kActivationBytes + weight_bytes(), output_bytes()};
+    return {op.rows * op.in_features * kActivationBytes, output_bytes(), whole_weights()};
   }
   Traffic operator()(const Norm& op) const {
     const Traffic values = in_place(op.rows * op.width);
-    return {values.read + weight_bytes(), values.written};
+    return {values.read, values.written, whole_weights()};
   }
   Traffic operator()(const HeadNorm& op) const {
     const Traffic values = in_place(op.heads.elements());
-    return {values.read + weight_bytes(), values.written};
+    return {values.read, values.written, whole_weights()};
   }
   Traffic operator()(const Rotary& op) const {
     const Traffic heads = in_place(op.elements());
@@ -97,9 +120,8 @@ struct TrafficVisitor {
   Traffic operator()(const LatentConcat&) const { return all_operands(); }
   Traffic operator()(const HeadLinear& op) const {
     // Reads the weight's rows of keys or of values only.
-    const Expr weights = op.heads * op.in_features * op.out_features * kWeightBytes;
     const Expr inputs = op.rows * op.heads * (op.in_features + op.kept) * kActivationBytes;
-    return {inputs + weights, output_bytes()};
+    return {inputs, output_bytes(), each_weight(op.heads * op.in_features * op.out_features)};
   }
   Traffic operator()(const KvCacheAppend& op) const {
     return {op.elements * kActivationBytes, op.elements * kCacheBytes};
@@ -112,7 +134,7 @@ struct TrafficVisitor {
   }
   Traffic operator()(const Softmax& op) const {
     const Traffic values = in_place(op.elements);
-    return {values.read + weight_bytes(), values.written};
+    return {values.read, values.written, whole_weights()};
   }
   Traffic operator()(const AttentionContext& op) const {
     return {op.shape.score_elements() * kActivationBytes +
@@ -124,8 +146,8 @@ struct TrafficVisitor {
     const Expr values = own_values ? op.shape.value_elements() : Expr();
     return {op.shape.query_elements() * kActivationBytes +
                 (op.shape.key_elements() + values) * key_bytes(op.keys) +
-                bias_bytes(op.shape, op.shaping.bias) + weight_bytes(),
-            output_bytes()};
+                bias_bytes(op.shape, op.shaping.bias),
+            output_bytes(), whole_weights()};
   }
   Traffic operator()(const FeatureMap& op) const { return in_place(op.heads.elements()); }
   Traffic operator()(const LinearAttention& op) const {
@@ -137,34 +159,31 @@ struct TrafficVisitor {
     return {operands + state, output_bytes() + state};
   }
   Traffic operator()(const ShortConvolution& op) const {
-    const Traffic values = in_place(op.rows * op.channels);
-    return {values.read + weight_bytes(), values.written};
+    const Traffic values = in_place(op.elements());
+    return with_state({values.read, values.written, whole_weights()});
   }
-  Traffic operator()(const GatedDelta& op) const {
-    const Expr state = op.batch * op.heads * op.key_dim * op.value_dim * key_bytes(op.state);
-    Expr read = weight_bytes() + state;
-    for (const TensorId input : node.inputs) {
-      const Tensor& tensor = graph.tensors[input];
-      if (tensor.type == ElementType::activation) read += tensor_bytes(tensor);
-    }
-    return {read, output_bytes() + state};
+  Traffic operator()(const StateSpaceScan&) const {
+    return with_state({activation_bytes(), output_bytes(), whole_weights()});
+  }
+  Traffic operator()(const GatedDelta&) const {
+    return with_state({activation_bytes(), output_bytes(), whole_weights()});
   }
   Traffic operator()(const Recurrence& op) const {
     // Counts the state GEMM's weights once, although every step rereads them from a cache.
     const bool cached = op.state == KeySource::cache;
     const Expr replaced = cached ? op.state_elements() * kCacheBytes : Expr();
     const Traffic operands = all_operands();
-    return {operands.read, operands.written + replaced};
+    return {operands.read, operands.written + replaced, operands.weights};
   }
   Traffic operator()(const OutputGate&) const { return all_operands(); }
   Traffic operator()(const Activation& op) const { return in_place(op.elements); }
   Traffic operator()(const GatedActivation&) const { return all_operands(); }
   Traffic operator()(const RouterSelect&) const { return all_operands(); }
   Traffic operator()(const ExpertLinear& op) const {
-    // Reads only experts that some token uses.
-    const Expr expert = op.out_features * (op.in_features + Integer{op.bias ? 1 : 0});
     const Expr inputs = op.rows * op.per_token * op.in_features * kActivationBytes;
-    return {inputs + Symbol::experts_read * expert * kWeightBytes, output_bytes()};
+    Traffic bytes{inputs, output_bytes()};
+    for (const WeightId id : node.weights) bytes.weights.push_back({id, experts_read(id)});
+    return bytes;
   }
   Traffic operator()(const ExpertCombine&) const { return all_operands(); }
   Traffic operator()(const RowGate&) const { return all_operands(); }

@@ -4,6 +4,7 @@
 
 #include "analyze_model.h"
 #include "headroom/error.h"
+#include "headroom/stored_graph.h"
 #include "setting_format.h"
 
 namespace headroom {
@@ -15,8 +16,9 @@ void require_no_policy(const AnalyzeReport& report, const KvCacheRequest& reques
               fmt::format("{} has no KV-cache in the {} phase", report.model.spec.name,
                           name_of(report.workload.phase)),
               {},
-              fmt::format("leave out {}, {}, {} and {}", Setting::kv_policy, Setting::kv_scales,
-                          Setting::kv_block, Setting::kv_capacity));
+              fmt::format("leave out {}, {}, {}, {}, {} and {}", Setting::kv_policy,
+                          Setting::kv_scales, Setting::kv_block, Setting::kv_capacity,
+                          Setting::kv_batched_tokens, Setting::kv_slots));
 }
 
 /// Adds the KV-cache as it is stored and reserved. Types of fewer than 8 bits, and scales, replace
@@ -25,11 +27,31 @@ void add_kv_cache(AnalyzeReport& report, const KvCacheRequest& request) {
   const Workload& workload = report.workload;
   report.kv_cache = kv_cache_use(report.model.spec, report.graph, workload, request);
   if (!report.kv_cache) return require_no_policy(report, request);
+  const auto more = notes_on(*report.kv_cache, workload);
+  report.notes.insert(report.notes.end(), more.begin(), more.end());
   if (has_plain_values(*report.kv_cache)) return;
   report.figures.kv_cache_bytes = report.kv_cache->used_bytes;
   report.figures.kv_cache_bytes_per_token = report.kv_cache->bytes_per_token;
   report.notes.push_back(fmt::format("traffic and time assume a {} KV-cache without scales",
                                      name_of(workload.kv_dtype)));
+}
+
+/// A note where weights, KV-cache and activations exceed the device's memory.
+void note_shortage(AnalyzeReport& report, const MachineProfile& machine) {
+  const auto* const rates = std::get_if<DatasheetRates>(&machine.rates);
+  if (rates == nullptr) return;
+  const Integer cache = report.generation
+                            ? report.generation->use.reserved_bytes
+                            : (report.kv_cache ? report.kv_cache->reserved_bytes : Integer{0});
+  const Integer needed = checked_add(checked_add(report.figures.weight_bytes, cache),
+                                     report.figures.peak_activation_bytes);
+  const Integer memory = rates->memory.usable.bytes;
+  if (needed <= memory) return;
+  constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
+  report.notes.push_back(fmt::format(
+      "does not fit on {}: weights, KV-cache and activations are {:.2f} GiB, its "
+      "memory {:.2f} GiB; the time is that of a device with enough",
+      machine.name, static_cast<double>(needed) / kGib, static_cast<double>(memory) / kGib));
 }
 
 }  // namespace
@@ -39,17 +61,24 @@ namespace detail {
 AnalyzeReport analyze_model(Model model, const WorkloadRequest& request, Convention convention,
                             const KvCacheRequest& kv_cache) {
   AnalyzeReport report;
-  report.model = std::move(model);
+  report.model = with_stored_types(std::move(model), report.notes);
   WorkloadRequest counted = request;
-  if (const auto type = counted_type(kv_cache)) counted.kv_dtype = type;
+  // The stored type decides the default of the activations.
+  const DType dtype = resolve(request, report.model.spec).dtype;
+  if (const auto type = counted_type(kv_cache, dtype)) counted.kv_dtype = type;
   report.workload = resolve(counted, report.model.spec);
+  report.model.spec = converted(std::move(report.model.spec), request.weights);
   const Workload& workload = report.workload;
-  report.graph = build_graph(report.model.spec, graph_options(workload));
+  Graph graph = build_graph(report.model.spec, graph_options(workload));
+  report.storage = request.weights ? stored_weights(report.model.spec, graph)
+                                   : stored_weights(report.model, graph);
+  report.graph = with_stored_bytes(std::move(graph), report.storage);
   report.analysis = analyze(report.graph, {convention, workload.recompute, workload.kernels});
   report.figures = Evaluator(report.graph, report.analysis, workload.recompute).evaluate(workload);
-  report.notes = notes_on(workload, report.model.spec);
-  const auto more = notes_on_saved_tensors(workload, report.model.spec);
-  report.notes.insert(report.notes.end(), more.begin(), more.end());
+  for (const auto& more : {report.storage.notes, notes_on(workload, report.model.spec),
+                           notes_on_saved_tensors(workload, report.model.spec)}) {
+    report.notes.insert(report.notes.end(), more.begin(), more.end());
+  }
   add_kv_cache(report, kv_cache);
   return report;
 }
@@ -58,9 +87,7 @@ AnalyzeReport analyze_model(Model model, const WorkloadRequest& request, Convent
 
 AnalyzeReport make_analyze_report(Model model, const WorkloadRequest& request,
                                   Convention convention, const KvCacheRequest& kv_cache) {
-  AnalyzeReport report = detail::analyze_model(std::move(model), request, convention, kv_cache);
-  detail::apply_stored_weights(report);
-  return report;
+  return detail::analyze_model(std::move(model), request, convention, kv_cache);
 }
 
 void add_prediction(AnalyzeReport& report, const MachineProfile& machine,
@@ -74,6 +101,7 @@ void add_prediction(AnalyzeReport& report, const MachineProfile& machine,
   const ModelSpec& spec = report.model.spec;
   report.time = predict_time(spec, report.workload, machine, run);
   report.run = predict_run(spec, report.workload, run);
+  note_shortage(report, machine);
 }
 
 Expr readable(const Expr& formula, const Graph& graph, const Workload& workload) {

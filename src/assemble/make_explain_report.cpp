@@ -46,6 +46,10 @@ class Explainer {
       const auto more = notes_on_saved_tensors(analyzed_.workload, report_.model.spec);
       report_.notes.insert(report_.notes.end(), more.begin(), more.end());
     }
+    if (report_.kv_cache) {
+      const auto more = notes_on(*report_.kv_cache, analyzed_.workload);
+      report_.notes.insert(report_.notes.end(), more.begin(), more.end());
+    }
     return std::move(report_);
   }
 

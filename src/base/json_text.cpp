@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "headroom/error.h"
@@ -48,6 +50,32 @@ class ParseGuard {
   std::vector<std::set<std::string>> keys_;
 };
 
+/// `text` with the words that Python's json module writes for non-finite numbers, which JSON lacks,
+/// as null and as the largest numbers of as many characters.
+std::string without_python_words(std::string_view text) {
+  constexpr std::pair<std::string_view, std::string_view> kWords[] = {{"NaN", "null"},
+                                                                      {"Infinity", "1.7e+308"}};
+  std::string result;
+  result.reserve(text.size());
+  bool quoted = false;
+  for (std::size_t at = 0; at < text.size();) {
+    const char c = text[at];
+    if (quoted && c == '\\' && at + 1 < text.size()) {
+      result += text.substr(at, 2);
+      at += 2;
+      continue;
+    }
+    if (c == '"') quoted = !quoted;
+    const auto* const word = std::ranges::find_if(kWords, [&](const auto& pair) {
+      return !quoted && text.substr(at).starts_with(pair.first);
+    });
+    const bool found = word != std::end(kWords);
+    result += found ? word->second : text.substr(at, 1);
+    at += found ? word->first.size() : 1;
+  }
+  return result;
+}
+
 /// nlohmann's message without its error number.
 std::string reason(const json::parse_error& error) {
   const std::string_view text = error.what();
@@ -64,7 +92,7 @@ json parse_json(std::string_view text, const std::string& file) {
                 "this is not a text file");
   }
   try {
-    return json::parse(text, ParseGuard(file));
+    return json::parse(without_python_words(text), ParseGuard(file));
   } catch (const json::parse_error& error) {
     throw Error(ErrorCode::invalid_input, "not valid JSON: " + reason(error), file,
                 "fix the file at that position");

@@ -28,8 +28,11 @@ constexpr SettingName kSettingNames[] = {
     {Setting::kv_policy, "kv_cache.policy"},
     {Setting::kv_block, "kv_cache.block"},
     {Setting::kv_capacity, "kv_cache.capacity"},
+    {Setting::kv_batched_tokens, "kv_cache.batched_tokens"},
+    {Setting::kv_slots, "kv_cache.slots"},
     {Setting::subject, "subject"},
     {Setting::weights, "weights"},
+    {Setting::arithmetic, "arithmetic"},
     {Setting::machine, "machine"},
 };
 static_assert(detail::lists_every<kSettingNames>(&SettingName::setting));

@@ -2,7 +2,7 @@
 #include <memory>
 
 #include "commands.h"
-#include "own_machine.h"
+#include "efficiency_options.h"
 #include "run_options.h"
 
 namespace headroom::cli {
@@ -14,21 +14,33 @@ struct AnalyzeOptions {
   KvCacheRequest kv_cache;
   Convention convention = Convention::headroom;
   std::string machine;
+  GivenEfficiency efficiency;
   measured::Backend backend = measured::Backend::eigen;
   TimeRequest time;
+  std::vector<Option> machine_only;
   bool detail = false;
   OutputOptions output;
 };
 
 void run_analyze(const AnalyzeOptions& options) {
+  if (options.machine.empty()) {
+    refuse_given(options.machine_only, "applies to a predicted time only",
+                 "leave it out, or add --machine here");
+  }
   const Detail detail = options.detail ? Detail::operators : Detail::summary;
-  AnalyzeReport report = make_analyze_report(load_model(options.model), options.request,
-                                             options.convention, options.kv_cache);
-  if (!options.machine.empty()) {
+  const auto machine = machine_with(options.machine, options.backend, options.efficiency);
+  WorkloadRequest request = options.request;
+  if (!request.attention) request.attention = attention_on(machine);
+  AnalyzeReport report =
+      make_analyze_report(load_model(options.model), request, options.convention, options.kv_cache);
+  if (options.time.new_tokens > 0) {
+    add_generation(report, options.kv_cache, options.time.new_tokens);
+  }
+  if (machine) {
     TimeRequest time = options.time;
     if (time.new_tokens > 0) time.phase = MeasuredPhase::generate;
     time.opaque_layout = options.backend == measured::Backend::onednn;
-    add_prediction(report, machine_named(options.machine, options.backend), time);
+    add_prediction(report, *machine, time);
   }
   write_output(render(report, render_options(options.output, detail)), report.notes,
                options.output);
@@ -39,16 +51,19 @@ void add_time_options(Command command, AnalyzeOptions& options) {
       .add_text("--machine", "MACHINE", options.machine,
                 "Predict the time on: here, a name of `headroom machines`, or a file")
       .group("Time");
-  add_count(
-      command, "--threads", kThreads,
-      [&](std::int64_t n) { options.time.threads = static_cast<int>(n); },
-      "Threads of that machine (the most it was calibrated with)")
-      .group("Time");
+  options.machine_only.push_back(
+      add_count(
+          command, "--threads", kThreads,
+          [&](std::int64_t n) { options.time.threads = static_cast<int>(n); },
+          "Threads of that machine (the most it was calibrated with)")
+          .group("Time"));
   add_count(
       command, "--new-tokens", kNewTokens, [&](std::int64_t n) { options.time.new_tokens = n; },
-      "Predict a generation of N tokens after the prompt: adds TTFT and TPOT")
+      "Generate N tokens after the prompt: adds the KV-cache at its end and, on a machine, "
+      "TTFT and TPOT")
       .group("Time");
-  add_backend_option(command, options.backend).group("Time");
+  add_device_efficiencies(command, options.efficiency, "Time");
+  options.machine_only.push_back(add_backend_option(command, options.backend).group("Time"));
 }
 
 Choices<Convention> convention_choices() {

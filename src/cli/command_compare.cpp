@@ -9,9 +9,18 @@
 #include "progress.h"
 #include "run_options.h"
 #include "tolerance.h"
+#include "type_options.h"
 
 namespace headroom::cli {
 namespace {
+
+/// Two files state their workload.
+void refuse_ignored_options(const CompareCommand& command) {
+  const RunOptions& run = command.run_options;
+  for (const auto* options : {&command.workload, &run.generate_only, &run.others}) {
+    refuse_given(*options, "has no effect on two files, which state their own run", "leave it out");
+  }
+}
 
 std::vector<Comparison> comparisons_of(const CompareCommand& command) {
   if (!command.import_file.empty()) {
@@ -19,7 +28,11 @@ std::vector<Comparison> comparisons_of(const CompareCommand& command) {
     throw_invalid_input("--import replaces the second file",
                         "give the model that was measured, and the measurement with --import");
   }
-  if (command.subjects.size() == 2) return {compare_files(command)};
+  if (command.subjects.size() == 2) {
+    refuse_ignored_options(command);
+    return {compare_files(command)};
+  }
+  refuse_ignored_options(command.run_options, command.run.phase);
   if (command.machine != "here") {
     throw_invalid_input(fmt::format("{} cannot be measured on this machine", command.machine),
                         "give its measurement with --import");
@@ -69,9 +82,12 @@ void add_compare(Command root, int& status) {
   command.add_arguments(
       "subjects", "MODEL | PREDICTED.json MEASURED.json", options->subjects, 2,
       "A model, or two files: a prediction (analyze --machine) and a measurement");
-  add_measured_phase_option(command, options->run.phase);
-  add_inference_options(command, options->request);
-  add_run_options(command, options->run);
+  const InferenceOptions inference = add_inference_options(command, options->request);
+  options->workload = inference.sizes;
+  for (const auto& more : {inference.others, add_type_options(command, options->request)}) {
+    options->workload.insert(options->workload.end(), more.begin(), more.end());
+  }
+  options->run_options = add_run_options(command, options->run);
   add_compare_options(command, *options);
   add_output_options(command, options->output);
   command.set_footer(

@@ -87,7 +87,8 @@ void add_study_options(Command app, ComplexityCommand& command) {
                                {"generation", Study::generation},
                                {"shares", Study::shares}};
   add_choice(app, "--study", command.study, studies,
-             "layers side by side; associativity: (QKᵀ)V against Q(KᵀV); generation with and "
+             "layers side by side; associativity: (queries·keysᵀ)·values against "
+             "queries·(keysᵀ·values); generation with and "
              "without a KV-cache; shares of a model's parts (layers)");
   add_lengths(app, "--seq,-s", command.lengths,
               "Sequence lengths: a doubling range, or a list (64..16384; 128..32768 in shares)");

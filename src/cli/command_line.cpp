@@ -61,6 +61,16 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& error,
   return {ErrorCode::invalid_input, message, {}, hint};
 }
 
+/// `word` as a shell reads it back.
+std::string in_shell(const std::string& word) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=,:%+@";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
 OptionSummary summary_of(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const bool has_words = type.find('|') != std::string::npos;
@@ -99,6 +109,16 @@ Option& Option::require() {
 Option& Option::excludes(const Option& other) {
   option_->excludes(other.option_);
   return *this;
+}
+
+bool Option::is_given() const { return option_->count() > 0; }
+
+std::string Option::name() const { return "--" + option_->get_lnames().front(); }
+
+void refuse_given(const std::vector<Option>& options, const std::string& reason,
+                  const std::string& hint) {
+  const auto given = std::ranges::find_if(options, &Option::is_given);
+  if (given != options.end()) throw_invalid_input(given->name() + " " + reason, hint);
 }
 
 Command Command::add_command(const std::string& name, const std::string& description) {
@@ -153,6 +173,27 @@ void Command::set_footer(const std::string& text) { app_->footer(text); }
 void Command::on_run(std::function<void()> action) { app_->callback(std::move(action)); }
 
 bool Command::is_parsed() const { return app_->parsed(); }
+
+std::string Command::restated(const std::vector<OptionValue>& changes) const {
+  std::string line = fmt::format("headroom {}", app_->get_name());
+  const auto is_changed = [&](const CLI::Option& option) {
+    return std::ranges::any_of(
+        changes, [&](const OptionValue& change) { return option.check_name(change.name); });
+  };
+  std::vector<const CLI::Option*> seen;
+  for (const CLI::Option* option : app_->parse_order()) {
+    const bool repeated = std::ranges::find(seen, option) != seen.end();
+    seen.push_back(option);
+    if (repeated || is_changed(*option)) continue;
+    if (!option->get_positional()) line += " --" + option->get_lnames().front();
+    if (option->get_expected_max() == 0) continue;  // a flag
+    for (const std::string& value : option->results()) line += " " + in_shell(value);
+  }
+  for (const OptionValue& change : changes) {
+    if (!change.value.empty()) line += " " + change.name + " " + change.value;
+  }
+  return line;
+}
 
 std::vector<CommandSummary> Command::subcommands() const {
   std::vector<CommandSummary> summaries;

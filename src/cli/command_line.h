@@ -26,6 +26,11 @@ class Option {
   /// Refuses the option together with `other`.
   Option& excludes(const Option& other);
 
+  /// True if the command line has the option.
+  [[nodiscard]] bool is_given() const;
+  /// Its first long name: "--seq".
+  [[nodiscard]] std::string name() const;
+
  private:
   CLI::Option* option_;
 };
@@ -51,6 +56,16 @@ using SetList = std::function<void(const std::vector<std::string>& words)>;
 /// Throws the usage error "OPTION: `message`". `names` may hold several spellings: the first
 /// counts.
 [[noreturn]] void refuse_value(const std::string& names, const std::string& message);
+
+/// Throws Error{invalid_input} "OPTION `reason`" for the first of `options` that was given.
+void refuse_given(const std::vector<Option>& options, const std::string& reason,
+                  const std::string& hint);
+
+/// An option and the value that it gets.
+struct OptionValue {
+  std::string name;   ///< "--tp"
+  std::string value;  ///< empty: left out
+};
 
 /// A handle of a command. `names` of options are spellings such as "--seq,-s"; `value` is the word
 /// for the value in help, such as "FILE", or the accepted words, "a|b|c".
@@ -85,6 +100,8 @@ class Command {
   /// Runs `action` once the command is parsed.
   void on_run(std::function<void()> action);
   [[nodiscard]] bool is_parsed() const;
+  /// The parsed command line with the options of `changes` set, as a user would type it.
+  [[nodiscard]] std::string restated(const std::vector<OptionValue>& changes) const;
   [[nodiscard]] std::vector<CommandSummary> subcommands() const;
 
  private:

@@ -12,6 +12,7 @@
 #include "progress.h"
 #include "run_options.h"
 #include "safetensors_writer.h"
+#include "type_options.h"
 
 namespace headroom::cli {
 namespace {
@@ -22,17 +23,19 @@ struct MeasureCommand {
   std::string model;
   WorkloadRequest request;
   measured::MeasureOptions options;
-  std::string weights;
+  std::string checkpoint;
   std::string input;
   std::vector<std::int64_t> tokens;
   std::string save_output;
   OutputOptions output;
+  RunOptions run;
+  std::vector<Option> sizes;
 };
 
 /// File or folder of the weights: by default the model's own. Empty for random ones.
 fs::path weight_files(const MeasureCommand& command, const Model& model) {
-  if (command.weights == "random") return {};
-  return command.weights.empty() ? model.weight_files : command.weights;
+  if (command.checkpoint == "random") return {};
+  return command.checkpoint.empty() ? model.weight_files : command.checkpoint;
 }
 
 std::unique_ptr<measured::WeightSource> open_weights(const fs::path& files, std::uint64_t seed,
@@ -100,6 +103,11 @@ Workload workload_of_inputs(const MeasureCommand& command, const ModelSpec& spec
 }
 
 void run_measure(MeasureCommand& command) {
+  refuse_ignored_options(command.run, command.options.phase);
+  if (!command.input.empty() || !command.tokens.empty()) {
+    refuse_given(command.sizes, "has no effect on inputs, which have their own sizes",
+                 "leave it out");
+  }
   Model model = load_model(command.model);
   const fs::path weights = weight_files(command, model);
   const bool dequantised = checkpoint::is_gguf(weights);
@@ -125,11 +133,23 @@ void run_measure(MeasureCommand& command) {
   if (dequantised) {
     notes.push_back(fmt::format("the weights are {} B in their file, and run as {}",
                                 with_separators(inspect(weights.string()).weights.bytes),
-                                name_of(workload.dtype)));
+                                name_of(workload.weights.value_or(WeightType::float32))));
   }
   if (interrupted()) notes.emplace_back("interrupted: reports the runs completed before");
   write_output(render(measurement, render_options(command.output, Detail::summary)), notes,
                command.output);
+}
+
+/// The type `word` of --weights. Files, which it once took, are refused with their own option.
+WeightType parse_weights(const std::string& word) {
+  for (const auto& [text, type] : weight_type_choices()) {
+    if (text == word) return type;
+  }
+  if (word == "random" || fs::exists(word)) {
+    throw_invalid_input("--weights takes a type; --checkpoint takes the files",
+                        fmt::format("use --checkpoint {}", word));
+  }
+  return value_of("--weights", word, weight_type_choices());
 }
 
 void add_measure_options(Command app, MeasureCommand& command) {
@@ -143,9 +163,17 @@ void add_measure_options(Command app, MeasureCommand& command) {
       app, "--seed", [&](std::int64_t n) { options.seed = static_cast<std::uint64_t>(n); },
       "Seed of random weights and inputs (1)")
       .group("Run");
-  app.add_text("--weights", "PATH|random", command.weights,
-               "Folder with safetensors, a GGUF file, or random (the model's own, else random)")
+  app.add_text("--checkpoint", "PATH|random", command.checkpoint,
+               "Weights: a folder with safetensors, a GGUF file, or random (the model's own, else "
+               "random)")
       .group("Run");
+  const auto set_weights = [&](const std::string& word) {
+    command.request.weights = parse_weights(word);
+  };
+  app.add_text("--weights", "float32|bfloat16", set_weights,
+               "Type in which the weights are stored (float32)")
+      .group("Run");
+  add_dtype_option(app, command.request.dtype, "Type of activations (float32, the only one)");
   app.add_text("--input", "FILE", command.input,
                "Inputs: a JSON file of tokens, or safetensors of pixels")
       .group("Run");
@@ -164,9 +192,8 @@ void add_measure(Command root) {
   auto options = std::make_shared<MeasureCommand>();
   Command command = root.add_command("measure", "Run the real forward pass, timed and counted");
   add_model_argument(command, options->model);
-  add_measured_phase_option(command, options->options.phase);
-  add_inference_options(command, options->request);
-  add_run_options(command, options->options);
+  options->sizes = add_inference_options(command, options->request).sizes;
+  options->run = add_run_options(command, options->options);
   add_measure_options(command, *options);
   add_output_options(command, options->output);
   command.set_footer(

@@ -15,22 +15,24 @@ struct PlanCommand {
   int threads = 0;
 };
 
-void run_plan(PlanCommand& command) {
+void run_plan(PlanCommand& command, int& status) {
   PlanOptions& options = command.options;
   if (command.train) options.query.purpose = Purpose::train;
   if (command.serve) options.query.purpose = Purpose::serve;
+  refuse_ignored_options(options);
   SearchSpace space;
   space.fixed = options.fixed;
   space.keep = command.keep;
   space.threads = command.threads;
   const PlanReport report = make_plan_report(question_of(options), space);
+  if (report.plans.empty()) status = 1;
   write_output(render(report, render_options(options.output, Detail::summary)), report.notes,
                options.output);
 }
 
 }  // namespace
 
-void add_plan(Command root) {
+void add_plan(Command root, int& status) {
   constexpr CountRange kKeep{1, 1000};
   constexpr CountRange kSearchThreads{1, 1024};
   auto options = std::make_shared<PlanCommand>();
@@ -50,8 +52,10 @@ void add_plan(Command root) {
       "Examples:\n"
       "  headroom plan llama-3-70b --machine h100-80gb --count 64 --train --batch 512 --seq 8192\n"
       "  headroom plan llama-3-70b --machine h100-80gb --count 8 --serve --batch 64\n"
-      "  headroom plan llama-3-8b --machine a100-80gb --count 16 --train --batch 128 --tp 2");
-  command.on_run([options] { run_plan(*options); });
+      "  headroom plan llama-3-8b --machine a100-80gb --count 16 --train --batch 128 --tp 2\n"
+      "\n"
+      "Exit status: 1 if no plan fits.");
+  command.on_run([options, &status] { run_plan(*options, status); });
 }
 
 }  // namespace headroom::cli

@@ -11,11 +11,14 @@
 #include <utility>
 
 #include "commands.h"
+#include "efficiency_options.h"
 #include "headroom/error.h"
+#include "headroom/report.h"
 #include "options.h"
 #include "own_machine.h"
 #include "progress.h"
 #include "sweep_axis.h"
+#include "type_options.h"
 
 namespace headroom::cli {
 namespace {
@@ -23,6 +26,7 @@ namespace {
 struct SweepCommand {
   std::string model;
   std::string machine;
+  GivenEfficiency efficiency;
   SweepGrid grid;
   SweepFormat format = SweepFormat::csv;
   std::string file;
@@ -86,17 +90,23 @@ class RowStream {
 };
 
 void run_sweep(const SweepCommand& command) {
-  const Model model = load_model(command.model);
-  std::optional<MachineProfile> machine;
-  if (!command.machine.empty()) machine = machine_named(command.machine, default_backend());
-  const Integer size = size_of(command.grid);
+  std::vector<std::string> notes;
+  const Model model = with_stored_types(load_model(command.model), notes);
+  const std::optional<MachineProfile> machine =
+      machine_with(command.machine, default_backend(), command.efficiency);
+  SweepGrid grid = command.grid;
+  const auto attention = attention_on(machine);
+  if (attention && grid.attention.empty() && grid.phase != Phase::train) {
+    grid.attention = {*attention};
+  }
+  const Integer size = size_of(grid);
   SweepWriter writer(command.format, model.spec);
   RowStream stream(command.file);
   stream.text() = writer.header();
   catch_interrupt();
   constexpr Integer kRowsPerProgress = 1 << 14;
   Integer rows = 0;
-  sweep(model.spec, command.grid, machine, [&](const SweepRow& row) {
+  sweep(model.spec, grid, machine, [&](const SweepRow& row) {
     writer.append_row(row, stream.text());
     stream.flush_when_long();
     if (++rows % kRowsPerProgress != 0) return true;
@@ -105,10 +115,12 @@ void run_sweep(const SweepCommand& command) {
   });
   clear_progress();
   stream.finish();
-  if (interrupted() && !command.quiet) {
-    fmt::print(stderr, "note: interrupted after {} of {} rows\n", with_separators(rows),
-               with_separators(size));
+  if (interrupted()) {
+    notes.push_back(fmt::format("interrupted after {} of {} rows", with_separators(rows),
+                                with_separators(size)));
   }
+  if (command.quiet) return;
+  for (const std::string& note : notes) fmt::print(stderr, "note: {}\n", note);
 }
 
 template <class Value>
@@ -126,17 +138,34 @@ void add_length_axis(Command app, const std::string& names, std::vector<std::int
   app.add_text(names, "GRID", set, description).group("Grid");
 }
 
+void add_dtype_axis(Command app, std::vector<DType>& target) {
+  const auto set = [&target](const std::vector<std::string>& words) {
+    for (const std::string& word : words) {
+      const auto type = parse_activation_type("--dtype", word);
+      if (!type) refuse_value("--dtype", "takes float32, float16 and bfloat16 in a sweep");
+      target.push_back(*type);
+    }
+  };
+  app.add_list("--dtype", "float32|float16|bfloat16", set,
+               "Types of activations (the config's torch_dtype if it has 16 bits, else float32)")
+      .group("Grid");
+}
+
 void add_grid(Command app, SweepGrid& grid) {
   add_length_axis(app, "--batch,-b", grid.batch_size, "Sequences per batch (1)");
   add_length_axis(app, "--seq,-s", grid.seq_len, "New tokens per sequence (128; 1 in decode)");
   add_length_axis(app, "--past,-p", grid.past_len,
                   "Tokens already in the KV-cache (0; 127 in decode)");
   add_length_axis(app, "--enc-seq", grid.enc_seq_len, "Tokens of the encoder's input (128)");
-  add_axis(app, "--dtype", grid.dtype, dtype_choices(),
-           "Types of weights and activations (float32)");
+  add_axis(app, "--weights", grid.weights, weight_type_choices(),
+           "Types that the weights are converted to (as stored)");
+  add_dtype_axis(app, grid.dtype);
+  add_axis(app, "--arithmetic", grid.arithmetic, arithmetic_choices(),
+           "Types in which the layers' GEMMs compute (the config's for its quantised layers, else "
+           "as --dtype)");
   add_axis(app, "--kv-dtype", grid.kv_dtype, dtype_choices(), "Types of the KV-cache (as --dtype)");
   add_axis(app, "--attention", grid.attention, attention_choices(),
-           "Attention implementations (eager)");
+           "Attention implementations (eager; on a device fused)");
   add_axis(app, "--recompute", grid.recompute, recompute_choices(),
            "Activation recomputation in training (none)");
 }
@@ -155,6 +184,7 @@ void add_sweep(Command root) {
              "Kernels of a training step (reference)");
   command.add_text("--machine", "MACHINE", options->machine,
                    "Predict the time on: here, a name, or a file");
+  add_device_efficiencies(command, options->efficiency, "Time");
   add_choice(command, "--format,-f", options->format, formats, "Format of the rows (csv)");
   command.add_text("--output,-o", "FILE", options->file, "Write to a file");
   command.add_flag("--quiet,-q", options->quiet, "No notes on standard error");
@@ -164,7 +194,7 @@ void add_sweep(Command root) {
       "Examples:\n"
       "  headroom sweep bert-base --batch 1..64:x2 --seq 128..512:+128\n"
       "  headroom sweep llama-3-8b --phase decode --past 1023..131071:+1024 --batch 1..256:x2 "
-      "--dtype bf16,fp8\n"
+      "--weights bf16,fp8\n"
       "  headroom sweep gpt2 --batch 1..1024 --seq 1..1024 --machine a100-80gb --format jsonl");
   command.on_run([options] { run_sweep(*options); });
 }

@@ -16,8 +16,10 @@ void add_complexity(Command root);
 void add_inspect(Command root, int& status);
 void add_calibrate(Command root);
 void add_machines(Command root);
-void add_fit(Command root);
-void add_plan(Command root);
+/// Sets `status` to 1 if the plan does not fit.
+void add_fit(Command root, int& status);
+/// Sets `status` to 1 if no plan fits.
+void add_plan(Command root, int& status);
 void add_sweep(Command root);
 void add_presets(Command root);
 void add_completion(Command root);

@@ -6,7 +6,7 @@
 
 #include "headroom/compare.h"
 #include "measure.h"
-#include "options.h"
+#include "run_options.h"
 
 namespace headroom::cli {
 
@@ -19,6 +19,8 @@ struct CompareCommand {
   CompareOptions options;
   bool detail = false;
   OutputOptions output;
+  RunOptions run_options;
+  std::vector<Option> workload;
 };
 
 /// Predicts and measures on this machine, then compares.

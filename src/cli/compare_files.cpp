@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "compare_command.h"
+#include "efficiency_options.h"
 #include "headroom/error.h"
 #include "headroom/import.h"
 #include "json_text.h"
@@ -36,8 +37,9 @@ Comparison compare_one(ComparedRun measured, CompareCommand command) {
   apply_identity(measured.identity, command);
   WorkloadRequest request = command.request;
   request.phase = first_pass(command.run.phase);
-  AnalyzeReport report = make_analyze_report(load_model(command.subjects.front()), request);
   const MachineProfile machine = machine_named(command.machine, command.run.backend);
+  if (!request.attention) request.attention = attention_on(machine);
+  AnalyzeReport report = make_analyze_report(load_model(command.subjects.front()), request);
   add_prediction(report, machine, time_request(command.run));
   // Engines name models and types differently: matching the file to the model is up to the user.
   measured.identity = {};

@@ -66,6 +66,7 @@ Comparison compare_here(const CompareCommand& command) {
   run.storage = storage_of(workload);
   WorkloadRequest request = command.request;
   request.phase = first_pass(run.phase);
+  request.dtype = workload.dtype;
   AnalyzeReport report = make_analyze_report(std::move(model), request);
   const MachineProfile machine = profile_or_calibrate(run.backend, notes);
   add_prediction(report, machine, time_request(run));
@@ -76,6 +77,7 @@ Comparison compare_here(const CompareCommand& command) {
   const std::vector<double>& samples = measurement.time.samples_s;
   ComparedRun measured = measured_run(measurement);
   measured.time_spread = spread_without_drift(*report.time, samples, watched.drifts);
+  if (measured.disturbance.empty()) measured.disturbance = disturbance_of(watched.report);
   report.time = corrected_for_drift(*std::move(report.time), samples, watched.drifts);
   Comparison comparison = compare(predicted_run(report), measured, command.options);
   comparison.machine = fmt::format("{} · {} thread{} · {}", machine.name, run.threads,

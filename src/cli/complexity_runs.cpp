@@ -52,7 +52,7 @@ class TaskRunner {
                             static_cast<double>(i);
         const double all = plan_.rounds * static_cast<double>(tasks_.size());
         (void)show_progress(done / all,
-                            fmt::format("round {} of {} · {} · n = {}", round + 1, plan_.rounds,
+                            fmt::format("round {} of {} · {} · {} tokens", round + 1, plan_.rounds,
                                         tasks_[i].model->spec.name, extent_of(tasks_[i])));
         if (runs_.results[i].skipped.empty()) take_turn(i);
       }
@@ -127,12 +127,8 @@ double RunResult::median_s() const { return summarize(samples_s).median_s; }
 
 TaskRuns run_tasks(std::span<const RunTask> tasks, const RunPlan& plan) {
   TaskRuns runs = TaskRunner(tasks, plan).run();
-  constexpr double kBusyLoad = 0.5;
-  if (runs.context && runs.context->load_average > kBusyLoad * runs.context->logical_cpus) {
-    runs.notes.push_back(
-        fmt::format("load average {:.1f} on {} processors: other programs were running",
-                    runs.context->load_average, runs.context->logical_cpus));
-  }
+  const std::string why = runs.context ? disturbance_of(*runs.context) : "";
+  if (!why.empty()) runs.notes.push_back(why + " during the runs");
   return runs;
 }
 

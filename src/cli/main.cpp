@@ -30,8 +30,8 @@ void add_commands(Command root, int& status) {
   add_compare(root, status);
   add_complexity(root);
   add_inspect(root, status);
-  add_fit(root);
-  add_plan(root);
+  add_fit(root, status);
+  add_plan(root, status);
   add_sweep(root);
   add_calibrate(root);
   add_machines(root);

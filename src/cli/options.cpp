@@ -6,22 +6,24 @@
 #include <system_error>
 
 #include "similar.h"
+#include "type_options.h"
 
 namespace headroom::cli {
 namespace {
 
 /// Adds an option of the group "Workload" that stores a length or batch size in `target`.
 template <class Target>
-void add_length(Command command, const char* names, Target& target, const char* description) {
+Option add_length(Command command, const char* names, Target& target, const char* description) {
   const auto set = [&target](std::int64_t value) { target = value; };
-  add_count(command, names, set, description).group("Workload");
+  return add_count(command, names, set, description).group("Workload");
 }
 
 void add_phase_and_training(Command command, WorkloadRequest& request) {
   add_choice(command, "--phase", request.phase, phase_choices(),
              "Forward pass or training step (prefill)")
       .group("Workload");
-  add_inference_options(command, request);
+  (void)add_inference_options(command, request);
+  (void)add_type_options(command, request);
   const Choices<LatentAttention> latent{{"absorbed", LatentAttention::absorbed},
                                         {"naive", LatentAttention::naive}};
   add_choice(command, "--latent", request.latent, latent,
@@ -35,52 +37,6 @@ void add_phase_and_training(Command command, WorkloadRequest& request) {
              "Kernels of a training step: those of the reference code, or one per operator "
              "(reference)")
       .group("Workload");
-}
-
-/// Every spelling of a DType, and the types that only a KV-cache has.
-Choices<KvType> kv_type_choices() {
-  Choices<KvType> choices;
-  for (const auto& [word, dtype] : dtype_choices()) choices.emplace_back(word, kv_type(dtype));
-  for (const KvTypeInfo& type : kv_types()) {
-    const bool cache_only = type.counted_as == DType::int8 && type.type != KvType::int8;
-    if (cache_only) choices.emplace_back(type.name, type.type);
-  }
-  return choices;
-}
-
-Choices<KvScales> kv_scales_choices() {
-  return {{"none", KvScales::none},
-          {"tensor", KvScales::tensor},
-          {"token-head", KvScales::token_head},
-          {"group", KvScales::group},
-          {"kivi", KvScales::kivi}};
-}
-
-Choices<KvPolicy> kv_policy_choices() {
-  Choices<KvPolicy> choices;
-  for (const KvPolicyInfo& policy : kv_policies()) choices.emplace_back(policy.name, policy.policy);
-  return choices;
-}
-
-void add_kv_cache_options(Command command, KvCacheRequest& kv_cache) {
-  const char* const kGroup = "KV-cache";
-  add_choice(command, "--kv-dtype", kv_cache.type, kv_type_choices(),
-             "Type of the KV-cache (as --dtype)")
-      .group(kGroup);
-  add_choice(command, "--kv-scales", kv_cache.scales, kv_scales_choices(),
-             "Scales stored with the quantised values (none)")
-      .group(kGroup);
-  add_choice(command, "--kv-policy", kv_cache.policy, kv_policy_choices(),
-             "Engine whose memory reservation is counted (ideal)")
-      .group(kGroup);
-  add_count(
-      command, "--kv-block", [&](std::int64_t n) { kv_cache.block = n; },
-      "Tokens per block of a paged policy (the policy's own)")
-      .group(kGroup);
-  add_count(
-      command, "--kv-capacity", [&](std::int64_t n) { kv_cache.capacity = n; },
-      "Tokens per sequence of a policy that reserves for a maximum length (the policy's own)")
-      .group(kGroup);
 }
 
 }  // namespace
@@ -168,32 +124,31 @@ void add_output_options(Command command, OutputOptions& options) {
   command.add_flag("--quiet,-q", options.quiet, "No notes on standard error");
 }
 
-void add_inference_options(Command command, WorkloadRequest& request) {
-  add_length(command, "--batch,-b", request.batch_size, "Sequences per batch (1)");
-  add_length(command, "--seq,-s", request.seq_len,
-             "New tokens per sequence (128; 1 in decode; fixed for images)");
-  add_length(command, "--enc-seq", request.enc_seq_len,
-             "Tokens of the encoder's input, encoder-decoders only (128)");
-  add_length(command, "--past,-p", request.past_len,
-             "Tokens already in the KV-cache (0; 127 in decode)");
-  add_choice(command, "--dtype", request.dtype, dtype_choices(),
-             "Type of weights and activations (float32)")
-      .group("Workload");
-  add_choice(command, "--attention", request.attention, attention_choices(),
-             "Attention implementation (eager)")
-      .group("Workload");
+InferenceOptions add_inference_options(Command command, WorkloadRequest& request) {
+  InferenceOptions options;
+  options.sizes = {add_length(command, "--batch,-b", request.batch_size, "Sequences per batch (1)"),
+                   add_length(command, "--seq,-s", request.seq_len,
+                              "New tokens per sequence (128; 1 in decode; fixed for images)"),
+                   add_length(command, "--enc-seq", request.enc_seq_len,
+                              "Tokens of the encoder's input, encoder-decoders only (128)")};
+  options.others = {add_length(command, "--past,-p", request.past_len,
+                               "Tokens already in the KV-cache (0; 127 in decode)"),
+                    add_choice(command, "--attention", request.attention, attention_choices(),
+                               "Attention implementation (eager; analyze on a device: fused)")
+                        .group("Workload")};
+  return options;
 }
 
 void add_workload_options(Command command, WorkloadRequest& request) {
   add_phase_and_training(command, request);
   add_choice(command, "--kv-dtype", request.kv_dtype, dtype_choices(),
-             "Type of the KV-cache (as --dtype)")
+             "Type of the KV-cache (the config's, else as --dtype)")
       .group("Workload");
 }
 
 void add_workload_options(Command command, WorkloadRequest& request, KvCacheRequest& kv_cache) {
   add_phase_and_training(command, request);
-  add_kv_cache_options(command, kv_cache);
+  (void)add_kv_cache_options(command, kv_cache, "KV-cache");
 }
 
 }  // namespace headroom::cli

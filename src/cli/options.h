@@ -92,12 +92,22 @@ struct OutputOptions {
 /// Adds the required argument MODEL: a preset, a config.json, a folder, or a GGUF file.
 void add_model_argument(Command command, std::string& model);
 void add_output_options(Command command, OutputOptions& options);
-/// Adds lengths, dtype and attention: the options of every forward pass.
-void add_inference_options(Command command, WorkloadRequest& request);
-/// Adds the inference options, phase, training options and the KV-cache's dtype.
+/// Options of every forward pass.
+struct InferenceOptions {
+  std::vector<Option> sizes;  ///< of the input
+  std::vector<Option> others;
+};
+
+/// Adds lengths and attention.
+InferenceOptions add_inference_options(Command command, WorkloadRequest& request);
+/// Adds the inference options, types, phase, training options and the KV-cache's dtype.
 void add_workload_options(Command command, WorkloadRequest& request);
 /// Adds the workload options with every type, scale and policy of a KV-cache.
 void add_workload_options(Command command, WorkloadRequest& request, KvCacheRequest& kv_cache);
+
+/// Adds every type, scale and policy of a KV-cache to the group of this title. Returns the options.
+std::vector<Option> add_kv_cache_options(Command command, KvCacheRequest& kv_cache,
+                                         const char* group);
 
 /// Rendering for this output: width and colours of the terminal, or neither in a file or pipe.
 [[nodiscard]] RenderOptions render_options(const OutputOptions& options, Detail detail);

@@ -33,12 +33,10 @@ StoredProfile calibrate_here(const measured::CalibrateOptions& options) {
   clear_progress();
   const auto file = store_own_profile(profile, name_of(options.backend));
   std::vector<std::string> warnings;
-  constexpr double kBusyLoad = 0.5;
-  const MachineContext& context = profile.context;
-  if (context.load_average > kBusyLoad * context.logical_cpus) {
-    warnings.push_back(
-        fmt::format("load average {:.1f} on {} processors: calibrate again on an idle machine",
-                    context.load_average, context.logical_cpus));
+  if (const std::string why = disturbance_of(profile.context); !why.empty()) {
+    warnings.push_back(why +
+                       " during the calibration: predicted ranges are wider for it; calibrate "
+                       "again on an idle machine");
   }
   return {std::move(profile), file, warnings};
 }

@@ -44,11 +44,15 @@ std::optional<double> bytes_of_unit(std::string_view unit) {
 
 Integer parse_bytes(const std::string& names, const std::string& text) {
   constexpr double kMostBytes = 1e18;
+  constexpr double kLeastPlainBytes = 1e6;  // a smaller number without a unit forgot it
   std::string_view rest(text);
   const auto number = take_number(rest);
   const auto unit = bytes_of_unit(rest);
   if (!number || !unit || *number < 0 || *number * *unit >= kMostBytes) {
     refuse_value(names, fmt::format("takes bytes such as 80GB or 79.1GiB, not \"{}\"", text));
+  }
+  if (rest.empty() && *number > 0 && *number < kLeastPlainBytes) {
+    refuse_value(names, fmt::format("{} is {} bytes: write {}GB or {}GiB", text, text, text, text));
   }
   return static_cast<Integer>(std::llround(*number * *unit));
 }

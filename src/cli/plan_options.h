@@ -3,8 +3,10 @@
 
 #include <optional>
 #include <string>
+#include <variant>
 
 #include "headroom/plan.h"
+#include "headroom/type_recipe.h"
 #include "options.h"
 
 namespace headroom::cli {
@@ -17,22 +19,30 @@ struct PlanOptions {
   std::optional<std::int64_t> batch_size;
   std::optional<std::int64_t> seq_len;
   std::optional<AttentionImplementation> attention;
-  std::optional<DType> kv_dtype;
-  std::optional<WeightFormat> weights;
+  KvCacheRequest kv_cache;
+  std::optional<DType> dtype;
+  std::optional<WeightType> weights;
+  std::optional<DType> arithmetic;
+  std::variant<std::monostate, Recipe, InferenceRecipe> recipe;
   FixedDegrees fixed;
   // Replacements of the machine's own figures.
   std::optional<Integer> memory_bytes;
   std::optional<std::int64_t> devices_per_node;
   std::optional<double> intra_node_bytes_per_s;
   std::optional<double> inter_node_bytes_per_s;
-  std::optional<double> matrix_efficiency;
-  std::optional<double> memory_efficiency;
-  std::optional<double> network_efficiency;
+  GivenEfficiency efficiency;
   OutputOptions output;
+  // Handles of options that only one purpose reads.
+  std::vector<Option> training_only;
+  std::vector<Option> serving_only;
+  std::vector<Option> adapter_only;
 };
 
 /// Adds model, machine, purpose, load, and the degrees of a plan.
 void add_plan_options(Command command, PlanOptions& options);
+
+/// Throws Error{invalid_input} for an option that this purpose does not read.
+void refuse_ignored_options(const PlanOptions& options);
 
 /// The planner's question, with defaults for options that were not given. Throws
 /// Error{invalid_input}.

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "efficiency_options.h"
 #include "headroom/error.h"
+#include "headroom/report.h"
 #include "own_machine.h"
 #include "plan_options.h"
 
@@ -21,11 +23,15 @@ Integer own_memory() {
   return pages > 0 && size > 0 ? checked_multiply(pages, size) : 0;
 }
 
-DeviceRates rates_of(const PlanOptions& options) {
-  DeviceRates rates =
-      device_rates(machine_named(options.machine, default_backend()), options.query.dtype);
+DeviceRates rates_of(const PlanOptions& options, const PlanQuery& query) {
+  MachineProfile machine = machine_named(options.machine, default_backend());
+  replace_efficiencies(options.efficiency, machine);
+  DeviceRates rates = device_rates(machine, query.purpose, query.dtype, query.arithmetic);
   if (options.machine == "here") rates.memory_bytes = own_memory();
-  rates.memory_bytes = options.memory_bytes.value_or(rates.memory_bytes);
+  if (options.memory_bytes) {
+    rates.memory_bytes = *options.memory_bytes;
+    rates.driver_bytes = 0;
+  }
   if (rates.memory_bytes == 0) {
     throw Error(ErrorCode::invalid_input, "the memory of this machine is unknown", options.machine,
                 "add --memory, such as --memory 64GiB");
@@ -38,9 +44,9 @@ DeviceRates rates_of(const PlanOptions& options) {
   replace(rates.link.inter_node_bytes_per_s, options.inter_node_bytes_per_s);
   if (options.intra_node_bytes_per_s) rates.link_is_assumed = false;
   if (options.inter_node_bytes_per_s) rates.network_is_assumed = false;
-  replace(rates.efficiency.matrix, options.matrix_efficiency);
-  replace(rates.efficiency.memory, options.memory_efficiency);
-  replace(rates.efficiency.network, options.network_efficiency);
+  replace(rates.efficiency.matrix, options.efficiency.matrix);
+  replace(rates.efficiency.memory, options.efficiency.memory);
+  replace(rates.efficiency.network, options.efficiency.network);
   return rates;
 }
 
@@ -60,33 +66,49 @@ std::int64_t default_batch(const PlanOptions& options) {
   return std::max<std::int64_t>(1, options.count / shards) * fixed.micro_batch.value_or(1);
 }
 
-WeightFormat format_of(DType dtype) {
-  switch (dtype) {
-    case DType::float32:
-      return WeightFormat::float32;
-    case DType::float16:
-    case DType::bfloat16:
-      return WeightFormat::bfloat16;
-    case DType::float8:
-      return WeightFormat::float8;
-    case DType::int8:
-      break;
+void apply_recipe(const PlanOptions& options, PlanQuery& query) {
+  const bool trains = query.purpose == Purpose::train;
+  if (const auto* recipe = std::get_if<Recipe>(&options.recipe)) {
+    if (!trains) {
+      throw_invalid_input(fmt::format("--recipe {} is about training", info(*recipe).name),
+                          "add --phase train, or choose w8a8, w8a8-fp8, w8a16 or w4a16");
+    }
+    query.states.recipe = *recipe;
   }
-  return WeightFormat::int8;
+  if (const auto* recipe = std::get_if<InferenceRecipe>(&options.recipe)) {
+    if (trains) {
+      throw_invalid_input(fmt::format("--recipe {} is about inference", info(*recipe).name),
+                          "choose a training recipe, such as fp8-transformer-engine");
+    }
+    query.weights = info(*recipe).weights;
+    query.arithmetic = info(*recipe).arithmetic;
+  }
+  if (trains) query.arithmetic = info(query.states.recipe).arithmetic;
+}
+
+void apply_types(const PlanOptions& options, const ModelSpec& spec, PlanQuery& query) {
+  const bool trains = query.purpose == Purpose::train;
+  apply_recipe(options, query);
+  if (options.weights) query.weights = options.weights;
+  if (!trains && !query.weights) query.arithmetic = stated_arithmetic(spec);
+  if (options.arithmetic) query.arithmetic = options.arithmetic;
+  query.dtype = options.dtype.value_or(stored_16_bit_type(spec).value_or(DType::bfloat16));
+  query.kv_cache = options.kv_cache;
+  const DType kv_dtype = stated_kv_dtype(spec).value_or(query.dtype);
+  query.kv_dtype = counted_type(options.kv_cache, kv_dtype).value_or(kv_dtype);
 }
 
 }  // namespace
 
 PlanQuestion question_of(const PlanOptions& options) {
   PlanQuestion question;
-  question.model = load_model(options.model);
+  question.model = with_stored_types(load_model(options.model), question.notes);
   question.query = options.query;
   const bool trains = options.query.purpose == Purpose::train;
   question.query.attention = options.attention.value_or(trains ? AttentionImplementation::eager
                                                                : AttentionImplementation::fused);
-  question.query.kv_dtype = options.kv_dtype.value_or(options.query.dtype);
-  question.query.weights = options.weights.value_or(format_of(options.query.dtype));
-  question.rates = rates_of(options);
+  apply_types(options, question.model.spec, question.query);
+  question.rates = rates_of(options, question.query);
   question.devices = options.count;
   question.load.seq_len = options.seq_len.value_or(default_context(question.model.spec));
   question.load.batch_size = options.batch_size.value_or(default_batch(options));

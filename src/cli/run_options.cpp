@@ -4,6 +4,7 @@
 
 #include "headroom/error.h"
 #include "headroom/predict.h"
+#include "headroom/stored_graph.h"
 #include "own_machine.h"
 #include "progress.h"
 
@@ -17,44 +18,65 @@ Option add_backend_option(Command command, measured::Backend& backend) {
                     "GEMM library (onednn if this build has it)");
 }
 
-void add_measured_phase_option(Command command, MeasuredPhase& phase) {
+Option add_measured_phase_option(Command command, MeasuredPhase& phase) {
   const Choices<MeasuredPhase> phases{{"prefill", MeasuredPhase::prefill},
                                       {"decode", MeasuredPhase::decode},
                                       {"generate", MeasuredPhase::generate}};
-  add_choice(command, "--phase", phase, phases, "Forward pass, or a whole generation (prefill)")
+  return add_choice(command, "--phase", phase, phases,
+                    "Forward pass, or a whole generation (prefill)")
       .group("Workload");
 }
 
-void add_run_options(Command command, measured::MeasureOptions& options) {
+RunOptions add_run_options(Command command, measured::MeasureOptions& options) {
   constexpr CountRange kRuns{1, 1'000'000};
   const auto add = [&](const char* name, CountRange range, SetCount set, const char* description) {
-    add_count(command, name, range, std::move(set), description).group("Run");
+    return add_count(command, name, range, std::move(set), description).group("Run");
   };
-  add(
-      "--threads", kThreads, [&](std::int64_t n) { options.threads = static_cast<int>(n); },
-      "Threads (all processors)");
-  add(
-      "--runs", kRuns, [&](std::int64_t n) { options.runs = static_cast<int>(n); },
-      "Timed runs (until the median is steady)");
-  add(
+  RunOptions added;
+  added.others = {
+      add_measured_phase_option(command, options.phase),
+      add(
+          "--threads", kThreads, [&](std::int64_t n) { options.threads = static_cast<int>(n); },
+          "Threads (all processors)"),
+      add(
+          "--runs", kRuns, [&](std::int64_t n) { options.runs = static_cast<int>(n); },
+          "Timed runs (until the median is steady)"),
+      add_backend_option(command, options.backend).group("Run")};
+  added.generate_only = {add(
       "--new-tokens", kNewTokens, [&](std::int64_t n) { options.new_tokens = n; },
-      "Tokens to generate (32)");
-  add_backend_option(command, options.backend).group("Run");
+      "Tokens to generate (32)")};
+  return added;
+}
+
+void refuse_ignored_options(const RunOptions& options, MeasuredPhase phase) {
+  if (phase == MeasuredPhase::generate) return;
+  refuse_given(options.generate_only, "applies to a generation only",
+               "leave it out, or add --phase generate");
+}
+
+void require_runs(std::optional<WeightType> weights) {
+  const bool runs = !weights || *weights == WeightType::float32 || *weights == WeightType::bfloat16;
+  if (runs) return;
+  throw_invalid_input(
+      fmt::format("the kernels run float32 and bfloat16 weights, not {}", name_of(*weights)),
+      "use --weights float32 or bfloat16; a GGUF file runs its own weights, dequantised");
 }
 
 Workload workload_of_run(WorkloadRequest request, MeasuredPhase phase, const ModelSpec& spec) {
   if (phase == MeasuredPhase::generate) require_generates(spec);
-  if (request.dtype != DType::float32 && request.dtype != DType::bfloat16) {
+  if (request.dtype.value_or(DType::float32) != DType::float32) {
     throw_invalid_input("the kernels compute in float32",
-                        "use --dtype float32, or bfloat16 to store weights in 2 bytes");
+                        "leave out --dtype; --weights bfloat16 stores the weights in 2 bytes");
   }
+  require_runs(request.weights);
+  request.dtype = DType::float32;
   request.phase = first_pass(phase);
   return resolve(request, spec);
 }
 
-measured::WeightStorage storage_of(const Workload& workload) {
-  return workload.dtype == DType::bfloat16 ? measured::WeightStorage::bfloat16
-                                           : measured::WeightStorage::float32;
+measured::HeldType storage_of(const Workload& workload) {
+  return workload.weights == WeightType::bfloat16 ? measured::HeldType::bfloat16
+                                                  : measured::HeldType::float32;
 }
 
 bool show_run(int done, int at_most) {

@@ -11,15 +11,25 @@ inline constexpr CountRange kNewTokens{1, 1'000'000};
 
 /// Sets `backend` to this build's default, and adds --backend.
 Option add_backend_option(Command command, measured::Backend& backend);
-void add_measured_phase_option(Command command, MeasuredPhase& phase);
-/// Adds --threads, --runs, --new-tokens and --backend.
-void add_run_options(Command command, measured::MeasureOptions& options);
+Option add_measured_phase_option(Command command, MeasuredPhase& phase);
+/// Options of a run on this machine.
+struct RunOptions {
+  std::vector<Option> generate_only;
+  std::vector<Option> others;
+};
 
+/// Adds --phase, --threads, --runs, --new-tokens and --backend.
+RunOptions add_run_options(Command command, measured::MeasureOptions& options);
+/// Throws Error{invalid_input} for an option that `phase` does not read.
+void refuse_ignored_options(const RunOptions& options, MeasuredPhase phase);
+
+/// Throws Error{invalid_input} for weights that the kernels cannot run.
+void require_runs(std::optional<WeightType> weights);
 /// The workload of the run's first pass. Throws Error{invalid_input} if the model cannot generate,
-/// or if the kernels do not support the dtype.
+/// or if the kernels do not support the types.
 [[nodiscard]] Workload workload_of_run(WorkloadRequest request, MeasuredPhase phase,
                                        const ModelSpec& spec);
-[[nodiscard]] measured::WeightStorage storage_of(const Workload& workload);
+[[nodiscard]] measured::HeldType storage_of(const Workload& workload);
 
 /// Draws the progress of a measurement. Returns false once Ctrl-C was pressed.
 bool show_run(int done, int at_most);

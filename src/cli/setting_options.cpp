@@ -32,10 +32,16 @@ std::string option_of(Setting setting) {
       return "--kv-block";
     case Setting::kv_capacity:
       return "--kv-capacity";
+    case Setting::kv_batched_tokens:
+      return "--kv-batched-tokens";
+    case Setting::kv_slots:
+      return "--kv-slots";
     case Setting::subject:
       return "--what";
     case Setting::weights:
       return "--weights";
+    case Setting::arithmetic:
+      return "--arithmetic";
     case Setting::machine:
       break;
   }

@@ -16,6 +16,9 @@ namespace {
 
 constexpr const char* kTolerance = "--tolerance";
 
+/// Larger fractions are percentages whose sign was forgotten.
+constexpr double kLargestFraction = 1;
+
 /// "10%" or "0.1".
 std::optional<double> fraction_of(std::string_view text) {
   const bool percent = text.ends_with('%');
@@ -46,6 +49,11 @@ void add_tolerance(const std::string& text, CompareOptions& options) {
   const std::string_view name = whole.substr(0, equals);
   const auto fraction = fraction_of(whole.substr(std::min(equals + 1, whole.size())));
   if (!fraction) refuse_value(kTolerance, fmt::format("write it as time=10%, not {}", text));
+  if (*fraction > kLargestFraction && !text.ends_with('%')) {
+    refuse_value(kTolerance, fmt::format("{} allows {:g} times the prediction: write {}% for a "
+                                         "percentage",
+                                         text, *fraction, text));
+  }
   bool known = false;
   for (const QuantityInfo& quantity : quantities()) {
     if (!names_quantity(name, quantity)) continue;

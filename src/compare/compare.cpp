@@ -60,14 +60,20 @@ void judge(ComparisonRow& row, double tolerance) {
       row.difference && std::abs(*row.difference) <= tolerance ? RowResult::pass : RowResult::fail;
 }
 
-/// Why a time is not judged; empty if it is.
-std::string unjudged_time(const ComparedRun& predicted, const ComparedRun& measured) {
-  if (predicted.time_is_assumed) return "device rates are assumed";
+/// Why the measured times cannot be judged, whatever tolerance is asked for; empty if they can.
+std::string unjudged_measurement(const ComparedRun& measured) {
+  if (!measured.disturbance.empty()) return measured.disturbance;
   return measured.time_spread.value_or(0) > kTooNoisy ? "runs too noisy" : "";
 }
 
+/// Why a time is not judged; empty if it is.
+std::string unjudged_time(const ComparedRun& predicted, const ComparedRun& measured) {
+  if (predicted.time_is_assumed) return "device rates are assumed";
+  return unjudged_measurement(measured);
+}
+
 /// Why a quantity that both sides have is not judged; empty if it is. A tolerance that was asked
-/// for overrides everything but noise.
+/// for overrides everything but a measurement that is not the machine's own.
 std::string unjudged_quantity(const QuantityInfo& info, const ComparedRun& predicted,
                               const ComparedRun& measured, bool asked) {
   switch (info.kind) {
@@ -80,8 +86,7 @@ std::string unjudged_quantity(const QuantityInfo& info, const ComparedRun& predi
     case QuantityKind::time:
       break;
   }
-  if (!asked) return unjudged_time(predicted, measured);
-  return measured.time_spread.value_or(0) > kTooNoisy ? "runs too noisy" : "";
+  return asked ? unjudged_measurement(measured) : unjudged_time(predicted, measured);
 }
 
 /// A quantity that at least one side lacks. headroom counts everything on both sides, so a count
@@ -201,6 +206,7 @@ Comparison compare(const ComparedRun& predicted, const ComparedRun& measured,
                       : any(RowResult::pass) ? RowResult::pass
                                              : RowResult::skip;
   comparison.verdict = verdict_of(comparison.rows, comparison.result);
+  comparison.allocated = measured.allocated;
   if (!measured.note.empty()) comparison.notes.push_back(measured.note);
   return comparison;
 }

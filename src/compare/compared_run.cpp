@@ -55,6 +55,7 @@ ComparedRun measured_run(const Measurement& measurement) {
                               measurement.new_tokens);
   side.identity.threads = measurement.context.threads;
   side.engine = measurement.engine;
+  side.disturbance = disturbance_of(measurement.context);
   auto& amounts = side.amounts;
   amounts[Quantity::parameters] = Integer{measurement.counted.parameters};
   amounts[Quantity::matrix_flops] = Integer{measurement.counted.matrix_flops};
@@ -69,6 +70,7 @@ ComparedRun measured_run(const Measurement& measurement) {
   if (measurement.tpot_s) amounts[Quantity::tpot_s] = *measurement.tpot_s;
   side.time_spread = measurement.time.mad_s / measurement.time.median_s;
   side.rss_before_bytes = Integer{measurement.memory.rss_before_bytes};
+  side.allocated = measurement.memory.allocated;
   for (const OperatorMeasurement& one : measurement.operators) {
     side.operator_times.emplace_back(one.path, one.time_s);
   }

@@ -1,4 +1,6 @@
 // Comparison of a prediction with runs on a machine whose speed drifts.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -25,7 +27,28 @@ std::vector<double> ratios_of(const TimePrediction& prediction, std::span<const 
   return ratios;
 }
 
+/// A machine this much slower or faster than at its calibration is not the one that was calibrated.
+constexpr double kMostDrift = 2;
+/// A change during the runs that one factor for all of them no longer describes.
+constexpr double kMostChange = 1.3;
+
+double ratio(double a, double b) { return std::max(a, b) / std::min(a, b); }
+
 }  // namespace
+
+std::string disturbance_of(const DriftReport& drift) {
+  const Drift& before = drift.before;
+  const Drift& after = drift.after;
+  for (const double factor : {before.compute, before.memory, after.compute, after.memory}) {
+    if (ratio(factor, 1) > kMostDrift) {
+      return fmt::format("the machine ran at {:.2f} times its calibrated time", factor);
+    }
+  }
+  const double change =
+      std::max(ratio(before.compute, after.compute), ratio(before.memory, after.memory));
+  if (change <= kMostChange) return {};
+  return fmt::format("the machine's speed changed {:.2f}-fold during the runs", change);
+}
 
 TimePrediction corrected_for_drift(TimePrediction prediction, std::span<const double> samples_s,
                                    std::span<const Drift> drifts) {

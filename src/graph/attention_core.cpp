@@ -32,6 +32,7 @@ struct AttentionCoreVisitor {
   bool operator()(const FeatureMap&) const { return false; }
   bool operator()(const LinearAttention&) const { return false; }
   bool operator()(const ShortConvolution&) const { return false; }
+  bool operator()(const StateSpaceScan&) const { return false; }
   bool operator()(const GatedDelta&) const { return false; }
   bool operator()(const Recurrence&) const { return false; }
   bool operator()(const OutputGate&) const { return false; }

@@ -48,45 +48,107 @@ void GraphBuilder::relative_position_bias(const StackContext& stack) {
   const Expr heads =
       sized(Symbol::num_attention_heads, stack.spec->self_attention.num_attention_heads);
   const Expr keys = stack.keys == KeySource::cache ? Expr(Symbol::visible_keys) : stack.tokens;
-  begin_block(stack.path, stack.role, Integer{1}, 0);
   const WeightId table =
       weight(Part::relative_position_bias, "relative_attention_bias.weight",
              {Symbol::relative_attention_num_buckets, heads}, WeightRole::relative_position_bias);
   position_bias_ = emit(Part::relative_position_bias, "relative_attention_bias",
                         RelativePositionBias{heads, stack.tokens, keys}, {}, {table},
                         {heads, stack.tokens, keys});
-  end_block(*position_bias_);
 }
 
 TensorId GraphBuilder::self_attention(const StackContext& stack, TensorId hidden) {
   const AttentionSpec& attention = *stack.attention;
   if (attention.latent) return latent_attention(stack, hidden);
-  if (attention.kind == AttentionKind::gated_delta) return gated_delta(stack, hidden);
+  switch (attention.kind) {
+    case AttentionKind::gated_delta:
+      return gated_delta(stack, hidden);
+    case AttentionKind::short_convolution:
+      return gated_convolution(stack, hidden);
+    case AttentionKind::state_space:
+      return state_space(stack, hidden);
+    case AttentionKind::none:
+      return hidden;
+    case AttentionKind::softmax:
+    case AttentionKind::linear:
+      break;
+  }
+  if (!attention.state_space) return attention_of_heads(stack, hidden);
+  const TensorId scanned = state_space(stack, hidden);
+  return emit_in_place(Part::residual, "mixer.sum", ResidualAdd{stack.rows() * Symbol::hidden_size},
+                       {scanned, attention_of_heads(stack, hidden)});
+}
+
+TensorId GraphBuilder::attention_of_heads(const StackContext& stack, TensorId hidden) {
+  const AttentionSpec& attention = *stack.attention;
+  hidden = scaled(Part::attention_qkv, "attention.input.scale", attention.input_multiplier, hidden);
   const HeadSizes& heads = stack.heads;
-  const auto key_bias = attention.key_bias ? Projection::Bias::of_linear : Projection::Bias::none;
-  const LinearParts projections{Part::attention_qkv,
-                                "attention.qkv",
-                                WeightRole::attention,
-                                stack.rows(),
-                                Symbol::hidden_size,
-                                {{"attention.query", heads.query_width()},
-                                 {"attention.key", heads.key_width(), key_bias},
-                                 {"attention.value", heads.value_width()}},
-                                attention.qkv_bias};
-  TensorId qkv = linear(projections, hidden, {kBatch, stack.tokens, heads.row_width()});
+  TensorId qkv = project_heads(stack, hidden);
   const AttentionParts parts = self_attention_parts();
   if (attention.kind == AttentionKind::linear) {
     return attention_output(stack, parts, attention, heads.context_width(),
                             linear_attention(stack, qkv));
   }
-  if (attention.clip_qkv > 0) {
-    qkv = emit_in_place(Part::attention_qkv, "attention.qkv.clip",
-                        Clamp{stack.rows() * heads.row_width(), attention.clip_qkv}, {qkv});
+  if (attention.key_multiplier != 1) {
+    const HeadRows keys{stack.rows(), heads.row_width(), heads.query_width(), heads.kv_heads,
+                        heads.head_dim};
+    qkv = emit_in_place(Part::attention_qkv, "attention.key.scale",
+                        Scale{keys.elements(), attention.key_multiplier, keys}, {qkv});
   }
-  const AttentionOperands operands = cached_operands(stack, apply_rope_and_norm(stack, qkv));
+  qkv = value_norm(stack, qkv);
+  const TensorId rotated = apply_rope_and_norm(stack, qkv);
+  const AttentionOperands operands = attention.shares_key_values ? shared_operands(stack, rotated)
+                                                                 : cached_operands(stack, rotated);
+  if (!attention.shares_key_values) key_values_[attention.window.kind] = operands;
   TensorId context = softmax_attention(stack, parts, attention, operands);
   if (attention.output_gate) context = gated_context(stack, hidden, context);
-  return attention_output(stack, parts, attention, heads.context_width(), context);
+  const TensorId out = attention_output(stack, parts, attention, heads.context_width(), context);
+  return scaled(Part::attention_out, "attention.out.scale", attention.output_multiplier, out);
+}
+
+TensorId GraphBuilder::project_heads(const StackContext& stack, TensorId hidden) {
+  const AttentionSpec& attention = *stack.attention;
+  const HeadSizes& heads = stack.heads;
+  const auto key_bias = attention.key_bias ? Projection::Bias::of_linear : Projection::Bias::none;
+  LinearParts projections{Part::attention_qkv,   "attention.qkv",
+                          WeightRole::attention, stack.rows(),
+                          Symbol::hidden_size,   {{"attention.query", heads.query_width()}},
+                          attention.qkv_bias};
+  Expr width = heads.query_width();
+  if (!attention.shares_key_values) {
+    projections.projections.push_back({"attention.key", heads.key_width(), key_bias});
+    width += heads.key_width();
+  }
+  if (!attention.shares_key_values && !attention.value_is_key) {
+    projections.projections.push_back({"attention.value", heads.value_width()});
+    width += heads.value_width();
+  }
+  return linear(projections, hidden, {kBatch, stack.tokens, width});
+}
+
+TensorId GraphBuilder::value_norm(const StackContext& stack, TensorId qkv) {
+  const AttentionSpec& attention = *stack.attention;
+  if (!attention.value_norm || attention.shares_key_values) return qkv;
+  const HeadSizes& heads = stack.heads;
+  const HeadRows rows{stack.rows(), heads.row_width(), heads.query_width() + heads.key_width(),
+                      heads.kv_heads, heads.value_head_dim};
+  const HeadNorm op{*attention.value_norm, QueryKeyNormScope::each_head, rows};
+  if (!attention.value_is_key) {
+    return emit_in_place(Part::attention_query_key_norm, "attention.value_norm", op, {qkv});
+  }
+  // Copies the keys, which makes room for the values.
+  return emit(Part::attention_query_key_norm, "attention.value_norm", op, {qkv}, {},
+              {kBatch, stack.tokens, heads.row_width()});
+}
+
+AttentionOperands GraphBuilder::shared_operands(const StackContext& stack, TensorId queries) const {
+  AttentionOperands operands = key_values_.at(stack.attention->window.kind);
+  if (operands.keys == KeySource::cache) {
+    operands.tensors.front() = queries;
+    return operands;
+  }
+  operands.tensors = {queries, operands.tensors.front()};
+  operands.keys = KeySource::cache;
+  return operands;
 }
 
 TensorId GraphBuilder::gated_context(const StackContext& stack, TensorId hidden, TensorId context) {
@@ -102,12 +164,17 @@ TensorId GraphBuilder::gated_context(const StackContext& stack, TensorId hidden,
 
 TensorId GraphBuilder::apply_rope_and_norm(const StackContext& stack, TensorId qkv) {
   const AttentionSpec& attention = *stack.attention;
-  const HeadSizes& heads = stack.heads;
+  HeadSizes heads = stack.heads;
+  if (attention.shares_key_values) heads.kv_heads = {};
   const auto apply_norm = [&](QueryKeyNormPlace place) {
     const auto& norm = attention.query_key_norm;
     if (norm && norm->place == place) qkv = query_key_norm(stack, qkv);
   };
   apply_norm(QueryKeyNormPlace::before_rotary);
+  if (attention.clip_qkv > 0) {
+    qkv = emit_in_place(Part::attention_qkv, "attention.qkv.clip",
+                        Clamp{stack.rows() * heads.row_width(), attention.clip_qkv}, {qkv});
+  }
   if (stack.position->kind == PositionKind::rotary && attention.rotary) {
     const RopeSpec& rope = attention.rope ? *attention.rope : stack.position->rope;
     const Expr rotary_dim = rope.rotary_dim == 0 ? heads.head_dim : Expr(Integer{rope.rotary_dim});
@@ -131,7 +198,8 @@ TensorId GraphBuilder::apply_rope_and_norm(const StackContext& stack, TensorId q
 
 TensorId GraphBuilder::query_key_norm(const StackContext& stack, TensorId qkv) {
   const QueryKeyNormSpec& norm = *stack.attention->query_key_norm;
-  const HeadSizes& sizes = stack.heads;
+  HeadSizes sizes = stack.heads;
+  if (stack.attention->shares_key_values) sizes.kv_heads = {};
   const auto apply_norm = [&](const std::string& path, const Expr& first, const Expr& heads) {
     std::vector<Expr> shape;
     switch (norm.scope) {
@@ -151,6 +219,7 @@ TensorId GraphBuilder::query_key_norm(const StackContext& stack, TensorId qkv) {
                          norm_weights(norm.norm, Part::attention_query_key_norm, path, shape));
   };
   qkv = apply_norm("attention.query_norm", {}, sizes.heads);
+  if (stack.attention->shares_key_values) return qkv;
   return apply_norm("attention.key_norm", sizes.query_width(), sizes.kv_heads);
 }
 

@@ -13,9 +13,29 @@ std::vector<Projection> up_projections(const std::string& path, FfnKind kind, co
 
 TensorId GraphBuilder::feed_forward(const StackContext& stack, TensorId hidden) {
   const FfnSpec& ffn = *stack.ffn;
-  if (ffn.experts) return routed_experts(stack, ffn, hidden);
+  if (ffn.experts) return routed_experts(stack, ffn, hidden, hidden);
   const Expr width = sized(Symbol::intermediate_size, ffn.intermediate_size);
   return dense_network(stack, ffn, width, "mlp", std::nullopt, hidden);
+}
+
+TensorId GraphBuilder::feed_forward(const StackContext& stack, TensorId normed, TensorId residual) {
+  const FfnSpec& ffn = *stack.ffn;
+  const bool beside = ffn.experts && ffn.experts->beside_dense;
+  return beside ? experts_beside_dense(stack, ffn, normed, residual) : feed_forward(stack, normed);
+}
+
+TensorId GraphBuilder::experts_beside_dense(const StackContext& stack, const FfnSpec& ffn,
+                                            TensorId normed, TensorId residual) {
+  const NormSpec& norm_spec = stack.spec->norm;
+  const Expr width = sized(Symbol::intermediate_size, ffn.intermediate_size);
+  TensorId dense = dense_network(stack, ffn, width, "mlp", std::nullopt, normed);
+  dense = norm(norm_spec, "mlp.dense_norm", stack.rows(), dense);
+  const TensorId router_input = norm(norm_spec, "mlp.router_norm", stack.rows(), residual);
+  const TensorId experts_input = norm(norm_spec, "mlp.experts_norm", stack.rows(), residual);
+  TensorId routed = routed_experts(stack, ffn, router_input, experts_input);
+  routed = norm(norm_spec, "mlp.experts_output_norm", stack.rows(), routed);
+  return emit_in_place(Part::residual, "mlp.experts.sum",
+                       ResidualAdd{stack.rows() * Symbol::hidden_size}, {dense, routed});
 }
 
 TensorId GraphBuilder::dense_network(const StackContext& stack, const FfnSpec& ffn,
@@ -29,6 +49,11 @@ TensorId GraphBuilder::dense_network(const StackContext& stack, const FfnSpec& f
       Symbol::hidden_size,         up_projections(path, ffn.kind, width), ffn.bias};
   TensorId inner =
       linear(up, hidden, {Symbol::batch_size, stack.tokens, gated ? Integer{2} * width : width});
+  if (gated && ffn.gate_multiplier != 1) {
+    const HeadRows gates{rows, Integer{2} * width, {}, Integer{1}, width};
+    inner = emit_in_place(activation_part, path + ".gate.scale",
+                          Scale{gates.elements(), ffn.gate_multiplier, gates}, {inner});
+  }
   if (gated) {
     inner =
         emit(activation_part, path + ".activation", GatedActivation{ffn.activation, rows * width},
@@ -41,7 +66,8 @@ TensorId GraphBuilder::dense_network(const StackContext& stack, const FfnSpec& f
   const LinearParts down{
       part.value_or(Part::mlp_down),           path + ".down", WeightRole::mlp, rows, width,
       {{path + ".down", Symbol::hidden_size}}, ffn.bias};
-  return linear(down, inner, hidden_shape(stack));
+  return scaled(down.part, path + ".down.scale", ffn.output_multiplier,
+                linear(down, inner, hidden_shape(stack)));
 }
 
 TensorId GraphBuilder::expert_linear(ExpertLinear op, const std::vector<Projection>& projections,
@@ -62,7 +88,7 @@ TensorId GraphBuilder::expert_linear(ExpertLinear op, const std::vector<Projecti
 }
 
 TensorId GraphBuilder::routed_experts(const StackContext& stack, const FfnSpec& ffn,
-                                      TensorId hidden) {
+                                      TensorId router_input, TensorId hidden) {
   const ExpertsSpec& experts = *ffn.experts;
   const Expr rows = stack.rows();
   const Expr count = Symbol::num_experts;
@@ -71,8 +97,12 @@ TensorId GraphBuilder::routed_experts(const StackContext& stack, const FfnSpec& 
   const LinearParts router{
       Part::mlp_router,        "mlp.router",       WeightRole::mlp, rows, Symbol::hidden_size,
       {{"mlp.router", count}}, experts.router_bias};
-  const TensorId scores = linear(router, hidden, {Symbol::batch_size, stack.tokens, count});
+  const TensorId scores = linear(router, router_input, {Symbol::batch_size, stack.tokens, count});
   std::vector<WeightId> correction;
+  if (experts.beside_dense) {
+    correction.push_back(
+        weight(Part::mlp_router, "mlp.router.expert_scale", {count}, WeightRole::mlp));
+  }
   if (experts.correction_bias) {
     correction.push_back(
         weight(Part::mlp_router, "mlp.router.correction_bias", {count}, WeightRole::mlp));
@@ -83,12 +113,25 @@ TensorId GraphBuilder::routed_experts(const StackContext& stack, const FfnSpec& 
   const TensorId routing =
       emit(Part::mlp_router, "mlp.router.select", RouterSelect{rows, count, per_token, experts},
            {scores}, std::move(correction), {rows, Integer{2} * per_token});
-  ExpertLinear up{ExpertLinear::Source::tokens, rows, count,        per_token,
-                  Symbol::hidden_size,          {},   experts.bias, experts.weighting};
+  const bool latent = experts.latent_size != 0;
+  const Expr outer = latent ? Expr(Integer{experts.latent_size}) : Expr(Symbol::hidden_size);
+  const auto between = [&](const std::string& path, const Expr& size, TensorId input) {
+    return project(stack, Part::mlp_latent, {path, size}, WeightRole::mlp, LinearBias::absent,
+                   input);
+  };
+  const TensorId read = latent ? between("mlp.latent.down", outer, hidden) : hidden;
+  ExpertLinear up{ExpertLinear::Source::tokens,
+                  rows,
+                  count,
+                  per_token,
+                  outer,
+                  {},
+                  experts.bias,
+                  experts.weighting};
   const bool gated = ffn.kind == FfnKind::gated;
   TensorId inner =
       expert_linear(up, up_projections("mlp.experts", ffn.kind, width), Part::mlp_experts_up,
-                    gated ? "mlp.experts.gate_up" : "mlp.experts.up", {hidden, routing});
+                    gated ? "mlp.experts.gate_up" : "mlp.experts.up", {read, routing});
   const Expr elements = rows * per_token * width;
   if (gated) {
     inner = emit(Part::mlp_experts_activation, "mlp.experts.activation",
@@ -105,11 +148,12 @@ TensorId GraphBuilder::routed_experts(const StackContext& stack, const FfnSpec& 
                           {},
                           experts.bias,
                           experts.weighting};
-  inner = expert_linear(down, {{"mlp.experts.down", Symbol::hidden_size}}, Part::mlp_experts_down,
+  inner = expert_linear(down, {{"mlp.experts.down", outer}}, Part::mlp_experts_down,
                         "mlp.experts.down", {inner, routing});
-  const TensorId sum = emit(Part::mlp_experts_combine, "mlp.experts.combine",
-                            ExpertCombine{rows, per_token, Symbol::hidden_size, experts.weighting},
-                            {inner, routing}, {}, hidden_shape(stack));
+  TensorId sum = emit(Part::mlp_experts_combine, "mlp.experts.combine",
+                      ExpertCombine{rows, per_token, outer, experts.weighting}, {inner, routing},
+                      {}, {Symbol::batch_size, stack.tokens, outer});
+  if (latent) sum = between("mlp.latent.up", Symbol::hidden_size, sum);
   return experts.shared_intermediate_size == 0 ? sum : shared_expert(stack, ffn, hidden, sum);
 }
 

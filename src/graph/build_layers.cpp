@@ -24,10 +24,19 @@ Expr repeat_of(const StackContext& stack, const LayerRun& run) {
   return others == 0 ? stack.num_layers : stack.num_layers - Integer{others};
 }
 
+bool has_position_bias(const StackContext& stack, RelativeBiasSharing sharing) {
+  return stack.position->kind == PositionKind::relative_bias &&
+         stack.position->bias_sharing == sharing;
+}
+
 }  // namespace
 
 TensorId GraphBuilder::run_stack(const StackContext& stack, TensorId hidden) {
-  if (stack.position->kind == PositionKind::relative_bias) relative_position_bias(stack);
+  if (has_position_bias(stack, RelativeBiasSharing::stack)) {
+    begin_block(stack.path, stack.role, Integer{1}, 0);
+    relative_position_bias(stack);
+    end_block(*position_bias_);
+  }
   for (const LayerRun& run : layer_runs(*stack.spec)) hidden = run_layers(stack, run, hidden);
   return final_norm(stack, hidden);
 }
@@ -111,15 +120,19 @@ TensorId GraphBuilder::layer(const StackContext& stack, TensorId hidden) {
 TensorId GraphBuilder::transformer_layer(const StackContext& stack, TensorId hidden) {
   if (stack.spec->residual != ResidualKind::sequential) return parallel_layer(stack, hidden);
   const DropoutSpec& dropout = stack.spec->dropout;
-  hidden = sublayer(stack, "attention", dropout.attention_output, hidden,
-                    [&](TensorId input) { return self_attention(stack, input); });
+  if (has_position_bias(stack, RelativeBiasSharing::layer)) relative_position_bias(stack);
+  if (stack.attention->kind != AttentionKind::none) {
+    hidden = sublayer(stack, "attention", dropout.attention_output, hidden,
+                      [&](TensorId input) { return self_attention(stack, input); });
+  }
   if (stack.spec->cross_attention) {
     hidden = sublayer(stack, "cross_attention", dropout.attention_output, hidden,
                       [&](TensorId input) { return cross_attention(stack, input); });
   }
   if (stack.ffn->kind == FfnKind::none) return hidden;
-  return sublayer(stack, "mlp", dropout.ffn_output, hidden,
-                  [&](TensorId input) { return feed_forward(stack, input); });
+  hidden = sublayer(stack, "mlp", dropout.ffn_output, hidden,
+                    [&](TensorId input) { return feed_forward(stack, input, hidden); });
+  return per_layer_input_ ? add_per_layer_input(stack, hidden) : hidden;
 }
 
 TensorId GraphBuilder::parallel_layer(const StackContext& stack, TensorId hidden) {

@@ -30,6 +30,27 @@ StackContext encoder_stack(const ModelSpec& spec) {
   return context;
 }
 
+/// Row of the component table for a weight without an operator.
+Part row_of(ModelPart part) {
+  switch (part) {
+    case ModelPart::text:
+      return Part::attention_qkv;
+    case ModelPart::vision:
+      return Part::vision_tower;
+    case ModelPart::audio:
+      return Part::audio_tower;
+    case ModelPart::projector:
+      break;
+  }
+  return Part::projector;
+}
+
+ModelPart part_of(const ModelSpec& spec, StackRole role) {
+  if (spec.embedding.image) return ModelPart::vision;
+  const bool hears = spec.embedding.audio && role != StackRole::decoder;
+  return hears ? ModelPart::audio : ModelPart::text;
+}
+
 }  // namespace
 
 GraphBuilder::GraphBuilder(const ModelSpec& spec, const GraphOptions& options)
@@ -51,7 +72,8 @@ Graph GraphBuilder::build() && {
     position_bias_.reset();
   }
   const StackContext main = main_stack(spec_, options_.phase);
-  const TensorId hidden = input_hidden_states(main);
+  TensorId hidden = input_hidden_states(main);
+  if (spec_.embedding.per_layer) hidden = embed_per_layer(main, hidden);
   if (spec_.kind == ModelKind::cross_attention_layer) {
     encoder_output_ = tensor("encoder_hidden_states",
                              {Symbol::batch_size, Symbol::enc_seq_len, Symbol::hidden_size});
@@ -70,7 +92,8 @@ void GraphBuilder::add_counted_weights() {
                               std::move(shape),
                               counted.role,
                               Integer{counted.repeat},
-                              {StackRole::single, Part::vision_tower}});
+                              {StackRole::single, row_of(counted.part)}});
+    graph_.weights.back().model_part = counted.part;
   }
 }
 
@@ -105,6 +128,7 @@ WeightId GraphBuilder::weight(Part part, const std::string& path, std::vector<Ex
   const Expr repeat = block.layers_per_weights == 1 ? block.repeat : Expr(*weight_groups_);
   graph_.weights.push_back(
       {block.path + "." + path, std::move(shape), role, repeat, {role_, part}});
+  graph_.weights.back().model_part = part_of(spec_, role_);
   return graph_.weights.size() - 1;
 }
 

@@ -2,6 +2,7 @@
 // build_layers, build_attention, build_head, … Internal to src/graph.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -20,6 +21,8 @@ struct Projection {
   Expr out_features;
   enum class Bias { of_linear, none } bias = Bias::of_linear;
 };
+
+enum class LinearBias { absent, present };
 
 /// Parameters of a Linear node.
 struct LinearParts {
@@ -130,9 +133,13 @@ class GraphBuilder {
 
   // build_feed_forward.cpp
   TensorId feed_forward(const StackContext& stack, TensorId hidden);
+  TensorId feed_forward(const StackContext& stack, TensorId normed, TensorId residual);
   TensorId dense_network(const StackContext& stack, const FfnSpec& ffn, const Expr& width,
                          const std::string& path, std::optional<Part> part, TensorId hidden);
-  TensorId routed_experts(const StackContext& stack, const FfnSpec& ffn, TensorId hidden);
+  TensorId routed_experts(const StackContext& stack, const FfnSpec& ffn, TensorId router_input,
+                          TensorId hidden);
+  TensorId experts_beside_dense(const StackContext& stack, const FfnSpec& ffn, TensorId normed,
+                                TensorId residual);
   TensorId shared_expert(const StackContext& stack, const FfnSpec& ffn, TensorId hidden,
                          TensorId routed);
   TensorId expert_linear(ExpertLinear op, const std::vector<Projection>& projections, Part part,
@@ -144,8 +151,13 @@ class GraphBuilder {
   // build_attention.cpp
   void relative_position_bias(const StackContext& stack);
   TensorId self_attention(const StackContext& stack, TensorId hidden);
+  TensorId attention_of_heads(const StackContext& stack, TensorId hidden);
   TensorId cross_attention(const StackContext& stack, TensorId hidden);
   TensorId gated_context(const StackContext& stack, TensorId hidden, TensorId context);
+  TensorId project_heads(const StackContext& stack, TensorId hidden);
+  TensorId value_norm(const StackContext& stack, TensorId query_key_value);
+  [[nodiscard]] AttentionOperands shared_operands(const StackContext& stack,
+                                                  TensorId queries) const;
   TensorId apply_rope_and_norm(const StackContext& stack, TensorId query_key_value);
   TensorId query_key_norm(const StackContext& stack, TensorId query_key_value);
   TensorId key_value_cache(const AttentionParts& parts, const Expr& keys, const Expr& width);
@@ -159,8 +171,35 @@ class GraphBuilder {
   /// Number of keys in a layer's KV-cache.
   [[nodiscard]] static Expr cached_keys(const AttentionSpec& attention);
 
+  // build_per_layer_input.cpp
+  TensorId embed_per_layer(const StackContext& stack, TensorId hidden);
+  TensorId add_per_layer_input(const StackContext& stack, TensorId hidden);
+
   // build_gated_delta.cpp
   TensorId gated_delta(const StackContext& stack, TensorId hidden);
+
+  // build_state_space.cpp
+  TensorId state_space(const StackContext& stack, TensorId hidden);
+  TensorId dual_state_space(const StackContext& stack, TensorId hidden);
+  TensorId selective_state_space(const StackContext& stack, TensorId hidden);
+  TensorId gated_convolution(const StackContext& stack, TensorId hidden);
+  /// The scan over `operands`, to which it adds the cached state.
+  TensorId scan(const StackContext& stack, const StateSpaceSpec& spec, const Expr& first_parameter,
+                std::vector<TensorId> operands);
+  /// Gate and norm of a scan's output.
+  TensorId gated_scan(const StackContext& stack, const StateSpaceSpec& spec, TensorId scanned,
+                      TensorId gate);
+  /// Convolves `input`, `[batch, tokens, channels]`, by the kernel, activation and bias of `op`.
+  TensorId short_convolution(const StackContext& stack, Part part, const std::string& path,
+                             WeightRole role, ShortConvolution op, TensorId input);
+  /// A Linear with one projection of all features of `input`.
+  TensorId project(const StackContext& stack, Part part, const Projection& projection,
+                   WeightRole role, LinearBias bias, TensorId input);
+  /// `input` times `factor`; `input` itself if that is 1.
+  TensorId scaled(Part part, const std::string& path, double factor, TensorId input);
+  /// A number of heads as a multiple of the attention heads h, so that tensor parallelism divides
+  /// them too; as a number if it is no multiple.
+  [[nodiscard]] Expr heads_of(std::int64_t count) const;
 
   // build_recurrent.cpp
   TensorId recurrent(const StackContext& stack, TensorId hidden);
@@ -227,6 +266,9 @@ class GraphBuilder {
   std::optional<WeightId> word_embedding_;
   std::optional<TensorId> position_bias_;
   std::optional<TensorId> encoder_output_;
+  std::optional<TensorId> per_layer_input_;
+  /// K and V of the last layer that projected them, by kind of window.
+  std::map<WindowKind, AttentionOperands> key_values_;
 };
 
 }  // namespace headroom::detail

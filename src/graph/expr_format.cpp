@@ -1,9 +1,8 @@
 // The canonical printed form of an Expr, in UTF-8, ASCII and LaTeX.
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <array>
 #include <string>
-#include <vector>
 
 #include "headroom/expr.h"
 
@@ -50,14 +49,7 @@ std::string factor(Symbol symbol, const Bindings& bindings, Notation notation) {
   return std::string(notation == Notation::latex ? info(symbol).latex : info(symbol).unicode);
 }
 
-/// A symbol with its spelling.
-struct Spelling {
-  Symbol symbol;
-  std::string text;
-};
-
-std::string format_magnitude(const Term& term, std::span<const Spelling> factors,
-                             Notation notation) {
+std::string format_magnitude(const Term& term, const Bindings& bindings, Notation notation) {
   std::string result;
   const auto append = [&](const std::string& text) {
     if (!result.empty()) result += multiplication_sign(notation);
@@ -65,26 +57,10 @@ std::string format_magnitude(const Term& term, std::span<const Spelling> factors
   };
   const Integer magnitude = term.coefficient < 0 ? -term.coefficient : term.coefficient;
   if (magnitude != 1 || term.powers == Monomial{}) append(to_string(magnitude));
-  for (const Spelling& spelling : factors) {
-    const unsigned exponent = term.powers[index(spelling.symbol)];
+  for (const SymbolInfo& symbol : symbols()) {
+    const unsigned exponent = term.powers[index(symbol.symbol)];
     if (exponent == 0) continue;
-    append(spelling.text + exponent_suffix(exponent, notation));
-  }
-  return result;
-}
-
-std::string format_terms(const Expr& expr, std::span<const Spelling> factors, Notation notation) {
-  if (expr.is_zero()) return "0";
-  const std::string_view minus = notation == Notation::unicode ? "−" : "-";
-  std::string result;
-  for (const Term& term : expr.terms()) {
-    const bool negative = term.coefficient < 0;
-    if (!result.empty()) {
-      result += negative ? fmt::format(" {} ", minus) : " + ";
-    } else if (negative) {
-      result += minus;
-    }
-    result += format_magnitude(term, factors, notation);
+    append(factor(symbol.symbol, bindings, notation) + exponent_suffix(exponent, notation));
   }
   return result;
 }
@@ -96,25 +72,19 @@ std::string format(const Expr& expr, Notation notation) {
 }
 
 std::string format_with_values(const Expr& expr, const Bindings& bindings, Notation notation) {
-  std::vector<Spelling> factors;
-  factors.reserve(kSymbolCount);
-  for (const SymbolInfo& symbol : symbols()) {
-    factors.push_back({symbol.symbol, factor(symbol.symbol, bindings, notation)});
+  if (expr.is_zero()) return "0";
+  const std::string_view minus = notation == Notation::unicode ? "−" : "-";
+  std::string result;
+  for (const Term& term : expr.terms()) {
+    const bool negative = term.coefficient < 0;
+    if (!result.empty()) {
+      result += negative ? fmt::format(" {} ", minus) : " + ";
+    } else if (negative) {
+      result += minus;
+    }
+    result += format_magnitude(term, bindings, notation);
   }
-  return format_terms(expr, factors, notation);
-}
-
-std::string format_with_letters(const Expr& expr, std::span<const Letter> letters) {
-  std::vector<Spelling> factors;
-  factors.reserve(kSymbolCount);
-  for (const Letter& letter : letters) {
-    factors.push_back({letter.symbol, std::string(letter.unicode)});
-  }
-  for (const SymbolInfo& symbol : symbols()) {
-    if (std::ranges::find(letters, symbol.symbol, &Letter::symbol) != letters.end()) continue;
-    factors.push_back({symbol.symbol, std::string(symbol.unicode)});
-  }
-  return format_terms(expr, factors, Notation::unicode);
+  return result;
 }
 
 }  // namespace headroom

@@ -48,6 +48,16 @@ std::string_view name_of(Part part) noexcept {
       return "attention.convolution";
     case Part::attention_out:
       return "attention.out";
+    case Part::mixer_in:
+      return "mixer.in";
+    case Part::mixer_convolution:
+      return "mixer.convolution";
+    case Part::mixer_scan:
+      return "mixer.scan";
+    case Part::mixer_gate:
+      return "mixer.gate";
+    case Part::mixer_out:
+      return "mixer.out";
     case Part::recurrent_input:
       return "recurrent.input";
     case Part::recurrent_core:
@@ -88,6 +98,8 @@ std::string_view name_of(Part part) noexcept {
       return "mlp.experts.down";
     case Part::mlp_experts_combine:
       return "mlp.experts.combine";
+    case Part::mlp_latent:
+      return "mlp.latent";
     case Part::mlp_shared_expert:
       return "mlp.shared_expert";
     case Part::layer_norm:
@@ -104,6 +116,10 @@ std::string_view name_of(Part part) noexcept {
       return "head";
     case Part::vision_tower:
       return "vision_tower";
+    case Part::audio_tower:
+      return "audio_tower";
+    case Part::projector:
+      return "projector";
     case Part::loss:
       return "loss";
     case Part::communication:
@@ -118,13 +134,47 @@ bool is_trained(const Graph& graph, const Node& node) {
   });
 }
 
+bool is_layer_gemm(const Block& block, const Node& node) {
+  const bool multiplies =
+      std::holds_alternative<Linear>(node.op) || std::holds_alternative<ExpertLinear>(node.op);
+  return multiplies && block.is_layers() && node.component.part != Part::mlp_router;
+}
+
+bool is_cached(ElementType type) noexcept {
+  switch (type) {
+    case ElementType::activation:
+    case ElementType::index:
+      return false;
+    case ElementType::kv_cache:
+    case ElementType::convolution_state:
+    case ElementType::recurrent_state:
+      break;
+  }
+  return true;
+}
+
+Expr bytes_of(ElementType type) {
+  switch (type) {
+    case ElementType::activation:
+    case ElementType::convolution_state:
+      return Symbol::activation_bytes;
+    case ElementType::index:
+      return Integer{8};  // token ids are 64-bit, as in PyTorch
+    case ElementType::kv_cache:
+      return Symbol::kv_cache_bytes;
+    case ElementType::recurrent_state:
+      break;
+  }
+  return Integer{4};  // float32
+}
+
 std::vector<CacheTensor> cache_tensors(const Graph& graph) {
   std::vector<CacheTensor> caches;
+  std::set<TensorId> seen;  // layers may share the cache of an earlier block
   for (const Block& block : graph.blocks) {
-    std::set<TensorId> seen;
     for (const Node& node : block.nodes) {
       for (const TensorId input : node.inputs) {
-        const bool is_cache = graph.tensors[input].type == ElementType::kv_cache;
+        const bool is_cache = is_cached(graph.tensors[input].type);
         if (is_cache && seen.insert(input).second) caches.push_back({input, &block, &node});
       }
     }

@@ -79,6 +79,17 @@ std::int64_t default_enc_length(const ModelSpec& spec) {
   return std::max<std::int64_t>(1, std::min(kDefaultLength, most));
 }
 
+/// Activations of 8 bits exist between two operators only: residual stream, saved tensors and
+/// messages stay in 16 bits (arXiv 2412.19437, section 3.3).
+DType resolve_dtype(const WorkloadRequest& request, const ModelSpec& spec) {
+  const DType dtype = request.dtype.value_or(stored_16_bit_type(spec).value_or(DType::float32));
+  if (bytes_of(dtype) > 1) return dtype;
+  throw_invalid_input(
+      fmt::format("{} is the type of activations, which have 16 or 32 bits", Setting::dtype),
+      fmt::format("use {} {} for the weights, and {} {} for the GEMMs", Setting::weights,
+                  name_of(dtype), Setting::arithmetic, name_of(dtype)));
+}
+
 [[noreturn]] void refuse_without_training(Setting setting) {
   throw_invalid_input(fmt::format("{} requires {} train", setting, Setting::phase),
                       fmt::format("add {} train, or leave out {}", Setting::phase, setting));
@@ -123,6 +134,46 @@ void validate(const WorkloadRequest& request, const ModelSpec& spec) {
 
 }  // namespace
 
+std::optional<DType> stored_16_bit_type(const ModelSpec& spec) noexcept {
+  for (const DType type : {DType::float16, DType::bfloat16}) {
+    if (spec.torch_dtype == name_of(type)) return type;
+  }
+  return std::nullopt;
+}
+
+std::optional<DType> stated_kv_dtype(const ModelSpec& spec) noexcept {
+  if (!spec.storage.kv_cache) return std::nullopt;
+  switch (*spec.storage.kv_cache) {
+    case StatedType::float8:
+    case StatedType::mxfp8:
+      return DType::float8;
+    case StatedType::int8:
+      return DType::int8;
+    case StatedType::float4:
+    case StatedType::mxfp4:
+    case StatedType::nvfp4:
+    case StatedType::int4:
+      break;
+  }
+  return std::nullopt;
+}
+
+std::optional<DType> stated_arithmetic(const ModelSpec& spec) noexcept {
+  if (!spec.storage.activations) return std::nullopt;
+  switch (*spec.storage.activations) {
+    case StatedType::float8:
+    case StatedType::float4:
+    case StatedType::mxfp8:
+    case StatedType::mxfp4:
+    case StatedType::nvfp4:
+      return DType::float8;
+    case StatedType::int8:
+    case StatedType::int4:
+      break;
+  }
+  return DType::int8;
+}
+
 Workload resolve(const WorkloadRequest& request, const ModelSpec& spec) {
   validate(request, spec);
   Workload workload;
@@ -131,9 +182,12 @@ Workload resolve(const WorkloadRequest& request, const ModelSpec& spec) {
   workload.seq_len = resolve_seq_len(request, spec);
   workload.enc_seq_len = request.enc_seq_len.value_or(default_enc_length(spec));
   workload.past_len = request.past_len.value_or(request.phase == Phase::decode ? kDefaultPast : 0);
-  workload.dtype = request.dtype;
-  workload.kv_dtype = request.kv_dtype.value_or(request.dtype);
-  workload.attention = request.attention;
+  workload.dtype = resolve_dtype(request, spec);
+  workload.kv_dtype = request.kv_dtype.value_or(stated_kv_dtype(spec).value_or(workload.dtype));
+  workload.weights = request.weights;
+  workload.arithmetic = request.arithmetic;
+  if (!request.arithmetic && !request.weights) workload.arithmetic = stated_arithmetic(spec);
+  workload.attention = request.attention.value_or(AttentionImplementation::eager);
   workload.latent = request.latent;
   workload.recompute = request.recompute;
   workload.kernels = request.kernels;
@@ -155,18 +209,13 @@ std::vector<std::string> notes_on(const Workload& workload, const ModelSpec& spe
     notes.push_back(fmt::format("past {} + new {} tokens exceed the trained context of {}",
                                 workload.past_len, workload.seq_len, *most));
   }
-  const bool other_type = !spec.torch_dtype.empty() && spec.torch_dtype != name_of(workload.dtype);
-  if (other_type) {
-    notes.push_back(fmt::format("counted in {}; the config's weights are {} ({} {})",
-                                name_of(workload.dtype), spec.torch_dtype, Setting::dtype,
-                                spec.torch_dtype));
-  }
-  if (!spec.quantization.empty()) {
+  if (!spec.unread_keys.empty()) {
     notes.push_back(
-        fmt::format("the config's weights are quantised ({}); counted in {} (headroom inspect "
-                    "shows what a file stores)",
-                    spec.quantization, name_of(workload.dtype)));
+        fmt::format("the config has keys that headroom does not know, taken to change "
+                    "no figure: {}",
+                    fmt::join(spec.unread_keys, ", ")));
   }
+  notes.insert(notes.end(), spec.assumptions.begin(), spec.assumptions.end());
   if (!spec.counted_only.empty()) {
     notes.emplace_back(
         "parts outside the text model count as parameters and weights, without operators");

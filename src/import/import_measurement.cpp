@@ -40,6 +40,17 @@ void read_measured_time(const JsonFields& time, ComparedRun& run) {
   run.time_spread = statistics.mad_s / median;
 }
 
+/// Why the times of a run in this context are not the machine's own; empty if they are, or if the
+/// file does not tell.
+std::string disturbance_in(const JsonFields& context) {
+  MachineContext machine;
+  machine.logical_cpus = static_cast<int>(context.length_if("logical_cpus").value_or(0));
+  if (machine.logical_cpus == 0) return {};
+  machine.load_average = context.amount_if("load_average").value_or(0);
+  machine.other_programs_cpus = context.amount_if("other_programs_cpus");
+  return disturbance_of(machine);
+}
+
 /// headroom's own files state every figure, and their operators sum to the total. A missing figure
 /// was removed; without this check it would be skipped as not measured.
 void require_complete(const JsonFields& document, const ComparedRun& run) {
@@ -68,6 +79,16 @@ void require_complete(const JsonFields& document, const ComparedRun& run) {
   }
 }
 
+/// Empty for files of other engines, and of versions that did not state it.
+std::optional<AllocatedMemory> read_allocated(const JsonFields& memory) {
+  const auto bytes = [&](const char* key) {
+    return static_cast<std::int64_t>(memory.count_if(key).value_or(0));
+  };
+  if (!memory.count_if("arena_bytes")) return std::nullopt;
+  return AllocatedMemory{bytes("arena_bytes"), bytes("strided_copy_bytes"),
+                         bytes("kernel_scratch_bytes"), bytes("gemm_scratchpad_bytes")};
+}
+
 ComparedRun read_measurement(const nlohmann::json& json, const std::string& where) {
   const JsonFields document = detail::versioned_fields(json, where);
   if (document.has("formulas")) {
@@ -77,6 +98,7 @@ ComparedRun read_measurement(const nlohmann::json& json, const std::string& wher
   run.engine = document.text("engine");
   run.identity = detail::read_identity(document, document);
   run.identity.threads = document.object("context").length_if("threads");
+  run.disturbance = disturbance_in(document.object("context"));
   read_measured_time(document.object("time"), run);
   detail::store_time(document, "ttft_s", Quantity::ttft_s, run);
   detail::store_time(document, "tpot_s", Quantity::tpot_s, run);
@@ -92,6 +114,7 @@ ComparedRun read_measurement(const nlohmann::json& json, const std::string& wher
   detail::store_count(memory, "arena_peak_bytes", Quantity::peak_activation_bytes, run);
   detail::store_count(memory, "rss_peak_bytes", Quantity::rss_peak_bytes, run);
   run.rss_before_bytes = memory.count_if("rss_before_bytes");
+  run.allocated = read_allocated(memory);
   detail::read_operators(document, run);
   if (run.engine == kOwnEngine) require_complete(document, run);
   return run;

@@ -63,6 +63,14 @@ std::int64_t JsonFields::length(const char* key) const {
   return static_cast<std::int64_t>(value);
 }
 
+std::optional<double> JsonFields::amount_if(const char* key) const {
+  if (!has(key)) return std::nullopt;
+  const nlohmann::json& value = at(key);
+  const bool good = value.is_number() && std::isfinite(value.get<double>()) && value >= 0;
+  if (!good) fail(fmt::format("\"{}\" is not a number of at least 0", key));
+  return value.get<double>();
+}
+
 std::optional<double> JsonFields::positive_if(const char* key) const {
   return has(key) ? std::optional(positive(key)) : std::nullopt;
 }

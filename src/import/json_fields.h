@@ -29,6 +29,8 @@ class JsonFields {
   /// A count of tokens, sequences or threads: small enough that sums and products do not overflow.
   [[nodiscard]] std::int64_t length(const char* key) const;
 
+  /// Finite and not below zero.
+  [[nodiscard]] std::optional<double> amount_if(const char* key) const;
   [[nodiscard]] std::optional<double> positive_if(const char* key) const;
   [[nodiscard]] std::optional<Integer> count_if(const char* key) const;
   [[nodiscard]] std::optional<std::int64_t> length_if(const char* key) const;

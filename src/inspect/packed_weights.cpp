@@ -94,7 +94,7 @@ class Unpacker {
       case Packing::bitsandbytes_8bit:
         return as_stored(base, "bitsandbytes");
       case Packing::scaled:
-        return as_stored(base, "scaled");
+        return group.find("weight_scale_2") ? nvfp4(base) : as_stored(base, "scaled");
       case Packing::mxfp4:
         return mxfp4(base, group);
       case Packing::split_latent:
@@ -221,6 +221,19 @@ class Unpacker {
     const TensorInfo stored = tensor(*values);
     std::string type = fmt::format("{}, {}", checkpoint::name_of(stored.type), how);
     return unpacked(std::move(name), std::move(type), {stored.shape.begin(), stored.shape.end()});
+  }
+
+  /// ModelOpt's NVFP4 has two values per byte along the input. Only it scales the scales.
+  [[nodiscard]] Result nvfp4(std::string_view base) const {
+    const auto values = files_.tensors().find(std::string(base) + ".weight");
+    if (!values) return std::nullopt;
+    const TensorInfo packed = tensor(*values);
+    const bool halves = packed.type == checkpoint::DataType(StoredType::uint8) &&
+                        !packed.shape.empty() && packed.shape.back() <= kLargestDimension;
+    if (!halves) return as_stored(base, "scaled");
+    std::vector<std::int64_t> shape(packed.shape.begin(), packed.shape.end());
+    shape.back() *= 2;
+    return unpacked(std::string(base) + ".weight", "NVFP4", std::move(shape));
   }
 
   /// Blocks [experts, out, in / 32, 16 bytes of two values]; unpacked [experts, in, out].

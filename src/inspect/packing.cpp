@@ -41,7 +41,9 @@ constexpr std::array kEndings{
     Ending{".weight_format", bitsandbytes_8bit, companion},
     Ending{".weight_scale_inv", scaled, companion},
     Ending{".weight_scale", scaled, companion},
+    Ending{".weight_scale_2", scaled, companion},
     Ending{".input_scale", scaled, companion},
+    Ending{".pre_quant_scale", scaled, companion},
     Ending{"_blocks", mxfp4, values},
     Ending{"_scales", mxfp4, companion},
 };

@@ -3,6 +3,7 @@
 // bitsandbytes, QuantState.as_dict in bitsandbytes/functional.py; compressed-tensors,
 // github.com/vllm-project/compressed-tensors; FP8 with block scales, DeepSeek-V3's
 // inference/kernel.py; MXFP4, convert_moe_packed_tensors in transformers/integrations/mxfp4.py;
+// FP8 and NVFP4 of NVIDIA ModelOpt, modelopt/torch/export/quant_utils.py;
 // DeepSeek's latent up-projection split into K and V, convert_hf_to_gguf.py of llama.cpp.
 #pragma once
 

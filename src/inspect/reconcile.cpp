@@ -4,13 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 #include <set>
 #include <utility>
 
 #include "component_sums.h"
 #include "headroom/graph.h"
+#include "tensor_finder.h"
 #include "weight_places.h"
 
 namespace headroom::detail {
@@ -27,19 +27,6 @@ std::string shape_text(std::span<const std::int64_t> shape) {
 
 std::int64_t number(const Expr& expr, const Bindings& sizes) {
   return static_cast<std::int64_t>(expr.evaluate(sizes));
-}
-
-/// The number after the last "layers." or "blk." of a name, if there is one.
-std::optional<std::int64_t> layer_of(std::string_view name) {
-  for (const std::string_view word : {"layers.", "blk."}) {
-    const auto at = name.rfind(word);
-    if (at == std::string_view::npos) continue;
-    const std::string_view rest = name.substr(at + word.size());
-    std::int64_t layer = 0;
-    const auto [end, failed] = std::from_chars(rest.data(), rest.data() + rest.size(), layer);
-    if (failed == std::errc()) return layer;
-  }
-  return std::nullopt;
 }
 
 /// Compares two tensors by samples of their bytes.
@@ -62,12 +49,8 @@ class Reconciler {
         spec_(model.spec),
         graph_(build_graph(spec_, {})),
         places_(spec_, graph_, std::move(names)),
-        owned_(tensors.size()) {
-    prefixes_.emplace_back();
-    for (const std::string_view prefix : places_.table().optional_prefixes) {
-      prefixes_.emplace_back(prefix);
-    }
-  }
+        finder_(tensors, places_.table()),
+        owned_(tensors.size()) {}
 
   Reconciled run() {
     const Integer missing =
@@ -112,13 +95,14 @@ class Reconciler {
         }
       }
     }
-    for (WeightId id = 0; id < graph_.weights.size(); ++id) {
-      const bool counted = graph_.weights[id].component.part == Part::vision_tower;
-      if (counted && !done.contains(id)) find_counted(graph_.weights[id]);
+    // The builder appends weights without operators last.
+    for (WeightId id = graph_.weights.size() - spec_.counted_only.size();
+         id < graph_.weights.size(); ++id) {
+      find_counted(graph_.weights[id]);
     }
   }
 
-  /// A weight of no operator: vision towers are counted, but have no operators.
+  /// A weight of no operator: towers are counted, but have no operators.
   void find_counted(const Weight& weight) {
     reconciled_.result.expected_parameters +=
         weight.repeat.evaluate(graph_.sizes) * weight.elements().evaluate(graph_.sizes);
@@ -142,27 +126,14 @@ class Reconciler {
 
   /// Assigns one layer's tensors to a weight.
   void find_weight(const Weight& weight, std::int64_t layer) {
-    const WeightPattern& pattern = stored_pattern(places_.patterns(weight.path), layer);
+    const WeightPattern& pattern = finder_.stored_pattern(places_.patterns(weight.path), layer);
     for (std::int64_t expert = 0; expert < pattern.tensors(); ++expert) {
       claim(weight, pattern, filled(pattern.name.pattern, layer, expert));
     }
   }
 
-  /// Prefers the first pattern with a tensor of the right shape, then the first with any tensor,
-  /// then the first pattern.
-  const WeightPattern& stored_pattern(std::span<const WeightPattern> patterns, std::int64_t layer) {
-    const WeightPattern* present = nullptr;
-    for (const WeightPattern& pattern : patterns) {
-      const auto index = find(filled(pattern.name.pattern, layer, 0));
-      if (!index) continue;
-      if (pattern.fits(tensors_[*index].shape)) return pattern;
-      if (present == nullptr) present = &pattern;
-    }
-    return present == nullptr ? patterns.front() : *present;
-  }
-
   void claim(const Weight& weight, const WeightPattern& pattern, const std::string& name) {
-    const auto index = find(name);
+    const auto index = finder_.find(name);
     if (!index) return report_missing(weight, name);
     const LogicalTensor tensor = tensors_[*index];
     const bool first_owner = !owned_[*index];
@@ -200,20 +171,6 @@ class Reconciler {
     return shape;
   }
 
-  /// The tensor of this name under any optional prefix. The last successful prefix is tried first,
-  /// since most tensors share it.
-  std::optional<std::size_t> find(const std::string& name) {
-    for (std::size_t i = 0; i < prefixes_.size(); ++i) {
-      buffer_ = prefixes_[i];
-      buffer_ += name;
-      const auto found = tensors_.find(buffer_);
-      if (!found) continue;
-      std::swap(prefixes_[0], prefixes_[i]);  // tried first from now on
-      return found;
-    }
-    return std::nullopt;
-  }
-
   void report_missing(const Weight& weight, const std::string& name) {
     if (tensors_.files().is_part()) return;  // it may be in another file
     const bool is_buffer = weight.kind == WeightKind::buffer;
@@ -237,7 +194,7 @@ class Reconciler {
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
       if (owned_[i] || tensors_.is_piece(i)) continue;
       const LogicalTensor tensor = tensors_[i];
-      const auto layer = layer_of(tensor.name);
+      const auto layer = layer_number(tensor.name);
       if (layer && prediction_layers.contains(*layer)) {
         add_extra(reconciled_.extras, ExtraKind::multi_token_prediction, tensor);
       } else if (const auto kind = extra_kind(places_.table(), tensor.name)) {
@@ -254,8 +211,8 @@ class Reconciler {
   std::set<std::int64_t> multi_token_prediction_layers() {
     std::set<std::int64_t> layers;
     for (std::int64_t layer = spec_.main_stack().num_layers;; ++layer) {
-      const bool exists = find(fmt::format("layers.{}.eh_proj.weight", layer)) ||
-                          find(fmt::format("blk.{}.nextn.eh_proj.weight", layer));
+      const bool exists = finder_.find(fmt::format("layers.{}.eh_proj.weight", layer)) ||
+                          finder_.find(fmt::format("blk.{}.nextn.eh_proj.weight", layer));
       if (!exists) return layers;
       layers.insert(layer);
     }
@@ -274,7 +231,7 @@ class Reconciler {
     });
     if (embedding == graph_.weights.end()) return kind;
     const auto& name = places_.patterns(embedding->path).front().name.pattern;
-    const auto table = find(name);
+    const auto table = finder_.find(name);
     const auto& stored = tensors_.files().tensors();
     if (!table || *table >= stored.size() || index >= stored.size()) return kind;
     const bool equal =
@@ -286,9 +243,8 @@ class Reconciler {
   const ModelSpec& spec_;
   Graph graph_;
   WeightPlaces places_;
+  TensorFinder finder_;
   std::vector<bool> owned_;
-  std::vector<std::string> prefixes_;
-  std::string buffer_;
   ComponentSums sums_;
   Reconciled reconciled_;
 };

@@ -63,6 +63,13 @@ Json number_or_null(const std::optional<double>& number) {
 
 Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
+Json figure_json(const MemoryFigure& figure) {
+  return {{"bytes", static_cast<std::int64_t>(figure.bytes)},
+          {"basis", name_of(figure.basis)},
+          {"source", figure.source},
+          {"url", text_or_null(figure.url)}};
+}
+
 Json interconnect_json(const Interconnect& link) {
   return {{"devices_per_node", link.devices_per_node},
           {"intra_node_kind", text_or_null(link.intra_node_kind)},
@@ -73,6 +80,7 @@ Json interconnect_json(const Interconnect& link) {
 }
 
 void add_rates(const DatasheetRates& rates, Json& json) {
+  json["architecture"] = name_of(rates.architecture);
   json["source"] = "datasheet";
   json["datasheet"] = rates.source;
   json["url"] = text_or_null(rates.url);
@@ -84,9 +92,12 @@ void add_rates(const DatasheetRates& rates, Json& json) {
   json["float4_flops_per_s"] = number_or_null(rates.float4_flops_per_s);
   json["memory_bytes_per_s"] = rates.memory_bytes_per_s;
   json["memory_bytes"] = rates.memory_bytes;
+  json["memory"] = {{"total", figure_json(rates.memory.total)},
+                    {"usable", figure_json(rates.memory.usable)}};
   json["power_w"] = number_or_null(rates.power_w);
-  json["compute_efficiency"] = rates.compute_efficiency;
-  json["memory_efficiency"] = rates.memory_efficiency;
+  json["compute_efficiency"] = number_or_null(rates.given.matrix);
+  json["memory_efficiency"] = number_or_null(rates.given.memory);
+  json["network_efficiency"] = number_or_null(rates.given.network);
 }
 
 }  // namespace
@@ -101,7 +112,8 @@ std::string profile_to_json(const MachineProfile& profile) {
   json["context"] = {{"cpu", context.cpu},
                      {"logical_cpus", context.logical_cpus},
                      {"compiler", context.compiler},
-                     {"backend", context.backend}};
+                     {"backend", context.backend},
+                     {"other_programs_cpus", number_or_null(context.other_programs_cpus)}};
   std::visit([&](const auto& rates) { add_rates(rates, json); }, profile.rates);
   json["interconnect"] =
       profile.interconnect ? interconnect_json(*profile.interconnect) : Json(nullptr);

@@ -196,14 +196,49 @@ ThreadProfile read_threads(const Reader& reader) {
   return profile;
 }
 
-double read_share(const Reader& reader, const char* key) {
-  const double share = reader.positive(key);
-  if (share > 1) reader.fail(fmt::format("\"{}\" is not a fraction from 0 to 1", key));
+std::optional<double> read_share(const Reader& reader, const char* key) {
+  const std::optional<double> share = reader.optional_positive(key);
+  if (share && *share > 1) reader.fail(fmt::format("\"{}\" is not a fraction from 0 to 1", key));
   return share;
+}
+
+Architecture read_architecture(const Reader& reader) {
+  if (!reader.has("architecture")) return Architecture::other;
+  const std::string name = reader.text("architecture");
+  const std::optional<Architecture> architecture = architecture_named(name);
+  if (!architecture) reader.fail(fmt::format("there is no architecture \"{}\"", name));
+  return *architecture;
+}
+
+MemoryFigure read_figure(const Reader& reader) {
+  MemoryFigure figure;
+  figure.bytes = reader.count("bytes");
+  const std::string basis = reader.text("basis");
+  const bool read = basis == name_of(MemoryBasis::reading);
+  if (!read && basis != name_of(MemoryBasis::assumed)) {
+    reader.fail("\"basis\" is neither \"reading\" nor \"assumed\"");
+  }
+  figure.basis = read ? MemoryBasis::reading : MemoryBasis::assumed;
+  figure.source = reader.text("source");
+  figure.url = reader.text_or_empty("url");
+  return figure;
+}
+
+/// A machine's file may give one figure; then all of it is usable.
+DeviceMemory read_memory(const Reader& reader, std::int64_t datasheet_bytes) {
+  if (!reader.has("memory")) {
+    const MemoryFigure given{datasheet_bytes, MemoryBasis::assumed, "memory_bytes as given", {}};
+    return {given, given};
+  }
+  const Reader memory = reader.object("memory");
+  DeviceMemory result{read_figure(memory.object("total")), read_figure(memory.object("usable"))};
+  if (result.usable.bytes > result.total.bytes) memory.fail("\"usable\" is above \"total\"");
+  return result;
 }
 
 DatasheetRates read_datasheet(const Reader& reader) {
   DatasheetRates rates;
+  rates.architecture = read_architecture(reader);
   rates.float32_flops_per_s = reader.optional_positive("float32_flops_per_s");
   rates.tensor_float32_flops_per_s = reader.optional_positive("tensor_float32_flops_per_s");
   rates.float16_flops_per_s = reader.positive("float16_flops_per_s");
@@ -212,9 +247,10 @@ DatasheetRates read_datasheet(const Reader& reader) {
   rates.float4_flops_per_s = reader.optional_positive("float4_flops_per_s");
   rates.memory_bytes_per_s = reader.positive("memory_bytes_per_s");
   rates.memory_bytes = reader.count("memory_bytes");
+  rates.memory = read_memory(reader, rates.memory_bytes);
   rates.power_w = reader.optional_positive("power_w");
-  rates.compute_efficiency = read_share(reader, "compute_efficiency");
-  rates.memory_efficiency = read_share(reader, "memory_efficiency");
+  rates.given = {read_share(reader, "compute_efficiency"), read_share(reader, "memory_efficiency"),
+                 read_share(reader, "network_efficiency")};
   rates.source = reader.text("datasheet");
   rates.url = reader.text_or_empty("url");
   return rates;
@@ -269,6 +305,13 @@ MachineProfile profile_from_json(std::string_view text, const std::string& where
   profile.context.logical_cpus = context.processors("logical_cpus");
   profile.context.compiler = context.text("compiler");
   profile.context.backend = context.text("backend");
+  if (context.has("other_programs_cpus")) {
+    const double others = context.number("other_programs_cpus");
+    if (others < 0 || others > profile.context.logical_cpus) {
+      context.fail("\"other_programs_cpus\" is not a number of processors");
+    }
+    profile.context.other_programs_cpus = others;
+  }
   profile.rates = read_rates(reader);
   profile.interconnect = read_interconnect(reader);
   return profile;

@@ -300,8 +300,7 @@ StepBuilder::Run StepBuilder::operator()(const FusedAttention& op) {
     args.keys = integer(op.shape.keys);
     return args;
   }();
-  const std::int64_t scratch = fused_attention_scratch_floats(largest, omp_get_max_threads());
-  auto memory = std::make_shared<AlignedVector<float>>(static_cast<std::size_t>(scratch));
+  auto memory = scratch(fused_attention_scratch_floats(largest, omp_get_max_threads()));
   return [arguments, memory, sinks = sinks(), out = output()](std::int64_t layer) mutable {
     AttentionArguments args = arguments(layer);
     args.out = out;
@@ -331,13 +330,12 @@ StepBuilder::Run StepBuilder::operator()(const LinearAttention& op) {
   const AttentionArguments args = sizes(0);
   const std::int64_t floats = linear_attention_state_floats(args);
   const bool uses_cache = op.state == KeySource::cache;
-  auto scratch =
-      std::make_shared<AlignedVector<float>>(static_cast<std::size_t>(uses_cache ? 0 : floats));
+  auto own_state = scratch(uses_cache ? 0 : floats);
   return [=, out = output(), cache = &program_.cache_](std::int64_t layer) mutable {
     AttentionArguments run = arguments(layer);
     run.out = out;
-    float* const state = uses_cache ? cache->data("attention.state", layer) : scratch->data();
-    if (!uses_cache) std::fill(scratch->begin(), scratch->end(), 0.0F);
+    float* const state = uses_cache ? cache->data("attention.state", layer) : own_state->data();
+    if (!uses_cache) std::fill(own_state->begin(), own_state->end(), 0.0F);
     return StepCount{linear_attention(run, eps, state),
                      (attention_operand_floats(run) + 2 * floats) * kFloatBytes};
   };

@@ -11,19 +11,26 @@
 namespace headroom::measured {
 namespace {
 
-/// RoBERTa's position ids: they start after the id of the padding token, and padding tokens keep
-/// that id (the family's create_position_ids_from_input_ids).
-std::vector<std::int64_t> positions_after_padding(const TokenInputs& tokens, std::int64_t offset) {
+/// RoBERTa's position ids: they start after the id of the padding token and `past` tokens, and
+/// padding tokens keep that id (the family's create_position_ids_from_input_ids).
+std::vector<std::int64_t> positions_after_padding(const TokenInputs& tokens, std::int64_t offset,
+                                                  std::int64_t past) {
   const std::int64_t padding = offset - 1;
   std::vector<std::int64_t> positions(tokens.ids.size(), padding);
   for (std::int64_t b = 0; b < tokens.batch; ++b) {
-    std::int64_t next = offset;
+    std::int64_t next = offset + past;
     for (std::int64_t s = 0; s < tokens.seq_len; ++s) {
       const auto at = static_cast<std::size_t>(b * tokens.seq_len + s);
       if (tokens.ids[at] != padding) positions[at] = next++;
     }
   }
   return positions;
+}
+
+std::vector<float> computed_positions(const PositionSpec& spec, std::int64_t rows,
+                                      std::int64_t width) {
+  return spec.table == PositionTable::tensor2tensor ? tensor2tensor_positions(rows, width)
+                                                    : sinusoidal_positions(rows, width);
 }
 
 }  // namespace
@@ -49,7 +56,6 @@ StepBuilder::Run StepBuilder::operator()(const TokenEmbedding& op) {
   }
   std::size_t next_table = 1;
   std::vector<float> sinusoids;
-  std::vector<std::int64_t> positions;
   switch (op.positions) {
     case AddedPositions::none:
       break;
@@ -57,12 +63,14 @@ StepBuilder::Run StepBuilder::operator()(const TokenEmbedding& op) {
       args.position_table = position_rows(weight_path(next_table++), args.width);
       break;
     case AddedPositions::sinusoidal:
-      sinusoids = sinusoidal_positions(program_.lengths_.capacity + tokens.seq_len, args.width);
+      sinusoids = computed_positions(
+          program_.spec_.position,
+          program_.lengths_.capacity + tokens.seq_len + program_.spec_.position.offset, args.width);
       break;
   }
-  if (program_.spec_.position.skips_padding) {
+  const bool skips_padding = program_.spec_.position.skips_padding;
+  if (skips_padding && sinusoids.empty()) {
     args.position_table = weights.values(weight_path(1), 0);
-    positions = positions_after_padding(tokens, program_.spec_.position.offset);
   }
   if (!op.type_rows.is_zero()) {
     args.type_table = weights.values(weight_path(next_table), 0);
@@ -72,10 +80,14 @@ StepBuilder::Run StepBuilder::operator()(const TokenEmbedding& op) {
   const std::int64_t moved = args.batch * args.seq_len * args.width * kFloatBytes *
                              static_cast<std::int64_t>(1 + node_->weights.size());
   return [=, lengths = &program_.lengths_, out = output(), sinusoids = std::move(sinusoids),
-          positions = std::move(positions)](std::int64_t /*layer*/) mutable {
+          offset = program_.spec_.position.offset, input_tokens = &tokens,
+          positions = std::vector<std::int64_t>()](std::int64_t /*layer*/) mutable {
     if (!sinusoids.empty()) args.position_table = sinusoids.data();
-    if (!positions.empty()) args.position_ids = positions.data();
     args.first_position = is_decoder ? lengths->past : 0;
+    if (skips_padding) {
+      positions = positions_after_padding(*input_tokens, offset, args.first_position);
+      args.position_ids = positions.data();
+    }
     embed_tokens(args, out);
     return StepCount{0, moved};
   };
@@ -119,8 +131,7 @@ StepBuilder::Run StepBuilder::operator()(const PatchEmbedding& op) {
   return [=, class_token = weights.values(weight_path(2), 0),
           positions = weights.values(weight_path(3), 0), out = output(),
           pixels = program_.inputs_.pixel_values.data(),
-          cut = std::make_shared<AlignedVector<float>>(count(rows * elements))](
-             std::int64_t /*layer*/) {
+          cut = scratch(rows * elements)](std::int64_t /*layer*/) {
     extract_patches(args, pixels, cut->data());
     // All images are projected into the end of the output; each then moves forward, to follow its
     // class token.

@@ -34,8 +34,7 @@ StepBuilder::Run StepBuilder::operator()(const ExpertLinear& op) {
   std::vector<std::map<std::int64_t, PackedLinear*>> by_expert;
   for (std::int64_t expert = 0; expert < experts; ++expert) by_expert.push_back(linears(expert));
   const bool gathers = op.source == ExpertLinear::Source::tokens;
-  auto gathered =
-      std::make_shared<AlignedVector<float>>(static_cast<std::size_t>(gathers ? slots * in : 0));
+  auto gathered = scratch(gathers ? slots * in : 0);
   return [=, by_expert = std::move(by_expert), plan = plans_.at(node_->inputs.at(1)),
           weighting = op.weighting, x = input(0), y = output()](std::int64_t layer) {
     if (gathers) gather_rows(*plan, weighting, x, in, gathered->data());

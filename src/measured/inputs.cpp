@@ -30,6 +30,7 @@ class TokenReader {
     inputs.batch = static_cast<std::int64_t>(rows.size());
     inputs.seq_len = static_cast<std::int64_t>(rows.front().size());
     inputs.ids = flatten(rows, key, spec_.embedding.vocab_size);
+    refuse_tower_tokens(inputs.ids, key);
     return inputs;
   }
 
@@ -47,6 +48,19 @@ class TokenReader {
   }
 
  private:
+  /// The text model alone would read a placeholder as a word.
+  void refuse_tower_tokens(const std::vector<std::int64_t>& ids, const char* key) const {
+    for (const std::int64_t token : spec_.tower_tokens) {
+      if (std::ranges::find(ids, token) == ids.end()) continue;
+      throw Error(
+          ErrorCode::invalid_input,
+          fmt::format("token {} stands for an image or sound, and headroom does not run the "
+                      "towers of {}",
+                      token, spec_.model_type),
+          file_ + "#" + pointer_ + "/" + key, "give text tokens only");
+    }
+  }
+
   using Rows = std::vector<std::vector<std::int64_t>>;
 
   [[nodiscard]] Rows integer_rows(const char* key) const {

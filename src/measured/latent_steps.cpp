@@ -52,7 +52,8 @@ StepBuilder::Run StepBuilder::operator()(const TemperatureScale& op) {
     copy_input();
     for (std::int64_t row = 0; row < rows; ++row) {
       const auto position = static_cast<double>(lengths->past + row % seq_len);
-      const double steps = std::floor((position + 1) / tuning.floor_scale);
+      const double first = tuning.from == TemperatureTuning::From::one ? 1 : 0;
+      const double steps = std::floor((position + first) / tuning.floor_scale);
       const auto factor = static_cast<float>(1 + tuning.scale * std::log1p(steps));
       std::for_each_n(x + row * stride, width, [factor](float& value) { value *= factor; });
     }

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "clock.h"
+#include "cpu_watch.h"
 #include "headroom/error.h"
 #include "runner.h"
 #include "system.h"
@@ -21,7 +22,6 @@ constexpr double kMaxRunSeconds = 20;
 constexpr double kMedianErrorOfMad = 1.2533 * 1.4826;
 constexpr double kSteadyError = 0.005;
 constexpr double kNoisySpread = 0.05;
-constexpr double kBusyLoadPerCpu = 0.5;
 
 /// Returns whether the median of `samples` is known to half a per cent.
 bool is_steady(const std::vector<double>& samples) {
@@ -50,9 +50,17 @@ std::vector<Sample> collect_samples(Runner& runner, const MeasureOptions& option
   return samples;
 }
 
+void require_kernels(const ModelSpec& spec) {
+  if (spec.not_run.empty()) return;
+  throw Error(ErrorCode::invalid_input,
+              fmt::format("{} is counted but cannot be run: {}", spec.model_type, spec.not_run),
+              spec.name, "use analyze");
+}
+
 /// Throws Error{missing_resource} if the peak of packed weights, tables, caches and arena does not
 /// fit in available memory.
 void require_memory(const ModelSpec& spec, const Workload& workload, const Lengths& lengths) {
+  require_kernels(spec);
   const Graph graph = build_graph(spec, {Phase::prefill, workload.attention});
   const Bindings sizes = sizes_at(graph, lengths);
   Integer bytes = plan_memory(graph, sizes).peak_bytes;
@@ -78,10 +86,8 @@ std::vector<std::string> warnings_about(const Measurement& measurement) {
                     100 * time.mad_s / time.median_s));
   }
   const MachineContext& context = measurement.context;
-  if (context.load_average > kBusyLoadPerCpu * context.logical_cpus) {
-    warnings.push_back(
-        fmt::format("the load average was {:.1f} on {} processors: other programs were running",
-                    context.load_average, context.logical_cpus));
+  if (std::string why = disturbance_of(context); !why.empty()) {
+    warnings.push_back(std::move(why) + " during the run: its times are not the machine's own");
   }
   if (context.frequency_governor == "powersave") {
     warnings.emplace_back("the frequency governor is powersave: clock rates may be low");
@@ -138,6 +144,7 @@ void store_counts(const ModelWeights& weights, const Runner& runner, Measurement
   measurement.counted.kv_cache_bytes = runner.kv_cache_bytes();
   measurement.memory.weights_held_bytes = weights.held_bytes();
   measurement.memory.arena_peak_bytes = runner.arena_peak_bytes();
+  measurement.memory.allocated = runner.allocated();
   measurement.memory.rss_peak_bytes = peak_resident_bytes();
 }
 
@@ -153,11 +160,13 @@ Measurement measure(Model model, const Workload& workload, WeightSource& source,
       given ? *std::move(given) : random_inputs(model.spec, workload, options.seed);
   require_memory(model.spec, workload, planned_lengths(inputs, workload, options));
 
+  const CpuWatch watch;
   reset_peak_resident();
   measurement.memory.rss_before_bytes = resident_bytes();
   const Session session(model.spec, source, session_options(options, workload, inputs));
   Runner runner(session, options, workload, std::move(inputs));
   store_times(collect_samples(runner, options, observer), options, measurement);
+  measurement.context.other_programs_cpus = watch.other_programs_cpus();
   store_counts(session.weights(), runner, measurement);
   measurement.engine = kOwnEngine;
   measurement.phase = options.phase;

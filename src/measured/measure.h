@@ -15,7 +15,7 @@ namespace headroom::measured {
 struct MeasureOptions {
   MeasuredPhase phase = MeasuredPhase::prefill;
   Backend backend = Backend::eigen;
-  WeightStorage storage = WeightStorage::float32;
+  HeldType storage = HeldType::float32;
   int threads = 0;               ///< 0: all processors
   int warmup = 2;                ///< untimed runs before the first sample
   std::optional<int> runs;       ///< unset: repeat until the median is steady

@@ -50,7 +50,7 @@ KvCache::KvCache(const Graph& graph, const Bindings& sizes) {
     for (const Node& node : block.nodes) {
       for (const TensorId input : node.inputs) {
         const Tensor& tensor = graph.tensors[input];
-        if (tensor.type != ElementType::kv_cache) continue;
+        if (!is_cached(tensor.type)) continue;
         const auto floats = static_cast<std::size_t>(integer_of(tensor.elements(), sizes));
         for (std::int64_t run = 0; run < runs; ++run) {
           const std::pair key{tensor.name, block.layer_of(node, run)};
@@ -148,6 +148,19 @@ void Program::run(const BlockObserver& observer) {
       }
     }
   }
+}
+
+AllocatedMemory Program::allocated() const {
+  const auto bytes_of_all = [](const Scratch& buffers) {
+    std::int64_t floats = 0;
+    for (const auto& buffer : buffers) floats += static_cast<std::int64_t>(buffer->size());
+    return floats * static_cast<std::int64_t>(sizeof(float));
+  };
+  AllocatedMemory memory;
+  memory.arena_bytes = static_cast<std::int64_t>(arena_.size() * sizeof(float));
+  memory.kernel_scratch_bytes = bytes_of_all(kernel_scratch_);
+  memory.strided_copy_bytes = bytes_of_all(strided_copies_);
+  return memory;
 }
 
 const float* Program::output(const std::string& name) const {

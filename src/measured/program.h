@@ -6,10 +6,12 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "headroom/graph.h"
+#include "headroom/measurement.h"
 #include "inputs.h"
 #include "memory_plan.h"
 #include "weights.h"
@@ -98,6 +100,8 @@ class Program {
   /// Output of the operator named `name`, such as "logits"; null if there is none.
   [[nodiscard]] const float* output(const std::string& name) const;
   [[nodiscard]] std::int64_t arena_peak_bytes() const noexcept { return plan_.peak_bytes; }
+  /// Memory allocated by now, without the scratchpad that all GEMMs share.
+  [[nodiscard]] AllocatedMemory allocated() const;
   [[nodiscard]] const std::vector<ProgramBlock>& blocks() const noexcept { return blocks_; }
 
  private:
@@ -117,6 +121,9 @@ class Program {
   AlignedVector<float>
       hidden_input_;  ///< copy of the caller's hidden states, which layers may overwrite
   AlignedVector<float> encoder_input_;  ///< keys and values of a cross-attention layer
+  using Scratch = std::vector<std::shared_ptr<const AlignedVector<float>>>;
+  Scratch kernel_scratch_;
+  Scratch strided_copies_;
   std::vector<ProgramBlock> blocks_;
 };
 

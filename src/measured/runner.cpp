@@ -92,6 +92,19 @@ std::int64_t Runner::arena_peak_bytes() const {
   return peak;
 }
 
+AllocatedMemory Runner::allocated() const {
+  AllocatedMemory sum;
+  for (const auto* program : {prefill_.get(), decode_.get()}) {
+    if (program == nullptr) continue;
+    const AllocatedMemory own = program->allocated();
+    sum.arena_bytes += own.arena_bytes;
+    sum.strided_copy_bytes += own.strided_copy_bytes;
+    sum.kernel_scratch_bytes += own.kernel_scratch_bytes;
+  }
+  sum.gemm_scratchpad_bytes = gemm_scratchpad_bytes();
+  return sum;
+}
+
 void Runner::generate(Sample& sample) {
   const auto start = Clock::now();
   prefill_->run();

@@ -26,6 +26,8 @@ class Runner {
 
   [[nodiscard]] std::int64_t kv_cache_bytes() const { return cache_->bytes(); }
   [[nodiscard]] std::int64_t arena_peak_bytes() const;
+  /// Memory allocated by all programs, with the scratchpad that GEMMs share.
+  [[nodiscard]] AllocatedMemory allocated() const;
 
  private:
   void generate(Sample& sample);

@@ -7,19 +7,6 @@
 #include "step_builder.h"
 
 namespace headroom::measured {
-namespace {
-
-AlignedVector<float> float_buffer(std::int64_t count) {
-  return AlignedVector<float>(static_cast<std::size_t>(count));
-}
-
-/// Scratch of a convolution: its padded input, and the rows that one tap multiplies.
-struct ConvolutionScratch {
-  AlignedVector<float> padded;
-  AlignedVector<float> rows;
-};
-
-}  // namespace
 
 /// Packed linear layers of each tap of the kernel, by layer.
 std::vector<std::map<std::int64_t, PackedLinear*>> StepBuilder::tap_linears(std::int64_t kernel) {
@@ -44,8 +31,8 @@ StepBuilder::Run StepBuilder::operator()(const Convolution& op) {
     for (const auto& [layer, linear] : layers) linear->prepare(args.rows());
   }
   const float* const x = op.channels_first ? program_.inputs_.audio_features.data() : input(0);
-  auto scratch = std::make_shared<ConvolutionScratch>();
-  scratch->padded = float_buffer(args.batch * args.padded_length() * args.channels);
+  auto padded_input = scratch(args.batch * args.padded_length() * args.channels);
+  auto tap_rows = scratch(0);  // rows_of_tap resizes it where it copies
   const std::int64_t moved = floats_of(node_->output) + args.rows() * args.stride * args.channels;
   const bool uses_cache = op.past == KeySource::cache;
   const std::string cache_name =
@@ -53,13 +40,13 @@ StepBuilder::Run StepBuilder::operator()(const Convolution& op) {
   return [=, linears_by_tap = std::move(linears_by_tap), cache = &program_.cache_,
           out = output()](std::int64_t layer) {
     float* const cached = uses_cache ? cache->data(cache_name, layer) : nullptr;
-    float* const padded = scratch->padded.data();
+    float* const padded = padded_input->data();
     pad_positions(args, x, cached, padded);
     if (uses_cache) store_last_positions(args, padded, cached);
     StepCount count{0, moved * kFloatBytes};
     for (std::int64_t tap = 0; tap < args.kernel; ++tap) {
       PackedLinear& linear = *linears_by_tap[static_cast<std::size_t>(tap)].at(layer);
-      const float* const rows = rows_of_tap(args, tap, padded, scratch->rows);
+      const float* const rows = rows_of_tap(args, tap, padded, *tap_rows);
       count.matrix_flops += linear.run(rows, out, args.rows());
       count.bytes += linear.weight_bytes(args.rows());
     }
@@ -80,9 +67,8 @@ StepBuilder::Run StepBuilder::operator()(const Recurrence& op) {
   const bool uses_cache = op.state == KeySource::cache;
   const std::string cache_name =
       uses_cache ? program_.graph_.tensors[node_->inputs.at(1)].name : "";
-  auto state = std::make_shared<AlignedVector<float>>(
-      float_buffer(uses_cache ? 0 : integer(op.state_elements())));
-  auto scratch = std::make_shared<AlignedVector<float>>(float_buffer(args.scratch_floats()));
+  auto state = scratch(uses_cache ? 0 : integer(op.state_elements()));
+  auto gates = scratch(args.scratch_floats());
   const std::int64_t moved = args.batch * args.seq_len * (args.gates_width() + args.width) +
                              2 * args.batch * args.state_width();
   return [=, layers = std::move(layers), cache = &program_.cache_](std::int64_t layer) mutable {
@@ -90,7 +76,7 @@ StepBuilder::Run StepBuilder::operator()(const Recurrence& op) {
     args.state = uses_cache ? cache->data(cache_name, layer) : state->data();
     PackedLinear& hidden = *layers.at(layer);
     const std::int64_t bytes = moved * kFloatBytes + hidden.weight_bytes(args.batch);
-    return StepCount{recurrence(args, hidden, scratch->data()), bytes};
+    return StepCount{recurrence(args, hidden, gates->data()), bytes};
   };
 }
 

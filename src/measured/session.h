@@ -29,7 +29,7 @@ struct Generation {
 
 struct SessionOptions {
   Backend backend = Backend::eigen;
-  WeightStorage storage = WeightStorage::float32;
+  HeldType storage = HeldType::float32;
   RowRange rows = RowRange::both;
   std::int64_t typical_rows = 128;
   AttentionImplementation attention = AttentionImplementation::eager;

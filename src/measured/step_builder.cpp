@@ -49,19 +49,21 @@ InputCopy StepBuilder::input_copy() const {
 
 StepBuilder::Run StepBuilder::operator()(const RelativePositionBias& op) {
   RelativeBiasArguments args;
-  const bool in_encoder = block_.path == "encoder";
+  const bool in_encoder = block_.path.starts_with("encoder");
   args.heads = integer(op.heads);
   args.queries = integer(op.queries);
   args.masking = in_encoder ? Masking::none : Masking::causal;
   args.num_buckets = program_.spec_.position.num_buckets;
   args.max_distance = program_.spec_.position.max_distance;
-  args.table = program_.weights_.values(weight_path(0), 0);
-  return [=, lengths = &program_.lengths_, out = output()](std::int64_t /*layer*/) mutable {
-    args.past = in_encoder ? 0 : lengths->past;
-    args.keys = args.past + args.queries;
-    fill_relative_bias(args, out);
-    return StepCount{0, args.heads * args.queries * args.keys * kFloatBytes};
-  };
+  return
+      [=, path = weight_path(0), weights = &program_.weights_, lengths = &program_.lengths_,
+       layers_per_weights = block_.layers_per_weights, out = output()](std::int64_t layer) mutable {
+        args.table = weights->values(path, layer / layers_per_weights);
+        args.past = in_encoder ? 0 : lengths->past;
+        args.keys = args.past + args.queries;
+        fill_relative_bias(args, out);
+        return StepCount{0, args.heads * args.queries * args.keys * kFloatBytes};
+      };
 }
 
 std::map<std::int64_t, PackedLinear*> StepBuilder::linears(std::int64_t expert) {
@@ -71,6 +73,12 @@ std::map<std::int64_t, PackedLinear*> StepBuilder::linears(std::int64_t expert) 
     layers[layer] = &program_.weights_.linear(weight_path(0), weights_layer(layer), expert);
   }
   return layers;
+}
+
+std::shared_ptr<AlignedVector<float>> StepBuilder::scratch(std::int64_t floats) {
+  auto buffer = std::make_shared<AlignedVector<float>>(static_cast<std::size_t>(floats));
+  program_.kernel_scratch_.push_back(buffer);
+  return buffer;
 }
 
 StepBuilder::Run StepBuilder::operator()(const Linear& op) {
@@ -88,6 +96,7 @@ StepBuilder::Run StepBuilder::operator()(const Linear& op) {
     };
   }
   auto dense = std::make_shared<AlignedVector<float>>(static_cast<std::size_t>(rows * in));
+  program_.strided_copies_.push_back(dense);
   return [=, x = input(0), y = output(), layers = std::move(layers)](std::int64_t layer) {
     for (std::int64_t r = 0; r < rows; ++r) std::copy_n(x + r * row, in, dense->data() + r * in);
     return StepCount{layers.at(layer)->run(dense->data(), y, rows), bytes};
@@ -251,10 +260,23 @@ StepBuilder::Run StepBuilder::operator()(const SelectToken&) {
 StepBuilder::Run StepBuilder::operator()(const Scale& op) {
   const std::int64_t count = integer(op.elements);
   const auto factor = static_cast<float>(op.factor);
+  if (!op.part.row_width.is_zero()) return scaled_part(op);
   return [=, copy_input = input_copy(), x = output()](std::int64_t /*layer*/) {
     copy_input();
     scale(x, factor, count);
     return StepCount{0, 2 * count * kFloatBytes};
+  };
+}
+
+StepBuilder::Run StepBuilder::scaled_part(const Scale& op) {
+  const std::int64_t rows = integer(op.part.rows);
+  const std::int64_t stride = integer(op.part.row_width);
+  const std::int64_t width = integer(op.part.heads * op.part.head_dim);
+  return [=, copy_input = input_copy(), factor = static_cast<float>(op.factor),
+          x = output() + integer(op.part.first)](std::int64_t /*layer*/) {
+    copy_input();
+    for (std::int64_t row = 0; row < rows; ++row) scale(x + row * stride, factor, width);
+    return StepCount{0, 2 * rows * width * kFloatBytes};
   };
 }
 
@@ -276,23 +298,6 @@ StepBuilder::Run StepBuilder::operator()(const OutputGate& op) {
     multiply_by_activation(kind, gate, x, count);
     return StepCount{0, 3 * count * kFloatBytes};
   };
-}
-
-namespace {
-
-[[noreturn]] void throw_gated_delta_not_runnable(const ModelSpec& spec) {
-  throw Error(ErrorCode::invalid_input, "gated delta attention can be analyzed but not run",
-              spec.name, "use analyze");
-}
-
-}  // namespace
-
-StepBuilder::Run StepBuilder::operator()(const ShortConvolution&) {
-  throw_gated_delta_not_runnable(program_.spec_);
-}
-
-StepBuilder::Run StepBuilder::operator()(const GatedDelta&) {
-  throw_gated_delta_not_runnable(program_.spec_);
 }
 
 StepBuilder::Run StepBuilder::operator()(const Dropout&) {

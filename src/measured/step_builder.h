@@ -56,6 +56,7 @@ class StepBuilder {
   Run operator()(const FeatureMap& op);
   Run operator()(const LinearAttention& op);
   Run operator()(const ShortConvolution& op);
+  Run operator()(const StateSpaceScan& op);
   Run operator()(const GatedDelta& op);
   Run operator()(const Recurrence& op);
   Run operator()(const OutputGate& op);
@@ -97,12 +98,18 @@ class StepBuilder {
   [[nodiscard]] float* output() const;
   [[nodiscard]] std::int64_t floats_of(TensorId tensor) const;
   [[nodiscard]] const std::string& weight_path(std::size_t index) const;
+  /// Scratch of a kernel, which the program counts as allocated.
+  [[nodiscard]] std::shared_ptr<AlignedVector<float>> scratch(std::int64_t floats);
   /// Copy of the first input to the output, for operators that modify in place.
   [[nodiscard]] InputCopy input_copy() const;
   [[nodiscard]] bool is_cross_attention() const;
   /// Keys per sequence that the node's KV-cache (its second input) can store.
   [[nodiscard]] std::int64_t cached_keys() const;
   [[nodiscard]] Run scaled_residual(const ResidualAdd& op);
+  [[nodiscard]] Run scaled_part(const Scale& op);
+  /// State of a recurrence in a layer: the cached one, which is its last input, or zeros.
+  using State = std::function<float*(std::int64_t layer)>;
+  [[nodiscard]] State state_of(KeySource source, const Expr& elements);
   /// Position table of the node, from the row of the first position.
   [[nodiscard]] const float* position_rows(const std::string& path, std::int64_t width) const;
 

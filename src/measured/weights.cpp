@@ -58,10 +58,10 @@ std::optional<Projection> projection_of(const Node& node) {
           [](const OneOf<TokenEmbedding, PositionEmbedding, RelativePositionBias, Norm, HeadNorm,
                          Rotary, Clamp, TemperatureScale, LatentConcat, HeadLinear, KvCacheAppend,
                          AttentionScores, Softmax, AttentionContext, FusedAttention, FeatureMap,
-                         LinearAttention, ShortConvolution, GatedDelta, OutputGate, Activation,
-                         GatedActivation, RouterSelect, ExpertCombine, RowGate, ResidualAdd,
-                         Dropout, SelectToken, Scale, SoftCap, CrossEntropy, Collective> auto&)
-              -> Result { return std::nullopt; }},
+                         LinearAttention, ShortConvolution, StateSpaceScan, GatedDelta, OutputGate,
+                         Activation, GatedActivation, RouterSelect, ExpertCombine, RowGate,
+                         ResidualAdd, Dropout, SelectToken, Scale, SoftCap, CrossEntropy,
+                         Collective> auto&) -> Result { return std::nullopt; }},
       node.op);
 }
 
@@ -147,9 +147,9 @@ void ModelWeights::load(const Weight& weight, std::int64_t layer, WeightSource& 
   AlignedVector<float> values = source.load(weight, shape_of(weight), layer);
   std::int64_t stored_bytes = sizeof(float);
   switch (options_.storage) {
-    case WeightStorage::float32:
+    case HeldType::float32:
       break;
-    case WeightStorage::bfloat16:
+    case HeldType::bfloat16:
       std::ranges::transform(values, values.begin(), round_to_bfloat16);
       stored_bytes = sizeof(std::uint16_t);
       break;
@@ -234,7 +234,7 @@ void ModelWeights::narrow_table(const Node& embedding) {
   const WeightId table = embedding.weights.front();
   const std::string& path = graph_.weights[table].path;
   const auto values = values_.find({path, 0});
-  if (options_.storage == WeightStorage::float32 || values == values_.end()) return;
+  if (options_.storage == HeldType::float32 || values == values_.end()) return;
   for (const Block& block : graph_.blocks) {
     for (const Node& node : block.nodes) {
       const bool tied = std::ranges::find(node.weights, table) != node.weights.end();

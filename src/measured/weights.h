@@ -44,7 +44,7 @@ class WeightSource {
 
 struct WeightOptions {
   Backend backend = Backend::eigen;
-  WeightStorage storage = WeightStorage::float32;
+  HeldType storage = HeldType::float32;
   RowRange rows = RowRange::both;  ///< numbers of rows that linear layers are packed for
   std::int64_t typical_rows = 128;
 };

@@ -77,7 +77,7 @@ std::vector<Communication> Planner::Implementation::communication(const PlanChoi
                                    static_cast<double>(kinds[i].count));
   }
   CommunicationTable table;
-  for (const auto& call : program(pass, plan).collectives(values_of(plan, workload))) {
+  for (const auto& call : program(pass, plan).collectives(values_of(plan, workload), speed)) {
     const Section::Kind section = call.section.kind;
     const bool in_first_stage = section == Section::Kind::layers || first.runs(section);
     if (in_first_stage) add_collective(call, speed, runs, table);

@@ -5,9 +5,11 @@
 namespace headroom::detail {
 namespace {
 
-Node all_to_all_for(const Node& node, const Expr& bytes, TensorId input, TensorId output) {
-  const Collective all_to_all{RankGroup::expert, CollectiveKind::all_to_all,
-                              CollectiveKind::all_to_all, bytes};
+Node all_to_all_for(const Node& node, const Expr& bytes, Dispatch dispatch, TensorId input,
+                    TensorId output) {
+  Collective all_to_all{RankGroup::expert, CollectiveKind::all_to_all, CollectiveKind::all_to_all,
+                        bytes};
+  all_to_all.dispatch = dispatch;
   return {node.path + ".all_to_all",
           {node.component.stack, Part::communication},
           all_to_all,
@@ -26,7 +28,7 @@ Node to_experts(Graph& graph, Node& node, const Expr& bytes) {
       {node.path + ".tokens", {experts.rows * experts.per_token, experts.in_features}, {}});
   const TensorId arrived = graph.tensors.size() - 1;
   const TensorId tokens = std::exchange(node.inputs.front(), arrived);
-  return all_to_all_for(node, bytes, tokens, arrived);
+  return all_to_all_for(node, bytes, Dispatch::forward, tokens, arrived);
 }
 
 /// Sends the experts' outputs back to the ranks of their tokens.
@@ -34,7 +36,7 @@ Node from_experts(Graph& graph, Node& node, const Expr& bytes) {
   graph.tensors.push_back(graph.tensors[node.output]);
   const TensorId computed = graph.tensors.size() - 1;
   const TensorId returned = std::exchange(node.output, computed);
-  return all_to_all_for(node, bytes, computed, returned);
+  return all_to_all_for(node, bytes, Dispatch::backward, computed, returned);
 }
 
 }  // namespace

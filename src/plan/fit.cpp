@@ -5,6 +5,7 @@
 
 #include "headroom/error.h"
 #include "headroom/plan.h"
+#include "kv_reservation.h"
 #include "setting_format.h"
 
 namespace headroom {
@@ -32,25 +33,54 @@ PlanResult result_of(Planner& planner, const PlanRequest& request, const PlanCho
   return result;
 }
 
-/// Every pair of formats, widest first; the KV-cache varies fastest.
+/// `query` with a KV-cache of this type and no scales. Empty if the policy has no such type.
+std::optional<PlanQuery> with_cache_type(PlanQuery query, DType type) {
+  const KvPolicy policy = query.kv_cache.policy;
+  const bool llama_cpp = policy == KvPolicy::llama_cpp || policy == KvPolicy::llama_cpp_swa_full ||
+                         policy == KvPolicy::llama_cpp_b5331;
+  if (llama_cpp && type == DType::float8) return std::nullopt;
+  query.kv_dtype = type;
+  query.kv_cache.scales = KvScales::none;
+  set_type(query.kv_cache, kv_type(type));
+  return query;
+}
+
+/// Every pair of formats, as stored and widest first; the KV-cache varies fastest.
 std::vector<FormatFit> format_fits(const PlanQuestion& question, const PlanRequest& request) {
   const bool cached = question.model.spec.main_stack().causal();
   std::vector<FormatFit> fits;
-  for (const WeightFormat weights :
-       {WeightFormat::float32, WeightFormat::bfloat16, WeightFormat::float8, WeightFormat::int8,
-        WeightFormat::int4}) {
+  for (const std::optional<WeightType> weights :
+       {std::optional<WeightType>{}, std::optional{WeightType::bfloat16},
+        std::optional{WeightType::float8}, std::optional{WeightType::int8},
+        std::optional{WeightType::int4}}) {
     for (const DType kv_dtype : {DType::bfloat16, DType::float8}) {
       if (!cached && kv_dtype != DType::bfloat16) continue;
-      PlanQuery query = question.query;
-      query.weights = weights;
-      query.kv_dtype = kv_dtype;
-      Planner planner(question.model.spec, query, question.rates);
+      std::optional<PlanQuery> query = with_cache_type(question.query, kv_dtype);
+      if (!query) continue;
+      query->weights = weights;
+      Planner planner(question.model.spec, *query, question.rates);
       const PlanFigures figures = planner.evaluate(resolve(request, question.load), question.load);
       fits.push_back({weights, kv_dtype, figures.memory.total(), planner.fits(figures),
                       largest_batch(planner, request, question.load)});
     }
   }
   return fits;
+}
+
+/// Throws Error{invalid_input} for KV-cache settings of a model that has none.
+void require_cache(const PlanQuestion& question, const Planner& planner) {
+  const bool serves = question.query.purpose == Purpose::serve;
+  if (!serves || planner.decodes() || !detail::needs_reservation(question.query.kv_cache)) return;
+  throw_invalid_input(fmt::format("{} has no KV-cache", question.model.spec.name),
+                      fmt::format("leave out {}, {} and the other settings of a KV-cache",
+                                  Setting::kv_dtype, Setting::kv_policy));
+}
+
+void add_storage(const PlanQuestion& question, FitReport& report) {
+  const ModelSpec spec = converted(question.model.spec, question.query.weights);
+  const Graph graph = build_graph(spec, {Phase::prefill, question.query.attention});
+  report.storage = stored_weights(spec, graph);
+  report.parameters = count_parameters(graph).total.evaluate(graph.sizes);
 }
 
 std::vector<ConcurrencyPoint> concurrency_of(Planner& planner, const PlanRequest& request,
@@ -74,7 +104,7 @@ std::vector<ConcurrencyPoint> concurrency_of(Planner& planner, const PlanRequest
 }
 
 std::vector<std::string> notes_of(const PlanQuestion& question) {
-  std::vector<std::string> notes;
+  std::vector<std::string> notes = question.notes;
   const auto context = trained_context(question.model.spec);
   if (context && question.load.seq_len > *context) {
     notes.push_back(
@@ -95,21 +125,31 @@ std::vector<std::string> notes_of(const PlanQuestion& question) {
 
 FitReport make_fit_report(PlanQuestion question, const PlanRequest& request) {
   Planner planner(question.model.spec, question.query, question.rates);
+  require_cache(question, planner);
   const PlanChoice choice = resolve(request, question.load);
   require_legal(choice, question.load, planner.limits(question.load.seq_len));
   FitReport report;
   report.result = result_of(planner, request, choice, question.load);
   report.communication = planner.communication(choice, question.load);
   const bool serves = question.query.purpose == Purpose::serve;
-  if (serves) report.formats = format_fits(question, request);
+  if (serves) {
+    report.formats = format_fits(question, request);
+    add_storage(question, report);
+  }
   if (planner.decodes()) report.concurrency = concurrency_of(planner, request, question.load);
+  if (!report.result.fits) {
+    report.remedies = remedies_for(planner, request, question.load, report.result, report.formats);
+  }
   report.notes = notes_of(question);
+  const auto& stored = report.storage.notes;
+  report.notes.insert(report.notes.end(), stored.begin(), stored.end());
   report.question = std::move(question);
   return report;
 }
 
 PlanReport make_plan_report(PlanQuestion question, SearchSpace space) {
   Planner planner(question.model.spec, question.query, question.rates);
+  require_cache(question, planner);
   space.devices = question.devices;
   space.load = question.load;
   const auto start = std::chrono::steady_clock::now();

@@ -52,9 +52,12 @@ class ExprMapper {
   }
   void operator()(FeatureMap& op) const { heads(op.heads); }
   void operator()(LinearAttention& op) const { shape(op.shape); }
-  void operator()(ShortConvolution& op) const { each(op.rows, op.channels, op.kernel); }
+  void operator()(ShortConvolution& op) const { each(op.batch, op.rows, op.channels, op.kernel); }
+  void operator()(StateSpaceScan& op) const {
+    each(op.batch, op.rows, op.heads, op.head_dim, op.groups, op.state_size, op.first_parameter);
+  }
   void operator()(GatedDelta& op) const {
-    each(op.batch, op.rows, op.heads, op.key_dim, op.value_dim);
+    each(op.batch, op.rows, op.key_heads, op.heads, op.key_dim, op.value_dim);
   }
   void operator()(Recurrence& op) const { each(op.batch, op.seq_len, op.width); }
   void operator()(OutputGate& op) const { each(op.elements); }
@@ -69,7 +72,10 @@ class ExprMapper {
   void operator()(ResidualAdd& op) const { each(op.elements); }
   void operator()(Dropout& op) const { each(op.elements); }
   void operator()(SelectToken& op) const { each(op.elements); }
-  void operator()(Scale& op) const { each(op.elements); }
+  void operator()(Scale& op) const {
+    each(op.elements);
+    heads(op.part);
+  }
   void operator()(SoftCap& op) const { each(op.elements); }
   void operator()(CrossEntropy& op) const { each(op.rows, op.classes); }
   void operator()(Collective& op) const { each(op.bytes); }

@@ -16,7 +16,9 @@ OpKind kind_of(const Op& op) {
             return OpKind::eager_attention;
           },
           [](const FusedAttention&) { return OpKind::fused_attention; },
-          [](const OneOf<LinearAttention, GatedDelta> auto&) { return OpKind::linear_attention; },
+          [](const OneOf<LinearAttention, GatedDelta, StateSpaceScan> auto&) {
+            return OpKind::linear_attention;
+          },
           [](const OneOf<Activation, GatedActivation> auto&) { return OpKind::activation; },
           [](const CrossEntropy&) { return OpKind::loss; },
           [](const Collective&) { return OpKind::collective; },

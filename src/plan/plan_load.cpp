@@ -101,22 +101,6 @@ std::optional<std::int64_t> largest_context(Planner& planner, const PlanRequest&
   return largest >= kMostTokens - divisor ? std::nullopt : std::optional(largest);
 }
 
-std::string_view name_of(WeightFormat format) noexcept {
-  switch (format) {
-    case WeightFormat::float32:
-      return "float32";
-    case WeightFormat::bfloat16:
-      return "bfloat16";
-    case WeightFormat::float8:
-      return "float8";
-    case WeightFormat::int8:
-      return "int8";
-    case WeightFormat::int4:
-      break;
-  }
-  return "int4";
-}
-
 std::string_view name_of(Purpose purpose) noexcept {
   switch (purpose) {
     case Purpose::serve:

@@ -5,7 +5,6 @@
 
 #include "headroom/error.h"
 #include "op_kind.h"
-#include "quantised.h"
 
 namespace headroom {
 namespace {
@@ -18,38 +17,30 @@ using detail::SectionStates;
 
 Graph main_graph(const ModelSpec& spec, const PlanQuery& query) {
   const bool training = query.purpose == Purpose::train;
-  const Graph graph =
-      build_graph(spec, {training ? Phase::train : Phase::prefill, query.attention});
-  return training ? with_adapter(graph, query.adapter) : with_last_token_head(graph);
+  if (training) {
+    return with_adapter(build_graph(spec, {Phase::train, query.attention}), query.adapter);
+  }
+  return with_last_token_head(build_stored_graph(spec, {Phase::prefill, query.attention}));
 }
 
 std::optional<Graph> decode_graph(const ModelSpec& spec, const PlanQuery& query) {
   const bool cached = spec.main_stack().causal();
   if (query.purpose == Purpose::train || !cached) return std::nullopt;
-  return build_graph(spec, {Phase::decode, query.attention});
+  return build_stored_graph(spec, {Phase::decode, query.attention});
 }
 
-Integer stored_bytes(WeightFormat format, Integer elements) {
-  switch (format) {
-    case WeightFormat::float32:
-      return 4 * elements;
-    case WeightFormat::bfloat16:
-      return 2 * elements;
-    case WeightFormat::float8:
-    case WeightFormat::int8:
-      return elements;
-    case WeightFormat::int4:
-      break;
-  }
-  return detail::int4_bytes(elements);
-}
+/// Values with one float32 scale in a dispatched token (arXiv 2412.19437, section 3.3.2).
+constexpr double kDispatchTile = 128;
 
-/// Bytes per element of a weight that formats below 16 bit do not apply to.
-Integer unquantised_bytes(WeightFormat format) { return format == WeightFormat::float32 ? 4 : 2; }
-
-double bytes_per_element(WeightFormat format) {
-  constexpr Integer kMany = 1 << 20;
-  return static_cast<double>(stored_bytes(format, kMany)) / static_cast<double>(kMany);
+/// Bytes of a token sent to its experts over its bytes in the activations' type.
+double dispatch_share(const PlanQuery& query) {
+  const bool trains = query.purpose == Purpose::train;
+  const std::optional<DType> type =
+      trains ? info(query.states.recipe).dispatch : std::optional<DType>{};
+  if (!type) return 1;
+  const double scale = static_cast<double>(bytes_of(DType::float32)) / kDispatchTile;
+  return (static_cast<double>(bytes_of(*type)) + scale) /
+         static_cast<double>(bytes_of(query.dtype));
 }
 
 /// The users of a weight: layers of one kind, perhaps as a routed expert, or sections outside the
@@ -100,7 +91,10 @@ Stage stage_at(std::int64_t index, const ParallelPlan& plan) {
 }
 
 PlannerSetup setup_of(const ModelSpec& spec, const PlanQuery& query, const DeviceRates& rates) {
-  PlannerSetup setup{spec, query, rates, main_graph(spec, query), decode_graph(spec, query), {}};
+  const bool serves = query.purpose == Purpose::serve;
+  const ModelSpec stored = serves ? converted(spec, query.weights) : spec;
+  PlannerSetup setup{spec, query, rates, main_graph(stored, query), decode_graph(stored, query),
+                     {}};
   setup.kinds = detail::layer_kinds(setup.graph);
   if (query.purpose == Purpose::train && !detail::has_kind(setup.graph, OpKind::loss)) {
     throw Error(ErrorCode::invalid_input, spec.name + " has no head, so no loss to train with", {},
@@ -151,6 +145,7 @@ Workload Planner::Implementation::workload_of(Pass pass, std::int64_t batch, std
       spec.embedding.audio ? spec.encoder_positions().max_position_embeddings : past_len + seq_len;
   workload.past_len = past_len;
   workload.dtype = query.dtype;
+  workload.arithmetic = query.arithmetic;
   workload.kv_dtype = query.kv_dtype;
   workload.attention = query.attention;
   workload.kernels = Kernels::fused;
@@ -174,10 +169,9 @@ detail::RankSpeed Planner::Implementation::speed_of(const ParallelPlan& plan) co
   speed.context_bytes_per_s = rate_among(plan.tensor * plan.context);
   speed.expert_ranks = plan.expert;
   speed.expert_bytes_per_s = rate_among(plan.tensor * plan.expert);
-  if (query.purpose == Purpose::serve) {
-    speed.bytes_saved_per_weight =
-        static_cast<double>(bytes_of(query.dtype)) - bytes_per_element(query.weights);
-  }
+  speed.dispatch_share = dispatch_share(query);
+  speed.layer_gemm_flops_per_s =
+      rates.layer_gemm_flops_per_s.value_or(rates.flops_per_s) * rates.efficiency.matrix;
   return speed;
 }
 
@@ -221,11 +215,11 @@ const detail::RankCosts& Planner::Implementation::costs(Pass pass, const Paralle
 
 StateBytes Planner::Implementation::serving_states(const Weight& weight,
                                                    const Bindings& sizes) const {
-  const bool matrix = is_layer_matrix(weight);
-  const Integer elements = weight.elements().evaluate(sizes);
-  const Integer bytes = matrix ? stored_bytes(query.weights, elements)
-                               : checked_multiply(unquantised_bytes(query.weights), elements);
-  return {checked_multiply(weight.repeat.evaluate(sizes), bytes), 0, 0};
+  const Expr elements = weight.repeat * weight.elements();
+  const Integer all = elements.evaluate(graph.sizes);
+  if (all == 0) return {};
+  const Integer of_rank = checked_multiply(*weight.stored_bytes, elements.evaluate(sizes));
+  return {ceil_div(of_rank, all), 0, 0};
 }
 
 StateBytes Planner::Implementation::states_of(const Weight& weight, const Bindings& sizes) const {
@@ -260,6 +254,7 @@ const RankStates& Planner::Implementation::states(const ParallelPlan& plan) {
     }
     found->states += bytes;
   }
+  states.gemms = detail::gemm_shapes(graph, kinds.size(), sizes);
   return states_.emplace(key, std::move(states)).first->second;
 }
 
@@ -325,14 +320,5 @@ const PlanQuery& Planner::query() const { return implementation_->query; }
 const DeviceRates& Planner::rates() const { return implementation_->rates; }
 const ModelSpec& Planner::spec() const { return implementation_->spec; }
 bool Planner::decodes() const { return implementation_->decode.has_value(); }
-
-Integer PlanMemory::total() const {
-  Integer sum = 0;
-  for (const Integer part : {weights, gradients, optimizer, embedding_states, activations,
-                             embedding_and_loss, kv_cache, buffers, overhead}) {
-    sum = checked_add(sum, part);
-  }
-  return sum;
-}
 
 }  // namespace headroom

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "headroom/plan.h"
+#include "kv_reservation.h"
 #include "rank_program.h"
 #include "stage_layout.h"
 #include "stage_states.h"
@@ -62,6 +63,8 @@ class Planner::Implementation : public PlannerSetup {
   [[nodiscard]] detail::RankSpeed speed_of(const ParallelPlan& plan) const;
   [[nodiscard]] SymbolValues values_of(const ParallelPlan& plan, const Workload& workload) const;
   detail::RankProgram& program(Pass pass, const ParallelPlan& plan);
+  /// The KV-cache of a step by kind, as the query's policy reserves it.
+  std::vector<Integer> reserved_cache(const detail::RankCosts& step, const Workload& workload);
 
  private:
   /// Everything that the costs of a pass depend on.
@@ -85,6 +88,7 @@ class Planner::Implementation : public PlannerSetup {
     std::unique_ptr<detail::RankProgram> program;
   };
 
+  /// A rank's share of the elements of `weight` in its stored bytes, rounded up.
   StateBytes serving_states(const Weight& weight, const Bindings& sizes) const;
   StateBytes states_of(const Weight& weight, const Bindings& sizes) const;
 
@@ -95,6 +99,8 @@ class Planner::Implementation : public PlannerSetup {
   std::map<std::pair<std::int64_t, std::int64_t>, detail::RankStates> states_;  ///< tensor, expert
   std::map<std::pair<std::int64_t, std::int64_t>, std::vector<detail::PipelineStage>>
       stages_;  ///< pipeline, interleave
+  std::map<std::pair<std::int64_t, std::int64_t>, detail::KvReservation>
+      reservations_;  ///< batch, tokens
 };
 
 }  // namespace headroom

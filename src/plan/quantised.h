@@ -12,11 +12,4 @@ namespace headroom::detail {
   return ceil_div(elements, 2) + scales + 4 * ceil_div(scales, 256);
 }
 
-/// GPTQ and AWQ: 4 bits per weight, a 16-bit scale and a 4-bit zero point per 128 weights; 4.156
-/// bits per weight in total.
-[[nodiscard]] constexpr Integer int4_bytes(Integer elements) {
-  const Integer groups = ceil_div(elements, 128);
-  return ceil_div(elements, 2) + 2 * groups + ceil_div(groups, 2);
-}
-
 }  // namespace headroom::detail

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "op_exprs.h"
 #include "op_kind.h"
@@ -20,21 +21,19 @@ Bindings constants_of(const Bindings& sizes) {
   return constants;
 }
 
-/// Elements of a weight's copies that a GEMM reads.
-Expr elements_read(const Weight& weight, OpKind kind) {
-  if (weight.shape.size() < 2) return {};
-  if (kind == OpKind::linear) return weight.elements();
-  // Only the experts that some token selects are read.
-  const bool routed = kind == OpKind::expert_linear;
-  return routed ? Expr(Symbol::experts_read) * weight.shape[1] * weight.shape.back() : Expr();
+/// Average bytes of an element of the whole model's weight; empty without stored bytes.
+std::optional<double> stored_bytes_per_element(const Graph& whole, WeightId id) {
+  if (id >= whole.weights.size() || !whole.weights[id].stored_bytes) return std::nullopt;
+  const Weight& weight = whole.weights[id];
+  const Integer elements = (weight.repeat * weight.elements()).evaluate(whole.sizes);
+  if (elements == 0) return std::nullopt;
+  return static_cast<double>(*weight.stored_bytes) / static_cast<double>(elements);
 }
 
-Expr matrix_elements(const Graph& graph, const Node& node) {
-  Expr elements;
-  for (const WeightId id : node.weights) {
-    elements += elements_read(graph.weights[id], kind_of(node.op));
-  }
-  return elements;
+/// A rank's sizes vary with the plan, so its weights' bytes stay a formula.
+Graph without_stored_bytes(Graph graph) {
+  for (Weight& weight : graph.weights) weight.stored_bytes.reset();
+  return graph;
 }
 
 /// Sections by the path of their nodes.
@@ -111,16 +110,47 @@ RankProgram::RankProgram(const Graph& whole, const Structure& structure, Kernels
   plan.sequence = structure.sequence;
   plan.context = structure.context ? 2 : 1;
   plan.expert = structure.experts;
-  const Graph graph = shard(whole, plan);
+  const Graph graph = shard(without_stored_bytes(whole), plan);
   AnalysisOptions options;
   options.kernels = kernels;
   const Analysis analysis = analyze(graph, options);
-  compile_nodes(graph, analysis);
+  compile_nodes(graph, analysis, whole);
   compile_saved(graph, analysis);
   compile_memory(graph, analysis);
+  if (graph.options.phase == Phase::train) compile_gradients(graph);
 }
 
-void RankProgram::compile_nodes(const Graph& graph, const Analysis& analysis) {
+double RankProgram::CompiledNode::all_bytes(const SymbolValues& values) const {
+  double sum = as_double(bytes, values);
+  for (const CompiledRead& read : reads) {
+    sum += as_double(read.elements, values) * read.bytes_per_element;
+  }
+  return sum;
+}
+
+RankProgram::CompiledNode RankProgram::compiled_node(const Section& section, const Block& block,
+                                                     const Node& node, const NodeAnalysis& analysis,
+                                                     const Graph& whole) const {
+  const auto compiled = [&](const Expr& expr) { return CompiledExpr(expr, constants_); };
+  const Cost& forward = analysis.cost.forward;
+  Expr bytes = forward.bytes_read + forward.bytes_written;
+  std::vector<CompiledRead> reads;
+  for (const WeightRead& read : analysis.weights_read) {
+    const auto bytes_per_element = stored_bytes_per_element(whole, read.weight);
+    if (!bytes_per_element) continue;
+    bytes -= read.elements * Symbol::weight_bytes;
+    reads.push_back({compiled(read.elements), *bytes_per_element});
+  }
+  return {section,
+          in_attention_core(node),
+          is_layer_gemm(block, node),
+          compiled(forward.matrix_flops),
+          compiled(bytes),
+          compiled(analysis.cost.backward.matrix_flops),
+          std::move(reads)};
+}
+
+void RankProgram::compile_nodes(const Graph& graph, const Analysis& analysis, const Graph& whole) {
   const SectionMap sections(graph);
   const auto compiled = [&](const Expr& expr) { return CompiledExpr(expr, constants_); };
   Expr logits;
@@ -131,17 +161,11 @@ void RankProgram::compile_nodes(const Graph& graph, const Analysis& analysis) {
       const Section section = sections.of(i, node);
       const NodeAnalysis& cost = analysis.nodes.at(next++);
       if (const auto* op = std::get_if<Collective>(&node.op)) {
-        collectives_.push_back({section, op->group, op->forward, op->backward, compiled(op->bytes),
-                                compiled(block.repeat)});
+        collectives_.push_back({section, op->group, op->forward, op->backward, op->dispatch,
+                                compiled(op->bytes), compiled(block.repeat)});
         continue;
       }
-      const Cost& forward = cost.cost.forward;
-      const bool quantisable = block.is_layers();
-      nodes_.push_back(
-          {section, in_attention_core(node), compiled(forward.matrix_flops),
-           compiled(forward.bytes_read + forward.bytes_written),
-           compiled(cost.cost.backward.matrix_flops),
-           compiled(quantisable ? block.repeat * matrix_elements(graph, node) : Expr())});
+      nodes_.push_back(compiled_node(section, block, node, cost, whole));
       if (kind_of(node.op) == OpKind::loss) {
         logits += graph.tensors[node.inputs.front()].elements() * Symbol::activation_bytes;
       }
@@ -166,6 +190,24 @@ void RankProgram::compile_saved(const Graph& graph, const Analysis& analysis) {
   }
 }
 
+void RankProgram::compile_gradients(const Graph& graph) {
+  const SectionMap sections(graph);
+  std::vector<std::pair<std::size_t, Expr>> seen;
+  for (std::size_t i = 0; i < graph.blocks.size(); ++i) {
+    if (!graph.blocks[i].is_layers()) continue;
+    for (const Node& node : graph.blocks[i].nodes) {
+      const Section section = sections.of(i, node);
+      Expr elements = graph.tensors[node.output].elements();
+      for (const TensorId input : node.inputs) elements += graph.tensors[input].elements();
+      const Expr bytes = (elements * Symbol::activation_bytes).substitute(constants_);
+      const std::pair<std::size_t, Expr> one(section.layer_kind, bytes);
+      if (std::ranges::find(seen, one) != seen.end()) continue;
+      seen.push_back(one);
+      gradients_.push_back({section, CompiledExpr(bytes, constants_)});
+    }
+  }
+}
+
 void RankProgram::compile_memory(const Graph& graph, const Analysis& analysis) {
   const auto compiled = [&](const Expr& expr) { return CompiledExpr(expr, constants_); };
   std::vector<Expr> seen;
@@ -182,8 +224,9 @@ void RankProgram::compile_memory(const Graph& graph, const Analysis& analysis) {
     std::vector<Expr> cache_bytes(static_cast<std::size_t>(block.layers_per_run));
     for (const CacheTensor& cache : caches) {
       if (cache.block != &block) continue;
+      const Tensor& tensor = graph.tensors[cache.tensor];
       cache_bytes[static_cast<std::size_t>(cache.node->layer)] +=
-          block.repeat * graph.tensors[cache.tensor].elements() * Symbol::kv_cache_bytes;
+          block.repeat * tensor.elements() * bytes_of(tensor.type);
     }
     for (const Expr& bytes : cache_bytes) {
       layer_inputs_.push_back(compiled(block.repeat * input));
@@ -198,17 +241,16 @@ RankCosts RankProgram::costs(const SymbolValues& values, const RankSpeed& speed)
   for (const CompiledNode& node : nodes_) {
     SectionCosts& section = section_of(costs, node.section);
     const double flops = as_double(node.flops, values);
-    const double bytes = as_double(node.bytes, values) -
-                         as_double(node.layer_matrices, values) * speed.bytes_saved_per_weight;
+    const double bytes = node.all_bytes(values);
+    const double flops_per_s = node.layer_gemm ? speed.layer_gemm_flops_per_s : speed.flops_per_s;
     const double backward = as_double(node.backward_flops, values);
-    const double forward_s = std::max(flops / speed.flops_per_s, bytes / speed.memory_bytes_per_s);
+    const double forward_s = std::max(flops / flops_per_s, bytes / speed.memory_bytes_per_s);
     section.forward_s += forward_s;
     section.forward_flops += flops;
     if (node.core) section.core_s += forward_s;
     // The backward pass reads and writes gradients as well as activations: twice the forward's
     // bytes.
-    section.backward_s +=
-        std::max(backward / speed.flops_per_s, 2 * bytes / speed.memory_bytes_per_s);
+    section.backward_s += std::max(backward / flops_per_s, 2 * bytes / speed.memory_bytes_per_s);
   }
   add_communication(values, speed, costs);
   for (const CompiledSaved& saved : saved_) {
@@ -216,6 +258,10 @@ RankCosts RankProgram::costs(const SymbolValues& values, const RankSpeed& speed)
     const Integer bytes = saved.bytes.evaluate(values);
     (saved.table ? costs.tables : section.saved) += bytes;
     if (saved.core) section.saved_core += bytes;
+  }
+  for (const CompiledGradients& gradients : gradients_) {
+    Integer& largest = section_of(costs, gradients.section).largest_gradients;
+    largest = std::max(largest, gradients.bytes.evaluate(values));
   }
   for (const CompiledExpr& live : live_) costs.peak = std::max(costs.peak, live.evaluate(values));
   for (std::size_t i = 0; i < costs.layers.size(); ++i) {
@@ -231,27 +277,33 @@ void RankProgram::add_communication(const SymbolValues& values, const RankSpeed&
                                     RankCosts& costs) const {
   for (const CompiledCollective& collective : collectives_) {
     SectionCosts& section = section_of(costs, collective.section);
-    const double bytes = as_double(collective.bytes, values);
+    const double forward = collective.bytes_in(Dispatch::forward, values, speed);
+    const double backward = collective.bytes_in(Dispatch::backward, values, speed);
     const double repeat = as_double(collective.repeat, values);
     section.forward_communication_s +=
-        repeat * collective_seconds(collective.forward, bytes, collective.group, speed);
+        repeat * collective_seconds(collective.forward, forward, collective.group, speed);
     section.backward_communication_s +=
-        repeat * collective_seconds(collective.backward, bytes, collective.group, speed);
+        repeat * collective_seconds(collective.backward, backward, collective.group, speed);
   }
 }
 
-std::vector<RankProgram::CollectiveBytes> RankProgram::collectives(
-    const SymbolValues& values) const {
+double RankProgram::CompiledCollective::bytes_in(Dispatch pass, const SymbolValues& values,
+                                                 const RankSpeed& speed) const {
+  return as_double(bytes, values) * (dispatch == pass ? speed.dispatch_share : 1);
+}
+
+std::vector<RankProgram::CollectiveBytes> RankProgram::collectives(const SymbolValues& values,
+                                                                   const RankSpeed& speed) const {
   std::vector<CollectiveBytes> result;
   for (const CompiledCollective& collective : collectives_) {
-    const double bytes = as_double(collective.bytes, values);
     const double repeat = as_double(collective.repeat, values);
-    const auto add = [&](CollectiveKind kind, bool backward) {
+    const auto add = [&](CollectiveKind kind, Dispatch pass) {
       if (kind == CollectiveKind::none) return;
-      result.push_back({collective.section, collective.group, kind, backward, repeat, bytes});
+      result.push_back({collective.section, collective.group, kind, pass == Dispatch::backward,
+                        repeat, collective.bytes_in(pass, values, speed)});
     };
-    add(collective.forward, false);
-    add(collective.backward, true);
+    add(collective.forward, Dispatch::forward);
+    add(collective.backward, Dispatch::backward);
   }
   return result;
 }

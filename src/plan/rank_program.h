@@ -20,9 +20,10 @@ struct SectionCosts {
   double forward_communication_s = 0;
   double backward_communication_s = 0;
   double forward_flops = 0;
-  Integer saved = 0;         ///< bytes for the backward pass without recompute
-  Integer saved_core = 0;    ///< part of them that selective recompute drops
-  Integer layer_inputs = 0;  ///< bytes that full recompute saves
+  Integer saved = 0;              ///< bytes for the backward pass without recompute
+  Integer saved_core = 0;         ///< part of them that selective recompute drops
+  Integer layer_inputs = 0;       ///< bytes that full recompute saves
+  Integer largest_gradients = 0;  ///< of one operator's inputs and output in the backward pass
 };
 
 /// Costs on one rank of one pass.
@@ -39,6 +40,7 @@ struct RankCosts {
 /// Rates of one rank, and of its links to the other ranks of each group.
 struct RankSpeed {
   double flops_per_s = 1;
+  double layer_gemm_flops_per_s = 1;  ///< of is_layer_gemm
   double memory_bytes_per_s = 1;
   double collective_latency_s = 0;
   std::int64_t tensor_ranks = 1;
@@ -47,7 +49,7 @@ struct RankSpeed {
   double context_bytes_per_s = 1;
   std::int64_t expert_ranks = 1;
   double expert_bytes_per_s = 1;
-  double bytes_saved_per_weight = 0;  ///< by storing the layers' matrices in fewer than 16 bits
+  double dispatch_share = 1;  ///< bytes of dispatched tokens over those in the activations' type
 };
 
 /// Properties of a plan that decide which operators its sharded graph has.
@@ -75,24 +77,42 @@ class RankProgram {
     double count;
     double bytes;  ///< as Collective::bytes, of one
   };
-  [[nodiscard]] std::vector<CollectiveBytes> collectives(const SymbolValues& values) const;
+  [[nodiscard]] std::vector<CollectiveBytes> collectives(const SymbolValues& values,
+                                                         const RankSpeed& speed) const;
 
  private:
+  /// A weight that a node reads in its stored format.
+  struct CompiledRead {
+    CompiledExpr elements;
+    double bytes_per_element;
+  };
   struct CompiledNode {
     Section section;
     bool core;
+    bool layer_gemm;
     CompiledExpr flops;
-    CompiledExpr bytes;
+    CompiledExpr bytes;  ///< without those of `reads`
     CompiledExpr backward_flops;
-    CompiledExpr layer_matrices;  ///< elements of weights that a storage format can shrink
+    std::vector<CompiledRead> reads;
+
+    [[nodiscard]] double all_bytes(const SymbolValues& values) const;
   };
   struct CompiledCollective {
     Section section;
     RankGroup group;
     CollectiveKind forward;
     CollectiveKind backward;
+    Dispatch dispatch;
     CompiledExpr bytes;
     CompiledExpr repeat;
+
+    /// Bytes of one collective in the pass that `pass` names.
+    [[nodiscard]] double bytes_in(Dispatch pass, const SymbolValues& values,
+                                  const RankSpeed& speed) const;
+  };
+  struct CompiledGradients {
+    Section section;
+    CompiledExpr bytes;
   };
   struct CompiledSaved {
     Section section;
@@ -101,8 +121,12 @@ class RankProgram {
     CompiledExpr bytes;
   };
 
-  void compile_nodes(const Graph& graph, const Analysis& analysis);
+  void compile_nodes(const Graph& graph, const Analysis& analysis, const Graph& whole);
+  [[nodiscard]] CompiledNode compiled_node(const Section& section, const Block& block,
+                                           const Node& node, const NodeAnalysis& analysis,
+                                           const Graph& whole) const;
   void compile_saved(const Graph& graph, const Analysis& analysis);
+  void compile_gradients(const Graph& graph);
   void compile_memory(const Graph& graph, const Analysis& analysis);
   void add_communication(const SymbolValues& values, const RankSpeed& speed,
                          RankCosts& costs) const;
@@ -111,6 +135,7 @@ class RankProgram {
   std::vector<CompiledNode> nodes_;
   std::vector<CompiledCollective> collectives_;
   std::vector<CompiledSaved> saved_;
+  std::vector<CompiledGradients> gradients_;  ///< training: of each operator in a layer
   std::vector<CompiledExpr> live_;
   std::vector<CompiledExpr> layer_inputs_;  ///< by kind
   std::vector<CompiledExpr> kv_cache_;      ///< by kind

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "plan_memory.h"
 #include "planner.h"
 
 namespace headroom {
@@ -70,6 +71,19 @@ double pass_seconds(const RankCosts& costs, PlanTime& time) {
 
 }  // namespace
 
+std::vector<Integer> Planner::Implementation::reserved_cache(const RankCosts& step,
+                                                             const Workload& workload) {
+  if (!detail::needs_reservation(query.kv_cache)) return step.kv_cache;
+  const auto key = std::pair{workload.batch_size, workload.past_len};
+  auto known = reservations_.find(key);
+  if (known == reservations_.end()) {
+    const detail::KvReservation whole =
+        detail::kv_reservation(spec, *decode, workload, query.kv_cache, step.kv_cache.size());
+    known = reservations_.emplace(key, whole).first;
+  }
+  return detail::reserved_on_rank(known->second, step.kv_cache);
+}
+
 PlanFigures Planner::Implementation::serving(const PlanChoice& choice, const Load& load) {
   const ParallelPlan& plan = choice.parallel;
   const std::int64_t batch = ceil_div(load.batch_size, plan.data);
@@ -85,7 +99,9 @@ PlanFigures Planner::Implementation::serving(const PlanChoice& choice, const Loa
   PlanFigures figures;
   PlanTime& time = figures.time;
   if (cached) {
-    step = costs(Pass::decode, plan, workload_of(Pass::decode, batch, 1, load.seq_len - 1));
+    const Workload last = workload_of(Pass::decode, batch, 1, load.seq_len - 1);
+    step = costs(Pass::decode, plan, last);
+    step->kv_cache = reserved_cache(*step, last);
     peak = std::max(peak, step->peak);
     time.iteration_s = pass_seconds(*step, time);
     time.communication_s += sends * send_seconds(choice, step->hidden);
@@ -105,7 +121,7 @@ PlanFigures Planner::Implementation::serving(const PlanChoice& choice, const Loa
   figures.memory =
       worst_weights_and_cache(prefill, step, states(plan), kinds, stages(plan), choice);
   figures.memory.activations = peak;
-  figures.memory.overhead = query.overhead_bytes;
+  figures.memory.runtime = detail::runtime_bytes(figures.memory, plan, query, rates);
   return figures;
 }
 

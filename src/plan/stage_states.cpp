@@ -49,8 +49,19 @@ StageCosts stage_costs(const RankCosts& costs, const RankStates& states,
     result.largest_saved = std::max(result.largest_saved, ceil_div(kind.saved, all_layers));
     result.largest_core = std::max(result.largest_core, ceil_div(kind.saved_core, all_layers));
     result.largest_weights = std::max(result.largest_weights, ceil_div(weights, all_layers));
+    result.largest_gradients = std::max(result.largest_gradients, kind.largest_gradients);
   }
   return result;
+}
+
+std::vector<GemmShape> gemms_of_stage(const RankStates& states, const PipelineStage& stage) {
+  std::vector<GemmShape> shapes;
+  for (std::size_t i = 0; i < states.gemms.size(); ++i) {
+    if (stage.layers_of_kind[i] == 0) continue;
+    shapes.insert(shapes.end(), states.gemms[i].begin(), states.gemms[i].end());
+  }
+  keep_distinct(shapes);
+  return shapes;
 }
 
 SectionStates all_states(const StageCosts& costs, const RankStates& states,

@@ -6,6 +6,7 @@
 #include "headroom/plan.h"
 #include "rank_program.h"
 #include "stage_layout.h"
+#include "weight_gradients.h"
 
 namespace headroom::detail {
 
@@ -26,6 +27,7 @@ struct OutsideStates {
 struct RankStates {
   std::vector<SectionStates> layers;  ///< by kind
   std::vector<OutsideStates> outside;
+  std::vector<std::vector<GemmShape>> gemms;  ///< distinct trained shapes, by kind
 };
 
 /// One stage of a pipeline.
@@ -45,15 +47,20 @@ struct PipelineStage {
 struct StageCosts {
   SectionCosts layers;
   SectionStates states;
-  Integer largest_saved = 0;    ///< of one layer, saved without recompute
-  Integer largest_core = 0;     ///< part of it that selective recompute drops
-  Integer largest_weights = 0;  ///< of one layer
+  Integer largest_saved = 0;      ///< of one layer, saved without recompute
+  Integer largest_core = 0;       ///< part of it that selective recompute drops
+  Integer largest_weights = 0;    ///< of one layer
+  Integer largest_gradients = 0;  ///< of activations, of one operator
 };
 
 /// Sums over the kinds of layers, each by the fraction of its layers in the stage.
 [[nodiscard]] StageCosts stage_costs(const RankCosts& costs, const RankStates& states,
                                      const std::vector<LayerKind>& kinds,
                                      const PipelineStage& stage);
+
+/// Distinct shapes of the GEMMs of the stage's layers, in ascending order.
+[[nodiscard]] std::vector<GemmShape> gemms_of_stage(const RankStates& states,
+                                                    const PipelineStage& stage);
 
 /// part/whole of `states`, rounded up.
 [[nodiscard]] StateBytes fraction_of(const StateBytes& states, Integer part, Integer whole);

@@ -63,14 +63,15 @@ Integer optimizer_state_bytes(const Weight& weight, const WeightSizes& weight_si
 StateBytes states_of_layer(const Weight& weight, const StatePolicy& policy, const Bindings& sizes) {
   const RecipeInfo& recipe = info(policy.recipe);
   const WeightSizes weight_sizes = sizes_of(weight, sizes);
+  const Integer weight_bytes =
+      is_layer_matrix(weight) ? recipe.layer_matrix_bytes : recipe.weight_bytes;
   if (weight.training == Training::frozen || weight.kind == WeightKind::buffer) {
     const bool quantised = policy.adapter == AdapterKind::qlora && is_layer_matrix(weight);
-    return {quantised ? detail::nf4_bytes(weight_sizes.elements)
-                      : recipe.weight_bytes * weight_sizes.elements,
-            0, 0};
+    return {
+        quantised ? detail::nf4_bytes(weight_sizes.elements) : weight_bytes * weight_sizes.elements,
+        0, 0};
   }
-  return {recipe.weight_bytes * weight_sizes.elements,
-          recipe.gradient_bytes * weight_sizes.elements,
+  return {weight_bytes * weight_sizes.elements, recipe.gradient_bytes * weight_sizes.elements,
           recipe.master_bytes * weight_sizes.elements +
               optimizer_state_bytes(weight, weight_sizes, policy)};
 }

@@ -7,6 +7,7 @@
 #include "headroom/analysis.h"
 #include "headroom/error.h"
 #include "headroom/predict.h"
+#include "headroom/stored_graph.h"
 #include "setting_format.h"
 
 namespace headroom {
@@ -57,7 +58,7 @@ class BatchFormula {
 class SweepProgram {
  public:
   SweepProgram(const ModelSpec& spec, const GraphOptions& options, const AnalysisOptions& counting)
-      : SweepProgram(build_graph(spec, options), counting) {}
+      : SweepProgram(build_stored_graph(spec, options), counting) {}
 
   /// False with routed experts: the number of experts read is not affine in the batch size.
   [[nodiscard]] bool is_affine_in_batch() const { return traits_.num_experts == 0; }
@@ -71,8 +72,9 @@ class SweepProgram {
   }
 
   /// Makes fill() compute times at these rates.
-  void start_times(const EffectiveRates& rates) {
+  void start_times(const EffectiveRates& others, const EffectiveRates& layer_gemms) {
     for (const NodeFormulas& node : nodes_) {
+      const EffectiveRates& rates = node.layer_gemm ? layer_gemms : others;
       AffineReal compute = node.flops.real_with(values_);
       AffineReal memory = node.bytes.real_with(values_);
       compute = {compute.constant / rates.flops_per_s, compute.slope / rates.flops_per_s};
@@ -114,6 +116,7 @@ class SweepProgram {
     kFigures
   };
   struct NodeFormulas {
+    bool layer_gemm;
     BatchFormula flops;
     BatchFormula bytes;
   };
@@ -128,15 +131,18 @@ class SweepProgram {
     const bool training = graph.options.phase == Phase::train;
     const Expr saved = training ? saved_bytes(analysis, counting.recompute) : Expr();
     for (const Expr& expr :
-         {analysis.parameters.total * Symbol::weight_bytes, forward.matrix_flops,
-          forward.elementwise_flops, analysis.total.backward.matrix_flops,
-          forward.bytes_read + forward.bytes_written, kv_cache_bytes(analysis), saved}) {
+         {analysis.weight_bytes, forward.matrix_flops, forward.elementwise_flops,
+          analysis.total.backward.matrix_flops, forward.bytes_read + forward.bytes_written,
+          kv_cache_bytes(analysis), saved}) {
       formulas_.emplace_back(expr, graph.sizes);
     }
-    for (const NodeAnalysis& node : analysis.nodes) {
-      const Cost& cost = node.cost.forward;
-      nodes_.push_back({BatchFormula(cost.matrix_flops, graph.sizes),
-                        BatchFormula(cost.bytes_read + cost.bytes_written, graph.sizes)});
+    auto next = analysis.nodes.begin();
+    for (const Block& block : graph.blocks) {
+      for (const Node& node : block.nodes) {
+        const Cost& cost = (next++)->cost.forward;
+        nodes_.push_back({is_layer_gemm(block, node), BatchFormula(cost.matrix_flops, graph.sizes),
+                          BatchFormula(cost.bytes_read + cost.bytes_written, graph.sizes)});
+      }
     }
     if (training) return;
     std::vector<Expr> seen;
@@ -169,7 +175,7 @@ class Sweep {
  public:
   Sweep(const ModelSpec& spec, const SweepGrid& grid, const std::optional<MachineProfile>& machine,
         const SweepSink& sink)
-      : spec_(spec), grid_(grid), machine_(machine), sink_(sink) {
+      : stored_spec_(spec), spec_(spec), grid_(grid), machine_(machine), sink_(sink) {
     if (machine && grid.phase == Phase::train) {
       throw_invalid_input("a sweep does not predict the time of training steps",
                           fmt::format("leave out {}, or fit a plan with {} train", Setting::machine,
@@ -182,13 +188,17 @@ class Sweep {
       for (const auto& recompute : axis(grid_.recompute)) {
         request_.phase = grid_.phase;
         request_.kernels = grid_.kernels;
-        request_.attention = attention.value_or(WorkloadRequest{}.attention);
+        request_.attention = attention.value_or(AttentionImplementation::eager);
         request_.recompute = recompute.value_or(WorkloadRequest{}.recompute);
         AnalysisOptions counting;
         counting.recompute = request_.recompute;
         counting.kernels = request_.kernels;
-        SweepProgram program(spec_, {request_.phase, request_.attention}, counting);
-        if (!run_types(program)) return;
+        for (const auto& weights : axis(grid_.weights)) {
+          request_.weights = weights;
+          spec_ = converted(stored_spec_, weights);
+          SweepProgram program(spec_, {request_.phase, *request_.attention}, counting);
+          if (!run_types(program)) return;
+        }
       }
     }
   }
@@ -196,10 +206,13 @@ class Sweep {
  private:
   bool run_types(SweepProgram& program) {
     for (const auto& dtype : axis(grid_.dtype)) {
-      request_.dtype = dtype.value_or(WorkloadRequest{}.dtype);
-      for (const auto& kv_dtype : axis(grid_.kv_dtype)) {
-        request_.kv_dtype = kv_dtype;
-        if (!run_lengths(program)) return false;
+      request_.dtype = dtype;
+      for (const auto& arithmetic : axis(grid_.arithmetic)) {
+        request_.arithmetic = arithmetic;
+        for (const auto& kv_dtype : axis(grid_.kv_dtype)) {
+          request_.kv_dtype = kv_dtype;
+          if (!run_lengths(program)) return false;
+        }
       }
     }
     return true;
@@ -222,12 +235,14 @@ class Sweep {
   bool run_batches(SweepProgram& program) {
     SweepRow row;
     if (!grid_.batch_size.empty()) request_.batch_size = std::ranges::min(grid_.batch_size);
-    row.workload = resolve(request_, spec_);
+    row.workload = resolve(request_, stored_spec_);
     const DatasheetRates* const sheet =
         machine_ ? std::get_if<DatasheetRates>(&machine_->rates) : nullptr;
     const auto start = [&] {
       program.start(row.workload);
-      if (sheet != nullptr) program.start_times(effective_rates(*sheet, row.workload.dtype));
+      if (sheet == nullptr) return;
+      program.start_times(effective_rates(*sheet, Purpose::serve, row.workload.dtype),
+                          effective_rates(*sheet, Purpose::serve, row.workload.arithmetic_type()));
     };
     start();
     for (const auto& batch : axis(grid_.batch_size)) {
@@ -242,7 +257,8 @@ class Sweep {
     return true;
   }
 
-  const ModelSpec& spec_;
+  const ModelSpec& stored_spec_;
+  ModelSpec spec_;  ///< with the weights of the current rows
   const SweepGrid& grid_;
   const std::optional<MachineProfile>& machine_;
   const SweepSink& sink_;
@@ -254,9 +270,9 @@ class Sweep {
 Integer size_of(const SweepGrid& grid) {
   Integer size = 1;
   for (const std::size_t values :
-       {grid.attention.size(), grid.recompute.size(), grid.dtype.size(), grid.kv_dtype.size(),
-        grid.enc_seq_len.size(), grid.past_len.size(), grid.seq_len.size(),
-        grid.batch_size.size()}) {
+       {grid.attention.size(), grid.recompute.size(), grid.weights.size(), grid.dtype.size(),
+        grid.arithmetic.size(), grid.kv_dtype.size(), grid.enc_seq_len.size(), grid.past_len.size(),
+        grid.seq_len.size(), grid.batch_size.size()}) {
     size = checked_multiply(size, static_cast<Integer>(std::max<std::size_t>(1, values)));
   }
   return size;

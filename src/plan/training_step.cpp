@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "data_parallel_communication.h"
+#include "plan_memory.h"
 #include "planner.h"
 
 namespace headroom {
@@ -82,9 +83,42 @@ Integer recomputed_bytes(const StageCosts& costs, const Recomputation& recompute
 /// Layers whose weights ZeRO-3 stores whole at once: the running one and the next.
 constexpr Integer kGatheredLayers = 2;
 
+/// Bytes of the backward pass's largest moment beside what is saved for it. At the loss: logits in
+/// float32 and their gradient, in all two more copies of the logits (Megatron-LM's
+/// cross_entropy.py). In a layer: the gradients of one operator's inputs and output, the residual
+/// stream's beside them, and the layers that are computed again.
+Integer backward_bytes(const RankCosts& costs, const StageCosts& layers,
+                       const Recomputation& recompute, const PipelineStage& stage) {
+  const Integer at_loss =
+      stage.runs(Section::Kind::main_last) ? checked_multiply(2, costs.logits) : 0;
+  const Integer in_layer =
+      checked_add(layers.largest_gradients, recomputed_bytes(layers, recompute, stage));
+  return checked_add(costs.hidden, std::max(at_loss, in_layer));
+}
+
+TrainingBuffers training_buffers(const RankCosts& costs, const RankStates& states,
+                                 const StageCosts& layers, const PlanChoice& choice,
+                                 const StatePolicy& policy, const PipelineStage& stage) {
+  const ParallelPlan& plan = choice.parallel;
+  TrainingBuffers buffers;
+  buffers.backward = backward_bytes(costs, layers, choice.recompute, stage);
+  buffers.weight_gradients =
+      detail::weight_gradient_bytes(detail::gemms_of_stage(states, stage), policy);
+  // Megatron-LM's GlobalMemoryBuffer gathers a GEMM's input, and its gradient has the same size
+  // before it is scattered (arXiv 2205.05198, section 4.2.2).
+  if (plan.sequence == SequenceParallel::on && plan.tensor > 1) {
+    buffers.gathered_sequence = checked_multiply(2 * Integer{plan.tensor}, costs.hidden);
+  }
+  if (choice.zero == Zero::weights && plan.replicas() > 1) {
+    buffers.gathered_weights = checked_multiply(layers.largest_weights, kGatheredLayers);
+  }
+  return buffers;
+}
+
 PlanMemory training_memory(const RankCosts& costs, const RankStates& states,
                            const StageCosts& layers, const PlanChoice& choice,
-                           const PipelineStage& stage, std::int64_t micro_batches) {
+                           const StatePolicy& policy, const PipelineStage& stage,
+                           std::int64_t micro_batches) {
   const ParallelPlan& plan = choice.parallel;
   const bool in_pipeline = stage.stage != Stage::whole;
   const StateBytes all = detail::stored_by_rank(detail::all_states(layers, states, stage), choice);
@@ -101,12 +135,7 @@ PlanMemory training_memory(const RankCosts& costs, const RankStates& states,
   memory.embedding_and_loss =
       costs.tables + checked_multiply(outside_activations(costs, stage),
                                       micro_batches_in_flight(stage, plan, micro_batches));
-  // The logits and their gradient.
-  const Integer logits = stage.runs(Section::Kind::main_last) ? 2 * costs.logits : 0;
-  memory.buffers = std::max(logits, recomputed_bytes(layers, choice.recompute, stage));
-  if (choice.zero == Zero::weights && plan.replicas() > 1) {
-    memory.buffers += checked_multiply(layers.largest_weights, kGatheredLayers);
-  }
+  memory.buffers = training_buffers(costs, states, layers, choice, policy, stage);
   return memory;
 }
 
@@ -188,11 +217,11 @@ struct WorstStage {
 WorstStage worst_stage(const RankCosts& costs, const RankStates& states,
                        const std::vector<detail::LayerKind>& kinds,
                        const std::vector<PipelineStage>& stages, const PlanChoice& choice,
-                       std::int64_t micro_batches) {
+                       const StatePolicy& policy, std::int64_t micro_batches) {
   WorstStage worst;
   for (const PipelineStage& stage : stages) {
     const StageCosts layers = stage_costs(costs, states, kinds, stage);
-    worst.add(stage, training_memory(costs, states, layers, choice, stage, micro_batches),
+    worst.add(stage, training_memory(costs, states, layers, choice, policy, stage, micro_batches),
               stage_time(costs, layers, choice.recompute, stage),
               detail::all_states(layers, states, stage),
               layers_time(layers.layers, choice.recompute).total());
@@ -215,10 +244,11 @@ PlanFigures Planner::Implementation::training(const PlanChoice& choice, const Lo
   const std::int64_t m = micro_batches(choice, load);
   const RankCosts& costs =
       this->costs(Pass::train, plan, workload_of(Pass::train, choice.micro_batch, load.seq_len, 0));
-  const WorstStage worst = worst_stage(costs, states(plan), kinds, stages(plan), choice, m);
+  const WorstStage worst =
+      worst_stage(costs, states(plan), kinds, stages(plan), choice, query.states, m);
   PlanFigures figures;
   figures.memory = worst.memory;
-  figures.memory.overhead = query.overhead_bytes;
+  figures.memory.runtime = detail::runtime_bytes(figures.memory, plan, query, rates);
 
   const auto passes = static_cast<double>(m);
   PlanTime& time = figures.time;

@@ -35,14 +35,15 @@ std::string_view name_of(TimeBasis basis) noexcept {
   return kBases[static_cast<std::size_t>(basis)].name;
 }
 
-EffectiveRates effective_rates(const DatasheetRates& rates, DType dtype) {
+EffectiveRates effective_rates(const DatasheetRates& rates, Purpose purpose, DType dtype) {
   const std::optional<double> peak = peak_flops_per_s(rates, dtype);
   if (!peak) {
     throw Error(ErrorCode::invalid_input, fmt::format("no rate for {}", name_of(dtype)),
                 rates.source,
                 fmt::format("choose a type of the datasheet, such as {} bfloat16", Setting::dtype));
   }
-  return {*peak * rates.compute_efficiency, rates.memory_bytes_per_s * rates.memory_efficiency};
+  const Efficiency reached = efficiency_of(rates, purpose, dtype).fractions;
+  return {*peak, *peak * reached.matrix, rates.memory_bytes_per_s * reached.memory};
 }
 
 }  // namespace headroom

@@ -1,6 +1,7 @@
 // Bytes of weights as the measured module's ModelWeights packs them;
 // tests/measured/test_prediction.cpp compares the two.
 #include "headroom/predict.h"
+#include "headroom/weight_storage.h"
 #include "row_policy.h"
 #include "working_memory.h"
 
@@ -26,9 +27,9 @@ Reading reading_of(const Node& node, std::size_t index) {
           [](const OneOf<PositionEmbedding, RelativePositionBias, Norm, HeadNorm, Rotary, Clamp,
                          TemperatureScale, LatentConcat, HeadLinear, KvCacheAppend, AttentionScores,
                          Softmax, AttentionContext, FusedAttention, FeatureMap, LinearAttention,
-                         ShortConvolution, GatedDelta, OutputGate, Activation, GatedActivation,
-                         RouterSelect, ExpertCombine, RowGate, ResidualAdd, Dropout, SelectToken,
-                         Scale, SoftCap, CrossEntropy, Collective> auto&) {
+                         ShortConvolution, StateSpaceScan, GatedDelta, OutputGate, Activation,
+                         GatedActivation, RouterSelect, ExpertCombine, RowGate, ResidualAdd,
+                         Dropout, SelectToken, Scale, SoftCap, CrossEntropy, Collective> auto&) {
             return Reading::plain;
           }},
       node.op);
@@ -68,7 +69,7 @@ std::vector<Readings> readings_of(const Graph& graph) {
 Integer bytes_of_element(const Weight& weight, const Readings& readings, const Workload& workload,
                          const TimeRequest& request) {
   const detail::RowPolicy rows = detail::row_policy(workload, request);
-  const Integer stored = workload.dtype == DType::bfloat16 ? 2 : detail::kFloat32Bytes;
+  const Integer stored = has_narrow_weights(workload) ? 2 : detail::kFloat32Bytes;
   const bool is_bias = weight.path.ends_with(".bias");
   if (readings.recurrent) return is_bias ? detail::kFloat32Bytes : stored;
   if (!readings.packed) return readings.word_table ? stored : detail::kFloat32Bytes;
@@ -80,6 +81,10 @@ Integer bytes_of_element(const Weight& weight, const Readings& readings, const W
 }
 
 }  // namespace
+
+bool has_narrow_weights(const Workload& workload) noexcept {
+  return workload.weights == WeightType::bfloat16;
+}
 
 Integer predict_held_weight_bytes(const ModelSpec& spec, const Workload& workload,
                                   const TimeRequest& request) {

@@ -1,6 +1,7 @@
 #include "kernel_calls.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "headroom/error.h"
 
@@ -10,7 +11,10 @@ namespace {
 KernelKind plain(ActivationKind kind) {
   switch (kind) {
     case ActivationKind::relu:
+    case ActivationKind::relu_squared:
       return KernelKind::relu;
+    case ActivationKind::identity:
+      return KernelKind::copy;
     case ActivationKind::gelu:
       return KernelKind::gelu;
     case ActivationKind::gelu_tanh:
@@ -29,6 +33,8 @@ KernelKind plain(ActivationKind kind) {
 KernelKind gated(ActivationKind kind) {
   switch (kind) {
     case ActivationKind::relu:
+    case ActivationKind::relu_squared:
+    case ActivationKind::identity:
       return KernelKind::relu_gated;
     case ActivationKind::gelu:
     case ActivationKind::tanh:
@@ -177,7 +183,15 @@ class CallVisitor {
              {}}};
   }
   Calls operator()(const ShortConvolution& op) const {
-    return {elements(KernelKind::silu, number(op.rows * op.channels))};
+    return {elements(plain(op.activation), number(op.elements()))};
+  }
+  Calls operator()(const StateSpaceScan& op) const {
+    // As causal linear attention with square states of as many elements.
+    const double tokens = number(op.rows) / number(op.batch);
+    const double side = std::sqrt(number(op.head_dim * op.state_size));
+    return {{KernelKind::linear_attention_causal,
+             {number(op.batch * op.heads), tokens, std::max(1.0, side)},
+             {}}};
   }
   Calls operator()(const GatedDelta& op) const {
     const double tokens = number(op.rows) / number(op.batch);

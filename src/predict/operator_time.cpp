@@ -67,9 +67,9 @@ StepTime measured_time(const ThreadProfile& profile, const std::vector<KernelCal
 }
 
 StepTime assumed_time(const DatasheetRates& rates, const StepWork& work, DType dtype) {
-  const EffectiveRates reached = effective_rates(rates, dtype);
+  const EffectiveRates reached = effective_rates(rates, Purpose::serve, dtype);
   StepTime step;
-  step.compute_s = work.matrix_flops / reached.flops_per_s * rates.compute_efficiency;
+  step.compute_s = work.matrix_flops / reached.peak_flops_per_s;
   step.memory_s = work.bytes / rates.memory_bytes_per_s;
   step.time_s = std::max(work.matrix_flops / reached.flops_per_s, work.bytes / reached.bytes_per_s);
   step.spread_s = kAssumedRange * step.time_s;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "headroom/predict.h"
+#include "headroom/stored_graph.h"
 #include "working_memory.h"
 
 namespace headroom {
@@ -38,14 +39,18 @@ void add_steps(const ModelSpec& spec, const Workload& prompt, RunFigures& run) {
 RunFigures predict_run(const ModelSpec& spec, const Workload& asked, const TimeRequest& request) {
   Workload workload = asked;
   if (request.computes_in_float32) workload.dtype = workload.kv_dtype = DType::float32;
-  const Graph graph = build_graph(spec, graph_options(workload));
+  const Graph graph = build_stored_graph(spec, graph_options(workload));
   const Analysis analysis = analyze(graph);
   const Figures figures = Evaluator(graph, analysis, workload.recompute).evaluate(workload);
   RunFigures run;
   run.phase = request.phase;
   run.parameters = figures.parameters;
   run.matrix_flops = figures.forward.matrix_flops;
-  run.weight_bytes = checked_multiply(figures.parameters, bytes_of(asked.dtype));
+  run.weight_bytes = request.computes_in_float32
+                         ? checked_multiply(figures.parameters, has_narrow_weights(asked)
+                                                                    ? bytes_of(DType::bfloat16)
+                                                                    : bytes_of(DType::float32))
+                         : figures.weight_bytes;
   run.peak_activation_bytes = figures.peak_activation_bytes;
   if (!analysis.kv_cache.empty()) run.kv_cache_bytes = figures.kv_cache_bytes;
   if (request.phase == MeasuredPhase::generate) {

@@ -6,6 +6,7 @@
 #include "headroom/analysis.h"
 #include "headroom/error.h"
 #include "headroom/predict.h"
+#include "headroom/stored_graph.h"
 #include "operator_time.h"
 #include "row_policy.h"
 #include "setting_format.h"
@@ -16,13 +17,25 @@ namespace {
 using detail::StepTime;
 
 /// Each sequential step of a recurrence rereads the state's weights.
-double bytes_read_again(const detail::NodePlace& place, const Bindings& sizes) {
-  const auto* const recurrence = std::get_if<Recurrence>(&place.node.op);
+double bytes_read_again(const Node& node, const NodeAnalysis& cost, const Bindings& sizes,
+                        double layers) {
+  const auto* const recurrence = std::get_if<Recurrence>(&node.op);
   if (recurrence == nullptr) return 0;
-  Expr weights;
-  for (const WeightId id : place.node.weights) weights += place.graph.weights[id].elements();
-  const Expr again = (recurrence->seq_len - Integer{1}) * weights * Symbol::weight_bytes;
-  return static_cast<double>(again.evaluate(sizes));
+  const Expr again = (recurrence->seq_len - Integer{1}) * cost.weight_bytes;
+  return static_cast<double>(again.evaluate(sizes)) / layers;
+}
+
+/// The graph that runs on `machine`: headroom's own kernels store weights in their own types.
+Graph graph_on(const MachineProfile& machine, const ModelSpec& spec, const GraphOptions& options) {
+  const bool measured = std::holds_alternative<MeasuredRates>(machine.rates);
+  return measured ? build_graph(spec, options) : build_stored_graph(spec, options);
+}
+
+/// The calibration's share of the machine, which other programs used for the rest: a kernel with
+/// the machine to itself takes as little as this fraction of its calibrated time.
+double own_share(const MachineContext& calibration) {
+  if (!calibration.other_programs_cpus || calibration.logical_cpus == 0) return 1;
+  return 1 - *calibration.other_programs_cpus / calibration.logical_cpus;
 }
 
 /// Sums operator times over passes.
@@ -32,22 +45,34 @@ class Pass {
       : spec_(spec),
         machine_(machine),
         request_(request),
-        profile_(curves_of(machine, request.threads)) {}
+        profile_(curves_of(machine, request.threads)),
+        own_share_(own_share(machine.context)) {}
+
+  /// Sizes by which the time of a block is taken: on a datasheet a prompt's head runs for its last
+  /// token, as in serving engines. headroom's own kernels run it for all.
+  [[nodiscard]] Bindings sizes_of(const Block& block, Bindings sizes) const {
+    const bool prompt = request_.phase == MeasuredPhase::generate;
+    if (profile_ == nullptr && prompt && block.path == "head") sizes.set(Symbol::seq_len, 1);
+    return sizes;
+  }
 
   /// Adds `times` passes of `workload`.
   void add(const Workload& workload, double times) {
-    const Graph graph = build_graph(spec_, graph_options(workload));
+    dtype_ = workload.arithmetic_type();
+    const Graph graph = graph_on(machine_, spec_, graph_options(workload));
     const Analysis analysis = analyze(graph);
-    const Bindings sizes = bindings_of(workload, graph);
+    const Bindings sizes = sizes_of(workload, graph);
     const detail::MachineState state{
         static_cast<double>(predict_held_weight_bytes(spec_, workload, request_)),
         static_cast<double>(std::max<std::int64_t>(1, machine_.last_level_cache_bytes))};
     std::size_t next = 0;
     for (const Block& block : graph.blocks) {
+      const Bindings block_sizes = sizes_of(block, sizes);
       const auto layers = static_cast<double>(block.repeat.evaluate(sizes));
       for (const Node& node : block.nodes) {
         const NodeAnalysis& cost = analysis.nodes.at(next++);
-        const StepTime step = step_time({graph, block, node}, cost, sizes, workload, layers, state);
+        const StepTime step =
+            step_time({graph, block, node}, cost, block_sizes, workload, layers, state);
         store(block.path + "." + node.path, step, layers * times);
       }
     }
@@ -64,6 +89,10 @@ class Pass {
     prediction.machine = machine_.name;
     prediction.basis = profile_ == nullptr ? TimeBasis::assumed : TimeBasis::modelled;
     prediction.threads = profile_ == nullptr ? 0 : profile_->threads;
+    if (profile_ == nullptr) {
+      prediction.efficiency =
+          efficiency_of(std::get<DatasheetRates>(machine_.rates), Purpose::serve, dtype_);
+    }
     std::array<double, 4> by_bound{};
     double roofline = 0;
     for (const OperatorTime& one : operators_) {
@@ -80,6 +109,16 @@ class Pass {
   }
 
  private:
+  /// Headroom's own kernels compute in float32.
+  [[nodiscard]] Bindings sizes_of(const Workload& workload, const Graph& graph) const {
+    if (profile_ == nullptr) return bindings_of(workload, graph);
+    Workload run = workload;
+    run.dtype = run.kv_dtype = DType::float32;
+    Bindings sizes = bindings_of(run, graph);
+    if (has_narrow_weights(workload)) sizes.set(Symbol::weight_bytes, bytes_of(DType::bfloat16));
+    return sizes;
+  }
+
   [[nodiscard]] StepTime step_time(const detail::NodePlace& place, const NodeAnalysis& cost,
                                    const Bindings& sizes, const Workload& workload, double layers,
                                    const detail::MachineState& state) const {
@@ -90,11 +129,12 @@ class Pass {
     detail::StepWork work{number(forward.matrix_flops), number(forward.elementwise_flops),
                           number(forward.bytes_read) + number(forward.bytes_written)};
     if (profile_ == nullptr) {
-      work.bytes += bytes_read_again(place, sizes);
-      return detail::assumed_time(std::get<DatasheetRates>(machine_.rates), work, workload.dtype);
+      work.bytes += bytes_read_again(place.node, cost, sizes, layers);
+      const bool low = is_layer_gemm(place.block, place.node);
+      return detail::assumed_time(std::get<DatasheetRates>(machine_.rates), work,
+                                  low ? workload.arithmetic_type() : workload.dtype);
     }
-    const detail::LinearPolicy policy{detail::has_few_rows(workload),
-                                      workload.dtype == DType::bfloat16};
+    const detail::LinearPolicy policy{detail::has_few_rows(workload), has_narrow_weights(workload)};
     return detail::measured_time(*profile_, detail::kernel_calls(place, sizes, policy), work,
                                  state);
   }
@@ -108,7 +148,7 @@ class Pass {
     }
     found->time_s += times * step.time_s;
     found->cached_s += times * step.cached_s;
-    found->low_s += times * std::max(0.0, step.time_s - step.spread_s);
+    found->low_s += times * std::max(0.0, own_share_ * step.time_s - step.spread_s);
     found->high_s += times * (step.time_s + step.spread_s);
   }
 
@@ -116,6 +156,8 @@ class Pass {
   const MachineProfile& machine_;
   TimeRequest request_;
   const ThreadProfile* profile_;
+  double own_share_;
+  DType dtype_ = DType::float32;  ///< of the passes' GEMMs
   std::vector<OperatorTime> operators_;
 };
 

@@ -20,11 +20,14 @@ Expr kernel_floats(const Op& op, const Bindings& sizes) {
           [](const PatchEmbedding& patches) {
             return patches.batch * patches.patches * patches.patch_elements;
           },
+          [](const GatedDelta& delta) {  // query, key and correction of every head
+            return delta.batch * delta.heads * (Integer{2} * delta.key_dim + delta.value_dim);
+          },
           [&](const Convolution& convolution) { return convolution_floats(convolution, sizes); },
           [](const OneOf<TokenEmbedding, PositionEmbedding, RelativePositionBias, Linear, Norm,
                          HeadNorm, Rotary, Clamp, TemperatureScale, LatentConcat, HeadLinear,
                          KvCacheAppend, AttentionScores, Softmax, AttentionContext, FusedAttention,
-                         FeatureMap, LinearAttention, ShortConvolution, GatedDelta, Recurrence,
+                         FeatureMap, LinearAttention, ShortConvolution, StateSpaceScan, Recurrence,
                          OutputGate, Activation, GatedActivation, RouterSelect, ExpertLinear,
                          ExpertCombine, RowGate, ResidualAdd, Dropout, SelectToken, Scale, SoftCap,
                          CrossEntropy, Collective> auto&) { return Expr(); }},

@@ -7,7 +7,10 @@
 #include "describe.h"
 #include "factored.h"
 #include "headroom/report.h"
+#include "headroom/scan_flops.h"
 #include "kv_cache_report.h"
+#include "legend.h"
+#include "storage_report.h"
 #include "writers.h"
 
 namespace headroom::detail {
@@ -116,22 +119,18 @@ Table component_table(const AnalyzeReport& report) {
 
 Table operator_table(const AnalyzeReport& report) {
   const Bindings values = bindings_of(report.workload, report.graph);
-  // Stored bytes are known by component only.
-  const Integer weight_bytes =
-      report.stored_bits_per_weight ? Integer{0} : Integer{bytes_of(report.workload.dtype)};
   CostTable table(report, "operator", "Operator");
   for (const NodeAnalysis& node : report.analysis.nodes) {
-    const Integer parameters = node.parameters.evaluate(values);
-    table.add({node.path, parameters, checked_multiply(parameters, weight_bytes),
+    table.add({node.path, node.parameters.evaluate(values), node.weight_bytes.evaluate(values),
                figures_of(node.cost.forward, values), figures_of(node.cost.backward, values)});
   }
   return std::move(table).finish();
 }
 
 std::string with_formula(const AnalyzeReport& report, Integer bytes, const Expr& formula,
-                         const std::string& where) {
+                         const std::string& where, Legend& legend) {
   return fmt::format("{}{} = {}", describe_bytes(bytes), where,
-                     format(readable(formula, report.graph, report.workload)));
+                     legend.note(format(readable(formula, report.graph, report.workload))));
 }
 
 std::string describe_operations(Integer count, OperationUnit kind) {
@@ -140,13 +139,25 @@ std::string describe_operations(Integer count, OperationUnit kind) {
 }
 
 /// The exact count of the forward pass and its formula.
-Line flops_line(const AnalyzeReport& report) {
+Line flops_line(const AnalyzeReport& report, Legend& legend) {
   const bool multiply_adds = operation_unit_of(report) == OperationUnit::multiply_add;
   const Expr formula =
       readable(report.analysis.total.forward.matrix_flops, report.graph, report.workload);
   return {multiply_adds ? "matrix MACs" : "matrix FLOPs",
           fmt::format("{} = {}", with_separators(report.figures.forward.matrix_flops),
-                      format_factored(formula))};
+                      legend.note(format_factored(formula)))};
+}
+
+/// FLOPs of recurrent mixers by both of their algorithms.
+void add_scan(const AnalyzeReport& report, Document& document) {
+  const auto flops = scan_flops(report.model.spec, report.workload);
+  if (!flops) return;
+  const OperationUnit kind = OperationUnit::flop;
+  document.add_line("scan FLOPs",
+                    fmt::format("{} by the recurrence, as counted; {} in chunks of {}, as the "
+                                "reference code's prefill runs",
+                                describe_operations(flops->recurrence, kind),
+                                describe_operations(flops->chunked, kind), flops->chunk_size));
 }
 
 /// FLOPs of a training step: forward, backward and recomputation.
@@ -166,32 +177,43 @@ Line step_line(const AnalyzeReport& report) {
   return {"training step", text};
 }
 
-void add_memory(const AnalyzeReport& report, Document& document) {
+void add_memory(const AnalyzeReport& report, Legend& legend, Document& document) {
   const Figures& figures = report.figures;
   const Analysis& analysis = report.analysis;
-  document.add_line("weights", describe_bytes(figures.weight_bytes));
+  document.add_line("weights",
+                    describe_storage(report.storage, figures.weight_bytes, figures.parameters));
   if (report.workload.phase == Phase::train) {
     document.add_line("saved for backward",
                       with_formula(report, figures.saved_activation_bytes,
-                                   saved_bytes(analysis, report.workload.recompute), ""));
+                                   saved_bytes(analysis, report.workload.recompute), "", legend));
   } else if (!analysis.live.empty()) {
     const LiveBytes& peak = analysis.live[figures.peak_index];
     document.add_line("peak activations",
                       with_formula(report, figures.peak_activation_bytes, peak.bytes,
-                                   fmt::format(" at {}", peak.path)));
+                                   fmt::format(" at {}", peak.path), legend));
   }
   if (analysis.kv_cache.empty()) return;
   const KvCacheUse& cache = report.kv_cache.value();
-  document.add_line("KV-cache",
-                    has_plain_values(cache)
-                        ? with_formula(report, figures.kv_cache_bytes, kv_cache_bytes(analysis), "")
-                        : fmt::format("{} in {}", describe_bytes(figures.kv_cache_bytes),
-                                      describe_format(cache)));
+  document.add_line(
+      "KV-cache",
+      has_plain_values(cache)
+          ? with_formula(report, figures.kv_cache_bytes, kv_cache_bytes(analysis), "", legend)
+          : fmt::format("{} in {}", describe_bytes(figures.kv_cache_bytes),
+                        describe_format(cache)));
   const Integer per_token = figures.kv_cache_bytes_per_token;
   document.add_line("KV-cache per token", per_token == 0
                                               ? "0 B (constant-size state)"
                                               : fmt::format("{} B", with_separators(per_token)));
-  if (has_policy(cache)) document.add_line("KV-cache reserved", describe_reserved(cache));
+  if (has_policy(cache)) {
+    document.add_line("KV-cache steady state", describe_steady(cache));
+    document.add_line("KV-cache reserved", describe_reserved(cache));
+  }
+  if (!report.generation) return;
+  const KvCacheUse& last = report.generation->use;
+  document.add_line("KV-cache at the end",
+                    fmt::format("{} after {} new tokens", describe_bytes(last.used_bytes),
+                                with_separators(report.generation->new_tokens)));
+  if (has_policy(last)) document.add_line("reserved at the end", describe_reserved(last));
 }
 
 std::string check_text(const Model& model, Integer parameters) {
@@ -224,12 +246,16 @@ Document to_document(const AnalyzeReport& report, Detail detail) {
   document.blocks = {
       Line{spec.name, describe(spec)},
       Line{"workload", describe(report.workload, spec, cache_type)},
+      Line{"types", describe_types(report.workload, cache_type)},
       Line{"convention", std::string(info(report.analysis.convention).summary)},
       detail == Detail::operators ? operator_table(report) : component_table(report),
   };
-  document.blocks.push_back(flops_line(report));
+  Legend legend;
+  document.blocks.push_back(flops_line(report, legend));
+  add_scan(report, document);
   if (report.workload.phase == Phase::train) document.blocks.push_back(step_line(report));
-  add_memory(report, document);
+  add_memory(report, legend, document);
+  add_lines(legend.lines(), document);
   document.add_line("check", check_text(report.model, report.figures.parameters));
   if (report.model.reference) document.add_line("", short_source(*report.model.reference));
   if (report.time) add_time(*report.time, detail, document);

@@ -2,8 +2,10 @@
 // (reports/analyze.schema.json).
 #include "describe.h"
 #include "headroom/report.h"
+#include "headroom/scan_flops.h"
 #include "kv_cache_report.h"
 #include "schema_version.h"
+#include "storage_report.h"
 #include "writers.h"
 
 namespace headroom::detail {
@@ -37,6 +39,10 @@ Json parameters_json(const AnalyzeReport& report) {
   json["norm"] = value(count.norm);
   json["head"] = value(count.head);
   json["projector"] = value(count.projector);
+  json["parts"] = {{"text", value(count.parts.text)},
+                   {"vision", value(count.parts.vision)},
+                   {"audio", value(count.parts.audio)},
+                   {"projector", value(count.parts.projector)}};
   return json;
 }
 
@@ -112,6 +118,15 @@ Json components_json(const AnalyzeReport& report) {
   return rows;
 }
 
+/// The algorithms of recurrent mixers, which differ in a prefill only.
+Json scan_json(const AnalyzeReport& report) {
+  const auto flops = scan_flops(report.model.spec, report.workload);
+  if (!flops) return nullptr;
+  return {{"recurrence", json_integer(flops->recurrence)},
+          {"chunked", json_integer(flops->chunked)},
+          {"chunk_size", flops->chunk_size}};
+}
+
 Json operators_json(const AnalyzeReport& report) {
   const bool training = report.workload.phase == Phase::train;
   const Bindings values = bindings_of(report.workload, report.graph);
@@ -162,13 +177,22 @@ Json to_json(const AnalyzeReport& report, Detail detail) {
       {"name", convention.name}, {"unit", convention.unit}, {"summary", convention.summary}};
   json["parameters"] = parameters_json(report);
   json["reference"] = reference_json(report.model, figures.parameters);
-  json["flops"] = {{"forward", operations_json(figures.forward)},
+  json["flops"] = {{"scan", scan_json(report)},
+                   {"forward", operations_json(figures.forward)},
                    {"backward", operations_json_if(training, figures.backward)},
                    {"recompute", operations_json_if(training && recomputes, figures.recompute)}};
   json["traffic"] = {{"bytes_read", json_integer(figures.forward.bytes_read)},
                      {"bytes_written", json_integer(figures.forward.bytes_written)}};
   json["memory"] = memory_json(report);
+  json["storage"] = to_json(report.storage, figures.weight_bytes, figures.parameters);
   json["kv_cache"] = report.kv_cache ? to_json(*report.kv_cache) : Json(nullptr);
+  json["generation"] = nullptr;
+  if (report.generation) {
+    json["generation"] = {
+        {"new_tokens", report.generation->new_tokens},
+        {"kv_cache_used_bytes", json_integer(report.generation->use.used_bytes)},
+        {"kv_cache_reserved_bytes", json_integer(report.generation->use.reserved_bytes)}};
+  }
   json["run"] = report.run ? to_json(*report.run) : Json(nullptr);
   json["time"] = report.time ? to_json(*report.time) : Json(nullptr);
   json["formulas"] = formulas_json(report);

@@ -13,16 +13,17 @@ Formula core_formula(const LayerComplexity& layer, const char* name, std::int64_
   values.set(Symbol::seq_len, length);
   const Expr& formula = layer.core->formula;
   return {name,
-          {format_in_paper_letters(formula), format_with_values(formula, values),
+          {format(formula), format_with_values(formula, values),
            with_separators(layer.core->by_length.at(length)) + " FLOP"}};
 }
 
 std::string verdict_of(const ComplexityReport& report) {
   const CrossoverRow& row = report.core_crossovers.front();
   if (!row.flops) return "equal FLOPs";
-  const std::string cheaper = row.above == 0 ? "Q·(Kᵀ·V) costs less" : "(Q·Kᵀ)·V costs less";
+  const std::string cheaper =
+      row.above == 0 ? "queries·(keysᵀ·values) costs less" : "(queries·keysᵀ)·values costs less";
   return *row.flops == 1 ? cheaper + " at any length"
-                         : fmt::format("{} from n = {}", cheaper, with_separators(*row.flops));
+                         : fmt::format("{} from s = {}", cheaper, with_separators(*row.flops));
 }
 
 }  // namespace
@@ -34,13 +35,17 @@ Document to_document(const AssociativityReport& report) {
   const std::int64_t longest = layers.lengths.back();
   Document document;
   document.add_line(name_of(softmax), describe(softmax.model.spec));
-  document.add_line("letters", std::string(paper_letters_legend()));
+  const std::vector<Line> legend = legend_of(layers).lines();
+  add_lines(legend, document);
+  document.add_line("", "φ feature map of linear attention, in place of the softmax");
   document.add_line("verdict", verdict_of(layers));
-  document.blocks.push_back(Heading{fmt::format("Matrix FLOPs of token mixing, n = {}", longest)});
-  document.blocks.push_back(core_formula(softmax, "softmax(Q·Kᵀ)·V", longest));
-  document.blocks.push_back(core_formula(linear, "φ(Q)·(φ(K)ᵀ·V)", longest));
+  document.blocks.push_back(Heading{fmt::format("Matrix FLOPs of token mixing, s = {}", longest)});
+  document.blocks.push_back(core_formula(softmax, "softmax(queries·keysᵀ)·values", longest));
+  document.blocks.push_back(core_formula(linear, "φ(queries)·(φ(keys)ᵀ·values)", longest));
   Document rest = to_document(layers);
-  document.blocks.insert(document.blocks.end(), rest.blocks.begin() + 2, rest.blocks.end());
+  // Without its legend and workload, which stand above.
+  const auto above = static_cast<std::ptrdiff_t>(legend.size()) + 1;
+  document.blocks.insert(document.blocks.end(), rest.blocks.begin() + above, rest.blocks.end());
   return document;
 }
 

@@ -20,7 +20,8 @@ std::string difference_text(const ComparisonRow& row) {
   if (!row.difference) return "–";
   if (*row.difference == 0) return "0";
   if (std::abs(*row.difference) < 0.0005) return "<0.1 %";
-  return fmt::format("{:+.1f} %", 100 * *row.difference);
+  const char* const sign = *row.difference < 0 ? "−" : "+";
+  return fmt::format("{}{:.1f} %", sign, 100 * std::abs(*row.difference));
 }
 
 std::string tolerance_text(const ComparisonRow& row) {
@@ -42,8 +43,8 @@ std::string result_text(const ComparisonRow& row) {
 
 std::string drift_text(const DriftReport& drift) {
   return fmt::format(
-      "GEMM {:.2f}–{:.2f}×, memory {:.2f}–{:.2f}× the calibrated time; the prediction is corrected "
-      "for it",
+      "GEMM {:.2f} → {:.2f}×, memory {:.2f} → {:.2f}× the calibrated time; the prediction is "
+      "corrected for it",
       drift.before.compute, drift.after.compute, drift.before.memory, drift.after.memory);
 }
 
@@ -77,6 +78,9 @@ Document to_document(const Comparison& comparison) {
   document.add_line(comparison.model, comparison.workload);
   document.add_line("machine", comparison.machine);
   document.blocks.emplace_back(std::move(table));
+  if (comparison.allocated) {
+    document.add_line("allocated", describe_allocated(*comparison.allocated));
+  }
   if (comparison.drift) document.add_line("drift", drift_text(*comparison.drift));
   document.add_line("verdict", comparison.verdict);
   return document;
@@ -116,6 +120,14 @@ Json to_json(const Comparison& comparison) {
   }
   json["result"] = name_of(comparison.result);
   json["verdict"] = comparison.verdict;
+  json["allocated"] = nullptr;
+  if (comparison.allocated) {
+    const AllocatedMemory& allocated = *comparison.allocated;
+    json["allocated"] = {{"arena_bytes", allocated.arena_bytes},
+                         {"strided_copy_bytes", allocated.strided_copy_bytes},
+                         {"kernel_scratch_bytes", allocated.kernel_scratch_bytes},
+                         {"gemm_scratchpad_bytes", allocated.gemm_scratchpad_bytes}};
+  }
   json["drift"] = nullptr;
   if (comparison.drift) {
     json["drift"] = {{"before", drift_json(comparison.drift->before)},
@@ -128,6 +140,7 @@ Json to_json(const Comparison& comparison) {
     json["context"]["backend"] = comparison.context->backend;
     json["context"]["compiler"] = comparison.context->compiler;
     json["context"]["load_average"] = comparison.context->load_average;
+    json["context"]["other_programs_cpus"] = json_or_null(comparison.context->other_programs_cpus);
   }
   json["notes"] = comparison.notes;
   return json;

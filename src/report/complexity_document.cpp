@@ -39,10 +39,10 @@ void add_formulas(const ComplexityReport& report, Document& document) {
   document.blocks.push_back(Heading{"Matrix FLOPs of one sequence"});
   for (const LayerStudy& study : report.layers) {
     const LayerComplexity& layer = study.layer;
-    document.add_line(name_of(layer), format_in_paper_letters(layer.flops.formula));
+    document.add_line(name_of(layer), format(layer.flops.formula));
     const bool differs = layer.core && layer.core->formula != layer.flops.formula;
     if (!differs) continue;
-    document.add_line("", "token mixing " + format_in_paper_letters(layer.core->formula));
+    document.add_line("", "token mixing " + format(layer.core->formula));
   }
 }
 
@@ -95,7 +95,7 @@ void add_remarks(const ComplexityReport& report, Document& document) {
 
 Table time_table(const ComplexityReport& report) {
   Table table;
-  table.columns = {number_column("seq_len", "n", {"", 0})};
+  table.columns = {number_column("seq_len", "s", {"", 0})};
   for (const LayerStudy& study : report.layers) {
     table.columns.push_back(milliseconds_column("time_s", name_of(study.layer)));
   }
@@ -117,7 +117,7 @@ Table time_table(const ComplexityReport& report) {
 void add_skipped(const ComplexityReport& report, Document& document) {
   for (const LayerStudy& study : report.layers) {
     for (const SkippedRun& skipped : study.times.skipped) {
-      document.add_line("not run", fmt::format("{} at n = {}: {}", name_of(study.layer),
+      document.add_line("not run", fmt::format("{} at s = {}: {}", name_of(study.layer),
                                                skipped.seq_len, skipped.reason));
     }
   }
@@ -137,6 +137,23 @@ Cell predicted_cell(const LayerStudy& study, std::int64_t length) {
 
 }  // namespace
 
+Legend legend_of(const ComplexityReport& report) {
+  Legend legend;
+  const auto note = [&](const GrowingCost& cost) {
+    legend.note(format(cost.formula));
+    legend.note(format(cost.growth));
+  };
+  legend.note(format(Symbol::seq_len));
+  for (const LayerStudy& study : report.layers) {
+    const LayerComplexity& layer = study.layer;
+    note(layer.flops);
+    if (layer.core) note(*layer.core);
+    legend.note(format(layer.activation_bytes.growth));
+    legend.note(layer.path.order);
+  }
+  return legend;
+}
+
 const std::string& name_of(const LayerComplexity& layer) { return layer.model.spec.name; }
 
 void add_machines(const std::string& predicted, const std::optional<MachineContext>& measured,
@@ -151,14 +168,14 @@ void add_machines(const std::string& predicted, const std::optional<MachineConte
 
 Document to_document(const ComplexityReport& report) {
   Document document;
-  document.add_line("letters", std::string(paper_letters_legend()));
-  document.add_line("workload", fmt::format("one sequence, n = {} to {} · float32",
+  add_lines(legend_of(report).lines(), document);
+  document.add_line("workload", fmt::format("one sequence, s = {} to {} · float32",
                                             report.lengths.front(), report.lengths.back()));
   add_machines(report.machine, report.context, document);
   document.blocks.push_back(order_table(report));
   add_remarks(report, document);
   add_formulas(report, document);
-  document.blocks.push_back(Heading{fmt::format("At n = {}", report.lengths.back())});
+  document.blocks.push_back(Heading{fmt::format("At s = {}", report.lengths.back())});
   document.blocks.push_back(longest_table(report));
   add_crossovers(report, document);
   if (!report.context) return document;
@@ -172,7 +189,7 @@ Document to_document(const ComplexityReport& report) {
 Document to_length_table(const ComplexityReport& report) {
   Table table;
   table.columns = {words_column("layer", "Layer"),
-                   number_column("seq_len", "n"),
+                   number_column("seq_len", "s"),
                    number_column("matrix_flops", "Matrix"),
                    number_column("core_matrix_flops", "Token mixing"),
                    number_column("activation_bytes", "Activations"),

@@ -14,7 +14,7 @@ Json optional_integer(const std::optional<Integer>& value) {
 Json cost_json(const GrowingCost& cost, const std::vector<std::int64_t>& lengths) {
   Json json;
   json["order"] = format(cost.growth);
-  json["formula"] = format_in_paper_letters(cost.formula);
+  json["formula"] = format(cost.formula);
   json["pieces"] = Json::array();
   for (const LengthPiece& piece : cost.by_length.pieces) {
     Json coefficients = Json::array();
@@ -85,7 +85,7 @@ Json layer_json(const LayerStudy& study, const std::vector<std::int64_t>& length
   json["activation_peak_at"] = layer.peak_path;
   json["sequential"] = {
       {"order", format(layer.sequential_growth)},
-      {"formula", format_in_paper_letters(layer.sequential)},
+      {"formula", format(layer.sequential)},
       {"parallel_order",
        layer.parallel_growth ? Json(format(*layer.parallel_growth)) : Json(nullptr)}};
   json["path"] = path_json(layer.path, lengths);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "headroom/stored_graph.h"
+
 namespace headroom::detail {
 namespace {
 
@@ -55,6 +57,52 @@ std::string describe_heads(const AttentionSpec& attention) {
     heads += fmt::format(" ({} key-value)", attention.num_key_value_heads);
   }
   return attention.kind == AttentionKind::linear ? "linear attention · " + heads : heads;
+}
+
+/// Number of layers whose attention `has` holds for.
+template <class Predicate>
+std::int64_t layers_where(const StackSpec& stack, const Predicate& has) {
+  std::int64_t count = 0;
+  for (std::int64_t layer = 0; layer < stack.num_layers; ++layer) {
+    if (has(stack.attention_of(stack.variant(layer)))) ++count;
+  }
+  return count;
+}
+
+/// Adds "state space in 23 layers, 64 heads of 64, state 128" and other mixers with a state.
+void add_mixers(const StackSpec& stack, std::vector<std::string>& words) {
+  std::optional<StateSpaceSpec> scan;
+  std::optional<ShortConvolutionSpec> convolution;
+  std::optional<GatedDeltaSpec> delta;
+  for (std::size_t variant = 0; variant <= stack.variants.size(); ++variant) {
+    const AttentionSpec& attention = stack.attention_of(variant);
+    if (attention.state_space) scan = attention.state_space;
+    if (attention.short_convolution) convolution = attention.short_convolution;
+    if (attention.gated_delta) delta = attention.gated_delta;
+  }
+  if (scan) {
+    const auto layers = layers_where(
+        stack, [](const AttentionSpec& attention) { return attention.state_space.has_value(); });
+    const std::string heads = scan->head_dim == 1
+                                  ? fmt::format("{} channels", scan->num_heads)
+                                  : fmt::format("{} heads of {}", scan->num_heads, scan->head_dim);
+    words.push_back(
+        fmt::format("state space in {} layers, {}, state {}", layers, heads, scan->state_size));
+  }
+  if (convolution) {
+    const auto layers = layers_where(stack, [](const AttentionSpec& attention) {
+      return attention.short_convolution.has_value();
+    });
+    words.push_back(
+        fmt::format("short convolution in {} layers, kernel {}", layers, convolution->kernel_size));
+  }
+  if (delta) {
+    const auto layers = layers_where(
+        stack, [](const AttentionSpec& attention) { return attention.gated_delta.has_value(); });
+    words.push_back(fmt::format("gated delta in {} layers, {} heads of {} × {}", layers,
+                                delta->num_value_heads, delta->key_head_dim,
+                                delta->value_head_dim));
+  }
 }
 
 void add_mask(const AttentionSpec& attention, std::vector<std::string>& words) {
@@ -109,6 +157,7 @@ std::string describe(const ModelSpec& spec) {
   std::vector<std::string> words{std::string(name_of(spec.kind)), describe_layers(spec),
                                  fmt::format("hidden {}", spec.hidden_size)};
   if (spec.has_attention()) words.push_back(describe_heads(stack.self_attention));
+  add_mixers(stack, words);
   if (stack.recurrent) words.emplace_back(cell_name(stack.recurrent->cell));
   if (stack.convolution) words.push_back(describe_convolution(stack));
   if (is_attention_layer(spec.kind)) add_mask(stack.self_attention, words);
@@ -134,7 +183,13 @@ std::string describe(const Workload& workload, const ModelSpec& spec, std::strin
     words.push_back(fmt::format("enc-seq {}", workload.enc_seq_len));
   }
   if (workload.past_len > 0) words.push_back(fmt::format("past {}", workload.past_len));
+  if (workload.weights) {
+    words.push_back(fmt::format("{} weights", name_of(workload.weights)));
+  }
   words.emplace_back(name_of(workload.dtype));
+  if (workload.arithmetic_type() != workload.dtype) {
+    words.push_back(fmt::format("{} arithmetic", name_of(workload.arithmetic_type())));
+  }
   const std::string_view cached = cache_type.empty() ? name_of(workload.kv_dtype) : cache_type;
   if (cached != name_of(workload.dtype)) words.push_back(fmt::format("KV-cache {}", cached));
   if (spec.has_attention()) {
@@ -150,6 +205,17 @@ std::string describe(const Workload& workload, const ModelSpec& spec, std::strin
 std::string describe_bytes(Integer bytes) {
   const Unit unit = byte_unit(bytes);
   return fmt::format("{} {}", cell_text(bytes, in_unit(unit, 2)), unit.name);
+}
+
+std::string describe_allocated(const AllocatedMemory& memory) {
+  std::string text = fmt::format("{} arena", describe_bytes(memory.arena_bytes));
+  const auto add = [&](std::int64_t bytes, std::string_view name) {
+    if (bytes > 0) text += fmt::format(" · {} {}", describe_bytes(bytes), name);
+  };
+  add(memory.strided_copy_bytes, "strided copies");
+  add(memory.kernel_scratch_bytes, "kernel scratch");
+  add(memory.gemm_scratchpad_bytes, "GEMM scratchpad");
+  return text;
 }
 
 std::string describe_threads(int threads) {
@@ -172,7 +238,9 @@ Json to_json(const Workload& workload, const ModelSpec& spec) {
   json["seq_len"] = workload.seq_len;
   json["enc_seq_len"] = spec.reads_two_sequences() ? Json(workload.enc_seq_len) : Json(nullptr);
   json["past_len"] = workload.past_len;
+  json["weights"] = name_of(workload.weights);
   json["dtype"] = name_of(workload.dtype);
+  json["arithmetic"] = name_of(workload.arithmetic_type());
   json["kv_dtype"] = name_of(workload.kv_dtype);
   json["attention"] = name_of(workload.attention);
   json["recompute"] = name_of(workload.recompute);
@@ -184,7 +252,7 @@ Json to_json(const Workload& workload, const ModelSpec& spec) {
 Json to_json(const Workload& workload, const ModelSpec& spec,
              const std::optional<KvCacheUse>& cache) {
   Json json = to_json(workload, spec);
-  if (cache) json["kv_dtype"] = info(cache->type).name;
+  if (cache) json["kv_dtype"] = name_of_types(cache->key_type, cache->value_type);
   return json;
 }
 
@@ -210,6 +278,7 @@ Json to_json(const Model& model) {
   json["intermediate_size"] = or_null(stack.ffn.intermediate_size);
   json["vocab_size"] = or_null(spec.embedding.vocab_size);
   json["max_position_embeddings"] = or_null(spec.position.max_position_embeddings);
+  json["complete"] = spec.unread_keys.empty();
   return json;
 }
 
@@ -222,7 +291,8 @@ Json context_json(const MachineContext& context) {
            context.frequency_governor.empty() ? Json(nullptr) : Json(context.frequency_governor)},
           {"compiler", context.compiler},
           {"backend", context.backend},
-          {"load_average", context.load_average}};
+          {"load_average", context.load_average},
+          {"other_programs_cpus", json_or_null(context.other_programs_cpus)}};
 }
 
 }  // namespace headroom::detail

@@ -33,6 +33,9 @@ void add_token_times(const std::optional<double>& ttft_s, const std::optional<do
 [[nodiscard]] std::string_view name_of(ModelKind kind) noexcept;
 
 [[nodiscard]] Json to_json(const Workload& workload, const ModelSpec& spec);
+/// "3.20 MiB arena · 0.50 MiB strided copies · …": the parts that are not 0, and the arena.
+[[nodiscard]] std::string describe_allocated(const AllocatedMemory& memory);
+
 /// With the storage type of `cache` as kv_dtype.
 [[nodiscard]] Json to_json(const Workload& workload, const ModelSpec& spec,
                            const std::optional<KvCacheUse>& cache);

@@ -2,34 +2,33 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "describe.h"
 #include "factored.h"
+#include "ffn_crossover.h"
 #include "kv_cache_report.h"
+#include "legend.h"
 #include "writers.h"
 
 namespace headroom::detail {
 namespace {
 
-/// Symbols of all formulas, for the legend.
-std::vector<Symbol> used_symbols(const ExplainReport& report) {
-  std::vector<Symbol> used;
-  const auto uses = [](const ExplainedFigure& figure, Symbol symbol) {
-    return figure.formula.degree(symbol) > 0;
-  };
-  for (const SymbolInfo& symbol : symbols()) {
-    const bool in_parts = std::ranges::any_of(
-        report.parts, [&](const auto& part) { return uses(part, symbol.symbol); });
-    if (in_parts || uses(report.whole, symbol.symbol)) used.push_back(symbol.symbol);
-  }
-  return used;
+/// Symbols of all formulas and rules, for the legend.
+Legend legend_of(const ExplainReport& report) {
+  Legend legend;
+  legend.note(format(report.whole.formula));
+  for (const ExplainedFigure& part : report.parts) legend.note(format(part.formula));
+  for (const RuleOfThumb& rule : report.rules) legend.note(rule.name);
+  if (report.ffn_crossover) legend.note(describe(*report.ffn_crossover));
+  return legend;
 }
 
 std::string legend_entry(const ExplainReport& report, Symbol symbol) {
   const SymbolInfo& about = info(symbol);
   std::string text =
       fmt::format("{} = {}", about.unicode, with_separators(report.values.get(symbol).value_or(0)));
-  text += fmt::format(" {}", about.key);
+  if (about.unicode != about.key) text += fmt::format(" {}", about.key);
   if (!about.definition.empty()) text += fmt::format(" ({})", about.definition);
   return text;
 }
@@ -39,19 +38,31 @@ std::string relation_text(const Relation& relation) {
   return fmt::format("{} = {}", format(left), format(relation.replacement));
 }
 
-void add_legend(const ExplainReport& report, Document& document) {
-  std::string label = "where";
-  for (const Symbol symbol : used_symbols(report)) {
-    document.blocks.push_back(Line{std::exchange(label, ""), legend_entry(report, symbol)});
-  }
+/// The relations that the formulas use, and the names of letters that occur in these alone.
+void add_relations(const ExplainReport& report, Legend legend, Document& document) {
   std::vector<std::string> related;
   for (const Relation& relation : report.relations) {
     const bool about_model = relation.replacement.constant() == std::nullopt;
     if (about_model) related.push_back(relation_text(relation));
   }
-  if (!related.empty()) {
-    document.blocks.push_back(Line{"here", fmt::format("{}", fmt::join(related, ", "))});
+  if (related.empty()) return;
+  const std::vector<Symbol> with_values = legend.noted();
+  const std::string all = legend.note(fmt::format("{}", fmt::join(related, ", ")));
+  document.add_line("here", all);
+  std::vector<Symbol> others = legend.noted();
+  std::erase_if(others, [&](Symbol symbol) {
+    return std::ranges::find(with_values, symbol) != with_values.end();
+  });
+  add_lines(legend_lines("", others), document);
+}
+
+void add_legend(const ExplainReport& report, Document& document) {
+  const Legend legend = legend_of(report);
+  std::string label = "where";
+  for (const Symbol symbol : legend.noted()) {
+    document.blocks.push_back(Line{std::exchange(label, ""), legend_entry(report, symbol)});
   }
+  add_relations(report, legend, document);
 }
 
 Formula formula_of(const ExplainReport& report, const ExplainedFigure& figure) {
@@ -70,19 +81,8 @@ Cell difference_percent(const RuleOfThumb& rule) {
   return 100.0 * static_cast<double>(rule.value - rule.exact) / static_cast<double>(rule.exact);
 }
 
-/// The distinct sources of the rules.
-std::vector<std::string> distinct_sources(const ExplainReport& report) {
-  std::vector<std::string> result;
-  for (const RuleOfThumb& rule : report.rules) {
-    if (std::ranges::find(result, rule.source) == result.end()) result.push_back(rule.source);
-  }
-  return result;
-}
-
-/// "[1]" for the first source.
-std::string source_mark(const std::vector<std::string>& sources, const std::string& source) {
-  return fmt::format("[{}]", std::ranges::find(sources, source) - sources.begin() + 1);
-}
+/// "[1]" for the first rule.
+std::string mark(std::size_t rule) { return fmt::format("[{}]", rule + 1); }
 
 Table rules_table(const ExplainReport& report) {
   const std::string unit = fmt::format("[{}]", report.unit);
@@ -93,39 +93,36 @@ Table rules_table(const ExplainReport& report) {
                    number_column("difference_percent", "Difference", {"[%]", 2}),
                    words_column("stands_for", "Estimates", Importance::optional),
                    words_column("source", "Source")};
-  const std::vector<std::string> marked = distinct_sources(report);
-  for (const RuleOfThumb& rule : report.rules) {
-    table.rows.push_back({rule.name, rule.value, rule.exact, difference_percent(rule),
-                          rule.estimates, source_mark(marked, rule.source)});
+  for (std::size_t i = 0; i < report.rules.size(); ++i) {
+    const RuleOfThumb& rule = report.rules[i];
+    table.rows.push_back(
+        {rule.name, rule.value, rule.exact, difference_percent(rule), rule.estimates, mark(i)});
   }
   return table;
 }
 
-/// The table of rules, followed by the sources that its marks refer to.
+/// The table of rules, followed by the source of each, and why it differs.
 void add_rules(const ExplainReport& report, Document& document) {
   if (report.rules.empty()) return;
   document.blocks.push_back(rules_table(report));
-  const std::vector<std::string> marked = distinct_sources(report);
-  for (const std::string& source : marked) {
-    document.blocks.push_back(Line{source_mark(marked, source), source});
+  for (std::size_t i = 0; i < report.rules.size(); ++i) {
+    const RuleOfThumb& rule = report.rules[i];
+    document.blocks.push_back(Line{mark(i), rule.source});
+    if (rule.value == rule.exact) continue;
+    const std::string why = fmt::format("differs by {}", fmt::join(rule.differences, "; "));
+    document.blocks.push_back(Line{"", why});
   }
 }
 
 void add_ffn_crossover(const ExplainReport& report, Document& document) {
-  if (!report.ffn_crossover) return;
-  const FfnCrossover& crossover = *report.ffn_crossover;
-  const std::string inequality =
-      fmt::format("{} > {}", format(crossover.attention), format(crossover.ffn));
-  document.add_line("attention", crossover.seq_len
-                                     ? fmt::format("overtakes the FFN at s = {}: {}",
-                                                   with_separators(*crossover.seq_len), inequality)
-                                     : fmt::format("never overtakes the FFN: {}", inequality));
+  if (report.ffn_crossover) document.add_line("attention", describe(*report.ffn_crossover));
 }
 
-/// Memory that the engine's policy reserves, and the source of its rule.
+/// Memory that the engine holds and reserves, and the source of its rule.
 void add_policy(const ExplainReport& report, Document& document) {
   if (!report.kv_cache || !has_policy(*report.kv_cache)) return;
   const KvCacheUse& use = *report.kv_cache;
+  document.blocks.push_back(Line{"steady state", describe_steady(use)});
   document.blocks.push_back(Line{"reserved", describe_reserved(use)});
   document.blocks.push_back(Line{"", std::string(info(use.policy).source)});
   document.blocks.push_back(kv_cache_table(use));

@@ -58,7 +58,8 @@ Json to_json(const ExplainReport& report) {
                                       {"value", json_integer(rule.value)},
                                       {"exact", json_integer(rule.exact)},
                                       {"relative_difference", difference},
-                                      {"source", rule.source}});
+                                      {"source", rule.source},
+                                      {"differences", rule.differences}});
   }
   json["kv_cache"] = report.kv_cache ? to_json(*report.kv_cache) : Json(nullptr);
   json["attention_passes_ffn"] = ffn_crossover_json(report.ffn_crossover);

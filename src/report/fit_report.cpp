@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "describe.h"
+#include "headroom/visit.h"
 #include "plan_words.h"
+#include "storage_report.h"
 #include "units.h"
 #include "writers.h"
 
@@ -61,6 +63,40 @@ void add_iteration(const FitReport& report, Document& document) {
   std::string throughput = fmt::format("{:.1f} tokens/s", time.tokens_per_s);
   if (time.mfu) throughput += fmt::format(" · MFU {:.1f} %", 100 * *time.mfu);
   add("throughput", throughput);
+}
+
+/// The change in a few words: "2 devices".
+std::string words_of(const Remedy& remedy) {
+  return std::visit(
+      Overloaded{[](const OtherPlan& other) {
+                   const std::int64_t devices = other.choice.parallel.devices();
+                   return fmt::format("{} device{}", devices, devices == 1 ? "" : "s");
+                 },
+                 [](const OtherFormats& other) {
+                   return fmt::format("{} weights, {} KV-cache",
+                                      other.weights ? name_of(*other.weights) : "stored",
+                                      name_of(other.kv_dtype));
+                 },
+                 [](const OtherRecomputation& other) {
+                   return fmt::format("{} recomputation", name_of(other.recompute));
+                 },
+                 [](const ShorterContext& shorter) {
+                   return fmt::format("{} tokens", with_separators(shorter.seq_len));
+                 },
+                 [](const SmallerBatch& smaller) {
+                   return fmt::format("a batch of {}", with_separators(smaller.batch_size));
+                 }},
+      remedy);
+}
+
+void add_remedies(const FitReport& report, Document& document) {
+  if (report.remedies.empty()) return;
+  document.blocks.push_back(Heading{"It would fit with"});
+  for (std::size_t i = 0; i < report.remedies.size(); ++i) {
+    const bool has_command = i < report.remedy_commands.size();
+    document.blocks.push_back(Line{words_of(report.remedies[i]),
+                                   has_command ? report.remedy_commands[i] : std::string()});
+  }
 }
 
 Table communication_table(const FitReport& report) {
@@ -119,6 +155,10 @@ Document to_document(const FitReport& report) {
   };
   add(question.model.spec.name.c_str(), describe(question.model.spec));
   add("workload", describe(question));
+  add("types", describe_types(question.query));
+  if (question.query.purpose == Purpose::serve) {
+    add("storage", describe_storage(report.storage, report.storage.bytes, report.parameters));
+  }
   add("plan", describe(report.result.choice, question.query.purpose));
   add_device(question, document);
   // The answer comes before its parts.
@@ -128,7 +168,7 @@ Document to_document(const FitReport& report) {
   add("largest context",
       fmt::format("{} at a batch of {}", limit_text(report.result.largest_context),
                   question.load.batch_size));
-  add_iteration(report, document);
+  if (report.result.fits) add_iteration(report, document);
   const PlanMemory& memory = report.result.figures.memory;
   document.blocks.push_back(memory_table(memory, question.rates.memory_bytes));
   const auto add_table = [&](const char* heading, bool is_empty, Table (*table)(const FitReport&)) {
@@ -140,11 +180,15 @@ Document to_document(const FitReport& report) {
   add_table("Other weight and KV-cache types", report.formats.empty(), format_table);
   add_table("Concurrent sequences by context length", report.concurrency.empty(),
             concurrency_table);
+  add_remedies(report, document);
   return document;
 }
 
 Json to_json(const FitReport& report) {
   Json json = question_json(report.question);
+  const bool serves = report.question.query.purpose == Purpose::serve;
+  json["storage"] =
+      serves ? to_json(report.storage, report.storage.bytes, report.parameters) : Json(nullptr);
   json.update(result_json(report.result, report.question));
   json["communication"] = Json::array();
   for (const Communication& row : report.communication) {
@@ -169,6 +213,13 @@ Json to_json(const FitReport& report) {
   for (const ConcurrencyPoint& point : report.concurrency) {
     json["concurrency"].push_back(
         {{"seq_len", point.seq_len}, {"largest_batch", limit(point.largest_batch)}});
+  }
+  json["remedies"] = Json::array();
+  for (std::size_t i = 0; i < report.remedies.size(); ++i) {
+    const bool has_command = i < report.remedy_commands.size();
+    json["remedies"].push_back(
+        {{"change", words_of(report.remedies[i])},
+         {"command", has_command ? Json(report.remedy_commands[i]) : Json(nullptr)}});
   }
   return json;
 }

@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "describe.h"
+#include "legend.h"
 #include "schema_version.h"
 #include "study_words.h"
 #include "units.h"
@@ -14,25 +17,30 @@ namespace headroom::detail {
 namespace {
 
 std::string text_of(const DividedExpr& sum) {
-  const std::string numerator = format_in_paper_letters(sum.numerator);
+  const std::string numerator = format(sum.numerator);
   return sum.divisor == 1 ? numerator : fmt::format("({}) / {}", numerator, to_string(sum.divisor));
 }
 
-/// Attention's formulas first: they differ by a power of n.
-void add_formulas(const GenerationReport& report, Document& document) {
-  document.blocks.push_back(Heading{"Attention FLOPs to generate n tokens"});
-  const auto add = [&](const char* name, const GenerationCost& cost) {
-    document.blocks.push_back(
-        Formula{name, {text_of(cost.attention), format(cost.attention_growth)}});
+Formula formula_of(const char* name, const DividedExpr& cost, const Growth& growth,
+                   Legend& legend) {
+  return {name, {legend.note(text_of(cost)), format(growth)}};
+}
+
+/// Attention's formulas first: they differ by a power of the number of tokens.
+std::vector<Block> formulas_of(const GenerationReport& report, Legend& legend) {
+  const GenerationCost& without = report.without;
+  const GenerationCost& with = report.with;
+  const std::string tokens = legend.note(format(Symbol::new_tokens)) + " tokens";
+  constexpr const char* kCached = "with a KV-cache";
+  constexpr const char* kUncached = "without a KV-cache";
+  return {
+      Heading{"Attention FLOPs to generate " + tokens},
+      formula_of(kUncached, without.attention, without.attention_growth, legend),
+      formula_of(kCached, with.attention, with.attention_growth, legend),
+      Heading{"All matrix FLOPs to generate " + tokens},
+      formula_of(kUncached, without.flops, without.growth, legend),
+      formula_of(kCached, with.flops, with.growth, legend),
   };
-  add("without a KV-cache", report.without);
-  add("with a KV-cache", report.with);
-  document.blocks.push_back(Heading{"All matrix FLOPs to generate n tokens"});
-  const auto add_all = [&](const char* name, const GenerationCost& cost) {
-    document.blocks.push_back(Formula{name, {text_of(cost.flops), format(cost.growth)}});
-  };
-  add_all("without a KV-cache", report.without);
-  add_all("with a KV-cache", report.with);
 }
 
 double ratio_of(Integer a, Integer b) { return static_cast<double>(a) / static_cast<double>(b); }
@@ -51,7 +59,7 @@ Table generation_table(const GenerationReport& report) {
   const bool measured = report.context.has_value();
   Table table;
   table.columns = {
-      number_column("new_tokens", "n"),
+      number_column("new_tokens", format(Symbol::new_tokens)),
       flops_column("matrix_flops_without", "Without", last.flops_without),
       flops_column("matrix_flops_with", "With", last.flops_with),
       number_column("flops_ratio", "Ratio", {"", 1}),
@@ -109,10 +117,12 @@ Document to_document(const GenerationReport& report) {
   Document document;
   document.add_line(spec.name, describe(spec));
   document.add_line("workload",
-                    fmt::format("n tokens after a prompt of {} · one sequence · float32 · "
+                    fmt::format("{} tokens after a prompt of {} · one sequence · float32 · "
                                 "eager attention",
-                                report.prompt));
-  document.add_line("letters", std::string(paper_letters_legend()));
+                                format(Symbol::new_tokens), report.prompt));
+  Legend legend;
+  const std::vector<Block> formulas = formulas_of(report, legend);
+  add_lines(legend.lines(), document);
   add_machines(report.machine, report.context, document);
   if (!report.lengths_run.empty()) {
     document.add_line("without", fmt::format("prefills of {} lengths were run; times between them "
@@ -120,7 +130,7 @@ Document to_document(const GenerationReport& report) {
                                              report.lengths_run.size()));
   }
   document.blocks.push_back(generation_table(report));
-  add_formulas(report, document);
+  document.blocks.insert(document.blocks.end(), formulas.begin(), formulas.end());
   return document;
 }
 

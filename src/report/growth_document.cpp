@@ -32,11 +32,11 @@ Table crossover_table(const ComplexityReport& report, const std::vector<Crossove
   const bool predicted = !report.machine.empty();
   Table table;
   table.columns = {words_column("crossover", "Costs more"),
-                   number_column("flops_from", "From n", {"by FLOPs", 0})};
+                   number_column("flops_from", "From s", {"by FLOPs", 0})};
   if (predicted) {
-    table.columns.push_back(number_column("predicted_from", "From n", {"predicted", 0}));
+    table.columns.push_back(number_column("predicted_from", "From s", {"predicted", 0}));
   }
-  if (measured) table.columns.push_back(number_column("measured_from", "From n", {"measured", 0}));
+  if (measured) table.columns.push_back(number_column("measured_from", "From s", {"measured", 0}));
   for (const CrossoverRow& row : rows) {
     std::vector<Cell> cells{crossing_name(report, row), length_cell(row.flops)};
     if (predicted) cells.push_back(cell_or_none(row.predicted_time));
@@ -50,13 +50,13 @@ Table crossover_table(const ComplexityReport& report, const std::vector<Crossove
 
 void add_exponents(const ComplexityReport& report, Document& document) {
   Table table;
-  table.columns = {words_column("layer", "Time ~ n^p"),
-                   number_column("theory", "p, FLOPs", {"", 2}),
-                   number_column("predicted", "p, predicted", {"", 2}),
-                   number_column("measured", "p, measured", {"", 2}),
+  table.columns = {words_column("layer", "Exponent of s in"),
+                   number_column("theory", "FLOPs", {"", 2}),
+                   number_column("predicted", "Predicted time", {"", 2}),
+                   number_column("measured", "Measured time", {"", 2}),
                    number_column("half_width_95", "±95 %", {"", 2}),
-                   number_column("from", "From n"),
-                   number_column("to", "To n")};
+                   number_column("from", "From s"),
+                   number_column("to", "To s")};
   for (const LayerStudy& study : report.layers) {
     const std::string& name = name_of(study.layer);
     if (study.core_exponent)

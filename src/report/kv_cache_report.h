@@ -15,12 +15,20 @@ namespace headroom::detail {
 /// True unless the policy is ideal, which reserves what it uses.
 [[nodiscard]] bool has_policy(const KvCacheUse& use) noexcept;
 
+/// "1.00 GiB by vllm"
+[[nodiscard]] std::string describe_steady(const KvCacheUse& use);
+
 /// "1.00 GiB by vllm: blocks of 16 tokens, …"
 [[nodiscard]] std::string describe_reserved(const KvCacheUse& use);
 
-/// Tokens and bytes, used and reserved, of each kind of layers.
+/// Tokens and bytes, used, held in the steady state and reserved, of each kind of layers.
 [[nodiscard]] Table kv_cache_table(const KvCacheUse& use);
 
 [[nodiscard]] Json to_json(const KvCacheUse& use);
+
+/// "q8_0 by llama.cpp", "int4 with group scales", or the types alone.
+[[nodiscard]] std::string describe_request(const KvCacheRequest& request, const std::string& types);
+/// Scales, policy and its options.
+[[nodiscard]] Json request_json(const KvCacheRequest& request);
 
 }  // namespace headroom::detail

@@ -11,6 +11,7 @@ namespace headroom::detail {
 namespace {
 
 constexpr Integer kGigaUnit = 1'000'000'000;
+constexpr Integer kMibUnit = Integer{1} << 20U;
 constexpr double kGiga = 1e9;
 constexpr double kTera = 1e12;
 
@@ -66,6 +67,20 @@ void add_rates(const MeasuredRates& rates, Document& document) {
   }
 }
 
+void add_memory(const char* label, const MemoryFigure& figure, Document& document) {
+  document.add_line(label, fmt::format("{} ({}: {})", describe_bytes(figure.bytes),
+                                       name_of(figure.basis), figure.source));
+}
+
+void add_efficiency(const char* label, const SourcedEfficiency& reached, Document& document) {
+  const Efficiency& fractions = reached.fractions;
+  document.add_line(
+      label, fmt::format("{:.0f} % of arithmetic, {:.0f} % of memory and {:.0f} % of "
+                         "network bandwidth ({}: {})",
+                         100 * fractions.matrix, 100 * fractions.memory, 100 * fractions.network,
+                         name_of(reached.origin), reached.source));
+}
+
 void add_rates(const DatasheetRates& rates, Document& document) {
   const auto add_peak = [&](std::string label, const std::optional<double>& per_s,
                             std::string_view unit) {
@@ -77,12 +92,15 @@ void add_rates(const DatasheetRates& rates, Document& document) {
   add_peak("float8", rates.float8_flops_per_s, "TFLOP/s");
   add_peak("int8", rates.int8_ops_per_s, "TOP/s");
   add_peak("float4", rates.float4_flops_per_s, "TFLOP/s");
-  document.add_line("memory", fmt::format("{} at {:.0f} GB/s", describe_bytes(rates.memory_bytes),
+  document.add_line("memory", fmt::format("{:.0f} GB at {:.0f} GB/s by the datasheet",
+                                          static_cast<double>(rates.memory_bytes) / kGiga,
                                           rates.memory_bytes_per_s / kGiga));
+  add_memory("driver's total", rates.memory.total, document);
+  add_memory("for a process", rates.memory.usable, document);
   if (rates.power_w) document.add_line("power", fmt::format("{:.0f} W", *rates.power_w));
-  document.add_line(
-      "assumed", fmt::format("{:.0f} % of peak arithmetic and {:.0f} % of peak bandwidth achieved",
-                             100 * rates.compute_efficiency, 100 * rates.memory_efficiency));
+  add_efficiency("serving 16 bit", efficiency_of(rates, Purpose::serve, DType::bfloat16), document);
+  add_efficiency("serving 8 bit", efficiency_of(rates, Purpose::serve, DType::float8), document);
+  add_efficiency("training", efficiency_of(rates, Purpose::train, DType::bfloat16), document);
   document.add_line("source", rates.source);
   if (!rates.url.empty()) document.add_line("", rates.url);
 }
@@ -106,7 +124,7 @@ std::vector<Cell> summary_row(const MachineProfile& profile) {
             sheet->float32_flops_per_s ? Cell{*sheet->float32_flops_per_s} : Cell{},
             sheet->float16_flops_per_s,
             sheet->memory_bytes_per_s,
-            Integer{sheet->memory_bytes}};
+            sheet->memory.total.bytes};
   }
   const ThreadProfile& curves = *curves_of(profile, 0);
   return {fmt::format("here: {} ({})", profile.name, profile.context.backend),
@@ -128,7 +146,7 @@ Document to_document(const MachinesReport& report) {
       number_column("float32_flops_per_s", "float32", gflop_per_s),
       number_column("float16_flops_per_s", "float16", gflop_per_s, Importance::optional),
       number_column("memory_bytes_per_s", "Bandwidth", {"[GB/s]", 0, kGigaUnit}),
-      number_column("memory_bytes", "Memory", {"[GB]", 0, kGigaUnit}, Importance::optional)};
+      number_column("memory_bytes", "Memory", {"[MiB]", 0, kMibUnit}, Importance::optional)};
   for (const MachineProfile& profile : report.own) table.rows.push_back(summary_row(profile));
   for (const MachineProfile& profile : report.catalogue) {
     table.rows.push_back(summary_row(profile));

@@ -67,7 +67,10 @@ Document to_document(const Measurement& measurement) {
                           duration(time.max_s)));
   add_token_times(measurement.ttft_s, measurement.tpot_s, document);
   document.add_line("weights", describe_bytes(measurement.counted.weight_bytes));
-  document.add_line("arena peak", describe_bytes(measurement.memory.arena_peak_bytes));
+  document.add_line("peak activations",
+                    fmt::format("{} of live tensors, counted",
+                                describe_bytes(measurement.memory.arena_peak_bytes)));
+  document.add_line("allocated", describe_allocated(measurement.memory.allocated));
   if (measurement.counted.kv_cache_bytes > 0) {
     document.add_line("KV-cache", describe_bytes(measurement.counted.kv_cache_bytes));
   }
@@ -98,7 +101,12 @@ Json to_json(const Measurement& measurement) {
                      {"matrix_flops", measurement.counted.matrix_flops},
                      {"weight_bytes", measurement.counted.weight_bytes},
                      {"kv_cache_bytes", measurement.counted.kv_cache_bytes}};
+  const AllocatedMemory& allocated = measurement.memory.allocated;
   json["memory"] = {{"arena_peak_bytes", measurement.memory.arena_peak_bytes},
+                    {"arena_bytes", allocated.arena_bytes},
+                    {"strided_copy_bytes", allocated.strided_copy_bytes},
+                    {"kernel_scratch_bytes", allocated.kernel_scratch_bytes},
+                    {"gemm_scratchpad_bytes", allocated.gemm_scratchpad_bytes},
                     {"weights_held_bytes", measurement.memory.weights_held_bytes},
                     {"rss_before_bytes", measurement.memory.rss_before_bytes},
                     {"rss_peak_bytes", measurement.memory.rss_peak_bytes}};

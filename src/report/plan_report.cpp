@@ -4,6 +4,7 @@
 
 #include "describe.h"
 #include "plan_words.h"
+#include "storage_report.h"
 #include "units.h"
 #include "writers.h"
 
@@ -81,7 +82,9 @@ Table neighbour_table(const PlanReport& report) {
       number_column("memory_gib", "Memory", {"[GiB]", 2}), words_column("reason", "Reason")};
   for (const Neighbour& neighbour : report.neighbours) {
     const double time = neighbour.plan.iteration_s;
-    table.rows.push_back({neighbour.change, time, 100 * (time / best.time.iteration_s - 1),
+    const auto if_fits = [&](double figure) { return neighbour.fits ? Cell{figure} : Cell{}; };
+    table.rows.push_back({neighbour.change, if_fits(time),
+                          if_fits(100 * (time / best.time.iteration_s - 1)),
                           gib(neighbour.plan.memory_bytes),
                           reason_for(neighbour, best, report.question.rates.memory_bytes)});
   }
@@ -104,6 +107,7 @@ Document to_document(const PlanReport& report) {
   };
   add(question.model.spec.name.c_str(), describe(question.model.spec));
   add("workload", describe(question));
+  add("types", describe_types(question.query));
   add_device(question, document);
   add("searched", fmt::format("{} legal plans, {} fit",
                               with_separators(static_cast<Integer>(report.search.evaluated)),
@@ -147,6 +151,7 @@ Json to_json(const PlanReport& report) {
   json["neighbours"] = Json::array();
   for (const Neighbour& neighbour : report.neighbours) {
     Json one = ranked_json(neighbour.plan);
+    if (!neighbour.fits) one["iteration_s"] = nullptr;
     one["change"] = neighbour.change;
     one["fits"] = neighbour.fits;
     one["because"] =

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include "describe.h"
+#include "kv_cache_report.h"
 #include "schema_version.h"
+#include "storage_report.h"
 
 namespace headroom::detail {
 namespace {
@@ -17,6 +19,7 @@ Json memory_json(const PlanMemory& memory, const DeviceRates& rates) {
   for (const MemoryCategory& category : categories_of(memory)) {
     json[category.key] = json_integer(category.bytes);
   }
+  json["allocated_bytes"] = json_integer(memory.allocated());
   json["total_bytes"] = json_integer(memory.total());
   json["capacity_bytes"] = json_integer(rates.memory_bytes);
   json["free_bytes"] = json_integer(rates.memory_bytes - memory.total());
@@ -37,6 +40,12 @@ Json time_json(const PlanTime& time) {
   return json;
 }
 
+std::string stored_types(const PlanQuery& query) {
+  const KvType otherwise = kv_type(query.kv_dtype);
+  return name_of_types(query.kv_cache.key_type.value_or(otherwise),
+                       query.kv_cache.value_type.value_or(otherwise));
+}
+
 Json training_json(const PlanQuery& query) {
   if (query.purpose != Purpose::train) return nullptr;
   Json json;
@@ -53,7 +62,8 @@ Json training_json(const PlanQuery& query) {
 Json serving_json(const PlanQuery& query) {
   if (query.purpose != Purpose::serve) return nullptr;
   return {{"weights", name_of(query.weights)},
-          {"kv_dtype", name_of(query.kv_dtype)},
+          {"kv_dtype", stored_types(query)},
+          {"kv_cache", request_json(query.kv_cache)},
           {"prefill_tokens", query.prefill_tokens}};
 }
 
@@ -63,17 +73,21 @@ Json machine_json(const PlanQuestion& question) {
   json["name"] = rates.name;
   json["count"] = question.devices;
   json["memory_bytes"] = json_integer(rates.memory_bytes);
+  json["driver_bytes"] = json_integer(rates.driver_bytes);
   json["flops_per_s"] = rates.flops_per_s;
   json["memory_bytes_per_s"] = rates.memory_bytes_per_s;
   json["devices_per_node"] = rates.link.devices_per_node;
   json["intra_node_bytes_per_s"] = rates.link.intra_node_bytes_per_s;
   json["inter_node_bytes_per_s"] = *rates.link.inter_node_bytes_per_s;
   json["interconnect_source"] = rates.link.source;
+  const std::optional<Integer>& overhead = question.query.overhead_bytes;
   json["assumed"] = {{"matrix_efficiency", rates.efficiency.matrix},
                      {"memory_efficiency", rates.efficiency.memory},
                      {"network_efficiency", rates.efficiency.network},
                      {"exchange_latency_s", rates.collective_latency_s},
-                     {"overhead_bytes", json_integer(question.query.overhead_bytes)},
+                     {"efficiency_origin", name_of(rates.efficiency_origin)},
+                     {"efficiency_source", rates.efficiency_source},
+                     {"overhead_bytes", overhead ? json_integer(*overhead) : Json(nullptr)},
                      {"intra_node", rates.link_is_assumed},
                      {"inter_node", rates.network_is_assumed}};
   return json;
@@ -89,8 +103,8 @@ std::string describe(const PlanQuestion& question) {
                                  fmt::format("{} × {}", question.devices, question.rates.name)};
   switch (query.purpose) {
     case Purpose::serve:
-      words.push_back(fmt::format("weights {}", name_of(query.weights)));
-      words.push_back(fmt::format("KV-cache {}", name_of(query.kv_dtype)));
+      words.push_back(
+          fmt::format("KV-cache {}", describe_request(query.kv_cache, stored_types(query))));
       break;
     case Purpose::train:
       words.push_back(fmt::format("{} recipe", info(query.states.recipe).name));
@@ -129,8 +143,15 @@ std::vector<MemoryCategory> categories_of(const PlanMemory& memory) {
           {"embedding_and_loss_bytes", "activations of embedding, logits, loss",
            memory.embedding_and_loss},
           {"kv_cache_bytes", "KV-cache", memory.kv_cache},
-          {"buffer_bytes", "buffers", memory.buffers},
-          {"overhead_bytes", "runtime (assumed)", memory.overhead}};
+          {"backward_bytes", "backward temporaries", memory.buffers.backward},
+          {"weight_gradient_bytes", "weight-gradient buffers", memory.buffers.weight_gradients},
+          {"gathered_sequence_bytes", "gathered sequence", memory.buffers.gathered_sequence},
+          {"gathered_weight_bytes", "gathered weights", memory.buffers.gathered_weights},
+          {"driver_bytes", "driver", memory.runtime.driver},
+          {"context_bytes", "context", memory.runtime.context},
+          {"communication_bytes", "communication library", memory.runtime.communication},
+          {"fragmentation_bytes", "fragmentation", memory.runtime.fragmentation},
+          {"overhead_bytes", "runtime (given)", memory.runtime.given}};
 }
 
 const char* step_name(Purpose purpose, const PlanTime& time) {
@@ -144,13 +165,13 @@ std::string limit_text(const std::optional<std::int64_t>& limit) {
 
 void add_device(const PlanQuestion& question, Document& document) {
   const DeviceRates& rates = question.rates;
-  document.blocks.push_back(Line{
-      "assumed",
-      fmt::format(
-          "{:.0f} % of peak arithmetic, {:.0f} % of memory and {:.0f} % of network bandwidth; {} "
-          "for the runtime",
-          100 * rates.efficiency.matrix, 100 * rates.efficiency.memory,
-          100 * rates.efficiency.network, describe_bytes(question.query.overhead_bytes))});
+  document.blocks.push_back(
+      Line{"rates",
+           fmt::format("{:.0f} % of peak arithmetic, {:.0f} % of memory and {:.0f} % of network "
+                       "bandwidth ({}: {})",
+                       100 * rates.efficiency.matrix, 100 * rates.efficiency.memory,
+                       100 * rates.efficiency.network, name_of(rates.efficiency_origin),
+                       rates.efficiency_source)});
   if (question.devices == 1) return;
   const auto mark = [](bool assumed) { return assumed ? " (assumed)" : ""; };
   document.blocks.push_back(Line{
@@ -170,6 +191,7 @@ Json question_json(const PlanQuestion& question) {
   json["batch_size"] = question.load.batch_size;
   json["seq_len"] = question.load.seq_len;
   json["dtype"] = name_of(query.dtype);
+  json["types"] = types_json(query);
   json["attention"] = name_of(query.attention);
   json["training"] = training_json(query);
   json["serving"] = serving_json(query);
@@ -198,7 +220,7 @@ Json result_json(const PlanResult& result, const PlanQuestion& question) {
   json["plan"] = plan_json(result.choice);
   json["fits"] = result.fits;
   json["memory"] = memory_json(result.figures.memory, question.rates);
-  json["time"] = time_json(result.figures.time);
+  json["time"] = result.fits ? time_json(result.figures.time) : Json(nullptr);
   json["largest_batch"] = length_or_null(result.largest_batch);
   json["largest_context"] = length_or_null(result.largest_context);
   return json;

@@ -1,10 +1,12 @@
-// SharesReport -> Document and JSON: FLOPs and time by part of a model as n grows.
+// SharesReport -> Document and JSON: FLOPs and time by part of a model as sequences grow.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <numeric>
 
 #include "describe.h"
+#include "ffn_crossover.h"
+#include "legend.h"
 #include "schema_version.h"
 #include "study_words.h"
 #include "writers.h"
@@ -50,7 +52,7 @@ void add_percents(const std::optional<Shares<Value>>& shares, std::vector<Cell>&
 template <class Value, class Get>
 Table percent_table(const SharesReport& report, Get get) {
   Table table;
-  table.columns = {number_column("seq_len", "n")};
+  table.columns = {number_column("seq_len", "s")};
   for (const Share share : kShares) {
     table.columns.push_back(
         number_column(fmt::format("{}_percent", name_of(share)), title_of(share), {"[%]", 1}));
@@ -70,17 +72,12 @@ Table percent_table(const SharesReport& report, Get get) {
   return table;
 }
 
-std::string verdict_of(const SharesReport& report) {
-  if (!report.attention_side)
+std::string verdict_of(const SharesReport& report, Legend& legend) {
+  if (!report.attention_side || !report.ffn_side) {
     return "this model does not have both attention and a feed-forward network";
-  const std::string inequality =
-      fmt::format("{} > {}", format_in_paper_letters(*report.attention_side),
-                  format_in_paper_letters(*report.ffn_side));
-  if (!report.attention_passes_ffn) {
-    return fmt::format("attention never overtakes the FFN: no n satisfies {}", inequality);
   }
-  return fmt::format("attention overtakes the FFN at n = {}: {}",
-                     with_separators(*report.attention_passes_ffn), inequality);
+  return "attention " + legend.note(describe(FfnCrossover{*report.attention_side, *report.ffn_side,
+                                                          report.attention_passes_ffn}));
 }
 
 bool has_times(const SharesReport& report, std::optional<Shares<double>> ShareRow::*times) {
@@ -109,9 +106,12 @@ Document to_document(const SharesReport& report) {
   const ModelSpec& spec = report.model.model.spec;
   Document document;
   document.add_line(spec.name, describe(spec));
-  document.add_line("letters", std::string(paper_letters_legend()));
+  Legend legend;
+  const std::string verdict = verdict_of(report, legend);
+  legend.note(format(Symbol::seq_len));
+  add_lines(legend.lines(), document);
   add_machines(report.machine, report.context, document);
-  document.add_line("verdict", verdict_of(report));
+  document.add_line("verdict", verdict);
   document.blocks.push_back(Heading{"Matrix FLOPs by part, one sequence"});
   document.blocks.push_back(
       percent_table<Integer>(report, [](const ShareRow& row) { return std::optional(row.flops); }));
@@ -126,14 +126,14 @@ Document to_document(const SharesReport& report) {
         percent_table<double>(report, [](const ShareRow& row) { return row.measured_s; }));
   }
   for (const SkippedRun& skipped : report.skipped) {
-    document.add_line("not run", fmt::format("n = {}: {}", skipped.seq_len, skipped.reason));
+    document.add_line("not run", fmt::format("s = {}: {}", skipped.seq_len, skipped.reason));
   }
   return document;
 }
 
 Document to_length_table(const SharesReport& report) {
   Table table;
-  table.columns = {number_column("seq_len", "n"), words_column("share", "Part"),
+  table.columns = {number_column("seq_len", "s"), words_column("share", "Part"),
                    number_column("matrix_flops", "Matrix"),
                    number_column("predicted_s", "Predicted"),
                    number_column("measured_s", "Measured")};
@@ -154,7 +154,7 @@ Json to_json(const SharesReport& report) {
   json["model"] = to_json(report.model.model);
   json["attention"] = name_of(report.model.attention);
   const auto side = [](const std::optional<Expr>& expr) {
-    return expr ? Json(format_in_paper_letters(*expr)) : Json(nullptr);
+    return expr ? Json(format(*expr)) : Json(nullptr);
   };
   json["attention_passes_ffn"] = {
       {"from",
@@ -163,7 +163,7 @@ Json to_json(const SharesReport& report) {
       {"ffn", side(report.ffn_side)}};
   Json formulas;
   for (const Share share : kShares) {
-    formulas[std::string(name_of(share))] = format_in_paper_letters(report.formulas[share]);
+    formulas[std::string(name_of(share))] = format(report.formulas[share]);
   }
   json["formulas"] = std::move(formulas);
   json["rows"] = Json::array();

@@ -8,6 +8,7 @@
 #include "document.h"
 #include "headroom/studies.h"
 #include "json_writer.h"
+#include "legend.h"
 
 namespace headroom::detail {
 
@@ -18,6 +19,9 @@ void add_crossovers(const ComplexityReport& report, Document& document);
 /// The machines that times were measured on and predicted for.
 void add_machines(const std::string& predicted, const std::optional<MachineContext>& measured,
                   Document& document);
+
+/// Letters of the formulas and orders of all layers.
+[[nodiscard]] Legend legend_of(const ComplexityReport& report);
 
 [[nodiscard]] const std::string& name_of(const LayerComplexity& layer);
 

@@ -3,13 +3,15 @@
 #include <limits>
 
 #include "headroom/render.h"
+#include "headroom/stored_graph.h"
 
 namespace headroom {
 namespace {
 
 /// Columns in order. A figure that does not apply is empty in CSV and null in JSON.
 constexpr std::string_view kSweepHeader =
-    "phase,attention,recompute,kernels,dtype,kv_dtype,enc_seq_len,past_len,seq_len,batch_size,"
+    "phase,attention,recompute,kernels,weights,dtype,arithmetic,kv_dtype,enc_seq_len,past_len,seq_"
+    "len,batch_size,"
     "weight_bytes,matrix_flops,elementwise_flops,backward_matrix_flops,traffic_bytes,"
     "activation_bytes,kv_cache_bytes,time_s\n";
 
@@ -73,7 +75,9 @@ void SweepWriter::start_prefix(const Workload& workload) {
   append_word(prefix_, "attention", name_of(workload.attention));
   append_word(prefix_, "recompute", name_of(workload.recompute));
   append_word(prefix_, "kernels", name_of(workload.kernels));
+  append_word(prefix_, "weights", name_of(workload.weights));
   append_word(prefix_, "dtype", name_of(workload.dtype));
+  append_word(prefix_, "arithmetic", name_of(workload.arithmetic_type()));
   append_word(prefix_, "kv_dtype", name_of(workload.kv_dtype));
   append_number(prefix_, "enc_seq_len", has_encoder_, Integer{workload.enc_seq_len});
   append_number(prefix_, "past_len", has_cache_ && !training, Integer{workload.past_len});
@@ -83,7 +87,8 @@ void SweepWriter::start_prefix(const Workload& workload) {
 bool SweepWriter::has_prefix_of(const Workload& workload) const {
   return !prefix_.empty() && workload.seq_len == last_.seq_len &&
          workload.past_len == last_.past_len && workload.enc_seq_len == last_.enc_seq_len &&
-         workload.dtype == last_.dtype && workload.kv_dtype == last_.kv_dtype &&
+         workload.weights == last_.weights && workload.dtype == last_.dtype &&
+         workload.arithmetic == last_.arithmetic && workload.kv_dtype == last_.kv_dtype &&
          workload.attention == last_.attention && workload.recompute == last_.recompute &&
          workload.phase == last_.phase;
 }

@@ -43,7 +43,20 @@ std::string machine_text(const TimePrediction& time) {
     case TimeBasis::assumed:
       break;
   }
-  return fmt::format("{}, assumed: datasheet peaks at typical efficiency", time.machine);
+  if (!time.efficiency) return fmt::format("{}, assumed", time.machine);
+  const Efficiency& fractions = time.efficiency->fractions;
+  return fmt::format(
+      "{}, assumed: {:.0f} % of peak arithmetic, {:.0f} % of memory bandwidth ({}: {})",
+      time.machine, 100 * fractions.matrix, 100 * fractions.memory,
+      name_of(time.efficiency->origin), time.efficiency->source);
+}
+
+Json efficiency_json(const std::optional<SourcedEfficiency>& efficiency) {
+  if (!efficiency) return nullptr;
+  return {{"matrix", efficiency->fractions.matrix},
+          {"memory", efficiency->fractions.memory},
+          {"origin", name_of(efficiency->origin)},
+          {"source", efficiency->source}};
 }
 
 }  // namespace
@@ -63,6 +76,7 @@ Json to_json(const TimePrediction& time) {
   Json json;
   json["machine"] = time.machine;
   json["basis"] = name_of(time.basis);
+  json["efficiency"] = efficiency_json(time.efficiency);
   json["threads"] = time.threads == 0 ? Json(nullptr) : Json(time.threads);
   json["total_s"] = time.total_s;
   json["low_s"] = time.low_s;

@@ -16,8 +16,15 @@ static constexpr std::int64_t kMostLayers = 100000;
 
 using nlohmann::json;
 
-ConfigReader::ConfigReader(const json& object, std::string file, std::string pointer)
-    : object_(&object), file_(std::move(file)), pointer_(std::move(pointer)) {
+ConfigReader::ConfigReader(const json& object, std::string file)
+    : ConfigReader(object, std::move(file), {}, std::make_shared<UnreadKeys>()) {}
+
+ConfigReader::ConfigReader(const json& object, std::string file, std::string pointer,
+                           std::shared_ptr<UnreadKeys> unread)
+    : object_(&object),
+      file_(std::move(file)),
+      pointer_(std::move(pointer)),
+      unread_(std::move(unread)) {
   if (object.is_object()) return;
   throw Error(ErrorCode::invalid_input,
               fmt::format("expected an object, not {}", object.type_name()),
@@ -32,6 +39,11 @@ bool ConfigReader::has(std::string_view key) const {
 bool ConfigReader::is_null(std::string_view key) const {
   const auto found = object_->find(key);
   return found != object_->end() && found->is_null();
+}
+
+bool ConfigReader::is_text(std::string_view key, std::string_view text) const {
+  const auto found = object_->find(key);
+  return found != object_->end() && found->is_string() && *found == text;
 }
 
 const json* ConfigReader::take(Keys keys) {
@@ -187,10 +199,38 @@ std::vector<std::string> ConfigReader::expanded_patterns(std::string_view key) {
   return result;
 }
 
+std::array<std::int64_t, 2> ConfigReader::sides_or(std::string_view key, std::int64_t otherwise) {
+  const json* value = take({key});
+  if (value == nullptr) return {otherwise, otherwise};
+  if (!value->is_array()) return {integer_of(*value, key, 1), integer_of(*value, key, 1)};
+  if (value->size() != 2) fail(key, "expected height and width", "write [height, width]");
+  return {integer_of((*value)[0], key, 1), integer_of((*value)[1], key, 1)};
+}
+
+std::int64_t ConfigReader::entries_or_one(std::string_view key) {
+  const json* value = take({key});
+  if (value == nullptr || !value->is_array()) return 1;
+  if (value->empty()) fail(key, "is an empty list", "name at least one");
+  return static_cast<std::int64_t>(value->size());
+}
+
 bool ConfigReader::truth_or(Keys keys, bool otherwise) {
   const json* value = take(keys);
   if (value != nullptr && value->is_number()) return value->get<double>() != 0;
   return flag_or(keys, otherwise);
+}
+
+std::vector<std::int64_t> ConfigReader::count_or_counts(std::string_view key) {
+  const auto found = object_->find(key);
+  if (found != object_->end() && found->is_array()) return counts(key);
+  if (!has(key)) return {};
+  return {count_or({key}, 0)};
+}
+
+std::vector<std::int64_t> ConfigReader::list_of_counts(std::string_view key) {
+  const auto found = object_->find(key);
+  if (found == object_->end() || !found->is_array()) return {};
+  return counts(key);
 }
 
 std::vector<std::int64_t> ConfigReader::counts(std::string_view key) {
@@ -202,7 +242,52 @@ std::vector<std::int64_t> ConfigReader::counts(std::string_view key) {
 std::optional<ConfigReader> ConfigReader::object(std::string_view key) {
   const json* value = take({key});
   if (value == nullptr) return std::nullopt;
-  return ConfigReader(*value, file_, pointer_ + "/" + std::string(key));
+  return ConfigReader(*value, file_, pointer_to(key), unread_);
+}
+
+ConfigReader ConfigReader::object_or_empty(std::string_view key) {
+  static const json kEmpty = json::object();
+  if (auto present = object(key)) return *std::move(present);
+  return ConfigReader(kEmpty, file_, pointer_to(key), unread_);
+}
+
+std::vector<std::string> ConfigReader::keys() const {
+  std::vector<std::string> names;
+  names.reserve(object_->size());
+  for (const auto& [key, value] : object_->items()) {
+    if (!value.is_null()) names.push_back(key);
+  }
+  return names;
+}
+
+bool ConfigReader::is_object(std::string_view key) const {
+  const auto found = object_->find(key);
+  return found != object_->end() && found->is_object();
+}
+
+bool ConfigReader::is_list(std::string_view key) const {
+  const auto found = object_->find(key);
+  return found != object_->end() && found->is_array();
+}
+
+bool ConfigReader::is_text(std::string_view key) const {
+  const auto found = object_->find(key);
+  return found != object_->end() && found->is_string();
+}
+
+ConfigReader ConfigReader::with_defaults(std::string_view defaults,
+                                         std::vector<std::string>& filled) const {
+  const auto merged = std::make_shared<json>(*object_);
+  const json absent = json::parse(defaults);
+  for (const auto& [key, value] : absent.items()) {
+    if (object_->contains(key)) continue;
+    filled.push_back(key);
+    (*merged)[key] = value;
+  }
+  ConfigReader reader = *this;
+  reader.object_ = merged.get();
+  reader.owned_ = merged;
+  return reader;
 }
 
 std::optional<std::int64_t> ConfigReader::entries(std::string_view key) {
@@ -241,20 +326,40 @@ void ConfigReader::ignore(Keys keys) {
   for (const std::string_view key : keys) taken_.emplace(key);
 }
 
-void ConfigReader::finish() const {
+void ConfigReader::finish() {
+  constexpr std::size_t kLongest = 40;
   for (const auto& [key, value] : object_->items()) {
-    if (taken_.contains(key) || value.is_null()) continue;
-    fail(key, "is unknown and could change a figure",
-         "remove the key if it changes neither sizes nor operators");
+    if (taken_.contains(key)) continue;
+    UnreadKey unread{pointer_to(key), value.dump().substr(0, kLongest)};
+    switch (effect_of_unread(key, value)) {
+      case KeyEffect::none:
+        break;
+      case KeyEffect::unlikely:
+        unread_->unlikely.push_back(std::move(unread));
+        break;
+      case KeyEffect::structural:
+        unread_->structural.push_back(std::move(unread));
+        break;
+    }
   }
+}
+
+void ConfigReader::require_all_read() const {
+  for (const auto& [key, value] : object_->items()) {
+    if (!taken_.contains(key)) fail(key, "is unknown", "remove the key");
+  }
+}
+
+std::string ConfigReader::pointer_to(std::string_view key) const {
+  // RFC 6901: ~ and / inside a key are escaped.
+  std::string escaped;
+  for (const char c : key) escaped += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
+  return pointer_ + "/" + escaped;
 }
 
 void ConfigReader::fail(std::string_view key, const std::string& message,
                         const std::string& hint) const {
-  // RFC 6901: ~ and / inside a key are escaped.
-  std::string escaped;
-  for (const char c : key) escaped += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
-  throw Error(ErrorCode::invalid_input, message, file_ + "#" + pointer_ + "/" + escaped, hint);
+  throw Error(ErrorCode::invalid_input, message, file_ + "#" + pointer_to(key), hint);
 }
 
 }  // namespace headroom::detail

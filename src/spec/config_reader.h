@@ -1,9 +1,11 @@
 // ConfigReader: reads values from one JSON object and records the keys it has read, so that an
-// unknown key is an error instead of a wrong figure.
+// unknown key that could change a figure is an error instead of a wrong figure.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
@@ -11,6 +13,8 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "unread_keys.h"
 
 namespace headroom::detail {
 
@@ -24,11 +28,14 @@ class ConfigReader {
  public:
   using Keys = std::initializer_list<std::string_view>;
 
-  ConfigReader(const nlohmann::json& object, std::string file, std::string pointer = {});
+  ConfigReader(const nlohmann::json& object, std::string file);
 
   [[nodiscard]] bool has(std::string_view key) const;
   /// Returns true if the key is present and null, which some families distinguish from absent.
   [[nodiscard]] bool is_null(std::string_view key) const;
+
+  /// True if the key's value is the word `text`.
+  [[nodiscard]] bool is_text(std::string_view key, std::string_view text) const;
 
   /// An integer of at least 1.
   [[nodiscard]] std::int64_t size(Keys keys);
@@ -52,12 +59,34 @@ class ConfigReader {
   [[nodiscard]] std::vector<double> numbers(std::string_view key);
   /// Expands [[["a", "b"], n], …]: each pattern n times.
   [[nodiscard]] std::vector<std::string> expanded_patterns(std::string_view key);
+  /// Height and width: a list of both, or one size for both.
+  [[nodiscard]] std::array<std::int64_t, 2> sides_or(std::string_view key, std::int64_t otherwise);
+  /// The number of entries of a list; 1 for a single value or an absent key.
+  [[nodiscard]] std::int64_t entries_or_one(std::string_view key);
   /// A boolean, or a number: true unless it is 0.
   [[nodiscard]] bool truth_or(Keys keys, bool otherwise);
+  /// An integer of at least 0, or a list of them; empty if absent.
+  [[nodiscard]] std::vector<std::int64_t> count_or_counts(std::string_view key);
+  /// The list of integers at `key`; empty, and not marked as read, if it is one number or absent.
+  [[nodiscard]] std::vector<std::int64_t> list_of_counts(std::string_view key);
   /// A list of integers of at least 0.
   [[nodiscard]] std::vector<std::int64_t> counts(std::string_view key);
   /// A nested object; empty if absent.
   [[nodiscard]] std::optional<ConfigReader> object(std::string_view key);
+  /// A nested object; one without keys if absent.
+  [[nodiscard]] ConfigReader object_or_empty(std::string_view key);
+  /// The keys of this object that are not null.
+  [[nodiscard]] std::vector<std::string> keys() const;
+  /// Returns true if the key holds an object.
+  [[nodiscard]] bool is_object(std::string_view key) const;
+  /// Returns true if the key holds a list.
+  [[nodiscard]] bool is_list(std::string_view key) const;
+  /// Returns true if the key holds a string.
+  [[nodiscard]] bool is_text(std::string_view key) const;
+  /// This object with the keys of `defaults`, a JSON object, where it lacks them. Appends those
+  /// keys to `filled`.
+  [[nodiscard]] ConfigReader with_defaults(std::string_view defaults,
+                                           std::vector<std::string>& filled) const;
   /// The number of entries in a nested object; empty if absent.
   [[nodiscard]] std::optional<std::int64_t> entries(std::string_view key);
 
@@ -82,14 +111,21 @@ class ConfigReader {
   void expect_empty(std::string_view key);
   /// Marks keys that never change a figure as read.
   void ignore(Keys keys);
+  /// Records the keys that were not read, judged by what they can change.
+  void finish();
+  /// The unread keys of this object, of the objects nested in it, and of the one around it.
+  [[nodiscard]] const UnreadKeys& unread() const { return *unread_; }
   /// Throws for the first key that was not read.
-  void finish() const;
+  void require_all_read() const;
 
   /// Throws Error{invalid_input} at `key`.
   [[noreturn]] void fail(std::string_view key, const std::string& message,
                          const std::string& hint) const;
 
  private:
+  ConfigReader(const nlohmann::json& object, std::string file, std::string pointer,
+               std::shared_ptr<UnreadKeys> unread);
+  [[nodiscard]] std::string pointer_to(std::string_view key) const;
   void expect(std::string_view key, const nlohmann::json& only);
   /// The value of the first of `keys` that is present, or null; marks all of them as read.
   [[nodiscard]] const nlohmann::json* take(Keys keys);
@@ -102,10 +138,12 @@ class ConfigReader {
   [[nodiscard]] std::string text_of(const nlohmann::json& value, std::string_view key) const;
 
   const nlohmann::json* object_;
+  std::shared_ptr<const nlohmann::json> owned_{};  ///< of with_defaults
   std::string file_;
   std::string pointer_;
   std::set<std::string, std::less<>> taken_;
   std::string found_key_;
+  std::shared_ptr<UnreadKeys> unread_;
 };
 
 }  // namespace headroom::detail

@@ -34,6 +34,24 @@ std::int64_t size(ConfigReader& config, std::string_view key, const DecoderDefau
   return defaults.sizes ? config.size_or({key}, (*defaults.sizes).*absent) : config.size({key});
 }
 
+/// `intermediate_size`; a list, one entry per layer, is read by the family.
+std::int64_t inner_size(ConfigReader& config, const DecoderDefaults& defaults) {
+  if (!defaults.intermediate_size) {
+    return size(config, "intermediate_size", defaults, &DecoderDefaults::Sizes::intermediate_size);
+  }
+  const bool listed = !config.list_of_counts("intermediate_size").empty();
+  return listed ? *defaults.intermediate_size
+                : config.count_or({"intermediate_size"}, *defaults.intermediate_size);
+}
+
+ActivationKind activation_of(ConfigReader& config, const DecoderDefaults& defaults) {
+  if (!defaults.fixed_activation) {
+    return read_activation(config, {"hidden_act", "hidden_activation"}, defaults.activation);
+  }
+  config.ignore({"hidden_act"});
+  return *defaults.fixed_activation;
+}
+
 }  // namespace
 
 AttentionSpec read_heads(ConfigReader& config, std::int64_t hidden_size,
@@ -81,9 +99,8 @@ void read_decoder(ConfigReader& config, ModelSpec& spec, const DecoderDefaults& 
   read_bias(config, defaults, stack.self_attention);
   spec.position.rope =
       read_rope(config, spec.position, stack.self_attention.head_dim, defaults.rope);
-  stack.ffn = {defaults.ffn, size(config, "intermediate_size", defaults, &Sizes::intermediate_size),
-               read_activation(config, {"hidden_act", "hidden_activation"}, defaults.activation),
-               false};
+  const std::int64_t inner = inner_size(config, defaults);
+  stack.ffn = {defaults.ffn, inner, activation_of(config, defaults), false};
   stack.norm_placement = NormPlacement::pre;
   stack.norm = defaults.norm;
   stack.norm.eps =
@@ -144,6 +161,17 @@ void set_experts(StackSpec& stack, const std::vector<bool>& routed, const Expert
   std::vector<bool> dense = routed;
   dense.flip();
   vary_layers(stack, dense, [&](LayerVariant& variant) { variant.ffn.experts = experts; });
+}
+
+void spread_qwen_experts(ConfigReader& config, StackSpec& stack, const ExpertsSpec& experts) {
+  const std::int64_t step = config.size_or({"decoder_sparse_step"}, 1);
+  const std::vector<std::int64_t> dense = config.counts("mlp_only_layers");
+  std::vector<bool> routed;
+  for (std::int64_t layer = 0; layer < stack.num_layers; ++layer) {
+    const bool named = std::ranges::find(dense, layer) != dense.end();
+    routed.push_back(!named && (layer + 1) % step == 0);
+  }
+  set_experts(stack, routed, experts);
 }
 
 void read_qwen_windows(ConfigReader& config, StackSpec& stack) {

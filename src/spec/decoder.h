@@ -34,6 +34,7 @@ struct DecoderDefaults {
     std::int64_t vocab_size = 0;
   };
   std::optional<Sizes> sizes{};
+  std::optional<std::int64_t> intermediate_size{};  ///< default of a family without a dense FFN
   RopeDefaults rope{};
   std::int64_t max_position_embeddings = 2048;
   double norm_eps = 1e-6;
@@ -44,6 +45,8 @@ struct DecoderDefaults {
   bool bias_when_absent = false;
   FfnKind ffn = FfnKind::gated;
   ActivationKind activation = ActivationKind::silu;
+  /// The class computes it whatever hidden_act says.
+  std::optional<ActivationKind> fixed_activation{};
 };
 
 /// Reads sizes, heads, norms, RoPE and an FFN without biases into `spec.decoder`. The family's
@@ -77,6 +80,9 @@ struct ExpertKeys {
 
 /// Gives `experts` to the layers where `routed` is true; the others keep their dense FFN.
 void set_experts(StackSpec& stack, const std::vector<bool>& routed, const ExpertsSpec& experts);
+
+/// Gives `experts` to every decoder_sparse_step-th layer, except those in `mlp_only_layers`.
+void spread_qwen_experts(ConfigReader& config, StackSpec& stack, const ExpertsSpec& experts);
 
 /// Reads Qwen's windows: use_sliding_window, max_window_layers, sliding_window, layer_types.
 void read_qwen_windows(ConfigReader& config, StackSpec& stack);

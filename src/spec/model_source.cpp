@@ -7,6 +7,7 @@
 #include "gguf/gguf_config.h"
 #include "headroom/error.h"
 #include "json_text.h"
+#include "quantization/quantization.h"
 #include "similar.h"
 
 namespace headroom {
@@ -25,9 +26,25 @@ std::string weight_files_next_to(const fs::path& config) {
   return weight_files_at(fs::absolute(config).parent_path());
 }
 
+/// The hf_quant_config.json that belongs to a config: "x.config.json" has "x.hf_quant_config.json".
+fs::path quantization_file_of(const fs::path& config) {
+  constexpr std::string_view kName = "config.json";
+  const std::string name = config.filename().string();
+  if (!name.ends_with(kName)) return {};
+  return config.parent_path() /
+         (name.substr(0, name.size() - kName.size()) + "hf_quant_" + std::string(kName));
+}
+
 Model read_config_file(const fs::path& file, std::string name, std::string weight_files) {
-  return {read_model_spec(detail::read_text_file(file.string()), file.string(), std::move(name)),
-          file.string(), std::nullopt, std::move(weight_files)};
+  ModelSpec spec =
+      read_model_spec(detail::read_text_file(file.string()), file.string(), std::move(name));
+  const fs::path quantization = quantization_file_of(file);
+  std::error_code failed;
+  if (!quantization.empty() && fs::exists(quantization, failed)) {
+    detail::read_quantization_file(detail::read_text_file(quantization.string()),
+                                   quantization.string(), spec);
+  }
+  return {std::move(spec), file.string(), std::nullopt, std::move(weight_files)};
 }
 
 Model read_gguf_file(const fs::path& path) {

@@ -55,7 +55,7 @@ ReferenceCount read_reference(detail::ConfigReader reader) {
   reference.rounded =
       reader.choice_or<bool>({"precision"}, {{"exact", false}, {"rounded", true}}, false);
   reference.source = reader.text_or({"source"}, "");
-  reader.finish();
+  reader.require_all_read();
   return reference;
 }
 
@@ -94,7 +94,7 @@ Model read_preset(const Preset& preset) {
   model.source = reader.text_or({"source"}, "");
   if (auto reference = reader.object("reference")) model.reference = read_reference(*reference);
   if (!reader.object("config")) reader.fail("config", "is missing", "add the model's config keys");
-  reader.finish();
+  reader.require_all_read();
   model.spec = read_model_spec(document.at("config").dump(), file + ", config", preset.name);
   return model;
 }

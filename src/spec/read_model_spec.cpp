@@ -48,6 +48,11 @@ ModelSpec read_model_spec(std::string_view json, const std::string& file, std::s
   detail::read_num_labels(config, spec);
   detail::read_common_keys(config, spec);
   config.finish();
+  if (!spec.torch_dtype.empty()) spec.storage.plain_type = spec.torch_dtype;
+  detail::require_no_structural(config.unread(), file);
+  for (const detail::UnreadKey& key : config.unread().unlikely) {
+    spec.unread_keys.push_back(key.pointer.substr(1));
+  }
   return spec;
 }
 

@@ -9,8 +9,12 @@ namespace headroom::detail {
 namespace {
 
 RopeScalingKind scaling_kind(ConfigReader& config) {
-  return config.choice_or<RopeScalingKind>({"rope_type", "type"},
+  // rope_type takes precedence; type is its former name.
+  if (config.has("rope_type")) config.ignore({"type"});
+  return config.choice_or<RopeScalingKind>({config.has("rope_type") ? "rope_type" : "type"},
                                            {{"default", RopeScalingKind::none},
+                                            // Positions in three parts; equal for text.
+                                            {"mrope", RopeScalingKind::none},
                                             {"linear", RopeScalingKind::linear},
                                             {"dynamic", RopeScalingKind::dynamic},
                                             {"llama3", RopeScalingKind::llama3},
@@ -42,6 +46,7 @@ void read_yarn(ConfigReader& config, const PositionSpec& position, RopeSpec& rop
   rope.truncate = config.flag_or({"truncate"}, true);
   const double mscale = config.number_or({"mscale"}, 0);
   rope.mscale_all_dim = config.number_or({"mscale_all_dim"}, 0);
+  rope.query_scaling_beta = config.number_or({"llama_4_scaling_beta"}, 0);
   const bool both = mscale != 0 && rope.mscale_all_dim != 0;
   const double derived = both ? attention_scale(rope.factor, mscale) /
                                     attention_scale(rope.factor, rope.mscale_all_dim)
@@ -71,6 +76,15 @@ void read_longrope(ConfigReader& config, const PositionSpec& position, RopeSpec&
   rope.attention_factor = config.number_or({"long_mscale"}, rope.attention_factor);
 }
 
+/// HunYuan's dynamic scaling with `alpha` grows the base once and for all: alpha^(d / (d - 2)).
+void read_alpha(ConfigReader& config, std::int64_t head_dim, RopeSpec& rope) {
+  const double alpha = config.number_or({"alpha"}, 0);
+  if (alpha == 0 || rope.scaling != RopeScalingKind::dynamic) return;
+  const auto dim = static_cast<double>(head_dim);
+  rope.theta *= std::pow(alpha, dim / (dim - 2));
+  rope.scaling = RopeScalingKind::none;
+}
+
 void read_scaling(ConfigReader& config, const PositionSpec& position, std::int64_t head_dim,
                   RopeSpec& rope) {
   rope.scaling = scaling_kind(config);
@@ -78,6 +92,7 @@ void read_scaling(ConfigReader& config, const PositionSpec& position, std::int64
   const double partial = config.number_or({"partial_rotary_factor"}, 0);
   if (partial != 0)
     rope.rotary_dim = static_cast<std::int64_t>(static_cast<double>(head_dim) * partial);
+  read_alpha(config, head_dim, rope);
   rope.factor = config.number_or({"factor"}, 1);
   rope.low_freq_factor = config.number_or({"low_freq_factor"}, 1);
   rope.high_freq_factor = config.number_or({"high_freq_factor"}, 1);
@@ -99,7 +114,8 @@ void read_scaling(ConfigReader& config, const PositionSpec& position, std::int64
   }
   // Keys left over from other kinds of scaling.
   config.ignore({"attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim",
-                 "short_factor", "long_factor", "truncate", "finetuned"});
+                 "short_factor", "long_factor", "truncate", "finetuned", "attn_factor",
+                 "mrope_section", "mrope_interleaved"});
   config.finish();
 }
 

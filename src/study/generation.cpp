@@ -9,7 +9,7 @@
 namespace headroom {
 namespace {
 
-const Expr kTokens = Symbol::seq_len;
+const Expr kTokens = Symbol::new_tokens;
 
 /// Divisor of twelve_sums.
 constexpr Integer kFaulhaber = 12;
@@ -42,7 +42,7 @@ Expr of_step(const Expr& cost, const Graph& graph) {
   const Expr one = cost.substitute(Symbol::seq_len, Integer{1})
                        .substitute(Symbol::visible_pairs, Symbol::visible_keys)
                        .substitute(Symbol::windowed_pairs, Symbol::windowed_keys);
-  return in_paper_terms(one, graph);
+  return of_one_sequence(one, graph);
 }
 
 struct PassCost {
@@ -54,7 +54,7 @@ PassCost cost_of_pass(const ModelSpec& spec, Phase phase) {
   const Graph graph = build_graph(spec, {phase, AttentionImplementation::eager});
   const Analysis analysis = analyze(graph);
   const auto simplified = [&](const Expr& cost) {
-    return phase == Phase::decode ? of_step(cost, graph) : in_paper_terms(cost, graph);
+    return phase == Phase::decode ? of_step(cost, graph) : of_one_sequence(cost, graph);
   };
   return {simplified(analysis.total.forward.matrix_flops),
           simplified(mixing_cost(graph, analysis).matrix_flops)};
@@ -65,7 +65,7 @@ PassCost cost_of_pass(const ModelSpec& spec, Phase phase) {
 DividedExpr with_cache(const Expr& pass, const Expr& step, std::int64_t prompt) {
   const Expr first = pass.substitute(Symbol::seq_len, Integer{prompt});
   DividedExpr steps = sum_over_lengths(step, prompt + 1);
-  steps.numerator = steps.numerator.substitute(Symbol::seq_len, kTokens - Integer{1});
+  steps.numerator = steps.numerator.substitute(Symbol::new_tokens, kTokens - Integer{1});
   return steps + DividedExpr{first, 1};
 }
 
@@ -90,7 +90,7 @@ GenerationCost cost_of(DividedExpr flops, DividedExpr attention, const Graph& gr
 GenerationRow row_of(const GenerationReport& report, const Graph& graph, const Expr& cache,
                      std::int64_t new_tokens) {
   Bindings values = graph.sizes;
-  values.set(Symbol::seq_len, new_tokens);
+  values.set(Symbol::new_tokens, new_tokens);
   GenerationRow row;
   row.new_tokens = new_tokens;
   row.flops_without = report.without.flops.evaluate(values);

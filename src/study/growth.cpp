@@ -9,28 +9,13 @@
 namespace headroom {
 namespace {
 
-/// Letters of Table 1, in its order inside a term; m is the second length of cross-attention.
-constexpr std::array kLetters{
-    Letter{Symbol::kernel_size, "k"},
-    Letter{Symbol::sliding_window, "r"},
-    Letter{Symbol::seq_len, "n"},
-    Letter{Symbol::visible_keys, "n"},
-    Letter{Symbol::enc_seq_len, "m"},
-    Letter{Symbol::hidden_size, "d"},
-    Letter{Symbol::num_attention_heads, "h"},
-    Letter{Symbol::num_key_value_heads, "g"},
-    Letter{Symbol::head_dim, "d_k"},
-    Letter{Symbol::value_head_dim, "d_v"},
-    Letter{Symbol::intermediate_size, "d_ff"},
-};
-
 constexpr std::array kConstants{
     Symbol::batch_size,   Symbol::num_hidden_layers, Symbol::num_encoder_layers,
     Symbol::weight_bytes, Symbol::activation_bytes,  Symbol::kv_cache_bytes,
     Symbol::mask_bytes,
 };
 
-/// Sizes of at most the width: a term with the width in their place outgrows them.
+/// Sizes of at most the hidden size d: a term with d in their place outgrows them.
 constexpr std::array kPartsOfWidth{Symbol::head_dim, Symbol::value_head_dim};
 
 Monomial widened(Monomial powers) {
@@ -46,8 +31,8 @@ bool outgrows(const Monomial& a, const Monomial& b) {
   return a != b && (divides(b, a) || divides(widened(b), a));
 }
 
-/// `cost` for one sequence without a past, with layer counts substituted.
-Expr of_one_sequence(const Expr& cost, const Graph& graph) {
+/// `cost` for one sequence without a past, with layer counts substituted; pairs and windows stay.
+Expr without_batch(const Expr& cost, const Graph& graph) {
   Bindings values;
   values.set(Symbol::batch_size, 1);
   values.set(Symbol::past_len, 0);
@@ -71,7 +56,7 @@ Expr bare_terms(const Expr& expr) {
 
 Growth growth_of(const Expr& cost, const Graph& graph) {
   const Expr window = Symbol::sliding_window;
-  Expr expr = bare_terms(collapse(of_one_sequence(cost, graph), graph.relations));
+  Expr expr = bare_terms(collapse(without_batch(cost, graph), graph.relations));
   expr = expr.substitute(Symbol::visible_pairs, kLength * kLength)
              .substitute(Symbol::windowed_pairs, window * kLength)
              .substitute(Symbol::windowed_keys, window)
@@ -91,18 +76,19 @@ std::string format(const Growth& growth) {
   if (growth.dominant.is_zero()) return "–";
   // Highest powers of the length first, as in the literature.
   std::vector<Term> terms(growth.dominant.terms().begin(), growth.dominant.terms().end());
-  std::ranges::stable_sort(terms, std::greater<>{},
-                           [](const Term& term) { return term.powers[index(Symbol::seq_len)]; });
+  std::ranges::stable_sort(terms, std::greater<>{}, [](const Term& term) {
+    return term.powers[index(Symbol::seq_len)] + term.powers[index(Symbol::new_tokens)];
+  });
   std::string sum;
   for (const Term& term : terms) {
-    sum += (sum.empty() ? "" : " + ") + format_with_letters(Expr::from_terms({term}), kLetters);
+    sum += (sum.empty() ? "" : " + ") + format(Expr::from_terms({term}));
   }
   return "O(" + sum + ")";
 }
 
-Expr in_paper_terms(const Expr& cost, const Graph& graph) {
+Expr of_one_sequence(const Expr& cost, const Graph& graph) {
   const Expr window = Symbol::sliding_window;
-  Expr expr = of_one_sequence(cost, graph);
+  Expr expr = without_batch(cost, graph);
   const auto halved = [&](Symbol symbol, const Expr& twice) {
     Expr result;
     for (Term term : expr.terms()) {
@@ -124,14 +110,6 @@ Expr in_paper_terms(const Expr& cost, const Graph& graph) {
                                            Integer{2} * window * window - Integer{2} * window
                                      : Integer{2} * window * kLength - window * window + window);
   return collapse(expr.substitute(Symbol::windowed_keys, window), graph.relations);
-}
-
-std::string format_in_paper_letters(const Expr& expr) {
-  return format_with_letters(expr, kLetters);
-}
-
-std::string_view paper_letters_legend() noexcept {
-  return "n positions · d width · k kernel · r neighbourhood · h heads · d_k head dimension";
 }
 
 }  // namespace headroom

@@ -19,7 +19,7 @@ Expr in_float32(Expr bytes) {
 }
 
 GrowingCost growing(const Expr& cost, const Graph& graph) {
-  return {in_paper_terms(cost, graph), growth_of(cost, graph), in_length(cost, graph)};
+  return {of_one_sequence(cost, graph), growth_of(cost, graph), in_length(cost, graph)};
 }
 
 /// Returns whether `a` exceeds `b` for long sequences.
@@ -75,7 +75,7 @@ bool sums_a_state(const Graph& graph) {
 void add_steps(LayerComplexity& layer) {
   const Graph& graph = layer.graph;
   const Expr steps = sequential_operations(graph);
-  layer.sequential = in_paper_terms(steps, graph);
+  layer.sequential = of_one_sequence(steps, graph);
   layer.sequential_growth = growth_of(steps, graph);
   if (sums_a_state(graph)) layer.parallel_growth = Growth{Integer{1}};
   layer.path = path_length(graph);

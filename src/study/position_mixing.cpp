@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "headroom/complexity.h"
+#include "length.h"
 #include "mixing_cost.h"
 
 namespace headroom {
@@ -24,6 +25,7 @@ class MixingVisitor {
     if (op.masking == Masking::none) return of_kind(MixingKind::all);
     return running(MixingKind::state);
   }
+  PositionMixing operator()(const StateSpaceScan&) const { return running(MixingKind::recurrence); }
   PositionMixing operator()(const GatedDelta&) const { return running(MixingKind::recurrence); }
   PositionMixing operator()(const Recurrence& op) const {
     PositionMixing mixing = running(MixingKind::recurrence);
@@ -153,10 +155,14 @@ std::int64_t dilation_factor(const std::vector<std::int64_t>& dilations) {
   return factor;
 }
 
-/// Letter of a neighbourhood in Table 1: k of convolutions, r of attention.
-char letter_of(const Graph& graph) {
-  return graph.traits.window.kind == WindowKind::none ? 'k' : 'r';
+/// Letter of a neighbourhood's size: κ of convolutions, w of attention.
+std::string_view letter_of(const Graph& graph) {
+  const bool windowed = graph.traits.window.kind != WindowKind::none;
+  return info(windowed ? Symbol::sliding_window : Symbol::kernel_size).unicode;
 }
+
+/// "O(…)" of a number of steps in terms of the length.
+std::string order_of(const std::string& steps) { return "O(" + steps + ")"; }
 
 PathLength by_neighbourhoods(const std::vector<PositionMixing>& layers, const Graph& graph) {
   PathLength path;
@@ -171,17 +177,16 @@ PathLength by_neighbourhoods(const std::vector<PositionMixing>& layers, const Gr
   }
   path.receptive_field = field;
   path.dilation_factor = dilation_factor(dilations);
-  const char letter = letter_of(graph);
+  const std::string letter(letter_of(graph));
   if (path.dilation_factor == 1) {
     path.growth = PathGrowth::by_reach;
-    path.order = std::string("O(n/") + letter + ")";
+    path.order = order_of(format(kLength) + "/" + letter);
     return path;
   }
   path.growth = PathGrowth::logarithmic;
   const bool by_kernel = path.dilation_factor == path.neighbours;
-  const std::string base =
-      by_kernel ? std::string(1, letter) : std::to_string(path.dilation_factor);
-  path.order = "O(log_" + base + "(n))";
+  const std::string base = by_kernel ? letter : std::to_string(path.dilation_factor);
+  path.order = order_of("log_" + base + "(" + format(kLength) + ")");
   return path;
 }
 
@@ -234,7 +239,7 @@ PathLength path_length(const Graph& graph) {
       break;
   }
   path.growth = PathGrowth::linear;
-  path.order = "O(n)";
+  path.order = order_of(format(kLength));
   return path;
 }
 

@@ -80,6 +80,9 @@ Share share_of(Part part) noexcept {
     case Part::attention_qkv:
     case Part::attention_gate:
     case Part::attention_out:
+    case Part::mixer_in:
+    case Part::mixer_gate:
+    case Part::mixer_out:
     case Part::recurrent_input:
     case Part::cross_attention_query:
     case Part::cross_attention_key_value:
@@ -94,6 +97,8 @@ Share share_of(Part part) noexcept {
     case Part::attention_context:
     case Part::attention_core:
     case Part::attention_convolution:
+    case Part::mixer_convolution:
+    case Part::mixer_scan:
     case Part::relative_position_bias:
     case Part::cross_attention_kv_cache:
     case Part::cross_attention_scores:
@@ -109,6 +114,7 @@ Share share_of(Part part) noexcept {
     case Part::mlp_experts_activation:
     case Part::mlp_experts_down:
     case Part::mlp_experts_combine:
+    case Part::mlp_latent:
     case Part::mlp_shared_expert:
       return Share::ffn;
     case Part::pooler:
@@ -124,6 +130,8 @@ Share share_of(Part part) noexcept {
     case Part::residual:
     case Part::dropout:
     case Part::vision_tower:
+    case Part::audio_tower:
+    case Part::projector:
     case Part::communication:
       break;
   }
@@ -141,7 +149,7 @@ SharesReport make_shares_report(Model model, AttentionImplementation attention,
   }
   Shares<LengthFunction> functions;
   for (std::size_t i = 0; i < kShareCount; ++i) {
-    report.formulas.values[i] = in_paper_terms(costs.values[i], graph);
+    report.formulas.values[i] = of_one_sequence(costs.values[i], graph);
     functions.values[i] = in_length(costs.values[i], graph);
   }
   report.attention_passes_ffn = overtakes_at(functions[Share::attention], functions[Share::ffn]);

@@ -137,11 +137,16 @@ std::optional<ExtraKind> extra_kind(const NameTable& table, std::string_view nam
   return found->kind;
 }
 
-std::vector<StoredName> stored_names(const NameTable& table, std::string_view path) {
+std::vector<StoredName> find_stored_names(const NameTable& table, std::string_view path) {
   std::vector<StoredName> names;
   for_each_rule(table, [&](const ConcreteRule& rule) {
     if (prefix_of(path, rule.canonical)) names.push_back(rule.stored);
   });
+  return names;
+}
+
+std::vector<StoredName> stored_names(const NameTable& table, std::string_view path) {
+  std::vector<StoredName> names = find_stored_names(table, path);
   if (names.empty()) {
     throw Error(ErrorCode::internal, fmt::format("no stored name for {}", path));
   }

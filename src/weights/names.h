@@ -33,7 +33,11 @@ struct StoredName {
 };
 
 /// All stored names of a canonical path such as "encoder.layers.mlp.up.weight", without an optional
-/// prefix. Throws Error{internal} if the table lacks the path.
+/// prefix; empty if the table lacks the path.
+[[nodiscard]] std::vector<StoredName> find_stored_names(const NameTable& table,
+                                                        std::string_view path);
+
+/// Those names. Throws Error{internal} if the table lacks the path.
 [[nodiscard]] std::vector<StoredName> stored_names(const NameTable& table, std::string_view path);
 
 /// The paths that share the tensor `name` of `path`, in stacking order and including `path`.

@@ -37,6 +37,14 @@ std::int64_t key_value_heads(const ModelSpec& spec, std::string_view path) {
   return stack.self_attention.num_key_value_heads;
 }
 
+std::int64_t delta_key_heads(const StackSpec& stack) {
+  for (std::size_t variant = 0; variant <= stack.variants.size(); ++variant) {
+    const auto& delta = stack.attention_of(variant).gated_delta;
+    if (delta) return delta->num_key_heads;
+  }
+  return 1;
+}
+
 std::int64_t groups_of(const ModelSpec& spec, std::string_view path, Stacking stacking,
                        std::int64_t size) {
   switch (stacking) {
@@ -45,6 +53,10 @@ std::int64_t groups_of(const ModelSpec& spec, std::string_view path, Stacking st
       return 1;
     case Stacking::per_key_value_head:
       return key_value_heads(spec, path);
+    case Stacking::per_query_head:
+      return spec.main_stack().self_attention.num_attention_heads;
+    case Stacking::per_delta_key_head:
+      return delta_key_heads(spec.main_stack());
     case Stacking::per_index:
       return size;
   }

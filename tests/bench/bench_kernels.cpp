@@ -99,7 +99,8 @@ void bench_streams() {
   const AlignedVector<float> x = random_floats(8 * shape.in);
   AlignedVector<float> y = random_floats(8 * shape.out);
   PackedLinear wide(parts, shape.in, {.rows = RowRange::few});
-  PackedLinear narrow(parts, shape.in, {.rows = RowRange::few, .storage = WeightStorage::bfloat16});
+  PackedLinear narrow(parts, shape.in,
+                      {.rows = RowRange::few, .storage = measured::HeldType::bfloat16});
   fmt::print("\nGB/s of {:.0f} MB of weights    read  float32  bfloat16\n", kBytes * 1e-6);
   for (const std::int64_t rows : {1, 2, 4, 8}) {
     const std::vector<double> seconds =

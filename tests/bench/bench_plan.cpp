@@ -30,7 +30,7 @@ void bench_search(const std::string& model, std::int64_t devices, std::int64_t b
   PlanQuery query;
   query.purpose = Purpose::train;
   const Planner planner(load_model(model).spec, query,
-                        device_rates(find_machine("h100-80gb"), DType::bfloat16));
+                        device_rates(find_machine("h100-80gb"), query.purpose, DType::bfloat16));
   SearchSpace space;
   space.devices = devices;
   space.load = {batch, 8192};

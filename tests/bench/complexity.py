@@ -81,7 +81,7 @@ def exponents(layers):
                          f"{fit['flops']:.2f}", "–" if predicted is None else f"{predicted:.2f}",
                          f"{fit['measured']:.2f} ± {fit['half_width_95']:.2f}",
                          f"{fit['measured'] - fit['flops']:+.2f}"])
-    return table(["Time ~ nᵖ", "n", "Operands in", "p of FLOPs", "p of predicted time", "p measured (95 %)",
+    return table(["Exponent of s in time", "s", "Operands in", "FLOPs", "Predicted time", "Measured time (95 %)",
                   "Measured − FLOPs"], rows)
 
 
@@ -93,7 +93,7 @@ def crossing(row):
 def crossings(rows):
     """Pairs of layers whose order of cost changes with the length."""
     crossing_pairs = [row for row in rows if (row["flops_from"] or 1) > 1 or row["measured_from"]]
-    return table(["Costs more", "By FLOPs from n", "By predicted time", "By measured time"],
+    return table(["Costs more", "By FLOPs from s", "By predicted time", "By measured time"],
                  [crossing(row) for row in crossing_pairs])
 
 
@@ -102,8 +102,8 @@ def times(layers):
     lengths = sorted({run["seq_len"] for layer in layers for run in layer["times"]["runs"]})
     by_layer = [{run["seq_len"]: run["time_s"] for run in layer["times"]["runs"]}
                 for layer in layers]
-    return table(["n", *names], [[str(n), *(milliseconds(runs.get(n)) for runs in by_layer)]
-                                 for n in lengths])
+    return table(["s", *names], [[str(length), *(milliseconds(runs.get(length)) for runs in by_layer)]
+                                 for length in lengths])
 
 
 def generation(report):
@@ -119,7 +119,7 @@ def generation(report):
                      *(milliseconds(time) for time in predicted),
                      milliseconds(without), milliseconds(with_cache),
                      f"{without / with_cache:.1f}" if both else "–"])
-    return table(["n", "FLOPs without [G]", "with [G]", "Attention, factor",
+    return table(["G", "FLOPs without [10⁹]", "with [10⁹]", "Attention, factor",
                   "Predicted without [ms]", "with [ms]", "Measured without [ms]", "with [ms]",
                   "Speed-up"], rows)
 
@@ -133,7 +133,7 @@ def share_table(report, key):
             continue
         total = sum(shares.values())
         rows.append([str(row["seq_len"]), *(f"{100 * shares[kind] / total:.1f}" for kind in kinds)])
-    return table(["n", "Projections [%]", "Attention [%]", "FFN [%]", "Head [%]", "Other [%]"], rows)
+    return table(["s", "Projections [%]", "Attention [%]", "FFN [%]", "Head [%]", "Other [%]"], rows)
 
 
 def formula(layers, name, key="matrix_flops"):
@@ -158,52 +158,53 @@ def lesson(reports, commands):
     core = order["core_crossovers"][0]
     softmax, linear = order["layers"]
     lines = [
-        "# Why attention is N²", "",
+        "# Why attention is quadratic", "",
         "Written by [complexity.py](../tests/bench/complexity.py) from the output of `headroom complexity`. Orders and",
         "formulas are derived from the operators of each layer, not typed in; times are the fastest of several rounds",
         "over all lengths.", "",
         "```sh", *commands, "```", "",
         f"{context['cpu']} · {context['threads']} thread{'' if context['threads'] == 1 else 's'} · {context['backend']} · one sequence, float32, d = 512", "",
-        "## Where the N² comes from", "",
-        "A layer of a sequence model does two things: it transforms every position by itself, which costs n·d², and it",
+        "## Where the square comes from", "",
+        "A layer of a sequence model does two things: it transforms every position by itself, which costs s·d², and it",
         "mixes positions. Kinds of layers differ in how they mix. Self-attention compares every position with every",
-        "other, n² dot products of length d, and then sums the values of all positions with these n² weights:", "",
+        "other, s² dot products of length d, and then sums the values of all positions with these s² weights:", "",
         f"    self-attention   {formula(layers, 'layer-self-attention')}", "",
-        "The first term is its four projections, the second is the N². The last columns show what it buys: any two",
-        "positions are one step apart, and all positions are computed in parallel. A recurrent layer is linear in n,",
-        "but runs its n steps one after the other, and a signal from one end to the other passes through all of them.",
-        "A convolution sees k positions, so it needs n/k layers (fewer with growing dilations). Window attention is",
-        "linear in n too, with the paths of a convolution. The orders are those of \"Attention Is All You Need\" (arXiv",
-        "1706.03762, Table 1), which omits projections: *mixing positions* is the paper's column.", "",
+        "The first term is its four projections, the second is the square. The last columns show what it buys: any two",
+        "positions are one step apart, and all positions are computed in parallel. A recurrent layer is linear in s,",
+        "but runs its s steps one after the other, and a signal from one end to the other passes through all of them.",
+        "A convolution sees κ positions, so it needs s/κ layers (fewer with growing dilations). Window attention is",
+        "linear in s too, with the paths of a convolution. The orders are those of \"Attention Is All You Need\" (arXiv",
+        "1706.03762, Table 1), which omits projections: *mixing positions* is the paper's column. Its n, k and r",
+        "are s, κ and w here.", "",
         *orders(layers), "",
-        "n positions, d width, k kernel, r neighbourhood, h heads, d_k head dimension. Memory is the peak of live",
-        "activations. Long sequences fail here first, in the n²·h scores, which fused kernels avoid.", "",
+        "s seq_len, d hidden_size, h num_attention_heads, k head_dim, w sliding_window, κ kernel_size. Memory is the",
+        "peak of live activations. Long sequences fail here first, in the s²·h scores, which fused kernels avoid.", "",
         "## Measured", "", "![Time by length](complexity-layers.svg)", "",
         *times(layers), "",
         "Milliseconds. An exponent needs a range where the leading power dominates: it starts at the first length where",
         "that power has 80 % of the FLOPs and of the bytes moved. Below, linear terms (projections), weights that are",
-        "read at any n, and the fixed overhead of operators make time grow more slowly than the leading power. Caches do",
-        "the opposite: operands of a small n fit, those of a large n do not, so with low arithmetic intensity, as in linear",
+        "read at any s, and the fixed overhead of operators make time grow more slowly than the leading power. Caches do",
+        "the opposite: operands of a small s fit, those of a large s do not, so with low arithmetic intensity, as in linear",
         "attention alone, time grows faster than FLOPs until the operands exceed the last-level cache, which keeps part of",
         "working sets of two or four times its size. Therefore, if lengths over a factor of four remain beyond four times",
-        "its size, the range starts there. *p of FLOPs* is the slope of the counted FLOPs over the same lengths, a fair",
+        "its size, the range starts there. *FLOPs* is the slope of the counted FLOPs over the same lengths, a fair",
         "comparison even where a linear term is not yet small.",
         *busy(context), "",
         *exponents(layers), "",
         "## When it matters", "",
         "The first length from which on one whole layer costs more than another. By FLOPs it is the exact solution of the",
-        "two polynomials; by time it is interpolated between the lengths run, linearly in the logarithms. With d = 512, n²",
-        "is no concern for sentences: attention's matrix products overtake its projections at n = 2·d + 1. Pairs that never",
+        "two polynomials; by time it is interpolated between the lengths run, linearly in the logarithms. With d = 512, the",
+        "square is no concern for sentences: attention's matrix products overtake its projections at s = 2·d + 1. Pairs that never",
         "change their order are omitted; a dash is a crossing outside the lengths at which both were run.", "",
         *crossings(reports["layers"]["crossovers"]), "",
         "## Softmax, or not", "",
-        "Matrix products are associative: without the softmax between them (Q·Kᵀ)·V = Q·(Kᵀ·V), and the second order",
-        "never computes anything of size n². Linear attention (arXiv 2006.16236) replaces the softmax by a feature map φ",
-        "of queries and keys, which allows the second order:", "",
-        f"    softmax(Q·Kᵀ)·V    {softmax['core_matrix_flops']['formula']}",
-        f"    φ(Q)·(φ(K)ᵀ·V)     {linear['core_matrix_flops']['formula']}", "",
-        f"FLOPs are equal at about n = d_k: the state d_k × d_k replaces the n × n scores. Softmax attention costs more from",
-        f"n = {whole(core['flops_from'])} on by FLOPs, from {whole(core['predicted_from'])} by predicted time, from {whole(core['measured_from'])} by measured time.", "",
+        "Matrix products are associative: without the softmax between them (queries·keysᵀ)·values = queries·(keysᵀ·values),",
+        "and the second order never computes anything of size s². Linear attention (arXiv 2006.16236) replaces the softmax",
+        "by a feature map φ of queries and keys, which allows the second order:", "",
+        f"    softmax(queries·keysᵀ)·values    {softmax['core_matrix_flops']['formula']}",
+        f"    φ(queries)·(φ(keys)ᵀ·values)     {linear['core_matrix_flops']['formula']}", "",
+        f"FLOPs are equal at about s = k: the state k × k replaces the s × s scores. Softmax attention costs more from",
+        f"s = {whole(core['flops_from'])} on by FLOPs, from {whole(core['predicted_from'])} by predicted time, from {whole(core['measured_from'])} by measured time.", "",
         "![Both orders](complexity-softmax.svg)", "",
         *exponents(order["layers"]), "",
         "## With and without a KV-cache", "",
@@ -212,22 +213,22 @@ def lesson(reports, commands):
         f"    without   {generated['without_cache']['attention_formula']}",
         f"    with      {generated['with_cache']['attention_formula']}", "",
         *generation(generated), "",
-        "A transformer of 2 such layers. Without a cache FLOPs grow like n² while projections dominate, and like n³ in",
-        "the limit. Time gains less than FLOPs, since a step of one token reads all weights for a single row.",
+        "A transformer of 2 such layers generates G new tokens. Without a cache FLOPs grow like G² while projections",
+        "dominate, and like G³ in the limit. Time gains less than FLOPs, since a step of one token reads all weights for a single row.",
         f"Without a cache, prefills of {len(generated['lengths_run'])} lengths were run; lengths between them are interpolated.", "",
         "![Generating](complexity-generation.svg)", "",
         "## Where a transformer's time goes", "",
-        f"Per position and layer, attention costs {overtaking['attention']} and the feed-forward network {overtaking['ffn']}: equal at n = 4·d.",
-        f"From n = {whole(overtaking['from'])} on attention costs more; below, it costs less, and N² is an academic concern.",
+        f"Per position and layer, attention costs {overtaking['attention']} and the feed-forward network {overtaking['ffn']}: equal at s = 4·d.",
+        f"From s = {whole(overtaking['from'])} on attention costs more; below, it costs less, and the square is an academic concern.",
         "Fractions of FLOPs:", "",
         *share_table(shares, "matrix_flops"), "", "Fractions of measured time:", "",
         *share_table(shares, "measured_s"), "",
-        "Attention's fraction of time is larger than its fraction of FLOPs: softmax and scores move n² numbers with few",
+        "Attention's fraction of time is larger than its fraction of FLOPs: softmax and scores move s² numbers with few",
         "multiplications each.", "",
         "![Fractions of time](complexity-shares.svg)", ""]
-    skipped = [f"{layer['name']} at n = {one['seq_len']}: {one['reason']}"
+    skipped = [f"{layer['name']} at s = {one['seq_len']}: {one['reason']}"
                for layer in layers for one in layer["times"]["skipped"]]
-    skipped += [f"small-transformer at n = {one['seq_len']}: {one['reason']}" for one in shares["skipped"]]
+    skipped += [f"small-transformer at s = {one['seq_len']}: {one['reason']}" for one in shares["skipped"]]
     if skipped:
         lines += ["Not run: " + "; ".join(skipped) + ".", ""]
     return "\n".join(lines)

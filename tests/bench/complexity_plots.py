@@ -42,20 +42,20 @@ def points(runs, key):
 def layers(report, folder):
     series = [(layer["name"].removeprefix("layer-"), points(layer["times"]["runs"], "time_s"), None)
               for layer in report["layers"]]
-    return (header(folder / "complexity-layers.svg", "n, positions", "time of one layer [ms]")
+    return (header(folder / "complexity-layers.svg", "s, positions", "time of one layer [ms]")
             + "set logscale xy\n" + curves(series))
 
 
 def softmax(report, folder):
     series = []
-    for layer, title in zip(report["layers"], ["softmax(Q·Kᵀ)·V", "φ(Q)·(φ(K)ᵀ·V)"]):
+    for layer, title in zip(report["layers"], ["softmax(queries·keysᵀ)·values", "φ(queries)·(φ(keys)ᵀ·values)"]):
         series.append((title + ", measured", points(layer["times"]["runs"], "core_time_s"), False))
         series.append((title + ", predicted", points(layer["times"]["predicted"], "core_time_s"), True))
     crossing = report["core_crossovers"][0]["measured_from"]
     mark = "" if crossing is None else (
         f"set arrow from {crossing}, graph 0 to {crossing}, graph 1 nohead lc rgb '#888888' dt 3\n"
-        f"set label 'n = {crossing:.0f}' at {crossing}, graph 0.06 offset 0.6,0 tc rgb '#555555'\n")
-    return (header(folder / "complexity-softmax.svg", "n, positions", "time of mixing positions [ms]")
+        f"set label 's = {crossing:.0f}' at {crossing}, graph 0.06 offset 0.6,0 tc rgb '#555555'\n")
+    return (header(folder / "complexity-softmax.svg", "s, positions", "time of mixing positions [ms]")
             + "set logscale xy\n" + mark + curves(series))
 
 
@@ -63,7 +63,7 @@ def generation(report, folder):
     def times(key):
         return [(row["new_tokens"], row[key]) for row in report["rows"] if row[key]]
     series = [("without a KV-cache", times("time_without_s"), None), ("with one", times("time_with_s"), None)]
-    return (header(folder / "complexity-generation.svg", "n, tokens generated", "total time [s]")
+    return (header(folder / "complexity-generation.svg", "G, new tokens", "total time [s]")
             + "set logscale xy\n" + curves(series))
 
 
@@ -86,8 +86,8 @@ def shares(report, folder):
     overtaking = report["attention_passes_ffn"]["from"]
     mark = "" if overtaking is None or overtaking > rows[-1][0] else (
         f"set arrow from {overtaking}, graph 0 to {overtaking}, graph 1 nohead front lc rgb '#222222' dt 3\n"
-        f"set label 'n = {overtaking}: attention overtakes the FFN by FLOPs' at {overtaking}, graph 0.04 right offset -0.6,0 front\n")
-    return (header(folder / "complexity-shares.svg", "n, positions", "fraction of measured time [%]")
+        f"set label 's = {overtaking}: attention overtakes the FFN by FLOPs' at {overtaking}, graph 0.04 right offset -0.6,0 front\n")
+    return (header(folder / "complexity-shares.svg", "s, positions", "fraction of measured time [%]")
             + "set logscale x\nset yrange [0:100]\nset key outside right center\n"
             + f"set xrange [{rows[0][0]}:{rows[-1][0]}]\n" + mark
             + data("d", rows) + "plot " + ", \\\n  ".join(plots) + "\n")

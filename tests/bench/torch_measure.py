@@ -3,7 +3,7 @@
 
     python3 tests/bench/torch_measure.py --config CONFIG.json --name bert-base-uncased --device cuda \\
         --dtype bfloat16 --batch 8 --seq 128 -o measured.json
-    headroom analyze bert-base --dtype bf16 --batch 8 --machine h100-80gb --format json -o predicted.json
+    headroom analyze bert-base --dtype bf16 --batch 8 --machine h100-80gb --attention eager --format json -o predicted.json
     headroom compare predicted.json measured.json --tolerance time=40%
 
 --config is a model's config.json. Weights are random, since timing does not depend on them. With

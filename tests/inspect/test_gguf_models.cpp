@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "headroom/plan.h"
 #include "headroom/render.h"
 #include "inspect/model_folder.h"
 #include "support/data.h"
@@ -234,13 +235,25 @@ TEST_CASE("an analysis of a quantised file has the bytes of its tensors") {
   const AnalyzeReport report = make_analyze_report(load_model(file.path()), {});
   CHECK(report.figures.weight_bytes == inspection.weights.bytes);
   CHECK(report.figures.parameters == inspection.weights.values);
-  CHECK(report.stored_bits_per_weight == inspection.weights.bits_per_value());
+  CHECK(report.storage.bytes == inspection.weights.bytes);
   Integer sum = 0;
   for (const ComponentFigures& component : report.figures.components) {
     sum += component.weight_bytes;
   }
   CHECK(sum == inspection.weights.bytes);
-  CHECK(report.notes.back().find("bits each") != std::string::npos);
+}
+
+TEST_CASE("a fit of a quantised file stores the bytes of its tensors on the device") {
+  const TempGguf file(small_gguf_llama().str());
+  const Integer bytes = inspect(file.path()).weights.bytes;
+  PlanQuestion question;
+  question.model = with_stored_types(load_model(file.path()), question.notes);
+  question.rates = device_rates(find_machine("rtx-4090"), Purpose::serve, DType::bfloat16);
+  question.load = {1, 32};
+  const FitReport report = make_fit_report(question, {});
+  CHECK(report.storage.bytes == bytes);
+  CHECK(report.result.figures.memory.weights == bytes);
+  CHECK_MESSAGE(report.notes.empty(), report.notes.front());
 }
 
 TEST_CASE("a diff of a quantised file has the bytes of its tensors on both sides") {
@@ -258,13 +271,13 @@ TEST_CASE("a diff of a quantised file has the bytes of its tensors on both sides
   CHECK(row->at("b") == static_cast<std::int64_t>(bytes));
 }
 
-TEST_CASE("weights of a float type have the bytes of the workload's dtype") {
+TEST_CASE("the type of activations does not change the bytes of weights") {
   const auto folder = data_folder() / "golden/models/gpt2";
+  const Model model = load_model(folder.string());
   WorkloadRequest request;
+  const Integer stored = make_analyze_report(model, request).figures.weight_bytes;
   request.dtype = DType::bfloat16;
-  const AnalyzeReport report = make_analyze_report(load_model(folder.string()), request);
-  CHECK(report.figures.weight_bytes == 2 * report.figures.parameters);
-  CHECK_FALSE(report.stored_bits_per_weight);
+  CHECK(make_analyze_report(model, request).figures.weight_bytes == stored);
 }
 
 TEST_CASE("DeepSeek's latent up-projection may be stored in two halves") {

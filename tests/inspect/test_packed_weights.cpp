@@ -2,7 +2,7 @@
 // linear layer [out, in]; see src/inspect/packing.h for the sources.
 #include <doctest/doctest.h>
 
-#include "inspect/model_folder.h"
+#include "inspect/packed_linear.h"
 #include "support/data.h"
 
 using namespace headroom;
@@ -10,31 +10,9 @@ using namespace headroom::test;
 
 namespace {
 
-constexpr std::int64_t kGroup = 32;
-
-bool is_linear(const TensorToWrite& tensor) {
-  return tensor.name.find("_proj.weight") != std::string::npos;
-}
-
-using Packer = std::vector<TensorToWrite> (*)(const std::string& base, std::int64_t out,
-                                              std::int64_t in);
-
-/// The small Llama with every projection packed.
 Inspection inspect_packed(Packer pack) {
   const nlohmann::json config = small_llama();
-  std::vector<TensorToWrite> packed;
-  for (const TensorToWrite& tensor : tensors_of(config)) {
-    if (!is_linear(tensor)) {
-      packed.push_back(tensor);
-      continue;
-    }
-    const std::string base =
-        tensor.name.substr(0, tensor.name.size() - std::string(".weight").size());
-    for (TensorToWrite& piece : pack(base, tensor.shape[0], tensor.shape[1])) {
-      packed.push_back(std::move(piece));
-    }
-  }
-  return inspect_folder(config, packed);
+  return inspect_folder(config, packed_tensors(config, pack, StoredType::float32));
 }
 
 /// The row with all packed weights.
@@ -58,22 +36,9 @@ void check_packed(const Inspection& inspection, const std::string& type) {
   CHECK(row_of(inspection, type).totals.values == Integer{kProjected});
 }
 
-std::vector<TensorToWrite> gptq(const std::string& base, std::int64_t out, std::int64_t in) {
-  return {zeros(base + ".qweight", {in / 8, out}, StoredType::int32),
-          zeros(base + ".qzeros", {in / kGroup, out / 8}, StoredType::int32),
-          zeros(base + ".scales", {in / kGroup, out}, StoredType::float16),
-          zeros(base + ".g_idx", {in}, StoredType::int32)};
-}
-
 std::vector<TensorToWrite> gptq_8bit(const std::string& base, std::int64_t out, std::int64_t in) {
   return {zeros(base + ".qweight", {in / 4, out}, StoredType::int32),
           zeros(base + ".qzeros", {in / kGroup, out / 4}, StoredType::int32),
-          zeros(base + ".scales", {in / kGroup, out}, StoredType::float16)};
-}
-
-std::vector<TensorToWrite> awq(const std::string& base, std::int64_t out, std::int64_t in) {
-  return {zeros(base + ".qweight", {in, out / 8}, StoredType::int32),
-          zeros(base + ".qzeros", {in / kGroup, out / 8}, StoredType::int32),
           zeros(base + ".scales", {in / kGroup, out}, StoredType::float16)};
 }
 
@@ -97,19 +62,6 @@ std::vector<TensorToWrite> bitsandbytes(const std::string& base, std::int64_t ou
            StoredType::uint8,
            {size},
            {bytes.begin(), bytes.end()}}};
-}
-
-std::vector<TensorToWrite> bitsandbytes_8bit(const std::string& base, std::int64_t out,
-                                             std::int64_t in) {
-  return {zeros(base + ".weight", {out, in}, StoredType::int8), zeros(base + ".SCB", {out}),
-          zeros(base + ".weight_format", {}, StoredType::uint8)};
-}
-
-std::vector<TensorToWrite> compressed(const std::string& base, std::int64_t out, std::int64_t in) {
-  const std::vector<std::int64_t> shape{out, in};
-  return {zeros(base + ".weight_packed", {out, in / 8}, StoredType::int32),
-          zeros(base + ".weight_scale", {out, in / kGroup}, StoredType::bfloat16),
-          checkpoint::int64_tensor(base + ".weight_shape", {2}, shape)};
 }
 
 }  // namespace

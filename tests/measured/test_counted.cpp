@@ -15,6 +15,7 @@ struct RunCounts {
   std::int64_t kv_cache_bytes = 0;
   std::int64_t arena_peak_bytes = 0;
   std::int64_t weight_bytes = 0;
+  AllocatedMemory allocated;
 };
 
 Lengths lengths_of_workload(const Workload& workload) {
@@ -41,6 +42,7 @@ RunCounts count_run(const Session& session, const Workload& workload) {
   run_counts.kv_cache_bytes = cache.bytes();
   run_counts.arena_peak_bytes = program->arena_peak_bytes();
   run_counts.weight_bytes = session.weights().bytes();
+  run_counts.allocated = program->allocated();
   return run_counts;
 }
 
@@ -49,14 +51,16 @@ void check_counts(const ModelSpec& spec) {
   for (const auto attention : {AttentionImplementation::eager, AttentionImplementation::fused}) {
     CAPTURE(std::string(name_of(attention)));
     const auto source = random_weights(1);
-    const Session session(spec, *source,
-                          {Backend::eigen, WeightStorage::float32, RowRange::both, 18, attention});
+    const Session session(
+        spec, *source,
+        {Backend::eigen, measured::HeldType::float32, RowRange::both, 18, attention});
     for (const Phase phase : {Phase::prefill, Phase::decode}) {
       if (phase == Phase::decode && !spec.main_stack().causal()) continue;
       CAPTURE(std::string(name_of(phase)));
       WorkloadRequest request;
       request.phase = phase;
       request.attention = attention;
+      request.dtype = DType::float32;
       request.batch_size = 2;
       if (!spec.embedding.image && phase == Phase::prefill) request.seq_len = 9;
       if (phase == Phase::decode) request.past_len = 6;
@@ -68,6 +72,7 @@ void check_counts(const ModelSpec& spec) {
       CHECK(run_counts.kv_cache_bytes == counted.kv_cache_bytes);
       CHECK(run_counts.arena_peak_bytes == counted.peak_activation_bytes);
       CHECK(run_counts.weight_bytes == counted.weight_bytes);
+      CHECK(run_counts.allocated.arena_bytes >= run_counts.arena_peak_bytes);
     }
   }
 }
@@ -95,6 +100,54 @@ TEST_CASE(
                                   {"is_causal", causal}}));
     }
   }
+}
+
+namespace {
+
+/// Counts of a prefill of 3 sequences of 8 tokens.
+RunCounts count_prefill(const ModelSpec& spec, AttentionImplementation attention) {
+  WorkloadRequest request;
+  request.batch_size = 3;
+  request.seq_len = 8;
+  request.attention = attention;
+  const auto source = random_weights(1);
+  const Session session(spec, *source,
+                        {Backend::eigen, HeldType::float32, RowRange::both, 24, attention});
+  return count_run(session, resolve(request, spec));
+}
+
+ModelSpec tiny(const char* name) {
+  const auto file = test::data_folder() / "golden/tiny" / (std::string(name) + ".json");
+  return test::spec_of(test::read_json(file).at("config"), name);
+}
+
+}  // namespace
+
+TEST_CASE("copies of strided rows and scratch of kernels are allocated beside the arena") {
+  const AllocatedMemory eager =
+      count_prefill(tiny("falcon_mqa"), AttentionImplementation::eager).allocated;
+  CHECK(eager.strided_copy_bytes == 0);
+  CHECK(eager.kernel_scratch_bytes == 0);
+  const AllocatedMemory fused =
+      count_prefill(tiny("falcon_mqa"), AttentionImplementation::fused).allocated;
+  CHECK(fused.kernel_scratch_bytes > 0);
+  // The latent vectors stand before the rotary part of each row: one copy of [3·8, kv_lora_rank]
+  // for the dense layers and one for those of experts.
+  const ModelSpec latent = tiny("deepseek_v2");
+  const std::int64_t copy = 3 * 8 * latent.decoder->self_attention.latent->kv_lora_rank *
+                            static_cast<std::int64_t>(sizeof(float));
+  const AllocatedMemory strided = count_prefill(latent, AttentionImplementation::eager).allocated;
+  CHECK(strided.strided_copy_bytes == 2 * copy);
+}
+
+TEST_CASE("state spaces, short convolutions and gated delta layers have equal counts") {
+  std::size_t models = 0;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(test::data_folder() / "state_spaces/configs")) {
+    check_counts(load_model(entry.path().string()).spec);
+    ++models;
+  }
+  CHECK(models == 11);
 }
 
 TEST_CASE("every preset of a single layer has equal counts") {

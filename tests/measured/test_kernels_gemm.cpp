@@ -122,7 +122,7 @@ TEST_CASE("a linear layer in bfloat16 equals the matrix product with rounded wei
     TwoPartLayer layer{rows, 50, 19};
     // Nine significant bits: half of the values are ties, which go to the even neighbour.
     for (float& weight : layer.weight) weight = std::round(weight * 511.0F) / 256.0F;
-    PackedLinear linear(layer.parts(), layer.in, {.storage = WeightStorage::bfloat16});
+    PackedLinear linear(layer.parts(), layer.in, {.storage = measured::HeldType::bfloat16});
     std::vector<float> y(layer.y.size());
     linear.run(layer.x.data(), y.data(), rows);
     for (float& weight : layer.weight) {

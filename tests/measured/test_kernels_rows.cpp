@@ -33,13 +33,18 @@ double relative_error(const std::function<simd::Floats(simd::Floats)>& f, const 
 }
 
 constexpr std::array kActivations{
-    ActivationKind::relu, ActivationKind::gelu, ActivationKind::gelu_tanh, ActivationKind::gelu_new,
-    ActivationKind::silu, ActivationKind::tanh, ActivationKind::sigmoid};
+    ActivationKind::relu,     ActivationKind::gelu,     ActivationKind::gelu_tanh,
+    ActivationKind::gelu_new, ActivationKind::silu,     ActivationKind::tanh,
+    ActivationKind::sigmoid,  ActivationKind::identity, ActivationKind::relu_squared};
 
 double exact_activation(ActivationKind kind, double x) {
   switch (kind) {
+    case ActivationKind::identity:
+      return x;
     case ActivationKind::relu:
       return std::fmax(x, 0.0);
+    case ActivationKind::relu_squared:
+      return std::fmax(x, 0.0) * std::fmax(x, 0.0);
     case ActivationKind::gelu:
       return x / 2 * std::erfc(-x / std::sqrt(2.0));
     case ActivationKind::gelu_tanh:

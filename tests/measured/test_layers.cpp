@@ -38,7 +38,7 @@ void check_layer_outputs(Backend backend) {
     const ModelSpec spec = load_model(folder.string()).spec;
     for (const RowRange rows : {RowRange::few, RowRange::many}) {
       const auto weights = checkpoint_weights(spec, Checkpoint(folder));
-      Session session(spec, *weights, {backend, WeightStorage::float32, rows});
+      Session session(spec, *weights, {backend, measured::HeldType::float32, rows});
       const InputFile inputs = read_inputs(folder / "inputs.safetensors", spec);
       const SafetensorsFile file(folder / "expected.safetensors");
       const StoredTensor* const expected = file.find("last_hidden_state");

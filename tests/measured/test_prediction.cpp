@@ -6,6 +6,7 @@
 
 #include "calibrate.h"
 #include "headroom/compare.h"
+#include "headroom/weight_storage.h"
 #include "kernel_calls.h"
 #include "kernels/pages.h"
 #include "last_cache.h"
@@ -127,7 +128,8 @@ TEST_CASE("packed weights use exactly the predicted number of bytes") {
     for (const Backend backend : {Backend::eigen, Backend::onednn}) {
       if (!is_available(backend)) continue;
       for (const Rows& rows : row_ranges) {
-        for (const WeightStorage storage : {WeightStorage::float32, WeightStorage::bfloat16}) {
+        for (const measured::HeldType storage :
+             {measured::HeldType::float32, measured::HeldType::bfloat16}) {
           CAPTURE(config);
           CAPTURE(static_cast<int>(backend));
           CAPTURE(rows.seq_len);
@@ -137,7 +139,7 @@ TEST_CASE("packed weights use exactly the predicted number of bytes") {
           const ModelWeights weights(spec, *source, {backend, storage, rows.range, 16});
           Workload workload;
           workload.seq_len = rows.seq_len;
-          workload.dtype = storage == WeightStorage::bfloat16 ? DType::bfloat16 : DType::float32;
+          if (storage == measured::HeldType::bfloat16) workload.weights = WeightType::bfloat16;
           TimeRequest request;
           request.phase = rows.phase;
           request.opaque_layout = backend == Backend::onednn;

@@ -68,7 +68,7 @@ inline Integer forward_flops(const Graph& rank, const Workload& workload,
 inline Planner h100_trainer(const ModelSpec& spec) {
   PlanQuery query;
   query.purpose = Purpose::train;
-  return {spec, query, device_rates(find_machine("h100-80gb"), DType::bfloat16)};
+  return {spec, query, device_rates(find_machine("h100-80gb"), query.purpose, DType::bfloat16)};
 }
 
 }  // namespace headroom::test

@@ -32,7 +32,8 @@ PlanFigures figures_of(const nlohmann::json& model, const Case& one) {
   query.attention = AttentionImplementation::eager;
   const ModelSpec spec =
       gpt(model["hidden"], model["heads"], model["layers"], model["seq"], model["vocab"]);
-  Planner planner(spec, query, device_rates(find_machine("a100-80gb"), DType::bfloat16));
+  Planner planner(spec, query,
+                  device_rates(find_machine("a100-80gb"), Purpose::train, DType::bfloat16));
   PlanChoice choice;
   choice.parallel.tensor = model["tp"];
   choice.parallel.pipeline = model["pp"];

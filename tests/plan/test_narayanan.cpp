@@ -28,7 +28,7 @@ double best_teraflops(const nlohmann::json& model) {
   query.purpose = Purpose::train;
   query.attention = AttentionImplementation::eager;
   Planner planner(gpt(model["hidden"], model["heads"], model["layers"]), query,
-                  device_rates(find_machine("a100-80gb"), DType::bfloat16));
+                  device_rates(find_machine("a100-80gb"), Purpose::train, DType::bfloat16));
   const Load load{model["batch"], kSeqLen};
   const ShardingLimits limits = planner.limits(kSeqLen);
   PlanChoice choice;

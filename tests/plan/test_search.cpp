@@ -11,7 +11,7 @@ namespace {
 Planner trainer_with_memory(const ModelSpec& spec, double memory_gb) {
   PlanQuery query;
   query.purpose = Purpose::train;
-  DeviceRates rates = device_rates(find_machine("a100-80gb"), DType::bfloat16);
+  DeviceRates rates = device_rates(find_machine("a100-80gb"), Purpose::train, DType::bfloat16);
   rates.memory_bytes = static_cast<Integer>(memory_gb * 1e9);
   return {spec, query, rates};
 }

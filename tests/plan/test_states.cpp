@@ -87,7 +87,7 @@ TEST_CASE("Muon stores one state for the layers' matrices and two for all else")
 }
 
 // arXiv 2106.09685, section 4.1: A [r, in] and B [out, r] per target matrix, and nothing else.
-TEST_CASE("LoRA trains r·(in + out) weights per target matrix") {
+TEST_CASE("LoRA trains rank·(in + out) weights per target matrix") {
   const Graph whole = training_graph(gpt(768, 12, 12));
   for (const AdapterTargets targets : {AdapterTargets::attention, AdapterTargets::all}) {
     const Graph graph = with_adapter(whole, {AdapterKind::lora, 8, targets});

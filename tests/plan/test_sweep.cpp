@@ -4,6 +4,7 @@
 #include "headroom/error.h"
 #include "headroom/predict.h"
 #include "headroom/render.h"
+#include "headroom/stored_graph.h"
 #include "headroom/sweep.h"
 #include "support/data.h"
 
@@ -20,11 +21,19 @@ std::vector<SweepRow> rows_of(const ModelSpec& spec, const SweepGrid& grid,
   return rows;
 }
 
+/// The figures of analyze for one workload.
+Figures figures_at(const ModelSpec& spec, const Workload& workload) {
+  const Graph graph =
+      build_stored_graph(converted(spec, workload.weights), graph_options(workload));
+  const AnalysisOptions options{Convention::headroom, workload.recompute, workload.kernels};
+  return Evaluator(graph, analyze(graph, options), workload.recompute).evaluate(workload);
+}
+
 void check_rows(const ModelSpec& spec, const SweepGrid& grid) {
   const std::vector<SweepRow> rows = rows_of(spec, grid);
   CHECK(static_cast<Integer>(rows.size()) == size_of(grid));
   for (const SweepRow& row : rows) {
-    const Figures figures = count(spec, row.workload).figures;
+    const Figures figures = figures_at(spec, row.workload);
     const bool training = row.workload.phase == Phase::train;
     CHECK(row.weight_bytes == figures.weight_bytes);
     CHECK(row.matrix_flops == figures.forward.matrix_flops);
@@ -46,6 +55,11 @@ TEST_CASE("a sweep's rows equal the figures of analyze") {
   grid.dtype = {DType::float32, DType::bfloat16};
   grid.attention = {AttentionImplementation::eager, AttentionImplementation::fused};
   SUBCASE("prefill") { check_rows(load_model("gpt2").spec, grid); }
+  SUBCASE("types of weights and arithmetic") {
+    grid.weights = {WeightType::float32, WeightType::bfloat16};
+    grid.arithmetic = {DType::bfloat16, DType::float8};
+    check_rows(load_model("gpt2").spec, grid);
+  }
   SUBCASE("grouped heads") { check_rows(load_model("llama-3-8b").spec, grid); }
   SUBCASE("experts and windows") { check_rows(load_model("gpt-oss-20b").spec, grid); }
   SUBCASE("decode in the latent space") {
@@ -73,9 +87,12 @@ TEST_CASE("a sweep's times equal those of analyze on the same machine") {
   grid.batch_size = {1, 16};
   grid.seq_len = {1, 300};
   grid.dtype = {DType::bfloat16};
+  grid.weights = {WeightType::float32, WeightType::bfloat16};
+  grid.arithmetic = {DType::bfloat16, DType::float8};
   for (const SweepRow& row : rows_of(spec, grid, machine)) {
-    CHECK(row.time_s.value() ==
-          doctest::Approx(predict_time(spec, row.workload, machine, {}).total_s));
+    CHECK(row.time_s.value() == doctest::Approx(predict_time(converted(spec, row.workload.weights),
+                                                             row.workload, machine, {})
+                                                    .total_s));
   }
 }
 

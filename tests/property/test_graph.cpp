@@ -60,7 +60,7 @@ TEST_CASE("a node's inputs come first: outputs of earlier nodes, inputs, or cach
       for (const Node& node : block.nodes) {
         CAPTURE(block.path + "." + node.path);
         for (const TensorId input : node.inputs) {
-          const bool cache = graph.tensors.at(input).type == ElementType::kv_cache;
+          const bool cache = is_cached(graph.tensors.at(input).type);
           CHECK((known.contains(input) || cache || contains(graph.inputs, input)));
         }
         known.insert(node.output);
@@ -79,7 +79,7 @@ TEST_CASE("outputs and paths are unique, except those of collectives; no node ou
         const bool new_output = outputs.insert(node.output).second;
         const bool new_path = paths.insert(block.path + "." + node.path).second;
         CHECK(((new_output && new_path) || std::holds_alternative<Collective>(node.op)));
-        CHECK(graph.tensors.at(node.output).type != ElementType::kv_cache);
+        CHECK(!is_cached(graph.tensors.at(node.output).type));
       }
     }
   });

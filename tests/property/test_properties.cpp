@@ -191,7 +191,7 @@ TEST_CASE("prefilling n + 1 tokens costs as much as prefilling n and decoding on
     const Figures step = flops(Phase::decode, 1, 99);
     CHECK(longer.forward.matrix_flops == shorter.forward.matrix_flops + step.forward.matrix_flops);
     CHECK(longer.kv_cache_bytes == step.kv_cache_bytes);
-    // The same holds for a prompt that arrives in two chunks.
+    // A prompt that arrives in two chunks costs as much as one that arrives at once.
     const Figures chunk = flops(Phase::prefill, 40, 60);
     const Figures first = flops(Phase::prefill, 60, 0);
     CHECK(longer.forward.matrix_flops == first.forward.matrix_flops + chunk.forward.matrix_flops);

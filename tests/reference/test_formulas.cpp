@@ -35,7 +35,7 @@ Expr flops_of(const Counted& counted, const Workload& workload, std::string_view
 
 }  // namespace
 
-TEST_CASE("a layer's attention is 8·b·N·d² + 4·b·N²·d and its FFN 16·b·N·d²") {
+TEST_CASE("a layer's attention is 8·b·s·d² + 4·b·s²·d and its FFN 16·b·s·d²") {
   const Workload workload;
   const Counted counted = count(spec_of(gpt2_like()), workload);
   CHECK(flops_of(counted, workload, "attention") ==
@@ -44,7 +44,7 @@ TEST_CASE("a layer's attention is 8·b·N·d² + 4·b·N²·d and its FFN 16·b�
   CHECK(flops_of(counted, workload, "head") == Integer{2} * b * N * d * V);
 }
 
-TEST_CASE("a decoder is l·(24·b·N·d² + 4·b·N²·d) + 2·b·N·d·V") {
+TEST_CASE("a decoder is l·(24·b·s·d² + 4·b·s²·d) + 2·b·s·d·V") {
   const Workload workload;
   const Counted counted = count(spec_of(gpt2_like()), workload);
   const Expr whole =
@@ -55,7 +55,7 @@ TEST_CASE("a decoder is l·(24·b·N·d² + 4·b·N²·d) + 2·b·N·d·V") {
 }
 
 TEST_CASE(
-    "training activations are l·(34·b·N·d + 5·b·N²·h) bytes in 16 bit, plus statistics of norms") {
+    "training activations are l·(34·b·s·d + 5·b·s²·h) bytes in 16 bit, plus statistics of norms") {
   Workload workload;
   workload.phase = Phase::train;
   workload.dtype = DType::bfloat16;
@@ -72,7 +72,7 @@ TEST_CASE(
   CHECK(collapsed(statistics, counted.graph, workload) == l * Integer{8} * b * N);
 }
 
-TEST_CASE("selective recompute drops 5·b·N²·h, full recompute saves 2·b·N·d per layer") {
+TEST_CASE("selective recompute drops 5·b·s²·h, full recompute saves 2·b·s·d per layer") {
   Workload workload;
   workload.phase = Phase::train;
   workload.dtype = DType::bfloat16;
@@ -120,7 +120,7 @@ TEST_CASE("the KV-cache of multi-head attention after s + n tokens is 2·b·(s +
   CHECK(cache.substitute(Symbol::visible_keys, N + n) == Integer{2} * b * (N + n) * d * l * bytes);
 }
 
-TEST_CASE("softmax attention costs O(N²·d), linear attention O(N·d·k)") {
+TEST_CASE("softmax attention costs O(s²·d), linear attention O(s·d·k)") {
   const nlohmann::json softmax = {{"model_type", "attention"},
                                   {"hidden_size", 64},
                                   {"num_attention_heads", 4},
@@ -141,7 +141,7 @@ TEST_CASE("softmax attention costs O(N²·d), linear attention O(N·d·k)") {
   CHECK(core(linear).degree(Symbol::seq_len) == 1);
 }
 
-TEST_CASE("fused attention under a causal mask computes N·(N + 1)/2 pairs") {
+TEST_CASE("fused attention under a causal mask computes s·(s + 1)/2 pairs") {
   Workload workload;
   workload.attention = AttentionImplementation::fused;
   const Counted counted = count(spec_of(gpt2_like()), workload);

@@ -5,6 +5,7 @@
 #include "headroom/error.h"
 #include "headroom/kv_cache.h"
 #include "headroom/model_source.h"
+#include "headroom/report.h"
 #include "support/data.h"
 
 using namespace headroom;
@@ -38,7 +39,7 @@ KvCacheRequest by(KvPolicy policy) {
 
 KvCacheRequest in(KvType type, KvScales scales = KvScales::none) {
   KvCacheRequest request;
-  request.type = type;
+  set_type(request, type);
   request.scales = scales;
   return request;
 }
@@ -109,8 +110,35 @@ TEST_CASE(
   const ModelSpec spec = two_to_one(30, 32);
   const KvCacheUse use = use_of(spec, decode_at(112), by(KvPolicy::vllm));
   const Integer page = 10 * 16 * (2 * 2 * 16 * 2);  // layers, tokens, a token's keys and values
-  CHECK(use.reserved_bytes == (7 + 2 + 2) * page);
+  CHECK(use.steady_bytes == (7 + 2 + 2) * page);
   CHECK(use.block == 16);
+}
+
+TEST_CASE("vLLM budgets the window, the tokens of a pass and one block for a windowed layer") {
+  // SlidingWindowSpec.max_memory_usage_bytes with 8,192 batched tokens: 12 layers of gpt-oss-20b,
+  // 513 blocks of 16 tokens and 2 · 8 heads · 64 values of 2 bytes, are 192.4 MiB, and 12 full
+  // layers 192 MiB. While decoding, the window of 128 fills 8 blocks.
+  const KvCacheUse use = use_of(preset("gpt-oss-20b"), decode_at(8192), by(KvPolicy::vllm));
+  const Integer page = 16 * 2 * 8 * 64 * 2;
+  CHECK(use.reserved_bytes == 12 * page * (512 + 513));
+  CHECK(use.steady_bytes == 12 * page * (512 + 8));
+  KvCacheRequest request = by(KvPolicy::vllm);
+  request.batched_tokens = 2048;
+  // 127 + 2048 tokens in 136 blocks, and one more.
+  CHECK(use_of(preset("gpt-oss-20b"), decode_at(8192), request).reserved_bytes ==
+        12 * page * (512 + 137));
+}
+
+TEST_CASE("vLLM gives Qwen3-Next blocks of 544 tokens, which a recurrent layer fills to 98.5 %") {
+  // vLLM prints "Setting attention block size to 544 tokens" and "Padding mamba page size by
+  // 1.49%". A recurrent layer has 32 heads of 128 · 128 values, and 3 · (2 · 2048 + 4096) of its
+  // convolution. 12 full layers and 36 recurrent ones are 4 groups of 12.
+  const KvCacheUse use = use_of(preset("qwen3-next-80b-a3b"), decode_at(1000), by(KvPolicy::vllm));
+  const Integer state = (32 * 128 * 128 + 3 * 8192) * 2;
+  const Integer page = 544 * (2 * 2 * 256) * 2;
+  CHECK(use.block == 544);
+  CHECK(100 * (page - state) / state == 1);
+  CHECK(use.reserved_bytes == 12 * page * (2 + 3));
 }
 
 TEST_CASE(
@@ -122,7 +150,9 @@ TEST_CASE(
   const Integer page =
       Integer{10} * 16 * 2 * attention.num_key_value_heads * attention.head_dim * 2;
   // The window of 1024 keys ends at a block boundary here and fills 64 blocks.
-  CHECK(use.reserved_bytes == page * (1024 + 6 * 64));
+  CHECK(use.steady_bytes == page * (1024 + 6 * 64));
+  // 1023 + 8192 tokens in 576 blocks, and one more.
+  CHECK(use.reserved_bytes == page * (1024 + 6 * 577));
 }
 
 TEST_CASE("a window that straddles blocks uses one block more") {
@@ -167,6 +197,10 @@ TEST_CASE("llama.cpp pads its context to 256 cells and reserves w + 512 for a su
         token * (4096 + 2 * 768));  // 128 + 512, padded
   CHECK(use_of(spec, decode_at(4096), by(KvPolicy::llama_cpp_swa_full)).reserved_bytes ==
         token * 3 * 4096);
+  // Slots that share a cache: four windows of 128 and 512 cells of a pass are 1024.
+  KvCacheRequest shared = by(KvPolicy::llama_cpp);
+  shared.slots = 4;
+  CHECK(use_of(spec, decode_at(4096), shared).reserved_bytes == token * (4096 + 2 * 1024));
   // GGUF files store Mistral as Llama, which has no window.
   const KvCacheUse mistral =
       use_of(preset("mistral-7b-v0.1"), decode_at(8192), by(KvPolicy::llama_cpp));
@@ -182,6 +216,41 @@ TEST_CASE("latent vectors stay latent in vLLM and are expanded by transformers")
   // 61 layers, 128 heads, 192 + 128 values of 2 bytes
   CHECK(use_of(spec, workload, by(KvPolicy::hf_dynamic)).reserved_bytes ==
         Integer{61} * 128 * 320 * 2 * 1600);
+}
+
+TEST_CASE("llama.cpp b5331 stores V of the latent vectors beside K") {
+  // Its log of DeepSeek-V3 at 16,384 tokens: 2,074 MiB; since pull request 19067, 1,098 MiB.
+  const ModelSpec spec = preset("deepseek-v3");
+  const Integer mib = 1024 * 1024;
+  CHECK(use_of(spec, decode_at(16'384), by(KvPolicy::llama_cpp_b5331)).reserved_bytes ==
+        2074 * mib);
+  CHECK(use_of(spec, decode_at(16'384), by(KvPolicy::llama_cpp)).reserved_bytes == 1098 * mib);
+}
+
+TEST_CASE("transformers caches Falcon's keys and values once for each query head") {
+  // modeling_falcon.py broadcasts them before the cache: 1,006,632,960 elements for falcon-40b at
+  // 1,024 tokens, 16 times those of its 8 key-value heads.
+  Workload workload = decode_at(1024);
+  workload.kv_dtype = DType::int8;  // one byte per element, so bytes equal elements
+  const ModelSpec spec = preset("falcon-40b");
+  CHECK(use_of(spec, workload, by(KvPolicy::hf_dynamic)).reserved_bytes == 1'006'632'960);
+  CHECK(use_of(spec, workload, by(KvPolicy::hf_static)).reserved_bytes == 1'006'632'960);
+  CHECK(use_of(spec, workload, {}).reserved_bytes == 62'914'560);
+  CHECK(use_of(preset("falcon-7b"), workload, by(KvPolicy::hf_dynamic)).reserved_bytes ==
+        4'194'304);
+}
+
+TEST_CASE("keys and values have types of their own") {
+  // Qwen3-235B-A22B at 8,192 tokens with --cache-type-k q8_0: a log prints 399.5 and 752 MiB.
+  KvCacheRequest request = by(KvPolicy::llama_cpp);
+  request.key_type = KvType::q8_0;
+  request.value_type = KvType::float16;
+  const KvCacheUse use = use_of(preset("qwen3-235b-a22b"), decode_at(8192), request);
+  CHECK(use.used_bytes == Integer{2303} * 512 * 1024);  // 1151.5 MiB
+  CHECK(!has_plain_values(use));
+  CHECK(name_of_types(use.key_type, use.value_type) == "k=q8_0,v=float16");
+  request.policy = KvPolicy::vllm;
+  CHECK_THROWS_AS((void)use_of(preset("qwen3-235b-a22b"), decode_at(8192), request), Error);
 }
 
 TEST_CASE("quantised values use these bytes, with their scales") {
@@ -214,19 +283,28 @@ TEST_CASE("KIVI does not quantise the last keys and values") {
   CHECK(use.used_bytes == heads * (keys + values));
 }
 
+TEST_CASE("SGLang's pool of windowed layers has 0.8 of the tokens of full layers in gpt-oss") {
+  const KvCacheUse use = use_of(preset("gpt-oss-20b"), decode_at(1000), by(KvPolicy::sglang));
+  const Integer token = 12 * 2 * 8 * 64 * 2;
+  CHECK(use.reserved_bytes == token * (1000 + 800));
+  CHECK(use.steady_bytes == token * (1000 + 128));
+  // Gemma's windows are masks: every layer caches all tokens.
+  const KvCacheUse gemma = use_of(preset("gemma-2-9b"), decode_at(8192), by(KvPolicy::sglang));
+  CHECK(gemma.reserved_bytes == Integer{42} * 2 * 8 * 256 * 2 * 8192);
+}
+
 TEST_CASE("an undocumented rule, and an option without effect, is an error") {
   const auto refuses = [](const char* name, const KvCacheRequest& request) {
     CAPTURE(name);
     CHECK_THROWS_AS((void)use_of(preset(name), decode_at(64), request), Error);
   };
-  refuses("gpt-oss-20b", by(KvPolicy::sglang));
   refuses("gpt-oss-20b", by(KvPolicy::tensorrt_llm));
   refuses("t5-base", by(KvPolicy::vllm));
   refuses("llama-3-8b", in(KvType::bfloat16, KvScales::group));
   refuses("llama-3-8b", in(KvType::q8_0, KvScales::tensor));
   refuses("llama-3-8b", in(KvType::float8, KvScales::kivi));
   KvCacheRequest request = by(KvPolicy::llama_cpp);
-  request.type = KvType::float8;
+  set_type(request, KvType::float8);
   refuses("llama-3-8b", request);
   request = by(KvPolicy::ideal);
   request.block = 16;
@@ -237,4 +315,13 @@ TEST_CASE("an undocumented rule, and an option without effect, is an error") {
   request = by(KvPolicy::vllm);
   request.block = 0;
   refuses("llama-3-8b", request);
+}
+
+TEST_CASE("the KV-cache at the end of a generation holds all tokens but the last") {
+  AnalyzeReport report = make_analyze_report(load_model("gpt2"), {});
+  add_generation(report, {}, 100);
+  // 12 layers, keys and values of 768 in 4 bytes, of 128 + 99 tokens.
+  CHECK(report.generation.value().use.used_bytes == 12 * 2 * 768 * 4 * (128 + 99));
+  AnalyzeReport encoder = make_analyze_report(load_model("bert-tiny"), {});
+  CHECK_THROWS_AS(add_generation(encoder, {}, 100), Error);
 }

@@ -36,20 +36,20 @@ Integer elementwise(const std::string& preset) {
 
 }  // namespace
 
-TEST_CASE("a recurrent layer costs 2·N·d² per gate for each of its two GEMMs") {
+TEST_CASE("a recurrent layer costs 2·s·d² per gate for each of its two GEMMs") {
   CHECK(flops("layer-rnn") == l * Integer{4} * b * s * d * d);
   CHECK(flops("layer-gru") == l * Integer{12} * b * s * d * d);
   CHECK(flops("layer-lstm") == l * Integer{16} * b * s * d * d);
 }
 
-TEST_CASE("a convolution costs 2·k·N·d², causal or not, dilated or not") {
+TEST_CASE("a convolution costs 2·s·d²·κ, causal or not, dilated or not") {
   for (const char* const name : {"layer-conv", "layer-conv-causal"}) {
     CHECK(flops(name) == l * Integer{2} * b * s * d * d * kappa);
   }
   CHECK(flops("layer-conv-dilated") == Integer{8 * 2} * b * s * d * d * kappa);
 }
 
-TEST_CASE("self-attention costs 4·N²·d plus four projections, with one head or several") {
+TEST_CASE("self-attention costs 4·s²·d plus four projections, with one head or several") {
   const Expr softmax = l * (Integer{8} * b * s * d * d + Integer{4} * b * s * s * d);
   for (const char* const name :
        {"layer-self-attention", "layer-multi-head-attention", "layer-masked-attention"}) {
@@ -65,7 +65,7 @@ TEST_CASE("a fused kernel computes only the unmasked pairs of a mask or window")
         l * (Integer{8} * b * s * d * d + Integer{4} * b * d * Symbol::windowed_pairs));
 }
 
-TEST_CASE("a window of r positions on both sides has N·(2·r + 1) - r·(r + 1) pairs") {
+TEST_CASE("a window of w positions on both sides has s·(2·w + 1) - w·(w + 1) pairs") {
   const ModelSpec spec = load_model("layer-window-attention").spec;
   WorkloadRequest request;
   request.seq_len = 1000;
@@ -80,7 +80,7 @@ TEST_CASE("cross-attention reads n keys of the second sequence") {
         l * (Integer{4} * b * s * d * d + Integer{4} * b * n * d * d + Integer{4} * b * s * n * d));
 }
 
-TEST_CASE("linear attention is linear in N") {
+TEST_CASE("linear attention is linear in s") {
   // Per head: 4·k² for the state and its GEMM with the query, 2·k for the denominator.
   const Expr head = Symbol::head_dim;
   for (const char* const name : {"layer-linear-attention", "layer-linear-attention-causal"}) {
@@ -91,7 +91,7 @@ TEST_CASE("linear attention is linear in N") {
   }
 }
 
-TEST_CASE("a position-wise network costs 16·N·d²") {
+TEST_CASE("a position-wise network costs 16·s·d²") {
   CHECK(flops("layer-ffn") == l * Integer{16} * b * s * d * d);
 }
 

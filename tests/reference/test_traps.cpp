@@ -108,7 +108,7 @@ TEST_CASE("trap: the GEMM of the language-model head counts") {
   }
 }
 
-TEST_CASE("trap: fused attention stores its context, not n² scores") {
+TEST_CASE("trap: fused attention stores its context, not s² scores") {
   Workload workload = bfloat16_workload(32768);
   workload.attention = AttentionImplementation::fused;
   const Counted counted = count(load_model("llama-2-7b").spec, workload);

@@ -1,5 +1,6 @@
 // Orders of growth against "Attention Is All You Need" (arXiv 1706.03762), Table 1 and section 4,
-// and formulas against derivations by hand.
+// in the letters of expr.h: the paper's n is s, its k is κ, its r is w. Formulas against
+// derivations by hand.
 #include <doctest/doctest.h>
 
 #include "layers.h"
@@ -19,10 +20,10 @@ struct PaperRow {
 
 TEST_CASE("the table equals Table 1 of the paper for its four kinds of layers") {
   const std::vector<PaperRow> paper{
-      {kSelfAttention, "O(n²·d)", "O(1)", "O(1)"},
-      {kRecurrent, "O(n·d²)", "O(n)", "O(n)"},
-      {kDilatedConvolution, "O(k·n·d²)", "O(1)", "O(log_k(n))"},
-      {kWindowAttention, "O(r·n·d)", "O(1)", "O(n/r)"},
+      {kSelfAttention, "O(s²·d)", "O(1)", "O(1)"},
+      {kRecurrent, "O(s·d²)", "O(s)", "O(s)"},
+      {kDilatedConvolution, "O(s·d²·κ)", "O(1)", "O(log_κ(s))"},
+      {kWindowAttention, "O(s·d·w)", "O(1)", "O(s/w)"},
   };
   for (const PaperRow& row : paper) {
     CAPTURE(row.config);
@@ -33,46 +34,44 @@ TEST_CASE("the table equals Table 1 of the paper for its four kinds of layers") 
   }
 }
 
-TEST_CASE("a stack of contiguous kernels needs O(n/k) layers, as in section 4 of the paper") {
+TEST_CASE("a stack of contiguous kernels needs O(s/κ) layers, as in section 4 of the paper") {
   const LayerComplexity layer = layer_of(kConvolution);
-  CHECK(format(layer.core->growth) == "O(k·n·d²)");
-  CHECK(layer.path.order == "O(n/k)");
+  CHECK(format(layer.core->growth) == "O(s·d²·κ)");
+  CHECK(layer.path.order == "O(s/κ)");
 }
 
 TEST_CASE("the cost of a whole layer adds its projections to position mixing") {
-  CHECK(format(layer_of(kSelfAttention).flops.growth) == "O(n²·d + n·d²)");
-  CHECK(format(layer_of(kWindowAttention).flops.growth) == "O(n·d² + r·n·d)");
-  CHECK(format(layer_of(kLinearAttention).flops.growth) == "O(n·d²)");
-  CHECK(format(layer_of(kLinearAttention).core->growth) == "O(n·d·d_k)");
-  CHECK(format(layer_of(kRecurrent).flops.growth) == "O(n·d²)");
-  CHECK(format(layer_of(kFeedForward).flops.growth) == "O(n·d²)");
+  CHECK(format(layer_of(kSelfAttention).flops.growth) == "O(s²·d + s·d²)");
+  CHECK(format(layer_of(kWindowAttention).flops.growth) == "O(s·d² + s·d·w)");
+  CHECK(format(layer_of(kLinearAttention).flops.growth) == "O(s·d²)");
+  CHECK(format(layer_of(kLinearAttention).core->growth) == "O(s·d·k)");
+  CHECK(format(layer_of(kRecurrent).flops.growth) == "O(s·d²)");
+  CHECK(format(layer_of(kFeedForward).flops.growth) == "O(s·d²)");
   CHECK_FALSE(layer_of(kFeedForward).core.has_value());
 }
 
 TEST_CASE("formulas equal derivations by hand") {
-  const auto formula = [](const GrowingCost& cost) {
-    return format_in_paper_letters(cost.formula);
-  };
+  const auto formula = [](const GrowingCost& cost) { return format(cost.formula); };
   const LayerComplexity softmax = layer_of(kSelfAttention);
-  // Four projections of 2·n·d² and two GEMMs of 2·n²·d.
-  CHECK(formula(softmax.flops) == "8·n·d² + 4·n²·d");
-  CHECK(formula(*softmax.core) == "4·n²·d");
+  // Four projections of 2·s·d² and two GEMMs of 2·s²·d.
+  CHECK(formula(softmax.flops) == "8·s·d² + 4·s²·d");
+  CHECK(formula(*softmax.core) == "4·s²·d");
   const LayerComplexity linear = layer_of(kLinearAttention);
-  // φ(K)ᵀ·V and φ(Q)·S of 2·n·h·d_k² each, h·d_k = d; the normaliser 2·n·d.
+  // φ(K)ᵀ·V and φ(Q)·S of 2·s·h·k² each, h·k = d; the normaliser 2·s·d.
   CHECK(linear.core->by_length.at(1000) == 1000 * (4 * 512 * 64 + 2 * 512));
   const LayerComplexity recurrent = layer_of(kRecurrent);
-  CHECK(formula(recurrent.flops) == "4·n·d²");
-  CHECK(formula(*recurrent.core) == "2·n·d²");
-  CHECK(formula(layer_of(kConvolution).flops) == "2·k·n·d²");
-  CHECK(formula(layer_of(kFeedForward).flops) == "16·n·d²");
+  CHECK(formula(recurrent.flops) == "4·s·d²");
+  CHECK(formula(*recurrent.core) == "2·s·d²");
+  CHECK(formula(layer_of(kConvolution).flops) == "2·s·d²·κ");
+  CHECK(formula(layer_of(kFeedForward).flops) == "16·s·d²");
 }
 
 TEST_CASE("a causal fused kernel counts half of the square and half of the diagonal") {
   Model model;
   model.spec = read_model_spec(kMaskedAttention, "config.json", "layer");
   const LayerComplexity layer = layer_complexity(model, AttentionImplementation::fused);
-  CHECK(format_in_paper_letters(layer.core->formula) == "2·n·d + 2·n²·d");
-  CHECK(format(layer.core->growth) == "O(n²·d)");
+  CHECK(format(layer.core->formula) == "2·s·d + 2·s²·d");
+  CHECK(format(layer.core->growth) == "O(s²·d)");
 }
 
 TEST_CASE("functions of the length equal the analysis of a workload") {
@@ -90,14 +89,14 @@ TEST_CASE("functions of the length equal the analysis of a workload") {
   }
 }
 
-TEST_CASE("eager attention stores n² scores, a fused kernel does not") {
+TEST_CASE("eager attention stores s² scores, a fused kernel does not") {
   Model model;
   model.spec = read_model_spec(kSelfAttention, "config.json", "layer");
   const auto memory = [&](AttentionImplementation attention) {
     return format(layer_complexity(model, attention).activation_bytes.growth);
   };
-  CHECK(memory(AttentionImplementation::eager) == "O(n²·h + n·d)");
-  CHECK(memory(AttentionImplementation::fused) == "O(n·d)");
+  CHECK(memory(AttentionImplementation::eager) == "O(s²·h + s·d)");
+  CHECK(memory(AttentionImplementation::fused) == "O(s·d)");
 }
 
 TEST_CASE("decode state grows with the keys for softmax attention only") {
@@ -115,7 +114,7 @@ TEST_CASE("decode state grows with the keys for softmax attention only") {
 
 TEST_CASE("causal linear attention is sequential as a running state, parallel as a prefix sum") {
   const LayerComplexity layer = layer_of(kCausalLinearAttention);
-  CHECK(format(layer.sequential_growth) == "O(n)");
+  CHECK(format(layer.sequential_growth) == "O(s)");
   CHECK(format(*layer.parallel_growth) == "O(1)");
   CHECK(layer.path.order == "O(1)");
   CHECK_FALSE(layer_of(kLinearAttention).parallel_growth.has_value());

@@ -26,7 +26,7 @@ std::vector<Regime> regimes_by_search(const LengthFunction& a, const LengthFunct
 
 }  // namespace
 
-TEST_CASE("attention's GEMMs overtake its projections at n = 2·d + 1") {
+TEST_CASE("attention's GEMMs overtake its projections at s = 2·d + 1") {
   const LengthFunction core = whole({0, 0, 4 * 512});
   const LengthFunction projections = whole({0, 8 * 512 * 512});
   CHECK(*overtakes_at(core, projections) == 2 * 512 + 1);
@@ -38,7 +38,7 @@ TEST_CASE("attention's GEMMs overtake its projections at n = 2·d + 1") {
 TEST_CASE("softmax attention overtakes linear attention beyond the head dimension") {
   const LayerComplexity softmax = layer_of(kSelfAttention);
   const LayerComplexity linear = layer_of(kLinearAttention);
-  // 4·n²·d > n·(4·d·d_k + 2·d) at n > d_k + 1/2.
+  // 4·s²·d > s·(4·d·k + 2·d) at s > k + 1/2.
   const Integer n = *overtakes_at(softmax.core->by_length, linear.core->by_length);
   CHECK(n == 65);
   CHECK(softmax.core->by_length.at(n - 1) <= linear.core->by_length.at(n - 1));

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "headroom/error.h"
+#include "headroom/render.h"
 #include "headroom/report.h"
 #include "headroom/studies.h"
 #include "layers.h"
@@ -55,7 +56,7 @@ TEST_CASE("closed sums over lengths equal sums in a loop, for every power and fi
       Bindings values;
       values.set(Symbol::seq_len, first + n - 1);
       expected += cost.evaluate(values);
-      values.set(Symbol::seq_len, n);
+      values.set(Symbol::new_tokens, n);
       CHECK(sum.evaluate(values) == expected);
     }
   }
@@ -75,12 +76,12 @@ TEST_CASE("generation costs the sum of its passes, with and without a KV-cache")
   }
 }
 
-TEST_CASE("a KV-cache reduces the FLOPs of attention from n³ to n²") {
+TEST_CASE("a KV-cache reduces the FLOPs of attention from G³ to G²") {
   const GenerationReport report = make_generation_report(load_model("gpt2"), 1, {8});
-  CHECK(format(report.without.attention_growth) == "O(n³·d)");
-  CHECK(format(report.with.attention_growth) == "O(n²·d)");
-  // Σ 4·i²·d over 12 layers is 48·d·(2·n³ + 3·n² + n)/6.
-  CHECK(format_in_paper_letters(report.without.attention.numerator) == "8·n·d + 24·n²·d + 16·n³·d");
+  CHECK(format(report.without.attention_growth) == "O(G³·d)");
+  CHECK(format(report.with.attention_growth) == "O(G²·d)");
+  // Σ 4·i²·d over 12 layers is 48·d·(2·G³ + 3·G² + G)/6.
+  CHECK(format(report.without.attention.numerator) == "8·G·d + 24·G²·d + 16·G³·d");
   CHECK(report.without.attention.divisor == 1);
 }
 
@@ -135,12 +136,32 @@ TEST_CASE("the reordered GEMMs cost less beyond the head dimension") {
                   Error);
 }
 
-TEST_CASE("attention overtakes the FFN beyond four widths, where 4·n·d > 16·d²") {
+TEST_CASE("attention overtakes the FFN beyond four widths, where 4·s·d > 16·d²") {
   const SharesReport report =
       make_shares_report(load_model("bert-base"), AttentionImplementation::eager, {128, 32768});
   CHECK(*report.attention_passes_ffn == 4 * 768 + 1);
-  CHECK(format_in_paper_letters(*report.attention_side) == "4·n·d");
-  CHECK(format_in_paper_letters(*report.ffn_side) == "16·d²");
+  CHECK(format(*report.attention_side) == "4·s·d");
+  CHECK(format(*report.ffn_side) == "16·d²");
+}
+
+TEST_CASE(
+    "attention that never overtakes the FFN is not above it at any length, as the screen says") {
+  const std::vector<std::int64_t> lengths{1, 2, 255, 4095, 4096, 4097, 1 << 20};
+  for (const char* name : {"linear-transformer", "mistral-7b-v0.1"}) {
+    CAPTURE(name);
+    const Model model = load_model(name);
+    const SharesReport report = make_shares_report(model, default_attention(model.spec), lengths);
+    REQUIRE(report.attention_side);
+    REQUIRE_FALSE(report.attention_passes_ffn.has_value());
+    Bindings values = report.model.graph.sizes;
+    for (const ShareRow& row : report.rows) {
+      CAPTURE(row.seq_len);
+      CHECK(row.flops[Share::attention] <= row.flops[Share::ffn]);
+      values.set(Symbol::seq_len, row.seq_len);
+      CHECK(report.attention_side->evaluate(values) <= report.ffn_side->evaluate(values));
+    }
+    CHECK(render(report, {}).find("stays below the FFN at every length: ") != std::string::npos);
+  }
 }
 
 TEST_CASE("explain FLOPs states where attention overtakes the FFN, in symbols") {
@@ -186,7 +207,7 @@ TEST_CASE("exponents and crossovers are those of the given times") {
   CHECK(report.layers[0].core_exponent->measured.exponent == doctest::Approx(2));
   CHECK(report.layers[0].core_exponent->predicted == doctest::Approx(2));
   CHECK(report.layers[1].exponent->measured.exponent == doctest::Approx(1));
-  // 8·n·d² + 4·n²·d: the n² term is 80 % from n = 8·d on.
+  // 8·s·d² + 4·s²·d: the s² term is 80 % from s = 8·d on.
   CHECK(report.layers[0].exponent->from == 4096);
   CHECK(report.layers[0].exponent->predicted > 1.8);
   CHECK(*report.crossovers.front().measured_time == doctest::Approx(1000));

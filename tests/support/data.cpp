@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <regex>
 #include <sstream>
 #include <stdexcept>
 
@@ -56,6 +57,11 @@ std::string read_file(const fs::path& file) {
 }
 
 nlohmann::json read_json(const fs::path& file) { return nlohmann::json::parse(read_file(file)); }
+
+nlohmann::json read_python_json(const fs::path& file) {
+  static const std::regex kNoNumber("([:,\\[]\\s*)(-?Infinity|NaN)");
+  return nlohmann::json::parse(std::regex_replace(read_file(file), kNoNumber, "$1null"));
+}
 
 std::vector<CsvRow> read_csv(const fs::path& file) {
   std::istringstream stream(read_file(file));

@@ -26,6 +26,8 @@ namespace headroom::test {
 
 [[nodiscard]] std::string read_file(const std::filesystem::path& file);
 [[nodiscard]] nlohmann::json read_json(const std::filesystem::path& file);
+/// JSON as Python writes it; Infinity and NaN, which JSON lacks, become null.
+[[nodiscard]] nlohmann::json read_python_json(const std::filesystem::path& file);
 
 /// One row of a CSV file by column title.
 using CsvRow = std::map<std::string, std::string>;

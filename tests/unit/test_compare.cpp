@@ -266,3 +266,29 @@ TEST_CASE("a file of an unknown format is refused") {
   CHECK(import(R"({"request_throughput": 1, "completed": 0})").find("completed") !=
         std::string::npos);
 }
+
+TEST_CASE("times of a machine that other programs used are not judged, whatever is asked for") {
+  nlohmann::json json = measured_json();
+  json["context"] = {{"logical_cpus", 2}, {"threads", 2}, {"load_average", 25.0}};
+  const ComparedRun predicted = import_prediction(predicted_json(), "predicted.json");
+  CompareOptions asked;
+  asked.tolerances[Quantity::time_s] = 1e-9;
+  const auto time_row = [&] {
+    const ComparedRun measured = import_measurement(json.dump(), "measured.json");
+    return row(compare(predicted, measured, asked), Quantity::time_s);
+  };
+  CHECK(time_row().result == RowResult::skip);
+  CHECK(time_row().reason == "the load average was 25.0 on 2 processors");
+  // The run's own share of the load average is known.
+  json["context"]["other_programs_cpus"] = 0.02;
+  CHECK(time_row().result == RowResult::fail);
+  json["context"]["other_programs_cpus"] = 1.5;
+  CHECK(time_row().reason == "other programs used 1.5 of 2 processors");
+}
+
+TEST_CASE("a machine that is not as fast as at its calibration judges no time") {
+  CHECK(disturbance_of(DriftReport{{1, 1}, {1.2, 1.1}}).empty());
+  CHECK(disturbance_of(DriftReport{{1.9, 1}, {1.9, 1}}).empty());
+  CHECK_FALSE(disturbance_of(DriftReport{{2.1, 1}, {2.1, 1}}).empty());
+  CHECK_FALSE(disturbance_of(DriftReport{{1, 1}, {1, 1.4}}).empty());
+}

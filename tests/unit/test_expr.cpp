@@ -1,5 +1,8 @@
 #include <doctest/doctest.h>
 
+#include <set>
+#include <string_view>
+
 #include "headroom/analysis.h"
 #include "headroom/error.h"
 #include "headroom/expr.h"
@@ -36,6 +39,16 @@ TEST_CASE("the printed form is canonical, in UTF-8, ASCII and LaTeX") {
   CHECK(format(Expr()) == "0");
   CHECK(format(Integer{7}) == "7");
   CHECK(format(b + Integer{1}) == "b + 1");
+}
+
+TEST_CASE("every symbol has a spelling of its own, and N stays free for the number of parameters") {
+  std::set<std::string_view> unicode{"N"};
+  std::set<std::string_view> latex{"N"};
+  for (const SymbolInfo& symbol : symbols()) {
+    CAPTURE(symbol.key);
+    CHECK(unicode.insert(symbol.unicode).second);
+    CHECK(latex.insert(symbol.latex).second);
+  }
 }
 
 TEST_CASE("exponents of two digits print both") {

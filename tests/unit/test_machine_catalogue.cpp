@@ -37,8 +37,7 @@ std::string smallest_machine(const std::string& members) {
   return R"({"schema_version": 1, "name": "mine", "date": "2026-01", "last_level_cache_bytes": 0,
     "context": {"cpu": "", "logical_cpus": 0, "compiler": "", "backend": ""},
     "source": "datasheet", "datasheet": "mine", "float16_flops_per_s": 1e14,
-    "memory_bytes_per_s": 1e12, "memory_bytes": 24000000000,
-    "compute_efficiency": 0.5, "memory_efficiency": 0.75)" +
+    "memory_bytes_per_s": 1e12, "memory_bytes": 24000000000)" +
          members + "}";
 }
 
@@ -85,7 +84,9 @@ TEST_CASE("a narrower type is never slower, and no figure assumes sparsity") {
       CHECK(ratio(sheet.int8_ops_per_s, sheet.float16_flops_per_s) <= most);
     }
     if (sheet.float4_flops_per_s) {
-      CHECK(ratio(sheet.float4_flops_per_s, sheet.float8_flops_per_s) <= most);
+      // Blackwell Ultra triples its dense FP4 over FP8.
+      const double most_of_float8 = machine.name.ends_with("b300") ? 3.1 : most;
+      CHECK(ratio(sheet.float4_flops_per_s, sheet.float8_flops_per_s) <= most_of_float8);
     }
     if (sheet.tensor_float32_flops_per_s) {
       CHECK(ratio(sheet.tensor_float32_flops_per_s, sheet.float16_flops_per_s) <= 1);
@@ -134,6 +135,15 @@ TEST_CASE("known pairs of machines have their known ratios") {
   CHECK(sheet_of("mi325x").float16_flops_per_s == sheet_of("mi300x").float16_flops_per_s);
   CHECK(ratio(sheet_of("mi355x").float16_flops_per_s, sheet_of("mi350x").float16_flops_per_s) ==
         doctest::Approx(2.4 / 2.2).epsilon(1e-3));
+  // H800: the H100's arithmetic behind 400 of its 900 GB/s; GB300: more than a B300 by 10/9, as
+  // GB200 over B200.
+  CHECK(sheet_of("h800-80gb").float16_flops_per_s == h100.float16_flops_per_s);
+  CHECK(node_link_of("h800-80gb") == 200e9);
+  CHECK(ratio(sheet_of("gb300").float16_flops_per_s, sheet_of("b300").float16_flops_per_s) ==
+        doctest::Approx(2500.0 / 2250));
+  // 7680 bit at 3.996 GHz, two transfers a cycle.
+  CHECK(sheet_of("b200").memory_bytes_per_s ==
+        doctest::Approx(7680 / 8 * 3.996e9 * 2).epsilon(1e-3));
   // An Ultra is two of a Max; Google gives Trillium 4.7 times the arithmetic of v5e.
   CHECK(ratio(sheet_of("apple-m1-ultra").float32_flops_per_s,
               sheet_of("apple-m1-max").float32_flops_per_s) == doctest::Approx(2));
@@ -155,7 +165,42 @@ TEST_CASE("a user's machine may omit figures that its publisher does not give") 
   CHECK_FALSE(sheet.float32_flops_per_s.has_value());
   CHECK_FALSE(sheet.power_w.has_value());
   CHECK_FALSE(machine.interconnect.has_value());
+  // One figure of memory is all of it, and efficiencies are the assumed ones.
+  CHECK(sheet.memory.total.bytes == 24'000'000'000);
+  CHECK(sheet.memory.usable.bytes == 24'000'000'000);
+  CHECK(efficiency_of(sheet, Purpose::serve, DType::bfloat16).origin == EfficiencyOrigin::assumed);
   CHECK(profile_to_json(machine).find("\"interconnect\": null") != std::string::npos);
+}
+
+TEST_CASE("a user's machine may give its memory, architecture and efficiencies") {
+  const MachineProfile machine =
+      profile_from_json(smallest_machine(R"(, "architecture": "hopper", "memory_efficiency": 0.6,
+        "memory": {"total": {"bytes": 100, "basis": "reading", "source": "nvidia-smi"},
+                   "usable": {"bytes": 90, "basis": "assumed", "source": "less a tenth"}})"),
+                        "machine.json");
+  const auto& sheet = std::get<DatasheetRates>(machine.rates);
+  CHECK(sheet.memory.usable.bytes == 90);
+  const SourcedEfficiency reached = efficiency_of(sheet, Purpose::serve, DType::bfloat16);
+  const SourcedEfficiency hopper =
+      known_efficiency(Architecture::hopper, Purpose::serve, DType::bfloat16);
+  CHECK(reached.fractions.memory == 0.6);
+  CHECK(reached.fractions.matrix == hopper.fractions.matrix);
+  CHECK(reached.origin == EfficiencyOrigin::given);
+}
+
+TEST_CASE("implausible memory, architecture and efficiencies are errors") {
+  const auto with = [](const std::string& members) {
+    return catalogue_refusal(smallest_machine(", " + members));
+  };
+  CHECK(with(R"("architecture": "hoper")").find("hoper") != std::string::npos);
+  CHECK(with(R"("compute_efficiency": 1.5)").find("fraction") != std::string::npos);
+  CHECK(with(R"("memory": 80)").find("not an object") != std::string::npos);
+  CHECK(
+      with(R"("memory": {"total": {"bytes": 1, "basis": "guess", "source": ""}})").find("basis") !=
+      std::string::npos);
+  CHECK(with(R"("memory": {"total": {"bytes": 1, "basis": "reading", "source": ""},
+                           "usable": {"bytes": 2, "basis": "reading", "source": ""}})")
+            .find("above") != std::string::npos);
 }
 
 TEST_CASE("an implausible link is an error") {

@@ -7,6 +7,7 @@
 
 #include "headroom/error.h"
 #include "headroom/machine_profile.h"
+#include "headroom/predict.h"
 
 using namespace headroom;
 
@@ -223,4 +224,19 @@ TEST_CASE("names in the catalogue are unique, and figures equal the datasheets")
   const MachineProfile hopper = find_machine("h100-80gb");
   CHECK(std::get<DatasheetRates>(hopper.rates).memory_bytes_per_s == 3350e9);
   CHECK_THROWS_AS((void)find_machine("h100-80g"), Error);
+}
+
+TEST_CASE("a calibration under load widens every range down to the time without it") {
+  MachineProfile profile = measured_profile();
+  const Model model = load_model("bert-tiny");
+  const Workload workload = resolve({}, model.spec);
+  const TimePrediction quiet = predict_time(model.spec, workload, profile, {});
+  // Other programs ran on three quarters of the machine: alone, it is up to four times as fast.
+  profile.context.other_programs_cpus = 1.5;
+  const MachineProfile stored = profile_from_json(profile_to_json(profile), "profile.json");
+  const TimePrediction loaded = predict_time(model.spec, workload, stored, {});
+  CHECK(loaded.total_s == doctest::Approx(quiet.total_s));
+  CHECK(loaded.high_s == doctest::Approx(quiet.high_s));
+  CHECK(loaded.low_s <= quiet.total_s / 4);
+  CHECK(loaded.low_s < quiet.low_s);
 }

@@ -26,7 +26,35 @@ TEST_CASE("unset lengths have stated defaults") {
   CHECK(resolve({}, preset("t5-small")).enc_seq_len == 128);
 }
 
-TEST_CASE("the KV-cache has the type of the weights by default") {
+TEST_CASE("activations have the config's 16-bit type by default, else float32") {
+  CHECK(resolve({}, preset("llama-3-8b")).dtype == DType::bfloat16);
+  CHECK(resolve({}, preset("llama-2-7b")).dtype == DType::float16);
+  CHECK(resolve({}, preset("bert-base")).dtype == DType::float32);
+}
+
+TEST_CASE("activations of 8 bits are refused with the options for weights and GEMMs") {
+  WorkloadRequest request;
+  request.dtype = DType::float8;
+  try {
+    (void)resolve(request, preset("llama-3-8b"));
+    FAIL("accepted");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::invalid_input);
+    CHECK(error.hint().find("`weights` float8") != std::string::npos);
+    CHECK(error.hint().find("`arithmetic` float8") != std::string::npos);
+  }
+}
+
+TEST_CASE("GEMMs compute in the type of the activations by default") {
+  WorkloadRequest request;
+  CHECK(resolve(request, preset("llama-3-8b")).arithmetic_type() == DType::bfloat16);
+  request.arithmetic = DType::float8;
+  const Workload workload = resolve(request, preset("llama-3-8b"));
+  CHECK(workload.arithmetic_type() == DType::float8);
+  CHECK(workload.dtype == DType::bfloat16);
+}
+
+TEST_CASE("the KV-cache has the type of the activations by default") {
   WorkloadRequest request;
   request.dtype = DType::bfloat16;
   CHECK(resolve(request, preset("gpt2")).kv_dtype == DType::bfloat16);
@@ -91,4 +119,17 @@ TEST_CASE("the pairs under a causal mask are exact for all lengths") {
   const Integer length = workload.seq_len;
   CHECK(*bindings_of(workload, LayerTraits{}).get(Symbol::visible_pairs) ==
         length * length + length * (length + 1) / 2);
+}
+
+TEST_CASE("a KV-cache has the type that the config states, unless another is asked for") {
+  nlohmann::json config = nlohmann::json::parse(find_preset("llama-3-8b")->json).at("config");
+  config["quantization_config"] = {
+      {"quant_method", "modelopt"}, {"quant_algo", "FP8"}, {"kv_cache_quant_algo", "FP8"}};
+  const ModelSpec spec = spec_of(config);
+  CHECK(resolve({}, spec).kv_dtype == DType::float8);
+  CHECK(resolve({}, spec).dtype == DType::bfloat16);
+  WorkloadRequest request;
+  request.kv_dtype = DType::bfloat16;
+  CHECK(resolve(request, spec).kv_dtype == DType::bfloat16);
+  CHECK(resolve({}, preset("llama-3-8b")).kv_dtype == DType::bfloat16);
 }

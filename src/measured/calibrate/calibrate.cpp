@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "cpu_watch.h"
 #include "headroom/error.h"
 #include "last_cache.h"
 #include "probes.h"
@@ -52,6 +53,7 @@ GaugeReading reference_of(Gauge& gauge) {
 
 MachineProfile calibrate(const CalibrateOptions& options, const CalibrateObserver& observer) {
   constexpr double kLinearFraction = 0.6;  // approximate fraction of the total time
+  const CpuWatch watch;
   const PageKeeper keeper;
   MachineProfile profile;
   profile.context = machine_context(omp_get_num_procs(), options.backend);
@@ -94,6 +96,7 @@ MachineProfile calibrate(const CalibrateOptions& options, const CalibrateObserve
     if (!observer(done += step)) throw_stopped();
   }
   release_shared_floats();
+  profile.context.other_programs_cpus = watch.other_programs_cpus();
   profile.rates = MeasuredRates{std::move(by_threads)};
   return profile;
 }

@@ -18,7 +18,7 @@ struct LinearKinds {
   KernelKind cold;
   KernelKind warm;
   RowRange rows;
-  WeightStorage storage;
+  HeldType storage;
   Resource resource;
   double max_s;  ///< time limit of its rounds
 };
@@ -33,7 +33,7 @@ class LinearShapeProbe {
         in_(in),
         out_(out),
         weight_(random_floats(in * out)) {
-    const std::int64_t bytes = in * out * (kinds.storage == WeightStorage::bfloat16 ? 2 : 4);
+    const std::int64_t bytes = in * out * (kinds.storage == HeldType::bfloat16 ? 2 : 4);
     // GEMMs take so long that twice the last-level cache evicts their weights.
     const std::int64_t working_set =
         kinds.resource == Resource::memory ? streamed_bytes() : 2 * last_level_cache_bytes();
@@ -183,12 +183,12 @@ class LinearKindProbe {
 bool probe_linears(const LinearProbes& probes, std::vector<ThreadProfile>& profiles,
                    const std::function<bool(double)>& observer) {
   const LinearKinds all_kinds[] = {
-      {KernelKind::linear_cold, KernelKind::linear_warm, RowRange::many, WeightStorage::float32,
+      {KernelKind::linear_cold, KernelKind::linear_warm, RowRange::many, HeldType::float32,
        Resource::compute, 20},
       {KernelKind::stream_float32_cold, KernelKind::stream_float32_warm, RowRange::few,
-       WeightStorage::float32, Resource::memory, 4},
+       HeldType::float32, Resource::memory, 4},
       {KernelKind::stream_bfloat16_cold, KernelKind::stream_bfloat16_warm, RowRange::few,
-       WeightStorage::bfloat16, Resource::memory, 4}};
+       HeldType::bfloat16, Resource::memory, 4}};
   double done_s = 0;
   double all_s = 0;
   for (const LinearKinds& kinds : all_kinds) all_s += kinds.max_s;

@@ -33,6 +33,10 @@ void with_activation(ActivationKind kind, const Body& body) {
   switch (kind) {
     case ActivationKind::relu:
       return body([](Floats x) { return simd::relu(x); });
+    case ActivationKind::relu_squared:
+      return body([](Floats x) { return simd::relu(x) * simd::relu(x); });
+    case ActivationKind::identity:
+      return body([](Floats x) { return x; });
     case ActivationKind::gelu:
       return body([](Floats x) { return simd::gelu(x); });
     case ActivationKind::gelu_tanh:

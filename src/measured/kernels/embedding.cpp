@@ -60,4 +60,19 @@ std::vector<float> sinusoidal_halves(std::int64_t positions, std::int64_t width)
   return table;
 }
 
+std::vector<float> tensor2tensor_positions(std::int64_t positions, std::int64_t width) {
+  const std::int64_t half = width / 2;
+  std::vector<float> table(static_cast<std::size_t>(positions * width));
+  for (std::int64_t position = 0; position < positions; ++position) {
+    for (std::int64_t i = 0; i < half; ++i) {
+      const double exponent = static_cast<double>(i) / static_cast<double>(half - 1);
+      const double angle = static_cast<double>(position) / std::pow(10000.0, exponent);
+      const auto at = static_cast<std::size_t>(position * width + i);
+      table[at] = static_cast<float>(std::sin(angle));
+      table[at + static_cast<std::size_t>(half)] = static_cast<float>(std::cos(angle));
+    }
+  }
+  return table;
+}
+
 }  // namespace headroom::measured

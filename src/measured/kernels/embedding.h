@@ -37,4 +37,10 @@ void embed_tokens(const TokenEmbeddingArguments& args, float* out);
 /// second, as in Marian and Pegasus.
 [[nodiscard]] std::vector<float> sinusoidal_halves(std::int64_t positions, std::int64_t width);
 
+/// Sines in the first half of each row and cosines in the second, at the frequencies
+/// 10000^(-i / (width / 2 - 1)). Source: get_embedding of M2M100SinusoidalPositionalEmbedding,
+/// transformers, models/m2m_100.
+[[nodiscard]] std::vector<float> tensor2tensor_positions(std::int64_t positions,
+                                                         std::int64_t width);
+
 }  // namespace headroom::measured

@@ -30,7 +30,7 @@ std::int64_t rows_of(const LinearPart& part, std::int64_t in_features) {
 }
 
 StackedWeights stack(std::span<const LinearPart> parts, std::int64_t in_features,
-                     WeightStorage storage) {
+                     HeldType storage) {
   StackedWeights stacked{in_features, 0, parts, storage, {}};
   bool any_bias = false;
   for (const LinearPart& part : parts) {
@@ -76,18 +76,31 @@ ActivationKind activation_of(Epilogue epilogue) {
 void copy_weights(const StackedWeights& weights, float* to) {
   for (const LinearPart& part : weights.parts) {
     switch (weights.storage) {
-      case WeightStorage::float32:
+      case HeldType::float32:
         to = std::ranges::copy(part.weight, to).out;
         break;
-      case WeightStorage::bfloat16:
+      case HeldType::bfloat16:
         to = std::ranges::transform(part.weight, to, round_to_bfloat16).out;
         break;
     }
   }
 }
 
-float* shared_scratch(std::int64_t floats) {
+namespace {
+
+AlignedVector<float>& scratch_of_thread() {
   thread_local AlignedVector<float> scratch;
+  return scratch;
+}
+
+}  // namespace
+
+std::int64_t gemm_scratchpad_bytes() {
+  return static_cast<std::int64_t>(scratch_of_thread().size() * sizeof(float));
+}
+
+float* shared_scratch(std::int64_t floats) {
+  AlignedVector<float>& scratch = scratch_of_thread();
   if (static_cast<std::int64_t>(scratch.size()) < floats) {
     scratch = AlignedVector<float>(static_cast<std::size_t>(floats));
   }
@@ -134,7 +147,7 @@ std::int64_t PackedLinear::held_bytes() const {
 
 std::int64_t PackedLinear::weight_bytes(std::int64_t rows) const {
   // Only the streaming layout stores bfloat16.
-  const bool is_bfloat16 = storage_ == WeightStorage::bfloat16 && &kernel_for(rows) == few_.get();
+  const bool is_bfloat16 = storage_ == HeldType::bfloat16 && &kernel_for(rows) == few_.get();
   return in_ * out_ *
          static_cast<std::int64_t>(is_bfloat16 ? sizeof(std::uint16_t) : sizeof(float));
 }

@@ -13,7 +13,7 @@ enum class Backend { eigen, onednn };
 /// Storage type of weights for few rows, which are bound by reading them. bfloat16 rounds every
 /// weight to 8 significant bits for any number of rows, so that prefill and decode compute the same
 /// function.
-enum class WeightStorage { float32, bfloat16 };
+enum class HeldType { float32, bfloat16 };
 
 /// Numbers of rows that weights are packed for. `both` stores them twice. Every layout works with
 /// any number of rows; only the speed differs.
@@ -35,7 +35,7 @@ struct LinearOptions {
   Epilogue epilogue = Epilogue::none;
   RowRange rows = RowRange::both;
   std::int64_t typical_rows = 128;  ///< number of rows that a backend chooses its layout for
-  WeightStorage storage = WeightStorage::float32;
+  HeldType storage = HeldType::float32;
 };
 
 /// Kernel of one backend, with packed weights.
@@ -88,10 +88,13 @@ class PackedLinear {
 
   std::int64_t in_;
   std::int64_t out_;
-  WeightStorage storage_;
+  HeldType storage_;
   std::unique_ptr<LinearKernel> few_;   ///< null if `many_` runs all numbers of rows
   std::unique_ptr<LinearKernel> many_;  ///< null if `few_` runs all numbers of rows
 };
+
+/// Bytes of the scratchpad that all GEMMs on this thread share, as allocated by now.
+[[nodiscard]] std::int64_t gemm_scratchpad_bytes();
 
 /// Returns whether this build includes `backend`.
 [[nodiscard]] bool is_available(Backend backend) noexcept;

@@ -52,7 +52,7 @@ dnnl::post_ops post_ops(Epilogue epilogue) {
 
 /// The weights as one row-major matrix: in place if they are one already, else copied to `copy`.
 const float* contiguous_weights(const StackedWeights& weights, AlignedVector<float>& copy) {
-  const bool as_is = weights.parts.size() == 1 && weights.storage == WeightStorage::float32;
+  const bool as_is = weights.parts.size() == 1 && weights.storage == HeldType::float32;
   if (as_is) return weights.parts.front().weight.data();
   copy.resize(static_cast<std::size_t>(weights.in * weights.out));
   copy_weights(weights, copy.data());

@@ -159,10 +159,10 @@ class StreamingKernel : public LinearKernel {
 std::unique_ptr<LinearKernel> make_streaming_kernel(const StackedWeights& weights,
                                                     const LinearOptions& options) {
   switch (options.storage) {
-    case WeightStorage::float32:
+    case HeldType::float32:
       return std::make_unique<StreamingKernel<float>>(
           make_stream<float>(weights, options.epilogue));
-    case WeightStorage::bfloat16:
+    case HeldType::bfloat16:
       return std::make_unique<StreamingKernel<std::uint16_t>>(
           make_stream<std::uint16_t>(weights, options.epilogue));
   }

@@ -14,7 +14,7 @@ struct StackedWeights {
   std::int64_t in = 0;
   std::int64_t out = 0;
   std::span<const LinearPart> parts;
-  WeightStorage storage = WeightStorage::float32;
+  HeldType storage = HeldType::float32;
   PooledVector<float> bias;
 };
 

@@ -1,5 +1,6 @@
-// BART, Marian, Pegasus and Whisper: encoder-decoders with biases everywhere
-// (arXiv 1910.13461, 1804.00344, 1912.08777, 2212.04356).
+// BART, mBART, M2M-100 (NLLB), Blenderbot, Marian, Pegasus and Whisper: encoder-decoders with
+// biases everywhere (arXiv 1910.13461, 2001.08210, 2010.11125, 2004.13637, 1804.00344, 1912.08777,
+// 2212.04356).
 #include "../common_keys.h"
 #include "../family.h"
 
@@ -13,7 +14,9 @@ struct EncoderDecoderFamily {
   std::int64_t positions_offset = 0;
   std::string_view positions_key = "max_position_embeddings";
   std::int64_t positions_when_absent = 1024;
+  PositionKind positions = PositionKind::learned;
   PositionTable table = PositionTable::trained;
+  ActivationKind activation = ActivationKind::gelu;
 };
 
 struct StackKeys {
@@ -35,7 +38,7 @@ StackSpec read_stack(ConfigReader& config, std::int64_t hidden_size, const Stack
   stack.self_attention.key_bias = family.key_bias;
   stack.self_attention.output_bias = true;
   stack.ffn = {FfnKind::plain, config.size({keys.ffn}),
-               read_activation(config, {"activation_function"}, ActivationKind::gelu), true};
+               read_activation(config, {"activation_function"}, family.activation), true};
   stack.norm_placement = family.placement;
   stack.norm = {NormKind::layer_norm, true, 1e-5};
   if (family.placement == NormPlacement::pre) stack.final_norm = stack.norm;
@@ -109,7 +112,7 @@ void read_encoder_decoder(ConfigReader& config, ModelSpec& spec,
   if (config.flag_or({"scale_embedding"}, false)) {
     spec.embedding.scale = EmbeddingScale::sqrt_hidden_size;
   }
-  spec.position.kind = PositionKind::learned;
+  spec.position.kind = family.positions;
   spec.position.table = family.table;
   spec.position.offset = family.positions_offset;
   spec.position.max_position_embeddings =
@@ -142,6 +145,34 @@ void read_pegasus(ConfigReader& config, ModelSpec& spec) {
   family.placement = NormPlacement::pre;
   family.table = PositionTable::sinusoidal_halves;
   read_encoder_decoder(config, spec, family);
+}
+
+void read_mbart(ConfigReader& config, ModelSpec& spec) {
+  constexpr std::int64_t kOffset = 2;
+  EncoderDecoderFamily family;
+  family.placement = NormPlacement::pre;
+  family.positions_offset = kOffset;
+  family.embedding_norm = true;
+  read_encoder_decoder(config, spec, family);
+}
+
+void read_blenderbot(ConfigReader& config, ModelSpec& spec) {
+  EncoderDecoderFamily family;
+  family.placement = NormPlacement::pre;
+  family.positions_when_absent = 128;
+  read_encoder_decoder(config, spec, family);
+}
+
+void read_m2m_100(ConfigReader& config, ModelSpec& spec) {
+  EncoderDecoderFamily family;
+  family.placement = NormPlacement::pre;
+  // Positions start after the id of the padding token.
+  family.positions_offset = config.count_or({"pad_token_id"}, 1) + 1;
+  family.positions = PositionKind::sinusoidal;
+  family.table = PositionTable::tensor2tensor;
+  family.activation = ActivationKind::relu;
+  read_encoder_decoder(config, spec, family);
+  spec.position.skips_padding = true;
 }
 
 void read_whisper(ConfigReader& config, ModelSpec& spec) {
@@ -231,6 +262,22 @@ std::vector<Family> bart_families() {
           {.model_types = {"pegasus"},
            .classes = encoder_decoder_classes("Pegasus", "PegasusForConditionalGeneration"),
            .reader = read_pegasus,
+           .names = bart_names(),
+           .gguf = None("llama.cpp does not support this architecture")},
+          {.model_types = {"mbart"},
+           .classes = encoder_decoder_classes("MBart", "MBartForConditionalGeneration"),
+           .reader = read_mbart,
+           .names = bart_names(),
+           .gguf = None("llama.cpp does not support this architecture")},
+          {.model_types = {"blenderbot"},
+           .classes = encoder_decoder_classes("Blenderbot", "BlenderbotForConditionalGeneration"),
+           .reader = read_blenderbot,
+           .names = bart_names(),
+           .gguf = None("llama.cpp does not support this architecture")},
+          {.model_types = {"m2m_100"},
+           .classes = encoder_decoder_classes("M2M100", "M2M100ForConditionalGeneration",
+                                              LogitsBias::none),
+           .reader = read_m2m_100,
            .names = bart_names(),
            .gguf = None("llama.cpp does not support this architecture")},
           {.model_types = {"whisper"},

@@ -1,6 +1,7 @@
 // DeepSeek V2 and V3, Kimi K2 and GLM-5: multi-head latent attention, shared and routed experts
 // (arXiv 2405.04434, 2412.19437, 2507.20534). GLM-4.5: their experts with grouped-query attention
-// (arXiv 2508.06471).
+// (arXiv 2508.06471). DeepSeekMoE and dots.llm1: such experts with other attention.
+#include <algorithm>
 #include <cmath>
 
 #include "../decoder.h"
@@ -58,7 +59,8 @@ ExpertsSpec read_deepseek_experts(ConfigReader& config, const ExpertKeys& keys,
   experts.intermediate_size = config.size_or({"moe_intermediate_size"}, size_when_absent);
   const std::int64_t absent = config.is_null("n_shared_experts") ? 0 : shared_when_absent;
   experts.shared_intermediate_size =
-      product(config, "n_shared_experts", config.count_or({"n_shared_experts"}, absent),
+      product(config, "n_shared_experts",
+              config.count_or({"n_shared_experts", "num_shared_experts"}, absent),
               experts.intermediate_size);
   experts.scaling_factor = config.number_or({"routed_scaling_factor"}, scaling_when_absent);
   return experts;
@@ -111,7 +113,8 @@ void read_deepseek_v2(ConfigReader& config, ModelSpec& spec) {
 void read_deepseek_v3(ConfigReader& config, ModelSpec& spec) {
   read_decoder(config, spec, deepseek(4096));
   read_latent_attention(config, spec, {});
-  ExpertsSpec experts = read_deepseek_experts(config, {{"n_routed_experts"}, 256, 8}, 2048, 1, 2.5);
+  ExpertsSpec experts = read_deepseek_experts(
+      config, {{"n_routed_experts", "num_routed_experts"}, 256, 8}, 2048, 1, 2.5);
   experts.scoring = RouterScoring::sigmoid;
   experts.correction_bias = true;
   experts.group_score = GroupScore::two_best;
@@ -123,13 +126,17 @@ void read_deepseek_v3(ConfigReader& config, ModelSpec& spec) {
   config.ignore({"num_nextn_predict_layers"});  // an extra module for training
 }
 
-void read_glm4_moe(ConfigReader& config, ModelSpec& spec) {
+DecoderDefaults glm4_moe_defaults() {
   DecoderDefaults defaults;
   defaults.num_key_value_heads = 8;
   defaults.max_position_embeddings = 131072;
   defaults.norm_eps = 1e-5;
   defaults.rope.partial_rotary_factor = 0.5;
   defaults.bias = BiasRule::key_for_query_key_value;
+  return defaults;
+}
+
+void read_glm4_moe_with(ConfigReader& config, ModelSpec& spec, const DecoderDefaults& defaults) {
   read_decoder(config, spec, defaults);
   StackSpec& stack = *spec.decoder;
   if (config.flag_or({"use_qk_norm"}, false)) {
@@ -146,12 +153,74 @@ void read_glm4_moe(ConfigReader& config, ModelSpec& spec) {
   config.ignore({"num_nextn_predict_layers"});  // an extra layer for speculative decoding
 }
 
-void read_glm_moe_dsa(ConfigReader& config, ModelSpec& spec) {
+/// DeepSeekMoE (arXiv 2401.06066): shared and routed experts with Llama's attention.
+void read_deepseek_v1(ConfigReader& config, ModelSpec& spec) {
+  read_decoder(config, spec, {});
+  ExpertsSpec experts = read_deepseek_experts(config, {{"n_routed_experts"}, 0, 0}, 1407, 0, 1);
+  experts.normalise = config.flag_or({"norm_topk_prob"}, false);
+  config.expect_text("scoring_func", "softmax");
+  spread_experts(config, *spec.decoder, experts, 0);
+}
+
+/// Sigmoid routing with a correction bias, as in version 3.
+ExpertsSpec read_balanced_experts(ConfigReader& config, const ExpertKeys& keys,
+                                  std::int64_t size_when_absent, double scaling_when_absent) {
+  ExpertsSpec experts =
+      read_deepseek_experts(config, keys, size_when_absent, 1, scaling_when_absent);
+  experts.scoring = RouterScoring::sigmoid;
+  experts.correction_bias = true;
+  experts.group_score = GroupScore::two_best;
+  experts.normalise = config.flag_or({"norm_topk_prob"}, true);
+  config.expect_text("scoring_func", "sigmoid");
+  config.expect_text("topk_method", "noaux_tc");
+  read_groups(config, experts, true, {});
+  return experts;
+}
+
+/// dots.llm1 (arXiv 2506.05767): Qwen3's attention with the experts of DeepSeek V3.
+void read_dots1(ConfigReader& config, ModelSpec& spec) {
+  read_decoder(config, spec, {});
+  StackSpec& stack = *spec.decoder;
+  stack.self_attention.query_key_norm = QueryKeyNormSpec{stack.norm};
+  const WindowSpec window = read_window(config, 4096);
+  const std::int64_t full_layers = config.count_or({"max_window_layers"}, 62);
+  const std::vector<bool> windowed = read_windowed_layers(
+      config, stack.num_layers, [&](std::int64_t layer) { return layer >= full_layers; });
+  set_windows(stack, windowed, window);
+  const ExpertsSpec experts = read_balanced_experts(config, {{"n_routed_experts"}, 0, 0}, 1408, 1);
+  spread_experts(config, stack, experts, 0);
+}
+
+/// GLM-4.7-Flash: the attention and experts of DeepSeek V3 (Z.ai).
+void read_glm4_moe_lite(ConfigReader& config, ModelSpec& spec) {
   DecoderDefaults defaults = deepseek(202752);
   defaults.norm_eps = 1e-5;
   read_decoder(config, spec, defaults);
-  read_latent_attention(config, spec, {2048, 192, 256});
-  LatentAttentionSpec& latent = *spec.decoder->self_attention.latent;
+  read_latent_attention(config, spec, {768, 192, 256});
+  const ExpertsSpec experts =
+      read_balanced_experts(config, {{"n_routed_experts", "num_local_experts"}, 64, 4}, 1536, 1.8);
+  const std::vector<std::string> types = config.texts("mlp_layer_types");
+  const auto dense = std::ranges::find_if_not(types, [](const auto& t) { return t == "dense"; });
+  if (std::find(dense, types.end(), "dense") != types.end()) {
+    config.fail("mlp_layer_types", "has a dense layer after one with experts",
+                "write \"dense\" for the first layers only");
+  }
+  spread_experts(config, *spec.decoder, experts, types.empty() ? 1 : dense - types.begin());
+  config.ignore({"num_nextn_predict_layers", "partial_rotary_factor"});
+}
+
+void read_glm4_moe(ConfigReader& config, ModelSpec& spec) {
+  read_glm4_moe_with(config, spec, glm4_moe_defaults());
+}
+
+void read_glm4v_moe_text(ConfigReader& config, ModelSpec& spec) {
+  DecoderDefaults defaults = glm4_moe_defaults();
+  defaults.bias_when_absent = true;
+  read_glm4_moe_with(config, spec, defaults);
+}
+
+/// Sigmoid scores with a correction bias, as DeepSeek-V3.
+void read_sigmoid_experts(ConfigReader& config, ModelSpec& spec, Groups absent) {
   ExpertsSpec experts = read_deepseek_experts(
       config, {{"n_routed_experts", "num_experts", "num_local_experts"}, 256, 8}, 2048, 1, 2.5);
   experts.scoring = RouterScoring::sigmoid;
@@ -160,17 +229,36 @@ void read_glm_moe_dsa(ConfigReader& config, ModelSpec& spec) {
   experts.normalise = config.flag_or({"norm_topk_prob"}, true);
   config.expect_text("scoring_func", "sigmoid");
   config.expect_text("topk_method", "noaux_tc");
-  read_groups(config, experts, true, {});
+  read_groups(config, experts, true, absent);
   spread_experts(config, *spec.decoder, experts, 3);
-  // The indexer selects the keys of each query (arXiv 2512.02556): its weights are counted, it is
-  // not in the graph.
-  const std::int64_t heads = config.size_or({"index_n_heads"}, 32);
+}
+
+/// Layers with an indexer of their own; the others use the choice of the last one before them.
+std::int64_t read_own_indexers(ConfigReader& config, std::int64_t num_layers) {
+  const std::vector<std::string> types = config.texts("indexer_types");
+  const std::int64_t every = std::max<std::int64_t>(config.count_or({"index_topk_freq"}, 1), 1);
+  const std::int64_t offset = config.count_or({"index_skip_topk_offset"}, 2);
+  const std::optional<std::string> pattern = config.optional_text({"index_topk_pattern"});
+  if (!types.empty()) return std::ranges::count(types, "full");
+  if (pattern) return std::ranges::count(*pattern, 'F');
+  std::int64_t own = 0;
+  for (std::int64_t layer = 0; layer < num_layers; ++layer) {
+    if (std::max<std::int64_t>(layer - offset + 1, 0) % every == 0) ++own;
+  }
+  return own;
+}
+
+/// The lightning indexer, which chooses the keys of each query (arXiv 2512.02556): its weights are
+/// counted, it is not in the graph.
+void count_indexer(ConfigReader& config, ModelSpec& spec, std::int64_t heads_when_absent) {
+  const LatentAttentionSpec& latent = *spec.decoder->self_attention.latent;
+  const std::int64_t heads = config.size_or({"index_n_heads"}, heads_when_absent);
   const std::int64_t dim = config.size_or({"index_head_dim"}, 128);
-  const std::int64_t layers = spec.decoder->num_layers;
+  const std::int64_t layers = read_own_indexers(config, spec.decoder->num_layers);
   const auto count = [&](const std::string& name, std::vector<std::int64_t> shape,
                          WeightRole role) {
-    spec.counted_only.push_back(
-        {"decoder.layers.attention.indexer." + name, std::move(shape), role, layers});
+    spec.counted_only.push_back({"decoder.layers.attention.indexer." + name, std::move(shape), role,
+                                 layers, ModelPart::text});
   };
   count("query.weight", {product(config, "index_n_heads", heads, dim), latent.q_lora_rank},
         WeightRole::attention);
@@ -178,9 +266,35 @@ void read_glm_moe_dsa(ConfigReader& config, ModelSpec& spec) {
   count("key_norm.weight", {dim}, WeightRole::norm);
   count("key_norm.bias", {dim}, WeightRole::norm);
   count("weights.weight", {heads, spec.hidden_size}, WeightRole::attention);
-  config.expect_number("index_topk_freq", 1);
+  const std::vector<std::string> types = config.texts("layer_types");
+  if (std::ranges::any_of(
+          types, [](const std::string& type) { return type != "deepseek_sparse_attention"; })) {
+    config.fail("layer_types", "names a layer without sparse attention",
+                "use deepseek_sparse_attention for every layer");
+  }
   config.ignore({"index_topk", "num_nextn_predict_layers", "mlp_layer_types", "mlp_bias",
-                 "indexer_rope_interleave"});
+                 "indexer_rope_interleave", "index_share_for_mtp_iteration", "moe_router_dtype"});
+  spec.assumptions.emplace_back(
+      "the indexer of sparse attention counts as parameters only: attention counts all keys, "
+      "without the indexer's FLOPs and cache");
+}
+
+void read_glm_moe_dsa(ConfigReader& config, ModelSpec& spec) {
+  DecoderDefaults defaults = deepseek(202752);
+  defaults.norm_eps = 1e-5;
+  // The class reads qk_rope_head_dim and qk_nope_head_dim instead.
+  config.ignore({"head_dim"});
+  read_decoder(config, spec, defaults);
+  read_latent_attention(config, spec, {2048, 192, 256});
+  read_sigmoid_experts(config, spec, {});
+  count_indexer(config, spec, 32);
+}
+
+void read_deepseek_v32(ConfigReader& config, ModelSpec& spec) {
+  read_decoder(config, spec, deepseek(163840));
+  read_latent_attention(config, spec, {});
+  read_sigmoid_experts(config, spec, {8, 4});
+  count_indexer(config, spec, 64);
 }
 
 constexpr NameRule kLatent[] = {
@@ -209,6 +323,21 @@ constexpr NameRule kSharedExperts[] = {
 
 NameTable deepseek_names() {
   return llama_names({kIndexer, kLatent, kSharedExperts, routed_expert_rules()});
+}
+
+NameTable normed_moe_names() {  // norms on queries and keys, no latent vectors
+  return llama_names({query_key_norm_rules(), kSharedExperts, routed_expert_rules()});
+}
+
+/// GGUF keys of dense layers before routed and shared experts, and of one architecture.
+std::vector<GgufKey> moe_keys_and(const std::vector<GgufKey>& own) {
+  std::vector<GgufKey> keys = {{"feed_forward_length", "intermediate_size"},
+                               {"leading_dense_block_count", "first_k_dense_replace"},
+                               {"expert_feed_forward_length", "moe_intermediate_size"},
+                               {"expert_count", "n_routed_experts"},
+                               {"expert_shared_count", "n_shared_experts"}};
+  keys.insert(keys.end(), own.begin(), own.end());
+  return keys;
 }
 
 /// LLAMA_EXPERT_GATING_FUNC_TYPE_SIGMOID in llama.cpp's src/llama-hparams.h.
@@ -240,42 +369,71 @@ void finish_deepseek(const GgufMetadataReader& metadata, ConfigDraft& config) {
 }  // namespace
 
 std::vector<Family> deepseek_families() {
-  return {{.model_types = {"deepseek_v2"},
-           .classes = llama_classes("DeepseekV2"),
-           .reader = read_deepseek_v2,
-           .names = deepseek_names(),
-           .gguf = GgufForm(GgufConversion::unknown,
-                            {{.name = "deepseek2",
-                              .common = gguf_expert_keys(),
-                              .own = {{"feed_forward_length", "intermediate_size"},
-                                      {"attention.q_lora_rank", "q_lora_rank"},
-                                      {"attention.kv_lora_rank", "kv_lora_rank"},
-                                      {"rope.dimension_count", "qk_rope_head_dim"},
-                                      {"leading_dense_block_count", "first_k_dense_replace"},
-                                      {"expert_feed_forward_length", "moe_intermediate_size"},
-                                      {"expert_count", "n_routed_experts"},
-                                      {"expert_shared_count", "n_shared_experts"},
-                                      {"expert_weights_scale", "routed_scaling_factor"},
-                                      {"expert_weights_norm", "norm_topk_prob"},
-                                      {"expert_group_count", "n_group"},
-                                      {"expert_group_used_count", "topk_group"}},
-                              .head_dim = GgufHeadDim::never,
-                              .finish = finish_deepseek}})},
-          {.model_types = {"deepseek_v3", "kimi_k2"},
-           .classes = llama_classes("DeepseekV3"),
-           .reader = read_deepseek_v3,
-           .names = deepseek_names(),
-           .gguf = GgufForm(GgufConversion::unknown, {})},
-          {.model_types = {"glm4_moe"},
-           .classes = llama_classes("Glm4Moe"),
-           .reader = read_glm4_moe,
-           .names = llama_names({query_key_norm_rules(), kSharedExperts, routed_expert_rules()}),
-           .gguf = None("not supported yet")},
-          {.model_types = {"glm_moe_dsa"},
-           .classes = llama_classes("GlmMoeDsa"),
-           .reader = read_glm_moe_dsa,
-           .names = deepseek_names(),
-           .gguf = None("not supported yet")}};
+  return {
+      {.model_types = {"deepseek_v2"},
+       .classes = llama_classes("DeepseekV2"),
+       .reader = read_deepseek_v2,
+       .names = deepseek_names(),
+       .gguf = GgufForm(GgufConversion::unknown,
+                        {{.name = "deepseek2",
+                          .common = gguf_expert_keys(),
+                          .own = moe_keys_and({{"attention.q_lora_rank", "q_lora_rank"},
+                                               {"attention.kv_lora_rank", "kv_lora_rank"},
+                                               {"rope.dimension_count", "qk_rope_head_dim"},
+                                               {"expert_weights_scale", "routed_scaling_factor"},
+                                               {"expert_weights_norm", "norm_topk_prob"},
+                                               {"expert_group_count", "n_group"},
+                                               {"expert_group_used_count", "topk_group"}}),
+                          .head_dim = GgufHeadDim::never,
+                          .finish = finish_deepseek}})},
+      {.model_types = {"deepseek_v3", "kimi_k2"},
+       .classes = llama_classes("DeepseekV3"),
+       .reader = read_deepseek_v3,
+       .names = deepseek_names(),
+       .gguf = GgufForm(GgufConversion::unknown, {})},
+      {.model_types = {"glm4_moe"},
+       .classes = llama_classes("Glm4Moe"),
+       .reader = read_glm4_moe,
+       .names = normed_moe_names(),
+       .gguf = None("not supported yet")},
+      {.model_types = {"deepseek"},
+       .classes = llama_classes("Deepseek"),
+       .reader = read_deepseek_v1,
+       .names = llama_names({kSharedExperts, routed_expert_rules()}),
+       .gguf = GgufForm(GgufConversion::interleaved_heads, {{.name = "deepseek",
+                                                             .common = gguf_expert_keys(),
+                                                             .own = moe_keys_and({}),
+                                                             .head_dim = GgufHeadDim::never}})},
+      {.model_types = {"dots1"},
+       .classes = llama_classes("Dots1"),
+       .reader = read_dots1,
+       .names = normed_moe_names(),
+       .gguf = GgufForm(GgufConversion::none,
+                        {{.name = "dots1",
+                          .common = gguf_expert_keys(),
+                          .own = moe_keys_and({{"expert_weights_scale", "routed_scaling_factor"},
+                                               {"expert_weights_norm", "norm_topk_prob"}}),
+                          .head_dim = GgufHeadDim::always}})},
+      {.model_types = {"glm4_moe_lite"},
+       .classes = llama_classes("Glm4MoeLite"),
+       .reader = read_glm4_moe_lite,
+       .names = deepseek_names(),
+       .gguf = None("not supported yet")},
+      {.model_types = {"glm4v_moe_text"},  // inside GLM-4.5V
+       .classes = llama_classes("Glm4vMoeText"),
+       .reader = read_glm4v_moe_text,
+       .names = normed_moe_names(),
+       .gguf = None("not supported yet")},
+      {.model_types = {"deepseek_v32"},
+       .classes = llama_classes("DeepseekV32"),
+       .reader = read_deepseek_v32,
+       .names = deepseek_names(),
+       .gguf = None("not supported yet")},
+      {.model_types = {"glm_moe_dsa"},
+       .classes = llama_classes("GlmMoeDsa"),
+       .reader = read_glm_moe_dsa,
+       .names = deepseek_names(),
+       .gguf = None("not supported yet")}};
 }
 
 }  // namespace headroom::detail

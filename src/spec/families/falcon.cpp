@@ -32,6 +32,7 @@ AttentionSpec read_attention(ConfigReader& config, std::int64_t hidden_size, boo
     config.fail("num_kv_heads", "does not divide num_attention_heads",
                 "use a divisor of num_attention_heads");
   }
+  attention.caches_repeated_heads = grouped;
   attention.causal = true;
   attention.softmax = SoftmaxPrecision::float32;
   attention.qkv_bias = config.flag_or({"bias"}, false);

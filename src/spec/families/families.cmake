@@ -1,18 +1,24 @@
 # One line a file of this folder. FILE.cpp defines FILE_families(), which returns the records of its
 # families; the registry is made from this list.
 set(HEADROOM_FAMILIES
+  afmoe
   albert
   attention_layer
+  baichuan
   bart
   bert
   bloom
+  chatglm
   cohere
   convolution_layer
   deepseek
   distilbert
+  ernie
+  exaone
   falcon
   feed_forward_layer
   gemma
+  gemma4
   glm
   gpt2
   gpt_bigcode
@@ -21,19 +27,33 @@ set(HEADROOM_FAMILIES
   gpt_oss
   gptj
   granite
+  hunyuan
+  image_text
+  internlm
+  jamba
+  lfm2
   linear_transformer
   llama
   llama4
+  mamba
+  mamba_hybrids
+  mimo
+  minicpm
   minimax_m2
+  minimax_m3
   mixtral
   modernbert
   mpt
+  nemotron
+  nemotron_h
   olmo
   opt
   phi
   phi3
   qwen
+  qwen1
   qwen3_next
+  qwen_vl
   recurrent_layer
   stablelm
   starcoder2

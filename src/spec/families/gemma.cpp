@@ -5,7 +5,8 @@
 
 #include "../decoder.h"
 #include "../family.h"
-#include "../vision.h"
+#include "../towers/towers.h"
+#include "../towers/wrapper.h"
 
 namespace headroom::detail {
 namespace {
@@ -101,9 +102,9 @@ ModelClasses gemma3_classes() {
 
 void read_gemma3(ConfigReader& config, ModelSpec& spec) {
   read_text_config(config, spec, gemma3_classes(), read_gemma3_text);
-  count_siglip_tower(config, spec);
-  config.ignore({"mm_tokens_per_image", "boi_token_index", "eoi_token_index", "image_token_index",
-                 "image_token_id", "boi_token_id", "eoi_token_id", "tie_word_embeddings"});
+  count_gemma3_tower(config, spec);
+  read_tower_tokens(config, spec);
+  config.ignore({"mm_tokens_per_image", "tie_word_embeddings"});
 }
 
 constexpr NameRule kSandwich[] = {

@@ -27,6 +27,18 @@ void read_glm4(ConfigReader& config, ModelSpec& spec) {
   spec.decoder->norm_placement = NormPlacement::sandwich;
 }
 
+/// GLM-4 with RoPE in three axes, which are equal for text; heads of hidden_size / heads.
+void read_glm4v_text(ConfigReader& config, ModelSpec& spec) {
+  DecoderDefaults defaults;
+  defaults.num_key_value_heads = 2;
+  defaults.max_position_embeddings = 32768;
+  defaults.norm_eps = 1e-5;
+  defaults.rope.layout = RopeLayout::interleaved;
+  defaults.bias = BiasRule::query_key_value;
+  read_decoder(config, spec, defaults);
+  spec.decoder->norm_placement = NormPlacement::sandwich;
+}
+
 constexpr NameRule kGlm[] = {
     {"decoder.layers.attention_output_norm.%", "layers.{}.post_self_attn_layernorm.%"},
     {"decoder.layers.mlp_output_norm.%", "layers.{}.post_mlp_layernorm.%"},
@@ -37,16 +49,26 @@ constexpr NameRule kGlm[] = {
 }  // namespace
 
 std::vector<Family> glm_families() {
-  return {{.model_types = {"glm"},
-           .classes = llama_classes("Glm"),
-           .reader = read_glm,
-           .names = llama_names({kGlm}),
-           .gguf = None("not supported yet")},
-          {.model_types = {"glm4"},
-           .classes = llama_classes("Glm4"),
-           .reader = read_glm4,
-           .names = llama_names({kGlm}),
-           .gguf = None("not supported yet")}};
+  return {
+      {.model_types = {"glm"},
+       .classes = llama_classes("Glm"),
+       .reader = read_glm,
+       .names = llama_names({kGlm}),
+       .gguf = None("not supported yet")},
+      {.model_types = {"glm4v_text"},  // inside GLM-4.1V
+       .classes = llama_classes("Glm4vText"),
+       .reader = read_glm4v_text,
+       .names = llama_names({kGlm}),
+       .gguf = None("not supported yet")},
+      {.model_types = {"glm4"},
+       .classes = llama_classes("Glm4"),
+       .reader = read_glm4,
+       .names = llama_names({kGlm}),
+       .gguf = GgufForm(GgufConversion::none, {{.name = "glm4",
+                                                .common = gguf_rms_norm_keys(),
+                                                .flags = {{"blk.0.attn_q.bias", "attention_bias"}},
+                                                .head_dim = GgufHeadDim::always,
+                                                .finish = finish_partial_rotary}})}};
 }
 
 }  // namespace headroom::detail

@@ -36,16 +36,6 @@ void read_granitemoe(ConfigReader& config, ModelSpec& spec) {
   stack.ffn.experts = experts;
 }
 
-constexpr NameRule kGraniteExperts[] = {
-    {"decoder.layers.mlp.router.%", "layers.{}.block_sparse_moe.router.layer.%"},
-    {"decoder.layers.mlp.experts.gate.%", "layers.{}.block_sparse_moe.input_linear.%",
-     stacked_experts(part(0))},
-    {"decoder.layers.mlp.experts.up.%", "layers.{}.block_sparse_moe.input_linear.%",
-     stacked_experts(part(1))},
-    {"decoder.layers.mlp.experts.down.%", "layers.{}.block_sparse_moe.output_linear.%",
-     stacked_experts()},
-};
-
 }  // namespace
 
 std::vector<Family> granite_families() {
@@ -65,7 +55,7 @@ std::vector<Family> granite_families() {
           {.model_types = {"granitemoe"},
            .classes = llama_classes("GraniteMoe"),
            .reader = read_granitemoe,
-           .names = llama_names({kGraniteExperts}),
+           .names = llama_names({granite_expert_rules()}),
            .gguf = GgufForm(GgufConversion::interleaved_heads,
                             {{.name = "granitemoe",
                               .common = gguf_expert_keys(),

@@ -1,4 +1,4 @@
-// Llama and the decoders stored like it: Mistral and SmolLM3.
+// Llama and the decoders stored like it: Mistral, SmolLM3, Ministral 3, Seed-OSS and Arcee.
 #include "../decoder.h"
 #include "../family.h"
 
@@ -47,6 +47,64 @@ void read_smollm3(ConfigReader& config, ModelSpec& spec) {
   config.ignore({"max_window_layers"});
 }
 
+/// Ministral 3: Mistral whose queries grow with the logarithm of their position, in units of the
+/// context before YaRN (Mistral, Ministral 3; positions count from 0).
+void read_ministral3(ConfigReader& config, ModelSpec& spec) {
+  DecoderDefaults defaults;
+  defaults.num_key_value_heads = 8;
+  defaults.head_dim = 128;
+  defaults.max_position_embeddings = 262144;
+  defaults.norm_eps = 1e-5;
+  defaults.rope.theta = 1e6;
+  defaults.bias = BiasRule::none;
+  read_decoder(config, spec, defaults);
+  spec.decoder->self_attention.window = read_window(config, 0);
+  const RopeSpec& rope = spec.position.rope;
+  if (rope.query_scaling_beta == 0) return;
+  spec.decoder->self_attention.temperature =
+      TemperatureTuning{static_cast<double>(rope.original_max_position_embeddings),
+                        rope.query_scaling_beta, TemperatureTuning::From::zero};
+}
+
+/// Seed-OSS: Llama with biases on Q, K and V, and a key of its own for the output's
+/// (ByteDance Seed, Seed-OSS-36B).
+void read_seed_oss(ConfigReader& config, ModelSpec& spec) {
+  DecoderDefaults defaults;
+  defaults.num_key_value_heads = 8;
+  defaults.head_dim = 128;
+  defaults.max_position_embeddings = 524288;
+  defaults.bias = BiasRule::key_for_query_key_value;
+  defaults.bias_when_absent = true;
+  read_decoder(config, spec, defaults);
+  StackSpec& stack = *spec.decoder;
+  stack.self_attention.output_bias = config.flag_or({"attention_out_bias"}, false);
+  stack.ffn.bias = config.flag_or({"mlp_bias"}, false);
+  stack.dropout.attention_output = config.probability_or({"residual_dropout"}, 0);
+  stack.dropout.ffn_output = stack.dropout.attention_output;
+}
+
+/// AFM-4.5B: Llama with a plain FFN and a squared ReLU (Arcee).
+void read_arcee(ConfigReader& config, ModelSpec& spec) {
+  DecoderDefaults defaults;
+  defaults.max_position_embeddings = 4096;
+  defaults.norm_eps = 1e-5;
+  defaults.ffn = FfnKind::plain;
+  defaults.activation = ActivationKind::relu_squared;
+  read_decoder(config, spec, defaults);
+  spec.decoder->ffn.bias = config.flag_or({"mlp_bias"}, false);
+}
+
+/// Orion-14B: Llama with LayerNorm (arXiv 2401.12246).
+void read_orion(ConfigReader& config, ModelSpec& spec) {
+  DecoderDefaults defaults;
+  defaults.norm = {NormKind::layer_norm, true};
+  defaults.norm_eps = 1e-5;
+  defaults.bias = BiasRule::none;
+  read_decoder(config, spec, defaults);
+  config.expect_flag("attention_bias", false);
+  config.ignore({"max_sequence_length"});
+}
+
 }  // namespace
 
 std::vector<Family> llama_families() {
@@ -70,7 +128,40 @@ std::vector<Family> llama_families() {
        .names = llama_names(),
        .gguf = GgufForm(
            GgufConversion::interleaved_heads,
-           {{.name = "smollm3", .common = gguf_rms_norm_keys(), .flags = gguf_llama_biases()}})}};
+           {{.name = "smollm3", .common = gguf_rms_norm_keys(), .flags = gguf_llama_biases()}})},
+      {.model_types = {"ministral3"},
+       .classes = llama_classes("Ministral3"),
+       .reader = read_ministral3,
+       .names = llama_names(),
+       .gguf = None("not supported yet")},
+      {.model_types = {"orion"},
+       .classes = llama_classes("Orion"),
+       .reader = read_orion,
+       .names = llama_names(),
+       .gguf = GgufForm(GgufConversion::none,
+                        {{.name = "orion",
+                          .common = gguf_layer_norm_keys(),
+                          .own = {{"attention.layer_norm_epsilon", "rms_norm_eps"}},
+                          .head_dim = GgufHeadDim::never}})},
+      {.model_types = {"seed_oss"},
+       .classes = llama_classes("SeedOss"),
+       .reader = read_seed_oss,
+       .names = llama_names(),
+       .gguf = GgufForm(GgufConversion::none,
+                        {{.name = "seed_oss",
+                          .common = gguf_rms_norm_keys(),
+                          .flags = {{"blk.0.attn_q.bias", "attention_bias"},
+                                    {"blk.0.attn_output.bias", "attention_out_bias"}},
+                          .head_dim = GgufHeadDim::always}})},
+      {.model_types = {"arcee"},
+       .classes = llama_classes("Arcee"),
+       .reader = read_arcee,
+       .names = llama_names(),
+       .gguf = GgufForm(GgufConversion::interleaved_heads, {{.name = "arcee",
+                                                             .common = gguf_rms_norm_keys(),
+                                                             .flags = gguf_llama_biases(),
+                                                             .head_dim = GgufHeadDim::always,
+                                                             .finish = finish_rope_scaling}})}};
 }
 
 }  // namespace headroom::detail

@@ -4,7 +4,8 @@
 
 #include "../decoder.h"
 #include "../family.h"
-#include "../vision.h"
+#include "../towers/towers.h"
+#include "../towers/wrapper.h"
 
 namespace headroom::detail {
 namespace {
@@ -80,7 +81,12 @@ void read_llama4_text(ConfigReader& config, ModelSpec& spec) {
 void read_llama4(ConfigReader& config, ModelSpec& spec) {
   read_text_config(config, spec, llama_classes("Llama4"), read_llama4_text);
   count_llama4_tower(config, spec);
-  config.ignore({"boi_token_index", "eoi_token_index", "image_token_index", "tie_word_embeddings"});
+  read_tower_tokens(config, spec);
+  if (!config.has("vision_config")) {
+    spec.assumptions.emplace_back(
+        "the config has no vision_config: the tower has the sizes of its class");
+  }
+  config.ignore({"tie_word_embeddings"});
 }
 
 constexpr NameRule kLlama4[] = {
@@ -114,8 +120,8 @@ constexpr NameRule kLlama4Vision[] = {
     {"vision_tower.layers.attention_norm.%", "vision_model.model.layers.{}.input_layernorm.%"},
     {"vision_tower.layers.mlp_norm.%", "vision_model.model.layers.{}.post_attention_layernorm.%"},
     {"vision_tower.final_norm.%", "vision_model.layernorm_post.%"},
-    {"projector.up.weight", "vision_model.vision_adapter.mlp.fc1.weight"},
-    {"projector.down.weight", "vision_model.vision_adapter.mlp.fc2.weight"},
+    {"vision_tower.adapter.up.weight", "vision_model.vision_adapter.mlp.fc1.weight"},
+    {"vision_tower.adapter.down.weight", "vision_model.vision_adapter.mlp.fc2.weight"},
     {"projector.weight", "multi_modal_projector.linear_1.weight"},
 };
 

@@ -41,7 +41,13 @@ std::vector<Family> minimax_m2_families() {
            .classes = llama_classes("MiniMaxM2"),
            .reader = read_minimax_m2,
            .names = llama_names({mixtral_expert_rules(), query_key_norm_rules()}),
-           .gguf = None("not supported yet")}};
+           .gguf = GgufForm(GgufConversion::none,
+                            {{.name = "minimax-m2",
+                              .common = gguf_expert_keys(),
+                              .own = {{"expert_feed_forward_length", "intermediate_size"},
+                                      {"expert_count", "num_local_experts"},
+                                      {"rope.dimension_count", "rotary_dim"}},
+                              .head_dim = GgufHeadDim::always}})}};
 }
 
 }  // namespace headroom::detail

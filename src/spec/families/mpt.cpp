@@ -37,12 +37,12 @@ void read_mpt(ConfigReader& config, ModelSpec& spec) {
   }
   stack.ffn = {FfnKind::plain, product(config, "d_model", 4, spec.hidden_size),
                ActivationKind::gelu, false};
+  config.ignore({"expansion_ratio"});  // the class always expands by 4
   stack.norm = {NormKind::layer_norm, false, config.number_or({"layer_norm_epsilon"}, 1e-5)};
   stack.final_norm = stack.norm;
   stack.dropout.ffn_output = config.probability_or({"resid_pdrop"}, 0);
   stack.dropout.attention_output = stack.dropout.ffn_output;
   // Transformers' class supports no other values; the vendor's code builds another model.
-  config.expect_number("expansion_ratio", 4);
   config.expect_flag("no_bias", true);
   config.expect_number("logit_scale", 0);
   config.ignore({"emb_pdrop", "max_seq_len", "learned_pos_emb", "embedding_fraction", "init_config",

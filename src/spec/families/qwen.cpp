@@ -1,6 +1,4 @@
 // Qwen2 and Qwen3, dense and MoE (arXiv 2407.10671, 2505.09388).
-#include <algorithm>
-
 #include "../decoder.h"
 #include "../family.h"
 
@@ -36,18 +34,6 @@ ExpertsSpec read_qwen_experts(ConfigReader& config, const ExpertKeys& keys,
   return experts;
 }
 
-/// Every `decoder_sparse_step`-th layer has experts, except those in `mlp_only_layers`.
-void spread_experts(ConfigReader& config, StackSpec& stack, const ExpertsSpec& experts) {
-  const std::int64_t step = config.size_or({"decoder_sparse_step"}, 1);
-  const std::vector<std::int64_t> dense = config.counts("mlp_only_layers");
-  std::vector<bool> routed;
-  for (std::int64_t layer = 0; layer < stack.num_layers; ++layer) {
-    const bool named = std::ranges::find(dense, layer) != dense.end();
-    routed.push_back(!named && (layer + 1) % step == 0);
-  }
-  set_experts(stack, routed, experts);
-}
-
 void read_qwen2_moe(ConfigReader& config, ModelSpec& spec) {
   constexpr std::int64_t kSharedWhenAbsent = 5632;
   DecoderDefaults defaults;
@@ -61,7 +47,7 @@ void read_qwen2_moe(ConfigReader& config, ModelSpec& spec) {
   experts.shared_intermediate_size =
       config.size_or({"shared_expert_intermediate_size"}, kSharedWhenAbsent);
   experts.shared_gate = true;
-  spread_experts(config, stack, experts);
+  spread_qwen_experts(config, stack, experts);
   read_qwen_windows(config, stack);
 }
 
@@ -72,14 +58,26 @@ void read_qwen3_moe(ConfigReader& config, ModelSpec& spec) {
   read_decoder(config, spec, defaults);
   StackSpec& stack = *spec.decoder;
   stack.self_attention.query_key_norm = QueryKeyNormSpec{stack.norm};
-  spread_experts(config, stack,
-                 read_qwen_experts(config, {{"num_experts", "num_local_experts"}, 128, 8}, 768));
+  spread_qwen_experts(
+      config, stack,
+      read_qwen_experts(config, {{"num_experts", "num_local_experts"}, 128, 8}, 768));
   const bool windowed = config.flag_or({"use_sliding_window"}, false);
   const WindowSpec window = read_window(config, 4096);
   if (windowed) stack.self_attention.window = window;
   // The class ignores these.
   config.ignore({"max_window_layers", "layer_types", "shared_expert_intermediate_size", "qkv_bias",
                  "use_qk_norm"});
+}
+
+/// Qwen3-MoE that always normalises the experts' weights.
+void read_qwen3_vl_moe(ConfigReader& config, ModelSpec& spec) {
+  read_qwen3_moe(config, spec);
+  StackSpec& stack = *spec.decoder;
+  const auto normalise = [](FfnSpec& ffn) {
+    if (ffn.experts) ffn.experts->normalise = true;
+  };
+  normalise(stack.ffn);
+  for (LayerVariant& variant : stack.variants) normalise(variant.ffn);
 }
 
 constexpr NameRule kSharedExpert[] = {
@@ -110,6 +108,22 @@ std::vector<Family> qwen_families() {
                                                 .common = gguf_rms_norm_keys(),
                                                 .flags = {{"blk.0.attn_q.bias", "attention_bias"}},
                                                 .head_dim = GgufHeadDim::always}})},
+      // Inside the vision-language models of qwen_vl.cpp.
+      {.model_types = {"qwen2_vl_text", "qwen2_5_vl_text"},
+       .classes = either_of(llama_classes("Qwen2VLText"), llama_classes("Qwen2_5_VLText")),
+       .reader = read_qwen2,
+       .names = llama_names(),
+       .gguf = None("not supported yet")},
+      {.model_types = {"qwen3_vl_text"},
+       .classes = llama_classes("Qwen3VLText"),
+       .reader = read_qwen3,
+       .names = llama_names({query_key_norm_rules()}),
+       .gguf = None("not supported yet")},
+      {.model_types = {"qwen3_vl_moe_text"},
+       .classes = llama_classes("Qwen3VLMoeText"),
+       .reader = read_qwen3_vl_moe,
+       .names = qwen_moe_names(),
+       .gguf = None("not supported yet")},
       {.model_types = {"qwen2_moe"},
        .classes = llama_classes("Qwen2Moe"),
        .reader = read_qwen2_moe,

@@ -1,5 +1,5 @@
-// Qwen3-Next: three of four layers use gated DeltaNet, every fourth gated attention; routed experts
-// with a shared one (Qwen, Qwen3-Next-80B-A3B; arXiv 2412.06464).
+// Qwen3-Next and Qwen3.5: three of four layers use gated DeltaNet, every fourth gated attention
+// (Qwen, Qwen3-Next-80B-A3B; arXiv 2412.06464). A dense FFN, or routed experts with a shared one.
 #include <algorithm>
 
 #include "../decoder.h"
@@ -44,25 +44,30 @@ std::vector<bool> read_full_layers(ConfigReader& config, std::int64_t num_layers
   return full;
 }
 
-void read_qwen3_next(ConfigReader& config, ModelSpec& spec) {
+DecoderDefaults hybrid_defaults(std::int64_t kv_heads) {
   DecoderDefaults defaults;
   defaults.max_position_embeddings = 32768;
-  defaults.num_key_value_heads = 2;
+  defaults.num_key_value_heads = kv_heads;
   defaults.head_dim = 256;
   defaults.norm = {NormKind::rms_norm, false, 1e-6, NormWeight::one_plus};
   defaults.rope.partial_rotary_factor = 0.25;
-  read_decoder(config, spec, defaults);
-  StackSpec& stack = *spec.decoder;
-  stack.self_attention.query_key_norm = QueryKeyNormSpec{stack.norm};
-  stack.self_attention.output_gate = true;
-  ExpertsSpec experts = read_experts(config, {{"num_experts", "num_local_experts"}, 512, 10});
+  return defaults;
+}
+
+/// Routed experts with a gated shared one; the number of experts and of experts per token.
+ExpertsSpec read_hybrid_experts(ConfigReader& config, const ExpertKeys& keys) {
+  ExpertsSpec experts = read_experts(config, keys);
   experts.intermediate_size = config.size_or({"moe_intermediate_size"}, 512);
   experts.normalise = config.flag_or({"norm_topk_prob"}, true);
   experts.shared_intermediate_size = config.size_or({"shared_expert_intermediate_size"}, 512);
   experts.shared_gate = true;
-  stack.ffn.experts = experts;
-  config.expect_number("decoder_sparse_step", 1);
-  config.expect_empty("mlp_only_layers");
+  return experts;
+}
+
+/// Gated attention in the full layers, gated DeltaNet in the others; the FFN is already read.
+void read_hybrid_layers(ConfigReader& config, StackSpec& stack) {
+  stack.self_attention.query_key_norm = QueryKeyNormSpec{stack.norm};
+  stack.self_attention.output_gate = true;
   const GatedDeltaSpec delta = read_gated_delta(config);
   vary_layers(stack, read_full_layers(config, stack.num_layers), [&](LayerVariant& variant) {
     variant.self_attention.kind = AttentionKind::gated_delta;
@@ -72,13 +77,105 @@ void read_qwen3_next(ConfigReader& config, ModelSpec& spec) {
   });
 }
 
+void read_qwen3_next(ConfigReader& config, ModelSpec& spec) {
+  read_decoder(config, spec, hybrid_defaults(2));
+  StackSpec& stack = *spec.decoder;
+  spread_qwen_experts(config, stack,
+                      read_hybrid_experts(config, {{"num_experts", "num_local_experts"}, 512, 10}));
+  read_hybrid_layers(config, stack);
+}
+
+/// Keys of Qwen3.5 that the class does not read, and its modules for multi-token prediction.
+void ignore_qwen3_5_keys(ConfigReader& config) {
+  config.expect_flag("attn_output_gate", true);
+  config.expect_empty("mlp_only_layers");
+  config.ignore({"mtp_num_hidden_layers", "mtp_use_dedicated_embeddings", "mamba_ssm_dtype"});
+}
+
+void read_qwen3_5(ConfigReader& config, ModelSpec& spec) {
+  read_decoder(config, spec, hybrid_defaults(4));
+  ignore_qwen3_5_keys(config);
+  read_hybrid_layers(config, *spec.decoder);
+}
+
+void read_qwen3_5_moe(ConfigReader& config, ModelSpec& spec) {
+  DecoderDefaults defaults = hybrid_defaults(2);
+  defaults.intermediate_size = 0;  // every layer has experts
+  read_decoder(config, spec, defaults);
+  spec.decoder->ffn.experts =
+      read_hybrid_experts(config, {{"num_experts", "num_local_experts"}, 256, 8});
+  ignore_qwen3_5_keys(config);
+  read_hybrid_layers(config, *spec.decoder);
+}
+
+// A query and its gate are stored head by head.
+constexpr NameRule kQwenHybrid[] = {
+    {"decoder.layers.attention.query.%", "layers.{}.self_attn.q_proj.%",
+     part(0, Stacking::per_query_head)},
+    {"decoder.layers.attention.gate.%", "layers.{}.self_attn.q_proj.%",
+     part(1, Stacking::per_query_head)},
+    {"decoder.layers.delta.convolution.%", "layers.{}.linear_attn.conv1d.%"},
+    {"decoder.layers.delta.dt_bias", "layers.{}.linear_attn.dt_bias"},
+    {"decoder.layers.delta.a_log", "layers.{}.linear_attn.A_log"},
+    {"decoder.layers.delta.context_norm.%", "layers.{}.linear_attn.norm.%"},
+    {"decoder.layers.delta.output.%", "layers.{}.linear_attn.out_proj.%"},
+    {"decoder.layers.mlp.shared_expert.gate.%", "layers.{}.mlp.shared_expert.gate_proj.%"},
+    {"decoder.layers.mlp.shared_expert.up.%", "layers.{}.mlp.shared_expert.up_proj.%"},
+    {"decoder.layers.mlp.shared_expert.down.%", "layers.{}.mlp.shared_expert.down_proj.%"},
+    {"decoder.layers.mlp.shared_expert_gate.%", "layers.{}.mlp.shared_expert_gate.%"},
+};
+
+// Projections of a gated delta layer, stored per key head: its query, key, values and gates.
+constexpr NameRule kQwen3Next[] = {
+    {"decoder.layers.delta.query.%", "layers.{}.linear_attn.in_proj_qkvz.%",
+     part(0, Stacking::per_delta_key_head)},
+    {"decoder.layers.delta.key.%", "layers.{}.linear_attn.in_proj_qkvz.%",
+     part(1, Stacking::per_delta_key_head)},
+    {"decoder.layers.delta.value.%", "layers.{}.linear_attn.in_proj_qkvz.%",
+     part(2, Stacking::per_delta_key_head)},
+    {"decoder.layers.delta.gate.%", "layers.{}.linear_attn.in_proj_qkvz.%",
+     part(3, Stacking::per_delta_key_head)},
+    {"decoder.layers.delta.beta.%", "layers.{}.linear_attn.in_proj_ba.%",
+     part(0, Stacking::per_delta_key_head)},
+    {"decoder.layers.delta.alpha.%", "layers.{}.linear_attn.in_proj_ba.%",
+     part(1, Stacking::per_delta_key_head)},
+};
+
+// Qwen3.5 stores them one after the other.
+constexpr NameRule kQwen3_5[] = {
+    {"decoder.layers.delta.query.%", "layers.{}.linear_attn.in_proj_qkv.%", part(0)},
+    {"decoder.layers.delta.key.%", "layers.{}.linear_attn.in_proj_qkv.%", part(1)},
+    {"decoder.layers.delta.value.%", "layers.{}.linear_attn.in_proj_qkv.%", part(2)},
+    {"decoder.layers.delta.gate.%", "layers.{}.linear_attn.in_proj_z.%"},
+    {"decoder.layers.delta.beta.%", "layers.{}.linear_attn.in_proj_b.%"},
+    {"decoder.layers.delta.alpha.%", "layers.{}.linear_attn.in_proj_a.%"},
+};
+
+NameTable qwen3_5_names() {
+  NameTable names =
+      llama_names({kQwen3_5, kQwenHybrid, query_key_norm_rules(), routed_expert_rules()});
+  names.optional_prefixes.push_back("model.language_model.");
+  return names;
+}
+
 }  // namespace
 
 std::vector<Family> qwen3_next_families() {
   return {{.model_types = {"qwen3_next"},
            .classes = llama_classes("Qwen3Next"),
            .reader = read_qwen3_next,
-           .names = None("headroom counts this model but cannot run it"),
+           .names = llama_names(
+               {kQwen3Next, kQwenHybrid, query_key_norm_rules(), routed_expert_rules()}),
+           .gguf = None("not supported yet")},
+          {.model_types = {"qwen3_5_text"},
+           .classes = llama_classes("Qwen3_5"),
+           .reader = read_qwen3_5,
+           .names = qwen3_5_names(),
+           .gguf = None("not supported yet")},
+          {.model_types = {"qwen3_5_moe_text"},
+           .classes = llama_classes("Qwen3_5Moe"),
+           .reader = read_qwen3_5_moe,
+           .names = qwen3_5_names(),
            .gguf = None("not supported yet")}};
 }
 

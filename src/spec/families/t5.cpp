@@ -1,5 +1,6 @@
 // T5: encoder-decoder with RMSNorm before each part, relative position biases, no attention scale
-// (arXiv 1910.10683); v1.1 has a gated FFN and an untied head (arXiv 2002.05202).
+// (arXiv 1910.10683); v1.1 has a gated FFN and an untied head (arXiv 2002.05202). mT5 is v1.1 for
+// many languages (arXiv 2010.11934); UMT5 has its own biases in every layer (arXiv 2304.09151).
 #include "../common_keys.h"
 #include "../family.h"
 
@@ -11,7 +12,16 @@ struct FeedForwardKind {
   ActivationKind activation;
 };
 
-FeedForwardKind read_feed_forward(ConfigReader& config) {
+/// Defaults of a class.
+struct T5Defaults {
+  FeedForwardKind feed_forward;
+  bool tied;
+};
+
+constexpr T5Defaults kT5Defaults{{FfnKind::plain, ActivationKind::relu}, true};
+constexpr T5Defaults kMt5Defaults{{FfnKind::gated, ActivationKind::gelu_new}, false};
+
+FeedForwardKind read_feed_forward(ConfigReader& config, const T5Defaults& defaults) {
   // Hugging Face reads "gated-gelu" as the written-out tanh approximation (gelu_new).
   const auto result =
       config.choice_or<FeedForwardKind>({"feed_forward_proj"},
@@ -21,33 +31,62 @@ FeedForwardKind read_feed_forward(ConfigReader& config) {
                                          {"gated-relu", {FfnKind::gated, ActivationKind::relu}},
                                          {"gated-gelu", {FfnKind::gated, ActivationKind::gelu_new}},
                                          {"gated-silu", {FfnKind::gated, ActivationKind::silu}}},
-                                        {FfnKind::plain, ActivationKind::relu});
+                                        defaults.feed_forward);
   config.ignore({"dense_act_fn", "is_gated_act"});  // derived from feed_forward_proj on saving
   return result;
 }
 
 /// T5 v1.0 ties its head and scales the head's input. Configs saved by transformers 5 set
 /// tie_word_embeddings for both versions and store the difference in scale_decoder_outputs.
-bool read_tied(ConfigReader& config) {
-  const bool tied = config.flag_or({"tie_word_embeddings"}, true);
+bool read_tied(ConfigReader& config, const T5Defaults& defaults) {
+  const bool tied = config.flag_or({"tie_word_embeddings"}, defaults.tied);
   return config.flag_or({"scale_decoder_outputs"}, tied);
 }
 
-ModelClasses t5_classes() {
-  const HeadReader language_model = [](ConfigReader& config) {
-    const bool tied = read_tied(config);
+ClassifierSpec token_classifier(ConfigReader& config) {
+  ClassifierSpec classifier;
+  classifier.input = ClassifierInput::every_token;
+  classifier.dropout = config.probability_or({"classifier_dropout"}, 0);
+  return classifier;
+}
+
+/// Classifies the decoder's end-of-sequence token.
+HeadSpec sequence_head(ConfigReader& config) {
+  ClassifierSpec classifier = token_classifier(config);
+  classifier.input = ClassifierInput::first_token;
+  classifier.dense = ActivationKind::tanh;
+  classifier.dense_dropout = classifier.dropout;
+  return classifier_head(classifier);
+}
+
+HeadSpec answer_span_head(ConfigReader& config) {
+  ClassifierSpec classifier = token_classifier(config);
+  classifier.num_labels = 2;
+  classifier.dropout = 0;
+  return classifier_head(classifier);
+}
+
+ModelClasses t5_classes(const std::string& prefix, const T5Defaults& defaults) {
+  const HeadReader language_model = [defaults](ConfigReader& config) {
+    const bool tied = read_tied(config, defaults);
     LanguageModelHeadSpec head;
     head.weight = tied ? WeightSharing::shared : WeightSharing::separate;
     head.scale_by_inverse_sqrt_hidden = tied;
     return language_model_head(head);
   };
-  return ModelClasses{{{"T5ForConditionalGeneration", language_model},
-                       {"T5WithLMHeadModel", language_model},
-                       {"T5Model", no_head},
-                       {"T5EncoderModel", no_head}}};
+  const HeadReader tokens = [](ConfigReader& config) {
+    return classifier_head(token_classifier(config));
+  };
+  return ModelClasses{{{prefix + "ForConditionalGeneration", language_model},
+                       {prefix + "WithLMHeadModel", language_model},
+                       {prefix + "Model", no_head},
+                       {prefix + "EncoderModel", no_head},
+                       {prefix + "ForSequenceClassification", sequence_head},
+                       {prefix + "ForTokenClassification", tokens},
+                       {prefix + "ForQuestionAnswering", answer_span_head}}};
 }
 
-StackSpec read_stack(ConfigReader& config, std::int64_t num_layers) {
+StackSpec read_stack(ConfigReader& config, std::int64_t num_layers, const T5Defaults& defaults) {
   StackSpec stack;
   stack.num_layers = num_layers;
   AttentionSpec& attention = stack.self_attention;
@@ -57,7 +96,7 @@ StackSpec read_stack(ConfigReader& config, std::int64_t num_layers) {
   attention.value_head_dim = attention.head_dim;
   attention.scale = AttentionScale::none;
   attention.softmax = SoftmaxPrecision::float32;
-  const FeedForwardKind feed_forward = read_feed_forward(config);
+  const FeedForwardKind feed_forward = read_feed_forward(config, defaults);
   stack.ffn = {feed_forward.kind, config.size({"d_ff"}), feed_forward.activation, false};
   stack.norm_placement = NormPlacement::pre;
   stack.norm = {NormKind::rms_norm, false, config.number_or({"layer_norm_epsilon"}, 1e-6)};
@@ -67,25 +106,49 @@ StackSpec read_stack(ConfigReader& config, std::int64_t num_layers) {
   return stack;
 }
 
-void read_t5(ConfigReader& config, ModelSpec& spec) {
-  const bool encoder_only = spec.architecture == "T5EncoderModel";
+void read_t5_like(ConfigReader& config, ModelSpec& spec, const T5Defaults& defaults) {
+  const bool encoder_only = spec.architecture.ends_with("EncoderModel") ||
+                            spec.architecture.ends_with("ForTokenClassification");
 
-  config.ignore({"n_positions", "is_encoder_decoder", "classifier_dropout"});
+  // `scalable_attention` is a note of UMT5's authors.
+  config.ignore({"n_positions", "is_encoder_decoder", "classifier_dropout", "scalable_attention"});
   spec.kind = encoder_only ? ModelKind::encoder : ModelKind::encoder_decoder;
   spec.hidden_size = config.size({"d_model", "hidden_size"});
   spec.embedding.vocab_size = config.size({"vocab_size"});
   spec.position.kind = PositionKind::relative_bias;
   spec.position.num_buckets = config.size_or({"relative_attention_num_buckets"}, 32);
   spec.position.max_distance = config.size_or({"relative_attention_max_distance"}, 128);
+  // A class builds its own layers whatever model_type says.
+  if (spec.architecture.starts_with("UMT5")) {
+    spec.position.bias_sharing = RelativeBiasSharing::layer;
+  }
 
   const std::int64_t num_layers = config.layers({"num_layers", "num_hidden_layers"});
   const std::int64_t num_decoder_layers = config.layers_or({"num_decoder_layers"}, num_layers);
-  spec.encoder = read_stack(config, num_layers);
+  spec.encoder = read_stack(config, num_layers, defaults);
   if (encoder_only) return;
-  spec.decoder = read_stack(config, num_decoder_layers);
+  spec.decoder = read_stack(config, num_decoder_layers, defaults);
   spec.decoder->cross_attention = spec.decoder->self_attention;
   spec.decoder->self_attention.causal = true;
 }
+
+void read_t5(ConfigReader& config, ModelSpec& spec) { read_t5_like(config, spec, kT5Defaults); }
+
+void read_mt5(ConfigReader& config, ModelSpec& spec) { read_t5_like(config, spec, kMt5Defaults); }
+
+constexpr NameRule kUmt5[] = {
+    {"encoder.layers.relative_attention_bias.%",
+     "encoder.block.{}.layer.0.SelfAttention.relative_attention_bias.%"},
+    {"decoder.layers.relative_attention_bias.%",
+     "decoder.block.{}.layer.0.SelfAttention.relative_attention_bias.%"},
+};
+
+constexpr NameRule kT5Classifiers[] = {
+    {"head.classifier.dense.%", "classification_head.dense.%"},
+    {"head.classifier.%", "classification_head.out_proj.%"},
+    {"head.classifier.%", "classifier.%"},
+    {"head.classifier.%", "qa_outputs.%"},
+};
 
 constexpr NameRule kT5Gated[] = {
     {"encoder.layers.mlp.gate.%", "encoder.block.{}.layer.1.DenseReluDense.wi_0.%"},
@@ -135,16 +198,20 @@ void finish_t5(const GgufMetadataReader& metadata, ConfigDraft& config) {
   config.set_text("feed_forward_proj", gated ? "gated-gelu" : "relu");
 }
 
+NameTable t5_names() {
+  return {
+      {kUmt5, kT5Gated, kT5Plain, kT5, kT5Classifiers},
+      {"transformer."},
+      {{"embed_tokens.weight", ExtraKind::tied_copy}, {"lm_head.weight", ExtraKind::tied_copy}}};
+}
+
 }  // namespace
 
 std::vector<Family> t5_families() {
   return {{.model_types = {"t5"},
-           .classes = t5_classes(),
+           .classes = either_of(t5_classes("T5", kT5Defaults), t5_classes("UMT5", kT5Defaults)),
            .reader = read_t5,
-           .names = NameTable{{kT5Gated, kT5Plain, kT5},
-                              {},
-                              {{"embed_tokens.weight", ExtraKind::tied_copy},
-                               {"lm_head.weight", ExtraKind::tied_copy}}},
+           .names = t5_names(),
            .gguf = GgufForm(
                GgufConversion::none,
                {{.name = "t5",
@@ -157,7 +224,17 @@ std::vector<Family> t5_families() {
                          {"attention.layer_norm_rms_epsilon", "layer_norm_epsilon"},
                          {"attention.relative_buckets_count", "relative_attention_num_buckets"}},
                  .head_dim = GgufHeadDim::never,
-                 .finish = finish_t5}})}};
+                 .finish = finish_t5}})},
+          {.model_types = {"mt5"},
+           .classes = either_of(t5_classes("MT5", kMt5Defaults), t5_classes("UMT5", kMt5Defaults)),
+           .reader = read_mt5,
+           .names = t5_names(),
+           .gguf = None("llama.cpp stores it under the name of T5")},
+          {.model_types = {"umt5"},
+           .classes = t5_classes("UMT5", kMt5Defaults),
+           .reader = read_mt5,
+           .names = t5_names(),
+           .gguf = None("llama.cpp stores it under the name of T5")}};
 }
 
 }  // namespace headroom::detail

@@ -15,6 +15,8 @@ enum class StoredOrder {
 enum class Stacking {
   alone,               ///< the tensor holds one weight
   whole,               ///< one after the other
+  per_query_head,      ///< per query head, likewise (Qwen3-Next's query and gate)
+  per_delta_key_head,  ///< per key head of the gated delta layers (Qwen3-Next)
   per_key_value_head,  ///< per key-value head, its rows of every weight (BLOOM, Falcon)
   per_index,           ///< rows alternate (gpt-oss: even rows gate, odd rows up)
 };

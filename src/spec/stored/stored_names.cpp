@@ -108,6 +108,16 @@ constexpr NameRule kMixtralExperts[] = {
      stacked_experts()},
 };
 
+constexpr NameRule kGraniteExperts[] = {
+    {"decoder.layers.mlp.router.%", "layers.{}.block_sparse_moe.router.layer.%"},
+    {"decoder.layers.mlp.experts.gate.%", "layers.{}.block_sparse_moe.input_linear.%",
+     stacked_experts(part(0))},
+    {"decoder.layers.mlp.experts.up.%", "layers.{}.block_sparse_moe.input_linear.%",
+     stacked_experts(part(1))},
+    {"decoder.layers.mlp.experts.down.%", "layers.{}.block_sparse_moe.output_linear.%",
+     stacked_experts()},
+};
+
 }  // namespace
 
 std::span<const NameRule> llama_rules() { return kLlama; }
@@ -121,6 +131,8 @@ std::span<const NameRule> bloom_rules() { return kBloom; }
 std::span<const NameRule> routed_expert_rules() { return kRoutedExperts; }
 
 std::span<const NameRule> mixtral_expert_rules() { return kMixtralExperts; }
+
+std::span<const NameRule> granite_expert_rules() { return kGraniteExperts; }
 
 NameTable llama_names(std::vector<std::span<const NameRule>> own) {
   own.push_back(kLlama);

@@ -62,6 +62,8 @@ struct NameTable {
 [[nodiscard]] std::span<const NameRule> routed_expert_rules();
 /// Routers and experts as stored by Mixtral.
 [[nodiscard]] std::span<const NameRule> mixtral_expert_rules();
+/// Routers and experts as stored by Granite.
+[[nodiscard]] std::span<const NameRule> granite_expert_rules();
 
 /// Names of a decoder stored like Llama; `own` rules come first.
 [[nodiscard]] NameTable llama_names(std::vector<std::span<const NameRule>> own = {});

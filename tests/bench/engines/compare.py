@@ -176,7 +176,7 @@ class Bench:
             entry = {"read": self.run([self.bandwidth, threads])[0]}
             for dtype in DTYPES:
                 entry[dtype], _ = self.measure(model, "--phase", "decode", "--past", past, "--threads",
-                                               threads, "--dtype", dtype, "--runs", 20)
+                                               threads, "--weights", dtype, "--runs", 20)
             rounds.append(entry)
         results = []
         for dtype in DTYPES:

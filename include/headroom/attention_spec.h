@@ -1,0 +1,239 @@
+// AttentionSpec: how a layer mixes positions, as independent choices: attention of all kinds, state
+// spaces, convolutions, and the norms, activations and rotary positions inside them.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <vector>
+
+namespace headroom {
+
+enum class NormKind { layer_norm, rms_norm };
+/// Multiplier of the normalised values: none, a trained weight w, or 1 + w.
+enum class NormWeight { none, plain, one_plus };
+/// `gelu` is exact (erf); `gelu_tanh` is the tanh approximation in one kernel; `gelu_new` is the
+/// same formula in elementary operations, as Hugging Face runs it. `clamped_swiglu` (gpt-oss) is
+/// gated only: (min(max(up, -7), 7) + 1) · g · sigmoid(1.702·g) with g = min(gate, 7).
+/// `relu_squared`: max(x, 0)² (arXiv 2109.08668). `identity`: x itself, as a factor of a product.
+enum class ActivationKind {
+  relu,
+  relu_squared,
+  gelu,
+  gelu_tanh,
+  gelu_new,
+  silu,
+  tanh,
+  sigmoid,
+  clamped_swiglu,
+  identity,
+};
+/// Mixer of a layer's positions. `gated_delta` is linear attention with a decaying state and the
+/// delta rule (arXiv 2412.06464); `short_convolution` LFM2's gated convolution; `state_space` Mamba
+/// (arXiv 2312.00752) or Mamba-2 (arXiv 2405.21060). `none`: the layer has a feed-forward network
+/// only (Nemotron-H).
+enum class AttentionKind { softmax, linear, gated_delta, short_convolution, state_space, none };
+enum class AttentionScale { inverse_sqrt_head_dim, none, fixed };
+/// Type of the softmax in the reference code.
+enum class SoftmaxPrecision { activation, float32 };
+
+struct NormSpec {
+  NormKind kind = NormKind::layer_norm;
+  bool bias = true;
+  double eps = 1e-5;
+  NormWeight weight = NormWeight::plain;
+};
+
+enum class RopeScalingKind { none, linear, dynamic, llama3, yarn, longrope };
+/// Dimensions of a head that RoPE rotates as a pair: i and i + half, or 2·i and 2·i + 1.
+enum class RopeLayout { half_split, interleaved };
+
+/// Rotary position embedding (arXiv 2104.09864) and its context extension. Changes values, never a
+/// count.
+struct RopeSpec {
+  double theta = 10000;
+  std::int64_t rotary_dim = 0;  ///< leading dimensions of a head that rotate; 0: all
+  RopeLayout layout = RopeLayout::half_split;
+  RopeScalingKind scaling = RopeScalingKind::none;
+  double factor = 1;
+  double low_freq_factor = 1;
+  double high_freq_factor = 1;
+  std::int64_t original_max_position_embeddings = 0;
+  double beta_fast = 32;              ///< yarn (arXiv 2309.00071)
+  double beta_slow = 1;               ///< yarn
+  bool truncate = true;               ///< yarn: rounds the ramp's ends to whole dimensions
+  double attention_factor = 1;        ///< multiplies cos and sin: yarn, longrope
+  double short_attention_factor = 1;  ///< longrope, within the original context
+  double mscale_all_dim = 0;      ///< yarn: MLA multiplies its softmax scale by the square (0: no)
+  double query_scaling_beta = 0;  ///< yarn: scale of Ministral 3's TemperatureTuning (0: none)
+  std::vector<double> short_factors{};  ///< longrope (arXiv 2402.13753), one per pair
+  std::vector<double> long_factors{};   ///< longrope, beyond the original context
+};
+
+/// Keys that a query sees, in addition to the causal mask. `none`: all; `sliding`: the last `size`,
+/// itself included; `chunked`: its own chunk of `size` positions; `centred`: those at most `size`
+/// positions away on either side.
+enum class WindowKind { none, sliding, chunked, centred };
+
+struct WindowSpec {
+  WindowKind kind = WindowKind::none;
+  std::int64_t size = 0;
+  bool operator==(const WindowSpec&) const = default;
+};
+
+/// Scope of the norm of queries and keys: per head with one weight `[head_dim]` for all heads, per
+/// head with a weight row each, or over the dimensions of all heads together.
+enum class QueryKeyNormScope { each_head, each_head_own_weight, all_heads };
+/// Order of the query-key norm and RoPE.
+enum class QueryKeyNormPlace { before_rotary, after_rotary };
+
+/// ALiBi (arXiv 2108.12409): scores decrease linearly with distance, with slopes 2^(-8·i/h) when
+/// the number of heads h is a power of two. Otherwise `power_below` takes all slopes of the next
+/// lower power and then every other slope of the next higher one (BLOOM); `power_above` takes the
+/// slopes of the next higher power, odd ones first (MPT).
+enum class AlibiKind { none, power_below, power_above };
+/// Order of ALiBi and the softmax scale in the reference code: added in float32 to scaled scores,
+/// or rounded to bfloat16 and added before scaling (Falcon).
+enum class AlibiOrder { after_scale, rounded_before_scale };
+
+struct AlibiSpec {
+  AlibiKind kind = AlibiKind::none;
+  AlibiOrder order = AlibiOrder::after_scale;
+  double steepest = 8;  ///< the 8 in 2^(-8·i/h)
+};
+
+struct QueryKeyNormSpec {
+  NormSpec norm;
+  QueryKeyNormScope scope = QueryKeyNormScope::each_head;
+  QueryKeyNormPlace place = QueryKeyNormPlace::before_rotary;
+};
+
+/// Multi-head latent attention (MLA; arXiv 2405.04434, section 2.1): keys and values are
+/// projections of one latent vector per token; all heads share one rotary key.
+struct LatentAttentionSpec {
+  std::int64_t q_lora_rank = 0;  ///< 0: queries are not compressed
+  std::int64_t kv_lora_rank = 0;
+  std::int64_t qk_nope_head_dim = 0;
+  std::int64_t qk_rope_head_dim = 0;
+  bool bias = false;       ///< of the down-projections
+  double norm_eps = 1e-6;  ///< of the norms of latent vectors, independent of the other norms
+};
+
+/// Temperature tuning: multiplies queries by 1 + scale · ln(1 + floor(position / floor_scale)).
+/// Positions count from 1 in Llama 4, in layers without RoPE, and from 0 in Ministral 3.
+struct TemperatureTuning {
+  enum class From { zero, one };
+  double floor_scale = 8192;
+  double scale = 0.1;
+  From from = From::one;
+};
+
+/// Sizes of a gated delta layer.
+struct GatedDeltaSpec {
+  std::int64_t num_key_heads = 0;
+  std::int64_t num_value_heads = 0;
+  std::int64_t key_head_dim = 0;
+  std::int64_t value_head_dim = 0;
+  std::int64_t conv_kernel_dim = 0;  ///< of the causal depthwise convolution before it
+};
+
+/// Gated short convolution (LFM2): out(C · conv(B · x)) with projections B, C and x of the input
+/// and a causal depthwise convolution.
+struct ShortConvolutionSpec {
+  std::int64_t kernel_size = 0;
+  bool bias = false;  ///< of the convolution and of both projections
+};
+
+/// `selective`: Mamba, with a decay for every channel and state (arXiv 2312.00752, algorithm 2).
+/// `dual`: Mamba-2, with one decay per head (arXiv 2405.21060, section 7).
+enum class StateSpaceKind { selective, dual };
+
+/// Order of the norm and of the gate SiLU(z) on a state-space layer's output.
+enum class GatedNormOrder { gate_first, norm_first };
+
+/// The norm between the scan and the output projection of a state-space layer.
+struct GatedNormSpec {
+  NormSpec norm;
+  std::int64_t groups = 1;  ///< parts of a row that are normalised separately
+  GatedNormOrder order = GatedNormOrder::gate_first;
+};
+
+/// Constants that FalconH1 multiplies the projections of a state-space layer by.
+struct StateSpaceMultipliers {
+  double input = 1;  ///< of the layer's input
+  double gate = 1;
+  double x = 1;
+  double b = 1;
+  double c = 1;
+  double time_step = 1;
+  double output = 1;  ///< of the layer's output
+};
+
+/// A state-space layer: a causal depthwise convolution and SiLU, then per head h and token t
+/// S_t = exp(Δ_t·A)·S_{t-1} + Δ_t·x_t·B_tᵀ and y_t = S_t·C_t + D·x_t, with a state S
+/// `[head_dim, state_size]`. A selective layer's heads are its channels, of one dimension each.
+struct StateSpaceSpec {
+  StateSpaceKind kind = StateSpaceKind::dual;
+  std::int64_t num_heads = 0;
+  std::int64_t head_dim = 1;
+  std::int64_t num_groups = 1;  ///< of heads that share B and C
+  std::int64_t state_size = 0;
+  std::int64_t conv_kernel_dim = 0;
+  std::int64_t time_step_rank = 0;  ///< selective: width of the projection that Δ comes from
+  std::int64_t chunk_size = 0;      ///< tokens per chunk of the reference code's scan; 0: no chunks
+  double least_time_step = 0;       ///< clamps Δ
+  double greatest_time_step = std::numeric_limits<double>::infinity();
+  bool projection_bias = false;  ///< of the input and output projections
+  bool convolution_bias = true;
+  std::optional<NormSpec> parameter_norm{};  ///< selective: of Δ's projection, B and C each
+  std::optional<GatedNormSpec> gated_norm{};
+  std::optional<StateSpaceMultipliers> multipliers{};
+
+  [[nodiscard]] std::int64_t inner_size() const noexcept { return num_heads * head_dim; }
+};
+
+/// Multi-head attention; grouped-query (GQA) with fewer key-value heads than query heads,
+/// multi-query (MQA) with one.
+struct AttentionSpec {
+  std::int64_t num_attention_heads = 0;
+  std::int64_t num_key_value_heads = 0;
+  std::int64_t head_dim = 0;           ///< d_k, of queries and keys
+  std::int64_t value_head_dim = 0;     ///< d_v
+  double fixed_scale = 1;              ///< used when `scale` is fixed
+  double linear_attention_eps = 1e-6;  ///< added to the denominator of linear attention
+  double soft_cap = 0;                 ///< scores become cap·tanh(scores / cap); 0: no cap
+  double input_multiplier = 1;         ///< of the layer's input (FalconH1)
+  double key_multiplier = 1;           ///< of the keys
+  double output_multiplier = 1;        ///< of the output
+  double clip_qkv = 0;                 ///< clamps queries, keys and values to ±clip; 0: no clamp
+  WindowSpec window;
+  std::optional<QueryKeyNormSpec> query_key_norm{};
+  std::optional<LatentAttentionSpec> latent{};
+  std::optional<GatedDeltaSpec> gated_delta{};
+  std::optional<ShortConvolutionSpec> short_convolution{};
+  /// The mixer of a `state_space` layer; beside softmax attention, both read the layer's input and
+  /// their outputs are added (FalconH1).
+  std::optional<StateSpaceSpec> state_space{};
+  std::optional<RopeSpec> rope{};  ///< where it differs from the model's RoPE
+  std::optional<TemperatureTuning> temperature{};
+  AttentionKind kind = AttentionKind::softmax;
+  AttentionScale scale = AttentionScale::inverse_sqrt_head_dim;
+  SoftmaxPrecision softmax = SoftmaxPrecision::activation;
+  AlibiSpec alibi{};
+  bool causal = false;
+  bool qkv_bias = false;
+  bool key_bias = true;  ///< with `qkv_bias`; false: keys have no bias (Whisper)
+  bool output_bias = false;
+  bool sinks = false;        ///< one trained score per head joins the softmax, without a value
+  bool output_gate = false;  ///< multiplies the context by sigmoid of a projection
+  bool rotary = true;        ///< with rotary positions: false for layers without RoPE
+  /// The reference code repeats keys and values for every query head before it caches them.
+  bool caches_repeated_heads = false;
+  bool norm = true;           ///< false: no norm before it (ModernBERT's first layer)
+  bool value_is_key = false;  ///< V is the key projection before its norm and RoPE (Gemma 4)
+  /// Reads K and V of the last earlier layer with its kind of window; projects only queries.
+  bool shares_key_values = false;
+  std::optional<NormSpec> value_norm{};  ///< of each value head
+};
+
+}  // namespace headroom

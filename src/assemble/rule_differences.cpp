@@ -1,0 +1,155 @@
+#include "rule_differences.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace headroom::detail {
+namespace {
+
+/// Calls `visit` with the attention and FFN of each kind of layer of `stack`.
+template <class Visit>
+void for_each_kind(const StackSpec& stack, Visit visit) {
+  for (std::size_t variant = 0; variant <= stack.variants.size(); ++variant) {
+    visit(stack.attention_of(variant), stack.ffn_of(variant));
+  }
+}
+
+void add(Differences& differences, std::string text) {
+  const bool known = std::ranges::find(differences, text) != differences.end();
+  if (!known) differences.push_back(std::move(text));
+}
+
+void add_attention(const AttentionSpec& attention, std::int64_t hidden_size,
+                   Differences& differences) {
+  const std::int64_t heads = attention.num_attention_heads;
+  if (attention.latent) return add(differences, "latent attention (MLA)");
+  switch (attention.kind) {
+    case AttentionKind::softmax:
+      break;
+    case AttentionKind::linear:
+      add(differences, "linear attention");
+      break;
+    case AttentionKind::gated_delta:
+      return add(differences, "gated delta layers");
+    case AttentionKind::short_convolution:
+      return add(differences, "short convolutions");
+    case AttentionKind::state_space:
+      return add(differences, "state-space layers");
+    case AttentionKind::none:
+      return add(differences, "layers without attention");
+  }
+  if (attention.num_key_value_heads != heads) {
+    add(differences,
+        fmt::format("{} key-value heads, not {}", attention.num_key_value_heads, heads));
+  }
+  if (heads * attention.head_dim != hidden_size) {
+    add(differences,
+        fmt::format("{} heads of {} are not d = {}", heads, attention.head_dim, hidden_size));
+  }
+  if (attention.output_gate) add(differences, "a gate on attention's output");
+}
+
+void add_ffn(const FfnSpec& ffn, std::int64_t hidden_size, Differences& differences) {
+  if (ffn.experts) {
+    const ExpertsSpec& experts = *ffn.experts;
+    return add(differences, fmt::format("{} of {} experts of {} each", experts.num_experts_per_tok,
+                                        experts.num_experts, experts.intermediate_size));
+  }
+  switch (ffn.kind) {
+    case FfnKind::none:
+      return add(differences, "no FFN");
+    case FfnKind::gated:
+      return add(differences,
+                 fmt::format("a gated FFN of {}, not a plain one of 4·d", ffn.intermediate_size));
+    case FfnKind::plain:
+      break;
+  }
+  if (ffn.intermediate_size != 4 * hidden_size) {
+    add(differences, fmt::format("an FFN of {}, not 4·d", ffn.intermediate_size));
+  }
+}
+
+/// Sizes of the layers that differ from the rules' layers.
+Differences layer_differences(const ModelSpec& spec) {
+  Differences differences;
+  const auto add_kind = [&](const AttentionSpec& attention, const FfnSpec& ffn) {
+    add_attention(attention, spec.hidden_size, differences);
+    add_ffn(ffn, spec.hidden_size, differences);
+  };
+  for_each_kind(spec.main_stack(), add_kind);
+  if (spec.encoder) for_each_kind(*spec.encoder, add_kind);
+  return differences;
+}
+
+bool has_window(const ModelSpec& spec) {
+  bool found = false;
+  for_each_kind(spec.main_stack(), [&](const AttentionSpec& attention, const FfnSpec&) {
+    found = found || attention.window.kind != WindowKind::none;
+  });
+  return found;
+}
+
+}  // namespace
+
+Differences layer_parameter_differences(const ModelSpec& spec) {
+  Differences differences = layer_differences(spec);
+  if (spec.main_stack().num_weight_groups) add(differences, "layers that share weights");
+  add(differences, "norms and biases");
+  return differences;
+}
+
+Differences parameter_differences(const ModelSpec& spec) {
+  Differences differences = layer_parameter_differences(spec);
+  const EmbeddingSpec& embedding = spec.embedding;
+  if (spec.position.kind == PositionKind::learned) add(differences, "position embeddings");
+  if (embedding.type_vocab_size > 0) add(differences, "token type embeddings");
+  if (embedding.embedding_size != 0) add(differences, "a narrower embedding");
+  if (embedding.image || embedding.audio) add(differences, "an input without a vocabulary");
+  const HeadSpec& head = spec.head;
+  if (head.language_model && head.language_model->weight == WeightSharing::separate) {
+    add(differences, "a head of its own");
+  }
+  if (head.pooler || head.classifier) add(differences, "a pooler or classifier");
+  return differences;
+}
+
+Differences layer_flop_differences(const ModelSpec& spec, const Workload& workload) {
+  Differences differences = layer_differences(spec);
+  if (workload.attention == AttentionImplementation::fused && spec.main_stack().causal()) {
+    add(differences, "a fused kernel that skips masked pairs");
+  }
+  if (has_window(spec)) add(differences, "windows");
+  return differences;
+}
+
+Differences flops_per_parameter_differences(const ModelSpec& spec) {
+  Differences differences{"scores and contexts of attention", "norms and biases"};
+  if (spec.head.language_model) add(differences, "the head's GEMM");
+  if (spec.embedding.image || spec.embedding.audio) add(differences, "the input's projection");
+  if (spec.main_stack().num_weight_groups) add(differences, "layers that share weights");
+  return differences;
+}
+
+Differences saved_differences(const ModelSpec& spec, const Workload& workload) {
+  Differences differences = layer_flop_differences(spec, workload);
+  const StackSpec& stack = spec.main_stack();
+  if (stack.norm.kind == NormKind::rms_norm) add(differences, "RMSNorm");
+  if (stack.dropout.ffn_output == 0) add(differences, "no dropout");
+  if (workload.kernels == Kernels::reference) add(differences, "kernels of the reference code");
+  return differences;
+}
+
+Differences kv_differences(const ModelSpec& spec) {
+  Differences differences;
+  const StackSpec& stack = spec.main_stack();
+  for_each_kind(stack, [&](const AttentionSpec& attention, const FfnSpec&) {
+    add_attention(attention, spec.hidden_size, differences);
+  });
+  if (stack.recurrent) add(differences, "a state of constant size");
+  if (stack.cross_attention) add(differences, "a cache of cross-attention");
+  if (has_window(spec)) add(differences, "windows");
+  return differences;
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,84 @@
+#include "type_options.h"
+
+#include <fmt/format.h>
+
+#include "headroom/error.h"
+
+namespace headroom::cli {
+namespace {
+
+constexpr const char* kTypesGroup = "Types";
+constexpr const char* kActivationTypes = "auto|float32|float16|bfloat16";
+
+}  // namespace
+
+Choices<WeightType> weight_type_choices() {
+  return {{"float32", WeightType::float32},   {"fp32", WeightType::float32},
+          {"bfloat16", WeightType::bfloat16}, {"bf16", WeightType::bfloat16},
+          {"float16", WeightType::float16},   {"fp16", WeightType::float16},
+          {"float8", WeightType::float8},     {"fp8", WeightType::float8},
+          {"int8", WeightType::int8},         {"int4", WeightType::int4},
+          {"nf4", WeightType::nf4},           {"mxfp4", WeightType::mxfp4},
+          {"nvfp4", WeightType::nvfp4},       {"q8_0", WeightType::q8_0},
+          {"q6_k", WeightType::q6_k},         {"q5_k_m", WeightType::q5_k_m},
+          {"q4_k_m", WeightType::q4_k_m},     {"q4_0", WeightType::q4_0}};
+}
+
+Choices<DType> arithmetic_choices() { return dtype_choices(); }
+
+Choices<InferenceRecipe> inference_recipe_choices() {
+  Choices<InferenceRecipe> choices;
+  for (const InferenceRecipeInfo& one : inference_recipes()) {
+    choices.emplace_back(one.name, one.recipe);
+  }
+  return choices;
+}
+
+std::optional<DType> parse_activation_type(const std::string& names, const std::string& word) {
+  if (word == "auto") return std::nullopt;
+  const DType type = value_of(names, word, dtype_choices());
+  if (bytes_of(type) > 1) return type;
+  throw_invalid_input(
+      fmt::format("{} {} is no type of activations: these have 16 or 32 bits", names, word),
+      fmt::format("use --weights {0} for the weights, --arithmetic {0} for the GEMMs", word));
+}
+
+Option add_weights_option(Command command, std::optional<WeightType>& weights) {
+  return add_choice(command, "--weights", weights, weight_type_choices(),
+                    "Type that the weights are converted to (as stored)")
+      .group(kTypesGroup);
+}
+
+Option add_dtype_option(Command command, std::optional<DType>& dtype, const char* description) {
+  const auto set = [&dtype](const std::string& word) {
+    dtype = parse_activation_type("--dtype", word);
+  };
+  return command.add_text("--dtype", kActivationTypes, set, description).group(kTypesGroup);
+}
+
+Option add_arithmetic_option(Command command, std::optional<DType>& arithmetic) {
+  return add_choice(command, "--arithmetic", arithmetic, arithmetic_choices(),
+                    "Type in which the layers' GEMMs compute (the config's for its quantised "
+                    "layers, else as --dtype)")
+      .group(kTypesGroup);
+}
+
+std::vector<Option> add_type_options(Command command, WorkloadRequest& request) {
+  const auto set = [&request](const std::string& word) {
+    const InferenceRecipeInfo& recipe =
+        info(value_of("--recipe", word, inference_recipe_choices()));
+    request.weights = recipe.weights;
+    request.arithmetic = recipe.arithmetic;
+  };
+  return {add_weights_option(command, request.weights),
+          add_dtype_option(command, request.dtype,
+                           "Type of activations (auto: the config's torch_dtype if it has 16 bits, "
+                           "else float32)"),
+          add_arithmetic_option(command, request.arithmetic),
+          command
+              .add_text("--recipe", listed(inference_recipe_choices()), set,
+                        "Types of weights and arithmetic by the name of their recipe")
+              .group(kTypesGroup)};
+}
+
+}  // namespace headroom::cli

@@ -1,0 +1,222 @@
+// Mixers of state-space layers: Mamba (arXiv 2312.00752) and Mamba-2 (arXiv 2405.21060), and the
+// short convolution that they share with gated DeltaNet and LFM2.
+#include "builder.h"
+
+namespace headroom::detail {
+namespace {
+
+constexpr auto kRole = WeightRole::recurrent;
+
+}  // namespace
+
+Expr GraphBuilder::heads_of(std::int64_t count) const {
+  const Integer heads = graph_.sizes.get(Symbol::num_attention_heads).value_or(0);
+  if (heads == 0 || count % heads != 0) return Integer{count};
+  return count / heads * Expr(Symbol::num_attention_heads);
+}
+
+TensorId GraphBuilder::project(const StackContext& stack, Part part, const Projection& projection,
+                               WeightRole role, LinearBias bias, TensorId input) {
+  const Expr in_features = graph_.tensors[input].shape.back();
+  return linear({part,
+                 projection.name,
+                 role,
+                 stack.rows(),
+                 in_features,
+                 {projection},
+                 bias == LinearBias::present},
+                input, {kBatch, stack.tokens, projection.out_features});
+}
+
+TensorId GraphBuilder::scaled(Part part, const std::string& path, double factor, TensorId input) {
+  if (factor == 1) return input;
+  return emit_in_place(part, path, Scale{graph_.tensors[input].elements(), factor}, {input});
+}
+
+TensorId GraphBuilder::short_convolution(const StackContext& stack, Part part,
+                                         const std::string& path, WeightRole role,
+                                         ShortConvolution op, TensorId input) {
+  op.batch = kBatch;
+  op.rows = stack.rows();
+  op.channels = graph_.tensors[input].shape.back();
+  op.past = stack.keys;
+  std::vector<TensorId> operands{input};
+  if (op.past == KeySource::cache) {
+    operands.push_back(
+        tensor(path + "_state", {kBatch, op.kernel, op.channels}, ElementType::convolution_state));
+  }
+  std::vector<WeightId> weights{weight(part, path + ".weight", {op.channels, op.kernel}, role)};
+  if (op.bias) weights.push_back(weight(part, path + ".bias", {op.channels}, role));
+  return emit_in_place(part, path, std::move(op), std::move(operands), std::move(weights));
+}
+
+TensorId GraphBuilder::gated_convolution(const StackContext& stack, TensorId hidden) {
+  const ShortConvolutionSpec& spec = *stack.attention->short_convolution;
+  const Expr width = Symbol::hidden_size;
+  const Expr elements = stack.rows() * width;
+  const LinearBias bias = spec.bias ? LinearBias::present : LinearBias::absent;
+  const auto role = WeightRole::convolution;
+  const auto in = [&](const std::string& name) {
+    return project(stack, Part::mixer_in, {name, width}, role, bias, hidden);
+  };
+  const auto multiply = [&](const std::string& path, TensorId x, TensorId gate) {
+    return emit_in_place(Part::mixer_gate, path, OutputGate{ActivationKind::identity, elements},
+                         {x, gate});
+  };
+  const TensorId input_gate = in("mixer.input_gate");
+  const TensorId output_gate = in("mixer.output_gate");
+  TensorId x = multiply("mixer.input_gate.product", in("mixer.x"), input_gate);
+  ShortConvolution op;
+  op.kernel = Integer{spec.kernel_size};
+  op.activation = ActivationKind::identity;
+  op.bias = spec.bias;
+  x = short_convolution(stack, Part::mixer_convolution, "mixer.convolution", role, op, x);
+  x = multiply("mixer.output_gate.product", x, output_gate);
+  return project(stack, Part::mixer_out, {"mixer.out", width}, role, bias, x);
+}
+
+TensorId GraphBuilder::scan(const StackContext& stack, const StateSpaceSpec& spec,
+                            const Expr& first_parameter, std::vector<TensorId> operands) {
+  const Expr heads = heads_of(spec.num_heads);
+  const Expr state = Integer{spec.state_size};
+  const Expr head_dim = Integer{spec.head_dim};
+  const auto add = [&](const std::string& path, std::vector<Expr> shape) {
+    return weight(Part::mixer_scan, path, std::move(shape), kRole);
+  };
+  std::vector<WeightId> weights;
+  std::vector<Expr> decays{heads};
+  switch (spec.kind) {
+    case StateSpaceKind::dual:
+      weights.push_back(add("mixer.dt_bias", {heads}));
+      break;
+    case StateSpaceKind::selective:
+      decays.push_back(state);
+      break;
+  }
+  weights.push_back(add("mixer.a_log", std::move(decays)));
+  weights.push_back(add("mixer.d", {heads}));
+  if (stack.keys == KeySource::cache) {
+    operands.push_back(
+        tensor("mixer.state", {kBatch, heads, head_dim, state}, ElementType::recurrent_state));
+  }
+  return emit(Part::mixer_scan, "mixer.scan",
+              StateSpaceScan{spec.kind, kBatch, stack.rows(), heads, head_dim,
+                             Integer{spec.num_groups}, state, first_parameter, spec.least_time_step,
+                             spec.greatest_time_step, stack.keys},
+              std::move(operands), std::move(weights), {kBatch, stack.tokens, heads * head_dim});
+}
+
+TensorId GraphBuilder::gated_scan(const StackContext& stack, const StateSpaceSpec& spec,
+                                  TensorId scanned, TensorId gate) {
+  const Expr heads = heads_of(spec.num_heads);
+  const Expr inner = heads * Integer{spec.head_dim};
+  const auto apply_gate = [&] {
+    scanned =
+        emit_in_place(Part::mixer_gate, "mixer.gate.product",
+                      OutputGate{ActivationKind::silu, stack.rows() * inner}, {scanned, gate});
+  };
+  if (!spec.gated_norm) {
+    apply_gate();
+    return scanned;
+  }
+  const GatedNormSpec& norm = *spec.gated_norm;
+  if (norm.order == GatedNormOrder::gate_first) apply_gate();
+  const Expr width = heads_of(spec.num_heads / norm.groups) * Integer{spec.head_dim};
+  const HeadRows parts{stack.rows(), inner, {}, Integer{norm.groups}, width};
+  scanned =
+      emit_in_place(Part::rms_norm, "mixer.norm",
+                    HeadNorm{norm.norm, QueryKeyNormScope::each_head_own_weight, parts}, {scanned},
+                    norm_weights(norm.norm, Part::rms_norm, "mixer.norm", {inner}));
+  if (norm.order == GatedNormOrder::norm_first) apply_gate();
+  return scanned;
+}
+
+TensorId GraphBuilder::dual_state_space(const StackContext& stack, TensorId hidden) {
+  const StateSpaceSpec& spec = *stack.attention->state_space;
+  const StateSpaceMultipliers factors = spec.multipliers.value_or(StateSpaceMultipliers{});
+  const LinearBias bias = spec.projection_bias ? LinearBias::present : LinearBias::absent;
+  const Expr heads = heads_of(spec.num_heads);
+  const Expr inner = heads * Integer{spec.head_dim};
+  const Expr shared = Integer{spec.num_groups} * spec.state_size;
+  const Expr mixed = inner + Integer{2} * shared;
+  hidden = scaled(Part::mixer_in, "mixer.input.scale", factors.input, hidden);
+  const auto in = [&](const std::string& name, const Expr& width) {
+    return project(stack, Part::mixer_in, {name, width}, kRole, bias, hidden);
+  };
+  const TensorId gate =
+      scaled(Part::mixer_in, "mixer.gate.scale", factors.gate, in("mixer.gate", inner));
+  TensorId x = in("mixer.x", mixed);
+  const auto scale_part = [&](const std::string& name, double factor, const Expr& first,
+                              const Expr& width) {
+    if (factor == 1) return;
+    const HeadRows part{stack.rows(), mixed, first, Integer{1}, width};
+    x = emit_in_place(Part::mixer_in, name, Scale{part.elements(), factor, part}, {x});
+  };
+  scale_part("mixer.x.scale", factors.x, {}, inner);
+  scale_part("mixer.b.scale", factors.b, inner, shared);
+  scale_part("mixer.c.scale", factors.c, inner + shared, shared);
+  const TensorId time_step = scaled(Part::mixer_in, "mixer.time_step.scale", factors.time_step,
+                                    in("mixer.time_step", heads));
+  ShortConvolution op;
+  op.kernel = Integer{spec.conv_kernel_dim};
+  op.bias = spec.convolution_bias;
+  x = short_convolution(stack, Part::mixer_convolution, "mixer.convolution", kRole, op, x);
+  TensorId out = gated_scan(stack, spec, scan(stack, spec, inner, {x, time_step}), gate);
+  out = project(stack, Part::mixer_out, {"mixer.out", Symbol::hidden_size}, kRole, bias, out);
+  return scaled(Part::mixer_out, "mixer.out.scale", factors.output, out);
+}
+
+TensorId GraphBuilder::selective_state_space(const StackContext& stack, TensorId hidden) {
+  const StateSpaceSpec& spec = *stack.attention->state_space;
+  const LinearBias bias = spec.projection_bias ? LinearBias::present : LinearBias::absent;
+  const Expr inner = heads_of(spec.num_heads);
+  const Expr rank = Integer{spec.time_step_rank};
+  const Expr state = Integer{spec.state_size};
+  const Expr width = rank + Integer{2} * state;
+  const auto in = [&](const std::string& name) {
+    return project(stack, Part::mixer_in, {name, inner}, kRole, bias, hidden);
+  };
+  TensorId x = in("mixer.x");
+  const TensorId gate = in("mixer.gate");
+  ShortConvolution op;
+  op.kernel = Integer{spec.conv_kernel_dim};
+  op.bias = spec.convolution_bias;
+  x = short_convolution(stack, Part::mixer_convolution, "mixer.convolution", kRole, op, x);
+  TensorId parameters =
+      project(stack, Part::mixer_scan, {"mixer.parameters", width}, kRole, LinearBias::absent, x);
+  const auto norm_part = [&](const std::string& path, const Expr& first, const Expr& size) {
+    const HeadRows part{stack.rows(), width, first, Integer{1}, size};
+    parameters = emit_in_place(
+        Part::rms_norm, path, HeadNorm{*spec.parameter_norm, QueryKeyNormScope::each_head, part},
+        {parameters}, norm_weights(*spec.parameter_norm, Part::rms_norm, path, {size}));
+  };
+  if (spec.parameter_norm) {
+    norm_part("mixer.time_step_norm", {}, rank);
+    norm_part("mixer.b_norm", rank, state);
+    norm_part("mixer.c_norm", rank + state, state);
+  }
+  const TensorId time_step = linear({Part::mixer_scan,
+                                     "mixer.time_step",
+                                     kRole,
+                                     stack.rows(),
+                                     rank,
+                                     {{"mixer.time_step", inner}},
+                                     true,
+                                     width},
+                                    parameters, {kBatch, stack.tokens, inner});
+  const TensorId out =
+      gated_scan(stack, spec, scan(stack, spec, rank, {x, time_step, parameters}), gate);
+  return project(stack, Part::mixer_out, {"mixer.out", Symbol::hidden_size}, kRole, bias, out);
+}
+
+TensorId GraphBuilder::state_space(const StackContext& stack, TensorId hidden) {
+  switch (stack.attention->state_space->kind) {
+    case StateSpaceKind::selective:
+      return selective_state_space(stack, hidden);
+    case StateSpaceKind::dual:
+      break;
+  }
+  return dual_state_space(stack, hidden);
+}
+
+}  // namespace headroom::detail

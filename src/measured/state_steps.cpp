@@ -1,0 +1,120 @@
+// Steps of mixers with a state of constant size.
+#include <algorithm>
+#include <memory>
+
+#include "kernels/elementwise.h"
+#include "kernels/state_kernels.h"
+#include "step_builder.h"
+
+namespace headroom::measured {
+
+StepBuilder::State StepBuilder::state_of(KeySource source, const Expr& elements) {
+  if (source == KeySource::cache) {
+    const std::string& name = program_.graph_.tensors[node_->inputs.back()].name;
+    return
+        [name, cache = &program_.cache_](std::int64_t layer) { return cache->data(name, layer); };
+  }
+  auto zeros = std::make_shared<AlignedVector<float>>(static_cast<std::size_t>(integer(elements)));
+  return [zeros](std::int64_t /*layer*/) {
+    std::ranges::fill(*zeros, 0.0F);
+    return zeros->data();
+  };
+}
+
+StepBuilder::Run StepBuilder::operator()(const ShortConvolution& op) {
+  ShortConvolutionArguments args;
+  args.batch = integer(op.batch);
+  args.seq_len = integer(op.rows) / args.batch;
+  args.channels = integer(op.channels);
+  args.kernel = integer(op.kernel);
+  args.x = output();
+  const std::string bias = op.bias ? weight_path(1) : "";
+  const std::int64_t count = integer(op.elements());
+  const std::int64_t moved = 2 * (count + integer(op.state_elements()));
+  return [=, weight = weight_path(0), copy_input = input_copy(),
+          state = state_of(op.past, op.state_elements()), weights = &program_.weights_,
+          kind = op.activation,
+          shared_layers = block_.layers_per_weights](std::int64_t layer) mutable {
+    copy_input();
+    const std::int64_t stored = layer / shared_layers;
+    args.weight = weights->values(weight, stored);
+    args.bias = bias.empty() ? nullptr : weights->values(bias, stored);
+    args.state = state(layer);
+    const std::int64_t flops = short_convolution(args);
+    if (kind != ActivationKind::identity) activate(kind, args.x, count);
+    return StepCount{flops, moved * kFloatBytes};
+  };
+}
+
+StepBuilder::Run StepBuilder::operator()(const StateSpaceScan& op) {
+  StateSpaceArguments args;
+  args.kind = op.kind;
+  args.batch = integer(op.batch);
+  args.seq_len = integer(op.rows) / args.batch;
+  args.heads = integer(op.heads);
+  args.head_dim = integer(op.head_dim);
+  args.groups = integer(op.groups);
+  args.state_size = integer(op.state_size);
+  args.least_time_step = static_cast<float>(op.least_time_step);
+  args.greatest_time_step = static_cast<float>(op.greatest_time_step);
+  const std::int64_t shared = args.groups * args.state_size;
+  const std::int64_t rows = args.batch * args.seq_len;
+  const auto rows_of = [&](std::size_t index) {
+    return TokenRows{input(index), floats_of(node_->inputs[index]) / rows};
+  };
+  args.x = rows_of(0);
+  args.time_step = rows_of(1);
+  args.b = rows_of(op.kind == StateSpaceKind::dual ? 0 : 2);
+  args.b.data += integer(op.first_parameter);
+  args.c = {args.b.data + shared, args.b.stride};
+  args.out = output();
+  const bool biased = op.kind == StateSpaceKind::dual;
+  const std::size_t first = biased ? 1 : 0;
+  const std::int64_t moved = rows * (2 * args.heads * args.head_dim + args.heads + 2 * shared) +
+                             2 * integer(op.state_elements());
+  return [=, bias = biased ? weight_path(0) : "", a_log = weight_path(first),
+          d = weight_path(first + 1), state = state_of(op.state, op.state_elements()),
+          weights = &program_.weights_,
+          shared_layers = block_.layers_per_weights](std::int64_t layer) mutable {
+    const std::int64_t stored = layer / shared_layers;
+    args.dt_bias = bias.empty() ? nullptr : weights->values(bias, stored);
+    args.a_log = weights->values(a_log, stored);
+    args.d = weights->values(d, stored);
+    args.state = state(layer);
+    return StepCount{state_space_scan(args), moved * kFloatBytes};
+  };
+}
+
+StepBuilder::Run StepBuilder::operator()(const GatedDelta& op) {
+  GatedDeltaArguments args;
+  args.batch = integer(op.batch);
+  const std::int64_t rows = integer(op.rows);
+  args.seq_len = rows / args.batch;
+  args.key_heads = integer(op.key_heads);
+  args.heads = integer(op.heads);
+  args.key_dim = integer(op.key_dim);
+  args.value_dim = integer(op.value_dim);
+  const std::int64_t keys = args.key_heads * args.key_dim;
+  const std::int64_t row = 2 * keys + args.heads * args.value_dim;
+  args.query = {input(0), row};
+  args.key = {input(0) + keys, row};
+  args.value = {input(0) + 2 * keys, row};
+  args.beta = {input(1), 2 * args.heads};
+  args.alpha = {input(1) + args.heads, 2 * args.heads};
+  args.out = output();
+  const Expr elements = op.batch * op.heads * op.key_dim * op.value_dim;
+  const std::int64_t moved =
+      rows * (row + args.heads * (2 + args.value_dim)) + 2 * integer(elements);
+  auto scratch =
+      std::make_shared<AlignedVector<float>>(static_cast<std::size_t>(args.scratch_floats()));
+  return [=, dt_bias = weight_path(0), a_log = weight_path(1), state = state_of(op.state, elements),
+          weights = &program_.weights_,
+          shared_layers = block_.layers_per_weights](std::int64_t layer) mutable {
+    args.dt_bias = weights->values(dt_bias, layer / shared_layers);
+    args.a_log = weights->values(a_log, layer / shared_layers);
+    args.state = state(layer);
+    return StepCount{gated_delta(args, scratch->data()), moved * kFloatBytes};
+  };
+}
+
+}  // namespace headroom::measured

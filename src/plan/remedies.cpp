@@ -1,0 +1,68 @@
+// Changes to a question whose plan does not fit, after which one does.
+#include <algorithm>
+
+#include "headroom/plan.h"
+
+namespace headroom {
+namespace {
+
+/// More devices are not tried: a model that needs them is not sized by this command.
+constexpr std::int64_t kMostDevices = 1024;
+
+/// The fastest plan that fits on `devices` devices, with the recomputation, ZeRO stage and
+/// micro-batch of `request`; empty if none fits.
+std::optional<PlanChoice> best_plan(const Planner& planner, const PlanRequest& request,
+                                    const Load& load, std::int64_t devices) {
+  SearchSpace space;
+  space.devices = devices;
+  space.load = load;
+  space.keep = 1;
+  space.fixed.recompute = request.choice.recompute;
+  space.fixed.zero = request.choice.zero;
+  space.fixed.interleave = 1;
+  space.fixed.micro_batch = request.micro_batch;
+  const PlanSearch search = search_plans(planner, space);
+  if (search.best.empty()) return std::nullopt;
+  return search.best.front().choice;
+}
+
+void add_devices(const Planner& planner, const PlanRequest& request, const Load& load,
+                 std::int64_t devices, std::vector<Remedy>& remedies) {
+  for (std::int64_t count = 1; count <= kMostDevices; count *= 2) {
+    if (count < devices) continue;
+    const auto choice = best_plan(planner, request, load, count);
+    if (!choice) continue;
+    OtherPlan other{*choice, load.batch_size};
+    if (planner.query().purpose == Purpose::train) other.micro_batch = choice->micro_batch;
+    remedies.emplace_back(other);
+    return;
+  }
+}
+
+void add_recomputation(Planner& planner, PlanRequest request, const Load& load,
+                       std::vector<Remedy>& remedies) {
+  if (planner.query().purpose != Purpose::train) return;
+  request.choice.recompute = {Recompute::full, 1};
+  if (planner.fits(planner.evaluate(resolve(request, load), load))) {
+    remedies.emplace_back(OtherRecomputation{request.choice.recompute});
+  }
+}
+
+}  // namespace
+
+std::vector<Remedy> remedies_for(Planner& planner, const PlanRequest& request, const Load& load,
+                                 const PlanResult& result, std::span<const FormatFit> formats) {
+  std::vector<Remedy> remedies;
+  add_devices(planner, request, load, request.choice.parallel.devices(), remedies);
+  const auto widest = std::ranges::find_if(formats, &FormatFit::fits);
+  if (widest != formats.end())
+    remedies.emplace_back(OtherFormats{widest->weights, widest->kv_dtype});
+  add_recomputation(planner, request, load, remedies);
+  const std::int64_t context = result.largest_context.value_or(0);
+  if (context > 0) remedies.emplace_back(ShorterContext{context});
+  const std::int64_t batch = result.largest_batch.value_or(0);
+  if (batch > 0) remedies.emplace_back(SmallerBatch{batch});
+  return remedies;
+}
+
+}  // namespace headroom

@@ -1,0 +1,97 @@
+// ERNIE 4.5: Llama with interleaved RoPE, dense and with experts that a correction bias balances
+// (Baidu, ERNIE 4.5 technical report).
+#include "../decoder.h"
+#include "../family.h"
+
+namespace headroom::detail {
+namespace {
+
+void read_ernie4_5(ConfigReader& config, ModelSpec& spec) {
+  DecoderDefaults defaults;
+  defaults.max_position_embeddings = 131072;
+  defaults.norm_eps = 1e-5;
+  defaults.rope.theta = 500000;
+  defaults.rope.layout = RopeLayout::interleaved;
+  defaults.bias = BiasRule::none;
+  read_decoder(config, spec, defaults);
+  StackSpec& stack = *spec.decoder;
+  stack.self_attention.qkv_bias = config.flag_or({"use_bias"}, false);
+  stack.self_attention.output_bias = stack.self_attention.qkv_bias;
+  stack.ffn.bias = stack.self_attention.qkv_bias;
+}
+
+/// Every `moe_layer_interval`-th layer from `moe_layer_start_index` to `moe_layer_end_index` (-1:
+/// the last) has experts.
+std::vector<bool> read_expert_layers(ConfigReader& config, std::int64_t num_layers) {
+  const auto last = static_cast<double>(num_layers - 1);
+  const std::int64_t first = config.count_or({"moe_layer_start_index"}, 1);
+  const double end = config.number_or({"moe_layer_end_index"}, -1);
+  const std::int64_t interval = config.size_or({"moe_layer_interval"}, 1);
+  std::vector<bool> routed;
+  for (std::int64_t layer = 0; layer < num_layers; ++layer) {
+    const bool inside = layer >= first && static_cast<double>(layer) <= (end < 0 ? last : end);
+    routed.push_back(inside && (layer + 1) % interval == 0);
+  }
+  return routed;
+}
+
+void read_ernie4_5_moe(ConfigReader& config, ModelSpec& spec) {
+  read_ernie4_5(config, spec);
+  config.expect_flag("use_bias", false);
+  ExpertsSpec experts;
+  experts.num_experts = config.size_or({"moe_num_experts"}, 64);
+  experts.num_experts_per_tok = config.size_or({"moe_k"}, 6);
+  experts.intermediate_size = config.size_or({"moe_intermediate_size"}, 1536);
+  experts.shared_intermediate_size =
+      product(config, "moe_num_shared_experts", config.count_or({"moe_num_shared_experts"}, 2),
+              experts.intermediate_size);
+  experts.correction_bias = true;
+  experts.correction_bias_is_parameter = true;  // registered as one, without a gradient
+  experts.normalise = true;
+  set_experts(*spec.decoder, read_expert_layers(config, spec.decoder->num_layers), experts);
+  config.expect_text("moe_gate", "topk");
+  config.expect_flag("moe_use_aux_free", true);
+  // The least sum to divide by; training settings.
+  config.ignore({"moe_norm_min", "moe_capacity", "moe_aux_loss_lambda"});
+}
+
+constexpr NameRule kErnieExperts[] = {
+    {"decoder.layers.mlp.router.correction_bias",
+     "layers.{}.mlp.moe_statics.e_score_correction_bias"},
+    {"decoder.layers.mlp.shared_expert.gate.%", "layers.{}.mlp.shared_experts.gate_proj.%"},
+    {"decoder.layers.mlp.shared_expert.up.%", "layers.{}.mlp.shared_experts.up_proj.%"},
+    {"decoder.layers.mlp.shared_expert.down.%", "layers.{}.mlp.shared_experts.down_proj.%"},
+};
+
+ModelClasses ernie_classes(const std::string& prefix) {
+  return decoder_classes(prefix, {.tied = true, .float32_logits = true});
+}
+
+}  // namespace
+
+std::vector<Family> ernie_families() {
+  return {{.model_types = {"ernie4_5"},
+           .classes = ernie_classes("Ernie4_5"),
+           .reader = read_ernie4_5,
+           .names = llama_names(),
+           .gguf = GgufForm(GgufConversion::none, {{.name = "ernie4_5",
+                                                    .common = gguf_rms_norm_keys(),
+                                                    .flags = {{"blk.0.attn_q.bias", "use_bias"}},
+                                                    .head_dim = GgufHeadDim::always}})},
+          {.model_types = {"ernie4_5_moe"},
+           .classes = either_of(ernie_classes("Ernie4_5_Moe"), ernie_classes("Ernie4_5Moe")),
+           .reader = read_ernie4_5_moe,
+           .names = llama_names({kErnieExperts, routed_expert_rules()}),
+           .gguf = GgufForm(GgufConversion::none,
+                            {{.name = "ernie4_5-moe",
+                              .common = gguf_rms_norm_keys(),
+                              .own = {{"expert_count", "moe_num_experts"},
+                                      {"expert_used_count", "moe_k"},
+                                      {"expert_feed_forward_length", "moe_intermediate_size"},
+                                      {"expert_shared_count", "moe_num_shared_experts"},
+                                      {"leading_dense_block_count", "moe_layer_start_index"},
+                                      {"interleave_moe_layer_step", "moe_layer_interval"}},
+                              .head_dim = GgufHeadDim::always}})}};
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,102 @@
+// HunYuan: Llama with norms on query and key heads after RoPE, whose base grows by a fixed `alpha`;
+// dense and with experts beside a shared one (arXiv 2411.02265; Tencent, Hunyuan-A13B).
+#include <algorithm>
+#include <functional>
+
+#include "../decoder.h"
+#include "../family.h"
+
+namespace headroom::detail {
+namespace {
+
+void read_hunyuan_dense(ConfigReader& config, ModelSpec& spec) {
+  DecoderDefaults defaults;
+  defaults.norm_eps = 1e-5;
+  read_decoder(config, spec, defaults);
+  StackSpec& stack = *spec.decoder;
+  stack.self_attention.query_key_norm =
+      QueryKeyNormSpec{stack.norm, QueryKeyNormScope::each_head, QueryKeyNormPlace::after_rotary};
+  // The class knows no other values of these.
+  config.expect_flag("use_qk_norm", true);
+  config.expect_flag("use_cla", false);
+  config.expect_flag("use_mla", false);
+  config.expect_flag("mlp_bias", false);
+  config.expect_text("norm_type", "rms");
+  const auto head_dim = static_cast<double>(stack.self_attention.head_dim);
+  config.expect_number("attention_head_dim", head_dim);
+  config.ignore({"cla_share_factor", "eod_token_id", "use_rotary_pos_emb", "org_vocab_size",
+                 "position_embedding_xdrope", "im_start_id", "im_end_id", "im_newline_id"});
+}
+
+/// A number, or a list of it for each layer.
+std::int64_t read_layered_size(ConfigReader& config, std::string_view key, std::int64_t otherwise) {
+  const std::vector<std::int64_t> sizes = config.count_or_counts(key);
+  if (sizes.empty()) return otherwise;
+  if (std::ranges::adjacent_find(sizes, std::not_equal_to{}) != sizes.end()) {
+    config.fail(key, "differs between layers, which is not supported", "write one number");
+  }
+  return sizes.front();
+}
+
+void expect_layered_size(ConfigReader& config, std::string_view key, std::int64_t only) {
+  if (read_layered_size(config, key, only) == only) return;
+  config.fail(key, "differs from the class's size", "use the same size for all experts");
+}
+
+void read_hunyuan_moe(ConfigReader& config, ModelSpec& spec) {
+  read_hunyuan_dense(config, spec);
+  FfnSpec& ffn = spec.decoder->ffn;
+  ExpertsSpec experts;
+  experts.num_experts = read_layered_size(config, "num_experts", 1);
+  experts.num_experts_per_tok = read_layered_size(config, "moe_topk", 1);
+  experts.intermediate_size = ffn.intermediate_size;
+  experts.shared_intermediate_size = ffn.intermediate_size;
+  experts.normalise = true;
+  // The class takes both widths from intermediate_size, and always has one shared expert.
+  expect_layered_size(config, "moe_intermediate_size", ffn.intermediate_size);
+  expect_layered_size(config, "num_shared_expert", 1);
+  ffn.experts = experts;
+  config.expect_flag("use_mixed_mlp_moe", true);
+  config.expect_flag("norm_topk_prob", true);
+  config.ignore({"moe_layer_num_skipped", "moe_drop_tokens", "moe_random_routing_dropped_token",
+                 "capacity_factor", "group_limited_greedy", "n_group", "topk_group",
+                 "routed_scaling_factor"});
+}
+
+constexpr NameRule kHunyuan[] = {
+    {"decoder.layers.attention.query_norm.%", "layers.{}.self_attn.query_layernorm.%"},
+    {"decoder.layers.attention.key_norm.%", "layers.{}.self_attn.key_layernorm.%"},
+    {"decoder.layers.mlp.router.%", "layers.{}.mlp.gate.wg.%"},
+    {"decoder.layers.mlp.shared_expert.gate.%", "layers.{}.mlp.shared_mlp.gate_proj.%"},
+    {"decoder.layers.mlp.shared_expert.up.%", "layers.{}.mlp.shared_mlp.up_proj.%"},
+    {"decoder.layers.mlp.shared_expert.down.%", "layers.{}.mlp.shared_mlp.down_proj.%"},
+};
+
+}  // namespace
+
+std::vector<Family> hunyuan_families() {
+  return {
+      {.model_types = {"hunyuan_v1_dense"},
+       .classes = llama_classes("HunYuanDenseV1"),
+       .reader = read_hunyuan_dense,
+       .names = llama_names({kHunyuan}),
+       .gguf = GgufForm(GgufConversion::none, {{.name = "hunyuan-dense",
+                                                .common = gguf_rms_norm_keys(),
+                                                .flags = {{"blk.0.attn_q.bias", "attention_bias"}},
+                                                .head_dim = GgufHeadDim::always}})},
+      {.model_types = {"hunyuan_v1_moe"},
+       .classes = llama_classes("HunYuanMoEV1"),
+       .reader = read_hunyuan_moe,
+       .names = llama_names({kHunyuan, routed_expert_rules()}),
+       .gguf = GgufForm(GgufConversion::none,
+                        {{.name = "hunyuan-moe",
+                          .common = gguf_rms_norm_keys(),
+                          .own = {{"expert_count", "num_experts"},
+                                  {"expert_used_count", "moe_topk"},
+                                  {"expert_feed_forward_length", "moe_intermediate_size"},
+                                  {"expert_shared_count", "num_shared_expert"}},
+                          .flags = {{"blk.0.attn_q.bias", "attention_bias"}},
+                          .head_dim = GgufHeadDim::always}})}};
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,66 @@
+// Multimodal models whose text model is another family: LLaVA, Mistral Small 3.1, PaliGemma,
+// Idefics3 and SmolVLM, InternVL, GLM-4.1V, Kimi K2.5, Voxtral.
+#include "../towers/towers.h"
+#include "../towers/wrapper.h"
+
+namespace headroom::detail {
+namespace {
+
+// Sizes of LlamaConfig, which the first LLaVA files leave out.
+constexpr std::string_view kLlamaSizes = R"({"hidden_size": 4096, "intermediate_size": 11008,
+    "num_hidden_layers": 32, "num_attention_heads": 32, "vocab_size": 32000})";
+
+}  // namespace
+
+std::vector<Family> image_text_families() {
+  return {wrapper_family({.model_types = {"llava"},
+                          .classes = {"LlavaForConditionalGeneration"},
+                          .bare_classes = {"LlavaModel"},
+                          .text_type = "llama",
+                          .count_towers = count_llava_tower,
+                          .text_defaults = kLlamaSizes}),
+          wrapper_family({.model_types = {"mistral3"},
+                          .classes = {"Mistral3ForConditionalGeneration"},
+                          .bare_classes = {"Mistral3Model"},
+                          .text_type = "mistral",
+                          .count_towers = count_mistral3_tower}),
+          wrapper_family({.model_types = {"paligemma"},
+                          .classes = {"PaliGemmaForConditionalGeneration"},
+                          .bare_classes = {"PaliGemmaModel"},
+                          .text_type = "gemma",
+                          .count_towers = count_paligemma_tower}),
+          wrapper_family(
+              {.model_types = {"idefics3", "smolvlm"},
+               .classes = {"Idefics3ForConditionalGeneration", "SmolVLMForConditionalGeneration"},
+               .bare_classes = {"Idefics3Model", "SmolVLMModel"},
+               .text_type = "llama",
+               .count_towers = count_idefics3_tower}),
+          wrapper_family({.model_types = {"internvl"},
+                          .classes = {"InternVLForConditionalGeneration"},
+                          .bare_classes = {"InternVLModel"},
+                          .text_type = "qwen2",
+                          .count_towers = count_internvl_tower}),
+          wrapper_family({.model_types = {"glm4v"},
+                          .classes = {"Glm4vForConditionalGeneration"},
+                          .bare_classes = {"Glm4vModel"},
+                          .text_type = "glm4v_text",
+                          .count_towers = count_glm4v_tower}),
+          wrapper_family({.model_types = {"glm4v_moe"},
+                          .classes = {"Glm4vMoeForConditionalGeneration"},
+                          .bare_classes = {"Glm4vMoeModel"},
+                          .text_type = "glm4v_moe_text",
+                          .count_towers = count_glm4v_tower}),
+          wrapper_family(
+              {.model_types = {"kimi_k25"},
+               .classes = {"KimiK25ForConditionalGeneration", "Kimi_K25ForConditionalGeneration"},
+               .bare_classes = {"Kimi_K25Model"},
+               .text_type = "deepseek_v3",
+               .count_towers = count_kimi_tower}),
+          wrapper_family({.model_types = {"voxtral"},
+                          .classes = {"VoxtralForConditionalGeneration"},
+                          .bare_classes = {},
+                          .text_type = "llama",
+                          .count_towers = count_voxtral_tower})};
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,71 @@
+// InternLM: Llama with optional biases; the second stores Q, K and V fused by key-value head, the
+// third has separate keys for biases (Shanghai AI Laboratory; arXiv 2403.17297).
+#include "../decoder.h"
+#include "../family.h"
+
+namespace headroom::detail {
+namespace {
+
+void read_internlm(ConfigReader& config, ModelSpec& spec) {
+  DecoderDefaults defaults;
+  defaults.bias = BiasRule::none;
+  read_decoder(config, spec, defaults);
+  AttentionSpec& attention = spec.decoder->self_attention;
+  attention.qkv_bias = config.flag_or({"bias"}, true);
+  attention.output_bias = attention.qkv_bias;
+  config.ignore({"rotary"});  // the base 10000, and a scaling beyond the context only
+}
+
+void read_internlm3(ConfigReader& config, ModelSpec& spec) {
+  DecoderDefaults defaults;
+  defaults.max_position_embeddings = 32768;
+  defaults.bias = BiasRule::none;
+  read_decoder(config, spec, defaults);
+  StackSpec& stack = *spec.decoder;
+  stack.self_attention.qkv_bias = config.flag_or({"qkv_bias"}, false);
+  stack.self_attention.output_bias = config.flag_or({"bias"}, false);
+  stack.ffn.bias = stack.self_attention.output_bias;
+}
+
+constexpr NameRule kInternlm2[] = {
+    {"embeddings.word_embeddings.%", "tok_embeddings.%"},
+    {"decoder.layers.attention_norm.%", "layers.{}.attention_norm.%"},
+    {"decoder.layers.attention.query.%", "layers.{}.attention.wqkv.%",
+     part(0, Stacking::per_key_value_head)},
+    {"decoder.layers.attention.key.%", "layers.{}.attention.wqkv.%",
+     part(1, Stacking::per_key_value_head)},
+    {"decoder.layers.attention.value.%", "layers.{}.attention.wqkv.%",
+     part(2, Stacking::per_key_value_head)},
+    {"decoder.layers.attention.output.%", "layers.{}.attention.wo.%"},
+    {"decoder.layers.mlp_norm.%", "layers.{}.ffn_norm.%"},
+    {"decoder.layers.mlp.gate.%", "layers.{}.feed_forward.w1.%"},
+    {"decoder.layers.mlp.up.%", "layers.{}.feed_forward.w3.%"},
+    {"decoder.layers.mlp.down.%", "layers.{}.feed_forward.w2.%"},
+    {"head.language_model.%", "output.%"},
+};
+
+}  // namespace
+
+std::vector<Family> internlm_families() {
+  return {{.model_types = {"internlm"},
+           .classes = llama_classes("InternLM"),
+           .reader = read_internlm,
+           .names = llama_names(),
+           .gguf = None("llama.cpp does not support this architecture")},
+          {.model_types = {"internlm2"},
+           .classes = llama_classes("InternLM2"),
+           .reader = read_internlm,
+           .names = llama_names({kInternlm2}),
+           .gguf = GgufForm(GgufConversion::interleaved_heads,
+                            {{.name = "internlm2",
+                              .common = gguf_rms_norm_keys(),
+                              .flags = {{"blk.0.attn_output.bias", "bias"}},
+                              .head_dim = GgufHeadDim::never}})},
+          {.model_types = {"internlm3"},
+           .classes = llama_classes("InternLM3"),
+           .reader = read_internlm3,
+           .names = llama_names(),
+           .gguf = None("llama.cpp stores it under the name of Llama")}};
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,170 @@
+// Nemotron-H and Nemotron 3: blocks of one mixer each — Mamba-2, attention without positions, a
+// feed-forward network or experts (NVIDIA, arXiv 2504.03624; transformers, models/nemotron_h).
+#include <fmt/format.h>
+
+#include "../common_keys.h"
+#include "../decoder.h"
+#include "../family.h"
+#include "../state_space.h"
+
+namespace headroom::detail {
+namespace {
+
+/// Kinds of blocks, in the order of the variants of the stack.
+enum class NemotronBlock : std::uint8_t { attention, state_space, feed_forward, experts };
+
+std::optional<NemotronBlock> block_of_letter(char letter) {
+  switch (letter) {
+    case 'M':
+      return NemotronBlock::state_space;
+    case '*':
+      return NemotronBlock::attention;
+    case '-':
+      return NemotronBlock::feed_forward;
+    case 'E':
+      return NemotronBlock::experts;
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<NemotronBlock> block_of_word(const std::string& word) {
+  if (word == "mamba" || word == "linear_attention") return NemotronBlock::state_space;
+  if (word == "attention" || word == "full_attention") return NemotronBlock::attention;
+  if (word == "mlp") return NemotronBlock::feed_forward;
+  if (word == "moe") return NemotronBlock::experts;
+  return std::nullopt;
+}
+
+/// The kind of every block: `layers_block_type`, or the letters of `hybrid_override_pattern`.
+std::vector<NemotronBlock> read_blocks(ConfigReader& config, std::int64_t num_layers) {
+  const bool listed = config.has("layers_block_type") || config.has("layer_types");
+  const std::string_view key = config.has("layers_block_type") ? "layers_block_type"
+                               : listed                        ? "layer_types"
+                                                               : "hybrid_override_pattern";
+  std::vector<std::optional<NemotronBlock>> found;
+  if (listed) {
+    for (const std::string& word : config.texts(key)) found.push_back(block_of_word(word));
+    config.ignore({"hybrid_override_pattern"});
+  } else {
+    for (const char letter : config.text_or({key}, "")) found.push_back(block_of_letter(letter));
+  }
+  std::vector<NemotronBlock> blocks;
+  for (const auto& block : found) {
+    if (!block) {
+      config.fail(key, "names a block that is no Mamba, attention, MLP or MoE block",
+                  "use the letters M, *, - and E, or the words mamba, attention, mlp and moe");
+    }
+    blocks.push_back(*block);
+  }
+  if (std::ssize(blocks) != num_layers) {
+    config.fail(key, fmt::format("names {} blocks for {} layers", blocks.size(), num_layers),
+                "name one block for each of num_hidden_layers");
+  }
+  return blocks;
+}
+
+StateSpaceSpec read_nemotron_mamba(ConfigReader& config, const NormSpec& norm) {
+  DualKeys keys = kMamba2Keys;
+  keys.num_heads = "mamba_num_heads";
+  keys.head_dim = "mamba_head_dim";
+  keys.state_size = "ssm_state_size";
+  keys.chunk_size_when_absent = 128;
+  const std::int64_t heads = config.size_or({"mamba_num_heads"}, keys.num_heads_when_absent);
+  const std::int64_t inner =
+      product(config, "mamba_head_dim", heads, config.size_or({"mamba_head_dim"}, 64));
+  StateSpaceSpec spec = read_dual_layer(config, keys, inner);
+  spec.gated_norm = GatedNormSpec{norm, spec.num_groups};
+  config.expect_text("mamba_hidden_act", "silu");
+  // The heads decide the inner size; the class reads no rank.
+  config.ignore({"expand", "mamba_proj_bias", "time_step_rank"});
+  return spec;
+}
+
+ExpertsSpec read_nemotron_experts(ConfigReader& config) {
+  ExpertsSpec experts = read_experts(config, {{"n_routed_experts", "num_local_experts"}, 8, 2});
+  experts.intermediate_size = config.size_or({"moe_intermediate_size"}, 7688);
+  experts.scoring = RouterScoring::sigmoid;
+  experts.correction_bias = true;
+  experts.group_score = GroupScore::two_best;
+  experts.num_groups = config.size_or({"n_group"}, 1);
+  experts.chosen_groups = config.size_or({"topk_group"}, 1);
+  experts.normalise = config.flag_or({"norm_topk_prob"}, true);
+  experts.scaling_factor = config.number_or({"routed_scaling_factor"}, 1);
+  experts.shared_intermediate_size = config.size_or({"moe_shared_expert_intermediate_size"}, 7688);
+  experts.latent_size = config.count_or({"moe_latent_size"}, 0);
+  config.ignore({"n_shared_experts", "moe_shared_expert_overlap"});  // the class has one
+  return experts;
+}
+
+void read_nemotron_h(ConfigReader& config, ModelSpec& spec) {
+  DecoderDefaults defaults;
+  defaults.num_key_value_heads = 8;
+  defaults.head_dim = config.optional_size({"attention_head_dim"}).value_or(128);
+  defaults.max_position_embeddings = 4096;
+  defaults.ffn = FfnKind::plain;
+  defaults.activation = ActivationKind::relu_squared;
+  read_decoder(config, spec, defaults);
+  spec.position.kind = PositionKind::none;
+  StackSpec& stack = *spec.decoder;
+  stack.norm.eps = config.number_or({"layer_norm_epsilon"}, 1e-5);
+  stack.final_norm = stack.norm;
+  stack.ffn.activation = read_activation(config, {"mlp_hidden_act"}, ActivationKind::relu_squared);
+  stack.ffn.bias = config.flag_or({"mlp_bias"}, false);
+
+  const AttentionSpec attention = stack.self_attention;
+  AttentionSpec nothing;
+  nothing.kind = AttentionKind::none;
+  nothing.causal = true;
+  const FfnSpec network = stack.ffn;
+  FfnSpec experts = network;
+  experts.experts = read_nemotron_experts(config);
+  stack.ffn.kind = FfnKind::none;
+  const FfnSpec none = stack.ffn;
+  stack.variants = {{state_space_layer(read_nemotron_mamba(config, stack.norm)), none},
+                    {nothing, network},
+                    {nothing, experts}};
+  for (const NemotronBlock block : read_blocks(config, stack.num_layers)) {
+    stack.variant_of_layer.push_back(static_cast<std::size_t>(block));
+  }
+  config.expect_number("sliding_window", 0);
+  config.ignore({"norm_eps", "hidden_dropout", "mtp_hybrid_override_pattern",
+                 "mtp_layers_block_type", "num_nextn_predict_layers"});
+}
+
+constexpr NameRule kNemotron[] = {
+    {"decoder.layers.mlp_norm.%", "layers.{}.norm.%"},
+    {"decoder.layers.attention.query.%", "layers.{}.mixer.q_proj.%"},
+    {"decoder.layers.attention.key.%", "layers.{}.mixer.k_proj.%"},
+    {"decoder.layers.attention.value.%", "layers.{}.mixer.v_proj.%"},
+    {"decoder.layers.attention.output.%", "layers.{}.mixer.o_proj.%"},
+    {"decoder.layers.mlp.up.%", "layers.{}.mixer.up_proj.%"},
+    {"decoder.layers.mlp.down.%", "layers.{}.mixer.down_proj.%"},
+    {"decoder.layers.mlp.router.correction_bias", "layers.{}.mixer.gate.e_score_correction_bias"},
+    {"decoder.layers.mlp.router.%", "layers.{}.mixer.gate.%"},
+    {"decoder.layers.mlp.latent.down.%", "layers.{}.mixer.fc1_latent_proj.%"},
+    {"decoder.layers.mlp.latent.up.%", "layers.{}.mixer.fc2_latent_proj.%"},
+    {"decoder.layers.mlp.experts.up.%", "layers.{}.mixer.experts.{e}.up_proj.%"},
+    {"decoder.layers.mlp.experts.down.%", "layers.{}.mixer.experts.{e}.down_proj.%"},
+    {"decoder.layers.mlp.experts.up.weight", "layers.{}.mixer.experts.up_proj", stacked_experts()},
+    {"decoder.layers.mlp.experts.down.weight", "layers.{}.mixer.experts.down_proj",
+     stacked_experts()},
+    {"decoder.layers.mlp.shared_expert.up.%", "layers.{}.mixer.shared_experts.up_proj.%"},
+    {"decoder.layers.mlp.shared_expert.down.%", "layers.{}.mixer.shared_experts.down_proj.%"},
+    {"head.language_model.%", "lm_head.%"},
+};
+
+}  // namespace
+
+std::vector<Family> nemotron_h_families() {
+  return {{.model_types = {"nemotron_h"},
+           .classes = llama_classes("NemotronH"),
+           .reader = read_nemotron_h,
+           .names = NameTable{{kNemotron, mixer_rules()},
+                              {"backbone.", "model."},
+                              {{"mtp.", ExtraKind::multi_token_prediction, NamePart::beginning},
+                               {"lm_head.weight", ExtraKind::tied_copy}}},
+           .gguf = None("not supported yet")}};
+}
+
+}  // namespace headroom::detail

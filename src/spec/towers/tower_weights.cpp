@@ -1,0 +1,120 @@
+#include "tower_weights.h"
+
+#include <array>
+#include <utility>
+
+namespace headroom::detail {
+namespace {
+
+std::string path_of(ModelPart part) {
+  switch (part) {
+    case ModelPart::text:
+      return "text";
+    case ModelPart::vision:
+      return "vision_tower";
+    case ModelPart::audio:
+      return "audio_tower";
+    case ModelPart::projector:
+      break;
+  }
+  return "projector";
+}
+
+}  // namespace
+
+TowerWeights::TowerWeights(ModelSpec& spec, ModelPart part)
+    : weights_(spec.counted_only), part_(part), path_(path_of(part)) {}
+
+void TowerWeights::add(const std::string& name, std::vector<std::int64_t> shape, WeightRole role,
+                       std::int64_t repeat) {
+  weights_.push_back({path_ + "." + name, std::move(shape), role, repeat, part_});
+}
+
+void TowerWeights::linear(const std::string& name, std::int64_t in, std::int64_t out,
+                          WeightRole role, std::int64_t repeat) {
+  linear_if(true, name, in, out, role, repeat);
+}
+
+void TowerWeights::linear_if(bool bias, const std::string& name, std::int64_t in, std::int64_t out,
+                             WeightRole role, std::int64_t repeat) {
+  add(name + ".weight", {out, in}, role, repeat);
+  if (bias) add(name + ".bias", {out}, role, repeat);
+}
+
+void TowerWeights::norm(NormKind kind, const std::string& name, std::int64_t width,
+                        std::int64_t repeat) {
+  add(name + ".weight", {width}, WeightRole::norm, repeat);
+  if (kind == NormKind::layer_norm) add(name + ".bias", {width}, WeightRole::norm, repeat);
+}
+
+void TowerWeights::layers(const TowerLayers& layers) {
+  const auto project = [&](const char* name, bool bias) {
+    linear_if(bias, std::string("layers.attention.") + name, layers.width, layers.width,
+              WeightRole::attention, layers.count);
+  };
+  project("query", layers.qkv_bias);
+  project("key", layers.qkv_bias && layers.key_bias);
+  project("value", layers.qkv_bias);
+  project("output", layers.output_bias);
+  const bool gated = layers.ffn == FfnKind::gated;
+  for (const char* const name : {"layers.mlp.gate", "layers.mlp.up"}) {
+    if (!gated && std::string_view(name).ends_with("gate")) continue;
+    linear_if(layers.ffn_bias, name, layers.width, layers.inner, WeightRole::mlp, layers.count);
+  }
+  linear_if(layers.ffn_bias, "layers.mlp.down", layers.inner, layers.width, WeightRole::mlp,
+            layers.count);
+  norm(layers.norm, "layers.attention_norm", layers.width, layers.count);
+  norm(layers.norm, "layers.mlp_norm", layers.width, layers.count);
+}
+
+PatchGrid read_patch_grid(ConfigReader& vision, std::string_view channels_key,
+                          std::int64_t image_size, std::int64_t patch_size) {
+  const std::array<std::int64_t, 2> image = vision.sides_or("image_size", image_size);
+  const std::array<std::int64_t, 2> patch = vision.sides_or("patch_size", patch_size);
+  const std::int64_t channels = vision.size_or({channels_key}, 3);
+  // A convolution of this stride leaves the pixels beyond the last whole patch unread.
+  const std::int64_t rows = image[0] / patch[0];
+  const std::int64_t columns = image[1] / patch[1];
+  if (rows == 0 || columns == 0) {
+    vision.fail("patch_size", "exceeds image_size", "use a smaller patch_size");
+  }
+  return {
+      product(vision, "image_size", rows, columns),
+      product(vision, "patch_size", channels, product(vision, "patch_size", patch[0], patch[1]))};
+}
+
+void ignore_tower_keys(ConfigReader& tower) {
+  tower.ignore({"model_type",
+                "hidden_act",
+                "hidden_activation",
+                "layer_norm_eps",
+                "rms_norm_eps",
+                "norm_eps",
+                "attention_dropout",
+                "hidden_dropout_prob",
+                "hidden_dropout",
+                "projection_dropout",
+                "projector_dropout",
+                "num_attention_heads",
+                "num_heads",
+                "num_key_value_heads",
+                "head_dim",
+                "initializer_range",
+                "torch_dtype",
+                "dtype",
+                "rope_theta",
+                "rope_scaling",
+                "rope_parameters",
+                "max_position_embeddings",
+                "vision_feature_layer",
+                "vision_feature_select_strategy",
+                "multi_modal_projector_bias",
+                "num_image_tokens",
+                "projection_dim",
+                "projector_hidden_act",
+                "vocab_size",
+                "image_seq_length",
+                "num_labels"});
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,115 @@
+#include "wrapper.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <optional>
+
+namespace headroom::detail {
+namespace {
+
+const Family& text_family(ConfigReader& text, std::string_view when_absent) {
+  const std::string type = text.text_or({"model_type"}, std::string(when_absent));
+  const Family* const family = find_family(type);
+  if (family != nullptr) return *family;
+  text.fail("model_type", fmt::format("the text model \"{}\" is not supported", type),
+            "headroom presets lists the supported types");
+}
+
+/// Tied if either config says so; a wrapper that says no overrides the text class's default only.
+void tie_head(ModelSpec& spec, std::optional<bool> outer, bool text_says) {
+  if (!spec.head.language_model || !outer) return;
+  WeightSharing& weight = spec.head.language_model->weight;
+  if (*outer) weight = WeightSharing::shared;
+  if (!*outer && !text_says) weight = WeightSharing::separate;
+}
+
+void read_text(ConfigReader& text, ModelSpec& spec, const Family& family) {
+  family.reader.read(text, spec);
+  read_common_keys(text, spec);
+  text.ignore({"num_image_tokens"});  // patches of an image: no size of the text model
+}
+
+HeadReader tied_or_not() {
+  return [](ConfigReader& config) { return language_model_head(language_model_of(config, {})); };
+}
+
+ModelClasses wrapper_classes(const Wrapper& wrapper) {
+  std::vector<ModelClass> classes;
+  for (const std::string& name : wrapper.classes) classes.push_back({name, tied_or_not()});
+  for (const std::string& name : wrapper.bare_classes) classes.push_back({name, no_head});
+  return {std::move(classes)};
+}
+
+/// Notes that a tower's sizes are its class's, since the config has none.
+void note_absent_tower(const ConfigReader& config, ModelSpec& spec) {
+  if (config.has("vision_config") || config.has("audio_config")) return;
+  spec.assumptions.push_back(fmt::format(
+      "the config describes no tower: it has the default sizes of {}", spec.architecture));
+}
+
+}  // namespace
+
+void read_wrapped_text(ConfigReader& config, ModelSpec& spec, std::string_view text_type,
+                       std::string_view text_defaults) {
+  const bool bare = !spec.head.language_model;
+  const std::string architecture = spec.architecture;
+  const std::string dtype = config.text_or({"torch_dtype", "dtype"}, "");
+  std::optional<bool> outer;
+  if (config.has("tie_word_embeddings")) outer = config.flag_or({"tie_word_embeddings"}, false);
+  if (const auto own = config.object("text_config")) {
+    std::vector<std::string> filled;
+    ConfigReader text = own->with_defaults(text_defaults, filled);
+    if (!filled.empty()) {
+      spec.assumptions.push_back(
+          fmt::format("text_config omits {}: counted with the defaults of {}",
+                      fmt::join(filled, ", "), spec.architecture));
+    }
+    const Family& family = text_family(text, text_type);
+    const bool text_says = text.has("tie_word_embeddings");
+    read_class(text, spec, family.classes);
+    tie_head(spec, outer, text_says);
+    read_text(text, spec, family);
+    text.finish();
+  } else if (config.has("num_hidden_layers")) {
+    // Published before text_config: the text model's keys stand beside vision_config.
+    const Family& family = *find_family(text_type);
+    spec.head = family.classes.list.front().head(config);
+    family.reader.read(config, spec);
+  } else {
+    config.fail("text_config", fmt::format("is missing, and {} needs it", spec.model_type),
+                "add the text model's config");
+  }
+  if (!dtype.empty()) spec.torch_dtype = dtype;
+  spec.architecture = architecture;
+  if (bare) spec.head = {};
+}
+
+void read_tower_tokens(ConfigReader& config, ModelSpec& spec) {
+  for (const std::string_view key :
+       {"image_token_index", "image_token_id", "video_token_index", "video_token_id",
+        "audio_token_index", "audio_token_id", "media_placeholder_token_id"}) {
+    if (config.has(key)) spec.tower_tokens.push_back(config.count_or({key}, 0));
+  }
+  config.ignore({"vision_start_token_id", "vision_end_token_id", "vision_token_id",
+                 "image_start_token_id", "image_end_token_id", "video_start_token_id",
+                 "video_end_token_id", "boi_token_id", "eoi_token_id", "boi_token_index",
+                 "eoi_token_index", "boa_token_id", "eoa_token_id", "eoa_token_index"});
+}
+
+Family wrapper_family(const Wrapper& wrapper) {
+  const auto read = [text_type = wrapper.text_type, text_defaults = wrapper.text_defaults,
+                     count_towers = wrapper.count_towers](ConfigReader& config, ModelSpec& spec) {
+    read_wrapped_text(config, spec, text_type, text_defaults);
+    note_absent_tower(config, spec);
+    count_towers(config, spec);
+    read_tower_tokens(config, spec);
+  };
+  return {.model_types = wrapper.model_types,
+          .classes = wrapper_classes(wrapper),
+          .reader = read,
+          .names = None("headroom counts this model, but its towers do not run"),
+          .gguf = None("GGUF stores the towers in a separate file")};
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,37 @@
+// Multimodal models: towers, a projector, and a text model that is a family of its own.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "../family.h"
+
+namespace headroom::detail {
+
+/// Counts the weights of the towers and of the projector.
+using TowerCounter = void (*)(ConfigReader& config, ModelSpec& spec);
+
+/// A family of multimodal models.
+struct Wrapper {
+  ModelTypes model_types;
+  std::vector<std::string> classes;  ///< with a language-model head
+  std::vector<std::string> bare_classes;
+  std::string_view text_type;  ///< model_type of a text_config that names none
+  TowerCounter count_towers;
+  /// Keys that a text_config may omit, and their values in the wrapper's class: a JSON object.
+  std::string_view text_defaults = "{}";
+};
+
+/// The record of a multimodal family. Its text model is counted by the family that
+/// text_config.model_type names; the text model's keys may also stand beside vision_config.
+[[nodiscard]] Family wrapper_family(const Wrapper& wrapper);
+
+/// Reads the placeholders of images and sound in the token ids into `spec.tower_tokens`.
+void read_tower_tokens(ConfigReader& config, ModelSpec& spec);
+
+/// Reads the text model. `spec.head` is the wrapper's class's: without a language model, the text
+/// model has none either. Its head is tied if either config says so.
+void read_wrapped_text(ConfigReader& config, ModelSpec& spec, std::string_view text_type,
+                       std::string_view text_defaults = "{}");
+
+}  // namespace headroom::detail

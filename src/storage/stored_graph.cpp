@@ -1,0 +1,28 @@
+#include "headroom/stored_graph.h"
+
+#include <utility>
+
+namespace headroom {
+
+Graph with_stored_bytes(Graph graph, const StoredWeights& stored) {
+  for (WeightId id = 0; id < graph.weights.size(); ++id) {
+    graph.weights[id].stored_bytes = stored.weights.at(id).bytes;
+  }
+  return graph;
+}
+
+Graph build_stored_graph(const ModelSpec& spec, const GraphOptions& options) {
+  Graph graph = build_graph(spec, options);
+  const StoredWeights stored = stored_weights(spec, graph);
+  return with_stored_bytes(std::move(graph), stored);
+}
+
+ModelSpec converted(ModelSpec spec, std::optional<WeightType> type) {
+  return type ? stored_as(std::move(spec), *type) : spec;
+}
+
+std::string_view name_of(std::optional<WeightType> type) noexcept {
+  return type ? name_of(*type) : "stored";
+}
+
+}  // namespace headroom

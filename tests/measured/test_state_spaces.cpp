@@ -1,0 +1,178 @@
+// Mixers with a state: the scan against its quadratic form (arXiv 2405.21060, eq. 3) in double
+// precision, and whole models: counts of a run, and decode steps against one prefill.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "golden_values.h"
+#include "kernel_data.h"
+#include "session.h"
+#include "state_kernels.h"
+#include "support/data.h"
+
+using namespace headroom;
+using namespace headroom::measured;
+using namespace headroom::measured::testing;
+
+namespace {
+
+/// Operands of a scan of 2 sequences, 6 heads of 5 that share 2 groups of B and C, 7 states.
+struct ScanCase {
+  explicit ScanCase(StateSpaceKind kind, std::int64_t tokens) {
+    args.kind = kind;
+    args.batch = 2;
+    args.seq_len = tokens;
+    args.heads = 6;
+    args.head_dim = kind == StateSpaceKind::dual ? 5 : 1;
+    args.groups = kind == StateSpaceKind::dual ? 2 : 1;
+    args.state_size = 7;
+    args.greatest_time_step = 1;
+    const std::int64_t rows = args.batch * tokens;
+    const std::int64_t width = args.heads * args.head_dim;
+    const std::int64_t shared = args.groups * args.state_size;
+    x = random_floats(rows * width, 1);
+    steps = random_floats(rows * args.heads, 2);
+    b = random_floats(rows * shared, 3);
+    c = random_floats(rows * shared, 4);
+    bias = random_floats(args.heads, 5);
+    a_log = random_floats(args.heads * (kind == StateSpaceKind::dual ? 1 : args.state_size), 6);
+    d = random_floats(args.heads, 7);
+    state.resize(static_cast<std::size_t>(args.batch * width * args.state_size));
+    out.resize(x.size());
+    args.x = {x.data(), width};
+    args.time_step = {steps.data(), args.heads};
+    args.b = {b.data(), shared};
+    args.c = {c.data(), shared};
+    args.dt_bias = bias.data();
+    args.a_log = a_log.data();
+    args.d = d.data();
+    args.state = state.data();
+    args.out = out.data();
+  }
+
+  [[nodiscard]] double step(std::int64_t row, std::int64_t head) const {
+    const auto raw = static_cast<double>(args.time_step.row(row)[head] + args.dt_bias[head]);
+    return std::clamp(std::log1p(std::exp(raw)), 0.0, 1.0);
+  }
+
+  [[nodiscard]] double rate(std::int64_t head, std::int64_t n) const {
+    const bool dual = args.kind == StateSpaceKind::dual;
+    return -std::exp(static_cast<double>(args.a_log[dual ? head : head * args.state_size + n]));
+  }
+
+  /// y of one channel: all earlier inputs, each decayed over the steps between.
+  [[nodiscard]] double expected(std::int64_t row, std::int64_t head, std::int64_t channel) const {
+    const std::int64_t first = row / args.seq_len * args.seq_len;
+    const std::int64_t group = head / (args.heads / args.groups) * args.state_size;
+    const std::int64_t column = head * args.head_dim + channel;
+    const auto at = [](const TokenRows& rows, std::int64_t token, std::int64_t i) {
+      return static_cast<double>(rows.row(token)[i]);
+    };
+    double sum = static_cast<double>(args.d[head]) * at(args.x, row, column);
+    for (std::int64_t n = 0; n < args.state_size; ++n) {
+      double between = 0;
+      for (std::int64_t from = row; from >= first; --from) {
+        sum += std::exp(rate(head, n) * between) * step(from, head) * at(args.b, from, group + n) *
+               at(args.c, row, group + n) * at(args.x, from, column);
+        between += step(from, head);
+      }
+    }
+    return sum;
+  }
+
+  std::vector<float> x, steps, b, c, bias, a_log, d, state, out;
+  StateSpaceArguments args;
+};
+
+std::vector<std::filesystem::path> tiny_configs() {
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(test::data_folder() / "state_spaces/configs")) {
+    files.push_back(entry.path());
+  }
+  return files;
+}
+
+TokenInputs one_sequence(std::vector<std::int64_t> ids) {
+  TokenInputs tokens;
+  tokens.batch = 1;
+  tokens.seq_len = std::ssize(ids);
+  tokens.ids = std::move(ids);
+  return tokens;
+}
+
+}  // namespace
+
+TEST_CASE("a scan equals its quadratic form, and counts its multiply-adds") {
+  for (const StateSpaceKind kind : {StateSpaceKind::dual, StateSpaceKind::selective}) {
+    ScanCase one(kind, 9);
+    const std::int64_t flops = state_space_scan(one.args);
+    const std::int64_t width = one.args.heads * one.args.head_dim;
+    CHECK(flops == 2 * 9 * width * 7 * 4);  // into and out of 7 states, 2 FLOPs each
+    std::vector<double> expected;
+    for (std::int64_t row = 0; row < 2 * 9; ++row) {
+      for (std::int64_t i = 0; i < width; ++i) {
+        expected.push_back(one.expected(row, i / one.args.head_dim, i % one.args.head_dim));
+      }
+    }
+    CHECK(largest_error(one.out, expected) < 1e-5);
+  }
+}
+
+TEST_CASE("a short convolution continues from the inputs that it kept") {
+  constexpr std::int64_t kTokens = 11;
+  constexpr std::int64_t kChannels = 3;
+  const std::vector<float> weight = random_floats(kChannels * 4, 1);
+  const std::vector<float> bias = random_floats(kChannels, 2);
+  const std::vector<float> x = random_floats(kTokens * kChannels, 3);
+  std::vector<double> expected;
+  for (std::int64_t t = 0; t < kTokens; ++t) {
+    for (std::int64_t i = 0; i < kChannels; ++i) {
+      auto sum = static_cast<double>(bias[static_cast<std::size_t>(i)]);
+      for (std::int64_t tap = 0; tap < 4; ++tap) {
+        const std::int64_t from = t - 3 + tap;
+        if (from < 0) continue;
+        sum += static_cast<double>(weight[static_cast<std::size_t>(i * 4 + tap)]) *
+               static_cast<double>(x[static_cast<std::size_t>(from * kChannels + i)]);
+      }
+      expected.push_back(sum);
+    }
+  }
+  for (const std::int64_t first : {1, 2, 5, 11}) {
+    CAPTURE(first);
+    std::vector<float> out = x;
+    std::vector<float> state(4 * kChannels, 0.0F);
+    const ShortConvolutionArguments prompt{1,           first,      kChannels,   4, weight.data(),
+                                           bias.data(), out.data(), state.data()};
+    std::int64_t flops = short_convolution(prompt);
+    ShortConvolutionArguments step = prompt;
+    step.seq_len = 1;
+    for (std::int64_t t = first; t < kTokens; ++t) {
+      step.x = out.data() + t * kChannels;
+      flops += short_convolution(step);
+    }
+    CHECK(largest_error(out, expected) < 1e-6);
+    CHECK(flops == kTokens * kChannels * 4 * 2);
+  }
+}
+
+TEST_CASE("decode steps of state-space models equal one prefill of all tokens") {
+  REQUIRE(tiny_configs().size() == 11);
+  for (const auto& file : tiny_configs()) {
+    CAPTURE(file.string());
+    const auto source = random_weights(1);
+    Session session(load_model(file.string()).spec, *source, {});
+    GeneratePrompt prompt;
+    prompt.prompt = one_sequence({5, 17, 42, 3, 88, 61});
+    prompt.max_new_tokens = 5;
+    const Generation generation = session.generate(prompt);
+    ModelInputs inputs;
+    inputs.main = one_sequence({generation.ids.begin(), generation.ids.end() - 1});
+    const auto outputs = session.forward(inputs);
+    const auto logits = std::ranges::find(outputs, "logits", &NamedTensor::name);
+    REQUIRE(logits != outputs.end());
+    const auto count = static_cast<std::ptrdiff_t>(generation.logits.values.size());
+    const std::vector<float> last(logits->values.end() - count, logits->values.end());
+    CHECK(error_over_tolerance(generation.logits.values, last) <= 1.0);
+  }
+}

@@ -1,0 +1,87 @@
+// Remedies of a plan that does not fit: each, asked for, does fit.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "headroom/plan.h"
+#include "headroom/visit.h"
+
+using namespace headroom;
+
+namespace {
+
+PlanQuestion question_about(const char* model, Purpose purpose, Load load) {
+  PlanQuestion question;
+  question.model = load_model(model);
+  question.query.purpose = purpose;
+  question.rates = device_rates(find_machine("h100-80gb"), purpose, question.query.dtype);
+  question.load = load;
+  return question;
+}
+
+/// The report for the question that `remedy` changes.
+FitReport report_with(const Remedy& remedy, PlanQuestion question, PlanRequest request) {
+  std::visit(
+      Overloaded{
+          [&](const OtherPlan& other) {
+            request.choice = other.choice;
+            request.micro_batch = other.micro_batch;
+            question.devices = other.choice.parallel.devices();
+            question.load.batch_size = other.batch_size;
+          },
+          [&](const OtherFormats& other) {
+            question.query.weights = other.weights;
+            question.query.kv_dtype = other.kv_dtype;
+          },
+          [&](const OtherRecomputation& other) { request.choice.recompute = other.recompute; },
+          [&](const ShorterContext& shorter) { question.load.seq_len = shorter.seq_len; },
+          [&](const SmallerBatch& smaller) { question.load.batch_size = smaller.batch_size; }},
+      remedy);
+  return make_fit_report(std::move(question), request);
+}
+
+template <class Alternative>
+bool offers(const FitReport& report) {
+  return std::ranges::any_of(report.remedies, [](const Remedy& remedy) {
+    return std::holds_alternative<Alternative>(remedy);
+  });
+}
+
+}  // namespace
+
+TEST_CASE("every remedy that fit offers does fit") {
+  const PlanQuestion questions[] = {
+      question_about("llama-3-70b", Purpose::serve, {1, 4096}),
+      question_about("llama-3-8b", Purpose::serve, {256, 8192}),
+      question_about("llama-3-8b", Purpose::train, {1, 4096}),
+      question_about("gpt2-xl", Purpose::train, {64, 1024}),
+      question_about("mixtral-8x7b", Purpose::serve, {4, 4096}),
+  };
+  for (const PlanQuestion& question : questions) {
+    const FitReport report = make_fit_report(question, {});
+    REQUIRE_FALSE(report.result.fits);
+    CHECK_FALSE(report.remedies.empty());
+    for (const Remedy& remedy : report.remedies) {
+      CHECK_MESSAGE(report_with(remedy, question, {}).result.fits,
+                    question.model.spec.name << ", remedy " << remedy.index());
+    }
+  }
+}
+
+TEST_CASE("a model too large for one device is offered more devices and smaller weights") {
+  const auto report = make_fit_report(question_about("llama-3-70b", Purpose::serve, {1, 4096}), {});
+  CHECK(offers<OtherPlan>(report));
+  CHECK(offers<OtherFormats>(report));
+  CHECK_FALSE(offers<ShorterContext>(report));
+}
+
+TEST_CASE("too many sequences are offered a smaller batch and a shorter context") {
+  const auto report =
+      make_fit_report(question_about("llama-3-8b", Purpose::serve, {256, 8192}), {});
+  CHECK(offers<SmallerBatch>(report));
+  CHECK(offers<ShorterContext>(report));
+}
+
+TEST_CASE("a plan that fits has no remedies") {
+  CHECK(make_fit_report(question_about("gpt2", Purpose::serve, {1, 1024}), {}).remedies.empty());
+}

@@ -1,0 +1,150 @@
+// Multimodal models and sparse or shared attention: parameters by part and caches against the
+// reference classes. tests/data/towers: params.csv holds raw rows of published configs (verbatim in
+// tests/data/wild), tiny.csv, kv_cache.csv and flops.csv those of tiny models, all recorded from
+// transformers 5.16 on torch 2.6.
+#include <doctest/doctest.h>
+
+#include <optional>
+
+#include "headroom/kv_cache.h"
+#include "support/data.h"
+
+using namespace headroom;
+using namespace headroom::test;
+
+namespace {
+
+Graph graph_of(const std::filesystem::path& config) {
+  return build_graph(spec_of(read_json(config)), {});
+}
+
+/// Model types whose configs are counted; the rows of the others wait for their families.
+bool is_counted(const nlohmann::json& config) {
+  const auto type = config.at("model_type").get<std::string>();
+  return !type.starts_with("deepseek_v4") && type != "deepseek_ref";
+}
+
+void check_published(const CsvRow& row, const std::filesystem::path& file) {
+  const Graph graph = graph_of(file);
+  const ParameterCount count = count_parameters(graph);
+  const auto check = [&](const char* column, const Expr& counted) {
+    CAPTURE(column);
+    CHECK(counted.evaluate(graph.sizes) == number(row, column));
+  };
+  check("params_total", count.total);
+  check("params_text", count.parts.text);
+  check("params_vision", count.parts.vision);
+  check("params_audio", count.parts.audio);
+  check("params_projector", count.parts.projector);
+  check("params_active", count.active);
+}
+
+}  // namespace
+
+TEST_CASE("published multimodal configs have the reference's parameters, part by part") {
+  std::size_t checked = 0;
+  for (const CsvRow& row : read_csv(data_folder() / "towers/params.csv")) {
+    CAPTURE(row.at("name"));
+    const auto file = data_folder() / "wild" / (row.at("name") + ".config.json");
+    if (!is_counted(read_json(file))) continue;
+    check_published(row, file);
+    ++checked;
+  }
+  CHECK(checked == 23);
+}
+
+TEST_CASE("tiny multimodal and hybrid models have the reference's parameters") {
+  for (const CsvRow& row : read_csv(data_folder() / "towers/tiny.csv")) {
+    CAPTURE(row.at("model"));
+    const Graph graph =
+        graph_of(data_folder() / "towers/tiny" / (row.at("model") + ".config.json"));
+    CHECK(count_parameters(graph).total.evaluate(graph.sizes) == number(row, "params"));
+  }
+}
+
+namespace {
+
+std::filesystem::path tiny_config(const std::string& model) {
+  return data_folder() / "towers/tiny" / (model + ".config.json");
+}
+
+Workload workload_of(const CsvRow& row, Phase phase) {
+  Workload workload;
+  workload.phase = phase;
+  workload.batch_size = number(row, "batch");
+  workload.dtype = DType::float32;
+  workload.kv_dtype = DType::float32;
+  return workload;
+}
+
+/// Models whose text model's operators are the reference's; the others have a tower, a chunked scan
+/// or an indexer that is not in the graph.
+bool has_all_operators(const std::string& model) {
+  return model == "gemma4_text" || model == "gemma4_moe_text";
+}
+
+}  // namespace
+
+TEST_CASE("layers with shared keys and experts beside a dense network have the reference's FLOPs") {
+  for (const CsvRow& row : read_csv(data_folder() / "towers/flops.csv")) {
+    if (!has_all_operators(row.at("model"))) continue;
+    CAPTURE(row.at("model"));
+    const bool decode = row.at("phase") == "decode_one_token";
+    Workload workload = workload_of(row, decode ? Phase::decode : Phase::train);
+    workload.seq_len = number(row, "seq");
+    workload.past_len = number(row, "past");
+    const Counted counted =
+        count(spec_of(read_json(tiny_config(row.at("model")))), workload, Convention::torch);
+    CHECK(counted.figures.forward.matrix_flops == number(row, "total_matmul_flops"));
+  }
+}
+
+TEST_CASE("layers that share keys hold none: the cache has the reference's elements") {
+  for (const CsvRow& row : read_csv(data_folder() / "towers/kv_cache.csv")) {
+    const std::string model = row.at("model");
+    if (!model.starts_with("gemma")) continue;
+    CAPTURE(model);
+    Workload workload = workload_of(row, Phase::prefill);
+    workload.seq_len = number(row, "tokens");
+    const ModelSpec spec = spec_of(read_json(tiny_config(model)));
+    const Graph graph = build_graph(spec, graph_options(workload));
+    KvCacheRequest request;
+    request.policy = KvPolicy::hf_dynamic;  // w - 1 tokens of a window, as the reference keeps
+    const auto use = kv_cache_use(spec, graph, workload, request).value();
+    CHECK(use.reserved_bytes == 4 * number(row, "total_elements"));
+  }
+}
+
+TEST_CASE("a tower that the config leaves out has its class's sizes, and a note says so") {
+  const auto file = data_folder() / "wild/llama-4-maverick-17b-128e-instruct.config.json";
+  CHECK(!spec_of(read_json(file)).assumptions.empty());
+}
+
+TEST_CASE("sizes of a text model that its wrapper fills in are named") {
+  const auto spec = spec_of(read_json(data_folder() / "wild/llava.config.json"));
+  REQUIRE(spec.assumptions.size() == 1);
+  CHECK(spec.assumptions.front().find("hidden_size") != std::string::npos);
+}
+
+TEST_CASE("an unknown size in a vision_config is refused") {
+  auto config = read_json(data_folder() / "towers/tiny/qwen3_vl.config.json");
+  config["vision_config"]["num_register_tokens"] = 4;
+  CHECK_THROWS_AS((void)spec_of(config), Error);
+}
+
+TEST_CASE("a text model of an unknown type is refused at text_config") {
+  auto config = read_json(data_folder() / "towers/tiny/llava.config.json");
+  config["text_config"]["model_type"] = "no-such-model";
+  CHECK_THROWS_AS((void)spec_of(config), Error);
+}
+
+TEST_CASE("the bare class of a multimodal model has no head") {
+  auto config = read_json(data_folder() / "towers/tiny/qwen3_vl.config.json");
+  const auto total = [](const nlohmann::json& of) {
+    const Graph graph = build_graph(spec_of(of), {});
+    return count_parameters(graph).total.evaluate(graph.sizes);
+  };
+  const Integer with_head = total(config);
+  config["architectures"] = {"Qwen3VLModel"};
+  CHECK(total(config) == with_head - Integer{101} * 48);  // vocabulary · width
+}

@@ -1,0 +1,66 @@
+// Raw configs from public repositories, counted by the reference classes: every file of a claimed
+// family is read, and its parameters equal the class's total. Source: tests/data/README.md.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "family.h"
+#include "support/data.h"
+
+using namespace headroom;
+using namespace headroom::test;
+
+namespace {
+
+/// Files of claimed families that are refused for a stated reason: layers that share an indexer.
+constexpr std::array<std::string_view, 2> kRefused{"glm-5.2-fp8", "glm-5.2-nvfp4"};
+
+struct WildConfig {
+  std::string name;
+  std::filesystem::path file;
+  std::int64_t parameters = 0;  ///< 0: unknown
+};
+
+/// Configs of `folder` whose family headroom claims, with their totals in params.csv.
+std::vector<WildConfig> claimed_configs(const std::filesystem::path& folder) {
+  std::vector<WildConfig> configs;
+  for (const CsvRow& row : read_csv(folder / "params.csv")) {
+    const auto file = folder / (row.at("name") + ".config.json");
+    if (!std::filesystem::exists(file)) continue;
+    const std::string model_type = read_python_json(file).value("model_type", "");
+    if (detail::find_family(model_type) == nullptr) continue;
+    configs.push_back({row.at("name"), file, number(row, "params_total")});
+  }
+  return configs;
+}
+
+std::vector<WildConfig> wild_configs() {
+  std::vector<WildConfig> configs = claimed_configs(data_folder() / "wild");
+  const auto beside = data_folder() / "../../../shared/wild";
+  if (!std::filesystem::exists(beside / "params.csv")) return configs;
+  std::set<std::string> known;
+  for (const WildConfig& config : configs) known.insert(config.name);
+  for (WildConfig& config : claimed_configs(beside)) {
+    if (!known.contains(config.name)) configs.push_back(std::move(config));
+  }
+  return configs;
+}
+
+}  // namespace
+
+TEST_CASE("parameters of raw published configs equal the reference class's total") {
+  std::size_t counted = 0;
+  for (const WildConfig& wild : wild_configs()) {
+    if (std::ranges::find(kRefused, wild.name) != kRefused.end()) continue;
+    CAPTURE(wild.name);
+    ModelSpec spec;
+    REQUIRE_NOTHROW(spec = read_model_spec(read_file(wild.file), wild.file.string(), wild.name));
+    if (wild.parameters == 0) continue;
+    const Graph graph = build_graph(spec, {});
+    CHECK(count_parameters(graph).total.evaluate(graph.sizes) == wild.parameters);
+    ++counted;
+  }
+  CHECK(counted >= 50);
+}

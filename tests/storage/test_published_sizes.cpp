@@ -1,0 +1,79 @@
+// Bytes of stored weights against the published sizes of the checkpoints.
+#include <doctest/doctest.h>
+
+#include "headroom/weight_storage.h"
+#include "support/data.h"
+
+using namespace headroom;
+using namespace headroom::test;
+
+namespace {
+
+StoredWeights stored_preset(const std::string& name) {
+  const Model model = load_model(name);
+  return stored_weights(model.spec, build_graph(model.spec, {}));
+}
+
+const StorageGroup* group_of(const StoredWeights& stored, const std::string& format) {
+  for (const StorageGroup& group : stored.groups) {
+    if (group.format == format) return &group;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+// model.safetensors.index.json of openai/gpt-oss-120b and openai/gpt-oss-20b, metadata.total_size.
+TEST_CASE("gpt-oss takes the bytes of its published MXFP4 tensors") {
+  const StoredWeights large = stored_preset("gpt-oss-120b");
+  CHECK(large.bytes == 65'248'815'744);
+  CHECK(large.origin == "quantization_config: mxfp4");
+  CHECK(stored_preset("gpt-oss-20b").bytes == 13'761'264'768);
+  // 36 layers of 128 experts of 3 matrices 2880 × 2880.
+  const StorageGroup* const experts = group_of(large, "MXFP4");
+  REQUIRE(experts != nullptr);
+  CHECK(experts->parameters == Integer{36} * 128 * 3 * 2880 * 2880);
+  REQUIRE(group_of(large, "BF16") != nullptr);
+}
+
+// The 163 files of deepseek-ai/DeepSeek-V3 have 688,586,727,753 B, of which 11,888,393 B are
+// headers (129 B for each of 92 thousand tensors). Its multi-token-prediction layer, which the
+// preset leaves out, is a layer with experts, a copy of embedding and head in 16 bits, a projection
+// [7168, 14336] in 16 bits and three more norms.
+TEST_CASE(
+    "DeepSeek-V3 takes the bytes of its published FP8 tensors without the layer that predicts "
+    "the token after next") {
+  const StoredWeights stored = stored_preset("deepseek-v3");
+  constexpr Integer kPredictionLayer = 15'424'227'552;
+  constexpr Integer kFiles = 688'586'727'753;
+  CHECK(kFiles - (stored.bytes + kPredictionLayer) == 11'888'393);
+  const StorageGroup* const float8 = group_of(stored, "FP8, a scale per 128 × 128");
+  REQUIRE(float8 != nullptr);
+  // All but embedding and head [129280, 7168], routers [256, 7168] and norms.
+  const Integer norms = Integer{61} * (2 * 7168 + 1536 + 512) + 7168;
+  const Integer plain = Integer{2} * 129280 * 7168 + Integer{58} * (256 * 7168) + norms;
+  CHECK(float8->parameters == Integer{671'026'404'352} - plain);
+}
+
+TEST_CASE("a model without a quantisation takes the type of its config") {
+  const Model model = load_model("llama-3-8b");
+  const StoredWeights stored = stored_weights(model.spec, build_graph(model.spec, {}));
+  CHECK(stored.bytes == Integer{2} * 8'030'261'248);
+  REQUIRE(stored.groups.size() == 1);
+  CHECK(stored.groups.front().format == "BF16");
+  CHECK(stored.groups.front().parameters == 8'030'261'248);
+  CHECK(stored.origin.empty());
+}
+
+TEST_CASE("bytes of weights and of groups sum to the total") {
+  for (const char* const name : {"gpt-oss-20b", "deepseek-v3", "kimi-k2", "minimax-m2", "gpt2"}) {
+    CAPTURE(name);
+    const StoredWeights stored = stored_preset(name);
+    Integer weights = 0;
+    Integer groups = 0;
+    for (const StoredWeight& weight : stored.weights) weights += weight.bytes;
+    for (const StorageGroup& group : stored.groups) groups += group.bytes;
+    CHECK(weights == stored.bytes);
+    CHECK(groups == stored.bytes);
+  }
+}
