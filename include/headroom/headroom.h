@@ -23,23 +23,20 @@
 //   sweep             sweep.h          grid of workloads -> rows
 //   layer_complexity  complexity.h     a layer's orders of growth, crossovers, exponents
 //   make_…_report     report.h         typed reports
-//   import_runs       import.h         JSON of headroom and other engines -> runs to compare
+//   import_runs       compare.h        JSON of headroom and other engines -> runs to compare
 //   render            render.h         report -> table, JSON, CSV or Markdown
 //
 // Every function that can fail throws headroom::Error (error.h).
 #pragma once
 
 #include "headroom/analysis.h"
-#include "headroom/architecture.h"
 #include "headroom/attention_spec.h"
 #include "headroom/compare.h"
 #include "headroom/complexity.h"
-#include "headroom/device_memory.h"
-#include "headroom/efficiency.h"
+#include "headroom/device.h"
 #include "headroom/error.h"
 #include "headroom/expr.h"
 #include "headroom/graph.h"
-#include "headroom/import.h"
 #include "headroom/inspect.h"
 #include "headroom/integer.h"
 #include "headroom/kv_cache.h"
@@ -53,8 +50,6 @@
 #include "headroom/predict.h"
 #include "headroom/render.h"
 #include "headroom/report.h"
-#include "headroom/scan_flops.h"
-#include "headroom/setting.h"
 #include "headroom/storage_rules.h"
 #include "headroom/studies.h"
 #include "headroom/sweep.h"

@@ -12,8 +12,7 @@
 #include <variant>
 #include <vector>
 
-#include "headroom/device_memory.h"
-#include "headroom/efficiency.h"
+#include "headroom/device.h"
 #include "headroom/measurement.h"
 #include "headroom/workload.h"
 

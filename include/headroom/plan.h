@@ -19,7 +19,7 @@
 #include "headroom/model_source.h"
 #include "headroom/model_spec.h"
 #include "headroom/parallel_plan.h"
-#include "headroom/stored_graph.h"
+#include "headroom/weight_storage.h"
 #include "headroom/workload.h"
 
 namespace headroom {

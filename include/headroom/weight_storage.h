@@ -2,6 +2,7 @@
 // their scales, and the modules that each format applies to.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include "headroom/integer.h"
 #include "headroom/model_source.h"
 #include "headroom/model_spec.h"
+#include "headroom/workload.h"
 
 namespace headroom {
 
@@ -79,5 +81,37 @@ struct StoredWeights {
 /// the config. A note says where files and rules differ. Without files the model is as it was.
 /// Throws Error{invalid_input} if the files cannot be read.
 [[nodiscard]] Model with_file_types(Model model);
+
+enum class InferenceRecipe {
+  w8a8,      ///< 8-bit integer weights and GEMMs
+  w8a8_fp8,  ///< FP8 weights and GEMMs
+  w8a16,     ///< 8-bit integer weights, 16-bit GEMMs
+  w4a16,     ///< 4-bit integer weights, 16-bit GEMMs
+};
+
+/// A recipe's types. Activations between operators have 16 bits in all of them.
+struct InferenceRecipeInfo {
+  InferenceRecipe recipe;
+  std::string_view name;
+  WeightType weights;
+  std::optional<DType> arithmetic;  ///< of the layers' GEMMs; empty: that of the activations
+  std::string_view source;
+};
+
+/// All recipes, in order of the enumeration.
+[[nodiscard]] const std::array<InferenceRecipeInfo, 4>& inference_recipes() noexcept;
+[[nodiscard]] const InferenceRecipeInfo& info(InferenceRecipe recipe) noexcept;
+
+/// `graph` with the stored bytes of every weight. `stored` must come from `stored_weights`.
+[[nodiscard]] Graph with_stored_bytes(Graph graph, const StoredWeights& stored);
+
+/// The graph of `spec` with its weights as they are stored. Throws as build_graph does.
+[[nodiscard]] Graph build_stored_graph(const ModelSpec& spec, const GraphOptions& options);
+
+/// `spec` with its weights converted to `type`; unchanged without one.
+[[nodiscard]] ModelSpec converted(ModelSpec spec, std::optional<WeightType> type);
+
+/// "int4"; without a type "stored", as the files store them.
+[[nodiscard]] std::string_view name_of(std::optional<WeightType> type) noexcept;
 
 }  // namespace headroom

@@ -1,4 +1,4 @@
-#include "headroom/scan_flops.h"
+#include "headroom/analysis.h"
 
 namespace headroom {
 namespace {

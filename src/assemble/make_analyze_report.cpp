@@ -4,7 +4,7 @@
 
 #include "analyze_model.h"
 #include "headroom/error.h"
-#include "headroom/stored_graph.h"
+#include "headroom/weight_storage.h"
 #include "setting_format.h"
 
 namespace headroom {

@@ -1,8 +1,7 @@
-#include "headroom/setting.h"
-
 #include <algorithm>
 
 #include "enum_table.h"
+#include "headroom/error.h"
 
 namespace headroom {
 namespace {

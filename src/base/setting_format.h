@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "headroom/setting.h"
+#include "headroom/error.h"
 
 template <>
 struct fmt::formatter<headroom::Setting> : fmt::formatter<std::string_view> {

@@ -3,8 +3,8 @@
 
 #include "compare_command.h"
 #include "efficiency_options.h"
+#include "headroom/compare.h"
 #include "headroom/error.h"
-#include "headroom/import.h"
 #include "json_text.h"
 #include "own_machine.h"
 #include "run_options.h"

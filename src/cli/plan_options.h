@@ -6,7 +6,7 @@
 #include <variant>
 
 #include "headroom/plan.h"
-#include "headroom/type_recipe.h"
+#include "headroom/weight_storage.h"
 #include "options.h"
 
 namespace headroom::cli {

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "headroom/setting.h"
+#include "headroom/error.h"
 
 namespace headroom::cli {
 

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "formats.h"
-#include "headroom/import.h"
+#include "headroom/compare.h"
 #include "json_text.h"
 #include "run_json.h"
 

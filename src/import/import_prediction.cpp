@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "headroom/import.h"
+#include "headroom/compare.h"
 #include "json_text.h"
 #include "run_json.h"
 #include "setting_format.h"

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "formats.h"
+#include "headroom/compare.h"
 #include "headroom/error.h"
-#include "headroom/import.h"
 #include "json_text.h"
 
 namespace headroom {

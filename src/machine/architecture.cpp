@@ -1,10 +1,8 @@
 // Names of architectures, and the memory that their runtimes take.
-#include "headroom/architecture.h"
-
 #include <algorithm>
 
 #include "enum_table.h"
-#include "headroom/device_memory.h"
+#include "headroom/device.h"
 
 namespace headroom {
 namespace {

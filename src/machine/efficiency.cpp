@@ -1,8 +1,7 @@
 // Efficiencies by architecture, purpose and type. Each row of published runs was fitted with the
 // planner's own step, to the figures that its source names; tests hold the fit.
-#include "headroom/efficiency.h"
-
 #include "enum_table.h"
+#include "headroom/device.h"
 
 namespace headroom {
 namespace {

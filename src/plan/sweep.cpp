@@ -7,7 +7,7 @@
 #include "headroom/analysis.h"
 #include "headroom/error.h"
 #include "headroom/predict.h"
-#include "headroom/stored_graph.h"
+#include "headroom/weight_storage.h"
 #include "setting_format.h"
 
 namespace headroom {

@@ -6,8 +6,8 @@
 
 #include "describe.h"
 #include "factored.h"
+#include "headroom/analysis.h"
 #include "headroom/report.h"
-#include "headroom/scan_flops.h"
 #include "kv_cache_report.h"
 #include "legend.h"
 #include "storage_report.h"

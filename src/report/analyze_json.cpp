@@ -1,8 +1,8 @@
 // AnalyzeReport -> JSON: base units, the unit in the key, null for figures that do not apply
 // (reports/analyze.schema.json).
 #include "describe.h"
+#include "headroom/analysis.h"
 #include "headroom/report.h"
-#include "headroom/scan_flops.h"
 #include "kv_cache_report.h"
 #include "schema_version.h"
 #include "storage_report.h"

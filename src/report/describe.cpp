@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "headroom/stored_graph.h"
+#include "headroom/weight_storage.h"
 
 namespace headroom::detail {
 namespace {

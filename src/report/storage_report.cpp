@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "describe.h"
-#include "headroom/stored_graph.h"
+#include "headroom/weight_storage.h"
 
 namespace headroom::detail {
 namespace {

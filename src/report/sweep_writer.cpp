@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "headroom/render.h"
-#include "headroom/stored_graph.h"
+#include "headroom/weight_storage.h"
 
 namespace headroom {
 namespace {

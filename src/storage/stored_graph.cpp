@@ -1,6 +1,6 @@
-#include "headroom/stored_graph.h"
-
 #include <utility>
+
+#include "headroom/weight_storage.h"
 
 namespace headroom {
 

@@ -1,6 +1,5 @@
-#include "headroom/type_recipe.h"
-
 #include "enum_table.h"
+#include "headroom/weight_storage.h"
 
 namespace headroom {
 namespace {

@@ -3,7 +3,6 @@
 
 #include "headroom/complexity.h"
 #include "headroom/error.h"
-#include "headroom/setting.h"
 #include "length.h"
 
 namespace headroom {

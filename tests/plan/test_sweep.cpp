@@ -4,8 +4,8 @@
 #include "headroom/error.h"
 #include "headroom/predict.h"
 #include "headroom/render.h"
-#include "headroom/stored_graph.h"
 #include "headroom/sweep.h"
+#include "headroom/weight_storage.h"
 #include "support/data.h"
 
 namespace headroom::test {

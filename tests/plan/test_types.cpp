@@ -5,8 +5,7 @@
 
 #include "headroom/plan.h"
 #include "headroom/report.h"
-#include "headroom/stored_graph.h"
-#include "headroom/type_recipe.h"
+#include "headroom/weight_storage.h"
 #include "support/data.h"
 
 namespace headroom::test {

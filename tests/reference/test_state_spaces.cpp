@@ -7,7 +7,7 @@
 #include <set>
 #include <sstream>
 
-#include "headroom/scan_flops.h"
+#include "headroom/analysis.h"
 #include "support/data.h"
 
 using namespace headroom;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # no_options_in_library.sh: fails if the library names an option of the command line in its texts.
-# Errors quote a Setting instead (include/headroom/setting.h), which src/cli restates as an option.
+# Errors quote a Setting instead (include/headroom/error.h), which src/cli restates as an option.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 

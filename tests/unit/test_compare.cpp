@@ -6,7 +6,6 @@
 
 #include "headroom/compare.h"
 #include "headroom/error.h"
-#include "headroom/import.h"
 #include "headroom/render.h"
 #include "support/data.h"
 

@@ -3,8 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "headroom/compare.h"
 #include "headroom/error.h"
-#include "headroom/import.h"
 #include "headroom/render.h"
 
 using namespace headroom;

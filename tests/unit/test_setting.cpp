@@ -1,7 +1,7 @@
 // Settings in the text of errors.
 #include <doctest/doctest.h>
 
-#include "headroom/setting.h"
+#include "headroom/error.h"
 #include "setting_format.h"
 
 using namespace headroom;
