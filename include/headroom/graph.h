@@ -132,6 +132,8 @@ struct Weight {
   Training training = Training::trained;
   /// Bytes of all copies as they are stored; empty: Symbol::weight_bytes per element.
   std::optional<Integer> stored_bytes{};
+  /// Those bytes by copy, where copies differ; empty where all are equal.
+  std::vector<Integer> stored_bytes_of_copy{};
   ModelPart model_part = ModelPart::text;
 
   /// Elements of one layer's copy.

@@ -53,7 +53,8 @@ enum class KvScales {
   none,
   /// One float32 for the keys and one for the values of a layer, as vLLM's k_scale and v_scale.
   tensor,
-  /// One float16 per token, head and key or value; integers add a zero point.
+  /// One float16 per token, head and key or value; integers add a zero point. vLLM: one float32,
+  /// without a zero point.
   token_head,
   /// A float16 scale and zero point per 32 values of a vector (FlexGen, arXiv 2303.06865,
   /// section 4.2, with KIVI's group size).
@@ -75,6 +76,7 @@ enum class KvPolicy {
   vllm,
   sglang,
   tensorrt_llm,
+  tensorrt_llm_windows,
   llama_cpp,
   llama_cpp_swa_full,
   llama_cpp_b5331,
@@ -85,7 +87,6 @@ enum class KvWindows {
   honoured,  ///< caches only the window's keys
   by_model,  ///< honoured for the models whose windows the engine supports, ignored for others
   ignored,   ///< caches all keys
-  unknown,   ///< undocumented: an error
 };
 
 /// Rule and source of a policy.
@@ -120,6 +121,16 @@ struct KvCacheRequest {
 
 /// Sets the type of keys and values.
 void set_type(KvCacheRequest& request, KvType type) noexcept;
+
+/// Types of cached keys and values; empty: the workload's.
+struct KvTypes {
+  std::optional<KvType> key;  ///< also of MLA's latent vectors
+  std::optional<KvType> value;
+  bool operator==(const KvTypes&) const = default;
+};
+
+/// Sets the types of keys and values.
+void set_types(KvCacheRequest& request, const KvTypes& types) noexcept;
 
 /// Growth of a layer's cached tokens.
 enum class KvGrowth { full, windowed, encoder, constant };

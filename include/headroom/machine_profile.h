@@ -180,7 +180,8 @@ struct DatasheetRates {
   double float16_flops_per_s = 0;                    ///< float16 and bfloat16
   std::optional<double> float8_flops_per_s;
   std::optional<double> int8_ops_per_s;
-  std::optional<double> float4_flops_per_s;
+  std::optional<double> float4_flops_per_s;  ///< MXFP4 and NVFP4
+  std::optional<double> int4_ops_per_s;
   double memory_bytes_per_s = 0;
   std::int64_t memory_bytes = 0;  ///< by the datasheet, in powers of 1000
   DeviceMemory memory;
@@ -190,8 +191,12 @@ struct DatasheetRates {
   std::string url;  ///< of the source; may be empty
 };
 
-/// GEMM peak for `dtype`; 8-bit types run at the 16-bit rate on machines without 8-bit units. Empty
-/// if the datasheet has no figure.
+/// Type in which a device computes GEMMs of `dtype`: `dtype` itself, or bfloat16 where its
+/// datasheet has no figure for a type of 8 or 4 bits. Engines then convert the weights as they read
+/// them (vLLM runs FP8 on Ampere and NVFP4 on Hopper with its weight-only Marlin kernels).
+[[nodiscard]] DType computed_type(const DatasheetRates& rates, DType dtype) noexcept;
+
+/// GEMM peak of computed_type(). Empty if the datasheet has no figure.
 [[nodiscard]] std::optional<double> peak_flops_per_s(const DatasheetRates& rates,
                                                      DType dtype) noexcept;
 
@@ -208,6 +213,10 @@ struct MachineProfile {
   std::variant<MeasuredRates, DatasheetRates> rates;
   std::optional<Interconnect> interconnect;  ///< empty if unknown
 };
+
+/// Says that `machine` converts GEMMs of `arithmetic` to another type; empty if it does not.
+[[nodiscard]] std::optional<std::string> conversion_note(const MachineProfile& machine,
+                                                         DType arithmetic);
 
 /// Curves measured with `threads` threads (0: the largest measured number); null for a datasheet.
 /// Throws Error{invalid_input} if the machine was not measured with that number.

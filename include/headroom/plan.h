@@ -29,6 +29,7 @@ struct DeviceRates {
   std::string name;
   double flops_per_s = 0;
   std::optional<double> layer_gemm_flops_per_s;  ///< of is_layer_gemm, if in another type
+  std::optional<std::string> conversion;         ///< conversion_note() of that type
   double memory_bytes_per_s = 0;
   Integer memory_bytes = 0;  ///< by the driver
   Integer driver_bytes = 0;  ///< part of it that no process gets
@@ -204,6 +205,8 @@ class Planner {
 
   /// Memory of the worst rank, and time. The plan must be legal. Throws Error{overflow}.
   [[nodiscard]] PlanFigures evaluate(const PlanChoice& choice, const Load& load);
+  /// Bytes of weights that a rank of each pipeline stage stores.
+  [[nodiscard]] std::vector<Integer> stage_weights(const PlanChoice& choice);
   /// Traffic of a rank of the first stage.
   [[nodiscard]] std::vector<Communication> communication(const PlanChoice& choice,
                                                          const Load& load);

@@ -30,9 +30,10 @@ struct OperatorTime {
   double time_s = 0;
   double low_s = 0;
   double high_s = 0;
-  Bound bound = Bound::compute;
+  Bound bound = Bound::compute;         ///< of a generation: in its prefill
+  std::optional<Bound> decode_bound{};  ///< of a generation: in its decode steps
   double cached_s = 0;  ///< with operands in cache; the rest of time_s scales with memory drift
-  /// Roofline time (peak compute or memory bandwidth) divided by the predicted time.
+  /// Roofline time (peak compute or memory bandwidth) divided by the predicted time, of all passes.
   double roofline_share = 0;
 };
 
@@ -68,7 +69,9 @@ struct TimePrediction {
   double total_s = 0;
   double low_s = 0;
   double high_s = 0;
-  Bound bound = Bound::compute;
+  Bound bound = Bound::compute;         ///< of most of the time
+  Bound first_bound = Bound::compute;   ///< likewise of the first pass
+  std::optional<Bound> decode_bound{};  ///< likewise of a generation's decode steps
   double roofline_share = 0;
   double tokens_per_s = 0;              ///< new tokens, all sequences
   std::optional<double> ttft_s;         ///< generate: time to first token

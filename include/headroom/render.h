@@ -58,16 +58,16 @@ class SweepWriter {
   void append_row(const SweepRow& row, std::string& text);
 
  private:
-  void start_prefix(const Workload& workload);
-  [[nodiscard]] bool has_prefix_of(const Workload& workload) const;
-  void append_word(std::string& text, const char* key, std::string_view value) const;
+  void start_prefix(const SweepRow& row);
+  [[nodiscard]] bool has_prefix_of(const SweepRow& row) const;
+  void append_word(std::string& text, const char* key, std::optional<std::string_view> value) const;
   template <class Value>
   void append_number(std::string& text, const char* key, bool applies, Value value) const;
 
   SweepFormat format_;
   bool has_encoder_;
   bool has_cache_;
-  Workload last_;
+  SweepRow last_;
   std::string prefix_;  ///< of the last row, up to the batch size
 };
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "headroom/analysis.h"
+#include "headroom/kv_cache.h"
 #include "headroom/machine_profile.h"
 #include "headroom/model_spec.h"
 #include "headroom/weight_storage.h"
@@ -25,7 +26,7 @@ struct SweepGrid {
   std::vector<WeightType> weights;
   std::vector<DType> dtype;
   std::vector<DType> arithmetic;
-  std::vector<DType> kv_dtype;
+  std::vector<KvTypes> kv_types;
   std::vector<std::int64_t> enc_seq_len;
   std::vector<std::int64_t> past_len;
   std::vector<std::int64_t> seq_len;
@@ -35,6 +36,8 @@ struct SweepGrid {
 /// The figures of one workload, equal to those of `analyze`.
 struct SweepRow {
   Workload workload;
+  KvType key_type = KvType::float32;  ///< of the KV-cache, with a cache only
+  KvType value_type = KvType::float32;
   Integer weight_bytes = 0;
   Integer matrix_flops = 0;  ///< forward
   Integer elementwise_flops = 0;

@@ -83,10 +83,13 @@ struct StoredWeights {
 [[nodiscard]] Model with_file_types(Model model);
 
 enum class InferenceRecipe {
-  w8a8,      ///< 8-bit integer weights and GEMMs
-  w8a8_fp8,  ///< FP8 weights and GEMMs
-  w8a16,     ///< 8-bit integer weights, 16-bit GEMMs
-  w4a16,     ///< 4-bit integer weights, 16-bit GEMMs
+  w8a8,        ///< 8-bit integer weights and GEMMs
+  w8a8_fp8,    ///< FP8 weights and GEMMs
+  w8a16,       ///< 8-bit integer weights, 16-bit GEMMs
+  w4a16,       ///< 4-bit integer weights, 16-bit GEMMs
+  w4a4,        ///< 4-bit integer weights and GEMMs
+  w4a4_mxfp4,  ///< MXFP4 weights and GEMMs
+  w4a4_nvfp4,  ///< NVFP4 weights and GEMMs
 };
 
 /// A recipe's types. Activations between operators have 16 bits in all of them.
@@ -99,7 +102,7 @@ struct InferenceRecipeInfo {
 };
 
 /// All recipes, in order of the enumeration.
-[[nodiscard]] const std::array<InferenceRecipeInfo, 4>& inference_recipes() noexcept;
+[[nodiscard]] const std::array<InferenceRecipeInfo, 7>& inference_recipes() noexcept;
 [[nodiscard]] const InferenceRecipeInfo& info(InferenceRecipe recipe) noexcept;
 
 /// `graph` with the stored bytes of every weight. `stored` must come from `stored_weights`.

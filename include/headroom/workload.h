@@ -17,7 +17,9 @@ enum class Phase {
   decode,   ///< one step of `seq_len` tokens after `past_len` tokens in the KV-cache
   train,    ///< forward and backward pass, with dropout, without a KV-cache
 };
-enum class DType { float32, float16, bfloat16, float8, int8 };
+/// Types of activations (16 and 32 bits), KV-cache (8 and more) and GEMMs (all). float4 is MXFP4
+/// and NVFP4, which a device computes at one rate.
+enum class DType { float32, float16, bfloat16, float8, int8, float4, int4 };
 enum class WeightType;  // weight_storage.h
 enum class AttentionImplementation {
   eager,  ///< scores, softmax and context in sequence, over all s × t pairs
@@ -100,13 +102,12 @@ struct WorkloadRequest {
 [[nodiscard]] std::optional<DType> stored_16_bit_type(const ModelSpec& spec) noexcept;
 
 /// The type in which the config says that its quantised layers compute; empty: as the activations.
-/// Types of 4 bits count as 8-bit ones, whose peak every device with them has.
 [[nodiscard]] std::optional<DType> stated_arithmetic(const ModelSpec& spec) noexcept;
 /// The type of the KV-cache that the config states, such as "kv_cache_quant_algo": "FP8"; empty if
 /// it states none, or one of fewer than 8 bits.
 [[nodiscard]] std::optional<DType> stated_kv_dtype(const ModelSpec& spec) noexcept;
 
-/// Bytes per element.
+/// Bytes per element. Types of 4 bits, in which only GEMMs compute, have 1.
 [[nodiscard]] std::int64_t bytes_of(DType dtype) noexcept;
 
 /// The word for each value, on the command line, on screen and in JSON.

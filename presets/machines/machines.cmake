@@ -15,6 +15,7 @@ set(HEADROOM_MACHINES
   apple-m3-max
   apple-m3-ultra
   apple-m4
+  apple-m5
   apple-m4-max
   apple-m4-pro
   b200

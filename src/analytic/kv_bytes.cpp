@@ -32,7 +32,8 @@ Integer scale_bytes_of_vector(const KvFormat& format, const KvVectors& kind) {
     case KvScales::tensor:
       return 0;
     case KvScales::token_head:
-      return has_zero_points(format.type_of(kind.role)) ? 2 * kScaleBytes : kScaleBytes;
+      return format.token_scale.bytes +
+             (has_zero_points(format.type_of(kind.role)) ? format.token_scale.zero_point_bytes : 0);
     case KvScales::group:
     case KvScales::kivi:
       break;

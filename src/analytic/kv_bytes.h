@@ -17,12 +17,24 @@ struct KvVectors {
   Integer length = 0;
 };
 
+/// Scale of one token and head, KvScales::token_head.
+struct TokenScale {
+  Integer bytes = 2;
+  Integer zero_point_bytes = 2;  ///< of integers
+};
+
+/// vLLM budgets a float32 per token, head and side, whatever the type:
+/// AttentionSpec.page_size_bytes for KVQuantMode.is_per_token_head, vllm/v1/kv_cache_interface.py
+/// (2026).
+inline constexpr TokenScale kVllmTokenScale{4, 0};
+
 /// Storage format. `waiting` is the type of tokens that are not quantised yet.
 struct KvFormat {
   KvType key_type = KvType::float32;
   KvType value_type = KvType::float32;
   KvScales scales = KvScales::none;
   KvType waiting = KvType::float32;
+  TokenScale token_scale{};
 
   [[nodiscard]] KvType type_of(KvRole role) const noexcept {
     return role == KvRole::key ? key_type : value_type;

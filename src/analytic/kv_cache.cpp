@@ -116,6 +116,7 @@ class KvAccountant {
     use_.scales = request.scales;
     use_.policy = request.policy;
     format_ = {use_.key_type, use_.value_type, use_.scales, kv_type(workload.dtype)};
+    if (request.policy == KvPolicy::vllm) format_.token_scale = detail::kVllmTokenScale;
     tokens_ = checked_add(workload.past_len, workload.seq_len);
     policy_ = detail::resolve_policy(request, tokens_, workload.batch_size);
     values_ = bindings_of(workload, graph);
@@ -325,6 +326,11 @@ class KvAccountant {
 };
 
 }  // namespace
+
+void set_types(KvCacheRequest& request, const KvTypes& types) noexcept {
+  request.key_type = types.key;
+  request.value_type = types.value;
+}
 
 void set_type(KvCacheRequest& request, KvType type) noexcept {
   request.key_type = request.value_type = type;

@@ -27,6 +27,7 @@ bool honours_windows(KvPolicy policy, const ModelSpec& spec) {
     case KvPolicy::ideal:
     case KvPolicy::paged:
     case KvPolicy::vllm:
+    case KvPolicy::tensorrt_llm_windows:
       return true;
     case KvPolicy::tensorrt_llm:
     case KvPolicy::llama_cpp_swa_full:
@@ -61,8 +62,9 @@ Cells windowed_cells(const ResolvedPolicy& policy, const CellQuery& query) {
     case KvPolicy::ideal:
       return both(query.used);
     case KvPolicy::paged:
-    case KvPolicy::tensorrt_llm:
       return both(steady);
+    case KvPolicy::tensorrt_llm_windows:
+      return {steady, round_up(query.tokens, policy.block)};
     case KvPolicy::vllm:
       return {steady, checked_multiply(policy.block, vllm_reserved_blocks(policy, query))};
     case KvPolicy::sglang: {
@@ -73,6 +75,7 @@ Cells windowed_cells(const ResolvedPolicy& policy, const CellQuery& query) {
       return both(std::min(query.tokens, window - 1));
     case KvPolicy::hf_static:
       return both(std::min(policy.capacity, window));
+    case KvPolicy::tensorrt_llm:
     case KvPolicy::llama_cpp:
     case KvPolicy::llama_cpp_swa_full:
     case KvPolicy::llama_cpp_b5331:

@@ -69,7 +69,7 @@ bool reserves_for_length(KvPolicy policy) noexcept {
 
 bool has_blocks(KvPolicy policy) noexcept {
   return policy == KvPolicy::paged || policy == KvPolicy::vllm || policy == KvPolicy::sglang ||
-         policy == KvPolicy::tensorrt_llm;
+         policy == KvPolicy::tensorrt_llm || policy == KvPolicy::tensorrt_llm_windows;
 }
 
 ResolvedPolicy resolve_policy(const KvCacheRequest& request, Integer tokens, Integer batch) {
@@ -101,9 +101,7 @@ void require_known(KvPolicy policy, const ModelSpec& spec, KvGrowth growth,
   };
   switch (growth) {
     case KvGrowth::full:
-      return;
     case KvGrowth::windowed:
-      if (about.windows == KvWindows::unknown) refuse_unknown("the sliding-window layers");
       return;
     case KvGrowth::encoder:
       if (!is_general(policy) && !is_hugging_face(policy)) refuse_unknown("the cross-attention");

@@ -50,9 +50,17 @@ constexpr std::array kPolicies{
         "have a pool of 0.8 (swa_full_tokens_ratio) of the tokens, of others a full one",
         "python/sglang/srt/server_args.py and configs/model_config.py "
         "(is_hybrid_swa_model), sgl-project/sglang 0.5"},
-    KvPolicyInfo{KvPolicy::tensorrt_llm, "tensorrt-llm", KvWindows::unknown, 32, 0,
-                 "blocks of tokens_per_block tokens, 32 by default",
-                 "KvCacheConfig, LLM API reference, NVIDIA/TensorRT-LLM 1.0"},
+    KvPolicyInfo{KvPolicy::tensorrt_llm, "tensorrt-llm", KvWindows::ignored, 32, 0,
+                 "blocks of tokens_per_block tokens, 32 by default; every layer caches all tokens "
+                 "unless max_attention_window is set",
+                 "KVCacheManager in tensorrt_llm/_torch/pyexecutor/resource_manager.py, "
+                 "NVIDIA/TensorRT-LLM 001541b"},
+    KvPolicyInfo{KvPolicy::tensorrt_llm_windows, "tensorrt-llm-windows", KvWindows::honoured, 32, 0,
+                 "with max_attention_window as the model's windows: a prompt takes blocks for all "
+                 "its tokens in every layer (addSequence); decoding frees those that a window has "
+                 "left (adjustBlocksIfNeeded)",
+                 "cpp/tensorrt_llm/batch_manager/kvCacheManager.cpp, NVIDIA/TensorRT-LLM b35ac1b "
+                 "(1.2.0rc2)"},
     KvPolicyInfo{KvPolicy::llama_cpp, "llama.cpp", KvWindows::by_model, 256, 512,
                  "a context in multiples of 256 cells; w + n_ubatch cells, padded likewise, in a "
                  "layer with a window of w (w per slot in a shared cache); recurrent state in "
@@ -87,9 +95,12 @@ KvType kv_type(DType dtype) noexcept {
     case DType::float8:
       return KvType::float8;
     case DType::int8:
+      return KvType::int8;
+    case DType::float4:  // no KV-cache has it: resolve() refuses it
+    case DType::int4:
       break;
   }
-  return KvType::int8;
+  return KvType::int4;
 }
 
 bool is_block_type(KvType type) noexcept { return info(type).block_values == 32; }

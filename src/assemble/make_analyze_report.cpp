@@ -102,6 +102,8 @@ void add_prediction(AnalyzeReport& report, const MachineProfile& machine,
   report.time = predict_time(spec, report.workload, machine, run);
   report.run = predict_run(spec, report.workload, run);
   note_shortage(report, machine);
+  const auto conversion = conversion_note(machine, report.workload.arithmetic_type());
+  if (conversion) report.notes.push_back(*conversion);
 }
 
 Expr readable(const Expr& formula, const Graph& graph, const Workload& workload) {

@@ -124,7 +124,9 @@ Differences layer_flop_differences(const ModelSpec& spec, const Workload& worklo
 }
 
 Differences flops_per_parameter_differences(const ModelSpec& spec) {
-  Differences differences{"scores and contexts of attention", "norms and biases"};
+  Differences differences;
+  if (spec.has_attention()) add(differences, "scores and contexts of attention");
+  add(differences, "norms and biases");
   if (spec.head.language_model) add(differences, "the head's GEMM");
   if (spec.embedding.image || spec.embedding.audio) add(differences, "the input's projection");
   if (spec.main_stack().num_weight_groups) add(differences, "layers that share weights");

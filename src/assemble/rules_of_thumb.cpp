@@ -88,13 +88,20 @@ Expr computing_parameters(const ParameterCount& count) {
   return count.active - count.embedding - count.relative_position_bias - count.head;
 }
 
-RuleOfThumb flops_per_parameter_rule(const ModelSpec& spec, const Analysis& analysis) {
+RuleOfThumb flops_per_parameter_rule(const ModelSpec& spec, const Workload& workload,
+                                     const Analysis& analysis) {
   using namespace letters;
   const Expr parameters = computing_parameters(analysis.parameters);
   const Expr& whole = analysis.total.forward.matrix_flops;
   Differences differences = flops_per_parameter_differences(spec);
   if (spec.kind == ModelKind::encoder_decoder) {
     differences.emplace_back("more parameters in the decoder than in the encoder");
+    if (workload.phase == Phase::decode) {
+      return rule("2·N·b·s/2", parameters * b * s, "matrix FLOPs", whole,
+                  "2 FLOP per token and parameter, N without embeddings; half of N in the decoder, "
+                  "the only stack that a step runs",
+                  std::move(differences));
+    }
     return rule("2·N·b·(n + s)/2", parameters * b * (n + s), "matrix FLOPs", whole,
                 "2 FLOP per token and parameter, N without embeddings; half of N in each stack",
                 std::move(differences));
@@ -111,7 +118,7 @@ RuleOfThumb flops_per_parameter_rule(const ModelSpec& spec, const Analysis& anal
 std::vector<RuleOfThumb> flop_rules(const ModelSpec& spec, const Workload& workload,
                                     const Analysis& analysis) {
   using namespace letters;
-  std::vector<RuleOfThumb> rules{flops_per_parameter_rule(spec, analysis)};
+  std::vector<RuleOfThumb> rules{flops_per_parameter_rule(spec, workload, analysis)};
   if (spec.kind == ModelKind::encoder_decoder || spec.is_layer()) return rules;
   const Expr layers = l * (Integer{24} * b * s * d * d + Integer{4} * b * s * t * d);
   Differences differences = layer_flop_differences(spec, workload);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -89,12 +90,38 @@ class RowStream {
   std::string text_;
 };
 
+/// Returns whether the graph's polynomials, with one type of whole bytes, count a cache of `types`.
+bool is_plain(const KvTypes& types) {
+  const auto whole = [](std::optional<KvType> type) {
+    return !type || (info(*type).block_values == 1);
+  };
+  return types.key == types.value && whole(types.key);
+}
+
+/// Notes on the types of GEMMs in `grid` that `machine` converts.
+void add_conversion_notes(const ModelSpec& spec, const SweepGrid& grid,
+                          const std::optional<MachineProfile>& machine,
+                          std::vector<std::string>& notes) {
+  if (!machine) return;
+  std::vector<DType> types = grid.arithmetic;
+  const auto stated = stated_arithmetic(spec);
+  if (types.empty() && grid.weights.empty() && stated) types = {*stated};
+  for (const DType type : types) {
+    if (auto note = conversion_note(*machine, type)) notes.push_back(std::move(*note));
+  }
+}
+
 void run_sweep(const SweepCommand& command) {
   std::vector<std::string> notes;
   const Model model = with_stored_types(load_model(command.model), notes);
+  if (!std::ranges::all_of(command.grid.kv_types, is_plain)) {
+    notes.emplace_back(
+        "traffic and time take the wider type of keys and values, 8 bits or more, without scales");
+  }
   const std::optional<MachineProfile> machine =
       machine_with(command.machine, default_backend(), command.efficiency);
   SweepGrid grid = command.grid;
+  add_conversion_notes(model.spec, grid, machine, notes);
   const auto attention = attention_on(machine);
   if (attention && grid.attention.empty() && grid.phase != Phase::train) {
     grid.attention = {*attention};
@@ -151,6 +178,15 @@ void add_dtype_axis(Command app, std::vector<DType>& target) {
       .group("Grid");
 }
 
+void add_kv_types_axis(Command app, std::vector<KvTypes>& target) {
+  const auto set = [&target](const std::string& text) {
+    target = parse_kv_types("--kv-dtype", text);
+  };
+  app.add_text("--kv-dtype", kv_type_words(), set,
+               "Types of the KV-cache; k=TYPE,v=TYPE is one value (the config's, else as --dtype)")
+      .group("Grid");
+}
+
 void add_grid(Command app, SweepGrid& grid) {
   add_length_axis(app, "--batch,-b", grid.batch_size, "Sequences per batch (1)");
   add_length_axis(app, "--seq,-s", grid.seq_len, "New tokens per sequence (128; 1 in decode)");
@@ -163,7 +199,7 @@ void add_grid(Command app, SweepGrid& grid) {
   add_axis(app, "--arithmetic", grid.arithmetic, arithmetic_choices(),
            "Types in which the layers' GEMMs compute (the config's for its quantised layers, else "
            "as --dtype)");
-  add_axis(app, "--kv-dtype", grid.kv_dtype, dtype_choices(), "Types of the KV-cache (as --dtype)");
+  add_kv_types_axis(app, grid.kv_types);
   add_axis(app, "--attention", grid.attention, attention_choices(),
            "Attention implementations (eager; on a device fused)");
   add_axis(app, "--recompute", grid.recompute, recompute_choices(),

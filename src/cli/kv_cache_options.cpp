@@ -32,34 +32,54 @@ Choices<KvPolicy> kv_policy_choices() {
   return choices;
 }
 
-/// Stores "q8_0", "k=q8_0", "v=float16" or "k=q8_0,v=float16". Throws a usage error.
-void parse_types(const std::string& names, const std::string& text, KvCacheRequest& kv_cache) {
+/// Parses "q8_0", "k=q8_0" or "v=float16".
+KvTypes parse_part(const std::string& names, const std::string& part) {
   const Choices<KvType> choices = kv_type_choices();
-  std::size_t start = 0;
-  while (start <= text.size()) {
-    const std::size_t end = std::min(text.find(',', start), text.size());
-    const std::string part = text.substr(start, end - start);
-    if (part.starts_with("k=")) {
-      kv_cache.key_type = value_of(names, part.substr(2), choices);
-    } else if (part.starts_with("v=")) {
-      kv_cache.value_type = value_of(names, part.substr(2), choices);
-    } else {
-      set_type(kv_cache, value_of(names, part, choices));
-    }
-    start = end + 1;
-  }
+  if (part.starts_with("k=")) return {value_of(names, part.substr(2), choices), std::nullopt};
+  if (part.starts_with("v=")) return {std::nullopt, value_of(names, part.substr(2), choices)};
+  const KvType both = value_of(names, part, choices);
+  return {both, both};
+}
+
+/// Returns whether one says the type of keys only, and the other that of values only.
+bool complete_each_other(const KvTypes& a, const KvTypes& b) {
+  return a.key.has_value() == b.value.has_value() && a.value.has_value() == b.key.has_value() &&
+         a.key.has_value() != a.value.has_value();
 }
 
 }  // namespace
 
+std::string kv_type_words() { return listed(kv_type_choices()); }
+
+std::vector<KvTypes> parse_kv_types(const std::string& names, const std::string& text) {
+  std::vector<KvTypes> types;
+  std::size_t start = 0;
+  while (start <= text.size()) {
+    const std::size_t end = std::min(text.find(',', start), text.size());
+    const KvTypes part = parse_part(names, text.substr(start, end - start));
+    if (!types.empty() && complete_each_other(types.back(), part)) {
+      KvTypes& open = types.back();
+      (part.key ? open.key : open.value) = part.key ? part.key : part.value;
+    } else {
+      types.push_back(part);
+    }
+    start = end + 1;
+  }
+  return types;
+}
+
 std::vector<Option> add_kv_cache_options(Command command, KvCacheRequest& kv_cache,
                                          const char* group) {
   std::vector<Option> options;
-  const auto set_types = [&kv_cache](const std::string& text) {
-    parse_types("--kv-dtype", text, kv_cache);
+  const auto store_types = [&kv_cache](const std::string& text) {
+    const std::vector<KvTypes> types = parse_kv_types("--kv-dtype", text);
+    if (types.size() > 1) {
+      refuse_value("--kv-dtype", "takes one TYPE, or k=TYPE,v=TYPE, not \"" + text + "\"");
+    }
+    set_types(kv_cache, types.front());
   };
   options.push_back(
-      command.add_text("--kv-dtype", listed(kv_type_choices()), set_types,
+      command.add_text("--kv-dtype", kv_type_words(), store_types,
                        "Type of the KV-cache; k=TYPE,v=TYPE for keys and values apart (as "
                        "--dtype)"));
   options.push_back(add_choice(command, "--kv-scales", kv_cache.scales, kv_scales_choices(),

@@ -105,6 +105,13 @@ void add_workload_options(Command command, WorkloadRequest& request);
 /// Adds the workload options with every type, scale and policy of a KV-cache.
 void add_workload_options(Command command, WorkloadRequest& request, KvCacheRequest& kv_cache);
 
+/// Parses a list of "q8_0", "k=q8_0", "v=float16" and "k=q8_0,v=float16"; the last is one value.
+/// Throws a usage error.
+[[nodiscard]] std::vector<KvTypes> parse_kv_types(const std::string& names,
+                                                  const std::string& text);
+/// The words that parse_kv_types takes, for help.
+[[nodiscard]] std::string kv_type_words();
+
 /// Adds every type, scale and policy of a KV-cache to the group of this title. Returns the options.
 std::vector<Option> add_kv_cache_options(Command command, KvCacheRequest& kv_cache,
                                          const char* group);

@@ -24,7 +24,14 @@ Choices<WeightType> weight_type_choices() {
           {"q4_k_m", WeightType::q4_k_m},     {"q4_0", WeightType::q4_0}};
 }
 
-Choices<DType> arithmetic_choices() { return dtype_choices(); }
+Choices<DType> arithmetic_choices() {
+  Choices<DType> choices = dtype_choices();
+  for (const char* const word : {"float4", "fp4", "nvfp4", "mxfp4"}) {
+    choices.emplace_back(word, DType::float4);
+  }
+  choices.emplace_back("int4", DType::int4);
+  return choices;
+}
 
 Choices<InferenceRecipe> inference_recipe_choices() {
   Choices<InferenceRecipe> choices;

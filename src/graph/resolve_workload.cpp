@@ -117,6 +117,12 @@ void validate(const WorkloadRequest& request, const ModelSpec& spec) {
                                     spec.name, name_of(request.phase), Setting::kv_dtype),
                         fmt::format("leave out {}", Setting::kv_dtype));
   }
+  const bool four_bits = request.kv_dtype == DType::float4 || request.kv_dtype == DType::int4;
+  if (four_bits) {
+    throw_invalid_input(fmt::format("{} is a type of GEMMs, not of a workload's {}",
+                                    name_of(*request.kv_dtype), Setting::kv_dtype),
+                        "give the type in a KvCacheRequest");
+  }
   const bool has_past = request.past_len.value_or(0) > 0;
   if (request.phase == Phase::train && has_past) {
     throw_invalid_input("training has no KV-cache, so it has no past tokens",
@@ -162,16 +168,18 @@ std::optional<DType> stated_arithmetic(const ModelSpec& spec) noexcept {
   if (!spec.storage.activations) return std::nullopt;
   switch (*spec.storage.activations) {
     case StatedType::float8:
-    case StatedType::float4:
     case StatedType::mxfp8:
+      return DType::float8;
+    case StatedType::float4:
     case StatedType::mxfp4:
     case StatedType::nvfp4:
-      return DType::float8;
+      return DType::float4;
     case StatedType::int8:
+      return DType::int8;
     case StatedType::int4:
       break;
   }
-  return DType::int8;
+  return DType::int4;
 }
 
 Workload resolve(const WorkloadRequest& request, const ModelSpec& spec) {

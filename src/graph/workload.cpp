@@ -23,6 +23,8 @@ std::int64_t bytes_of(DType dtype) noexcept {
       return 2;
     case DType::float8:
     case DType::int8:
+    case DType::float4:
+    case DType::int4:
       break;
   }
   return 1;
@@ -51,9 +53,13 @@ std::string_view name_of(DType dtype) noexcept {
     case DType::float8:
       return "float8";
     case DType::int8:
+      return "int8";
+    case DType::float4:
+      return "float4";
+    case DType::int4:
       break;
   }
-  return "int8";
+  return "int4";
 }
 
 std::string_view name_of(AttentionImplementation attention) noexcept {

@@ -11,17 +11,14 @@
 #include <unordered_map>
 #include <utility>
 
+#include "unpack_integers.h"
+
 namespace headroom::detail {
 namespace {
 
 using checkpoint::ModelFiles;
 using checkpoint::StoredType;
 using checkpoint::TensorInfo;
-
-/// No weight has a larger dimension; its products do not overflow.
-constexpr std::int64_t kLargestDimension = std::int64_t{1} << 40U;
-/// Bits of the integers that values are packed into.
-constexpr std::int64_t kWordBits = 32;
 
 /// The pieces of one base name.
 struct Group {
@@ -50,33 +47,7 @@ Packing packing_of(const Group& group) {
   return group.pieces.front().first.packing;
 }
 
-struct Unpacked {
-  std::string name;
-  std::string type;
-  std::vector<std::int64_t> shape;
-  Integer values = 0;
-};
-
-using Result = std::optional<Unpacked>;
-
-Integer product(std::span<const std::int64_t> shape) {
-  Integer values = 1;
-  for (const std::int64_t size : shape) values = checked_multiply(values, size);
-  return values;
-}
-
-Result unpacked(std::string name, std::string type, std::vector<std::int64_t> shape) {
-  const Integer values = product(shape);
-  return Unpacked{std::move(name), std::move(type), std::move(shape), values};
-}
-
-/// Bits per value if `words` integers of 32 bits hold `values`; empty unless an integer up to 8.
-std::optional<std::int64_t> bits_of(std::int64_t words, std::int64_t values) {
-  if (values <= 0 || words <= 0) return std::nullopt;
-  const Integer all = Integer{kWordBits} * words;
-  if (all % values != 0 || all / values > 8) return std::nullopt;
-  return static_cast<std::int64_t>(all / values);
-}
+using Result = UnpackResult;
 
 /// Unpacks the groups of one model.
 class Unpacker {
@@ -86,7 +57,13 @@ class Unpacker {
   [[nodiscard]] Result unpack(std::string_view base, const Group& group) const {
     switch (packing_of(group)) {
       case Packing::gptq_or_awq:
-        return gptq_or_awq(base, group);
+        return group.find(PieceRole::values) ? gptq_or_awq(base, group) : mlx(base, group);
+      case Packing::mlx:
+        return mlx(base, group);
+      case Packing::torchao:
+        return torchao(base, group);
+      case Packing::hqq:
+        return hqq(base, group);
       case Packing::compressed_tensors:
         return compressed_tensors(base, group);
       case Packing::bitsandbytes_4bit:
@@ -142,6 +119,33 @@ class Unpacker {
       if (shape.size() == 2) return bits_of(shape[1], out);
     }
     return std::nullopt;
+  }
+
+  /// MLX stores the values under the plain name.
+  [[nodiscard]] Result mlx(std::string_view base, const Group& group) const {
+    const std::string module(base);
+    const auto values = files_.tensors().find(module + ".weight");
+    const auto scales = group.find("scales");
+    if (!values || !scales) return std::nullopt;
+    if (!mlx_groups_) {
+      mlx_groups_.emplace(std::filesystem::path(files_.paths().front()).parent_path());
+    }
+    return unpack_mlx(module, tensor(*values), tensor(*scales), mlx_groups_->of(module));
+  }
+
+  [[nodiscard]] Result torchao(std::string_view base, const Group& group) const {
+    const auto values = group.find(PieceRole::values);
+    auto scales = group.find("_weight_scale");
+    if (!scales) scales = group.find("_weight_scale_and_zero");
+    if (!values || !scales) return std::nullopt;
+    return unpack_torchao(std::string(base), tensor(*values), tensor(*scales));
+  }
+
+  [[nodiscard]] Result hqq(std::string_view base, const Group& group) const {
+    const auto values = group.find(PieceRole::values);
+    const auto shape = group.find("shape");
+    if (!values || !shape) return std::nullopt;
+    return unpack_hqq(std::string(base), tensor(*values), integers_in(tensor(*shape)));
   }
 
   /// Integers of 32 bits with their logical shape in another tensor, or bytes of two values.
@@ -277,6 +281,7 @@ class Unpacker {
   }
 
   const ModelFiles& files_;
+  mutable std::optional<MlxGroups> mlx_groups_;  ///< read when a module needs it
 };
 
 }  // namespace

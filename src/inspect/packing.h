@@ -4,6 +4,7 @@
 // github.com/vllm-project/compressed-tensors; FP8 with block scales, DeepSeek-V3's
 // inference/kernel.py; MXFP4, convert_moe_packed_tensors in transformers/integrations/mxfp4.py;
 // FP8 and NVFP4 of NVIDIA ModelOpt, modelopt/torch/export/quant_utils.py;
+// MLX, torchao and HQQ, see unpack_integers.h;
 // DeepSeek's latent up-projection split into K and V, convert_hf_to_gguf.py of llama.cpp.
 #pragma once
 
@@ -20,6 +21,9 @@ enum class Packing {
   bitsandbytes_8bit,   ///< X.weight with X.SCB
   scaled,              ///< X.weight with X.weight_scale or X.weight_scale_inv
   mxfp4,               ///< X_blocks with X_scales
+  mlx,                 ///< X.weight with X.scales and perhaps X.biases
+  torchao,             ///< X._weight_qdata with X._weight_scale
+  hqq,                 ///< X.W_q with X.scale, X.zero and X.shape
   split_latent,        ///< X.attn_k_b.weight with X.attn_v_b.weight, for X.attn_kv_b.weight
 };
 

@@ -1,9 +1,14 @@
 // Peak of a datasheet by type, and the fractions of it that runs reach.
+#include <fmt/format.h>
+
 #include "headroom/machine_profile.h"
 
 namespace headroom {
 
-std::optional<double> peak_flops_per_s(const DatasheetRates& rates, DType dtype) noexcept {
+namespace {
+
+/// The datasheet's figure of the units for `dtype`.
+std::optional<double> own_peak(const DatasheetRates& rates, DType dtype) noexcept {
   switch (dtype) {
     case DType::float32:
       return rates.float32_flops_per_s;
@@ -11,16 +16,41 @@ std::optional<double> peak_flops_per_s(const DatasheetRates& rates, DType dtype)
     case DType::bfloat16:
       return rates.float16_flops_per_s;
     case DType::float8:
-      return rates.float8_flops_per_s.value_or(rates.float16_flops_per_s);
+      return rates.float8_flops_per_s;
     case DType::int8:
-      return rates.int8_ops_per_s.value_or(rates.float16_flops_per_s);
+      return rates.int8_ops_per_s;
+    case DType::float4:
+      return rates.float4_flops_per_s;
+    case DType::int4:
+      break;
   }
-  return std::nullopt;
+  return rates.int4_ops_per_s;
+}
+
+}  // namespace
+
+DType computed_type(const DatasheetRates& rates, DType dtype) noexcept {
+  const bool wide = bytes_of(dtype) > 1;
+  return wide || own_peak(rates, dtype) ? dtype : DType::bfloat16;
+}
+
+std::optional<double> peak_flops_per_s(const DatasheetRates& rates, DType dtype) noexcept {
+  return own_peak(rates, computed_type(rates, dtype));
+}
+
+std::optional<std::string> conversion_note(const MachineProfile& machine, DType arithmetic) {
+  const auto* const rates = std::get_if<DatasheetRates>(&machine.rates);
+  if (rates == nullptr || computed_type(*rates, arithmetic) == arithmetic) return std::nullopt;
+  return fmt::format(
+      "the datasheet of {} gives no rate for {}: the layers' GEMMs convert to 16 bits and run at "
+      "that rate",
+      machine.name, name_of(arithmetic));
 }
 
 SourcedEfficiency efficiency_of(const DatasheetRates& rates, Purpose purpose,
                                 DType dtype) noexcept {
-  SourcedEfficiency result = known_efficiency(rates.architecture, purpose, dtype);
+  SourcedEfficiency result =
+      known_efficiency(rates.architecture, purpose, computed_type(rates, dtype));
   const GivenEfficiency& given = rates.given;
   if (!given.matrix && !given.memory && !given.network) return result;
   Efficiency& fractions = result.fractions;

@@ -65,7 +65,8 @@ SourcedEfficiency training(Architecture architecture) {
   return kOther;
 }
 
-/// Memory and network as Hopper serves; 16-bit and 32-bit GEMMs as this architecture trains.
+/// Memory and network as Hopper serves; GEMMs of other types than 8-bit ones as this architecture
+/// trains.
 SourcedEfficiency serving(Architecture architecture, DType dtype) {
   const bool hopper = architecture == Architecture::hopper;
   switch (dtype) {
@@ -76,6 +77,8 @@ SourcedEfficiency serving(Architecture architecture, DType dtype) {
     case DType::float32:
     case DType::float16:
     case DType::bfloat16:
+    case DType::float4:
+    case DType::int4:
       break;
   }
   SourcedEfficiency result = training(architecture);

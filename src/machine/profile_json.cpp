@@ -90,6 +90,7 @@ void add_rates(const DatasheetRates& rates, Json& json) {
   json["float8_flops_per_s"] = number_or_null(rates.float8_flops_per_s);
   json["int8_ops_per_s"] = number_or_null(rates.int8_ops_per_s);
   json["float4_flops_per_s"] = number_or_null(rates.float4_flops_per_s);
+  json["int4_ops_per_s"] = number_or_null(rates.int4_ops_per_s);
   json["memory_bytes_per_s"] = rates.memory_bytes_per_s;
   json["memory_bytes"] = rates.memory_bytes;
   json["memory"] = {{"total", figure_json(rates.memory.total)},

@@ -245,6 +245,7 @@ DatasheetRates read_datasheet(const Reader& reader) {
   rates.float8_flops_per_s = reader.optional_positive("float8_flops_per_s");
   rates.int8_ops_per_s = reader.optional_positive("int8_ops_per_s");
   rates.float4_flops_per_s = reader.optional_positive("float4_flops_per_s");
+  rates.int4_ops_per_s = reader.optional_positive("int4_ops_per_s");
   rates.memory_bytes_per_s = reader.positive("memory_bytes_per_s");
   rates.memory_bytes = reader.count("memory_bytes");
   rates.memory = read_memory(reader, rates.memory_bytes);

@@ -53,6 +53,7 @@ DeviceRates device_rates(const MachineProfile& machine, Purpose purpose, DType d
                          std::optional<DType> arithmetic) {
   DeviceRates rates = device_rates(machine, purpose, dtype);
   if (!arithmetic) return rates;
+  rates.conversion = conversion_note(machine, *arithmetic);
   const DeviceRates layers = device_rates(machine, purpose, *arithmetic);
   // The planner multiplies by the efficiency of `dtype`.
   rates.layer_gemm_flops_per_s =

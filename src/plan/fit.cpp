@@ -111,6 +111,7 @@ std::vector<std::string> notes_of(const PlanQuestion& question) {
         fmt::format("{} tokens exceed the trained context of {}", question.load.seq_len, *context));
   }
   const DeviceRates& rates = question.rates;
+  if (rates.conversion) notes.push_back(*rates.conversion);
   const bool across = question.devices > rates.link.devices_per_node;
   const bool assumed = rates.link_is_assumed || (across && rates.network_is_assumed);
   if (question.devices > 1 && assumed) {

@@ -14,6 +14,7 @@ using detail::PipelineStage;
 using detail::RankStates;
 using detail::Section;
 using detail::SectionStates;
+using detail::WeightUse;
 
 Graph main_graph(const ModelSpec& spec, const PlanQuery& query) {
   const bool training = query.purpose == Purpose::train;
@@ -43,14 +44,6 @@ double dispatch_share(const PlanQuery& query) {
          static_cast<double>(bytes_of(query.dtype));
 }
 
-/// The users of a weight: layers of one kind, perhaps as a routed expert, or sections outside the
-/// layers.
-struct WeightUse {
-  std::optional<std::size_t> layer_kind;
-  bool expert = false;
-  detail::SectionSet outside = 0;
-};
-
 /// Uses by weight. A weight that no operator uses counts in the first section.
 std::vector<WeightUse> weight_uses(const Graph& graph) {
   const detail::SectionMap sections(graph);
@@ -76,6 +69,16 @@ std::vector<WeightUse> weight_uses(const Graph& graph) {
         detail::bit_of(encoder ? Section::Kind::encoder_first : Section::Kind::main_first);
   }
   return uses;
+}
+
+/// Adds the states of a weight of a layer, on one of `expert_ranks`.
+void add_to(SectionStates& sum, const StateBytes& bytes, const WeightUse& use,
+            std::int64_t expert_ranks) {
+  if (use.expert) {
+    sum.experts += detail::fraction_of(bytes, 1, expert_ranks);
+  } else {
+    sum.dense += bytes;
+  }
 }
 
 /// True if `other`, an earlier stage with more micro-batches in flight, runs every part of `stage`.
@@ -222,6 +225,40 @@ StateBytes Planner::Implementation::serving_states(const Weight& weight,
   return {ceil_div(of_rank, all), 0, 0};
 }
 
+StateBytes Planner::Implementation::copy_states(const Weight& weight, std::size_t copy,
+                                                const Bindings& sizes) const {
+  const Integer all = weight.elements().evaluate(graph.sizes);
+  if (all == 0) return {};
+  const Integer copies = weight.repeat.evaluate(graph.sizes);
+  const Integer stored = weight.stored_bytes_of_copy.empty() ? *weight.stored_bytes / copies
+                                                             : weight.stored_bytes_of_copy.at(copy);
+  return {ceil_div(checked_multiply(stored, weight.elements().evaluate(sizes)), all), 0, 0};
+}
+
+std::vector<std::vector<SectionStates>> Planner::Implementation::single_layers(
+    const std::vector<detail::WeightUse>& uses, const Bindings& sizes, std::int64_t ranks) const {
+  std::vector<std::vector<SectionStates>> layers(kinds.size());
+  if (query.purpose != Purpose::serve) return layers;
+  for (WeightId id = 0; id < graph.weights.size(); ++id) {
+    const auto kind = uses[id].layer_kind;
+    if (!kind || graph.weights[id].stored_bytes_of_copy.empty()) continue;
+    layers[*kind].resize(static_cast<std::size_t>(kinds[*kind].count));
+  }
+  for (WeightId id = 0; id < graph.weights.size(); ++id) {
+    const auto kind = uses[id].layer_kind;
+    if (!kind) continue;
+    const Weight& weight = graph.weights[id];
+    const Integer copies = weight.repeat.evaluate(graph.sizes);
+    std::vector<SectionStates>& of_kind = layers[*kind];
+    // Layers that share a copy hold equal parts of it, which the kind's sum counts.
+    if (copies != kinds[*kind].count) of_kind.clear();
+    for (std::size_t copy = 0; copy < of_kind.size(); ++copy) {
+      add_to(of_kind[copy], copy_states(weight, copy, sizes), uses[id], ranks);
+    }
+  }
+  return layers;
+}
+
 StateBytes Planner::Implementation::states_of(const Weight& weight, const Bindings& sizes) const {
   if (query.purpose == Purpose::serve) return serving_states(weight, sizes);
   StatePolicy policy = query.states;
@@ -236,16 +273,12 @@ const RankStates& Planner::Implementation::states(const ParallelPlan& plan) {
   const std::vector<WeightUse> uses = weight_uses(graph);
   RankStates states;
   states.layers.resize(kinds.size());
+  states.single_layers = single_layers(uses, sizes, plan.expert);
   for (WeightId id = 0; id < graph.weights.size(); ++id) {
     const WeightUse& use = uses[id];
     const StateBytes bytes = states_of(graph.weights[id], sizes);
     if (use.layer_kind) {
-      SectionStates& kind = states.layers[*use.layer_kind];
-      if (use.expert) {
-        kind.experts += detail::fraction_of(bytes, 1, plan.expert);
-      } else {
-        kind.dense += bytes;
-      }
+      add_to(states.layers[*use.layer_kind], bytes, use, plan.expert);
       continue;
     }
     auto found = std::ranges::find(states.outside, use.outside, &detail::OutsideStates::used_by);
@@ -258,26 +291,55 @@ const RankStates& Planner::Implementation::states(const ParallelPlan& plan) {
   return states_.emplace(key, std::move(states)).first->second;
 }
 
-const std::vector<PipelineStage>& Planner::Implementation::stages(const ParallelPlan& plan) {
-  const auto key = std::pair(plan.pipeline, plan.interleave);
-  if (const auto found = stages_.find(key); found != stages_.end()) return found->second;
+std::vector<PipelineStage> Planner::Implementation::all_stages(const ParallelPlan& plan) const {
   const StackLayers layers = detail::layers_of(graph);
   std::vector<PipelineStage> stages;
   for (std::int64_t index = 0; index < plan.pipeline; ++index) {
-    PipelineStage stage{stage_at(index, plan), index, 0, std::vector<std::int64_t>(kinds.size()),
+    PipelineStage stage{stage_at(index, plan),
+                        index,
+                        0,
+                        std::vector<std::int64_t>(kinds.size()),
+                        std::vector<std::vector<LayerRange>>(kinds.size()),
                         detail::sections_of_stage(layers, plan, index)};
     for (const LayerRange& range : layers_of_stage(layers, plan, index)) {
       stage.layers += range.size();
       for (std::size_t i = 0; i < kinds.size(); ++i) {
-        stage.layers_of_kind[i] += detail::layers_within(kinds[i], range);
+        stage.ranges_of_kind[i].push_back(detail::layers_within(kinds[i], range));
+        stage.layers_of_kind[i] += stage.ranges_of_kind[i].back().size();
       }
     }
     stage.layers = std::max<std::int64_t>(1, stage.layers);
-    const bool redundant = std::ranges::any_of(
-        stages, [&](const PipelineStage& other) { return runs_all_of(other, stage); });
+    stages.push_back(std::move(stage));
+  }
+  return stages;
+}
+
+const std::vector<PipelineStage>& Planner::Implementation::stages(const ParallelPlan& plan) {
+  const auto key = std::pair(plan.pipeline, plan.interleave);
+  if (const auto found = stages_.find(key); found != stages_.end()) return found->second;
+  std::vector<PipelineStage> stages;
+  const bool alike = std::ranges::all_of(
+      graph.weights, [](const Weight& weight) { return weight.stored_bytes_of_copy.empty(); });
+  for (PipelineStage& stage : all_stages(plan)) {
+    const bool redundant = alike && std::ranges::any_of(stages, [&](const PipelineStage& other) {
+                             return runs_all_of(other, stage);
+                           });
     if (!redundant) stages.push_back(std::move(stage));
   }
   return stages_.emplace(key, std::move(stages)).first->second;
+}
+
+std::vector<Integer> Planner::Implementation::stage_weights(const PlanChoice& choice) {
+  const RankStates& all = states(choice.parallel);
+  detail::RankCosts no_costs;
+  no_costs.layers.resize(kinds.size());
+  std::vector<Integer> weights;
+  for (const PipelineStage& stage : all_stages(choice.parallel)) {
+    const detail::StageCosts costs = detail::stage_costs(no_costs, all, kinds, stage);
+    weights.push_back(
+        detail::stored_by_rank(detail::all_states(costs, all, stage), choice).weights);
+  }
+  return weights;
 }
 
 double Planner::Implementation::send_seconds(const PlanChoice& choice, Integer hidden_bytes) const {
@@ -302,6 +364,10 @@ Planner Planner::fresh_copy() const {
 
 PlanFigures Planner::evaluate(const PlanChoice& choice, const Load& load) {
   return implementation_->evaluate(choice, load);
+}
+
+std::vector<Integer> Planner::stage_weights(const PlanChoice& choice) {
+  return implementation_->stage_weights(choice);
 }
 
 std::vector<Communication> Planner::communication(const PlanChoice& choice, const Load& load) {

@@ -28,6 +28,14 @@ struct PlannerSetup {
 
 namespace detail {
 
+/// The users of a weight: layers of one kind, perhaps as a routed expert, or sections outside the
+/// layers.
+struct WeightUse {
+  std::optional<std::size_t> layer_kind;
+  bool expert = false;
+  SectionSet outside = 0;
+};
+
 /// Bytes of hidden states that one rank sends to the next stage. Without sequence parallelism all
 /// ranks of a tensor group have equal states, and each sends a fraction (arXiv 2104.04473, section
 /// 4.1).
@@ -41,6 +49,7 @@ class Planner::Implementation : public PlannerSetup {
 
   PlanFigures evaluate(const PlanChoice& choice, const Load& load);
   std::vector<Communication> communication(const PlanChoice& choice, const Load& load);
+  std::vector<Integer> stage_weights(const PlanChoice& choice);
 
   // training_step.cpp
   [[nodiscard]] PlanFigures training(const PlanChoice& choice, const Load& load);
@@ -91,6 +100,12 @@ class Planner::Implementation : public PlannerSetup {
   /// A rank's share of the elements of `weight` in its stored bytes, rounded up.
   StateBytes serving_states(const Weight& weight, const Bindings& sizes) const;
   StateBytes states_of(const Weight& weight, const Bindings& sizes) const;
+  /// Likewise of one copy.
+  StateBytes copy_states(const Weight& weight, std::size_t copy, const Bindings& sizes) const;
+  /// States by kind and layer where layers differ, with routed experts on `ranks` expert ranks.
+  [[nodiscard]] std::vector<std::vector<detail::SectionStates>> single_layers(
+      const std::vector<detail::WeightUse>& uses, const Bindings& sizes, std::int64_t ranks) const;
+  [[nodiscard]] std::vector<detail::PipelineStage> all_stages(const ParallelPlan& plan) const;
 
   std::vector<CompiledStructure> programs_;
   std::unordered_map<CostKey, detail::RankCosts, CostKeyHash> costs_;

@@ -32,7 +32,10 @@ std::optional<double> stored_bytes_per_element(const Graph& whole, WeightId id) 
 
 /// A rank's sizes vary with the plan, so its weights' bytes stay a formula.
 Graph without_stored_bytes(Graph graph) {
-  for (Weight& weight : graph.weights) weight.stored_bytes.reset();
+  for (Weight& weight : graph.weights) {
+    weight.stored_bytes.reset();
+    weight.stored_bytes_of_copy.clear();
+  }
   return graph;
 }
 

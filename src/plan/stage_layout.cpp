@@ -74,12 +74,12 @@ StackLayers layers_of(const Graph& graph) {
   return layers;
 }
 
-std::int64_t layers_within(const LayerKind& kind, const LayerRange& range) {
+LayerRange layers_within(const LayerKind& kind, const LayerRange& range) {
   const auto before = [&](std::int64_t layer) {
     const std::int64_t runs = ceil_div(layer - kind.first_layer, kind.stride);
     return std::clamp<std::int64_t>(runs, 0, kind.count);
   };
-  return before(range.end) - before(range.begin);
+  return {before(range.begin), before(range.end)};
 }
 
 SectionSet sections_of_stage(const StackLayers& layers, const ParallelPlan& plan,

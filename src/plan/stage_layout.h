@@ -25,8 +25,8 @@ struct LayerKind {
 /// Number of layers of each of the graph's stacks.
 [[nodiscard]] StackLayers layers_of(const Graph& graph);
 
-/// Number of layers of `kind` in `range`.
-[[nodiscard]] std::int64_t layers_within(const LayerKind& kind, const LayerRange& range);
+/// Layers of `kind` in `range`, by their index within the kind.
+[[nodiscard]] LayerRange layers_within(const LayerKind& kind, const LayerRange& range);
 
 /// Part of a graph: layers of one kind, or operators outside the layers. The latter run on the
 /// first stage of their stack (embeddings), on the last (final norm, head), or on every stage (a

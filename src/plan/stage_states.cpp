@@ -23,6 +23,32 @@ void add_layers(const SectionCosts& kind, std::int64_t layers, std::int64_t all_
   sum.layer_inputs += fraction_of_bytes(kind.layer_inputs, layers, all_layers);
 }
 
+Integer weights_of(const SectionStates& states) {
+  return states.dense.weights + states.experts.weights;
+}
+
+/// Adds `layers` equal layers of `all_layers`.
+void add_equal_layers(const SectionStates& kind, std::int64_t layers, std::int64_t all_layers,
+                      StageCosts& sum) {
+  sum.states.dense += fraction_of(kind.dense, layers, all_layers);
+  if (kind.experts.weights > 0) {
+    sum.states.experts += fraction_of(kind.experts, layers, all_layers);
+  }
+  sum.largest_weights = std::max(sum.largest_weights, ceil_div(weights_of(kind), all_layers));
+}
+
+void add_single_layers(const std::vector<SectionStates>& layers,
+                       const std::vector<LayerRange>& ranges, StageCosts& sum) {
+  for (const LayerRange& range : ranges) {
+    for (std::int64_t index = range.begin; index < range.end; ++index) {
+      const SectionStates& layer = layers.at(static_cast<std::size_t>(index));
+      sum.states.dense += layer.dense;
+      sum.states.experts += layer.experts;
+      sum.largest_weights = std::max(sum.largest_weights, weights_of(layer));
+    }
+  }
+}
+
 }  // namespace
 
 StateBytes fraction_of(const StateBytes& states, Integer part, Integer whole) {
@@ -40,15 +66,13 @@ StageCosts stage_costs(const RankCosts& costs, const RankStates& states,
     const SectionCosts& kind = costs.layers[i];
     const std::int64_t all_layers = kinds[i].count;
     add_layers(kind, layers, all_layers, result.layers);
-    const SectionStates& kind_states = states.layers[i];
-    result.states.dense += fraction_of(kind_states.dense, layers, all_layers);
-    if (kind_states.experts.weights > 0) {
-      result.states.experts += fraction_of(kind_states.experts, layers, all_layers);
+    if (states.single_layers[i].empty()) {
+      add_equal_layers(states.layers[i], layers, all_layers, result);
+    } else {
+      add_single_layers(states.single_layers[i], stage.ranges_of_kind[i], result);
     }
-    const Integer weights = kind_states.dense.weights + kind_states.experts.weights;
     result.largest_saved = std::max(result.largest_saved, ceil_div(kind.saved, all_layers));
     result.largest_core = std::max(result.largest_core, ceil_div(kind.saved_core, all_layers));
-    result.largest_weights = std::max(result.largest_weights, ceil_div(weights, all_layers));
     result.largest_gradients = std::max(result.largest_gradients, kind.largest_gradients);
   }
   return result;

@@ -26,6 +26,8 @@ struct OutsideStates {
 /// States of one tensor and expert rank over all stages, before ZeRO.
 struct RankStates {
   std::vector<SectionStates> layers;  ///< by kind
+  /// By kind and layer of the kind; empty for kinds whose layers are all stored alike.
+  std::vector<std::vector<SectionStates>> single_layers;
   std::vector<OutsideStates> outside;
   std::vector<std::vector<GemmShape>> gemms;  ///< distinct trained shapes, by kind
 };
@@ -36,6 +38,7 @@ struct PipelineStage {
   std::int64_t index = 0;
   std::int64_t layers = 0;
   std::vector<std::int64_t> layers_of_kind;
+  std::vector<std::vector<LayerRange>> ranges_of_kind;  ///< of indices within the kind
   SectionSet sections = kAllSections;
 
   [[nodiscard]] bool runs(Section::Kind section) const noexcept {
@@ -53,7 +56,8 @@ struct StageCosts {
   Integer largest_gradients = 0;  ///< of activations, of one operator
 };
 
-/// Sums over the kinds of layers, each by the fraction of its layers in the stage.
+/// Sums over the kinds of layers, each by the fraction of its layers in the stage; states over the
+/// stage's own layers where these differ.
 [[nodiscard]] StageCosts stage_costs(const RankCosts& costs, const RankStates& states,
                                      const std::vector<LayerKind>& kinds,
                                      const PipelineStage& stage);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <span>
+#include <utility>
 
 #include "headroom/analysis.h"
 #include "headroom/error.h"
@@ -60,6 +61,8 @@ class SweepProgram {
   SweepProgram(const ModelSpec& spec, const GraphOptions& options, const AnalysisOptions& counting)
       : SweepProgram(build_stored_graph(spec, options), counting) {}
 
+  [[nodiscard]] const Graph& graph() const { return graph_; }
+
   /// False with routed experts: the number of experts read is not affine in the batch size.
   [[nodiscard]] bool is_affine_in_batch() const { return traits_.num_experts == 0; }
 
@@ -69,6 +72,11 @@ class SweepProgram {
     peaks_.clear();
     for (const BatchFormula& peak : live_) peaks_.push_back(peak.with(values_));
     steps_.clear();
+  }
+
+  /// Takes the bytes of `cache`, one sequence's, where the graph's polynomials do not count them.
+  void set_kv_cache(const KvCacheUse& cache) {
+    if (!has_plain_values(cache)) figures_[kCache] = {0, cache.used_bytes};
   }
 
   /// Makes fill() compute times at these rates.
@@ -125,7 +133,9 @@ class SweepProgram {
     AffineReal memory;
   };
 
-  SweepProgram(const Graph& graph, const AnalysisOptions& counting) : traits_(graph.traits) {
+  SweepProgram(Graph counted, const AnalysisOptions& counting)
+      : graph_(std::move(counted)), traits_(graph_.traits) {
+    const Graph& graph = graph_;
     const Analysis analysis = analyze(graph, counting);
     const Cost& forward = analysis.total.forward;
     const bool training = graph.options.phase == Phase::train;
@@ -154,6 +164,7 @@ class SweepProgram {
     }
   }
 
+  Graph graph_;
   LayerTraits traits_;
   std::vector<BatchFormula> formulas_;  ///< by Figure
   std::vector<BatchFormula> live_;
@@ -209,8 +220,11 @@ class Sweep {
       request_.dtype = dtype;
       for (const auto& arithmetic : axis(grid_.arithmetic)) {
         request_.arithmetic = arithmetic;
-        for (const auto& kv_dtype : axis(grid_.kv_dtype)) {
-          request_.kv_dtype = kv_dtype;
+        for (const auto& kv_types : axis(grid_.kv_types)) {
+          kv_cache_ = {};
+          if (kv_types) set_types(kv_cache_, *kv_types);
+          request_.kv_dtype.reset();
+          request_.kv_dtype = counted_type(kv_cache_, resolve(request_, stored_spec_).dtype);
           if (!run_lengths(program)) return false;
         }
       }
@@ -240,6 +254,7 @@ class Sweep {
         machine_ ? std::get_if<DatasheetRates>(&machine_->rates) : nullptr;
     const auto start = [&] {
       program.start(row.workload);
+      set_kv_cache(program, row);
       if (sheet == nullptr) return;
       program.start_times(effective_rates(*sheet, Purpose::serve, row.workload.dtype),
                           effective_rates(*sheet, Purpose::serve, row.workload.arithmetic_type()));
@@ -257,12 +272,25 @@ class Sweep {
     return true;
   }
 
+  /// Fills in the row's types and the bytes that they take.
+  void set_kv_cache(SweepProgram& program, SweepRow& row) const {
+    if (row.workload.phase == Phase::train) return;
+    Workload one_sequence = row.workload;
+    one_sequence.batch_size = 1;
+    const auto cache = kv_cache_use(spec_, program.graph(), one_sequence, kv_cache_);
+    if (!cache) return;
+    row.key_type = cache->key_type;
+    row.value_type = cache->value_type;
+    program.set_kv_cache(*cache);
+  }
+
   const ModelSpec& stored_spec_;
   ModelSpec spec_;  ///< with the weights of the current rows
   const SweepGrid& grid_;
   const std::optional<MachineProfile>& machine_;
   const SweepSink& sink_;
   WorkloadRequest request_;
+  KvCacheRequest kv_cache_;  ///< types only
 };
 
 }  // namespace
@@ -271,7 +299,7 @@ Integer size_of(const SweepGrid& grid) {
   Integer size = 1;
   for (const std::size_t values :
        {grid.attention.size(), grid.recompute.size(), grid.weights.size(), grid.dtype.size(),
-        grid.arithmetic.size(), grid.kv_dtype.size(), grid.enc_seq_len.size(), grid.past_len.size(),
+        grid.arithmetic.size(), grid.kv_types.size(), grid.enc_seq_len.size(), grid.past_len.size(),
         grid.seq_len.size(), grid.batch_size.size()}) {
     size = checked_multiply(size, static_cast<Integer>(std::max<std::size_t>(1, values)));
   }

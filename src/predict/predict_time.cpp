@@ -59,6 +59,7 @@ class Pass {
   /// Adds `times` passes of `workload`.
   void add(const Workload& workload, double times) {
     dtype_ = workload.arithmetic_type();
+    ++passes_;
     const Graph graph = graph_on(machine_, spec_, graph_options(workload));
     const Analysis analysis = analyze(graph);
     const Bindings sizes = sizes_of(workload, graph);
@@ -93,22 +94,30 @@ class Pass {
       prediction.efficiency =
           efficiency_of(std::get<DatasheetRates>(machine_.rates), Purpose::serve, dtype_);
     }
-    std::array<double, 4> by_bound{};
     double roofline = 0;
     for (const OperatorTime& one : operators_) {
       prediction.total_s += one.time_s;
       prediction.low_s += one.low_s;
       prediction.high_s += one.high_s;
-      by_bound[static_cast<std::size_t>(one.bound)] += one.time_s;
       roofline += one.roofline_share * one.time_s;
     }
-    prediction.bound = static_cast<Bound>(std::ranges::max_element(by_bound) - by_bound.begin());
+    prediction.first_bound = largest(first_by_bound_);
+    if (passes_ > 1) prediction.decode_bound = largest(decode_by_bound_);
+    ByBound all = first_by_bound_;
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] += decode_by_bound_[i];
+    prediction.bound = largest(all);
     prediction.roofline_share = roofline / prediction.total_s;
     prediction.operators = std::move(operators_);
     return prediction;
   }
 
  private:
+  using ByBound = std::array<double, 4>;  ///< seconds by Bound
+
+  static Bound largest(const ByBound& seconds) {
+    return static_cast<Bound>(std::ranges::max_element(seconds) - seconds.begin());
+  }
+
   /// Headroom's own kernels compute in float32.
   [[nodiscard]] Bindings sizes_of(const Workload& workload, const Graph& graph) const {
     if (profile_ == nullptr) return bindings_of(workload, graph);
@@ -140,13 +149,18 @@ class Pass {
   }
 
   void store(std::string path, const StepTime& step, double times) {
+    const Bound bound = detail::bound_of(step);
     auto found = std::ranges::find(operators_, path, &OperatorTime::path);
     if (found == operators_.end()) {
-      found = operators_.insert(found, {std::move(path), 0, 0, 0, detail::bound_of(step), 0, 0});
-      found->roofline_share =
-          step.time_s > 0 ? std::max(step.compute_s, step.memory_s) / step.time_s : 0;
+      found = operators_.insert(found, {.path = std::move(path), .bound = bound});
     }
+    if (passes_ > 1) found->decode_bound = bound;
+    ByBound& by_bound = passes_ > 1 ? decode_by_bound_ : first_by_bound_;
+    by_bound[static_cast<std::size_t>(bound)] += times * step.time_s;
+    const double roofline =
+        found->roofline_share * found->time_s + times * std::max(step.compute_s, step.memory_s);
     found->time_s += times * step.time_s;
+    found->roofline_share = found->time_s > 0 ? roofline / found->time_s : 0;
     found->cached_s += times * step.cached_s;
     found->low_s += times * std::max(0.0, own_share_ * step.time_s - step.spread_s);
     found->high_s += times * (step.time_s + step.spread_s);
@@ -158,6 +172,9 @@ class Pass {
   const ThreadProfile* profile_;
   double own_share_;
   DType dtype_ = DType::float32;  ///< of the passes' GEMMs
+  int passes_ = 0;                ///< kinds of passes added: the first, then decode steps
+  ByBound first_by_bound_{};
+  ByBound decode_by_bound_{};
   std::vector<OperatorTime> operators_;
 };
 

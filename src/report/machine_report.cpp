@@ -91,7 +91,8 @@ void add_rates(const DatasheetRates& rates, Document& document) {
   add_peak("float16", rates.float16_flops_per_s, "TFLOP/s, also bfloat16");
   add_peak("float8", rates.float8_flops_per_s, "TFLOP/s");
   add_peak("int8", rates.int8_ops_per_s, "TOP/s");
-  add_peak("float4", rates.float4_flops_per_s, "TFLOP/s");
+  add_peak("float4", rates.float4_flops_per_s, "TFLOP/s, MXFP4 and NVFP4");
+  add_peak("int4", rates.int4_ops_per_s, "TOP/s");
   document.add_line("memory", fmt::format("{:.0f} GB at {:.0f} GB/s by the datasheet",
                                           static_cast<double>(rates.memory_bytes) / kGiga,
                                           rates.memory_bytes_per_s / kGiga));

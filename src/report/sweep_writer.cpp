@@ -10,8 +10,8 @@ namespace {
 
 /// Columns in order. A figure that does not apply is empty in CSV and null in JSON.
 constexpr std::string_view kSweepHeader =
-    "phase,attention,recompute,kernels,weights,dtype,arithmetic,kv_dtype,enc_seq_len,past_len,seq_"
-    "len,batch_size,"
+    "phase,attention,recompute,kernels,weights,dtype,arithmetic,kv_key_dtype,kv_value_dtype,"
+    "enc_seq_len,past_len,seq_len,batch_size,"
     "weight_bytes,matrix_flops,elementwise_flops,backward_matrix_flops,traffic_bytes,"
     "activation_bytes,kv_cache_bytes,time_s\n";
 
@@ -40,16 +40,17 @@ std::string SweepWriter::header() const {
   return format_ == SweepFormat::csv ? std::string(kSweepHeader) : std::string();
 }
 
-void SweepWriter::append_word(std::string& text, const char* key, std::string_view value) const {
+void SweepWriter::append_word(std::string& text, const char* key,
+                              std::optional<std::string_view> value) const {
   if (format_ == SweepFormat::json_lines) {
     text += text.ends_with('{') ? "\"" : ",\"";
     text += key;
-    text += "\":\"";
-    text += value;
-    text += '"';
+    text += value ? "\":\"" : "\":null";
+    text += value.value_or("");
+    if (value) text += '"';
   } else {
     if (!text.empty()) text += ',';
-    text += value;
+    text += value.value_or("");
   }
 }
 
@@ -67,9 +68,13 @@ void SweepWriter::append_number(std::string& text, const char* key, bool applies
 }
 
 /// The batch changes fastest: everything before it is written once.
-void SweepWriter::start_prefix(const Workload& workload) {
-  const bool training = workload.phase == Phase::train;
-  last_ = workload;
+void SweepWriter::start_prefix(const SweepRow& row) {
+  const Workload& workload = row.workload;
+  const bool cached = has_cache_ && workload.phase != Phase::train;
+  const auto type_name = [&](KvType type) {
+    return cached ? std::optional(info(type).name) : std::nullopt;
+  };
+  last_ = row;
   prefix_ = format_ == SweepFormat::json_lines ? "{" : "";
   append_word(prefix_, "phase", name_of(workload.phase));
   append_word(prefix_, "attention", name_of(workload.attention));
@@ -78,23 +83,26 @@ void SweepWriter::start_prefix(const Workload& workload) {
   append_word(prefix_, "weights", name_of(workload.weights));
   append_word(prefix_, "dtype", name_of(workload.dtype));
   append_word(prefix_, "arithmetic", name_of(workload.arithmetic_type()));
-  append_word(prefix_, "kv_dtype", name_of(workload.kv_dtype));
+  append_word(prefix_, "kv_key_dtype", type_name(row.key_type));
+  append_word(prefix_, "kv_value_dtype", type_name(row.value_type));
   append_number(prefix_, "enc_seq_len", has_encoder_, Integer{workload.enc_seq_len});
-  append_number(prefix_, "past_len", has_cache_ && !training, Integer{workload.past_len});
+  append_number(prefix_, "past_len", cached, Integer{workload.past_len});
   append_number(prefix_, "seq_len", true, Integer{workload.seq_len});
 }
 
-bool SweepWriter::has_prefix_of(const Workload& workload) const {
-  return !prefix_.empty() && workload.seq_len == last_.seq_len &&
-         workload.past_len == last_.past_len && workload.enc_seq_len == last_.enc_seq_len &&
-         workload.weights == last_.weights && workload.dtype == last_.dtype &&
-         workload.arithmetic == last_.arithmetic && workload.kv_dtype == last_.kv_dtype &&
-         workload.attention == last_.attention && workload.recompute == last_.recompute &&
-         workload.phase == last_.phase;
+bool SweepWriter::has_prefix_of(const SweepRow& row) const {
+  const Workload& workload = row.workload;
+  const Workload& last = last_.workload;
+  return !prefix_.empty() && workload.seq_len == last.seq_len &&
+         workload.past_len == last.past_len && workload.enc_seq_len == last.enc_seq_len &&
+         workload.weights == last.weights && workload.dtype == last.dtype &&
+         workload.arithmetic == last.arithmetic && row.key_type == last_.key_type &&
+         row.value_type == last_.value_type && workload.attention == last.attention &&
+         workload.recompute == last.recompute && workload.phase == last.phase;
 }
 
 void SweepWriter::append_row(const SweepRow& row, std::string& text) {
-  if (!has_prefix_of(row.workload)) start_prefix(row.workload);
+  if (!has_prefix_of(row)) start_prefix(row);
   const bool training = row.workload.phase == Phase::train;
   text += prefix_;
   append_number(text, "batch_size", true, Integer{row.workload.batch_size});

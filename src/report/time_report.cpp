@@ -14,23 +14,30 @@ constexpr double kLeastShownFraction = 0.01;
 
 Table operator_times(const TimePrediction& time, Detail detail) {
   Table table;
+  const bool decodes = time.decode_bound.has_value();
   table.columns = {words_column("operator", "Operator"),
                    milliseconds_column("time_s", "Time"),
                    milliseconds_column("low_s", "Low", Importance::optional),
                    milliseconds_column("high_s", "High", Importance::optional),
                    number_column("share_percent", "Share", {"[%]", 1}),
-                   words_column("bound", "Bound by"),
-                   number_column("roofline_percent", "Roofline", {"[%]", 0})};
+                   words_column("bound", decodes ? "Prefill by" : "Bound by")};
+  if (decodes) table.columns.push_back(words_column("decode_bound", "Decode by"));
+  table.columns.push_back(number_column("roofline_percent", "Roofline", {"[%]", 0}));
   const auto add = [&](const std::string& name, double seconds, double low, double high,
-                       Bound bound, double roofline) {
-    table.rows.push_back({name, seconds, low, high, 100 * seconds / time.total_s,
-                          std::string(name_of(bound)), 100 * roofline});
+                       Bound bound, std::optional<Bound> decode_bound, double roofline) {
+    std::vector<Cell> row{
+        name, seconds, low, high, 100 * seconds / time.total_s, std::string(name_of(bound))};
+    if (decodes) row.emplace_back(decode_bound ? std::string(name_of(*decode_bound)) : "–");
+    row.emplace_back(100 * roofline);
+    table.rows.push_back(std::move(row));
   };
   for (const OperatorTime& one : time.operators) {
     if (detail == Detail::summary && one.time_s < kLeastShownFraction * time.total_s) continue;
-    add(one.path, one.time_s, one.low_s, one.high_s, one.bound, one.roofline_share);
+    add(one.path, one.time_s, one.low_s, one.high_s, one.bound, one.decode_bound,
+        one.roofline_share);
   }
-  add("total", time.total_s, time.low_s, time.high_s, time.bound, time.roofline_share);
+  add("total", time.total_s, time.low_s, time.high_s, time.first_bound, time.decode_bound,
+      time.roofline_share);
   table.total_rows = 1;
   return table;
 }
@@ -50,6 +57,8 @@ std::string machine_text(const TimePrediction& time) {
       time.machine, 100 * fractions.matrix, 100 * fractions.memory,
       name_of(time.efficiency->origin), time.efficiency->source);
 }
+
+Json bound_json(std::optional<Bound> bound) { return bound ? Json(name_of(*bound)) : nullptr; }
 
 Json efficiency_json(const std::optional<SourcedEfficiency>& efficiency) {
   if (!efficiency) return nullptr;
@@ -82,6 +91,7 @@ Json to_json(const TimePrediction& time) {
   json["low_s"] = time.low_s;
   json["high_s"] = time.high_s;
   json["bound"] = name_of(time.bound);
+  json["decode_bound"] = bound_json(time.decode_bound);
   json["roofline_share"] = time.roofline_share;
   json["tokens_per_s"] = time.tokens_per_s;
   json["ttft_s"] = json_or_null(time.ttft_s);
@@ -93,6 +103,7 @@ Json to_json(const TimePrediction& time) {
                            {"low_s", one.low_s},
                            {"high_s", one.high_s},
                            {"bound", name_of(one.bound)},
+                           {"decode_bound", bound_json(one.decode_bound)},
                            {"roofline_share", one.roofline_share}});
   }
   return json;

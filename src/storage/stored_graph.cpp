@@ -7,6 +7,7 @@ namespace headroom {
 Graph with_stored_bytes(Graph graph, const StoredWeights& stored) {
   for (WeightId id = 0; id < graph.weights.size(); ++id) {
     graph.weights[id].stored_bytes = stored.weights.at(id).bytes;
+    graph.weights[id].stored_bytes_of_copy = stored.weights.at(id).bytes_of_copy;
   }
   return graph;
 }

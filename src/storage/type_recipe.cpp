@@ -4,7 +4,7 @@
 namespace headroom {
 namespace {
 
-constexpr std::array<InferenceRecipeInfo, 4> kInferenceRecipes{{
+constexpr std::array<InferenceRecipeInfo, 7> kInferenceRecipes{{
     {InferenceRecipe::w8a8, "w8a8", WeightType::int8, DType::int8,
      "SmoothQuant, arXiv 2211.10438, section 4: GEMMs of the layers in INT8"},
     {InferenceRecipe::w8a8_fp8, "w8a8-fp8", WeightType::float8, DType::float8,
@@ -13,12 +13,18 @@ constexpr std::array<InferenceRecipeInfo, 4> kInferenceRecipes{{
      "GPTQ, arXiv 2210.17323: weights only, 16-bit GEMMs"},
     {InferenceRecipe::w4a16, "w4a16", WeightType::int4, std::nullopt,
      "AWQ, arXiv 2306.00978: weights only, 16-bit GEMMs"},
+    {InferenceRecipe::w4a4, "w4a4", WeightType::int4, DType::int4,
+     "QuaRot, arXiv 2404.00456: GEMMs of the layers in INT4"},
+    {InferenceRecipe::w4a4_mxfp4, "w4a4-mxfp4", WeightType::mxfp4, DType::float4,
+     "AMD Quark, MXFP4 weights and activations (OCP Microscaling Formats 1.0)"},
+    {InferenceRecipe::w4a4_nvfp4, "w4a4-nvfp4", WeightType::nvfp4, DType::float4,
+     "NVIDIA Model Optimizer, NVFP4 weights and activations"},
 }};
 static_assert(detail::lists_every<kInferenceRecipes>(&InferenceRecipeInfo::recipe));
 
 }  // namespace
 
-const std::array<InferenceRecipeInfo, 4>& inference_recipes() noexcept { return kInferenceRecipes; }
+const std::array<InferenceRecipeInfo, 7>& inference_recipes() noexcept { return kInferenceRecipes; }
 
 const InferenceRecipeInfo& info(InferenceRecipe recipe) noexcept {
   return kInferenceRecipes[static_cast<std::size_t>(recipe)];

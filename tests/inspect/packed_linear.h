@@ -28,5 +28,20 @@ using Packer = std::vector<TensorToWrite> (*)(const std::string& base, std::int6
 /// compressed-tensors with 4 bits, "pack-quantized".
 [[nodiscard]] std::vector<TensorToWrite> compressed(const std::string& base, std::int64_t out,
                                                     std::int64_t in);
+/// MLX with 4 bits.
+[[nodiscard]] std::vector<TensorToWrite> mlx(const std::string& base, std::int64_t out,
+                                             std::int64_t in);
+/// HQQ with 4 bits, values in bytes and its metadata as tensors.
+[[nodiscard]] std::vector<TensorToWrite> hqq(const std::string& base, std::int64_t out,
+                                             std::int64_t in);
+/// torchao's Int4Tensor, plain packing.
+[[nodiscard]] std::vector<TensorToWrite> torchao_int4(const std::string& base, std::int64_t out,
+                                                      std::int64_t in);
+/// torchao's Int4TilePackedTo4dTensor.
+[[nodiscard]] std::vector<TensorToWrite> torchao_tiles(const std::string& base, std::int64_t out,
+                                                       std::int64_t in);
+/// torchao's Float8Tensor with a scale per row.
+[[nodiscard]] std::vector<TensorToWrite> torchao_float8(const std::string& base, std::int64_t out,
+                                                        std::int64_t in);
 
 }  // namespace headroom::test

@@ -76,6 +76,23 @@ TEST_CASE("GPTQ, AWQ, bitsandbytes, compressed-tensors and FP8 count as their un
   check_packed(inspect_packed(compressed), "packed 4-bit");
 }
 
+TEST_CASE("HQQ and torchao count as their unpacked values") {
+  check_packed(inspect_packed(hqq), "HQQ 4-bit");
+  check_packed(inspect_packed(torchao_int4), "torchao 4-bit");
+  check_packed(inspect_packed(torchao_tiles), "torchao 4-bit");
+  check_packed(inspect_packed(torchao_float8), "F8_E4M3, torchao");
+}
+
+TEST_CASE("MLX counts as its unpacked values by the group of the config") {
+  nlohmann::json config = small_llama();
+  config["quantization"] = {{"group_size", kGroup}, {"bits", 4}};
+  const auto tensors = packed_tensors(config, mlx, StoredType::bfloat16);
+  check_packed(inspect_folder(config, tensors), "MLX 4-bit, groups of 32");
+  // Without the group, 4 bits in groups of 32 could be 2 bits in groups of 64.
+  const Inspection unknown = inspect_folder(small_llama(), tensors);
+  CHECK_FALSE(problems_of(unknown).empty());
+}
+
 TEST_CASE("the bits of a packed weight include all its pieces") {
   // 4 bits per value, 16 + 4 per group of 32 and output, 32 per input: for query and output this is
   // 4 + 20/32 + 32/64.

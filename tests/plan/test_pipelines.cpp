@@ -224,4 +224,60 @@ TEST_CASE("illegal pipelines of an encoder-decoder are refused") {
   CHECK(broken_rule(pipeline_of(2), limits) == PlanRule::pipeline_trains);
 }
 
+// llama.cpp's Q4_K_M of 32 layers stores attn_v and ffn_down in Q6_K in layers 0-3, 6, 9, …, 27 and
+// 28-31 (use_more_bits in llama-quant.cpp), at 210 instead of 144 bytes per 256 values.
+TEST_CASE("a stage stores the bytes of its own layers") {
+  const ModelSpec spec = load_model("llama-3-8b").spec;
+  PlanQuery query;
+  query.weights = WeightType::q4_k_m;
+  Planner planner(spec, query,
+                  device_rates(find_machine("h100-80gb"), Purpose::serve, DType::bfloat16));
+  const ModelSpec stored = converted(spec, query.weights);
+  const Graph graph = build_graph(stored, {});
+  const StoredWeights held = stored_weights(stored, graph);
+  for (const std::int64_t count : {1, 2, 3, 4, 8}) {
+    CAPTURE(count);
+    PlanChoice choice;
+    choice.parallel.pipeline = count;
+    const std::vector<Integer> stages = planner.stage_weights(choice);
+    std::vector<Integer> expected(static_cast<std::size_t>(count));
+    for (std::int64_t index = 0; index < count; ++index) {
+      Integer& bytes = expected[static_cast<std::size_t>(index)];
+      for (WeightId id = 0; id < graph.weights.size(); ++id) {
+        const StoredWeight& weight = held.weights[id];
+        const std::string& path = graph.weights[id].path;
+        if (path.find(".layers.") == std::string::npos) {
+          const std::int64_t home = path.starts_with("embeddings.") ? 0 : count - 1;
+          if (index == home) bytes += weight.bytes;
+          continue;
+        }
+        for (const LayerRange& range : layers_of_stage({0, 32}, choice.parallel, index)) {
+          for (std::int64_t layer = range.begin; layer < range.end; ++layer) {
+            bytes += weight.bytes_of_copy.empty()
+                         ? weight.bytes / 32
+                         : weight.bytes_of_copy[static_cast<std::size_t>(layer)];
+          }
+        }
+      }
+    }
+    CHECK(stages == expected);
+    CHECK(std::accumulate(stages.begin(), stages.end(), Integer{0}) == held.bytes);
+    if (count != 8) continue;
+    // Layers 8-11 have one layer of more bits, 12-15 two.
+    CHECK(stages[3] - stages[2] == Integer{(4096 * 1024 + 14336 * 4096) / 256 * (210 - 144)});
+  }
+}
+
+TEST_CASE("the largest stage of layers that differ decides the memory of a plan") {
+  PlanQuery query;
+  query.weights = WeightType::q4_k_m;
+  Planner planner(load_model("llama-3-8b").spec, query,
+                  device_rates(find_machine("h100-80gb"), Purpose::serve, DType::bfloat16));
+  PlanChoice choice;
+  choice.parallel.pipeline = 8;
+  const PlanMemory memory = planner.evaluate(choice, {1, 128}).memory;
+  CHECK(memory.weights + memory.embedding_states ==
+        std::ranges::max(planner.stage_weights(choice)));
+}
+
 }  // namespace headroom::test

@@ -4,6 +4,7 @@
 #include "headroom/error.h"
 #include "headroom/predict.h"
 #include "headroom/render.h"
+#include "headroom/report.h"
 #include "headroom/sweep.h"
 #include "headroom/weight_storage.h"
 #include "support/data.h"
@@ -28,6 +29,8 @@ Figures figures_at(const ModelSpec& spec, const Workload& workload) {
   const AnalysisOptions options{Convention::headroom, workload.recompute, workload.kernels};
   return Evaluator(graph, analyze(graph, options), workload.recompute).evaluate(workload);
 }
+
+KvTypes both(KvType type) { return {type, type}; }
 
 void check_rows(const ModelSpec& spec, const SweepGrid& grid) {
   const std::vector<SweepRow> rows = rows_of(spec, grid);
@@ -70,13 +73,46 @@ TEST_CASE("a sweep's rows equal the figures of analyze") {
   SUBCASE("decode") {
     grid.phase = Phase::decode;
     grid.past_len = {0, 99};
-    grid.kv_dtype = {DType::bfloat16, DType::float8};
+    grid.kv_types = {both(KvType::bfloat16), both(KvType::float8)};
     check_rows(load_model("t5-small").spec, grid);
   }
   SUBCASE("training") {
     grid.phase = Phase::train;
     grid.recompute = {Recompute::none, Recompute::selective, Recompute::full};
     check_rows(load_model("gpt2").spec, grid);
+  }
+}
+
+TEST_CASE("a sweep counts keys and values of different types as analyze does") {
+  // gpt-oss-20b at 300 tokens: 12 full layers of 300 and 12 windowed ones of 128 tokens, 8 heads of
+  // 64. K in q8_0 has 34 B per 32 values, V in q4_0 18 B.
+  constexpr std::int64_t kVectors = 12 * (300 + 128) * 8;
+  SweepGrid grid;
+  grid.phase = Phase::decode;
+  grid.past_len = {299};
+  grid.batch_size = {1, 3};
+  grid.dtype = {DType::bfloat16};
+  grid.kv_types = {{KvType::q8_0, KvType::q4_0}, {std::nullopt, KvType::float8}};
+  const Model model = load_model("gpt-oss-20b");
+  const std::vector<SweepRow> rows = rows_of(model.spec, grid);
+  REQUIRE(rows.size() == 4);
+  CHECK(rows[0].kv_cache_bytes == Integer{kVectors * 2 * (34 + 18)});
+  CHECK(rows[1].kv_cache_bytes == Integer{3 * kVectors * 2 * (34 + 18)});
+  CHECK(rows[2].key_type == KvType::bfloat16);
+  CHECK(rows[2].kv_cache_bytes == Integer{kVectors * 64 * (2 + 1)});
+  for (const SweepRow& row : rows) {
+    WorkloadRequest request;
+    request.phase = row.workload.phase;
+    request.past_len = row.workload.past_len;
+    request.batch_size = row.workload.batch_size;
+    request.attention = row.workload.attention;
+    request.dtype = row.workload.dtype;
+    KvCacheRequest cache;
+    set_types(cache, {row.key_type, row.value_type});
+    const AnalyzeReport report = make_analyze_report(model, request, Convention::headroom, cache);
+    CHECK(row.kv_cache_bytes == report.figures.kv_cache_bytes);
+    CHECK(row.traffic_bytes ==
+          report.figures.forward.bytes_read + report.figures.forward.bytes_written);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "headroom/error.h"
 #include "headroom/plan.h"
 #include "headroom/report.h"
 #include "headroom/weight_storage.h"
@@ -114,6 +115,47 @@ TEST_CASE("8-bit arithmetic speeds up the layers' GEMMs only") {
   for (const char* path : {"decoder.layers.attention.scores", "decoder.layers.attention.context"}) {
     CHECK(time_at(wide, path) == time_at(low, path));
   }
+}
+
+// B200: 9 PFLOP/s in FP4, 2.25 in 16 bit. Runs of 4 bits are assumed to reach the fraction of 16
+// bit.
+TEST_CASE("4-bit arithmetic has the device's own peak for it") {
+  WorkloadRequest request;
+  request.seq_len = 8192;
+  request.dtype = DType::bfloat16;
+  const auto down_on = [&](const char* machine) {
+    const AnalyzeReport report = report_of("llama-3-8b", request, machine);
+    const auto one =
+        std::ranges::find(report.time->operators, "decoder.layers.mlp.down", &OperatorTime::path);
+    REQUIRE(one != report.time->operators.end());
+    return one->time_s;
+  };
+  const double wide = down_on("b200");
+  const double wide_h100 = down_on("h100-80gb");
+  request.arithmetic = DType::float4;
+  CHECK(down_on("b200") == doctest::Approx(wide / 4).epsilon(1e-6));
+  CHECK(down_on("h100-80gb") == wide_h100);
+  PlanQuery query;
+  query.arithmetic = DType::float4;
+  const MachineProfile b200 = find_machine("b200");
+  const DeviceRates rates = device_rates(b200, query.purpose, query.dtype, query.arithmetic);
+  CHECK(*rates.layer_gemm_flops_per_s == doctest::Approx(4 * rates.flops_per_s));
+  CHECK_FALSE(rates.conversion);
+  CHECK(device_rates(find_machine("h200-141gb"), query.purpose, query.dtype, query.arithmetic)
+            .conversion.has_value());
+}
+
+TEST_CASE("a config that states 4-bit activations computes in 4 bits") {
+  ModelSpec spec = load_model("llama-3-8b").spec;
+  spec.storage.activations = StatedType::nvfp4;
+  CHECK(resolve({}, spec).arithmetic == DType::float4);
+  spec.storage.activations = StatedType::int4;
+  CHECK(resolve({}, spec).arithmetic == DType::int4);
+  CHECK(info(InferenceRecipe::w4a4_nvfp4).arithmetic == DType::float4);
+  WorkloadRequest request;
+  request.phase = Phase::decode;
+  request.kv_dtype = DType::int4;
+  CHECK_THROWS_AS((void)resolve(request, spec), Error);
 }
 
 TEST_CASE("a weight-only recipe computes in the type of the activations") {

@@ -107,6 +107,25 @@ TEST_CASE("a generation is its prefill plus its decode steps") {
   CHECK(whole.run->matrix_flops == flops);
 }
 
+TEST_CASE("a generation says what bounds its prefill and its decode steps") {
+  TimeRequest request;
+  request.phase = MeasuredPhase::generate;
+  request.new_tokens = 8;
+  const TimePrediction time = *predicted("llama-3-8b", request_of(4096), request).time;
+  CHECK(time.first_bound == Bound::compute);
+  CHECK(time.decode_bound == Bound::memory);
+  for (const OperatorTime& one : time.operators) {
+    if (one.path != "decoder.layers.mlp.down") continue;
+    CHECK(one.bound == Bound::compute);
+    CHECK(one.decode_bound == Bound::memory);
+  }
+  // 7 steps of some 10 ms beside a prompt of some 280 ms; 100 times as many steps.
+  CHECK(time.bound == Bound::compute);
+  request.new_tokens = 801;
+  CHECK(predicted("llama-3-8b", request_of(4096), request).time->bound == Bound::memory);
+  CHECK_FALSE(predicted("llama-3-8b", request_of(4096), {}).time->decode_bound);
+}
+
 TEST_CASE("only decoders can generate") {
   TimeRequest request;
   request.phase = MeasuredPhase::generate;
@@ -134,8 +153,8 @@ TEST_CASE("drift scales memory time by memory drift and the rest by compute drif
   TimePrediction prediction;
   prediction.total_s = 3;
   prediction.tokens_per_s = 10;
-  prediction.operators = {{"products", 1, 1, 1, Bound::compute, 1, 1},
-                          {"streams", 2, 2, 2, Bound::memory, 0, 1}};
+  prediction.operators = {{"products", 1, 1, 1, Bound::compute, {}, 1, 1},
+                          {"streams", 2, 2, 2, Bound::memory, {}, 0, 1}};
   CHECK(total_with(prediction, {2, 1.5}) == 5);
   const TimePrediction slower = with_drift(prediction, {2, 1.5}, 10);
   CHECK(slower.total_s == doctest::Approx(10));

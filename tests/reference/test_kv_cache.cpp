@@ -273,6 +273,36 @@ TEST_CASE("quantised values use these bytes, with their scales") {
   CHECK(use_of(spec, workload, in(KvType::q4_0)).bytes_per_token == 36'864);
 }
 
+// vllm/v1/kv_cache_interface.py: block_size * num_kv_heads * (head_size + head_size_v) values and
+// 2 * block_size * num_kv_heads float32 scales in a page.
+TEST_CASE("vLLM's token-head scales have 4 bytes each") {
+  KvCacheRequest request = in(KvType::int8, KvScales::token_head);
+  request.policy = KvPolicy::vllm;
+  const KvCacheUse use = use_of(preset("llama-3-8b"), decode_at(1000), request);
+  const Integer page = 16 * 8 * (128 + 128) + 2 * 16 * 8 * 4;
+  CHECK(use.reserved_bytes == Integer{32} * 63 * page);
+  CHECK(use.used_bytes == Integer{32} * 1000 * (page / 16));
+}
+
+// addSequence takes blocks for every token of a prompt; adjustBlocksIfNeeded frees the first block
+// while n - 32·freed >= w + 32.
+TEST_CASE("TensorRT-LLM frees blocks that have left a window, if it is told the windows") {
+  const ModelSpec spec = preset("gpt-oss-20b");  // 12 layers with a window of 128, 12 without
+  const Integer token = 2 * 8 * 64 * 2;          // of one layer, bfloat16
+  for (const std::int64_t tokens : {100, 128, 159, 160, 161, 1000, 8192}) {
+    CAPTURE(tokens);
+    std::int64_t freed = 0;
+    while (tokens - 32 * freed >= 128 + 32) ++freed;
+    const std::int64_t blocks = (tokens + 31) / 32;
+    const KvCacheUse use = use_of(spec, decode_at(tokens), by(KvPolicy::tensorrt_llm_windows));
+    CHECK(use.steady_bytes == 12 * token * 32 * (blocks + blocks - freed));
+    CHECK(use.reserved_bytes == 24 * token * 32 * blocks);
+    const KvCacheUse whole = use_of(spec, decode_at(tokens), by(KvPolicy::tensorrt_llm));
+    CHECK(whole.steady_bytes == use.reserved_bytes);
+    CHECK(whole.reserved_bytes == use.reserved_bytes);
+  }
+}
+
 TEST_CASE("KIVI does not quantise the last keys and values") {
   // arXiv 2402.02750: of 1000 tokens 1000 mod 128 = 104 keys and 128 values stay in 16 bits.
   const ModelSpec spec = preset("llama-3-8b");
@@ -298,7 +328,6 @@ TEST_CASE("an undocumented rule, and an option without effect, is an error") {
     CAPTURE(name);
     CHECK_THROWS_AS((void)use_of(preset(name), decode_at(64), request), Error);
   };
-  refuses("gpt-oss-20b", by(KvPolicy::tensorrt_llm));
   refuses("t5-base", by(KvPolicy::vllm));
   refuses("llama-3-8b", in(KvType::bfloat16, KvScales::group));
   refuses("llama-3-8b", in(KvType::q8_0, KvScales::tensor));

@@ -43,6 +43,20 @@ TEST_CASE("no rule for whole layers stands beside a single layer") {
   }
 }
 
+TEST_CASE(
+    "a decode step of an encoder-decoder computes with the decoder's half of the parameters") {
+  WorkloadRequest step;
+  step.phase = Phase::decode;
+  const auto report = make_explain_report(load_model("t5-small"), step, Subject::flops);
+  // 60,506,624 parameters less the table of 32128 rows of 512 and two of 32 distances by 8 heads.
+  CHECK(rule_named(report, "2·N·b·s/2").value == 60'506'624 - 32128 * 512 - 2 * 32 * 8);
+}
+
+TEST_CASE("a layer without attention does not differ by its scores") {
+  const auto report = make_explain_report(load_model("layer-ffn"), {}, Subject::flops);
+  CHECK(rule_named(report, "2·N·b·s").differences == std::vector<std::string>{"norms and biases"});
+}
+
 TEST_CASE("every rule of thumb that differs from the exact figure names why") {
   for (const Preset& preset : list_presets()) {
     const Model model = read_preset(preset);

@@ -116,6 +116,63 @@ TEST_CASE("NVFP4 files and the rules of their config take the bytes of the heade
   check_method({{"quant_method", "modelopt"}, {"quant_algo", "NVFP4"}, {"group_size", 16}}, nvfp4);
 }
 
+// 4 bits per value, and per group of 32: HQQ a scale and a zero of 16 bits, beside each matrix its
+// shape (16 B), two integers (8 B) and the name of its packing (7 B); torchao likewise without
+// those.
+TEST_CASE("HQQ and torchao files take the bytes of their header") {
+  nlohmann::json config = small_llama();
+  config["torch_dtype"] = "bfloat16";
+  constexpr std::int64_t kMatrices = 2 * 7;
+  constexpr std::int64_t kValues = 2 * (2 * 64 * 64 + 2 * 32 * 64 + 3 * 96 * 64);
+  const auto stored = [&](Packer pack) {
+    const ModelFolder folder(config, packed_tensors(config, pack, StoredType::bfloat16));
+    const Model model = folder.model();
+    StoredWeights weights = stored_weights(model, build_graph(model.spec, {}));
+    CHECK(weights.notes.empty());
+    CHECK(weights.extras.empty());
+    CHECK(weights.bytes == folder.bytes());
+    return weights;
+  };
+  const Integer packed = kValues / 2 + kValues / kGroup * 4;
+  const StoredWeights by_hqq = stored(hqq);
+  CHECK(by_hqq.groups.size() == 2);
+  const auto in_format = [](const StoredWeights& weights, std::string_view format) {
+    const auto found = std::ranges::find(weights.groups, format, &StorageGroup::format);
+    REQUIRE(found != weights.groups.end());
+    return found->bytes;
+  };
+  CHECK(in_format(by_hqq, "HQQ 4-bit") == packed + kMatrices * (16 + 8 + 7));
+  CHECK(in_format(stored(torchao_int4), "torchao 4-bit") == packed);
+  CHECK(in_format(stored(torchao_tiles), "torchao 4-bit") == packed);
+}
+
+// mlx_lm quantises embedding and head, too.
+TEST_CASE("MLX files and the rules of their config take the bytes of the header") {
+  nlohmann::json config = small_llama();
+  config["torch_dtype"] = "bfloat16";
+  config["quantization"] = {{"group_size", kGroup}, {"bits", 4}};
+  std::vector<TensorToWrite> tensors;
+  for (const TensorToWrite& tensor : tensors_of(config)) {
+    if (tensor.shape.size() != 2) {
+      tensors.push_back(zeros(tensor.name, tensor.shape, StoredType::bfloat16));
+      continue;
+    }
+    const std::string base = tensor.name.substr(0, tensor.name.rfind(".weight"));
+    for (TensorToWrite& piece : mlx(base, tensor.shape[0], tensor.shape[1])) {
+      tensors.push_back(std::move(piece));
+    }
+  }
+  const ModelFolder folder(config, tensors);
+  const Model model = folder.model();
+  const Graph graph = build_graph(model.spec, {});
+  const StoredWeights files = stored_weights(model, graph);
+  CHECK(files.origin == "safetensors headers");
+  CHECK(files.notes.empty());
+  CHECK(files.extras.empty());
+  CHECK(files.bytes == folder.bytes());
+  CHECK(stored_weights(model.spec, graph).bytes == folder.bytes());
+}
+
 TEST_CASE("weights and extras of every model at hand sum to the tensors of its file") {
   for (const std::filesystem::path& folder : golden_models()) {
     const std::filesystem::path file = folder / "model.safetensors";

@@ -166,8 +166,8 @@ TEST_CASE("drift of the machine is removed from spread and prediction") {
   TimePrediction prediction;
   prediction.total_s = 3;
   prediction.tokens_per_s = 1;
-  prediction.operators = {{"products", 1, 1, 1, Bound::compute, 1, 1},
-                          {"streams", 2, 2, 2, Bound::memory, 0, 1}};
+  prediction.operators = {{"products", 1, 1, 1, Bound::compute, {}, 1, 1},
+                          {"streams", 2, 2, 2, Bound::memory, {}, 0, 1}};
   // Every sample is 1·compute + 2·memory seconds: drift explains all of the spread.
   const Drift drifts[] = {{1, 1}, {2, 1}, {2, 1.5}};
   const double samples[] = {3, 4, 5};
@@ -187,7 +187,7 @@ TEST_CASE("drift of the machine is removed from spread and prediction") {
 
 TEST_CASE("memory drift scales the uncached part of an operator's time") {
   TimePrediction prediction;
-  prediction.operators = {{"streams", 2, 2, 2, Bound::memory, 0.5, 1}};
+  prediction.operators = {{"streams", 2, 2, 2, Bound::memory, {}, 0.5, 1}};
   CHECK(total_with(prediction, {1, 1}) == doctest::Approx(2));
   CHECK(total_with(prediction, {1, 0.5}) == doctest::Approx(0.5 + 1.5 * 0.5));
   CHECK(total_with(prediction, {3, 1}) == doctest::Approx(3 * 0.5 + 1.5));

@@ -88,6 +88,7 @@ TEST_CASE("a narrower type is never slower, and no figure assumes sparsity") {
       const double most_of_float8 = machine.name.ends_with("b300") ? 3.1 : most;
       CHECK(ratio(sheet.float4_flops_per_s, sheet.float8_flops_per_s) <= most_of_float8);
     }
+    if (sheet.int4_ops_per_s) CHECK(ratio(sheet.int4_ops_per_s, sheet.int8_ops_per_s) <= 2.05);
     if (sheet.tensor_float32_flops_per_s) {
       CHECK(ratio(sheet.tensor_float32_flops_per_s, sheet.float16_flops_per_s) <= 1);
     }
@@ -141,6 +142,9 @@ TEST_CASE("known pairs of machines have their known ratios") {
   CHECK(node_link_of("h800-80gb") == 200e9);
   CHECK(ratio(sheet_of("gb300").float16_flops_per_s, sheet_of("b300").float16_flops_per_s) ==
         doctest::Approx(2500.0 / 2250));
+  // M5: Neural Accelerators have four times the matrix rate of M4's cores.
+  CHECK(ratio(sheet_of("apple-m5").float16_flops_per_s, sheet_of("apple-m4").float16_flops_per_s) ==
+        doctest::Approx(4).epsilon(0.01));
   // 7680 bit at 3.996 GHz, two transfers a cycle.
   CHECK(sheet_of("b200").memory_bytes_per_s ==
         doctest::Approx(7680 / 8 * 3.996e9 * 2).epsilon(1e-3));
@@ -151,12 +155,31 @@ TEST_CASE("known pairs of machines have their known ratios") {
         doctest::Approx(4.7).epsilon(0.01));
 }
 
-TEST_CASE("8-bit types run at the 16-bit rate on a machine without 8-bit units") {
+TEST_CASE("types of 8 and 4 bits run at their own rate, or at the 16-bit rate without one") {
   const DatasheetRates v100 = sheet_of("v100-32gb");
   CHECK(*peak_flops_per_s(v100, DType::float8) == 125e12);
+  CHECK(*peak_flops_per_s(v100, DType::int4) == 125e12);
+  // DGX B200: 72 PFLOP/s of dense FP4 from 8; T4: 260 TOP/s of INT4; A100: 1,248.
+  CHECK(*peak_flops_per_s(sheet_of("b200"), DType::float4) == 72e15 / 8);
+  CHECK(*peak_flops_per_s(sheet_of("t4"), DType::int4) == 260e12);
+  CHECK(*peak_flops_per_s(sheet_of("a100-80gb"), DType::int4) == 1248e12);
+  CHECK(*peak_flops_per_s(sheet_of("a100-80gb"), DType::float4) == 312e12);
+  // Hopper has no units of 4 bits.
+  const DatasheetRates h100 = sheet_of("h100-80gb");
+  CHECK(*peak_flops_per_s(h100, DType::float4) == h100.float16_flops_per_s);
+  CHECK(efficiency_of(h100, Purpose::serve, DType::float4).fractions.matrix ==
+        efficiency_of(h100, Purpose::serve, DType::bfloat16).fractions.matrix);
   CHECK(*peak_flops_per_s(v100, DType::float32) == 15.7e12);
   CHECK(*peak_flops_per_s(sheet_of("h100-80gb"), DType::float8) == 1978.9e12);
   CHECK_FALSE(peak_flops_per_s(sheet_of("tpu-v5p"), DType::float32).has_value());
+}
+
+TEST_CASE("a note says which type a machine converts to 16 bits") {
+  CHECK_FALSE(conversion_note(find_machine("b200"), DType::float4));
+  CHECK_FALSE(conversion_note(find_machine("h100-80gb"), DType::float8));
+  const std::string note = conversion_note(find_machine("h100-80gb"), DType::float4).value();
+  CHECK(note.find("h100-80gb gives no rate for float4") != std::string::npos);
+  CHECK(conversion_note(find_machine("gaudi3"), DType::int8).has_value());
 }
 
 TEST_CASE("a user's machine may omit figures that its publisher does not give") {
