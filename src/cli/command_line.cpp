@@ -36,12 +36,14 @@ std::string unknown_argument(const CLI::App& app, const CLI::App& command,
   if (&command == &app && !arguments.empty() && !arguments.front().starts_with("-")) {
     return arguments.front();
   }
-  const bool has_subcommands = !command.get_subcommands({}).empty();
+  const bool has_positionals = std::ranges::any_of(
+      command.get_options(), [](const CLI::Option* option) { return option->get_positional(); });
+  const bool takes_words = has_positionals || command.get_subcommands({}).empty();
   const std::vector<std::string> known = known_words(command);
   for (const std::string& argument : arguments) {
     std::string word = argument.substr(0, argument.find('='));
     const bool is_known = std::ranges::find(known, word) != known.end();
-    const bool could_be_value = !word.starts_with("--") && !has_subcommands;
+    const bool could_be_value = !word.starts_with("--") && takes_words;
     if (!is_known && !could_be_value && word != command.get_name()) return word;
   }
   return {};
@@ -130,6 +132,11 @@ void Command::make_subcommand_optional() { app_->require_subcommand(0, 1); }
 void Command::add_argument(const std::string& name, const std::string& value, const SetText& set,
                            const std::string& description) {
   app_->add_option_function<std::string>(name, set, description)->type_name(value)->required();
+}
+
+Option Command::add_optional_argument(const std::string& name, const std::string& value,
+                                      std::string& target, const std::string& description) {
+  return Option(*app_->add_option(name, target, description)->type_name(value));
 }
 
 void Command::add_arguments(const std::string& name, const std::string& value,
