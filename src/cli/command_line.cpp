@@ -36,14 +36,12 @@ std::string unknown_argument(const CLI::App& app, const CLI::App& command,
   if (&command == &app && !arguments.empty() && !arguments.front().starts_with("-")) {
     return arguments.front();
   }
-  const bool has_positionals = std::ranges::any_of(
-      command.get_options(), [](const CLI::Option* option) { return option->get_positional(); });
-  const bool takes_words = has_positionals || command.get_subcommands({}).empty();
+  const bool has_subcommands = !command.get_subcommands({}).empty();
   const std::vector<std::string> known = known_words(command);
   for (const std::string& argument : arguments) {
     std::string word = argument.substr(0, argument.find('='));
     const bool is_known = std::ranges::find(known, word) != known.end();
-    const bool could_be_value = !word.starts_with("--") && takes_words;
+    const bool could_be_value = !word.starts_with("--") && !has_subcommands;
     if (!is_known && !could_be_value && word != command.get_name()) return word;
   }
   return {};
@@ -52,7 +50,9 @@ std::string unknown_argument(const CLI::App& app, const CLI::App& command,
 Error usage_error(const CLI::App& app, const CLI::ParseError& error,
                   const std::vector<std::string>& arguments) {
   const CLI::App& command = deepest_parsed(app);
-  const std::string unknown = unknown_argument(app, command, arguments);
+  // A bad value is an argument that is known.
+  const bool bad_value = dynamic_cast<const CLI::ValidationError*>(&error) != nullptr;
+  const std::string unknown = bad_value ? "" : unknown_argument(app, command, arguments);
   std::string hint = detail::did_you_mean(unknown, known_words(command));
   if (hint.empty()) {
     const std::string name = &command == &app ? "" : " " + command.get_name();
