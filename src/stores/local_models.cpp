@@ -90,10 +90,11 @@ LocalModels list_local_models() {
 std::optional<LocalModel> find_local_model(const LocalModels& local, const std::string& name) {
   const Wanted want = wanted(name);
   std::vector<std::string> files;
+  const bool is_repository = want.name.find('/') != std::string::npos;
   for (const LocalModel& model : local.models) {
     if (want.store && model.store != *want.store) continue;
     if (model.name == want.name) return model;
-    if (model.name.starts_with(want.name + "/") && model.format == LocalFormat::gguf) {
+    if (is_repository && model.name.starts_with(want.name + "/")) {
       files.push_back(model.name);
     }
   }

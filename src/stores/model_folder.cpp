@@ -31,6 +31,11 @@ struct GgufModel {
   std::int64_t bytes = 0;
 };
 
+/// GGUF also stores the towers of multimodal models, and statistics for quantisation.
+bool is_model(const std::string& gguf) {
+  return gguf.find("mmproj") == std::string::npos && gguf.find("imatrix") == std::string::npos;
+}
+
 class FolderReader {
  public:
   FolderReader(std::string name, ModelStore store, LocalModels& local)
@@ -67,8 +72,7 @@ class FolderReader {
     const std::string file = path.filename().string();
     const std::string extension = path.extension().string();
     if (extension == ".gguf") {
-      // The tower of a multimodal model, not a model of its own.
-      if (!file.starts_with("mmproj")) add_gguf_file(path, prefix + file, size);
+      if (is_model(file)) add_gguf_file(path, prefix + file, size);
     } else if (!prefix.empty()) {
       return;
     } else if (extension == ".safetensors") {
@@ -92,7 +96,7 @@ class FolderReader {
   }
 
   void add_gguf_models() {
-    const bool only_one = gguf_.size() == 1 && !has_config_;
+    const bool only_one = gguf_.size() == 1 && tensors().files == 0 && pytorch_.files == 0;
     for (const auto& [file, model] : gguf_) {
       if (model.path.empty()) {
         local_.problems.push_back({name_, "lacks the first file of " + file});
@@ -115,7 +119,7 @@ class FolderReader {
       add(name_, LocalFormat::safetensors, folder, tensors().bytes);
     } else if (has_config_ && pytorch_.files > 0) {
       add(name_, LocalFormat::pytorch, folder, pytorch_.bytes);
-    } else if (has_config_) {
+    } else if (has_config_ && gguf_.empty()) {
       add(name_, LocalFormat::config, folder, 0);
     }
   }

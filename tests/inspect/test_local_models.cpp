@@ -154,6 +154,7 @@ TEST_CASE("GGUF files of a repository are told apart by their names") {
   const fs::path gguf = home.folder().write("small.gguf", small_gguf());
   home.cache("models--acme--One-GGUF", "one-F32.gguf", gguf);
   home.cache("models--acme--One-GGUF", "mmproj-one-F32.gguf", gguf);  // a tower
+  home.cache("models--acme--One-GGUF", "config.json", golden_gpt2() / "config.json");
   home.cache("models--acme--Two-GGUF", "two-F16.gguf", gguf);
   home.cache("models--acme--Two-GGUF", "two-F32.gguf", gguf);
   CHECK(names_of(list_local_models()) == std::vector<std::string>{"acme/One-GGUF",
@@ -163,6 +164,7 @@ TEST_CASE("GGUF files of a repository are told apart by their names") {
   CHECK(load_model("acme/Two-GGUF/two-F32.gguf").spec.hidden_size == 8);
   CHECK(refusal_of([] { (void)load_model("acme/Two-GGUF"); }) ==
         "acme/Two-GGUF: contains 2 GGUF models");
+  CHECK(refusal_of([] { (void)load_model("acme"); }).starts_with("acme: is not a preset"));
 }
 
 TEST_CASE("the parts of a split GGUF are one model with the bytes of all") {
