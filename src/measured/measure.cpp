@@ -51,9 +51,10 @@ std::vector<Sample> collect_samples(Runner& runner, const MeasureOptions& option
 }
 
 void require_kernels(const ModelSpec& spec) {
-  if (spec.not_run.empty()) return;
+  const std::string reason = reason_not_run(spec);
+  if (reason.empty()) return;
   throw Error(ErrorCode::invalid_input,
-              fmt::format("{} is counted but cannot be run: {}", spec.model_type, spec.not_run),
+              fmt::format("{} is counted but cannot be run: {}", spec.model_type, reason),
               spec.name, "use analyze");
 }
 
@@ -149,6 +150,8 @@ void store_counts(const ModelWeights& weights, const Runner& runner, Measurement
 }
 
 }  // namespace
+
+std::string reason_not_run(const ModelSpec& spec) { return spec.not_run; }
 
 Measurement measure(Model model, const Workload& workload, WeightSource& source,
                     std::optional<ModelInputs> given, const MeasureOptions& options,
