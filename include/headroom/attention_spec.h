@@ -15,6 +15,7 @@ enum class NormWeight { none, plain, one_plus };
 /// `gelu` is exact (erf); `gelu_tanh` is the tanh approximation in one kernel; `gelu_new` is the
 /// same formula in elementary operations, as Hugging Face runs it. `clamped_swiglu` (gpt-oss) is
 /// gated only: (min(max(up, -7), 7) + 1) · g · sigmoid(1.702·g) with g = min(gate, 7).
+/// `clamped_silu` (DeepSeek-V4) is gated only: silu(min(gate, 10)) · min(max(up, -10), 10).
 /// `relu_squared`: max(x, 0)² (arXiv 2109.08668). `identity`: x itself, as a factor of a product.
 enum class ActivationKind {
   relu,
@@ -26,6 +27,7 @@ enum class ActivationKind {
   tanh,
   sigmoid,
   clamped_swiglu,
+  clamped_silu,
   identity,
 };
 /// Mixer of a layer's positions. `gated_delta` is linear attention with a decaying state and the
@@ -117,6 +119,47 @@ struct LatentAttentionSpec {
   std::int64_t qk_rope_head_dim = 0;
   bool bias = false;       ///< of the down-projections
   double norm_eps = 1e-6;  ///< of the norms of latent vectors, independent of the other norms
+};
+
+/// Layer whose indexer chooses the keys: this one, or the last one before it with an indexer
+/// (GLM-5.2).
+enum class IndexerPlace { here, earlier_layer };
+
+/// Lightning indexer (arXiv 2512.02556, section 2.1): scores every key with heads of its own, and
+/// leaves each query the `top_k` best of those that it may see.
+struct IndexerSpec {
+  std::int64_t num_heads = 0;
+  std::int64_t head_dim = 0;
+  std::int64_t top_k = 0;
+  IndexerPlace place = IndexerPlace::here;
+};
+
+/// Tokens that an entry of compressed keys sums: those of its own window, or half of its features
+/// from the window before.
+enum class CompressionOverlap { none, previous_window };
+
+/// Compressed keys (DeepSeek-V4): every `rate` tokens leave one entry, a sum of their projections
+/// weighted by a softmax over the window of trained gates.
+struct KeyCompressionSpec {
+  std::int64_t rate = 0;
+  CompressionOverlap overlap = CompressionOverlap::none;
+
+  /// Projections of one token: one per window that it contributes to.
+  [[nodiscard]] std::int64_t series() const noexcept {
+    return overlap == CompressionOverlap::none ? 1 : 2;
+  }
+};
+
+/// Attention of DeepSeek-V4: one vector per token is key and value of all heads. Queries see a
+/// window of tokens and, with `compression`, the compressed keys before it; with an indexer, the
+/// best of these. The output projection has two steps: `output_groups` groups of heads are
+/// projected to `output_rank` features each, and these to the hidden size.
+struct SharedKeyValueSpec {
+  std::int64_t q_lora_rank = 0;
+  std::int64_t rotary_dim = 0;  ///< trailing dimensions of a head that rotate
+  std::int64_t output_groups = 1;
+  std::int64_t output_rank = 0;
+  std::optional<KeyCompressionSpec> compression{};
 };
 
 /// Temperature tuning: multiplies queries by 1 + scale · ln(1 + floor(position / floor_scale)).
@@ -234,6 +277,8 @@ struct AttentionSpec {
   /// Reads K and V of the last earlier layer with its kind of window; projects only queries.
   bool shares_key_values = false;
   std::optional<NormSpec> value_norm{};  ///< of each value head
+  std::optional<IndexerSpec> indexer{};
+  std::optional<SharedKeyValueSpec> shared_key_value{};
 };
 
 }  // namespace headroom

@@ -24,29 +24,36 @@ namespace headroom {
 
 /// A quantity that costs depend on, named after its Hugging Face config key where one exists.
 enum class Symbol : std::uint8_t {
-  num_hidden_layers,         ///< l: layers of the decoder or of the only stack
-  num_encoder_layers,        ///< m: layers of the encoder in an encoder-decoder
-  batch_size,                ///< b: sequences in a batch
-  seq_len,                   ///< s: new tokens per sequence
-  new_tokens,                ///< G: tokens that a generation adds
-  sequence_shard_len,        ///< σ: tokens of one sequence-parallel rank, s·τ⁻¹
-  enc_seq_len,               ///< n: tokens read by the encoder of an encoder-decoder
-  visible_keys,              ///< t: keys read by attention, p + s
-  visible_pairs,             ///< c: unmasked causal pairs, s·p + s·(s + 1)/2
-  windowed_keys,             ///< u: keys read by a sliding-window layer
-  windowed_pairs,            ///< x: unmasked pairs under a causal mask and a window
-  past_len,                  ///< p: tokens in the KV-cache
-  hidden_size,               ///< d
-  intermediate_size,         ///< f: inner width of the feed-forward network
-  num_attention_heads,       ///< h: query heads
-  num_key_value_heads,       ///< g: key and value heads
-  head_dim,                  ///< k: dimensions of a query or key head
-  value_head_dim,            ///< v: dimensions of a value head
-  sliding_window,            ///< w: keys in the window
-  kernel_size,               ///< κ: taps of a convolution
-  num_experts,               ///< E: routed experts per layer
-  num_experts_per_tok,       ///< a: experts that each token is routed to
-  moe_intermediate_size,     ///< F: inner width of a routed expert
+  num_hidden_layers,            ///< l: layers of the decoder or of the only stack
+  num_encoder_layers,           ///< m: layers of the encoder in an encoder-decoder
+  batch_size,                   ///< b: sequences in a batch
+  seq_len,                      ///< s: new tokens per sequence
+  new_tokens,                   ///< G: tokens that a generation adds
+  sequence_shard_len,           ///< σ: tokens of one sequence-parallel rank, s·τ⁻¹
+  enc_seq_len,                  ///< n: tokens read by the encoder of an encoder-decoder
+  visible_keys,                 ///< t: keys read by attention, p + s
+  visible_pairs,                ///< c: unmasked causal pairs, s·p + s·(s + 1)/2
+  windowed_keys,                ///< u: keys read by a sliding-window layer
+  windowed_pairs,               ///< x: unmasked pairs under a causal mask and a window
+  chosen_keys,                  ///< K: keys that an indexer's choices read
+  chosen_pairs,                 ///< z: pairs of a query and a key that an indexer chooses
+  compressed_keys,              ///< j: compressed keys that an indexer scores
+  new_compressed_keys,          ///< i: those that the new tokens complete
+  heavily_compressed_keys,      ///< J: compressed keys without an indexer
+  new_heavily_compressed_keys,  ///< I: those that the new tokens complete
+  heavily_compressed_pairs,     ///< X: unmasked pairs of a query and one of them
+  past_len,                     ///< p: tokens in the KV-cache
+  hidden_size,                  ///< d
+  intermediate_size,            ///< f: inner width of the feed-forward network
+  num_attention_heads,          ///< h: query heads
+  num_key_value_heads,          ///< g: key and value heads
+  head_dim,                     ///< k: dimensions of a query or key head
+  value_head_dim,               ///< v: dimensions of a value head
+  sliding_window,               ///< w: keys in the window
+  kernel_size,                  ///< κ: taps of a convolution
+  num_experts,                  ///< E: routed experts per layer
+  num_experts_per_tok,          ///< a: experts that each token is routed to
+  moe_intermediate_size,        ///< F: inner width of a routed expert
   experts_read,              ///< y: routed experts whose weights are read, at most min(E, b·s·a)
   shared_intermediate_size,  ///< S: inner width of the shared experts
   q_lora_rank,               ///< Q: rank of MLA's query compression

@@ -38,6 +38,8 @@ enum class Part {
   attention_core,
   attention_gate,
   attention_convolution,
+  attention_compressor,
+  attention_indexer,
   attention_out,
   mixer_in,
   mixer_convolution,
@@ -69,6 +71,7 @@ enum class Part {
   layer_norm,
   rms_norm,
   residual,
+  hyper_connection,
   dropout,
   pooler,
   head,
@@ -92,11 +95,20 @@ struct Component {
 /// "attention.qkv", or "decoder.attention.qkv" in a model with two stacks.
 [[nodiscard]] std::string name_of(const Component& component);
 
-/// Kind of a tensor's elements. Token ids are `index`. The last three outlive the pass: keys and
-/// values; the last inputs of a short convolution, in the type of the activations; and the state of
-/// a recurrence, which the reference code keeps in float32 whatever the types of weights and
-/// KV-cache.
-enum class ElementType { activation, index, kv_cache, convolution_state, recurrent_state };
+/// Kind of a tensor's elements. Token ids are `index`. The others outlive the pass: keys and values
+/// of heads; one vector per position that is a key, or key and value in one; the projections of
+/// tokens whose window of compressed keys is not complete, in the type of the activations; the last
+/// inputs of a short convolution, likewise; and the state of a recurrence, which the reference code
+/// keeps in float32 whatever the types of weights and KV-cache.
+enum class ElementType {
+  activation,
+  index,
+  kv_cache,
+  key_cache,
+  compressor_state,
+  convolution_state,
+  recurrent_state,
+};
 
 /// True for the types that outlive the pass.
 [[nodiscard]] bool is_cached(ElementType type) noexcept;
@@ -193,6 +205,14 @@ struct LayerTraits {
   WindowSpec window;
   std::int64_t num_experts = 0;
   std::int64_t num_experts_per_tok = 0;
+  std::int64_t indexer_top_k = 0;           ///< 0: no indexer
+  std::int64_t indexed_rate = 1;            ///< tokens per key that an indexer scores
+  std::int64_t heavy_compression_rate = 0;  ///< tokens per compressed key without an indexer
+
+  /// True if costs depend on whole windows of tokens, so that they are no polynomials in a length.
+  [[nodiscard]] bool compresses_keys() const noexcept {
+    return indexed_rate > 1 || heavy_compression_rate > 0;
+  }
   bool operator==(const LayerTraits&) const = default;
 };
 

@@ -132,8 +132,8 @@ struct KvTypes {
 /// Sets the types of keys and values.
 void set_types(KvCacheRequest& request, const KvTypes& types) noexcept;
 
-/// Growth of a layer's cached tokens.
-enum class KvGrowth { full, windowed, encoder, constant };
+/// Growth of a layer's cached tokens; `compressed`: one entry per several tokens.
+enum class KvGrowth { full, windowed, compressed, encoder, constant };
 
 [[nodiscard]] std::string_view name_of(KvGrowth growth) noexcept;
 

@@ -32,8 +32,12 @@ enum class InputKind { tokens, patches, audio, hidden_states };
 enum class WeightSharing { separate, shared };
 
 /// Router scores to expert weights: softmax over all experts, sigmoid of each, softmax over the
-/// selected ones, or PhiMoE's SparseMixer (arXiv 2409.12136; 2 experts only).
-enum class RouterScoring { softmax, sigmoid, softmax_of_chosen, sparse_mixer };
+/// selected ones, PhiMoE's SparseMixer (arXiv 2409.12136; 2 experts only), or √softplus of each
+/// (DeepSeek-V4).
+enum class RouterScoring { softmax, sigmoid, softmax_of_chosen, sparse_mixer, sqrt_softplus };
+/// Rule that selects experts: the best scores, or a stored table by token id (DeepSeek-V4), in
+/// which case scores only weight them.
+enum class ExpertSelection { best_scores, token_table };
 /// Rank of a group of experts in group-limited routing: its best score, or the sum of its two best.
 enum class GroupScore { best, two_best };
 /// Operand that a selected expert's weight multiplies.
@@ -64,6 +68,8 @@ struct ExpertsSpec {
   /// The dense network runs too, and both are added, each after a norm of its own; router and
   /// experts read the residual stream (Gemma 4).
   bool beside_dense = false;
+  ExpertSelection selection = ExpertSelection::best_scores;
+  std::optional<ActivationKind> activation{};  ///< of routed experts where shared ones differ
 };
 
 struct FfnSpec {
@@ -130,6 +136,18 @@ struct ConvolutionSpec {
   bool operator==(const ConvolutionSpec&) const = default;
 };
 
+/// Hyper-connections (arXiv 2409.19606): `streams` residual streams instead of one. Before a
+/// sublayer they are summed to its input; after it they are mixed by a matrix and its output is
+/// added to each. All weights are functions of the streams; the matrix is made doubly stochastic by
+/// `sinkhorn_iterations` normalisations of its rows and columns (DeepSeek-V4).
+struct HyperConnectionSpec {
+  std::int64_t streams = 0;
+  std::int64_t sinkhorn_iterations = 0;
+
+  /// Weights of one token: a sum before and an addition after for each stream, and the matrix.
+  [[nodiscard]] std::int64_t weights() const noexcept { return (2 + streams) * streams; }
+};
+
 /// Choices that may differ between the layers of one stack.
 struct LayerVariant {
   AttentionSpec self_attention;
@@ -156,6 +174,7 @@ struct StackSpec {
   // In place of attention, for models of a single layer kind:
   std::optional<RecurrentSpec> recurrent{};
   std::optional<ConvolutionSpec> convolution{};  ///< of variant 0
+  std::optional<HyperConnectionSpec> hyper_connections{};
 
   /// True if no position sees a later one, so that a pass can continue from cached state.
   [[nodiscard]] bool causal() const {

@@ -51,6 +51,9 @@ enum class ScoreBias { none, relative_position, alibi };
 /// Where V is stored: after K, or inside the MLA latent that serves as K.
 enum class ValuePlace { after_keys, inside_keys };
 
+/// Mask on the scores besides causality and windows.
+enum class KeyMask { none, indexer };
+
 /// Adjustments of the attention scores other than the mask, before and inside the softmax.
 struct ScoreShaping {
   ScoreBias bias = ScoreBias::none;
@@ -60,6 +63,8 @@ struct ScoreShaping {
   bool sinks = false;      ///< one trained score per head joins the softmax, without a value
   AlibiSpec alibi{};
   WindowSpec window;
+  /// The last input `[batch, queries, keys]` masks all keys but those that an indexer chose.
+  KeyMask mask = KeyMask::none;
 };
 
 /// Source of the positions that are added to an embedding.
@@ -162,6 +167,9 @@ struct HeadNorm {
   HeadRows heads;
 };
 
+/// Angles of a rotation: a position's, or their negatives, which undo it.
+enum class RotaryDirection { forward, inverse };
+
 /// Rotary position embedding (RoPE) in place: rotates `rotary_dim` dimensions of each head,
 /// starting at `first_dim`.
 struct Rotary {
@@ -170,6 +178,7 @@ struct Rotary {
   Expr rotary_dim;
   Expr seq_len;
   RopeSpec rope;
+  RotaryDirection direction = RotaryDirection::forward;
 
   [[nodiscard]] Expr elements() const { return heads.rows * heads.heads * rotary_dim; }
   /// Elements of the cos table `[seq, rotary_dim]`; the sin table has as many.
@@ -214,6 +223,82 @@ struct HeadLinear {
   Expr in_features;
   Expr out_features;
   Expr kept;
+};
+
+/// One GEMM per group of heads, `[rows, groups, in]` -> `[rows, groups, out]`, with a weight
+/// `[groups·out, in]`: the first step of DeepSeek-V4's output projection.
+struct GroupedLinear {
+  Expr rows;
+  Expr groups;
+  Expr in_features;   ///< per group
+  Expr out_features;  ///< per group
+};
+
+/// Sums every `rate` tokens to one entry, weighted by a softmax over gates plus a trained bias per
+/// place (KeyCompressionSpec). Inputs: rows `[key | gate]` of `series·width` features each, and the
+/// state of the incomplete window, if cached. -> `[batch, entries, width]`
+struct KeyCompression {
+  Expr batch;
+  Expr tokens;   ///< new tokens per sequence
+  Expr entries;  ///< windows that they complete
+  Expr rate;
+  Expr series;
+  Expr width;
+
+  /// Elements that the sums read.
+  [[nodiscard]] Expr summed() const { return batch * entries * rate * series * width; }
+};
+
+/// Scores of an indexer: Σ over its heads of w·ReLU(q·k) (arXiv 2512.02556, eq. 1). Inputs: queries
+/// `[rows, heads·head_dim]`, one key per position `[batch, keys, head_dim]`, and the heads' weights
+/// `[rows, heads]`. -> `[batch, queries, keys]`
+struct IndexScores {
+  Expr batch;
+  Expr heads;
+  Expr head_dim;
+  Expr queries;
+  Expr keys;
+  KeySource source = KeySource::projections;
+
+  [[nodiscard]] Expr pairs() const { return batch * queries * keys; }
+};
+
+/// Chooses the `top_k` best keys of each query among those before it, in place: 0 for them, the
+/// lowest number for all others. A key covers `rate` tokens. `[batch, queries, keys]`
+struct KeySelect {
+  Expr batch;
+  Expr queries;
+  Expr keys;
+  std::int64_t top_k = 0;
+  std::int64_t rate = 1;
+  KeySource source = KeySource::projections;
+
+  [[nodiscard]] Expr pairs() const { return batch * queries * keys; }
+};
+
+/// Weights of hyper-connections from their logits, in place: sigmoids of the sum before a sublayer
+/// and the additions after it, and a matrix that Sinkhorn's algorithm makes doubly stochastic
+/// (HyperConnectionSpec). `[rows, (2 + streams)·streams]`; after the last layer, the sum only:
+/// `[rows, streams]`
+struct StreamWeights {
+  enum class Site { sublayer, last_sum };
+  Site site = Site::sublayer;
+  Expr rows;
+  Expr streams;
+  std::int64_t sinkhorn_iterations = 0;
+};
+
+/// A step on the residual streams of hyper-connections. `expand` copies hidden states
+/// `[rows, width]` to `[rows, streams, width]`. `sum` takes streams and weights to `[rows, width]`.
+/// `update` takes streams, a sublayer's output and weights to the next streams, in place.
+struct StreamStep {
+  enum class Kind { expand, sum, update };
+  Kind kind = Kind::expand;
+  Expr rows;
+  Expr streams;
+  Expr width;
+
+  [[nodiscard]] Expr elements() const { return rows * streams * width; }
 };
 
 /// Appends the new keys and values to the KV-cache.
@@ -447,7 +532,8 @@ struct Collective {
 using Op =
     std::variant<TokenEmbedding, PositionEmbedding, PatchEmbedding, Convolution,
                  RelativePositionBias, Linear, Norm, HeadNorm, Rotary, Clamp, TemperatureScale,
-                 LatentConcat, HeadLinear, KvCacheAppend, AttentionScores, Softmax,
+                 LatentConcat, HeadLinear, GroupedLinear, KeyCompression, IndexScores, KeySelect,
+                 StreamWeights, StreamStep, KvCacheAppend, AttentionScores, Softmax,
                  AttentionContext, FusedAttention, FeatureMap, LinearAttention, ShortConvolution,
                  StateSpaceScan, GatedDelta, Recurrence, OutputGate, Activation, GatedActivation,
                  RouterSelect, ExpertLinear, ExpertCombine, RowGate, ResidualAdd, Dropout,

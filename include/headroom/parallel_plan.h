@@ -50,10 +50,12 @@ struct ShardingLimits {
   StackLayers layers;
   std::int64_t experts = 0;  ///< 0: no routed experts
   std::int64_t seq_len = 1;
-  bool one_stack = true;        ///< not an encoder-decoder
-  bool uniform_layers = true;   ///< tensor parallelism can divide every layer
-  bool fused_attention = true;  ///< no attention stores all pairs or a running state
-  bool all_attention = true;    ///< no recurrent or convolutional layers
+  bool one_stack = true;              ///< not an encoder-decoder
+  bool uniform_layers = true;         ///< tensor parallelism can divide every layer
+  bool fused_attention = true;        ///< no attention stores all pairs or a running state
+  bool all_attention = true;          ///< no recurrent or convolutional layers
+  bool compressed_attention = false;  ///< some attention reads compressed keys
+  bool indexed_attention = false;     ///< some attention reads the keys that an indexer chooses
   bool training = true;
 };
 
@@ -64,6 +66,7 @@ enum class PlanRule {
   // Degrees and the model.
   degrees_positive,
   layers_with_attention,
+  layers_without_compression,
   tensor_heads,
   tensor_key_value_heads,
   tensor_intermediate_size,
@@ -79,6 +82,7 @@ enum class PlanRule {
   context_trains,
   context_one_stack,
   context_fused_attention,
+  context_all_keys,
   context_length,
   expert_routed,
   expert_count,

@@ -78,6 +78,10 @@ enum class StatedType { float8, int8, float4, mxfp8, mxfp4, nvfp4, int4 };
 /// "float8", "nvfp4", …
 [[nodiscard]] std::string_view name_of(StatedType type) noexcept;
 
+/// Type of scales per block that are powers of two ("scale_fmt": "ue8m0"): float32 (DeepSeek-V3.1),
+/// or their exponents in 8 bits (DeepSeek-V4).
+enum class BlockScaleStorage { float32, exponents };
+
 /// Storage of a model's weights. The first rule that applies to a weight decides.
 struct WeightStorage {
   std::string plain_type{};  ///< of weights without a rule, as torch_dtype; empty: the spec's
@@ -86,6 +90,7 @@ struct WeightStorage {
   std::vector<std::string> notes{};  ///< what the config states and the rules cannot express
   std::optional<StatedType> activations{};  ///< of quantised GEMMs; empty: as the rest of the model
   std::optional<StatedType> kv_cache{};     ///< empty: as the rest of the model
+  BlockScaleStorage block_scales = BlockScaleStorage::float32;  ///< as the family stores them
 };
 
 }  // namespace headroom

@@ -253,7 +253,10 @@ Expr kv_cache_bytes_per_token(const Analysis& analysis) {
     // Linear in the keys, so the slope equals the value at one key.
     const bool grows = entry.bytes.degree(Symbol::visible_keys) > 0 ||
                        entry.bytes.degree(Symbol::windowed_keys) > 0;
-    if (!grows) continue;
+    // The state of a compressor does not grow; its entries do, by less than one per token.
+    const bool compresses = entry.bytes.degree(Symbol::compressed_keys) > 0 ||
+                            entry.bytes.degree(Symbol::heavily_compressed_keys) > 0;
+    if (!grows || compresses) continue;
     bytes += entry.repeat * entry.bytes.substitute(Symbol::visible_keys, Integer{1})
                                 .substitute(Symbol::windowed_keys, Integer{1})
                                 .substitute(Symbol::batch_size, Integer{1});

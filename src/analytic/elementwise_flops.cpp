@@ -41,6 +41,10 @@ ElementwiseFlops router_flops(const RouterSelect& op) {
       backward = sigmoid.backward * scores;
       break;
     }
+    case RouterScoring::sqrt_softplus:
+      forward = kSqrtSoftplusFlops.forward * scores;
+      backward = kSqrtSoftplusFlops.backward * scores;
+      break;
     case RouterScoring::softmax_of_chosen:
       forward = kSoftmaxFlops.forward * chosen;
       backward = kSoftmaxFlops.backward * chosen;
@@ -77,6 +81,24 @@ ElementwiseFlops scan_flops(const StateSpaceScan& op) {
       break;
   }
   return {forward, Integer{2} * forward};
+}
+
+/// Pre and post weights: scale, bias, sigmoid, and a sum or a factor. The matrix: scale, bias,
+/// softmax, a sum; then normalisations of rows and columns in turn, each a sum, an addition of
+/// epsilon per row and a division, of which the softmax was the first.
+Expr stream_weight_flops(const StreamWeights& op) {
+  const Expr vector = op.rows * op.streams;
+  const Expr matrix = vector * op.streams;
+  const Integer per_weight = activation_flops(ActivationKind::sigmoid).forward + 3;
+  switch (op.site) {
+    case StreamWeights::Site::last_sum:
+      return per_weight * vector;
+    case StreamWeights::Site::sublayer:
+      break;
+  }
+  const Integer rounds = 2 * Integer{op.sinkhorn_iterations} - 1;
+  return 2 * per_weight * vector + (kSoftmaxFlops.forward + 3) * matrix +
+         rounds * (Integer{2} * matrix + vector);
 }
 
 struct ElementwiseVisitor {
@@ -125,6 +147,31 @@ struct ElementwiseVisitor {
                 op.rope_dim};  // sums the gradients of the shared rotary key over heads
   }
   ElementwiseFlops operator()(const HeadLinear&) const { return {}; }
+  ElementwiseFlops operator()(const GroupedLinear&) const { return {}; }
+  ElementwiseFlops operator()(const KeyCompression& op) const {
+    // Adds the bias, softmax, weighted sum.
+    return each(op.summed(), {kSoftmaxFlops.forward + 3, kSoftmaxFlops.backward + 3});
+  }
+  ElementwiseFlops operator()(const IndexScores& op) const {
+    // Scale and ReLU of every head's scores.
+    return each(op.pairs() * op.heads, {2, 2});
+  }
+  ElementwiseFlops operator()(const KeySelect&) const { return {}; }  // comparisons
+  ElementwiseFlops operator()(const StreamWeights& op) const {
+    const Expr forward = stream_weight_flops(op);
+    return {forward, Integer{2} * forward};
+  }
+  ElementwiseFlops operator()(const StreamStep& op) const {
+    switch (op.kind) {
+      case StreamStep::Kind::expand:
+        return {{}, op.elements()};  // sums the gradients of the copies
+      case StreamStep::Kind::sum:
+        return each(op.elements(), {2, 3});
+      case StreamStep::Kind::update:
+        break;
+    }
+    return each(op.elements(), {2, 3});  // the output times its weight, and a sum
+  }
   ElementwiseFlops operator()(const KvCacheAppend&) const { return {}; }
   ElementwiseFlops operator()(const AttentionScores& op) const {
     const bool masked = op.masking == Masking::causal || op.shaping.window.kind != WindowKind::none;
@@ -235,6 +282,8 @@ ElementFlops activation_flops(ActivationKind kind) noexcept {
       return {3, 3};
     case ActivationKind::clamped_swiglu:
       return {9, 14};
+    case ActivationKind::clamped_silu:
+      return {7, 13};
     case ActivationKind::tanh:
       break;
   }

@@ -34,7 +34,9 @@ struct CountedCache {
   const Block* block = nullptr;
   std::int64_t layer = 0;  ///< within the block
   ElementType type = ElementType::kv_cache;
-  Integer taps = 0;  ///< of a convolution state: inputs that the reference code holds
+  Integer width = 0;      ///< elements per entry of a key cache
+  Integer per_entry = 1;  ///< tokens per entry
+  Integer taps = 0;       ///< of a convolution state: inputs that the reference code holds
 };
 
 /// Returns whether two caches are of one layer: a recurrent layer has two, its convolution's and
@@ -45,6 +47,10 @@ bool in_one_layer(const CountedCache& a, const CountedCache& b) {
 
 KvGrowth growth_of(const Tensor& tensor) {
   const Expr& tokens = tensor.shape.at(1);
+  if (tensor.type == ElementType::compressor_state) return KvGrowth::constant;
+  const bool compressed = tokens.degree(Symbol::compressed_keys) > 0 ||
+                          tokens.degree(Symbol::heavily_compressed_keys) > 0;
+  if (compressed) return KvGrowth::compressed;
   if (tokens.degree(Symbol::windowed_keys) > 0) return KvGrowth::windowed;
   if (tokens.degree(Symbol::visible_keys) > 0) return KvGrowth::full;
   return tokens.degree(Symbol::enc_seq_len) > 0 ? KvGrowth::encoder : KvGrowth::constant;
@@ -68,6 +74,10 @@ std::vector<CountedCache> counted_caches(const ModelSpec& spec, const Graph& gra
                           : &stack.attention_of(stack.variant(block->layer_of(*node, 0)));
     cache.block = block;
     cache.layer = node->layer;
+    if (cache.type == ElementType::key_cache) cache.width = tensor.shape.back().evaluate(values);
+    if (cache.growth == KvGrowth::compressed) {
+      cache.per_entry = cache.attention->shared_key_value->compression->rate;
+    }
     if (cache.growth == KvGrowth::constant) {
       cache.values = tensor.elements().substitute(Symbol::batch_size, 1).evaluate(values);
     } else {
@@ -76,6 +86,11 @@ std::vector<CountedCache> counted_caches(const ModelSpec& spec, const Graph& gra
     caches.push_back(std::move(cache));
   }
   return caches;
+}
+
+/// Vectors of a cache that has one per position for all heads.
+std::vector<KvVectors> key_vectors(const CountedCache& cache) {
+  return {{KvRole::key, 1, cache.width}};
 }
 
 /// Vectors that each token adds to a layer.
@@ -154,9 +169,11 @@ class KvAccountant {
   }
 
   [[nodiscard]] std::vector<KvVectors> used(const CountedCache& cache) const {
+    if (cache.type == ElementType::key_cache) return key_vectors(cache);
     return vectors_of(*cache.attention, workload_.latent);
   }
   [[nodiscard]] std::vector<KvVectors> stored(const CountedCache& cache) const {
+    if (cache.type == ElementType::key_cache) return key_vectors(cache);
     return stored_vectors(use_.policy, *cache.attention, workload_.latent);
   }
 
@@ -215,13 +232,15 @@ class KvAccountant {
     KvFormat steady = format_;
     // On average, KIVI stores as many bytes per token as per-group scales.
     if (steady.scales == KvScales::kivi) steady.scales = KvScales::group;
-    use_.bytes_per_token =
-        checked_add(use_.bytes_per_token,
-                    checked_multiply(cache.layers, bytes_of_tokens(vectors, steady, 1).total()));
+    const Integer entry =
+        checked_multiply(cache.layers, bytes_of_tokens(vectors, steady, 1).total());
+    use_.bytes_per_token = checked_add(use_.bytes_per_token, entry / cache.per_entry);
   }
 
   [[nodiscard]] CellQuery query_of(const CountedCache& cache) const {
-    const Integer tokens = cache.growth == KvGrowth::encoder ? cache.used_tokens : tokens_;
+    const bool own_length =
+        cache.growth == KvGrowth::encoder || cache.growth == KvGrowth::compressed;
+    const Integer tokens = own_length ? cache.used_tokens : tokens_;
     const WindowSpec window =
         cache.growth == KvGrowth::windowed ? cache.attention->window : WindowSpec{};
     return {cache.growth, window, tokens, cache.used_tokens, workload_.batch_size};

@@ -103,6 +103,9 @@ void require_known(KvPolicy policy, const ModelSpec& spec, KvGrowth growth,
     case KvGrowth::full:
     case KvGrowth::windowed:
       return;
+    case KvGrowth::compressed:
+      if (!is_general(policy)) refuse_unknown("the compressed keys");
+      return;
     case KvGrowth::encoder:
       if (!is_general(policy) && !is_hugging_face(policy)) refuse_unknown("the cross-attention");
       return;

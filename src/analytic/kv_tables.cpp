@@ -133,6 +133,8 @@ std::string_view name_of(KvGrowth growth) noexcept {
       return "full";
     case KvGrowth::windowed:
       return "windowed";
+    case KvGrowth::compressed:
+      return "compressed";
     case KvGrowth::encoder:
       return "encoder";
     case KvGrowth::constant:

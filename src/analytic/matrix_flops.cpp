@@ -61,6 +61,19 @@ struct MatrixFlopsVisitor {
   MatrixFlops operator()(const HeadLinear& op) const {
     return with_both_gradients(Integer{2} * op.rows * op.heads * op.in_features * op.out_features);
   }
+  MatrixFlops operator()(const GroupedLinear& op) const {
+    if (by_parameter()) return per_parameter(op.rows);
+    return with_both_gradients(Integer{2} * op.rows * op.groups * op.in_features * op.out_features);
+  }
+  MatrixFlops operator()(const IndexScores& op) const {
+    // q·k for every head, and the weighted sum over the heads.
+    return with_both_gradients(Integer{2} * op.pairs() * op.heads * (op.head_dim + Integer{1}));
+  }
+  MatrixFlops operator()(const StreamStep& op) const {
+    // An update multiplies the streams by a square matrix; a sum has one row, counted element-wise.
+    if (op.kind != StreamStep::Kind::update) return {};
+    return with_both_gradients(Integer{2} * op.elements() * op.streams);
+  }
   MatrixFlops operator()(const ExpertLinear& op) const {
     if (by_parameter()) {
       // A token uses the parameters of its experts only.
@@ -124,6 +137,9 @@ struct MatrixFlopsVisitor {
   MatrixFlops operator()(const Clamp&) const { return {}; }
   MatrixFlops operator()(const TemperatureScale&) const { return {}; }
   MatrixFlops operator()(const LatentConcat&) const { return {}; }
+  MatrixFlops operator()(const KeyCompression&) const { return {}; }
+  MatrixFlops operator()(const KeySelect&) const { return {}; }
+  MatrixFlops operator()(const StreamWeights&) const { return {}; }
   MatrixFlops operator()(const KvCacheAppend&) const { return {}; }
   MatrixFlops operator()(const Softmax&) const { return {}; }
   MatrixFlops operator()(const FeatureMap&) const { return {}; }

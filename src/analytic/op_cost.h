@@ -22,7 +22,9 @@ struct ElementFlops {
 /// tanh(√(2/π)·(x + 0.044715·x³))) | its derivative, with tanh recomputed. silu: x/(1 + e⁻ˣ) | σ·(1
 /// + x·(1 − σ)). tanh | 1 − tanh². sigmoid: 1/(1 + e⁻ˣ) | σ·(1 − σ). clamped_swiglu: min; ·1.702,
 /// sigmoid, multiplication; min, max, sum | sigmoid and clamps again, the derivative of
-/// x·σ(1.702·x), two selects. Each backward ends with a multiplication by the incoming gradient.
+/// x·σ(1.702·x), two selects. clamped_silu: as
+/// silu, with min; min, max | the clamps again, two selects. Each backward ends with a
+/// multiplication by the incoming gradient.
 [[nodiscard]] ElementFlops activation_flops(ActivationKind kind) noexcept;
 
 /// layer_norm: sum; subtract, square, sum; scale; weight (and 1 more for the bias) | sums for
@@ -34,6 +36,8 @@ struct ElementFlops {
 inline constexpr ElementFlops kSoftmaxFlops{5, 4};
 /// log-softmax: max, subtract, exp, sum, subtract | exp, subtract the target.
 inline constexpr ElementFlops kCrossEntropyFlops{5, 2};
+/// √softplus: exp, sum, log, square root | sigmoid, division by twice the output, multiplication.
+inline constexpr ElementFlops kSqrtSoftplusFlops{4, 5};
 /// rotary: two multiplications and a sum, in both directions.
 inline constexpr ElementFlops kRotaryFlops{3, 3};
 /// soft cap: divide, tanh, multiply | 1 − tanh², multiply.

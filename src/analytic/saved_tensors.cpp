@@ -107,10 +107,36 @@ class LedgerWriter {
   void operator()(const HeadLinear& op) {
     keep(node_->inputs.front(), "input", op.rows * op.heads * op.in_features * kActivationBytes);
   }
+  void operator()(const GroupedLinear& op) {
+    keep(node_->inputs.front(), "input", op.rows * op.groups * op.in_features * kActivationBytes);
+  }
+  void operator()(const KeyCompression& op) {
+    const Expr bytes = op.summed() * kActivationBytes;
+    keep(node_->inputs.front(), "keys to compress", bytes);
+    keep_new("gate probabilities", bytes);
+  }
+  void operator()(const IndexScores& op) {
+    const Expr rows = op.batch * op.queries * op.heads;
+    keep(node_->inputs[0], "index query", rows * op.head_dim * kActivationBytes);
+    keep(node_->inputs[1], "index key", op.batch * op.keys * op.head_dim * kActivationBytes);
+    keep(node_->inputs[2], "index weight", rows * kActivationBytes);
+    keep_new("index scores", op.pairs() * op.heads * kActivationBytes);
+  }
+  void operator()(const KeySelect&) {}
+  void operator()(const StreamWeights&) {
+    keep(node_->output, "stream weights",
+         graph_.tensors[node_->output].elements() * kActivationBytes);
+  }
+  void operator()(const StreamStep& op) {
+    if (op.kind == StreamStep::Kind::expand) return;
+    keep(node_->inputs[0], "streams", op.elements() * kActivationBytes);
+    if (op.kind == StreamStep::Kind::sum) return;
+    keep(node_->inputs[1], "sublayer output", op.rows * op.width * kActivationBytes);
+  }
   void operator()(const KvCacheAppend&) {}  // no KV-cache in training
   void operator()(const AttentionScores& op) {
     keep(node_->inputs[0], "query", op.shape.query_elements() * kActivationBytes);
-    keep(node_->inputs[key_input(node_->inputs, op.shaping.bias)], "key",
+    keep(node_->inputs[key_input(node_->inputs, op.shaping)], "key",
          shared_heads(op.shape) * op.shape.head_dim * kActivationBytes);
     if (op.shaping.soft_cap > 0) {
       keep_core("tanh of the scores", op.shape.score_elements() * kActivationBytes,
@@ -137,7 +163,7 @@ class LedgerWriter {
   void operator()(const FusedAttention& op) {
     const AttentionShape& shape = op.shape;
     keep(node_->inputs[0], "query", shape.query_elements() * kActivationBytes);
-    const TensorId keys = node_->inputs[key_input(node_->inputs, op.shaping.bias)];
+    const TensorId keys = node_->inputs[key_input(node_->inputs, op.shaping)];
     keep(keys, "key", shared_heads(shape) * shape.head_dim * kActivationBytes);
     keep(keys, "value", shared_heads(shape) * shape.value_head_dim * kActivationBytes);
     keep(node_->output, "input", shape.context_elements() * kActivationBytes);
@@ -271,11 +297,12 @@ class LedgerWriter {
     return shape.batch * shape.keys * (repeated ? shape.heads : shape.kv_heads);
   }
 
-  /// Index of the input with K: the last operand before a bias.
-  [[nodiscard]] static std::size_t key_input(const std::vector<TensorId>& inputs, ScoreBias bias) {
-    const std::size_t biases = bias == ScoreBias::relative_position ? 1 : 0;
-    const std::size_t operands = inputs.size() - biases;
-    return operands - 1;
+  /// Index of the input with K: the last operand before a bias and a mask.
+  [[nodiscard]] static std::size_t key_input(const std::vector<TensorId>& inputs,
+                                             const ScoreShaping& shaping) {
+    const std::size_t biases = shaping.bias == ScoreBias::relative_position ? 1 : 0;
+    const std::size_t masks = shaping.mask == KeyMask::indexer ? 1 : 0;
+    return inputs.size() - biases - masks - 1;
   }
 
   [[nodiscard]] bool is_cast(TensorId probabilities) const {
@@ -315,6 +342,7 @@ class LedgerWriter {
       case ActivationKind::gelu_tanh:
       case ActivationKind::silu:
       case ActivationKind::clamped_swiglu:
+      case ActivationKind::clamped_silu:
         break;
     }
     keep(node_->inputs.front(), prefix + "activation input", bytes);

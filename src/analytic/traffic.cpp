@@ -123,6 +123,18 @@ struct TrafficVisitor {
     const Expr inputs = op.rows * op.heads * (op.in_features + op.kept) * kActivationBytes;
     return {inputs, output_bytes(), each_weight(op.heads * op.in_features * op.out_features)};
   }
+  Traffic operator()(const GroupedLinear&) const { return all_operands(); }
+  Traffic operator()(const KeyCompression&) const {
+    return with_state({activation_bytes(), output_bytes(), whole_weights()});
+  }
+  Traffic operator()(const IndexScores& op) const {
+    const Expr keys = op.batch * op.keys * op.head_dim * key_bytes(op.source);
+    const Expr rows = op.batch * op.queries * op.heads * (op.head_dim + Integer{1});
+    return {keys + rows * kActivationBytes, output_bytes()};
+  }
+  Traffic operator()(const KeySelect& op) const { return in_place(op.pairs()); }
+  Traffic operator()(const StreamWeights&) const { return all_operands(); }
+  Traffic operator()(const StreamStep&) const { return all_operands(); }
   Traffic operator()(const KvCacheAppend& op) const {
     return {op.elements * kActivationBytes, op.elements * kCacheBytes};
   }
@@ -178,7 +190,13 @@ struct TrafficVisitor {
   Traffic operator()(const OutputGate&) const { return all_operands(); }
   Traffic operator()(const Activation& op) const { return in_place(op.elements); }
   Traffic operator()(const GatedActivation&) const { return all_operands(); }
-  Traffic operator()(const RouterSelect&) const { return all_operands(); }
+  Traffic operator()(const RouterSelect& op) const {
+    Traffic operands = all_operands();
+    // Reads the rows of the new tokens from a table.
+    const bool looks_up = op.spec.selection == ExpertSelection::token_table;
+    if (looks_up) operands.weights = each_weight(op.rows * op.per_token);
+    return operands;
+  }
   Traffic operator()(const ExpertLinear& op) const {
     const Expr inputs = op.rows * op.per_token * op.in_features * kActivationBytes;
     Traffic bytes{inputs, output_bytes()};

@@ -84,6 +84,7 @@ class Explainer {
     const Workload& workload = analyzed_.workload;
     const ModelSpec& spec = analyzed_.model.spec;
     if (workload.phase != Phase::prefill || spec.reads_two_sequences()) return;
+    if (analyzed_.graph.traits.compresses_keys()) return;
     const SharesReport shares = make_shares_report(analyzed_.model, workload.attention, {});
     if (!shares.attention_side || !shares.ffn_side) return;
     report_.ffn_crossover = {*shares.attention_side, *shares.ffn_side, shares.attention_passes_ffn};
@@ -138,7 +139,10 @@ class Explainer {
     }
     report_.kv_cache = analyzed_.kv_cache;
     const KvCacheUse& use = report_.kv_cache.value();
-    has_plain_values(use) ? explain_plain_cache() : explain_stored_cache(use);
+    const bool compresses = std::ranges::any_of(
+        use.rows, [](const KvCacheRow& row) { return row.growth == KvGrowth::compressed; });
+    const bool plain = has_plain_values(use) && !compresses;  // less than one entry per token
+    plain ? explain_plain_cache() : explain_stored_cache(use);
   }
 
   void explain_plain_cache() {
@@ -176,6 +180,8 @@ class Explainer {
         return Symbol::visible_keys;
       case KvGrowth::windowed:
         return Symbol::windowed_keys;
+      case KvGrowth::compressed:
+        return Integer{row.used_tokens};
       case KvGrowth::encoder:
         return Symbol::enc_seq_len;
       case KvGrowth::constant:

@@ -28,6 +28,9 @@ Wording wording_of(const PlanViolation& violation) {
     case PlanRule::layers_with_attention:
       return {"--tp and --cp do not divide recurrent or convolutional layers",
               "use --dp or --pp, which leave layers whole"};
+    case PlanRule::layers_without_compression:
+      return {"--tp and --cp do not divide attention over compressed keys",
+              "use --dp, --ep or --pp, which leave attention whole"};
     case PlanRule::tensor_heads:
       return {fmt::format("--tp {} does not divide {} attention heads", plan.tensor, limits.heads),
               "choose a divisor of the number of heads"};
@@ -77,6 +80,10 @@ Wording wording_of(const PlanViolation& violation) {
     case PlanRule::context_fused_attention:
       return {"--cp requires fused attention in every layer",
               "add --attention fused, or leave out --cp"};
+    case PlanRule::context_all_keys:
+      return {
+          "--cp does not apply to attention with an indexer, which scores the keys of all ranks",
+          "leave out --cp"};
     case PlanRule::context_length:
       return {fmt::format("2 × --cp {} does not divide a sequence of {} tokens", plan.context,
                           limits.seq_len),

@@ -27,6 +27,12 @@ struct AttentionCoreVisitor {
   bool operator()(const TemperatureScale&) const { return false; }
   bool operator()(const LatentConcat&) const { return false; }
   bool operator()(const HeadLinear&) const { return false; }
+  bool operator()(const GroupedLinear&) const { return false; }
+  bool operator()(const KeyCompression&) const { return false; }
+  bool operator()(const IndexScores&) const { return false; }
+  bool operator()(const KeySelect&) const { return false; }
+  bool operator()(const StreamWeights&) const { return false; }
+  bool operator()(const StreamStep&) const { return false; }
   bool operator()(const KvCacheAppend&) const { return false; }
   bool operator()(const FusedAttention&) const { return false; }
   bool operator()(const FeatureMap&) const { return false; }

@@ -1,4 +1,8 @@
 // Self- and cross-attention: softmax (eager or fused) and linear, with or without a KV-cache.
+#include <algorithm>
+#include <iterator>
+#include <span>
+
 #include "builder.h"
 
 namespace headroom::detail {
@@ -59,6 +63,7 @@ void GraphBuilder::relative_position_bias(const StackContext& stack) {
 TensorId GraphBuilder::self_attention(const StackContext& stack, TensorId hidden) {
   const AttentionSpec& attention = *stack.attention;
   if (attention.latent) return latent_attention(stack, hidden);
+  if (attention.shared_key_value) return shared_key_value_attention(stack, hidden);
   switch (attention.kind) {
     case AttentionKind::gated_delta:
       return gated_delta(stack, hidden);
@@ -308,6 +313,10 @@ TensorId GraphBuilder::softmax_attention(const StackContext& stack, const Attent
   const Masking masking = attention.causal ? Masking::causal : Masking::none;
   std::vector<TensorId> score_inputs = operands.tensors;
   if (shaping.bias == ScoreBias::relative_position) score_inputs.push_back(*position_bias_);
+  if (operands.choice) {
+    shaping.mask = KeyMask::indexer;
+    score_inputs.push_back(*operands.choice);
+  }
   std::vector<WeightId> sinks;
   if (attention.sinks) {
     sinks.push_back(
@@ -315,8 +324,8 @@ TensorId GraphBuilder::softmax_attention(const StackContext& stack, const Attent
   }
   const std::vector<Expr> context_shape{kBatch, stack.tokens, shape.heads * shape.value_head_dim};
   if (options_.attention == AttentionImplementation::fused) {
-    const FusedAttention op{
-        shape, visible_pairs(attention, shape), operands.keys, masking, shaping, operands.values};
+    const Expr pairs = operands.pairs ? *operands.pairs : visible_pairs(attention, shape);
+    const FusedAttention op{shape, pairs, operands.keys, masking, shaping, operands.values};
     return emit(parts.core, parts.path + ".core", op, std::move(score_inputs), std::move(sinks),
                 context_shape);
   }
@@ -329,9 +338,14 @@ TensorId GraphBuilder::softmax_attention(const StackContext& stack, const Attent
                     Softmax{shape.score_elements(), attention.softmax}, {scores}, std::move(sinks));
   scores = dropout(parts.path + ".probabilities.dropout", stack.spec->dropout.attention_probs,
                    scores, parts.softmax);
+  std::vector<TensorId> context_inputs{scores};
+  // Queries share a tensor with keys and values, or come first.
+  const std::size_t first_value = operands.tensors.size() == 1 ? 0 : 1;
+  std::ranges::copy(std::span(operands.tensors).subspan(first_value),
+                    std::back_inserter(context_inputs));
   return emit(parts.context, parts.path + ".context",
               AttentionContext{shape, operands.keys, masking, operands.values},
-              {scores, operands.tensors.back()}, {}, context_shape);
+              std::move(context_inputs), {}, context_shape);
 }
 
 TensorId GraphBuilder::linear_attention(const StackContext& stack, TensorId query_key_value) {

@@ -110,9 +110,16 @@ TensorId GraphBuilder::routed_experts(const StackContext& stack, const FfnSpec& 
       graph_.weights.back().kind = WeightKind::buffer;
     }
   }
+  std::vector<TensorId> select_inputs{scores};
+  if (experts.selection == ExpertSelection::token_table) {
+    correction.push_back(weight(Part::mlp_router, "mlp.router.token_experts",
+                                {Symbol::vocab_size, per_token}, WeightRole::mlp));
+    graph_.weights.back().kind = WeightKind::buffer;
+    select_inputs.push_back(graph_.inputs.front());
+  }
   const TensorId routing =
       emit(Part::mlp_router, "mlp.router.select", RouterSelect{rows, count, per_token, experts},
-           {scores}, std::move(correction), {rows, Integer{2} * per_token});
+           std::move(select_inputs), std::move(correction), {rows, Integer{2} * per_token});
   const bool latent = experts.latent_size != 0;
   const Expr outer = latent ? Expr(Integer{experts.latent_size}) : Expr(Symbol::hidden_size);
   const auto between = [&](const std::string& path, const Expr& size, TensorId input) {
@@ -133,12 +140,13 @@ TensorId GraphBuilder::routed_experts(const StackContext& stack, const FfnSpec& 
       expert_linear(up, up_projections("mlp.experts", ffn.kind, width), Part::mlp_experts_up,
                     gated ? "mlp.experts.gate_up" : "mlp.experts.up", {read, routing});
   const Expr elements = rows * per_token * width;
+  const ActivationKind activation = experts.activation.value_or(ffn.activation);
   if (gated) {
     inner = emit(Part::mlp_experts_activation, "mlp.experts.activation",
-                 GatedActivation{ffn.activation, elements}, {inner}, {}, {rows * per_token, width});
+                 GatedActivation{activation, elements}, {inner}, {}, {rows * per_token, width});
   } else {
     inner = emit_in_place(Part::mlp_experts_activation, "mlp.experts.activation",
-                          Activation{ffn.activation, elements}, {inner});
+                          Activation{activation, elements}, {inner});
   }
   const ExpertLinear down{ExpertLinear::Source::experts,
                           rows,

@@ -27,13 +27,30 @@ NormSpec norm_of_latents(const StackContext& stack) {
   return spec;
 }
 
+/// Masks the keys that the indexer left out. A fused kernel reads only the others.
+void read_chosen_keys(const GraphOptions& options, TensorId choice, AttentionOperands& operands) {
+  operands.choice = choice;
+  operands.pairs = Symbol::chosen_pairs;
+  if (options.attention == AttentionImplementation::fused) {
+    operands.shape.keys = Symbol::chosen_keys;
+  }
+}
+
 }  // namespace
 
 TensorId GraphBuilder::latent_attention(const StackContext& stack, TensorId hidden) {
-  const TensorId queries = latent_queries(stack, hidden);
+  const LatentAttentionSpec& latent = *stack.attention->latent;
+  TensorId compressed = hidden;
+  if (latent.q_lora_rank > 0) {
+    compressed = compressed_queries(stack, hidden, latent.q_lora_rank,
+                                    latent.bias ? LinearBias::present : LinearBias::absent,
+                                    norm_of_latents(stack));
+  }
+  const std::optional<TensorId> choice = key_choice(stack, hidden, compressed);
+  const TensorId queries = latent_queries(stack, compressed);
   TensorId latents = latent_keys(stack, hidden);
   if (options_.latent == LatentAttention::naive || stack.keys == KeySource::projections) {
-    return expanded_attention(stack, queries, latents);
+    return expanded_attention(stack, queries, latents, choice);
   }
   const Expr width = kLatent + kRope;
   const TensorId cache = key_value_cache(self_attention_parts(), Symbol::visible_keys, width);
@@ -41,30 +58,34 @@ TensorId GraphBuilder::latent_attention(const StackContext& stack, TensorId hidd
       stack.rows() * width, {stack.rows(), width, {}, Integer{1}, width}, Integer{1}, width, {}};
   latents = emit_in_place(Part::attention_kv_cache, "attention.kv_cache", append, {latents, cache});
   // Without a past, expanding the new tokens costs less than attention in the latent space.
-  return options_.phase == Phase::decode ? absorbed_attention(stack, queries, cache)
-                                         : expanded_attention(stack, queries, latents);
+  return options_.phase == Phase::decode ? absorbed_attention(stack, queries, cache, choice)
+                                         : expanded_attention(stack, queries, latents, choice);
 }
 
-TensorId GraphBuilder::latent_queries(const StackContext& stack, TensorId hidden) {
+TensorId GraphBuilder::compressed_queries(const StackContext& stack, TensorId hidden,
+                                          std::int64_t rank, LinearBias bias,
+                                          const NormSpec& spec) {
+  const Expr width = sized(Symbol::q_lora_rank, rank);
+  const LinearParts down{Part::attention_qkv,        "attention.query_a",
+                         WeightRole::attention,      stack.rows(),
+                         Symbol::hidden_size,        {{"attention.query_a", width}},
+                         bias == LinearBias::present};
+  const TensorId compressed = linear(down, hidden, {kBatch, stack.tokens, width});
+  return norm(spec, "attention.query_a_norm", Norm{spec, stack.rows(), width, {}}, compressed);
+}
+
+TensorId GraphBuilder::latent_queries(const StackContext& stack, TensorId compressed) {
   const AttentionSpec& attention = *stack.attention;
-  const LatentAttentionSpec& latent = *attention.latent;
   const HeadSizes& heads = stack.heads;
-  const std::vector<Expr> shape{kBatch, stack.tokens, heads.query_width()};
-  LinearParts query{Part::attention_qkv,   "attention.query",
-                    WeightRole::attention, stack.rows(),
-                    Symbol::hidden_size,   {{"attention.query", heads.query_width()}},
-                    attention.qkv_bias};
-  if (latent.q_lora_rank > 0) {
-    const Expr rank = Symbol::q_lora_rank;
-    const LinearParts down{Part::attention_qkv, "attention.query_a", WeightRole::attention,
-                           stack.rows(),        Symbol::hidden_size, {{"attention.query_a", rank}},
-                           latent.bias};
-    hidden = linear(down, hidden, {kBatch, stack.tokens, rank});
-    const NormSpec spec = norm_of_latents(stack);
-    hidden = norm(spec, "attention.query_a_norm", Norm{spec, stack.rows(), rank, {}}, hidden);
-    query.in_features = rank;
-  }
-  const TensorId queries = linear(query, hidden, shape);
+  const bool is_compressed = attention.latent->q_lora_rank > 0;
+  const LinearParts query{Part::attention_qkv,
+                          "attention.query",
+                          WeightRole::attention,
+                          stack.rows(),
+                          is_compressed ? Symbol::q_lora_rank : Symbol::hidden_size,
+                          {{"attention.query", heads.query_width()}},
+                          attention.qkv_bias};
+  const TensorId queries = linear(query, compressed, {kBatch, stack.tokens, heads.query_width()});
   const Rotary rotary{{stack.rows(), heads.query_width(), {}, heads.heads, heads.head_dim},
                       kNope,
                       kRope,
@@ -92,7 +113,7 @@ TensorId GraphBuilder::latent_keys(const StackContext& stack, TensorId hidden) {
 }
 
 TensorId GraphBuilder::expanded_attention(const StackContext& stack, TensorId queries,
-                                          TensorId latents) {
+                                          TensorId latents, std::optional<TensorId> choice) {
   const AttentionSpec& attention = *stack.attention;
   const HeadSizes& heads = stack.heads;
   const Expr expanded = heads.heads * (kNope + heads.value_head_dim);
@@ -111,13 +132,14 @@ TensorId GraphBuilder::expanded_attention(const StackContext& stack, TensorId qu
            {kBatch, stack.tokens, heads.row_width()});
   StackContext context = stack;
   if (options_.latent == LatentAttention::absorbed) context.keys = KeySource::projections;
-  return attention_output(
-      stack, self_attention_parts(), attention, heads.context_width(),
-      softmax_attention(stack, self_attention_parts(), attention, cached_operands(context, qkv)));
+  AttentionOperands operands = cached_operands(context, qkv);
+  if (choice) read_chosen_keys(options_, *choice, operands);
+  return attention_output(stack, self_attention_parts(), attention, heads.context_width(),
+                          softmax_attention(stack, self_attention_parts(), attention, operands));
 }
 
 TensorId GraphBuilder::absorbed_attention(const StackContext& stack, TensorId queries,
-                                          TensorId cache) {
+                                          TensorId cache, std::optional<TensorId> choice) {
   const AttentionSpec attention = with_scale_of_heads(*stack.attention);
   const HeadSizes& heads = stack.heads;
   const Expr expanded = heads.heads * (kNope + heads.value_head_dim);
@@ -129,11 +151,12 @@ TensorId GraphBuilder::absorbed_attention(const StackContext& stack, TensorId qu
       emit(Part::attention_qkv, "attention.query.absorbed",
            HeadLinear{Direction::query_to_latent, stack.rows(), heads.heads, kNope, kLatent, kRope},
            {queries}, {expansion}, {kBatch, stack.tokens, latent_width});
-  const AttentionOperands operands{{kBatch, heads.heads, Integer{1}, kLatent + kRope, kLatent,
-                                    stack.tokens, Symbol::visible_keys},
-                                   {latent_queries, cache},
-                                   KeySource::cache,
-                                   ValuePlace::inside_keys};
+  AttentionOperands operands{{kBatch, heads.heads, Integer{1}, kLatent + kRope, kLatent,
+                              stack.tokens, Symbol::visible_keys},
+                             {latent_queries, cache},
+                             KeySource::cache,
+                             ValuePlace::inside_keys};
+  if (choice) read_chosen_keys(options_, *choice, operands);
   const TensorId latent_context =
       softmax_attention(stack, self_attention_parts(), attention, operands);
   const TensorId context =

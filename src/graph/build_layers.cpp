@@ -37,6 +37,7 @@ TensorId GraphBuilder::run_stack(const StackContext& stack, TensorId hidden) {
     relative_position_bias(stack);
     end_block(*position_bias_);
   }
+  if (stack.spec->hyper_connections) hidden = expand_streams(stack, hidden);
   for (const LayerRun& run : layer_runs(*stack.spec)) hidden = run_layers(stack, run, hidden);
   return final_norm(stack, hidden);
 }
@@ -66,9 +67,24 @@ TensorId GraphBuilder::run_layers(StackContext stack, const LayerRun& run, Tenso
 }
 
 template <class Function>
+TensorId GraphBuilder::hyper_sublayer(const StackContext& stack, const std::string& name,
+                                      double dropout_probability, TensorId streams,
+                                      Function function) {
+  const std::string path = name + ".hyper_connection";
+  const TensorId weights = stream_weights(stack, path, StreamWeights::Site::sublayer, streams);
+  TensorId branch = sum_streams(stack, path, streams, weights);
+  branch = norm(stack.spec->norm, name + "_norm", stack.rows(), branch);
+  branch = dropout(name + ".dropout", dropout_probability, function(branch));
+  return update_streams(stack, path, streams, branch, weights);
+}
+
+template <class Function>
 TensorId GraphBuilder::sublayer(const StackContext& stack, const std::string& name,
                                 double dropout_probability, TensorId hidden, Function function) {
   const StackSpec& spec = *stack.spec;
+  if (spec.hyper_connections) {
+    return hyper_sublayer(stack, name, dropout_probability, hidden, function);
+  }
   const std::string norm_path = name + "_norm";
   const bool before =
       spec.norm_placement == NormPlacement::pre || spec.norm_placement == NormPlacement::sandwich;
@@ -152,6 +168,11 @@ TensorId GraphBuilder::parallel_layer(const StackContext& stack, TensorId hidden
 TensorId GraphBuilder::final_norm(const StackContext& stack, TensorId hidden) {
   if (!stack.spec->final_norm) return hidden;
   begin_block(stack.path, stack.role, Integer{1}, hidden);
+  if (stack.spec->hyper_connections) {
+    const std::string path = "hyper_connection";
+    hidden = sum_streams(stack, path, hidden,
+                         stream_weights(stack, path, StreamWeights::Site::last_sum, hidden));
+  }
   hidden = norm(*stack.spec->final_norm, "final_norm", stack.rows(), hidden);
   hidden = dropout("final_dropout", stack.spec->dropout.final, hidden);
   return end_block(hidden);

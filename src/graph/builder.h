@@ -88,6 +88,18 @@ struct AttentionOperands {
   std::vector<TensorId> tensors;  ///< one of Q, K and V; or one of Q and one of K and V
   KeySource keys = KeySource::projections;
   ValuePlace values = ValuePlace::after_keys;
+  std::optional<Expr> pairs{};       ///< unmasked pairs, where the spec does not tell
+  std::optional<TensorId> choice{};  ///< mask of the keys that an indexer chose
+};
+
+/// A compressor of keys, and the length of its results.
+struct CompressorParts {
+  Part part = Part::attention_compressor;
+  std::string path;
+  Expr width;
+  KeyCompressionSpec spec;
+  Expr entries;
+  Expr new_entries;
 };
 
 /// Component-table rows of an attention's operators.
@@ -145,6 +157,9 @@ class GraphBuilder {
   TensorId expert_linear(ExpertLinear op, const std::vector<Projection>& projections, Part part,
                          const std::string& path, std::vector<TensorId> inputs);
   template <class Function>
+  TensorId hyper_sublayer(const StackContext& stack, const std::string& name,
+                          double dropout_probability, TensorId streams, Function function);
+  template <class Function>
   TensorId sublayer(const StackContext& stack, const std::string& name, double dropout_probability,
                     TensorId hidden, Function function);
 
@@ -201,16 +216,51 @@ class GraphBuilder {
   /// them too; as a number if it is no multiple.
   [[nodiscard]] Expr heads_of(std::int64_t count) const;
 
+  // build_indexer.cpp
+  /// The mask of the keys that the layer's indexer, or the last one before it, chooses.
+  std::optional<TensorId> key_choice(const StackContext& stack, TensorId hidden,
+                                     TensorId compressed_queries);
+  TensorId index_queries(const StackContext& stack, TensorId compressed_queries,
+                         const Expr& first_rotary);
+  TensorId index_keys(const StackContext& stack, TensorId hidden);
+  TensorId choose_keys(const StackContext& stack, TensorId hidden, TensorId queries, TensorId keys,
+                       std::int64_t rate);
+
+  // build_compressed_attention.cpp
+  TensorId shared_key_value_attention(const StackContext& stack, TensorId hidden);
+  TensorId compressed_queries(const StackContext& stack, TensorId hidden, std::int64_t rank,
+                              LinearBias bias, const NormSpec& spec);
+  TensorId normed_queries(const StackContext& stack, TensorId compressed);
+  AttentionOperands window_operands(const StackContext& stack, TensorId queries, TensorId keys);
+  void add_compressed_keys(const StackContext& stack, TensorId hidden, TensorId compressed,
+                           AttentionOperands& operands);
+  TensorId compress_keys(const StackContext& stack, const CompressorParts& parts, TensorId hidden);
+  TensorId cached_entries(const CompressorParts& parts, TensorId pooled);
+  TensorId grouped_output(const StackContext& stack, TensorId context);
+  TensorId rotate_end(const StackContext& stack, const std::string& path, HeadRows heads,
+                      const Expr& seq_len, RotaryDirection direction, TensorId input);
+
+  // build_hyper_connections.cpp
+  TensorId expand_streams(const StackContext& stack, TensorId hidden);
+  TensorId stream_weights(const StackContext& stack, const std::string& path,
+                          StreamWeights::Site site, TensorId streams);
+  TensorId sum_streams(const StackContext& stack, const std::string& path, TensorId streams,
+                       TensorId weights);
+  TensorId update_streams(const StackContext& stack, const std::string& path, TensorId streams,
+                          TensorId branch, TensorId weights);
+
   // build_recurrent.cpp
   TensorId recurrent(const StackContext& stack, TensorId hidden);
   TensorId convolution_layer(const StackContext& stack, TensorId hidden);
 
   // build_latent_attention.cpp
   TensorId latent_attention(const StackContext& stack, TensorId hidden);
-  TensorId latent_queries(const StackContext& stack, TensorId hidden);
+  TensorId latent_queries(const StackContext& stack, TensorId compressed);
   TensorId latent_keys(const StackContext& stack, TensorId hidden);
-  TensorId absorbed_attention(const StackContext& stack, TensorId queries, TensorId cache);
-  TensorId expanded_attention(const StackContext& stack, TensorId queries, TensorId latents);
+  TensorId absorbed_attention(const StackContext& stack, TensorId queries, TensorId cache,
+                              std::optional<TensorId> choice);
+  TensorId expanded_attention(const StackContext& stack, TensorId queries, TensorId latents,
+                              std::optional<TensorId> choice);
 
   void add_counted_weights();
 
@@ -267,6 +317,7 @@ class GraphBuilder {
   std::optional<TensorId> position_bias_;
   std::optional<TensorId> encoder_output_;
   std::optional<TensorId> per_layer_input_;
+  std::optional<TensorId> key_choice_;  ///< of the last indexer
   /// K and V of the last layer that projected them, by kind of window.
   std::map<WindowKind, AttentionOperands> key_values_;
 };

@@ -46,6 +46,10 @@ std::string_view name_of(Part part) noexcept {
       return "attention.gate";
     case Part::attention_convolution:
       return "attention.convolution";
+    case Part::attention_compressor:
+      return "attention.compressor";
+    case Part::attention_indexer:
+      return "attention.indexer";
     case Part::attention_out:
       return "attention.out";
     case Part::mixer_in:
@@ -108,6 +112,8 @@ std::string_view name_of(Part part) noexcept {
       return "rms_norm";
     case Part::residual:
       return "residual";
+    case Part::hyper_connection:
+      return "hyper_connection";
     case Part::dropout:
       return "dropout";
     case Part::pooler:
@@ -146,6 +152,8 @@ bool is_cached(ElementType type) noexcept {
     case ElementType::index:
       return false;
     case ElementType::kv_cache:
+    case ElementType::key_cache:
+    case ElementType::compressor_state:
     case ElementType::convolution_state:
     case ElementType::recurrent_state:
       break;
@@ -156,11 +164,13 @@ bool is_cached(ElementType type) noexcept {
 Expr bytes_of(ElementType type) {
   switch (type) {
     case ElementType::activation:
+    case ElementType::compressor_state:
     case ElementType::convolution_state:
       return Symbol::activation_bytes;
     case ElementType::index:
       return Integer{8};  // token ids are 64-bit, as in PyTorch
     case ElementType::kv_cache:
+    case ElementType::key_cache:
       return Symbol::kv_cache_bytes;
     case ElementType::recurrent_state:
       break;

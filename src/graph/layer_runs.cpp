@@ -1,5 +1,7 @@
 // Folds a stack's layers into runs: [dense] × 3, [expert] × 58; or ([windowed] × 5, [full]) × 4,
 // [windowed] × 2.
+#include <algorithm>
+
 #include "builder.h"
 
 namespace headroom::detail {
@@ -16,6 +18,18 @@ std::int64_t repeats(const StackSpec& stack, std::int64_t first, std::int64_t pe
   return count;
 }
 
+/// Returns whether repetitions of these variants would read an indexer's choice from the repetition
+/// before: the first variant has no indexer of its own, and a later one has.
+bool reads_repetition_before(const StackSpec& stack, const std::vector<std::size_t>& variants) {
+  const auto has_own = [&](std::size_t variant) {
+    const auto& indexer = stack.attention_of(variant).indexer;
+    return indexer && indexer->place == IndexerPlace::here;
+  };
+  const auto& first = stack.attention_of(variants.front()).indexer;
+  return first && first->place == IndexerPlace::earlier_layer &&
+         std::ranges::any_of(variants, has_own);
+}
+
 /// The longest run starting at layer `first`; among equals, the one with the shortest period.
 LayerRun longest_run(const StackSpec& stack, std::int64_t first) {
   // Published models alternate within 8 layers.
@@ -25,8 +39,9 @@ LayerRun longest_run(const StackSpec& stack, std::int64_t first) {
     if (first + 2 * period > stack.num_layers) break;
     const std::int64_t repeat = repeats(stack, first, period);
     if (repeat < 2 || repeat * period <= best.layers()) continue;
-    best = {first, repeat, {}};
-    for (std::int64_t i = 0; i < period; ++i) best.variants.push_back(stack.variant(first + i));
+    LayerRun run{first, repeat, {}};
+    for (std::int64_t i = 0; i < period; ++i) run.variants.push_back(stack.variant(first + i));
+    if (!reads_repetition_before(stack, run.variants)) best = std::move(run);
   }
   return best;
 }

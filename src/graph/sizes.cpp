@@ -9,6 +9,30 @@ constexpr Integer kLargestMultipleOfHiddenSize = 8;
 
 }  // namespace
 
+namespace {
+
+/// Sets `value`; throws Error{invalid_input} if another layer set a different one.
+void set_once(std::int64_t& value, std::int64_t unset, std::int64_t given, const ModelSpec& spec) {
+  if (value != unset && value != given) {
+    throw Error(ErrorCode::invalid_input, "its layers compress or choose keys at different rates",
+                spec.name, "give all layers of a kind the same rate");
+  }
+  value = given;
+}
+
+void add_key_choice(const AttentionSpec& attention, const ModelSpec& spec, LayerTraits& traits) {
+  const auto& shared = attention.shared_key_value;
+  const bool compresses = shared && shared->compression;
+  if (attention.indexer) {
+    set_once(traits.indexer_top_k, 0, attention.indexer->top_k, spec);
+    if (compresses) set_once(traits.indexed_rate, 1, shared->compression->rate, spec);
+  } else if (compresses) {
+    set_once(traits.heavy_compression_rate, 0, shared->compression->rate, spec);
+  }
+}
+
+}  // namespace
+
 LayerTraits traits_of(const ModelSpec& spec) {
   const StackSpec& stack = spec.main_stack();
   LayerTraits traits;
@@ -22,6 +46,7 @@ LayerTraits traits_of(const ModelSpec& spec) {
       }
       traits.window = window;
     }
+    add_key_choice(stack.attention_of(variant), spec, traits);
     if (const auto& experts = stack.ffn_of(variant).experts) {
       traits.num_experts = experts->num_experts;
       traits.num_experts_per_tok = experts->num_experts_per_tok;
@@ -45,7 +70,8 @@ void set_expert_sizes(const StackSpec& stack, Bindings& sizes) {
 
 void set_latent_sizes(const AttentionSpec& attention, Bindings& sizes) {
   const LatentAttentionSpec latent = attention.latent.value_or(LatentAttentionSpec{});
-  sizes.set(Symbol::q_lora_rank, latent.q_lora_rank);
+  const auto& shared = attention.shared_key_value;
+  sizes.set(Symbol::q_lora_rank, shared ? shared->q_lora_rank : latent.q_lora_rank);
   sizes.set(Symbol::kv_lora_rank, latent.kv_lora_rank);
   sizes.set(Symbol::qk_nope_head_dim, latent.qk_nope_head_dim);
   sizes.set(Symbol::qk_rope_head_dim, latent.qk_rope_head_dim);

@@ -112,6 +112,40 @@ Integer windowed_pairs(const WindowSpec& window, Integer s, Integer p) {
   return checked_add(s, checked_multiply(2, one_side));
 }
 
+/// Σ ⌊i/rate⌋ over the first `tokens` positions i = 1, 2, …
+Integer compressed_sum(Integer tokens, Integer rate) {
+  const Integer entries = tokens / rate;
+  const Integer whole = checked_multiply(rate, checked_multiply(entries, entries - 1) / 2);
+  return checked_add(whole, checked_multiply(entries, tokens % rate + 1));
+}
+
+/// Pairs with compressed keys: Σ of the complete entries that each new token sees, at most `most`.
+Integer compressed_pairs(Integer rate, Integer most, Integer s, Integer p) {
+  const auto from_start = [&](Integer tokens) {
+    const Integer growing = std::min(tokens, checked_multiply(most, rate));
+    return checked_add(compressed_sum(growing, rate), checked_multiply(tokens - growing, most));
+  };
+  return from_start(checked_add(p, s)) - from_start(p);
+}
+
+/// Keys and pairs of layers with an indexer, and of those with compressed keys.
+void set_compressed_keys(const LayerTraits& traits, Integer s, Integer p, Bindings& values) {
+  const Integer tokens = checked_add(p, s);
+  const Integer rate = traits.indexed_rate;
+  const bool compresses = rate > 1;  // a symbol that does not apply is 0
+  values.set(Symbol::compressed_keys, compresses ? tokens / rate : 0);
+  values.set(Symbol::new_compressed_keys, compresses ? tokens / rate - p / rate : 0);
+  const Integer chosen = compressed_pairs(rate, traits.indexer_top_k, s, p);
+  values.set(Symbol::chosen_pairs, chosen);
+  values.set(Symbol::chosen_keys, std::min(tokens / rate, chosen));
+  const Integer heavy = traits.heavy_compression_rate;
+  const Integer entries = heavy == 0 ? 0 : tokens / heavy;
+  values.set(Symbol::heavily_compressed_keys, entries);
+  values.set(Symbol::new_heavily_compressed_keys, heavy == 0 ? 0 : entries - p / heavy);
+  values.set(Symbol::heavily_compressed_pairs,
+             heavy == 0 ? 0 : compressed_pairs(heavy, entries, s, p));
+}
+
 Integer windowed_keys(const Workload& workload, const WindowSpec& window) {
   const Integer keys = checked_add(workload.past_len, workload.seq_len);
   if (window.kind == WindowKind::none || window.kind == WindowKind::centred) return keys;
@@ -137,6 +171,7 @@ Bindings bindings_of(const Workload& workload, const LayerTraits& traits) {
   values.set(Symbol::visible_pairs, causal_pairs(s, p));
   values.set(Symbol::windowed_keys, windowed_keys(workload, traits.window));
   values.set(Symbol::windowed_pairs, windowed_pairs(traits.window, s, p));
+  set_compressed_keys(traits, s, p, values);
   const Integer choices =
       checked_multiply(checked_multiply(workload.batch_size, s), traits.num_experts_per_tok);
   values.set(Symbol::experts_read, std::min<Integer>(traits.num_experts, choices));

@@ -135,6 +135,7 @@ void StepBuilder::apply_score_shaping(AttentionArguments& args, const ScoreShapi
   if (shaping.bias == ScoreBias::relative_position) {
     args.bias = program_.pointer(node_->inputs.back());
   }
+  if (shaping.mask == KeyMask::indexer) args.choice = program_.pointer(node_->inputs.back());
   if (shaping.bias == ScoreBias::alibi) {
     slopes_ = std::make_shared<const std::vector<float>>(alibi_slopes(shaping.alibi, args.heads));
     args.slopes = slopes_->data();
@@ -200,8 +201,11 @@ StepBuilder::Run StepBuilder::operator()(const Rotary& op) {
   const std::int64_t width = integer(op.rotary_dim);
   const bool in_encoder = node_->component.stack == StackRole::encoder;
   const std::int64_t positions = in_encoder ? args.seq_len : program_.lengths_.capacity;
-  auto table = std::make_shared<const RotaryTable>(make_rotary_table(
+  auto table = std::make_shared<RotaryTable>(make_rotary_table(
       op.rope, width, positions, program_.spec_.position.max_position_embeddings));
+  if (op.direction == RotaryDirection::inverse) {
+    for (float& sine : table->sin) sine = -sine;
+  }
   const std::int64_t first = integer(op.heads.first) + integer(op.first_dim);
   const std::int64_t moved = 2 * args.batch * args.seq_len * args.heads * width;
   return [=, copy_input = input_copy(), lengths = &program_.lengths_,
@@ -293,6 +297,7 @@ StepBuilder::Run StepBuilder::operator()(const AttentionContext& op) {
 }
 
 StepBuilder::Run StepBuilder::operator()(const FusedAttention& op) {
+  if (op.shaping.mask == KeyMask::indexer) return sparse_fused(op);
   const Arguments arguments = attention(op);
   Arguments sizes = arguments;
   const AttentionArguments largest = [&] {

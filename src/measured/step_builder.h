@@ -48,6 +48,12 @@ class StepBuilder {
   Run operator()(const TemperatureScale& op);
   Run operator()(const LatentConcat& op);
   Run operator()(const HeadLinear& op);
+  Run operator()(const GroupedLinear& op);
+  Run operator()(const KeyCompression& op);
+  Run operator()(const IndexScores& op);
+  Run operator()(const KeySelect& op);
+  Run operator()(const StreamWeights& op);
+  Run operator()(const StreamStep& op);
   Run operator()(const KvCacheAppend& op);
   Run operator()(const AttentionScores& op);
   Run operator()(const Softmax& op);
@@ -82,6 +88,11 @@ class StepBuilder {
   [[nodiscard]] AttentionArguments attention_sizes(const AttentionShape& shape) const;
   void set_operands(AttentionArguments& args, KeySource keys, ValuePlace values) const;
   void apply_score_shaping(AttentionArguments& args, const ScoreShaping& shaping);
+  /// Keys that a pass of some queries sees in its cache, or those of the pass.
+  using Keys = std::function<std::int64_t(std::int64_t queries)>;
+  [[nodiscard]] Keys keys_so_far(KeySource source, const Expr& keys) const;
+  /// Fused attention over the keys that an indexer chose.
+  [[nodiscard]] Run sparse_fused(const FusedAttention& op);
   using Sinks = std::function<const float*(std::int64_t layer)>;
   /// Attention sinks of a layer's heads; null if the node has none.
   [[nodiscard]] Sinks sinks() const;

@@ -56,11 +56,12 @@ std::optional<Projection> projection_of(const Node& node) {
             return Projection{2, op.patch_elements};
           },
           [](const OneOf<TokenEmbedding, PositionEmbedding, RelativePositionBias, Norm, HeadNorm,
-                         Rotary, Clamp, TemperatureScale, LatentConcat, HeadLinear, KvCacheAppend,
-                         AttentionScores, Softmax, AttentionContext, FusedAttention, FeatureMap,
-                         LinearAttention, ShortConvolution, StateSpaceScan, GatedDelta, OutputGate,
-                         Activation, GatedActivation, RouterSelect, ExpertCombine, RowGate,
-                         ResidualAdd, Dropout, SelectToken, Scale, SoftCap, CrossEntropy,
+                         Rotary, Clamp, TemperatureScale, LatentConcat, HeadLinear, GroupedLinear,
+                         KeyCompression, IndexScores, KeySelect, StreamWeights, StreamStep,
+                         KvCacheAppend, AttentionScores, Softmax, AttentionContext, FusedAttention,
+                         FeatureMap, LinearAttention, ShortConvolution, StateSpaceScan, GatedDelta,
+                         OutputGate, Activation, GatedActivation, RouterSelect, ExpertCombine,
+                         RowGate, ResidualAdd, Dropout, SelectToken, Scale, SoftCap, CrossEntropy,
                          Collective> auto&) -> Result { return std::nullopt; }},
       node.op);
 }

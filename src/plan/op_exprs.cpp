@@ -39,6 +39,18 @@ class ExprMapper {
   void operator()(HeadLinear& op) const {
     each(op.rows, op.heads, op.in_features, op.out_features, op.kept);
   }
+  void operator()(GroupedLinear& op) const {
+    each(op.rows, op.groups, op.in_features, op.out_features);
+  }
+  void operator()(KeyCompression& op) const {
+    each(op.batch, op.tokens, op.entries, op.rate, op.series, op.width);
+  }
+  void operator()(IndexScores& op) const {
+    each(op.batch, op.heads, op.head_dim, op.queries, op.keys);
+  }
+  void operator()(KeySelect& op) const { each(op.batch, op.queries, op.keys); }
+  void operator()(StreamWeights& op) const { each(op.rows, op.streams); }
+  void operator()(StreamStep& op) const { each(op.rows, op.streams, op.width); }
   void operator()(KvCacheAppend& op) const {
     each(op.elements, op.kv_heads, op.head_dim);
     heads(op.kept);

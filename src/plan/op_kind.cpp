@@ -19,13 +19,15 @@ OpKind kind_of(const Op& op) {
           [](const OneOf<LinearAttention, GatedDelta, StateSpaceScan> auto&) {
             return OpKind::linear_attention;
           },
+          [](const OneOf<IndexScores, KeySelect> auto&) { return OpKind::indexer; },
           [](const OneOf<Activation, GatedActivation> auto&) { return OpKind::activation; },
           [](const CrossEntropy&) { return OpKind::loss; },
           [](const Collective&) { return OpKind::collective; },
           [](const OneOf<PositionEmbedding, PatchEmbedding, Convolution, Norm, HeadNorm, Rotary,
-                         Clamp, TemperatureScale, LatentConcat, HeadLinear, KvCacheAppend,
-                         FeatureMap, ShortConvolution, Recurrence, OutputGate, RouterSelect,
-                         RowGate, ResidualAdd, Dropout, SelectToken, Scale, SoftCap> auto&) {
+                         Clamp, TemperatureScale, LatentConcat, HeadLinear, GroupedLinear,
+                         KeyCompression, StreamWeights, StreamStep, KvCacheAppend, FeatureMap,
+                         ShortConvolution, Recurrence, OutputGate, RouterSelect, RowGate,
+                         ResidualAdd, Dropout, SelectToken, Scale, SoftCap> auto&) {
             return OpKind::other;
           }},
       op);

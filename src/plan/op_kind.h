@@ -13,6 +13,7 @@ enum class OpKind {
   expert_combine,
   eager_attention,  ///< stores [heads, queries, keys]
   fused_attention,
+  indexer,           ///< every rank scores and chooses all keys
   linear_attention,  ///< attention through a running state
   activation,
   loss,

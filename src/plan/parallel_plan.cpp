@@ -44,6 +44,7 @@ bool must_be_divided(const Node& node) {
     case OpKind::linear:
     case OpKind::expert_linear:
     case OpKind::expert_combine:
+    case OpKind::indexer:
     case OpKind::loss:
     case OpKind::collective:
     case OpKind::other:
@@ -60,10 +61,12 @@ bool has_uniform_layers(const Graph& graph) {
   });
 }
 
+bool has_part(const Graph& graph, Part part) {
+  return any_node(graph, [part](const Node& node) { return node.component.part == part; });
+}
+
 bool has_recurrence_or_convolution(const Graph& graph) {
-  return any_node(graph, [](const Node& node) {
-    return node.component.part == Part::recurrent_core || node.component.part == Part::convolution;
-  });
+  return has_part(graph, Part::recurrent_core) || has_part(graph, Part::convolution);
 }
 
 }  // namespace
@@ -89,6 +92,8 @@ ShardingLimits limits_of(const Graph& graph, std::int64_t seq_len) {
   limits.seq_len = seq_len;
   limits.one_stack = !has_two_stacks(graph);
   limits.all_attention = !has_recurrence_or_convolution(graph);
+  limits.compressed_attention = has_part(graph, Part::attention_compressor);
+  limits.indexed_attention = has_part(graph, Part::attention_indexer);
   limits.fused_attention = !detail::has_kind(graph, OpKind::eager_attention) &&
                            !detail::has_kind(graph, OpKind::linear_attention);
   limits.training = graph.options.phase == Phase::train;

@@ -15,6 +15,8 @@ constexpr Requirement kRequirements[] = {
     {PlanRule::degrees_positive, "every degree of parallelism must be at least 1"},
     {PlanRule::layers_with_attention,
      "tensor and context do not divide recurrent or convolutional layers"},
+    {PlanRule::layers_without_compression,
+     "tensor and context do not divide attention over compressed keys"},
     {PlanRule::tensor_heads, "tensor must divide num_attention_heads"},
     {PlanRule::tensor_key_value_heads,
      "tensor must divide num_key_value_heads or be a multiple of it"},
@@ -32,6 +34,7 @@ constexpr Requirement kRequirements[] = {
     {PlanRule::context_trains, "context applies to training only"},
     {PlanRule::context_one_stack, "context does not apply to an encoder-decoder"},
     {PlanRule::context_fused_attention, "context requires fused attention"},
+    {PlanRule::context_all_keys, "context does not apply to attention with an indexer"},
     {PlanRule::context_length, "2 · context must divide seq_len"},
     {PlanRule::expert_routed, "expert requires routed experts"},
     {PlanRule::expert_count, "expert must divide the number of experts"},
@@ -51,6 +54,7 @@ std::optional<PlanRule> broken_layer_rule(const ParallelPlan& plan,
                                           const ShardingLimits& limits) noexcept {
   const bool divides_layers = plan.tensor > 1 || plan.context > 1;
   if (divides_layers && !limits.all_attention) return PlanRule::layers_with_attention;
+  if (divides_layers && limits.compressed_attention) return PlanRule::layers_without_compression;
   return std::nullopt;
 }
 
@@ -96,6 +100,7 @@ std::optional<PlanRule> broken_context_rule(const ParallelPlan& plan,
   if (!limits.training) return PlanRule::context_trains;
   if (!limits.one_stack) return PlanRule::context_one_stack;
   if (!limits.fused_attention) return PlanRule::context_fused_attention;
+  if (limits.indexed_attention) return PlanRule::context_all_keys;
   // Each rank has two chunks, one from either end, so that a causal mask leaves all ranks the same
   // work.
   if (!divides(2 * plan.context, limits.seq_len)) return PlanRule::context_length;

@@ -48,6 +48,8 @@ Role role_of(const Node& node, const Graph& graph) {
     case OpKind::word_embedding:
       // A rank looks up zeros for the words of other ranks.
       return divided_weight ? Role::row : Role::replicated;
+    case OpKind::indexer:
+      return Role::local;
     case OpKind::relative_position_bias:
     case OpKind::expert_combine:
     case OpKind::eager_attention:

@@ -25,13 +25,13 @@ Reading reading_of(const Node& node, std::size_t index) {
           [](const Recurrence&) { return Reading::recurrent; },
           [&](const TokenEmbedding&) { return index == 0 ? Reading::word_table : Reading::plain; },
           [](const OneOf<PositionEmbedding, RelativePositionBias, Norm, HeadNorm, Rotary, Clamp,
-                         TemperatureScale, LatentConcat, HeadLinear, KvCacheAppend, AttentionScores,
-                         Softmax, AttentionContext, FusedAttention, FeatureMap, LinearAttention,
-                         ShortConvolution, StateSpaceScan, GatedDelta, OutputGate, Activation,
-                         GatedActivation, RouterSelect, ExpertCombine, RowGate, ResidualAdd,
-                         Dropout, SelectToken, Scale, SoftCap, CrossEntropy, Collective> auto&) {
-            return Reading::plain;
-          }},
+                         TemperatureScale, LatentConcat, HeadLinear, GroupedLinear, KeyCompression,
+                         IndexScores, KeySelect, StreamWeights, StreamStep, KvCacheAppend,
+                         AttentionScores, Softmax, AttentionContext, FusedAttention, FeatureMap,
+                         LinearAttention, ShortConvolution, StateSpaceScan, GatedDelta, OutputGate,
+                         Activation, GatedActivation, RouterSelect, ExpertCombine, RowGate,
+                         ResidualAdd, Dropout, SelectToken, Scale, SoftCap, CrossEntropy,
+                         Collective> auto&) { return Reading::plain; }},
       node.op);
 }
 

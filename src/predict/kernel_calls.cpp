@@ -23,6 +23,7 @@ KernelKind plain(ActivationKind kind) {
     case ActivationKind::silu:
     case ActivationKind::sigmoid:
     case ActivationKind::clamped_swiglu:
+    case ActivationKind::clamped_silu:
       return KernelKind::silu;
     case ActivationKind::tanh:
       break;
@@ -45,6 +46,7 @@ KernelKind gated(ActivationKind kind) {
     case ActivationKind::silu:
     case ActivationKind::sigmoid:
     case ActivationKind::clamped_swiglu:
+    case ActivationKind::clamped_silu:
       break;
   }
   return KernelKind::silu_gated;
@@ -115,6 +117,33 @@ class CallVisitor {
     KernelCall call = linear(number(op.rows), number(op.in_features), number(op.out_features));
     call.times = number(op.heads);
     return {call};
+  }
+  Calls operator()(const GroupedLinear& op) const {
+    KernelCall call = linear(number(op.rows), number(op.in_features), number(op.out_features));
+    call.times = number(op.groups);
+    return {call};
+  }
+  Calls operator()(const KeyCompression& op) const {
+    return {elements(KernelKind::silu_gated, number(op.summed()))};
+  }
+  Calls operator()(const IndexScores& op) const {
+    const KernelSizes sizes{number(op.batch * op.heads), number(op.queries), number(op.keys),
+                            number(op.head_dim)};
+    return {{KernelKind::attention_scores, sizes, {}},
+            elements(KernelKind::relu_gated, number(op.pairs() * op.heads))};
+  }
+  Calls operator()(const KeySelect& op) const {
+    const KernelSizes sizes{number(op.batch), number(op.queries), number(op.keys)};
+    return {{KernelKind::attention_softmax, sizes, {}}};
+  }
+  Calls operator()(const StreamWeights& op) const {
+    const double weights = number(op.rows * op.streams * (op.streams + Integer{2}));
+    KernelCall call = elements(KernelKind::scale, weights);
+    call.times = 2.0 * static_cast<double>(op.sinkhorn_iterations) + 1;
+    return {call};
+  }
+  Calls operator()(const StreamStep& op) const {
+    return {elements(KernelKind::residual_add, number(op.elements()))};
   }
   Calls operator()(const KvCacheAppend& op) const {
     return {elements(KernelKind::copy, number(op.elements))};

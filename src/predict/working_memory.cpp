@@ -26,11 +26,14 @@ Expr kernel_floats(const Op& op, const Bindings& sizes) {
           [&](const Convolution& convolution) { return convolution_floats(convolution, sizes); },
           [](const OneOf<TokenEmbedding, PositionEmbedding, RelativePositionBias, Linear, Norm,
                          HeadNorm, Rotary, Clamp, TemperatureScale, LatentConcat, HeadLinear,
-                         KvCacheAppend, AttentionScores, Softmax, AttentionContext, FusedAttention,
-                         FeatureMap, LinearAttention, ShortConvolution, StateSpaceScan, Recurrence,
-                         OutputGate, Activation, GatedActivation, RouterSelect, ExpertLinear,
-                         ExpertCombine, RowGate, ResidualAdd, Dropout, SelectToken, Scale, SoftCap,
-                         CrossEntropy, Collective> auto&) { return Expr(); }},
+                         GroupedLinear, KeyCompression, IndexScores, KeySelect, StreamWeights,
+                         StreamStep, KvCacheAppend, AttentionScores, Softmax, AttentionContext,
+                         FusedAttention, FeatureMap, LinearAttention, ShortConvolution,
+                         StateSpaceScan, Recurrence, OutputGate, Activation, GatedActivation,
+                         RouterSelect, ExpertLinear, ExpertCombine, RowGate, ResidualAdd, Dropout,
+                         SelectToken, Scale, SoftCap, CrossEntropy, Collective> auto&) {
+            return Expr();
+          }},
       op);
 }
 

@@ -60,6 +60,13 @@ Growth growth_of(const Expr& cost, const Graph& graph) {
   expr = expr.substitute(Symbol::visible_pairs, kLength * kLength)
              .substitute(Symbol::windowed_pairs, window * kLength)
              .substitute(Symbol::windowed_keys, window)
+             .substitute(Symbol::chosen_pairs, kLength)
+             .substitute(Symbol::chosen_keys, Integer{1})
+             .substitute(Symbol::compressed_keys, kLength)
+             .substitute(Symbol::new_compressed_keys, kLength)
+             .substitute(Symbol::heavily_compressed_keys, kLength)
+             .substitute(Symbol::new_heavily_compressed_keys, kLength)
+             .substitute(Symbol::heavily_compressed_pairs, kLength * kLength)
              .substitute(Symbol::intermediate_size, Symbol::hidden_size);
   expr = collapse(expr, graph.relations);
   Growth growth;

@@ -172,7 +172,32 @@ Integer LengthFunction::at(Integer length) const {
   return std::prev(next)->polynomial.at(length);
 }
 
+namespace {
+
+/// A window, and the symbols of the keys and pairs that it leaves.
+struct WindowSymbols {
+  WindowSpec window;
+  Symbol keys;
+  Symbol pairs;
+};
+
+/// The window of the graph's layers, or the keys that an indexer chooses: as many as a window of
+/// that size leaves.
+WindowSymbols window_in(const Expr& cost, const Graph& graph) {
+  const bool chosen = cost.degree(Symbol::chosen_pairs) > 0 || cost.degree(Symbol::chosen_keys) > 0;
+  if (!chosen) return {graph.traits.window, Symbol::windowed_keys, Symbol::windowed_pairs};
+  const WindowSpec choice{WindowKind::sliding, graph.traits.indexer_top_k};
+  return {choice, Symbol::chosen_keys, Symbol::chosen_pairs};
+}
+
+}  // namespace
+
 LengthFunction in_length(const Expr& cost, const Graph& graph) {
+  if (graph.traits.compresses_keys()) {
+    throw Error(ErrorCode::invalid_input,
+                "the cost of compressed keys is not a polynomial in the length", {},
+                "use a model whose attention reads single keys");
+  }
   Bindings sizes = graph.sizes;
   sizes.set(Symbol::batch_size, 1);
   sizes.set(Symbol::past_len, 0);
@@ -180,21 +205,20 @@ LengthFunction in_length(const Expr& cost, const Graph& graph) {
                                          .substitute(Symbol::visible_keys, kLength)
                                          .substitute(Symbol::enc_seq_len, kLength),
                                      Symbol::visible_pairs, kLength * kLength + kLength);
+  const WindowSymbols symbols = window_in(whole, graph);
   const auto with_window = [&](const WindowSizes& window) {
-    return polynomial_of(substitute_half(whole.substitute(Symbol::windowed_keys, window.keys),
-                                         Symbol::windowed_pairs, window.twice_pairs));
+    return polynomial_of(substitute_half(whole.substitute(symbols.keys, window.keys), symbols.pairs,
+                                         window.twice_pairs));
   };
-  const bool windowed =
-      whole.degree(Symbol::windowed_pairs) > 0 || whole.degree(Symbol::windowed_keys) > 0;
+  const bool windowed = whole.degree(symbols.pairs) > 0 || whole.degree(symbols.keys) > 0;
   if (!windowed) return {{{1, polynomial_of(whole)}}};
-  const WindowSpec& window = graph.traits.window;
-  if (window.kind == WindowKind::chunked) {
+  if (symbols.window.kind == WindowKind::chunked) {
     throw Error(ErrorCode::invalid_input,
                 "the cost of chunked windows is not a polynomial in the length", {},
                 "use a model with sliding windows, or " + quoted(Setting::attention) + " eager");
   }
-  return {{{1, with_window(growing_window(window))},
-           {checked_add(window.size, 1), with_window(full_window(window))}}};
+  return {{{1, with_window(growing_window(symbols.window))},
+           {checked_add(symbols.window.size, 1), with_window(full_window(symbols.window))}}};
 }
 
 std::vector<Regime> regimes(const LengthFunction& a, const LengthFunction& b) {

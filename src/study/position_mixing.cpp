@@ -18,6 +18,9 @@ class MixingVisitor {
   PositionMixing operator()(const AttentionContext&) const {
     return of_kind(MixingKind::auxiliary);
   }
+  PositionMixing operator()(const IndexScores&) const { return of_kind(MixingKind::auxiliary); }
+  PositionMixing operator()(const KeySelect&) const { return of_kind(MixingKind::auxiliary); }
+  PositionMixing operator()(const KeyCompression&) const { return of_kind(MixingKind::auxiliary); }
   PositionMixing operator()(const Softmax&) const { return of_kind(MixingKind::auxiliary); }
   PositionMixing operator()(const FeatureMap&) const { return of_kind(MixingKind::auxiliary); }
   PositionMixing operator()(const FusedAttention& op) const { return windowed(op.shaping.window); }
@@ -56,6 +59,9 @@ class MixingVisitor {
   PositionMixing operator()(const TemperatureScale&) const { return {}; }
   PositionMixing operator()(const LatentConcat&) const { return {}; }
   PositionMixing operator()(const HeadLinear&) const { return {}; }
+  PositionMixing operator()(const GroupedLinear&) const { return {}; }
+  PositionMixing operator()(const StreamWeights&) const { return {}; }
+  PositionMixing operator()(const StreamStep&) const { return {}; }
   PositionMixing operator()(const KvCacheAppend&) const { return {}; }
   PositionMixing operator()(const OutputGate&) const { return {}; }
   PositionMixing operator()(const Activation&) const { return {}; }

@@ -97,6 +97,8 @@ Share share_of(Part part) noexcept {
     case Part::attention_context:
     case Part::attention_core:
     case Part::attention_convolution:
+    case Part::attention_compressor:
+    case Part::attention_indexer:
     case Part::mixer_convolution:
     case Part::mixer_scan:
     case Part::relative_position_bias:
@@ -128,6 +130,7 @@ Share share_of(Part part) noexcept {
     case Part::layer_norm:
     case Part::rms_norm:
     case Part::residual:
+    case Part::hyper_connection:
     case Part::dropout:
     case Part::vision_tower:
     case Part::audio_tower:

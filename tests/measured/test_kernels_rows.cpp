@@ -58,7 +58,8 @@ double exact_activation(ActivationKind kind, double x) {
     case ActivationKind::sigmoid:
       return 1 / (1 + std::exp(-x));
     case ActivationKind::clamped_swiglu:
-      break;  // a function of two values
+    case ActivationKind::clamped_silu:
+      break;  // functions of two values
   }
   return 0;
 }
@@ -152,6 +153,18 @@ TEST_CASE("a gated activation reads the gate from the first half of a row") {
       activate_gated(kind, x.data(), out.data(), kRows, width);
       CHECK(largest_error(out, expected) < 4e-6);
     }
+  }
+}
+
+TEST_CASE("DeepSeek-V4's activation clamps the gate from above and the rest on both sides") {
+  const std::vector<float> row{-20, 0.5F, 30, 3, 25, -40, 12, -2};  // 4 gates, then 4 others
+  std::vector<float> out(4);
+  activate_gated(ActivationKind::clamped_silu, row.data(), out.data(), 1, 4);
+  const std::array<double, 4> other{10, -10, 10, -2};
+  for (std::size_t i = 0; i < 4; ++i) {
+    const double gate = std::fmin(row[i], 10.0);
+    const double expected = exact_activation(ActivationKind::silu, gate) * other[i];
+    CHECK(static_cast<double>(out[i]) == doctest::Approx(expected).epsilon(1e-5));
   }
 }
 

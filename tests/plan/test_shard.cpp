@@ -291,6 +291,28 @@ TEST_CASE("each rule is found broken by a plan that breaks it") {
   CHECK(broken([](ParallelPlan& p) { p.expert = 2; }) == PlanRule::expert_routed);
 }
 
+TEST_CASE("attention over compressed keys is not divided, an indexer not by context") {
+  const auto limits_of_wild = [](const char* name) {
+    const ModelSpec spec =
+        spec_of(read_json(data_folder() / "wild" / (std::string(name) + ".config.json")));
+    return limits_of(build_graph(spec, {Phase::train, AttentionImplementation::fused}), 128);
+  };
+  ParallelPlan tensor;
+  tensor.tensor = 2;
+  ParallelPlan context;
+  context.context = 2;
+  ParallelPlan expert;
+  expert.data = 2;
+  expert.expert = 2;
+  const ShardingLimits compressed = limits_of_wild("deepseek-v4-flash");
+  CHECK(broken_rule(tensor, compressed) == PlanRule::layers_without_compression);
+  CHECK(broken_rule(context, compressed) == PlanRule::layers_without_compression);
+  CHECK_FALSE(broken_rule(expert, compressed));
+  const ShardingLimits indexed = limits_of_wild("deepseek-v3.2");
+  CHECK_FALSE(broken_rule(tensor, indexed));
+  CHECK(broken_rule(context, indexed) == PlanRule::context_all_keys);
+}
+
 TEST_CASE("recurrent and convolutional layers are not divided") {
   for (const char* const name : {"layer-gru", "layer-conv-dilated"}) {
     CAPTURE(name);

@@ -2,8 +2,6 @@
 // family is read, and its parameters equal the class's total. Source: tests/data/README.md.
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <array>
 #include <set>
 
 #include "family.h"
@@ -13,9 +11,6 @@ using namespace headroom;
 using namespace headroom::test;
 
 namespace {
-
-/// Files of claimed families that are refused for a stated reason: layers that share an indexer.
-constexpr std::array<std::string_view, 2> kRefused{"glm-5.2-fp8", "glm-5.2-nvfp4"};
 
 struct WildConfig {
   std::string name;
@@ -53,7 +48,6 @@ std::vector<WildConfig> wild_configs() {
 TEST_CASE("parameters of raw published configs equal the reference class's total") {
   std::size_t counted = 0;
   for (const WildConfig& wild : wild_configs()) {
-    if (std::ranges::find(kRefused, wild.name) != kRefused.end()) continue;
     CAPTURE(wild.name);
     ModelSpec spec;
     REQUIRE_NOTHROW(spec = read_model_spec(read_file(wild.file), wild.file.string(), wild.name));

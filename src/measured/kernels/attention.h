@@ -50,6 +50,8 @@ struct AttentionArguments {
       AlibiOrder::after_scale;  ///< order of scaling, rounding and adding ALiBi
   const float* sinks =
       nullptr;  ///< [heads], attention sinks: a score without a value; null for none
+  /// [batch, queries, keys]: 0 for keys that an indexer chose, -infinity for others; null for none
+  const float* choice = nullptr;
   const std::uint8_t* key_mask = nullptr;  ///< [batch, keys], 0 for padding; null for none
 };
 

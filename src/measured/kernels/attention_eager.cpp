@@ -158,8 +158,13 @@ bool is_parallel(const AttentionArguments& args) {
   return pairs(args) * args.head_dim >= kSerialElements;
 }
 
-/// Bias of one row of one sequence's scores [heads, queries, keys]; null for none.
+/// Bias of one row of one sequence's scores [heads, queries, keys], or an indexer's choice, which
+/// excludes one; null for none.
 const float* bias_of_row(const AttentionArguments& args, std::int64_t row) {
+  if (args.choice != nullptr) {
+    const std::int64_t batch = row / args.queries / args.heads;
+    return args.choice + (batch * args.queries + row % args.queries) * args.keys;
+  }
   if (args.bias == nullptr) return nullptr;
   return args.bias + row % (args.heads * args.queries) * args.keys;
 }

@@ -27,6 +27,14 @@ Floats clamped_swiglu(Floats gate, Floats up) {
   return (up + 1.0F) * (gate * simd::sigmoid(gate * kAlpha));
 }
 
+/// DeepSeek-V4: silu(min(gate, 10)) · clamp(up, ±10).
+Floats clamped_silu(Floats gate, Floats up) {
+  const Floats limit = simd::broadcast(10.0F);
+  gate = gate < limit ? gate : limit;
+  up = up < limit ? up : limit;
+  return simd::silu(gate) * simd::max(up, -limit);
+}
+
 /// Calls body with the function of `kind`; each has its own type.
 template <class Body>
 void with_activation(ActivationKind kind, const Body& body) {
@@ -49,7 +57,8 @@ void with_activation(ActivationKind kind, const Body& body) {
     case ActivationKind::sigmoid:
       return body([](Floats x) { return simd::sigmoid(x); });
     case ActivationKind::clamped_swiglu:
-      break;  // takes two arguments
+    case ActivationKind::clamped_silu:
+      break;  // take two arguments
   }
 }
 
@@ -118,6 +127,9 @@ void activate_gated(ActivationKind kind, const float* gate_up, float* out, std::
                     std::int64_t width) {
   if (kind == ActivationKind::clamped_swiglu) {
     return combine_halves(gate_up, out, rows, width, clamped_swiglu);
+  }
+  if (kind == ActivationKind::clamped_silu) {
+    return combine_halves(gate_up, out, rows, width, clamped_silu);
   }
   with_activation(kind, [&](const auto& f) {
     combine_halves(gate_up, out, rows, width,

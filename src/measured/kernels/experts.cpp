@@ -102,6 +102,9 @@ class RowRouter {
       case RouterScoring::sigmoid:
         for (float& value : probabilities_) value = 1.0F / (1.0F + std::exp(-value));
         break;
+      case RouterScoring::sqrt_softplus:
+        for (float& value : probabilities_) value = std::sqrt(std::log1p(std::exp(value)));
+        break;
       case RouterScoring::softmax_of_chosen:
       case RouterScoring::sparse_mixer:
         break;

@@ -233,50 +233,55 @@ void read_sigmoid_experts(ConfigReader& config, ModelSpec& spec, Groups absent) 
   spread_experts(config, *spec.decoder, experts, 3);
 }
 
-/// Layers with an indexer of their own; the others use the choice of the last one before them.
-std::int64_t read_own_indexers(ConfigReader& config, std::int64_t num_layers) {
+/// The layers with an indexer of their own; the others use the choice of the last one before them.
+std::vector<bool> read_own_indexers(ConfigReader& config, std::int64_t num_layers) {
   const std::vector<std::string> types = config.texts("indexer_types");
   const std::int64_t every = std::max<std::int64_t>(config.count_or({"index_topk_freq"}, 1), 1);
   const std::int64_t offset = config.count_or({"index_skip_topk_offset"}, 2);
   const std::optional<std::string> pattern = config.optional_text({"index_topk_pattern"});
-  if (!types.empty()) return std::ranges::count(types, "full");
-  if (pattern) return std::ranges::count(*pattern, 'F');
-  std::int64_t own = 0;
+  std::vector<bool> own;
   for (std::int64_t layer = 0; layer < num_layers; ++layer) {
-    if (std::max<std::int64_t>(layer - offset + 1, 0) % every == 0) ++own;
+    const auto entry = static_cast<std::size_t>(layer);
+    if (!types.empty()) {
+      own.push_back(entry < types.size() && types[entry] == "full");
+    } else if (pattern) {
+      own.push_back(entry < pattern->size() && (*pattern)[entry] == 'F');
+    } else {
+      own.push_back(std::max<std::int64_t>(layer - offset + 1, 0) % every == 0);
+    }
+  }
+  if (!own.front()) {
+    config.fail(types.empty() ? "index_topk_pattern" : "indexer_types",
+                "gives the first layer no indexer, and no layer before it has one",
+                "begin with a layer that has an indexer");
   }
   return own;
 }
 
-/// The lightning indexer, which chooses the keys of each query (arXiv 2512.02556): its weights are
-/// counted, it is not in the graph.
-void count_indexer(ConfigReader& config, ModelSpec& spec, std::int64_t heads_when_absent) {
-  const LatentAttentionSpec& latent = *spec.decoder->self_attention.latent;
-  const std::int64_t heads = config.size_or({"index_n_heads"}, heads_when_absent);
-  const std::int64_t dim = config.size_or({"index_head_dim"}, 128);
-  const std::int64_t layers = read_own_indexers(config, spec.decoder->num_layers);
-  const auto count = [&](const std::string& name, std::vector<std::int64_t> shape,
-                         WeightRole role) {
-    spec.counted_only.push_back({"decoder.layers.attention.indexer." + name, std::move(shape), role,
-                                 layers, ModelPart::text});
-  };
-  count("query.weight", {product(config, "index_n_heads", heads, dim), latent.q_lora_rank},
-        WeightRole::attention);
-  count("key.weight", {dim, spec.hidden_size}, WeightRole::attention);
-  count("key_norm.weight", {dim}, WeightRole::norm);
-  count("key_norm.bias", {dim}, WeightRole::norm);
-  count("weights.weight", {heads, spec.hidden_size}, WeightRole::attention);
+/// The lightning indexer, which chooses the keys of each query (arXiv 2512.02556).
+void read_indexer(ConfigReader& config, ModelSpec& spec, std::int64_t heads_when_absent) {
+  StackSpec& stack = *spec.decoder;
+  IndexerSpec indexer;
+  indexer.num_heads = config.size_or({"index_n_heads"}, heads_when_absent);
+  indexer.head_dim = config.size_or({"index_head_dim"}, 128);
+  indexer.top_k = config.size_or({"index_topk"}, 2048);
+  if (stack.self_attention.latent->q_lora_rank == 0) {
+    config.fail("q_lora_rank", "is null, and the indexer reads the compressed queries",
+                "give q_lora_rank a size");
+  }
+  stack.self_attention.indexer = indexer;
+  for (LayerVariant& variant : stack.variants) variant.self_attention.indexer = indexer;
+  vary_layers(stack, read_own_indexers(config, stack.num_layers), [](LayerVariant& variant) {
+    variant.self_attention.indexer->place = IndexerPlace::earlier_layer;
+  });
   const std::vector<std::string> types = config.texts("layer_types");
   if (std::ranges::any_of(
           types, [](const std::string& type) { return type != "deepseek_sparse_attention"; })) {
     config.fail("layer_types", "names a layer without sparse attention",
                 "use deepseek_sparse_attention for every layer");
   }
-  config.ignore({"index_topk", "num_nextn_predict_layers", "mlp_layer_types", "mlp_bias",
+  config.ignore({"num_nextn_predict_layers", "mlp_layer_types", "mlp_bias",
                  "indexer_rope_interleave", "index_share_for_mtp_iteration", "moe_router_dtype"});
-  spec.assumptions.emplace_back(
-      "the indexer of sparse attention counts as parameters only: attention counts all keys, "
-      "without the indexer's FLOPs and cache");
 }
 
 void read_glm_moe_dsa(ConfigReader& config, ModelSpec& spec) {
@@ -287,14 +292,14 @@ void read_glm_moe_dsa(ConfigReader& config, ModelSpec& spec) {
   read_decoder(config, spec, defaults);
   read_latent_attention(config, spec, {2048, 192, 256});
   read_sigmoid_experts(config, spec, {});
-  count_indexer(config, spec, 32);
+  read_indexer(config, spec, 32);
 }
 
 void read_deepseek_v32(ConfigReader& config, ModelSpec& spec) {
   read_decoder(config, spec, deepseek(163840));
   read_latent_attention(config, spec, {});
   read_sigmoid_experts(config, spec, {8, 4});
-  count_indexer(config, spec, 64);
+  read_indexer(config, spec, 64);
 }
 
 constexpr NameRule kLatent[] = {

@@ -12,6 +12,7 @@ set(HEADROOM_FAMILIES
   cohere
   convolution_layer
   deepseek
+  deepseek_v4
   distilbert
   ernie
   exaone

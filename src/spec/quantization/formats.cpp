@@ -133,6 +133,13 @@ StorageFormat float8_blocks(BlockShape block) {
                        {{.bits = kFloat32, .block = block}});
 }
 
+StorageFormat float8_power_blocks(BlockShape block) {
+  return float8_format(fmt::format("an E8M0 scale per {} × {}", block.out, block.in),
+                       {{.bits = 8, .block = block}});
+}
+
+StorageFormat int64_format() { return {"I64", values_of(64)}; }
+
 StorageFormat mxfp4_format() { return {"MXFP4", values_of(4), {per_group(8, 32)}}; }
 
 StorageFormat mxfp8_format() { return {"MXFP8", values_of(8), {per_group(8, 32)}}; }

@@ -26,6 +26,10 @@ namespace headroom::detail {
                                           std::vector<StoredNumbers> scales);
 /// 8-bit floats with a float32 scale per block (DeepSeek-V3, arXiv 2412.19437, section 3.3.2).
 [[nodiscard]] StorageFormat float8_blocks(BlockShape block);
+/// 8-bit floats with an E8M0 scale of 8 bits per block (DeepSeek-V4).
+[[nodiscard]] StorageFormat float8_power_blocks(BlockShape block);
+/// 64-bit integers, as torch stores tables of indices.
+[[nodiscard]] StorageFormat int64_format();
 
 /// Microscaling: 4-bit or 8-bit floats with an E8M0 scale of 8 bits per 32 inputs (OCP Microscaling
 /// Formats 1.0, section 5).

@@ -68,6 +68,26 @@ WeightStorage read_method(ConfigReader& config, const std::string& name) {
   return unknown;
 }
 
+/// Stores float32 scales per block as their exponents, E8M0.
+void store_exponents(StorageFormat& format) {
+  for (StoredNumbers& scales : format.beside) {
+    const bool per_block = scales.block.out > 1 && scales.block.in > 1;
+    if (!per_block) continue;
+    format = float8_power_blocks(scales.block);
+    return;
+  }
+}
+
+/// Puts the rules of the model's family first. `config` is the quantisation's object.
+void add_family_storage(ConfigReader& config, const WeightStorage& family, WeightStorage& storage) {
+  storage.rules.insert(storage.rules.begin(), family.rules.begin(), family.rules.end());
+  const bool powers = config.is_text("scale_fmt", "ue8m0");
+  if (!powers || family.block_scales == BlockScaleStorage::float32) return;
+  for (StorageRule& rule : storage.rules) {
+    if (rule.format) store_exponents(*rule.format);
+  }
+}
+
 /// Reads the quantisation that the model states in its own keys.
 void read_model_keys(ConfigReader& config, WeightStorage& storage) {
   // DeepSeek-V4: FP8, but experts in 4-bit floats with an E8M0 scale per 32 inputs.
@@ -98,7 +118,9 @@ void read_quantization(ConfigReader& config, ModelSpec& spec) {
     auto quantization = config.object(key);
     if (!quantization || !spec.quantization.empty()) continue;
     spec.quantization = method_name(*quantization);
+    const WeightStorage family = std::exchange(spec.storage, {});
     spec.storage = read_method(*quantization, spec.quantization);
+    add_family_storage(*quantization, family, spec.storage);
     spec.storage.rules.push_back(float32_router_bias());
     read_model_keys(config, spec.storage);
     spec.storage.origin = fmt::format("{}: {}", key, spec.quantization);

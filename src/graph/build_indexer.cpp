@@ -1,0 +1,88 @@
+// Lightning indexer (arXiv 2512.02556, section 2.1): index queries and keys, their scores, and the
+// mask of the keys that each query reads.
+#include "builder.h"
+
+namespace headroom::detail {
+namespace {
+
+Expr heads_of_index(const StackContext& stack) {
+  return Integer{stack.attention->indexer->num_heads};
+}
+
+Expr dim_of_index(const StackContext& stack) { return Integer{stack.attention->indexer->head_dim}; }
+
+}  // namespace
+
+std::optional<TensorId> GraphBuilder::key_choice(const StackContext& stack, TensorId hidden,
+                                                 TensorId compressed_queries) {
+  const auto& indexer = stack.attention->indexer;
+  if (!indexer) return std::nullopt;
+  switch (indexer->place) {
+    case IndexerPlace::earlier_layer:
+      return key_choice_.value();
+    case IndexerPlace::here:
+      break;
+  }
+  const TensorId queries = index_queries(stack, compressed_queries, {});
+  const TensorId keys = index_keys(stack, hidden);
+  return choose_keys(stack, hidden, queries, keys, 1);
+}
+
+TensorId GraphBuilder::index_queries(const StackContext& stack, TensorId compressed_queries,
+                                     const Expr& first_rotary) {
+  const Expr heads = heads_of_index(stack);
+  const Expr dim = dim_of_index(stack);
+  const Expr width = heads * dim;
+  const TensorId queries =
+      project(stack, Part::attention_indexer, {"attention.indexer.query", width},
+              WeightRole::attention, LinearBias::absent, compressed_queries);
+  RopeSpec rope = stack.attention->rope.value_or(stack.position->rope);
+  if (stack.attention->latent) rope.layout = RopeLayout::half_split;
+  const Rotary rotary{{stack.rows(), width, {}, heads, dim},
+                      first_rotary,
+                      first_rotary.is_zero() ? Expr(Symbol::qk_rope_head_dim) : dim - first_rotary,
+                      stack.tokens,
+                      rope};
+  return emit_in_place(Part::attention_indexer, "attention.indexer.query.rotary", rotary,
+                       {queries});
+}
+
+TensorId GraphBuilder::index_keys(const StackContext& stack, TensorId hidden) {
+  const Expr dim = dim_of_index(stack);
+  const std::string path = "attention.indexer.key";
+  TensorId keys = project(stack, Part::attention_indexer, {path, dim}, WeightRole::attention,
+                          LinearBias::absent, hidden);
+  const NormSpec spec{NormKind::layer_norm, true, 1e-6};
+  keys = norm(spec, path + "_norm", Norm{spec, stack.rows(), dim, {}}, keys);
+  RopeSpec rope = stack.position->rope;
+  rope.layout = RopeLayout::half_split;
+  const HeadRows row{stack.rows(), dim, {}, Integer{1}, dim};
+  keys = emit_in_place(Part::attention_indexer, path + ".rotary",
+                       Rotary{row, {}, Symbol::qk_rope_head_dim, stack.tokens, rope}, {keys});
+  if (stack.keys == KeySource::projections) return keys;
+  const TensorId cache = tensor("attention.indexer.key_cache", {kBatch, Symbol::visible_keys, dim},
+                                ElementType::key_cache);
+  emit_in_place(Part::attention_indexer, "attention.indexer.key_cache",
+                KvCacheAppend{row.elements(), row, Integer{1}, dim, {}}, {keys, cache});
+  return cache;
+}
+
+TensorId GraphBuilder::choose_keys(const StackContext& stack, TensorId hidden, TensorId queries,
+                                   TensorId keys, std::int64_t rate) {
+  const Expr heads = heads_of_index(stack);
+  const Expr length = graph_.tensors[keys].shape.at(1);
+  const TensorId weights =
+      project(stack, Part::attention_indexer, {"attention.indexer.weights", heads},
+              WeightRole::attention, LinearBias::absent, hidden);
+  const TensorId scores =
+      emit(Part::attention_indexer, "attention.indexer.scores",
+           IndexScores{kBatch, heads, dim_of_index(stack), stack.tokens, length, stack.keys},
+           {queries, keys, weights}, {}, {kBatch, stack.tokens, length});
+  key_choice_ = emit_in_place(
+      Part::attention_indexer, "attention.indexer.choice",
+      KeySelect{kBatch, stack.tokens, length, stack.attention->indexer->top_k, rate, stack.keys},
+      {scores});
+  return *key_choice_;
+}
+
+}  // namespace headroom::detail

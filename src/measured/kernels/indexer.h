@@ -1,0 +1,40 @@
+// Sparse attention with an indexer (arXiv 2512.02556, section 2.1): index scores, the choice of
+// keys, and attention over the chosen keys only.
+#pragma once
+
+#include "attention.h"
+
+namespace headroom::measured {
+
+/// Operands of index scores. Rows of queries and weights are contiguous.
+struct IndexerArguments {
+  std::int64_t batch = 1;
+  std::int64_t heads = 0;
+  std::int64_t head_dim = 0;
+  std::int64_t queries = 0;
+  std::int64_t keys = 0;
+  std::int64_t past = 0;  ///< keys before the first query's position
+  std::int64_t key_batch_stride = 0;
+  const float* q = nullptr;                ///< [batch, queries, heads, head_dim]
+  const float* k = nullptr;                ///< [batch, keys, head_dim], in its stride
+  const float* weights = nullptr;          ///< [batch, queries, heads]
+  const std::uint8_t* key_mask = nullptr;  ///< [batch, keys], 0 for padding; null for none
+};
+
+/// scores [batch, queries, keys] = Σ over the heads of w·ReLU(q·k), scaled by 1/√(heads·head_dim).
+/// Returns the FLOPs of both matrix products, masked pairs included.
+std::int64_t index_scores(const IndexerArguments& args, float* scores);
+
+/// Replaces the scores of the `top_k` best keys that each query may see by 0, and all others by
+/// -infinity. The earlier of two equal keys is chosen.
+void choose_keys(const IndexerArguments& args, std::int64_t top_k, float* scores);
+
+/// Floats of scratch memory that `sparse_attention` needs on `threads` threads.
+[[nodiscard]] std::int64_t sparse_attention_scratch_floats(const AttentionArguments& args,
+                                                           int threads);
+
+/// Attention of every query over the keys that `args.choice` leaves. Returns the FLOPs of both
+/// matrix products over these pairs.
+std::int64_t sparse_attention(const AttentionArguments& args, float* scratch);
+
+}  // namespace headroom::measured

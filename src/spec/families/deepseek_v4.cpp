@@ -1,0 +1,177 @@
+// DeepSeek-V4: hyper-connections, attention over a window and compressed keys, an indexer that
+// chooses among them, experts by scores or by token id (transformers, models/deepseek_v4).
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "../decoder.h"
+#include "../family.h"
+#include "../quantization/formats.h"
+
+namespace headroom::detail {
+namespace {
+
+/// compress_ratios of a layer's attention: a window only, compressed keys that an indexer chooses,
+/// or all compressed keys.
+enum class LayerKind { window, indexed, compressed };
+
+struct LayerKinds {
+  std::vector<LayerKind> kinds;
+  std::int64_t indexed_rate = 0;
+  std::int64_t compressed_rate = 0;
+};
+
+/// Reads compress_ratios, of which entries after the last layer belong to prediction layers. The
+/// class names two rates; the lower one has the indexer.
+LayerKinds read_layer_kinds(ConfigReader& config, std::int64_t num_layers) {
+  const std::vector<std::int64_t> rates = config.counts("compress_ratios");
+  if (std::ssize(rates) < num_layers) {
+    config.fail("compress_ratios",
+                fmt::format("has {} entries for {} layers", rates.size(), num_layers),
+                "write 0, 4 or 128 for each of num_hidden_layers");
+  }
+  LayerKinds layers{{}, 4, 128};
+  for (std::int64_t layer = 0; layer < num_layers; ++layer) {
+    const std::int64_t rate = rates[static_cast<std::size_t>(layer)];
+    if (rate == 0) {
+      layers.kinds.push_back(LayerKind::window);
+    } else if (rate == layers.indexed_rate) {
+      layers.kinds.push_back(LayerKind::indexed);
+    } else if (rate == layers.compressed_rate) {
+      layers.kinds.push_back(LayerKind::compressed);
+    } else {
+      config.fail("compress_ratios", fmt::format("a rate of {} is not supported", rate),
+                  "use 0, 4 or 128");
+    }
+  }
+  return layers;
+}
+
+/// Gives the layers of `kind` the compressed keys of `rate`.
+void set_compression(StackSpec& stack, const LayerKinds& layers, LayerKind kind,
+                     const KeyCompressionSpec& compression, const RopeSpec& rope,
+                     const std::optional<IndexerSpec>& indexer) {
+  std::vector<bool> others;
+  for (const LayerKind layer : layers.kinds) others.push_back(layer != kind);
+  vary_layers(stack, others, [&](LayerVariant& variant) {
+    AttentionSpec& attention = variant.self_attention;
+    attention.shared_key_value->compression = compression;
+    attention.rope = rope;
+    attention.indexer = indexer;
+  });
+}
+
+void read_attention(ConfigReader& config, ModelSpec& spec) {
+  StackSpec& stack = *spec.decoder;
+  AttentionSpec& attention = stack.self_attention;
+  SharedKeyValueSpec shared;
+  shared.q_lora_rank = config.size_or({"q_lora_rank"}, 1024);
+  shared.rotary_dim = config.size_or({"qk_rope_head_dim"}, 64);
+  shared.output_groups = config.size_or({"o_groups"}, 8);
+  shared.output_rank = config.size_or({"o_lora_rank"}, 1024);
+  config.expect_number("num_key_value_heads", 1);
+  if (attention.num_attention_heads % shared.output_groups != 0) {
+    config.fail("o_groups", "does not divide num_attention_heads",
+                "use a divisor of the number of heads");
+  }
+  if (shared.rotary_dim > attention.head_dim) {
+    config.fail("qk_rope_head_dim", "exceeds head_dim", "use at most head_dim");
+  }
+  attention.shared_key_value = shared;
+  attention.sinks = true;
+  attention.window = {WindowKind::sliding, config.size_or({"sliding_window"}, 128)};
+  const IndexerSpec indexer{config.size_or({"index_n_heads"}, 64),
+                            config.size_or({"index_head_dim"}, 128),
+                            config.size_or({"index_topk"}, 512)};
+  if (shared.rotary_dim > indexer.head_dim) {
+    config.fail("index_head_dim", "is less than qk_rope_head_dim", "use qk_rope_head_dim or more");
+  }
+  // Layers with a window only rotate by the plain angles.
+  RopeSpec compressed = spec.position.rope;
+  compressed.theta = config.number_or({"compress_rope_theta"}, 160000);
+  RopeSpec& plain = spec.position.rope;
+  plain = RopeSpec{.theta = plain.theta, .layout = RopeLayout::interleaved};
+  const LayerKinds layers = read_layer_kinds(config, stack.num_layers);
+  set_compression(stack, layers, LayerKind::indexed,
+                  {layers.indexed_rate, CompressionOverlap::previous_window}, compressed, indexer);
+  set_compression(stack, layers, LayerKind::compressed,
+                  {layers.compressed_rate, CompressionOverlap::none}, compressed, std::nullopt);
+}
+
+void read_experts_of_v4(ConfigReader& config, StackSpec& stack) {
+  ExpertsSpec experts = read_experts(config, {{"n_routed_experts"}, 256, 6});
+  experts.intermediate_size = config.size_or({"moe_intermediate_size"}, 2048);
+  experts.shared_intermediate_size =
+      product(config, "n_shared_experts", config.count_or({"n_shared_experts"}, 1),
+              experts.intermediate_size);
+  experts.scaling_factor = config.number_or({"routed_scaling_factor"}, 1.5);
+  experts.scoring = RouterScoring::sqrt_softplus;
+  experts.normalise = true;
+  experts.correction_bias = true;
+  experts.activation = ActivationKind::clamped_silu;
+  config.expect_flag("norm_topk_prob", true);
+  config.expect_text("scoring_func", "sqrtsoftplus");
+  config.expect_text("topk_method", "noaux_tc");
+  config.expect_number("swiglu_limit", 10);
+  stack.ffn.intermediate_size = experts.intermediate_size;
+  stack.ffn.experts = experts;
+  for (LayerVariant& variant : stack.variants) variant.ffn = stack.ffn;
+  const std::int64_t hashed = config.count_or({"num_hash_layers"}, 3);
+  std::vector<bool> scored;
+  for (std::int64_t layer = 0; layer < stack.num_layers; ++layer) scored.push_back(layer >= hashed);
+  vary_layers(stack, scored, [](LayerVariant& variant) {
+    variant.ffn.experts->selection = ExpertSelection::token_table;
+    variant.ffn.experts->correction_bias = false;
+  });
+}
+
+/// Types of the published files, whatever the other weights are quantised to: float32 for
+/// hyper-connections, sinks, places of compressed keys; 64-bit integers for experts by token; the
+/// type of the embedding for compressors.
+void set_stored_types(WeightStorage& storage) {
+  const std::vector<ModuleKind> kinds{ModuleKind::linear, ModuleKind::other};
+  storage.rules.push_back(
+      {.format = plain_format("float32"),
+       .kinds = kinds,
+       .weights = {"hyper_connection.function.weight", "hyper_connection.base",
+                   "hyper_connection.scale", "attention.sinks", "compressor.position_bias"}});
+  storage.rules.push_back(
+      {.format = int64_format(), .kinds = kinds, .weights = {"router.token_experts"}});
+  storage.rules.push_back(
+      {.kinds = kinds,
+       .weights = {"compressor.key.weight", "compressor.gate.weight", "indexer.weights.weight"}});
+  storage.block_scales = BlockScaleStorage::exponents;
+}
+
+void read_deepseek_v4(ConfigReader& config, ModelSpec& spec) {
+  DecoderDefaults defaults;
+  defaults.intermediate_size = 0;
+  defaults.head_dim = 512;
+  defaults.num_key_value_heads = 1;
+  defaults.max_position_embeddings = 1048576;
+  defaults.rope.layout = RopeLayout::interleaved;
+  defaults.bias = BiasRule::none;
+  read_decoder(config, spec, defaults);
+  config.expect_flag("attention_bias", false);
+  StackSpec& stack = *spec.decoder;
+  stack.hyper_connections = HyperConnectionSpec{config.size_or({"hc_mult"}, 4),
+                                                config.size_or({"hc_sinkhorn_iters"}, 20)};
+  read_attention(config, spec);
+  read_experts_of_v4(config, stack);
+  set_stored_types(spec.storage);
+  // The extra layers of multi-token prediction are not part of the model.
+  config.ignore({"hc_eps", "num_nextn_predict_layers"});
+  spec.not_run = "its compressed attention and hyper-connections have no kernels yet";
+}
+
+}  // namespace
+
+std::vector<Family> deepseek_v4_families() {
+  return {{.model_types = {"deepseek_v4", "deepseek_ref"},
+           .classes = llama_classes("DeepseekV4"),
+           .reader = read_deepseek_v4,
+           .names = None("headroom counts this model but cannot run it"),
+           .gguf = None("not supported yet")}};
+}
+
+}  // namespace headroom::detail
