@@ -14,6 +14,7 @@
 #include "efficiency_options.h"
 #include "headroom/error.h"
 #include "headroom/report.h"
+#include "model_reading.h"
 #include "options.h"
 #include "own_machine.h"
 #include "progress.h"
@@ -25,6 +26,7 @@ namespace {
 
 struct SweepCommand {
   std::string model;
+  ModelReading reading;
   std::string machine;
   GivenEfficiency efficiency;
   SweepGrid grid;
@@ -91,7 +93,9 @@ class RowStream {
 
 void run_sweep(const SweepCommand& command) {
   std::vector<std::string> notes;
-  const Model model = with_stored_types(load_model(command.model), notes);
+  const Model model = with_stored_types(command.reading.load(command.model), notes);
+  const auto more = notes_on_config(model.spec);
+  notes.insert(notes.end(), more.begin(), more.end());
   const std::optional<MachineProfile> machine =
       machine_with(command.machine, default_backend(), command.efficiency);
   SweepGrid grid = command.grid;
@@ -177,6 +181,7 @@ void add_sweep(Command root) {
   auto options = std::make_shared<SweepCommand>();
   Command command = root.add_command("sweep", "Stream the figures of a grid of workloads");
   add_model_argument(command, options->model);
+  add_reading_options(command, options->reading);
   add_grid(command, options->grid);
   add_choice(command, "--phase", options->grid.phase, phase_choices(),
              "Forward pass or training step (prefill)");
