@@ -57,9 +57,15 @@ if(HEADROOM_PYTHON)
   integration_test(schema
     ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/schema/validate.py $<TARGET_FILE:headroom>
     ${reports})
+  integration_test(style.named_options
+    ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/style/named_options.py $<TARGET_FILE:headroom>)
   integration_test(style.letters
     ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/style/letters.py $<TARGET_FILE:headroom>)
 endif()
+
+integration_test(multimodal bash ${CMAKE_CURRENT_LIST_DIR}/multimodal.sh $<TARGET_FILE:headroom>
+  ${CMAKE_CURRENT_LIST_DIR}/data/towers/tiny/gemma3.config.json 97)
+integration_test(strict bash ${CMAKE_CURRENT_LIST_DIR}/strict.sh $<TARGET_FILE:headroom>)
 
 set(samples_run bash ${reports}/samples.sh $<TARGET_FILE:headroom>)
 integration_test(samples ${samples_run} --check)

@@ -115,12 +115,13 @@ struct CacheEntry {
   Expr repeat;
 };
 
-/// Parameters by part of a multimodal model; they add up to the total.
+/// Parameters by part of a multimodal or adapted model; they add up to the total.
 struct PartCount {
   Expr text;
   Expr vision;
   Expr audio;
   Expr projector;
+  Expr adapter;
 };
 
 /// Parameters by role. Tied weights count once.

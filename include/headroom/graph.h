@@ -78,6 +78,7 @@ enum class Part {
   vision_tower,
   audio_tower,
   projector,
+  adapter,
   loss,
   communication,
 };

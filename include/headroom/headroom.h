@@ -54,6 +54,7 @@
 #include "headroom/storage_rules.h"
 #include "headroom/studies.h"
 #include "headroom/sweep.h"
+#include "headroom/unknown_model.h"
 #include "headroom/visit.h"
 #include "headroom/weight_storage.h"
 #include "headroom/workload.h"

@@ -93,4 +93,7 @@ struct Inspection {
 /// GGUF file. Throws Error{invalid_input} if a header is invalid.
 [[nodiscard]] Inspection inspect(const std::string& path);
 
+/// As `inspect`, without a config: components are tensor names.
+[[nodiscard]] Inspection inspect_headers(const std::string& path);
+
 }  // namespace headroom

@@ -69,7 +69,8 @@ struct MatchedPreset {
 [[nodiscard]] Model read_preset(const Preset& preset);
 
 /// The model that `name` refers to, by the first that fits: a preset's name or alias; a
-/// config.json, a folder with one, a safetensors file next to one, or a GGUF file; a model of a
+/// config.json, a folder with one, a safetensors file next to one, a GGUF file, a LoRA adapter, a
+/// sentence-transformers folder, or a folder with Meta's or Mistral's params.json; a model of a
 /// local store (local_models.h); a preset's repository, or a guess at a preset. Its `name_note`
 /// says which was taken unless the name is exact. Throws Error{invalid_input} with similar names as
 /// a hint if none fits, and with the candidates if several presets do.

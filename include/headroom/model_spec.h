@@ -306,10 +306,11 @@ enum class WeightRole {
 };
 
 /// Part of a multimodal model that a weight belongs to. The encoder of a speech model is audio, an
-/// image classifier is vision; projectors lead from a tower to the text model.
-enum class ModelPart { text, vision, audio, projector };
+/// image classifier is vision; projectors lead from a tower to the text model; an adapter (LoRA) is
+/// stored beside its base model.
+enum class ModelPart { text, vision, audio, projector, adapter };
 
-/// A weight that is counted, but has no operator in the graph (a tower's).
+/// A weight that is counted, but has no operator in the graph (a tower's, an adapter's).
 struct CountedWeight {
   std::string path;
   std::vector<std::int64_t> shape;

@@ -11,6 +11,7 @@
 #include "headroom/report.h"
 #include "headroom/studies.h"
 #include "headroom/sweep.h"
+#include "headroom/unknown_model.h"
 
 namespace headroom {
 
@@ -32,6 +33,9 @@ struct RenderOptions {
 [[nodiscard]] std::string render(const PresetsReport& report, const RenderOptions& options);
 [[nodiscard]] std::string render(const LocalModelsReport& report, const RenderOptions& options);
 [[nodiscard]] std::string render(const Measurement& measurement, const RenderOptions& options);
+[[nodiscard]] std::string render(const UnknownModel& model, const RenderOptions& options);
+[[nodiscard]] std::string render(std::span<const ModelTypeInfo> types,
+                                 const RenderOptions& options);
 [[nodiscard]] std::string render(const Inspection& inspection, const RenderOptions& options);
 [[nodiscard]] std::string render(const MachinesReport& report, const RenderOptions& options);
 [[nodiscard]] std::string render(const MachineProfile& profile, const RenderOptions& options);

@@ -94,6 +94,10 @@ struct WorkloadRequest {
 /// Caveats for the reader of the figures: positions beyond the trained context, …
 [[nodiscard]] std::vector<std::string> notes_on(const Workload& workload, const ModelSpec& spec);
 
+/// Caveats about the config: keys that no reader knows, sizes that the class fills in, and weights
+/// without operators. `notes_on` has them too.
+[[nodiscard]] std::vector<std::string> notes_on_config(const ModelSpec& spec);
+
 /// Caveats about the tensors saved for the backward pass.
 [[nodiscard]] std::vector<std::string> notes_on_saved_tensors(const Workload& workload,
                                                               const ModelSpec& spec);

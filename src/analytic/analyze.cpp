@@ -119,6 +119,8 @@ Expr& part_total(PartCount& count, ModelPart part) {
       return count.vision;
     case ModelPart::audio:
       return count.audio;
+    case ModelPart::adapter:
+      return count.adapter;
     case ModelPart::projector:
       break;
   }

@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string_view>
+#include <system_error>
 
 #include "headroom/error.h"
 #include "json_bytes.h"
@@ -49,10 +53,19 @@ std::string shard_name(const json& value, const std::string& place) {
   return name;
 }
 
-}  // namespace
+/// A sum in `metadata`. Some writers store it as a floating-point number.
+std::optional<std::int64_t> sum_in(const json& document, const char* key) {
+  const auto metadata = document.find("metadata");
+  if (metadata == document.end() || !metadata->is_object()) return std::nullopt;
+  const auto found = metadata->find(key);
+  if (found == metadata->end() || !found->is_number()) return std::nullopt;
+  const double sum = found->get<double>();
+  constexpr double kMost = 0x1p62;
+  if (!(sum >= 0 && sum < kMost) || sum != std::floor(sum)) return std::nullopt;
+  return found->is_number_float() ? static_cast<std::int64_t>(sum) : found->get<std::int64_t>();
+}
 
-ShardMap read_shard_index(const std::filesystem::path& index) {
-  const json document = parse_index(index);
+ShardMap shards_of(const json& document, const std::filesystem::path& index) {
   const auto map = document.find("weight_map");
   if (map == document.end() || !map->is_object()) {
     refuse_index(index.string() + "#/weight_map", "is not a JSON object");
@@ -62,6 +75,28 @@ ShardMap read_shard_index(const std::filesystem::path& index) {
     shards.emplace(tensor, shard_name(file, tensor_place(index.string(), tensor)));
   }
   return shards;
+}
+
+}  // namespace
+
+ShardMap read_shard_index(const std::filesystem::path& index) {
+  return shards_of(parse_index(index), index);
+}
+
+ShardIndexSummary summarize_shard_index(const std::filesystem::path& index) {
+  const json document = parse_index(index);
+  const ShardMap shards = shards_of(document, index);
+  ShardIndexSummary summary;
+  summary.tensors = std::ssize(shards);
+  summary.total_size = sum_in(document, "total_size");
+  summary.total_parameters = sum_in(document, "total_parameters");
+  std::set<std::string> files;
+  for (const auto& [tensor, file] : shards) files.insert(file);
+  summary.absent_files = std::ranges::count_if(files, [&](const std::string& file) {
+    std::error_code failed;
+    return !std::filesystem::is_regular_file(index.parent_path() / file, failed);
+  });
+  return summary;
 }
 
 }  // namespace headroom::checkpoint

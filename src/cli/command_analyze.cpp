@@ -1,8 +1,15 @@
 // headroom analyze MODEL: parameters, FLOPs, memory and KV-cache on one screen.
+#include <fmt/format.h>
+
+#include <array>
 #include <memory>
+#include <utility>
 
 #include "commands.h"
 #include "efficiency_options.h"
+#include "headroom/error.h"
+#include "headroom/unknown_model.h"
+#include "model_reading.h"
 #include "run_options.h"
 
 namespace headroom::cli {
@@ -10,6 +17,7 @@ namespace {
 
 struct AnalyzeOptions {
   std::string model;
+  ModelReading reading;
   WorkloadRequest request;
   KvCacheRequest kv_cache;
   Convention convention = Convention::headroom;
@@ -22,17 +30,46 @@ struct AnalyzeOptions {
   OutputOptions output;
 };
 
+/// Parameters and bytes know neither a time nor a cache's policy.
+void refuse_beyond_files(const AnalyzeOptions& options) {
+  const std::array<std::pair<bool, const char*>, 4> beyond{{
+      {!options.machine.empty(), "--machine"},
+      {options.time.new_tokens > 0, "--new-tokens"},
+      {options.request.phase == Phase::train, "--phase train"},
+      {asks_for_policy(options.kv_cache), "a policy of the KV-cache"},
+  }};
+  for (const auto& [given, option] : beyond) {
+    if (!given) continue;
+    throw Error(ErrorCode::invalid_input,
+                fmt::format("the architecture is unknown: {} needs a known one", option),
+                options.model, "leave it out: parameters and bytes are counted from the files");
+  }
+}
+
+/// Reports a model of an unknown architecture by its files. Returns false for any other.
+bool run_on_files(const AnalyzeOptions& options) {
+  if (options.reading.strict) return false;
+  const auto unknown = read_unknown_model(options.model, options.request);
+  if (!unknown) return false;
+  refuse_beyond_files(options);
+  const Detail detail = options.detail ? Detail::operators : Detail::summary;
+  write_output(render(*unknown, render_options(options.output, detail)), unknown->notes,
+               options.output);
+  return true;
+}
+
 void run_analyze(const AnalyzeOptions& options) {
   if (options.machine.empty()) {
     refuse_given(options.machine_only, "applies to a predicted time only",
                  "leave it out, or add --machine here");
   }
+  if (run_on_files(options)) return;
   const Detail detail = options.detail ? Detail::operators : Detail::summary;
   const auto machine = machine_with(options.machine, options.backend, options.efficiency);
   WorkloadRequest request = options.request;
   if (!request.attention) request.attention = attention_on(machine);
-  AnalyzeReport report =
-      make_analyze_report(load_model(options.model), request, options.convention, options.kv_cache);
+  AnalyzeReport report = make_analyze_report(options.reading.load(options.model), request,
+                                             options.convention, options.kv_cache);
   if (options.time.new_tokens > 0) {
     add_generation(report, options.kv_cache, options.time.new_tokens);
   }
@@ -80,6 +117,7 @@ void add_analyze(Command root) {
   auto options = std::make_shared<AnalyzeOptions>();
   Command command = root.add_command("analyze", "Count parameters, FLOPs, memory and KV-cache");
   add_model_argument(command, options->model);
+  add_reading_options(command, options->reading);
   add_workload_options(command, options->request, options->kv_cache);
   add_choice(command, "--convention", options->convention, convention_choices(),
              "FLOP counting convention (headroom)");
@@ -95,6 +133,7 @@ void add_analyze(Command root) {
       "  headroom analyze gpt-oss-20b --phase decode --past 32767 --kv-policy vllm --kv-dtype fp8\n"
       "  headroom analyze model-Q4_K_M.gguf --seq 4096\n"
       "  headroom analyze ./my-model/config.json --phase train --recompute selective\n"
+      "  headroom analyze ./folder-of-an-unknown-architecture --format json\n"
       "  headroom analyze llama-3-8b --dtype bf16 --machine h100-80gb --new-tokens 128\n"
       "  headroom analyze bert-large --format json -o bert-large.json");
   command.on_run([options] { run_analyze(*options); });

@@ -82,6 +82,7 @@ void add_compare(Command root, int& status) {
   command.add_arguments(
       "subjects", "MODEL | PREDICTED.json MEASURED.json", options->subjects, 2,
       "A model, or two files: a prediction (analyze --machine) and a measurement");
+  add_reading_options(command, options->reading);
   const InferenceOptions inference = add_inference_options(command, options->request);
   options->workload = inference.sizes;
   for (const auto& more : {inference.others, add_type_options(command, options->request)}) {

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "commands.h"
+#include "model_reading.h"
 #include "options.h"
 
 namespace headroom::cli {
@@ -10,13 +11,15 @@ namespace {
 struct DiffOptions {
   std::string model_a;
   std::string model_b;
+  ModelReading reading;
   WorkloadRequest request;
   OutputOptions output;
 };
 
 void run_diff(const DiffOptions& options) {
-  const DiffReport report{make_analyze_report(load_model(options.model_a), options.request),
-                          make_analyze_report(load_model(options.model_b), options.request)};
+  const DiffReport report{
+      make_analyze_report(options.reading.load(options.model_a), options.request),
+      make_analyze_report(options.reading.load(options.model_b), options.request)};
   std::vector<std::string> notes;
   for (const AnalyzeReport* side : {&report.a, &report.b}) {
     for (const std::string& note : side->notes) {
@@ -38,6 +41,7 @@ void add_diff(Command root) {
   command.add_argument(
       "model_b", "MODEL_B", [options](const std::string& name) { options->model_b = name; },
       "The other model");
+  add_reading_options(command, options->reading);
   add_workload_options(command, options->request);
   add_output_options(command, options->output);
   command.set_footer(

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "commands.h"
+#include "model_reading.h"
 #include "options.h"
 
 namespace headroom::cli {
@@ -9,6 +10,7 @@ namespace {
 
 struct ExplainOptions {
   std::string model;
+  ModelReading reading;
   WorkloadRequest request;
   KvCacheRequest kv_cache;
   Subject subject = Subject::flops;
@@ -16,8 +18,8 @@ struct ExplainOptions {
 };
 
 void run_explain(const ExplainOptions& options) {
-  const ExplainReport report = make_explain_report(load_model(options.model), options.request,
-                                                   options.subject, options.kv_cache);
+  const ExplainReport report = make_explain_report(
+      options.reading.load(options.model), options.request, options.subject, options.kv_cache);
   write_output(render(report, render_options(options.output, Detail::summary)), report.notes,
                options.output);
 }
@@ -28,6 +30,7 @@ void add_explain(Command root) {
   auto options = std::make_shared<ExplainOptions>();
   Command command = root.add_command("explain", "Derive a figure from its formula");
   add_model_argument(command, options->model);
+  add_reading_options(command, options->reading);
   const Choices<Subject> subjects{{"flops", Subject::flops},
                                   {"params", Subject::params},
                                   {"activations", Subject::activations},

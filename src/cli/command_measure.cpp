@@ -9,6 +9,7 @@
 #include "headroom/error.h"
 #include "headroom/inspect.h"
 #include "measure.h"
+#include "model_reading.h"
 #include "progress.h"
 #include "run_options.h"
 #include "safetensors_writer.h"
@@ -21,6 +22,7 @@ namespace fs = std::filesystem;
 
 struct MeasureCommand {
   std::string model;
+  ModelReading reading;
   WorkloadRequest request;
   measured::MeasureOptions options;
   std::string checkpoint;
@@ -57,6 +59,7 @@ measured::InputFile read_input(const MeasureCommand& command, const ModelSpec& s
                 fmt::format("--tokens {} is outside the vocabulary, 0 to {}", id,
                             spec.embedding.vocab_size - 1));
   }
+  measured::require_text_tokens(command.tokens, spec, "--tokens");
   file.inputs.main = {1, static_cast<std::int64_t>(command.tokens.size()), command.tokens, {}, {}};
   if (spec.kind == ModelKind::encoder_decoder) file.inputs.encoder = file.inputs.main;
   return file;
@@ -108,7 +111,7 @@ void run_measure(MeasureCommand& command) {
     refuse_given(command.sizes, "has no effect on inputs, which have their own sizes",
                  "leave it out");
   }
-  Model model = load_model(command.model);
+  Model model = command.reading.load(command.model);
   const std::string name_note = model.name_note;
   const fs::path weights = weight_files(command, model);
   const bool dequantised = checkpoint::is_gguf(weights);
@@ -127,11 +130,12 @@ void run_measure(MeasureCommand& command) {
   const auto source = open();
   std::optional<measured::ModelInputs> given;
   if (file.inputs.main.batch > 0) given = std::move(file.inputs);
+  std::vector<std::string> notes = notes_on_config(model.spec);
   Measurement measurement =
       measured::measure(std::move(model), workload, *source, std::move(given), options, show_run);
   clear_progress();
   if (!name_note.empty()) measurement.warnings.push_back(name_note);
-  std::vector<std::string> notes = measurement.warnings;
+  notes.insert(notes.end(), measurement.warnings.begin(), measurement.warnings.end());
   if (dequantised) {
     notes.push_back(fmt::format("the weights are {} B in their file, and run as {}",
                                 with_separators(inspect(weights.string()).weights.bytes),
@@ -194,6 +198,7 @@ void add_measure(Command root) {
   auto options = std::make_shared<MeasureCommand>();
   Command command = root.add_command("measure", "Run the real forward pass, timed and counted");
   add_model_argument(command, options->model);
+  add_reading_options(command, options->reading);
   options->sizes = add_inference_options(command, options->request).sizes;
   options->run = add_run_options(command, options->options);
   add_measure_options(command, *options);

@@ -87,6 +87,10 @@ void add_query_options(Command command, PresetsOptions& options) {
   add_output_options(command, options.output);
 }
 
+void write_types(const OutputOptions& output) {
+  write_output(render(list_model_types(), render_options(output, Detail::summary)), {}, output);
+}
+
 }  // namespace
 
 void add_presets(Command root) {
@@ -104,15 +108,20 @@ void add_presets(Command root) {
       "name", "NAME", [options](const std::string& name) { options->name = name; },
       "The preset's name, an alias or its repository");
   add_output_options(show, options->output);
+  Command types = command.add_command("types", "The model types that configs may have");
+  add_output_options(types, options->output);
   command.set_footer(
       "Examples:\n"
       "  headroom presets\n"
       "  headroom presets qwen --max-parameters 8B --sort parameters\n"
       "  headroom presets --family mixtral\n"
       "  headroom presets show bert-base\n"
+      "  headroom presets types\n"
       "  headroom presets list --format csv");
-  command.on_run([options, show] {
-    if (show.is_parsed()) {
+  command.on_run([options, show, types] {
+    if (types.is_parsed()) {
+      write_types(options->output);
+    } else if (show.is_parsed()) {
       show_preset(*options);
     } else {
       list_found(*options);

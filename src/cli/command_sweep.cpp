@@ -15,6 +15,7 @@
 #include "efficiency_options.h"
 #include "headroom/error.h"
 #include "headroom/report.h"
+#include "model_reading.h"
 #include "options.h"
 #include "own_machine.h"
 #include "progress.h"
@@ -26,6 +27,7 @@ namespace {
 
 struct SweepCommand {
   std::string model;
+  ModelReading reading;
   std::string machine;
   GivenEfficiency efficiency;
   SweepGrid grid;
@@ -113,7 +115,9 @@ void add_conversion_notes(const ModelSpec& spec, const SweepGrid& grid,
 
 void run_sweep(const SweepCommand& command) {
   std::vector<std::string> notes;
-  const Model model = with_stored_types(load_model(command.model), notes);
+  const Model model = with_stored_types(command.reading.load(command.model), notes);
+  const auto more = notes_on_config(model.spec);
+  notes.insert(notes.end(), more.begin(), more.end());
   if (!std::ranges::all_of(command.grid.kv_types, is_plain)) {
     notes.emplace_back(
         "traffic and time take the wider type of keys and values, 8 bits or more, without scales");
@@ -213,6 +217,7 @@ void add_sweep(Command root) {
   auto options = std::make_shared<SweepCommand>();
   Command command = root.add_command("sweep", "Stream the figures of a grid of workloads");
   add_model_argument(command, options->model);
+  add_reading_options(command, options->reading);
   add_grid(command, options->grid);
   add_choice(command, "--phase", options->grid.phase, phase_choices(),
              "Forward pass or training step (prefill)");

@@ -6,12 +6,14 @@
 
 #include "headroom/compare.h"
 #include "measure.h"
+#include "model_reading.h"
 #include "run_options.h"
 
 namespace headroom::cli {
 
 struct CompareCommand {
   std::vector<std::string> subjects;  ///< a model, or two files
+  ModelReading reading;
   std::string import_file;
   std::string machine = "here";
   WorkloadRequest request;

@@ -39,12 +39,16 @@ Comparison compare_one(ComparedRun measured, CompareCommand command) {
   request.phase = first_pass(command.run.phase);
   const MachineProfile machine = machine_named(command.machine, command.run.backend);
   if (!request.attention) request.attention = attention_on(machine);
-  AnalyzeReport report = make_analyze_report(load_model(command.subjects.front()), request);
+  AnalyzeReport report =
+      make_analyze_report(command.reading.load(command.subjects.front()), request);
   add_prediction(report, machine, time_request(command.run));
   // Engines name models and types differently: matching the file to the model is up to the user.
   measured.identity = {};
   measured.rss_before_bytes.reset();
   Comparison comparison = compare(predicted_run(report), measured, command.options);
+  for (std::string& note : notes_on_config(report.model.spec)) {
+    comparison.notes.push_back(std::move(note));
+  }
   if (!report.model.name_note.empty()) comparison.notes.push_back(report.model.name_note);
   comparison.machine = fmt::format("{} ({}), measured by {}", machine.name,
                                    name_of(report.time->basis), measured.engine);

@@ -61,7 +61,8 @@ WatchedRun run_watched(const AnalyzeReport& report, const measured::MeasureOptio
 Comparison compare_here(const CompareCommand& command) {
   std::vector<std::string> notes;
   measured::MeasureOptions run = command.run;
-  Model model = load_model(command.subjects.front());
+  Model model = command.reading.load(command.subjects.front());
+  notes = notes_on_config(model.spec);
   if (!model.name_note.empty()) notes.push_back(model.name_note);
   const Workload workload = workload_of_run(command.request, run.phase, model.spec);
   run.storage = storage_of(workload);

@@ -4,7 +4,10 @@
 
 #include <cstdio>
 #include <new>
+#include <ranges>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "commands.h"
@@ -18,7 +21,12 @@ namespace {
 
 int print_error(const Error& error) {
   fmt::print(stderr, "headroom: error: {}\n", with_options(error.what()));
-  if (!error.hint().empty()) fmt::print(stderr, "  hint: {}\n", with_options(error.hint()));
+  std::string_view label = "  hint: ";
+  for (const auto line : std::views::split(with_options(error.hint()), '\n')) {
+    if (line.empty()) continue;
+    fmt::print(stderr, "{}{}\n", std::exchange(label, "        "),
+               std::string_view(line.begin(), line.end()));
+  }
   return exit_status(error.code());
 }
 

@@ -84,10 +84,21 @@ Option add_count(Command command, const std::string& names, CountRange range, Se
 }
 
 Choices<DType> dtype_choices() {
-  return {{"float32", DType::float32}, {"fp32", DType::float32},      {"f32", DType::float32},
-          {"float16", DType::float16}, {"fp16", DType::float16},      {"f16", DType::float16},
-          {"half", DType::float16},    {"bfloat16", DType::bfloat16}, {"bf16", DType::bfloat16},
-          {"float8", DType::float8},   {"fp8", DType::float8},        {"int8", DType::int8}};
+  return {{"float32", DType::float32},
+          {"fp32", DType::float32},
+          {"f32", DType::float32},
+          {"torch.float32", DType::float32},
+          {"float16", DType::float16},
+          {"fp16", DType::float16},
+          {"f16", DType::float16},
+          {"half", DType::float16},
+          {"torch.float16", DType::float16},
+          {"bfloat16", DType::bfloat16},
+          {"bf16", DType::bfloat16},
+          {"torch.bfloat16", DType::bfloat16},
+          {"float8", DType::float8},
+          {"fp8", DType::float8},
+          {"int8", DType::int8}};
 }
 
 Choices<AttentionImplementation> attention_choices() {

@@ -209,6 +209,7 @@ void refuse_ignored_options(const PlanOptions& options) {
 
 void add_plan_options(Command command, PlanOptions& options) {
   add_model_argument(command, options.model);
+  add_reading_options(command, options.reading);
   command
       .add_text("--machine", "MACHINE", options.machine,
                 "The device: a name of `headroom machines`, here, or a file")

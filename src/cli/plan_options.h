@@ -7,12 +7,14 @@
 
 #include "headroom/plan.h"
 #include "headroom/weight_storage.h"
+#include "model_reading.h"
 #include "options.h"
 
 namespace headroom::cli {
 
 struct PlanOptions {
   std::string model;
+  ModelReading reading;
   std::string machine;
   std::int64_t count = 1;
   PlanQuery query;

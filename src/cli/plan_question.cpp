@@ -102,7 +102,9 @@ void apply_types(const PlanOptions& options, const ModelSpec& spec, PlanQuery& q
 
 PlanQuestion question_of(const PlanOptions& options) {
   PlanQuestion question;
-  question.model = with_stored_types(load_model(options.model), question.notes);
+  question.model = with_stored_types(options.reading.load(options.model), question.notes);
+  const auto more = notes_on_config(question.model.spec);
+  question.notes.insert(question.notes.end(), more.begin(), more.end());
   question.query = options.query;
   const bool trains = options.query.purpose == Purpose::train;
   question.query.attention = options.attention.value_or(trains ? AttentionImplementation::eager

@@ -34,11 +34,13 @@ StackContext encoder_stack(const ModelSpec& spec) {
 Part row_of(ModelPart part) {
   switch (part) {
     case ModelPart::text:
-      return Part::attention_qkv;
+      return Part::head;  // dense layers after a sentence's pooling
     case ModelPart::vision:
       return Part::vision_tower;
     case ModelPart::audio:
       return Part::audio_tower;
+    case ModelPart::adapter:
+      return Part::adapter;
     case ModelPart::projector:
       break;
   }

@@ -126,6 +126,8 @@ std::string_view name_of(Part part) noexcept {
       return "audio_tower";
     case Part::projector:
       return "projector";
+    case Part::adapter:
+      return "adapter";
     case Part::loss:
       return "loss";
     case Part::communication:

@@ -217,6 +217,13 @@ std::vector<std::string> notes_on(const Workload& workload, const ModelSpec& spe
     notes.push_back(fmt::format("past {} + new {} tokens exceed the trained context of {}",
                                 workload.past_len, workload.seq_len, *most));
   }
+  const std::vector<std::string> of_config = notes_on_config(spec);
+  notes.insert(notes.end(), of_config.begin(), of_config.end());
+  return notes;
+}
+
+std::vector<std::string> notes_on_config(const ModelSpec& spec) {
+  std::vector<std::string> notes;
   if (!spec.unread_keys.empty()) {
     notes.push_back(
         fmt::format("the config has keys that headroom does not know, taken to change "

@@ -99,6 +99,31 @@ bool reconcile_if_possible(const std::string& path, const LogicalTensors& tensor
   return true;
 }
 
+/// The sums that need no names.
+Inspection sums_of(const std::string& path, const ModelFiles& files,
+                   const LogicalTensors& tensors) {
+  Inspection inspection;
+  inspection.path = path;
+  inspection.format = files.gguf().empty() ? FileFormat::safetensors : FileFormat::gguf;
+  inspection.files = static_cast<std::int64_t>(files.paths().size());
+  sum_types(tensors, inspection);
+  return inspection;
+}
+
+/// Sums the components, and notes what is odd about the files.
+void finish(const ModelFiles& files, Inspection& inspection) {
+  for (const ComponentRow& row : inspection.components) inspection.weights += row.totals;
+  if (files.is_part()) {
+    inspection.notes.emplace_back(
+        "this is one file of several: tensors of the others are not reported as missing");
+  }
+  if (files.longest_header_bytes() > kLongestLoadedHeader) {
+    inspection.notes.push_back(
+        fmt::format("a header has {} bytes: the safetensors library rejects more than {}",
+                    files.longest_header_bytes(), kLongestLoadedHeader));
+  }
+}
+
 }  // namespace
 
 std::string_view name_of(FileFormat format) noexcept {
@@ -142,22 +167,18 @@ bool Inspection::is_explained() const noexcept {
 Inspection inspect(const std::string& path) {
   const ModelFiles files{fs::path(path)};
   const LogicalTensors tensors(files);
-  Inspection inspection;
-  inspection.path = path;
-  inspection.format = files.gguf().empty() ? FileFormat::safetensors : FileFormat::gguf;
-  inspection.files = static_cast<std::int64_t>(files.paths().size());
-  sum_types(tensors, inspection);
+  Inspection inspection = sums_of(path, files, tensors);
   if (!reconcile_if_possible(path, tensors, inspection)) sum_names(tensors, inspection);
-  for (const ComponentRow& row : inspection.components) inspection.weights += row.totals;
-  if (files.is_part()) {
-    inspection.notes.emplace_back(
-        "this is one file of several: tensors of the others are not reported as missing");
-  }
-  if (files.longest_header_bytes() > kLongestLoadedHeader) {
-    inspection.notes.push_back(
-        fmt::format("a header has {} bytes: the safetensors library rejects more than {}",
-                    files.longest_header_bytes(), kLongestLoadedHeader));
-  }
+  finish(files, inspection);
+  return inspection;
+}
+
+Inspection inspect_headers(const std::string& path) {
+  const ModelFiles files{fs::path(path)};
+  const LogicalTensors tensors(files);
+  Inspection inspection = sums_of(path, files, tensors);
+  sum_names(tensors, inspection);
+  finish(files, inspection);
   return inspection;
 }
 

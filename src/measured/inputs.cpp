@@ -30,7 +30,7 @@ class TokenReader {
     inputs.batch = static_cast<std::int64_t>(rows.size());
     inputs.seq_len = static_cast<std::int64_t>(rows.front().size());
     inputs.ids = flatten(rows, key, spec_.embedding.vocab_size);
-    refuse_tower_tokens(inputs.ids, key);
+    require_text_tokens(inputs.ids, spec_, file_ + "#" + pointer_ + "/" + key);
     return inputs;
   }
 
@@ -48,19 +48,6 @@ class TokenReader {
   }
 
  private:
-  /// The text model alone would read a placeholder as a word.
-  void refuse_tower_tokens(const std::vector<std::int64_t>& ids, const char* key) const {
-    for (const std::int64_t token : spec_.tower_tokens) {
-      if (std::ranges::find(ids, token) == ids.end()) continue;
-      throw Error(
-          ErrorCode::invalid_input,
-          fmt::format("token {} stands for an image or sound, and headroom does not run the "
-                      "towers of {}",
-                      token, spec_.model_type),
-          file_ + "#" + pointer_ + "/" + key, "give text tokens only");
-    }
-  }
-
   using Rows = std::vector<std::vector<std::int64_t>>;
 
   [[nodiscard]] Rows integer_rows(const char* key) const {
@@ -229,16 +216,46 @@ ModelInputs read_hidden_states(std::filesystem::path path, const ModelSpec& spec
               "store the same number of sequences in both");
 }
 
-TokenInputs random_tokens(std::int64_t batch, std::int64_t seq_len, std::int64_t vocab_size,
+/// Placeholders of images and sound in the vocabulary, sorted.
+std::vector<std::int64_t> placeholders_of(const ModelSpec& spec) {
+  std::vector<std::int64_t> tokens = spec.tower_tokens;
+  const auto is_outside = [&](std::int64_t token) { return token >= spec.embedding.vocab_size; };
+  std::erase_if(tokens, is_outside);
+  std::ranges::sort(tokens);
+  tokens.erase(std::ranges::unique(tokens).begin(), tokens.end());
+  return tokens;
+}
+
+/// Uniform over the vocabulary without the placeholders of images and sound.
+TokenInputs random_tokens(std::int64_t batch, std::int64_t seq_len, const ModelSpec& spec,
                           std::mt19937_64& generator) {
-  std::uniform_int_distribution<std::int64_t> ids(0, vocab_size - 1);
+  const std::vector<std::int64_t> left_out = placeholders_of(spec);
+  const std::int64_t words = spec.embedding.vocab_size - std::ssize(left_out);
+  std::uniform_int_distribution<std::int64_t> ids(0, std::max<std::int64_t>(words, 1) - 1);
   TokenInputs tokens{batch, seq_len, {}, {}, {}};
   tokens.ids.resize(static_cast<std::size_t>(batch * seq_len));
-  std::ranges::generate(tokens.ids, [&] { return ids(generator); });
+  std::ranges::generate(tokens.ids, [&] {
+    std::int64_t id = ids(generator);
+    // Sorted: each placeholder up to the id moves it by one.
+    for (const std::int64_t token : left_out) id += token <= id ? 1 : 0;
+    return id;
+  });
   return tokens;
 }
 
 }  // namespace
+
+void require_text_tokens(const std::vector<std::int64_t>& ids, const ModelSpec& spec,
+                         const std::string& where) {
+  for (const std::int64_t token : spec.tower_tokens) {
+    if (std::ranges::find(ids, token) == ids.end()) continue;
+    throw Error(ErrorCode::invalid_input,
+                fmt::format("token {} stands for an image or sound, and headroom does not run the "
+                            "towers of {}",
+                            token, spec.model_type),
+                where, "give text tokens only");
+  }
+}
 
 InputFile read_inputs(const std::filesystem::path& path, const ModelSpec& spec) {
   InputFile file;
@@ -279,7 +296,7 @@ ModelInputs random_inputs(const ModelSpec& spec, const Workload& workload, std::
   switch (spec.embedding.input) {
     case InputKind::tokens:
     case InputKind::audio:
-      inputs.main = random_tokens(batch, workload.seq_len, spec.embedding.vocab_size, generator);
+      inputs.main = random_tokens(batch, workload.seq_len, spec, generator);
       break;
     case InputKind::patches: {
       const ImageSpec& image = *spec.embedding.image;
@@ -297,8 +314,7 @@ ModelInputs random_inputs(const ModelSpec& spec, const Workload& workload, std::
     inputs.encoder = TokenInputs{batch, workload.enc_seq_len, {}, {}, {}};
     fill(inputs.encoder_hidden_states, batch * workload.enc_seq_len * spec.hidden_size);
   } else if (spec.kind == ModelKind::encoder_decoder) {
-    inputs.encoder =
-        random_tokens(batch, workload.enc_seq_len, spec.embedding.vocab_size, generator);
+    inputs.encoder = random_tokens(batch, workload.enc_seq_len, spec, generator);
   }
   return inputs;
 }

@@ -54,6 +54,11 @@ struct InputFile {
 /// outside the vocabulary, rows of different lengths, …
 [[nodiscard]] InputFile read_inputs(const std::filesystem::path& path, const ModelSpec& spec);
 
+/// Throws Error{invalid_input} at `where` if an id is a placeholder of an image or sound, which the
+/// text model alone would read as a word.
+void require_text_tokens(const std::vector<std::int64_t>& ids, const ModelSpec& spec,
+                         const std::string& where);
+
 /// Random tokens or values in the workload's shapes.
 [[nodiscard]] ModelInputs random_inputs(const ModelSpec& spec, const Workload& workload,
                                         std::uint64_t seed);

@@ -42,7 +42,8 @@ Json parameters_json(const AnalyzeReport& report) {
   json["parts"] = {{"text", value(count.parts.text)},
                    {"vision", value(count.parts.vision)},
                    {"audio", value(count.parts.audio)},
-                   {"projector", value(count.parts.projector)}};
+                   {"projector", value(count.parts.projector)},
+                   {"adapter", value(count.parts.adapter)}};
   return json;
 }
 

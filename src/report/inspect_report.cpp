@@ -70,40 +70,6 @@ std::vector<ComponentRow> shown_components(const Inspection& inspection, std::si
   return rows;
 }
 
-Table component_table(const Inspection& inspection, std::size_t most) {
-  const bool has_categories = inspection.reconciliation.has_value();
-  Table table;
-  table.columns = {words_column("component", has_categories ? "Component" : "Name")};
-  if (has_categories) table.columns.push_back(words_column("category", "Category"));
-  table.columns.push_back(tensors_column(Importance::optional));
-  table.columns.push_back(number_column("parameters", "Parameters"));
-  table.columns.push_back(bytes_column(inspection.weights.bytes));
-  table.columns.push_back(bits_column());
-  for (const ComponentRow& row : shown_components(inspection, most)) {
-    table.rows.push_back(component_cells(row, has_categories));
-  }
-  table.rows.push_back(component_cells({"", "total", inspection.weights}, has_categories));
-  table.total_rows = 1;
-  return table;
-}
-
-Table type_table(const Inspection& inspection) {
-  Table table;
-  table.columns = {words_column("type", "Type"), tensors_column(Importance::optional),
-                   number_column("values", "Values"), bytes_column(inspection.all.bytes),
-                   bits_column()};
-  for (const TypeRow& row : inspection.types) {
-    std::vector<Cell> cells{row.type};
-    add_totals(cells, row.totals);
-    table.rows.push_back(std::move(cells));
-  }
-  std::vector<Cell> total{std::string("total")};
-  add_totals(total, inspection.all);
-  table.rows.push_back(std::move(total));
-  table.total_rows = 1;
-  return table;
-}
-
 Table extra_table(const Inspection& inspection) {
   Table table;
   table.columns = {words_column("kind", "Kind"), tensors_column(Importance::essential),
@@ -147,14 +113,6 @@ void add_problems(const Reconciliation& reconciliation, Document& document) {
       Line{"", fmt::format("… and {} more", reconciliation.problem_count - shown)});
 }
 
-Json totals_json(const TensorTotals& totals) {
-  const auto bits = totals.bits_per_value();
-  return {{"tensors", totals.tensors},
-          {"values", json_integer(totals.values)},
-          {"bytes", json_integer(totals.bytes)},
-          {"bits_per_value", bits ? Json(*bits) : Json(nullptr)}};
-}
-
 Json row_json(const char* key, const std::string& name, const TensorTotals& totals) {
   Json json = {{key, name}};
   json.update(totals_json(totals));
@@ -181,6 +139,55 @@ Json reconciliation_json(const Inspection& inspection) {
 
 }  // namespace
 
+Table component_table(const Inspection& inspection, std::size_t most) {
+  const bool has_categories = inspection.reconciliation.has_value();
+  Table table;
+  table.columns = {words_column("component", has_categories ? "Component" : "Name")};
+  if (has_categories) table.columns.push_back(words_column("category", "Category"));
+  table.columns.push_back(tensors_column(Importance::optional));
+  table.columns.push_back(number_column("parameters", "Parameters"));
+  table.columns.push_back(bytes_column(inspection.weights.bytes));
+  table.columns.push_back(bits_column());
+  for (const ComponentRow& row : shown_components(inspection, most)) {
+    table.rows.push_back(component_cells(row, has_categories));
+  }
+  table.rows.push_back(component_cells({"", "total", inspection.weights}, has_categories));
+  table.total_rows = 1;
+  return table;
+}
+
+Table storage_type_table(const Inspection& inspection) {
+  Table table;
+  table.columns = {words_column("type", "Type"), tensors_column(Importance::optional),
+                   number_column("values", "Values"), bytes_column(inspection.all.bytes),
+                   bits_column()};
+  for (const TypeRow& row : inspection.types) {
+    std::vector<Cell> cells{row.type};
+    add_totals(cells, row.totals);
+    table.rows.push_back(std::move(cells));
+  }
+  std::vector<Cell> total{std::string("total")};
+  add_totals(total, inspection.all);
+  table.rows.push_back(std::move(total));
+  table.total_rows = 1;
+  return table;
+}
+
+Json totals_json(const TensorTotals& totals) {
+  const auto bits = totals.bits_per_value();
+  return {{"tensors", totals.tensors},
+          {"values", json_integer(totals.values)},
+          {"bytes", json_integer(totals.bytes)},
+          {"bits_per_value", bits ? Json(*bits) : Json(nullptr)}};
+}
+
+Json types_json(const Inspection& inspection) {
+  Json json = Json::array();
+  for (const TypeRow& row : inspection.types)
+    json.push_back(row_json("type", row.type, row.totals));
+  return json;
+}
+
 Document to_component_table(const Inspection& inspection) {
   Document document;
   document.blocks.emplace_back(component_table(inspection, inspection.components.size()));
@@ -204,7 +211,7 @@ Document to_document(const Inspection& inspection) {
   add("bits per weight", bits ? fmt::format("{:.2f}", *bits) : "–");
   document.blocks.emplace_back(component_table(inspection, kShownComponents));
   document.blocks.emplace_back(Heading{"Storage types"});
-  document.blocks.emplace_back(type_table(inspection));
+  document.blocks.emplace_back(storage_type_table(inspection));
   if (!inspection.extras.empty()) {
     document.blocks.emplace_back(Heading{"Other tensors"});
     document.blocks.emplace_back(extra_table(inspection));
@@ -222,10 +229,7 @@ Json to_json(const Inspection& inspection) {
   json["files"] = inspection.files;
   json["all"] = totals_json(inspection.all);
   json["weights"] = totals_json(inspection.weights);
-  json["types"] = Json::array();
-  for (const TypeRow& row : inspection.types) {
-    json["types"].push_back(row_json("type", row.type, row.totals));
-  }
+  json["types"] = types_json(inspection);
   json["components"] = Json::array();
   for (const ComponentRow& row : inspection.components) {
     Json& added = json["components"].emplace_back(

@@ -71,6 +71,17 @@ std::string render(const Measurement& measurement, const RenderOptions& options)
   return rendered(measurement, options);
 }
 
+std::string render(const UnknownModel& model, const RenderOptions& options) {
+  const auto document = [&] { return detail::to_document(model, options.detail); };
+  const auto csv = [&] { return detail::to_type_table(model); };
+  return rendered(options, document, csv,
+                  [&] { return detail::to_json_text(detail::to_json(model)); });
+}
+
+std::string render(std::span<const ModelTypeInfo> types, const RenderOptions& options) {
+  return rendered(types, options);
+}
+
 std::string render(const Inspection& inspection, const RenderOptions& options) {
   return rendered(
       inspection, [&] { return detail::to_component_table(inspection); }, options);

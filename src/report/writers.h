@@ -37,10 +37,24 @@ void add_time(const TimePrediction& time, Detail detail, Document& document);
 [[nodiscard]] Json to_json(const MachinesReport& report);
 [[nodiscard]] Document to_document(const MachineProfile& profile);
 
+[[nodiscard]] Document to_document(const UnknownModel& model, Detail detail);
+/// Tensors by storage type, for CSV.
+[[nodiscard]] Document to_type_table(const UnknownModel& model);
+[[nodiscard]] Json to_json(const UnknownModel& model);
+
+[[nodiscard]] Document to_document(std::span<const ModelTypeInfo> types);
+[[nodiscard]] Json to_json(std::span<const ModelTypeInfo> types);
+
 [[nodiscard]] Document to_document(const Inspection& inspection);
 /// All components, for CSV.
 [[nodiscard]] Document to_component_table(const Inspection& inspection);
 [[nodiscard]] Json to_json(const Inspection& inspection);
+/// Tensors by storage type; the last row is the total.
+[[nodiscard]] Table storage_type_table(const Inspection& inspection);
+/// Tensors by component, at most `most` rows and the sum of the others.
+[[nodiscard]] Table component_table(const Inspection& inspection, std::size_t most);
+[[nodiscard]] Json totals_json(const TensorTotals& totals);
+[[nodiscard]] Json types_json(const Inspection& inspection);
 
 [[nodiscard]] Document to_document(const Measurement& measurement);
 [[nodiscard]] Json to_json(const Measurement& measurement);

@@ -45,9 +45,14 @@ AttentionSpec multi_head_attention(const ConfigReader& config, std::string_view 
   return attention;
 }
 
+std::string without_torch(std::string type) {
+  constexpr std::string_view kModule = "torch.";
+  return type.starts_with(kModule) ? type.substr(kModule.size()) : type;
+}
+
 void read_common_keys(ConfigReader& config, ModelSpec& spec) {
   // A multimodal config may state the type of its text model only.
-  spec.torch_dtype = config.text_or({"torch_dtype", "dtype"}, spec.torch_dtype);
+  spec.torch_dtype = without_torch(config.text_or({"torch_dtype", "dtype"}, spec.torch_dtype));
   read_quantization(config, spec);
   // Settings that change a figure: only the usual value is supported.
   config.expect_number("chunk_size_feed_forward", 0);

@@ -101,6 +101,14 @@ std::int64_t ConfigReader::size_or(Keys keys, std::int64_t otherwise) {
   return optional_size(keys).value_or(otherwise);
 }
 
+std::int64_t ConfigReader::size_or_of_class(Keys keys, std::int64_t otherwise) {
+  if (const auto given = optional_size(keys)) return *given;
+  const std::string note = fmt::format("{} {}", *keys.begin(), otherwise);
+  std::vector<std::string>& filled = unread_->filled;
+  if (std::ranges::find(filled, note) == filled.end()) filled.push_back(note);
+  return otherwise;
+}
+
 std::int64_t ConfigReader::count_or(Keys keys, std::int64_t otherwise) {
   const json* value = take(keys);
   return value == nullptr ? otherwise : integer_of(*value, found_key_, 0);

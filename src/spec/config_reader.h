@@ -40,6 +40,8 @@ class ConfigReader {
   /// An integer of at least 1.
   [[nodiscard]] std::int64_t size(Keys keys);
   [[nodiscard]] std::int64_t size_or(Keys keys, std::int64_t otherwise);
+  /// As `size_or`, where `otherwise` is the class's own size: notes it if the config omits the key.
+  [[nodiscard]] std::int64_t size_or_of_class(Keys keys, std::int64_t otherwise);
   /// An integer of at least 0.
   [[nodiscard]] std::int64_t count_or(Keys keys, std::int64_t otherwise);
   [[nodiscard]] std::optional<std::int64_t> optional_size(Keys keys);

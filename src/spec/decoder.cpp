@@ -31,7 +31,8 @@ void read_bias(ConfigReader& config, const DecoderDefaults& defaults, AttentionS
 /// A required size, unless the family has a default for it.
 std::int64_t size(ConfigReader& config, std::string_view key, const DecoderDefaults& defaults,
                   std::int64_t DecoderDefaults::Sizes::*absent) {
-  return defaults.sizes ? config.size_or({key}, (*defaults.sizes).*absent) : config.size({key});
+  return defaults.sizes ? config.size_or_of_class({key}, (*defaults.sizes).*absent)
+                        : config.size({key});
 }
 
 /// `intermediate_size`; a list, one entry per layer, is read by the family.
@@ -60,14 +61,19 @@ AttentionSpec read_heads(ConfigReader& config, std::int64_t hidden_size,
       size(config, "num_attention_heads", defaults, &DecoderDefaults::Sizes::num_attention_heads);
   const bool null_means_all = config.is_null("num_key_value_heads");
   const std::int64_t absent = null_means_all ? heads : defaults.num_key_value_heads.value_or(heads);
-  const std::int64_t kv_heads = config.size_or({"num_key_value_heads"}, absent);
+  const bool is_of_class = !null_means_all && defaults.num_key_value_heads.has_value();
+  const std::int64_t kv_heads = is_of_class
+                                    ? config.size_or_of_class({"num_key_value_heads"}, absent)
+                                    : config.size_or({"num_key_value_heads"}, absent);
   if (heads % kv_heads != 0) {
     config.fail("num_key_value_heads",
                 fmt::format("{} key-value heads do not divide {} query heads", kv_heads, heads),
                 "use a number that divides num_attention_heads");
   }
   auto head_dim = config.optional_size({"head_dim"});
-  if (!head_dim && !config.is_null("head_dim")) head_dim = defaults.head_dim;
+  if (!head_dim && !config.is_null("head_dim") && defaults.head_dim) {
+    head_dim = config.size_or_of_class({"head_dim"}, *defaults.head_dim);
+  }
   AttentionSpec attention;
   if (head_dim) {
     attention.num_attention_heads = heads;
@@ -143,7 +149,7 @@ void read_text_config(ConfigReader& config, ModelSpec& spec, const ModelClasses&
 
 ExpertsSpec read_experts(ConfigReader& config, const ExpertKeys& keys) {
   const auto size = [&](ConfigReader::Keys names, std::int64_t absent) {
-    return absent == 0 ? config.size(names) : config.size_or(names, absent);
+    return absent == 0 ? config.size(names) : config.size_or_of_class(names, absent);
   };
   ExpertsSpec experts;
   experts.num_experts = size(keys.num_experts, keys.num_experts_when_absent);

@@ -11,6 +11,7 @@
 #include "headroom/error.h"
 #include "headroom/local_models.h"
 #include "json_text.h"
+#include "layouts/layouts.h"
 #include "preset_names.h"
 #include "quantization/quantization.h"
 #include "similar.h"
@@ -112,6 +113,7 @@ std::string suggestion(const std::string& name, const std::vector<std::string>& 
 /// The model at an existing path.
 Model load_path(const fs::path& path) {
   std::error_code failed;
+  if (auto other = detail::read_other_layout(path)) return *std::move(other);
   if (fs::is_directory(path, failed)) {
     return read_config_file(path / "config.json", folder_name(path), weight_files_at(path));
   }

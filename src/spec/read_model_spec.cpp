@@ -3,34 +3,25 @@
 #include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "common_keys.h"
 #include "family.h"
 #include "headroom/error.h"
 #include "headroom/model_source.h"
 #include "json_text.h"
-#include "similar.h"
+#include "unknown_type.h"
 
 namespace headroom {
 namespace detail {
 namespace {
 
-std::string known_model_types() {
-  std::set<std::string_view> known;
-  for (const Family& family : families()) {
-    known.insert(family.model_types.names.begin(), family.model_types.names.end());
-  }
-  return fmt::format("{}", fmt::join(known, ", "));
-}
-
 const Family& family_of(const ConfigReader& config, const std::string& model_type) {
   if (model_type.empty()) {
-    config.fail("model_type", "is missing", "add one of: " + known_model_types());
+    config.fail("model_type", "is missing", list_of_types_hint(model_type));
   }
   if (const Family* const family = find_family(model_type)) return *family;
-  config.fail("model_type", fmt::format("the model type \"{}\" is not supported", model_type),
-              "use one of: " + known_model_types());
+  config.fail("model_type", fmt::format("the model type \"{}\" is unknown", model_type),
+              list_of_types_hint(model_type));
 }
 
 }  // namespace
@@ -52,6 +43,11 @@ ModelSpec read_model_spec(std::string_view json, const std::string& file, std::s
   detail::require_no_structural(config.unread(), file);
   for (const detail::UnreadKey& key : config.unread().unlikely) {
     spec.unread_keys.push_back(key.pointer.substr(1));
+  }
+  if (const std::vector<std::string>& filled = config.unread().filled; !filled.empty()) {
+    spec.assumptions.push_back(fmt::format(
+        "the config omits sizes, which are those of {}: {}",
+        spec.architecture.empty() ? spec.model_type : spec.architecture, fmt::join(filled, ", ")));
   }
   return spec;
 }

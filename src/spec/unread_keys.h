@@ -23,10 +23,11 @@ struct UnreadKey {
   std::string value;    ///< as in the file, cut off if it is long
 };
 
-/// The unread keys of a config and of its nested objects.
+/// The unread keys of a config and of its nested objects, and sizes that they leave out.
 struct UnreadKeys {
   std::vector<UnreadKey> unlikely;
   std::vector<UnreadKey> structural;
+  std::vector<std::string> filled;  ///< "num_experts 128": sizes that the class fills in
 };
 
 /// Throws Error{invalid_input} that lists all structural keys, if there are any.

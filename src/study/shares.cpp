@@ -135,6 +135,7 @@ Share share_of(Part part) noexcept {
     case Part::vision_tower:
     case Part::audio_tower:
     case Part::projector:
+    case Part::adapter:
     case Part::communication:
       break;
   }

@@ -52,7 +52,7 @@ GPT2 = {
     "vocab_size": 16,
 }
 
-# Each begins with the command, which determines its schema. layer.json is ATTENTION_LAYER,
+# Each begins with the command, which determines its schema; SCHEMAS has the exceptions. layer.json is ATTENTION_LAYER,
 # linear.json LINEAR_TRANSFORMER; the folder model has GPT2 with all weights, broken with one.
 CASES = """
 analyze bert-base
@@ -165,7 +165,14 @@ presets list
 presets qwen3 --max-parameters 8B --sort parameters
 presets show gpt2
 presets show transformer-base
+presets types
+analyze unknown
+analyze unknown/model.safetensors --detail
+analyze unknown-shards
+analyze adapter
 """.strip().splitlines()
+
+SCHEMAS = {"presets types": "model_types", "analyze unknown": "unknown_model"}
 
 LARGE_CASE = "analyze llama-3.1-405b --batch 1000000 --seq 131072"
 
@@ -187,6 +194,8 @@ DAMAGED_CASES = [
     "machines show a100-80gb",
     "models",
     "presets show gpt2",
+    "presets types",
+    "analyze unknown",
 ]
 
 failures = 0
@@ -346,6 +355,24 @@ def prepare_weights(folder):
     Path(folder, "small.gguf").write_bytes(gguf(metadata, tensors))
 
 
+def prepare_unknown(folder):
+    """Writes folders for `analyze`: an unknown architecture, one whose shards are absent, and a
+    LoRA adapter of the folder model."""
+    config = {"model_type": "acme", "num_hidden_layers": 1, "num_attention_heads": 2,
+              "hidden_size": 4, "torch_dtype": "float32"}
+    index = {"metadata": {"total_size": 4096}, "weight_map": {"a": "absent.safetensors"}}
+    files = {"unknown/config.json": json.dumps(config).encode(),
+             "unknown/model.safetensors": safetensors({"a.weight": [4, 4], "b": [3]}),
+             "unknown-shards/model.safetensors.index.json": json.dumps(index).encode(),
+             "adapter/adapter_config.json": json.dumps(
+                 {"peft_type": "LORA", "base_model_name_or_path": "../model", "r": 2}).encode(),
+             "adapter/adapter_model.safetensors": safetensors(
+                 {"h.0.attn.c_attn.lora_A.weight": [2, 4], "h.0.attn.c_attn.lora_B.weight": [12, 2]})}
+    for name, content in files.items():
+        Path(folder, name).parent.mkdir(exist_ok=True)
+        Path(folder, name).write_bytes(content)
+
+
 def prepare_stores(folder):
     """Puts a model into a Hugging Face cache, and a broken manifest among Ollama's."""
     snapshot = Path(folder, "hub", "models--acme--tiny", "snapshots", "0123")
@@ -353,6 +380,12 @@ def prepare_stores(folder):
     manifest = Path(folder, "ollama", "manifests", "registry.ollama.ai", "library", "broken", "1b")
     manifest.parent.mkdir(parents=True)
     manifest.write_text("{", encoding="utf-8")
+
+
+def schema_of(case):
+    """The name of the schema that describes the output of a case."""
+    special = [name for start, name in SCHEMAS.items() if case.startswith(start)]
+    return special[0] if special else case.split()[0]
 
 
 def check_cases(binary, schemas):
@@ -363,12 +396,13 @@ def check_cases(binary, schemas):
         Path(folder, "linear.json").write_text(json.dumps(LINEAR_TRANSFORMER), encoding="utf-8")
         prepare_comparison(binary, folder)
         prepare_weights(folder)
+        prepare_unknown(folder)
         prepare_stores(folder)
         for case in CASES:
             arguments = case.split()
             try:
                 documents[case] = run(binary, arguments, folder)
-                problem = first_problem(schemas[arguments[0]], documents[case])
+                problem = first_problem(schemas[schema_of(case)], documents[case])
             except ValueError as error:
                 problem = str(error)
             report(case, problem)
@@ -422,7 +456,7 @@ def main():
         check_large_integers(documents[LARGE_CASE])
     for case in DAMAGED_CASES:
         if case in documents:
-            check_damaged(schemas[case.split()[0]], case, documents[case])
+            check_damaged(schemas[schema_of(case)], case, documents[case])
     check_shared_definitions(schemas)
     check_samples(schemas, reports / "samples")
     print(f"{failures} failed" if failures else "all passed")

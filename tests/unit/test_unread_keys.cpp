@@ -1,13 +1,20 @@
 // Keys that no reader knows: harmless ones are ignored, others noted, and structural ones refused.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "headroom/analysis.h"
 #include "headroom/error.h"
 #include "headroom/model_source.h"
+#include "headroom/unknown_model.h"
+#include "support/data.h"
 
 using namespace headroom;
+using namespace headroom::test;
 
 namespace {
 
@@ -37,7 +44,8 @@ json common_attributes() {
 /// Adds `attributes` to `object` and to every nested config, where they are not set.
 void add_to_all(json& object, const json& attributes) {
   for (auto& [key, value] : object.items()) {
-    if (key.ends_with("_config") && key != "attn_config" && value.is_object()) {
+    if (key.ends_with("_config") && key != "attn_config" && key != "per_layer_config" &&
+        value.is_object()) {
       add_to_all(value, attributes);
     }
   }
@@ -55,23 +63,102 @@ Integer parameters_of(const ModelSpec& spec) {
   return count_parameters(graph).total.evaluate(graph.sizes);
 }
 
+/// Adds the model types of a config and of its sub-configs.
+void add_types(const json& config, std::set<std::string>& types) {
+  for (const auto& [key, value] : config.items()) {
+    if (key == "model_type") types.insert(value.get<std::string>());
+    if (value.is_object()) add_types(value, types);
+  }
+}
+
+/// The published config `from`, as one of another type: aliases and near-clones.
+json with_type(json from, const std::string& type) {
+  from["model_type"] = type;
+  from.erase("architectures");
+  return from;
+}
+
+/// A number in place of Python's Infinity.
+json read_config(const std::filesystem::path& file) {
+  std::string text = read_file(file);
+  const std::string infinity = "Infinity";
+  for (auto at = text.find(infinity); at != std::string::npos; at = text.find(infinity)) {
+    text.replace(at, infinity.size(), "1e30");
+  }
+  return json::parse(text);
+}
+
+json tower(const std::string& name) {
+  return read_config(data_folder() / "towers/tiny" / (name + ".config.json"));
+}
+
+/// Configs of types that no file has: their towers have the sizes of their classes.
+std::map<std::string, json> derived_configs() {
+  const json falcon = config_of(find_preset("falcon-7b").value());
+  const json qwen2 = config_of(find_preset("qwen2-0.5b").value());
+  const json llama_text = config_of(find_preset("tinyllama-1.1b").value());
+  std::map<std::string, json> configs;
+  for (const char* const type : {"RefinedWeb", "RefinedWebModel"}) {
+    configs[type] = with_type(falcon, type);
+  }
+  for (const char* const type : {"qwen2_vl_text", "qwen2_5_vl_text"}) {
+    configs[type] = with_type(qwen2, type);
+  }
+  configs["smolvlm"] = with_type(tower("idefics3"), "smolvlm");
+  configs["voxtral"] = {{"model_type", "voxtral"}, {"text_config", llama_text}};
+  configs["glm4v_moe"] = {
+      {"model_type", "glm4v_moe"},
+      {"text_config", with_type(config_of(find_preset("glm-4.5-air").value()), "glm4v_moe_text")}};
+  const json minimax = read_config(data_folder() / "towers/minimax-m3.config.json");
+  configs["minimax_m3_vl"] = minimax;
+  configs["minimax_m3_vl_text"] = with_type(minimax.at("text_config"), "minimax_m3_vl_text");
+  return configs;
+}
+
+/// True unless the type is one that headroom refuses.
+bool is_known(const json& config) {
+  const std::vector<ModelTypeInfo> types = list_model_types();
+  const std::string type = config.value("model_type", "");
+  return std::ranges::find(types, type, &ModelTypeInfo::model_type) != types.end();
+}
+
+/// At least one config of every model type: the presets, and the test data's.
+std::map<std::string, json> configs_of_all_families() {
+  std::map<std::string, json> configs = derived_configs();
+  for (const Preset& preset : list_presets()) configs[preset.name] = config_of(preset);
+  for (const char* const folder : {"golden/tiny", "towers/tiny", "state_spaces/configs", "wild"}) {
+    for (const auto& entry : std::filesystem::directory_iterator(data_folder() / folder)) {
+      if (entry.path().extension() != ".json") continue;
+      json config = read_config(entry.path());
+      if (config.contains("config")) config = config.at("config");
+      if (is_known(config)) configs[entry.path().string()] = std::move(config);
+    }
+  }
+  return configs;
+}
+
 json llama() { return config_of(find_preset("tinyllama-1.1b").value()); }
 
 }  // namespace
 
-TEST_CASE("common attributes at their defaults change no model and no sub-config") {
+TEST_CASE("common attributes at their defaults change no family and no sub-config") {
   const json attributes = common_attributes();
-  for (const Preset& preset : list_presets()) {
-    json config = config_of(preset);
+  std::set<std::string> types;
+  for (auto& [name, config] : configs_of_all_families()) {
+    add_types(config, types);
     const ModelSpec plain = read(config);
     // A layer of headroom's own is no pretrained config.
     if (plain.is_layer()) continue;
     const bool has_encoder = plain.kind == ModelKind::encoder_decoder;
-    add_to_all(config, attributes);
-    if (has_encoder) config.erase("is_encoder_decoder");
-    const ModelSpec full = read(config);
-    CHECK_MESSAGE(full.unread_keys.empty(), preset.name);
-    CHECK_MESSAGE(parameters_of(full) == parameters_of(plain), preset.name);
+    json filled = config;
+    add_to_all(filled, attributes);
+    if (has_encoder) filled["is_encoder_decoder"] = true;
+    const ModelSpec full = read(filled);
+    CHECK_MESSAGE(full.unread_keys == plain.unread_keys, name);
+    CHECK_MESSAGE(parameters_of(full) == parameters_of(plain), name);
+  }
+  for (const ModelTypeInfo& type : list_model_types()) {
+    CHECK_MESSAGE(types.contains(type.model_type), type.model_type);
   }
 }
 
@@ -83,7 +170,63 @@ TEST_CASE("keys that were seen in published configs and change nothing are ignor
   config["use_mrope"] = false;
   config["use_sliding_window"] = false;
   config["eos_token_ids"] = {1, 2};
+  config["forced_decoder_ids"] = {{1, 50259}, {2, 50359}};
+  config["n_special"] = 0;
+  config["predict_special_tokens"] = true;
+  config["is_encoder_decoder"] = false;
   CHECK(read(config).unread_keys.empty());
+}
+
+TEST_CASE("values that were seen in published configs and change nothing are read") {
+  json config = llama();
+  config["hidden_act"] = "gelu_fast";
+  config["rope_scaling"] = {{"type", "mrope"}, {"mrope_section", {16, 24, 24}}};
+  CHECK(read(config).unread_keys.empty());
+  config["rope_scaling"] = {{"rope_type", "yarn"}, {"factor", 2.0}, {"attn_factor", 1.0}};
+  CHECK(read(config).unread_keys.empty());
+  json next = config_of(find_preset("qwen3-next-80b-a3b").value());
+  next["use_sliding_window"] = false;
+  CHECK(read(next).unread_keys.empty());
+  json vision = tower("gemma3");
+  vision["vision_config"]["_attn_implementation_autoset"] = true;
+  vision["text_config"]["_attn_implementation_autoset"] = true;
+  CHECK(read(vision).unread_keys.empty());
+}
+
+TEST_CASE("a type may be written as a module of torch") {
+  json config = llama();
+  config["torch_dtype"] = "torch.bfloat16";
+  CHECK(read(config).torch_dtype == "bfloat16");
+}
+
+TEST_CASE(
+    "a harmless key is harmless in a sub-config, and an unknown one is named with its place") {
+  json config = tower("gemma3");
+  config["vision_config"]["favourite_colour"] = "blue";
+  CHECK(read(config).unread_keys == std::vector<std::string>{"vision_config/favourite_colour"});
+  config["vision_config"]["num_memory_slots"] = 4;
+  CHECK(refusal_of([&] { (void)read(config); }).find("/vision_config/num_memory_slots") !=
+        std::string::npos);
+}
+
+TEST_CASE("sizes that the class fills in are listed") {
+  json config = config_of(find_preset("mixtral-8x7b").value());
+  CHECK(read(config).assumptions.empty());
+  config.erase("num_local_experts");
+  config.erase("num_experts_per_tok");
+  CHECK(read(config).assumptions ==
+        std::vector<std::string>{"the config omits sizes, which are those of MixtralForCausalLM: "
+                                 "num_local_experts 8, num_experts_per_tok 2"});
+}
+
+TEST_CASE("towers without a config are counted with their class's sizes, and a note says so") {
+  json config = tower("gemma3");
+  const Integer whole = parameters_of(read(config));
+  config.erase("vision_config");
+  const ModelSpec spec = read(config);
+  REQUIRE_FALSE(spec.assumptions.empty());
+  CHECK(spec.assumptions.back().find("tower") != std::string::npos);
+  CHECK(parameters_of(spec) > whole);
 }
 
 TEST_CASE("a key without the name of a size is counted, and named") {

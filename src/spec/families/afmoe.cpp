@@ -20,7 +20,7 @@ void read_afmoe_attention(ConfigReader& config, StackSpec& stack) {
 
 ExpertsSpec read_afmoe_experts(ConfigReader& config) {
   ExpertsSpec experts = read_experts(config, {{"num_experts", "num_local_experts"}, 64, 6});
-  experts.intermediate_size = config.size_or({"moe_intermediate_size"}, 1408);
+  experts.intermediate_size = config.size_or_of_class({"moe_intermediate_size"}, 1408);
   experts.shared_intermediate_size =
       product(config, "num_shared_experts", config.count_or({"num_shared_experts"}, 2),
               experts.intermediate_size);

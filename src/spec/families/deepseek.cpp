@@ -56,7 +56,7 @@ ExpertsSpec read_deepseek_experts(ConfigReader& config, const ExpertKeys& keys,
                                   std::int64_t size_when_absent, std::int64_t shared_when_absent,
                                   double scaling_when_absent) {
   ExpertsSpec experts = read_experts(config, keys);
-  experts.intermediate_size = config.size_or({"moe_intermediate_size"}, size_when_absent);
+  experts.intermediate_size = config.size_or_of_class({"moe_intermediate_size"}, size_when_absent);
   const std::int64_t absent = config.is_null("n_shared_experts") ? 0 : shared_when_absent;
   experts.shared_intermediate_size =
       product(config, "n_shared_experts",

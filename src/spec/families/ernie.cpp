@@ -39,9 +39,9 @@ void read_ernie4_5_moe(ConfigReader& config, ModelSpec& spec) {
   read_ernie4_5(config, spec);
   config.expect_flag("use_bias", false);
   ExpertsSpec experts;
-  experts.num_experts = config.size_or({"moe_num_experts"}, 64);
-  experts.num_experts_per_tok = config.size_or({"moe_k"}, 6);
-  experts.intermediate_size = config.size_or({"moe_intermediate_size"}, 1536);
+  experts.num_experts = config.size_or_of_class({"moe_num_experts"}, 64);
+  experts.num_experts_per_tok = config.size_or_of_class({"moe_k"}, 6);
+  experts.intermediate_size = config.size_or_of_class({"moe_intermediate_size"}, 1536);
   experts.shared_intermediate_size =
       product(config, "moe_num_shared_experts", config.count_or({"moe_num_shared_experts"}, 2),
               experts.intermediate_size);

@@ -102,6 +102,7 @@ ModelClasses gemma3_classes() {
 
 void read_gemma3(ConfigReader& config, ModelSpec& spec) {
   read_text_config(config, spec, gemma3_classes(), read_gemma3_text);
+  note_absent_tower(config, spec);
   count_gemma3_tower(config, spec);
   read_tower_tokens(config, spec);
   config.ignore({"mm_tokens_per_image", "tie_word_embeddings"});

@@ -55,6 +55,8 @@ void read_lfm2_decoder(ConfigReader& config, ModelSpec& spec, const DecoderDefau
 DecoderDefaults lfm2_defaults(const DecoderDefaults::Sizes& sizes) {
   DecoderDefaults defaults;
   defaults.sizes = sizes;
+  // Published configs say block_ff_dim.
+  defaults.intermediate_size = sizes.intermediate_size;
   defaults.max_position_embeddings = 128000;
   defaults.num_key_value_heads = 8;
   defaults.rope.theta = 1e6;
@@ -85,7 +87,7 @@ void read_lfm2_moe(ConfigReader& config, ModelSpec& spec) {
   read_lfm2_decoder(config, spec, lfm2_defaults({2048, 7168, 32, 32, 65536}));
   StackSpec& stack = *spec.decoder;
   ExpertsSpec experts = read_experts(config, {{"num_experts", "num_local_experts"}, 32, 4});
-  experts.intermediate_size = config.size_or({"moe_intermediate_size"}, 1792);
+  experts.intermediate_size = config.size_or_of_class({"moe_intermediate_size"}, 1792);
   experts.scoring = RouterScoring::sigmoid;
   experts.correction_bias = config.flag_or({"use_expert_bias"}, true);
   experts.normalise = config.flag_or({"norm_topk_prob"}, true);

@@ -45,7 +45,7 @@ void read_llama4_text(ConfigReader& config, ModelSpec& spec) {
   experts.shared_intermediate_size = stack.ffn.intermediate_size;
   experts.scoring = RouterScoring::sigmoid;
   experts.weighting = ExpertWeighting::input;
-  stack.ffn.intermediate_size = config.size_or({"intermediate_size_mlp"}, 16384);
+  stack.ffn.intermediate_size = config.size_or_of_class({"intermediate_size_mlp"}, 16384);
   set_experts(stack, read_routed_layers(config, stack.num_layers), experts);
 
   const std::vector<bool> rotary = read_rotary_layers(config, stack.num_layers);
@@ -80,12 +80,9 @@ void read_llama4_text(ConfigReader& config, ModelSpec& spec) {
 
 void read_llama4(ConfigReader& config, ModelSpec& spec) {
   read_text_config(config, spec, llama_classes("Llama4"), read_llama4_text);
+  note_absent_tower(config, spec);
   count_llama4_tower(config, spec);
   read_tower_tokens(config, spec);
-  if (!config.has("vision_config")) {
-    spec.assumptions.emplace_back(
-        "the config has no vision_config: the tower has the sizes of its class");
-  }
   config.ignore({"tie_word_embeddings"});
 }
 

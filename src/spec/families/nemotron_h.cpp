@@ -83,7 +83,7 @@ StateSpaceSpec read_nemotron_mamba(ConfigReader& config, const NormSpec& norm) {
 
 ExpertsSpec read_nemotron_experts(ConfigReader& config) {
   ExpertsSpec experts = read_experts(config, {{"n_routed_experts", "num_local_experts"}, 8, 2});
-  experts.intermediate_size = config.size_or({"moe_intermediate_size"}, 7688);
+  experts.intermediate_size = config.size_or_of_class({"moe_intermediate_size"}, 7688);
   experts.scoring = RouterScoring::sigmoid;
   experts.correction_bias = true;
   experts.group_score = GroupScore::two_best;

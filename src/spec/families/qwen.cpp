@@ -29,7 +29,7 @@ void read_qwen3(ConfigReader& config, ModelSpec& spec) {
 ExpertsSpec read_qwen_experts(ConfigReader& config, const ExpertKeys& keys,
                               std::int64_t size_when_absent) {
   ExpertsSpec experts = read_experts(config, keys);
-  experts.intermediate_size = config.size_or({"moe_intermediate_size"}, size_when_absent);
+  experts.intermediate_size = config.size_or_of_class({"moe_intermediate_size"}, size_when_absent);
   experts.normalise = config.flag_or({"norm_topk_prob"}, false);
   return experts;
 }

@@ -57,7 +57,7 @@ DecoderDefaults hybrid_defaults(std::int64_t kv_heads) {
 /// Routed experts with a gated shared one; the number of experts and of experts per token.
 ExpertsSpec read_hybrid_experts(ConfigReader& config, const ExpertKeys& keys) {
   ExpertsSpec experts = read_experts(config, keys);
-  experts.intermediate_size = config.size_or({"moe_intermediate_size"}, 512);
+  experts.intermediate_size = config.size_or_of_class({"moe_intermediate_size"}, 512);
   experts.normalise = config.flag_or({"norm_topk_prob"}, true);
   experts.shared_intermediate_size = config.size_or({"shared_expert_intermediate_size"}, 512);
   experts.shared_gate = true;

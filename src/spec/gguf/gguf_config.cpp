@@ -1,15 +1,15 @@
 #include "gguf_config.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <set>
+#include <optional>
 
 #include "family.h"
 #include "gguf_metadata_reader.h"
 #include "headroom/error.h"
+#include "unknown_type.h"
 
 namespace headroom::detail {
 namespace {
@@ -42,16 +42,18 @@ bool fits(const GgufArchitecture& architecture, const GgufMetadataReader& metada
   return architecture.needs.empty() || metadata.count(architecture.needs).value_or(0) > 0;
 }
 
-FamilyArchitecture architecture_of(const GgufMetadataReader& metadata, const std::string& file) {
-  std::set<std::string_view> names;
+std::optional<FamilyArchitecture> find_architecture(const GgufMetadataReader& metadata) {
   for (const FamilyArchitecture& entry : known_architectures()) {
     if (fits(*entry.architecture, metadata)) return entry;
-    names.insert(entry.architecture->name);
   }
+  return std::nullopt;
+}
+
+FamilyArchitecture architecture_of(const GgufMetadataReader& metadata, const std::string& file) {
+  if (const auto found = find_architecture(metadata)) return *found;
   throw Error(ErrorCode::invalid_input,
-              fmt::format("the architecture \"{}\" is not supported", metadata.architecture()),
-              file + ": general.architecture",
-              fmt::format("use one of: {}", fmt::join(names, ", ")));
+              fmt::format("the architecture \"{}\" is unknown", metadata.architecture()),
+              file + ": general.architecture", list_of_types_hint(metadata.architecture()));
 }
 
 void add_keys(std::span<const GgufKey> keys, const GgufMetadataReader& metadata,
@@ -81,6 +83,10 @@ void add_tie(const GgufMetadataReader& metadata, GgufTie tie, ConfigDraft& confi
 }
 
 }  // namespace
+
+bool is_known_architecture(const checkpoint::GgufContent& content, const std::string& file) {
+  return find_architecture(GgufMetadataReader(content, file)).has_value();
+}
 
 std::string config_from_gguf(const checkpoint::GgufContent& content, const std::string& file) {
   const GgufMetadataReader metadata(content, file);

@@ -14,6 +14,8 @@ std::string path_of(ModelPart part) {
       return "vision_tower";
     case ModelPart::audio:
       return "audio_tower";
+    case ModelPart::adapter:
+      return "adapter";
     case ModelPart::projector:
       break;
   }

@@ -5,6 +5,8 @@
 
 #include <optional>
 
+#include "../unknown_type.h"
+
 namespace headroom::detail {
 namespace {
 
@@ -12,8 +14,8 @@ const Family& text_family(ConfigReader& text, std::string_view when_absent) {
   const std::string type = text.text_or({"model_type"}, std::string(when_absent));
   const Family* const family = find_family(type);
   if (family != nullptr) return *family;
-  text.fail("model_type", fmt::format("the text model \"{}\" is not supported", type),
-            "headroom presets lists the supported types");
+  text.fail("model_type", fmt::format("the text model \"{}\" is unknown", type),
+            list_of_types_hint(type));
 }
 
 /// Tied if either config says so; a wrapper that says no overrides the text class's default only.
@@ -41,20 +43,13 @@ ModelClasses wrapper_classes(const Wrapper& wrapper) {
   return {std::move(classes)};
 }
 
-/// Notes that a tower's sizes are its class's, since the config has none.
-void note_absent_tower(const ConfigReader& config, ModelSpec& spec) {
-  if (config.has("vision_config") || config.has("audio_config")) return;
-  spec.assumptions.push_back(fmt::format(
-      "the config describes no tower: it has the default sizes of {}", spec.architecture));
-}
-
 }  // namespace
 
 void read_wrapped_text(ConfigReader& config, ModelSpec& spec, std::string_view text_type,
                        std::string_view text_defaults) {
   const bool bare = !spec.head.language_model;
   const std::string architecture = spec.architecture;
-  const std::string dtype = config.text_or({"torch_dtype", "dtype"}, "");
+  const std::string dtype = without_torch(config.text_or({"torch_dtype", "dtype"}, ""));
   std::optional<bool> outer;
   if (config.has("tie_word_embeddings")) outer = config.flag_or({"tie_word_embeddings"}, false);
   if (const auto own = config.object("text_config")) {
@@ -83,6 +78,12 @@ void read_wrapped_text(ConfigReader& config, ModelSpec& spec, std::string_view t
   if (!dtype.empty()) spec.torch_dtype = dtype;
   spec.architecture = architecture;
   if (bare) spec.head = {};
+}
+
+void note_absent_tower(const ConfigReader& config, ModelSpec& spec) {
+  if (config.has("vision_config") || config.has("audio_config")) return;
+  spec.assumptions.push_back(fmt::format(
+      "the config describes no tower: it has the default sizes of {}", spec.architecture));
 }
 
 void read_tower_tokens(ConfigReader& config, ModelSpec& spec) {

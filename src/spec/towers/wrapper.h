@@ -26,6 +26,9 @@ struct Wrapper {
 /// text_config.model_type names; the text model's keys may also stand beside vision_config.
 [[nodiscard]] Family wrapper_family(const Wrapper& wrapper);
 
+/// Notes that the tower's sizes are those of `spec.architecture` if the config describes no tower.
+void note_absent_tower(const ConfigReader& config, ModelSpec& spec);
+
 /// Reads the placeholders of images and sound in the token ids into `spec.tower_tokens`.
 void read_tower_tokens(ConfigReader& config, ModelSpec& spec);
 

@@ -1,0 +1,26 @@
+#include "model_reading.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "headroom/error.h"
+
+namespace headroom::cli {
+
+Model ModelReading::load(const std::string& name) const {
+  Model model = load_model(name);
+  const std::vector<std::string>& keys = model.spec.unread_keys;
+  if (!strict || keys.empty()) return model;
+  throw Error(ErrorCode::invalid_input,
+              fmt::format("{} key{} unknown, which --strict refuses: {}", keys.size(),
+                          keys.size() == 1 ? " is" : "s are", fmt::join(keys, ", ")),
+              model.source.empty() ? name : model.source,
+              "without --strict they are taken to change no figure, with a note");
+}
+
+void add_reading_options(Command command, ModelReading& reading) {
+  command.add_flag("--strict", reading.strict,
+                   "Refuse a model whose config has any key that headroom does not know");
+}
+
+}  // namespace headroom::cli

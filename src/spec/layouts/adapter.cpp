@@ -1,0 +1,151 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "../config_reader.h"
+#include "element_type.h"
+#include "headroom/error.h"
+#include "json_text.h"
+#include "readers.h"
+#include "safetensors.h"
+
+namespace headroom::detail {
+namespace {
+
+namespace fs = std::filesystem;
+using checkpoint::SafetensorsFile;
+using checkpoint::StoredTensor;
+
+/// What adapter_config.json says of a LoRA adapter (arXiv 2106.09685).
+struct AdapterConfig {
+  std::string base;
+  std::int64_t rank = 0;
+  bool has_one_rank = true;
+  std::string targets;  ///< "q_proj, v_proj", or a regular expression
+};
+
+AdapterConfig read_adapter_config(const std::string& file) {
+  const nlohmann::json document = parse_json(read_text_file(file), file);
+  ConfigReader config(document, file);
+  const std::string method = config.text_or({"peft_type"}, "");
+  if (method != "LORA") {
+    config.fail("peft_type",
+                fmt::format("is \"{}\": of PEFT's adapters, only LoRA's are read", method),
+                "give the base model; merged into it, an adapter adds no parameters");
+  }
+  AdapterConfig adapter;
+  adapter.base = config.text_or({"base_model_name_or_path"}, "");
+  if (adapter.base.empty()) {
+    config.fail("base_model_name_or_path", "is missing: an adapter alone is no model",
+                "write the base model's folder or name there");
+  }
+  adapter.rank = config.size({"r"});
+  const auto ranks = config.entries("rank_pattern");
+  adapter.has_one_rank = ranks.value_or(0) == 0;
+  if (config.is_list("target_modules")) {
+    adapter.targets = fmt::format("{}", fmt::join(config.texts("target_modules"), ", "));
+  } else {
+    adapter.targets = config.text_or({"target_modules"}, "the modules of its files");
+  }
+  return adapter;
+}
+
+/// The base model. A relative folder is looked for beside the adapter as well.
+Model read_base(const AdapterConfig& adapter, const fs::path& folder, const std::string& file) {
+  std::error_code failed;
+  const fs::path beside = folder / adapter.base;
+  const std::string base = fs::exists(beside, failed) ? beside.string() : adapter.base;
+  if (fs::is_regular_file(fs::path(base) / "adapter_config.json", failed)) {
+    throw Error(ErrorCode::invalid_input, "names another adapter as its base model",
+                file + "#/base_model_name_or_path", "write the base model's folder there");
+  }
+  try {
+    return load_model(base);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::invalid_input) throw;
+    throw Error(ErrorCode::invalid_input,
+                fmt::format("is a LoRA adapter whose base model cannot be read: {}", error.what()),
+                file + "#/base_model_name_or_path",
+                "write a preset's name or the base model's folder there");
+  }
+}
+
+WeightRole role_of(std::string_view tensor) {
+  const bool in_attention = tensor.find("attn") != std::string_view::npos ||
+                            tensor.find("attention") != std::string_view::npos;
+  return in_attention ? WeightRole::attention : WeightRole::mlp;
+}
+
+void require_rank(const StoredTensor& tensor, const AdapterConfig& adapter,
+                  const std::string& file) {
+  const bool is_down = tensor.name.ends_with("lora_A.weight");
+  if (!is_down || !adapter.has_one_rank || tensor.shape.front() == adapter.rank) return;
+  throw Error(ErrorCode::invalid_input,
+              fmt::format("has rank {}, but adapter_config.json says r {}", tensor.shape.front(),
+                          adapter.rank),
+              checkpoint::tensor_place(file, tensor.name), "take both files from one training run");
+}
+
+/// A rule without weights yet for one type of an adapter's, which is often not the base model's.
+StorageRule rule_for(checkpoint::StoredType type) {
+  StorageFormat format;
+  format.name = checkpoint::stored_name(type);
+  format.values.bits = checkpoint::stored_bits(type);
+  StorageRule rule;
+  rule.format = std::move(format);
+  rule.kinds = {ModuleKind::linear,    ModuleKind::experts, ModuleKind::router,
+                ModuleKind::embedding, ModuleKind::head,    ModuleKind::convolution,
+                ModuleKind::tower,     ModuleKind::other};
+  return rule;
+}
+
+/// Adds every tensor of the adapter, and returns its bytes.
+Integer add_adapter(const fs::path& folder, const AdapterConfig& adapter, ModelSpec& spec) {
+  const SafetensorsFile weights(folder / "adapter_model.safetensors");
+  Integer bytes = 0;
+  std::map<checkpoint::StoredType, StorageRule> rules;
+  for (const StoredTensor& tensor : weights.tensors()) {
+    if (tensor.shape.empty()) continue;
+    require_rank(tensor, adapter, weights.path());
+    spec.counted_only.push_back(
+        {tensor.name, tensor.shape, role_of(tensor.name), 1, ModelPart::adapter});
+    rules.try_emplace(tensor.type, rule_for(tensor.type))
+        .first->second.weights.push_back(tensor.name);
+    bytes = checked_add(bytes, static_cast<std::int64_t>(tensor.data.size()));
+  }
+  std::vector<StorageRule>& all = spec.storage.rules;
+  for (auto& [type, rule] : rules) all.insert(all.begin(), std::move(rule));
+  return bytes;
+}
+
+}  // namespace
+
+Model read_adapter_folder(const fs::path& folder) {
+  const std::string file = (folder / "adapter_config.json").string();
+  const AdapterConfig adapter = read_adapter_config(file);
+  Model model = read_base(adapter, folder, file);
+  std::error_code failed;
+  if (!fs::is_regular_file(folder / "adapter_model.safetensors", failed)) {
+    throw Error(ErrorCode::invalid_input, "is a LoRA adapter without adapter_model.safetensors",
+                folder.string(),
+                fmt::format("add its weights, or give the base model, {}", adapter.base));
+  }
+  if (!model.name_note.empty()) model.spec.assumptions.push_back(model.name_note);
+  const Integer bytes = add_adapter(folder, adapter, model.spec);
+  model.spec.assumptions.push_back(fmt::format(
+      "{} with a LoRA adapter of rank {} on {}: {} B more; merged into the base model "
+      "it costs neither bytes nor FLOPs",
+      model.spec.name, adapter.rank, adapter.targets, static_cast<std::int64_t>(bytes)));
+  model.spec.name = name_of_folder(folder);
+  model.source = file;
+  model.reference.reset();
+  // The files hold the base model only.
+  model.weight_files.clear();
+  model.spec.not_run = "headroom does not run adapters";
+  return model;
+}
+
+}  // namespace headroom::detail
