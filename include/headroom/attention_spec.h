@@ -119,6 +119,23 @@ struct LatentAttentionSpec {
   double norm_eps = 1e-6;  ///< of the norms of latent vectors, independent of the other norms
 };
 
+/// Disentangled attention (arXiv 2006.03654, section 3.1): a table of relative positions, projected
+/// to keys and queries of every head, adds scores of contents with positions. The row of a query i
+/// and a key j is i - j, in buckets if there are any, plus half the number of rows, clamped to the
+/// table.
+struct DisentangledSpec {
+  bool content_to_position = true;  ///< query i times the position's key
+  bool position_to_content = true;  ///< key j times the position's query
+  /// The layer's own key and query weights project the table, both of them for any term.
+  bool shares_projections = false;
+  std::int64_t num_positions = 0;  ///< rows of the table
+  /// Distances of at least half of them share buckets on a logarithmic scale up to `max_distance`;
+  /// 0: every distance has its own row.
+  std::int64_t num_buckets = 0;
+  std::int64_t max_distance = 0;
+  std::optional<NormSpec> table_norm{};
+};
+
 /// Temperature tuning: multiplies queries by 1 + scale · ln(1 + floor(position / floor_scale)).
 /// Positions count from 1 in Llama 4, in layers without RoPE, and from 0 in Ministral 3.
 struct TemperatureTuning {
@@ -208,6 +225,7 @@ struct AttentionSpec {
   double clip_qkv = 0;                 ///< clamps queries, keys and values to ±clip; 0: no clamp
   WindowSpec window;
   std::optional<QueryKeyNormSpec> query_key_norm{};
+  std::optional<DisentangledSpec> disentangled{};
   std::optional<LatentAttentionSpec> latent{};
   std::optional<GatedDeltaSpec> gated_delta{};
   std::optional<ShortConvolutionSpec> short_convolution{};

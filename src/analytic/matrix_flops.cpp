@@ -42,6 +42,17 @@ struct MatrixFlopsVisitor {
     if (by_parameter()) return per_parameter(op.rows);
     return with_both_gradients(Integer{2} * op.rows * op.in_features * op.out_features);
   }
+  MatrixFlops operator()(const DisentangledBias& op) const {
+    // Projects the table once for all sequences; each term multiplies all its rows.
+    const AttentionShape& shape = op.shape;
+    const Expr projections =
+        op.projections() * op.positions * op.width * shape.heads * shape.head_dim;
+    const Expr terms = op.terms() * shape.query_elements() * op.positions;
+    return with_both_gradients(Integer{2} * (projections + terms));
+  }
+  MatrixFlops operator()(const ChannelScale& op) const {
+    return by_parameter() ? per_parameter(op.rows) : MatrixFlops{};
+  }
   MatrixFlops operator()(const Norm& op) const {
     return by_parameter() ? per_parameter(op.rows) : MatrixFlops{};
   }
@@ -120,6 +131,7 @@ struct MatrixFlopsVisitor {
   }
   MatrixFlops operator()(const OutputGate&) const { return {}; }
   MatrixFlops operator()(const RelativePositionBias&) const { return {}; }
+  MatrixFlops operator()(const PositionTableRows&) const { return {}; }
   MatrixFlops operator()(const Rotary&) const { return {}; }
   MatrixFlops operator()(const Clamp&) const { return {}; }
   MatrixFlops operator()(const TemperatureScale&) const { return {}; }

@@ -127,6 +127,7 @@ class GraphBuilder {
   TensorId layer(const StackContext& stack, TensorId hidden);
   TensorId transformer_layer(const StackContext& stack, TensorId hidden);
   TensorId parallel_layer(const StackContext& stack, TensorId hidden);
+  TensorId layer_scale(const StackContext& stack, const std::string& path, TensorId branch);
   TensorId add_residual(const StackContext& stack, const std::string& path, TensorId hidden,
                         TensorId branch);
   TensorId final_norm(const StackContext& stack, TensorId hidden);
@@ -150,6 +151,8 @@ class GraphBuilder {
 
   // build_attention.cpp
   void relative_position_bias(const StackContext& stack);
+  void relative_embeddings(const StackContext& stack);
+  TensorId disentangled_bias(const StackContext& stack, TensorId query_key_value);
   TensorId self_attention(const StackContext& stack, TensorId hidden);
   TensorId attention_of_heads(const StackContext& stack, TensorId hidden);
   TensorId cross_attention(const StackContext& stack, TensorId hidden);
@@ -204,6 +207,7 @@ class GraphBuilder {
   // build_recurrent.cpp
   TensorId recurrent(const StackContext& stack, TensorId hidden);
   TensorId convolution_layer(const StackContext& stack, TensorId hidden);
+  TensorId input_convolution(const StackContext& stack, TensorId input, TensorId hidden);
 
   // build_latent_attention.cpp
   TensorId latent_attention(const StackContext& stack, TensorId hidden);
@@ -217,6 +221,10 @@ class GraphBuilder {
   // build_head.cpp
   void head(const StackContext& stack, TensorId hidden);
   TensorId select_token(Part part, TensorId hidden);
+  TensorId pool_tokens(const StackContext& stack, TokenPooling pooling, TensorId hidden);
+  TensorId classifier_features(const StackContext& stack, const ClassifierSpec& spec,
+                               TensorId hidden);
+  TensorId classifier_dense(const ClassifierSpec& spec, TensorId features);
   TensorId pooler(TensorId hidden);
   TensorId project_out(const StackContext& stack, TensorId hidden);
   TensorId language_model_transform(const Expr& rows, TensorId hidden);
@@ -233,6 +241,8 @@ class GraphBuilder {
   TensorId tensor(std::string name, std::vector<Expr> shape,
                   ElementType type = ElementType::activation);
   WeightId weight(Part part, const std::string& path, std::vector<Expr> shape, WeightRole role);
+  /// A weight that an earlier node of this layer reads.
+  [[nodiscard]] WeightId weight_of_layer(const std::string& path) const;
   /// Adds a node with a new output tensor.
   TensorId emit(Part part, const std::string& path, Op op, std::vector<TensorId> inputs,
                 std::vector<WeightId> weights, std::vector<Expr> output_shape);
@@ -265,6 +275,7 @@ class GraphBuilder {
   bool emit_nodes_ = true;  ///< false while counting only the weights of a skipped part
   std::optional<WeightId> word_embedding_;
   std::optional<TensorId> position_bias_;
+  std::optional<TensorId> position_table_;
   std::optional<TensorId> encoder_output_;
   std::optional<TensorId> per_layer_input_;
   /// K and V of the last layer that projected them, by kind of window.

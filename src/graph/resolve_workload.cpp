@@ -32,7 +32,7 @@ std::int64_t default_length(const ModelSpec& spec) {
 
 std::int64_t resolve_seq_len(const WorkloadRequest& request, const ModelSpec& spec) {
   if (const auto& image = spec.embedding.image) {
-    const std::int64_t tokens = image->num_patches() + 1;
+    const std::int64_t tokens = image->num_tokens();
     if (request.seq_len && *request.seq_len != tokens) {
       throw_invalid_input(
           fmt::format("{} reads images of {} tokens, so {} cannot be {}", spec.name, tokens,

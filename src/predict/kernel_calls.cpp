@@ -74,6 +74,22 @@ class CallVisitor {
   Calls operator()(const RelativePositionBias& op) const {
     return {elements(KernelKind::relative_position_bias, number(op.heads * op.queries * op.keys))};
   }
+  Calls operator()(const PositionTableRows& op) const {
+    return {elements(KernelKind::copy, number(op.rows * op.width))};
+  }
+  Calls operator()(const DisentangledBias& op) const {
+    const AttentionShape& shape = op.shape;
+    KernelCall projection =
+        linear(number(op.positions), number(op.width), number(shape.heads * shape.head_dim));
+    projection.times = static_cast<double>(op.projections());
+    AttentionShape all_positions = shape;
+    all_positions.keys = op.positions;
+    KernelCall scores{KernelKind::attention_scores, attention(all_positions), {}};
+    scores.times = static_cast<double>(op.terms());
+    KernelCall gather = elements(KernelKind::residual_add, number(shape.score_elements()));
+    gather.times = scores.times;
+    return {projection, scores, gather};
+  }
   Calls operator()(const Linear& op) const {
     return {linear(number(op.rows), number(op.in_features), number(op.out_features))};
   }
@@ -242,7 +258,11 @@ class CallVisitor {
     return {elements(KernelKind::residual_add, number(op.elements))};
   }
   Calls operator()(const Dropout&) const { only_in_training(); }
+  Calls operator()(const ChannelScale& op) const {
+    return {elements(KernelKind::scale, number(op.rows * op.width))};
+  }
   Calls operator()(const SelectToken& op) const {
+    if (!op.averaged.is_zero()) return {elements(KernelKind::residual_add, number(op.averaged))};
     return {elements(KernelKind::copy, number(op.elements))};
   }
   Calls operator()(const Scale& op) const {

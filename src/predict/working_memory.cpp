@@ -23,13 +23,19 @@ Expr kernel_floats(const Op& op, const Bindings& sizes) {
           [](const GatedDelta& delta) {  // query, key and correction of every head
             return delta.batch * delta.heads * (Integer{2} * delta.key_dim + delta.value_dim);
           },
+          // The transposed table, its projections, and the scores of one head with all positions.
+          [](const DisentangledBias& bias) {
+            const AttentionShape& shape = bias.shape;
+            return bias.positions * (bias.width + shape.queries +
+                                     bias.projections() * shape.heads * shape.head_dim);
+          },
           [&](const Convolution& convolution) { return convolution_floats(convolution, sizes); },
-          [](const OneOf<TokenEmbedding, PositionEmbedding, RelativePositionBias, Linear, Norm,
+          [](const OneOf<TokenEmbedding, PositionEmbedding, RelativePositionBias, PositionTableRows, Linear, Norm,
                          HeadNorm, Rotary, Clamp, TemperatureScale, LatentConcat, HeadLinear,
                          KvCacheAppend, AttentionScores, Softmax, AttentionContext, FusedAttention,
                          FeatureMap, LinearAttention, ShortConvolution, StateSpaceScan, Recurrence,
                          OutputGate, Activation, GatedActivation, RouterSelect, ExpertLinear,
-                         ExpertCombine, RowGate, ResidualAdd, Dropout, SelectToken, Scale, SoftCap,
+                         ExpertCombine, RowGate, ResidualAdd, ChannelScale, Dropout, SelectToken, Scale, SoftCap,
                          CrossEntropy, Collective> auto&) { return Expr(); }},
       op);
 }

@@ -11,9 +11,12 @@ set(HEADROOM_FAMILIES
   chatglm
   cohere
   convolution_layer
+  deberta
   deepseek
+  dinov2
   distilbert
   ernie
+  esm
   exaone
   falcon
   feed_forward_layer
@@ -35,6 +38,7 @@ set(HEADROOM_FAMILIES
   linear_transformer
   llama
   llama4
+  longformer
   mamba
   mamba_hybrids
   mimo
@@ -43,9 +47,11 @@ set(HEADROOM_FAMILIES
   minimax_m3
   mixtral
   modernbert
+  mpnet
   mpt
   nemotron
   nemotron_h
+  nomic_bert
   olmo
   opt
   phi
