@@ -36,7 +36,7 @@ enum class PositionKind {
   relative_bias,
   learned_and_relative_bias,
 };
-enum class InputKind { tokens, patches, audio, hidden_states };
+enum class InputKind { tokens, patches, audio, waveform, hidden_states };
 enum class WeightSharing { separate, shared };
 
 /// Router scores to expert weights: softmax over all experts, sigmoid of each, softmax over the
@@ -170,8 +170,12 @@ struct StackSpec {
   std::optional<RecurrentSpec> recurrent{};
   std::optional<ConvolutionSpec> convolution{};  ///< of variant 0
 
+  /// Runs whole sequences in one pass whatever the mask, and caches nothing (CLIP's texts).
+  bool whole_sequences = false;
+
   /// True if no position sees a later one, so that a pass can continue from cached state.
   [[nodiscard]] bool causal() const {
+    if (whole_sequences) return false;
     if (recurrent) return true;
     return convolution ? convolution->causal : self_attention.causal;
   }
@@ -240,6 +244,30 @@ struct AudioSpec {
   ActivationKind activation = ActivationKind::gelu;
 };
 
+/// Norms of a waveform's convolutions: a group norm of each channel after the first, or a layer norm
+/// after each.
+enum class WaveformNorm { first_group, every_layer };
+
+/// A strided convolution without padding, dense over channels.
+struct WaveformLayer {
+  std::int64_t channels = 0;
+  std::int64_t kernel_size = 0;
+  std::int64_t stride = 1;
+};
+
+/// Audio as samples: convolutions, each with an activation, a projection to the hidden size, and
+/// positions from a grouped convolution with weight normalisation (wav2vec 2.0, arXiv 2006.11477,
+/// sections 2 and 4.2).
+struct WaveformSpec {
+  std::vector<WaveformLayer> layers{};
+  bool bias = false;
+  WaveformNorm norm = WaveformNorm::first_group;
+  ActivationKind activation = ActivationKind::gelu;
+  bool projection_norm = true;
+  std::int64_t position_kernel_size = 0;
+  std::int64_t position_groups = 1;
+};
+
 /// Factor of the word embeddings. `token_dropout` (ESM): rows of mask tokens are 0; the others are
 /// multiplied by (1 - 0.12) / (1 - share of mask tokens), since training masks 12 %.
 enum class EmbeddingScale { none, sqrt_hidden_size, fixed, token_dropout };
@@ -266,6 +294,7 @@ struct EmbeddingSpec {
   bool projects_before_positions = false;
   std::optional<ImageSpec> image{};
   std::optional<AudioSpec> audio{};  ///< of the encoder, in an encoder-decoder
+  std::optional<WaveformSpec> waveform{};
   std::optional<PerLayerInputSpec> per_layer{};
 };
 

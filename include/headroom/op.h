@@ -101,7 +101,11 @@ struct Convolution {
   Masking masking = Masking::none;
   bool bias = true;
   KeySource past = KeySource::projections;  ///< cache: prepends the cached last inputs
+  Expr group_channels{};  ///< input channels of an output channel, in a grouped one; zero: all
 
+  [[nodiscard]] Expr channels_read() const {
+    return group_channels.is_zero() ? in_channels : group_channels;
+  }
   /// Earlier inputs that a causal output position reads.
   [[nodiscard]] Expr reach() const { return (kernel - Integer{1}) * dilation; }
 };

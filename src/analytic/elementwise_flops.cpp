@@ -239,6 +239,8 @@ ElementFlops activation_flops(ActivationKind kind) noexcept {
     case ActivationKind::gelu_tanh:
     case ActivationKind::gelu_new:
       return {9, 19};
+    case ActivationKind::quick_gelu:
+      return {5, 10};
     case ActivationKind::silu:
       return {4, 8};
     case ActivationKind::sigmoid:

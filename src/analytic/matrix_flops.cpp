@@ -65,7 +65,7 @@ struct MatrixFlopsVisitor {
   MatrixFlops operator()(const Convolution& op) const {
     const Expr outputs = op.batch * op.length;
     if (by_parameter()) return per_parameter(outputs);
-    const Expr forward = Integer{2} * outputs * op.in_channels * op.kernel * op.out_channels;
+    const Expr forward = Integer{2} * outputs * op.channels_read() * op.kernel * op.out_channels;
     if (op.channels_first) return {forward, forward};  // audio needs no gradient
     return with_both_gradients(forward);
   }

@@ -329,6 +329,7 @@ class LedgerWriter {
         return;
       case ActivationKind::gelu:
       case ActivationKind::gelu_tanh:
+      case ActivationKind::quick_gelu:
       case ActivationKind::silu:
       case ActivationKind::clamped_swiglu:
         break;

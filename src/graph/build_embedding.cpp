@@ -30,6 +30,8 @@ TensorId GraphBuilder::input_hidden_states(const StackContext& stack) {
     case InputKind::audio:
       // The encoder reads audio, the decoder tokens.
       return stack.role == StackRole::decoder ? embed_tokens(stack) : embed_audio(stack);
+    case InputKind::waveform:
+      return embed_waveform(stack);
     case InputKind::hidden_states:
       break;
   }

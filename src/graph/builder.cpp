@@ -54,7 +54,7 @@ Part row_of(const CountedWeight& weight) {
 ModelPart part_of(const ModelSpec& spec, StackRole role) {
   if (spec.embedding.image) return ModelPart::vision;
   const bool hears = spec.embedding.audio && role != StackRole::decoder;
-  return hears ? ModelPart::audio : ModelPart::text;
+  return hears || spec.embedding.waveform ? ModelPart::audio : ModelPart::text;
 }
 
 }  // namespace

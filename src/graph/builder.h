@@ -121,6 +121,12 @@ class GraphBuilder {
   TensorId finish_embedding(const StackContext& stack, TensorId hidden);
   WeightId word_embedding(const StackContext& stack);
 
+  // build_waveform.cpp
+  TensorId embed_waveform(const StackContext& stack);
+  TensorId waveform_layer(std::size_t index, const Expr& length, TensorId input);
+  TensorId project_waveform(const StackContext& stack, TensorId features);
+  TensorId convolve_positions(const StackContext& stack, TensorId hidden);
+
   // build_layers.cpp
   TensorId run_stack(const StackContext& stack, TensorId hidden);
   TensorId run_layers(StackContext stack, const LayerRun& run, TensorId hidden);

@@ -298,9 +298,16 @@ ModelInputs random_inputs(const ModelSpec& spec, const Workload& workload, std::
       break;
     case InputKind::patches: {
       const ImageSpec& image = *spec.embedding.image;
-      fill(inputs.pixel_values, batch * image.num_channels * image.image_size * image.image_size);
+      if (workload.seq_len != image.num_tokens()) {  // a row of as many patches
+        const std::int64_t patches = workload.seq_len - image.prefix_tokens();
+        inputs.pixels = ImageSize{image.patch_size, image.patch_size * patches};
+      }
+      const ImageSize size = inputs.image_size(image);
+      fill(inputs.pixel_values, batch * image.num_channels * size.height * size.width);
       break;
     }
+    case InputKind::waveform:
+      throw Error(ErrorCode::internal, "inputs of a model that is not run");
     case InputKind::hidden_states:
       fill(inputs.hidden_states, batch * workload.seq_len * spec.hidden_size);
       break;

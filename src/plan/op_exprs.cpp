@@ -16,7 +16,8 @@ class ExprMapper {
     each(op.batch, op.patches, op.patch_elements, op.width, op.prefix);
   }
   void operator()(Convolution& op) const {
-    each(op.batch, op.in_channels, op.out_channels, op.kernel, op.stride, op.length, op.dilation);
+    each(op.batch, op.in_channels, op.out_channels, op.kernel, op.stride, op.length, op.dilation,
+         op.group_channels);
   }
   void operator()(RelativePositionBias& op) const { each(op.heads, op.queries, op.keys); }
   void operator()(PositionTableRows& op) const { each(op.rows, op.width); }

@@ -20,6 +20,7 @@ KernelKind plain(ActivationKind kind) {
     case ActivationKind::gelu_tanh:
     case ActivationKind::gelu_new:
       return KernelKind::gelu_tanh;
+    case ActivationKind::quick_gelu:
     case ActivationKind::silu:
     case ActivationKind::sigmoid:
     case ActivationKind::clamped_swiglu:
@@ -42,6 +43,7 @@ KernelKind gated(ActivationKind kind) {
     case ActivationKind::gelu_tanh:
     case ActivationKind::gelu_new:
       return KernelKind::gelu_tanh_gated;
+    case ActivationKind::quick_gelu:
     case ActivationKind::silu:
     case ActivationKind::sigmoid:
     case ActivationKind::clamped_swiglu:
@@ -99,7 +101,7 @@ class CallVisitor {
   Calls operator()(const Convolution& op) const {
     // One GEMM per tap of the kernel, and a zero-padded copy of the input.
     const double rows = number(op.batch * op.length);
-    KernelCall gemm = linear(rows, number(op.in_channels), number(op.out_channels));
+    KernelCall gemm = linear(rows, number(op.channels_read()), number(op.out_channels));
     gemm.times = number(op.kernel);
     const double inputs = number(op.batch * op.stride * op.length * op.in_channels);
     return {gemm, elements(KernelKind::copy, inputs)};

@@ -55,8 +55,14 @@ Integer input_floats(const ModelSpec& spec, const Workload& workload) {
       break;
     case InputKind::patches: {
       const ImageSpec& image = *spec.embedding.image;
-      return product({batch, image.num_channels, image.image_size, image.image_size});
+      if (workload.seq_len == image.num_tokens()) {
+        return product({batch, image.num_channels, image.image_size, image.image_size});
+      }
+      return product({batch, image.num_channels, image.patch_size, image.patch_size,
+                      workload.seq_len - image.prefix_tokens()});
     }
+    case InputKind::waveform:  // counted, not run
+      break;
     case InputKind::audio:  // two frames per encoder position
       return product({batch, 2, spec.embedding.audio->num_mel_bins, enc_seq_len});
     case InputKind::hidden_states: {  // the inputs and a working copy

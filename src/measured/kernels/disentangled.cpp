@@ -6,13 +6,13 @@
 
 #include "parallel.h"
 #include "tile_multiply.h"
-#include "transpose.h"
 
 namespace headroom::measured {
 
 namespace {
 
-/// The smallest bucket's distances are exact up to half of the buckets, logarithmic beyond.
+/// Distances of at most half of the buckets have one each; larger ones share buckets on a
+/// logarithmic scale.
 std::int64_t bucket_of(const DisentangledSpec& spec, std::int64_t distance) {
   const std::int64_t middle = spec.num_buckets / 2;
   const std::int64_t size = std::abs(distance);
@@ -45,7 +45,7 @@ std::int64_t project(const DisentangledArguments& args, const PositionProjection
   return 2 * rows * positions * args.width;
 }
 
-/// Which of a pair's contents a term reads.
+/// Content of a pair that a term reads.
 enum class Content { query, key };
 
 /// Adds one term of a head to its bias [tokens, tokens].
@@ -74,10 +74,47 @@ std::int64_t add_term(const DisentangledArguments& args, Content content, const 
   return 2 * tokens * positions * args.head_dim;
 }
 
+/// The table's keys and queries, each [heads·head_dim, positions]; null without the term.
+struct ProjectedTable {
+  const float* keys = nullptr;
+  const float* queries = nullptr;
+  std::int64_t flops = 0;
+};
+
+ProjectedTable project_table(const DisentangledArguments& args, float* transposed,
+                             float* projected) {
+  const std::int64_t positions = args.spec.num_positions;
+  for (std::int64_t row = 0; row < positions; ++row) {
+    for (std::int64_t i = 0; i < args.width; ++i) {
+      transposed[i * positions + row] = args.table[row * args.width + i];
+    }
+  }
+  ProjectedTable table;
+  if (args.key.weight != nullptr) {
+    table.flops += project(args, args.key, transposed, projected);
+    table.keys = projected;
+    projected += args.projected_width() * positions;
+  }
+  if (args.query.weight != nullptr) {
+    table.flops += project(args, args.query, transposed, projected);
+    table.queries = projected;
+  }
+  return table;
+}
+
+/// Table rows of all distances, from 1 - tokens to tokens - 1.
+std::vector<std::int64_t> rows_by_distance(const DisentangledArguments& args) {
+  std::vector<std::int64_t> rows;
+  for (std::int64_t distance = 1 - args.tokens; distance < args.tokens; ++distance) {
+    rows.push_back(position_row(args.spec, distance));
+  }
+  return rows;
+}
+
 }  // namespace
 
 std::int64_t DisentangledArguments::scratch_floats() const {
-  const std::int64_t projections = (key.weight != nullptr ? 1 : 0) + (query.weight != nullptr ? 1 : 0);
+  const int projections = (key.weight != nullptr ? 1 : 0) + (query.weight != nullptr ? 1 : 0);
   return spec.num_positions * (width + tokens + projections * projected_width());
 }
 
@@ -89,44 +126,24 @@ std::int64_t position_row(const DisentangledSpec& spec, std::int64_t distance) {
 
 std::int64_t disentangled_bias(const DisentangledArguments& args, float* scratch, float* bias) {
   const std::int64_t positions = args.spec.num_positions;
-  const std::int64_t width = args.projected_width();
-  float* const transposed = scratch;
-  float* const scores = transposed + positions * args.width;
-  float* projected = scores + positions * args.tokens;
-  for (std::int64_t row = 0; row < positions; ++row) {
-    for (std::int64_t i = 0; i < args.width; ++i) {
-      transposed[i * positions + row] = args.table[row * args.width + i];
-    }
-  }
-  std::int64_t flops = 0;
-  const float* position_keys = nullptr;
-  const float* position_queries = nullptr;
-  if (args.key.weight != nullptr) {
-    flops += project(args, args.key, transposed, projected);
-    position_keys = projected;
-    projected += width * positions;
-  }
-  if (args.query.weight != nullptr) {
-    flops += project(args, args.query, transposed, projected);
-    position_queries = projected;
-  }
-  std::vector<std::int64_t> rows;
-  for (std::int64_t distance = 1 - args.tokens; distance < args.tokens; ++distance) {
-    rows.push_back(position_row(args.spec, distance));
-  }
-  std::fill_n(bias, args.batch * args.heads * args.tokens * args.tokens, 0.0F);
+  float* const scores = scratch + positions * args.width;
+  const ProjectedTable table = project_table(args, scratch, scores + positions * args.tokens);
+  const std::vector<std::int64_t> rows = rows_by_distance(args);
+  std::int64_t flops = table.flops;
+  const std::int64_t pairs = args.tokens * args.tokens;
+  std::fill_n(bias, args.batch * args.heads * pairs, 0.0F);
   for (std::int64_t batch = 0; batch < args.batch; ++batch) {
     for (std::int64_t head = 0; head < args.heads; ++head) {
       const float* const queries =
           args.contents + batch * args.tokens * args.row_width + head * args.head_dim;
-      float* const own = bias + (batch * args.heads + head) * args.tokens * args.tokens;
+      const float* const keys = queries + args.projected_width();
+      float* const own = bias + (batch * args.heads + head) * pairs;
       const std::int64_t first = head * args.head_dim * positions;
       if (args.spec.content_to_position) {
-        flops += add_term(args, Content::query, queries, position_keys + first, rows, scores, own);
+        flops += add_term(args, Content::query, queries, table.keys + first, rows, scores, own);
       }
       if (args.spec.position_to_content) {
-        flops += add_term(args, Content::key, queries + width, position_queries + first, rows,
-                          scores, own);
+        flops += add_term(args, Content::key, keys, table.queries + first, rows, scores, own);
       }
     }
   }

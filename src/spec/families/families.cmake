@@ -9,6 +9,7 @@ set(HEADROOM_FAMILIES
   bert
   bloom
   chatglm
+  clip
   cohere
   convolution_layer
   deberta
@@ -65,4 +66,5 @@ set(HEADROOM_FAMILIES
   starcoder2
   t5
   transformer
-  vit)
+  vit
+  wav2vec2)

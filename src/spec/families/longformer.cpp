@@ -1,5 +1,9 @@
 // Longformer: RoBERTa with a window around each token in place of full attention, and further
 // projections for tokens with global attention (arXiv 2004.05150).
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "../bert.h"
 #include "../encoder_heads.h"
 #include "../family.h"
@@ -8,16 +12,16 @@ namespace headroom::detail {
 namespace {
 
 /// `attention_window`: one even width for all layers, or one each; half of it lies on either side.
-WindowSpec read_attention_window(ConfigReader& config) {
+WindowSpec read_attention_window(ConfigReader& config, ModelSpec& spec) {
   constexpr std::int64_t kDefaultWidth = 512;
   const std::vector<std::int64_t> widths = config.count_or_counts("attention_window");
-  const std::int64_t width = widths.empty() ? kDefaultWidth : widths.front();
-  for (const std::int64_t other : widths) {
-    if (other == width) continue;
-    config.fail("attention_window", "differs between layers", "give all layers the same window");
-  }
+  const std::int64_t width = widths.empty() ? kDefaultWidth : std::ranges::max(widths);
   if (width < 2 || width % 2 != 0) {
     config.fail("attention_window", "is not an even number of at least 2", "use an even window");
+  }
+  if (std::ranges::any_of(widths, [width](std::int64_t other) { return other != width; })) {
+    spec.assumptions.push_back(fmt::format(
+        "the layers' windows differ; FLOPs and activations are those of the widest, {}", width));
   }
   return {WindowKind::centred, width / 2};
 }
@@ -40,7 +44,7 @@ void read_longformer(ConfigReader& config, ModelSpec& spec) {
   read_bert_encoder(config, spec, ActivationKind::gelu);
   spec.position.offset = config.count_or({"pad_token_id"}, 1) + 1;
   spec.position.skips_padding = true;
-  spec.encoder->self_attention.window = read_attention_window(config);
+  spec.encoder->self_attention.window = read_attention_window(config, spec);
   config.ignore({"onnx_export", "attention_mode", "ignore_attention_mask"});
   count_global_projections(spec);
   spec.assumptions.emplace_back(
