@@ -15,7 +15,8 @@ enum class NormWeight { none, plain, one_plus };
 /// `gelu` is exact (erf); `gelu_tanh` is the tanh approximation in one kernel; `gelu_new` is the
 /// same formula in elementary operations, as Hugging Face runs it. `clamped_swiglu` (gpt-oss) is
 /// gated only: (min(max(up, -7), 7) + 1) · g · sigmoid(1.702·g) with g = min(gate, 7).
-/// `quick_gelu` (CLIP): x · sigmoid(1.702·x). `relu_squared`: max(x, 0)² (arXiv 2109.08668). `identity`: x itself, as a factor of a product.
+/// `quick_gelu` (CLIP): x · sigmoid(1.702·x). `relu_squared`: max(x, 0)² (arXiv 2109.08668).
+/// `identity`: x itself, as a factor of a product.
 enum class ActivationKind {
   relu,
   relu_squared,

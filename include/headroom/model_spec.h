@@ -244,8 +244,8 @@ struct AudioSpec {
   ActivationKind activation = ActivationKind::gelu;
 };
 
-/// Norms of a waveform's convolutions: a group norm of each channel after the first, or a layer norm
-/// after each.
+/// Norms of a waveform's convolutions: a group norm of each channel after the first, or a layer
+/// norm after each.
 enum class WaveformNorm { first_group, every_layer };
 
 /// A strided convolution without padding, dense over channels.
@@ -333,7 +333,7 @@ struct ClassifierSpec {
   std::optional<ActivationKind> dense{};  ///< a dense d × d layer with this activation comes first
   bool dense_bias = true;
   std::optional<NormSpec> dense_norm{};  ///< after that activation
-  double dense_dropout = 0;               ///< before that layer
+  double dense_dropout = 0;              ///< before that layer
   bool scores = false;  ///< one label, without a label dimension (ELECTRA's discriminator)
   double dropout = 0;   ///< before the projection
 };

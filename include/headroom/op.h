@@ -46,8 +46,8 @@ struct HeadRows {
 enum class KeySource { projections, cache };
 enum class Masking { none, causal };
 /// Bias added to the scores: a tensor `[heads, queries, keys]` from a table of relative positions
-/// (T5) or `[batch, heads, queries, keys]` from contents and positions (DeBERTa), or a slope per head
-/// times the key position (ALiBi).
+/// (T5) or `[batch, heads, queries, keys]` from contents and positions (DeBERTa), or a slope per
+/// head times the key position (ALiBi).
 enum class ScoreBias { none, relative_position, alibi };
 /// Where V is stored: after K, or inside the MLA latent that serves as K.
 enum class ValuePlace { after_keys, inside_keys };
@@ -488,14 +488,13 @@ struct Collective {
   Dispatch dispatch = Dispatch::none;
 };
 
-using Op =
-    std::variant<TokenEmbedding, PositionEmbedding, PatchEmbedding, Convolution,
-                 RelativePositionBias, PositionTableRows, DisentangledBias, Linear, Norm, HeadNorm,
-                 Rotary, Clamp, TemperatureScale,
-                 LatentConcat, HeadLinear, KvCacheAppend, AttentionScores, Softmax,
-                 AttentionContext, FusedAttention, FeatureMap, LinearAttention, ShortConvolution,
-                 StateSpaceScan, GatedDelta, Recurrence, OutputGate, Activation, GatedActivation,
-                 RouterSelect, ExpertLinear, ExpertCombine, RowGate, ResidualAdd, ChannelScale, Dropout,
-                 SelectToken, Scale, SoftCap, CrossEntropy, Collective>;
+using Op = std::variant<TokenEmbedding, PositionEmbedding, PatchEmbedding, Convolution,
+                        RelativePositionBias, PositionTableRows, DisentangledBias, Linear, Norm,
+                        HeadNorm, Rotary, Clamp, TemperatureScale, LatentConcat, HeadLinear,
+                        KvCacheAppend, AttentionScores, Softmax, AttentionContext, FusedAttention,
+                        FeatureMap, LinearAttention, ShortConvolution, StateSpaceScan, GatedDelta,
+                        Recurrence, OutputGate, Activation, GatedActivation, RouterSelect,
+                        ExpertLinear, ExpertCombine, RowGate, ResidualAdd, ChannelScale, Dropout,
+                        SelectToken, Scale, SoftCap, CrossEntropy, Collective>;
 
 }  // namespace headroom

@@ -93,8 +93,8 @@ struct TrafficVisitor {
   Traffic operator()(const PositionTableRows&) const { return all_operands(); }
   Traffic operator()(const DisentangledBias& op) const {
     // Values in the rows of projections are not read.
-    const Expr operands = op.shape.query_elements() + op.shape.key_elements() +
-                          op.positions * op.width;
+    const Expr operands =
+        op.shape.query_elements() + op.shape.key_elements() + op.positions * op.width;
     return {operands * kActivationBytes, output_bytes(), whole_weights()};
   }
   Traffic operator()(const ChannelScale& op) const {

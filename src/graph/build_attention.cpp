@@ -61,9 +61,8 @@ void GraphBuilder::relative_embeddings(const StackContext& stack) {
   const Expr rows = Integer{spec.num_positions};
   const Expr width = Symbol::hidden_size;
   begin_block(stack.path, stack.role, Integer{1}, 0);
-  const WeightId table =
-      weight(Part::relative_position_bias, "relative_embeddings.weight", {rows, width},
-             WeightRole::relative_position_bias);
+  const WeightId table = weight(Part::relative_position_bias, "relative_embeddings.weight",
+                                {rows, width}, WeightRole::relative_position_bias);
   TensorId embedded = emit(Part::relative_position_bias, "relative_embeddings",
                            PositionTableRows{rows, width}, {}, {table}, {rows, width});
   if (spec.table_norm) {

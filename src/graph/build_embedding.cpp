@@ -152,11 +152,10 @@ TensorId GraphBuilder::embed_patches(const StackContext& stack) {
   }
   weights.push_back(
       add("position_embeddings.weight", {Symbol::max_position_embeddings, Symbol::hidden_size}));
-  const TensorId hidden =
-      emit(Part::embeddings, "patch_embeddings",
-           PatchEmbedding{Symbol::batch_size, patches, Symbol::patch_elements, Symbol::hidden_size,
-                          prefix},
-           {pixels}, std::move(weights), hidden_shape(stack));
+  const TensorId hidden = emit(Part::embeddings, "patch_embeddings",
+                               PatchEmbedding{Symbol::batch_size, patches, Symbol::patch_elements,
+                                              Symbol::hidden_size, prefix},
+                               {pixels}, std::move(weights), hidden_shape(stack));
   return finish_embedding(stack, hidden);
 }
 

@@ -153,12 +153,9 @@ TensorId GraphBuilder::classifier_dense(const ClassifierSpec& spec, TensorId fea
   const Expr elements = graph_.tensors[features].elements();
   Expr rows{Integer{1}};
   for (std::size_t i = 0; i + 1 < shape.size(); ++i) rows = rows * shape[i];
-  const LinearParts dense{Part::head,
-                          "classifier.dense",
-                          WeightRole::head,
-                          rows,
-                          kHidden,
-                          {{"classifier.dense", kHidden}},
+  const LinearParts dense{Part::head,       "classifier.dense",
+                          WeightRole::head, rows,
+                          kHidden,          {{"classifier.dense", kHidden}},
                           spec.dense_bias};
   features = linear(dense, features, shape);
   features = emit_in_place(Part::head, "classifier.activation", Activation{*spec.dense, elements},
@@ -184,8 +181,8 @@ void GraphBuilder::classifier(const StackContext& stack, TensorId hidden) {
   const Expr width = spec_.head.projects_out ? embedding_width() : shape.back();
   shape.back() = labels;
   const auto project = [&](const std::string& path, TensorId input) {
-    const LinearParts out{Part::head, path, WeightRole::head, rows, width, {{path, labels}},
-                          spec.bias};
+    const LinearParts out{Part::head,       path,     WeightRole::head, rows, width,
+                          {{path, labels}}, spec.bias};
     return linear(out, input, shape);
   };
   TensorId logits = project("classifier", features);

@@ -26,8 +26,8 @@ Expr repeat_of(const StackContext& stack, const LayerRun& run) {
 
 bool has_position_bias(const StackContext& stack, RelativeBiasSharing sharing) {
   const PositionKind kind = stack.position->kind;
-  const bool biased = kind == PositionKind::relative_bias ||
-                      kind == PositionKind::learned_and_relative_bias;
+  const bool biased =
+      kind == PositionKind::relative_bias || kind == PositionKind::learned_and_relative_bias;
   return biased && stack.position->bias_sharing == sharing;
 }
 

@@ -30,15 +30,15 @@ TensorId GraphBuilder::waveform_layer(std::size_t index, const Expr& length, Ten
   const std::int64_t before = index == 0 ? 1 : spec.layers[index - 1].channels;
   const Expr channels = Integer{layer.channels};
   const std::string path = fmt::format("convolutions.{}", index);
-  Convolution op{kBatch, Integer{before},       channels, Integer{layer.kernel_size},
-                 Integer{layer.stride}, length, index == 0};
+  Convolution op{
+      kBatch, Integer{before}, channels, Integer{layer.kernel_size}, Integer{layer.stride},
+      length, index == 0};
   op.bias = spec.bias;
   std::vector<WeightId> weights{weight(Part::embeddings, path + ".weight",
                                        {channels, Integer{before}, op.kernel},
                                        WeightRole::embedding)};
   if (spec.bias) {
-    weights.push_back(
-        weight(Part::embeddings, path + ".bias", {channels}, WeightRole::embedding));
+    weights.push_back(weight(Part::embeddings, path + ".bias", {channels}, WeightRole::embedding));
   }
   TensorId hidden = emit(Part::embeddings, path, std::move(op), {input}, std::move(weights),
                          {kBatch, length, channels});
@@ -48,14 +48,13 @@ TensorId GraphBuilder::waveform_layer(std::size_t index, const Expr& length, Ten
       // Normalises each channel over time.
       if (index == 0) {
         hidden = emit_in_place(
-            Part::embeddings, path + ".norm",
-            Norm{norm_spec, Expr(kBatch) * channels, length, {}}, {hidden},
-            norm_weights(norm_spec, Part::embeddings, path + ".norm", {channels}));
+            Part::embeddings, path + ".norm", Norm{norm_spec, Expr(kBatch) * channels, length, {}},
+            {hidden}, norm_weights(norm_spec, Part::embeddings, path + ".norm", {channels}));
       }
       break;
     case WaveformNorm::every_layer:
-      hidden = norm(norm_spec, path + ".norm", Norm{norm_spec, kBatch * length, channels, {}},
-                    hidden);
+      hidden =
+          norm(norm_spec, path + ".norm", Norm{norm_spec, kBatch * length, channels, {}}, hidden);
       break;
   }
   return emit_in_place(Part::embeddings, path + ".activation",
@@ -67,8 +66,8 @@ TensorId GraphBuilder::project_waveform(const StackContext& stack, TensorId feat
   const Expr channels = Integer{spec.layers.back().channels};
   const NormSpec& norm_spec = stack.spec->norm;
   if (spec.projection_norm) {
-    features = norm(norm_spec, "projection_norm", Norm{norm_spec, stack.rows(), channels, {}},
-                    features);
+    features =
+        norm(norm_spec, "projection_norm", Norm{norm_spec, stack.rows(), channels, {}}, features);
   }
   const LinearParts projection{Part::embeddings,
                                "projection",

@@ -140,8 +140,8 @@ WeightId GraphBuilder::weight(Part part, const std::string& path, std::vector<Ex
 
 WeightId GraphBuilder::weight_of_layer(const std::string& path) const {
   const std::string whole = graph_.blocks.back().path + "." + path;
-  const auto found = std::ranges::find(graph_.weights.rbegin(), graph_.weights.rend(), whole,
-                                       &Weight::path);
+  const auto found =
+      std::ranges::find(graph_.weights.rbegin(), graph_.weights.rend(), whole, &Weight::path);
   if (found == graph_.weights.rend()) {
     throw Error(ErrorCode::internal, "a layer without the weight " + whole);
   }

@@ -45,9 +45,9 @@ std::int64_t image_tokens(const WorkloadRequest& request, const ModelSpec& spec)
       break;
   }
   if (wanted > image.prefix_tokens()) return wanted;
-  throw_invalid_input(fmt::format("an image of {} has more than {} tokens", spec.name,
-                                  image.prefix_tokens()),
-                      fmt::format("use a larger {}", Setting::seq_len));
+  throw_invalid_input(
+      fmt::format("an image of {} has more than {} tokens", spec.name, image.prefix_tokens()),
+      fmt::format("use a larger {}", Setting::seq_len));
 }
 
 std::int64_t resolve_seq_len(const WorkloadRequest& request, const ModelSpec& spec) {

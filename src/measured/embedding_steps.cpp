@@ -110,7 +110,8 @@ StepBuilder::Run StepBuilder::operator()(const TokenEmbedding& op) {
   const std::int64_t moved = args.batch * args.seq_len * args.width * kFloatBytes *
                              static_cast<std::int64_t>(1 + node_->weights.size());
   return [=, lengths = &program_.lengths_, out = output(), sinusoids = std::move(sinusoids),
-          token_scales = std::move(token_scales), offset = program_.spec_.position.offset, input_tokens = &tokens,
+          token_scales = std::move(token_scales), offset = program_.spec_.position.offset,
+          input_tokens = &tokens,
           positions = std::vector<std::int64_t>()](std::int64_t /*layer*/) mutable {
     if (!sinusoids.empty()) args.position_table = sinusoids.data();
     if (!token_scales.empty()) args.token_scales = token_scales.data();

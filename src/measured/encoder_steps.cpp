@@ -33,8 +33,8 @@ StepBuilder::Run StepBuilder::operator()(const DisentangledBias& op) {
   std::vector<std::string> paths;
   for (std::size_t i = 0; i < node_->weights.size(); ++i) paths.push_back(weight_path(i));
   const bool has_keys = op.spec.content_to_position || op.spec.shares_projections;
-  const auto bind = [=, weights = &program_.weights_, layers = block_.layers_per_weights](
-                        std::int64_t layer) {
+  const auto bind = [=, weights = &program_.weights_,
+                     layers = block_.layers_per_weights](std::int64_t layer) {
     const auto projection = [&](std::size_t first) {
       return PositionProjection{weights->values(paths[first], layer / layers),
                                 weights->values(paths[first + 1], layer / layers)};
@@ -60,7 +60,8 @@ StepBuilder::Run StepBuilder::operator()(const ChannelScale& op) {
           layers = block_.layers_per_weights, x = output()](std::int64_t layer) {
     copy_input();
     const float* const factors = weights->values(path, layer / layers);
-    for (std::int64_t row = 0; row < rows; ++row) multiply_channels(factors, width, x + row * width);
+    for (std::int64_t row = 0; row < rows; ++row)
+      multiply_channels(factors, width, x + row * width);
     return StepCount{0, 2 * rows * width * kFloatBytes};
   };
 }

@@ -37,8 +37,7 @@ StepBuilder::Run StepBuilder::operator()(const Convolution& op) {
   const bool uses_cache = op.past == KeySource::cache;
   const std::string cache_name =
       uses_cache ? program_.graph_.tensors[node_->inputs.at(1)].name : "";
-  const std::uint8_t* const mask =
-      tokens().key_mask.empty() ? nullptr : tokens().key_mask.data();
+  const std::uint8_t* const mask = tokens().key_mask.empty() ? nullptr : tokens().key_mask.data();
   return [=, linears_by_tap = std::move(linears_by_tap), cache = &program_.cache_,
           out = output()](std::int64_t layer) {
     float* const cached = uses_cache ? cache->data(cache_name, layer) : nullptr;

@@ -92,8 +92,8 @@ class ModelWeights {
 
   WeightOptions options_;
   Graph graph_;
-  std::set<WeightId> read_unpacked_;           ///< read by other operators than linear layers
-  std::set<std::string> also_unpacked_;        ///< read by a linear layer and unpacked by others
+  std::set<WeightId> read_unpacked_;     ///< read by other operators than linear layers
+  std::set<std::string> also_unpacked_;  ///< read by a linear layer and unpacked by others
   std::set<Key> loaded_;
   std::map<Key, AlignedVector<float>> values_;
   std::map<std::string, PooledVector<std::uint16_t>> bfloat16_tables_;

@@ -27,9 +27,8 @@ OpKind kind_of(const Op& op) {
           [](const OneOf<PositionEmbedding, PatchEmbedding, Convolution, Norm, HeadNorm, Rotary,
                          Clamp, TemperatureScale, LatentConcat, HeadLinear, KvCacheAppend,
                          FeatureMap, ShortConvolution, Recurrence, OutputGate, RouterSelect,
-                         RowGate, ResidualAdd, ChannelScale, Dropout, SelectToken, Scale, SoftCap> auto&) {
-            return OpKind::other;
-          }},
+                         RowGate, ResidualAdd, ChannelScale, Dropout, SelectToken, Scale,
+                         SoftCap> auto&) { return OpKind::other; }},
       op);
 }
 

@@ -26,17 +26,19 @@ Expr kernel_floats(const Op& op, const Bindings& sizes) {
           // The transposed table, its projections, and the scores of one head with all positions.
           [](const DisentangledBias& bias) {
             const AttentionShape& shape = bias.shape;
-            return bias.positions * (bias.width + shape.queries +
-                                     bias.projections() * shape.heads * shape.head_dim);
+            return bias.positions *
+                   (bias.width + shape.queries + bias.projections() * shape.heads * shape.head_dim);
           },
           [&](const Convolution& convolution) { return convolution_floats(convolution, sizes); },
-          [](const OneOf<TokenEmbedding, PositionEmbedding, RelativePositionBias, PositionTableRows, Linear, Norm,
-                         HeadNorm, Rotary, Clamp, TemperatureScale, LatentConcat, HeadLinear,
-                         KvCacheAppend, AttentionScores, Softmax, AttentionContext, FusedAttention,
-                         FeatureMap, LinearAttention, ShortConvolution, StateSpaceScan, Recurrence,
-                         OutputGate, Activation, GatedActivation, RouterSelect, ExpertLinear,
-                         ExpertCombine, RowGate, ResidualAdd, ChannelScale, Dropout, SelectToken, Scale, SoftCap,
-                         CrossEntropy, Collective> auto&) { return Expr(); }},
+          [](const OneOf<
+              TokenEmbedding, PositionEmbedding, RelativePositionBias, PositionTableRows, Linear,
+              Norm, HeadNorm, Rotary, Clamp, TemperatureScale, LatentConcat, HeadLinear,
+              KvCacheAppend, AttentionScores, Softmax, AttentionContext, FusedAttention, FeatureMap,
+              LinearAttention, ShortConvolution, StateSpaceScan, Recurrence, OutputGate, Activation,
+              GatedActivation, RouterSelect, ExpertLinear, ExpertCombine, RowGate, ResidualAdd,
+              ChannelScale, Dropout, SelectToken, Scale, SoftCap, CrossEntropy, Collective> auto&) {
+            return Expr();
+          }},
       op);
 }
 

@@ -1,4 +1,5 @@
-// Heads that the encoders since BERT share: classifiers of a token or of all tokens, spans, choices.
+// Heads that the encoders since BERT share: classifiers of a token or of all tokens, spans,
+// choices.
 #pragma once
 
 #include "config_reader.h"

@@ -43,7 +43,8 @@ TEST_CASE("a position table of the image's own size is kept") {
   CHECK(std::vector<float>(table.begin(), table.end()) == kept);
 }
 
-// The four weights of a cubic convolution sum to 1. Golden run: tests/data/golden/models/dinov2_interp.
+// The four weights of a cubic convolution sum to 1. Golden run:
+// tests/data/golden/models/dinov2_interp.
 TEST_CASE("a constant table stays constant, and the prefix is kept") {
   const std::array<float, 5> table{9, 2, 2, 2, 2};
   const auto larger = interpolate_positions({2, 2, 1, 1}, table.data(), 3, 5);

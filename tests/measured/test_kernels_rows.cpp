@@ -32,11 +32,11 @@ double relative_error(const std::function<simd::Floats(simd::Floats)>& f, const 
   return largest;
 }
 
-constexpr std::array kActivations{
-    ActivationKind::relu,     ActivationKind::gelu,     ActivationKind::gelu_tanh,
-    ActivationKind::gelu_new, ActivationKind::silu,     ActivationKind::tanh,
-    ActivationKind::sigmoid,  ActivationKind::identity, ActivationKind::relu_squared,
-    ActivationKind::quick_gelu};
+constexpr std::array kActivations{ActivationKind::relu,         ActivationKind::gelu,
+                                  ActivationKind::gelu_tanh,    ActivationKind::gelu_new,
+                                  ActivationKind::silu,         ActivationKind::tanh,
+                                  ActivationKind::sigmoid,      ActivationKind::identity,
+                                  ActivationKind::relu_squared, ActivationKind::quick_gelu};
 
 double exact_activation(ActivationKind kind, double x) {
   switch (kind) {

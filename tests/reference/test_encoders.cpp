@@ -22,9 +22,8 @@ nlohmann::json with_class(nlohmann::json config, const std::string& name) {
 }
 
 nlohmann::json bert_like(const std::string& model_type) {
-  return {{"model_type", model_type},   {"hidden_size", 48},
-          {"num_attention_heads", 4},   {"num_hidden_layers", 2},
-          {"intermediate_size", 80},    {"vocab_size", 101},
+  return {{"model_type", model_type},      {"hidden_size", 48},       {"num_attention_heads", 4},
+          {"num_hidden_layers", 2},        {"intermediate_size", 80}, {"vocab_size", 101},
           {"max_position_embeddings", 40}, {"num_labels", 5}};
 }
 
@@ -97,10 +96,10 @@ TEST_CASE("dinov2-base has its published parameters") {
 
 // A gated network of 4·768·2/3 = 2048 has two input matrices.
 TEST_CASE("DINOv2's SwiGLU network has two thirds of the width, rounded up to 8") {
-  const nlohmann::json config = {
-      {"model_type", "dinov2"},    {"hidden_size", 40}, {"image_size", 24},
-      {"patch_size", 6},           {"num_hidden_layers", 3}, {"num_attention_heads", 5},
-      {"use_swiglu_ffn", true},    {"mlp_ratio", 2}};
+  const nlohmann::json config = {{"model_type", "dinov2"}, {"hidden_size", 40},
+                                 {"image_size", 24},       {"patch_size", 6},
+                                 {"num_hidden_layers", 3}, {"num_attention_heads", 5},
+                                 {"use_swiglu_ffn", true}, {"mlp_ratio", 2}};
   // int(80·2/3) = 53, rounded up to 56.
   CHECK(spec_of(config).encoder->ffn.intermediate_size == 56);
 }

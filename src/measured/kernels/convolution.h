@@ -33,8 +33,8 @@ struct ConvolutionArguments {
 void pad_positions(const ConvolutionArguments& args, const float* x, const float* cached,
                    float* padded);
 
-/// Sets the positions of padding tokens in `padded` to zero; `mask` is [batch, length], 0 for padding.
-/// Requires stride 1.
+/// Sets the positions of padding tokens in `padded` to zero; `mask` is [batch, length], 0 for
+/// padding. Requires stride 1.
 void zero_padding(const ConvolutionArguments& args, const std::uint8_t* mask, float* padded);
 
 /// Stores the last `reach` positions of `padded`, which later outputs read, to

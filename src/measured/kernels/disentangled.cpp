@@ -59,8 +59,8 @@ std::int64_t add_term(const DisentangledArguments& args, Content content, const 
     const Range own = thread_range(tokens);
     if (own.begin < own.end) {
       multiply({contents + own.begin * args.row_width, args.row_width, 1}, {projected, positions},
-               {scores + own.begin * positions, positions},
-               {own.size(), positions, args.head_dim}, Output::overwrite);
+               {scores + own.begin * positions, positions}, {own.size(), positions, args.head_dim},
+               Output::overwrite);
     }
 #pragma omp barrier
     for (std::int64_t query = own.begin; query < own.end; ++query) {

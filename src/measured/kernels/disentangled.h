@@ -1,4 +1,5 @@
-// Scores of contents with relative positions in DeBERTa's attention (arXiv 2006.03654, section 3.1).
+// Scores of contents with relative positions in DeBERTa's attention (arXiv 2006.03654,
+// section 3.1).
 #pragma once
 
 #include <cstdint>
@@ -20,12 +21,12 @@ struct DisentangledArguments {
   std::int64_t heads = 0;
   std::int64_t head_dim = 0;
   std::int64_t tokens = 0;
-  std::int64_t width = 0;              ///< of the table
-  float scale = 1;                     ///< of the scores
-  const float* contents = nullptr;     ///< [batch, tokens, row_width]
+  std::int64_t width = 0;           ///< of the table
+  float scale = 1;                  ///< of the scores
+  const float* contents = nullptr;  ///< [batch, tokens, row_width]
   std::int64_t row_width = 0;
-  const float* table = nullptr;        ///< [positions, width]
-  PositionProjection key;              ///< null without the term, unless projections are shared
+  const float* table = nullptr;  ///< [positions, width]
+  PositionProjection key;        ///< null without the term, unless projections are shared
   PositionProjection query;
 
   [[nodiscard]] std::int64_t projected_width() const { return heads * head_dim; }

@@ -15,8 +15,8 @@ struct PoolingArguments {
   const std::uint8_t* mask = nullptr;  ///< [batch, seq_len], 0 for padding; null for none
 };
 
-/// Pools each sequence to `out` [batch, width], or [batch, 2·width] for first_and_mean. A mean leaves
-/// padding out.
+/// Pools each sequence to `out` [batch, width], or [batch, 2·width] for first_and_mean. A mean
+/// leaves padding out.
 void pool_tokens(const PoolingArguments& args, TokenPooling pooling, float* out);
 
 /// row[i] *= factors[i]

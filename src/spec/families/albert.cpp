@@ -81,13 +81,14 @@ ModelClasses electra_classes() {
     head.num_labels = 1;
     return classifier_head(head);
   };
-  return ModelClasses{{{"ElectraModel", no_head},
-                       {"ElectraForPreTraining", discriminator_head},
-                       {"ElectraForMaskedLM", masked},
-                       {"ElectraForSequenceClassification", dense_classifier(ActivationKind::gelu)},
-                       {"ElectraForTokenClassification", plain_classifier(ClassifierInput::every_token)},
-                       {"ElectraForQuestionAnswering", span_head},
-                       {"ElectraForMultipleChoice", choice}}};
+  return ModelClasses{
+      {{"ElectraModel", no_head},
+       {"ElectraForPreTraining", discriminator_head},
+       {"ElectraForMaskedLM", masked},
+       {"ElectraForSequenceClassification", dense_classifier(ActivationKind::gelu)},
+       {"ElectraForTokenClassification", plain_classifier(ClassifierInput::every_token)},
+       {"ElectraForQuestionAnswering", span_head},
+       {"ElectraForMultipleChoice", choice}}};
 }
 
 void read_electra(ConfigReader& config, ModelSpec& spec) {

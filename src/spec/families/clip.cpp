@@ -1,5 +1,5 @@
-// CLIP and SigLIP: a text encoder and an image encoder whose outputs are compared (arXiv 2103.00020,
-// 2303.15343). The text encoder is the graph; the image encoder is counted.
+// CLIP and SigLIP: a text encoder and an image encoder whose outputs are compared (arXiv
+// 2103.00020, 2303.15343). The text encoder is the graph; the image encoder is counted.
 #include <array>
 
 #include "../common_keys.h"
@@ -22,9 +22,10 @@ struct TextEncoder {
   bool causal = false;
 };
 
-constexpr TextEncoder kClipText{49408, 512, 2048, 12, 8, 77, 1e-5, ActivationKind::quick_gelu, true};
-constexpr TextEncoder kSiglipText{32000, 768,  3072, 12, 12,
-                                  64,    1e-6, ActivationKind::gelu_tanh, false};
+constexpr TextEncoder kClipText{49408, 512, 2048, 12, 8, 77, 1e-5, ActivationKind::quick_gelu,
+                                true};
+constexpr TextEncoder kSiglipText{32000, 768, 3072, 12, 12, 64, 1e-6, ActivationKind::gelu_tanh,
+                                  false};
 
 void read_text(ConfigReader& text, ModelSpec& spec, const TextEncoder& absent) {
   spec.kind = ModelKind::encoder;
@@ -36,10 +37,9 @@ void read_text(ConfigReader& text, ModelSpec& spec, const TextEncoder& absent) {
 
   StackSpec stack;
   stack.num_layers = text.layers_or({"num_hidden_layers"}, absent.num_layers);
-  stack.self_attention =
-      multi_head_attention(text, "num_attention_heads",
-                           text.size_or({"num_attention_heads"}, absent.num_heads),
-                           spec.hidden_size);
+  stack.self_attention = multi_head_attention(
+      text, "num_attention_heads", text.size_or({"num_attention_heads"}, absent.num_heads),
+      spec.hidden_size);
   stack.self_attention.qkv_bias = true;
   stack.self_attention.output_bias = true;
   stack.self_attention.causal = absent.causal;
@@ -61,8 +61,8 @@ void count(ModelSpec& spec, const std::string& path, std::vector<std::int64_t> s
 void finish_pair(ConfigReader& text, ConfigReader& vision, ModelSpec& spec) {
   text.ignore({"model_type", "initializer_factor", "projection_dim", "projection_size", "dropout",
                "transformers_version", "torch_dtype", "dtype"});
-  vision.ignore({"model_type", "projection_dim", "dropout", "transformers_version", "torch_dtype",
-                 "dtype"});
+  vision.ignore(
+      {"model_type", "projection_dim", "dropout", "transformers_version", "torch_dtype", "dtype"});
   text.finish();
   vision.finish();
   spec.assumptions.emplace_back(
@@ -74,8 +74,8 @@ void finish_pair(ConfigReader& text, ConfigReader& vision, ModelSpec& spec) {
 void read_clip(ConfigReader& config, ModelSpec& spec) {
   ConfigReader text = config.object_or_empty("text_config");
   ConfigReader vision = config.object_or_empty("vision_config");
-  config.ignore({"logit_scale_init_value", "initializer_factor", "text_config_dict",
-                 "vision_config_dict"});
+  config.ignore(
+      {"logit_scale_init_value", "initializer_factor", "text_config_dict", "vision_config_dict"});
   const std::int64_t width = config.size_or({"projection_dim"}, 512);
   read_text(text, spec, kClipText);
   const std::int64_t vision_width = count_clip(vision, spec);

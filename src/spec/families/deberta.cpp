@@ -95,13 +95,13 @@ ModelClasses deberta_v2_classes() {
     head.num_labels = 1;
     return classifier_head(head);
   };
-  return ModelClasses{{{"DebertaV2Model", no_head},
-                       {"DebertaV2ForMaskedLM", masked},
-                       {"DebertaV2ForSequenceClassification", sequence},
-                       {"DebertaV2ForTokenClassification",
-                        plain_classifier(ClassifierInput::every_token)},
-                       {"DebertaV2ForQuestionAnswering", span_head},
-                       {"DebertaV2ForMultipleChoice", choice}}};
+  return ModelClasses{
+      {{"DebertaV2Model", no_head},
+       {"DebertaV2ForMaskedLM", masked},
+       {"DebertaV2ForSequenceClassification", sequence},
+       {"DebertaV2ForTokenClassification", plain_classifier(ClassifierInput::every_token)},
+       {"DebertaV2ForQuestionAnswering", span_head},
+       {"DebertaV2ForMultipleChoice", choice}}};
 }
 
 constexpr NameRule kDebertaV2[] = {

@@ -12,8 +12,9 @@ ModelClasses dinov2_classes() {
     classifier.input = ClassifierInput::first_and_mean;
     return classifier_head(classifier);
   };
-  return ModelClasses{
-      {{"Dinov2Model", no_head}, {"Dinov2Backbone", no_head}, {"Dinov2ForImageClassification", image}}};
+  return ModelClasses{{{"Dinov2Model", no_head},
+                       {"Dinov2Backbone", no_head},
+                       {"Dinov2ForImageClassification", image}}};
 }
 
 /// Inner width: mlp_ratio · hidden_size; a gated network has two thirds of it, rounded up to a
@@ -37,8 +38,12 @@ void read_dinov2(ConfigReader& config, ModelSpec& spec) {
   stack.norm.eps = config.number_or({"layer_norm_eps"}, 1e-6);
   stack.final_norm = stack.norm;
   if (config.flag_or({"use_mask_token"}, true)) {
-    spec.counted_only.push_back({"embeddings.mask_token", {spec.hidden_size}, WeightRole::embedding,
-                                 1, ModelPart::vision, CountedUse::loaded});
+    spec.counted_only.push_back({"embeddings.mask_token",
+                                 {spec.hidden_size},
+                                 WeightRole::embedding,
+                                 1,
+                                 ModelPart::vision,
+                                 CountedUse::loaded});
   }
   config.ignore({"layerscale_value", "drop_path_rate", "out_features", "out_indices", "stage_names",
                  "apply_layernorm", "reshape_hidden_states"});

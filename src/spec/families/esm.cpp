@@ -61,9 +61,8 @@ void read_esm(ConfigReader& config, ModelSpec& spec) {
   // Predicts contacts from all attention maps; every class has it, no forward pass runs it.
   const std::int64_t maps = product(config, "num_hidden_layers", stack.num_layers,
                                     stack.self_attention.num_attention_heads);
-  for (const auto& [name, shape] :
-       {std::pair{"weight", std::vector{std::int64_t{1}, maps}},
-        std::pair{"bias", std::vector{std::int64_t{1}}}}) {
+  for (const auto& [name, shape] : {std::pair{"weight", std::vector{std::int64_t{1}, maps}},
+                                    std::pair{"bias", std::vector{std::int64_t{1}}}}) {
     spec.counted_only.push_back({std::string("head.contacts.") + name, shape, WeightRole::head, 1,
                                  ModelPart::text, CountedUse::loaded});
   }

@@ -101,10 +101,10 @@ void read_modernbert(ConfigReader& config, ModelSpec& spec) {
   stack.dropout.attention_probs = config.probability_or({"attention_dropout"}, 0);
   stack.dropout.ffn_activation = config.probability_or({"mlp_dropout"}, 0);
   read_layers(config, spec, stack);
-  config.ignore({"deterministic_flash_attn", "sparse_prediction",
-                 "sparse_pred_ignore_index", "reference_compile", "repad_logits_with_grad",
-                 "initializer_cutoff_factor", "layer_norm_eps", "position_embedding_type",
-                 "classifier_dropout", "classifier_bias", "classifier_activation", "decoder_bias"});
+  config.ignore({"deterministic_flash_attn", "sparse_prediction", "sparse_pred_ignore_index",
+                 "reference_compile", "repad_logits_with_grad", "initializer_cutoff_factor",
+                 "layer_norm_eps", "position_embedding_type", "classifier_dropout",
+                 "classifier_bias", "classifier_activation", "decoder_bias"});
   spec.encoder = stack;
 }
 
@@ -132,19 +132,18 @@ constexpr NameRule kModernbert[] = {
 }  // namespace
 
 std::vector<Family> modernbert_families() {
-  return {
-      {.model_types = {"modernbert"},
-       .classes = modernbert_classes(),
-       .reader = read_modernbert,
-       .names = NameTable{{kModernbert},
-                          {"model."},
-                          {{"decoder.weight", ExtraKind::tied_copy},
-                           {"decoder.bias", ExtraKind::unused_head},
-                           {"head.dense.weight", ExtraKind::unused_head},
-                           {"head.dense.bias", ExtraKind::unused_head},
-                           {"head.norm.weight", ExtraKind::unused_head},
-                           {"head.norm.bias", ExtraKind::unused_head}}},
-       .gguf = None("not supported yet")}};
+  return {{.model_types = {"modernbert"},
+           .classes = modernbert_classes(),
+           .reader = read_modernbert,
+           .names = NameTable{{kModernbert},
+                              {"model."},
+                              {{"decoder.weight", ExtraKind::tied_copy},
+                               {"decoder.bias", ExtraKind::unused_head},
+                               {"head.dense.weight", ExtraKind::unused_head},
+                               {"head.dense.bias", ExtraKind::unused_head},
+                               {"head.norm.weight", ExtraKind::unused_head},
+                               {"head.norm.bias", ExtraKind::unused_head}}},
+           .gguf = None("not supported yet")}};
 }
 
 }  // namespace headroom::detail

@@ -12,20 +12,19 @@ ModelClasses nomic_bert_classes() {
   const auto masked = [](ConfigReader& config) {
     return language_model_head(masked_language_model_head(config, ActivationKind::silu));
   };
-  return ModelClasses{{{"NomicBertModel", no_head},
-                       {"NomicBertForMaskedLM", masked},
-                       {"NomicBertForPreTraining", masked},
-                       {"NomicBertForSequenceClassification",
-                        plain_classifier(ClassifierInput::pooled_token)},
-                       {"NomicBertForTokenClassification",
-                        plain_classifier(ClassifierInput::every_token)}}};
+  return ModelClasses{
+      {{"NomicBertModel", no_head},
+       {"NomicBertForMaskedLM", masked},
+       {"NomicBertForPreTraining", masked},
+       {"NomicBertForSequenceClassification", plain_classifier(ClassifierInput::pooled_token)},
+       {"NomicBertForTokenClassification", plain_classifier(ClassifierInput::every_token)}}};
 }
 
 /// Choices of the publisher's own class that its weights do not use, and keys of its kernels.
 void expect_published_choices(ConfigReader& config) {
-  for (const std::string_view off : {"causal", "prenorm", "use_rms_norm", "parallel_block",
-                                     "parallel_block_tied_norm", "rotary_emb_interleaved",
-                                     "scale_attn_by_inverse_layer_idx"}) {
+  for (const std::string_view off :
+       {"causal", "prenorm", "use_rms_norm", "parallel_block", "parallel_block_tied_norm",
+        "rotary_emb_interleaved", "scale_attn_by_inverse_layer_idx"}) {
     config.expect_flag(off, false);
   }
   config.expect_flag("scale_attn_weights", true);
@@ -54,9 +53,8 @@ FfnSpec read_swiglu(ConfigReader& config, std::int64_t hidden_size) {
       is_swiglu ? ActivationKind::silu
                 : read_activation(config, {"hidden_act"}, ActivationKind::silu);
   constexpr std::int64_t kDefaultExpansion = 4;
-  const std::int64_t width = config.size_or({"intermediate_size", "n_inner"},
-                                            product(config, "n_inner", kDefaultExpansion,
-                                                    hidden_size));
+  const std::int64_t width = config.size_or(
+      {"intermediate_size", "n_inner"}, product(config, "n_inner", kDefaultExpansion, hidden_size));
   return {FfnKind::gated, width, activation, up};
 }
 

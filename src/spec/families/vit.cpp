@@ -1,8 +1,7 @@
 // Vision Transformer: image patches and a class token through a pre-norm encoder (arXiv
 // 2010.11929). DeiT adds a distillation token (arXiv 2012.12877).
-#include "../vision_transformer.h"
-
 #include "../family.h"
+#include "../vision_transformer.h"
 
 namespace headroom::detail {
 namespace {
@@ -16,17 +15,17 @@ HeadReader image_classifier(ClassifierInput input) {
 }
 
 ModelClasses vit_classes() {
-  return ModelClasses{{{"ViTModel", pooler_head},
-                       {"ViTForImageClassification",
-                        image_classifier(ClassifierInput::first_token)}}};
+  return ModelClasses{
+      {{"ViTModel", pooler_head},
+       {"ViTForImageClassification", image_classifier(ClassifierInput::first_token)}}};
 }
 
 ModelClasses deit_classes() {
-  return ModelClasses{{{"DeiTModel", pooler_head},
-                       {"DeiTForImageClassification",
-                        image_classifier(ClassifierInput::first_token)},
-                       {"DeiTForImageClassificationWithTeacher",
-                        image_classifier(ClassifierInput::first_two_tokens)}}};
+  return ModelClasses{
+      {{"DeiTModel", pooler_head},
+       {"DeiTForImageClassification", image_classifier(ClassifierInput::first_token)},
+       {"DeiTForImageClassificationWithTeacher",
+        image_classifier(ClassifierInput::first_two_tokens)}}};
 }
 
 void read_vit_like(ConfigReader& config, ModelSpec& spec, PrefixTokens prefix) {

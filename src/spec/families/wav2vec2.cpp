@@ -42,8 +42,7 @@ WaveformSpec read_waveform(ConfigReader& config, const ModelSpec& spec) {
       {"feat_extract_norm"},
       {{"group", WaveformNorm::first_group}, {"layer", WaveformNorm::every_layer}},
       WaveformNorm::first_group);
-  waveform.activation =
-      read_activation(config, {"feat_extract_activation"}, ActivationKind::gelu);
+  waveform.activation = read_activation(config, {"feat_extract_activation"}, ActivationKind::gelu);
   waveform.projection_norm = config.flag_or({"feat_proj_layer_norm"}, true);
   waveform.position_kernel_size = config.size_or({"num_conv_pos_embeddings"}, 128);
   waveform.position_groups = config.size_or({"num_conv_pos_embedding_groups"}, 16);
@@ -57,17 +56,42 @@ WaveformSpec read_waveform(ConfigReader& config, const ModelSpec& spec) {
 
 /// Keys of training and of heads that no class here has.
 void ignore_training_keys(ConfigReader& config) {
-  config.ignore({"activation_dropout", "feat_proj_dropout", "feat_quantizer_dropout",
-                 "final_dropout", "attention_dropout", "hidden_dropout", "layerdrop",
-                 "apply_spec_augment", "mask_time_length", "mask_time_min_masks",
-                 "mask_feature_length", "mask_feature_min_masks", "ctc_loss_reduction",
-                 "ctc_zero_infinity", "diversity_loss_weight", "contrastive_logits_temperature",
-                 "num_negatives", "codevector_dim", "proj_codevector_dim", "num_codevector_groups",
-                 "num_codevectors_per_group", "classifier_proj_size", "use_weighted_layer_sum",
-                 "tdnn_dim", "tdnn_kernel", "tdnn_dilation", "xvector_output_dim",
-                 "adapter_kernel_size", "adapter_stride", "num_adapter_layers",
-                 "output_hidden_size", "gradient_checkpointing", "tokenizer_class",
-                 "feature_grad_mult", "do_samples", "hidden_dropout_prob"});
+  config.ignore({"activation_dropout",
+                 "feat_proj_dropout",
+                 "feat_quantizer_dropout",
+                 "final_dropout",
+                 "attention_dropout",
+                 "hidden_dropout",
+                 "layerdrop",
+                 "apply_spec_augment",
+                 "mask_time_length",
+                 "mask_time_min_masks",
+                 "mask_feature_length",
+                 "mask_feature_min_masks",
+                 "ctc_loss_reduction",
+                 "ctc_zero_infinity",
+                 "diversity_loss_weight",
+                 "contrastive_logits_temperature",
+                 "num_negatives",
+                 "codevector_dim",
+                 "proj_codevector_dim",
+                 "num_codevector_groups",
+                 "num_codevectors_per_group",
+                 "classifier_proj_size",
+                 "use_weighted_layer_sum",
+                 "tdnn_dim",
+                 "tdnn_kernel",
+                 "tdnn_dilation",
+                 "xvector_output_dim",
+                 "adapter_kernel_size",
+                 "adapter_stride",
+                 "num_adapter_layers",
+                 "output_hidden_size",
+                 "gradient_checkpointing",
+                 "tokenizer_class",
+                 "feature_grad_mult",
+                 "do_samples",
+                 "hidden_dropout_prob"});
   config.expect_flag("add_adapter", false);
   if (config.count_or({"adapter_attn_dim"}, 0) != 0) {
     config.fail("adapter_attn_dim", "adapters are not supported", "use a model without adapters");
@@ -110,8 +134,12 @@ void read_wav2vec2(ConfigReader& config, ModelSpec& spec) {
     spec.embedding.norm = spec.encoder->norm;
   }
   if (masks_frames(config)) {
-    spec.counted_only.push_back({"embeddings.masked_frame", {spec.hidden_size},
-                                 WeightRole::embedding, 1, ModelPart::audio, CountedUse::loaded});
+    spec.counted_only.push_back({"embeddings.masked_frame",
+                                 {spec.hidden_size},
+                                 WeightRole::embedding,
+                                 1,
+                                 ModelPart::audio,
+                                 CountedUse::loaded});
   }
   spec.not_run = "its convolutions over audio samples have no kernel yet";
 }
