@@ -109,6 +109,7 @@ void run_measure(MeasureCommand& command) {
                  "leave it out");
   }
   Model model = load_model(command.model);
+  measured::require_runnable(model.spec);
   const fs::path weights = weight_files(command, model);
   const bool dequantised = checkpoint::is_gguf(weights);
   if (dequantised) {

@@ -227,7 +227,10 @@ std::vector<std::string> notes_on(const Workload& workload, const ModelSpec& spe
                     fmt::join(spec.unread_keys, ", ")));
   }
   notes.insert(notes.end(), spec.assumptions.begin(), spec.assumptions.end());
-  if (!spec.counted_only.empty()) {
+  const auto is_not_run = [](const CountedWeight& weight) {
+    return weight.use == CountedUse::part_not_run;
+  };
+  if (std::ranges::any_of(spec.counted_only, is_not_run)) {
     notes.emplace_back(
         "parts outside the text model count as parameters and weights, without operators");
   }

@@ -91,6 +91,7 @@ constexpr NameRule kDistilbert[] = {
     {"head.language_model.%", "vocab_projector.%"},
     {"head.classifier.dense.%", "pre_classifier.%"},
     {"head.classifier.%", "classifier.%"},
+    {"head.classifier.%", "qa_outputs.%"},
 };
 
 }  // namespace
