@@ -40,6 +40,7 @@
 #include "headroom/inspect.h"
 #include "headroom/integer.h"
 #include "headroom/kv_cache.h"
+#include "headroom/local_models.h"
 #include "headroom/machine_profile.h"
 #include "headroom/measurement.h"
 #include "headroom/model_source.h"

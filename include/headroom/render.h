@@ -30,6 +30,7 @@ struct RenderOptions {
 [[nodiscard]] std::string render(const ExplainReport& report, const RenderOptions& options);
 [[nodiscard]] std::string render(const DiffReport& report, const RenderOptions& options);
 [[nodiscard]] std::string render(const PresetsReport& report, const RenderOptions& options);
+[[nodiscard]] std::string render(const LocalModelsReport& report, const RenderOptions& options);
 [[nodiscard]] std::string render(const Measurement& measurement, const RenderOptions& options);
 [[nodiscard]] std::string render(const Inspection& inspection, const RenderOptions& options);
 [[nodiscard]] std::string render(const MachinesReport& report, const RenderOptions& options);

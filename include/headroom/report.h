@@ -11,6 +11,7 @@
 #include "headroom/graph.h"
 #include "headroom/inspect.h"
 #include "headroom/kv_cache.h"
+#include "headroom/local_models.h"
 #include "headroom/machine_profile.h"
 #include "headroom/model_source.h"
 #include "headroom/predict.h"
@@ -45,7 +46,7 @@ struct AnalyzeReport {
 };
 
 /// `model` with the types of its files, if it has any that can be read; a note says why they
-/// cannot.
+/// cannot. Another says how the model's name was understood.
 [[nodiscard]] Model with_stored_types(Model model, std::vector<std::string>& notes);
 
 /// Builds the graph and counts it. Weights have their stored bytes, or those of the request's type.
@@ -133,6 +134,41 @@ struct PresetsReport {
 };
 
 [[nodiscard]] PresetsReport make_presets_report(const std::vector<Preset>& presets);
+
+/// Order of a list of presets.
+enum class PresetOrder { name, parameters };
+
+/// Which presets to list, and in which order.
+struct PresetQuery {
+  std::string text{};    ///< part of a name, alias or repository, in any case; empty: all
+  std::string family{};  ///< a model_type; presets of its family stay; empty: all
+  std::optional<Integer> max_parameters{};
+  PresetOrder order = PresetOrder::name;
+};
+
+/// The presets that the query asks for. Throws Error{invalid_input} for an unknown family, and with
+/// similar names as a hint if no preset fits.
+[[nodiscard]] PresetsReport find_presets(const PresetQuery& query);
+
+/// A model of a local store, by the headers of its files.
+struct LocalModelSummary {
+  LocalModel model;
+  std::optional<Integer> parameters;  ///< of its files, else of its config; empty if unreadable
+  std::string storage_type;           ///< that of most bytes: "BF16", "Q4_K"; empty if unreadable
+};
+
+/// `headroom models`.
+struct LocalModelsReport {
+  std::vector<LocalModelSummary> models;
+  std::vector<std::string> notes;  ///< files and stores that cannot be read
+};
+
+/// Opens every model of `local` by its headers.
+[[nodiscard]] LocalModelsReport make_local_models_report(LocalModels local);
+
+/// The machines of the catalogue whose names contain `text`, in any case. Throws
+/// Error{invalid_input} with similar names as a hint if there is none.
+[[nodiscard]] std::vector<MachineProfile> find_machines(const std::string& text);
 
 /// `headroom machines`: profiles measured on this machine, and the catalogue's datasheets.
 struct MachinesReport {

@@ -42,6 +42,9 @@ class Explainer {
     report_.model = std::move(analyzed_.model);
     report_.workload = analyzed_.workload;
     report_.notes = notes_on(analyzed_.workload, report_.model.spec);
+    if (!report_.model.name_note.empty()) {
+      report_.notes.insert(report_.notes.begin(), report_.model.name_note);
+    }
     if (report_.subject == Subject::activations) {
       const auto more = notes_on_saved_tensors(analyzed_.workload, report_.model.spec);
       report_.notes.insert(report_.notes.end(), more.begin(), more.end());

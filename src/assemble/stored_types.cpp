@@ -8,6 +8,7 @@
 namespace headroom {
 
 Model with_stored_types(Model model, std::vector<std::string>& notes) {
+  if (!model.name_note.empty()) notes.push_back(model.name_note);
   try {
     return with_file_types(model);
   } catch (const Error& error) {

@@ -54,4 +54,16 @@ std::string did_you_mean(std::string_view word, std::span<const std::string> kno
   return fmt::format("did you mean {}?", fmt::join(words, " or "));
 }
 
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return lower;
+}
+
+bool contains_ignoring_case(std::string_view text, std::string_view part) {
+  return lower_case(text).find(lower_case(part)) != std::string::npos;
+}
+
 }  // namespace headroom::detail

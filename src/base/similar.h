@@ -1,4 +1,4 @@
-// "Did you mean …?" for a mistyped word.
+// Words that are almost what was typed: "did you mean …?", and another case.
 #pragma once
 
 #include <span>
@@ -15,5 +15,11 @@ namespace headroom::detail {
 
 /// "did you mean bert-base or bert-large?", or empty if nothing is close.
 [[nodiscard]] std::string did_you_mean(std::string_view word, std::span<const std::string> known);
+
+/// ASCII letters in lower case.
+[[nodiscard]] std::string lower_case(std::string_view text);
+
+/// True if `text` contains `part`, in any case.
+[[nodiscard]] bool contains_ignoring_case(std::string_view text, std::string_view part);
 
 }  // namespace headroom::detail

@@ -3,15 +3,11 @@
 #include <cstdlib>
 
 namespace headroom::detail {
-namespace {
 
-/// The folder named by an environment variable; empty if unset. Commands ask on one thread.
 std::filesystem::path folder_in(const char* variable) {
   const char* const value = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe)
   return value == nullptr ? "" : value;
 }
-
-}  // namespace
 
 std::filesystem::path user_data_folder() {
   // The specification ignores relative paths.

@@ -23,28 +23,9 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t kMostFiles = 99'999;
 constexpr std::size_t kNumberWidth = 5;
 
-/// A name such as model-00002-of-00005.gguf.
-struct PartName {
-  std::string before;  ///< "model-"
-  std::string number;
-  std::string after;  ///< "-of-00005.gguf"
-};
-
 bool is_number(std::string_view text) {
   return text.size() == kNumberWidth &&
          std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
-}
-
-std::optional<PartName> part_name(const std::string& file) {
-  constexpr std::string_view kOf = "-of-";
-  const auto of = file.rfind(kOf);
-  if (of == std::string::npos || of < kNumberWidth) return std::nullopt;
-  const std::size_t number = of - kNumberWidth;
-  if (!is_number(std::string_view(file).substr(number, kNumberWidth)) ||
-      !is_number(std::string_view(file).substr(of + kOf.size(), kNumberWidth))) {
-    return std::nullopt;
-  }
-  return PartName{file.substr(0, number), file.substr(number, kNumberWidth), file.substr(of)};
 }
 
 /// The single GGUF file in a folder, or the first of its split; empty if there is none.
@@ -97,6 +78,18 @@ std::uint64_t split_count(const GgufFile& file) {
 }
 
 }  // namespace
+
+std::optional<PartName> part_name(const std::string& file) {
+  constexpr std::string_view kOf = "-of-";
+  const auto of = file.rfind(kOf);
+  if (of == std::string::npos || of < kNumberWidth) return std::nullopt;
+  const std::size_t number = of - kNumberWidth;
+  if (!is_number(std::string_view(file).substr(number, kNumberWidth)) ||
+      !is_number(std::string_view(file).substr(of + kOf.size(), kNumberWidth))) {
+    return std::nullopt;
+  }
+  return PartName{file.substr(0, number), file.substr(number, kNumberWidth), file.substr(of)};
+}
 
 ModelFiles::ModelFiles(const fs::path& path) {
   const fs::path listing = model_listing_at(path);

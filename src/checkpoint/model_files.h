@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,6 +14,16 @@
 #include "tensor_table.h"
 
 namespace headroom::checkpoint {
+
+/// The name of one file of a split, such as model-00002-of-00005.gguf.
+struct PartName {
+  std::string before;  ///< "model-"
+  std::string number;
+  std::string after;  ///< "-of-00005.gguf"
+};
+
+/// Empty if `file` is not named as one of several.
+[[nodiscard]] std::optional<PartName> part_name(const std::string& file);
 
 /// All tensors of a model, memory-mapped for its lifetime. Reads headers only, so that the time
 /// depends on the number of tensors, not on their size.

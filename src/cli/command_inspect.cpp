@@ -1,8 +1,13 @@
 // headroom inspect PATH: the tensors of a model's files, reconciled with its config.
+#include <fmt/format.h>
+
+#include <filesystem>
 #include <memory>
+#include <system_error>
 
 #include "commands.h"
 #include "headroom/inspect.h"
+#include "headroom/local_models.h"
 #include "options.h"
 
 namespace headroom::cli {
@@ -13,8 +18,20 @@ struct InspectOptions {
   OutputOptions output;
 };
 
+/// The files of `name`: a path, or a model of a local store, which a note says.
+Inspection inspect_named(const std::string& name) {
+  std::error_code failed;
+  if (std::filesystem::exists(name, failed)) return inspect(name);
+  const auto local = find_local_model(list_local_models(), name);
+  if (!local) return inspect(name);
+  Inspection inspection = inspect(local->path);
+  inspection.notes.push_back(
+      fmt::format("{} was taken from {}", local->name, description_of(local->store)));
+  return inspection;
+}
+
 void run_inspect(const InspectOptions& options, int& status) {
-  const Inspection inspection = inspect(options.path);
+  const Inspection inspection = inspect_named(options.path);
   write_output(render(inspection, render_options(options.output, Detail::summary)),
                inspection.notes, options.output);
   if (!inspection.is_explained()) status = 1;
@@ -28,7 +45,8 @@ void add_inspect(Command root, int& status) {
       root.add_command("inspect", "Reconcile the tensors of a model's files with its config");
   command.add_argument(
       "path", "PATH", [options](const std::string& path) { options->path = path; },
-      "A safetensors or GGUF file, an index.json, or a folder with any of them");
+      "A safetensors or GGUF file, an index.json, a folder with any of them, or a name of "
+      "`headroom models`");
   add_output_options(command, options->output);
   command.set_footer(
       "Examples:\n"

@@ -50,7 +50,9 @@ std::string unknown_argument(const CLI::App& app, const CLI::App& command,
 Error usage_error(const CLI::App& app, const CLI::ParseError& error,
                   const std::vector<std::string>& arguments) {
   const CLI::App& command = deepest_parsed(app);
-  const std::string unknown = unknown_argument(app, command, arguments);
+  // A bad value is an argument that is known.
+  const bool bad_value = dynamic_cast<const CLI::ValidationError*>(&error) != nullptr;
+  const std::string unknown = bad_value ? "" : unknown_argument(app, command, arguments);
   std::string hint = detail::did_you_mean(unknown, known_words(command));
   if (hint.empty()) {
     const std::string name = &command == &app ? "" : " " + command.get_name();
@@ -130,6 +132,11 @@ void Command::make_subcommand_optional() { app_->require_subcommand(0, 1); }
 void Command::add_argument(const std::string& name, const std::string& value, const SetText& set,
                            const std::string& description) {
   app_->add_option_function<std::string>(name, set, description)->type_name(value)->required();
+}
+
+Option Command::add_optional_argument(const std::string& name, const std::string& value,
+                                      std::string& target, const std::string& description) {
+  return Option(*app_->add_option(name, target, description)->type_name(value));
 }
 
 void Command::add_arguments(const std::string& name, const std::string& value,

@@ -80,6 +80,9 @@ class Command {
   /// A required positional argument.
   void add_argument(const std::string& name, const std::string& value, const SetText& set,
                     const std::string& description);
+  /// A positional argument that may be left out.
+  Option add_optional_argument(const std::string& name, const std::string& value,
+                               std::string& target, const std::string& description);
   /// One to `most` positional arguments; 0 is unlimited.
   void add_arguments(const std::string& name, const std::string& value,
                      std::vector<std::string>& target, int most, const std::string& description);

@@ -1,4 +1,4 @@
-// headroom machines [list | show]: this machine's profiles, and the catalogue.
+// headroom machines [TEXT | list | show]: this machine's profiles, and the catalogue.
 #include <memory>
 
 #include "commands.h"
@@ -10,8 +10,14 @@ namespace {
 
 struct MachinesCommand {
   std::string name;
+  std::string text;  ///< part of the names to list
   OutputOptions output;
 };
+
+void find_in_catalogue(const MachinesCommand& command) {
+  const MachinesReport report{{}, find_machines(command.text)};
+  write_output(render(report, render_options(command.output, Detail::summary)), {}, command.output);
+}
 
 void list_machines(const OutputOptions& output) {
   MachinesReport report;
@@ -38,8 +44,11 @@ void add_machines(Command root) {
   auto options = std::make_shared<MachinesCommand>();
   Command command = root.add_command("machines", "List machines that times can be predicted for");
   command.make_subcommand_optional();
+  const char* const text = "Part of a catalogue machine's name, in any case";
+  command.add_optional_argument("text", "TEXT", options->text, text);
   add_output_options(command, options->output);
   Command list = command.add_command("list", "This machine's profiles and the catalogue");
+  list.add_optional_argument("text", "TEXT", options->text, text);
   add_output_options(list, options->output);
   Command show = command.add_command("show", "Rates of one machine");
   show.add_argument(
@@ -49,11 +58,14 @@ void add_machines(Command root) {
   command.set_footer(
       "Examples:\n"
       "  headroom machines\n"
+      "  headroom machines h100\n"
       "  headroom machines show h100-80gb\n"
       "  headroom machines show here --format json");
   command.on_run([options, show] {
     if (show.is_parsed()) {
       show_machine(*options);
+    } else if (!options->text.empty()) {
+      find_in_catalogue(*options);
     } else {
       list_machines(options->output);
     }

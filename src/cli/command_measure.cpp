@@ -110,6 +110,7 @@ void run_measure(MeasureCommand& command) {
   }
   Model model = load_model(command.model);
   measured::require_runnable(model.spec);
+  const std::string name_note = model.name_note;
   const fs::path weights = weight_files(command, model);
   const bool dequantised = checkpoint::is_gguf(weights);
   if (dequantised) {
@@ -127,9 +128,10 @@ void run_measure(MeasureCommand& command) {
   const auto source = open();
   std::optional<measured::ModelInputs> given;
   if (file.inputs.main.batch > 0) given = std::move(file.inputs);
-  const Measurement measurement =
+  Measurement measurement =
       measured::measure(std::move(model), workload, *source, std::move(given), options, show_run);
   clear_progress();
+  if (!name_note.empty()) measurement.warnings.push_back(name_note);
   std::vector<std::string> notes = measurement.warnings;
   if (dequantised) {
     notes.push_back(fmt::format("the weights are {} B in their file, and run as {}",

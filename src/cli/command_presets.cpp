@@ -1,5 +1,14 @@
-// headroom presets [list | show NAME]
+// headroom presets [TEXT | list | show NAME]
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
 #include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
 
 #include "commands.h"
 #include "headroom/error.h"
@@ -11,11 +20,12 @@ namespace {
 
 struct PresetsOptions {
   std::string name;
+  PresetQuery query;
   OutputOptions output;
 };
 
-Preset require_preset(const std::string& name) {
-  if (auto preset = find_preset(name)) return std::move(*preset);
+MatchedPreset require_preset(const std::string& name) {
+  if (auto matched = match_preset(name)) return *std::move(matched);
   std::vector<std::string> known;
   for (const Preset& preset : list_presets()) {
     known.push_back(preset.name);
@@ -26,9 +36,55 @@ Preset require_preset(const std::string& name) {
               guess.empty() ? "`headroom presets` lists them" : guess);
 }
 
-void write_presets(const std::vector<Preset>& presets, const OutputOptions& output) {
-  const PresetsReport report = make_presets_report(presets);
-  write_output(render(report, render_options(output, Detail::summary)), {}, output);
+void show_preset(const PresetsOptions& options) {
+  const MatchedPreset matched = require_preset(options.name);
+  const PresetsReport report = make_presets_report({matched.preset});
+  std::vector<std::string> notes;
+  if (auto note = note_on(matched, options.name); !note.empty()) notes.push_back(std::move(note));
+  write_output(render(report, render_options(options.output, Detail::operators)), notes,
+               options.output);
+}
+
+void list_found(const PresetsOptions& options) {
+  write_output(render(find_presets(options.query), render_options(options.output, Detail::summary)),
+               {}, options.output);
+}
+
+/// The factor of "K", "M", "B" or "T", in either case; 1 for no unit, empty for another.
+std::optional<double> unit_of(std::string_view word) {
+  constexpr std::array<std::pair<std::string_view, double>, 5> kUnits{
+      {{"", 1}, {"k", 1e3}, {"m", 1e6}, {"b", 1e9}, {"t", 1e12}}};
+  const std::string unit = detail::lower_case(word);
+  const auto* const found =
+      std::ranges::find(kUnits, unit, [](const auto& known) { return known.first; });
+  return found == kUnits.end() ? std::nullopt : std::optional(found->second);
+}
+
+/// "8B", "560M", "1.5b" or a plain number of parameters.
+Integer parse_parameters(const std::string& names, const std::string& word) {
+  constexpr double kMost = 1e18;
+  double value = 0;
+  const char* const end = word.data() + word.size();
+  const auto [rest, failed] = std::from_chars(word.data(), end, value);
+  const auto unit = unit_of({rest, static_cast<std::size_t>(end - rest)});
+  const double parameters = value * unit.value_or(0);
+  if (failed != std::errc{} || !(parameters >= 1) || parameters > kMost) {
+    refuse_value(names, fmt::format("\"{}\" is no number of parameters such as 8B or 560M", word));
+  }
+  return Integer{std::llround(parameters)};
+}
+
+void add_query_options(Command command, PresetsOptions& options) {
+  command.add_text("--family", "TYPE", options.query.family,
+                   "Only presets of this model_type's family, such as qwen3");
+  const auto set_most = [&options](const std::string& word) {
+    options.query.max_parameters = parse_parameters("--max-parameters", word);
+  };
+  command.add_text("--max-parameters", "N", set_most, "Only presets with at most N parameters: 8B");
+  const Choices<PresetOrder> orders{{"name", PresetOrder::name},
+                                    {"parameters", PresetOrder::parameters}};
+  add_choice(command, "--sort", options.query.order, orders, "Order of the list (name)");
+  add_output_options(command, options.output);
 }
 
 }  // namespace
@@ -37,22 +93,30 @@ void add_presets(Command root) {
   auto options = std::make_shared<PresetsOptions>();
   Command command = root.add_command("presets", "List the models known by name");
   command.make_subcommand_optional();
-  add_output_options(command, options->output);
+  const char* const text = "Part of a name, alias or repository, in any case";
+  command.add_optional_argument("text", "TEXT", options->query.text, text);
+  add_query_options(command, *options);
   Command list = command.add_command("list", "All presets with their parameter counts");
-  add_output_options(list, options->output);
+  list.add_optional_argument("text", "TEXT", options->query.text, text);
+  add_query_options(list, *options);
   Command show = command.add_command("show", "Config, source and parameter count of one preset");
   show.add_argument(
       "name", "NAME", [options](const std::string& name) { options->name = name; },
-      "The preset's name or an alias");
+      "The preset's name, an alias or its repository");
   add_output_options(show, options->output);
   command.set_footer(
       "Examples:\n"
       "  headroom presets\n"
+      "  headroom presets qwen --max-parameters 8B --sort parameters\n"
+      "  headroom presets --family mixtral\n"
       "  headroom presets show bert-base\n"
       "  headroom presets list --format csv");
   command.on_run([options, show] {
-    write_presets(show.is_parsed() ? std::vector{require_preset(options->name)} : list_presets(),
-                  options->output);
+    if (show.is_parsed()) {
+      show_preset(*options);
+    } else {
+      list_found(*options);
+    }
   });
 }
 

@@ -45,6 +45,7 @@ Comparison compare_one(ComparedRun measured, CompareCommand command) {
   measured.identity = {};
   measured.rss_before_bytes.reset();
   Comparison comparison = compare(predicted_run(report), measured, command.options);
+  if (!report.model.name_note.empty()) comparison.notes.push_back(report.model.name_note);
   comparison.machine = fmt::format("{} ({}), measured by {}", machine.name,
                                    name_of(report.time->basis), measured.engine);
   return comparison;

@@ -62,6 +62,7 @@ Comparison compare_here(const CompareCommand& command) {
   std::vector<std::string> notes;
   measured::MeasureOptions run = command.run;
   Model model = load_model(command.subjects.front());
+  if (!model.name_note.empty()) notes.push_back(model.name_note);
   const Workload workload = workload_of_run(command.request, run.phase, model.spec);
   run.storage = storage_of(workload);
   WorkloadRequest request = command.request;

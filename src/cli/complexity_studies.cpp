@@ -27,6 +27,13 @@ AttentionImplementation attention_of(const ComplexityCommand& command, const Mod
   return command.attention.value_or(default_attention(spec));
 }
 
+/// The model, and a note if its name is not exact.
+Model load_noted(const std::string& name, std::vector<std::string>& notes) {
+  Model model = load_model(name);
+  if (!model.name_note.empty()) notes.push_back(model.name_note);
+  return model;
+}
+
 std::vector<std::int64_t> doubling(std::int64_t first, std::int64_t last) {
   std::vector<std::int64_t> lengths;
   for (; first <= last; first *= 2) lengths.push_back(first);
@@ -201,30 +208,37 @@ std::optional<MachineProfile> machine_of(const ComplexityCommand& command) {
 
 ComplexityReport study_layers(const ComplexityCommand& command) {
   std::vector<LayerComplexity> layers;
+  std::vector<std::string> notes;
   layers.reserve(command.layers.size());
   for (const std::string& name : command.layers) {
-    Model model = load_model(name);
+    Model model = load_noted(name, notes);
     const AttentionImplementation attention = attention_of(command, model.spec);
     layers.push_back(layer_complexity(std::move(model), attention));
   }
   ComplexityReport report =
       make_complexity_report(std::move(layers), lengths_or(command.lengths, doubling(64, 16384)));
+  report.notes.insert(report.notes.begin(), notes.begin(), notes.end());
   measure_or_predict(report, command);
   return report;
 }
 
 AssociativityReport study_associativity(const ComplexityCommand& command) {
-  const Model model = load_model(command.layers.front());
+  std::vector<std::string> notes;
+  const Model model = load_noted(command.layers.front(), notes);
   AssociativityReport report = make_associativity_report(
       model, attention_of(command, model.spec), lengths_or(command.lengths, doubling(64, 16384)));
+  report.layers.notes.insert(report.layers.notes.begin(), notes.begin(), notes.end());
   measure_or_predict(report.layers, command);
   return report;
 }
 
 GenerationReport study_generation(const ComplexityCommand& command) {
+  std::vector<std::string> notes;
+  Model model = load_noted(command.layers.front(), notes);
   GenerationReport report =
-      make_generation_report(load_model(command.layers.front()), command.prompt.value_or(1),
+      make_generation_report(std::move(model), command.prompt.value_or(1),
                              lengths_or(command.new_tokens, doubling(16, 256)));
+  report.notes.insert(report.notes.begin(), notes.begin(), notes.end());
   if (const auto machine = machine_of(command)) {
     add_prediction(report, *machine, study_time_request(command, *machine));
   }
@@ -233,10 +247,12 @@ GenerationReport study_generation(const ComplexityCommand& command) {
 }
 
 SharesReport study_shares(const ComplexityCommand& command) {
-  Model model = load_model(command.layers.front());
+  std::vector<std::string> notes;
+  Model model = load_noted(command.layers.front(), notes);
   const AttentionImplementation attention = attention_of(command, model.spec);
   SharesReport report = make_shares_report(std::move(model), attention,
                                            lengths_or(command.lengths, doubling(128, 32768)));
+  report.notes.insert(report.notes.begin(), notes.begin(), notes.end());
   if (const auto machine = machine_of(command)) {
     add_prediction(report, *machine, study_time_request(command, *machine));
   }

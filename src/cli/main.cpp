@@ -35,6 +35,7 @@ void add_commands(Command root, int& status) {
   add_sweep(root);
   add_calibrate(root);
   add_machines(root);
+  add_models(root);
   add_presets(root);
   add_completion(root);
   root.set_footer(

@@ -143,10 +143,13 @@ void store_counts(const ModelWeights& weights, const Runner& runner, Measurement
 
 }  // namespace
 
+std::string reason_not_run(const ModelSpec& spec) { return spec.not_run; }
+
 void require_runnable(const ModelSpec& spec) {
-  if (spec.not_run.empty()) return;
+  const std::string reason = reason_not_run(spec);
+  if (reason.empty()) return;
   throw Error(ErrorCode::invalid_input,
-              fmt::format("{} is counted but cannot be run: {}", spec.model_type, spec.not_run),
+              fmt::format("{} is counted but cannot be run: {}", spec.model_type, reason),
               spec.name, "use analyze");
 }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "headroom/measurement.h"
 #include "inputs.h"
@@ -22,6 +23,9 @@ struct MeasureOptions {
   std::uint64_t seed = 1;        ///< seed of random weights and inputs
   std::int64_t new_tokens = 32;  ///< generate only
 };
+
+/// Why the model is counted but cannot be run; empty if it can.
+[[nodiscard]] std::string reason_not_run(const ModelSpec& spec);
 
 /// Called after every run. Returning false stops the measurement; finished runs are kept.
 using RunObserver = std::function<bool(int done, int at_most)>;

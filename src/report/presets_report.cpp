@@ -27,6 +27,8 @@ Json preset_json(const PresetSummary& summary) {
   Json json;
   json["name"] = summary.preset.name;
   json["aliases"] = summary.preset.aliases;
+  json["repository"] =
+      summary.preset.repository.empty() ? Json(nullptr) : Json(summary.preset.repository);
   json["origin"] = summary.preset.origin;
   json["model"] = to_json(model);
   json["parameters"] = json_integer(summary.parameters);
@@ -48,6 +50,8 @@ Document preset_document(const PresetSummary& summary) {
   document.add_line("aliases", summary.preset.aliases.empty()
                                    ? "–"
                                    : fmt::format("{}", fmt::join(summary.preset.aliases, ", ")));
+  document.add_line("repository",
+                    summary.preset.repository.empty() ? "–" : summary.preset.repository);
   document.add_line("class", model.spec.architecture);
   document.add_line("parameters", with_separators(summary.parameters));
   document.add_line("reference",
@@ -67,9 +71,9 @@ Document preset_document(const PresetSummary& summary) {
 
 }  // namespace
 
-Document to_document(const PresetsReport& report) {
-  return report.presets.size() == 1 ? preset_document(report.presets.front())
-                                    : to_preset_table(report);
+Document to_document(const PresetsReport& report, Detail detail) {
+  const bool whole = detail == Detail::operators && !report.presets.empty();
+  return whole ? preset_document(report.presets.front()) : to_preset_table(report);
 }
 
 Document to_preset_table(const PresetsReport& report) {

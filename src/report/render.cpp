@@ -57,8 +57,14 @@ std::string render(const DiffReport& report, const RenderOptions& options) {
 }
 
 std::string render(const PresetsReport& report, const RenderOptions& options) {
-  return rendered(
-      report, [&] { return detail::to_preset_table(report); }, options);
+  const auto document = [&] { return detail::to_document(report, options.detail); };
+  const auto table = [&] { return detail::to_preset_table(report); };
+  return rendered(options, document, table,
+                  [&] { return detail::to_json_text(detail::to_json(report)); });
+}
+
+std::string render(const LocalModelsReport& report, const RenderOptions& options) {
+  return rendered(report, options);
 }
 
 std::string render(const Measurement& measurement, const RenderOptions& options) {

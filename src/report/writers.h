@@ -19,10 +19,14 @@ namespace headroom::detail {
 [[nodiscard]] Document to_document(const DiffReport& report);
 [[nodiscard]] Json to_json(const DiffReport& report);
 
-[[nodiscard]] Document to_document(const PresetsReport& report);
-/// One row per preset, also for a single one; for CSV.
+/// One row per preset; with Detail::operators, all that is known of the first.
+[[nodiscard]] Document to_document(const PresetsReport& report, Detail detail);
+/// One row per preset.
 [[nodiscard]] Document to_preset_table(const PresetsReport& report);
 [[nodiscard]] Json to_json(const PresetsReport& report);
+
+[[nodiscard]] Document to_document(const LocalModelsReport& report);
+[[nodiscard]] Json to_json(const LocalModelsReport& report);
 
 /// Adds the predicted times of operators and of the whole pass.
 void add_time(const TimePrediction& time, Detail detail, Document& document);

@@ -1,12 +1,17 @@
 #include "headroom/model_source.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 
 #include "checkpoint.h"
 #include "gguf/gguf_config.h"
 #include "headroom/error.h"
+#include "headroom/local_models.h"
 #include "json_text.h"
+#include "preset_names.h"
 #include "quantization/quantization.h"
 #include "similar.h"
 
@@ -66,37 +71,101 @@ std::string config_name(const fs::path& file) {
   return stem == "config" ? folder_name(fs::absolute(file).parent_path()) : stem;
 }
 
-[[noreturn]] void throw_unknown(const std::string& name) {
+/// Names of presets and of local models, for a hint.
+std::vector<std::string> known_names(const LocalModels& local) {
   std::vector<std::string> known;
   for (const Preset& preset : list_presets()) {
     known.push_back(preset.name);
     known.insert(known.end(), preset.aliases.begin(), preset.aliases.end());
   }
-  const std::string guess = detail::did_you_mean(name, known);
+  for (const LocalModel& model : local.models) known.push_back(model.name);
+  return known;
+}
+
+/// "did you mean …?" with names close to `name`, or the longest that it begins with; else empty.
+std::string suggestion(const std::string& name, const std::vector<std::string>& known) {
+  std::string guess = detail::did_you_mean(name, known);
+  const std::string model = detail::lower_case(name.substr(name.find_last_of('/') + 1));
+  if (guess.empty()) guess = detail::did_you_mean(model, known);
+  if (!guess.empty()) return guess;
+  std::string longest;
+  for (const std::string& candidate : known) {
+    if (model.starts_with(candidate + "-") && candidate.size() > longest.size()) {
+      longest = candidate;
+    }
+  }
+  return longest.empty() ? longest : fmt::format("did you mean {}?", longest);
+}
+
+[[noreturn]] void throw_unknown(const std::string& name, const LocalModels& local) {
+  const auto broken = std::ranges::find(local.problems, name, &StoreProblem::name);
+  if (broken != local.problems.end()) {
+    throw Error(ErrorCode::invalid_input, "cannot be read from its store", name, broken->message);
+  }
+  const std::string guess = suggestion(name, known_names(local));
   throw Error(
       ErrorCode::invalid_input, "is not a preset, and no such file or folder exists",
       name.empty() ? "the empty name" : name,
       guess.empty() ? "list the presets with `headroom presets`, or give a config.json" : guess);
 }
 
-}  // namespace
-
-Model load_model(const std::string& name) {
-  const fs::path path(name);
+/// The model at an existing path.
+Model load_path(const fs::path& path) {
   std::error_code failed;
-  if (const auto preset = find_preset(name)) return read_preset(*preset);
   if (fs::is_directory(path, failed)) {
     return read_config_file(path / "config.json", folder_name(path), weight_files_at(path));
   }
   if (checkpoint::is_gguf(path)) return read_gguf_file(path);
-  if (path.extension() == ".safetensors" && fs::exists(path, failed)) {
+  if (path.extension() == ".safetensors") {
     return read_config_file(fs::absolute(path).parent_path() / "config.json",
                             folder_name(fs::absolute(path).parent_path()), path.string());
   }
-  if (fs::exists(path, failed)) {
-    return read_config_file(path, config_name(path), weight_files_next_to(path));
+  return read_config_file(path, config_name(path), weight_files_next_to(path));
+}
+
+Model load_local(const LocalModel& local) {
+  Model model = load_path(local.path);
+  model.spec.name = local.name;
+  model.name_note =
+      fmt::format("{} was taken from {}: {}", local.name, description_of(local.store), local.path);
+  return model;
+}
+
+Model load_preset(const MatchedPreset& matched, const std::string& typed) {
+  Model model = read_preset(matched.preset);
+  model.name_note = note_on(matched, typed);
+  return model;
+}
+
+/// A note if a path could be meant as a preset; empty otherwise.
+std::string note_on_path(const std::string& name) {
+  const std::vector<Preset> presets = detail::presets_like(name);
+  if (presets.empty()) return {};
+  return fmt::format("{} is a path: took it, not the preset {}", name, presets.front().name);
+}
+
+}  // namespace
+
+Model load_model(const std::string& name) {
+  std::error_code failed;
+  const bool is_path = fs::exists(name, failed);
+  if (const auto preset = find_preset(name)) {
+    Model model = read_preset(*preset);
+    if (is_path) {
+      model.name_note =
+          fmt::format("{0} is a preset and a path: took the preset; ./{0} is the path", name);
+    }
+    return model;
   }
-  throw_unknown(name);
+  if (is_path) {
+    Model model = load_path(name);
+    model.name_note = note_on_path(name);
+    return model;
+  }
+  const LocalModels local = list_local_models();
+  if (const auto model = find_local_model(local, name)) return load_local(*model);
+  if (const auto matched = match_preset(name)) return load_preset(*matched, name);
+  throw_unknown(name, local);
 }
 
 }  // namespace headroom

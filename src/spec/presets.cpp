@@ -16,6 +16,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// The repository that a preset's source names: "Hugging Face repository ORG/NAME, …".
+std::string repository_in(std::string_view source) {
+  constexpr std::string_view kBefore = "Hugging Face repository ";
+  const auto begin = source.find(kBefore);
+  if (begin == std::string_view::npos) return {};
+  const std::string_view rest = source.substr(begin + kBefore.size());
+  return std::string(rest.substr(0, rest.find_first_of(" ,;:\"")));
+}
+
+/// The line of an embedded preset's source. It is not parsed, since that takes long for all.
+std::string_view source_line(std::string_view json) {
+  const auto begin = json.find("\"source\": \"");
+  if (begin == std::string_view::npos) return {};
+  return json.substr(begin, json.find('\n', begin) - begin);
+}
+
 Preset parse_user_preset(const fs::path& file) {
   Preset preset;
   preset.origin = file.string();
@@ -24,6 +40,7 @@ Preset parse_user_preset(const fs::path& file) {
   detail::ConfigReader reader(document, preset.origin);
   preset.name = reader.text_or({"name"}, file.stem().string());
   preset.aliases = reader.texts("aliases");
+  preset.repository = repository_in(reader.text_or({"source"}, ""));
   return preset;
 }
 
@@ -40,7 +57,11 @@ std::vector<Preset> user_presets() {
 }
 
 Preset from_embedded(const detail::EmbeddedJson& embedded) {
-  Preset preset{std::string(embedded.name), {}, std::string(embedded.json), "built in"};
+  Preset preset{std::string(embedded.name),
+                {},
+                repository_in(source_line(embedded.json)),
+                std::string(embedded.json),
+                "built in"};
   for (const std::string_view alias : embedded.aliases) preset.aliases.emplace_back(alias);
   return preset;
 }

@@ -109,6 +109,8 @@ def shell_text(command):
 def environment(headroom, data, work):
     path = f"{headroom.parent}{os.pathsep}{os.environ['PATH']}"
     home = {"HOME": str(work / "home"), "XDG_DATA_HOME": str(data)}
+    home |= {"HF_HUB_CACHE": "", "HF_HOME": "", "XDG_CACHE_HOME": "",
+             "OLLAMA_MODELS": str(work / "home" / ".ollama" / "models")}
     return os.environ | home | {"PATH": path, "NO_COLOR": "1", "LC_ALL": "C.UTF-8"}
 
 

@@ -149,7 +149,7 @@ TEST_CASE("a run that does not fit in memory is refused before any allocation") 
 }
 
 TEST_CASE("a model that is only counted is refused with the reason") {
-  const auto file = test::data_folder() / "encoders/hubert.config.json";
+  const auto file = test::data_folder() / "encoders/tiny/hubert.json";
   const ModelSpec spec = test::spec_of(test::read_json(file));
   const std::string refusal = test::refusal_of([&] { require_runnable(spec); });
   CHECK(refusal.find("convolutions over audio samples") != std::string::npos);

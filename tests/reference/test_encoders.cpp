@@ -39,7 +39,7 @@ constexpr Integer projection(Integer labels) { return labels * kWidth + labels; 
 TEST_CASE("encoders whose forward pass is not run have the reference's parameters") {
   for (const CsvRow& row : read_csv(data_folder() / "encoders/tiny.csv")) {
     CAPTURE(row.at("model"));
-    const auto config = read_json(data_folder() / "encoders" / (row.at("model") + ".config.json"));
+    const auto config = read_json(data_folder() / "encoders/tiny" / (row.at("model") + ".json"));
     CHECK(total_of(config) == number(row, "params"));
     CHECK(!spec_of(config).not_run.empty());
   }
@@ -48,7 +48,7 @@ TEST_CASE("encoders whose forward pass is not run have the reference's parameter
 TEST_CASE("speech encoders have the reference's FLOPs, convolutions included") {
   for (const CsvRow& row : read_csv(data_folder() / "encoders/tiny.csv")) {
     const ModelSpec spec =
-        spec_of(read_json(data_folder() / "encoders" / (row.at("model") + ".config.json")));
+        spec_of(read_json(data_folder() / "encoders/tiny" / (row.at("model") + ".json")));
     if (!spec.embedding.waveform) continue;
     CAPTURE(row.at("model"));
     Workload workload;

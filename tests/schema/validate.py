@@ -12,6 +12,7 @@ import copy
 import json
 import math
 import os
+import shutil
 import struct
 import subprocess
 import sys
@@ -91,6 +92,8 @@ analyze linear-transformer --phase train --detail
 analyze layer.json --detail
 analyze layer.json --phase train --detail
 analyze llama-3.1-405b --batch 1000000 --seq 131072
+analyze gemma-2-9b-it
+analyze acme/tiny
 explain bert-base
 explain bert-base --what params
 explain bert-base --what activations
@@ -154,9 +157,12 @@ complexity linear.json --study generation --new-tokens 1,3 --measure --runs 1
 complexity llama-3.1-405b --study shares --machine h100-80gb
 complexity linear.json --study shares --seq 4,8 --measure --runs 1
 machines
+machines h100
 machines show a100-80gb
 machines show tpu-v5e
+models
 presets list
+presets qwen3 --max-parameters 8B --sort parameters
 presets show gpt2
 presets show transformer-base
 """.strip().splitlines()
@@ -179,6 +185,7 @@ DAMAGED_CASES = [
     "complexity gpt2 --study generation --new-tokens 1..8 --prompt 5",
     "complexity linear.json --study shares --seq 4,8 --measure --runs 1",
     "machines show a100-80gb",
+    "models",
     "presets show gpt2",
 ]
 
@@ -211,7 +218,8 @@ def refuse_constant(word):
 
 
 def run(binary, arguments, folder):
-    environment = os.environ | {"HOME": folder, "XDG_DATA_HOME": folder}
+    stores = {"HF_HUB_CACHE": f"{folder}/hub", "OLLAMA_MODELS": f"{folder}/ollama"}
+    environment = os.environ | stores | {"HOME": folder, "XDG_DATA_HOME": folder}
     written = "jsonl" if arguments[0] == "sweep" else "json"
     command = [binary, *arguments, "--format", written, "--quiet"]
     result = subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=False)
@@ -338,6 +346,15 @@ def prepare_weights(folder):
     Path(folder, "small.gguf").write_bytes(gguf(metadata, tensors))
 
 
+def prepare_stores(folder):
+    """Puts a model into a Hugging Face cache, and a broken manifest among Ollama's."""
+    snapshot = Path(folder, "hub", "models--acme--tiny", "snapshots", "0123")
+    shutil.copytree(Path(folder, "model"), snapshot)
+    manifest = Path(folder, "ollama", "manifests", "registry.ollama.ai", "library", "broken", "1b")
+    manifest.parent.mkdir(parents=True)
+    manifest.write_text("{", encoding="utf-8")
+
+
 def check_cases(binary, schemas):
     """Validates every case and returns the documents by case."""
     documents = {}
@@ -346,6 +363,7 @@ def check_cases(binary, schemas):
         Path(folder, "linear.json").write_text(json.dumps(LINEAR_TRANSFORMER), encoding="utf-8")
         prepare_comparison(binary, folder)
         prepare_weights(folder)
+        prepare_stores(folder)
         for case in CASES:
             arguments = case.split()
             try:

@@ -1,0 +1,260 @@
+// Models in the stores of other programs: fake stores in a temporary folder, with the layout that
+// huggingface_hub, Ollama and LM Studio document.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include "headroom/local_models.h"
+#include "headroom/report.h"
+#include "support/data.h"
+#include "support/gguf_writer.h"
+#include "support/scratch.h"
+
+using namespace headroom;
+using namespace headroom::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kCommit = "c1899de289a04d12100db370d81485cdf75e47ca";
+
+/// A Llama of one layer in F32 but for its embedding: 32·8 + (2·8 + 4·8² + 3·8·16) + 8 = 920
+/// parameters with a tied head.
+std::string small_gguf() {
+  GgufWriter writer;
+  writer.add("general.architecture", "llama").add("llama.context_length", 32U);
+  writer.add("llama.embedding_length", 8U).add("llama.block_count", 1U);
+  writer.add("llama.feed_forward_length", 16U).add("llama.attention.head_count", 2U);
+  writer.add("llama.attention.layer_norm_rms_epsilon", 1e-5F);
+  writer.add("llama.rope.freq_base", 10000.0F).add("llama.rope.dimension_count", 4U);
+  writer.tensor("token_embd.weight", {32, 8}, checkpoint::GgmlType::f16);
+  for (const char* const norm : {"blk.0.attn_norm.weight", "blk.0.ffn_norm.weight"}) {
+    writer.tensor(norm, {8});
+  }
+  for (const char* const part : {"q", "k", "v", "output"}) {
+    writer.tensor(std::string("blk.0.attn_") + part + ".weight", {8, 8});
+  }
+  writer.tensor("blk.0.ffn_gate.weight", {16, 8}).tensor("blk.0.ffn_up.weight", {16, 8});
+  writer.tensor("blk.0.ffn_down.weight", {8, 16}).tensor("output_norm.weight", {8});
+  return writer.str();
+}
+
+/// A home folder without models, and no variable that names a store elsewhere.
+class Home {
+ public:
+  [[nodiscard]] const ScratchFolder& folder() const { return folder_; }
+  /// A file of a repository in the Hugging Face cache, stored as the hub does: a link to a blob.
+  void cache(const std::string& repository, const std::string& file,
+             const fs::path& content) const {
+    const fs::path root = fs::path(".cache/huggingface/hub") / repository;
+    folder_.write(root / "refs/main", kCommit);
+    const fs::path blob = folder_.path() / root / "blobs" / (file + ".blob");
+    const fs::path link = folder_.path() / root / "snapshots" / kCommit / file;
+    fs::create_directories(blob.parent_path());
+    fs::create_directories(link.parent_path());
+    if (fs::exists(content)) fs::copy_file(content, blob);
+    fs::create_symlink(blob, link);
+  }
+  /// A model of Ollama: its manifest, and its blob unless `content` is empty.
+  void pull(const std::string& manifest, const std::string& content) const {
+    const std::string digest(64, 'a');
+    folder_.write(".ollama/models/manifests/" + manifest,
+                  R"({"schemaVersion": 2, "layers": [
+                      {"mediaType": "application/vnd.ollama.image.license", "digest": "sha256:0"},
+                      {"mediaType": "application/vnd.ollama.image.model", "digest": "sha256:)" +
+                      digest + R"(", "size": 7}]})");
+    if (!content.empty()) folder_.write(".ollama/models/blobs/sha256-" + digest, content);
+  }
+
+ private:
+  ScratchFolder folder_;
+  ScratchVariable home_{"HOME", folder_.path().string()};
+  ScratchVariable hub_{"HF_HUB_CACHE", ""};
+  ScratchVariable legacy_hub_{"HUGGINGFACE_HUB_CACHE", ""};
+  ScratchVariable hf_home_{"HF_HOME", ""};
+  ScratchVariable cache_{"XDG_CACHE_HOME", ""};
+  ScratchVariable ollama_{"OLLAMA_MODELS", (folder_.path() / ".ollama/models").string()};
+};
+
+std::vector<std::string> names_of(const LocalModels& local) {
+  std::vector<std::string> names;
+  for (const LocalModel& model : local.models) names.push_back(model.name);
+  return names;
+}
+
+std::string problem_of(const LocalModels& local, const std::string& name) {
+  const auto found = std::ranges::find(local.problems, name, &StoreProblem::name);
+  return found == local.problems.end() ? "" : found->message;
+}
+
+const fs::path& golden_gpt2() {
+  static const fs::path folder = data_folder() / "golden/models/gpt2";
+  return folder;
+}
+
+}  // namespace
+
+TEST_CASE("a machine without stores has no models and no problems") {
+  const Home home;
+  const LocalModels local = list_local_models();
+  CHECK(local.models.empty());
+  CHECK(local.problems.empty());
+}
+
+TEST_CASE("a repository in the Hugging Face cache is loaded by its name") {
+  const Home home;
+  for (const char* const file : {"config.json", "model.safetensors"}) {
+    home.cache("models--acme--Tiny-GPT2", file, golden_gpt2() / file);
+  }
+  const Model model = load_model("acme/Tiny-GPT2");
+  CHECK(model.spec.name == "acme/Tiny-GPT2");
+  CHECK(model.spec.hidden_size == load_model(golden_gpt2().string()).spec.hidden_size);
+  CHECK(!model.weight_files.empty());
+  CHECK(model.name_note.starts_with("acme/Tiny-GPT2 was taken from the Hugging Face cache: "));
+
+  const LocalModelsReport report = make_local_models_report(list_local_models());
+  REQUIRE(report.models.size() == 1);
+  const LocalModelSummary& summary = report.models.front();
+  CHECK(summary.model.format == LocalFormat::safetensors);
+  CHECK(summary.model.bytes ==
+        static_cast<std::int64_t>(fs::file_size(golden_gpt2() / "model.safetensors")));
+  CHECK(summary.storage_type == "F32");
+  Integer values = 0;
+  for (const auto& [name, shape] : safetensors_shapes(golden_gpt2() / "model.safetensors")) {
+    values += std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
+  }
+  CHECK(summary.parameters == values);
+  CHECK(report.notes.empty());
+}
+
+TEST_CASE("variables name another Hugging Face cache") {
+  const Home home;
+  const std::string repository = "models--acme--One/snapshots/" + std::string(kCommit);
+  home.folder().write("elsewhere/hub/" + repository + "/config.json", "{}");
+  CHECK(list_local_models().models.empty());
+  {
+    const ScratchVariable hf_home("HF_HOME", (home.folder().path() / "elsewhere").string());
+    CHECK(names_of(list_local_models()) == std::vector<std::string>{"acme/One"});
+  }
+  const ScratchVariable hub("HF_HUB_CACHE", (home.folder().path() / "elsewhere/hub").string());
+  CHECK(names_of(list_local_models()) == std::vector<std::string>{"acme/One"});
+}
+
+TEST_CASE("a repository of a preset is taken from the cache, its preset's name is not") {
+  const Home home;
+  home.cache("models--Qwen--Qwen3-8B", "config.json", golden_gpt2() / "config.json");
+  CHECK(load_model("Qwen/Qwen3-8B").spec.model_type == "gpt2");
+  CHECK(load_model("qwen3-8b").spec.model_type == "qwen3");
+}
+
+TEST_CASE("GGUF files of a repository are told apart by their names") {
+  const Home home;
+  const fs::path gguf = home.folder().write("small.gguf", small_gguf());
+  home.cache("models--acme--One-GGUF", "one-F32.gguf", gguf);
+  home.cache("models--acme--One-GGUF", "mmproj-one-F32.gguf", gguf);  // a tower
+  home.cache("models--acme--One-GGUF", "config.json", golden_gpt2() / "config.json");
+  home.cache("models--acme--Two-GGUF", "two-F16.gguf", gguf);
+  home.cache("models--acme--Two-GGUF", "two-F32.gguf", gguf);
+  CHECK(names_of(list_local_models()) == std::vector<std::string>{"acme/One-GGUF",
+                                                                  "acme/Two-GGUF/two-F16.gguf",
+                                                                  "acme/Two-GGUF/two-F32.gguf"});
+  CHECK(load_model("acme/One-GGUF").spec.hidden_size == 8);
+  CHECK(load_model("acme/Two-GGUF/two-F32.gguf").spec.hidden_size == 8);
+  CHECK(refusal_of([] { (void)load_model("acme/Two-GGUF"); }) ==
+        "acme/Two-GGUF: contains 2 GGUF models");
+  CHECK(refusal_of([] { (void)load_model("acme"); }).starts_with("acme: is not a preset"));
+}
+
+TEST_CASE("the parts of a split GGUF are one model with the bytes of all") {
+  const Home home;
+  const std::string folder = ".lmstudio/models/acme/Big-GGUF/";
+  home.folder().write(folder + "big-00001-of-00002.gguf", "GGUF");
+  home.folder().write(folder + "big-00002-of-00002.gguf", "GGUF+");
+  home.folder().write(".lmstudio/models/acme/Rest-GGUF/rest-00002-of-00002.gguf", "GGUF");
+  const LocalModels local = list_local_models();
+  REQUIRE(names_of(local) == std::vector<std::string>{"acme/Big-GGUF"});
+  CHECK(local.models.front().bytes == 9);
+  CHECK(local.models.front().path.ends_with("big-00001-of-00002.gguf"));
+  CHECK(problem_of(local, "acme/Rest-GGUF") == "lacks the first file of rest--of-00002.gguf");
+}
+
+TEST_CASE("a model of Ollama is loaded by its name and tag") {
+  const Home home;
+  home.pull("registry.ollama.ai/library/llama3.2/1b", small_gguf());
+  home.pull("registry.ollama.ai/library/llama3.2/latest", small_gguf());
+  home.pull("registry.ollama.ai/acme/own/latest", small_gguf());
+  home.pull("hf.co/acme/One-GGUF/Q4_K_M", small_gguf());
+  CHECK(names_of(list_local_models()) ==
+        std::vector<std::string>{"acme/own:latest", "hf.co/acme/One-GGUF:Q4_K_M", "llama3.2:1b",
+                                 "llama3.2:latest"});
+  for (const char* const name : {"llama3.2:1b", "ollama:llama3.2:1b", "ollama:llama3.2",
+                                 "ollama:hf.co/acme/One-GGUF:Q4_K_M", "ollama:acme/own"}) {
+    CAPTURE(name);
+    const Model model = load_model(name);
+    CHECK(model.spec.hidden_size == 8);
+    CHECK(model.name_note.find("was taken from Ollama's store: ") != std::string::npos);
+  }
+  const LocalModelsReport report = make_local_models_report(list_local_models());
+  CHECK(report.models.front().parameters == Integer{920});
+  CHECK(report.models.front().storage_type == "F32");
+  CHECK(report.models.front().model.bytes == static_cast<std::int64_t>(small_gguf().size()));
+}
+
+TEST_CASE("LM Studio's folders hold GGUF files and folders of safetensors") {
+  const Home home;
+  home.folder().write(".lmstudio/models/acme/One-GGUF/one-F32.gguf", small_gguf());
+  const fs::path folder = home.folder().path() / ".cache/lm-studio/models/mlx/Tiny-GPT2";
+  fs::create_directories(folder);
+  for (const char* const file : {"config.json", "model.safetensors"}) {
+    fs::copy_file(golden_gpt2() / file, folder / file);
+  }
+  CHECK(names_of(list_local_models()) ==
+        std::vector<std::string>{"acme/One-GGUF", "mlx/Tiny-GPT2"});
+  CHECK(load_model("acme/One-GGUF").name_note.find("LM Studio's folder") != std::string::npos);
+  CHECK(load_model("mlx/Tiny-GPT2").spec.model_type == "gpt2");
+}
+
+TEST_CASE("what is broken in a store is a note, and other models are listed") {
+  const Home home;
+  const ScratchFolder& folder = home.folder();
+  home.cache("models--acme--Dangling", "config.json", golden_gpt2() / "config.json");
+  home.cache("models--acme--Dangling", "model.safetensors", "missing");
+  folder.write(".cache/huggingface/hub/models--acme--Stale/refs/main", "0123abcd\n");
+  folder.write(".cache/huggingface/hub/models--acme--Stale/snapshots/feed/config.json", "{}");
+  folder.write(".cache/huggingface/hub/models--acme--Empty/refs/other", "");
+  folder.write(".cache/huggingface/hub/version.txt", "1");
+  home.pull("registry.ollama.ai/library/no-blob/1b", "");
+  const std::string library = ".ollama/models/manifests/registry.ollama.ai/library/";
+  folder.write(library + "no-json/1b", "{");
+  folder.write(library + "no-layers/1b", "[1]");
+  folder.write(library + "no-model/1b", R"({"layers": [7, {"mediaType": 1}]})");
+  folder.write(library + "odd-digest/1b", R"({"layers": [{"digest": "../../etc/passwd",
+               "mediaType": "application/vnd.ollama.image.model"}]})");
+  folder.write(".lmstudio/models/acme/Bad-GGUF/bad.gguf", "not a GGUF file");
+
+  const LocalModels local = list_local_models();
+  CHECK(names_of(local) == std::vector<std::string>{"acme/Dangling", "acme/Bad-GGUF"});
+  const std::pair<const char*, const char*> problems[] = {
+      {"acme/Dangling", "is a link to a missing file"},
+      {"acme/Stale", "refs/main names the commit 0123abcd, which has no snapshot"},
+      {"no-blob:1b", "is missing"},
+      {"no-json:1b", "no-json/1b"},
+      {"no-layers:1b", "has no layers"},
+      {"no-model:1b", "has no layer with a GGUF model"},
+      {"odd-digest:1b", "the digest \"../../etc/passwd\" is not SHA-256"}};
+  for (const auto& [name, message] : problems) {
+    CAPTURE(name);
+    CHECK(problem_of(local, name).find(message) != std::string::npos);
+  }
+  CHECK(local.problems.size() == std::size(problems));
+
+  const LocalModelsReport report = make_local_models_report(local);
+  REQUIRE(report.models.size() == 2);
+  CHECK(report.models.front().parameters.has_value());  // by its config
+  CHECK(!report.models.back().parameters.has_value());
+  CHECK(report.notes.size() == std::size(problems) + 1);
+  CHECK(refusal_of([] { (void)load_model("acme/Stale"); }) ==
+        "acme/Stale: cannot be read from its store");
+}
