@@ -16,13 +16,15 @@ enum class NormWeight { none, plain, one_plus };
 /// same formula in elementary operations, as Hugging Face runs it. `clamped_swiglu` (gpt-oss) is
 /// gated only: (min(max(up, -7), 7) + 1) · g · sigmoid(1.702·g) with g = min(gate, 7).
 /// `clamped_silu` (DeepSeek-V4) is gated only: silu(min(gate, 10)) · min(max(up, -10), 10).
-/// `relu_squared`: max(x, 0)² (arXiv 2109.08668). `identity`: x itself, as a factor of a product.
+/// `quick_gelu` (CLIP): x · sigmoid(1.702·x). `relu_squared`: max(x, 0)² (arXiv 2109.08668).
+/// `identity`: x itself, as a factor of a product.
 enum class ActivationKind {
   relu,
   relu_squared,
   gelu,
   gelu_tanh,
   gelu_new,
+  quick_gelu,
   silu,
   tanh,
   sigmoid,
@@ -162,6 +164,23 @@ struct SharedKeyValueSpec {
   std::optional<KeyCompressionSpec> compression{};
 };
 
+/// Disentangled attention (arXiv 2006.03654, section 3.1): a table of relative positions, projected
+/// to keys and queries of every head, adds scores of contents with positions. The row of a query i
+/// and a key j is i - j, in buckets if there are any, plus half the number of rows, clamped to the
+/// table.
+struct DisentangledSpec {
+  bool content_to_position = true;  ///< query i times the position's key
+  bool position_to_content = true;  ///< key j times the position's query
+  /// The layer's own key and query weights project the table, both of them for any term.
+  bool shares_projections = false;
+  std::int64_t num_positions = 0;  ///< rows of the table
+  /// Distances of at least half of them share buckets on a logarithmic scale up to `max_distance`;
+  /// 0: every distance has its own row.
+  std::int64_t num_buckets = 0;
+  std::int64_t max_distance = 0;
+  std::optional<NormSpec> table_norm{};
+};
+
 /// Temperature tuning: multiplies queries by 1 + scale · ln(1 + floor(position / floor_scale)).
 /// Positions count from 1 in Llama 4, in layers without RoPE, and from 0 in Ministral 3.
 struct TemperatureTuning {
@@ -251,6 +270,7 @@ struct AttentionSpec {
   double clip_qkv = 0;                 ///< clamps queries, keys and values to ±clip; 0: no clamp
   WindowSpec window;
   std::optional<QueryKeyNormSpec> query_key_norm{};
+  std::optional<DisentangledSpec> disentangled{};
   std::optional<LatentAttentionSpec> latent{};
   std::optional<GatedDeltaSpec> gated_delta{};
   std::optional<ShortConvolutionSpec> short_convolution{};

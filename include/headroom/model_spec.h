@@ -26,9 +26,17 @@ enum class FfnKind { none, plain, gated };
 /// `gru`: two gates (Cho et al. 2014, arXiv 1406.1078). Gates and their order follow torch.nn.RNN,
 /// LSTM and GRU.
 enum class RecurrentCell { rnn, lstm, gru };
-/// Position encoding.
-enum class PositionKind { none, learned, sinusoidal, rotary, relative_bias };
-enum class InputKind { tokens, patches, audio, hidden_states };
+/// Position encoding. MPNet adds a table of positions to the embeddings and a table of relative
+/// position biases to the scores.
+enum class PositionKind {
+  none,
+  learned,
+  sinusoidal,
+  rotary,
+  relative_bias,
+  learned_and_relative_bias,
+};
+enum class InputKind { tokens, patches, audio, waveform, hidden_states };
 enum class WeightSharing { separate, shared };
 
 /// Router scores to expert weights: softmax over all experts, sigmoid of each, softmax over the
@@ -171,13 +179,22 @@ struct StackSpec {
   std::vector<std::size_t> variant_of_layer{};  ///< empty: all layers are variant 0
   /// Distinct sets of layer weights where layers share them (ALBERT).
   std::optional<std::int64_t> num_weight_groups{};
+  /// Multiplies each sublayer's output by a trained weight per channel (LayerScale, arXiv
+  /// 2103.17239, section 2.1).
+  bool layer_scale = false;
+  /// After the first layer: norm(x + activation(convolution of the stack's input)) (DeBERTa v2).
+  std::optional<ConvolutionSpec> input_convolution{};
   // In place of attention, for models of a single layer kind:
   std::optional<RecurrentSpec> recurrent{};
   std::optional<ConvolutionSpec> convolution{};  ///< of variant 0
   std::optional<HyperConnectionSpec> hyper_connections{};
 
+  /// Runs whole sequences in one pass whatever the mask, and caches nothing (CLIP's texts).
+  bool whole_sequences = false;
+
   /// True if no position sees a later one, so that a pass can continue from cached state.
   [[nodiscard]] bool causal() const {
+    if (whole_sequences) return false;
     if (recurrent) return true;
     return convolution ? convolution->causal : self_attention.causal;
   }
@@ -215,14 +232,29 @@ struct PositionSpec {
   RopeSpec rope;                                                  ///< rotary only
 };
 
+/// Trained tokens before the patches: a class token (ViT), or a class and a distillation token
+/// (DeiT, arXiv 2012.12877, section 3).
+enum class PrefixTokens { class_token, class_and_distillation };
+
+/// Positions of images of another size than the config's: refused, or interpolated bicubically from
+/// the table (DINOv2).
+enum class PositionInterpolation { none, bicubic };
+
 struct ImageSpec {
   std::int64_t image_size = 0;
   std::int64_t patch_size = 0;
   std::int64_t num_channels = 0;
+  PrefixTokens prefix = PrefixTokens::class_token;
+  PositionInterpolation interpolation = PositionInterpolation::none;
 
   [[nodiscard]] std::int64_t num_patches() const noexcept {
     return (image_size / patch_size) * (image_size / patch_size);
   }
+  [[nodiscard]] std::int64_t prefix_tokens() const noexcept {
+    return prefix == PrefixTokens::class_token ? 1 : 2;
+  }
+  /// Sequence length of one image of the config's size.
+  [[nodiscard]] std::int64_t num_tokens() const noexcept { return num_patches() + prefix_tokens(); }
 };
 
 /// Audio as a log-mel spectrogram; two convolutions of width 3 halve its length (Whisper).
@@ -231,7 +263,33 @@ struct AudioSpec {
   ActivationKind activation = ActivationKind::gelu;
 };
 
-enum class EmbeddingScale { none, sqrt_hidden_size, fixed };
+/// Norms of a waveform's convolutions: a group norm of each channel after the first, or a layer
+/// norm after each.
+enum class WaveformNorm { first_group, every_layer };
+
+/// A strided convolution without padding, dense over channels.
+struct WaveformLayer {
+  std::int64_t channels = 0;
+  std::int64_t kernel_size = 0;
+  std::int64_t stride = 1;
+};
+
+/// Audio as samples: convolutions, each with an activation, a projection to the hidden size, and
+/// positions from a grouped convolution with weight normalisation (wav2vec 2.0, arXiv 2006.11477,
+/// sections 2 and 4.2).
+struct WaveformSpec {
+  std::vector<WaveformLayer> layers{};
+  bool bias = false;
+  WaveformNorm norm = WaveformNorm::first_group;
+  ActivationKind activation = ActivationKind::gelu;
+  bool projection_norm = true;
+  std::int64_t position_kernel_size = 0;
+  std::int64_t position_groups = 1;
+};
+
+/// Factor of the word embeddings. `token_dropout` (ESM): rows of mask tokens are 0; the others are
+/// multiplied by (1 - 0.12) / (1 - share of mask tokens), since training masks 12 %.
+enum class EmbeddingScale { none, sqrt_hidden_size, fixed, token_dropout };
 
 /// Per-layer embeddings: every layer adds a gated projection of a token's own vector for this layer
 /// (Gemma 3n).
@@ -248,12 +306,14 @@ struct EmbeddingSpec {
   std::optional<NormSpec> norm{};
   EmbeddingScale scale = EmbeddingScale::none;
   double fixed_scale = 1;           ///< used when `scale` is fixed
+  std::int64_t mask_token_id = 0;   ///< used when `scale` is token_dropout
   std::int64_t embedding_size = 0;  ///< word width before a projection; 0: hidden_size
   bool projection_bias = false;
   /// Projects the word embedding before the position is added (OPT), not after.
   bool projects_before_positions = false;
   std::optional<ImageSpec> image{};
   std::optional<AudioSpec> audio{};  ///< of the encoder, in an encoder-decoder
+  std::optional<WaveformSpec> waveform{};
   std::optional<PerLayerInputSpec> per_layer{};
 };
 
@@ -272,7 +332,17 @@ struct LanguageModelHeadSpec {
   bool float32_logits = false;  ///< the reference code casts logits to float32 before its loss
 };
 
-enum class ClassifierInput { pooled_token, first_token, last_token, every_token };
+/// Hidden states that a classifier reads: of one token, of every token, the mean of all tokens, or
+/// the first token followed by the mean of the others (DINOv2).
+enum class ClassifierInput {
+  pooled_token,
+  first_token,
+  last_token,
+  every_token,
+  mean_token,
+  first_and_mean,
+  first_two_tokens,  ///< DeiT with teacher: a classifier each of two tokens; the mean of both
+};
 
 /// Classification head: projection to labels.
 struct ClassifierSpec {
@@ -280,7 +350,9 @@ struct ClassifierSpec {
   std::int64_t num_labels = 0;
   bool bias = true;
   std::optional<ActivationKind> dense{};  ///< a dense d × d layer with this activation comes first
-  double dense_dropout = 0;               ///< before that layer
+  bool dense_bias = true;
+  std::optional<NormSpec> dense_norm{};  ///< after that activation
+  double dense_dropout = 0;              ///< before that layer
   bool scores = false;  ///< one label, without a label dimension (ELECTRA's discriminator)
   double dropout = 0;   ///< before the projection
 };
@@ -310,6 +382,10 @@ enum class WeightRole {
 /// stored beside its base model.
 enum class ModelPart { text, vision, audio, projector, adapter };
 
+/// Loading of a weight without an operator: not loaded, since its part is not run (a tower), or
+/// loaded with the model, though this class's forward pass does not read it.
+enum class CountedUse { part_not_run, loaded };
+
 /// A weight that is counted, but has no operator in the graph (a tower's, an adapter's).
 struct CountedWeight {
   std::string path;
@@ -317,6 +393,7 @@ struct CountedWeight {
   WeightRole role = WeightRole::embedding;
   std::int64_t repeat = 1;
   ModelPart part = ModelPart::vision;
+  CountedUse use = CountedUse::part_not_run;
 };
 
 /// Stacks of the model, or the kind of a single-layer model. Decides the legal phases and the words

@@ -45,8 +45,9 @@ struct HeadRows {
 /// Source of keys and values: the projections of this pass, or the KV-cache.
 enum class KeySource { projections, cache };
 enum class Masking { none, causal };
-/// Bias added to the scores: a table of relative positions (T5), or a slope per head times the key
-/// position (ALiBi).
+/// Bias added to the scores: a tensor `[heads, queries, keys]` from a table of relative positions
+/// (T5) or `[batch, heads, queries, keys]` from contents and positions (DeBERTa), or a slope per
+/// head times the key position (ALiBi).
 enum class ScoreBias { none, relative_position, alibi };
 /// Where V is stored: after K, or inside the MLA latent that serves as K.
 enum class ValuePlace { after_keys, inside_keys };
@@ -105,7 +106,11 @@ struct Convolution {
   Masking masking = Masking::none;
   bool bias = true;
   KeySource past = KeySource::projections;  ///< cache: prepends the cached last inputs
+  Expr group_channels{};  ///< input channels of an output channel, in a grouped one; zero: all
 
+  [[nodiscard]] Expr channels_read() const {
+    return group_channels.is_zero() ? in_channels : group_channels;
+  }
   /// Earlier inputs that a causal output position reads.
   [[nodiscard]] Expr reach() const { return (kernel - Integer{1}) * dilation; }
 };
@@ -127,13 +132,14 @@ struct Recurrence {
   [[nodiscard]] Expr output_elements() const { return batch * seq_len * width; }
 };
 
-/// Linear projection of image patches; prepends the class token and adds positions.
-/// `[batch, channels, image_size, image_size]` -> `[batch, 1 + patches, width]`
+/// Linear projection of image patches; prepends trained tokens and adds positions.
+/// `[batch, channels, height, width]` -> `[batch, prefix + patches, width]`
 struct PatchEmbedding {
   Expr batch;
   Expr patches;         ///< per image
   Expr patch_elements;  ///< channels · patch_size²
   Expr width;
+  Expr prefix = Integer{1};  ///< trained tokens: the class token and others
 };
 
 /// Looks up a bias for every pair in a table by bucketed distance. -> `[heads, queries, keys]`
@@ -141,6 +147,32 @@ struct RelativePositionBias {
   Expr heads;
   Expr queries;
   Expr keys;
+};
+
+/// Copies a trained table of relative positions, which every layer reads (DeBERTa).
+/// -> `[rows, width]`
+struct PositionTableRows {
+  Expr rows;
+  Expr width;
+};
+
+/// Scores of contents with relative positions (DisentangledSpec). Projects the table
+/// `[positions, width]` to keys and queries of every head, multiplies the layer's queries and keys
+/// with them, and selects each pair's score by its distance. Inputs: rows `[Q | K | V]` and the
+/// table. -> `[batch, heads, queries, keys]`
+struct DisentangledBias {
+  DisentangledSpec spec;
+  AttentionShape shape;
+  Expr positions;
+  Expr width;
+  double scale = 1;  ///< of the scores
+
+  /// Terms of the scores, one GEMM per head each.
+  [[nodiscard]] Integer terms() const {
+    return (spec.content_to_position ? 1 : 0) + (spec.position_to_content ? 1 : 0);
+  }
+  /// Projections of the table.
+  [[nodiscard]] Integer projections() const { return spec.shares_projections ? 2 : terms(); }
 };
 
 /// `[rows, in_features]` · `[in_features, out_features]` + bias
@@ -471,14 +503,26 @@ struct RowGate {
   Expr width;
 };
 
+/// x · w with one trained weight per channel, in place. `[rows, width]`
+struct ChannelScale {
+  Expr rows;
+  Expr width;
+};
+
 /// Dropout in training, in place; saves a mask.
 struct Dropout {
   Expr elements;
 };
 
-/// Selects one token of each sequence. `[batch, seq, d]` -> `[batch, d]`
+/// Pooling of a sequence to one vector: its first or second token, the mean of its tokens, or the
+/// first token followed by the mean of the others.
+enum class TokenPooling { first, second, mean, first_and_mean };
+
+/// Pools each sequence. `[batch, seq, d]` -> `[batch, d]`, or `[batch, 2·d]` for first_and_mean.
 struct SelectToken {
   Expr elements;  ///< of the output
+  TokenPooling pooling = TokenPooling::first;
+  Expr averaged{};  ///< elements of the input that enter a mean
 };
 
 /// Multiplies by a constant, in place.
@@ -529,14 +573,6 @@ struct Collective {
   Dispatch dispatch = Dispatch::none;
 };
 
-using Op =
-    std::variant<TokenEmbedding, PositionEmbedding, PatchEmbedding, Convolution,
-                 RelativePositionBias, Linear, Norm, HeadNorm, Rotary, Clamp, TemperatureScale,
-                 LatentConcat, HeadLinear, GroupedLinear, KeyCompression, IndexScores, KeySelect,
-                 StreamWeights, StreamStep, KvCacheAppend, AttentionScores, Softmax,
-                 AttentionContext, FusedAttention, FeatureMap, LinearAttention, ShortConvolution,
-                 StateSpaceScan, GatedDelta, Recurrence, OutputGate, Activation, GatedActivation,
-                 RouterSelect, ExpertLinear, ExpertCombine, RowGate, ResidualAdd, Dropout,
-                 SelectToken, Scale, SoftCap, CrossEntropy, Collective>;
+using Op = std::variant<TokenEmbedding, PositionEmbedding, PatchEmbedding, Convolution, RelativePositionBias, PositionTableRows, DisentangledBias, Linear, Norm, HeadNorm, Rotary, Clamp, TemperatureScale, LatentConcat, HeadLinear, GroupedLinear, KeyCompression, IndexScores, KeySelect, StreamWeights, StreamStep, KvCacheAppend, AttentionScores, Softmax, AttentionContext, FusedAttention, FeatureMap, LinearAttention, ShortConvolution, StateSpaceScan, GatedDelta, Recurrence, OutputGate, Activation, GatedActivation, RouterSelect, ExpertLinear, ExpertCombine, RowGate, ResidualAdd, ChannelScale, Dropout, SelectToken, Scale, SoftCap, CrossEntropy, Collective>;
 
 }  // namespace headroom

@@ -112,12 +112,19 @@ struct ElementwiseVisitor {
   ElementwiseFlops operator()(const PatchEmbedding& op) const {
     // One bias per patch and one position per token, the class token included.
     const Expr projected = op.batch * op.patches * op.width;
-    const Expr tokens = op.batch * (op.patches + Integer{1}) * op.width;
+    const Expr tokens = op.batch * (op.patches + op.prefix) * op.width;
     return {projected + tokens, projected + tokens};
   }
   ElementwiseFlops operator()(const RelativePositionBias& op) const {
     // The gradient of the lookup sums all pairs into their buckets.
     return {{}, op.heads * op.queries * op.keys};
+  }
+  ElementwiseFlops operator()(const PositionTableRows&) const { return {}; }
+  ElementwiseFlops operator()(const DisentangledBias& op) const {
+    // Biases of the projections; the sum of the terms and its scale.
+    const Expr biases = op.projections() * op.positions * op.shape.heads * op.shape.head_dim;
+    const Expr pairs = op.terms() * op.shape.score_elements();
+    return {biases + pairs, biases + pairs};
   }
   ElementwiseFlops operator()(const Linear& op) const {
     if (!op.bias) return {};
@@ -252,7 +259,10 @@ struct ElementwiseVisitor {
     return each(op.elements, op.multiplier == 1 ? ElementFlops{1, 1} : ElementFlops{2, 2});
   }
   ElementwiseFlops operator()(const Dropout& op) const { return each(op.elements, kDropoutFlops); }
-  ElementwiseFlops operator()(const SelectToken&) const { return {}; }
+  ElementwiseFlops operator()(const ChannelScale& op) const {
+    return each(op.rows * op.width, {1, 2});
+  }
+  ElementwiseFlops operator()(const SelectToken& op) const { return each(op.averaged, {1, 1}); }
   ElementwiseFlops operator()(const Scale& op) const { return each(op.elements, {1, 1}); }
   ElementwiseFlops operator()(const SoftCap& op) const { return each(op.elements, kSoftCapFlops); }
   ElementwiseFlops operator()(const CrossEntropy& op) const {
@@ -276,6 +286,8 @@ ElementFlops activation_flops(ActivationKind kind) noexcept {
     case ActivationKind::gelu_tanh:
     case ActivationKind::gelu_new:
       return {9, 19};
+    case ActivationKind::quick_gelu:
+      return {5, 10};
     case ActivationKind::silu:
       return {4, 8};
     case ActivationKind::sigmoid:

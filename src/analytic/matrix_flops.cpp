@@ -42,6 +42,17 @@ struct MatrixFlopsVisitor {
     if (by_parameter()) return per_parameter(op.rows);
     return with_both_gradients(Integer{2} * op.rows * op.in_features * op.out_features);
   }
+  MatrixFlops operator()(const DisentangledBias& op) const {
+    // Projects the table once for all sequences; each term multiplies all its rows.
+    const AttentionShape& shape = op.shape;
+    const Expr projections =
+        op.projections() * op.positions * op.width * shape.heads * shape.head_dim;
+    const Expr terms = op.terms() * shape.query_elements() * op.positions;
+    return with_both_gradients(Integer{2} * (projections + terms));
+  }
+  MatrixFlops operator()(const ChannelScale& op) const {
+    return by_parameter() ? per_parameter(op.rows) : MatrixFlops{};
+  }
   MatrixFlops operator()(const Norm& op) const {
     return by_parameter() ? per_parameter(op.rows) : MatrixFlops{};
   }
@@ -54,7 +65,7 @@ struct MatrixFlopsVisitor {
   MatrixFlops operator()(const Convolution& op) const {
     const Expr outputs = op.batch * op.length;
     if (by_parameter()) return per_parameter(outputs);
-    const Expr forward = Integer{2} * outputs * op.in_channels * op.kernel * op.out_channels;
+    const Expr forward = Integer{2} * outputs * op.channels_read() * op.kernel * op.out_channels;
     if (op.channels_first) return {forward, forward};  // audio needs no gradient
     return with_both_gradients(forward);
   }
@@ -133,6 +144,7 @@ struct MatrixFlopsVisitor {
   }
   MatrixFlops operator()(const OutputGate&) const { return {}; }
   MatrixFlops operator()(const RelativePositionBias&) const { return {}; }
+  MatrixFlops operator()(const PositionTableRows&) const { return {}; }
   MatrixFlops operator()(const Rotary&) const { return {}; }
   MatrixFlops operator()(const Clamp&) const { return {}; }
   MatrixFlops operator()(const TemperatureScale&) const { return {}; }

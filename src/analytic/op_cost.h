@@ -20,11 +20,11 @@ struct ElementFlops {
 /// Forward | backward. relu: max | select. relu_squared: max, square | 2·max(x, 0), select.
 /// identity: none. gelu: x·½·(1 + erf(x/√2)) | Φ(x) + x·φ(x). gelu_tanh, gelu_new: ½·x·(1 +
 /// tanh(√(2/π)·(x + 0.044715·x³))) | its derivative, with tanh recomputed. silu: x/(1 + e⁻ˣ) | σ·(1
-/// + x·(1 − σ)). tanh | 1 − tanh². sigmoid: 1/(1 + e⁻ˣ) | σ·(1 − σ). clamped_swiglu: min; ·1.702,
-/// sigmoid, multiplication; min, max, sum | sigmoid and clamps again, the derivative of
-/// x·σ(1.702·x), two selects. clamped_silu: as
-/// silu, with min; min, max | the clamps again, two selects. Each backward ends with a
-/// multiplication by the incoming gradient.
+/// + x·(1 − σ)). quick_gelu: as silu, with 1.702·x in σ. tanh | 1 − tanh². sigmoid: 1/(1 + e⁻ˣ) |
+/// σ·(1 − σ). clamped_swiglu: min; ·1.702, sigmoid, multiplication; min, max, sum | sigmoid and
+/// clamps again, the derivative of x·σ(1.702·x), two selects. clamped_silu: as silu, with min; min,
+/// max | the clamps again, two selects. Each backward ends with a multiplication by the incoming
+/// gradient.
 [[nodiscard]] ElementFlops activation_flops(ActivationKind kind) noexcept;
 
 /// layer_norm: sum; subtract, square, sum; scale; weight (and 1 more for the bias) | sums for

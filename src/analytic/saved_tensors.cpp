@@ -63,6 +63,22 @@ class LedgerWriter {
   void operator()(const RelativePositionBias& op) {
     keep_new("buckets", op.queries * op.keys * kIndexBytes, SavedKind::input_data);
   }
+  void operator()(const PositionTableRows&) {}
+  void operator()(const DisentangledBias& op) {
+    // Saves the table for its projections, and these for the scores: a copy per sequence in the
+    // reference code.
+    const AttentionShape& shape = op.shape;
+    const Expr projected = op.projections() * op.positions * shape.heads * shape.head_dim;
+    keep(node_->inputs[1], "relative embeddings", op.positions * op.width * kActivationBytes);
+    keep(node_->inputs[0], "query", shape.query_elements() * kActivationBytes);
+    keep(node_->inputs[0], "key", shape.key_elements() * kActivationBytes);
+    const Expr copies = kernels_ == Kernels::reference ? shape.batch : Expr(Integer{1});
+    keep_core("projected positions", copies * projected * kActivationBytes, SavedKind::tensor);
+    keep_core("distances", shape.queries * shape.keys * kIndexBytes, SavedKind::input_data);
+  }
+  void operator()(const ChannelScale& op) {
+    keep(node_->inputs.front(), "unscaled", op.rows * op.width * kActivationBytes);
+  }
   void operator()(const Linear& op) {
     if (!is_trained(graph_, *node_)) return;  // the input's gradient needs only the weight
     keep(node_->inputs.front(), "input", op.rows * op.in_features * kActivationBytes);
@@ -340,6 +356,7 @@ class LedgerWriter {
         return;
       case ActivationKind::gelu:
       case ActivationKind::gelu_tanh:
+      case ActivationKind::quick_gelu:
       case ActivationKind::silu:
       case ActivationKind::clamped_swiglu:
       case ActivationKind::clamped_silu:

@@ -14,10 +14,11 @@ Expr key_bytes(KeySource source) {
   return source == KeySource::cache ? kCacheBytes : kActivationBytes;
 }
 
-/// A bias `[heads, queries, keys]` is read once for all sequences.
-Expr bias_bytes(const AttentionShape& shape, ScoreBias bias) {
+/// Bytes of a bias that is the last input of `node`. One `[heads, queries, keys]` is read once for
+/// all sequences.
+Expr bias_bytes(const Graph& graph, const Node& node, ScoreBias bias) {
   if (bias != ScoreBias::relative_position) return {};
-  return shape.heads * shape.queries * shape.keys * kActivationBytes;
+  return tensor_bytes(graph.tensors[node.inputs.back()]);
 }
 
 struct TrafficVisitor {
@@ -89,6 +90,18 @@ struct TrafficVisitor {
   }
   Traffic operator()(const PatchEmbedding&) const { return all_operands(); }
   Traffic operator()(const RelativePositionBias&) const { return all_operands(); }
+  Traffic operator()(const PositionTableRows&) const { return all_operands(); }
+  Traffic operator()(const DisentangledBias& op) const {
+    // Values in the rows of projections are not read.
+    const Expr operands =
+        op.shape.query_elements() + op.shape.key_elements() + op.positions * op.width;
+    return {operands * kActivationBytes, output_bytes(), whole_weights()};
+  }
+  Traffic operator()(const ChannelScale& op) const {
+    Traffic values = in_place(op.rows * op.width);
+    values.weights = whole_weights();
+    return values;
+  }
   Traffic operator()(const PositionEmbedding& op) const {
     const Traffic values = in_place(op.tokens * op.width);
     return {values.read, values.written, each_weight(op.tokens * op.width)};
@@ -141,7 +154,7 @@ struct TrafficVisitor {
   Traffic operator()(const AttentionScores& op) const {
     return {op.shape.query_elements() * kActivationBytes +
                 op.shape.key_elements() * key_bytes(op.keys) +
-                bias_bytes(op.shape, op.shaping.bias),
+                bias_bytes(graph, node, op.shaping.bias),
             output_bytes()};
   }
   Traffic operator()(const Softmax& op) const {
@@ -158,7 +171,7 @@ struct TrafficVisitor {
     const Expr values = own_values ? op.shape.value_elements() : Expr();
     return {op.shape.query_elements() * kActivationBytes +
                 (op.shape.key_elements() + values) * key_bytes(op.keys) +
-                bias_bytes(op.shape, op.shaping.bias),
+                bias_bytes(graph, node, op.shaping.bias),
             output_bytes(), whole_weights()};
   }
   Traffic operator()(const FeatureMap& op) const { return in_place(op.heads.elements()); }
@@ -210,7 +223,10 @@ struct TrafficVisitor {
     const Traffic values = in_place(op.elements);
     return {values.read, values.written + op.elements * Symbol::mask_bytes};
   }
-  Traffic operator()(const SelectToken& op) const { return in_place(op.elements); }
+  Traffic operator()(const SelectToken& op) const {
+    const Expr read = op.averaged.is_zero() ? op.elements : op.averaged;
+    return {read * kActivationBytes, op.elements * kActivationBytes};
+  }
   Traffic operator()(const Scale& op) const { return in_place(op.elements); }
   Traffic operator()(const SoftCap& op) const { return in_place(op.elements); }
   Traffic operator()(const CrossEntropy&) const { return all_operands(); }

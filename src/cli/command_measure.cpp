@@ -112,6 +112,7 @@ void run_measure(MeasureCommand& command) {
                  "leave it out");
   }
   Model model = command.reading.load(command.model);
+  measured::require_runnable(model.spec);
   const std::string name_note = model.name_note;
   const fs::path weights = weight_files(command, model);
   const bool dequantised = checkpoint::is_gguf(weights);

@@ -51,7 +51,7 @@ DeviceRates rates_of(const PlanOptions& options, const PlanQuery& query) {
 }
 
 std::int64_t default_context(const ModelSpec& spec) {
-  if (const auto& image = spec.embedding.image) return image->num_patches() + 1;
+  if (const auto& image = spec.embedding.image) return image->num_tokens();
   const PositionSpec& position = spec.position;
   if (position.max_position_embeddings == 0) return kDefaultContext;
   return std::clamp<std::int64_t>(position.max_position_embeddings - position.offset, 1,

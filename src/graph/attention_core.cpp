@@ -19,6 +19,8 @@ struct AttentionCoreVisitor {
   bool operator()(const PatchEmbedding&) const { return false; }
   bool operator()(const Convolution&) const { return false; }
   bool operator()(const RelativePositionBias&) const { return false; }
+  bool operator()(const PositionTableRows&) const { return false; }
+  bool operator()(const DisentangledBias&) const { return true; }
   bool operator()(const Linear&) const { return false; }
   bool operator()(const Norm&) const { return false; }
   bool operator()(const HeadNorm&) const { return false; }
@@ -49,6 +51,7 @@ struct AttentionCoreVisitor {
   bool operator()(const ExpertCombine&) const { return false; }
   bool operator()(const RowGate&) const { return false; }
   bool operator()(const ResidualAdd&) const { return false; }
+  bool operator()(const ChannelScale&) const { return false; }
   bool operator()(const SelectToken&) const { return false; }
   bool operator()(const Scale&) const { return false; }
   bool operator()(const SoftCap&) const { return false; }

@@ -60,6 +60,49 @@ void GraphBuilder::relative_position_bias(const StackContext& stack) {
                         {heads, stack.tokens, keys});
 }
 
+void GraphBuilder::relative_embeddings(const StackContext& stack) {
+  const DisentangledSpec& spec = *stack.spec->self_attention.disentangled;
+  const Expr rows = Integer{spec.num_positions};
+  const Expr width = Symbol::hidden_size;
+  begin_block(stack.path, stack.role, Integer{1}, 0);
+  const WeightId table = weight(Part::relative_position_bias, "relative_embeddings.weight",
+                                {rows, width}, WeightRole::relative_position_bias);
+  TensorId embedded = emit(Part::relative_position_bias, "relative_embeddings",
+                           PositionTableRows{rows, width}, {}, {table}, {rows, width});
+  if (spec.table_norm) {
+    embedded = norm(*spec.table_norm, "relative_embeddings_norm",
+                    Norm{*spec.table_norm, rows, width, {}}, embedded);
+  }
+  position_table_ = end_block(embedded);
+}
+
+TensorId GraphBuilder::disentangled_bias(const StackContext& stack, TensorId qkv) {
+  const AttentionSpec& attention = *stack.attention;
+  const DisentangledSpec& spec = *attention.disentangled;
+  const Expr heads = stack.heads.heads;
+  const Expr width = stack.heads.query_width();
+  std::vector<WeightId> weights;
+  const auto project = [&](const std::string& shared, const std::string& own) {
+    const std::string path = "attention." + (spec.shares_projections ? shared : own);
+    for (const char* const name : {".weight", ".bias"}) {
+      const std::vector<Expr> shape = std::string_view(name) == ".weight"
+                                          ? std::vector<Expr>{width, Symbol::hidden_size}
+                                          : std::vector<Expr>{width};
+      weights.push_back(spec.shares_projections
+                            ? weight_of_layer(path + name)
+                            : weight(Part::relative_position_bias, path + name, shape,
+                                     WeightRole::relative_position_bias));
+    }
+  };
+  if (spec.content_to_position || spec.shares_projections) project("key", "position_key");
+  if (spec.position_to_content || spec.shares_projections) project("query", "position_query");
+  const DisentangledBias op{spec, shape_of(stack.heads, stack.tokens, stack.tokens),
+                            Integer{spec.num_positions}, Symbol::hidden_size,
+                            attention.fixed_scale};
+  return emit(Part::relative_position_bias, "attention.relative_bias", op, {qkv, *position_table_},
+              std::move(weights), {kBatch, heads, stack.tokens, stack.tokens});
+}
+
 TensorId GraphBuilder::self_attention(const StackContext& stack, TensorId hidden) {
   const AttentionSpec& attention = *stack.attention;
   if (attention.latent) return latent_attention(stack, hidden);
@@ -104,6 +147,7 @@ TensorId GraphBuilder::attention_of_heads(const StackContext& stack, TensorId hi
   const AttentionOperands operands = attention.shares_key_values ? shared_operands(stack, rotated)
                                                                  : cached_operands(stack, rotated);
   if (!attention.shares_key_values) key_values_[attention.window.kind] = operands;
+  if (attention.disentangled) position_bias_ = disentangled_bias(stack, rotated);
   TensorId context = softmax_attention(stack, parts, attention, operands);
   if (attention.output_gate) context = gated_context(stack, hidden, context);
   const TensorId out = attention_output(stack, parts, attention, heads.context_width(), context);

@@ -7,6 +7,7 @@ namespace {
 AddedPositions added_positions(PositionKind kind) {
   switch (kind) {
     case PositionKind::learned:
+    case PositionKind::learned_and_relative_bias:
       return AddedPositions::learned;
     case PositionKind::sinusoidal:
       return AddedPositions::sinusoidal;
@@ -29,6 +30,8 @@ TensorId GraphBuilder::input_hidden_states(const StackContext& stack) {
     case InputKind::audio:
       // The encoder reads audio, the decoder tokens.
       return stack.role == StackRole::decoder ? embed_tokens(stack) : embed_audio(stack);
+    case InputKind::waveform:
+      return embed_waveform(stack);
     case InputKind::hidden_states:
       break;
   }
@@ -126,7 +129,9 @@ TensorId GraphBuilder::embed_audio(const StackContext& stack) {
 }
 
 TensorId GraphBuilder::embed_patches(const StackContext& stack) {
-  const Expr patches = stack.tokens - Integer{1};
+  const ImageSpec& image = *spec_.embedding.image;
+  const Expr prefix = Integer{image.prefix_tokens()};
+  const Expr patches = stack.tokens - prefix;
   const TensorId pixels =
       tensor("pixel_values", {Symbol::batch_size, patches, Symbol::patch_elements});
   graph_.inputs.push_back(pixels);
@@ -134,15 +139,23 @@ TensorId GraphBuilder::embed_patches(const StackContext& stack) {
   const auto add = [&](const std::string& path, std::vector<Expr> shape) {
     return weight(Part::embeddings, path, std::move(shape), WeightRole::embedding);
   };
-  const std::vector<WeightId> weights{
+  std::vector<WeightId> weights{
       add("patch_embeddings.weight", {Symbol::hidden_size, Symbol::patch_elements}),
       add("patch_embeddings.bias", {Symbol::hidden_size}),
-      add("class_token", {Symbol::hidden_size}),
-      add("position_embeddings.weight", {Symbol::max_position_embeddings, Symbol::hidden_size})};
-  const TensorId hidden =
-      emit(Part::embeddings, "patch_embeddings",
-           PatchEmbedding{Symbol::batch_size, patches, Symbol::patch_elements, Symbol::hidden_size},
-           {pixels}, weights, hidden_shape(stack));
+      add("class_token", {Symbol::hidden_size})};
+  switch (image.prefix) {
+    case PrefixTokens::class_token:
+      break;
+    case PrefixTokens::class_and_distillation:
+      weights.push_back(add("distillation_token", {Symbol::hidden_size}));
+      break;
+  }
+  weights.push_back(
+      add("position_embeddings.weight", {Symbol::max_position_embeddings, Symbol::hidden_size}));
+  const TensorId hidden = emit(Part::embeddings, "patch_embeddings",
+                               PatchEmbedding{Symbol::batch_size, patches, Symbol::patch_elements,
+                                              Symbol::hidden_size, prefix},
+                               {pixels}, std::move(weights), hidden_shape(stack));
   return finish_embedding(stack, hidden);
 }
 

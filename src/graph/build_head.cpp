@@ -104,45 +104,95 @@ void GraphBuilder::language_model_head(const StackContext& stack, TensorId hidde
        spec.float32_logits ? SoftmaxPrecision::float32 : SoftmaxPrecision::activation);
 }
 
+TensorId GraphBuilder::pool_tokens(const StackContext& stack, TokenPooling pooling,
+                                   TensorId hidden) {
+  SelectToken op{kBatch * kHidden, pooling};
+  Expr width = kHidden;
+  const Expr all = stack.rows() * kHidden;
+  switch (pooling) {
+    case TokenPooling::first:
+      return select_token(Part::head, hidden);
+    case TokenPooling::second:
+      break;
+    case TokenPooling::mean:
+      op.averaged = all;
+      break;
+    case TokenPooling::first_and_mean:
+      width = Integer{2} * kHidden;
+      op.elements = kBatch * width;
+      op.averaged = all - kBatch * kHidden;
+      break;
+  }
+  const char* const path =
+      pooling == TokenPooling::second ? "classifier.second_token" : "classifier.token";
+  return emit(Part::head, path, std::move(op), {hidden}, {}, {kBatch, width});
+}
+
+TensorId GraphBuilder::classifier_features(const StackContext& stack, const ClassifierSpec& spec,
+                                           TensorId hidden) {
+  switch (spec.input) {
+    case ClassifierInput::pooled_token:
+      return pooler(hidden);
+    case ClassifierInput::first_token:
+    case ClassifierInput::first_two_tokens:
+      return pool_tokens(stack, TokenPooling::first, hidden);
+    case ClassifierInput::mean_token:
+      return pool_tokens(stack, TokenPooling::mean, hidden);
+    case ClassifierInput::first_and_mean:
+      return pool_tokens(stack, TokenPooling::first_and_mean, hidden);
+    case ClassifierInput::last_token:
+    case ClassifierInput::every_token:
+      break;
+  }
+  return hidden;
+}
+
+TensorId GraphBuilder::classifier_dense(const ClassifierSpec& spec, TensorId features) {
+  features = dropout("classifier.dense.dropout", spec.dense_dropout, features);
+  const std::vector<Expr> shape = graph_.tensors[features].shape;
+  const Expr elements = graph_.tensors[features].elements();
+  Expr rows{Integer{1}};
+  for (std::size_t i = 0; i + 1 < shape.size(); ++i) rows = rows * shape[i];
+  const LinearParts dense{Part::head,       "classifier.dense",
+                          WeightRole::head, rows,
+                          kHidden,          {{"classifier.dense", kHidden}},
+                          spec.dense_bias};
+  features = linear(dense, features, shape);
+  features = emit_in_place(Part::head, "classifier.activation", Activation{*spec.dense, elements},
+                           {features});
+  if (!spec.dense_norm) return features;
+  return norm(*spec.dense_norm, "classifier.norm", Norm{*spec.dense_norm, rows, kHidden, {}},
+              features);
+}
+
 void GraphBuilder::classifier(const StackContext& stack, TensorId hidden) {
   const Expr labels = Symbol::num_labels;
-  TensorId features = spec_.head.pooler ? pooler(hidden) : hidden;
   if (!spec_.head.classifier) {
-    graph_.outputs.push_back(features);
+    graph_.outputs.push_back(pooler(hidden));
     return;
   }
   const ClassifierSpec& spec = *spec_.head.classifier;
-  const bool every_token =
-      spec.input == ClassifierInput::every_token || spec.input == ClassifierInput::last_token;
-  if (spec.input == ClassifierInput::first_token) features = select_token(Part::head, hidden);
-  if (every_token) features = hidden;
-  const Expr rows = every_token ? kBatch * stack.tokens : kBatch;
-  const auto shape = [&](const Expr& width) {
-    return every_token ? std::vector<Expr>{kBatch, stack.tokens, width}
-                       : std::vector<Expr>{kBatch, width};
-  };
-  if (spec.dense) {
-    features = dropout("classifier.dense.dropout", spec.dense_dropout, features);
-    const LinearParts dense{Part::head,
-                            "classifier.dense",
-                            WeightRole::head,
-                            rows,
-                            kHidden,
-                            {{"classifier.dense", kHidden}},
-                            true};
-    features = linear(dense, features, shape(kHidden));
-    features = emit_in_place(Part::head, "classifier.activation",
-                             Activation{*spec.dense, rows * kHidden}, {features});
-  }
+  TensorId features = classifier_features(stack, spec, hidden);
+  if (spec.dense) features = classifier_dense(spec, features);
   features = dropout("classifier.dropout", spec.dropout, features);
-  const LinearParts out{Part::head,
-                        "classifier",
-                        WeightRole::head,
-                        rows,
-                        spec_.head.projects_out ? embedding_width() : kHidden,
-                        {{"classifier", labels}},
-                        spec.bias};
-  const TensorId logits = linear(out, features, shape(labels));
+  const bool per_token = graph_.tensors[features].shape.size() > 2;
+  const Expr rows = per_token ? kBatch * stack.tokens : kBatch;
+  std::vector<Expr> shape = graph_.tensors[features].shape;
+  const Expr width = spec_.head.projects_out ? embedding_width() : shape.back();
+  shape.back() = labels;
+  const auto project = [&](const std::string& path, TensorId input) {
+    const LinearParts out{Part::head,       path,     WeightRole::head, rows, width,
+                          {{path, labels}}, spec.bias};
+    return linear(out, input, shape);
+  };
+  TensorId logits = project("classifier", features);
+  if (spec.input == ClassifierInput::first_two_tokens) {
+    const TensorId second = pool_tokens(stack, TokenPooling::second, hidden);
+    const Expr elements = kBatch * labels;
+    logits = emit_in_place(Part::head, "classifier.sum", ResidualAdd{elements},
+                           {logits, project("distillation_classifier", second)});
+    logits = emit_in_place(Part::head, "classifier.mean", Scale{elements, 0.5}, {logits});
+  }
   graph_.outputs.push_back(logits);
   const Expr targets = spec.input == ClassifierInput::every_token ? rows : kBatch;
   loss("classifier.loss", logits, targets, labels, SoftmaxPrecision::activation);

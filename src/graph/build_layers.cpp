@@ -25,8 +25,10 @@ Expr repeat_of(const StackContext& stack, const LayerRun& run) {
 }
 
 bool has_position_bias(const StackContext& stack, RelativeBiasSharing sharing) {
-  return stack.position->kind == PositionKind::relative_bias &&
-         stack.position->bias_sharing == sharing;
+  const PositionKind kind = stack.position->kind;
+  const bool biased =
+      kind == PositionKind::relative_bias || kind == PositionKind::learned_and_relative_bias;
+  return biased && stack.position->bias_sharing == sharing;
 }
 
 }  // namespace
@@ -37,8 +39,14 @@ TensorId GraphBuilder::run_stack(const StackContext& stack, TensorId hidden) {
     relative_position_bias(stack);
     end_block(*position_bias_);
   }
+  if (stack.spec->self_attention.disentangled) relative_embeddings(stack);
   if (stack.spec->hyper_connections) hidden = expand_streams(stack, hidden);
-  for (const LayerRun& run : layer_runs(*stack.spec)) hidden = run_layers(stack, run, hidden);
+  const TensorId input = hidden;
+  for (const LayerRun& run : layer_runs(*stack.spec)) {
+    hidden = run_layers(stack, run, hidden);
+    const bool convolves = stack.spec->input_convolution && run.first_layer == 0;
+    if (convolves) hidden = input_convolution(stack, input, hidden);
+  }
   return final_norm(stack, hidden);
 }
 
@@ -100,11 +108,20 @@ TensorId GraphBuilder::sublayer(const StackContext& stack, const std::string& na
   if (spec.norm_placement == NormPlacement::output) {
     branch = norm(spec.norm, norm_path, stack.rows(), branch);
   }
+  if (spec.layer_scale) branch = layer_scale(stack, name + "_scale", branch);
   TensorId sum = add_residual(stack, name + ".residual", hidden, branch);
   if (spec.norm_placement == NormPlacement::post) {
     sum = norm(spec.norm, norm_path, stack.rows(), sum);
   }
   return sum;
+}
+
+TensorId GraphBuilder::layer_scale(const StackContext& stack, const std::string& path,
+                                   TensorId branch) {
+  const Expr width = Symbol::hidden_size;
+  const WeightId factors = weight(Part::residual, path + ".weight", {width}, WeightRole::norm);
+  return emit_in_place(Part::residual, path, ChannelScale{stack.rows(), width}, {branch},
+                       {factors});
 }
 
 TensorId GraphBuilder::add_residual(const StackContext& stack, const std::string& path,

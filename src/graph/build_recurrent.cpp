@@ -55,4 +55,13 @@ TensorId GraphBuilder::convolution_layer(const StackContext& stack, TensorId hid
                        Activation{*spec.activation, stack.rows() * width}, {hidden});
 }
 
+TensorId GraphBuilder::input_convolution(const StackContext& stack, TensorId input,
+                                         TensorId hidden) {
+  begin_block(stack.path + ".input_convolution", stack.role, Integer{1}, hidden);
+  StackContext context = stack;
+  context.convolution = &*stack.spec->input_convolution;
+  hidden = add_residual(stack, "residual", hidden, convolution_layer(context, input));
+  return end_block(norm(stack.spec->norm, "norm", stack.rows(), hidden));
+}
+
 }  // namespace headroom::detail

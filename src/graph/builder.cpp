@@ -1,5 +1,8 @@
 #include "builder.h"
 
+#include <algorithm>
+
+#include "headroom/error.h"
 #include "sizes.h"
 
 namespace headroom {
@@ -31,8 +34,11 @@ StackContext encoder_stack(const ModelSpec& spec) {
 }
 
 /// Row of the component table for a weight without an operator.
-Part row_of(ModelPart part) {
-  switch (part) {
+Part row_of(const CountedWeight& weight) {
+  if (weight.use == CountedUse::loaded) {
+    return weight.role == WeightRole::head ? Part::head : Part::embeddings;
+  }
+  switch (weight.part) {
     case ModelPart::text:
       return Part::head;  // dense layers after a sentence's pooling
     case ModelPart::vision:
@@ -50,7 +56,7 @@ Part row_of(ModelPart part) {
 ModelPart part_of(const ModelSpec& spec, StackRole role) {
   if (spec.embedding.image) return ModelPart::vision;
   const bool hears = spec.embedding.audio && role != StackRole::decoder;
-  return hears ? ModelPart::audio : ModelPart::text;
+  return hears || spec.embedding.waveform ? ModelPart::audio : ModelPart::text;
 }
 
 }  // namespace
@@ -94,7 +100,7 @@ void GraphBuilder::add_counted_weights() {
                               std::move(shape),
                               counted.role,
                               Integer{counted.repeat},
-                              {StackRole::single, row_of(counted.part)}});
+                              {StackRole::single, row_of(counted)}});
     graph_.weights.back().model_part = counted.part;
   }
 }
@@ -132,6 +138,16 @@ WeightId GraphBuilder::weight(Part part, const std::string& path, std::vector<Ex
       {block.path + "." + path, std::move(shape), role, repeat, {role_, part}});
   graph_.weights.back().model_part = part_of(spec_, role_);
   return graph_.weights.size() - 1;
+}
+
+WeightId GraphBuilder::weight_of_layer(const std::string& path) const {
+  const std::string whole = graph_.blocks.back().path + "." + path;
+  const auto found =
+      std::ranges::find(graph_.weights.rbegin(), graph_.weights.rend(), whole, &Weight::path);
+  if (found == graph_.weights.rend()) {
+    throw Error(ErrorCode::internal, "a layer without the weight " + whole);
+  }
+  return static_cast<WeightId>(graph_.weights.rend() - found) - 1;
 }
 
 TensorId GraphBuilder::emit(Part part, const std::string& path, Op op, std::vector<TensorId> inputs,

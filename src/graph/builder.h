@@ -133,12 +133,19 @@ class GraphBuilder {
   TensorId finish_embedding(const StackContext& stack, TensorId hidden);
   WeightId word_embedding(const StackContext& stack);
 
+  // build_waveform.cpp
+  TensorId embed_waveform(const StackContext& stack);
+  TensorId waveform_layer(std::size_t index, const Expr& length, TensorId input);
+  TensorId project_waveform(const StackContext& stack, TensorId features);
+  TensorId convolve_positions(const StackContext& stack, TensorId hidden);
+
   // build_layers.cpp
   TensorId run_stack(const StackContext& stack, TensorId hidden);
   TensorId run_layers(StackContext stack, const LayerRun& run, TensorId hidden);
   TensorId layer(const StackContext& stack, TensorId hidden);
   TensorId transformer_layer(const StackContext& stack, TensorId hidden);
   TensorId parallel_layer(const StackContext& stack, TensorId hidden);
+  TensorId layer_scale(const StackContext& stack, const std::string& path, TensorId branch);
   TensorId add_residual(const StackContext& stack, const std::string& path, TensorId hidden,
                         TensorId branch);
   TensorId final_norm(const StackContext& stack, TensorId hidden);
@@ -165,6 +172,8 @@ class GraphBuilder {
 
   // build_attention.cpp
   void relative_position_bias(const StackContext& stack);
+  void relative_embeddings(const StackContext& stack);
+  TensorId disentangled_bias(const StackContext& stack, TensorId query_key_value);
   TensorId self_attention(const StackContext& stack, TensorId hidden);
   TensorId attention_of_heads(const StackContext& stack, TensorId hidden);
   TensorId cross_attention(const StackContext& stack, TensorId hidden);
@@ -252,6 +261,7 @@ class GraphBuilder {
   // build_recurrent.cpp
   TensorId recurrent(const StackContext& stack, TensorId hidden);
   TensorId convolution_layer(const StackContext& stack, TensorId hidden);
+  TensorId input_convolution(const StackContext& stack, TensorId input, TensorId hidden);
 
   // build_latent_attention.cpp
   TensorId latent_attention(const StackContext& stack, TensorId hidden);
@@ -267,6 +277,10 @@ class GraphBuilder {
   // build_head.cpp
   void head(const StackContext& stack, TensorId hidden);
   TensorId select_token(Part part, TensorId hidden);
+  TensorId pool_tokens(const StackContext& stack, TokenPooling pooling, TensorId hidden);
+  TensorId classifier_features(const StackContext& stack, const ClassifierSpec& spec,
+                               TensorId hidden);
+  TensorId classifier_dense(const ClassifierSpec& spec, TensorId features);
   TensorId pooler(TensorId hidden);
   TensorId project_out(const StackContext& stack, TensorId hidden);
   TensorId language_model_transform(const Expr& rows, TensorId hidden);
@@ -283,6 +297,8 @@ class GraphBuilder {
   TensorId tensor(std::string name, std::vector<Expr> shape,
                   ElementType type = ElementType::activation);
   WeightId weight(Part part, const std::string& path, std::vector<Expr> shape, WeightRole role);
+  /// A weight that an earlier node of this layer reads.
+  [[nodiscard]] WeightId weight_of_layer(const std::string& path) const;
   /// Adds a node with a new output tensor.
   TensorId emit(Part part, const std::string& path, Op op, std::vector<TensorId> inputs,
                 std::vector<WeightId> weights, std::vector<Expr> output_shape);
@@ -315,6 +331,7 @@ class GraphBuilder {
   bool emit_nodes_ = true;  ///< false while counting only the weights of a skipped part
   std::optional<WeightId> word_embedding_;
   std::optional<TensorId> position_bias_;
+  std::optional<TensorId> position_table_;
   std::optional<TensorId> encoder_output_;
   std::optional<TensorId> per_layer_input_;
   std::optional<TensorId> key_choice_;  ///< of the last indexer

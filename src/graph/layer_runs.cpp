@@ -49,8 +49,12 @@ LayerRun longest_run(const StackSpec& stack, std::int64_t first) {
 }  // namespace
 
 std::vector<LayerRun> layer_runs(const StackSpec& stack) {
+  if (stack.variant_of_layer.empty()) {
+    const bool splits = stack.input_convolution && stack.num_layers > 1;
+    if (!splits) return {{0, stack.num_layers, {0}}};
+    return {{0, 1, {0}}, {1, stack.num_layers - 1, {0}}};
+  }
   std::vector<LayerRun> runs;
-  if (stack.variant_of_layer.empty()) return {{0, stack.num_layers, {0}}};
   for (std::int64_t layer = 0; layer < stack.num_layers; layer += runs.back().layers()) {
     runs.push_back(longest_run(stack, layer));
   }

@@ -30,17 +30,28 @@ std::int64_t default_length(const ModelSpec& spec) {
   return std::max<std::int64_t>(1, std::min(kDefaultLength, most));
 }
 
-std::int64_t resolve_seq_len(const WorkloadRequest& request, const ModelSpec& spec) {
-  if (const auto& image = spec.embedding.image) {
-    const std::int64_t tokens = image->num_patches() + 1;
-    if (request.seq_len && *request.seq_len != tokens) {
+std::int64_t image_tokens(const WorkloadRequest& request, const ModelSpec& spec) {
+  const ImageSpec& image = *spec.embedding.image;
+  const std::int64_t tokens = image.num_tokens();
+  const std::int64_t wanted = request.seq_len.value_or(tokens);
+  switch (image.interpolation) {
+    case PositionInterpolation::none:
+      if (wanted == tokens) return tokens;
       throw_invalid_input(
           fmt::format("{} reads images of {} tokens, so {} cannot be {}", spec.name, tokens,
-                      Setting::seq_len, *request.seq_len),
+                      Setting::seq_len, wanted),
           fmt::format("leave out {}, or change image_size in the config", Setting::seq_len));
-    }
-    return tokens;
+    case PositionInterpolation::bicubic:
+      break;
   }
+  if (wanted > image.prefix_tokens()) return wanted;
+  throw_invalid_input(
+      fmt::format("an image of {} has more than {} tokens", spec.name, image.prefix_tokens()),
+      fmt::format("use a larger {}", Setting::seq_len));
+}
+
+std::int64_t resolve_seq_len(const WorkloadRequest& request, const ModelSpec& spec) {
+  if (spec.embedding.image) return image_tokens(request, spec);
   if (request.seq_len) return *request.seq_len;
   return request.phase == Phase::decode ? 1 : default_length(spec);
 }
@@ -231,7 +242,10 @@ std::vector<std::string> notes_on_config(const ModelSpec& spec) {
                     fmt::join(spec.unread_keys, ", ")));
   }
   notes.insert(notes.end(), spec.assumptions.begin(), spec.assumptions.end());
-  if (!spec.counted_only.empty()) {
+  const auto is_not_run = [](const CountedWeight& weight) {
+    return weight.use == CountedUse::part_not_run;
+  };
+  if (std::ranges::any_of(spec.counted_only, is_not_run)) {
     notes.emplace_back(
         "parts outside the text model count as parameters and weights, without operators");
   }

@@ -133,7 +133,10 @@ void StepBuilder::apply_score_shaping(AttentionArguments& args, const ScoreShapi
   args.soft_cap = static_cast<float>(shaping.soft_cap);
   args.window = shaping.window;
   if (shaping.bias == ScoreBias::relative_position) {
-    args.bias = program_.pointer(node_->inputs.back());
+    const TensorId bias = node_->inputs.back();
+    args.bias = program_.pointer(bias);
+    const bool per_sequence = program_.graph_.tensors[bias].shape.size() == 4;
+    if (per_sequence) args.bias_batch_stride = args.heads * args.queries * args.keys;
   }
   if (shaping.mask == KeyMask::indexer) args.choice = program_.pointer(node_->inputs.back());
   if (shaping.bias == ScoreBias::alibi) {

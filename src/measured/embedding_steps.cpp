@@ -1,11 +1,14 @@
 // Steps that turn tokens, images and audio into hidden states.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <span>
 
 #include "kernels/elementwise.h"
 #include "kernels/embedding.h"
 #include "kernels/patches.h"
+#include "kernels/position_table.h"
 #include "step_builder.h"
 
 namespace headroom::measured {
@@ -27,6 +30,29 @@ std::vector<std::int64_t> positions_after_padding(const TokenInputs& tokens, std
   return positions;
 }
 
+/// Factors of the embeddings of a model that masks tokens as by dropout: 0 for `mask_token`, else
+/// (1 - 0.12) / (1 - share of mask tokens among those that are not padding). Source: EsmEmbeddings,
+/// transformers, models/esm.
+std::vector<float> token_dropout_scales(const TokenInputs& tokens, std::int64_t mask_token) {
+  constexpr float kKeptInTraining = 1.0F - 0.15F * 0.8F;
+  std::vector<float> scales(tokens.ids.size());
+  for (std::int64_t b = 0; b < tokens.batch; ++b) {
+    const auto first = static_cast<std::size_t>(b * tokens.seq_len);
+    const auto length = static_cast<std::size_t>(tokens.seq_len);
+    const std::span ids = std::span(tokens.ids).subspan(first, length);
+    const auto masked = static_cast<float>(std::ranges::count(ids, mask_token));
+    auto all = static_cast<float>(tokens.seq_len);
+    if (!tokens.key_mask.empty()) {
+      const std::span mask = std::span(tokens.key_mask).subspan(first, length);
+      all = static_cast<float>(std::ranges::count(mask, std::uint8_t{1}));
+    }
+    for (std::size_t i = 0; i < length; ++i) {
+      scales[first + i] = ids[i] == mask_token ? 0.0F : kKeptInTraining / (1.0F - masked / all);
+    }
+  }
+  return scales;
+}
+
 std::vector<float> computed_positions(const PositionSpec& spec, std::int64_t rows,
                                       std::int64_t width) {
   return spec.table == PositionTable::tensor2tensor ? tensor2tensor_positions(rows, width)
@@ -44,6 +70,7 @@ StepBuilder::Run StepBuilder::operator()(const TokenEmbedding& op) {
   args.width = integer(op.width);
   args.word_row = weights.word_rows(weight_path(0));
   args.ids = tokens.ids.data();
+  std::vector<float> token_scales;
   switch (op.scale) {
     case EmbeddingScale::none:
       break;
@@ -52,6 +79,9 @@ StepBuilder::Run StepBuilder::operator()(const TokenEmbedding& op) {
       break;
     case EmbeddingScale::fixed:
       args.scale = static_cast<float>(op.fixed_scale);
+      break;
+    case EmbeddingScale::token_dropout:
+      token_scales = token_dropout_scales(tokens, program_.spec_.embedding.mask_token_id);
       break;
   }
   std::size_t next_table = 1;
@@ -80,9 +110,11 @@ StepBuilder::Run StepBuilder::operator()(const TokenEmbedding& op) {
   const std::int64_t moved = args.batch * args.seq_len * args.width * kFloatBytes *
                              static_cast<std::int64_t>(1 + node_->weights.size());
   return [=, lengths = &program_.lengths_, out = output(), sinusoids = std::move(sinusoids),
-          offset = program_.spec_.position.offset, input_tokens = &tokens,
+          token_scales = std::move(token_scales), offset = program_.spec_.position.offset,
+          input_tokens = &tokens,
           positions = std::vector<std::int64_t>()](std::int64_t /*layer*/) mutable {
     if (!sinusoids.empty()) args.position_table = sinusoids.data();
+    if (!token_scales.empty()) args.token_scales = token_scales.data();
     args.first_position = is_decoder ? lengths->past : 0;
     if (skips_padding) {
       positions = positions_after_padding(*input_tokens, offset, args.first_position);
@@ -119,30 +151,40 @@ StepBuilder::Run StepBuilder::operator()(const PositionEmbedding& op) {
 StepBuilder::Run StepBuilder::operator()(const PatchEmbedding& op) {
   const ModelWeights& weights = program_.weights_;
   const ImageSpec& image = *program_.spec_.embedding.image;
-  const PatchArguments args{integer(op.batch), image.num_channels, image.image_size,
-                            image.image_size, image.patch_size};
+  const ImageSize size = program_.inputs_.image_size(image);
+  const PatchArguments args{integer(op.batch), image.num_channels, size.height, size.width,
+                            image.patch_size};
   const std::int64_t width = integer(op.width);
   const std::int64_t patches = integer(op.patches);
   const std::int64_t elements = integer(op.patch_elements);
+  const std::int64_t prefix = integer(op.prefix);
   const std::int64_t rows = args.batch * patches;
-  const auto count = [](std::int64_t n) { return static_cast<std::size_t>(n); };
   PackedLinear* const projection = &weights.linear(weight_path(0), 0);
   projection->prepare(rows);
-  return [=, class_token = weights.values(weight_path(2), 0),
-          positions = weights.values(weight_path(3), 0), out = output(),
-          pixels = program_.inputs_.pixel_values.data(),
+  std::vector<const float*> tokens;
+  for (std::int64_t i = 0; i < prefix; ++i) {
+    tokens.push_back(weights.values(weight_path(static_cast<std::size_t>(2 + i)), 0));
+  }
+  const PositionGrid grid{image.image_size / image.patch_size, image.image_size / image.patch_size,
+                          prefix, width};
+  const float* const table = weights.values(weight_path(static_cast<std::size_t>(2 + prefix)), 0);
+  const std::vector<float> positions = interpolate_positions(
+      grid, table, size.height / image.patch_size, size.width / image.patch_size);
+  return [=, out = output(), pixels = program_.inputs_.pixel_values.data(),
           cut = scratch(rows * elements)](std::int64_t /*layer*/) {
     extract_patches(args, pixels, cut->data());
     // All images are projected into the end of the output; each then moves forward, to follow its
-    // class token.
-    float* const projected = out + args.batch * width;
+    // trained tokens.
+    float* const projected = out + args.batch * prefix * width;
     const std::int64_t flops = projection->run(cut->data(), projected, rows);
     for (std::int64_t b = 0; b < args.batch; ++b) {
-      float* const image_out = out + b * (patches + 1) * width;
-      std::memmove(image_out + width, projected + b * patches * width,
-                   count(patches * width * kFloatBytes));
-      std::memcpy(image_out, class_token, count(width * kFloatBytes));
-      add_residual(image_out, positions, (patches + 1) * width);
+      float* const image_out = out + b * (patches + prefix) * width;
+      std::memmove(image_out + prefix * width, projected + b * patches * width,
+                   static_cast<std::size_t>(patches * width * kFloatBytes));
+      for (std::int64_t i = 0; i < prefix; ++i) {
+        std::copy_n(tokens[static_cast<std::size_t>(i)], width, image_out + i * width);
+      }
+      add_residual(image_out, positions.data(), (patches + prefix) * width);
     }
     return StepCount{flops, (2 * rows * (elements + width) + elements * width) * kFloatBytes};
   };

@@ -137,13 +137,25 @@ GeneratePrompt read_generate(const json& generate, const std::string& file, cons
   return result;
 }
 
+/// Returns whether headroom runs images of this height and width: the config's own, or any that
+/// holds a patch if the family interpolates its positions.
+bool fits(const ImageSpec& image, std::int64_t height, std::int64_t width) {
+  switch (image.interpolation) {
+    case PositionInterpolation::none:
+      return height == image.image_size && width == image.image_size;
+    case PositionInterpolation::bicubic:
+      break;
+  }
+  return height >= image.patch_size && width >= image.patch_size;
+}
+
 ModelInputs read_pixels(const std::filesystem::path& path, const ModelSpec& spec) {
   const checkpoint::SafetensorsFile file(path);
   const checkpoint::StoredTensor* tensor = file.find("pixel_values");
   const ImageSpec& image = *spec.embedding.image;
   const bool matches = tensor != nullptr && tensor->shape.size() == 4 && tensor->shape[0] > 0 &&
                        tensor->shape[1] == image.num_channels &&
-                       tensor->shape[2] == image.image_size && tensor->shape[3] == image.image_size;
+                       fits(image, tensor->shape[2], tensor->shape[3]);
   if (!matches) {
     throw Error(ErrorCode::invalid_input, "has no matching tensor [batch, channels, height, width]",
                 checkpoint::tensor_place(file.path(), "pixel_values"),
@@ -151,9 +163,12 @@ ModelInputs read_pixels(const std::filesystem::path& path, const ModelSpec& spec
                             image.image_size));
   }
   ModelInputs inputs;
+  const ImageSize size{tensor->shape[2], tensor->shape[3]};
+  inputs.pixels = size;
   inputs.main.batch = tensor->shape[0];
-  inputs.main.seq_len = image.num_patches() + 1;
-  const std::int64_t pixels = image.num_channels * image.image_size * image.image_size;
+  inputs.main.seq_len =
+      image.prefix_tokens() + (size.height / image.patch_size) * (size.width / image.patch_size);
+  const std::int64_t pixels = image.num_channels * size.height * size.width;
   inputs.pixel_values.resize(static_cast<std::size_t>(inputs.main.batch * pixels));
   checkpoint::copy_as_float32(*tensor, inputs.pixel_values,
                               checkpoint::tensor_place(file.path(), "pixel_values"));
@@ -300,9 +315,16 @@ ModelInputs random_inputs(const ModelSpec& spec, const Workload& workload, std::
       break;
     case InputKind::patches: {
       const ImageSpec& image = *spec.embedding.image;
-      fill(inputs.pixel_values, batch * image.num_channels * image.image_size * image.image_size);
+      if (workload.seq_len != image.num_tokens()) {  // a row of as many patches
+        const std::int64_t patches = workload.seq_len - image.prefix_tokens();
+        inputs.pixels = ImageSize{image.patch_size, image.patch_size * patches};
+      }
+      const ImageSize size = inputs.image_size(image);
+      fill(inputs.pixel_values, batch * image.num_channels * size.height * size.width);
       break;
     }
+    case InputKind::waveform:
+      throw Error(ErrorCode::internal, "inputs of a model that is not run");
     case InputKind::hidden_states:
       fill(inputs.hidden_states, batch * workload.seq_len * spec.hidden_size);
       break;

@@ -22,6 +22,11 @@ struct TokenInputs {
   std::vector<std::uint8_t> key_mask;
 };
 
+struct ImageSize {
+  std::int64_t height = 0;
+  std::int64_t width = 0;
+};
+
 /// Inputs of one run. For encoder-decoders, `encoder` goes to the encoder and `main` to the
 /// decoder.
 struct ModelInputs {
@@ -32,6 +37,12 @@ struct ModelInputs {
   std::vector<float> audio_features{};  ///< [batch, mel bins, 2·enc_seq_len]; speech models
   /// [batch, enc_seq_len, hidden]; keys and values of a cross-attention layer.
   std::vector<float> encoder_hidden_states{};
+  /// Of `pixel_values`; empty: the size in the config.
+  std::optional<ImageSize> pixels{};
+
+  [[nodiscard]] ImageSize image_size(const ImageSpec& image) const {
+    return pixels.value_or(ImageSize{image.image_size, image.image_size});
+  }
 };
 
 /// Prompt of a generation; one sequence.

@@ -50,18 +50,10 @@ std::vector<Sample> collect_samples(Runner& runner, const MeasureOptions& option
   return samples;
 }
 
-void require_kernels(const ModelSpec& spec) {
-  const std::string reason = reason_not_run(spec);
-  if (reason.empty()) return;
-  throw Error(ErrorCode::invalid_input,
-              fmt::format("{} is counted but cannot be run: {}", spec.model_type, reason),
-              spec.name, "use analyze");
-}
-
 /// Throws Error{missing_resource} if the peak of packed weights, tables, caches and arena does not
 /// fit in available memory.
 void require_memory(const ModelSpec& spec, const Workload& workload, const Lengths& lengths) {
-  require_kernels(spec);
+  require_runnable(spec);
   const Graph graph = build_graph(spec, {Phase::prefill, workload.attention});
   const Bindings sizes = sizes_at(graph, lengths);
   Integer bytes = plan_memory(graph, sizes).peak_bytes;
@@ -152,6 +144,14 @@ void store_counts(const ModelWeights& weights, const Runner& runner, Measurement
 }  // namespace
 
 std::string reason_not_run(const ModelSpec& spec) { return spec.not_run; }
+
+void require_runnable(const ModelSpec& spec) {
+  const std::string reason = reason_not_run(spec);
+  if (reason.empty()) return;
+  throw Error(ErrorCode::invalid_input,
+              fmt::format("{} is counted but cannot be run: {}", spec.model_type, reason),
+              spec.name, "use analyze");
+}
 
 Measurement measure(Model model, const Workload& workload, WeightSource& source,
                     std::optional<ModelInputs> given, const MeasureOptions& options,

@@ -30,6 +30,9 @@ struct MeasureOptions {
 /// Called after every run. Returning false stops the measurement; finished runs are kept.
 using RunObserver = std::function<bool(int done, int at_most)>;
 
+/// Throws Error{invalid_input} with the reason if headroom counts the model but cannot run it.
+void require_runnable(const ModelSpec& spec);
+
 /// Runs the model on `inputs`, or on random inputs if there are none. Throws
 /// Error{missing_resource} before it allocates anything if the run does not fit in available
 /// memory.

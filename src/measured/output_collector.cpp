@@ -41,6 +41,8 @@ void OutputCollector::observe(const ProgramBlock& block, std::int64_t layer, con
     add_hidden(fmt::format("{}.{}", states, layer + 1), in_encoder, data);
     const StackSpec& stack_spec = in_encoder ? *spec_.encoder : spec_.main_stack();
     if (layer + 1 == stack_spec.num_layers) end_stack(in_encoder, data);
+  } else if (block.path.ends_with(".input_convolution")) {
+    add_hidden(states + ".1", in_encoder, data);
   } else if (first == "final_norm") {
     // Hugging Face's last hidden state follows the final norm, except in a ViT.
     const StackSpec& stack = in_encoder ? *spec_.encoder : spec_.main_stack();
@@ -70,7 +72,8 @@ std::vector<NamedTensor> OutputCollector::finish(const Program& program) && {
         spec_.head.classifier->scores ? std::vector<std::int64_t>{lengths_.batch, lengths_.seq_len}
         : every_token ? std::vector<std::int64_t>{lengths_.batch, lengths_.seq_len, labels}
                       : std::vector<std::int64_t>{lengths_.batch, labels},
-        program.output("classifier"));
+        program.output(input == ClassifierInput::first_two_tokens ? "classifier.mean"
+                                                                  : "classifier"));
   }
   add("pooler_output", {lengths_.batch, spec_.hidden_size}, program.output("pooler.activation"));
   return std::move(tensors_);

@@ -37,11 +37,13 @@ StepBuilder::Run StepBuilder::operator()(const Convolution& op) {
   const bool uses_cache = op.past == KeySource::cache;
   const std::string cache_name =
       uses_cache ? program_.graph_.tensors[node_->inputs.at(1)].name : "";
+  const std::uint8_t* const mask = tokens().key_mask.empty() ? nullptr : tokens().key_mask.data();
   return [=, linears_by_tap = std::move(linears_by_tap), cache = &program_.cache_,
           out = output()](std::int64_t layer) {
     float* const cached = uses_cache ? cache->data(cache_name, layer) : nullptr;
     float* const padded = padded_input->data();
     pad_positions(args, x, cached, padded);
+    if (mask != nullptr) zero_padding(args, mask, padded);
     if (uses_cache) store_last_positions(args, padded, cached);
     StepCount count{0, moved * kFloatBytes};
     for (std::int64_t tap = 0; tap < args.kernel; ++tap) {

@@ -244,19 +244,6 @@ StepBuilder::Run StepBuilder::scaled_residual(const ResidualAdd& op) {
   };
 }
 
-StepBuilder::Run StepBuilder::operator()(const SelectToken&) {
-  const TokenInputs& tokens = program_.inputs_.main;
-  const std::int64_t width = program_.spec_.hidden_size;
-  return [=, batch = tokens.batch, seq_len = tokens.seq_len, x = input(0),
-          out = output()](std::int64_t /*layer*/) {
-    for (std::int64_t b = 0; b < batch; ++b) {
-      std::memcpy(out + b * width, x + b * seq_len * width,
-                  static_cast<std::size_t>(width * kFloatBytes));
-    }
-    return StepCount{0, 2 * batch * width * kFloatBytes};
-  };
-}
-
 StepBuilder::Run StepBuilder::operator()(const Scale& op) {
   const std::int64_t count = integer(op.elements);
   const auto factor = static_cast<float>(op.factor);

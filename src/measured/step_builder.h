@@ -40,6 +40,8 @@ class StepBuilder {
   Run operator()(const PatchEmbedding& op);
   Run operator()(const Convolution& op);
   Run operator()(const RelativePositionBias& op);
+  Run operator()(const PositionTableRows& op);
+  Run operator()(const DisentangledBias& op);
   Run operator()(const Linear& op);
   Run operator()(const Norm& op);
   Run operator()(const HeadNorm& op);
@@ -73,6 +75,7 @@ class StepBuilder {
   Run operator()(const ExpertCombine& op);
   Run operator()(const RowGate& op);
   Run operator()(const ResidualAdd& op);
+  Run operator()(const ChannelScale& op);
   Run operator()(const Dropout& op);
   Run operator()(const SelectToken& op);
   Run operator()(const Scale& op);

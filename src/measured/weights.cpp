@@ -55,29 +55,30 @@ std::optional<Projection> projection_of(const Node& node) {
           [](const PatchEmbedding& op) -> Result {
             return Projection{2, op.patch_elements};
           },
-          [](const OneOf<TokenEmbedding, PositionEmbedding, RelativePositionBias, Norm, HeadNorm,
-                         Rotary, Clamp, TemperatureScale, LatentConcat, HeadLinear, GroupedLinear,
-                         KeyCompression, IndexScores, KeySelect, StreamWeights, StreamStep,
-                         KvCacheAppend, AttentionScores, Softmax, AttentionContext, FusedAttention,
-                         FeatureMap, LinearAttention, ShortConvolution, StateSpaceScan, GatedDelta,
-                         OutputGate, Activation, GatedActivation, RouterSelect, ExpertCombine,
-                         RowGate, ResidualAdd, Dropout, SelectToken, Scale, SoftCap, CrossEntropy,
-                         Collective> auto&) -> Result { return std::nullopt; }},
+ [](const OneOf< TokenEmbedding, PositionEmbedding, RelativePositionBias, PositionTableRows, DisentangledBias, Norm, HeadNorm, Rotary, Clamp, TemperatureScale, LatentConcat, HeadLinear, GroupedLinear, KeyCompression, IndexScores, KeySelect, StreamWeights, StreamStep, KvCacheAppend, AttentionScores, Softmax, AttentionContext, FusedAttention, FeatureMap, LinearAttention, ShortConvolution, StateSpaceScan, GatedDelta, OutputGate, Activation, GatedActivation, RouterSelect, ExpertCombine, RowGate, ResidualAdd, ChannelScale, Dropout, SelectToken, Scale, SoftCap, CrossEntropy, Collective> auto&) -> Result { return std::nullopt; }},
       node.op);
 }
 
 namespace {
 
-/// Paths of weights that prefill multiplies with but decode reads unpacked: MLA's expansion.
-std::set<std::string> unpacked_in_decode(const ModelSpec& spec) {
-  std::set<std::string> paths;
-  if (!spec.main_stack().self_attention.latent) return paths;
-  const Graph graph = build_graph(spec, {Phase::decode});
+/// Paths of the weights of `graph` that nodes with an `Op` read.
+template <class Op>
+void add_paths_of(const Graph& graph, std::set<std::string>& paths) {
   for (const Block& block : graph.blocks) {
     for (const Node& node : block.nodes) {
-      if (!std::holds_alternative<HeadLinear>(node.op)) continue;
+      if (!std::holds_alternative<Op>(node.op)) continue;
       for (const WeightId id : node.weights) paths.insert(graph.weights[id].path);
     }
+  }
+}
+
+/// Paths of weights that one operator multiplies with packed and another reads unpacked: MLA's
+/// expansion in decode, and DeBERTa's projections of relative positions.
+std::set<std::string> also_unpacked(const ModelSpec& spec, const Graph& prefill) {
+  std::set<std::string> paths;
+  add_paths_of<DisentangledBias>(prefill, paths);
+  if (spec.main_stack().self_attention.latent) {
+    add_paths_of<HeadLinear>(build_graph(spec, {Phase::decode}), paths);
   }
   return paths;
 }
@@ -95,7 +96,7 @@ ModelWeights::ModelWeights(const ModelSpec& spec, WeightSource& source,
                            const WeightOptions& options)
     : options_(options), graph_(build_graph(spec, {})) {
   find_unpacked_weights();
-  unpacked_for_decode_ = unpacked_in_decode(spec);
+  also_unpacked_ = also_unpacked(spec, graph_);
   for (const Job& job : jobs()) {
     for (const WeightId id : job.node->weights) load(graph_.weights[id], job.layer, source);
     if (std::holds_alternative<TokenEmbedding>(job.node->op)) narrow_table(*job.node);
@@ -103,7 +104,18 @@ ModelWeights::ModelWeights(const ModelSpec& spec, WeightSource& source,
     pack(*job.node, job.layer);
     drop_packed_values(*job.node, job.layer);
   }
+  load_unread(spec, source);
   source.finish();
+}
+
+void ModelWeights::load_unread(const ModelSpec& spec, WeightSource& source) {
+  const std::size_t first = graph_.weights.size() - spec.counted_only.size();
+  for (std::size_t i = 0; i < spec.counted_only.size(); ++i) {
+    if (spec.counted_only[i].use != CountedUse::loaded) continue;
+    for (std::int64_t layer = 0; layer < spec.counted_only[i].repeat; ++layer) {
+      load(graph_.weights[first + i], layer, source);
+    }
+  }
 }
 
 void ModelWeights::find_unpacked_weights() {
@@ -222,7 +234,7 @@ void ModelWeights::drop_packed_values(const Node& node, std::int64_t layer) {
   for (const WeightId id : node.weights) {
     const Key key{graph_.weights[id].path, layer};
     const auto values = values_.find(key);
-    if (values == values_.end() || unpacked_for_decode_.contains(key.first)) continue;
+    if (values == values_.end() || also_unpacked_.contains(key.first)) continue;
     const auto packed = linears_.find(key);
     const bool packed_is_readable = packed != linears_.end() && packed->second.size() == 1 &&
                                     packed->second.front()->read_row(0, values->second.data());

@@ -79,6 +79,8 @@ class ModelWeights {
   [[nodiscard]] std::vector<Job> jobs() const;
   void load(const Weight& weight, std::int64_t layer, WeightSource& source);
   void find_unpacked_weights();
+  /// Loads the weights that no operator reads but that are part of the model.
+  void load_unread(const ModelSpec& spec, WeightSource& source);
   void pack(const Node& node, std::int64_t layer);
   [[nodiscard]] std::vector<std::unique_ptr<PackedLinear>> pack_taps(const Node& node,
                                                                      std::int64_t layer,
@@ -90,8 +92,8 @@ class ModelWeights {
 
   WeightOptions options_;
   Graph graph_;
-  std::set<WeightId> read_unpacked_;           ///< read by other operators than linear layers
-  std::set<std::string> unpacked_for_decode_;  ///< packed for prefill, and read unpacked in decode
+  std::set<WeightId> read_unpacked_;     ///< read by other operators than linear layers
+  std::set<std::string> also_unpacked_;  ///< read by a linear layer and unpacked by others
   std::set<Key> loaded_;
   std::map<Key, AlignedVector<float>> values_;
   std::map<std::string, PooledVector<std::uint16_t>> bfloat16_tables_;

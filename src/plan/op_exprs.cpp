@@ -13,12 +13,18 @@ class ExprMapper {
   void operator()(TokenEmbedding& op) const { each(op.tokens, op.seq_len, op.width, op.type_rows); }
   void operator()(PositionEmbedding& op) const { each(op.tokens, op.seq_len, op.width); }
   void operator()(PatchEmbedding& op) const {
-    each(op.batch, op.patches, op.patch_elements, op.width);
+    each(op.batch, op.patches, op.patch_elements, op.width, op.prefix);
   }
   void operator()(Convolution& op) const {
-    each(op.batch, op.in_channels, op.out_channels, op.kernel, op.stride, op.length, op.dilation);
+    each(op.batch, op.in_channels, op.out_channels, op.kernel, op.stride, op.length, op.dilation,
+         op.group_channels);
   }
   void operator()(RelativePositionBias& op) const { each(op.heads, op.queries, op.keys); }
+  void operator()(PositionTableRows& op) const { each(op.rows, op.width); }
+  void operator()(DisentangledBias& op) const {
+    shape(op.shape);
+    each(op.positions, op.width);
+  }
   void operator()(Linear& op) const {
     each(op.rows, op.in_features, op.out_features, op.row_width);
   }
@@ -82,8 +88,9 @@ class ExprMapper {
   void operator()(ExpertCombine& op) const { each(op.rows, op.per_token, op.width); }
   void operator()(RowGate& op) const { each(op.rows, op.width); }
   void operator()(ResidualAdd& op) const { each(op.elements); }
+  void operator()(ChannelScale& op) const { each(op.rows, op.width); }
   void operator()(Dropout& op) const { each(op.elements); }
-  void operator()(SelectToken& op) const { each(op.elements); }
+  void operator()(SelectToken& op) const { each(op.elements, op.averaged); }
   void operator()(Scale& op) const {
     each(op.elements);
     heads(op.part);

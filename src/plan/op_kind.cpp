@@ -8,11 +8,13 @@ OpKind kind_of(const Op& op) {
   return std::visit(
       Overloaded{
           [](const TokenEmbedding&) { return OpKind::word_embedding; },
-          [](const RelativePositionBias&) { return OpKind::relative_position_bias; },
+          [](const OneOf<RelativePositionBias, PositionTableRows> auto&) {
+            return OpKind::relative_position_bias;
+          },
           [](const Linear&) { return OpKind::linear; },
           [](const ExpertLinear&) { return OpKind::expert_linear; },
           [](const ExpertCombine&) { return OpKind::expert_combine; },
-          [](const OneOf<AttentionScores, Softmax, AttentionContext> auto&) {
+          [](const OneOf<DisentangledBias, AttentionScores, Softmax, AttentionContext> auto&) {
             return OpKind::eager_attention;
           },
           [](const FusedAttention&) { return OpKind::fused_attention; },
@@ -24,12 +26,7 @@ OpKind kind_of(const Op& op) {
           [](const CrossEntropy&) { return OpKind::loss; },
           [](const Collective&) { return OpKind::collective; },
           [](const OneOf<PositionEmbedding, PatchEmbedding, Convolution, Norm, HeadNorm, Rotary,
-                         Clamp, TemperatureScale, LatentConcat, HeadLinear, GroupedLinear,
-                         KeyCompression, StreamWeights, StreamStep, KvCacheAppend, FeatureMap,
-                         ShortConvolution, Recurrence, OutputGate, RouterSelect, RowGate,
-                         ResidualAdd, Dropout, SelectToken, Scale, SoftCap> auto&) {
-            return OpKind::other;
-          }},
+ Clamp, TemperatureScale, LatentConcat, HeadLinear, GroupedLinear, KeyCompression, StreamWeights, StreamStep, KvCacheAppend, FeatureMap, ShortConvolution, Recurrence, OutputGate, RouterSelect, RowGate, ResidualAdd, ChannelScale, Dropout, SelectToken, Scale, SoftCap> auto&) { return OpKind::other; }},
       op);
 }
 

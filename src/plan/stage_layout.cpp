@@ -21,7 +21,7 @@ LayerRange even_range(std::int64_t layers, std::int64_t stages, std::int64_t sta
 }
 
 bool is_position_table(const Block& block) {
-  return std::ranges::all_of(block.nodes, [](const Node& node) {
+  return std::ranges::any_of(block.nodes, [](const Node& node) {
     return kind_of(node.op) == OpKind::relative_position_bias;
   });
 }

@@ -24,14 +24,7 @@ Reading reading_of(const Node& node, std::size_t index) {
           [&](const PatchEmbedding&) { return index < 2 ? Reading::packed : Reading::plain; },
           [](const Recurrence&) { return Reading::recurrent; },
           [&](const TokenEmbedding&) { return index == 0 ? Reading::word_table : Reading::plain; },
-          [](const OneOf<PositionEmbedding, RelativePositionBias, Norm, HeadNorm, Rotary, Clamp,
-                         TemperatureScale, LatentConcat, HeadLinear, GroupedLinear, KeyCompression,
-                         IndexScores, KeySelect, StreamWeights, StreamStep, KvCacheAppend,
-                         AttentionScores, Softmax, AttentionContext, FusedAttention, FeatureMap,
-                         LinearAttention, ShortConvolution, StateSpaceScan, GatedDelta, OutputGate,
-                         Activation, GatedActivation, RouterSelect, ExpertCombine, RowGate,
-                         ResidualAdd, Dropout, SelectToken, Scale, SoftCap, CrossEntropy,
-                         Collective> auto&) { return Reading::plain; }},
+ [](const OneOf< PositionEmbedding, RelativePositionBias, PositionTableRows, DisentangledBias, Norm, HeadNorm, Rotary, Clamp, TemperatureScale, LatentConcat, HeadLinear, GroupedLinear, KeyCompression, IndexScores, KeySelect, StreamWeights, StreamStep, KvCacheAppend, AttentionScores, Softmax, AttentionContext, FusedAttention, FeatureMap, LinearAttention, ShortConvolution, StateSpaceScan, GatedDelta, OutputGate, Activation, GatedActivation, RouterSelect, ExpertCombine, RowGate, ResidualAdd, ChannelScale, Dropout, SelectToken, Scale, SoftCap, CrossEntropy, Collective> auto&) { return Reading::plain; }},
       node.op);
 }
 
@@ -40,11 +33,13 @@ struct Readings {
   bool packed = false;
   bool recurrent = false;
   bool word_table = false;
+  bool plain = false;
 
   void add(Reading reading) {
     packed = packed || reading == Reading::packed;
     recurrent = recurrent || reading == Reading::recurrent;
     word_table = word_table || reading == Reading::word_table;
+    plain = plain || reading == Reading::plain;
   }
 };
 
@@ -77,7 +72,8 @@ Integer bytes_of_element(const Weight& weight, const Readings& readings, const W
   const Integer many = rows.many ? detail::kFloat32Bytes : 0;
   const bool returns_rows = rows.few || !request.opaque_layout;
   const Integer table = readings.word_table && !returns_rows ? detail::kFloat32Bytes : 0;
-  return few + many + table;
+  const Integer unpacked = readings.plain ? detail::kFloat32Bytes : 0;
+  return few + many + table + unpacked;
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ KernelKind plain(ActivationKind kind) {
     case ActivationKind::gelu_tanh:
     case ActivationKind::gelu_new:
       return KernelKind::gelu_tanh;
+    case ActivationKind::quick_gelu:
     case ActivationKind::silu:
     case ActivationKind::sigmoid:
     case ActivationKind::clamped_swiglu:
@@ -43,6 +44,7 @@ KernelKind gated(ActivationKind kind) {
     case ActivationKind::gelu_tanh:
     case ActivationKind::gelu_new:
       return KernelKind::gelu_tanh_gated;
+    case ActivationKind::quick_gelu:
     case ActivationKind::silu:
     case ActivationKind::sigmoid:
     case ActivationKind::clamped_swiglu:
@@ -76,6 +78,22 @@ class CallVisitor {
   Calls operator()(const RelativePositionBias& op) const {
     return {elements(KernelKind::relative_position_bias, number(op.heads * op.queries * op.keys))};
   }
+  Calls operator()(const PositionTableRows& op) const {
+    return {elements(KernelKind::copy, number(op.rows * op.width))};
+  }
+  Calls operator()(const DisentangledBias& op) const {
+    const AttentionShape& shape = op.shape;
+    KernelCall projection =
+        linear(number(op.positions), number(op.width), number(shape.heads * shape.head_dim));
+    projection.times = static_cast<double>(op.projections());
+    AttentionShape all_positions = shape;
+    all_positions.keys = op.positions;
+    KernelCall scores{KernelKind::attention_scores, attention(all_positions), {}};
+    scores.times = static_cast<double>(op.terms());
+    KernelCall gather = elements(KernelKind::residual_add, number(shape.score_elements()));
+    gather.times = scores.times;
+    return {projection, scores, gather};
+  }
   Calls operator()(const Linear& op) const {
     return {linear(number(op.rows), number(op.in_features), number(op.out_features))};
   }
@@ -85,7 +103,7 @@ class CallVisitor {
   Calls operator()(const Convolution& op) const {
     // One GEMM per tap of the kernel, and a zero-padded copy of the input.
     const double rows = number(op.batch * op.length);
-    KernelCall gemm = linear(rows, number(op.in_channels), number(op.out_channels));
+    KernelCall gemm = linear(rows, number(op.channels_read()), number(op.out_channels));
     gemm.times = number(op.kernel);
     const double inputs = number(op.batch * op.stride * op.length * op.in_channels);
     return {gemm, elements(KernelKind::copy, inputs)};
@@ -271,7 +289,11 @@ class CallVisitor {
     return {elements(KernelKind::residual_add, number(op.elements))};
   }
   Calls operator()(const Dropout&) const { only_in_training(); }
+  Calls operator()(const ChannelScale& op) const {
+    return {elements(KernelKind::scale, number(op.rows * op.width))};
+  }
   Calls operator()(const SelectToken& op) const {
+    if (!op.averaged.is_zero()) return {elements(KernelKind::residual_add, number(op.averaged))};
     return {elements(KernelKind::copy, number(op.elements))};
   }
   Calls operator()(const Scale& op) const {

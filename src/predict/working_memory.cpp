@@ -23,17 +23,14 @@ Expr kernel_floats(const Op& op, const Bindings& sizes) {
           [](const GatedDelta& delta) {  // query, key and correction of every head
             return delta.batch * delta.heads * (Integer{2} * delta.key_dim + delta.value_dim);
           },
+          // The transposed table, its projections, and the scores of one head with all positions.
+          [](const DisentangledBias& bias) {
+            const AttentionShape& shape = bias.shape;
+            return bias.positions *
+                   (bias.width + shape.queries + bias.projections() * shape.heads * shape.head_dim);
+          },
           [&](const Convolution& convolution) { return convolution_floats(convolution, sizes); },
-          [](const OneOf<TokenEmbedding, PositionEmbedding, RelativePositionBias, Linear, Norm,
-                         HeadNorm, Rotary, Clamp, TemperatureScale, LatentConcat, HeadLinear,
-                         GroupedLinear, KeyCompression, IndexScores, KeySelect, StreamWeights,
-                         StreamStep, KvCacheAppend, AttentionScores, Softmax, AttentionContext,
-                         FusedAttention, FeatureMap, LinearAttention, ShortConvolution,
-                         StateSpaceScan, Recurrence, OutputGate, Activation, GatedActivation,
-                         RouterSelect, ExpertLinear, ExpertCombine, RowGate, ResidualAdd, Dropout,
-                         SelectToken, Scale, SoftCap, CrossEntropy, Collective> auto&) {
-            return Expr();
-          }},
+ [](const OneOf< TokenEmbedding, PositionEmbedding, RelativePositionBias, PositionTableRows, Linear, Norm, HeadNorm, Rotary, Clamp, TemperatureScale, LatentConcat, HeadLinear, GroupedLinear, KeyCompression, IndexScores, KeySelect, StreamWeights, StreamStep, KvCacheAppend, AttentionScores, Softmax, AttentionContext, FusedAttention, FeatureMap, LinearAttention, ShortConvolution, StateSpaceScan, Recurrence, OutputGate, Activation, GatedActivation, RouterSelect, ExpertLinear, ExpertCombine, RowGate, ResidualAdd, ChannelScale, Dropout, SelectToken, Scale, SoftCap, CrossEntropy, Collective> auto&) { return Expr(); }},
       op);
 }
 
@@ -52,8 +49,14 @@ Integer input_floats(const ModelSpec& spec, const Workload& workload) {
       break;
     case InputKind::patches: {
       const ImageSpec& image = *spec.embedding.image;
-      return product({batch, image.num_channels, image.image_size, image.image_size});
+      if (workload.seq_len == image.num_tokens()) {
+        return product({batch, image.num_channels, image.image_size, image.image_size});
+      }
+      return product({batch, image.num_channels, image.patch_size, image.patch_size,
+                      workload.seq_len - image.prefix_tokens()});
     }
+    case InputKind::waveform:  // counted, not run
+      break;
     case InputKind::audio:  // two frames per encoder position
       return product({batch, 2, spec.embedding.audio->num_mel_bins, enc_seq_len});
     case InputKind::hidden_states: {  // the inputs and a working copy

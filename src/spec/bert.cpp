@@ -8,7 +8,7 @@ void read_bert_encoder(ConfigReader& config, ModelSpec& spec,
   spec.kind = ModelKind::encoder;
   spec.hidden_size = config.size({"hidden_size"});
   spec.embedding.vocab_size = config.size({"vocab_size"});
-  spec.embedding.type_vocab_size = config.size_or({"type_vocab_size"}, 2);
+  spec.embedding.type_vocab_size = config.count_or({"type_vocab_size"}, 2);
   spec.position.kind = PositionKind::learned;
   spec.position.max_position_embeddings = config.size_or({"max_position_embeddings"}, 512);
 

@@ -21,6 +21,9 @@ class MixingVisitor {
   PositionMixing operator()(const IndexScores&) const { return of_kind(MixingKind::auxiliary); }
   PositionMixing operator()(const KeySelect&) const { return of_kind(MixingKind::auxiliary); }
   PositionMixing operator()(const KeyCompression&) const { return of_kind(MixingKind::auxiliary); }
+  PositionMixing operator()(const DisentangledBias&) const {
+    return of_kind(MixingKind::auxiliary);
+  }
   PositionMixing operator()(const Softmax&) const { return of_kind(MixingKind::auxiliary); }
   PositionMixing operator()(const FeatureMap&) const { return of_kind(MixingKind::auxiliary); }
   PositionMixing operator()(const FusedAttention& op) const { return windowed(op.shaping.window); }
@@ -51,6 +54,7 @@ class MixingVisitor {
   PositionMixing operator()(const PositionEmbedding&) const { return {}; }
   PositionMixing operator()(const PatchEmbedding&) const { return {}; }
   PositionMixing operator()(const RelativePositionBias&) const { return {}; }
+  PositionMixing operator()(const PositionTableRows&) const { return {}; }
   PositionMixing operator()(const Linear&) const { return {}; }
   PositionMixing operator()(const Norm&) const { return {}; }
   PositionMixing operator()(const HeadNorm&) const { return {}; }
@@ -72,6 +76,7 @@ class MixingVisitor {
   PositionMixing operator()(const RowGate&) const { return {}; }
   PositionMixing operator()(const ResidualAdd&) const { return {}; }
   PositionMixing operator()(const Dropout&) const { return {}; }
+  PositionMixing operator()(const ChannelScale&) const { return {}; }
   PositionMixing operator()(const SelectToken&) const { return {}; }
   PositionMixing operator()(const Scale&) const { return {}; }
   PositionMixing operator()(const SoftCap&) const { return {}; }

@@ -142,7 +142,9 @@ std::string_view word_of(ModelPart part) {
 /// Parts whose weights have no operator.
 std::set<ModelPart> parts_without_operators(const ModelSpec& spec) {
   std::set<ModelPart> parts;
-  for (const CountedWeight& weight : spec.counted_only) parts.insert(weight.part);
+  for (const CountedWeight& weight : spec.counted_only) {
+    if (weight.use == CountedUse::part_not_run) parts.insert(weight.part);
+  }
   return parts;
 }
 

@@ -32,10 +32,11 @@ double relative_error(const std::function<simd::Floats(simd::Floats)>& f, const 
   return largest;
 }
 
-constexpr std::array kActivations{
-    ActivationKind::relu,     ActivationKind::gelu,     ActivationKind::gelu_tanh,
-    ActivationKind::gelu_new, ActivationKind::silu,     ActivationKind::tanh,
-    ActivationKind::sigmoid,  ActivationKind::identity, ActivationKind::relu_squared};
+constexpr std::array kActivations{ActivationKind::relu,         ActivationKind::gelu,
+                                  ActivationKind::gelu_tanh,    ActivationKind::gelu_new,
+                                  ActivationKind::silu,         ActivationKind::tanh,
+                                  ActivationKind::sigmoid,      ActivationKind::identity,
+                                  ActivationKind::relu_squared, ActivationKind::quick_gelu};
 
 double exact_activation(ActivationKind kind, double x) {
   switch (kind) {
@@ -51,6 +52,8 @@ double exact_activation(ActivationKind kind, double x) {
     case ActivationKind::gelu_new:
       return x / 2 *
              (1 + std::tanh(std::sqrt(2 / 3.14159265358979324) * (x + 0.044715 * x * x * x)));
+    case ActivationKind::quick_gelu:
+      return x / (1 + std::exp(-1.702 * x));
     case ActivationKind::silu:
       return x / (1 + std::exp(-x));
     case ActivationKind::tanh:

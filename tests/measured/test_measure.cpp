@@ -147,3 +147,10 @@ TEST_CASE("a run that does not fit in memory is refused before any allocation") 
     CHECK(error.hint().find("batch") != std::string::npos);
   }
 }
+
+TEST_CASE("a model that is only counted is refused with the reason") {
+  const auto file = test::data_folder() / "encoders/tiny/hubert.json";
+  const ModelSpec spec = test::spec_of(test::read_json(file));
+  const std::string refusal = test::refusal_of([&] { require_runnable(spec); });
+  CHECK(refusal.find("convolutions over audio samples") != std::string::npos);
+}

@@ -133,3 +133,14 @@ TEST_CASE("a KV-cache has the type that the config states, unless another is ask
   CHECK(resolve(request, spec).kv_dtype == DType::bfloat16);
   CHECK(resolve({}, preset("llama-3-8b")).kv_dtype == DType::bfloat16);
 }
+
+TEST_CASE("an image has the config's size unless the model interpolates its positions") {
+  WorkloadRequest request;
+  request.seq_len = 16;  // an image of 3 × 5 patches and the class token
+  CHECK(!refusal_of([&] { (void)resolve(request, preset("vit-base-patch16-224")); }).empty());
+  const ModelSpec dinov2 = spec_of(golden_config({{"model", "dinov2"}, {"size", "tiny"}}));
+  CHECK(resolve({}, dinov2).seq_len == 17);
+  CHECK(resolve(request, dinov2).seq_len == 16);
+  request.seq_len = 1;
+  CHECK(!refusal_of([&] { (void)resolve(request, dinov2); }).empty());
+}

@@ -44,6 +44,7 @@ struct AttentionArguments {
   WindowSpec window;
   float soft_cap = 0;           ///< score = cap·tanh(score / cap) after scaling; 0: no cap
   const float* bias = nullptr;  ///< [heads, queries, keys], added to scaled scores; null for none
+  std::int64_t bias_batch_stride = 0;  ///< 0: one bias for all sequences
   const float* slopes =
       nullptr;  ///< [heads], ALiBi: times a key's index, added to scores; null for none
   AlibiOrder alibi_order =

@@ -52,7 +52,8 @@ struct AttentionBlock {
   /// Bias row of a lane, [keys]; null for none.
   [[nodiscard]] const float* bias_row(std::int64_t lane) const {
     if (args.bias == nullptr) return nullptr;
-    return args.bias + (head(lane) * args.queries + query(lane)) * args.keys;
+    return args.bias + batch * args.bias_batch_stride +
+           (head(lane) * args.queries + query(lane)) * args.keys;
   }
   /// Padding mask of the sequence, [keys]; null for none.
   [[nodiscard]] const std::uint8_t* key_mask() const {

@@ -158,7 +158,7 @@ bool is_parallel(const AttentionArguments& args) {
   return pairs(args) * args.head_dim >= kSerialElements;
 }
 
-/// Bias of one row of one sequence's scores [heads, queries, keys], or an indexer's choice, which
+/// Bias of one row of the scores [batch, heads, queries, keys], or an indexer's choice, which
 /// excludes one; null for none.
 const float* bias_of_row(const AttentionArguments& args, std::int64_t row) {
   if (args.choice != nullptr) {
@@ -166,7 +166,8 @@ const float* bias_of_row(const AttentionArguments& args, std::int64_t row) {
     return args.choice + (batch * args.queries + row % args.queries) * args.keys;
   }
   if (args.bias == nullptr) return nullptr;
-  return args.bias + row % (args.heads * args.queries) * args.keys;
+  const std::int64_t rows = args.heads * args.queries;
+  return args.bias + row / rows * args.bias_batch_stride + row % rows * args.keys;
 }
 
 /// Prefetches what softmax reads of a row. Inlined like the prefetches (see simd.h).

@@ -46,6 +46,16 @@ void pad_positions(const ConvolutionArguments& args, const float* x, const float
   }
 }
 
+void zero_padding(const ConvolutionArguments& args, const std::uint8_t* mask, float* padded) {
+  for (std::int64_t b = 0; b < args.batch; ++b) {
+    float* const first = padded + (b * args.padded_length() + args.left_padding) * args.channels;
+    for (std::int64_t i = 0; i < args.length; ++i) {
+      if (mask[b * args.length + i] != 0) continue;
+      std::fill_n(first + i * args.channels, args.channels, 0.0F);
+    }
+  }
+}
+
 void store_last_positions(const ConvolutionArguments& args, const float* padded, float* state) {
   const std::int64_t all = args.padded_length() * args.channels;
   const std::int64_t last = args.reach() * args.channels;

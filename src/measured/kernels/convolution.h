@@ -33,6 +33,10 @@ struct ConvolutionArguments {
 void pad_positions(const ConvolutionArguments& args, const float* x, const float* cached,
                    float* padded);
 
+/// Sets the positions of padding tokens in `padded` to zero; `mask` is [batch, length], 0 for
+/// padding. Requires stride 1.
+void zero_padding(const ConvolutionArguments& args, const std::uint8_t* mask, float* padded);
+
 /// Stores the last `reach` positions of `padded`, which later outputs read, to
 /// state [batch, reach, channels].
 void store_last_positions(const ConvolutionArguments& args, const float* padded, float* state);

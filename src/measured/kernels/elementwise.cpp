@@ -50,6 +50,10 @@ void with_activation(ActivationKind kind, const Body& body) {
     case ActivationKind::gelu_tanh:
     case ActivationKind::gelu_new:
       return body([](Floats x) { return simd::gelu_tanh(x); });
+    case ActivationKind::quick_gelu: {
+      constexpr float kAlpha = 1.702F;
+      return body([](Floats x) { return x * simd::sigmoid(x * kAlpha); });
+    }
     case ActivationKind::silu:
       return body([](Floats x) { return simd::silu(x); });
     case ActivationKind::tanh:

@@ -20,7 +20,9 @@ void embed_tokens(const TokenEmbeddingArguments& args, float* out) {
   for (std::int64_t token = 0; token < tokens; ++token) {
     float* to = out + token * args.width;
     args.word_row(args.ids[token], to);
-    for (std::int64_t i = 0; i < args.width; ++i) to[i] *= args.scale;
+    const float scale =
+        args.token_scales == nullptr ? args.scale : args.scale * args.token_scales[token];
+    for (std::int64_t i = 0; i < args.width; ++i) to[i] *= scale;
     if (args.position_table != nullptr) {
       const std::int64_t position = args.position_ids != nullptr
                                         ? args.position_ids[token]

@@ -19,6 +19,7 @@ struct TokenEmbeddingArguments {
   RowReader word_row;
   const std::int64_t* ids = nullptr;      ///< [batch, seq_len]
   float scale = 1;                        ///< of the word embedding only
+  const float* token_scales = nullptr;    ///< [batch, seq_len], further factors; null for none
   const float* position_table = nullptr;  ///< null for none
   const std::int64_t* position_ids =
       nullptr;  ///< [batch, seq_len]; null: first_position, first_position + 1, …

@@ -1,6 +1,7 @@
 // ALBERT and ELECTRA: BERT with narrow embeddings and a projection; ALBERT shares one set of
 // weights among all layers (arXiv 1909.11942, 2003.10555).
 #include "../bert.h"
+#include "../encoder_heads.h"
 #include "../family.h"
 
 namespace headroom::detail {
@@ -60,13 +61,9 @@ void read_albert(ConfigReader& config, ModelSpec& spec) {
                  "classifier_dropout_prob"});
 }
 
-ClassifierSpec electra_classifier(ConfigReader& config, ClassifierInput input) {
-  return classifier(config, input, "classifier_dropout");
-}
-
 /// One score per token: original or replaced.
 HeadSpec discriminator_head(ConfigReader& config) {
-  ClassifierSpec replaced = electra_classifier(config, ClassifierInput::every_token);
+  ClassifierSpec replaced = encoder_classifier(config, ClassifierInput::every_token);
   replaced.num_labels = 1;
   replaced.dropout = 0;
   replaced.scores = true;
@@ -78,26 +75,20 @@ ModelClasses electra_classes() {
   const auto masked = [](ConfigReader& config) {
     return language_model_head(masked_language_model_head(config, ActivationKind::gelu));
   };
-  const auto sequence = [](ConfigReader& config) {
-    ClassifierSpec head = electra_classifier(config, ClassifierInput::first_token);
+  const auto choice = [](ConfigReader& config) {
+    ClassifierSpec head = encoder_classifier(config, ClassifierInput::first_token);
     head.dense = ActivationKind::gelu;
-    head.dense_dropout = head.dropout;
+    head.num_labels = 1;
     return classifier_head(head);
   };
-  const auto tokens = [](ConfigReader& config) {
-    return classifier_head(electra_classifier(config, ClassifierInput::every_token));
-  };
-  const auto spans = [](ConfigReader& config) {
-    ClassifierSpec head = electra_classifier(config, ClassifierInput::every_token);
-    head.dropout = 0;
-    return classifier_head(head);
-  };
-  return ModelClasses{{{"ElectraModel", no_head},
-                       {"ElectraForPreTraining", discriminator_head},
-                       {"ElectraForMaskedLM", masked},
-                       {"ElectraForSequenceClassification", sequence},
-                       {"ElectraForTokenClassification", tokens},
-                       {"ElectraForQuestionAnswering", spans}}};
+  return ModelClasses{
+      {{"ElectraModel", no_head},
+       {"ElectraForPreTraining", discriminator_head},
+       {"ElectraForMaskedLM", masked},
+       {"ElectraForSequenceClassification", dense_classifier(ActivationKind::gelu)},
+       {"ElectraForTokenClassification", plain_classifier(ClassifierInput::every_token)},
+       {"ElectraForQuestionAnswering", span_head},
+       {"ElectraForMultipleChoice", choice}}};
 }
 
 void read_electra(ConfigReader& config, ModelSpec& spec) {

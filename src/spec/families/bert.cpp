@@ -2,58 +2,11 @@
 // unused rows in the position table.
 #include "../bert.h"
 
+#include "../encoder_heads.h"
 #include "../family.h"
 
 namespace headroom::detail {
 namespace {
-
-ClassifierSpec classifier(ConfigReader& config, ClassifierInput input) {
-  ClassifierSpec result;
-  result.input = input;
-  result.dropout = config.probability_or({"classifier_dropout"},
-                                         config.probability_or({"hidden_dropout_prob"}, 0.1));
-  return result;
-}
-
-ClassifierSpec fixed_classifier(ConfigReader& config, ClassifierInput input,
-                                std::int64_t num_labels) {
-  ClassifierSpec result = classifier(config, input);
-  result.num_labels = num_labels;
-  return result;
-}
-
-HeadReader plain_classifier(ClassifierInput input) {
-  return [input](ConfigReader& config) { return classifier_head(classifier(config, input)); };
-}
-
-HeadSpec span_head(ConfigReader& config) {
-  ClassifierSpec spans = fixed_classifier(config, ClassifierInput::every_token, 2);
-  spans.dropout = 0;
-  return classifier_head(spans);
-}
-
-HeadSpec choice_head(ConfigReader& config) {
-  return classifier_head(fixed_classifier(config, ClassifierInput::pooled_token, 1));
-}
-
-ModelClasses roberta_classes(const std::string& prefix) {
-  const auto masked = [](ConfigReader& config) {
-    return language_model_head(masked_language_model_head(config, ActivationKind::gelu));
-  };
-  const auto sequence = [](ConfigReader& config) {
-    ClassifierSpec head = classifier(config, ClassifierInput::first_token);
-    head.dense = ActivationKind::tanh;
-    head.dense_dropout = head.dropout;
-    return classifier_head(head);
-  };
-  return ModelClasses{
-      {{prefix + "Model", pooler_head},
-       {prefix + "ForMaskedLM", masked},
-       {prefix + "ForSequenceClassification", sequence},
-       {prefix + "ForTokenClassification", plain_classifier(ClassifierInput::every_token)},
-       {prefix + "ForQuestionAnswering", span_head},
-       {prefix + "ForMultipleChoice", choice_head}}};
-}
 
 void read_roberta(ConfigReader& config, ModelSpec& spec) {
   read_bert_encoder(config, spec, ActivationKind::gelu);
@@ -68,9 +21,10 @@ HeadSpec bert_masked_head(ConfigReader& config) {
 }
 
 HeadSpec next_sentence_head(ConfigReader& config) {
-  HeadSpec head = classifier_head(fixed_classifier(config, ClassifierInput::pooled_token, 2));
-  head.classifier->dropout = 0;
-  return head;
+  ClassifierSpec next = encoder_classifier(config, ClassifierInput::pooled_token);
+  next.num_labels = 2;
+  next.dropout = 0;
+  return classifier_head(next);
 }
 
 ModelClasses bert_classes() {

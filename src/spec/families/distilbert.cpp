@@ -10,15 +10,23 @@ HeadSpec masked_head(ConfigReader& config) {
   return language_model_head(masked_language_model_head(config, activation));
 }
 
-HeadSpec sequence_head(ConfigReader& config) {
+ClassifierSpec sequence_classifier(ConfigReader& config) {
   ClassifierSpec classifier;
   classifier.input = ClassifierInput::first_token;
   classifier.dense = ActivationKind::relu;
   classifier.dropout = config.probability_or({"seq_classif_dropout"}, 0.2);
-  return classifier_head(classifier);
+  return classifier;
 }
 
 ModelClasses distilbert_classes() {
+  const auto sequence = [](ConfigReader& config) {
+    return classifier_head(sequence_classifier(config));
+  };
+  const auto choice = [](ConfigReader& config) {
+    ClassifierSpec classifier = sequence_classifier(config);
+    classifier.num_labels = 1;
+    return classifier_head(classifier);
+  };
   const auto tokens = [](ConfigReader& config) {
     ClassifierSpec classifier;
     classifier.input = ClassifierInput::every_token;
@@ -28,15 +36,15 @@ ModelClasses distilbert_classes() {
   const auto spans = [](ConfigReader& config) {
     ClassifierSpec classifier;
     classifier.input = ClassifierInput::every_token;
-    classifier.num_labels = 2;
     classifier.dropout = config.probability_or({"qa_dropout"}, 0.1);
     return classifier_head(classifier);
   };
   return ModelClasses{{{"DistilBertModel", no_head},
                        {"DistilBertForMaskedLM", masked_head},
-                       {"DistilBertForSequenceClassification", sequence_head},
+                       {"DistilBertForSequenceClassification", sequence},
                        {"DistilBertForTokenClassification", tokens},
-                       {"DistilBertForQuestionAnswering", spans}}};
+                       {"DistilBertForQuestionAnswering", spans},
+                       {"DistilBertForMultipleChoice", choice}}};
 }
 
 void read_distilbert(ConfigReader& config, ModelSpec& spec) {
@@ -83,6 +91,7 @@ constexpr NameRule kDistilbert[] = {
     {"head.language_model.%", "vocab_projector.%"},
     {"head.classifier.dense.%", "pre_classifier.%"},
     {"head.classifier.%", "classifier.%"},
+    {"head.classifier.%", "qa_outputs.%"},
 };
 
 }  // namespace

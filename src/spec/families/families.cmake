@@ -9,12 +9,16 @@ set(HEADROOM_FAMILIES
   bert
   bloom
   chatglm
+  clip
   cohere
   convolution_layer
+  deberta
   deepseek
   deepseek_v4
+  dinov2
   distilbert
   ernie
+  esm
   exaone
   falcon
   feed_forward_layer
@@ -36,6 +40,7 @@ set(HEADROOM_FAMILIES
   linear_transformer
   llama
   llama4
+  longformer
   mamba
   mamba_hybrids
   mimo
@@ -44,9 +49,11 @@ set(HEADROOM_FAMILIES
   minimax_m3
   mixtral
   modernbert
+  mpnet
   mpt
   nemotron
   nemotron_h
+  nomic_bert
   olmo
   opt
   phi
@@ -60,4 +67,5 @@ set(HEADROOM_FAMILIES
   starcoder2
   t5
   transformer
-  vit)
+  vit
+  wav2vec2)

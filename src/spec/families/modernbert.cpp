@@ -6,6 +6,24 @@
 namespace headroom::detail {
 namespace {
 
+ClassifierInput read_pooling(ConfigReader& config) {
+  return config.choice_or<ClassifierInput>(
+      {"classifier_pooling"},
+      {{"cls", ClassifierInput::first_token}, {"mean", ClassifierInput::mean_token}},
+      ClassifierInput::first_token);
+}
+
+ClassifierSpec modernbert_classifier(ConfigReader& config, ClassifierInput input) {
+  ClassifierSpec head;
+  head.input = input;
+  head.dense = read_activation(config, {"classifier_activation"}, ActivationKind::gelu);
+  head.dense_bias = config.flag_or({"classifier_bias"}, false);
+  head.dense_norm = NormSpec{NormKind::layer_norm, config.flag_or({"norm_bias"}, false),
+                             config.number_or({"norm_eps"}, 1e-5)};
+  head.dropout = config.probability_or({"classifier_dropout"}, 0);
+  return head;
+}
+
 ModelClasses modernbert_classes() {
   const auto masked = [](ConfigReader& config) {
     LanguageModelHeadSpec head = language_model_of(config, {.tied = true});
@@ -14,7 +32,23 @@ ModelClasses modernbert_classes() {
     head.transform_bias = config.flag_or({"classifier_bias"}, false);
     return language_model_head(head);
   };
-  return ModelClasses{{{"ModernBertModel", no_head}, {"ModernBertForMaskedLM", masked}}};
+  const auto sequence = [](ConfigReader& config) {
+    return classifier_head(modernbert_classifier(config, read_pooling(config)));
+  };
+  const auto tokens = [](ConfigReader& config) {
+    return classifier_head(modernbert_classifier(config, ClassifierInput::every_token));
+  };
+  const auto choice = [](ConfigReader& config) {
+    ClassifierSpec head = modernbert_classifier(config, read_pooling(config));
+    head.num_labels = 1;
+    return classifier_head(head);
+  };
+  return ModelClasses{{{"ModernBertModel", no_head},
+                       {"ModernBertForMaskedLM", masked},
+                       {"ModernBertForSequenceClassification", sequence},
+                       {"ModernBertForTokenClassification", tokens},
+                       {"ModernBertForQuestionAnswering", tokens},
+                       {"ModernBertForMultipleChoice", choice}}};
 }
 
 /// Every n-th layer has full attention; the others have a centred window and another RoPE theta.
@@ -67,10 +101,10 @@ void read_modernbert(ConfigReader& config, ModelSpec& spec) {
   stack.dropout.attention_probs = config.probability_or({"attention_dropout"}, 0);
   stack.dropout.ffn_activation = config.probability_or({"mlp_dropout"}, 0);
   read_layers(config, spec, stack);
-  config.ignore({"classifier_pooling", "deterministic_flash_attn", "sparse_prediction",
-                 "sparse_pred_ignore_index", "reference_compile", "repad_logits_with_grad",
-                 "initializer_cutoff_factor", "layer_norm_eps", "position_embedding_type",
-                 "classifier_dropout", "classifier_bias", "classifier_activation", "decoder_bias"});
+  config.ignore({"deterministic_flash_attn", "sparse_prediction", "sparse_pred_ignore_index",
+                 "reference_compile", "repad_logits_with_grad", "initializer_cutoff_factor",
+                 "layer_norm_eps", "position_embedding_type", "classifier_dropout",
+                 "classifier_bias", "classifier_activation", "decoder_bias"});
   spec.encoder = stack;
 }
 
@@ -90,17 +124,26 @@ constexpr NameRule kModernbert[] = {
     {"head.transform.dense.%", "head.dense.%"},
     {"head.transform.norm.%", "head.norm.%"},
     {"head.language_model.%", "decoder.%"},
+    {"head.classifier.dense.%", "head.dense.%"},
+    {"head.classifier.norm.%", "head.norm.%"},
+    {"head.classifier.%", "classifier.%"},
 };
 
 }  // namespace
 
 std::vector<Family> modernbert_families() {
-  return {
-      {.model_types = {"modernbert"},
-       .classes = modernbert_classes(),
-       .reader = read_modernbert,
-       .names = NameTable{{kModernbert}, {"model."}, {{"decoder.weight", ExtraKind::tied_copy}}},
-       .gguf = None("not supported yet")}};
+  return {{.model_types = {"modernbert"},
+           .classes = modernbert_classes(),
+           .reader = read_modernbert,
+           .names = NameTable{{kModernbert},
+                              {"model."},
+                              {{"decoder.weight", ExtraKind::tied_copy},
+                               {"decoder.bias", ExtraKind::unused_head},
+                               {"head.dense.weight", ExtraKind::unused_head},
+                               {"head.dense.bias", ExtraKind::unused_head},
+                               {"head.norm.weight", ExtraKind::unused_head},
+                               {"head.norm.bias", ExtraKind::unused_head}}},
+           .gguf = None("not supported yet")}};
 }
 
 }  // namespace headroom::detail

@@ -1,84 +1,54 @@
 // Vision Transformer: image patches and a class token through a pre-norm encoder (arXiv
-// 2010.11929).
-#include <fmt/format.h>
-
-#include "../common_keys.h"
+// 2010.11929). DeiT adds a distillation token (arXiv 2012.12877).
 #include "../family.h"
+#include "../vision_transformer.h"
 
 namespace headroom::detail {
 namespace {
 
-ImageSpec read_image(ConfigReader& config) {
-  const ImageSpec image{config.size_or({"image_size"}, 224), config.size_or({"patch_size"}, 16),
-                        config.size_or({"num_channels"}, 3)};
-  if (image.patch_size > image.image_size) {
-    config.fail("patch_size",
-                fmt::format("a patch of {} is larger than an image of {}", image.patch_size,
-                            image.image_size),
-                "use a patch_size of at most image_size");
-  }
-  constexpr std::int64_t kLargestSide = std::int64_t{1} << 31U;  // its square fits 64 bits
-  if (image.image_size / image.patch_size >= kLargestSide) {
-    config.fail("image_size", "has too many patches to count", "use a smaller image_size");
-  }
-  return image;
+HeadReader image_classifier(ClassifierInput input) {
+  return [input](ConfigReader&) {
+    ClassifierSpec classifier;
+    classifier.input = input;
+    return classifier_head(classifier);
+  };
 }
 
 ModelClasses vit_classes() {
-  const auto image = [](ConfigReader&) {
-    ClassifierSpec classifier;
-    classifier.input = ClassifierInput::first_token;
-    return classifier_head(classifier);
-  };
-  return ModelClasses{{{"ViTModel", pooler_head}, {"ViTForImageClassification", image}}};
+  return ModelClasses{
+      {{"ViTModel", pooler_head},
+       {"ViTForImageClassification", image_classifier(ClassifierInput::first_token)}}};
+}
+
+ModelClasses deit_classes() {
+  return ModelClasses{
+      {{"DeiTModel", pooler_head},
+       {"DeiTForImageClassification", image_classifier(ClassifierInput::first_token)},
+       {"DeiTForImageClassificationWithTeacher",
+        image_classifier(ClassifierInput::first_two_tokens)}}};
+}
+
+void read_vit_like(ConfigReader& config, ModelSpec& spec, PrefixTokens prefix) {
+  config.ignore({"encoder_stride"});  // only for masked image modelling
+  config.expect_text("pooler_act", "tanh");
+  read_vision_transformer(config, spec, prefix);
+  config.expect_number("pooler_output_size", static_cast<double>(spec.hidden_size));
+  spec.encoder->ffn = {FfnKind::plain, config.size({"intermediate_size"}),
+                       read_activation(config, {"hidden_act"}, ActivationKind::gelu), true};
 }
 
 void read_vit(ConfigReader& config, ModelSpec& spec) {
-  config.ignore({"encoder_stride"});  // only for masked image modelling
-  config.expect_text("pooler_act", "tanh");
-  spec.kind = ModelKind::encoder;
-  spec.hidden_size = config.size({"hidden_size"});
-  config.expect_number("pooler_output_size", static_cast<double>(spec.hidden_size));
-  const ImageSpec image = read_image(config);
-  spec.embedding.input = InputKind::patches;
-  spec.embedding.image = image;
-  spec.position.kind = PositionKind::learned;
-  spec.position.max_position_embeddings = image.num_patches() + 1;
-
-  StackSpec stack;
-  stack.num_layers = config.layers({"num_hidden_layers"});
-  stack.self_attention = multi_head_attention(
-      config, "num_attention_heads", config.size({"num_attention_heads"}), spec.hidden_size);
-  stack.self_attention.qkv_bias = config.flag_or({"qkv_bias"}, true);
-  stack.self_attention.output_bias = true;
-  stack.ffn = {FfnKind::plain, config.size({"intermediate_size"}),
-               read_activation(config, {"hidden_act"}, ActivationKind::gelu), true};
-  stack.norm_placement = NormPlacement::pre;
-  stack.norm = {NormKind::layer_norm, true, config.number_or({"layer_norm_eps"}, 1e-12)};
-  stack.final_norm = stack.norm;
-  const double hidden_dropout = config.probability_or({"hidden_dropout_prob"}, 0);
-  stack.dropout.embedding = hidden_dropout;
-  stack.dropout.attention_output = hidden_dropout;
-  stack.dropout.ffn_output = hidden_dropout;
-  stack.dropout.attention_probs = config.probability_or({"attention_probs_dropout_prob"}, 0);
-  spec.encoder = stack;
+  read_vit_like(config, spec, PrefixTokens::class_token);
 }
 
-constexpr NameRule kVit[] = {
-    {"embeddings.patch_embeddings.%", "embeddings.patch_embeddings.projection.%"},
-    {"embeddings.class_token", "embeddings.cls_token"},
-    {"embeddings.position_embeddings.weight", "embeddings.position_embeddings"},
-    {"encoder.layers.attention_norm.%", "encoder.layer.{}.layernorm_before.%"},
-    {"encoder.layers.attention.query.%", "encoder.layer.{}.attention.attention.query.%"},
-    {"encoder.layers.attention.key.%", "encoder.layer.{}.attention.attention.key.%"},
-    {"encoder.layers.attention.value.%", "encoder.layer.{}.attention.attention.value.%"},
-    {"encoder.layers.attention.output.%", "encoder.layer.{}.attention.output.dense.%"},
-    {"encoder.layers.mlp_norm.%", "encoder.layer.{}.layernorm_after.%"},
-    {"encoder.layers.mlp.up.%", "encoder.layer.{}.intermediate.dense.%"},
-    {"encoder.layers.mlp.down.%", "encoder.layer.{}.output.dense.%"},
-    {"encoder.final_norm.%", "layernorm.%"},
-    {"head.pooler.dense.%", "pooler.dense.%"},
-    {"head.classifier.%", "classifier.%"},
+void read_deit(ConfigReader& config, ModelSpec& spec) {
+  read_vit_like(config, spec, PrefixTokens::class_and_distillation);
+}
+
+constexpr NameRule kDeit[] = {
+    {"embeddings.distillation_token", "embeddings.distillation_token"},
+    {"head.distillation_classifier.%", "distillation_classifier.%"},
+    {"head.classifier.%", "cls_classifier.%"},
 };
 
 }  // namespace
@@ -87,7 +57,15 @@ std::vector<Family> vit_families() {
   return {{.model_types = {"vit"},
            .classes = vit_classes(),
            .reader = read_vit,
-           .names = NameTable{{kVit}, {"vit."}, {}},
+           .names = NameTable{{vit_rules()}, {"vit."}, {}},
+           .gguf = None("GGUF stores vision towers only with a text model")},
+          {.model_types = {"deit"},
+           .classes = deit_classes(),
+           .reader = read_deit,
+           .names = NameTable{{kDeit, vit_rules()},
+                              {"deit."},
+                              {{"pooler.dense.weight", ExtraKind::unused_head},
+                               {"pooler.dense.bias", ExtraKind::unused_head}}},
            .gguf = None("GGUF stores vision towers only with a text model")}};
 }
 

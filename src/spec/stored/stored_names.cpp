@@ -49,6 +49,8 @@ constexpr NameRule kBert[] = {
     {"head.language_model.bias", "cls.predictions.bias"},
     {"head.classifier.dense.%", "classifier.dense.%"},
     {"head.classifier.%", "classifier.%"},
+    {"head.classifier.%", "qa_outputs.%"},
+    {"head.classifier.%", "cls.seq_relationship.%"},
 };
 
 constexpr NameRule kBloom[] = {

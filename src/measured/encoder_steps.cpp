@@ -1,0 +1,81 @@
+// Steps that only encoders have: disentangled attention, pooling, scales of channels.
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/disentangled.h"
+#include "kernels/elementwise.h"
+#include "kernels/pooling.h"
+#include "step_builder.h"
+
+namespace headroom::measured {
+
+StepBuilder::Run StepBuilder::operator()(const PositionTableRows& op) {
+  const std::int64_t count = integer(op.rows * op.width);
+  return [=, table = program_.weights_.values(weight_path(0), 0),
+          out = output()](std::int64_t /*layer*/) {
+    std::copy_n(table, count, out);
+    return StepCount{0, 2 * count * kFloatBytes};
+  };
+}
+
+StepBuilder::Run StepBuilder::operator()(const DisentangledBias& op) {
+  DisentangledArguments args;
+  args.spec = op.spec;
+  args.batch = integer(op.shape.batch);
+  args.heads = integer(op.shape.heads);
+  args.head_dim = integer(op.shape.head_dim);
+  args.tokens = integer(op.shape.queries);
+  args.width = integer(op.width);
+  args.scale = static_cast<float>(op.scale);
+  args.contents = input(0);
+  args.row_width = integer(program_.graph_.tensors[node_->inputs[0]].shape.back());
+  args.table = input(1);
+  std::vector<std::string> paths;
+  for (std::size_t i = 0; i < node_->weights.size(); ++i) paths.push_back(weight_path(i));
+  const bool has_keys = op.spec.content_to_position || op.spec.shares_projections;
+  const auto bind = [=, weights = &program_.weights_,
+                     layers = block_.layers_per_weights](std::int64_t layer) {
+    const auto projection = [&](std::size_t first) {
+      return PositionProjection{weights->values(paths[first], layer / layers),
+                                weights->values(paths[first + 1], layer / layers)};
+    };
+    DisentangledArguments bound = args;
+    if (has_keys) bound.key = projection(0);
+    const std::size_t next = has_keys ? 2 : 0;
+    if (paths.size() > next) bound.query = projection(next);
+    return bound;
+  };
+  auto memory = scratch(bind(block_.layer_of(*node_, 0)).scratch_floats());
+  return [=, out = output()](std::int64_t layer) {
+    const DisentangledArguments bound = bind(layer);
+    const std::int64_t pairs = bound.batch * bound.heads * bound.tokens * bound.tokens;
+    return StepCount{disentangled_bias(bound, memory->data(), out), 2 * pairs * kFloatBytes};
+  };
+}
+
+StepBuilder::Run StepBuilder::operator()(const ChannelScale& op) {
+  const std::int64_t rows = integer(op.rows);
+  const std::int64_t width = integer(op.width);
+  return [=, weights = &program_.weights_, path = weight_path(0), copy_input = input_copy(),
+          layers = block_.layers_per_weights, x = output()](std::int64_t layer) {
+    copy_input();
+    const float* const factors = weights->values(path, layer / layers);
+    for (std::int64_t row = 0; row < rows; ++row)
+      multiply_channels(factors, width, x + row * width);
+    return StepCount{0, 2 * rows * width * kFloatBytes};
+  };
+}
+
+StepBuilder::Run StepBuilder::operator()(const SelectToken& op) {
+  const TokenInputs& tokens = program_.inputs_.main;
+  PoolingArguments args{tokens.batch, tokens.seq_len, program_.spec_.hidden_size, input(0)};
+  if (!tokens.key_mask.empty()) args.mask = tokens.key_mask.data();
+  const std::int64_t moved =
+      op.averaged.is_zero() ? 2 * integer(op.elements) : integer(op.averaged + op.elements);
+  return [=, pooling = op.pooling, out = output()](std::int64_t /*layer*/) {
+    pool_tokens(args, pooling, out);
+    return StepCount{0, moved * kFloatBytes};
+  };
+}
+
+}  // namespace headroom::measured

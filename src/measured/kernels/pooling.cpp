@@ -1,0 +1,51 @@
+#include "pooling.h"
+
+#include <algorithm>
+
+namespace headroom::measured {
+
+namespace {
+
+/// Mean of the tokens of one sequence from `first` on.
+void mean_from(const PoolingArguments& args, std::int64_t sequence, std::int64_t first,
+               float* out) {
+  std::fill_n(out, args.width, 0.0F);
+  std::int64_t count = 0;
+  for (std::int64_t token = first; token < args.seq_len; ++token) {
+    const std::int64_t at = sequence * args.seq_len + token;
+    if (args.mask != nullptr && args.mask[at] == 0) continue;
+    ++count;
+    for (std::int64_t i = 0; i < args.width; ++i) out[i] += args.x[at * args.width + i];
+  }
+  const float share = 1.0F / static_cast<float>(std::max<std::int64_t>(1, count));
+  for (std::int64_t i = 0; i < args.width; ++i) out[i] *= share;
+}
+
+}  // namespace
+
+void pool_tokens(const PoolingArguments& args, TokenPooling pooling, float* out) {
+  for (std::int64_t sequence = 0; sequence < args.batch; ++sequence) {
+    const float* const first = args.x + sequence * args.seq_len * args.width;
+    switch (pooling) {
+      case TokenPooling::first:
+        std::copy_n(first, args.width, out + sequence * args.width);
+        break;
+      case TokenPooling::second:
+        std::copy_n(first + args.width, args.width, out + sequence * args.width);
+        break;
+      case TokenPooling::mean:
+        mean_from(args, sequence, 0, out + sequence * args.width);
+        break;
+      case TokenPooling::first_and_mean:
+        std::copy_n(first, args.width, out + 2 * sequence * args.width);
+        mean_from(args, sequence, 1, out + (2 * sequence + 1) * args.width);
+        break;
+    }
+  }
+}
+
+void multiply_channels(const float* factors, std::int64_t width, float* row) {
+  for (std::int64_t i = 0; i < width; ++i) row[i] *= factors[i];
+}
+
+}  // namespace headroom::measured

@@ -1,0 +1,25 @@
+// Pooling of sequences, and scales of channels.
+#pragma once
+
+#include <cstdint>
+
+#include "headroom/op.h"
+
+namespace headroom::measured {
+
+struct PoolingArguments {
+  std::int64_t batch = 1;
+  std::int64_t seq_len = 0;
+  std::int64_t width = 0;
+  const float* x = nullptr;            ///< [batch, seq_len, width]
+  const std::uint8_t* mask = nullptr;  ///< [batch, seq_len], 0 for padding; null for none
+};
+
+/// Pools each sequence to `out` [batch, width], or [batch, 2·width] for first_and_mean. A mean
+/// leaves padding out.
+void pool_tokens(const PoolingArguments& args, TokenPooling pooling, float* out);
+
+/// row[i] *= factors[i]
+void multiply_channels(const float* factors, std::int64_t width, float* row);
+
+}  // namespace headroom::measured

@@ -1,0 +1,30 @@
+// Heads that the encoders since BERT share: classifiers of a token or of all tokens, spans,
+// choices.
+#pragma once
+
+#include "config_reader.h"
+#include "headroom/model_spec.h"
+#include "model_class.h"
+
+namespace headroom::detail {
+
+/// A classifier after `classifier_dropout`, or `hidden_dropout_prob` if that is absent.
+[[nodiscard]] ClassifierSpec encoder_classifier(ConfigReader& config, ClassifierInput input);
+
+/// Reads a classifier of `input` without a dense layer of its own.
+[[nodiscard]] HeadReader plain_classifier(ClassifierInput input);
+
+/// Reads RoBERTa's classifier: a dense layer with `activation` on the first token, then the
+/// projection to the labels.
+[[nodiscard]] HeadReader dense_classifier(ActivationKind activation);
+
+/// Start and end scores of every token: a projection to the config's labels, without dropout.
+[[nodiscard]] HeadSpec span_head(ConfigReader& config);
+
+/// One score per choice from the pooled token.
+[[nodiscard]] HeadSpec choice_head(ConfigReader& config);
+
+/// RoBERTa's classes: `prefix` + Model, ForMaskedLM, ForSequenceClassification, …
+[[nodiscard]] ModelClasses roberta_classes(const std::string& prefix);
+
+}  // namespace headroom::detail

@@ -1,0 +1,147 @@
+// DeBERTa v2 and v3: BERT's encoder with disentangled attention, which scores contents and relative
+// positions apart (arXiv 2006.03654, section 3; 2111.09543).
+#include <algorithm>
+#include <cmath>
+
+#include "../bert.h"
+#include "../encoder_heads.h"
+#include "../family.h"
+
+namespace headroom::detail {
+namespace {
+
+/// True if `pos_att_type`, a list or words between bars, names `term`.
+bool has_term(ConfigReader& config, std::string_view term) {
+  if (config.is_list("pos_att_type")) {
+    return std::ranges::count(config.texts("pos_att_type"), term) > 0;
+  }
+  return config.text_or({"pos_att_type"}, "").find(term) != std::string::npos;
+}
+
+DisentangledSpec read_disentangled(ConfigReader& config, const ModelSpec& spec) {
+  DisentangledSpec disentangled;
+  disentangled.content_to_position = has_term(config, "c2p");
+  disentangled.position_to_content = has_term(config, "p2c");
+  disentangled.shares_projections = config.flag_or({"share_att_key"}, false);
+  const double most = config.number_or({"max_relative_positions"}, -1);
+  disentangled.max_distance =
+      most < 1 ? spec.position.max_position_embeddings : static_cast<std::int64_t>(most);
+  const double buckets = config.number_or({"position_buckets"}, -1);
+  if (buckets > 0) disentangled.num_buckets = static_cast<std::int64_t>(buckets);
+  const std::int64_t span = buckets > 0 ? disentangled.num_buckets : disentangled.max_distance;
+  disentangled.num_positions = product(config, "position_buckets", 2, span);
+  if (config.text_or({"norm_rel_ebd"}, "none").find("layer_norm") != std::string::npos) {
+    disentangled.table_norm = spec.encoder->norm;
+  }
+  return disentangled;
+}
+
+/// Each term of the scores is scaled as if there were one more head dimension's worth of it.
+double score_scale(const DisentangledSpec& terms, std::int64_t head_dim) {
+  const int count = 1 + (terms.content_to_position ? 1 : 0) + (terms.position_to_content ? 1 : 0);
+  return 1 / std::sqrt(static_cast<double>(head_dim) * count);
+}
+
+void read_convolution(ConfigReader& config, StackSpec& stack) {
+  const std::int64_t kernel = config.count_or({"conv_kernel_size"}, 0);
+  const ActivationKind activation = read_activation(config, {"conv_act"}, ActivationKind::tanh);
+  config.expect_number("conv_groups", 1);
+  if (kernel == 0) return;
+  if (kernel % 2 == 0) config.fail("conv_kernel_size", "is even", "use an odd kernel");
+  stack.input_convolution = ConvolutionSpec{kernel, 1, false, true, activation};
+}
+
+void read_deberta_v2(ConfigReader& config, ModelSpec& spec) {
+  read_bert_encoder(config, spec, ActivationKind::gelu);
+  StackSpec& stack = *spec.encoder;
+  if (!config.has("type_vocab_size")) spec.embedding.type_vocab_size = 0;
+  stack.norm.eps = config.number_or({"layer_norm_eps"}, 1e-7);
+  spec.embedding.norm = stack.norm;
+  const std::int64_t width = config.size_or({"embedding_size"}, spec.hidden_size);
+  if (width != spec.hidden_size) {
+    config.fail("embedding_size", "differs from hidden_size", "use the hidden size");
+  }
+  config.expect_number("attention_head_size", static_cast<double>(stack.self_attention.head_dim));
+  config.expect_number("pooler_hidden_size", static_cast<double>(spec.hidden_size));
+  config.ignore({"pooler_dropout", "legacy", "z_steps", "cls_dropout"});
+  const DisentangledSpec disentangled = read_disentangled(config, spec);
+  stack.self_attention.scale = AttentionScale::fixed;
+  stack.self_attention.fixed_scale = score_scale(disentangled, stack.self_attention.head_dim);
+  if (config.flag_or({"relative_attention"}, false)) {
+    stack.self_attention.disentangled = disentangled;
+  }
+  if (!config.flag_or({"position_biased_input"}, true)) {
+    spec.position.kind = PositionKind::none;
+    // Relative positions are clamped, so that any length runs.
+    spec.position.max_position_embeddings = 0;
+  }
+  read_convolution(config, stack);
+}
+
+ModelClasses deberta_v2_classes() {
+  const auto masked = [](ConfigReader& config) {
+    const ActivationKind activation = read_activation(config, {"hidden_act"}, ActivationKind::gelu);
+    return language_model_head(masked_language_model_head(config, activation));
+  };
+  // A dense layer on the first token, without the tanh of BERT's pooler.
+  const auto pooled = [](ConfigReader& config) {
+    ClassifierSpec head = encoder_classifier(config, ClassifierInput::first_token);
+    head.dense = read_activation(config, {"pooler_hidden_act"}, ActivationKind::gelu);
+    return head;
+  };
+  const auto sequence = [pooled](ConfigReader& config) { return classifier_head(pooled(config)); };
+  const auto choice = [pooled](ConfigReader& config) {
+    ClassifierSpec head = pooled(config);
+    head.num_labels = 1;
+    return classifier_head(head);
+  };
+  return ModelClasses{
+      {{"DebertaV2Model", no_head},
+       {"DebertaV2ForMaskedLM", masked},
+       {"DebertaV2ForSequenceClassification", sequence},
+       {"DebertaV2ForTokenClassification", plain_classifier(ClassifierInput::every_token)},
+       {"DebertaV2ForQuestionAnswering", span_head},
+       {"DebertaV2ForMultipleChoice", choice}}};
+}
+
+constexpr NameRule kDebertaV2[] = {
+    {"encoder.relative_embeddings.weight", "encoder.rel_embeddings.weight"},
+    {"encoder.relative_embeddings_norm.%", "encoder.LayerNorm.%"},
+    {"encoder.input_convolution.norm.%", "encoder.conv.LayerNorm.%"},
+    {"encoder.input_convolution.convolution.%", "encoder.conv.conv.%"},
+    {"encoder.layers.attention.query.%", "encoder.layer.{}.attention.self.query_proj.%"},
+    {"encoder.layers.attention.key.%", "encoder.layer.{}.attention.self.key_proj.%"},
+    {"encoder.layers.attention.value.%", "encoder.layer.{}.attention.self.value_proj.%"},
+    {"encoder.layers.attention.position_query.%",
+     "encoder.layer.{}.attention.self.pos_query_proj.%"},
+    {"encoder.layers.attention.position_key.%", "encoder.layer.{}.attention.self.pos_key_proj.%"},
+    {"head.transform.dense.%", "cls.predictions.transform.dense.%"},
+    {"head.transform.dense.%", "lm_predictions.lm_head.dense.%"},
+    {"head.transform.norm.%", "cls.predictions.transform.LayerNorm.%"},
+    {"head.transform.norm.%", "lm_predictions.lm_head.LayerNorm.%"},
+    {"head.language_model.bias", "cls.predictions.bias"},
+    {"head.language_model.bias", "lm_predictions.lm_head.bias"},
+    {"head.classifier.dense.%", "pooler.dense.%"},
+    {"head.classifier.%", "qa_outputs.%"},
+    {"head.classifier.%", "classifier.%"},
+};
+
+}  // namespace
+
+std::vector<Family> deberta_families() {
+  return {{.model_types = {"deberta-v2"},
+           .classes = deberta_v2_classes(),
+           .reader = read_deberta_v2,
+           .names = NameTable{{kDebertaV2, bert_rules()},
+                              {"deberta."},
+                              {{"cls.predictions.decoder.weight", ExtraKind::tied_copy},
+                               {"cls.predictions.decoder.bias", ExtraKind::tied_copy},
+                               {"position_ids", ExtraKind::position_ids},
+                               {"cls.", ExtraKind::unused_head, NamePart::beginning},
+                               {"lm_predictions.", ExtraKind::unused_head, NamePart::beginning},
+                               {"mask_predictions.", ExtraKind::unused_head, NamePart::beginning},
+                               {"pooler.", ExtraKind::unused_head, NamePart::beginning}}},
+           .gguf = None("llama.cpp does not support this architecture")}};
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,135 @@
+// NomicBERT: BERT's post-norm encoder with RoPE, SwiGLU and no biases in its GEMMs (arXiv
+// 2402.01613).
+#include "../common_keys.h"
+#include "../encoder_heads.h"
+#include "../family.h"
+#include "../rope.h"
+
+namespace headroom::detail {
+namespace {
+
+ModelClasses nomic_bert_classes() {
+  const auto masked = [](ConfigReader& config) {
+    return language_model_head(masked_language_model_head(config, ActivationKind::silu));
+  };
+  return ModelClasses{
+      {{"NomicBertModel", no_head},
+       {"NomicBertForMaskedLM", masked},
+       {"NomicBertForPreTraining", masked},
+       {"NomicBertForSequenceClassification", plain_classifier(ClassifierInput::pooled_token)},
+       {"NomicBertForTokenClassification", plain_classifier(ClassifierInput::every_token)}}};
+}
+
+/// Choices of the publisher's own class that its weights do not use, and keys of its kernels.
+void expect_published_choices(ConfigReader& config) {
+  for (const std::string_view off :
+       {"causal", "prenorm", "use_rms_norm", "parallel_block", "parallel_block_tied_norm",
+        "rotary_emb_interleaved", "scale_attn_by_inverse_layer_idx"}) {
+    config.expect_flag(off, false);
+  }
+  config.expect_flag("scale_attn_weights", true);
+  config.expect_number("rotary_emb_fraction", 1);
+  config.ignore({"dense_seq_output", "fused_bias_fc", "fused_dropout_add_ln", "use_flash_attn",
+                 "use_xentropy", "reorder_and_upcast_attn", "max_trained_positions",
+                 "summary_activation", "summary_first_dropout", "summary_proj_to_labels",
+                 "summary_type", "summary_use_proj", "rotary_emb_scale_base"});
+}
+
+/// The publisher's class rounds the table up to whole multiples.
+std::int64_t padded_vocabulary(ConfigReader& config) {
+  const std::int64_t words = config.size({"vocab_size"});
+  const std::int64_t multiple = config.size_or({"pad_vocab_size_multiple"}, 1);
+  return (words + multiple - 1) / multiple * multiple;
+}
+
+FfnSpec read_swiglu(ConfigReader& config, std::int64_t hidden_size) {
+  const bool up = config.flag_or({"mlp_fc1_bias"}, false);
+  if (config.flag_or({"mlp_fc2_bias"}, up) != up) {
+    config.fail("mlp_fc2_bias", "differs from mlp_fc1_bias", "use one value for both");
+  }
+  const bool is_swiglu = config.is_text("activation_function", "swiglu");
+  config.expect_text("activation_function", "swiglu");
+  const ActivationKind activation =
+      is_swiglu ? ActivationKind::silu
+                : read_activation(config, {"hidden_act"}, ActivationKind::silu);
+  constexpr std::int64_t kDefaultExpansion = 4;
+  const std::int64_t width = config.size_or(
+      {"intermediate_size", "n_inner"}, product(config, "n_inner", kDefaultExpansion, hidden_size));
+  return {FfnKind::gated, width, activation, up};
+}
+
+void read_nomic_bert(ConfigReader& config, ModelSpec& spec) {
+  expect_published_choices(config);
+  spec.kind = ModelKind::encoder;
+  spec.hidden_size = config.size({"hidden_size", "n_embd"});
+  spec.embedding.vocab_size = padded_vocabulary(config);
+  spec.embedding.type_vocab_size = config.count_or({"type_vocab_size"}, 2);
+  spec.position.kind = PositionKind::rotary;
+  spec.position.max_position_embeddings =
+      config.size_or({"max_position_embeddings", "n_positions"}, 2048);
+
+  StackSpec stack;
+  stack.num_layers = config.layers({"num_hidden_layers", "n_layer"});
+  const std::int64_t heads = config.size({"num_attention_heads", "n_head"});
+  stack.self_attention =
+      multi_head_attention(config, "num_attention_heads", heads, spec.hidden_size);
+  config.expect_number("head_dim", static_cast<double>(stack.self_attention.head_dim));
+  stack.self_attention.qkv_bias = config.flag_or({"qkv_proj_bias"}, false);
+  stack.self_attention.output_bias = stack.self_attention.qkv_bias;
+  RopeDefaults rope;
+  rope.theta = config.number_or({"rotary_emb_base"}, 1000);
+  spec.position.rope = read_rope(config, spec.position, stack.self_attention.head_dim, rope);
+  config.expect_number("rotary_scaling_factor", 1);
+  stack.ffn = read_swiglu(config, spec.hidden_size);
+  stack.norm_placement = NormPlacement::post;
+  stack.norm = {NormKind::layer_norm, true,
+                config.number_or({"layer_norm_eps", "layer_norm_epsilon"}, 1e-12)};
+  spec.embedding.norm = stack.norm;
+  const double hidden_dropout = config.probability_or({"hidden_dropout_prob", "resid_pdrop"}, 0);
+  stack.dropout.embedding = config.probability_or({"embd_pdrop"}, hidden_dropout);
+  stack.dropout.attention_output = hidden_dropout;
+  stack.dropout.ffn_output = hidden_dropout;
+  stack.dropout.attention_probs =
+      config.probability_or({"attention_probs_dropout_prob", "attn_pdrop"}, 0);
+  spec.encoder = stack;
+}
+
+constexpr NameRule kNomicBert[] = {
+    {"embeddings.word_embeddings.%", "embeddings.word_embeddings.%"},
+    {"embeddings.token_type_embeddings.%", "embeddings.token_type_embeddings.%"},
+    {"embeddings.norm.%", "emb_ln.%"},
+    {"encoder.layers.attention.query.%", "encoder.layers.{}.attn.Wqkv.%", part(0)},
+    {"encoder.layers.attention.key.%", "encoder.layers.{}.attn.Wqkv.%", part(1)},
+    {"encoder.layers.attention.value.%", "encoder.layers.{}.attn.Wqkv.%", part(2)},
+    {"encoder.layers.attention.output.%", "encoder.layers.{}.attn.out_proj.%"},
+    {"encoder.layers.attention_norm.%", "encoder.layers.{}.norm1.%"},
+    {"encoder.layers.mlp.up.%", "encoder.layers.{}.mlp.fc11.%"},
+    {"encoder.layers.mlp.gate.%", "encoder.layers.{}.mlp.fc12.%"},
+    {"encoder.layers.mlp.down.%", "encoder.layers.{}.mlp.fc2.%"},
+    {"encoder.layers.mlp_norm.%", "encoder.layers.{}.norm2.%"},
+    {"head.pooler.dense.%", "pooler.dense.%"},
+    {"head.transform.dense.%", "cls.predictions.transform.dense.%"},
+    {"head.transform.norm.%", "cls.predictions.transform.layer_norm.%"},
+    {"head.language_model.weight", "cls.predictions.decoder.weight"},
+    {"head.language_model.bias", "cls.predictions.decoder.bias"},
+    {"head.language_model.bias", "cls.predictions.bias"},
+    {"head.classifier.%", "classifier.%"},
+};
+
+}  // namespace
+
+std::vector<Family> nomic_bert_families() {
+  return {{.model_types = {"nomic_bert"},
+           .classes = nomic_bert_classes(),
+           .reader = read_nomic_bert,
+           .names = NameTable{{kNomicBert},
+                              {"bert.", "nomic_bert."},
+                              {{"cls.predictions.decoder.weight", ExtraKind::tied_copy},
+                               {"cls.predictions.bias", ExtraKind::tied_copy},
+                               {"cls.", ExtraKind::unused_head, NamePart::beginning},
+                               {"pooler.dense.weight", ExtraKind::unused_head},
+                               {"pooler.dense.bias", ExtraKind::unused_head}}},
+           .gguf = None("not supported yet")}};
+}
+
+}  // namespace headroom::detail

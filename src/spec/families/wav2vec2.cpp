@@ -1,0 +1,170 @@
+// wav2vec 2.0 and HuBERT: convolutions over audio samples, then a Transformer encoder (arXiv
+// 2006.11477, 2106.07447).
+#include <algorithm>
+
+#include "../common_keys.h"
+#include "../family.h"
+
+namespace headroom::detail {
+namespace {
+
+/// The list at `key`, or the published class's seven layers.
+std::vector<std::int64_t> layer_list(ConfigReader& config, std::string_view key,
+                                     std::vector<std::int64_t> otherwise) {
+  return config.is_list(key) ? config.counts(key) : std::move(otherwise);
+}
+
+std::vector<WaveformLayer> read_waveform_layers(ConfigReader& config) {
+  const auto channels = layer_list(config, "conv_dim", std::vector<std::int64_t>(7, 512));
+  const auto kernels = layer_list(config, "conv_kernel", {10, 3, 3, 3, 3, 2, 2});
+  const auto strides = layer_list(config, "conv_stride", {5, 2, 2, 2, 2, 2, 2});
+  const std::size_t count = channels.size();
+  if (count == 0 || kernels.size() != count || strides.size() != count) {
+    config.fail("conv_dim", "does not have as many layers as conv_kernel and conv_stride",
+                "give one number per layer in all three");
+  }
+  std::vector<WaveformLayer> layers;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (std::min({channels[i], kernels[i], strides[i]}) < 1) {
+      config.fail("conv_dim", "has a layer without channels, kernel or stride", "use at least 1");
+    }
+    layers.push_back({channels[i], kernels[i], strides[i]});
+  }
+  return layers;
+}
+
+WaveformSpec read_waveform(ConfigReader& config, const ModelSpec& spec) {
+  WaveformSpec waveform;
+  waveform.layers = read_waveform_layers(config);
+  config.ignore({"num_feat_extract_layers"});
+  waveform.bias = config.flag_or({"conv_bias"}, false);
+  waveform.norm = config.choice_or<WaveformNorm>(
+      {"feat_extract_norm"},
+      {{"group", WaveformNorm::first_group}, {"layer", WaveformNorm::every_layer}},
+      WaveformNorm::first_group);
+  waveform.activation = read_activation(config, {"feat_extract_activation"}, ActivationKind::gelu);
+  waveform.projection_norm = config.flag_or({"feat_proj_layer_norm"}, true);
+  waveform.position_kernel_size = config.size_or({"num_conv_pos_embeddings"}, 128);
+  waveform.position_groups = config.size_or({"num_conv_pos_embedding_groups"}, 16);
+  config.expect_flag("conv_pos_batch_norm", false);
+  if (spec.hidden_size % waveform.position_groups != 0) {
+    config.fail("num_conv_pos_embedding_groups", "does not divide hidden_size",
+                "use a divisor of hidden_size");
+  }
+  return waveform;
+}
+
+/// Keys of training and of heads that no class here has.
+void ignore_training_keys(ConfigReader& config) {
+  config.ignore({"activation_dropout",
+                 "feat_proj_dropout",
+                 "feat_quantizer_dropout",
+                 "final_dropout",
+                 "attention_dropout",
+                 "hidden_dropout",
+                 "layerdrop",
+                 "apply_spec_augment",
+                 "mask_time_length",
+                 "mask_time_min_masks",
+                 "mask_feature_length",
+                 "mask_feature_min_masks",
+                 "ctc_loss_reduction",
+                 "ctc_zero_infinity",
+                 "diversity_loss_weight",
+                 "contrastive_logits_temperature",
+                 "num_negatives",
+                 "codevector_dim",
+                 "proj_codevector_dim",
+                 "num_codevector_groups",
+                 "num_codevectors_per_group",
+                 "classifier_proj_size",
+                 "use_weighted_layer_sum",
+                 "tdnn_dim",
+                 "tdnn_kernel",
+                 "tdnn_dilation",
+                 "xvector_output_dim",
+                 "adapter_kernel_size",
+                 "adapter_stride",
+                 "num_adapter_layers",
+                 "output_hidden_size",
+                 "gradient_checkpointing",
+                 "tokenizer_class",
+                 "feature_grad_mult",
+                 "do_samples",
+                 "hidden_dropout_prob"});
+  config.expect_flag("add_adapter", false);
+  if (config.count_or({"adapter_attn_dim"}, 0) != 0) {
+    config.fail("adapter_attn_dim", "adapters are not supported", "use a model without adapters");
+  }
+}
+
+/// True if the class has an embedding of masked frames, which only training reads.
+bool masks_frames(ConfigReader& config) {
+  const double time = config.probability_or({"mask_time_prob"}, 0.05);
+  const double feature = config.probability_or({"mask_feature_prob"}, 0);
+  return time > 0 || feature > 0;
+}
+
+StackSpec read_layers(ConfigReader& config, const ModelSpec& spec) {
+  StackSpec stack;
+  stack.num_layers = config.layers({"num_hidden_layers"});
+  stack.self_attention = multi_head_attention(
+      config, "num_attention_heads", config.size({"num_attention_heads"}), spec.hidden_size);
+  stack.self_attention.qkv_bias = true;
+  stack.self_attention.output_bias = true;
+  stack.ffn = {FfnKind::plain, config.size({"intermediate_size"}),
+               read_activation(config, {"hidden_act"}, ActivationKind::gelu), true};
+  stack.norm = {NormKind::layer_norm, true, config.number_or({"layer_norm_eps"}, 1e-5)};
+  const bool stable = config.flag_or({"do_stable_layer_norm"}, false);
+  stack.norm_placement = stable ? NormPlacement::pre : NormPlacement::post;
+  if (stable) stack.final_norm = stack.norm;
+  return stack;
+}
+
+void read_wav2vec2(ConfigReader& config, ModelSpec& spec) {
+  ignore_training_keys(config);
+  spec.kind = ModelKind::encoder;
+  spec.hidden_size = config.size({"hidden_size"});
+  const std::int64_t vocabulary = config.size_or({"vocab_size"}, 32);
+  if (spec.head.language_model) spec.embedding.vocab_size = vocabulary;
+  spec.embedding.input = InputKind::waveform;
+  spec.embedding.waveform = read_waveform(config, spec);
+  spec.encoder = read_layers(config, spec);
+  if (spec.encoder->norm_placement == NormPlacement::post) {
+    spec.embedding.norm = spec.encoder->norm;
+  }
+  if (masks_frames(config)) {
+    spec.counted_only.push_back({"embeddings.masked_frame",
+                                 {spec.hidden_size},
+                                 WeightRole::embedding,
+                                 1,
+                                 ModelPart::audio,
+                                 CountedUse::loaded});
+  }
+  spec.not_run = "its convolutions over audio samples have no kernel yet";
+}
+
+ModelClasses wav2vec2_classes(const std::string& prefix) {
+  const auto characters = [](ConfigReader&) {
+    LanguageModelHeadSpec head;
+    head.bias = true;
+    return language_model_head(head);
+  };
+  return ModelClasses{{{prefix + "Model", no_head}, {prefix + "ForCTC", characters}}};
+}
+
+Family wav2vec2_family(std::string_view model_type, const std::string& prefix) {
+  return {.model_types = {model_type},
+          .classes = wav2vec2_classes(prefix),
+          .reader = read_wav2vec2,
+          .names = None("the names of its tensors are not listed yet"),
+          .gguf = None("llama.cpp does not support this architecture")};
+}
+
+}  // namespace
+
+std::vector<Family> wav2vec2_families() {
+  return {wav2vec2_family("wav2vec2", "Wav2Vec2"), wav2vec2_family("hubert", "Hubert")};
+}
+
+}  // namespace headroom::detail

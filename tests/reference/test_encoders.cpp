@@ -1,0 +1,188 @@
+// Encoders and their heads: published totals, and the parameters of every head by derivation.
+// Sources: tests/data/README.md, and as named.
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "support/data.h"
+
+using namespace headroom;
+using namespace headroom::test;
+
+namespace {
+
+Integer total_of(const nlohmann::json& config) {
+  const Graph graph = build_graph(spec_of(config), {});
+  return count_parameters(graph).total.evaluate(graph.sizes);
+}
+
+nlohmann::json with_class(nlohmann::json config, const std::string& name) {
+  config["architectures"] = {name};
+  return config;
+}
+
+nlohmann::json bert_like(const std::string& model_type) {
+  return {{"model_type", model_type},      {"hidden_size", 48},       {"num_attention_heads", 4},
+          {"num_hidden_layers", 2},        {"intermediate_size", 80}, {"vocab_size", 101},
+          {"max_position_embeddings", 40}, {"num_labels", 5}};
+}
+
+constexpr Integer kWidth = 48;
+constexpr Integer kLabels = 5;
+constexpr Integer kDense = kWidth * kWidth + kWidth;
+constexpr Integer kNorm = 2 * kWidth;
+
+constexpr Integer projection(Integer labels) { return labels * kWidth + labels; }
+
+}  // namespace
+
+TEST_CASE("encoders whose forward pass is not run have the reference's parameters") {
+  for (const CsvRow& row : read_csv(data_folder() / "encoders/tiny.csv")) {
+    CAPTURE(row.at("model"));
+    const auto config = read_json(data_folder() / "encoders/tiny" / (row.at("model") + ".json"));
+    CHECK(total_of(config) == number(row, "params"));
+    CHECK(!spec_of(config).not_run.empty());
+  }
+}
+
+TEST_CASE("speech encoders have the reference's FLOPs, convolutions included") {
+  for (const CsvRow& row : read_csv(data_folder() / "encoders/tiny.csv")) {
+    const ModelSpec spec =
+        spec_of(read_json(data_folder() / "encoders/tiny" / (row.at("model") + ".json")));
+    if (!spec.embedding.waveform) continue;
+    CAPTURE(row.at("model"));
+    Workload workload;
+    workload.batch_size = number(row, "batch");
+    workload.seq_len = number(row, "seq");
+    CHECK(count(spec, workload).figures.forward.matrix_flops == number(row, "total_matmul_flops"));
+  }
+}
+
+// nomic-embed-text-v1.5: 136,731,648 = 30528·768 words + 2·768 types + 2·768 norm + 12 layers of
+// 4·768² + 3·768·3072 + 4·768. The config has the publisher's keys.
+TEST_CASE("nomic-embed-text-v1.5 has its published parameters") {
+  CHECK(total_of({{"model_type", "nomic_bert"},
+                  {"architectures", {"NomicBertModel"}},
+                  {"activation_function", "swiglu"},
+                  {"n_embd", 768},
+                  {"n_head", 12},
+                  {"n_inner", 3072},
+                  {"n_layer", 12},
+                  {"n_positions", 8192},
+                  {"pad_vocab_size_multiple", 64},
+                  {"qkv_proj_bias", false},
+                  {"mlp_fc1_bias", false},
+                  {"mlp_fc2_bias", false},
+                  {"rotary_emb_base", 1000},
+                  {"rotary_emb_fraction", 1.0},
+                  {"layer_norm_epsilon", 1e-12},
+                  {"type_vocab_size", 2},
+                  {"vocab_size", 30528}}) == 136731648);
+}
+
+// facebook/dinov2-base, 518² images: 86,580,480 = class and mask tokens 2·768, positions 1370·768,
+// patches 588·768 + 768, 12 layers of 4·(768² + 768) + 2·768·3072 + 3840 + 4·768 + 2·768, norm
+// 2·768.
+TEST_CASE("dinov2-base has its published parameters") {
+  CHECK(total_of({{"model_type", "dinov2"},
+                  {"architectures", {"Dinov2Model"}},
+                  {"hidden_size", 768},
+                  {"image_size", 518},
+                  {"patch_size", 14},
+                  {"num_attention_heads", 12},
+                  {"num_hidden_layers", 12},
+                  {"mlp_ratio", 4}}) == 86580480);
+}
+
+// A gated network of 4·768·2/3 = 2048 has two input matrices.
+TEST_CASE("DINOv2's SwiGLU network has two thirds of the width, rounded up to 8") {
+  const nlohmann::json config = {{"model_type", "dinov2"}, {"hidden_size", 40},
+                                 {"image_size", 24},       {"patch_size", 6},
+                                 {"num_hidden_layers", 3}, {"num_attention_heads", 5},
+                                 {"use_swiglu_ffn", true}, {"mlp_ratio", 2}};
+  // int(80·2/3) = 53, rounded up to 56.
+  CHECK(spec_of(config).encoder->ffn.intermediate_size == 56);
+}
+
+TEST_CASE("heads of BERT-like encoders have their layers' parameters") {
+  for (const auto& [type, prefix] : {std::pair{"roberta", "Roberta"}, std::pair{"mpnet", "MPNet"},
+                                     std::pair{"longformer", "Longformer"}}) {
+    CAPTURE(type);
+    const std::string name = prefix;
+    const auto config = bert_like(type);
+    const Integer pooled = total_of(with_class(config, name + "Model"));
+    const auto head = [&](const std::string& suffix) {
+      return total_of(with_class(config, name + suffix)) - (pooled - kDense);
+    };
+    CHECK(head("ForSequenceClassification") == kDense + projection(kLabels));
+    CHECK(head("ForTokenClassification") == projection(kLabels));
+    CHECK(head("ForQuestionAnswering") == projection(kLabels));
+    CHECK(head("ForMultipleChoice") == kDense + projection(1));
+  }
+}
+
+TEST_CASE("heads of DeBERTa, ESM, ELECTRA and NomicBERT have their layers' parameters") {
+  const auto head = [&](const char* type, const std::string& bare, const std::string& name) {
+    const auto config = bert_like(type);
+    return total_of(with_class(config, name)) - total_of(with_class(config, bare));
+  };
+  const std::string deberta = "DebertaV2";
+  CHECK(head("deberta-v2", deberta + "Model", deberta + "ForSequenceClassification") ==
+        kDense + projection(kLabels));
+  CHECK(head("deberta-v2", deberta + "Model", deberta + "ForTokenClassification") ==
+        projection(kLabels));
+  CHECK(head("deberta-v2", deberta + "Model", deberta + "ForQuestionAnswering") ==
+        projection(kLabels));
+  CHECK(head("deberta-v2", deberta + "Model", deberta + "ForMultipleChoice") ==
+        kDense + projection(1));
+  CHECK(head("esm", "EsmModel", "EsmForSequenceClassification") == projection(kLabels));
+  CHECK(head("esm", "EsmModel", "EsmForTokenClassification") == projection(kLabels) - kDense);
+  CHECK(head("nomic_bert", "NomicBertModel", "NomicBertForSequenceClassification") ==
+        kDense + projection(kLabels));
+  CHECK(head("electra", "ElectraModel", "ElectraForMultipleChoice") == kDense + projection(1));
+}
+
+TEST_CASE("heads of ModernBERT have a dense layer and a norm before the labels") {
+  const auto config = bert_like("modernbert");
+  const Integer bare = total_of(with_class(config, "ModernBertModel"));
+  for (const char* const name :
+       {"ModernBertForSequenceClassification", "ModernBertForTokenClassification",
+        "ModernBertForQuestionAnswering"}) {
+    CAPTURE(name);
+    // Neither the dense layer nor the norm has a bias by default.
+    CHECK(total_of(with_class(config, name)) - bare ==
+          kWidth * kWidth + kWidth + projection(kLabels));
+  }
+}
+
+TEST_CASE("DeiT with a teacher has two classifiers") {
+  nlohmann::json config = bert_like("deit");
+  config["image_size"] = 24;
+  config["patch_size"] = 6;
+  config.erase("vocab_size");
+  config.erase("max_position_embeddings");
+  const Integer pooled = total_of(with_class(config, "DeiTModel"));
+  CHECK(total_of(with_class(config, "DeiTForImageClassificationWithTeacher")) ==
+        pooled - kDense + 2 * projection(kLabels));
+}
+
+// arXiv 2006.03654, section 3.1: three terms, the scale is 1/√(3·d).
+TEST_CASE("DeBERTa's relative positions are 2·span rows, and scores are scaled by their terms") {
+  nlohmann::json config = bert_like("deberta-v2");
+  config.update({{"relative_attention", true},
+                 {"position_buckets", 8},
+                 {"pos_att_type", "p2c|c2p"},
+                 {"norm_rel_ebd", "layer_norm"},
+                 {"share_att_key", true}});
+  const AttentionSpec attention = spec_of(config).encoder->self_attention;
+  REQUIRE(attention.disentangled.has_value());
+  CHECK(attention.disentangled->num_positions == 16);
+  CHECK(attention.fixed_scale == doctest::Approx(1 / std::sqrt(3.0 * 12)));
+  // The shared projections add none; own ones add two of d² + d per layer.
+  nlohmann::json own = config;
+  own["share_att_key"] = false;
+  CHECK(total_of(own) - total_of(config) == 2 * 2 * kDense);
+  nlohmann::json plain = config;
+  plain["norm_rel_ebd"] = "none";
+  CHECK(total_of(config) - total_of(plain) == kNorm);
+}
