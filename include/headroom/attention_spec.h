@@ -17,7 +17,8 @@ enum class NormWeight { none, plain, one_plus };
 /// gated only: (min(max(up, -7), 7) + 1) · g · sigmoid(1.702·g) with g = min(gate, 7).
 /// `clamped_silu` (DeepSeek-V4) is gated only: silu(min(gate, 10)) · min(max(up, -10), 10).
 /// `quick_gelu` (CLIP): x · sigmoid(1.702·x). `relu_squared`: max(x, 0)² (arXiv 2109.08668).
-/// `identity`: x itself, as a factor of a product.
+/// `xielu`: a parabola above 0 and an exponential below, each with a trained constant (arXiv
+/// 2411.13010). `identity`: x itself, as a factor of a product.
 enum class ActivationKind {
   relu,
   relu_squared,
@@ -30,6 +31,7 @@ enum class ActivationKind {
   sigmoid,
   clamped_swiglu,
   clamped_silu,
+  xielu,
   identity,
 };
 /// Mixer of a layer's positions. `gated_delta` is linear attention with a decaying state and the
@@ -57,6 +59,8 @@ enum class RopeLayout { half_split, interleaved };
 struct RopeSpec {
   double theta = 10000;
   std::int64_t rotary_dim = 0;  ///< leading dimensions of a head that rotate; 0: all
+  /// Leading pairs with a nonzero frequency (Gemma 4's "proportional" RoPE); 0: all.
+  std::int64_t rotated_pairs = 0;
   RopeLayout layout = RopeLayout::half_split;
   RopeScalingKind scaling = RopeScalingKind::none;
   double factor = 1;
@@ -207,8 +211,10 @@ struct ShortConvolutionSpec {
 };
 
 /// `selective`: Mamba, with a decay for every channel and state (arXiv 2312.00752, algorithm 2).
-/// `dual`: Mamba-2, with one decay per head (arXiv 2405.21060, section 7).
-enum class StateSpaceKind { selective, dual };
+/// `dual`: Mamba-2, with one decay per head (arXiv 2405.21060, section 7). `lightning`: lightning
+/// attention, whose queries, keys and values are C, B and x, with one untrained decay per head and
+/// layer (arXiv 2501.08313, section 2.2).
+enum class StateSpaceKind { selective, dual, lightning };
 
 /// Order of the norm and of the gate SiLU(z) on a state-space layer's output.
 enum class GatedNormOrder { gate_first, norm_first };
@@ -233,7 +239,8 @@ struct StateSpaceMultipliers {
 
 /// A state-space layer: a causal depthwise convolution and SiLU, then per head h and token t
 /// S_t = exp(Δ_t·A)·S_{t-1} + Δ_t·x_t·B_tᵀ and y_t = S_t·C_t + D·x_t, with a state S
-/// `[head_dim, state_size]`. A selective layer's heads are its channels, of one dimension each.
+/// `[head_dim, state_size]`. A selective layer's heads are its channels, of one dimension each. A
+/// lightning layer has no convolution, and neither Δ nor D.
 struct StateSpaceSpec {
   StateSpaceKind kind = StateSpaceKind::dual;
   std::int64_t num_heads = 0;
@@ -267,6 +274,7 @@ struct AttentionSpec {
   double input_multiplier = 1;         ///< of the layer's input (FalconH1)
   double key_multiplier = 1;           ///< of the keys
   double output_multiplier = 1;        ///< of the output
+  double residual_multiplier = 1;      ///< of the residual that the output is added to (MiniMax)
   double clip_qkv = 0;                 ///< clamps queries, keys and values to ±clip; 0: no clamp
   WindowSpec window;
   std::optional<QueryKeyNormSpec> query_key_norm{};

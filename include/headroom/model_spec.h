@@ -13,8 +13,9 @@
 namespace headroom {
 
 /// Placement of a layer's norms. `pre`: x + f(norm(x)); `post`: norm(x + f(x)); `sandwich`:
-/// x + norm(f(norm(x))) (Gemma 2); `output`: x + norm(f(x)) (OLMo 2).
-enum class NormPlacement { pre, post, none, sandwich, output };
+/// x + norm(f(norm(x))) (Gemma 2); `output`: x + norm(f(x)) (OLMo 2); `residual`: n + f(n) with
+/// n = norm(x) (MiniMax).
+enum class NormPlacement { pre, post, none, sandwich, output, residual };
 /// Order of attention f and feed-forward network g. Sequential: x' = x + f(x), y = x' + g(x').
 /// Parallel: x + f(norm(x)) + g(norm(x)), with one norm for both or one each.
 enum class ResidualKind { sequential, parallel_one_norm, parallel_two_norms };
@@ -88,6 +89,7 @@ struct FfnSpec {
   std::optional<ExpertsSpec> experts{};  ///< in place of one network
   double gate_multiplier = 1;            ///< of the gate before its activation (FalconH1)
   double output_multiplier = 1;
+  double residual_multiplier = 1;  ///< of the residual that the output is added to (MiniMax)
 
   /// The dense network of inner width `size`, without experts.
   [[nodiscard]] FfnSpec dense(std::int64_t size) const {
@@ -174,6 +176,7 @@ struct StackSpec {
   double residual_multiplier = 1;  ///< scales each sublayer's output
   NormSpec norm;
   std::optional<NormSpec> final_norm{};
+  bool layer_scalar = false;  ///< a stored number multiplies each layer's output (Gemma 4)
   DropoutSpec dropout;
   std::vector<LayerVariant> variants{};  ///< 1, 2, …; variant 0 is `self_attention` and `ffn`
   std::vector<std::size_t> variant_of_layer{};  ///< empty: all layers are variant 0

@@ -405,9 +405,9 @@ struct ShortConvolution {
 };
 
 /// Scan of a state-space layer (StateSpaceSpec) by its recurrence. Inputs of a dual layer: rows
-/// `[x | B | C]` and `[Δ]`; of a selective one: rows `[x]`, `[Δ]`, and the rows that have B and C
-/// from element `first_parameter`. Then the state `[batch, heads, head_dim, state_size]`, if
-/// cached. -> `[rows, heads·head_dim]`
+/// `[x | B | C]` and `[Δ]`; of a lightning one: rows `[x | B | C]`; of a selective one: rows `[x]`,
+/// `[Δ]`, and the rows that have B and C from element `first_parameter`. Then the state `[batch,
+/// heads, head_dim, state_size]`, if cached. -> `[rows, heads·head_dim]`
 struct StateSpaceScan {
   StateSpaceKind kind = StateSpaceKind::dual;
   Expr batch;
@@ -458,6 +458,9 @@ struct Activation {
 struct GatedActivation {
   ActivationKind kind = ActivationKind::silu;
   Expr elements;  ///< of the output
+  /// Slices of a second input `[rows, slices·width]`, one per layer of the stack, each the `up` of
+  /// its layer; zero: gate and up stand in one input.
+  Expr slices{};
 };
 
 /// x + m·f(x), in place; the second input is multiplied.
@@ -532,6 +535,12 @@ struct Scale {
   HeadRows part{};  ///< the part of each row that is multiplied; empty: all
 };
 
+/// Multiplies every row by a trained vector `[width]`, or by one trained number, in place.
+struct TrainedScale {
+  Expr rows;
+  Expr width;
+};
+
 /// cap · tanh(x / cap), in place.
 struct SoftCap {
   Expr elements;
@@ -573,6 +582,15 @@ struct Collective {
   Dispatch dispatch = Dispatch::none;
 };
 
-using Op = std::variant<TokenEmbedding, PositionEmbedding, PatchEmbedding, Convolution, RelativePositionBias, PositionTableRows, DisentangledBias, Linear, Norm, HeadNorm, Rotary, Clamp, TemperatureScale, LatentConcat, HeadLinear, GroupedLinear, KeyCompression, IndexScores, KeySelect, StreamWeights, StreamStep, KvCacheAppend, AttentionScores, Softmax, AttentionContext, FusedAttention, FeatureMap, LinearAttention, ShortConvolution, StateSpaceScan, GatedDelta, Recurrence, OutputGate, Activation, GatedActivation, RouterSelect, ExpertLinear, ExpertCombine, RowGate, ResidualAdd, ChannelScale, Dropout, SelectToken, Scale, SoftCap, CrossEntropy, Collective>;
+using Op =
+    std::variant<TokenEmbedding, PositionEmbedding, PatchEmbedding, Convolution,
+                 RelativePositionBias, PositionTableRows, DisentangledBias, Linear, Norm, HeadNorm,
+                 Rotary, Clamp, TemperatureScale, LatentConcat, HeadLinear, GroupedLinear,
+                 KeyCompression, IndexScores, KeySelect, StreamWeights, StreamStep, KvCacheAppend,
+                 AttentionScores, Softmax, AttentionContext, FusedAttention, FeatureMap,
+                 LinearAttention, ShortConvolution, StateSpaceScan, GatedDelta, Recurrence,
+                 OutputGate, Activation, GatedActivation, RouterSelect, ExpertLinear, ExpertCombine,
+                 RowGate, ResidualAdd, ChannelScale, Dropout, SelectToken, Scale, TrainedScale,
+                 SoftCap, CrossEntropy, Collective>;
 
 }  // namespace headroom

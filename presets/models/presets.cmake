@@ -6,6 +6,7 @@ set(HEADROOM_MODEL_PRESETS
   albert-xxlarge-v2
   all-minilm-l12-v2
   all-minilm-l6-v2
+  apertus-8b
   aya-23-35b
   aya-23-8b
   bamba-9b
@@ -165,6 +166,7 @@ set(HEADROOM_MODEL_PRESETS
   mamba2-780m
   mimo-7b
   minimax-m2
+  minimax-text-01
   ministral-8b
   mistral-7b-v0.1
   mistral-7b-v0.2

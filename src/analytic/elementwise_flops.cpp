@@ -56,7 +56,8 @@ ElementwiseFlops router_flops(const RouterSelect& op) {
       break;
   }
   const Integer normalised = op.spec.normalise ? 2 : 0;
-  const Integer scaled = op.spec.scaling_factor == 1 ? 0 : 1;
+  const Integer trained = op.spec.beside_dense ? 1 : 0;
+  const Integer scaled = trained + (op.spec.scaling_factor == 1 ? 0 : 1);
   const Integer corrected = op.spec.correction_bias ? 1 : 0;
   return {forward + corrected * scores + (normalised + scaled) * chosen,
           backward + (normalised + scaled) * chosen};
@@ -65,8 +66,9 @@ ElementwiseFlops router_flops(const RouterSelect& op) {
 /// A scan besides its GEMMs: the decay of the state, Δ·x and D·x for each channel, and the rates.
 /// Softplus is 3 FLOPs (exp, add, log), the clamp of Δ 2. A decay is exp(Δ·A), 2 FLOPs, once per
 /// head (dual) or for every state (selective); a dual layer adds a bias to Δ, a selective one has
-/// added it in its projection.
+/// added it in its projection. A lightning layer only decays.
 ElementwiseFlops scan_flops(const StateSpaceScan& op) {
+  if (op.kind == StateSpaceKind::lightning) return each(op.scanned_elements(), {1, 2});
   const Expr heads = op.rows * op.heads;
   const bool clamps =
       op.least_time_step > 0 || op.greatest_time_step < std::numeric_limits<double>::infinity();
@@ -78,6 +80,8 @@ ElementwiseFlops scan_flops(const StateSpaceScan& op) {
       break;
     case StateSpaceKind::selective:
       forward += Integer{2} * op.scanned_elements();
+      break;
+    case StateSpaceKind::lightning:
       break;
   }
   return {forward, Integer{2} * forward};
@@ -264,6 +268,10 @@ struct ElementwiseVisitor {
   }
   ElementwiseFlops operator()(const SelectToken& op) const { return each(op.averaged, {1, 1}); }
   ElementwiseFlops operator()(const Scale& op) const { return each(op.elements, {1, 1}); }
+  ElementwiseFlops operator()(const TrainedScale& op) const {
+    // Backward: the gradients of the input and, summed over rows, of the scale.
+    return each(op.rows * op.width, {1, 3});
+  }
   ElementwiseFlops operator()(const SoftCap& op) const { return each(op.elements, kSoftCapFlops); }
   ElementwiseFlops operator()(const CrossEntropy& op) const {
     return each(op.rows * op.classes, kCrossEntropyFlops);
@@ -296,6 +304,8 @@ ElementFlops activation_flops(ActivationKind kind) noexcept {
       return {9, 14};
     case ActivationKind::clamped_silu:
       return {7, 13};
+    case ActivationKind::xielu:
+      return {11, 14};
     case ActivationKind::tanh:
       break;
   }

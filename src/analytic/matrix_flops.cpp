@@ -164,6 +164,9 @@ struct MatrixFlopsVisitor {
   MatrixFlops operator()(const Dropout&) const { return {}; }
   MatrixFlops operator()(const SelectToken&) const { return {}; }
   MatrixFlops operator()(const Scale&) const { return {}; }
+  MatrixFlops operator()(const TrainedScale& op) const {
+    return by_parameter() ? per_parameter(op.rows) : MatrixFlops{};
+  }
   MatrixFlops operator()(const SoftCap&) const { return {}; }
   MatrixFlops operator()(const CrossEntropy&) const { return {}; }
   MatrixFlops operator()(const Collective&) const { return {}; }

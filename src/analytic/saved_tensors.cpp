@@ -291,6 +291,9 @@ class LedgerWriter {
   }
   void operator()(const SelectToken&) {}
   void operator()(const Scale&) {}
+  void operator()(const TrainedScale& op) {
+    keep(node_->inputs.front(), "unscaled", op.rows * op.width * kActivationBytes);
+  }
   void operator()(const SoftCap& op) {
     keep(node_->output, "capped", op.elements * kActivationBytes);
   }
@@ -360,6 +363,7 @@ class LedgerWriter {
       case ActivationKind::silu:
       case ActivationKind::clamped_swiglu:
       case ActivationKind::clamped_silu:
+      case ActivationKind::xielu:
         break;
     }
     keep(node_->inputs.front(), prefix + "activation input", bytes);

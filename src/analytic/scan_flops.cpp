@@ -24,6 +24,18 @@ ScanFlops dual_flops(const StateSpaceSpec& spec, const LayerScan& scan) {
           scan.sequences * (chunks * (within + states) + between), spec.chunk_size};
 }
 
+/// Within a block of c positions Q·Kᵀ and its product with V, then the block's keys into the state
+/// and the state's contribution (transformers, MiniMaxLightningAttention). The last block is as
+/// short as it is.
+ScanFlops lightning_flops(const StateSpaceSpec& spec, const LayerScan& scan) {
+  const Integer size = spec.chunk_size;
+  const Integer whole = scan.positions / size;
+  const Integer rest = scan.positions % size;
+  const Integer within = (whole * size * size + rest * rest) * 4 * spec.head_dim;
+  const Integer recurrence = scan.sequences * scan.positions * 4 * scan.state;
+  return {recurrence, scan.sequences * within + recurrence, spec.chunk_size};
+}
+
 ScanFlops delta_flops(const GatedDeltaSpec& spec, const LayerScan& scan) {
   const Integer size = kDeltaChunk;
   const Integer within = size * size * (6 * spec.key_head_dim + 4 * spec.value_head_dim);
@@ -40,8 +52,10 @@ std::optional<ScanFlops> layer_flops(const AttentionSpec& attention, const Workl
   }
   const auto& spec = attention.state_space;
   if (!spec || spec->chunk_size == 0) return std::nullopt;
-  return dual_flops(*spec, {Integer{workload.batch_size} * spec->num_heads, workload.seq_len,
-                            Integer{spec->head_dim} * spec->state_size});
+  const bool lightning = spec->kind == StateSpaceKind::lightning;
+  const auto flops = lightning ? lightning_flops : dual_flops;
+  return flops(*spec, {Integer{workload.batch_size} * spec->num_heads, workload.seq_len,
+                       Integer{spec->head_dim} * spec->state_size});
 }
 
 }  // namespace

@@ -202,7 +202,11 @@ struct TrafficVisitor {
   }
   Traffic operator()(const OutputGate&) const { return all_operands(); }
   Traffic operator()(const Activation& op) const { return in_place(op.elements); }
-  Traffic operator()(const GatedActivation&) const { return all_operands(); }
+  Traffic operator()(const GatedActivation& op) const {
+    if (op.slices.is_zero()) return all_operands();
+    const Traffic values = in_place(op.elements);  // and reads the layer's slice
+    return {values.read + op.elements * kActivationBytes, values.written};
+  }
   Traffic operator()(const RouterSelect& op) const {
     Traffic operands = all_operands();
     // Reads the rows of the new tokens from a table.
@@ -228,6 +232,10 @@ struct TrafficVisitor {
     return {read * kActivationBytes, op.elements * kActivationBytes};
   }
   Traffic operator()(const Scale& op) const { return in_place(op.elements); }
+  Traffic operator()(const TrainedScale& op) const {
+    const Traffic values = in_place(op.rows * op.width);
+    return {values.read, values.written, whole_weights()};
+  }
   Traffic operator()(const SoftCap& op) const { return in_place(op.elements); }
   Traffic operator()(const CrossEntropy&) const { return all_operands(); }
   Traffic operator()(const Collective&) const {

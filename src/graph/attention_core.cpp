@@ -54,6 +54,7 @@ struct AttentionCoreVisitor {
   bool operator()(const ChannelScale&) const { return false; }
   bool operator()(const SelectToken&) const { return false; }
   bool operator()(const Scale&) const { return false; }
+  bool operator()(const TrainedScale&) const { return false; }
   bool operator()(const SoftCap&) const { return false; }
   bool operator()(const CrossEntropy&) const { return false; }
   bool operator()(const Collective&) const { return false; }

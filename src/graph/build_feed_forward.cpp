@@ -1,4 +1,7 @@
 // Feed-forward network of a layer: dense (plain or gated), or a mixture of experts.
+#include <cmath>
+#include <span>
+
 #include "builder.h"
 
 namespace headroom::detail {
@@ -30,7 +33,9 @@ TensorId GraphBuilder::experts_beside_dense(const StackContext& stack, const Ffn
   const Expr width = sized(Symbol::intermediate_size, ffn.intermediate_size);
   TensorId dense = dense_network(stack, ffn, width, "mlp", std::nullopt, normed);
   dense = norm(norm_spec, "mlp.dense_norm", stack.rows(), dense);
-  const TensorId router_input = norm(norm_spec, "mlp.router_norm", stack.rows(), residual);
+  const TensorId router_input = scaled(Part::mlp_router, "mlp.router.input.scale",
+                                       1 / std::sqrt(static_cast<double>(spec_.hidden_size)),
+                                       norm(norm_spec, "mlp.router_norm", stack.rows(), residual));
   const TensorId experts_input = norm(norm_spec, "mlp.experts_norm", stack.rows(), residual);
   TensorId routed = routed_experts(stack, ffn, router_input, experts_input);
   routed = norm(norm_spec, "mlp.experts_output_norm", stack.rows(), routed);
@@ -60,7 +65,8 @@ TensorId GraphBuilder::dense_network(const StackContext& stack, const FfnSpec& f
              {inner}, {}, {Symbol::batch_size, stack.tokens, width});
   } else {
     inner = emit_in_place(activation_part, path + ".activation",
-                          Activation{ffn.activation, rows * width}, {inner});
+                          Activation{ffn.activation, rows * width}, {inner},
+                          activation_weights(activation_part, path, ffn.activation));
   }
   inner = dropout(path + ".activation.dropout", stack.spec->dropout.ffn_activation, inner);
   const LinearParts down{
@@ -68,6 +74,20 @@ TensorId GraphBuilder::dense_network(const StackContext& stack, const FfnSpec& f
       {{path + ".down", Symbol::hidden_size}}, ffn.bias};
   return scaled(down.part, path + ".down.scale", ffn.output_multiplier,
                 linear(down, inner, hidden_shape(stack)));
+}
+
+std::vector<WeightId> GraphBuilder::activation_weights(Part part, const std::string& path,
+                                                       ActivationKind kind) {
+  if (kind != ActivationKind::xielu) return {};
+  const auto constant = [&](const std::string& name) {
+    return weight(part, path + ".activation." + name, {Integer{1}}, WeightRole::mlp);
+  };
+  const std::vector<WeightId> constants{constant("positive"), constant("negative"),
+                                        constant("slope"), constant("bound")};
+  for (const WeightId untrained : std::span(constants).last(2)) {
+    graph_.weights[untrained].kind = WeightKind::buffer;
+  }
+  return constants;
 }
 
 TensorId GraphBuilder::expert_linear(ExpertLinear op, const std::vector<Projection>& projections,

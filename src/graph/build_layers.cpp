@@ -97,6 +97,9 @@ TensorId GraphBuilder::sublayer(const StackContext& stack, const std::string& na
   const bool before =
       spec.norm_placement == NormPlacement::pre || spec.norm_placement == NormPlacement::sandwich;
   const bool is_attention = name == "attention";
+  if (spec.norm_placement == NormPlacement::residual) {
+    hidden = norm(spec.norm, norm_path, stack.rows(), hidden);
+  }
   TensorId branch = hidden;
   if (before && (!is_attention || stack.attention->norm)) {
     branch = norm(spec.norm, norm_path, stack.rows(), branch);
@@ -109,6 +112,10 @@ TensorId GraphBuilder::sublayer(const StackContext& stack, const std::string& na
     branch = norm(spec.norm, norm_path, stack.rows(), branch);
   }
   if (spec.layer_scale) branch = layer_scale(stack, name + "_scale", branch);
+  const double kept = name == "mlp"  ? stack.ffn->residual_multiplier
+                      : is_attention ? stack.attention->residual_multiplier
+                                     : 1;
+  hidden = scaled(Part::residual, name + ".residual.scale", kept, hidden);
   TensorId sum = add_residual(stack, name + ".residual", hidden, branch);
   if (spec.norm_placement == NormPlacement::post) {
     sum = norm(spec.norm, norm_path, stack.rows(), sum);
@@ -165,7 +172,15 @@ TensorId GraphBuilder::transformer_layer(const StackContext& stack, TensorId hid
   if (stack.ffn->kind == FfnKind::none) return hidden;
   hidden = sublayer(stack, "mlp", dropout.ffn_output, hidden,
                     [&](TensorId input) { return feed_forward(stack, input, hidden); });
-  return per_layer_input_ ? add_per_layer_input(stack, hidden) : hidden;
+  if (per_layer_input_) hidden = add_per_layer_input(stack, hidden);
+  return stack.spec->layer_scalar ? scale_layer(stack, hidden) : hidden;
+}
+
+TensorId GraphBuilder::scale_layer(const StackContext& stack, TensorId hidden) {
+  const WeightId scale = weight(Part::residual, "layer_scalar", {Integer{1}}, WeightRole::norm);
+  graph_.weights[scale].kind = WeightKind::buffer;
+  return emit_in_place(Part::residual, "layer_scalar",
+                       TrainedScale{stack.rows(), Symbol::hidden_size}, {hidden}, {scale});
 }
 
 TensorId GraphBuilder::parallel_layer(const StackContext& stack, TensorId hidden) {

@@ -84,20 +84,21 @@ TensorId GraphBuilder::scan(const StackContext& stack, const StateSpaceSpec& spe
     return weight(Part::mixer_scan, path, std::move(shape), kRole);
   };
   std::vector<WeightId> weights;
-  std::vector<Expr> decays{heads};
+  ElementType state_type = ElementType::recurrent_state;
   switch (spec.kind) {
     case StateSpaceKind::dual:
-      weights.push_back(add("mixer.dt_bias", {heads}));
+      weights = {add("mixer.dt_bias", {heads}), add("mixer.a_log", {heads}),
+                 add("mixer.d", {heads})};
       break;
     case StateSpaceKind::selective:
-      decays.push_back(state);
+      weights = {add("mixer.a_log", {heads, state}), add("mixer.d", {heads})};
+      break;
+    case StateSpaceKind::lightning:
+      state_type = ElementType::kv_cache;  // in the type of the values
       break;
   }
-  weights.push_back(add("mixer.a_log", std::move(decays)));
-  weights.push_back(add("mixer.d", {heads}));
   if (stack.keys == KeySource::cache) {
-    operands.push_back(
-        tensor("mixer.state", {kBatch, heads, head_dim, state}, ElementType::recurrent_state));
+    operands.push_back(tensor("mixer.state", {kBatch, heads, head_dim, state}, state_type));
   }
   return emit(Part::mixer_scan, "mixer.scan",
               StateSpaceScan{spec.kind, kBatch, stack.rows(), heads, head_dim,
@@ -213,6 +214,8 @@ TensorId GraphBuilder::state_space(const StackContext& stack, TensorId hidden) {
   switch (stack.attention->state_space->kind) {
     case StateSpaceKind::selective:
       return selective_state_space(stack, hidden);
+    case StateSpaceKind::lightning:
+      return lightning_attention(stack, hidden);
     case StateSpaceKind::dual:
       break;
   }

@@ -148,6 +148,7 @@ class GraphBuilder {
   TensorId layer_scale(const StackContext& stack, const std::string& path, TensorId branch);
   TensorId add_residual(const StackContext& stack, const std::string& path, TensorId hidden,
                         TensorId branch);
+  TensorId scale_layer(const StackContext& stack, TensorId hidden);
   TensorId final_norm(const StackContext& stack, TensorId hidden);
 
   // build_feed_forward.cpp
@@ -155,6 +156,8 @@ class GraphBuilder {
   TensorId feed_forward(const StackContext& stack, TensorId normed, TensorId residual);
   TensorId dense_network(const StackContext& stack, const FfnSpec& ffn, const Expr& width,
                          const std::string& path, std::optional<Part> part, TensorId hidden);
+  /// Trained constants of an activation.
+  std::vector<WeightId> activation_weights(Part part, const std::string& path, ActivationKind kind);
   TensorId routed_experts(const StackContext& stack, const FfnSpec& ffn, TensorId router_input,
                           TensorId hidden);
   TensorId experts_beside_dense(const StackContext& stack, const FfnSpec& ffn, TensorId normed,
@@ -206,6 +209,7 @@ class GraphBuilder {
   TensorId state_space(const StackContext& stack, TensorId hidden);
   TensorId dual_state_space(const StackContext& stack, TensorId hidden);
   TensorId selective_state_space(const StackContext& stack, TensorId hidden);
+  TensorId lightning_attention(const StackContext& stack, TensorId hidden);
   TensorId gated_convolution(const StackContext& stack, TensorId hidden);
   /// The scan over `operands`, to which it adds the cached state.
   TensorId scan(const StackContext& stack, const StateSpaceSpec& spec, const Expr& first_parameter,

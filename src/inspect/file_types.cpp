@@ -86,7 +86,7 @@ class TypeReader {
   std::optional<Types> types_of(const Weight& weight, const std::vector<std::int64_t>& layers) {
     Types types;
     for (const std::int64_t layer : layers) {
-      const WeightPattern& pattern = finder_.stored_pattern(places_.patterns(weight.path), layer);
+      const WeightPattern& pattern = finder_.stored_pattern(places_.patterns(weight), layer);
       const auto index = finder_.find(filled(pattern.name.pattern, layer, 0));
       if (!index && !may_be_absent(weight)) return std::nullopt;
       const std::optional<StorageFormat> format = index ? format_at(*index) : not_stored();

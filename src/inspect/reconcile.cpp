@@ -71,7 +71,7 @@ class Reconciler {
     Integer tensors = 0;
     for (const Weight& weight : graph_.weights) {
       tensors += weight.repeat.evaluate(graph_.sizes) *
-                 Integer{places_.patterns(weight.path).front().tensors()};
+                 Integer{places_.patterns(weight).front().tensors()};
     }
     return tensors;
   }
@@ -126,7 +126,7 @@ class Reconciler {
 
   /// Assigns one layer's tensors to a weight.
   void find_weight(const Weight& weight, std::int64_t layer) {
-    const WeightPattern& pattern = finder_.stored_pattern(places_.patterns(weight.path), layer);
+    const WeightPattern& pattern = finder_.stored_pattern(places_.patterns(weight), layer);
     for (std::int64_t expert = 0; expert < pattern.tensors(); ++expert) {
       claim(weight, pattern, filled(pattern.name.pattern, layer, expert));
     }
@@ -157,10 +157,16 @@ class Reconciler {
     sums_.add(headroom::name_of(weight.role), headroom::name_of(weight.component), totals);
   }
 
-  /// The graph has two kinds of buffers: a router's score bias and BART's logit bias.
+  /// Buffers of the graph: a router's score bias, BART's logit bias, and constants of layers.
   static ExtraKind buffer_kind(const Weight& weight) {
-    return weight.path.find("router") == std::string::npos ? ExtraKind::head_buffer
-                                                           : ExtraKind::router_bias;
+    if (weight.path.find("router") != std::string::npos) return ExtraKind::router_bias;
+    return weight.path.starts_with("head") ? ExtraKind::head_buffer : ExtraKind::layer_constant;
+  }
+
+  /// Tables of sines follow from their sizes; transformers 5 leaves them out.
+  [[nodiscard]] bool is_computed(const Weight& weight) const {
+    return spec_.position.table == PositionTable::sinusoidal_halves &&
+           weight.path.ends_with("embeddings.position_embeddings.weight");
   }
 
   static std::vector<std::int64_t> expected_shape(const WeightPattern& pattern) {
@@ -175,6 +181,7 @@ class Reconciler {
     if (tensors_.files().is_part()) return;  // it may be in another file
     const bool is_buffer = weight.kind == WeightKind::buffer;
     if (is_buffer && buffer_kind(weight) == ExtraKind::head_buffer) return;  // it holds zeros only
+    if (is_computed(weight)) return;
     if (weight.path == "head.language_model.weight") {
       reconciled_.extras.push_back(
           {"missing untied head", {}, fmt::format("{} (not tied by the config)", name)});
@@ -230,7 +237,7 @@ class Reconciler {
       return weight.path.ends_with("embeddings.word_embeddings.weight");
     });
     if (embedding == graph_.weights.end()) return kind;
-    const auto& name = places_.patterns(embedding->path).front().name.pattern;
+    const auto& name = places_.patterns(*embedding).front().name.pattern;
     const auto table = finder_.find(name);
     const auto& stored = tensors_.files().tensors();
     if (!table || *table >= stored.size() || index >= stored.size()) return kind;

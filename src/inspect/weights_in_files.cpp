@@ -71,7 +71,7 @@ class FileWeights {
   }
 
   std::optional<Integer> bytes_in_layer(const Weight& weight, std::int64_t layer) {
-    const WeightPattern& pattern = finder_.stored_pattern(places_.patterns(weight.path), layer);
+    const WeightPattern& pattern = finder_.stored_pattern(places_.patterns(weight), layer);
     Integer sum = 0;
     for (std::int64_t expert = 0; expert < pattern.tensors(); ++expert) {
       const auto index = finder_.find(filled(pattern.name.pattern, layer, expert));

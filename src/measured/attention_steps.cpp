@@ -62,6 +62,11 @@ std::int64_t attention_score_floats(const AttentionArguments& args) {
 
 }  // namespace
 
+bool StepBuilder::reads_earlier_projections() const {
+  if (is_cross_attention() || node_->inputs.size() < 2) return false;
+  return program_.graph_.tensors[node_->inputs[1]].type == ElementType::activation;
+}
+
 std::int64_t StepBuilder::cached_keys() const {
   return integer(program_.graph_.tensors[node_->inputs[1]].shape[1]);
 }
@@ -146,6 +151,15 @@ void StepBuilder::apply_score_shaping(AttentionArguments& args, const ScoreShapi
   }
 }
 
+void StepBuilder::use_earlier_rows(AttentionArguments& args) const {
+  args.q_stride = integer(program_.graph_.tensors[node_->inputs[0]].shape.back());
+  args.q_batch_stride = args.queries * args.q_stride;
+  args.k_stride = integer(program_.graph_.tensors[node_->inputs[1]].shape.back());
+  args.v_stride = args.k_stride;
+  args.k_batch_stride = args.keys * args.k_stride;
+  args.v_batch_stride = args.k_batch_stride;
+}
+
 template <class Op>
 StepBuilder::Arguments StepBuilder::attention(const Op& op) {
   AttentionArguments args = attention_sizes(op.shape);
@@ -157,8 +171,12 @@ StepBuilder::Arguments StepBuilder::attention(const Op& op) {
     keys = op.keys;
     values = op.values;
   }
+  // In prefill a windowed cache holds the last keys only, so layers share the rows before it.
+  const bool shares = keys == KeySource::cache && reads_earlier_projections();
+  if (shares) keys = KeySource::projections;
   args.key_mask = key_mask(keys);
   set_operands(args, keys, values);
+  if (shares) use_earlier_rows(args);
   const bool cross = is_cross_attention();
   const bool from_cache = keys == KeySource::cache;
   const bool windowed = from_cache && args.window.kind != WindowKind::none;
@@ -181,8 +199,11 @@ StepBuilder::Arguments StepBuilder::attention(const Op& op) {
   const std::string cache = cross ? "cross_attention.kv_cache" : "attention.kv_cache";
   const float* projected_keys = cross ? nullptr : args.q + layout.query;
   if (cross && !from_cache) projected_keys = input(1);
+  if (shares) projected_keys = input(1) + args.k_stride - layout.key - layout.value;
+  const auto source =
+      from_cache && !cross ? program_.source_layer(node_->inputs[1], block_, *node_) : std::nullopt;
   return [=, program = &program_, slopes = slopes_](std::int64_t layer) mutable {
-    args.k = from_cache ? program->cache_.data(cache, layer) : projected_keys;
+    args.k = from_cache ? program->cache_.data(cache, source.value_or(layer)) : projected_keys;
     args.v = args.k + value_offset;
     if (from_cache && !cross) {
       args.past = windowed ? 0 : program->lengths_.past;

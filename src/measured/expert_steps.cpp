@@ -15,11 +15,15 @@ StepBuilder::Run StepBuilder::operator()(const RouterSelect& op) {
   args.per_token = integer(op.per_token);
   auto plan = std::make_shared<ExpertPlan>(args.rows, args.num_experts, args.per_token);
   plans_[node_->output] = plan;
-  const std::string bias = node_->weights.empty() ? std::string() : weight_path(0);
+  std::size_t next = 0;
+  const std::string scale = op.spec.beside_dense ? weight_path(next++) : std::string();
+  const std::string bias = op.spec.correction_bias ? weight_path(next) : std::string();
   const std::int64_t moved = args.rows * (args.num_experts + 2 * args.per_token) * kFloatBytes;
   return [=, spec = op.spec, weights = &program_.weights_, scores = input(0), routing = output(),
           layers_per_weights = block_.layers_per_weights](std::int64_t layer) mutable {
-    if (!bias.empty()) args.correction_bias = weights->values(bias, layer / layers_per_weights);
+    const std::int64_t stored = layer / layers_per_weights;
+    if (!bias.empty()) args.correction_bias = weights->values(bias, stored);
+    if (!scale.empty()) args.expert_scale = weights->values(scale, stored);
     select_experts(args, spec, scores, routing);
     plan_experts(routing, *plan);
     return StepCount{0, moved};

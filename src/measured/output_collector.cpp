@@ -33,6 +33,7 @@ void OutputCollector::observe(const ProgramBlock& block, std::int64_t layer, con
                              : in_encoder ? "encoder_hidden_states"
                                           : "decoder_hidden_states";
   const std::string& first = block.steps.front().node->path;
+  if (block.path == "per_layer_embeddings") return;
   if (block.path.ends_with("embeddings")) {
     add_hidden(states + ".0", in_encoder, data);
   } else if (block.path.ends_with(".layers")) {

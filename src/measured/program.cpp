@@ -45,12 +45,16 @@ Bindings sizes_at(const Graph& graph, const Lengths& lengths) {
 
 KvCache::KvCache(const Graph& graph, const Bindings& sizes) {
   std::size_t end = 0;
+  // A layer that shares the keys of an earlier one reads that layer's cache.
+  std::map<TensorId, std::pair<const Block*, std::int64_t>> owners;
   for (const Block& block : graph.blocks) {
     const std::int64_t runs = integer_of(block.repeat, sizes);
     for (const Node& node : block.nodes) {
       for (const TensorId input : node.inputs) {
         const Tensor& tensor = graph.tensors[input];
         if (!is_cached(tensor.type)) continue;
+        const std::pair owner{&block, node.layer};
+        if (owners.emplace(input, owner).first->second != owner) continue;
         const auto floats = static_cast<std::size_t>(integer_of(tensor.elements(), sizes));
         for (std::int64_t run = 0; run < runs; ++run) {
           const std::pair key{tensor.name, block.layer_of(node, run)};
@@ -92,6 +96,20 @@ Program::Program(const ModelSpec& spec, Graph graph, const ModelWeights& weights
       encoder_input_(inputs.encoder_hidden_states.begin(), inputs.encoder_hidden_states.end()) {
   require_positions(spec, lengths);
   build_blocks();
+}
+
+std::optional<std::int64_t> Program::source_layer(TensorId tensor, const Block& block,
+                                                  const Node& node) const {
+  const auto reads = [&](const Node& other) {
+    return std::ranges::find(other.inputs, tensor) != other.inputs.end();
+  };
+  for (const Block& other : graph_.blocks) {
+    const auto first = std::ranges::find_if(other.nodes, reads);
+    if (first == other.nodes.end()) continue;
+    if (&other == &block && first->layer == node.layer) return std::nullopt;
+    return other.layer_of(*first, integer_of(other.repeat, sizes_) - 1);
+  }
+  return std::nullopt;
 }
 
 float* Program::pointer(TensorId tensor) {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -107,6 +108,9 @@ class Program {
  private:
   friend class StepBuilder;
   [[nodiscard]] float* pointer(TensorId tensor);
+  /// Layer of the stack that fills the cache `tensor`, if `node` of `block` reads another layer's.
+  [[nodiscard]] std::optional<std::int64_t> source_layer(TensorId tensor, const Block& block,
+                                                         const Node& node) const;
   void build_blocks();
 
   const ModelSpec& spec_;

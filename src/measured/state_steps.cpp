@@ -63,26 +63,42 @@ StepBuilder::Run StepBuilder::operator()(const StateSpaceScan& op) {
     return TokenRows{input(index), floats_of(node_->inputs[index]) / rows};
   };
   args.x = rows_of(0);
-  args.time_step = rows_of(1);
-  args.b = rows_of(op.kind == StateSpaceKind::dual ? 0 : 2);
+  const bool lightning = op.kind == StateSpaceKind::lightning;
+  if (!lightning) args.time_step = rows_of(1);
+  args.b = rows_of(op.kind == StateSpaceKind::selective ? 2 : 0);
   args.b.data += integer(op.first_parameter);
   args.c = {args.b.data + shared, args.b.stride};
   args.out = output();
-  const bool biased = op.kind == StateSpaceKind::dual;
-  const std::size_t first = biased ? 1 : 0;
   const std::int64_t moved = rows * (2 * args.heads * args.head_dim + args.heads + 2 * shared) +
                              2 * integer(op.state_elements());
-  return [=, bias = biased ? weight_path(0) : "", a_log = weight_path(first),
-          d = weight_path(first + 1), state = state_of(op.state, op.state_elements()),
-          weights = &program_.weights_,
-          shared_layers = block_.layers_per_weights](std::int64_t layer) mutable {
-    const std::int64_t stored = layer / shared_layers;
-    args.dt_bias = bias.empty() ? nullptr : weights->values(bias, stored);
-    args.a_log = weights->values(a_log, stored);
-    args.d = weights->values(d, stored);
+  return [=, bind = scan_weights(op),
+          state = state_of(op.state, op.state_elements())](std::int64_t layer) mutable {
+    bind(args, layer);
     args.state = state(layer);
     return StepCount{state_space_scan(args), moved * kFloatBytes};
   };
+}
+
+StepBuilder::ScanWeights StepBuilder::scan_weights(const StateSpaceScan& op) const {
+  if (op.kind == StateSpaceKind::lightning) {
+    auto decays = std::make_shared<std::vector<float>>();
+    return [decays, layers = program_.spec_.main_stack().num_layers](StateSpaceArguments& args,
+                                                                     std::int64_t layer) {
+      *decays = lightning_decays(args.heads, layer, layers);
+      args.decay = decays->data();
+    };
+  }
+  const bool biased = op.kind == StateSpaceKind::dual;
+  const std::size_t first = biased ? 1 : 0;
+  return
+      [bias = biased ? weight_path(0) : "", a_log = weight_path(first), d = weight_path(first + 1),
+       weights = &program_.weights_,
+       shared_layers = block_.layers_per_weights](StateSpaceArguments& args, std::int64_t layer) {
+        const std::int64_t stored = layer / shared_layers;
+        args.dt_bias = bias.empty() ? nullptr : weights->values(bias, stored);
+        args.a_log = weights->values(a_log, stored);
+        args.d = weights->values(d, stored);
+      };
 }
 
 StepBuilder::Run StepBuilder::operator()(const GatedDelta& op) {

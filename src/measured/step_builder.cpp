@@ -2,6 +2,7 @@
 #include "step_builder.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -155,6 +156,22 @@ StepBuilder::Run StepBuilder::operator()(const Norm& op) {
   };
 }
 
+std::function<void()> StepBuilder::head_rows_copy(const HeadRows& heads) const {
+  const std::int64_t width = integer(heads.row_width);
+  const std::int64_t rows = integer(heads.rows);
+  const std::int64_t from_width = floats_of(node_->inputs.front()) / rows;
+  if (from_width == width) return input_copy();
+  const std::int64_t added = width - from_width;
+  return [=, from = input(0), to = output()] {
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const float* const source = from + row * from_width;
+      float* const target = to + row * width;
+      std::copy_n(source, from_width, target);
+      std::copy_n(source + from_width - added, added, target + from_width);
+    }
+  };
+}
+
 StepBuilder::Run StepBuilder::operator()(const HeadNorm& op) {
   const std::int64_t rows = integer(op.heads.rows);
   const std::int64_t stride = integer(op.heads.row_width);
@@ -166,9 +183,9 @@ StepBuilder::Run StepBuilder::operator()(const HeadNorm& op) {
   // One weight row for all heads, or one per head.
   const std::int64_t weight_step = op.scope == QueryKeyNormScope::each_head_own_weight ? width : 0;
   const auto kernel = op.spec.kind == NormKind::layer_norm ? layer_norm : rms_norm;
-  return [=, weights = norm_weights(op.spec), copy_input = input_copy(),
+  return [=, weights = norm_weights(op.spec), copy_rows = head_rows_copy(op.heads),
           x = output() + integer(op.heads.first)](std::int64_t layer) mutable {
-    copy_input();
+    copy_rows();
     weights.bind(args, layer);
     if (all_heads) {
       kernel(args, x, x);
@@ -196,6 +213,7 @@ StepBuilder::Run StepBuilder::operator()(const Clamp& op) {
 
 StepBuilder::Run StepBuilder::operator()(const Activation& op) {
   const std::int64_t count = integer(op.elements);
+  if (op.kind == ActivationKind::xielu) return activation_with_constants(count);
   return [=, copy_input = input_copy(), kind = op.kind, x = output()](std::int64_t /*layer*/) {
     copy_input();
     activate(kind, x, count);
@@ -203,12 +221,63 @@ StepBuilder::Run StepBuilder::operator()(const Activation& op) {
   };
 }
 
+StepBuilder::Run StepBuilder::activation_with_constants(std::int64_t count) {
+  std::array<std::string, 4> paths;
+  for (std::size_t i = 0; i < paths.size(); ++i) paths.at(i) = weight_path(i);
+  return
+      [=, layers = block_.layers_per_weights, paths = std::move(paths),
+       weights = &program_.weights_, copy_input = input_copy(), x = output()](std::int64_t layer) {
+        copy_input();
+        const auto value = [&](const std::string& path) {
+          return *weights->values(path, layer / layers);
+        };
+        xielu({value(paths[0]), value(paths[1]), value(paths[2]), value(paths[3])}, x, count);
+        return StepCount{0, 2 * count * kFloatBytes};
+      };
+}
+
 StepBuilder::Run StepBuilder::operator()(const GatedActivation& op) {
   const std::int64_t width = integer(program_.graph_.tensors[node_->output].shape.back());
   const std::int64_t rows = integer(op.elements) / width;
+  if (!op.slices.is_zero()) return activation_of_slice(op);
   return [=, kind = op.kind, gate_up = input(0), out = output()](std::int64_t /*layer*/) {
     activate_gated(kind, gate_up, out, rows, width);
     return StepCount{0, 3 * rows * width * kFloatBytes};
+  };
+}
+
+/// act(gate) · the layer's slice of the second input.
+StepBuilder::Run StepBuilder::activation_of_slice(const GatedActivation& op) {
+  const std::int64_t width = integer(program_.graph_.tensors[node_->output].shape.back());
+  const std::int64_t rows = integer(op.elements) / width;
+  const std::int64_t stride = integer(op.slices) * width;
+  return [=, kind = op.kind, copy_input = input_copy(), slices = input(1),
+          x = output()](std::int64_t layer) {
+    copy_input();
+    activate(kind, x, rows * width);
+    const float* const slice = slices + layer * width;
+    for (std::int64_t row = 0; row < rows; ++row) {
+      scale_rows(x + row * width, slice + row * stride, 1, width);
+    }
+    return StepCount{0, 3 * rows * width * kFloatBytes};
+  };
+}
+
+StepBuilder::Run StepBuilder::operator()(const TrainedScale& op) {
+  const std::int64_t rows = integer(op.rows);
+  const std::int64_t width = integer(op.width);
+  const Weight& weight = program_.graph_.weights[node_->weights.front()];
+  const bool one_number = integer(weight.elements()) == 1;
+  return [=, path = weight.path, weights = &program_.weights_, copy_input = input_copy(),
+          layers = block_.layers_per_weights, x = output()](std::int64_t layer) {
+    copy_input();
+    const float* const factors = weights->values(path, layer / layers);
+    if (one_number) {
+      scale(x, *factors, rows * width);
+    } else {
+      scale_rows(x, factors, rows, width);
+    }
+    return StepCount{0, 2 * rows * width * kFloatBytes};
   };
 }
 

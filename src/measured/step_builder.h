@@ -9,6 +9,7 @@
 #include "kernels/attention.h"
 #include "kernels/experts.h"
 #include "kernels/rotary.h"
+#include "kernels/state_kernels.h"
 #include "program.h"
 
 namespace headroom::measured {
@@ -79,6 +80,7 @@ class StepBuilder {
   Run operator()(const Dropout& op);
   Run operator()(const SelectToken& op);
   Run operator()(const Scale& op);
+  Run operator()(const TrainedScale& op);
   Run operator()(const SoftCap& op);
   Run operator()(const CrossEntropy& op);
   Run operator()(const Collective& op);
@@ -117,13 +119,25 @@ class StepBuilder {
   /// Copy of the first input to the output, for operators that modify in place.
   [[nodiscard]] InputCopy input_copy() const;
   [[nodiscard]] bool is_cross_attention() const;
+  /// True if K and V stand in the rows of an earlier layer's projections, the node's second input.
+  [[nodiscard]] bool reads_earlier_projections() const;
+  /// Strides of queries alone in their rows, and of K and V in those of an earlier layer.
+  void use_earlier_rows(AttentionArguments& args) const;
   /// Keys per sequence that the node's KV-cache (its second input) can store.
   [[nodiscard]] std::int64_t cached_keys() const;
+  /// Copies the rows of a norm of heads. Where the output's rows are wider, the heads that the norm
+  /// adds to them are copies of the input's last ones (Gemma 4, whose values are keys).
+  [[nodiscard]] std::function<void()> head_rows_copy(const HeadRows& heads) const;
+  [[nodiscard]] Run activation_with_constants(std::int64_t count);
+  [[nodiscard]] Run activation_of_slice(const GatedActivation& op);
   [[nodiscard]] Run scaled_residual(const ResidualAdd& op);
   [[nodiscard]] Run scaled_part(const Scale& op);
   /// State of a recurrence in a layer: the cached one, which is its last input, or zeros.
   using State = std::function<float*(std::int64_t layer)>;
   [[nodiscard]] State state_of(KeySource source, const Expr& elements);
+  /// Binds the decays of a scan in a layer.
+  using ScanWeights = std::function<void(StateSpaceArguments& args, std::int64_t layer)>;
+  [[nodiscard]] ScanWeights scan_weights(const StateSpaceScan& op) const;
   /// Position table of the node, from the row of the first position.
   [[nodiscard]] const float* position_rows(const std::string& path, std::int64_t width) const;
 

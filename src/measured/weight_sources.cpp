@@ -83,11 +83,11 @@ class StoredWeights final : public WeightSource {
                             std::int64_t layer) override {
     AlignedVector<float> values(static_cast<std::size_t>(element_count(shape)));
     std::span<float> rest(values);
-    if (is_omitted_table(weight.path)) {
+    if (is_omitted_table(weight)) {
       std::ranges::copy(sinusoidal_halves(shape.front(), shape.back()), values.begin());
       return values;
     }
-    for (const WeightPlace& place : places_of(weight.path, layer)) {
+    for (const WeightPlace& place : places_of(weight, layer)) {
       const auto size = static_cast<std::size_t>(place.wanted.rows * place.wanted.columns);
       copy(place, weight.path, rest.first(size));
       rest = rest.subspan(size);
@@ -119,16 +119,16 @@ class StoredWeights final : public WeightSource {
   }
 
   /// Returns whether the weight is a sinusoidal position table that the file omits.
-  [[nodiscard]] bool is_omitted_table(const std::string& path) const {
+  [[nodiscard]] bool is_omitted_table(const Weight& weight) const {
     if (positions_ == PositionTable::trained) return false;
-    const bool is_table = path.ends_with("embeddings.position_embeddings.weight");
-    return is_table && !find(places_of(path, 0).front().name);
+    const bool is_table = weight.path.ends_with("embeddings.position_embeddings.weight");
+    return is_table && !find(places_of(weight, 0).front().name);
   }
 
   /// First alternative whose tensors exist with the right shape; else the first whose tensors
   /// exist.
-  [[nodiscard]] PlaceList places_of(const std::string& path, std::int64_t layer) const {
-    std::vector<PlaceList> alternatives = places_.of(path, layer);
+  [[nodiscard]] PlaceList places_of(const Weight& weight, std::int64_t layer) const {
+    std::vector<PlaceList> alternatives = places_.of(weight, layer);
     std::optional<std::size_t> first_present;
     for (std::size_t i = 0; i < alternatives.size(); ++i) {
       const WeightPlace& first = alternatives[i].front();

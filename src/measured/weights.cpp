@@ -55,7 +55,15 @@ std::optional<Projection> projection_of(const Node& node) {
           [](const PatchEmbedding& op) -> Result {
             return Projection{2, op.patch_elements};
           },
- [](const OneOf< TokenEmbedding, PositionEmbedding, RelativePositionBias, PositionTableRows, DisentangledBias, Norm, HeadNorm, Rotary, Clamp, TemperatureScale, LatentConcat, HeadLinear, GroupedLinear, KeyCompression, IndexScores, KeySelect, StreamWeights, StreamStep, KvCacheAppend, AttentionScores, Softmax, AttentionContext, FusedAttention, FeatureMap, LinearAttention, ShortConvolution, StateSpaceScan, GatedDelta, OutputGate, Activation, GatedActivation, RouterSelect, ExpertCombine, RowGate, ResidualAdd, ChannelScale, Dropout, SelectToken, Scale, SoftCap, CrossEntropy, Collective> auto&) -> Result { return std::nullopt; }},
+          [](const OneOf<TokenEmbedding, PositionEmbedding, RelativePositionBias, PositionTableRows,
+                         DisentangledBias, Norm, HeadNorm, Rotary, Clamp, TemperatureScale,
+                         LatentConcat, HeadLinear, GroupedLinear, KeyCompression, IndexScores,
+                         KeySelect, StreamWeights, StreamStep, KvCacheAppend, AttentionScores,
+                         Softmax, AttentionContext, FusedAttention, FeatureMap, LinearAttention,
+                         ShortConvolution, StateSpaceScan, GatedDelta, OutputGate, Activation,
+                         GatedActivation, RouterSelect, ExpertCombine, RowGate, ResidualAdd,
+                         ChannelScale, Dropout, SelectToken, Scale, TrainedScale, SoftCap,
+                         CrossEntropy, Collective> auto&) -> Result { return std::nullopt; }},
       node.op);
 }
 

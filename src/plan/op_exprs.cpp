@@ -80,7 +80,7 @@ class ExprMapper {
   void operator()(Recurrence& op) const { each(op.batch, op.seq_len, op.width); }
   void operator()(OutputGate& op) const { each(op.elements); }
   void operator()(Activation& op) const { each(op.elements); }
-  void operator()(GatedActivation& op) const { each(op.elements); }
+  void operator()(GatedActivation& op) const { each(op.elements, op.slices); }
   void operator()(RouterSelect& op) const { each(op.rows, op.num_experts, op.per_token); }
   void operator()(ExpertLinear& op) const {
     each(op.rows, op.num_experts, op.per_token, op.in_features, op.out_features);
@@ -95,6 +95,7 @@ class ExprMapper {
     each(op.elements);
     heads(op.part);
   }
+  void operator()(TrainedScale& op) const { each(op.rows, op.width); }
   void operator()(SoftCap& op) const { each(op.elements); }
   void operator()(CrossEntropy& op) const { each(op.rows, op.classes); }
   void operator()(Collective& op) const { each(op.bytes); }

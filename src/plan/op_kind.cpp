@@ -26,7 +26,11 @@ OpKind kind_of(const Op& op) {
           [](const CrossEntropy&) { return OpKind::loss; },
           [](const Collective&) { return OpKind::collective; },
           [](const OneOf<PositionEmbedding, PatchEmbedding, Convolution, Norm, HeadNorm, Rotary,
- Clamp, TemperatureScale, LatentConcat, HeadLinear, GroupedLinear, KeyCompression, StreamWeights, StreamStep, KvCacheAppend, FeatureMap, ShortConvolution, Recurrence, OutputGate, RouterSelect, RowGate, ResidualAdd, ChannelScale, Dropout, SelectToken, Scale, SoftCap> auto&) { return OpKind::other; }},
+                         Clamp, TemperatureScale, LatentConcat, HeadLinear, GroupedLinear,
+                         KeyCompression, StreamWeights, StreamStep, KvCacheAppend, FeatureMap,
+                         ShortConvolution, Recurrence, OutputGate, RouterSelect, RowGate,
+                         ResidualAdd, ChannelScale, Dropout, SelectToken, Scale, TrainedScale,
+                         SoftCap> auto&) { return OpKind::other; }},
       op);
 }
 

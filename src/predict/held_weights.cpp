@@ -24,7 +24,16 @@ Reading reading_of(const Node& node, std::size_t index) {
           [&](const PatchEmbedding&) { return index < 2 ? Reading::packed : Reading::plain; },
           [](const Recurrence&) { return Reading::recurrent; },
           [&](const TokenEmbedding&) { return index == 0 ? Reading::word_table : Reading::plain; },
- [](const OneOf< PositionEmbedding, RelativePositionBias, PositionTableRows, DisentangledBias, Norm, HeadNorm, Rotary, Clamp, TemperatureScale, LatentConcat, HeadLinear, GroupedLinear, KeyCompression, IndexScores, KeySelect, StreamWeights, StreamStep, KvCacheAppend, AttentionScores, Softmax, AttentionContext, FusedAttention, FeatureMap, LinearAttention, ShortConvolution, StateSpaceScan, GatedDelta, OutputGate, Activation, GatedActivation, RouterSelect, ExpertCombine, RowGate, ResidualAdd, ChannelScale, Dropout, SelectToken, Scale, SoftCap, CrossEntropy, Collective> auto&) { return Reading::plain; }},
+          [](const OneOf<
+              PositionEmbedding, RelativePositionBias, PositionTableRows, DisentangledBias, Norm,
+              HeadNorm, Rotary, Clamp, TemperatureScale, LatentConcat, HeadLinear, GroupedLinear,
+              KeyCompression, IndexScores, KeySelect, StreamWeights, StreamStep, KvCacheAppend,
+              AttentionScores, Softmax, AttentionContext, FusedAttention, FeatureMap,
+              LinearAttention, ShortConvolution, StateSpaceScan, GatedDelta, OutputGate, Activation,
+              GatedActivation, RouterSelect, ExpertCombine, RowGate, ResidualAdd, ChannelScale,
+              Dropout, SelectToken, Scale, TrainedScale, SoftCap, CrossEntropy, Collective> auto&) {
+            return Reading::plain;
+          }},
       node.op);
 }
 

@@ -25,6 +25,7 @@ KernelKind plain(ActivationKind kind) {
     case ActivationKind::sigmoid:
     case ActivationKind::clamped_swiglu:
     case ActivationKind::clamped_silu:
+    case ActivationKind::xielu:
       return KernelKind::silu;
     case ActivationKind::tanh:
       break;
@@ -49,6 +50,7 @@ KernelKind gated(ActivationKind kind) {
     case ActivationKind::sigmoid:
     case ActivationKind::clamped_swiglu:
     case ActivationKind::clamped_silu:
+    case ActivationKind::xielu:
       break;
   }
   return KernelKind::silu_gated;
@@ -298,6 +300,9 @@ class CallVisitor {
   }
   Calls operator()(const Scale& op) const {
     return {elements(KernelKind::scale, number(op.elements))};
+  }
+  Calls operator()(const TrainedScale& op) const {
+    return {elements(KernelKind::scale, number(op.rows * op.width))};
   }
   Calls operator()(const SoftCap& op) const {
     return {elements(KernelKind::tanh, number(op.elements))};

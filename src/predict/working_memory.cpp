@@ -30,7 +30,15 @@ Expr kernel_floats(const Op& op, const Bindings& sizes) {
                    (bias.width + shape.queries + bias.projections() * shape.heads * shape.head_dim);
           },
           [&](const Convolution& convolution) { return convolution_floats(convolution, sizes); },
- [](const OneOf< TokenEmbedding, PositionEmbedding, RelativePositionBias, PositionTableRows, Linear, Norm, HeadNorm, Rotary, Clamp, TemperatureScale, LatentConcat, HeadLinear, GroupedLinear, KeyCompression, IndexScores, KeySelect, StreamWeights, StreamStep, KvCacheAppend, AttentionScores, Softmax, AttentionContext, FusedAttention, FeatureMap, LinearAttention, ShortConvolution, StateSpaceScan, Recurrence, OutputGate, Activation, GatedActivation, RouterSelect, ExpertLinear, ExpertCombine, RowGate, ResidualAdd, ChannelScale, Dropout, SelectToken, Scale, SoftCap, CrossEntropy, Collective> auto&) { return Expr(); }},
+          [](const OneOf<TokenEmbedding, PositionEmbedding, RelativePositionBias, PositionTableRows,
+                         Linear, Norm, HeadNorm, Rotary, Clamp, TemperatureScale, LatentConcat,
+                         HeadLinear, GroupedLinear, KeyCompression, IndexScores, KeySelect,
+                         StreamWeights, StreamStep, KvCacheAppend, AttentionScores, Softmax,
+                         AttentionContext, FusedAttention, FeatureMap, LinearAttention,
+                         ShortConvolution, StateSpaceScan, Recurrence, OutputGate, Activation,
+                         GatedActivation, RouterSelect, ExpertLinear, ExpertCombine, RowGate,
+                         ResidualAdd, ChannelScale, Dropout, SelectToken, Scale, TrainedScale,
+                         SoftCap, CrossEntropy, Collective> auto&) { return Expr(); }},
       op);
 }
 

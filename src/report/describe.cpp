@@ -86,8 +86,12 @@ void add_mixers(const StackSpec& stack, std::vector<std::string>& words) {
     const std::string heads = scan->head_dim == 1
                                   ? fmt::format("{} channels", scan->num_heads)
                                   : fmt::format("{} heads of {}", scan->num_heads, scan->head_dim);
-    words.push_back(
-        fmt::format("state space in {} layers, {}, state {}", layers, heads, scan->state_size));
+    if (scan->kind == StateSpaceKind::lightning) {
+      words.push_back(fmt::format("lightning attention in {} layers", layers));
+    } else {
+      words.push_back(
+          fmt::format("state space in {} layers, {}, state {}", layers, heads, scan->state_size));
+    }
   }
   if (convolution) {
     const auto layers = layers_where(stack, [](const AttentionSpec& attention) {

@@ -15,6 +15,8 @@ RopeScalingKind scaling_kind(ConfigReader& config) {
                                            {{"default", RopeScalingKind::none},
                                             // Positions in three parts; equal for text.
                                             {"mrope", RopeScalingKind::none},
+                                            // Over the whole head; see rotated_pairs.
+                                            {"proportional", RopeScalingKind::none},
                                             {"linear", RopeScalingKind::linear},
                                             {"dynamic", RopeScalingKind::dynamic},
                                             {"llama3", RopeScalingKind::llama3},
@@ -87,11 +89,16 @@ void read_alpha(ConfigReader& config, std::int64_t head_dim, RopeSpec& rope) {
 
 void read_scaling(ConfigReader& config, const PositionSpec& position, std::int64_t head_dim,
                   RopeSpec& rope) {
+  const bool proportional = config.is_text("rope_type", "proportional");
   rope.scaling = scaling_kind(config);
   rope.theta = config.number_or({"rope_theta"}, rope.theta);
   const double partial = config.number_or({"partial_rotary_factor"}, 0);
-  if (partial != 0)
-    rope.rotary_dim = static_cast<std::int64_t>(static_cast<double>(head_dim) * partial);
+  const auto rotary_dim = static_cast<std::int64_t>(static_cast<double>(head_dim) * partial);
+  if (partial != 0 && proportional) {
+    rope.rotated_pairs = rotary_dim / 2;
+  } else if (partial != 0) {
+    rope.rotary_dim = rotary_dim;
+  }
   read_alpha(config, head_dim, rope);
   rope.factor = config.number_or({"factor"}, 1);
   rope.low_freq_factor = config.number_or({"low_freq_factor"}, 1);

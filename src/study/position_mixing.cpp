@@ -79,6 +79,7 @@ class MixingVisitor {
   PositionMixing operator()(const ChannelScale&) const { return {}; }
   PositionMixing operator()(const SelectToken&) const { return {}; }
   PositionMixing operator()(const Scale&) const { return {}; }
+  PositionMixing operator()(const TrainedScale&) const { return {}; }
   PositionMixing operator()(const SoftCap&) const { return {}; }
   PositionMixing operator()(const CrossEntropy&) const { return {}; }
   PositionMixing operator()(const Collective&) const { return {}; }

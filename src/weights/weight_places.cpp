@@ -103,14 +103,19 @@ bool WeightPlace::fits(std::span<const std::int64_t> shape) const {
 }
 
 WeightPlaces::WeightPlaces(const ModelSpec& spec, const Graph& graph, NameTable table)
-    : table_(std::move(table)) {
-  Shapes shapes;
+    : table_(std::move(table)), sizes_(graph.sizes) {
+  Shapes first_shapes;
   for (const Weight& weight : graph.weights) {
-    shapes.emplace(weight.path, shape_of(weight, graph.sizes));
+    first_shapes.emplace(weight.path, shape_of(weight, sizes_));
   }
-  for (const auto& [path, shape] : shapes) {
-    for (const StoredName& name : stored_names(table_, path)) {
-      patterns_[path].push_back(pattern_of(spec, shapes, path, name));
+  for (const Weight& weight : graph.weights) {
+    std::vector<std::int64_t> shape = shape_of(weight, sizes_);
+    auto [place, is_new] = patterns_.try_emplace({weight.path, shape});
+    if (!is_new) continue;
+    Shapes shapes = first_shapes;
+    shapes[weight.path] = std::move(shape);
+    for (const StoredName& name : stored_names(table_, weight.path)) {
+      place->second.push_back(pattern_of(spec, shapes, weight.path, name));
     }
   }
 }
@@ -152,15 +157,15 @@ StackRange WeightPlaces::range_of(const ModelSpec& spec, const Shapes& shapes,
   return range;
 }
 
-std::span<const WeightPattern> WeightPlaces::patterns(std::string_view path) const {
-  const auto found = patterns_.find(path);
+std::span<const WeightPattern> WeightPlaces::patterns(const Weight& weight) const {
+  const auto found = patterns_.find({weight.path, shape_of(weight, sizes_)});
   if (found != patterns_.end()) return found->second;
-  throw Error(ErrorCode::internal, fmt::format("the model has no weight {}", path));
+  throw Error(ErrorCode::internal, fmt::format("the model has no weight {}", weight.path));
 }
 
-std::vector<PlaceList> WeightPlaces::of(std::string_view path, std::int64_t layer) const {
+std::vector<PlaceList> WeightPlaces::of(const Weight& weight, std::int64_t layer) const {
   std::vector<PlaceList> alternatives;
-  for (const WeightPattern& pattern : patterns(path)) {
+  for (const WeightPattern& pattern : patterns(weight)) {
     PlaceList& places = alternatives.emplace_back();
     const bool stacked = pattern.name.layout.experts == ExpertStorage::stacked;
     for (std::int64_t expert = 0; expert < pattern.experts; ++expert) {

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "headroom/graph.h"
@@ -56,12 +57,13 @@ class WeightPlaces {
   /// lacks one of the model's weights.
   WeightPlaces(const ModelSpec& spec, const Graph& graph, NameTable table);
 
-  /// Candidate locations of weight `path` in layer `layer`, by preference: the first whose tensors
-  /// exist applies.
-  [[nodiscard]] std::vector<PlaceList> of(std::string_view path, std::int64_t layer) const;
+  /// Candidate locations of `weight` in layer `layer`, by preference: the first whose tensors exist
+  /// applies.
+  [[nodiscard]] std::vector<PlaceList> of(const Weight& weight, std::int64_t layer) const;
 
-  /// Names and sizes of weight `path` in every layer, by preference.
-  [[nodiscard]] std::span<const WeightPattern> patterns(std::string_view path) const;
+  /// Names and sizes of `weight` in every layer of its shape, by preference. Layers of different
+  /// kinds may have weights of one path and several shapes.
+  [[nodiscard]] std::span<const WeightPattern> patterns(const Weight& weight) const;
 
   [[nodiscard]] const NameTable& table() const noexcept { return table_; }
 
@@ -74,7 +76,9 @@ class WeightPlaces {
                                     const std::string& path, const StoredName& name) const;
 
   NameTable table_;
-  std::map<std::string, std::vector<WeightPattern>, std::less<>> patterns_;
+  Bindings sizes_;
+  /// By path and shape.
+  std::map<std::pair<std::string, std::vector<std::int64_t>>, std::vector<WeightPattern>> patterns_;
 };
 
 }  // namespace headroom::detail

@@ -2,6 +2,7 @@
 // tensor get their sizes from the weights.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "checkpoint/weight_files.h"
@@ -42,10 +43,17 @@ NameTable stacked_table(const ModelSpec& spec) {
   return table;
 }
 
+/// All places of weight `path`, by preference.
+std::vector<PlaceList> places_of(const ModelSpec& spec, const std::string& path,
+                                 std::int64_t layer) {
+  const Graph graph = build_graph(spec, {});
+  const WeightPlaces places(spec, graph, stacked_table(spec));
+  return places.of(*std::ranges::find(graph.weights, path, &Weight::path), layer);
+}
+
 /// The preferred place.
 WeightPlace place_of(const ModelSpec& spec, const std::string& path, std::int64_t layer) {
-  const WeightPlaces places(spec, build_graph(spec, {}), stacked_table(spec));
-  return places.of(path, layer).front().front();
+  return places_of(spec, path, layer).front().front();
 }
 
 }  // namespace
@@ -72,8 +80,7 @@ TEST_CASE("interleaved parts have one group per index, and a transposed tensor t
 
 TEST_CASE("rules for one weight are alternatives in their order") {
   const ModelSpec spec = grouped_query_model();
-  const WeightPlaces places(spec, build_graph(spec, {}), stacked_table(spec));
-  const auto found = places.of("decoder.layers.attention.query.weight", 2);
+  const auto found = places_of(spec, "decoder.layers.attention.query.weight", 2);
   REQUIRE(found.size() == 2);
   CHECK(found[0].front().name == "layers.2.qkv.weight");
   CHECK(found[1].front().name == "layers.2.self_attn.q_proj.weight");

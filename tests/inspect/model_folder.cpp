@@ -24,7 +24,7 @@ std::vector<TensorToWrite> tensors_of(const nlohmann::json& config) {
   for (const Weight& weight : graph.weights) {
     const auto layers = static_cast<std::int64_t>(weight.repeat.evaluate(graph.sizes));
     for (std::int64_t layer = 0; layer < layers; ++layer) {
-      const auto alternatives = places.of(weight.path, layer);
+      const auto alternatives = places.of(weight, layer);
       for (const detail::WeightPlace& place : alternatives.front()) {
         if (!done.insert(place.name).second) continue;
         std::vector<std::int64_t> shape{place.stored.rows};

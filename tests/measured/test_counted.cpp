@@ -147,7 +147,13 @@ TEST_CASE("state spaces, short convolutions and gated delta layers have equal co
     check_counts(load_model(entry.path().string()).spec);
     ++models;
   }
-  CHECK(models == 11);
+  CHECK(models == 12);
+}
+
+TEST_CASE("reference models have equal counts") {
+  for (const auto& folder : test::golden_models()) {
+    check_counts(load_model(folder.string()).spec);
+  }
 }
 
 TEST_CASE("every preset of a single layer has equal counts") {

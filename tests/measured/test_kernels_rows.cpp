@@ -61,8 +61,9 @@ double exact_activation(ActivationKind kind, double x) {
     case ActivationKind::sigmoid:
       return 1 / (1 + std::exp(-x));
     case ActivationKind::clamped_swiglu:
-    case ActivationKind::clamped_silu:
-      break;  // functions of two values
+    case ActivationKind::clamped_silu:  // functions of two values
+    case ActivationKind::xielu:         // below
+      break;
   }
   return 0;
 }
@@ -226,4 +227,31 @@ TEST_CASE("a layer norm of large, nearly equal values stays accurate") {
   layer_norm(c.arguments(false), c.x.data(), out.data());
   // The mean itself is exact to one unit in the last place of 1000.
   CHECK(largest_error(out, exact_norm(c, c.x, Centre::mean, false)) < 5e-5);
+}
+
+TEST_CASE("xIELU is a parabola above 0 and an exponential below") {
+  // arXiv 2411.13010, eq. 13, with α = softplus of the trained constants.
+  const XieluConstants constants{0.3F, -0.7F};
+  const double positive = std::log1p(std::exp(static_cast<double>(constants.positive)));
+  const double negative = 0.5 + std::log1p(std::exp(static_cast<double>(constants.negative)));
+  std::vector<float> x = random_floats(1000, 1, 4.0F);
+  std::vector<double> expected;
+  for (const float value : x) {
+    const auto v = static_cast<double>(value);
+    expected.push_back(v > 0 ? positive * v * v + 0.5 * v
+                             : negative * (std::expm1(v) - v) + 0.5 * v);
+  }
+  xielu(constants, x.data(), std::ssize(x));
+  CHECK(largest_error(x, expected) < 1e-5);
+}
+
+TEST_CASE("rows are scaled by one vector") {
+  const std::vector<float> factors = random_floats(37, 1);
+  std::vector<float> x = random_floats(5 * 37, 2);
+  std::vector<double> expected = widened(x);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    expected[i] *= static_cast<double>(factors[i % factors.size()]);
+  }
+  scale_rows(x.data(), factors.data(), 5, 37);
+  CHECK(largest_error(x, expected) < 1e-6);
 }

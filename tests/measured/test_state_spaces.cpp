@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "golden_values.h"
 #include "kernel_data.h"
@@ -119,6 +120,50 @@ TEST_CASE("a scan equals its quadratic form, and counts its multiply-adds") {
   }
 }
 
+TEST_CASE("a lightning scan equals attention without a softmax, decayed by distance") {
+  // arXiv 2501.08313, eq. 4: o_t = Σ_s λ^(t-s)·(q_t·k_s)·v_s.
+  constexpr std::int64_t kTokens = 9;
+  constexpr std::int64_t kHeads = 3;
+  constexpr std::int64_t kDim = 5;
+  constexpr std::int64_t kWidth = kHeads * kDim;
+  const std::vector<float> rows = random_floats(kTokens * 3 * kWidth, 1);
+  const std::vector<float> decays = lightning_decays(kHeads, 1, 4);
+  std::vector<float> state(kHeads * kDim * kDim, 0.0F);
+  std::vector<float> out(kTokens * kWidth);
+  StateSpaceArguments args;
+  args.kind = StateSpaceKind::lightning;
+  args.seq_len = kTokens;
+  args.heads = args.groups = kHeads;
+  args.head_dim = args.state_size = kDim;
+  args.x = {rows.data(), 3 * kWidth};
+  args.b = {rows.data() + kWidth, 3 * kWidth};
+  args.c = {rows.data() + 2 * kWidth, 3 * kWidth};
+  args.decay = decays.data();
+  args.state = state.data();
+  args.out = out.data();
+  CHECK(state_space_scan(args) == kTokens * kHeads * kDim * kDim * 4);
+  const auto at = [&](std::int64_t token, std::int64_t part, std::int64_t i) {
+    return static_cast<double>(rows[static_cast<std::size_t>((token * 3 + part) * kWidth + i)]);
+  };
+  std::vector<double> expected;
+  for (std::int64_t t = 0; t < kTokens; ++t) {
+    for (std::int64_t i = 0; i < kWidth; ++i) {
+      const std::int64_t head = i / kDim;
+      double sum = 0;
+      for (std::int64_t s = 0; s <= t; ++s) {
+        double product = 0;
+        for (std::int64_t j = head * kDim; j < (head + 1) * kDim; ++j) {
+          product += at(t, 2, j) * at(s, 1, j);
+        }
+        const auto decay = static_cast<double>(decays[static_cast<std::size_t>(head)]);
+        sum += std::pow(decay, static_cast<double>(t - s)) * product * at(s, 0, i);
+      }
+      expected.push_back(sum);
+    }
+  }
+  CHECK(largest_error(out, expected) < 1e-4);
+}
+
 TEST_CASE("a short convolution continues from the inputs that it kept") {
   constexpr std::int64_t kTokens = 11;
   constexpr std::int64_t kChannels = 3;
@@ -157,7 +202,7 @@ TEST_CASE("a short convolution continues from the inputs that it kept") {
 }
 
 TEST_CASE("decode steps of state-space models equal one prefill of all tokens") {
-  REQUIRE(tiny_configs().size() == 11);
+  REQUIRE(tiny_configs().size() == 12);
   for (const auto& file : tiny_configs()) {
     CAPTURE(file.string());
     const auto source = random_weights(1);

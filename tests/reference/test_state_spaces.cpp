@@ -59,7 +59,7 @@ std::vector<CsvRow> flops_rows() { return read_csv(state_data() / "flops.csv"); 
 
 TEST_CASE("tiny state-space models have the reference code's parameters") {
   const auto rows = read_csv(state_data() / "params.csv");
-  REQUIRE(rows.size() == 11);
+  REQUIRE(rows.size() == 12);
   for (const CsvRow& row : rows) {
     CAPTURE(row.at("model"));
     const ModelSpec spec = tiny(row.at("model"));
@@ -144,6 +144,19 @@ TEST_CASE("the chunked gated delta rule has the recorded FLOPs of its bmm calls"
   CHECK(compared == 2);
 }
 
+TEST_CASE("lightning attention in blocks has the recorded FLOPs of its bmm calls") {
+  std::size_t compared = 0;
+  for (const CsvRow& row : flops_rows()) {
+    if (row.at("model") != "minimax" || row.at("phase") == "decode_one_token") continue;
+    const auto flops = scan_flops(tiny("minimax"), workload_of(row));
+    REQUIRE(flops.has_value());
+    CHECK(flops->chunked == noted(row, "bmm flops "));
+    CHECK(flops->chunk_size == 8);
+    ++compared;
+  }
+  CHECK(compared == 2);
+}
+
 TEST_CASE("the chunked scan of Mamba-2 has as many products as the recorded multiplications") {
   // mamba2, batch 1, 8 positions, one chunk of 8: 108,864 multiplications in 3 layers. Of a layer's
   // 36,288, 5,824 are no products of the scan: x·Δ, D·x and the decayed output 768 each, A·Δ 64,
@@ -189,5 +202,5 @@ TEST_CASE("every state has the reference code's shape: elements, and float32 whe
           number(row, "total_elements") * 2 + recurrent * 2);
     ++compared;
   }
-  CHECK(compared == 22);
+  CHECK(compared == 24);
 }

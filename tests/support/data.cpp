@@ -30,25 +30,49 @@ std::vector<std::string> csv_fields(const std::string& line) {
   return fields;
 }
 
-}  // namespace
-
-fs::path data_folder() { return HEADROOM_TEST_DATA; }
-
-std::vector<fs::path> golden_models() {
-  const char* const chosen = std::getenv("HEADROOM_GOLDEN");  // NOLINT(concurrency-mt-unsafe)
+/// All folders of tiny reference models by name; of equal names the first.
+std::map<std::string, fs::path> all_golden_models() {
+  std::vector<fs::path> folders = more_golden_folders();
+  folders.insert(folders.begin(), data_folder() / "golden/models");
   std::map<std::string, fs::path> by_name;
-  for (const fs::path& folder : {data_folder() / "golden/models",
-                                 fs::path(chosen != nullptr ? chosen : HEADROOM_MORE_GOLDEN)}) {
-    if (folder.empty()) continue;
+  for (const fs::path& folder : folders) {
     for (const auto& entry : fs::directory_iterator(folder)) {
       if (!fs::exists(entry.path() / "model.safetensors")) continue;
       by_name.emplace(entry.path().filename().string(), entry.path());
     }
   }
+  return by_name;
+}
+
+enum class GoldenRun { possible, refused };
+
+std::vector<fs::path> golden_models_of(GoldenRun run) {
+  const nlohmann::json reasons = read_json(data_folder() / "golden/refused.json");
   std::vector<fs::path> models;
-  for (const auto& [name, path] : by_name) models.push_back(path);
+  for (const auto& [name, path] : all_golden_models()) {
+    const GoldenRun own = reasons.contains(name) ? GoldenRun::refused : GoldenRun::possible;
+    if (own == run) models.push_back(path);
+  }
   return models;
 }
+
+}  // namespace
+
+fs::path data_folder() { return HEADROOM_TEST_DATA; }
+
+std::vector<fs::path> more_golden_folders() {
+  const char* const chosen = std::getenv("HEADROOM_GOLDEN");  // NOLINT(concurrency-mt-unsafe)
+  std::istringstream list(chosen != nullptr ? chosen : HEADROOM_MORE_GOLDEN);
+  std::vector<fs::path> folders;
+  for (std::string folder; std::getline(list, folder, ':');) {
+    if (!folder.empty()) folders.emplace_back(folder);
+  }
+  return folders;
+}
+
+std::vector<fs::path> golden_models() { return golden_models_of(GoldenRun::possible); }
+
+std::vector<fs::path> refused_golden_models() { return golden_models_of(GoldenRun::refused); }
 
 std::string read_file(const fs::path& file) {
   std::ifstream stream(file, std::ios::binary);

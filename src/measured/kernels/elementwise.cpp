@@ -1,5 +1,6 @@
 #include "elementwise.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "parallel.h"
@@ -61,8 +62,9 @@ void with_activation(ActivationKind kind, const Body& body) {
     case ActivationKind::sigmoid:
       return body([](Floats x) { return simd::sigmoid(x); });
     case ActivationKind::clamped_swiglu:
-    case ActivationKind::clamped_silu:
-      break;  // take two arguments
+    case ActivationKind::clamped_silu:  // take two arguments
+    case ActivationKind::xielu:         // takes trained constants
+      break;
   }
 }
 
@@ -184,6 +186,27 @@ void gate_rows(float* x, const float* gate, std::int64_t rows, std::int64_t widt
   for (std::int64_t row = 0; row < rows; ++row) {
     const float factor = 1.0F / (1.0F + std::exp(-gate[row]));
     transform(x + row * width, width, [factor](Floats a) { return a * factor; });
+  }
+}
+
+void scale_rows(float* x, const float* factors, std::int64_t rows, std::int64_t width) {
+#pragma omp parallel for if (rows * width >= kSerialElements) schedule(static)
+  for (std::int64_t row = 0; row < rows; ++row) {
+    float* const to = x + row * width;
+    combine(to, factors, to, width, [](Floats a, Floats b) { return a * b; });
+  }
+}
+
+void xielu(const XieluConstants& constants, float* x, std::int64_t count) {
+  const float positive = std::log1p(std::exp(constants.positive));
+  const float negative = constants.slope + std::log1p(std::exp(constants.negative));
+#pragma omp parallel for if (count >= kSerialElements) schedule(static)
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float value = x[i];
+    const float curve = value > 0
+                            ? positive * value * value
+                            : (std::expm1(std::min(value, constants.bound)) - value) * negative;
+    x[i] = curve + constants.slope * value;
   }
 }
 

@@ -27,6 +27,21 @@ void add_scaled_residual(float* x, const float* r, float factor, std::int64_t co
 /// x *= factor over `count` elements.
 void scale(float* x, float factor, std::int64_t count);
 
+/// Every row of x [rows, width] times `factors` [width].
+void scale_rows(float* x, const float* factors, std::int64_t rows, std::int64_t width);
+
+/// Stored constants of xIELU, the trained ones before their softplus.
+struct XieluConstants {
+  float positive = 0;
+  float negative = 0;
+  float slope = 0.5F;    ///< β
+  float bound = -1e-6F;  ///< largest argument of expm1
+};
+
+/// x = xIELU(x) over `count` elements (arXiv 2411.13010, eq. 13): α_p·x² + β·x above 0, and
+/// (exp(x) - 1 - x)·α_n + β·x elsewhere, with α_n = β + softplus(negative).
+void xielu(const XieluConstants& constants, float* x, std::int64_t count);
+
 /// x = cap · tanh(x / cap) over `count` elements.
 void soft_cap(float* x, float cap, std::int64_t count);
 

@@ -91,6 +91,10 @@ class RowRouter {
       choice_[index(best)] = kMinusInfinity;
     }
     normalize(weights);
+    if (args_.expert_scale == nullptr) return;
+    for (std::int64_t k = 0; k < args_.per_token; ++k) {
+      weights[k] *= args_.expert_scale[static_cast<std::int64_t>(experts[k])];
+    }
   }
 
  private:

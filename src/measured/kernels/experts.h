@@ -14,6 +14,7 @@ struct RouterArguments {
   std::int64_t num_experts = 0;
   std::int64_t per_token = 0;
   const float* correction_bias = nullptr;  ///< [num_experts], affects selection only; null for none
+  const float* expert_scale = nullptr;     ///< [num_experts], times the weights; null for none
 };
 
 /// Selected (row, expert) pairs ordered by expert. Slot p is one pair; the slots of expert e are

@@ -130,6 +130,9 @@ std::vector<float> rotary_frequencies(const RopeSpec& rope, std::int64_t dim,
       scale_longrope(rope, positions, frequencies);
       break;
   }
+  if (rope.rotated_pairs > 0) {
+    std::fill(frequencies.begin() + rope.rotated_pairs, frequencies.end(), 0.0F);
+  }
   return frequencies;
 }
 

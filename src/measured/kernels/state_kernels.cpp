@@ -82,7 +82,9 @@ std::int64_t scan_token(const ScanHead& at, std::int64_t token) {
   const StateSpaceArguments& args = at.args;
   const std::int64_t size = args.state_size;
   const std::int64_t first = at.head * args.head_dim;
-  const float step = at.time_step(token);
+  const bool lightning = args.kind == StateSpaceKind::lightning;
+  const float step = lightning ? 1.0F : at.time_step(token);
+  const float kept = lightning ? 0.0F : args.d[at.head];
   const float* const b = args.b.row(token) + at.parameter();
   const float* const c = args.c.row(token) + at.parameter();
   const float* const x = args.x.row(token) + first;
@@ -91,15 +93,25 @@ std::int64_t scan_token(const ScanHead& at, std::int64_t token) {
   std::int64_t flops = 0;
   for (std::int64_t i = 0; i < args.head_dim; ++i, row += size, flops += kScanFlops * size) {
     float sum = 0;
-    if (args.kind == StateSpaceKind::dual) {
-      const float decay = std::exp(-std::exp(args.a_log[at.head]) * step);
-      sum = scan_row(row, size, step * x[i], b, c, [&](std::int64_t) { return decay; });
-    } else {
-      const float* const rates = args.a_log + at.head * size;
-      sum = scan_row(row, size, step * x[i], b, c,
-                     [&](std::int64_t n) { return std::exp(-std::exp(rates[n]) * step); });
+    switch (args.kind) {
+      case StateSpaceKind::lightning: {
+        const float decay = args.decay[at.head];
+        sum = scan_row(row, size, x[i], b, c, [decay](std::int64_t) { return decay; });
+        break;
+      }
+      case StateSpaceKind::dual: {
+        const float decay = std::exp(-std::exp(args.a_log[at.head]) * step);
+        sum = scan_row(row, size, step * x[i], b, c, [decay](std::int64_t) { return decay; });
+        break;
+      }
+      case StateSpaceKind::selective: {
+        const float* const rates = args.a_log + at.head * size;
+        sum = scan_row(row, size, step * x[i], b, c,
+                       [&](std::int64_t n) { return std::exp(-std::exp(rates[n]) * step); });
+        break;
+      }
     }
-    out[i] = sum + args.d[at.head] * x[i];
+    out[i] = sum + kept * x[i];
   }
   return flops;
 }
@@ -185,6 +197,19 @@ std::int64_t short_convolution(const ShortConvolutionArguments& args) {
     flops += convolve({args, place / args.channels, place % args.channels});
   }
   return flops;
+}
+
+std::vector<float> lightning_decays(std::int64_t heads, std::int64_t layer, std::int64_t layers) {
+  constexpr double kEps = 1e-5;
+  const double factor =
+      1 - static_cast<double>(layer) / (static_cast<double>(layers - 1) + kEps) + kEps;
+  std::vector<float> decays;
+  for (std::int64_t head = 1; head <= heads; ++head) {
+    const double slope =
+        std::exp2(-8.0 * static_cast<double>(head) / static_cast<double>(heads)) * factor;
+    decays.push_back(static_cast<float>(std::exp(-slope)));
+  }
+  return decays;
 }
 
 std::int64_t state_space_scan(const StateSpaceArguments& args) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "headroom/model_spec.h"
 
@@ -49,9 +50,15 @@ struct StateSpaceArguments {
   const float* dt_bias = nullptr;  ///< [heads], added to the time step; null: none
   const float* a_log = nullptr;    ///< log of the rate: [heads], selective [heads, state_size]
   const float* d = nullptr;        ///< [heads]
+  const float* decay = nullptr;    ///< lightning: [heads]
   float* state = nullptr;          ///< [batch, heads, head_dim, state_size]
   float* out = nullptr;            ///< [batch, seq_len, heads·head_dim]
 };
+
+/// Decays of a lightning layer's heads: exp(-s_h) with the slopes 2^(-8·h/heads), h from 1, times
+/// 1 - layer/(layers - 1 + 1e-5) + 1e-5 (transformers, MiniMaxLightningAttention).
+[[nodiscard]] std::vector<float> lightning_decays(std::int64_t heads, std::int64_t layer,
+                                                  std::int64_t layers);
 
 /// y_t = S_t·C_t + D·x_t with S_t = exp(Δ_t·A)·S_{t-1} + Δ_t·x_t·B_tᵀ, Δ = softplus(time step) and
 /// A = -exp(a_log) (arXiv 2405.21060, section 2). Returns the FLOPs of the multiply-adds.

@@ -3,6 +3,7 @@
 set(HEADROOM_FAMILIES
   afmoe
   albert
+  apertus
   attention_layer
   baichuan
   bart
@@ -45,6 +46,7 @@ set(HEADROOM_FAMILIES
   mamba_hybrids
   mimo
   minicpm
+  minimax
   minimax_m2
   minimax_m3
   mixtral

@@ -108,13 +108,6 @@ void read_gemma3(ConfigReader& config, ModelSpec& spec) {
   config.ignore({"mm_tokens_per_image", "tie_word_embeddings"});
 }
 
-constexpr NameRule kSandwich[] = {
-    {"decoder.layers.attention_norm.%", "layers.{}.input_layernorm.%"},
-    {"decoder.layers.attention_output_norm.%", "layers.{}.post_attention_layernorm.%"},
-    {"decoder.layers.mlp_norm.%", "layers.{}.pre_feedforward_layernorm.%"},
-    {"decoder.layers.mlp_output_norm.%", "layers.{}.post_feedforward_layernorm.%"},
-};
-
 // Gemma 3's SigLIP tower and its projector to the text model.
 constexpr NameRule kGemmaVision[] = {
     {"vision_tower.patch_embeddings.%", "vision_tower.vision_model.embeddings.patch_embedding.%"},
@@ -148,7 +141,7 @@ constexpr NameRule kGemmaVision[] = {
 };
 
 NameTable gemma_names() {
-  return {{kGemmaVision, kSandwich, query_key_norm_rules(), llama_rules()},
+  return {{kGemmaVision, sandwich_norm_rules(), query_key_norm_rules(), llama_rules()},
           {"model.", "language_model.model.", "model.language_model."},
           {{"lm_head.weight", ExtraKind::tied_copy},
            {"language_model.lm_head.weight", ExtraKind::tied_copy}}};

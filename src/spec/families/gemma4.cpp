@@ -32,7 +32,6 @@ void read_base(ConfigReader& config, ModelSpec& spec, const DecoderDefaults& def
   attention.query_key_norm = QueryKeyNormSpec{stack.norm};
   attention.value_norm = stack.norm;
   attention.value_norm->weight = NormWeight::none;
-  spec.not_run = "its per-layer embeddings and shared keys have no kernels yet";
 }
 
 void read_soft_cap(ConfigReader& config, ModelSpec& spec, double when_absent) {
@@ -80,6 +79,17 @@ void read_full_heads(ConfigReader& config, AttentionSpec& full) {
   full.num_key_value_heads = kv_heads;
 }
 
+/// RoPE of both kinds of layers. Full layers rotate a quarter of their pairs by default.
+void read_ropes(ConfigReader& config, ModelSpec& spec, AttentionSpec& full) {
+  RopeSpec& local = spec.position.rope;
+  local = read_rope_of(config, "sliding_attention", spec.position,
+                       spec.decoder->self_attention.head_dim, local);
+  RopeSpec by_default;
+  by_default.theta = 1e6;
+  by_default.rotated_pairs = full.head_dim / 8;
+  full.rope = read_rope_of(config, "full_attention", spec.position, full.head_dim, by_default);
+}
+
 void read_gemma4_experts(ConfigReader& config, StackSpec& stack) {
   const bool routed = config.flag_or({"enable_moe_block"}, false);
   if (!routed) {
@@ -105,10 +115,11 @@ void read_gemma4_text(ConfigReader& config, ModelSpec& spec) {
   const std::vector<bool> windowed = read_windowed_layers(config, stack.num_layers, rule);
   const WindowSpec window = read_window(config, 512);
   const bool value_is_key = config.flag_or({"attention_k_eq_v"}, false);
-  config.ignore({"rope_parameters"});  // changes values only, and the model is not run
+  stack.layer_scalar = true;
   AttentionSpec full = stack.self_attention;
   full.value_is_key = value_is_key;
   read_full_heads(config, full);
+  read_ropes(config, spec, full);
   stack.self_attention.window = window;
   vary_layers(stack, windowed, [&](LayerVariant& variant) { variant.self_attention = full; });
   const std::vector<bool> own = read_own_key_values(config, stack.num_layers, 0);
@@ -159,6 +170,7 @@ void read_gemma3n_text(ConfigReader& config, ModelSpec& spec) {
   read_soft_cap(config, spec, 30);
   read_per_layer_inputs(config, spec);
   config.ignore({"rope_parameters", "rope_local_base_freq"});  // values only, and not run
+  spec.not_run = "its alternating updates have no kernels yet";
   StackSpec& stack = *spec.decoder;
   const auto rule = [](std::int64_t layer) { return (layer + 1) % 5 != 0; };
   set_windows(stack, read_windowed_layers(config, stack.num_layers, rule),
@@ -166,6 +178,36 @@ void read_gemma3n_text(ConfigReader& config, ModelSpec& spec) {
   vary_layers(stack, read_own_key_values(config, stack.num_layers, 15),
               [](LayerVariant& variant) { variant.self_attention.shares_key_values = true; });
   count_altup(config, spec);
+}
+
+constexpr NameRule kGemma4[] = {
+    {"per_layer_embeddings.word_embeddings.%", "embed_tokens_per_layer.%"},
+    {"per_layer_embeddings.projection.%", "per_layer_model_projection.%"},
+    {"per_layer_embeddings.norm.%", "per_layer_projection_norm.%"},
+    {"decoder.layers.per_layer_input.gate.%", "layers.{}.per_layer_input_gate.%"},
+    {"decoder.layers.per_layer_input.projection.%", "layers.{}.per_layer_projection.%"},
+    {"decoder.layers.per_layer_input_norm.%", "layers.{}.post_per_layer_input_norm.%"},
+    {"decoder.layers.layer_scalar", "layers.{}.layer_scalar"},
+    {"decoder.layers.mlp.dense_norm.%", "layers.{}.post_feedforward_layernorm_1.%"},
+    {"decoder.layers.mlp.experts_norm.%", "layers.{}.pre_feedforward_layernorm_2.%"},
+    {"decoder.layers.mlp.experts_output_norm.%", "layers.{}.post_feedforward_layernorm_2.%"},
+    {"decoder.layers.mlp.router_norm.weight", "layers.{}.router.scale"},
+    {"decoder.layers.mlp.router.expert_scale", "layers.{}.router.per_expert_scale"},
+    {"decoder.layers.mlp.router.%", "layers.{}.router.proj.%"},
+    {"decoder.layers.mlp.experts.gate.weight", "layers.{}.experts.gate_up_proj",
+     stacked_experts(part(0))},
+    {"decoder.layers.mlp.experts.up.weight", "layers.{}.experts.gate_up_proj",
+     stacked_experts(part(1))},
+    {"decoder.layers.mlp.experts.down.weight", "layers.{}.experts.down_proj", stacked_experts()},
+};
+
+NameTable gemma4_names() {
+  NameTable names = llama_names({kGemma4, sandwich_norm_rules(), query_key_norm_rules()});
+  for (const char* const unused : {"self_attn.k_proj.weight", "self_attn.v_proj.weight",
+                                   "self_attn.k_norm.weight", "self_attn.v_norm.weight"}) {
+    names.extras.push_back({unused, ExtraKind::unused_key_values});
+  }
+  return names;
 }
 
 }  // namespace
@@ -179,7 +221,7 @@ std::vector<Family> gemma4_families() {
           {.model_types = {"gemma4_text"},
            .classes = decoder_classes("Gemma4", {.tied = true, .float32_logits = true}),
            .reader = read_gemma4_text,
-           .names = None("headroom counts this model but cannot run it"),
+           .names = gemma4_names(),
            .gguf = None("not supported yet")},
           wrapper_family({.model_types = {"gemma4"},
                           .classes = {"Gemma4ForConditionalGeneration"},

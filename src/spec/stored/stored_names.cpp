@@ -29,6 +29,13 @@ constexpr NameRule kQueryKeyNorm[] = {
     {"decoder.layers.attention.key_norm.%", "layers.{}.self_attn.k_norm.%"},
 };
 
+constexpr NameRule kSandwich[] = {
+    {"decoder.layers.attention_norm.%", "layers.{}.input_layernorm.%"},
+    {"decoder.layers.attention_output_norm.%", "layers.{}.post_attention_layernorm.%"},
+    {"decoder.layers.mlp_norm.%", "layers.{}.pre_feedforward_layernorm.%"},
+    {"decoder.layers.mlp_output_norm.%", "layers.{}.post_feedforward_layernorm.%"},
+};
+
 constexpr NameRule kBert[] = {
     {"embeddings.word_embeddings.%", "embeddings.word_embeddings.%"},
     {"embeddings.position_embeddings.%", "embeddings.position_embeddings.%"},
@@ -126,6 +133,8 @@ std::span<const NameRule> llama_rules() { return kLlama; }
 
 std::span<const NameRule> query_key_norm_rules() { return kQueryKeyNorm; }
 
+std::span<const NameRule> sandwich_norm_rules() { return kSandwich; }
+
 std::span<const NameRule> bert_rules() { return kBert; }
 
 std::span<const NameRule> bloom_rules() { return kBloom; }
@@ -161,6 +170,12 @@ std::string_view name_of(ExtraKind kind) noexcept {
       return "untied head";
     case ExtraKind::unused_head:
       return "head that the model does not use";
+    case ExtraKind::unused_key_values:
+      return "keys and values that the layer does not use";
+    case ExtraKind::layer_constant:
+      return "constant of a layer";
+    case ExtraKind::decay_buffer:
+      return "decay buffer";
     case ExtraKind::multi_token_prediction:
       return "multi-token prediction layer";
     case ExtraKind::vision_tower:

@@ -29,6 +29,9 @@ enum class ExtraKind {
   tied_copy,               ///< a duplicate of a weight with another name
   untied_head,             ///< separate values for a head that the config calls tied
   unused_head,             ///< a head that only training uses
+  unused_key_values,       ///< projections of a layer that shares an earlier one's keys
+  layer_constant,          ///< an untrained number of a layer
+  decay_buffer,            ///< decays of lightning attention, computed from the layer's number
   multi_token_prediction,  ///< layers after the model's last
   vision_tower,            ///< with the projector from images or sound to the text model
 };
@@ -56,6 +59,8 @@ struct NameTable {
 /// Rules shared by several families.
 [[nodiscard]] std::span<const NameRule> llama_rules();
 [[nodiscard]] std::span<const NameRule> query_key_norm_rules();
+/// Norms before and after attention and FFN, as stored by Gemma 2.
+[[nodiscard]] std::span<const NameRule> sandwich_norm_rules();
 [[nodiscard]] std::span<const NameRule> bert_rules();
 [[nodiscard]] std::span<const NameRule> bloom_rules();
 /// Routers and experts as stored by Qwen and DeepSeek.
