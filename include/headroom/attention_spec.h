@@ -137,6 +137,7 @@ struct IndexerSpec {
   std::int64_t num_heads = 0;
   std::int64_t head_dim = 0;
   std::int64_t top_k = 0;
+  RopeLayout rope_layout = RopeLayout::half_split;  ///< of its queries and keys beside MLA
   IndexerPlace place = IndexerPlace::here;
 };
 

@@ -37,7 +37,7 @@ TensorId GraphBuilder::index_queries(const StackContext& stack, TensorId compres
       project(stack, Part::attention_indexer, {"attention.indexer.query", width},
               WeightRole::attention, LinearBias::absent, compressed_queries);
   RopeSpec rope = stack.attention->rope.value_or(stack.position->rope);
-  if (stack.attention->latent) rope.layout = RopeLayout::half_split;
+  if (stack.attention->latent) rope.layout = stack.attention->indexer->rope_layout;
   const Rotary rotary{{stack.rows(), width, {}, heads, dim},
                       first_rotary,
                       first_rotary.is_zero() ? Expr(Symbol::qk_rope_head_dim) : dim - first_rotary,
@@ -55,7 +55,7 @@ TensorId GraphBuilder::index_keys(const StackContext& stack, TensorId hidden) {
   const NormSpec spec{NormKind::layer_norm, true, 1e-6};
   keys = norm(spec, path + "_norm", Norm{spec, stack.rows(), dim, {}}, keys);
   RopeSpec rope = stack.position->rope;
-  rope.layout = RopeLayout::half_split;
+  rope.layout = stack.attention->indexer->rope_layout;
   const HeadRows row{stack.rows(), dim, {}, Integer{1}, dim};
   keys = emit_in_place(Part::attention_indexer, path + ".rotary",
                        Rotary{row, {}, Symbol::qk_rope_head_dim, stack.tokens, rope}, {keys});

@@ -134,9 +134,11 @@ std::string_view word_of(ModelPart part) {
     case ModelPart::audio:
       return "audio";
     case ModelPart::projector:
+      return "projector";
+    case ModelPart::adapter:
       break;
   }
-  return "projector";
+  return "adapter";
 }
 
 /// Parts whose weights have no operator.

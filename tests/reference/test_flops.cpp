@@ -57,8 +57,9 @@ void check_flops(const ModelSpec& spec, const CsvRow& row) {
   workload.enc_seq_len = std::max<std::int64_t>(1, number(row, "enc_seq"));
   const Counted counted = count(spec, workload);
   CHECK(counted.figures.forward.matrix_flops == number(row, "total_matmul_flops"));
-  // The reference adds DeBERTa's scores with positions, a component of its own here.
-  if (spec.encoder && spec.encoder->self_attention.disentangled) return;
+  // The reference adds DeBERTa's scores with positions and an indexer's, components of their own.
+  const AttentionSpec& attention = spec.main_stack().self_attention;
+  if (attention.disentangled || attention.indexer) return;
   CHECK(attention_flops(counted) == number(row, "attention_matmul_flops"));
 }
 

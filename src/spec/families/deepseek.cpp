@@ -258,13 +258,23 @@ std::vector<bool> read_own_indexers(ConfigReader& config, std::int64_t num_layer
   return own;
 }
 
+/// Values of an indexer that a config may omit.
+struct IndexerDefaults {
+  std::int64_t num_heads = 64;
+  RopeLayout rope_layout = RopeLayout::half_split;
+};
+
 /// The lightning indexer, which chooses the keys of each query (arXiv 2512.02556).
-void read_indexer(ConfigReader& config, ModelSpec& spec, std::int64_t heads_when_absent) {
+void read_indexer(ConfigReader& config, ModelSpec& spec, const IndexerDefaults& absent) {
   StackSpec& stack = *spec.decoder;
   IndexerSpec indexer;
-  indexer.num_heads = config.size_or({"index_n_heads"}, heads_when_absent);
+  indexer.num_heads = config.size_or({"index_n_heads"}, absent.num_heads);
   indexer.head_dim = config.size_or({"index_head_dim"}, 128);
   indexer.top_k = config.size_or({"index_topk"}, 2048);
+  const bool interleaves = absent.rope_layout == RopeLayout::interleaved;
+  indexer.rope_layout = config.flag_or({"indexer_rope_interleave"}, interleaves)
+                            ? RopeLayout::interleaved
+                            : RopeLayout::half_split;
   if (stack.self_attention.latent->q_lora_rank == 0) {
     config.fail("q_lora_rank", "is null, and the indexer reads the compressed queries",
                 "give q_lora_rank a size");
@@ -281,7 +291,7 @@ void read_indexer(ConfigReader& config, ModelSpec& spec, std::int64_t heads_when
                 "use deepseek_sparse_attention for every layer");
   }
   config.ignore({"num_nextn_predict_layers", "mlp_layer_types", "mlp_bias",
-                 "indexer_rope_interleave", "index_share_for_mtp_iteration", "moe_router_dtype"});
+                 "index_share_for_mtp_iteration", "moe_router_dtype"});
 }
 
 void read_glm_moe_dsa(ConfigReader& config, ModelSpec& spec) {
@@ -292,14 +302,14 @@ void read_glm_moe_dsa(ConfigReader& config, ModelSpec& spec) {
   read_decoder(config, spec, defaults);
   read_latent_attention(config, spec, {2048, 192, 256});
   read_sigmoid_experts(config, spec, {});
-  read_indexer(config, spec, 32);
+  read_indexer(config, spec, {32, RopeLayout::interleaved});
 }
 
 void read_deepseek_v32(ConfigReader& config, ModelSpec& spec) {
   read_decoder(config, spec, deepseek(163840));
   read_latent_attention(config, spec, {});
   read_sigmoid_experts(config, spec, {8, 4});
-  read_indexer(config, spec, 64);
+  read_indexer(config, spec, {});
 }
 
 constexpr NameRule kLatent[] = {
