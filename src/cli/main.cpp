@@ -4,7 +4,7 @@
 
 #include <cstdio>
 #include <new>
-#include <ranges>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -22,10 +22,9 @@ namespace {
 int print_error(const Error& error) {
   fmt::print(stderr, "headroom: error: {}\n", with_options(error.what()));
   std::string_view label = "  hint: ";
-  for (const auto line : std::views::split(with_options(error.hint()), '\n')) {
-    if (line.empty()) continue;
-    fmt::print(stderr, "{}{}\n", std::exchange(label, "        "),
-               std::string_view(line.begin(), line.end()));
+  std::istringstream hint(with_options(error.hint()));
+  for (std::string line; std::getline(hint, line);) {
+    if (!line.empty()) fmt::print(stderr, "{}{}\n", std::exchange(label, "        "), line);
   }
   return exit_status(error.code());
 }

@@ -237,7 +237,7 @@ std::vector<std::int64_t> placeholders_of(const ModelSpec& spec) {
   const auto is_outside = [&](std::int64_t token) { return token >= spec.embedding.vocab_size; };
   std::erase_if(tokens, is_outside);
   std::ranges::sort(tokens);
-  tokens.erase(std::ranges::unique(tokens).begin(), tokens.end());
+  tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
   return tokens;
 }
 

@@ -244,9 +244,10 @@ TEST_CASE("what is broken in a store is a note, and other models are listed") {
       {"no-layers:1b", "has no layers"},
       {"no-model:1b", "has no layer with a GGUF model"},
       {"odd-digest:1b", "the digest \"../../etc/passwd\" is not SHA-256"}};
-  for (const auto& [name, message] : problems) {
+  for (const auto& problem : problems) {
+    const auto& name = problem.first;
     CAPTURE(name);
-    CHECK(problem_of(local, name).find(message) != std::string::npos);
+    CHECK(problem_of(local, name).find(problem.second) != std::string::npos);
   }
   CHECK(local.problems.size() == std::size(problems));
 

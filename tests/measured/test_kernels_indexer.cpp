@@ -45,10 +45,10 @@ struct IndexerCase {
     for (std::int64_t head = 0; head < heads; ++head) {
       double product = 0;
       for (std::int64_t i = 0; i < head_dim; ++i) {
-        product += double{q[index((row * heads + head) * head_dim + i)]} *
-                   double{k[index((row / queries * keys + key) * head_dim + i)]};
+        product += static_cast<double>(q[index((row * heads + head) * head_dim + i)]) *
+                   static_cast<double>(k[index((row / queries * keys + key) * head_dim + i)]);
       }
-      sum += double{weights[index(row * heads + head)]} * std::fmax(product, 0.0);
+      sum += static_cast<double>(weights[index(row * heads + head)]) * std::fmax(product, 0.0);
     }
     return sum / std::sqrt(static_cast<double>(heads * head_dim));
   }
@@ -63,7 +63,7 @@ TEST_CASE("index scores are weighted sums of rectified products") {
   std::vector<float> scores(2 * 4 * 7);
   CHECK(index_scores(c.arguments(), scores.data()) == std::int64_t{2} * 2 * 4 * 7 * 3 * (5 + 1));
   for (std::int64_t i = 0; i < 2 * 4 * 7; ++i) {
-    CHECK(double{scores[IndexerCase::index(i)]} ==
+    CHECK(static_cast<double>(scores[IndexerCase::index(i)]) ==
           doctest::Approx(c.score(i / 7, i % 7)).epsilon(1e-4));
   }
 }
@@ -139,6 +139,7 @@ TEST_CASE("sparse attention equals eager attention under the indexer's mask") {
   CHECK(sparse_attention(args, memory.data()) ==
         std::int64_t{2} * kHeads * (1 + 2 * (kQueries - 1)) * (kDim + kValueDim));
   for (std::size_t i = 0; i < eager.size(); ++i) {
-    CHECK(double{sparse[i]} == doctest::Approx(double{eager[i]}).epsilon(1e-5));
+    CHECK(static_cast<double>(sparse[i]) ==
+          doctest::Approx(static_cast<double>(eager[i])).epsilon(1e-5));
   }
 }

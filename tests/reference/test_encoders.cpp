@@ -105,10 +105,11 @@ TEST_CASE("DINOv2's SwiGLU network has two thirds of the width, rounded up to 8"
 }
 
 TEST_CASE("heads of BERT-like encoders have their layers' parameters") {
-  for (const auto& [type, prefix] : {std::pair{"roberta", "Roberta"}, std::pair{"mpnet", "MPNet"},
-                                     std::pair{"longformer", "Longformer"}}) {
+  for (const auto& classes : {std::pair{"roberta", "Roberta"}, std::pair{"mpnet", "MPNet"},
+                              std::pair{"longformer", "Longformer"}}) {
+    const char* const type = classes.first;
     CAPTURE(type);
-    const std::string name = prefix;
+    const std::string name = classes.second;
     const auto config = bert_like(type);
     const Integer pooled = total_of(with_class(config, name + "Model"));
     const auto head = [&](const std::string& suffix) {

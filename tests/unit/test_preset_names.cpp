@@ -49,9 +49,10 @@ TEST_CASE("a repository finds its preset, exactly") {
       {"google-bert/bert-base-uncased", "bert-base-uncased"},
       {"distilbert/distilbert-base-uncased", "distilbert-base-uncased"},
       {"meta-llama/Llama-4-Scout-17B-16E", "llama-4-scout"}};
-  for (const auto& [typed, preset] : repositories) {
+  for (const auto& repository : repositories) {
+    const char* const typed = repository.first;
     CAPTURE(typed);
-    CHECK(matched(typed) == std::pair{std::string(preset), NameMatch::repository});
+    CHECK(matched(typed) == std::pair{std::string(repository.second), NameMatch::repository});
     CHECK(load_model(typed).name_note.empty());
   }
 }

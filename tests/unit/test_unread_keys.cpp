@@ -145,7 +145,9 @@ json llama() { return config_of(find_preset("tinyllama-1.1b").value()); }
 TEST_CASE("common attributes at their defaults change no family and no sub-config") {
   const json attributes = common_attributes();
   std::set<std::string> types;
-  for (auto& [name, config] : configs_of_all_families()) {
+  for (const auto& named : configs_of_all_families()) {
+    const std::string& name = named.first;
+    const json& config = named.second;
     add_types(config, types);
     const ModelSpec plain = read(config);
     // A layer of headroom's own is no pretrained config.
