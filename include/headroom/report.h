@@ -39,9 +39,9 @@ struct AnalyzeReport {
   Analysis analysis;
   Figures figures;
   std::optional<RunFigures> run;              ///< with a machine only
-  std::optional<TimePrediction> time;         ///< with a machine only
   std::optional<KvCacheUse> kv_cache;         ///< empty without a KV-cache
   std::optional<GenerationCache> generation;  ///< if new tokens were asked for
+  std::optional<TimePrediction> time;         ///< with a machine only
   std::vector<std::string> notes;
 };
 

@@ -82,7 +82,7 @@ PresetsReport find_presets(const PresetQuery& query) {
 std::vector<MachineProfile> find_machines(const std::string& text) {
   std::vector<MachineProfile> machines = catalogue_machines();
   std::vector<std::string> known;
-  for (const MachineProfile& machine : machines) known.push_back(machine.name);
+  std::ranges::transform(machines, std::back_inserter(known), &MachineProfile::name);
   std::erase_if(machines, [&](const MachineProfile& machine) {
     return !contains_ignoring_case(machine.name, text);
   });

@@ -190,9 +190,9 @@ TensorId GraphBuilder::grouped_output(const StackContext& stack, TensorId contex
                  {stack.rows(), heads.context_width(), {}, heads.heads, heads.value_head_dim},
                  stack.tokens, RotaryDirection::inverse, context);
   const Expr in =
-      Integer{attention.num_attention_heads / spec.output_groups * attention.value_head_dim};
+      Integer{attention.num_attention_heads / spec.output_groups} * attention.value_head_dim;
   const Expr rank = Integer{spec.output_rank};
-  const Expr width = Integer{spec.output_groups * spec.output_rank};
+  const Expr width = Integer{spec.output_groups} * spec.output_rank;
   const WeightId down =
       weight(Part::attention_out, "attention.output_a.weight", {width, in}, WeightRole::attention);
   const TensorId grouped = emit(Part::attention_out, "attention.out_a",

@@ -82,8 +82,8 @@ std::vector<WeightId> GraphBuilder::activation_weights(Part part, const std::str
   const auto constant = [&](const std::string& name) {
     return weight(part, path + ".activation." + name, {Integer{1}}, WeightRole::mlp);
   };
-  const std::vector<WeightId> constants{constant("positive"), constant("negative"),
-                                        constant("slope"), constant("bound")};
+  std::vector<WeightId> constants{constant("positive"), constant("negative"), constant("slope"),
+                                  constant("bound")};
   for (const WeightId untrained : std::span(constants).last(2)) {
     graph_.weights[untrained].kind = WeightKind::buffer;
   }

@@ -132,8 +132,9 @@ UnknownModelEstimates estimates_of(const UnknownModel& model, const StandardSize
   const std::optional<DType> stored = type_of(torch_dtype);
   UnknownModelEstimates estimates = lengths_of(request, stored);
   estimates.sizes = sizes;
-  Integer per_token = checked_multiply(2 * sizes.num_hidden_layers, sizes.num_key_value_heads);
-  per_token = checked_multiply(per_token, sizes.head_dim * bytes_of(estimates.kv_dtype));
+  Integer per_token =
+      checked_multiply(Integer{2} * sizes.num_hidden_layers, sizes.num_key_value_heads);
+  per_token = checked_multiply(per_token, Integer{sizes.head_dim} * bytes_of(estimates.kv_dtype));
   const Integer tokens = checked_add(estimates.past_len, estimates.seq_len);
   estimates.kv_cache_bytes_per_token = per_token;
   estimates.kv_cache_bytes =

@@ -46,7 +46,7 @@ AttentionSpec multi_head_attention(const ConfigReader& config, std::string_view 
   return attention;
 }
 
-std::string without_torch(std::string type) {
+std::string without_torch(const std::string& type) {
   constexpr std::string_view kModule = "torch.";
   return type.starts_with(kModule) ? type.substr(kModule.size()) : type;
 }

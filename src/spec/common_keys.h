@@ -10,7 +10,7 @@
 namespace headroom::detail {
 
 /// "bfloat16" for "torch.bfloat16", as some tools write a type.
-[[nodiscard]] std::string without_torch(std::string type);
+[[nodiscard]] std::string without_torch(const std::string& type);
 
 /// Ignores the Hugging Face keys that change no figure, and rejects the values that would.
 void read_common_keys(ConfigReader& config, ModelSpec& spec);

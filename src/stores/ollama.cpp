@@ -59,8 +59,7 @@ fs::path blob_of(const fs::path& models, const std::string& digest, const fs::pa
       digest.starts_with(kHash) && digest.size() > kHash.size() &&
       digest.find_first_not_of("0123456789abcdef", kHash.size()) == std::string::npos;
   if (!known) refuse_manifest(manifest, fmt::format("the digest \"{}\" is not SHA-256", digest));
-  const fs::path blob = models / "blobs" / ("sha256-" + digest.substr(kHash.size()));
-  return blob;
+  return models / "blobs" / ("sha256-" + digest.substr(kHash.size()));
 }
 
 LocalModel model_of_manifest(const fs::path& models, const fs::path& manifest) {
