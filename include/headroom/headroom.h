@@ -30,6 +30,7 @@
 #pragma once
 
 #include "headroom/analysis.h"
+#include "headroom/attention_op.h"
 #include "headroom/attention_spec.h"
 #include "headroom/compare.h"
 #include "headroom/complexity.h"

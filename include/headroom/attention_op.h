@@ -1,0 +1,270 @@
+// Operators of attention, from the rotation of queries and keys to the context: parts of Op (op.h).
+#pragma once
+
+#include "headroom/expr.h"
+#include "headroom/model_spec.h"
+
+namespace headroom {
+
+/// Sizes of one attention: Q `[batch, heads, queries, head_dim]`, K
+/// `[batch, kv_heads, keys, head_dim]`, V `[batch, kv_heads, keys, value_head_dim]`.
+struct AttentionShape {
+  Expr batch;
+  Expr heads;
+  Expr kv_heads;
+  Expr head_dim;
+  Expr value_head_dim;
+  Expr queries;
+  Expr keys;
+
+  /// Elements of each operand, of the scores `[batch, heads, queries, keys]` and of the context.
+  [[nodiscard]] Expr query_elements() const { return batch * queries * heads * head_dim; }
+  [[nodiscard]] Expr key_elements() const { return batch * keys * kv_heads * head_dim; }
+  [[nodiscard]] Expr value_elements() const { return batch * keys * kv_heads * value_head_dim; }
+  [[nodiscard]] Expr score_elements() const { return batch * heads * queries * keys; }
+  [[nodiscard]] Expr context_elements() const { return batch * queries * heads * value_head_dim; }
+};
+
+/// Strided view of a tensor `[rows, row_width]`: `heads` heads of `head_dim` elements per row,
+/// starting at element `first`.
+struct HeadRows {
+  Expr rows;
+  Expr row_width;
+  Expr first;
+  Expr heads;
+  Expr head_dim;
+
+  [[nodiscard]] Expr elements() const { return rows * heads * head_dim; }
+};
+
+/// Source of keys and values: the projections of this pass, or the KV-cache.
+enum class KeySource { projections, cache };
+enum class Masking { none, causal };
+/// Bias added to the scores: a tensor `[heads, queries, keys]` from a table of relative positions
+/// (T5) or `[batch, heads, queries, keys]` from contents and positions (DeBERTa), or a slope per
+/// head times the key position (ALiBi).
+enum class ScoreBias { none, relative_position, alibi };
+/// Where V is stored: after K, or inside the MLA latent that serves as K.
+enum class ValuePlace { after_keys, inside_keys };
+
+/// Mask on the scores besides causality and windows.
+enum class KeyMask { none, indexer };
+
+/// Adjustments of the attention scores other than the mask, before and inside the softmax.
+struct ScoreShaping {
+  ScoreBias bias = ScoreBias::none;
+  AttentionScale scale = AttentionScale::inverse_sqrt_head_dim;
+  double fixed_scale = 1;  ///< used when `scale` is fixed
+  double soft_cap = 0;     ///< scores become cap·tanh(scores / cap); 0: no cap
+  bool sinks = false;      ///< one trained score per head joins the softmax, without a value
+  AlibiSpec alibi{};
+  WindowSpec window;
+  /// The last input `[batch, queries, keys]` masks all keys but those that an indexer chose.
+  KeyMask mask = KeyMask::none;
+};
+
+/// Looks up a bias for every pair in a table by bucketed distance. -> `[heads, queries, keys]`
+struct RelativePositionBias {
+  Expr heads;
+  Expr queries;
+  Expr keys;
+};
+
+/// Copies a trained table of relative positions, which every layer reads (DeBERTa).
+/// -> `[rows, width]`
+struct PositionTableRows {
+  Expr rows;
+  Expr width;
+};
+
+/// Scores of contents with relative positions (DisentangledSpec). Projects the table
+/// `[positions, width]` to keys and queries of every head, multiplies the layer's queries and keys
+/// with them, and selects each pair's score by its distance. Inputs: rows `[Q | K | V]` and the
+/// table. -> `[batch, heads, queries, keys]`
+struct DisentangledBias {
+  DisentangledSpec spec;
+  AttentionShape shape;
+  Expr positions;
+  Expr width;
+  double scale = 1;  ///< of the scores
+
+  /// Terms of the scores, one GEMM per head each.
+  [[nodiscard]] Integer terms() const {
+    return (spec.content_to_position ? 1 : 0) + (spec.position_to_content ? 1 : 0);
+  }
+  /// Projections of the table.
+  [[nodiscard]] Integer projections() const { return spec.shares_projections ? 2 : terms(); }
+};
+
+/// Norm of each head, or of all heads of a row together, in place.
+struct HeadNorm {
+  NormSpec spec;
+  QueryKeyNormScope scope = QueryKeyNormScope::each_head;
+  HeadRows heads;
+};
+
+/// Angles of a rotation: a position's, or their negatives, which undo it.
+enum class RotaryDirection { forward, inverse };
+
+/// Rotary position embedding (RoPE) in place: rotates `rotary_dim` dimensions of each head,
+/// starting at `first_dim`.
+struct Rotary {
+  HeadRows heads;
+  Expr first_dim;
+  Expr rotary_dim;
+  Expr seq_len;
+  RopeSpec rope;
+  RotaryDirection direction = RotaryDirection::forward;
+
+  [[nodiscard]] Expr elements() const { return heads.rows * heads.heads * rotary_dim; }
+  /// Elements of the cos table `[seq, rotary_dim]`; the sin table has as many.
+  [[nodiscard]] Expr table_elements() const { return seq_len * rotary_dim; }
+};
+
+/// Clamps elements to ±limit, in place.
+struct Clamp {
+  Expr elements;
+  double limit = 0;
+};
+
+/// Multiplies each query by a factor that grows with its position (TemperatureTuning), in place.
+struct TemperatureScale {
+  HeadRows heads;
+  Expr seq_len;
+  TemperatureTuning tuning;
+};
+
+/// Assembles Q, K and V of multi-head attention from MLA's projections. Each head's key is its
+/// non-rotary part followed by the shared rotary key. Inputs: Q `[rows, heads·(nope + rope)]`, K
+/// and V
+/// `[rows, heads·(nope + value)]`, and latent rows that end with the rotary key. ->
+/// `[rows, heads·(nope + rope) | heads·(nope + rope) | heads·value]`
+struct LatentConcat {
+  Expr rows;
+  Expr heads;
+  Expr nope_dim;
+  Expr rope_dim;
+  Expr value_dim;
+  Expr latent_dim;  ///< elements before the rotary key
+};
+
+/// One GEMM per head, `[rows, heads, in]` -> `[rows, heads, out]`, with that head's slice of MLA's
+/// up-projection. Maps queries into the latent space or contexts out of it. The last `kept`
+/// dimensions of a head are not multiplied, but copied after the result.
+struct HeadLinear {
+  enum class Direction { query_to_latent, context_from_latent };
+  Direction direction = Direction::query_to_latent;
+  Expr rows;
+  Expr heads;
+  Expr in_features;
+  Expr out_features;
+  Expr kept;
+};
+
+/// One GEMM per group of heads, `[rows, groups, in]` -> `[rows, groups, out]`, with a weight
+/// `[groups·out, in]`: the first step of DeepSeek-V4's output projection.
+struct GroupedLinear {
+  Expr rows;
+  Expr groups;
+  Expr in_features;   ///< per group
+  Expr out_features;  ///< per group
+};
+
+/// Sums every `rate` tokens to one entry, weighted by a softmax over gates plus a trained bias per
+/// place (KeyCompressionSpec). Inputs: rows `[key | gate]` of `series·width` features each, and the
+/// state of the incomplete window, if cached. -> `[batch, entries, width]`
+struct KeyCompression {
+  Expr batch;
+  Expr tokens;   ///< new tokens per sequence
+  Expr entries;  ///< windows that they complete
+  Expr rate;
+  Expr series;
+  Expr width;
+
+  /// Elements that the sums read.
+  [[nodiscard]] Expr summed() const { return batch * entries * rate * series * width; }
+};
+
+/// Scores of an indexer: Σ over its heads of w·ReLU(q·k) (arXiv 2512.02556, eq. 1). Inputs: queries
+/// `[rows, heads·head_dim]`, one key per position `[batch, keys, head_dim]`, and the heads' weights
+/// `[rows, heads]`. -> `[batch, queries, keys]`
+struct IndexScores {
+  Expr batch;
+  Expr heads;
+  Expr head_dim;
+  Expr queries;
+  Expr keys;
+  KeySource source = KeySource::projections;
+
+  [[nodiscard]] Expr pairs() const { return batch * queries * keys; }
+};
+
+/// Chooses the `top_k` best keys of each query among those before it, in place: 0 for them, the
+/// lowest number for all others. A key covers `rate` tokens. `[batch, queries, keys]`
+struct KeySelect {
+  Expr batch;
+  Expr queries;
+  Expr keys;
+  std::int64_t top_k = 0;
+  std::int64_t rate = 1;
+  KeySource source = KeySource::projections;
+
+  [[nodiscard]] Expr pairs() const { return batch * queries * keys; }
+};
+
+/// Appends the new keys and values to the KV-cache.
+struct KvCacheAppend {
+  Expr elements;
+  HeadRows kept;      ///< view of K and V in the input
+  Expr kv_heads;      ///< heads of K, then as many of V
+  Expr head_dim;      ///< of a key head; the rest of `kept` is V
+  WindowSpec window;  ///< the keys that later tokens see
+};
+
+/// Q·Kᵀ, scaled, biased and masked. -> `[batch, heads, queries, keys]`
+struct AttentionScores {
+  AttentionShape shape;
+  KeySource keys = KeySource::projections;
+  Masking masking = Masking::none;
+  ScoreShaping shaping;
+  ValuePlace values = ValuePlace::after_keys;
+};
+
+/// Softmax over the keys, in place.
+struct Softmax {
+  Expr elements;
+  SoftmaxPrecision precision = SoftmaxPrecision::activation;
+};
+
+/// Probabilities · V. -> `[batch, queries, heads·value_head_dim]`
+struct AttentionContext {
+  AttentionShape shape;
+  KeySource keys = KeySource::projections;
+  Masking masking = Masking::none;
+  ValuePlace values = ValuePlace::after_keys;
+};
+
+/// Scores, softmax and context in one kernel with an online softmax (arXiv 2205.14135).
+struct FusedAttention {
+  AttentionShape shape;
+  Expr pairs;  ///< unmasked (query, key) pairs per sequence
+  KeySource keys = KeySource::projections;
+  Masking masking = Masking::none;
+  ScoreShaping shaping;
+  ValuePlace values = ValuePlace::after_keys;
+};
+
+/// φ(x) = elu(x) + 1 of queries and keys, in place (arXiv 2006.16236, eq. 7).
+struct FeatureMap {
+  HeadRows heads;
+};
+
+/// φ(Q)·(φ(K)ᵀ·V) divided by φ(Q)·Σφ(K). The causal form keeps a running state (arXiv 2006.16236,
+/// eq. 5 and 10).
+struct LinearAttention {
+  AttentionShape shape;
+  KeySource state = KeySource::projections;  ///< cache: continues from the cached state
+  Masking masking = Masking::none;
+};
+
+}  // namespace headroom
