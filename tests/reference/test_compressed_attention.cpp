@@ -210,7 +210,7 @@ TEST_CASE("a fused kernel computes the pairs of the window and the chosen keys o
   CHECK(matrix_flops_of(counted, values, Part::attention_core) == Integer{4} * 128 * 512 * pairs);
 }
 
-TEST_CASE("hyper-connections save every stream, and twenty Sinkhorn rounds cost FLOPs") {
+TEST_CASE("hyper-connections save the streams before every sublayer and before the last sum") {
   const Counted counted = count(wild("deepseek-v4-flash"), workload_of(Phase::train, 64, 0));
   Integer streams = 0;
   for (const SavedTensor& saved : counted.analysis.saved) {
