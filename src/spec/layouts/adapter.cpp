@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 using checkpoint::SafetensorsFile;
 using checkpoint::StoredTensor;
 
-/// What adapter_config.json says of a LoRA adapter (arXiv 2106.09685).
+/// Settings of adapter_config.json for a LoRA adapter (arXiv 2106.09685).
 struct AdapterConfig {
   std::string base;
   std::int64_t rank = 0;
