@@ -59,6 +59,10 @@ if(HEADROOM_PYTHON)
     ${reports})
   integration_test(style.named_options
     ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/style/named_options.py $<TARGET_FILE:headroom>)
+  if(NOT HEADROOM_SANITIZE)  # which needs the address space that a row limits
+    integration_test(faults
+      ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/faults/faults.py $<TARGET_FILE:headroom>)
+  endif()
   integration_test(style.letters
     ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/style/letters.py $<TARGET_FILE:headroom>)
 endif()

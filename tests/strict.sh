@@ -43,6 +43,7 @@ check complete diff gpt2 odd.json --format json
 check complete fit odd.json --machine t4 --format json
 check complete plan odd.json --machine t4 --serve --format json
 check none sweep odd.json --batch 1,2
+check none complexity odd.json --seq 4,8
 check complete measure odd.json --runs 1 --format json
 check none compare odd.json --import bench.json --machine t4 --format json
 [[ $failures == 0 ]] && echo "all commands passed"

@@ -6,6 +6,11 @@
 
 namespace headroom {
 
+/// Keys of attention in blocks. `three_blocks`: the block before, the query's own and the next one
+/// (LongT5). `window`: a block on either side of the query, scored in chunks of two blocks that
+/// overlap by one (Longformer).
+enum class BlockKeys { three_blocks, window };
+
 /// Sizes of one attention: Q `[batch, heads, queries, head_dim]`, K
 /// `[batch, kv_heads, keys, head_dim]`, V `[batch, kv_heads, keys, value_head_dim]`.
 struct AttentionShape {
@@ -16,12 +21,43 @@ struct AttentionShape {
   Expr value_head_dim;
   Expr queries;
   Expr keys;
+  /// Pairs of a query and a key of its own image or window, where the rows of all images are one
+  /// sequence; zero: all pairs.
+  Expr image_pairs{};
+  /// Queries attend in blocks of so many to the keys that `block_keys` tells. Zero: to all keys.
+  Expr block{};
+  BlockKeys block_keys = BlockKeys::three_blocks;
+  /// Keys that every query sees beside its window, in the first columns of the scores.
+  Expr global_keys{};
+  ImageScope scope = ImageScope::image;
 
+  [[nodiscard]] Expr pairs() const { return image_pairs.is_zero() ? queries * keys : image_pairs; }
+  [[nodiscard]] bool is_blocked() const { return !block.is_zero(); }
+  [[nodiscard]] bool is_chunked() const { return is_blocked() && block_keys == BlockKeys::window; }
+  /// Pairs that the GEMM of the scores multiplies. N queries with a window of w on either side are
+  /// N/w - 1 chunks of 2w rows, which start w apart; each multiplies its queries with its keys:
+  /// (N/w - 1)·(2w)² = 4·w·N - 4·w² (transformers, modeling_longformer.py,
+  /// _sliding_chunks_query_key_matmul). Then every query with the g global keys: N·g.
+  [[nodiscard]] Expr score_products() const {
+    if (!is_chunked()) return pairs();
+    return Integer{4} * block * (queries - block) + queries * global_keys;
+  }
+  /// Pairs that the GEMM of the context multiplies: N/w blocks of w queries with the values of
+  /// three blocks, w·3w·N/w = 3·w·N, outside the window with zeros
+  /// (_sliding_chunks_matmul_attn_probs_value), and N·g.
+  [[nodiscard]] Expr context_products() const {
+    if (!is_chunked()) return pairs();
+    return Integer{3} * block * queries + queries * global_keys;
+  }
+  /// Rows of keys: with blocks, those of all blocks and of one more at either end.
+  [[nodiscard]] Expr key_rows() const { return is_blocked() ? queries + Integer{2} * block : keys; }
   /// Elements of each operand, of the scores `[batch, heads, queries, keys]` and of the context.
   [[nodiscard]] Expr query_elements() const { return batch * queries * heads * head_dim; }
-  [[nodiscard]] Expr key_elements() const { return batch * keys * kv_heads * head_dim; }
-  [[nodiscard]] Expr value_elements() const { return batch * keys * kv_heads * value_head_dim; }
-  [[nodiscard]] Expr score_elements() const { return batch * heads * queries * keys; }
+  [[nodiscard]] Expr key_elements() const { return batch * key_rows() * kv_heads * head_dim; }
+  [[nodiscard]] Expr value_elements() const {
+    return batch * key_rows() * kv_heads * value_head_dim;
+  }
+  [[nodiscard]] Expr score_elements() const { return batch * heads * pairs(); }
   [[nodiscard]] Expr context_elements() const { return batch * queries * heads * value_head_dim; }
 };
 
@@ -59,6 +95,7 @@ struct ScoreShaping {
   bool sinks = false;      ///< one trained score per head joins the softmax, without a value
   AlibiSpec alibi{};
   WindowSpec window;
+  Lookahead lookahead = Lookahead::none;
   /// The last input `[batch, queries, keys]` masks all keys but those that an indexer chose.
   KeyMask mask = KeyMask::none;
 };
@@ -68,6 +105,7 @@ struct RelativePositionBias {
   Expr heads;
   Expr queries;
   Expr keys;
+  Expr first_query{};  ///< position of the first query among the keys, without a cache
 };
 
 /// Copies a trained table of relative positions, which every layer reads (DeBERTa).
@@ -94,6 +132,27 @@ struct DisentangledBias {
   }
   /// Projections of the table.
   [[nodiscard]] Integer projections() const { return spec.shares_projections ? 2 : terms(); }
+};
+
+/// Sines, then cosines, of the relative positions from `positions`/2 down to 1 - `positions`/2 at
+/// every second of `width` frequencies (TransformerXlSpec). -> `[batch, positions, width]`
+struct RelativeSinusoids {
+  Expr batch;
+  Expr positions;
+  Expr width;
+  std::int64_t most = 0;  ///< greater distances are clamped to it; 0: none are
+
+  [[nodiscard]] Expr elements() const { return batch * positions * width; }
+};
+
+/// Scores of trained biases, relative positions and segments (TransformerXlSpec). Inputs: rows
+/// `[Q | K | V]` and keys of the positions `[batch, positions, heads·head_dim]`.
+/// -> `[batch, heads, queries, keys]`
+struct TransformerXlBias {
+  AttentionShape shape;
+  Expr positions;
+  Expr segments;
+  double scale = 1;  ///< of the scores
 };
 
 /// Norm of each head, or of all heads of a row together, in place.
@@ -252,6 +311,19 @@ struct FusedAttention {
   Masking masking = Masking::none;
   ScoreShaping shaping;
   ValuePlace values = ValuePlace::after_keys;
+};
+
+/// Copies the rows of the tokens with global attention: `gather` `[batch, seq, width]` ->
+/// `[batch, tokens, width]`, with zeros where a sequence has fewer; `scatter` puts such rows, the
+/// second input, back in place.
+struct GlobalRows {
+  enum class Kind { gather, scatter };
+  Kind kind = Kind::gather;
+  Expr batch;
+  Expr tokens;
+  Expr width;
+
+  [[nodiscard]] Expr elements() const { return batch * tokens * width; }
 };
 
 /// φ(x) = elu(x) + 1 of queries and keys, in place (arXiv 2006.16236, eq. 7).

@@ -2,12 +2,18 @@
 // spaces, convolutions, and the norms, activations and rotary positions inside them.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <optional>
 #include <vector>
 
 namespace headroom {
+
+/// Placement of a layer's norms. `pre`: x + f(norm(x)); `post`: norm(x + f(x)); `sandwich`:
+/// x + norm(f(norm(x))) (Gemma 2); `output`: x + norm(f(x)) (OLMo 2); `residual`: n + f(n) with
+/// n = norm(x) (MiniMax).
+enum class NormPlacement { pre, post, none, sandwich, output, residual };
 
 enum class NormKind { layer_norm, rms_norm };
 /// Multiplier of the normalised values: none, a trained weight w, or 1 + w.
@@ -36,9 +42,19 @@ enum class ActivationKind {
 };
 /// Mixer of a layer's positions. `gated_delta` is linear attention with a decaying state and the
 /// delta rule (arXiv 2412.06464); `short_convolution` LFM2's gated convolution; `state_space` Mamba
-/// (arXiv 2312.00752) or Mamba-2 (arXiv 2405.21060). `none`: the layer has a feed-forward network
-/// only (Nemotron-H).
-enum class AttentionKind { softmax, linear, gated_delta, short_convolution, state_space, none };
+/// (arXiv 2312.00752) or Mamba-2 (arXiv 2405.21060); `gated_recurrence` the recurrent block of
+/// Griffin (arXiv 2402.19427); `weighted_key_value` time mixing of RWKV-4 (arXiv 2305.13048).
+/// `none`: the layer has a feed-forward network only (Nemotron-H).
+enum class AttentionKind {
+  softmax,
+  linear,
+  gated_delta,
+  short_convolution,
+  state_space,
+  gated_recurrence,
+  weighted_key_value,
+  none,
+};
 enum class AttentionScale { inverse_sqrt_head_dim, none, fixed };
 /// Type of the softmax in the reference code.
 enum class SoftmaxPrecision { activation, float32 };
@@ -51,8 +67,30 @@ struct NormSpec {
 };
 
 enum class RopeScalingKind { none, linear, dynamic, llama3, yarn, longrope };
-/// Dimensions of a head that RoPE rotates as a pair: i and i + half, or 2·i and 2·i + 1.
-enum class RopeLayout { half_split, interleaved };
+/// Dimensions of a head that RoPE rotates as a pair: i and i + half, or 2·i and 2·i + 1, or those
+/// of `half_split` within each half of the head (Gemma 4's patches).
+enum class RopeLayout { half_split, interleaved, half_split_in_halves };
+
+/// Positions that RoPE's angles count. `sequence`: of tokens. Of patches in a tower:
+/// `rows_and_columns_alternate`: the pairs of a head alternate between rows and columns, those of
+/// rows first (Pixtral, arXiv 2410.07073, section 2.1); `rows_then_columns`: the first half of the
+/// pairs turns by the row, the second by the column, both at the same frequencies (Qwen2-VL);
+/// `columns_then_rows`: likewise, columns first (Gemma 4). Of tokens on three axes, time, height
+/// and width, equal for text (M-RoPE, arXiv 2409.12191, section 2.1): `sections`: consecutive pairs
+/// by axis; `interleaved_sections`: pairs take turns, time first (Qwen3-VL, arXiv 2511.21631).
+enum class RopeAxes {
+  sequence,
+  rows_and_columns_alternate,
+  rows_then_columns,
+  columns_then_rows,
+  sections,
+  interleaved_sections,
+};
+
+/// Returns whether tokens have positions on three axes.
+[[nodiscard]] constexpr bool has_three_axes(RopeAxes axes) noexcept {
+  return axes == RopeAxes::sections || axes == RopeAxes::interleaved_sections;
+}
 
 /// Rotary position embedding (arXiv 2104.09864) and its context extension. Changes values, never a
 /// count.
@@ -62,6 +100,8 @@ struct RopeSpec {
   /// Leading pairs with a nonzero frequency (Gemma 4's "proportional" RoPE); 0: all.
   std::int64_t rotated_pairs = 0;
   RopeLayout layout = RopeLayout::half_split;
+  RopeAxes axes = RopeAxes::sequence;
+  std::array<std::int64_t, 3> sections{};  ///< pairs of each of three axes
   RopeScalingKind scaling = RopeScalingKind::none;
   double factor = 1;
   double low_freq_factor = 1;
@@ -88,6 +128,13 @@ struct WindowSpec {
   std::int64_t size = 0;
   bool operator==(const WindowSpec&) const = default;
 };
+
+/// Later keys that a query sees in spite of the causal mask: none, those of its own image (Gemma
+/// 3), or those of the prompt (PaliGemma's prefix-LM, arXiv 2407.07726, section 3.2).
+enum class Lookahead { none, image, prompt };
+
+/// Rows that a row of a tower attends to: those of its image, or of its window (ImageSpec).
+enum class ImageScope { image, window };
 
 /// Scope of the norm of queries and keys: per head with one weight `[head_dim]` for all heads, per
 /// head with a weight row each, or over the dimensions of all heads together.
@@ -186,6 +233,15 @@ struct DisentangledSpec {
   std::optional<NormSpec> table_norm{};
 };
 
+/// Relative attention of Transformer-XL and XLNet (arXiv 1901.02860, section 3.3; 1906.08237,
+/// section 2.5): scores (q + u)·k + (q + v)·r + (q + w)·g, with trained vectors u, v and w per
+/// head, a projection r of the sinusoid of the pair's distance, and one of two vectors g, for
+/// tokens of one segment and of two.
+struct TransformerXlSpec {
+  std::int64_t most_distant = 0;  ///< greater distances are clamped to it; 0: none are
+  static constexpr std::int64_t kSegments = 2;
+};
+
 /// Temperature tuning: multiplies queries by 1 + scale · ln(1 + floor(position / floor_scale)).
 /// Positions count from 1 in Llama 4, in layers without RoPE, and from 0 in Ministral 3.
 struct TemperatureTuning {
@@ -195,13 +251,25 @@ struct TemperatureTuning {
   From from = From::one;
 };
 
-/// Sizes of a gated delta layer.
+/// Decay of a gated delta layer's state: one number per head, or one per key dimension of each head
+/// (Kimi delta attention, arXiv 2510.26692).
+enum class DeltaDecay { each_head, each_key_dim };
+
+/// Sizes and choices of a gated delta layer.
 struct GatedDeltaSpec {
   std::int64_t num_key_heads = 0;
   std::int64_t num_value_heads = 0;
   std::int64_t key_head_dim = 0;
   std::int64_t value_head_dim = 0;
   std::int64_t conv_kernel_dim = 0;  ///< of the causal depthwise convolution before it
+  DeltaDecay decay = DeltaDecay::each_head;
+  /// Rank of the projections of the decay and of the output gate; 0: one projection each.
+  std::int64_t projection_rank = 0;
+  double strength = 1;  ///< multiplies β; 2 allows negative eigenvalues (arXiv 2411.12537)
+  ActivationKind gate = ActivationKind::silu;
+  std::optional<double> norm_eps{};  ///< of the norm of the output; default: the other norms'
+  /// Bytes per value of the state in an engine's cache (mamba_ssm_dtype); 0: the model's type.
+  std::int64_t state_value_bytes = 0;
 };
 
 /// Gated short convolution (LFM2): out(C · conv(B · x)) with projections B, C and x of the input
@@ -209,6 +277,15 @@ struct GatedDeltaSpec {
 struct ShortConvolutionSpec {
   std::int64_t kernel_size = 0;
   bool bias = false;  ///< of the convolution and of both projections
+};
+
+/// Recurrent block of Griffin (arXiv 2402.19427, section 2.3): out(act(gate(x)) ·
+/// RG-LRU(conv(in(x)))) with projections to `width` channels. The attention heads divide the gates
+/// of the RG-LRU.
+struct GatedRecurrenceSpec {
+  std::int64_t width = 0;
+  std::int64_t conv_kernel_dim = 0;
+  ActivationKind activation = ActivationKind::gelu_tanh;
 };
 
 /// `selective`: Mamba, with a decay for every channel and state (arXiv 2312.00752, algorithm 2).
@@ -262,6 +339,18 @@ struct StateSpaceSpec {
   [[nodiscard]] std::int64_t inner_size() const noexcept { return num_heads * head_dim; }
 };
 
+/// Tokens with global attention where the workload names none, as the class's forward pass chooses
+/// them: those before the first separator (the question), or behind it and the next one (a choice).
+enum class DefaultGlobalTokens { none, first_token, before_separator, behind_separators };
+
+/// Global attention of some tokens beside a window (Longformer, arXiv 2004.05150, section 3.1): all
+/// tokens see them, and they see all tokens, by projections of their own. The others attend in
+/// chunks of a window's tokens that overlap by half, which AttentionSpec::block_size gives.
+struct GlobalAttentionSpec {
+  DefaultGlobalTokens by_default = DefaultGlobalTokens::none;
+  std::int64_t separator = 0;  ///< token id
+};
+
 /// Multi-head attention; grouped-query (GQA) with fewer key-value heads than query heads,
 /// multi-query (MQA) with one.
 struct AttentionSpec {
@@ -278,11 +367,21 @@ struct AttentionSpec {
   double residual_multiplier = 1;      ///< of the residual that the output is added to (MiniMax)
   double clip_qkv = 0;                 ///< clamps queries, keys and values to ±clip; 0: no clamp
   WindowSpec window;
+  Lookahead lookahead = Lookahead::none;  ///< of causal attention
+  /// The reference code attends in blocks of so many queries to three blocks of keys, under a
+  /// window of less than a block (LongT5); with `global`, half a window, in chunks of two such
+  /// blocks; 0: to all keys.
+  std::int64_t block_size = 0;
+  std::optional<GlobalAttentionSpec> global{};
+  ImageScope image_scope = ImageScope::image;
   std::optional<QueryKeyNormSpec> query_key_norm{};
   std::optional<DisentangledSpec> disentangled{};
+  std::optional<TransformerXlSpec> transformer_xl{};
   std::optional<LatentAttentionSpec> latent{};
   std::optional<GatedDeltaSpec> gated_delta{};
   std::optional<ShortConvolutionSpec> short_convolution{};
+  std::optional<GatedRecurrenceSpec> gated_recurrence{};
+  std::int64_t weighted_key_value_width = 0;  ///< channels of a weighted_key_value layer
   /// The mixer of a `state_space` layer; beside softmax attention, both read the layer's input and
   /// their outputs are added (FalconH1).
   std::optional<StateSpaceSpec> state_space{};
@@ -301,7 +400,9 @@ struct AttentionSpec {
   bool rotary = true;        ///< with rotary positions: false for layers without RoPE
   /// The reference code repeats keys and values for every query head before it caches them.
   bool caches_repeated_heads = false;
-  bool norm = true;           ///< false: no norm before it (ModernBERT's first layer)
+  bool norm = true;  ///< false: no norm before it (ModernBERT's first layer)
+  /// Placement of the layer's norms where it differs from the stack's (OLMo hybrid).
+  std::optional<NormPlacement> norm_placement{};
   bool value_is_key = false;  ///< V is the key projection before its norm and RoPE (Gemma 4)
   /// Reads K and V of the last earlier layer with its kind of window; projects only queries.
   bool shares_key_values = false;

@@ -57,6 +57,9 @@ struct RunIdentity {
   std::optional<std::int64_t> seq_len;
   std::optional<std::int64_t> enc_seq_len;
   std::optional<std::int64_t> past_len;
+  std::optional<std::int64_t> visual_tokens{};    ///< per sequence; 0: text alone
+  std::optional<std::int64_t> compared_images{};  ///< of a model that compares them with texts
+  std::optional<std::int64_t> global_tokens{};    ///< per sequence; 0: none
   std::optional<std::int64_t> new_tokens;
   std::optional<std::string> dtype;
   std::optional<std::string> attention;
@@ -135,6 +138,7 @@ struct Comparison {
   std::string machine;
   std::optional<MachineContext> context;
   std::vector<std::string> notes;
+  bool interrupted = false;  ///< the measurement was ended by a signal
 };
 
 /// The predicted side. `report` must have a prediction.

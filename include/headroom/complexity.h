@@ -1,14 +1,17 @@
-// The complexity study: cost of layers as the sequence grows, derived from their graphs. An
-// extended Table 1 of "Attention Is All You Need" (arXiv 1706.03762), the crossovers between
-// layers, and measurements of both.
+// Complexity: cost of layers as the sequence grows, derived from their graphs. An extended Table 1
+// of "Attention Is All You Need" (arXiv 1706.03762) with crossovers and measurements, and three
+// more studies: the order of attention's two GEMMs, the effect of a KV-cache, and the breakdown of
+// a model's cost.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "headroom/analysis.h"
@@ -29,17 +32,8 @@ struct Growth {
   bool operator==(const Growth&) const = default;
 };
 
-/// Order of growth of `cost`, for one sequence without a past, as all sizes grow. Products that
-/// equal the hidden size collapse (h·k → d), the feed-forward width counts as d, and a
-/// head is at most as wide as the model. Layer counts and bytes per element are constants.
-[[nodiscard]] Growth growth_of(const Expr& cost, const Graph& graph);
-
 /// "O(s²·d + s·d²)", "O(1)" for a constant, "–" for zero.
 [[nodiscard]] std::string format(const Growth& growth);
-
-/// `cost` for one sequence without a past: 8·s·d² + 4·s²·d. Exact, except that the pairs of a
-/// window are those of sequences longer than the window.
-[[nodiscard]] Expr of_one_sequence(const Expr& cost, const Graph& graph);
 
 // Costs as functions of the sequence length alone, and the length at which one overtakes another,
 // exactly over the integers.
@@ -64,8 +58,6 @@ class LengthPolynomial {
   std::vector<Integer> coefficients_;
 };
 
-[[nodiscard]] LengthPolynomial operator-(const LengthPolynomial& a, const LengthPolynomial& b);
-
 /// A polynomial that holds from length `from` on. A window splits a cost into two pieces: before
 /// and after it is full.
 struct LengthPiece {
@@ -85,47 +77,11 @@ struct LengthFunction {
 /// Error{invalid_input} for chunked windows (WindowKind::chunked), whose cost is not a polynomial.
 [[nodiscard]] LengthFunction in_length(const Expr& cost, const Graph& graph);
 
-/// A range of lengths, up to the next regime, in which one cost is above another or is not.
-struct Regime {
-  Integer from = 1;
-  bool above = false;
-  bool operator==(const Regime&) const = default;
-};
-
-/// Regimes of a > b over all lengths ≥ 1. They alternate; the last has no end. Exact: a polynomial
-/// is monotone where its differences keep their sign, and those are of one degree less. Throws
-/// Error{overflow}.
-[[nodiscard]] std::vector<Regime> regimes(const LengthFunction& a, const LengthFunction& b);
-
 /// The length from which a > b always holds; empty if a is not above b for long sequences.
 [[nodiscard]] std::optional<Integer> overtakes_at(const LengthFunction& a, const LengthFunction& b);
 
-// Reach of an operator across positions, and the number of dependent steps it needs: the columns of
-// "Attention Is All You Need", Table 1 (arXiv 1706.03762), derived from the operators of a graph.
-
-/// How an operator mixes positions.
-enum class MixingKind {
-  none,           ///< position-wise
-  auxiliary,      ///< part of the mixing without deciding its reach: softmax, context, φ
-  all,            ///< every position reads all (causal: all earlier) positions in one step
-  neighbourhood,  ///< every position reads some nearby positions
-  state,          ///< every position reads a state that sums over all earlier positions
-  recurrence,     ///< every position continues from the previous one
-};
-
-/// Mixing of one operator.
-struct PositionMixing {
-  MixingKind kind = MixingKind::none;
-  std::int64_t reach = 0;       ///< neighbourhood: distance of the farthest position read
-  std::int64_t neighbours = 0;  ///< neighbourhood: positions read, itself included
-  std::int64_t dilation = 1;    ///< neighbourhood: distance between them
-  Expr sequential{Integer{1}};  ///< dependent steps
-};
-
-[[nodiscard]] PositionMixing position_mixing(const Op& op, const Graph& graph);
-
-/// Returns whether an operator's cost counts as position mixing, not as a projection.
-[[nodiscard]] bool is_of_mixing(const PositionMixing& mixing) noexcept;
+// Path between positions and dependent steps: columns of "Attention Is All You Need", Table 1
+// (arXiv 1706.03762), derived from the operators of a graph.
 
 /// Growth of the longest path between two positions with the sequence length, counting one step per
 /// operator on the path.
@@ -148,16 +104,10 @@ struct PathLength {
   std::optional<std::int64_t> receptive_field;
 };
 
-/// Path length through the graph's layers, repeated as often as needed.
-[[nodiscard]] PathLength path_length(const Graph& graph);
-
 /// Steps between the first and the last of `length` positions: one for full mixing, layers for
 /// neighbourhoods, positions for a recurrence. Empty without a path.
 [[nodiscard]] std::optional<std::int64_t> steps_between_ends(const PathLength& path,
                                                              std::int64_t length);
-
-/// Dependent steps of one pass over the layers.
-[[nodiscard]] Expr sequential_operations(const Graph& graph);
 
 // Measured exponent of growth: the slope of log time against log length, by least squares.
 
@@ -173,19 +123,6 @@ struct ExponentFit {
   std::optional<double> half_width_95;  ///< of the 95 % confidence interval; empty for two points
   std::size_t points = 0;
 };
-
-/// Fits the exponent, with a confidence interval by Student's t with n − 2 degrees of freedom for n
-/// points. Empty for fewer than two distinct lengths.
-[[nodiscard]] std::optional<ExponentFit> fit_exponent(std::span<const LengthValue> values);
-
-/// The 97.5 % quantile of Student's t. Source: Abramowitz & Stegun 1964, table 26.10, and beyond 10
-/// degrees of freedom the expansion 26.7.5.
-[[nodiscard]] double student_t_975(std::size_t degrees_of_freedom);
-
-/// The last crossing of two curves, interpolated linearly between the logarithms of neighbouring
-/// points. Empty without a crossing, or unless both curves have the same ascending lengths.
-[[nodiscard]] std::optional<double> interpolated_crossing(std::span<const LengthValue> a,
-                                                          std::span<const LengthValue> b);
 
 /// A cost as a formula, an order of growth and a function of the length.
 struct GrowingCost {
@@ -221,17 +158,6 @@ struct LayerComplexity {
 
 /// Derives a layer's costs from its graph. Throws Error{invalid_input}, Error{overflow}.
 [[nodiscard]] LayerComplexity layer_complexity(Model model, AttentionImplementation attention);
-
-/// Fraction of the cost in the leading power of the length, the smaller of those for FLOPs and
-/// bytes moved. Near 1 the layer is in its asymptotic range.
-[[nodiscard]] double leading_share(const LayerComplexity& layer, Integer length);
-/// That fraction for position mixing.
-[[nodiscard]] double leading_share_of_core(const LayerComplexity& layer, Integer length);
-
-/// Bytes that the layer's operators move at one length, in float32.
-[[nodiscard]] Integer moved_bytes(const LayerComplexity& layer, Integer length);
-/// Bytes that position mixing moves.
-[[nodiscard]] Integer moved_bytes_of_core(const LayerComplexity& layer, Integer length);
 
 /// Measurement of one layer at one length. Times are the fastest of the runs, since interference
 /// only adds time.
@@ -328,5 +254,140 @@ void add_predictions(ComplexityReport& report, std::vector<LayerRuns> predicted)
 
 /// Adds measured times, one entry per layer; fits exponents and finds crossovers.
 void add_measurements(ComplexityReport& report, std::vector<LayerRuns> runs);
+
+// Studies in addition to the table of layers.
+
+/// (Q·Kᵀ)·V against Q·(Kᵀ·V): one layer with softmax attention and with linear attention (arXiv
+/// 2006.16236), which has no softmax between the GEMMs and can therefore reorder them.
+struct AssociativityReport {
+  ComplexityReport layers;  ///< the softmax layer, then the linear one
+};
+
+/// Compares `model` with its linear variant, φ(x) = elu(x) + 1 in place of the softmax. Throws
+/// Error{invalid_input} unless its attention is a plain softmax over all positions.
+[[nodiscard]] AssociativityReport make_associativity_report(const Model& model,
+                                                            AttentionImplementation attention,
+                                                            std::vector<std::int64_t> lengths);
+
+/// A polynomial divided by an integer: sums over lengths have fractions such as G³/3.
+struct DividedExpr {
+  Expr numerator;
+  Integer divisor = 1;
+
+  /// The value. Throws Error{overflow}, and Error{internal} unless it is an integer.
+  [[nodiscard]] Integer evaluate(const Bindings& bindings) const;
+};
+
+/// Σ cost(i) for i = first, …, first + G − 1: i is the symbol s of `cost`, G the number of new
+/// tokens. Throws Error{overflow}.
+[[nodiscard]] DividedExpr sum_over_lengths(const Expr& cost, std::int64_t first);
+
+/// Cost of one way to generate G tokens.
+struct GenerationCost {
+  DividedExpr flops;      ///< matrix FLOPs, in G and the model's sizes
+  DividedExpr attention;  ///< of scores and contexts alone
+  Growth growth;
+  Growth attention_growth;
+};
+
+/// Generation of `new_tokens` with and without a KV-cache.
+struct GenerationRow {
+  std::int64_t new_tokens = 0;
+  Integer flops_without = 0;
+  Integer flops_with = 0;
+  Integer attention_without = 0;
+  Integer attention_with = 0;
+  Integer kv_cache_bytes = 0;  ///< at the end, in float32
+  std::optional<double> predicted_without_s;
+  std::optional<double> predicted_with_s;
+  std::optional<double> time_without_s;
+  std::optional<double> time_with_s;
+};
+
+/// Generation with and without a KV-cache.
+struct GenerationReport {
+  Model model;
+  std::int64_t prompt = 1;
+  GenerationCost without;  ///< a prefill of all earlier tokens per new token
+  GenerationCost with;     ///< one prefill, then one decode step per token
+  std::vector<GenerationRow> rows;
+  /// Lengths whose prefill was run; other times are interpolated linearly.
+  std::vector<std::int64_t> lengths_run;
+  std::string machine;  ///< of the predicted times; empty: none
+  std::optional<MachineContext> context;
+  std::vector<std::string> notes;
+};
+
+/// Throws Error{invalid_input} if the model cannot generate.
+[[nodiscard]] GenerationReport make_generation_report(Model model, std::int64_t prompt,
+                                                      const std::vector<std::int64_t>& new_tokens);
+
+/// Adds times predicted from a machine's profile: prefills of some lengths, interpolated linearly,
+/// and each generation. Throws Error{invalid_input}.
+void add_prediction(GenerationReport& report, const MachineProfile& machine,
+                    const TimeRequest& request);
+
+/// Total time of one prefill per length from `first` to `last`, interpolated linearly between the
+/// lengths of `run`.
+[[nodiscard]] double integrated_time(const std::vector<LengthValue>& run, std::int64_t first,
+                                     std::int64_t last);
+
+/// Lengths to run: all from `first` to `last` if there are at most `most`, else evenly spread ones
+/// with both ends.
+[[nodiscard]] std::vector<std::int64_t> spread_lengths(std::int64_t first, std::int64_t last,
+                                                       std::size_t most);
+
+/// Groups of a transformer's operators with different growth.
+enum class Share { projections, attention, ffn, head, other };
+inline constexpr std::size_t kShareCount = 5;
+
+[[nodiscard]] std::string_view name_of(Share share) noexcept;
+[[nodiscard]] Share share_of(Part part) noexcept;
+
+/// FLOPs or seconds by share, in the order of the enumeration.
+template <class Value>
+struct Shares {
+  std::array<Value, kShareCount> values{};
+
+  [[nodiscard]] Value& operator[](Share share) { return values[static_cast<std::size_t>(share)]; }
+  [[nodiscard]] const Value& operator[](Share share) const {
+    return values[static_cast<std::size_t>(share)];
+  }
+};
+
+/// Costs at one length, by share.
+struct ShareRow {
+  std::int64_t seq_len = 0;
+  Shares<Integer> flops;  ///< matrix FLOPs
+  std::optional<Shares<double>> predicted_s;
+  std::optional<Shares<double>> measured_s;
+};
+
+/// Breakdown of a model's cost as sequences grow.
+struct SharesReport {
+  LayerComplexity model;
+  Shares<Expr> formulas;  ///< for one sequence without a past
+  std::vector<ShareRow> rows;
+  /// Length from which attention always costs more FLOPs than the feed-forward network; empty if
+  /// never. The inequality in symbols follows: "4·s·d > 16·d²".
+  std::optional<Integer> attention_passes_ffn;
+  std::optional<Expr> attention_side;  ///< of the inequality, without common factors
+  std::optional<Expr> ffn_side;
+  std::string machine;  ///< of the predicted times; empty: none
+  std::optional<MachineContext> context;
+  std::vector<SkippedRun> skipped;
+  std::vector<std::string> notes;
+};
+
+[[nodiscard]] SharesReport make_shares_report(Model model, AttentionImplementation attention,
+                                              const std::vector<std::int64_t>& lengths);
+
+/// Sums operator times, named by path, into shares.
+[[nodiscard]] Shares<double> shares_of_times(
+    const LayerComplexity& model, const std::vector<std::pair<std::string, double>>& times);
+
+/// Adds times predicted from a machine's profile. Throws Error{invalid_input}.
+void add_prediction(SharesReport& report, const MachineProfile& machine,
+                    const TimeRequest& request);
 
 }  // namespace headroom

@@ -13,7 +13,7 @@ namespace headroom {
 enum class ErrorCode {
   invalid_input,     ///< usage or a bad model description: exit status 2
   overflow,          ///< a figure exceeds 2^127 - 1: exit status 2
-  missing_resource,  ///< no memory, or an unwritable output file: exit status 3
+  missing_resource,  ///< no memory, or a file that cannot be read or written: exit status 3
   internal,          ///< a bug in headroom: exit status 4
 };
 
@@ -52,7 +52,11 @@ enum class Setting {
   batch_size,
   seq_len,
   enc_seq_len,
+  global_tokens,
   past_len,
+  images,
+  image_size,
+  frames,
   dtype,
   attention,
   recompute,
@@ -64,6 +68,9 @@ enum class Setting {
   kv_capacity,
   kv_batched_tokens,
   kv_slots,
+  kv_prefix_caching,
+  kv_speculative_tokens,
+  kv_drafter_layers,
   subject,
   weights,
   arithmetic,

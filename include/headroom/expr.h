@@ -35,6 +35,10 @@ enum class Symbol : std::uint8_t {
   visible_pairs,                ///< c: unmasked causal pairs, s·p + s·(s + 1)/2
   windowed_keys,                ///< u: keys read by a sliding-window layer
   windowed_pairs,               ///< x: unmasked pairs under a causal mask and a window
+  encoder_windowed_pairs,       ///< Y: pairs within the window of an encoder-decoder's encoder
+  encoder_block_tokens,         ///< Z: tokens of its encoder, padded to whole blocks
+  chunked_tokens,               ///< Λ: new tokens, padded to whole windows of attention in chunks
+  global_tokens,                ///< γ: tokens with global attention per sequence
   chosen_keys,                  ///< K: keys that an indexer's choices read
   chosen_pairs,                 ///< z: pairs of a query and a key that an indexer chooses
   compressed_keys,              ///< j: compressed keys that an indexer scores
@@ -43,6 +47,12 @@ enum class Symbol : std::uint8_t {
   new_heavily_compressed_keys,  ///< I: those that the new tokens complete
   heavily_compressed_pairs,     ///< X: unmasked pairs of a query and one of them
   past_len,                     ///< p: tokens in the KV-cache
+  images,                       ///< M: images of the pass
+  image_patches,                ///< A: patches of all images
+  image_pairs,                  ///< H: pairs of rows of one image in its tower, over all images
+  image_window_pairs,           ///< Y: those of one window of patches
+  image_tokens,                 ///< D: visual tokens of all images
+  later_image_pairs,            ///< U: pairs of a visual token and a later one of its image
   hidden_size,                  ///< d
   intermediate_size,            ///< f: inner width of the feed-forward network
   num_attention_heads,          ///< h: query heads

@@ -20,12 +20,15 @@ namespace headroom {
 using TensorId = std::size_t;  ///< index into Graph::tensors
 using WeightId = std::size_t;  ///< index into Graph::weights
 
-/// Stack of a node; `single` in a model with one stack.
-enum class StackRole { single, encoder, decoder };
+/// Stack of a node; `single` in a model with one stack, `tower` in its image encoder.
+enum class StackRole { single, encoder, decoder, tower };
 
 /// Part of a model that a node belongs to: a row of the component table.
 enum class Part {
   embeddings,
+  conditioning,
+  text_projection,
+  modulation,
   relative_position_bias,
   attention_qkv,
   attention_query_key_norm,
@@ -168,6 +171,12 @@ struct Node {
   std::int64_t layer = 0;  ///< index in the block's run, from 0 to layers_per_run - 1
 };
 
+/// A tensor that a run of a block reads, and the one that the next run reads in its place.
+struct CarriedTensor {
+  TensorId in = 0;
+  TensorId out = 0;
+};
+
 /// Nodes that run `repeat` times in sequence. Each later run reads the previous run's `carried_out`
 /// as its `carried_in`. One run of a layer block covers `layers_per_run` layers: more than one
 /// where layers of several kinds alternate.
@@ -177,12 +186,18 @@ struct Block {
   std::vector<Node> nodes;
   TensorId carried_in = 0;
   TensorId carried_out = 0;
+  /// Text states of a diffusion transformer's joint layers.
+  std::optional<CarriedTensor> carried_text{};
   std::int64_t layers_per_run = 0;  ///< 0 outside the layers
   std::int64_t first_layer = 0;     ///< index in the stack
   /// Consecutive layers of the stack that share one set of weights.
   std::int64_t layers_per_weights = 1;
 
   [[nodiscard]] bool is_layers() const noexcept { return layers_per_run > 0; }
+  /// Returns whether `tensor` is one that the previous run hands on.
+  [[nodiscard]] bool carries_in(TensorId tensor) const noexcept {
+    return tensor == carried_in || (carried_text && tensor == carried_text->in);
+  }
   /// Index in the stack of the layer that `node` belongs to in run `run`.
   [[nodiscard]] std::int64_t layer_of(const Node& node, std::int64_t run) const noexcept {
     return first_layer + run * layers_per_run + node.layer;
@@ -193,17 +208,28 @@ struct Block {
   }
 };
 
+/// Images in a pass, or none.
+enum class ImageInputs { absent, present };
+
+/// Tokens with global attention in a pass, or none.
+enum class GlobalTokens { absent, present };
+
 /// Choices that a graph is built for. Workload sizes and types stay symbols.
 struct GraphOptions {
   Phase phase = Phase::prefill;
   AttentionImplementation attention = AttentionImplementation::eager;
   LatentAttention latent = LatentAttention::absorbed;
+  ImageInputs images = ImageInputs::absent;
+  GlobalTokens global = GlobalTokens::absent;
   bool operator==(const GraphOptions&) const = default;
 };
 
 /// Properties of a model's layers that, with the workload, decide the keys and experts they read.
 struct LayerTraits {
   WindowSpec window;
+  WindowSpec encoder_window;       ///< of an encoder-decoder's encoder
+  std::int64_t encoder_block = 0;  ///< AttentionSpec::block_size of its layers
+  std::int64_t chunk_window = 0;   ///< widest window of attention in chunks; 0: none
   std::int64_t num_experts = 0;
   std::int64_t num_experts_per_tok = 0;
   std::int64_t indexer_top_k = 0;           ///< 0: no indexer
@@ -220,7 +246,8 @@ struct LayerTraits {
 /// A model as blocks of nodes, in execution order. Invariants, for every graph of build_graph and
 /// shard:
 /// - A node's inputs come first: each is the output of an earlier node, the block's `carried_in`, a
-///   graph input, or a cache tensor, which no node outputs.
+///   graph input, or a cache tensor, which no node outputs. `carried_text` begins with one of
+///   these.
 /// - Only collectives repeat the output or the path (the block's, ".", the node's) of another node.
 /// - An in-place output has the shape of the node's first input.
 /// - A layer block's `carried_out` has the shape of its `carried_in`.
@@ -244,6 +271,10 @@ struct Graph {
 /// Builds the graph of `spec`, which must come from a reader, since readers validate it. Throws
 /// Error{invalid_input} for layers with windows of several sizes.
 [[nodiscard]] Graph build_graph(const ModelSpec& spec, const GraphOptions& options);
+
+/// Options of a prefill that runs every part of a model, image towers too: its nodes read every
+/// weight that a run loads, but for those that are only counted.
+[[nodiscard]] GraphOptions all_parts() noexcept;
 
 /// The graph options of `workload`.
 [[nodiscard]] GraphOptions graph_options(const Workload& workload) noexcept;

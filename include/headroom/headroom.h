@@ -20,11 +20,11 @@
 //   shard             parallel_plan.h  Graph x ParallelPlan -> Graph of one rank
 //   Planner           plan.h           plan x load -> memory and time of the worst rank
 //   search_plans      plan.h           all legal plans -> the best ones
-//   sweep             sweep.h          grid of workloads -> rows
+//   sweep             report.h         grid of workloads -> rows
 //   layer_complexity  complexity.h     a layer's orders of growth, crossovers, exponents
 //   make_…_report     report.h         typed reports
 //   import_runs       compare.h        JSON of headroom and other engines -> runs to compare
-//   render            render.h         report -> table, JSON, CSV or Markdown
+//   render            report.h         report -> table, JSON, CSV or Markdown
 //
 // Every function that can fail throws headroom::Error (error.h).
 #pragma once
@@ -34,14 +34,15 @@
 #include "headroom/attention_spec.h"
 #include "headroom/compare.h"
 #include "headroom/complexity.h"
-#include "headroom/device.h"
+#include "headroom/denoiser_spec.h"
+#include "headroom/diffusion_op.h"
 #include "headroom/error.h"
 #include "headroom/expr.h"
 #include "headroom/graph.h"
+#include "headroom/input_spec.h"
 #include "headroom/inspect.h"
 #include "headroom/integer.h"
-#include "headroom/kv_cache.h"
-#include "headroom/local_models.h"
+#include "headroom/layer_spec.h"
 #include "headroom/machine_profile.h"
 #include "headroom/measurement.h"
 #include "headroom/model_source.h"
@@ -50,12 +51,6 @@
 #include "headroom/parallel_plan.h"
 #include "headroom/plan.h"
 #include "headroom/predict.h"
-#include "headroom/render.h"
 #include "headroom/report.h"
-#include "headroom/storage_rules.h"
-#include "headroom/studies.h"
-#include "headroom/sweep.h"
-#include "headroom/unknown_model.h"
-#include "headroom/visit.h"
-#include "headroom/weight_storage.h"
+#include "headroom/storage.h"
 #include "headroom/workload.h"

@@ -1,5 +1,6 @@
-// MachineProfile: rates of a machine. Either curves of headroom's kernels, measured by
-// `headroom calibrate`, or datasheet peaks with assumed efficiencies.
+// MachineProfile: a machine and its rates. Either curves of headroom's kernels, measured by
+// `headroom calibrate`, or datasheet peaks with efficiencies, and the memory that drivers report
+// and runtimes take.
 #pragma once
 
 #include <cstddef>
@@ -12,11 +13,92 @@
 #include <variant>
 #include <vector>
 
-#include "headroom/device.h"
+#include "headroom/integer.h"
 #include "headroom/measurement.h"
 #include "headroom/workload.h"
 
 namespace headroom {
+
+// Devices by architecture: memory, runtime, and the fractions of peak rates that runs reach.
+
+/// Generation of a device, by its maker's name.
+enum class Architecture {
+  volta,
+  turing,
+  ampere,
+  ada,
+  hopper,
+  blackwell,
+  cdna,
+  rdna,
+  gaudi,
+  tpu,
+  trainium,
+  apple,
+  cpu,
+  other,
+};
+
+[[nodiscard]] std::string_view name_of(Architecture architecture) noexcept;
+/// The architecture of that name; empty if there is none.
+[[nodiscard]] std::optional<Architecture> architecture_named(std::string_view name) noexcept;
+
+/// Basis of a memory figure: a tool printed it on this device, or a named rule gives it.
+enum class MemoryBasis { reading, assumed };
+
+[[nodiscard]] std::string_view name_of(MemoryBasis basis) noexcept;
+
+struct MemoryFigure {
+  Integer bytes = 0;
+  MemoryBasis basis = MemoryBasis::assumed;
+  std::string source;
+  std::string url;  ///< of the source; may be empty
+};
+
+/// A device's memory, ECC as the device ships. The difference is the driver's, or, on Apple's
+/// devices, what Metal leaves to the system.
+struct DeviceMemory {
+  MemoryFigure total;   ///< by the driver: nvidia-smi, rocm-smi, hl-smi; installed memory otherwise
+  MemoryFigure usable;  ///< by one process: cudaMemGetInfo, Metal's recommendedMaxWorkingSetSize
+};
+
+/// Memory that a process takes on its device besides tensors.
+struct RuntimeMemory {
+  Integer context_bytes = 0;  ///< the process's context and its loaded kernels
+  Integer group_bytes = 0;    ///< the communication library, for each group of ranks
+  double fragmentation = 0;   ///< reserved by the allocator on top of activations and buffers
+};
+
+/// The runtime of devices of `architecture`; sources beside the figures.
+[[nodiscard]] RuntimeMemory runtime_memory(Architecture architecture) noexcept;
+
+/// Serving runs prefill and decode steps, training whole steps with an optimizer.
+enum class Purpose { serve, train };
+
+/// Fractions of peak rates that are reached.
+struct Efficiency {
+  double matrix = 1;   ///< of peak FLOP/s, by large GEMMs
+  double memory = 1;   ///< of memory bandwidth, by all other operators
+  double network = 1;  ///< of interconnect bandwidth
+};
+
+/// Origin of an efficiency: measured on this machine, fitted to published runs of this
+/// architecture, given by the user, or taken from another architecture.
+enum class EfficiencyOrigin { measured, published, given, assumed };
+
+[[nodiscard]] std::string_view name_of(EfficiencyOrigin origin) noexcept;
+
+/// Efficiencies with their origin. `source` names the runs, or the architecture that lends them.
+struct SourcedEfficiency {
+  Efficiency fractions;
+  EfficiencyOrigin origin = EfficiencyOrigin::assumed;
+  std::string_view source;
+};
+
+/// Efficiencies of `architecture` for arithmetic in `dtype`. The table and its sources are in
+/// src/machine/efficiency.cpp.
+[[nodiscard]] SourcedEfficiency known_efficiency(Architecture architecture, Purpose purpose,
+                                                 DType dtype) noexcept;
 
 // Interconnect: bandwidth between the devices of a machine.
 
@@ -204,6 +286,11 @@ struct DatasheetRates {
 [[nodiscard]] SourcedEfficiency efficiency_of(const DatasheetRates& rates, Purpose purpose,
                                               DType dtype) noexcept;
 
+/// Number of points of a calibration, and time per point.
+enum class CalibrationEffort { quick, full };
+
+[[nodiscard]] std::string_view name_of(CalibrationEffort effort) noexcept;
+
 /// A machine with its rates.
 struct MachineProfile {
   std::string name;
@@ -211,7 +298,8 @@ struct MachineProfile {
   MachineContext context;                   ///< validity of a measurement
   std::int64_t last_level_cache_bytes = 0;  ///< usable by one program, if measured
   std::variant<MeasuredRates, DatasheetRates> rates;
-  std::optional<Interconnect> interconnect;  ///< empty if unknown
+  std::optional<Interconnect> interconnect;   ///< empty if unknown
+  std::optional<CalibrationEffort> effort{};  ///< of a measurement; empty in older files
 };
 
 /// Says that `machine` converts GEMMs of `arithmetic` to another type; empty if it does not.
@@ -239,13 +327,25 @@ struct Drift {
 
 /// Folder of this user's measured machines: $XDG_DATA_HOME/headroom/machines.
 [[nodiscard]] std::filesystem::path profile_folder();
-/// The profile that `calibrate` stored here for `backend`; empty if none.
-[[nodiscard]] std::optional<MachineProfile> load_own_profile(std::string_view backend);
+/// The profile that `calibrate` stored for this `backend` on the machine and build that `here`
+/// describes; one of an earlier version of headroom, for any machine, if there is no other. Empty
+/// if there is none. Throws Error that names a file that cannot be read.
+[[nodiscard]] std::optional<MachineProfile> load_own_profile(std::string_view backend,
+                                                             const MachineContext& here);
 /// Creates that folder. Throws Error{missing_resource} if it is not writable, so that a calibration
 /// fails before it starts.
 void prepare_profile_folder();
-/// Stores `profile` in that folder, whole or not at all. Throws Error{missing_resource}.
-std::filesystem::path store_own_profile(const MachineProfile& profile, std::string_view backend);
+
+/// A file with a profile. `kept_because` says why the profile before stays; empty if it was
+/// replaced.
+struct StoredFile {
+  std::filesystem::path file;
+  std::string kept_because;
+};
+/// Stores `profile` in that folder, whole or not at all, under its machine and build; the profile
+/// before is kept beside it as ".previous". A quick calibration does not replace a full one, nor
+/// one that other programs disturbed an undisturbed one. Throws Error{missing_resource}.
+[[nodiscard]] StoredFile store_own_profile(const MachineProfile& profile, std::string_view backend);
 
 /// Machines of the built-in catalogue, from datasheets.
 [[nodiscard]] std::vector<MachineProfile> catalogue_machines();

@@ -63,8 +63,8 @@ struct MeasuredMemory {
   AllocatedMemory allocated;
   /// Bytes of packed weights; more than `weight_bytes` if a weight is stored in two layouts.
   std::int64_t weights_held_bytes = 0;
-  std::int64_t rss_before_bytes = 0;  ///< of the process, before loading the model
-  std::int64_t rss_peak_bytes = 0;
+  std::optional<std::int64_t> rss_before_bytes;  ///< of the process, before loading the model
+  std::optional<std::int64_t> rss_peak_bytes;    ///< empty if the system does not report it
 };
 
 /// Machine and build that a measurement is valid for.
@@ -101,6 +101,7 @@ struct Measurement {
   std::vector<OperatorMeasurement> operators;
   MachineContext context;
   std::vector<std::string> warnings;
+  bool interrupted = false;  ///< ended by a signal: has the runs completed before
 };
 
 }  // namespace headroom

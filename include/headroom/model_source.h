@@ -1,5 +1,5 @@
-// Sources of a model: a preset, a config.json, a folder with one, or a GGUF file. One reader serves
-// them all.
+// Sources of a model: a preset, a config.json, a folder with one, a GGUF file, or a model that
+// another program keeps on this machine. One reader serves them all.
 #pragma once
 
 #include <cstdint>
@@ -68,10 +68,63 @@ struct MatchedPreset {
 /// The model of a preset. Throws Error{invalid_input}.
 [[nodiscard]] Model read_preset(const Preset& preset);
 
+// Models in the stores of other programs: the Hugging Face cache, Ollama's manifests and blobs, and
+// LM Studio's folders.
+
+enum class ModelStore { hugging_face, ollama, lm_studio };
+
+/// The word in JSON: "hugging_face", "ollama", "lm_studio".
+[[nodiscard]] std::string_view name_of(ModelStore store) noexcept;
+/// In a sentence: "the Hugging Face cache".
+[[nodiscard]] std::string_view description_of(ModelStore store) noexcept;
+
+/// Kind of files that hold a model.
+enum class LocalFormat {
+  safetensors,
+  gguf,
+  pytorch,  ///< weights that headroom does not read, next to a config.json that it does
+  config,   ///< config.json without weights
+};
+
+[[nodiscard]] std::string_view name_of(LocalFormat format) noexcept;
+
+/// One model of a store.
+struct LocalModel {
+  std::string name;  ///< as `load_model` takes it: "Qwen/Qwen3-8B", "llama3.2:1b"
+  ModelStore store = ModelStore::hugging_face;
+  LocalFormat format = LocalFormat::safetensors;
+  std::string path;        ///< the folder of its config.json, or its GGUF file
+  std::int64_t bytes = 0;  ///< of its weight files
+};
+
+/// Something in a store that cannot be read: a dangling link, a broken manifest.
+struct StoreProblem {
+  std::string name;  ///< of the model
+  std::string message;
+};
+
+struct LocalModels {
+  std::vector<LocalModel> models;  ///< by store, then by name
+  std::vector<StoreProblem> problems;
+};
+
+/// Lists the models of all stores, by names and sizes of files; it opens no weights. Looks in
+/// $HF_HUB_CACHE, $HF_HOME/hub or ~/.cache/huggingface/hub; in $OLLAMA_MODELS, ~/.ollama/models or
+/// the folder of Ollama's Linux service; in ~/.lmstudio/models and ~/.cache/lm-studio/models.
+[[nodiscard]] LocalModels list_local_models();
+
+/// The model of this name; "ollama:NAME" looks in Ollama's store only, and a name there without a
+/// tag means "latest". Empty if there is none. Throws Error{invalid_input} if the name is that of a
+/// folder with several GGUF models.
+[[nodiscard]] std::optional<LocalModel> find_local_model(const LocalModels& local,
+                                                         const std::string& name);
+
+// Reading.
+
 /// The model that `name` refers to, by the first that fits: a preset's name or alias; a
 /// config.json, a folder with one, a safetensors file next to one, a GGUF file, a LoRA adapter, a
 /// sentence-transformers folder, or a folder with Meta's or Mistral's params.json; a model of a
-/// local store (local_models.h); a preset's repository, or a guess at a preset. Its `name_note`
+/// local store; a preset's repository, or a guess at a preset. Its `name_note`
 /// says which was taken unless the name is exact. Throws Error{invalid_input} with similar names as
 /// a hint if none fits, and with the candidates if several presets do.
 [[nodiscard]] Model load_model(const std::string& name);
@@ -80,5 +133,18 @@ struct MatchedPreset {
 /// Throws Error{invalid_input} for any key or value that is not supported.
 [[nodiscard]] ModelSpec read_model_spec(std::string_view json, const std::string& file,
                                         std::string name);
+
+/// A value of `model_type` that headroom reads.
+struct ModelTypeInfo {
+  std::string model_type;
+  std::string architecture;  ///< its default class
+  bool reads_gguf = false;   ///< also from GGUF files
+};
+
+/// All of them, sorted by model_type.
+[[nodiscard]] std::vector<ModelTypeInfo> list_model_types();
+
+/// Up to three known types with the names nearest to `model_type`; empty if none is near.
+[[nodiscard]] std::vector<std::string> nearest_model_types(std::string_view model_type);
 
 }  // namespace headroom

@@ -5,290 +5,17 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <variant>
 #include <vector>
 
 #include "headroom/attention_spec.h"
-#include "headroom/storage_rules.h"
+#include "headroom/denoiser_spec.h"
+#include "headroom/input_spec.h"
+#include "headroom/integer.h"
+#include "headroom/layer_spec.h"
 
 namespace headroom {
-
-/// Placement of a layer's norms. `pre`: x + f(norm(x)); `post`: norm(x + f(x)); `sandwich`:
-/// x + norm(f(norm(x))) (Gemma 2); `output`: x + norm(f(x)) (OLMo 2); `residual`: n + f(n) with
-/// n = norm(x) (MiniMax).
-enum class NormPlacement { pre, post, none, sandwich, output, residual };
-/// Order of attention f and feed-forward network g. Sequential: x' = x + f(x), y = x' + g(x').
-/// Parallel: x + f(norm(x)) + g(norm(x)), with one norm for both or one each.
-enum class ResidualKind { sequential, parallel_one_norm, parallel_two_norms };
-/// Plain: down(act(up(x))). Gated: down(act(gate(x)) · up(x)).
-enum class FfnKind { none, plain, gated };
-/// Cell of a recurrent layer, which computes the next state h from the input and the last state.
-/// `rnn`: tanh of the sum of both GEMMs; `lstm`: a memory cell and three gates (Hochreiter &
-/// Schmidhuber 1997, doi 10.1162/neco.1997.9.8.1735, with the forget gate of Gers et al. 2000);
-/// `gru`: two gates (Cho et al. 2014, arXiv 1406.1078). Gates and their order follow torch.nn.RNN,
-/// LSTM and GRU.
-enum class RecurrentCell { rnn, lstm, gru };
-/// Position encoding. MPNet adds a table of positions to the embeddings and a table of relative
-/// position biases to the scores.
-enum class PositionKind {
-  none,
-  learned,
-  sinusoidal,
-  rotary,
-  relative_bias,
-  learned_and_relative_bias,
-};
-enum class InputKind { tokens, patches, audio, waveform, hidden_states };
-enum class WeightSharing { separate, shared };
-
-/// Router scores to expert weights: softmax over all experts, sigmoid of each, softmax over the
-/// selected ones, PhiMoE's SparseMixer (arXiv 2409.12136; 2 experts only), or √softplus of each
-/// (DeepSeek-V4).
-enum class RouterScoring { softmax, sigmoid, softmax_of_chosen, sparse_mixer, sqrt_softplus };
-/// Rule that selects experts: the best scores, or a stored table by token id (DeepSeek-V4), in
-/// which case scores only weight them.
-enum class ExpertSelection { best_scores, token_table };
-/// Rank of a group of experts in group-limited routing: its best score, or the sum of its two best.
-enum class GroupScore { best, two_best };
-/// Operand that a selected expert's weight multiplies.
-enum class ExpertWeighting { output, input };
-
-/// Mixture of experts: each token is routed to a few of many feed-forward networks.
-struct ExpertsSpec {
-  std::int64_t num_experts = 0;
-  std::int64_t num_experts_per_tok = 0;
-  std::int64_t intermediate_size = 0;
-  RouterScoring scoring = RouterScoring::softmax;
-  bool normalise = false;     ///< divides the selected weights by their sum
-  double scaling_factor = 1;  ///< multiplies the final weights
-  bool router_bias = false;
-  bool correction_bias = false;  ///< a buffer added to the scores for top-k only
-  bool correction_bias_is_parameter = false;
-  std::int64_t num_groups = 1;
-  std::int64_t chosen_groups = 1;
-  GroupScore group_score = GroupScore::best;
-  ExpertWeighting weighting = ExpertWeighting::output;
-  bool bias = false;                          ///< of the experts' projections
-  double jitter_eps = 0.01;                   ///< sparse_mixer
-  std::int64_t shared_intermediate_size = 0;  ///< inner width of the shared experts; 0: none
-  bool shared_gate = false;                   ///< multiplies their output by sigmoid(w·x)
-  /// Width that the experts read and write, between two projections of the hidden states (Nemotron
-  /// 3); 0: hidden_size.
-  std::int64_t latent_size = 0;
-  /// The dense network runs too, and both are added, each after a norm of its own; router and
-  /// experts read the residual stream (Gemma 4).
-  bool beside_dense = false;
-  ExpertSelection selection = ExpertSelection::best_scores;
-  std::optional<ActivationKind> activation{};  ///< of routed experts where shared ones differ
-};
-
-struct FfnSpec {
-  FfnKind kind = FfnKind::none;
-  std::int64_t intermediate_size = 0;
-  ActivationKind activation = ActivationKind::gelu;
-  bool bias = false;
-  std::optional<ExpertsSpec> experts{};  ///< in place of one network
-  double gate_multiplier = 1;            ///< of the gate before its activation (FalconH1)
-  double output_multiplier = 1;
-  double residual_multiplier = 1;  ///< of the residual that the output is added to (MiniMax)
-
-  /// The dense network of inner width `size`, without experts.
-  [[nodiscard]] FfnSpec dense(std::int64_t size) const {
-    FfnSpec network = *this;
-    network.intermediate_size = size;
-    network.experts.reset();
-    return network;
-  }
-};
-
-/// Dropout probabilities in training; 0: no dropout and no mask.
-struct DropoutSpec {
-  double embedding = 0;
-  double attention_probs = 0;
-  double attention_output = 0;
-  double ffn_activation = 0;
-  double ffn_output = 0;
-  double final = 0;  ///< after the final norm of a stack
-};
-
-/// Gates of a cell: as many GEMMs with the input and as many with the state.
-[[nodiscard]] constexpr std::int64_t gates_of(RecurrentCell cell) noexcept {
-  switch (cell) {
-    case RecurrentCell::rnn:
-      return 1;
-    case RecurrentCell::gru:
-      return 3;  // reset, update, new
-    case RecurrentCell::lstm:
-      break;
-  }
-  return 4;  // input, forget, cell, output
-}
-
-/// State vectors that a cell carries to the next position: h, and an LSTM's memory c.
-[[nodiscard]] constexpr std::int64_t states_of(RecurrentCell cell) noexcept {
-  return cell == RecurrentCell::lstm ? 2 : 1;
-}
-
-/// A unidirectional recurrent layer.
-struct RecurrentSpec {
-  RecurrentCell cell = RecurrentCell::rnn;
-  bool bias = true;  ///< of both the input and the state GEMMs
-};
-
-/// A convolution over positions, dense over channels, zero-padded. Output position i reads
-/// `kernel_size` input positions `dilation` apart; i is the last of them in a causal convolution,
-/// the middle one otherwise.
-struct ConvolutionSpec {
-  std::int64_t kernel_size = 0;
-  std::int64_t dilation = 1;
-  bool causal = false;
-  bool bias = true;
-  std::optional<ActivationKind> activation{};  ///< after it
-  bool operator==(const ConvolutionSpec&) const = default;
-};
-
-/// Hyper-connections (arXiv 2409.19606): `streams` residual streams instead of one. Before a
-/// sublayer they are summed to its input; after it they are mixed by a matrix and its output is
-/// added to each. All weights are functions of the streams; the matrix is made doubly stochastic by
-/// `sinkhorn_iterations` normalisations of its rows and columns (DeepSeek-V4).
-struct HyperConnectionSpec {
-  std::int64_t streams = 0;
-  std::int64_t sinkhorn_iterations = 0;
-
-  /// Weights of one token: a sum before and an addition after for each stream, and the matrix.
-  [[nodiscard]] std::int64_t weights() const noexcept { return (2 + streams) * streams; }
-};
-
-/// Choices that may differ between the layers of one stack.
-struct LayerVariant {
-  AttentionSpec self_attention;
-  FfnSpec ffn;
-  std::optional<ConvolutionSpec> convolution{};
-};
-
-/// A stack of layers: all equal, or a sequence of variants.
-struct StackSpec {
-  std::int64_t num_layers = 0;
-  AttentionSpec self_attention;
-  std::optional<AttentionSpec> cross_attention{};
-  FfnSpec ffn;
-  NormPlacement norm_placement = NormPlacement::pre;
-  ResidualKind residual = ResidualKind::sequential;
-  double residual_multiplier = 1;  ///< scales each sublayer's output
-  NormSpec norm;
-  std::optional<NormSpec> final_norm{};
-  bool layer_scalar = false;  ///< a stored number multiplies each layer's output (Gemma 4)
-  DropoutSpec dropout;
-  std::vector<LayerVariant> variants{};  ///< 1, 2, …; variant 0 is `self_attention` and `ffn`
-  std::vector<std::size_t> variant_of_layer{};  ///< empty: all layers are variant 0
-  /// Distinct sets of layer weights where layers share them (ALBERT).
-  std::optional<std::int64_t> num_weight_groups{};
-  /// Multiplies each sublayer's output by a trained weight per channel (LayerScale, arXiv
-  /// 2103.17239, section 2.1).
-  bool layer_scale = false;
-  /// After the first layer: norm(x + activation(convolution of the stack's input)) (DeBERTa v2).
-  std::optional<ConvolutionSpec> input_convolution{};
-  // In place of attention, for models of a single layer kind:
-  std::optional<RecurrentSpec> recurrent{};
-  std::optional<ConvolutionSpec> convolution{};  ///< of variant 0
-  std::optional<HyperConnectionSpec> hyper_connections{};
-
-  /// Runs whole sequences in one pass whatever the mask, and caches nothing (CLIP's texts).
-  bool whole_sequences = false;
-
-  /// True if no position sees a later one, so that a pass can continue from cached state.
-  [[nodiscard]] bool causal() const {
-    if (whole_sequences) return false;
-    if (recurrent) return true;
-    return convolution ? convolution->causal : self_attention.causal;
-  }
-  [[nodiscard]] std::size_t variant(std::int64_t layer) const {
-    return variant_of_layer.empty() ? 0 : variant_of_layer.at(static_cast<std::size_t>(layer));
-  }
-  [[nodiscard]] const AttentionSpec& attention_of(std::size_t variant) const {
-    return variant == 0 ? self_attention : variants.at(variant - 1).self_attention;
-  }
-  [[nodiscard]] const FfnSpec& ffn_of(std::size_t variant) const {
-    return variant == 0 ? ffn : variants.at(variant - 1).ffn;
-  }
-  [[nodiscard]] const std::optional<ConvolutionSpec>& convolution_of(std::size_t variant) const {
-    return variant == 0 ? convolution : variants.at(variant - 1).convolution;
-  }
-};
-
-/// Contents of a position table: trained rows, or sines in the first half of each row and cosines
-/// in the second; both are stored and counted. `tensor2tensor`: such halves at frequencies from 1
-/// to 1/10000 inclusive, computed and not stored; of sinusoidal positions only (fairseq, M2M-100).
-enum class PositionTable { trained, sinusoidal_halves, tensor2tensor };
-
-/// Layers that share one table of relative position biases: all of a stack (T5), or none (UMT5).
-enum class RelativeBiasSharing { stack, layer };
-
-struct PositionSpec {
-  PositionKind kind = PositionKind::none;
-  std::int64_t max_position_embeddings = 0;  ///< rows of a learned table, or trained context
-  std::int64_t offset = 0;  ///< unused leading rows (RoBERTa: pad_token_id + 1; OPT: 2)
-  PositionTable table = PositionTable::trained;
-  bool skips_padding = false;     ///< padding tokens advance no position (RoBERTa)
-  std::int64_t num_buckets = 0;   ///< relative bias only
-  std::int64_t max_distance = 0;  ///< relative bias only
-  RelativeBiasSharing bias_sharing = RelativeBiasSharing::stack;  ///< relative bias only
-  RopeSpec rope;                                                  ///< rotary only
-};
-
-/// Trained tokens before the patches: a class token (ViT), or a class and a distillation token
-/// (DeiT, arXiv 2012.12877, section 3).
-enum class PrefixTokens { class_token, class_and_distillation };
-
-/// Positions of images of another size than the config's: refused, or interpolated bicubically from
-/// the table (DINOv2).
-enum class PositionInterpolation { none, bicubic };
-
-struct ImageSpec {
-  std::int64_t image_size = 0;
-  std::int64_t patch_size = 0;
-  std::int64_t num_channels = 0;
-  PrefixTokens prefix = PrefixTokens::class_token;
-  PositionInterpolation interpolation = PositionInterpolation::none;
-
-  [[nodiscard]] std::int64_t num_patches() const noexcept {
-    return (image_size / patch_size) * (image_size / patch_size);
-  }
-  [[nodiscard]] std::int64_t prefix_tokens() const noexcept {
-    return prefix == PrefixTokens::class_token ? 1 : 2;
-  }
-  /// Sequence length of one image of the config's size.
-  [[nodiscard]] std::int64_t num_tokens() const noexcept { return num_patches() + prefix_tokens(); }
-};
-
-/// Audio as a log-mel spectrogram; two convolutions of width 3 halve its length (Whisper).
-struct AudioSpec {
-  std::int64_t num_mel_bins = 0;
-  ActivationKind activation = ActivationKind::gelu;
-};
-
-/// Norms of a waveform's convolutions: a group norm of each channel after the first, or a layer
-/// norm after each.
-enum class WaveformNorm { first_group, every_layer };
-
-/// A strided convolution without padding, dense over channels.
-struct WaveformLayer {
-  std::int64_t channels = 0;
-  std::int64_t kernel_size = 0;
-  std::int64_t stride = 1;
-};
-
-/// Audio as samples: convolutions, each with an activation, a projection to the hidden size, and
-/// positions from a grouped convolution with weight normalisation (wav2vec 2.0, arXiv 2006.11477,
-/// sections 2 and 4.2).
-struct WaveformSpec {
-  std::vector<WaveformLayer> layers{};
-  bool bias = false;
-  WaveformNorm norm = WaveformNorm::first_group;
-  ActivationKind activation = ActivationKind::gelu;
-  bool projection_norm = true;
-  std::int64_t position_kernel_size = 0;
-  std::int64_t position_groups = 1;
-};
 
 /// Factor of the word embeddings. `token_dropout` (ESM): rows of mask tokens are 0; the others are
 /// multiplied by (1 - 0.12) / (1 - share of mask tokens), since training masks 12 %.
@@ -314,10 +41,13 @@ struct EmbeddingSpec {
   bool projection_bias = false;
   /// Projects the word embedding before the position is added (OPT), not after.
   bool projects_before_positions = false;
+  bool norm_before_positions = false;  ///< of patches (GLM-4.1V)
   std::optional<ImageSpec> image{};
   std::optional<AudioSpec> audio{};  ///< of the encoder, in an encoder-decoder
   std::optional<WaveformSpec> waveform{};
   std::optional<PerLayerInputSpec> per_layer{};
+  /// Token that is looked up for placeholders of images and sound (Gemma 4: padding).
+  std::optional<std::int64_t> placeholder_id{};
 };
 
 /// Language-model head: projection to the vocabulary.
@@ -360,11 +90,28 @@ struct ClassifierSpec {
   double dropout = 0;   ///< before the projection
 };
 
+/// Pooling of a sequence to one vector: its first, second or last token, the mean of its tokens,
+/// the first token followed by the mean of the others, the first token with a given id, or the
+/// first with the greatest id.
+enum class TokenPooling { first, second, last, mean, first_and_mean, first_of_id, greatest_id };
+
+/// Comparison of texts with images (CLIP, arXiv 2103.00020, figure 3): each text and each image
+/// becomes one vector of length 1, projected from its encoder's width. Logits are the products of
+/// both, times e^(trained scale), plus a trained bias (SigLIP, arXiv 2303.15343, algorithm 1).
+struct SimilarityHeadSpec {
+  TokenPooling pooling = TokenPooling::last;  ///< of the text
+  std::int64_t token_id = 0;                  ///< used when `pooling` is first_of_id
+  std::int64_t projection_dim = 0;            ///< width of both vectors
+  bool projection_bias = false;               ///< of the text's projection
+  bool logit_bias = false;
+};
+
 struct HeadSpec {
   bool projects_out = false;  ///< hidden_size -> embedding_size first, without bias (OPT-350m)
   bool pooler = false;        ///< tanh(dense(hidden state of the first token))
   std::optional<LanguageModelHeadSpec> language_model{};
   std::optional<ClassifierSpec> classifier{};
+  std::optional<SimilarityHeadSpec> similarity{};
 };
 
 /// Category that parameters are summed by.
@@ -377,7 +124,7 @@ enum class WeightRole {
   mlp,
   norm,
   head,
-  projector,  ///< from a vision tower to the text model
+  projector,  ///< from a tower to the text model, or conditioning of a diffusion transformer
 };
 
 /// Part of a multimodal model that a weight belongs to. The encoder of a speech model is audio, an
@@ -399,12 +146,97 @@ struct CountedWeight {
   CountedUse use = CountedUse::part_not_run;
 };
 
+// Storage of the weights, as a config states it: an ordered list of rules maps modules to formats;
+// everything else is stored in one plain type.
+
+/// A block along the dimensions [out, in] of a matrix; 0 spans the whole dimension.
+struct BlockShape {
+  std::int64_t out = 1;
+  std::int64_t in = 1;
+  bool operator==(const BlockShape&) const = default;
+};
+
+/// Direction in which numbers are packed into words. `flat` takes the matrix row after row as one
+/// list, in blocks of `BlockShape::in` values.
+enum class PackedAlong { in, out, flat };
+
+/// Numbers of `bits` bits, one per block of the matrix. Each row (`in`), column (`out`) or the
+/// whole list (`flat`) fills whole words of `word_bits`.
+struct StoredNumbers {
+  std::int64_t bits = 16;
+  BlockShape block{};
+  PackedAlong along = PackedAlong::in;
+  std::int64_t word_bits = 8;
+  bool operator==(const StoredNumbers&) const = default;
+};
+
+/// Bits, scales, zero points and other companions of one stored matrix, to the byte.
+struct StorageFormat {
+  std::string name;                     ///< for display: "FP8, a scale per 128 × 128"
+  StoredNumbers values{};               ///< one number per value, or per block of a GGUF type
+  std::vector<StoredNumbers> beside{};  ///< scales, zero points, scales of scales, …
+
+  /// Bytes of a matrix [out, in]; a vector is [n, 1]. Throws Error{overflow}.
+  [[nodiscard]] Integer bytes(std::int64_t out, std::int64_t in) const;
+  bool operator==(const StorageFormat&) const = default;
+};
+
+/// Kind of module that a weight belongs to, as quantisation methods tell them apart. `other` covers
+/// vectors: norms, biases, sinks; `tower` the matrices of a vision or audio tower.
+enum class ModuleKind { linear, experts, router, embedding, head, convolution, tower, other };
+
+/// How a pattern matches the dotted name of a module, such as "model.layers.0.mlp.gate".
+enum class PatternSyntax {
+  words,  ///< its dotted words occur in the name: "gate", "layers.0", "model.layers.0.mlp.gate"
+  glob,   ///< with * and ?, the name or a module around it
+  regex,  ///< from the beginning of the name, as Python's re.match
+};
+
+struct ModulePattern {
+  std::string text;
+  PatternSyntax syntax = PatternSyntax::words;
+  bool operator==(const ModulePattern&) const = default;
+};
+
+/// Weights stored in `format`: those of the listed kinds to which every other condition applies; an
+/// empty list is no condition. Biases and other vectors follow a rule only if it lists `other`.
+struct StorageRule {
+  std::optional<StorageFormat> format{};  ///< empty: the plain type
+  std::vector<ModuleKind> kinds{};
+  std::vector<ModulePattern> patterns{};  ///< one of them matches the module's published name
+  std::vector<std::string> weights{};     ///< the weight's path in the graph ends with one of them
+  std::vector<std::int64_t> layers{};     ///< layers of the stack
+  std::int64_t input_multiple = 1;        ///< the matrix's input is a multiple of it
+};
+
+/// Types that arithmetic on quantised layers, or a KV-cache, is stated to use.
+enum class StatedType { float8, int8, float4, mxfp8, mxfp4, nvfp4, int4 };
+
+/// "float8", "nvfp4", …
+[[nodiscard]] std::string_view name_of(StatedType type) noexcept;
+
+/// Type of scales per block that are powers of two ("scale_fmt": "ue8m0"): float32 (DeepSeek-V3.1),
+/// or their exponents in 8 bits (DeepSeek-V4).
+enum class BlockScaleStorage { float32, exponents };
+
+/// Storage of a model's weights. The first rule that applies to a weight decides.
+struct WeightStorage {
+  std::string plain_type{};  ///< of weights without a rule, as torch_dtype; empty: the spec's
+  std::vector<StorageRule> rules{};
+  std::string origin{};              ///< "quantization_config: fp8"; empty: nothing is quantised
+  std::vector<std::string> notes{};  ///< what the config states and the rules cannot express
+  std::optional<StatedType> activations{};  ///< of quantised GEMMs; empty: as the rest of the model
+  std::optional<StatedType> kv_cache{};     ///< empty: as the rest of the model
+  BlockScaleStorage block_scales = BlockScaleStorage::float32;  ///< as the family stores them
+};
+
 /// Stacks of the model, or the kind of a single-layer model. Decides the legal phases and the words
 /// on screen.
 enum class ModelKind {
   encoder,
   decoder,
   encoder_decoder,
+  denoiser,  ///< a diffusion transformer
   attention_layer,
   cross_attention_layer,
   recurrent_layer,
@@ -412,9 +244,117 @@ enum class ModelKind {
   feed_forward_layer,
 };
 
+/// One feature vector of side × side neighbouring patches: their features side by side, patch by
+/// patch in raster order (pixel shuffle, arXiv 2404.16821) or channel by channel (torch.nn.Unfold),
+/// or their mean.
+enum class PatchMerge { patch_major, channel_major, mean };
+
+/// Merges `side` × `side` patches.
+struct MergeStep {
+  PatchMerge order = PatchMerge::patch_major;
+  std::int64_t side = 1;
+};
+
+/// A linear layer; `name` is the end of its weights' paths.
+struct LinearStep {
+  std::string name;
+  std::int64_t out_features = 0;
+  bool bias = false;
+};
+
+struct NormStep {
+  std::string name;
+  NormSpec norm;
+};
+
+struct ActivationStep {
+  ActivationKind kind = ActivationKind::gelu;
+};
+
+/// activation(gate(x)) · up(x), with two linear layers of `width` features without biases.
+struct GatedStep {
+  std::int64_t width = 0;
+  ActivationKind kind = ActivationKind::silu;
+};
+
+/// Multiplies by a constant.
+struct FactorStep {
+  double factor = 1;
+};
+
+/// Divides every row by its Euclidean length.
+struct UnitLengthStep {};
+
+using ProjectorStep = std::variant<MergeStep, LinearStep, NormStep, ActivationStep, GatedStep,
+                                   FactorStep, UnitLengthStep>;
+
+/// An image as the norm of its class token (CLIP).
+struct ClassTokenPooling {
+  NormSpec norm;
+};
+
+/// An image as the attention of one trained query, the probe, to all its rows, plus a feed-forward
+/// network of that result's norm (SigLIP: the MAP head of arXiv 2106.04560, section 3.3).
+struct ProbePooling {
+  AttentionSpec attention;
+  FfnSpec ffn;
+  NormSpec norm;
+};
+
+using ImagePooling = std::variant<ClassTokenPooling, ProbePooling>;
+
+/// Rows of the tower that a projector reads: those of patches, or the prefix tokens too.
+enum class FeatureRows { patches, all };
+
+/// How a preprocessor prepares an image for a tower: resized to the tower's size; in its own size,
+/// completed to whole blocks of patches (Pixtral); or cut into tiles of the tower's size, followed
+/// by the whole image: tiles in the arrangement nearest its aspect ratio (InternVL), or after its
+/// longer side is scaled to 4 tiles (Idefics3). `rounded`: in its own size, each side rounded to
+/// whole blocks of patches (Qwen2-VL, within the limits of its preprocessor).
+enum class ImageRule { resized, native, rounded, tiles_by_aspect, tiles_of_longer_side };
+
+struct ProjectorSpec {
+  /// Numbers of layers after which the tower's hidden states are read, side by side; empty: after
+  /// the last one and its final norm.
+  std::vector<std::int64_t> feature_layers{};
+  FeatureRows rows = FeatureRows::patches;
+  std::vector<ProjectorStep> steps{};
+
+  /// Patches along each side of an image that become one visual token.
+  [[nodiscard]] std::int64_t merged_side() const {
+    std::int64_t side = 1;
+    for (const ProjectorStep& step : steps) {
+      if (const auto* const merge = std::get_if<MergeStep>(&step)) side *= merge->side;
+    }
+    return side;
+  }
+};
+
+/// Visual features beside the visual tokens: the tower's hidden states after `layer` layers,
+/// projected, are added to the visual tokens after a layer of the text model (DeepStack, arXiv
+/// 2406.04334, section 3.2).
+struct DeepstackSpec {
+  std::int64_t layer = 0;
+  std::vector<ProjectorStep> steps{};
+};
+
+/// An image encoder whose outputs, projected, replace the embeddings of placeholder tokens; or,
+/// with `pooling`, are one vector per image, which a similarity head compares with texts.
+struct TowerSpec {
+  std::int64_t hidden_size = 0;
+  EmbeddingSpec embedding;
+  PositionSpec position;
+  StackSpec stack;
+  std::optional<ImagePooling> pooling{};
+  ProjectorSpec projector;
+  ImageRule rule = ImageRule::resized;
+  std::vector<DeepstackSpec> deepstack{};  ///< after the text model's first, second, … layer
+};
+
 struct ModelSpec {
   std::string name;
   std::string model_type;    ///< the family, as in config.json
+  std::string text_type;     ///< the family of a multimodal model's text model; empty: none
   std::string architecture;  ///< the class that decides the head, as in `architectures`
   std::string torch_dtype;   ///< type of the stored weights; empty if unspecified
   ModelKind kind = ModelKind::encoder;
@@ -426,6 +366,8 @@ struct ModelSpec {
   std::optional<StackSpec> decoder{};
   WeightSharing encoder_decoder_embedding = WeightSharing::shared;
   HeadSpec head;
+  std::optional<TowerSpec> tower{};
+  std::optional<DenoiserSpec> denoiser{};
   std::vector<CountedWeight> counted_only;
   /// Keys of the config that no reader knows. Their names suggest no size and no operator.
   std::vector<std::string> unread_keys{};
@@ -440,16 +382,17 @@ struct ModelSpec {
   /// The stack whose sequence length is `seq_len`: the decoder, else the encoder.
   [[nodiscard]] const StackSpec& main_stack() const { return decoder ? *decoder : *encoder; }
 
-  /// True if the model reads a second sequence of `enc_seq_len`: encoder tokens, or the hidden
-  /// states that a cross-attention layer attends to.
+  /// True if the model reads a second sequence of `enc_seq_len`: encoder tokens, the hidden states
+  /// that a cross-attention layer attends to, or a diffusion transformer's text.
   [[nodiscard]] bool reads_two_sequences() const {
-    return kind == ModelKind::encoder_decoder || kind == ModelKind::cross_attention_layer;
+    return kind == ModelKind::encoder_decoder || kind == ModelKind::cross_attention_layer ||
+           kind == ModelKind::denoiser;
   }
 
   /// True for bare layers without norms, residuals, embedding or head.
   [[nodiscard]] bool is_layer() const {
     return kind != ModelKind::encoder && kind != ModelKind::decoder &&
-           kind != ModelKind::encoder_decoder;
+           kind != ModelKind::encoder_decoder && kind != ModelKind::denoiser;
   }
 
   /// True if the main stack's layers have attention.

@@ -3,12 +3,13 @@
 // compile until it is counted, run and sharded.
 #pragma once
 
+#include <optional>
 #include <variant>
 
 #include "headroom/attention_op.h"
+#include "headroom/diffusion_op.h"
 #include "headroom/expr.h"
 #include "headroom/model_spec.h"
-#include "headroom/visit.h"
 
 namespace headroom {
 
@@ -34,10 +35,17 @@ struct PositionEmbedding {
   Expr width;
 };
 
-/// Convolution over positions, dense over channels, zero-padded. A causal one pads
-/// (kernel - 1)·dilation in front; otherwise half on either side, the odd one at the end.
-/// `[batch, in_channels, stride·length]` or `[batch, stride·length, in_channels]` ->
-/// `[batch, length, out_channels]`
+/// Zeros around the input of a convolution that is not causal: half of kernel - 1 on either side,
+/// an odd one at the end or in front; or none, so that the input has all positions that it reads.
+enum class ConvolutionPadding { odd_at_end, odd_in_front, none };
+
+/// Stored form of a convolution's weight: itself, or a direction and a length per tap (weight
+/// normalisation, arXiv 1602.07868, eq. 2), both trained.
+enum class ConvolutionWeight { plain, normalised_taps };
+
+/// Convolution over positions, dense over channels or in groups. A causal one pads
+/// (kernel - 1)·dilation zeros in front. `[batch, in_channels, inputs]` or
+/// `[batch, inputs, in_channels]` -> `[batch, length, out_channels]`
 struct Convolution {
   Expr batch;
   Expr in_channels;
@@ -51,9 +59,17 @@ struct Convolution {
   bool bias = true;
   KeySource past = KeySource::projections;  ///< cache: prepends the cached last inputs
   Expr group_channels{};  ///< input channels of an output channel, in a grouped one; zero: all
+  ConvolutionPadding padding = ConvolutionPadding::odd_at_end;
+  ConvolutionWeight weight = ConvolutionWeight::plain;
 
-  [[nodiscard]] Expr channels_read() const {
-    return group_channels.is_zero() ? in_channels : group_channels;
+  [[nodiscard]] bool is_grouped() const { return !group_channels.is_zero(); }
+  [[nodiscard]] Expr channels_read() const { return is_grouped() ? group_channels : in_channels; }
+  /// Input positions of a sequence, and those with the zeros around them.
+  [[nodiscard]] Expr inputs() const {
+    return padding == ConvolutionPadding::none ? padded_inputs() : stride * length;
+  }
+  [[nodiscard]] Expr padded_inputs() const {
+    return (length - Integer{1}) * stride + reach() + Integer{1};
   }
   /// Earlier inputs that a causal output position reads.
   [[nodiscard]] Expr reach() const { return (kernel - Integer{1}) * dilation; }
@@ -76,14 +92,45 @@ struct Recurrence {
   [[nodiscard]] Expr output_elements() const { return batch * seq_len * width; }
 };
 
-/// Linear projection of image patches; prepends trained tokens and adds positions.
-/// `[batch, channels, height, width]` -> `[batch, prefix + patches, width]`
+/// Linear projection of image patches; prepends trained tokens to each image and adds positions.
+/// `[images, channels, height, width]` -> `[images · prefix + patches, width]`
 struct PatchEmbedding {
-  Expr batch;
-  Expr patches;         ///< per image
+  Expr images;
+  Expr patches;         ///< of all images
   Expr patch_elements;  ///< channels · patch_size²
   Expr width;
   Expr prefix = Integer{1};  ///< trained tokens: the class token and others
+  bool bias = true;
+  bool positions = true;
+
+  [[nodiscard]] Expr tokens() const { return patches + images * prefix; }
+};
+
+/// Rearranges the rows of an image tower. `without_prefix` drops the trained tokens before every
+/// image's patches; `class_token` keeps the first of these alone; `all` copies the rows; `join`
+/// puts the features of several layers side by side; the others merge square blocks of patches
+/// (PatchMerge).
+/// `[…, width]` -> `[rows, width · parts]`, or `[rows, width]` for a mean.
+struct PatchRows {
+  enum class Kind { without_prefix, class_token, all, join, patch_major, channel_major, mean };
+  Kind kind = Kind::without_prefix;
+  Expr rows;  ///< of the output
+  Expr width;
+  std::int64_t parts = 1;  ///< input rows, or layers, that an output row reads
+
+  [[nodiscard]] Expr elements() const { return rows * Integer{parts} * width; }
+};
+
+/// Replaces the embeddings of placeholder tokens by visual tokens, or adds these, in place. Inputs:
+/// hidden states `[batch, seq, width]` and visual tokens `[rows, width]`, in the order of their
+/// placeholders.
+struct VisualTokens {
+  enum class Kind { replace, add };
+  Kind kind = Kind::replace;
+  Expr rows;
+  Expr width;
+
+  [[nodiscard]] Expr elements() const { return rows * width; }
 };
 
 /// `[rows, in_features]` · `[in_features, out_features]` + bias
@@ -95,12 +142,18 @@ struct Linear {
   Expr row_width{};  ///< stride between input rows; zero: in_features
 };
 
-/// Normalisation over the last dimension. `[rows, width]` -> `[rows, width]`
+/// Values that a norm normalises together: those of a position, or those of a channel over all
+/// positions of a sequence (a group norm with one channel per group, arXiv 1803.08494).
+enum class NormAxis { features, positions };
+
+/// Normalisation of `rows` groups of `width` values. Over features: `[rows, width]` ->
+/// `[rows, width]`; over positions: `[batch, width, channels]`, with rows = batch·channels.
 struct Norm {
   NormSpec spec;
   Expr rows;
   Expr width;
   Expr row_width{};  ///< stride between rows; zero: width
+  NormAxis axis = NormAxis::features;
 };
 
 /// Weights of hyper-connections from their logits, in place: sigmoids of the sum before a sublayer
@@ -170,8 +223,9 @@ struct StateSpaceScan {
 /// Gated delta rule (arXiv 2412.06464, eq. 10): a state `[heads, key_dim, value_dim]` decays, is
 /// corrected by each token's key and value, and is read by its query. Queries and keys are divided
 /// by their length. Inputs: rows `[Q | K | V]` and `[β | α]`, the strength of the correction before
-/// its sigmoid and the time step of the decay before its softplus; then the state, if cached.
-/// -> `[rows, heads·value_dim]`
+/// its sigmoid and the time step of the decay before its softplus; a decay of each key dimension
+/// has β and α `[rows, heads·key_dim]` apart. Then the state, if cached. -> `[rows,
+/// heads·value_dim]`
 struct GatedDelta {
   Expr batch;
   Expr rows;
@@ -180,6 +234,71 @@ struct GatedDelta {
   Expr key_dim;
   Expr value_dim;
   KeySource state = KeySource::projections;
+  DeltaDecay decay = DeltaDecay::each_head;
+  double strength = 1;  ///< multiplies β after its sigmoid
+
+  /// Decay rates of one token.
+  [[nodiscard]] Expr decays() const {
+    return decay == DeltaDecay::each_head ? heads : heads * key_dim;
+  }
+};
+
+/// Real-gated linear recurrent unit (RG-LRU; arXiv 2402.19427, eq. 1 to 4) with the recurrence gate
+/// r and the input gate i: h_t = a_t·h_{t-1} + √(1 - a_t²)·i_t·x_t and a_t =
+/// exp(-8·softplus(Λ)·r_t). Both gates are sigmoids of block-diagonal projections, one block per
+/// head. The first position has a = 0. Inputs: `[rows, heads·head_dim]`, and the state `[batch,
+/// heads·head_dim]` if cached.
+/// -> `[rows, heads·head_dim]`
+struct GatedLinearRecurrence {
+  Expr batch;
+  Expr rows;
+  Expr heads;
+  Expr head_dim;
+  KeySource state = KeySource::projections;  ///< cache: continues from the cached state
+
+  [[nodiscard]] Expr elements() const { return rows * heads * head_dim; }
+  [[nodiscard]] Expr state_elements() const { return batch * heads * head_dim; }
+};
+
+/// Row of the position before, `[rows, width]` -> `[rows, width]`; before the first, the cached
+/// last row `[batch, width]` or zeros.
+struct TokenShift {
+  Expr batch;
+  Expr rows;
+  Expr width;
+  KeySource past = KeySource::projections;  ///< cache: continues from the cached row
+
+  [[nodiscard]] Expr elements() const { return rows * width; }
+  [[nodiscard]] Expr state_elements() const { return batch * width; }
+};
+
+/// μ·x + (1 - μ)·y with one trained weight per channel (arXiv 2305.13048, eq. 11). Inputs x and y,
+/// `[rows, width]` each. -> `[rows, width]`
+struct TokenMix {
+  Expr rows;
+  Expr width;
+};
+
+/// Weighted sum of values over all positions with weights exp(k) that decay by exp(-exp(w)) per
+/// position and channel; the position itself has exp(u + k) (WKV; arXiv 2305.13048, eq. 16).
+/// Inputs: keys and values, `[rows, width]` each, and the state `[batch, 3, width]` if cached:
+/// numerator, denominator and largest exponent. -> `[rows, width]`
+struct WeightedKeyValue {
+  Expr batch;
+  Expr rows;
+  Expr width;
+  KeySource state = KeySource::projections;  ///< cache: continues from the cached state
+
+  [[nodiscard]] Expr elements() const { return rows * width; }
+  [[nodiscard]] Expr state_elements() const { return Integer{3} * batch * width; }
+};
+
+/// Rows of two tensors side by side. `[rows, first]` and `[rows, second]` -> `[rows, first +
+/// second]`
+struct Concatenate {
+  Expr rows;
+  Expr first;
+  Expr second;
 };
 
 /// x · f(gate), element-wise, in place. Both tensors have the same shape.
@@ -198,6 +317,9 @@ struct Activation {
 struct GatedActivation {
   ActivationKind kind = ActivationKind::silu;
   Expr elements;  ///< of the output
+  /// Gates at most this many standard deviations above their row's mean become 0, and the others
+  /// lose that much.
+  std::optional<double> cutoff{};
   /// Slices of a second input `[rows, slices·width]`, one per layer of the stack, each the `up` of
   /// its layer; zero: gate and up stand in one input.
   Expr slices{};
@@ -257,15 +379,35 @@ struct Dropout {
   Expr elements;
 };
 
-/// Pooling of a sequence to one vector: its first or second token, the mean of its tokens, or the
-/// first token followed by the mean of the others.
-enum class TokenPooling { first, second, mean, first_and_mean };
-
 /// Pools each sequence. `[batch, seq, d]` -> `[batch, d]`, or `[batch, 2·d]` for first_and_mean.
 struct SelectToken {
   Expr elements;  ///< of the output
   TokenPooling pooling = TokenPooling::first;
-  Expr averaged{};  ///< elements of the input that enter a mean
+  Expr averaged{};            ///< elements of the input that enter a mean
+  std::int64_t token_id = 0;  ///< used when `pooling` is first_of_id
+};
+
+/// Divides every row by its Euclidean length, in place. `[rows, width]`
+struct UnitLength {
+  Expr rows;
+  Expr width;
+};
+
+/// Copies of a trained row. -> `[rows, width]`
+struct RepeatedRow {
+  Expr rows;
+  Expr width;
+};
+
+/// Products of texts and images, times e^(trained scale), plus a trained bias (SimilarityHeadSpec).
+/// `[texts, width]` and `[images, width]` -> `[texts, images]`
+struct SimilarityLogits {
+  Expr texts;
+  Expr images;
+  Expr width;
+  bool bias = false;
+
+  [[nodiscard]] Expr elements() const { return texts * images; }
 };
 
 /// Multiplies by a constant, in place.
@@ -273,6 +415,27 @@ struct Scale {
   Expr elements;
   double factor = 1;
   HeadRows part{};  ///< the part of each row that is multiplied; empty: all
+};
+
+/// One step of alternating updates (AltUpSpec) over streams `[streams, rows, width]`.
+struct AltUpStep {
+  enum class Kind {
+    stack,    ///< one stream and the others, these scaled to its length -> all streams
+    merge,    ///< the same, then their mean -> `[rows, width]`
+    select,   ///< stream `index` -> `[rows, width]`
+    predict,  ///< streams, coefficients `[rows, streams²]` -> streams + mixtures of all
+    correct,  ///< streams, a layer's output, coefficients `[rows, streams]`, in place: adds the
+              ///< output's difference from stream `index` times 1 + coefficient
+    spread,   ///< streams and one more `[rows, width]`, in place: adds it to all but the first
+  };
+  Kind kind = Kind::select;
+  Expr streams;
+  Expr rows;
+  Expr width;
+  std::int64_t index = 0;
+
+  [[nodiscard]] Expr stream_elements() const { return rows * width; }
+  [[nodiscard]] Expr elements() const { return streams * rows * width; }
 };
 
 /// Multiplies every row by a trained vector `[width]`, or by one trained number, in place.
@@ -322,15 +485,16 @@ struct Collective {
   Dispatch dispatch = Dispatch::none;
 };
 
-using Op =
-    std::variant<TokenEmbedding, PositionEmbedding, PatchEmbedding, Convolution,
-                 RelativePositionBias, PositionTableRows, DisentangledBias, Linear, Norm, HeadNorm,
-                 Rotary, Clamp, TemperatureScale, LatentConcat, HeadLinear, GroupedLinear,
-                 KeyCompression, IndexScores, KeySelect, StreamWeights, StreamStep, KvCacheAppend,
-                 AttentionScores, Softmax, AttentionContext, FusedAttention, FeatureMap,
-                 LinearAttention, ShortConvolution, StateSpaceScan, GatedDelta, Recurrence,
-                 OutputGate, Activation, GatedActivation, RouterSelect, ExpertLinear, ExpertCombine,
-                 RowGate, ResidualAdd, ChannelScale, Dropout, SelectToken, Scale, TrainedScale,
-                 SoftCap, CrossEntropy, Collective>;
+using Op = std::variant<
+    TokenEmbedding, PositionEmbedding, PatchEmbedding, PatchRows, VisualTokens, Convolution,
+    RelativePositionBias, PositionTableRows, DisentangledBias, RelativeSinusoids, TransformerXlBias,
+    Linear, Norm, HeadNorm, Rotary, Clamp, TemperatureScale, LatentConcat, HeadLinear,
+    GroupedLinear, KeyCompression, IndexScores, KeySelect, StreamWeights, StreamStep, KvCacheAppend,
+    AttentionScores, Softmax, AttentionContext, FusedAttention, GlobalRows, FeatureMap,
+    LinearAttention, ShortConvolution, StateSpaceScan, GatedDelta, GatedLinearRecurrence,
+    TokenShift, TokenMix, WeightedKeyValue, Concatenate, Recurrence, OutputGate, Activation,
+    GatedActivation, RouterSelect, ExpertLinear, ExpertCombine, RowGate, ResidualAdd, ChannelScale,
+    Dropout, SelectToken, UnitLength, RepeatedRow, SimilarityLogits, Scale, AltUpStep, TrainedScale,
+    TimestepFeatures, TrainedShift, Modulation, SequenceRows, SoftCap, CrossEntropy, Collective>;
 
 }  // namespace headroom

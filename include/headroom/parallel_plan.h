@@ -56,6 +56,7 @@ struct ShardingLimits {
   bool all_attention = true;          ///< no recurrent or convolutional layers
   bool compressed_attention = false;  ///< some attention reads compressed keys
   bool indexed_attention = false;     ///< some attention reads the keys that an indexer chooses
+  bool denoises = false;              ///< a diffusion transformer
   bool training = true;
 };
 
@@ -67,6 +68,7 @@ enum class PlanRule {
   degrees_positive,
   layers_with_attention,
   layers_without_compression,
+  whole_denoiser,
   tensor_heads,
   tensor_key_value_heads,
   tensor_intermediate_size,

@@ -14,12 +14,11 @@
 #include <vector>
 
 #include "headroom/error.h"
-#include "headroom/kv_cache.h"
 #include "headroom/machine_profile.h"
 #include "headroom/model_source.h"
 #include "headroom/model_spec.h"
 #include "headroom/parallel_plan.h"
-#include "headroom/weight_storage.h"
+#include "headroom/storage.h"
 #include "headroom/workload.h"
 
 namespace headroom {

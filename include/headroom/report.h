@@ -1,8 +1,13 @@
-// Reports: the typed answer to each question about a model. They hold data and no text; render.h
-// writes them as tables, JSON, CSV or Markdown.
+// Reports: the typed answer to each question about a model, sweeps over a grid of workloads, and
+// their text: tables, JSON, CSV or Markdown. Reports hold data and no text; rendering computes no
+// figures.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,12 +15,11 @@
 #include "headroom/analysis.h"
 #include "headroom/graph.h"
 #include "headroom/inspect.h"
-#include "headroom/kv_cache.h"
-#include "headroom/local_models.h"
 #include "headroom/machine_profile.h"
 #include "headroom/model_source.h"
+#include "headroom/model_spec.h"
 #include "headroom/predict.h"
-#include "headroom/weight_storage.h"
+#include "headroom/storage.h"
 #include "headroom/workload.h"
 
 namespace headroom {
@@ -184,5 +188,123 @@ enum class ReferenceCheck { none, match, match_rounded, mismatch };
 /// `formula` in the fewest symbols for this graph and workload: related sizes collapsed, element
 /// sizes as numbers.
 [[nodiscard]] Expr readable(const Expr& formula, const Graph& graph, const Workload& workload);
+
+// Sweeps: the figures of a model, row by row. A graph is built and counted once for each phase and
+// attention implementation; a row then takes well under a microsecond.
+
+/// All combinations of these values; the batch varies fastest. An empty axis has the default value
+/// of WorkloadRequest.
+struct SweepGrid {
+  Phase phase = Phase::prefill;
+  Kernels kernels = Kernels::reference;
+  std::vector<AttentionImplementation> attention;
+  std::vector<Recompute> recompute;
+  std::vector<WeightType> weights;
+  std::vector<DType> dtype;
+  std::vector<DType> arithmetic;
+  std::vector<KvTypes> kv_types;
+  std::vector<std::int64_t> enc_seq_len;
+  std::vector<std::int64_t> past_len;
+  std::vector<std::int64_t> seq_len;
+  std::vector<std::int64_t> batch_size;
+};
+
+/// The figures of one workload, equal to those of `analyze`.
+struct SweepRow {
+  Workload workload;
+  KvType key_type = KvType::float32;  ///< of the KV-cache, with a cache only
+  KvType value_type = KvType::float32;
+  Integer weight_bytes = 0;
+  Integer matrix_flops = 0;  ///< forward
+  Integer elementwise_flops = 0;
+  Integer backward_matrix_flops = 0;
+  Integer traffic_bytes = 0;     ///< forward, read and written
+  Integer activation_bytes = 0;  ///< the peak; in training, bytes saved for the backward pass
+  Integer kv_cache_bytes = 0;
+  std::optional<double> time_s;  ///< only with a machine
+};
+
+/// Receives each row; returns false to stop the sweep.
+using SweepSink = std::function<bool(const SweepRow&)>;
+
+/// Number of workloads in the grid.
+[[nodiscard]] Integer size_of(const SweepGrid& grid);
+
+/// Calls `sink` with the rows in the order of the grid until it returns false. Throws
+/// Error{invalid_input} for a workload that the model cannot run, or for training on a machine;
+/// Error{overflow}.
+void sweep(const ModelSpec& spec, const SweepGrid& grid,
+           const std::optional<MachineProfile>& machine, const SweepSink& sink);
+
+// Rendering. Reports of other headers: compare.h, plan.h, complexity.h.
+
+struct AssociativityReport;
+struct Comparison;
+struct ComplexityReport;
+struct FitReport;
+struct GenerationReport;
+struct PlanReport;
+struct SharesReport;
+
+enum class Format { table, json, csv, markdown };
+enum class Colour { off, on };
+
+struct RenderOptions {
+  Format format = Format::table;
+  Detail detail = Detail::summary;
+  std::size_t width = 0;  ///< columns of the terminal; 0 is unlimited
+  Colour colour = Colour::off;
+};
+
+/// The report as text. JSON is described by reports/*.schema.json; CSV holds the report's main
+/// table in base units. Throws Error{overflow}.
+[[nodiscard]] std::string render(const AnalyzeReport& report, const RenderOptions& options);
+[[nodiscard]] std::string render(const ExplainReport& report, const RenderOptions& options);
+[[nodiscard]] std::string render(const DiffReport& report, const RenderOptions& options);
+[[nodiscard]] std::string render(const PresetsReport& report, const RenderOptions& options);
+[[nodiscard]] std::string render(const LocalModelsReport& report, const RenderOptions& options);
+[[nodiscard]] std::string render(const Measurement& measurement, const RenderOptions& options);
+[[nodiscard]] std::string render(const UnknownModel& model, const RenderOptions& options);
+[[nodiscard]] std::string render(std::span<const ModelTypeInfo> types,
+                                 const RenderOptions& options);
+[[nodiscard]] std::string render(const Inspection& inspection, const RenderOptions& options);
+[[nodiscard]] std::string render(const MachinesReport& report, const RenderOptions& options);
+[[nodiscard]] std::string render(const MachineProfile& profile, const RenderOptions& options);
+[[nodiscard]] std::string render(const FitReport& report, const RenderOptions& options);
+[[nodiscard]] std::string render(const PlanReport& report, const RenderOptions& options);
+[[nodiscard]] std::string render(const ComplexityReport& report, const RenderOptions& options);
+[[nodiscard]] std::string render(const AssociativityReport& report, const RenderOptions& options);
+[[nodiscard]] std::string render(const GenerationReport& report, const RenderOptions& options);
+[[nodiscard]] std::string render(const SharesReport& report, const RenderOptions& options);
+/// JSON is one object for one comparison, a list for several.
+[[nodiscard]] std::string render(std::span<const Comparison> comparisons,
+                                 const RenderOptions& options);
+
+enum class SweepFormat { csv, json_lines };
+
+/// Writes the rows of a sweep one by one: base units, the unit in the key, an empty field or null
+/// if a figure does not apply.
+class SweepWriter {
+ public:
+  SweepWriter(SweepFormat format, const ModelSpec& spec);
+
+  /// The line of column keys; empty for JSON lines.
+  [[nodiscard]] std::string header() const;
+  /// Appends one line to `text`.
+  void append_row(const SweepRow& row, std::string& text);
+
+ private:
+  void start_prefix(const SweepRow& row);
+  [[nodiscard]] bool has_prefix_of(const SweepRow& row) const;
+  void append_word(std::string& text, const char* key, std::optional<std::string_view> value) const;
+  template <class Value>
+  void append_number(std::string& text, const char* key, bool applies, Value value) const;
+
+  SweepFormat format_;
+  bool has_encoder_;
+  bool has_cache_;
+  SweepRow last_;
+  std::string prefix_;  ///< of the last row, up to the batch size
+};
 
 }  // namespace headroom

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,7 +21,24 @@ enum class Phase {
 /// Types of activations (16 and 32 bits), KV-cache (8 and more) and GEMMs (all). float4 is MXFP4
 /// and NVFP4, which a device computes at one rate.
 enum class DType { float32, float16, bfloat16, float8, int8, float4, int4 };
-enum class WeightType;  // weight_storage.h
+/// Types that a model's weights can be converted to. Each stands for a recipe with its real mix of
+/// formats: `q4_k_m` keeps some matrices in Q6_K, `float8` the embeddings and the head in 16 bit.
+enum class WeightType {
+  float32,
+  bfloat16,
+  float16,
+  float8,
+  int8,
+  int4,
+  nf4,
+  mxfp4,
+  nvfp4,
+  q8_0,
+  q6_k,
+  q5_k_m,
+  q4_k_m,
+  q4_0,
+};
 enum class AttentionImplementation {
   eager,  ///< scores, softmax and context in sequence, over all s × t pairs
   fused,  ///< one kernel that never stores s × t scores and skips masked pairs
@@ -42,14 +60,64 @@ enum class Kernels {
   fused,      ///< one kernel per operator of the graph
 };
 
+/// Pixels of an image.
+struct ImageSize {
+  std::int64_t height = 0;
+  std::int64_t width = 0;
+};
+
+/// Patches of one image, by rows and columns.
+struct ImageGrid {
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+
+  [[nodiscard]] std::int64_t patches() const noexcept { return rows * columns; }
+};
+
+/// Sums over the images of a pass, in all sequences of its batch.
+struct ImageTotals {
+  std::int64_t images = 0;
+  std::int64_t patches = 0;
+  std::int64_t pairs =
+      0;  ///< of a row of the tower with those of its image, prefix tokens included
+  std::int64_t window_pairs = 0;  ///< of a row with those of its window of patches
+  std::int64_t tokens = 0;        ///< visual tokens
+  /// Per sequence, where tokens of an image see each other: pairs of a visual token with a later
+  /// one of its image; and in layers with a window, also those with an earlier one outside the
+  /// window.
+  std::int64_t later_pairs = 0;
+  std::int64_t windowed_pairs = 0;
+};
+
+/// Images in every sequence of a workload; or, where images are compared with texts, all of its
+/// images.
+struct WorkloadImages {
+  std::int64_t count = 0;
+  ImageSize size;
+  /// These images as the tower reads them: several tiles for one.
+  std::vector<ImageGrid> grids{};
+  ImageTotals totals{};
+};
+
+/// Pixels and frames of one image or video that a diffusion transformer denoises.
+struct SampleSize {
+  ImageSize image;
+  std::int64_t frames = 1;
+};
+
 /// One run of a model, fully specified.
 struct Workload {
   Phase phase = Phase::prefill;
   std::int64_t batch_size = 1;
-  std::int64_t seq_len = 128;      ///< new tokens per sequence; usually 1 in decode
-  std::int64_t enc_seq_len = 128;  ///< tokens read by an encoder-decoder's encoder
-  std::int64_t past_len = 0;       ///< tokens in the KV-cache
-  DType dtype = DType::float32;    ///< of activations
+  std::int64_t seq_len = 128;  ///< new tokens per sequence; usually 1 in decode
+  /// Tokens read by an encoder-decoder's encoder, or text tokens of a diffusion transformer.
+  std::int64_t enc_seq_len = 128;
+  /// Tokens with global attention per sequence (GlobalAttentionSpec).
+  std::int64_t global_tokens = 0;
+  std::int64_t past_len = 0;           ///< tokens in the KV-cache
+  WorkloadImages images{};             ///< of a multimodal model
+  std::optional<SampleSize> sample{};  ///< whose latent a diffusion transformer reads
+  DType dtype = DType::float32;        ///< of activations
   DType kv_dtype = DType::float32;
   AttentionImplementation attention = AttentionImplementation::eager;
   LatentAttention latent = LatentAttention::absorbed;
@@ -70,9 +138,20 @@ struct Workload {
 struct WorkloadRequest {
   Phase phase = Phase::prefill;
   std::int64_t batch_size = 1;
-  std::optional<std::int64_t> seq_len;      ///< default: 128, 1 in decode, or the image's tokens
-  std::optional<std::int64_t> enc_seq_len;  ///< default: 128, or the window of a speech encoder
-  std::optional<std::int64_t> past_len;     ///< default: 0, or 127 in decode
+  /// Default: 128 and the tokens of `images`; 1 in decode; or the tokens of an image model's image.
+  /// Of a diffusion transformer: latent tokens, in place of `image_size` and `frames`.
+  std::optional<std::int64_t> seq_len;
+  /// Default: 128, the window of a speech encoder, or the text tokens of a diffusion pipeline.
+  std::optional<std::int64_t> enc_seq_len;
+  /// Default: one where the class takes the first token, else none (GlobalAttentionSpec).
+  std::optional<std::int64_t> global_tokens;
+  std::optional<std::int64_t> past_len;  ///< default: 0, or 127 in decode
+  /// Per sequence, and their tokens are part of `seq_len`; in all, where images are compared with
+  /// texts.
+  std::int64_t images = 0;
+  /// Of each; default: that of the tower. Of a diffusion transformer: default of its pipeline.
+  std::optional<ImageSize> image_size;
+  std::optional<std::int64_t> frames;  ///< of a video; default: that of the pipeline
   /// Of activations: 16 or 32 bits. Default: the config's torch_dtype if it has 16 bits, else
   /// float32.
   std::optional<DType> dtype;
@@ -91,8 +170,43 @@ struct WorkloadRequest {
 /// model, …
 [[nodiscard]] Workload resolve(const WorkloadRequest& request, const ModelSpec& spec);
 
+/// The image encoder of `tower` as a model of its own.
+[[nodiscard]] ModelSpec encoder_of(const TowerSpec& tower);
+
+/// Images of the tower that one image of this size becomes, by the family's rule: its tiles and the
+/// whole, or the image alone.
+[[nodiscard]] std::vector<ImageGrid> grids_of_image(const TowerSpec& tower, ImageSize size);
+
+/// Place of a patch in its image.
+struct PatchPlace {
+  std::int64_t row = 0;
+  std::int64_t column = 0;
+};
+
+/// Places of an image's patches in the order of the tower's rows.
+[[nodiscard]] std::vector<PatchPlace> patch_places(const ImageSpec& spec, const ImageGrid& image);
+
+/// Numbers of rows of an image's windows, one after the other; of the whole image without windows.
+[[nodiscard]] std::vector<std::int64_t> window_rows(const ImageSpec& spec, const ImageGrid& image);
+
+/// Number of tokens in the text model that an image becomes: one per block of merged patches; none
+/// where images are compared with texts (TowerSpec::pooling).
+[[nodiscard]] std::int64_t visual_tokens(const TowerSpec& tower, const ImageGrid& image);
+
+/// Sums over `images`, those of all `sequences` of a pass. Requires `spec.tower`.
+[[nodiscard]] ImageTotals image_totals(const ModelSpec& spec, std::span<const ImageGrid> images,
+                                       std::int64_t sequences);
+
 /// Caveats for the reader of the figures: positions beyond the trained context, …
 [[nodiscard]] std::vector<std::string> notes_on(const Workload& workload, const ModelSpec& spec);
+
+/// States that a multimodal model's workload has no images; empty if it has, or reads none.
+[[nodiscard]] std::string note_on_images(const Workload& workload, const ModelSpec& spec);
+
+/// Caveats about attention in chunks: padding of whole passes, and tokens with global attention
+/// that depend on the text, which the figures leave out.
+[[nodiscard]] std::vector<std::string> notes_on_chunks(const Workload& workload,
+                                                       const ModelSpec& spec);
 
 /// Caveats about the config: keys that no reader knows, sizes that the class fills in, and weights
 /// without operators. `notes_on` has them too.
@@ -117,6 +231,7 @@ struct WorkloadRequest {
 /// The word for each value, on the command line, on screen and in JSON.
 [[nodiscard]] std::string_view name_of(Phase phase) noexcept;
 [[nodiscard]] std::string_view name_of(DType dtype) noexcept;
+[[nodiscard]] std::string_view name_of(WeightType type) noexcept;
 [[nodiscard]] std::string_view name_of(AttentionImplementation attention) noexcept;
 [[nodiscard]] std::string_view name_of(LatentAttention latent) noexcept;
 [[nodiscard]] std::string_view name_of(Recompute recompute) noexcept;

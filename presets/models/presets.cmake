@@ -62,6 +62,9 @@ set(HEADROOM_MODEL_PRESETS
   deepseek-v2
   deepseek-v2-lite
   deepseek-v3
+  deepseek-v3.2
+  deepseek-v4-flash
+  deepseek-v4-pro
   distil-whisper-large-v3
   distilbart-cnn-12-6
   distilbert-base-cased
@@ -90,6 +93,8 @@ set(HEADROOM_MODEL_PRESETS
   flan-t5-small
   flan-t5-xl
   flan-t5-xxl
+  flux.1-dev
+  flux.1-schnell
   gemma-2-27b
   gemma-2-2b
   gemma-2-9b
@@ -99,6 +104,8 @@ set(HEADROOM_MODEL_PRESETS
   gemma-3-270m
   gemma-3-27b
   gemma-3-4b
+  gemma-4-26b-a4b
+  gemma-4-31b-it-nvfp4
   gemma-7b
   glm-4-32b-0414
   glm-4-9b
@@ -106,6 +113,8 @@ set(HEADROOM_MODEL_PRESETS
   glm-4.5
   glm-4.5-air
   glm-5
+  glm-5.1
+  glm-5.2-fp8
   gpt-j-6b
   gpt-neo-1.3b
   gpt-neo-125m
@@ -127,6 +136,8 @@ set(HEADROOM_MODEL_PRESETS
   internlm3-8b
   jamba-1.5-mini
   kimi-k2
+  kimi-k2.5
+  kimi-linear-48b-a3b
   layer-conv
   layer-conv-causal
   layer-conv-dilated
@@ -144,6 +155,7 @@ set(HEADROOM_MODEL_PRESETS
   lfm2-350m
   lfm2-8b-a1b
   linear-transformer
+  ling-lite-1.5
   llama-13b
   llama-2-13b
   llama-2-70b
@@ -165,7 +177,10 @@ set(HEADROOM_MODEL_PRESETS
   mamba-130m
   mamba2-780m
   mimo-7b
+  mimo-v2-flash
   minimax-m2
+  minimax-m2.5
+  minimax-m2.7
   minimax-text-01
   ministral-8b
   mistral-7b-v0.1
@@ -189,6 +204,7 @@ set(HEADROOM_MODEL_PRESETS
   olmo-2-32b
   olmo-2-7b
   olmo-7b
+  olmo-hybrid-7b
   open-llama-3b
   opt-1.3b
   opt-125m
@@ -217,6 +233,7 @@ set(HEADROOM_MODEL_PRESETS
   phi-3.5-moe
   phi-4
   phi-4-mini
+  pixart-sigma-xl
   pythia-1.4b
   pythia-12b
   pythia-14m
@@ -259,10 +276,19 @@ set(HEADROOM_MODEL_PRESETS
   qwen3-coder-30b-a3b
   qwen3-coder-480b-a35b
   qwen3-next-80b-a3b
+  qwen3-vl-235b-a22b
+  qwen3-vl-2b
+  qwen3-vl-4b
+  qwen3.5-122b-a10b
+  qwen3.5-27b
+  qwen3.5-397b-a17b
+  qwen3.6-35b-a3b-nvfp4
   qwq-32b
+  recurrentgemma-2b
   roberta-base
   roberta-base-mlm
   roberta-large
+  rwkv-4-169m
   smollm-1.7b
   smollm-135m
   smollm-360m
@@ -271,6 +297,9 @@ set(HEADROOM_MODEL_PRESETS
   smollm2-360m
   smollm3-3b
   solar-10.7b
+  stable-diffusion-3-medium
+  stable-diffusion-3.5-large
+  stable-diffusion-3.5-medium
   stablelm-2-1.6b
   stablelm-2-12b
   stablelm-3b-4e1t
@@ -305,6 +334,8 @@ set(HEADROOM_MODEL_PRESETS
   vit-large-patch32-384
   vit-small-patch16-224
   vit-tiny-patch16-224
+  wan2.1-t2v-1.3b
+  wan2.1-t2v-14b
   whisper-base
   whisper-base.en
   whisper-large
@@ -321,4 +352,5 @@ set(HEADROOM_MODEL_PRESETS
   xlm-roberta-large
   yi-34b
   yi-6b
-  yi-9b)
+  yi-9b
+  zamba2-7b)

@@ -105,6 +105,45 @@ Expr stream_weight_flops(const StreamWeights& op) {
          rounds * (Integer{2} * matrix + vector);
 }
 
+/// Alternating updates. A root mean square is a square and a sum per element; scaling to that of
+/// another stream, a multiplication and a division.
+ElementwiseFlops altup_flops(const AltUpStep& op) {
+  const Expr one = op.stream_elements();
+  const Expr others = op.elements() - one;
+  const Expr matched = Integer{2} * one + Integer{4} * others;
+  Expr forward;
+  switch (op.kind) {
+    case AltUpStep::Kind::stack:
+      forward = matched;
+      break;
+    case AltUpStep::Kind::merge:
+      forward = matched + op.elements();
+      break;
+    case AltUpStep::Kind::select:
+      break;
+    case AltUpStep::Kind::predict:
+      return {op.elements(), op.elements()};
+    case AltUpStep::Kind::correct:
+      forward = one + Integer{2} * op.elements() + op.streams * op.rows;
+      break;
+    case AltUpStep::Kind::spread:
+      return {others, others};
+  }
+  return {forward, Integer{2} * forward};
+}
+
+/// x·(1 + scale) + shift and x·gate. Backward: the gradients of x, one product each, and those of
+/// the vectors, sums over the tokens of the gradient and of its products with x.
+ElementwiseFlops modulation_flops(const Modulation& op) {
+  switch (op.kind) {
+    case Modulation::Kind::scale_and_shift:
+      return {Integer{2} * op.elements() + op.batch * op.width, Integer{4} * op.elements()};
+    case Modulation::Kind::gate:
+      break;
+  }
+  return {op.elements(), Integer{3} * op.elements()};
+}
+
 struct ElementwiseVisitor {
   ElementwiseFlops operator()(const TokenEmbedding& op) const {
     Integer tables = 1;
@@ -115,9 +154,16 @@ struct ElementwiseVisitor {
   }
   ElementwiseFlops operator()(const PatchEmbedding& op) const {
     // One bias per patch and one position per token, the class token included.
-    const Expr projected = op.batch * op.patches * op.width;
-    const Expr tokens = op.batch * (op.patches + op.prefix) * op.width;
+    const Expr projected = op.bias ? op.patches * op.width : Expr();
+    const Expr tokens = op.positions ? op.tokens() * op.width : Expr();
     return {projected + tokens, projected + tokens};
+  }
+  ElementwiseFlops operator()(const PatchRows& op) const {
+    if (op.kind != PatchRows::Kind::mean) return {};
+    return each(op.elements(), {1, 1});
+  }
+  ElementwiseFlops operator()(const VisualTokens& op) const {
+    return op.kind == VisualTokens::Kind::add ? each(op.elements(), {1, 0}) : ElementwiseFlops{};
   }
   ElementwiseFlops operator()(const RelativePositionBias& op) const {
     // The gradient of the lookup sums all pairs into their buckets.
@@ -129,6 +175,15 @@ struct ElementwiseVisitor {
     const Expr biases = op.projections() * op.positions * op.shape.heads * op.shape.head_dim;
     const Expr pairs = op.terms() * op.shape.score_elements();
     return {biases + pairs, biases + pairs};
+  }
+  ElementwiseFlops operator()(const RelativeSinusoids& op) const {
+    return {op.elements(), {}};  // the angles
+  }
+  ElementwiseFlops operator()(const TransformerXlBias& op) const {
+    // Adds a vector to the queries for each of three terms; sums and scales them.
+    const Expr sums = Integer{3} * op.shape.query_elements();
+    const Expr pairs = Integer{3} * op.shape.score_elements();
+    return {sums + pairs, sums + pairs};
   }
   ElementwiseFlops operator()(const Linear& op) const {
     if (!op.bias) return {};
@@ -199,6 +254,7 @@ struct ElementwiseVisitor {
         each(pairs, {kSoftmaxFlops.forward, kSoftmaxFlops.forward + kSoftmaxFlops.backward});
     return {scores.forward + softmax.forward, scores.backward + softmax.backward};
   }
+  ElementwiseFlops operator()(const GlobalRows&) const { return {}; }
   ElementwiseFlops operator()(const FeatureMap& op) const {
     return each(op.heads.elements(), kFeatureMapFlops);
   }
@@ -215,14 +271,33 @@ struct ElementwiseVisitor {
   }
   ElementwiseFlops operator()(const StateSpaceScan& op) const { return scan_flops(op); }
   ElementwiseFlops operator()(const GatedDelta& op) const {
-    // Decay of the state; per head, the rates (sigmoid, softplus, two multiplications, exp) and the
-    // norms of query and key.
+    // Decay of the state; the strengths (sigmoid), the decays (exp, log, two multiplications, exp)
+    // and, per head, the norms of query and key.
+    const Integer strength = activation_flops(ActivationKind::sigmoid).forward;
+    const Integer scaled = op.strength == 1 ? 0 : 1;
     const Expr state = op.rows * op.heads * op.key_dim * op.value_dim;
-    const Expr rates = Integer{8} * op.rows * op.heads;
+    const Expr rates = op.rows * ((strength + scaled) * op.heads + Integer{5} * op.decays());
     const Expr norms = Integer{2} * Integer{4} * op.rows * op.heads * op.key_dim;
     const Expr forward = state + rates + norms;
     return {forward, Integer{2} * forward};
   }
+  ElementwiseFlops operator()(const GatedLinearRecurrence& op) const {
+    // Biases and sigmoids of both gates; a (multiplication, exp) and a² (likewise); i·x; 1 - a²,
+    // its root and their product; a·h and the sum.
+    const Integer gates = 2 + 2 * activation_flops(ActivationKind::sigmoid).forward;
+    return each(op.elements(), {gates + 10, 2 * (gates + 10)});
+  }
+  ElementwiseFlops operator()(const TokenShift&) const { return {}; }
+  ElementwiseFlops operator()(const TokenMix& op) const {
+    // Backward: of both inputs, and a difference, a multiplication and a sum for the weight.
+    return each(op.rows * op.width, {3, 5});
+  }
+  ElementwiseFlops operator()(const WeightedKeyValue& op) const {
+    // Of the output and of the next state: sums with u or w, a maximum, two differences and
+    // exponentials, the numerator (3) and the denominator (2); then a division.
+    return each(op.elements(), {2 * (1 + 1 + 2 + 2 + 3 + 2) + 1, 4 * 11 + 2});
+  }
+  ElementwiseFlops operator()(const Concatenate&) const { return {}; }
   ElementwiseFlops operator()(const Recurrence& op) const {
     const ElementFlops cell = cell_flops(op.cell);
     const Integer biases = op.bias ? gates_of(op.cell) : 0;
@@ -236,8 +311,10 @@ struct ElementwiseVisitor {
     return each(op.elements, activation_flops(op.kind));
   }
   ElementwiseFlops operator()(const GatedActivation& op) const {
+    // A cutoff: the mean (1), the deviation (3), a subtraction and a ReLU.
+    const Integer cutoff = op.cutoff ? 6 : 0;
     const ElementFlops activation = activation_flops(op.kind);
-    return each(op.elements, {activation.forward + 1, activation.backward + 2});
+    return each(op.elements, {activation.forward + cutoff + 1, activation.backward + cutoff + 2});
   }
   ElementwiseFlops operator()(const RouterSelect& op) const { return router_flops(op); }
   ElementwiseFlops operator()(const ExpertLinear& op) const {
@@ -267,11 +344,32 @@ struct ElementwiseVisitor {
     return each(op.rows * op.width, {1, 2});
   }
   ElementwiseFlops operator()(const SelectToken& op) const { return each(op.averaged, {1, 1}); }
+  ElementwiseFlops operator()(const UnitLength& op) const {
+    return each(op.rows * op.width, kUnitLengthFlops);
+  }
+  ElementwiseFlops operator()(const RepeatedRow& op) const {
+    return each(op.rows * op.width, {0, 1});  // sums the gradients of its copies
+  }
+  ElementwiseFlops operator()(const SimilarityLogits& op) const {
+    // Backward: the gradients of the products and, summed over all logits, of scale and bias.
+    const Integer bias = op.bias ? 1 : 0;
+    return each(op.elements(), {1 + bias, 3 + bias});
+  }
   ElementwiseFlops operator()(const Scale& op) const { return each(op.elements, {1, 1}); }
+  ElementwiseFlops operator()(const AltUpStep& op) const { return altup_flops(op); }
   ElementwiseFlops operator()(const TrainedScale& op) const {
     // Backward: the gradients of the input and, summed over rows, of the scale.
     return each(op.rows * op.width, {1, 3});
   }
+  ElementwiseFlops operator()(const TimestepFeatures& op) const {
+    // A product per frequency, then its cosine and its sine; a time step needs no gradient.
+    return {op.batch * op.frequencies + op.elements(), {}};
+  }
+  ElementwiseFlops operator()(const TrainedShift& op) const {
+    return each(op.elements(), {1, 1});  // backward: the sum over rows
+  }
+  ElementwiseFlops operator()(const Modulation& op) const { return modulation_flops(op); }
+  ElementwiseFlops operator()(const SequenceRows&) const { return {}; }
   ElementwiseFlops operator()(const SoftCap& op) const { return each(op.elements, kSoftCapFlops); }
   ElementwiseFlops operator()(const CrossEntropy& op) const {
     return each(op.rows * op.classes, kCrossEntropyFlops);

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "headroom/kv_cache.h"
+#include "headroom/storage.h"
 
 namespace headroom::detail {
 

@@ -1,10 +1,9 @@
-#include "headroom/kv_cache.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "headroom/error.h"
+#include "headroom/storage.h"
 #include "kv_bytes.h"
 #include "kv_groups.h"
 #include "setting_format.h"
@@ -125,11 +124,12 @@ class KvAccountant {
  public:
   KvAccountant(const ModelSpec& spec, const Graph& graph, const Workload& workload,
                const KvCacheRequest& request)
-      : spec_(spec), workload_(workload) {
+      : spec_(spec), workload_(workload), request_(request) {
     use_.key_type = request.key_type.value_or(kv_type(workload.kv_dtype));
     use_.value_type = request.value_type.value_or(kv_type(workload.kv_dtype));
     use_.scales = request.scales;
     use_.policy = request.policy;
+    use_.prefix_caching = request.prefix_caching;
     format_ = {use_.key_type, use_.value_type, use_.scales, kv_type(workload.dtype)};
     if (request.policy == KvPolicy::vllm) format_.token_scale = detail::kVllmTokenScale;
     tokens_ = checked_add(workload.past_len, workload.seq_len);
@@ -142,6 +142,8 @@ class KvAccountant {
     if (caches_.empty()) return std::nullopt;
     detail::require_types(use_.policy, use_.key_type, use_.value_type, use_.scales);
     for (const CountedCache& cache : caches_) require(cache);
+    detail::require_layers(request_, spec_,
+                           {has_layers(KvGrowth::constant), has_layers(KvGrowth::full)});
     for (const CountedCache& cache : caches_) add(cache);
     if (use_.policy == KvPolicy::vllm) reserve_pages();
     store_options();
@@ -154,6 +156,11 @@ class KvAccountant {
   }
 
  private:
+  [[nodiscard]] bool has_layers(KvGrowth growth) const {
+    return std::ranges::any_of(caches_,
+                               [&](const CountedCache& cache) { return cache.growth == growth; });
+  }
+
   void require(const CountedCache& cache) const {
     detail::require_known(use_.policy, spec_, cache.growth, *cache.attention);
     if (cache.growth == KvGrowth::constant) return;
@@ -166,6 +173,9 @@ class KvAccountant {
     if (detail::reserves_for_length(use_.policy)) use_.capacity = stored(policy_.capacity);
     if (policy_.batched_tokens > 0) use_.batched_tokens = stored(policy_.batched_tokens);
     if (policy_.slots > 0) use_.slots = stored(policy_.slots);
+    if (policy_.speculative_tokens > 0)
+      use_.speculative_tokens = stored(policy_.speculative_tokens);
+    if (policy_.drafter_layers > 0) use_.drafter_layers = stored(policy_.drafter_layers);
   }
 
   [[nodiscard]] std::vector<KvVectors> used(const CountedCache& cache) const {
@@ -188,15 +198,14 @@ class KvAccountant {
   }
 
   void add_state(const CountedCache& cache, KvCacheRow& row) const {
-    const Integer values = checked_multiply(cache.layers, cache.values);
-    row.used_bytes =
-        checked_multiply(checked_multiply(values, workload_.batch_size), state_bytes(cache.type));
+    row.used_bytes = checked_multiply(checked_multiply(cache.layers, cache.values),
+                                      workload_.batch_size * state_bytes(cache.type));
     row.steady_bytes = row.reserved_bytes = row.used_bytes;
     if (!detail::is_llama_cpp(use_.policy)) return;
     // Recurrent state is float32 whatever the types of K and V, for every slot.
     const Integer slots = policy_.slots > 0 ? policy_.slots : Integer{workload_.batch_size};
-    row.steady_bytes = row.reserved_bytes =
-        checked_multiply(checked_multiply(values, slots), bytes_of(DType::float32));
+    row.steady_bytes = row.reserved_bytes = checked_multiply(
+        checked_multiply(cache.layers, engine_values(cache, 0)), slots * bytes_of(DType::float32));
   }
 
   void add_tokens(const CountedCache& cache, KvCacheRow& row) {
@@ -255,12 +264,24 @@ class KvAccountant {
     return bytes_of(plain ? info(use_.key_type).counted_as : workload_.dtype);
   }
 
-  /// vLLM keeps the inputs that the next step needs, one fewer than a convolution has taps, and all
-  /// states in the model's type (MambaStateShapeCalculator, mamba_cache_dtype "auto").
+  /// Values of a state in vLLM (MambaStateShapeCalculator.gated_delta_net_state_shape) and
+  /// llama.cpp (llama_hparams::n_embd_r): of a convolution they keep the inputs that the next step
+  /// needs, one fewer than it has taps, and vLLM one more per speculative token.
+  [[nodiscard]] static Integer engine_values(const CountedCache& cache,
+                                             Integer speculative_tokens) {
+    if (cache.taps == 0) return cache.values;
+    return checked_multiply(cache.values / cache.taps, cache.taps - 1 + speculative_tokens);
+  }
+
+  /// vLLM keeps the inputs of a convolution in the model's type (mamba_cache_dtype "auto"), and the
+  /// state in the type that the config names: Qwen3_5ForConditionalGenerationConfig in
+  /// vllm/model_executor/models/config.py copies mamba_ssm_dtype to mamba_ssm_cache_dtype.
   [[nodiscard]] Integer vllm_state_bytes(const CountedCache& cache) const {
-    const Integer values =
-        cache.taps > 0 ? cache.values / cache.taps * (cache.taps - 1) : cache.values;
-    return checked_multiply(values, bytes_of(workload_.dtype));
+    const auto& delta = cache.attention->gated_delta;
+    const bool has_own_type = cache.taps == 0 && delta && delta->state_value_bytes > 0;
+    return checked_multiply(
+        engine_values(cache, policy_.speculative_tokens),
+        has_own_type ? Integer{delta->state_value_bytes} : bytes_of(workload_.dtype));
   }
 
   /// Bytes of all states of one layer, which share a page.
@@ -282,7 +303,7 @@ class KvAccountant {
   }
 
   [[nodiscard]] PagedLayers paged_layers(const CountedCache& cache) const {
-    PagedLayers paged{query_of(cache), cache.layers, 0, 0};
+    PagedLayers paged{query_of(cache), cache.layers, 0, 0, 0};
     if (cache.growth == KvGrowth::constant) {
       paged.state_bytes = layer_state_bytes(cache);
     } else {
@@ -291,8 +312,9 @@ class KvAccountant {
     return paged;
   }
 
-  /// vLLM's pages: replaces the rows' bytes by whole pages, and adds the unused layers of the last
-  /// group of each kind to its first row.
+  /// vLLM's pages: replaces the rows' bytes by whole pages, and adds a drafter's layers to the
+  /// first row with full attention and the unused layers of the last group of each kind to its
+  /// first row.
   void reserve_pages() {
     std::vector<PagedLayers> layers;
     std::vector<std::size_t> rows;
@@ -301,6 +323,9 @@ class KvAccountant {
       layers.push_back(paged_layers(caches_[i]));
       rows.push_back(i);
     }
+    const auto full = std::ranges::find(
+        layers, KvGrowth::full, [](const PagedLayers& paged) { return paged.query.growth; });
+    if (full != layers.end()) full->drafter_layers = policy_.drafter_layers;
     const std::vector<LayerPages> pages = vllm_pages(policy_, layers, spec_);
     for (std::size_t i = 0; i < rows.size(); ++i) store_pages(pages[i], rows[i]);
     for (std::size_t i = 0; i < caches_.size(); ++i) {
@@ -317,8 +342,7 @@ class KvAccountant {
 
   void store_pages(const LayerPages& pages, std::size_t index) {
     KvCacheRow& row = use_.rows[index];
-    const Integer copies =
-        checked_multiply(row.layers + pages.padding_layers, workload_.batch_size);
+    const Integer copies = checked_multiply(row.layers + pages.more_layers, workload_.batch_size);
     const Integer scales =
         row.growth == KvGrowth::constant
             ? 0
@@ -336,6 +360,7 @@ class KvAccountant {
 
   const ModelSpec& spec_;
   const Workload& workload_;
+  const KvCacheRequest& request_;
   KvFormat format_;
   ResolvedPolicy policy_;
   Integer tokens_ = 0;
@@ -369,7 +394,8 @@ bool has_plain_values(const KvCacheUse& use) noexcept {
 
 bool asks_for_policy(const KvCacheRequest& request) noexcept {
   return request.policy != KvPolicy::ideal || request.scales != KvScales::none || request.block ||
-         request.capacity || request.batched_tokens || request.slots;
+         request.capacity || request.batched_tokens || request.slots || request.prefix_caching ||
+         request.speculative_tokens || request.drafter_layers;
 }
 
 std::optional<DType> counted_type(const KvCacheRequest& request, DType dtype) noexcept {

@@ -17,8 +17,8 @@ bool honours_windows(KvPolicy policy, const ModelSpec& spec) {
       return type != "gpt_neo";
     case KvPolicy::llama_cpp: {
       // Architectures with a swa_type in src/llama-model.cpp. Mistral's is "llama", without one.
-      static constexpr std::array<std::string_view, 5> kKnown{"cohere2", "gemma2", "gemma3_text",
-                                                              "gemma3", "gpt_oss"};
+      static constexpr std::array<std::string_view, 7> kKnown{
+          "cohere2", "gemma2", "gemma3_text", "gemma3", "gemma4_text", "gemma4", "gpt_oss"};
       return is_llama4 || std::ranges::find(kKnown, type) != kKnown.end();
     }
     case KvPolicy::sglang:

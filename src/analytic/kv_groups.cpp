@@ -24,7 +24,9 @@ bool same_kind(const PagedLayers& a, const PagedLayers& b) {
 
 Integer layers_of_kind(std::span<const PagedLayers> rows, const PagedLayers& like) {
   Integer layers = 0;
-  for (const PagedLayers& row : rows) layers += same_kind(row, like) ? row.layers : 0;
+  for (const PagedLayers& row : rows) {
+    layers += same_kind(row, like) ? row.layers + row.drafter_layers : 0;
+  }
   return layers;
 }
 
@@ -62,8 +64,10 @@ LayerPages pages_of(const ResolvedPolicy& policy, const PagedLayers& row, Intege
                     const ModelSpec& spec) {
   LayerPages pages;
   pages.block = block;
+  pages.more_layers = row.drafter_layers;
   if (is_state(row)) {
-    pages.steady_pages = pages.reserved_pages = 1;
+    pages.steady_pages = 1 + policy.speculative_tokens;
+    pages.reserved_pages = policy.state_blocks;
     return pages;
   }
   ResolvedPolicy own = policy;
@@ -114,7 +118,7 @@ std::vector<LayerPages> vllm_pages(const ResolvedPolicy& policy, std::span<const
     LayerPages pages = pages_of(policy, rows[i], block_of(rows[i], page, spec), spec);
     pages.page_bytes = page;
     const Integer layers = layers_of_kind(rows, rows[i]);
-    if (is_first_of_kind(rows, i)) pages.padding_layers = round_up(layers, size) - layers;
+    if (is_first_of_kind(rows, i)) pages.more_layers += round_up(layers, size) - layers;
     result.push_back(pages);
   }
   return result;

@@ -13,8 +13,9 @@ namespace headroom::detail {
 struct PagedLayers {
   CellQuery query;  ///< `growth` constant: a recurrent state
   Integer layers = 0;
-  Integer token_bytes = 0;  ///< of a growing layer
-  Integer state_bytes = 0;  ///< of a constant state, per sequence
+  Integer drafter_layers = 0;  ///< layers of a drafter like these, beside them
+  Integer token_bytes = 0;     ///< of a growing layer
+  Integer state_bytes = 0;     ///< of a constant state, per sequence
 };
 
 /// Pages of one row's layers.
@@ -23,7 +24,7 @@ struct LayerPages {
   Integer page_bytes = 0;
   Integer steady_pages = 0;    ///< per sequence and layer
   Integer reserved_pages = 0;  ///< likewise
-  Integer padding_layers = 0;  ///< unused layers that fill up the last group of this kind
+  Integer more_layers = 0;     ///< of a drafter, and unused ones that fill up the last group
 };
 
 /// Returns whether the layers need pages of equal size: more than one kind of spec that do not all

@@ -50,6 +50,34 @@ void require_options_with_effect(const KvCacheRequest& request) {
                  Setting::kv_batched_tokens, "reserves nothing for the tokens of a pass");
   require_effect(about, request.slots.has_value(), is_llama_cpp(request.policy), Setting::kv_slots,
                  "has no cache that sequences share");
+  constexpr std::string_view kNoStates = "does not count blocks of recurrent states";
+  const bool is_vllm = request.policy == KvPolicy::vllm;
+  require_effect(about, request.prefix_caching, is_vllm, Setting::kv_prefix_caching, kNoStates);
+  require_effect(about, request.speculative_tokens.has_value(), is_vllm,
+                 Setting::kv_speculative_tokens, kNoStates);
+  require_effect(about, request.drafter_layers.has_value(), is_vllm, Setting::kv_drafter_layers,
+                 "does not count a drafter's layers");
+}
+
+/// Throws Error{invalid_input} for a setting about layers that the model lacks.
+void require_kind(const ModelSpec& spec, bool given, bool has_layers, Setting setting,
+                  std::string_view kind) {
+  if (!given || has_layers) return;
+  throw_invalid_input(
+      fmt::format("{} has no {} layers, which {} is about", spec.name, kind, setting),
+      fmt::format("leave out {}", setting));
+}
+
+void resolve_states(const KvCacheRequest& request, ResolvedPolicy& resolved) {
+  resolved.speculative_tokens = request.speculative_tokens.value_or(0);
+  resolved.drafter_layers = request.drafter_layers.value_or(0);
+  resolved.state_blocks = (request.prefix_caching ? 2 : 1) + resolved.speculative_tokens;
+  if (request.speculative_tokens) {
+    require_positive(resolved.speculative_tokens, Setting::kv_speculative_tokens, "tokens");
+  }
+  if (request.drafter_layers) {
+    require_positive(resolved.drafter_layers, Setting::kv_drafter_layers, "layers");
+  }
 }
 
 }  // namespace
@@ -86,9 +114,19 @@ ResolvedPolicy resolve_policy(const KvCacheRequest& request, Integer tokens, Int
     require_positive(resolved.batched_tokens, Setting::kv_batched_tokens, "tokens");
   }
   if (request.slots) require_positive(resolved.slots, Setting::kv_slots, "sequences");
+  resolve_states(request, resolved);
   require_room(resolved, tokens, batch);
   if (is_llama_cpp(about.policy)) resolved.capacity = round_up(resolved.capacity, about.block);
   return resolved;
+}
+
+void require_layers(const KvCacheRequest& request, const ModelSpec& spec, LayerKinds layers) {
+  require_kind(spec, request.prefix_caching, layers.recurrent, Setting::kv_prefix_caching,
+               "recurrent");
+  require_kind(spec, request.speculative_tokens.has_value(), layers.recurrent,
+               Setting::kv_speculative_tokens, "recurrent");
+  require_kind(spec, request.drafter_layers.has_value(), layers.full, Setting::kv_drafter_layers,
+               "full-attention");
 }
 
 void require_known(KvPolicy policy, const ModelSpec& spec, KvGrowth growth,

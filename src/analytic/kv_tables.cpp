@@ -3,7 +3,7 @@
 #include <array>
 
 #include "enum_table.h"
-#include "headroom/kv_cache.h"
+#include "headroom/storage.h"
 
 namespace headroom {
 namespace {
@@ -38,12 +38,14 @@ constexpr std::array kPolicies{
     KvPolicyInfo{KvPolicy::hf_static, "hf-static", KvWindows::by_model, 1, 0,
                  "max_cache_len tokens, min(w, max_cache_len) in a layer with a window of w",
                  "StaticCache, src/transformers/cache_utils.py, huggingface/transformers 4.56"},
-    KvPolicyInfo{KvPolicy::vllm, "vllm", KvWindows::honoured, 16, 8192,
-                 "blocks of 16 tokens; a layer with a window of w: min(w - 1 + "
-                 "max_num_batched_tokens, tokens) and one block more; layers in groups of equal "
-                 "size, the last group of a kind padded; a recurrent state fills one block",
-                 "max_memory_usage_bytes in vllm/v1/kv_cache_interface.py, groups in "
-                 "vllm/v1/core/kv_cache_utils.py, vllm-project/vllm 001cabc (2026)"},
+    KvPolicyInfo{
+        KvPolicy::vllm, "vllm", KvWindows::honoured, 16, 8192,
+        "blocks of 16 tokens; a layer with a window of w: min(w - 1 + "
+        "max_num_batched_tokens, tokens) and one block more; layers in groups of equal "
+        "size, the last group of a kind padded; a recurrent state fills one block, two with "
+        "prefix caching, and one more per speculative token",
+        "max_memory_usage_bytes in vllm/v1/kv_cache_interface.py, groups in "
+        "vllm/v1/core/kv_cache_utils.py, vllm-project/vllm 001cabc (2026)"},
     KvPolicyInfo{
         KvPolicy::sglang, "sglang", KvWindows::by_model, 1, 0,
         "pages of --page-size tokens, 1 by default; windowed layers of gpt-oss and Llama 4 "

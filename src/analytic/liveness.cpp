@@ -24,8 +24,8 @@ Timeline timeline(const Graph& graph) {
       ++position;
       for (const TensorId input : node.inputs) {
         // Every layer needs a tensor from outside the block, except the carried one.
-        const bool needed_throughout = block.is_layers() && position >= first &&
-                                       !made_here[input] && input != block.carried_in;
+        const bool needed_throughout =
+            block.is_layers() && position >= first && !made_here[input] && !block.carries_in(input);
         result.last_use[input] =
             std::max(result.last_use[input], needed_throughout ? end : position);
       }

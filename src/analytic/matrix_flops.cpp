@@ -22,10 +22,10 @@ struct MatrixFlopsVisitor {
     return with_both_gradients(Integer{2} * rows * owned_parameters);
   }
 
-  /// A GEMM over all pairs, or over the half that Megatron-LM counts under a causal mask.
-  [[nodiscard]] Expr eager_product(const AttentionShape& shape, Masking masking,
+  /// A GEMM over these pairs, or over the half that Megatron-LM counts under a causal mask.
+  [[nodiscard]] Expr eager_product(const AttentionShape& shape, const Expr& pairs, Masking masking,
                                    const Expr& width) const {
-    const Expr half = shape.batch * shape.heads * shape.queries * shape.keys * width;
+    const Expr half = shape.batch * shape.heads * pairs * width;
     const bool halves = convention == Convention::megatron && masking == Masking::causal;
     return halves ? half : Integer{2} * half;
   }
@@ -34,8 +34,8 @@ struct MatrixFlopsVisitor {
     return by_parameter() ? per_parameter(op.tokens) : MatrixFlops{};
   }
   MatrixFlops operator()(const PatchEmbedding& op) const {
-    if (by_parameter()) return per_parameter(op.batch * op.patches);
-    const Expr forward = Integer{2} * op.batch * op.patches * op.patch_elements * op.width;
+    if (by_parameter()) return per_parameter(op.patches);
+    const Expr forward = Integer{2} * op.patches * op.patch_elements * op.width;
     return {forward, forward};  // pixels need no gradient
   }
   MatrixFlops operator()(const Linear& op) const {
@@ -49,6 +49,12 @@ struct MatrixFlopsVisitor {
         op.projections() * op.positions * op.width * shape.heads * shape.head_dim;
     const Expr terms = op.terms() * shape.query_elements() * op.positions;
     return with_both_gradients(Integer{2} * (projections + terms));
+  }
+  MatrixFlops operator()(const TransformerXlBias& op) const {
+    // GEMMs with the keys of positions and of segments, and of the latter with one-hot rows.
+    const AttentionShape& shape = op.shape;
+    const Expr terms = shape.query_elements() * (op.positions + op.segments);
+    return with_both_gradients(Integer{2} * (terms + shape.score_elements() * op.segments));
   }
   MatrixFlops operator()(const ChannelScale& op) const {
     return by_parameter() ? per_parameter(op.rows) : MatrixFlops{};
@@ -95,10 +101,12 @@ struct MatrixFlopsVisitor {
                                op.out_features);
   }
   MatrixFlops operator()(const AttentionScores& op) const {
-    return with_both_gradients(eager_product(op.shape, op.masking, op.shape.head_dim));
+    const Expr pairs = op.shape.score_products();
+    return with_both_gradients(eager_product(op.shape, pairs, op.masking, op.shape.head_dim));
   }
   MatrixFlops operator()(const AttentionContext& op) const {
-    return with_both_gradients(eager_product(op.shape, op.masking, op.shape.value_head_dim));
+    const Expr pairs = op.shape.context_products();
+    return with_both_gradients(eager_product(op.shape, pairs, op.masking, op.shape.value_head_dim));
   }
   MatrixFlops operator()(const FusedAttention& op) const {
     const AttentionShape& shape = op.shape;
@@ -108,13 +116,13 @@ struct MatrixFlopsVisitor {
         return {};
       case Convention::megatron:
       case Convention::palm:
-        return with_both_gradients(eager_product(shape, op.masking, width));
+        return with_both_gradients(eager_product(shape, shape.pairs(), op.masking, width));
       case Convention::headroom:
       case Convention::torch:
         break;
     }
     // The backward pass recomputes the scores: five GEMMs for the forward pass's two.
-    const Expr pairs = convention == Convention::torch ? shape.queries * shape.keys : op.pairs;
+    const Expr pairs = convention == Convention::torch ? shape.pairs() : op.pairs;
     const Expr backward_width = Integer{3} * shape.head_dim + Integer{2} * shape.value_head_dim;
     return {attention_product(shape, pairs, width),
             attention_product(shape, pairs, backward_width)};
@@ -137,14 +145,29 @@ struct MatrixFlopsVisitor {
     // Reads the state at the key, corrects it, and reads it at the query.
     return with_both_gradients(Integer{6} * op.rows * op.heads * op.key_dim * op.value_dim);
   }
+  MatrixFlops operator()(const GatedLinearRecurrence& op) const {
+    if (by_parameter()) return per_parameter(op.rows);
+    return with_both_gradients(Integer{2} * Integer{2} * op.elements() * op.head_dim);
+  }
+  MatrixFlops operator()(const TokenMix& op) const {
+    return by_parameter() ? per_parameter(op.rows) : MatrixFlops{};
+  }
+  MatrixFlops operator()(const WeightedKeyValue& op) const {
+    return by_parameter() ? per_parameter(op.rows) : MatrixFlops{};
+  }
   MatrixFlops operator()(const Recurrence& op) const {
     if (by_parameter()) return per_parameter(op.batch * op.seq_len);
     // Each step multiplies the state before by every gate's square matrix.
     return with_both_gradients(Integer{2} * op.output_elements() * op.gates() * op.width);
   }
+  MatrixFlops operator()(const TokenShift&) const { return {}; }
+  MatrixFlops operator()(const Concatenate&) const { return {}; }
   MatrixFlops operator()(const OutputGate&) const { return {}; }
   MatrixFlops operator()(const RelativePositionBias&) const { return {}; }
   MatrixFlops operator()(const PositionTableRows&) const { return {}; }
+  MatrixFlops operator()(const PatchRows&) const { return {}; }
+  MatrixFlops operator()(const VisualTokens&) const { return {}; }
+  MatrixFlops operator()(const RelativeSinusoids&) const { return {}; }
   MatrixFlops operator()(const Rotary&) const { return {}; }
   MatrixFlops operator()(const Clamp&) const { return {}; }
   MatrixFlops operator()(const TemperatureScale&) const { return {}; }
@@ -154,6 +177,7 @@ struct MatrixFlopsVisitor {
   MatrixFlops operator()(const StreamWeights&) const { return {}; }
   MatrixFlops operator()(const KvCacheAppend&) const { return {}; }
   MatrixFlops operator()(const Softmax&) const { return {}; }
+  MatrixFlops operator()(const GlobalRows&) const { return {}; }
   MatrixFlops operator()(const FeatureMap&) const { return {}; }
   MatrixFlops operator()(const Activation&) const { return {}; }
   MatrixFlops operator()(const GatedActivation&) const { return {}; }
@@ -163,10 +187,27 @@ struct MatrixFlopsVisitor {
   MatrixFlops operator()(const ResidualAdd&) const { return {}; }
   MatrixFlops operator()(const Dropout&) const { return {}; }
   MatrixFlops operator()(const SelectToken&) const { return {}; }
+  MatrixFlops operator()(const UnitLength&) const { return {}; }
+  MatrixFlops operator()(const RepeatedRow& op) const {
+    return by_parameter() ? per_parameter(op.rows) : MatrixFlops{};
+  }
+  MatrixFlops operator()(const SimilarityLogits& op) const {
+    return with_both_gradients(Integer{2} * op.elements() * op.width);
+  }
   MatrixFlops operator()(const Scale&) const { return {}; }
+  MatrixFlops operator()(const AltUpStep& op) const {
+    if (op.kind != AltUpStep::Kind::predict) return {};
+    return with_both_gradients(Integer{2} * op.elements() * op.streams);
+  }
   MatrixFlops operator()(const TrainedScale& op) const {
     return by_parameter() ? per_parameter(op.rows) : MatrixFlops{};
   }
+  MatrixFlops operator()(const TimestepFeatures&) const { return {}; }
+  MatrixFlops operator()(const TrainedShift& op) const {
+    return by_parameter() ? per_parameter(op.rows) : MatrixFlops{};
+  }
+  MatrixFlops operator()(const Modulation&) const { return {}; }
+  MatrixFlops operator()(const SequenceRows&) const { return {}; }
   MatrixFlops operator()(const SoftCap&) const { return {}; }
   MatrixFlops operator()(const CrossEntropy&) const { return {}; }
   MatrixFlops operator()(const Collective&) const { return {}; }

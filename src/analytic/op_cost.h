@@ -44,6 +44,8 @@ inline constexpr ElementFlops kSqrtSoftplusFlops{4, 5};
 inline constexpr ElementFlops kRotaryFlops{3, 3};
 /// soft cap: divide, tanh, multiply | 1 − tanh², multiply.
 inline constexpr ElementFlops kSoftCapFlops{3, 3};
+/// unit length: square, sum; divide | multiply by the output, sum; multiply, subtract; divide.
+inline constexpr ElementFlops kUnitLengthFlops{3, 5};
 /// elu(x) + 1: exp and a sum | one multiplication by the derivative.
 inline constexpr ElementFlops kFeatureMapFlops{2, 1};
 /// One unit of a recurrent cell's step, activations as above; a bias adds one FLOP per gate in both

@@ -1,11 +1,12 @@
 #include "saved_tensors.h"
 
-#include <map>
 #include <set>
 #include <string_view>
 #include <utility>
 
+#include "block_ledger.h"
 #include "op_cost.h"
+#include "saved_chunks.h"
 
 namespace headroom::detail {
 namespace {
@@ -16,24 +17,22 @@ const Expr kFloat32Bytes = Integer{4};
 /// input³, tanh, input/2 and 1 + tanh.
 constexpr std::string_view kGeluNewSteps[] = {"input", "tanh", "input/2", "1 + tanh"};
 
-/// Writes the ledger of one block. A saved tensor is identified by its TensorId and its name, since
-/// several parts of one tensor may be saved.
-class LedgerWriter {
+/// Tables of cosines and sines, by theta and width: layers with equal RoPE parameters share one.
+using RotaryTables = std::set<std::pair<double, std::int64_t>>;
+
+/// Says what each operator of a block saves.
+class LedgerWriter : private BlockLedger {
  public:
-  LedgerWriter(const Graph& graph, const Block& block, Kernels kernels,
-               const std::map<TensorId, const Node*>& producers, std::vector<SavedTensor>& ledger,
-               std::set<std::pair<double, std::int64_t>>& rotary_tables)
-      : graph_(graph),
-        block_(block),
+  LedgerWriter(const Graph& graph, const Block& block, Kernels kernels, const Producers& producers,
+               std::vector<SavedTensor>& ledger, RotaryTables& rotary_tables)
+      : BlockLedger(block, producers, ledger),
+        graph_(graph),
         kernels_(kernels),
         producers_(producers),
-        ledger_(ledger),
-        rotary_tables_(rotary_tables) {
-    made_.insert(block.carried_in);
-    for (const Node& node : block.nodes) made_.insert(node.output);
-  }
+        rotary_tables_(rotary_tables) {}
 
   void write(const Node& node) {
+    start(node);
     node_ = &node;
     std::visit(*this, node.op);
   }
@@ -48,14 +47,17 @@ class LedgerWriter {
     }
   }
   void operator()(const PatchEmbedding& op) {
-    keep_new("pixels", op.batch * op.patches * op.patch_elements * kActivationBytes,
-             SavedKind::input_data);
+    keep_new("pixels", op.patches * op.patch_elements * kActivationBytes, SavedKind::input_data);
+  }
+  void operator()(const PatchRows&) {}
+  void operator()(const VisualTokens& op) {
+    keep_new("places", op.rows * kIndexBytes, SavedKind::input_data);
   }
   void operator()(const PositionEmbedding& op) {
     keep_new("position ids", op.seq_len * kIndexBytes, SavedKind::input_data);
   }
   void operator()(const Convolution& op) {
-    const Expr elements = op.batch * op.stride * op.length * op.in_channels;
+    const Expr elements = op.batch * op.inputs() * op.in_channels;
     const SavedKind kind = op.channels_first ? SavedKind::input_data : SavedKind::tensor;
     if (kind == SavedKind::input_data) return keep_new("input", elements * kActivationBytes, kind);
     keep(node_->inputs.front(), "input", elements * kActivationBytes);
@@ -75,6 +77,20 @@ class LedgerWriter {
     const Expr copies = kernels_ == Kernels::reference ? shape.batch : Expr(Integer{1});
     keep_core("projected positions", copies * projected * kActivationBytes, SavedKind::tensor);
     keep_core("distances", shape.queries * shape.keys * kIndexBytes, SavedKind::input_data);
+  }
+  void operator()(const RelativeSinusoids&) {}
+  void operator()(const TransformerXlBias& op) {
+    const AttentionShape& shape = op.shape;
+    // The queries with each of the three biases, the keys, and those of the positions.
+    for (const char* const name :
+         {"query and content bias", "query and position bias", "query and segment bias"}) {
+      keep_new(name, shape.query_elements() * kActivationBytes);
+    }
+    keep(node_->inputs[0], "key", shape.key_elements() * kActivationBytes);
+    keep(node_->inputs[1], "position keys",
+         shape.batch * op.positions * shape.heads * shape.head_dim * kActivationBytes);
+    keep_core("segments", shape.batch * shape.queries * shape.keys * op.segments * kActivationBytes,
+              SavedKind::input_data);
   }
   void operator()(const ChannelScale& op) {
     keep(node_->inputs.front(), "unscaled", op.rows * op.width * kActivationBytes);
@@ -108,11 +124,9 @@ class LedgerWriter {
     keep_new("rstd", rows * kFloat32Bytes, SavedKind::statistic);
   }
   void operator()(const Rotary& op) {
-    // Layers with equal RoPE parameters share one table.
     if (!rotary_tables_.emplace(op.rope.theta, op.rope.rotary_dim).second) return;
     for (const char* const table : {"cos", "sin"}) {
-      ledger_.push_back({path(), table, SavedKind::tensor, KeptUnder::every_recompute,
-                         op.table_elements() * kActivationBytes, Integer{1}});
+      keep_shared(table, op.table_elements() * kActivationBytes);
     }
   }
   void operator()(const Clamp& op) {
@@ -150,7 +164,16 @@ class LedgerWriter {
     keep(node_->inputs[1], "sublayer output", op.rows * op.width * kActivationBytes);
   }
   void operator()(const KvCacheAppend&) {}  // no KV-cache in training
+  void operator()(const GlobalRows& op) {
+    if (op.kind != GlobalRows::Kind::gather || kernels_ != Kernels::reference) return;
+    // Places of the tokens in the batch and among the global ones, two indices each.
+    keep_new("places", Integer{4} * op.batch * op.tokens * kIndexBytes, SavedKind::input_data);
+  }
   void operator()(const AttentionScores& op) {
+    if (copies_chunks(op.shape)) {
+      keep_chunked_scores(op.shape, *this);
+      return;
+    }
     keep(node_->inputs[0], "query", op.shape.query_elements() * kActivationBytes);
     keep(node_->inputs[key_input(node_->inputs, op.shaping)], "key",
          shared_heads(op.shape) * op.shape.head_dim * kActivationBytes);
@@ -172,6 +195,10 @@ class LedgerWriter {
     // A softmax in float32 is followed by a cast to the activation's type, if that differs.
     const TensorId probabilities = node_->inputs[0];
     const Expr bytes = is_cast(probabilities) ? Expr(Symbol::cast_bytes) : kActivationBytes;
+    if (copies_chunks(op.shape)) {
+      keep_chunked_context(op.shape, *this);
+      return;
+    }
     keep(probabilities, "probabilities", op.shape.score_elements() * bytes, KeptUnder::none);
     keep(node_->inputs[1], "value",
          shared_heads(op.shape) * op.shape.value_head_dim * kActivationBytes);
@@ -220,8 +247,27 @@ class LedgerWriter {
     const Expr values = op.rows * op.heads * op.value_dim;
     keep_new("query and key", keys * kActivationBytes);
     keep(node_->inputs.front(), "value", values * kActivationBytes);
-    keep_new("rates", Integer{2} * op.rows * op.heads * kFloat32Bytes, SavedKind::statistic);
+    keep_new("rates", op.rows * (op.heads + op.decays()) * kFloat32Bytes, SavedKind::statistic);
   }
+  void operator()(const GatedLinearRecurrence& op) {
+    const Expr bytes = op.elements() * kActivationBytes;
+    keep(node_->inputs.front(), "input", bytes);
+    keep_new("gates", Integer{2} * bytes);
+    keep(node_->output, "recurrent states", bytes);
+  }
+  void operator()(const TokenShift&) {}
+  void operator()(const TokenMix& op) {
+    for (const TensorId input : node_->inputs) {
+      keep(input, "unmixed", op.rows * op.width * kActivationBytes);
+    }
+  }
+  void operator()(const WeightedKeyValue& op) {
+    // Saves its operands; the kernel recomputes its states (transformers, models/rwkv).
+    for (const TensorId input : node_->inputs) {
+      keep(input, "scan input", op.elements() * kActivationBytes);
+    }
+  }
+  void operator()(const Concatenate&) {}
   void operator()(const Recurrence& op) {
     // As torch.nn's kernels save them: every state and the activated gates; a GRU's state GEMM,
     // which the reset gate multiplies, and an LSTM's memory.
@@ -290,10 +336,36 @@ class LedgerWriter {
     }
   }
   void operator()(const SelectToken&) {}
+  void operator()(const UnitLength& op) {
+    keep(node_->inputs.front(), "input", op.rows * op.width * kActivationBytes);
+    keep_new("length", op.rows * kActivationBytes, SavedKind::statistic);
+  }
+  void operator()(const RepeatedRow&) {}
+  void operator()(const SimilarityLogits& op) {
+    keep(node_->inputs[0], "text", op.texts * op.width * kActivationBytes);
+    keep(node_->inputs[1], "image", op.images * op.width * kActivationBytes);
+    keep_new("products", op.elements() * kActivationBytes);
+  }
   void operator()(const Scale&) {}
+  void operator()(const AltUpStep& op) {
+    const bool copies = op.kind == AltUpStep::Kind::select || op.kind == AltUpStep::Kind::spread;
+    if (copies) return;
+    for (const TensorId input : node_->inputs) {
+      keep(input, "input", graph_.tensors[input].elements() * kActivationBytes);
+    }
+  }
   void operator()(const TrainedScale& op) {
     keep(node_->inputs.front(), "unscaled", op.rows * op.width * kActivationBytes);
   }
+  void operator()(const TimestepFeatures&) {}
+  void operator()(const TrainedShift&) {}
+  void operator()(const Modulation& op) {
+    const Expr vector = op.batch * op.width * kActivationBytes;
+    keep(node_->inputs[0], "unmodulated", op.elements() * kActivationBytes);
+    if (op.kind == Modulation::Kind::scale_and_shift) return keep_new("1 + scale", vector);
+    keep(node_->inputs[1], "gate", vector);
+  }
+  void operator()(const SequenceRows&) {}
   void operator()(const SoftCap& op) {
     keep(node_->output, "capped", op.elements * kActivationBytes);
   }
@@ -308,12 +380,15 @@ class LedgerWriter {
   void operator()(const Collective&) {}
 
  private:
-  [[nodiscard]] std::string path() const { return block_.path + "." + node_->path; }
+  /// Returns whether the reference code copies the operands of attention in chunks.
+  [[nodiscard]] bool copies_chunks(const AttentionShape& shape) const {
+    return shape.is_chunked() && kernels_ == Kernels::reference;
+  }
 
   /// batch · keys · heads: the reference code repeats grouped keys and values for every query head.
   [[nodiscard]] Expr shared_heads(const AttentionShape& shape) const {
     const bool repeated = kernels_ == Kernels::reference;
-    return shape.batch * shape.keys * (repeated ? shape.heads : shape.kv_heads);
+    return shape.batch * shape.key_rows() * (repeated ? shape.heads : shape.kv_heads);
   }
 
   /// Index of the input with K: the last operand before a bias and a mask.
@@ -357,9 +432,12 @@ class LedgerWriter {
           keep_new(prefix + "activation step " + std::string(step), bytes);
         }
         return;
+      case ActivationKind::quick_gelu:
+        // Hugging Face's runs as elementary operations, and the product saves both factors.
+        if (kernels_ == Kernels::reference) keep_new(prefix + "activation sigmoid", bytes);
+        break;
       case ActivationKind::gelu:
       case ActivationKind::gelu_tanh:
-      case ActivationKind::quick_gelu:
       case ActivationKind::silu:
       case ActivationKind::clamped_swiglu:
       case ActivationKind::clamped_silu:
@@ -369,70 +447,22 @@ class LedgerWriter {
     keep(node_->inputs.front(), prefix + "activation input", bytes);
   }
 
-  /// Saves a tensor of the graph, once for all operators that need it.
-  void keep(TensorId tensor, const std::string& what, const Expr& bytes,
-            KeptUnder kept = KeptUnder::selective) {
-    // A gathered tensor is saved as each rank's shard and gathered again in the backward pass
-    // (arXiv 2205.05198, section 4.2.2).
-    if (const Collective* gather = gathered_by(tensor)) {
-      keep(producers_.at(tensor)->inputs.front(), what,
-           bytes.substitute(gather->whole, gather->held), kept);
-      return;
-    }
-    if (!known_.emplace(tensor, what).second) return;
-    // A tensor from outside the block, such as the encoder's output, is one for all layers and
-    // stays under any recomputation.
-    if (block_.is_layers() && !made_.contains(tensor)) {
-      ledger_.push_back(
-          {path(), what, SavedKind::tensor, KeptUnder::every_recompute, bytes, Integer{1}});
-      return;
-    }
-    ledger_.push_back({path(), what, SavedKind::tensor,
-                       block_.is_layers() ? kept : KeptUnder::every_recompute, bytes,
-                       block_.repeat});
-  }
-
-  /// The all-gather that produced `tensor`; null if none.
-  [[nodiscard]] const Collective* gathered_by(TensorId tensor) const {
-    const auto producer = producers_.find(tensor);
-    if (producer == producers_.end()) return nullptr;
-    const auto* collective = std::get_if<Collective>(&producer->second->op);
-    const bool gathers = collective != nullptr && collective->forward == CollectiveKind::all_gather;
-    return gathers ? collective : nullptr;
-  }
-
-  /// Saves a tensor that is internal to this operator.
-  void keep_new(const std::string& what, const Expr& bytes, SavedKind kind = SavedKind::tensor) {
-    ledger_.push_back({path(), what, kind,
-                       block_.is_layers() ? KeptUnder::selective : KeptUnder::every_recompute,
-                       bytes, block_.repeat});
-  }
-
-  /// Saves a tensor of the attention core, which selective recompute drops.
-  void keep_core(const std::string& what, const Expr& bytes, SavedKind kind) {
-    ledger_.push_back({path(), what, kind, KeptUnder::none, bytes, block_.repeat});
-  }
-
   const Graph& graph_;
-  const Block& block_;
   Kernels kernels_;
-  const std::map<TensorId, const Node*>& producers_;
-  std::vector<SavedTensor>& ledger_;
-  std::set<std::pair<double, std::int64_t>>& rotary_tables_;  ///< by theta and width
+  const Producers& producers_;
+  RotaryTables& rotary_tables_;
   const Node* node_ = nullptr;
-  std::set<TensorId> made_;  ///< produced by a layer or carried from the previous one
-  std::set<std::pair<TensorId, std::string>> known_;  ///< already saved
 };
 
 }  // namespace
 
 std::vector<SavedTensor> saved_tensors(const Graph& graph, Kernels kernels) {
-  std::map<TensorId, const Node*> producers;
+  Producers producers;
   for (const Block& block : graph.blocks) {
     for (const Node& node : block.nodes) producers[node.output] = &node;
   }
   std::vector<SavedTensor> ledger;
-  std::set<std::pair<double, std::int64_t>> rotary_tables;
+  RotaryTables rotary_tables;
   for (const Block& block : graph.blocks) {
     LedgerWriter writer(graph, block, kernels, producers, ledger, rotary_tables);
     for (const Node& node : block.nodes) writer.write(node);
@@ -445,7 +475,9 @@ Expr layer_input_bytes(const Graph& graph) {
   for (const Block& block : graph.blocks) {
     if (!block.is_layers()) continue;
     const Expr layers = block.repeat * Integer{block.layers_per_run};
-    bytes += layers * graph.tensors[block.carried_in].elements() * kActivationBytes;
+    Expr inputs = graph.tensors[block.carried_in].elements();
+    if (block.carried_text) inputs += graph.tensors[block.carried_text->in].elements();
+    bytes += layers * inputs * kActivationBytes;
   }
   return bytes;
 }

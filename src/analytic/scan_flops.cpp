@@ -46,6 +46,7 @@ ScanFlops delta_flops(const GatedDeltaSpec& spec, const LayerScan& scan) {
 
 std::optional<ScanFlops> layer_flops(const AttentionSpec& attention, const Workload& workload) {
   if (const auto& spec = attention.gated_delta) {
+    if (spec->decay == DeltaDecay::each_key_dim) return std::nullopt;  // fla's chunks, not run
     return delta_flops(*spec,
                        {Integer{workload.batch_size} * spec->num_value_heads, workload.seq_len,
                         Integer{spec->key_head_dim} * spec->value_head_dim});

@@ -89,12 +89,28 @@ struct TrafficVisitor {
     return {positions + op.tokens * kIndexBytes, output_bytes(), each_weight(rows)};
   }
   Traffic operator()(const PatchEmbedding&) const { return all_operands(); }
+  Traffic operator()(const PatchRows& op) const {
+    return {op.elements() * kActivationBytes, output_bytes()};
+  }
+  Traffic operator()(const VisualTokens& op) const {
+    const bool adds = op.kind == VisualTokens::Kind::add;
+    Traffic traffic = in_place(op.elements());
+    if (adds) traffic.read += op.elements() * kActivationBytes;
+    return traffic;
+  }
   Traffic operator()(const RelativePositionBias&) const { return all_operands(); }
   Traffic operator()(const PositionTableRows&) const { return all_operands(); }
   Traffic operator()(const DisentangledBias& op) const {
     // Values in the rows of projections are not read.
     const Expr operands =
         op.shape.query_elements() + op.shape.key_elements() + op.positions * op.width;
+    return {operands * kActivationBytes, output_bytes(), whole_weights()};
+  }
+  Traffic operator()(const RelativeSinusoids&) const { return all_operands(); }
+  Traffic operator()(const TransformerXlBias& op) const {
+    const AttentionShape& shape = op.shape;
+    const Expr positions = shape.batch * op.positions * shape.heads * shape.head_dim;
+    const Expr operands = shape.query_elements() + shape.key_elements() + positions;
     return {operands * kActivationBytes, output_bytes(), whole_weights()};
   }
   Traffic operator()(const ChannelScale& op) const {
@@ -174,6 +190,10 @@ struct TrafficVisitor {
                 bias_bytes(graph, node, op.shaping.bias),
             output_bytes(), whole_weights()};
   }
+  Traffic operator()(const GlobalRows& op) const {
+    const Expr bytes = op.elements() * kActivationBytes;
+    return {bytes, bytes};
+  }
   Traffic operator()(const FeatureMap& op) const { return in_place(op.heads.elements()); }
   Traffic operator()(const LinearAttention& op) const {
     const AttentionShape& shape = op.shape;
@@ -193,6 +213,17 @@ struct TrafficVisitor {
   Traffic operator()(const GatedDelta&) const {
     return with_state({activation_bytes(), output_bytes(), whole_weights()});
   }
+  Traffic operator()(const GatedLinearRecurrence&) const {
+    return with_state({activation_bytes(), output_bytes(), whole_weights()});
+  }
+  Traffic operator()(const TokenShift&) const {
+    return with_state({activation_bytes(), output_bytes()});
+  }
+  Traffic operator()(const TokenMix&) const { return all_operands(); }
+  Traffic operator()(const WeightedKeyValue&) const {
+    return with_state({activation_bytes(), output_bytes(), whole_weights()});
+  }
+  Traffic operator()(const Concatenate&) const { return all_operands(); }
   Traffic operator()(const Recurrence& op) const {
     // Counts the state GEMM's weights once, although every step rereads them from a cache.
     const bool cached = op.state == KeySource::cache;
@@ -231,11 +262,26 @@ struct TrafficVisitor {
     const Expr read = op.averaged.is_zero() ? op.elements : op.averaged;
     return {read * kActivationBytes, op.elements * kActivationBytes};
   }
+  Traffic operator()(const UnitLength& op) const { return in_place(op.rows * op.width); }
+  Traffic operator()(const RepeatedRow&) const { return all_operands(); }
+  Traffic operator()(const SimilarityLogits&) const { return all_operands(); }
   Traffic operator()(const Scale& op) const { return in_place(op.elements); }
+  Traffic operator()(const AltUpStep& op) const {
+    if (op.kind == AltUpStep::Kind::select) return in_place(op.stream_elements());
+    return all_operands();
+  }
   Traffic operator()(const TrainedScale& op) const {
     const Traffic values = in_place(op.rows * op.width);
     return {values.read, values.written, whole_weights()};
   }
+  Traffic operator()(const TimestepFeatures&) const { return all_operands(); }
+  Traffic operator()(const TrainedShift&) const { return all_operands(); }
+  Traffic operator()(const Modulation& op) const {
+    Traffic tokens = in_place(op.elements());
+    tokens.read += Integer{op.vectors()} * op.batch * op.width * kActivationBytes;
+    return tokens;
+  }
+  Traffic operator()(const SequenceRows& op) const { return in_place(op.elements()); }
   Traffic operator()(const SoftCap& op) const { return in_place(op.elements); }
   Traffic operator()(const CrossEntropy&) const { return all_operands(); }
   Traffic operator()(const Collective&) const {

@@ -4,7 +4,7 @@
 
 #include "analyze_model.h"
 #include "headroom/error.h"
-#include "headroom/weight_storage.h"
+#include "headroom/storage.h"
 #include "setting_format.h"
 
 namespace headroom {
@@ -16,9 +16,10 @@ void require_no_policy(const AnalyzeReport& report, const KvCacheRequest& reques
               fmt::format("{} has no KV-cache in the {} phase", report.model.spec.name,
                           name_of(report.workload.phase)),
               {},
-              fmt::format("leave out {}, {}, {}, {}, {} and {}", Setting::kv_policy,
+              fmt::format("leave out {}, {}, {}, {}, {}, {}, {}, {} and {}", Setting::kv_policy,
                           Setting::kv_scales, Setting::kv_block, Setting::kv_capacity,
-                          Setting::kv_batched_tokens, Setting::kv_slots));
+                          Setting::kv_batched_tokens, Setting::kv_slots, Setting::kv_prefix_caching,
+                          Setting::kv_speculative_tokens, Setting::kv_drafter_layers));
 }
 
 /// Adds the KV-cache as it is stored and reserved. Types of fewer than 8 bits, and scales, replace

@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "analyze_model.h"
+#include "headroom/complexity.h"
 #include "headroom/error.h"
 #include "headroom/report.h"
-#include "headroom/studies.h"
 #include "rules_of_thumb.h"
 #include "setting_format.h"
 

@@ -36,6 +36,9 @@ void add_attention(const AttentionSpec& attention, std::int64_t hidden_size,
       return add(differences, "short convolutions");
     case AttentionKind::state_space:
       return add(differences, "state-space layers");
+    case AttentionKind::gated_recurrence:
+    case AttentionKind::weighted_key_value:
+      return add(differences, "recurrent layers");
     case AttentionKind::none:
       return add(differences, "layers without attention");
   }
@@ -62,6 +65,9 @@ void add_ffn(const FfnSpec& ffn, std::int64_t hidden_size, Differences& differen
     case FfnKind::gated:
       return add(differences,
                  fmt::format("a gated FFN of {}, not a plain one of 4·d", ffn.intermediate_size));
+    case FfnKind::channel_mix:
+      return add(differences,
+                 fmt::format("a channel mix of {}, not a plain FFN of 4·d", ffn.intermediate_size));
     case FfnKind::plain:
       break;
   }

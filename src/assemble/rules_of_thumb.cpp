@@ -63,6 +63,8 @@ std::vector<RuleOfThumb> parameter_rules(const ModelSpec& spec, const ParameterC
       return {rule("8·l·d²", Integer{8} * l * d * d, "parameters", count.total,
                    "intermediate size 4·d (arXiv 1706.03762, section 3.3)",
                    layer_parameter_differences(spec))};
+    case ModelKind::denoiser:
+      return {};
     case ModelKind::encoder:
     case ModelKind::decoder:
     case ModelKind::encoder_decoder:
@@ -118,6 +120,7 @@ RuleOfThumb flops_per_parameter_rule(const ModelSpec& spec, const Workload& work
 std::vector<RuleOfThumb> flop_rules(const ModelSpec& spec, const Workload& workload,
                                     const Analysis& analysis) {
   using namespace letters;
+  if (spec.kind == ModelKind::denoiser) return {};
   std::vector<RuleOfThumb> rules{flops_per_parameter_rule(spec, workload, analysis)};
   if (spec.kind == ModelKind::encoder_decoder || spec.is_layer()) return rules;
   const Expr layers = l * (Integer{24} * b * s * d * d + Integer{4} * b * s * t * d);
@@ -140,7 +143,8 @@ std::vector<RuleOfThumb> activation_rules(const ModelSpec& spec, const Workload&
   using namespace letters;
   // The rules assume whole layers, in 16 bit.
   const bool applies = workload.phase == Phase::train && bytes_of(workload.dtype) == 2 &&
-                       !spec.is_layer() && spec.main_stack().ffn.kind != FfnKind::none;
+                       !spec.is_layer() && spec.kind != ModelKind::denoiser &&
+                       spec.main_stack().ffn.kind != FfnKind::none;
   if (!applies) return {};
   const Expr layers = layer_saved_bytes(analysis, workload.recompute);
   const Expr linear = Integer{34} * l * b * s * d;

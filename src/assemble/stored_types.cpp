@@ -12,7 +12,7 @@ Model with_stored_types(Model model, std::vector<std::string>& notes) {
   try {
     return with_file_types(model);
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::invalid_input) throw;
+    if (error.code() == ErrorCode::internal) throw;
     notes.push_back(fmt::format("the weights next to the config cannot be read: {}", error.what()));
     model.weight_files.clear();
   }

@@ -1,28 +1,30 @@
 #include "json_text.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
+#include <cerrno>
 #include <iterator>
 #include <set>
+#include <span>
+#include <system_error>
 #include <utility>
 #include <vector>
 
+#include "descriptor.h"
 #include "headroom/error.h"
+#include "interruption.h"
+#include "reading_limits.h"
 
 namespace headroom::detail {
 namespace {
 
 using nlohmann::json;
 
-// Published config.json files nest four deep and stay under 1 MiB (the largest list label names).
-constexpr int kDeepestNesting = 64;
-constexpr std::uintmax_t kLargestFile = std::uintmax_t{64} << 20U;
-
-/// Parser callback that rejects absurd depth and repeated keys, which would silently replace the
-/// earlier value.
+/// Parser callback that rejects absurd depth and numbers of values, and repeated keys, which would
+/// silently replace the earlier value.
 class ParseGuard {
  public:
   explicit ParseGuard(const std::string& file) : file_(file) {}
@@ -32,6 +34,10 @@ class ParseGuard {
       throw Error(ErrorCode::invalid_input,
                   fmt::format("nested deeper than {} levels", kDeepestNesting), file_,
                   "this is not a model's config.json");
+    }
+    if (event != json::parse_event_t::key && ++values_ > kMostJsonValues) {
+      throw Error(ErrorCode::invalid_input, fmt::format("has over {} values", kMostJsonValues),
+                  file_, "this is not a model's config.json");
     }
     if (event == json::parse_event_t::object_start) keys_.emplace_back();
     if (event == json::parse_event_t::object_end) keys_.pop_back();
@@ -47,6 +53,7 @@ class ParseGuard {
   }
 
   const std::string& file_;
+  std::size_t values_ = 0;
   std::vector<std::set<std::string>> keys_;
 };
 
@@ -102,24 +109,44 @@ json parse_json(std::string_view text, const std::string& file) {
   }
 }
 
-std::string read_text_file(const std::string& path) {
-  std::error_code failed;
-  const auto size = std::filesystem::file_size(path, failed);
-  if (failed) {
-    throw Error(ErrorCode::invalid_input, "cannot be read: " + failed.message(), path,
-                "check the path and its permissions");
+namespace {
+
+[[noreturn]] void throw_unreadable(const std::string& path, int error) {
+  throw Error(ErrorCode::missing_resource,
+              "cannot be read: " + std::generic_category().message(error), path,
+              "check the path and its permissions");
+}
+
+/// Reads up to `bytes` into `buffer`. Returns their number; 0 at the end.
+std::size_t read_some(int file, std::span<char> buffer, const std::string& path) {
+  while (true) {
+    const ssize_t count = read(file, buffer.data(), buffer.size());
+    if (count >= 0) return static_cast<std::size_t>(count);
+    if (errno != EINTR) throw_unreadable(path, errno);
+    throw_if_interrupted();
   }
-  if (size > kLargestFile) {
-    throw Error(ErrorCode::invalid_input, fmt::format("{} bytes are too many", size), path,
-                "name the model's config.json");
-  }
-  std::ifstream stream(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(stream), {}};
-  if (!stream) {
-    throw Error(ErrorCode::invalid_input, "cannot be read", path,
-                "check the path and its permissions");
+}
+
+std::string read_all(int file, const std::string& path) {
+  std::string text;
+  std::vector<char> buffer(std::size_t{1} << 16U);
+  while (const std::size_t count = read_some(file, buffer, path)) {
+    text.append(buffer.data(), count);
+    if (text.size() > kMostTextBytes) {
+      throw Error(ErrorCode::invalid_input, fmt::format("is larger than {} bytes", kMostTextBytes),
+                  path, "name the model's config.json");
+    }
   }
   return text;
+}
+
+}  // namespace
+
+std::string read_text_file(const std::string& path) {
+  if (path == "-") return read_all(STDIN_FILENO, "standard input");
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));  // NOLINT: variadic
+  if (!file.is_open()) throw_unreadable(path, errno);
+  return read_all(file.number(), path);
 }
 
 }  // namespace headroom::detail

@@ -1,4 +1,4 @@
-// Parses untrusted JSON: bounded depth, no duplicate keys, errors with their place.
+// Parses untrusted JSON: bounded size and depth, no duplicate keys, errors with their place.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -11,7 +11,8 @@ namespace headroom::detail {
 /// JSON, nests deeper than any model description, or repeats a key.
 [[nodiscard]] nlohmann::json parse_json(std::string_view text, const std::string& file);
 
-/// Reads the whole file. Throws Error{invalid_input} if it is unreadable or larger than any model
+/// Reads the whole file; "-" is standard input, and pipes are read to their end. Throws
+/// Error{missing_resource} if it is unreadable, Error{invalid_input} if it is larger than any model
 /// description.
 [[nodiscard]] std::string read_text_file(const std::string& path);
 

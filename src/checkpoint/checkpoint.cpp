@@ -14,8 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kSingleFile = "model.safetensors";
-constexpr const char* kIndexFile = "model.safetensors.index.json";
+constexpr std::string_view kIndexEnding = ".safetensors.index.json";
 
 bool is_file(const fs::path& path) {
   std::error_code ignored;
@@ -27,11 +26,10 @@ bool is_folder(const fs::path& path) {
   return fs::is_directory(path, ignored);
 }
 
-/// The file to open at `path`; the single-file name for an empty folder.
+/// The file to open at `path`; the first usual name for an empty folder.
 fs::path listing_at(const fs::path& path) {
   if (!is_folder(path)) return path;
-  const bool sharded = !is_file(path / kSingleFile) && is_file(path / kIndexFile);
-  return path / (sharded ? kIndexFile : kSingleFile);
+  return safetensors_in(path).value_or(path / kSafetensorsListings.front());
 }
 
 [[noreturn]] void refuse_parts(const std::string& place, const std::string& message) {
@@ -49,12 +47,19 @@ void require_listed(const SafetensorsFile& file, const std::string& name, const 
 
 }  // namespace
 
+std::optional<fs::path> safetensors_in(const fs::path& folder) {
+  for (const char* const name : kSafetensorsListings) {
+    if (is_file(folder / name)) return folder / name;
+  }
+  return std::nullopt;
+}
+
 Checkpoint::Checkpoint(const fs::path& path) : listing_(listing_at(path).string()) {
   if (is_folder(path) && !exists(path)) {
     throw Error(ErrorCode::invalid_input, "contains no weights", path.string(),
-                fmt::format("add {} or {}", kSingleFile, kIndexFile));
+                fmt::format("add {} or {}", kSafetensorsListings[0], kSafetensorsListings[1]));
   }
-  if (fs::path(listing_).filename() == kIndexFile) {
+  if (listing_.ends_with(kIndexEnding)) {
     open_shards(listing_);
   } else {
     add(SafetensorsFile(listing_));
@@ -77,6 +82,10 @@ std::vector<std::string> Checkpoint::names() const {
 const std::string& Checkpoint::location(std::string_view name) const {
   const auto found = entries_.find(name);
   return found == entries_.end() ? listing_ : files_[found->second.file].path();
+}
+
+void Checkpoint::require_unchanged() const {
+  for (const SafetensorsFile& file : files_) file.require_unchanged();
 }
 
 void Checkpoint::open_shards(const fs::path& index) {

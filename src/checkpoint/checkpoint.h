@@ -1,10 +1,12 @@
 // A model's weights: one safetensors file, or several with an index.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,12 +15,21 @@
 
 namespace headroom::checkpoint {
 
+/// Names that transformers and diffusers give a model's weights, in the order of precedence.
+inline constexpr std::array kSafetensorsListings{
+    "model.safetensors", "model.safetensors.index.json", "diffusion_pytorch_model.safetensors",
+    "diffusion_pytorch_model.safetensors.index.json"};
+
+/// The first of these files in `folder`; empty if it has none.
+[[nodiscard]] std::optional<std::filesystem::path> safetensors_in(
+    const std::filesystem::path& folder);
+
 /// All tensors of a model, memory-mapped for its lifetime. Moving it copies no data and keeps
 /// pointers to its tensors valid.
 class Checkpoint {
  public:
-  /// Opens a .safetensors file, a model.safetensors.index.json with its shards in the same folder,
-  /// or a folder with either; model.safetensors takes precedence. Throws Error{invalid_input} if
+  /// Opens a .safetensors file, a .safetensors.index.json with its shards in the same folder, or a
+  /// folder with one of kSafetensorsListings. Throws Error{invalid_input} if
   /// there are no weights, a file is not valid, or index and shards name different tensors.
   explicit Checkpoint(const std::filesystem::path& path);
 
@@ -33,6 +44,9 @@ class Checkpoint {
 
   /// The file that stores the tensor; for a missing tensor, the file that would list it.
   [[nodiscard]] const std::string& location(std::string_view name) const;
+
+  /// As MappedFile::require_unchanged, of every file.
+  void require_unchanged() const;
 
  private:
   struct Entry {

@@ -179,7 +179,9 @@ bool is_gguf(const std::filesystem::path& path) {
 }
 
 GgufFile::GgufFile(const std::filesystem::path& path)
-    : path_(path.string()), file_(path), parsed_(parse_gguf(file_.bytes(), path_)) {}
+    : path_(path.string()), file_(path), parsed_(parse_gguf(file_.bytes(), path_)) {
+  require_unchanged();
+}
 
 const GgufValue* GgufFile::find(std::string_view key) const {
   const auto found = parsed_.metadata.find(key);

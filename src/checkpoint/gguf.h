@@ -90,6 +90,8 @@ class GgufFile {
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return file_.bytes(); }
   [[nodiscard]] const GgufContent& content() const noexcept { return parsed_; }
+  /// As MappedFile::require_unchanged.
+  void require_unchanged() const { file_.require_unchanged(); }
 
   /// The value of a key, or null.
   [[nodiscard]] const GgufValue* find(std::string_view key) const;

@@ -2,62 +2,62 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <string>
 #include <system_error>
 
+#include "descriptor.h"
 #include "headroom/error.h"
 
 namespace headroom::checkpoint {
 namespace {
 
-std::string reason_of(int error) { return std::generic_category().message(error); }
-
-[[noreturn]] void throw_unreadable(const std::filesystem::path& path, const std::string& reason) {
-  throw Error(ErrorCode::invalid_input, "cannot be read: " + reason, path.string(),
+[[noreturn]] void throw_unreadable(const std::filesystem::path& path, int error) {
+  throw Error(ErrorCode::missing_resource,
+              "cannot be read: " + std::generic_category().message(error), path.string(),
               "check the path and its permissions");
 }
 
-/// An open file descriptor. Mappings outlive it.
-class Descriptor {
- public:
-  explicit Descriptor(const std::filesystem::path& path)
-      // Without O_NONBLOCK, opening a pipe would wait for its writer.
-      : number_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {  // NOLINT
-    if (number_ < 0) throw_unreadable(path, reason_of(errno));
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() { close(number_); }
+int open_for_reading(const std::filesystem::path& path) {
+  // Without O_NONBLOCK, opening a pipe would wait for its writer.
+  return open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // NOLINT: variadic
+}
 
-  [[nodiscard]] int number() const noexcept { return number_; }
-
- private:
-  int number_;
-};
-
-std::size_t size_of_regular_file(const Descriptor& file, const std::filesystem::path& path) {
-  struct stat status {};
-  if (fstat(file.number(), &status) != 0) throw_unreadable(path, reason_of(errno));
-  if (!S_ISREG(status.st_mode)) throw_unreadable(path, "it is not a regular file");
-  return static_cast<std::size_t>(status.st_size);
+bool is_same_content(const struct stat& a, const struct stat& b) {
+  return a.st_size == b.st_size && a.st_mtim.tv_sec == b.st_mtim.tv_sec &&
+         a.st_mtim.tv_nsec == b.st_mtim.tv_nsec;
 }
 
 }  // namespace
 
-MappedFile::MappedFile(const std::filesystem::path& path) {
-  const Descriptor file(path);
-  const std::size_t size = size_of_regular_file(file, path);
+MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
+  const headroom::detail::Descriptor file(open_for_reading(path));
+  if (!file.is_open() || fstat(file.number(), &opened_) != 0) throw_unreadable(path, errno);
+  if (!S_ISREG(opened_.st_mode)) {
+    throw Error(ErrorCode::invalid_input, "cannot be read: it is not a regular file", path.string(),
+                "weights are mapped: give a file on a disk");
+  }
+  const auto size = static_cast<std::size_t>(opened_.st_size);
   if (size == 0) return;  // mmap rejects length 0
   void* const pages = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.number(), 0);
   if (pages == MAP_FAILED) {
-    throw Error(ErrorCode::missing_resource, "cannot be mapped: " + reason_of(errno), path.string(),
+    throw Error(ErrorCode::missing_resource,
+                "cannot be mapped: " + std::generic_category().message(errno), path.string(),
                 "check the limits on memory and mappings");
   }
   pages_ = {static_cast<std::byte*>(pages), Unmap{size}};
+  guard_.emplace(bytes());
+}
+
+void MappedFile::require_unchanged() const {
+  struct stat now {};
+  const bool is_there = stat(path_.c_str(), &now) == 0 && now.st_dev == opened_.st_dev &&
+                        now.st_ino == opened_.st_ino;
+  const bool lost = guard_ && guard_->lost_pages();
+  if (!lost && (!is_there || is_same_content(now, opened_))) return;
+  throw Error(ErrorCode::invalid_input, "was changed while it was read", path_.string(),
+              "run again once the file is complete");
 }
 
 std::span<const std::byte> MappedFile::bytes() const noexcept {

@@ -49,9 +49,7 @@ std::optional<fs::path> gguf_in(const fs::path& folder) {
 fs::path model_listing_at(const fs::path& path) {
   std::error_code failed;
   if (!fs::is_directory(path, failed)) return path;
-  for (const char* const name : {"model.safetensors", "model.safetensors.index.json"}) {
-    if (fs::is_regular_file(path / name, failed)) return path / name;
-  }
+  if (auto file = safetensors_in(path)) return *std::move(file);
   if (auto file = gguf_in(path)) return std::move(*file);
   const bool torch = fs::exists(path / "pytorch_model.bin", failed) ||
                      fs::exists(path / "pytorch_model.bin.index.json", failed);
@@ -107,6 +105,7 @@ void ModelFiles::open_safetensors(const fs::path& file) {
   MappedFile mapped(file);
   const HeaderExtent extent = read_safetensors_header(
       mapped.bytes(), HeaderLimit::of_the_file, file.string(), paths_.size(), tensors_, texts_);
+  mapped.require_unchanged();
   paths_.push_back(file.string());
   data_begins_.push_back(extent.header_bytes);
   longest_header_ = std::max(longest_header_, extent.header_bytes);
@@ -161,6 +160,11 @@ void ModelFiles::add_gguf(GgufFile file) {
   paths_.push_back(file.path());
   data_begins_.push_back(file.content().data_begin);
   gguf_.push_back(std::move(file));
+}
+
+void ModelFiles::require_unchanged() const {
+  for (const MappedFile& file : safetensors_) file.require_unchanged();
+  for (const GgufFile& file : gguf_) file.require_unchanged();
 }
 
 std::span<const std::byte> ModelFiles::data(const TensorInfo& tensor) const {

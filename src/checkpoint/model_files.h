@@ -39,6 +39,9 @@ class ModelFiles {
   [[nodiscard]] const std::vector<std::string>& paths() const noexcept { return paths_; }
   /// The tensor's bytes in the file.
   [[nodiscard]] std::span<const std::byte> data(const TensorInfo& tensor) const;
+  /// Throws Error{invalid_input} if a file was changed since it was opened: what was read is not to
+  /// be used.
+  void require_unchanged() const;
 
   /// The GGUF files in split order; empty for other formats.
   [[nodiscard]] const std::vector<GgufFile>& gguf() const noexcept { return gguf_; }

@@ -45,6 +45,8 @@ class SafetensorsFile {
   [[nodiscard]] std::span<const StoredTensor> tensors() const noexcept { return tensors_; }
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  /// As MappedFile::require_unchanged.
+  void require_unchanged() const { content_.require_unchanged(); }
 
  private:
   std::string path_;

@@ -6,7 +6,9 @@
 namespace headroom::checkpoint {
 
 SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
-    : path_(path.string()), content_(path), tensors_(parse_safetensors(content_.bytes(), path_)) {}
+    : path_(path.string()), content_(path), tensors_(parse_safetensors(content_.bytes(), path_)) {
+  require_unchanged();
+}
 
 const StoredTensor* SafetensorsFile::find(std::string_view name) const {
   const auto found = std::ranges::lower_bound(tensors_, name, {}, &StoredTensor::name);

@@ -1,14 +1,8 @@
 #include "safetensors_writer.h"
 
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <bit>
-#include <cerrno>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <system_error>
 #include <utility>
 
 #include "headroom/error.h"
@@ -32,11 +26,6 @@ template <class Value>
 std::vector<std::byte> bytes_of(std::span<const Value> values) {
   const auto bytes = std::as_bytes(values);
   return {bytes.begin(), bytes.end()};
-}
-
-[[noreturn]] void throw_unwritable(const fs::path& path, const std::string& reason) {
-  throw Error(ErrorCode::missing_resource, "cannot be written: " + reason, path.string(),
-              "check the folder, its permissions and the space left");
 }
 
 /// Larger elements first, which aligns all of them; then by name.
@@ -84,30 +73,6 @@ std::string header_text(const Ordered& tensors, const fs::path& path) {
   }
 }
 
-void write_bytes(std::ofstream& stream, std::span<const std::byte> bytes) {
-  stream.write(reinterpret_cast<const char*>(bytes.data()),
-               static_cast<std::streamsize>(bytes.size()));
-}
-
-void write_stream(const fs::path& temporary, const std::string& header, const Ordered& tensors,
-                  const fs::path& path) {
-  std::ofstream stream(temporary, std::ios::binary);
-  const std::uint64_t length = header.size();
-  write_bytes(stream, std::as_bytes(std::span(&length, 1)));
-  write_bytes(stream, std::as_bytes(std::span(header)));
-  for (const TensorToWrite* const tensor : tensors) write_bytes(stream, tensor->data);
-  stream.close();
-  if (!stream) throw_unwritable(path, std::generic_category().message(errno));
-}
-
-void require_replaceable(const fs::path& path) {
-  std::error_code ignored;
-  const fs::file_status status = fs::status(path, ignored);
-  if (fs::exists(status) && !fs::is_regular_file(status)) {
-    throw_unwritable(path, "it is not a regular file");
-  }
-}
-
 }  // namespace
 
 TensorToWrite float32_tensor(std::string name, std::vector<std::int64_t> shape,
@@ -120,20 +85,19 @@ TensorToWrite int64_tensor(std::string name, std::vector<std::int64_t> shape,
   return {std::move(name), StoredType::int64, std::move(shape), bytes_of(values)};
 }
 
-void write_safetensors(const fs::path& path, std::span<const TensorToWrite> tensors) {
+void write_safetensors(detail::OutputFile& file, std::span<const TensorToWrite> tensors) {
   const Ordered ordered = in_file_order(tensors);
-  const std::string header = header_text(ordered, path);
-  require_replaceable(path);
-  const fs::path temporary = fmt::format("{}.{}.tmp", path.string(), getpid());
-  std::error_code failed;
-  try {
-    write_stream(temporary, header, ordered, path);
-    fs::rename(temporary, path, failed);
-    if (failed) throw_unwritable(path, failed.message());
-  } catch (...) {
-    fs::remove(temporary, failed);
-    throw;
-  }
+  const std::string header = header_text(ordered, file.path());
+  const std::uint64_t length = header.size();
+  file.write(std::as_bytes(std::span(&length, 1)));
+  file.write(header);
+  for (const TensorToWrite* const tensor : ordered) file.write(tensor->data);
+  file.commit();
+}
+
+void write_safetensors(const fs::path& path, std::span<const TensorToWrite> tensors) {
+  detail::OutputFile file(path);
+  write_safetensors(file, tensors);
 }
 
 }  // namespace headroom::checkpoint

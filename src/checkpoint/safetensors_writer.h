@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "element_type.h"
+#include "output_file.h"
 
 namespace headroom::checkpoint {
 
@@ -32,6 +33,7 @@ struct TensorToWrite {
 /// tensors by name; each tensor's data are aligned to its element type. Throws
 /// Error{missing_resource} if the file cannot be written, Error{internal} if data do not fit their
 /// shape or names are not UTF-8, reserved or repeated.
+void write_safetensors(detail::OutputFile& file, std::span<const TensorToWrite> tensors);
 void write_safetensors(const std::filesystem::path& path, std::span<const TensorToWrite> tensors);
 
 }  // namespace headroom::checkpoint

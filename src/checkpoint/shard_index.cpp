@@ -33,7 +33,9 @@ json parse_index(const std::filesystem::path& index) {
   if (bytes.size() > kLargestIndex) {
     refuse_index(index.string(), fmt::format("{} bytes are too many for an index", bytes.size()));
   }
-  return parse_object(bytes, index.string());
+  json parsed = parse_object(bytes, index.string());
+  file.require_unchanged();
+  return parsed;
 }
 
 /// Returns true if `name` can only be a file in the index's folder.

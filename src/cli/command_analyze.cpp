@@ -8,7 +8,7 @@
 #include "commands.h"
 #include "efficiency_options.h"
 #include "headroom/error.h"
-#include "headroom/unknown_model.h"
+#include "headroom/inspect.h"
 #include "model_reading.h"
 #include "run_options.h"
 
@@ -67,9 +67,10 @@ void run_analyze(const AnalyzeOptions& options) {
   const Detail detail = options.detail ? Detail::operators : Detail::summary;
   const auto machine = machine_with(options.machine, options.backend, options.efficiency);
   WorkloadRequest request = options.request;
-  if (!request.attention) request.attention = attention_on(machine);
-  AnalyzeReport report = make_analyze_report(options.reading.load(options.model), request,
-                                             options.convention, options.kv_cache);
+  Model model = options.reading.load(options.model);
+  if (!request.attention) request.attention = attention_on(machine, model.spec);
+  AnalyzeReport report =
+      make_analyze_report(std::move(model), request, options.convention, options.kv_cache);
   if (options.time.new_tokens > 0) {
     add_generation(report, options.kv_cache, options.time.new_tokens);
   }
@@ -132,6 +133,7 @@ void add_analyze(Command root) {
       "  headroom analyze t5-base --enc-seq 512 --seq 64 --attention fused\n"
       "  headroom analyze gpt-oss-20b --phase decode --past 32767 --kv-policy vllm --kv-dtype fp8\n"
       "  headroom analyze model-Q4_K_M.gguf --seq 4096\n"
+      "  headroom analyze flux.1-dev --image-size 1024x768\n"
       "  headroom analyze ./my-model/config.json --phase train --recompute selective\n"
       "  headroom analyze ./folder-of-an-unknown-architecture --format json\n"
       "  headroom analyze llama-3-8b --dtype bf16 --machine h100-80gb --new-tokens 128\n"

@@ -5,6 +5,7 @@
 
 #include "calibrate/calibrate.h"
 #include "commands.h"
+#include "output.h"
 #include "own_machine.h"
 #include "run_options.h"
 
@@ -17,18 +18,25 @@ struct CalibrateCommand {
   OutputOptions output;
 };
 
-void run_calibrate(CalibrateCommand& command) {
+std::string note_on(const StoredFile& stored) {
+  if (stored.kept_because.empty()) return fmt::format("stored in {}", stored.file.string());
+  return fmt::format("not stored, since {}: the profile before stays ({})", stored.kept_because,
+                     stored.file.string());
+}
+
+void run_calibrate(CalibrateCommand& command, int& status) {
   if (command.quick) command.options.effort = measured::Effort::quick;
-  const auto [profile, file, warnings] = calibrate_here(command.options);
-  std::vector<std::string> notes{fmt::format("stored in {}", file.string())};
+  ReportOutput output(command.output);
+  const auto [profile, stored, warnings] = calibrate_here(command.options, Storing::required);
+  std::vector<std::string> notes{note_on(stored)};
+  if (!stored.kept_because.empty()) status = 1;
   notes.insert(notes.end(), warnings.begin(), warnings.end());
-  write_output(render(profile, render_options(command.output, Detail::operators)), notes,
-               command.output);
+  output.write(render(profile, render_options(command.output, Detail::operators)), notes);
 }
 
 }  // namespace
 
-void add_calibrate(Command root) {
+void add_calibrate(Command root, int& status) {
   auto options = std::make_shared<CalibrateCommand>();
   Command command =
       root.add_command("calibrate", "Measure this machine's rates, for predictions of time");
@@ -47,8 +55,10 @@ void add_calibrate(Command root) {
       "Examples:\n"
       "  headroom calibrate\n"
       "  headroom calibrate --quick --threads 1,4\n"
-      "  headroom analyze bert-base --machine here");
-  command.on_run([options] { run_calibrate(*options); });
+      "  headroom analyze bert-base --machine here\n"
+      "\n"
+      "Exit status: 1 if a better profile stays in place of the new one.");
+  command.on_run([options, &status] { run_calibrate(*options, status); });
 }
 
 }  // namespace headroom::cli

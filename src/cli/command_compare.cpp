@@ -6,7 +6,7 @@
 #include "commands.h"
 #include "compare_command.h"
 #include "headroom/error.h"
-#include "progress.h"
+#include "output.h"
 #include "run_options.h"
 #include "tolerance.h"
 #include "type_options.h"
@@ -41,15 +41,15 @@ std::vector<Comparison> comparisons_of(const CompareCommand& command) {
 }
 
 void run_compare(CompareCommand& command, int& status) {
+  ReportOutput output(command.output);
   const std::vector<Comparison> comparisons = comparisons_of(command);
   std::vector<std::string> notes;
   for (const Comparison& comparison : comparisons) {
     notes.insert(notes.end(), comparison.notes.begin(), comparison.notes.end());
     if (comparison.result == RowResult::fail) status = 1;
+    if (comparison.interrupted) notes.push_back(interruption_note());
   }
-  if (interrupted()) notes.emplace_back("interrupted: reports the runs completed before");
-  write_output(render(comparisons, render_options(command.output, Detail::summary)), notes,
-               command.output);
+  output.write(render(comparisons, render_options(command.output, Detail::summary)), notes);
 }
 
 void add_compare_options(Command app, CompareCommand& command) {

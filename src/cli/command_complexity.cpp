@@ -7,6 +7,7 @@
 #include "commands.h"
 #include "complexity_command.h"
 #include "headroom/error.h"
+#include "output.h"
 #include "run_options.h"
 #include "sweep_axis.h"
 
@@ -37,8 +38,9 @@ void require_used_options(const ComplexityCommand& command) {
 void run_complexity(const ComplexityCommand& command) {
   require_used_options(command);
   const RenderOptions options = render_options(command.output, Detail::summary);
+  ReportOutput output(command.output);
   const auto write = [&](const auto& report, const std::vector<std::string>& notes) {
-    write_output(render(report, options), notes, command.output);
+    output.write(render(report, options), notes);
   };
   switch (command.study) {
     case Study::layers: {
@@ -136,6 +138,7 @@ void add_complexity(Command root) {
       root.add_command("complexity", "Show how cost grows with sequence length, and why");
   command.add_arguments("layers", "LAYER", options->layers, 0,
                         "Layers or models: presets, config.json files, or folders");
+  add_reading_options(command, options->reading);
   add_study_options(command, *options);
   add_study_run_options(command, *options);
   add_output_options(command, options->output);

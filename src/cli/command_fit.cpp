@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "commands.h"
+#include "output.h"
 #include "plan_options.h"
 #include "remedy_options.h"
 
@@ -10,13 +11,13 @@ namespace {
 
 void run_fit(const PlanOptions& options, const Command& command, int& status) {
   refuse_ignored_options(options);
+  ReportOutput output(options.output);
   FitReport report = make_fit_report(question_of(options), request_of(options));
   for (const Remedy& remedy : report.remedies) {
     report.remedy_commands.push_back(command.restated(options_of(remedy)));
   }
   if (!report.result.fits) status = 1;
-  write_output(render(report, render_options(options.output, Detail::summary)), report.notes,
-               options.output);
+  output.write(render(report, render_options(options.output, Detail::summary)), report.notes);
 }
 
 }  // namespace

@@ -7,8 +7,9 @@
 
 #include "commands.h"
 #include "headroom/inspect.h"
-#include "headroom/local_models.h"
+#include "headroom/model_source.h"
 #include "options.h"
+#include "output.h"
 
 namespace headroom::cli {
 namespace {
@@ -31,9 +32,10 @@ Inspection inspect_named(const std::string& name) {
 }
 
 void run_inspect(const InspectOptions& options, int& status) {
+  ReportOutput output(options.output);
   const Inspection inspection = inspect_named(options.path);
-  write_output(render(inspection, render_options(options.output, Detail::summary)),
-               inspection.notes, options.output);
+  output.write(render(inspection, render_options(options.output, Detail::summary)),
+               inspection.notes);
   if (!inspection.is_explained()) status = 1;
 }
 

@@ -4,13 +4,21 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <sstream>
 #include <utility>
 
 #include "headroom/error.h"
 #include "similar.h"
+#include "standard_streams.h"
 
 namespace headroom::cli {
 namespace {
+
+std::vector<std::string> subcommand_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  return names;
+}
 
 /// Options and subcommands of `app`: the words that a mistyped one may mean.
 std::vector<std::string> known_words(const CLI::App& app) {
@@ -18,7 +26,8 @@ std::vector<std::string> known_words(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options()) {
     for (const std::string& name : option->get_lnames()) words.push_back("--" + name);
   }
-  for (const CLI::App* command : app.get_subcommands({})) words.push_back(command->get_name());
+  const std::vector<std::string> commands = subcommand_names(app);
+  words.insert(words.end(), commands.begin(), commands.end());
   return words;
 }
 
@@ -30,21 +39,27 @@ const CLI::App& deepest_parsed(const CLI::App& app) {
   return app;
 }
 
-/// The first argument that `command` does not know; empty if another error stopped the parser.
+/// The first argument that the parser had no place for, or that is nearly a subcommand and took an
+/// optional argument's place; empty if another error stopped the parser.
 std::string unknown_argument(const CLI::App& app, const CLI::App& command,
                              const std::vector<std::string>& arguments) {
   if (&command == &app && !arguments.empty() && !arguments.front().starts_with("-")) {
     return arguments.front();
   }
-  const bool has_subcommands = !command.get_subcommands({}).empty();
-  const std::vector<std::string> known = known_words(command);
-  for (const std::string& argument : arguments) {
-    std::string word = argument.substr(0, argument.find('='));
-    const bool is_known = std::ranges::find(known, word) != known.end();
-    const bool could_be_value = !word.starts_with("--") && !has_subcommands;
-    if (!is_known && !could_be_value && word != command.get_name()) return word;
+  const std::vector<std::string> left = app.remaining(true);
+  const std::vector<std::string> names = subcommand_names(command);
+  for (const std::string& argument : left.empty() ? left : arguments) {
+    const bool is_near = !argument.starts_with("-") && argument != command.get_name() &&
+                         !detail::did_you_mean(argument, names).empty();
+    if (is_near) return argument;
   }
-  return {};
+  return left.empty() ? std::string() : left.front().substr(0, left.front().find('='));
+}
+
+/// " presets show" for that subcommand; empty for the program.
+std::string path_of(const CLI::App& command) {
+  if (command.get_parent() == nullptr) return {};
+  return path_of(*command.get_parent()) + " " + command.get_name();
 }
 
 Error usage_error(const CLI::App& app, const CLI::ParseError& error,
@@ -55,8 +70,7 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& error,
   const std::string unknown = bad_value ? "" : unknown_argument(app, command, arguments);
   std::string hint = detail::did_you_mean(unknown, known_words(command));
   if (hint.empty()) {
-    const std::string name = &command == &app ? "" : " " + command.get_name();
-    hint = fmt::format("`headroom{} --help` lists the options", name);
+    hint = fmt::format("`headroom{} --help` lists the options", path_of(command));
   }
   const std::string message =
       unknown.empty() ? std::string(error.what()) : fmt::format("unknown argument \"{}\"", unknown);
@@ -227,7 +241,9 @@ void Application::run(const std::vector<std::string>& arguments) {
   } catch (const CLI::ParseError& error) {
     const bool asked_for = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success);
     if (!asked_for) throw usage_error(*app_, error, arguments);
-    app_->exit(error);
+    std::ostringstream text;
+    app_->exit(error, text, text);
+    write_standard_output(text.str());
   }
 }
 

@@ -1,7 +1,10 @@
 // headroom machines [TEXT | list | show]: this machine's profiles, and the catalogue.
+#include <fmt/format.h>
+
 #include <memory>
 
 #include "commands.h"
+#include "headroom/error.h"
 #include "options.h"
 #include "own_machine.h"
 
@@ -21,12 +24,17 @@ void find_in_catalogue(const MachinesCommand& command) {
 
 void list_machines(const OutputOptions& output) {
   MachinesReport report;
+  std::vector<std::string> notes;
   for (const measured::Backend backend : {measured::Backend::onednn, measured::Backend::eigen}) {
-    if (auto own = load_own_profile(name_of(backend))) report.own.push_back(*std::move(own));
+    try {
+      if (auto own = stored_profile(backend)) report.own.push_back(*std::move(own));
+    } catch (const Error& error) {
+      notes.push_back(fmt::format("{}: run `headroom calibrate --backend {}` to replace it",
+                                  error.what(), name_of(backend)));
+    }
   }
   report.catalogue = catalogue_machines();
-  std::vector<std::string> notes;
-  if (report.own.empty()) {
+  if (report.own.empty() && notes.empty()) {
     notes.emplace_back("this machine is not calibrated: run `headroom calibrate`");
   }
   write_output(render(report, render_options(output, Detail::summary)), notes, output);

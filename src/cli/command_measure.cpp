@@ -8,11 +8,15 @@
 #include "gguf.h"
 #include "headroom/error.h"
 #include "headroom/inspect.h"
+#include "interruption.h"
 #include "measure.h"
 #include "model_reading.h"
+#include "output.h"
 #include "progress.h"
 #include "run_options.h"
 #include "safetensors_writer.h"
+#include "session.h"
+#include "setting_options.h"
 #include "type_options.h"
 
 namespace headroom::cli {
@@ -61,6 +65,9 @@ measured::InputFile read_input(const MeasureCommand& command, const ModelSpec& s
   }
   measured::require_text_tokens(command.tokens, spec, "--tokens");
   file.inputs.main = {1, static_cast<std::int64_t>(command.tokens.size()), command.tokens, {}, {}};
+  if (const auto& global = spec.main_stack().self_attention.global) {
+    measured::add_default_global_mask(*global, file.inputs.main);
+  }
   if (spec.kind == ModelKind::encoder_decoder) file.inputs.encoder = file.inputs.main;
   return file;
 }
@@ -69,10 +76,26 @@ checkpoint::TensorToWrite to_write(const measured::NamedTensor& tensor) {
   return checkpoint::float32_tensor(tensor.name, tensor.shape, tensor.values);
 }
 
+/// Throws Error{missing_resource} if a run that keeps all outputs, or the generation that the input
+/// file asks for, does not fit.
+void require_outputs_fit(const MeasureCommand& command, const ModelSpec& spec,
+                         const measured::InputFile& file, const Workload& workload) {
+  const measured::MemoryLimit limit = measured::memory_limit();
+  const measured::HeldType storage = command.options.storage;
+  Workload forward = workload;
+  forward.phase = Phase::prefill;
+  forward.past_len = 0;
+  require_run_fits(spec, {forward, 0, storage, measured::KeptOutputs::all}, limit);
+  if (!file.generate) return;
+  forward.batch_size = 1;
+  forward.seq_len = file.generate->prompt.seq_len;
+  require_run_fits(spec, {forward, file.generate->max_new_tokens, storage}, limit);
+}
+
 /// Runs the model once, untimed, and writes all outputs under Hugging Face's names.
 void save_outputs(const MeasureCommand& command, const ModelSpec& spec,
                   measured::WeightSource& source, const measured::InputFile& file,
-                  const Workload& workload) {
+                  const Workload& workload, detail::OutputFile& saved) {
   measured::Session session(spec, source,
                             {command.options.backend, command.options.storage,
                              measured::RowRange::both, workload.seq_len, workload.attention});
@@ -89,7 +112,7 @@ void save_outputs(const MeasureCommand& command, const ModelSpec& spec,
         "generate.ids", {1, static_cast<std::int64_t>(generation.ids.size())}, generation.ids));
     tensors.push_back(to_write(generation.logits));
   }
-  checkpoint::write_safetensors(command.save_output, tensors);
+  checkpoint::write_safetensors(saved, tensors);
 }
 
 /// The requested workload, with the sizes of the input file or tokens if there are any.
@@ -100,9 +123,20 @@ Workload workload_of_inputs(const MeasureCommand& command, const ModelSpec& spec
   if (main.batch > 0) {
     request.batch_size = main.batch;
     request.seq_len = main.seq_len;
+    if (spec.main_stack().self_attention.global) {
+      request.global_tokens = measured::most_global_tokens(main);
+    }
     if (file.inputs.encoder) request.enc_seq_len = file.inputs.encoder->seq_len;
   }
-  return workload_of_run(request, command.options.phase, spec);
+  Workload workload = workload_of_run(request, command.options.phase, spec);
+  if (file.inputs.images) workload.images = measured::images_of(spec, file.inputs);
+  return workload;
+}
+
+/// The file of --save-output, opened before the work; empty without that option.
+std::optional<detail::OutputFile> open_saved(const MeasureCommand& command) {
+  if (command.save_output.empty()) return std::nullopt;
+  return detail::OutputFile(command.save_output);
 }
 
 void run_measure(MeasureCommand& command) {
@@ -125,13 +159,22 @@ void run_measure(MeasureCommand& command) {
   measured::MeasureOptions& options = command.options;
   options.storage = storage_of(workload);
   const auto open = [&] { return open_weights(weights, options.seed, model.spec); };
-  if (!command.save_output.empty()) save_outputs(command, model.spec, *open(), file, workload);
-
-  catch_interrupt();
+  ReportOutput output(command.output);
+  detail::end_at_next_step();
+  if (auto saved = open_saved(command)) {
+    require_outputs_fit(command, model.spec, file, workload);
+    save_outputs(command, model.spec, *open(), file, workload, *saved);
+  }
   const auto source = open();
   std::optional<measured::ModelInputs> given;
   if (file.inputs.main.batch > 0) given = std::move(file.inputs);
   std::vector<std::string> notes = notes_on_config(model.spec);
+  for (const std::string& note : notes_on_chunks(workload, model.spec)) {
+    notes.push_back(with_options(note));
+  }
+  if (std::string note = note_on_images(workload, model.spec); !note.empty()) {
+    notes.push_back(with_options(note));
+  }
   Measurement measurement =
       measured::measure(std::move(model), workload, *source, std::move(given), options, show_run);
   clear_progress();
@@ -142,9 +185,8 @@ void run_measure(MeasureCommand& command) {
                                 with_separators(inspect(weights.string()).weights.bytes),
                                 name_of(workload.weights.value_or(WeightType::float32))));
   }
-  if (interrupted()) notes.emplace_back("interrupted: reports the runs completed before");
-  write_output(render(measurement, render_options(command.output, Detail::summary)), notes,
-               command.output);
+  if (measurement.interrupted) notes.push_back(interruption_note());
+  output.write(render(measurement, render_options(command.output, Detail::summary)), notes);
 }
 
 /// The type `word` of --weights. Files, which it once took, are refused with their own option.

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "commands.h"
+#include "output.h"
 #include "plan_options.h"
 
 namespace headroom::cli {
@@ -17,6 +18,7 @@ struct PlanCommand {
 
 void run_plan(PlanCommand& command, int& status) {
   PlanOptions& options = command.options;
+  ReportOutput output(options.output);
   if (command.train) options.query.purpose = Purpose::train;
   if (command.serve) options.query.purpose = Purpose::serve;
   refuse_ignored_options(options);
@@ -26,8 +28,7 @@ void run_plan(PlanCommand& command, int& status) {
   space.threads = command.threads;
   const PlanReport report = make_plan_report(question_of(options), space);
   if (report.plans.empty()) status = 1;
-  write_output(render(report, render_options(options.output, Detail::summary)), report.notes,
-               options.output);
+  output.write(render(report, render_options(options.output, Detail::summary)), report.notes);
 }
 
 }  // namespace

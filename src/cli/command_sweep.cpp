@@ -1,24 +1,21 @@
 // headroom sweep MODEL: the figures of a grid of workloads, streamed row by row.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <optional>
-#include <system_error>
 #include <utility>
 
 #include "commands.h"
 #include "efficiency_options.h"
-#include "headroom/error.h"
 #include "headroom/report.h"
+#include "interruption.h"
 #include "model_reading.h"
 #include "options.h"
+#include "output.h"
 #include "own_machine.h"
 #include "progress.h"
+#include "standard_streams.h"
 #include "sweep_axis.h"
 #include "type_options.h"
 
@@ -40,19 +37,8 @@ struct SweepCommand {
 /// the output of an interrupted sweep is valid.
 class RowStream {
  public:
-  explicit RowStream(const std::string& file) : file_(file) {
-    if (file.empty()) return;
-    temporary_ = fmt::format("{}.{}.tmp", file, getpid());
-    stream_ = std::fopen(temporary_.c_str(), "wb");
-    if (stream_ == nullptr) fail();
-  }
-  RowStream(const RowStream&) = delete;
-  RowStream& operator=(const RowStream&) = delete;
-  ~RowStream() {
-    if (file_.empty() || stream_ == nullptr) return;
-    std::fclose(stream_);
-    std::error_code ignored;
-    std::filesystem::remove(temporary_, ignored);
+  explicit RowStream(const std::string& file) {
+    if (!file.empty()) file_.emplace(file);
   }
 
   /// The buffer of rows.
@@ -65,30 +51,29 @@ class RowStream {
 
   void finish() {
     flush();
-    if (std::fflush(stream_) != 0) fail();
-    if (file_.empty()) return;
-    const bool closed = std::fclose(std::exchange(stream_, nullptr)) == 0;
-    std::error_code failed;
-    if (closed) std::filesystem::rename(temporary_, file_, failed);
-    if (!closed || failed) fail();
+    if (file_) file_->commit();
+  }
+
+  /// Gives the rows written so far the name of a partial file. Returns it; empty for standard
+  /// output.
+  std::string finish_partial() {
+    flush();
+    if (!file_) return {};
+    file_->commit_partial();
+    return detail::OutputFile::partial_name(file_->path()).string();
   }
 
  private:
   void flush() {
-    if (std::fwrite(text_.data(), 1, text_.size(), stream_) != text_.size()) fail();
+    if (file_) {
+      file_->write(text_);
+    } else {
+      write_standard_output(text_);
+    }
     text_.clear();
   }
 
-  [[noreturn]] void fail() const {
-    throw Error(ErrorCode::missing_resource,
-                "cannot be written: " + std::generic_category().message(errno),
-                file_.empty() ? "standard output" : file_,
-                "check the folder, its permissions and the free space");
-  }
-
-  std::string file_;
-  std::string temporary_;
-  std::FILE* stream_ = stdout;
+  std::optional<detail::OutputFile> file_;
   std::string text_;
 };
 
@@ -126,15 +111,15 @@ void run_sweep(const SweepCommand& command) {
       machine_with(command.machine, default_backend(), command.efficiency);
   SweepGrid grid = command.grid;
   add_conversion_notes(model.spec, grid, machine, notes);
-  const auto attention = attention_on(machine);
+  const auto attention = attention_on(machine, model.spec);
   if (attention && grid.attention.empty() && grid.phase != Phase::train) {
     grid.attention = {*attention};
   }
   const Integer size = size_of(grid);
+  detail::end_at_next_step();
   SweepWriter writer(command.format, model.spec);
   RowStream stream(command.file);
   stream.text() = writer.header();
-  catch_interrupt();
   constexpr Integer kRowsPerProgress = 1 << 14;
   Integer rows = 0;
   sweep(model.spec, grid, machine, [&](const SweepRow& row) {
@@ -145,13 +130,15 @@ void run_sweep(const SweepCommand& command) {
                          fmt::format("{} rows", with_separators(rows)));
   });
   clear_progress();
-  stream.finish();
-  if (interrupted()) {
-    notes.push_back(fmt::format("interrupted after {} of {} rows", with_separators(rows),
-                                with_separators(size)));
+  if (rows < size) {
+    const std::string partial = stream.finish_partial();
+    notes.push_back(fmt::format("interrupted after {} of {} rows{}", with_separators(rows),
+                                with_separators(size),
+                                partial.empty() ? "" : ", which are in " + partial));
+  } else {
+    stream.finish();
   }
-  if (command.quiet) return;
-  for (const std::string& note : notes) fmt::print(stderr, "note: {}\n", note);
+  if (!command.quiet) write_notes(notes);
 }
 
 template <class Value>
@@ -196,7 +183,8 @@ void add_grid(Command app, SweepGrid& grid) {
   add_length_axis(app, "--seq,-s", grid.seq_len, "New tokens per sequence (128; 1 in decode)");
   add_length_axis(app, "--past,-p", grid.past_len,
                   "Tokens already in the KV-cache (0; 127 in decode)");
-  add_length_axis(app, "--enc-seq", grid.enc_seq_len, "Tokens of the encoder's input (128)");
+  add_length_axis(app, "--enc-seq", grid.enc_seq_len,
+                  "Tokens of the encoder's input (128), or of a diffusion transformer's text");
   add_axis(app, "--weights", grid.weights, weight_type_choices(),
            "Types that the weights are converted to (as stored)");
   add_dtype_axis(app, grid.dtype);

@@ -14,7 +14,8 @@ void add_compare(Command root, int& status);
 void add_complexity(Command root);
 /// Sets `status` to 1 if a tensor or weight is unexplained.
 void add_inspect(Command root, int& status);
-void add_calibrate(Command root);
+/// Sets `status` to 1 if the profile is not stored.
+void add_calibrate(Command root, int& status);
 void add_machines(Command root);
 /// Sets `status` to 1 if the plan does not fit.
 void add_fit(Command root, int& status);

@@ -20,6 +20,7 @@ void apply_identity(const RunIdentity& identity, CompareCommand& command) {
   if (identity.seq_len) command.request.seq_len = identity.seq_len;
   if (identity.enc_seq_len) command.request.enc_seq_len = identity.enc_seq_len;
   if (identity.past_len) command.request.past_len = identity.past_len;
+  if (identity.global_tokens > 0) command.request.global_tokens = identity.global_tokens;
   if (identity.new_tokens) command.run.new_tokens = *identity.new_tokens;
   if (!command.request.seq_len) {
     throw Error(ErrorCode::invalid_input, "does not state the prompt length", command.import_file,
@@ -38,9 +39,9 @@ Comparison compare_one(ComparedRun measured, CompareCommand command) {
   WorkloadRequest request = command.request;
   request.phase = first_pass(command.run.phase);
   const MachineProfile machine = machine_named(command.machine, command.run.backend);
-  if (!request.attention) request.attention = attention_on(machine);
-  AnalyzeReport report =
-      make_analyze_report(command.reading.load(command.subjects.front()), request);
+  Model model = command.reading.load(command.subjects.front());
+  if (!request.attention) request.attention = attention_on(machine, model.spec);
+  AnalyzeReport report = make_analyze_report(std::move(model), request);
   add_prediction(report, machine, time_request(command.run));
   // Engines name models and types differently: matching the file to the model is up to the user.
   measured.identity = {};

@@ -3,9 +3,11 @@
 
 #include "calibrate/drift_watch.h"
 #include "compare_command.h"
+#include "interruption.h"
 #include "own_machine.h"
 #include "progress.h"
 #include "run_options.h"
+#include "standard_streams.h"
 
 namespace headroom::cli {
 namespace {
@@ -13,20 +15,21 @@ namespace {
 /// This machine's profile; a quick calibration if there is no valid one.
 MachineProfile profile_or_calibrate(measured::Backend backend, std::vector<std::string>& notes) {
   std::string why = "this machine is not calibrated";
-  if (auto profile = load_own_profile(name_of(backend))) {
+  if (auto profile = stored_profile(backend)) {
     why = mismatch(*profile, backend);
     if (why.empty()) return *std::move(profile);
     why = "the stored profile " + why;
   }
-  fmt::print(stderr, "headroom: {}; running a quick calibration\n", why);
+  write_standard_error(fmt::format("headroom: {}; running a quick calibration\n", why));
   const std::string backend_option =
       backend == default_backend() ? "" : fmt::format(" --backend {}", name_of(backend));
   notes.push_back(
-      fmt::format("{}; used and stored a quick calibration: `headroom calibrate{}`, under a "
+      fmt::format("{}; used a quick calibration: `headroom calibrate{}`, under a "
                   "minute, predicts more "
                   "accurately",
                   why, backend_option));
-  StoredProfile stored = calibrate_here({backend, measured::Effort::quick, {}});
+  StoredProfile stored =
+      calibrate_here({backend, measured::Effort::quick, {}}, Storing::if_possible);
   notes.insert(notes.end(), stored.warnings.begin(), stored.warnings.end());
   return std::move(stored.profile);
 }
@@ -40,7 +43,7 @@ struct WatchedRun {
 
 WatchedRun run_watched(const AnalyzeReport& report, const measured::MeasureOptions& options,
                        const ThreadProfile& profile) {
-  catch_interrupt();
+  detail::end_at_next_step();
   measured::DriftWatch watch(profile, options.backend);
   const auto observer = [&](int done, int at_most) {
     watch.run_done();
@@ -66,6 +69,9 @@ Comparison compare_here(const CompareCommand& command) {
   if (!model.name_note.empty()) notes.push_back(model.name_note);
   const Workload workload = workload_of_run(command.request, run.phase, model.spec);
   run.storage = storage_of(workload);
+  measured::require_runnable(model.spec);
+  // Before the calibration, which takes a minute.
+  require_run_fits(model.spec, planned_run(workload, run), measured::memory_limit());
   WorkloadRequest request = command.request;
   request.phase = first_pass(run.phase);
   request.dtype = workload.dtype;
@@ -86,6 +92,7 @@ Comparison compare_here(const CompareCommand& command) {
                                    run.threads == 1 ? "" : "s", machine.context.backend);
   comparison.drift = watched.report;
   comparison.context = measurement.context;
+  comparison.interrupted = measurement.interrupted;
   notes.insert(notes.end(), measurement.warnings.begin(), measurement.warnings.end());
   comparison.notes.insert(comparison.notes.end(), notes.begin(), notes.end());
   return comparison;

@@ -7,8 +7,9 @@
 #include <vector>
 
 #include "complexity_runs.h"
+#include "headroom/complexity.h"
 #include "headroom/machine_profile.h"
-#include "headroom/studies.h"
+#include "model_reading.h"
 #include "options.h"
 
 namespace headroom::cli {
@@ -19,6 +20,7 @@ enum class Study { layers, associativity, generation, shares };
 
 struct ComplexityCommand {
   std::vector<std::string> layers;  ///< a model each; only Study::layers takes several
+  ModelReading reading;
   Study study = Study::layers;
   std::vector<std::int64_t> lengths;     ///< ascending; empty: the study's default
   std::vector<std::int64_t> new_tokens;  ///< Study::generation; ascending, empty: its default

@@ -6,6 +6,8 @@
 #include <cmath>
 
 #include "headroom/error.h"
+#include "interruption.h"
+#include "output.h"
 #include "progress.h"
 #include "setting_options.h"
 
@@ -38,6 +40,8 @@ void keep_least(const std::vector<OperatorMeasurement>& operators, RunResult& re
   }
 }
 
+bool is_interrupted() { return detail::interruption() != 0; }
+
 class TaskRunner {
  public:
   TaskRunner(std::span<const RunTask> tasks, const RunPlan& plan) : tasks_(tasks), plan_(plan) {
@@ -45,9 +49,9 @@ class TaskRunner {
   }
 
   TaskRuns run() && {
-    catch_interrupt();
+    detail::end_at_next_step();
     for (int round = 0; round < plan_.rounds; ++round) {
-      for (std::size_t i = 0; i < tasks_.size() && !interrupted(); ++i) {
+      for (std::size_t i = 0; i < tasks_.size() && !is_interrupted(); ++i) {
         const double done = static_cast<double>(round) * static_cast<double>(tasks_.size()) +
                             static_cast<double>(i);
         const double all = plan_.rounds * static_cast<double>(tasks_.size());
@@ -58,7 +62,7 @@ class TaskRunner {
       }
     }
     clear_progress();
-    if (interrupted()) note_interrupt();
+    if (is_interrupted()) note_interrupt();
     return std::move(runs_);
   }
 
@@ -75,6 +79,8 @@ class TaskRunner {
       result.samples_s.insert(result.samples_s.end(), samples.begin(), samples.end());
       keep_least(measurement.operators, result);
       runs_.context = measurement.context;
+    } catch (const detail::Interrupted&) {
+      return;  // the loop over tasks ends
     } catch (const Error& error) {
       if (error.code() == ErrorCode::internal) throw;
       result.skipped = with_options(error.message());
@@ -91,7 +97,7 @@ class TaskRunner {
     options.new_tokens = task.new_tokens;
     const auto source = measured::random_weights(options.seed);
     return measured::measure(*task.model, task.workload, *source, std::nullopt, options,
-                             [](int, int) { return !interrupted(); });
+                             [](int, int) { return !is_interrupted(); });
   }
 
   /// Why a task would take too long, extrapolated from the one before it in its series; empty if it
@@ -108,7 +114,7 @@ class TaskRunner {
   }
 
   void note_interrupt() {
-    runs_.notes.emplace_back("interrupted: reports the runs completed before");
+    runs_.notes.push_back(interruption_note());
     for (RunResult& result : runs_.results) {
       if (!result.was_run() && result.skipped.empty()) result.skipped = "interrupted";
     }

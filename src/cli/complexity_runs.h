@@ -48,7 +48,7 @@ struct TaskRuns {
 };
 
 /// Runs all tasks with random weights. Skips, with the reason, tasks that would take too long or
-/// too much memory, and after Ctrl-C those that were not reached.
+/// too much memory, and after a signal those that were not reached.
 [[nodiscard]] TaskRuns run_tasks(std::span<const RunTask> tasks, const RunPlan& plan);
 
 /// Seconds of the operators with these paths.

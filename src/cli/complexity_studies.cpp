@@ -27,10 +27,13 @@ AttentionImplementation attention_of(const ComplexityCommand& command, const Mod
   return command.attention.value_or(default_attention(spec));
 }
 
-/// The model, and a note if its name is not exact.
-Model load_noted(const std::string& name, std::vector<std::string>& notes) {
-  Model model = load_model(name);
+/// The model, with notes on an inexact name and on keys of its config.
+Model load_noted(const ComplexityCommand& command, const std::string& name,
+                 std::vector<std::string>& notes) {
+  Model model = command.reading.load(name);
   if (!model.name_note.empty()) notes.push_back(model.name_note);
+  const auto more = notes_on_config(model.spec);
+  notes.insert(notes.end(), more.begin(), more.end());
   return model;
 }
 
@@ -201,7 +204,7 @@ std::optional<MachineProfile> machine_of(const ComplexityCommand& command) {
   const measured::Backend backend = command.plan.backend;
   if (!command.machine.empty()) return machine_named(command.machine, backend);
   if (!command.measures) return std::nullopt;
-  auto own = load_own_profile(name_of(backend));
+  auto own = stored_profile(backend);
   const bool holds = own && mismatch(*own, backend).empty();
   return holds ? std::move(own) : std::nullopt;
 }
@@ -211,7 +214,7 @@ ComplexityReport study_layers(const ComplexityCommand& command) {
   std::vector<std::string> notes;
   layers.reserve(command.layers.size());
   for (const std::string& name : command.layers) {
-    Model model = load_noted(name, notes);
+    Model model = load_noted(command, name, notes);
     const AttentionImplementation attention = attention_of(command, model.spec);
     layers.push_back(layer_complexity(std::move(model), attention));
   }
@@ -224,7 +227,7 @@ ComplexityReport study_layers(const ComplexityCommand& command) {
 
 AssociativityReport study_associativity(const ComplexityCommand& command) {
   std::vector<std::string> notes;
-  const Model model = load_noted(command.layers.front(), notes);
+  const Model model = load_noted(command, command.layers.front(), notes);
   AssociativityReport report = make_associativity_report(
       model, attention_of(command, model.spec), lengths_or(command.lengths, doubling(64, 16384)));
   report.layers.notes.insert(report.layers.notes.begin(), notes.begin(), notes.end());
@@ -234,7 +237,7 @@ AssociativityReport study_associativity(const ComplexityCommand& command) {
 
 GenerationReport study_generation(const ComplexityCommand& command) {
   std::vector<std::string> notes;
-  Model model = load_noted(command.layers.front(), notes);
+  Model model = load_noted(command, command.layers.front(), notes);
   GenerationReport report =
       make_generation_report(std::move(model), command.prompt.value_or(1),
                              lengths_or(command.new_tokens, doubling(16, 256)));
@@ -248,7 +251,7 @@ GenerationReport study_generation(const ComplexityCommand& command) {
 
 SharesReport study_shares(const ComplexityCommand& command) {
   std::vector<std::string> notes;
-  Model model = load_noted(command.layers.front(), notes);
+  Model model = load_noted(command, command.layers.front(), notes);
   const AttentionImplementation attention = attention_of(command, model.spec);
   SharesReport report = make_shares_report(std::move(model), attention,
                                            lengths_or(command.lengths, doubling(128, 32768)));

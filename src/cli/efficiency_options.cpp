@@ -60,9 +60,10 @@ std::optional<MachineProfile> machine_with(const std::string& name, measured::Ba
   return machine;
 }
 
-std::optional<AttentionImplementation> attention_on(const std::optional<MachineProfile>& machine) {
+std::optional<AttentionImplementation> attention_on(const std::optional<MachineProfile>& machine,
+                                                    const ModelSpec& spec) {
   const bool is_device = machine && std::holds_alternative<DatasheetRates>(machine->rates);
-  if (!is_device) return std::nullopt;
+  if (!is_device || spec.main_stack().self_attention.global) return std::nullopt;
   return AttentionImplementation::fused;
 }
 

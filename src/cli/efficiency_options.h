@@ -24,8 +24,9 @@ void replace_efficiencies(const GivenEfficiency& given, MachineProfile& machine)
                                                          const GivenEfficiency& given);
 
 /// The attention that runs on `machine` unless another is asked for: engines on devices of the
-/// catalogue run it fused. Empty for a calibrated machine.
+/// catalogue run it fused. Empty for a calibrated machine, and for attention in chunks with global
+/// tokens (Longformer), which they do not run.
 [[nodiscard]] std::optional<AttentionImplementation> attention_on(
-    const std::optional<MachineProfile>& machine);
+    const std::optional<MachineProfile>& machine, const ModelSpec& spec);
 
 }  // namespace headroom::cli

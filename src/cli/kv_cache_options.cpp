@@ -1,7 +1,7 @@
 // Options of a KV-cache: types of keys and values, scales, an engine's policy.
 #include <utility>
 
-#include "headroom/kv_cache.h"
+#include "headroom/storage.h"
 #include "options.h"
 
 namespace headroom::cli {
@@ -99,6 +99,13 @@ std::vector<Option> add_kv_cache_options(Command command, KvCacheRequest& kv_cac
       "(512)");
   add("--kv-slots", kv_cache.slots,
       "Slots of a cache that sequences share in llama.cpp (a cache per sequence)");
+  options.push_back(command.add_flag("--kv-prefix-caching", kv_cache.prefix_caching,
+                                     "Prefix caching of vLLM: a second state per sequence in "
+                                     "recurrent layers"));
+  add("--kv-speculative-tokens", kv_cache.speculative_tokens,
+      "Tokens that a drafter proposes per step in vLLM: a state each in recurrent layers (0)");
+  add("--kv-drafter-layers", kv_cache.drafter_layers,
+      "Layers of a drafter in vLLM with the model's full attention, such as MTP's (0)");
   for (Option& option : options) (void)option.group(group);
   return options;
 }

@@ -2,7 +2,7 @@
 // status.
 #include <fmt/format.h>
 
-#include <cstdio>
+#include <filesystem>
 #include <new>
 #include <sstream>
 #include <string>
@@ -12,19 +12,25 @@
 
 #include "commands.h"
 #include "headroom/error.h"
+#include "interruption.h"
 #include "plan_violations.h"
 #include "setting_options.h"
+#include "standard_streams.h"
+#include "utf8.h"
 #include "version.h"
 
 namespace headroom::cli {
 namespace {
 
 int print_error(const Error& error) {
-  fmt::print(stderr, "headroom: error: {}\n", with_options(error.what()));
+  write_standard_error(
+      fmt::format("headroom: error: {}\n", detail::printable(with_options(error.what()))));
   std::string_view label = "  hint: ";
   std::istringstream hint(with_options(error.hint()));
   for (std::string line; std::getline(hint, line);) {
-    if (!line.empty()) fmt::print(stderr, "{}{}\n", std::exchange(label, "        "), line);
+    if (line.empty()) continue;
+    write_standard_error(
+        fmt::format("{}{}\n", std::exchange(label, "        "), detail::printable(line)));
   }
   return exit_status(error.code());
 }
@@ -40,7 +46,7 @@ void add_commands(Command root, int& status) {
   add_fit(root, status);
   add_plan(root, status);
   add_sweep(root);
-  add_calibrate(root);
+  add_calibrate(root, status);
   add_machines(root);
   add_models(root);
   add_presets(root);
@@ -54,7 +60,7 @@ void add_commands(Command root, int& status) {
       "\n"
       "Exit status: 0 success, 1 a verdict failed, 2 usage or bad input, 3 out of memory or a "
       "file\n"
-      "cannot be written, 4 a defect of headroom.");
+      "cannot be read or written, 4 a defect of headroom; 128 + the signal that ended a run.");
 }
 
 int run_headroom(const std::vector<std::string>& arguments) {
@@ -64,7 +70,8 @@ int run_headroom(const std::vector<std::string>& arguments) {
   int status = 0;
   add_commands(application.root(), status);
   application.run(arguments);
-  return status;
+  const int signal = detail::interruption();
+  return signal == 0 ? status : detail::exit_status_of_signal(signal);
 }
 
 }  // namespace
@@ -73,12 +80,21 @@ int run_headroom(const std::vector<std::string>& arguments) {
 int main(int argc, char** argv) {
   using headroom::Error;
   using headroom::ErrorCode;
+  headroom::cli::prepare_standard_streams();
+  headroom::detail::handle_end_signals();
   try {
     return headroom::cli::run_headroom({argv + 1, argv + argc});
   } catch (const headroom::IllegalPlan& error) {
     return headroom::cli::print_error(headroom::cli::with_options(error));
   } catch (const Error& error) {
     return headroom::cli::print_error(error);
+  } catch (const headroom::detail::Interrupted&) {
+    headroom::cli::write_standard_error("headroom: interrupted before there was a result\n");
+    return headroom::detail::exit_status_of_signal(headroom::detail::interruption());
+  } catch (const std::filesystem::filesystem_error& error) {
+    return headroom::cli::print_error(
+        {ErrorCode::missing_resource, error.code().message(), error.path1().string(),
+         "check the path, its permissions, and that the working directory exists"});
   } catch (const std::bad_alloc&) {
     return headroom::cli::print_error({ErrorCode::missing_resource, "out of memory"});
   } catch (const std::exception& error) {

@@ -18,6 +18,23 @@ Option add_length(Command command, const char* names, Target& target, const char
   return add_count(command, names, set, description).group("Workload");
 }
 
+/// Parses "HEIGHTxWIDTH", or one number for both.
+ImageSize parse_image_size(const std::string& names, const std::string& word) {
+  const std::size_t cross = word.find('x');
+  const std::int64_t height = parse_count(names, word.substr(0, cross));
+  return {height, cross == std::string::npos ? height : parse_count(names, word.substr(cross + 1))};
+}
+
+Option add_image_size(Command command, std::optional<ImageSize>& size) {
+  const char* const name = "--image-size";
+  const auto set = [&size, name](const std::string& word) { size = parse_image_size(name, word); };
+  return command
+      .add_text(name, "HxW", set,
+                "Pixels of each image, before the family's preprocessing (the tower's size), or of "
+                "what a diffusion transformer denoises (its pipeline's size)")
+      .group("Workload");
+}
+
 void add_phase_and_training(Command command, WorkloadRequest& request) {
   add_choice(command, "--phase", request.phase, phase_choices(),
              "Forward pass or training step (prefill)")
@@ -137,11 +154,22 @@ void add_output_options(Command command, OutputOptions& options) {
 
 InferenceOptions add_inference_options(Command command, WorkloadRequest& request) {
   InferenceOptions options;
-  options.sizes = {add_length(command, "--batch,-b", request.batch_size, "Sequences per batch (1)"),
-                   add_length(command, "--seq,-s", request.seq_len,
-                              "New tokens per sequence (128; 1 in decode; fixed for images)"),
-                   add_length(command, "--enc-seq", request.enc_seq_len,
-                              "Tokens of the encoder's input, encoder-decoders only (128)")};
+  options.sizes = {
+      add_length(command, "--batch,-b", request.batch_size, "Sequences per batch (1)"),
+      add_length(
+          command, "--seq,-s", request.seq_len,
+          "New tokens per sequence, visual ones included (128 and those of images; 1 in decode); "
+          "latent tokens of a diffusion transformer, in place of --image-size"),
+      add_length(command, "--enc-seq", request.enc_seq_len,
+                 "Tokens of an encoder-decoder's encoder input (128), or of a diffusion "
+                 "transformer's text (its pipeline's most)"),
+      add_length(command, "--images", request.images,
+                 "Images per sequence, multimodal models only; of CLIP and SigLIP, in all (0)"),
+      add_image_size(command, request.image_size),
+      add_length(command, "--frames", request.frames,
+                 "Frames of a diffusion transformer's video (its pipeline's number)"),
+      add_length(command, "--global-tokens", request.global_tokens,
+                 "Tokens with global attention per sequence, Longformer only (the class's own)")};
   options.others = {add_length(command, "--past,-p", request.past_len,
                                "Tokens already in the KV-cache (0; 127 in decode)"),
                     add_choice(command, "--attention", request.attention, attention_choices(),

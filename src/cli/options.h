@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "command_line.h"
-#include "headroom/render.h"
+#include "headroom/report.h"
 
 namespace headroom::cli {
 

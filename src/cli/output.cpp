@@ -1,26 +1,17 @@
-// Output of reports: standard output, or a file that is written whole or not at all.
+#include "output.h"
+
 #include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstdio>
 #include <cstdlib>
-#include <system_error>
 
-#include "options.h"
 #include "setting_options.h"
-#include "whole_file.h"
+#include "standard_streams.h"
+#include "utf8.h"
 
 namespace headroom::cli {
 namespace {
-
-void write_standard_output(const std::string& text) {
-  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
-  if (!written || std::fflush(stdout) != 0) {
-    detail::throw_unwritable("standard output", std::generic_category().message(errno));
-  }
-}
 
 bool is_terminal(const OutputOptions& options) {
   return options.file.empty() && isatty(STDOUT_FILENO) == 1;
@@ -46,15 +37,31 @@ RenderOptions render_options(const OutputOptions& options, Detail detail) {
   return render;
 }
 
+ReportOutput::ReportOutput(const OutputOptions& options) : quiet_(options.quiet) {
+  if (!options.file.empty()) file_.emplace(options.file);
+}
+
+void ReportOutput::write(const std::string& text, const std::vector<std::string>& notes) {
+  if (file_) {
+    file_->write(text);
+    file_->commit();
+  } else {
+    write_standard_output(text);
+  }
+  if (!quiet_) write_notes(notes);
+}
+
 void write_output(const std::string& text, const std::vector<std::string>& notes,
                   const OutputOptions& options) {
-  if (options.file.empty()) {
-    write_standard_output(text);
-  } else {
-    detail::write_whole_file(options.file, text);
+  ReportOutput(options).write(text, notes);
+}
+
+std::string interruption_note() { return "interrupted: reports the runs completed before"; }
+
+void write_notes(const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) {
+    write_standard_error(fmt::format("note: {}\n", detail::printable(with_options(note))));
   }
-  if (options.quiet) return;
-  for (const std::string& note : notes) fmt::print(stderr, "note: {}\n", with_options(note));
 }
 
 }  // namespace headroom::cli

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "headroom/error.h"
+#include "interruption.h"
 #include "progress.h"
 #include "system.h"
 
@@ -24,21 +25,41 @@ std::string_view name_of(Backend backend) noexcept {
   return "onednn";
 }
 
-StoredProfile calibrate_here(const measured::CalibrateOptions& options) {
-  prepare_profile_folder();
-  catch_interrupt();
-  MachineProfile profile = measured::calibrate(options, [](double fraction) {
+namespace {
+
+/// Returns whether the folder of profiles is usable; throws unless that is optional.
+bool can_store(Storing storing, std::vector<std::string>& warnings) {
+  try {
+    prepare_profile_folder();
+  } catch (const Error& error) {
+    if (storing == Storing::required) throw;
+    warnings.push_back(fmt::format("the calibration is not stored: {}", error.what()));
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+StoredProfile calibrate_here(const measured::CalibrateOptions& options, Storing storing) {
+  StoredProfile result;
+  const bool stores = can_store(storing, result.warnings);
+  detail::end_at_next_step();
+  result.profile = measured::calibrate(options, [](double fraction) {
     return show_progress(fraction, fmt::format("calibrating {:.0f} %", 100 * fraction));
   });
   clear_progress();
-  const auto file = store_own_profile(profile, name_of(options.backend));
-  std::vector<std::string> warnings;
-  if (const std::string why = disturbance_of(profile.context); !why.empty()) {
-    warnings.push_back(why +
-                       " during the calibration: predicted ranges are wider for it; calibrate "
-                       "again on an idle machine");
+  if (stores) result.stored = store_own_profile(result.profile, name_of(options.backend));
+  if (const std::string why = disturbance_of(result.profile.context); !why.empty()) {
+    result.warnings.push_back(why +
+                              " during the calibration: predicted ranges are wider for it; "
+                              "calibrate again on an idle machine");
   }
-  return {std::move(profile), file, warnings};
+  return result;
+}
+
+std::optional<MachineProfile> stored_profile(Backend backend) {
+  return load_own_profile(name_of(backend), measured::machine_context(1, backend));
 }
 
 std::string mismatch(const MachineProfile& profile, Backend backend) {
@@ -53,7 +74,7 @@ std::string mismatch(const MachineProfile& profile, Backend backend) {
 }
 
 MachineProfile own_machine(Backend backend) {
-  auto profile = load_own_profile(name_of(backend));
+  auto profile = stored_profile(backend);
   if (!profile) {
     throw Error(ErrorCode::invalid_input, "this machine is not calibrated", {},
                 fmt::format("run `headroom calibrate --backend {}`, which takes under a minute",

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,16 +16,24 @@ namespace headroom::cli {
 [[nodiscard]] measured::Backend default_backend() noexcept;
 [[nodiscard]] std::string_view name_of(measured::Backend backend) noexcept;
 
-/// A profile and the file that stores it.
+/// A new profile and its file. `file` is empty if there is no folder for it.
 struct StoredProfile {
   MachineProfile profile;
-  std::filesystem::path file;
+  StoredFile stored;
   std::vector<std::string> warnings;  ///< reasons to distrust it
 };
 
-/// Calibrates with a progress bar and stores the profile. Throws Error{invalid_input} if
-/// interrupted; Error{missing_resource}, before it measures, if the profile could not be stored.
-[[nodiscard]] StoredProfile calibrate_here(const measured::CalibrateOptions& options);
+/// A profile that cannot be stored is an error, or is used without.
+enum class Storing { required, if_possible };
+
+/// Calibrates with a progress bar and stores the profile. Throws Interrupted if a
+/// signal ends it; Error{missing_resource}, before it measures, if the profile could not be stored
+/// and is required to be.
+[[nodiscard]] StoredProfile calibrate_here(const measured::CalibrateOptions& options,
+                                           Storing storing);
+
+/// The profile stored for this machine and build, if there is one; see load_own_profile.
+[[nodiscard]] std::optional<MachineProfile> stored_profile(measured::Backend backend);
 
 /// The stored profile of this machine. Throws Error{invalid_input} if there is none, or if it was
 /// measured on another processor or with another build of the backend.

@@ -6,7 +6,7 @@
 #include <variant>
 
 #include "headroom/plan.h"
-#include "headroom/weight_storage.h"
+#include "headroom/storage.h"
 #include "model_reading.h"
 #include "options.h"
 

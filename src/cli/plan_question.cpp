@@ -52,6 +52,7 @@ DeviceRates rates_of(const PlanOptions& options, const PlanQuery& query) {
 
 std::int64_t default_context(const ModelSpec& spec) {
   if (const auto& image = spec.embedding.image) return image->num_tokens();
+  if (spec.denoiser) return resolve(WorkloadRequest{}, spec).seq_len;
   const PositionSpec& position = spec.position;
   if (position.max_position_embeddings == 0) return kDefaultContext;
   return std::clamp<std::int64_t>(position.max_position_embeddings - position.offset, 1,
@@ -107,8 +108,9 @@ PlanQuestion question_of(const PlanOptions& options) {
   question.notes.insert(question.notes.end(), more.begin(), more.end());
   question.query = options.query;
   const bool trains = options.query.purpose == Purpose::train;
-  question.query.attention = options.attention.value_or(trains ? AttentionImplementation::eager
-                                                               : AttentionImplementation::fused);
+  const bool eager = trains || question.model.spec.main_stack().self_attention.global.has_value();
+  question.query.attention = options.attention.value_or(eager ? AttentionImplementation::eager
+                                                              : AttentionImplementation::fused);
   apply_types(options, question.model.spec, question.query);
   question.rates = rates_of(options, question.query);
   question.devices = options.count;

@@ -31,6 +31,9 @@ Wording wording_of(const PlanViolation& violation) {
     case PlanRule::layers_without_compression:
       return {"--tp and --cp do not divide attention over compressed keys",
               "use --dp, --ep or --pp, which leave attention whole"};
+    case PlanRule::whole_denoiser:
+      return {"--tp, --pp and --cp do not divide a diffusion transformer",
+              "use --dp, which leaves the model whole"};
     case PlanRule::tensor_heads:
       return {fmt::format("--tp {} does not divide {} attention heads", plan.tensor, limits.heads),
               "choose a divisor of the number of heads"};

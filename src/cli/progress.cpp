@@ -3,36 +3,29 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <csignal>
-#include <cstdio>
+#include "interruption.h"
+#include "standard_streams.h"
+#include "utf8.h"
 
 namespace headroom::cli {
 namespace {
-
-volatile std::sig_atomic_t g_interrupted = 0;
-
-extern "C" void on_interrupt(int /*signal*/) { g_interrupted = 1; }
 
 bool has_terminal() { return isatty(STDERR_FILENO) == 1; }
 
 }  // namespace
 
-void catch_interrupt() { std::signal(SIGINT, on_interrupt); }
-
-bool interrupted() noexcept { return g_interrupted != 0; }
-
 bool show_progress(double fraction, std::string_view text) {
   if (has_terminal()) {
     constexpr int kWidth = 30;
     const int filled = static_cast<int>(kWidth * fraction);
-    fmt::print(stderr, "\r[{:#<{}}{:.<{}}] {}\033[K", "", filled, "", kWidth - filled, text);
-    std::fflush(stderr);
+    write_standard_error(fmt::format("\r[{:#<{}}{:.<{}}] {}\033[K", "", filled, "", kWidth - filled,
+                                     detail::printable(text)));
   }
-  return !interrupted();
+  return detail::interruption() == 0;
 }
 
 void clear_progress() {
-  if (has_terminal()) fmt::print(stderr, "\r\033[K");
+  if (has_terminal()) write_standard_error("\r\033[K");
 }
 
 }  // namespace headroom::cli

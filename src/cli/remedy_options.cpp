@@ -1,6 +1,6 @@
 #include "remedy_options.h"
 
-#include "headroom/visit.h"
+#include "visit.h"
 
 namespace headroom::cli {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "headroom/error.h"
 #include "headroom/predict.h"
-#include "headroom/weight_storage.h"
+#include "headroom/storage.h"
 #include "own_machine.h"
 #include "progress.h"
 

@@ -31,7 +31,7 @@ void require_runs(std::optional<WeightType> weights);
                                        const ModelSpec& spec);
 [[nodiscard]] measured::HeldType storage_of(const Workload& workload);
 
-/// Draws the progress of a measurement. Returns false once Ctrl-C was pressed.
+/// Draws the progress of a measurement. Returns false once a signal asked for the end.
 bool show_run(int done, int at_most);
 
 }  // namespace headroom::cli

@@ -12,8 +12,16 @@ std::string option_of(Setting setting) {
       return "--seq";
     case Setting::enc_seq_len:
       return "--enc-seq";
+    case Setting::global_tokens:
+      return "--global-tokens";
     case Setting::past_len:
       return "--past";
+    case Setting::images:
+      return "--images";
+    case Setting::image_size:
+      return "--image-size";
+    case Setting::frames:
+      return "--frames";
     case Setting::dtype:
       return "--dtype";
     case Setting::attention:
@@ -36,6 +44,12 @@ std::string option_of(Setting setting) {
       return "--kv-batched-tokens";
     case Setting::kv_slots:
       return "--kv-slots";
+    case Setting::kv_prefix_caching:
+      return "--kv-prefix-caching";
+    case Setting::kv_speculative_tokens:
+      return "--kv-speculative-tokens";
+    case Setting::kv_drafter_layers:
+      return "--kv-drafter-layers";
     case Setting::subject:
       return "--what";
     case Setting::weights:

@@ -1,5 +1,7 @@
 #include "sweep_axis.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <limits>
@@ -11,7 +13,8 @@
 namespace headroom::cli {
 namespace {
 
-constexpr std::size_t kMostAxisValues = 100'000'000;
+/// 8 MB of values. A grid of two such axes has 10^12 rows, more than a disk holds.
+constexpr std::size_t kMostAxisValues = 1'000'000;
 
 [[noreturn]] void refuse_axis(const std::string& names, const std::string& text) {
   refuse_value(names, "takes numbers and ranges such as 1,2,8 or 1..64:x2 or 8..64:+8, not \"" +
@@ -57,7 +60,10 @@ void add_range(const std::string& names, const std::string& text, std::size_t do
   if (last < first || (stride.times > 1 && first == 0)) refuse_axis(names, text);
   for (std::optional<std::int64_t> value = first; value && *value <= last;
        value = stride.after(*value)) {
-    if (values.size() >= kMostAxisValues) refuse_axis(names, text);
+    if (values.size() >= kMostAxisValues) {
+      refuse_value(names, fmt::format("\"{}\" has more than {} values: widen the step, such as :x2",
+                                      text, kMostAxisValues));
+    }
     values.push_back(*value);
   }
 }

@@ -1,7 +1,7 @@
 // Options for the types of weights, activations and arithmetic.
 #pragma once
 
-#include "headroom/weight_storage.h"
+#include "headroom/storage.h"
 #include "options.h"
 
 namespace headroom::cli {

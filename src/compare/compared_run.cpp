@@ -14,6 +14,9 @@ RunIdentity identity_of(const Model& model, const Workload& workload, MeasuredPh
   identity.seq_len = workload.seq_len;
   if (model.spec.reads_two_sequences()) identity.enc_seq_len = workload.enc_seq_len;
   identity.past_len = workload.past_len;
+  identity.visual_tokens = workload.images.totals.tokens / workload.batch_size;
+  if (model.spec.head.similarity) identity.compared_images = workload.images.totals.images;
+  identity.global_tokens = workload.global_tokens;
   if (phase == MeasuredPhase::generate) identity.new_tokens = new_tokens;
   identity.dtype = name_of(workload.dtype);
   identity.attention = name_of(workload.attention);
@@ -61,7 +64,9 @@ ComparedRun measured_run(const Measurement& measurement) {
   amounts[Quantity::matrix_flops] = Integer{measurement.counted.matrix_flops};
   amounts[Quantity::weight_bytes] = Integer{measurement.counted.weight_bytes};
   amounts[Quantity::peak_activation_bytes] = Integer{measurement.memory.arena_peak_bytes};
-  amounts[Quantity::rss_peak_bytes] = Integer{measurement.memory.rss_peak_bytes};
+  if (const auto peak = measurement.memory.rss_peak_bytes) {
+    amounts[Quantity::rss_peak_bytes] = Integer{*peak};
+  }
   if (measurement.counted.kv_cache_bytes > 0) {
     amounts[Quantity::kv_cache_bytes] = Integer{measurement.counted.kv_cache_bytes};
   }
@@ -69,7 +74,7 @@ ComparedRun measured_run(const Measurement& measurement) {
   if (measurement.ttft_s) amounts[Quantity::ttft_s] = *measurement.ttft_s;
   if (measurement.tpot_s) amounts[Quantity::tpot_s] = *measurement.tpot_s;
   side.time_spread = measurement.time.mad_s / measurement.time.median_s;
-  side.rss_before_bytes = Integer{measurement.memory.rss_before_bytes};
+  side.rss_before_bytes = measurement.memory.rss_before_bytes;
   side.allocated = measurement.memory.allocated;
   for (const OperatorMeasurement& one : measurement.operators) {
     side.operator_times.emplace_back(one.path, one.time_s);

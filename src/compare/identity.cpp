@@ -30,6 +30,9 @@ void require_same(const RunIdentity& predicted, const RunIdentity& measured) {
   require_same_field("seq", predicted.seq_len, measured.seq_len);
   require_same_field("enc-seq", predicted.enc_seq_len, measured.enc_seq_len);
   require_same_field("past", predicted.past_len, measured.past_len);
+  require_same_field("visual tokens", predicted.visual_tokens, measured.visual_tokens);
+  require_same_field("images", predicted.compared_images, measured.compared_images);
+  require_same_field("global tokens", predicted.global_tokens, measured.global_tokens);
   require_same_field("new tokens", predicted.new_tokens, measured.new_tokens);
   require_same_field("dtype", predicted.dtype, measured.dtype);
   require_same_field("attention", predicted.attention, measured.attention);
@@ -46,6 +49,9 @@ std::string workload_text(const RunIdentity& identity) {
   add("seq {}", identity.seq_len);
   add("enc-seq {}", identity.enc_seq_len);
   if (identity.past_len != 0) add("past {}", identity.past_len);
+  if (identity.visual_tokens != 0) add("{} visual tokens", identity.visual_tokens);
+  add("images {}", identity.compared_images);
+  if (identity.global_tokens != 0) add("{} global tokens", identity.global_tokens);
   add("{} new tokens", identity.new_tokens);
   add("{}", identity.dtype);
   add("{} attention", identity.attention);

@@ -1,6 +1,8 @@
 // Self- and cross-attention: softmax (eager or fused) and linear, with or without a KV-cache.
 #include <algorithm>
+#include <cmath>
 #include <iterator>
+#include <optional>
 #include <span>
 
 #include "builder.h"
@@ -17,8 +19,6 @@ AttentionParts self_attention_parts() {
           Part::attention_out};
 }
 
-namespace {
-
 AttentionParts cross_attention_parts() {
   return {"cross_attention",
           Part::cross_attention_kv_cache,
@@ -29,20 +29,56 @@ AttentionParts cross_attention_parts() {
           Part::cross_attention_out};
 }
 
-AttentionShape shape_of(const HeadSizes& heads, const Expr& queries, const Expr& keys) {
-  return {kBatch, heads.heads, heads.kv_heads, heads.head_dim, heads.value_head_dim, queries, keys};
+namespace {
+
+/// Images differ in length, so the scores of a tower's heads are rows of all its pairs.
+std::vector<Expr> score_shape(const AttentionShape& shape) {
+  if (!shape.image_pairs.is_zero()) return {shape.heads, shape.image_pairs};
+  return {shape.batch, shape.heads, shape.queries, shape.keys};
 }
 
 bool is_windowed(const AttentionSpec& attention) {
   return attention.window.kind != WindowKind::none;
 }
 
-Expr visible_pairs(const AttentionSpec& attention, const AttentionShape& shape) {
-  if (is_windowed(attention)) return Symbol::windowed_pairs;
-  return attention.causal ? Expr(Symbol::visible_pairs) : shape.queries * shape.keys;
+/// Tokens of a block of attention, where the reference code's eager kernels attend in blocks.
+std::optional<Expr> eager_block(const AttentionSpec& attention, const GraphOptions& options) {
+  const bool eager = options.attention == AttentionImplementation::eager;
+  if (attention.block_size == 0 || !eager) return std::nullopt;
+  return Integer{attention.block_size};
+}
+
+/// `shape` in blocks: those of LongT5, or Longformer's chunks with its global tokens.
+AttentionShape in_blocks(AttentionShape shape, const Expr& block, const AttentionSpec& attention,
+                         const GraphOptions& options) {
+  shape.block = block;
+  if (!attention.global) {
+    shape.queries = Symbol::encoder_block_tokens;
+    shape.keys = Integer{3} * block;
+    return shape;
+  }
+  shape.block_keys = BlockKeys::window;
+  if (options.global == GlobalTokens::present) shape.global_keys = Symbol::global_tokens;
+  shape.queries = Symbol::chunked_tokens;
+  shape.keys = shape.global_keys + Integer{2} * block + Integer{1};
+  return shape;
 }
 
 }  // namespace
+
+Expr GraphBuilder::unmasked_pairs(const StackContext& stack, const AttentionSpec& attention,
+                                  const AttentionShape& shape) const {
+  const bool whole_prompt =
+      attention.lookahead == Lookahead::prompt && options_.phase == Phase::prefill;
+  if (whole_prompt) return shape.pairs();
+  if (is_windowed(attention)) {
+    return stack.role == StackRole::encoder ? Symbol::encoder_windowed_pairs
+                                            : Symbol::windowed_pairs;
+  }
+  if (!attention.causal) return shape.pairs();
+  const bool ahead = attention.lookahead == Lookahead::image && reads_images();
+  return Expr(Symbol::visible_pairs) + (ahead ? Expr(Symbol::later_image_pairs) : Expr());
+}
 
 Expr GraphBuilder::cached_keys(const AttentionSpec& attention) {
   return is_windowed(attention) ? Symbol::windowed_keys : Symbol::visible_keys;
@@ -51,56 +87,19 @@ Expr GraphBuilder::cached_keys(const AttentionSpec& attention) {
 void GraphBuilder::relative_position_bias(const StackContext& stack) {
   const Expr heads =
       sized(Symbol::num_attention_heads, stack.spec->self_attention.num_attention_heads);
-  const Expr keys = stack.keys == KeySource::cache ? Expr(Symbol::visible_keys) : stack.tokens;
+  const bool cached = stack.keys == KeySource::cache;
+  RelativePositionBias op{heads, stack.tokens, cached ? Expr(Symbol::visible_keys) : stack.tokens};
+  if (const auto block = eager_block(stack.spec->self_attention, options_)) {
+    op.queries = *block;
+    op.keys = Integer{3} * *block;
+    op.first_query = *block;
+  }
   const WeightId table =
       weight(Part::relative_position_bias, "relative_attention_bias.weight",
              {Symbol::relative_attention_num_buckets, heads}, WeightRole::relative_position_bias);
-  position_bias_ = emit(Part::relative_position_bias, "relative_attention_bias",
-                        RelativePositionBias{heads, stack.tokens, keys}, {}, {table},
-                        {heads, stack.tokens, keys});
-}
-
-void GraphBuilder::relative_embeddings(const StackContext& stack) {
-  const DisentangledSpec& spec = *stack.spec->self_attention.disentangled;
-  const Expr rows = Integer{spec.num_positions};
-  const Expr width = Symbol::hidden_size;
-  begin_block(stack.path, stack.role, Integer{1}, 0);
-  const WeightId table = weight(Part::relative_position_bias, "relative_embeddings.weight",
-                                {rows, width}, WeightRole::relative_position_bias);
-  TensorId embedded = emit(Part::relative_position_bias, "relative_embeddings",
-                           PositionTableRows{rows, width}, {}, {table}, {rows, width});
-  if (spec.table_norm) {
-    embedded = norm(*spec.table_norm, "relative_embeddings_norm",
-                    Norm{*spec.table_norm, rows, width, {}}, embedded);
-  }
-  position_table_ = end_block(embedded);
-}
-
-TensorId GraphBuilder::disentangled_bias(const StackContext& stack, TensorId qkv) {
-  const AttentionSpec& attention = *stack.attention;
-  const DisentangledSpec& spec = *attention.disentangled;
-  const Expr heads = stack.heads.heads;
-  const Expr width = stack.heads.query_width();
-  std::vector<WeightId> weights;
-  const auto project = [&](const std::string& shared, const std::string& own) {
-    const std::string path = "attention." + (spec.shares_projections ? shared : own);
-    for (const char* const name : {".weight", ".bias"}) {
-      const std::vector<Expr> shape = std::string_view(name) == ".weight"
-                                          ? std::vector<Expr>{width, Symbol::hidden_size}
-                                          : std::vector<Expr>{width};
-      weights.push_back(spec.shares_projections
-                            ? weight_of_layer(path + name)
-                            : weight(Part::relative_position_bias, path + name, shape,
-                                     WeightRole::relative_position_bias));
-    }
-  };
-  if (spec.content_to_position || spec.shares_projections) project("key", "position_key");
-  if (spec.position_to_content || spec.shares_projections) project("query", "position_query");
-  const DisentangledBias op{spec, shape_of(stack.heads, stack.tokens, stack.tokens),
-                            Integer{spec.num_positions}, Symbol::hidden_size,
-                            attention.fixed_scale};
-  return emit(Part::relative_position_bias, "attention.relative_bias", op, {qkv, *position_table_},
-              std::move(weights), {kBatch, heads, stack.tokens, stack.tokens});
+  std::vector<Expr> shape{heads, op.queries, op.keys};
+  position_bias_ = emit(Part::relative_position_bias, "relative_attention_bias", std::move(op), {},
+                        {table}, std::move(shape));
 }
 
 TensorId GraphBuilder::self_attention(const StackContext& stack, TensorId hidden) {
@@ -114,6 +113,10 @@ TensorId GraphBuilder::self_attention(const StackContext& stack, TensorId hidden
       return gated_convolution(stack, hidden);
     case AttentionKind::state_space:
       return state_space(stack, hidden);
+    case AttentionKind::gated_recurrence:
+      return gated_recurrence(stack, hidden);
+    case AttentionKind::weighted_key_value:
+      return weighted_key_value(stack, hidden);
     case AttentionKind::none:
       return hidden;
     case AttentionKind::softmax:
@@ -144,11 +147,16 @@ TensorId GraphBuilder::attention_of_heads(const StackContext& stack, TensorId hi
   }
   qkv = value_norm(stack, qkv);
   const TensorId rotated = apply_rope_and_norm(stack, qkv);
-  const AttentionOperands operands = attention.shares_key_values ? shared_operands(stack, rotated)
-                                                                 : cached_operands(stack, rotated);
+  AttentionOperands operands = attention.shares_key_values ? shared_operands(stack, rotated)
+                                                           : cached_operands(stack, rotated);
+  if (const auto block = eager_block(attention, options_)) {
+    operands.shape = in_blocks(operands.shape, *block, attention, options_);
+  }
   if (!attention.shares_key_values) key_values_[attention.window.kind] = operands;
   if (attention.disentangled) position_bias_ = disentangled_bias(stack, rotated);
+  if (attention.transformer_xl) position_bias_ = transformer_xl_bias(stack, rotated);
   TensorId context = softmax_attention(stack, parts, attention, operands);
+  if (attention.global) context = global_attention(stack, hidden, context);
   if (attention.output_gate) context = gated_context(stack, hidden, context);
   const TensorId out = attention_output(stack, parts, attention, heads.context_width(), context);
   return scaled(Part::attention_out, "attention.out.scale", attention.output_multiplier, out);
@@ -157,10 +165,11 @@ TensorId GraphBuilder::attention_of_heads(const StackContext& stack, TensorId hi
 TensorId GraphBuilder::project_heads(const StackContext& stack, TensorId hidden) {
   const AttentionSpec& attention = *stack.attention;
   const HeadSizes& heads = stack.heads;
+  const Expr input_width = graph_.tensors[hidden].shape.back();
   const auto key_bias = attention.key_bias ? Projection::Bias::of_linear : Projection::Bias::none;
   LinearParts projections{Part::attention_qkv,   "attention.qkv",
                           WeightRole::attention, stack.rows(),
-                          Symbol::hidden_size,   {{"attention.query", heads.query_width()}},
+                          input_width,           {{"attention.query", heads.query_width()}},
                           attention.qkv_bias};
   Expr width = heads.query_width();
   if (!attention.shares_key_values) {
@@ -171,7 +180,8 @@ TensorId GraphBuilder::project_heads(const StackContext& stack, TensorId hidden)
     projections.projections.push_back({"attention.value", heads.value_width()});
     width += heads.value_width();
   }
-  return linear(projections, hidden, {kBatch, stack.tokens, width});
+  const TensorId projected = linear(projections, hidden, {kBatch, stack.tokens, width});
+  return stack.spec->shared_block ? adapted_heads(stack, projected, hidden) : projected;
 }
 
 TensorId GraphBuilder::value_norm(const StackContext& stack, TensorId qkv) {
@@ -224,18 +234,7 @@ TensorId GraphBuilder::apply_rope_and_norm(const StackContext& stack, TensorId q
     qkv = emit_in_place(Part::attention_qkv, "attention.qkv.clip",
                         Clamp{stack.rows() * heads.row_width(), attention.clip_qkv}, {qkv});
   }
-  if (stack.position->kind == PositionKind::rotary && attention.rotary) {
-    const RopeSpec& rope = attention.rope ? *attention.rope : stack.position->rope;
-    const Expr rotary_dim = rope.rotary_dim == 0 ? heads.head_dim : Expr(Integer{rope.rotary_dim});
-    qkv = emit_in_place(
-        Part::attention_rotary, "attention.rotary",
-        Rotary{{stack.rows(), heads.row_width(), {}, heads.heads + heads.kv_heads, heads.head_dim},
-               {},
-               rotary_dim,
-               stack.tokens,
-               rope},
-        {qkv});
-  }
+  qkv = apply_rope(stack, qkv);
   apply_norm(QueryKeyNormPlace::after_rotary);
   if (attention.temperature) {
     const HeadRows queries{stack.rows(), heads.row_width(), {}, heads.heads, heads.head_dim};
@@ -243,6 +242,23 @@ TensorId GraphBuilder::apply_rope_and_norm(const StackContext& stack, TensorId q
                         TemperatureScale{queries, stack.tokens, *attention.temperature}, {qkv});
   }
   return qkv;
+}
+
+TensorId GraphBuilder::apply_rope(const StackContext& stack, TensorId qkv) {
+  const AttentionSpec& attention = *stack.attention;
+  if (!stack.position->is_rotary() || !attention.rotary) return qkv;
+  HeadSizes heads = stack.heads;
+  if (attention.shares_key_values) heads.kv_heads = {};
+  const RopeSpec& rope = attention.rope ? *attention.rope : stack.position->rope;
+  const Expr rotary_dim = rope.rotary_dim == 0 ? heads.head_dim : Expr(Integer{rope.rotary_dim});
+  return emit_in_place(
+      Part::attention_rotary, "attention.rotary",
+      Rotary{{stack.rows(), heads.row_width(), {}, heads.heads + heads.kv_heads, heads.head_dim},
+             {},
+             rotary_dim,
+             stack.tokens,
+             rope},
+      {qkv});
 }
 
 TensorId GraphBuilder::query_key_norm(const StackContext& stack, TensorId qkv) {
@@ -275,7 +291,12 @@ TensorId GraphBuilder::query_key_norm(const StackContext& stack, TensorId qkv) {
 AttentionOperands GraphBuilder::cached_operands(const StackContext& stack, TensorId qkv) {
   const AttentionSpec& attention = *stack.attention;
   const HeadSizes& heads = stack.heads;
-  AttentionOperands operands{shape_of(heads, stack.tokens, stack.tokens), {qkv}};
+  AttentionOperands operands{heads.shape(stack.tokens, stack.tokens), {qkv}};
+  if (is_tower_) {
+    const bool windowed = attention.image_scope == ImageScope::window;
+    operands.shape.scope = attention.image_scope;
+    operands.shape.image_pairs = windowed ? Symbol::image_window_pairs : Symbol::image_pairs;
+  }
   if (stack.keys == KeySource::projections) return operands;
   const Expr width = heads.key_width() + heads.value_width();
   const Expr keys = cached_keys(attention);
@@ -317,15 +338,22 @@ TensorId GraphBuilder::cross_attention(const StackContext& stack, TensorId hidde
                               {{"cross_attention.key", heads.key_width(), key_bias},
                                {"cross_attention.value", heads.value_width()}},
                               attention.qkv_bias};
-  // A single layer recomputes its keys and values in every pass.
-  const bool cached = !training() && spec_.kind != ModelKind::cross_attention_layer;
-  AttentionOperands operands{shape_of(heads, stack.tokens, source),
-                             {linear(query, hidden, {kBatch, stack.tokens, heads.query_width()})},
-                             cached ? KeySource::cache : KeySource::projections};
+  // A single layer and a denoising step recompute their keys and values in every pass.
+  const bool cached = !training() && spec_.kind != ModelKind::cross_attention_layer &&
+                      spec_.kind != ModelKind::denoiser;
+  const TensorId queries = linear(query, hidden, {kBatch, stack.tokens, heads.query_width()});
+  const HeadRows query_rows{stack.rows(), heads.query_width(), {}, heads.heads, heads.head_dim};
+  AttentionOperands operands{
+      heads.shape(stack.tokens, source),
+      {cross_attention_norm(attention, "cross_attention.query_norm", query_rows, queries)},
+      cached ? KeySource::cache : KeySource::projections};
   // In decode the cache already contains the encoder's keys and values; only weights are added.
   const bool emit_nodes = std::exchange(emit_nodes_, options_.phase != Phase::decode);
   const Expr width = heads.key_width() + heads.value_width();
   TensorId projected = linear(key_value, *encoder_output_, {kBatch, source, width});
+  projected =
+      cross_attention_norm(attention, "cross_attention.key_norm",
+                           {kBatch * source, width, {}, heads.kv_heads, heads.head_dim}, projected);
   if (operands.keys == KeySource::cache) {
     const TensorId cache = key_value_cache(parts, source, width);
     const Expr rows = kBatch * source;
@@ -338,6 +366,17 @@ TensorId GraphBuilder::cross_attention(const StackContext& stack, TensorId hidde
   operands.tensors.push_back(projected);
   return attention_output(stack, parts, attention, heads.context_width(),
                           softmax_attention(stack, parts, attention, operands));
+}
+
+TensorId GraphBuilder::cross_attention_norm(const AttentionSpec& attention, const std::string& path,
+                                            const HeadRows& rows, TensorId projected) {
+  const auto& norm = attention.query_key_norm;
+  if (!norm) return projected;
+  const bool together = norm->scope == QueryKeyNormScope::all_heads;
+  const Expr width = together ? rows.heads * rows.head_dim : rows.head_dim;
+  return emit_in_place(Part::attention_query_key_norm, path,
+                       HeadNorm{norm->norm, norm->scope, rows}, {projected},
+                       norm_weights(norm->norm, Part::attention_query_key_norm, path, {width}));
 }
 
 TensorId GraphBuilder::key_value_cache(const AttentionParts& parts, const Expr& keys,
@@ -353,6 +392,7 @@ TensorId GraphBuilder::softmax_attention(const StackContext& stack, const Attent
   ScoreShaping shaping{ScoreBias::none, attention.scale, attention.fixed_scale, attention.soft_cap,
                        attention.sinks, attention.alibi, attention.window};
   if (attention.alibi.kind != AlibiKind::none) shaping.bias = ScoreBias::alibi;
+  shaping.lookahead = attention.lookahead;
   if (position_bias_ && is_self) shaping.bias = ScoreBias::relative_position;
   const Masking masking = attention.causal ? Masking::causal : Masking::none;
   std::vector<TensorId> score_inputs = operands.tensors;
@@ -368,15 +408,14 @@ TensorId GraphBuilder::softmax_attention(const StackContext& stack, const Attent
   }
   const std::vector<Expr> context_shape{kBatch, stack.tokens, shape.heads * shape.value_head_dim};
   if (options_.attention == AttentionImplementation::fused) {
-    const Expr pairs = operands.pairs ? *operands.pairs : visible_pairs(attention, shape);
+    const Expr pairs = operands.pairs ? *operands.pairs : unmasked_pairs(stack, attention, shape);
     const FusedAttention op{shape, pairs, operands.keys, masking, shaping, operands.values};
     return emit(parts.core, parts.path + ".core", op, std::move(score_inputs), std::move(sinks),
                 context_shape);
   }
-  TensorId scores =
-      emit(parts.scores, parts.path + ".scores",
-           AttentionScores{shape, operands.keys, masking, shaping, operands.values},
-           std::move(score_inputs), {}, {kBatch, shape.heads, shape.queries, shape.keys});
+  TensorId scores = emit(parts.scores, parts.path + ".scores",
+                         AttentionScores{shape, operands.keys, masking, shaping, operands.values},
+                         std::move(score_inputs), {}, score_shape(shape));
   scores =
       emit_in_place(parts.softmax, parts.path + ".softmax",
                     Softmax{shape.score_elements(), attention.softmax}, {scores}, std::move(sinks));
@@ -396,7 +435,7 @@ TensorId GraphBuilder::linear_attention(const StackContext& stack, TensorId quer
   const AttentionSpec& attention = *stack.attention;
   const HeadSizes& heads = stack.heads;
   const AttentionParts parts = self_attention_parts();
-  const AttentionShape shape = shape_of(heads, stack.tokens, stack.tokens);
+  const AttentionShape shape = heads.shape(stack.tokens, stack.tokens);
   const TensorId mapped = emit_in_place(
       Part::attention_feature_map, "attention.feature_map",
       FeatureMap{

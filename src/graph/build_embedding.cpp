@@ -13,6 +13,7 @@ AddedPositions added_positions(PositionKind kind) {
       return AddedPositions::sinusoidal;
     case PositionKind::none:
     case PositionKind::rotary:
+    case PositionKind::learned_and_rotary:
     case PositionKind::relative_bias:
       break;
   }
@@ -131,32 +132,58 @@ TensorId GraphBuilder::embed_audio(const StackContext& stack) {
 TensorId GraphBuilder::embed_patches(const StackContext& stack) {
   const ImageSpec& image = *spec_.embedding.image;
   const Expr prefix = Integer{image.prefix_tokens()};
-  const Expr patches = stack.tokens - prefix;
-  const TensorId pixels =
-      tensor("pixel_values", {Symbol::batch_size, patches, Symbol::patch_elements});
-  graph_.inputs.push_back(pixels);
+  const Expr images = is_tower_ ? Expr(Symbol::images) : kBatch;
+  const Expr patches = is_tower_ ? Expr(Symbol::image_patches) : kBatch * (stack.tokens - prefix);
+  const TensorId pixels = tensor("pixel_values", {patches, Symbol::patch_elements});
+  if (emit_nodes_) graph_.inputs.push_back(pixels);
   begin_block("embeddings", stack.role, Integer{1}, pixels);
+  std::vector<WeightId> weights = patch_weights(image);
+  PatchEmbedding op{images, patches, Symbol::patch_elements, Symbol::hidden_size, prefix};
+  op.bias = image.patch_bias;
+  const bool norm_first = spec_.embedding.norm_before_positions;
+  op.positions = spec_.position.has_patch_table() && !norm_first;
+  if (op.positions) weights.push_back(patch_position_table());
+  const TensorId hidden = emit(Part::embeddings, "patch_embeddings", std::move(op), {pixels},
+                               std::move(weights), hidden_shape(stack));
+  return norm_first ? add_patch_positions(stack, hidden) : finish_embedding(stack, hidden);
+}
+
+TensorId GraphBuilder::add_patch_positions(const StackContext& stack, TensorId hidden) {
+  const NormSpec& spec = *spec_.embedding.norm;
+  hidden = norm(spec, "norm", Norm{spec, stack.rows(), Symbol::hidden_size, {}}, hidden);
+  return end_block(emit_in_place(Part::embeddings, "position_embeddings",
+                                 PositionEmbedding{stack.rows(), stack.tokens, Symbol::hidden_size},
+                                 {hidden}, {patch_position_table()}));
+}
+
+WeightId GraphBuilder::patch_position_table() {
+  std::vector<Expr> shape{Symbol::max_position_embeddings, Symbol::hidden_size};
+  if (spec_.position.table == PositionTable::rows_and_columns) {
+    shape.insert(shape.begin(), Integer{2});
+  }
+  return weight(Part::embeddings, "position_embeddings.weight", std::move(shape),
+                WeightRole::embedding);
+}
+
+std::vector<WeightId> GraphBuilder::patch_weights(const ImageSpec& image) {
+  std::vector<WeightId> weights;
   const auto add = [&](const std::string& path, std::vector<Expr> shape) {
-    return weight(Part::embeddings, path, std::move(shape), WeightRole::embedding);
+    weights.push_back(weight(Part::embeddings, path, std::move(shape), WeightRole::embedding));
   };
-  std::vector<WeightId> weights{
-      add("patch_embeddings.weight", {Symbol::hidden_size, Symbol::patch_elements}),
-      add("patch_embeddings.bias", {Symbol::hidden_size}),
-      add("class_token", {Symbol::hidden_size})};
+  add("patch_embeddings.weight", {Symbol::hidden_size, Symbol::patch_elements});
+  if (image.patch_bias) add("patch_embeddings.bias", {Symbol::hidden_size});
   switch (image.prefix) {
+    case PrefixTokens::none:
+      break;
     case PrefixTokens::class_token:
+      add("class_token", {Symbol::hidden_size});
       break;
     case PrefixTokens::class_and_distillation:
-      weights.push_back(add("distillation_token", {Symbol::hidden_size}));
+      add("class_token", {Symbol::hidden_size});
+      add("distillation_token", {Symbol::hidden_size});
       break;
   }
-  weights.push_back(
-      add("position_embeddings.weight", {Symbol::max_position_embeddings, Symbol::hidden_size}));
-  const TensorId hidden = emit(Part::embeddings, "patch_embeddings",
-                               PatchEmbedding{Symbol::batch_size, patches, Symbol::patch_elements,
-                                              Symbol::hidden_size, prefix},
-                               {pixels}, std::move(weights), hidden_shape(stack));
-  return finish_embedding(stack, hidden);
+  return weights;
 }
 
 TensorId GraphBuilder::finish_embedding(const StackContext& stack, TensorId hidden) {
@@ -167,7 +194,7 @@ TensorId GraphBuilder::finish_embedding(const StackContext& stack, TensorId hidd
   }
   hidden = dropout("dropout", stack.spec->dropout.embedding, hidden);
   if (narrow) hidden = project_embedding(stack, hidden);
-  return end_block(hidden);
+  return end_block(insert_visual_tokens(hidden));
 }
 
 }  // namespace headroom::detail

@@ -16,6 +16,7 @@ std::vector<Projection> up_projections(const std::string& path, FfnKind kind, co
 
 TensorId GraphBuilder::feed_forward(const StackContext& stack, TensorId hidden) {
   const FfnSpec& ffn = *stack.ffn;
+  if (ffn.kind == FfnKind::channel_mix) return channel_mix(stack, hidden);
   if (ffn.experts) return routed_experts(stack, ffn, hidden, hidden);
   const Expr width = sized(Symbol::intermediate_size, ffn.intermediate_size);
   return dense_network(stack, ffn, width, "mlp", std::nullopt, hidden);
@@ -60,18 +61,22 @@ TensorId GraphBuilder::dense_network(const StackContext& stack, const FfnSpec& f
                           Scale{gates.elements(), ffn.gate_multiplier, gates}, {inner});
   }
   if (gated) {
-    inner =
-        emit(activation_part, path + ".activation", GatedActivation{ffn.activation, rows * width},
-             {inner}, {}, {Symbol::batch_size, stack.tokens, width});
+    inner = emit(activation_part, path + ".activation",
+                 GatedActivation{ffn.activation, rows * width, ffn.gate_cutoff}, {inner}, {},
+                 {Symbol::batch_size, stack.tokens, width});
   } else {
     inner = emit_in_place(activation_part, path + ".activation",
                           Activation{ffn.activation, rows * width}, {inner},
                           activation_weights(activation_part, path, ffn.activation));
   }
   inner = dropout(path + ".activation.dropout", stack.spec->dropout.ffn_activation, inner);
-  const LinearParts down{
-      part.value_or(Part::mlp_down),           path + ".down", WeightRole::mlp, rows, width,
-      {{path + ".down", Symbol::hidden_size}}, ffn.bias};
+  const LinearParts down{part.value_or(Part::mlp_down),
+                         path + ".down",
+                         WeightRole::mlp,
+                         rows,
+                         width,
+                         {{path + ".down", Symbol::hidden_size}},
+                         ffn.down_bias.value_or(ffn.bias)};
   return scaled(down.part, path + ".down.scale", ffn.output_multiplier,
                 linear(down, inner, hidden_shape(stack)));
 }
@@ -107,58 +112,53 @@ TensorId GraphBuilder::expert_linear(ExpertLinear op, const std::vector<Projecti
   return emit(part, path, std::move(op), std::move(inputs), std::move(weights), std::move(shape));
 }
 
-TensorId GraphBuilder::routed_experts(const StackContext& stack, const FfnSpec& ffn,
-                                      TensorId router_input, TensorId hidden) {
-  const ExpertsSpec& experts = *ffn.experts;
+TensorId GraphBuilder::route_tokens(const StackContext& stack, const ExpertsSpec& experts,
+                                    TensorId router_input) {
   const Expr rows = stack.rows();
   const Expr count = Symbol::num_experts;
   const Expr per_token = Symbol::num_experts_per_tok;
-  const Expr width = sized(Symbol::moe_intermediate_size, experts.intermediate_size);
+  const auto router_weight = [&](const std::string& path, std::vector<Expr> shape) {
+    return weight(Part::mlp_router, path, std::move(shape), WeightRole::mlp);
+  };
   const LinearParts router{
       Part::mlp_router,        "mlp.router",       WeightRole::mlp, rows, Symbol::hidden_size,
       {{"mlp.router", count}}, experts.router_bias};
-  const TensorId scores = linear(router, router_input, {Symbol::batch_size, stack.tokens, count});
-  std::vector<WeightId> correction;
-  if (experts.beside_dense) {
-    correction.push_back(
-        weight(Part::mlp_router, "mlp.router.expert_scale", {count}, WeightRole::mlp));
-  }
+  std::vector<TensorId> inputs{
+      linear(router, router_input, {Symbol::batch_size, stack.tokens, count})};
+  std::vector<WeightId> weights;
+  if (experts.beside_dense) weights.push_back(router_weight("mlp.router.expert_scale", {count}));
   if (experts.correction_bias) {
-    correction.push_back(
-        weight(Part::mlp_router, "mlp.router.correction_bias", {count}, WeightRole::mlp));
-    if (!experts.correction_bias_is_parameter) {
-      graph_.weights.back().kind = WeightKind::buffer;
-    }
+    weights.push_back(router_weight("mlp.router.correction_bias", {count}));
+    if (!experts.correction_bias_is_parameter) graph_.weights.back().kind = WeightKind::buffer;
   }
-  std::vector<TensorId> select_inputs{scores};
   if (experts.selection == ExpertSelection::token_table) {
-    correction.push_back(weight(Part::mlp_router, "mlp.router.token_experts",
-                                {Symbol::vocab_size, per_token}, WeightRole::mlp));
+    weights.push_back(router_weight("mlp.router.token_experts", {Symbol::vocab_size, per_token}));
     graph_.weights.back().kind = WeightKind::buffer;
-    select_inputs.push_back(graph_.inputs.front());
+    inputs.push_back(graph_.inputs.front());
   }
-  const TensorId routing =
-      emit(Part::mlp_router, "mlp.router.select", RouterSelect{rows, count, per_token, experts},
-           std::move(select_inputs), std::move(correction), {rows, Integer{2} * per_token});
-  const bool latent = experts.latent_size != 0;
-  const Expr outer = latent ? Expr(Integer{experts.latent_size}) : Expr(Symbol::hidden_size);
-  const auto between = [&](const std::string& path, const Expr& size, TensorId input) {
-    return project(stack, Part::mlp_latent, {path, size}, WeightRole::mlp, LinearBias::absent,
-                   input);
-  };
-  const TensorId read = latent ? between("mlp.latent.down", outer, hidden) : hidden;
-  ExpertLinear up{ExpertLinear::Source::tokens,
+  return emit(Part::mlp_router, "mlp.router.select", RouterSelect{rows, count, per_token, experts},
+              std::move(inputs), std::move(weights), {rows, Integer{2} * per_token});
+}
+
+TensorId GraphBuilder::expert_networks(const StackContext& stack, const FfnSpec& ffn,
+                                       TensorId hidden, const Expr& hidden_width,
+                                       TensorId routing) {
+  const ExpertsSpec& experts = *ffn.experts;
+  const Expr rows = stack.rows();
+  const Expr per_token = Symbol::num_experts_per_tok;
+  const Expr width = sized(Symbol::moe_intermediate_size, experts.intermediate_size);
+  ExpertLinear op{ExpertLinear::Source::tokens,
                   rows,
-                  count,
+                  Symbol::num_experts,
                   per_token,
-                  outer,
+                  hidden_width,
                   {},
                   experts.bias,
                   experts.weighting};
   const bool gated = ffn.kind == FfnKind::gated;
   TensorId inner =
-      expert_linear(up, up_projections("mlp.experts", ffn.kind, width), Part::mlp_experts_up,
-                    gated ? "mlp.experts.gate_up" : "mlp.experts.up", {read, routing});
+      expert_linear(op, up_projections("mlp.experts", ffn.kind, width), Part::mlp_experts_up,
+                    gated ? "mlp.experts.gate_up" : "mlp.experts.up", {hidden, routing});
   const Expr elements = rows * per_token * width;
   const ActivationKind activation = experts.activation.value_or(ffn.activation);
   if (gated) {
@@ -168,19 +168,28 @@ TensorId GraphBuilder::routed_experts(const StackContext& stack, const FfnSpec& 
     inner = emit_in_place(Part::mlp_experts_activation, "mlp.experts.activation",
                           Activation{activation, elements}, {inner});
   }
-  const ExpertLinear down{ExpertLinear::Source::experts,
-                          rows,
-                          count,
-                          per_token,
-                          width,
-                          {},
-                          experts.bias,
-                          experts.weighting};
-  inner = expert_linear(down, {{"mlp.experts.down", outer}}, Part::mlp_experts_down,
-                        "mlp.experts.down", {inner, routing});
-  TensorId sum = emit(Part::mlp_experts_combine, "mlp.experts.combine",
-                      ExpertCombine{rows, per_token, outer, experts.weighting}, {inner, routing},
-                      {}, {Symbol::batch_size, stack.tokens, outer});
+  op.source = ExpertLinear::Source::experts;
+  op.in_features = width;
+  return expert_linear(op, {{"mlp.experts.down", hidden_width}}, Part::mlp_experts_down,
+                       "mlp.experts.down", {inner, routing});
+}
+
+TensorId GraphBuilder::routed_experts(const StackContext& stack, const FfnSpec& ffn,
+                                      TensorId router_input, TensorId hidden) {
+  const ExpertsSpec& experts = *ffn.experts;
+  const TensorId routing = route_tokens(stack, experts, router_input);
+  const bool latent = experts.latent_size != 0;
+  const Expr width = latent ? Expr(Integer{experts.latent_size}) : Expr(Symbol::hidden_size);
+  const auto between = [&](const std::string& path, const Expr& size, TensorId input) {
+    return project(stack, Part::mlp_latent, {path, size}, WeightRole::mlp, LinearBias::absent,
+                   input);
+  };
+  const TensorId read = latent ? between("mlp.latent.down", width, hidden) : hidden;
+  const TensorId outputs = expert_networks(stack, ffn, read, width, routing);
+  TensorId sum =
+      emit(Part::mlp_experts_combine, "mlp.experts.combine",
+           ExpertCombine{stack.rows(), Symbol::num_experts_per_tok, width, experts.weighting},
+           {outputs, routing}, {}, {Symbol::batch_size, stack.tokens, width});
   if (latent) sum = between("mlp.latent.up", Symbol::hidden_size, sum);
   return experts.shared_intermediate_size == 0 ? sum : shared_expert(stack, ffn, hidden, sum);
 }

@@ -4,17 +4,15 @@
 #include "builder.h"
 
 namespace headroom::detail {
-namespace {
-
-const Expr kHidden = Symbol::hidden_size;
-
-}  // namespace
 
 void GraphBuilder::head(const StackContext& stack, TensorId hidden) {
   const HeadSpec& spec = spec_.head;
   begin_block("head", StackRole::single, Integer{1}, hidden);
   if (spec.projects_out) hidden = project_out(stack, hidden);
-  if (!spec.language_model && !spec.classifier) graph_.outputs.push_back(hidden);
+  if (spec.similarity) similarity_head(*spec.similarity, hidden);
+  if (!spec.language_model && !spec.classifier && !spec.similarity) {
+    graph_.outputs.push_back(hidden);
+  }
   if (spec.language_model) language_model_head(stack, hidden);
   if (spec.classifier || spec.pooler) classifier(stack, hidden);
   end_block(hidden);
@@ -113,6 +111,9 @@ TensorId GraphBuilder::pool_tokens(const StackContext& stack, TokenPooling pooli
     case TokenPooling::first:
       return select_token(Part::head, hidden);
     case TokenPooling::second:
+    case TokenPooling::last:
+    case TokenPooling::first_of_id:
+    case TokenPooling::greatest_id:
       break;
     case TokenPooling::mean:
       op.averaged = all;

@@ -86,6 +86,7 @@ TensorId GraphBuilder::latent_queries(const StackContext& stack, TensorId compre
                           {{"attention.query", heads.query_width()}},
                           attention.qkv_bias};
   const TensorId queries = linear(query, compressed, {kBatch, stack.tokens, heads.query_width()});
+  if (!attention.rotary) return queries;
   const Rotary rotary{{stack.rows(), heads.query_width(), {}, heads.heads, heads.head_dim},
                       kNope,
                       kRope,
@@ -104,6 +105,7 @@ TensorId GraphBuilder::latent_keys(const StackContext& stack, TensorId hidden) {
   const NormSpec spec = norm_of_latents(stack);
   latents =
       norm(spec, "attention.key_value_a_norm", Norm{spec, stack.rows(), kLatent, width}, latents);
+  if (!stack.attention->rotary) return latents;
   const Rotary rotary{{stack.rows(), width, kLatent, Integer{1}, kRope},
                       {},
                       kRope,

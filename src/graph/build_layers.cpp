@@ -1,6 +1,8 @@
 // A stack: layers of attention and feed-forward network with their norms.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "builder.h"
 
 namespace headroom::detail {
@@ -31,6 +33,15 @@ bool has_position_bias(const StackContext& stack, RelativeBiasSharing sharing) {
   return biased && stack.position->bias_sharing == sharing;
 }
 
+/// Number of the use of a shared block in a layer; the number of all uses if there is none.
+std::size_t use_of(const SharedBlockSpec& shared, std::int64_t layer) {
+  return static_cast<std::size_t>(std::ranges::find(shared.layers, layer) - shared.layers.begin());
+}
+
+bool uses_shared_block(const SharedBlockSpec& shared, std::int64_t layer) {
+  return use_of(shared, layer) < shared.layers.size();
+}
+
 }  // namespace
 
 TensorId GraphBuilder::run_stack(const StackContext& stack, TensorId hidden) {
@@ -40,13 +51,24 @@ TensorId GraphBuilder::run_stack(const StackContext& stack, TensorId hidden) {
     end_block(*position_bias_);
   }
   if (stack.spec->self_attention.disentangled) relative_embeddings(stack);
+  if (stack.spec->self_attention.transformer_xl) relative_sinusoids(stack);
   if (stack.spec->hyper_connections) hidden = expand_streams(stack, hidden);
   const TensorId input = hidden;
-  for (const LayerRun& run : layer_runs(*stack.spec)) {
+  std::vector<std::int64_t> deepstack_layers;
+  for (std::size_t i = 0; i < deepstack_.size() && reads_images(); ++i) {
+    deepstack_layers.push_back(static_cast<std::int64_t>(i) + 1);
+  }
+  const auto& shared = stack.spec->shared_block;
+  for (const LayerRun& run : cut_after(layer_runs(*stack.spec), deepstack_layers)) {
+    if (shared && uses_shared_block(*shared, run.first_layer)) {
+      shared_block(stack, use_of(*shared, run.first_layer), input, hidden);
+    }
     hidden = run_layers(stack, run, hidden);
+    hidden = add_deepstack(stack, run.first_layer + run.layers(), hidden);
     const bool convolves = stack.spec->input_convolution && run.first_layer == 0;
     if (convolves) hidden = input_convolution(stack, input, hidden);
   }
+  if (stack.spec->altup) hidden = altup_output(stack, hidden);
   return final_norm(stack, hidden);
 }
 
@@ -94,21 +116,22 @@ TensorId GraphBuilder::sublayer(const StackContext& stack, const std::string& na
     return hyper_sublayer(stack, name, dropout_probability, hidden, function);
   }
   const std::string norm_path = name + "_norm";
-  const bool before =
-      spec.norm_placement == NormPlacement::pre || spec.norm_placement == NormPlacement::sandwich;
+  const NormPlacement placement = stack.attention->norm_placement.value_or(spec.norm_placement);
+  const bool before = placement == NormPlacement::pre || placement == NormPlacement::sandwich;
   const bool is_attention = name == "attention";
-  if (spec.norm_placement == NormPlacement::residual) {
+  if (placement == NormPlacement::residual) {
     hidden = norm(spec.norm, norm_path, stack.rows(), hidden);
   }
   TensorId branch = hidden;
+  if (is_attention && shared_output_) branch = with_shared_output(stack, hidden);
   if (before && (!is_attention || stack.attention->norm)) {
     branch = norm(spec.norm, norm_path, stack.rows(), branch);
   }
   branch = dropout(name + ".dropout", dropout_probability, function(branch));
-  if (spec.norm_placement == NormPlacement::sandwich) {
+  if (placement == NormPlacement::sandwich) {
     branch = norm(spec.norm, name + "_output_norm", stack.rows(), branch);
   }
-  if (spec.norm_placement == NormPlacement::output) {
+  if (placement == NormPlacement::output) {
     branch = norm(spec.norm, norm_path, stack.rows(), branch);
   }
   if (spec.layer_scale) branch = layer_scale(stack, name + "_scale", branch);
@@ -117,7 +140,7 @@ TensorId GraphBuilder::sublayer(const StackContext& stack, const std::string& na
                                      : 1;
   hidden = scaled(Part::residual, name + ".residual.scale", kept, hidden);
   TensorId sum = add_residual(stack, name + ".residual", hidden, branch);
-  if (spec.norm_placement == NormPlacement::post) {
+  if (placement == NormPlacement::post) {
     sum = norm(spec.norm, norm_path, stack.rows(), sum);
   }
   return sum;
@@ -152,6 +175,7 @@ TensorId GraphBuilder::layer(const StackContext& stack, TensorId hidden) {
     case ModelKind::encoder:
     case ModelKind::decoder:
     case ModelKind::encoder_decoder:
+    case ModelKind::denoiser:
       break;
   }
   return transformer_layer(stack, hidden);
@@ -159,6 +183,7 @@ TensorId GraphBuilder::layer(const StackContext& stack, TensorId hidden) {
 
 TensorId GraphBuilder::transformer_layer(const StackContext& stack, TensorId hidden) {
   if (stack.spec->residual != ResidualKind::sequential) return parallel_layer(stack, hidden);
+  if (stack.spec->altup) return altup_layer(stack, hidden);
   const DropoutSpec& dropout = stack.spec->dropout;
   if (has_position_bias(stack, RelativeBiasSharing::layer)) relative_position_bias(stack);
   if (stack.attention->kind != AttentionKind::none) {

@@ -33,7 +33,7 @@ TensorId GraphBuilder::embed_per_layer(const StackContext& stack, TensorId hidde
   return end_block(hidden);
 }
 
-TensorId GraphBuilder::add_per_layer_input(const StackContext& stack, TensorId hidden) {
+TensorId GraphBuilder::per_layer_branch(const StackContext& stack, TensorId hidden) {
   const Expr own = Integer{spec_.embedding.per_layer->hidden_size};
   const auto project = [&](const std::string& path, const Expr& in, const Expr& out,
                            TensorId input) {
@@ -41,13 +41,16 @@ TensorId GraphBuilder::add_per_layer_input(const StackContext& stack, TensorId h
                   {kBatch, stack.tokens, out});
   };
   TensorId gate = project("per_layer_input.gate", Symbol::hidden_size, own, hidden);
-  gate = emit_in_place(
-      Part::mlp_activation, "per_layer_input.activation",
-      GatedActivation{stack.ffn->activation, stack.rows() * own, Symbol::num_hidden_layers},
-      {gate, *per_layer_input_});
-  TensorId projected = project("per_layer_input.projection", own, Symbol::hidden_size, gate);
-  projected = norm(stack.spec->norm, "per_layer_input_norm", stack.rows(), projected);
-  return add_residual(stack, "per_layer_input.residual", hidden, projected);
+  gate = emit_in_place(Part::mlp_activation, "per_layer_input.activation",
+                       GatedActivation{stack.ffn->activation, stack.rows() * own, std::nullopt,
+                                       Symbol::num_hidden_layers},
+                       {gate, *per_layer_input_});
+  const TensorId projected = project("per_layer_input.projection", own, Symbol::hidden_size, gate);
+  return norm(stack.spec->norm, "per_layer_input_norm", stack.rows(), projected);
+}
+
+TensorId GraphBuilder::add_per_layer_input(const StackContext& stack, TensorId hidden) {
+  return add_residual(stack, "per_layer_input.residual", hidden, per_layer_branch(stack, hidden));
 }
 
 }  // namespace headroom::detail

@@ -7,7 +7,7 @@ namespace headroom::detail {
 
 TensorId GraphBuilder::embed_waveform(const StackContext& stack) {
   const WaveformSpec& spec = *spec_.embedding.waveform;
-  // The fewest samples that give so many positions, from the last layer to the first.
+  // As WaveformSpec::fewest_inputs, of every layer.
   std::vector<Expr> lengths{stack.tokens};
   for (std::size_t i = spec.layers.size(); i-- > 0;) {
     const WaveformLayer& layer = spec.layers[i];
@@ -34,6 +34,7 @@ TensorId GraphBuilder::waveform_layer(std::size_t index, const Expr& length, Ten
       kBatch, Integer{before}, channels, Integer{layer.kernel_size}, Integer{layer.stride},
       length, index == 0};
   op.bias = spec.bias;
+  op.padding = ConvolutionPadding::none;
   std::vector<WeightId> weights{weight(Part::embeddings, path + ".weight",
                                        {channels, Integer{before}, op.kernel},
                                        WeightRole::embedding)};
@@ -45,11 +46,11 @@ TensorId GraphBuilder::waveform_layer(std::size_t index, const Expr& length, Ten
   const NormSpec norm_spec{NormKind::layer_norm, true, 1e-5};
   switch (spec.norm) {
     case WaveformNorm::first_group:
-      // Normalises each channel over time.
       if (index == 0) {
         hidden = emit_in_place(
-            Part::embeddings, path + ".norm", Norm{norm_spec, Expr(kBatch) * channels, length, {}},
-            {hidden}, norm_weights(norm_spec, Part::embeddings, path + ".norm", {channels}));
+            Part::embeddings, path + ".norm",
+            Norm{norm_spec, kBatch * channels, length, {}, NormAxis::positions}, {hidden},
+            norm_weights(norm_spec, Part::embeddings, path + ".norm", {channels}));
       }
       break;
     case WaveformNorm::every_layer:
@@ -85,13 +86,15 @@ TensorId GraphBuilder::convolve_positions(const StackContext& stack, TensorId hi
   Convolution op{kBatch,     width,       width, Integer{spec.position_kernel_size},
                  Integer{1}, stack.tokens};
   op.group_channels = Integer{spec_.hidden_size / spec.position_groups};
+  op.padding = ConvolutionPadding::odd_in_front;
+  op.weight = ConvolutionWeight::normalised_taps;
   const auto add = [&](const std::string& name, std::vector<Expr> shape) {
     return weight(Part::embeddings, "position_convolution." + name, std::move(shape),
                   WeightRole::embedding);
   };
-  // Weight normalisation stores a direction and, per tap, a length.
   std::vector<WeightId> weights{add("weight", {width, op.group_channels, op.kernel}),
-                                add("length.weight", {op.kernel}), add("bias", {width})};
+                                add("bias", {width}),
+                                add("length.weight", {Integer{1}, Integer{1}, op.kernel})};
   TensorId positions = emit(Part::embeddings, "position_convolution", std::move(op), {hidden},
                             std::move(weights), hidden_shape(stack));
   positions = emit_in_place(Part::embeddings, "position_convolution.activation",

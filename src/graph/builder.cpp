@@ -33,9 +33,8 @@ StackContext encoder_stack(const ModelSpec& spec) {
   return context;
 }
 
-/// Row of the component table for a weight without an operator.
-Part row_of(const CountedWeight& weight) {
-  if (weight.use == CountedUse::loaded) {
+Part part_of(const CountedWeight& weight, bool of_tower) {
+  if (weight.use == CountedUse::loaded && !of_tower) {
     return weight.role == WeightRole::head ? Part::head : Part::embeddings;
   }
   switch (weight.part) {
@@ -51,6 +50,12 @@ Part row_of(const CountedWeight& weight) {
       break;
   }
   return Part::projector;
+}
+
+/// Row of the component table for a weight without an operator.
+Component row_of(const CountedWeight& weight, const ModelSpec& spec) {
+  const bool of_tower = spec.tower && weight.part != ModelPart::text;
+  return {of_tower ? StackRole::tower : StackRole::single, part_of(weight, of_tower)};
 }
 
 ModelPart part_of(const ModelSpec& spec, StackRole role) {
@@ -79,9 +84,17 @@ Graph GraphBuilder::build() && {
     emit_nodes_ = true;
     position_bias_.reset();
   }
+  if (spec_.tower) {
+    (spec_.tower->pooling ? image_vectors_ : visual_tokens_) = embed_images(*spec_.tower);
+  }
   const StackContext main = main_stack(spec_, options_.phase);
+  if (spec_.denoiser) {
+    denoise(main);
+    return std::move(graph_);
+  }
   TensorId hidden = input_hidden_states(main);
   if (spec_.embedding.per_layer) hidden = embed_per_layer(main, hidden);
+  if (main.spec->altup) hidden = altup_inputs(main, hidden);
   if (spec_.kind == ModelKind::cross_attention_layer) {
     encoder_output_ = tensor("encoder_hidden_states",
                              {Symbol::batch_size, Symbol::enc_seq_len, Symbol::hidden_size});
@@ -96,11 +109,8 @@ void GraphBuilder::add_counted_weights() {
   for (const CountedWeight& counted : spec_.counted_only) {
     std::vector<Expr> shape;
     for (const std::int64_t size : counted.shape) shape.emplace_back(Integer{size});
-    graph_.weights.push_back({counted.path,
-                              std::move(shape),
-                              counted.role,
-                              Integer{counted.repeat},
-                              {StackRole::single, row_of(counted)}});
+    graph_.weights.push_back({counted.path, std::move(shape), counted.role, Integer{counted.repeat},
+                              row_of(counted, spec_)});
     graph_.weights.back().model_part = counted.part;
   }
 }
@@ -133,9 +143,14 @@ TensorId GraphBuilder::tensor(std::string name, std::vector<Expr> shape, Element
 WeightId GraphBuilder::weight(Part part, const std::string& path, std::vector<Expr> shape,
                               WeightRole role) {
   const Block& block = graph_.blocks.back();
+  if (reuses_weights_) {
+    const auto found =
+        std::ranges::find(graph_.weights, block.path + "." + scope_ + path, &Weight::path);
+    if (found != graph_.weights.end()) return static_cast<WeightId>(found - graph_.weights.begin());
+  }
   const Expr repeat = block.layers_per_weights == 1 ? block.repeat : Expr(*weight_groups_);
   graph_.weights.push_back(
-      {block.path + "." + path, std::move(shape), role, repeat, {role_, part}});
+      {block.path + "." + scope_ + path, std::move(shape), role, repeat, {role_, part}});
   graph_.weights.back().model_part = part_of(spec_, role_);
   return graph_.weights.size() - 1;
 }
@@ -152,9 +167,9 @@ WeightId GraphBuilder::weight_of_layer(const std::string& path) const {
 
 TensorId GraphBuilder::emit(Part part, const std::string& path, Op op, std::vector<TensorId> inputs,
                             std::vector<WeightId> weights, std::vector<Expr> output_shape) {
-  const TensorId output = tensor(path, std::move(output_shape));
+  const TensorId output = tensor(scope_ + path, std::move(output_shape));
   if (emit_nodes_) {
-    graph_.blocks.back().nodes.push_back({path + layer_slice_,
+    graph_.blocks.back().nodes.push_back({scope_ + path + layer_slice_,
                                           {role_, part},
                                           std::move(op),
                                           std::move(inputs),

@@ -8,116 +8,18 @@
 #include <utility>
 #include <vector>
 
+#include "builder_parts.h"
 #include "headroom/graph.h"
 
 namespace headroom::detail {
-
-inline const Expr kBatch = Symbol::batch_size;
-
-/// One weight matrix `[out_features, in_features]` with its bias. Several projections may share one
-/// Linear, which concatenates their outputs.
-struct Projection {
-  std::string name;
-  Expr out_features;
-  enum class Bias { of_linear, none } bias = Bias::of_linear;
-};
-
-enum class LinearBias { absent, present };
-
-/// Parameters of a Linear node.
-struct LinearParts {
-  Part part = Part::head;
-  std::string path;
-  WeightRole role = WeightRole::head;
-  Expr rows;
-  Expr in_features;
-  std::vector<Projection> projections;
-  bool bias = false;
-  Expr row_width{};  ///< stride between input rows; zero: in_features
-};
-
-/// Sizes of an attention's heads.
-struct HeadSizes {
-  Expr heads;
-  Expr kv_heads;
-  Expr head_dim;
-  Expr value_head_dim;
-
-  [[nodiscard]] Expr query_width() const { return heads * head_dim; }
-  [[nodiscard]] Expr key_width() const { return kv_heads * head_dim; }
-  [[nodiscard]] Expr value_width() const { return kv_heads * value_head_dim; }
-  [[nodiscard]] Expr context_width() const { return heads * value_head_dim; }
-  [[nodiscard]] Expr row_width() const { return query_width() + key_width() + value_width(); }
-};
-
-/// Consecutive layers of a stack: `repeat` times the sequence `variants`.
-struct LayerRun {
-  std::int64_t first_layer = 0;
-  std::int64_t repeat = 1;
-  std::vector<std::size_t> variants;
-
-  [[nodiscard]] std::int64_t layers() const {
-    return repeat * static_cast<std::int64_t>(variants.size());
-  }
-};
-
-/// Runs that cover the layers of `stack` in order, found greedily from the front.
-[[nodiscard]] std::vector<LayerRun> layer_runs(const StackSpec& stack);
-
-/// The stack and layer under construction.
-struct StackContext {
-  const StackSpec* spec = nullptr;
-  StackRole role = StackRole::single;
-  std::string path;
-  Expr num_layers;
-  Expr tokens;                              ///< new tokens per sequence: s, or n in an encoder
-  KeySource keys = KeySource::projections;  ///< of self-attention
-  const PositionSpec* position = nullptr;
-  // The layer under construction:
-  const AttentionSpec* attention = nullptr;
-  const FfnSpec* ffn = nullptr;
-  const ConvolutionSpec* convolution = nullptr;
-  HeadSizes heads;
-
-  [[nodiscard]] Expr rows() const { return Expr(Symbol::batch_size) * tokens; }
-};
-
-/// Operands of a softmax attention.
-struct AttentionOperands {
-  AttentionShape shape;
-  std::vector<TensorId> tensors;  ///< one of Q, K and V; or one of Q and one of K and V
-  KeySource keys = KeySource::projections;
-  ValuePlace values = ValuePlace::after_keys;
-  std::optional<Expr> pairs{};       ///< unmasked pairs, where the spec does not tell
-  std::optional<TensorId> choice{};  ///< mask of the keys that an indexer chose
-};
-
-/// A compressor of keys, and the length of its results.
-struct CompressorParts {
-  Part part = Part::attention_compressor;
-  std::string path;
-  Expr width;
-  KeyCompressionSpec spec;
-  Expr entries;
-  Expr new_entries;
-};
-
-/// Component-table rows of an attention's operators.
-struct AttentionParts {
-  std::string path;
-  Part kv_cache;
-  Part scores;
-  Part softmax;
-  Part context;
-  Part core;
-  Part out;
-};
-[[nodiscard]] AttentionParts self_attention_parts();
 
 class GraphBuilder {
  public:
   GraphBuilder(const ModelSpec& spec, const GraphOptions& options);
   [[nodiscard]] Graph build() &&;
+  /// The graph of an image tower, up to its outputs: the rows that the projector reads, and those
+  /// of each entry of its deepstack.
+  [[nodiscard]] Graph build_tower(const TowerSpec& tower) &&;
 
  private:
   // build_embedding.cpp
@@ -125,13 +27,97 @@ class GraphBuilder {
   TensorId embed_tokens(const StackContext& stack);
   TensorId look_up_tokens(const StackContext& stack, TensorId ids);
   TensorId embed_patches(const StackContext& stack);
+  std::vector<WeightId> patch_weights(const ImageSpec& image);
   TensorId embed_audio(const StackContext& stack);
   TensorId audio_convolution(const std::string& path, Convolution op, TensorId input);
   TensorId add_positions(const StackContext& stack, TensorId hidden);
+  TensorId add_patch_positions(const StackContext& stack, TensorId hidden);
+  WeightId patch_position_table();
   TensorId project_embedding(const StackContext& stack, TensorId hidden);
   WeightId position_table(const StackContext& stack, const Expr& width);
   TensorId finish_embedding(const StackContext& stack, TensorId hidden);
   WeightId word_embedding(const StackContext& stack);
+
+  // build_denoiser.cpp
+  /// Modulation vectors of a layer: shift, scale and gate of attention and network.
+  static constexpr std::int64_t kLayerVectors = 6;
+  void denoise(const StackContext& stack);
+  TensorId graph_input(const std::string& name, std::vector<Expr> shape);
+  TensorId embed_latent(const StackContext& stack);
+  TensorId add_latent_positions(const StackContext& stack, TensorId hidden);
+  TensorId project_vector(Part part, const std::string& path, const Expr& rows, const Expr& width,
+                          TensorId input);
+  TensorId project_twice(Part part, const std::string& path, ActivationKind activation,
+                         const Expr& rows, const Expr& width, TensorId input);
+  TensorId embed_numbers(const std::string& name, const Expr& count, const Expr& width);
+  TensorId embed_image_size();
+  TensorId embed_conditioning(const DenoiserSpec& denoiser);
+  TensorId activated_conditioning(const std::string& path);
+  void share_modulation();
+  TensorId modulation_vectors(const std::string& path, std::int64_t vectors,
+                              ModulationSource source);
+  /// Norm without weights, then a scale and a shift; the shift is vector `first`.
+  TensorId modulated_norm(const StackContext& stack, const std::string& path, TensorId hidden,
+                          TensorId vectors, std::int64_t first);
+  TensorId add_gated(const StackContext& stack, const std::string& path, TensorId hidden,
+                     TensorId branch, TensorId vectors, std::int64_t vector);
+  TensorId project_text(const TextSpec& text);
+  void predict_noise(const StackContext& stack, TensorId hidden);
+
+  // build_denoiser_layers.cpp
+  template <class Layer>
+  void denoiser_layers(const std::string& path, LayerSpan span, TensorId carried_in, Layer layer);
+  void use_denoiser_layer(StackContext& stack) const;
+  TensorId cross_layers(StackContext stack, TensorId hidden);
+  TensorId cross_layer(const StackContext& stack, TensorId hidden);
+  TensorId gated_network(const StackContext& stack, TensorId hidden, TensorId vectors,
+                         std::int64_t first);
+  TensorId joint_layers(StackContext stack, TensorId hidden);
+  [[nodiscard]] JointLayer joint_layer_at(std::int64_t layer) const;
+  JointStates joint_layer(const StackContext& stack, JointLayer layer, JointStates states);
+  TensorId joint_heads(const StackContext& stack, TensorId normed);
+  TensorId join_sequences(const std::string& path, const Expr& width, TensorId text,
+                          TensorId image);
+  TensorId take_tokens(const StackContext& stack, const std::string& path, const Expr& first,
+                       TensorId sequence);
+  TensorId attend(const StackContext& stack, TensorId qkv);
+  TensorId attention_branch(const StackContext& stack, TensorId context);
+  TensorId second_attention(const StackContext& stack, TensorId image, TensorId hidden,
+                            TensorId vectors);
+  TensorId single_layers(const StackContext& stack, JointStates states);
+  TensorId single_layer(const StackContext& stack, TensorId hidden);
+  /// Calls `function` with `scope` before the paths of nodes and weights.
+  template <class Function>
+  auto in_scope(std::string scope, Function function);
+
+  // build_tower.cpp
+  /// Adds the tower and its projector. Returns the visual tokens, or one vector per image.
+  TensorId embed_images(const TowerSpec& tower);
+  std::vector<TensorId> append_tower(Graph tower, const Expr& rows);
+  TensorId feature_rows(const ProjectorSpec& projector, TensorId hidden, std::int64_t layers);
+  TensorId copied_rows(const ProjectorSpec& projector, TensorId hidden, std::int64_t layers);
+  TensorId joined_features(const std::vector<std::int64_t>& layers,
+                           const std::map<std::int64_t, TensorId>& states);
+  TensorId project_images(const std::vector<ProjectorStep>& steps, const std::string& path,
+                          std::int64_t index, TensorId features);
+  TensorId project_step(const ProjectorStep& step, const std::string& path, TensorId features);
+  TensorId project_gated(const GatedStep& step, TensorId features);
+  TensorId merge_patches(const MergeStep& step, TensorId features);
+  TensorId project_features(const LinearStep& step, TensorId features);
+  TensorId insert_visual_tokens(TensorId hidden);
+  /// Adds the features of the deepstack that belong behind `layers` layers of the text model.
+  TensorId add_deepstack(const StackContext& stack, std::int64_t layers, TensorId hidden);
+
+  // build_similarity.cpp
+  /// One vector per image of a tower's rows.
+  TensorId pool_images(const StackContext& stack, const ImagePooling& pooling, TensorId hidden);
+  TensorId pool_class_tokens(const StackContext& stack, const ClassTokenPooling& pooling,
+                             TensorId hidden);
+  TensorId pool_by_probe(StackContext stack, const ProbePooling& pooling, TensorId hidden);
+  /// Attention of one probe per image to the rows of that image.
+  TensorId probe_attention(const StackContext& stack, const AttentionSpec& attention,
+                           TensorId probes, TensorId hidden);
+  void similarity_head(const SimilarityHeadSpec& spec, TensorId hidden);
 
   // build_waveform.cpp
   TensorId embed_waveform(const StackContext& stack);
@@ -158,6 +144,12 @@ class GraphBuilder {
                          const std::string& path, std::optional<Part> part, TensorId hidden);
   /// Trained constants of an activation.
   std::vector<WeightId> activation_weights(Part part, const std::string& path, ActivationKind kind);
+  /// Selects experts and their weights for every token.
+  TensorId route_tokens(const StackContext& stack, const ExpertsSpec& experts,
+                        TensorId router_input);
+  /// The chosen experts' outputs, before they are summed; `hidden` has rows of `hidden_width`.
+  TensorId expert_networks(const StackContext& stack, const FfnSpec& ffn, TensorId hidden,
+                           const Expr& hidden_width, TensorId routing);
   TensorId routed_experts(const StackContext& stack, const FfnSpec& ffn, TensorId router_input,
                           TensorId hidden);
   TensorId experts_beside_dense(const StackContext& stack, const FfnSpec& ffn, TensorId normed,
@@ -177,15 +169,21 @@ class GraphBuilder {
   void relative_position_bias(const StackContext& stack);
   void relative_embeddings(const StackContext& stack);
   TensorId disentangled_bias(const StackContext& stack, TensorId query_key_value);
+  void relative_sinusoids(const StackContext& stack);
+  TensorId transformer_xl_bias(const StackContext& stack, TensorId query_key_value);
   TensorId self_attention(const StackContext& stack, TensorId hidden);
   TensorId attention_of_heads(const StackContext& stack, TensorId hidden);
   TensorId cross_attention(const StackContext& stack, TensorId hidden);
+  /// Norm of the queries or keys of cross-attention, if it has one.
+  TensorId cross_attention_norm(const AttentionSpec& attention, const std::string& path,
+                                const HeadRows& rows, TensorId projected);
   TensorId gated_context(const StackContext& stack, TensorId hidden, TensorId context);
   TensorId project_heads(const StackContext& stack, TensorId hidden);
   TensorId value_norm(const StackContext& stack, TensorId query_key_value);
   [[nodiscard]] AttentionOperands shared_operands(const StackContext& stack,
                                                   TensorId queries) const;
   TensorId apply_rope_and_norm(const StackContext& stack, TensorId query_key_value);
+  TensorId apply_rope(const StackContext& stack, TensorId query_key_value);
   TensorId query_key_norm(const StackContext& stack, TensorId query_key_value);
   TensorId key_value_cache(const AttentionParts& parts, const Expr& keys, const Expr& width);
   AttentionOperands cached_operands(const StackContext& stack, TensorId query_key_value);
@@ -197,13 +195,74 @@ class GraphBuilder {
                             TensorId context);
   /// Number of keys in a layer's KV-cache.
   [[nodiscard]] static Expr cached_keys(const AttentionSpec& attention);
+  /// Unmasked pairs of a query and a key, per sequence.
+  [[nodiscard]] Expr unmasked_pairs(const StackContext& stack, const AttentionSpec& attention,
+                                    const AttentionShape& shape) const;
+
+  // build_global_attention.cpp
+  /// `context` with the rows of tokens with global attention replaced.
+  TensorId global_attention(const StackContext& stack, TensorId hidden, TensorId context);
+  /// K and V of all tokens, and the queries of those with global attention.
+  AttentionOperands global_operands(const StackContext& stack, TensorId hidden);
+
+  // build_altup.cpp
+  /// Weights of AltUp's router, which prediction and correction share.
+  struct AltUpRouter {
+    WeightId norm;
+    WeightId weight;
+  };
+  TensorId altup_step(const StackContext& stack, const std::string& path, AltUpStep::Kind kind,
+                      std::vector<TensorId> inputs, std::int64_t index = 0);
+  TensorId altup_inputs(const StackContext& stack, TensorId hidden);
+  TensorId altup_output(const StackContext& stack, TensorId streams);
+  TensorId altup_coefficients(const StackContext& stack, const AltUpRouter& router,
+                              const std::string& name, const Expr& count, TensorId input);
+  TensorId altup_layer(const StackContext& stack, TensorId streams);
+  TensorId laurel(const StackContext& stack, TensorId hidden);
 
   // build_per_layer_input.cpp
+  TensorId per_layer_branch(const StackContext& stack, TensorId hidden);
   TensorId embed_per_layer(const StackContext& stack, TensorId hidden);
   TensorId add_per_layer_input(const StackContext& stack, TensorId hidden);
 
   // build_gated_delta.cpp
   TensorId gated_delta(const StackContext& stack, TensorId hidden);
+  /// β and α of a gated delta layer, together or apart.
+  std::vector<TensorId> delta_rates(const StackContext& stack, const Expr& heads,
+                                    const Expr& decays, TensorId hidden);
+  /// One projection of `input`, or two of the layer's projection_rank.
+  TensorId delta_projection(const StackContext& stack, const std::string& path, const Expr& width,
+                            TensorId input);
+
+  // build_gated_recurrence.cpp
+  TensorId gated_recurrence(const StackContext& stack, TensorId hidden);
+
+  // build_rwkv.cpp
+  TensorId weighted_key_value(const StackContext& stack, TensorId hidden);
+  TensorId channel_mix(const StackContext& stack, TensorId hidden);
+  TensorId shift_tokens(const StackContext& stack, Part part, const std::string& path,
+                        TensorId hidden);
+  TensorId mix_tokens(const StackContext& stack, Part part, const std::string& path,
+                      TensorId hidden, TensorId shifted);
+
+  // build_shared_block.cpp
+  /// Two projections of low rank, whose result is added to `out_features` of another.
+  struct Adapter {
+    Part part = Part::mlp_up;
+    WeightRole role = WeightRole::mlp;
+    std::string path;
+    Expr out_features;
+  };
+  TensorId adapter(const StackContext& stack, const Adapter& adapter, TensorId input);
+  /// `projected` plus the adapters' results of `input`, side by side.
+  TensorId adapted(const StackContext& stack, TensorId projected,
+                   const std::vector<Adapter>& adapters, TensorId input);
+  TensorId adapted_heads(const StackContext& stack, TensorId projected, TensorId input);
+  TensorId adapted_network(const StackContext& stack, TensorId input);
+  /// Use number `use` of a shared block; its output is for the next layer.
+  void shared_block(StackContext stack, std::size_t use, TensorId embedded, TensorId hidden);
+  /// `hidden` plus the projected output of the shared block before this layer.
+  TensorId with_shared_output(const StackContext& stack, TensorId hidden);
 
   // build_state_space.cpp
   TensorId state_space(const StackContext& stack, TensorId hidden);
@@ -324,21 +383,35 @@ class GraphBuilder {
   [[nodiscard]] Expr embedding_width() const;
   [[nodiscard]] bool has_narrow_embedding() const { return spec_.embedding.embedding_size != 0; }
   [[nodiscard]] bool training() const { return options_.phase == Phase::train; }
+  /// True if this pass runs the image tower: a decode step finds its tokens in the KV-cache.
+  [[nodiscard]] bool reads_images() const {
+    return options_.images == ImageInputs::present && options_.phase != Phase::decode;
+  }
 
   const ModelSpec& spec_;
   GraphOptions options_;
   Graph graph_;
   StackRole role_ = StackRole::single;
+  std::string scope_;                     ///< before the paths of a second sequence's nodes
   std::string layer_slice_;               ///< suffix of node paths in a stack of different layers
   std::int64_t layer_ = 0;                ///< index in the current run
   std::optional<Integer> weight_groups_;  ///< sets of weights that layers share
   bool emit_nodes_ = true;  ///< false while counting only the weights of a skipped part
+  bool is_tower_ = false;   ///< the rows of all images are one sequence
   std::optional<WeightId> word_embedding_;
   std::optional<TensorId> position_bias_;
   std::optional<TensorId> position_table_;
-  std::optional<TensorId> encoder_output_;
+  std::optional<TensorId> encoder_output_;     ///< or the projected text
+  std::optional<TensorId> conditioning_;       ///< of a diffusion transformer
+  std::optional<TensorId> shared_modulation_;  ///< likewise
   std::optional<TensorId> per_layer_input_;
-  std::optional<TensorId> key_choice_;  ///< of the last indexer
+  std::optional<TensorId> visual_tokens_;
+  std::optional<TensorId> image_vectors_;  ///< compared with those of texts
+  std::vector<TensorId> deepstack_;        ///< projected features, by layer of the text model
+  std::optional<TensorId> key_choice_;     ///< of the last indexer
+  std::optional<TensorId> shared_output_;  ///< of a shared block, until the next layer reads it
+  std::size_t shared_use_ = 0;
+  bool reuses_weights_ = false;  ///< true in a shared block, whose weights may exist already
   /// K and V of the last layer that projected them, by kind of window.
   std::map<WindowKind, AttentionOperands> key_values_;
 };

@@ -22,6 +22,12 @@ std::string_view name_of(Part part) noexcept {
   switch (part) {
     case Part::embeddings:
       return "embeddings";
+    case Part::conditioning:
+      return "conditioning";
+    case Part::text_projection:
+      return "text_projection";
+    case Part::modulation:
+      return "modulation";
     case Part::relative_position_bias:
       return "relative_position_bias";
     case Part::attention_qkv:
@@ -198,6 +204,7 @@ std::string name_of(const Component& component) {
   std::string part(name_of(component.part));
   switch (component.stack) {
     case StackRole::single:
+    case StackRole::tower:
       return part;
     case StackRole::encoder:
       return "encoder." + part;
@@ -231,8 +238,18 @@ std::string_view name_of(WeightRole role) noexcept {
   return "projector";
 }
 
+GraphOptions all_parts() noexcept {
+  GraphOptions options;
+  options.images = ImageInputs::present;
+  options.global = GlobalTokens::present;
+  return options;
+}
+
 GraphOptions graph_options(const Workload& workload) noexcept {
-  return {workload.phase, workload.attention, workload.latent};
+  const bool reads_images = workload.images.totals.images > 0;
+  return {workload.phase, workload.attention, workload.latent,
+          reads_images ? ImageInputs::present : ImageInputs::absent,
+          workload.global_tokens > 0 ? GlobalTokens::present : GlobalTokens::absent};
 }
 
 }  // namespace headroom

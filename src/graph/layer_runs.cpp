@@ -46,9 +46,29 @@ LayerRun longest_run(const StackSpec& stack, std::int64_t first) {
   return best;
 }
 
+/// Runs of layers, in which only the first may use a shared block. The stack's first layer is a run
+/// of its own: all blocks read its input, which later layers of a run would overwrite.
+std::vector<LayerRun> runs_between_uses(const StackSpec& stack) {
+  std::vector<LayerRun> runs;
+  const std::vector<std::int64_t>& uses = stack.shared_block->layers;
+  for (std::int64_t layer = 0; layer < stack.num_layers; ++layer) {
+    const auto uses_block = [&](std::int64_t l) {
+      return std::ranges::find(uses, l) != uses.end();
+    };
+    const bool begins = layer <= 1 || uses_block(layer) || uses_block(layer - 1);
+    if (begins) {
+      runs.push_back({layer, 1, {stack.variant(layer)}});
+    } else {
+      ++runs.back().repeat;
+    }
+  }
+  return runs;
+}
+
 }  // namespace
 
 std::vector<LayerRun> layer_runs(const StackSpec& stack) {
+  if (stack.shared_block) return runs_between_uses(stack);
   if (stack.variant_of_layer.empty()) {
     const bool splits = stack.input_convolution && stack.num_layers > 1;
     if (!splits) return {{0, stack.num_layers, {0}}};
@@ -59,6 +79,24 @@ std::vector<LayerRun> layer_runs(const StackSpec& stack) {
     runs.push_back(longest_run(stack, layer));
   }
   return runs;
+}
+
+std::vector<LayerRun> cut_after(const std::vector<LayerRun>& runs,
+                                const std::vector<std::int64_t>& layers) {
+  std::vector<LayerRun> cut;
+  for (LayerRun rest : runs) {
+    while (rest.repeat > 0) {
+      LayerRun next = rest;
+      for (const std::int64_t layer : layers) {
+        const std::int64_t inside = layer - rest.first_layer;
+        if (inside > 0 && inside < next.layers() && rest.variants.size() == 1) next.repeat = inside;
+      }
+      rest.first_layer += next.layers();
+      rest.repeat -= next.repeat;
+      cut.push_back(std::move(next));
+    }
+  }
+  return cut;
 }
 
 }  // namespace headroom::detail

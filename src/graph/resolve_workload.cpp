@@ -2,22 +2,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <numeric>
 
+#include "default_options.h"
 #include "headroom/error.h"
 #include "headroom/workload.h"
+#include "resolve_images.h"
+#include "resolve_latent.h"
 #include "setting_format.h"
+#include "sizes.h"
 
 namespace headroom {
 namespace {
 
+using detail::require_at_least;
+
 constexpr std::int64_t kDefaultLength = 128;
 constexpr std::int64_t kDefaultPast = kDefaultLength - 1;  // so that a decode step sees 128 keys
-
-void require_at_least(Setting setting, std::int64_t value, std::int64_t least) {
-  if (value >= least) return;
-  throw_invalid_input(fmt::format("{} must be at least {}, not {}", setting, least, value),
-                      fmt::format("give {} a value of {} or more", setting, least));
-}
 
 /// Positions in a learned table or the trained context; empty if unlimited.
 std::optional<std::int64_t> positions_of(const PositionSpec& position) {
@@ -25,9 +27,24 @@ std::optional<std::int64_t> positions_of(const PositionSpec& position) {
   return position.max_position_embeddings - position.offset;
 }
 
+/// `length`, or the next lower one that attention in chunks can cut, padded to the widest window,
+/// into windows of every layer.
+std::int64_t cut_by_windows(std::int64_t length, const StackSpec& stack) {
+  if (!stack.self_attention.global) return length;
+  std::int64_t widest = 0;
+  std::int64_t common = 1;
+  for (std::size_t variant = 0; variant <= stack.variants.size(); ++variant) {
+    const std::int64_t width = 2 * stack.attention_of(variant).block_size;
+    widest = std::max(widest, width);
+    common = std::lcm(common, width);
+  }
+  return common == widest ? length : std::max(common, length / common * common);
+}
+
 std::int64_t default_length(const ModelSpec& spec) {
   const std::int64_t most = positions_of(spec.position).value_or(kDefaultLength);
-  return std::max<std::int64_t>(1, std::min(kDefaultLength, most));
+  const std::int64_t length = std::max<std::int64_t>(1, std::min(kDefaultLength, most));
+  return cut_by_windows(length, spec.main_stack());
 }
 
 std::int64_t image_tokens(const WorkloadRequest& request, const ModelSpec& spec) {
@@ -42,6 +59,8 @@ std::int64_t image_tokens(const WorkloadRequest& request, const ModelSpec& spec)
                       Setting::seq_len, wanted),
           fmt::format("leave out {}, or change image_size in the config", Setting::seq_len));
     case PositionInterpolation::bicubic:
+    case PositionInterpolation::linear:
+    case PositionInterpolation::any_size:
       break;
   }
   if (wanted > image.prefix_tokens()) return wanted;
@@ -50,14 +69,27 @@ std::int64_t image_tokens(const WorkloadRequest& request, const ModelSpec& spec)
       fmt::format("use a larger {}", Setting::seq_len));
 }
 
-std::int64_t resolve_seq_len(const WorkloadRequest& request, const ModelSpec& spec) {
+std::int64_t resolve_seq_len(const WorkloadRequest& request, const ModelSpec& spec,
+                             const Workload& workload) {
+  const WorkloadImages& images = workload.images;
+  if (workload.sample) return detail::latent_tokens(spec.denoiser->latent, *workload.sample);
   if (spec.embedding.image) return image_tokens(request, spec);
+  if (images.count > 0 && !spec.tower->pooling) {
+    return detail::tokens_with_images(request, images, default_length(spec));
+  }
   if (request.seq_len) return *request.seq_len;
   return request.phase == Phase::decode ? 1 : default_length(spec);
 }
 
 void require_cache(const WorkloadRequest& request, const ModelSpec& spec) {
   if (spec.main_stack().causal()) return;
+  if (spec.denoiser) {
+    throw_invalid_input(
+        fmt::format("{} is a diffusion transformer: one pass is one denoising step, so it has no "
+                    "KV-cache and no {}",
+                    spec.name, request.phase == Phase::decode ? "decode phase" : "past tokens"),
+        fmt::format("use {} prefill without {}", Setting::phase, Setting::past_len));
+  }
   if (spec.is_layer()) {
     throw_invalid_input(
         fmt::format("{} has no state of earlier positions, so it has no {}", spec.name,
@@ -84,6 +116,7 @@ bool keeps_less_than_all(const ModelSpec& spec) {
 
 /// Default number of encoder tokens.
 std::int64_t default_enc_length(const ModelSpec& spec) {
+  if (spec.denoiser) return spec.denoiser->text.default_tokens;
   // Speech is padded to the window that the model was trained on.
   if (spec.embedding.audio) return spec.encoder_positions().max_position_embeddings;
   const std::int64_t most = positions_of(spec.encoder_positions()).value_or(kDefaultLength);
@@ -106,11 +139,52 @@ DType resolve_dtype(const WorkloadRequest& request, const ModelSpec& spec) {
                       fmt::format("add {} train, or leave out {}", Setting::phase, setting));
 }
 
+/// Tokens with global attention: those given, or the class's own where their number is known.
+std::int64_t resolve_global_tokens(const WorkloadRequest& request, const ModelSpec& spec) {
+  return request.global_tokens.value_or(detail::default_global_tokens(spec));
+}
+
+/// Attention in chunks has no fused kernel with global tokens or with windows of several sizes, and
+/// its chunks must fill the padded sequence.
+void require_chunks(const Workload& workload, const ModelSpec& spec) {
+  const StackSpec& stack = spec.main_stack();
+  if (!stack.self_attention.global) return;
+  if (workload.global_tokens > workload.seq_len) {
+    throw_invalid_input(fmt::format("{} of {} exceeds {} of {}", Setting::global_tokens,
+                                    workload.global_tokens, Setting::seq_len, workload.seq_len),
+                        fmt::format("use a smaller {}", Setting::global_tokens));
+  }
+  if (workload.attention == AttentionImplementation::fused) {
+    if (workload.global_tokens == 0 && stack.variants.empty()) return;
+    throw_invalid_input(
+        fmt::format("{} has no fused kernel for tokens with global attention or windows of several "
+                    "sizes",
+                    spec.name),
+        fmt::format("use {} eager", Setting::attention));
+  }
+  const std::int64_t widest = 2 * detail::traits_of(spec).window.size;
+  const std::int64_t tokens = (workload.seq_len + widest - 1) / widest * widest;
+  for (std::size_t variant = 0; variant <= stack.variants.size(); ++variant) {
+    const std::int64_t width = 2 * stack.attention_of(variant).block_size;
+    if (tokens % width == 0) continue;
+    throw_invalid_input(
+        fmt::format("{} pads {} tokens to {}, which a layer cannot cut into windows of {}",
+                    spec.name, workload.seq_len, tokens, width),
+        fmt::format("use a {} that is a multiple of every attention_window", Setting::seq_len));
+  }
+}
+
 void validate(const WorkloadRequest& request, const ModelSpec& spec) {
   require_at_least(Setting::batch_size, request.batch_size, 1);
   require_at_least(Setting::seq_len, request.seq_len.value_or(1), 1);
   require_at_least(Setting::enc_seq_len, request.enc_seq_len.value_or(1), 1);
   require_at_least(Setting::past_len, request.past_len.value_or(0), 0);
+  require_at_least(Setting::global_tokens, request.global_tokens.value_or(0), 0);
+  if (request.global_tokens && !spec.main_stack().self_attention.global) {
+    throw_invalid_input(fmt::format("{} has no tokens with global attention, so {} has no effect",
+                                    spec.name, Setting::global_tokens),
+                        fmt::format("leave out {}", Setting::global_tokens));
+  }
   if (request.enc_seq_len && !spec.reads_two_sequences()) {
     throw_invalid_input(fmt::format("{} is not an encoder-decoder, so {} has no effect", spec.name,
                                     Setting::enc_seq_len),
@@ -198,7 +272,9 @@ Workload resolve(const WorkloadRequest& request, const ModelSpec& spec) {
   Workload workload;
   workload.phase = request.phase;
   workload.batch_size = request.batch_size;
-  workload.seq_len = resolve_seq_len(request, spec);
+  workload.images = detail::resolve_images(request, spec);
+  workload.sample = detail::resolve_sample(request, spec);
+  workload.seq_len = resolve_seq_len(request, spec, workload);
   workload.enc_seq_len = request.enc_seq_len.value_or(default_enc_length(spec));
   workload.past_len = request.past_len.value_or(request.phase == Phase::decode ? kDefaultPast : 0);
   workload.dtype = resolve_dtype(request, spec);
@@ -210,7 +286,35 @@ Workload resolve(const WorkloadRequest& request, const ModelSpec& spec) {
   workload.latent = request.latent;
   workload.recompute = request.recompute;
   workload.kernels = request.kernels;
+  workload.global_tokens = resolve_global_tokens(request, spec);
+  require_chunks(workload, spec);
   return workload;
+}
+
+std::vector<std::string> notes_on_chunks(const Workload& workload, const ModelSpec& spec) {
+  std::vector<std::string> notes;
+  const auto& global = spec.main_stack().self_attention.global;
+  if (!global) return notes;
+  const std::int64_t widest = 2 * detail::traits_of(spec).window.size;
+  const std::int64_t padding = (widest - workload.seq_len % widest) % widest;
+  if (padding > 0 && workload.attention == AttentionImplementation::eager) {
+    notes.push_back(fmt::format(
+        "the reference code pads the whole pass to {} tokens, a multiple of the window of {}; the "
+        "figures pad inside attention only ({} {} has the cost of the padded pass)",
+        workload.seq_len + padding, widest, Setting::seq_len, workload.seq_len + padding));
+  }
+  const bool of_text = global->by_default == DefaultGlobalTokens::before_separator ||
+                       global->by_default == DefaultGlobalTokens::behind_separators;
+  if (of_text && workload.global_tokens == 0) {
+    notes.push_back(
+        fmt::format("{} gives the tokens {} global attention, as many as the text has; the figures "
+                    "have none ({} counts them)",
+                    spec.architecture,
+                    global->by_default == DefaultGlobalTokens::before_separator ? "of the question"
+                                                                                : "of the choice",
+                    Setting::global_tokens));
+  }
+  return notes;
 }
 
 std::vector<std::string> notes_on(const Workload& workload, const ModelSpec& spec) {
@@ -228,6 +332,10 @@ std::vector<std::string> notes_on(const Workload& workload, const ModelSpec& spe
     notes.push_back(fmt::format("past {} + new {} tokens exceed the trained context of {}",
                                 workload.past_len, workload.seq_len, *most));
   }
+  if (std::string note = note_on_images(workload, spec); !note.empty()) {
+    notes.push_back(std::move(note));
+  }
+  std::ranges::move(notes_on_chunks(workload, spec), std::back_inserter(notes));
   const std::vector<std::string> of_config = notes_on_config(spec);
   notes.insert(notes.end(), of_config.begin(), of_config.end());
   return notes;
@@ -262,6 +370,14 @@ std::vector<std::string> notes_on_saved_tensors(const Workload& workload, const 
         fmt::format("the reference code runs gelu_new as elementary operations and saves 4 "
                     "tensors; a fused kernel saves 1 ({} fused)",
                     Setting::kernels));
+  }
+  const bool transposes = workload.phase == Phase::train && workload.batch_size > 1 &&
+                          workload.kernels == Kernels::reference &&
+                          spec.main_stack().self_attention.global;
+  if (transposes) {
+    notes.emplace_back(
+        "the reference code transposes batch and sequence, so each projection of a layer's input "
+        "saves a copy of it; the figures have one, as with a batch of 1");
   }
   return notes;
 }

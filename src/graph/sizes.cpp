@@ -33,19 +33,40 @@ void add_key_choice(const AttentionSpec& attention, const ModelSpec& spec, Layer
 
 }  // namespace
 
+namespace {
+
+/// The window of the stack's layers that have one; of attention in chunks, the widest.
+WindowSpec window_of(const StackSpec& stack, const ModelSpec& spec) {
+  WindowSpec found;
+  for (std::size_t variant = 0; variant <= stack.variants.size(); ++variant) {
+    const AttentionSpec& attention = stack.attention_of(variant);
+    const WindowSpec& window = attention.window;
+    if (window.kind == WindowKind::none) continue;
+    if (attention.global) {
+      if (window.size > found.size) found = window;
+      continue;
+    }
+    if (found.kind != WindowKind::none && found != window) {
+      throw Error(ErrorCode::invalid_input, "its layers have windows of different sizes", spec.name,
+                  "give all windowed layers the same window");
+    }
+    found = window;
+  }
+  return found;
+}
+
+}  // namespace
+
 LayerTraits traits_of(const ModelSpec& spec) {
   const StackSpec& stack = spec.main_stack();
   LayerTraits traits;
+  traits.window = window_of(stack, spec);
+  if (stack.self_attention.global) traits.chunk_window = 2 * traits.window.size;
+  if (spec.encoder && spec.decoder) {
+    traits.encoder_window = window_of(*spec.encoder, spec);
+    traits.encoder_block = spec.encoder->self_attention.block_size;
+  }
   for (std::size_t variant = 0; variant <= stack.variants.size(); ++variant) {
-    const WindowSpec& window = stack.attention_of(variant).window;
-    if (window.kind != WindowKind::none) {
-      const bool differs = traits.window.kind != WindowKind::none && traits.window != window;
-      if (differs) {
-        throw Error(ErrorCode::invalid_input, "its layers have windows of different sizes",
-                    spec.name, "give all windowed layers the same window");
-      }
-      traits.window = window;
-    }
     add_key_choice(stack.attention_of(variant), spec, traits);
     if (const auto& experts = stack.ffn_of(variant).experts) {
       traits.num_experts = experts->num_experts;
@@ -104,7 +125,7 @@ Bindings sizes_of(const ModelSpec& spec) {
   sizes.set(Symbol::num_labels, spec.head.classifier ? spec.head.classifier->num_labels : 0);
   Integer patch_elements = 0;
   if (const auto& image = spec.embedding.image) {
-    patch_elements = checked_multiply(image->num_channels,
+    patch_elements = checked_multiply(checked_multiply(image->num_channels, image->num_frames),
                                       checked_multiply(image->patch_size, image->patch_size));
   }
   sizes.set(Symbol::patch_elements, patch_elements);

@@ -146,6 +146,25 @@ void set_compressed_keys(const LayerTraits& traits, Integer s, Integer p, Bindin
              heavy == 0 ? 0 : compressed_pairs(heavy, entries, s, p));
 }
 
+/// Pairs and blocks of an encoder-decoder's encoder; a symbol that does not apply is 0.
+void set_encoder_window(const LayerTraits& traits, Integer n, Bindings& values) {
+  const bool has_window = traits.encoder_window.kind != WindowKind::none;
+  values.set(Symbol::encoder_windowed_pairs,
+             has_window ? windowed_pairs(traits.encoder_window, n, 0) : 0);
+  const Integer block = traits.encoder_block;
+  values.set(Symbol::encoder_block_tokens,
+             block == 0 ? Integer{0} : checked_multiply((n + block - 1) / block, block));
+}
+
+/// Tokens of attention in chunks: the reference code pads a sequence to whole windows.
+void set_chunks(const LayerTraits& traits, const Workload& workload, Bindings& values) {
+  const Integer window = traits.chunk_window;
+  const bool chunked = window > 0;  // a symbol that does not apply is 0
+  const Integer windows = chunked ? (Integer{workload.seq_len} + window - 1) / window : 0;
+  values.set(Symbol::chunked_tokens, checked_multiply(windows, window));
+  values.set(Symbol::global_tokens, chunked ? workload.global_tokens : 0);
+}
+
 Integer windowed_keys(const Workload& workload, const WindowSpec& window) {
   const Integer keys = checked_add(workload.past_len, workload.seq_len);
   if (window.kind == WindowKind::none || window.kind == WindowKind::centred) return keys;
@@ -170,7 +189,17 @@ Bindings bindings_of(const Workload& workload, const LayerTraits& traits) {
   values.set(Symbol::visible_keys, checked_add(p, s));
   values.set(Symbol::visible_pairs, causal_pairs(s, p));
   values.set(Symbol::windowed_keys, windowed_keys(workload, traits.window));
-  values.set(Symbol::windowed_pairs, windowed_pairs(traits.window, s, p));
+  const ImageTotals& images = workload.images.totals;
+  const Integer in_images = workload.phase == Phase::decode ? 0 : images.windowed_pairs;
+  values.set(Symbol::windowed_pairs, checked_add(windowed_pairs(traits.window, s, p), in_images));
+  values.set(Symbol::images, images.images);
+  values.set(Symbol::image_patches, images.patches);
+  values.set(Symbol::image_pairs, images.pairs);
+  values.set(Symbol::image_window_pairs, images.window_pairs);
+  values.set(Symbol::image_tokens, images.tokens);
+  values.set(Symbol::later_image_pairs, images.later_pairs);
+  set_encoder_window(traits, workload.enc_seq_len, values);
+  set_chunks(traits, workload, values);
   set_compressed_keys(traits, s, p, values);
   const Integer choices =
       checked_multiply(checked_multiply(workload.batch_size, s), traits.num_experts_per_tok);

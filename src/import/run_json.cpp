@@ -39,6 +39,9 @@ RunIdentity read_identity(const JsonFields& document, const JsonFields& run) {
   identity.seq_len = workload.length_if("seq_len");
   identity.enc_seq_len = workload.length_if("enc_seq_len");
   identity.past_len = workload.length_if("past_len");
+  identity.visual_tokens =
+      workload.has("images") ? workload.object("images").length("visual_tokens") : 0;
+  identity.global_tokens = workload.has("global_tokens") ? workload.length("global_tokens") : 0;
   identity.dtype = workload.text_if("dtype");
   identity.attention = workload.text_if("attention");
   return identity;

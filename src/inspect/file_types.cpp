@@ -8,7 +8,7 @@
 
 #include "gguf_mix.h"
 #include "headroom/error.h"
-#include "headroom/weight_storage.h"
+#include "headroom/storage.h"
 #include "model_files.h"
 #include "module_names.h"
 #include "quantization/methods.h"
@@ -52,13 +52,14 @@ class TypeReader {
   TypeReader(const LogicalTensors& tensors, const ModelSpec& spec, const Graph& graph,
              NameTable names)
       : tensors_(tensors),
+        spec_(spec),
         graph_(graph),
         places_(spec, graph, std::move(names)),
         finder_(tensors, places_.table()) {}
 
   /// One rule per weight and format; empty if the types cannot tell the storage.
   std::optional<std::vector<StorageRule>> run() {
-    const std::vector<std::vector<std::int64_t>> layers = layers_of_copies(graph_);
+    const std::vector<std::vector<std::int64_t>> layers = layers_of_copies(spec_, graph_);
     std::vector<StorageRule> rules;
     for (WeightId id = 0; id < graph_.weights.size(); ++id) {
       const auto types = types_of(graph_.weights[id], layers[id]);
@@ -105,6 +106,7 @@ class TypeReader {
   }
 
   const LogicalTensors& tensors_;
+  const ModelSpec& spec_;
   const Graph& graph_;
   WeightPlaces places_;
   TensorFinder finder_;
@@ -130,7 +132,7 @@ Model with_file_types(Model model) {
   const detail::LogicalTensors tensors(files);
   const bool gguf = !files.gguf().empty();
   if (!gguf && !detail::has_stored_names(model.spec)) return model;  // stored_weights says so
-  const Graph graph = build_graph(model.spec, {});
+  const Graph graph = build_graph(model.spec, all_parts());
   detail::NameTable names =
       gguf ? detail::gguf_name_table(model.spec) : detail::name_table(model.spec);
   auto rules = detail::TypeReader(tensors, model.spec, graph, std::move(names)).run();

@@ -11,8 +11,8 @@
 #include "headroom/error.h"
 #include "logical_tensors.h"
 #include "model_files.h"
-#include "names.h"
 #include "reconcile.h"
+#include "stored/names.h"
 
 namespace headroom {
 namespace {
@@ -92,7 +92,7 @@ bool reconcile_if_possible(const std::string& path, const LogicalTensors& tensor
         gguf ? detail::gguf_name_table(model.spec) : detail::name_table(model.spec);
     reconcile_with(std::move(model), tensors, std::move(names), inspection);
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::invalid_input) throw;
+    if (error.code() == ErrorCode::internal) throw;
     inspection.config_error = error.what();
     return false;
   }
@@ -112,6 +112,7 @@ Inspection sums_of(const std::string& path, const ModelFiles& files,
 
 /// Sums the components, and notes what is odd about the files.
 void finish(const ModelFiles& files, Inspection& inspection) {
+  files.require_unchanged();
   for (const ComponentRow& row : inspection.components) inspection.weights += row.totals;
   if (files.is_part()) {
     inspection.notes.emplace_back(

@@ -47,7 +47,7 @@ class Reconciler {
   Reconciler(const LogicalTensors& tensors, const Model& model, NameTable names)
       : tensors_(tensors),
         spec_(model.spec),
-        graph_(build_graph(spec_, {})),
+        graph_(build_graph(spec_, all_parts())),
         places_(spec_, graph_, std::move(names)),
         finder_(tensors, places_.table()),
         owned_(tensors.size()) {}
@@ -127,8 +127,16 @@ class Reconciler {
   /// Assigns one layer's tensors to a weight.
   void find_weight(const Weight& weight, std::int64_t layer) {
     const WeightPattern& pattern = finder_.stored_pattern(places_.patterns(weight), layer);
+    const Integer before = reconciled_.result.found_parameters;
+    const std::int64_t problems = reconciled_.result.problem_count;
     for (std::int64_t expert = 0; expert < pattern.tensors(); ++expert) {
       claim(weight, pattern, filled(pattern.name.pattern, layer, expert));
+    }
+    const bool claimed = problems == reconciled_.result.problem_count;
+    const Integer joined = reconciled_.result.found_parameters - before;
+    if (pattern.joined > 1 && claimed && joined != weight.elements().evaluate(graph_.sizes)) {
+      report({ProblemKind::wrong_shape, filled(pattern.name.pattern, layer, 0),
+              fmt::format("has other rows, with the tensors beside it, than {}", weight.path)});
     }
   }
 
@@ -148,8 +156,9 @@ class Reconciler {
       if (first_owner) add_extra(reconciled_.extras, buffer_kind(weight), tensor);
       return;
     }
-    reconciled_.result.found_parameters += pattern.elements();
-    TensorTotals totals{0, pattern.elements(), 0};
+    const std::int64_t elements = pattern.elements(tensor.shape);
+    reconciled_.result.found_parameters += elements;
+    TensorTotals totals{0, elements, 0};
     if (first_owner) {  // stacked weights share a tensor: the first counts its bytes
       totals.tensors = tensor.totals.tensors;
       totals.bytes = tensor.totals.bytes;

@@ -6,7 +6,7 @@
 
 #include "headroom/inspect.h"
 #include "logical_tensors.h"
-#include "names.h"
+#include "stored/names.h"
 
 namespace headroom::detail {
 

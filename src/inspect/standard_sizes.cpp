@@ -86,9 +86,13 @@ StatedModel read_stated_config(const std::filesystem::path& config) {
   StatedModel stated;
   stated.model_type = text_of(document, "model_type");
   stated.architecture = first_class(document);
+  const bool of_diffusers = find_family(stated.architecture) != nullptr;
+  if (stated.model_type.empty() && of_diffusers) stated.model_type = stated.architecture;
   const std::string text_type = text_of(text, "model_type");
-  stated.is_known = find_family(stated.model_type) != nullptr &&
-                    (text_type.empty() || find_family(text_type) != nullptr);
+  // A family reads its own text model: clip that of type clip_text_model.
+  const bool knows_text = text_type.empty() || text_type == stated.model_type + "_text_model" ||
+                          find_family(text_type) != nullptr;
+  stated.is_known = find_family(stated.model_type) != nullptr && knows_text;
   for (const char* const key : {"torch_dtype", "dtype"}) {
     for (const json* const object : {&document, &text}) {
       if (stated.torch_dtype.empty()) stated.torch_dtype = without_torch(text_of(*object, key));

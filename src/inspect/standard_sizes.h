@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "headroom/unknown_model.h"
+#include "headroom/inspect.h"
 
 namespace headroom::detail {
 

@@ -1,5 +1,3 @@
-#include "headroom/unknown_model.h"
-
 #include <fmt/format.h>
 
 #include <array>
@@ -7,9 +5,11 @@
 #include <system_error>
 #include <vector>
 
+#include "checkpoint.h"
 #include "gguf.h"
 #include "headroom/error.h"
-#include "headroom/local_models.h"
+#include "headroom/inspect.h"
+#include "headroom/model_source.h"
 #include "layouts/layouts.h"
 #include "shard_index.h"
 #include "standard_sizes.h"
@@ -39,9 +39,7 @@ std::vector<fs::path> files_ending(const fs::path& folder, std::string_view endi
 
 /// The weights in `folder`: by their usual names, else the one index, safetensors or GGUF file.
 std::optional<fs::path> weights_in(const fs::path& folder) {
-  for (const char* const name : {"model.safetensors", "model.safetensors.index.json"}) {
-    if (is_file(folder / name)) return folder / name;
-  }
+  if (auto usual = checkpoint::safetensors_in(folder)) return usual;
   for (const std::string_view ending : {kIndexSuffix, std::string_view(".safetensors")}) {
     const std::vector<fs::path> found = files_ending(folder, ending);
     if (found.size() == 1) return found.front();

@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "headroom/error.h"
-#include "headroom/weight_storage.h"
+#include "headroom/storage.h"
 #include "model_files.h"
 #include "module_names.h"
-#include "names.h"
+#include "stored/names.h"
 #include "tensor_finder.h"
 #include "weight_copies.h"
 #include "weight_places.h"
@@ -44,7 +44,7 @@ class FileWeights {
 
   /// Empty if a weight has no tensor of its shape.
   std::optional<StoredWeights> run() {
-    const std::vector<std::vector<std::int64_t>> layers = layers_of_copies(graph_);
+    const std::vector<std::vector<std::int64_t>> layers = layers_of_copies(spec_, graph_);
     for (WeightId id = 0; id < graph_.weights.size(); ++id) {
       if (!add(graph_.weights[id], layers[id])) return std::nullopt;
     }
@@ -85,7 +85,7 @@ class FileWeights {
       const Integer bytes = part_bytes(pattern, tensor.totals.bytes);
       StorageGroup& group = groups_[std::string(tensor.type)];
       group.format = tensor.type;
-      group.parameters = checked_add(group.parameters, pattern.elements());
+      group.parameters = checked_add(group.parameters, pattern.elements(tensor.shape));
       group.bytes = checked_add(group.bytes, bytes);
       sum = checked_add(sum, bytes);
     }

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "enum_table.h"
-#include "headroom/device.h"
+#include "headroom/machine_profile.h"
 
 namespace headroom {
 namespace {

@@ -1,7 +1,7 @@
 // Efficiencies by architecture, purpose and type. Each row of published runs was fitted with the
 // planner's own step, to the figures that its source names; tests hold the fit.
 #include "enum_table.h"
-#include "headroom/device.h"
+#include "headroom/machine_profile.h"
 
 namespace headroom {
 namespace {

@@ -8,6 +8,16 @@
 
 namespace headroom {
 
+std::string_view name_of(CalibrationEffort effort) noexcept {
+  switch (effort) {
+    case CalibrationEffort::quick:
+      return "quick";
+    case CalibrationEffort::full:
+      break;
+  }
+  return "full";
+}
+
 const ThreadProfile* curves_of(const MachineProfile& machine, int threads) {
   const auto* rates = std::get_if<MeasuredRates>(&machine.rates);
   if (rates == nullptr) return nullptr;

@@ -108,6 +108,7 @@ std::string profile_to_json(const MachineProfile& profile) {
   json["schema_version"] = kSchemaVersion;
   json["name"] = profile.name;
   json["date"] = profile.date;
+  if (profile.effort) json["effort"] = name_of(*profile.effort);
   json["last_level_cache_bytes"] = profile.last_level_cache_bytes;
   const MachineContext& context = profile.context;
   json["context"] = {{"cpu", context.cpu},

@@ -16,6 +16,20 @@ namespace {
 
 constexpr std::size_t kMostPoints = 100'000;
 
+/// Inclusive bounds of a figure, so that no prediction becomes infinite or negative.
+struct Bounds {
+  double least = 0;
+  double most = 0;
+};
+/// No call is faster than a clock cycle, and no calibration measures one for a week.
+constexpr Bounds kSeconds{1e-12, 6e5};
+/// Overheads are differences of times: an operator may have none.
+constexpr Bounds kOverhead{0, 1};
+constexpr Bounds kSpread{0, 1e6};
+/// FLOP/s, B/s and W: 1e21 FLOP/s are a thousand of the fastest supercomputers.
+constexpr Bounds kRate{1, 1e21};
+constexpr Bounds kFraction{0.001, 1};
+
 /// Reads the members of one JSON object; errors name their place.
 class Reader {
  public:
@@ -52,15 +66,26 @@ class Reader {
 
   [[nodiscard]] double number(const char* key) const { return number(member(key), key); }
 
-  /// A finite number above zero.
-  [[nodiscard]] double positive(const char* key) const {
+  /// A number within `bounds`.
+  [[nodiscard]] double within(const Bounds& bounds, const char* key) const {
     const double value = number(key);
-    if (!(value > 0)) fail(fmt::format("\"{}\" is not above zero", key));
+    require_within(bounds, value, key);
     return value;
   }
 
-  [[nodiscard]] std::optional<double> optional_positive(const char* key) const {
-    return has(key) ? std::optional(positive(key)) : std::nullopt;
+  [[nodiscard]] double rate(const char* key) const { return within(kRate, key); }
+
+  [[nodiscard]] std::optional<double> optional_within(const Bounds& bounds, const char* key) const {
+    return has(key) ? std::optional(within(bounds, key)) : std::nullopt;
+  }
+
+  [[nodiscard]] std::optional<double> optional_rate(const char* key) const {
+    return optional_within(kRate, key);
+  }
+
+  void require_within(const Bounds& bounds, double value, const char* key) const {
+    if (value >= bounds.least && value <= bounds.most) return;
+    fail(fmt::format("\"{}\" is {}, not from {} to {}", key, value, bounds.least, bounds.most));
   }
 
   [[nodiscard]] std::int64_t count(const char* key) const {
@@ -142,12 +167,14 @@ KernelTable read_table(const Reader& reader) {
   const nlohmann::json& seconds = reader.member("seconds");
   if (!seconds.is_array()) reader.fail("\"seconds\" is not a list");
   for (const nlohmann::json& one : seconds) {
-    const bool measured = one.is_number() && std::isfinite(one.get<double>()) && one > 0;
-    if (!measured && !one.is_null())
+    if (!one.is_null() && !one.is_number()) {
       reader.fail("\"seconds\" contains an entry that is not a time above zero");
-    table.seconds.push_back(measured ? std::optional(one.get<double>()) : std::nullopt);
+    }
+    if (!one.is_null()) reader.require_within(kSeconds, one.get<double>(), "seconds");
+    table.seconds.push_back(one.is_null() ? std::nullopt : std::optional(one.get<double>()));
   }
   table.spread = reader.numbers("spread");
+  for (const double spread : table.spread) reader.require_within(kSpread, spread, "spread");
   if (table.seconds.size() != points || table.spread.size() != points) {
     reader.fail(fmt::format("has {} times and {} spreads for {} points", table.seconds.size(),
                             table.spread.size(), points));
@@ -159,7 +186,7 @@ KernelTable read_table(const Reader& reader) {
 std::vector<BandwidthPoint> read_bandwidths(const Reader& reader, const char* key) {
   std::vector<BandwidthPoint> points;
   for (const Reader& point : reader.objects(key)) {
-    points.push_back({point.count("working_set_bytes"), point.positive("bytes_per_s")});
+    points.push_back({point.count("working_set_bytes"), point.rate("bytes_per_s")});
   }
   const bool ascends =
       std::ranges::adjacent_find(points, std::greater_equal<>(),
@@ -174,11 +201,11 @@ ThreadProfile read_threads(const Reader& reader) {
   ThreadProfile profile;
   profile.threads = reader.processors("threads");
   if (profile.threads == 0) reader.fail("\"threads\" is zero");
-  profile.step_overhead_s = reader.number("step_overhead_s");
-  profile.cold_step_overhead_s = reader.number("cold_step_overhead_s");
+  profile.step_overhead_s = reader.within(kOverhead, "step_overhead_s");
+  profile.cold_step_overhead_s = reader.within(kOverhead, "cold_step_overhead_s");
   const Reader probe = reader.object("probe");
-  profile.probe_compute_s = probe.positive("compute_s");
-  profile.probe_memory_s = probe.positive("memory_s");
+  profile.probe_compute_s = probe.within(kSeconds, "compute_s");
+  profile.probe_memory_s = probe.within(kSeconds, "memory_s");
   profile.probe_memory_bytes = probe.count("memory_bytes");
   // Drift detection rereads this much memory: enough to time, and little enough to fit.
   constexpr std::int64_t kFewest = std::int64_t{1} << 20;
@@ -194,12 +221,6 @@ ThreadProfile read_threads(const Reader& reader) {
     reader.fail(fmt::format("the kernel {} must occur exactly once", info.name));
   }
   return profile;
-}
-
-std::optional<double> read_share(const Reader& reader, const char* key) {
-  const std::optional<double> share = reader.optional_positive(key);
-  if (share && *share > 1) reader.fail(fmt::format("\"{}\" is not a fraction from 0 to 1", key));
-  return share;
 }
 
 Architecture read_architecture(const Reader& reader) {
@@ -239,19 +260,20 @@ DeviceMemory read_memory(const Reader& reader, std::int64_t datasheet_bytes) {
 DatasheetRates read_datasheet(const Reader& reader) {
   DatasheetRates rates;
   rates.architecture = read_architecture(reader);
-  rates.float32_flops_per_s = reader.optional_positive("float32_flops_per_s");
-  rates.tensor_float32_flops_per_s = reader.optional_positive("tensor_float32_flops_per_s");
-  rates.float16_flops_per_s = reader.positive("float16_flops_per_s");
-  rates.float8_flops_per_s = reader.optional_positive("float8_flops_per_s");
-  rates.int8_ops_per_s = reader.optional_positive("int8_ops_per_s");
-  rates.float4_flops_per_s = reader.optional_positive("float4_flops_per_s");
-  rates.int4_ops_per_s = reader.optional_positive("int4_ops_per_s");
-  rates.memory_bytes_per_s = reader.positive("memory_bytes_per_s");
+  rates.float32_flops_per_s = reader.optional_rate("float32_flops_per_s");
+  rates.tensor_float32_flops_per_s = reader.optional_rate("tensor_float32_flops_per_s");
+  rates.float16_flops_per_s = reader.rate("float16_flops_per_s");
+  rates.float8_flops_per_s = reader.optional_rate("float8_flops_per_s");
+  rates.int8_ops_per_s = reader.optional_rate("int8_ops_per_s");
+  rates.float4_flops_per_s = reader.optional_rate("float4_flops_per_s");
+  rates.int4_ops_per_s = reader.optional_rate("int4_ops_per_s");
+  rates.memory_bytes_per_s = reader.rate("memory_bytes_per_s");
   rates.memory_bytes = reader.count("memory_bytes");
   rates.memory = read_memory(reader, rates.memory_bytes);
-  rates.power_w = reader.optional_positive("power_w");
-  rates.given = {read_share(reader, "compute_efficiency"), read_share(reader, "memory_efficiency"),
-                 read_share(reader, "network_efficiency")};
+  rates.power_w = reader.optional_rate("power_w");
+  rates.given = {reader.optional_within(kFraction, "compute_efficiency"),
+                 reader.optional_within(kFraction, "memory_efficiency"),
+                 reader.optional_within(kFraction, "network_efficiency")};
   rates.source = reader.text("datasheet");
   rates.url = reader.text_or_empty("url");
   return rates;
@@ -275,14 +297,23 @@ std::variant<MeasuredRates, DatasheetRates> read_rates(const Reader& reader) {
   return read_datasheet(reader);
 }
 
+std::optional<CalibrationEffort> read_effort(const Reader& reader) {
+  if (!reader.has("effort")) return std::nullopt;
+  const std::string name = reader.text("effort");
+  for (const CalibrationEffort effort : {CalibrationEffort::quick, CalibrationEffort::full}) {
+    if (name == name_of(effort)) return effort;
+  }
+  reader.fail("\"effort\" is neither \"quick\" nor \"full\"");
+}
+
 std::optional<Interconnect> read_interconnect(const Reader& reader) {
   if (!reader.has("interconnect")) return std::nullopt;
   const Reader link = reader.object("interconnect");
   Interconnect interconnect;
   interconnect.devices_per_node = link.count("devices_per_node");
   if (interconnect.devices_per_node < 1) link.fail("\"devices_per_node\" is below 1");
-  interconnect.intra_node_bytes_per_s = link.positive("intra_node_bytes_per_s");
-  interconnect.inter_node_bytes_per_s = link.optional_positive("inter_node_bytes_per_s");
+  interconnect.intra_node_bytes_per_s = link.rate("intra_node_bytes_per_s");
+  interconnect.inter_node_bytes_per_s = link.optional_rate("inter_node_bytes_per_s");
   interconnect.source = link.text("source");
   interconnect.intra_node_kind = link.text_or_empty("intra_node_kind");
   interconnect.inter_node_kind = link.text_or_empty("inter_node_kind");
@@ -313,6 +344,7 @@ MachineProfile profile_from_json(std::string_view text, const std::string& where
     }
     profile.context.other_programs_cpus = others;
   }
+  profile.effort = read_effort(reader);
   profile.rates = read_rates(reader);
   profile.interconnect = read_interconnect(reader);
   return profile;

@@ -3,23 +3,85 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
+#include <string>
 #include <system_error>
 
 #include "embedded_json.h"
 #include "headroom/error.h"
 #include "headroom/machine_profile.h"
 #include "json_text.h"
+#include "output_file.h"
 #include "similar.h"
 #include "user_folder.h"
-#include "whole_file.h"
 
 namespace headroom {
 namespace {
 
 namespace fs = std::filesystem;
 
-fs::path own_profile(std::string_view backend) {
-  return profile_folder() / fmt::format("here-{}.json", backend);
+/// FNV-1a of 64 bits. Source: Fowler, Noll, Vo, IETF draft-eastlake-fnv.
+std::uint64_t hash_of(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  for (const char c : text) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  }
+  return hash;
+}
+
+/// Machines that share a home folder have a file each.
+fs::path own_profile(const fs::path& folder, std::string_view backend, const MachineContext& here) {
+  const std::string machine =
+      fmt::format("{}\n{}\n{}\n{}", here.cpu, here.logical_cpus, here.backend, here.compiler);
+  return folder / fmt::format("here-{}-{:016x}.json", backend, hash_of(machine));
+}
+
+/// The only file of versions before.
+fs::path shared_profile(const fs::path& folder, std::string_view backend) {
+  return folder / fmt::format("here-{}.json", backend);
+}
+
+std::optional<MachineProfile> read_if_present(const fs::path& file) {
+  std::error_code failed;
+  const fs::file_status status = fs::status(file, failed);
+  if (status.type() == fs::file_type::not_found) return std::nullopt;
+  return profile_from_json(detail::read_text_file(file.string()), file.string());
+}
+
+/// Why `before` stays; empty if `profile` replaces it.
+std::string reason_to_keep(const MachineProfile& before, const MachineProfile& profile) {
+  const bool is_quick = profile.effort == CalibrationEffort::quick;
+  if (is_quick && before.effort != CalibrationEffort::quick) {
+    return "a quick calibration does not replace a full one";
+  }
+  const std::string disturbed = disturbance_of(profile.context);
+  if (disturbed.empty() || !disturbance_of(before.context).empty()) return {};
+  return disturbed + " during the calibration, and not during the one before";
+}
+
+/// The profile of the same machine and build at `file`, or in the file of versions before. A
+/// damaged one is not worth keeping.
+std::optional<MachineProfile> valid_profile_before(const fs::path& file,
+                                                   const MachineProfile& profile,
+                                                   std::string_view backend) {
+  try {
+    auto before = read_if_present(file);
+    if (!before) before = read_if_present(shared_profile(file.parent_path(), backend));
+    const bool matches = before && own_profile({}, backend, before->context) == file.filename() &&
+                         own_profile({}, backend, profile.context) == file.filename();
+    return matches ? before : std::nullopt;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+/// Links the file to a second name, which it keeps when it is replaced.
+void keep_previous(const fs::path& file) {
+  fs::path previous = file;
+  previous.replace_extension(".previous");
+  std::error_code ignored;
+  fs::remove(previous, ignored);
+  fs::create_hard_link(file, previous, ignored);
 }
 
 }  // namespace
@@ -31,10 +93,12 @@ fs::path profile_folder() {
               "set XDG_DATA_HOME or HOME");
 }
 
-std::optional<MachineProfile> load_own_profile(std::string_view backend) {
-  const fs::path file = own_profile(backend);
-  if (!fs::exists(file)) return std::nullopt;
-  return profile_from_json(detail::read_text_file(file.string()), file.string());
+std::optional<MachineProfile> load_own_profile(std::string_view backend,
+                                               const MachineContext& here) {
+  const fs::path data = detail::user_data_folder();
+  if (data.empty()) return std::nullopt;
+  auto own = read_if_present(own_profile(profile_folder(), backend, here));
+  return own ? own : read_if_present(shared_profile(profile_folder(), backend));
 }
 
 void prepare_profile_folder() {
@@ -47,11 +111,18 @@ void prepare_profile_folder() {
   if (failed) detail::throw_unwritable(folder.string(), failed.message());
 }
 
-fs::path store_own_profile(const MachineProfile& profile, std::string_view backend) {
+StoredFile store_own_profile(const MachineProfile& profile, std::string_view backend) {
   prepare_profile_folder();
-  fs::path file = own_profile(backend);
-  detail::write_whole_file(file, profile_to_json(profile));
-  return file;
+  const fs::path file = own_profile(profile_folder(), backend, profile.context);
+  if (const auto before = valid_profile_before(file, profile, backend)) {
+    const std::string reason = reason_to_keep(*before, profile);
+    if (!reason.empty()) return {file, reason};
+  }
+  detail::OutputFile output(file);
+  output.write(profile_to_json(profile));
+  keep_previous(file);
+  output.commit();
+  return {file, {}};
 }
 
 std::vector<MachineProfile> catalogue_machines() {
@@ -68,7 +139,9 @@ MachineProfile find_machine(const std::string& name_or_file) {
     if (file.name == name_or_file) return profile_from_json(file.json, name_or_file);
     names.emplace_back(file.name);
   }
-  if (fs::is_regular_file(name_or_file)) {
+  std::error_code failed;
+  const fs::file_status status = fs::status(name_or_file, failed);
+  if (name_or_file == "-" || (fs::exists(status) && !fs::is_directory(status))) {
     return profile_from_json(detail::read_text_file(name_or_file), name_or_file);
   }
   std::string hint = detail::did_you_mean(name_or_file, names);

@@ -60,11 +60,46 @@ std::int64_t attention_score_floats(const AttentionArguments& args) {
   return args.batch * args.heads * args.queries * args.keys;
 }
 
+/// The arguments of attention within some images of a tower.
+AttentionArguments within(const ImageRows& images, AttentionArguments args) {
+  args.batch = images.images;
+  args.queries = images.rows;
+  args.keys = images.rows;
+  args.q += images.first_row * args.q_stride;
+  args.k += images.first_row * args.k_stride;
+  args.v += images.first_row * args.v_stride;
+  if (args.out != nullptr) args.out += images.first_row * args.out_stride;
+  args.q_batch_stride = images.rows * args.q_stride;
+  args.k_batch_stride = images.rows * args.k_stride;
+  args.v_batch_stride = images.rows * args.v_stride;
+  args.out_batch_stride = images.rows * args.out_stride;
+  return args;
+}
+
+/// Sums `run(arguments, first score)` over the images of a tower; outside, calls it once.
+template <class Run>
+StepCount sum_over_images(const std::vector<ImageRows>& images, const AttentionArguments& args,
+                          const Run& run) {
+  if (images.empty()) return run(args, 0);
+  StepCount sum;
+  for (const ImageRows& part : images) {
+    const StepCount count = run(within(part, args), args.heads * part.first_pair);
+    sum.matrix_flops += count.matrix_flops;
+    sum.bytes += count.bytes;
+  }
+  return sum;
+}
+
 }  // namespace
 
 bool StepBuilder::reads_earlier_projections() const {
   if (is_cross_attention() || node_->inputs.size() < 2) return false;
   return program_.graph_.tensors[node_->inputs[1]].type == ElementType::activation;
+}
+
+bool StepBuilder::has_queries_alone(const AttentionArguments& args) const {
+  const Expr& width = program_.graph_.tensors[node_->inputs[0]].shape.back();
+  return reads_earlier_projections() && integer(width) == layout_of(args).query;
 }
 
 std::int64_t StepBuilder::cached_keys() const {
@@ -75,6 +110,7 @@ bool StepBuilder::is_cross_attention() const { return node_->path.starts_with("c
 
 const std::uint8_t* StepBuilder::key_mask(KeySource keys) const {
   const ModelInputs& inputs = program_.inputs_;
+  if (is_tower()) return nullptr;
   if (is_cross_attention()) {
     return inputs.encoder->key_mask.empty() ? nullptr : inputs.encoder->key_mask.data();
   }
@@ -164,6 +200,9 @@ template <class Op>
 StepBuilder::Arguments StepBuilder::attention(const Op& op) {
   AttentionArguments args = attention_sizes(op.shape);
   args.causal = op.masking == Masking::causal;
+  // A probe per image attends to equally many rows of each.
+  image_rows_ =
+      op.shape.image_pairs.is_zero() ? std::vector<ImageRows>() : image_rows(op.shape.scope);
   if constexpr (requires { op.shaping; }) apply_score_shaping(args, op.shaping);
   KeySource keys = KeySource::projections;
   ValuePlace values = ValuePlace::after_keys;
@@ -172,7 +211,9 @@ StepBuilder::Arguments StepBuilder::attention(const Op& op) {
     values = op.values;
   }
   // In prefill a windowed cache holds the last keys only, so layers share the rows before it.
-  const bool shares = keys == KeySource::cache && reads_earlier_projections();
+  if constexpr (requires { op.shaping; }) apply_lookahead(args, op.shaping.lookahead);
+  const bool shares =
+      keys == KeySource::cache ? reads_earlier_projections() : has_queries_alone(args);
   if (shares) keys = KeySource::projections;
   args.key_mask = key_mask(keys);
   set_operands(args, keys, values);
@@ -202,7 +243,7 @@ StepBuilder::Arguments StepBuilder::attention(const Op& op) {
   if (shares) projected_keys = input(1) + args.k_stride - layout.key - layout.value;
   const auto source =
       from_cache && !cross ? program_.source_layer(node_->inputs[1], block_, *node_) : std::nullopt;
-  return [=, program = &program_, slopes = slopes_](std::int64_t layer) mutable {
+  return [=, program = &program_, slopes = slopes_, spans = spans_](std::int64_t layer) mutable {
     args.k = from_cache ? program->cache_.data(cache, source.value_or(layer)) : projected_keys;
     args.v = args.k + value_offset;
     if (from_cache && !cross) {
@@ -214,6 +255,35 @@ StepBuilder::Arguments StepBuilder::attention(const Op& op) {
   };
 }
 
+std::optional<AxisPositions> StepBuilder::prompt_positions() const {
+  if (is_tower() || program_.graph_.options.phase == Phase::decode) return std::nullopt;
+  std::optional<AxisPositions> positions = axis_positions(program_.spec_, program_.inputs_);
+  if (!positions) return positions;
+  for (AxisPosition& token : positions->of_tokens) {
+    for (std::int64_t& position : token) position += program_.lengths_.past;
+  }
+  return positions;
+}
+
+RotaryTable StepBuilder::rotary_table(const RopeSpec& rope, std::int64_t width,
+                                      std::int64_t positions,
+                                      const std::optional<AxisPositions>& prompt) const {
+  const std::int64_t trained = program_.spec_.position.max_position_embeddings;
+  switch (rope.axes) {
+    case RopeAxes::rows_and_columns_alternate:
+    case RopeAxes::rows_then_columns:
+    case RopeAxes::columns_then_rows:
+      return make_patch_rotary_table(rope, width, places_of(*spec().embedding.image, grids()));
+    case RopeAxes::sections:
+    case RopeAxes::interleaved_sections:
+      if (prompt) return make_axis_rotary_table(rope, width, trained, prompt->of_tokens);
+      break;
+    case RopeAxes::sequence:
+      break;
+  }
+  return make_rotary_table(rope, width, positions, trained);
+}
+
 StepBuilder::Run StepBuilder::operator()(const Rotary& op) {
   RotaryArguments args;
   args.seq_len = integer(op.seq_len);
@@ -223,19 +293,26 @@ StepBuilder::Run StepBuilder::operator()(const Rotary& op) {
   args.stride = integer(op.heads.row_width);
   args.batch_stride = args.seq_len * args.stride;
   const std::int64_t width = integer(op.rotary_dim);
-  const bool in_encoder = node_->component.stack == StackRole::encoder;
+  const bool in_encoder = node_->component.stack == StackRole::encoder || is_tower();
   const std::int64_t positions = in_encoder ? args.seq_len : program_.lengths_.capacity;
-  auto table = std::make_shared<RotaryTable>(make_rotary_table(
-      op.rope, width, positions, program_.spec_.position.max_position_embeddings));
+  const std::optional<AxisPositions> prompt = prompt_positions();
+  auto table = std::make_shared<RotaryTable>(rotary_table(op.rope, width, positions, prompt));
+  if (prompt) {  // one row of angles for every token of the batch
+    args.seq_len *= args.batch;
+    args.batch = 1;
+  }
+  const std::vector<std::int64_t>& shifts = program_.inputs_.main.position_shifts;
+  if (!shifts.empty() && !in_encoder) args.shifts = shifts.data();
   if (op.direction == RotaryDirection::inverse) {
     for (float& sine : table->sin) sine = -sine;
   }
   const std::int64_t first = integer(op.heads.first) + integer(op.first_dim);
   const std::int64_t moved = 2 * args.batch * args.seq_len * args.heads * width;
+  const bool starts_at_zero = in_encoder || prompt;
   return [=, copy_input = input_copy(), lengths = &program_.lengths_,
           x = output()](std::int64_t /*layer*/) mutable {
     copy_input();
-    args.first_position = in_encoder ? 0 : lengths->past;
+    args.first_position = starts_at_zero ? 0 : lengths->past;
     apply_rotary(*table, args, x + first);
     return StepCount{0, moved * kFloatBytes};
   };
@@ -281,42 +358,54 @@ StepBuilder::Sinks StepBuilder::sinks() const {
 }
 
 StepBuilder::Run StepBuilder::operator()(const AttentionScores& op) {
+  if (op.shape.is_chunked()) return chunk_scores(op);
+  if (op.shape.is_blocked()) return blocked_scores(op);
   const Arguments arguments = attention(op);
   score_arguments_[node_->output] = arguments;
-  return [arguments, scores = output()](std::int64_t layer) mutable {
-    const AttentionArguments args = arguments(layer);
-    const std::int64_t keys = args.batch * args.keys * args.kv_heads * args.head_dim;
-    const std::int64_t queries = args.batch * args.queries * args.heads * args.head_dim;
-    return StepCount{attention_scores(args, scores),
-                     (keys + queries + attention_score_floats(args)) * kFloatBytes};
+  return [arguments, images = image_rows_, scores = output()](std::int64_t layer) mutable {
+    const auto run = [&](const AttentionArguments& args, std::int64_t first) {
+      const std::int64_t keys = args.batch * args.keys * args.kv_heads * args.head_dim;
+      const std::int64_t queries = args.batch * args.queries * args.heads * args.head_dim;
+      return StepCount{attention_scores(args, scores + first),
+                       (keys + queries + attention_score_floats(args)) * kFloatBytes};
+    };
+    return sum_over_images(images, arguments(layer), run);
   };
 }
 
 StepBuilder::Run StepBuilder::operator()(const Softmax&) {
+  if (chunks_) return chunk_softmax();
+  if (blocked_) return blocked_softmax();
   const Arguments arguments = score_arguments_.at(node_->inputs.front());
-  return [arguments, sinks = sinks(), copy_input = input_copy(),
+  return [arguments, images = image_rows_, sinks = sinks(), copy_input = input_copy(),
           scores = output()](std::int64_t layer) mutable {
     copy_input();
-    AttentionArguments args = arguments(layer);
-    args.sinks = sinks(layer);
-    attention_softmax(args, scores);
-    return StepCount{0, 2 * attention_score_floats(args) * kFloatBytes};
+    AttentionArguments all = arguments(layer);
+    all.sinks = sinks(layer);
+    return sum_over_images(images, all, [&](const AttentionArguments& args, std::int64_t first) {
+      attention_softmax(args, scores + first);
+      return StepCount{0, 2 * attention_score_floats(args) * kFloatBytes};
+    });
   };
   // The analyzer loses track of the captures' ownership. NOLINTNEXTLINE(clang-analyzer-*)
 }
 
 StepBuilder::Run StepBuilder::operator()(const AttentionContext& op) {
+  if (op.shape.is_chunked()) return chunk_context();
+  if (op.shape.is_blocked()) return blocked_context();
   // The probabilities replaced the scores; the other operands have not moved.
   const Arguments arguments = score_arguments_.begin()->second;
   score_arguments_.clear();
-  const AttentionShape shape = op.shape;
-  return [arguments, probabilities = input(0), out = output()](std::int64_t layer) mutable {
-    AttentionArguments args = arguments(layer);
-    args.out = out;
-    const std::int64_t values = args.batch * args.keys * args.kv_heads * args.value_head_dim;
-    const std::int64_t context = args.batch * args.queries * args.heads * args.value_head_dim;
-    return StepCount{attention_context(args, probabilities),
-                     (values + context + attention_score_floats(args)) * kFloatBytes};
+  return [arguments, images = image_rows_, probabilities = input(0),
+          out = output()](std::int64_t layer) mutable {
+    AttentionArguments all = arguments(layer);
+    all.out = out;
+    return sum_over_images(images, all, [&](const AttentionArguments& args, std::int64_t first) {
+      const std::int64_t values = args.batch * args.keys * args.kv_heads * args.value_head_dim;
+      const std::int64_t context = args.batch * args.queries * args.heads * args.value_head_dim;
+      return StepCount{attention_context(args, probabilities + first),
+                       (values + context + attention_score_floats(args)) * kFloatBytes};
+    });
   };
 }
 
@@ -330,12 +419,16 @@ StepBuilder::Run StepBuilder::operator()(const FusedAttention& op) {
     return args;
   }();
   auto memory = scratch(fused_attention_scratch_floats(largest, omp_get_max_threads()));
-  return [arguments, memory, sinks = sinks(), out = output()](std::int64_t layer) mutable {
-    AttentionArguments args = arguments(layer);
-    args.out = out;
-    args.sinks = sinks(layer);
-    return StepCount{fused_attention(args, memory->data()),
-                     attention_operand_floats(args) * kFloatBytes};
+  return [arguments, memory, images = image_rows_, sinks = sinks(),
+          out = output()](std::int64_t layer) mutable {
+    AttentionArguments all = arguments(layer);
+    all.out = out;
+    all.sinks = sinks(layer);
+    return sum_over_images(images, all,
+                           [&](const AttentionArguments& args, std::int64_t /*first*/) {
+                             return StepCount{fused_attention(args, memory->data()),
+                                              attention_operand_floats(args) * kFloatBytes};
+                           });
   };
   // The analyzer loses track of the captures' ownership. NOLINTNEXTLINE(clang-analyzer-*)
 }

@@ -7,7 +7,6 @@
 
 #include "kernels/elementwise.h"
 #include "kernels/embedding.h"
-#include "kernels/patches.h"
 #include "kernels/position_table.h"
 #include "step_builder.h"
 
@@ -59,6 +58,24 @@ std::vector<float> computed_positions(const PositionSpec& spec, std::int64_t row
                                                     : sinusoidal_positions(rows, width);
 }
 
+/// Sets the factor of all word embeddings; returns one per token if they differ.
+std::vector<float> scale_words(TokenEmbeddingArguments& args, const TokenEmbedding& op,
+                               const ModelSpec& spec, const TokenInputs& tokens) {
+  switch (op.scale) {
+    case EmbeddingScale::none:
+      break;
+    case EmbeddingScale::sqrt_hidden_size:
+      args.scale = std::sqrt(static_cast<float>(spec.hidden_size));
+      break;
+    case EmbeddingScale::fixed:
+      args.scale = static_cast<float>(op.fixed_scale);
+      break;
+    case EmbeddingScale::token_dropout:
+      return token_dropout_scales(tokens, spec.embedding.mask_token_id);
+  }
+  return {};
+}
+
 }  // namespace
 
 StepBuilder::Run StepBuilder::operator()(const TokenEmbedding& op) {
@@ -70,20 +87,8 @@ StepBuilder::Run StepBuilder::operator()(const TokenEmbedding& op) {
   args.width = integer(op.width);
   args.word_row = weights.word_rows(weight_path(0));
   args.ids = tokens.ids.data();
-  std::vector<float> token_scales;
-  switch (op.scale) {
-    case EmbeddingScale::none:
-      break;
-    case EmbeddingScale::sqrt_hidden_size:
-      args.scale = std::sqrt(static_cast<float>(program_.spec_.hidden_size));
-      break;
-    case EmbeddingScale::fixed:
-      args.scale = static_cast<float>(op.fixed_scale);
-      break;
-    case EmbeddingScale::token_dropout:
-      token_scales = token_dropout_scales(tokens, program_.spec_.embedding.mask_token_id);
-      break;
-  }
+  const std::optional<std::int64_t> placeholder = program_.spec_.embedding.placeholder_id;
+  std::vector<float> token_scales = scale_words(args, op, program_.spec_, tokens);
   std::size_t next_table = 1;
   std::vector<float> sinusoids;
   switch (op.positions) {
@@ -106,15 +111,23 @@ StepBuilder::Run StepBuilder::operator()(const TokenEmbedding& op) {
     args.type_table = weights.values(weight_path(next_table), 0);
     if (!tokens.type_ids.empty()) args.type_ids = tokens.type_ids.data();
   }
+  const auto is_placeholder = [model = &program_.spec_](std::int64_t id) {
+    return std::ranges::find(model->tower_tokens, id) != model->tower_tokens.end();
+  };
   const bool is_decoder = node_->component.stack != StackRole::encoder;
   const std::int64_t moved = args.batch * args.seq_len * args.width * kFloatBytes *
                              static_cast<std::int64_t>(1 + node_->weights.size());
   return [=, lengths = &program_.lengths_, out = output(), sinusoids = std::move(sinusoids),
           token_scales = std::move(token_scales), offset = program_.spec_.position.offset,
-          input_tokens = &tokens,
+          input_tokens = &tokens, ids = std::vector<std::int64_t>(),
           positions = std::vector<std::int64_t>()](std::int64_t /*layer*/) mutable {
     if (!sinusoids.empty()) args.position_table = sinusoids.data();
     if (!token_scales.empty()) args.token_scales = token_scales.data();
+    if (placeholder) {
+      ids = input_tokens->ids;
+      std::ranges::replace_if(ids, is_placeholder, *placeholder);
+      args.ids = ids.data();
+    }
     args.first_position = is_decoder ? lengths->past : 0;
     if (skips_padding) {
       positions = positions_after_padding(*input_tokens, offset, args.first_position);
@@ -133,6 +146,7 @@ const float* StepBuilder::position_rows(const std::string& path, std::int64_t wi
 }
 
 StepBuilder::Run StepBuilder::operator()(const PositionEmbedding& op) {
+  if (is_tower()) return patch_positions(op);
   const std::int64_t width = integer(op.width);
   const std::int64_t seq_len = integer(op.seq_len);
   const std::int64_t batch = integer(op.tokens) / seq_len;
@@ -145,48 +159,6 @@ StepBuilder::Run StepBuilder::operator()(const PositionEmbedding& op) {
       add_residual(x + b * seq_len * width, table + first * width, seq_len * width);
     }
     return StepCount{0, 3 * batch * seq_len * width * kFloatBytes};
-  };
-}
-
-StepBuilder::Run StepBuilder::operator()(const PatchEmbedding& op) {
-  const ModelWeights& weights = program_.weights_;
-  const ImageSpec& image = *program_.spec_.embedding.image;
-  const ImageSize size = program_.inputs_.image_size(image);
-  const PatchArguments args{integer(op.batch), image.num_channels, size.height, size.width,
-                            image.patch_size};
-  const std::int64_t width = integer(op.width);
-  const std::int64_t patches = integer(op.patches);
-  const std::int64_t elements = integer(op.patch_elements);
-  const std::int64_t prefix = integer(op.prefix);
-  const std::int64_t rows = args.batch * patches;
-  PackedLinear* const projection = &weights.linear(weight_path(0), 0);
-  projection->prepare(rows);
-  std::vector<const float*> tokens;
-  for (std::int64_t i = 0; i < prefix; ++i) {
-    tokens.push_back(weights.values(weight_path(static_cast<std::size_t>(2 + i)), 0));
-  }
-  const PositionGrid grid{image.image_size / image.patch_size, image.image_size / image.patch_size,
-                          prefix, width};
-  const float* const table = weights.values(weight_path(static_cast<std::size_t>(2 + prefix)), 0);
-  const std::vector<float> positions = interpolate_positions(
-      grid, table, size.height / image.patch_size, size.width / image.patch_size);
-  return [=, out = output(), pixels = program_.inputs_.pixel_values.data(),
-          cut = scratch(rows * elements)](std::int64_t /*layer*/) {
-    extract_patches(args, pixels, cut->data());
-    // All images are projected into the end of the output; each then moves forward, to follow its
-    // trained tokens.
-    float* const projected = out + args.batch * prefix * width;
-    const std::int64_t flops = projection->run(cut->data(), projected, rows);
-    for (std::int64_t b = 0; b < args.batch; ++b) {
-      float* const image_out = out + b * (patches + prefix) * width;
-      std::memmove(image_out + prefix * width, projected + b * patches * width,
-                   static_cast<std::size_t>(patches * width * kFloatBytes));
-      for (std::int64_t i = 0; i < prefix; ++i) {
-        std::copy_n(tokens[static_cast<std::size_t>(i)], width, image_out + i * width);
-      }
-      add_residual(image_out, positions.data(), (patches + prefix) * width);
-    }
-    return StepCount{flops, (2 * rows * (elements + width) + elements * width) * kFloatBytes};
   };
 }
 

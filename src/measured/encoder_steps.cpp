@@ -1,10 +1,13 @@
 // Steps that only encoders have: disentangled attention, pooling, scales of channels.
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <string>
 
 #include "kernels/disentangled.h"
 #include "kernels/elementwise.h"
 #include "kernels/pooling.h"
+#include "kernels/transformer_xl.h"
 #include "step_builder.h"
 
 namespace headroom::measured {
@@ -53,6 +56,43 @@ StepBuilder::Run StepBuilder::operator()(const DisentangledBias& op) {
   };
 }
 
+StepBuilder::Run StepBuilder::operator()(const RelativeSinusoids& op) {
+  const RelativeSinusoidArguments args{integer(op.batch), integer(op.positions), integer(op.width),
+                                       op.most};
+  const std::int64_t count = integer(op.elements());
+  return [=, out = output()](std::int64_t /*layer*/) {
+    fill_relative_sinusoids(args, out);
+    return StepCount{0, count * kFloatBytes};
+  };
+}
+
+StepBuilder::Run StepBuilder::operator()(const TransformerXlBias& op) {
+  TransformerXlArguments args;
+  args.batch = integer(op.shape.batch);
+  args.heads = integer(op.shape.heads);
+  args.head_dim = integer(op.shape.head_dim);
+  args.tokens = integer(op.shape.queries);
+  args.scale = static_cast<float>(op.scale);
+  args.contents = input(0);
+  args.row_width = integer(program_.graph_.tensors[node_->inputs[0]].shape.back());
+  args.positions = input(1);
+  const TokenInputs& inputs = tokens();
+  if (!inputs.type_ids.empty()) args.segment_ids = inputs.type_ids.data();
+  const std::array<std::string, 4> paths{weight_path(0), weight_path(1), weight_path(2),
+                                         weight_path(3)};
+  const std::int64_t moved =
+      floats_of(node_->inputs[0]) + floats_of(node_->inputs[1]) + floats_of(node_->output);
+  return [=, weights = &program_.weights_, layers = block_.layers_per_weights,
+          memory = scratch(args.scratch_floats()), out = output()](std::int64_t layer) mutable {
+    const auto values = [&](std::size_t i) { return weights->values(paths[i], layer / layers); };
+    args.content_bias = values(0);
+    args.position_bias = values(1);
+    args.segment_bias = values(2);
+    args.segments = values(3);
+    return StepCount{transformer_xl_bias(args, memory->data(), out), moved * kFloatBytes};
+  };
+}
+
 StepBuilder::Run StepBuilder::operator()(const ChannelScale& op) {
   const std::int64_t rows = integer(op.rows);
   const std::int64_t width = integer(op.width);
@@ -70,6 +110,8 @@ StepBuilder::Run StepBuilder::operator()(const SelectToken& op) {
   const TokenInputs& tokens = program_.inputs_.main;
   PoolingArguments args{tokens.batch, tokens.seq_len, program_.spec_.hidden_size, input(0)};
   if (!tokens.key_mask.empty()) args.mask = tokens.key_mask.data();
+  args.ids = tokens.ids.data();
+  args.token_id = op.token_id;
   const std::int64_t moved =
       op.averaged.is_zero() ? 2 * integer(op.elements) : integer(op.averaged + op.elements);
   return [=, pooling = op.pooling, out = output()](std::int64_t /*layer*/) {

@@ -9,11 +9,15 @@
 
 namespace headroom::measured {
 
-/// Evaluates `expr`, a size of a tensor that is allocated. Throws Error{overflow}.
-[[nodiscard]] inline std::int64_t integer_of(const Expr& expr, const Bindings& sizes) {
-  const Integer value = expr.evaluate(sizes);
+/// `value` as a size of memory. Throws Error{overflow} above 2^63 - 1.
+[[nodiscard]] inline std::int64_t narrow(Integer value) {
   if (value > std::numeric_limits<std::int64_t>::max()) detail::throw_overflow(63);
   return static_cast<std::int64_t>(value);
+}
+
+/// Evaluates `expr`, a size of a tensor that is allocated. Throws Error{overflow}.
+[[nodiscard]] inline std::int64_t integer_of(const Expr& expr, const Bindings& sizes) {
+  return narrow(expr.evaluate(sizes));
 }
 
 }  // namespace headroom::measured

@@ -88,5 +88,9 @@ StepBuilder::Run StepBuilder::operator()(const GroupedLinear& /*op*/) { refuse()
 StepBuilder::Run StepBuilder::operator()(const KeyCompression& /*op*/) { refuse(); }
 StepBuilder::Run StepBuilder::operator()(const StreamWeights& /*op*/) { refuse(); }
 StepBuilder::Run StepBuilder::operator()(const StreamStep& /*op*/) { refuse(); }
+StepBuilder::Run StepBuilder::operator()(const TimestepFeatures& /*op*/) { refuse(); }
+StepBuilder::Run StepBuilder::operator()(const TrainedShift& /*op*/) { refuse(); }
+StepBuilder::Run StepBuilder::operator()(const Modulation& /*op*/) { refuse(); }
+StepBuilder::Run StepBuilder::operator()(const SequenceRows& /*op*/) { refuse(); }
 
 }  // namespace headroom::measured

@@ -3,17 +3,31 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
-#include <random>
 
 #include "headroom/error.h"
+#include "image_inputs.h"
 #include "json_text.h"
 #include "safetensors.h"
+#include "similar.h"
 
 namespace headroom::measured {
 namespace {
 
 using nlohmann::json;
+
+/// Keys of an input file. Values of pixels and sounds are in the .safetensors file beside it; masks
+/// of what the model derives itself and expected tokens are accepted, and not read.
+const std::vector<std::string> kInputKeys = {
+    "input_ids",         "attention_mask",    "global_attention_mask", "token_type_ids",
+    "mm_token_type_ids", "decoder_input_ids", "input_features",        "input_values",
+    "pixel_values",      "image_sizes",       "image_position_ids",    "image_grid_thw",
+    "generate"};
+const std::vector<std::string> kGenerateKeys = {
+    "prompt_ids",         "decoder_prompt_ids", "encoder_input_ids", "token_type_ids",
+    "mm_token_type_ids",  "max_new_tokens",     "pixel_values",      "image_sizes",
+    "image_position_ids", "image_grid_thw",     "expected_ids"};
 
 /// Reads the token lists of a JSON object; every error names the file and the key.
 class TokenReader {
@@ -23,6 +37,16 @@ class TokenReader {
 
   [[nodiscard]] bool has(const char* key) const { return object_.contains(key); }
 
+  /// Throws Error{invalid_input} for a key that is not among `known`.
+  void refuse_others(const std::vector<std::string>& known) const {
+    for (const auto& [key, value] : object_.items()) {
+      if (std::ranges::find(known, key) != known.end()) continue;
+      std::string hint = headroom::detail::did_you_mean(key, known);
+      if (hint.empty()) hint = fmt::format("use {}", fmt::join(known, ", "));
+      throw Error(ErrorCode::invalid_input, "is not a key of inputs", place_of(key.c_str()), hint);
+    }
+  }
+
   /// Returns ids [batch, seq_len]; a flat list is one sequence.
   [[nodiscard]] TokenInputs tokens(const char* key) const {
     TokenInputs inputs;
@@ -30,7 +54,11 @@ class TokenReader {
     inputs.batch = static_cast<std::int64_t>(rows.size());
     inputs.seq_len = static_cast<std::int64_t>(rows.front().size());
     inputs.ids = flatten(rows, key, spec_.embedding.vocab_size);
-    require_text_tokens(inputs.ids, spec_, file_ + "#" + pointer_ + "/" + key);
+    if (spec_.tower) {
+      find_placeholders(inputs, spec_);
+    } else {
+      require_text_tokens(inputs.ids, spec_, place_of(key));
+    }
     return inputs;
   }
 
@@ -42,13 +70,68 @@ class TokenReader {
     return values;
   }
 
+  /// Sizes of images, [height, width] each; empty if absent.
+  [[nodiscard]] std::vector<ImageSize> image_sizes() const {
+    std::vector<ImageSize> sizes;
+    if (!has("image_sizes")) return sizes;
+    for (const std::vector<std::int64_t>& size : integer_rows("image_sizes")) {
+      if (size.size() != 2) fail("image_sizes", "has an entry that is not [height, width]");
+      sizes.push_back({size[0], size[1]});
+    }
+    return sizes;
+  }
+
+  /// Grids of patches of images: [frames, rows, columns] each, or the [column, row] of each patch
+  /// in raster order, [-1, -1] for padding.
+  [[nodiscard]] std::vector<ImageGrid> image_grids() const {
+    std::vector<ImageGrid> grids;
+    if (has("image_position_ids")) {
+      for (const json& image : object_.at("image_position_ids")) grids.push_back(grid_from(image));
+      return grids;
+    }
+    for (const std::vector<std::int64_t>& grid : integer_rows("image_grid_thw")) {
+      if (grid.size() != 3) fail("image_grid_thw", "has an entry that is not [1, rows, columns]");
+      if (grid[0] != 1) fail("image_grid_thw", "has a video, and only images run");
+      grids.push_back({grid[1], grid[2]});
+    }
+    return grids;
+  }
+
+  [[nodiscard]] std::string place_of(const char* key) const {
+    return file_ + "#" + pointer_ + "/" + key;
+  }
+
   [[noreturn]] void fail(const char* key, const std::string& message) const {
-    throw Error(ErrorCode::invalid_input, message, file_ + "#" + pointer_ + "/" + key,
+    throw Error(ErrorCode::invalid_input, message, place_of(key),
                 "give one list of integers per sequence, all of the same length");
   }
 
  private:
   using Rows = std::vector<std::vector<std::int64_t>>;
+
+  [[nodiscard]] ImageGrid grid_from(const json& image) const {
+    constexpr const char* kKey = "image_position_ids";
+    ImageGrid grid;
+    Rows places;
+    if (!image.is_array() || image.empty()) fail(kKey, "has an image without patches");
+    for (const json& place : image) {
+      places.push_back(integers(place, kKey));
+      if (places.back().size() != 2) fail(kKey, "has a place that is not [column, row]");
+      grid.columns = std::max(grid.columns, places.back()[0] + 1);
+      grid.rows = std::max(grid.rows, places.back()[1] + 1);
+    }
+    for (std::int64_t patch = 0; patch < std::ssize(places); ++patch) {
+      const bool padding = patch / std::max<std::int64_t>(grid.columns, 1) >= grid.rows;
+      const std::vector<std::int64_t> wanted =
+          padding ? std::vector<std::int64_t>{-1, -1}
+                  : std::vector{patch % grid.columns, patch / grid.columns};
+      if (places[static_cast<std::size_t>(patch)] != wanted) {
+        fail(kKey, "does not list the patches row by row");
+      }
+    }
+    if (std::ssize(places) < grid.patches()) fail(kKey, "lacks patches of a row");
+    return grid;
+  }
 
   [[nodiscard]] Rows integer_rows(const char* key) const {
     const json* list = has(key) ? &object_.at(key) : nullptr;
@@ -79,7 +162,9 @@ class TokenReader {
     for (const auto& row : rows) {
       if (row.size() != rows.front().size()) fail(key, "has sequences of different lengths");
       for (const std::int64_t value : row) {
-        if (value < 0 || value >= limit) {
+        const bool stands_for_image =
+            spec_.tower && std::ranges::find(spec_.tower_tokens, value) != spec_.tower_tokens.end();
+        if (!stands_for_image && (value < 0 || value >= limit)) {
           fail(key, fmt::format("{} is not from 0 to {}", value, limit - 1));
         }
         values.push_back(value);
@@ -100,6 +185,34 @@ void read_mask(const TokenReader& reader, TokenInputs& tokens) {
   tokens.key_mask.assign(mask.begin(), mask.end());
 }
 
+/// Number of token types; any, where only their equality matters (XLNet).
+std::int64_t token_types(const ModelSpec& spec) {
+  if (!spec.decoder && spec.encoder->self_attention.transformer_xl) {
+    return std::numeric_limits<std::int64_t>::max();
+  }
+  return spec.embedding.type_vocab_size;
+}
+
+/// Reads token types: rows of a table, or which tokens are a prompt (PaliGemma).
+void read_types(const TokenReader& reader, const ModelSpec& spec, TokenInputs& tokens) {
+  const bool marks_prompt = spec.main_stack().self_attention.lookahead == Lookahead::prompt;
+  const std::int64_t types = marks_prompt ? 2 : token_types(spec);
+  if (!reader.has("token_type_ids") || types == 0) return;
+  tokens.type_ids = reader.values_like("token_type_ids", tokens, types);
+}
+
+/// Reads which tokens have global attention; without a mask, as the class chooses them.
+void read_global_mask(const TokenReader& reader, const ModelSpec& spec, TokenInputs& tokens) {
+  const auto& global = spec.main_stack().self_attention.global;
+  if (!global) return;
+  if (!reader.has("global_attention_mask")) {
+    add_default_global_mask(*global, tokens);
+    return;
+  }
+  const auto mask = reader.values_like("global_attention_mask", tokens, 2);
+  tokens.global_mask.assign(mask.begin(), mask.end());
+}
+
 ModelInputs read_token_inputs(const TokenReader& reader, const ModelSpec& spec) {
   ModelInputs inputs;
   if (spec.embedding.audio) {
@@ -116,19 +229,21 @@ ModelInputs read_token_inputs(const TokenReader& reader, const ModelSpec& spec) 
     }
     return inputs;
   }
-  if (reader.has("token_type_ids") && spec.embedding.type_vocab_size > 0) {
-    tokens.type_ids = reader.values_like("token_type_ids", tokens, spec.embedding.type_vocab_size);
-  }
+  read_types(reader, spec, tokens);
+  read_global_mask(reader, spec, tokens);
   inputs.main = std::move(tokens);
   return inputs;
 }
 
 GeneratePrompt read_generate(const json& generate, const std::string& file, const ModelSpec& spec) {
   const TokenReader reader(generate, file, "/generate", spec);
+  if (!generate.is_object()) reader.fail("prompt_ids", "is missing: generate is not an object");
+  reader.refuse_others(kGenerateKeys);
   GeneratePrompt result;
   const bool has_encoder = spec.kind == ModelKind::encoder_decoder;
   if (has_encoder && !spec.embedding.audio) result.encoder = reader.tokens("encoder_input_ids");
   result.prompt = reader.tokens(has_encoder ? "decoder_prompt_ids" : "prompt_ids");
+  if (!has_encoder) read_types(reader, spec, result.prompt);
   const json count = generate.value("max_new_tokens", json(16));
   if (!count.is_number_integer() || count.get<std::int64_t>() < 1) {
     reader.fail("max_new_tokens", "is not an integer of at least 1");
@@ -137,25 +252,13 @@ GeneratePrompt read_generate(const json& generate, const std::string& file, cons
   return result;
 }
 
-/// Returns whether headroom runs images of this height and width: the config's own, or any that
-/// holds a patch if the family interpolates its positions.
-bool fits(const ImageSpec& image, std::int64_t height, std::int64_t width) {
-  switch (image.interpolation) {
-    case PositionInterpolation::none:
-      return height == image.image_size && width == image.image_size;
-    case PositionInterpolation::bicubic:
-      break;
-  }
-  return height >= image.patch_size && width >= image.patch_size;
-}
-
 ModelInputs read_pixels(const std::filesystem::path& path, const ModelSpec& spec) {
   const checkpoint::SafetensorsFile file(path);
   const checkpoint::StoredTensor* tensor = file.find("pixel_values");
   const ImageSpec& image = *spec.embedding.image;
   const bool matches = tensor != nullptr && tensor->shape.size() == 4 && tensor->shape[0] > 0 &&
                        tensor->shape[1] == image.num_channels &&
-                       fits(image, tensor->shape[2], tensor->shape[3]);
+                       fits(image, {tensor->shape[2], tensor->shape[3]});
   if (!matches) {
     throw Error(ErrorCode::invalid_input, "has no matching tensor [batch, channels, height, width]",
                 checkpoint::tensor_place(file.path(), "pixel_values"),
@@ -172,6 +275,7 @@ ModelInputs read_pixels(const std::filesystem::path& path, const ModelSpec& spec
   inputs.pixel_values.resize(static_cast<std::size_t>(inputs.main.batch * pixels));
   checkpoint::copy_as_float32(*tensor, inputs.pixel_values,
                               checkpoint::tensor_place(file.path(), "pixel_values"));
+  file.require_unchanged();
   return inputs;
 }
 
@@ -189,6 +293,7 @@ TokenInputs read_audio(const checkpoint::SafetensorsFile& file, const std::strin
   }
   features.resize(static_cast<std::size_t>(tensor->shape[0] * tensor->shape[1] * tensor->shape[2]));
   checkpoint::copy_as_float32(*tensor, features, checkpoint::tensor_place(file.path(), name));
+  file.require_unchanged();
   return {tensor->shape[0], tensor->shape[2] / 2, {}, {}, {}};
 }
 
@@ -200,6 +305,66 @@ void read_audio_inputs(std::filesystem::path path, const AudioSpec& audio, Input
   inputs.generate->encoder =
       read_audio(file, has_generate_features ? "generate.input_features" : "input_features", audio,
                  inputs.generate->audio_features);
+}
+
+/// Positions of the first layer's output, and of the last one's.
+struct WaveformLengths {
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+};
+
+WaveformLengths lengths_of(const WaveformSpec& waveform, std::int64_t samples) {
+  WaveformLengths lengths;
+  for (const WaveformLayer& layer : waveform.layers) {
+    samples = samples < layer.kernel_size ? 0 : (samples - layer.kernel_size) / layer.stride + 1;
+    if (lengths.first == 0) lengths.first = samples;
+  }
+  lengths.last = samples;
+  return lengths;
+}
+
+/// Returns whether samples after the fewest that fill the last layer change nothing: a norm of the
+/// first layer's channels over time averages all its positions.
+bool ignores_last_samples(const WaveformSpec& waveform, const WaveformLengths& lengths) {
+  switch (waveform.norm) {
+    case WaveformNorm::first_group:
+      return lengths.first == waveform.fewest_inputs(1, lengths.last);
+    case WaveformNorm::every_layer:
+      break;
+  }
+  return true;
+}
+
+/// Reads audio samples [batch, samples]; keeps those that the last position needs.
+ModelInputs read_waveform(std::filesystem::path path, const ModelSpec& spec) {
+  const checkpoint::SafetensorsFile file(path.replace_extension(".safetensors"));
+  const WaveformSpec& waveform = *spec.embedding.waveform;
+  const checkpoint::StoredTensor* tensor = file.find("input_values");
+  const std::string place = checkpoint::tensor_place(file.path(), "input_values");
+  const bool is_matrix = tensor != nullptr && tensor->shape.size() == 2 && tensor->shape[0] > 0;
+  const std::int64_t samples = is_matrix ? tensor->shape[1] : 0;
+  const WaveformLengths lengths = lengths_of(waveform, samples);
+  if (lengths.last == 0) {
+    throw Error(ErrorCode::invalid_input, "has no matching tensor [batch, samples]", place,
+                fmt::format("store at least {} samples", waveform.fewest_inputs(0, 1)));
+  }
+  const std::int64_t kept = waveform.fewest_inputs(0, lengths.last);
+  if (!ignores_last_samples(waveform, lengths)) {
+    throw Error(
+        ErrorCode::invalid_input,
+        fmt::format("has {} samples, whose last ones fill no position of the encoder", samples),
+        place, fmt::format("store {} samples", kept));
+  }
+  std::vector<float> all(static_cast<std::size_t>(tensor->shape[0] * samples));
+  checkpoint::copy_as_float32(*tensor, all, place);
+  file.require_unchanged();
+  ModelInputs inputs;
+  inputs.main = {tensor->shape[0], lengths.last, {}, {}, {}};
+  for (std::int64_t item = 0; item < tensor->shape[0]; ++item) {
+    const auto begin = all.begin() + item * samples;
+    inputs.audio_features.insert(inputs.audio_features.end(), begin, begin + kept);
+  }
+  return inputs;
 }
 
 /// Reads hidden states [batch, seq_len, hidden_size].
@@ -215,6 +380,7 @@ TokenInputs read_states(const checkpoint::SafetensorsFile& file, const std::stri
   }
   states.resize(static_cast<std::size_t>(tensor->shape[0] * tensor->shape[1] * hidden_size));
   checkpoint::copy_as_float32(*tensor, states, checkpoint::tensor_place(file.path(), name));
+  file.require_unchanged();
   return {tensor->shape[0], tensor->shape[1], {}, {}, {}};
 }
 
@@ -231,31 +397,35 @@ ModelInputs read_hidden_states(std::filesystem::path path, const ModelSpec& spec
               "store the same number of sequences in both");
 }
 
-/// Placeholders of images and sound in the vocabulary, sorted.
-std::vector<std::int64_t> placeholders_of(const ModelSpec& spec) {
-  std::vector<std::int64_t> tokens = spec.tower_tokens;
-  const auto is_outside = [&](std::int64_t token) { return token >= spec.embedding.vocab_size; };
-  std::erase_if(tokens, is_outside);
-  std::ranges::sort(tokens);
-  tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
-  return tokens;
-}
-
-/// Uniform over the vocabulary without the placeholders of images and sound.
-TokenInputs random_tokens(std::int64_t batch, std::int64_t seq_len, const ModelSpec& spec,
-                          std::mt19937_64& generator) {
-  const std::vector<std::int64_t> left_out = placeholders_of(spec);
-  const std::int64_t words = spec.embedding.vocab_size - std::ssize(left_out);
-  std::uniform_int_distribution<std::int64_t> ids(0, std::max<std::int64_t>(words, 1) - 1);
-  TokenInputs tokens{batch, seq_len, {}, {}, {}};
-  tokens.ids.resize(static_cast<std::size_t>(batch * seq_len));
-  std::ranges::generate(tokens.ids, [&] {
-    std::int64_t id = ids(generator);
-    // Sorted: each placeholder up to the id moves it by one.
-    for (const std::int64_t token : left_out) id += token <= id ? 1 : 0;
-    return id;
-  });
-  return tokens;
+/// Reads the images of the inputs and of the prompt, if they have placeholders for any.
+void read_tower_inputs(std::filesystem::path path, const json& document, const ModelSpec& spec,
+                       InputFile& inputs) {
+  const std::string name = path.string();
+  const auto read = [&](const json& object, const std::string& pointer, const TokenInputs& tokens,
+                        const char* key, const std::string& tensor) {
+    std::optional<TowerInputs> images;
+    const TokenReader reader(object, name, pointer, spec);
+    if (reader.has("pixel_values")) {
+      std::filesystem::path tensors = path;
+      const checkpoint::SafetensorsFile file(tensors.replace_extension(".safetensors"));
+      switch (spec.tower->embedding.image->pixels) {
+        case PixelLayout::images:
+          images = read_images(file, tensor, spec, reader.image_sizes());
+          break;
+        case PixelLayout::patches:
+          images = read_patches(file, tensor, spec, reader.image_grids());
+          break;
+      }
+    }
+    require_placeholders(tokens, images, spec, reader.place_of(key));
+    return images;
+  };
+  if (inputs.inputs.main.batch > 0) {
+    inputs.inputs.images = read(document, "", inputs.inputs.main, "input_ids", "pixel_values");
+  }
+  if (!inputs.generate) return;
+  inputs.generate->images = read(document.at("generate"), "/generate", inputs.generate->prompt,
+                                 "prompt_ids", "generate.pixel_values");
 }
 
 }  // namespace
@@ -265,10 +435,13 @@ void require_text_tokens(const std::vector<std::int64_t>& ids, const ModelSpec& 
   for (const std::int64_t token : spec.tower_tokens) {
     if (std::ranges::find(ids, token) == ids.end()) continue;
     throw Error(ErrorCode::invalid_input,
-                fmt::format("token {} stands for an image or sound, and headroom does not run the "
-                            "towers of {}",
-                            token, spec.model_type),
-                where, "give text tokens only");
+                spec.tower ? fmt::format("token {} stands for an image", token)
+                           : fmt::format("token {} stands for an image or sound, and headroom does "
+                                         "not run the towers of {}",
+                                         token, spec.model_type),
+                where,
+                spec.tower ? "give text tokens only, or images with an input file"
+                           : "give text tokens only");
   }
 }
 
@@ -277,6 +450,10 @@ InputFile read_inputs(const std::filesystem::path& path, const ModelSpec& spec) 
   if (spec.embedding.input == InputKind::patches) {
     std::filesystem::path tensors = path;
     file.inputs = read_pixels(tensors.replace_extension(".safetensors"), spec);
+    return file;
+  }
+  if (spec.embedding.input == InputKind::waveform) {
+    file.inputs = read_waveform(path, spec);
     return file;
   }
   if (spec.embedding.input == InputKind::hidden_states) {
@@ -289,56 +466,14 @@ InputFile read_inputs(const std::filesystem::path& path, const ModelSpec& spec) 
     throw Error(ErrorCode::invalid_input, "is not an object", name, "write {\"input_ids\": …}");
   }
   const TokenReader reader(document, name, "", spec);
+  reader.refuse_others(kInputKeys);
   const bool has_tokens =
       reader.has("input_ids") || (spec.embedding.audio && reader.has("decoder_input_ids"));
   if (has_tokens) file.inputs = read_token_inputs(reader, spec);
   if (reader.has("generate")) file.generate = read_generate(document.at("generate"), name, spec);
   if (const auto& audio = spec.embedding.audio) read_audio_inputs(path, *audio, file);
+  if (spec.tower) read_tower_inputs(path, document, spec, file);
   return file;
-}
-
-ModelInputs random_inputs(const ModelSpec& spec, const Workload& workload, std::uint64_t seed) {
-  std::mt19937_64 generator(seed);
-  std::normal_distribution<float> normal;
-  ModelInputs inputs;
-  const std::int64_t batch = workload.batch_size;
-  const auto fill = [&](std::vector<float>& values, std::int64_t count) {
-    values.resize(static_cast<std::size_t>(count));
-    std::ranges::generate(values, [&] { return normal(generator); });
-  };
-  inputs.main.batch = batch;
-  inputs.main.seq_len = workload.seq_len;
-  switch (spec.embedding.input) {
-    case InputKind::tokens:
-    case InputKind::audio:
-      inputs.main = random_tokens(batch, workload.seq_len, spec, generator);
-      break;
-    case InputKind::patches: {
-      const ImageSpec& image = *spec.embedding.image;
-      if (workload.seq_len != image.num_tokens()) {  // a row of as many patches
-        const std::int64_t patches = workload.seq_len - image.prefix_tokens();
-        inputs.pixels = ImageSize{image.patch_size, image.patch_size * patches};
-      }
-      const ImageSize size = inputs.image_size(image);
-      fill(inputs.pixel_values, batch * image.num_channels * size.height * size.width);
-      break;
-    }
-    case InputKind::waveform:
-      throw Error(ErrorCode::internal, "inputs of a model that is not run");
-    case InputKind::hidden_states:
-      fill(inputs.hidden_states, batch * workload.seq_len * spec.hidden_size);
-      break;
-  }
-  if (const auto& audio = spec.embedding.audio) {
-    inputs.encoder = TokenInputs{batch, workload.enc_seq_len, {}, {}, {}};
-    fill(inputs.audio_features, batch * audio->num_mel_bins * 2 * workload.enc_seq_len);
-  } else if (spec.kind == ModelKind::cross_attention_layer) {
-    inputs.encoder = TokenInputs{batch, workload.enc_seq_len, {}, {}, {}};
-    fill(inputs.encoder_hidden_states, batch * workload.enc_seq_len * spec.hidden_size);
-  } else if (spec.kind == ModelKind::encoder_decoder) {
-    inputs.encoder = random_tokens(batch, workload.enc_seq_len, spec, generator);
-  }
-  return inputs;
 }
 
 }  // namespace headroom::measured

@@ -9,6 +9,8 @@
 #include "clock.h"
 #include "cpu_watch.h"
 #include "headroom/error.h"
+#include "interruption.h"
+#include "run_memory.h"
 #include "runner.h"
 #include "system.h"
 
@@ -32,42 +34,40 @@ bool is_steady(const std::vector<double>& samples) {
   return error < kSteadyError * statistics.median_s;
 }
 
-std::vector<Sample> collect_samples(Runner& runner, const MeasureOptions& options,
-                                    const RunObserver& observer) {
-  for (int i = 0; i < options.warmup; ++i) (void)runner.run();
+/// Completed runs.
+struct CollectedSamples {
   std::vector<Sample> samples;
+  bool interrupted = false;
+};
+
+/// Appends a run. Returns false if it was interrupted after others were completed.
+bool add_run(Runner& runner, std::vector<Sample>& samples) {
+  try {
+    samples.push_back(runner.run());
+  } catch (const headroom::detail::Interrupted&) {
+    if (samples.empty()) throw;
+    return false;
+  }
+  return true;
+}
+
+CollectedSamples collect_samples(Runner& runner, const MeasureOptions& options,
+                                 const RunObserver& observer) {
+  for (int i = 0; i < options.warmup; ++i) (void)runner.run();
+  CollectedSamples collected;
   std::vector<double> times;
   const int max_runs = options.runs.value_or(kMaxRuns);
   const auto start = Clock::now();
-  while (static_cast<int>(samples.size()) < max_runs) {
-    samples.push_back(runner.run());
-    times.push_back(samples.back().total_s);
-    const bool keep_running = observer(static_cast<int>(samples.size()), max_runs);
+  for (int run = 1; run <= max_runs; ++run) {
+    collected.interrupted =
+        !add_run(runner, collected.samples) || (!observer(run, max_runs) && run < max_runs);
+    if (collected.interrupted) break;
+    times.push_back(collected.samples.back().total_s);
     const bool enough =
         !options.runs && (is_steady(times) || seconds_since(start) > kMaxRunSeconds);
-    if (!keep_running || enough) break;
+    if (enough) break;
   }
-  return samples;
-}
-
-/// Throws Error{missing_resource} if the peak of packed weights, tables, caches and arena does not
-/// fit in available memory.
-void require_memory(const ModelSpec& spec, const Workload& workload, const Lengths& lengths) {
-  require_runnable(spec);
-  const Graph graph = build_graph(spec, {Phase::prefill, workload.attention});
-  const Bindings sizes = sizes_at(graph, lengths);
-  Integer bytes = plan_memory(graph, sizes).peak_bytes;
-  for (const Weight& weight : graph.weights) {
-    bytes += 4 * (weight.repeat * weight.elements()).evaluate(sizes);
-  }
-  const std::int64_t available = available_memory_bytes();
-  if (available == 0 || bytes <= available) return;
-  const auto gib = [](Integer value) { return static_cast<double>(value) / (1 << 30); };
-  throw Error(ErrorCode::missing_resource,
-              fmt::format("a run needs {:.2f} GiB, but {:.2f} GiB are available", gib(bytes),
-                          gib(available)),
-              spec.name,
-              "use a smaller batch, a shorter sequence, fused attention, or a smaller model");
+  return collected;
 }
 
 std::vector<std::string> warnings_about(const Measurement& measurement) {
@@ -88,13 +88,6 @@ std::vector<std::string> warnings_about(const Measurement& measurement) {
   return warnings;
 }
 
-Lengths planned_lengths(const ModelInputs& inputs, const Workload& workload,
-                        const MeasureOptions& options) {
-  Lengths lengths = lengths_of(inputs, options.new_tokens);
-  lengths.capacity += workload.past_len;
-  return lengths;
-}
-
 /// Packs weights for the rows of the phase. A generation has many rows in prefill, then few.
 SessionOptions session_options(const MeasureOptions& options, const Workload& workload,
                                const ModelInputs& inputs) {
@@ -110,7 +103,6 @@ SessionOptions session_options(const MeasureOptions& options, const Workload& wo
 /// Stores the times of all samples, and the operators of the sample nearest the median.
 void store_times(const std::vector<Sample>& samples, const MeasureOptions& options,
                  Measurement& measurement) {
-  if (samples.empty()) throw Error(ErrorCode::invalid_input, "no run was finished");
   std::vector<double> totals;
   totals.reserve(samples.size());
   for (const Sample& sample : samples) totals.push_back(sample.total_s);
@@ -145,6 +137,11 @@ void store_counts(const ModelWeights& weights, const Runner& runner, Measurement
 
 std::string reason_not_run(const ModelSpec& spec) { return spec.not_run; }
 
+PlannedRun planned_run(const Workload& workload, const MeasureOptions& options) {
+  const bool generates = options.phase == MeasuredPhase::generate;
+  return {workload, generates ? options.new_tokens : 0, options.storage};
+}
+
 void require_runnable(const ModelSpec& spec) {
   const std::string reason = reason_not_run(spec);
   if (reason.empty()) return;
@@ -156,19 +153,22 @@ void require_runnable(const ModelSpec& spec) {
 Measurement measure(Model model, const Workload& workload, WeightSource& source,
                     std::optional<ModelInputs> given, const MeasureOptions& options,
                     const RunObserver& observer) {
+  require_runnable(model.spec);
+  require_run_fits(model.spec, planned_run(workload, options), memory_limit());
   if (options.threads > 0) omp_set_num_threads(options.threads);
   Measurement measurement;
   measurement.context = machine_context(omp_get_max_threads(), options.backend);
   ModelInputs inputs =
       given ? *std::move(given) : random_inputs(model.spec, workload, options.seed);
-  require_memory(model.spec, workload, planned_lengths(inputs, workload, options));
 
   const CpuWatch watch;
   reset_peak_resident();
   measurement.memory.rss_before_bytes = resident_bytes();
   const Session session(model.spec, source, session_options(options, workload, inputs));
   Runner runner(session, options, workload, std::move(inputs));
-  store_times(collect_samples(runner, options, observer), options, measurement);
+  const CollectedSamples collected = collect_samples(runner, options, observer);
+  store_times(collected.samples, options, measurement);
+  measurement.interrupted = collected.interrupted;
   measurement.context.other_programs_cpus = watch.other_programs_cpus();
   store_counts(session.weights(), runner, measurement);
   measurement.engine = kOwnEngine;

@@ -12,10 +12,10 @@ namespace {
 /// A range of the arena, live from the node that writes it to its last reader. Tensors of in-place
 /// operators share one.
 struct ArenaBuffer {
-  std::int64_t floats = 0;
+  Integer floats = 0;
   std::size_t first = 0;
   std::size_t last = 0;
-  std::int64_t offset = 0;
+  Integer offset = 0;
 };
 
 /// Walks through the blocks once, layers folded, and assigns every tensor a buffer.
@@ -27,16 +27,23 @@ class ArenaPlanner {
   }
 
   MemoryPlan plan() && {
-    find_last_uses();
-    assign_buffers();
+    const Integer floats = lay_out();
+    (void)narrow(checked_multiply(floats, sizeof(float)));
     MemoryPlan plan;
-    plan.peak_bytes = peak_floats() * static_cast<std::int64_t>(sizeof(float));
-    plan.arena_floats = place();
+    plan.arena_floats = narrow(floats);
+    plan.peak_bytes = narrow(checked_multiply(peak_floats(), sizeof(float)));
     for (const std::size_t buffer : buffer_of_) {
       plan.offsets.push_back(buffer == kNoBuffer ? MemoryPlan::kNotInArena
-                                                 : buffers_[buffer].offset);
+                                                 : narrow(buffers_[buffer].offset));
     }
     return plan;
+  }
+
+  /// Places all buffers. Returns the size of the arena in floats.
+  Integer lay_out() {
+    find_last_uses();
+    assign_buffers();
+    return place();
   }
 
  private:
@@ -53,7 +60,7 @@ class ArenaPlanner {
           // Every layer reads tensors from outside the block, so they live to its end; a carried
           // tensor is replaced by each layer.
           const bool read_by_every_layer =
-              block.is_layers() && !made_here[input] && input != block.carried_in;
+              block.is_layers() && !made_here[input] && !block.carries_in(input);
           last_use_[input] = std::max(last_use_[input], read_by_every_layer ? block_end : position);
         }
         made_here[node.output] = true;
@@ -72,7 +79,7 @@ class ArenaPlanner {
   }
 
   void assign(const Node& node, std::size_t position) {
-    const std::int64_t floats = floats_of(node.output);
+    const Integer floats = graph_.tensors[node.output].elements().evaluate(sizes_);
     std::size_t buffer = kNoBuffer;
     if (node.placement == Placement::in_place) {
       for (const TensorId input : node.inputs) {
@@ -90,16 +97,13 @@ class ArenaPlanner {
     buffers_[buffer].last = std::max(buffers_[buffer].last, last_use_[node.output]);
   }
 
-  [[nodiscard]] std::int64_t floats_of(TensorId tensor) const {
-    return integer_of(graph_.tensors[tensor].elements(), sizes_);
-  }
-
-  [[nodiscard]] std::int64_t peak_floats() const {
-    std::int64_t peak = 0;
+  [[nodiscard]] Integer peak_floats() const {
+    Integer peak = 0;
     for (std::size_t position = 1; position <= end_; ++position) {
-      std::int64_t live = 0;
+      Integer live = 0;
       for (const ArenaBuffer& buffer : buffers_) {
-        if (buffer.first <= position && position <= buffer.last) live += buffer.floats;
+        if (buffer.first <= position && position <= buffer.last)
+          live = checked_add(live, buffer.floats);
       }
       peak = std::max(peak, live);
     }
@@ -107,37 +111,38 @@ class ArenaPlanner {
   }
 
   /// Places the largest buffers first, each at the lowest offset that is free during its lifetime.
-  std::int64_t place() {
+  Integer place() {
     std::vector<std::size_t> order(buffers_.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::ranges::stable_sort(order, std::greater<>{},
                              [&](std::size_t i) { return buffers_[i].floats; });
     std::vector<std::size_t> placed;
-    std::int64_t arena = 0;
+    Integer arena = 0;
     for (const std::size_t index : order) {
       buffers_[index].offset = lowest_gap(buffers_[index], placed);
       placed.push_back(index);
       std::ranges::sort(placed, {}, [&](std::size_t i) { return buffers_[i].offset; });
-      arena = std::max(arena, buffers_[index].offset + line_aligned(buffers_[index].floats));
+      arena = std::max(arena, end_of(buffers_[index], buffers_[index].offset));
     }
     return arena;
   }
 
-  [[nodiscard]] std::int64_t lowest_gap(const ArenaBuffer& buffer,
-                                        const std::vector<std::size_t>& placed) const {
-    std::int64_t offset = 0;
+  [[nodiscard]] Integer lowest_gap(const ArenaBuffer& buffer,
+                                   const std::vector<std::size_t>& placed) const {
+    Integer offset = 0;
     for (const std::size_t index : placed) {
       const ArenaBuffer& other = buffers_[index];
       const bool overlaps = other.first <= buffer.last && buffer.first <= other.last;
       if (!overlaps) continue;
-      if (offset + line_aligned(buffer.floats) <= other.offset) break;
-      offset = std::max(offset, other.offset + line_aligned(other.floats));
+      if (end_of(buffer, offset) <= other.offset) break;
+      offset = std::max(offset, end_of(other, other.offset));
     }
     return offset;
   }
 
-  static std::int64_t line_aligned(std::int64_t floats) {
-    return round_up(floats, kCacheLineFloats);
+  /// End of `buffer` at `offset`, aligned to cache lines.
+  static Integer end_of(const ArenaBuffer& buffer, Integer offset) {
+    return checked_add(offset, round_up(buffer.floats, Integer{kCacheLineFloats}));
   }
 
   const Graph& graph_;
@@ -152,6 +157,10 @@ class ArenaPlanner {
 
 MemoryPlan plan_memory(const Graph& graph, const Bindings& sizes) {
   return ArenaPlanner(graph, sizes).plan();
+}
+
+Integer arena_floats(const Graph& graph, const Bindings& sizes) {
+  return ArenaPlanner(graph, sizes).lay_out();
 }
 
 }  // namespace headroom::measured

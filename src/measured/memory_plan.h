@@ -19,7 +19,11 @@ struct MemoryPlan {
 };
 
 /// Plans the arena for `graph`; `sizes` must bind all its symbols. An in-place operator's output
-/// reuses the buffer of an input whose last reader it is.
+/// reuses the buffer of an input whose last reader it is. Throws Error{overflow} for an arena of
+/// 2^63 bytes or more.
 [[nodiscard]] MemoryPlan plan_memory(const Graph& graph, const Bindings& sizes);
+
+/// Size of that plan's arena in floats, however large.
+[[nodiscard]] Integer arena_floats(const Graph& graph, const Bindings& sizes);
 
 }  // namespace headroom::measured

@@ -22,17 +22,44 @@ void OutputCollector::add_hidden(const std::string& name, bool in_encoder, const
   add(name, {lengths_.batch, tokens, spec_.hidden_size}, data);
 }
 
+void OutputCollector::add_streams(const std::string& name, const float* data) {
+  add(name, {spec_.main_stack().altup->inputs, lengths_.batch, lengths_.seq_len, spec_.hidden_size},
+      data);
+}
+
 void OutputCollector::end_stack(bool in_encoder, const float* data) {
   add_hidden(in_encoder ? "encoder_last_hidden_state" : "last_hidden_state", in_encoder, data);
 }
 
+void OutputCollector::observe_tower(const ProgramBlock& block, std::int64_t layer,
+                                    const float* data) {
+  const ImageTotals& images = lengths_.images;
+  if (block.path == "projector" && spec_.head.similarity) {
+    add("image_embeds", {images.images, spec_.head.similarity->projection_dim}, data);
+  } else if (block.path == "projector") {
+    add("image_features", {images.tokens, spec_.hidden_size}, data);
+  } else if (block.path == "deepstack") {
+    const std::string name = fmt::format("deepstack_features.{}", layer);
+    add(name, {images.tokens, spec_.hidden_size}, data);
+  } else if (block.path.ends_with(".layers")) {
+    const TowerSpec& tower = *spec_.tower;
+    const std::int64_t rows =
+        images.patches + images.images * tower.embedding.image->prefix_tokens();
+    add(fmt::format("vision.layers.{}.output", layer), {rows, tower.hidden_size}, data);
+  }
+}
+
 void OutputCollector::observe(const ProgramBlock& block, std::int64_t layer, const float* data) {
+  if (block.steps.front().node->component.stack == StackRole::tower) {
+    return observe_tower(block, layer, data);
+  }
   const bool two_stacks = spec_.kind == ModelKind::encoder_decoder;
   const bool in_encoder = two_stacks && block.path.starts_with("encoder");
   const std::string states = !two_stacks  ? "hidden_states"
                              : in_encoder ? "encoder_hidden_states"
                                           : "decoder_hidden_states";
   const std::string& first = block.steps.front().node->path;
+  if (spec_.main_stack().altup) return observe_streams(block, layer, data);
   if (block.path == "per_layer_embeddings") return;
   if (block.path.ends_with("embeddings")) {
     add_hidden(states + ".0", in_encoder, data);
@@ -51,6 +78,31 @@ void OutputCollector::observe(const ProgramBlock& block, std::int64_t layer, con
     if (replaces) add_hidden(fmt::format("{}.{}", states, stack.num_layers), in_encoder, data);
     end_stack(in_encoder, data);
   }
+}
+
+void OutputCollector::observe_streams(const ProgramBlock& block, std::int64_t layer,
+                                      const float* data) {
+  const bool stacks = block.steps.front().node->path == "final_norm";
+  if (block.path == "altup_inputs") add_streams("hidden_states.0", data);
+  if (stacks) end_stack(false, data);
+  if (!block.path.ends_with(".layers")) return;
+  add_streams(fmt::format("layers.{}.output", layer), data);
+  add_streams(fmt::format("hidden_states.{}", layer + 1), data);
+}
+
+void OutputCollector::add_similarities(const Program& program) {
+  const std::int64_t texts = lengths_.batch;
+  const std::int64_t images = lengths_.images.images;
+  add("text_embeds", {texts, spec_.head.similarity->projection_dim}, program.output("text_embeds"));
+  const float* const logits = program.output("logits_per_text");
+  if (logits == nullptr) return;
+  add("logits_per_text", {texts, images}, logits);
+  std::vector<float> transposed(static_cast<std::size_t>(images * texts));
+  auto to = transposed.begin();
+  for (std::int64_t image = 0; image < images; ++image) {
+    for (std::int64_t text = 0; text < texts; ++text) *to++ = logits[text * images + image];
+  }
+  add("logits_per_image", {images, texts}, transposed.data());
 }
 
 std::vector<NamedTensor> OutputCollector::finish(const Program& program) && {
@@ -76,6 +128,7 @@ std::vector<NamedTensor> OutputCollector::finish(const Program& program) && {
         program.output(input == ClassifierInput::first_two_tokens ? "classifier.mean"
                                                                   : "classifier"));
   }
+  if (spec_.head.similarity) add_similarities(program);
   add("pooler_output", {lengths_.batch, spec_.hidden_size}, program.output("pooler.activation"));
   return std::move(tensors_);
 }

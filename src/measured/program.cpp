@@ -9,37 +9,21 @@
 
 #include "clock.h"
 #include "evaluate.h"
-#include "headroom/error.h"
+#include "headroom/workload.h"
+#include "interruption.h"
 #include "kernels/cache_line.h"
+#include "run_memory.h"
 #include "step_builder.h"
 
 namespace headroom::measured {
-namespace {
-
-/// Throws if the run has more positions than a learned table has rows.
-void require_positions(const ModelSpec& spec, const Lengths& lengths) {
-  const auto fits = [](const PositionSpec& position, std::int64_t tokens) {
-    const bool limited = position.kind == PositionKind::learned;
-    return !limited || tokens <= position.max_position_embeddings - position.offset;
-  };
-  const bool too_many = !fits(spec.position, lengths.capacity);
-  if (!too_many && fits(spec.encoder_positions(), lengths.enc_seq_len)) return;
-  const PositionSpec& position = too_many ? spec.position : spec.encoder_positions();
-  const std::int64_t rows = position.max_position_embeddings - position.offset;
-  const std::int64_t tokens = too_many ? lengths.capacity : lengths.enc_seq_len;
-  throw Error(ErrorCode::invalid_input,
-              fmt::format("{} tokens exceed the {} positions of the model", tokens, rows),
-              spec.name, "use a shorter sequence, a shorter past or fewer new tokens");
-}
-
-}  // namespace
-
 Bindings sizes_at(const Graph& graph, const Lengths& lengths) {
   Workload workload;
   workload.batch_size = lengths.batch;
   workload.seq_len = lengths.seq_len;
   workload.enc_seq_len = std::max<std::int64_t>(1, lengths.enc_seq_len);
   workload.past_len = lengths.capacity - lengths.seq_len;
+  workload.images.totals = lengths.images;
+  workload.global_tokens = lengths.global_tokens;
   return bindings_of(workload, graph);
 }
 
@@ -94,7 +78,8 @@ Program::Program(const ModelSpec& spec, Graph graph, const ModelWeights& weights
       arena_(static_cast<std::size_t>(plan_.arena_floats)),
       hidden_input_(inputs.hidden_states.begin(), inputs.hidden_states.end()),
       encoder_input_(inputs.encoder_hidden_states.begin(), inputs.encoder_hidden_states.end()) {
-  require_positions(spec, lengths);
+  require_positions(spec, lengths.capacity, lengths.enc_seq_len);
+  if (spec.tower) tower_ = encoder_of(*spec.tower);
   build_blocks();
 }
 
@@ -147,6 +132,7 @@ void Program::run(const BlockObserver& observer) {
     for (std::int64_t run = 0; run < block.repeat; ++run) {
       auto start = Clock::now();
       for (std::size_t i = 0; i < block.steps.size(); ++i) {
+        headroom::detail::throw_if_interrupted();
         const std::int64_t layer = block.graph_block->layer_of(*block.steps[i].node, run);
         const StepCount count = block.steps[i].run(layer);
         const auto end = Clock::now();

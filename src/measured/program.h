@@ -55,6 +55,8 @@ struct Lengths {
   std::int64_t enc_seq_len = 0;
   std::int64_t past = 0;
   std::int64_t capacity = 0;  ///< keys per sequence that the KV-cache can store
+  ImageTotals images{};
+  std::int64_t global_tokens = 0;  ///< per sequence
 };
 
 /// One operator, prepared to run in any layer of its block.
@@ -92,7 +94,7 @@ class Program {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
-  /// Runs one pass. `blocks()` then has its times and counts.
+  /// Runs one pass. `blocks()` then has its times and counts. Throws Interrupted between steps.
   void run(const BlockObserver& observer = {});
 
   /// Sets the number of tokens in the KV-cache.
@@ -114,6 +116,7 @@ class Program {
   void build_blocks();
 
   const ModelSpec& spec_;
+  std::optional<ModelSpec> tower_;  ///< the image encoder as a model
   Graph graph_;
   const ModelWeights& weights_;
   KvCache& cache_;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "clock.h"
+#include "images.h"
 
 namespace headroom::measured {
 namespace {
@@ -23,11 +24,12 @@ void add_operators(const Program& program, std::vector<OperatorMeasurement>& ope
 }
 
 /// Inputs of a decode step after `prompt`: one token per sequence, chosen later.
-ModelInputs decode_inputs(const ModelInputs& prompt) {
+ModelInputs decode_inputs(const ModelSpec& spec, const ModelInputs& prompt) {
   ModelInputs next;
   next.main.batch = prompt.main.batch;
   next.main.seq_len = 1;
   next.main.ids.resize(static_cast<std::size_t>(prompt.main.batch));
+  next.main.position_shifts = shifts_after(spec, prompt);
   next.encoder = prompt.encoder;
   return next;
 }
@@ -38,7 +40,7 @@ Runner::Runner(const Session& session, const MeasureOptions& options, const Work
                ModelInputs inputs)
     : options_(options),
       inputs_(std::move(inputs)),
-      lengths_(lengths_of(inputs_)),
+      lengths_(lengths_of(session.spec(), inputs_)),
       vocab_size_(session.spec().embedding.vocab_size) {
   const bool is_generation = options.phase == MeasuredPhase::generate;
   lengths_.past = workload.past_len;
@@ -55,9 +57,10 @@ Runner::Runner(const Session& session, const MeasureOptions& options, const Work
       break;
     case MeasuredPhase::generate: {
       prefill_ = session.program(Phase::prefill, inputs_, lengths_, *cache_);
-      step_inputs_ = decode_inputs(inputs_);
+      step_inputs_ = decode_inputs(session.spec(), inputs_);
       Lengths step = lengths_;
       step.seq_len = 1;
+      step.images = {};
       decode_ = session.program(Phase::decode, step_inputs_, step, *cache_);
       break;
     }

@@ -8,15 +8,14 @@
 
 namespace headroom::measured {
 
-/// Packed linear layers of each tap of the kernel, by layer.
-std::vector<std::map<std::int64_t, PackedLinear*>> StepBuilder::tap_linears(std::int64_t kernel) {
+std::vector<std::map<std::int64_t, PackedLinear*>> StepBuilder::tap_linears(std::int64_t count) {
   std::vector<std::map<std::int64_t, PackedLinear*>> by_tap;
-  by_tap.reserve(static_cast<std::size_t>(kernel));
-  for (std::int64_t tap = 0; tap < kernel; ++tap) by_tap.push_back(linears(tap));
+  by_tap.reserve(static_cast<std::size_t>(count));
+  for (std::int64_t tap = 0; tap < count; ++tap) by_tap.push_back(linears(tap));
   return by_tap;
 }
 
-StepBuilder::Run StepBuilder::operator()(const Convolution& op) {
+ConvolutionArguments StepBuilder::convolution_sizes(const Convolution& op) const {
   ConvolutionArguments args;
   args.batch = integer(op.batch);
   args.channels = integer(op.in_channels);
@@ -24,8 +23,58 @@ StepBuilder::Run StepBuilder::operator()(const Convolution& op) {
   args.kernel = integer(op.kernel);
   args.stride = integer(op.stride);
   args.dilation = integer(op.dilation);
-  args.left_padding = op.masking == Masking::causal ? args.reach() : args.reach() / 2;
+  args.inputs = integer(op.inputs());
   args.layout = op.channels_first ? InputLayout::channels_first : InputLayout::positions_first;
+  if (op.masking == Masking::causal) {
+    args.left_padding = args.reach();
+    return args;
+  }
+  switch (op.padding) {
+    case ConvolutionPadding::odd_at_end:
+      args.left_padding = args.reach() / 2;
+      break;
+    case ConvolutionPadding::odd_in_front:
+      args.left_padding = (args.reach() + 1) / 2;
+      break;
+    case ConvolutionPadding::none:
+      break;
+  }
+  return args;
+}
+
+StepBuilder::Run StepBuilder::grouped_convolution(const Convolution& op) {
+  const ConvolutionArguments args = convolution_sizes(op);
+  const std::int64_t group_channels = integer(op.group_channels);
+  const std::int64_t groups = args.channels / group_channels;
+  const std::int64_t out_channels = integer(op.out_channels);
+  const std::int64_t width = out_channels / groups;
+  const std::int64_t rows = args.rows();
+  auto layers_by_group = tap_linears(groups);
+  for (auto& layers : layers_by_group) {
+    for (const auto& [layer, linear] : layers) linear->prepare(rows);
+  }
+  auto padded = scratch(args.batch * args.padded_length() * args.channels);
+  auto gathered = scratch(rows * (group_channels * args.kernel + width));
+  const std::int64_t moved = floats_of(node_->output) + args.batch * args.inputs * args.channels;
+  return [=, layers_by_group = std::move(layers_by_group), x = input(0),
+          out = output()](std::int64_t layer) {
+    pad_positions(args, x, nullptr, padded->data());
+    float* const of_group = gathered->data() + rows * group_channels * args.kernel;
+    StepCount count{0, moved * kFloatBytes};
+    for (std::int64_t group = 0; group < groups; ++group) {
+      PackedLinear& linear = *layers_by_group[static_cast<std::size_t>(group)].at(layer);
+      gather_group(args, group_channels, group, padded->data(), gathered->data());
+      count.matrix_flops += linear.run(gathered->data(), of_group, rows);
+      count.bytes += linear.weight_bytes(rows);
+      scatter_group(rows, width, out_channels, group, of_group, out);
+    }
+    return count;
+  };
+}
+
+StepBuilder::Run StepBuilder::operator()(const Convolution& op) {
+  if (op.is_grouped()) return grouped_convolution(op);
+  const ConvolutionArguments args = convolution_sizes(op);
   auto linears_by_tap = tap_linears(args.kernel);
   for (auto& layers : linears_by_tap) {
     for (const auto& [layer, linear] : layers) linear->prepare(args.rows());
@@ -33,7 +82,7 @@ StepBuilder::Run StepBuilder::operator()(const Convolution& op) {
   const float* const x = op.channels_first ? program_.inputs_.audio_features.data() : input(0);
   auto padded_input = scratch(args.batch * args.padded_length() * args.channels);
   auto tap_rows = scratch(0);  // rows_of_tap resizes it where it copies
-  const std::int64_t moved = floats_of(node_->output) + args.rows() * args.stride * args.channels;
+  const std::int64_t moved = floats_of(node_->output) + args.batch * args.inputs * args.channels;
   const bool uses_cache = op.past == KeySource::cache;
   const std::string cache_name =
       uses_cache ? program_.graph_.tensors[node_->inputs.at(1)].name : "";

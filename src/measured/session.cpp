@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "headroom/error.h"
+#include "images.h"
 #include "output_collector.h"
 
 namespace headroom::measured {
@@ -18,7 +19,9 @@ Session::Session(ModelSpec spec, WeightSource& source, const SessionOptions& opt
       weights_(spec_, source,
                {options.backend, options.storage, options.rows, options.typical_rows}) {}
 
-Graph Session::graph(Phase phase) const { return build_graph(spec_, {phase, options_.attention}); }
+Graph Session::graph(Phase phase, ImageInputs images, GlobalTokens global) const {
+  return build_graph(spec_, {phase, options_.attention, LatentAttention::absorbed, images, global});
+}
 
 Lengths lengths_of(const ModelInputs& inputs, std::int64_t room) {
   Lengths lengths;
@@ -26,21 +29,44 @@ Lengths lengths_of(const ModelInputs& inputs, std::int64_t room) {
   lengths.seq_len = inputs.main.seq_len;
   lengths.enc_seq_len = inputs.encoder ? inputs.encoder->seq_len : 0;
   lengths.capacity = lengths.seq_len + room;
+  lengths.global_tokens = most_global_tokens(inputs.main);
   return lengths;
 }
 
+Lengths lengths_of(const ModelSpec& spec, const ModelInputs& inputs, std::int64_t room) {
+  Lengths lengths = lengths_of(inputs, room);
+  if (inputs.images) lengths.images = images_of(spec, inputs).totals;
+  return lengths;
+}
+
+WorkloadImages images_of(const ModelSpec& spec, const ModelInputs& inputs) {
+  const ImageSpec& image = *spec.tower->embedding.image;
+  std::vector<ImageGrid> grids;
+  for (const ImageSize& size : inputs.images->sizes) grids.push_back(grid_of(size, image));
+  WorkloadImages images;
+  const std::int64_t sequences = spec.tower->pooling ? 1 : inputs.main.batch;
+  images.count = std::max<std::int64_t>(1, std::ssize(grids) / sequences);
+  images.size = inputs.images->sizes.front();
+  images.totals = image_totals(spec, grids, inputs.main.batch);
+  images.grids = std::move(grids);
+  return images;
+}
+
 KvCache Session::make_cache(const Lengths& lengths) const {
-  const Graph whole = graph(Phase::prefill);
+  const Graph whole = graph(Phase::prefill, ImageInputs::absent, GlobalTokens::absent);
   return {whole, sizes_at(whole, lengths)};
 }
 
 std::unique_ptr<Program> Session::program(Phase phase, const ModelInputs& inputs,
                                           const Lengths& lengths, KvCache& cache) const {
-  return std::make_unique<Program>(spec_, graph(phase), weights_, cache, inputs, lengths);
+  const ImageInputs images = inputs.images ? ImageInputs::present : ImageInputs::absent;
+  const auto global = lengths.global_tokens > 0 ? GlobalTokens::present : GlobalTokens::absent;
+  return std::make_unique<Program>(spec_, graph(phase, images, global), weights_, cache, inputs,
+                                   lengths);
 }
 
 std::vector<NamedTensor> Session::forward(const ModelInputs& inputs) {
-  const Lengths lengths = lengths_of(inputs);
+  const Lengths lengths = lengths_of(spec_, inputs);
   KvCache cache = make_cache(lengths);
   const auto prefill = program(Phase::prefill, inputs, lengths, cache);
   OutputCollector collector(spec_, lengths);
@@ -58,7 +84,8 @@ Generation Session::generate(const GeneratePrompt& prompt) {
   const std::int64_t vocab = spec_.embedding.vocab_size;
   ModelInputs inputs{prompt.prompt, prompt.encoder};
   inputs.audio_features = prompt.audio_features;
-  Lengths lengths = lengths_of(inputs, prompt.max_new_tokens);
+  inputs.images = prompt.images;
+  Lengths lengths = lengths_of(spec_, inputs, prompt.max_new_tokens);
   KvCache cache = make_cache(lengths);
   Generation result{inputs.main.ids, {"generate.logits", {1, prompt.max_new_tokens, vocab}, {}}};
   const auto choose = [&](const float* logits) {
@@ -70,8 +97,10 @@ Generation Session::generate(const GeneratePrompt& prompt) {
   choose(prefill->output("logits") + (lengths.seq_len - 1) * vocab);
 
   ModelInputs step_inputs{{1, 1, {0}, {}, {}}, prompt.encoder};
+  step_inputs.main.position_shifts = shifts_after(spec_, inputs);
   std::int64_t past = lengths.seq_len;
   lengths.seq_len = 1;
+  lengths.images = {};
   const auto decode = program(Phase::decode, step_inputs, lengths, cache);
   for (std::int64_t step = 1; step < prompt.max_new_tokens; ++step) {
     step_inputs.main.ids.front() = result.ids.back();

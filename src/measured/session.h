@@ -57,7 +57,7 @@ class Session {
   [[nodiscard]] const ModelWeights& weights() const noexcept { return weights_; }
 
  private:
-  [[nodiscard]] Graph graph(Phase phase) const;
+  [[nodiscard]] Graph graph(Phase phase, ImageInputs images, GlobalTokens global) const;
 
   ModelSpec spec_;
   SessionOptions options_;
@@ -67,7 +67,13 @@ class Session {
 /// Index of the largest of `vocab_size` logits; of equal ones the first.
 [[nodiscard]] std::int64_t argmax(const float* logits, std::int64_t vocab_size);
 
-/// Lengths of a pass over `inputs`, with room for `room` more tokens in the cache.
+/// The images of `inputs`, which must have some, as those of a workload.
+[[nodiscard]] WorkloadImages images_of(const ModelSpec& spec, const ModelInputs& inputs);
+
+/// Lengths of a pass over `inputs`, with room for `room` more tokens in the cache. Those of images
+/// follow from the model.
 [[nodiscard]] Lengths lengths_of(const ModelInputs& inputs, std::int64_t room = 0);
+[[nodiscard]] Lengths lengths_of(const ModelSpec& spec, const ModelInputs& inputs,
+                                 std::int64_t room = 0);
 
 }  // namespace headroom::measured

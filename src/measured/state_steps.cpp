@@ -115,12 +115,23 @@ StepBuilder::Run StepBuilder::operator()(const GatedDelta& op) {
   args.query = {input(0), row};
   args.key = {input(0) + keys, row};
   args.value = {input(0) + 2 * keys, row};
-  args.beta = {input(1), 2 * args.heads};
-  args.alpha = {input(1) + args.heads, 2 * args.heads};
+  args.decay = op.decay;
+  args.strength = static_cast<float>(op.strength);
+  switch (op.decay) {
+    case DeltaDecay::each_head:
+      args.beta = {input(1), 2 * args.heads};
+      args.alpha = {input(1) + args.heads, 2 * args.heads};
+      break;
+    case DeltaDecay::each_key_dim:
+      args.beta = {input(1), args.heads};
+      args.alpha = {input(2), args.heads * args.key_dim};
+      break;
+  }
   args.out = output();
   const Expr elements = op.batch * op.heads * op.key_dim * op.value_dim;
   const std::int64_t moved =
-      rows * (row + args.heads * (2 + args.value_dim)) + 2 * integer(elements);
+      rows * (row + args.heads * (1 + args.value_dim) + integer(op.decays())) +
+      2 * integer(elements);
   auto scratch =
       std::make_shared<AlignedVector<float>>(static_cast<std::size_t>(args.scratch_floats()));
   return [=, dt_bias = weight_path(0), a_log = weight_path(1), state = state_of(op.state, elements),

@@ -39,6 +39,12 @@ const std::string& StepBuilder::weight_path(std::size_t index) const {
   return program_.graph_.weights[node_->weights.at(index)].path;
 }
 
+bool StepBuilder::is_tower() const { return node_->component.stack == StackRole::tower; }
+
+const ModelSpec& StepBuilder::spec() const {
+  return is_tower() ? *program_.tower_ : program_.spec_;
+}
+
 const TokenInputs& StepBuilder::tokens() const {
   return node_->component.stack == StackRole::encoder ? *program_.inputs_.encoder
                                                       : program_.inputs_.main;
@@ -56,15 +62,15 @@ StepBuilder::Run StepBuilder::operator()(const RelativePositionBias& op) {
   args.masking = in_encoder ? Masking::none : Masking::causal;
   args.num_buckets = program_.spec_.position.num_buckets;
   args.max_distance = program_.spec_.position.max_distance;
-  return
-      [=, path = weight_path(0), weights = &program_.weights_, lengths = &program_.lengths_,
-       layers_per_weights = block_.layers_per_weights, out = output()](std::int64_t layer) mutable {
-        args.table = weights->values(path, layer / layers_per_weights);
-        args.past = in_encoder ? 0 : lengths->past;
-        args.keys = args.past + args.queries;
-        fill_relative_bias(args, out);
-        return StepCount{0, args.heads * args.queries * args.keys * kFloatBytes};
-      };
+  return [=, path = weight_path(0), weights = &program_.weights_, lengths = &program_.lengths_,
+          layers_per_weights = block_.layers_per_weights, keys = integer(op.keys),
+          first_query = integer(op.first_query), out = output()](std::int64_t layer) mutable {
+    args.table = weights->values(path, layer / layers_per_weights);
+    args.past = in_encoder ? first_query : lengths->past;
+    args.keys = in_encoder ? keys : args.past + args.queries;
+    fill_relative_bias(args, out);
+    return StepCount{0, args.heads * args.queries * args.keys * kFloatBytes};
+  };
 }
 
 std::map<std::int64_t, PackedLinear*> StepBuilder::linears(std::int64_t expert) {
@@ -140,7 +146,24 @@ StepBuilder::NormWeights StepBuilder::norm_weights(const NormSpec& spec) {
   return found;
 }
 
+StepBuilder::Run StepBuilder::norm_over_positions(const Norm& op) {
+  NormArguments args;
+  args.eps = static_cast<float>(op.spec.eps);
+  ChannelNormArguments sizes;
+  sizes.length = integer(op.width);
+  sizes.channels = integer(program_.graph_.tensors[node_->output].shape.back());
+  sizes.batch = integer(op.rows) / sizes.channels;
+  const std::int64_t elements = sizes.batch * sizes.length * sizes.channels;
+  return [=, weights = norm_weights(op.spec), x = input(0),
+          out = output()](std::int64_t layer) mutable {
+    weights.bind(args, layer);
+    channel_norm(sizes, args, x, out);
+    return StepCount{0, 2 * elements * kFloatBytes};
+  };
+}
+
 StepBuilder::Run StepBuilder::operator()(const Norm& op) {
+  if (op.axis == NormAxis::positions) return norm_over_positions(op);
   NormArguments args{integer(op.rows), integer(op.width), nullptr, nullptr,
                      static_cast<float>(op.spec.eps)};
   if (!op.row_width.is_zero()) args.stride = integer(op.row_width);
@@ -240,8 +263,13 @@ StepBuilder::Run StepBuilder::operator()(const GatedActivation& op) {
   const std::int64_t width = integer(program_.graph_.tensors[node_->output].shape.back());
   const std::int64_t rows = integer(op.elements) / width;
   if (!op.slices.is_zero()) return activation_of_slice(op);
-  return [=, kind = op.kind, gate_up = input(0), out = output()](std::int64_t /*layer*/) {
-    activate_gated(kind, gate_up, out, rows, width);
+  return [=, kind = op.kind, cutoff = op.cutoff, gate_up = input(0),
+          out = output()](std::int64_t /*layer*/) {
+    if (cutoff) {
+      activate_cut_gates(kind, *cutoff, gate_up, out, rows, width);
+    } else {
+      activate_gated(kind, gate_up, out, rows, width);
+    }
     return StepCount{0, 3 * rows * width * kFloatBytes};
   };
 }

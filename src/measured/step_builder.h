@@ -5,10 +5,15 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <optional>
 
+#include "images.h"
 #include "kernels/attention.h"
+#include "kernels/blocked_attention.h"
+#include "kernels/convolution.h"
 #include "kernels/experts.h"
 #include "kernels/rotary.h"
+#include "kernels/sliding_chunks.h"
 #include "kernels/state_kernels.h"
 #include "program.h"
 
@@ -39,10 +44,14 @@ class StepBuilder {
   Run operator()(const TokenEmbedding& op);
   Run operator()(const PositionEmbedding& op);
   Run operator()(const PatchEmbedding& op);
+  Run operator()(const PatchRows& op);
+  Run operator()(const VisualTokens& op);
   Run operator()(const Convolution& op);
   Run operator()(const RelativePositionBias& op);
   Run operator()(const PositionTableRows& op);
   Run operator()(const DisentangledBias& op);
+  Run operator()(const RelativeSinusoids& op);
+  Run operator()(const TransformerXlBias& op);
   Run operator()(const Linear& op);
   Run operator()(const Norm& op);
   Run operator()(const HeadNorm& op);
@@ -62,11 +71,17 @@ class StepBuilder {
   Run operator()(const Softmax& op);
   Run operator()(const AttentionContext& op);
   Run operator()(const FusedAttention& op);
+  Run operator()(const GlobalRows& op);
   Run operator()(const FeatureMap& op);
   Run operator()(const LinearAttention& op);
   Run operator()(const ShortConvolution& op);
   Run operator()(const StateSpaceScan& op);
   Run operator()(const GatedDelta& op);
+  Run operator()(const GatedLinearRecurrence& op);
+  Run operator()(const TokenShift& op);
+  Run operator()(const TokenMix& op);
+  Run operator()(const WeightedKeyValue& op);
+  Run operator()(const Concatenate& op);
   Run operator()(const Recurrence& op);
   Run operator()(const OutputGate& op);
   Run operator()(const Activation& op);
@@ -79,8 +94,16 @@ class StepBuilder {
   Run operator()(const ChannelScale& op);
   Run operator()(const Dropout& op);
   Run operator()(const SelectToken& op);
+  Run operator()(const UnitLength& op);
+  Run operator()(const RepeatedRow& op);
+  Run operator()(const SimilarityLogits& op);
   Run operator()(const Scale& op);
+  Run operator()(const AltUpStep& op);
   Run operator()(const TrainedScale& op);
+  Run operator()(const TimestepFeatures& op);
+  Run operator()(const TrainedShift& op);
+  Run operator()(const Modulation& op);
+  Run operator()(const SequenceRows& op);
   Run operator()(const SoftCap& op);
   Run operator()(const CrossEntropy& op);
   Run operator()(const Collective& op);
@@ -93,9 +116,26 @@ class StepBuilder {
   [[nodiscard]] AttentionArguments attention_sizes(const AttentionShape& shape) const;
   void set_operands(AttentionArguments& args, KeySource keys, ValuePlace values) const;
   void apply_score_shaping(AttentionArguments& args, const ScoreShaping& shaping);
+  void apply_lookahead(AttentionArguments& args, Lookahead lookahead);
+  /// Positions of a prompt with images, where the model has three axes.
+  [[nodiscard]] std::optional<AxisPositions> prompt_positions() const;
+  [[nodiscard]] RotaryTable rotary_table(const RopeSpec& rope, std::int64_t width,
+                                         std::int64_t positions,
+                                         const std::optional<AxisPositions>& prompt) const;
   /// Keys that a pass of some queries sees in its cache, or those of the pass.
   using Keys = std::function<std::int64_t(std::int64_t queries)>;
   [[nodiscard]] Keys keys_so_far(KeySource source, const Expr& keys) const;
+  /// Attention in blocks: scores, softmax and context.
+  [[nodiscard]] Run blocked_scores(const AttentionScores& op);
+  [[nodiscard]] Run blocked_softmax();
+  [[nodiscard]] Run blocked_context();
+  [[nodiscard]] BlockedAttentionArguments blocked_arguments(const AttentionScores& op);
+  /// Attention in chunks with global tokens: scores, softmax and context.
+  [[nodiscard]] Run chunk_scores(const AttentionScores& op);
+  [[nodiscard]] Run chunk_softmax();
+  [[nodiscard]] Run chunk_context();
+  /// Tokens with global attention, so many per sequence.
+  [[nodiscard]] GlobalPositions global_positions(std::int64_t per_sequence) const;
   /// Fused attention over the keys that an indexer chose.
   [[nodiscard]] Run sparse_fused(const FusedAttention& op);
   using Sinks = std::function<const float*(std::int64_t layer)>;
@@ -104,11 +144,26 @@ class StepBuilder {
   /// Weights of a norm by layer; 1 is added to weights stored as w with 1 + w meant.
   struct NormWeights;
   [[nodiscard]] NormWeights norm_weights(const NormSpec& spec);
+  [[nodiscard]] Run norm_over_positions(const Norm& op);
   /// Packed linear layers of the node's first weight, by layer of the stack.
   [[nodiscard]] std::map<std::int64_t, PackedLinear*> linears(std::int64_t expert = 0);
-  [[nodiscard]] std::vector<std::map<std::int64_t, PackedLinear*>> tap_linears(std::int64_t kernel);
+  /// Those of each tap of a convolution, or of each group of its channels.
+  [[nodiscard]] std::vector<std::map<std::int64_t, PackedLinear*>> tap_linears(std::int64_t count);
+  [[nodiscard]] ConvolutionArguments convolution_sizes(const Convolution& op) const;
+  [[nodiscard]] Run grouped_convolution(const Convolution& op);
   [[nodiscard]] const std::uint8_t* key_mask(KeySource keys) const;
   [[nodiscard]] const TokenInputs& tokens() const;
+  [[nodiscard]] bool is_tower() const;
+  /// The model that the node belongs to: the whole, or its image tower.
+  [[nodiscard]] const ModelSpec& spec() const;
+  /// Images that the node reads: those of the tower, or the sequences of an image model.
+  [[nodiscard]] std::vector<ImageSize> images() const;
+  /// Their grids of patches.
+  [[nodiscard]] std::vector<ImageGrid> grids() const;
+  /// Images of a tower, or their windows, as parts of its rows; empty outside.
+  [[nodiscard]] std::vector<ImageRows> image_rows(ImageScope scope) const;
+  /// Adds the positions of patches to the rows of a tower.
+  [[nodiscard]] Run patch_positions(const PositionEmbedding& op);
   [[nodiscard]] std::int64_t integer(const Expr& expr) const;
   [[nodiscard]] float* input(std::size_t index) const;
   [[nodiscard]] float* output() const;
@@ -121,6 +176,8 @@ class StepBuilder {
   [[nodiscard]] bool is_cross_attention() const;
   /// True if K and V stand in the rows of an earlier layer's projections, the node's second input.
   [[nodiscard]] bool reads_earlier_projections() const;
+  /// True if the first input has the queries alone, and the second K and V of this pass.
+  [[nodiscard]] bool has_queries_alone(const AttentionArguments& args) const;
   /// Strides of queries alone in their rows, and of K and V in those of an earlier layer.
   void use_earlier_rows(AttentionArguments& args) const;
   /// Keys per sequence that the node's KV-cache (its second input) can store.
@@ -149,8 +206,23 @@ class StepBuilder {
   }
 
   std::shared_ptr<const std::vector<float>> slopes_;  ///< ALiBi slopes of the attention being bound
+  std::shared_ptr<const std::vector<KeySpan>> spans_;  ///< of that attention's queries
+  std::vector<ImageRows> image_rows_;                  ///< in which that attention stays
   std::map<TensorId, Arguments>
       score_arguments_;  ///< arguments by tensor of scores, for the softmax that reads them
+  /// Operands of attention in blocks, and its padded rows, for the operators after its scores.
+  struct BlockedOperands {
+    BlockedAttentionArguments args;
+    std::shared_ptr<AlignedVector<float>> padded;
+  };
+  std::optional<BlockedOperands> blocked_;
+  /// Likewise of attention in chunks, with K and V of the global tokens.
+  struct ChunkOperands {
+    ChunkArguments args;
+    std::shared_ptr<AlignedVector<float>> padded;
+    std::shared_ptr<AlignedVector<float>> globals;
+  };
+  std::optional<ChunkOperands> chunks_;
   std::map<TensorId, std::shared_ptr<ExpertPlan>> plans_;  ///< by tensor of the routing
 };
 

@@ -13,18 +13,17 @@
 namespace headroom::measured {
 namespace {
 
-/// Reads the line "key: N kB" of `file`; returns N in bytes, 0 if there is no such line.
-std::int64_t read_kb_field(const char* file, const std::string& key) {
+/// Reads the line "key: N kB" of `file`; returns N in bytes, empty if there is no such line.
+std::optional<std::int64_t> read_kb_field(const char* file, const std::string& key) {
   std::ifstream stream(file);
   std::string line;
   while (std::getline(stream, line)) {
     if (!line.starts_with(key + ":")) continue;
     std::istringstream rest(line.substr(key.size() + 1));
     std::int64_t value = 0;
-    rest >> value;
-    return value * 1024;
+    if (rest >> value) return value * 1024;
   }
-  return 0;
+  return std::nullopt;
 }
 
 std::string first_line(const std::filesystem::path& file) {
@@ -68,11 +67,11 @@ std::string compiler_version() {
 
 }  // namespace
 
-std::int64_t available_memory_bytes() { return read_kb_field("/proc/meminfo", "MemAvailable"); }
+std::optional<std::int64_t> resident_bytes() { return read_kb_field("/proc/self/status", "VmRSS"); }
 
-std::int64_t resident_bytes() { return read_kb_field("/proc/self/status", "VmRSS"); }
-
-std::int64_t peak_resident_bytes() { return read_kb_field("/proc/self/status", "VmHWM"); }
+std::optional<std::int64_t> peak_resident_bytes() {
+  return read_kb_field("/proc/self/status", "VmHWM");
+}
 
 void reset_peak_resident() {
   // Writing 5 resets the high-water mark (Linux, proc(5)). If it is not allowed, the mark stays.

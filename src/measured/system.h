@@ -2,18 +2,16 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "headroom/measurement.h"
 #include "kernels/gemm.h"
 
 namespace headroom::measured {
 
-/// Memory available without swapping, in bytes; 0 if the system does not report it.
-[[nodiscard]] std::int64_t available_memory_bytes();
-
-/// Resident memory of this process now, and its peak, in bytes.
-[[nodiscard]] std::int64_t resident_bytes();
-[[nodiscard]] std::int64_t peak_resident_bytes();
+/// Resident memory of this process now, and its peak, in bytes; empty without /proc.
+[[nodiscard]] std::optional<std::int64_t> resident_bytes();
+[[nodiscard]] std::optional<std::int64_t> peak_resident_bytes();
 
 /// Resets the peak of resident memory to its present value, if the system allows it.
 void reset_peak_resident();

@@ -87,15 +87,18 @@ class StoredWeights final : public WeightSource {
       std::ranges::copy(sinusoidal_halves(shape.front(), shape.back()), values.begin());
       return values;
     }
-    for (const WeightPlace& place : places_of(weight, layer)) {
+    for (const WeightPlace& listed : places_of(weight, layer)) {
+      const WeightPlace place = listed.joined > 1 ? sized_by_file(listed, rest.size()) : listed;
       const auto size = static_cast<std::size_t>(place.wanted.rows * place.wanted.columns);
       copy(place, weight.path, rest.first(size));
       rest = rest.subspan(size);
     }
+    if (!rest.empty()) throw_missing_rows(weight, layer);
     return values;
   }
 
   void finish() override {
+    reader_->require_unchanged();
     for (const std::string& name : reader_->names()) {
       if (used_.contains(name) || detail::extra_kind(places_.table(), name)) continue;
       throw Error(ErrorCode::invalid_input, "the model has no weight for this tensor",
@@ -116,6 +119,31 @@ class StoredWeights final : public WeightSource {
       if (auto shape = reader_->shape(longer)) return FoundTensor{longer, std::move(*shape)};
     }
     return std::nullopt;
+  }
+
+  /// A joined tensor's place with the rows that it has. A tensor with more than `room` elements, or
+  /// none at all, is left to copy(), which refuses it.
+  [[nodiscard]] WeightPlace sized_by_file(const WeightPlace& place, std::size_t room) const {
+    const auto found = find(place.name);
+    if (!found || !place.fits(found->shape)) {
+      WeightPlace none = place;
+      none.wanted.rows = 0;
+      return none;
+    }
+    WeightPlace sized = place.sized_as(found->shape);
+    const bool too_many = std::cmp_greater(sized.wanted.rows * sized.wanted.columns, room);
+    if (too_many) throw_other_rows(found->name);
+    return sized;
+  }
+
+  [[noreturn]] void throw_missing_rows(const Weight& weight, std::int64_t layer) const {
+    throw_other_rows(places_of(weight, layer).back().name);
+  }
+
+  [[noreturn]] void throw_other_rows(const std::string& name) const {
+    throw Error(ErrorCode::invalid_input,
+                "the tensors of queries, keys and values do not have the weight's rows together",
+                tensor_place(reader_->location(name), name), kMismatchHint);
   }
 
   /// Returns whether the weight is a sinusoidal position table that the file omits.

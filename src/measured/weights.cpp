@@ -9,7 +9,10 @@
 
 #include "evaluate.h"
 #include "headroom/error.h"
+#include "interruption.h"
 #include "kernels/bfloat16.h"
+#include "kernels/convolution.h"
+#include "visit.h"
 
 namespace headroom::measured {
 namespace {
@@ -26,7 +29,8 @@ auto& at(const Map& map, const std::string& path, std::int64_t layer) {
 }  // namespace
 
 /// The packed linear layer of an operator; for a patch embedding, of its projection: the number of
-/// the node's weights in it, and the size of its input.
+/// the node's weights in it, and the size of its input. A grouped convolution has one per group, as
+/// experts are.
 struct Projection {
   std::size_t weights = 0;
   Expr in_features;
@@ -35,7 +39,12 @@ struct Projection {
   bool few_rows = false;   ///< independent of the pass: steps of a recurrent layer
 };
 
-std::optional<Projection> projection_of(const Node& node) {
+/// Number of groups of a convolution's channels.
+Expr groups_of(const Convolution& op, const Bindings& sizes) {
+  return Integer{op.in_channels.evaluate(sizes) / op.group_channels.evaluate(sizes)};
+}
+
+std::optional<Projection> projection_of(const Node& node, const Bindings& sizes) {
   using Result = std::optional<Projection>;
   const std::size_t all = node.weights.size();
   return std::visit(
@@ -47,23 +56,28 @@ std::optional<Projection> projection_of(const Node& node) {
             return Projection{all, op.in_features, op.num_experts};
           },
           [&](const Convolution& op) -> Result {
-            return Projection{all, op.in_channels, Integer{1}, op.kernel};
+            const std::size_t packed = op.bias ? 2 : 1;
+            if (!op.is_grouped()) return Projection{packed, op.in_channels, Integer{1}, op.kernel};
+            return Projection{packed, op.group_channels * op.kernel, groups_of(op, sizes)};
           },
           [&](const Recurrence& op) -> Result {
             return Projection{all, op.width, Integer{1}, Integer{1}, true};
           },
           [](const PatchEmbedding& op) -> Result {
-            return Projection{2, op.patch_elements};
+            return Projection{op.bias ? std::size_t{2} : std::size_t{1}, op.patch_elements};
           },
-          [](const OneOf<TokenEmbedding, PositionEmbedding, RelativePositionBias, PositionTableRows,
-                         DisentangledBias, Norm, HeadNorm, Rotary, Clamp, TemperatureScale,
-                         LatentConcat, HeadLinear, GroupedLinear, KeyCompression, IndexScores,
-                         KeySelect, StreamWeights, StreamStep, KvCacheAppend, AttentionScores,
-                         Softmax, AttentionContext, FusedAttention, FeatureMap, LinearAttention,
-                         ShortConvolution, StateSpaceScan, GatedDelta, OutputGate, Activation,
-                         GatedActivation, RouterSelect, ExpertCombine, RowGate, ResidualAdd,
-                         ChannelScale, Dropout, SelectToken, Scale, TrainedScale, SoftCap,
-                         CrossEntropy, Collective> auto&) -> Result { return std::nullopt; }},
+          [](const OneOf<
+              TokenEmbedding, PositionEmbedding, PatchRows, VisualTokens, RelativePositionBias,
+              PositionTableRows, DisentangledBias, RelativeSinusoids, TransformerXlBias, Norm,
+              HeadNorm, Rotary, Clamp, TemperatureScale, LatentConcat, HeadLinear, GroupedLinear,
+              KeyCompression, IndexScores, KeySelect, StreamWeights, StreamStep, KvCacheAppend,
+              AttentionScores, Softmax, AttentionContext, FusedAttention, GlobalRows, FeatureMap,
+              LinearAttention, ShortConvolution, StateSpaceScan, GatedDelta, GatedLinearRecurrence,
+              TokenShift, TokenMix, WeightedKeyValue, Concatenate, OutputGate, Activation,
+              GatedActivation, RouterSelect, ExpertCombine, RowGate, ResidualAdd, ChannelScale,
+              Dropout, SelectToken, UnitLength, RepeatedRow, SimilarityLogits, Scale, AltUpStep,
+              TrainedScale, TimestepFeatures, TrainedShift, Modulation, SequenceRows, SoftCap,
+              CrossEntropy, Collective> auto&) -> Result { return std::nullopt; }},
       node.op);
 }
 
@@ -102,13 +116,14 @@ struct ModelWeights::Job {
 
 ModelWeights::ModelWeights(const ModelSpec& spec, WeightSource& source,
                            const WeightOptions& options)
-    : options_(options), graph_(build_graph(spec, {})) {
+    : options_(options), graph_(build_graph(spec, all_parts())) {
   find_unpacked_weights();
   also_unpacked_ = also_unpacked(spec, graph_);
   for (const Job& job : jobs()) {
+    headroom::detail::throw_if_interrupted();
     for (const WeightId id : job.node->weights) load(graph_.weights[id], job.layer, source);
     if (std::holds_alternative<TokenEmbedding>(job.node->op)) narrow_table(*job.node);
-    if (!projection_of(*job.node)) continue;
+    if (!projection_of(*job.node, graph_.sizes)) continue;
     pack(*job.node, job.layer);
     drop_packed_values(*job.node, job.layer);
   }
@@ -129,7 +144,7 @@ void ModelWeights::load_unread(const ModelSpec& spec, WeightSource& source) {
 void ModelWeights::find_unpacked_weights() {
   for (const Block& block : graph_.blocks) {
     for (const Node& node : block.nodes) {
-      const auto projection = projection_of(node);
+      const auto projection = projection_of(node, graph_.sizes);
       const std::size_t packed = projection ? projection->weights : 0;
       read_unpacked_.insert(node.weights.begin() + static_cast<std::ptrdiff_t>(packed),
                             node.weights.end());
@@ -182,9 +197,10 @@ void ModelWeights::load(const Weight& weight, std::int64_t layer, WeightSource& 
 }
 
 void ModelWeights::pack(const Node& node, std::int64_t layer) {
-  const Projection projection = projection_of(node).value();
+  const Projection projection = projection_of(node, graph_.sizes).value();
   auto& packed = linears_[{graph_.weights[node.weights.front()].path, layer}];
   if (!packed.empty()) return;  // packed for another layer that shares it
+  normalise_weight(node, layer);
   const RowRange rows = projection.few_rows ? RowRange::few : options_.rows;
   const LinearOptions packing{options_.backend, Epilogue::none, rows, options_.typical_rows,
                               options_.storage};
@@ -210,6 +226,15 @@ void ModelWeights::pack(const Node& node, std::int64_t layer) {
     packed.push_back(std::make_unique<PackedLinear>(
         parts, integer_of(projection.in_features, graph_.sizes), packing));
   }
+}
+
+/// Replaces the stored direction of a convolution's weight by the weight.
+void ModelWeights::normalise_weight(const Node& node, std::int64_t layer) {
+  const auto* const op = std::get_if<Convolution>(&node.op);
+  if (op == nullptr || op->weight == ConvolutionWeight::plain) return;
+  AlignedVector<float>& direction = values_.at({graph_.weights[node.weights.front()].path, layer});
+  normalise_taps(integer_of(op->kernel, graph_.sizes),
+                 values(graph_.weights[node.weights.back()].path, layer), direction);
 }
 
 /// Packs a convolution's weight [out, in, taps] as one linear layer per tap. The first adds the
@@ -259,7 +284,7 @@ void ModelWeights::narrow_table(const Node& embedding) {
   for (const Block& block : graph_.blocks) {
     for (const Node& node : block.nodes) {
       const bool tied = std::ranges::find(node.weights, table) != node.weights.end();
-      if (tied && projection_of(node)) return;
+      if (tied && projection_of(node, graph_.sizes)) return;
     }
   }
   PooledVector<std::uint16_t>& narrow = bfloat16_tables_[path];

@@ -54,7 +54,7 @@ struct WeightOptions {
 /// layer's packing is opaque (oneDNN, many rows).
 class ModelWeights {
  public:
-  /// Loads every weight of the prefill graph. Throws Error{invalid_input}.
+  /// Loads every weight of the prefill graph. Throws Error{invalid_input}, and Interrupted.
   ModelWeights(const ModelSpec& spec, WeightSource& source, const WeightOptions& options);
 
   /// Packed linear layer whose first weight has this path. `layer` is the index in the stack that
@@ -82,6 +82,7 @@ class ModelWeights {
   /// Loads the weights that no operator reads but that are part of the model.
   void load_unread(const ModelSpec& spec, WeightSource& source);
   void pack(const Node& node, std::int64_t layer);
+  void normalise_weight(const Node& node, std::int64_t layer);
   [[nodiscard]] std::vector<std::unique_ptr<PackedLinear>> pack_taps(const Node& node,
                                                                      std::int64_t layer,
                                                                      std::int64_t taps,

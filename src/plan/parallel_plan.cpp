@@ -94,6 +94,7 @@ ShardingLimits limits_of(const Graph& graph, std::int64_t seq_len) {
   limits.all_attention = !has_recurrence_or_convolution(graph);
   limits.compressed_attention = has_part(graph, Part::attention_compressor);
   limits.indexed_attention = has_part(graph, Part::attention_indexer);
+  limits.denoises = has_part(graph, Part::modulation);
   limits.fused_attention = !detail::has_kind(graph, OpKind::eager_attention) &&
                            !detail::has_kind(graph, OpKind::linear_attention);
   limits.training = graph.options.phase == Phase::train;

@@ -17,6 +17,8 @@ constexpr Requirement kRequirements[] = {
      "tensor and context do not divide recurrent or convolutional layers"},
     {PlanRule::layers_without_compression,
      "tensor and context do not divide attention over compressed keys"},
+    {PlanRule::whole_denoiser,
+     "tensor, pipeline and context do not divide a diffusion transformer"},
     {PlanRule::tensor_heads, "tensor must divide num_attention_heads"},
     {PlanRule::tensor_key_value_heads,
      "tensor must divide num_key_value_heads or be a multiple of it"},
@@ -55,6 +57,8 @@ std::optional<PlanRule> broken_layer_rule(const ParallelPlan& plan,
   const bool divides_layers = plan.tensor > 1 || plan.context > 1;
   if (divides_layers && !limits.all_attention) return PlanRule::layers_with_attention;
   if (divides_layers && limits.compressed_attention) return PlanRule::layers_without_compression;
+  const bool divides_any = divides_layers || plan.pipeline > 1;
+  if (divides_any && limits.denoises) return PlanRule::whole_denoiser;
   return std::nullopt;
 }
 

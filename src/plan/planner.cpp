@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "default_options.h"
 #include "headroom/error.h"
 #include "op_kind.h"
 
@@ -19,9 +20,11 @@ using detail::WeightUse;
 Graph main_graph(const ModelSpec& spec, const PlanQuery& query) {
   const bool training = query.purpose == Purpose::train;
   if (training) {
-    return with_adapter(build_graph(spec, {Phase::train, query.attention}), query.adapter);
+    const GraphOptions options = detail::default_options(spec, Phase::train, query.attention);
+    return with_adapter(build_graph(spec, options), query.adapter);
   }
-  return with_last_token_head(build_stored_graph(spec, {Phase::prefill, query.attention}));
+  return with_last_token_head(
+      build_stored_graph(spec, detail::default_options(spec, Phase::prefill, query.attention)));
 }
 
 std::optional<Graph> decode_graph(const ModelSpec& spec, const PlanQuery& query) {
@@ -106,6 +109,14 @@ PlannerSetup setup_of(const ModelSpec& spec, const PlanQuery& query, const Devic
   return setup;
 }
 
+/// Length of the second sequence beside `tokens`: audio is padded to the window that the model was
+/// trained on, a diffusion transformer's text to that of its pipeline; a text encoder reads as many
+/// tokens as the decoder.
+std::int64_t enc_seq_len_of(const ModelSpec& spec, std::int64_t tokens) {
+  if (spec.denoiser) return spec.denoiser->text.default_tokens;
+  return spec.embedding.audio ? spec.encoder_positions().max_position_embeddings : tokens;
+}
+
 }  // namespace
 
 double detail::sent_by_rank(double hidden_bytes, const ParallelPlan& plan) {
@@ -142,11 +153,9 @@ Workload Planner::Implementation::workload_of(Pass pass, std::int64_t batch, std
                                           : Phase::prefill;
   workload.batch_size = batch;
   workload.seq_len = seq_len;
-  // Audio is padded to the window that the model was trained on; a text encoder reads as many
-  // tokens as the decoder.
-  workload.enc_seq_len =
-      spec.embedding.audio ? spec.encoder_positions().max_position_embeddings : past_len + seq_len;
+  workload.enc_seq_len = enc_seq_len_of(spec, past_len + seq_len);
   workload.past_len = past_len;
+  workload.global_tokens = detail::default_global_tokens(spec);
   workload.dtype = query.dtype;
   workload.arithmetic = query.arithmetic;
   workload.kv_dtype = query.kv_dtype;

@@ -1,14 +1,14 @@
-#include "headroom/sweep.h"
-
 #include <algorithm>
 #include <array>
 #include <span>
 #include <utility>
 
+#include "default_options.h"
 #include "headroom/analysis.h"
 #include "headroom/error.h"
 #include "headroom/predict.h"
-#include "headroom/weight_storage.h"
+#include "headroom/report.h"
+#include "headroom/storage.h"
 #include "setting_format.h"
 
 namespace headroom {
@@ -207,7 +207,8 @@ class Sweep {
         for (const auto& weights : axis(grid_.weights)) {
           request_.weights = weights;
           spec_ = converted(stored_spec_, weights);
-          SweepProgram program(spec_, {request_.phase, *request_.attention}, counting);
+          SweepProgram program(
+              spec_, detail::default_options(spec_, request_.phase, *request_.attention), counting);
           if (!run_types(program)) return;
         }
       }

@@ -1,8 +1,9 @@
 // Bytes of weights as the measured module's ModelWeights packs them;
 // tests/measured/test_prediction.cpp compares the two.
 #include "headroom/predict.h"
-#include "headroom/weight_storage.h"
+#include "headroom/storage.h"
 #include "row_policy.h"
+#include "visit.h"
 #include "working_memory.h"
 
 namespace headroom {
@@ -20,20 +21,26 @@ enum class Reading {
 Reading reading_of(const Node& node, std::size_t index) {
   return std::visit(
       Overloaded{
-          [](const OneOf<Linear, ExpertLinear, Convolution> auto&) { return Reading::packed; },
-          [&](const PatchEmbedding&) { return index < 2 ? Reading::packed : Reading::plain; },
+          [](const OneOf<Linear, ExpertLinear> auto&) { return Reading::packed; },
+          // After weight and bias: the lengths of taps; the table of positions.
+          [&](const OneOf<Convolution, PatchEmbedding> auto& op) {
+            const std::size_t packed = op.bias ? 2 : 1;
+            return index < packed ? Reading::packed : Reading::plain;
+          },
           [](const Recurrence&) { return Reading::recurrent; },
           [&](const TokenEmbedding&) { return index == 0 ? Reading::word_table : Reading::plain; },
-          [](const OneOf<
-              PositionEmbedding, RelativePositionBias, PositionTableRows, DisentangledBias, Norm,
-              HeadNorm, Rotary, Clamp, TemperatureScale, LatentConcat, HeadLinear, GroupedLinear,
-              KeyCompression, IndexScores, KeySelect, StreamWeights, StreamStep, KvCacheAppend,
-              AttentionScores, Softmax, AttentionContext, FusedAttention, FeatureMap,
-              LinearAttention, ShortConvolution, StateSpaceScan, GatedDelta, OutputGate, Activation,
-              GatedActivation, RouterSelect, ExpertCombine, RowGate, ResidualAdd, ChannelScale,
-              Dropout, SelectToken, Scale, TrainedScale, SoftCap, CrossEntropy, Collective> auto&) {
-            return Reading::plain;
-          }},
+          [](const OneOf<PositionEmbedding, PatchRows, VisualTokens, RelativePositionBias,
+                         PositionTableRows, DisentangledBias, RelativeSinusoids, TransformerXlBias,
+                         Norm, HeadNorm, Rotary, Clamp, TemperatureScale, LatentConcat, HeadLinear,
+                         GroupedLinear, KeyCompression, IndexScores, KeySelect, StreamWeights,
+                         StreamStep, KvCacheAppend, AttentionScores, Softmax, AttentionContext,
+                         FusedAttention, GlobalRows, FeatureMap, LinearAttention, ShortConvolution,
+                         StateSpaceScan, GatedDelta, GatedLinearRecurrence, TokenShift, TokenMix,
+                         WeightedKeyValue, Concatenate, OutputGate, Activation, GatedActivation,
+                         RouterSelect, ExpertCombine, RowGate, ResidualAdd, ChannelScale, Dropout,
+                         SelectToken, UnitLength, RepeatedRow, SimilarityLogits, Scale, AltUpStep,
+                         TrainedScale, TimestepFeatures, TrainedShift, Modulation, SequenceRows,
+                         SoftCap, CrossEntropy, Collective> auto&) { return Reading::plain; }},
       node.op);
 }
 
@@ -93,7 +100,7 @@ bool has_narrow_weights(const Workload& workload) noexcept {
 
 Integer predict_held_weight_bytes(const ModelSpec& spec, const Workload& workload,
                                   const TimeRequest& request) {
-  const Graph graph = build_graph(spec, {Phase::prefill, workload.attention});
+  const Graph graph = build_graph(spec, all_parts());
   const std::vector<Readings> readings = readings_of(graph);
   Integer bytes = 0;
   for (std::size_t i = 0; i < graph.weights.size(); ++i) {

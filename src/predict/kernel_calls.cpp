@@ -8,43 +8,26 @@
 namespace headroom::detail {
 namespace {
 
-KernelKind plain(ActivationKind kind) {
-  switch (kind) {
-    case ActivationKind::relu:
-    case ActivationKind::relu_squared:
-      return KernelKind::relu;
-    case ActivationKind::identity:
-      return KernelKind::copy;
-    case ActivationKind::gelu:
-      return KernelKind::gelu;
-    case ActivationKind::gelu_tanh:
-    case ActivationKind::gelu_new:
-      return KernelKind::gelu_tanh;
-    case ActivationKind::quick_gelu:
-    case ActivationKind::silu:
-    case ActivationKind::sigmoid:
-    case ActivationKind::clamped_swiglu:
-    case ActivationKind::clamped_silu:
-    case ActivationKind::xielu:
-      return KernelKind::silu;
-    case ActivationKind::tanh:
-      break;
-  }
-  return KernelKind::tanh;
-}
+/// Kernels that compute an activation, or run as long as it does.
+struct ActivationKernels {
+  KernelKind plain;
+  KernelKind gated;  ///< activation(gate) · up
+};
 
-KernelKind gated(ActivationKind kind) {
+ActivationKernels kernels_of(ActivationKind kind) {
   switch (kind) {
     case ActivationKind::relu:
     case ActivationKind::relu_squared:
+      return {KernelKind::relu, KernelKind::relu_gated};
     case ActivationKind::identity:
-      return KernelKind::relu_gated;
+      return {KernelKind::copy, KernelKind::relu_gated};
     case ActivationKind::gelu:
-    case ActivationKind::tanh:
-      return KernelKind::gelu_gated;
+      return {KernelKind::gelu, KernelKind::gelu_gated};
     case ActivationKind::gelu_tanh:
     case ActivationKind::gelu_new:
-      return KernelKind::gelu_tanh_gated;
+      return {KernelKind::gelu_tanh, KernelKind::gelu_tanh_gated};
+    case ActivationKind::tanh:
+      return {KernelKind::tanh, KernelKind::gelu_gated};
     case ActivationKind::quick_gelu:
     case ActivationKind::silu:
     case ActivationKind::sigmoid:
@@ -53,7 +36,7 @@ KernelKind gated(ActivationKind kind) {
     case ActivationKind::xielu:
       break;
   }
-  return KernelKind::silu_gated;
+  return {KernelKind::silu, KernelKind::silu_gated};
 }
 
 [[noreturn]] void only_in_training() {
@@ -71,11 +54,19 @@ class CallVisitor {
     return {{KernelKind::embedding, {number(op.tokens), number(op.width)}, {}}};
   }
   Calls operator()(const PatchEmbedding& op) const {
-    const double rows = number(op.batch * op.patches);
+    const double rows = number(op.patches);
     const double out = rows * number(op.width);
     return {linear(rows, number(op.patch_elements), number(op.width)),
             elements(KernelKind::copy, rows * number(op.patch_elements)),
             elements(KernelKind::copy, out), elements(KernelKind::residual_add, out)};
+  }
+  Calls operator()(const PatchRows& op) const {
+    const bool averages = op.kind == PatchRows::Kind::mean;
+    return {
+        elements(averages ? KernelKind::residual_add : KernelKind::copy, number(op.elements()))};
+  }
+  Calls operator()(const VisualTokens& op) const {
+    return {elements(KernelKind::copy, number(op.elements()))};
   }
   Calls operator()(const RelativePositionBias& op) const {
     return {elements(KernelKind::relative_position_bias, number(op.heads * op.queries * op.keys))};
@@ -96,6 +87,15 @@ class CallVisitor {
     gather.times = scores.times;
     return {projection, scores, gather};
   }
+  Calls operator()(const RelativeSinusoids& op) const {
+    return {elements(KernelKind::copy, number(op.elements()))};
+  }
+  Calls operator()(const TransformerXlBias& op) const {
+    AttentionShape all_positions = op.shape;
+    all_positions.keys = op.positions;
+    return {{KernelKind::attention_scores, attention(all_positions), {}},
+            elements(KernelKind::residual_add, number(op.shape.score_elements()))};
+  }
   Calls operator()(const Linear& op) const {
     return {linear(number(op.rows), number(op.in_features), number(op.out_features))};
   }
@@ -103,11 +103,20 @@ class CallVisitor {
     return {elements(KernelKind::residual_add, number(op.tokens * op.width))};
   }
   Calls operator()(const Convolution& op) const {
-    // One GEMM per tap of the kernel, and a zero-padded copy of the input.
+    // One GEMM per tap of the kernel, or per group of channels, and a zero-padded copy of the
+    // input.
     const double rows = number(op.batch * op.length);
-    KernelCall gemm = linear(rows, number(op.channels_read()), number(op.out_channels));
+    const double inputs = number(op.batch * op.inputs() * op.in_channels);
+    if (op.is_grouped()) {
+      const double groups = number(op.in_channels) / number(op.group_channels);
+      KernelCall gemm =
+          linear(rows, number(op.group_channels * op.kernel), number(op.out_channels) / groups);
+      gemm.times = groups;
+      const double gathered = rows * number(op.kernel * op.in_channels + op.out_channels);
+      return {gemm, elements(KernelKind::copy, inputs), elements(KernelKind::copy, gathered)};
+    }
+    KernelCall gemm = linear(rows, number(op.in_channels), number(op.out_channels));
     gemm.times = number(op.kernel);
-    const double inputs = number(op.batch * op.stride * op.length * op.in_channels);
     return {gemm, elements(KernelKind::copy, inputs)};
   }
   Calls operator()(const Norm& op) const {
@@ -178,9 +187,8 @@ class CallVisitor {
   Calls operator()(const Softmax&) const {
     const AttentionScores& scores = scores_before();
     const AttentionShape& shape = scores.shape;
-    KernelCall call{KernelKind::attention_softmax,
-                    {number(shape.batch * shape.heads), number(shape.queries), number(shape.keys)},
-                    {}};
+    KernelCall call{KernelKind::attention_softmax, attention(shape), {}};
+    call.sizes.pop_back();
     const bool causal = scores.masking == Masking::causal && number(shape.queries) > 1;
     if (scores.shaping.bias != ScoreBias::none) {
       // The softmax adds the bias to unmasked scores only.
@@ -213,13 +221,16 @@ class CallVisitor {
       return {{KernelKind::attention_fused, seen, {}}};
     }
     // In decode a causal mask hides no key and costs nothing.
-    const double hidden = number(op.shape.queries * op.shape.keys) - number(op.pairs);
+    const double hidden = number(op.shape.pairs()) - number(op.pairs);
     const bool causal = op.masking == Masking::causal && hidden > 0;
     if (!causal) return {{KernelKind::attention_fused, attention(op.shape), {}}};
     // Heads that share keys run together, so that blocks cover fewer masked pairs.
     KernelSizes sizes = attention(op.shape);
     sizes.insert(sizes.begin() + 1, number(op.shape.heads) / number(op.shape.kv_heads));
     return {{KernelKind::attention_fused_causal, sizes, {}}};
+  }
+  Calls operator()(const GlobalRows& op) const {
+    return {elements(KernelKind::copy, number(op.elements()))};
   }
   Calls operator()(const FeatureMap& op) const {
     return {elements(KernelKind::feature_map, number(op.heads.elements()))};
@@ -232,7 +243,7 @@ class CallVisitor {
              {}}};
   }
   Calls operator()(const ShortConvolution& op) const {
-    return {elements(plain(op.activation), number(op.elements()))};
+    return {elements(kernels_of(op.activation).plain, number(op.elements()))};
   }
   Calls operator()(const StateSpaceScan& op) const {
     // As causal linear attention with square states of as many elements.
@@ -247,6 +258,28 @@ class CallVisitor {
     return {{KernelKind::linear_attention_causal,
              {number(op.batch * op.heads), tokens, number(op.key_dim)},
              {}}};
+  }
+  Calls operator()(const GatedLinearRecurrence& op) const {
+    KernelCall gates =
+        linear(number(op.rows), number(op.head_dim), number(Integer{2} * op.head_dim));
+    gates.times = number(op.heads);
+    KernelCall state = elements(KernelKind::silu, number(op.elements()));
+    state.times = 4;  // exponentials
+    return {gates, state};
+  }
+  Calls operator()(const TokenShift& op) const {
+    return {elements(KernelKind::copy, number(op.elements()))};
+  }
+  Calls operator()(const TokenMix& op) const {
+    return {elements(KernelKind::residual_add, number(op.rows * op.width))};
+  }
+  Calls operator()(const WeightedKeyValue& op) const {
+    KernelCall call = elements(KernelKind::silu, number(op.elements()));
+    call.times = 4;  // exponentials
+    return {call};
+  }
+  Calls operator()(const Concatenate& op) const {
+    return {elements(KernelKind::copy, number(op.rows * (op.first + op.second)))};
   }
   Calls operator()(const Recurrence& op) const {
     // A GEMM of few rows per step, whose weights the previous step left in cache.
@@ -265,10 +298,10 @@ class CallVisitor {
     return {elements(KernelKind::silu_gated, number(op.elements))};
   }
   Calls operator()(const Activation& op) const {
-    return {elements(plain(op.kind), number(op.elements))};
+    return {elements(kernels_of(op.kind).plain, number(op.elements))};
   }
   Calls operator()(const GatedActivation& op) const {
-    return {elements(gated(op.kind), number(op.elements))};
+    return {elements(kernels_of(op.kind).gated, number(op.elements))};
   }
   Calls operator()(const RouterSelect& op) const {
     return {{KernelKind::attention_softmax, {1, number(op.rows), number(op.num_experts)}, {}}};
@@ -298,11 +331,53 @@ class CallVisitor {
     if (!op.averaged.is_zero()) return {elements(KernelKind::residual_add, number(op.averaged))};
     return {elements(KernelKind::copy, number(op.elements))};
   }
+  Calls operator()(const UnitLength& op) const {
+    return {norm({NormKind::rms_norm, false}, number(op.rows), number(op.width))};
+  }
+  Calls operator()(const RepeatedRow& op) const {
+    return {elements(KernelKind::copy, number(op.rows * op.width))};
+  }
+  Calls operator()(const SimilarityLogits& op) const {
+    return {{KernelKind::attention_scores,
+             {1, number(op.texts), number(op.images), number(op.width)},
+             {}}};
+  }
   Calls operator()(const Scale& op) const {
     return {elements(KernelKind::scale, number(op.elements))};
   }
+  Calls operator()(const AltUpStep& op) const {
+    switch (op.kind) {
+      case AltUpStep::Kind::select:
+        return {elements(KernelKind::copy, number(op.stream_elements()))};
+      case AltUpStep::Kind::stack:
+      case AltUpStep::Kind::merge:
+        return {norm({NormKind::rms_norm, false}, number(op.streams * op.rows), number(op.width))};
+      case AltUpStep::Kind::predict: {  // one pass over a stream per coefficient
+        KernelCall call = elements(KernelKind::residual_add, number(op.elements()));
+        call.times = number(op.streams);
+        return {call};
+      }
+      case AltUpStep::Kind::correct:
+      case AltUpStep::Kind::spread:
+        break;
+    }
+    return {elements(KernelKind::residual_add, number(op.elements()))};
+  }
   Calls operator()(const TrainedScale& op) const {
     return {elements(KernelKind::scale, number(op.rows * op.width))};
+  }
+  Calls operator()(const TimestepFeatures& op) const {
+    return {elements(KernelKind::copy, number(op.elements()))};
+  }
+  Calls operator()(const TrainedShift& op) const {
+    return {elements(KernelKind::residual_add, number(op.elements()))};
+  }
+  Calls operator()(const Modulation& op) const {
+    const bool shifts = op.kind == Modulation::Kind::scale_and_shift;
+    return {elements(shifts ? KernelKind::residual_add : KernelKind::scale, number(op.elements()))};
+  }
+  Calls operator()(const SequenceRows& op) const {
+    return {elements(KernelKind::copy, number(op.elements()))};
   }
   Calls operator()(const SoftCap& op) const {
     return {elements(KernelKind::tanh, number(op.elements))};
@@ -345,9 +420,16 @@ class CallVisitor {
             keys, number(shape.head_dim)};
   }
 
+  /// Images run one by one, each with its average number of keys.
   [[nodiscard]] KernelSizes attention(const AttentionShape& shape) const {
-    return {number(shape.batch * shape.heads), number(shape.queries), number(shape.keys),
-            number(shape.head_dim)};
+    if (!shape.image_pairs.is_zero()) {
+      const double keys = number(shape.image_pairs) / number(shape.queries);
+      const double images = number(shape.queries) / keys;
+      return {images * number(shape.heads), keys, keys, number(shape.head_dim)};
+    }
+    // Chunks that overlap multiply some pairs twice.
+    const double keys = number(shape.score_products()) / number(shape.queries);
+    return {number(shape.batch * shape.heads), number(shape.queries), keys, number(shape.head_dim)};
   }
 
   [[nodiscard]] KernelCall linear(double rows, double in, double out) const {

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "headroom/predict.h"
-#include "headroom/weight_storage.h"
+#include "headroom/storage.h"
 #include "working_memory.h"
 
 namespace headroom {

@@ -6,7 +6,7 @@
 #include "headroom/analysis.h"
 #include "headroom/error.h"
 #include "headroom/predict.h"
-#include "headroom/weight_storage.h"
+#include "headroom/storage.h"
 #include "operator_time.h"
 #include "row_policy.h"
 #include "setting_format.h"

@@ -2,26 +2,58 @@
 
 #include <initializer_list>
 
+#include "visit.h"
+
 namespace headroom::detail {
 namespace {
 
-/// Floats of a convolution's padded input, and of the rows of one tap if they are copied.
+/// Floats of a convolution's padded input, and of the rows of one tap if they are copied; in a
+/// grouped one, of the inputs and outputs of one group.
 Expr convolution_floats(const Convolution& op, const Bindings& sizes) {
-  const Expr padded =
-      op.batch * op.in_channels * ((op.length - Integer{1}) * op.stride + op.reach() + Integer{1});
+  const Expr padded = op.batch * op.in_channels * op.padded_inputs();
+  if (op.is_grouped()) {
+    const Integer groups = op.in_channels.evaluate(sizes) / op.group_channels.evaluate(sizes);
+    const Expr outputs = Integer{op.out_channels.evaluate(sizes) / groups};
+    return padded + op.batch * op.length * (op.group_channels * op.kernel + outputs);
+  }
   const bool copies = op.batch.evaluate(sizes) > 1 || op.stride.evaluate(sizes) > 1;
   return copies ? padded + op.batch * op.in_channels * op.length : padded;
+}
+
+/// Floats of the padded queries, keys and values of attention in blocks.
+Expr blocked_rows(const AttentionShape& shape) {
+  if (!shape.is_blocked()) return {};
+  const Expr width =
+      shape.heads * shape.head_dim + shape.kv_heads * (shape.head_dim + shape.value_head_dim);
+  return shape.batch * shape.key_rows() * width;
+}
+
+/// Floats of the scores of a chunk, of a block with the global keys, and of these keys and values.
+Expr chunk_score_floats(const AttentionShape& shape) {
+  if (!shape.is_chunked()) return {};
+  const Expr scores = shape.block * (Integer{4} * shape.block + shape.global_keys);
+  const Expr keys = shape.batch * shape.global_keys * (shape.head_dim + shape.value_head_dim);
+  return shape.heads * scores + shape.kv_heads * keys;
+}
+
+/// Floats of a block's probabilities with the keys of three blocks and the global ones.
+Expr chunk_context_floats(const AttentionShape& shape) {
+  if (!shape.is_chunked()) return {};
+  return shape.heads * shape.block * (Integer{3} * shape.block + shape.global_keys);
 }
 
 /// Floats that an operator's kernel uses besides its operands; patches are gathered for all images.
 Expr kernel_floats(const Op& op, const Bindings& sizes) {
   return std::visit(
       Overloaded{
-          [](const PatchEmbedding& patches) {
-            return patches.batch * patches.patches * patches.patch_elements;
+          [](const PatchEmbedding& patches) { return patches.patches * patches.patch_elements; },
+          // Query, key, decay and correction of every head.
+          [](const GatedDelta& delta) {
+            return delta.batch * delta.heads * (Integer{3} * delta.key_dim + delta.value_dim);
           },
-          [](const GatedDelta& delta) {  // query, key and correction of every head
-            return delta.batch * delta.heads * (Integer{2} * delta.key_dim + delta.value_dim);
+          // Both gates of every head.
+          [](const GatedLinearRecurrence& recurrence) {
+            return Integer{2} * recurrence.state_elements();
           },
           // The transposed table, its projections, and the scores of one head with all positions.
           [](const DisentangledBias& bias) {
@@ -29,16 +61,34 @@ Expr kernel_floats(const Op& op, const Bindings& sizes) {
             return bias.positions *
                    (bias.width + shape.queries + bias.projections() * shape.heads * shape.head_dim);
           },
+          // Scores of a head with all positions, its transposed position keys, its queries.
+          [](const TransformerXlBias& bias) {
+            const AttentionShape& shape = bias.shape;
+            return shape.queries * bias.positions +
+                   shape.head_dim * (bias.positions + shape.queries);
+          },
+          [](const AttentionScores& scores) {
+            return blocked_rows(scores.shape) + chunk_score_floats(scores.shape);
+          },
+          [](const AttentionContext& context) {
+            const AttentionShape& shape = context.shape;
+            if (!shape.is_blocked()) return Expr();
+            return shape.block * shape.heads * shape.value_head_dim + chunk_context_floats(shape);
+          },
           [&](const Convolution& convolution) { return convolution_floats(convolution, sizes); },
-          [](const OneOf<TokenEmbedding, PositionEmbedding, RelativePositionBias, PositionTableRows,
-                         Linear, Norm, HeadNorm, Rotary, Clamp, TemperatureScale, LatentConcat,
-                         HeadLinear, GroupedLinear, KeyCompression, IndexScores, KeySelect,
-                         StreamWeights, StreamStep, KvCacheAppend, AttentionScores, Softmax,
-                         AttentionContext, FusedAttention, FeatureMap, LinearAttention,
-                         ShortConvolution, StateSpaceScan, Recurrence, OutputGate, Activation,
-                         GatedActivation, RouterSelect, ExpertLinear, ExpertCombine, RowGate,
-                         ResidualAdd, ChannelScale, Dropout, SelectToken, Scale, TrainedScale,
-                         SoftCap, CrossEntropy, Collective> auto&) { return Expr(); }},
+          [](const OneOf<
+              TokenEmbedding, PositionEmbedding, PatchRows, VisualTokens, RelativePositionBias,
+              PositionTableRows, RelativeSinusoids, Linear, Norm, HeadNorm, Rotary, Clamp,
+              TemperatureScale, LatentConcat, HeadLinear, GroupedLinear, KeyCompression,
+              IndexScores, KeySelect, StreamWeights, StreamStep, KvCacheAppend, Softmax,
+              FusedAttention, GlobalRows, FeatureMap, LinearAttention, ShortConvolution,
+              StateSpaceScan, TokenShift, TokenMix, WeightedKeyValue, Concatenate, Recurrence,
+              OutputGate, Activation, GatedActivation, RouterSelect, ExpertLinear, ExpertCombine,
+              RowGate, ResidualAdd, ChannelScale, Dropout, SelectToken, UnitLength, RepeatedRow,
+              SimilarityLogits, Scale, AltUpStep, TrainedScale, TimestepFeatures, TrainedShift,
+              Modulation, SequenceRows, SoftCap, CrossEntropy, Collective> auto&) {
+            return Expr();
+          }},
       op);
 }
 
@@ -48,12 +98,25 @@ Integer product(std::initializer_list<Integer> factors) {
   return result;
 }
 
+/// Floats of a diffusion transformer's latent and text.
+Integer denoiser_input_floats(const DenoiserSpec& denoiser, const Workload& workload) {
+  const Integer text = product({workload.batch_size, workload.enc_seq_len, denoiser.text.size});
+  return checked_add(
+      text, product({workload.batch_size, workload.seq_len, denoiser.latent.patch_elements()}));
+}
+
 /// Floats of the inputs, without token ids.
 Integer input_floats(const ModelSpec& spec, const Workload& workload) {
   const Integer batch = workload.batch_size;
+  if (spec.denoiser) return denoiser_input_floats(*spec.denoiser, workload);
   const Integer enc_seq_len = workload.enc_seq_len;
   switch (spec.embedding.input) {
     case InputKind::tokens:
+      if (spec.tower && workload.images.count > 0) {
+        const ImageSpec& image = *spec.tower->embedding.image;
+        return product({workload.images.totals.patches, image.num_channels, image.patch_size,
+                        image.patch_size});
+      }
       break;
     case InputKind::patches: {
       const ImageSpec& image = *spec.embedding.image;
@@ -63,8 +126,8 @@ Integer input_floats(const ModelSpec& spec, const Workload& workload) {
       return product({batch, image.num_channels, image.patch_size, image.patch_size,
                       workload.seq_len - image.prefix_tokens()});
     }
-    case InputKind::waveform:  // counted, not run
-      break;
+    case InputKind::waveform:
+      return checked_multiply(batch, spec.embedding.waveform->fewest_inputs(0, workload.seq_len));
     case InputKind::audio:  // two frames per encoder position
       return product({batch, 2, spec.embedding.audio->num_mel_bins, enc_seq_len});
     case InputKind::hidden_states: {  // the inputs and a working copy

@@ -77,6 +77,7 @@ Document to_document(const Comparison& comparison) {
   Document document;
   document.add_line(comparison.model, comparison.workload);
   document.add_line("machine", comparison.machine);
+  if (comparison.interrupted) document.add_line("interrupted", kInterruptedText);
   document.blocks.emplace_back(std::move(table));
   if (comparison.allocated) {
     document.add_line("allocated", describe_allocated(*comparison.allocated));
@@ -143,6 +144,7 @@ Json to_json(const Comparison& comparison) {
     json["context"]["other_programs_cpus"] = json_or_null(comparison.context->other_programs_cpus);
   }
   json["notes"] = comparison.notes;
+  json["interrupted"] = comparison.interrupted;
   return json;
 }
 

@@ -1,11 +1,23 @@
 // Document -> CSV of its first table (RFC 4180): base units, empty fields for no value.
 #include <fmt/format.h>
 
+#include <string_view>
+
 #include "document.h"
-#include "headroom/op.h"
+#include "visit.h"
 
 namespace headroom::detail {
 namespace {
+
+/// Spreadsheets run a cell that begins so as a formula. Source: OWASP, "CSV Injection".
+constexpr std::string_view kFormulaStarts = "=+-@\t\r";
+
+/// Text from files, kept from being a formula by an apostrophe.
+std::string guarded(const std::string& text) {
+  const bool is_formula =
+      !text.empty() && kFormulaStarts.find(text.front()) != std::string_view::npos;
+  return is_formula ? "'" + text : text;
+}
 
 std::string csv_quoted(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
@@ -19,7 +31,7 @@ std::string csv_quoted(const std::string& text) {
 
 std::string csv_field(const Cell& cell) {
   return std::visit(Overloaded{[](std::monostate) { return std::string(); },
-                               [](const std::string& text) { return csv_quoted(text); },
+                               [](const std::string& text) { return csv_quoted(guarded(text)); },
                                [](Integer value) { return to_string(value); },
                                [](double value) { return fmt::format("{}", value); }},
                     cell);

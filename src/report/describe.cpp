@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "headroom/weight_storage.h"
+#include "headroom/storage.h"
 
 namespace headroom::detail {
 namespace {
@@ -15,6 +15,10 @@ std::string describe_layers(const ModelSpec& spec) {
     return fmt::format("{} + {} layers", spec.encoder->num_layers, spec.decoder->num_layers);
   }
   const std::int64_t layers = spec.main_stack().num_layers;
+  if (spec.denoiser && spec.denoiser->num_single_layers > 0) {
+    const std::int64_t single = spec.denoiser->num_single_layers;
+    return fmt::format("{} joint + {} single layers", layers - single, single);
+  }
   return fmt::format("{} layer{}", layers, layers == 1 ? "" : "s");
 }
 
@@ -69,6 +73,26 @@ std::int64_t layers_where(const StackSpec& stack, const Predicate& has) {
   return count;
 }
 
+/// Adds "RG-LRU in 18 layers, 2560 channels" and likewise RWKV's recurrence.
+void add_recurrences(const StackSpec& stack, std::vector<std::string>& words) {
+  std::int64_t griffin = 0;
+  std::int64_t rwkv = 0;
+  for (std::size_t variant = 0; variant <= stack.variants.size(); ++variant) {
+    const AttentionSpec& attention = stack.attention_of(variant);
+    if (attention.gated_recurrence) griffin = attention.gated_recurrence->width;
+    if (attention.weighted_key_value_width > 0) rwkv = attention.weighted_key_value_width;
+  }
+  if (griffin > 0) {
+    const auto layers = layers_where(stack, [](const AttentionSpec& attention) {
+      return attention.gated_recurrence.has_value();
+    });
+    words.push_back(fmt::format("RG-LRU in {} layers, {} channels", layers, griffin));
+  }
+  if (rwkv > 0) {
+    words.push_back(fmt::format("WKV in {} layers, {} channels", stack.num_layers, rwkv));
+  }
+}
+
 /// Adds "state space in 23 layers, 64 heads of 64, state 128" and other mixers with a state.
 void add_mixers(const StackSpec& stack, std::vector<std::string>& words) {
   std::optional<StateSpaceSpec> scan;
@@ -107,6 +131,7 @@ void add_mixers(const StackSpec& stack, std::vector<std::string>& words) {
                                 delta->num_value_heads, delta->key_head_dim,
                                 delta->value_head_dim));
   }
+  add_recurrences(stack, words);
 }
 
 void add_mask(const AttentionSpec& attention, std::vector<std::string>& words) {
@@ -142,6 +167,8 @@ std::string_view name_of(ModelKind kind) noexcept {
       return "decoder";
     case ModelKind::encoder_decoder:
       return "encoder-decoder";
+    case ModelKind::denoiser:
+      return "diffusion transformer";
     case ModelKind::attention_layer:
       return "attention layer";
     case ModelKind::cross_attention_layer:
@@ -162,6 +189,10 @@ std::string describe(const ModelSpec& spec) {
                                  fmt::format("hidden {}", spec.hidden_size)};
   if (spec.has_attention()) words.push_back(describe_heads(stack.self_attention));
   add_mixers(stack, words);
+  if (const auto& shared = stack.shared_block) {
+    words.push_back(fmt::format("shared attention and FFN {} in {} layers",
+                                shared->ffn.intermediate_size, shared->layers.size()));
+  }
   if (stack.recurrent) words.emplace_back(cell_name(stack.recurrent->cell));
   if (stack.convolution) words.push_back(describe_convolution(stack));
   if (is_attention_layer(spec.kind)) add_mask(stack.self_attention, words);
@@ -179,12 +210,46 @@ std::string describe(const ModelSpec& spec) {
   return fmt::format("{}", fmt::join(words, " · "));
 }
 
-std::string describe(const Workload& workload, const ModelSpec& spec, std::string_view cache_type) {
-  std::vector<std::string> words{std::string(name_of(workload.phase)),
-                                 fmt::format("batch {}", workload.batch_size),
-                                 fmt::format("seq {}", workload.seq_len)};
+namespace {
+
+/// Adds "1024 × 1024 pixels" or "81 frames of 480 × 832 pixels".
+void add_sample(const SampleSize& sample, const LatentSpec& latent,
+                std::vector<std::string>& words) {
+  const std::string size = fmt::format("{} × {} pixels", sample.image.height, sample.image.width);
+  words.push_back(latent.is_video() ? fmt::format("{} frames of {}", sample.frames, size) : size);
+}
+
+/// Adds the lengths of the model's sequences.
+void add_lengths(const Workload& workload, const ModelSpec& spec, std::vector<std::string>& words) {
+  if (spec.denoiser) {
+    if (workload.sample) add_sample(*workload.sample, spec.denoiser->latent, words);
+    words.push_back(fmt::format("{} latent tokens", workload.seq_len));
+    words.push_back(fmt::format("{} text tokens", workload.enc_seq_len));
+    return;
+  }
+  words.push_back(fmt::format("seq {}", workload.seq_len));
   if (spec.reads_two_sequences()) {
     words.push_back(fmt::format("enc-seq {}", workload.enc_seq_len));
+  }
+}
+
+}  // namespace
+
+std::string describe(const Workload& workload, const ModelSpec& spec, std::string_view cache_type) {
+  const bool denoises = spec.denoiser && workload.phase == Phase::prefill;
+  std::vector<std::string> words{denoises ? "denoising step" : std::string(name_of(workload.phase)),
+                                 fmt::format("batch {}", workload.batch_size)};
+  add_lengths(workload, spec, words);
+  if (const WorkloadImages& images = workload.images; images.count > 0) {
+    words.push_back(fmt::format("{} image{} of {} × {}", images.count, images.count == 1 ? "" : "s",
+                                images.size.height, images.size.width));
+    if (!spec.tower->pooling) {
+      words.back() += fmt::format(": {} visual tokens", images.totals.tokens / workload.batch_size);
+    }
+  }
+  if (workload.global_tokens > 0) {
+    words.push_back(fmt::format("{} global token{}", workload.global_tokens,
+                                workload.global_tokens == 1 ? "" : "s"));
   }
   if (workload.past_len > 0) words.push_back(fmt::format("past {}", workload.past_len));
   if (workload.weights) {
@@ -242,6 +307,18 @@ Json to_json(const Workload& workload, const ModelSpec& spec) {
   json["seq_len"] = workload.seq_len;
   json["enc_seq_len"] = spec.reads_two_sequences() ? Json(workload.enc_seq_len) : Json(nullptr);
   json["past_len"] = workload.past_len;
+  if (const WorkloadImages& images = workload.images; images.count > 0) {
+    json["images"] = {{"count", images.count},
+                      {"height", images.size.height},
+                      {"width", images.size.width},
+                      {"visual_tokens", images.totals.tokens / workload.batch_size}};
+  }
+  if (workload.sample) {
+    json["sample"] = {{"height", workload.sample->image.height},
+                      {"width", workload.sample->image.width},
+                      {"frames", workload.sample->frames}};
+  }
+  if (spec.main_stack().self_attention.global) json["global_tokens"] = workload.global_tokens;
   json["weights"] = name_of(workload.weights);
   json["dtype"] = name_of(workload.dtype);
   json["arithmetic"] = name_of(workload.arithmetic_type());

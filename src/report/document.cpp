@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "headroom/op.h"
+#include "utf8.h"
+#include "visit.h"
 
 namespace headroom::detail {
 namespace {
@@ -57,6 +58,30 @@ std::size_t display_width(std::string_view utf8) {
   // Every byte except a continuation byte 10xxxxxx begins a character.
   return static_cast<std::size_t>(std::ranges::count_if(
       utf8, [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80U; }));
+}
+
+Document printable(Document document) {
+  const auto show = [](std::string& text) { text = printable(std::string_view(text)); };
+  for (Block& block : document.blocks) {
+    std::visit(Overloaded{[&](Heading& heading) { show(heading.text); },
+                          [&](Line& line) {
+                            show(line.label);
+                            show(line.text);
+                          },
+                          [&](Table& table) {
+                            for (auto& row : table.rows) {
+                              for (Cell& cell : row) {
+                                if (auto* const text = std::get_if<std::string>(&cell)) show(*text);
+                              }
+                            }
+                          },
+                          [&](Formula& formula) {
+                            show(formula.name);
+                            for (std::string& step : formula.steps) show(step);
+                          }},
+               block);
+  }
+  return document;
 }
 
 }  // namespace headroom::detail

@@ -10,13 +10,16 @@
 #include <vector>
 
 #include "headroom/integer.h"
-#include "headroom/render.h"
+#include "headroom/report.h"
 #include "units.h"
 
 namespace headroom::detail {
 
 /// A value in its base unit; std::monostate means not applicable or unknown, never zero.
 using Cell = std::variant<std::monostate, std::string, Integer, double>;
+
+/// Of a measurement that a signal ended.
+inline constexpr const char* kInterruptedText = "by a signal: these are the runs before";
 
 enum class Alignment { left, right };
 
@@ -87,6 +90,9 @@ struct Document {
     blocks.emplace_back(Line{std::move(label), std::move(text)});
   }
 };
+
+/// The document with all text `printable`: names in files may hold control characters.
+[[nodiscard]] Document printable(Document document);
 
 /// The cell on screen: "–" for no value, "<0.01" for one that would round to zero.
 [[nodiscard]] std::string cell_text(const Cell& cell, const NumberFormat& format);

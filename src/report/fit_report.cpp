@@ -5,10 +5,10 @@
 #include <algorithm>
 
 #include "describe.h"
-#include "headroom/visit.h"
 #include "plan_words.h"
 #include "storage_report.h"
 #include "units.h"
+#include "visit.h"
 #include "writers.h"
 
 namespace headroom::detail {
@@ -149,13 +149,10 @@ Table concurrency_table(const FitReport& report) {
 
 Document to_document(const FitReport& report) {
   const PlanQuestion& question = report.question;
-  Document document;
+  Document document = document_of(question);
   const auto add = [&](const char* label, std::string text) {
     document.blocks.push_back(Line{label, std::move(text)});
   };
-  add(question.model.spec.name.c_str(), describe(question.model.spec));
-  add("workload", describe(question));
-  add("types", describe_types(question.query));
   if (question.query.purpose == Purpose::serve) {
     add("storage", describe_storage(report.storage, report.storage.bytes, report.parameters));
   }

@@ -53,12 +53,16 @@ Column flops_column(const char* key, const char* title, Integer largest) {
   return number_column(key, title, in_unit(operation_unit(largest, OperationUnit::flop), 3));
 }
 
-Table generation_table(const GenerationReport& report) {
-  const GenerationRow& last = report.rows.back();
-  const bool predicted = !report.machine.empty();
-  const bool measured = report.context.has_value();
-  Table table;
-  table.columns = {
+/// Times that the report has.
+struct GenerationTimes {
+  explicit GenerationTimes(const GenerationReport& report)
+      : predicted(!report.machine.empty()), measured(report.context.has_value()) {}
+  bool predicted;
+  bool measured;
+};
+
+std::vector<Column> generation_columns(const GenerationRow& last, GenerationTimes times) {
+  std::vector<Column> columns{
       number_column("new_tokens", format(Symbol::new_tokens)),
       flops_column("matrix_flops_without", "Without", last.flops_without),
       flops_column("matrix_flops_with", "With", last.flops_with),
@@ -68,38 +72,47 @@ Table generation_table(const GenerationReport& report) {
       number_column("kv_cache_bytes", "KV-cache", in_unit(byte_unit(last.kv_cache_bytes), 2),
                     Importance::optional)};
   // Next to measured times, predicted ones are optional.
-  const Importance importance = measured ? Importance::optional : Importance::essential;
-  if (predicted) {
-    table.columns.push_back(
+  const Importance importance = times.measured ? Importance::optional : Importance::essential;
+  if (times.predicted) {
+    columns.push_back(
         number_column("predicted_without_s", "Predicted without", {"[s]", 3}, importance));
-    table.columns.push_back(number_column("predicted_with_s", "with", {"[s]", 3}, importance));
+    columns.push_back(number_column("predicted_with_s", "with", {"[s]", 3}, importance));
   }
-  if (measured) {
-    table.columns.push_back(number_column("time_without_s", "Time without", {"[s]", 3}));
-    table.columns.push_back(number_column("time_with_s", "with", {"[s]", 3}));
+  if (times.measured) {
+    columns.push_back(number_column("time_without_s", "Time without", {"[s]", 3}));
+    columns.push_back(number_column("time_with_s", "with", {"[s]", 3}));
   }
-  if (predicted || measured) {
-    table.columns.push_back(number_column("time_ratio", "Ratio", {"", 1}));
+  if (times.predicted || times.measured) {
+    columns.push_back(number_column("time_ratio", "Ratio", {"", 1}));
   }
-  for (const GenerationRow& row : report.rows) {
-    std::vector<Cell> cells{Integer{row.new_tokens}, row.flops_without,
-                            row.flops_with,          ratio_of(row.flops_without, row.flops_with),
-                            row.attention_without,   row.attention_with,
-                            row.kv_cache_bytes};
-    std::optional<double> time_ratio;
-    if (predicted) {
-      cells.push_back(cell_or_none(row.predicted_without_s));
-      cells.push_back(cell_or_none(row.predicted_with_s));
-      time_ratio = ratio_of(row.predicted_without_s, row.predicted_with_s);
-    }
-    if (measured) {
-      cells.push_back(cell_or_none(row.time_without_s));
-      cells.push_back(cell_or_none(row.time_with_s));
-      time_ratio = ratio_of(row.time_without_s, row.time_with_s);
-    }
-    if (predicted || measured) cells.push_back(cell_or_none(time_ratio));
-    table.rows.push_back(std::move(cells));
+  return columns;
+}
+
+std::vector<Cell> generation_cells(const GenerationRow& row, GenerationTimes times) {
+  std::vector<Cell> cells{Integer{row.new_tokens}, row.flops_without,
+                          row.flops_with,          ratio_of(row.flops_without, row.flops_with),
+                          row.attention_without,   row.attention_with,
+                          row.kv_cache_bytes};
+  std::optional<double> time_ratio;
+  if (times.predicted) {
+    cells.push_back(cell_or_none(row.predicted_without_s));
+    cells.push_back(cell_or_none(row.predicted_with_s));
+    time_ratio = ratio_of(row.predicted_without_s, row.predicted_with_s);
   }
+  if (times.measured) {
+    cells.push_back(cell_or_none(row.time_without_s));
+    cells.push_back(cell_or_none(row.time_with_s));
+    time_ratio = ratio_of(row.time_without_s, row.time_with_s);
+  }
+  if (times.predicted || times.measured) cells.push_back(cell_or_none(time_ratio));
+  return cells;
+}
+
+Table generation_table(const GenerationReport& report) {
+  const GenerationTimes times(report);
+  Table table;
+  table.columns = generation_columns(report.rows.back(), times);
+  for (const GenerationRow& row : report.rows) table.rows.push_back(generation_cells(row, times));
   return table;
 }
 

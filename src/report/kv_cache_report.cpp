@@ -37,6 +37,14 @@ std::string describe_reserved(const KvCacheUse& use) {
     text += fmt::format("; here passes of {} tokens", with_separators(*use.batched_tokens));
   }
   if (use.slots) text += fmt::format("; here one cache of {} slots", *use.slots);
+  if (use.prefix_caching) text += "; here with prefix caching";
+  if (use.speculative_tokens) {
+    text += fmt::format("; here {} speculative tokens", *use.speculative_tokens);
+  }
+  if (use.drafter_layers) {
+    text += fmt::format("; here {} more layer{} of a drafter", *use.drafter_layers,
+                        *use.drafter_layers == 1 ? "" : "s");
+  }
   return text;
 }
 
@@ -77,6 +85,9 @@ Json to_json(const KvCacheUse& use) {
   json["capacity_tokens"] = or_null(use.capacity);
   json["batched_tokens"] = or_null(use.batched_tokens);
   json["slots"] = or_null(use.slots);
+  json["prefix_caching"] = use.prefix_caching;
+  json["speculative_tokens"] = or_null(use.speculative_tokens);
+  json["drafter_layers"] = or_null(use.drafter_layers);
   json["dtype"] = name_of_types(use.key_type, use.value_type);
   json["key_dtype"] = info(use.key_type).name;
   json["value_dtype"] = info(use.value_type).name;
@@ -120,7 +131,10 @@ Json request_json(const KvCacheRequest& request) {
           {"block_tokens", or_null(request.block)},
           {"capacity_tokens", or_null(request.capacity)},
           {"batched_tokens", or_null(request.batched_tokens)},
-          {"slots", or_null(request.slots)}};
+          {"slots", or_null(request.slots)},
+          {"prefix_caching", request.prefix_caching},
+          {"speculative_tokens", or_null(request.speculative_tokens)},
+          {"drafter_layers", or_null(request.drafter_layers)}};
 }
 
 }  // namespace headroom::detail

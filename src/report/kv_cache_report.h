@@ -4,7 +4,7 @@
 #include <string>
 
 #include "document.h"
-#include "headroom/kv_cache.h"
+#include "headroom/storage.h"
 #include "json_writer.h"
 
 namespace headroom::detail {

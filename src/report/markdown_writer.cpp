@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "document.h"
-#include "headroom/op.h"
+#include "visit.h"
 
 namespace headroom::detail {
 namespace {

@@ -45,6 +45,16 @@ Table operator_table(const Measurement& measurement) {
   return table;
 }
 
+Json bytes_json(const std::optional<std::int64_t>& bytes) {
+  return bytes ? Json(*bytes) : Json(nullptr);
+}
+
+std::string resident_text(const MeasuredMemory& memory) {
+  if (!memory.rss_before_bytes || !memory.rss_peak_bytes) return "–";
+  return fmt::format("{} peak, {} before the run", describe_bytes(*memory.rss_peak_bytes),
+                     describe_bytes(*memory.rss_before_bytes));
+}
+
 }  // namespace
 
 Document to_document(const Measurement& measurement) {
@@ -60,6 +70,7 @@ Document to_document(const Measurement& measurement) {
   document.add_line("workload", workload);
   document.add_line("machine", fmt::format("{} · {} · {}", context.cpu,
                                            describe_threads(context.threads), context.backend));
+  if (measurement.interrupted) document.add_line("interrupted", kInterruptedText);
   document.blocks.push_back(operator_table(measurement));
   document.add_line(
       "time", fmt::format("{} ± {} (median ± MAD of {} runs, {} to {})", duration(time.median_s),
@@ -74,9 +85,7 @@ Document to_document(const Measurement& measurement) {
   if (measurement.counted.kv_cache_bytes > 0) {
     document.add_line("KV-cache", describe_bytes(measurement.counted.kv_cache_bytes));
   }
-  document.add_line("resident", fmt::format("{} peak, {} before the run",
-                                            describe_bytes(measurement.memory.rss_peak_bytes),
-                                            describe_bytes(measurement.memory.rss_before_bytes)));
+  document.add_line("resident", resident_text(measurement.memory));
   return document;
 }
 
@@ -108,8 +117,8 @@ Json to_json(const Measurement& measurement) {
                     {"kernel_scratch_bytes", allocated.kernel_scratch_bytes},
                     {"gemm_scratchpad_bytes", allocated.gemm_scratchpad_bytes},
                     {"weights_held_bytes", measurement.memory.weights_held_bytes},
-                    {"rss_before_bytes", measurement.memory.rss_before_bytes},
-                    {"rss_peak_bytes", measurement.memory.rss_peak_bytes}};
+                    {"rss_before_bytes", bytes_json(measurement.memory.rss_before_bytes)},
+                    {"rss_peak_bytes", bytes_json(measurement.memory.rss_peak_bytes)}};
   json["ops"] = Json::array();
   for (const OperatorMeasurement& one : measurement.operators) {
     json["ops"].push_back({{"path", one.path},
@@ -119,6 +128,7 @@ Json to_json(const Measurement& measurement) {
   }
   json["context"] = context_json(measurement.context);
   json["warnings"] = measurement.warnings;
+  json["interrupted"] = measurement.interrupted;
   return json;
 }
 

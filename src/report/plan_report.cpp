@@ -101,13 +101,10 @@ Json ranked_json(const RankedPlan& plan) {
 
 Document to_document(const PlanReport& report) {
   const PlanQuestion& question = report.question;
-  Document document;
+  Document document = document_of(question);
   const auto add = [&](const char* label, std::string text) {
     document.blocks.push_back(Line{label, std::move(text)});
   };
-  add(question.model.spec.name.c_str(), describe(question.model.spec));
-  add("workload", describe(question));
-  add("types", describe_types(question.query));
   add_device(question, document);
   add("searched", fmt::format("{} legal plans, {} fit",
                               with_separators(static_cast<Integer>(report.search.evaluated)),

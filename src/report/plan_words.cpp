@@ -163,6 +163,15 @@ std::string limit_text(const std::optional<std::int64_t>& limit) {
   return limit ? with_separators(*limit) : "no limit";
 }
 
+Document document_of(const PlanQuestion& question) {
+  const ModelSpec& spec = question.model.spec;
+  Document document;
+  document.blocks.push_back(Line{spec.name, describe(spec)});
+  document.blocks.push_back(Line{"workload", describe(question)});
+  document.blocks.push_back(Line{"types", describe_types(question.query)});
+  return document;
+}
+
 void add_device(const PlanQuestion& question, Document& document) {
   const DeviceRates& rates = question.rates;
   document.blocks.push_back(

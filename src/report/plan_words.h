@@ -32,6 +32,9 @@ struct MemoryCategory {
 /// The number, or "no limit".
 [[nodiscard]] std::string limit_text(const std::optional<std::int64_t>& limit);
 
+/// A document that begins with model, workload and types.
+[[nodiscard]] Document document_of(const PlanQuestion& question);
+
 /// The assumed efficiencies of the device, and the network between devices.
 void add_device(const PlanQuestion& question, Document& document);
 

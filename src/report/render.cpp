@@ -1,6 +1,5 @@
 // Dispatches every report to the writer of the requested format.
-#include "headroom/render.h"
-
+#include "headroom/report.h"
 #include "writers.h"
 
 namespace headroom {
@@ -15,13 +14,13 @@ std::string rendered(const RenderOptions& options, const MakeDocument& document,
     case Format::json:
       return json();
     case Format::csv:
-      return detail::to_csv(csv());
+      return detail::to_csv(printable(csv()));
     case Format::markdown:
-      return detail::to_markdown(document());
+      return detail::to_markdown(printable(document()));
     case Format::table:
       break;
   }
-  return detail::to_text(document(), {options.width, options.colour});
+  return detail::to_text(printable(document()), {options.width, options.colour});
 }
 
 /// A report with a CSV table of its own.
@@ -37,6 +36,14 @@ template <class Report>
 std::string rendered(const Report& report, const RenderOptions& options) {
   return rendered(
       report, [&] { return detail::to_document(report); }, options);
+}
+
+/// The comparison, or a list of several.
+detail::Json list_or_only(std::span<const Comparison> comparisons) {
+  if (comparisons.size() == 1) return detail::to_json(comparisons.front());
+  detail::Json list = detail::Json::array();
+  for (const Comparison& comparison : comparisons) list.push_back(detail::to_json(comparison));
+  return list;
 }
 
 }  // namespace
@@ -125,11 +132,14 @@ std::string render(const SharesReport& report, const RenderOptions& options) {
 }
 
 std::string render(std::span<const Comparison> comparisons, const RenderOptions& options) {
-  if (options.format == Format::csv) return detail::to_csv(detail::to_row_table(comparisons));
-  if (options.format == Format::json) {
-    detail::Json list = detail::Json::array();
-    for (const Comparison& comparison : comparisons) list.push_back(detail::to_json(comparison));
-    return detail::to_json_text(list.size() == 1 ? list.front() : list);
+  switch (options.format) {
+    case Format::csv:
+      return detail::to_csv(detail::to_row_table(comparisons));
+    case Format::json:
+      return detail::to_json_text(list_or_only(comparisons));
+    case Format::markdown:
+    case Format::table:
+      break;
   }
   std::string text;
   for (const Comparison& comparison : comparisons) {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "describe.h"
-#include "headroom/weight_storage.h"
+#include "headroom/storage.h"
 
 namespace headroom::detail {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "headroom/plan.h"
-#include "headroom/weight_storage.h"
+#include "headroom/storage.h"
 #include "json_writer.h"
 
 namespace headroom::detail {

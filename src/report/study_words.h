@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "document.h"
-#include "headroom/studies.h"
+#include "headroom/complexity.h"
 #include "json_writer.h"
 #include "legend.h"
 

@@ -2,8 +2,8 @@
 
 #include <limits>
 
-#include "headroom/render.h"
-#include "headroom/weight_storage.h"
+#include "headroom/report.h"
+#include "headroom/storage.h"
 
 namespace headroom {
 namespace {

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "document.h"
-#include "headroom/op.h"
 
 namespace headroom::detail {
 namespace {

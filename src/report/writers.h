@@ -3,7 +3,10 @@
 #pragma once
 
 #include "document.h"
-#include "headroom/render.h"
+#include "headroom/compare.h"
+#include "headroom/complexity.h"
+#include "headroom/plan.h"
+#include "headroom/report.h"
 #include "json_writer.h"
 
 namespace headroom::detail {

@@ -2,9 +2,26 @@
 
 namespace headroom::detail {
 
+StackSpec read_biased_layers(ConfigReader& config, std::int64_t hidden_size,
+                             ActivationKind activation) {
+  StackSpec stack;
+  stack.num_layers = config.layers({"num_hidden_layers"});
+  stack.self_attention = multi_head_attention(config, "num_attention_heads",
+                                              config.size({"num_attention_heads"}), hidden_size);
+  stack.self_attention.qkv_bias = true;
+  stack.self_attention.output_bias = true;
+  stack.ffn = {FfnKind::plain, config.size({"intermediate_size"}), activation, true};
+  return stack;
+}
+
 void read_bert_encoder(ConfigReader& config, ModelSpec& spec,
                        ActivationKind activation_when_absent) {
   config.expect_text("position_embedding_type", "absolute");
+  read_bert_layers(config, spec, activation_when_absent);
+}
+
+void read_bert_layers(ConfigReader& config, ModelSpec& spec,
+                      ActivationKind activation_when_absent) {
   spec.kind = ModelKind::encoder;
   spec.hidden_size = config.size({"hidden_size"});
   spec.embedding.vocab_size = config.size({"vocab_size"});
@@ -12,14 +29,8 @@ void read_bert_encoder(ConfigReader& config, ModelSpec& spec,
   spec.position.kind = PositionKind::learned;
   spec.position.max_position_embeddings = config.size_or({"max_position_embeddings"}, 512);
 
-  StackSpec stack;
-  stack.num_layers = config.layers({"num_hidden_layers"});
-  stack.self_attention = multi_head_attention(
-      config, "num_attention_heads", config.size({"num_attention_heads"}), spec.hidden_size);
-  stack.self_attention.qkv_bias = true;
-  stack.self_attention.output_bias = true;
-  stack.ffn = {FfnKind::plain, config.size({"intermediate_size"}),
-               read_activation(config, {"hidden_act"}, activation_when_absent), true};
+  StackSpec stack = read_biased_layers(
+      config, spec.hidden_size, read_activation(config, {"hidden_act"}, activation_when_absent));
   stack.norm_placement = NormPlacement::post;
   stack.norm = {NormKind::layer_norm, true, config.number_or({"layer_norm_eps"}, 1e-12)};
   const double hidden_dropout = config.probability_or({"hidden_dropout_prob"}, 0.1);

@@ -10,4 +10,12 @@ namespace headroom::detail {
 void read_bert_encoder(ConfigReader& config, ModelSpec& spec,
                        ActivationKind activation_when_absent);
 
+/// As read_bert_encoder, without the key `position_embedding_type`.
+void read_bert_layers(ConfigReader& config, ModelSpec& spec, ActivationKind activation_when_absent);
+
+/// Reads num_hidden_layers layers of num_attention_heads heads and a plain FFN of
+/// intermediate_size, with biases everywhere. Norms and dropout are left to the caller.
+[[nodiscard]] StackSpec read_biased_layers(ConfigReader& config, std::int64_t hidden_size,
+                                           ActivationKind activation);
+
 }  // namespace headroom::detail

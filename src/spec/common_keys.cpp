@@ -55,6 +55,11 @@ void read_common_keys(ConfigReader& config, ModelSpec& spec) {
   // A multimodal config may state the type of its text model only.
   spec.torch_dtype = without_torch(config.text_or({"torch_dtype", "dtype"}, spec.torch_dtype));
   read_quantization(config, spec);
+  expect_usual_layers(config);
+  config.expect_flag("is_decoder", false);
+}
+
+void expect_usual_layers(ConfigReader& config) {
   // Settings that change a figure: only the usual value is supported.
   config.expect_number("chunk_size_feed_forward", 0);
   // Phi-4-mini sets both to 1: full attention in every layer, positions as trained.
@@ -62,7 +67,6 @@ void read_common_keys(ConfigReader& config, ModelSpec& spec) {
   config.expect_number("interpolate_factor", 1);
   config.expect_empty("pruned_heads");
   config.expect_flag("add_cross_attention", false);
-  config.expect_flag("is_decoder", false);
   config.expect_flag("tie_encoder_decoder", false);
 }
 

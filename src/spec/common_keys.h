@@ -15,6 +15,9 @@ namespace headroom::detail {
 /// Ignores the Hugging Face keys that change no figure, and rejects the values that would.
 void read_common_keys(ConfigReader& config, ModelSpec& spec);
 
+/// Rejects the values of common keys that would change the layers of any stack.
+void expect_usual_layers(ConfigReader& config);
+
 /// Reads the activation that `keys` name, in Hugging Face's words.
 [[nodiscard]] ActivationKind read_activation(ConfigReader& config, ConfigReader::Keys keys,
                                              ActivationKind otherwise);

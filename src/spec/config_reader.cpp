@@ -7,14 +7,16 @@
 #include <nlohmann/json.hpp>
 
 #include "headroom/error.h"
+#include "headroom/integer.h"
+#include "reading_limits.h"
 #include "similar.h"
 
 namespace headroom::detail {
 
-/// An absurd number of layers must not exhaust the memory.
-static constexpr std::int64_t kMostLayers = 100000;
-
 using nlohmann::json;
+
+/// Infinity as transformers 5 writes it into JSON, which has no word for it.
+static bool is_infinity(const json& value) { return value == json{{"__float__", "Infinity"}}; }
 
 ConfigReader::ConfigReader(const json& object, std::string file)
     : ConfigReader(object, std::move(file), {}, std::make_shared<UnreadKeys>()) {}
@@ -186,6 +188,10 @@ std::vector<std::string> ConfigReader::texts(std::string_view key) {
 std::vector<double> ConfigReader::numbers(std::string_view key) {
   std::vector<double> result;
   for (const json& item : list(key)) {
+    if (is_infinity(item)) {
+      result.push_back(std::numeric_limits<double>::max());
+      continue;
+    }
     if (!item.is_number()) fail(key, "expected a list of numbers", "write numbers only");
     result.push_back(item.get<double>());
   }
@@ -197,8 +203,11 @@ std::vector<std::string> ConfigReader::expanded_patterns(std::string_view key) {
   for (const json& item : list(key)) {
     const bool fits = item.is_array() && item.size() == 2 && item[0].is_array();
     const std::int64_t times = fits ? integer_of(item[1], key, 0) : 0;
-    if (!fits || times > kMostLayers) {
-      fail(key, "expected a list of patterns", "write [[[\"…\"], times], …]");
+    if (!fits) fail(key, "expected a list of patterns", "write [[[\"…\"], times], …]");
+    const Integer entries = checked_multiply(times, item[0].size());
+    if (entries > kMostLayers - std::ssize(result)) {
+      fail(key, fmt::format("names more than {} layers", kMostLayers),
+           "write the model's number of layers");
     }
     for (std::int64_t i = 0; i < times; ++i) {
       for (const json& word : item[0]) result.push_back(text_of(word, key));
@@ -220,6 +229,16 @@ std::int64_t ConfigReader::entries_or_one(std::string_view key) {
   if (value == nullptr || !value->is_array()) return 1;
   if (value->empty()) fail(key, "is an empty list", "name at least one");
   return static_cast<std::int64_t>(value->size());
+}
+
+std::vector<std::int64_t> ConfigReader::integers_or(std::string_view key, std::int64_t otherwise) {
+  const json* value = take({key});
+  if (value == nullptr) return {otherwise};
+  if (!value->is_array()) return {integer_of(*value, key, INT64_MIN)};
+  if (value->empty()) fail(key, "is an empty list", "name at least one");
+  std::vector<std::int64_t> values;
+  for (const json& one : *value) values.push_back(integer_of(one, key, INT64_MIN));
+  return values;
 }
 
 bool ConfigReader::truth_or(Keys keys, bool otherwise) {

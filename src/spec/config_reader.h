@@ -65,6 +65,8 @@ class ConfigReader {
   [[nodiscard]] std::array<std::int64_t, 2> sides_or(std::string_view key, std::int64_t otherwise);
   /// The number of entries of a list; 1 for a single value or an absent key.
   [[nodiscard]] std::int64_t entries_or_one(std::string_view key);
+  /// An integer or a list of them; `otherwise` if the key is absent.
+  [[nodiscard]] std::vector<std::int64_t> integers_or(std::string_view key, std::int64_t otherwise);
   /// A boolean, or a number: true unless it is 0.
   [[nodiscard]] bool truth_or(Keys keys, bool otherwise);
   /// An integer of at least 0, or a list of them; empty if absent.

@@ -53,6 +53,13 @@ ActivationKind activation_of(ConfigReader& config, const DecoderDefaults& defaul
   return *defaults.fixed_activation;
 }
 
+std::int64_t layers_of(ConfigReader& config, const DecoderDefaults& defaults) {
+  std::optional<std::int64_t> absent = defaults.num_hidden_layers;
+  if (defaults.sizes) absent = defaults.sizes->num_hidden_layers;
+  return absent ? config.layers_or({"num_hidden_layers"}, *absent)
+                : config.layers({"num_hidden_layers"});
+}
+
 }  // namespace
 
 AttentionSpec read_heads(ConfigReader& config, std::int64_t hidden_size,
@@ -98,9 +105,7 @@ void read_decoder(ConfigReader& config, ModelSpec& spec, const DecoderDefaults& 
       config.size_or({"max_position_embeddings"}, defaults.max_position_embeddings);
 
   StackSpec stack;
-  stack.num_layers =
-      defaults.sizes ? config.layers_or({"num_hidden_layers"}, defaults.sizes->num_hidden_layers)
-                     : config.layers({"num_hidden_layers"});
+  stack.num_layers = layers_of(config, defaults);
   stack.self_attention = read_heads(config, spec.hidden_size, defaults);
   read_bias(config, defaults, stack.self_attention);
   spec.position.rope =
@@ -206,13 +211,14 @@ std::vector<bool> read_rotary_layers(ConfigReader& config, std::int64_t num_laye
   return rotary;
 }
 
-std::vector<bool> read_windowed_layers(ConfigReader& config, std::int64_t num_layers,
-                                       const std::function<bool(std::int64_t)>& rule) {
+std::vector<bool> read_full_attention_layers(ConfigReader& config, std::int64_t num_layers,
+                                             std::initializer_list<std::string_view> others,
+                                             const std::function<bool(std::int64_t)>& rule) {
   const std::vector<std::string> types = config.texts("layer_types");
-  std::vector<bool> windowed;
+  std::vector<bool> full;
   if (types.empty()) {
-    for (std::int64_t layer = 0; layer < num_layers; ++layer) windowed.push_back(rule(layer));
-    return windowed;
+    for (std::int64_t layer = 0; layer < num_layers; ++layer) full.push_back(rule(layer));
+    return full;
   }
   if (std::ssize(types) != num_layers) {
     config.fail("layer_types",
@@ -220,13 +226,21 @@ std::vector<bool> read_windowed_layers(ConfigReader& config, std::int64_t num_la
                 "write one type for each of num_hidden_layers");
   }
   for (const std::string& type : types) {
-    const bool has_window = type == "sliding_attention" || type == "chunked_attention";
-    if (!has_window && type != "full_attention") {
+    full.push_back(type == "full_attention");
+    if (!full.back() && std::ranges::find(others, type) == others.end()) {
       config.fail("layer_types", fmt::format("\"{}\" is not supported", type),
-                  "use full_attention or sliding_attention");
+                  fmt::format("use full_attention or {}", *others.begin()));
     }
-    windowed.push_back(has_window);
   }
+  return full;
+}
+
+std::vector<bool> read_windowed_layers(ConfigReader& config, std::int64_t num_layers,
+                                       const std::function<bool(std::int64_t)>& rule) {
+  std::vector<bool> windowed =
+      read_full_attention_layers(config, num_layers, {"sliding_attention", "chunked_attention"},
+                                 [&](std::int64_t layer) { return !rule(layer); });
+  windowed.flip();
   return windowed;
 }
 

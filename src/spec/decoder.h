@@ -34,6 +34,7 @@ struct DecoderDefaults {
     std::int64_t vocab_size = 0;
   };
   std::optional<Sizes> sizes{};
+  std::optional<std::int64_t> num_hidden_layers{};  ///< of a config that lists its layers
   std::optional<std::int64_t> intermediate_size{};  ///< default of a family without a dense FFN
   RopeDefaults rope{};
   std::int64_t max_position_embeddings = 2048;
@@ -90,6 +91,12 @@ void read_qwen_windows(ConfigReader& config, StackSpec& stack);
 /// The layers that apply RoPE: those with 1 in `no_rope_layers`; without that key, all but every
 /// no_rope_layer_interval-th.
 [[nodiscard]] std::vector<bool> read_rotary_layers(ConfigReader& config, std::int64_t num_layers);
+
+/// The layers with full attention: by `layer_types` if present, whose other words are `others`,
+/// else by `rule`. Throws Error{invalid_input} for another word or a wrong number of them.
+[[nodiscard]] std::vector<bool> read_full_attention_layers(
+    ConfigReader& config, std::int64_t num_layers, std::initializer_list<std::string_view> others,
+    const std::function<bool(std::int64_t)>& rule);
 
 /// The layers with a window: by `layer_types` if present, else by `rule`.
 [[nodiscard]] std::vector<bool> read_windowed_layers(ConfigReader& config, std::int64_t num_layers,

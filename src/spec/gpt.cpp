@@ -28,4 +28,23 @@ void read_gpt_sizes(ConfigReader& config, ModelSpec& spec, std::int64_t position
   spec.decoder = stack;
 }
 
+NameTable gpt_names(std::span<const NameRule> rules) {
+  return {{rules},
+          {"transformer."},
+          {{"attn.bias", ExtraKind::causal_mask},
+           {"attn.masked_bias", ExtraKind::causal_mask},
+           {"attention.bias", ExtraKind::causal_mask},
+           {"attention.masked_bias", ExtraKind::causal_mask},
+           {"lm_head.weight", ExtraKind::tied_copy}}};
+}
+
+std::span<const GgufKey> gguf_gpt2_keys() {
+  static constexpr GgufKey kKeys[] = {
+      {"context_length", "n_positions"},  {"embedding_length", "n_embd"},
+      {"block_count", "n_layer"},         {"attention.head_count", "n_head"},
+      {"feed_forward_length", "n_inner"}, {"attention.layer_norm_epsilon", "layer_norm_epsilon"},
+  };
+  return kKeys;
+}
+
 }  // namespace headroom::detail

@@ -43,12 +43,6 @@ ModelClasses decoder_classes(const std::string& prefix, DecoderHead head,
   const auto language_model = [head](ConfigReader& config) {
     return language_model_head(language_model_of(config, head));
   };
-  const auto sequence = [](ConfigReader&) {
-    ClassifierSpec classifier;
-    classifier.input = ClassifierInput::last_token;
-    classifier.bias = false;
-    return classifier_head(classifier);
-  };
   const auto tokens = [](ConfigReader& config) {
     ClassifierSpec classifier;
     classifier.input = ClassifierInput::every_token;
@@ -64,7 +58,7 @@ ModelClasses decoder_classes(const std::string& prefix, DecoderHead head,
   };
   return ModelClasses{{{std::move(language_model_class), language_model},
                        {prefix + "Model", no_head},
-                       {prefix + "ForSequenceClassification", sequence},
+                       {prefix + "ForSequenceClassification", last_token_classifier},
                        {prefix + "ForTokenClassification", tokens},
                        {prefix + "ForQuestionAnswering", spans}}};
 }
@@ -92,6 +86,13 @@ HeadSpec classifier_head(const ClassifierSpec& classifier) {
   head.pooler = classifier.input == ClassifierInput::pooled_token;
   head.classifier = classifier;
   return head;
+}
+
+HeadSpec last_token_classifier(ConfigReader& /*config*/) {
+  ClassifierSpec classifier;
+  classifier.input = ClassifierInput::last_token;
+  classifier.bias = false;
+  return classifier_head(classifier);
 }
 
 HeadSpec language_model_head(const LanguageModelHeadSpec& language_model) {

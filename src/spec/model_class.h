@@ -57,6 +57,8 @@ void read_num_labels(ConfigReader& config, ModelSpec& spec);
 
 /// A classifier, with a pooler if its input is the pooled token.
 [[nodiscard]] HeadSpec classifier_head(const ClassifierSpec& classifier);
+/// A decoder's classifier of whole sequences, by their last token.
+[[nodiscard]] HeadSpec last_token_classifier(ConfigReader& config);
 /// A projection to the vocabulary.
 [[nodiscard]] HeadSpec language_model_head(const LanguageModelHeadSpec& language_model);
 

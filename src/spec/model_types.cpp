@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "family.h"
-#include "headroom/unknown_model.h"
+#include "headroom/inspect.h"
 #include "similar.h"
 #include "unknown_type.h"
 

@@ -20,7 +20,8 @@ const Family& family_of(const ConfigReader& config, const std::string& model_typ
     config.fail("model_type", "is missing", list_of_types_hint(model_type));
   }
   if (const Family* const family = find_family(model_type)) return *family;
-  config.fail("model_type", fmt::format("the model type \"{}\" is unknown", model_type),
+  config.fail(config.has("model_type") ? "model_type" : "_class_name",
+              fmt::format("the model type \"{}\" is unknown", model_type),
               list_of_types_hint(model_type));
 }
 
@@ -33,6 +34,8 @@ ModelSpec read_model_spec(std::string_view json, const std::string& file, std::s
   ModelSpec spec;
   spec.name = std::move(name);
   spec.model_type = config.text_or({"model_type"}, "");
+  // diffusers' configs name their class instead.
+  if (spec.model_type.empty()) spec.model_type = config.text_or({"_class_name"}, "");
   const detail::Family& family = detail::family_of(config, spec.model_type);
   detail::read_class(config, spec, family.classes);
   family.reader.read(config, spec);

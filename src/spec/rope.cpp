@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -13,7 +14,7 @@ RopeScalingKind scaling_kind(ConfigReader& config) {
   if (config.has("rope_type")) config.ignore({"type"});
   return config.choice_or<RopeScalingKind>({config.has("rope_type") ? "rope_type" : "type"},
                                            {{"default", RopeScalingKind::none},
-                                            // Positions in three parts; equal for text.
+                                            // Positions on three axes; equal for text.
                                             {"mrope", RopeScalingKind::none},
                                             // Over the whole head; see rotated_pairs.
                                             {"proportional", RopeScalingKind::none},
@@ -87,6 +88,18 @@ void read_alpha(ConfigReader& config, std::int64_t head_dim, RopeSpec& rope) {
   rope.scaling = RopeScalingKind::none;
 }
 
+/// Positions on three axes (M-RoPE): pairs of each, consecutive or interleaved.
+void read_axes(ConfigReader& config, RopeSpec& rope) {
+  if (!config.has("mrope_section")) return;
+  const std::vector<std::int64_t> sections = config.counts("mrope_section");
+  if (sections.size() != rope.sections.size()) {
+    config.fail("mrope_section", "does not have three numbers", "give the pairs of each axis");
+  }
+  std::ranges::copy(sections, rope.sections.begin());
+  const bool interleaved = config.flag_or({"mrope_interleaved"}, false);
+  rope.axes = interleaved ? RopeAxes::interleaved_sections : RopeAxes::sections;
+}
+
 void read_scaling(ConfigReader& config, const PositionSpec& position, std::int64_t head_dim,
                   RopeSpec& rope) {
   const bool proportional = config.is_text("rope_type", "proportional");
@@ -119,10 +132,11 @@ void read_scaling(ConfigReader& config, const PositionSpec& position, std::int64
       read_longrope(config, position, rope, dim / 2);
       break;
   }
+  read_axes(config, rope);
   // Keys left over from other kinds of scaling.
   config.ignore({"attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim",
                  "short_factor", "long_factor", "truncate", "finetuned", "attn_factor",
-                 "mrope_section", "mrope_interleaved"});
+                 "mrope_interleaved"});
   config.finish();
 }
 
@@ -149,6 +163,10 @@ RopeSpec read_rope(ConfigReader& config, const PositionSpec& position, std::int6
   }
   auto parameters = defaults.by_layer_type ? std::nullopt : config.object("rope_parameters");
   if (parameters) {
+    if (parameters->is_object("full_attention")) {
+      config.fail("rope_parameters", "gives each kind of layer its own RoPE",
+                  "write one RoPE: the layers of this family share it");
+    }
     read_scaling(*parameters, position, head_dim, rope);
   }
   if (rope.rotary_dim % 2 != 0 || head_dim % 2 != 0) {

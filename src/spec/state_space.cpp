@@ -57,6 +57,22 @@ constexpr NameRule kMixer[] = {
     {"decoder.final_norm.%", "norm_f.%"},
 };
 
+constexpr NameRule kGgufSelective[] = {
+    {"layers.mixer.x.%", "blk.{}.ssm_in.%", part(0)},
+    {"layers.mixer.gate.%", "blk.{}.ssm_in.%", part(1)},
+    {"layers.mixer.parameters.%", "blk.{}.ssm_x.%"},
+    {"layers.mixer.time_step.%", "blk.{}.ssm_dt.%"},
+    {"layers.mixer.time_step_norm.%", "blk.{}.ssm_dt_norm.%"},
+    {"layers.mixer.b_norm.%", "blk.{}.ssm_b_norm.%"},
+    {"layers.mixer.c_norm.%", "blk.{}.ssm_c_norm.%"},
+};
+
+constexpr NameRule kGgufDual[] = {
+    {"layers.mixer.gate.%", "blk.{}.ssm_in.%", part(0)},
+    {"layers.mixer.x.%", "blk.{}.ssm_in.%", part(1)},
+    {"layers.mixer.time_step.%", "blk.{}.ssm_in.%", part(2)},
+};
+
 }  // namespace
 
 StateSpaceSpec read_dual_layer(ConfigReader& config, const DualKeys& keys,
@@ -135,6 +151,10 @@ void ignore_state_space_keys(ConfigReader& config) {
                  "residual_in_fp32", "rescale_prenorm_residual", "z_loss_coefficient",
                  "num_logits_to_keep"});
 }
+
+std::span<const NameRule> gguf_selective_rules() { return kGgufSelective; }
+
+std::span<const NameRule> gguf_dual_rules() { return kGgufDual; }
 
 std::span<const NameRule> hybrid_mamba_rules() { return kHybridMamba; }
 

@@ -72,6 +72,10 @@ void read_state_space_decoder(ConfigReader& config, ModelSpec& spec, const State
 /// Keys that change no figure: initial values, kernels, and precision of the residual.
 void ignore_state_space_keys(ConfigReader& config);
 
+/// Names of the parts of Mamba's and Mamba-2's projections in GGUF files.
+[[nodiscard]] std::span<const NameRule> gguf_selective_rules();
+[[nodiscard]] std::span<const NameRule> gguf_dual_rules();
+
 /// Names of a mixer's weights under layers.{}.mamba (hybrids) and layers.{}.mixer.
 [[nodiscard]] std::span<const NameRule> hybrid_mamba_rules();
 [[nodiscard]] std::span<const NameRule> mixer_rules();

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "family.h"
-#include "names.h"
+#include "stored/names.h"
 
 namespace headroom::detail {
 namespace {

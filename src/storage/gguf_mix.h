@@ -3,7 +3,6 @@
 
 #include "ggml_type.h"
 #include "headroom/model_spec.h"
-#include "headroom/storage_rules.h"
 
 namespace headroom::detail {
 

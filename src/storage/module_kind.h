@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "headroom/graph.h"
-#include "headroom/storage_rules.h"
+#include "headroom/model_spec.h"
 
 namespace headroom::detail {
 

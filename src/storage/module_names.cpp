@@ -17,8 +17,11 @@ std::string module_of(std::string_view tensor) {
 }  // namespace
 
 bool has_stored_names(const ModelSpec& spec) {
-  const Family* const family = find_family(spec.model_type);
-  return family != nullptr && std::holds_alternative<NameTable>(family->names);
+  const auto has_names = [](std::string_view type) {
+    const Family* const family = find_family(type);
+    return family != nullptr && std::holds_alternative<NameTable>(family->names);
+  };
+  return has_names(spec.model_type) && (spec.text_type.empty() || has_names(spec.text_type));
 }
 
 ModuleNames::ModuleNames(const ModelSpec& spec, const Graph& graph)

@@ -11,7 +11,7 @@
 #include "headroom/graph.h"
 #include "headroom/model_spec.h"
 #include "module_kind.h"
-#include "names.h"
+#include "stored/names.h"
 
 namespace headroom::detail {
 

@@ -10,7 +10,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "headroom/storage_rules.h"
+#include "headroom/model_spec.h"
 
 namespace headroom::detail {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "gguf_mix.h"
-#include "headroom/weight_storage.h"
+#include "headroom/storage.h"
 #include "quantization/formats.h"
 #include "quantization/methods.h"
 

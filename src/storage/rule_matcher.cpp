@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "names.h"
+#include "stored/names.h"
 
 namespace headroom::detail {
 namespace {

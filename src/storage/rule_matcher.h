@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "headroom/storage_rules.h"
+#include "headroom/model_spec.h"
 #include "pattern_set.h"
 
 namespace headroom::detail {

@@ -1,6 +1,6 @@
 #include <utility>
 
-#include "headroom/weight_storage.h"
+#include "headroom/storage.h"
 
 namespace headroom {
 

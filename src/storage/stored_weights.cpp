@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "headroom/weight_storage.h"
+#include "headroom/storage.h"
 #include "module_kind.h"
 #include "module_names.h"
 #include "quantization/formats.h"
@@ -74,14 +74,14 @@ class BytesByFormat {
 class StorageResolver {
  public:
   StorageResolver(const ModelSpec& spec, const Graph& graph)
-      : graph_(graph), rules_(spec.storage, plain_format(plain_type_of(spec))) {
+      : spec_(spec), graph_(graph), rules_(spec.storage, plain_format(plain_type_of(spec))) {
     if (!rules_.empty()) names_.emplace(spec, graph);
     stored_.origin = spec.storage.origin;
     stored_.notes = notes_on(spec, rules_);
   }
 
   StoredWeights run() {
-    const std::vector<std::vector<std::int64_t>> layers = layers_of_copies(graph_);
+    const std::vector<std::vector<std::int64_t>> layers = layers_of_copies(spec_, graph_);
     for (WeightId id = 0; id < graph_.weights.size(); ++id) {
       StoredWeight& stored = stored_.weights.emplace_back();
       if (rules_.empty()) {
@@ -151,6 +151,7 @@ class StorageResolver {
     return sum;
   }
 
+  const ModelSpec& spec_;
   const Graph& graph_;
   RuleMatcher rules_;
   std::optional<ModuleNames> names_;

@@ -1,5 +1,5 @@
 #include "enum_table.h"
-#include "headroom/weight_storage.h"
+#include "headroom/storage.h"
 
 namespace headroom {
 namespace {

@@ -1,5 +1,6 @@
 #include "weight_copies.h"
 
+#include <algorithm>
 #include <numeric>
 
 namespace headroom::detail {
@@ -19,7 +20,7 @@ std::vector<std::int64_t> layers_of_node(const Block& block, const Node& node, s
 std::vector<std::vector<std::int64_t>> layers_of_copies(const Graph& graph) {
   std::vector<std::vector<std::int64_t>> layers(graph.weights.size());
   for (const Block& block : graph.blocks) {
-    if (!block.is_layers()) continue;
+    if (!block.is_layers() && block.first_layer == 0) continue;
     const auto runs = static_cast<std::int64_t>(block.repeat.evaluate(graph.sizes));
     for (const Node& node : block.nodes) {
       for (const WeightId id : node.weights) {
@@ -32,6 +33,18 @@ std::vector<std::vector<std::int64_t>> layers_of_copies(const Graph& graph) {
     if (layers[id].size() == copies) continue;
     layers[id].resize(copies);
     std::iota(layers[id].begin(), layers[id].end(), 0);
+  }
+  return layers;
+}
+
+std::vector<std::vector<std::int64_t>> layers_of_copies(const ModelSpec& spec, const Graph& graph) {
+  std::vector<std::vector<std::int64_t>> layers = layers_of_copies(graph);
+  if (!spec.tower && !spec.main_stack().self_attention.global) return layers;
+  const Graph whole = build_graph(spec, all_parts());
+  const auto of_whole = layers_of_copies(whole);
+  for (WeightId id = 0; id < std::min(layers.size(), of_whole.size()); ++id) {
+    const bool same = whole.weights[id].path == graph.weights[id].path;
+    if (same && of_whole[id].size() == layers[id].size()) layers[id] = of_whole[id];
   }
   return layers;
 }

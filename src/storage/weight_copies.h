@@ -12,4 +12,9 @@ namespace headroom::detail {
 /// that share a copy count once. A weight without an operator has the layers 0, 1, ….
 [[nodiscard]] std::vector<std::vector<std::int64_t>> layers_of_copies(const Graph& graph);
 
+/// Likewise, for `graph` of `spec`, where parts that the pass does not run, such as the tower in
+/// one without images, have no operators.
+[[nodiscard]] std::vector<std::vector<std::int64_t>> layers_of_copies(const ModelSpec& spec,
+                                                                      const Graph& graph);
+
 }  // namespace headroom::detail

@@ -1,11 +1,10 @@
-#include "headroom/local_models.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <tuple>
 
 #include "headroom/error.h"
+#include "headroom/model_source.h"
 #include "stores.h"
 
 namespace headroom {

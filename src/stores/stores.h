@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-#include "headroom/local_models.h"
+#include "headroom/model_source.h"
 
 namespace headroom::detail {
 

@@ -1,7 +1,7 @@
 #include <utility>
 
+#include "headroom/complexity.h"
 #include "headroom/error.h"
-#include "headroom/studies.h"
 
 namespace headroom {
 namespace {

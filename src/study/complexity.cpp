@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "exponent_fit.h"
+#include "leading_share.h"
+
 namespace headroom {
 namespace {
 

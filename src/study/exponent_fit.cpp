@@ -1,3 +1,5 @@
+#include "exponent_fit.h"
+
 #include <array>
 #include <cmath>
 

@@ -2,9 +2,10 @@
 #include <array>
 #include <utility>
 
+#include "growth.h"
+#include "headroom/complexity.h"
 #include "headroom/error.h"
-#include "headroom/studies.h"
-#include "mixing_cost.h"
+#include "position_mixing.h"
 
 namespace headroom {
 namespace {

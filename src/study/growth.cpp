@@ -1,3 +1,5 @@
+#include "growth.h"
+
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -60,6 +62,7 @@ Growth growth_of(const Expr& cost, const Graph& graph) {
   expr = expr.substitute(Symbol::visible_pairs, kLength * kLength)
              .substitute(Symbol::windowed_pairs, window * kLength)
              .substitute(Symbol::windowed_keys, window)
+             .substitute(Symbol::chunked_tokens, kLength)
              .substitute(Symbol::chosen_pairs, kLength)
              .substitute(Symbol::chosen_keys, Integer{1})
              .substitute(Symbol::compressed_keys, kLength)

@@ -1,8 +1,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "growth.h"
 #include "headroom/complexity.h"
-#include "mixing_cost.h"
+#include "leading_share.h"
+#include "position_mixing.h"
+#include "regimes.h"
 
 namespace headroom {
 namespace {

@@ -4,6 +4,7 @@
 #include "headroom/complexity.h"
 #include "headroom/error.h"
 #include "length.h"
+#include "regimes.h"
 
 namespace headroom {
 namespace {
@@ -203,7 +204,8 @@ LengthFunction in_length(const Expr& cost, const Graph& graph) {
   sizes.set(Symbol::past_len, 0);
   const Expr whole = substitute_half(cost.substitute(sizes)
                                          .substitute(Symbol::visible_keys, kLength)
-                                         .substitute(Symbol::enc_seq_len, kLength),
+                                         .substitute(Symbol::enc_seq_len, kLength)
+                                         .substitute(Symbol::chunked_tokens, kLength),
                                      Symbol::visible_pairs, kLength * kLength + kLength);
   const WindowSymbols symbols = window_in(whole, graph);
   const auto with_window = [&](const WindowSizes& window) {

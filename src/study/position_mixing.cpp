@@ -1,8 +1,9 @@
+#include "position_mixing.h"
+
 #include <algorithm>
 
 #include "headroom/complexity.h"
 #include "length.h"
-#include "mixing_cost.h"
 
 namespace headroom {
 namespace {
@@ -24,7 +25,11 @@ class MixingVisitor {
   PositionMixing operator()(const DisentangledBias&) const {
     return of_kind(MixingKind::auxiliary);
   }
+  PositionMixing operator()(const TransformerXlBias&) const {
+    return of_kind(MixingKind::auxiliary);
+  }
   PositionMixing operator()(const Softmax&) const { return of_kind(MixingKind::auxiliary); }
+  PositionMixing operator()(const GlobalRows&) const { return of_kind(MixingKind::auxiliary); }
   PositionMixing operator()(const FeatureMap&) const { return of_kind(MixingKind::auxiliary); }
   PositionMixing operator()(const FusedAttention& op) const { return windowed(op.shaping.window); }
   PositionMixing operator()(const LinearAttention& op) const {
@@ -33,6 +38,13 @@ class MixingVisitor {
   }
   PositionMixing operator()(const StateSpaceScan&) const { return running(MixingKind::recurrence); }
   PositionMixing operator()(const GatedDelta&) const { return running(MixingKind::recurrence); }
+  PositionMixing operator()(const GatedLinearRecurrence&) const {
+    return running(MixingKind::recurrence);
+  }
+  PositionMixing operator()(const WeightedKeyValue&) const {
+    return running(MixingKind::recurrence);
+  }
+  PositionMixing operator()(const TokenShift&) const { return neighbourhood(1, 2, 1); }
   PositionMixing operator()(const Recurrence& op) const {
     PositionMixing mixing = running(MixingKind::recurrence);
     mixing.sequential = op.seq_len;
@@ -53,8 +65,11 @@ class MixingVisitor {
   PositionMixing operator()(const TokenEmbedding&) const { return {}; }
   PositionMixing operator()(const PositionEmbedding&) const { return {}; }
   PositionMixing operator()(const PatchEmbedding&) const { return {}; }
+  PositionMixing operator()(const PatchRows&) const { return {}; }
+  PositionMixing operator()(const VisualTokens&) const { return {}; }
   PositionMixing operator()(const RelativePositionBias&) const { return {}; }
   PositionMixing operator()(const PositionTableRows&) const { return {}; }
+  PositionMixing operator()(const RelativeSinusoids&) const { return {}; }
   PositionMixing operator()(const Linear&) const { return {}; }
   PositionMixing operator()(const Norm&) const { return {}; }
   PositionMixing operator()(const HeadNorm&) const { return {}; }
@@ -67,6 +82,8 @@ class MixingVisitor {
   PositionMixing operator()(const StreamWeights&) const { return {}; }
   PositionMixing operator()(const StreamStep&) const { return {}; }
   PositionMixing operator()(const KvCacheAppend&) const { return {}; }
+  PositionMixing operator()(const TokenMix&) const { return {}; }
+  PositionMixing operator()(const Concatenate&) const { return {}; }
   PositionMixing operator()(const OutputGate&) const { return {}; }
   PositionMixing operator()(const Activation&) const { return {}; }
   PositionMixing operator()(const GatedActivation&) const { return {}; }
@@ -78,8 +95,16 @@ class MixingVisitor {
   PositionMixing operator()(const Dropout&) const { return {}; }
   PositionMixing operator()(const ChannelScale&) const { return {}; }
   PositionMixing operator()(const SelectToken&) const { return {}; }
+  PositionMixing operator()(const UnitLength&) const { return {}; }
+  PositionMixing operator()(const RepeatedRow&) const { return {}; }
+  PositionMixing operator()(const SimilarityLogits&) const { return {}; }
   PositionMixing operator()(const Scale&) const { return {}; }
+  PositionMixing operator()(const AltUpStep&) const { return {}; }
   PositionMixing operator()(const TrainedScale&) const { return {}; }
+  PositionMixing operator()(const TimestepFeatures&) const { return {}; }
+  PositionMixing operator()(const TrainedShift&) const { return {}; }
+  PositionMixing operator()(const Modulation&) const { return {}; }
+  PositionMixing operator()(const SequenceRows&) const { return {}; }
   PositionMixing operator()(const SoftCap&) const { return {}; }
   PositionMixing operator()(const CrossEntropy&) const { return {}; }
   PositionMixing operator()(const Collective&) const { return {}; }

@@ -2,7 +2,8 @@
 #include <optional>
 #include <utility>
 
-#include "headroom/studies.h"
+#include "growth.h"
+#include "headroom/complexity.h"
 
 namespace headroom {
 namespace {
@@ -124,6 +125,9 @@ Share share_of(Part part) noexcept {
     case Part::loss:
       return Share::head;
     case Part::embeddings:
+    case Part::conditioning:
+    case Part::text_projection:
+    case Part::modulation:
     case Part::recurrent_core:
     case Part::convolution:
     case Part::convolution_activation:

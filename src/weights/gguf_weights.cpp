@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "ggml_values.h"
@@ -23,6 +24,7 @@ class GgufReader final : public WeightReader {
     query_heads_ = attention.num_attention_heads;
     key_heads_ = attention.num_key_value_heads;
     head_dim_ = attention.head_dim;
+    delta_ = delta_of(spec.main_stack());
   }
 
   [[nodiscard]] std::optional<std::vector<std::int64_t>> shape(
@@ -63,12 +65,26 @@ class GgufReader final : public WeightReader {
     convert_back(name, out);
   }
 
+  void require_unchanged() const override { files_.require_unchanged(); }
+
   [[nodiscard]] NameTable name_table(const ModelSpec& spec) const override {
     return gguf_name_table(spec);
   }
 
  private:
+  /// The sizes of the gated delta layers; those of no layer if the stack has none.
+  static GatedDeltaSpec delta_of(const StackSpec& stack) {
+    for (std::size_t variant = 0; variant <= stack.variants.size(); ++variant) {
+      const auto& delta = stack.attention_of(variant).gated_delta;
+      if (delta) return *delta;
+    }
+    return {};
+  }
+
   void convert_back(const std::string& name, std::span<float> values) const {
+    if (name.ends_with(".ssm_a")) {
+      for (float& value : values) value = std::log(-value);
+    }
     const auto is = [&](std::string_view part) { return name.find(part) != std::string::npos; };
     switch (conversion_) {
       case GgufConversion::none:
@@ -79,9 +95,49 @@ class GgufReader final : public WeightReader {
         if (is(".attn_k.")) halve_heads(key_heads_, values);
         return;
       case GgufConversion::norms_plus_one:
-        if (!name.ends_with("norm.weight")) return;
-        for (float& value : values) value -= 1;
+        subtract_one(name, values);
         return;
+      case GgufConversion::tiled_value_heads:
+        subtract_one(name, values);
+        group_value_heads(name, values);
+        return;
+    }
+  }
+
+  static void subtract_one(const std::string& name, std::span<float> values) {
+    // The norm of a state space's output has a plain weight.
+    if (!name.ends_with("norm.weight") || name.ends_with("ssm_norm.weight")) return;
+    for (float& value : values) value -= 1;
+  }
+
+  /// Orders value heads by their key head first.
+  void group_value_heads(const std::string& name, std::span<float> values) const {
+    const auto is = [&](std::string_view part) { return name.find(part) != std::string::npos; };
+    const auto keys = static_cast<std::size_t>(2 * delta_.num_key_heads * delta_.key_head_dim);
+    const auto heads = static_cast<std::size_t>(delta_.num_value_heads);
+    const auto inner = heads * static_cast<std::size_t>(delta_.value_head_dim);
+    if (is(".attn_qkv.") || is(".ssm_conv1d.")) {  // after the queries and keys
+      group_heads(values.subspan(values.size() / (keys + inner) * keys));
+    } else if (is(".attn_gate.") || is(".ssm_beta.") || is(".ssm_alpha.") || is(".ssm_dt.") ||
+               name.ends_with(".ssm_a")) {
+      group_heads(values);
+    } else if (is(".ssm_out.")) {  // along its input
+      for (std::size_t row = 0; row < values.size(); row += inner) {
+        group_heads(values.subspan(row, inner));
+      }
+    }
+  }
+
+  /// Moves head i of key head k from (i, k) to (k, i).
+  void group_heads(std::span<float> values) const {
+    const std::vector<float> stored(values.begin(), values.end());
+    const auto keys = static_cast<std::size_t>(delta_.num_key_heads);
+    const auto heads = static_cast<std::size_t>(delta_.num_value_heads);
+    const std::size_t size = stored.size() / heads;
+    for (std::size_t head = 0; head < heads; ++head) {
+      const std::size_t to = head % keys * (heads / keys) + head / keys;
+      std::copy_n(stored.begin() + static_cast<std::ptrdiff_t>(head * size), size,
+                  values.begin() + static_cast<std::ptrdiff_t>(to * size));
     }
   }
 
@@ -105,6 +161,7 @@ class GgufReader final : public WeightReader {
   std::int64_t query_heads_ = 1;
   std::int64_t key_heads_ = 1;
   std::int64_t head_dim_ = 1;
+  GatedDeltaSpec delta_;
 };
 
 constexpr std::string_view kFactors = "rope_freqs.weight";
@@ -135,6 +192,10 @@ RopeSpec with_stored_factors(RopeSpec rope, const std::filesystem::path& file) {
   std::vector<float> factors(static_cast<std::size_t>(tensor.elements()));
   checkpoint::dequantise(std::get<checkpoint::GgmlType>(tensor.type), files.data(tensor), factors,
                          checkpoint::tensor_place(file.string(), kFactors));
+  files.require_unchanged();
+  // Gemma 4 marks dimensions that do not rotate so; its config tells them.
+  constexpr float kNotRotated = 1e30F;
+  if (std::ranges::find(factors, kNotRotated) != factors.end()) return rope;
   set_factors(rope, factors);
   return rope;
 }

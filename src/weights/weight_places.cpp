@@ -84,22 +84,53 @@ bool fits_shape(std::span<const std::int64_t> shape, MatrixShape stored, std::in
   return sizes == needed;
 }
 
+/// Returns true if a tensor of this shape can be some rows of a matrix of shape `whole`.
+bool fits_rows(std::span<const std::int64_t> shape, MatrixShape whole) {
+  const MatrixShape part = matrix_shape(shape);
+  return part.columns == whole.columns && part.rows <= whole.rows;
+}
+
+/// Replaces {block n} by the first layer that uses shared block n.
+std::string with_first_layers(const ModelSpec& spec, std::string pattern) {
+  const auto& shared = spec.main_stack().shared_block;
+  if (!shared) return pattern;
+  for (std::int64_t block = 0; block < shared->num_blocks; ++block) {
+    const std::string placeholder = fmt::format("{{block {}}}", block);
+    const auto at = pattern.find(placeholder);
+    if (at == std::string::npos) continue;
+    pattern.replace(at, placeholder.size(),
+                    std::to_string(shared->layers[static_cast<std::size_t>(block)]));
+  }
+  return pattern;
+}
+
 }  // namespace
 
 std::int64_t WeightPattern::tensors() const {
+  if (joined > 1) return joined;
   return name.layout.experts == ExpertStorage::stacked ? 1 : experts;
 }
 
-std::int64_t WeightPattern::elements() const {
+std::int64_t WeightPattern::elements(std::span<const std::int64_t> shape) const {
+  if (joined > 1) return matrix_shape(shape).rows * matrix_shape(shape).columns;
   return wanted.rows * wanted.columns * (experts / tensors());
 }
 
 bool WeightPattern::fits(std::span<const std::int64_t> shape) const {
+  if (joined > 1) return fits_rows(shape, stored);
   return fits_shape(shape, stored, experts / tensors());
 }
 
 bool WeightPlace::fits(std::span<const std::int64_t> shape) const {
+  if (joined > 1) return fits_rows(shape, stored);
   return fits_shape(shape, stored, expert ? experts : 1);
+}
+
+WeightPlace WeightPlace::sized_as(std::span<const std::int64_t> shape) const {
+  WeightPlace sized = *this;
+  sized.wanted = sized.stored = matrix_shape(shape);
+  sized.range = {1, sized.stored.rows, 0, sized.stored.rows};
+  return sized;
 }
 
 WeightPlaces::WeightPlaces(const ModelSpec& spec, const Graph& graph, NameTable table)
@@ -115,7 +146,9 @@ WeightPlaces::WeightPlaces(const ModelSpec& spec, const Graph& graph, NameTable 
     Shapes shapes = first_shapes;
     shapes[weight.path] = std::move(shape);
     for (const StoredName& name : stored_names(table_, weight.path)) {
-      place->second.push_back(pattern_of(spec, shapes, weight.path, name));
+      WeightPattern pattern = pattern_of(spec, shapes, weight.path, name);
+      pattern.name.pattern = with_first_layers(spec, std::move(pattern.name.pattern));
+      place->second.push_back(std::move(pattern));
     }
   }
 }
@@ -125,6 +158,7 @@ WeightPattern WeightPlaces::pattern_of(const ModelSpec& spec, const Shapes& shap
   const std::vector<std::int64_t>& shape = shapes.at(path);
   WeightPattern pattern;
   pattern.name = name;
+  pattern.joined = joined_tensors(name.pattern);
   pattern.wanted = wanted_shape(shape, name);
   if (is_per_expert(name)) pattern.experts = shape.front();
   pattern.range = range_of(spec, shapes, path, name);
@@ -168,10 +202,12 @@ std::vector<PlaceList> WeightPlaces::of(const Weight& weight, std::int64_t layer
   for (const WeightPattern& pattern : patterns(weight)) {
     PlaceList& places = alternatives.emplace_back();
     const bool stacked = pattern.name.layout.experts == ExpertStorage::stacked;
-    for (std::int64_t expert = 0; expert < pattern.experts; ++expert) {
+    const std::int64_t tensors = pattern.joined > 1 ? pattern.joined : pattern.experts;
+    for (std::int64_t expert = 0; expert < tensors; ++expert) {
       places.push_back({filled(pattern.name.pattern, layer, expert),
                         stacked ? std::optional(expert) : std::nullopt, pattern.name.layout,
-                        pattern.range, pattern.wanted, pattern.stored, pattern.experts});
+                        pattern.range, pattern.wanted, pattern.stored, pattern.experts,
+                        pattern.joined});
     }
   }
   return alternatives;

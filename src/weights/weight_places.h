@@ -12,7 +12,7 @@
 
 #include "headroom/graph.h"
 #include "headroom/model_spec.h"
-#include "names.h"
+#include "stored/names.h"
 #include "stored/stored_layout.h"
 
 namespace headroom::detail {
@@ -24,11 +24,12 @@ struct WeightPattern {
   MatrixShape wanted;        ///< sizes of the weight, or of one of its experts
   MatrixShape stored;        ///< sizes of the tensor, or of one of its experts
   std::int64_t experts = 1;  ///< experts in the weight
+  std::int64_t joined = 1;   ///< tensors whose rows together are the weight
 
-  /// Number of tensors for one layer's weight: one, or one per expert.
+  /// Number of tensors for one layer's weight: one, one per expert, or those that are joined.
   [[nodiscard]] std::int64_t tensors() const;
-  /// Elements of the weight in one tensor.
-  [[nodiscard]] std::int64_t elements() const;
+  /// Elements of the weight in one tensor, whose shape is `shape`.
+  [[nodiscard]] std::int64_t elements(std::span<const std::int64_t> shape) const;
   /// As WeightPlace::fits, for any layer.
   [[nodiscard]] bool fits(std::span<const std::int64_t> shape) const;
 };
@@ -42,10 +43,13 @@ struct WeightPlace {
   MatrixShape wanted;        ///< sizes of the weight, or of one of its experts
   MatrixShape stored;        ///< sizes of the tensor, or of one of its experts
   std::int64_t experts = 1;  ///< experts in the weight
+  std::int64_t joined = 1;   ///< tensors whose rows together are the weight
 
   /// Returns true if a tensor of this shape can store the weight. Dimensions of 1 do not count, and
-  /// the kernel dimensions of a convolution count as one.
+  /// the kernel dimensions of a convolution count as one. A joined tensor has at most its rows.
   [[nodiscard]] bool fits(std::span<const std::int64_t> shape) const;
+  /// A joined tensor's place, with the sizes of the tensor itself.
+  [[nodiscard]] WeightPlace sized_as(std::span<const std::int64_t> shape) const;
 };
 
 /// All tensors of one weight: one, or one per expert.

@@ -26,6 +26,7 @@ class CheckpointReader final : public WeightReader {
     const checkpoint::StoredTensor tensor = expert ? checkpoint::slice(*whole, *expert) : *whole;
     checkpoint::copy_as_float32(tensor, out, checkpoint::tensor_place(location(name), name));
   }
+  void require_unchanged() const override { checkpoint_.require_unchanged(); }
   [[nodiscard]] NameTable name_table(const ModelSpec& spec) const override {
     return detail::name_table(spec);
   }

@@ -11,7 +11,7 @@
 
 #include "checkpoint.h"
 #include "headroom/model_spec.h"
-#include "names.h"
+#include "stored/names.h"
 
 namespace headroom::detail {
 
@@ -30,6 +30,9 @@ class WeightReader {
   /// match. Throws Error{invalid_input} if the type is not supported or a value is not finite.
   virtual void read(const std::string& name, std::optional<std::int64_t> expert,
                     std::span<float> out) const = 0;
+  /// Throws Error{invalid_input} if a file was changed since it was opened: what was read is not to
+  /// be used.
+  virtual void require_unchanged() const = 0;
   /// The stored names of the model's weights in these files.
   [[nodiscard]] virtual NameTable name_table(const ModelSpec& spec) const = 0;
 };

@@ -128,3 +128,47 @@ TEST_CASE("one expert of a stack is a slice of the bytes") {
   const StoredTensor packed{"experts", StoredType::float4, {2, 1}, {data.data(), 1}};
   CHECK(test::input_error_of([&] { (void)slice(packed, 1); }).where() == "experts");
 }
+
+namespace {
+
+/// First places of weight `path` of a tiny model with a state.
+PlaceList first_places(const std::string& model, const std::string& path, std::int64_t layer) {
+  const std::filesystem::path file = test::data_folder() / "state_spaces" / (model + ".json");
+  return places_of(test::spec_of(test::read_json(file)), path, layer).front();
+}
+
+}  // namespace
+
+TEST_CASE("three tensors are the rows of one weight, however they are cut") {
+  const PlaceList places =
+      first_places("configs/olmo_hybrid", "decoder.layers.delta.convolution.weight", 1);
+  REQUIRE(places.size() == 3);
+  CHECK(places[0].name == "layers.1.linear_attn.q_conv1d.weight");
+  CHECK(places[1].name == "layers.1.linear_attn.k_conv1d.weight");
+  CHECK(places[2].name == "layers.1.linear_attn.v_conv1d.weight");
+  // 2 · 4 heads of 10 and 4 heads of 14: 136 channels of 4 taps.
+  CHECK(places[0].fits(std::vector<std::int64_t>{40, 1, 4}));
+  CHECK(places[0].fits(std::vector<std::int64_t>{46, 1, 4}));
+  CHECK_FALSE(places[0].fits(std::vector<std::int64_t>{137, 1, 4}));
+  CHECK_FALSE(places[0].fits(std::vector<std::int64_t>{40, 1, 3}));
+  const WeightPlace sized = places[0].sized_as(std::vector<std::int64_t>{46, 1, 4});
+  CHECK(sized.wanted == MatrixShape{46, 4});
+  CHECK(sized.stored == MatrixShape{46, 4});
+}
+
+TEST_CASE("a block that layers share is stored in the first that uses it") {
+  const auto name = [](const std::string& path) {
+    return first_places("unrecorded/zamba2_two_blocks", "decoder.shared_blocks." + path, 0)
+        .front()
+        .name;
+  };
+  const std::string first = "layers.3.shared_transformer.";
+  const std::string second = "layers.6.shared_transformer.";
+  CHECK(name("0.attention.query.weight") == first + "self_attn.q_proj.weight");
+  CHECK(name("1.attention.query.weight") == second + "self_attn.q_proj.weight");
+  // The third use is the first block's second.
+  CHECK(name("0.attention.key_adapter_2.down.weight") ==
+        first + "self_attn.linear_k_adapter_list.2.0.weight");
+  CHECK(name("1.mlp.gate_up_adapter_1.up.weight") ==
+        second + "feed_forward.gate_up_proj_adapter_list.1.1.weight");
+}

@@ -78,7 +78,7 @@ TEST_CASE("changing any byte of the header gives a file or an error, never a cra
 
 TEST_CASE("the error names an unreadable file") {
   const TempFolder folder;
-  write_file(folder / "empty", "");
+  test::write_file(folder / "empty", "");
   REQUIRE(mkfifo((folder / "pipe").c_str(), 0600) == 0);
   for (const std::string name : {"absent", "empty", "pipe", "."}) {
     CAPTURE(name);

@@ -39,7 +39,8 @@ void write_file(const std::filesystem::path& path, const std::string& content);
 /// The error that `action` throws; fails the test if it throws none.
 [[nodiscard]] Error error_of(const std::function<void()>& action);
 
-/// error_of for errors in input files: checks for a message, a hint and exit status 2.
+/// error_of for errors in input files: checks for a message, a hint, and the code of bad input or
+/// of a file that cannot be read.
 [[nodiscard]] Error input_error_of(const std::function<void()>& action);
 
 /// The tensor in the error from a file with these bytes; empty if the error is about the file.

@@ -2,7 +2,7 @@
 #include <cstdio>
 
 #include "headroom/model_source.h"
-#include "headroom/render.h"
+#include "headroom/report.h"
 
 int main() {
   using namespace headroom;

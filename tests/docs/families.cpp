@@ -52,18 +52,26 @@ struct Row {
 
 using Rows = std::map<const Family*, Row>;
 
+/// The family of a config by its type or, in diffusers' format, by its class; null if it has none.
+const Family* family_of(const json& config) {
+  for (const char* const key : {"model_type", "_class_name"}) {
+    const auto type = config.find(key);
+    const bool named = type != config.end() && type->is_string();
+    if (named) return detail::find_family(type->get_ref<const std::string&>());
+  }
+  return nullptr;
+}
+
 /// Text models of a wrapper are configs of their own families.
 void visit_configs(const json& config, const auto& visit) {
   if (!config.is_object()) return;
-  if (config.contains("model_type") && config["model_type"].is_string()) visit(config);
+  if (family_of(config) != nullptr) visit(config);
   for (const auto& [key, value] : config.items()) visit_configs(value, visit);
 }
 
 void add_config(const json& config, int Truth::*kind, Rows& rows) {
   visit_configs(config, [&](const json& own) {
-    const Family* const family = detail::find_family(own["model_type"].get<std::string>());
-    if (family == nullptr) return;
-    Row& row = rows[family];
+    Row& row = rows[family_of(own)];
     if (kind != nullptr) ++(row.truth.*kind);
     if (row.spec) return;
     try {
@@ -81,8 +89,10 @@ int Truth::*kind_of(const fs::path& file) {
   if (name == "config.json") {
     return fs::exists(file.parent_path() / "expected.safetensors") ? &Truth::outputs : nullptr;
   }
+  if (folder == "tiny") return &Truth::parameters;
   if (folder == "published" || name.ends_with(".config.json")) return &Truth::published;
-  return folder == "tiny" || folder == "configs" ? &Truth::parameters : nullptr;
+  const bool counted = folder == "configs" || folder == "diffusion";
+  return counted ? &Truth::parameters : nullptr;
 }
 
 /// Configs of tests/data by path, those with outputs first.

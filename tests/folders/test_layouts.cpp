@@ -2,9 +2,11 @@
 // are.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "checkpoint/weight_files.h"
-#include "headroom/render.h"
-#include "headroom/weight_storage.h"
+#include "headroom/report.h"
+#include "headroom/storage.h"
 #include "safetensors_writer.h"
 #include "support/data.h"
 
@@ -171,10 +173,61 @@ TEST_CASE("an adapter that cannot be read is refused by what it is") {
   config["base_model_name_or_path"] = ".";
   write_json(root, "adapter", "adapter_config.json", config);
   CHECK(refusal_at(root / "adapter").find("another adapter as its base") != std::string::npos);
-  fs::remove((root / "adapter") / "adapter_model.safetensors");
-  write_json(root, "adapter", "adapter_config.json", adapter_config());
-  CHECK(refusal_at(root / "adapter").find("without adapter_model.safetensors") !=
+}
+
+TEST_CASE("an adapter without its file has the weights of its rank and target modules") {
+  // Published by PEFT's print_trainable_parameters() for Llama 2 7B.
+  const TempFolder root;
+  const auto adapter_of = [&](const json& changes) {
+    json config = adapter_config();
+    config["base_model_name_or_path"] = "llama-2-7b";
+    config.merge_patch(changes);
+    write_json(root, "adapter", "adapter_config.json", config);
+    return parameters_at((root / "adapter").string()) - Integer{6738415616};
+  };
+  CHECK(adapter_of({{"r", 8}, {"target_modules", {"q_proj", "v_proj"}}}) == Integer{4194304});
+  CHECK(adapter_of({{"r", 16}, {"target_modules", "all-linear"}}) == Integer{39976960});
+  const Model model = load_model((root / "adapter").string());
+  CHECK(stored_weights(model.spec, build_graph(model.spec, {})).bytes ==
+        Integer{6738415616} * 2 + Integer{39976960} * 4);
+}
+
+TEST_CASE("a module stored as one has one pair of adapter weights, each expert its own") {
+  const TempFolder root;
+  const auto adapter_of = [&](const char* base, const char* target) {
+    json config = adapter_config();
+    config["base_model_name_or_path"] = base;
+    config["target_modules"] = {target};
+    write_json(root, "adapter", "adapter_config.json", config);
+    const Model model = load_model((root / "adapter").string());
+    Graph graph;
+    return count_of(model, graph).parts.adapter.evaluate(graph.sizes);
+  };
+  // Phi-3-mini: qkv_proj has 3 · 3072 rows of 3072.
+  CHECK(adapter_of("phi-3-mini-4k", "qkv_proj") == Integer{32 * 4 * (3072 + 3 * 3072)});
+  // Mixtral: eight experts per layer.
+  CHECK(adapter_of("mixtral-8x7b", "w1") == Integer{32 * 8 * 4 * (4096 + 14336)});
+}
+
+TEST_CASE("an adapter without its file is refused where its config does not name the weights") {
+  const TempFolder root;
+  write_json(root, "base", "config.json", small_llama());
+  const auto refusal_with = [&](const json& changes) {
+    json config = adapter_config();
+    config.merge_patch(changes);
+    write_json(root, "adapter", "adapter_config.json", config);
+    return refusal_at(root / "adapter");
+  };
+  CHECK(refusal_with({{"target_modules", ".*q_proj"}}).find("no list of names") !=
         std::string::npos);
+  CHECK(refusal_with({{"target_modules", {"c_attn"}}}).find("has no module c_attn") !=
+        std::string::npos);
+  for (const json& special :
+       {json{{"rank_pattern", {{"q_proj", 8}}}}, json{{"modules_to_save", {"lm_head"}}},
+        json{{"use_dora", true}}, json{{"bias", "all"}}}) {
+    CHECK(refusal_with(special).find(special.items().begin().key() + " decides on them") !=
+          std::string::npos);
+  }
 }
 
 TEST_CASE("a sentence-transformers folder is its transformer and its dense layers") {
@@ -208,7 +261,37 @@ TEST_CASE("a sentence-transformers folder is its transformer and its dense layer
   CHECK(parameters_at((root / "sbert").string()) == bert + Integer{64 * 32 + 32});
 }
 
-TEST_CASE("a diffusers folder is refused, and its components are named") {
+TEST_CASE("of a diffusers pipeline the transformer is read, and the other models are named") {
+  const TempFolder root;
+  write_json(root, "sigma", "model_index.json",
+             {{"_class_name", "PixArtSigmaPipeline"},
+              {"scheduler", {"diffusers", "DPMSolverMultistepScheduler"}},
+              {"text_encoder", {"transformers", "T5EncoderModel"}},
+              {"transformer", {"diffusers", "PixArtTransformer2DModel"}}});
+  write_json(root, "sigma/text_encoder", "config.json", {{"model_type", "t5"}});
+  const auto recorded = read_json(data_folder() / "diffusion/pixart_tiny.json");
+  write_json(root, "sigma/transformer", "config.json", recorded.at("config"));
+  std::vector<TensorToWrite> tensors;
+  for (const auto& [name, shape] : recorded.at("tensors").items()) {
+    tensors.push_back(zeros(name, shape.get<std::vector<std::int64_t>>()));
+  }
+  checkpoint::write_safetensors(
+      (root / "sigma/transformer") / "diffusion_pytorch_model.safetensors", tensors);
+  const std::string pipeline = (root / "sigma").string();
+  const Model model = load_model(pipeline);
+  CHECK(model.spec.name == "sigma");
+  CHECK(model.weight_files == pipeline + "/transformer");
+  const auto& notes = model.spec.assumptions;
+  CHECK(std::ranges::find(notes,
+                          "of the pipeline, the transformer alone is counted: without "
+                          "text_encoder (T5EncoderModel)") != notes.end());
+  const Integer parameters{recorded.at("parameters").get<std::int64_t>()};
+  CHECK(parameters_at(pipeline) == parameters);
+  CHECK(parameters_at(pipeline + "/transformer") == parameters);
+  CHECK(parameters_at(pipeline + "/transformer/config.json") == parameters);
+}
+
+TEST_CASE("a diffusers folder of other models is refused, and its components are named") {
   const TempFolder root;
   write_json(root, "flux", "model_index.json",
              {{"_class_name", "FluxPipeline"},

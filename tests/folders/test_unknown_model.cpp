@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "checkpoint/weight_files.h"
-#include "headroom/render.h"
-#include "headroom/unknown_model.h"
+#include "headroom/inspect.h"
+#include "headroom/report.h"
 #include "safetensors_writer.h"
 #include "support/data.h"
 #include "support/gguf_writer.h"
@@ -151,6 +151,11 @@ TEST_CASE("known models, and configs without weights, are not unknown") {
   write_file(folder / "config.json", config.dump());
   CHECK_FALSE(read_unknown_model(path_of(folder), {}).has_value());
   CHECK_FALSE(read_unknown_model("gpt2", {}).has_value());
+}
+
+TEST_CASE("a family that names its own text model is known") {
+  const auto folder = data_folder() / "golden/models/clip_one_image";  // clip_text_model
+  CHECK_FALSE(read_unknown_model(folder.string(), {}).has_value());
 }
 
 TEST_CASE("a multimodal model whose text is unknown is unknown") {

@@ -5,7 +5,7 @@
 
 #include "fuzz_target.h"
 #include "headroom/inspect.h"
-#include "headroom/render.h"
+#include "headroom/report.h"
 
 namespace headroom::test {
 namespace {

@@ -1,9 +1,12 @@
 // Every supported GGUF architecture: a published model's metadata, as converters write them, must
 // give its published parameter count. Sizes come from the models' config.json files, parameters
-// from tests/data/golden/params.csv (distinct parameters of the reference code).
+// from the reference code's counts in tests/data/golden, tests/data/wild and the presets.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "inspect/model_folder.h"
+#include "inspect/published_gguf.h"
 #include "support/data.h"
 #include "support/gguf_writer.h"
 
@@ -12,26 +15,7 @@ using namespace headroom::test;
 
 namespace {
 
-struct Counts {
-  std::uint32_t context = 2048;
-  std::uint32_t width = 0;
-  std::uint32_t layers = 0;
-  std::uint32_t inner = 0;
-  std::uint32_t heads = 0;
-  std::uint32_t kv_heads = 0;
-  std::uint32_t words = 0;
-};
-
-struct Published {
-  const char* model;
-  const char* architecture;
-  Counts counts;
-  std::vector<std::pair<std::string, std::uint32_t>> more;
-  std::vector<std::string> tensors;  ///< tensors whose presence matters
-  std::int64_t parameters;
-};
-
-std::vector<Published> published_models() {
+std::vector<PublishedGguf> published_models() {
   return {
       {"llama-3.1-8b",
        "llama",
@@ -196,6 +180,22 @@ std::vector<Published> published_models() {
        {{"attention.key_length", 64}},
        {},
        1279391488},
+      {"exaone-3.0-7.8b",
+       "exaone",
+       {4096, 4096, 32, 14336, 32, 8, 102400},
+       {},
+       {"output.weight"},
+       7818448896},
+      {"ling-lite-1.5",
+       "bailingmoe",
+       {32768, 2048, 28, 1408, 16, 4, 126464},
+       {{"expert_count", 64},
+        {"expert_used_count", 6},
+        {"expert_shared_count", 2},
+        {"expert_feed_forward_length", 1408},
+        {"leading_dense_block_count", 0}},
+       {"output.weight"},
+       16801974272},
       {"ernie-4.5-0.3b",
        "ernie4_5",
        {131072, 1024, 18, 3072, 16, 2, 103424},
@@ -246,18 +246,98 @@ std::vector<Published> published_models() {
        {{"rope.dimension_count", 64}},
        {"output.weight", "blk.0.attn_qkv.bias"},
        6243584000},
+      {"glm-4.5-air",
+       "glm4moe",
+       {131072, 4096, 47, 10944, 96, 8, 151552},  // one block predicts further tokens
+       {{"attention.key_length", 128},
+        {"rope.dimension_count", 64},
+        {"nextn_predict_layers", 1},
+        {"leading_dense_block_count", 1},
+        {"expert_count", 128},
+        {"expert_shared_count", 1},
+        {"expert_used_count", 8},
+        {"expert_feed_forward_length", 1408}},
+       {"output.weight", "blk.0.attn_q.bias"},
+       106852245504},
+      {"glm-4-9b",
+       "chatglm",
+       {131072, 4096, 40, 13696, 32, 2, 151552},
+       {{"rope.dimension_count", 64}, {"attention.key_length", 128}},
+       {"output.weight", "blk.0.attn_q.bias"},
+       9399951360},
+      {"starcoderbase-1b", "starcoder", {8192, 2048, 24, 8192, 16, 1, 49152}, {}, {}, 1137207296},
+      {"phi-3.5-moe",
+       "phimoe",
+       {131072, 4096, 32, 6400, 32, 8, 32064},
+       {{"expert_count", 16}, {"expert_used_count", 2}},
+       {"output.weight", "output.bias", "blk.0.attn_q.bias"},
+       41873153344},
+      {"llama-4-scout, text",
+       "llama4",
+       {10485760, 5120, 48, 16384, 40, 8, 202048},
+       {{"attention.key_length", 128},
+        {"expert_count", 16},
+        {"expert_used_count", 1},
+        {"expert_feed_forward_length", 8192},
+        {"interleave_moe_layer_step", 1}},
+       {"output.weight"},
+       107769861120},
+      {"qwen3-next-80b-a3b",
+       "qwen3next",
+       {262144, 2048, 48, 5120, 16, 2, 151936},
+       {{"attention.key_length", 256},
+        {"rope.dimension_count", 64},
+        {"full_attention_interval", 4},
+        {"ssm.conv_kernel", 4},
+        {"ssm.state_size", 128},
+        {"ssm.group_count", 16},
+        {"ssm.time_step_rank", 32},
+        {"ssm.inner_size", 4096},
+        {"expert_count", 512},
+        {"expert_used_count", 10},
+        {"expert_feed_forward_length", 512},
+        {"expert_shared_feed_forward_length", 512}},
+       {"output.weight"},
+       79674391296},
+      {"qwen2.5-vl-7b, text",
+       "qwen2vl",
+       {128000, 3584, 28, 18944, 28, 4, 152064},
+       {},
+       {"output.weight"},
+       7615616512},
+      {"qwen3-vl-2b, text",
+       "qwen3vl",
+       {262144, 2048, 28, 6144, 16, 8, 151936},
+       {{"attention.key_length", 128}},
+       {},
+       1720574976},
+      {"qwen3-vl-235b-a22b, text",
+       "qwen3vlmoe",
+       {262144, 4096, 94, 12288, 64, 4, 151936},
+       {{"attention.key_length", 128},
+        {"expert_count", 128},
+        {"expert_used_count", 8},
+        {"expert_feed_forward_length", 1536}},
+       {"output.weight"},
+       235093634560},
+      {"minicpm-2b",
+       "minicpm",
+       {65536, 2304, 40, 5760, 36, 36, 122760},
+       {},
+       {"output.weight"},
+       3007736064},
   };
 }
 
 bool has_layer_norms(const std::string& architecture) {
-  for (const char* const name :
-       {"phi2", "falcon", "bloom", "mpt", "stablelm", "command-r", "starcoder2", "gptneox"}) {
+  for (const char* const name : {"phi2", "falcon", "bloom", "mpt", "stablelm", "command-r",
+                                 "starcoder", "starcoder2", "gptneox"}) {
     if (architecture == name) return true;
   }
   return false;
 }
 
-std::string file_of(const Published& model) {
+std::string file_of(const PublishedGguf& model) {
   const std::string architecture = model.architecture;
   GgufWriter writer;
   writer.add("general.architecture", model.architecture);
@@ -267,9 +347,18 @@ std::string file_of(const Published& model) {
   add("context_length", model.counts.context);
   add("embedding_length", model.counts.width);
   add("block_count", model.counts.layers);
-  add("feed_forward_length", model.counts.inner);
   add("attention.head_count", model.counts.heads);
-  add("attention.head_count_kv", model.counts.kv_heads);
+  const auto add_unless_listed = [&](const std::string& key, std::uint32_t value) {
+    const auto listed = std::ranges::find(
+        model.lists, key, &std::pair<std::string, std::vector<std::uint32_t>>::first);
+    if (listed == model.lists.end()) {
+      add(key, value);
+    } else {
+      writer.add(architecture + "." + key, listed->second);
+    }
+  };
+  add_unless_listed("feed_forward_length", model.counts.inner);
+  add_unless_listed("attention.head_count_kv", model.counts.kv_heads);
   add("vocab_size", model.counts.words);
   writer.add(architecture + (has_layer_norms(architecture) ? ".attention.layer_norm_epsilon"
                                                            : ".attention.layer_norm_rms_epsilon"),
@@ -287,7 +376,10 @@ std::string file_of(const Published& model) {
 }  // namespace
 
 TEST_CASE("the metadata of published models give their published parameter counts") {
-  for (const Published& published : published_models()) {
+  std::vector<PublishedGguf> models = published_models();
+  const std::vector<PublishedGguf> hybrids = published_hybrids();
+  models.insert(models.end(), hybrids.begin(), hybrids.end());
+  for (const PublishedGguf& published : models) {
     CAPTURE(published.model);
     const TempFolder folder;
     write_file(folder / "model.gguf", file_of(published));

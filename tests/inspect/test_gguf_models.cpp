@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "headroom/plan.h"
-#include "headroom/render.h"
+#include "headroom/report.h"
 #include "inspect/model_folder.h"
 #include "support/data.h"
 #include "support/gguf_writer.h"
@@ -17,18 +17,6 @@ using namespace headroom::checkpoint;
 using namespace headroom::test;
 
 namespace {
-
-GgufWriter llama_metadata() {
-  GgufWriter writer;
-  writer.add("general.architecture", "llama").add("general.name", "Small");
-  writer.add("llama.context_length", 32U).add("llama.embedding_length", 256U);
-  writer.add("llama.block_count", 2U).add("llama.feed_forward_length", 512U);
-  writer.add("llama.attention.head_count", 4U).add("llama.attention.head_count_kv", 2U);
-  writer.add("llama.attention.layer_norm_rms_epsilon", 1e-5F);
-  writer.add("llama.rope.freq_base", 500000.0F).add("llama.rope.dimension_count", 64U);
-  writer.add("tokenizer.ggml.tokens", std::vector<std::string>{"a", "b"});
-  return writer;
-}
 
 void add_llama_layer(GgufWriter& writer, const std::string& layer, GgmlType type) {
   writer.tensor(layer + "attn_norm.weight", {256}).tensor(layer + "ffn_norm.weight", {256});
@@ -42,7 +30,8 @@ void add_llama_layer(GgufWriter& writer, const std::string& layer, GgmlType type
 }
 
 GgufWriter small_gguf_llama() {
-  GgufWriter writer = llama_metadata();
+  GgufWriter writer = small_llama_metadata();
+  writer.add("tokenizer.ggml.tokens", std::vector<std::string>{"a", "b"});
   writer.tensor("token_embd.weight", {96, 256}, GgmlType::q4_k);
   add_llama_layer(writer, "blk.0.", GgmlType::q4_k);
   add_llama_layer(writer, "blk.1.", GgmlType::q4_k);
@@ -149,13 +138,13 @@ TEST_CASE("equal per-layer values count as one; the error for unequal ones names
 }
 
 TEST_CASE("an unknown architecture is refused") {
-  const TempGguf mamba(GgufWriter().add("general.architecture", "mamba").str());
-  const Error error = input_error_of([&] { (void)load_model(mamba.path()); });
-  CHECK(error.message().find("mamba") != std::string::npos);
+  const TempGguf rwkv(GgufWriter().add("general.architecture", "rwkv7").str());
+  const Error error = input_error_of([&] { (void)load_model(rwkv.path()); });
+  CHECK(error.message().find("rwkv7") != std::string::npos);
   CHECK(error.hint().find("presets types") != std::string::npos);
   const TempGguf none(GgufWriter().add("general.name", "x").str());
   (void)input_error_of([&] { (void)load_model(none.path()); });
-  const Inspection inspection = inspect(mamba.path());
+  const Inspection inspection = inspect(rwkv.path());
   CHECK_FALSE(inspection.is_explained());
 }
 
@@ -207,7 +196,7 @@ TEST_CASE("GPT-2's fused projection and T5's two stacks reconcile") {
 }
 
 TEST_CASE("the files of a split are one model") {
-  GgufWriter first = llama_metadata();
+  GgufWriter first = small_llama_metadata();
   first.add_raw("split.count", 2, bytes_of(std::uint16_t{2}));
   first.tensor("token_embd.weight", {96, 256}, GgmlType::q4_k);
   add_llama_layer(first, "blk.0.", GgmlType::q4_k);

@@ -6,7 +6,7 @@
 #include <functional>
 #include <numeric>
 
-#include "headroom/local_models.h"
+#include "headroom/model_source.h"
 #include "headroom/report.h"
 #include "support/data.h"
 #include "support/gguf_writer.h"

@@ -25,6 +25,8 @@ Lengths lengths_of_workload(const Workload& workload) {
   lengths.enc_seq_len = workload.enc_seq_len;
   lengths.past = workload.past_len;
   lengths.capacity = workload.past_len + workload.seq_len;
+  lengths.images = workload.images.totals;
+  lengths.global_tokens = workload.global_tokens;
   return lengths;
 }
 
@@ -46,23 +48,37 @@ RunCounts count_run(const Session& session, const Workload& workload) {
   return run_counts;
 }
 
-void check_counts(const ModelSpec& spec) {
+void check_counts(const ModelSpec& spec, std::int64_t images = 0) {
   CAPTURE(spec.name);
+  CAPTURE(images);
   for (const auto attention : {AttentionImplementation::eager, AttentionImplementation::fused}) {
     CAPTURE(std::string(name_of(attention)));
+    const bool fused = attention == AttentionImplementation::fused;
+    // Windows of several sizes have no fused kernel.
+    if (fused && spec.main_stack().self_attention.global && !spec.main_stack().variants.empty()) {
+      continue;
+    }
     const auto source = random_weights(1);
     const Session session(
         spec, *source,
         {Backend::eigen, measured::HeldType::float32, RowRange::both, 18, attention});
     for (const Phase phase : {Phase::prefill, Phase::decode}) {
-      if (phase == Phase::decode && !spec.main_stack().causal()) continue;
+      if (phase == Phase::decode && (!spec.main_stack().causal() || images > 0)) continue;
       CAPTURE(std::string(name_of(phase)));
       WorkloadRequest request;
       request.phase = phase;
       request.attention = attention;
       request.dtype = DType::float32;
       request.batch_size = 2;
-      if (!spec.embedding.image && phase == Phase::prefill) request.seq_len = 9;
+      request.images = images;
+      const bool has_no_size = images > 0 && spec.tower->embedding.image->image_size == 0;
+      if (has_no_size) request.image_size = ImageSize{48, 72};
+      const bool has_length = spec.embedding.image || images > 0;
+      if (!has_length && phase == Phase::prefill) request.seq_len = 9;
+      if (spec.main_stack().self_attention.global) {
+        request.seq_len = 19;  // padded to 24, which every window divides
+        request.global_tokens = fused ? 0 : 2;
+      }
       if (phase == Phase::decode) request.past_len = 6;
       if (spec.kind == ModelKind::encoder_decoder) request.enc_seq_len = 7;
       const Workload workload = resolve(request, spec);
@@ -140,20 +156,60 @@ TEST_CASE("copies of strided rows and scratch of kernels are allocated beside th
   CHECK(strided.strided_copy_bytes == 2 * copy);
 }
 
-TEST_CASE("state spaces, short convolutions and gated delta layers have equal counts") {
+TEST_CASE("state spaces, convolutions, delta layers and recurrences have equal counts") {
   std::size_t models = 0;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(test::data_folder() / "state_spaces/configs")) {
-    check_counts(load_model(entry.path().string()).spec);
-    ++models;
+  for (const char* const folder : {"state_spaces/configs", "state_spaces/unrecorded"}) {
+    for (const auto& entry : std::filesystem::directory_iterator(test::data_folder() / folder)) {
+      check_counts(load_model(entry.path().string()).spec);
+      ++models;
+    }
   }
-  CHECK(models == 12);
+  CHECK(models == 18);
 }
 
 TEST_CASE("reference models have equal counts") {
   for (const auto& folder : test::golden_models()) {
     check_counts(load_model(folder.string()).spec);
   }
+}
+
+TEST_CASE("texts that are compared with images have equal counts") {
+  for (const char* const name : {"clip", "siglip"}) {
+    const auto file = test::data_folder() / "encoders/tiny" / (std::string(name) + ".json");
+    for (const std::int64_t images : {0, 1, 3})
+      check_counts(load_model(file.string()).spec, images);
+  }
+}
+
+TEST_CASE("attention in chunks with equal windows has equal counts, eager and fused") {
+  auto config = test::read_json(test::data_folder() / "golden/models/longformer/config.json");
+  config["attention_window"] = 8;
+  check_counts(test::spec_of(config, "longformer of one window"));
+}
+
+TEST_CASE("image towers have equal counts") {
+  for (const char* const name :
+       {"llava", "paligemma", "gemma3", "internvl", "idefics3", "mistral3", "qwen2_vl",
+        "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "qwen3_5_vl", "glm4v", "gemma4"}) {
+    const auto file = test::data_folder() / "towers/tiny" / (std::string(name) + ".config.json");
+    for (const std::int64_t images : {1, 2}) check_counts(load_model(file.string()).spec, images);
+  }
+}
+
+TEST_CASE("a prompt and an image are seen beyond a window, with equal counts") {
+  auto config = test::read_json(test::data_folder() / "towers/tiny/paligemma.config.json");
+  config["text_config"].update({{"model_type", "gemma2"}, {"sliding_window", 5}});
+  check_counts(test::spec_of(config, "paligemma of Gemma 2"), 1);
+  config = test::read_json(test::data_folder() / "towers/tiny/gemma3.config.json");
+  config["text_config"]["sliding_window"] = 3;  // an image has 4 tokens
+  check_counts(test::spec_of(config, "gemma3 of a short window"), 2);
+}
+
+TEST_CASE("several layers of a tower, side by side, have equal counts") {
+  auto config = test::read_json(test::data_folder() / "towers/tiny/llava.config.json");
+  config["vision_feature_layer"] = {-2, -3, 1};
+  config["vision_feature_select_strategy"] = "full";
+  check_counts(test::spec_of(config, "llava of three layers"), 2);
 }
 
 TEST_CASE("every preset of a single layer has equal counts") {

@@ -312,6 +312,6 @@ TEST_CASE("a type that cannot be run is named with its tensor, and an unknown fa
   CHECK(error.where().find("token_embd.weight") != std::string::npos);
   CHECK(error.message().find("IQ2_XXS") != std::string::npos);
   ModelSpec unknown = spec;
-  unknown.model_type = "bert";
+  unknown.model_type = "deberta-v2";
   CHECK_THROWS_AS((void)detail::read_gguf(folder / "model.gguf", unknown), Error);
 }

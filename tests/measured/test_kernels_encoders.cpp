@@ -1,15 +1,21 @@
 // Kernels of encoders against their definitions: buckets of relative positions, interpolated
-// position tables, pooling.
+// position tables, pooling, grouped convolutions and their weights, norms over positions.
 #include <doctest/doctest.h>
 
 #include <array>
+#include <cmath>
+#include <vector>
 
+#include "kernel_data.h"
+#include "kernels/convolution.h"
 #include "kernels/disentangled.h"
+#include "kernels/normalize.h"
 #include "kernels/pooling.h"
 #include "kernels/position_table.h"
 
 using namespace headroom;
 using namespace headroom::measured;
+using headroom::measured::testing::random_floats;
 
 // arXiv 2006.03654, equation 3: δ(i, j) = i - j + k between -k and k, else 0 or 2k - 1.
 TEST_CASE("without buckets, relative positions are clamped distances") {
@@ -39,7 +45,8 @@ TEST_CASE("larger distances share rows on a logarithmic scale") {
 
 TEST_CASE("a position table of the image's own size is kept") {
   const std::array<float, 5> table{9, 1, 2, 3, 4};
-  const auto kept = interpolate_positions({2, 2, 1, 1}, table.data(), 2, 2);
+  const auto kept =
+      interpolate_positions({2, 2, 1, 1}, table.data(), 2, 2, PositionInterpolation::bicubic);
   CHECK(std::vector<float>(table.begin(), table.end()) == kept);
 }
 
@@ -47,7 +54,8 @@ TEST_CASE("a position table of the image's own size is kept") {
 // tests/data/golden/models/dinov2_interp.
 TEST_CASE("a constant table stays constant, and the prefix is kept") {
   const std::array<float, 5> table{9, 2, 2, 2, 2};
-  const auto larger = interpolate_positions({2, 2, 1, 1}, table.data(), 3, 5);
+  const auto larger =
+      interpolate_positions({2, 2, 1, 1}, table.data(), 3, 5, PositionInterpolation::bicubic);
   REQUIRE(larger.size() == 16);
   CHECK(larger.front() == 9);
   for (std::size_t i = 1; i < larger.size(); ++i) CHECK(larger[i] == doctest::Approx(2.0));
@@ -68,4 +76,78 @@ TEST_CASE("a mean leaves padding out, and follows the first token where both are
   pool_tokens(args, TokenPooling::mean, out.data());
   CHECK(out[0] == 2);
   CHECK(out[1] == 20);
+}
+
+// arXiv 1602.07868, equation 2, for every tap: the weight has the length that is stored apart.
+TEST_CASE("each tap of a normalised weight has its length, and keeps its direction") {
+  constexpr std::size_t kTaps = 3;
+  const std::array<float, kTaps> lengths{2, -0.5F, 7};
+  std::vector<float> weight = random_floats(20 * kTaps, 6);
+  const std::vector<float> direction = weight;
+  normalise_taps(kTaps, lengths.data(), weight);
+  for (std::size_t tap = 0; tap < kTaps; ++tap) {
+    double squares = 0;
+    for (std::size_t i = tap; i < weight.size(); i += kTaps) {
+      squares += std::pow(static_cast<double>(weight[i]), 2);
+    }
+    const auto length = static_cast<double>(lengths[tap]);
+    CHECK(std::sqrt(squares) == doctest::Approx(std::abs(length)));
+    const double first = static_cast<double>(weight[tap]) * static_cast<double>(direction[tap]);
+    CHECK((first > 0) == (length > 0));
+  }
+}
+
+TEST_CASE("outputs of a group read its channels at every tap") {
+  ConvolutionArguments args;
+  args.batch = 2;
+  args.channels = 6;
+  args.length = 4;
+  args.kernel = 3;
+  args.left_padding = 1;
+  const auto x = random_floats(2 * 4 * 6, 7);
+  std::vector<float> padded(static_cast<std::size_t>(2 * args.padded_length() * 6));
+  pad_positions(args, x.data(), nullptr, padded.data());
+  std::vector<float> gathered(2 * 4 * 2 * 3);
+  gather_group(args, 2, 1, padded.data(), gathered.data());
+  for (std::int64_t row = 0; row < 8; ++row) {
+    for (std::int64_t channel = 0; channel < 2; ++channel) {
+      for (std::int64_t tap = 0; tap < 3; ++tap) {
+        const std::int64_t position = row % 4 + tap - 1;
+        const bool inside = position >= 0 && position < 4;
+        const std::int64_t at = (row / 4 * 4 + position) * 6 + 2 + channel;
+        const float expected = inside ? x[static_cast<std::size_t>(at)] : 0;
+        CHECK(gathered[static_cast<std::size_t>(row * 6 + channel * 3 + tap)] == expected);
+      }
+    }
+  }
+}
+
+TEST_CASE("a norm over positions gives each channel mean 0 and variance 1 before its weight") {
+  constexpr std::int64_t kLength = 50;
+  constexpr std::int64_t kChannels = 3;
+  const auto x = random_floats(2 * kLength * kChannels, 8, 5);
+  const std::array<float, kChannels> weight{1, 2, 3};
+  const std::array<float, kChannels> bias{10, 20, 30};
+  NormArguments norm;
+  norm.weight = weight.data();
+  norm.bias = bias.data();
+  std::vector<float> out(x.size());
+  channel_norm({2, kLength, kChannels}, norm, x.data(), out.data());
+  for (std::int64_t item = 0; item < 2; ++item) {
+    for (std::int64_t channel = 0; channel < kChannels; ++channel) {
+      double sum = 0;
+      double squares = 0;
+      for (std::int64_t i = 0; i < kLength; ++i) {
+        const std::int64_t at = (item * kLength + i) * kChannels + channel;
+        const auto value = static_cast<double>(out[static_cast<std::size_t>(at)]);
+        sum += value;
+        squares += value * value;
+      }
+      const auto index = static_cast<std::size_t>(channel);
+      const double mean = sum / kLength;
+      CHECK(mean == doctest::Approx(static_cast<double>(bias[index])));
+      const double deviation = std::sqrt(squares / kLength - mean * mean);
+      CHECK(deviation == doctest::Approx(static_cast<double>(weight[index])));
+    }
+  }
 }

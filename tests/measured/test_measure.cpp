@@ -68,6 +68,8 @@ TEST_CASE("an interrupted measurement keeps its finished runs") {
   const Measurement measurement =
       measure_tiny(options, short_prompt(), [](int done, int) { return done < 3; });
   CHECK(measurement.time.samples_s.size() == 3);
+  CHECK(measurement.interrupted);
+  CHECK_FALSE(measure_tiny({.runs = 2}, short_prompt(), keep_running).interrupted);
 }
 
 TEST_CASE("times and FLOPs of operators add up to those of the run") {
@@ -84,7 +86,7 @@ TEST_CASE("times and FLOPs of operators add up to those of the run") {
   CHECK(time <= measurement.time.max_s);
   CHECK(flops == measurement.counted.matrix_flops);
   CHECK(flops == test::count(tiny_gpt2(), measurement.workload).figures.forward.matrix_flops);
-  CHECK(measurement.memory.rss_peak_bytes > 0);
+  CHECK(measurement.memory.rss_peak_bytes.value() > 0);
   CHECK(measurement.context.threads >= 1);
 }
 
@@ -149,8 +151,8 @@ TEST_CASE("a run that does not fit in memory is refused before any allocation") 
 }
 
 TEST_CASE("a model that is only counted is refused with the reason") {
-  const auto file = test::data_folder() / "encoders/tiny/hubert.json";
+  const auto file = test::data_folder() / "encoders/tiny/jina_bert.json";
   const ModelSpec spec = test::spec_of(test::read_json(file));
   const std::string refusal = test::refusal_of([&] { require_runnable(spec); });
-  CHECK(refusal.find("convolutions over audio samples") != std::string::npos);
+  CHECK(refusal.find("ALiBi on both sides") != std::string::npos);
 }

@@ -62,6 +62,17 @@ TEST_CASE("a plan's KV-cache has the reservation of its engine") {
   CHECK(planned_cache("qwen3-235b-a22b", mixed, {}, {1, 8192}) == Integer{2303} * 512 * 1024);
 }
 
+TEST_CASE("a plan's KV-cache has a drafter's layer and the states of prefix caching") {
+  KvCacheRequest request = cache_by(KvPolicy::vllm);
+  request.drafter_layers = 1;
+  CHECK(planned_cache("llama-3-8b", request, {}, {2, 160}) == Integer{2} * 33 * 4096 * 160);
+  // 12 full layers and 3 groups of 12 recurrent ones, in blocks of 544 tokens of 2,048 bytes.
+  KvCacheRequest caching = cache_by(KvPolicy::vllm);
+  caching.prefix_caching = true;
+  CHECK(planned_cache("qwen3-next-80b-a3b", caching, {}, {1, 1000}) ==
+        Integer{12} * 544 * 2048 * (2 + 3 * 2));
+}
+
 TEST_CASE("a plan raises slots and capacity to the load that it tries") {
   KvCacheRequest shared = cache_by(KvPolicy::llama_cpp);
   shared.slots = 2;

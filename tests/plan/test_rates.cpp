@@ -6,7 +6,6 @@
 #include "headroom/plan.h"
 #include "headroom/predict.h"
 #include "headroom/report.h"
-#include "headroom/sweep.h"
 
 namespace headroom::test {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "headroom/plan.h"
-#include "headroom/visit.h"
+#include "visit.h"
 
 using namespace headroom;
 

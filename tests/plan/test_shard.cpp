@@ -313,6 +313,20 @@ TEST_CASE("attention over compressed keys is not divided, an indexer not by cont
   CHECK(broken_rule(context, indexed) == PlanRule::context_all_keys);
 }
 
+TEST_CASE("no plan divides a diffusion transformer; data parallelism copies it") {
+  const Graph graph = build_graph(load_model("flux.1-dev").spec, {});
+  const ShardingLimits limits = limits_of(graph, 4096);
+  for (const auto degree :
+       {&ParallelPlan::tensor, &ParallelPlan::pipeline, &ParallelPlan::context}) {
+    ParallelPlan plan;
+    plan.*degree = 2;
+    CHECK(broken_rule(plan, limits) == PlanRule::whole_denoiser);
+  }
+  ParallelPlan copies;
+  copies.data = 2;
+  CHECK_FALSE(broken_rule(copies, limits).has_value());
+}
+
 TEST_CASE("recurrent and convolutional layers are not divided") {
   for (const char* const name : {"layer-gru", "layer-conv-dilated"}) {
     CAPTURE(name);

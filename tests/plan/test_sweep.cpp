@@ -3,10 +3,8 @@
 
 #include "headroom/error.h"
 #include "headroom/predict.h"
-#include "headroom/render.h"
 #include "headroom/report.h"
-#include "headroom/sweep.h"
-#include "headroom/weight_storage.h"
+#include "headroom/storage.h"
 #include "support/data.h"
 
 namespace headroom::test {

@@ -6,7 +6,7 @@
 #include "headroom/error.h"
 #include "headroom/plan.h"
 #include "headroom/report.h"
-#include "headroom/weight_storage.h"
+#include "headroom/storage.h"
 #include "support/data.h"
 
 namespace headroom::test {

@@ -2,6 +2,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <initializer_list>
+#include <iterator>
 #include <set>
 
 #include "headroom/parallel_plan.h"
@@ -12,12 +14,9 @@ using namespace headroom::test;
 
 namespace {
 
-std::vector<Graph> sample_graphs() {
+std::vector<Graph> graphs_of(std::initializer_list<const char*> presets) {
   std::vector<Graph> graphs;
-  for (const char* const name :
-       {"bert-base", "gpt2", "llama-3-8b", "gemma-2-9b", "mixtral-8x7b", "deepseek-v3", "t5-small",
-        "whisper-tiny", "vit-base", "qwen3-next-80b-a3b", "layer-lstm", "layer-conv-causal",
-        "layer-cross-attention", "layer-linear-attention-causal"}) {
+  for (const char* const name : presets) {
     const ModelSpec spec = load_model(name).spec;
     for (const Phase phase : {Phase::prefill, Phase::decode, Phase::train}) {
       if (phase == Phase::decode && !spec.main_stack().causal()) continue;
@@ -28,6 +27,17 @@ std::vector<Graph> sample_graphs() {
     }
   }
   return graphs;
+}
+
+/// Models that no plan divides.
+std::vector<Graph> undivided_graphs() {
+  return graphs_of({"flux.1-dev", "stable-diffusion-3.5-medium", "wan2.1-t2v-1.3b"});
+}
+
+std::vector<Graph> sample_graphs() {
+  return graphs_of({"bert-base", "gpt2", "llama-3-8b", "gemma-2-9b", "mixtral-8x7b", "deepseek-v3",
+                    "t5-small", "whisper-tiny", "vit-base", "qwen3-next-80b-a3b", "layer-lstm",
+                    "layer-conv-causal", "layer-cross-attention", "layer-linear-attention-causal"});
 }
 
 /// A tensor- and sequence-parallel graph.
@@ -44,6 +54,7 @@ void for_each_graph(Check check) {
     check(graph);
     check(sharded(graph));
   }
+  for (const Graph& graph : undivided_graphs()) check(graph);
 }
 
 bool contains(const std::vector<TensorId>& ids, TensorId id) {
@@ -103,12 +114,17 @@ TEST_CASE("layers hand on a tensor of the shape that they receive") {
       if (!block.is_layers()) continue;
       CAPTURE(block.path);
       CHECK(graph.tensors.at(block.carried_out).shape == graph.tensors.at(block.carried_in).shape);
+      if (!block.carried_text) continue;
+      CHECK(graph.tensors.at(block.carried_text->out).shape ==
+            graph.tensors.at(block.carried_text->in).shape);
     }
   });
 }
 
 TEST_CASE("every symbol of a whole graph is bound by its sizes and a workload") {
-  for (const Graph& graph : sample_graphs()) {
+  std::vector<Graph> graphs = sample_graphs();
+  std::ranges::move(undivided_graphs(), std::back_inserter(graphs));
+  for (const Graph& graph : graphs) {
     Workload workload;
     workload.phase = graph.options.phase;
     const Bindings values = bindings_of(workload, graph);

@@ -8,7 +8,7 @@
 
 #include "headroom/complexity.h"
 #include "headroom/error.h"
-#include "headroom/kv_cache.h"
+#include "headroom/storage.h"
 #include "support/data.h"
 
 using namespace headroom;

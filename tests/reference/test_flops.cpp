@@ -29,14 +29,15 @@ bool has_window(const ModelSpec& spec) {
 
 /// Rows where the reference code computes more than the model needs: GPT-Neo, and Mistral in
 /// transformers 4.45, decode with keys outside the window; Llama 4 runs every expert for every
-/// token.
+/// token; a step of RWKV with several sequences mixes each of them with every other.
 bool multiplies_otherwise(const CsvRow& row) {
   const std::string& model = row.at("model");
   const bool decodes = row.at("phase") == "decode_one_token";
   const bool ignores_window =
       model == "gpt_neo" ||
       (model == "mistral" && row.at("method").find("4.45.2") != std::string::npos);
-  return (decodes && ignores_window) || model == "llama4_text";
+  const bool mixes_sequences = model == "rwkv" && decodes && number(row, "batch") > 1;
+  return (decodes && ignores_window) || mixes_sequences || model == "llama4_text";
 }
 
 }  // namespace
@@ -57,18 +58,24 @@ void check_flops(const ModelSpec& spec, const CsvRow& row) {
   workload.enc_seq_len = std::max<std::int64_t>(1, number(row, "enc_seq"));
   const Counted counted = count(spec, workload);
   CHECK(counted.figures.forward.matrix_flops == number(row, "total_matmul_flops"));
-  // The reference adds DeBERTa's scores with positions and an indexer's, components of their own.
+  // The reference adds scores with positions, of DeBERTa and XLNet, an indexer's and AltUp's
+  // predictions, components of their own.
   const AttentionSpec& attention = spec.main_stack().self_attention;
-  if (attention.disentangled || attention.indexer) return;
+  if (attention.disentangled || attention.transformer_xl || attention.indexer) return;
+  if (spec.main_stack().altup) return;
   CHECK(attention_flops(counted) == number(row, "attention_matmul_flops"));
 }
 
-/// Rows of further reference models that count alike. A note marks scans and convolutions
-/// (test_state_spaces.cpp); with MLA the reference code expands all cached keys in every step.
+/// Rows of further reference models that count alike. A note marks scans and convolutions, which
+/// RecurrentGemma has too (test_state_spaces.cpp); with MLA the reference code expands all cached
+/// keys in every step.
 bool counts_alike(const ModelSpec& spec, const CsvRow& row) {
+  if (spec.tower) return false;                               // test_image_towers.cpp
+  if (spec.main_stack().self_attention.global) return false;  // test_longformer.cpp
   if (row.at("size") != "tiny" || multiplies_otherwise(row)) return false;
   const auto note = row.find("note");
-  const bool noted = note == row.end() || !note->second.empty();
+  const bool noted =
+      note == row.end() || !note->second.empty() || row.at("model") == "recurrent_gemma";
   const bool expands =
       spec.main_stack().self_attention.latent && row.at("phase") == "decode_one_token";
   return !noted && !expands && number(row, "seq") > 0;

@@ -3,9 +3,9 @@
 #include <doctest/doctest.h>
 
 #include "headroom/error.h"
-#include "headroom/kv_cache.h"
 #include "headroom/model_source.h"
 #include "headroom/report.h"
+#include "headroom/storage.h"
 #include "support/data.h"
 
 using namespace headroom;
@@ -139,6 +139,49 @@ TEST_CASE("vLLM gives Qwen3-Next blocks of 544 tokens, which a recurrent layer f
   CHECK(use.block == 544);
   CHECK(100 * (page - state) / state == 1);
   CHECK(use.reserved_bytes == 12 * page * (2 + 3));
+}
+
+TEST_CASE("vLLM keeps Qwen3.5's recurrent state in the type that its config names") {
+  // A log of a 27B with fp8 keys and values: "Setting attention block size to 1568 tokens",
+  // "Padding mamba page size by 0.13%".
+  const ModelSpec spec = spec_of(read_json(data_folder() / "wild/qwen3.5-27b.config.json"));
+  KvCacheRequest request = in(KvType::float8);
+  request.policy = KvPolicy::vllm;
+  const KvCacheUse use = use_of(spec, decode_at(1000), request);
+  const Integer state = 48 * 128 * 128 * 4 + 3 * (2 * 2048 + 6144) * 2;
+  const Integer page = 1568 * (2 * 4 * 256);
+  CHECK(use.block == 1568);
+  CHECK(10'000 * (page - state) / state == 12);
+  CHECK(use.reserved_bytes == 16 * page * (1 + 3));
+}
+
+TEST_CASE("vLLM holds a state more with prefix caching, and one per speculative token") {
+  // MambaSpec.max_memory_usage_bytes: 1 block, 2 in mode "align", and num_speculative_blocks.
+  const ModelSpec spec =
+      preset("qwen3-next-80b-a3b");  // 12 full layers, 3 groups of recurrent ones
+  KvCacheRequest request = by(KvPolicy::vllm);
+  request.prefix_caching = true;
+  const Integer block = Integer{12} * 544 * (2 * 2 * 256) * 2;
+  CHECK(use_of(spec, decode_at(1000), request).reserved_bytes == block * (2 + 3 * 2));
+  CHECK(use_of(spec, decode_at(1000), request).steady_bytes == block * (2 + 3));
+  // 4 inputs of the convolution more make blocks of 576 tokens: 1,179,648 bytes for 1,163,264.
+  request.speculative_tokens = 4;
+  const Integer larger = Integer{12} * 576 * (2 * 2 * 256) * 2;
+  const KvCacheUse use = use_of(spec, decode_at(1000), request);
+  CHECK(use.block == 576);
+  CHECK(use.reserved_bytes == larger * (2 + 3 * 6));
+  CHECK(use.steady_bytes == larger * (2 + 3 * 5));
+}
+
+TEST_CASE("a drafter's layers join those with full attention in vLLM") {
+  // gpt-oss-20b with one more full layer: 13 full and 12 windowed ones, both in groups of 13.
+  KvCacheRequest request = by(KvPolicy::vllm);
+  request.drafter_layers = 1;
+  const Integer page = 16 * 2 * 8 * 64 * 2;
+  CHECK(use_of(preset("gpt-oss-20b"), decode_at(8192), request).reserved_bytes ==
+        13 * page * (512 + 513));
+  CHECK(use_of(preset("llama-3-8b"), decode_at(160), request).reserved_bytes ==
+        Integer{33} * 4096 * 160);
 }
 
 TEST_CASE(
@@ -344,6 +387,34 @@ TEST_CASE("an undocumented rule, and an option without effect, is an error") {
   request = by(KvPolicy::vllm);
   request.block = 0;
   refuses("llama-3-8b", request);
+  request = by(KvPolicy::vllm);
+  request.drafter_layers = 0;
+  refuses("llama-3-8b", request);
+}
+
+TEST_CASE("settings of recurrent layers and drafters are errors where they have no effect") {
+  const auto refused = [](const char* name, const KvCacheRequest& request) {
+    try {
+      (void)use_of(preset(name), decode_at(64), request);
+    } catch (const Error& error) {
+      return std::string(error.what()) + " | " + error.hint();
+    }
+    return std::string();
+  };
+  KvCacheRequest caching = by(KvPolicy::vllm);
+  caching.prefix_caching = true;
+  CHECK(refused("qwen3-next-80b-a3b", caching).empty());
+  CHECK(refused("llama-3-8b", caching).find("no recurrent layers") != std::string::npos);
+  caching.policy = KvPolicy::paged;
+  CHECK(refused("qwen3-next-80b-a3b", caching).find("leave out") != std::string::npos);
+  KvCacheRequest speculative = by(KvPolicy::vllm);
+  speculative.speculative_tokens = 3;
+  CHECK(refused("llama-3-8b", speculative).find("no recurrent layers") != std::string::npos);
+  speculative.policy = KvPolicy::llama_cpp;
+  CHECK(refused("qwen3-next-80b-a3b", speculative).find("leave out") != std::string::npos);
+  KvCacheRequest drafter = by(KvPolicy::sglang);
+  drafter.drafter_layers = 1;
+  CHECK(refused("llama-3-8b", drafter).find("leave out") != std::string::npos);
 }
 
 TEST_CASE("the KV-cache at the end of a generation holds all tokens but the last") {

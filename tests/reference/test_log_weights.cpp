@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "headroom/plan.h"
-#include "headroom/weight_storage.h"
+#include "headroom/storage.h"
 #include "support/data.h"
 
 using namespace headroom;

@@ -6,7 +6,7 @@
 
 #include <optional>
 
-#include "headroom/kv_cache.h"
+#include "headroom/storage.h"
 #include "support/data.h"
 
 using namespace headroom;
@@ -135,6 +135,35 @@ TEST_CASE("a text model of an unknown type is refused at text_config") {
   auto config = read_json(data_folder() / "towers/tiny/llava.config.json");
   config["text_config"]["model_type"] = "no-such-model";
   CHECK_THROWS_AS((void)spec_of(config), Error);
+}
+
+TEST_CASE("the config of a whole Omni model counts its thinker, and a note says so") {
+  for (const char* const model : {"qwen2_5_omni", "qwen3_omni_moe"}) {
+    auto config = read_json(tiny_config(model));
+    CHECK(spec_of(config).assumptions.back() == "the talker and the vocoder are left out");
+    config.erase("thinker_config");
+    CHECK_THROWS_AS((void)spec_of(config), Error);
+  }
+}
+
+TEST_CASE("a model that cuts images into tiles is refused without its image encoder") {
+  auto config = read_json(data_folder() / "towers/tiny/llava_next.config.json");
+  config.erase("vision_config");
+  CHECK_THROWS_AS((void)spec_of(config), Error);
+}
+
+TEST_CASE("heads and networks by layer are refused where they do not fit the layers") {
+  const auto laguna = read_json(data_folder() / "towers/tiny/laguna.config.json");
+  for (const auto& change : std::vector<nlohmann::json>{
+           {{"num_attention_heads_per_layer", {4, 6, 6}}},
+           {{"num_attention_heads_per_layer", {4, 6, 5, 4}}},
+           {{"mlp_layer_types", {"dense"}}},
+           {{"mlp_layer_types", {"dense", "sparse", "routed", "sparse"}}}}) {
+    auto config = laguna;
+    config.update(change);
+    CAPTURE(config.dump());
+    CHECK_THROWS_AS((void)spec_of(config), Error);
+  }
 }
 
 TEST_CASE("the bare class of a multimodal model has no head") {

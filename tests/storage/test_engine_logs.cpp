@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "headroom/weight_storage.h"
+#include "headroom/storage.h"
 #include "support/data.h"
 
 using namespace headroom;

@@ -1,7 +1,7 @@
 // Bytes of stored weights against the published sizes of the checkpoints.
 #include <doctest/doctest.h>
 
-#include "headroom/weight_storage.h"
+#include "headroom/storage.h"
 #include "support/data.h"
 
 using namespace headroom;

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "config_reader.h"
-#include "headroom/weight_storage.h"
+#include "headroom/storage.h"
 #include "quantization/quantization.h"
 #include "support/data.h"
 

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "headroom/weight_storage.h"
+#include "headroom/storage.h"
 #include "support/data.h"
 
 using namespace headroom;

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "headroom/weight_storage.h"
+#include "headroom/storage.h"
 #include "inspect/packed_linear.h"
 #include "support/data.h"
 #include "support/gguf_writer.h"
@@ -196,13 +196,7 @@ TEST_CASE("weights and extras of every model at hand sum to the tensors of its f
 
 // Blocks as in ggml-common.h: Q4_0 18 B per 32, Q6_K 210 B per 256; norms in float32.
 TEST_CASE("GGUF tensors give the bytes of every weight and layer") {
-  GgufWriter writer;
-  writer.add("general.architecture", "llama").add("general.name", "Small");
-  writer.add("llama.context_length", 32U).add("llama.embedding_length", 256U);
-  writer.add("llama.block_count", 2U).add("llama.feed_forward_length", 512U);
-  writer.add("llama.attention.head_count", 4U).add("llama.attention.head_count_kv", 2U);
-  writer.add("llama.attention.layer_norm_rms_epsilon", 1e-5F);
-  writer.add("llama.rope.freq_base", 500000.0F).add("llama.rope.dimension_count", 64U);
+  GgufWriter writer = small_llama_metadata();
   writer.tensor("token_embd.weight", {96, 256}, GgmlType::q6_k);
   for (const GgmlType type : {GgmlType::q4_0, GgmlType::q6_k}) {
     const std::string layer = type == GgmlType::q4_0 ? "blk.0." : "blk.1.";

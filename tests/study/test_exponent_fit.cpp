@@ -5,6 +5,7 @@
 #include <random>
 #include <vector>
 
+#include "exponent_fit.h"
 #include "headroom/complexity.h"
 
 namespace headroom::test {

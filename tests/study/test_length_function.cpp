@@ -5,6 +5,7 @@
 
 #include "headroom/error.h"
 #include "layers.h"
+#include "regimes.h"
 
 namespace headroom::test {
 namespace {

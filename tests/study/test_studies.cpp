@@ -3,11 +3,11 @@
 
 #include <numeric>
 
+#include "headroom/complexity.h"
 #include "headroom/error.h"
-#include "headroom/render.h"
 #include "headroom/report.h"
-#include "headroom/studies.h"
 #include "layers.h"
+#include "leading_share.h"
 
 namespace headroom::test {
 namespace {

@@ -44,18 +44,6 @@ std::map<std::string, fs::path> all_golden_models() {
   return by_name;
 }
 
-enum class GoldenRun { possible, refused };
-
-std::vector<fs::path> golden_models_of(GoldenRun run) {
-  const nlohmann::json reasons = read_json(data_folder() / "golden/refused.json");
-  std::vector<fs::path> models;
-  for (const auto& [name, path] : all_golden_models()) {
-    const GoldenRun own = reasons.contains(name) ? GoldenRun::refused : GoldenRun::possible;
-    if (own == run) models.push_back(path);
-  }
-  return models;
-}
-
 }  // namespace
 
 fs::path data_folder() { return HEADROOM_TEST_DATA; }
@@ -70,9 +58,11 @@ std::vector<fs::path> more_golden_folders() {
   return folders;
 }
 
-std::vector<fs::path> golden_models() { return golden_models_of(GoldenRun::possible); }
-
-std::vector<fs::path> refused_golden_models() { return golden_models_of(GoldenRun::refused); }
+std::vector<fs::path> golden_models() {
+  std::vector<fs::path> models;
+  for (const auto& [name, path] : all_golden_models()) models.push_back(path);
+  return models;
+}
 
 std::string read_file(const fs::path& file) {
   std::ifstream stream(file, std::ios::binary);

@@ -22,15 +22,11 @@ namespace headroom::test {
 /// Folders of tiny reference models, sorted by name: config, weights, inputs and the reference
 /// code's outputs. Those of tests/data/golden/models, and any further ones of the folders that the
 /// environment variable HEADROOM_GOLDEN lists, separated by colons; by default the CMake variable
-/// of that name. Without those of refused_golden_models().
+/// of that name.
 [[nodiscard]] std::vector<std::filesystem::path> golden_models();
 
 /// The folders that HEADROOM_GOLDEN lists.
 [[nodiscard]] std::vector<std::filesystem::path> more_golden_folders();
-
-/// Folders among the models that cannot be run yet: tests/data/golden/refused.json gives each
-/// reason.
-[[nodiscard]] std::vector<std::filesystem::path> refused_golden_models();
 
 [[nodiscard]] std::string read_file(const std::filesystem::path& file);
 [[nodiscard]] nlohmann::json read_json(const std::filesystem::path& file);

@@ -77,4 +77,15 @@ std::string GgufWriter::str() const {
   return file + data_;
 }
 
+GgufWriter small_llama_metadata() {
+  GgufWriter writer;
+  writer.add("general.architecture", "llama").add("general.name", "Small");
+  writer.add("llama.context_length", 32U).add("llama.embedding_length", 256U);
+  writer.add("llama.block_count", 2U).add("llama.feed_forward_length", 512U);
+  writer.add("llama.attention.head_count", 4U).add("llama.attention.head_count_kv", 2U);
+  writer.add("llama.attention.layer_norm_rms_epsilon", 1e-5F);
+  writer.add("llama.rope.freq_base", 500000.0F).add("llama.rope.dimension_count", 64U);
+  return writer;
+}
+
 }  // namespace headroom::test

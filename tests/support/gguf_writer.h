@@ -55,4 +55,7 @@ class GgufWriter {
   std::string infos_;
 };
 
+/// Metadata of a Llama of two layers, 256 wide, with 4 query and 2 KV heads.
+[[nodiscard]] GgufWriter small_llama_metadata();
+
 }  // namespace headroom::test

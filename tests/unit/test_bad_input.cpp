@@ -218,3 +218,21 @@ TEST_CASE("an unknown model name gets the closest preset as a hint") {
   CHECK_THROWS_AS((void)load_model(""), Error);
   CHECK_THROWS_AS((void)load_model("/"), Error);
 }
+
+TEST_CASE("a short pattern of many layers is refused before it is written out") {
+  const nlohmann::json words(1000, "global");
+  const nlohmann::json pattern = {words, 100000};
+  nlohmann::json config = {{"model_type", "gpt_neo"}, {"hidden_size", 64},
+                           {"num_heads", 4},          {"num_layers", 2},
+                           {"vocab_size", 100},       {"max_position_embeddings", 64}};
+  config["attention_types"] = {pattern};
+  CHECK(error_place(config) == "config.json#/attention_types");
+  config["attention_types"] = nlohmann::json(100, nlohmann::json{{"global"}, 2000});
+  CHECK(error_place(config) == "config.json#/attention_types");
+}
+
+TEST_CASE("a text of more values than any model description is refused") {
+  std::string text = "[0";
+  for (int i = 0; i < 16'000'001; ++i) text += ",0";
+  CHECK(text_error(text + "]") == "config.json");
+}

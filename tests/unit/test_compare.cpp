@@ -6,7 +6,7 @@
 
 #include "headroom/compare.h"
 #include "headroom/error.h"
-#include "headroom/render.h"
+#include "headroom/report.h"
 #include "support/data.h"
 
 using namespace headroom;
@@ -122,6 +122,12 @@ TEST_CASE("runs of different models or workloads are refused") {
   other = run_of(1, 100);
   other.identity.batch_size = 2;
   CHECK(test::refusal_of([&] { (void)compare(run_of(1, 100), other, {}); }).find("batch") !=
+        std::string::npos);
+  ComparedRun one_image = run_of(1, 100);
+  one_image.identity.compared_images = 1;
+  other = one_image;
+  other.identity.compared_images = 3;
+  CHECK(test::refusal_of([&] { (void)compare(one_image, other, {}); }).find("images") !=
         std::string::npos);
 }
 

@@ -5,7 +5,7 @@
 
 #include "headroom/compare.h"
 #include "headroom/error.h"
-#include "headroom/render.h"
+#include "headroom/report.h"
 
 using namespace headroom;
 using nlohmann::json;

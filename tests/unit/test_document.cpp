@@ -7,6 +7,7 @@
 #include "similar.h"
 #include "support/data.h"
 #include "units.h"
+#include "utf8.h"
 
 using namespace headroom;
 using namespace headroom::detail;
@@ -58,6 +59,35 @@ TEST_CASE("CSV has base units and empty fields") {
         "\"a, \"\"b\"\"\",2048,66.6667\n"
         "c|d,1,\n"
         "total,2049,100\n");
+}
+
+TEST_CASE("text that a spreadsheet would run as a formula begins with an apostrophe in CSV") {
+  Table table;
+  table.columns = {words_column("name", "Name"), number_column("change", "Change")};
+  table.rows = {{std::string("=HYPERLINK(\"x\")"), Integer{-1}}, {std::string("@SUM"), -0.5}};
+  CHECK(to_csv({{table}}) == "name,change\n\"'=HYPERLINK(\"\"x\"\")\",-1\n'@SUM,-0.5\n");
+}
+
+TEST_CASE("control characters and malformed UTF-8 are shown as their bytes") {
+  CHECK(printable(std::string_view("Größe · 10⁸ → 模型")) == "Größe · 10⁸ → 模型");
+  CHECK(printable(std::string_view("a\x1b]0;t\x07z\x7f")) == "a\\x1b]0;t\\x07z\\x7f");
+  CHECK(printable(std::string_view("\xc2\x9b"
+                                   "31m")) == "\\xc2\\x9b31m");
+  CHECK(printable(std::string_view("\xff\xc3")) == "\\xff\\xc3");
+  CHECK(printable(std::string_view("\u202Egpj.exe")) == "\\xe2\\x80\\xaegpj.exe");
+}
+
+TEST_CASE("a document shows no control character of its text") {
+  Table table;
+  table.columns = {words_column("name", "Name")};
+  table.rows = {{std::string("cell\n\x1b[31m")}};
+  const Document raw{
+      {Heading{"h\x07"}, Line{"l\x07", "t\x07"}, table, Formula{"f\x07", {"s\x07"}}}};
+  const std::string text = to_text(printable(raw));
+  for (const char shown : {'h', 'l', 't', 'f', 's'}) {
+    CHECK(text.find(shown + std::string("\\x07")) != std::string::npos);
+  }
+  CHECK(text.find("cell\\x0a\\x1b[31m") != std::string::npos);
 }
 
 TEST_CASE("seconds are shown as milliseconds and written to CSV as seconds") {

@@ -216,7 +216,7 @@ TEST_CASE("implausible memory, architecture and efficiencies are errors") {
     return catalogue_refusal(smallest_machine(", " + members));
   };
   CHECK(with(R"("architecture": "hoper")").find("hoper") != std::string::npos);
-  CHECK(with(R"("compute_efficiency": 1.5)").find("fraction") != std::string::npos);
+  CHECK(with(R"("compute_efficiency": 1.5)").find("not from 0.001 to 1") != std::string::npos);
   CHECK(with(R"("memory": 80)").find("not an object") != std::string::npos);
   CHECK(
       with(R"("memory": {"total": {"bytes": 1, "basis": "guess", "source": ""}})").find("basis") !=

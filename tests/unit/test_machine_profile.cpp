@@ -8,6 +8,8 @@
 #include "headroom/error.h"
 #include "headroom/machine_profile.h"
 #include "headroom/predict.h"
+#include "support/data.h"
+#include "support/scratch.h"
 
 using namespace headroom;
 
@@ -189,7 +191,7 @@ TEST_CASE("a damaged profile is an error that names the damage") {
   CHECK(refusal(with(text, "\"threads\": 2", "\"threads\": 4294967298")).find("processors") !=
         std::string::npos);
   CHECK(refusal(with(text, "\"threads\": 2", "\"threads\": 0")).find("zero") != std::string::npos);
-  CHECK(refusal(with(text, "1e-09", "-1e-09")).find("not a time above zero") != std::string::npos);
+  CHECK(refusal(with(text, "1e-09", "-1e-09")).find("not from 1e-12") != std::string::npos);
 }
 
 TEST_CASE("a profile with contradictory curves is an error") {
@@ -239,4 +241,86 @@ TEST_CASE("a calibration under load widens every range down to the time without 
   CHECK(loaded.high_s == doctest::Approx(quiet.high_s));
   CHECK(loaded.low_s <= quiet.total_s / 4);
   CHECK(loaded.low_s < quiet.low_s);
+}
+
+TEST_CASE("figures of a profile are in range, so that no time is negative or infinite") {
+  const std::string text = profile_to_json(measured_profile());
+  for (const auto& change : std::vector<std::pair<std::string, std::string>>{
+           {"\"step_overhead_s\": 1e-07", "\"step_overhead_s\": -1"},
+           {"\"step_overhead_s\": 1e-07", "\"step_overhead_s\": 1e308"},
+           {"\"cold_step_overhead_s\": 2e-06", "\"cold_step_overhead_s\": 2"},
+           {"\"compute_s\": 0.001", "\"compute_s\": 0"},
+           {"\"bytes_per_s\": 10000000000.0", "\"bytes_per_s\": 1e-300"},
+           {"\"bytes_per_s\": 10000000000.0", "\"bytes_per_s\": 1e308"}}) {
+    CAPTURE(change.second);
+    CHECK(refusal(with(text, change.first, change.second)).find(", not from ") !=
+          std::string::npos);
+  }
+}
+
+namespace {
+
+MachineProfile profile_with(CalibrationEffort effort, const std::string& cpu) {
+  MachineProfile profile = measured_profile();
+  profile.effort = effort;
+  profile.context.cpu = cpu;
+  return profile;
+}
+
+}  // namespace
+
+TEST_CASE("a quick calibration does not replace a full one, and a disturbed one no other") {
+  const test::ScratchFolder folder;
+  const test::ScratchVariable data("XDG_DATA_HOME", folder.path().string());
+  const MachineProfile full = profile_with(CalibrationEffort::full, "a");
+  const StoredFile stored = store_own_profile(full, "eigen");
+  CHECK(stored.kept_because.empty());
+  const std::string text = test::read_file(stored.file);
+  CHECK_FALSE(
+      store_own_profile(profile_with(CalibrationEffort::quick, "a"), "eigen").kept_because.empty());
+  MachineProfile disturbed = full;
+  disturbed.context.other_programs_cpus = 1.5;
+  CHECK(store_own_profile(disturbed, "eigen").kept_because.starts_with("other programs used 1.5"));
+  CHECK(test::read_file(stored.file) == text);
+  CHECK(load_own_profile("eigen", full.context)->effort == CalibrationEffort::full);
+}
+
+TEST_CASE("machines that share a home have a profile each, and the one before is kept") {
+  const test::ScratchFolder folder;
+  const test::ScratchVariable data("XDG_DATA_HOME", folder.path().string());
+  const MachineProfile a = profile_with(CalibrationEffort::full, "a");
+  MachineProfile b = profile_with(CalibrationEffort::quick, "b");
+  const StoredFile first = store_own_profile(a, "eigen");
+  const StoredFile second = store_own_profile(b, "eigen");
+  CHECK(first.file != second.file);
+  CHECK(load_own_profile("eigen", a.context)->context.cpu == "a");
+  CHECK(load_own_profile("eigen", b.context)->context.cpu == "b");
+  CHECK_FALSE(load_own_profile("onednn", a.context));
+  b.date = "2026-01-01";
+  (void)store_own_profile(b, "eigen");
+  CHECK(load_own_profile("eigen", b.context)->date == "2026-01-01");
+  std::filesystem::path previous = second.file;
+  previous.replace_extension(".previous");
+  CHECK(profile_from_json(test::read_file(previous), "previous").date == "2025-01-01");
+}
+
+TEST_CASE("a profile of an earlier version is found, and a damaged one is replaced") {
+  const test::ScratchFolder folder;
+  const test::ScratchVariable data("XDG_DATA_HOME", folder.path().string());
+  MachineProfile old = measured_profile();
+  const auto file = folder.write("headroom/machines/here-eigen.json", profile_to_json(old));
+  CHECK(load_own_profile("eigen", old.context)->date == "2025-01-01");
+  CHECK_FALSE(store_own_profile(profile_with(CalibrationEffort::quick, old.context.cpu), "eigen")
+                  .kept_because.empty());
+  folder.write("headroom/machines/here-eigen.json", "{");
+  CHECK_THROWS_AS((void)load_own_profile("eigen", old.context), Error);
+  CHECK(store_own_profile(old, "eigen").kept_because.empty());
+  CHECK(load_own_profile("eigen", old.context)->date == "2025-01-01");
+}
+
+TEST_CASE("without a home there is no profile, and storing one is an error") {
+  const test::ScratchVariable data("XDG_DATA_HOME", "");
+  const test::ScratchVariable home("HOME", "");
+  CHECK_FALSE(load_own_profile("eigen", measured_profile().context));
+  CHECK_THROWS_AS((void)store_own_profile(measured_profile(), "eigen"), Error);
 }

@@ -146,7 +146,8 @@ TEST_CASE("presets are searched by name, alias and repository, by family and by 
   };
   CHECK(names({.text = "CODE-LLAMA"}) ==
         std::vector<std::string>{"codellama-13b", "codellama-34b", "codellama-7b"});
-  CHECK(names({.text = "zai-org/glm-5"}) == std::vector<std::string>{"glm-5"});
+  CHECK(names({.text = "zai-org/glm-5"}) ==
+        std::vector<std::string>{"glm-5", "glm-5.1", "glm-5.2-fp8"});
   CHECK(names({.family = "mixtral"}) == std::vector<std::string>{"mixtral-8x22b", "mixtral-8x7b"});
   CHECK(
       names({.text = "qwen3", .max_parameters = 2'000'000'000, .order = PresetOrder::parameters}) ==

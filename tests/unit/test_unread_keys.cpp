@@ -9,8 +9,8 @@
 
 #include "headroom/analysis.h"
 #include "headroom/error.h"
+#include "headroom/inspect.h"
 #include "headroom/model_source.h"
-#include "headroom/unknown_model.h"
 #include "support/data.h"
 
 using namespace headroom;
@@ -66,7 +66,8 @@ Integer parameters_of(const ModelSpec& spec) {
 /// Adds the model types of a config and of its sub-configs.
 void add_types(const json& config, std::set<std::string>& types) {
   for (const auto& [key, value] : config.items()) {
-    if (key == "model_type") types.insert(value.get<std::string>());
+    const bool is_type = key == "model_type" || key == "_class_name";
+    if (is_type) types.insert(value.get<std::string>());
     if (value.is_object()) add_types(value, types);
   }
 }
@@ -109,6 +110,8 @@ std::map<std::string, json> derived_configs() {
   configs["glm4v_moe"] = {
       {"model_type", "glm4v_moe"},
       {"text_config", with_type(config_of(find_preset("glm-4.5-air").value()), "glm4v_moe_text")}};
+  configs["Transformer2DModel"] = config_of(find_preset("pixart-sigma-xl").value());
+  configs["Transformer2DModel"]["_class_name"] = "Transformer2DModel";
   const json minimax = read_config(data_folder() / "towers/minimax-m3.config.json");
   configs["minimax_m3_vl"] = minimax;
   configs["minimax_m3_vl_text"] = with_type(minimax.at("text_config"), "minimax_m3_vl_text");
@@ -134,6 +137,9 @@ std::map<std::string, json> configs_of_all_families() {
       if (config.contains("config")) config = config.at("config");
       if (is_known(config)) configs[entry.path().string()] = std::move(config);
     }
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(data_folder() / "families")) {
+    configs[entry.path().string()] = read_config(entry.path() / "config.json");
   }
   return configs;
 }

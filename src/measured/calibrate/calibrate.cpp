@@ -11,7 +11,7 @@
 #include <memory>
 
 #include "cpu_watch.h"
-#include "headroom/error.h"
+#include "interruption.h"
 #include "last_cache.h"
 #include "probes.h"
 #include "system.h"
@@ -45,10 +45,6 @@ GaugeReading reference_of(Gauge& gauge) {
   return {compute[kReadings / 4], memory[kReadings / 4]};
 }
 
-[[noreturn]] void throw_stopped() {
-  throw Error(ErrorCode::invalid_input, "calibration stopped; no profile was stored");
-}
-
 }  // namespace
 
 MachineProfile calibrate(const CalibrateOptions& options, const CalibrateObserver& observer) {
@@ -59,6 +55,7 @@ MachineProfile calibrate(const CalibrateOptions& options, const CalibrateObserve
   profile.context = machine_context(omp_get_num_procs(), options.backend);
   profile.name = profile.context.cpu;
   profile.date = utc_timestamp();
+  profile.effort = options.effort;
   profile.last_level_cache_bytes = last_level_cache_bytes();
   std::vector<ThreadProfile> by_threads;
   std::vector<std::unique_ptr<Gauge>> gauges;
@@ -78,7 +75,8 @@ MachineProfile calibrate(const CalibrateOptions& options, const CalibrateObserve
   const auto on_linear_progress = [&](double fraction) {
     return observer(kLinearFraction * fraction);
   };
-  if (!probe_linears(linears, by_threads, on_linear_progress)) throw_stopped();
+  if (!probe_linears(linears, by_threads, on_linear_progress))
+    throw headroom::detail::Interrupted();
   double done = kLinearFraction;
   for (std::size_t t = 0; t < by_threads.size(); ++t) {
     ThreadProfile& threads_profile = by_threads[t];
@@ -87,13 +85,13 @@ MachineProfile calibrate(const CalibrateOptions& options, const CalibrateObserve
     omp_set_num_threads(threads_profile.threads);
     probe_attention(budget, threads_profile.tables);
     probe_step_attention(budget, threads_profile.tables);
-    if (!observer(done += step)) throw_stopped();
+    if (!observer(done += step)) throw headroom::detail::Interrupted();
     probe_elementwise(budget, threads_profile.tables);
     probe_overheads(budget, threads_profile);
     budget.resource = Resource::memory;
     threads_profile.read = probe_read(budget);
     threads_profile.write = probe_write(budget);
-    if (!observer(done += step)) throw_stopped();
+    if (!observer(done += step)) throw headroom::detail::Interrupted();
   }
   release_shared_floats();
   profile.context.other_programs_cpus = watch.other_programs_cpus();

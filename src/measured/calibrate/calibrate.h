@@ -10,8 +10,7 @@
 
 namespace headroom::measured {
 
-/// Number of points, and time per point.
-enum class Effort { quick, full };
+using Effort = CalibrationEffort;
 
 struct CalibrateOptions {
   Backend backend = Backend::eigen;
@@ -22,7 +21,7 @@ struct CalibrateOptions {
 /// Called with the completed fraction, from 0 to 1; returns false to stop.
 using CalibrateObserver = std::function<bool(double fraction)>;
 
-/// Measures all kernels. Throws Error{invalid_input} if the observer stops it.
+/// Measures all kernels. Throws Interrupted if the observer or a signal stops it.
 [[nodiscard]] MachineProfile calibrate(const CalibrateOptions& options,
                                        const CalibrateObserver& observer);
 

@@ -1,5 +1,5 @@
 // Grids of calibration. Sizes are multiples of 128 where models' sizes are, since that decides how
-// kernels block them, but no pair of sizes is that of a preset.
+// kernels block them, but no pair of sizes is that of a preset that runs.
 #include <algorithm>
 
 #include "calibrate.h"
@@ -16,7 +16,7 @@ const std::vector<double> kStreamOutFeatures{448, 1472, 12352};
 // Even numbers of heads, so that threads get equal numbers, as in most models.
 const std::vector<double> kBatchHeads{10, 38};
 // Causal prefill: query heads, and query heads per KV head.
-const std::vector<double> kGroupedHeads{10, 30};
+const std::vector<double> kGroupedHeads{10, 50};
 const std::vector<double> kPromptGroups{1, 5};
 // Keys that are not a multiple of a kernel's block cost up to a fifth more; most prompts are
 // multiples.

@@ -6,6 +6,7 @@
 
 #include "clock.h"
 #include "headroom/integer.h"
+#include "interruption.h"
 #include "kernels/bandwidth.h"
 #include "last_cache.h"
 
@@ -123,6 +124,7 @@ bool Rounds::allows_another() const {
 KernelTime time_call(const Budget& budget, const NumberedCall& call, const NumberedCall& before) {
   KernelTime time;
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
+    headroom::detail::throw_if_interrupted();
     const double slowdown_before = undisturbed_slowdown(budget);
     call(0);
     const TimeStatistics statistics = summarize(collect_times(budget, call, before));

@@ -7,6 +7,12 @@
 
 namespace headroom::measured {
 
+/// Keys [begin, end) that a query sees beside those of the causal mask and the window.
+struct KeySpan {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+
 /// Operands of one attention. Strides are in floats: from one token to the next, and from one
 /// sequence of the batch to the next. In q and out the heads of a token are contiguous: head h
 /// starts at h · head_dim. In k and v heads have strides of their own, since a cache is read
@@ -42,6 +48,8 @@ struct AttentionArguments {
   std::int64_t past = 0;
   /// Window on the keys that causality leaves visible; the query's position is past + i.
   WindowSpec window;
+  /// [batch, queries], counted from the first query; null for none. Ends grow with the query.
+  const KeySpan* spans = nullptr;
   float soft_cap = 0;           ///< score = cap·tanh(score / cap) after scaling; 0: no cap
   const float* bias = nullptr;  ///< [heads, queries, keys], added to scaled scores; null for none
   std::int64_t bias_batch_stride = 0;  ///< 0: one bias for all sequences
@@ -56,11 +64,13 @@ struct AttentionArguments {
   const std::uint8_t* key_mask = nullptr;  ///< [batch, keys], 0 for padding; null for none
 };
 
-/// End of the keys that query `query` sees, before padding is masked.
-[[nodiscard]] std::int64_t visible_keys(const AttentionArguments& args, std::int64_t query);
+/// End of the keys that query `query` of sequence `batch` sees, before padding is masked.
+[[nodiscard]] std::int64_t visible_keys(const AttentionArguments& args, std::int64_t batch,
+                                        std::int64_t query);
 
-/// First key that query `query` sees.
-[[nodiscard]] std::int64_t first_key(const AttentionArguments& args, std::int64_t query);
+/// First key that query `query` of sequence `batch` sees.
+[[nodiscard]] std::int64_t first_key(const AttentionArguments& args, std::int64_t batch,
+                                     std::int64_t query);
 
 /// scores [batch, heads, queries, keys] = Q·Kᵀ without scale, masked pairs included. Returns the
 /// FLOPs of the matrix product.

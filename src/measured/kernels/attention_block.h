@@ -60,10 +60,10 @@ struct AttentionBlock {
     return args.key_mask == nullptr ? nullptr : args.key_mask + batch * args.keys;
   }
   /// First key that any lane sees.
-  [[nodiscard]] std::int64_t keys_begin() const { return first_key(args, query(0)); }
+  [[nodiscard]] std::int64_t keys_begin() const { return first_key(args, batch, query(0)); }
   /// End of the keys that any lane sees.
   [[nodiscard]] std::int64_t keys_end() const {
-    return visible_keys(args, query(lanes.size() - 1));
+    return visible_keys(args, batch, query(lanes.size() - 1));
   }
   [[nodiscard]] float* out(std::int64_t lane) const {
     return args.out + batch * args.out_batch_stride + query(lane) * args.out_stride +

@@ -179,27 +179,35 @@ const float* bias_of_row(const AttentionArguments& args, std::int64_t row) {
 
 }  // namespace
 
-std::int64_t visible_keys(const AttentionArguments& args, std::int64_t query) {
+std::int64_t visible_keys(const AttentionArguments& args, std::int64_t batch, std::int64_t query) {
   const std::int64_t own = args.past + query;
-  const std::int64_t end = args.causal ? std::min(args.keys, own + 1) : args.keys;
+  std::int64_t end = args.causal ? std::min(args.keys, own + 1) : args.keys;
+  if (args.spans != nullptr) {
+    end = std::max(end, args.past + args.spans[batch * args.queries + query].end);
+  }
   const bool looks_ahead = args.window.kind == WindowKind::centred;
   return looks_ahead ? std::min(end, own + args.window.size + 1) : end;
 }
 
-std::int64_t first_key(const AttentionArguments& args, std::int64_t query) {
+std::int64_t first_key(const AttentionArguments& args, std::int64_t batch, std::int64_t query) {
   const std::int64_t own = args.past + query;
   const std::int64_t size = args.window.size;
+  std::int64_t first = 0;
   switch (args.window.kind) {
     case WindowKind::none:
-      break;
+      return 0;
     case WindowKind::sliding:
-      return std::max<std::int64_t>(0, own + 1 - size);
+      first = std::max<std::int64_t>(0, own + 1 - size);
+      break;
     case WindowKind::chunked:
-      return own / size * size;
+      first = own / size * size;
+      break;
     case WindowKind::centred:
-      return std::max<std::int64_t>(0, own - size);
+      first = std::max<std::int64_t>(0, own - size);
+      break;
   }
-  return 0;
+  if (args.spans == nullptr) return first;
+  return std::min(first, args.past + args.spans[batch * args.queries + query].begin);
 }
 
 std::int64_t attention_scores(const AttentionArguments& args, float* scores) {
@@ -234,8 +242,8 @@ void attention_softmax(const AttentionArguments& args, float* scores) {
     const std::int64_t head = row / args.queries % args.heads;
     const std::int64_t batch = row / args.queries / args.heads;
     softmax({.keys = args.keys,
-             .visible = visible_keys(args, query),
-             .first = first_key(args, query),
+             .visible = visible_keys(args, batch, query),
+             .first = first_key(args, batch, query),
              .scale = args.scale,
              .soft_cap = args.soft_cap,
              .slope = args.slopes == nullptr ? 0.0F : args.slopes[head],

@@ -51,8 +51,8 @@ void score(const AttentionBlock& block, Range keys) {
 
 /// The keys of a tile as one lane sees them.
 SoftmaxRow piece_of(const AttentionBlock& block, std::int64_t lane, Range keys) {
-  const std::int64_t visible = visible_keys(block.args, block.query(lane));
-  const std::int64_t first = first_key(block.args, block.query(lane));
+  const std::int64_t visible = visible_keys(block.args, block.batch, block.query(lane));
+  const std::int64_t first = first_key(block.args, block.batch, block.query(lane));
   const std::int64_t end = std::clamp<std::int64_t>(visible - keys.begin, 0, keys.size());
   const float* slopes = block.args.slopes;
   const float* bias = block.bias_row(lane);

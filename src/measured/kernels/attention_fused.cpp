@@ -29,11 +29,17 @@ std::int64_t scratch_of_thread(const AttentionArguments& args) {
 }
 
 std::int64_t visible_pairs(const AttentionArguments& args) {
+  const auto pairs_of = [&](std::int64_t batch) {
+    std::int64_t pairs = 0;
+    for (std::int64_t query = 0; query < args.queries; ++query) {
+      pairs += visible_keys(args, batch, query) - first_key(args, batch, query);
+    }
+    return pairs;
+  };
+  if (args.spans == nullptr) return args.batch * args.heads * pairs_of(0);
   std::int64_t pairs = 0;
-  for (std::int64_t query = 0; query < args.queries; ++query) {
-    pairs += visible_keys(args, query) - first_key(args, query);
-  }
-  return args.batch * args.heads * pairs;
+  for (std::int64_t batch = 0; batch < args.batch; ++batch) pairs += pairs_of(batch);
+  return args.heads * pairs;
 }
 
 }  // namespace

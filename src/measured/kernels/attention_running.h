@@ -28,8 +28,9 @@ RunningLanes<vectors> begin_lanes(const AttentionBlock& block) {
   std::array<std::int32_t, vectors * simd::kLanes> last;
   for (std::size_t i = 0; i < last.size(); ++i) {
     const std::int64_t lane = std::min(static_cast<std::int64_t>(i), block.lanes.size() - 1);
-    first[i] = static_cast<std::int32_t>(first_key(block.args, block.query(lane)));
-    last[i] = static_cast<std::int32_t>(visible_keys(block.args, block.query(lane)) - 1);
+    first[i] = static_cast<std::int32_t>(first_key(block.args, block.batch, block.query(lane)));
+    last[i] =
+        static_cast<std::int32_t>(visible_keys(block.args, block.batch, block.query(lane)) - 1);
   }
   for (std::size_t v = 0; v < vectors; ++v) {
     // Finite, so that subtracting it from a masked score (-∞) gives no NaN.
@@ -45,8 +46,9 @@ template <std::size_t vectors>
 void mask_scores(const AttentionBlock& block, Range keys, const RunningLanes<vectors>& running) {
   const simd::Floats masked_score = simd::broadcast(-std::numeric_limits<float>::infinity());
   const std::uint8_t* mask = block.key_mask();
-  const std::int64_t visible_to_all = visible_keys(block.args, block.query(0));
-  const std::int64_t first_for_all = first_key(block.args, block.query(block.lanes.size() - 1));
+  const std::int64_t visible_to_all = visible_keys(block.args, block.batch, block.query(0));
+  const std::int64_t first_for_all =
+      first_key(block.args, block.batch, block.query(block.lanes.size() - 1));
   for (std::int64_t key = keys.begin; key < keys.end; ++key) {
     const bool padding = mask != nullptr && mask[key] == 0;
     if (!padding && key >= first_for_all && key < visible_to_all) continue;

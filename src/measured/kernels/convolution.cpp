@@ -1,6 +1,9 @@
 #include "convolution.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <vector>
 
 #include "parallel.h"
 
@@ -9,7 +12,7 @@ namespace {
 
 /// Copies one sequence's inputs, as many as the outputs read.
 void copy_inputs(const ConvolutionArguments& args, const float* x, float* to) {
-  const std::int64_t inputs = args.stride * args.length;
+  const std::int64_t inputs = args.input_length();
   const std::int64_t count = std::min(inputs, args.padded_length() - args.left_padding);
   switch (args.layout) {
     case InputLayout::positions_first:
@@ -29,7 +32,7 @@ void copy_inputs(const ConvolutionArguments& args, const float* x, float* to) {
 
 void pad_positions(const ConvolutionArguments& args, const float* x, const float* cached,
                    float* padded) {
-  const std::int64_t inputs = args.stride * args.length * args.channels;
+  const std::int64_t inputs = args.input_length() * args.channels;
   const std::int64_t front = args.left_padding * args.channels;
   const std::int64_t all = args.padded_length() * args.channels;
 #pragma omp parallel for schedule(static) if (args.batch * all >= kSerialElements)
@@ -80,6 +83,45 @@ const float* rows_of_tap(const ConvolutionArguments& args, std::int64_t tap, con
     }
   }
   return scratch.data();
+}
+
+void gather_group(const ConvolutionArguments& args, std::int64_t group_channels, std::int64_t group,
+                  const float* padded, float* gathered) {
+  const std::int64_t width = group_channels * args.kernel;
+#pragma omp parallel for collapse(2) schedule(static) if (args.rows() * width >= kSerialElements)
+  for (std::int64_t item = 0; item < args.batch; ++item) {
+    for (std::int64_t row = 0; row < args.length; ++row) {
+      const float* const first = padded +
+                                 (item * args.padded_length() + row * args.stride) * args.channels +
+                                 group * group_channels;
+      float* const to = gathered + (item * args.length + row) * width;
+      for (std::int64_t tap = 0; tap < args.kernel; ++tap) {
+        const float* const from = first + tap * args.dilation * args.channels;
+        for (std::int64_t c = 0; c < group_channels; ++c) to[c * args.kernel + tap] = from[c];
+      }
+    }
+  }
+}
+
+void scatter_group(std::int64_t rows, std::int64_t width, std::int64_t out_channels,
+                   std::int64_t group, const float* from, float* out) {
+  for (std::int64_t row = 0; row < rows; ++row) {
+    std::copy_n(from + row * width, width, out + row * out_channels + group * width);
+  }
+}
+
+void normalise_taps(std::int64_t taps, const float* lengths, std::span<float> direction) {
+  const auto count = static_cast<std::size_t>(std::max<std::int64_t>(taps, 1));
+  std::vector<double> squares(count);
+  for (std::size_t i = 0; i < direction.size(); ++i) {
+    const auto value = static_cast<double>(direction[i]);
+    squares[i % count] += value * value;
+  }
+  std::vector<float> factors(count);
+  for (std::size_t tap = 0; tap < count; ++tap) {
+    factors[tap] = static_cast<float>(static_cast<double>(lengths[tap]) / std::sqrt(squares[tap]));
+  }
+  for (std::size_t i = 0; i < direction.size(); ++i) direction[i] *= factors[i % count];
 }
 
 }  // namespace headroom::measured

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "aligned.h"
 
@@ -19,15 +20,17 @@ struct ConvolutionArguments {
   std::int64_t dilation = 1;
   std::int64_t left_padding = 0;  ///< positions of padding before the input
   InputLayout layout = InputLayout::positions_first;
+  std::int64_t inputs = 0;  ///< input positions of a sequence; 0: stride·length
 
   /// Distance between the first and last input position of one output.
   [[nodiscard]] std::int64_t reach() const { return (kernel - 1) * dilation; }
   /// Input positions, padding included, that all outputs read.
   [[nodiscard]] std::int64_t padded_length() const { return (length - 1) * stride + reach() + 1; }
   [[nodiscard]] std::int64_t rows() const { return batch * length; }
+  [[nodiscard]] std::int64_t input_length() const { return inputs == 0 ? stride * length : inputs; }
 };
 
-/// Pads x [batch, channels, stride·length] or [batch, stride·length, channels] to
+/// Pads x [batch, channels, inputs] or [batch, inputs, channels] to
 /// padded [batch, padded_length, channels]. `cached` [batch, left_padding, channels] comes before
 /// x; null means zeros.
 void pad_positions(const ConvolutionArguments& args, const float* x, const float* cached,
@@ -45,5 +48,18 @@ void store_last_positions(const ConvolutionArguments& args, const float* padded,
 /// contiguous, else copied to `scratch`.
 [[nodiscard]] const float* rows_of_tap(const ConvolutionArguments& args, std::int64_t tap,
                                        const float* padded, AlignedVector<float>& scratch);
+
+/// Values [batch·length, group_channels, kernel] that the outputs of group `group` read: its
+/// channels at every tap.
+void gather_group(const ConvolutionArguments& args, std::int64_t group_channels, std::int64_t group,
+                  const float* padded, float* gathered);
+
+/// Stores rows [rows, width] of group `group` into the rows [rows, out_channels] of `out`.
+void scatter_group(std::int64_t rows, std::int64_t width, std::int64_t out_channels,
+                   std::int64_t group, const float* from, float* out);
+
+/// A direction [channels, taps] becomes a weight: each tap is divided by its norm over all channels
+/// and multiplied by its length (arXiv 1602.07868, eq. 2).
+void normalise_taps(std::int64_t taps, const float* lengths, std::span<float> direction);
 
 }  // namespace headroom::measured

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "parallel.h"
+#include "scalar_math.h"
 #include "vector_math.h"
 
 namespace headroom::measured {
@@ -143,6 +144,35 @@ void activate_gated(ActivationKind kind, const float* gate_up, float* out, std::
   });
 }
 
+namespace {
+
+/// Mean of a row and `deviations` standard deviations.
+float cutoff_of(const float* row, std::int64_t width, double deviations) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < width; ++i) sum += static_cast<double>(row[i]);
+  const double mean = sum / static_cast<double>(width);
+  double squares = 0;
+  for (std::int64_t i = 0; i < width; ++i) {
+    const double distance = static_cast<double>(row[i]) - mean;
+    squares += distance * distance;
+  }
+  return static_cast<float>(mean + deviations * std::sqrt(squares / static_cast<double>(width)));
+}
+
+}  // namespace
+
+void activate_cut_gates(ActivationKind kind, double deviations, const float* gate_up, float* out,
+                        std::int64_t rows, std::int64_t width) {
+  with_activation(kind, [&](const auto& f) {
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const float* const gate = gate_up + 2 * row * width;
+      const float cutoff = cutoff_of(gate, width, deviations);
+      combine(gate, gate + width, out + row * width, width,
+              [&](Floats value, Floats up) { return f(simd::relu(value - cutoff)) * up; });
+    }
+  });
+}
+
 void add_residual(float* x, const float* r, std::int64_t count) {
   for_thread_ranges(count, [&](Range range) {
     combine(x + range.begin, r + range.begin, x + range.begin, range.size(),
@@ -184,7 +214,7 @@ void clamp(float* x, float limit, std::int64_t count) {
 void gate_rows(float* x, const float* gate, std::int64_t rows, std::int64_t width) {
 #pragma omp parallel for if (rows * width >= kSerialElements) schedule(static)
   for (std::int64_t row = 0; row < rows; ++row) {
-    const float factor = 1.0F / (1.0F + std::exp(-gate[row]));
+    const float factor = sigmoid(gate[row]);
     transform(x + row * width, width, [factor](Floats a) { return a * factor; });
   }
 }
@@ -198,8 +228,8 @@ void scale_rows(float* x, const float* factors, std::int64_t rows, std::int64_t 
 }
 
 void xielu(const XieluConstants& constants, float* x, std::int64_t count) {
-  const float positive = std::log1p(std::exp(constants.positive));
-  const float negative = constants.slope + std::log1p(std::exp(constants.negative));
+  const float positive = softplus(constants.positive);
+  const float negative = constants.slope + softplus(constants.negative);
 #pragma omp parallel for if (count >= kSerialElements) schedule(static)
   for (std::int64_t i = 0; i < count; ++i) {
     const float value = x[i];

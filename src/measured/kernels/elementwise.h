@@ -15,6 +15,11 @@ void activate(ActivationKind kind, float* x, std::int64_t count);
 void activate_gated(ActivationKind kind, const float* gate_up, float* out, std::int64_t rows,
                     std::int64_t width);
 
+/// As activate_gated, but a gate first loses its row's mean and `deviations` standard deviations,
+/// and is 0 if that is negative.
+void activate_cut_gates(ActivationKind kind, double deviations, const float* gate_up, float* out,
+                        std::int64_t rows, std::int64_t width);
+
 /// x += r over `count` elements.
 void add_residual(float* x, const float* r, std::int64_t count);
 

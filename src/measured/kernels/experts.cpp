@@ -7,6 +7,7 @@
 #include <span>
 
 #include "parallel.h"
+#include "scalar_math.h"
 #include "softmax.h"
 #include "tile_multiply.h"
 
@@ -104,10 +105,10 @@ class RowRouter {
         softmax({.keys = args_.num_experts, .visible = args_.num_experts}, probabilities_.data());
         break;
       case RouterScoring::sigmoid:
-        for (float& value : probabilities_) value = 1.0F / (1.0F + std::exp(-value));
+        for (float& value : probabilities_) value = sigmoid(value);
         break;
       case RouterScoring::sqrt_softplus:
-        for (float& value : probabilities_) value = std::sqrt(std::log1p(std::exp(value)));
+        for (float& value : probabilities_) value = std::sqrt(softplus(value));
         break;
       case RouterScoring::softmax_of_chosen:
       case RouterScoring::sparse_mixer:

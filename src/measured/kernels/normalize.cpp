@@ -2,6 +2,8 @@
 
 #include <array>
 #include <cmath>
+#include <cstddef>
+#include <vector>
 
 #include "parallel.h"
 #include "simd.h"
@@ -102,6 +104,47 @@ void layer_norm(const NormArguments& norm, const float* x, float* out) {
 
 void rms_norm(const NormArguments& norm, const float* x, float* out) {
   for_rows(norm, [&](std::int64_t at) { rms_norm_row(norm, x + at, out + at); });
+}
+
+void unit_length(std::int64_t rows, std::int64_t width, float* x) {
+  const NormArguments row{1, width, nullptr, nullptr, 0};
+  for (float* const end = x + rows * width; x != end; x += width) {
+    const float squares = sum_over(width, [&](std::int64_t i, std::int64_t n) {
+      const Floats value = load_lanes(x + i, n);
+      return value * value;
+    });
+    normalise_row(row, x, 0.0F, 1.0F / std::sqrt(squares), x);
+  }
+}
+
+void channel_norm(const ChannelNormArguments& sizes, const NormArguments& norm, const float* x,
+                  float* out) {
+  const auto channels = static_cast<std::size_t>(sizes.channels);
+  const auto length = static_cast<double>(sizes.length);
+#pragma omp parallel for schedule(static)
+  for (std::int64_t item = 0; item < sizes.batch; ++item) {
+    const std::int64_t begin = item * sizes.length * sizes.channels;
+    const std::int64_t end = begin + sizes.length * sizes.channels;
+    std::vector<double> mean(channels);
+    std::vector<double> squares(channels);
+    const auto channel_of = [&](std::int64_t i) {
+      return static_cast<std::size_t>((i - begin) % sizes.channels);
+    };
+    for (std::int64_t i = begin; i < end; ++i) mean[channel_of(i)] += static_cast<double>(x[i]);
+    for (double& value : mean) value /= length;
+    for (std::int64_t i = begin; i < end; ++i) {
+      const double centred = static_cast<double>(x[i]) - mean[channel_of(i)];
+      squares[channel_of(i)] += centred * centred;
+    }
+    for (double& value : squares) {
+      value = 1 / std::sqrt(value / length + static_cast<double>(norm.eps));
+    }
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::size_t c = channel_of(i);
+      const auto value = static_cast<float>((static_cast<double>(x[i]) - mean[c]) * squares[c]);
+      out[i] = value * norm.weight[c] + norm.bias[c];
+    }
+  }
 }
 
 void add_layer_norm(const NormArguments& norm, float* x, const float* r, float* out) {

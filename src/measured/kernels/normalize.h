@@ -21,6 +21,20 @@ void layer_norm(const NormArguments& norm, const float* x, float* out);
 /// out = x / √(mean of x² + eps) · weight + bias (arXiv 1910.07467). out may be x.
 void rms_norm(const NormArguments& norm, const float* x, float* out);
 
+/// Divides every row of x [rows, width] by its Euclidean length. A row of zeros becomes NaN, as in
+/// the reference code.
+void unit_length(std::int64_t rows, std::int64_t width, float* x);
+
+/// Layer norm of each channel of x [batch, length, channels] over the positions of a sequence, with
+/// weight and bias [channels] (a group norm of one channel per group). out may be x.
+struct ChannelNormArguments {
+  std::int64_t batch = 0;
+  std::int64_t length = 0;
+  std::int64_t channels = 0;
+};
+void channel_norm(const ChannelNormArguments& sizes, const NormArguments& norm, const float* x,
+                  float* out);
+
 /// x += r, then out = layer_norm(x). out may be x.
 void add_layer_norm(const NormArguments& norm, float* x, const float* r, float* out);
 

@@ -1,7 +1,11 @@
-// Image patches as the rows of a patch projection.
+// Image patches: as the rows of a patch projection, and merged after a tower.
 #pragma once
 
 #include <cstdint>
+#include <vector>
+
+#include "headroom/op.h"
+#include "headroom/workload.h"
 
 namespace headroom::measured {
 
@@ -16,5 +20,31 @@ struct PatchArguments {
 /// Extracts patches: image [batch, channels, height, width] -> rows [batch, patches, channels·p·p],
 /// patches in raster order, each in the order of a convolution's weight [out, channels, p, p].
 void extract_patches(const PatchArguments& args, const float* image, float* rows);
+
+/// Copies the patches of every image, without the `prefix` rows before them.
+void drop_prefix(const std::vector<ImageGrid>& grids, std::int64_t prefix, std::int64_t width,
+                 const float* from, float* to);
+
+/// Copies the first of the `prefix` rows before the patches of every image.
+void keep_class_tokens(const std::vector<ImageGrid>& grids, std::int64_t prefix, std::int64_t width,
+                       const float* from, float* to);
+
+/// Puts the features of several layers side by side: inputs [rows, width] -> [rows, n·width].
+void join_rows(const std::vector<const float*>& inputs, std::int64_t rows, std::int64_t width,
+               float* to);
+
+struct MergeArguments {
+  std::int64_t width = 0;  ///< of a patch
+  std::int64_t side = 1;   ///< patches of a block, on each side
+  /// Row of every patch, image by image, each in raster order.
+  std::vector<std::int64_t> rows{};
+};
+
+/// The side of a square of `parts` patches.
+[[nodiscard]] std::int64_t square_side(std::int64_t parts);
+
+/// Merges blocks of patches: rows of all images -> one row per block. `kind` is a merging kind.
+void merge_patches(PatchRows::Kind kind, const std::vector<ImageGrid>& grids,
+                   const MergeArguments& args, const float* from, float* to);
 
 }  // namespace headroom::measured

@@ -21,6 +21,17 @@ void mean_from(const PoolingArguments& args, std::int64_t sequence, std::int64_t
   for (std::int64_t i = 0; i < args.width; ++i) out[i] *= share;
 }
 
+/// The token that stands for sequence number `sequence`.
+std::int64_t chosen_token(const PoolingArguments& args, TokenPooling pooling,
+                          std::int64_t sequence) {
+  const std::int64_t* const ids = args.ids + sequence * args.seq_len;
+  const std::int64_t* const end = ids + args.seq_len;
+  const std::int64_t* const token = pooling == TokenPooling::greatest_id
+                                        ? std::max_element(ids, end)
+                                        : std::find(ids, end, args.token_id);
+  return token == end ? 0 : token - ids;
+}
+
 }  // namespace
 
 void pool_tokens(const PoolingArguments& args, TokenPooling pooling, float* out) {
@@ -32,6 +43,15 @@ void pool_tokens(const PoolingArguments& args, TokenPooling pooling, float* out)
         break;
       case TokenPooling::second:
         std::copy_n(first + args.width, args.width, out + sequence * args.width);
+        break;
+      case TokenPooling::last:
+        std::copy_n(first + (args.seq_len - 1) * args.width, args.width,
+                    out + sequence * args.width);
+        break;
+      case TokenPooling::first_of_id:
+      case TokenPooling::greatest_id:
+        std::copy_n(first + chosen_token(args, pooling, sequence) * args.width, args.width,
+                    out + sequence * args.width);
         break;
       case TokenPooling::mean:
         mean_from(args, sequence, 0, out + sequence * args.width);

@@ -37,20 +37,46 @@ Taps taps_of(std::int64_t output, std::int64_t outputs, std::int64_t inputs) {
   return taps;
 }
 
+/// The two positions around an output position whose first and last are the table's; the other taps
+/// have no weight.
+Taps corner_taps_of(std::int64_t output, std::int64_t outputs, std::int64_t inputs) {
+  const auto steps = static_cast<float>(std::max<std::int64_t>(outputs - 1, 1));
+  const float place = static_cast<float>(output) * static_cast<float>(inputs - 1) / steps;
+  const auto below = static_cast<std::int64_t>(place);
+  const float rest = place - static_cast<float>(below);
+  Taps taps{};
+  taps.position = {below, std::min(below + 1, inputs - 1), 0, 0};
+  taps.weight = {1 - rest, rest, 0, 0};
+  return taps;
+}
+
 }  // namespace
 
+std::vector<float> sum_of_tables(const float* tables, std::int64_t rows, std::int64_t width,
+                                 const ImageGrid& image) {
+  std::vector<float> result;
+  for (std::int64_t patch = 0; patch < image.patches(); ++patch) {
+    const float* const of_column = tables + patch % image.columns * width;
+    const float* const of_row = tables + (rows + patch / image.columns) * width;
+    for (std::int64_t i = 0; i < width; ++i) result.push_back(of_column[i] + of_row[i]);
+  }
+  return result;
+}
+
 std::vector<float> interpolate_positions(const PositionGrid& grid, const float* table,
-                                         std::int64_t rows, std::int64_t columns) {
+                                         std::int64_t rows, std::int64_t columns,
+                                         PositionInterpolation kind) {
   const std::int64_t kept = grid.prefix * grid.width;
   if (rows == grid.rows && columns == grid.columns) {
     return {table, table + kept + rows * columns * grid.width};
   }
+  const auto taps = kind == PositionInterpolation::linear ? corner_taps_of : taps_of;
   std::vector<float> result(static_cast<std::size_t>(kept + rows * columns * grid.width));
   std::copy_n(table, kept, result.data());
   for (std::int64_t row = 0; row < rows; ++row) {
-    const Taps vertical = taps_of(row, rows, grid.rows);
+    const Taps vertical = taps(row, rows, grid.rows);
     for (std::int64_t column = 0; column < columns; ++column) {
-      const Taps horizontal = taps_of(column, columns, grid.columns);
+      const Taps horizontal = taps(column, columns, grid.columns);
       float* const to = result.data() + kept + (row * columns + column) * grid.width;
       for (std::size_t v = 0; v < kTaps; ++v) {
         for (std::size_t h = 0; h < kTaps; ++h) {

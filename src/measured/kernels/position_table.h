@@ -4,6 +4,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "headroom/model_spec.h"
+#include "headroom/workload.h"
+
 namespace headroom::measured {
 
 /// A table [prefix + rows·columns, width]: positions of `prefix` tokens, then of a grid of patches.
@@ -14,10 +17,17 @@ struct PositionGrid {
   std::int64_t width = 0;
 };
 
-/// The table for a grid of `rows` × `columns` patches: `table` itself if it has that size, else its
-/// bicubic interpolation with a = -0.75 and pixel centres at half-integers, as torch's
+/// The table for a grid of `rows` × `columns` patches: `table` itself if it has that size, else an
+/// interpolation. `linear`: bilinear, with the corners of both grids on each other; otherwise
+/// bicubic with a = -0.75 and pixel centres at half-integers, as torch's
 /// interpolate(mode="bicubic", align_corners=False) computes it. Rows of the prefix are kept.
 [[nodiscard]] std::vector<float> interpolate_positions(const PositionGrid& grid, const float* table,
-                                                       std::int64_t rows, std::int64_t columns);
+                                                       std::int64_t rows, std::int64_t columns,
+                                                       PositionInterpolation kind);
+
+/// The sum of a row of the first table and one of the second for every place: the tables, of `rows`
+/// rows each, are those of the patches' columns and rows (Gemma 4).
+[[nodiscard]] std::vector<float> sum_of_tables(const float* tables, std::int64_t rows,
+                                               std::int64_t width, const ImageGrid& image);
 
 }  // namespace headroom::measured

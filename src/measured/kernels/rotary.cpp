@@ -85,6 +85,19 @@ void scale_longrope(const RopeSpec& rope, std::int64_t positions, std::vector<fl
   }
 }
 
+/// Axis that turns a pair of a head: 0 time, 1 height, 2 width.
+std::size_t axis_of_pair(const RopeSpec& rope, std::int64_t pair) {
+  const auto& [time, height, width] = rope.sections;
+  if (rope.axes == RopeAxes::sections) {
+    if (pair < time) return 0;
+    return pair < time + height ? 1 : 2;
+  }
+  const bool turns_by_height = pair % 3 == 1 && pair < 3 * height;
+  const bool turns_by_width = pair % 3 == 2 && pair < 3 * width;
+  if (turns_by_height) return 1;
+  return turns_by_width ? 2 : 0;
+}
+
 /// Rotates one head with interleaved pairs (x[2i], x[2i + 1]).
 void rotate_interleaved(float* head, const float* cos, const float* sin, std::int64_t half) {
   for (std::int64_t i = 0; i < half; ++i) {
@@ -105,6 +118,26 @@ void rotate_half_split(float* head, const float* cos, const float* sin, std::int
     head[i] = a * cos[i] - b * sin[i];
     upper[i] = b * cos[i] + a * sin[i];
   }
+}
+
+/// Rotates both halves of a head on their own, each with pairs half of it apart.
+void rotate_halves(float* head, const float* cos, const float* sin, std::int64_t half) {
+  rotate_half_split(head, cos, sin, half / 2);
+  rotate_half_split(head + half, cos + half / 2, sin + half / 2, half / 2);
+}
+
+using RotateHead = void (*)(float* head, const float* cos, const float* sin, std::int64_t half);
+
+RotateHead rotation_of(RopeLayout layout) {
+  switch (layout) {
+    case RopeLayout::half_split:
+      return rotate_half_split;
+    case RopeLayout::half_split_in_halves:
+      return rotate_halves;
+    case RopeLayout::interleaved:
+      break;
+  }
+  return rotate_interleaved;
 }
 
 }  // namespace
@@ -155,15 +188,54 @@ RotaryTable make_rotary_table(const RopeSpec& rope, std::int64_t dim, std::int64
   return table;
 }
 
+RotaryTable make_patch_rotary_table(const RopeSpec& rope, std::int64_t dim,
+                                    const std::vector<PatchPlace>& places) {
+  RotaryTable table{std::ssize(places), dim / 2, rope.layout, {}, {}};
+  const std::vector<float> frequencies = plain_frequencies(rope.theta, dim);
+  const bool alternates = rope.axes == RopeAxes::rows_and_columns_alternate;
+  const bool columns_first = rope.axes == RopeAxes::columns_then_rows;
+  const auto add = [&](std::int64_t position, std::size_t first) {
+    for (std::size_t i = first; i < frequencies.size(); i += 2) {
+      const float angle = static_cast<float>(position) * frequencies[i];
+      table.cos.push_back(static_cast<float>(std::cos(static_cast<double>(angle))));
+      table.sin.push_back(static_cast<float>(std::sin(static_cast<double>(angle))));
+    }
+  };
+  for (const PatchPlace& place : places) {
+    add(columns_first ? place.column : place.row, 0);
+    add(columns_first ? place.row : place.column, alternates ? 1 : 0);
+  }
+  return table;
+}
+
+RotaryTable make_axis_rotary_table(const RopeSpec& rope, std::int64_t dim,
+                                   std::int64_t trained_positions,
+                                   const std::vector<AxisPosition>& positions) {
+  RotaryTable table{std::ssize(positions), dim / 2, rope.layout, {}, {}};
+  const std::vector<float> frequencies =
+      rotary_frequencies(rope, dim, table.positions, trained_positions);
+  const auto factor = static_cast<float>(rope.attention_factor);
+  for (const AxisPosition& position : positions) {
+    for (std::size_t pair = 0; pair < frequencies.size(); ++pair) {
+      const auto axis = axis_of_pair(rope, static_cast<std::int64_t>(pair));
+      const float angle = static_cast<float>(position[axis]) * frequencies[pair];
+      table.cos.push_back(static_cast<float>(std::cos(static_cast<double>(angle))) * factor);
+      table.sin.push_back(static_cast<float>(std::sin(static_cast<double>(angle))) * factor);
+    }
+  }
+  return table;
+}
+
 void apply_rotary(const RotaryTable& table, const RotaryArguments& args, float* x) {
   const std::int64_t tokens = args.batch * args.seq_len;
-  const auto rotate_head =
-      table.layout == RopeLayout::half_split ? rotate_half_split : rotate_interleaved;
+  const RotateHead rotate_head = rotation_of(table.layout);
 #pragma omp parallel for if (tokens * args.heads * table.half >= kSerialElements) schedule(static)
   for (std::int64_t token = 0; token < tokens; ++token) {
     const std::int64_t place = token % args.seq_len;
-    const std::int64_t angle = (args.first_position + place) * table.half;
-    float* row = x + token / args.seq_len * args.batch_stride + place * args.stride;
+    const std::int64_t sequence = token / args.seq_len;
+    const std::int64_t shift = args.shifts == nullptr ? 0 : args.shifts[sequence];
+    const std::int64_t angle = (args.first_position + place + shift) * table.half;
+    float* row = x + sequence * args.batch_stride + place * args.stride;
     for (std::int64_t head = 0; head < args.heads; ++head) {
       rotate_head(row + head * args.head_stride, table.cos.data() + angle, table.sin.data() + angle,
                   table.half);

@@ -1,10 +1,12 @@
 // Rotary position embedding (RoPE, arXiv 2104.09864), as in Hugging Face's Llama.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
 #include "headroom/model_spec.h"
+#include "headroom/workload.h"
 
 namespace headroom::measured {
 
@@ -28,6 +30,18 @@ struct RotaryTable {
 [[nodiscard]] RotaryTable make_rotary_table(const RopeSpec& rope, std::int64_t dim,
                                             std::int64_t positions, std::int64_t trained_positions);
 
+/// Angles of patches by their row and column, as `rope.axes` assigns them to pairs.
+[[nodiscard]] RotaryTable make_patch_rotary_table(const RopeSpec& rope, std::int64_t dim,
+                                                  const std::vector<PatchPlace>& places);
+
+/// Position of a token on the axes time, height and width.
+using AxisPosition = std::array<std::int64_t, 3>;
+
+/// Angles of tokens by their positions on three axes, as `rope.axes` assigns them to pairs.
+[[nodiscard]] RotaryTable make_axis_rotary_table(const RopeSpec& rope, std::int64_t dim,
+                                                 std::int64_t trained_positions,
+                                                 const std::vector<AxisPosition>& positions);
+
 /// Heads to rotate, starting at x; strides in floats.
 struct RotaryArguments {
   std::int64_t batch = 1;
@@ -37,10 +51,10 @@ struct RotaryArguments {
   std::int64_t stride = 0;       ///< from token to token
   std::int64_t batch_stride = 0;
   std::int64_t first_position = 0;  ///< of the first token; first_position + seq_len <= positions
+  const std::int64_t* shifts = nullptr;  ///< [batch], added to the positions; null: all 0
 };
 
-/// Rotates each pair of every head by its angle, in place. A pair is (x[i], x[i + half]) or
-/// (x[2i], x[2i + 1]), by the table's layout.
+/// Rotates each pair of every head by its angle, in place. The table's layout pairs dimensions.
 void apply_rotary(const RotaryTable& table, const RotaryArguments& args, float* x);
 
 }  // namespace headroom::measured

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "parallel.h"
+#include "scalar_math.h"
 
 namespace headroom::measured {
 namespace {
@@ -39,11 +40,6 @@ std::int64_t convolve(const ChannelPlace& at) {
     at.x(token) = sum;
   }
   return flops;
-}
-
-float softplus(float x) {
-  constexpr float kLinearAbove = 20.0F;  // as torch.nn.functional.softplus
-  return x > kLinearAbove ? x : std::log1p(std::exp(x));
 }
 
 /// One head of a scan in one sequence.
@@ -123,7 +119,8 @@ struct DeltaHead {
   std::int64_t head;
   float* query;
   float* key;
-  float* change;  ///< what the state returns for the key, then the correction
+  float* decay;   ///< by key dimension
+  float* change;  ///< read of the state at the key, then the correction
 
   [[nodiscard]] std::int64_t key_head() const { return head / (args.heads / args.key_heads); }
   [[nodiscard]] float* state() const {
@@ -141,13 +138,13 @@ void normalise(const float* from, float factor, std::int64_t count, float* to) {
 }
 
 /// Decays the state and reads it at the key, into `change`.
-std::int64_t decay_and_read(const DeltaHead& at, float decay) {
+std::int64_t decay_and_read(const DeltaHead& at) {
   const std::int64_t width = at.args.value_dim;
   std::fill_n(at.change, width, 0.0F);
   float* row = at.state();
   for (std::int64_t i = 0; i < at.args.key_dim; ++i, row += width) {
     for (std::int64_t j = 0; j < width; ++j) {
-      row[j] *= decay;
+      row[j] *= at.decay[i];
       at.change[j] += at.key[i] * row[j];
     }
   }
@@ -168,15 +165,35 @@ std::int64_t correct_and_read(const DeltaHead& at, float* out) {
   return 4 * at.args.key_dim * width;
 }
 
+/// Decays of one token, by key dimension.
+void set_decays(const DeltaHead& at, std::int64_t token) {
+  const GatedDeltaArguments& args = at.args;
+  const float rate = -std::exp(args.a_log[at.head]);
+  const float* const alpha = args.alpha.row(token);
+  const auto decay = [&](std::int64_t index) {
+    return std::exp(rate * softplus(alpha[index] + args.dt_bias[index]));
+  };
+  switch (args.decay) {
+    case DeltaDecay::each_head:
+      std::fill_n(at.decay, args.key_dim, decay(at.head));
+      break;
+    case DeltaDecay::each_key_dim:
+      for (std::int64_t i = 0; i < args.key_dim; ++i) {
+        at.decay[i] = decay(at.head * args.key_dim + i);
+      }
+      break;
+  }
+}
+
 std::int64_t delta_token(const DeltaHead& at, std::int64_t token) {
   const GatedDeltaArguments& args = at.args;
   const std::int64_t dim = args.key_dim;
   const float root = std::sqrt(static_cast<float>(dim));
   normalise(args.query.row(token) + at.key_head() * dim, 1.0F / root, dim, at.query);
   normalise(args.key.row(token) + at.key_head() * dim, 1.0F, dim, at.key);
-  const float step = softplus(args.alpha.row(token)[at.head] + args.dt_bias[at.head]);
-  const float beta = 1.0F / (1.0F + std::exp(-args.beta.row(token)[at.head]));
-  std::int64_t flops = decay_and_read(at, std::exp(-std::exp(args.a_log[at.head]) * step));
+  set_decays(at, token);
+  const float beta = args.strength * sigmoid(args.beta.row(token)[at.head]);
+  std::int64_t flops = decay_and_read(at);
   const float* const value = args.value.row(token) + at.head * args.value_dim;
   for (std::int64_t j = 0; j < args.value_dim; ++j) {
     at.change[j] = (value[j] - at.change[j]) * beta;
@@ -228,12 +245,17 @@ std::int64_t state_space_scan(const StateSpaceArguments& args) {
 std::int64_t gated_delta(const GatedDeltaArguments& args, float* scratch) {
   std::int64_t flops = 0;
   const std::int64_t places = args.batch * args.heads;
-  const std::int64_t own = 2 * args.key_dim + args.value_dim;
+  const std::int64_t own = 3 * args.key_dim + args.value_dim;
 #pragma omp parallel for schedule(static) reduction(+ : flops)
   for (std::int64_t place = 0; place < places; ++place) {
     float* const query = scratch + place * own;
-    const DeltaHead at{args,  place / args.heads,   place % args.heads,
-                       query, query + args.key_dim, query + 2 * args.key_dim};
+    const DeltaHead at{args,
+                       place / args.heads,
+                       place % args.heads,
+                       query,
+                       query + args.key_dim,
+                       query + 2 * args.key_dim,
+                       query + 3 * args.key_dim};
     for (std::int64_t token = 0; token < args.seq_len; ++token) {
       flops += delta_token(at, at.item * args.seq_len + token);
     }

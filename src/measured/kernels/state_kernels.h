@@ -71,23 +71,26 @@ struct GatedDeltaArguments {
   std::int64_t heads = 0;
   std::int64_t key_dim = 0;
   std::int64_t value_dim = 0;
+  DeltaDecay decay = DeltaDecay::each_head;
+  float strength = 1;              ///< multiplies β after its sigmoid
   TokenRows query;                 ///< [key_heads·key_dim]
   TokenRows key;                   ///< [key_heads·key_dim]
   TokenRows value;                 ///< [heads·value_dim]
   TokenRows beta;                  ///< [heads], before its sigmoid
-  TokenRows alpha;                 ///< [heads], before its softplus
-  const float* dt_bias = nullptr;  ///< [heads]
+  TokenRows alpha;                 ///< [heads] or [heads·key_dim], before its softplus
+  const float* dt_bias = nullptr;  ///< as alpha
   const float* a_log = nullptr;    ///< [heads]
   float* state = nullptr;          ///< [batch, heads, key_dim, value_dim]
   float* out = nullptr;            ///< [batch, seq_len, heads·value_dim]
 
   [[nodiscard]] std::int64_t scratch_floats() const {
-    return batch * heads * (2 * key_dim + value_dim);
+    return batch * heads * (3 * key_dim + value_dim);
   }
 };
 
 /// o_t = S_tᵀ·q_t with S = exp(g_t)·S_{t-1} and S_t = S + k_t·(β_t·(v_t - Sᵀ·k_t))ᵀ, where
-/// g = -exp(a_log)·softplus(α + dt_bias) (arXiv 2412.06464, eq. 10). Queries and keys are
+/// g = -exp(a_log)·softplus(α + dt_bias), of a head or of each key dimension (arXiv 2412.06464, eq.
+/// 10; arXiv 2510.26692, eq. 1). Queries and keys are
 /// normalised to length 1, queries then divided by √key_dim. `scratch` has scratch_floats().
 /// Returns the FLOPs of the multiply-adds.
 std::int64_t gated_delta(const GatedDeltaArguments& args, float* scratch);

@@ -77,7 +77,19 @@ std::vector<Family> afmoe_families() {
            .classes = llama_classes("Afmoe"),
            .reader = read_afmoe,
            .names = llama_names({kAfmoe, routed_expert_rules(), query_key_norm_rules()}),
-           .gguf = None("not supported yet")}};
+           .gguf = GgufForm(GgufConversion::none,
+                            {{.name = "afmoe",
+                              .common = gguf_expert_keys(),
+                              .own = {{"feed_forward_length", "intermediate_size"},
+                                      {"expert_count", "num_experts"},
+                                      {"expert_shared_count", "num_shared_experts"},
+                                      {"expert_feed_forward_length", "moe_intermediate_size"},
+                                      {"leading_dense_block_count", "num_dense_layers"},
+                                      {"expert_weights_norm", "route_norm"},
+                                      {"expert_weights_scale", "route_scale"},
+                                      {"attention.sliding_window", "sliding_window"}},
+                              .constants = {{"mup_enabled", "true"}},
+                              .head_dim = GgufHeadDim::always}})}};
 }
 
 }  // namespace headroom::detail

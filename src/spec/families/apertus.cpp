@@ -39,7 +39,7 @@ std::vector<Family> apertus_families() {
            .classes = llama_classes("Apertus"),
            .reader = read_apertus,
            .names = llama_names({kApertus, query_key_norm_rules()}),
-           .gguf = None("not supported yet")}};
+           .gguf = None("GGUF stores the constants of its activation as metadata")}};
 }
 
 }  // namespace headroom::detail

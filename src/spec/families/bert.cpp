@@ -1,5 +1,5 @@
 // BERT and RoBERTa: post-norm encoders (arXiv 1810.04805, 1907.11692). RoBERTa has other heads and
-// unused rows in the position table.
+// unused rows in the position table; JinaBERT has ALiBi and gated networks.
 #include "../bert.h"
 
 #include "../encoder_heads.h"
@@ -27,34 +27,59 @@ HeadSpec next_sentence_head(ConfigReader& config) {
   return classifier_head(next);
 }
 
-ModelClasses bert_classes() {
+/// GGUF files have no pooler.
+HeadSpec bert_model_head(ConfigReader& config) {
+  return config.flag_or({"add_pooling_layer"}, true) ? pooler_head(config) : HeadSpec{};
+}
+
+ModelClasses bert_classes(const std::string& prefix) {
   const auto pretraining = [](ConfigReader& config) {
     HeadSpec head = next_sentence_head(config);
     head.language_model = bert_masked_head(config).language_model;
     return head;
   };
   return ModelClasses{
-      {{"BertModel", pooler_head},
-       {"BertForMaskedLM", bert_masked_head},
-       {"BertForPreTraining", pretraining},
-       {"BertForNextSentencePrediction", next_sentence_head},
-       {"BertForSequenceClassification", plain_classifier(ClassifierInput::pooled_token)},
-       {"BertForTokenClassification", plain_classifier(ClassifierInput::every_token)},
-       {"BertForQuestionAnswering", span_head},
-       {"BertForMultipleChoice", choice_head}}};
+      {{prefix + "Model", bert_model_head},
+       {prefix + "ForMaskedLM", bert_masked_head},
+       {prefix + "ForPreTraining", pretraining},
+       {prefix + "ForNextSentencePrediction", next_sentence_head},
+       {prefix + "ForSequenceClassification", plain_classifier(ClassifierInput::pooled_token)},
+       {prefix + "ForTokenClassification", plain_classifier(ClassifierInput::every_token)},
+       {prefix + "ForQuestionAnswering", span_head},
+       {prefix + "ForMultipleChoice", choice_head}}};
+}
+
+/// JinaBERT: no position table, but ALiBi on both sides, and gated networks without a bias on their
+/// inputs (arXiv 2310.19923, section 3.1). Published configs say "bert".
+void read_jina_bert(ConfigReader& config, ModelSpec& spec) {
+  read_bert_layers(config, spec, ActivationKind::gelu);
+  config.ignore({"emb_pooler", "attn_implementation", "embedding_model"});
+  config.expect_number("alibi_scaling", 1);
+  StackSpec& stack = *spec.encoder;
+  const bool alibi = config.choice_or<bool>({"position_embedding_type"},
+                                            {{"absolute", false}, {"alibi", true}}, false);
+  if (alibi) {
+    spec.position.kind = PositionKind::none;
+    stack.self_attention.alibi.kind = AlibiKind::power_below;
+    spec.not_run = "its ALiBi on both sides of a token has no kernel yet";
+  }
+  const auto gated =
+      config.choice_or<std::optional<ActivationKind>>({"feed_forward_type"},
+                                                      {{"original", std::nullopt},
+                                                       {"geglu", ActivationKind::gelu},
+                                                       {"reglu", ActivationKind::relu}},
+                                                      std::nullopt);
+  if (!gated) return;
+  stack.ffn.kind = FfnKind::gated;
+  stack.ffn.activation = *gated;
+  stack.ffn.bias = false;
+  stack.ffn.down_bias = true;
 }
 
 void read_bert(ConfigReader& config, ModelSpec& spec) {
+  if (spec.architecture.starts_with("JinaBert")) return read_jina_bert(config, spec);
   read_bert_encoder(config, spec, ActivationKind::gelu);
 }
-
-constexpr NameRule kRobertaHead[] = {
-    {"head.transform.dense.%", "lm_head.dense.%"},
-    {"head.transform.norm.%", "lm_head.layer_norm.%"},
-    {"head.language_model.weight", "lm_head.decoder.weight"},
-    {"head.language_model.bias", "lm_head.bias"},
-    {"head.classifier.%", "classifier.out_proj.%"},
-};
 
 // Checkpoints converted from TensorFlow, such as bert-base-uncased, use its names for norms.
 constexpr NameRule kTensorflowNorms[] = {
@@ -68,8 +93,15 @@ constexpr NameRule kTensorflowNorms[] = {
     {"head.transform.norm.bias", "cls.predictions.transform.LayerNorm.beta"},
 };
 
+constexpr NameRule kJinaBert[] = {
+    {"encoder.layers.mlp.gate.%", "encoder.layer.{}.mlp.gated_layers.%", part(0)},
+    {"encoder.layers.mlp.up.%", "encoder.layer.{}.mlp.gated_layers.%", part(1)},
+    {"encoder.layers.mlp.down.%", "encoder.layer.{}.mlp.wo.%"},
+    {"encoder.layers.mlp_norm.%", "encoder.layer.{}.mlp.layernorm.%"},
+};
+
 NameTable bert_names() {
-  return {{bert_rules(), kTensorflowNorms},
+  return {{bert_rules(), kTensorflowNorms, kJinaBert},
           {"bert."},
           {{"cls.predictions.decoder.weight", ExtraKind::tied_copy},
            {"cls.predictions.decoder.bias", ExtraKind::tied_copy},
@@ -78,39 +110,44 @@ NameTable bert_names() {
            {"pooler.", ExtraKind::unused_head, NamePart::beginning}}};
 }
 
-NameTable roberta_names() {
-  return {{kRobertaHead, bert_rules()},
-          {"roberta."},
-          {{"lm_head.decoder.weight", ExtraKind::tied_copy},
-           {"lm_head.decoder.bias", ExtraKind::tied_copy},
-           {"lm_head.", ExtraKind::unused_head, NamePart::beginning},
-           {"roberta.pooler.", ExtraKind::unused_head, NamePart::beginning},
-           {"pooler.", ExtraKind::unused_head, NamePart::beginning}}};
+void finish_bert(const GgufMetadataReader& metadata, ConfigDraft& config) {
+  config.set_count("type_vocab_size", metadata.rows("token_types.weight").value_or(0));
 }
 
 }  // namespace
 
 std::vector<Family> bert_families() {
   return {{.model_types = {"bert"},
-           .classes = bert_classes(),
+           .classes = either_of(bert_classes("Bert"), bert_classes("JinaBert")),
            .reader = read_bert,
+           .names = bert_names(),
+           .gguf = GgufForm(GgufConversion::none,
+                            {{.name = "bert",
+                              .common = gguf_layer_norm_keys(),
+                              .own = {{"attention.layer_norm_epsilon", "layer_norm_eps"}},
+                              .constants = {{"add_pooling_layer", "false"}},
+                              .head_dim = GgufHeadDim::never,
+                              .finish = finish_bert}})},
+          {.model_types = {"jina_bert"},
+           .classes = bert_classes("JinaBert"),
+           .reader = read_jina_bert,
            .names = bert_names(),
            .gguf = None("not supported yet")},
           {.model_types = {"roberta"},
            .classes = either_of(roberta_classes("Roberta"), roberta_classes("XLMRoberta")),
            .reader = read_roberta,
-           .names = roberta_names(),
-           .gguf = None("not supported yet")},
+           .names = roberta_names("roberta."),
+           .gguf = None("llama.cpp stores it under the name of BERT")},
           {.model_types = {"xlm-roberta"},
            .classes = either_of(roberta_classes("XLMRoberta"), roberta_classes("Roberta")),
            .reader = read_roberta,
-           .names = roberta_names(),
-           .gguf = None("not supported yet")},
+           .names = roberta_names("roberta."),
+           .gguf = None("llama.cpp stores it under the name of BERT")},
           {.model_types = {"camembert"},
            .classes = either_of(roberta_classes("Camembert"), roberta_classes("Roberta")),
            .reader = read_roberta,
-           .names = roberta_names(),
-           .gguf = None("not supported yet")}};
+           .names = roberta_names("roberta."),
+           .gguf = None("llama.cpp stores it under the name of BERT")}};
 }
 
 }  // namespace headroom::detail

@@ -96,6 +96,9 @@ ModelClasses chatglm_classes() {
 void finish_chatglm(const GgufMetadataReader& metadata, ConfigDraft& config) {
   const auto base = metadata.value("rope.freq_base");
   if (base && base->is_number()) config.set_number("rope_ratio", base->get<double>() / kBase);
+  config.copy(metadata, "attention.key_length", "kv_channels");
+  // Files of GLM-4 in Hugging Face's layout store the three biases apart.
+  if (metadata.has_tensor("blk.0.attn_q.bias")) config.set_flag("add_qkv_bias", true);
 }
 
 }  // namespace

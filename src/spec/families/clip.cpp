@@ -1,10 +1,12 @@
 // CLIP and SigLIP: a text encoder and an image encoder whose outputs are compared (arXiv
-// 2103.00020, 2303.15343). The text encoder is the graph; the image encoder is counted.
-#include <array>
+// 2103.00020, 2303.15343).
+#include <fmt/format.h>
 
 #include "../common_keys.h"
 #include "../family.h"
+#include "../towers/encoder_specs.h"
 #include "../towers/image_encoders.h"
+#include "../towers/tower_names.h"
 
 namespace headroom::detail {
 namespace {
@@ -53,53 +55,96 @@ void read_text(ConfigReader& text, ModelSpec& spec, const TextEncoder& absent) {
   spec.encoder = stack;
 }
 
-void count(ModelSpec& spec, const std::string& path, std::vector<std::int64_t> shape) {
-  spec.counted_only.push_back({path, std::move(shape), WeightRole::projector, 1,
-                               ModelPart::projector, CountedUse::part_not_run});
+/// Reads the text model of a siglip or siglip2 config. The last token stands for the text.
+SimilarityHeadSpec read_siglip_text(ConfigReader& text, ModelSpec& spec) {
+  read_text(text, spec, kSiglipText);
+  SimilarityHeadSpec head;
+  head.projection_dim = text.size_or({"projection_size"}, spec.hidden_size);
+  head.projection_bias = true;
+  head.logit_bias = true;
+  return head;
 }
 
-void finish_pair(ConfigReader& text, ConfigReader& vision, ModelSpec& spec) {
-  text.ignore({"model_type", "initializer_factor", "projection_dim", "projection_size", "dropout",
+void finish_pair(ConfigReader& text, ConfigReader& vision) {
+  text.ignore({"model_type", "initializer_factor", "projection_dim", "dropout",
                "transformers_version", "torch_dtype", "dtype"});
   vision.ignore(
       {"model_type", "projection_dim", "dropout", "transformers_version", "torch_dtype", "dtype"});
   text.finish();
   vision.finish();
-  spec.assumptions.emplace_back(
-      "FLOPs, activations and time are those of the text encoder; the image encoder and both "
-      "projections count as parameters");
-  spec.not_run = "its image encoder and the comparison of both outputs are not in the graph";
 }
 
-void read_clip(ConfigReader& config, ModelSpec& spec) {
+/// Reads which token stands for a text: the end of text, the first one if padding repeats it.
+/// Older configs state its id as 2, whatever it is; their vocabulary ends with it. Source:
+/// CLIPTextTransformer, transformers, models/clip.
+void read_end_token(ConfigReader& text, SimilarityHeadSpec& head) {
+  constexpr std::int64_t kLegacyEnd = 2;
+  head.token_id = text.count_or({"eos_token_id"}, 49407);
+  head.pooling =
+      head.token_id == kLegacyEnd ? TokenPooling::greatest_id : TokenPooling::first_of_id;
+}
+
+void read_clip_pair(ConfigReader& config, ModelSpec& spec) {
   ConfigReader text = config.object_or_empty("text_config");
   ConfigReader vision = config.object_or_empty("vision_config");
   config.ignore(
       {"logit_scale_init_value", "initializer_factor", "text_config_dict", "vision_config_dict"});
-  const std::int64_t width = config.size_or({"projection_dim"}, 512);
   read_text(text, spec, kClipText);
-  const std::int64_t vision_width = count_clip(vision, spec);
-  count(spec, "text_projection.weight", {width, spec.hidden_size});
-  count(spec, "visual_projection.weight", {width, vision_width});
-  count(spec, "logit_scale", {1});
-  finish_pair(text, vision, spec);
+  SimilarityHeadSpec head;
+  head.projection_dim = config.size_or({"projection_dim"}, 512);
+  read_end_token(text, head);
+  TowerSpec tower = read_pooled_clip(vision);
+  tower.projector.steps = {LinearStep{"linear", head.projection_dim, false}, UnitLengthStep{}};
+  spec.head.similarity = head;
+  spec.tower = std::move(tower);
+  finish_pair(text, vision);
 }
 
-void read_siglip(ConfigReader& config, ModelSpec& spec) {
+void read_siglip_pair(ConfigReader& config, ModelSpec& spec) {
   ConfigReader text = config.object_or_empty("text_config");
   ConfigReader vision = config.object_or_empty("vision_config");
   config.ignore({"initializer_factor"});
-  read_text(text, spec, kSiglipText);
-  const std::int64_t width = text.size_or({"projection_size"}, spec.hidden_size);
-  static_cast<void>(count_siglip(vision, spec));
-  count(spec, "head.weight", {width, spec.hidden_size});
-  count(spec, "head.bias", {width});
-  count(spec, "logit_scale", {1});
-  count(spec, "logit_bias", {1});
-  finish_pair(text, vision, spec);
+  spec.head.similarity = read_siglip_text(text, spec);
+  TowerSpec tower = read_pooled_siglip(vision);
+  if (tower.hidden_size != spec.head.similarity->projection_dim) {
+    text.fail("projection_size",
+              fmt::format("{} differs from the image encoder's hidden_size {}, so their outputs "
+                          "cannot be compared",
+                          spec.head.similarity->projection_dim, tower.hidden_size),
+              "use the image encoder's hidden_size");
+  }
+  tower.projector.steps = {UnitLengthStep{}};
+  spec.tower = std::move(tower);
+  finish_pair(text, vision);
 }
 
-constexpr None kNoNames("the names of its two encoders' tensors are not listed yet");
+void count(ModelSpec& spec, const std::string& path, std::vector<std::int64_t> shape) {
+  spec.counted_only.push_back({path, std::move(shape), WeightRole::projector, 1,
+                               ModelPart::projector, CountedUse::part_not_run});
+}
+
+/// SigLIP 2 with images of any shape (arXiv 2502.14786, section 2.4.2).
+void read_siglip2(ConfigReader& config, ModelSpec& spec) {
+  std::vector<std::string> filled;  // the class's own default
+  ConfigReader text = config.object_or_empty("text_config");
+  ConfigReader vision =
+      config.object_or_empty("vision_config").with_defaults(R"({"num_patches": 256})", filled);
+  config.ignore({"initializer_factor"});
+  const SimilarityHeadSpec head = read_siglip_text(text, spec);
+  static_cast<void>(count_siglip(vision, spec));
+  count(spec, "head.weight", {head.projection_dim, spec.hidden_size});
+  count(spec, "head.bias", {head.projection_dim});
+  count(spec, "logit_scale", {1});
+  count(spec, "logit_bias", {1});
+  finish_pair(text, vision);
+  spec.assumptions.emplace_back(
+      "FLOPs, activations and time are those of the text encoder; the image encoder and both "
+      "projections count as parameters");
+  spec.not_run =
+      "its image encoder interpolates positions with antialiasing, which headroom does not run";
+}
+
+constexpr None kNoNames("its image encoder is not run");
 constexpr None kNoGguf("GGUF stores image encoders only with a text model");
 
 }  // namespace
@@ -107,12 +152,17 @@ constexpr None kNoGguf("GGUF stores image encoders only with a text model");
 std::vector<Family> clip_families() {
   return {{.model_types = {"clip"},
            .classes = one_class("CLIPModel"),
-           .reader = read_clip,
-           .names = kNoNames,
+           .reader = read_clip_pair,
+           .names = clip_names(),
            .gguf = kNoGguf},
           {.model_types = {"siglip"},
            .classes = one_class("SiglipModel"),
-           .reader = read_siglip,
+           .reader = read_siglip_pair,
+           .names = clip_names(),
+           .gguf = kNoGguf},
+          {.model_types = {"siglip2"},
+           .classes = one_class("Siglip2Model"),
+           .reader = read_siglip2,
            .names = kNoNames,
            .gguf = kNoGguf}};
 }

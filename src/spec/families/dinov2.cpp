@@ -1,5 +1,6 @@
 // DINOv2: a ViT with layer scale, GELU or SwiGLU networks, and positions interpolated to any image
-// size (arXiv 2304.07193).
+// size (arXiv 2304.07193). DINOv3: RoPE of patches in place of positions, register tokens (arXiv
+// 2508.10104).
 #include "../family.h"
 #include "../vision_transformer.h"
 
@@ -29,6 +30,16 @@ FfnSpec read_network(ConfigReader& config, std::int64_t hidden_size) {
   return {FfnKind::gated, (gated + kGranule - 1) / kGranule * kGranule, ActivationKind::silu, true};
 }
 
+/// Replaces masked patches in training.
+void count_mask_token(ModelSpec& spec) {
+  spec.counted_only.push_back({"embeddings.mask_token",
+                               {spec.hidden_size},
+                               WeightRole::embedding,
+                               1,
+                               ModelPart::vision,
+                               CountedUse::loaded});
+}
+
 void read_dinov2(ConfigReader& config, ModelSpec& spec) {
   read_vision_transformer(config, spec, PrefixTokens::class_token);
   StackSpec& stack = *spec.encoder;
@@ -37,14 +48,58 @@ void read_dinov2(ConfigReader& config, ModelSpec& spec) {
   stack.layer_scale = true;
   stack.norm.eps = config.number_or({"layer_norm_eps"}, 1e-6);
   stack.final_norm = stack.norm;
-  if (config.flag_or({"use_mask_token"}, true)) {
-    spec.counted_only.push_back({"embeddings.mask_token",
-                                 {spec.hidden_size},
+  if (config.flag_or({"use_mask_token"}, true)) count_mask_token(spec);
+  config.ignore({"layerscale_value", "drop_path_rate", "out_features", "out_indices", "stage_names",
+                 "apply_layernorm", "reshape_hidden_states"});
+}
+
+/// Every projection has a key of its own for its bias.
+void read_dinov3_biases(ConfigReader& config, AttentionSpec& attention) {
+  attention.qkv_bias = config.flag_or({"query_bias"}, true);
+  attention.key_bias = config.flag_or({"key_bias"}, false);
+  attention.output_bias = config.flag_or({"proj_bias"}, true);
+  if (config.flag_or({"value_bias"}, true) != attention.qkv_bias) {
+    config.fail("value_bias", "differs from query_bias", "give both projections a bias, or none");
+  }
+  if (attention.key_bias && !attention.qkv_bias) {
+    config.fail("key_bias", "gives keys a bias that queries lack", "set query_bias, too");
+  }
+}
+
+/// Register tokens, which follow the class token, and RoPE have no operators here.
+void count_registers(ConfigReader& config, ModelSpec& spec) {
+  const std::int64_t registers = config.count_or({"num_register_tokens"}, 0);
+  if (registers > 0) {
+    spec.counted_only.push_back({"embeddings.register_tokens",
+                                 {registers, spec.hidden_size},
                                  WeightRole::embedding,
                                  1,
                                  ModelPart::vision,
-                                 CountedUse::loaded});
+                                 CountedUse::part_not_run});
+    spec.assumptions.emplace_back("the register tokens count as parameters, not as positions");
   }
+  spec.not_run = "its RoPE, of patches behind class and register tokens, has no kernel yet";
+  config.ignore({"pos_embed_shift", "pos_embed_jitter", "pos_embed_rescale", "rope_theta",
+                 "rope_parameters"});
+}
+
+void read_dinov3(ConfigReader& config, ModelSpec& spec) {
+  read_vision_transformer(config, spec, PrefixTokens::class_token);
+  spec.position = {};
+  spec.position.kind = PositionKind::none;
+  spec.embedding.image->interpolation = PositionInterpolation::any_size;
+  StackSpec& stack = *spec.encoder;
+  read_dinov3_biases(config, stack.self_attention);
+  const bool gated = config.flag_or({"use_gated_mlp"}, false);
+  stack.ffn = {gated ? FfnKind::gated : FfnKind::plain, config.size({"intermediate_size"}),
+               read_activation(config, {"hidden_act"}, ActivationKind::gelu),
+               config.flag_or({"mlp_bias"}, true)};
+  stack.layer_scale = true;
+  stack.norm.eps = config.number_or({"layer_norm_eps"}, 1e-5);
+  stack.final_norm = stack.norm;
+  stack.dropout.attention_probs = config.probability_or({"attention_dropout"}, 0);
+  count_mask_token(spec);
+  count_registers(config, spec);
   config.ignore({"layerscale_value", "drop_path_rate", "out_features", "out_indices", "stage_names",
                  "apply_layernorm", "reshape_hidden_states"});
 }
@@ -69,6 +124,11 @@ std::vector<Family> dinov2_families() {
            .classes = dinov2_classes(),
            .reader = read_dinov2,
            .names = NameTable{{kDinov2, vit_rules()}, {"dinov2."}, {}},
+           .gguf = None("GGUF stores vision towers only with a text model")},
+          {.model_types = {"dinov3_vit"},
+           .classes = ModelClasses{{{"DINOv3ViTModel", no_head}, {"DINOv3ViTBackbone", no_head}}},
+           .reader = read_dinov3,
+           .names = None("its RoPE is counted and not run"),
            .gguf = None("GGUF stores vision towers only with a text model")}};
 }
 

@@ -104,7 +104,7 @@ std::vector<Family> distilbert_families() {
                               {"distilbert."},
                               {{"vocab_projector.weight", ExtraKind::tied_copy},
                                {"vocab_", ExtraKind::unused_head, NamePart::beginning}}},
-           .gguf = None("llama.cpp does not support this architecture")}};
+           .gguf = None("llama.cpp stores it under the name of BERT")}};
 }
 
 }  // namespace headroom::detail

@@ -1,5 +1,6 @@
 // ESM-1b and ESM-2: pre-norm encoders of proteins (doi 10.1126/science.ade2574). Embeddings of
 // masked tokens are zero, and the others are scaled as if training's share were masked.
+#include "../bert.h"
 #include "../common_keys.h"
 #include "../encoder_heads.h"
 #include "../family.h"
@@ -42,13 +43,7 @@ void read_esm(ConfigReader& config, ModelSpec& spec) {
   read_positions(config, spec);
   read_token_dropout(config, spec);
 
-  StackSpec stack;
-  stack.num_layers = config.layers({"num_hidden_layers"});
-  stack.self_attention = multi_head_attention(
-      config, "num_attention_heads", config.size({"num_attention_heads"}), spec.hidden_size);
-  stack.self_attention.qkv_bias = true;
-  stack.self_attention.output_bias = true;
-  stack.ffn = {FfnKind::plain, config.size({"intermediate_size"}), ActivationKind::gelu, true};
+  StackSpec stack = read_biased_layers(config, spec.hidden_size, ActivationKind::gelu);
   stack.norm_placement = NormPlacement::pre;
   stack.norm = {NormKind::layer_norm, true, config.number_or({"layer_norm_eps"}, 1e-12)};
   stack.final_norm = stack.norm;
@@ -80,13 +75,6 @@ constexpr NameRule kEsm[] = {
     {"encoder.layers.mlp_norm.bias", "encoder.layer.{}.LayerNorm.beta"},
     {"encoder.final_norm.%", "encoder.emb_layer_norm_after.%"},
     {"head.contacts.%", "contact_head.regression.%"},
-    {"head.transform.dense.%", "lm_head.dense.%"},
-    {"head.transform.norm.%", "lm_head.layer_norm.%"},
-    {"head.language_model.weight", "lm_head.decoder.weight"},
-    {"head.language_model.bias", "lm_head.bias"},
-    {"head.classifier.dense.%", "classifier.dense.%"},
-    {"head.classifier.%", "classifier.out_proj.%"},
-    {"head.classifier.%", "classifier.%"},
 };
 
 ModelClasses esm_classes() {
@@ -100,21 +88,20 @@ ModelClasses esm_classes() {
        {"EsmForTokenClassification", plain_classifier(ClassifierInput::every_token)}}};
 }
 
+NameTable esm_names() {
+  NameTable names = roberta_names("esm.", {kEsm});
+  names.extras.push_back({"inv_freq", ExtraKind::rotary_buffer});
+  names.extras.push_back({"position_ids", ExtraKind::position_ids});
+  return names;
+}
+
 }  // namespace
 
 std::vector<Family> esm_families() {
   return {{.model_types = {"esm"},
            .classes = esm_classes(),
            .reader = read_esm,
-           .names = NameTable{{kEsm, bert_rules()},
-                              {"esm."},
-                              {{"lm_head.decoder.weight", ExtraKind::tied_copy},
-                               {"lm_head.decoder.bias", ExtraKind::tied_copy},
-                               {"inv_freq", ExtraKind::rotary_buffer},
-                               {"position_ids", ExtraKind::position_ids},
-                               {"lm_head.", ExtraKind::unused_head, NamePart::beginning},
-                               {"pooler.dense.weight", ExtraKind::unused_head},
-                               {"pooler.dense.bias", ExtraKind::unused_head}}},
+           .names = esm_names(),
            .gguf = None("llama.cpp does not support this architecture")}};
 }
 

@@ -6,6 +6,7 @@ set(HEADROOM_FAMILIES
   apertus
   attention_layer
   baichuan
+  bailing
   bart
   bert
   bloom
@@ -15,7 +16,9 @@ set(HEADROOM_FAMILIES
   convolution_layer
   deberta
   deepseek
+  deepseek_sparse
   deepseek_v4
+  diffusion
   dinov2
   distilbert
   ernie
@@ -37,6 +40,8 @@ set(HEADROOM_FAMILIES
   image_text
   internlm
   jamba
+  kimi_linear
+  laguna
   lfm2
   linear_transformer
   llama
@@ -57,17 +62,24 @@ set(HEADROOM_FAMILIES
   nemotron_h
   nomic_bert
   olmo
+  olmo_hybrid
   opt
   phi
   phi3
   qwen
   qwen1
   qwen3_next
+  qwen_omni
   qwen_vl
+  recurrent_gemma
   recurrent_layer
+  rwkv
   stablelm
   starcoder2
   t5
+  t5gemma
   transformer
   vit
-  wav2vec2)
+  wav2vec2
+  xlnet
+  zamba2)

@@ -1,10 +1,13 @@
 // Gemma, Gemma 2 and the text model of Gemma 3: norms by 1 + w, scaled embeddings, GeGLU; since
 // Gemma 2 norms before and after each part, soft caps and windows (arXiv 2403.08295, 2408.00118,
 // 2503.19786).
+#include "gemma.h"
+
 #include <cmath>
 
 #include "../decoder.h"
 #include "../family.h"
+#include "../towers/tower_names.h"
 #include "../towers/towers.h"
 #include "../towers/wrapper.h"
 
@@ -61,6 +64,8 @@ void read_gemma(ConfigReader& config, ModelSpec& spec) {
   if (!config.has("hidden_activation")) spec.decoder->ffn.activation = ActivationKind::gelu_tanh;
 }
 
+}  // namespace
+
 void read_gemma2(ConfigReader& config, ModelSpec& spec) {
   read_gemma_like(config, spec, Generation::second);
   read_caps(config, spec, {50, 30});
@@ -69,6 +74,8 @@ void read_gemma2(ConfigReader& config, ModelSpec& spec) {
   StackSpec& stack = *spec.decoder;
   set_windows(stack, read_windowed_layers(config, stack.num_layers, even), window);
 }
+
+namespace {
 
 void read_gemma3_text(ConfigReader& config, ModelSpec& spec) {
   constexpr double kLocalTheta = 10000;
@@ -81,7 +88,11 @@ void read_gemma3_text(ConfigReader& config, ModelSpec& spec) {
       config.size_or({"sliding_window_pattern", "_sliding_window_pattern"}, 6);
   const auto rule = [pattern](std::int64_t layer) { return (layer + 1) % pattern != 0; };
   const std::vector<bool> windowed = read_windowed_layers(config, stack.num_layers, rule);
-  const WindowSpec window = read_window(config, 4096);
+  // EmbeddingGemma (arXiv 2509.20354) sees both sides of a token, in windows half to each side.
+  const bool both_sides = config.flag_or({"use_bidirectional_attention"}, false);
+  stack.self_attention.causal = !both_sides;
+  WindowSpec window = read_window(config, 4096);
+  if (both_sides) window = {WindowKind::centred, window.size / 2};
   RopeSpec local;
   local.theta = config.number_or({"rope_local_base_freq"}, kLocalTheta);
   const std::int64_t head_dim = stack.self_attention.head_dim;
@@ -97,52 +108,25 @@ void read_gemma3_text(ConfigReader& config, ModelSpec& spec) {
 }
 
 ModelClasses gemma3_classes() {
-  return decoder_classes("Gemma3", {.tied = true, .float32_logits = true});
+  const ModelClasses text = {{{"Gemma3TextModel", no_head},
+                              {"Gemma3TextForSequenceClassification", last_token_classifier}}};
+  return either_of(decoder_classes("Gemma3", {.tied = true, .float32_logits = true}), text);
 }
 
 void read_gemma3(ConfigReader& config, ModelSpec& spec) {
   read_text_config(config, spec, gemma3_classes(), read_gemma3_text);
+  if (spec.head.language_model) spec.head.language_model->soft_cap = 0;  // this class applies none
   note_absent_tower(config, spec);
-  count_gemma3_tower(config, spec);
+  read_gemma3_tower(config, spec);
   read_tower_tokens(config, spec);
-  config.ignore({"mm_tokens_per_image", "tie_word_embeddings"});
+  config.ignore({"tie_word_embeddings"});
 }
 
-// Gemma 3's SigLIP tower and its projector to the text model.
-constexpr NameRule kGemmaVision[] = {
-    {"vision_tower.patch_embeddings.%", "vision_tower.vision_model.embeddings.patch_embedding.%"},
-    {"vision_tower.position_embeddings.%",
-     "vision_tower.vision_model.embeddings.position_embedding.%"},
-    {"vision_tower.layers.attention.query.%",
-     "vision_tower.vision_model.encoder.layers.{}.self_attn.q_proj.%"},
-    {"vision_tower.layers.attention.key.%",
-     "vision_tower.vision_model.encoder.layers.{}.self_attn.k_proj.%"},
-    {"vision_tower.layers.attention.value.%",
-     "vision_tower.vision_model.encoder.layers.{}.self_attn.v_proj.%"},
-    {"vision_tower.layers.attention.output.%",
-     "vision_tower.vision_model.encoder.layers.{}.self_attn.out_proj.%"},
-    {"vision_tower.layers.mlp.up.%", "vision_tower.vision_model.encoder.layers.{}.mlp.fc1.%"},
-    {"vision_tower.layers.mlp.down.%", "vision_tower.vision_model.encoder.layers.{}.mlp.fc2.%"},
-    {"vision_tower.layers.attention_norm.%",
-     "vision_tower.vision_model.encoder.layers.{}.layer_norm1.%"},
-    {"vision_tower.layers.mlp_norm.%", "vision_tower.vision_model.encoder.layers.{}.layer_norm2.%"},
-    {"vision_tower.final_norm.%", "vision_tower.vision_model.post_layernorm.%"},
-    {"vision_tower.head.probe", "vision_tower.vision_model.head.probe"},
-    {"vision_tower.head.attention.qkv.weight",
-     "vision_tower.vision_model.head.attention.in_proj_weight"},
-    {"vision_tower.head.attention.qkv.bias",
-     "vision_tower.vision_model.head.attention.in_proj_bias"},
-    {"vision_tower.head.attention.output.%", "vision_tower.vision_model.head.attention.out_proj.%"},
-    {"vision_tower.head.norm.%", "vision_tower.vision_model.head.layernorm.%"},
-    {"vision_tower.head.mlp.up.%", "vision_tower.vision_model.head.mlp.fc1.%"},
-    {"vision_tower.head.mlp.down.%", "vision_tower.vision_model.head.mlp.fc2.%"},
-    {"projector.norm.%", "multi_modal_projector.mm_soft_emb_norm.%"},
-    {"projector.weight", "multi_modal_projector.mm_input_projection_weight"},
-};
-
 NameTable gemma_names() {
-  return {{kGemmaVision, sandwich_norm_rules(), query_key_norm_rules(), llama_rules()},
-          {"model.", "language_model.model.", "model.language_model."},
+  return {{gemma3_projector_rules(), clip_tower_rules(), unwrapped_clip_tower_rules(),
+           sandwich_norm_rules(), query_key_norm_rules(), llama_rules()},
+          {"model.", "language_model.model.", "model.language_model.", "vision_tower.",
+           "model.vision_tower."},
           {{"lm_head.weight", ExtraKind::tied_copy},
            {"language_model.lm_head.weight", ExtraKind::tied_copy}}};
 }

@@ -1,11 +1,16 @@
 // Gemma 3n and Gemma 4: per-layer embeddings, layers that share K and V with an earlier one, larger
 // heads in full layers, experts beside the dense network (Google, model cards of gemma-3n-E4B and
 // gemma-4-26B-A4B; transformers, models/gemma3n and models/gemma4).
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <numbers>
+#include <set>
 
 #include "../decoder.h"
 #include "../family.h"
+#include "../towers/tower_names.h"
 #include "../towers/towers.h"
 #include "../towers/wrapper.h"
 
@@ -130,30 +135,64 @@ void read_gemma4_text(ConfigReader& config, ModelSpec& spec) {
   });
 }
 
-/// AltUp (arXiv 2301.13310) and Laurel (arXiv 2411.07501) of Gemma 3n.
-void count_altup(ConfigReader& config, ModelSpec& spec) {
-  const std::int64_t inputs = config.size_or({"altup_num_inputs"}, 4);
-  const std::int64_t rank = config.size_or({"laurel_rank"}, 64);
-  const std::int64_t layers = spec.decoder->num_layers;
-  const std::int64_t width = spec.hidden_size;
-  config.ignore({"altup_active_idx", "altup_coef_clip", "altup_correct_scale",
-                 "activation_sparsity_pattern"});
-  const auto count = [&](const std::string& name, std::vector<std::int64_t> shape, WeightRole role,
-                         std::int64_t repeat) {
-    spec.counted_only.push_back(
-        {"decoder.layers." + name, std::move(shape), role, repeat, ModelPart::text});
-  };
-  count("altup.correct_output_scale", {width}, WeightRole::norm, layers);
-  count("altup.correction.weight", {inputs, inputs}, WeightRole::mlp, layers);
-  count("altup.prediction.weight", {product(config, "altup_num_inputs", inputs, inputs), inputs},
-        WeightRole::mlp, layers);
-  count("altup.router.weight", {inputs, width}, WeightRole::mlp, layers);
-  count("altup.router_norm.weight", {width}, WeightRole::norm, layers);
-  count("laurel.left.weight", {rank, width}, WeightRole::mlp, layers);
-  count("laurel.right.weight", {width, rank}, WeightRole::mlp, layers);
-  count("laurel.norm.weight", {width}, WeightRole::norm, layers);
-  count("altup.projections.weight", {width, width}, WeightRole::embedding, 2 * (inputs - 1));
-  spec.assumptions.emplace_back("AltUp and Laurel count as parameters, without FLOPs");
+void read_altup(ConfigReader& config, StackSpec& stack) {
+  constexpr std::int64_t kMostInputs = 4;  // kGemma3n names their projections
+  AltUpSpec altup;
+  altup.inputs = config.size_or({"altup_num_inputs"}, kMostInputs);
+  altup.active = config.count_or({"altup_active_idx"}, 0);
+  altup.scales_output = config.flag_or({"altup_correct_scale"}, true);
+  if (altup.inputs > kMostInputs || altup.active >= altup.inputs) {
+    config.fail("altup_num_inputs", "is above 4, or not above altup_active_idx",
+                "use at most 4 inputs, and the index of one of them");
+  }
+  config.ignore({"altup_coef_clip"});  // in training only
+  stack.altup = altup;
+  stack.laurel_rank = config.size_or({"laurel_rank"}, 64);
+}
+
+/// The argument at which the normal distribution reaches `share`, by bisection.
+double normal_quantile(double share) {
+  double low = -10;
+  double high = 10;
+  for (int step = 0; step < 100; ++step) {
+    const double middle = (low + high) / 2;
+    const double reached = std::erfc(-middle / std::numbers::sqrt2) / 2;
+    (reached < share ? low : high) = middle;
+  }
+  return low;
+}
+
+/// Layers that zero the lower gates: activation_sparsity_pattern is the share of each layer, by
+/// default 0.95 in the first 10 layers.
+void read_sparsity(ConfigReader& config, StackSpec& stack) {
+  constexpr std::int64_t kSparseLayers = 10;
+  std::vector<double> shares = config.numbers("activation_sparsity_pattern");
+  if (shares.empty()) {
+    const bool deep = stack.num_layers > kSparseLayers;
+    for (std::int64_t layer = 0; layer < stack.num_layers; ++layer) {
+      shares.push_back(deep && layer < kSparseLayers ? 0.95 : 0);
+    }
+  }
+  if (std::ssize(shares) != stack.num_layers) {
+    config.fail("activation_sparsity_pattern", "does not have one number for every layer",
+                "write num_hidden_layers of them");
+  }
+  for (const double share : std::set<double>(shares.begin(), shares.end())) {
+    if (share <= 0) continue;
+    std::vector<bool> others;
+    others.reserve(shares.size());
+    for (const double own : shares) others.push_back(own != share);
+    const double cutoff = normal_quantile(share);
+    vary_layers(stack, others, [&](LayerVariant& variant) { variant.ffn.gate_cutoff = cutoff; });
+  }
+}
+
+/// RoPE of the windowed layers.
+RopeSpec read_local_rope(ConfigReader& config, const ModelSpec& spec) {
+  RopeSpec local;
+  local.theta = config.number_or({"rope_local_base_freq"}, local.theta);
+  return read_rope_of(config, "sliding_attention", spec.position,
+                      spec.decoder->self_attention.head_dim, local);
 }
 
 void read_gemma3n_text(ConfigReader& config, ModelSpec& spec) {
@@ -169,15 +208,19 @@ void read_gemma3n_text(ConfigReader& config, ModelSpec& spec) {
   read_base(config, spec, defaults);
   read_soft_cap(config, spec, 30);
   read_per_layer_inputs(config, spec);
-  config.ignore({"rope_parameters", "rope_local_base_freq"});  // values only, and not run
-  spec.not_run = "its alternating updates have no kernels yet";
+  spec.position.rope = read_rope_of(config, "full_attention", spec.position,
+                                    spec.decoder->self_attention.head_dim, spec.position.rope);
   StackSpec& stack = *spec.decoder;
   const auto rule = [](std::int64_t layer) { return (layer + 1) % 5 != 0; };
-  set_windows(stack, read_windowed_layers(config, stack.num_layers, rule),
-              read_window(config, 512));
+  const std::vector<bool> windowed = read_windowed_layers(config, stack.num_layers, rule);
+  const AttentionSpec full = stack.self_attention;
+  stack.self_attention.window = read_window(config, 512);
+  stack.self_attention.rope = read_local_rope(config, spec);
+  vary_layers(stack, windowed, [&](LayerVariant& variant) { variant.self_attention = full; });
   vary_layers(stack, read_own_key_values(config, stack.num_layers, 15),
               [](LayerVariant& variant) { variant.self_attention.shares_key_values = true; });
-  count_altup(config, spec);
+  read_altup(config, stack);
+  read_sparsity(config, stack);
 }
 
 constexpr NameRule kGemma4[] = {
@@ -201,8 +244,78 @@ constexpr NameRule kGemma4[] = {
     {"decoder.layers.mlp.experts.down.weight", "layers.{}.experts.down_proj", stacked_experts()},
 };
 
+constexpr NameRule kGemma4Gguf[] = {
+    {"per_layer_embeddings.word_embeddings.%", "per_layer_token_embd.%"},
+    {"per_layer_embeddings.projection.%", "per_layer_model_proj.%"},
+    {"per_layer_embeddings.norm.%", "per_layer_proj_norm.%"},
+    {"layers.per_layer_input.gate.%", "blk.{}.inp_gate.%"},
+    {"layers.per_layer_input.projection.%", "blk.{}.proj.%"},
+    {"layers.per_layer_input_norm.%", "blk.{}.post_norm.%"},
+    {"layers.layer_scalar", "blk.{}.layer_output_scale.weight"},
+    {"layers.mlp.dense_norm.%", "blk.{}.post_ffw_norm_1.%"},
+    {"layers.mlp.experts_norm.%", "blk.{}.pre_ffw_norm_2.%"},
+    {"layers.mlp.experts_output_norm.%", "blk.{}.post_ffw_norm_2.%"},
+    {"layers.mlp.router_norm.weight", "blk.{}.ffn_gate_inp.scale"},
+    {"layers.mlp.router.expert_scale", "blk.{}.ffn_down_exps.scale"},
+};
+
+/// Sets the key-value heads of windowed and of full layers. Full layers without values use their
+/// keys.
+void set_gemma4_heads(const GgufMetadataReader& metadata, const std::vector<bool>& windowed,
+                      ConfigDraft& config) {
+  const std::vector<std::int64_t> heads = metadata.counts_by_layer("attention.head_count_kv");
+  for (std::size_t layer = 0; layer < std::min(windowed.size(), heads.size()); ++layer) {
+    config.set_count(windowed[layer] ? "num_key_value_heads" : "num_global_key_value_heads",
+                     heads[layer]);
+    const std::string block = fmt::format("blk.{}.", layer);
+    const bool has_keys = metadata.has_tensor(block + "attn_k.weight");
+    if (windowed[layer] || !has_keys) continue;
+    config.set_flag("attention_k_eq_v", !metadata.has_tensor(block + "attn_v.weight"));
+  }
+}
+
+void finish_gemma4(const GgufMetadataReader& metadata, ConfigDraft& config) {
+  finish_windows(metadata, config);
+  const auto windowed = metadata.flags_by_layer("attention.sliding_window_pattern");
+  if (!windowed) metadata.fail("attention.sliding_window_pattern", "is missing");
+  set_gemma4_heads(metadata, *windowed, config);
+  const std::vector<std::int64_t> widths = metadata.counts_by_layer("feed_forward_length");
+  if (!widths.empty()) {
+    config.set_count("intermediate_size", widths.front());
+    config.set_flag("use_double_wide_mlp", widths.back() != widths.front());
+  }
+  config.set_flag("enable_moe_block", metadata.count("expert_count").value_or(0) > 0);
+  config.set_count("vocab_size_per_layer_input",
+                   metadata.rows("per_layer_token_embd.weight").value_or(metadata.vocab_size()));
+  ConfigDraft ropes = config.add_object("rope_parameters");
+  ConfigDraft full = ropes.add_object("full_attention");
+  full.set_text("rope_type", "proportional");
+  full.set_number("partial_rotary_factor", 0.25);  // of all published models; GGUF has no key
+  full.copy(metadata, "rope.freq_base", "rope_theta");
+  ConfigDraft local = ropes.add_object("sliding_attention");
+  local.set_text("rope_type", "default");
+  local.copy(metadata, "rope.freq_base_swa", "rope_theta");
+}
+
+constexpr NameRule kGemma3n[] = {
+    {"altup_inputs.projection.1.%", "altup_projections.0.%"},
+    {"altup_inputs.projection.2.%", "altup_projections.1.%"},
+    {"altup_inputs.projection.3.%", "altup_projections.2.%"},
+    {"altup_output.projection.1.%", "altup_unembed_projections.0.%"},
+    {"altup_output.projection.2.%", "altup_unembed_projections.1.%"},
+    {"altup_output.projection.3.%", "altup_unembed_projections.2.%"},
+    {"decoder.layers.altup.router.%", "layers.{}.altup.modality_router.%"},
+    {"decoder.layers.altup.router_norm.%", "layers.{}.altup.router_norm.%"},
+    {"decoder.layers.altup.prediction.%", "layers.{}.altup.prediction_coefs.%"},
+    {"decoder.layers.altup.correction.%", "layers.{}.altup.correction_coefs.%"},
+    {"decoder.layers.altup.output_scale", "layers.{}.altup.correct_output_scale"},
+    {"decoder.layers.laurel.left.%", "layers.{}.laurel.linear_left.%"},
+    {"decoder.layers.laurel.right.%", "layers.{}.laurel.linear_right.%"},
+    {"decoder.layers.laurel.norm.%", "layers.{}.laurel.post_laurel_norm.%"},
+};
+
 NameTable gemma4_names() {
-  NameTable names = llama_names({kGemma4, sandwich_norm_rules(), query_key_norm_rules()});
+  NameTable names = llama_names({kGemma3n, kGemma4, sandwich_norm_rules(), query_key_norm_rules()});
   for (const char* const unused : {"self_attn.k_proj.weight", "self_attn.v_proj.weight",
                                    "self_attn.k_norm.weight", "self_attn.v_norm.weight"}) {
     names.extras.push_back({unused, ExtraKind::unused_key_values});
@@ -216,18 +329,38 @@ std::vector<Family> gemma4_families() {
   return {{.model_types = {"gemma3n_text"},
            .classes = decoder_classes("Gemma3n", {.tied = true, .float32_logits = true}),
            .reader = read_gemma3n_text,
-           .names = None("headroom counts this model but cannot run it"),
+           .names = gemma4_names(),
            .gguf = None("not supported yet")},
           {.model_types = {"gemma4_text"},
            .classes = decoder_classes("Gemma4", {.tied = true, .float32_logits = true}),
            .reader = read_gemma4_text,
            .names = gemma4_names(),
-           .gguf = None("not supported yet")},
+           .gguf = GgufForm(
+               GgufConversion::none,
+               {{.name = "gemma4",
+                 .own = {{"context_length", "max_position_embeddings"},
+                         {"embedding_length", "hidden_size"},
+                         {"block_count", "num_hidden_layers"},
+                         {"attention.head_count", "num_attention_heads"},
+                         {"attention.key_length", "global_head_dim"},
+                         {"attention.key_length_swa", "head_dim"},
+                         {"attention.layer_norm_rms_epsilon", "rms_norm_eps"},
+                         {"attention.shared_kv_layers", "num_kv_shared_layers"},
+                         {"attention.sliding_window", "sliding_window"},
+                         {"embedding_length_per_layer_input", "hidden_size_per_layer_input"},
+                         {"expert_count", "num_experts"},
+                         {"expert_used_count", "top_k_experts"},
+                         {"expert_feed_forward_length", "moe_intermediate_size"},
+                         {"final_logit_softcapping", "final_logit_softcapping"}},
+                 .head_dim = GgufHeadDim::never,
+                 .finish = finish_gemma4}},
+               {kGemma4Gguf})},
           wrapper_family({.model_types = {"gemma4"},
                           .classes = {"Gemma4ForConditionalGeneration"},
                           .bare_classes = {},
                           .text_type = "gemma4_text",
-                          .count_towers = count_gemma4_tower})};
+                          .count_towers = read_gemma4_tower,
+                          .names = wrapped_gemma4_names()})};
 }
 
 }  // namespace headroom::detail

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "../family.h"
+#include "../gpt.h"
 
 namespace headroom::detail {
 namespace {
@@ -78,20 +79,11 @@ std::vector<Family> gpt2_families() {
   return {{.model_types = {"gpt2"},
            .classes = decoder_classes("GPT2", {.tied = true}, "GPT2LMHeadModel"),
            .reader = read_gpt2,
-           .names = NameTable{{kGpt2},
-                              {"transformer."},
-                              {{"attn.bias", ExtraKind::causal_mask},
-                               {"lm_head.weight", ExtraKind::tied_copy}}},
-           .gguf = GgufForm(GgufConversion::none,
-                            {{.name = "gpt2",
-                              .own = {{"context_length", "n_positions"},
-                                      {"embedding_length", "n_embd"},
-                                      {"block_count", "n_layer"},
-                                      {"attention.head_count", "n_head"},
-                                      {"feed_forward_length", "n_inner"},
-                                      {"attention.layer_norm_epsilon", "layer_norm_epsilon"}},
-                              .tie = GgufTie::always,
-                              .head_dim = GgufHeadDim::never}})}};
+           .names = gpt_names(kGpt2),
+           .gguf = GgufForm(GgufConversion::none, {{.name = "gpt2",
+                                                    .common = gguf_gpt2_keys(),
+                                                    .tie = GgufTie::always,
+                                                    .head_dim = GgufHeadDim::never}})}};
 }
 
 }  // namespace headroom::detail

@@ -43,20 +43,26 @@ constexpr NameRule kGptBigcode[] = {
     {"head.classifier.%", "classifier.%"},
 };
 
+constexpr NameRule kStarcoderGguf[] = {
+    {"layers.attention.query.%", "blk.{}.attn_qkv.%", part(0, Stacking::per_key_value_head)},
+    {"layers.attention.key.%", "blk.{}.attn_qkv.%", part(1, Stacking::per_key_value_head)},
+    {"layers.attention.value.%", "blk.{}.attn_qkv.%", part(2, Stacking::per_key_value_head)},
+};
+
 }  // namespace
 
 std::vector<Family> gpt_bigcode_families() {
   return {{.model_types = {"gpt_bigcode"},
            .classes = decoder_classes("GPTBigCode", {.tied = true}),
            .reader = read_gpt_bigcode,
-           .names = NameTable{{kGptBigcode},
-                              {"transformer."},
-                              {{"attn.bias", ExtraKind::causal_mask},
-                               {"attn.masked_bias", ExtraKind::causal_mask},
-                               {"attention.bias", ExtraKind::causal_mask},
-                               {"attention.masked_bias", ExtraKind::causal_mask},
-                               {"lm_head.weight", ExtraKind::tied_copy}}},
-           .gguf = None("not supported yet")}};
+           .names = gpt_names(kGptBigcode),
+           .gguf = GgufForm(GgufConversion::none,
+                            {{.name = "starcoder",
+                              .common = gguf_gpt2_keys(),
+                              .constants = {{"multi_query", "true"}},
+                              .tie = GgufTie::always,
+                              .head_dim = GgufHeadDim::never}},
+                            {kStarcoderGguf})}};
 }
 
 }  // namespace headroom::detail

@@ -66,13 +66,7 @@ std::vector<Family> gpt_neo_families() {
   return {{.model_types = {"gpt_neo"},
            .classes = decoder_classes("GPTNeo", {.tied = true}),
            .reader = read_gpt_neo,
-           .names = NameTable{{kGptNeo},
-                              {"transformer."},
-                              {{"attn.bias", ExtraKind::causal_mask},
-                               {"attn.masked_bias", ExtraKind::causal_mask},
-                               {"attention.bias", ExtraKind::causal_mask},
-                               {"attention.masked_bias", ExtraKind::causal_mask},
-                               {"lm_head.weight", ExtraKind::tied_copy}}},
+           .names = gpt_names(kGptNeo),
            .gguf = None("llama.cpp does not support this architecture")}};
 }
 

@@ -41,14 +41,8 @@ std::vector<Family> gptj_families() {
   return {{.model_types = {"gptj"},
            .classes = decoder_classes("GPTJ", {.tied = false}),
            .reader = read_gptj,
-           .names = NameTable{{kGptj},
-                              {"transformer."},
-                              {{"attn.bias", ExtraKind::causal_mask},
-                               {"attn.masked_bias", ExtraKind::causal_mask},
-                               {"attention.bias", ExtraKind::causal_mask},
-                               {"attention.masked_bias", ExtraKind::causal_mask},
-                               {"lm_head.weight", ExtraKind::tied_copy}}},
-           .gguf = None("not supported yet")}};
+           .names = gpt_names(kGptj),
+           .gguf = None("llama.cpp does not support this architecture")}};
 }
 
 }  // namespace headroom::detail

@@ -1,12 +1,13 @@
 // Granite 3: Llama with multipliers for embeddings, attention scores, residuals and logits; dense
 // and MoE (IBM, Granite 3.0 language models; arXiv 2408.13359).
+#include "granite.h"
+
 #include "../decoder.h"
 #include "../family.h"
 
 namespace headroom::detail {
-namespace {
 
-void read_granite_like(ConfigReader& config, ModelSpec& spec) {
+void read_granite_decoder(ConfigReader& config, ModelSpec& spec) {
   DecoderDefaults defaults;
   read_decoder(config, spec, defaults);
   StackSpec& stack = *spec.decoder;
@@ -22,13 +23,15 @@ void read_granite_like(ConfigReader& config, ModelSpec& spec) {
   if (spec.head.language_model) spec.head.language_model->logit_scale = 1 / logits;
 }
 
+namespace {
+
 void read_granite(ConfigReader& config, ModelSpec& spec) {
-  read_granite_like(config, spec);
+  read_granite_decoder(config, spec);
   spec.decoder->ffn.bias = config.flag_or({"mlp_bias"}, false);
 }
 
 void read_granitemoe(ConfigReader& config, ModelSpec& spec) {
-  read_granite_like(config, spec);
+  read_granite_decoder(config, spec);
   StackSpec& stack = *spec.decoder;
   ExpertsSpec experts = read_experts(config, {{"num_local_experts", "num_experts"}, 8, 2});
   experts.intermediate_size = stack.ffn.intermediate_size;

@@ -2,6 +2,8 @@
 // attn_layer_period-th layer, experts in every expert_layer_period-th (AI21, arXiv 2403.19887).
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "../decoder.h"
 #include "../family.h"
 #include "../state_space.h"
@@ -79,6 +81,44 @@ constexpr NameRule kJamba[] = {
     {"decoder.final_norm.%", "final_layernorm.%"},
 };
 
+/// The config gives layers by period and offset: those of the first two that are chosen.
+struct PeriodKeys {
+  std::string_view metadata;
+  std::string_view period;
+  std::string_view offset;
+};
+
+void set_period(const std::vector<bool>& chosen, const PeriodKeys& keys,
+                const GgufMetadataReader& metadata, ConfigDraft& config) {
+  const auto first = std::ranges::find(chosen, true);
+  if (first == chosen.end()) return;
+  const auto second = std::find(first + 1, chosen.end(), true);
+  const auto offset = first - chosen.begin();
+  const auto period = second == chosen.end() ? std::ssize(chosen) : second - first;
+  for (std::ptrdiff_t layer = 0; layer < std::ssize(chosen); ++layer) {
+    if (chosen[static_cast<std::size_t>(layer)] == (layer % period == offset)) continue;
+    metadata.fail(keys.metadata, "does not choose layers by a period");
+  }
+  config.set_count(keys.period, period);
+  config.set_count(keys.offset, offset);
+}
+
+void finish_jamba(const GgufMetadataReader& metadata, ConfigDraft& config) {
+  const std::vector<bool> attends = finish_key_value_heads(metadata, config);
+  set_period(attends, {"attention.head_count_kv", "attn_layer_period", "attn_layer_offset"},
+             metadata, config);
+  std::vector<bool> routed;
+  for (std::size_t layer = 0; layer < attends.size(); ++layer) {
+    routed.push_back(metadata.has_tensor(fmt::format("blk.{}.ffn_gate_inp.weight", layer)));
+  }
+  set_period(routed, {"expert_count", "expert_layer_period", "expert_layer_offset"}, metadata,
+             config);
+  const std::int64_t inner = metadata.count("ssm.inner_size").value_or(0);
+  const std::int64_t width = metadata.count("embedding_length").value_or(0);
+  if (width == 0 || inner % width != 0) metadata.fail("ssm.inner_size", "is no multiple of width");
+  config.set_count("mamba_expand", inner / width);
+}
+
 }  // namespace
 
 std::vector<Family> jamba_families() {
@@ -86,7 +126,18 @@ std::vector<Family> jamba_families() {
            .classes = llama_classes("Jamba"),
            .reader = read_jamba,
            .names = llama_names({kJamba}),
-           .gguf = None("not supported yet")}};
+           .gguf = GgufForm(GgufConversion::none,
+                            {{.name = "jamba",
+                              .common = gguf_hybrid_keys(),
+                              .own = {{"feed_forward_length", "intermediate_size"},
+                                      {"expert_count", "num_experts"},
+                                      {"expert_used_count", "num_experts_per_tok"},
+                                      {"ssm.conv_kernel", "mamba_d_conv"},
+                                      {"ssm.state_size", "mamba_d_state"},
+                                      {"ssm.time_step_rank", "mamba_dt_rank"}},
+                              .head_dim = GgufHeadDim::never,
+                              .finish = finish_jamba}},
+                            {gguf_selective_rules()})}};
 }
 
 }  // namespace headroom::detail

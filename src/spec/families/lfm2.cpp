@@ -10,23 +10,10 @@ namespace {
 
 /// The layers with attention; the others have a short convolution.
 std::vector<bool> read_attention_layers(ConfigReader& config, std::int64_t num_layers) {
-  const std::vector<std::string> types = config.texts("layer_types");
   const std::vector<std::int64_t> named = config.counts("full_attn_idxs");
-  std::vector<bool> attends;
-  for (std::int64_t layer = 0; layer < num_layers; ++layer) {
-    attends.push_back(named.empty() || std::ranges::find(named, layer) != named.end());
-  }
-  if (types.empty()) return attends;
-  const bool known = std::ranges::all_of(
-      types, [](const std::string& type) { return type == "conv" || type == "full_attention"; });
-  if (!known || std::ssize(types) != num_layers) {
-    config.fail("layer_types", "does not name conv or full_attention for every layer",
-                "name num_hidden_layers of them");
-  }
-  for (std::size_t layer = 0; layer < types.size(); ++layer) {
-    attends[layer] = types[layer] == "full_attention";
-  }
-  return attends;
+  return read_full_attention_layers(config, num_layers, {"conv"}, [&](std::int64_t layer) {
+    return named.empty() || std::ranges::find(named, layer) != named.end();
+  });
 }
 
 void set_convolutions(ConfigReader& config, StackSpec& stack) {
@@ -130,6 +117,23 @@ constexpr NameRule kLfm2Experts[] = {
      stacked_experts()},
 };
 
+constexpr NameRule kLfm2Gguf[] = {
+    {"layers.mixer.input_gate.%", "blk.{}.shortconv.in_proj.%", part(0)},
+    {"layers.mixer.output_gate.%", "blk.{}.shortconv.in_proj.%", part(1)},
+    {"layers.mixer.x.%", "blk.{}.shortconv.in_proj.%", part(2)},
+    {"layers.mixer.convolution.%", "blk.{}.shortconv.conv.%"},
+    {"layers.mixer.out.%", "blk.{}.shortconv.out_proj.%"},
+    {"final_norm.%", "token_embd_norm.%"},
+};
+
+void finish_lfm2(const GgufMetadataReader& metadata, ConfigDraft& config) {
+  std::vector<std::string> types;
+  for (const bool attends : finish_key_value_heads(metadata, config)) {
+    types.emplace_back(attends ? "full_attention" : "conv");
+  }
+  config.set_texts("layer_types", types);
+}
+
 ModelClasses lfm2_classes(const std::string& prefix) {
   return decoder_classes(prefix, {.tied = true, .float32_logits = true});
 }
@@ -141,12 +145,33 @@ std::vector<Family> lfm2_families() {
            .classes = lfm2_classes("Lfm2"),
            .reader = read_lfm2,
            .names = llama_names({kLfm2}),
-           .gguf = None("not supported yet")},
+           .gguf = GgufForm(GgufConversion::none,
+                            {{.name = "lfm2",
+                              .common = gguf_hybrid_keys(),
+                              .own = {{"feed_forward_length", "block_ff_dim"},
+                                      {"attention.layer_norm_rms_epsilon", "norm_eps"},
+                                      {"shortconv.l_cache", "conv_L_cache"}},
+                              .constants = {{"block_auto_adjust_ff_dim", "false"}},
+                              .head_dim = GgufHeadDim::never,
+                              .finish = finish_lfm2}},
+                            {kLfm2Gguf})},
           {.model_types = {"lfm2_moe"},
            .classes = lfm2_classes("Lfm2Moe"),
            .reader = read_lfm2_moe,
            .names = llama_names({kLfm2Experts, kLfm2}),
-           .gguf = None("not supported yet")}};
+           .gguf = GgufForm(GgufConversion::none,
+                            {{.name = "lfm2moe",
+                              .common = gguf_hybrid_keys(),
+                              .own = {{"feed_forward_length", "intermediate_size"},
+                                      {"attention.layer_norm_rms_epsilon", "norm_eps"},
+                                      {"expert_count", "num_experts"},
+                                      {"expert_used_count", "num_experts_per_tok"},
+                                      {"expert_feed_forward_length", "moe_intermediate_size"},
+                                      {"leading_dense_block_count", "num_dense_layers"},
+                                      {"shortconv.l_cache", "conv_L_cache"}},
+                              .head_dim = GgufHeadDim::never,
+                              .finish = finish_lfm2}},
+                            {kLfm2Gguf})}};
 }
 
 }  // namespace headroom::detail

@@ -1,4 +1,5 @@
-// Llama and the decoders stored like it: Mistral, SmolLM3, Ministral 3, Seed-OSS and Arcee.
+// Llama and the decoders stored like it: Mistral, SmolLM3, Ministral 3, Seed-OSS, Arcee and
+// XVERSE.
 #include "../decoder.h"
 #include "../family.h"
 
@@ -105,6 +106,32 @@ void read_orion(ConfigReader& config, ModelSpec& spec) {
   config.ignore({"max_sequence_length"});
 }
 
+/// XVERSE: Llama without biases (XVERSE-7B, -13B and -65B; XverseConfig of the vendor).
+void read_xverse(ConfigReader& config, ModelSpec& spec) {
+  DecoderDefaults defaults;
+  defaults.max_position_embeddings = 8192;
+  defaults.bias = BiasRule::none;
+  read_decoder(config, spec, defaults);
+  config.expect_number("quantization_bit", 0);
+  config.ignore({"initializer_weight", "max_tokenizer_truncation"});
+}
+
+void finish_ministral3(const GgufMetadataReader& metadata, ConfigDraft& config) {
+  ConfigDraft rope = config.add_object("rope_parameters");
+  rope.set_text("rope_type", "yarn");
+  for (const GgufKey& key :
+       {GgufKey{"rope.freq_base", "rope_theta"}, GgufKey{"rope.scaling.factor", "factor"},
+        GgufKey{"rope.scaling.original_context_length", "original_max_position_embeddings"},
+        GgufKey{"rope.scaling.yarn_beta_fast", "beta_fast"},
+        GgufKey{"rope.scaling.yarn_beta_slow", "beta_slow"},
+        GgufKey{"rope.scaling.yarn_log_multiplier", "mscale_all_dim"},
+        GgufKey{"attention.temperature_scale", "llama_4_scaling_beta"}}) {
+    rope.copy(metadata, key.metadata, key.config);
+  }
+  // Equal in all published models; llama.cpp keeps one.
+  rope.copy(metadata, "rope.scaling.yarn_log_multiplier", "mscale");
+}
+
 }  // namespace
 
 std::vector<Family> llama_families() {
@@ -133,7 +160,10 @@ std::vector<Family> llama_families() {
        .classes = llama_classes("Ministral3"),
        .reader = read_ministral3,
        .names = llama_names(),
-       .gguf = None("not supported yet")},
+       .gguf = GgufForm(GgufConversion::interleaved_heads, {{.name = "mistral3",
+                                                             .common = gguf_rms_norm_keys(),
+                                                             .head_dim = GgufHeadDim::always,
+                                                             .finish = finish_ministral3}})},
       {.model_types = {"orion"},
        .classes = llama_classes("Orion"),
        .reader = read_orion,
@@ -161,7 +191,14 @@ std::vector<Family> llama_families() {
                                                              .common = gguf_rms_norm_keys(),
                                                              .flags = gguf_llama_biases(),
                                                              .head_dim = GgufHeadDim::always,
-                                                             .finish = finish_rope_scaling}})}};
+                                                             .finish = finish_rope_scaling}})},
+      {.model_types = {"xverse"},
+       .classes = llama_classes("Xverse"),
+       .reader = read_xverse,
+       .names = llama_names(),
+       .gguf = GgufForm(
+           GgufConversion::interleaved_heads,
+           {{.name = "xverse", .common = gguf_rms_norm_keys(), .head_dim = GgufHeadDim::never}})}};
 }
 
 }  // namespace headroom::detail

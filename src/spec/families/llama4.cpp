@@ -128,6 +128,14 @@ NameTable llama4_names() {
           {{"lm_head.weight", ExtraKind::tied_copy}}};
 }
 
+/// llama.cpp tells Maverick, which has no norms of queries and keys, by its experts
+/// (src/llama-model.cpp, LLM_ARCH_LLAMA4).
+void finish_llama4(const GgufMetadataReader& metadata, ConfigDraft& config) {
+  constexpr std::int64_t kMaverickExperts = 128;
+  const auto experts = metadata.count("expert_count");
+  config.set_flag("use_qk_norm", experts.value_or(0) != kMaverickExperts);
+}
+
 }  // namespace
 
 std::vector<Family> llama4_families() {
@@ -135,12 +143,22 @@ std::vector<Family> llama4_families() {
            .classes = llama_classes("Llama4"),
            .reader = read_llama4_text,
            .names = llama4_names(),
-           .gguf = None("not supported yet")},
+           .gguf = GgufForm(GgufConversion::none,
+                            {{.name = "llama4",
+                              .common = gguf_expert_keys(),
+                              .own = {{"feed_forward_length", "intermediate_size_mlp"},
+                                      {"expert_feed_forward_length", "intermediate_size"},
+                                      {"expert_count", "num_local_experts"},
+                                      {"interleave_moe_layer_step", "interleave_moe_layer_step"}},
+                              // Fixed in llama.cpp.
+                              .constants = {{"attention_chunk_size", "8192"}},
+                              .head_dim = GgufHeadDim::always,
+                              .finish = finish_llama4}})},
           {.model_types = {"llama4"},
            .classes = one_class("Llama4ForConditionalGeneration"),
            .reader = read_llama4,
            .names = llama4_names(),
-           .gguf = None("not supported yet")}};
+           .gguf = None("GGUF stores the vision tower in a separate file")}};
 }
 
 }  // namespace headroom::detail

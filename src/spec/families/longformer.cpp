@@ -12,58 +12,80 @@ namespace headroom::detail {
 namespace {
 
 /// `attention_window`: one even width for all layers, or one each; half of it lies on either side.
-WindowSpec read_attention_window(ConfigReader& config, ModelSpec& spec) {
+std::vector<std::int64_t> read_attention_windows(ConfigReader& config, std::int64_t layers) {
   constexpr std::int64_t kDefaultWidth = 512;
-  const std::vector<std::int64_t> widths = config.count_or_counts("attention_window");
-  const std::int64_t width = widths.empty() ? kDefaultWidth : std::ranges::max(widths);
-  if (width < 2 || width % 2 != 0) {
+  std::vector<std::int64_t> widths = config.count_or_counts("attention_window");
+  if (widths.empty()) widths = {kDefaultWidth};
+  if (std::ranges::any_of(widths, [](std::int64_t width) { return width < 2 || width % 2 != 0; })) {
     config.fail("attention_window", "is not an even number of at least 2", "use an even window");
   }
-  if (std::ranges::any_of(widths, [width](std::int64_t other) { return other != width; })) {
-    spec.assumptions.push_back(fmt::format(
-        "the layers' windows differ; FLOPs and activations are those of the widest, {}", width));
+  if (widths.size() == 1) widths.resize(static_cast<std::size_t>(layers), widths.front());
+  if (std::ssize(widths) != layers) {
+    config.fail("attention_window",
+                fmt::format("has {} widths for {} layers", widths.size(), layers),
+                "give one width, or one per layer");
   }
-  return {WindowKind::centred, width / 2};
+  return widths;
 }
 
-/// Projections of tokens with global attention, which the forward pass of ordinary tokens does not
-/// run.
-void count_global_projections(ModelSpec& spec) {
-  const std::int64_t width = spec.hidden_size;
-  const std::int64_t layers = spec.encoder->num_layers;
-  for (const char* const name : {"query", "key", "value"}) {
-    const std::string path = std::string("encoder.layers.attention.global_") + name;
-    spec.counted_only.push_back(
-        {path + ".weight", {width, width}, WeightRole::attention, layers, ModelPart::text});
-    spec.counted_only.push_back(
-        {path + ".bias", {width}, WeightRole::attention, layers, ModelPart::text});
+void set_attention_window(AttentionSpec& attention, std::int64_t width) {
+  attention.window = {WindowKind::centred, width / 2};
+  attention.block_size = width / 2;
+}
+
+/// Gives every layer its window; layers with equal windows are one variant.
+void set_attention_windows(StackSpec& stack, const std::vector<std::int64_t>& widths) {
+  std::vector<std::int64_t> distinct;
+  for (const std::int64_t width : widths) {
+    const auto found = std::ranges::find(distinct, width);
+    stack.variant_of_layer.push_back(static_cast<std::size_t>(found - distinct.begin()));
+    if (found == distinct.end()) distinct.push_back(width);
   }
+  set_attention_window(stack.self_attention, distinct.front());
+  for (std::size_t variant = 1; variant < distinct.size(); ++variant) {
+    stack.variants.push_back({stack.self_attention, stack.ffn});
+    set_attention_window(stack.variants.back().self_attention, distinct[variant]);
+  }
+  if (distinct.size() == 1) stack.variant_of_layer.clear();
+}
+
+/// Tokens that a class gives global attention if its caller names none (transformers,
+/// modeling_longformer.py: the forward of each class).
+DefaultGlobalTokens default_global_tokens(const std::string& architecture) {
+  if (architecture == "LongformerForSequenceClassification") {
+    return DefaultGlobalTokens::first_token;
+  }
+  if (architecture == "LongformerForQuestionAnswering") {
+    return DefaultGlobalTokens::before_separator;
+  }
+  if (architecture == "LongformerForMultipleChoice") return DefaultGlobalTokens::behind_separators;
+  return DefaultGlobalTokens::none;
 }
 
 void read_longformer(ConfigReader& config, ModelSpec& spec) {
+  constexpr std::int64_t kSeparator = 2;
   read_bert_encoder(config, spec, ActivationKind::gelu);
   spec.position.offset = config.count_or({"pad_token_id"}, 1) + 1;
   spec.position.skips_padding = true;
-  spec.encoder->self_attention.window = read_attention_window(config, spec);
+  AttentionSpec& attention = spec.encoder->self_attention;
+  attention.global = GlobalAttentionSpec{default_global_tokens(spec.architecture),
+                                         config.count_or({"sep_token_id"}, kSeparator)};
+  attention.softmax = SoftmaxPrecision::float32;
+  set_attention_windows(*spec.encoder, read_attention_windows(config, spec.encoder->num_layers));
   config.ignore({"onnx_export", "attention_mode", "ignore_attention_mask"});
-  count_global_projections(spec);
-  spec.assumptions.emplace_back(
-      "no token has global attention: its projections count as parameters, without operators");
-  spec.not_run = "its global attention has no kernel yet";
 }
 
 constexpr NameRule kLongformer[] = {
     {"encoder.layers.attention.global_query.%", "encoder.layer.{}.attention.self.query_global.%"},
     {"encoder.layers.attention.global_key.%", "encoder.layer.{}.attention.self.key_global.%"},
     {"encoder.layers.attention.global_value.%", "encoder.layer.{}.attention.self.value_global.%"},
-    {"head.transform.dense.%", "lm_head.dense.%"},
-    {"head.transform.norm.%", "lm_head.layer_norm.%"},
-    {"head.language_model.weight", "lm_head.decoder.weight"},
-    {"head.language_model.bias", "lm_head.bias"},
-    {"head.classifier.%", "classifier.out_proj.%"},
-    {"head.classifier.%", "classifier.%"},
-    {"head.classifier.%", "qa_outputs.%"},
 };
+
+NameTable longformer_names() {
+  NameTable names = roberta_names("longformer.", {kLongformer});
+  names.extras.push_back({"position_ids", ExtraKind::position_ids});
+  return names;
+}
 
 }  // namespace
 
@@ -71,14 +93,7 @@ std::vector<Family> longformer_families() {
   return {{.model_types = {"longformer"},
            .classes = roberta_classes("Longformer"),
            .reader = read_longformer,
-           .names = NameTable{{kLongformer, bert_rules()},
-                              {"longformer."},
-                              {{"lm_head.decoder.weight", ExtraKind::tied_copy},
-                               {"lm_head.decoder.bias", ExtraKind::tied_copy},
-                               {"position_ids", ExtraKind::position_ids},
-                               {"lm_head.", ExtraKind::unused_head, NamePart::beginning},
-                               {"pooler.dense.weight", ExtraKind::unused_head},
-                               {"pooler.dense.bias", ExtraKind::unused_head}}},
+           .names = longformer_names(),
            .gguf = None("llama.cpp does not support this architecture")}};
 }
 

@@ -62,6 +62,24 @@ constexpr NameRule kMamba[] = {
 
 constexpr NameRule kHead[] = {{"head.language_model.%", "lm_head.%"}};
 
+constexpr GgufKey kMambaKeys[] = {
+    {"embedding_length", "hidden_size"},
+    {"block_count", "num_hidden_layers"},
+    {"attention.layer_norm_rms_epsilon", "layer_norm_epsilon"},
+    {"ssm.conv_kernel", "conv_kernel"},
+    {"ssm.inner_size", "intermediate_size"},
+    {"ssm.state_size", "state_size"},
+};
+
+/// llama.cpp stores the number of heads as the rank of the time step.
+void finish_mamba2(const GgufMetadataReader& metadata, ConfigDraft& config) {
+  const std::int64_t heads = metadata.count("ssm.time_step_rank").value_or(0);
+  const std::int64_t inner = metadata.count("ssm.inner_size").value_or(0);
+  if (heads == 0 || inner % heads != 0) metadata.fail("ssm.time_step_rank", "is no head count");
+  config.set_count("num_heads", heads);
+  config.set_count("head_dim", inner / heads);
+}
+
 NameTable backbone_names(std::vector<std::span<const NameRule>> rules) {
   return {std::move(rules), {"backbone."}, {{"lm_head.weight", ExtraKind::tied_copy}}};
 }
@@ -73,17 +91,34 @@ std::vector<Family> mamba_families() {
            .classes = decoder_classes("Mamba", {.tied = true, .float32_logits = true}),
            .reader = read_mamba,
            .names = backbone_names({kMamba}),
-           .gguf = None("not supported yet")},
+           .gguf = GgufForm(GgufConversion::none,
+                            {{.name = "mamba",
+                              .common = kMambaKeys,
+                              .own = {{"ssm.time_step_rank", "time_step_rank"}},
+                              .head_dim = GgufHeadDim::never}},
+                            {gguf_selective_rules()})},
           {.model_types = {"falcon_mamba"},
            .classes = decoder_classes("FalconMamba", {.tied = true, .float32_logits = true}),
            .reader = read_falcon_mamba,
            .names = backbone_names({kMamba}),
-           .gguf = None("not supported yet")},
+           .gguf = GgufForm(GgufConversion::none,
+                            {{.name = "mamba",
+                              .needs = "ssm.dt_b_c_rms",
+                              .common = kMambaKeys,
+                              .own = {{"ssm.time_step_rank", "time_step_rank"}},
+                              .head_dim = GgufHeadDim::never}},
+                            {gguf_selective_rules()})},
           {.model_types = {"mamba2"},
            .classes = decoder_classes("Mamba2", {.float32_logits = true}),
            .reader = read_mamba2,
            .names = backbone_names({mixer_rules(), kHead}),
-           .gguf = None("not supported yet")}};
+           .gguf = GgufForm(GgufConversion::none,
+                            {{.name = "mamba2",
+                              .common = kMambaKeys,
+                              .own = {{"ssm.group_count", "n_groups"}},
+                              .head_dim = GgufHeadDim::never,
+                              .finish = finish_mamba2}},
+                            {gguf_dual_rules()})}};
 }
 
 }  // namespace headroom::detail

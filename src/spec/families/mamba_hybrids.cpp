@@ -5,6 +5,7 @@
 #include "../decoder.h"
 #include "../family.h"
 #include "../state_space.h"
+#include "granite.h"
 
 namespace headroom::detail {
 namespace {
@@ -20,9 +21,9 @@ void read_bamba(ConfigReader& config, ModelSpec& spec) {
   defaults.max_position_embeddings = 262144;
   defaults.norm_eps = 1e-5;
   defaults.rope.partial_rotary_factor = 0.5;
-  defaults.bias = BiasRule::none;
   read_decoder(config, spec, defaults);
   StackSpec& stack = *spec.decoder;
+  stack.ffn.bias = config.flag_or({"mlp_bias"}, false);
   StateSpaceSpec mixer = read_dual_layer(config, {}, expanded(config, spec));
   mixer.gated_norm = GatedNormSpec{stack.norm};
   const std::vector<std::int64_t> named = config.counts("attn_layer_indices");
@@ -31,7 +32,6 @@ void read_bamba(ConfigReader& config, ModelSpec& spec) {
     attends.push_back(std::ranges::find(named, layer) != named.end());
   }
   set_state_space(stack, attends, mixer);
-  config.ignore({"attention_bias", "mlp_bias"});  // the class sets both to false
 }
 
 /// The layers with attention: those that `layer_types` names so.
@@ -70,21 +70,10 @@ void read_granite_ffn(ConfigReader& config, StackSpec& stack) {
 }
 
 void read_granitemoehybrid(ConfigReader& config, ModelSpec& spec) {
-  DecoderDefaults defaults;
-  read_decoder(config, spec, defaults);
+  read_granite_decoder(config, spec);
   StackSpec& stack = *spec.decoder;
-  stack.self_attention.scale = AttentionScale::fixed;
-  stack.self_attention.fixed_scale = config.number_or({"attention_multiplier"}, 1);
-  stack.residual_multiplier = config.number_or({"residual_multiplier"}, 1);
   const std::string positions = config.text_or({"position_embedding_type"}, "nope");
   if (positions != "rope") spec.position.kind = PositionKind::none;
-  const double embedding = config.number_or({"embedding_multiplier"}, 1);
-  if (embedding != 1) {
-    spec.embedding.scale = EmbeddingScale::fixed;
-    spec.embedding.fixed_scale = embedding;
-  }
-  const double logits = config.number_or({"logits_scaling"}, 1);
-  if (spec.head.language_model) spec.head.language_model->logit_scale = 1 / logits;
   read_granite_ffn(config, stack);
   StateSpaceSpec mixer = read_dual_layer(config, {}, expanded(config, spec));
   mixer.gated_norm = GatedNormSpec{stack.norm};
@@ -176,25 +165,105 @@ constexpr NameRule kGraniteDense[] = {
     {"decoder.layers.mlp.down.%", "layers.{}.shared_mlp.output_linear.%"},
 };
 
+constexpr GgufKey kMixerKeys[] = {
+    {"context_length", "max_position_embeddings"},
+    {"embedding_length", "hidden_size"},
+    {"block_count", "num_hidden_layers"},
+    {"feed_forward_length", "intermediate_size"},
+    {"attention.head_count", "num_attention_heads"},
+    {"attention.layer_norm_rms_epsilon", "rms_norm_eps"},
+    {"rope.freq_base", "rope_theta"},
+    {"ssm.conv_kernel", "mamba_d_conv"},
+    {"ssm.state_size", "mamba_d_state"},
+    {"ssm.group_count", "mamba_n_groups"},
+    {"ssm.time_step_rank", "mamba_n_heads"},  // llama.cpp stores the number of heads so
+};
+
+void finish_mixer(const GgufMetadataReader& metadata, ConfigDraft& config) {
+  const std::int64_t inner = metadata.count("ssm.inner_size").value_or(0);
+  const std::int64_t width = metadata.count("embedding_length").value_or(0);
+  if (width == 0 || inner % width != 0) metadata.fail("ssm.inner_size", "is no multiple of width");
+  config.set_count("mamba_expand", inner / width);
+  config.set_text("mamba_d_head", "auto");
+}
+
+void finish_bamba(const GgufMetadataReader& metadata, ConfigDraft& config) {
+  finish_mixer(metadata, config);
+  std::vector<std::int64_t> attention;
+  const std::vector<bool> attends = finish_key_value_heads(metadata, config);
+  for (std::size_t layer = 0; layer < attends.size(); ++layer) {
+    if (attends[layer]) attention.push_back(static_cast<std::int64_t>(layer));
+  }
+  config.set_counts("attn_layer_indices", attention);
+  finish_partial_rotary(metadata, config);
+}
+
+void finish_granite_hybrid(const GgufMetadataReader& metadata, ConfigDraft& config) {
+  finish_mixer(metadata, config);
+  std::vector<std::string> types;
+  for (const bool attends : finish_key_value_heads(metadata, config)) {
+    types.emplace_back(attends ? "attention" : "mamba");
+  }
+  config.set_texts("layer_types", types);
+  if (metadata.count("expert_count").value_or(0) > 0) return;
+  config.set_count("num_local_experts", 0);
+  config.copy(metadata, "feed_forward_length", "shared_intermediate_size");
+  config.copy(metadata, "expert_shared_feed_forward_length", "shared_intermediate_size");
+}
+
+/// The converter multiplies the weights by the config's factors.
+void finish_falcon_h1(const GgufMetadataReader& metadata, ConfigDraft& config) {
+  config.copy(metadata, "ssm.inner_size", "mamba_d_ssm");
+  config.set_text("mamba_d_head", "auto");
+}
+
 }  // namespace
 
 std::vector<Family> mamba_hybrids_families() {
-  return {{.model_types = {"bamba"},
-           .classes = llama_classes("Bamba"),
-           .reader = read_bamba,
-           .names = llama_names({kPreFeedForward, hybrid_mamba_rules()}),
-           .gguf = None("not supported yet")},
-          {.model_types = {"granitemoehybrid"},
-           .classes = llama_classes("GraniteMoeHybrid"),
-           .reader = read_granitemoehybrid,
-           .names = llama_names(
-               {granite_expert_rules(), kGraniteShared, kGraniteDense, hybrid_mamba_rules()}),
-           .gguf = None("not supported yet")},
-          {.model_types = {"falcon_h1"},
-           .classes = llama_classes("FalconH1"),
-           .reader = read_falcon_h1,
-           .names = llama_names({kPreFeedForward, hybrid_mamba_rules()}),
-           .gguf = None("not supported yet")}};
+  return {
+      {.model_types = {"bamba"},
+       .classes = llama_classes("Bamba"),
+       .reader = read_bamba,
+       .names = llama_names({kPreFeedForward, hybrid_mamba_rules()}),
+       .gguf = GgufForm(GgufConversion::interleaved_heads,
+                        {{.name = "granitehybrid",
+                          .needs = "rope.scaling.finetuned",  // Granite 4 has no positions
+                          .common = kMixerKeys,
+                          .head_dim = GgufHeadDim::never,
+                          .finish = finish_bamba}},
+                        {gguf_dual_rules()})},
+      {.model_types = {"granitemoehybrid"},
+       .classes = llama_classes("GraniteMoeHybrid"),
+       .reader = read_granitemoehybrid,
+       .names = llama_names(
+           {granite_expert_rules(), kGraniteShared, kGraniteDense, hybrid_mamba_rules()}),
+       .gguf = GgufForm(GgufConversion::interleaved_heads,
+                        {{.name = "granitehybrid",
+                          .common = kMixerKeys,
+                          .own = {{"expert_count", "num_local_experts"},
+                                  {"expert_used_count", "num_experts_per_tok"},
+                                  {"expert_shared_feed_forward_length", "shared_intermediate_size"},
+                                  {"logit_scale", "logits_scaling"},
+                                  {"embedding_scale", "embedding_multiplier"},
+                                  {"residual_scale", "residual_multiplier"},
+                                  {"attention.scale", "attention_multiplier"}},
+                          .constants = {{"position_embedding_type", "\"nope\""}},
+                          .head_dim = GgufHeadDim::never,
+                          .finish = finish_granite_hybrid}},
+                        {gguf_dual_rules()})},
+      {.model_types = {"falcon_h1"},
+       .classes = llama_classes("FalconH1"),
+       .reader = read_falcon_h1,
+       .names = llama_names({kPreFeedForward, hybrid_mamba_rules()}),
+       .gguf = GgufForm(GgufConversion::none,
+                        {{.name = "falcon-h1",
+                          .common = kMixerKeys,
+                          .own = {{"attention.head_count_kv", "num_key_value_heads"}},
+                          .flags = {{"blk.0.ssm_norm.weight", "mamba_rms_norm"}},
+                          .constants = {{"mamba_norm_before_gate", "false"}},
+                          .head_dim = GgufHeadDim::always,
+                          .finish = finish_falcon_h1}},
+                        {gguf_dual_rules()})}};
 }
 
 }  // namespace headroom::detail

@@ -88,7 +88,7 @@ std::vector<Family> mimo_families() {
            .classes = llama_classes("MiMo"),
            .reader = read_mimo,
            .names = llama_names(),
-           .gguf = None("not supported yet")},
+           .gguf = None("llama.cpp does not support this architecture")},
           {.model_types = {"mimo_v2_flash"},
            .classes = llama_classes("MiMoV2Flash"),
            .reader = read_mimo_v2_flash,

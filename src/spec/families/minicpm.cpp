@@ -33,6 +33,16 @@ void read_minicpm(ConfigReader& config, ModelSpec& spec) {
   stack.ffn.experts = experts;
 }
 
+/// GGUF holds the factors that the config's sizes give.
+void finish_minicpm(const GgufMetadataReader& metadata, ConfigDraft& config) {
+  const auto layers = static_cast<double>(metadata.count("block_count").value_or(1));
+  const auto residual = metadata.number("residual_scale");
+  const auto width = metadata.count("embedding_length").value_or(0);
+  const auto logits = metadata.number("logit_scale");
+  if (residual) config.set_number("scale_depth", *residual * std::sqrt(layers));
+  if (logits) config.set_number("dim_model_base", static_cast<double>(width) / *logits);
+}
+
 }  // namespace
 
 std::vector<Family> minicpm_families() {
@@ -40,7 +50,14 @@ std::vector<Family> minicpm_families() {
            .classes = decoder_classes("MiniCPM", {.tied = true, .float32_logits = true}),
            .reader = read_minicpm,
            .names = llama_names({mixtral_expert_rules(), routed_expert_rules()}),
-           .gguf = None("not supported yet")}};
+           .gguf = GgufForm(GgufConversion::interleaved_heads,
+                            {{.name = "minicpm",
+                              .common = gguf_rms_norm_keys(),
+                              .own = {{"embedding_scale", "scale_emb"},
+                                      {"expert_count", "num_experts"},
+                                      {"expert_used_count", "num_experts_per_tok"}},
+                              .head_dim = GgufHeadDim::never,
+                              .finish = finish_minicpm}})}};
 }
 
 }  // namespace headroom::detail

@@ -4,27 +4,15 @@
 
 #include "../decoder.h"
 #include "../family.h"
+#include "mixtral.h"
 
 namespace headroom::detail {
 namespace {
 
-/// Marks the layers with softmax attention.
+/// The layers with softmax attention.
 std::vector<bool> read_softmax_layers(ConfigReader& config, std::int64_t num_layers) {
-  const std::vector<std::string> types = config.texts("layer_types");
-  std::vector<bool> softmax;
-  for (std::int64_t layer = 0; layer < num_layers; ++layer) softmax.push_back(layer % 2 == 0);
-  if (types.empty()) return softmax;
-  const bool known = std::ranges::all_of(types, [](const std::string& type) {
-    return type == "full_attention" || type == "linear_attention";
-  });
-  if (!known || std::ssize(types) != num_layers) {
-    config.fail("layer_types", "does not name full_attention or linear_attention for every layer",
-                "name num_hidden_layers of them");
-  }
-  for (std::size_t layer = 0; layer < types.size(); ++layer) {
-    softmax[layer] = types[layer] == "full_attention";
-  }
-  return softmax;
+  return read_full_attention_layers(config, num_layers, {"linear_attention"},
+                                    [](std::int64_t layer) { return layer % 2 == 0; });
 }
 
 AttentionSpec read_lightning(ConfigReader& config, const AttentionSpec& attention) {
@@ -46,22 +34,11 @@ AttentionSpec read_lightning(ConfigReader& config, const AttentionSpec& attentio
 }
 
 void read_minimax(ConfigReader& config, ModelSpec& spec) {
-  DecoderDefaults defaults;
-  defaults.num_key_value_heads = 8;
-  defaults.max_position_embeddings = 131072;
-  defaults.norm_eps = 1e-5;
-  defaults.rope.theta = 1e6;
-  defaults.bias = BiasRule::none;
-  read_decoder(config, spec, defaults);
+  read_mixtral(config, spec);
   StackSpec& stack = *spec.decoder;
   stack.norm_placement = NormPlacement::residual;
-  stack.self_attention.window = read_window(config, 0);
   stack.self_attention.residual_multiplier = config.number_or({"full_attn_alpha_factor"}, 1);
   stack.self_attention.output_multiplier = config.number_or({"full_attn_beta_factor"}, 1);
-  ExpertsSpec experts = read_experts(config, {{"num_local_experts", "num_experts"}, 8, 2});
-  experts.intermediate_size = stack.ffn.intermediate_size;
-  experts.normalise = true;
-  stack.ffn.experts = experts;
   stack.ffn.residual_multiplier = config.number_or({"mlp_alpha_factor"}, 1);
   // The experts' sum has no scale of its own here; published models have 1.
   config.expect_number("mlp_beta_factor", 1);

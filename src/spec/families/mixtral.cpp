@@ -1,9 +1,10 @@
 // Mixtral: Mistral with 8 experts in every layer, 2 per token (arXiv 2401.04088).
+#include "mixtral.h"
+
 #include "../decoder.h"
 #include "../family.h"
 
 namespace headroom::detail {
-namespace {
 
 void read_mixtral(ConfigReader& config, ModelSpec& spec) {
   DecoderDefaults defaults;
@@ -20,8 +21,6 @@ void read_mixtral(ConfigReader& config, ModelSpec& spec) {
   experts.normalise = true;
   stack.ffn.experts = experts;
 }
-
-}  // namespace
 
 std::vector<Family> mixtral_families() {
   return {{.model_types = {"mixtral"},

@@ -143,7 +143,25 @@ std::vector<Family> modernbert_families() {
                                {"head.dense.bias", ExtraKind::unused_head},
                                {"head.norm.weight", ExtraKind::unused_head},
                                {"head.norm.bias", ExtraKind::unused_head}}},
-           .gguf = None("not supported yet")}};
+           .gguf = GgufForm(
+               GgufConversion::none,
+               {{.name = "modern-bert",
+                 .own = {{"context_length", "max_position_embeddings"},
+                         {"embedding_length", "hidden_size"},
+                         {"block_count", "num_hidden_layers"},
+                         {"feed_forward_length", "intermediate_size"},
+                         {"attention.head_count", "num_attention_heads"},
+                         {"attention.layer_norm_rms_epsilon", "norm_eps"},
+                         {"attention.layer_norm_epsilon", "norm_eps"},
+                         {"attention.sliding_window", "local_attention"},
+                         {"attention.sliding_window_pattern", "global_attn_every_n_layers"},
+                         {"hidden_activation", "hidden_activation"},
+                         {"rope.freq_base", "global_rope_theta"},
+                         {"rope.freq_base_swa", "local_rope_theta"}},
+                 .flags = {{"blk.0.attn_qkv.bias", "attention_bias"},
+                           {"blk.0.ffn_up.bias", "mlp_bias"},
+                           {"output_norm.bias", "norm_bias"}},
+                 .head_dim = GgufHeadDim::never}})}};
 }
 
 }  // namespace headroom::detail

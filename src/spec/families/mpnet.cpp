@@ -27,13 +27,6 @@ constexpr NameRule kMpnet[] = {
     {"encoder.layers.attention.value.%", "encoder.layer.{}.attention.attn.v.%"},
     {"encoder.layers.attention.output.%", "encoder.layer.{}.attention.attn.o.%"},
     {"encoder.layers.attention_norm.%", "encoder.layer.{}.attention.LayerNorm.%"},
-    {"head.transform.dense.%", "lm_head.dense.%"},
-    {"head.transform.norm.%", "lm_head.layer_norm.%"},
-    {"head.language_model.weight", "lm_head.decoder.weight"},
-    {"head.language_model.bias", "lm_head.bias"},
-    {"head.classifier.%", "classifier.out_proj.%"},
-    {"head.classifier.%", "classifier.%"},
-    {"head.classifier.%", "qa_outputs.%"},
 };
 
 }  // namespace
@@ -42,13 +35,7 @@ std::vector<Family> mpnet_families() {
   return {{.model_types = {"mpnet"},
            .classes = roberta_classes("MPNet"),
            .reader = read_mpnet,
-           .names = NameTable{{kMpnet, bert_rules()},
-                              {"mpnet."},
-                              {{"lm_head.decoder.weight", ExtraKind::tied_copy},
-                               {"lm_head.decoder.bias", ExtraKind::tied_copy},
-                               {"lm_head.", ExtraKind::unused_head, NamePart::beginning},
-                               {"pooler.dense.weight", ExtraKind::unused_head},
-                               {"pooler.dense.bias", ExtraKind::unused_head}}},
+           .names = roberta_names("mpnet.", {kMpnet}),
            .gguf = None("llama.cpp does not support this architecture")}};
 }
 

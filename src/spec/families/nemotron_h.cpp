@@ -37,7 +37,7 @@ std::optional<NemotronBlock> block_of_word(const std::string& word) {
 }
 
 /// The kind of every block: `layers_block_type`, or the letters of `hybrid_override_pattern`.
-std::vector<NemotronBlock> read_blocks(ConfigReader& config, std::int64_t num_layers) {
+std::vector<NemotronBlock> read_blocks(ConfigReader& config) {
   const bool listed = config.has("layers_block_type") || config.has("layer_types");
   const std::string_view key = config.has("layers_block_type") ? "layers_block_type"
                                : listed                        ? "layer_types"
@@ -57,8 +57,9 @@ std::vector<NemotronBlock> read_blocks(ConfigReader& config, std::int64_t num_la
     }
     blocks.push_back(*block);
   }
-  if (std::ssize(blocks) != num_layers) {
-    config.fail(key, fmt::format("names {} blocks for {} layers", blocks.size(), num_layers),
+  if (config.has("num_hidden_layers") &&
+      config.layers({"num_hidden_layers"}) != std::ssize(blocks)) {
+    config.fail(key, fmt::format("names {} blocks, and num_hidden_layers differs", blocks.size()),
                 "name one block for each of num_hidden_layers");
   }
   return blocks;
@@ -104,6 +105,8 @@ void read_nemotron_h(ConfigReader& config, ModelSpec& spec) {
   defaults.max_position_embeddings = 4096;
   defaults.ffn = FfnKind::plain;
   defaults.activation = ActivationKind::relu_squared;
+  const std::vector<NemotronBlock> blocks = read_blocks(config);
+  defaults.num_hidden_layers = std::ssize(blocks);  // transformers 5 writes the list alone
   read_decoder(config, spec, defaults);
   spec.position.kind = PositionKind::none;
   StackSpec& stack = *spec.decoder;
@@ -124,7 +127,7 @@ void read_nemotron_h(ConfigReader& config, ModelSpec& spec) {
   stack.variants = {{state_space_layer(read_nemotron_mamba(config, stack.norm)), none},
                     {nothing, network},
                     {nothing, experts}};
-  for (const NemotronBlock block : read_blocks(config, stack.num_layers)) {
+  for (const NemotronBlock block : blocks) {
     stack.variant_of_layer.push_back(static_cast<std::size_t>(block));
   }
   config.expect_number("sliding_window", 0);
@@ -154,6 +157,57 @@ constexpr NameRule kNemotron[] = {
     {"head.language_model.%", "lm_head.%"},
 };
 
+constexpr NameRule kNemotronGguf[] = {{"layers.mlp_norm.%", "blk.{}.attn_norm.%"}};
+
+/// Kinds of blocks: attention has key-value heads, an MLP or experts have an inner width.
+std::vector<std::string> gguf_blocks(const GgufMetadataReader& metadata, ConfigDraft& config) {
+  const std::vector<std::int64_t> widths = metadata.counts_by_layer("feed_forward_length");
+  const std::vector<bool> attends = finish_key_value_heads(metadata, config);
+  const bool routed = metadata.count("expert_count").value_or(0) > 0;
+  const std::int64_t prediction = metadata.count("nextn_predict_layers").value_or(0);
+  std::vector<std::string> blocks;
+  for (std::size_t layer = 0; layer < widths.size(); ++layer) {
+    if (std::ssize(widths) - static_cast<std::ptrdiff_t>(layer) <= prediction) break;
+    const char* const other = widths[layer] == 0 ? "mamba" : routed ? "moe" : "mlp";
+    blocks.emplace_back(attends[layer] ? "attention" : other);
+    if (widths[layer] > 0) config.set_count("intermediate_size", widths[layer]);
+  }
+  return blocks;
+}
+
+void finish_nemotron_h(const GgufMetadataReader& metadata, ConfigDraft& config) {
+  const std::vector<std::string> blocks = gguf_blocks(metadata, config);
+  config.set_count("num_hidden_layers", std::ssize(blocks));
+  config.set_texts("layers_block_type", blocks);
+  // llama.cpp stores the number of heads as the rank of the time step.
+  const std::int64_t heads = metadata.count("ssm.time_step_rank").value_or(0);
+  const std::int64_t inner = metadata.count("ssm.inner_size").value_or(0);
+  if (heads == 0 || inner % heads != 0) metadata.fail("ssm.time_step_rank", "is no head count");
+  config.set_count("mamba_num_heads", heads);
+  config.set_count("mamba_head_dim", inner / heads);
+}
+
+/// Dense models and those with experts have an architecture each.
+GgufArchitecture nemotron_h_architecture(std::string_view name) {
+  return {.name = name,
+          .common = gguf_hybrid_keys(),
+          .own = {{"attention.layer_norm_rms_epsilon", "layer_norm_epsilon"},
+                  {"ssm.conv_kernel", "conv_kernel"},
+                  {"ssm.state_size", "ssm_state_size"},
+                  {"ssm.group_count", "n_groups"},
+                  {"expert_count", "n_routed_experts"},
+                  {"expert_used_count", "num_experts_per_tok"},
+                  {"expert_feed_forward_length", "moe_intermediate_size"},
+                  {"expert_shared_feed_forward_length", "moe_shared_expert_intermediate_size"},
+                  {"expert_weights_norm", "norm_topk_prob"},
+                  {"expert_weights_scale", "routed_scaling_factor"},
+                  {"expert_group_count", "n_group"},
+                  {"expert_group_used_count", "topk_group"},
+                  {"moe_latent_size", "moe_latent_size"}},
+          .head_dim = GgufHeadDim::always,
+          .finish = finish_nemotron_h};
+}
+
 }  // namespace
 
 std::vector<Family> nemotron_h_families() {
@@ -164,7 +218,10 @@ std::vector<Family> nemotron_h_families() {
                               {"backbone.", "model."},
                               {{"mtp.", ExtraKind::multi_token_prediction, NamePart::beginning},
                                {"lm_head.weight", ExtraKind::tied_copy}}},
-           .gguf = None("not supported yet")}};
+           .gguf = GgufForm(
+               GgufConversion::none,
+               {nemotron_h_architecture("nemotron_h"), nemotron_h_architecture("nemotron_h_moe")},
+               {kNemotronGguf, gguf_dual_rules()})}};
 }
 
 }  // namespace headroom::detail

@@ -116,6 +116,10 @@ constexpr NameRule kNomicBert[] = {
     {"head.classifier.%", "classifier.%"},
 };
 
+void finish_nomic_bert(const GgufMetadataReader& metadata, ConfigDraft& config) {
+  config.set_count("type_vocab_size", metadata.rows("token_types.weight").value_or(0));
+}
+
 }  // namespace
 
 std::vector<Family> nomic_bert_families() {
@@ -129,7 +133,19 @@ std::vector<Family> nomic_bert_families() {
                                {"cls.", ExtraKind::unused_head, NamePart::beginning},
                                {"pooler.dense.weight", ExtraKind::unused_head},
                                {"pooler.dense.bias", ExtraKind::unused_head}}},
-           .gguf = None("not supported yet")}};
+           .gguf = GgufForm(GgufConversion::none,
+                            {{.name = "nomic-bert",
+                              .own = {{"context_length", "n_positions"},
+                                      {"embedding_length", "n_embd"},
+                                      {"block_count", "n_layer"},
+                                      {"feed_forward_length", "n_inner"},
+                                      {"attention.head_count", "n_head"},
+                                      {"attention.layer_norm_epsilon", "layer_norm_epsilon"},
+                                      {"rope.freq_base", "rotary_emb_base"}},
+                              .flags = {{"blk.0.attn_qkv.bias", "qkv_proj_bias"},
+                                        {"blk.0.ffn_up.bias", "mlp_fc1_bias"}},
+                              .head_dim = GgufHeadDim::never,
+                              .finish = finish_nomic_bert}})}};
 }
 
 }  // namespace headroom::detail

@@ -15,30 +15,41 @@ void read_olmo(ConfigReader& config, ModelSpec& spec) {
   spec.decoder->self_attention.clip_qkv = config.number_or({"clip_qkv"}, 0);
 }
 
-void read_olmo2(ConfigReader& config, ModelSpec& spec) {
+void read_olmo2_with(ConfigReader& config, ModelSpec& spec, const RopeDefaults& rope) {
   DecoderDefaults defaults;
   defaults.norm_eps = 1e-5;
+  defaults.rope = rope;
   read_decoder(config, spec, defaults);
   StackSpec& stack = *spec.decoder;
   stack.norm_placement = NormPlacement::output;
   stack.self_attention.query_key_norm = QueryKeyNormSpec{stack.norm, QueryKeyNormScope::all_heads};
 }
 
-/// OLMo 3: OLMo 2 with a window in all but every fourth layer; only full attention scales its RoPE.
+void read_olmo2(ConfigReader& config, ModelSpec& spec) { read_olmo2_with(config, spec, {}); }
+
+/// OLMo 3: OLMo 2 with a window in all but every fourth layer. Published configs give one RoPE, and
+/// only full attention scales it; transformers 5 writes one for each kind of layer.
 void read_olmo3(ConfigReader& config, ModelSpec& spec) {
   constexpr std::int64_t kFullEvery = 4;
-  read_olmo2(config, spec);
+  const bool by_layer_type = config.object_or_empty("rope_parameters").is_object("full_attention");
+  read_olmo2_with(config, spec, {.by_layer_type = by_layer_type});
   StackSpec& stack = *spec.decoder;
   const WindowSpec window = read_window(config, 4096);
   const std::vector<bool> windowed = read_windowed_layers(
       config, stack.num_layers, [](std::int64_t layer) { return (layer + 1) % kFullEvery != 0; });
   set_windows(stack, windowed, window);
-  RopeSpec unscaled;
-  unscaled.theta = spec.position.rope.theta;
+  RopeSpec& global = spec.position.rope;
+  RopeSpec local;
+  local.theta = global.theta;
+  if (by_layer_type) {
+    const std::int64_t head_dim = stack.self_attention.head_dim;
+    local = read_rope_of(config, "sliding_attention", spec.position, head_dim, local);
+    global = read_rope_of(config, "full_attention", spec.position, head_dim, global);
+  }
+  if (!by_layer_type && global.scaling == RopeScalingKind::none) return;
   std::vector<bool> full = windowed;
   full.flip();
-  if (spec.position.rope.scaling == RopeScalingKind::none) return;
-  vary_layers(stack, full, [&](LayerVariant& variant) { variant.self_attention.rope = unscaled; });
+  vary_layers(stack, full, [&](LayerVariant& variant) { variant.self_attention.rope = local; });
 }
 
 ExpertsSpec read_olmo_experts(ConfigReader& config, const StackSpec& stack,

@@ -53,21 +53,30 @@ constexpr NameRule kPhi3[] = {
 }  // namespace
 
 std::vector<Family> phi3_families() {
-  return {{.model_types = {"phi3"},
-           .classes = llama_classes("Phi3"),
-           .reader = read_phi3,
-           .names = llama_names({kPhi3}),
-           .gguf = GgufForm(GgufConversion::none,
-                            {{.name = "phi3",
-                              .common = gguf_rms_norm_keys(),
-                              .own = {{"attention.sliding_window", "sliding_window"}},
-                              .head_dim = GgufHeadDim::never,
-                              .finish = finish_partial_rotary}})},
-          {.model_types = {"phimoe"},
-           .classes = either_of(llama_classes("PhiMoE"), llama_classes("Phimoe")),
-           .reader = read_phimoe,
-           .names = llama_names({mixtral_expert_rules(), query_key_norm_rules()}),
-           .gguf = None("not supported yet")}};
+  return {
+      {.model_types = {"phi3"},
+       .classes = llama_classes("Phi3"),
+       .reader = read_phi3,
+       .names = llama_names({kPhi3}),
+       .gguf =
+           GgufForm(GgufConversion::none, {{.name = "phi3",
+                                            .common = gguf_rms_norm_keys(),
+                                            .own = {{"attention.sliding_window", "sliding_window"}},
+                                            .head_dim = GgufHeadDim::never,
+                                            .finish = finish_partial_rotary}})},
+      {.model_types = {"phimoe"},
+       .classes = either_of(llama_classes("PhiMoE"), llama_classes("Phimoe")),
+       .reader = read_phimoe,
+       .names = llama_names({mixtral_expert_rules(), query_key_norm_rules()}),
+       .gguf = GgufForm(
+           GgufConversion::none,
+           {{.name = "phimoe",
+             .common = gguf_expert_keys(),
+             .own = {{"feed_forward_length", "intermediate_size"},
+                     {"expert_count", "num_local_experts"},
+                     {"attention.sliding_window", "sliding_window"}},
+             .flags = {{"blk.0.attn_q.bias", "attention_bias"}, {"output.bias", "lm_head_bias"}},
+             .head_dim = GgufHeadDim::never}})}};
 }
 
 }  // namespace headroom::detail

@@ -87,6 +87,20 @@ constexpr NameRule kSharedExpert[] = {
     {"decoder.layers.mlp.shared_expert_gate.%", "layers.{}.mlp.shared_expert_gate.%"},
 };
 
+// Qwen3-VL stores experts as [experts, in, out].
+constexpr NameRule kTransposedExperts[] = {
+    {"decoder.layers.mlp.experts.gate.weight", "layers.{}.mlp.experts.gate_up_proj",
+     stacked_experts(transposed(part(0)))},
+    {"decoder.layers.mlp.experts.up.weight", "layers.{}.mlp.experts.gate_up_proj",
+     stacked_experts(transposed(part(1)))},
+    {"decoder.layers.mlp.experts.down.weight", "layers.{}.mlp.experts.down_proj",
+     stacked_experts(transposed())},
+};
+
+NameTable qwen3_vl_moe_names() {
+  return llama_names({kTransposedExperts, routed_expert_rules(), query_key_norm_rules()});
+}
+
 NameTable qwen_moe_names() {
   return llama_names({routed_expert_rules(), kSharedExpert, query_key_norm_rules()});
 }
@@ -108,22 +122,31 @@ std::vector<Family> qwen_families() {
                                                 .common = gguf_rms_norm_keys(),
                                                 .flags = {{"blk.0.attn_q.bias", "attention_bias"}},
                                                 .head_dim = GgufHeadDim::always}})},
-      // Inside the vision-language models of qwen_vl.cpp.
-      {.model_types = {"qwen2_vl_text", "qwen2_5_vl_text"},
+      // Inside the multimodal models of qwen_vl.cpp and qwen_omni.cpp.
+      {.model_types = {"qwen2_vl_text", "qwen2_5_vl_text", "qwen2_5_omni_text"},
        .classes = either_of(llama_classes("Qwen2VLText"), llama_classes("Qwen2_5_VLText")),
        .reader = read_qwen2,
        .names = llama_names(),
-       .gguf = None("not supported yet")},
+       .gguf =
+           GgufForm(GgufConversion::none, {{.name = "qwen2vl", .common = gguf_rms_norm_keys()}})},
       {.model_types = {"qwen3_vl_text"},
        .classes = llama_classes("Qwen3VLText"),
        .reader = read_qwen3,
        .names = llama_names({query_key_norm_rules()}),
-       .gguf = None("not supported yet")},
-      {.model_types = {"qwen3_vl_moe_text"},
+       .gguf = GgufForm(
+           GgufConversion::none,
+           {{.name = "qwen3vl", .common = gguf_rms_norm_keys(), .head_dim = GgufHeadDim::always}})},
+      {.model_types = {"qwen3_vl_moe_text", "qwen3_omni_moe_text"},
        .classes = llama_classes("Qwen3VLMoeText"),
        .reader = read_qwen3_vl_moe,
-       .names = qwen_moe_names(),
-       .gguf = None("not supported yet")},
+       .names = qwen3_vl_moe_names(),
+       .gguf = GgufForm(GgufConversion::none,
+                        {{.name = "qwen3vlmoe",
+                          .common = gguf_expert_keys(),
+                          .own = {{"feed_forward_length", "intermediate_size"},
+                                  {"expert_count", "num_experts"},
+                                  {"expert_feed_forward_length", "moe_intermediate_size"}},
+                          .head_dim = GgufHeadDim::always}})},
       {.model_types = {"qwen2_moe"},
        .classes = llama_classes("Qwen2Moe"),
        .reader = read_qwen2_moe,
@@ -149,6 +172,6 @@ std::vector<Family> qwen_families() {
                           .flags = {{"blk.0.attn_q.bias", "attention_bias"}},
                           .constants = {{"norm_topk_prob", "true"}},
                           .head_dim = GgufHeadDim::always}})}};
-}
+}  // namespace headroom::detail
 
 }  // namespace headroom::detail

@@ -15,6 +15,8 @@ GatedDeltaSpec read_gated_delta(ConfigReader& config) {
   spec.key_head_dim = config.size_or({"linear_key_head_dim"}, 128);
   spec.value_head_dim = config.size_or({"linear_value_head_dim"}, 128);
   spec.conv_kernel_dim = config.size_or({"linear_conv_kernel_dim"}, 4);
+  spec.state_value_bytes = config.choice_or<std::int64_t>(
+      {"mamba_ssm_dtype"}, {{"float32", 4}, {"bfloat16", 2}, {"float16", 2}}, 0);
   if (spec.num_value_heads % spec.num_key_heads != 0) {
     config.fail("linear_num_value_heads", "is not a multiple of linear_num_key_heads",
                 "use a multiple of linear_num_key_heads");
@@ -25,23 +27,9 @@ GatedDeltaSpec read_gated_delta(ConfigReader& config) {
 /// The layers with full attention.
 std::vector<bool> read_full_layers(ConfigReader& config, std::int64_t num_layers) {
   const std::int64_t interval = config.size_or({"full_attention_interval"}, 4);
-  const std::vector<std::string> types = config.texts("layer_types");
-  std::vector<bool> full;
-  for (std::int64_t layer = 0; layer < num_layers; ++layer) {
-    full.push_back((layer + 1) % interval == 0);
-  }
-  if (types.empty()) return full;
-  const bool known = std::ranges::all_of(types, [](const std::string& type) {
-    return type == "full_attention" || type == "linear_attention";
-  });
-  if (!known || std::ssize(types) != num_layers) {
-    config.fail("layer_types", "does not name full_attention or linear_attention for every layer",
-                "name num_hidden_layers of them");
-  }
-  for (std::size_t layer = 0; layer < types.size(); ++layer) {
-    full[layer] = types[layer] == "full_attention";
-  }
-  return full;
+  return read_full_attention_layers(
+      config, num_layers, {"linear_attention"},
+      [&](std::int64_t layer) { return (layer + 1) % interval == 0; });
 }
 
 DecoderDefaults hybrid_defaults(std::int64_t kv_heads) {
@@ -80,16 +68,16 @@ void read_hybrid_layers(ConfigReader& config, StackSpec& stack) {
 void read_qwen3_next(ConfigReader& config, ModelSpec& spec) {
   read_decoder(config, spec, hybrid_defaults(2));
   StackSpec& stack = *spec.decoder;
+  read_hybrid_layers(config, stack);
   spread_qwen_experts(config, stack,
                       read_hybrid_experts(config, {{"num_experts", "num_local_experts"}, 512, 10}));
-  read_hybrid_layers(config, stack);
 }
 
 /// Keys of Qwen3.5 that the class does not read, and its modules for multi-token prediction.
 void ignore_qwen3_5_keys(ConfigReader& config) {
   config.expect_flag("attn_output_gate", true);
   config.expect_empty("mlp_only_layers");
-  config.ignore({"mtp_num_hidden_layers", "mtp_use_dedicated_embeddings", "mamba_ssm_dtype"});
+  config.ignore({"mtp_num_hidden_layers", "mtp_use_dedicated_embeddings"});
 }
 
 void read_qwen3_5(ConfigReader& config, ModelSpec& spec) {
@@ -158,6 +146,52 @@ NameTable qwen3_5_names() {
   return names;
 }
 
+constexpr NameRule kQwenHybridGguf[] = {
+    {"layers.attention.query.%", "blk.{}.attn_q.%", part(0, Stacking::per_query_head)},
+    {"layers.attention.gate.%", "blk.{}.attn_q.%", part(1, Stacking::per_query_head)},
+    {"layers.delta.query.%", "blk.{}.attn_qkv.%", part(0)},
+    {"layers.delta.key.%", "blk.{}.attn_qkv.%", part(1)},
+    {"layers.delta.value.%", "blk.{}.attn_qkv.%", part(2)},
+    {"layers.delta.gate.%", "blk.{}.attn_gate.%"},
+    {"layers.delta.beta.%", "blk.{}.ssm_beta.%"},
+    {"layers.delta.alpha.%", "blk.{}.ssm_alpha.%"},
+    {"layers.delta.beta.%", "blk.{}.ssm_ba.%", part(0, Stacking::per_delta_key_head)},
+    {"layers.delta.alpha.%", "blk.{}.ssm_ba.%", part(1, Stacking::per_delta_key_head)},
+    {"layers.delta.convolution.%", "blk.{}.ssm_conv1d.%"},
+    {"layers.delta.dt_bias", "blk.{}.ssm_dt.bias"},
+    {"layers.delta.a_log", "blk.{}.ssm_a"},
+    {"layers.delta.context_norm.%", "blk.{}.ssm_norm.%"},
+    {"layers.delta.output.%", "blk.{}.ssm_out.%"},
+};
+
+/// GGUF keeps the sizes of gated delta layers under the keys of state spaces.
+void finish_qwen_hybrid(const GgufMetadataReader& metadata, ConfigDraft& config) {
+  finish_prediction_layers(metadata, config);
+  finish_partial_rotary(metadata, config);
+  const std::int64_t heads = metadata.count("ssm.time_step_rank").value_or(0);
+  const std::int64_t inner = metadata.count("ssm.inner_size").value_or(0);
+  if (heads == 0 || inner % heads != 0) metadata.fail("ssm.time_step_rank", "is no head count");
+  config.set_count("linear_value_head_dim", inner / heads);
+}
+
+GgufForm qwen_hybrid_gguf(GgufConversion conversion, std::string_view name) {
+  return {conversion,
+          {{.name = name,
+            .common = gguf_rms_norm_keys(),
+            .own = {{"full_attention_interval", "full_attention_interval"},
+                    {"ssm.conv_kernel", "linear_conv_kernel_dim"},
+                    {"ssm.state_size", "linear_key_head_dim"},
+                    {"ssm.group_count", "linear_num_key_heads"},
+                    {"ssm.time_step_rank", "linear_num_value_heads"},
+                    {"expert_count", "num_experts"},
+                    {"expert_used_count", "num_experts_per_tok"},
+                    {"expert_feed_forward_length", "moe_intermediate_size"},
+                    {"expert_shared_feed_forward_length", "shared_expert_intermediate_size"}},
+            .head_dim = GgufHeadDim::always,
+            .finish = finish_qwen_hybrid}},
+          {kQwenHybridGguf}};
+}
+
 }  // namespace
 
 std::vector<Family> qwen3_next_families() {
@@ -166,17 +200,17 @@ std::vector<Family> qwen3_next_families() {
            .reader = read_qwen3_next,
            .names = llama_names(
                {kQwen3Next, kQwenHybrid, query_key_norm_rules(), routed_expert_rules()}),
-           .gguf = None("not supported yet")},
+           .gguf = qwen_hybrid_gguf(GgufConversion::norms_plus_one, "qwen3next")},
           {.model_types = {"qwen3_5_text"},
            .classes = llama_classes("Qwen3_5"),
            .reader = read_qwen3_5,
            .names = qwen3_5_names(),
-           .gguf = None("not supported yet")},
+           .gguf = qwen_hybrid_gguf(GgufConversion::tiled_value_heads, "qwen35")},
           {.model_types = {"qwen3_5_moe_text"},
            .classes = llama_classes("Qwen3_5Moe"),
            .reader = read_qwen3_5_moe,
            .names = qwen3_5_names(),
-           .gguf = None("not supported yet")}};
+           .gguf = qwen_hybrid_gguf(GgufConversion::tiled_value_heads, "qwen35moe")}};
 }
 
 }  // namespace headroom::detail

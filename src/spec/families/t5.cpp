@@ -1,6 +1,7 @@
 // T5: encoder-decoder with RMSNorm before each part, relative position biases, no attention scale
 // (arXiv 1910.10683); v1.1 has a gated FFN and an untied head (arXiv 2002.05202). mT5 is v1.1 for
 // many languages (arXiv 2010.11934); UMT5 has its own biases in every layer (arXiv 2304.09151).
+// LongT5's encoder attends locally (arXiv 2112.07916, section 3.1.1).
 #include "../common_keys.h"
 #include "../family.h"
 
@@ -136,6 +137,64 @@ void read_t5(ConfigReader& config, ModelSpec& spec) { read_t5_like(config, spec,
 
 void read_mt5(ConfigReader& config, ModelSpec& spec) { read_t5_like(config, spec, kMt5Defaults); }
 
+/// Transient global attention (arXiv 2112.07916, section 3.1.2): tokens also see one global token
+/// per block of the input, the norm of the block's sum, at a bias by distance in blocks.
+void count_global_tokens(ModelSpec& spec) {
+  const auto add = [&](const std::string& path, std::vector<std::int64_t> shape, WeightRole role,
+                       std::int64_t repeat) {
+    spec.counted_only.push_back({path, std::move(shape), role, repeat, ModelPart::text});
+  };
+  const std::int64_t heads = spec.encoder->self_attention.num_attention_heads;
+  add("encoder.global_relative_attention_bias.weight", {spec.position.num_buckets, heads},
+      WeightRole::relative_position_bias, 1);
+  add("encoder.layers.global_input_norm.weight", {spec.hidden_size}, WeightRole::norm,
+      spec.encoder->num_layers);
+  spec.assumptions.emplace_back(
+      "the encoder's global tokens count as parameters only: FLOPs are those of its local "
+      "attention");
+  spec.not_run = "its transient global attention has no kernel yet";
+}
+
+/// Local attention: tokens see those at most `local_radius` away, in blocks of one more.
+void read_longt5(ConfigReader& config, ModelSpec& spec) {
+  constexpr std::int64_t kRadius = 127;
+  read_t5_like(config, spec, kT5Defaults);
+  if (!spec.decoder) {
+    config.fail("architectures", "names a class without a decoder, which is not supported",
+                "use LongT5ForConditionalGeneration or LongT5Model");
+  }
+  const bool global = config.choice_or<bool>({"encoder_attention_type"},
+                                             {{"local", false}, {"transient-global", true}}, false);
+  if (global) count_global_tokens(spec);
+  config.ignore({"global_block_size"});
+  AttentionSpec& attention = spec.encoder->self_attention;
+  const std::int64_t radius = config.size_or({"local_radius"}, kRadius);
+  attention.window = {WindowKind::centred, radius};
+  attention.block_size = radius + 1;
+}
+
+constexpr NameRule kLongT5[] = {
+    {"encoder.relative_attention_bias.%",
+     "encoder.block.0.layer.0.LocalSelfAttention.relative_attention_bias.%"},
+    {"encoder.layers.attention.query.%", "encoder.block.{}.layer.0.LocalSelfAttention.q.%"},
+    {"encoder.layers.attention.key.%", "encoder.block.{}.layer.0.LocalSelfAttention.k.%"},
+    {"encoder.layers.attention.value.%", "encoder.block.{}.layer.0.LocalSelfAttention.v.%"},
+    {"encoder.layers.attention.output.%", "encoder.block.{}.layer.0.LocalSelfAttention.o.%"},
+    {"encoder.relative_attention_bias.%",
+     "encoder.block.0.layer.0.TransientGlobalSelfAttention.relative_attention_bias.%"},
+    {"encoder.global_relative_attention_bias.%",
+     "encoder.block.0.layer.0.TransientGlobalSelfAttention.global_relative_attention_bias.%"},
+    {"encoder.layers.global_input_norm.%",
+     "encoder.block.{}.layer.0.TransientGlobalSelfAttention.global_input_layer_norm.%"},
+    {"encoder.layers.attention.query.%",
+     "encoder.block.{}.layer.0.TransientGlobalSelfAttention.q.%"},
+    {"encoder.layers.attention.key.%", "encoder.block.{}.layer.0.TransientGlobalSelfAttention.k.%"},
+    {"encoder.layers.attention.value.%",
+     "encoder.block.{}.layer.0.TransientGlobalSelfAttention.v.%"},
+    {"encoder.layers.attention.output.%",
+     "encoder.block.{}.layer.0.TransientGlobalSelfAttention.o.%"},
+};
+
 constexpr NameRule kUmt5[] = {
     {"encoder.layers.relative_attention_bias.%",
      "encoder.block.{}.layer.0.SelfAttention.relative_attention_bias.%"},
@@ -200,7 +259,7 @@ void finish_t5(const GgufMetadataReader& metadata, ConfigDraft& config) {
 
 NameTable t5_names() {
   return {
-      {kUmt5, kT5Gated, kT5Plain, kT5, kT5Classifiers},
+      {kLongT5, kUmt5, kT5Gated, kT5Plain, kT5, kT5Classifiers},
       {"transformer."},
       {{"embed_tokens.weight", ExtraKind::tied_copy}, {"lm_head.weight", ExtraKind::tied_copy}}};
 }
@@ -230,6 +289,11 @@ std::vector<Family> t5_families() {
            .reader = read_mt5,
            .names = t5_names(),
            .gguf = None("llama.cpp stores it under the name of T5")},
+          {.model_types = {"longt5"},
+           .classes = t5_classes("LongT5", kT5Defaults),
+           .reader = read_longt5,
+           .names = t5_names(),
+           .gguf = None("llama.cpp does not support this architecture")},
           {.model_types = {"umt5"},
            .classes = t5_classes("UMT5", kMt5Defaults),
            .reader = read_mt5,

@@ -2,6 +2,7 @@
 // 2006.11477, 2106.07447).
 #include <algorithm>
 
+#include "../bert.h"
 #include "../common_keys.h"
 #include "../family.h"
 
@@ -106,14 +107,8 @@ bool masks_frames(ConfigReader& config) {
 }
 
 StackSpec read_layers(ConfigReader& config, const ModelSpec& spec) {
-  StackSpec stack;
-  stack.num_layers = config.layers({"num_hidden_layers"});
-  stack.self_attention = multi_head_attention(
-      config, "num_attention_heads", config.size({"num_attention_heads"}), spec.hidden_size);
-  stack.self_attention.qkv_bias = true;
-  stack.self_attention.output_bias = true;
-  stack.ffn = {FfnKind::plain, config.size({"intermediate_size"}),
-               read_activation(config, {"hidden_act"}, ActivationKind::gelu), true};
+  StackSpec stack = read_biased_layers(
+      config, spec.hidden_size, read_activation(config, {"hidden_act"}, ActivationKind::gelu));
   stack.norm = {NormKind::layer_norm, true, config.number_or({"layer_norm_eps"}, 1e-5)};
   const bool stable = config.flag_or({"do_stable_layer_norm"}, false);
   stack.norm_placement = stable ? NormPlacement::pre : NormPlacement::post;
@@ -141,7 +136,6 @@ void read_wav2vec2(ConfigReader& config, ModelSpec& spec) {
                                  ModelPart::audio,
                                  CountedUse::loaded});
   }
-  spec.not_run = "its convolutions over audio samples have no kernel yet";
 }
 
 ModelClasses wav2vec2_classes(const std::string& prefix) {
@@ -153,18 +147,46 @@ ModelClasses wav2vec2_classes(const std::string& prefix) {
   return ModelClasses{{{prefix + "Model", no_head}, {prefix + "ForCTC", characters}}};
 }
 
-Family wav2vec2_family(std::string_view model_type, const std::string& prefix) {
+constexpr NameRule kWav2vec2[] = {
+    {"embeddings.convolutions.{i}.%", "feature_extractor.conv_layers.{i}.conv.%"},
+    {"embeddings.convolutions.{i}.norm.%", "feature_extractor.conv_layers.{i}.layer_norm.%"},
+    {"embeddings.projection_norm.%", "feature_projection.layer_norm.%"},
+    {"embeddings.projection.%", "feature_projection.projection.%"},
+    {"embeddings.masked_frame", "masked_spec_embed"},
+    {"embeddings.position_convolution.length.weight",
+     "encoder.pos_conv_embed.conv.parametrizations.weight.original0"},
+    {"embeddings.position_convolution.length.weight", "encoder.pos_conv_embed.conv.weight_g"},
+    {"embeddings.position_convolution.weight",
+     "encoder.pos_conv_embed.conv.parametrizations.weight.original1"},
+    {"embeddings.position_convolution.weight", "encoder.pos_conv_embed.conv.weight_v"},
+    {"embeddings.position_convolution.bias", "encoder.pos_conv_embed.conv.bias"},
+    {"embeddings.norm.%", "encoder.layer_norm.%"},
+    {"encoder.final_norm.%", "encoder.layer_norm.%"},
+    {"layers.attention.query.%", "encoder.layers.{}.attention.q_proj.%"},
+    {"layers.attention.key.%", "encoder.layers.{}.attention.k_proj.%"},
+    {"layers.attention.value.%", "encoder.layers.{}.attention.v_proj.%"},
+    {"layers.attention.output.%", "encoder.layers.{}.attention.out_proj.%"},
+    {"layers.attention_norm.%", "encoder.layers.{}.layer_norm.%"},
+    {"layers.mlp_norm.%", "encoder.layers.{}.final_layer_norm.%"},
+    {"layers.mlp.up.%", "encoder.layers.{}.feed_forward.intermediate_dense.%"},
+    {"layers.mlp.down.%", "encoder.layers.{}.feed_forward.output_dense.%"},
+    {"head.language_model.%", "lm_head.%"},
+};
+
+Family wav2vec2_family(std::string_view model_type, const std::string& prefix,
+                       std::string_view stored_prefix) {
   return {.model_types = {model_type},
           .classes = wav2vec2_classes(prefix),
           .reader = read_wav2vec2,
-          .names = None("the names of its tensors are not listed yet"),
+          .names = NameTable{{kWav2vec2}, {stored_prefix}, {}},
           .gguf = None("llama.cpp does not support this architecture")};
 }
 
 }  // namespace
 
 std::vector<Family> wav2vec2_families() {
-  return {wav2vec2_family("wav2vec2", "Wav2Vec2"), wav2vec2_family("hubert", "Hubert")};
+  return {wav2vec2_family("wav2vec2", "Wav2Vec2", "wav2vec2."),
+          wav2vec2_family("hubert", "Hubert", "hubert.")};
 }
 
 }  // namespace headroom::detail

@@ -28,6 +28,10 @@ void ConfigDraft::set_texts(std::string_view key, const std::vector<std::string>
   at(key) = values;
 }
 
+void ConfigDraft::set_counts(std::string_view key, const std::vector<std::int64_t>& values) {
+  at(key) = values;
+}
+
 void ConfigDraft::set_json(std::string_view key, std::string_view text) {
   at(key) = nlohmann::json::parse(text);
 }

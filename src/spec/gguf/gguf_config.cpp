@@ -39,7 +39,7 @@ std::vector<FamilyArchitecture> known_architectures() {
 
 bool fits(const GgufArchitecture& architecture, const GgufMetadataReader& metadata) {
   if (architecture.name != metadata.architecture()) return false;
-  return architecture.needs.empty() || metadata.count(architecture.needs).value_or(0) > 0;
+  return architecture.needs.empty() || metadata.is_set(architecture.needs);
 }
 
 std::optional<FamilyArchitecture> find_architecture(const GgufMetadataReader& metadata) {

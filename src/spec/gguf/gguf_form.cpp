@@ -1,5 +1,7 @@
 #include "gguf_form.h"
 
+#include <algorithm>
+
 namespace headroom::detail {
 namespace {
 
@@ -36,6 +38,15 @@ constexpr GgufKey kExpertKeys[] = {
     {"expert_used_count", "num_experts_per_tok"},
 };
 
+constexpr GgufKey kHybridKeys[] = {
+    {"context_length", "max_position_embeddings"},
+    {"embedding_length", "hidden_size"},
+    {"block_count", "num_hidden_layers"},
+    {"attention.head_count", "num_attention_heads"},
+    {"attention.layer_norm_rms_epsilon", "rms_norm_eps"},
+    {"rope.freq_base", "rope_theta"},
+};
+
 }  // namespace
 
 std::span<const GgufKey> gguf_rms_norm_keys() { return kRmsNormKeys; }
@@ -43,6 +54,8 @@ std::span<const GgufKey> gguf_rms_norm_keys() { return kRmsNormKeys; }
 std::span<const GgufKey> gguf_layer_norm_keys() { return kLayerNormKeys; }
 
 std::span<const GgufKey> gguf_expert_keys() { return kExpertKeys; }
+
+std::span<const GgufKey> gguf_hybrid_keys() { return kHybridKeys; }
 
 std::vector<GgufFlag> gguf_llama_biases() {
   return {{"blk.0.attn_output.bias", "attention_bias"}, {"blk.0.ffn_down.bias", "mlp_bias"}};
@@ -66,6 +79,27 @@ void finish_windows(const GgufMetadataReader& metadata, ConfigDraft& config) {
     types.emplace_back(is_windowed ? "sliding_attention" : "full_attention");
   }
   config.set_texts("layer_types", types);
+}
+
+void finish_prediction_layers(const GgufMetadataReader& metadata, ConfigDraft& config) {
+  const std::int64_t blocks = metadata.count("block_count").value_or(0);
+  const std::int64_t prediction = metadata.count("nextn_predict_layers").value_or(0);
+  if (prediction > blocks) metadata.fail("nextn_predict_layers", "exceeds block_count");
+  config.set_count("num_hidden_layers", blocks - prediction);
+}
+
+std::vector<bool> finish_key_value_heads(const GgufMetadataReader& metadata, ConfigDraft& config) {
+  const std::vector<std::int64_t> heads = metadata.counts_by_layer("attention.head_count_kv");
+  std::vector<bool> attends;
+  std::int64_t most = 0;
+  for (const std::int64_t count : heads) {
+    const bool differs = count != 0 && most != 0 && count != most;
+    if (differs) metadata.fail("attention.head_count_kv", "differs between attention layers");
+    attends.push_back(count != 0);
+    most = std::max(most, count);
+  }
+  if (most > 0) config.set_count("num_key_value_heads", most);
+  return attends;
 }
 
 double gguf_rotary_fraction(const GgufMetadataReader& metadata) {

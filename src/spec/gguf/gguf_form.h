@@ -11,6 +11,7 @@
 #include "config_draft.h"
 #include "gguf_metadata_reader.h"
 #include "stored/gguf_conversion.h"
+#include "stored/stored_names.h"
 
 namespace headroom::detail {
 
@@ -51,8 +52,7 @@ using GgufFinish = void (*)(const GgufMetadataReader& metadata, ConfigDraft& con
 /// One value of general.architecture and its keys.
 struct GgufArchitecture {
   std::string_view name;
-  std::string_view
-      needs{};  ///< a count that must be positive; distinguishes architectures of one name
+  std::string_view needs{};  ///< a positive count or a flag; distinguishes those of one name
   std::span<const GgufKey> common{};  ///< keys shared by several architectures
   std::vector<GgufKey> own{};
   std::vector<GgufFlag> flags{};
@@ -64,16 +64,20 @@ struct GgufArchitecture {
 
 /// A family's GGUF format. `architectures` is empty if its files use another family's name.
 struct GgufForm {
-  GgufForm(GgufConversion change, std::vector<GgufArchitecture> names)
-      : conversion(change), architectures(std::move(names)) {}
+  GgufForm(GgufConversion change, std::vector<GgufArchitecture> names,
+           std::vector<std::span<const NameRule>> own_rules = {})
+      : conversion(change), architectures(std::move(names)), rules(std::move(own_rules)) {}
   GgufConversion conversion;
   std::vector<GgufArchitecture> architectures;
+  std::vector<std::span<const NameRule>> rules;  ///< precede those of all families
 };
 
 /// Keys of decoders with RMSNorm, with LayerNorm, and with routed experts.
 [[nodiscard]] std::span<const GgufKey> gguf_rms_norm_keys();
 [[nodiscard]] std::span<const GgufKey> gguf_layer_norm_keys();
 [[nodiscard]] std::span<const GgufKey> gguf_expert_keys();
+/// Keys of decoders that mix attention with other layers.
+[[nodiscard]] std::span<const GgufKey> gguf_hybrid_keys();
 /// Llama's optional biases, by the tensors that store them.
 [[nodiscard]] std::vector<GgufFlag> gguf_llama_biases();
 
@@ -83,6 +87,11 @@ void finish_rope_scaling(const GgufMetadataReader& metadata, ConfigDraft& config
 void finish_windows(const GgufMetadataReader& metadata, ConfigDraft& config);
 /// Adds partial_rotary_factor.
 void finish_partial_rotary(const GgufMetadataReader& metadata, ConfigDraft& config);
+/// Sets num_hidden_layers without the layers for multi-token prediction.
+void finish_prediction_layers(const GgufMetadataReader& metadata, ConfigDraft& config);
+/// Sets num_key_value_heads, and returns the layers with any: those of attention.
+[[nodiscard]] std::vector<bool> finish_key_value_heads(const GgufMetadataReader& metadata,
+                                                       ConfigDraft& config);
 /// The fraction of a head's dimensions that RoPE rotates.
 [[nodiscard]] double gguf_rotary_fraction(const GgufMetadataReader& metadata);
 

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "headroom/error.h"
-#include "headroom/visit.h"
 #include "utf8.h"
+#include "visit.h"
 
 namespace headroom::detail {
 namespace {
@@ -95,6 +95,12 @@ std::optional<std::string> GgufMetadataReader::text(std::string_view key) const 
   return found->get<std::string>();
 }
 
+std::optional<double> GgufMetadataReader::number(std::string_view key) const {
+  const auto found = value(key);
+  if (!found || !found->is_number()) return std::nullopt;
+  return found->get<double>();
+}
+
 std::optional<std::int64_t> GgufMetadataReader::count(std::string_view key) const {
   const auto found = value(key);
   if (!found) return std::nullopt;
@@ -113,14 +119,44 @@ std::optional<std::vector<bool>> GgufMetadataReader::flags_by_layer(std::string_
   return list->flags(place(key));
 }
 
+std::vector<std::int64_t> GgufMetadataReader::counts_by_layer(std::string_view key) const {
+  constexpr std::int64_t kMostBlocks = 100'000;  // no published model has as many
+  const std::int64_t layers = count("block_count").value_or(0);
+  if (layers > kMostBlocks) fail("block_count", "is not a number of layers");
+  const GgufValue* const found = find(fmt::format("{}.{}", architecture_, key));
+  const auto* const list = found == nullptr ? nullptr : std::get_if<GgufArray>(found);
+  if (list == nullptr) {
+    const auto one = count(key);
+    if (!one) fail(key, "is missing");
+    return std::vector<std::int64_t>(static_cast<std::size_t>(layers), *one);
+  }
+  std::vector<std::int64_t> counts = list->integers(place(key));
+  if (std::ssize(counts) != layers) fail(key, "does not list block_count layers");
+  if (std::ranges::any_of(counts, [](std::int64_t one) { return one < 0; })) {
+    fail(key, "lists a negative count");
+  }
+  return counts;
+}
+
+bool GgufMetadataReader::is_set(std::string_view key) const {
+  const auto found = value(key);
+  if (!found) return false;
+  if (found->is_boolean()) return found->get<bool>();
+  return count(key).value_or(0) > 0;
+}
+
 bool GgufMetadataReader::has_tensor(std::string_view name) const {
   return std::ranges::find(content_.tensors, name, &GgufTensor::name) != content_.tensors.end();
 }
 
+std::optional<std::int64_t> GgufMetadataReader::rows(std::string_view tensor) const {
+  const auto found = std::ranges::find(content_.tensors, tensor, &GgufTensor::name);
+  if (found == content_.tensors.end()) return std::nullopt;
+  return found->rank == 2 ? found->shape().front() : 1;
+}
+
 std::int64_t GgufMetadataReader::vocab_size() const {
-  const auto& tensors = content_.tensors;
-  const auto table = std::ranges::find(tensors, "token_embd.weight", &GgufTensor::name);
-  if (table != tensors.end() && table->rank == 2) return table->shape().front();
+  if (const auto words = rows("token_embd.weight"); words && *words > 1) return *words;
   if (const auto said = count("vocab_size")) return *said;
   const GgufValue* const words = find("tokenizer.ggml.tokens");
   const auto* const list = words == nullptr ? nullptr : std::get_if<GgufArray>(words);

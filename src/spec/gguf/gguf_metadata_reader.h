@@ -28,7 +28,15 @@ class GgufMetadataReader {
   [[nodiscard]] std::optional<std::int64_t> count(std::string_view key) const;
   /// One boolean per layer; empty if the key holds no such list.
   [[nodiscard]] std::optional<std::vector<bool>> flags_by_layer(std::string_view key) const;
+  /// The value as a number; empty if absent or of another type.
+  [[nodiscard]] std::optional<double> number(std::string_view key) const;
+  /// A count per layer; a single count holds for each of block_count layers. Throws if absent.
+  [[nodiscard]] std::vector<std::int64_t> counts_by_layer(std::string_view key) const;
+  /// True for a positive count and for a flag that is true.
+  [[nodiscard]] bool is_set(std::string_view key) const;
   [[nodiscard]] bool has_tensor(std::string_view name) const;
+  /// Rows of a matrix; empty if absent.
+  [[nodiscard]] std::optional<std::int64_t> rows(std::string_view tensor) const;
   /// Rows of the token embedding table.
   [[nodiscard]] std::int64_t vocab_size() const;
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "headroom/storage_rules.h"
+#include "headroom/model_spec.h"
 
 namespace headroom::detail {
 

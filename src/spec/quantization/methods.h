@@ -8,7 +8,7 @@
 
 #include "../config_reader.h"
 #include "formats.h"
-#include "headroom/storage_rules.h"
+#include "headroom/model_spec.h"
 
 namespace headroom::detail {
 

@@ -20,12 +20,15 @@ std::optional<StatedType> stated_type(const ConfigReader& config, std::string_vi
 }
 
 std::optional<StatedType> read_kv_cache_type(ConfigReader& config) {
-  if (auto scheme = config.object("kv_cache_scheme")) {
+  // A word there is ModelOpt's, as in Qwen3-32B-FP8-Static-PerTensor.
+  const bool named = config.is_text("kv_cache_scheme");
+  if (!named && config.has("kv_cache_scheme")) {
+    auto scheme = config.object("kv_cache_scheme");
     return stated_type(*scheme, scheme->text_or({"type"}, "int"),
                        whole_number(*scheme, {"num_bits"}, 8));
   }
   using Type = std::optional<StatedType>;
-  return config.choice_or<Type>({"kv_cache_quant_algo"},
+  return config.choice_or<Type>({named ? "kv_cache_scheme" : "kv_cache_quant_algo"},
                                 {{"FP8", StatedType::float8},
                                  {"NVFP4", StatedType::nvfp4},
                                  {"INT8", StatedType::int8},

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "../config_reader.h"
-#include "headroom/storage_rules.h"
+#include "headroom/model_spec.h"
 
 namespace headroom::detail {
 

@@ -4,7 +4,8 @@
 
 namespace headroom::detail {
 
-/// The converter's change to values, apart from renaming and stacking.
+/// The converter's change to values, apart from renaming, stacking, and -exp of a state space's
+/// A_log, which all its families have.
 enum class GgufConversion {
   none,
   /// Rows of Q and K are reordered within each head, so that the two dimensions of a RoPE pair are
@@ -12,6 +13,9 @@ enum class GgufConversion {
   interleaved_heads,
   /// Norms are stored as 1 + weight, the factor they multiply by (GemmaModel).
   norms_plus_one,
+  /// As norms_plus_one; the value heads of gated delta layers are ordered by their index within a
+  /// key head first (_LinearAttentionVReorderBase).
+  tiled_value_heads,
   /// Not reversed: sizes and bytes are read, values are not.
   unknown,
 };

@@ -4,7 +4,7 @@
 
 #include "../family.h"
 #include "headroom/error.h"
-#include "headroom/visit.h"
+#include "visit.h"
 
 namespace headroom::detail {
 namespace {
@@ -26,8 +26,23 @@ NameTable safetensors_names(const ModelSpec& spec) {
   };
   const Family* const family = find_family(spec.model_type);
   if (family == nullptr) throw Error(ErrorCode::internal, "a model of no family", spec.name);
-  return std::visit(Overloaded{refuse, [](const NameTable& names) { return names; }},
-                    family->names);
+  const auto names_of = [&](const Family& of) {
+    return std::visit(Overloaded{refuse, [](const NameTable& names) { return names; }}, of.names);
+  };
+  NameTable names = names_of(*family);
+  if (spec.text_type.empty()) return names;
+  const NameTable text = names_of(*find_family(spec.text_type));
+  names.rules.insert(names.rules.end(), text.rules.begin(), text.rules.end());
+  names.optional_prefixes.insert(names.optional_prefixes.end(), text.optional_prefixes.begin(),
+                                 text.optional_prefixes.end());
+  names.extras.insert(names.extras.end(), text.extras.begin(), text.extras.end());
+  return names;
+}
+
+std::vector<std::span<const NameRule>> gguf_rules(const ModelSpec& spec) {
+  const Family* const family = find_family(spec.model_type);
+  const auto* const form = family == nullptr ? nullptr : std::get_if<GgufForm>(&family->gguf);
+  return form == nullptr ? std::vector<std::span<const NameRule>>{} : form->rules;
 }
 
 GgufConversion gguf_conversion(const ModelSpec& spec, const std::string& file) {

@@ -127,6 +127,14 @@ constexpr NameRule kGraniteExperts[] = {
      stacked_experts()},
 };
 
+constexpr NameRule kRobertaHead[] = {
+    {"head.transform.dense.%", "lm_head.dense.%"},
+    {"head.transform.norm.%", "lm_head.layer_norm.%"},
+    {"head.language_model.weight", "lm_head.decoder.weight"},
+    {"head.language_model.bias", "lm_head.bias"},
+    {"head.classifier.%", "classifier.out_proj.%"},
+};
+
 }  // namespace
 
 std::span<const NameRule> llama_rules() { return kLlama; }
@@ -148,6 +156,17 @@ std::span<const NameRule> granite_expert_rules() { return kGraniteExperts; }
 NameTable llama_names(std::vector<std::span<const NameRule>> own) {
   own.push_back(kLlama);
   return {std::move(own), {"model."}, {{"lm_head.weight", ExtraKind::tied_copy}}};
+}
+
+NameTable roberta_names(std::string_view prefix, std::vector<std::span<const NameRule>> own) {
+  own.insert(own.end(), {kRobertaHead, kBert});
+  return {std::move(own),
+          {prefix},
+          {{"lm_head.decoder.weight", ExtraKind::tied_copy},
+           {"lm_head.decoder.bias", ExtraKind::tied_copy},
+           {"lm_head.", ExtraKind::unused_head, NamePart::beginning},
+           {"pooler.dense.weight", ExtraKind::unused_head},
+           {"pooler.dense.bias", ExtraKind::unused_head}}};
 }
 
 std::string_view name_of(ExtraKind kind) noexcept {

@@ -10,7 +10,9 @@
 namespace headroom::detail {
 
 /// Maps the end of a canonical weight path to a stored name. In the stored name {} is the layer and
-/// {e} the expert; % in both is "weight" or "bias".
+/// {e} the expert; in both, {i} is a number in the path and % is "weight" or "bias". A name with
+/// {qkv} stands for the tensors of q, k and v, whose rows together are the weight. {block 0} is the
+/// first layer that uses shared block 0.
 struct NameRule {
   std::string_view canonical;
   std::string_view stored;
@@ -72,5 +74,9 @@ struct NameTable {
 
 /// Names of a decoder stored like Llama; `own` rules come first.
 [[nodiscard]] NameTable llama_names(std::vector<std::span<const NameRule>> own = {});
+
+/// Names of an encoder stored like RoBERTa, after `prefix`; `own` rules come first.
+[[nodiscard]] NameTable roberta_names(std::string_view prefix,
+                                      std::vector<std::span<const NameRule>> own = {});
 
 }  // namespace headroom::detail

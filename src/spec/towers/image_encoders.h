@@ -1,4 +1,4 @@
-// Image encoders that several multimodal families use as their tower.
+// Image encoders whose weights are counted, as towers of several families.
 #pragma once
 
 #include "tower_weights.h"
@@ -10,7 +10,5 @@ namespace headroom::detail {
 [[nodiscard]] std::int64_t count_siglip(ConfigReader& vision, ModelSpec& spec);
 /// CLIP (arXiv 2103.00020): a class token, a norm before the layers.
 [[nodiscard]] std::int64_t count_clip(ConfigReader& vision, ModelSpec& spec);
-/// Pixtral (arXiv 2410.07073): RMSNorm, SwiGLU, 2-D RoPE in place of position embeddings.
-[[nodiscard]] std::int64_t count_pixtral(ConfigReader& vision, ModelSpec& spec);
 
 }  // namespace headroom::detail

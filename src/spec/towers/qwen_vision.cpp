@@ -1,119 +1,183 @@
 // Towers of Qwen2-VL, Qwen2.5-VL, Qwen3-VL and Qwen3.5 (arXiv 2409.12191, 2502.13923, 2511.21631).
+#include <algorithm>
+
+#include "../decoder.h"
 #include "tower_weights.h"
 #include "towers.h"
 
 namespace headroom::detail {
 namespace {
 
-/// Sizes of the patches, and of the text tokens that they are merged into.
-struct QwenPatches {
-  std::int64_t elements = 0;  ///< of one patch, over channels and frames
-  std::int64_t merged = 0;    ///< patches in one text token
+constexpr double kNormEps = 1e-6;  // of every norm in these classes
+
+/// Defaults of a class.
+struct QwenDefaults {
+  std::int64_t width = 1280;
+  std::int64_t layers = 32;
+  std::int64_t patch_size = 14;
+  ActivationKind activation = ActivationKind::quick_gelu;
 };
 
-QwenPatches read_patches(ConfigReader& vision, std::int64_t patch_when_absent) {
-  const std::int64_t patch =
-      vision.size_or({"patch_size", "spatial_patch_size"}, patch_when_absent);
-  const std::int64_t channels = vision.size_or({"in_channels", "in_chans"}, 3);
-  const std::int64_t frames = vision.size_or({"temporal_patch_size"}, 2);
-  const std::int64_t side = vision.size_or({"spatial_merge_size"}, 2);
-  const auto times = [&](std::int64_t a, std::int64_t b) {
-    return product(vision, "patch_size", a, b);
-  };
+ImageSpec read_qwen_image(ConfigReader& vision, std::int64_t patch_when_absent) {
+  ImageSpec image;
+  image.patch_size = vision.size_or({"patch_size", "spatial_patch_size"}, patch_when_absent);
+  image.num_channels = vision.size_or({"in_channels", "in_chans"}, 3);
+  image.num_frames = vision.size_or({"temporal_patch_size"}, 2);
+  image.block_side = vision.size_or({"spatial_merge_size"}, 2);
+  image.prefix = PrefixTokens::none;
+  image.interpolation = PositionInterpolation::any_size;
+  image.patch_bias = false;
+  image.pixels = PixelLayout::patches;
+  return image;
+}
+
+/// A pre-norm encoder with biases and 2-D RoPE, whose FFN has no width yet.
+TowerSpec read_tower(ConfigReader& vision, ConfigReader::Keys width, const QwenDefaults& absent) {
+  TowerSpec tower;
+  tower.hidden_size = vision.size_or(width, absent.width);
+  tower.embedding.input = InputKind::patches;
+  tower.embedding.image = read_qwen_image(vision, absent.patch_size);
+  tower.position.kind = PositionKind::rotary;
+  tower.position.rope.axes = RopeAxes::rows_then_columns;
+  tower.rule = ImageRule::rounded;
+  StackSpec& stack = tower.stack;
+  stack.num_layers = vision.layers_or({"depth"}, absent.layers);
+  stack.self_attention = multi_head_attention(vision, "num_heads",
+                                              vision.size_or({"num_heads"}, 16), tower.hidden_size);
+  stack.self_attention.qkv_bias = true;
+  stack.self_attention.output_bias = true;
+  stack.ffn.kind = FfnKind::plain;
+  stack.ffn.activation = read_activation(vision, {"hidden_act"}, absent.activation);
+  stack.ffn.bias = true;
+  stack.norm = {NormKind::layer_norm, true, kNormEps};
   ignore_tower_keys(vision);
-  return {times(times(channels, frames), times(patch, patch)), times(side, side)};
+  return tower;
 }
 
-/// A norm over `normed` dimensions, then two layers from the merged patches to the text model.
-void add_merger(TowerWeights& projector, const std::string& name, NormKind norm,
-                std::int64_t normed, std::int64_t wide, std::int64_t out, std::int64_t repeat) {
-  projector.norm(norm, name + ".norm", normed, repeat);
-  projector.linear(name + ".up", wide, wide, WeightRole::projector, repeat);
-  projector.linear(name + ".down", wide, out, WeightRole::projector, repeat);
+/// Features of merged patches.
+std::int64_t merged_width(const ConfigReader& vision, const TowerSpec& tower) {
+  const std::int64_t side = tower.embedding.image->block_side;
+  return product(vision, "spatial_merge_size", product(vision, "spatial_merge_size", side, side),
+                 tower.hidden_size);
 }
 
-/// Width of merged patches, and of the text tokens that they become.
-struct Merged {
-  std::int64_t width = 0;
-  std::int64_t out = 0;
-};
+std::vector<ProjectorStep> two_layers(std::int64_t wide, std::int64_t out) {
+  return {LinearStep{"up", wide, true}, ActivationStep{ActivationKind::gelu},
+          LinearStep{"down", out, true}};
+}
 
-Merged count_qwen3_tower(ConfigReader& vision, ModelSpec& spec) {
-  const QwenPatches patches = read_patches(vision, 16);
-  TowerLayers layers;
-  layers.width = vision.size_or({"hidden_size"}, 1152);
-  layers.inner = vision.size_or({"intermediate_size"}, 4304);
-  layers.count = vision.layers_or({"depth"}, 27);
+/// The steps from patches to visual tokens of width `out`: a norm, the merge of a block, two
+/// layers.
+void add_merger(const ConfigReader& vision, ModelSpec& spec, TowerSpec& tower, std::int64_t out) {
+  if (out != spec.hidden_size) {
+    spec.not_run = "its visual tokens do not have the width of the text model";
+  }
+  std::vector<ProjectorStep>& steps = tower.projector.steps;
+  steps = two_layers(merged_width(vision, tower), out);
+  steps.insert(steps.begin(),
+               {NormStep{"norm", tower.stack.norm},
+                MergeStep{PatchMerge::patch_major, tower.embedding.image->block_side}});
+}
+
+/// Layers outside `fullatt_block_indexes` attend within windows of patches.
+void read_windows(ConfigReader& vision, TowerSpec& tower) {
+  const std::int64_t window = vision.size_or({"window_size"}, 112);
+  ImageSpec& image = *tower.embedding.image;
+  image.window_blocks = window / image.block_side / image.patch_size;
+  if (image.window_blocks == 0) {
+    vision.fail("window_size", "is smaller than a block of merged patches", "use a larger window");
+  }
+  std::vector<std::int64_t> full{7, 15, 23, 31};
+  if (vision.has("fullatt_block_indexes")) full = vision.counts("fullatt_block_indexes");
+  std::vector<bool> is_full;
+  for (std::int64_t layer = 0; layer < tower.stack.num_layers; ++layer) {
+    is_full.push_back(std::ranges::find(full, layer) != full.end());
+  }
+  vary_layers(tower.stack, is_full, [](LayerVariant& variant) {
+    variant.self_attention.image_scope = ImageScope::window;
+  });
+}
+
+/// A square table of positions, beside RoPE.
+void read_position_table(ConfigReader& vision, TowerSpec& tower) {
   const std::int64_t positions = vision.size_or({"num_position_embeddings"}, 2304);
-  const std::int64_t out = vision.size_or({"out_hidden_size"}, 3584);
-  vision.finish();
-  TowerWeights tower(spec, ModelPart::vision);
-  tower.linear("patch_embeddings", patches.elements, layers.width, WeightRole::embedding);
-  tower.add("position_embeddings.weight", {positions, layers.width}, WeightRole::embedding);
-  tower.layers(layers);
-  const std::int64_t wide = product(vision, "spatial_merge_size", patches.merged, layers.width);
-  TowerWeights projector(spec, ModelPart::projector);
-  add_merger(projector, "merger", NormKind::layer_norm, layers.width, wide, out, 1);
-  return {wide, out};
+  std::int64_t side = 1;
+  while (side < positions / side) ++side;
+  if (side * side != positions) {
+    vision.fail("num_position_embeddings", "is not a square number", "use a square table");
+  }
+  ImageSpec& image = *tower.embedding.image;
+  image.image_size = product(vision, "num_position_embeddings", side, image.patch_size);
+  image.interpolation = PositionInterpolation::linear;
+  tower.position.kind = PositionKind::learned_and_rotary;
+  tower.position.max_position_embeddings = positions;
+}
+
+TowerSpec read_qwen3_tower(ConfigReader& vision, ModelSpec& spec) {
+  TowerSpec tower = read_tower(vision, {"hidden_size"}, {1152, 27, 16, ActivationKind::gelu_tanh});
+  tower.stack.ffn.intermediate_size = vision.size_or({"intermediate_size"}, 4304);
+  tower.embedding.image->patch_bias = true;
+  read_position_table(vision, tower);
+  add_merger(vision, spec, tower, vision.size_or({"out_hidden_size"}, 3584));
+  return tower;
+}
+
+/// Mergers of the hidden states after some layers, whose norms follow the merge.
+void read_deepstack(ConfigReader& vision, const ModelSpec& spec, TowerSpec& tower) {
+  std::vector<std::int64_t> layers{8, 16, 24};
+  if (vision.has("deepstack_visual_indexes")) layers = vision.counts("deepstack_visual_indexes");
+  for (const std::int64_t layer : layers) {
+    if (layer >= tower.stack.num_layers) {
+      vision.fail("deepstack_visual_indexes", "names a layer that the tower does not have",
+                  "use indices below depth");
+    }
+    DeepstackSpec entry{layer + 1, two_layers(merged_width(vision, tower), spec.hidden_size)};
+    entry.steps.insert(entry.steps.begin(),
+                       {MergeStep{PatchMerge::patch_major, tower.embedding.image->block_side},
+                        NormStep{"norm", tower.stack.norm}});
+    tower.deepstack.push_back(std::move(entry));
+  }
 }
 
 }  // namespace
 
-void count_qwen2_vl_tower(ConfigReader& config, ModelSpec& spec) {
+void read_qwen2_vl_tower(ConfigReader& config, ModelSpec& spec) {
   ConfigReader vision = config.object_or_empty("vision_config");
-  const QwenPatches patches = read_patches(vision, 14);
-  TowerLayers layers;
-  layers.width = vision.size_or({"embed_dim"}, 1280);
-  layers.inner = product(vision, "mlp_ratio", vision.size_or({"mlp_ratio"}, 4), layers.width);
-  layers.count = vision.layers_or({"depth"}, 32);
-  const std::int64_t out = vision.size_or({"hidden_size"}, 3584);
+  TowerSpec tower = read_tower(vision, {"embed_dim"}, {});
+  tower.stack.ffn.intermediate_size =
+      product(vision, "mlp_ratio", vision.size_or({"mlp_ratio"}, 4), tower.hidden_size);
+  add_merger(vision, spec, tower, vision.size_or({"hidden_size"}, 3584));
   vision.finish();
-  TowerWeights tower(spec, ModelPart::vision);
-  tower.add("patch_embeddings.weight", {layers.width, patches.elements}, WeightRole::embedding);
-  tower.layers(layers);
-  TowerWeights projector(spec, ModelPart::projector);
-  add_merger(projector, "merger", NormKind::layer_norm, layers.width,
-             product(vision, "spatial_merge_size", patches.merged, layers.width), out, 1);
+  spec.tower = std::move(tower);
 }
 
-void count_qwen2_5_vl_tower(ConfigReader& config, ModelSpec& spec) {
+void read_qwen2_5_vl_tower(ConfigReader& config, ModelSpec& spec) {
   ConfigReader vision = config.object_or_empty("vision_config");
-  const QwenPatches patches = read_patches(vision, 14);
-  TowerLayers layers;
-  layers.width = vision.size_or({"hidden_size"}, 3584);
-  layers.inner = vision.size_or({"intermediate_size"}, 3420);
-  layers.count = vision.layers_or({"depth"}, 32);
-  layers.ffn = FfnKind::gated;
-  layers.norm = NormKind::rms_norm;
-  const std::int64_t out = vision.size_or({"out_hidden_size"}, 3584);
-  // Windows of patches, and the pace of videos.
-  vision.ignore({"window_size", "fullatt_block_indexes", "tokens_per_second"});
+  TowerSpec tower = read_tower(vision, {"hidden_size"}, {3584, 32, 14, ActivationKind::silu});
+  tower.stack.ffn.kind = FfnKind::gated;
+  tower.stack.ffn.intermediate_size = vision.size_or({"intermediate_size"}, 3420);
+  tower.stack.norm = {NormKind::rms_norm, false, kNormEps};
+  read_windows(vision, tower);
+  add_merger(vision, spec, tower, vision.size_or({"out_hidden_size"}, 3584));
+  vision.expect_number("embed_dim", static_cast<double>(tower.hidden_size));
+  vision.ignore({"tokens_per_second"});  // of videos
   vision.finish();
-  TowerWeights tower(spec, ModelPart::vision);
-  tower.add("patch_embeddings.weight", {layers.width, patches.elements}, WeightRole::embedding);
-  tower.layers(layers);
-  TowerWeights projector(spec, ModelPart::projector);
-  add_merger(projector, "merger", NormKind::rms_norm, layers.width,
-             product(vision, "spatial_merge_size", patches.merged, layers.width), out, 1);
+  spec.tower = std::move(tower);
 }
 
-void count_qwen3_vl_tower(ConfigReader& config, ModelSpec& spec) {
-  constexpr std::int64_t kMergersWhenAbsent = 3;  // after layers 8, 16 and 24
+void read_qwen3_vl_tower(ConfigReader& config, ModelSpec& spec) {
   ConfigReader vision = config.object_or_empty("vision_config");
-  const bool listed = vision.has("deepstack_visual_indexes");
-  const std::int64_t mergers =
-      listed ? std::ssize(vision.counts("deepstack_visual_indexes")) : kMergersWhenAbsent;
-  const Merged merged = count_qwen3_tower(vision, spec);
-  if (mergers == 0) return;
-  TowerWeights projector(spec, ModelPart::projector);
-  add_merger(projector, "deepstack", NormKind::layer_norm, merged.width, merged.width, merged.out,
-             mergers);
+  TowerSpec tower = read_qwen3_tower(vision, spec);
+  read_deepstack(vision, spec, tower);
+  vision.finish();
+  spec.tower = std::move(tower);
 }
 
-void count_qwen3_5_tower(ConfigReader& config, ModelSpec& spec) {
+void read_qwen3_5_tower(ConfigReader& config, ModelSpec& spec) {
   ConfigReader vision = config.object_or_empty("vision_config");
   vision.expect_empty("deepstack_visual_indexes");
-  static_cast<void>(count_qwen3_tower(vision, spec));
+  spec.tower = read_qwen3_tower(vision, spec);
+  vision.finish();
 }
 
 }  // namespace headroom::detail

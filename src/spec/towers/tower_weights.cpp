@@ -24,12 +24,12 @@ std::string path_of(ModelPart part) {
 
 }  // namespace
 
-TowerWeights::TowerWeights(ModelSpec& spec, ModelPart part)
-    : weights_(spec.counted_only), part_(part), path_(path_of(part)) {}
+TowerWeights::TowerWeights(ModelSpec& spec, ModelPart part, CountedUse use)
+    : weights_(spec.counted_only), part_(part), use_(use), path_(path_of(part)) {}
 
 void TowerWeights::add(const std::string& name, std::vector<std::int64_t> shape, WeightRole role,
                        std::int64_t repeat) {
-  weights_.push_back({path_ + "." + name, std::move(shape), role, repeat, part_});
+  weights_.push_back({path_ + "." + name, std::move(shape), role, repeat, part_, use_});
 }
 
 void TowerWeights::linear(const std::string& name, std::int64_t in, std::int64_t out,
@@ -67,6 +67,18 @@ void TowerWeights::layers(const TowerLayers& layers) {
             layers.count);
   norm(layers.norm, "layers.attention_norm", layers.width, layers.count);
   norm(layers.norm, "layers.mlp_norm", layers.width, layers.count);
+}
+
+void add_pooling_head(ModelSpec& spec, std::int64_t width, std::int64_t inner) {
+  TowerWeights head(spec, ModelPart::vision, CountedUse::loaded);
+  head.add("head.probe", {width}, WeightRole::head);
+  for (const char* const projection : {"query", "key", "value", "output"}) {
+    head.linear(std::string("head.cross_attention.") + projection, width, width,
+                WeightRole::attention);
+  }
+  head.norm(NormKind::layer_norm, "head.norm", width);
+  head.linear("head.mlp.up", width, inner, WeightRole::mlp);
+  head.linear("head.mlp.down", inner, width, WeightRole::mlp);
 }
 
 PatchGrid read_patch_grid(ConfigReader& vision, std::string_view channels_key,

@@ -31,7 +31,7 @@ struct PatchGrid {
 
 class TowerWeights {
  public:
-  TowerWeights(ModelSpec& spec, ModelPart part);
+  TowerWeights(ModelSpec& spec, ModelPart part, CountedUse use = CountedUse::part_not_run);
 
   void add(const std::string& name, std::vector<std::int64_t> shape, WeightRole role,
            std::int64_t repeat = 1);
@@ -47,8 +47,12 @@ class TowerWeights {
  private:
   std::vector<CountedWeight>& weights_;
   ModelPart part_;
+  CountedUse use_;
   std::string path_;
 };
+
+/// SigLIP's pooling head: a learned query that attends to all patches. It is loaded, not run.
+void add_pooling_head(ModelSpec& spec, std::int64_t width, std::int64_t inner);
 
 /// Reads image_size, patch_size and the channels (`channels_key`).
 [[nodiscard]] PatchGrid read_patch_grid(ConfigReader& vision, std::string_view channels_key,

@@ -1,45 +1,55 @@
-// Vision and audio towers of multimodal models with their projectors: their weights are counted,
-// their operators are not in the graph. Every function reads `vision_config` (or `audio_config`)
-// and the projector's keys of `config`, and requires `spec.hidden_size`, the width of the text
-// model. Sizes that the config omits are the class's defaults (transformers 5.16). Shapes: the
-// families' published modelling code in transformers.
+// Vision and audio towers of multimodal models with their projectors. `read_…` fills in a tower
+// that runs; of one that `count_…` reads, only the weights are counted. Every function reads
+// `vision_config` (or `audio_config`) and the projector's keys of `config`, and requires
+// `spec.hidden_size`, the width of the text model. Sizes that the config omits are the class's
+// defaults (transformers 5.16). Shapes: the families' published modelling code in transformers.
 #pragma once
 
 #include "../common_keys.h"
 
 namespace headroom::detail {
 
-/// SigLIP and Gemma 3's projector.
-void count_gemma3_tower(ConfigReader& config, ModelSpec& spec);
+/// Gemma 3: SigLIP, an average over blocks of patches, a norm and a linear layer; the visual tokens
+/// of an image see each other.
+void read_gemma3_tower(ConfigReader& config, ModelSpec& spec);
+/// LLaVA: the encoder that vision_config.model_type names, and an MLP of two layers.
+void read_llava_tower(ConfigReader& config, ModelSpec& spec);
+/// Mistral Small 3.1: Pixtral, a merger of patches, and an MLP of two layers.
+void read_mistral3_tower(ConfigReader& config, ModelSpec& spec);
+/// PaliGemma: SigLIP and a linear projector; the prompt's tokens see each other.
+void read_paligemma_tower(ConfigReader& config, ModelSpec& spec);
+/// Idefics3 and SmolVLM: SigLIP without a pooling head, pixel shuffle, a linear projector.
+void read_idefics3_tower(ConfigReader& config, ModelSpec& spec);
+/// InternVL (the layout of transformers): layer scale, pixel shuffle, an MLP.
+void read_internvl_tower(ConfigReader& config, ModelSpec& spec);
+
 /// Gemma 4: 2-D positions, a norm of each head, pooled patches, a linear projector.
-void count_gemma4_tower(ConfigReader& config, ModelSpec& spec);
+void read_gemma4_tower(ConfigReader& config, ModelSpec& spec);
 /// MiniMax M3: CLIP's layers with 3-D RoPE, an MLP before and after the merger of patches.
 void count_minimax_m3_tower(ConfigReader& config, ModelSpec& spec);
 /// Llama 4.
 void count_llama4_tower(ConfigReader& config, ModelSpec& spec);
 /// Qwen2-VL: LayerNorm, a plain FFN of mlp_ratio · embed_dim, a merger of 2×2 patches.
-void count_qwen2_vl_tower(ConfigReader& config, ModelSpec& spec);
+void read_qwen2_vl_tower(ConfigReader& config, ModelSpec& spec);
 /// Qwen2.5-VL: RMSNorm, SwiGLU.
-void count_qwen2_5_vl_tower(ConfigReader& config, ModelSpec& spec);
+void read_qwen2_5_vl_tower(ConfigReader& config, ModelSpec& spec);
 /// Qwen3-VL: trained positions, and a merger for each of deepstack_visual_indexes.
-void count_qwen3_vl_tower(ConfigReader& config, ModelSpec& spec);
+void read_qwen3_vl_tower(ConfigReader& config, ModelSpec& spec);
 /// Qwen3.5: Qwen3-VL's tower without those further mergers.
-void count_qwen3_5_tower(ConfigReader& config, ModelSpec& spec);
+void read_qwen3_5_tower(ConfigReader& config, ModelSpec& spec);
 /// GLM-4.1V, GLM-4.5V.
-void count_glm4v_tower(ConfigReader& config, ModelSpec& spec);
-/// LLaVA: the tower that vision_config.model_type names, and an MLP of two layers.
-void count_llava_tower(ConfigReader& config, ModelSpec& spec);
-/// Mistral Small 3.1: Pixtral, a merger of patches, and an MLP of two layers.
-void count_mistral3_tower(ConfigReader& config, ModelSpec& spec);
-/// PaliGemma: SigLIP and a linear projector.
-void count_paligemma_tower(ConfigReader& config, ModelSpec& spec);
-/// Idefics3 and SmolVLM: SigLIP without a pooling head, pixel shuffle, a linear projector.
-void count_idefics3_tower(ConfigReader& config, ModelSpec& spec);
-/// InternVL (the layout of transformers): layer scale, pixel shuffle, an MLP.
-void count_internvl_tower(ConfigReader& config, ModelSpec& spec);
+void read_glm4v_tower(ConfigReader& config, ModelSpec& spec);
 /// Kimi K2.5: MoonViT and a merger of 2×2 patches.
 void count_kimi_tower(ConfigReader& config, ModelSpec& spec);
 /// Voxtral: Whisper's encoder and an MLP of two layers.
 void count_voxtral_tower(ConfigReader& config, ModelSpec& spec);
+/// LLaVA-NeXT and LLaVA-OneVision: CLIP or SigLIP on tiles of an image, an MLP of two layers, a
+/// vector that ends each row of patches. Throws Error{invalid_input} without vision_config.
+void count_tiled_tower(ConfigReader& config, ModelSpec& spec);
+/// Qwen2.5-Omni: Qwen2.5-VL's tower, and Whisper's encoder, which is counted.
+void read_qwen2_5_omni_towers(ConfigReader& config, ModelSpec& spec);
+/// Qwen3-Omni: Qwen3-VL's tower, and an audio encoder behind three 2-D convolutions, which is
+/// counted.
+void read_qwen3_omni_towers(ConfigReader& config, ModelSpec& spec);
 
 }  // namespace headroom::detail

@@ -61,6 +61,7 @@ void read_wrapped_text(ConfigReader& config, ModelSpec& spec, std::string_view t
                       fmt::join(filled, ", "), spec.architecture));
     }
     const Family& family = text_family(text, text_type);
+    spec.text_type = family.model_types.names.front();
     const bool text_says = text.has("tie_word_embeddings");
     read_class(text, spec, family.classes);
     tie_head(spec, outer, text_says);
@@ -69,6 +70,7 @@ void read_wrapped_text(ConfigReader& config, ModelSpec& spec, std::string_view t
   } else if (config.has("num_hidden_layers")) {
     // Published before text_config: the text model's keys stand beside vision_config.
     const Family& family = *find_family(text_type);
+    spec.text_type = text_type;
     spec.head = family.classes.list.front().head(config);
     family.reader.read(config, spec);
   } else {
@@ -109,7 +111,7 @@ Family wrapper_family(const Wrapper& wrapper) {
   return {.model_types = wrapper.model_types,
           .classes = wrapper_classes(wrapper),
           .reader = read,
-          .names = None("headroom counts this model, but its towers do not run"),
+          .names = wrapper.names,
           .gguf = None("GGUF stores the towers in a separate file")};
 }
 

@@ -8,7 +8,7 @@
 
 namespace headroom::detail {
 
-/// Counts the weights of the towers and of the projector.
+/// Reads the towers and the projector, or counts their weights.
 using TowerCounter = void (*)(ConfigReader& config, ModelSpec& spec);
 
 /// A family of multimodal models.
@@ -20,6 +20,8 @@ struct Wrapper {
   TowerCounter count_towers;
   /// Keys that a text_config may omit, and their values in the wrapper's class: a JSON object.
   std::string_view text_defaults = "{}";
+  /// Stored names of tower and projector; those of the text model are its family's.
+  OrNone<NameTable> names = None("headroom counts this model, but its towers do not run");
 };
 
 /// The record of a multimodal family. Its text model is counted by the family that

@@ -18,6 +18,39 @@ from layers import (
 from pieces import ACTIVATIONS, Rotary, attend, causal, heads
 
 
+def exaone(w, c, ids):
+    """EXAONE 3: Llama with GPT-2's names and a tied head by default."""
+    eps, width, dim = c["layer_norm_epsilon"], c["hidden_size"], head_dim(c)
+    count, kv = c["num_attention_heads"], c["num_key_value_heads"]
+    rotary = rotary_of(c, ids.shape[1], dim)
+    table = w.table("transformer.wte", c["vocab_size"], width)
+    act = ACTIVATIONS[c["activation_function"]]
+
+    def attention(name, x):
+        q, k, v = (
+            heads(w.linear(f"{name}.{part}_proj", x, n * dim), n)
+            for part, n in (("q", count), ("k", kv), ("v", kv))
+        )
+        out = attend(rotary(q), rotary(k), v, dim**-0.5, causal(x.shape[1]))
+        return w.linear(name + ".out_proj", out, width)
+
+    def block(i, x):
+        name = f"transformer.h.{i}"
+        x = x + attention(name + ".attn.attention", w.rms_norm(name + ".ln_1", x, eps))
+        y = w.rms_norm(name + ".ln_2", x, eps)
+        gate = act(w.linear(name + ".mlp.c_fc_0", y, c["intermediate_size"]))
+        up = w.linear(name + ".mlp.c_fc_1", y, c["intermediate_size"])
+        return x + w.linear(name + ".mlp.c_proj", gate * up, width)
+
+    return run(
+        table[ids],
+        c["num_layers"],
+        block,
+        lambda x: w.rms_norm("transformer.ln_f", x, eps),
+        head_of(w, c, table, True),
+    )
+
+
 def llama(w, c, ids):
     rotary = rotary_of(c, ids.shape[1], head_dim(c))
     bias = c.get("attention_bias", False)

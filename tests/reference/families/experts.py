@@ -204,6 +204,83 @@ def granitemoe(w, c, ids):
     return granite(w, c, ids, mlp)
 
 
+def bailing(w, c, ids, route, partial=1.0):
+    """Ling and Ring: Q, K and V in one matrix, norms on query and key heads where use_qk_norm."""
+    eps, width, dim = c["rms_norm_eps"], c["hidden_size"], head_dim(c)
+    count, kv = c["num_attention_heads"], c["num_key_value_heads"]
+    rotary = rotary_of(c, ids.shape[1], int(dim * partial))
+    table = w.table("model.word_embeddings", c["vocab_size"], width)
+
+    def attention(name, x):
+        qkv = w.linear(
+            name + ".query_key_value", x, (count + 2 * kv) * dim, c.get("use_qkv_bias", False)
+        )
+        q, k, v = qkv.unflatten(-1, (count + 2 * kv, dim)).split([count, kv, kv], -2)
+        if c.get("use_qk_norm", False):
+            q = w.rms_norm(name + ".query_layernorm", q, eps)
+            k = w.rms_norm(name + ".key_layernorm", k, eps)
+        q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
+        out = attend(rotary(q), rotary(k), v, dim**-0.5, causal(x.shape[1]))
+        return w.linear(name + ".dense", out, width, c["use_bias"])
+
+    def mlp(i, name, x):
+        if i < c["first_k_dense_replace"]:
+            return gated(w, c, name, x, "silu")
+        size = c["moe_intermediate_size"]
+        logits = w.linear(name + ".gate", x, c["num_experts"], std=2)
+        y = mix(
+            x,
+            route(w, c, name + ".gate", logits),
+            lambda e: gated(w, c, f"{name}.experts.{e}", x, "silu", size=size),
+        )
+        shared = c["num_shared_experts"] * size
+        return y + gated(w, c, name + ".shared_experts", x, "silu", size=shared)
+
+    def block(i, x):
+        name = f"model.layers.{i}"
+        x = x + attention(name + ".attention", w.rms_norm(name + ".input_layernorm", x, eps))
+        return x + mlp(i, name + ".mlp", w.rms_norm(name + ".post_attention_layernorm", x, eps))
+
+    return run(
+        table[ids],
+        c["num_hidden_layers"],
+        block,
+        lambda x: w.rms_norm("model.norm", x, eps),
+        head_of(w, c, table, False),
+    )
+
+
+def bailing_moe(w, c, ids):
+    """One type for both versions, told apart by their classes."""
+    if c["architectures"] == ["BailingMoeV2ForCausalLM"]:
+        return bailing_moe_v2(w, c, ids)
+    return bailing(
+        w,
+        c,
+        ids,
+        lambda w, c, name, logits: softmax_top(
+            logits, c["num_experts_per_tok"], c["norm_topk_prob"]
+        ),
+    )
+
+
+def bailing_moe_v2(w, c, ids):
+    return bailing(w, c, ids, route_bailing_v2, c.get("partial_rotary_factor", 1.0))
+
+
+def route_bailing_v2(w, c, name, logits):
+    """Sigmoids with a bias for the choice only, in the best groups."""
+    scores = torch.sigmoid(logits)
+    choice = scores + w.get(name + ".expert_bias", (logits.shape[-1],), std=0.2)
+    kept = best_groups(
+        choice, c["n_group"], c["topk_group"], lambda s: s.topk(2, -1).values.sum(-1)
+    )
+    indices = choice.masked_fill(~kept, float("-inf")).topk(c["num_experts_per_tok"], -1).indices
+    values = scores.gather(-1, indices)
+    values = values / (values.sum(-1, keepdim=True) + 1e-20)
+    return chosen(values * c["routed_scaling_factor"], indices)(logits.shape[-1])
+
+
 def latent_attention(w, c, name, x, rotary, scale):
     """Multi-head latent attention, expanded (DeepSeek-V2, section 2.1); the latents' norms have eps
     1e-6."""

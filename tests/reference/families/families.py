@@ -6,12 +6,15 @@ import gpts
 
 FAMILIES = {
     "albert": encoders.albert,
+    "bailing_moe": experts.bailing_moe,
+    "bailing_moe_v2": experts.bailing_moe_v2,
     "bloom": gpts.bloom,
     "cohere": decoders.cohere,
     "cohere2": decoders.cohere2,
     "deepseek_v2": experts.deepseek_v2,
     "deepseek_v3": experts.deepseek_v3,
     "electra": encoders.electra,
+    "exaone": decoders.exaone,
     "falcon": gpts.falcon,
     "gemma2": decoders.gemma2,
     "gemma3_text": decoders.gemma3,
@@ -46,6 +49,7 @@ FAMILIES = {
     "stablelm": decoders.stablelm,
     "starcoder2": decoders.starcoder2,
     "xlm-roberta": encoders.roberta,
+    "xverse": decoders.llama,
 }
 
 ENCODERS = {"albert", "electra", "modernbert", "roberta", "xlm-roberta"}

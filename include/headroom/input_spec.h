@@ -1,0 +1,140 @@
+// Inputs of a model: positions, images, audio and waveforms.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "headroom/attention_spec.h"
+#include "headroom/layer_spec.h"
+
+namespace headroom {
+
+/// Position encoding. MPNet adds a table of positions to the embeddings and a table of relative
+/// position biases to the scores; Qwen3-VL's tower has a table and RoPE.
+enum class PositionKind {
+  none,
+  learned,
+  sinusoidal,
+  rotary,
+  relative_bias,
+  learned_and_relative_bias,
+  learned_and_rotary,
+};
+enum class InputKind { tokens, patches, audio, waveform, hidden_states };
+enum class WeightSharing { separate, shared };
+
+/// Contents of a position table: trained rows, or sines in the first half of each row and cosines
+/// in the second; both are stored and counted. `tensor2tensor`: such halves at frequencies from 1
+/// to 1/10000 inclusive, computed and not stored; of sinusoidal positions only (fairseq, M2M-100).
+/// `rows_and_columns`: a trained table of rows of patches and one of columns, which are added.
+enum class PositionTable { trained, sinusoidal_halves, tensor2tensor, rows_and_columns };
+
+/// Layers that share one table of relative position biases: all of a stack (T5), or none (UMT5).
+enum class RelativeBiasSharing { stack, layer };
+
+struct PositionSpec {
+  PositionKind kind = PositionKind::none;
+  std::int64_t max_position_embeddings = 0;  ///< rows of a learned table, or trained context
+  std::int64_t offset = 0;  ///< unused leading rows (RoBERTa: pad_token_id + 1; OPT: 2)
+  PositionTable table = PositionTable::trained;
+  bool skips_padding = false;     ///< padding tokens advance no position (RoBERTa)
+  std::int64_t num_buckets = 0;   ///< relative bias only
+  std::int64_t max_distance = 0;  ///< relative bias only
+  RelativeBiasSharing bias_sharing = RelativeBiasSharing::stack;  ///< relative bias only
+  RopeSpec rope;                                                  ///< rotary only
+
+  [[nodiscard]] bool is_rotary() const noexcept {
+    return kind == PositionKind::rotary || kind == PositionKind::learned_and_rotary;
+  }
+  /// True if patches have a table of positions.
+  [[nodiscard]] bool has_patch_table() const noexcept {
+    return kind == PositionKind::learned || kind == PositionKind::learned_and_rotary;
+  }
+};
+
+/// Trained tokens before the patches: none (SigLIP), a class token (ViT), or a class and a
+/// distillation token (DeiT, arXiv 2012.12877, section 3).
+enum class PrefixTokens { none, class_token, class_and_distillation };
+
+/// Positions of images of another size than the config's: refused, interpolated from the table
+/// bicubically (DINOv2) or linearly between its corners (Qwen3-VL), or computed for any size (2-D
+/// RoPE).
+enum class PositionInterpolation { none, bicubic, linear, any_size };
+
+/// Storage of a model's images: pixels, or the rows of their patches, which the preprocessor cuts.
+enum class PixelLayout { images, patches };
+/// Range of the stored values: normalised by the preprocessor, or 0 to 1, which the model maps to
+/// -1 to 1 (Gemma 4).
+enum class PixelRange { normalised, unit };
+
+struct ImageSpec {
+  std::int64_t image_size = 0;
+  std::int64_t patch_size = 0;
+  std::int64_t num_channels = 0;
+  PrefixTokens prefix = PrefixTokens::class_token;
+  PositionInterpolation interpolation = PositionInterpolation::none;
+  bool patch_bias = true;
+  PixelLayout pixels = PixelLayout::images;
+  PixelRange range = PixelRange::normalised;
+  /// Frames of a patch, channel by channel: an image is repeated (Qwen2-VL).
+  std::int64_t num_frames = 1;
+  /// Side of the blocks of patches that follow each other as rows of the tower; 1: raster order.
+  std::int64_t block_side = 1;
+  /// Side of a window in blocks, whose rows follow each other likewise; 0: no windows (Qwen2.5-VL,
+  /// arXiv 2502.13923, section 2.1.1).
+  std::int64_t window_blocks = 0;
+
+  [[nodiscard]] std::int64_t patch_elements() const noexcept {
+    return num_channels * num_frames * patch_size * patch_size;
+  }
+  [[nodiscard]] std::int64_t num_patches() const noexcept {
+    return (image_size / patch_size) * (image_size / patch_size);
+  }
+  [[nodiscard]] std::int64_t prefix_tokens() const noexcept {
+    return static_cast<std::int64_t>(prefix);
+  }
+  /// Sequence length of one image of the config's size.
+  [[nodiscard]] std::int64_t num_tokens() const noexcept { return num_patches() + prefix_tokens(); }
+};
+
+/// Audio as a log-mel spectrogram; two convolutions of width 3 halve its length (Whisper).
+struct AudioSpec {
+  std::int64_t num_mel_bins = 0;
+  ActivationKind activation = ActivationKind::gelu;
+};
+
+/// Norms of a waveform's convolutions: a group norm of each channel after the first, or a layer
+/// norm after each.
+enum class WaveformNorm { first_group, every_layer };
+
+/// A strided convolution without padding, dense over channels.
+struct WaveformLayer {
+  std::int64_t channels = 0;
+  std::int64_t kernel_size = 0;
+  std::int64_t stride = 1;
+};
+
+/// Audio as samples: convolutions, each with an activation, a projection to the hidden size, and
+/// positions from a grouped convolution with weight normalisation (wav2vec 2.0, arXiv 2006.11477,
+/// sections 2 and 4.2).
+struct WaveformSpec {
+  std::vector<WaveformLayer> layers{};
+  bool bias = false;
+  WaveformNorm norm = WaveformNorm::first_group;
+  ActivationKind activation = ActivationKind::gelu;
+  bool projection_norm = true;
+  std::int64_t position_kernel_size = 0;
+  std::int64_t position_groups = 1;
+
+  /// Fewest inputs of layer `layer`, from 0, that fill `positions` of the encoder; of layer 0:
+  /// audio samples.
+  [[nodiscard]] std::int64_t fewest_inputs(std::size_t layer, std::int64_t positions) const {
+    for (std::size_t i = layers.size(); i-- > layer;) {
+      positions = (positions - 1) * layers[i].stride + layers[i].kernel_size;
+    }
+    return positions;
+  }
+};
+
+}  // namespace headroom

@@ -1,0 +1,231 @@
+// StackSpec: the layers of a stack as independent choices: norms and residuals around attention,
+// feed-forward networks with or without experts, recurrences, convolutions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "headroom/attention_spec.h"
+
+namespace headroom {
+
+/// Order of attention f and feed-forward network g. Sequential: x' = x + f(x), y = x' + g(x').
+/// Parallel: x + f(norm(x)) + g(norm(x)), with one norm for both or one each.
+enum class ResidualKind { sequential, parallel_one_norm, parallel_two_norms };
+/// Plain: down(act(up(x))). Gated: down(act(gate(x)) · up(x)). Channel mix (RWKV-4; arXiv
+/// 2305.13048, eq. 17 and 18): sigmoid(gate(x_r)) · down(act(up(x_k))), where x_r and x_k mix each
+/// position with the one before; gate is hidden_size wide.
+enum class FfnKind { none, plain, gated, channel_mix };
+/// Cell of a recurrent layer, which computes the next state h from the input and the last state.
+/// `rnn`: tanh of the sum of both GEMMs; `lstm`: a memory cell and three gates (Hochreiter &
+/// Schmidhuber 1997, doi 10.1162/neco.1997.9.8.1735, with the forget gate of Gers et al. 2000);
+/// `gru`: two gates (Cho et al. 2014, arXiv 1406.1078). Gates and their order follow torch.nn.RNN,
+/// LSTM and GRU.
+enum class RecurrentCell { rnn, lstm, gru };
+
+/// Router scores to expert weights: softmax over all experts, sigmoid of each, softmax over the
+/// selected ones, PhiMoE's SparseMixer (arXiv 2409.12136; 2 experts only), or √softplus of each
+/// (DeepSeek-V4).
+enum class RouterScoring { softmax, sigmoid, softmax_of_chosen, sparse_mixer, sqrt_softplus };
+/// Rule that selects experts: the best scores, or a stored table by token id (DeepSeek-V4), in
+/// which case scores only weight them.
+enum class ExpertSelection { best_scores, token_table };
+/// Rank of a group of experts in group-limited routing: its best score, or the sum of its two best.
+enum class GroupScore { best, two_best };
+/// Operand that a selected expert's weight multiplies.
+enum class ExpertWeighting { output, input };
+
+/// Mixture of experts: each token is routed to a few of many feed-forward networks.
+struct ExpertsSpec {
+  std::int64_t num_experts = 0;
+  std::int64_t num_experts_per_tok = 0;
+  std::int64_t intermediate_size = 0;
+  RouterScoring scoring = RouterScoring::softmax;
+  bool normalise = false;     ///< divides the selected weights by their sum
+  double scaling_factor = 1;  ///< multiplies the final weights
+  bool router_bias = false;
+  bool correction_bias = false;  ///< a buffer added to the scores for top-k only
+  bool correction_bias_is_parameter = false;
+  std::int64_t num_groups = 1;
+  std::int64_t chosen_groups = 1;
+  GroupScore group_score = GroupScore::best;
+  ExpertWeighting weighting = ExpertWeighting::output;
+  bool bias = false;                          ///< of the experts' projections
+  double jitter_eps = 0.01;                   ///< sparse_mixer
+  std::int64_t shared_intermediate_size = 0;  ///< inner width of the shared experts; 0: none
+  bool shared_gate = false;                   ///< multiplies their output by sigmoid(w·x)
+  /// Width that the experts read and write, between two projections of the hidden states (Nemotron
+  /// 3); 0: hidden_size.
+  std::int64_t latent_size = 0;
+  /// The dense network runs too, and both are added, each after a norm of its own; router and
+  /// experts read the residual stream (Gemma 4).
+  bool beside_dense = false;
+  ExpertSelection selection = ExpertSelection::best_scores;
+  std::optional<ActivationKind> activation{};  ///< of routed experts where shared ones differ
+};
+
+struct FfnSpec {
+  FfnKind kind = FfnKind::none;
+  std::int64_t intermediate_size = 0;
+  ActivationKind activation = ActivationKind::gelu;
+  bool bias = false;
+  std::optional<bool> down_bias{};       ///< where it differs from `bias` (JinaBERT)
+  std::optional<ExpertsSpec> experts{};  ///< in place of one network
+  double gate_multiplier = 1;            ///< of the gate before its activation (FalconH1)
+  double output_multiplier = 1;
+  double residual_multiplier = 1;  ///< of the residual that the output is added to (MiniMax)
+  /// Standard deviations above a row's mean below which gates become 0 (Gemma 3n).
+  std::optional<double> gate_cutoff{};
+
+  /// The dense network of inner width `size`, without experts.
+  [[nodiscard]] FfnSpec dense(std::int64_t size) const {
+    FfnSpec network = *this;
+    network.intermediate_size = size;
+    network.experts.reset();
+    return network;
+  }
+};
+
+/// Dropout probabilities in training; 0: no dropout and no mask.
+struct DropoutSpec {
+  double embedding = 0;
+  double attention_probs = 0;
+  double attention_output = 0;
+  double ffn_activation = 0;
+  double ffn_output = 0;
+  double final = 0;  ///< after the final norm of a stack
+};
+
+/// Gates of a cell: as many GEMMs with the input and as many with the state.
+[[nodiscard]] constexpr std::int64_t gates_of(RecurrentCell cell) noexcept {
+  switch (cell) {
+    case RecurrentCell::rnn:
+      return 1;
+    case RecurrentCell::gru:
+      return 3;  // reset, update, new
+    case RecurrentCell::lstm:
+      break;
+  }
+  return 4;  // input, forget, cell, output
+}
+
+/// State vectors that a cell carries to the next position: h, and an LSTM's memory c.
+[[nodiscard]] constexpr std::int64_t states_of(RecurrentCell cell) noexcept {
+  return cell == RecurrentCell::lstm ? 2 : 1;
+}
+
+/// A unidirectional recurrent layer.
+struct RecurrentSpec {
+  RecurrentCell cell = RecurrentCell::rnn;
+  bool bias = true;  ///< of both the input and the state GEMMs
+};
+
+/// A convolution over positions, dense over channels, zero-padded. Output position i reads
+/// `kernel_size` input positions `dilation` apart; i is the last of them in a causal convolution,
+/// the middle one otherwise.
+struct ConvolutionSpec {
+  std::int64_t kernel_size = 0;
+  std::int64_t dilation = 1;
+  bool causal = false;
+  bool bias = true;
+  std::optional<ActivationKind> activation{};  ///< after it
+  bool operator==(const ConvolutionSpec&) const = default;
+};
+
+/// Hyper-connections (arXiv 2409.19606): `streams` residual streams instead of one. Before a
+/// sublayer they are summed to its input; after it they are mixed by a matrix and its output is
+/// added to each. All weights are functions of the streams; the matrix is made doubly stochastic by
+/// `sinkhorn_iterations` normalisations of its rows and columns (DeepSeek-V4).
+struct HyperConnectionSpec {
+  std::int64_t streams = 0;
+  std::int64_t sinkhorn_iterations = 0;
+
+  /// Weights of one token: a sum before and an addition after for each stream, and the matrix.
+  [[nodiscard]] std::int64_t weights() const noexcept { return (2 + streams) * streams; }
+};
+
+/// Alternating updates (AltUp, arXiv 2301.13310): `inputs` residual streams instead of one. Every
+/// layer predicts each from all of them, computes on one, and corrects all by its difference from
+/// the prediction (Gemma 3n).
+struct AltUpSpec {
+  std::int64_t inputs = 0;
+  std::int64_t active = 0;    ///< the stream that layers compute on
+  bool scales_output = true;  ///< a trained vector scales the corrected stream
+};
+
+/// Choices that may differ between the layers of one stack.
+struct LayerVariant {
+  AttentionSpec self_attention;
+  FfnSpec ffn;
+  std::optional<ConvolutionSpec> convolution{};
+};
+
+/// Blocks of attention and feed-forward network whose weights several layers share (Zamba2, arXiv
+/// 2411.15242). A block reads the hidden states beside the embeddings, and its output, projected by
+/// a matrix of each use, is added to the input of the layer's mixer.
+struct SharedBlockSpec {
+  AttentionSpec attention;
+  FfnSpec ffn;
+  std::int64_t num_blocks = 1;         ///< use i of a block is of block i mod num_blocks
+  std::vector<std::int64_t> layers{};  ///< that use a block
+  std::int64_t adapter_rank = 0;       ///< of each use's additions to the gate and up projections
+  bool adapts_attention = false;       ///< likewise to the queries, keys and values
+};
+
+/// A stack of layers: all equal, or a sequence of variants.
+struct StackSpec {
+  std::int64_t num_layers = 0;
+  AttentionSpec self_attention;
+  std::optional<AttentionSpec> cross_attention{};
+  FfnSpec ffn;
+  NormPlacement norm_placement = NormPlacement::pre;
+  ResidualKind residual = ResidualKind::sequential;
+  double residual_multiplier = 1;  ///< scales each sublayer's output
+  NormSpec norm;
+  std::optional<NormSpec> final_norm{};
+  bool layer_scalar = false;  ///< a stored number multiplies each layer's output (Gemma 4)
+  DropoutSpec dropout;
+  std::vector<LayerVariant> variants{};  ///< 1, 2, …; variant 0 is `self_attention` and `ffn`
+  std::vector<std::size_t> variant_of_layer{};  ///< empty: all layers are variant 0
+  /// Distinct sets of layer weights where layers share them (ALBERT).
+  std::optional<std::int64_t> num_weight_groups{};
+  /// Multiplies each sublayer's output by a trained weight per channel (LayerScale, arXiv
+  /// 2103.17239, section 2.1).
+  bool layer_scale = false;
+  /// After the first layer: norm(x + activation(convolution of the stack's input)) (DeBERTa v2).
+  std::optional<ConvolutionSpec> input_convolution{};
+  // In place of attention, for models of a single layer kind:
+  std::optional<RecurrentSpec> recurrent{};
+  std::optional<ConvolutionSpec> convolution{};  ///< of variant 0
+  std::optional<HyperConnectionSpec> hyper_connections{};
+  std::optional<AltUpSpec> altup{};
+  std::optional<SharedBlockSpec> shared_block{};
+  /// Rank of a low-rank residual beside attention (LAuReL, arXiv 2411.07501); 0: none.
+  std::int64_t laurel_rank = 0;
+
+  /// Runs whole sequences in one pass whatever the mask, and caches nothing (CLIP's texts).
+  bool whole_sequences = false;
+
+  /// True if no position sees a later one, so that a pass can continue from cached state.
+  [[nodiscard]] bool causal() const {
+    if (whole_sequences) return false;
+    if (recurrent) return true;
+    return convolution ? convolution->causal : self_attention.causal;
+  }
+  [[nodiscard]] std::size_t variant(std::int64_t layer) const {
+    return variant_of_layer.empty() ? 0 : variant_of_layer.at(static_cast<std::size_t>(layer));
+  }
+  [[nodiscard]] const AttentionSpec& attention_of(std::size_t variant) const {
+    return variant == 0 ? self_attention : variants.at(variant - 1).self_attention;
+  }
+  [[nodiscard]] const FfnSpec& ffn_of(std::size_t variant) const {
+    return variant == 0 ? ffn : variants.at(variant - 1).ffn;
+  }
+  [[nodiscard]] const std::optional<ConvolutionSpec>& convolution_of(std::size_t variant) const {
+    return variant == 0 ? convolution : variants.at(variant - 1).convolution;
+  }
+};
+
+}  // namespace headroom

@@ -1,0 +1,50 @@
+// One block's rows of the ledger: which copies of a saved tensor count, and under which
+// recomputation they stay. Internal to src/analytic.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "headroom/analysis.h"
+
+namespace headroom::detail {
+
+/// The node that produces each tensor.
+using Producers = std::map<TensorId, const Node*>;
+
+/// Adds rows for the tensors that the nodes of one block save. A saved tensor is identified by its
+/// TensorId and its name, since several parts of one tensor may be saved.
+class BlockLedger {
+ public:
+  BlockLedger(const Block& block, const Producers& producers, std::vector<SavedTensor>& ledger);
+
+  /// Continues with the tensors that `node` saves.
+  void start(const Node& node) { node_ = &node; }
+
+  /// Saves a tensor of the graph, once for all operators that need it.
+  void keep(TensorId tensor, const std::string& what, const Expr& bytes,
+            KeptUnder kept = KeptUnder::selective);
+  /// Saves a tensor that is internal to this operator.
+  void keep_new(const std::string& what, const Expr& bytes, SavedKind kind = SavedKind::tensor);
+  /// Saves a tensor of the attention core, which selective recompute drops.
+  void keep_core(const std::string& what, const Expr& bytes, SavedKind kind);
+  /// Saves one tensor for all layers, which stays under any recomputation.
+  void keep_shared(const std::string& what, const Expr& bytes);
+
+ private:
+  [[nodiscard]] std::string path() const { return block_.path + "." + node_->path; }
+  /// The all-gather that produced `tensor`; null if none.
+  [[nodiscard]] const Collective* gathered_by(TensorId tensor) const;
+
+  const Block& block_;
+  const Producers& producers_;
+  std::vector<SavedTensor>& ledger_;
+  const Node* node_ = nullptr;
+  std::set<TensorId> made_;  ///< produced by a layer or carried from the previous one
+  std::set<std::pair<TensorId, std::string>> known_;  ///< already saved
+};
+
+}  // namespace headroom::detail

@@ -1,0 +1,34 @@
+// Destination of a report.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "options.h"
+#include "output_file.h"
+
+namespace headroom::cli {
+
+/// Standard output, or a file that is opened before the work, so that an unwritable one is refused
+/// at once, and written whole or not at all.
+class ReportOutput {
+ public:
+  /// Throws Error{missing_resource}.
+  explicit ReportOutput(const OutputOptions& options);
+
+  /// Writes `text`, then notes to standard error, unless quiet. Throws Error{missing_resource}.
+  void write(const std::string& text, const std::vector<std::string>& notes);
+
+ private:
+  std::optional<detail::OutputFile> file_;
+  bool quiet_;
+};
+
+/// Says that a report is of a run that a signal ended.
+[[nodiscard]] std::string interruption_note();
+
+/// Writes notes to standard error, one a line.
+void write_notes(const std::vector<std::string>& notes);
+
+}  // namespace headroom::cli

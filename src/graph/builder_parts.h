@@ -1,0 +1,146 @@
+// Parameters and contexts of GraphBuilder. Internal to src/graph.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "headroom/graph.h"
+
+namespace headroom::detail {
+
+inline const Expr kBatch = Symbol::batch_size;
+inline const Expr kHidden = Symbol::hidden_size;
+
+/// One weight matrix `[out_features, in_features]` with its bias. Several projections may share one
+/// Linear, which concatenates their outputs.
+struct Projection {
+  std::string name;
+  Expr out_features;
+  enum class Bias { of_linear, none } bias = Bias::of_linear;
+};
+
+enum class LinearBias { absent, present };
+
+/// Parameters of a Linear node.
+struct LinearParts {
+  Part part = Part::head;
+  std::string path;
+  WeightRole role = WeightRole::head;
+  Expr rows;
+  Expr in_features;
+  std::vector<Projection> projections;
+  bool bias = false;
+  Expr row_width{};  ///< stride between input rows; zero: in_features
+};
+
+/// Sizes of an attention's heads.
+struct HeadSizes {
+  Expr heads;
+  Expr kv_heads;
+  Expr head_dim;
+  Expr value_head_dim;
+
+  [[nodiscard]] Expr query_width() const { return heads * head_dim; }
+  [[nodiscard]] Expr key_width() const { return kv_heads * head_dim; }
+  [[nodiscard]] Expr value_width() const { return kv_heads * value_head_dim; }
+  [[nodiscard]] Expr context_width() const { return heads * value_head_dim; }
+  [[nodiscard]] Expr row_width() const { return query_width() + key_width() + value_width(); }
+  [[nodiscard]] AttentionShape shape(const Expr& queries, const Expr& keys) const {
+    return {kBatch, heads, kv_heads, head_dim, value_head_dim, queries, keys};
+  }
+};
+
+/// Consecutive layers of a stack: `repeat` times the sequence `variants`.
+struct LayerRun {
+  std::int64_t first_layer = 0;
+  std::int64_t repeat = 1;
+  std::vector<std::size_t> variants;
+
+  [[nodiscard]] std::int64_t layers() const {
+    return repeat * static_cast<std::int64_t>(variants.size());
+  }
+};
+
+/// Runs that cover the layers of `stack` in order, found greedily from the front.
+[[nodiscard]] std::vector<LayerRun> layer_runs(const StackSpec& stack);
+
+/// `runs`, cut after each of `layers` unless layers of several kinds alternate there.
+[[nodiscard]] std::vector<LayerRun> cut_after(const std::vector<LayerRun>& runs,
+                                              const std::vector<std::int64_t>& layers);
+
+/// The stack and layer under construction.
+struct StackContext {
+  const StackSpec* spec = nullptr;
+  StackRole role = StackRole::single;
+  std::string path;
+  Expr num_layers;
+  Expr tokens;                              ///< new tokens per sequence: s, or n in an encoder
+  KeySource keys = KeySource::projections;  ///< of self-attention
+  const PositionSpec* position = nullptr;
+  // The layer under construction:
+  const AttentionSpec* attention = nullptr;
+  const FfnSpec* ffn = nullptr;
+  const ConvolutionSpec* convolution = nullptr;
+  HeadSizes heads;
+
+  [[nodiscard]] Expr rows() const { return Expr(Symbol::batch_size) * tokens; }
+};
+
+/// Operands of a softmax attention.
+struct AttentionOperands {
+  AttentionShape shape;
+  std::vector<TensorId> tensors;  ///< one of Q, K and V; or one of Q and one of K and V
+  KeySource keys = KeySource::projections;
+  ValuePlace values = ValuePlace::after_keys;
+  std::optional<Expr> pairs{};       ///< unmasked pairs, where the spec does not tell
+  std::optional<TensorId> choice{};  ///< mask of the keys that an indexer chose
+};
+
+/// A compressor of keys, and the length of its results.
+struct CompressorParts {
+  Part part = Part::attention_compressor;
+  std::string path;
+  Expr width;
+  KeyCompressionSpec spec;
+  Expr entries;
+  Expr new_entries;
+};
+
+/// Component-table rows of an attention's operators.
+struct AttentionParts {
+  std::string path;
+  Part kv_cache;
+  Part scores;
+  Part softmax;
+  Part context;
+  Part core;
+  Part out;
+};
+[[nodiscard]] AttentionParts self_attention_parts();
+[[nodiscard]] AttentionParts cross_attention_parts();
+
+/// `count` equal layers from `first` on, of `all` in their stack.
+struct LayerSpan {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+  std::int64_t all = 0;
+};
+/// Text states behind a joint layer.
+enum class TextOutput { none, states };
+/// Attentions of the image tokens in a joint layer.
+enum class ImageAttentions { one, two };
+
+struct JointLayer {
+  TextOutput text = TextOutput::states;
+  ImageAttentions attentions = ImageAttentions::one;
+  bool operator==(const JointLayer&) const = default;
+};
+
+/// Hidden states of both sequences.
+struct JointStates {
+  TensorId image = 0;
+  TensorId text = 0;
+};
+
+}  // namespace headroom::detail

@@ -1,0 +1,101 @@
+#include "resolve_images.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "setting_format.h"
+
+namespace headroom {
+namespace detail {
+
+void require_at_least(Setting setting, std::int64_t value, std::int64_t least) {
+  if (value >= least) return;
+  throw_invalid_input(fmt::format("{} must be at least {}, not {}", setting, least, value),
+                      fmt::format("give {} a value of {} or more", setting, least));
+}
+
+/// Every image follows at least one token of text.
+std::int64_t tokens_with_images(const WorkloadRequest& request, const WorkloadImages& images,
+                                std::int64_t text) {
+  const std::int64_t visual = images.totals.tokens / request.batch_size;
+  const auto least = visual + static_cast<std::int64_t>(images.grids.size());
+  const std::int64_t tokens = request.seq_len.value_or(visual + text);
+  if (tokens >= least) return tokens;
+  throw_invalid_input(
+      fmt::format("{} {} is too short for {} visual tokens, with a token of text before each image",
+                  Setting::seq_len, tokens, visual),
+      fmt::format("use {} {} or more, or fewer {}", Setting::seq_len, least, Setting::images));
+}
+
+namespace {
+
+/// Throws unless the model has a tower that reads images in this phase.
+void require_tower(const WorkloadRequest& request, const ModelSpec& spec) {
+  if (!spec.tower) {
+    throw_invalid_input(fmt::format("{} has no image tower that headroom runs, so {} has no effect",
+                                    spec.name, Setting::images),
+                        fmt::format("leave out {}", Setting::images));
+  }
+  if (request.phase == Phase::decode) {
+    throw_invalid_input(
+        fmt::format("a decode step reads no {}: their tokens are in the KV-cache", Setting::images),
+        fmt::format("count their tokens in {}, or use {} prefill", Setting::past_len,
+                    Setting::phase));
+  }
+}
+
+}  // namespace
+
+WorkloadImages resolve_images(const WorkloadRequest& request, const ModelSpec& spec) {
+  require_at_least(Setting::images, request.images, 0);
+  WorkloadImages images;
+  if (request.images == 0) {
+    if (!request.image_size || spec.denoiser) return images;
+    throw_invalid_input(fmt::format("{} requires {}", Setting::image_size, Setting::images),
+                        fmt::format("add {} 1", Setting::images));
+  }
+  constexpr std::int64_t kMostImages = 4096;  // per pass; each is listed
+  require_tower(request, spec);
+  const ImageSpec& image = *spec.tower->embedding.image;
+  images.count = request.images;
+  if (!request.image_size && image.image_size == 0) {
+    throw_invalid_input(fmt::format("the config of {} states no size of images", spec.name),
+                        fmt::format("give {} HEIGHTxWIDTH", Setting::image_size));
+  }
+  images.size = request.image_size.value_or(ImageSize{image.image_size, image.image_size});
+  require_at_least(Setting::image_size, std::min(images.size.height, images.size.width), 1);
+  const std::int64_t repeats = spec.tower->pooling ? 1 : request.batch_size;
+  if (request.images > kMostImages || repeats > kMostImages / request.images) {
+    throw_invalid_input(
+        fmt::format("{} are limited to {} in a batch", Setting::images, kMostImages),
+        fmt::format("use fewer {}", Setting::images));
+  }
+  const std::vector<ImageGrid> one = grids_of_image(*spec.tower, images.size);
+  for (std::int64_t i = 0; i < images.count; ++i) {
+    images.grids.insert(images.grids.end(), one.begin(), one.end());
+  }
+  std::vector<ImageGrid> all;
+  for (std::int64_t i = 0; i < repeats; ++i) {
+    all.insert(all.end(), images.grids.begin(), images.grids.end());
+  }
+  images.totals = image_totals(spec, all, request.batch_size);
+  return images;
+}
+
+}  // namespace detail
+
+std::string note_on_images(const Workload& workload, const ModelSpec& spec) {
+  if (!spec.tower || workload.phase == Phase::decode) return {};
+  if (workload.images.count > 0) {
+    if (spec.tower->rule != ImageRule::rounded) return {};
+    return "images keep their size, rounded to whole blocks of patches: limits that a preprocessor "
+           "sets on pixels or tokens are not applied";
+  }
+  return fmt::format(
+      "text alone: the image tower counts as parameters and weights, without operators ({} adds "
+      "images)",
+      Setting::images);
+}
+
+}  // namespace headroom

@@ -1,0 +1,134 @@
+#include <algorithm>
+
+#include "headroom/workload.h"
+
+namespace headroom {
+namespace {
+
+/// Size of the sliding window of a model's windowed layers; 0: none.
+std::int64_t sliding_window(const StackSpec& stack) {
+  for (std::size_t variant = 0; variant <= stack.variants.size(); ++variant) {
+    const WindowSpec& window = stack.attention_of(variant).window;
+    if (window.kind == WindowKind::sliding) return window.size;
+  }
+  return 0;
+}
+
+/// 0 + 1 + … + (count - 1)
+Integer sum_below(Integer count) { return checked_multiply(count, count - 1) / 2; }
+
+std::int64_t narrow(Integer value) {
+  return static_cast<std::int64_t>(std::min<Integer>(value, INT64_MAX));
+}
+
+/// Blocks of patches of a window.
+struct BlockRange {
+  std::int64_t first_row = 0;
+  std::int64_t end_row = 0;
+  std::int64_t first_column = 0;
+  std::int64_t end_column = 0;
+};
+
+/// Windows of an image in raster order; those at the lower and right edges may be smaller.
+std::vector<BlockRange> windows_of(const ImageSpec& spec, const ImageGrid& image) {
+  const std::int64_t rows = image.rows / spec.block_side;
+  const std::int64_t columns = image.columns / spec.block_side;
+  if (spec.window_blocks == 0) return {{0, rows, 0, columns}};
+  const std::int64_t side = spec.window_blocks;
+  std::vector<BlockRange> windows;
+  for (std::int64_t row = 0; row < rows; row += side) {
+    for (std::int64_t column = 0; column < columns; column += side) {
+      windows.push_back(
+          {row, std::min(rows, row + side), column, std::min(columns, column + side)});
+    }
+  }
+  return windows;
+}
+
+}  // namespace
+
+ModelSpec encoder_of(const TowerSpec& tower) {
+  ModelSpec spec;
+  spec.kind = ModelKind::encoder;
+  spec.hidden_size = tower.hidden_size;
+  spec.embedding = tower.embedding;
+  spec.position = tower.position;
+  spec.encoder = tower.stack;
+  return spec;
+}
+
+std::vector<PatchPlace> patch_places(const ImageSpec& spec, const ImageGrid& image) {
+  std::vector<PatchPlace> places;
+  const std::int64_t side = spec.block_side;
+  for (const BlockRange& window : windows_of(spec, image)) {
+    for (std::int64_t row = window.first_row; row < window.end_row; ++row) {
+      for (std::int64_t column = window.first_column; column < window.end_column; ++column) {
+        for (std::int64_t i = 0; i < side * side; ++i) {
+          places.push_back({row * side + i / side, column * side + i % side});
+        }
+      }
+    }
+  }
+  return places;
+}
+
+std::vector<std::int64_t> window_rows(const ImageSpec& spec, const ImageGrid& image) {
+  std::vector<std::int64_t> rows;
+  for (const BlockRange& window : windows_of(spec, image)) {
+    rows.push_back((window.end_row - window.first_row) * (window.end_column - window.first_column) *
+                   spec.block_side * spec.block_side);
+  }
+  return rows;
+}
+
+std::int64_t visual_tokens(const TowerSpec& tower, const ImageGrid& image) {
+  if (tower.pooling) return 0;
+  const std::int64_t side = tower.projector.merged_side();
+  const std::int64_t blocks = (image.rows / side) * (image.columns / side);
+  switch (tower.projector.rows) {
+    case FeatureRows::patches:
+      return blocks;
+    case FeatureRows::all:
+      break;
+  }
+  return blocks + tower.embedding.image->prefix_tokens();
+}
+
+ImageTotals image_totals(const ModelSpec& spec, std::span<const ImageGrid> images,
+                         std::int64_t sequences) {
+  const TowerSpec& tower = *spec.tower;
+  const std::int64_t prefix = tower.embedding.image->prefix_tokens();
+  const Integer window = sliding_window(spec.main_stack());
+  Integer patches = 0;
+  Integer pairs = 0;
+  Integer window_pairs = 0;
+  Integer tokens = 0;
+  Integer later = 0;
+  Integer outside_window = 0;
+  for (const ImageGrid& image : images) {
+    const Integer rows = image.patches() + prefix;
+    const Integer own_tokens = visual_tokens(tower, image);
+    patches = checked_add(patches, image.patches());
+    pairs = checked_add(pairs, checked_multiply(rows, rows));
+    for (const std::int64_t in_window : window_rows(*tower.embedding.image, image)) {
+      window_pairs = checked_add(window_pairs, checked_multiply(in_window, in_window));
+    }
+    tokens = checked_add(tokens, own_tokens);
+    later = checked_add(later, sum_below(own_tokens));
+    // The j-th token lacks the first j - window of its image's tokens.
+    outside_window =
+        checked_add(outside_window, sum_below(std::max<Integer>(own_tokens - window + 1, 1)));
+  }
+  ImageTotals totals;
+  totals.images = static_cast<std::int64_t>(images.size());
+  totals.patches = narrow(patches);
+  totals.pairs = narrow(pairs);
+  totals.window_pairs = narrow(window_pairs);
+  totals.tokens = narrow(tokens);
+  if (spec.main_stack().self_attention.lookahead != Lookahead::image) return totals;
+  totals.later_pairs = narrow(later / sequences);
+  totals.windowed_pairs = narrow((later + outside_window) / sequences);
+  return totals;
+}
+
+}  // namespace headroom

@@ -1,0 +1,196 @@
+#include "image_inputs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "headroom/error.h"
+#include "images.h"
+
+namespace headroom::measured {
+namespace {
+
+using checkpoint::StoredTensor;
+using checkpoint::tensor_place;
+
+/// Channels, height and width of the images of a tensor: its last three sizes.
+struct StoredImages {
+  std::int64_t count = 1;
+  std::int64_t channels = 0;
+  ImageSize size;
+};
+
+StoredImages images_of(const StoredTensor& tensor) {
+  const auto dimensions = tensor.shape.size();
+  StoredImages images{1,
+                      tensor.shape[dimensions - 3],
+                      {tensor.shape[dimensions - 2], tensor.shape[dimensions - 1]}};
+  for (std::size_t i = 0; i + 3 < dimensions; ++i) images.count *= tensor.shape[i];
+  return images;
+}
+
+/// Appends the upper left part of an image [channels, height, width].
+void append_cropped(const StoredImages& stored, const float* image, ImageSize size,
+                    std::vector<float>& pixels) {
+  for (std::int64_t row = 0; row < stored.channels * stored.size.height; ++row) {
+    if (row % stored.size.height >= size.height) continue;
+    const float* const begin = image + row * stored.size.width;
+    pixels.insert(pixels.end(), begin, begin + size.width);
+  }
+}
+
+void require_size(const ModelSpec& spec, ImageSize size, const std::string& place) {
+  const ImageSpec& image = *spec.tower->embedding.image;
+  const std::int64_t unit = image.patch_size * spec.tower->projector.merged_side();
+  const bool whole = size.height % unit == 0 && size.width % unit == 0;
+  const ImageGrid grid = grid_of(size, image);
+  const bool has_features = spec.tower->pooling || visual_tokens(*spec.tower, grid) > 0;
+  const bool tiles_grid = has_features && (whole || size.height == size.width);
+  const bool has_positions =
+      spec.tower->position.table != PositionTable::rows_and_columns ||
+      std::max(grid.rows, grid.columns) <= spec.tower->position.max_position_embeddings;
+  if (fits(image, size) && tiles_grid && has_positions) return;
+  const std::string multiples = fmt::format("store images in multiples of {}", unit);
+  throw Error(ErrorCode::invalid_input,
+              fmt::format("has an image of {} × {}, which {} does not read", size.height,
+                          size.width, spec.name),
+              place,
+              image.image_size == 0
+                  ? multiples
+                  : fmt::format("{} if the family takes such sizes, or of {} × {}", multiples,
+                                image.image_size, image.image_size));
+}
+
+bool is_placeholder(const ModelSpec& spec, std::int64_t id) {
+  return std::ranges::find(spec.tower_tokens, id) != spec.tower_tokens.end();
+}
+
+}  // namespace
+
+bool fits(const ImageSpec& image, ImageSize size) {
+  switch (image.interpolation) {
+    case PositionInterpolation::none:
+      return size.height == image.image_size && size.width == image.image_size;
+    case PositionInterpolation::bicubic:
+    case PositionInterpolation::linear:
+    case PositionInterpolation::any_size:
+      break;
+  }
+  return size.height >= image.patch_size && size.width >= image.patch_size;
+}
+
+TowerInputs read_images(const checkpoint::SafetensorsFile& file, const std::string& name,
+                        const ModelSpec& spec, const std::vector<ImageSize>& sizes) {
+  const StoredTensor* const tensor = file.find(name);
+  const std::string place = tensor_place(file.path(), name);
+  const bool is_images = tensor != nullptr && tensor->shape.size() >= 4 &&
+                         std::ranges::all_of(tensor->shape, [](auto size) { return size > 0; });
+  const StoredImages stored = is_images ? images_of(*tensor) : StoredImages{};
+  if (stored.channels != spec.tower->embedding.image->num_channels) {
+    throw Error(ErrorCode::invalid_input,
+                "has no matching tensor [images, channels, height, width]", place,
+                "store the pixels of all images");
+  }
+  if (!sizes.empty() && std::ssize(sizes) != stored.count) {
+    throw Error(
+        ErrorCode::invalid_input,
+        fmt::format("has {} images, but there are {} image_sizes", stored.count, sizes.size()),
+        place, "give one size per image");
+  }
+  const std::int64_t floats = stored.channels * stored.size.height * stored.size.width;
+  std::vector<float> values(static_cast<std::size_t>(stored.count * floats));
+  checkpoint::copy_as_float32(*tensor, values, place);
+  file.require_unchanged();
+  TowerInputs images;
+  for (std::int64_t i = 0; i < stored.count; ++i) {
+    const ImageSize size = sizes.empty() ? stored.size : sizes[static_cast<std::size_t>(i)];
+    require_size(spec, size, place);
+    append_cropped(stored, values.data() + i * floats, size, images.pixels);
+    images.sizes.push_back(size);
+  }
+  return images;
+}
+
+TowerInputs read_patches(const checkpoint::SafetensorsFile& file, const std::string& name,
+                         const ModelSpec& spec, const std::vector<ImageGrid>& grids) {
+  const ImageSpec& image = *spec.tower->embedding.image;
+  const StoredTensor* const tensor = file.find(name);
+  const std::string place = tensor_place(file.path(), name);
+  TowerInputs images;
+  std::int64_t patches = 0;
+  for (const ImageGrid& grid : grids) {
+    const ImageSize size{grid.rows * image.patch_size, grid.columns * image.patch_size};
+    require_size(spec, size, place);
+    images.sizes.push_back(size);
+    patches += grid.patches();
+  }
+  const std::int64_t elements = image.patch_elements();
+  const std::vector<std::int64_t> shape =
+      tensor == nullptr ? std::vector<std::int64_t>() : tensor->shape;
+  const bool padded =
+      shape.size() == 3 && shape[0] == std::ssize(grids) && shape[2] == elements &&
+      std::ranges::all_of(grids, [&](const ImageGrid& grid) { return grid.patches() <= shape[1]; });
+  if (!padded && shape != std::vector<std::int64_t>{patches, elements}) {
+    throw Error(ErrorCode::invalid_input,
+                fmt::format("has no matching tensor [{}, {}]", patches, elements), place,
+                "store one row for each patch of the images");
+  }
+  const std::int64_t rows = padded ? shape[0] * shape[1] : patches;
+  std::vector<float> stored(static_cast<std::size_t>(rows * elements));
+  checkpoint::copy_as_float32(*tensor, stored, place);
+  file.require_unchanged();
+  const float* from = stored.data();
+  for (const ImageGrid& grid : grids) {
+    const std::int64_t floats = grid.patches() * elements;
+    images.pixels.insert(images.pixels.end(), from, from + floats);
+    from += padded ? shape[1] * elements : floats;
+  }
+  return images;
+}
+
+void find_placeholders(TokenInputs& tokens, const ModelSpec& spec) {
+  for (std::size_t row = 0; row < tokens.ids.size(); ++row) {
+    if (!is_placeholder(spec, tokens.ids[row])) continue;
+    tokens.visual_rows.push_back(static_cast<std::int64_t>(row));
+    if (tokens.ids[row] >= spec.embedding.vocab_size) tokens.ids[row] = 0;
+  }
+}
+
+void require_placeholders(const TokenInputs& tokens, const std::optional<TowerInputs>& images,
+                          const ModelSpec& spec, const std::string& where) {
+  std::int64_t wanted = 0;
+  if (images) {
+    for (const ImageSize& size : images->sizes) {
+      wanted += visual_tokens(*spec.tower, grid_of(size, *spec.tower->embedding.image));
+    }
+  }
+  if (wanted == std::ssize(tokens.visual_rows)) return;
+  throw Error(ErrorCode::invalid_input,
+              fmt::format("has {} placeholders of images, but the images become {} tokens",
+                          tokens.visual_rows.size(), wanted),
+              where, "give one placeholder per visual token, and all images as pixel_values");
+}
+
+void add_random_images(const ModelSpec& spec, const Workload& workload, std::mt19937_64& generator,
+                       ModelInputs& inputs) {
+  const ImageSpec& image = *spec.tower->embedding.image;
+  std::normal_distribution<float> normal;
+  inputs.images.emplace();
+  const std::int64_t sequences = spec.tower->pooling ? 1 : workload.batch_size;
+  for (std::int64_t sequence = 0; sequence < sequences; ++sequence) {
+    std::int64_t row = sequence * workload.seq_len;
+    for (const ImageGrid& grid : workload.images.grids) {
+      inputs.images->sizes.push_back(
+          {grid.rows * image.patch_size, grid.columns * image.patch_size});
+      const std::int64_t tokens = visual_tokens(*spec.tower, grid);
+      ++row;  // the text before the image
+      for (std::int64_t i = 0; i < tokens; ++i) inputs.main.visual_rows.push_back(row++);
+    }
+  }
+  for (const ImageSize& size : inputs.images->sizes) {
+    const std::int64_t pixels = grid_of(size, image).patches() * image.patch_elements();
+    for (std::int64_t i = 0; i < pixels; ++i) inputs.images->pixels.push_back(normal(generator));
+  }
+}
+
+}  // namespace headroom::measured

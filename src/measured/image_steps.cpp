@@ -1,0 +1,221 @@
+// Steps of image models and towers: patches, their rearrangement, and visual tokens.
+#include <algorithm>
+#include <cstring>
+
+#include "headroom/error.h"
+#include "kernels/elementwise.h"
+#include "kernels/patches.h"
+#include "kernels/position_table.h"
+#include "step_builder.h"
+
+namespace headroom::measured {
+namespace {
+
+/// Positions of an image's patches in raster order, trained tokens first.
+std::vector<float> raster_positions(const ModelSpec& spec, const float* table,
+                                    const ImageGrid& grid) {
+  const ImageSpec& image = *spec.embedding.image;
+  const std::int64_t width = spec.hidden_size;
+  if (spec.position.table == PositionTable::rows_and_columns) {
+    return sum_of_tables(table, spec.position.max_position_embeddings, width, grid);
+  }
+  const std::int64_t side = image.image_size / image.patch_size;
+  const PositionGrid trained{side, side, image.prefix_tokens(), width};
+  return interpolate_positions(trained, table, grid.rows, grid.columns, image.interpolation);
+}
+
+/// Positions of every image, row after row of the tower.
+std::vector<float> positions_of(const ModelSpec& spec, const float* table,
+                                const std::vector<ImageGrid>& grids) {
+  const ImageSpec& image = *spec.embedding.image;
+  const std::int64_t width = spec.hidden_size;
+  std::vector<float> positions;
+  for (const ImageGrid& grid : grids) {
+    const std::vector<float> own = raster_positions(spec, table, grid);
+    const auto patches = own.begin() + image.prefix_tokens() * width;
+    positions.insert(positions.end(), own.begin(), patches);
+    for (const PatchPlace& place : patch_places(image, grid)) {
+      const auto row = patches + (place.row * grid.columns + place.column) * width;
+      positions.insert(positions.end(), row, row + width);
+    }
+  }
+  return positions;
+}
+
+/// Copies patches that are stored by blocks in raster order to their rows of the tower.
+void copy_patches(const ImageSpec& image, const std::vector<ImageGrid>& grids, const float* patches,
+                  float* rows) {
+  const std::int64_t elements = image.patch_elements();
+  ImageSpec stored = image;
+  stored.window_blocks = 0;
+  const std::vector<std::int64_t> to = rows_of_patches(image, grids);
+  std::vector<std::int64_t> from = rows_of_patches(stored, grids);
+  for (std::size_t patch = 0; patch < to.size(); ++patch) {
+    std::copy_n(patches + from[patch] * elements, elements, rows + to[patch] * elements);
+  }
+  if (image.range == PixelRange::normalised) return;
+  const std::int64_t floats = std::ssize(to) * elements;
+  std::transform(rows, rows + floats, rows, [](float value) { return 2 * (value - 0.5F); });
+}
+
+/// Cuts every image into the rows of its patches.
+void cut_images(const ImageSpec& image, const std::vector<ImageSize>& sizes, const float* pixels,
+                float* rows) {
+  for (const ImageSize& size : sizes) {
+    extract_patches({1, image.num_channels, size.height, size.width, image.patch_size}, pixels,
+                    rows);
+    pixels += image.num_channels * size.height * size.width;
+    rows += grid_of(size, image).patches() * image.patch_elements();
+  }
+}
+
+/// Moves the patches of every image behind its trained tokens. All patches stand at the end of
+/// `out`.
+void insert_prefix(const std::vector<const float*>& tokens, const std::vector<ImageGrid>& grids,
+                   std::int64_t width, float* out) {
+  if (tokens.empty()) return;
+  const auto prefix = std::ssize(tokens);
+  const float* patches = out + std::ssize(grids) * prefix * width;
+  for (const ImageGrid& grid : grids) {
+    const std::int64_t floats = grid.patches() * width;
+    std::memmove(out + prefix * width, patches, static_cast<std::size_t>(floats * kFloatBytes));
+    for (const float* const token : tokens) out = std::copy_n(token, width, out);
+    out += floats;
+    patches += floats;
+  }
+}
+
+}  // namespace
+
+std::vector<ImageSize> StepBuilder::images() const {
+  const ModelInputs& inputs = program_.inputs_;
+  if (is_tower()) return inputs.images->sizes;
+  const ImageSize size = inputs.image_size(*spec().embedding.image);
+  return std::vector<ImageSize>(static_cast<std::size_t>(inputs.main.batch), size);
+}
+
+std::vector<ImageGrid> StepBuilder::grids() const {
+  std::vector<ImageGrid> grids;
+  for (const ImageSize& size : images()) {
+    grids.push_back(grid_of(size, *spec().embedding.image));
+  }
+  return grids;
+}
+
+std::vector<ImageRows> StepBuilder::image_rows(ImageScope scope) const {
+  if (!is_tower()) return {};
+  return rows_of_images(*spec().embedding.image, grids(), scope);
+}
+
+StepBuilder::Run StepBuilder::operator()(const PatchEmbedding& op) {
+  const ModelWeights& weights = program_.weights_;
+  const ImageSpec& image = *spec().embedding.image;
+  const std::int64_t width = integer(op.width);
+  const std::int64_t elements = integer(op.patch_elements);
+  const std::int64_t rows = integer(op.patches);
+  const std::int64_t token_count = integer(op.tokens());
+  PackedLinear* const projection = &weights.linear(weight_path(0), 0);
+  projection->prepare(rows);
+  std::size_t next = op.bias ? 2 : 1;
+  std::vector<const float*> tokens;
+  for (std::int64_t i = 0; i < integer(op.prefix); ++i) {
+    tokens.push_back(weights.values(weight_path(next++), 0));
+  }
+  std::vector<float> positions;
+  if (op.positions) {
+    positions = positions_of(spec(), weights.values(weight_path(next), 0), grids());
+  }
+  const std::vector<float>& pixels =
+      is_tower() ? program_.inputs_.images->pixels : program_.inputs_.pixel_values;
+  return
+      [=, sizes = images(), all_grids = grids(), out = output(), from = pixels.data(),
+       positions = std::move(positions), cut = scratch(rows * elements)](std::int64_t /*layer*/) {
+        if (image.pixels == PixelLayout::patches) {
+          copy_patches(image, all_grids, from, cut->data());
+        } else {
+          cut_images(image, sizes, from, cut->data());
+        }
+        float* const projected = out + (token_count - rows) * width;
+        const std::int64_t flops = projection->run(cut->data(), projected, rows);
+        insert_prefix(tokens, all_grids, width, out);
+        if (!positions.empty()) add_residual(out, positions.data(), token_count * width);
+        return StepCount{flops, (2 * rows * (elements + width) + elements * width) * kFloatBytes};
+      };
+}
+
+StepBuilder::Run StepBuilder::operator()(const PatchRows& op) {
+  const std::int64_t width = integer(op.width);
+  const std::int64_t rows = integer(op.rows);
+  const std::int64_t bytes = (integer(op.elements()) + floats_of(node_->output)) * kFloatBytes;
+  const std::int64_t prefix = spec().embedding.image->prefix_tokens();
+  std::vector<const float*> inputs;
+  for (std::size_t i = 0; i < node_->inputs.size(); ++i) inputs.push_back(input(i));
+  const MergeArguments args{width, square_side(op.parts),
+                            rows_of_patches(*spec().embedding.image, grids())};
+  return [=, kind = op.kind, all_grids = grids(), out = output()](std::int64_t /*layer*/) {
+    switch (kind) {
+      case PatchRows::Kind::all:
+        std::copy_n(inputs.front(), rows * width, out);
+        break;
+      case PatchRows::Kind::without_prefix:
+        drop_prefix(all_grids, prefix, width, inputs.front(), out);
+        break;
+      case PatchRows::Kind::class_token:
+        keep_class_tokens(all_grids, prefix, width, inputs.front(), out);
+        break;
+      case PatchRows::Kind::join:
+        join_rows(inputs, rows, width, out);
+        break;
+      case PatchRows::Kind::patch_major:
+      case PatchRows::Kind::channel_major:
+      case PatchRows::Kind::mean:
+        merge_patches(kind, all_grids, args, inputs.front(), out);
+        break;
+    }
+    return StepCount{0, bytes};
+  };
+}
+
+StepBuilder::Run StepBuilder::operator()(const VisualTokens& op) {
+  const std::int64_t width = integer(op.width);
+  const std::vector<std::int64_t>& rows = program_.inputs_.main.visual_rows;
+  if (std::ssize(rows) != integer(op.rows)) {
+    throw Error(ErrorCode::internal, "images without placeholders", program_.spec_.name);
+  }
+  const bool adds = op.kind == VisualTokens::Kind::add;
+  return [=, copy_input = input_copy(), from = input(1), out = output()](std::int64_t /*layer*/) {
+    copy_input();
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const float* const token = from + static_cast<std::int64_t>(i) * width;
+      float* const to = out + rows[i] * width;
+      if (adds) {
+        add_residual(to, token, width);
+      } else {
+        std::copy_n(token, width, to);
+      }
+    }
+    return StepCount{0, (adds ? 3 : 2) * std::ssize(rows) * width * kFloatBytes};
+  };
+}
+
+StepBuilder::Run StepBuilder::patch_positions(const PositionEmbedding& op) {
+  const std::int64_t floats = integer(op.tokens) * integer(op.width);
+  std::vector<float> positions =
+      positions_of(spec(), program_.weights_.values(weight_path(0), 0), grids());
+  return [=, copy_input = input_copy(), x = output(),
+          positions = std::move(positions)](std::int64_t /*layer*/) {
+    copy_input();
+    add_residual(x, positions.data(), floats);
+    return StepCount{0, 3 * floats * kFloatBytes};
+  };
+}
+
+void StepBuilder::apply_lookahead(AttentionArguments& args, Lookahead lookahead) {
+  spans_.reset();
+  const bool decodes = program_.graph_.options.phase == Phase::decode;
+  if (lookahead == Lookahead::none || decodes || is_tower()) return;
+  spans_ = std::make_shared<const std::vector<KeySpan>>(key_spans(tokens(), lookahead));
+  args.spans = spans_->data();
+}
+
+}  // namespace headroom::measured

@@ -1,0 +1,135 @@
+#include "images.h"
+
+#include <algorithm>
+
+namespace headroom::measured {
+namespace {
+
+/// Tokens of the prompt at the front of sequence `batch`: those of type 0.
+std::int64_t prompt_length(const TokenInputs& tokens, std::int64_t batch) {
+  if (tokens.type_ids.empty()) return tokens.seq_len;
+  const auto begin = tokens.type_ids.begin() + batch * tokens.seq_len;
+  return std::find_if(begin, begin + tokens.seq_len, [](std::int64_t type) { return type != 0; }) -
+         begin;
+}
+
+/// Joins the spans of neighbouring visual tokens of one sequence.
+void join_images(const TokenInputs& tokens, std::vector<KeySpan>& spans) {
+  const std::vector<std::int64_t>& rows = tokens.visual_rows;
+  for (std::size_t first = 0; first < rows.size();) {
+    std::size_t end = first + 1;
+    const auto continues = [&](std::size_t i) {
+      return rows[i] == rows[i - 1] + 1 && rows[i] % tokens.seq_len != 0;
+    };
+    while (end < rows.size() && continues(end)) ++end;
+    const std::int64_t begin = rows[first] % tokens.seq_len;
+    const KeySpan span{begin, begin + static_cast<std::int64_t>(end - first)};
+    for (std::size_t i = first; i < end; ++i) spans[static_cast<std::size_t>(rows[i])] = span;
+    first = end;
+  }
+}
+
+}  // namespace
+
+ImageGrid grid_of(const ImageSize& size, const ImageSpec& image) {
+  return {size.height / image.patch_size, size.width / image.patch_size};
+}
+
+std::vector<PatchPlace> places_of(const ImageSpec& image, std::span<const ImageGrid> grids) {
+  std::vector<PatchPlace> all;
+  for (const ImageGrid& grid : grids) {
+    const std::vector<PatchPlace> own = patch_places(image, grid);
+    all.insert(all.end(), own.begin(), own.end());
+  }
+  return all;
+}
+
+std::vector<std::int64_t> rows_of_patches(const ImageSpec& image,
+                                          std::span<const ImageGrid> grids) {
+  std::vector<std::int64_t> rows;
+  for (const ImageGrid& grid : grids) {
+    const std::size_t first = rows.size();
+    rows.resize(first + static_cast<std::size_t>(grid.patches()));
+    auto row = static_cast<std::int64_t>(first);
+    for (const PatchPlace& place : patch_places(image, grid)) {
+      rows[first + static_cast<std::size_t>(place.row * grid.columns + place.column)] = row++;
+    }
+  }
+  return rows;
+}
+
+AxisPositions axis_positions(const TokenInputs& tokens, std::span<const ImageGrid> grids) {
+  AxisPositions positions;
+  auto visual = tokens.visual_rows.begin();
+  auto grid = grids.begin();
+  for (std::int64_t batch = 0; batch < tokens.batch; ++batch) {
+    std::int64_t next = 0;
+    const std::int64_t end = (batch + 1) * tokens.seq_len;
+    for (std::int64_t row = batch * tokens.seq_len; row < end;) {
+      if (visual == tokens.visual_rows.end() || *visual != row) {
+        positions.of_tokens.push_back({next, next, next});
+        ++next;
+        ++row;
+        continue;
+      }
+      for (std::int64_t i = 0; i < grid->patches(); ++i, ++row, ++visual) {
+        positions.of_tokens.push_back({next, next + i / grid->columns, next + i % grid->columns});
+      }
+      next += std::max(grid->rows, grid->columns);
+      ++grid;
+    }
+    positions.shifts.push_back(next - tokens.seq_len);
+  }
+  return positions;
+}
+
+std::optional<AxisPositions> axis_positions(const ModelSpec& spec, const ModelInputs& inputs) {
+  if (!inputs.images || !has_three_axes(spec.position.rope.axes)) return std::nullopt;
+  const std::int64_t side = spec.tower->projector.merged_side();
+  std::vector<ImageGrid> grids;
+  for (const ImageSize& size : inputs.images->sizes) {
+    const ImageGrid patches = grid_of(size, *spec.tower->embedding.image);
+    grids.push_back({patches.rows / side, patches.columns / side});
+  }
+  return axis_positions(inputs.main, grids);
+}
+
+std::vector<std::int64_t> shifts_after(const ModelSpec& spec, const ModelInputs& inputs) {
+  const std::optional<AxisPositions> prompt = axis_positions(spec, inputs);
+  return prompt ? prompt->shifts : std::vector<std::int64_t>();
+}
+
+std::vector<ImageRows> rows_of_images(const ImageSpec& image, std::span<const ImageGrid> grids,
+                                      ImageScope scope) {
+  std::vector<ImageRows> parts;
+  std::int64_t row = 0;
+  std::int64_t pair = 0;
+  const auto add = [&](std::int64_t rows) {
+    if (parts.empty() || parts.back().rows != rows) parts.push_back({row, pair, 0, rows});
+    ++parts.back().images;
+    row += rows;
+    pair += rows * rows;
+  };
+  for (const ImageGrid& grid : grids) {
+    if (scope == ImageScope::image) {
+      add(grid.patches() + image.prefix_tokens());
+    } else {
+      std::ranges::for_each(window_rows(image, grid), add);
+    }
+  }
+  return parts;
+}
+
+std::vector<KeySpan> key_spans(const TokenInputs& tokens, Lookahead lookahead) {
+  std::vector<KeySpan> spans;
+  for (std::int64_t batch = 0; batch < tokens.batch; ++batch) {
+    const std::int64_t prompt = lookahead == Lookahead::prompt ? prompt_length(tokens, batch) : 0;
+    for (std::int64_t i = 0; i < tokens.seq_len; ++i) {
+      spans.push_back(i < prompt ? KeySpan{0, prompt} : KeySpan{i, i + 1});
+    }
+  }
+  if (lookahead == Lookahead::image) join_images(tokens, spans);
+  return spans;
+}
+
+}  // namespace headroom::measured

@@ -1,0 +1,160 @@
+#include "run_memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "evaluate.h"
+#include "headroom/error.h"
+#include "headroom/graph.h"
+#include "memory_plan.h"
+
+namespace headroom::measured {
+namespace {
+
+constexpr Integer kFloat32Bytes = sizeof(float);
+constexpr Integer kBfloat16Bytes = 2;
+constexpr Integer kTokenBytes = sizeof(std::int64_t);
+
+template <class... Factors>
+Integer product(Factors... factors) {
+  Integer result = 1;
+  ((result = checked_multiply(result, factors)), ...);
+  return result;
+}
+
+Integer weight_bytes(const Graph& graph, const Bindings& sizes, HeldType storage) {
+  const Integer each = storage == HeldType::bfloat16 ? kBfloat16Bytes : kFloat32Bytes;
+  Integer bytes = 0;
+  for (const Weight& weight : graph.weights) {
+    const Integer elements = (weight.repeat * weight.elements()).evaluate(sizes);
+    bytes = checked_add(bytes, product(each, elements));
+  }
+  return bytes;
+}
+
+Integer cache_bytes(const Graph& graph, const Bindings& sizes) {
+  Integer bytes = 0;
+  for (const CacheTensor& cache : cache_tensors(graph)) {
+    const Integer elements = graph.tensors[cache.tensor].elements().evaluate(sizes);
+    bytes =
+        checked_add(bytes, product(kFloat32Bytes, elements, cache.block->repeat.evaluate(sizes)));
+  }
+  return bytes;
+}
+
+/// Token ids, pixels, audio or hidden states.
+Integer input_bytes(const ModelSpec& spec, const Workload& workload) {
+  const Integer rows = product(workload.batch_size, workload.seq_len);
+  const Integer encoder_rows = product(workload.batch_size, workload.enc_seq_len);
+  Integer bytes = 0;
+  switch (spec.embedding.input) {
+    case InputKind::tokens:
+    case InputKind::audio:
+      bytes = product(rows, kTokenBytes);
+      break;
+    case InputKind::patches: {
+      const ImageSpec& image = *spec.embedding.image;
+      bytes = product(rows, image.patch_size, image.patch_size, image.num_channels, kFloat32Bytes);
+      break;
+    }
+    case InputKind::waveform:  // at least one sample per position
+      bytes = product(rows, kFloat32Bytes);
+      break;
+    case InputKind::hidden_states:
+      bytes = product(rows, spec.hidden_size, kFloat32Bytes);
+      break;
+  }
+  if (const auto& audio = spec.embedding.audio) {
+    return checked_add(bytes, product(encoder_rows, 2, audio->num_mel_bins, kFloat32Bytes));
+  }
+  if (spec.kind == ModelKind::cross_attention_layer) {
+    return checked_add(bytes, product(encoder_rows, spec.hidden_size, kFloat32Bytes));
+  }
+  if (spec.kind != ModelKind::encoder_decoder) return bytes;
+  return checked_add(bytes, product(encoder_rows, kTokenBytes));
+}
+
+/// Hidden states of the main stack, the first and one per layer.
+Integer output_bytes(const ModelSpec& spec, const Workload& workload) {
+  const Integer states = checked_add(spec.main_stack().num_layers, 1);
+  return product(states, workload.batch_size, workload.seq_len, spec.hidden_size, kFloat32Bytes);
+}
+
+/// Returns whether runs have a second sequence, which an encoder or cross-attention reads.
+bool has_encoder_input(const ModelSpec& spec) {
+  return spec.embedding.audio || spec.kind == ModelKind::cross_attention_layer ||
+         spec.kind == ModelKind::encoder_decoder;
+}
+
+/// Sizes as `sizes_at` binds them once the cache is full: every tensor has room for all tokens.
+Bindings sizes_of_run(const Graph& graph, const PlannedRun& run) {
+  Workload full;
+  full.batch_size = run.workload.batch_size;
+  full.seq_len = run.workload.seq_len;
+  full.enc_seq_len = std::max<std::int64_t>(1, run.workload.enc_seq_len);
+  full.past_len = run.workload.past_len;
+  if (run.new_tokens > 1) full.past_len = narrow(checked_add(full.past_len, run.new_tokens - 1));
+  full.global_tokens = run.workload.global_tokens;
+  full.images.totals = run.workload.images.totals;
+  return bindings_of(full, graph);
+}
+
+std::string in_gib(Integer bytes) {
+  return fmt::format("{:.2f}", static_cast<double>(bytes) / (1 << 30));
+}
+
+}  // namespace
+
+Integer RunMemory::total() const {
+  Integer sum = 0;
+  for (const Integer part : {weights, activations, kv_cache, inputs, outputs}) {
+    sum = checked_add(sum, part);
+  }
+  return sum;
+}
+
+RunMemory memory_of(const ModelSpec& spec, const PlannedRun& run) {
+  GraphOptions options = graph_options(run.workload);
+  options.latent = LatentAttention::absorbed;
+  const Graph graph = build_graph(spec, options);
+  const Bindings sizes = sizes_of_run(graph, run);
+  RunMemory memory;
+  memory.weights = weight_bytes(graph, sizes, run.storage);
+  memory.activations = product(kFloat32Bytes, arena_floats(graph, sizes));
+  memory.kv_cache = cache_bytes(graph, sizes);
+  memory.inputs = input_bytes(spec, run.workload);
+  if (run.outputs == KeptOutputs::all) memory.outputs = output_bytes(spec, run.workload);
+  return memory;
+}
+
+void require_positions(const ModelSpec& spec, Integer tokens, Integer encoder_tokens) {
+  const auto rows_of = [](const PositionSpec& position) {
+    return position.max_position_embeddings - position.offset;
+  };
+  const auto refuse_above = [&](const PositionSpec& position, Integer needed) {
+    if (position.kind != PositionKind::learned || needed <= rows_of(position)) return;
+    throw Error(
+        ErrorCode::invalid_input,
+        fmt::format("{} tokens exceed the {} positions of the model", needed, rows_of(position)),
+        spec.name, "use a shorter sequence, a shorter past or fewer new tokens");
+  };
+  refuse_above(spec.position, tokens);
+  refuse_above(spec.encoder_positions(), encoder_tokens);
+}
+
+void require_run_fits(const ModelSpec& spec, const PlannedRun& run, const MemoryLimit& limit) {
+  const Workload& workload = run.workload;
+  const Integer tokens = checked_add(checked_add(workload.past_len, workload.seq_len),
+                                     std::max<std::int64_t>(run.new_tokens, 1) - 1);
+  require_positions(spec, tokens, has_encoder_input(spec) ? workload.enc_seq_len : 0);
+  const Integer bytes = memory_of(spec, run).total();
+  if (bytes <= limit.bytes) return;
+  throw Error(ErrorCode::missing_resource,
+              fmt::format("a run needs at least {} GiB, but {} GiB are available ({})",
+                          in_gib(bytes), in_gib(limit.bytes), limit.source),
+              spec.name,
+              "use a smaller batch, a shorter sequence, fused attention, or a smaller model");
+}
+
+}  // namespace headroom::measured

@@ -1,0 +1,46 @@
+// Memory of a run, counted before it allocates anything. Internal to src/measured and the program.
+#pragma once
+
+#include <cstdint>
+
+#include "headroom/integer.h"
+#include "headroom/model_spec.h"
+#include "headroom/workload.h"
+#include "kernels/gemm.h"
+#include "memory_limit.h"
+
+namespace headroom::measured {
+
+/// Outputs that a run keeps until its end: none, or every hidden state (`--save-output`).
+enum class KeptOutputs { none, all };
+
+/// A run to be counted. `new_tokens` is 0 unless the run generates.
+struct PlannedRun {
+  Workload workload;
+  std::int64_t new_tokens = 0;
+  HeldType storage = HeldType::float32;
+  KeptOutputs outputs = KeptOutputs::none;
+};
+
+/// Bytes that a run needs at least. Scratch memory of kernels is not counted.
+struct RunMemory {
+  Integer weights = 0;
+  Integer activations = 0;  ///< the arena
+  Integer kv_cache = 0;
+  Integer inputs = 0;
+  Integer outputs = 0;
+
+  [[nodiscard]] Integer total() const;
+};
+
+/// Counts `run`. Throws Error{overflow} if a size is above 2^127 - 1.
+[[nodiscard]] RunMemory memory_of(const ModelSpec& spec, const PlannedRun& run);
+
+/// Throws Error{invalid_input} if a run has more positions than a learned table has rows.
+void require_positions(const ModelSpec& spec, Integer tokens, Integer encoder_tokens);
+
+/// Throws Error{missing_resource} with the memory that `run` needs, the limit and its source, if it
+/// does not fit. Also refuses, as `require_positions`, too many positions.
+void require_run_fits(const ModelSpec& spec, const PlannedRun& run, const MemoryLimit& limit);
+
+}  // namespace headroom::measured

@@ -1,0 +1,190 @@
+#include "headroom/model_source.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "checkpoint.h"
+#include "gguf/gguf_config.h"
+#include "headroom/error.h"
+#include "json_text.h"
+#include "layouts/layouts.h"
+#include "preset_names.h"
+#include "quantization/quantization.h"
+#include "similar.h"
+
+namespace headroom {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// `path` if safetensors lie there, or nothing.
+std::string weight_files_at(const fs::path& path) {
+  return checkpoint::Checkpoint::exists(path) ? path.string() : std::string();
+}
+
+/// The weights next to a config of this name; a config of another name describes no folder.
+std::string weight_files_next_to(const fs::path& config) {
+  if (config.filename() != "config.json") return {};
+  return weight_files_at(fs::absolute(config).parent_path());
+}
+
+/// The hf_quant_config.json that belongs to a config: "x.config.json" has "x.hf_quant_config.json".
+fs::path quantization_file_of(const fs::path& config) {
+  constexpr std::string_view kName = "config.json";
+  const std::string name = config.filename().string();
+  if (!name.ends_with(kName)) return {};
+  return config.parent_path() /
+         (name.substr(0, name.size() - kName.size()) + "hf_quant_" + std::string(kName));
+}
+
+Model read_config_file(const fs::path& file, std::string name, std::string weight_files) {
+  ModelSpec spec =
+      read_model_spec(detail::read_text_file(file.string()), file.string(), std::move(name));
+  const fs::path quantization = quantization_file_of(file);
+  std::error_code failed;
+  if (!quantization.empty() && fs::exists(quantization, failed)) {
+    detail::read_quantization_file(detail::read_text_file(quantization.string()),
+                                   quantization.string(), spec);
+  }
+  return {std::move(spec), file.string(), std::nullopt, std::move(weight_files)};
+}
+
+Model read_gguf_file(const fs::path& path) {
+  const checkpoint::GgufFile file(path);
+  return {read_model_spec(detail::config_from_gguf(file.content(), path.string()), path.string(),
+                          path.stem().string()),
+          path.string(), std::nullopt, path.string()};
+}
+
+/// The folder's name, also with a trailing slash or as ".".
+std::string folder_name(const fs::path& folder) {
+  const fs::path full = fs::weakly_canonical(folder);
+  return full.filename().string();
+}
+
+/// A config.json takes its folder's name.
+std::string config_name(const fs::path& file) {
+  const std::string stem = file.stem().string();
+  return stem == "config" ? folder_name(fs::absolute(file).parent_path()) : stem;
+}
+
+/// Names of presets and of local models, for a hint.
+std::vector<std::string> known_names(const LocalModels& local) {
+  std::vector<std::string> known;
+  for (const Preset& preset : list_presets()) {
+    known.push_back(preset.name);
+    known.insert(known.end(), preset.aliases.begin(), preset.aliases.end());
+  }
+  for (const LocalModel& model : local.models) known.push_back(model.name);
+  return known;
+}
+
+/// "did you mean …?" with names close to `name`, or the longest that it begins with; else empty.
+std::string suggestion(const std::string& name, const std::vector<std::string>& known) {
+  std::string guess = detail::did_you_mean(name, known);
+  const std::string model = detail::lower_case(name.substr(name.find_last_of('/') + 1));
+  if (guess.empty()) guess = detail::did_you_mean(model, known);
+  if (!guess.empty()) return guess;
+  std::string longest;
+  for (const std::string& candidate : known) {
+    if (model.starts_with(candidate + "-") && candidate.size() > longest.size()) {
+      longest = candidate;
+    }
+  }
+  return longest.empty() ? longest : fmt::format("did you mean {}?", longest);
+}
+
+/// Returns whether `name` can only be a path: by its start, or by the ending of a model's file.
+bool names_a_file(const std::string& name) {
+  const auto has = [](std::span<const std::string_view> parts, auto matches) {
+    return std::ranges::any_of(parts, matches);
+  };
+  static constexpr std::string_view kStarts[] = {"/", "./", "../"};
+  static constexpr std::string_view kEndings[] = {".json", ".gguf", ".safetensors"};
+  return has(kStarts, [&](std::string_view start) { return name.starts_with(start); }) ||
+         has(kEndings, [&](std::string_view ending) { return name.ends_with(ending); });
+}
+
+[[noreturn]] void throw_unknown(const std::string& name, const LocalModels& local) {
+  const auto broken = std::ranges::find(local.problems, name, &StoreProblem::name);
+  if (broken != local.problems.end()) {
+    throw Error(ErrorCode::invalid_input, "cannot be read from its store", name, broken->message);
+  }
+  if (names_a_file(name)) {
+    throw Error(ErrorCode::missing_resource, "no such file or folder exists", name,
+                "check the path and its permissions");
+  }
+  const std::string guess = suggestion(name, known_names(local));
+  throw Error(
+      ErrorCode::invalid_input, "is not a preset, and no such file or folder exists",
+      name.empty() ? "the empty name" : name,
+      guess.empty() ? "list the presets with `headroom presets`, or give a config.json" : guess);
+}
+
+/// The model at an existing path.
+Model load_path(const fs::path& path) {
+  std::error_code failed;
+  if (auto other = detail::read_other_layout(path)) return *std::move(other);
+  if (fs::is_directory(path, failed)) {
+    return read_config_file(path / "config.json", folder_name(path), weight_files_at(path));
+  }
+  if (checkpoint::is_gguf(path)) return read_gguf_file(path);
+  if (path.extension() == ".safetensors") {
+    return read_config_file(fs::absolute(path).parent_path() / "config.json",
+                            folder_name(fs::absolute(path).parent_path()), path.string());
+  }
+  return read_config_file(path, config_name(path), weight_files_next_to(path));
+}
+
+Model load_local(const LocalModel& local) {
+  Model model = load_path(local.path);
+  model.spec.name = local.name;
+  model.name_note =
+      fmt::format("{} was taken from {}: {}", local.name, description_of(local.store), local.path);
+  return model;
+}
+
+Model load_preset(const MatchedPreset& matched, const std::string& typed) {
+  Model model = read_preset(matched.preset);
+  model.name_note = note_on(matched, typed);
+  return model;
+}
+
+/// A note if a path could be meant as a preset; empty otherwise.
+std::string note_on_path(const std::string& name) {
+  const std::vector<Preset> presets = detail::presets_like(name);
+  if (presets.empty()) return {};
+  return fmt::format("{} is a path: took it, not the preset {}", name, presets.front().name);
+}
+
+}  // namespace
+
+Model load_model(const std::string& name) {
+  if (name == "-") return read_config_file("-", "stdin", {});
+  std::error_code failed;
+  const bool is_path = fs::exists(name, failed);
+  if (const auto preset = find_preset(name)) {
+    Model model = read_preset(*preset);
+    if (is_path) {
+      model.name_note =
+          fmt::format("{0} is a preset and a path: took the preset; ./{0} is the path", name);
+    }
+    return model;
+  }
+  if (is_path) {
+    Model model = load_path(name);
+    model.name_note = note_on_path(name);
+    return model;
+  }
+  const LocalModels local = list_local_models();
+  if (const auto model = find_local_model(local, name)) return load_local(*model);
+  if (const auto matched = match_preset(name)) return load_preset(*matched, name);
+  throw_unknown(name, local);
+}
+
+}  // namespace headroom

@@ -1,0 +1,117 @@
+// DeepSeek V3.2 and GLM-5: DeepSeek V3 with sparse attention, in which an indexer chooses the keys
+// of each query (arXiv 2512.02556).
+#include <algorithm>
+
+#include "../decoder.h"
+#include "../deepseek_layers.h"
+#include "../family.h"
+#include "../gguf/latent_form.h"
+
+namespace headroom::detail {
+namespace {
+
+/// Balanced experts in all layers but the first three.
+void read_experts_after_three(ConfigReader& config, ModelSpec& spec, ExpertGroups absent) {
+  const ExpertsSpec experts = read_balanced_experts(
+      config, {{"n_routed_experts", "num_experts", "num_local_experts"}, 256, 8},
+      {2048, 2.5, absent});
+  spread_experts(config, *spec.decoder, experts, 3);
+}
+
+/// The layers with an indexer of their own; the others use the choice of the last one before them.
+std::vector<bool> read_own_indexers(ConfigReader& config, std::int64_t num_layers) {
+  const std::vector<std::string> types = config.texts("indexer_types");
+  const std::int64_t every = std::max<std::int64_t>(config.count_or({"index_topk_freq"}, 1), 1);
+  const std::int64_t offset = config.count_or({"index_skip_topk_offset"}, 2);
+  const std::optional<std::string> pattern = config.optional_text({"index_topk_pattern"});
+  std::vector<bool> own;
+  for (std::int64_t layer = 0; layer < num_layers; ++layer) {
+    const auto entry = static_cast<std::size_t>(layer);
+    if (!types.empty()) {
+      own.push_back(entry < types.size() && types[entry] == "full");
+    } else if (pattern) {
+      own.push_back(entry < pattern->size() && (*pattern)[entry] == 'F');
+    } else {
+      own.push_back(std::max<std::int64_t>(layer - offset + 1, 0) % every == 0);
+    }
+  }
+  if (!own.front()) {
+    config.fail(types.empty() ? "index_topk_pattern" : "indexer_types",
+                "gives the first layer no indexer, and no layer before it has one",
+                "begin with a layer that has an indexer");
+  }
+  return own;
+}
+
+/// Values of an indexer that a config may omit.
+struct IndexerDefaults {
+  std::int64_t num_heads = 64;
+  RopeLayout rope_layout = RopeLayout::half_split;
+};
+
+/// The lightning indexer, which chooses the keys of each query (arXiv 2512.02556).
+void read_indexer(ConfigReader& config, ModelSpec& spec, const IndexerDefaults& absent) {
+  StackSpec& stack = *spec.decoder;
+  IndexerSpec indexer;
+  indexer.num_heads = config.size_or({"index_n_heads"}, absent.num_heads);
+  indexer.head_dim = config.size_or({"index_head_dim"}, 128);
+  indexer.top_k = config.size_or({"index_topk"}, 2048);
+  const bool interleaves = absent.rope_layout == RopeLayout::interleaved;
+  indexer.rope_layout = config.flag_or({"indexer_rope_interleave"}, interleaves)
+                            ? RopeLayout::interleaved
+                            : RopeLayout::half_split;
+  if (stack.self_attention.latent->q_lora_rank == 0) {
+    config.fail("q_lora_rank", "is null, and the indexer reads the compressed queries",
+                "give q_lora_rank a size");
+  }
+  stack.self_attention.indexer = indexer;
+  for (LayerVariant& variant : stack.variants) variant.self_attention.indexer = indexer;
+  vary_layers(stack, read_own_indexers(config, stack.num_layers), [](LayerVariant& variant) {
+    variant.self_attention.indexer->place = IndexerPlace::earlier_layer;
+  });
+  // Later releases of transformers 5 write the second word.
+  const auto is_sparse = [](const std::string& type) {
+    return type == "deepseek_sparse_attention" || type == "indexed_attention";
+  };
+  if (!std::ranges::all_of(config.texts("layer_types"), is_sparse)) {
+    config.fail("layer_types", "names a layer without sparse attention",
+                "use deepseek_sparse_attention for every layer");
+  }
+  config.ignore({"num_nextn_predict_layers", "mlp_bias", "index_share_for_mtp_iteration",
+                 "moe_router_dtype"});
+}
+
+void read_glm_moe_dsa(ConfigReader& config, ModelSpec& spec) {
+  DecoderDefaults defaults = deepseek_defaults(202752);
+  defaults.norm_eps = 1e-5;
+  // The class reads qk_rope_head_dim and qk_nope_head_dim instead.
+  config.ignore({"head_dim"});
+  read_decoder(config, spec, defaults);
+  read_latent_attention(config, spec, {2048, 192, 256});
+  read_experts_after_three(config, spec, {});
+  read_indexer(config, spec, {32, RopeLayout::interleaved});
+}
+
+void read_deepseek_v32(ConfigReader& config, ModelSpec& spec) {
+  read_decoder(config, spec, deepseek_defaults(163840));
+  read_latent_attention(config, spec, {});
+  read_experts_after_three(config, spec, {8, 4});
+  read_indexer(config, spec, {});
+}
+
+}  // namespace
+
+std::vector<Family> deepseek_sparse_families() {
+  return {{.model_types = {"deepseek_v32"},
+           .classes = llama_classes("DeepseekV32"),
+           .reader = read_deepseek_v32,
+           .names = deepseek_names(),
+           .gguf = GgufForm(GgufConversion::unknown, {indexed_architecture("deepseek32")})},
+          {.model_types = {"glm_moe_dsa"},
+           .classes = llama_classes("GlmMoeDsa"),
+           .reader = read_glm_moe_dsa,
+           .names = deepseek_names(),
+           .gguf = GgufForm(GgufConversion::unknown, {indexed_architecture("glm-dsa")})}};
+}
+
+}  // namespace headroom::detail

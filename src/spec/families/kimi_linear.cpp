@@ -1,0 +1,144 @@
+// Kimi Linear: Kimi delta attention, and in every fourth layer latent attention without positions;
+// experts as in DeepSeek V3 (arXiv 2510.26692; moonshotai/Kimi-Linear-48B-A3B-Instruct,
+// modeling_kimi.py).
+#include <algorithm>
+
+#include "../decoder.h"
+#include "../family.h"
+
+namespace headroom::detail {
+namespace {
+
+void read_latent_attention_without_positions(ConfigReader& config, ModelSpec& spec) {
+  config.expect_flag("mla_use_nope", true);
+  if (config.has("q_lora_rank")) {
+    config.fail("q_lora_rank", "is a number, but the class does not compress queries", "use null");
+  }
+  config.ignore({"q_lora_rank"});
+  LatentAttentionSpec latent;
+  latent.kv_lora_rank = config.size({"kv_lora_rank"});
+  latent.qk_nope_head_dim = config.size({"qk_nope_head_dim"});
+  latent.qk_rope_head_dim = config.size({"qk_rope_head_dim"});
+  AttentionSpec& attention = spec.decoder->self_attention;
+  attention.num_key_value_heads = attention.num_attention_heads;
+  attention.head_dim = latent.qk_nope_head_dim + latent.qk_rope_head_dim;
+  attention.value_head_dim = config.size({"v_head_dim"});
+  attention.latent = latent;
+  attention.rotary = false;
+  spec.position.kind = PositionKind::none;
+}
+
+/// The layers with latent attention, numbered from 1 in `full_attn_layers`.
+std::vector<bool> read_kimi_full_layers(ConfigReader& linear, std::int64_t num_layers) {
+  const std::vector<std::int64_t> full = linear.counts("full_attn_layers");
+  const std::vector<std::int64_t> delta = linear.counts("kda_layers");
+  std::vector<bool> layers;
+  for (std::int64_t layer = 1; layer <= num_layers; ++layer) {
+    const bool is_full = std::ranges::find(full, layer) != full.end();
+    if (is_full == (std::ranges::find(delta, layer) != delta.end())) {
+      linear.fail("kda_layers", "does not name the layers that full_attn_layers leaves out",
+                  "name every layer once, counted from 1");
+    }
+    layers.push_back(is_full);
+  }
+  return layers;
+}
+
+void read_kimi_delta_layers(ConfigReader& config, StackSpec& stack) {
+  auto linear = config.object("linear_attn_config");
+  if (!linear) {
+    config.fail("linear_attn_config", "is missing", "name the layers and their heads");
+  }
+  GatedDeltaSpec delta;
+  delta.num_key_heads = delta.num_value_heads = linear->size({"num_heads"});
+  delta.key_head_dim = delta.value_head_dim = linear->size({"head_dim"});
+  delta.conv_kernel_dim = linear->size({"short_conv_kernel_size"});
+  delta.decay = DeltaDecay::each_key_dim;
+  delta.projection_rank = delta.key_head_dim;
+  delta.gate = ActivationKind::sigmoid;
+  vary_layers(stack, read_kimi_full_layers(*linear, stack.num_layers), [&](LayerVariant& variant) {
+    variant.self_attention.kind = AttentionKind::gated_delta;
+    variant.self_attention.gated_delta = delta;
+    variant.self_attention.latent.reset();
+  });
+  linear->finish();
+}
+
+void read_kimi_experts(ConfigReader& config, StackSpec& stack) {
+  ExpertsSpec experts;
+  experts.num_experts = config.size({"num_experts"});
+  experts.num_experts_per_tok = config.size({"num_experts_per_token"});
+  experts.intermediate_size = config.size({"moe_intermediate_size"});
+  experts.shared_intermediate_size =
+      product(config, "num_shared_experts", config.count_or({"num_shared_experts"}, 0),
+              experts.intermediate_size);
+  experts.scaling_factor = config.number_or({"routed_scaling_factor"}, 1);
+  experts.normalise = config.flag_or({"moe_renormalize"}, true);
+  experts.scoring = RouterScoring::sigmoid;
+  experts.correction_bias = experts.correction_bias_is_parameter = true;
+  experts.group_score = GroupScore::two_best;
+  config.expect_text("moe_router_activation_func", "sigmoid");
+  const bool grouped = config.flag_or({"use_grouped_topk"}, true);
+  const std::int64_t groups = config.size_or({"num_expert_group"}, 1);
+  const std::int64_t chosen = config.size_or({"topk_group"}, 1);
+  if (grouped) {
+    experts.num_groups = groups;
+    experts.chosen_groups = chosen;
+  }
+  config.expect_number("moe_layer_freq", 1);
+  const std::int64_t dense = config.count_or({"first_k_dense_replace"}, 0);
+  std::vector<bool> routed;
+  for (std::int64_t layer = 0; layer < stack.num_layers; ++layer) routed.push_back(layer >= dense);
+  set_experts(stack, routed, experts);
+}
+
+void read_kimi_linear(ConfigReader& config, ModelSpec& spec) {
+  DecoderDefaults defaults;
+  defaults.bias = BiasRule::none;
+  // Heads have the sizes of linear_attn_config and of the latent attention.
+  config.ignore({"head_dim", "num_nextn_predict_layers"});
+  defaults.max_position_embeddings = config.size_or({"model_max_length"}, 2048);
+  read_decoder(config, spec, defaults);
+  read_latent_attention_without_positions(config, spec);
+  read_kimi_delta_layers(config, *spec.decoder);
+  read_kimi_experts(config, *spec.decoder);
+}
+
+constexpr NameRule kKimi[] = {
+    {"decoder.layers.attention.key_value_a.%", "layers.{}.self_attn.kv_a_proj_with_mqa.%"},
+    {"decoder.layers.attention.key_value_a_norm.%", "layers.{}.self_attn.kv_a_layernorm.%"},
+    {"decoder.layers.attention.key_value.%", "layers.{}.self_attn.kv_b_proj.%"},
+    {"decoder.layers.delta.query.%", "layers.{}.self_attn.q_proj.%"},
+    {"decoder.layers.delta.key.%", "layers.{}.self_attn.k_proj.%"},
+    {"decoder.layers.delta.value.%", "layers.{}.self_attn.v_proj.%"},
+    {"decoder.layers.delta.convolution.%", "layers.{}.self_attn.{qkv}_conv1d.%"},
+    {"decoder.layers.delta.alpha_a.%", "layers.{}.self_attn.f_a_proj.%"},
+    {"decoder.layers.delta.alpha_b.%", "layers.{}.self_attn.f_b_proj.%"},
+    {"decoder.layers.delta.gate_a.%", "layers.{}.self_attn.g_a_proj.%"},
+    {"decoder.layers.delta.gate_b.%", "layers.{}.self_attn.g_b_proj.%"},
+    {"decoder.layers.delta.beta.%", "layers.{}.self_attn.b_proj.%"},
+    {"decoder.layers.delta.dt_bias", "layers.{}.self_attn.dt_bias"},
+    {"decoder.layers.delta.a_log", "layers.{}.self_attn.A_log"},
+    {"decoder.layers.delta.context_norm.%", "layers.{}.self_attn.o_norm.%"},
+    {"decoder.layers.delta.output.%", "layers.{}.self_attn.o_proj.%"},
+    {"decoder.layers.mlp.router.correction_bias",
+     "layers.{}.block_sparse_moe.gate.e_score_correction_bias"},
+    {"decoder.layers.mlp.shared_expert.gate.%",
+     "layers.{}.block_sparse_moe.shared_experts.gate_proj.%"},
+    {"decoder.layers.mlp.shared_expert.up.%",
+     "layers.{}.block_sparse_moe.shared_experts.up_proj.%"},
+    {"decoder.layers.mlp.shared_expert.down.%",
+     "layers.{}.block_sparse_moe.shared_experts.down_proj.%"},
+};
+
+}  // namespace
+
+std::vector<Family> kimi_linear_families() {
+  return {{.model_types = {"kimi_linear"},
+           .classes = llama_classes("KimiLinear"),
+           .reader = read_kimi_linear,
+           .names = llama_names({kKimi, mixtral_expert_rules()}),
+           .gguf = None("not supported yet")}};
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,103 @@
+// XLNet: an encoder whose attention reads relative positions and segments (arXiv 1906.08237).
+#include <algorithm>
+
+#include "../common_keys.h"
+#include "../family.h"
+
+namespace headroom::detail {
+namespace {
+
+ModelClasses xlnet_classes() {
+  const auto language_model = [](ConfigReader& config) {
+    LanguageModelHeadSpec head = language_model_of(config, {.tied = true});
+    head.bias = true;
+    return language_model_head(head);
+  };
+  const auto labels = [](std::int64_t count) {
+    return [count](ConfigReader&) {
+      ClassifierSpec classifier;
+      classifier.input = ClassifierInput::every_token;
+      classifier.num_labels = count;
+      return classifier_head(classifier);
+    };
+  };
+  constexpr std::int64_t kOfConfig = 0;
+  return ModelClasses{{{"XLNetLMHeadModel", language_model},
+                       {"XLNetModel", no_head},
+                       {"XLNetForTokenClassification", labels(kOfConfig)},
+                       {"XLNetForQuestionAnsweringSimple", labels(2)}}};
+}
+
+/// Keys of memories of earlier passes, which a single pass lacks, of training, and of heads that no
+/// class here has.
+void ignore_other_keys(ConfigReader& config) {
+  config.ignore({"mem_len", "reuse_len", "use_mems_eval", "use_mems_train", "untie_r",
+                 "summary_type", "summary_use_proj", "summary_activation", "summary_last_dropout",
+                 "start_n_top", "end_n_top", "dropatt", "init", "init_range", "init_std",
+                 "max_position_embeddings", "n_token"});
+  config.expect_text("attn_type", "bi");
+  config.expect_flag("bi_data", false);
+  config.expect_flag("same_length", false);
+}
+
+void read_xlnet(ConfigReader& config, ModelSpec& spec) {
+  ignore_other_keys(config);
+  spec.kind = ModelKind::encoder;
+  spec.hidden_size = config.size({"d_model", "hidden_size"});
+  spec.embedding.vocab_size = config.size({"vocab_size"});
+  StackSpec stack;
+  stack.num_layers = config.layers({"n_layer", "num_hidden_layers"});
+  stack.self_attention = multi_head_attention(
+      config, "n_head", config.size({"n_head", "num_attention_heads"}), spec.hidden_size);
+  config.expect_number("d_head", static_cast<double>(stack.self_attention.head_dim));
+  const double clamp = config.number_or({"clamp_len"}, -1);  // negative: none
+  stack.self_attention.transformer_xl =
+      TransformerXlSpec{static_cast<std::int64_t>(std::max(clamp, 0.0))};
+  stack.ffn = {FfnKind::plain, config.size({"d_inner"}),
+               read_activation(config, {"ff_activation"}, ActivationKind::gelu), true};
+  stack.norm_placement = NormPlacement::post;
+  stack.norm = {NormKind::layer_norm, true, config.number_or({"layer_norm_eps"}, 1e-12)};
+  const double dropout = config.probability_or({"dropout"}, 0.1);
+  stack.dropout = {dropout, dropout, dropout, dropout, dropout, dropout};
+  spec.encoder = stack;
+  spec.counted_only.push_back({"embeddings.mask",
+                               {1, 1, spec.hidden_size},
+                               WeightRole::embedding,
+                               1,
+                               ModelPart::text,
+                               CountedUse::loaded});
+}
+
+constexpr NameRule kXlnet[] = {
+    {"embeddings.word_embeddings.%", "word_embedding.%"},
+    {"embeddings.mask", "mask_emb"},
+    {"layers.attention.query.weight", "layer.{}.rel_attn.q", transposed()},
+    {"layers.attention.key.weight", "layer.{}.rel_attn.k", transposed()},
+    {"layers.attention.value.weight", "layer.{}.rel_attn.v", transposed()},
+    {"layers.attention.output.weight", "layer.{}.rel_attn.o"},
+    {"layers.attention.position_key.weight", "layer.{}.rel_attn.r", transposed()},
+    {"layers.attention.content_bias", "layer.{}.rel_attn.r_w_bias"},
+    {"layers.attention.position_bias", "layer.{}.rel_attn.r_r_bias"},
+    {"layers.attention.segment_bias", "layer.{}.rel_attn.r_s_bias"},
+    {"layers.attention.segments", "layer.{}.rel_attn.seg_embed"},
+    {"layers.attention_norm.%", "layer.{}.rel_attn.layer_norm.%"},
+    {"layers.mlp.up.%", "layer.{}.ff.layer_1.%"},
+    {"layers.mlp.down.%", "layer.{}.ff.layer_2.%"},
+    {"layers.mlp_norm.%", "layer.{}.ff.layer_norm.%"},
+    {"head.language_model.%", "lm_loss.%"},
+    {"head.classifier.%", "classifier.%"},
+    {"head.classifier.%", "qa_outputs.%"},
+};
+
+}  // namespace
+
+std::vector<Family> xlnet_families() {
+  return {
+      {.model_types = {"xlnet"},
+       .classes = xlnet_classes(),
+       .reader = read_xlnet,
+       .names = NameTable{{kXlnet}, {"transformer."}, {{"lm_loss.weight", ExtraKind::tied_copy}}},
+       .gguf = None("llama.cpp does not support this architecture")}};
+}
+
+}  // namespace headroom::detail

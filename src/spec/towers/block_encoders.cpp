@@ -1,0 +1,152 @@
+// Towers of GLM-4.1V and Gemma 4, with the projectors to their text models.
+#include <cmath>
+
+#include "tower_weights.h"
+#include "towers.h"
+
+namespace headroom::detail {
+namespace {
+
+ImageSpec read_glm_image(ConfigReader& vision) {
+  const PatchGrid grid = read_patch_grid(vision, "in_channels", 336, 14);
+  const auto image_size = vision.sides_or("image_size", 336);
+  const auto patch_size = vision.sides_or("patch_size", 14);
+  if (image_size[0] != image_size[1] || patch_size[0] != patch_size[1]) {
+    vision.fail("image_size", "has sides that differ", "use square images and patches");
+  }
+  ImageSpec image;
+  image.image_size = image_size[0];
+  image.patch_size = patch_size[0];
+  image.num_channels = grid.elements / (patch_size[0] * patch_size[0]);
+  image.num_frames = vision.size_or({"temporal_patch_size"}, 2);
+  image.block_side = vision.size_or({"spatial_merge_size"}, 2);
+  image.prefix = PrefixTokens::none;
+  image.interpolation = PositionInterpolation::bicubic;
+  image.pixels = PixelLayout::patches;
+  return image;
+}
+
+/// Heads of a Gemma 4 tower: a norm of each head of Q, K and V, scores without a scale, and RoPE by
+/// column and row.
+AttentionSpec read_gemma4_heads(ConfigReader& vision, const TowerSpec& tower) {
+  const std::int64_t heads = vision.size_or({"num_attention_heads"}, 12);
+  vision.expect_number("num_key_value_heads", static_cast<double>(heads));
+  AttentionSpec attention =
+      multi_head_attention(vision, "num_attention_heads", heads, tower.hidden_size);
+  if (vision.size_or({"head_dim"}, 64) != attention.head_dim) {
+    vision.fail("head_dim", "times num_attention_heads is not hidden_size",
+                "use heads that fill hidden_size");
+  }
+  attention.scale = AttentionScale::none;
+  attention.query_key_norm = QueryKeyNormSpec{tower.stack.norm};
+  attention.value_norm = tower.stack.norm;
+  attention.value_norm->weight = NormWeight::none;
+  return attention;
+}
+
+ImageSpec read_gemma4_image(ConfigReader& vision) {
+  ImageSpec image;
+  image.patch_size = vision.size_or({"patch_size"}, 16);
+  image.num_channels = 3;
+  image.prefix = PrefixTokens::none;
+  image.interpolation = PositionInterpolation::any_size;
+  image.patch_bias = false;
+  image.pixels = PixelLayout::patches;
+  image.range = PixelRange::unit;
+  return image;
+}
+
+/// A table of columns and one of rows, and RoPE by both.
+PositionSpec read_gemma4_positions(ConfigReader& vision) {
+  PositionSpec position;
+  position.kind = PositionKind::learned_and_rotary;
+  position.table = PositionTable::rows_and_columns;
+  position.max_position_embeddings = vision.size_or({"position_embedding_size"}, 10240);
+  position.rope.theta = 100;
+  if (auto rope = vision.object("rope_parameters")) {
+    position.rope.theta = rope->number_or({"rope_theta"}, position.rope.theta);
+    rope->expect_text("rope_type", "default");
+    rope->finish();
+  }
+  position.rope.axes = RopeAxes::columns_then_rows;
+  position.rope.layout = RopeLayout::half_split_in_halves;
+  return position;
+}
+
+}  // namespace
+
+void read_glm4v_tower(ConfigReader& config, ModelSpec& spec) {
+  ConfigReader vision = config.object_or_empty("vision_config");
+  TowerSpec tower;
+  const std::int64_t out = vision.size_or({"out_hidden_size"}, 4096);
+  const std::int64_t inner = vision.size_or({"intermediate_size"}, 13696);
+  tower.hidden_size = vision.size_or({"hidden_size"}, 1536);
+  tower.embedding.input = InputKind::patches;
+  tower.embedding.image = read_glm_image(vision);
+  tower.position.kind = PositionKind::learned_and_rotary;
+  tower.position.max_position_embeddings = tower.embedding.image->num_patches();
+  tower.position.rope.axes = RopeAxes::rows_then_columns;
+  StackSpec& stack = tower.stack;
+  stack.num_layers = vision.layers_or({"depth"}, 24);
+  stack.self_attention = multi_head_attention(vision, "num_heads",
+                                              vision.size_or({"num_heads"}, 12), tower.hidden_size);
+  stack.self_attention.qkv_bias = vision.flag_or({"attention_bias"}, false);
+  const ActivationKind activation = read_activation(vision, {"hidden_act"}, ActivationKind::silu);
+  stack.ffn = {FfnKind::gated, out, activation, false};  // intermediate_size is the merger's
+  stack.norm = {NormKind::rms_norm, false, vision.number_or({"rms_norm_eps"}, 1e-5)};
+  stack.final_norm = stack.norm;
+  tower.embedding.norm = stack.norm;
+  tower.embedding.norm_before_positions = true;
+  if (out != spec.hidden_size) {
+    spec.not_run = "its visual tokens do not have the width of the text model";
+  }
+  tower.projector.steps = {MergeStep{PatchMerge::channel_major, tower.embedding.image->block_side},
+                           LinearStep{"downsample", out, true},
+                           LinearStep{"input", out, false},
+                           NormStep{"norm", {NormKind::layer_norm, true, 1e-5}},
+                           ActivationStep{ActivationKind::gelu},
+                           GatedStep{inner, activation},
+                           LinearStep{"down", out, false}};
+  ignore_tower_keys(vision);
+  vision.finish();
+  tower.rule = ImageRule::rounded;
+  spec.tower = std::move(tower);
+}
+
+void read_gemma4_tower(ConfigReader& config, ModelSpec& spec) {
+  if (config.has("audio_config")) {
+    config.fail("audio_config", "is not supported: the audio tower's weights are not counted",
+                "set it to null to count the model without sound");
+  }
+  ConfigReader vision = config.object_or_empty("vision_config");
+  TowerSpec tower;
+  tower.hidden_size = vision.size_or({"hidden_size"}, 768);
+  tower.embedding.input = InputKind::patches;
+  tower.embedding.image = read_gemma4_image(vision);
+  tower.position = read_gemma4_positions(vision);
+  StackSpec& stack = tower.stack;
+  stack.num_layers = vision.layers_or({"num_hidden_layers"}, 16);
+  stack.norm = {NormKind::rms_norm, false, vision.number_or({"rms_norm_eps"}, 1e-6)};
+  stack.norm_placement = NormPlacement::sandwich;
+  stack.self_attention = read_gemma4_heads(vision, tower);
+  stack.ffn = {FfnKind::gated, vision.size_or({"intermediate_size"}, 3072),
+               read_activation(vision, {"hidden_activation"}, ActivationKind::gelu_tanh), false};
+  vision.expect_flag("attention_bias", false);
+  const NormSpec norm{NormKind::rms_norm, false, stack.norm.eps, NormWeight::none};
+  tower.projector.steps = {MergeStep{PatchMerge::mean, vision.size_or({"pooling_kernel_size"}, 3)},
+                           FactorStep{std::sqrt(static_cast<double>(tower.hidden_size))},
+                           NormStep{"norm", norm}, LinearStep{"linear", spec.hidden_size, false}};
+  // Both have buffers only.
+  if (vision.flag_or({"standardize"}, false)) spec.not_run = "its tower standardises its output";
+  if (vision.flag_or({"use_clipped_linears"}, false)) spec.not_run = "its tower clips its layers";
+  vision.ignore({"default_output_length", "global_head_dim", "video_seq_length"});
+  ignore_tower_keys(vision);
+  read_common_keys(vision, spec);
+  vision.finish();
+  config.ignore({"vision_soft_tokens_per_image"});
+  tower.rule = ImageRule::rounded;
+  spec.tower = std::move(tower);
+  spec.embedding.placeholder_id = 0;  // padding
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,175 @@
+#include "encoder_specs.h"
+
+namespace headroom::detail {
+namespace {
+
+/// Sizes that a vision_config may omit: those of its class.
+struct ClassSizes {
+  std::int64_t width = 768;
+  std::int64_t inner = 3072;
+  std::int64_t layers = 12;
+  std::int64_t heads = 12;
+  std::int64_t image_size = 224;
+  std::int64_t patch_size = 16;
+  double norm_eps = 1e-6;
+  ActivationKind activation = ActivationKind::gelu_tanh;
+};
+
+ImageSpec read_square_image(ConfigReader& vision, const ClassSizes& absent) {
+  const PatchGrid grid =
+      read_patch_grid(vision, "num_channels", absent.image_size, absent.patch_size);
+  const auto image = vision.sides_or("image_size", absent.image_size);
+  const auto patch = vision.sides_or("patch_size", absent.patch_size);
+  if (image[0] != image[1] || patch[0] != patch[1]) {
+    vision.fail("image_size", "has sides that differ", "use square images and patches");
+  }
+  ImageSpec spec;
+  spec.image_size = image[0];
+  spec.patch_size = patch[0];
+  spec.num_channels = grid.elements / (patch[0] * patch[0]);
+  spec.prefix = PrefixTokens::none;
+  return spec;
+}
+
+/// A pre-norm encoder with biases and learned positions, without prefix tokens.
+TowerSpec read_encoder(ConfigReader& vision, const ClassSizes& absent) {
+  TowerSpec tower;
+  tower.hidden_size = vision.size_or({"hidden_size"}, absent.width);
+  tower.embedding.input = InputKind::patches;
+  tower.embedding.image = read_square_image(vision, absent);
+  tower.position.kind = PositionKind::learned;
+  tower.position.max_position_embeddings = tower.embedding.image->num_tokens();
+  StackSpec& stack = tower.stack;
+  stack.num_layers = vision.layers_or({"num_hidden_layers"}, absent.layers);
+  stack.self_attention = multi_head_attention(vision, "num_attention_heads",
+                                              vision.size_or({"num_attention_heads"}, absent.heads),
+                                              tower.hidden_size);
+  stack.self_attention.qkv_bias = true;
+  stack.self_attention.output_bias = true;
+  stack.ffn = {FfnKind::plain, vision.size_or({"intermediate_size"}, absent.inner),
+               read_activation(vision, {"hidden_act"}, absent.activation), true};
+  stack.norm = {NormKind::layer_norm, true, vision.number_or({"layer_norm_eps"}, absent.norm_eps)};
+  stack.dropout.attention_probs = vision.probability_or({"attention_dropout"}, 0);
+  ignore_tower_keys(vision);
+  return tower;
+}
+
+void add_class_token(TowerSpec& tower) {
+  tower.embedding.image->prefix = PrefixTokens::class_token;
+  tower.position.max_position_embeddings = tower.embedding.image->num_tokens();
+}
+
+TowerSpec read_siglip_encoder(ConfigReader& vision) {
+  TowerSpec tower = read_encoder(vision, {});
+  tower.stack.final_norm = tower.stack.norm;
+  return tower;
+}
+
+TowerSpec read_clip_encoder(ConfigReader& vision) {
+  ClassSizes absent;
+  absent.patch_size = 32;
+  absent.norm_eps = 1e-5;
+  absent.activation = ActivationKind::quick_gelu;
+  TowerSpec tower = read_encoder(vision, absent);
+  vision.ignore({"initializer_factor"});
+  add_class_token(tower);
+  tower.embedding.image->patch_bias = false;
+  tower.embedding.norm = tower.stack.norm;
+  return tower;
+}
+
+}  // namespace
+
+TowerSpec read_pooled_siglip(ConfigReader& vision) {
+  TowerSpec tower = read_siglip_encoder(vision);
+  vision.expect_flag("vision_use_head", true);
+  const StackSpec& stack = tower.stack;
+  tower.pooling = ProbePooling{stack.self_attention, stack.ffn, stack.norm};
+  return tower;
+}
+
+TowerSpec read_pooled_clip(ConfigReader& vision) {
+  TowerSpec tower = read_clip_encoder(vision);
+  tower.pooling = ClassTokenPooling{tower.stack.norm};
+  return tower;
+}
+
+TowerSpec read_siglip(ConfigReader& vision, ModelSpec& spec) {
+  TowerSpec tower = read_siglip_encoder(vision);
+  if (vision.flag_or({"vision_use_head"}, true)) {
+    add_pooling_head(spec, tower.hidden_size, tower.stack.ffn.intermediate_size);
+  }
+  return tower;
+}
+
+TowerSpec read_clip(ConfigReader& vision, ModelSpec& spec) {
+  TowerSpec tower = read_clip_encoder(vision);
+  TowerWeights unread(spec, ModelPart::vision, CountedUse::loaded);
+  unread.norm(NormKind::layer_norm, "encoder.final_norm", tower.hidden_size);
+  return tower;
+}
+
+TowerSpec read_pixtral(ConfigReader& vision, ModelSpec& spec) {
+  constexpr double kEps = 1e-5;  // of the class, whatever the config says
+  ClassSizes absent{1024, 4096, 24, 16, 1024, 16, kEps, ActivationKind::gelu};
+  const double theta = vision.number_or({"rope_theta"}, 10000);
+  TowerSpec tower = read_encoder(vision, absent);
+  tower.embedding.image->patch_bias = false;
+  tower.embedding.image->interpolation = PositionInterpolation::any_size;
+  tower.position = {};
+  tower.position.kind = PositionKind::rotary;
+  tower.position.rope.theta = theta;
+  tower.position.rope.axes = RopeAxes::rows_and_columns_alternate;
+  tower.stack.self_attention.qkv_bias = false;
+  tower.stack.self_attention.output_bias = false;
+  tower.stack.ffn.kind = FfnKind::gated;
+  tower.stack.ffn.bias = false;
+  tower.stack.norm = {NormKind::rms_norm, false, kEps};
+  tower.embedding.norm = tower.stack.norm;
+  static_cast<void>(spec);
+  return tower;
+}
+
+TowerSpec read_idefics3_vision(ConfigReader& vision, ModelSpec& /*spec*/) {
+  ClassSizes absent;
+  absent.width = 1152;
+  absent.heads = 16;
+  absent.patch_size = 32;
+  TowerSpec tower = read_encoder(vision, absent);
+  tower.stack.final_norm = tower.stack.norm;
+  // Pre-processing of SmolVLM's images and videos.
+  vision.ignore({"size", "max_image_size", "tie_word_embeddings", "use_base_siglip"});
+  return tower;
+}
+
+TowerSpec read_internvl_vision(ConfigReader& vision, ModelSpec& /*spec*/) {
+  const ClassSizes absent{1024, 4096, 24, 16, 448, 14, 1e-6, ActivationKind::gelu};
+  const NormKind kind = vision.choice_or<NormKind>(
+      {"norm_type"}, {{"layer_norm", NormKind::layer_norm}, {"rms_norm", NormKind::rms_norm}},
+      NormKind::layer_norm);
+  const bool qkv_bias = vision.flag_or({"attention_bias"}, false);
+  const bool query_key_norm = vision.flag_or({"use_qk_norm"}, false);
+  const bool positions = vision.flag_or({"use_absolute_position_embeddings"}, true);
+  const bool final_norm = !vision.flag_or({"use_mean_pooling"}, true);
+  vision.expect_flag("use_mask_token", false);
+  vision.ignore({"layer_scale_init_value"});
+  TowerSpec tower = read_encoder(vision, absent);
+  add_class_token(tower);
+  tower.embedding.image->interpolation = PositionInterpolation::bicubic;
+  if (!positions) tower.position = {};
+  StackSpec& stack = tower.stack;
+  stack.norm.kind = kind;
+  stack.norm.bias = kind == NormKind::layer_norm;
+  stack.layer_scale = true;
+  stack.self_attention.qkv_bias = qkv_bias;
+  if (query_key_norm) {
+    stack.self_attention.query_key_norm =
+        QueryKeyNormSpec{{NormKind::rms_norm, false, 1e-6}, QueryKeyNormScope::all_heads};
+  }
+  if (final_norm) {
+    stack.final_norm = NormSpec{NormKind::layer_norm, true, stack.norm.eps};
+  }
+  return tower;
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,24 @@
+// Image encoders that several multimodal families run as their tower.
+#pragma once
+
+#include "tower_weights.h"
+
+namespace headroom::detail {
+
+/// SigLIP (arXiv 2303.15343). Its pooling head, unless vision_use_head is false, is loaded with it,
+/// and no multimodal family reads its output.
+[[nodiscard]] TowerSpec read_siglip(ConfigReader& vision, ModelSpec& spec);
+/// CLIP (arXiv 2103.00020): a class token, a norm before the layers, and one after them that only
+/// the class token passes.
+[[nodiscard]] TowerSpec read_clip(ConfigReader& vision, ModelSpec& spec);
+/// SigLIP and CLIP with the output that is compared with texts: one vector per image.
+[[nodiscard]] TowerSpec read_pooled_siglip(ConfigReader& vision);
+[[nodiscard]] TowerSpec read_pooled_clip(ConfigReader& vision);
+/// Pixtral (arXiv 2410.07073): RMSNorm, SwiGLU, 2-D RoPE in place of position embeddings.
+[[nodiscard]] TowerSpec read_pixtral(ConfigReader& vision, ModelSpec& spec);
+/// Idefics3: SigLIP without a pooling head.
+[[nodiscard]] TowerSpec read_idefics3_vision(ConfigReader& vision, ModelSpec& spec);
+/// InternViT in the layout of transformers: a class token, layer scale.
+[[nodiscard]] TowerSpec read_internvl_vision(ConfigReader& vision, ModelSpec& spec);
+
+}  // namespace headroom::detail

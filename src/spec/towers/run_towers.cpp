@@ -1,0 +1,158 @@
+// Towers that run: an image encoder and the steps of its projector.
+#include "encoder_specs.h"
+#include "towers.h"
+
+namespace headroom::detail {
+namespace {
+
+using ReadEncoder = TowerSpec (*)(ConfigReader& vision, ModelSpec& spec);
+
+/// The encoder that vision_config.model_type names.
+TowerSpec read_named_encoder(ConfigReader& config, ModelSpec& spec, ReadEncoder when_absent) {
+  ConfigReader vision = config.object_or_empty("vision_config");
+  const auto read = vision.choice_or<ReadEncoder>({"model_type"},
+                                                  {{"clip_vision_model", read_clip},
+                                                   {"siglip_vision_model", read_siglip},
+                                                   {"pixtral", read_pixtral}},
+                                                  when_absent);
+  TowerSpec tower = read(vision, spec);
+  vision.finish();
+  return tower;
+}
+
+TowerSpec read_only_encoder(ConfigReader& config, ModelSpec& spec, ReadEncoder read) {
+  ConfigReader vision = config.object_or_empty("vision_config");
+  TowerSpec tower = read(vision, spec);
+  vision.finish();
+  return tower;
+}
+
+/// Two layers to the text model's width.
+void add_two_layers(ConfigReader& config, const ModelSpec& spec, bool bias,
+                    std::vector<ProjectorStep>& steps) {
+  steps.emplace_back(LinearStep{"up", spec.hidden_size, bias});
+  steps.emplace_back(
+      ActivationStep{read_activation(config, {"projector_hidden_act"}, ActivationKind::gelu)});
+  steps.emplace_back(LinearStep{"down", spec.hidden_size, bias});
+}
+
+/// The number of layers before hidden state `index`, as Python counts from the end.
+std::int64_t layers_before(ConfigReader& config, const TowerSpec& tower, std::int64_t index) {
+  const std::int64_t layers = tower.stack.num_layers;
+  const std::int64_t before = index < 0 ? layers + 1 + index : index;
+  if (before >= 1 && before <= layers) return before;
+  config.fail("vision_feature_layer", "is not a layer of the tower",
+              "use a number from 1 to num_hidden_layers, or one from the end");
+}
+
+void read_feature_layers(ConfigReader& config, TowerSpec& tower, std::int64_t when_absent) {
+  for (const std::int64_t index : config.integers_or("vision_feature_layer", when_absent)) {
+    tower.projector.feature_layers.push_back(layers_before(config, tower, index));
+  }
+}
+
+/// Reads which rows the projector reads. `default` drops the first row of an image, the class token
+/// if there is one.
+void read_feature_rows(ConfigReader& config, ModelSpec& spec, TowerSpec& tower) {
+  tower.projector.rows = config.choice_or<FeatureRows>(
+      {"vision_feature_select_strategy"},
+      {{"default", FeatureRows::patches}, {"full", FeatureRows::all}}, FeatureRows::patches);
+  const bool drops_patch = tower.projector.rows == FeatureRows::patches &&
+                           tower.embedding.image->prefix == PrefixTokens::none;
+  if (drops_patch) spec.not_run = "its projector drops a patch of every image";
+}
+
+}  // namespace
+
+void read_llava_tower(ConfigReader& config, ModelSpec& spec) {
+  TowerSpec tower = read_named_encoder(config, spec, read_clip);
+  read_feature_layers(config, tower, -2);
+  read_feature_rows(config, spec, tower);
+  add_two_layers(config, spec, config.flag_or({"multimodal_projector_bias"}, true),
+                 tower.projector.steps);
+  config.ignore({"vocab_size", "ignore_index", "image_seq_length"});
+  const bool any_size = tower.embedding.image->interpolation == PositionInterpolation::any_size;
+  if (any_size) tower.rule = ImageRule::native;
+  spec.tower = std::move(tower);
+}
+
+void read_paligemma_tower(ConfigReader& config, ModelSpec& spec) {
+  TowerSpec tower = read_named_encoder(config, spec, read_siglip);
+  tower.projector.steps = {
+      LinearStep{"linear", config.size_or({"projection_dim"}, spec.hidden_size), true}};
+  // The class's attributes; the sizes are the text model's.
+  config.ignore({"hidden_size", "vocab_size", "num_image_tokens"});
+  spec.tower = std::move(tower);
+  // This class does not cap the logits, even of Gemma 2.
+  if (spec.head.language_model) spec.head.language_model->soft_cap = 0;
+  spec.decoder->self_attention.lookahead = Lookahead::prompt;
+  for (LayerVariant& variant : spec.decoder->variants) {
+    variant.self_attention.lookahead = Lookahead::prompt;
+  }
+}
+
+void read_gemma3_tower(ConfigReader& config, ModelSpec& spec) {
+  TowerSpec tower = read_named_encoder(config, spec, read_siglip);
+  const std::int64_t tokens = config.size_or({"mm_tokens_per_image"}, 256);
+  const std::int64_t side = tower.embedding.image->image_size / tower.embedding.image->patch_size;
+  std::int64_t token_side = 1;
+  while ((token_side + 1) * (token_side + 1) <= tokens) ++token_side;
+  if (token_side * token_side != tokens || side % token_side != 0) {
+    config.fail("mm_tokens_per_image", "is not a square that divides the patches of an image",
+                "use a square number of tokens");
+  }
+  // The class's norm reads eps from vision_config.layer_norm_eps.
+  const NormSpec norm{NormKind::rms_norm, false, tower.stack.norm.eps, NormWeight::one_plus};
+  tower.projector.steps = {MergeStep{PatchMerge::mean, side / token_side}, NormStep{"norm", norm},
+                           LinearStep{"input", spec.hidden_size, false}};
+  spec.tower = std::move(tower);
+  spec.decoder->self_attention.lookahead = Lookahead::image;
+  for (LayerVariant& variant : spec.decoder->variants) {
+    variant.self_attention.lookahead = Lookahead::image;
+  }
+}
+
+void read_mistral3_tower(ConfigReader& config, ModelSpec& spec) {
+  TowerSpec tower = read_named_encoder(config, spec, read_pixtral);
+  read_feature_layers(config, tower, -1);
+  if (tower.projector.feature_layers.size() > 1) {
+    config.fail("vision_feature_layer", "names several layers, but the projector's norm reads one",
+                "name one layer");
+  }
+  tower.projector.rows = FeatureRows::patches;
+  const double eps = spec.decoder->norm.eps;  // the class takes the text model's
+  const std::int64_t merged = config.size_or({"spatial_merge_size"}, 2);
+  tower.projector.steps = {NormStep{"norm", {NormKind::rms_norm, false, eps}},
+                           MergeStep{PatchMerge::channel_major, merged},
+                           LinearStep{"merger", tower.hidden_size, false}};
+  add_two_layers(config, spec, config.flag_or({"multimodal_projector_bias"}, false),
+                 tower.projector.steps);
+  config.ignore({"vision_feature_select_strategy", "image_seq_length"});
+  tower.rule = ImageRule::native;
+  spec.tower = std::move(tower);
+}
+
+void read_idefics3_tower(ConfigReader& config, ModelSpec& spec) {
+  TowerSpec tower = read_only_encoder(config, spec, read_idefics3_vision);
+  tower.projector.steps = {MergeStep{PatchMerge::patch_major, config.size_or({"scale_factor"}, 2)},
+                           LinearStep{"linear", spec.hidden_size, false}};
+  config.ignore({"vocab_size"});
+  tower.rule = ImageRule::tiles_of_longer_side;
+  spec.tower = std::move(tower);
+}
+
+void read_internvl_tower(ConfigReader& config, ModelSpec& spec) {
+  TowerSpec tower = read_only_encoder(config, spec, read_internvl_vision);
+  config.expect_number("vision_feature_layer", -1);
+  config.expect_text("vision_feature_select_strategy", "default");
+  // Pixel shuffle: 1 / downsample_ratio patches a side become one.
+  const auto side = static_cast<std::int64_t>(1 / config.number_or({"downsample_ratio"}, 0.5));
+  tower.projector.steps = {MergeStep{PatchMerge::patch_major, side},
+                           NormStep{"norm", {NormKind::layer_norm, true, 1e-5}}};
+  add_two_layers(config, spec, true, tower.projector.steps);
+  config.ignore({"image_seq_length"});
+  tower.rule = ImageRule::tiles_by_aspect;
+  spec.tower = std::move(tower);
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,30 @@
+// Stored names of image towers and projectors.
+#pragma once
+
+#include <span>
+
+#include "../stored/stored_names.h"
+
+namespace headroom::detail {
+
+/// Names of CLIP and SigLIP themselves: two encoders, their projections and the logits.
+[[nodiscard]] NameTable clip_names();
+/// Names of multimodal models with a tower of CLIP or SigLIP, or of Pixtral, and the projector
+/// `projector`. The text model's names are its family's.
+[[nodiscard]] NameTable wrapped_clip_names(std::span<const NameRule> projector);
+[[nodiscard]] NameTable wrapped_pixtral_names(std::span<const NameRule> projector);
+[[nodiscard]] NameTable wrapped_internvl_names();
+[[nodiscard]] NameTable wrapped_qwen_names();
+[[nodiscard]] NameTable wrapped_glm4v_names();
+[[nodiscard]] NameTable wrapped_gemma4_names();
+/// Two linear layers (LLaVA).
+[[nodiscard]] std::span<const NameRule> two_layer_projector_rules();
+[[nodiscard]] std::span<const NameRule> clip_tower_rules();
+/// Those of a tower without the module vision_model around it.
+[[nodiscard]] std::span<const NameRule> unwrapped_clip_tower_rules();
+[[nodiscard]] std::span<const NameRule> gemma3_projector_rules();
+[[nodiscard]] std::span<const NameRule> idefics3_projector_rules();
+[[nodiscard]] std::span<const NameRule> mistral3_projector_rules();
+[[nodiscard]] std::span<const NameRule> paligemma_projector_rules();
+
+}  // namespace headroom::detail

@@ -1,0 +1,85 @@
+// Mapped files that another program changes.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "checkpoint/weight_files.h"
+#include "mapped_file.h"
+
+using namespace headroom;
+using namespace headroom::checkpoint;
+using namespace headroom::test;
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t kBytes = 1 << 20;
+
+std::size_t ones_in(const MappedFile& file) {
+  return static_cast<std::size_t>(std::ranges::count(file.bytes(), std::byte{'1'}));
+}
+
+}  // namespace
+
+TEST_CASE("a file that is truncated while it is mapped reads as zeros, and is an error") {
+  const TempFolder folder;
+  write_file(folder / "w", std::string(kBytes, '1'));
+  const MappedFile file(folder / "w");
+  CHECK_NOTHROW(file.require_unchanged());
+  fs::resize_file(folder / "w", 4096);
+  CHECK(ones_in(file) == 4096);
+  const Error error = input_error_of([&] { file.require_unchanged(); });
+  CHECK(error.where() == (folder / "w").string());
+}
+
+TEST_CASE("a lost page is an error even if the file was removed after") {
+  const TempFolder folder;
+  write_file(folder / "w", std::string(kBytes, '1'));
+  const MappedFile file(folder / "w");
+  fs::resize_file(folder / "w", 4096);
+  fs::remove(folder / "w");
+  CHECK(ones_in(file) == 4096);
+  CHECK(input_error_of([&] { file.require_unchanged(); }).where() == (folder / "w").string());
+}
+
+TEST_CASE("a file that is removed or replaced under its name stays whole") {
+  const TempFolder folder;
+  write_file(folder / "w", std::string(kBytes, '1'));
+  const MappedFile file(folder / "w");
+  write_file(folder / "other", "2");
+  fs::rename(folder / "other", folder / "w");
+  CHECK(ones_in(file) == kBytes);
+  CHECK_NOTHROW(file.require_unchanged());
+  fs::remove(folder / "w");
+  CHECK_NOTHROW(file.require_unchanged());
+}
+
+TEST_CASE("a file that is written while it is mapped is an error") {
+  const TempFolder folder;
+  write_file(folder / "w", std::string(kBytes, '1'));
+  const MappedFile file(folder / "w");
+  write_file(folder / "w", std::string(kBytes + 1, '2'));
+  CHECK(input_error_of([&] { file.require_unchanged(); }).where() == (folder / "w").string());
+}
+
+TEST_CASE("guards move with their files, and end with them") {
+  const TempFolder folder;
+  std::vector<MappedFile> files;
+  for (const char* name : {"a", "b", "c"}) {
+    write_file(folder / name, std::string(kBytes, '1'));
+    files.emplace_back(folder / name);
+  }
+  fs::resize_file(folder / "b", 4096);
+  std::swap(files[0], files[1]);
+  CHECK(ones_in(files[0]) == 4096);
+  CHECK(ones_in(files[1]) == kBytes);
+  CHECK_THROWS_AS(files[0].require_unchanged(), Error);
+  CHECK_NOTHROW(files[1].require_unchanged());
+  files.erase(files.begin());
+  CHECK(ones_in(files[0]) == kBytes);
+  CHECK_NOTHROW(files[0].require_unchanged());
+}

@@ -1,0 +1,148 @@
+#include <string_view>
+
+#include "inspect/published_gguf.h"
+
+namespace headroom::test {
+namespace {
+
+/// `value` in the layers of `chosen`, 0 in the others.
+std::vector<std::uint32_t> in_layers(std::size_t layers, const std::vector<std::size_t>& chosen,
+                                     std::uint32_t value) {
+  std::vector<std::uint32_t> values(layers, 0);
+  for (const std::size_t layer : chosen) values[layer] = value;
+  return values;
+}
+
+/// `value` in the layers with this letter of Nemotron's pattern.
+std::vector<std::uint32_t> in_pattern(std::string_view pattern, char letter, std::uint32_t value) {
+  std::vector<std::uint32_t> values;
+  for (const char one : pattern) values.push_back(one == letter ? value : 0);
+  return values;
+}
+
+// The blocks of its config.json: Mamba, attention, experts.
+constexpr std::string_view kNemotronPattern =
+    "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME";
+
+}  // namespace
+
+std::vector<PublishedGguf> published_hybrids() {
+  return {
+      {"lfm2-350m",
+       "lfm2",
+       {128000, 1024, 16, 4608, 16, 8, 65536},
+       {{"shortconv.l_cache", 3}},
+       {},
+       354483968,
+       {{"attention.head_count_kv", in_layers(16, {2, 5, 8, 10, 12, 14}, 8)}}},
+      {"lfm2-8b-a1b",
+       "lfm2moe",
+       {128000, 2048, 24, 7168, 32, 8, 65536},
+       {{"shortconv.l_cache", 3},
+        {"expert_count", 32},
+        {"expert_used_count", 4},
+        {"expert_feed_forward_length", 1792},
+        {"leading_dense_block_count", 2}},
+       {},
+       8339929856,
+       {{"attention.head_count_kv", in_layers(24, {2, 6, 10, 14, 18, 21}, 8)}}},
+      {"mamba-130m",
+       "mamba",
+       {1048576, 768, 24, 0, 0, 0, 50280},
+       {{"ssm.conv_kernel", 4},
+        {"ssm.inner_size", 1536},
+        {"ssm.state_size", 16},
+        {"ssm.time_step_rank", 48}},
+       {},
+       129135360},
+      {"falcon-mamba-7b",
+       "mamba",
+       {1048576, 4096, 64, 0, 0, 0, 65024},
+       {{"ssm.conv_kernel", 4},
+        {"ssm.inner_size", 8192},
+        {"ssm.state_size", 16},
+        {"ssm.time_step_rank", 256},
+        {"ssm.dt_b_c_rms", 1}},
+       {"output.weight"},
+       7272665088},
+      {"mamba2-780m",
+       "mamba2",
+       {1048576, 1536, 48, 0, 0, 0, 50288},
+       {{"ssm.conv_kernel", 4},
+        {"ssm.inner_size", 3072},
+        {"ssm.state_size", 128},
+        {"ssm.group_count", 1},
+        {"ssm.time_step_rank", 48}},
+       {},
+       780161280},
+      {"falcon-h1-0.5b",
+       "falcon-h1",
+       {16384, 1024, 36, 2048, 8, 2, 32784},
+       {{"attention.key_length", 64},
+        {"ssm.conv_kernel", 4},
+        {"ssm.inner_size", 1536},
+        {"ssm.state_size", 128},
+        {"ssm.group_count", 1},
+        {"ssm.time_step_rank", 24}},
+       {"output.weight"},
+       521411104},
+      {"granite-4.0-h-small",
+       "granitehybrid",
+       {1048576, 4096, 40, 768, 32, 8, 100352},
+       {{"ssm.conv_kernel", 4},
+        {"ssm.inner_size", 8192},
+        {"ssm.state_size", 128},
+        {"ssm.group_count", 1},
+        {"ssm.time_step_rank", 128},
+        {"expert_count", 72},
+        {"expert_used_count", 10},
+        {"expert_shared_feed_forward_length", 1536}},
+       {},
+       32207337984,
+       {{"attention.head_count_kv", in_layers(40, {5, 15, 25, 35}, 8)}}},
+      {"bamba-9b",
+       "granitehybrid",
+       {262144, 4096, 32, 14336, 32, 8, 128256},
+       {{"ssm.conv_kernel", 4},
+        {"ssm.inner_size", 8192},
+        {"ssm.state_size", 128},
+        {"ssm.group_count", 1},
+        {"ssm.time_step_rank", 128},
+        {"rope.dimension_count", 64},
+        {"rope.scaling.finetuned", 1}},
+       {"output.weight"},
+       9780235392,
+       {{"attention.head_count_kv", in_layers(32, {9, 18, 27}, 8)}}},
+      {"jamba-1.5-mini",
+       "jamba",
+       {262144, 4096, 32, 14336, 32, 8, 65536},
+       {{"ssm.conv_kernel", 4},
+        {"ssm.inner_size", 8192},
+        {"ssm.state_size", 16},
+        {"ssm.time_step_rank", 256},
+        {"expert_count", 16},
+        {"expert_used_count", 2}},
+       {"output.weight"},
+       51570323328,
+       {{"attention.head_count_kv", in_layers(32, {4, 12, 20, 28}, 8)}}},
+      {"nemotron-3.5-lightning-30b-a3b",
+       "nemotron_h_moe",
+       {1048576, 2688, 52, 0, 32, 2, 131072},
+       {{"attention.key_length", 128},
+        {"ssm.conv_kernel", 4},
+        {"ssm.inner_size", 4096},
+        {"ssm.state_size", 128},
+        {"ssm.group_count", 8},
+        {"ssm.time_step_rank", 64},
+        {"expert_count", 128},
+        {"expert_used_count", 6},
+        {"expert_feed_forward_length", 1856},
+        {"expert_shared_feed_forward_length", 3712}},
+       {"output.weight"},
+       31577937344,
+       {{"attention.head_count_kv", in_pattern(kNemotronPattern, '*', 2)},
+        {"feed_forward_length", in_pattern(kNemotronPattern, 'E', 1856)}}},
+  };
+}
+
+}  // namespace headroom::test

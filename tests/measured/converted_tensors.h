@@ -1,0 +1,31 @@
+// Helpers of the converter's classes: tensors by their names in the checkpoint.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "measured/gguf_converter.h"
+
+namespace headroom::test {
+
+using Names = std::vector<std::pair<std::string_view, std::string_view>>;
+
+[[nodiscard]] bool has(const std::string& name, std::string_view part);
+void rename(ConvertedTensors& tensors, const std::string& from, const std::string& to);
+[[nodiscard]] std::vector<std::string> names_of(const ConvertedTensors& tensors);
+/// Rows [first, first + count) of a matrix.
+[[nodiscard]] ConvertedTensor rows_of(const ConvertedTensor& tensor, std::int64_t first,
+                                      std::int64_t count);
+/// LlamaModel.permute on the query and key projections.
+void permute_queries_and_keys(const nlohmann::json& config, ConvertedTensors& tensors);
+/// Removes sizes of 1.
+void squeeze(ConvertedTensor& tensor);
+/// The layers of this type.
+[[nodiscard]] std::vector<bool> typed_layers(const nlohmann::json& config, std::string_view type);
+
+/// Classes of models whose layers differ: state spaces, convolutions, gated delta rule.
+[[nodiscard]] std::vector<GgufConverter> hybrid_converters();
+
+}  // namespace headroom::test

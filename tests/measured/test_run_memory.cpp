@@ -1,0 +1,187 @@
+// Memory of a run and the limits on it, before anything is allocated.
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <limits>
+
+#include "headroom/error.h"
+#include "measure.h"
+#include "memory_limit.h"
+#include "run_memory.h"
+#include "support/data.h"
+#include "support/scratch.h"
+
+using namespace headroom;
+using namespace headroom::measured;
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+constexpr Integer kMib = 1 << 20;
+
+/// A folder with the files of a system.
+class FakeSystem {
+ public:
+  void write(const char* file, const std::string& text) const {
+    const fs::path path = folder_.path() / file;
+    fs::create_directories(path.parent_path());
+    std::ofstream(path) << text;
+  }
+  [[nodiscard]] MemoryLimit limit() const { return memory_limit(folder_.path()); }
+
+ private:
+  test::ScratchFolder folder_;
+};
+
+ModelSpec spec_named(const char* name) { return load_model(name).spec; }
+
+PlannedRun run_of(const ModelSpec& spec, const WorkloadRequest& request) {
+  return {resolve(request, spec)};
+}
+
+Error refusal(const ModelSpec& spec, const PlannedRun& run, const MemoryLimit& limit) {
+  try {
+    require_run_fits(spec, run, limit);
+  } catch (const Error& error) {
+    return error;
+  }
+  return {ErrorCode::internal, "was not refused"};
+}
+
+}  // namespace
+
+TEST_CASE("without any file of the system, the address space limits memory") {
+  const FakeSystem system;
+  CHECK(system.limit().bytes == Integer{1} << 47U);
+  CHECK(system.limit().source == "the address space of a process");
+}
+
+TEST_CASE("MemAvailable limits memory") {
+  const FakeSystem system;
+  system.write("proc/meminfo", "MemTotal:       2048 kB\nMemAvailable:    1024 kB\n");
+  CHECK(system.limit().bytes == kMib);
+  CHECK(system.limit().source == "MemAvailable of /proc/meminfo");
+}
+
+TEST_CASE("a cgroup of version 2 limits memory to what it has left besides page cache") {
+  const FakeSystem system;
+  system.write("proc/meminfo", "MemAvailable: 999999999 kB\n");
+  system.write("proc/self/cgroup", "0::/ci/job\n");
+  system.write("sys/fs/cgroup/ci/job/memory.max", "max\n");
+  system.write("sys/fs/cgroup/ci/memory.max", "314572800\n");
+  system.write("sys/fs/cgroup/ci/memory.current", "115343360\n");
+  system.write("sys/fs/cgroup/ci/memory.stat",
+               "anon 10485760\ninactive_file 94371840\nactive_file 10485760\n");
+  CHECK(system.limit().bytes == 290 * kMib);
+  CHECK(system.limit().source == "memory.max of the cgroup /ci");
+}
+
+TEST_CASE("a container's cgroup of version 1 is found at the mount") {
+  const FakeSystem system;
+  system.write("proc/self/cgroup", "7:cpu,cpuacct:/docker/abc\n4:memory:/docker/abc\n");
+  system.write("sys/fs/cgroup/memory/memory.limit_in_bytes", "104857600\n");
+  system.write("sys/fs/cgroup/memory/memory.usage_in_bytes", "1048576\n");
+  CHECK(system.limit().bytes == 99 * kMib);
+  CHECK(system.limit().source == "memory.limit_in_bytes of the cgroup /");
+}
+
+TEST_CASE("a cgroup that uses more than its limit leaves nothing") {
+  const FakeSystem system;
+  system.write("proc/self/cgroup", "0::/\n");
+  system.write("sys/fs/cgroup/memory.max", "1000\n");
+  system.write("sys/fs/cgroup/memory.current", "2000\n");
+  CHECK(system.limit().bytes == 0);
+}
+
+TEST_CASE("resource limits count what is in use") {
+  const FakeSystem system;
+  system.write("proc/self/status", "VmSize:\t    1024 kB\nVmData:\t     512 kB\n");
+  system.write("proc/self/limits",
+               "Limit                     Soft Limit           Hard Limit           Units\n"
+               "Max data size             unlimited            unlimited            bytes\n"
+               "Max address space         4194304              unlimited            bytes\n");
+  CHECK(system.limit().bytes == 3 * kMib);
+  CHECK(system.limit().source == "RLIMIT_AS (ulimit -v)");
+  system.write("proc/self/limits", "Max data size   1572864   unlimited   bytes\n");
+  CHECK(system.limit().bytes == kMib);
+  CHECK(system.limit().source == "RLIMIT_DATA (ulimit -d)");
+}
+
+TEST_CASE("garbage in the system's files sets no limit") {
+  const FakeSystem system;
+  system.write("proc/meminfo", "MemAvailable: many kB\n");
+  system.write("proc/self/cgroup", "nonsense\n0:\n::\n");
+  system.write("proc/self/limits", "Max address space  -1 -1 bytes\n");
+  CHECK(system.limit().bytes == Integer{1} << 47U);
+}
+
+TEST_CASE("a run needs its weights, activations, cache and inputs") {
+  const ModelSpec spec = spec_named("gpt2");
+  WorkloadRequest request;
+  request.seq_len = 5;
+  request.past_len = 59;
+  request.phase = Phase::decode;
+  const RunMemory memory = memory_of(spec, run_of(spec, request));
+  CHECK(memory.weights == Integer{124439808} * 4);           // the published parameters
+  CHECK(memory.kv_cache == Integer{2} * 12 * 64 * 768 * 4);  // 64 keys and values, 12 layers
+  CHECK(memory.inputs == 5 * 8);
+  CHECK(memory.activations >= Integer{5} * 50257 * 4);  // the logits
+  CHECK(memory.outputs == 0);
+  PlannedRun kept = run_of(spec, request);
+  kept.outputs = KeptOutputs::all;
+  CHECK(memory_of(spec, kept).outputs == Integer{13} * 5 * 768 * 4);
+}
+
+TEST_CASE("a generation has room for all new tokens but the last") {
+  const ModelSpec spec = spec_named("gpt2");
+  WorkloadRequest request;
+  request.seq_len = 8;
+  PlannedRun run = run_of(spec, request);
+  run.new_tokens = 25;
+  CHECK(memory_of(spec, run).kv_cache == Integer{2} * 12 * 32 * 768 * 4);
+}
+
+TEST_CASE("bfloat16 weights need half the memory") {
+  const ModelSpec spec = spec_named("gpt2");
+  PlannedRun run = run_of(spec, {});
+  run.storage = HeldType::bfloat16;
+  CHECK(memory_of(spec, run).weights == Integer{124439808} * 2);
+}
+
+TEST_CASE("sizes above 64 bits are refused with their figure and the limit's source") {
+  WorkloadRequest request;
+  request.batch_size = std::int64_t{1} << 62U;
+  request.seq_len = 4;
+  const ModelSpec spec = spec_named("gpt2");
+  const Error error = refusal(spec, run_of(spec, request), {kMib, "the test"});
+  CHECK(error.code() == ErrorCode::missing_resource);
+  // The logits alone: 2^64 rows of 50257 floats.
+  CHECK(memory_of(spec, run_of(spec, request)).total() >= (Integer{1} << 66U) * 50257);
+  CHECK(error.message().find("but 0.00 GiB are available (the test)") != std::string::npos);
+}
+
+TEST_CASE("a past of 2^63 - 1 tokens is refused, by positions or by memory") {
+  WorkloadRequest request;
+  request.phase = Phase::decode;
+  request.past_len = kMost;
+  const ModelSpec gpt2 = spec_named("gpt2");
+  const Error positions = refusal(gpt2, run_of(gpt2, request), {kMib, "the test"});
+  CHECK(positions.message() == "9223372036854775808 tokens exceed the 1024 positions of the model");
+  const ModelSpec llama = spec_named("llama-2-7b");
+  const Error memory = refusal(llama, run_of(llama, request), {kMib, "the test"});
+  CHECK(memory.code() == ErrorCode::missing_resource);
+}
+
+TEST_CASE("a measurement that does not fit allocates nothing") {
+  Model model = load_model("layer-self-attention");
+  WorkloadRequest request;
+  request.batch_size = std::int64_t{1} << 62U;
+  request.seq_len = 4;
+  const Workload workload = resolve(request, model.spec);
+  const auto source = random_weights(1);
+  CHECK_THROWS_AS((void)measure(std::move(model), workload, *source, std::nullopt, {},
+                                [](int, int) { return true; }),
+                  Error);
+}

@@ -1,0 +1,181 @@
+// Image towers: visual tokens by each family's rule, against published figures, and FLOPs against
+// those that torch's dispatcher recorded (tests/data/README.md).
+#include <doctest/doctest.h>
+
+#include "support/data.h"
+
+using namespace headroom;
+using namespace headroom::test;
+
+namespace {
+
+ModelSpec tiny(const std::string& name) {
+  return spec_of(read_json(data_folder() / "towers/tiny" / (name + ".config.json")), name);
+}
+
+/// The recorded run: a prefill of 2 sequences of 27 tokens, with an image of `grid` each.
+Counted recorded_run(const ModelSpec& spec, ImageGrid grid) {
+  Workload workload;
+  workload.batch_size = 2;
+  workload.seq_len = 27;
+  workload.images.count = 1;
+  workload.images.grids = {grid, grid};
+  workload.images.totals = image_totals(spec, workload.images.grids, workload.batch_size);
+  return count(spec, workload);
+}
+
+Integer recorded_flops(const std::string& model) {
+  for (const CsvRow& row : read_csv(data_folder() / "towers/flops.csv")) {
+    if (row.at("model") == model) return number(row, "total_matmul_flops");
+  }
+  return 0;
+}
+
+Integer counted_flops(const std::string& model, ImageGrid grid) {
+  return recorded_run(tiny(model), grid).figures.forward.matrix_flops;
+}
+
+/// FLOPs of SigLIP's pooling head for one image of `rows` patches: one query attends to all, then a
+/// network. The reference code runs it, although no multimodal family reads its output.
+Integer pooling_head_flops(Integer rows, Integer width, Integer inner) {
+  const Integer projections = 2 * width * width * (1 + 2 * rows + 1);
+  const Integer attention = 2 * 2 * rows * width;
+  return projections + attention + 2 * 2 * width * inner;
+}
+
+/// The tower of a multimodal config with these sizes of images, as `config` changes it.
+ModelSpec with_vision(const std::string& model, const nlohmann::json& vision,
+                      const nlohmann::json& outer = nlohmann::json::object()) {
+  auto config = read_json(data_folder() / "towers/tiny" / (model + ".config.json"));
+  config["vision_config"].update(vision);
+  config.update(outer);
+  return spec_of(config, model);
+}
+
+/// Visual tokens of one image of `size`.
+std::int64_t tokens_of(const ModelSpec& spec, ImageSize size) {
+  WorkloadRequest request;
+  request.images = 1;
+  request.image_size = size;
+  return resolve(request, spec).images.totals.tokens;
+}
+
+}  // namespace
+
+TEST_CASE("FLOPs of towers, projectors and text equal the reference code's") {
+  CHECK(counted_flops("llava", {4, 4}) == recorded_flops("llava"));
+  CHECK(counted_flops("internvl", {4, 4}) == recorded_flops("internvl"));
+  CHECK(counted_flops("idefics3", {4, 4}) == recorded_flops("idefics3"));
+}
+
+TEST_CASE("FLOPs of towers with SigLIP's pooling head differ from the reference code's by it") {
+  CHECK(counted_flops("paligemma", {4, 4}) + 2 * pooling_head_flops(16, 40, 56) ==
+        recorded_flops("paligemma"));
+  CHECK(counted_flops("gemma3", {6, 6}) + 2 * pooling_head_flops(36, 40, 56) ==
+        recorded_flops("gemma3"));
+}
+
+TEST_CASE("images without padding, and attention within each, save the rest of the reference") {
+  // The reference code multiplies all 48 × 48 pairs of two images of 24 patches and masks half:
+  // 2 GEMMs of 2 FLOP per pair and channel, in 3 layers of width 40.
+  const Integer masked = Integer{4} * (48 * 48 - 2 * 24 * 24) * 40 * 3;
+  // It also projects the 2 × 12 patches of padding, of 48 values each.
+  const Integer padding = Integer{2} * (2 * 12) * 48 * 40;
+  CHECK(counted_flops("mistral3", {6, 4}) + masked + padding == recorded_flops("mistral3"));
+}
+
+TEST_CASE("an image becomes the published number of visual tokens") {
+  // LLaVA 1.5 (arXiv 2310.03744): 336 pixels in patches of 14.
+  CHECK(tokens_of(with_vision("llava", {{"image_size", 336}, {"patch_size", 14}}), {480, 640}) ==
+        576);
+  // PaliGemma (arXiv 2407.07726, section 3.1): 256 tokens at 224 pixels, 1024 at 448.
+  CHECK(tokens_of(with_vision("paligemma", {{"image_size", 224}, {"patch_size", 14}}), {1, 1}) ==
+        256);
+  CHECK(tokens_of(with_vision("paligemma", {{"image_size", 448}, {"patch_size", 14}}), {1, 1}) ==
+        1024);
+  // Gemma 3 (arXiv 2503.19786, section 2): 896 pixels become 256 tokens.
+  const ModelSpec gemma = with_vision("gemma3", {{"image_size", 896}, {"patch_size", 14}},
+                                      {{"mm_tokens_per_image", 256}});
+  CHECK(tokens_of(gemma, {1200, 800}) == 256);
+}
+
+TEST_CASE("tiles of InternVL are those nearest the aspect ratio, and the whole image") {
+  // 448 pixels in patches of 14, merged by 2 × 2: 256 tokens a tile (arXiv 2404.16821).
+  const ModelSpec spec = with_vision("internvl", {{"image_size", 448}, {"patch_size", 14}});
+  CHECK(tokens_of(spec, {448, 448}) == 256);               // one tile, which is the whole
+  CHECK(tokens_of(spec, {448, 896}) == 256 * (2 + 1));     // 1 × 2
+  CHECK(tokens_of(spec, {1344, 1792}) == 256 * (12 + 1));  // 3 × 4
+}
+
+TEST_CASE("tiles of Idefics3 are four along the longer side") {
+  // 364 pixels in patches of 14, merged by 2 × 2: 169 tokens a tile (arXiv 2408.12637,
+  // section 3.1).
+  const ModelSpec spec = with_vision("idefics3", {{"image_size", 364}, {"patch_size", 14}});
+  CHECK(tokens_of(spec, {364, 364}) == 169 * (4 * 4 + 1));
+  CHECK(tokens_of(spec, {728, 1456}) == 169 * (2 * 4 + 1));
+}
+
+TEST_CASE("images of Pixtral keep their size up to the longest side") {
+  const ModelSpec spec = with_vision("mistral3", {{"image_size", 1540}, {"patch_size", 14}});
+  CHECK(tokens_of(spec, {28, 56}) == 2);
+  CHECK(tokens_of(spec, {29, 57}) == 2 * 3);  // completed to whole blocks of 28 pixels
+  CHECK(tokens_of(spec, {1540, 1540}) == 55 * 55);
+  CHECK(tokens_of(spec, {3080, 1540}) == 55 * 28);  // halved: 1540 × 770
+}
+
+TEST_CASE("images of Qwen2.5-VL have a token for every 28 × 28 pixels") {
+  // arXiv 2502.13923, section 2.1.1: patches of 14, merged by 2 × 2.
+  const ModelSpec spec = with_vision("qwen2_5_vl", {{"patch_size", 14}, {"window_size", 112}});
+  CHECK(tokens_of(spec, {1092, 1092}) == 39 * 39);
+  CHECK(tokens_of(spec, {30, 69}) == 2);  // rounded to 28 × 56
+}
+
+TEST_CASE("a tower whose config states no size of images asks for one, and notes the rule") {
+  WorkloadRequest request;
+  request.images = 1;
+  const ModelSpec spec = tiny("qwen2_5_vl");
+  CHECK(refusal_of([&] { (void)resolve(request, spec); }).find("no size of images") !=
+        std::string::npos);
+  request.image_size = ImageSize{56, 56};
+  const std::string note = note_on_images(resolve(request, spec), spec);
+  CHECK(note.find("preprocessor") != std::string::npos);
+}
+
+TEST_CASE("images that a workload cannot have are refused") {
+  WorkloadRequest request;
+  request.images = 1;
+  CHECK(refusal_of([&] {
+          (void)resolve(request, load_model("gpt2").spec);
+        }).find("no image tower") != std::string::npos);
+  request.phase = Phase::decode;
+  CHECK(refusal_of([&] { (void)resolve(request, tiny("llava")); }).find("KV-cache") !=
+        std::string::npos);
+  request.phase = Phase::prefill;
+  request.seq_len = 16;  // 16 visual tokens and one of text
+  CHECK(!refusal_of([&] { (void)resolve(request, tiny("llava")); }).empty());
+  request.seq_len = 17;
+  CHECK(resolve(request, tiny("llava")).seq_len == 17);
+  request.images = 0;
+  request.image_size = ImageSize{24, 24};
+  CHECK(!refusal_of([&] { (void)resolve(request, tiny("llava")); }).empty());
+}
+
+TEST_CASE("tower and projector are components with FLOPs; without images only with parameters") {
+  const ModelSpec spec = tiny("llava");
+  const auto flops_of = [](const Counted& counted, Part part) {
+    Integer flops = 0;
+    for (std::size_t i = 0; i < counted.analysis.components.size(); ++i) {
+      if (counted.analysis.components[i].component.part != part) continue;
+      flops += counted.figures.components[i].forward.matrix_flops;
+    }
+    return flops;
+  };
+  const Counted images = recorded_run(spec, {4, 4});
+  // Patches of 108 values; 3 layers of 17 rows, width 40 and FFN 56; per image.
+  const Integer layer = 2 * 17 * (4 * 40 * 40 + 2 * 40 * 56) + 4 * 17 * 17 * 40;
+  CHECK(flops_of(images, Part::vision_tower) == 2 * (2 * 16 * 108 * 40 + 3 * layer));
+  CHECK(flops_of(images, Part::projector) == 2 * 2 * 16 * (40 * 48 + 48 * 48));
+  const Counted text = count(spec, {});
+  CHECK(flops_of(text, Part::vision_tower) == 0);
+  CHECK(text.figures.parameters == images.figures.parameters);
+}
