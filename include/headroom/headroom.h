@@ -11,6 +11,7 @@
 // Data runs one way:
 //
 //   load_model        model_source.h   preset, config.json or folder -> Model with its ModelSpec
+//   inspect           model_source.h   files -> Inspection: every tensor and its owner
 //   resolve           workload.h       what is asked -> Workload, all defaults filled in
 //   build_graph       graph.h          ModelSpec -> Graph: operators over symbolic sizes
 //   analyze           analysis.h       Graph -> Analysis: every figure as an Expr
@@ -34,14 +35,10 @@
 #include "headroom/attention_spec.h"
 #include "headroom/compare.h"
 #include "headroom/complexity.h"
-#include "headroom/denoiser_spec.h"
-#include "headroom/diffusion_op.h"
 #include "headroom/error.h"
 #include "headroom/expr.h"
 #include "headroom/graph.h"
 #include "headroom/input_spec.h"
-#include "headroom/inspect.h"
-#include "headroom/integer.h"
 #include "headroom/layer_spec.h"
 #include "headroom/machine_profile.h"
 #include "headroom/measurement.h"
