@@ -50,22 +50,35 @@ function(headroom_optimize target level)
 endfunction()
 
 # headroom_precompile(TARGET LEVEL): compiles the target with the precompiled headers of its level,
-# one for all modules; std and fmt take a second in every unit. Sources include what they use all
-# the same: builds with CMAKE_DISABLE_PRECOMPILE_HEADERS, as CI's with clang, hold them to it.
+# one for all modules; the standard library, fmt and the headers of the graph take seconds in every
+# unit. (nlohmann's json would cost units without it as much as it saves the others.) Sources include what they use all the same: CI's build with clang, with
+# CMAKE_DISABLE_PRECOMPILE_HEADERS, holds them to it.
 function(headroom_precompile target level)
   set(headers headroom_headers_${level})
   if(NOT TARGET ${headers})
-    file(WRITE ${PROJECT_BINARY_DIR}/${headers}.cpp "// Only its precompiled headers are used.\n")
-    add_library(${headers} OBJECT ${PROJECT_BINARY_DIR}/${headers}.cpp)
-    target_link_libraries(${headers} PRIVATE fmt::fmt)
-    headroom_settings(${headers})
-    headroom_optimize(${headers} ${level})
-    target_precompile_headers(${headers} PRIVATE
-      <algorithm> <array> <bit> <cmath> <cstdint> <filesystem> <functional> <limits> <map> <memory>
-      <optional> <ranges> <set> <span> <string> <string_view> <utility> <variant> <vector>
-      <fmt/format.h>)
+    headroom_precompiled_headers(${headers} ${level} ${PROJECT_SOURCE_DIR}/include/headroom/graph.h)
   endif()
   target_precompile_headers(${target} REUSE_FROM ${headers})
+endfunction()
+
+# headroom_precompiled_headers(TARGET LEVEL HEADER…): a target that compiles the headers that all
+# units share, and the given ones.
+function(headroom_precompiled_headers target level)
+  file(WRITE ${PROJECT_BINARY_DIR}/${target}.cpp "// Only its precompiled headers are used.\n")
+  add_library(${target} OBJECT ${PROJECT_BINARY_DIR}/${target}.cpp)
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/include)
+  target_link_libraries(${target} PRIVATE fmt::fmt)
+  headroom_settings(${target})
+  headroom_optimize(${target} ${level})
+  headroom_precompile_own(${target} <fmt/format.h> ${ARGN})
+endfunction()
+
+# headroom_precompile_own(TARGET HEADER…): the target precompiles the standard library and the given
+# headers for itself, as one with flags of its own must.
+function(headroom_precompile_own target)
+  target_precompile_headers(${target} PRIVATE
+    <algorithm> <array> <bit> <cmath> <cstdint> <filesystem> <functional> <limits> <map> <memory>
+    <optional> <ranges> <set> <span> <string> <string_view> <utility> <variant> <vector> ${ARGN})
 endfunction()
 
 # headroom_module(NAME [INTERNAL] [UNITY files] [OPTIMIZE level] SOURCES… [PUBLIC …] [PRIVATE …]): a
@@ -87,7 +100,7 @@ function(headroom_module name)
   endif()
   if(MODULE_OPTIMIZE)
     headroom_optimize(${target} ${MODULE_OPTIMIZE})
-    if(NOT MODULE_INTERNAL)  # internal modules compile with OpenMP, which defines a macro
+    if(NOT MODULE_INTERNAL)  # internal modules compile with OpenMP: headroom_precompile_own
       headroom_precompile(${target} ${MODULE_OPTIMIZE})
     endif()
   endif()

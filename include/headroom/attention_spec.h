@@ -409,6 +409,14 @@ struct AttentionSpec {
   std::optional<NormSpec> value_norm{};  ///< of each value head
   std::optional<IndexerSpec> indexer{};
   std::optional<SharedKeyValueSpec> shared_key_value{};
+
+  // Special members are compiled once (src/base/special_members.cpp).
+  AttentionSpec();
+  AttentionSpec(const AttentionSpec& other);
+  AttentionSpec(AttentionSpec&& other) noexcept;
+  AttentionSpec& operator=(const AttentionSpec& other);
+  AttentionSpec& operator=(AttentionSpec&& other) noexcept;
+  ~AttentionSpec();
 };
 
 }  // namespace headroom

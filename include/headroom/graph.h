@@ -206,6 +206,14 @@ struct Block {
   [[nodiscard]] std::int64_t weights_of(const Node& node, std::int64_t run) const noexcept {
     return layer_of(node, run) / layers_per_weights;
   }
+
+  // Special members are compiled once (src/graph/special_members.cpp).
+  Block();
+  Block(const Block& other);
+  Block(Block&& other) noexcept;
+  Block& operator=(const Block& other);
+  Block& operator=(Block&& other) noexcept;
+  ~Block();
 };
 
 /// Images in a pass, or none.
@@ -266,6 +274,14 @@ struct Graph {
   Bindings sizes;                   ///< model sizes: d, h, V, …
   LayerTraits traits;               ///< decide derived symbols such as u and y
   std::vector<Relation> relations;  ///< between model sizes: h·k → d, …
+
+  // Special members are compiled once (src/graph/special_members.cpp).
+  Graph();
+  Graph(const Graph& other);
+  Graph(Graph&& other) noexcept;
+  Graph& operator=(const Graph& other);
+  Graph& operator=(Graph&& other) noexcept;
+  ~Graph();
 };
 
 /// Builds the graph of `spec`, which must come from a reader, since readers validate it. Throws

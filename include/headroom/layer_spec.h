@@ -226,6 +226,14 @@ struct StackSpec {
   [[nodiscard]] const std::optional<ConvolutionSpec>& convolution_of(std::size_t variant) const {
     return variant == 0 ? convolution : variants.at(variant - 1).convolution;
   }
+
+  // Special members are compiled once (src/base/special_members.cpp).
+  StackSpec();
+  StackSpec(const StackSpec& other);
+  StackSpec(StackSpec&& other) noexcept;
+  StackSpec& operator=(const StackSpec& other);
+  StackSpec& operator=(StackSpec&& other) noexcept;
+  ~StackSpec();
 };
 
 }  // namespace headroom

@@ -348,6 +348,14 @@ struct TowerSpec {
   ProjectorSpec projector;
   ImageRule rule = ImageRule::resized;
   std::vector<DeepstackSpec> deepstack{};  ///< after the text model's first, second, … layer
+
+  // Special members are compiled once (src/base/special_members.cpp).
+  TowerSpec();
+  TowerSpec(const TowerSpec& other);
+  TowerSpec(TowerSpec&& other) noexcept;
+  TowerSpec& operator=(const TowerSpec& other);
+  TowerSpec& operator=(TowerSpec&& other) noexcept;
+  ~TowerSpec();
 };
 
 struct ModelSpec {
@@ -403,6 +411,14 @@ struct ModelSpec {
   [[nodiscard]] const PositionSpec& encoder_positions() const {
     return encoder_position ? *encoder_position : position;
   }
+
+  // Special members are compiled once (src/base/special_members.cpp).
+  ModelSpec();
+  ModelSpec(const ModelSpec& other);
+  ModelSpec(ModelSpec&& other) noexcept;
+  ModelSpec& operator=(const ModelSpec& other);
+  ModelSpec& operator=(ModelSpec&& other) noexcept;
+  ~ModelSpec();
 };
 
 }  // namespace headroom

@@ -3,8 +3,10 @@
 // compile until it is counted, run and sharded.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <variant>
 
 #include "headroom/attention_op.h"
@@ -405,7 +407,7 @@ struct Collective {
   Dispatch dispatch = Dispatch::none;
 };
 
-using Op = std::variant<
+using OpVariant = std::variant<
     TokenEmbedding, PositionEmbedding, PatchEmbedding, PatchRows, VisualTokens, Convolution,
     RelativePositionBias, PositionTableRows, DisentangledBias, RelativeSinusoids, TransformerXlBias,
     Linear, Norm, HeadNorm, Rotary, Clamp, TemperatureScale, LatentConcat, HeadLinear,
@@ -416,5 +418,30 @@ using Op = std::variant<
     GatedActivation, RouterSelect, ExpertLinear, ExpertCombine, RowGate, ResidualAdd, ChannelScale,
     Dropout, SelectToken, UnitLength, RepeatedRow, SimilarityLogits, Scale, AltUpStep, TrainedScale,
     TimestepFeatures, TrainedShift, Modulation, SequenceRows, SoftCap, CrossEntropy, Collective>;
+
+namespace detail {
+
+template <class T, class Variant>
+inline constexpr bool kIsAlternative = false;
+template <class T, class... Alternatives>
+inline constexpr bool kIsAlternative<T, std::variant<Alternatives...>> =
+    (std::same_as<T, Alternatives> || ...);
+
+}  // namespace detail
+
+/// One operator: std::visit, std::get_if and std::holds_alternative take it as a variant. Copies,
+/// moves and the destructor are compiled once: they take seconds in each unit that
+/// copies a graph.
+struct Op : OpVariant {
+  Op();
+  template <class Operator>
+  requires detail::kIsAlternative<Operator, OpVariant> Op(Operator op)
+      : OpVariant(std::in_place_type<Operator>, std::move(op)) {}
+  Op(const Op& other);
+  Op(Op&& other) noexcept;
+  Op& operator=(const Op& other);
+  Op& operator=(Op&& other) noexcept;
+  ~Op();
+};
 
 }  // namespace headroom
