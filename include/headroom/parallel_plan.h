@@ -50,10 +50,11 @@ struct ShardingLimits {
   StackLayers layers;
   std::int64_t experts = 0;  ///< 0: no routed experts
   std::int64_t seq_len = 1;
-  bool one_stack = true;              ///< not an encoder-decoder
-  bool uniform_layers = true;         ///< tensor parallelism can divide every layer
-  bool fused_attention = true;        ///< no attention stores all pairs or a running state
-  bool all_attention = true;          ///< no recurrent or convolutional layers
+  bool one_stack = true;         ///< not an encoder-decoder
+  bool uniform_layers = true;    ///< tensor parallelism can divide every layer
+  bool separable_layers = true;  ///< no weights of several layers, such as per-layer embeddings
+  bool fused_attention = true;   ///< no attention stores all pairs or a running state
+  bool all_attention = true;     ///< no recurrent or convolutional layers
   bool compressed_attention = false;  ///< some attention reads compressed keys
   bool indexed_attention = false;     ///< some attention reads the keys that an indexer chooses
   bool denoises = false;              ///< a diffusion transformer
@@ -78,6 +79,7 @@ enum class PlanRule {
   sequence_length,
   pipeline_trains,
   pipeline_layers,
+  pipeline_separable_layers,
   interleave_needs_pipeline,
   interleave_one_stack,
   interleave_layers,

@@ -64,7 +64,10 @@ Wording wording_of(const PlanViolation& violation) {
     case PlanRule::pipeline_layers:
       return {fmt::format("--pp {} needs {} layers; the model has {}", plan.pipeline, plan.pipeline,
                           limits.layers.total()),
-              "choose fewer stages; layers that share weights count as one"};
+              "choose fewer stages"};
+    case PlanRule::pipeline_separable_layers:
+      return {"--pp does not divide layers that share weights or a table of per-layer embeddings",
+              "leave out --pp"};
     case PlanRule::interleave_needs_pipeline:
       return {"--interleave requires --pp > 1", "add --pp, or leave out --interleave"};
     case PlanRule::interleave_one_stack:

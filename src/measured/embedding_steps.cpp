@@ -114,6 +114,11 @@ StepBuilder::Run StepBuilder::operator()(const TokenEmbedding& op) {
   const auto is_placeholder = [model = &program_.spec_](std::int64_t id) {
     return std::ranges::find(model->tower_tokens, id) != model->tower_tokens.end();
   };
+  // A table of per-layer embeddings may lack the last ids, of images and sound, which read row 0.
+  // Source: get_per_layer_inputs of Gemma3nModel, transformers, models/gemma3n.
+  const Weight& words = program_.graph_.weights[node_->weights.front()];
+  const std::int64_t rows = integer(words.shape.front());
+  const bool lacks_rows = rows < program_.spec_.embedding.vocab_size;
   const bool is_decoder = node_->component.stack != StackRole::encoder;
   const std::int64_t moved = args.batch * args.seq_len * args.width * kFloatBytes *
                              static_cast<std::int64_t>(1 + node_->weights.size());
@@ -123,9 +128,11 @@ StepBuilder::Run StepBuilder::operator()(const TokenEmbedding& op) {
           positions = std::vector<std::int64_t>()](std::int64_t /*layer*/) mutable {
     if (!sinusoids.empty()) args.position_table = sinusoids.data();
     if (!token_scales.empty()) args.token_scales = token_scales.data();
-    if (placeholder) {
+    if (placeholder || lacks_rows) {
       ids = input_tokens->ids;
-      std::ranges::replace_if(ids, is_placeholder, *placeholder);
+      if (placeholder) std::ranges::replace_if(ids, is_placeholder, *placeholder);
+      std::ranges::replace_if(
+          ids, [rows](std::int64_t id) { return id >= rows; }, 0);
       args.ids = ids.data();
     }
     args.first_position = is_decoder ? lengths->past : 0;

@@ -69,6 +69,16 @@ bool has_recurrence_or_convolution(const Graph& graph) {
   return has_part(graph, Part::recurrent_core) || has_part(graph, Part::convolution);
 }
 
+/// Layers with the same weights stay on one rank, and so do those that read one table with values
+/// for each of them.
+bool has_separable_layers(const Graph& graph) {
+  const bool share = std::ranges::any_of(
+      graph.blocks, [](const Block& block) { return block.layers_per_weights > 1; });
+  return !share && std::ranges::none_of(graph.weights, [](const Weight& weight) {
+    return weight.elements().degree(Symbol::num_hidden_layers) > 0;
+  });
+}
+
 }  // namespace
 
 ShardingLimits limits_of(const Graph& graph, std::int64_t seq_len) {
@@ -85,10 +95,7 @@ ShardingLimits limits_of(const Graph& graph, std::int64_t seq_len) {
   limits.experts = size(Symbol::num_experts);
   limits.uniform_layers = has_uniform_layers(graph);
   limits.layers = detail::layers_of(graph);
-  // Layers with the same weights stay on one rank.
-  const bool share_weights = std::ranges::any_of(
-      graph.blocks, [](const Block& block) { return block.layers_per_weights > 1; });
-  if (share_weights) limits.layers = {0, 1};
+  limits.separable_layers = has_separable_layers(graph);
   limits.seq_len = seq_len;
   limits.one_stack = !has_two_stacks(graph);
   limits.all_attention = !has_recurrence_or_convolution(graph);

@@ -30,6 +30,8 @@ constexpr Requirement kRequirements[] = {
     {PlanRule::sequence_length, "with sequence, tensor · context must divide seq_len"},
     {PlanRule::pipeline_trains, "pipeline of an encoder-decoder applies to training only"},
     {PlanRule::pipeline_layers, "pipeline must not exceed the number of layers"},
+    {PlanRule::pipeline_separable_layers,
+     "pipeline does not divide layers that share weights or a table of per-layer embeddings"},
     {PlanRule::interleave_needs_pipeline, "interleave requires pipeline > 1"},
     {PlanRule::interleave_one_stack, "interleave does not apply to an encoder-decoder"},
     {PlanRule::interleave_layers, "pipeline · interleave must divide the number of layers"},
@@ -91,6 +93,7 @@ std::optional<PlanRule> broken_pipeline_rule(const ParallelPlan& plan,
   // An encoder's stages have nothing to do in a decode step.
   if (!limits.one_stack && !limits.training) return PlanRule::pipeline_trains;
   if (plan.pipeline > limits.layers.total()) return PlanRule::pipeline_layers;
+  if (!limits.separable_layers) return PlanRule::pipeline_separable_layers;
   if (plan.interleave == 1) return std::nullopt;
   if (!limits.one_stack) return PlanRule::interleave_one_stack;
   const bool even = divides(plan.pipeline * plan.interleave, limits.layers.main);

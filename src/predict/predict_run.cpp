@@ -34,9 +34,17 @@ void add_steps(const ModelSpec& spec, const Workload& prompt, RunFigures& run) {
   if (run.kv_cache_bytes) run.kv_cache_bytes = whole.kv_cache_bytes;
 }
 
+/// `spec` without the parts that a run does not load, such as a tower that only counts.
+ModelSpec loaded_parts_of(ModelSpec spec) {
+  std::erase_if(spec.counted_only,
+                [](const CountedWeight& weight) { return weight.use == CountedUse::part_not_run; });
+  return spec;
+}
+
 }  // namespace
 
-RunFigures predict_run(const ModelSpec& spec, const Workload& asked, const TimeRequest& request) {
+RunFigures predict_run(const ModelSpec& whole, const Workload& asked, const TimeRequest& request) {
+  const ModelSpec spec = loaded_parts_of(whole);
   Workload workload = asked;
   if (request.computes_in_float32) workload.dtype = workload.kv_dtype = DType::float32;
   const Graph graph = build_stored_graph(spec, graph_options(workload));

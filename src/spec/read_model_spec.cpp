@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common_keys.h"
+#include "consistent_layers.h"
 #include "family.h"
 #include "headroom/error.h"
 #include "headroom/model_source.h"
@@ -39,6 +40,7 @@ ModelSpec read_model_spec(std::string_view json, const std::string& file, std::s
   const detail::Family& family = detail::family_of(config, spec.model_type);
   detail::read_class(config, spec, family.classes);
   family.reader.read(config, spec);
+  detail::require_consistent_layers(spec, file);
   detail::read_num_labels(config, spec);
   detail::read_common_keys(config, spec);
   config.finish();

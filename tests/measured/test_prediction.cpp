@@ -95,6 +95,22 @@ TEST_CASE("a run counts exactly what was predicted") {
   }
 }
 
+TEST_CASE(
+    "a run of a model whose tower only counts loads, and is predicted to load, its text model") {
+  const auto file = test::data_folder() / "towers/tiny/llava_next.config.json";
+  Model model = load_model(file.string());
+  AnalyzeReport report = make_analyze_report(model, {});
+  add_prediction(report, find_machine("t4"), {});
+  CHECK(report.run->parameters < report.figures.parameters);
+  const auto source = random_weights(1);
+  MeasureOptions options;
+  options.runs = 1;
+  options.warmup = 0;
+  const Measurement run = measure(std::move(model), report.workload, *source, std::nullopt, options,
+                                  [](int, int) { return true; });
+  CHECK(run.counted.parameters == report.run->parameters);
+}
+
 TEST_CASE("packed weights use exactly the predicted number of bytes") {
   static_assert(detail::kFewRows == PackedLinear::kFewRows);
   // Every size is a multiple of steps and blocks, so that no layout is padded.

@@ -236,3 +236,28 @@ TEST_CASE("a text of more values than any model description is refused") {
   for (int i = 0; i < 16'000'001; ++i) text += ",0";
   CHECK(text_error(text + "]") == "config.json");
 }
+
+TEST_CASE("layers that share keys need a layer before them that has some, of the same window") {
+  auto config = read_json(data_folder() / "towers/tiny/gemma3n_text.config.json");
+  config["layer_types"] = {"sliding_attention", "sliding_attention", "full_attention",
+                           "sliding_attention", "full_attention"};
+  config["num_kv_shared_layers"] = 3;  // the first full layer would be one of them
+  CHECK(error_place(config) == "config.json");
+  config["num_kv_shared_layers"] = 2;
+  CHECK_NOTHROW((void)spec_of(config));
+}
+
+TEST_CASE("a token uses no more experts than there are, in every family") {
+  for (const char* const name : {"hunyuan_v1_moe", "ernie4_5_moe"}) {
+    auto config =
+        read_json(data_folder() / "golden/tiny" / (std::string(name) + ".json"))["config"];
+    config["moe_topk"] = config["moe_k"] = 99;
+    CHECK(error_place(config) == "config.json");
+  }
+}
+
+TEST_CASE("RecurrentGemma has no scaling of RoPE") {
+  auto config = read_json(data_folder() / "state_spaces/configs/recurrent_gemma.json");
+  config["rope_scaling"] = {{"type", "linear"}, {"factor", 2.0}};
+  CHECK(error_place(config).starts_with("config.json#/rope_scaling"));
+}

@@ -53,6 +53,9 @@ void read_recurrent_gemma(ConfigReader& config, ModelSpec& spec) {
   defaults.bias = BiasRule::key_for_query_key_value;
   read_decoder(config, spec, defaults);
   // The class of transformers 5.16 rotates whole heads, whatever partial_rotary_factor says.
+  if (spec.position.rope.scaling != RopeScalingKind::none) {
+    config.fail("rope_scaling", "is nothing that RecurrentGemma has", "leave it out");
+  }
   spec.position.rope.rotary_dim = 0;
   spec.embedding.scale = EmbeddingScale::fixed;
   spec.embedding.fixed_scale = embedding_scale(spec.hidden_size);
