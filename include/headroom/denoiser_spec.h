@@ -68,6 +68,15 @@ struct TextSpec {
   bool ends_in_last_joint = false;  ///< the last joint layer computes no text states (SD 3)
 };
 
+/// An image that a video continues, as an image encoder's vectors (Wan 2.1, image to video): a
+/// norm, two layers and a norm project them, and cross-attention adds that to their keys and
+/// values, of projections of their own, to that to the text.
+struct ReferenceImageSpec {
+  std::int64_t size = 0;  ///< width of a vector; 0: no image
+  std::int64_t tokens = 0;
+  std::int64_t position_rows = 0;  ///< of a trained table added to the vectors; 0: none
+};
+
 /// A transformer that predicts the noise of a latent: one pass is one denoising step. The encoder's
 /// StackSpec has its attention, network and number of layers: joint ones or those with
 /// cross-attention first, then `num_single_layers`.
@@ -75,6 +84,7 @@ struct DenoiserSpec {
   LatentSpec latent;
   ConditioningSpec conditioning;
   TextSpec text;
+  ReferenceImageSpec reference_image{};
   ModulationSource modulation = ModulationSource::layer;
   /// Layers after the joint ones that run text and image as one sequence with the same weights,
   /// attention beside the network (FLUX).
