@@ -75,7 +75,9 @@ enum class RopeLayout { half_split, interleaved, half_split_in_halves };
 /// `rows_and_columns_alternate`: the pairs of a head alternate between rows and columns, those of
 /// rows first (Pixtral, arXiv 2410.07073, section 2.1); `rows_then_columns`: the first half of the
 /// pairs turns by the row, the second by the column, both at the same frequencies (Qwen2-VL);
-/// `columns_then_rows`: likewise, columns first (Gemma 4). Of tokens on three axes, time, height
+/// `columns_then_rows`: likewise, columns first (Gemma 4); `columns_and_rows_take_turns`: at the
+/// same frequencies, too, pairs by the column before those by the row (MoonViT, arXiv 2504.07491,
+/// section 2.1). Of tokens on three axes, time, height
 /// and width, equal for text (M-RoPE, arXiv 2409.12191, section 2.1): `sections`: consecutive pairs
 /// by axis; `interleaved_sections`: pairs take turns, time first (Qwen3-VL, arXiv 2511.21631).
 enum class RopeAxes {
@@ -83,9 +85,14 @@ enum class RopeAxes {
   rows_and_columns_alternate,
   rows_then_columns,
   columns_then_rows,
+  columns_and_rows_take_turns,
   sections,
   interleaved_sections,
 };
+
+/// Row and column of a patch as RoPE counts them: from 0, from 1 (Llama 4), or the centre of the
+/// patch on a scale from -1 to 1, times 2π (DINOv3, arXiv 2508.10104, section 3.2).
+enum class PatchCoordinates { from_zero, from_one, centres };
 
 /// Returns whether tokens have positions on three axes.
 [[nodiscard]] constexpr bool has_three_axes(RopeAxes axes) noexcept {
@@ -101,7 +108,8 @@ struct RopeSpec {
   std::int64_t rotated_pairs = 0;
   RopeLayout layout = RopeLayout::half_split;
   RopeAxes axes = RopeAxes::sequence;
-  std::array<std::int64_t, 3> sections{};  ///< pairs of each of three axes
+  PatchCoordinates coordinates = PatchCoordinates::from_zero;  ///< of patches only
+  std::array<std::int64_t, 3> sections{};                      ///< pairs of each of three axes
   RopeScalingKind scaling = RopeScalingKind::none;
   double factor = 1;
   double low_freq_factor = 1;
@@ -129,9 +137,15 @@ struct WindowSpec {
   bool operator==(const WindowSpec&) const = default;
 };
 
-/// Later keys that a query sees in spite of the causal mask: none, those of its own image (Gemma
-/// 3), or those of the prompt (PaliGemma's prefix-LM, arXiv 2407.07726, section 3.2).
-enum class Lookahead { none, image, prompt };
+/// Later keys that a query sees in spite of the causal mask: none, those of its own image, beside
+/// all earlier ones of it (Gemma 3) or those in its window (`image_in_window`, Gemma 4), or those
+/// of the prompt (PaliGemma's prefix-LM, arXiv 2407.07726, section 3.2).
+enum class Lookahead { none, image, image_in_window, prompt };
+
+/// Returns whether a query sees later keys of its image.
+[[nodiscard]] constexpr bool sees_later_image(Lookahead lookahead) noexcept {
+  return lookahead == Lookahead::image || lookahead == Lookahead::image_in_window;
+}
 
 /// Rows that a row of a tower attends to: those of its image, or of its window (ImageSpec).
 enum class ImageScope { image, window };

@@ -58,6 +58,10 @@ struct PositionSpec {
 /// distillation token (DeiT, arXiv 2012.12877, section 3).
 enum class PrefixTokens { none, class_token, class_and_distillation };
 
+/// Row of the class token in a table of positions: before those of the patches, or behind them
+/// (Llama 4).
+enum class ClassPosition { first, last };
+
 /// Positions of images of another size than the config's: refused, interpolated from the table
 /// bicubically (DINOv2) or linearly between its corners (Qwen3-VL), or computed for any size (2-D
 /// RoPE).
@@ -74,6 +78,9 @@ struct ImageSpec {
   std::int64_t patch_size = 0;
   std::int64_t num_channels = 0;
   PrefixTokens prefix = PrefixTokens::class_token;
+  ClassPosition class_position = ClassPosition::first;
+  /// Trained tokens between the prefix and the patches, without positions (arXiv 2309.16588).
+  std::int64_t registers = 0;
   PositionInterpolation interpolation = PositionInterpolation::none;
   bool patch_bias = true;
   PixelLayout pixels = PixelLayout::images;
@@ -92,8 +99,13 @@ struct ImageSpec {
   [[nodiscard]] std::int64_t num_patches() const noexcept {
     return (image_size / patch_size) * (image_size / patch_size);
   }
-  [[nodiscard]] std::int64_t prefix_tokens() const noexcept {
+  /// Prefix tokens that a table has positions for.
+  [[nodiscard]] std::int64_t placed_prefix_tokens() const noexcept {
     return static_cast<std::int64_t>(prefix);
+  }
+  /// Rows of an image before its patches.
+  [[nodiscard]] std::int64_t prefix_tokens() const noexcept {
+    return placed_prefix_tokens() + registers;
   }
   /// Sequence length of one image of the config's size.
   [[nodiscard]] std::int64_t num_tokens() const noexcept { return num_patches() + prefix_tokens(); }
@@ -108,6 +120,10 @@ struct AudioSpec {
 /// Norms of a waveform's convolutions: a group norm of each channel after the first, or a layer
 /// norm after each.
 enum class WaveformNorm { first_group, every_layer };
+
+/// Normalisation of the convolution that gives a waveform its positions: of its weight, or of each
+/// channel of its input by stored statistics (HuBERT's conv_pos_batch_norm).
+enum class PositionNorm { weight, batch };
 
 /// A strided convolution without padding, dense over channels.
 struct WaveformLayer {
@@ -127,6 +143,7 @@ struct WaveformSpec {
   bool projection_norm = true;
   std::int64_t position_kernel_size = 0;
   std::int64_t position_groups = 1;
+  PositionNorm position_norm = PositionNorm::weight;
 
   /// Fewest inputs of layer `layer`, from 0, that fill `positions` of the encoder; of layer 0:
   /// audio samples.
@@ -199,6 +216,15 @@ struct TextSpec {
   bool ends_in_last_joint = false;  ///< the last joint layer computes no text states (SD 3)
 };
 
+/// An image that a video continues, as an image encoder's vectors (Wan 2.1, image to video): a
+/// norm, two layers and a norm project them, and cross-attention adds that to their keys and
+/// values, of projections of their own, to that to the text.
+struct ReferenceImageSpec {
+  std::int64_t size = 0;  ///< width of a vector; 0: no image
+  std::int64_t tokens = 0;
+  std::int64_t position_rows = 0;  ///< of a trained table added to the vectors; 0: none
+};
+
 /// A transformer that predicts the noise of a latent: one pass is one denoising step. The encoder's
 /// StackSpec has its attention, network and number of layers: joint ones or those with
 /// cross-attention first, then `num_single_layers`.
@@ -206,6 +232,7 @@ struct DenoiserSpec {
   LatentSpec latent;
   ConditioningSpec conditioning;
   TextSpec text;
+  ReferenceImageSpec reference_image{};
   ModulationSource modulation = ModulationSource::layer;
   /// Layers after the joint ones that run text and image as one sequence with the same weights,
   /// attention beside the network (FLUX).

@@ -86,7 +86,9 @@ struct ClassifierSpec {
   std::optional<NormSpec> dense_norm{};  ///< after that activation
   double dense_dropout = 0;              ///< before that layer
   bool scores = false;  ///< one label, without a label dimension (ELECTRA's discriminator)
-  double dropout = 0;   ///< before the projection
+  /// Width of a layer that projects every token before the mean (wav2vec 2.0); 0: none.
+  std::int64_t projection_size = 0;
+  double dropout = 0;  ///< before the projection
 };
 
 /// Pooling of a sequence to one vector: its first, second or last token, the mean of its tokens,
@@ -107,7 +109,9 @@ struct SimilarityHeadSpec {
 
 struct HeadSpec {
   bool projects_out = false;  ///< hidden_size -> embedding_size first, without bias (OPT-350m)
-  bool pooler = false;        ///< tanh(dense(hidden state of the first token))
+  bool pooler = false;        ///< activation(dense(hidden state of the first token))
+  ActivationKind pooler_activation = ActivationKind::tanh;
+  std::int64_t pooler_size = 0;  ///< output width; 0: hidden_size
   std::optional<LanguageModelHeadSpec> language_model{};
   std::optional<ClassifierSpec> classifier{};
   std::optional<SimilarityHeadSpec> similarity{};
@@ -259,6 +263,7 @@ struct LinearStep {
   std::string name;
   std::int64_t out_features = 0;
   bool bias = false;
+  ModelPart part = ModelPart::projector;  ///< vision: of an adapter inside the vision model
 };
 
 struct NormStep {
@@ -284,8 +289,15 @@ struct FactorStep {
 /// Divides every row by its Euclidean length.
 struct UnitLengthStep {};
 
+/// (x - mean) · factor with stored statistics of each channel (Gemma 4).
+struct StandardiseStep {};
+
+/// Arranges the patches of an image's tiles as one image, drops its padding and ends each row with
+/// a trained vector, behind the patches of the whole image (LLaVA-NeXT; ImageTiling).
+struct PackStep {};
+
 using ProjectorStep = std::variant<MergeStep, LinearStep, NormStep, ActivationStep, GatedStep,
-                                   FactorStep, UnitLengthStep>;
+                                   FactorStep, UnitLengthStep, StandardiseStep, PackStep>;
 
 /// An image as the norm of its class token (CLIP).
 struct ClassTokenPooling {
@@ -309,8 +321,33 @@ enum class FeatureRows { patches, all };
 /// completed to whole blocks of patches (Pixtral); or cut into tiles of the tower's size, followed
 /// by the whole image: tiles in the arrangement nearest its aspect ratio (InternVL), or after its
 /// longer side is scaled to 4 tiles (Idefics3). `rounded`: in its own size, each side rounded to
-/// whole blocks of patches (Qwen2-VL, within the limits of its preprocessor).
-enum class ImageRule { resized, native, rounded, tiles_by_aspect, tiles_of_longer_side };
+/// whole blocks of patches (Qwen2-VL, within the limits of its preprocessor). `tiles_of_list`: the
+/// whole image, followed by the tiles of the best size of a list (LLaVA-NeXT).
+/// `tiles_of_best_fit`: tiles of the canvas that the image fills with the least scaling, followed
+/// by the whole (Llama 4).
+enum class ImageRule {
+  resized,
+  native,
+  rounded,
+  tiles_by_aspect,
+  tiles_of_longer_side,
+  tiles_of_list,
+  tiles_of_best_fit,
+};
+
+/// Fewest and most pixels that a preprocessor leaves an image (preprocessor_config.json).
+struct PixelLimits {
+  std::int64_t least = 0;
+  std::int64_t most = 0;
+};
+
+/// Sizes that an image's tiles may fill, in pixels (image_grid_pinpoints), and the most tiles whose
+/// patches are kept: those of more are interpolated to as many (LLaVA-OneVision); 0: any number.
+struct TileList {
+  std::vector<std::int64_t> heights{};
+  std::vector<std::int64_t> widths{};
+  std::int64_t most_kept = 0;
+};
 
 struct ProjectorSpec {
   /// Numbers of layers after which the tower's hidden states are read, side by side; empty: after
@@ -318,6 +355,14 @@ struct ProjectorSpec {
   std::vector<std::int64_t> feature_layers{};
   FeatureRows rows = FeatureRows::patches;
   std::vector<ProjectorStep> steps{};
+
+  /// True if the tiles of an image are packed (PackStep).
+  [[nodiscard]] bool packs_tiles() const {
+    for (const ProjectorStep& step : steps) {
+      if (std::holds_alternative<PackStep>(step)) return true;
+    }
+    return false;
+  }
 
   /// Patches along each side of an image that become one visual token.
   [[nodiscard]] std::int64_t merged_side() const {
@@ -347,7 +392,9 @@ struct TowerSpec {
   std::optional<ImagePooling> pooling{};
   ProjectorSpec projector;
   ImageRule rule = ImageRule::resized;
-  std::vector<DeepstackSpec> deepstack{};  ///< after the text model's first, second, … layer
+  std::optional<PixelLimits> pixel_limits{};  ///< used when `rule` is rounded
+  TileList tiles{};                           ///< used when `rule` is tiles_of_list
+  std::vector<DeepstackSpec> deepstack{};     ///< after the text model's first, second, … layer
 
   // Special members are compiled once (src/base/special_members.cpp).
   TowerSpec();

@@ -94,10 +94,19 @@ struct PatchEmbedding {
 /// Rearranges the rows of an image tower. `without_prefix` drops the trained tokens before every
 /// image's patches; `class_token` keeps the first of these alone; `all` copies the rows; `join`
 /// puts the features of several layers side by side; the others merge square blocks of patches
-/// (PatchMerge).
+/// (PatchMerge). `pack` arranges tiles (PackStep).
 /// `[…, width]` -> `[rows, width · parts]`, or `[rows, width]` for a mean.
 struct PatchRows {
-  enum class Kind { without_prefix, class_token, all, join, patch_major, channel_major, mean };
+  enum class Kind {
+    without_prefix,
+    class_token,
+    all,
+    join,
+    patch_major,
+    channel_major,
+    mean,
+    pack,
+  };
   Kind kind = Kind::without_prefix;
   Expr rows;  ///< of the output
   Expr width;
@@ -241,10 +250,13 @@ struct RowGate {
   Expr width;
 };
 
-/// x · w with one trained weight per channel, in place. `[rows, width]`
+/// x · w with one trained weight per channel, in place; with statistics, (x - mean) · factor or a
+/// batch norm by stored means and variances (arXiv 1502.03167). `[rows, width]`
 struct ChannelScale {
+  enum class Statistics { none, mean_and_factor, batch_norm };
   Expr rows;
   Expr width;
+  Statistics statistics = Statistics::none;
 };
 
 /// Dropout in training, in place; saves a mask.

@@ -74,6 +74,19 @@ struct ImageGrid {
   [[nodiscard]] std::int64_t patches() const noexcept { return rows * columns; }
 };
 
+/// Arrangement of an image's tiles, and the patches of it that become visual tokens: those from
+/// `first_row` and `first_column` on, interpolated to `out_rows` × `out_columns` (PackStep).
+struct ImageTiling {
+  std::int64_t tile_rows = 0;
+  std::int64_t tile_columns = 0;
+  std::int64_t first_row = 0;
+  std::int64_t first_column = 0;
+  std::int64_t kept_rows = 0;
+  std::int64_t kept_columns = 0;
+  std::int64_t out_rows = 0;
+  std::int64_t out_columns = 0;
+};
+
 /// Sums over the images of a pass, in all sequences of its batch.
 struct ImageTotals {
   std::int64_t images = 0;
@@ -97,6 +110,7 @@ struct WorkloadImages {
   /// These images as the tower reads them: several tiles for one.
   std::vector<ImageGrid> grids{};
   ImageTotals totals{};
+  std::vector<ImageTiling> tilings{};  ///< of each image, where a tower packs tiles
 };
 
 /// Pixels and frames of one image or video that a diffusion transformer denoises.
@@ -176,6 +190,12 @@ struct WorkloadRequest {
 /// Images of the tower that one image of this size becomes, by the family's rule: its tiles and the
 /// whole, or the image alone.
 [[nodiscard]] std::vector<ImageGrid> grids_of_image(const TowerSpec& tower, ImageSize size);
+
+/// Arrangement of the tiles of an image of this size. Requires ImageRule::tiles_of_list.
+[[nodiscard]] ImageTiling tiling_of_image(const TowerSpec& tower, ImageSize size);
+
+/// Visual tokens of an image whose tiles are packed.
+[[nodiscard]] std::int64_t packed_tokens(const TowerSpec& tower, const ImageTiling& tiling);
 
 /// Place of a patch in its image.
 struct PatchPlace {

@@ -341,6 +341,14 @@ struct ElementwiseVisitor {
   }
   ElementwiseFlops operator()(const Dropout& op) const { return each(op.elements, kDropoutFlops); }
   ElementwiseFlops operator()(const ChannelScale& op) const {
+    switch (op.statistics) {
+      case ChannelScale::Statistics::none:
+        break;
+      case ChannelScale::Statistics::mean_and_factor:
+        return each(op.rows * op.width, {2, 1});
+      case ChannelScale::Statistics::batch_norm:
+        return each(op.rows * op.width, {4, 8});
+    }
     return each(op.rows * op.width, {1, 2});
   }
   ElementwiseFlops operator()(const SelectToken& op) const { return each(op.averaged, {1, 1}); }

@@ -76,7 +76,7 @@ Expr GraphBuilder::unmasked_pairs(const StackContext& stack, const AttentionSpec
                                             : Symbol::windowed_pairs;
   }
   if (!attention.causal) return shape.pairs();
-  const bool ahead = attention.lookahead == Lookahead::image && reads_images();
+  const bool ahead = sees_later_image(attention.lookahead) && reads_images();
   return Expr(Symbol::visible_pairs) + (ahead ? Expr(Symbol::later_image_pairs) : Expr());
 }
 
@@ -364,8 +364,9 @@ TensorId GraphBuilder::cross_attention(const StackContext& stack, TensorId hidde
   }
   emit_nodes_ = emit_nodes;
   operands.tensors.push_back(projected);
-  return attention_output(stack, parts, attention, heads.context_width(),
-                          softmax_attention(stack, parts, attention, operands));
+  TensorId context = softmax_attention(stack, parts, attention, operands);
+  if (reference_image_) context = add_reference_image(stack, operands.tensors.front(), context);
+  return attention_output(stack, parts, attention, heads.context_width(), context);
 }
 
 TensorId GraphBuilder::cross_attention_norm(const AttentionSpec& attention, const std::string& path,

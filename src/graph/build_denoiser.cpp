@@ -16,6 +16,7 @@ void GraphBuilder::denoise(const StackContext& stack) {
   conditioning_ = embed_conditioning(spec);
   if (spec.modulation == ModulationSource::shared) share_modulation();
   encoder_output_ = project_text(spec.text);
+  if (spec.reference_image.size > 0) reference_image_ = embed_reference_image(spec);
   switch (spec.text.attention) {
     case TextAttention::joint:
       hidden = joint_layers(stack, hidden);
@@ -178,6 +179,31 @@ TensorId GraphBuilder::project_text(const TextSpec& text) {
   }
   end_block(graph_.blocks.back().carried_in);
   return projected;
+}
+
+/// Source: WanImageEmbedding, diffusers, models/transformers/transformer_wan.py.
+TensorId GraphBuilder::embed_reference_image(const DenoiserSpec& denoiser) {
+  const ReferenceImageSpec& spec = denoiser.reference_image;
+  const Expr tokens = Integer{spec.tokens};
+  const Expr rows = kBatch * tokens;
+  const Expr width = Integer{spec.size};
+  const NormSpec trained{NormKind::layer_norm, true, 1e-5};
+  TensorId image = graph_input("reference_image", {kBatch, tokens, width});
+  begin_block("reference_image", StackRole::single, Integer{1}, graph_.blocks.back().carried_out);
+  if (spec.position_rows > 0) {
+    const WeightId table = weight(Part::text_projection, "position_embeddings.weight",
+                                  {Integer{spec.position_rows}, width}, WeightRole::embedding);
+    image = emit_in_place(Part::text_projection, "position_embeddings",
+                          PositionEmbedding{rows, tokens, width}, {image}, {table});
+  }
+  image = norm(trained, "first_norm", Norm{trained, rows, width, {}}, image);
+  image = project_vector(Part::text_projection, "projection.first", rows, width, image);
+  image = emit_in_place(Part::text_projection, "projection.activation",
+                        Activation{ActivationKind::gelu, rows * width}, {image});
+  image = project_vector(Part::text_projection, "projection.second", rows, kHidden, image);
+  image = norm(trained, "second_norm", Norm{trained, rows, kHidden, {}}, image);
+  end_block(graph_.blocks.back().carried_in);
+  return image;
 }
 
 void GraphBuilder::predict_noise(const StackContext& stack, TensorId hidden) {

@@ -123,6 +123,34 @@ auto GraphBuilder::in_scope(std::string scope, Function function) {
   return result;
 }
 
+/// `context` plus that of a second cross-attention with the same queries, to the reference image.
+TensorId GraphBuilder::add_reference_image(const StackContext& stack, TensorId queries,
+                                           TensorId context) {
+  const AttentionSpec& attention = *stack.spec->cross_attention;
+  const HeadSizes heads = head_sizes(attention);
+  const Expr tokens = Integer{spec_.denoiser->reference_image.tokens};
+  const Expr width = heads.key_width() + heads.value_width();
+  return in_scope("image.", [&] {
+    const LinearParts key_value{Part::cross_attention_key_value,
+                                "cross_attention.key_value",
+                                WeightRole::attention,
+                                kBatch * tokens,
+                                Symbol::hidden_size,
+                                {{"cross_attention.key", heads.key_width()},
+                                 {"cross_attention.value", heads.value_width()}},
+                                attention.qkv_bias};
+    TensorId projected = linear(key_value, *reference_image_, {kBatch, tokens, width});
+    projected = cross_attention_norm(attention, "cross_attention.key_norm",
+                                     {kBatch * tokens, width, {}, heads.kv_heads, heads.head_dim},
+                                     projected);
+    const AttentionOperands operands{heads.shape(stack.tokens, tokens), {queries, projected}};
+    const TensorId of_image =
+        softmax_attention(stack, cross_attention_parts(), attention, operands);
+    return emit_in_place(Part::cross_attention_context, "cross_attention.sum",
+                         ResidualAdd{stack.rows() * heads.context_width()}, {context, of_image});
+  });
+}
+
 TensorId GraphBuilder::joint_heads(const StackContext& stack, TensorId normed) {
   const TensorId qkv = project_heads(stack, normed);
   return stack.attention->query_key_norm ? query_key_norm(stack, qkv) : qkv;

@@ -183,6 +183,9 @@ std::vector<WeightId> GraphBuilder::patch_weights(const ImageSpec& image) {
       add("distillation_token", {Symbol::hidden_size});
       break;
   }
+  if (image.registers > 0) {
+    add("register_tokens", {Integer{image.registers}, Symbol::hidden_size});
+  }
   return weights;
 }
 

@@ -33,12 +33,14 @@ TensorId GraphBuilder::select_token(Part part, TensorId hidden) {
 
 TensorId GraphBuilder::pooler(TensorId hidden) {
   const TensorId first = select_token(Part::pooler, hidden);
+  const std::int64_t size = spec_.head.pooler_size;
+  const Expr width = size == 0 ? Expr(kHidden) : sized(Symbol::hidden_size, size);
   const LinearParts dense{Part::pooler, "pooler.dense", WeightRole::head,
-                          kBatch,       kHidden,        {{"pooler.dense", kHidden}},
+                          kBatch,       kHidden,        {{"pooler.dense", width}},
                           true};
-  const TensorId projected = linear(dense, first, {kBatch, kHidden});
+  const TensorId projected = linear(dense, first, {kBatch, width});
   return emit_in_place(Part::pooler, "pooler.activation",
-                       Activation{ActivationKind::tanh, kBatch * kHidden}, {projected});
+                       Activation{spec_.head.pooler_activation, kBatch * width}, {projected});
 }
 
 TensorId GraphBuilder::language_model_transform(const Expr& rows, TensorId hidden) {
@@ -104,9 +106,9 @@ void GraphBuilder::language_model_head(const StackContext& stack, TensorId hidde
 
 TensorId GraphBuilder::pool_tokens(const StackContext& stack, TokenPooling pooling,
                                    TensorId hidden) {
-  SelectToken op{kBatch * kHidden, pooling};
-  Expr width = kHidden;
-  const Expr all = stack.rows() * kHidden;
+  Expr width = graph_.tensors[hidden].shape.back();
+  SelectToken op{kBatch * width, pooling};
+  const Expr all = stack.rows() * width;
   switch (pooling) {
     case TokenPooling::first:
       return select_token(Part::head, hidden);
@@ -118,11 +120,14 @@ TensorId GraphBuilder::pool_tokens(const StackContext& stack, TokenPooling pooli
     case TokenPooling::mean:
       op.averaged = all;
       break;
-    case TokenPooling::first_and_mean:
-      width = Integer{2} * kHidden;
+    case TokenPooling::first_and_mean: {
+      const auto& image = spec_.embedding.image;
+      const Expr left_out = Integer{image ? image->prefix_tokens() : 1};
+      op.averaged = all - kBatch * left_out * width;
+      width = Integer{2} * width;
       op.elements = kBatch * width;
-      op.averaged = all - kBatch * kHidden;
       break;
+    }
   }
   const char* const path =
       pooling == TokenPooling::second ? "classifier.second_token" : "classifier.token";
@@ -138,7 +143,7 @@ TensorId GraphBuilder::classifier_features(const StackContext& stack, const Clas
     case ClassifierInput::first_two_tokens:
       return pool_tokens(stack, TokenPooling::first, hidden);
     case ClassifierInput::mean_token:
-      return pool_tokens(stack, TokenPooling::mean, hidden);
+      return pool_tokens(stack, TokenPooling::mean, project_tokens(stack, spec, hidden));
     case ClassifierInput::first_and_mean:
       return pool_tokens(stack, TokenPooling::first_and_mean, hidden);
     case ClassifierInput::last_token:
@@ -146,6 +151,20 @@ TensorId GraphBuilder::classifier_features(const StackContext& stack, const Clas
       break;
   }
   return hidden;
+}
+
+TensorId GraphBuilder::project_tokens(const StackContext& stack, const ClassifierSpec& spec,
+                                      TensorId hidden) {
+  if (spec.projection_size == 0) return hidden;
+  const Expr width = Integer{spec.projection_size};
+  const LinearParts parts{Part::head,
+                          "classifier.projection",
+                          WeightRole::head,
+                          stack.rows(),
+                          kHidden,
+                          {{"classifier.projection", width}},
+                          true};
+  return linear(parts, hidden, {kBatch, stack.tokens, width});
 }
 
 TensorId GraphBuilder::classifier_dense(const ClassifierSpec& spec, TensorId features) {

@@ -172,12 +172,18 @@ TensorId GraphBuilder::project_images(const std::vector<ProjectorStep>& steps,
   begin_block(path, StackRole::single, Integer{1}, features);
   graph_.blocks.back().first_layer = index;
   for (std::size_t i = 0; i < steps.size(); ++i) {
+    const WeightId of_step = graph_.weights.size();
     features = project_step(steps[i], fmt::format("{}", i), features);
+    const auto* const layer = std::get_if<LinearStep>(&steps[i]);
+    const ModelPart part = layer != nullptr ? layer->part : ModelPart::projector;
+    for (Weight& weight : std::span(graph_.weights).subspan(of_step)) {
+      weight.model_part = part;
+      if (part == ModelPart::vision) weight.role = WeightRole::mlp;  // of an adapter
+    }
   }
   for (Node& node : graph_.blocks.back().nodes) node.component = kProjector;
   for (Weight& weight : std::span(graph_.weights).subspan(first_weight)) {
     weight.component = kProjector;
-    weight.model_part = ModelPart::projector;
   }
   end_block(features);
   emit_nodes_ = emits;
@@ -203,11 +209,32 @@ TensorId GraphBuilder::project_step(const ProjectorStep& step, const std::string
             return emit_in_place(Part::projector, "unit_length", UnitLength{shape[0], shape[1]},
                                  {features});
           },
+          [&](const StandardiseStep&) { return standardise(features); },
+          [&](const PackStep&) { return pack_tiles(features); },
           [&](const ActivationStep& own) {
             return emit_in_place(Part::projector, "activation." + path,
                                  Activation{own.kind, shape[0] * shape[1]}, {features});
           }},
       step);
+}
+
+TensorId GraphBuilder::standardise(TensorId features) {
+  const std::vector<Expr> shape = graph_.tensors[features].shape;
+  std::vector<WeightId> statistics;
+  for (const char* const name : {"standardise.mean", "standardise.factor"}) {
+    statistics.push_back(weight(Part::projector, name, {shape[1]}, WeightRole::norm));
+    graph_.weights.back().kind = WeightKind::buffer;
+  }
+  ChannelScale op{shape[0], shape[1], ChannelScale::Statistics::mean_and_factor};
+  return emit_in_place(Part::projector, "standardise", std::move(op), {features},
+                       std::move(statistics));
+}
+
+TensorId GraphBuilder::pack_tiles(TensorId features) {
+  const Expr width = graph_.tensors[features].shape[1];
+  const PatchRows op{PatchRows::Kind::pack, Symbol::image_tokens, width};
+  const WeightId end = weight(Part::projector, "end_of_row", {width}, WeightRole::projector);
+  return emit(Part::projector, "pack", op, {features}, {end}, {op.rows, width});
 }
 
 TensorId GraphBuilder::project_gated(const GatedStep& step, TensorId features) {

@@ -80,6 +80,21 @@ TensorId GraphBuilder::project_waveform(const StackContext& stack, TensorId feat
   return linear(projection, features, hidden_shape(stack));
 }
 
+/// A batch norm of a copy of `hidden`, which the residual still needs.
+TensorId GraphBuilder::batch_norm(const StackContext& stack, TensorId hidden) {
+  std::vector<WeightId> weights;
+  for (const char* const name : {"weight", "bias", "mean", "variance"}) {
+    weights.push_back(weight(Part::embeddings, std::string("position_norm.") + name,
+                             {Symbol::hidden_size}, WeightRole::norm));
+  }
+  for (std::size_t i = 2; i < weights.size(); ++i) {
+    graph_.weights[weights[i]].kind = WeightKind::buffer;
+  }
+  ChannelScale op{stack.rows(), Symbol::hidden_size, ChannelScale::Statistics::batch_norm};
+  return emit(Part::embeddings, "position_norm", std::move(op), {hidden}, std::move(weights),
+              hidden_shape(stack));
+}
+
 TensorId GraphBuilder::convolve_positions(const StackContext& stack, TensorId hidden) {
   const WaveformSpec& spec = *spec_.embedding.waveform;
   const Expr width = Symbol::hidden_size;
@@ -87,15 +102,23 @@ TensorId GraphBuilder::convolve_positions(const StackContext& stack, TensorId hi
                  Integer{1}, stack.tokens};
   op.group_channels = Integer{spec_.hidden_size / spec.position_groups};
   op.padding = ConvolutionPadding::odd_in_front;
-  op.weight = ConvolutionWeight::normalised_taps;
   const auto add = [&](const std::string& name, std::vector<Expr> shape) {
     return weight(Part::embeddings, "position_convolution." + name, std::move(shape),
                   WeightRole::embedding);
   };
   std::vector<WeightId> weights{add("weight", {width, op.group_channels, op.kernel}),
-                                add("bias", {width}),
-                                add("length.weight", {Integer{1}, Integer{1}, op.kernel})};
-  TensorId positions = emit(Part::embeddings, "position_convolution", std::move(op), {hidden},
+                                add("bias", {width})};
+  TensorId input = hidden;
+  switch (spec.position_norm) {
+    case PositionNorm::weight:
+      op.weight = ConvolutionWeight::normalised_taps;
+      weights.push_back(add("length.weight", {Integer{1}, Integer{1}, op.kernel}));
+      break;
+    case PositionNorm::batch:
+      input = batch_norm(stack, hidden);
+      break;
+  }
+  TensorId positions = emit(Part::embeddings, "position_convolution", std::move(op), {input},
                             std::move(weights), hidden_shape(stack));
   positions = emit_in_place(Part::embeddings, "position_convolution.activation",
                             Activation{spec.activation, stack.rows() * width}, {positions});

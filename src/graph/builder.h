@@ -52,6 +52,8 @@ class GraphBuilder {
   TensorId embed_numbers(const std::string& name, const Expr& count, const Expr& width);
   TensorId embed_image_size();
   TensorId embed_conditioning(const DenoiserSpec& denoiser);
+  TensorId embed_reference_image(const DenoiserSpec& denoiser);
+  TensorId add_reference_image(const StackContext& stack, TensorId queries, TensorId context);
   TensorId activated_conditioning(const std::string& path);
   void share_modulation();
   TensorId modulation_vectors(const std::string& path, std::int64_t vectors,
@@ -101,6 +103,8 @@ class GraphBuilder {
   TensorId project_images(const std::vector<ProjectorStep>& steps, const std::string& path,
                           std::int64_t index, TensorId features);
   TensorId project_step(const ProjectorStep& step, const std::string& path, TensorId features);
+  TensorId standardise(TensorId features);
+  TensorId pack_tiles(TensorId features);
   TensorId project_gated(const GatedStep& step, TensorId features);
   TensorId merge_patches(const MergeStep& step, TensorId features);
   TensorId project_features(const LinearStep& step, TensorId features);
@@ -123,6 +127,7 @@ class GraphBuilder {
   TensorId embed_waveform(const StackContext& stack);
   TensorId waveform_layer(std::size_t index, const Expr& length, TensorId input);
   TensorId project_waveform(const StackContext& stack, TensorId features);
+  TensorId batch_norm(const StackContext& stack, TensorId hidden);
   TensorId convolve_positions(const StackContext& stack, TensorId hidden);
 
   // build_layers.cpp
@@ -343,6 +348,7 @@ class GraphBuilder {
   TensorId pool_tokens(const StackContext& stack, TokenPooling pooling, TensorId hidden);
   TensorId classifier_features(const StackContext& stack, const ClassifierSpec& spec,
                                TensorId hidden);
+  TensorId project_tokens(const StackContext& stack, const ClassifierSpec& spec, TensorId hidden);
   TensorId classifier_dense(const ClassifierSpec& spec, TensorId features);
   TensorId pooler(TensorId hidden);
   TensorId project_out(const StackContext& stack, TensorId hidden);
@@ -402,6 +408,7 @@ class GraphBuilder {
   std::optional<TensorId> position_bias_;
   std::optional<TensorId> position_table_;
   std::optional<TensorId> encoder_output_;     ///< or the projected text
+  std::optional<TensorId> reference_image_;    ///< of a diffusion transformer, projected
   std::optional<TensorId> conditioning_;       ///< of a diffusion transformer
   std::optional<TensorId> shared_modulation_;  ///< likewise
   std::optional<TensorId> per_layer_input_;

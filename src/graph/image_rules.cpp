@@ -11,6 +11,9 @@ namespace {
 /// Most tiles of an image, besides the whole. Source: max_patches of transformers' InternVL
 /// processor.
 constexpr std::int64_t kMostTiles = 12;
+/// Most tiles of an image that fills a canvas, besides the whole. Source: max_patches of
+/// transformers' Llama 4 processor.
+constexpr std::int64_t kMostFittedTiles = 16;
 /// Tiles along the longer side of an image. Source: size and max_image_size of transformers'
 /// Idefics3 and SmolVLM image processors.
 constexpr std::int64_t kTilesOfLongerSide = 4;
@@ -26,12 +29,25 @@ std::vector<ImageGrid> with_whole(const ImageSpec& image, std::int64_t tiles) {
   return std::vector<ImageGrid>(static_cast<std::size_t>(count), square_grid(image));
 }
 
+/// Scale that leaves an image as many whole patches as the limit has. Source: navit_resize,
+/// transformers, models/kimi_k25.
+double ratio_to_limit(const PixelLimits& limits, ImageSize size, const ImageSpec& image) {
+  const auto patches = [&](std::int64_t side) {
+    return static_cast<double>(std::max<std::int64_t>(side / image.patch_size, 1));
+  };
+  const auto patch = static_cast<double>(image.patch_size);
+  const double most = static_cast<double>(limits.most) / (patch * patch);
+  return std::sqrt(patches(size.height) * patches(size.width) / most);
+}
+
 /// Scales an image down until its longer side fits, and completes its blocks of patches. Source:
 /// get_resize_output_image_size, transformers, models/pixtral.
 ImageGrid native_grid(const TowerSpec& tower, ImageSize size) {
   const ImageSpec& image = *tower.embedding.image;
   const auto most = static_cast<double>(image.image_size);
-  const double ratio = static_cast<double>(std::max(size.height, size.width)) / most;
+  const double longer = static_cast<double>(std::max(size.height, size.width));
+  const double ratio =
+      tower.pixel_limits ? ratio_to_limit(*tower.pixel_limits, size, image) : longer / most;
   const std::int64_t side = tower.projector.merged_side();
   const auto patches = [&](std::int64_t length) {
     if (ratio > 1) length = static_cast<std::int64_t>(static_cast<double>(length) / ratio);
@@ -40,16 +56,30 @@ ImageGrid native_grid(const TowerSpec& tower, ImageSize size) {
   return {patches(size.height), patches(size.width)};
 }
 
-/// Rounds the sides of an image to whole blocks of patches. Source: smart_resize, transformers,
-/// models/qwen2_vl.
+/// Rounds the sides of an image to whole blocks of patches, within the limits of its pixels.
+/// Source: smart_resize, transformers, models/qwen2_vl.
 ImageGrid rounded_grid(const TowerSpec& tower, ImageSize size) {
   const std::int64_t side = tower.projector.merged_side();
-  const std::int64_t unit = tower.embedding.image->patch_size * side;
-  const auto patches = [&](std::int64_t length) {
-    const double blocks = std::nearbyint(static_cast<double>(length) / static_cast<double>(unit));
-    return std::max<std::int64_t>(static_cast<std::int64_t>(blocks), 1) * side;
-  };
-  return {patches(size.height), patches(size.width)};
+  const auto unit = static_cast<double>(tower.embedding.image->patch_size * side);
+  const auto height = static_cast<double>(size.height);
+  const auto width = static_cast<double>(size.width);
+  double rows = std::max(std::nearbyint(height / unit), 1.0);
+  double columns = std::max(std::nearbyint(width / unit), 1.0);
+  if (const auto& limits = tower.pixel_limits) {
+    const double pixels = rows * columns * unit * unit;
+    const auto least = static_cast<double>(limits->least);
+    const auto most = static_cast<double>(limits->most);
+    if (pixels > most) {
+      const double ratio = std::sqrt(height * width / most);
+      rows = std::max(std::floor(height / ratio / unit), 1.0);
+      columns = std::max(std::floor(width / ratio / unit), 1.0);
+    } else if (pixels < least) {
+      const double ratio = std::sqrt(least / (height * width));
+      rows = std::ceil(height * ratio / unit);
+      columns = std::ceil(width * ratio / unit);
+    }
+  }
+  return {static_cast<std::int64_t>(rows) * side, static_cast<std::int64_t>(columns) * side};
 }
 
 /// Tiles in the arrangement nearest the image's aspect ratio; of equal ones the larger, while the
@@ -87,7 +117,102 @@ std::int64_t tiles_of_longer_side(const ImageSpec& image, ImageSize size) {
   return kTilesOfLongerSide * ceil_div(even, image.image_size);
 }
 
+/// Tiles of the canvas that an image fills with the least enlargement, else the least reduction; of
+/// equal ones the smallest. Source: get_best_fit, transformers, models/llama4.
+std::int64_t tiles_of_best_fit(const ImageSpec& image, ImageSize size) {
+  const auto side = static_cast<double>(image.image_size);
+  std::int64_t best = 1;
+  double best_scale = 0;
+  for (std::int64_t tiles = 1; tiles <= kMostFittedTiles; ++tiles) {
+    for (std::int64_t rows = 1; rows <= tiles; ++rows) {
+      if (tiles % rows != 0) continue;
+      const double across = side * static_cast<double>(tiles / rows);
+      const double scale =
+          std::min(across / static_cast<double>(size.width),
+                   side * static_cast<double>(rows) / static_cast<double>(size.height));
+      const bool enlarges = best_scale >= 1;
+      const bool better =
+          scale >= 1 ? !enlarges || scale < best_scale : !enlarges && scale > best_scale;
+      if (!better) continue;
+      best = tiles;
+      best_scale = scale;
+    }
+  }
+  return best;
+}
+
+/// Number of the size of the list that leaves an image the most pixels; of equal ones the smallest.
+/// Source: select_best_resolution, transformers, image_processing_utils.py.
+std::size_t best_size(const TileList& list, ImageSize size) {
+  const auto height = static_cast<double>(size.height);
+  const auto width = static_cast<double>(size.width);
+  std::size_t best = 0;
+  double most = 0;
+  double least_waste = HUGE_VAL;
+  for (std::size_t i = 0; i < list.heights.size(); ++i) {
+    const auto rows = static_cast<double>(list.heights[i]);
+    const auto columns = static_cast<double>(list.widths[i]);
+    const double scale = std::min(columns / width, rows / height);
+    const double kept =
+        std::min(std::floor(width * scale) * std::floor(height * scale), width * height);
+    const double waste = rows * columns - kept;
+    if (kept < most || (kept == most && waste >= least_waste)) continue;
+    best = i;
+    most = kept;
+    least_waste = waste;
+  }
+  return best;
+}
+
+/// Rows on one side of an image that only pad it, where its other side fills the tiles. Source:
+/// unpad_image, transformers, models/llava_next.
+std::int64_t padding_of(std::int64_t patches, std::int64_t across, std::int64_t side,
+                        std::int64_t side_across) {
+  constexpr double kDigits = 1e7;  // the reference code rounds to 7 digits first
+  const double scale = static_cast<double>(across) / static_cast<double>(side_across);
+  const double filled = std::nearbyint(static_cast<double>(side) * scale * kDigits) / kDigits;
+  return (patches - static_cast<std::int64_t>(filled)) / 2;
+}
+
 }  // namespace
+
+ImageTiling tiling_of_image(const TowerSpec& tower, ImageSize size) {
+  const ImageSpec& image = *tower.embedding.image;
+  const std::int64_t side = image.image_size / image.patch_size;
+  const std::size_t best = best_size(tower.tiles, size);
+  ImageTiling tiling;
+  tiling.tile_rows = tower.tiles.heights[best] / image.image_size;
+  tiling.tile_columns = tower.tiles.widths[best] / image.image_size;
+  const std::int64_t rows = tiling.tile_rows * side;
+  const std::int64_t columns = tiling.tile_columns * side;
+  const double aspect = static_cast<double>(size.width) / static_cast<double>(size.height);
+  if (aspect > static_cast<double>(columns) / static_cast<double>(rows)) {
+    tiling.first_row = padding_of(rows, columns, size.height, size.width);
+  } else {
+    tiling.first_column = padding_of(columns, rows, size.width, size.height);
+  }
+  tiling.kept_rows = rows - 2 * tiling.first_row;
+  tiling.kept_columns = columns - 2 * tiling.first_column;
+  tiling.out_rows = tiling.kept_rows;
+  tiling.out_columns = tiling.kept_columns;
+  if (tower.tiles.most_kept == 0) return tiling;
+  // Source: pack_image_features, transformers, models/llava_onevision.
+  constexpr double kTolerance = 1.1;
+  const auto kept = static_cast<double>(tiling.kept_rows * tiling.kept_columns);
+  const double ratio = std::sqrt(kept / static_cast<double>(tower.tiles.most_kept * side * side));
+  if (ratio <= kTolerance) return tiling;
+  const auto reduced = [&](std::int64_t count) {
+    return static_cast<std::int64_t>(std::floor(static_cast<double>(count) / ratio));
+  };
+  tiling.out_rows = reduced(tiling.kept_rows);
+  tiling.out_columns = reduced(tiling.kept_columns);
+  return tiling;
+}
+
+std::int64_t packed_tokens(const TowerSpec& tower, const ImageTiling& tiling) {
+  const ImageSpec& image = *tower.embedding.image;
+  return image.num_patches() + tiling.out_rows * (tiling.out_columns + 1);
+}
 
 std::vector<ImageGrid> grids_of_image(const TowerSpec& tower, ImageSize size) {
   const ImageSpec& image = *tower.embedding.image;
@@ -100,6 +225,13 @@ std::vector<ImageGrid> grids_of_image(const TowerSpec& tower, ImageSize size) {
       return {rounded_grid(tower, size)};
     case ImageRule::tiles_by_aspect:
       return with_whole(image, tiles_by_aspect(image, size));
+    case ImageRule::tiles_of_list: {
+      const ImageTiling tiling = tiling_of_image(tower, size);
+      const std::int64_t tiles = 1 + tiling.tile_rows * tiling.tile_columns;
+      return std::vector<ImageGrid>(static_cast<std::size_t>(tiles), square_grid(image));
+    }
+    case ImageRule::tiles_of_best_fit:
+      return with_whole(image, tiles_of_best_fit(image, size));
     case ImageRule::tiles_of_longer_side:
       break;
   }

@@ -80,6 +80,11 @@ WorkloadImages resolve_images(const WorkloadRequest& request, const ModelSpec& s
     all.insert(all.end(), images.grids.begin(), images.grids.end());
   }
   images.totals = image_totals(spec, all, request.batch_size);
+  if (spec.tower->projector.packs_tiles()) {
+    const ImageTiling tiling = tiling_of_image(*spec.tower, images.size);
+    images.tilings.assign(static_cast<std::size_t>(images.count), tiling);
+    images.totals.tokens = images.count * repeats * packed_tokens(*spec.tower, tiling);
+  }
   return images;
 }
 
@@ -88,7 +93,7 @@ WorkloadImages resolve_images(const WorkloadRequest& request, const ModelSpec& s
 std::string note_on_images(const Workload& workload, const ModelSpec& spec) {
   if (!spec.tower || workload.phase == Phase::decode) return {};
   if (workload.images.count > 0) {
-    if (spec.tower->rule != ImageRule::rounded) return {};
+    if (spec.tower->rule != ImageRule::rounded || spec.tower->pixel_limits) return {};
     return "images keep their size, rounded to whole blocks of patches: limits that a preprocessor "
            "sets on pixels or tokens are not applied";
   }

@@ -14,6 +14,15 @@ std::int64_t sliding_window(const StackSpec& stack) {
   return 0;
 }
 
+/// How visual tokens see those of their image in a stack's layers; none in layers without images.
+Lookahead lookahead_of(const StackSpec& stack) {
+  for (std::size_t variant = 0; variant <= stack.variants.size(); ++variant) {
+    const Lookahead lookahead = stack.attention_of(variant).lookahead;
+    if (sees_later_image(lookahead)) return lookahead;
+  }
+  return Lookahead::none;
+}
+
 /// 0 + 1 + … + (count - 1)
 Integer sum_below(Integer count) { return checked_multiply(count, count - 1) / 2; }
 
@@ -125,7 +134,9 @@ ImageTotals image_totals(const ModelSpec& spec, std::span<const ImageGrid> image
   totals.pairs = narrow(pairs);
   totals.window_pairs = narrow(window_pairs);
   totals.tokens = narrow(tokens);
-  if (spec.main_stack().self_attention.lookahead != Lookahead::image) return totals;
+  const Lookahead lookahead = lookahead_of(spec.main_stack());
+  if (lookahead == Lookahead::none) return totals;
+  if (lookahead == Lookahead::image_in_window) outside_window = 0;
   totals.later_pairs = narrow(later / sequences);
   totals.windowed_pairs = narrow((later + outside_window) / sequences);
   return totals;

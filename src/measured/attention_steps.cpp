@@ -273,7 +273,9 @@ RotaryTable StepBuilder::rotary_table(const RopeSpec& rope, std::int64_t width,
     case RopeAxes::rows_and_columns_alternate:
     case RopeAxes::rows_then_columns:
     case RopeAxes::columns_then_rows:
-      return make_patch_rotary_table(rope, width, places_of(*spec().embedding.image, grids()));
+    case RopeAxes::columns_and_rows_take_turns:
+      return make_patch_rotary_table(rope, width,
+                                     points_of(*spec().embedding.image, rope.coordinates, grids()));
     case RopeAxes::sections:
     case RopeAxes::interleaved_sections:
       if (prompt) return make_axis_rotary_table(rope, width, trained, prompt->of_tokens);

@@ -96,19 +96,25 @@ StepBuilder::Run StepBuilder::operator()(const TransformerXlBias& op) {
 StepBuilder::Run StepBuilder::operator()(const ChannelScale& op) {
   const std::int64_t rows = integer(op.rows);
   const std::int64_t width = integer(op.width);
-  return [=, weights = &program_.weights_, path = weight_path(0), copy_input = input_copy(),
+  std::vector<std::string> paths;
+  for (std::size_t i = 0; i < node_->weights.size(); ++i) paths.push_back(weight_path(i));
+  return [=, weights = &program_.weights_, statistics = op.statistics, copy_input = input_copy(),
           layers = block_.layers_per_weights, x = output()](std::int64_t layer) {
     copy_input();
-    const float* const factors = weights->values(path, layer / layers);
-    for (std::int64_t row = 0; row < rows; ++row)
-      multiply_channels(factors, width, x + row * width);
+    std::vector<const float*> values;
+    for (const std::string& path : paths) values.push_back(weights->values(path, layer / layers));
+    for (std::int64_t row = 0; row < rows; ++row) {
+      scale_channels(statistics, values, width, x + row * width);
+    }
     return StepCount{0, 2 * rows * width * kFloatBytes};
   };
 }
 
 StepBuilder::Run StepBuilder::operator()(const SelectToken& op) {
   const TokenInputs& tokens = program_.inputs_.main;
-  PoolingArguments args{tokens.batch, tokens.seq_len, program_.spec_.hidden_size, input(0)};
+  const std::int64_t width = integer(program_.graph_.tensors[node_->inputs[0]].shape.back());
+  PoolingArguments args{tokens.batch, tokens.seq_len, width, input(0)};
+  if (const auto& image = program_.spec_.embedding.image) args.prefix = image->prefix_tokens();
   if (!tokens.key_mask.empty()) args.mask = tokens.key_mask.data();
   args.ids = tokens.ids.data();
   args.token_id = op.token_id;

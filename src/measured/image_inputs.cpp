@@ -61,6 +61,15 @@ void require_size(const ModelSpec& spec, ImageSize size, const std::string& plac
                                 image.image_size, image.image_size));
 }
 
+/// Visual tokens of each image, or of each of its tiles.
+std::vector<std::int64_t> tokens_of_images(const TowerSpec& tower, const WorkloadImages& images) {
+  std::vector<std::int64_t> tokens;
+  for (const ImageTiling& tiling : images.tilings) tokens.push_back(packed_tokens(tower, tiling));
+  if (!tokens.empty()) return tokens;
+  for (const ImageGrid& grid : images.grids) tokens.push_back(visual_tokens(tower, grid));
+  return tokens;
+}
+
 bool is_placeholder(const ModelSpec& spec, std::int64_t id) {
   return std::ranges::find(spec.tower_tokens, id) != spec.tower_tokens.end();
 }
@@ -111,6 +120,45 @@ TowerInputs read_images(const checkpoint::SafetensorsFile& file, const std::stri
   return images;
 }
 
+TowerInputs read_tiles(const checkpoint::SafetensorsFile& file, const std::string& name,
+                       const ModelSpec& spec, const std::vector<ImageSize>& sizes) {
+  const StoredTensor* const tensor = file.find(name);
+  const std::string place = tensor_place(file.path(), name);
+  const std::size_t dimensions = tensor == nullptr ? 0 : tensor->shape.size();
+  const bool is_images =
+      dimensions >= 4 && std::ranges::all_of(tensor->shape, [](auto size) { return size > 0; });
+  const StoredImages stored = is_images ? images_of(*tensor) : StoredImages{};
+  const std::int64_t slots = dimensions >= 5 ? tensor->shape[dimensions - 4] : 0;  // of an image
+  const ImageSpec& image = *spec.tower->embedding.image;
+  TowerInputs images;
+  std::vector<std::int64_t> stored_tiles;  // those that images fill
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    images.tilings.push_back(tiling_of_image(*spec.tower, sizes[i]));
+    const ImageTiling& tiling = images.tilings.back();
+    const auto first = slots > 0 ? static_cast<std::int64_t>(i) * slots : std::ssize(stored_tiles);
+    const std::int64_t tiles = 1 + tiling.tile_rows * tiling.tile_columns;
+    for (std::int64_t tile = 0; tile < tiles; ++tile) stored_tiles.push_back(first + tile);
+  }
+  const bool matches = is_images && stored.channels == image.num_channels &&
+                       fits(image, stored.size) && !stored_tiles.empty() &&
+                       stored_tiles.back() < stored.count;
+  if (!matches) {
+    throw Error(ErrorCode::invalid_input,
+                "has no matching tensor [images, tiles, channels, height, width]", place,
+                "store the whole and the tiles of every image, and its size in image_sizes");
+  }
+  const std::int64_t floats = stored.channels * stored.size.height * stored.size.width;
+  std::vector<float> values(static_cast<std::size_t>(stored.count * floats));
+  checkpoint::copy_as_float32(*tensor, values, place);
+  file.require_unchanged();
+  for (const std::int64_t tile : stored_tiles) {
+    const auto begin = values.begin() + tile * floats;
+    images.pixels.insert(images.pixels.end(), begin, begin + floats);
+    images.sizes.push_back(stored.size);
+  }
+  return images;
+}
+
 TowerInputs read_patches(const checkpoint::SafetensorsFile& file, const std::string& name,
                          const ModelSpec& spec, const std::vector<ImageGrid>& grids) {
   const ImageSpec& image = *spec.tower->embedding.image;
@@ -125,8 +173,10 @@ TowerInputs read_patches(const checkpoint::SafetensorsFile& file, const std::str
     patches += grid.patches();
   }
   const std::int64_t elements = image.patch_elements();
-  const std::vector<std::int64_t> shape =
-      tensor == nullptr ? std::vector<std::int64_t>() : tensor->shape;
+  std::vector<std::int64_t> shape = tensor == nullptr ? std::vector<std::int64_t>() : tensor->shape;
+  const bool has_sides = shape.size() == 4 && shape[1] == image.num_channels &&
+                         shape[2] == image.patch_size && shape[3] == image.patch_size;
+  if (has_sides) shape = {shape[0], elements};
   const bool padded =
       shape.size() == 3 && shape[0] == std::ssize(grids) && shape[2] == elements &&
       std::ranges::all_of(grids, [&](const ImageGrid& grid) { return grid.patches() <= shape[1]; });
@@ -159,7 +209,9 @@ void find_placeholders(TokenInputs& tokens, const ModelSpec& spec) {
 void require_placeholders(const TokenInputs& tokens, const std::optional<TowerInputs>& images,
                           const ModelSpec& spec, const std::string& where) {
   std::int64_t wanted = 0;
-  if (images) {
+  if (images && spec.tower->projector.packs_tiles()) {
+    for (const ImageTiling& tiling : images->tilings) wanted += packed_tokens(*spec.tower, tiling);
+  } else if (images) {
     for (const ImageSize& size : images->sizes) {
       wanted += visual_tokens(*spec.tower, grid_of(size, *spec.tower->embedding.image));
     }
@@ -177,14 +229,17 @@ void add_random_images(const ModelSpec& spec, const Workload& workload, std::mt1
   std::normal_distribution<float> normal;
   inputs.images.emplace();
   const std::int64_t sequences = spec.tower->pooling ? 1 : workload.batch_size;
+  const std::vector<std::int64_t> tokens = tokens_of_images(*spec.tower, workload.images);
   for (std::int64_t sequence = 0; sequence < sequences; ++sequence) {
-    std::int64_t row = sequence * workload.seq_len;
     for (const ImageGrid& grid : workload.images.grids) {
       inputs.images->sizes.push_back(
           {grid.rows * image.patch_size, grid.columns * image.patch_size});
-      const std::int64_t tokens = visual_tokens(*spec.tower, grid);
+    }
+    std::ranges::copy(workload.images.tilings, std::back_inserter(inputs.images->tilings));
+    std::int64_t row = sequence * workload.seq_len;
+    for (const std::int64_t count : tokens) {
       ++row;  // the text before the image
-      for (std::int64_t i = 0; i < tokens; ++i) inputs.main.visual_rows.push_back(row++);
+      for (std::int64_t i = 0; i < count; ++i) inputs.main.visual_rows.push_back(row++);
     }
   }
   for (const ImageSize& size : inputs.images->sizes) {

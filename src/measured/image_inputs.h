@@ -17,6 +17,13 @@ namespace headroom::measured {
                                       const std::string& name, const ModelSpec& spec,
                                       const std::vector<ImageSize>& sizes);
 
+/// Reads the tiles `name` of images of these sizes in pixels, [images, tiles, channels, height,
+/// width], the whole image first; tiles beyond an image's own are padding. Without their dimension
+/// the tiles of all images follow each other. Throws Error{invalid_input}.
+[[nodiscard]] TowerInputs read_tiles(const checkpoint::SafetensorsFile& file,
+                                     const std::string& name, const ModelSpec& spec,
+                                     const std::vector<ImageSize>& sizes);
+
 /// Reads the patches `name` of images with these grids, [patches, elements] or, padded at the end,
 /// [images, patches, elements]: of each image its blocks in raster order, and the patches of a
 /// block likewise. Throws Error{invalid_input}.

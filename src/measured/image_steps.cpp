@@ -11,6 +11,20 @@
 namespace headroom::measured {
 namespace {
 
+/// The table with the row of the class token before all others; empty if it is there already.
+std::vector<float> class_first(const ImageSpec& image, const float* table, std::int64_t width) {
+  switch (image.class_position) {
+    case ClassPosition::first:
+      return {};
+    case ClassPosition::last:
+      break;
+  }
+  const float* const last = table + image.num_patches() * width;
+  std::vector<float> ordered(last, last + width);
+  ordered.insert(ordered.end(), table, last);
+  return ordered;
+}
+
 /// Positions of an image's patches in raster order, trained tokens first.
 std::vector<float> raster_positions(const ModelSpec& spec, const float* table,
                                     const ImageGrid& grid) {
@@ -20,8 +34,10 @@ std::vector<float> raster_positions(const ModelSpec& spec, const float* table,
     return sum_of_tables(table, spec.position.max_position_embeddings, width, grid);
   }
   const std::int64_t side = image.image_size / image.patch_size;
-  const PositionGrid trained{side, side, image.prefix_tokens(), width};
-  return interpolate_positions(trained, table, grid.rows, grid.columns, image.interpolation);
+  const PositionGrid trained{side, side, image.placed_prefix_tokens(), width};
+  const std::vector<float> ordered = class_first(image, table, width);
+  return interpolate_positions(trained, ordered.empty() ? table : ordered.data(), grid.rows,
+                               grid.columns, image.interpolation);
 }
 
 /// Positions of every image, row after row of the tower.
@@ -32,8 +48,9 @@ std::vector<float> positions_of(const ModelSpec& spec, const float* table,
   std::vector<float> positions;
   for (const ImageGrid& grid : grids) {
     const std::vector<float> own = raster_positions(spec, table, grid);
-    const auto patches = own.begin() + image.prefix_tokens() * width;
+    const auto patches = own.begin() + image.placed_prefix_tokens() * width;
     positions.insert(positions.end(), own.begin(), patches);
+    positions.insert(positions.end(), static_cast<std::size_t>(image.registers * width), 0.0F);
     for (const PatchPlace& place : patch_places(image, grid)) {
       const auto row = patches + (place.row * grid.columns + place.column) * width;
       positions.insert(positions.end(), row, row + width);
@@ -118,8 +135,12 @@ StepBuilder::Run StepBuilder::operator()(const PatchEmbedding& op) {
   projection->prepare(rows);
   std::size_t next = op.bias ? 2 : 1;
   std::vector<const float*> tokens;
-  for (std::int64_t i = 0; i < integer(op.prefix); ++i) {
+  for (std::int64_t i = 0; i < image.placed_prefix_tokens(); ++i) {
     tokens.push_back(weights.values(weight_path(next++), 0));
+  }
+  if (image.registers > 0) {
+    const float* const registers = weights.values(weight_path(next++), 0);
+    for (std::int64_t i = 0; i < image.registers; ++i) tokens.push_back(registers + i * width);
   }
   std::vector<float> positions;
   if (op.positions) {
@@ -152,6 +173,12 @@ StepBuilder::Run StepBuilder::operator()(const PatchRows& op) {
   for (std::size_t i = 0; i < node_->inputs.size(); ++i) inputs.push_back(input(i));
   const MergeArguments args{width, square_side(op.parts),
                             rows_of_patches(*spec().embedding.image, grids())};
+  const bool packs = op.kind == PatchRows::Kind::pack;
+  const float* const end_of_row = packs ? program_.weights_.values(weight_path(0), 0) : nullptr;
+  const ImageSpec& image = *spec().embedding.image;
+  const std::int64_t tile_side = packs ? image.image_size / image.patch_size : 0;
+  const std::vector<ImageTiling> tilings =
+      packs ? program_.inputs_.images->tilings : std::vector<ImageTiling>();
   return [=, kind = op.kind, all_grids = grids(), out = output()](std::int64_t /*layer*/) {
     switch (kind) {
       case PatchRows::Kind::all:
@@ -165,6 +192,9 @@ StepBuilder::Run StepBuilder::operator()(const PatchRows& op) {
         break;
       case PatchRows::Kind::join:
         join_rows(inputs, rows, width, out);
+        break;
+      case PatchRows::Kind::pack:
+        pack_tiles(tilings, {width, tile_side, end_of_row}, inputs.front(), out);
         break;
       case PatchRows::Kind::patch_major:
       case PatchRows::Kind::channel_major:

@@ -1,9 +1,25 @@
 #include "images.h"
 
 #include <algorithm>
+#include <numbers>
 
 namespace headroom::measured {
 namespace {
+
+/// Coordinate of row or column number `index` of `count`.
+float coordinate_of(PatchCoordinates coordinates, std::int64_t index, std::int64_t count) {
+  const auto place = static_cast<float>(index);
+  switch (coordinates) {
+    case PatchCoordinates::from_zero:
+      return place;
+    case PatchCoordinates::from_one:
+      return place + 1;
+    case PatchCoordinates::centres:
+      break;
+  }
+  constexpr auto kTurn = static_cast<float>(2 * std::numbers::pi);
+  return kTurn * (2 * ((place + 0.5F) / static_cast<float>(count)) - 1);
+}
 
 /// Tokens of the prompt at the front of sequence `batch`: those of type 0.
 std::int64_t prompt_length(const TokenInputs& tokens, std::int64_t batch) {
@@ -35,11 +51,15 @@ ImageGrid grid_of(const ImageSize& size, const ImageSpec& image) {
   return {size.height / image.patch_size, size.width / image.patch_size};
 }
 
-std::vector<PatchPlace> places_of(const ImageSpec& image, std::span<const ImageGrid> grids) {
-  std::vector<PatchPlace> all;
+std::vector<PatchPoint> points_of(const ImageSpec& image, PatchCoordinates coordinates,
+                                  std::span<const ImageGrid> grids) {
+  std::vector<PatchPoint> all;
   for (const ImageGrid& grid : grids) {
-    const std::vector<PatchPlace> own = patch_places(image, grid);
-    all.insert(all.end(), own.begin(), own.end());
+    all.insert(all.end(), static_cast<std::size_t>(image.prefix_tokens()), PatchPoint{});
+    for (const PatchPlace& place : patch_places(image, grid)) {
+      all.push_back({coordinate_of(coordinates, place.row, grid.rows),
+                     coordinate_of(coordinates, place.column, grid.columns)});
+    }
   }
   return all;
 }
@@ -128,7 +148,12 @@ std::vector<KeySpan> key_spans(const TokenInputs& tokens, Lookahead lookahead) {
       spans.push_back(i < prompt ? KeySpan{0, prompt} : KeySpan{i, i + 1});
     }
   }
-  if (lookahead == Lookahead::image) join_images(tokens, spans);
+  if (!sees_later_image(lookahead)) return spans;
+  join_images(tokens, spans);
+  if (lookahead == Lookahead::image) return spans;
+  for (std::size_t row = 0; row < spans.size(); ++row) {
+    spans[row].begin = static_cast<std::int64_t>(row) % tokens.seq_len;
+  }
   return spans;
 }
 

@@ -23,8 +23,9 @@ struct ImageRows {
 /// Grid of patches of an image of this size; incomplete patches are dropped.
 [[nodiscard]] ImageGrid grid_of(const ImageSize& size, const ImageSpec& image);
 
-/// Places of the patches of all images, in the order of the tower's rows.
-[[nodiscard]] std::vector<PatchPlace> places_of(const ImageSpec& image,
+/// Points of the rows of all images, prefix tokens included, in the order of the tower's rows.
+[[nodiscard]] std::vector<PatchPoint> points_of(const ImageSpec& image,
+                                                PatchCoordinates coordinates,
                                                 std::span<const ImageGrid> grids);
 
 /// Row of every patch, image by image, each in raster order.

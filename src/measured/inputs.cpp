@@ -409,9 +409,11 @@ void read_tower_inputs(std::filesystem::path path, const json& document, const M
       std::filesystem::path tensors = path;
       const checkpoint::SafetensorsFile file(tensors.replace_extension(".safetensors"));
       switch (spec.tower->embedding.image->pixels) {
-        case PixelLayout::images:
-          images = read_images(file, tensor, spec, reader.image_sizes());
+        case PixelLayout::images: {
+          const bool packs = spec.tower->projector.packs_tiles();
+          images = (packs ? read_tiles : read_images)(file, tensor, spec, reader.image_sizes());
           break;
+        }
         case PixelLayout::patches:
           images = read_patches(file, tensor, spec, reader.image_grids());
           break;

@@ -32,6 +32,7 @@ struct TokenInputs {
 struct TowerInputs {
   std::vector<float> pixels;
   std::vector<ImageSize> sizes;
+  std::vector<ImageTiling> tilings{};  ///< of each image whose tiles are packed
 };
 
 /// Inputs of one run. For encoder-decoders, `encoder` goes to the encoder and `main` to the

@@ -129,7 +129,9 @@ std::vector<NamedTensor> OutputCollector::finish(const Program& program) && {
                                                                   : "classifier"));
   }
   if (spec_.head.similarity) add_similarities(program);
-  add("pooler_output", {lengths_.batch, spec_.hidden_size}, program.output("pooler.activation"));
+  const std::int64_t size = spec_.head.pooler_size;
+  add("pooler_output", {lengths_.batch, size == 0 ? spec_.hidden_size : size},
+      program.output("pooler.activation"));
   return std::move(tensors_);
 }
 

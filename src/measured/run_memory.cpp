@@ -133,7 +133,9 @@ void require_positions(const ModelSpec& spec, Integer tokens, Integer encoder_to
     return position.max_position_embeddings - position.offset;
   };
   const auto refuse_above = [&](const PositionSpec& position, Integer needed) {
-    if (position.kind != PositionKind::learned || needed <= rows_of(position)) return;
+    // Images that the tower runs have positions of their own (ImageSpec::interpolation).
+    const bool is_table = position.kind == PositionKind::learned && !spec.embedding.image;
+    if (!is_table || needed <= rows_of(position)) return;
     throw Error(
         ErrorCode::invalid_input,
         fmt::format("{} tokens exceed the {} positions of the model", needed, rows_of(position)),

@@ -48,6 +48,13 @@ WorkloadImages images_of(const ModelSpec& spec, const ModelInputs& inputs) {
   images.count = std::max<std::int64_t>(1, std::ssize(grids) / sequences);
   images.size = inputs.images->sizes.front();
   images.totals = image_totals(spec, grids, inputs.main.batch);
+  images.tilings = inputs.images->tilings;
+  if (!images.tilings.empty()) {
+    images.totals.tokens = 0;
+    for (const ImageTiling& tiling : images.tilings) {
+      images.totals.tokens += packed_tokens(*spec.tower, tiling);
+    }
+  }
   images.grids = std::move(grids);
   return images;
 }

@@ -100,9 +100,12 @@ Integer product(std::initializer_list<Integer> factors) {
 
 /// Floats of a diffusion transformer's latent and text.
 Integer denoiser_input_floats(const DenoiserSpec& denoiser, const Workload& workload) {
+  const ReferenceImageSpec& image = denoiser.reference_image;
   const Integer text = product({workload.batch_size, workload.enc_seq_len, denoiser.text.size});
-  return checked_add(
-      text, product({workload.batch_size, workload.seq_len, denoiser.latent.patch_elements()}));
+  const Integer conditions =
+      checked_add(text, product({workload.batch_size, image.tokens, image.size}));
+  return checked_add(conditions, product({workload.batch_size, workload.seq_len,
+                                          denoiser.latent.patch_elements()}));
 }
 
 /// Floats of the inputs, without token ids.

@@ -16,6 +16,7 @@
 #include "preset_names.h"
 #include "quantization/quantization.h"
 #include "similar.h"
+#include "towers/pixel_limits.h"
 
 namespace headroom {
 namespace {
@@ -33,23 +34,31 @@ std::string weight_files_next_to(const fs::path& config) {
   return weight_files_at(fs::absolute(config).parent_path());
 }
 
-/// The hf_quant_config.json that belongs to a config: "x.config.json" has "x.hf_quant_config.json".
-fs::path quantization_file_of(const fs::path& config) {
+/// The file that belongs to a config, such as hf_quant_config.json with `beginning` "hf_quant_":
+/// "x.config.json" has "x.hf_quant_config.json". Empty if there is none.
+fs::path file_beside(const fs::path& config, std::string_view beginning) {
   constexpr std::string_view kName = "config.json";
   const std::string name = config.filename().string();
   if (!name.ends_with(kName)) return {};
-  return config.parent_path() /
-         (name.substr(0, name.size() - kName.size()) + "hf_quant_" + std::string(kName));
+  fs::path file =
+      config.parent_path() /
+      fmt::format("{}{}{}", name.substr(0, name.size() - kName.size()), beginning, kName);
+  std::error_code failed;
+  return fs::exists(file, failed) ? file : fs::path();
 }
 
 Model read_config_file(const fs::path& file, std::string name, std::string weight_files) {
   ModelSpec spec =
       read_model_spec(detail::read_text_file(file.string()), file.string(), std::move(name));
-  const fs::path quantization = quantization_file_of(file);
-  std::error_code failed;
-  if (!quantization.empty() && fs::exists(quantization, failed)) {
+  const fs::path quantization = file_beside(file, "hf_quant_");
+  if (!quantization.empty()) {
     detail::read_quantization_file(detail::read_text_file(quantization.string()),
                                    quantization.string(), spec);
+  }
+  const fs::path preprocessor = file_beside(file, "preprocessor_");
+  if (!preprocessor.empty()) {
+    detail::read_pixel_limits(detail::read_text_file(preprocessor.string()), preprocessor.string(),
+                              spec);
   }
   return {std::move(spec), file.string(), std::nullopt, std::move(weight_files)};
 }

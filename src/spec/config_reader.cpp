@@ -241,6 +241,18 @@ std::vector<std::int64_t> ConfigReader::integers_or(std::string_view key, std::i
   return values;
 }
 
+std::vector<std::array<std::int64_t, 2>> ConfigReader::pairs(std::string_view key) {
+  std::vector<std::array<std::int64_t, 2>> pairs;
+  for (const json& pair : list(key)) {
+    if (!pair.is_array() || pair.size() != 2) {
+      fail(key, "has an entry that is not a pair", "write [[height, width], …]");
+    }
+    pairs.push_back({integer_of(pair[0], key, 1), integer_of(pair[1], key, 1)});
+  }
+  if (pairs.empty()) fail(key, "is an empty list", "name at least one pair");
+  return pairs;
+}
+
 bool ConfigReader::truth_or(Keys keys, bool otherwise) {
   const json* value = take(keys);
   if (value != nullptr && value->is_number()) return value->get<double>() != 0;

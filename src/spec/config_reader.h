@@ -67,6 +67,8 @@ class ConfigReader {
   [[nodiscard]] std::int64_t entries_or_one(std::string_view key);
   /// An integer or a list of them; `otherwise` if the key is absent.
   [[nodiscard]] std::vector<std::int64_t> integers_or(std::string_view key, std::int64_t otherwise);
+  /// A list of pairs of integers of at least 1.
+  [[nodiscard]] std::vector<std::array<std::int64_t, 2>> pairs(std::string_view key);
   /// A boolean, or a number: true unless it is 0.
   [[nodiscard]] bool truth_or(Keys keys, bool otherwise);
   /// An integer of at least 0, or a list of them; empty if absent.

@@ -71,8 +71,16 @@ std::vector<std::int64_t> squeezed(std::span<const std::int64_t> shape) {
   return sizes;
 }
 
+/// Returns true if `shape` is [a, b, columns] with a·b rows: a grid of rows.
+bool is_grid_of(std::span<const std::int64_t> shape, MatrixShape stored) {
+  std::int64_t rows = 0;
+  return shape.size() == 3 && shape[2] == stored.columns &&
+         !__builtin_mul_overflow(shape[0], shape[1], &rows) && rows == stored.rows;
+}
+
 /// Returns true if `shape` stacks `experts` matrices of shape `stored`; see WeightPlace::fits.
 bool fits_shape(std::span<const std::int64_t> shape, MatrixShape stored, std::int64_t experts) {
+  if (experts == 1 && is_grid_of(shape, stored)) return true;
   std::vector<std::int64_t> sizes = squeezed(shape);
   const std::vector<std::int64_t> needed =
       squeezed(std::vector{experts, stored.rows, stored.columns});

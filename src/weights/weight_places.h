@@ -46,7 +46,8 @@ struct WeightPlace {
   std::int64_t joined = 1;   ///< tensors whose rows together are the weight
 
   /// Returns true if a tensor of this shape can store the weight. Dimensions of 1 do not count, and
-  /// the kernel dimensions of a convolution count as one. A joined tensor has at most its rows.
+  /// the kernel dimensions of a convolution count as one, as do both of a grid of rows. A joined
+  /// tensor has at most its rows.
   [[nodiscard]] bool fits(std::span<const std::int64_t> shape) const;
   /// A joined tensor's place, with the sizes of the tensor itself.
   [[nodiscard]] WeightPlace sized_as(std::span<const std::int64_t> shape) const;

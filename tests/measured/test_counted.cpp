@@ -196,6 +196,15 @@ TEST_CASE("image towers have equal counts") {
   }
 }
 
+TEST_CASE("image towers of tiles, packed or not, and of other positions have equal counts") {
+  for (const char* const name :
+       {"gemma4_standardised", "internvl_second_last_layer", "kimi_k25_images", "llama4_images",
+        "llava_next_tiles", "llava_onevision_tiles"}) {
+    const auto folder = test::data_folder() / "golden/models" / name;
+    for (const std::int64_t images : {1, 2}) check_counts(load_model(folder.string()).spec, images);
+  }
+}
+
 TEST_CASE("a prompt and an image are seen beyond a window, with equal counts") {
   auto config = test::read_json(test::data_folder() / "towers/tiny/paligemma.config.json");
   config["text_config"].update({{"model_type", "gemma2"}, {"sliding_window", 5}});

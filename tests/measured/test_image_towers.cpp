@@ -63,7 +63,7 @@ TEST_CASE("2-D RoPE turns even pairs by the patch's row and odd pairs by its col
   RopeSpec rope;
   rope.theta = 10000;
   rope.axes = RopeAxes::rows_and_columns_alternate;
-  const std::vector<PatchPlace> places{{0, 0}, {0, 1}, {0, 2}, {1, 0}, {1, 1}, {1, 2}};
+  const std::vector<PatchPoint> places{{0, 0}, {0, 1}, {0, 2}, {1, 0}, {1, 1}, {1, 2}};
   const RotaryTable table = make_patch_rotary_table(rope, 8, places);
   REQUIRE(table.positions == 6);
   REQUIRE(table.half == 4);

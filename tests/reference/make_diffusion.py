@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes tests/data/diffusion: diffusion transformers, counted by diffusers and torch.
 
-usage: make_diffusion.py [FOLDER]
+usage: make_diffusion.py [FOLDER [NAME …]]
 
 Every file has the config of a model, its parameters, the shapes of its stored tensors, and runs:
 sizes of one forward pass and the matrix FLOPs that torch.utils.flop_counter saw in it. Tiny models
@@ -53,6 +53,12 @@ MODELS = {
                           {**PIXART, "use_additional_conditions": True}, TINY_RUNS),
     "wan_tiny": ("WanTransformer3DModel", WAN, VIDEO_RUNS),
     "wan_plain_tiny": ("WanTransformer3DModel", {**WAN, "cross_attn_norm": False}, VIDEO_RUNS),
+    "wan_image_tiny": ("WanTransformer3DModel",
+                       {**WAN, "in_channels": 36, "image_dim": 20, "added_kv_proj_dim": 24},
+                       [(1, 32, 48, 9, 512), (2, 64, 32, 1, 512)]),
+    "wan_two_images_tiny": ("WanTransformer3DModel",
+                            {**WAN, "in_channels": 36, "image_dim": 20, "added_kv_proj_dim": 24,
+                             "pos_embed_seq_len": 10}, [(1, 32, 48, 9, 512)]),
     "flux.1-dev": ("FluxTransformer2DModel", FLUX_1, [(1, 1024, 1024, 1, 512)]),
     "flux.1-schnell": ("FluxTransformer2DModel", {**FLUX_1, "guidance_embeds": False},
                        [(1, 1024, 1024, 1, 512)]),
@@ -74,6 +80,10 @@ MODELS = {
     "wan2.1-t2v-14b": ("WanTransformer3DModel",
                        {**WAN_1_3B, "ffn_dim": 13824, "num_attention_heads": 40, "num_layers": 40},
                        [(1, 720, 1280, 81, 512)]),
+    "wan2.1-i2v-14b": ("WanTransformer3DModel",
+                       {**WAN_1_3B, "ffn_dim": 13824, "num_attention_heads": 40, "num_layers": 40,
+                        "in_channels": 36, "image_dim": 1280, "added_kv_proj_dim": 5120},
+                       [(1, 480, 832, 81, 512)]),
 }
 
 
@@ -90,8 +100,14 @@ def inputs_of(model, batch, height, width, frames, text):
         return {**inputs, "guidance": torch.ones(batch)} if config.guidance_embeds else inputs
     if isinstance(model, diffusers.WanTransformer3DModel):
         latent = (batch, config.in_channels, (frames - 1) // 4 + 1, height // 8, width // 8)
-        return dict(hidden_states=torch.randn(latent), timestep=torch.ones(batch),
-                    encoder_hidden_states=torch.randn(batch, text, config.text_dim))
+        inputs = dict(hidden_states=torch.randn(latent), timestep=torch.ones(batch),
+                      encoder_hidden_states=torch.randn(batch, text, config.text_dim))
+        if config.image_dim is None:
+            return inputs
+        # Of an image each, or of the first and the last frame.
+        rows = config.pos_embed_seq_len
+        shape = (batch, 257) if rows is None else (2 * batch, rows // 2)
+        return {**inputs, "encoder_hidden_states_image": torch.randn(*shape, config.image_dim)}
     latent = torch.randn(batch, config.in_channels, height // 8, width // 8)
     if isinstance(model, diffusers.SD3Transformer2DModel):
         return dict(hidden_states=latent, timestep=torch.ones(batch),
@@ -127,7 +143,8 @@ def main():
     default = Path(__file__).parent.parent / "data" / "diffusion"
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else default
     folder.mkdir(exist_ok=True)
-    for name, (class_name, settings, runs) in MODELS.items():
+    for name in sys.argv[2:] or MODELS:
+        class_name, settings, runs = MODELS[name]
         result = record(name, class_name, settings, runs)
         (folder / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
 

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "support/data.h"
+#include "support/scratch.h"
 
 using namespace headroom;
 using namespace headroom::test;
@@ -178,4 +179,73 @@ TEST_CASE("tower and projector are components with FLOPs; without images only wi
   const Counted text = count(spec, {});
   CHECK(flops_of(text, Part::vision_tower) == 0);
   CHECK(text.figures.parameters == images.figures.parameters);
+}
+
+namespace {
+
+/// A published model's sizes of tiles or patches in a tiny config.
+ModelSpec published_tiles(const std::string& rule) {
+  const auto golden = [](const std::string& name) {
+    return read_json(data_folder() / "golden/models" / name / "config.json");
+  };
+  nlohmann::json config;
+  if (rule == "llama4") config = golden("llama4_images");
+  if (rule == "kimi_k25") config = golden("kimi_k25_images");
+  if (rule == "llava_next") config = golden("llava_next_tiles");
+  if (rule == "llava_onevision") config = golden("llava_onevision_tiles");
+  if (rule.starts_with("qwen2_vl"))
+    config = read_json(data_folder() / "towers/tiny/qwen2_vl.config.json");
+  nlohmann::json& vision = config["vision_config"];
+  vision["patch_size"] = 14;
+  if (vision.contains("image_size")) vision["image_size"] = rule == "llava_onevision" ? 384 : 336;
+  if (rule == "llava_next") {
+    config["image_grid_pinpoints"] = {{336, 672}, {672, 336}, {672, 672}, {1008, 336}, {336, 1008}};
+  }
+  if (rule == "llava_onevision") {
+    config["vision_aspect_ratio"] = "anyres_max_9";
+    config["image_grid_pinpoints"] = nlohmann::json::array();
+    for (int i = 0; i < 36; ++i) {
+      config["image_grid_pinpoints"].push_back({384 * (1 + i / 6), 384 * (1 + i % 6)});
+    }
+  }
+  ModelSpec spec = spec_of(config, rule);
+  if (rule == "qwen2_vl_limits") {
+    spec.tower->pixel_limits = PixelLimits{256 * 28 * 28, 1280 * 28 * 28};
+  }
+  return spec;
+}
+
+}  // namespace
+
+TEST_CASE("an image becomes as many visual tokens as the reference's functions give") {
+  std::size_t checked = 0;
+  for (const CsvRow& row : read_csv(data_folder() / "towers/visual_tokens.csv")) {
+    CAPTURE(row.at("rule"));
+    const ImageSize size{number(row, "height"), number(row, "width")};
+    CAPTURE(size.height);
+    CAPTURE(size.width);
+    CHECK(tokens_of(published_tiles(row.at("rule")), size) == number(row, "tokens"));
+    ++checked;
+  }
+  CHECK(checked == 54);
+}
+
+TEST_CASE("limits of a preprocessor beside the config bound an image's visual tokens") {
+  const ScratchFolder folder;
+  const auto config = data_folder() / "towers/tiny/qwen2_vl.config.json";
+  std::filesystem::copy_file(config, folder.path() / "config.json");
+  // Blocks of 2 × 2 patches of 4 × 4 pixels: 64 pixels become a token.
+  const auto tokens = [&] {
+    return tokens_of(load_model(folder.path().string()).spec, {160, 160});
+  };
+  CHECK(tokens() == 400);
+  folder.write("preprocessor_config.json",
+               R"({"size": {"shortest_edge": 64, "longest_edge": 6400}})");
+  CHECK(tokens() == 100);
+  folder.write("preprocessor_config.json",
+               R"({"min_pixels": 40000, "max_pixels": 90000, "size": {"longest_edge": 64}})");
+  CHECK(tokens() == 625);
+  folder.write("preprocessor_config.json", R"({"min_pixels": 9, "max_pixels": 8})");
+  CHECK_THROWS_WITH(static_cast<void>(tokens()),
+                    doctest::Contains("max_pixels: is less than min_pixels"));
 }

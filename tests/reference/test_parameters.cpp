@@ -51,7 +51,8 @@ bool is_buffer(const std::string& tensor) {
   return tensor == "final_logits_bias" ||
          std::ranges::any_of(
              std::array{"e_score_correction_bias", "gate.expert_bias", "inv_freq", "act_fn.beta",
-                        "act_fn.eps", "layer_scalar", "slope_rate", "_decay"},
+                        "act_fn.eps", "layer_scalar", "slope_rate", "_decay", "tower.std_bias",
+                        "tower.std_scale", "running_mean", "running_var", "num_batches_tracked"},
              [&](const char* const end) { return tensor.ends_with(end); });
 }
 

@@ -93,6 +93,7 @@ void add_patch(PatchRows::Kind kind, const MergeArguments& args, std::int64_t pa
     case PatchRows::Kind::class_token:
     case PatchRows::Kind::all:
     case PatchRows::Kind::join:
+    case PatchRows::Kind::pack:
       break;
   }
 }
@@ -114,6 +115,56 @@ void merge_patches(PatchRows::Kind kind, const std::vector<ImageGrid>& grids,
       }
     }
     row_of += grid.patches();
+  }
+}
+
+namespace {
+
+/// The two source positions around an output position, and the weight of the second.
+struct Between {
+  std::int64_t below = 0;
+  std::int64_t above = 0;
+  float weight = 0;
+};
+
+Between between(std::int64_t output, std::int64_t outputs, std::int64_t inputs) {
+  if (outputs == inputs) return {output, output, 0};
+  const float scale = static_cast<float>(inputs) / static_cast<float>(outputs);
+  const float place = std::max(scale * (static_cast<float>(output) + 0.5F) - 0.5F, 0.0F);
+  const auto below = static_cast<std::int64_t>(place);
+  return {below, std::min(below + 1, inputs - 1), place - static_cast<float>(below)};
+}
+
+}  // namespace
+
+void pack_tiles(const std::vector<ImageTiling>& tilings, const PackArguments& args,
+                const float* from, float* to) {
+  const std::int64_t tile = args.side * args.side * args.width;
+  for (const ImageTiling& tiling : tilings) {
+    to = std::copy_n(from, tile, to);
+    from += tile;
+    const auto patch = [&](std::int64_t row, std::int64_t column) {
+      row += tiling.first_row;
+      column += tiling.first_column;
+      const std::int64_t number = row / args.side * tiling.tile_columns + column / args.side;
+      return from + number * tile + (row % args.side * args.side + column % args.side) * args.width;
+    };
+    for (std::int64_t row = 0; row < tiling.out_rows; ++row) {
+      const Between down = between(row, tiling.out_rows, tiling.kept_rows);
+      for (std::int64_t column = 0; column < tiling.out_columns; ++column, to += args.width) {
+        const Between across = between(column, tiling.out_columns, tiling.kept_columns);
+        const float* const corners[] = {
+            patch(down.below, across.below), patch(down.below, across.above),
+            patch(down.above, across.below), patch(down.above, across.above)};
+        for (std::int64_t i = 0; i < args.width; ++i) {
+          const float upper = (1 - across.weight) * corners[0][i] + across.weight * corners[1][i];
+          const float lower = (1 - across.weight) * corners[2][i] + across.weight * corners[3][i];
+          to[i] = (1 - down.weight) * upper + down.weight * lower;
+        }
+      }
+      to = std::copy_n(args.end_of_row, args.width, to);
+    }
+    from += tiling.tile_rows * tiling.tile_columns * tile;
   }
 }
 

@@ -40,6 +40,18 @@ struct MergeArguments {
   std::vector<std::int64_t> rows{};
 };
 
+struct PackArguments {
+  std::int64_t width = 0;
+  std::int64_t side = 0;              ///< patches along each side of a tile
+  const float* end_of_row = nullptr;  ///< [width]
+};
+
+/// Packs the patches of every image (PackStep): those of the whole, then the rows of its tiles as
+/// one image, each followed by `end_of_row`. Interpolates bilinearly as torch's
+/// interpolate(mode="bilinear", align_corners=False).
+void pack_tiles(const std::vector<ImageTiling>& tilings, const PackArguments& args,
+                const float* from, float* to);
+
 /// The side of a square of `parts` patches.
 [[nodiscard]] std::int64_t square_side(std::int64_t parts);
 

@@ -1,6 +1,7 @@
 #include "pooling.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace headroom::measured {
 
@@ -58,14 +59,29 @@ void pool_tokens(const PoolingArguments& args, TokenPooling pooling, float* out)
         break;
       case TokenPooling::first_and_mean:
         std::copy_n(first, args.width, out + 2 * sequence * args.width);
-        mean_from(args, sequence, 1, out + (2 * sequence + 1) * args.width);
+        mean_from(args, sequence, args.prefix, out + (2 * sequence + 1) * args.width);
         break;
     }
   }
 }
 
-void multiply_channels(const float* factors, std::int64_t width, float* row) {
-  for (std::int64_t i = 0; i < width; ++i) row[i] *= factors[i];
+void scale_channels(ChannelScale::Statistics statistics, const std::vector<const float*>& values,
+                    std::int64_t width, float* row) {
+  constexpr float kBatchNormEps = 1e-5F;  // torch.nn.BatchNorm1d
+  for (std::int64_t i = 0; i < width; ++i) {
+    switch (statistics) {
+      case ChannelScale::Statistics::none:
+        row[i] *= values[0][i];
+        break;
+      case ChannelScale::Statistics::mean_and_factor:
+        row[i] = (row[i] - values[0][i]) * values[1][i];
+        break;
+      case ChannelScale::Statistics::batch_norm:
+        row[i] = (row[i] - values[2][i]) / std::sqrt(values[3][i] + kBatchNormEps) * values[0][i] +
+                 values[1][i];
+        break;
+    }
+  }
 }
 
 }  // namespace headroom::measured

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "headroom/op.h"
 
@@ -15,6 +16,7 @@ struct PoolingArguments {
   const std::uint8_t* mask = nullptr;  ///< [batch, seq_len], 0 for padding; null for none
   const std::int64_t* ids = nullptr;   ///< [batch, seq_len]; first_of_id and greatest_id
   std::int64_t token_id = 0;           ///< first_of_id
+  std::int64_t prefix = 1;             ///< tokens before those whose mean first_and_mean takes
 };
 
 /// Pools each sequence to `out` [batch, width], or [batch, 2·width] for first_and_mean. A mean
@@ -22,7 +24,9 @@ struct PoolingArguments {
 /// reference code does.
 void pool_tokens(const PoolingArguments& args, TokenPooling pooling, float* out);
 
-/// row[i] *= factors[i]
-void multiply_channels(const float* factors, std::int64_t width, float* row);
+/// Scales a row in place by `values`: its weight; or mean and factor; or weight, bias, mean and
+/// variance of a batch norm.
+void scale_channels(ChannelScale::Statistics statistics, const std::vector<const float*>& values,
+                    std::int64_t width, float* row);
 
 }  // namespace headroom::measured

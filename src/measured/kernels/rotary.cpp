@@ -189,21 +189,29 @@ RotaryTable make_rotary_table(const RopeSpec& rope, std::int64_t dim, std::int64
 }
 
 RotaryTable make_patch_rotary_table(const RopeSpec& rope, std::int64_t dim,
-                                    const std::vector<PatchPlace>& places) {
-  RotaryTable table{std::ssize(places), dim / 2, rope.layout, {}, {}};
+                                    const std::vector<PatchPoint>& points) {
+  RotaryTable table{std::ssize(points), dim / 2, rope.layout, {}, {}};
   const std::vector<float> frequencies = plain_frequencies(rope.theta, dim);
   const bool alternates = rope.axes == RopeAxes::rows_and_columns_alternate;
   const bool columns_first = rope.axes == RopeAxes::columns_then_rows;
-  const auto add = [&](std::int64_t position, std::size_t first) {
-    for (std::size_t i = first; i < frequencies.size(); i += 2) {
-      const float angle = static_cast<float>(position) * frequencies[i];
-      table.cos.push_back(static_cast<float>(std::cos(static_cast<double>(angle))));
-      table.sin.push_back(static_cast<float>(std::sin(static_cast<double>(angle))));
-    }
+  const auto add_pair = [&](float position, float frequency) {
+    const auto angle = static_cast<double>(position * frequency);
+    table.cos.push_back(static_cast<float>(std::cos(angle)));
+    table.sin.push_back(static_cast<float>(std::sin(angle)));
   };
-  for (const PatchPlace& place : places) {
-    add(columns_first ? place.column : place.row, 0);
-    add(columns_first ? place.row : place.column, alternates ? 1 : 0);
+  const auto add = [&](float position, std::size_t first) {
+    for (std::size_t i = first; i < frequencies.size(); i += 2) add_pair(position, frequencies[i]);
+  };
+  for (const PatchPoint& point : points) {
+    if (rope.axes == RopeAxes::columns_and_rows_take_turns) {
+      for (std::size_t i = 0; i < frequencies.size(); i += 2) {
+        add_pair(point.column, frequencies[i]);
+        add_pair(point.row, frequencies[i]);
+      }
+      continue;
+    }
+    add(columns_first ? point.column : point.row, 0);
+    add(columns_first ? point.row : point.column, alternates ? 1 : 0);
   }
   return table;
 }

@@ -30,9 +30,15 @@ struct RotaryTable {
 [[nodiscard]] RotaryTable make_rotary_table(const RopeSpec& rope, std::int64_t dim,
                                             std::int64_t positions, std::int64_t trained_positions);
 
+/// Row and column of a patch as RoPE counts them; both 0 for tokens that do not rotate.
+struct PatchPoint {
+  float row = 0;
+  float column = 0;
+};
+
 /// Angles of patches by their row and column, as `rope.axes` assigns them to pairs.
 [[nodiscard]] RotaryTable make_patch_rotary_table(const RopeSpec& rope, std::int64_t dim,
-                                                  const std::vector<PatchPlace>& places);
+                                                  const std::vector<PatchPoint>& points);
 
 /// Position of a token on the axes time, height and width.
 using AxisPosition = std::array<std::int64_t, 3>;

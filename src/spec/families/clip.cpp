@@ -144,6 +144,40 @@ void read_siglip2(ConfigReader& config, ModelSpec& spec) {
       "its image encoder interpolates positions with antialiasing, which headroom does not run";
 }
 
+/// CLIP's text encoder as a model of its own (the text encoders of diffusion pipelines).
+void read_clip_text(ConfigReader& config, ModelSpec& spec) {
+  read_text(config, spec, kClipText);
+  config.ignore({"projection_dim", "initializer_factor", "dropout"});
+}
+
+/// SigLIP's, with the projection of the last token, which the hidden states do not pass.
+void read_siglip_text_model(ConfigReader& config, ModelSpec& spec) {
+  const SimilarityHeadSpec head = read_siglip_text(config, spec);
+  TowerWeights unread(spec, ModelPart::text, CountedUse::loaded);
+  unread.linear("head.text_projection", spec.hidden_size, head.projection_dim,
+                WeightRole::projector);
+  config.ignore({"projection_dim", "initializer_factor", "dropout"});
+}
+
+/// An image encoder as a model of its own.
+void use_alone(TowerSpec tower, ModelSpec& spec) {
+  spec.kind = ModelKind::encoder;
+  spec.hidden_size = tower.hidden_size;
+  spec.embedding = std::move(tower.embedding);
+  spec.position = std::move(tower.position);
+  spec.encoder = std::move(tower.stack);
+}
+
+void read_clip_vision_model(ConfigReader& config, ModelSpec& spec) {
+  use_alone(read_clip(config, spec), spec);
+  config.ignore({"dropout"});
+}
+
+void read_siglip_vision_model(ConfigReader& config, ModelSpec& spec) {
+  use_alone(read_siglip(config, spec), spec);
+  config.ignore({"dropout"});
+}
+
 constexpr None kNoNames("its image encoder is not run");
 constexpr None kNoGguf("GGUF stores image encoders only with a text model");
 
@@ -164,6 +198,26 @@ std::vector<Family> clip_families() {
            .classes = one_class("Siglip2Model"),
            .reader = read_siglip2,
            .names = kNoNames,
+           .gguf = kNoGguf},
+          {.model_types = {"clip_text_model"},
+           .classes = one_class("CLIPTextModel"),
+           .reader = read_clip_text,
+           .names = clip_text_names(),
+           .gguf = kNoGguf},
+          {.model_types = {"clip_vision_model"},
+           .classes = one_class("CLIPVisionModel"),
+           .reader = read_clip_vision_model,
+           .names = clip_vision_names(),
+           .gguf = kNoGguf},
+          {.model_types = {"siglip_text_model"},
+           .classes = one_class("SiglipTextModel"),
+           .reader = read_siglip_text_model,
+           .names = clip_text_names(),
+           .gguf = kNoGguf},
+          {.model_types = {"siglip_vision_model"},
+           .classes = one_class("SiglipVisionModel"),
+           .reader = read_siglip_vision_model,
+           .names = clip_vision_names(),
            .gguf = kNoGguf}};
 }
 

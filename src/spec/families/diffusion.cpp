@@ -218,16 +218,22 @@ LatentSpec read_wan_latent(ConfigReader& config) {
   return latent;
 }
 
-/// Wan 2.1, text to video.
+/// The image that a video continues, by its config's keys; `tokens` of CLIP's ViT-H at 224 pixels.
+ReferenceImageSpec read_reference_image(ConfigReader& config, std::int64_t hidden_size) {
+  constexpr std::int64_t kClipTokens = 257;
+  ReferenceImageSpec image;
+  image.size = config.optional_size({"image_dim"}).value_or(0);
+  image.position_rows = config.optional_size({"pos_embed_seq_len"}).value_or(0);
+  image.tokens = image.position_rows > 0 ? image.position_rows : kClipTokens;
+  const std::int64_t added = config.optional_size({"added_kv_proj_dim"}).value_or(0);
+  if (image.size > 0 ? added == hidden_size : added == 0 && image.position_rows == 0) return image;
+  config.fail("added_kv_proj_dim", "is not the hidden size with image_dim, and absent without",
+              "give both keys of an image-to-video model, or neither");
+}
+
+/// Wan 2.1, text to video and image to video.
 void read_wan(ConfigReader& config, ModelSpec& spec) {
   constexpr std::int64_t kTextTokens = 512;  // pipeline_wan.py
-  const bool reads_image = config.optional_size({"image_dim"}).has_value() ||
-                           config.optional_size({"added_kv_proj_dim"}).has_value() ||
-                           config.optional_size({"pos_embed_seq_len"}).has_value();
-  if (reads_image) {
-    config.fail("image_dim", "conditions on an image, which is not counted",
-                "give a text-to-video model");
-  }
   config.ignore({"rope_max_seq_len"});
   config.expect_text("qk_norm", "rms_norm_across_heads");
   StackSpec stack = denoiser_stack(config.layers_or({"num_layers"}, 40));
@@ -240,6 +246,7 @@ void read_wan(ConfigReader& config, ModelSpec& spec) {
   spec.position.rope.layout = RopeLayout::interleaved;
   DenoiserSpec denoiser;
   denoiser.latent = read_wan_latent(config);
+  denoiser.reference_image = read_reference_image(config, spec.hidden_size);
   denoiser.conditioning.frequencies = config.size_or_of_class({"freq_dim"}, 256) / 2;
   denoiser.text.size = config.size_or_of_class({"text_dim"}, 4096);
   denoiser.text.default_tokens = kTextTokens;
@@ -350,6 +357,14 @@ constexpr NameRule kWan[] = {
     {"layers.cross_attention.query_norm.%", "blocks.{}.attn2.norm_q.%"},
     {"layers.cross_attention.key_norm.%", "blocks.{}.attn2.norm_k.%"},
     {"layers.cross_attention.output.%", "blocks.{}.attn2.to_out.0.%"},
+    {"layers.image.cross_attention.key.%", "blocks.{}.attn2.add_k_proj.%"},
+    {"layers.image.cross_attention.value.%", "blocks.{}.attn2.add_v_proj.%"},
+    {"layers.image.cross_attention.key_norm.%", "blocks.{}.attn2.norm_added_k.%"},
+    {"reference_image.position_embeddings.weight", "condition_embedder.image_embedder.pos_embed"},
+    {"reference_image.first_norm.%", "condition_embedder.image_embedder.norm1.%"},
+    {"reference_image.projection.first.%", "condition_embedder.image_embedder.ff.net.0.proj.%"},
+    {"reference_image.projection.second.%", "condition_embedder.image_embedder.ff.net.2.%"},
+    {"reference_image.second_norm.%", "condition_embedder.image_embedder.norm2.%"},
     {"layers.mlp.up.%", "blocks.{}.ffn.net.0.proj.%"},
     {"layers.mlp.down.%", "blocks.{}.ffn.net.2.%"},
     {"output.modulation.table", "scale_shift_table"},

@@ -7,15 +7,15 @@
 namespace headroom::detail {
 namespace {
 
-ModelClasses dinov2_classes() {
+ModelClasses dinov2_classes(const std::string& prefix) {
   const auto image = [](ConfigReader&) {
     ClassifierSpec classifier;
     classifier.input = ClassifierInput::first_and_mean;
     return classifier_head(classifier);
   };
-  return ModelClasses{{{"Dinov2Model", no_head},
-                       {"Dinov2Backbone", no_head},
-                       {"Dinov2ForImageClassification", image}}};
+  return ModelClasses{{{prefix + "Model", no_head},
+                       {prefix + "Backbone", no_head},
+                       {prefix + "ForImageClassification", image}}};
 }
 
 /// Inner width: mlp_ratio · hidden_size; a gated network has two thirds of it, rounded up to a
@@ -53,6 +53,14 @@ void read_dinov2(ConfigReader& config, ModelSpec& spec) {
                  "apply_layernorm", "reshape_hidden_states"});
 }
 
+/// DINOv2 with register tokens behind the class token (arXiv 2309.16588).
+void read_dinov2_with_registers(ConfigReader& config, ModelSpec& spec) {
+  read_dinov2(config, spec);
+  spec.embedding.image->registers = config.count_or({"num_register_tokens"}, 4);
+  // This class interpolates with antialiasing, which is not run: images have the config's size.
+  spec.embedding.image->interpolation = PositionInterpolation::none;
+}
+
 /// Every projection has a key of its own for its bias.
 void read_dinov3_biases(ConfigReader& config, AttentionSpec& attention) {
   attention.qkv_bias = config.flag_or({"query_bias"}, true);
@@ -66,28 +74,27 @@ void read_dinov3_biases(ConfigReader& config, AttentionSpec& attention) {
   }
 }
 
-/// Register tokens, which follow the class token, and RoPE have no operators here.
-void count_registers(ConfigReader& config, ModelSpec& spec) {
-  const std::int64_t registers = config.count_or({"num_register_tokens"}, 0);
-  if (registers > 0) {
-    spec.counted_only.push_back({"embeddings.register_tokens",
-                                 {registers, spec.hidden_size},
-                                 WeightRole::embedding,
-                                 1,
-                                 ModelPart::vision,
-                                 CountedUse::part_not_run});
-    spec.assumptions.emplace_back("the register tokens count as parameters, not as positions");
+/// RoPE of the patches, in place of positions.
+void read_dinov3_rope(ConfigReader& config, ModelSpec& spec) {
+  spec.position = {};
+  spec.position.kind = PositionKind::rotary;
+  spec.position.rope.theta = config.number_or({"rope_theta"}, 100);
+  if (auto rope = config.object("rope_parameters")) {
+    spec.position.rope.theta = rope->number_or({"rope_theta"}, spec.position.rope.theta);
+    rope->expect_text("rope_type", "default");
+    rope->finish();
   }
-  spec.not_run = "its RoPE, of patches behind class and register tokens, has no kernel yet";
-  config.ignore({"pos_embed_shift", "pos_embed_jitter", "pos_embed_rescale", "rope_theta",
-                 "rope_parameters"});
+  spec.position.rope.axes = RopeAxes::rows_then_columns;
+  spec.position.rope.coordinates = PatchCoordinates::centres;
+  // They move the patches of training images.
+  config.ignore({"pos_embed_shift", "pos_embed_jitter", "pos_embed_rescale"});
 }
 
 void read_dinov3(ConfigReader& config, ModelSpec& spec) {
   read_vision_transformer(config, spec, PrefixTokens::class_token);
-  spec.position = {};
-  spec.position.kind = PositionKind::none;
+  read_dinov3_rope(config, spec);
   spec.embedding.image->interpolation = PositionInterpolation::any_size;
+  spec.embedding.image->registers = config.count_or({"num_register_tokens"}, 0);
   StackSpec& stack = *spec.encoder;
   read_dinov3_biases(config, stack.self_attention);
   const bool gated = config.flag_or({"use_gated_mlp"}, false);
@@ -99,7 +106,6 @@ void read_dinov3(ConfigReader& config, ModelSpec& spec) {
   stack.final_norm = stack.norm;
   stack.dropout.attention_probs = config.probability_or({"attention_dropout"}, 0);
   count_mask_token(spec);
-  count_registers(config, spec);
   config.ignore({"layerscale_value", "drop_path_rate", "out_features", "out_indices", "stage_names",
                  "apply_layernorm", "reshape_hidden_states"});
 }
@@ -115,20 +121,45 @@ constexpr NameRule kDinov2[] = {
     {"encoder.layers.mlp.down.%", "encoder.layer.{}.mlp.weights_out.%"},
     {"encoder.layers.mlp.up.%", "encoder.layer.{}.mlp.fc1.%"},
     {"encoder.layers.mlp.down.%", "encoder.layer.{}.mlp.fc2.%"},
+    {"embeddings.register_tokens", "embeddings.register_tokens"},
+};
+
+constexpr NameRule kDinov3[] = {
+    {"embeddings.mask_token", "embeddings.mask_token"},
+    {"embeddings.class_token", "embeddings.cls_token"},
+    {"embeddings.register_tokens", "embeddings.register_tokens"},
+    {"embeddings.patch_embeddings.%", "embeddings.patch_embeddings.%"},
+    {"encoder.layers.attention_norm.%", "layer.{}.norm1.%"},
+    {"encoder.layers.attention.query.%", "layer.{}.attention.q_proj.%"},
+    {"encoder.layers.attention.key.%", "layer.{}.attention.k_proj.%"},
+    {"encoder.layers.attention.value.%", "layer.{}.attention.v_proj.%"},
+    {"encoder.layers.attention.output.%", "layer.{}.attention.o_proj.%"},
+    {"encoder.layers.attention_scale.weight", "layer.{}.layer_scale1.lambda1"},
+    {"encoder.layers.mlp_norm.%", "layer.{}.norm2.%"},
+    {"encoder.layers.mlp_scale.weight", "layer.{}.layer_scale2.lambda1"},
+    {"encoder.layers.mlp.gate.%", "layer.{}.mlp.gate_proj.%"},
+    {"encoder.layers.mlp.up.%", "layer.{}.mlp.up_proj.%"},
+    {"encoder.layers.mlp.down.%", "layer.{}.mlp.down_proj.%"},
+    {"encoder.final_norm.%", "norm.%"},
 };
 
 }  // namespace
 
 std::vector<Family> dinov2_families() {
   return {{.model_types = {"dinov2"},
-           .classes = dinov2_classes(),
+           .classes = dinov2_classes("Dinov2"),
            .reader = read_dinov2,
            .names = NameTable{{kDinov2, vit_rules()}, {"dinov2."}, {}},
+           .gguf = None("GGUF stores vision towers only with a text model")},
+          {.model_types = {"dinov2_with_registers"},
+           .classes = dinov2_classes("Dinov2WithRegisters"),
+           .reader = read_dinov2_with_registers,
+           .names = NameTable{{kDinov2, vit_rules()}, {"dinov2_with_registers."}, {}},
            .gguf = None("GGUF stores vision towers only with a text model")},
           {.model_types = {"dinov3_vit"},
            .classes = ModelClasses{{{"DINOv3ViTModel", no_head}, {"DINOv3ViTBackbone", no_head}}},
            .reader = read_dinov3,
-           .names = None("its RoPE is counted and not run"),
+           .names = NameTable{{kDinov3}, {"model.", "dinov3_vit."}, {}},
            .gguf = None("GGUF stores vision towers only with a text model")}};
 }
 

@@ -126,6 +126,12 @@ void read_gemma4_text(ConfigReader& config, ModelSpec& spec) {
   read_full_heads(config, full);
   read_ropes(config, spec, full);
   stack.self_attention.window = window;
+  // Tokens of an image see each other in windowed layers only.
+  if (config.is_text("use_bidirectional_attention", "vision")) {
+    stack.self_attention.lookahead = Lookahead::image_in_window;
+  } else if (config.is_text("use_bidirectional_attention", "all")) {
+    config.fail("use_bidirectional_attention", "\"all\" is not supported", "use a causal model");
+  }
   vary_layers(stack, windowed, [&](LayerVariant& variant) { variant.self_attention = full; });
   const std::vector<bool> own = read_own_key_values(config, stack.num_layers, 0);
   const bool wide = config.flag_or({"use_double_wide_mlp"}, false);
@@ -360,6 +366,7 @@ std::vector<Family> gemma4_families() {
                           .bare_classes = {},
                           .text_type = "gemma4_text",
                           .count_towers = read_gemma4_tower,
+                          .tying = HeadTying::whole_else_text,
                           .names = wrapped_gemma4_names()})};
 }
 

@@ -81,7 +81,7 @@ void read_llama4_text(ConfigReader& config, ModelSpec& spec) {
 void read_llama4(ConfigReader& config, ModelSpec& spec) {
   read_text_config(config, spec, llama_classes("Llama4"), read_llama4_text);
   note_absent_tower(config, spec);
-  count_llama4_tower(config, spec);
+  read_llama4_tower(config, spec);
   read_tower_tokens(config, spec);
   config.ignore({"tie_word_embeddings"});
 }
@@ -104,22 +104,28 @@ constexpr NameRule kLlama4[] = {
 
 // The vision tower and its projector to the text model.
 constexpr NameRule kLlama4Vision[] = {
-    {"vision_tower.patch_embeddings.%", "vision_model.patch_embedding.linear.%"},
-    {"vision_tower.class_token", "vision_model.class_embedding"},
-    {"vision_tower.position_embeddings.weight", "vision_model.positional_embedding_vlm"},
-    {"vision_tower.first_norm.%", "vision_model.layernorm_pre.%"},
-    {"vision_tower.layers.attention.query.%", "vision_model.model.layers.{}.self_attn.q_proj.%"},
-    {"vision_tower.layers.attention.key.%", "vision_model.model.layers.{}.self_attn.k_proj.%"},
-    {"vision_tower.layers.attention.value.%", "vision_model.model.layers.{}.self_attn.v_proj.%"},
-    {"vision_tower.layers.attention.output.%", "vision_model.model.layers.{}.self_attn.o_proj.%"},
-    {"vision_tower.layers.mlp.up.%", "vision_model.model.layers.{}.mlp.fc1.%"},
-    {"vision_tower.layers.mlp.down.%", "vision_model.model.layers.{}.mlp.fc2.%"},
-    {"vision_tower.layers.attention_norm.%", "vision_model.model.layers.{}.input_layernorm.%"},
-    {"vision_tower.layers.mlp_norm.%", "vision_model.model.layers.{}.post_attention_layernorm.%"},
-    {"vision_tower.final_norm.%", "vision_model.layernorm_post.%"},
-    {"vision_tower.adapter.up.weight", "vision_model.vision_adapter.mlp.fc1.weight"},
-    {"vision_tower.adapter.down.weight", "vision_model.vision_adapter.mlp.fc2.weight"},
-    {"projector.weight", "multi_modal_projector.linear_1.weight"},
+    {"vision_tower.embeddings.patch_embeddings.%", "vision_model.patch_embedding.linear.%"},
+    {"vision_tower.embeddings.class_token", "vision_model.class_embedding"},
+    {"vision_tower.embeddings.position_embeddings.weight", "vision_model.positional_embedding_vlm"},
+    {"vision_tower.embeddings.norm.%", "vision_model.layernorm_pre.%"},
+    {"vision_tower.encoder.layers.attention.query.%",
+     "vision_model.model.layers.{}.self_attn.q_proj.%"},
+    {"vision_tower.encoder.layers.attention.key.%",
+     "vision_model.model.layers.{}.self_attn.k_proj.%"},
+    {"vision_tower.encoder.layers.attention.value.%",
+     "vision_model.model.layers.{}.self_attn.v_proj.%"},
+    {"vision_tower.encoder.layers.attention.output.%",
+     "vision_model.model.layers.{}.self_attn.o_proj.%"},
+    {"vision_tower.encoder.layers.mlp.up.%", "vision_model.model.layers.{}.mlp.fc1.%"},
+    {"vision_tower.encoder.layers.mlp.down.%", "vision_model.model.layers.{}.mlp.fc2.%"},
+    {"vision_tower.encoder.layers.attention_norm.%",
+     "vision_model.model.layers.{}.input_layernorm.%"},
+    {"vision_tower.encoder.layers.mlp_norm.%",
+     "vision_model.model.layers.{}.post_attention_layernorm.%"},
+    {"vision_tower.encoder.final_norm.%", "vision_model.layernorm_post.%"},
+    {"projector.adapter.up.weight", "vision_model.vision_adapter.mlp.fc1.weight"},
+    {"projector.adapter.down.weight", "vision_model.vision_adapter.mlp.fc2.weight"},
+    {"projector.linear.weight", "multi_modal_projector.linear_1.weight"},
 };
 
 NameTable llama4_names() {

@@ -104,7 +104,8 @@ std::vector<Family> minimax_m3_families() {
                                       "MiniMaxM3VLForConditionalGeneration"},
                           .bare_classes = {"MiniMaxM3VLModel"},
                           .text_type = "minimax_m3_vl_text",
-                          .count_towers = count_minimax_m3_tower})};
+                          .count_towers = count_minimax_m3_tower,
+                          .tying = HeadTying::whole_else_text})};
 }
 
 }  // namespace headroom::detail

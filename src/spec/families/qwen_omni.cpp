@@ -42,12 +42,14 @@ std::vector<Family> qwen_omni_families() {
                        .classes = {"Qwen2_5OmniThinkerForConditionalGeneration"},
                        .bare_classes = {},
                        .text_type = "qwen2_5_omni_text",
-                       .count_towers = read_qwen2_5_omni_towers};
+                       .count_towers = read_qwen2_5_omni_towers,
+                       .tying = HeadTying::whole};
   const Wrapper third{.model_types = {"qwen3_omni_moe_thinker"},
                       .classes = {"Qwen3OmniMoeThinkerForConditionalGeneration"},
                       .bare_classes = {},
                       .text_type = "qwen3_omni_moe_text",
-                      .count_towers = read_qwen3_omni_towers};
+                      .count_towers = read_qwen3_omni_towers,
+                      .tying = HeadTying::whole};
   return {wrapper_family(second),
           whole_family(second, {"qwen2_5_omni"},
                        {"Qwen2_5OmniForConditionalGeneration", "Qwen2_5OmniModel"}),

@@ -30,9 +30,10 @@ ModelClasses deit_classes() {
 
 void read_vit_like(ConfigReader& config, ModelSpec& spec, PrefixTokens prefix) {
   config.ignore({"encoder_stride"});  // only for masked image modelling
-  config.expect_text("pooler_act", "tanh");
+  spec.head.pooler_activation = read_activation(config, {"pooler_act"}, ActivationKind::tanh);
   read_vision_transformer(config, spec, prefix);
-  config.expect_number("pooler_output_size", static_cast<double>(spec.hidden_size));
+  const std::int64_t size = config.size_or({"pooler_output_size"}, spec.hidden_size);
+  if (size != spec.hidden_size) spec.head.pooler_size = size;
   spec.encoder->ffn = {FfnKind::plain, config.size({"intermediate_size"}),
                        read_activation(config, {"hidden_act"}, ActivationKind::gelu), true};
 }

@@ -47,7 +47,7 @@ WaveformSpec read_waveform(ConfigReader& config, const ModelSpec& spec) {
   waveform.projection_norm = config.flag_or({"feat_proj_layer_norm"}, true);
   waveform.position_kernel_size = config.size_or({"num_conv_pos_embeddings"}, 128);
   waveform.position_groups = config.size_or({"num_conv_pos_embedding_groups"}, 16);
-  config.expect_flag("conv_pos_batch_norm", false);
+  if (config.flag_or({"conv_pos_batch_norm"}, false)) waveform.position_norm = PositionNorm::batch;
   if (spec.hidden_size % waveform.position_groups != 0) {
     config.fail("num_conv_pos_embedding_groups", "does not divide hidden_size",
                 "use a divisor of hidden_size");
@@ -78,8 +78,6 @@ void ignore_training_keys(ConfigReader& config) {
                  "proj_codevector_dim",
                  "num_codevector_groups",
                  "num_codevectors_per_group",
-                 "classifier_proj_size",
-                 "use_weighted_layer_sum",
                  "tdnn_dim",
                  "tdnn_kernel",
                  "tdnn_dilation",
@@ -116,8 +114,22 @@ StackSpec read_layers(ConfigReader& config, const ModelSpec& spec) {
   return stack;
 }
 
+/// Classifiers may read a weighted sum of all hidden states.
+void count_layer_weights(ConfigReader& config, ModelSpec& spec) {
+  const bool sums = config.flag_or({"use_weighted_layer_sum"}, false);
+  if (!sums || !spec.head.classifier) return;
+  spec.counted_only.push_back({"head.layer_weights",
+                               {spec.encoder->num_layers + 1},
+                               WeightRole::head,
+                               1,
+                               ModelPart::audio,
+                               CountedUse::loaded});
+  spec.not_run = "its weighted sum of all layers has no kernel yet";
+}
+
 void read_wav2vec2(ConfigReader& config, ModelSpec& spec) {
   ignore_training_keys(config);
+  config.ignore({"classifier_proj_size"});
   spec.kind = ModelKind::encoder;
   spec.hidden_size = config.size({"hidden_size"});
   const std::int64_t vocabulary = config.size_or({"vocab_size"}, 32);
@@ -128,6 +140,7 @@ void read_wav2vec2(ConfigReader& config, ModelSpec& spec) {
   if (spec.encoder->norm_placement == NormPlacement::post) {
     spec.embedding.norm = spec.encoder->norm;
   }
+  count_layer_weights(config, spec);
   if (masks_frames(config)) {
     spec.counted_only.push_back({"embeddings.masked_frame",
                                  {spec.hidden_size},
@@ -144,7 +157,21 @@ ModelClasses wav2vec2_classes(const std::string& prefix) {
     head.bias = true;
     return language_model_head(head);
   };
-  return ModelClasses{{{prefix + "Model", no_head}, {prefix + "ForCTC", characters}}};
+  const auto sequence = [](ConfigReader& config) {
+    ClassifierSpec classifier;
+    classifier.input = ClassifierInput::mean_token;
+    classifier.projection_size = config.size_or({"classifier_proj_size"}, 256);
+    return classifier_head(classifier);
+  };
+  const auto frame = [](ConfigReader&) {
+    ClassifierSpec classifier;
+    classifier.input = ClassifierInput::every_token;
+    return classifier_head(classifier);
+  };
+  return ModelClasses{{{prefix + "Model", no_head},
+                       {prefix + "ForCTC", characters},
+                       {prefix + "ForSequenceClassification", sequence},
+                       {prefix + "ForAudioFrameClassification", frame}}};
 }
 
 constexpr NameRule kWav2vec2[] = {
@@ -159,7 +186,11 @@ constexpr NameRule kWav2vec2[] = {
     {"embeddings.position_convolution.weight",
      "encoder.pos_conv_embed.conv.parametrizations.weight.original1"},
     {"embeddings.position_convolution.weight", "encoder.pos_conv_embed.conv.weight_v"},
+    {"embeddings.position_convolution.weight", "encoder.pos_conv_embed.conv.weight"},
     {"embeddings.position_convolution.bias", "encoder.pos_conv_embed.conv.bias"},
+    {"embeddings.position_norm.mean", "encoder.pos_conv_embed.batch_norm.running_mean"},
+    {"embeddings.position_norm.variance", "encoder.pos_conv_embed.batch_norm.running_var"},
+    {"embeddings.position_norm.%", "encoder.pos_conv_embed.batch_norm.%"},
     {"embeddings.norm.%", "encoder.layer_norm.%"},
     {"encoder.final_norm.%", "encoder.layer_norm.%"},
     {"layers.attention.query.%", "encoder.layers.{}.attention.q_proj.%"},
@@ -171,6 +202,8 @@ constexpr NameRule kWav2vec2[] = {
     {"layers.mlp.up.%", "encoder.layers.{}.feed_forward.intermediate_dense.%"},
     {"layers.mlp.down.%", "encoder.layers.{}.feed_forward.output_dense.%"},
     {"head.language_model.%", "lm_head.%"},
+    {"head.classifier.projection.%", "projector.%"},
+    {"head.classifier.%", "classifier.%"},
 };
 
 Family wav2vec2_family(std::string_view model_type, const std::string& prefix,
@@ -178,7 +211,9 @@ Family wav2vec2_family(std::string_view model_type, const std::string& prefix,
   return {.model_types = {model_type},
           .classes = wav2vec2_classes(prefix),
           .reader = read_wav2vec2,
-          .names = NameTable{{kWav2vec2}, {stored_prefix}, {}},
+          .names = NameTable{{kWav2vec2},
+                             {stored_prefix},
+                             {{"batch_norm.num_batches_tracked", ExtraKind::layer_constant}}},
           .gguf = None("llama.cpp does not support this architecture")};
 }
 

@@ -136,8 +136,10 @@ void read_gemma4_tower(ConfigReader& config, ModelSpec& spec) {
   tower.projector.steps = {MergeStep{PatchMerge::mean, vision.size_or({"pooling_kernel_size"}, 3)},
                            FactorStep{std::sqrt(static_cast<double>(tower.hidden_size))},
                            NormStep{"norm", norm}, LinearStep{"linear", spec.hidden_size, false}};
-  // Both have buffers only.
-  if (vision.flag_or({"standardize"}, false)) spec.not_run = "its tower standardises its output";
+  if (vision.flag_or({"standardize"}, false)) {
+    tower.projector.steps.insert(tower.projector.steps.begin() + 2, StandardiseStep{});
+  }
+  // These layers have buffers only.
   if (vision.flag_or({"use_clipped_linears"}, false)) spec.not_run = "its tower clips its layers";
   vision.ignore({"default_output_length", "global_head_dim", "video_seq_length"});
   ignore_tower_keys(vision);

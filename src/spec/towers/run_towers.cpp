@@ -1,5 +1,6 @@
 // Towers that run: an image encoder and the steps of its projector.
 #include "encoder_specs.h"
+#include "image_towers.h"
 #include "towers.h"
 
 namespace headroom::detail {
@@ -53,10 +54,11 @@ void read_feature_layers(ConfigReader& config, TowerSpec& tower, std::int64_t wh
 
 /// Reads which rows the projector reads. `default` drops the first row of an image, the class token
 /// if there is one.
-void read_feature_rows(ConfigReader& config, ModelSpec& spec, TowerSpec& tower) {
+void read_feature_rows(ConfigReader& config, ModelSpec& spec, TowerSpec& tower,
+                       FeatureRows absent = FeatureRows::patches) {
   tower.projector.rows = config.choice_or<FeatureRows>(
       {"vision_feature_select_strategy"},
-      {{"default", FeatureRows::patches}, {"full", FeatureRows::all}}, FeatureRows::patches);
+      {{"default", FeatureRows::patches}, {"full", FeatureRows::all}}, absent);
   const bool drops_patch = tower.projector.rows == FeatureRows::patches &&
                            tower.embedding.image->prefix == PrefixTokens::none;
   if (drops_patch) spec.not_run = "its projector drops a patch of every image";
@@ -64,12 +66,21 @@ void read_feature_rows(ConfigReader& config, ModelSpec& spec, TowerSpec& tower) 
 
 }  // namespace
 
-void read_llava_tower(ConfigReader& config, ModelSpec& spec) {
-  TowerSpec tower = read_named_encoder(config, spec, read_clip);
-  read_feature_layers(config, tower, -2);
-  read_feature_rows(config, spec, tower);
+TowerSpec read_clip_or_siglip(ConfigReader& config, ModelSpec& spec) {
+  return read_named_encoder(config, spec, read_clip);
+}
+
+void read_features(ConfigReader& config, ModelSpec& spec, TowerSpec& tower,
+                   const TiledDefaults& absent) {
+  read_feature_layers(config, tower, absent.feature_layer);
+  read_feature_rows(config, spec, tower, absent.rows);
   add_two_layers(config, spec, config.flag_or({"multimodal_projector_bias"}, true),
                  tower.projector.steps);
+}
+
+void read_llava_tower(ConfigReader& config, ModelSpec& spec) {
+  TowerSpec tower = read_clip_or_siglip(config, spec);
+  read_features(config, spec, tower, {});
   config.ignore({"vocab_size", "ignore_index", "image_seq_length"});
   const bool any_size = tower.embedding.image->interpolation == PositionInterpolation::any_size;
   if (any_size) tower.rule = ImageRule::native;
@@ -143,7 +154,13 @@ void read_idefics3_tower(ConfigReader& config, ModelSpec& spec) {
 
 void read_internvl_tower(ConfigReader& config, ModelSpec& spec) {
   TowerSpec tower = read_only_encoder(config, spec, read_internvl_vision);
-  config.expect_number("vision_feature_layer", -1);
+  constexpr std::int64_t kLast = -1;  // its norm included
+  const std::vector<std::int64_t> wanted = config.integers_or("vision_feature_layer", kLast);
+  if (wanted.size() != 1) {
+    config.fail("vision_feature_layer", "names several layers, but the projector reads one",
+                "name one layer");
+  }
+  if (wanted.front() != kLast) read_feature_layers(config, tower, kLast);
   config.expect_text("vision_feature_select_strategy", "default");
   // Pixel shuffle: 1 / downsample_ratio patches a side become one.
   const auto side = static_cast<std::int64_t>(1 / config.number_or({"downsample_ratio"}, 0.5));

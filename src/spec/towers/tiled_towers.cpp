@@ -1,33 +1,82 @@
 // Towers of LLaVA-NeXT and LLaVA-OneVision (arXiv 2408.03326), which cut an image into the tiles of
-// the nearest of image_grid_pinpoints, drop the padding and end each row of patches with a trained
-// vector: counted.
-#include "image_encoders.h"
+// the best of image_grid_pinpoints, drop the padding and end each row of patches with a trained
+// vector.
+#include <charconv>
+#include <string>
+
+#include "image_towers.h"
 #include "tower_weights.h"
 #include "towers.h"
 
 namespace headroom::detail {
+namespace {
 
-void count_tiled_tower(ConfigReader& config, ModelSpec& spec) {
-  using CountEncoder = std::int64_t (*)(ConfigReader & vision, ModelSpec & spec);
-  auto vision = config.object("vision_config");
-  if (!vision) {
+/// Sizes of tiled images. `most_kept`: of vision_aspect_ratio "anyres_max_9" the 9; 0: any number.
+TileList read_tile_list(ConfigReader& config, const TowerSpec& tower, std::int64_t most_kept) {
+  const std::int64_t side = tower.embedding.image->image_size;
+  TileList tiles;
+  tiles.most_kept = most_kept;
+  if (!config.has("image_grid_pinpoints")) {
+    // Of both classes: up to 2 × 2 tiles, or three in a row.
+    for (const auto& [rows, columns] :
+         std::initializer_list<std::pair<int, int>>{{1, 2}, {2, 1}, {2, 2}, {3, 1}, {1, 3}}) {
+      tiles.heights.push_back(rows * side);
+      tiles.widths.push_back(columns * side);
+    }
+    return tiles;
+  }
+  for (const auto& [height, width] : config.pairs("image_grid_pinpoints")) {
+    if (height < side || width < side) {
+      config.fail("image_grid_pinpoints", "has a size smaller than a tile",
+                  "use multiples of vision_config.image_size");
+    }
+    tiles.heights.push_back(height);
+    tiles.widths.push_back(width);
+  }
+  return tiles;
+}
+
+/// The 9 in vision_aspect_ratio "anyres_max_9": the tiles whose patches a larger image keeps.
+std::int64_t read_most_kept(ConfigReader& config) {
+  constexpr std::string_view kBeginning = "anyres_max_";
+  const std::string word = config.text_or({"vision_aspect_ratio"}, "anyres_max_9");
+  std::int64_t tiles = 0;
+  const bool begins = word.starts_with(kBeginning);
+  const char* const first = word.data() + (begins ? kBeginning.size() : 0);
+  const char* const last = word.data() + word.size();
+  const auto [end, error] = std::from_chars(first, last, tiles);
+  if (begins && error == std::errc() && end == last && tiles > 0) return tiles;
+  config.fail("vision_aspect_ratio", "\"" + word + "\" is not supported",
+              "use anyres_max_N with a number of tiles");
+}
+
+void read_tiled_tower(ConfigReader& config, ModelSpec& spec, const TiledDefaults& absent,
+                      std::int64_t most_kept) {
+  if (!config.has("vision_config")) {
     config.fail("vision_config", "is missing", "add the config of the image encoder");
   }
-  const auto count_encoder = vision->choice_or<CountEncoder>(
-      {"model_type"}, {{"clip_vision_model", count_clip}, {"siglip_vision_model", count_siglip}},
-      count_clip);
-  const std::int64_t width = count_encoder(*vision, spec);
-  vision->finish();
-  const std::int64_t layers = config.entries_or_one("vision_feature_layer");
-  const bool bias = config.flag_or({"multimodal_projector_bias"}, true);
-  TowerWeights projector(spec, ModelPart::projector);
-  projector.linear_if(bias, "up", product(config, "vision_feature_layer", layers, width),
-                      spec.hidden_size, WeightRole::projector);
-  projector.linear_if(bias, "down", spec.hidden_size, spec.hidden_size, WeightRole::projector);
-  projector.add("end_of_row", {spec.hidden_size}, WeightRole::projector);
-  config.ignore({"image_grid_pinpoints", "vision_aspect_ratio", "vision_feature_select_strategy",
-                 "projector_hidden_act", "image_seq_length", "use_image_newline_parameter",
-                 "ignore_index", "vocab_size"});
+  TowerSpec tower = read_clip_or_siglip(config, spec);
+  read_features(config, spec, tower, absent);
+  tower.projector.steps.emplace_back(PackStep{});
+  if (tower.projector.rows == FeatureRows::all &&
+      tower.embedding.image->prefix != PrefixTokens::none) {
+    spec.not_run = "its projector packs class tokens between patches";
+  }
+  tower.rule = ImageRule::tiles_of_list;
+  tower.tiles = read_tile_list(config, tower, most_kept);
+  config.ignore({"image_seq_length", "use_image_newline_parameter", "ignore_index", "vocab_size"});
+  spec.tower = std::move(tower);
+}
+
+}  // namespace
+
+void read_llava_next_tower(ConfigReader& config, ModelSpec& spec) {
+  config.ignore({"vision_aspect_ratio"});
+  read_tiled_tower(config, spec, {-2, FeatureRows::patches}, 0);
+}
+
+void read_llava_onevision_tower(ConfigReader& config, ModelSpec& spec) {
+  read_tiled_tower(config, spec, {-1, FeatureRows::all}, read_most_kept(config));
 }
 
 }  // namespace headroom::detail

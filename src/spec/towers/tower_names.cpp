@@ -63,6 +63,21 @@ constexpr auto kClipInTower = [] {
   return rules;
 }();
 
+/// Rules without these beginnings of their names.
+template <std::size_t count>
+constexpr std::array<NameRule, count> without(std::array<NameRule, count> rules,
+                                              std::string_view canonical, std::string_view stored) {
+  for (NameRule& rule : rules) {
+    if (rule.canonical.starts_with(canonical)) rule.canonical.remove_prefix(canonical.size());
+    if (rule.stored.starts_with(stored)) rule.stored.remove_prefix(stored.size());
+  }
+  return rules;
+}
+
+// Either encoder as a model of its own.
+constexpr auto kClipVisionAlone = without(std::to_array(kClip), "vision_tower.", "vision_model.");
+constexpr auto kClipTextAlone = without(std::to_array(kClipText), "", "text_model.");
+
 constexpr NameRule kPixtral[] = {
     {"vision_tower.embeddings.patch_embeddings.%", "vision_tower.patch_conv.%"},
     {"vision_tower.embeddings.norm.%", "vision_tower.ln_pre.%"},
@@ -195,12 +210,43 @@ constexpr NameRule kGemma4[] = {
      "vision_tower.encoder.layers.{}.pre_feedforward_layernorm.%"},
     {"vision_tower.encoder.layers.mlp_output_norm.%",
      "vision_tower.encoder.layers.{}.post_feedforward_layernorm.%"},
+    {"projector.standardise.mean", "vision_tower.std_bias"},
+    {"projector.standardise.factor", "vision_tower.std_scale"},
     {"projector.linear.%", "embed_vision.embedding_projection.%"},
 };
 
 constexpr NameRule kTwoLayers[] = {
     {"projector.up.%", "multi_modal_projector.linear_1.%"},
     {"projector.down.%", "multi_modal_projector.linear_2.%"},
+};
+
+// LLaVA-NeXT and LLaVA-OneVision.
+constexpr NameRule kTiled[] = {
+    {"projector.up.%", "multi_modal_projector.linear_1.%"},
+    {"projector.down.%", "multi_modal_projector.linear_2.%"},
+    {"projector.end_of_row", "image_newline"},
+};
+
+// As published; transformers saves the weights with these names, too.
+constexpr NameRule kKimi[] = {
+    {"vision_tower.embeddings.patch_embeddings.%", "vision_tower.patch_embed.proj.%"},
+    {"vision_tower.embeddings.position_embeddings.weight",
+     "vision_tower.patch_embed.pos_emb.weight"},
+    {"vision_tower.encoder.layers.attention.query.%", "vision_tower.encoder.blocks.{}.wqkv.%",
+     part(0)},
+    {"vision_tower.encoder.layers.attention.key.%", "vision_tower.encoder.blocks.{}.wqkv.%",
+     part(1)},
+    {"vision_tower.encoder.layers.attention.value.%", "vision_tower.encoder.blocks.{}.wqkv.%",
+     part(2)},
+    {"vision_tower.encoder.layers.attention.output.%", "vision_tower.encoder.blocks.{}.wo.%"},
+    {"vision_tower.encoder.layers.mlp.up.%", "vision_tower.encoder.blocks.{}.mlp.fc0.%"},
+    {"vision_tower.encoder.layers.mlp.down.%", "vision_tower.encoder.blocks.{}.mlp.fc1.%"},
+    {"vision_tower.encoder.layers.attention_norm.%", "vision_tower.encoder.blocks.{}.norm0.%"},
+    {"vision_tower.encoder.layers.mlp_norm.%", "vision_tower.encoder.blocks.{}.norm1.%"},
+    {"vision_tower.encoder.final_norm.%", "vision_tower.encoder.final_layernorm.%"},
+    {"projector.norm.%", "mm_projector.pre_norm.%"},
+    {"projector.up.%", "mm_projector.proj.0.%"},
+    {"projector.down.%", "mm_projector.proj.2.%"},
 };
 
 constexpr NameRule kGemma3[] = {
@@ -236,6 +282,13 @@ NameTable clip_names() {
   return {{kClip, kClipText}, {}, {{"embeddings.position_ids", ExtraKind::position_ids}}};
 }
 
+NameTable clip_vision_names() { return {{kClipVisionAlone}, {"vision_model."}, {}}; }
+
+NameTable clip_text_names() {
+  return {
+      {kClipTextAlone}, {"text_model."}, {{"embeddings.position_ids", ExtraKind::position_ids}}};
+}
+
 NameTable wrapped_pixtral_names(std::span<const NameRule> projector) {
   // LLaVA takes either encoder.
   return {{kPixtral, kClip, kClipInTower, projector},
@@ -249,9 +302,12 @@ NameTable wrapped_qwen_names() { return {{kQwen}, {"model."}, {}}; }
 
 NameTable wrapped_glm4v_names() { return {{kGlm4v}, {"model."}, {}}; }
 
+NameTable wrapped_kimi_names() { return {{kKimi}, {"model."}, {}}; }
+
 NameTable wrapped_gemma4_names() { return {{kGemma4}, {"model."}, {}}; }
 
 std::span<const NameRule> two_layer_projector_rules() { return kTwoLayers; }
+std::span<const NameRule> tiled_projector_rules() { return kTiled; }
 std::span<const NameRule> clip_tower_rules() { return kClip; }
 std::span<const NameRule> unwrapped_clip_tower_rules() { return kClipInTower; }
 std::span<const NameRule> gemma3_projector_rules() { return kGemma3; }

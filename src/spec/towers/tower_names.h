@@ -9,6 +9,9 @@ namespace headroom::detail {
 
 /// Names of CLIP and SigLIP themselves: two encoders, their projections and the logits.
 [[nodiscard]] NameTable clip_names();
+/// Names of either encoder as a model of its own.
+[[nodiscard]] NameTable clip_vision_names();
+[[nodiscard]] NameTable clip_text_names();
 /// Names of multimodal models with a tower of CLIP or SigLIP, or of Pixtral, and the projector
 /// `projector`. The text model's names are its family's.
 [[nodiscard]] NameTable wrapped_clip_names(std::span<const NameRule> projector);
@@ -16,9 +19,12 @@ namespace headroom::detail {
 [[nodiscard]] NameTable wrapped_internvl_names();
 [[nodiscard]] NameTable wrapped_qwen_names();
 [[nodiscard]] NameTable wrapped_glm4v_names();
+[[nodiscard]] NameTable wrapped_kimi_names();
 [[nodiscard]] NameTable wrapped_gemma4_names();
 /// Two linear layers (LLaVA).
 [[nodiscard]] std::span<const NameRule> two_layer_projector_rules();
+/// Two linear layers and the vector at the end of a row (LLaVA-NeXT).
+[[nodiscard]] std::span<const NameRule> tiled_projector_rules();
 [[nodiscard]] std::span<const NameRule> clip_tower_rules();
 /// Those of a tower without the module vision_model around it.
 [[nodiscard]] std::span<const NameRule> unwrapped_clip_tower_rules();

@@ -27,8 +27,8 @@ void read_internvl_tower(ConfigReader& config, ModelSpec& spec);
 void read_gemma4_tower(ConfigReader& config, ModelSpec& spec);
 /// MiniMax M3: CLIP's layers with 3-D RoPE, an MLP before and after the merger of patches.
 void count_minimax_m3_tower(ConfigReader& config, ModelSpec& spec);
-/// Llama 4.
-void count_llama4_tower(ConfigReader& config, ModelSpec& spec);
+/// Llama 4: learned positions and 2-D RoPE, an adapter of merged patches, a linear projector.
+void read_llama4_tower(ConfigReader& config, ModelSpec& spec);
 /// Qwen2-VL: LayerNorm, a plain FFN of mlp_ratio · embed_dim, a merger of 2×2 patches.
 void read_qwen2_vl_tower(ConfigReader& config, ModelSpec& spec);
 /// Qwen2.5-VL: RMSNorm, SwiGLU.
@@ -40,12 +40,13 @@ void read_qwen3_5_tower(ConfigReader& config, ModelSpec& spec);
 /// GLM-4.1V, GLM-4.5V.
 void read_glm4v_tower(ConfigReader& config, ModelSpec& spec);
 /// Kimi K2.5: MoonViT and a merger of 2×2 patches.
-void count_kimi_tower(ConfigReader& config, ModelSpec& spec);
+void read_kimi_tower(ConfigReader& config, ModelSpec& spec);
 /// Voxtral: Whisper's encoder and an MLP of two layers.
 void count_voxtral_tower(ConfigReader& config, ModelSpec& spec);
 /// LLaVA-NeXT and LLaVA-OneVision: CLIP or SigLIP on tiles of an image, an MLP of two layers, a
 /// vector that ends each row of patches. Throws Error{invalid_input} without vision_config.
-void count_tiled_tower(ConfigReader& config, ModelSpec& spec);
+void read_llava_next_tower(ConfigReader& config, ModelSpec& spec);
+void read_llava_onevision_tower(ConfigReader& config, ModelSpec& spec);
 /// Qwen2.5-Omni: Qwen2.5-VL's tower, and Whisper's encoder, which is counted.
 void read_qwen2_5_omni_towers(ConfigReader& config, ModelSpec& spec);
 /// Qwen3-Omni: Qwen3-VL's tower, and an audio encoder behind three 2-D convolutions, which is

@@ -18,12 +18,24 @@ const Family& text_family(ConfigReader& text, std::string_view when_absent) {
             list_of_types_hint(type));
 }
 
-/// Tied if either config says so; a wrapper that says no overrides the text class's default only.
-void tie_head(ModelSpec& spec, std::optional<bool> outer, bool text_says) {
-  if (!spec.head.language_model || !outer) return;
+/// Ties the head of the text model, which has its own config's tie_word_embeddings.
+void tie_head(ModelSpec& spec, std::optional<bool> whole, HeadTying tying) {
+  if (!spec.head.language_model) return;
   WeightSharing& weight = spec.head.language_model->weight;
-  if (*outer) weight = WeightSharing::shared;
-  if (!*outer && !text_says) weight = WeightSharing::separate;
+  const bool of_text = weight == WeightSharing::shared;
+  bool tied = of_text;
+  switch (tying) {
+    case HeadTying::whole:
+      tied = whole.value_or(false);
+      break;
+    case HeadTying::whole_else_text:
+      tied = whole.value_or(of_text);
+      break;
+    case HeadTying::either:
+      tied = of_text || whole.value_or(false);
+      break;
+  }
+  weight = tied ? WeightSharing::shared : WeightSharing::separate;
 }
 
 void read_text(ConfigReader& text, ModelSpec& spec, const Family& family) {
@@ -45,16 +57,16 @@ ModelClasses wrapper_classes(const Wrapper& wrapper) {
 
 }  // namespace
 
-void read_wrapped_text(ConfigReader& config, ModelSpec& spec, std::string_view text_type,
-                       std::string_view text_defaults) {
+void read_wrapped_text(ConfigReader& config, ModelSpec& spec, const Wrapper& wrapper) {
+  const std::string_view text_type = wrapper.text_type;
   const bool bare = !spec.head.language_model;
   const std::string architecture = spec.architecture;
   const std::string dtype = without_torch(config.text_or({"torch_dtype", "dtype"}, ""));
-  std::optional<bool> outer;
-  if (config.has("tie_word_embeddings")) outer = config.flag_or({"tie_word_embeddings"}, false);
+  std::optional<bool> whole;
+  if (config.has("tie_word_embeddings")) whole = config.flag_or({"tie_word_embeddings"}, false);
   if (const auto own = config.object("text_config")) {
     std::vector<std::string> filled;
-    ConfigReader text = own->with_defaults(text_defaults, filled);
+    ConfigReader text = own->with_defaults(wrapper.text_defaults, filled);
     if (!filled.empty()) {
       spec.assumptions.push_back(
           fmt::format("text_config omits {}: counted with the defaults of {}",
@@ -62,9 +74,8 @@ void read_wrapped_text(ConfigReader& config, ModelSpec& spec, std::string_view t
     }
     const Family& family = text_family(text, text_type);
     spec.text_type = family.model_types.names.front();
-    const bool text_says = text.has("tie_word_embeddings");
     read_class(text, spec, family.classes);
-    tie_head(spec, outer, text_says);
+    tie_head(spec, whole, wrapper.tying);
     read_text(text, spec, family);
     text.finish();
   } else if (config.has("num_hidden_layers")) {
@@ -101,11 +112,10 @@ void read_tower_tokens(ConfigReader& config, ModelSpec& spec) {
 }
 
 Family wrapper_family(const Wrapper& wrapper) {
-  const auto read = [text_type = wrapper.text_type, text_defaults = wrapper.text_defaults,
-                     count_towers = wrapper.count_towers](ConfigReader& config, ModelSpec& spec) {
-    read_wrapped_text(config, spec, text_type, text_defaults);
+  const auto read = [wrapper](ConfigReader& config, ModelSpec& spec) {
+    read_wrapped_text(config, spec, wrapper);
     note_absent_tower(config, spec);
-    count_towers(config, spec);
+    wrapper.count_towers(config, spec);
     read_tower_tokens(config, spec);
   };
   return {.model_types = wrapper.model_types,

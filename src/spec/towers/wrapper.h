@@ -11,6 +11,11 @@ namespace headroom::detail {
 /// Reads the towers and the projector, or counts their weights.
 using TowerCounter = void (*)(ConfigReader& config, ModelSpec& spec);
 
+/// How tie_word_embeddings of the whole model and of its text_config tie the head, as the class in
+/// transformers 5 does. `whole`: as the whole model says, separate if it says nothing.
+/// `whole_else_text`: as the whole model says, else as the text model. `either`: if either says so.
+enum class HeadTying { whole, whole_else_text, either };
+
 /// A family of multimodal models.
 struct Wrapper {
   ModelTypes model_types;
@@ -18,6 +23,7 @@ struct Wrapper {
   std::vector<std::string> bare_classes;
   std::string_view text_type;  ///< model_type of a text_config that names none
   TowerCounter count_towers;
+  HeadTying tying;
   /// Keys that a text_config may omit, and their values in the wrapper's class: a JSON object.
   std::string_view text_defaults = "{}";
   /// Stored names of tower and projector; those of the text model are its family's.
@@ -35,8 +41,7 @@ void note_absent_tower(const ConfigReader& config, ModelSpec& spec);
 void read_tower_tokens(ConfigReader& config, ModelSpec& spec);
 
 /// Reads the text model. `spec.head` is the wrapper's class's: without a language model, the text
-/// model has none either. Its head is tied if either config says so.
-void read_wrapped_text(ConfigReader& config, ModelSpec& spec, std::string_view text_type,
-                       std::string_view text_defaults = "{}");
+/// model has none either.
+void read_wrapped_text(ConfigReader& config, ModelSpec& spec, const Wrapper& wrapper);
 
 }  // namespace headroom::detail

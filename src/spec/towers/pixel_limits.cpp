@@ -1,0 +1,42 @@
+#include "pixel_limits.h"
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "../config_reader.h"
+#include "json_text.h"
+
+namespace headroom::detail {
+namespace {
+
+/// Returns whether the tower rounds images as Qwen's preprocessor does. GLM's counts the frames of
+/// a patch, too, and interpolates its positions bicubically.
+bool takes_limits(const ModelSpec& spec) {
+  if (!spec.tower || spec.tower->rule != ImageRule::rounded) return false;
+  const ImageSpec& image = *spec.tower->embedding.image;
+  return image.block_side > 1 && image.interpolation != PositionInterpolation::bicubic;
+}
+
+}  // namespace
+
+void read_pixel_limits(std::string_view json, const std::string& file, ModelSpec& spec) {
+  if (!takes_limits(spec)) return;
+  const nlohmann::json document = parse_json(json, file);
+  ConfigReader config(document, file);
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  PixelLimits limits{0, kMost};
+  if (config.is_object("size")) {
+    ConfigReader size = config.object_or_empty("size");
+    limits.least = size.size_or({"shortest_edge", "min_pixels"}, 1);
+    limits.most = size.size_or({"longest_edge", "max_pixels"}, kMost);
+  }
+  if (config.has("min_pixels")) limits.least = config.size({"min_pixels"});
+  if (config.has("max_pixels")) limits.most = config.size({"max_pixels"});
+  if (limits.most < limits.least) {
+    config.fail("max_pixels", "is less than min_pixels", "use limits in order");
+  }
+  const bool states_any = limits.least > 1 || limits.most < kMost;
+  if (states_any) spec.tower->pixel_limits = limits;
+}
+
+}  // namespace headroom::detail

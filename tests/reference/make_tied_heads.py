@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+"""Makes tests/data/towers/tied_heads.csv: which classes of transformers tie the head of the text
+model, by tie_word_embeddings of the whole config and of its text_config.
+
+usage: make_tied_heads.py [FILE]
+
+Needs torch and transformers, and reads the configs of tests/data/towers/tiny.
+"""
+
+import csv
+import itertools
+import json
+import sys
+from pathlib import Path
+
+import torch
+import transformers
+
+DATA = Path(__file__).parent.parent / "data/towers"
+MODELS = ["glm4v", "idefics3", "internvl", "llava", "llava_next", "llava_onevision", "mistral3",
+          "paligemma", "qwen2_5_omni_thinker", "qwen3_5_vl", "qwen3_omni_moe_thinker", "qwen3_vl",
+          "qwen3_vl_moe"]
+WORDS = {None: "absent", True: "true", False: "false"}
+
+
+def is_tied(config, whole, text):
+    for place, value in ((config, whole), (config["text_config"], text)):
+        place.pop("tie_word_embeddings", None)
+        if value is not None:
+            place["tie_word_embeddings"] = value
+    model_class = getattr(transformers, config["architectures"][0])
+    with torch.device("meta"):
+        model = model_class(model_class.config_class(**config))
+    model.tie_weights()
+    return model.lm_head.weight is model.get_input_embeddings().weight
+
+
+with open(sys.argv[1] if len(sys.argv) > 1 else DATA / "tied_heads.csv", "w", newline="") as file:
+    rows = csv.writer(file, lineterminator="\n")
+    rows.writerow(["model", "whole", "text", "tied"])
+    for name in MODELS:
+        config = (DATA / f"tiny/{name}.config.json").read_text()
+        for whole, text in itertools.product(WORDS, WORDS):
+            tied = is_tied(json.loads(config), whole, text)
+            rows.writerow([name, WORDS[whole], WORDS[text], WORDS[tied]])

@@ -1,0 +1,250 @@
+#!/usr/bin/env python3
+"""Makes tiny multimodal models and encoders, with inputs and the reference's outputs.
+
+usage: make_towers.py [FOLDER [NAME …]]   (default: tests/data/golden/models, all models)
+
+Needs torch, transformers and safetensors. Configs and weights are as save_pretrained writes them.
+"""
+
+import json
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+
+TEXT = {"model_type": "llama", "hidden_size": 48, "intermediate_size": 64,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "num_hidden_layers": 2,
+        "vocab_size": 101, "max_position_embeddings": 128, "rms_norm_eps": 1e-6,
+        "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+CLIP = {"model_type": "clip_vision_model", "hidden_size": 40, "intermediate_size": 56,
+        "num_attention_heads": 5, "num_hidden_layers": 3, "image_size": 12, "patch_size": 4,
+        "projection_dim": 20}
+SIGLIP = {"model_type": "siglip_vision_model", "hidden_size": 40, "intermediate_size": 56,
+          "num_attention_heads": 5, "num_hidden_layers": 3, "image_size": 12, "patch_size": 4}
+INTERNVL = {"hidden_size": 40, "intermediate_size": 56, "num_attention_heads": 5,
+            "num_hidden_layers": 3, "image_size": [16, 16], "patch_size": [4, 4]}
+LLAMA4_TEXT = {**TEXT, "model_type": "llama4_text", "intermediate_size_mlp": 72,
+               "num_local_experts": 2, "num_experts_per_tok": 1, "interleave_moe_layer_step": 1,
+               "head_dim": 12, "attention_chunk_size": 16, "no_rope_layers": [1, 0]}
+LLAMA4_VISION = {"hidden_size": 40, "intermediate_size": 160, "num_attention_heads": 5,
+                 "num_hidden_layers": 2, "image_size": 16, "patch_size": 4,
+                 "projector_input_dim": 36, "projector_output_dim": 36, "vision_output_dim": 36,
+                 "pixel_shuffle_ratio": 0.5}
+KIMI_TEXT = {**TEXT, "model_type": "deepseek_v3", "num_key_value_heads": 4, "q_lora_rank": 20,
+             "kv_lora_rank": 16, "qk_nope_head_dim": 8, "qk_rope_head_dim": 4, "v_head_dim": 8,
+             "first_k_dense_replace": 2, "n_routed_experts": 4, "num_experts_per_tok": 2,
+             "n_shared_experts": 1, "moe_intermediate_size": 20, "n_group": 1, "topk_group": 1}
+KIMI_VISION = {"hidden_size": 40, "intermediate_size": 56, "num_attention_heads": 5,
+               "num_hidden_layers": 2, "patch_size": 4, "pos_emb_height": 6, "pos_emb_width": 6}
+GEMMA4_TEXT = {"model_type": "gemma4_text", "hidden_size": 32, "intermediate_size": 40,
+               "num_attention_heads": 4, "num_key_value_heads": 2, "num_hidden_layers": 3,
+               "head_dim": 12, "global_head_dim": 16, "vocab_size": 101, "sliding_window": 3,
+               "vocab_size_per_layer_input": 101, "hidden_size_per_layer_input": 14,
+               "layer_types": ["sliding_attention", "full_attention", "full_attention"],
+               "num_kv_shared_layers": 0, "max_position_embeddings": 96,
+               "use_bidirectional_attention": "vision", "pad_token_id": 0}
+GEMMA4_VISION = {"hidden_size": 40, "intermediate_size": 56, "num_attention_heads": 5,
+                 "num_key_value_heads": 5, "num_hidden_layers": 2, "head_dim": 8, "patch_size": 4,
+                 "pooling_kernel_size": 2, "position_embedding_size": 12, "standardize": True}
+DINO = {"hidden_size": 40, "num_attention_heads": 5, "num_hidden_layers": 2, "image_size": 24,
+        "patch_size": 6, "num_register_tokens": 3, "layer_norm_eps": 1e-5}
+ALONE = {"hidden_size": 40, "intermediate_size": 56, "num_attention_heads": 5,
+         "num_hidden_layers": 2}
+TEXT_ALONE = {**ALONE, "vocab_size": 50, "max_position_embeddings": 12}
+IMAGE_ALONE = {**ALONE, "image_size": 12, "patch_size": 4}
+SOUND = {"hidden_size": 48, "num_attention_heads": 4, "num_hidden_layers": 2,
+         "intermediate_size": 80, "conv_dim": [16, 20], "conv_kernel": [10, 3],
+         "conv_stride": [5, 2], "num_feat_extract_layers": 2, "num_conv_pos_embeddings": 6,
+         "num_conv_pos_embedding_groups": 4, "vocab_size": 31, "classifier_proj_size": 12,
+         "num_labels": 5, "mask_time_prob": 0.0, "apply_spec_augment": False}
+
+IMAGE = 97
+GRID_POINTS = [[12, 24], [24, 12], [24, 24], [36, 12]]
+
+
+def pixels(generator, *shape):
+    return torch.randn(shape, generator=generator)
+
+
+def prompt(generator, *images):
+    """Text, then each image's placeholders and text."""
+    ids = torch.randint(3, 90, (1, 3), generator=generator)
+    parts = [ids]
+    for tokens in images:
+        parts += [torch.full((1, tokens), IMAGE), torch.randint(3, 90, (1, 2), generator=generator)]
+    return torch.cat(parts, dim=1)
+
+
+def tiles(generator):
+    # Images of 20 × 40 and 30 × 14 pixels fill 2 and 3 tiles of 12 × 12 pixels.
+    return {"pixel_values": pixels(generator, 2, 4, 3, 12, 12),
+            "image_sizes": torch.tensor([[20, 40], [30, 14]])}
+
+
+def patches(generator, elements, *grids):
+    rows = sum(rows * columns for rows, columns in grids)
+    return {"pixel_values": pixels(generator, rows, *elements),
+            "image_grid_thw": torch.tensor([[1, *grid] for grid in grids])}
+
+
+def gemma4_inputs(generator):
+    places = [[column, row] for row in range(4) for column in range(6)]
+    ids = prompt(generator, 6)
+    return {"pixel_values": torch.rand((1, 24, 48), generator=generator),
+            "image_position_ids": torch.tensor([places]), "input_ids": ids,
+            "mm_token_type_ids": (ids == IMAGE).long()}
+
+
+def tokens(generator):
+    return {"input_ids": torch.randint(3, 50, (2, 9), generator=generator)}
+
+
+# name: model class, config, inputs
+MODELS = {
+    "internvl_second_last_layer": ("InternVLForConditionalGeneration", {
+        "text_config": {**TEXT, "model_type": "qwen2"},
+        "vision_config": {**INTERNVL, "use_qk_norm": True, "norm_type": "rms_norm"},
+        "image_token_id": IMAGE, "vision_feature_layer": -2, "image_seq_length": 4},
+        lambda g: {"input_ids": prompt(g, 4), "pixel_values": pixels(g, 1, 3, 16, 16)}),
+    "llama4_images": ("Llama4ForConditionalGeneration", {
+        "text_config": LLAMA4_TEXT, "vision_config": LLAMA4_VISION, "image_token_index": IMAGE},
+        lambda g: {"input_ids": prompt(g, 8), "pixel_values": pixels(g, 2, 3, 16, 16)}),
+    "kimi_k25_images": ("Kimi_K25ForConditionalGeneration", {
+        "text_config": KIMI_TEXT, "vision_config": KIMI_VISION, "image_token_id": IMAGE,
+        "projection_hidden_size": 40, "tie_word_embeddings": False},
+        lambda g: {"input_ids": prompt(g, 6, 2), **patches(g, (3, 4, 4), (4, 6), (4, 2))}),
+    "llava_next_tiles": ("LlavaNextForConditionalGeneration", {
+        "text_config": TEXT, "vision_config": CLIP, "image_token_index": IMAGE,
+        "image_grid_pinpoints": GRID_POINTS},
+        lambda g: {"input_ids": prompt(g, 9 + 3 * 7, 9 + 7 * 4), **tiles(g)}),
+    "llava_onevision_tiles": ("LlavaOnevisionForConditionalGeneration", {
+        "text_config": {**TEXT, "model_type": "qwen2"}, "vision_config": SIGLIP,
+        "image_token_index": IMAGE, "image_grid_pinpoints": GRID_POINTS,
+        "vision_aspect_ratio": "anyres_max_1", "tie_word_embeddings": False},
+        lambda g: {"input_ids": prompt(g, 9 + 2 * 5, 9 + 4 * 2), **tiles(g)}),
+    "gemma4_standardised": ("Gemma4ForConditionalGeneration", {
+        "text_config": GEMMA4_TEXT, "vision_config": GEMMA4_VISION, "audio_config": None,
+        "image_token_id": IMAGE}, gemma4_inputs),
+    "dinov3_registers": ("DINOv3ViTModel", {**DINO, "intermediate_size": 56},
+                         lambda g: {"pixel_values": pixels(g, 2, 3, 18, 30)}),
+    "dinov2_registers": ("Dinov2WithRegistersForImageClassification",
+                         {**DINO, "mlp_ratio": 2, "num_labels": 5},
+                         lambda g: {"pixel_values": pixels(g, 2, 3, 24, 24)}),
+    "vit_other_pooler": ("ViTModel", {
+        "hidden_size": 40, "num_attention_heads": 5, "num_hidden_layers": 2, "image_size": 12,
+        "patch_size": 4, "intermediate_size": 56, "pooler_act": "gelu", "pooler_output_size": 18},
+        lambda g: {"pixel_values": pixels(g, 2, 3, 12, 12)}),
+    "clip_text_alone": ("CLIPTextModel", {**TEXT_ALONE, "eos_token_id": 3}, tokens),
+    "clip_vision_alone": ("CLIPVisionModel", IMAGE_ALONE,
+                          lambda g: {"pixel_values": pixels(g, 2, 3, 12, 12)}),
+    "siglip_text_alone": ("SiglipTextModel", {**TEXT_ALONE, "projection_size": 18}, tokens),
+    "siglip_vision_alone": ("SiglipVisionModel", IMAGE_ALONE,
+                            lambda g: {"pixel_values": pixels(g, 2, 3, 12, 12)}),
+    "hubert_batch_norm": ("HubertModel", {**SOUND, "conv_pos_batch_norm": True},
+                          lambda g: {"input_values": pixels(g, 2, 200)}),
+    "wav2vec2_sequences": ("Wav2Vec2ForSequenceClassification", SOUND,
+                           lambda g: {"input_values": pixels(g, 2, 200)}),
+    "wav2vec2_frames": ("Wav2Vec2ForAudioFrameClassification",
+                        {**SOUND, "do_stable_layer_norm": True, "feat_extract_norm": "layer"},
+                        lambda g: {"input_values": pixels(g, 2, 200)}),
+}
+
+
+def draw_weights(model, generator):
+    with torch.no_grad():
+        for name, weight in list(model.named_parameters()) + list(model.named_buffers()):
+            noise = torch.randn(weight.shape, generator=generator)
+            if any(end in name for end in ("freq", "position_ids", "embed_scale", "batches")):
+                continue
+            if "running_var" in name or "std_scale" in name:
+                weight.copy_(1 + 0.3 * noise.abs())
+            elif weight.dim() == 1 and name.endswith(("norm.weight", "norm1.weight",
+                                                      "norm2.weight", "layer_scalar")):
+                weight.copy_(1 + 0.1 * noise)
+            elif not name.startswith(("rotary", "time")) and weight.is_floating_point():
+                if name in dict(model.named_parameters()) or "std" in name or "running" in name:
+                    weight.copy_(0.2 * noise)
+
+
+def layers_of(model):
+    """Lists of layers and the beginning of their outputs' names."""
+    for path, module in model.named_modules():
+        is_list = isinstance(module, torch.nn.ModuleList) and path.split(".")[-1] in (
+            "layers", "layer", "blocks")
+        if not is_list:
+            continue
+        inside = "vision" in path
+        yield ("vision." if inside else "", module)
+
+
+def record(model, inputs):
+    outputs = {}
+    for prefix, layers in layers_of(model):
+        if not prefix:
+            def keep_input(_module, inputs, named):
+                outputs["hidden_states.0"] = inputs[0] if inputs else named["hidden_states"]
+            layers[0].register_forward_pre_hook(keep_input, with_kwargs=True)
+        for i, layer in enumerate(layers):
+            def keep(_module, _inputs, output, name=f"{prefix}layers.{i}.output"):
+                outputs.setdefault(name, output[0] if isinstance(output, tuple) else output)
+            layer.register_forward_hook(keep)
+    model = model.double()  # rounding errors are then headroom's alone
+    inputs = {key: value.double() if value.is_floating_point() else value
+              for key, value in inputs.items()}
+    with torch.no_grad():
+        result = model(**inputs)
+    if isinstance(model, transformers.Llama4ForConditionalGeneration):
+        # headroom's rows of an image begin with its class token.
+        for name, output in outputs.items():
+            if name.startswith("vision."):
+                outputs[name] = output.roll(1, dims=1)
+    for key in ("logits", "last_hidden_state", "pooler_output"):
+        if result.get(key) is not None:
+            outputs[key] = result[key]
+    return outputs
+
+
+def published_name(name):
+    """Kimi K2.5's names; transformers 5.16 renames more modules than it should."""
+    for written, published in (("language_model.model.blocks.", "language_model.model.layers."),
+                               ("vision_tower.encoder.patch_embed.", "vision_tower.patch_embed."),
+                               ("patch_embed.pos_emb.position_embeddings",
+                                "patch_embed.pos_emb.weight"),
+                               ("model.mm_projector.", "mm_projector.")):
+        name = name.replace(written, published)
+    return name
+
+
+def make(folder, name, class_name, config, draw_inputs):
+    generator = torch.Generator().manual_seed(11)
+    model_class = getattr(transformers, class_name)
+    model = model_class._from_config(model_class.config_class(**config),
+                                     attn_implementation="eager").float().eval()
+    draw_weights(model, generator)
+    inputs = draw_inputs(generator)
+    target = folder / name
+    target.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as saved:
+        model.save_pretrained(saved)
+        stored = load_file(Path(saved) / "model.safetensors")
+        weights = {published_name(key): value for key, value in stored.items()}
+        shutil.copy(Path(saved) / "config.json", target / "config.json")
+    outputs = {key: value.float() for key, value in record(model, inputs).items()}
+    tensors = {key: value for key, value in inputs.items() if value.is_floating_point()}
+    for file, values in (("model", weights), ("expected", outputs), ("inputs", tensors)):
+        save_file({key: value.clone().contiguous() for key, value in values.items()},
+                  target / f"{file}.safetensors")
+    listed = {key: "inputs.safetensors" if key in tensors else value.tolist()
+              for key, value in inputs.items()}
+    (target / "inputs.json").write_text(json.dumps(listed) + "\n")
+    print(name, sum(parameter.numel() for parameter in model.parameters()))
+
+
+root = Path(__file__).resolve().parent.parent / "data/golden/models"
+folder = Path(sys.argv[1]) if len(sys.argv) > 1 else root
+for name in sys.argv[2:] or MODELS:
+    make(folder, name, *MODELS[name])

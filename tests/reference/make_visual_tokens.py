@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""Makes tests/data/towers/visual_tokens.csv: visual tokens of images by the reference's functions.
+
+usage: make_visual_tokens.py [FILE]
+
+Needs torch, torchvision and transformers. Sizes are those of published models.
+"""
+
+import csv
+import math
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import torch
+from transformers.image_utils import SizeDict
+from transformers.models.kimi_k25.image_processing_kimi_k25 import navit_resize
+from transformers.models.llama4.image_processing_llama4 import (
+    find_supported_resolutions, get_best_fit)
+from transformers.models.llava_next.modeling_llava_next import (
+    LlavaNextModel, image_size_to_num_patches)
+from transformers.models.llava_onevision.modeling_llava_onevision import LlavaOnevisionModel
+from transformers.models.qwen2_vl.image_processing_qwen2_vl import smart_resize
+
+SIZES = [(336, 336), (480, 640), (1080, 1920), (1200, 400), (333, 1777), (2500, 2300), (40, 50),
+         (3000, 200), (768, 768)]
+LLAVA = [[336, 672], [672, 336], [672, 672], [1008, 336], [336, 1008]]
+ONEVISION = [[384 * rows, 384 * columns] for rows in range(1, 7) for columns in range(1, 7)]
+
+
+def tiled(model_class, side, patch, points, size, **more):
+    config = SimpleNamespace(vision_config=SimpleNamespace(image_size=side, patch_size=patch),
+                             image_grid_pinpoints=points)
+    tiles = image_size_to_num_patches(list(size), points, side)
+    features = torch.zeros(tiles, (side // patch) ** 2, 1)
+    model = SimpleNamespace(config=config)
+    return model_class.pack_image_features(model, [features], torch.tensor([size]),
+                                           image_newline=torch.zeros(1), **more)[1].item()
+
+
+def llama4(size):
+    square = SizeDict(height=336, width=336)
+    resolutions = torch.tensor(find_supported_resolutions(16, square))
+    height, width = get_best_fit(size, resolutions).tolist()
+    tiles = height * width // 336 ** 2
+    return 144 * (tiles if tiles == 1 else tiles + 1)
+
+
+def kimi(size):
+    height, width = navit_resize(*size, 14, 2, 16384, 512)[1]
+    return height * width // 28 ** 2
+
+
+def qwen(size, least, most):
+    if max(size) / min(size) > 200:
+        raise ValueError("the reference refuses this aspect ratio")
+    height, width = smart_resize(*size, factor=28, min_pixels=least, max_pixels=most)
+    return height * width // 28 ** 2
+
+
+RULES = {
+    "llama4": llama4,
+    "kimi_k25": kimi,
+    "qwen2_vl": lambda size: qwen(size, 1, math.inf),
+    "qwen2_vl_limits": lambda size: qwen(size, 256 * 28 ** 2, 1280 * 28 ** 2),
+    "llava_next": lambda size: tiled(LlavaNextModel, 336, 14, LLAVA, size,
+                                     vision_feature_select_strategy="default"),
+    "llava_onevision": lambda size: tiled(LlavaOnevisionModel, 384, 14, ONEVISION, size,
+                                          vision_aspect_ratio="anyres_max_9"),
+}
+
+default = Path(__file__).parent.parent / "data/towers/visual_tokens.csv"
+with open(sys.argv[1] if len(sys.argv) > 1 else default, "w", newline="") as file:
+    rows = csv.writer(file, lineterminator="\n")
+    rows.writerow(["rule", "height", "width", "tokens"])
+    for rule, tokens in RULES.items():
+        for size in SIZES:
+            rows.writerow([rule, *size, tokens(size)])
