@@ -63,6 +63,20 @@ template <class Format, std::size_t rows>
 template <class Format>
 inline constexpr std::size_t kTileBytes = block_bytes(Format::kFields) * kLanes;
 
+template <class Format>
+inline constexpr std::size_t kGroups = Format::kValues / Format::kGroup;
+
+/// Prefetches group g's share of the tile so many bytes ahead: the fields of a block are read out
+/// of order, which the processor's own prefetching follows badly. Twice what memory delivers during
+/// its latency, 25 GB/s · 80 ns.
+template <class Format>
+[[gnu::always_inline]] inline void prefetch_share(const std::byte* tile, std::size_t g) {
+  constexpr std::size_t kAhead = 4096;
+  constexpr std::size_t kShare = kTileBytes<Format> / kGroups<Format>;
+  const std::byte* const first = tile + kAhead + g * kShare;
+  for (std::size_t byte = 0; byte < kShare; byte += kCacheLine) __builtin_prefetch(first + byte);
+}
+
 /// X per block: rows of int8 activations have a block for every 32 values.
 template <class Format, class X>
 inline constexpr std::size_t kStride =
@@ -74,7 +88,8 @@ void multiply_tile(const TileOperands<X>& at) {
   const std::byte* tile = at.tile;
   const X* x = at.x;
   for (std::int64_t block = 0; block < at.blocks; ++block) {
-    for (std::size_t g = 0; g < Format::kValues / Format::kGroup; ++g) {
+    for (std::size_t g = 0; g < kGroups<Format>; ++g) {
+      prefetch_share<Format>(tile, g);
       add_group<Format, rows>(BlockTile(tile), g, x, at.x_stride, sums);
     }
     tile += kTileBytes<Format>;
