@@ -67,6 +67,14 @@ struct MeasuredMemory {
   std::optional<std::int64_t> rss_peak_bytes;    ///< empty if the system does not report it
 };
 
+/// Weights of one type, where weights are held as they are stored.
+struct WeightFormat {
+  std::string name;      ///< as stored: "Q4_K", "F16"
+  std::string computed;  ///< as held: the same, or "F32" if it was widened
+  std::int64_t parameters = 0;
+  std::int64_t bytes = 0;  ///< as held
+};
+
 /// Machine and build that a measurement is valid for.
 struct MachineContext {
   std::string cpu;
@@ -98,6 +106,10 @@ struct Measurement {
   std::optional<double> tpot_s;  ///< time per output token, (total − TTFT)/(new tokens − 1)
   MeasuredCounts counted;
   MeasuredMemory memory;
+  /// Types of the weights by descending bytes; empty unless weights are held as stored.
+  std::vector<WeightFormat> weight_formats{};
+  /// Type of the activations that multiply weights in blocks: float32 or int8; empty without.
+  std::string activations{};
   std::vector<OperatorMeasurement> operators;
   MachineContext context;
   std::vector<std::string> warnings;

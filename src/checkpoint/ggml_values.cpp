@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <vector>
 
 #include "element_type.h"
 #include "float_values.h"
@@ -319,6 +320,17 @@ void dequantise(GgmlType type, std::span<const std::byte> data, std::span<float>
     read({data.data() + i * block_bytes, out.data() + i * block_size});
   }
   require_finite(out, where);
+}
+
+void require_values(GgmlType type, std::span<const std::byte> data, const std::string& where) {
+  constexpr std::size_t kBlocks = 256;  // at a time, so that their values stay in the cache
+  const auto block_bytes = static_cast<std::size_t>(info(type).block_bytes);
+  std::vector<float> values;
+  for (; !data.empty(); data = data.subspan(std::min(data.size(), kBlocks * block_bytes))) {
+    const auto some = data.first(std::min(data.size(), kBlocks * block_bytes));
+    values.resize(some.size() / block_bytes * static_cast<std::size_t>(info(type).block_size));
+    dequantise(type, some, values, where);
+  }
 }
 
 }  // namespace headroom::checkpoint

@@ -21,4 +21,7 @@ namespace headroom::checkpoint {
 void dequantise(GgmlType type, std::span<const std::byte> data, std::span<float> out,
                 const std::string& where);
 
+/// Throws as dequantise does for `data` that it would refuse.
+void require_values(GgmlType type, std::span<const std::byte> data, const std::string& where);
+
 }  // namespace headroom::checkpoint

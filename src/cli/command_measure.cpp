@@ -33,6 +33,7 @@ struct MeasureCommand {
   std::string input;
   std::vector<std::int64_t> tokens;
   std::string save_output;
+  std::optional<measured::ActivationPath> activations;
   OutputOptions output;
   RunOptions run;
   std::vector<Option> sizes;
@@ -44,9 +45,14 @@ fs::path weight_files(const MeasureCommand& command, const Model& model) {
   return command.checkpoint.empty() ? model.weight_files : command.checkpoint;
 }
 
-std::unique_ptr<measured::WeightSource> open_weights(const fs::path& files, std::uint64_t seed,
+std::unique_ptr<measured::WeightSource> open_weights(const fs::path& files,
+                                                     const measured::MeasureOptions& options,
                                                      const ModelSpec& spec) {
-  if (files.empty()) return measured::random_weights(seed);
+  if (files.empty()) {
+    const bool in_blocks = options.storage == measured::HeldType::stored;
+    return in_blocks ? measured::random_blocks(spec, options.seed)
+                     : measured::random_weights(options.seed);
+  }
   if (checkpoint::is_gguf(files)) {
     return measured::stored_weights(spec, detail::read_gguf(files, spec));
   }
@@ -96,9 +102,10 @@ void require_outputs_fit(const MeasureCommand& command, const ModelSpec& spec,
 void save_outputs(const MeasureCommand& command, const ModelSpec& spec,
                   measured::WeightSource& source, const measured::InputFile& file,
                   const Workload& workload, detail::OutputFile& saved) {
-  measured::Session session(spec, source,
-                            {command.options.backend, command.options.storage,
-                             measured::RowRange::both, workload.seq_len, workload.attention});
+  measured::Session session(
+      spec, source,
+      {command.options.backend, command.options.storage, measured::RowRange::both, workload.seq_len,
+       workload.attention, command.options.activations});
   const measured::ModelInputs inputs =
       file.inputs.main.batch > 0 ? file.inputs
                                  : measured::random_inputs(spec, workload, command.options.seed);
@@ -139,6 +146,42 @@ std::optional<detail::OutputFile> open_saved(const MeasureCommand& command) {
   return detail::OutputFile(command.save_output);
 }
 
+/// Sets the types in which the weights are held, and those of `model` to match: random ones in
+/// blocks of the type asked for, those of a GGUF file as stored unless another type is asked for.
+void choose_storage(MeasureCommand& command, const Workload& workload, const fs::path& weights,
+                    Model& model) {
+  measured::HeldType& storage = command.options.storage;
+  storage = storage_of(workload);
+  if (storage == measured::HeldType::stored && !weights.empty()) {
+    throw_invalid_input(fmt::format("--weights {} converts no files; {} runs as it is stored",
+                                    name_of(*workload.weights), weights.string()),
+                        "leave out --weights, or draw weights with --checkpoint random");
+  }
+  if (storage == measured::HeldType::stored) {
+    model.spec = stored_as(std::move(model.spec), *workload.weights);
+  } else if (!workload.weights && checkpoint::is_gguf(weights)) {
+    storage = measured::HeldType::stored;
+    model.weight_files = weights.string();
+    model = with_file_types(std::move(model));
+  }
+  if (storage != measured::HeldType::stored && command.activations) {
+    throw_invalid_input("--activations concerns weights in blocks, which this run has not",
+                        "leave it out, or use a GGUF file, or --weights q8_0");
+  }
+  command.options.activations = command.activations.value_or(measured::ActivationPath::int8);
+}
+
+/// Names the weights that run in another type than they are stored in.
+std::vector<std::string> notes_on_widened(const Measurement& measurement) {
+  std::vector<std::string> notes;
+  for (const WeightFormat& format : measurement.weight_formats) {
+    if (format.name == format.computed) continue;
+    notes.push_back(fmt::format("{} of the weights are stored as {}, which this run widens to {}",
+                                with_separators(format.parameters), format.name, format.computed));
+  }
+  return notes;
+}
+
 void run_measure(MeasureCommand& command) {
   refuse_ignored_options(command.run, command.options.phase);
   if (!command.input.empty() || !command.tokens.empty()) {
@@ -149,16 +192,16 @@ void run_measure(MeasureCommand& command) {
   measured::require_runnable(model.spec);
   const std::string name_note = model.name_note;
   const fs::path weights = weight_files(command, model);
-  const bool dequantised = checkpoint::is_gguf(weights);
-  if (dequantised) {
+  const bool is_gguf = checkpoint::is_gguf(weights);
+  if (is_gguf) {
     RopeSpec& rope = model.spec.position.rope;
     rope = detail::with_stored_factors(std::move(rope), weights);
   }
   measured::InputFile file = read_input(command, model.spec);
   const Workload workload = workload_of_inputs(command, model.spec, file);
   measured::MeasureOptions& options = command.options;
-  options.storage = storage_of(workload);
-  const auto open = [&] { return open_weights(weights, options.seed, model.spec); };
+  choose_storage(command, workload, weights, model);
+  const auto open = [&] { return open_weights(weights, options, model.spec); };
   ReportOutput output(command.output);
   detail::end_at_next_step();
   if (auto saved = open_saved(command)) {
@@ -180,7 +223,8 @@ void run_measure(MeasureCommand& command) {
   clear_progress();
   if (!name_note.empty()) measurement.warnings.push_back(name_note);
   notes.insert(notes.end(), measurement.warnings.begin(), measurement.warnings.end());
-  if (dequantised) {
+  for (std::string& note : notes_on_widened(measurement)) notes.push_back(std::move(note));
+  if (is_gguf && options.storage != measured::HeldType::stored) {
     notes.push_back(fmt::format("the weights are {} B in their file, and run as {}",
                                 with_separators(inspect(weights.string()).weights.bytes),
                                 name_of(workload.weights.value_or(WeightType::float32))));
@@ -219,8 +263,14 @@ void add_measure_options(Command app, MeasureCommand& command) {
   const auto set_weights = [&](const std::string& word) {
     command.request.weights = parse_weights(word);
   };
-  app.add_text("--weights", "float32|bfloat16", set_weights,
-               "Type in which the weights are stored (float32)")
+  app.add_text("--weights", "float32|bfloat16|q8_0|q6_k|q5_k_m|q4_k_m|q4_0|mxfp4", set_weights,
+               "Type in which the weights are held (those of a GGUF file as stored, others "
+               "float32); types in blocks are for random weights")
+      .group("Run");
+  const Choices<measured::ActivationPath> paths{{"float32", measured::ActivationPath::float32},
+                                                {"int8", measured::ActivationPath::int8}};
+  add_choice(app, "--activations", command.activations, paths,
+             "Type in which activations multiply weights in blocks (int8)")
       .group("Run");
   add_dtype_option(app, command.request.dtype, "Type of activations (float32, the only one)");
   app.add_text("--input", "FILE", command.input,

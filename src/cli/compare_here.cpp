@@ -67,6 +67,7 @@ Comparison compare_here(const CompareCommand& command) {
   Model model = command.reading.load(command.subjects.front());
   notes = notes_on_config(model.spec);
   if (!model.name_note.empty()) notes.push_back(model.name_note);
+  require_rates(command.request.weights);
   const Workload workload = workload_of_run(command.request, run.phase, model.spec);
   run.storage = storage_of(workload);
   measured::require_runnable(model.spec);

@@ -9,6 +9,37 @@
 #include "progress.h"
 
 namespace headroom::cli {
+namespace {
+
+/// Types that kernels read value by value, and that calibrations time.
+bool is_plain(WeightType type) {
+  return type == WeightType::float32 || type == WeightType::bfloat16;
+}
+
+/// Types whose matrices are ggml blocks.
+bool is_ggml_mix(WeightType type) {
+  switch (type) {
+    case WeightType::q8_0:
+    case WeightType::q6_k:
+    case WeightType::q5_k_m:
+    case WeightType::q4_k_m:
+    case WeightType::q4_0:
+    case WeightType::mxfp4:
+      return true;
+    case WeightType::float32:
+    case WeightType::bfloat16:
+    case WeightType::float16:
+    case WeightType::float8:
+    case WeightType::int8:
+    case WeightType::int4:
+    case WeightType::nf4:
+    case WeightType::nvfp4:
+      break;
+  }
+  return false;
+}
+
+}  // namespace
 
 Option add_backend_option(Command command, measured::Backend& backend) {
   backend = default_backend();
@@ -55,11 +86,18 @@ void refuse_ignored_options(const RunOptions& options, MeasuredPhase phase) {
 }
 
 void require_runs(std::optional<WeightType> weights) {
-  const bool runs = !weights || *weights == WeightType::float32 || *weights == WeightType::bfloat16;
-  if (runs) return;
+  if (!weights || is_plain(*weights) || is_ggml_mix(*weights)) return;
+  throw_invalid_input(fmt::format("no kernel runs {} weights", name_of(*weights)),
+                      "use float32, bfloat16, q8_0, q6_k, q5_k_m, q4_k_m, q4_0 or mxfp4");
+}
+
+void require_rates(std::optional<WeightType> weights) {
+  if (!weights || is_plain(*weights)) return;
   throw_invalid_input(
-      fmt::format("the kernels run float32 and bfloat16 weights, not {}", name_of(*weights)),
-      "use --weights float32 or bfloat16; a GGUF file runs its own weights, dequantised");
+      fmt::format("compare has no rates for {} weights: calibrations measure float32 and bfloat16",
+                  name_of(*weights)),
+      "use --weights float32 or bfloat16, or measure, which runs q8_0, q6_k, q5_k_m, q4_k_m, q4_0 "
+      "and mxfp4");
 }
 
 Workload workload_of_run(WorkloadRequest request, MeasuredPhase phase, const ModelSpec& spec) {
@@ -75,8 +113,9 @@ Workload workload_of_run(WorkloadRequest request, MeasuredPhase phase, const Mod
 }
 
 measured::HeldType storage_of(const Workload& workload) {
-  return workload.weights == WeightType::bfloat16 ? measured::HeldType::bfloat16
-                                                  : measured::HeldType::float32;
+  if (workload.weights == WeightType::bfloat16) return measured::HeldType::bfloat16;
+  const bool blocks = workload.weights && is_ggml_mix(*workload.weights);
+  return blocks ? measured::HeldType::stored : measured::HeldType::float32;
 }
 
 bool show_run(int done, int at_most) {

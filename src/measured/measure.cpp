@@ -92,8 +92,8 @@ std::vector<std::string> warnings_about(const Measurement& measurement) {
 SessionOptions session_options(const MeasureOptions& options, const Workload& workload,
                                const ModelInputs& inputs) {
   const std::int64_t rows = inputs.main.batch * inputs.main.seq_len;
-  SessionOptions session{options.backend, options.storage, RowRange::both, rows,
-                         workload.attention};
+  SessionOptions session{options.backend,    options.storage,    RowRange::both, rows,
+                         workload.attention, options.activations};
   if (options.phase != MeasuredPhase::generate) {
     session.rows = rows <= PackedLinear::kFewRows ? RowRange::few : RowRange::many;
   }
@@ -128,9 +128,24 @@ void store_counts(const ModelWeights& weights, const Runner& runner, Measurement
   measurement.counted.weight_bytes = weights.bytes();
   measurement.counted.kv_cache_bytes = runner.kv_cache_bytes();
   measurement.memory.weights_held_bytes = weights.held_bytes();
+  for (HeldFormat& format : weights.formats()) {
+    measurement.weight_formats.push_back(
+        {std::move(format.name), std::move(format.computed), format.parameters, format.bytes});
+  }
   measurement.memory.arena_peak_bytes = runner.arena_peak_bytes();
   measurement.memory.allocated = runner.allocated();
   measurement.memory.rss_peak_bytes = peak_resident_bytes();
+}
+
+/// Name of the activations' path, where weights are held in blocks.
+std::string_view name_of(ActivationPath path) {
+  switch (path) {
+    case ActivationPath::float32:
+      return "float32";
+    case ActivationPath::int8:
+      break;
+  }
+  return "int8";
 }
 
 }  // namespace
@@ -171,6 +186,7 @@ Measurement measure(Model model, const Workload& workload, WeightSource& source,
   measurement.interrupted = collected.interrupted;
   measurement.context.other_programs_cpus = watch.other_programs_cpus();
   store_counts(session.weights(), runner, measurement);
+  if (options.storage == HeldType::stored) measurement.activations = name_of(options.activations);
   measurement.engine = kOwnEngine;
   measurement.phase = options.phase;
   measurement.workload = workload;

@@ -18,11 +18,12 @@ struct MeasureOptions {
   MeasuredPhase phase = MeasuredPhase::prefill;
   Backend backend = Backend::eigen;
   HeldType storage = HeldType::float32;
-  int threads = 0;               ///< 0: all processors
-  int warmup = 2;                ///< untimed runs before the first sample
-  std::optional<int> runs;       ///< unset: repeat until the median is steady
-  std::uint64_t seed = 1;        ///< seed of random weights and inputs
-  std::int64_t new_tokens = 32;  ///< generate only
+  ActivationPath activations = ActivationPath::int8;  ///< of weights held as stored
+  int threads = 0;                                    ///< 0: all processors
+  int warmup = 2;                                     ///< untimed runs before the first sample
+  std::optional<int> runs;                            ///< unset: repeat until the median is steady
+  std::uint64_t seed = 1;                             ///< seed of random weights and inputs
+  std::int64_t new_tokens = 32;                       ///< generate only
 };
 
 /// Why the model is counted but cannot be run; empty if it can.

@@ -5,8 +5,10 @@
 #include <algorithm>
 
 #include "evaluate.h"
+#include "ggml_type.h"
 #include "headroom/error.h"
 #include "headroom/graph.h"
+#include "headroom/storage.h"
 #include "memory_plan.h"
 
 namespace headroom::measured {
@@ -21,6 +23,23 @@ Integer product(Factors... factors) {
   Integer result = 1;
   ((result = checked_multiply(result, factors)), ...);
   return result;
+}
+
+/// Returns whether kernels read blocks of the ggml type with this name.
+bool stays_stored(std::string_view format) {
+  const auto named =
+      std::ranges::find(checkpoint::ggml_types(), format, &checkpoint::GgmlTypeInfo::name);
+  return named != checkpoint::ggml_types().end() && has_block_kernels(named->type);
+}
+
+/// Bytes of weights in the blocks of their types; of types without kernels, as float32.
+Integer stored_weight_bytes(const ModelSpec& spec, const Graph& graph) {
+  Integer bytes = 0;
+  for (const StorageGroup& group : stored_weights(spec, graph).groups) {
+    bytes = checked_add(
+        bytes, stays_stored(group.format) ? group.bytes : product(kFloat32Bytes, group.parameters));
+  }
+  return bytes;
 }
 
 Integer weight_bytes(const Graph& graph, const Bindings& sizes, HeldType storage) {
@@ -120,7 +139,8 @@ RunMemory memory_of(const ModelSpec& spec, const PlannedRun& run) {
   const Graph graph = build_graph(spec, options);
   const Bindings sizes = sizes_of_run(graph, run);
   RunMemory memory;
-  memory.weights = weight_bytes(graph, sizes, run.storage);
+  memory.weights = run.storage == HeldType::stored ? stored_weight_bytes(spec, graph)
+                                                   : weight_bytes(graph, sizes, run.storage);
   memory.activations = product(kFloat32Bytes, arena_floats(graph, sizes));
   memory.kv_cache = cache_bytes(graph, sizes);
   memory.inputs = input_bytes(spec, run.workload);

@@ -17,7 +17,8 @@ Session::Session(ModelSpec spec, WeightSource& source, const SessionOptions& opt
     : spec_(std::move(spec)),
       options_(options),
       weights_(spec_, source,
-               {options.backend, options.storage, options.rows, options.typical_rows}) {}
+               {options.backend, options.storage, options.rows, options.typical_rows,
+                options.activations}) {}
 
 Graph Session::graph(Phase phase, ImageInputs images, GlobalTokens global) const {
   return build_graph(spec_, {phase, options_.attention, LatentAttention::absorbed, images, global});

@@ -33,6 +33,7 @@ struct SessionOptions {
   RowRange rows = RowRange::both;
   std::int64_t typical_rows = 128;
   AttentionImplementation attention = AttentionImplementation::eager;
+  ActivationPath activations = ActivationPath::float32;
 };
 
 class Session {

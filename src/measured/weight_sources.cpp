@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "headroom/error.h"
+#include "random_numbers.h"
 #include "weight_places.h"
 #include "weight_reader.h"
 #include "weights.h"
@@ -22,30 +23,6 @@ using detail::PlaceList;
 using detail::WeightPlace;
 using detail::WeightReader;
 
-std::int64_t element_count(const std::vector<std::int64_t>& shape) {
-  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>{});
-}
-
-/// SplitMix64 (Steele et al. 2014): one multiply–xorshift chain per number, fast enough for
-/// billions of weights.
-class SplitMix64 {
- public:
-  explicit SplitMix64(std::uint64_t seed) : state_(seed) {}
-
-  /// Returns a uniform number in [-1, 1).
-  float next() {
-    state_ += 0x9E3779B97F4A7C15U;
-    std::uint64_t mixed = state_;
-    mixed = (mixed ^ (mixed >> 30U)) * 0xBF58476D1CE4E5B9U;
-    mixed = (mixed ^ (mixed >> 27U)) * 0x94D049BB133111EBU;
-    const auto top = static_cast<std::int32_t>((mixed ^ (mixed >> 31U)) >> 32U);
-    return static_cast<float>(top) * 0x1p-31F;
-  }
-
- private:
-  std::uint64_t state_;
-};
-
 class RandomWeights final : public WeightSource {
  public:
   explicit RandomWeights(std::uint64_t seed) : seed_(seed) {}
@@ -53,8 +30,7 @@ class RandomWeights final : public WeightSource {
   AlignedVector<float> load(const Weight& weight, const std::vector<std::int64_t>& shape,
                             std::int64_t layer) override {
     AlignedVector<float> values(static_cast<std::size_t>(element_count(shape)));
-    SplitMix64 numbers(seed_ ^ std::hash<std::string>{}(weight.path) ^
-                       (static_cast<std::uint64_t>(layer) << 40U));
+    SplitMix64 numbers(seed_of(weight, layer, seed_));
     const bool is_norm = weight.role == WeightRole::norm && weight.path.ends_with(".weight");
     // A uniform number in [-√3, √3) has standard deviation 1.
     float fan_in = static_cast<float>(shape.size() > 1 ? shape.back() : 1024);
@@ -95,6 +71,45 @@ class StoredWeights final : public WeightSource {
     }
     if (!rest.empty()) throw_missing_rows(weight, layer);
     return values;
+  }
+
+  /// Blocks stay if every tensor of the weight has the same type, and rows as the weight's.
+  [[nodiscard]] SourceType type_of(const Weight& weight, const std::vector<std::int64_t>& /*shape*/,
+                                   std::int64_t layer) const override {
+    if (is_omitted_table(weight)) return {};
+    std::optional<checkpoint::GgmlType> type;
+    bool stays = true;
+    for (const WeightPlace& place : places_of(weight, layer)) {
+      const auto found = find(place.name);
+      const auto own = found ? reader_->ggml_type(found->name) : std::nullopt;
+      if (!own || !place.fits(found->shape)) return {};  // load() refuses what does not fit
+      stays = stays && own == type.value_or(*own) && reader_->has_original_rows(found->name) &&
+              detail::has_whole_rows(place.layout);
+      type = own;
+    }
+    if (!type || *type == checkpoint::GgmlType::f32) return {};
+    const bool has_kernels = has_block_kernels(*type);
+    return {std::string(checkpoint::info(*type).name), stays && has_kernels ? type : std::nullopt};
+  }
+
+  StoredBlocks load_blocks(const Weight& weight, const std::vector<std::int64_t>& shape,
+                           std::int64_t layer) override {
+    StoredBlocks all;
+    std::int64_t rows = element_count(shape) / shape.back();
+    for (const WeightPlace& listed : places_of(weight, layer)) {
+      const auto found = find(listed.name);
+      const WeightPlace place = listed.joined > 1 ? listed.sized_as(found->shape) : listed;
+      all.type = *reader_->ggml_type(found->name);
+      const std::vector<std::byte> stored = reader_->read_blocks(found->name, place.expert);
+      const auto row_bytes = stored.size() / static_cast<std::size_t>(place.stored.rows);
+      const std::vector<std::byte> part =
+          detail::rows_of_part(stored, place.layout, place.range, place.wanted.rows, row_bytes);
+      all.bytes.insert(all.bytes.end(), part.begin(), part.end());
+      rows -= place.wanted.rows;
+      used_.insert(found->name);
+    }
+    if (rows != 0) throw_missing_rows(weight, layer);
+    return all;
   }
 
   void finish() override {

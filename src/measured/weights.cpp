@@ -17,6 +17,9 @@
 namespace headroom::measured {
 namespace {
 
+/// Name of the type that kernels without blocks read.
+constexpr std::string_view kFloat32 = "F32";
+
 template <class Map>
 auto& at(const Map& map, const std::string& path, std::int64_t layer) {
   const auto found = map.find({path, layer});
@@ -107,6 +110,14 @@ std::set<std::string> also_unpacked(const ModelSpec& spec, const Graph& prefill)
 
 }  // namespace
 
+/// Number of the first weights of `node` that kernels can read in blocks, with the biases between.
+std::size_t weights_read_in_blocks(const Node& node) {
+  const bool multiplies =
+      std::holds_alternative<Linear>(node.op) || std::holds_alternative<ExpertLinear>(node.op);
+  if (multiplies) return node.weights.size();
+  return std::holds_alternative<TokenEmbedding>(node.op) ? 1 : 0;
+}
+
 /// Weights of one operator in one layer.
 struct ModelWeights::Job {
   const Node* node = nullptr;
@@ -121,12 +132,13 @@ ModelWeights::ModelWeights(const ModelSpec& spec, WeightSource& source,
   also_unpacked_ = also_unpacked(spec, graph_);
   for (const Job& job : jobs()) {
     headroom::detail::throw_if_interrupted();
-    for (const WeightId id : job.node->weights) load(graph_.weights[id], job.layer, source);
+    load_weights(*job.node, job.layer, source);
     if (std::holds_alternative<TokenEmbedding>(job.node->op)) narrow_table(*job.node);
     if (!projection_of(*job.node, graph_.sizes)) continue;
     pack(*job.node, job.layer);
     drop_packed_values(*job.node, job.layer);
   }
+  keep_block_tables();
   load_unread(spec, source);
   source.finish();
 }
@@ -148,6 +160,8 @@ void ModelWeights::find_unpacked_weights() {
       const std::size_t packed = projection ? projection->weights : 0;
       read_unpacked_.insert(node.weights.begin() + static_cast<std::ptrdiff_t>(packed),
                             node.weights.end());
+      const auto stored = static_cast<std::ptrdiff_t>(weights_read_in_blocks(node));
+      read_as_floats_.insert(node.weights.begin() + stored, node.weights.end());
     }
   }
 }
@@ -184,15 +198,20 @@ void ModelWeights::load(const Weight& weight, std::int64_t layer, WeightSource& 
   std::int64_t stored_bytes = sizeof(float);
   switch (options_.storage) {
     case HeldType::float32:
+    case HeldType::stored:
       break;
     case HeldType::bfloat16:
       std::ranges::transform(values, values.begin(), round_to_bfloat16);
       stored_bytes = sizeof(std::uint16_t);
       break;
   }
-  const bool counts = weight.kind == WeightKind::parameter;
-  if (counts) parameters_ += static_cast<std::int64_t>(values.size());
-  if (counts) bytes_ += static_cast<std::int64_t>(values.size()) * stored_bytes;
+  const auto elements = static_cast<std::int64_t>(values.size());
+  std::string name;
+  if (options_.storage == HeldType::stored) {
+    name = source.type_of(weight, shape_of(weight), layer).name;
+  }
+  if (name.empty()) name = kFloat32;
+  count(weight, {std::move(name), std::string(kFloat32), elements, elements * stored_bytes});
   values_[{weight.path, layer}] = std::move(values);
 }
 
@@ -200,6 +219,10 @@ void ModelWeights::pack(const Node& node, std::int64_t layer) {
   const Projection projection = projection_of(node, graph_.sizes).value();
   auto& packed = linears_[{graph_.weights[node.weights.front()].path, layer}];
   if (!packed.empty()) return;  // packed for another layer that shares it
+  if (blocks_.contains({graph_.weights[node.weights.front()].path, layer})) {
+    pack_blocks(node, layer);
+    return;
+  }
   normalise_weight(node, layer);
   const RowRange rows = projection.few_rows ? RowRange::few : options_.rows;
   const LinearOptions packing{options_.backend, Epilogue::none, rows, options_.typical_rows,
@@ -280,7 +303,7 @@ void ModelWeights::narrow_table(const Node& embedding) {
   const WeightId table = embedding.weights.front();
   const std::string& path = graph_.weights[table].path;
   const auto values = values_.find({path, 0});
-  if (options_.storage == HeldType::float32 || values == values_.end()) return;
+  if (options_.storage != HeldType::bfloat16 || values == values_.end()) return;
   for (const Block& block : graph_.blocks) {
     for (const Node& node : block.nodes) {
       const bool tied = std::ranges::find(node.weights, table) != node.weights.end();
@@ -310,6 +333,10 @@ RowReader ModelWeights::word_rows(const std::string& path) const {
                      [](std::uint16_t bits) { return float_of_bfloat16(bits); });
     };
   }
+  if (const auto table = block_tables_.find(path); table != block_tables_.end()) {
+    return
+        [&matrix = *table->second](std::int64_t row, float* to) { (void)matrix.read_row(row, to); };
+  }
   return [&layer = linear(path, 0)](std::int64_t row, float* to) { (void)layer.read_row(row, to); };
 }
 
@@ -321,6 +348,7 @@ std::int64_t ModelWeights::held_bytes() const {
   for (const auto& [path, table] : bfloat16_tables_) {
     bytes += static_cast<std::int64_t>(table.size() * sizeof(std::uint16_t));
   }
+  for (const auto& [path, table] : block_tables_) bytes += table->held_bytes();
   for (const auto& [key, experts] : linears_) {
     for (const auto& linear : experts) bytes += linear->held_bytes();
   }

@@ -18,7 +18,19 @@
 
 namespace headroom::measured {
 
-/// Source of weights. `load` is called once for every weight of every layer.
+/// Type in which a source holds a weight.
+struct SourceType {
+  std::string name{};  ///< "Q4_K", "F16"; empty for float32, or if the source has no types
+  std::optional<checkpoint::GgmlType> blocks{};  ///< if kernels can read its blocks
+};
+
+/// A weight in ggml's blocks, row after row.
+struct StoredBlocks {
+  checkpoint::GgmlType type = checkpoint::GgmlType::q8_0;
+  std::vector<std::byte> bytes{};
+};
+
+/// Source of weights. `load` or `load_blocks` is called once for every weight of every layer.
 class WeightSource {
  public:
   virtual ~WeightSource() = default;
@@ -26,6 +38,15 @@ class WeightSource {
   /// Throws Error{invalid_input} naming file and tensor if it is missing or has another shape.
   virtual AlignedVector<float> load(const Weight& weight, const std::vector<std::int64_t>& shape,
                                     std::int64_t layer) = 0;
+  /// The type in which the source holds `weight`.
+  [[nodiscard]] virtual SourceType type_of(const Weight& /*weight*/,
+                                           const std::vector<std::int64_t>& /*shape*/,
+                                           std::int64_t /*layer*/) const {
+    return {};
+  }
+  /// As `load`, in the blocks that `type_of` names.
+  virtual StoredBlocks load_blocks(const Weight& weight, const std::vector<std::int64_t>& shape,
+                                   std::int64_t layer);
   /// Throws Error{invalid_input} if the source has tensors that were never loaded.
   virtual void finish() = 0;
 };
@@ -33,6 +54,11 @@ class WeightSource {
 /// Random weights of standard deviation 1/sqrt(in); norms are 1. The same seed, path and layer give
 /// the same numbers. Timing does not depend on values, as long as they are finite.
 [[nodiscard]] std::unique_ptr<WeightSource> random_weights(std::uint64_t seed);
+
+/// Random weights like those, in the types of `spec.storage`: matrices in blocks of a type with
+/// kernels have random codes, and `load` returns the values of these blocks.
+[[nodiscard]] std::unique_ptr<WeightSource> random_blocks(const ModelSpec& spec,
+                                                          std::uint64_t seed);
 
 /// Weights of a checkpoint, under the family's tensor names.
 [[nodiscard]] std::unique_ptr<WeightSource> checkpoint_weights(const ModelSpec& spec,
@@ -47,6 +73,15 @@ struct WeightOptions {
   HeldType storage = HeldType::float32;
   RowRange rows = RowRange::both;  ///< numbers of rows that linear layers are packed for
   std::int64_t typical_rows = 128;
+  ActivationPath activations = ActivationPath::float32;  ///< of weights in blocks
+};
+
+/// Loaded weights of one type.
+struct HeldFormat {
+  std::string name;      ///< of the source: "Q4_K", "F16", "F32"
+  std::string computed;  ///< of the memory that kernels read: its own name, or "float32"
+  std::int64_t parameters = 0;
+  std::int64_t bytes = 0;  ///< in memory
 };
 
 /// All weights of a model: linear layers packed for the backend; tables and norms as they are. Each
@@ -69,6 +104,8 @@ class ModelWeights {
   [[nodiscard]] std::int64_t parameters() const noexcept { return parameters_; }
   /// Bytes of all loaded weights in their storage type; tied weights count once.
   [[nodiscard]] std::int64_t bytes() const noexcept { return bytes_; }
+  /// Types of the loaded weights, by descending bytes; empty unless they are held as stored.
+  [[nodiscard]] std::vector<HeldFormat> formats() const;
   /// Bytes of memory that the packed layers and unpacked values use.
   [[nodiscard]] std::int64_t held_bytes() const;
 
@@ -78,6 +115,15 @@ class ModelWeights {
 
   [[nodiscard]] std::vector<Job> jobs() const;
   void load(const Weight& weight, std::int64_t layer, WeightSource& source);
+  /// Loads the weights of `node`, in blocks if all its matrices have some.
+  void load_weights(const Node& node, std::int64_t layer, WeightSource& source);
+  [[nodiscard]] bool can_stay_stored(const Node& node, std::int64_t layer,
+                                     const WeightSource& source) const;
+  void load_blocks(const Weight& weight, std::int64_t layer, WeightSource& source);
+  void count(const Weight& weight, HeldFormat format);
+  void pack_blocks(const Node& node, std::int64_t layer);
+  /// Lays out the tables in blocks that no packed layer has.
+  void keep_block_tables();
   void find_unpacked_weights();
   /// Loads the weights that no operator reads but that are part of the model.
   void load_unread(const ModelSpec& spec, WeightSource& source);
@@ -96,8 +142,12 @@ class ModelWeights {
   std::set<WeightId> read_unpacked_;     ///< read by other operators than linear layers
   std::set<std::string> also_unpacked_;  ///< read by a linear layer and unpacked by others
   std::set<Key> loaded_;
+  std::set<WeightId> read_as_floats_;  ///< by operators without kernels for blocks
   std::map<Key, AlignedVector<float>> values_;
+  std::map<Key, StoredBlocks> blocks_;  ///< loaded and not yet packed
+  std::map<std::string, HeldFormat> formats_;
   std::map<std::string, PooledVector<std::uint16_t>> bfloat16_tables_;
+  std::map<std::string, std::unique_ptr<PackedLinear>> block_tables_;
   std::map<Key, std::vector<std::unique_ptr<PackedLinear>>>
       linears_;  ///< one per expert or convolution tap
   std::int64_t parameters_ = 0;

@@ -55,6 +55,35 @@ std::string resident_text(const MeasuredMemory& memory) {
                      describe_bytes(*memory.rss_before_bytes));
 }
 
+/// "Q4_K 1.20 GiB · Q6_K 0.30 GiB · F32 (from F16) 2.00 MiB"
+std::string formats_text(const std::vector<WeightFormat>& formats) {
+  std::string text;
+  for (const WeightFormat& format : formats) {
+    if (!text.empty()) text += " · ";
+    text += format.computed;
+    if (format.name != format.computed) text += fmt::format(" (from {})", format.name);
+    text += " " + describe_bytes(format.bytes);
+  }
+  return text;
+}
+
+std::string arithmetic_text(const std::string& activations) {
+  return activations == "int8"
+             ? "activations int8 in blocks of 32 · integer products, summed in float32"
+             : "activations float32 · weights in blocks decoded to float32";
+}
+
+Json formats_json(const std::vector<WeightFormat>& formats) {
+  Json list = Json::array();
+  for (const WeightFormat& format : formats) {
+    list.push_back({{"stored", format.name},
+                    {"held", format.computed},
+                    {"parameters", format.parameters},
+                    {"bytes", format.bytes}});
+  }
+  return list;
+}
+
 }  // namespace
 
 Document to_document(const Measurement& measurement) {
@@ -78,6 +107,10 @@ Document to_document(const Measurement& measurement) {
                           duration(time.max_s)));
   add_token_times(measurement.ttft_s, measurement.tpot_s, document);
   document.add_line("weights", describe_bytes(measurement.counted.weight_bytes));
+  if (!measurement.weight_formats.empty()) {
+    document.add_line("held as", formats_text(measurement.weight_formats));
+    document.add_line("arithmetic", arithmetic_text(measurement.activations));
+  }
   document.add_line("peak activations",
                     fmt::format("{} of live tensors, counted",
                                 describe_bytes(measurement.memory.arena_peak_bytes)));
@@ -119,6 +152,9 @@ Json to_json(const Measurement& measurement) {
                     {"weights_held_bytes", measurement.memory.weights_held_bytes},
                     {"rss_before_bytes", bytes_json(measurement.memory.rss_before_bytes)},
                     {"rss_peak_bytes", bytes_json(measurement.memory.rss_peak_bytes)}};
+  json["weight_formats"] = formats_json(measurement.weight_formats);
+  json["activations"] =
+      measurement.activations.empty() ? Json(nullptr) : Json(measurement.activations);
   json["ops"] = Json::array();
   for (const OperatorMeasurement& one : measurement.operators) {
     json["ops"].push_back({{"path", one.path},

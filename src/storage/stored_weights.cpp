@@ -11,15 +11,11 @@
 #include "quantization/formats.h"
 #include "rule_matcher.h"
 #include "weight_copies.h"
+#include "weight_formats.h"
 
 namespace headroom {
 namespace detail {
 namespace {
-
-/// The type of weights without a rule, in torch's words.
-const std::string& plain_type_of(const ModelSpec& spec) {
-  return spec.storage.plain_type.empty() ? spec.torch_dtype : spec.storage.plain_type;
-}
 
 /// Notes on statements of the config that the bytes cannot follow.
 std::vector<std::string> notes_on(const ModelSpec& spec, const RuleMatcher& rules) {

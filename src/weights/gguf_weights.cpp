@@ -52,17 +52,35 @@ class GgufReader final : public WeightReader {
 
   void read(const std::string& name, std::optional<std::int64_t> expert,
             std::span<float> out) const override {
-    const auto index = files_.tensors().find(name);
-    if (!index) throw Error(ErrorCode::internal, "reading a missing tensor");
-    const checkpoint::TensorInfo tensor = files_.tensors()[*index];
-    std::span<const std::byte> data = files_.data(tensor);
-    if (expert) {
-      const std::size_t bytes = data.size() / static_cast<std::size_t>(tensor.shape.front());
-      data = data.subspan(bytes * static_cast<std::size_t>(*expert), bytes);
-    }
+    const checkpoint::TensorInfo tensor = require(name);
+    const std::span<const std::byte> data = data_of(tensor, expert);
     checkpoint::dequantise(std::get<checkpoint::GgmlType>(tensor.type), data, out,
                            checkpoint::tensor_place(location(name), name));
     convert_back(name, out);
+  }
+
+  [[nodiscard]] std::optional<checkpoint::GgmlType> ggml_type(
+      const std::string& name) const override {
+    const auto index = files_.tensors().find(name);
+    if (!index) return std::nullopt;
+    return std::get<checkpoint::GgmlType>(files_.tensors()[*index].type);
+  }
+
+  /// The values of this one's rows are in another order.
+  [[nodiscard]] bool has_original_rows(const std::string& name) const override {
+    return conversion_ != GgufConversion::tiled_value_heads ||
+           name.find(".ssm_out.") == std::string::npos;
+  }
+
+  [[nodiscard]] std::vector<std::byte> read_blocks(
+      const std::string& name, std::optional<std::int64_t> expert) const override {
+    const checkpoint::TensorInfo tensor = require(name);
+    const std::span<const std::byte> data = data_of(tensor, expert);
+    checkpoint::require_values(std::get<checkpoint::GgmlType>(tensor.type), data,
+                               checkpoint::tensor_place(location(name), name));
+    std::vector<std::byte> blocks(data.begin(), data.end());
+    reorder_rows(name, std::span(blocks));
+    return blocks;
   }
 
   void require_unchanged() const override { files_.require_unchanged(); }
@@ -72,6 +90,21 @@ class GgufReader final : public WeightReader {
   }
 
  private:
+  [[nodiscard]] checkpoint::TensorInfo require(const std::string& name) const {
+    const auto index = files_.tensors().find(name);
+    if (!index) throw Error(ErrorCode::internal, "reading a missing tensor");
+    return files_.tensors()[*index];
+  }
+
+  /// Bytes of a tensor, or of one of its stacked experts.
+  [[nodiscard]] std::span<const std::byte> data_of(const checkpoint::TensorInfo& tensor,
+                                                   std::optional<std::int64_t> expert) const {
+    const std::span<const std::byte> data = files_.data(tensor);
+    if (!expert) return data;
+    const std::size_t bytes = data.size() / static_cast<std::size_t>(tensor.shape.front());
+    return data.subspan(bytes * static_cast<std::size_t>(*expert), bytes);
+  }
+
   /// The sizes of the gated delta layers; those of no layer if the stack has none.
   static GatedDeltaSpec delta_of(const StackSpec& stack) {
     for (std::size_t variant = 0; variant <= stack.variants.size(); ++variant) {
@@ -85,20 +118,26 @@ class GgufReader final : public WeightReader {
     if (name.ends_with(".ssm_a")) {
       for (float& value : values) value = std::log(-value);
     }
+    const bool shifts_norms = conversion_ == GgufConversion::norms_plus_one ||
+                              conversion_ == GgufConversion::tiled_value_heads;
+    if (shifts_norms) subtract_one(name, values);
+    reorder_rows(name, values);
+  }
+
+  /// Restores the order of rows; T is float, or std::byte for rows of blocks.
+  template <class T>
+  void reorder_rows(const std::string& name, std::span<T> values) const {
     const auto is = [&](std::string_view part) { return name.find(part) != std::string::npos; };
     switch (conversion_) {
       case GgufConversion::none:
       case GgufConversion::unknown:
+      case GgufConversion::norms_plus_one:
         return;
       case GgufConversion::interleaved_heads:
         if (is(".attn_q.")) halve_heads(query_heads_, values);
         if (is(".attn_k.")) halve_heads(key_heads_, values);
         return;
-      case GgufConversion::norms_plus_one:
-        subtract_one(name, values);
-        return;
       case GgufConversion::tiled_value_heads:
-        subtract_one(name, values);
         group_value_heads(name, values);
         return;
     }
@@ -111,7 +150,8 @@ class GgufReader final : public WeightReader {
   }
 
   /// Orders value heads by their key head first.
-  void group_value_heads(const std::string& name, std::span<float> values) const {
+  template <class T>
+  void group_value_heads(const std::string& name, std::span<T> values) const {
     const auto is = [&](std::string_view part) { return name.find(part) != std::string::npos; };
     const auto keys = static_cast<std::size_t>(2 * delta_.num_key_heads * delta_.key_head_dim);
     const auto heads = static_cast<std::size_t>(delta_.num_value_heads);
@@ -129,8 +169,9 @@ class GgufReader final : public WeightReader {
   }
 
   /// Moves head i of key head k from (i, k) to (k, i).
-  void group_heads(std::span<float> values) const {
-    const std::vector<float> stored(values.begin(), values.end());
+  template <class T>
+  void group_heads(std::span<T> values) const {
+    const std::vector<T> stored(values.begin(), values.end());
     const auto keys = static_cast<std::size_t>(delta_.num_key_heads);
     const auto heads = static_cast<std::size_t>(delta_.num_value_heads);
     const std::size_t size = stored.size() / heads;
@@ -142,8 +183,9 @@ class GgufReader final : public WeightReader {
   }
 
   /// Moves the even rows of each head to its first half and the odd rows to its second.
-  void halve_heads(std::int64_t heads, std::span<float> values) const {
-    const std::vector<float> stored(values.begin(), values.end());
+  template <class T>
+  void halve_heads(std::int64_t heads, std::span<T> values) const {
+    const std::vector<T> stored(values.begin(), values.end());
     const std::size_t head_size = stored.size() / static_cast<std::size_t>(heads);
     const auto rows = static_cast<std::size_t>(head_dim_);
     const std::size_t width = head_size / rows;  // 1 for a bias

@@ -58,4 +58,22 @@ void copy_part(std::span<const float> stored, const StoredLayout& layout, const 
   }
 }
 
+bool has_whole_rows(const StoredLayout& layout) {
+  return layout.order == StoredOrder::as_is &&
+         (layout.stacking == Stacking::alone || layout.axis == StackAxis::out);
+}
+
+std::vector<std::byte> rows_of_part(std::span<const std::byte> stored, const StoredLayout& layout,
+                                    const StackRange& range, std::int64_t rows,
+                                    std::size_t row_bytes) {
+  std::vector<std::byte> part;
+  part.reserve(static_cast<std::size_t>(rows) * row_bytes);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const std::int64_t from = layout.stacking == Stacking::alone ? r : stacked_index(range, r);
+    const auto row = stored.subspan(static_cast<std::size_t>(from) * row_bytes, row_bytes);
+    part.insert(part.end(), row.begin(), row.end());
+  }
+  return part;
+}
+
 }  // namespace headroom::detail

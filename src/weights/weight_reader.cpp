@@ -37,6 +37,11 @@ class CheckpointReader final : public WeightReader {
 
 }  // namespace
 
+std::vector<std::byte> WeightReader::read_blocks(const std::string& /*name*/,
+                                                 std::optional<std::int64_t> /*expert*/) const {
+  throw Error(ErrorCode::internal, "the file has no blocks");
+}
+
 std::unique_ptr<WeightReader> read_checkpoint(checkpoint::Checkpoint checkpoint) {
   return std::make_unique<CheckpointReader>(std::move(checkpoint));
 }

@@ -1,4 +1,4 @@
-// Reads stored tensors by name as float32, for all file formats.
+// Reads stored tensors by name, for all file formats: as float32, or in ggml's blocks.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "checkpoint.h"
+#include "ggml_type.h"
 #include "headroom/model_spec.h"
 #include "stored/names.h"
 
@@ -30,6 +31,18 @@ class WeightReader {
   /// match. Throws Error{invalid_input} if the type is not supported or a value is not finite.
   virtual void read(const std::string& name, std::optional<std::int64_t> expert,
                     std::span<float> out) const = 0;
+  /// The ggml type of a tensor; empty in files of other formats.
+  [[nodiscard]] virtual std::optional<checkpoint::GgmlType> ggml_type(
+      const std::string& /*name*/) const {
+    return std::nullopt;
+  }
+  /// Returns whether read_blocks can return the tensor: its rows are those of the original
+  /// checkpoint, in any order, with their values in the original order.
+  [[nodiscard]] virtual bool has_original_rows(const std::string& /*name*/) const { return false; }
+  /// The tensor, or one of its stacked experts, in its blocks and as `read` orders the rows. Throws
+  /// as read does.
+  [[nodiscard]] virtual std::vector<std::byte> read_blocks(
+      const std::string& name, std::optional<std::int64_t> expert) const;
   /// Throws Error{invalid_input} if a file was changed since it was opened: what was read is not to
   /// be used.
   virtual void require_unchanged() const = 0;

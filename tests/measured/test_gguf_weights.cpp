@@ -135,8 +135,9 @@ GgufWriter llama_file(const std::map<std::string, Values>& tensors, GgmlType mat
   return writer;
 }
 
-std::vector<float> logits_of(const ModelSpec& spec, WeightSource& source) {
-  Session session(spec, source, {});
+std::vector<float> logits_of(const ModelSpec& spec, WeightSource& source,
+                             const SessionOptions& options = {}) {
+  Session session(spec, source, options);
   Workload workload;
   workload.seq_len = 11;
   for (NamedTensor& tensor : session.forward(random_inputs(spec, workload, 3))) {
@@ -158,11 +159,12 @@ std::vector<float> safetensors_logits(const ModelSpec& spec,
   return logits_of(spec, *source);
 }
 
-std::vector<float> gguf_logits(const ModelSpec& spec, const GgufWriter& writer) {
+std::vector<float> gguf_logits(const ModelSpec& spec, const GgufWriter& writer,
+                               const SessionOptions& options = {}) {
   const TempFolder folder;
   write_file(folder / "model.gguf", writer.str());
   const auto source = stored_weights(spec, detail::read_gguf(folder / "model.gguf", spec));
-  return logits_of(spec, *source);
+  return logits_of(spec, *source, options);
 }
 
 ModelSpec spec_of_gguf(const GgufWriter& writer) {
@@ -210,6 +212,33 @@ TEST_CASE("a Llama in Q8_0 stays within the rounding of eight bits") {
   // grow as their square root.
   CHECK(largest_difference(got, expected) < 0.03 * largest);
   CHECK(largest_difference(got, expected) > 0);
+}
+
+TEST_CASE("a Llama in Q8_0 that stays in its blocks gives the logits of its float32 values") {
+  const auto tensors = random_tensors(llama_config());
+  const GgufWriter file = llama_file(tensors, GgmlType::q8_0);
+  const auto expected = gguf_logits(spec_of_gguf(file), file);
+  SessionOptions options;
+  options.storage = HeldType::stored;
+  const auto got = gguf_logits(spec_of_gguf(file), file, options);
+  double largest = 0;
+  for (const float value : expected)
+    largest = std::max(largest, std::abs(static_cast<double>(value)));
+  CHECK(largest_difference(got, expected) < 1e-5 * largest);
+}
+
+TEST_CASE("a block whose scale is not finite is refused with the name of its tensor") {
+  const auto tensors = random_tensors(llama_config());
+  GgufWriter file = llama_metadata();
+  std::string blocks = q8_0_bytes(std::vector<float>(128 * 64, 1.0F));
+  blocks[35] = '\x7c';  // the exponent of an infinity, in the second block's scale
+  file.tensor("token_embd.weight", {128, 64}, GgmlType::q8_0, blocks);
+  const TempFolder folder;
+  write_file(folder / "model.gguf", file.str());
+  const auto reader = detail::read_gguf(folder / "model.gguf", spec_of(llama_config()));
+  const Error error =
+      input_error_of([&] { (void)reader->read_blocks("token_embd.weight", std::nullopt); });
+  CHECK(error.where().find("token_embd.weight") != std::string::npos);
 }
 
 TEST_CASE("Gemma's norms are stored as 1 + weight") {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <string>
+#include <utility>
 
 #include "bfloat16.h"
 #include "elementwise.h"
@@ -77,6 +78,7 @@ void copy_weights(const StackedWeights& weights, float* to) {
   for (const LinearPart& part : weights.parts) {
     switch (weights.storage) {
       case HeldType::float32:
+      case HeldType::stored:
         to = std::ranges::copy(part.weight, to).out;
         break;
       case HeldType::bfloat16:
@@ -96,7 +98,8 @@ AlignedVector<float>& scratch_of_thread() {
 }  // namespace
 
 std::int64_t gemm_scratchpad_bytes() {
-  return static_cast<std::int64_t>(scratch_of_thread().size() * sizeof(float));
+  return static_cast<std::int64_t>(scratch_of_thread().size() * sizeof(float)) +
+         int8_scratch_bytes();
 }
 
 float* shared_scratch(std::int64_t floats) {
@@ -119,7 +122,7 @@ void apply_epilogue(Epilogue epilogue, const float* bias, const OutputBlock& blo
 
 PackedLinear::PackedLinear(std::span<const LinearPart> parts, std::int64_t in_features,
                            const LinearOptions& options)
-    : in_(in_features), out_(0), storage_(options.storage) {
+    : in_(in_features), out_(0) {
   const StackedWeights weights = stack(parts, in_features, options.storage);
   out_ = weights.out;
   if (options.rows != RowRange::many) few_ = make_streaming_kernel(weights, options);
@@ -134,6 +137,14 @@ PackedLinear::PackedLinear(std::span<const LinearPart> parts, std::int64_t in_fe
   }
 }
 
+PackedLinear::PackedLinear(std::span<const BlockPart> parts, std::int64_t in_features,
+                           ActivationPath path)
+    : in_(in_features), out_(0) {
+  BlockLinear linear = make_block_kernel(parts, in_features, path);
+  out_ = linear.out;
+  few_ = std::move(linear.kernel);
+}
+
 LinearKernel& PackedLinear::kernel_for(std::int64_t rows) const {
   if (many_ == nullptr || (few_ != nullptr && rows <= kFewRows)) return *few_;
   return *many_;
@@ -146,10 +157,7 @@ std::int64_t PackedLinear::held_bytes() const {
 }
 
 std::int64_t PackedLinear::weight_bytes(std::int64_t rows) const {
-  // Only the streaming layout stores bfloat16.
-  const bool is_bfloat16 = storage_ == HeldType::bfloat16 && &kernel_for(rows) == few_.get();
-  return in_ * out_ *
-         static_cast<std::int64_t>(is_bfloat16 ? sizeof(std::uint16_t) : sizeof(float));
+  return kernel_for(rows).weight_bytes();
 }
 
 bool PackedLinear::read_row(std::int64_t row, float* to) const {

@@ -1,9 +1,12 @@
 // Linear layers: y = f(x·Wᵀ + bias), with weights packed once for the machine.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
+
+#include "ggml_type.h"
 
 namespace headroom::measured {
 
@@ -13,7 +16,12 @@ enum class Backend { eigen, onednn };
 /// Storage type of weights for few rows, which are bound by reading them. bfloat16 rounds every
 /// weight to 8 significant bits for any number of rows, so that prefill and decode compute the same
 /// function.
-enum class HeldType { float32, bfloat16 };
+/// `stored` keeps weights that a source has in blocks as these blocks, the others as float32.
+enum class HeldType { float32, bfloat16, stored };
+
+/// Path of the activations of weights in blocks: as they are, each weight decoded to float32, or
+/// quantised to int8 by blocks of 32, with exact integer sums.
+enum class ActivationPath { float32, int8 };
 
 /// Numbers of rows that weights are packed for. `both` stores them twice. Every layout works with
 /// any number of rows; only the speed differs.
@@ -27,6 +35,13 @@ enum class Epilogue { none, relu, gelu, gelu_tanh, silu, tanh, add_residual };
 /// Weight [out, in], row-major, and bias [out] or empty.
 struct LinearPart {
   std::span<const float> weight;
+  std::span<const float> bias;
+};
+
+/// Weight [out, in] in ggml's blocks along its rows, as in a file, and bias [out] or empty.
+struct BlockPart {
+  checkpoint::GgmlType type = checkpoint::GgmlType::q8_0;
+  std::span<const std::byte> blocks;
   std::span<const float> bias;
 };
 
@@ -47,6 +62,8 @@ class LinearKernel {
   virtual void run(const float* x, float* y, std::int64_t rows) = 0;
   /// Bytes of packed weights and bias.
   [[nodiscard]] virtual std::int64_t held_bytes() const = 0;
+  /// Bytes of W that a run reads.
+  [[nodiscard]] virtual std::int64_t weight_bytes() const = 0;
   /// Copies row `row` of W [out, in] to `to`; returns false if the layout is opaque.
   [[nodiscard]] virtual bool read_row(std::int64_t row, float* to) const = 0;
 };
@@ -62,6 +79,10 @@ class PackedLinear {
   /// build lacks the backend.
   PackedLinear(std::span<const LinearPart> parts, std::int64_t in_features,
                const LinearOptions& options);
+
+  /// Holds weights in their blocks, in one layout for any number of rows. `in_features` must fill
+  /// whole blocks. Throws Error{internal} for a type without kernels.
+  PackedLinear(std::span<const BlockPart> parts, std::int64_t in_features, ActivationPath path);
 
   [[nodiscard]] std::int64_t in_features() const noexcept { return in_; }
   [[nodiscard]] std::int64_t out_features() const noexcept { return out_; }
@@ -88,13 +109,15 @@ class PackedLinear {
 
   std::int64_t in_;
   std::int64_t out_;
-  HeldType storage_;
   std::unique_ptr<LinearKernel> few_;   ///< null if `many_` runs all numbers of rows
   std::unique_ptr<LinearKernel> many_;  ///< null if `few_` runs all numbers of rows
 };
 
 /// Bytes of the scratchpad that all GEMMs on this thread share, as allocated by now.
 [[nodiscard]] std::int64_t gemm_scratchpad_bytes();
+
+/// Returns whether a PackedLinear can hold blocks of `type`.
+[[nodiscard]] bool has_block_kernels(checkpoint::GgmlType type) noexcept;
 
 /// Returns whether this build includes `backend`.
 [[nodiscard]] bool is_available(Backend backend) noexcept;

@@ -47,6 +47,10 @@ class EigenKernel : public LinearKernel {
     return static_cast<std::int64_t>((weight_.size() + bias_.size()) * sizeof(float));
   }
 
+  [[nodiscard]] std::int64_t weight_bytes() const override {
+    return static_cast<std::int64_t>(weight_.size() * sizeof(float));
+  }
+
   [[nodiscard]] bool read_row(std::int64_t row, float* to) const override {
     std::copy_n(weight_.data() + row * in_, in_, to);
     return true;

@@ -99,6 +99,10 @@ class OnednnKernel : public LinearKernel {
     return static_cast<std::int64_t>((weight_.size() + bias_.size()) * sizeof(float));
   }
 
+  [[nodiscard]] std::int64_t weight_bytes() const override {
+    return in_ * out_ * static_cast<std::int64_t>(sizeof(float));
+  }
+
   /// oneDNN's layout is opaque.
   [[nodiscard]] bool read_row(std::int64_t /*row*/, float* /*to*/) const override { return false; }
 

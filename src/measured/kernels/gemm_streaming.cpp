@@ -126,6 +126,10 @@ class StreamingKernel : public LinearKernel {
                                      stream_.bias.size() * sizeof(float));
   }
 
+  [[nodiscard]] std::int64_t weight_bytes() const override {
+    return stream_.in * stream_.out * static_cast<std::int64_t>(sizeof(Weight));
+  }
+
   [[nodiscard]] bool read_row(std::int64_t row, float* to) const override {
     stream_.for_pieces(row, [&](std::int64_t begin, std::int64_t count, std::int64_t offset) {
       const Weight* const from = stream_.weight.data() + offset;
@@ -160,6 +164,7 @@ std::unique_ptr<LinearKernel> make_streaming_kernel(const StackedWeights& weight
                                                     const LinearOptions& options) {
   switch (options.storage) {
     case HeldType::float32:
+    case HeldType::stored:
       return std::make_unique<StreamingKernel<float>>(
           make_stream<float>(weights, options.epilogue));
     case HeldType::bfloat16:

@@ -46,4 +46,15 @@ std::unique_ptr<LinearKernel> make_eigen_kernel(const StackedWeights& weights,
 std::unique_ptr<LinearKernel> make_onednn_kernel(const StackedWeights& weights,
                                                  const LinearOptions& options);
 
+/// Kernel for weights in blocks, and the outputs of all its parts together.
+struct BlockLinear {
+  std::unique_ptr<LinearKernel> kernel;
+  std::int64_t out = 0;
+};
+[[nodiscard]] BlockLinear make_block_kernel(std::span<const BlockPart> parts, std::int64_t in,
+                                            ActivationPath path);
+
+/// Bytes of the scratch for int8 activations on this thread.
+[[nodiscard]] std::int64_t int8_scratch_bytes();
+
 }  // namespace headroom::measured

@@ -1,8 +1,10 @@
 // How a weight is stored in a tensor: transposed, or stacked with others.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace headroom::detail {
 
@@ -94,5 +96,14 @@ struct MatrixShape {
 /// wanted), to `out`, of shape `wanted`.
 void copy_part(std::span<const float> stored, const StoredLayout& layout, const StackRange& range,
                MatrixShape wanted, std::span<float> out);
+
+/// Returns whether the weight's rows are whole rows of the tensor.
+[[nodiscard]] bool has_whole_rows(const StoredLayout& layout);
+
+/// As copy_part, for a layout with whole rows of `row_bytes` bytes: the weight's `rows` rows.
+[[nodiscard]] std::vector<std::byte> rows_of_part(std::span<const std::byte> stored,
+                                                  const StoredLayout& layout,
+                                                  const StackRange& range, std::int64_t rows,
+                                                  std::size_t row_bytes);
 
 }  // namespace headroom::detail

@@ -1,0 +1,104 @@
+#include "block_matrix.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "headroom/error.h"
+
+namespace headroom::measured::blocks {
+namespace {
+
+const FormatKernels& kernels_of(checkpoint::GgmlType type) {
+  const FormatKernels* const kernels = find_kernels(type);
+  if (kernels != nullptr) return *kernels;
+  throw Error(ErrorCode::internal,
+              "no kernel for blocks of " + std::string(checkpoint::info(type).name));
+}
+
+/// Copies one block into its lane of a tile.
+void store_block(std::span<const BlockField> fields, const std::byte* from, std::size_t lane,
+                 std::byte* tile) {
+  for (const BlockField& field : fields) {
+    for (std::size_t at = 0; at < field.bytes; at += field.unit) {
+      std::byte* const to = tile + (field.offset + at) * kLanes + lane * field.unit;
+      std::memcpy(to, from + field.offset + at, field.unit);
+    }
+  }
+}
+
+}  // namespace
+
+BlockMatrix::BlockMatrix(checkpoint::GgmlType type, std::span<const std::byte> stored,
+                         std::int64_t columns)
+    : kernels_(&kernels_of(type)) {
+  const auto values = static_cast<std::int64_t>(kernels_->values);
+  blocks_ = columns / values;
+  row_bytes_ = blocks_ * static_cast<std::int64_t>(block_bytes(kernels_->fields));
+  const auto bytes = static_cast<std::int64_t>(stored.size());
+  if (columns % values != 0 || row_bytes_ == 0 || bytes % row_bytes_ != 0) {
+    throw Error(ErrorCode::internal, "a matrix does not fill whole blocks");
+  }
+  rows_ = bytes / row_bytes_;
+  tiles_.resize(static_cast<std::size_t>(tiles() * tile_bytes()));
+#pragma omp parallel for schedule(static)
+  for (std::int64_t tile = 0; tile < tiles(); ++tile) {
+    const std::int64_t end = std::min(rows_, (tile + 1) * kLanes);
+    for (std::int64_t row = tile * kLanes; row < end; ++row) {
+      store_row(stored.data() + row * row_bytes_, row);
+    }
+  }
+}
+
+void BlockMatrix::store_row(const std::byte* from, std::int64_t row) {
+  std::byte* tile = tiles_.data() + row / kLanes * tile_bytes();
+  const auto bytes = static_cast<std::int64_t>(block_bytes(kernels_->fields));
+  for (std::int64_t block = 0; block < blocks_; ++block) {
+    store_block(kernels_->fields, from + block * bytes, static_cast<std::size_t>(row % kLanes),
+                tile + block * bytes * kLanes);
+  }
+}
+
+std::int64_t BlockMatrix::stored_bytes() const noexcept { return rows_ * row_bytes_; }
+
+void BlockMatrix::read_row(std::int64_t row, float* to) const {
+  const std::byte* tile = tiles_.data() + row / kLanes * tile_bytes();
+  for (std::int64_t block = 0; block < blocks_; ++block) {
+    kernels_->decode(tile, static_cast<std::size_t>(row % kLanes), to);
+    tile += tile_bytes() / blocks_;
+    to += kernels_->values;
+  }
+}
+
+/// Takes the tiles one after another: a tile stays in the cache for all rows of x.
+template <class X>
+void BlockMatrix::multiply_with(const TileProducts<X>& products, const RowOperands<X>& operands,
+                                Range range) const {
+  for (std::int64_t tile = range.begin; tile < range.end; ++tile) {
+    TileOperands<X> at{.tile = tiles_.data() + tile * tile_bytes(),
+                       .blocks = blocks_,
+                       .x = operands.x,
+                       .x_stride = operands.x_stride,
+                       .y = operands.y + tile * kLanes,
+                       .y_stride = operands.y_stride,
+                       .lanes = std::min(kLanes, rows_ - tile * kLanes)};
+    std::int64_t rest = operands.rows;
+    for (std::size_t i = 0; i < kRowsAtOnce.size(); ++i) {
+      for (; rest >= kRowsAtOnce[i]; rest -= kRowsAtOnce[i]) {
+        products[i](at);
+        at.x += kRowsAtOnce[i] * operands.x_stride;
+        at.y += kRowsAtOnce[i] * operands.y_stride;
+      }
+    }
+  }
+}
+
+void BlockMatrix::multiply(const RowOperands<float>& operands, Range range) const {
+  multiply_with(kernels_->float32, operands, range);
+}
+
+void BlockMatrix::multiply(const RowOperands<Int8Block>& operands, Range range) const {
+  multiply_with(kernels_->int8, operands, range);
+}
+
+}  // namespace headroom::measured::blocks

@@ -1,0 +1,48 @@
+// Random numbers of weights.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "headroom/graph.h"
+
+namespace headroom::measured {
+
+[[nodiscard]] inline std::int64_t element_count(const std::vector<std::int64_t>& shape) {
+  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>{});
+}
+
+/// SplitMix64 (Steele et al. 2014): one multiply–xorshift chain per number, fast enough for
+/// billions of weights.
+class SplitMix64 {
+ public:
+  explicit SplitMix64(std::uint64_t seed) : state_(seed) {}
+
+  std::uint64_t next_bits() {
+    state_ += 0x9E3779B97F4A7C15U;
+    std::uint64_t mixed = state_;
+    mixed = (mixed ^ (mixed >> 30U)) * 0xBF58476D1CE4E5B9U;
+    mixed = (mixed ^ (mixed >> 27U)) * 0x94D049BB133111EBU;
+    return mixed ^ (mixed >> 31U);
+  }
+
+  /// Returns a uniform number in [-1, 1).
+  float next() {
+    const auto top = static_cast<std::int32_t>(next_bits() >> 32U);
+    return static_cast<float>(top) * 0x1p-31F;
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+/// Seed of a weight's numbers.
+[[nodiscard]] inline std::uint64_t seed_of(const Weight& weight, std::int64_t layer,
+                                           std::uint64_t seed) {
+  return seed ^ std::hash<std::string>{}(weight.path) ^ (static_cast<std::uint64_t>(layer) << 40U);
+}
+
+}  // namespace headroom::measured
