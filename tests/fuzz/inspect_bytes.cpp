@@ -1,5 +1,5 @@
 #include "fuzz_target.h"
-#include "headroom/inspect.h"
+#include "headroom/model_source.h"
 #include "headroom/report.h"
 #include "temporary_file.h"
 
