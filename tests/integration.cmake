@@ -59,9 +59,19 @@ if(HEADROOM_PYTHON)
     ${reports})
   integration_test(style.named_options
     ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/style/named_options.py $<TARGET_FILE:headroom>)
-  if(NOT HEADROOM_SANITIZE)  # which needs the address space that a row limits
+  if(NOT HEADROOM_SANITIZE)  # which needs the address space that a row limits, and its own malloc
     integration_test(faults
       ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/faults/faults.py $<TARGET_FILE:headroom>)
+    integration_test(faults.kills
+      ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/faults/kills.py $<TARGET_FILE:headroom>)
+    if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
+      add_library(headroom_fault_shim MODULE ${CMAKE_CURRENT_LIST_DIR}/faults/shim.cpp)
+      headroom_settings(headroom_fault_shim)
+      target_link_libraries(headroom_fault_shim PRIVATE ${CMAKE_DL_LIBS})
+      integration_test(faults.injection
+        ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/faults/injection.py $<TARGET_FILE:headroom>
+        $<TARGET_FILE:headroom_fault_shim>)
+    endif()
   endif()
   integration_test(style.letters
     ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/style/letters.py $<TARGET_FILE:headroom>)

@@ -85,6 +85,17 @@ bool is_plain(const KvTypes& types) {
   return types.key == types.value && whole(types.key);
 }
 
+/// A terabyte of rows of 200 B, and half an hour.
+constexpr Integer kMostRows = 5'000'000'000;
+
+/// Throws Error{invalid_input} for a grid that no disk holds.
+void require_writable_size(Integer rows) {
+  if (rows <= kMostRows) return;
+  throw_invalid_input(fmt::format("the grid has {} rows, more than {}", with_separators(rows),
+                                  with_separators(kMostRows)),
+                      "widen the steps, such as 1..1024:x2, or leave out values");
+}
+
 /// Notes on the types of GEMMs in `grid` that `machine` converts.
 void add_conversion_notes(const ModelSpec& spec, const SweepGrid& grid,
                           const std::optional<MachineProfile>& machine,
@@ -116,6 +127,7 @@ void run_sweep(const SweepCommand& command) {
     grid.attention = {*attention};
   }
   const Integer size = size_of(grid);
+  require_writable_size(size);
   detail::end_at_next_step();
   SweepWriter writer(command.format, model.spec);
   RowStream stream(command.file);

@@ -2,6 +2,9 @@
 // status.
 #include <fmt/format.h>
 
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <new>
 #include <sstream>
@@ -74,12 +77,25 @@ int run_headroom(const std::vector<std::string>& arguments) {
   return signal == 0 ? status : detail::exit_status_of_signal(signal);
 }
 
+/// Destructors of JSON allocate, and must not throw: without memory they end the program.
+[[noreturn]] void end_without_memory() {
+  try {
+    if (const auto error = std::current_exception()) std::rethrow_exception(error);
+  } catch (const std::bad_alloc&) {
+    (void)std::fputs("headroom: error: out of memory\n", stderr);
+    std::_Exit(exit_status(ErrorCode::missing_resource));
+  } catch (...) {  // NOLINT(bugprone-empty-catch): any other error is a defect, which aborts
+  }
+  std::abort();
+}
+
 }  // namespace
 }  // namespace headroom::cli
 
 int main(int argc, char** argv) {
   using headroom::Error;
   using headroom::ErrorCode;
+  std::set_terminate(headroom::cli::end_without_memory);
   headroom::cli::prepare_standard_streams();
   headroom::detail::handle_end_signals();
   try {

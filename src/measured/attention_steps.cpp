@@ -245,7 +245,8 @@ StepBuilder::Arguments StepBuilder::attention(const Op& op) {
       from_cache && !cross ? program_.source_layer(node_->inputs[1], block_, *node_) : std::nullopt;
   return [=, program = &program_, slopes = slopes_, spans = spans_](std::int64_t layer) mutable {
     args.k = from_cache ? program->cache_.data(cache, source.value_or(layer)) : projected_keys;
-    args.v = args.k + value_offset;
+    // Layers of other mixers, whose arguments are only looked at, have no cache.
+    args.v = args.k == nullptr ? nullptr : args.k + value_offset;
     if (from_cache && !cross) {
       args.past = windowed ? 0 : program->lengths_.past;
       if (chunk > 0) args.past = program->lengths_.past % chunk;

@@ -76,6 +76,7 @@ class TokenReader {
     if (!has("image_sizes")) return sizes;
     for (const std::vector<std::int64_t>& size : integer_rows("image_sizes")) {
       if (size.size() != 2) fail("image_sizes", "has an entry that is not [height, width]");
+      require_lengths(size, "image_sizes");
       sizes.push_back({size[0], size[1]});
     }
     return sizes;
@@ -91,6 +92,7 @@ class TokenReader {
     }
     for (const std::vector<std::int64_t>& grid : integer_rows("image_grid_thw")) {
       if (grid.size() != 3) fail("image_grid_thw", "has an entry that is not [1, rows, columns]");
+      require_lengths(grid, "image_grid_thw");
       if (grid[0] != 1) fail("image_grid_thw", "has a video, and only images run");
       grids.push_back({grid[1], grid[2]});
     }
@@ -109,6 +111,14 @@ class TokenReader {
  private:
   using Rows = std::vector<std::vector<std::int64_t>>;
 
+  /// Pixels or patches of a side, so that no product of two sides overflows.
+  static constexpr std::int64_t kLongestSide = std::int64_t{1} << 31U;
+
+  void require_lengths(const std::vector<std::int64_t>& sides, const char* key) const {
+    const auto odd = [](std::int64_t side) { return side < 1 || side > kLongestSide; };
+    if (std::ranges::any_of(sides, odd)) fail(key, "has a size that no image has");
+  }
+
   [[nodiscard]] ImageGrid grid_from(const json& image) const {
     constexpr const char* kKey = "image_position_ids";
     ImageGrid grid;
@@ -117,6 +127,8 @@ class TokenReader {
     for (const json& place : image) {
       places.push_back(integers(place, kKey));
       if (places.back().size() != 2) fail(kKey, "has a place that is not [column, row]");
+      const auto beyond = [](std::int64_t index) { return index < -1 || index >= kLongestSide; };
+      if (std::ranges::any_of(places.back(), beyond)) fail(kKey, "has a place outside any image");
       grid.columns = std::max(grid.columns, places.back()[0] + 1);
       grid.rows = std::max(grid.rows, places.back()[1] + 1);
     }

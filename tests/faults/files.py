@@ -31,6 +31,11 @@ def short_texts_do_not_grow(faults):
 
 def grids_are_limited(faults):
     faults.refused(["sweep", "gpt2", "--batch", "1..1099511627776"], 2, "more than 1000000 values", timeout=10)
+    # The number of rows exceeds 2^127.
+    grid = [word for axis in ("--batch", "--seq", "--past", "--enc-seq") for word in (axis, "1..1000000")]
+    for arguments in (["gpt2", *grid[:4]], ["t5-small", *grid]):
+        faults.refused(["sweep", *arguments, "-o", "rows.csv"], 2, "rows, more than", timeout=10)
+    faults.check(faults.files() == [], f"leaves {faults.files()}")
 
 
 def control_characters_are_shown(faults):

@@ -245,6 +245,8 @@ TEST_CASE("layers that share keys need a layer before them that has some, of the
   CHECK(error_place(config) == "config.json");
   config["num_kv_shared_layers"] = 2;
   CHECK_NOTHROW((void)spec_of(config));
+  config["sliding_window"] = nullptr;  // sliding layers would share the keys of full ones
+  CHECK(error_place(config) == "config.json#/sliding_window");
 }
 
 TEST_CASE("a token uses no more experts than there are, in every family") {
@@ -260,4 +262,17 @@ TEST_CASE("RecurrentGemma has no scaling of RoPE") {
   auto config = read_json(data_folder() / "state_spaces/configs/recurrent_gemma.json");
   config["rope_scaling"] = {{"type", "linear"}, {"factor", 2.0}};
   CHECK(error_place(config).starts_with("config.json#/rope_scaling"));
+}
+
+TEST_CASE("heads share key-value heads equally, and RoPE rotates at most a head, in every family") {
+  auto zamba = read_json(data_folder() / "state_spaces/configs/zamba2.json");
+  zamba["num_key_value_heads"] = 6;  // of 4
+  CHECK(error_place(zamba) == "config.json");
+  // Without rotary_dim, GPT-J's class rotates 64 dimensions.
+  CHECK(error_place({{"model_type", "gptj"},
+                     {"n_embd", 24},
+                     {"n_head", 3},
+                     {"n_layer", 2},
+                     {"n_positions", 64},
+                     {"vocab_size", 53}}) == "config.json");
 }

@@ -1,0 +1,48 @@
+#include "temporary_file.h"
+
+#include <unistd.h>
+
+#include <fstream>
+#include <string>
+
+namespace headroom::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Folder {
+ public:
+  Folder() {
+    const fs::path memory = "/dev/shm";
+    std::error_code failed;
+    const fs::path parent = fs::is_directory(memory, failed) ? memory : fs::temp_directory_path();
+    path_ = parent / ("headroom-fuzz-" + std::to_string(getpid()));
+    fs::create_directories(path_);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  ~Folder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  [[nodiscard]] const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+}  // namespace
+
+const fs::path& temporary_folder() {
+  static const Folder folder;
+  return folder.path();
+}
+
+fs::path temporary_file(const std::uint8_t* data, std::size_t size, const char* name) {
+  fs::path file = temporary_folder() / name;
+  std::ofstream(file, std::ios::binary)
+      .write(reinterpret_cast<const char*>(data), static_cast<std::streamsize>(size));
+  return file;
+}
+
+}  // namespace headroom::test
