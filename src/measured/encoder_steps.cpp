@@ -108,9 +108,13 @@ StepBuilder::Run StepBuilder::operator()(const ChannelScale& op) {
 
 StepBuilder::Run StepBuilder::operator()(const SelectToken& op) {
   const TokenInputs& tokens = program_.inputs_.main;
-  PoolingArguments args{tokens.batch, tokens.seq_len, program_.spec_.hidden_size, input(0)};
+  const std::int64_t parts = op.pooling == TokenPooling::first_and_mean ? 2 : 1;
+  PoolingArguments args{tokens.batch, tokens.seq_len, integer(op.elements) / tokens.batch / parts,
+                        input(0)};
   if (!tokens.key_mask.empty()) args.mask = tokens.key_mask.data();
-  args.ids = tokens.ids.data();
+  // The ends of an encoder-decoder's sequences are those of its encoder's tokens.
+  const bool by_end = op.pooling == TokenPooling::last_of_id && program_.inputs_.encoder;
+  args.ids = by_end ? program_.inputs_.encoder->ids.data() : tokens.ids.data();
   args.token_id = op.token_id;
   const std::int64_t moved =
       op.averaged.is_zero() ? 2 * integer(op.elements) : integer(op.averaged + op.elements);
