@@ -65,11 +65,14 @@ struct LanguageModelHeadSpec {
 };
 
 /// Hidden states that a classifier reads: of one token, of every token, the mean of all tokens, or
-/// the first token followed by the mean of the others (DINOv2).
+/// the first token followed by the mean of the others (DINOv2). `last_token`: every token is
+/// classified, and the last one that is not padding counts. `end_token`: of the last end of a
+/// sequence.
 enum class ClassifierInput {
   pooled_token,
   first_token,
   last_token,
+  end_token,
   every_token,
   mean_token,
   first_and_mean,
@@ -86,15 +89,27 @@ struct ClassifierSpec {
   std::optional<NormSpec> dense_norm{};  ///< after that activation
   double dense_dropout = 0;              ///< before that layer
   bool scores = false;  ///< one label, without a label dimension (ELECTRA's discriminator)
+  bool spans = false;   ///< two labels: the first and the last token of an answer
+  std::optional<std::int64_t> token_id{};  ///< of padding (last_token) or the end (end_token)
   /// Width of a layer that projects every token before the mean (wav2vec 2.0); 0: none.
   std::int64_t projection_size = 0;
   double dropout = 0;  ///< before the projection
 };
 
 /// Pooling of a sequence to one vector: its first, second or last token, the mean of its tokens,
-/// the first token followed by the mean of the others, the first token with a given id, or the
-/// first with the greatest id.
-enum class TokenPooling { first, second, last, mean, first_and_mean, first_of_id, greatest_id };
+/// the first token followed by the mean of the others, the first or last token with a given id, the
+/// last token with another id, or the first with the greatest id.
+enum class TokenPooling {
+  first,
+  second,
+  last,
+  mean,
+  first_and_mean,
+  first_of_id,
+  last_of_id,
+  last_of_other_id,
+  greatest_id,
+};
 
 /// Comparison of texts with images (CLIP, arXiv 2103.00020, figure 3): each text and each image
 /// becomes one vector of length 1, projected from its encoder's width. Logits are the products of
@@ -420,6 +435,9 @@ struct ModelSpec {
   std::optional<StackSpec> decoder{};
   WeightSharing encoder_decoder_embedding = WeightSharing::shared;
   HeadSpec head;
+  /// The decoder's tokens, where the inputs name none: this id, and the encoder's tokens before
+  /// the last.
+  std::optional<std::int64_t> decoder_start_id{};
   std::optional<TowerSpec> tower{};
   std::optional<DenoiserSpec> denoiser{};
   std::vector<CountedWeight> counted_only;

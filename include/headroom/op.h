@@ -269,7 +269,7 @@ struct SelectToken {
   Expr elements;  ///< of the output
   TokenPooling pooling = TokenPooling::first;
   Expr averaged{};            ///< elements of the input that enter a mean
-  std::int64_t token_id = 0;  ///< used when `pooling` is first_of_id
+  std::int64_t token_id = 0;  ///< used when `pooling` names an id
 };
 
 /// Divides every row by its Euclidean length, in place. `[rows, width]`

@@ -23,37 +23,67 @@ namespace {
 
 using nlohmann::json;
 
-/// Parser callback that rejects absurd depth and numbers of values, and repeated keys, which would
-/// silently replace the earlier value.
-class ParseGuard {
+/// Handler of parse events that rejects absurd depth and numbers of values, and repeated keys,
+/// which would silently replace the earlier value. Runs before the parser: nlohmann's own callback
+/// makes parsing quadratic in the members of an object.
+class ParseGuard : public nlohmann::json_sax<json> {
  public:
   explicit ParseGuard(const std::string& file) : file_(file) {}
 
-  bool operator()(int depth, json::parse_event_t event, const json& parsed) {
-    if (depth > kDeepestNesting) {
+  bool null() override { return count(); }
+  bool boolean(bool /*value*/) override { return count(); }
+  bool number_integer(number_integer_t /*value*/) override { return count(); }
+  bool number_unsigned(number_unsigned_t /*value*/) override { return count(); }
+  bool number_float(number_float_t /*value*/, const string_t& /*text*/) override { return count(); }
+  bool string(string_t& /*text*/) override { return count(); }
+  bool binary(binary_t& /*value*/) override { return count(); }
+  bool start_object(std::size_t /*size*/) override {
+    keys_.emplace_back();
+    return open();
+  }
+  bool end_object() override {
+    keys_.pop_back();
+    return close();
+  }
+  bool start_array(std::size_t /*size*/) override { return open(); }
+  bool end_array() override { return close(); }
+  bool key(string_t& name) override {
+    if (keys_.back().insert(name).second) return true;
+    throw Error(ErrorCode::invalid_input, fmt::format("the key \"{}\" occurs twice", name), file_,
+                "remove one of them");
+  }
+  /// The parser reports the error itself.
+  bool parse_error(std::size_t /*position*/, const std::string& /*token*/,
+                   const nlohmann::detail::exception& /*error*/) override {
+    return false;
+  }
+
+ private:
+  bool count() {
+    if (depth_ > kDeepestNesting) {
       throw Error(ErrorCode::invalid_input,
                   fmt::format("nested deeper than {} levels", kDeepestNesting), file_,
                   "this is not a model's config.json");
     }
-    if (event != json::parse_event_t::key && ++values_ > kMostJsonValues) {
+    if (++values_ > kMostJsonValues) {
       throw Error(ErrorCode::invalid_input, fmt::format("has over {} values", kMostJsonValues),
                   file_, "this is not a model's config.json");
     }
-    if (event == json::parse_event_t::object_start) keys_.emplace_back();
-    if (event == json::parse_event_t::object_end) keys_.pop_back();
-    if (event == json::parse_event_t::key) require_new_key(parsed.get<std::string>());
     return true;
   }
-
- private:
-  void require_new_key(const std::string& key) {
-    if (keys_.back().insert(key).second) return;
-    throw Error(ErrorCode::invalid_input, fmt::format("the key \"{}\" occurs twice", key), file_,
-                "remove one of them");
+  bool open() {
+    const bool counted = count();
+    ++depth_;
+    return counted;
+  }
+  bool close() {
+    --depth_;
+    return count();
   }
 
   const std::string& file_;
   std::size_t values_ = 0;
+  int depth_ = 0;
   std::vector<std::set<std::string>> keys_;
 };
 
@@ -99,7 +129,10 @@ json parse_json(std::string_view text, const std::string& file) {
                 "this is not a text file");
   }
   try {
-    return json::parse(without_python_words(text), ParseGuard(file));
+    const std::string written = without_python_words(text);
+    ParseGuard guard(file);
+    json::sax_parse(written, &guard);
+    return json::parse(written);
   } catch (const json::parse_error& error) {
     throw Error(ErrorCode::invalid_input, "not valid JSON: " + reason(error), file,
                 "fix the file at that position");

@@ -107,7 +107,7 @@ void GraphBuilder::language_model_head(const StackContext& stack, TensorId hidde
 TensorId GraphBuilder::pool_tokens(const StackContext& stack, TokenPooling pooling,
                                    TensorId hidden) {
   Expr width = graph_.tensors[hidden].shape.back();
-  SelectToken op{kBatch * width, pooling};
+  SelectToken op{kBatch * width, pooling, {}, spec_.head.classifier->token_id.value_or(0)};
   const Expr all = stack.rows() * width;
   switch (pooling) {
     case TokenPooling::first:
@@ -115,6 +115,8 @@ TensorId GraphBuilder::pool_tokens(const StackContext& stack, TokenPooling pooli
     case TokenPooling::second:
     case TokenPooling::last:
     case TokenPooling::first_of_id:
+    case TokenPooling::last_of_id:
+    case TokenPooling::last_of_other_id:
     case TokenPooling::greatest_id:
       break;
     case TokenPooling::mean:
@@ -142,6 +144,8 @@ TensorId GraphBuilder::classifier_features(const StackContext& stack, const Clas
     case ClassifierInput::first_token:
     case ClassifierInput::first_two_tokens:
       return pool_tokens(stack, TokenPooling::first, hidden);
+    case ClassifierInput::end_token:
+      return pool_tokens(stack, TokenPooling::last_of_id, hidden);
     case ClassifierInput::mean_token:
       return pool_tokens(stack, TokenPooling::mean, project_tokens(stack, spec, hidden));
     case ClassifierInput::first_and_mean:
@@ -185,6 +189,14 @@ TensorId GraphBuilder::classifier_dense(const ClassifierSpec& spec, TensorId fea
               features);
 }
 
+TensorId GraphBuilder::last_token_logits(const ClassifierSpec& spec, TensorId logits) {
+  const Expr labels = Symbol::num_labels;
+  const TokenPooling pooling = spec.token_id ? TokenPooling::last_of_other_id : TokenPooling::last;
+  return emit(Part::head, "classifier.token",
+              SelectToken{kBatch * labels, pooling, {}, spec.token_id.value_or(0)}, {logits}, {},
+              {kBatch, labels});
+}
+
 void GraphBuilder::classifier(const StackContext& stack, TensorId hidden) {
   const Expr labels = Symbol::num_labels;
   if (!spec_.head.classifier) {
@@ -213,6 +225,7 @@ void GraphBuilder::classifier(const StackContext& stack, TensorId hidden) {
                            {logits, project("distillation_classifier", second)});
     logits = emit_in_place(Part::head, "classifier.mean", Scale{elements, 0.5}, {logits});
   }
+  if (spec.input == ClassifierInput::last_token) logits = last_token_logits(spec, logits);
   graph_.outputs.push_back(logits);
   const Expr targets = spec.input == ClassifierInput::every_token ? rows : kBatch;
   loss("classifier.loss", logits, targets, labels, SoftmaxPrecision::activation);

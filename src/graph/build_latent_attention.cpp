@@ -85,14 +85,18 @@ TensorId GraphBuilder::latent_queries(const StackContext& stack, TensorId compre
                           is_compressed ? Symbol::q_lora_rank : Symbol::hidden_size,
                           {{"attention.query", heads.query_width()}},
                           attention.qkv_bias};
-  const TensorId queries = linear(query, compressed, {kBatch, stack.tokens, heads.query_width()});
+  TensorId queries = linear(query, compressed, {kBatch, stack.tokens, heads.query_width()});
   if (!attention.rotary) return queries;
   const Rotary rotary{{stack.rows(), heads.query_width(), {}, heads.heads, heads.head_dim},
                       kNope,
                       kRope,
                       stack.tokens,
                       stack.position->rope};
-  return emit_in_place(Part::attention_rotary, "attention.query.rotary", rotary, {queries});
+  queries = emit_in_place(Part::attention_rotary, "attention.query.rotary", rotary, {queries});
+  if (!attention.temperature) return queries;
+  return emit_in_place(Part::attention_qkv, "attention.query.temperature",
+                       TemperatureScale{rotary.heads, stack.tokens, *attention.temperature},
+                       {queries});
 }
 
 TensorId GraphBuilder::latent_keys(const StackContext& stack, TensorId hidden) {

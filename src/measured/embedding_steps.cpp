@@ -126,7 +126,8 @@ StepBuilder::Run StepBuilder::operator()(const TokenEmbedding& op) {
           token_scales = std::move(token_scales), offset = program_.spec_.position.offset,
           input_tokens = &tokens, ids = std::vector<std::int64_t>(),
           positions = std::vector<std::int64_t>()](std::int64_t /*layer*/) mutable {
-    if (!sinusoids.empty()) args.position_table = sinusoids.data();
+    const std::int64_t unused = skips_padding ? 0 : offset * args.width;  // rows before the first
+    if (!sinusoids.empty()) args.position_table = sinusoids.data() + unused;
     if (!token_scales.empty()) args.token_scales = token_scales.data();
     if (placeholder || lacks_rows) {
       ids = input_tokens->ids;

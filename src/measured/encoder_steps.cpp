@@ -116,7 +116,9 @@ StepBuilder::Run StepBuilder::operator()(const SelectToken& op) {
   PoolingArguments args{tokens.batch, tokens.seq_len, width, input(0)};
   if (const auto& image = program_.spec_.embedding.image) args.prefix = image->prefix_tokens();
   if (!tokens.key_mask.empty()) args.mask = tokens.key_mask.data();
-  args.ids = tokens.ids.data();
+  // The ends of an encoder-decoder's sequences are those of its encoder's tokens.
+  const bool by_end = op.pooling == TokenPooling::last_of_id && program_.inputs_.encoder;
+  args.ids = by_end ? program_.inputs_.encoder->ids.data() : tokens.ids.data();
   args.token_id = op.token_id;
   const std::int64_t moved =
       op.averaged.is_zero() ? 2 * integer(op.elements) : integer(op.averaged + op.elements);

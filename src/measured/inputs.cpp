@@ -225,6 +225,19 @@ void read_global_mask(const TokenReader& reader, const ModelSpec& spec, TokenInp
   tokens.global_mask.assign(mask.begin(), mask.end());
 }
 
+/// The tokens that a decoder gets to predict `tokens`: each one step later, after `start`.
+TokenInputs shifted_right(const TokenInputs& tokens, std::int64_t start) {
+  TokenInputs shifted;
+  shifted.batch = tokens.batch;
+  shifted.seq_len = tokens.seq_len;
+  shifted.ids.resize(tokens.ids.size());
+  for (std::size_t i = 0; i < shifted.ids.size(); ++i) {
+    const bool first = i % static_cast<std::size_t>(tokens.seq_len) == 0;
+    shifted.ids[i] = first ? start : tokens.ids[i - 1];
+  }
+  return shifted;
+}
+
 ModelInputs read_token_inputs(const TokenReader& reader, const ModelSpec& spec) {
   ModelInputs inputs;
   if (spec.embedding.audio) {
@@ -235,7 +248,9 @@ ModelInputs read_token_inputs(const TokenReader& reader, const ModelSpec& spec) 
   read_mask(reader, tokens);
   if (spec.kind == ModelKind::encoder_decoder) {
     inputs.encoder = std::move(tokens);
-    inputs.main = reader.tokens("decoder_input_ids");
+    inputs.main = reader.has("decoder_input_ids") || !spec.decoder_start_id
+                      ? reader.tokens("decoder_input_ids")
+                      : shifted_right(*inputs.encoder, *spec.decoder_start_id);
     if (inputs.main.batch != inputs.encoder->batch) {
       reader.fail("decoder_input_ids", "does not have the batch size of input_ids");
     }

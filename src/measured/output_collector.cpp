@@ -105,6 +105,34 @@ void OutputCollector::add_similarities(const Program& program) {
   add("logits_per_image", {images, texts}, transposed.data());
 }
 
+void OutputCollector::add_classes(const ClassifierSpec& spec, const Program& program) {
+  const std::vector<std::int64_t> tokens{lengths_.batch, lengths_.seq_len};
+  switch (spec.input) {
+    case ClassifierInput::every_token:
+      break;
+    case ClassifierInput::last_token:
+      return add("logits", {lengths_.batch, spec.num_labels}, program.output("classifier.token"));
+    case ClassifierInput::first_two_tokens:
+      return add("logits", {lengths_.batch, spec.num_labels}, program.output("classifier.mean"));
+    case ClassifierInput::pooled_token:
+    case ClassifierInput::first_token:
+    case ClassifierInput::end_token:
+    case ClassifierInput::mean_token:
+    case ClassifierInput::first_and_mean:
+      return add("logits", {lengths_.batch, spec.num_labels}, program.output("classifier"));
+  }
+  const float* const logits = program.output("classifier");
+  if (spec.scores) return add("logits", tokens, logits);
+  if (!spec.spans) return add("logits", {tokens[0], tokens[1], spec.num_labels}, logits);
+  for (std::int64_t end = 0; end < 2 && logits != nullptr; ++end) {
+    std::vector<float> scores;
+    for (std::int64_t token = 0; token < tokens[0] * tokens[1]; ++token) {
+      scores.push_back(logits[token * spec.num_labels + end]);
+    }
+    add(end == 0 ? "start_logits" : "end_logits", tokens, scores.data());
+  }
+}
+
 std::vector<NamedTensor> OutputCollector::finish(const Program& program) && {
   // OPT's decoder ends with the narrow states of project_out.
   if (spec_.head.projects_out) {
@@ -114,19 +142,10 @@ std::vector<NamedTensor> OutputCollector::finish(const Program& program) && {
     add(fmt::format("hidden_states.{}", spec_.main_stack().num_layers), shape, states);
     add("last_hidden_state", shape, states);
   }
-  const std::int64_t labels = spec_.head.classifier ? spec_.head.classifier->num_labels : 0;
   add("logits", {lengths_.batch, lengths_.seq_len, spec_.embedding.vocab_size},
       program.output("logits"));
   if (spec_.head.classifier && !spec_.head.language_model) {
-    const ClassifierInput input = spec_.head.classifier->input;
-    const bool every_token =
-        input == ClassifierInput::every_token || input == ClassifierInput::last_token;
-    add("logits",
-        spec_.head.classifier->scores ? std::vector<std::int64_t>{lengths_.batch, lengths_.seq_len}
-        : every_token ? std::vector<std::int64_t>{lengths_.batch, lengths_.seq_len, labels}
-                      : std::vector<std::int64_t>{lengths_.batch, labels},
-        program.output(input == ClassifierInput::first_two_tokens ? "classifier.mean"
-                                                                  : "classifier"));
+    add_classes(*spec_.head.classifier, program);
   }
   if (spec_.head.similarity) add_similarities(program);
   const std::int64_t size = spec_.head.pooler_size;

@@ -14,6 +14,17 @@ StackSpec read_biased_layers(ConfigReader& config, std::int64_t hidden_size,
   return stack;
 }
 
+void count_unread_head_bias(ModelSpec& spec) {
+  const auto& head = spec.head.language_model;
+  if (!head || head->weight == WeightSharing::shared) return;
+  spec.counted_only.push_back({"head.unread_bias",
+                               {spec.embedding.vocab_size},
+                               WeightRole::head,
+                               1,
+                               ModelPart::text,
+                               CountedUse::loaded});
+}
+
 void read_bert_encoder(ConfigReader& config, ModelSpec& spec,
                        ActivationKind activation_when_absent) {
   config.expect_text("position_embedding_type", "absolute");

@@ -27,6 +27,7 @@ HeadReader dense_classifier(ActivationKind activation) {
 HeadSpec span_head(ConfigReader& config) {
   ClassifierSpec spans = encoder_classifier(config, ClassifierInput::every_token);
   spans.dropout = 0;
+  spans.spans = true;
   return classifier_head(spans);
 }
 

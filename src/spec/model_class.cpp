@@ -50,17 +50,11 @@ ModelClasses decoder_classes(const std::string& prefix, DecoderHead head,
                                                config.probability_or({"hidden_dropout"}, 0.1));
     return classifier_head(classifier);
   };
-  const auto spans = [](ConfigReader&) {
-    ClassifierSpec classifier;
-    classifier.input = ClassifierInput::every_token;
-    classifier.num_labels = 2;
-    return classifier_head(classifier);
-  };
   return ModelClasses{{{std::move(language_model_class), language_model},
                        {prefix + "Model", no_head},
                        {prefix + "ForSequenceClassification", last_token_classifier},
                        {prefix + "ForTokenClassification", tokens},
-                       {prefix + "ForQuestionAnswering", spans}}};
+                       {prefix + "ForQuestionAnswering", answer_span_head}}};
 }
 
 void read_num_labels(ConfigReader& config, ModelSpec& spec) {
@@ -88,10 +82,24 @@ HeadSpec classifier_head(const ClassifierSpec& classifier) {
   return head;
 }
 
-HeadSpec last_token_classifier(ConfigReader& /*config*/) {
+HeadSpec answer_span_head(ConfigReader& /*config*/) {
+  ClassifierSpec classifier;
+  classifier.input = ClassifierInput::every_token;
+  classifier.num_labels = 2;
+  classifier.spans = true;
+  return classifier_head(classifier);
+}
+
+std::optional<std::int64_t> read_token_id(ConfigReader& config, std::string_view key) {
+  const std::int64_t id = config.integers_or(key, -1).front();
+  return id < 0 ? std::nullopt : std::optional(id);
+}
+
+HeadSpec last_token_classifier(ConfigReader& config) {
   ClassifierSpec classifier;
   classifier.input = ClassifierInput::last_token;
   classifier.bias = false;
+  classifier.token_id = read_token_id(config, "pad_token_id");
   return classifier_head(classifier);
 }
 

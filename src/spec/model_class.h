@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -57,8 +58,12 @@ void read_num_labels(ConfigReader& config, ModelSpec& spec);
 
 /// A classifier, with a pooler if its input is the pooled token.
 [[nodiscard]] HeadSpec classifier_head(const ClassifierSpec& classifier);
-/// A decoder's classifier of whole sequences, by their last token.
+/// The first and the last token of an answer: two scores per token.
+[[nodiscard]] HeadSpec answer_span_head(ConfigReader& config);
+/// A decoder's classifier of whole sequences, by their last token that is not `pad_token_id`.
 [[nodiscard]] HeadSpec last_token_classifier(ConfigReader& config);
+/// A token id, if the config gives one; some write -1 for none.
+[[nodiscard]] std::optional<std::int64_t> read_token_id(ConfigReader& config, std::string_view key);
 /// A projection to the vocabulary.
 [[nodiscard]] HeadSpec language_model_head(const LanguageModelHeadSpec& language_model);
 

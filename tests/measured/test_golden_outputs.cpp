@@ -36,8 +36,10 @@ std::vector<bool> relevant_values(const NamedTensor& tensor, const ModelInputs& 
   const bool encoder = tensor.name.starts_with("encoder");
   const TokenInputs& tokens = encoder && inputs.encoder ? *inputs.encoder : inputs.main;
   // [batch, seq, width], or several streams of that.
-  if (tokens.key_mask.empty() || tensor.shape.size() < 3) return relevant;
-  const auto width = static_cast<std::size_t>(tensor.shape.back());
+  // [batch, seq] for the scores of an answer's first and last token.
+  const bool scores = tensor.name == "start_logits" || tensor.name == "end_logits";
+  if (tokens.key_mask.empty() || (tensor.shape.size() < 3 && !scores)) return relevant;
+  const auto width = scores ? std::size_t{1} : static_cast<std::size_t>(tensor.shape.back());
   for (std::size_t i = 0; i < relevant.size(); ++i) {
     relevant[i] = tokens.key_mask[i / width % tokens.key_mask.size()] != 0;
   }

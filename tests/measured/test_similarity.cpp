@@ -31,7 +31,7 @@ std::vector<float> output_of(const std::vector<NamedTensor>& outputs, const std:
 
 }  // namespace
 
-TEST_CASE("a text is its last token, the first of an id, or the first of the greatest id") {
+TEST_CASE("a text is its last token, the first or last of an id, or the first of the greatest id") {
   const std::array<float, 8> x{1, 2, 3, 4, 5, 6, 7, 8};  // 2 sequences of 4 tokens of 1 channel
   const std::array<std::int64_t, 8> ids{4, 9, 6, 9, 6, 5, 7, 6};
   PoolingArguments args{2, 4, 1, x.data()};
@@ -40,6 +40,8 @@ TEST_CASE("a text is its last token, the first of an id, or the first of the gre
   CHECK(pooled(args, TokenPooling::last) == std::array<float, 2>{4, 8});
   CHECK(pooled(args, TokenPooling::first_of_id) == std::array<float, 2>{3, 5});
   CHECK(pooled(args, TokenPooling::greatest_id) == std::array<float, 2>{2, 7});
+  CHECK(pooled(args, TokenPooling::last_of_id) == std::array<float, 2>{3, 8});
+  CHECK(pooled(args, TokenPooling::last_of_other_id) == std::array<float, 2>{4, 7});
   args.token_id = 3;  // absent, as in a truncated text
   CHECK(pooled(args, TokenPooling::first_of_id) == std::array<float, 2>{1, 5});
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 namespace headroom::measured {
 
@@ -22,15 +23,39 @@ void mean_from(const PoolingArguments& args, std::int64_t sequence, std::int64_t
   for (std::int64_t i = 0; i < args.width; ++i) out[i] *= share;
 }
 
+/// Index of the last id for which `wanted` is true; 0 if there is none.
+template <class Wanted>
+std::int64_t last_index(std::span<const std::int64_t> ids, const Wanted& wanted) {
+  const auto found = std::find_if(ids.rbegin(), ids.rend(), wanted);
+  return found == ids.rend() ? 0 : ids.rend() - found - 1;
+}
+
 /// The token that stands for sequence number `sequence`.
 std::int64_t chosen_token(const PoolingArguments& args, TokenPooling pooling,
                           std::int64_t sequence) {
-  const std::int64_t* const ids = args.ids + sequence * args.seq_len;
-  const std::int64_t* const end = ids + args.seq_len;
-  const std::int64_t* const token = pooling == TokenPooling::greatest_id
-                                        ? std::max_element(ids, end)
-                                        : std::find(ids, end, args.token_id);
-  return token == end ? 0 : token - ids;
+  const auto length = static_cast<std::size_t>(args.seq_len);
+  const std::span<const std::int64_t> ids{args.ids + sequence * args.seq_len, length};
+  switch (pooling) {
+    case TokenPooling::greatest_id:
+      return std::ranges::max_element(ids) - ids.begin();
+    case TokenPooling::first_of_id: {
+      const auto found = std::ranges::find(ids, args.token_id);
+      return found == ids.end() ? 0 : found - ids.begin();
+    }
+    case TokenPooling::last_of_id:
+      return last_index(ids, [&](std::int64_t id) { return id == args.token_id; });
+    case TokenPooling::last_of_other_id:
+      return last_index(ids, [&](std::int64_t id) { return id != args.token_id; });
+    case TokenPooling::second:
+      return 1;
+    case TokenPooling::last:
+      return args.seq_len - 1;
+    case TokenPooling::first:
+    case TokenPooling::mean:
+    case TokenPooling::first_and_mean:
+      break;
+  }
+  return 0;
 }
 
 }  // namespace
@@ -40,16 +65,11 @@ void pool_tokens(const PoolingArguments& args, TokenPooling pooling, float* out)
     const float* const first = args.x + sequence * args.seq_len * args.width;
     switch (pooling) {
       case TokenPooling::first:
-        std::copy_n(first, args.width, out + sequence * args.width);
-        break;
       case TokenPooling::second:
-        std::copy_n(first + args.width, args.width, out + sequence * args.width);
-        break;
       case TokenPooling::last:
-        std::copy_n(first + (args.seq_len - 1) * args.width, args.width,
-                    out + sequence * args.width);
-        break;
       case TokenPooling::first_of_id:
+      case TokenPooling::last_of_id:
+      case TokenPooling::last_of_other_id:
       case TokenPooling::greatest_id:
         std::copy_n(first + chosen_token(args, pooling, sequence) * args.width, args.width,
                     out + sequence * args.width);

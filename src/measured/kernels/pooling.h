@@ -14,14 +14,14 @@ struct PoolingArguments {
   std::int64_t width = 0;
   const float* x = nullptr;            ///< [batch, seq_len, width]
   const std::uint8_t* mask = nullptr;  ///< [batch, seq_len], 0 for padding; null for none
-  const std::int64_t* ids = nullptr;   ///< [batch, seq_len]; first_of_id and greatest_id
-  std::int64_t token_id = 0;           ///< first_of_id
-  std::int64_t prefix = 1;             ///< tokens before those whose mean first_and_mean takes
+  const std::int64_t* ids = nullptr;   ///< [batch, seq_len]; of poolings by id
+  std::int64_t token_id = 0;
+  std::int64_t prefix = 1;  ///< tokens before those whose mean first_and_mean takes
 };
 
 /// Pools each sequence to `out` [batch, width], or [batch, 2·width] for first_and_mean. A mean
-/// leaves padding out. A sequence without the id of first_of_id pools its first token, as the
-/// reference code does.
+/// leaves padding out. A sequence without the wanted id pools its first token, as the reference
+/// code does.
 void pool_tokens(const PoolingArguments& args, TokenPooling pooling, float* out);
 
 /// Scales a row in place by `values`: its weight; or mean and factor; or weight, bias, mean and

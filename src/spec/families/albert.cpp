@@ -39,11 +39,12 @@ ModelClasses albert_classes() {
        {"AlbertForPreTraining", pretraining},
        {"AlbertForSequenceClassification", albert_classifier(ClassifierInput::pooled_token)},
        {"AlbertForTokenClassification", albert_classifier(ClassifierInput::every_token)},
-       {"AlbertForQuestionAnswering", albert_classifier(ClassifierInput::every_token)}}};
+       {"AlbertForQuestionAnswering", span_head}}};
 }
 
 void read_albert(ConfigReader& config, ModelSpec& spec) {
   read_bert_encoder(config, spec, ActivationKind::gelu_new);
+  count_unread_head_bias(spec);
   StackSpec& stack = *spec.encoder;
   spec.embedding.embedding_size = config.size_or({"embedding_size"}, 128);
   spec.embedding.projection_bias = true;
@@ -126,7 +127,9 @@ constexpr NameRule kAlbert[] = {
     {"head.transform.dense.%", "predictions.dense.%"},
     {"head.transform.norm.%", "predictions.LayerNorm.%"},
     {"head.language_model.weight", "predictions.decoder.weight"},
+    {"head.language_model.bias", "predictions.decoder.bias"},
     {"head.language_model.bias", "predictions.bias"},
+    {"head.unread_bias", "predictions.bias"},
     {"head.classifier.%", "sop_classifier.classifier.%"},
     {"head.classifier.%", "classifier.%"},
     {"head.classifier.%", "qa_outputs.%"},
@@ -154,7 +157,7 @@ std::vector<Family> albert_families() {
            .names = NameTable{{kAlbert},
                               {"albert."},
                               {{"predictions.decoder.weight", ExtraKind::tied_copy},
-                               {"predictions.decoder.bias", ExtraKind::tied_copy}}},
+                               {"predictions.bias", ExtraKind::tied_copy}}},
            .gguf = None("llama.cpp does not support this architecture")},
           {.model_types = {"electra"},
            .classes = electra_classes(),

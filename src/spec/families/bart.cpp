@@ -7,6 +7,10 @@
 namespace headroom::detail {
 namespace {
 
+/// The decoder's first token, where the inputs name none: that of the config, or the last of the
+/// encoder's, which is its language.
+enum class DecoderStart { of_config, language };
+
 struct EncoderDecoderFamily {
   NormPlacement placement = NormPlacement::post;
   bool embedding_norm = false;
@@ -17,6 +21,7 @@ struct EncoderDecoderFamily {
   PositionKind positions = PositionKind::learned;
   PositionTable table = PositionTable::trained;
   ActivationKind activation = ActivationKind::gelu;
+  DecoderStart start = DecoderStart::of_config;
 };
 
 struct StackKeys {
@@ -54,16 +59,10 @@ StackSpec read_stack(ConfigReader& config, std::int64_t hidden_size, const Stack
 /// Classifies the end-of-sequence token. Hugging Face's default is three labels.
 ClassifierSpec sentence_classifier(ConfigReader& config) {
   ClassifierSpec classifier;
-  classifier.input = ClassifierInput::first_token;
+  classifier.input = ClassifierInput::end_token;
+  classifier.token_id = read_token_id(config, "eos_token_id");
   classifier.dense = ActivationKind::tanh;
   classifier.num_labels = config.size_or({"num_labels"}, config.entries("id2label").value_or(3));
-  return classifier;
-}
-
-ClassifierSpec span_classifier() {
-  ClassifierSpec classifier;
-  classifier.input = ClassifierInput::every_token;
-  classifier.num_labels = 2;
   return classifier;
 }
 
@@ -81,11 +80,10 @@ ModelClasses encoder_decoder_classes(const std::string& prefix, std::string lang
   const auto sequence = [](ConfigReader& config) {
     return classifier_head(sentence_classifier(config));
   };
-  const auto spans = [](ConfigReader&) { return classifier_head(span_classifier()); };
   return ModelClasses{{{std::move(language_model_class), language_model},
                        {prefix + "Model", no_head},
                        {prefix + "ForSequenceClassification", sequence},
-                       {prefix + "ForQuestionAnswering", spans}}};
+                       {prefix + "ForQuestionAnswering", answer_span_head}}};
 }
 
 /// Keys of older configs, now fixed by the class.
@@ -94,8 +92,23 @@ void ignore_old_keys(ConfigReader& config) {
                  "add_bias_logits", "add_final_layer_norm", "normalize_before",
                  "normalize_embedding", "static_position_embeddings", "extra_pos_embeddings",
                  "force_bos_token_to_be_generated", "classif_dropout", "classifier_dropout",
-                 "gradient_checkpointing", "is_encoder_decoder",
-                 "share_encoder_decoder_embeddings"});
+                 "gradient_checkpointing", "is_encoder_decoder"});
+}
+
+/// Untied models have a table of the encoder, one of the decoder, and one more that is not read;
+/// Marian's without shared embeddings have the first two, with a head that may be tied.
+void separate_embeddings(ConfigReader& config, ModelSpec& spec) {
+  const bool tied = config.flag_or({"tie_word_embeddings"}, true);
+  const bool shared = config.flag_or({"share_encoder_decoder_embeddings"}, true);
+  if (tied && shared) return;
+  spec.encoder_decoder_embedding = WeightSharing::separate;
+  if (!shared) return;
+  spec.counted_only.push_back({"shared_embeddings.weight",
+                               {spec.embedding.vocab_size, spec.hidden_size},
+                               WeightRole::embedding,
+                               1,
+                               ModelPart::text,
+                               CountedUse::loaded});
 }
 
 void read_encoder_decoder(ConfigReader& config, ModelSpec& spec,
@@ -105,7 +118,6 @@ void read_encoder_decoder(ConfigReader& config, ModelSpec& spec,
   spec.embedding.vocab_size = config.size({"vocab_size"});
   const std::int64_t decoder_vocab =
       config.size_or({"decoder_vocab_size"}, spec.embedding.vocab_size);
-  config.expect_flag("share_encoder_decoder_embeddings", true);
   if (decoder_vocab != spec.embedding.vocab_size) {
     config.fail("decoder_vocab_size", "differs from vocab_size", "use one shared vocabulary");
   }
@@ -123,6 +135,9 @@ void read_encoder_decoder(ConfigReader& config, ModelSpec& spec,
   spec.decoder->cross_attention = spec.decoder->self_attention;
   spec.decoder->self_attention.causal = true;
   if (family.embedding_norm) spec.embedding.norm = spec.encoder->norm;
+  const std::optional<std::int64_t> start = read_token_id(config, "decoder_start_token_id");
+  if (family.start == DecoderStart::of_config) spec.decoder_start_id = start;
+  separate_embeddings(config, spec);
   ignore_old_keys(config);
 }
 
@@ -147,9 +162,27 @@ void read_pegasus(ConfigReader& config, ModelSpec& spec) {
   read_encoder_decoder(config, spec, family);
 }
 
+/// MVP: BART; its prompts are not used by default (arXiv 2206.12131).
+void read_mvp(ConfigReader& config, ModelSpec& spec) {
+  config.expect_flag("use_prompt", false);
+  config.ignore({"prompt_length", "prompt_mid_dim"});
+  read_bart(config, spec);
+}
+
+/// PLBart: BART for programming languages (arXiv 2103.06333).
+void read_plbart(ConfigReader& config, ModelSpec& spec) {
+  constexpr std::int64_t kOffset = 2;
+  EncoderDecoderFamily family;
+  family.positions_offset = kOffset;
+  family.embedding_norm = true;
+  family.start = DecoderStart::language;
+  read_encoder_decoder(config, spec, family);
+}
+
 void read_mbart(ConfigReader& config, ModelSpec& spec) {
   constexpr std::int64_t kOffset = 2;
   EncoderDecoderFamily family;
+  family.start = DecoderStart::language;
   family.placement = NormPlacement::pre;
   family.positions_offset = kOffset;
   family.embedding_norm = true;
@@ -224,10 +257,16 @@ constexpr NameRule kBartStacks[] = {
 };
 
 constexpr NameRule kBart[] = {
+    {"encoder.embeddings.word_embeddings.%", "encoder.embed_tokens.%"},
+    {"decoder.embeddings.word_embeddings.%", "decoder.embed_tokens.%"},
+    {"shared_embeddings.%", "shared.%"},
     {"word_embeddings.%", "shared.%"},
     {"word_embeddings.%", "encoder.embed_tokens.%"},
     {"head.language_model.weight", "lm_head.weight"},
     {"head.language_model.bias", "final_logits_bias"},
+    {"head.classifier.dense.%", "classification_head.dense.%"},
+    {"head.classifier.%", "classification_head.out_proj.%"},
+    {"head.classifier.%", "qa_outputs.%"},
 };
 
 constexpr NameRule kWhisper[] = {
@@ -267,6 +306,16 @@ std::vector<Family> bart_families() {
           {.model_types = {"mbart"},
            .classes = encoder_decoder_classes("MBart", "MBartForConditionalGeneration"),
            .reader = read_mbart,
+           .names = bart_names(),
+           .gguf = None("llama.cpp does not support this architecture")},
+          {.model_types = {"mvp"},
+           .classes = encoder_decoder_classes("Mvp", "MvpForConditionalGeneration"),
+           .reader = read_mvp,
+           .names = bart_names(),
+           .gguf = None("llama.cpp does not support this architecture")},
+          {.model_types = {"plbart"},
+           .classes = encoder_decoder_classes("PLBart", "PLBartForConditionalGeneration"),
+           .reader = read_plbart,
            .names = bart_names(),
            .gguf = None("llama.cpp does not support this architecture")},
           {.model_types = {"blenderbot"},

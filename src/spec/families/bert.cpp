@@ -10,6 +10,7 @@ namespace {
 
 void read_roberta(ConfigReader& config, ModelSpec& spec) {
   read_bert_encoder(config, spec, ActivationKind::gelu);
+  count_unread_head_bias(spec);
   // Positions start after the id of the padding token.
   spec.position.offset = config.count_or({"pad_token_id"}, 1) + 1;
   spec.position.skips_padding = true;
@@ -79,6 +80,7 @@ void read_jina_bert(ConfigReader& config, ModelSpec& spec) {
 void read_bert(ConfigReader& config, ModelSpec& spec) {
   if (spec.architecture.starts_with("JinaBert")) return read_jina_bert(config, spec);
   read_bert_encoder(config, spec, ActivationKind::gelu);
+  count_unread_head_bias(spec);
 }
 
 // Checkpoints converted from TensorFlow, such as bert-base-uncased, use its names for norms.
@@ -104,7 +106,7 @@ NameTable bert_names() {
   return {{bert_rules(), kTensorflowNorms, kJinaBert},
           {"bert."},
           {{"cls.predictions.decoder.weight", ExtraKind::tied_copy},
-           {"cls.predictions.decoder.bias", ExtraKind::tied_copy},
+           {"cls.predictions.bias", ExtraKind::tied_copy},
            {"cls.", ExtraKind::unused_head, NamePart::beginning},
            {"bert.pooler.", ExtraKind::unused_head, NamePart::beginning},
            {"pooler.", ExtraKind::unused_head, NamePart::beginning}}};

@@ -53,6 +53,7 @@ void read_convolution(ConfigReader& config, StackSpec& stack) {
 
 void read_deberta_v2(ConfigReader& config, ModelSpec& spec) {
   read_bert_encoder(config, spec, ActivationKind::gelu);
+  count_unread_head_bias(spec);
   StackSpec& stack = *spec.encoder;
   if (!config.has("type_vocab_size")) spec.embedding.type_vocab_size = 0;
   stack.norm.eps = config.number_or({"layer_norm_eps"}, 1e-7);
@@ -119,6 +120,7 @@ constexpr NameRule kDebertaV2[] = {
     {"head.transform.dense.%", "lm_predictions.lm_head.dense.%"},
     {"head.transform.norm.%", "cls.predictions.transform.LayerNorm.%"},
     {"head.transform.norm.%", "lm_predictions.lm_head.LayerNorm.%"},
+    {"head.language_model.bias", "cls.predictions.decoder.bias"},
     {"head.language_model.bias", "cls.predictions.bias"},
     {"head.language_model.bias", "lm_predictions.lm_head.bias"},
     {"head.classifier.dense.%", "pooler.dense.%"},
@@ -135,7 +137,7 @@ std::vector<Family> deberta_families() {
            .names = NameTable{{kDebertaV2, bert_rules()},
                               {"deberta."},
                               {{"cls.predictions.decoder.weight", ExtraKind::tied_copy},
-                               {"cls.predictions.decoder.bias", ExtraKind::tied_copy},
+                               {"cls.predictions.bias", ExtraKind::tied_copy},
                                {"position_ids", ExtraKind::position_ids},
                                {"cls.", ExtraKind::unused_head, NamePart::beginning},
                                {"lm_predictions.", ExtraKind::unused_head, NamePart::beginning},

@@ -89,6 +89,7 @@ void read_dots1(ConfigReader& config, ModelSpec& spec) {
 /// GLM-4.7-Flash: the attention and experts of DeepSeek V3 (Z.ai).
 void read_glm4_moe_lite(ConfigReader& config, ModelSpec& spec) {
   DecoderDefaults defaults = deepseek_defaults(202752);
+  defaults.head_dim = 256;  // of queries and keys; 20 heads do not divide the hidden size of 2048
   defaults.norm_eps = 1e-5;
   read_decoder(config, spec, defaults);
   read_latent_attention(config, spec, {768, 192, 256});

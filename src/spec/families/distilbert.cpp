@@ -37,6 +37,7 @@ ModelClasses distilbert_classes() {
     ClassifierSpec classifier;
     classifier.input = ClassifierInput::every_token;
     classifier.dropout = config.probability_or({"qa_dropout"}, 0.1);
+    classifier.spans = true;
     return classifier_head(classifier);
   };
   return ModelClasses{{{"DistilBertModel", no_head},

@@ -37,7 +37,9 @@ std::vector<bool> read_expert_layers(ConfigReader& config, std::int64_t num_laye
 
 void read_ernie4_5_moe(ConfigReader& config, ModelSpec& spec) {
   read_ernie4_5(config, spec);
-  config.expect_flag("use_bias", false);
+  if (spec.head.language_model) {
+    spec.head.language_model->bias = config.flag_or({"use_bias"}, false);
+  }
   ExpertsSpec experts;
   experts.num_experts = config.size_or_of_class({"moe_num_experts"}, 64);
   experts.num_experts_per_tok = config.size_or_of_class({"moe_k"}, 6);

@@ -9,6 +9,7 @@ set(HEADROOM_FAMILIES
   bailing
   bart
   bert
+  bert_clones
   bloom
   chatglm
   clip
@@ -31,6 +32,7 @@ set(HEADROOM_FAMILIES
   glm
   gpt2
   gpt_bigcode
+  gpt_clones
   gpt_neo
   gpt_neox
   gpt_oss
@@ -46,6 +48,7 @@ set(HEADROOM_FAMILIES
   linear_transformer
   llama
   llama4
+  llama_clones
   longformer
   mamba
   mamba_hybrids
@@ -56,6 +59,7 @@ set(HEADROOM_FAMILIES
   minimax_m3
   mixtral
   modernbert
+  moe_clones
   mpnet
   mpt
   nemotron

@@ -77,6 +77,12 @@ void read_gemma2(ConfigReader& config, ModelSpec& spec) {
 
 namespace {
 
+/// VaultGemma: Gemma 2 without norms after the parts (arXiv 2510.15001).
+void read_vaultgemma(ConfigReader& config, ModelSpec& spec) {
+  read_gemma2(config, spec);
+  spec.decoder->norm_placement = NormPlacement::pre;
+}
+
 void read_gemma3_text(ConfigReader& config, ModelSpec& spec) {
   constexpr double kLocalTheta = 10000;
   read_gemma_like(config, spec, Generation::third);
@@ -144,6 +150,11 @@ std::vector<Family> gemma_families() {
                               .constants = {{"hidden_act", R"("gelu_pytorch_tanh")"}},
                               .tie = GgufTie::always,
                               .head_dim = GgufHeadDim::always}})},
+          {.model_types = {"vaultgemma"},
+           .classes = decoder_classes("VaultGemma", {.tied = true, .float32_logits = true}),
+           .reader = read_vaultgemma,
+           .names = gemma_names(),
+           .gguf = None("llama.cpp does not support this architecture")},
           {.model_types = {"gemma2"},
            .classes = decoder_classes("Gemma2", {.tied = true, .float32_logits = true}),
            .reader = read_gemma2,

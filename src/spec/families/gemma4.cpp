@@ -335,48 +335,51 @@ NameTable gemma4_names() {
                                    "self_attn.k_norm.weight", "self_attn.v_norm.weight"}) {
     names.extras.push_back({unused, ExtraKind::unused_key_values});
   }
+  names.extras.push_back({"altup.correct_output_scale", ExtraKind::layer_constant});
   return names;
 }
 
 }  // namespace
 
 std::vector<Family> gemma4_families() {
-  return {{.model_types = {"gemma3n_text"},
-           .classes = decoder_classes("Gemma3n", {.tied = true, .float32_logits = true}),
-           .reader = read_gemma3n_text,
-           .names = gemma4_names(),
-           .gguf = None("not supported yet")},
-          {.model_types = {"gemma4_text"},
-           .classes = decoder_classes("Gemma4", {.tied = true, .float32_logits = true}),
-           .reader = read_gemma4_text,
-           .names = gemma4_names(),
-           .gguf = GgufForm(
-               GgufConversion::none,
-               {{.name = "gemma4",
-                 .own = {{"context_length", "max_position_embeddings"},
-                         {"embedding_length", "hidden_size"},
-                         {"block_count", "num_hidden_layers"},
-                         {"attention.head_count", "num_attention_heads"},
-                         {"attention.key_length", "global_head_dim"},
-                         {"attention.key_length_swa", "head_dim"},
-                         {"attention.layer_norm_rms_epsilon", "rms_norm_eps"},
-                         {"attention.shared_kv_layers", "num_kv_shared_layers"},
-                         {"attention.sliding_window", "sliding_window"},
-                         {"embedding_length_per_layer_input", "hidden_size_per_layer_input"},
-                         {"expert_count", "num_experts"},
-                         {"expert_used_count", "top_k_experts"},
-                         {"expert_feed_forward_length", "moe_intermediate_size"},
-                         {"final_logit_softcapping", "final_logit_softcapping"}},
-                 .head_dim = GgufHeadDim::never,
-                 .finish = finish_gemma4}},
-               {kGemma4Gguf})},
-          wrapper_family({.model_types = {"gemma4"},
-                          .classes = {"Gemma4ForConditionalGeneration"},
-                          .bare_classes = {},
-                          .text_type = "gemma4_text",
-                          .count_towers = read_gemma4_tower,
-                          .tying = HeadTying::whole_else_text,
-                          .names = wrapped_gemma4_names()})};
+  constexpr DecoderHead kTiedHead{.tied = true, .float32_logits = true};
+  return {
+      {.model_types = {"gemma3n_text"},
+       .classes = either_of(decoder_classes("Gemma3n", kTiedHead), one_class("Gemma3nTextModel")),
+       .reader = read_gemma3n_text,
+       .names = gemma4_names(),
+       .gguf = None("not supported yet")},
+      {.model_types = {"gemma4_text"},
+       .classes = either_of(decoder_classes("Gemma4", kTiedHead), one_class("Gemma4TextModel")),
+       .reader = read_gemma4_text,
+       .names = gemma4_names(),
+       .gguf =
+           GgufForm(GgufConversion::none,
+                    {{.name = "gemma4",
+                      .own = {{"context_length", "max_position_embeddings"},
+                              {"embedding_length", "hidden_size"},
+                              {"block_count", "num_hidden_layers"},
+                              {"attention.head_count", "num_attention_heads"},
+                              {"attention.key_length", "global_head_dim"},
+                              {"attention.key_length_swa", "head_dim"},
+                              {"attention.layer_norm_rms_epsilon", "rms_norm_eps"},
+                              {"attention.shared_kv_layers", "num_kv_shared_layers"},
+                              {"attention.sliding_window", "sliding_window"},
+                              {"embedding_length_per_layer_input", "hidden_size_per_layer_input"},
+                              {"expert_count", "num_experts"},
+                              {"expert_used_count", "top_k_experts"},
+                              {"expert_feed_forward_length", "moe_intermediate_size"},
+                              {"final_logit_softcapping", "final_logit_softcapping"}},
+                      .head_dim = GgufHeadDim::never,
+                      .finish = finish_gemma4}},
+                    {kGemma4Gguf})},
+      wrapper_family({.model_types = {"gemma4"},
+                      .classes = {"Gemma4ForConditionalGeneration"},
+                      .bare_classes = {},
+                      .text_type = "gemma4_text",
+                      .count_towers = read_gemma4_tower,
+                      .tying = HeadTying::whole_else_text,
+                      .names = wrapped_gemma4_names()})};
 }
 
 }  // namespace headroom::detail

@@ -71,6 +71,8 @@ constexpr NameRule kGpt2[] = {
     {"decoder.final_norm.%", "ln_f.%"},
     {"head.language_model.%", "lm_head.%"},
     {"head.classifier.%", "score.%"},
+    {"head.classifier.%", "classifier.%"},
+    {"head.classifier.%", "qa_outputs.%"},
 };
 
 }  // namespace

@@ -41,6 +41,7 @@ constexpr NameRule kGptBigcode[] = {
     {"head.language_model.%", "lm_head.%"},
     {"head.classifier.%", "score.%"},
     {"head.classifier.%", "classifier.%"},
+    {"head.classifier.%", "qa_outputs.%"},
 };
 
 constexpr NameRule kStarcoderGguf[] = {

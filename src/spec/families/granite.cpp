@@ -39,6 +39,19 @@ void read_granitemoe(ConfigReader& config, ModelSpec& spec) {
   stack.ffn.experts = experts;
 }
 
+/// Granite MoE with shared experts.
+void read_granitemoeshared(ConfigReader& config, ModelSpec& spec) {
+  read_granitemoe(config, spec);
+  spec.decoder->ffn.experts->shared_intermediate_size =
+      config.count_or({"shared_intermediate_size"}, 0);
+}
+
+constexpr NameRule kShared[] = {
+    {"decoder.layers.mlp.shared_expert.gate.%", "layers.{}.shared_mlp.input_linear.%", part(0)},
+    {"decoder.layers.mlp.shared_expert.up.%", "layers.{}.shared_mlp.input_linear.%", part(1)},
+    {"decoder.layers.mlp.shared_expert.down.%", "layers.{}.shared_mlp.output_linear.%"},
+};
+
 }  // namespace
 
 std::vector<Family> granite_families() {
@@ -55,6 +68,11 @@ std::vector<Family> granite_families() {
                                       {"attention.scale", "attention_multiplier"}},
                               .flags = gguf_llama_biases(),
                               .head_dim = GgufHeadDim::never}})},
+          {.model_types = {"granitemoeshared"},
+           .classes = llama_classes("GraniteMoeShared"),
+           .reader = read_granitemoeshared,
+           .names = llama_names({kShared, granite_expert_rules()}),
+           .gguf = None("llama.cpp stores it under the name of Granite MoE")},
           {.model_types = {"granitemoe"},
            .classes = llama_classes("GraniteMoe"),
            .reader = read_granitemoe,

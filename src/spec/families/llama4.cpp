@@ -146,7 +146,7 @@ void finish_llama4(const GgufMetadataReader& metadata, ConfigDraft& config) {
 
 std::vector<Family> llama4_families() {
   return {{.model_types = {"llama4_text"},
-           .classes = llama_classes("Llama4"),
+           .classes = either_of(llama_classes("Llama4"), one_class("Llama4TextModel")),
            .reader = read_llama4_text,
            .names = llama4_names(),
            .gguf = GgufForm(GgufConversion::none,

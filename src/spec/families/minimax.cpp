@@ -40,8 +40,7 @@ void read_minimax(ConfigReader& config, ModelSpec& spec) {
   stack.self_attention.residual_multiplier = config.number_or({"full_attn_alpha_factor"}, 1);
   stack.self_attention.output_multiplier = config.number_or({"full_attn_beta_factor"}, 1);
   stack.ffn.residual_multiplier = config.number_or({"mlp_alpha_factor"}, 1);
-  // The experts' sum has no scale of its own here; published models have 1.
-  config.expect_number("mlp_beta_factor", 1);
+  stack.ffn.experts->scaling_factor = config.number_or({"mlp_beta_factor"}, 1);
   const AttentionSpec lightning = read_lightning(config, stack.self_attention);
   vary_layers(stack, read_softmax_layers(config, stack.num_layers),
               [&](LayerVariant& variant) { variant.self_attention = lightning; });

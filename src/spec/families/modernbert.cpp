@@ -38,6 +38,11 @@ ModelClasses modernbert_classes() {
   const auto tokens = [](ConfigReader& config) {
     return classifier_head(modernbert_classifier(config, ClassifierInput::every_token));
   };
+  const auto spans = [](ConfigReader& config) {
+    ClassifierSpec head = modernbert_classifier(config, ClassifierInput::every_token);
+    head.spans = true;
+    return classifier_head(head);
+  };
   const auto choice = [](ConfigReader& config) {
     ClassifierSpec head = modernbert_classifier(config, read_pooling(config));
     head.num_labels = 1;
@@ -47,7 +52,7 @@ ModelClasses modernbert_classes() {
                        {"ModernBertForMaskedLM", masked},
                        {"ModernBertForSequenceClassification", sequence},
                        {"ModernBertForTokenClassification", tokens},
-                       {"ModernBertForQuestionAnswering", tokens},
+                       {"ModernBertForQuestionAnswering", spans},
                        {"ModernBertForMultipleChoice", choice}}};
 }
 

@@ -9,6 +9,7 @@ namespace {
 
 void read_mpnet(ConfigReader& config, ModelSpec& spec) {
   read_bert_encoder(config, spec, ActivationKind::gelu);
+  count_unread_head_bias(spec);
   spec.embedding.type_vocab_size = 0;
   // Constants of the class: positions start after padding token 1; distances up to 128 share 32
   // buckets. Source: MPNetEmbeddings and compute_position_bias, transformers, models/mpnet.

@@ -108,6 +108,8 @@ void read_nemotron_h(ConfigReader& config, ModelSpec& spec) {
   const std::vector<NemotronBlock> blocks = read_blocks(config);
   defaults.num_hidden_layers = std::ssize(blocks);  // transformers 5 writes the list alone
   read_decoder(config, spec, defaults);
+  // The class ties nothing whatever its config says.
+  if (spec.head.language_model) spec.head.language_model->weight = WeightSharing::separate;
   spec.position.kind = PositionKind::none;
   StackSpec& stack = *spec.decoder;
   stack.norm.eps = config.number_or({"layer_norm_epsilon"}, 1e-5);

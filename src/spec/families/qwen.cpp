@@ -26,6 +26,14 @@ void read_qwen3(ConfigReader& config, ModelSpec& spec) {
   read_qwen_windows(config, stack);
 }
 
+/// A model of an MoE class without experts: every layer has the dense network.
+bool is_dense(ConfigReader& config) {
+  if (config.count_or({"num_experts", "num_local_experts"}, 1) > 0) return false;
+  config.ignore({"num_experts_per_tok", "moe_intermediate_size", "norm_topk_prob",
+                 "decoder_sparse_step", "mlp_only_layers", "shared_expert_intermediate_size"});
+  return true;
+}
+
 ExpertsSpec read_qwen_experts(ConfigReader& config, const ExpertKeys& keys,
                               std::int64_t size_when_absent) {
   ExpertsSpec experts = read_experts(config, keys);
@@ -42,13 +50,14 @@ void read_qwen2_moe(ConfigReader& config, ModelSpec& spec) {
   read_decoder(config, spec, defaults);
   StackSpec& stack = *spec.decoder;
   stack.self_attention.qkv_bias = config.flag_or({"qkv_bias"}, true);
+  read_qwen_windows(config, stack);
+  if (is_dense(config)) return;
   ExpertsSpec experts =
       read_qwen_experts(config, {{"num_experts", "num_local_experts"}, 60, 4}, 1408);
   experts.shared_intermediate_size =
       config.size_or({"shared_expert_intermediate_size"}, kSharedWhenAbsent);
   experts.shared_gate = true;
   spread_qwen_experts(config, stack, experts);
-  read_qwen_windows(config, stack);
 }
 
 void read_qwen3_moe(ConfigReader& config, ModelSpec& spec) {
@@ -58,9 +67,11 @@ void read_qwen3_moe(ConfigReader& config, ModelSpec& spec) {
   read_decoder(config, spec, defaults);
   StackSpec& stack = *spec.decoder;
   stack.self_attention.query_key_norm = QueryKeyNormSpec{stack.norm};
-  spread_qwen_experts(
-      config, stack,
-      read_qwen_experts(config, {{"num_experts", "num_local_experts"}, 128, 8}, 768));
+  if (!is_dense(config)) {
+    spread_qwen_experts(
+        config, stack,
+        read_qwen_experts(config, {{"num_experts", "num_local_experts"}, 128, 8}, 768));
+  }
   const bool windowed = config.flag_or({"use_sliding_window"}, false);
   const WindowSpec window = read_window(config, 4096);
   if (windowed) stack.self_attention.window = window;

@@ -53,7 +53,11 @@ ExpertsSpec read_hybrid_experts(ConfigReader& config, const ExpertKeys& keys) {
 }
 
 /// Gated attention in the full layers, gated DeltaNet in the others; the FFN is already read.
-void read_hybrid_layers(ConfigReader& config, StackSpec& stack) {
+void read_hybrid_layers(ConfigReader& config, ModelSpec& spec) {
+  StackSpec& stack = *spec.decoder;
+  if (stack.ffn.activation != ActivationKind::silu) {
+    spec.not_run = "its convolution's activation is that of the FFN, and only SiLU has a kernel";
+  }
   stack.self_attention.query_key_norm = QueryKeyNormSpec{stack.norm};
   stack.self_attention.output_gate = true;
   const GatedDeltaSpec delta = read_gated_delta(config);
@@ -67,9 +71,8 @@ void read_hybrid_layers(ConfigReader& config, StackSpec& stack) {
 
 void read_qwen3_next(ConfigReader& config, ModelSpec& spec) {
   read_decoder(config, spec, hybrid_defaults(2));
-  StackSpec& stack = *spec.decoder;
-  read_hybrid_layers(config, stack);
-  spread_qwen_experts(config, stack,
+  read_hybrid_layers(config, spec);
+  spread_qwen_experts(config, *spec.decoder,
                       read_hybrid_experts(config, {{"num_experts", "num_local_experts"}, 512, 10}));
 }
 
@@ -83,7 +86,7 @@ void ignore_qwen3_5_keys(ConfigReader& config) {
 void read_qwen3_5(ConfigReader& config, ModelSpec& spec) {
   read_decoder(config, spec, hybrid_defaults(4));
   ignore_qwen3_5_keys(config);
-  read_hybrid_layers(config, *spec.decoder);
+  read_hybrid_layers(config, spec);
 }
 
 void read_qwen3_5_moe(ConfigReader& config, ModelSpec& spec) {
@@ -93,7 +96,7 @@ void read_qwen3_5_moe(ConfigReader& config, ModelSpec& spec) {
   spec.decoder->ffn.experts =
       read_hybrid_experts(config, {{"num_experts", "num_local_experts"}, 256, 8});
   ignore_qwen3_5_keys(config);
-  read_hybrid_layers(config, *spec.decoder);
+  read_hybrid_layers(config, spec);
 }
 
 // A query and its gate are stored head by head.
@@ -202,12 +205,12 @@ std::vector<Family> qwen3_next_families() {
                {kQwen3Next, kQwenHybrid, query_key_norm_rules(), routed_expert_rules()}),
            .gguf = qwen_hybrid_gguf(GgufConversion::norms_plus_one, "qwen3next")},
           {.model_types = {"qwen3_5_text"},
-           .classes = llama_classes("Qwen3_5"),
+           .classes = either_of(llama_classes("Qwen3_5"), one_class("Qwen3_5TextModel")),
            .reader = read_qwen3_5,
            .names = qwen3_5_names(),
            .gguf = qwen_hybrid_gguf(GgufConversion::tiled_value_heads, "qwen35")},
           {.model_types = {"qwen3_5_moe_text"},
-           .classes = llama_classes("Qwen3_5Moe"),
+           .classes = either_of(llama_classes("Qwen3_5Moe"), one_class("Qwen3_5MoeTextModel")),
            .reader = read_qwen3_5_moe,
            .names = qwen3_5_names(),
            .gguf = qwen_hybrid_gguf(GgufConversion::tiled_value_heads, "qwen35moe")}};

@@ -17,10 +17,12 @@ struct FeedForwardKind {
 struct T5Defaults {
   FeedForwardKind feed_forward;
   bool tied;
+  bool scales = true;  ///< the input of a tied head
 };
 
 constexpr T5Defaults kT5Defaults{{FfnKind::plain, ActivationKind::relu}, true};
-constexpr T5Defaults kMt5Defaults{{FfnKind::gated, ActivationKind::gelu_new}, false};
+constexpr T5Defaults kMt5Defaults{{FfnKind::gated, ActivationKind::gelu_new}, false, false};
+constexpr T5Defaults kUmt5Defaults{{FfnKind::gated, ActivationKind::gelu_new}, false};
 
 FeedForwardKind read_feed_forward(ConfigReader& config, const T5Defaults& defaults) {
   // Hugging Face reads "gated-gelu" as the written-out tanh approximation (gelu_new).
@@ -54,16 +56,10 @@ ClassifierSpec token_classifier(ConfigReader& config) {
 /// Classifies the decoder's end-of-sequence token.
 HeadSpec sequence_head(ConfigReader& config) {
   ClassifierSpec classifier = token_classifier(config);
-  classifier.input = ClassifierInput::first_token;
+  classifier.input = ClassifierInput::end_token;
+  classifier.token_id = read_token_id(config, "eos_token_id");
   classifier.dense = ActivationKind::tanh;
   classifier.dense_dropout = classifier.dropout;
-  return classifier_head(classifier);
-}
-
-HeadSpec answer_span_head(ConfigReader& config) {
-  ClassifierSpec classifier = token_classifier(config);
-  classifier.num_labels = 2;
-  classifier.dropout = 0;
   return classifier_head(classifier);
 }
 
@@ -72,7 +68,7 @@ ModelClasses t5_classes(const std::string& prefix, const T5Defaults& defaults) {
     const bool tied = read_tied(config, defaults);
     LanguageModelHeadSpec head;
     head.weight = tied ? WeightSharing::shared : WeightSharing::separate;
-    head.scale_by_inverse_sqrt_hidden = tied;
+    head.scale_by_inverse_sqrt_hidden = tied && defaults.scales;
     return language_model_head(head);
   };
   const HeadReader tokens = [](ConfigReader& config) {
@@ -128,6 +124,8 @@ void read_t5_like(ConfigReader& config, ModelSpec& spec, const T5Defaults& defau
   const std::int64_t num_decoder_layers = config.layers_or({"num_decoder_layers"}, num_layers);
   spec.encoder = read_stack(config, num_layers, defaults);
   if (encoder_only) return;
+  const std::optional<std::int64_t> start = read_token_id(config, "decoder_start_token_id");
+  if (spec.head.classifier) spec.decoder_start_id = start;
   spec.decoder = read_stack(config, num_decoder_layers, defaults);
   spec.decoder->cross_attention = spec.decoder->self_attention;
   spec.decoder->self_attention.causal = true;
@@ -250,6 +248,8 @@ constexpr NameRule kT5[] = {
     {"decoder.layers.mlp.down.%", "decoder.block.{}.layer.2.DenseReluDense.wo.%"},
     {"decoder.final_norm.%", "decoder.final_layer_norm.%"},
     {"head.language_model.%", "lm_head.%"},
+    // Transformers 5 ties heads of T5 v1.1 that are not stored.
+    {"head.language_model.%", "shared.%"},
 };
 
 void finish_t5(const GgufMetadataReader& metadata, ConfigDraft& config) {
@@ -285,7 +285,7 @@ std::vector<Family> t5_families() {
                  .head_dim = GgufHeadDim::never,
                  .finish = finish_t5}})},
           {.model_types = {"mt5"},
-           .classes = either_of(t5_classes("MT5", kMt5Defaults), t5_classes("UMT5", kMt5Defaults)),
+           .classes = either_of(t5_classes("MT5", kMt5Defaults), t5_classes("UMT5", kUmt5Defaults)),
            .reader = read_mt5,
            .names = t5_names(),
            .gguf = None("llama.cpp stores it under the name of T5")},
@@ -295,7 +295,7 @@ std::vector<Family> t5_families() {
            .names = t5_names(),
            .gguf = None("llama.cpp does not support this architecture")},
           {.model_types = {"umt5"},
-           .classes = t5_classes("UMT5", kMt5Defaults),
+           .classes = t5_classes("UMT5", kUmt5Defaults),
            .reader = read_mt5,
            .names = t5_names(),
            .gguf = None("llama.cpp stores it under the name of T5")}};

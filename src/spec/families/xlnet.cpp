@@ -13,19 +13,15 @@ ModelClasses xlnet_classes() {
     head.bias = true;
     return language_model_head(head);
   };
-  const auto labels = [](std::int64_t count) {
-    return [count](ConfigReader&) {
-      ClassifierSpec classifier;
-      classifier.input = ClassifierInput::every_token;
-      classifier.num_labels = count;
-      return classifier_head(classifier);
-    };
+  const auto tokens = [](ConfigReader&) {
+    ClassifierSpec classifier;
+    classifier.input = ClassifierInput::every_token;
+    return classifier_head(classifier);
   };
-  constexpr std::int64_t kOfConfig = 0;
   return ModelClasses{{{"XLNetLMHeadModel", language_model},
                        {"XLNetModel", no_head},
-                       {"XLNetForTokenClassification", labels(kOfConfig)},
-                       {"XLNetForQuestionAnsweringSimple", labels(2)}}};
+                       {"XLNetForTokenClassification", tokens},
+                       {"XLNetForQuestionAnsweringSimple", answer_span_head}}};
 }
 
 /// Keys of memories of earlier passes, which a single pass lacks, of training, and of heads that no

@@ -53,7 +53,9 @@ constexpr NameRule kBert[] = {
     {"head.transform.dense.%", "cls.predictions.transform.dense.%"},
     {"head.transform.norm.%", "cls.predictions.transform.LayerNorm.%"},
     {"head.language_model.weight", "cls.predictions.decoder.weight"},
+    {"head.language_model.bias", "cls.predictions.decoder.bias"},
     {"head.language_model.bias", "cls.predictions.bias"},
+    {"head.unread_bias", "cls.predictions.bias"},
     {"head.classifier.dense.%", "classifier.dense.%"},
     {"head.classifier.%", "classifier.%"},
     {"head.classifier.%", "qa_outputs.%"},
@@ -131,7 +133,9 @@ constexpr NameRule kRobertaHead[] = {
     {"head.transform.dense.%", "lm_head.dense.%"},
     {"head.transform.norm.%", "lm_head.layer_norm.%"},
     {"head.language_model.weight", "lm_head.decoder.weight"},
+    {"head.language_model.bias", "lm_head.decoder.bias"},
     {"head.language_model.bias", "lm_head.bias"},
+    {"head.unread_bias", "lm_head.bias"},
     {"head.classifier.%", "classifier.out_proj.%"},
 };
 
@@ -155,7 +159,7 @@ std::span<const NameRule> granite_expert_rules() { return kGraniteExperts; }
 
 NameTable llama_names(std::vector<std::span<const NameRule>> own) {
   own.push_back(kLlama);
-  return {std::move(own), {"model."}, {{"lm_head.weight", ExtraKind::tied_copy}}};
+  return {std::move(own), {"model.", "transformer."}, {{"lm_head.weight", ExtraKind::tied_copy}}};
 }
 
 NameTable roberta_names(std::string_view prefix, std::vector<std::span<const NameRule>> own) {
@@ -163,7 +167,7 @@ NameTable roberta_names(std::string_view prefix, std::vector<std::span<const Nam
   return {std::move(own),
           {prefix},
           {{"lm_head.decoder.weight", ExtraKind::tied_copy},
-           {"lm_head.decoder.bias", ExtraKind::tied_copy},
+           {"lm_head.bias", ExtraKind::tied_copy},
            {"lm_head.", ExtraKind::unused_head, NamePart::beginning},
            {"pooler.dense.weight", ExtraKind::unused_head},
            {"pooler.dense.bias", ExtraKind::unused_head}}};

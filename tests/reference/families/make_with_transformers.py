@@ -1,7 +1,8 @@
 """Completes model folders by running transformers: make_with_transformers.py FOLDER...
 
-For options of families that this reference lacks. Reads config.json and writes it anew as
-transformers does, with weights in bfloat16, inputs and outputs beside it.
+For families, options and heads that this reference lacks. Reads config.json and writes it anew as
+transformers does, with weights in bfloat16, inputs and outputs beside it. The second sequence of
+classifiers and encoders ends in padding.
 """
 
 import json
@@ -14,6 +15,10 @@ from folders import MARGIN, NEW, PROMPT, SEQ, greedy, tokens
 from weights import write_safetensors
 
 SEEDS = range(100, 150)
+PADDING = 6  # tokens
+OUTPUTS = ("logits", "start_logits", "end_logits", "last_hidden_state", "pooler_output")
+STATES = ("hidden_states", "encoder_hidden_states", "decoder_hidden_states")
+EMBEDDINGS = ("embed", "wte", "wpe", "shared")
 
 
 def draw(model, seed):
@@ -25,22 +30,60 @@ def draw(model, seed):
             values = torch.randn(weight.shape, generator=noise)
             if weight.ndim == 1:
                 weight.add_(0.1 * values)
-            elif "embed" in name:
+            elif any(word in name for word in EMBEDDINGS):
                 weight.copy_(0.5 * values)
             else:
                 weight.copy_(0.6 * values * weight.shape[-1] ** -0.5)
 
 
 def build(config, seed):
+    torch.set_default_dtype(torch.float32)
     kind = getattr(transformers, config["architectures"][0])
     torch.manual_seed(seed)
     model = kind._from_config(kind.config_class.from_dict(config), attn_implementation="eager")
-    model.set_experts_implementation("eager")
+    if hasattr(model, "set_experts_implementation"):
+        model.set_experts_implementation("eager")
     draw(model, seed)
     with torch.no_grad():  # the parameters alone: buffers hold frequencies of RoPE
         for weight in model.parameters():
             weight.copy_(weight.bfloat16())
     return model.eval()
+
+
+def generates(model):
+    """True for decoders with a language-model head."""
+    name = type(model).__name__
+    return name.endswith(("ForCausalLM", "LMHeadModel")) and not model.config.is_encoder_decoder
+
+
+def make_inputs(model, seed, vocab):
+    """Token ids; padding and its mask unless the model generates; the decoder's ids."""
+    ids = tokens(seed, 2, SEQ, vocab=vocab)
+    inputs = {"input_ids": ids}
+    padding, end = model.config.pad_token_id, model.config.eos_token_id
+    if generates(model) or padding is None:
+        return inputs
+    inputs["attention_mask"] = torch.ones_like(ids)
+    if model.config.is_encoder_decoder and "Classification" in type(model).__name__:
+        ids[ids == end] = end + 1
+        ids[:, -1] = end
+    else:
+        ids[ids == padding] = padding + 1
+        ids[1, -PADDING:] = padding
+        inputs["attention_mask"][1, -PADDING:] = 0
+        if model.config.is_encoder_decoder:
+            inputs["decoder_input_ids"] = tokens(seed + 2, 2, SEQ - PADDING, vocab=vocab)
+    return inputs
+
+
+def all_outputs(model, inputs):
+    """The head's outputs and all hidden states."""
+    result = model(**inputs, output_hidden_states=True)
+    expected = {name: result[name] for name in OUTPUTS if name in result}
+    for name in STATES:
+        for i, state in enumerate(result.get(name) or ()):
+            expected[f"{name}.{i}"] = state
+    return expected
 
 
 def outputs(model, ids):
@@ -49,12 +92,13 @@ def outputs(model, ids):
 
     def record(layer):
         def hook(_module, _inputs, output):
-            value = output[0] if isinstance(output, tuple) else output
+            value = output[0] if isinstance(output, (tuple, list)) else output
             expected[f"layers.{layer}.output"] = value.detach().clone()
 
         return hook
 
-    layers = model.get_submodule(model.base_model_prefix if hasattr(model, "lm_head") else "").layers
+    base = getattr(model, model.base_model_prefix, model)
+    layers = base.layers if hasattr(base, "layers") else base.h
     hooks = [layer.register_forward_hook(record(i)) for i, layer in enumerate(layers)]
     result = model(ids, use_cache=False, output_hidden_states=True)
     for hook in hooks:
@@ -71,14 +115,19 @@ def make(folder, config, seed):
     """Writes the folder, unless a greedy choice is too close."""
     model = build(config, seed)
     vocab = config["vocab_size"]
-    ids, prompt = tokens(seed, 2, SEQ, vocab=vocab), tokens(seed + 1, 1, PROMPT, vocab=vocab)
-    stored = {name: value.bfloat16() for name, value in model.state_dict().items()}
-    if model.config.tie_word_embeddings:
-        stored.pop("lm_head.weight", None)
+    tensors, prompt = make_inputs(model, seed, vocab), tokens(seed + 1, 1, PROMPT, vocab=vocab)
+    stored = {
+        name: value.bfloat16()
+        for name, value in model.state_dict().items()
+        if name not in model.all_tied_weights_keys
+    }
     model.save_pretrained(folder, state_dict=stored)
     model = model.double()
-    inputs, expected, lead = {"input_ids": ids.tolist()}, outputs(model, ids), MARGIN * 2
-    if "logits" in expected:
+    torch.set_default_dtype(torch.float64)  # of constants that a class makes
+    inputs, lead = {name: ids.tolist() for name, ids in tensors.items()}, MARGIN * 2
+    alone = "attention_mask" not in tensors
+    expected = outputs(model, tensors["input_ids"]) if alone else all_outputs(model, tensors)
+    if generates(model):
         made, logits, lead = greedy(lambda ids: model(ids, use_cache=False).logits, prompt, NEW)
         expected |= {"generate.ids": made, "generate.logits": logits}
         inputs["generate"] = {

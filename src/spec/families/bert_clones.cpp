@@ -1,0 +1,138 @@
+// Encoders that differ from BERT and RoBERTa in few choices: Megatron-BERT, XLM-RoBERTa-XL and
+// RoBERTa-PreLayerNorm with norms before each part, Data2Vec, and ERNIE with task types (arXiv
+// 1909.08053, 2105.00572, 1904.01038, 2202.03555, 2107.02137).
+#include "../bert.h"
+#include "../encoder_heads.h"
+#include "../family.h"
+
+namespace headroom::detail {
+namespace {
+
+void move_norms_before(ModelSpec& spec) {
+  StackSpec& stack = *spec.encoder;
+  stack.norm_placement = NormPlacement::pre;
+  stack.final_norm = stack.norm;
+  if (spec.head.language_model) spec.head.language_model->transform_norm = stack.norm;
+}
+
+/// Positions start after the id of the padding token.
+void offset_positions(ConfigReader& config, ModelSpec& spec) {
+  spec.position.offset = config.count_or({"pad_token_id"}, 1) + 1;
+  spec.position.skips_padding = true;
+}
+
+void read_data2vec_text(ConfigReader& config, ModelSpec& spec) {
+  read_bert_encoder(config, spec, ActivationKind::gelu);
+  count_unread_head_bias(spec);
+  offset_positions(config, spec);
+}
+
+void read_megatron_bert(ConfigReader& config, ModelSpec& spec) {
+  read_bert_encoder(config, spec, ActivationKind::gelu);
+  count_unread_head_bias(spec);
+  move_norms_before(spec);
+  spec.embedding.norm.reset();
+}
+
+void read_roberta_prelayernorm(ConfigReader& config, ModelSpec& spec) {
+  read_data2vec_text(config, spec);
+  move_norms_before(spec);
+}
+
+void read_xlm_roberta_xl(ConfigReader& config, ModelSpec& spec) {
+  read_data2vec_text(config, spec);
+  move_norms_before(spec);
+  spec.embedding.norm.reset();
+  if (!config.has("type_vocab_size")) spec.embedding.type_vocab_size = 1;
+}
+
+void read_ernie(ConfigReader& config, ModelSpec& spec) {
+  constexpr std::int64_t kTasks = 3;
+  read_bert_encoder(config, spec, ActivationKind::gelu);
+  count_unread_head_bias(spec);
+  const std::int64_t tasks = config.size_or({"task_type_vocab_size"}, kTasks);
+  if (!config.flag_or({"use_task_id"}, false)) return;
+  spec.counted_only.push_back({"embeddings.task_type_embeddings.weight",
+                               {tasks, spec.hidden_size},
+                               WeightRole::embedding,
+                               1,
+                               ModelPart::text});
+  spec.not_run = "its embedding of task types has no kernel yet";
+}
+
+/// BERT's heads under another prefix.
+ModelClasses bert_like_classes(const std::string& prefix) {
+  const auto masked = [](ConfigReader& config) {
+    const ActivationKind activation = read_activation(config, {"hidden_act"}, ActivationKind::gelu);
+    return language_model_head(masked_language_model_head(config, activation));
+  };
+  return ModelClasses{
+      {{prefix + "Model", pooler_head},
+       {prefix + "ForMaskedLM", masked},
+       {prefix + "ForSequenceClassification", plain_classifier(ClassifierInput::pooled_token)},
+       {prefix + "ForTokenClassification", plain_classifier(ClassifierInput::every_token)},
+       {prefix + "ForQuestionAnswering", span_head},
+       {prefix + "ForMultipleChoice", choice_head}}};
+}
+
+constexpr NameRule kMegatronBert[] = {
+    {"encoder.layers.attention_norm.%", "encoder.layer.{}.attention.ln.%"},
+    {"encoder.layers.mlp_norm.%", "encoder.layer.{}.ln.%"},
+    {"encoder.final_norm.%", "encoder.ln.%"},
+};
+
+constexpr NameRule kPreLayerNorm[] = {
+    {"encoder.layers.attention_norm.%", "encoder.layer.{}.attention.LayerNorm.%"},
+    {"encoder.layers.mlp_norm.%", "encoder.layer.{}.intermediate.LayerNorm.%"},
+    {"encoder.final_norm.%", "LayerNorm.%"},
+};
+
+constexpr NameRule kXlmRobertaXl[] = {
+    {"encoder.layers.attention_norm.%", "encoder.layer.{}.attention.self_attn_layer_norm.%"},
+    {"encoder.layers.mlp_norm.%", "encoder.layer.{}.LayerNorm.%"},
+    {"encoder.final_norm.%", "encoder.LayerNorm.%"},
+};
+
+NameTable bert_like_names(std::string_view prefix, std::span<const NameRule> own) {
+  return {{own, bert_rules()},
+          {prefix},
+          {{"cls.predictions.decoder.weight", ExtraKind::tied_copy},
+           {"cls.predictions.bias", ExtraKind::tied_copy},
+           {"cls.", ExtraKind::unused_head, NamePart::beginning},
+           {"pooler.dense.weight", ExtraKind::unused_head},
+           {"pooler.dense.bias", ExtraKind::unused_head},
+           {"position_ids", ExtraKind::position_ids}}};
+}
+
+}  // namespace
+
+std::vector<Family> bert_clones_families() {
+  constexpr std::string_view kNoGguf = "llama.cpp does not support this architecture";
+  return {{.model_types = {"megatron-bert"},
+           .classes = bert_like_classes("MegatronBert"),
+           .reader = read_megatron_bert,
+           .names = bert_like_names("bert.", kMegatronBert),
+           .gguf = None(kNoGguf)},
+          {.model_types = {"ernie"},
+           .classes = bert_like_classes("Ernie"),
+           .reader = read_ernie,
+           .names = bert_like_names("ernie.", {}),
+           .gguf = None(kNoGguf)},
+          {.model_types = {"data2vec-text"},
+           .classes = roberta_classes("Data2VecText"),
+           .reader = read_data2vec_text,
+           .names = roberta_names("data2vec_text."),
+           .gguf = None(kNoGguf)},
+          {.model_types = {"roberta-prelayernorm"},
+           .classes = roberta_classes("RobertaPreLayerNorm"),
+           .reader = read_roberta_prelayernorm,
+           .names = roberta_names("roberta_prelayernorm.", {kPreLayerNorm}),
+           .gguf = None(kNoGguf)},
+          {.model_types = {"xlm-roberta-xl"},
+           .classes = roberta_classes("XLMRobertaXL"),
+           .reader = read_xlm_roberta_xl,
+           .names = roberta_names("roberta.", {kXlmRobertaXl}),
+           .gguf = None(kNoGguf)}};
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,108 @@
+// Decoders that differ from Llama in few choices: Helium, Code World Model, Jais 2, Ministral and
+// the dense model of Youtu-LLM.
+#include "../decoder.h"
+#include "../deepseek_layers.h"
+#include "../family.h"
+
+namespace headroom::detail {
+namespace {
+
+/// Helium: Llama with interleaved RoPE, and no bias of the attention's output (Kyutai, Helium 1).
+void read_helium(ConfigReader& config, ModelSpec& spec) {
+  DecoderDefaults defaults;
+  defaults.head_dim = 128;
+  defaults.max_position_embeddings = 4096;
+  defaults.norm_eps = 1e-8;
+  defaults.rope.theta = 1e5;
+  defaults.rope.layout = RopeLayout::interleaved;
+  defaults.bias = BiasRule::key_for_query_key_value;
+  read_decoder(config, spec, defaults);
+  spec.decoder->ffn.bias = config.flag_or({"mlp_bias"}, false);
+}
+
+/// Code World Model: Llama 3 with windows in three of four layers (Meta, CWM).
+void read_cwm(ConfigReader& config, ModelSpec& spec) {
+  constexpr std::int64_t kWindow = 8192;
+  DecoderDefaults defaults;
+  defaults.num_key_value_heads = 8;
+  defaults.head_dim = 128;
+  defaults.max_position_embeddings = 131072;
+  defaults.norm_eps = 1e-5;
+  defaults.rope.theta = 1e6;
+  defaults.bias = BiasRule::none;
+  read_decoder(config, spec, defaults);
+  config.ignore({"mlp_bias", "attention_bias"});  // the class has no biases
+  StackSpec& stack = *spec.decoder;
+  const WindowSpec window = read_window(config, kWindow);
+  const std::vector<bool> windowed = read_windowed_layers(
+      config, stack.num_layers, [](std::int64_t layer) { return layer % 4 != 0; });
+  set_windows(stack, windowed, window);
+}
+
+/// Jais 2: Llama with LayerNorm, biases, and a plain FFN with a squared ReLU (Inception, Jais 2).
+void read_jais2(ConfigReader& config, ModelSpec& spec) {
+  DecoderDefaults defaults;
+  defaults.max_position_embeddings = 8192;
+  defaults.norm = {NormKind::layer_norm, true};
+  defaults.norm_eps = 1e-5;
+  defaults.bias_when_absent = true;
+  defaults.ffn = FfnKind::plain;
+  defaults.activation = ActivationKind::relu_squared;
+  read_decoder(config, spec, defaults);
+  spec.decoder->ffn.bias = config.flag_or({"mlp_bias"}, true);
+}
+
+/// Ministral: Mistral with windows in some layers (Mistral, Ministral 8B).
+void read_ministral(ConfigReader& config, ModelSpec& spec) {
+  DecoderDefaults defaults;
+  defaults.num_key_value_heads = 8;
+  defaults.max_position_embeddings = 131072;
+  defaults.bias = BiasRule::none;
+  read_decoder(config, spec, defaults);
+  StackSpec& stack = *spec.decoder;
+  const WindowSpec window = read_window(config, 4096);
+  const bool has_window = window.kind != WindowKind::none;
+  const std::vector<bool> windowed = read_windowed_layers(
+      config, stack.num_layers, [=](std::int64_t /*layer*/) { return has_window; });
+  set_windows(stack, windowed, window);
+}
+
+/// Youtu-LLM: the latent attention of DeepSeek V3 with dense networks (Tencent, Youtu-LLM-2B).
+void read_youtu(ConfigReader& config, ModelSpec& spec) {
+  read_decoder(config, spec, deepseek_defaults(131072));
+  read_latent_attention(config, spec, {});
+  config.ignore({"embedding_initializer_range", "mlp_bias"});
+}
+
+}  // namespace
+
+std::vector<Family> llama_clones_families() {
+  constexpr std::string_view kNoGguf = "llama.cpp does not support this architecture";
+  return {{.model_types = {"helium"},
+           .classes = llama_classes("Helium"),
+           .reader = read_helium,
+           .names = llama_names(),
+           .gguf = None(kNoGguf)},
+          {.model_types = {"cwm"},
+           .classes = llama_classes("Cwm"),
+           .reader = read_cwm,
+           .names = llama_names(),
+           .gguf = None(kNoGguf)},
+          {.model_types = {"jais2"},
+           .classes = llama_classes("Jais2"),
+           .reader = read_jais2,
+           .names = llama_names(),
+           .gguf = None("not supported yet")},
+          {.model_types = {"ministral"},
+           .classes = llama_classes("Ministral"),
+           .reader = read_ministral,
+           .names = llama_names(),
+           .gguf = None("llama.cpp stores it under the name of Llama")},
+          {.model_types = {"youtu"},
+           .classes = decoder_classes("Youtu", {.tied = true, .float32_logits = true}),
+           .reader = read_youtu,
+           .names = deepseek_names(),
+           .gguf = None("llama.cpp stores it under the name of DeepSeek V2")}};
+}
+
+}  // namespace headroom::detail

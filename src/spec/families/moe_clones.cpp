@@ -1,0 +1,136 @@
+// Decoders with the experts of DeepSeek V3 and other attention, or the reverse: Solar Open, Hy3,
+// K-EXAONE and Mistral 4.
+#include "../decoder.h"
+#include "../deepseek_layers.h"
+#include "../family.h"
+
+namespace headroom::detail {
+namespace {
+
+/// Solar Open: GLM-4.5 without dense layers and without norms of queries and keys (Upstage).
+void read_solar_open(ConfigReader& config, ModelSpec& spec) {
+  DecoderDefaults defaults;
+  defaults.num_key_value_heads = 8;
+  defaults.head_dim = 128;
+  defaults.intermediate_size = 0;  // every layer has experts
+  defaults.max_position_embeddings = 131072;
+  defaults.norm_eps = 1e-5;
+  defaults.rope.theta = 1e6;
+  defaults.bias = BiasRule::key_for_query_key_value;
+  read_decoder(config, spec, defaults);
+  ExpertsSpec experts =
+      read_shared_and_routed_experts(config, {{"n_routed_experts"}, 128, 8}, {1280, 1, 1});
+  balance_experts(config, experts, {});
+  spec.decoder->ffn.experts = experts;
+  config.ignore({"first_k_dense_replace", "use_qk_norm", "num_nextn_predict_layers"});
+}
+
+/// Hy3: norms of query and key heads, and experts chosen by biased sigmoid scores (Tencent, Hy3).
+void read_hy_v3(ConfigReader& config, ModelSpec& spec) {
+  DecoderDefaults defaults;
+  defaults.num_key_value_heads = 8;
+  defaults.head_dim = 128;
+  defaults.max_position_embeddings = 131072;
+  defaults.norm_eps = 1e-5;
+  defaults.rope.theta = 11158840;
+  read_decoder(config, spec, defaults);
+  StackSpec& stack = *spec.decoder;
+  stack.self_attention.query_key_norm = QueryKeyNormSpec{stack.norm};
+  ExpertsSpec experts = read_shared_and_routed_experts(
+      config, {{"num_experts", "num_local_experts"}, 192, 8}, {1536, 1, 1});
+  experts.scoring = RouterScoring::sigmoid;
+  experts.correction_bias = true;
+  experts.normalise = true;
+  experts.scaling_factor = config.number_or({"router_scaling_factor"}, 2.826);
+  spread_experts(config, stack, experts, 1);
+  stack.ffn.bias = config.flag_or({"mlp_bias"}, false);
+  config.ignore({"enable_moe_fp32_combine", "num_nextn_predict_layers"});
+}
+
+/// K-EXAONE: EXAONE 4's attention, with norms before each part (LG AI Research, K-EXAONE).
+void read_exaone_moe(ConfigReader& config, ModelSpec& spec) {
+  DecoderDefaults defaults;
+  defaults.norm_eps = 1e-5;
+  defaults.bias = BiasRule::none;
+  read_decoder(config, spec, defaults);
+  StackSpec& stack = *spec.decoder;
+  stack.self_attention.query_key_norm = QueryKeyNormSpec{stack.norm};
+  const WindowSpec window = read_window(config, 4096);
+  if (window.kind != WindowKind::none) {
+    const auto rule = [&](std::int64_t layer) {
+      return (layer + 1) % 4 != 0 && layer < stack.num_layers - 1;
+    };
+    const std::vector<bool> windowed = read_windowed_layers(config, stack.num_layers, rule);
+    vary_layers(stack, windowed,
+                [](LayerVariant& variant) { variant.self_attention.rotary = false; });
+    set_windows(stack, windowed, window);
+  }
+  if (config.has("layer_types")) config.ignore({"sliding_window_pattern", "layer_types"});
+  config.expect_number("sliding_window_pattern", 4);
+  const ExpertsSpec experts =
+      read_balanced_experts(config, {{"num_experts", "num_local_experts"}, 64, 8}, {1024, 2.5});
+  spread_experts(config, stack, experts, 1);
+}
+
+/// Mistral 4: latent attention with Ministral 3's temperature, and experts in groups by a softmax
+/// (Mistral, Mistral Small 4).
+void read_mistral4(ConfigReader& config, ModelSpec& spec) {
+  DecoderDefaults defaults = deepseek_defaults(1048576);
+  defaults.intermediate_size = 12288;
+  read_decoder(config, spec, defaults);
+  read_latent_attention(config, spec, {1024, 64, 128});
+  const RopeSpec& rope = spec.position.rope;
+  if (rope.query_scaling_beta != 0) {
+    spec.decoder->self_attention.temperature =
+        TemperatureTuning{static_cast<double>(rope.original_max_position_embeddings),
+                          rope.query_scaling_beta, TemperatureTuning::From::zero};
+  }
+  ExpertsSpec experts = read_shared_and_routed_experts(
+      config, {{"n_routed_experts", "num_local_experts"}, 128, 4}, {2048, 1, 1});
+  experts.normalise = config.flag_or({"norm_topk_prob"}, true);
+  experts.group_score = GroupScore::two_best;
+  read_groups(config, experts, GroupLimit::groups, {});
+  spread_experts(config, *spec.decoder, experts, 0);
+}
+
+constexpr NameRule kMoreExperts[] = {
+    {"decoder.layers.mlp.router.correction_bias", "layers.{}.mlp.e_score_correction_bias"},
+    {"decoder.layers.mlp.router.correction_bias", "layers.{}.mlp.expert_bias"},
+    {"decoder.layers.mlp.router.%", "layers.{}.mlp.router.gate.%"},
+    {"decoder.layers.mlp.shared_expert.gate.%", "layers.{}.mlp.shared_mlp.gate_proj.%"},
+    {"decoder.layers.mlp.shared_expert.up.%", "layers.{}.mlp.shared_mlp.up_proj.%"},
+    {"decoder.layers.mlp.shared_expert.down.%", "layers.{}.mlp.shared_mlp.down_proj.%"},
+};
+
+NameTable normed_names(std::vector<std::span<const NameRule>> own) {
+  own.insert(own.end(), {query_key_norm_rules(), shared_expert_rules(), routed_expert_rules()});
+  return llama_names(std::move(own));
+}
+
+}  // namespace
+
+std::vector<Family> moe_clones_families() {
+  constexpr std::string_view kNotYet = "not supported yet";
+  return {{.model_types = {"solar_open"},
+           .classes = llama_classes("SolarOpen"),
+           .reader = read_solar_open,
+           .names = normed_names({}),
+           .gguf = None(kNotYet)},
+          {.model_types = {"hy_v3"},
+           .classes = llama_classes("HYV3"),
+           .reader = read_hy_v3,
+           .names = normed_names({kMoreExperts}),
+           .gguf = None(kNotYet)},
+          {.model_types = {"exaone_moe"},
+           .classes = llama_classes("ExaoneMoe"),
+           .reader = read_exaone_moe,
+           .names = normed_names({kMoreExperts}),
+           .gguf = None(kNotYet)},
+          {.model_types = {"mistral4"},
+           .classes = llama_classes("Mistral4"),
+           .reader = read_mistral4,
+           .names = deepseek_names(),
+           .gguf = None(kNotYet)}};
+}
+
+}  // namespace headroom::detail
