@@ -39,6 +39,7 @@
 #include "headroom/error.h"
 #include "headroom/expr.h"
 #include "headroom/graph.h"
+#include "headroom/image_op.h"
 #include "headroom/input_spec.h"
 #include "headroom/inspect.h"
 #include "headroom/integer.h"
