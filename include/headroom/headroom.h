@@ -38,6 +38,7 @@
 #include "headroom/error.h"
 #include "headroom/expr.h"
 #include "headroom/graph.h"
+#include "headroom/image_op.h"
 #include "headroom/input_spec.h"
 #include "headroom/layer_spec.h"
 #include "headroom/machine_profile.h"

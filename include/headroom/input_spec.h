@@ -216,9 +216,9 @@ struct TextSpec {
   bool ends_in_last_joint = false;  ///< the last joint layer computes no text states (SD 3)
 };
 
-/// An image that a video continues, as an image encoder's vectors (Wan 2.1, image to video): a
-/// norm, two layers and a norm project them, and cross-attention adds that to their keys and
-/// values, of projections of their own, to that to the text.
+/// An image that a video continues, as the vectors of an image encoder (Wan 2.1, image to video). A
+/// norm, two layers and a norm project them. A second cross-attention attends to them with the
+/// queries of that to the text; the output projection reads the sum of both.
 struct ReferenceImageSpec {
   std::int64_t size = 0;  ///< width of a vector; 0: no image
   std::int64_t tokens = 0;

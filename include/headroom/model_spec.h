@@ -407,7 +407,7 @@ struct TowerSpec {
   std::optional<ImagePooling> pooling{};
   ProjectorSpec projector;
   ImageRule rule = ImageRule::resized;
-  std::optional<PixelLimits> pixel_limits{};  ///< used when `rule` is rounded
+  std::optional<PixelLimits> pixel_limits{};  ///< when `rule` is rounded or native
   TileList tiles{};                           ///< used when `rule` is tiles_of_list
   std::vector<DeepstackSpec> deepstack{};     ///< after the text model's first, second, … layer
 

@@ -70,6 +70,58 @@ void count_voxtral_tower(ConfigReader& config, ModelSpec& spec) {
   config.ignore({"projector_hidden_act"});
 }
 
+void count_gemma4_audio(ConfigReader& config, ModelSpec& spec) {
+  auto audio = config.object("audio_config");
+  if (!audio) return;
+  const std::int64_t width = audio->size_or({"hidden_size"}, 1024);
+  const std::int64_t layers = audio->layers_or({"num_hidden_layers"}, 12);
+  const std::int64_t heads = audio->size_or({"num_attention_heads"}, 8);
+  const std::int64_t out = audio->size_or({"output_proj_dims"}, 1536);
+  std::vector<std::int64_t> channels = audio->list_of_counts("subsampling_conv_channels");
+  if (channels.empty()) channels = {128, 32};
+  if (channels.size() != 2 || width % heads != 0) {
+    audio->fail("subsampling_conv_channels", "does not name two convolutions, or heads are uneven",
+                "use two numbers of channels, and heads that divide hidden_size");
+  }
+  TowerWeights tower(spec, ModelPart::audio);
+  const std::int64_t area = kAudioKernel * kAudioKernel;
+  tower.add("conv1.weight", {channels[0], area}, kInputRole);
+  tower.add("conv1_norm.weight", {channels[0]}, WeightRole::norm);
+  tower.add("conv2.weight",
+            {channels[1], product(*audio, "subsampling_conv_channels", channels[0], area)},
+            kInputRole);
+  tower.add("conv2_norm.weight", {channels[1]}, WeightRole::norm);
+  // The class takes a quarter of the first convolution's channels for that of the mel bins.
+  tower.add("input.weight",
+            {width, product(*audio, "subsampling_conv_channels", channels[0] / 4, channels[1])},
+            kInputRole);
+  constexpr std::int64_t kExpansion = 4;  // of both feed-forward networks of a layer
+  const std::int64_t inner = product(*audio, "hidden_size", kExpansion, width);
+  constexpr auto kMlp = WeightRole::mlp;
+  tower.add("layers.mlp.up.weight", {inner, width}, kMlp, 2 * layers);
+  tower.add("layers.mlp.down.weight", {width, inner}, kMlp, 2 * layers);
+  for (const char* const name : {"query", "key", "value", "output", "relative_key"}) {
+    tower.add(std::string("layers.attention.") + name + ".weight", {width, width},
+              WeightRole::attention, layers);
+  }
+  tower.add("layers.attention.scale", {width / heads}, WeightRole::attention, layers);
+  tower.add("layers.convolution.in.weight", {2 * width, width}, WeightRole::convolution, layers);
+  tower.add("layers.convolution.out.weight", {width, width}, WeightRole::convolution, layers);
+  tower.add("layers.convolution.weight", {width, audio->size_or({"conv_kernel_size"}, 5)},
+            WeightRole::convolution, layers);
+  constexpr std::int64_t kNorms = 9;  // two of each network and of the convolution, three others
+  tower.norm(NormKind::rms_norm, "layers.norms", width, kNorms * layers);
+  tower.linear("output", width, out, kOutputRole);
+  TowerWeights projector(spec, ModelPart::projector);
+  projector.add("audio.weight", {spec.hidden_size, out}, kOutputRole);
+  audio->ignore({"attention_chunk_size", "attention_context_left", "attention_context_right",
+                 "attention_invalid_logits_value", "attention_logit_cap", "gradient_clipping",
+                 "residual_weight", "use_clipped_linears"});
+  ignore_tower_keys(*audio);
+  read_common_keys(*audio, spec);
+  audio->finish();
+}
+
 void read_qwen2_5_omni_towers(ConfigReader& config, ModelSpec& spec) {
   read_qwen2_5_vl_tower(config, spec);
   ConfigReader audio = config.object_or_empty("audio_config");

@@ -114,10 +114,7 @@ void read_glm4v_tower(ConfigReader& config, ModelSpec& spec) {
 }
 
 void read_gemma4_tower(ConfigReader& config, ModelSpec& spec) {
-  if (config.has("audio_config")) {
-    config.fail("audio_config", "is not supported: the audio tower's weights are not counted",
-                "set it to null to count the model without sound");
-  }
+  count_gemma4_audio(config, spec);
   ConfigReader vision = config.object_or_empty("vision_config");
   TowerSpec tower;
   tower.hidden_size = vision.size_or({"hidden_size"}, 768);

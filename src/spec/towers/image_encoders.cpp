@@ -35,18 +35,4 @@ std::int64_t count_siglip(ConfigReader& vision, ModelSpec& spec) {
   return layers.width;
 }
 
-std::int64_t count_clip(ConfigReader& vision, ModelSpec& spec) {
-  const TowerLayers layers = read_encoder_layers(vision, {});
-  const PatchGrid grid = read_patch_grid(vision, "num_channels", 224, 32);
-  vision.ignore({"initializer_factor"});
-  TowerWeights tower(spec, ModelPart::vision);
-  tower.add("class_token", {layers.width}, WeightRole::embedding);
-  tower.add("patch_embeddings.weight", {layers.width, grid.elements}, WeightRole::embedding);
-  tower.add("position_embeddings.weight", {grid.patches + 1, layers.width}, WeightRole::embedding);
-  tower.norm(NormKind::layer_norm, "first_norm", layers.width);
-  tower.layers(layers);
-  tower.norm(NormKind::layer_norm, "final_norm", layers.width);
-  return layers.width;
-}
-
 }  // namespace headroom::detail

@@ -1,0 +1,60 @@
+// Operators of images and their towers: parts of Op (op.h).
+#pragma once
+
+#include <cstdint>
+
+#include "headroom/expr.h"
+
+namespace headroom {
+
+/// Linear projection of image patches; prepends trained tokens to each image and adds positions.
+/// `[images, channels, height, width]` -> `[images · prefix + patches, width]`
+struct PatchEmbedding {
+  Expr images;
+  Expr patches;         ///< of all images
+  Expr patch_elements;  ///< channels · patch_size²
+  Expr width;
+  Expr prefix = Integer{1};  ///< trained tokens: the class token and others
+  bool bias = true;
+  bool positions = true;
+
+  [[nodiscard]] Expr tokens() const { return patches + images * prefix; }
+};
+
+/// Rearranges the rows of an image tower. `without_prefix` drops the trained tokens before every
+/// image's patches; `class_token` keeps the first of these alone; `all` copies the rows; `join`
+/// puts the features of several layers side by side; the others merge square blocks of patches
+/// (PatchMerge). `pack` arranges tiles (PackStep).
+/// `[…, width]` -> `[rows, width · parts]`, or `[rows, width]` for a mean.
+struct PatchRows {
+  enum class Kind {
+    without_prefix,
+    class_token,
+    all,
+    join,
+    patch_major,
+    channel_major,
+    mean,
+    pack,
+  };
+  Kind kind = Kind::without_prefix;
+  Expr rows;  ///< of the output
+  Expr width;
+  std::int64_t parts = 1;  ///< input rows, or layers, that an output row reads
+
+  [[nodiscard]] Expr elements() const { return rows * Integer{parts} * width; }
+};
+
+/// Replaces the embeddings of placeholder tokens by visual tokens, or adds these, in place. Inputs:
+/// hidden states `[batch, seq, width]` and visual tokens `[rows, width]`, in the order of their
+/// placeholders.
+struct VisualTokens {
+  enum class Kind { replace, add };
+  Kind kind = Kind::replace;
+  Expr rows;
+  Expr width;
+
+  [[nodiscard]] Expr elements() const { return rows * width; }
+};
+
+}  // namespace headroom
