@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "headroom/expr.h"
 #include "headroom/graph.h"
-#include "headroom/integer.h"
 #include "headroom/model_spec.h"
 #include "headroom/workload.h"
 

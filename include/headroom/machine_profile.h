@@ -13,7 +13,7 @@
 #include <variant>
 #include <vector>
 
-#include "headroom/integer.h"
+#include "headroom/expr.h"
 #include "headroom/measurement.h"
 #include "headroom/workload.h"
 

@@ -10,9 +10,8 @@
 #include <vector>
 
 #include "headroom/attention_spec.h"
-#include "headroom/denoiser_spec.h"
+#include "headroom/expr.h"
 #include "headroom/input_spec.h"
-#include "headroom/integer.h"
 #include "headroom/layer_spec.h"
 
 namespace headroom {

@@ -14,7 +14,6 @@
 
 #include "headroom/analysis.h"
 #include "headroom/graph.h"
-#include "headroom/inspect.h"
 #include "headroom/machine_profile.h"
 #include "headroom/model_source.h"
 #include "headroom/model_spec.h"

@@ -11,8 +11,8 @@
 #include <variant>
 #include <vector>
 
+#include "headroom/expr.h"
 #include "headroom/graph.h"
-#include "headroom/integer.h"
 #include "headroom/model_source.h"
 #include "headroom/model_spec.h"
 #include "headroom/workload.h"

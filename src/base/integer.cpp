@@ -1,10 +1,9 @@
-#include "headroom/integer.h"
-
 #include <fmt/format.h>
 
 #include <utility>
 
 #include "headroom/error.h"
+#include "headroom/expr.h"
 
 namespace headroom {
 

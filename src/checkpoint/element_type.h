@@ -7,7 +7,7 @@
 #include <span>
 #include <string_view>
 
-#include "headroom/integer.h"
+#include "headroom/expr.h"
 
 namespace headroom::checkpoint {
 

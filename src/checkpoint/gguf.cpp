@@ -11,7 +11,7 @@
 #include "byte_reader.h"
 #include "gguf_metadata.h"
 #include "headroom/error.h"
-#include "headroom/integer.h"
+#include "headroom/expr.h"
 #include "safetensors.h"
 #include "utf8.h"
 

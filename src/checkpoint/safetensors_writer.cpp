@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "headroom/error.h"
-#include "headroom/integer.h"
+#include "headroom/expr.h"
 #include "safetensors.h"
 
 namespace headroom::checkpoint {

@@ -8,7 +8,7 @@
 #include "commands.h"
 #include "efficiency_options.h"
 #include "headroom/error.h"
-#include "headroom/inspect.h"
+#include "headroom/model_source.h"
 #include "model_reading.h"
 #include "run_options.h"
 

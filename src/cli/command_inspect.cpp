@@ -6,7 +6,6 @@
 #include <system_error>
 
 #include "commands.h"
-#include "headroom/inspect.h"
 #include "headroom/model_source.h"
 #include "options.h"
 #include "output.h"

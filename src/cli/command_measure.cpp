@@ -7,7 +7,7 @@
 #include "commands.h"
 #include "gguf.h"
 #include "headroom/error.h"
-#include "headroom/inspect.h"
+#include "headroom/model_source.h"
 #include "interruption.h"
 #include "measure.h"
 #include "model_reading.h"

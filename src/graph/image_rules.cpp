@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "headroom/integer.h"
+#include "headroom/expr.h"
 #include "headroom/workload.h"
 
 namespace headroom {

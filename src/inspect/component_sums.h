@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "headroom/inspect.h"
+#include "headroom/model_source.h"
 
 namespace headroom::detail {
 

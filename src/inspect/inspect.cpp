@@ -1,5 +1,3 @@
-#include "headroom/inspect.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 
 #include "component_sums.h"
 #include "headroom/error.h"
+#include "headroom/model_source.h"
 #include "logical_tensors.h"
 #include "model_files.h"
 #include "reconcile.h"

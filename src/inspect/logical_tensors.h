@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "headroom/inspect.h"
+#include "headroom/model_source.h"
 #include "model_files.h"
 #include "packed_weights.h"
 

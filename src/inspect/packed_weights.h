@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "headroom/integer.h"
+#include "headroom/expr.h"
 #include "model_files.h"
 #include "packing.h"
 

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "headroom/inspect.h"
+#include "headroom/model_source.h"
 #include "logical_tensors.h"
 #include "stored/names.h"
 

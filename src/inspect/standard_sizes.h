@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "headroom/inspect.h"
+#include "headroom/model_source.h"
 
 namespace headroom::detail {
 

@@ -8,7 +8,6 @@
 #include "checkpoint.h"
 #include "gguf.h"
 #include "headroom/error.h"
-#include "headroom/inspect.h"
 #include "headroom/model_source.h"
 #include "layouts/layouts.h"
 #include "shard_index.h"

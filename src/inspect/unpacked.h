@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "headroom/integer.h"
+#include "headroom/expr.h"
 
 namespace headroom::detail {
 

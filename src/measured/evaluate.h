@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "headroom/expr.h"
-#include "headroom/integer.h"
 
 namespace headroom::measured {
 

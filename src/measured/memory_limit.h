@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-#include "headroom/integer.h"
+#include "headroom/expr.h"
 
 namespace headroom::measured {
 

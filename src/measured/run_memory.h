@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "headroom/integer.h"
+#include "headroom/expr.h"
 #include "headroom/model_spec.h"
 #include "headroom/workload.h"
 #include "kernels/gemm.h"

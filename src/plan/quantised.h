@@ -1,7 +1,7 @@
 // Bytes of quantised weights with their scales. Internal to src/plan.
 #pragma once
 
-#include "headroom/integer.h"
+#include "headroom/expr.h"
 
 namespace headroom::detail {
 

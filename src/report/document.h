@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "headroom/integer.h"
+#include "headroom/expr.h"
 #include "headroom/report.h"
 #include "units.h"
 

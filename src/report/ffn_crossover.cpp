@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "headroom/integer.h"
+#include "headroom/expr.h"
 
 namespace headroom::detail {
 

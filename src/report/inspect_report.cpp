@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "describe.h"
-#include "headroom/inspect.h"
+#include "headroom/model_source.h"
 #include "schema_version.h"
 #include "units.h"
 #include "writers.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "headroom/integer.h"
+#include "headroom/expr.h"
 
 namespace headroom::detail {
 

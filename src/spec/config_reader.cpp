@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "headroom/error.h"
-#include "headroom/integer.h"
+#include "headroom/expr.h"
 #include "reading_limits.h"
 #include "similar.h"
 

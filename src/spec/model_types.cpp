@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "family.h"
-#include "headroom/inspect.h"
+#include "headroom/model_source.h"
 #include "similar.h"
 #include "unknown_type.h"
 

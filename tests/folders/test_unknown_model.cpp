@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "checkpoint/weight_files.h"
-#include "headroom/inspect.h"
+#include "headroom/model_source.h"
 #include "headroom/report.h"
 #include "safetensors_writer.h"
 #include "support/data.h"

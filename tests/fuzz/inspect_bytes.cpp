@@ -4,7 +4,7 @@
 #include <fstream>
 
 #include "fuzz_target.h"
-#include "headroom/inspect.h"
+#include "headroom/model_source.h"
 #include "headroom/report.h"
 
 namespace headroom::test {

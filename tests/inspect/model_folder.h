@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "checkpoint/weight_files.h"
-#include "headroom/inspect.h"
+#include "headroom/model_source.h"
 #include "safetensors_writer.h"
 
 namespace headroom::test {

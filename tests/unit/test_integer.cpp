@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "headroom/error.h"
-#include "headroom/integer.h"
+#include "headroom/expr.h"
 #include "support/data.h"
 
 using namespace headroom;

@@ -9,7 +9,6 @@
 
 #include "headroom/analysis.h"
 #include "headroom/error.h"
-#include "headroom/inspect.h"
 #include "headroom/model_source.h"
 #include "support/data.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "headroom/integer.h"
+#include "headroom/expr.h"
 #include "kernels/cache_line.h"
 
 namespace headroom::measured {

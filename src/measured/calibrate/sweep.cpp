@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "clock.h"
-#include "headroom/integer.h"
+#include "headroom/expr.h"
 #include "interruption.h"
 #include "kernels/bandwidth.h"
 #include "last_cache.h"

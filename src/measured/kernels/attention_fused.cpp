@@ -2,7 +2,7 @@
 
 #include "attention.h"
 #include "attention_block.h"
-#include "headroom/integer.h"
+#include "headroom/expr.h"
 #include "parallel.h"
 
 namespace headroom::measured {

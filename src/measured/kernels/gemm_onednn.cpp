@@ -8,7 +8,7 @@
 #include <array>
 #include <utility>
 
-#include "headroom/integer.h"
+#include "headroom/expr.h"
 #include "onednn_api.h"
 #include "parallel.h"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cache_line.h"
-#include "headroom/integer.h"
+#include "headroom/expr.h"
 
 #if defined(__linux__)
 #include <sys/mman.h>

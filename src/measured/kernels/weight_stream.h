@@ -10,7 +10,7 @@
 #include "aligned.h"
 #include "bfloat16.h"
 #include "cache_line.h"
-#include "headroom/integer.h"
+#include "headroom/expr.h"
 #include "linear_kernels.h"
 #include "parallel.h"
 #include "simd.h"
