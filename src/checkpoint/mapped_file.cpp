@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <string>
 #include <system_error>
 
@@ -63,6 +65,15 @@ void MappedFile::require_unchanged() const {
 std::span<const std::byte> MappedFile::bytes() const noexcept {
   if (!pages_) return {};
   return {pages_.get(), pages_.get_deleter().size};
+}
+
+void release_pages(std::span<const std::byte> bytes) noexcept {
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const std::size_t before = (page - reinterpret_cast<std::uintptr_t>(bytes.data()) % page) % page;
+  if (before >= bytes.size()) return;
+  const std::size_t whole = (bytes.size() - before) / page * page;
+  // A private mapping that is never written has no content of its own to lose.
+  if (whole > 0) madvise(const_cast<std::byte*>(bytes.data()) + before, whole, MADV_DONTNEED);
 }
 
 void MappedFile::Unmap::operator()(std::byte* pages) const noexcept { munmap(pages, size); }

@@ -40,4 +40,8 @@ class MappedFile {
   std::optional<MappingGuard> guard_;          ///< ends before the mapping
 };
 
+/// Takes the whole pages of `bytes`, part of a mapped file, out of the process's memory. Reading
+/// them again takes them from the file.
+void release_pages(std::span<const std::byte> bytes) noexcept;
+
 }  // namespace headroom::checkpoint

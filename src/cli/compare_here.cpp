@@ -3,6 +3,7 @@
 
 #include "calibrate/drift_watch.h"
 #include "compare_command.h"
+#include "gguf.h"
 #include "interruption.h"
 #include "own_machine.h"
 #include "progress.h"
@@ -67,6 +68,12 @@ Comparison compare_here(const CompareCommand& command) {
   Model model = command.reading.load(command.subjects.front());
   notes = notes_on_config(model.spec);
   if (!model.name_note.empty()) notes.push_back(model.name_note);
+  if (!command.request.weights && checkpoint::is_gguf(model.weight_files)) {
+    notes.push_back(
+        fmt::format("compare predicts and runs random float32 weights: calibrations have no rates "
+                    "for weights in blocks; measure runs those of {}",
+                    model.weight_files));
+  }
   require_rates(command.request.weights);
   const Workload workload = workload_of_run(command.request, run.phase, model.spec);
   run.storage = storage_of(workload);

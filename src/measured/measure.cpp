@@ -137,6 +137,13 @@ void store_counts(const ModelWeights& weights, const Runner& runner, Measurement
   measurement.memory.rss_peak_bytes = peak_resident_bytes();
 }
 
+/// Returns whether any weights are held in blocks.
+bool holds_blocks(const Measurement& measurement) {
+  return std::ranges::any_of(measurement.weight_formats, [](const WeightFormat& format) {
+    return format.name == format.computed && format.name != "F32";
+  });
+}
+
 /// Name of the activations' path, where weights are held in blocks.
 std::string_view name_of(ActivationPath path) {
   switch (path) {
@@ -186,7 +193,7 @@ Measurement measure(Model model, const Workload& workload, WeightSource& source,
   measurement.interrupted = collected.interrupted;
   measurement.context.other_programs_cpus = watch.other_programs_cpus();
   store_counts(session.weights(), runner, measurement);
-  if (options.storage == HeldType::stored) measurement.activations = name_of(options.activations);
+  if (holds_blocks(measurement)) measurement.activations = name_of(options.activations);
   measurement.engine = kOwnEngine;
   measurement.phase = options.phase;
   measurement.workload = workload;

@@ -109,6 +109,8 @@ Document to_document(const Measurement& measurement) {
   document.add_line("weights", describe_bytes(measurement.counted.weight_bytes));
   if (!measurement.weight_formats.empty()) {
     document.add_line("held as", formats_text(measurement.weight_formats));
+  }
+  if (!measurement.activations.empty()) {
     document.add_line("arithmetic", arithmetic_text(measurement.activations));
   }
   document.add_line("peak activations",

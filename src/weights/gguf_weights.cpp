@@ -8,6 +8,7 @@
 
 #include "ggml_values.h"
 #include "headroom/error.h"
+#include "mapped_file.h"
 #include "model_files.h"
 #include "setting_format.h"
 #include "stored/stored_form.h"
@@ -56,6 +57,7 @@ class GgufReader final : public WeightReader {
     const std::span<const std::byte> data = data_of(tensor, expert);
     checkpoint::dequantise(std::get<checkpoint::GgmlType>(tensor.type), data, out,
                            checkpoint::tensor_place(location(name), name));
+    checkpoint::release_pages(data);
     convert_back(name, out);
   }
 
@@ -79,6 +81,7 @@ class GgufReader final : public WeightReader {
     checkpoint::require_values(std::get<checkpoint::GgmlType>(tensor.type), data,
                                checkpoint::tensor_place(location(name), name));
     std::vector<std::byte> blocks(data.begin(), data.end());
+    checkpoint::release_pages(data);
     reorder_rows(name, std::span(blocks));
     return blocks;
   }

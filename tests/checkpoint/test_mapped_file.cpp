@@ -25,6 +25,21 @@ std::size_t ones_in(const MappedFile& file) {
 
 }  // namespace
 
+TEST_CASE("pages that are released read the same again") {
+  const TempFolder folder;
+  std::string text(100'000, 'a');
+  for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>(i * 31 % 127);
+  write_file(folder / "file", text);
+  const MappedFile file(folder / "file");
+  const std::vector<std::byte> before(file.bytes().begin(), file.bytes().end());
+  for (std::size_t begin = 0; begin < text.size(); begin += 4097) {
+    release_pages(file.bytes().subspan(begin));
+  }
+  release_pages(file.bytes().first(0));
+  CHECK(std::ranges::equal(file.bytes(), before));
+  CHECK_NOTHROW(file.require_unchanged());
+}
+
 TEST_CASE("a file that is truncated while it is mapped reads as zeros, and is an error") {
   const TempFolder folder;
   write_file(folder / "w", std::string(kBytes, '1'));
