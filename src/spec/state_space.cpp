@@ -131,6 +131,11 @@ void set_state_space(StackSpec& stack, const std::vector<bool>& attends,
               [&](LayerVariant& variant) { variant.self_attention = state_space_layer(spec); });
 }
 
+void require_silu_to_run(ModelSpec& spec) {
+  if (spec.decoder->ffn.activation == ActivationKind::silu) return;
+  spec.not_run = "its convolution's activation is that of the FFN, and only SiLU has a kernel";
+}
+
 void read_state_space_decoder(ConfigReader& config, ModelSpec& spec, const StateSpaceSpec& mixer) {
   spec.kind = ModelKind::decoder;
   spec.embedding.vocab_size = config.size({"vocab_size"});

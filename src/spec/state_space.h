@@ -65,6 +65,9 @@ struct SelectiveKeys {
 void set_state_space(StackSpec& stack, const std::vector<bool>& attends,
                      const StateSpaceSpec& spec);
 
+/// States that a class whose convolution has the activation of the FFN runs with SiLU only.
+void require_silu_to_run(ModelSpec& spec);
+
 /// A decoder of state-space layers without feed-forward networks: hidden_size, vocab_size,
 /// num_hidden_layers and the norms.
 void read_state_space_decoder(ConfigReader& config, ModelSpec& spec, const StateSpaceSpec& mixer);

@@ -120,3 +120,21 @@ TEST_CASE("settings whose effect is not counted are refused unless they have no 
     CHECK(test::refusal_of([&] { (void)test::spec_of(changed); }).find(key) != std::string::npos);
   }
 }
+
+TEST_CASE("a Mamba hybrid, whose convolution has the activation of its FFN, runs with SiLU only") {
+  for (const char* const type : {"bamba", "granitemoehybrid", "falcon_h1", "jamba"}) {
+    CAPTURE(type);
+    nlohmann::json config = {{"model_type", type},       {"hidden_size", 16},
+                             {"num_attention_heads", 2}, {"num_key_value_heads", 2},
+                             {"num_hidden_layers", 1},   {"intermediate_size", 32},
+                             {"vocab_size", 32},         {"mamba_n_heads", 4},
+                             {"mamba_d_head", 8},        {"mamba_d_ssm", 32}};
+    if (config["model_type"] == "jamba" || config["model_type"] == "granitemoehybrid") {
+      config.erase("mamba_d_ssm");
+    }
+    config["hidden_act"] = "silu";
+    CHECK(test::spec_of(config).not_run.empty());
+    config["hidden_act"] = "gelu";
+    CHECK_FALSE(test::spec_of(config).not_run.empty());
+  }
+}

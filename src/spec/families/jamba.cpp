@@ -35,6 +35,7 @@ void read_jamba(ConfigReader& config, ModelSpec& spec) {
   defaults.bias = BiasRule::none;
   read_decoder(config, spec, defaults);
   spec.position.kind = PositionKind::none;
+  require_silu_to_run(spec);
   StackSpec& stack = *spec.decoder;
   SelectiveKeys keys;
   keys.state_size = "mamba_d_state";

@@ -22,6 +22,7 @@ void read_bamba(ConfigReader& config, ModelSpec& spec) {
   defaults.norm_eps = 1e-5;
   defaults.rope.partial_rotary_factor = 0.5;
   read_decoder(config, spec, defaults);
+  require_silu_to_run(spec);
   StackSpec& stack = *spec.decoder;
   stack.ffn.bias = config.flag_or({"mlp_bias"}, false);
   StateSpaceSpec mixer = read_dual_layer(config, {}, expanded(config, spec));
@@ -71,6 +72,7 @@ void read_granite_ffn(ConfigReader& config, StackSpec& stack) {
 
 void read_granitemoehybrid(ConfigReader& config, ModelSpec& spec) {
   read_granite_decoder(config, spec);
+  require_silu_to_run(spec);
   StackSpec& stack = *spec.decoder;
   const std::string positions = config.text_or({"position_embedding_type"}, "nope");
   if (positions != "rope") spec.position.kind = PositionKind::none;
@@ -118,6 +120,7 @@ void read_falcon_h1(ConfigReader& config, ModelSpec& spec) {
   defaults.max_position_embeddings = 8192;
   defaults.norm_eps = 1e-5;
   read_decoder(config, spec, defaults);
+  require_silu_to_run(spec);
   StackSpec& stack = *spec.decoder;
   read_falcon_h1_mixer(config, spec, stack);
   AttentionSpec& attention = stack.self_attention;

@@ -4,6 +4,7 @@
 
 #include "../decoder.h"
 #include "../family.h"
+#include "../state_space.h"
 
 namespace headroom::detail {
 namespace {
@@ -55,9 +56,7 @@ ExpertsSpec read_hybrid_experts(ConfigReader& config, const ExpertKeys& keys) {
 /// Gated attention in the full layers, gated DeltaNet in the others; the FFN is already read.
 void read_hybrid_layers(ConfigReader& config, ModelSpec& spec) {
   StackSpec& stack = *spec.decoder;
-  if (stack.ffn.activation != ActivationKind::silu) {
-    spec.not_run = "its convolution's activation is that of the FFN, and only SiLU has a kernel";
-  }
+  require_silu_to_run(spec);
   stack.self_attention.query_key_norm = QueryKeyNormSpec{stack.norm};
   stack.self_attention.output_gate = true;
   const GatedDeltaSpec delta = read_gated_delta(config);
