@@ -163,6 +163,7 @@ TEST_CASE("every reference checkpoint and every file of expected outputs is read
       REQUIRE(weights.find(name) != nullptr);
       const StoredTensor& tensor = *weights.find(name);
       CHECK(tensor.shape == shape);
+      if (tensor.type == StoredType::int64) continue;  // a counter of batches, not a weight
       std::vector<float> values(tensor.data.size() * 8 / stored_bits(tensor.type));
       copy_as_float32(tensor, values, tensor_place(weights.location(name), name));
     }
