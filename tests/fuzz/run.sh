@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs every fuzzer for some seconds, on a copy of its corpus.
+# Runs every fuzzer for some seconds, on a copy of its corpus; as many at once as there are processors.
 #
 # usage: run.sh BUILD_FOLDER SECONDS [NAME…]
 #
@@ -12,15 +12,28 @@ names=("${@:3}")
   name=${file##*/fuzz_}
   names+=("${name%.cpp}")
 done
-status=0
-for name in "${names[@]}"; do
-  work=$build/corpus/$name
+
+fuzz() {  # fuzz NAME: its output goes to BUILD_FOLDER/NAME.log, and on failure to the screen
+  local name=$1 work=$build/corpus/$1 dictionary=()
   rm -rf "$work" && mkdir -p "$work" && cp "$here/corpus/$name"/* "$work"
-  dictionary=()
   [[ -f $here/$name.dict ]] && dictionary=(-dict="$here/$name.dict")
-  printf '%s\n' "$name"
   "$build/headroom_fuzz_$name" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 \
     -max_len=16384 "${dictionary[@]}" -artifact_prefix="$build/$name-" -print_final_stats=1 \
-    -verbosity=0 "$work" || status=1
+    -verbosity=0 "$work" >"$build/$name.log" 2>&1 || { cat "$build/$name.log"; return 1; }
+  printf '%s: %s\n' "$name" "$(grep -oE 'number_of_executed_units: *[0-9]+' "$build/$name.log")"
+}
+
+status=0 running=0
+for name in "${names[@]}"; do
+  if ((running == $(nproc))); then
+    wait -n || status=1
+    ((running -= 1))
+  fi
+  fuzz "$name" &
+  ((running += 1))
+done
+while ((running)); do
+  wait -n || status=1
+  ((running -= 1))
 done
 exit "$status"
