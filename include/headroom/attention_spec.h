@@ -75,11 +75,11 @@ enum class RopeLayout { half_split, interleaved, half_split_in_halves };
 /// `rows_and_columns_alternate`: the pairs of a head alternate between rows and columns, those of
 /// rows first (Pixtral, arXiv 2410.07073, section 2.1); `rows_then_columns`: the first half of the
 /// pairs turns by the row, the second by the column, both at the same frequencies (Qwen2-VL);
-/// `columns_then_rows`: likewise, columns first (Gemma 4); `columns_and_rows_take_turns`: at the
-/// same frequencies, too, pairs by the column before those by the row (MoonViT, arXiv 2504.07491,
-/// section 2.1). Of tokens on three axes, time, height
-/// and width, equal for text (M-RoPE, arXiv 2409.12191, section 2.1): `sections`: consecutive pairs
-/// by axis; `interleaved_sections`: pairs take turns, time first (Qwen3-VL, arXiv 2511.21631).
+/// `columns_then_rows`: likewise, columns first (Gemma 4); `columns_and_rows_take_turns`:
+/// pairs alternate, columns first, and each two share a frequency (MoonViT, arXiv 2504.07491,
+/// section 2.1). Of tokens on three axes, time, height and width, equal for text (M-RoPE,
+/// arXiv 2409.12191, section 2.1): `sections`: consecutive pairs by axis; `interleaved_sections`:
+/// pairs take turns, time first (Qwen3-VL, arXiv 2511.21631).
 enum class RopeAxes {
   sequence,
   rows_and_columns_alternate,
@@ -137,9 +137,10 @@ struct WindowSpec {
   bool operator==(const WindowSpec&) const = default;
 };
 
-/// Later keys that a query sees in spite of the causal mask: none, those of its own image, beside
-/// all earlier ones of it (Gemma 3) or those in its window (`image_in_window`, Gemma 4), or those
-/// of the prompt (PaliGemma's prefix-LM, arXiv 2407.07726, section 3.2).
+/// Later keys that a query sees in spite of the causal mask. `image`: those of its own image, of
+/// which it also sees all earlier ones (Gemma 3); `image_in_window`: those of its own image within
+/// its window (Gemma 4); `prompt`: those of the prompt (PaliGemma's prefix-LM, arXiv 2407.07726,
+/// section 3.2).
 enum class Lookahead { none, image, image_in_window, prompt };
 
 /// Returns whether a query sees later keys of its image.

@@ -69,10 +69,10 @@ struct MeasuredMemory {
 
 /// Weights of one type, where weights are held as they are stored.
 struct WeightFormat {
-  std::string name;      ///< as stored: "Q4_K", "F16"
-  std::string computed;  ///< as held: the same, or "F32" if it was widened
+  std::string stored;  ///< type in the files: "Q4_K", "F16"
+  std::string held;    ///< type in memory: the stored one, or "F32" if it was widened
   std::int64_t parameters = 0;
-  std::int64_t bytes = 0;  ///< as held
+  std::int64_t bytes = 0;  ///< in memory
 };
 
 /// Machine and build that a measurement is valid for.

@@ -66,8 +66,8 @@ struct LanguageModelHeadSpec {
 
 /// Hidden states that a classifier reads: of one token, of every token, the mean of all tokens, or
 /// the first token followed by the mean of the others (DINOv2). `last_token`: every token is
-/// classified, and the last one that is not padding counts. `end_token`: of the last end of a
-/// sequence.
+/// classified, and the last one that is not padding counts. `end_token`: the last
+/// end-of-sequence token.
 enum class ClassifierInput {
   pooled_token,
   first_token,

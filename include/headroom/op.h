@@ -393,8 +393,8 @@ inline constexpr bool kIsAlternative<T, std::variant<Alternatives...>> =
 }  // namespace detail
 
 /// One operator: std::visit, std::get_if and std::holds_alternative take it as a variant. Copies,
-/// moves and the destructor are compiled once: they take seconds in each unit that
-/// copies a graph.
+/// moves and the destructor compile once: inline, they add seconds to every unit that copies a
+/// graph.
 struct Op : OpVariant {
   Op();
   template <class Operator>

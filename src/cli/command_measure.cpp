@@ -165,7 +165,7 @@ void choose_storage(MeasureCommand& command, const Workload& workload, const fs:
     model = with_file_types(std::move(model));
   }
   if (storage != measured::HeldType::stored && command.activations) {
-    throw_invalid_input("--activations concerns weights in blocks, which this run has not",
+    throw_invalid_input("--activations concerns weights in blocks, and this run has none",
                         "leave it out, or use a GGUF file, or --weights q8_0");
   }
   command.options.activations = command.activations.value_or(measured::ActivationPath::int8);
@@ -175,9 +175,9 @@ void choose_storage(MeasureCommand& command, const Workload& workload, const fs:
 std::vector<std::string> notes_on_widened(const Measurement& measurement) {
   std::vector<std::string> notes;
   for (const WeightFormat& format : measurement.weight_formats) {
-    if (format.name == format.computed) continue;
+    if (format.stored == format.held) continue;
     notes.push_back(fmt::format("{} of the weights are stored as {}, which this run widens to {}",
-                                with_separators(format.parameters), format.name, format.computed));
+                                with_separators(format.parameters), format.stored, format.held));
   }
   return notes;
 }

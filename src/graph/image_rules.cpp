@@ -37,7 +37,10 @@ double ratio_to_limit(const PixelLimits& limits, ImageSize size, const ImageSpec
   };
   const auto patch = static_cast<double>(image.patch_size);
   const double most = static_cast<double>(limits.most) / (patch * patch);
-  return std::sqrt(patches(size.height) * patches(size.width) / most);
+  constexpr double kMostPatchesAcross = 512;
+  const auto longer = static_cast<double>(std::max(size.height, size.width));
+  return std::max(std::sqrt(patches(size.height) * patches(size.width) / most),
+                  longer / (kMostPatchesAcross * patch));
 }
 
 /// Scales an image down until its longer side fits, and completes its blocks of patches. Source:
@@ -126,7 +129,8 @@ std::int64_t tiles_of_best_fit(const ImageSpec& image, ImageSize size) {
   for (std::int64_t tiles = 1; tiles <= kMostFittedTiles; ++tiles) {
     for (std::int64_t rows = 1; rows <= tiles; ++rows) {
       if (tiles % rows != 0) continue;
-      const double across = side * static_cast<double>(tiles / rows);
+      const std::int64_t columns = tiles / rows;
+      const double across = side * static_cast<double>(columns);
       const double scale =
           std::min(across / static_cast<double>(size.width),
                    side * static_cast<double>(rows) / static_cast<double>(size.height));

@@ -70,11 +70,11 @@ void ModelWeights::load_blocks(const Weight& weight, std::int64_t layer, WeightS
   blocks_[{weight.path, layer}] = std::move(blocks);
 }
 
-void ModelWeights::count(const Weight& weight, HeldFormat format) {
+void ModelWeights::count(const Weight& weight, WeightFormat format) {
   if (weight.kind != WeightKind::parameter) return;
   parameters_ += format.parameters;
   bytes_ += format.bytes;
-  HeldFormat& all = formats_[format.name + " " + format.computed];
+  WeightFormat& all = formats_[format.stored + " " + format.held];
   format.parameters += all.parameters;
   format.bytes += all.bytes;
   all = std::move(format);
@@ -113,11 +113,11 @@ void ModelWeights::keep_block_tables() {
   }
 }
 
-std::vector<HeldFormat> ModelWeights::formats() const {
-  std::vector<HeldFormat> formats;
+std::vector<WeightFormat> ModelWeights::formats() const {
+  std::vector<WeightFormat> formats;
   if (options_.storage != HeldType::stored) return formats;
   for (const auto& [name, format] : formats_) formats.push_back(format);
-  std::ranges::stable_sort(formats, std::ranges::greater{}, &HeldFormat::bytes);
+  std::ranges::stable_sort(formats, std::ranges::greater{}, &WeightFormat::bytes);
   return formats;
 }
 

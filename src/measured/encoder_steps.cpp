@@ -1,9 +1,12 @@
 // Steps that only encoders have: disentangled attention, pooling, scales of channels.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <string>
 
+#include "headroom/error.h"
 #include "kernels/disentangled.h"
 #include "kernels/elementwise.h"
 #include "kernels/pooling.h"
@@ -102,6 +105,7 @@ StepBuilder::Run StepBuilder::operator()(const ChannelScale& op) {
           layers = block_.layers_per_weights, x = output()](std::int64_t layer) {
     copy_input();
     std::vector<const float*> values;
+    values.reserve(paths.size());
     for (const std::string& path : paths) values.push_back(weights->values(path, layer / layers));
     for (std::int64_t row = 0; row < rows; ++row) {
       scale_channels(statistics, values, width, x + row * width);
@@ -112,12 +116,20 @@ StepBuilder::Run StepBuilder::operator()(const ChannelScale& op) {
 
 StepBuilder::Run StepBuilder::operator()(const SelectToken& op) {
   const TokenInputs& tokens = program_.inputs_.main;
+  // The ends of an encoder-decoder's sequences are those of its encoder's tokens.
+  const bool by_end = op.pooling == TokenPooling::last_of_id && program_.inputs_.encoder;
+  if (by_end && program_.inputs_.encoder->seq_len != tokens.seq_len) {
+    throw Error(
+        ErrorCode::invalid_input,
+        fmt::format("the classifier takes the place of the end among {} encoder tokens, but "
+                    "the decoder has {}",
+                    program_.inputs_.encoder->seq_len, tokens.seq_len),
+        "", "give encoder and decoder equally many tokens");
+  }
   const std::int64_t width = integer(program_.graph_.tensors[node_->inputs[0]].shape.back());
   PoolingArguments args{tokens.batch, tokens.seq_len, width, input(0)};
   if (const auto& image = program_.spec_.embedding.image) args.prefix = image->prefix_tokens();
   if (!tokens.key_mask.empty()) args.mask = tokens.key_mask.data();
-  // The ends of an encoder-decoder's sequences are those of its encoder's tokens.
-  const bool by_end = op.pooling == TokenPooling::last_of_id && program_.inputs_.encoder;
   args.ids = by_end ? program_.inputs_.encoder->ids.data() : tokens.ids.data();
   args.token_id = op.token_id;
   const std::int64_t moved =

@@ -132,16 +132,19 @@ TowerInputs read_tiles(const checkpoint::SafetensorsFile& file, const std::strin
   const ImageSpec& image = *spec.tower->embedding.image;
   TowerInputs images;
   std::vector<std::int64_t> stored_tiles;  // those that images fill
+  bool fills_slots = true;                 // no image needs more tiles than the tensor has for it
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     images.tilings.push_back(tiling_of_image(*spec.tower, sizes[i]));
     const ImageTiling& tiling = images.tilings.back();
     const auto first = slots > 0 ? static_cast<std::int64_t>(i) * slots : std::ssize(stored_tiles);
     const std::int64_t tiles = 1 + tiling.tile_rows * tiling.tile_columns;
+    fills_slots = fills_slots && (slots == 0 || tiles <= slots);
     for (std::int64_t tile = 0; tile < tiles; ++tile) stored_tiles.push_back(first + tile);
   }
+  const std::int64_t wanted = slots > 0 ? std::ssize(sizes) * slots : std::ssize(stored_tiles);
   const bool matches = is_images && stored.channels == image.num_channels &&
-                       fits(image, stored.size) && !stored_tiles.empty() &&
-                       stored_tiles.back() < stored.count;
+                       fits(image, stored.size) && !stored_tiles.empty() && fills_slots &&
+                       wanted == stored.count;
   if (!matches) {
     throw Error(ErrorCode::invalid_input,
                 "has no matching tensor [images, tiles, channels, height, width]", place,

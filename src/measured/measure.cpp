@@ -128,10 +128,7 @@ void store_counts(const ModelWeights& weights, const Runner& runner, Measurement
   measurement.counted.weight_bytes = weights.bytes();
   measurement.counted.kv_cache_bytes = runner.kv_cache_bytes();
   measurement.memory.weights_held_bytes = weights.held_bytes();
-  for (HeldFormat& format : weights.formats()) {
-    measurement.weight_formats.push_back(
-        {std::move(format.name), std::move(format.computed), format.parameters, format.bytes});
-  }
+  measurement.weight_formats = weights.formats();
   measurement.memory.arena_peak_bytes = runner.arena_peak_bytes();
   measurement.memory.allocated = runner.allocated();
   measurement.memory.rss_peak_bytes = peak_resident_bytes();
@@ -140,7 +137,7 @@ void store_counts(const ModelWeights& weights, const Runner& runner, Measurement
 /// Returns whether any weights are held in blocks.
 bool holds_blocks(const Measurement& measurement) {
   return std::ranges::any_of(measurement.weight_formats, [](const WeightFormat& format) {
-    return format.name == format.computed && format.name != "F32";
+    return format.stored == format.held && format.stored != "F32";
   });
 }
 

@@ -100,7 +100,7 @@ class StoredWeights final : public WeightSource {
       const auto found = find(listed.name);
       const WeightPlace place = listed.joined > 1 ? listed.sized_as(found->shape) : listed;
       all.type = *reader_->ggml_type(found->name);
-      const std::vector<std::byte> stored = reader_->read_blocks(found->name, place.expert);
+      std::vector<std::byte> stored = reader_->read_blocks(found->name, place.expert);
       const auto row_bytes = stored.size() / static_cast<std::size_t>(place.stored.rows);
       const std::vector<std::byte> part =
           detail::rows_of_part(stored, place.layout, place.range, place.wanted.rows, row_bytes);

@@ -11,6 +11,7 @@
 
 #include "checkpoint.h"
 #include "headroom/graph.h"
+#include "headroom/measurement.h"
 #include "kernels/aligned.h"
 #include "kernels/embedding.h"
 #include "kernels/gemm.h"
@@ -76,14 +77,6 @@ struct WeightOptions {
   ActivationPath activations = ActivationPath::float32;  ///< of weights in blocks
 };
 
-/// Loaded weights of one type.
-struct HeldFormat {
-  std::string name;      ///< of the source: "Q4_K", "F16", "F32"
-  std::string computed;  ///< of the memory that kernels read: its own name, or "float32"
-  std::int64_t parameters = 0;
-  std::int64_t bytes = 0;  ///< in memory
-};
-
 /// All weights of a model: linear layers packed for the backend; tables and norms as they are. Each
 /// is stored once. Exception: an embedding table tied to a linear layer is stored twice if that
 /// layer's packing is opaque (oneDNN, many rows).
@@ -105,7 +98,7 @@ class ModelWeights {
   /// Bytes of all loaded weights in their storage type; tied weights count once.
   [[nodiscard]] std::int64_t bytes() const noexcept { return bytes_; }
   /// Types of the loaded weights, by descending bytes; empty unless they are held as stored.
-  [[nodiscard]] std::vector<HeldFormat> formats() const;
+  [[nodiscard]] std::vector<WeightFormat> formats() const;
   /// Bytes of memory that the packed layers and unpacked values use.
   [[nodiscard]] std::int64_t held_bytes() const;
 
@@ -120,7 +113,7 @@ class ModelWeights {
   [[nodiscard]] bool can_stay_stored(const Node& node, std::int64_t layer,
                                      const WeightSource& source) const;
   void load_blocks(const Weight& weight, std::int64_t layer, WeightSource& source);
-  void count(const Weight& weight, HeldFormat format);
+  void count(const Weight& weight, WeightFormat format);
   void pack_blocks(const Node& node, std::int64_t layer);
   /// Lays out the tables in blocks that no packed layer has.
   void keep_block_tables();
@@ -145,7 +138,7 @@ class ModelWeights {
   std::set<WeightId> read_as_floats_;  ///< by operators without kernels for blocks
   std::map<Key, AlignedVector<float>> values_;
   std::map<Key, StoredBlocks> blocks_;  ///< loaded and not yet packed
-  std::map<std::string, HeldFormat> formats_;
+  std::map<std::string, WeightFormat> formats_;
   std::map<std::string, PooledVector<std::uint16_t>> bfloat16_tables_;
   std::map<std::string, std::unique_ptr<PackedLinear>> block_tables_;
   std::map<Key, std::vector<std::unique_ptr<PackedLinear>>>

@@ -60,8 +60,8 @@ std::string formats_text(const std::vector<WeightFormat>& formats) {
   std::string text;
   for (const WeightFormat& format : formats) {
     if (!text.empty()) text += " · ";
-    text += format.computed;
-    if (format.name != format.computed) text += fmt::format(" (from {})", format.name);
+    text += format.held;
+    if (format.stored != format.held) text += fmt::format(" (from {})", format.stored);
     text += " " + describe_bytes(format.bytes);
   }
   return text;
@@ -76,8 +76,8 @@ std::string arithmetic_text(const std::string& activations) {
 Json formats_json(const std::vector<WeightFormat>& formats) {
   Json list = Json::array();
   for (const WeightFormat& format : formats) {
-    list.push_back({{"stored", format.name},
-                    {"held", format.computed},
+    list.push_back({{"stored", format.stored},
+                    {"held", format.held},
                     {"parameters", format.parameters},
                     {"bytes", format.bytes}});
   }

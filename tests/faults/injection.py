@@ -108,6 +108,8 @@ def main():
     for command in FILES:
         for function in FUNCTIONS:
             injection.fail_each(command, function, lambda *ends: check_output(faults, *ends))
+    missing = {"new", *FUNCTIONS} - injection.injected.keys()
+    faults.check(not missing, f"no call of {sorted(missing)} failed: is the shim loaded?")
     faults.end()
     print(", ".join(f"{count} {function}" for function, count in injection.injected.items()), "calls failed;",
           faults.failures, "checks failed")

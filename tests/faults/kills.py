@@ -34,7 +34,7 @@ def is_whole(command, text):
     try:
         if command[0] == "sweep":
             rows = text.split("\n")
-            return rows[-1] == "" and all(json.loads(row) for row in rows[:-1])
+            return len(rows) == 400 * 400 + 1 and rows[-1] == "" and all(json.loads(row) for row in rows[:-1])
         return bool(json.loads(text))
     except ValueError:
         return False

@@ -17,9 +17,9 @@ fuzz() {  # fuzz NAME: its output goes to BUILD_FOLDER/NAME.log, and on failure 
   local name=$1 work=$build/corpus/$1 dictionary=()
   rm -rf "$work" && mkdir -p "$work" && cp "$here/corpus/$name"/* "$work"
   [[ -f $here/$name.dict ]] && dictionary=(-dict="$here/$name.dict")
-  "$build/headroom_fuzz_$name" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 \
-    -max_len=16384 "${dictionary[@]}" -artifact_prefix="$build/$name-" -print_final_stats=1 \
-    -verbosity=0 "$work" >"$build/$name.log" 2>&1 || { cat "$build/$name.log"; return 1; }
+  OMP_NUM_THREADS=1 "$build/headroom_fuzz_$name" -seed=1 -max_total_time="$seconds" -timeout=60 \
+    -rss_limit_mb=2048 -max_len=16384 "${dictionary[@]}" -artifact_prefix="$build/$name-" \
+    -print_final_stats=1 -verbosity=0 "$work" >"$build/$name.log" 2>&1 || { cat "$build/$name.log"; return 1; }
   printf '%s: %s\n' "$name" "$(grep -oE 'number_of_executed_units: *[0-9]+' "$build/$name.log")"
 }
 
@@ -27,13 +27,13 @@ status=0 running=0
 for name in "${names[@]}"; do
   if ((running == $(nproc))); then
     wait -n || status=1
-    ((running -= 1))
+    running=$((running - 1))
   fi
   fuzz "$name" &
-  ((running += 1))
+  running=$((running + 1))
 done
 while ((running)); do
   wait -n || status=1
-  ((running -= 1))
+  running=$((running - 1))
 done
 exit "$status"

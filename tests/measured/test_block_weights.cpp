@@ -116,13 +116,13 @@ TEST_CASE("weights in blocks are counted and held as stored") {
   std::int64_t bytes = 0;
   std::int64_t parameters = 0;
   for (const WeightFormat& format : run.weight_formats) {
-    CHECK(format.name == format.computed);
+    CHECK(format.stored == format.held);
     bytes += format.bytes;
     parameters += format.parameters;
   }
   CHECK(bytes == run.counted.weight_bytes);
   CHECK(parameters == run.counted.parameters);
-  CHECK(run.weight_formats.front().name == "Q4_K");
+  CHECK(run.weight_formats.front().stored == "Q4_K");
 }
 
 TEST_CASE("FLOPs do not depend on the type of the weights, and generations hold one layout") {
@@ -157,7 +157,7 @@ TEST_CASE("the memory of a run counts weights in blocks in their own bytes") {
   const Graph graph = build_graph(spec, all_parts());
   const RunMemory memory = memory_of(spec, {prompt_of(5), 0, HeldType::stored});
   CHECK(memory.weights == stored_weights(spec, graph).bytes);
-  // BF16 has no kernel for blocks: the layers' formats of MXFP4's recipe stay, the rest widens.
+  // BF16 is not a type of blocks: all weights are widened to float32.
   const ModelSpec half = stored_as(spec_of(llama_of_blocks()), WeightType::bfloat16);
   const RunMemory widened = memory_of(half, {prompt_of(5), 0, HeldType::stored});
   CHECK(widened.weights == 2 * stored_weights(half, graph).bytes);
@@ -166,9 +166,9 @@ TEST_CASE("the memory of a run counts weights in blocks in their own bytes") {
 TEST_CASE("types that run only when widened are named") {
   const Measurement run =
       measured_in_blocks(llama_of_blocks(), WeightType::mxfp4, MeasuredPhase::prefill);
-  const auto widened = [](const WeightFormat& format) { return format.name != format.computed; };
+  const auto widened = [](const WeightFormat& format) { return format.stored != format.held; };
   const auto found = std::ranges::find_if(run.weight_formats, widened);
   REQUIRE(found != run.weight_formats.end());
-  CHECK(found->name == "BF16");
-  CHECK(found->computed == "F32");
+  CHECK(found->stored == "BF16");
+  CHECK(found->held == "F32");
 }

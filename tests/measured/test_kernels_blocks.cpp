@@ -84,8 +84,8 @@ Expected expected_at(const BlockWeights& weights, const float* x, std::int64_t c
   return expected;
 }
 
-/// Largest error in units of the bound; `quantised` adds that of int8 activations. A factor of 1.01
-/// covers the rounding of the quantised products, whose terms are larger than the weights.
+/// Largest error in units of the bound: of rounding, and with int8 activations of quantisation. A
+/// factor of 1.01 covers the rounding of the quantised products, whose terms exceed the weights.
 double worst_share(const BlockWeights& weights, ActivationPath path, const std::vector<float>& x) {
   const std::vector<float> y = product(weights, path, x);
   double worst = 0;

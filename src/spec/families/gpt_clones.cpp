@@ -128,22 +128,22 @@ NameTable opt_like_names() {
 }  // namespace
 
 std::vector<Family> gpt_clones_families() {
-  constexpr std::string_view kNoGguf = "llama.cpp does not support this architecture";
+  constexpr std::string_view kNotInLlamaCpp = "llama.cpp does not support this architecture";
   return {{.model_types = {"openai-gpt"},
            .classes = decoder_classes("OpenAIGPT", {.tied = true}, "OpenAIGPTLMHeadModel"),
            .reader = read_openai_gpt,
            .names = gpt_names(kOpenAiGpt),
-           .gguf = None(kNoGguf)},
+           .gguf = None(kNotInLlamaCpp)},
           {.model_types = {"biogpt"},
            .classes = decoder_classes("BioGpt", {.tied = true}),
            .reader = read_biogpt,
            .names = opt_like_names(),
-           .gguf = None(kNoGguf)},
+           .gguf = None(kNotInLlamaCpp)},
           {.model_types = {"xglm"},
            .classes = decoder_classes("XGLM", {.tied = true}),
            .reader = read_xglm,
            .names = opt_like_names(),
-           .gguf = None(kNoGguf)}};
+           .gguf = None(kNotInLlamaCpp)}};
 }
 
 }  // namespace headroom::detail

@@ -107,7 +107,7 @@ void read_llama4_tower(ConfigReader& config, ModelSpec& spec) {
   const std::int64_t input = vision.size_or({"projector_input_dim"}, 4096);
   const std::int64_t output = vision.size_or({"projector_output_dim"}, 4096);
   const std::int64_t to_text = vision.size_or({"vision_output_dim"}, 7680);
-  const auto side = static_cast<std::int64_t>(1 / vision.number_or({"pixel_shuffle_ratio"}, 0.5));
+  const std::int64_t side = read_merged_side(vision, "pixel_shuffle_ratio");
   // Layers of the class take these widths, whatever the one before gives.
   const bool fits = inner == product(vision, "pixel_shuffle_ratio", side * side, width) &&
                     input == output && output == to_text;

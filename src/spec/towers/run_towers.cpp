@@ -163,7 +163,7 @@ void read_internvl_tower(ConfigReader& config, ModelSpec& spec) {
   if (wanted.front() != kLast) read_feature_layers(config, tower, kLast);
   config.expect_text("vision_feature_select_strategy", "default");
   // Pixel shuffle: 1 / downsample_ratio patches a side become one.
-  const auto side = static_cast<std::int64_t>(1 / config.number_or({"downsample_ratio"}, 0.5));
+  const std::int64_t side = read_merged_side(config, "downsample_ratio");
   tower.projector.steps = {MergeStep{PatchMerge::patch_major, side},
                            NormStep{"norm", {NormKind::layer_norm, true, 1e-5}}};
   add_two_layers(config, spec, true, tower.projector.steps);

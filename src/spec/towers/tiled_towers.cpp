@@ -3,6 +3,7 @@
 // vector.
 #include <charconv>
 #include <string>
+#include <utility>
 
 #include "image_towers.h"
 #include "tower_weights.h"
@@ -11,21 +12,35 @@
 namespace headroom::detail {
 namespace {
 
-/// Sizes of tiled images. `most_kept`: of vision_aspect_ratio "anyres_max_9" the 9; 0: any number.
-TileList read_tile_list(ConfigReader& config, const TowerSpec& tower, std::int64_t most_kept) {
-  const std::int64_t side = tower.embedding.image->image_size;
+/// LlavaNextConfig's sizes, in the order of which the first of equally good ones wins.
+TileList next_tiles() { return {{336, 672, 672, 1008, 336}, {672, 336, 672, 336, 1008}, 0}; }
+
+/// LlavaOnevisionConfig's sizes: 1 to 6 tiles of 384 pixels a side.
+TileList onevision_tiles(std::int64_t most_kept) {
+  constexpr std::int64_t kSide = 384;
   TileList tiles;
   tiles.most_kept = most_kept;
-  if (!config.has("image_grid_pinpoints")) {
-    // Of both classes: up to 2 × 2 tiles, or three in a row.
-    for (const auto& [rows, columns] :
-         std::initializer_list<std::pair<int, int>>{{1, 2}, {2, 1}, {2, 2}, {3, 1}, {1, 3}}) {
-      tiles.heights.push_back(rows * side);
-      tiles.widths.push_back(columns * side);
+  for (std::int64_t rows = 1; rows <= 6; ++rows) {
+    for (std::int64_t columns = 1; columns <= 6; ++columns) {
+      tiles.heights.push_back(rows * kSide);
+      tiles.widths.push_back(columns * kSide);
     }
-    return tiles;
   }
+  return tiles;
+}
+
+/// Sizes of tiled images; `absent`: those of the class.
+TileList read_tile_list(ConfigReader& config, const TowerSpec& tower, TileList absent) {
+  if (!config.has("image_grid_pinpoints")) return absent;
+  const std::int64_t side = tower.embedding.image->image_size;
+  TileList tiles;
+  tiles.most_kept = absent.most_kept;
+  constexpr std::int64_t kMostAcross = 64;  // published lists have up to 6
   for (const auto& [height, width] : config.pairs("image_grid_pinpoints")) {
+    if (height / side > kMostAcross || width / side > kMostAcross) {
+      config.fail("image_grid_pinpoints", "has a size of more than 64 tiles a side",
+                  "use smaller sizes");
+    }
     if (height < side || width < side) {
       config.fail("image_grid_pinpoints", "has a size smaller than a tile",
                   "use multiples of vision_config.image_size");
@@ -51,7 +66,7 @@ std::int64_t read_most_kept(ConfigReader& config) {
 }
 
 void read_tiled_tower(ConfigReader& config, ModelSpec& spec, const TiledDefaults& absent,
-                      std::int64_t most_kept) {
+                      TileList tiles) {
   if (!config.has("vision_config")) {
     config.fail("vision_config", "is missing", "add the config of the image encoder");
   }
@@ -63,7 +78,7 @@ void read_tiled_tower(ConfigReader& config, ModelSpec& spec, const TiledDefaults
     spec.not_run = "its projector packs class tokens between patches";
   }
   tower.rule = ImageRule::tiles_of_list;
-  tower.tiles = read_tile_list(config, tower, most_kept);
+  tower.tiles = read_tile_list(config, tower, std::move(tiles));
   config.ignore({"image_seq_length", "use_image_newline_parameter", "ignore_index", "vocab_size"});
   spec.tower = std::move(tower);
 }
@@ -72,11 +87,11 @@ void read_tiled_tower(ConfigReader& config, ModelSpec& spec, const TiledDefaults
 
 void read_llava_next_tower(ConfigReader& config, ModelSpec& spec) {
   config.ignore({"vision_aspect_ratio"});
-  read_tiled_tower(config, spec, {-2, FeatureRows::patches}, 0);
+  read_tiled_tower(config, spec, {-2, FeatureRows::patches}, next_tiles());
 }
 
 void read_llava_onevision_tower(ConfigReader& config, ModelSpec& spec) {
-  read_tiled_tower(config, spec, {-1, FeatureRows::all}, read_most_kept(config));
+  read_tiled_tower(config, spec, {-1, FeatureRows::all}, onevision_tiles(read_most_kept(config)));
 }
 
 }  // namespace headroom::detail

@@ -81,6 +81,15 @@ void add_pooling_head(ModelSpec& spec, std::int64_t width, std::int64_t inner) {
   head.linear("head.mlp.down", inner, width, WeightRole::mlp);
 }
 
+std::int64_t read_merged_side(ConfigReader& config, std::string_view key) {
+  constexpr double kLeast = 1.0 / 1024;
+  const double ratio = config.number_or({key}, 0.5);
+  if (!(ratio >= kLeast && ratio <= 1)) {
+    config.fail(key, "is not between 1/1024 and 1", "use 1 over the patches of a side");
+  }
+  return static_cast<std::int64_t>(1 / ratio);
+}
+
 PatchGrid read_patch_grid(ConfigReader& vision, std::string_view channels_key,
                           std::int64_t image_size, std::int64_t patch_size) {
   const std::array<std::int64_t, 2> image = vision.sides_or("image_size", image_size);

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "../unknown_type.h"
+#include "headroom/error.h"
 
 namespace headroom::detail {
 namespace {
@@ -18,24 +19,26 @@ const Family& text_family(ConfigReader& text, std::string_view when_absent) {
             list_of_types_hint(type));
 }
 
+/// Returns whether the head is tied, by tie_word_embeddings of the whole model and of its text
+/// model.
+bool is_tied(std::optional<bool> whole, bool of_text, HeadTying tying) {
+  switch (tying) {
+    case HeadTying::whole:
+      return whole.value_or(false);
+    case HeadTying::whole_else_text:
+      return whole.value_or(of_text);
+    case HeadTying::either:
+      return of_text || whole.value_or(false);
+  }
+  throw Error(ErrorCode::internal, "a rule of tying that is not handled");
+}
+
 /// Ties the head of the text model, which has its own config's tie_word_embeddings.
 void tie_head(ModelSpec& spec, std::optional<bool> whole, HeadTying tying) {
   if (!spec.head.language_model) return;
   WeightSharing& weight = spec.head.language_model->weight;
-  const bool of_text = weight == WeightSharing::shared;
-  bool tied = of_text;
-  switch (tying) {
-    case HeadTying::whole:
-      tied = whole.value_or(false);
-      break;
-    case HeadTying::whole_else_text:
-      tied = whole.value_or(of_text);
-      break;
-    case HeadTying::either:
-      tied = of_text || whole.value_or(false);
-      break;
-  }
-  weight = tied ? WeightSharing::shared : WeightSharing::separate;
+  weight = is_tied(whole, weight == WeightSharing::shared, tying) ? WeightSharing::shared
+                                                                  : WeightSharing::separate;
 }
 
 void read_text(ConfigReader& text, ModelSpec& spec, const Family& family) {

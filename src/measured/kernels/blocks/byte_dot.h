@@ -5,7 +5,8 @@
 
 namespace headroom::measured::blocks {
 
-#if !defined(__AVX512VNNI__) && !defined(__AVX2__)
+#if !defined(__AVX512VNNI__) && !defined(__AVX512BW__) && \
+    (!defined(__AVX2__) || defined(__AVX512F__))
 /// Byte `i` of every lane with its sign.
 inline Ints signed_bytes(Words value, std::uint32_t i) {
   return std::bit_cast<Ints>(value << (24U - 8U * i)) >> 24;
