@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "headroom/error.h"
@@ -194,6 +195,9 @@ StackRange WeightPlaces::range_of(const ModelSpec& spec, const Shapes& shapes,
                   fmt::format("{} groups do not divide the {} rows of {}", groups, size, part));
     }
     if (part == path) range.begin = range.group_size;
+    if (size / groups > std::numeric_limits<std::int64_t>::max() - range.group_size) {
+      throw Error(ErrorCode::invalid_input, "the weights stored as one tensor have too many rows");
+    }
     range.group_size += size / groups;
   }
   return range;

@@ -5,7 +5,7 @@
 #
 # Exit status: 0 if none found a failure. A failing input is kept as BUILD_FOLDER/NAME-crash-….
 set -euo pipefail
-build=$1 seconds=$2
+build=$(readlink -f "$1") seconds=$2
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 names=("${@:3}")
 ((${#names[@]})) || for file in "$here"/fuzz_*.cpp; do

@@ -33,8 +33,10 @@ std::int64_t last_index(std::span<const std::int64_t> ids, const Wanted& wanted)
 /// The token that stands for sequence number `sequence`.
 std::int64_t chosen_token(const PoolingArguments& args, TokenPooling pooling,
                           std::int64_t sequence) {
-  const auto length = static_cast<std::size_t>(args.seq_len);
-  const std::span<const std::int64_t> ids{args.ids + sequence * args.seq_len, length};
+  std::span<const std::int64_t> ids;  // none in a tower, which pools by place
+  if (args.ids != nullptr) {
+    ids = {args.ids + sequence * args.seq_len, static_cast<std::size_t>(args.seq_len)};
+  }
   switch (pooling) {
     case TokenPooling::greatest_id:
       return std::ranges::max_element(ids) - ids.begin();
