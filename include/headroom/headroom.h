@@ -50,5 +50,6 @@
 #include "headroom/plan.h"
 #include "headroom/predict.h"
 #include "headroom/report.h"
+#include "headroom/serve.h"
 #include "headroom/storage.h"
 #include "headroom/workload.h"

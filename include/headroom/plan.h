@@ -187,6 +187,16 @@ struct PlanFigures {
   PlanTime time;
 };
 
+/// Seconds of a serving pass through all stages, by what they grow with. A step of continuous
+/// batching runs the first and last once over all its tokens, the head over the sampled ones, and
+/// the third once per sequence.
+struct PassTime {
+  double weights_s = 0;        ///< operators that read weights, without the head
+  double head_s = 0;           ///< operators after the last layer
+  double sequences_s = 0;      ///< all others: attention cores, running states, element-wise
+  double communication_s = 0;  ///< collectives, and hidden states sent between stages
+};
+
 /// Evaluates plans for one model, query and device. Compiles formulas once and caches the costs
 /// that plans have in common. Not thread-safe: give each thread a fresh_copy().
 class Planner {
@@ -204,6 +214,14 @@ class Planner {
 
   /// Memory of the worst rank, and time. The plan must be legal. Throws Error{overflow}.
   [[nodiscard]] PlanFigures evaluate(const PlanChoice& choice, const Load& load);
+  /// Serving a model with a KV-cache: a prefill of `tokens` tokens of one sequence after
+  /// `past_len` cached ones, and a decode step of `sequences` sequences. The plan must be legal.
+  [[nodiscard]] PassTime prefill_time(const PlanChoice& choice, std::int64_t tokens,
+                                      std::int64_t past_len);
+  [[nodiscard]] PassTime decode_time(const PlanChoice& choice, std::int64_t sequences,
+                                     std::int64_t past_len);
+  /// Layers of the stage with most of them over the average: 1 for an even pipeline.
+  [[nodiscard]] double stage_imbalance(const PlanChoice& choice);
   /// Bytes of weights that a rank of each pipeline stage stores.
   [[nodiscard]] std::vector<Integer> stage_weights(const PlanChoice& choice);
   /// Traffic of a rank of the first stage.

@@ -243,6 +243,7 @@ struct ComplexityReport;
 struct FitReport;
 struct GenerationReport;
 struct PlanReport;
+struct ServeReport;
 struct SharesReport;
 
 enum class Format { table, json, csv, markdown };
@@ -271,6 +272,7 @@ struct RenderOptions {
 [[nodiscard]] std::string render(const MachineProfile& profile, const RenderOptions& options);
 [[nodiscard]] std::string render(const FitReport& report, const RenderOptions& options);
 [[nodiscard]] std::string render(const PlanReport& report, const RenderOptions& options);
+[[nodiscard]] std::string render(const ServeReport& report, const RenderOptions& options);
 [[nodiscard]] std::string render(const ComplexityReport& report, const RenderOptions& options);
 [[nodiscard]] std::string render(const AssociativityReport& report, const RenderOptions& options);
 [[nodiscard]] std::string render(const GenerationReport& report, const RenderOptions& options);

@@ -21,6 +21,8 @@ void add_machines(Command root);
 void add_fit(Command root, int& status);
 /// Sets `status` to 1 if no plan fits.
 void add_plan(Command root, int& status);
+/// Sets `status` to 1 if the targets are missed.
+void add_serve(Command root, int& status);
 void add_sweep(Command root);
 void add_models(Command root);
 void add_presets(Command root);

@@ -48,6 +48,7 @@ void add_commands(Command root, int& status) {
   add_inspect(root, status);
   add_fit(root, status);
   add_plan(root, status);
+  add_serve(root, status);
   add_sweep(root);
   add_calibrate(root, status);
   add_machines(root);

@@ -141,14 +141,14 @@ void add_model_argument(Command command, std::string& model) {
       "A preset, a config.json, a folder with one, or a GGUF file");
 }
 
-void add_output_options(Command command, OutputOptions& options) {
+void add_output_options(Command command, OutputOptions& options, const std::string& file) {
   const Choices<Format> formats{{"table", Format::table},
                                 {"json", Format::json},
                                 {"csv", Format::csv},
                                 {"markdown", Format::markdown},
                                 {"md", Format::markdown}};
   add_choice(command, "--format,-f", options.format, formats, "Format of the report (table)");
-  command.add_text("--output,-o", "FILE", options.file, "Write to a file, whole or not at all");
+  command.add_text(file, "FILE", options.file, "Write to a file, whole or not at all");
   command.add_flag("--quiet,-q", options.quiet, "No notes on standard error");
 }
 

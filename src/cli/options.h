@@ -91,7 +91,9 @@ struct OutputOptions {
 
 /// Adds the required argument MODEL: a preset, a config.json, a folder, or a GGUF file.
 void add_model_argument(Command command, std::string& model);
-void add_output_options(Command command, OutputOptions& options);
+/// `file` are the names of the option of the file.
+void add_output_options(Command command, OutputOptions& options,
+                        const std::string& file = "--output,-o");
 /// Options of every forward pass.
 struct InferenceOptions {
   std::vector<Option> sizes;  ///< of the input

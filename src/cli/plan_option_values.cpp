@@ -40,7 +40,35 @@ std::optional<double> bytes_of_unit(std::string_view unit) {
   return found == units.end() ? std::nullopt : std::optional(found->second);
 }
 
+/// Seconds of a unit; empty if it is unknown. A number without a unit could mean any.
+std::optional<double> seconds_of_unit(std::string_view unit) {
+  static const Choices<double> units{
+      {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"min", 60}, {"h", 3600}};
+  const auto found = std::ranges::find(units, unit, &std::pair<std::string, double>::first);
+  return found == units.end() ? std::nullopt : std::optional(found->second);
+}
+
 }  // namespace
+
+double parse_seconds(const std::string& names, const std::string& text) {
+  constexpr double kLongest = 1e6;
+  std::string_view rest(text);
+  const auto number = take_number(rest);
+  const auto unit = seconds_of_unit(rest);
+  if (!number || !unit || *number <= 0 || *number * *unit > kLongest) {
+    refuse_value(names, fmt::format("takes a time such as 500ms or 2s, not \"{}\"", text));
+  }
+  return *number * *unit;
+}
+
+double parse_positive(const std::string& names, const std::string& text, double most) {
+  std::string_view rest(text);
+  const auto number = take_number(rest);
+  if (!number || !rest.empty() || *number <= 0 || *number > most) {
+    refuse_value(names, fmt::format("takes a number above 0, at most {}, not \"{}\"", most, text));
+  }
+  return *number;
+}
 
 Integer parse_bytes(const std::string& names, const std::string& text) {
   constexpr double kMostBytes = 1e18;

@@ -10,6 +10,12 @@ namespace headroom::cli {
 /// Parses "80GB", "79.1GiB" or "1024" as bytes. Throws a usage error.
 [[nodiscard]] Integer parse_bytes(const std::string& names, const std::string& text);
 
+/// Parses "500ms", "0.5s" or "2min" as seconds above 0. Throws a usage error.
+[[nodiscard]] double parse_seconds(const std::string& names, const std::string& text);
+
+/// Parses a number above 0 and at most `most`. Throws a usage error.
+[[nodiscard]] double parse_positive(const std::string& names, const std::string& text, double most);
+
 /// Parses "none", "selective", "full" or "every=4". Throws a usage error.
 [[nodiscard]] Recomputation parse_recomputation(const std::string& names, const std::string& word);
 

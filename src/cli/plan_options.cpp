@@ -71,6 +71,10 @@ void add_degrees(Command command, PlanOptions& options) {
   (void)add_degree(command, "--dp", fixed.data,
                    "Data parallelism: replicas (the remaining devices)");
   (void)add_degree(command, "--ep", fixed.expert, "Expert parallelism, within the replicas");
+}
+
+void add_training_degrees(Command command, PlanOptions& options) {
+  FixedDegrees& fixed = options.fixed;
   (void)add_degree(command, "--cp", fixed.context, "Context parallelism: shards each sequence");
   (void)add_degree(command, "--interleave", fixed.interleave, "Model chunks per pipeline rank");
   options.training_only.push_back(add_degree(command, "--micro-batch", fixed.micro_batch,
@@ -148,24 +152,28 @@ void add_training(Command command, PlanOptions& options) {
   add_adapter(command, options);
 }
 
+void add_kv_cache(Command command, PlanOptions& options) {
+  for (const Option& option : add_kv_cache_options(command, options.kv_cache, kServingGroup)) {
+    options.serving_only.push_back(option);
+  }
+}
+
 void add_serving(Command command, PlanOptions& options) {
   constexpr CountRange kPrefillTokens{1, std::int64_t{1} << 30U};
   const auto serving = [&options](Option option) {
     options.serving_only.push_back(option.group(kServingGroup));
   };
-  for (const Option& option : add_kv_cache_options(command, options.kv_cache, kServingGroup)) {
-    options.serving_only.push_back(option);
-  }
   serving(add_count(
       command, "--prefill-tokens", kPrefillTokens,
       [&](std::int64_t n) { options.query.prefill_tokens = n; },
       "Most prompt tokens of one pass (2048)"));
 }
 
-void add_machine(Command command, PlanOptions& options) {
+/// Returns the option of the number of devices.
+Option add_machine(Command command, PlanOptions& options) {
   constexpr CountRange kDevices{1, std::int64_t{1} << 24U};
   constexpr CountRange kDevicesPerNode{1, std::int64_t{1} << 20U};
-  add_count(
+  const Option count = add_count(
       command, "--count,-n", kDevices, [&](std::int64_t n) { options.count = n; },
       "Number of devices (1)");
   add_bytes(command, "--memory", options.memory_bytes,
@@ -184,6 +192,7 @@ void add_machine(Command command, PlanOptions& options) {
                 "Bytes per second that a device sends to other nodes, such as 25GB");
   add_device_efficiencies(command, options.efficiency, kMachineGroup);
   add_network_efficiency(command, options.efficiency, kMachineGroup);
+  return count;
 }
 
 }  // namespace
@@ -207,20 +216,39 @@ void refuse_ignored_options(const PlanOptions& options) {
   }
 }
 
-void add_plan_options(Command command, PlanOptions& options) {
+namespace {
+
+void add_model_and_machine(Command command, PlanOptions& options) {
   add_model_argument(command, options.model);
   add_reading_options(command, options.reading);
   command
       .add_text("--machine", "MACHINE", options.machine,
                 "The device: a name of `headroom machines`, here, or a file")
       .require();
+}
+
+}  // namespace
+
+void add_plan_options(Command command, PlanOptions& options) {
+  add_model_and_machine(command, options);
   add_load(command, options);
   add_types(command, options);
-  add_machine(command, options);
+  (void)add_machine(command, options);
   add_degrees(command, options);
+  add_training_degrees(command, options);
   add_training(command, options);
+  add_kv_cache(command, options);
   add_serving(command, options);
   add_output_options(command, options.output);
+}
+
+Option add_serving_plan_options(Command command, PlanOptions& options) {
+  add_model_and_machine(command, options);
+  add_types(command, options);
+  const Option count = add_machine(command, options);
+  add_degrees(command, options);
+  add_kv_cache(command, options);
+  return count;
 }
 
 }  // namespace headroom::cli

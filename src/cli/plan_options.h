@@ -43,6 +43,10 @@ struct PlanOptions {
 /// Adds model, machine, purpose, load, and the degrees of a plan.
 void add_plan_options(Command command, PlanOptions& options);
 
+/// Adds model, machine, types, KV-cache and the degrees of a serving plan, without a load. Returns
+/// the option of the number of devices.
+Option add_serving_plan_options(Command command, PlanOptions& options);
+
 /// Throws Error{invalid_input} for an option that this purpose does not read.
 void refuse_ignored_options(const PlanOptions& options);
 

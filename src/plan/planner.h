@@ -55,6 +55,12 @@ class Planner::Implementation : public PlannerSetup {
   [[nodiscard]] PlanFigures training(const PlanChoice& choice, const Load& load);
   // serving_step.cpp
   [[nodiscard]] PlanFigures serving(const PlanChoice& choice, const Load& load);
+  // pass_time.cpp
+  [[nodiscard]] PassTime prefill_time(const PlanChoice& choice, std::int64_t tokens,
+                                      std::int64_t past_len);
+  [[nodiscard]] PassTime decode_time(const PlanChoice& choice, std::int64_t sequences,
+                                     std::int64_t past_len);
+  [[nodiscard]] double stage_imbalance(const PlanChoice& choice);
 
   /// The kind of pass that a graph is compiled for.
   enum class Pass { train, prefill, decode };

@@ -147,6 +147,7 @@ RankProgram::CompiledNode RankProgram::compiled_node(const Section& section, con
   return {section,
           in_attention_core(node),
           is_layer_gemm(block, node),
+          !analysis.weights_read.empty(),
           compiled(forward.matrix_flops),
           compiled(bytes),
           compiled(analysis.cost.backward.matrix_flops),
@@ -251,6 +252,7 @@ RankCosts RankProgram::costs(const SymbolValues& values, const RankSpeed& speed)
     section.forward_s += forward_s;
     section.forward_flops += flops;
     if (node.core) section.core_s += forward_s;
+    if (node.reads_weights) section.weights_s += forward_s;
     // The backward pass reads and writes gradients as well as activations: twice the forward's
     // bytes.
     section.backward_s += std::max(backward / flops_per_s, 2 * bytes / speed.memory_bytes_per_s);

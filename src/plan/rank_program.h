@@ -16,7 +16,8 @@ namespace headroom::detail {
 struct SectionCosts {
   double forward_s = 0;
   double backward_s = 0;
-  double core_s = 0;  ///< the attention core's forward, which selective recompute repeats
+  double core_s = 0;     ///< the attention core's forward, which selective recompute repeats
+  double weights_s = 0;  ///< forward of the operators that read weights
   double forward_communication_s = 0;
   double backward_communication_s = 0;
   double forward_flops = 0;
@@ -90,6 +91,7 @@ class RankProgram {
     Section section;
     bool core;
     bool layer_gemm;
+    bool reads_weights;
     CompiledExpr flops;
     CompiledExpr bytes;  ///< without those of `reads`
     CompiledExpr backward_flops;

@@ -112,6 +112,10 @@ std::string render(const PlanReport& report, const RenderOptions& options) {
   return rendered(report, options);
 }
 
+std::string render(const ServeReport& report, const RenderOptions& options) {
+  return rendered(report, options);
+}
+
 std::string render(const ComplexityReport& report, const RenderOptions& options) {
   return rendered(
       report, [&] { return detail::to_length_table(report); }, options);

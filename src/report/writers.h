@@ -7,6 +7,7 @@
 #include "headroom/complexity.h"
 #include "headroom/plan.h"
 #include "headroom/report.h"
+#include "headroom/serve.h"
 #include "json_writer.h"
 
 namespace headroom::detail {
@@ -72,6 +73,8 @@ void add_time(const TimePrediction& time, Detail detail, Document& document);
 
 [[nodiscard]] Document to_document(const PlanReport& report);
 [[nodiscard]] Json to_json(const PlanReport& report);
+[[nodiscard]] Document to_document(const ServeReport& report);
+[[nodiscard]] Json to_json(const ServeReport& report);
 
 [[nodiscard]] Document to_document(const ComplexityReport& report);
 /// One row per layer and length, for CSV.

@@ -1,0 +1,164 @@
+// Serving with continuous batching: an event simulation of requests on the planner's step times,
+// and the search for the fewest devices that keep latency targets.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "headroom/plan.h"
+
+namespace headroom {
+
+/// One request: lengths in tokens. Its first token comes from the prefill, the others from
+/// `output_tokens` − 1 decode steps.
+struct ServeRequest {
+  double arrival_s = 0;
+  std::int64_t input_tokens = 1;
+  std::int64_t output_tokens = 1;
+};
+
+/// Requests of equal length at random times, independent of each other.
+struct PoissonArrivals {
+  double requests_per_s = 1;
+};
+/// Users that send their next request as soon as the last one is answered.
+struct UserArrivals {
+  std::int64_t users = 1;
+};
+/// Given requests, in order of arrival.
+struct TraceArrivals {
+  std::vector<ServeRequest> requests;
+};
+using Arrivals = std::variant<PoissonArrivals, UserArrivals, TraceArrivals>;
+
+/// The requests of a simulation.
+struct ServeTraffic {
+  Arrivals arrivals;
+  std::int64_t input_tokens = 1024;  ///< of each request, unless a trace gives it
+  std::int64_t output_tokens = 256;  ///< likewise
+  std::int64_t requests = 1000;      ///< simulated, unless a trace gives them
+  std::uint64_t seed = 1;            ///< of random arrivals
+};
+
+/// The cache that must be free before a waiting request runs.
+enum class Admission {
+  prompt,   ///< of its prompt: later, a sequence may lose its cache to an older one (vLLM)
+  request,  ///< of its prompt and answer, so that none is lost (TensorRT-LLM's GUARANTEED_NO_EVICT)
+};
+/// "prompt" or "request".
+[[nodiscard]] std::string_view name_of(Admission admission) noexcept;
+
+/// Limits of the scheduler, as vLLM names them.
+struct SchedulerLimits {
+  Admission admission = Admission::prompt;
+  std::int64_t max_sequences = 256;    ///< max_num_seqs: running at once on one replica
+  std::int64_t batched_tokens = 2048;  ///< max_num_batched_tokens: of one step
+  std::int64_t block_tokens = 16;      ///< block_size of the KV-cache
+  /// Fraction of each prompt that all prompts share and whose cache is kept.
+  double prefix_hit = 0;
+};
+
+/// Latencies that a percentile of the requests must keep, in seconds. Empty: no limit.
+struct LatencyTargets {
+  std::optional<double> ttft_s;
+  std::optional<double> tpot_s;
+  std::optional<double> end_to_end_s;
+  double percentile = 99;
+  [[nodiscard]] bool empty() const { return !ttft_s && !tpot_s && !end_to_end_s; }
+};
+
+/// Latency over all requests, in seconds; percentiles by the nearest rank.
+struct LatencySummary {
+  double mean = 0;
+  double p50 = 0;
+  double p90 = 0;
+  double p99 = 0;
+  double at_target = 0;  ///< LatencyTargets::percentile
+};
+
+/// Result of one simulation.
+struct ServeFigures {
+  std::int64_t requests = 0;
+  double duration_s = 0;  ///< from the first arrival to the last token
+  double requests_per_s = 0;
+  double input_tokens_per_s = 0;
+  double output_tokens_per_s = 0;
+  LatencySummary ttft;                 ///< from arrival to the first token
+  std::optional<LatencySummary> tpot;  ///< between tokens; empty if no request has two
+  LatencySummary end_to_end;           ///< from arrival to the last token
+  std::int64_t steps = 0;              ///< of all replicas
+  double busy = 0;                     ///< fraction of the time in which a replica runs a step
+  double mean_running = 0;             ///< sequences of a replica, weighted by time
+  std::int64_t peak_running = 0;
+  double mean_waiting = 0;
+  std::int64_t peak_waiting = 0;
+  double mean_cache = 0;  ///< occupied fraction of the KV-cache, weighted by time
+  double peak_cache = 0;
+  std::int64_t preemptions = 0;  ///< sequences that lost their cache and were prefilled again
+  double arrivals_per_s = 0;     ///< requests over the time between the first and last arrival
+};
+
+/// Answer to targets.
+struct TargetVerdict {
+  bool ttft = true;
+  bool tpot = true;
+  bool end_to_end = true;
+  [[nodiscard]] bool met() const { return ttft && tpot && end_to_end; }
+};
+[[nodiscard]] TargetVerdict verdict_of(const ServeFigures& figures, const LatencyTargets& targets);
+
+/// KV-cache of one replica.
+struct CacheCapacity {
+  Integer bytes = 0;          ///< on the rank with the least room
+  std::int64_t tokens = 0;    ///< of one sequence that fills it
+  std::int64_t requests = 0;  ///< of the mean length that it holds at once
+};
+
+/// The input of `headroom serve`.
+struct ServeQuestion {
+  PlanQuestion plan;  ///< model, types, device and number of devices; its load is not read
+  ServeTraffic traffic;
+  SchedulerLimits limits;
+  LatencyTargets targets;
+  std::optional<double> price_per_hour;  ///< of one device
+};
+
+/// A plan and its simulation.
+struct ServedPlan {
+  PlanChoice choice;
+  CacheCapacity cache;
+  ServeFigures figures;
+  TargetVerdict verdict;
+};
+
+struct ServeReport {
+  ServeQuestion question;
+  std::vector<ServedPlan> plans;  ///< the answer first; a search adds its runners-up
+  std::int64_t simulated = 0;     ///< plans
+  bool searched = false;
+  std::optional<double> largest_rate;  ///< Poisson requests per second that keep the targets
+  std::vector<std::string> notes;
+};
+
+/// Simulates one plan. Throws Error{invalid_input} if the model is not a decoder, the plan is
+/// illegal, or a request does not fit into the KV-cache.
+[[nodiscard]] ServedPlan simulate(const ServeQuestion& question, const PlanChoice& choice);
+
+/// Simulates `request`'s plan.
+[[nodiscard]] ServeReport make_serve_report(ServeQuestion question, const PlanRequest& request);
+
+/// Searches the fewest devices, at most `most_devices`, and among their plans the fastest, that
+/// keep the targets. Degrees in `fixed` are kept.
+[[nodiscard]] ServeReport make_serve_report(ServeQuestion question, const FixedDegrees& fixed,
+                                            std::int64_t most_devices);
+
+/// Reads a trace: one JSON object per line with `arrival_s`, `input_tokens` and `output_tokens`.
+/// Throws Error{invalid_input} with the line's number.
+[[nodiscard]] std::vector<ServeRequest> parse_trace(const std::string& text,
+                                                    const std::string& name);
+
+}  // namespace headroom

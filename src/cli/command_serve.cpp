@@ -1,0 +1,219 @@
+// headroom serve MODEL: latency and throughput of requests under continuous batching, and the
+// fewest devices that keep latency targets.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "commands.h"
+#include "headroom/error.h"
+#include "headroom/serve.h"
+#include "json_text.h"
+#include "output.h"
+#include "plan_option_values.h"
+#include "plan_options.h"
+
+namespace headroom::cli {
+namespace {
+
+constexpr const char* kTrafficGroup = "Requests";
+constexpr const char* kSchedulerGroup = "Scheduler";
+constexpr const char* kTargetGroup = "Targets";
+
+/// Devices of a search without --count.
+constexpr std::int64_t kMostDevices = 64;
+
+struct ServeCommand {
+  PlanOptions options;
+  ServeQuestion question;
+  std::optional<double> rate;
+  std::optional<std::int64_t> users;
+  std::optional<std::int64_t> requests;
+  std::string trace;
+  bool count_is_given = false;
+  std::int64_t most_devices = kMostDevices;
+};
+
+/// Simulated requests: enough that a hundredth of them makes a percentile, and that every user
+/// comes back.
+std::int64_t default_requests(const ServeCommand& command) {
+  constexpr std::int64_t kRequests = 1000;
+  constexpr std::int64_t kPerUser = 10;
+  return std::max(kRequests, kPerUser * command.users.value_or(0));
+}
+
+Arrivals arrivals_of(const ServeCommand& command) {
+  if (!command.trace.empty()) {
+    return TraceArrivals{parse_trace(detail::read_text_file(command.trace), command.trace)};
+  }
+  if (command.users) return UserArrivals{*command.users};
+  if (command.rate) return PoissonArrivals{*command.rate};
+  throw_invalid_input("the requests are missing",
+                      "add --rate 5 (requests per second), --users 100, or --trace FILE");
+}
+
+std::int64_t longest_request(const ServeTraffic& traffic) {
+  const auto* trace = std::get_if<TraceArrivals>(&traffic.arrivals);
+  if (trace == nullptr) return traffic.input_tokens + traffic.output_tokens;
+  std::int64_t longest = 0;
+  for (const ServeRequest& request : trace->requests) {
+    longest = std::max(longest, request.input_tokens + request.output_tokens);
+  }
+  return longest;
+}
+
+void run_serve(ServeCommand& command, int& status) {
+  PlanOptions& options = command.options;
+  ReportOutput output(options.output);
+  ServeQuestion question = command.question;
+  question.traffic.arrivals = arrivals_of(command);
+  question.traffic.requests = command.requests.value_or(default_requests(command));
+  options.seq_len = longest_request(question.traffic);
+  question.plan = question_of(options);
+  const bool searches = !question.targets.empty() && !command.count_is_given;
+  const ServeReport report =
+      searches ? make_serve_report(std::move(question), options.fixed, command.most_devices)
+               : make_serve_report(std::move(question), request_of(options));
+  if (!report.plans.front().verdict.met()) status = 1;
+  output.write(render(report, render_options(options.output, Detail::summary)), report.notes);
+}
+
+void add_traffic(Command root, const std::shared_ptr<ServeCommand>& command) {
+  constexpr double kMostPerSecond = 1e6;
+  constexpr CountRange kCounts{1, 100'000'000};
+  constexpr CountRange kTokens{1, std::int64_t{1} << 30U};
+  ServeTraffic& traffic = command->question.traffic;
+  // Elsewhere --output is the file of the report.
+  const auto set_output = [&traffic, kTokens](const std::string& text) {
+    const char* const names = "--output-tokens";
+    if (text.find_first_not_of("0123456789") != std::string::npos) {
+      refuse_value(names, fmt::format("takes the tokens of an answer, not \"{}\"; -o {} writes the "
+                                      "report to a file",
+                                      text, text));
+    }
+    traffic.output_tokens = parse_count(names, text, kTokens);
+  };
+  const auto set_rate = [command, kMostPerSecond](const std::string& text) {
+    command->rate = parse_positive("--rate", text, kMostPerSecond);
+  };
+  const Option rate =
+      root.add_text("--rate", "N", set_rate, "Requests per second, at random times (Poisson)")
+          .group(kTrafficGroup);
+  Option users = add_count(
+      root, "--users", kCounts, [command](std::int64_t n) { command->users = n; },
+      "Users, each of whom sends the next request when the last is answered");
+  users.group(kTrafficGroup).excludes(rate);
+  Option trace = root.add_text("--trace", "FILE", command->trace,
+                               "Requests as lines of JSON: arrival_s, input_tokens, output_tokens");
+  trace.group(kTrafficGroup).excludes(rate).excludes(users);
+  add_count(
+      root, "--input-tokens,--input", kTokens,
+      [&traffic](std::int64_t n) { traffic.input_tokens = n; }, "Tokens of each prompt (1024)")
+      .group(kTrafficGroup)
+      .excludes(trace);
+  root.add_text("--output-tokens,--output", "INT", set_output, "Tokens of each answer (256)")
+      .group(kTrafficGroup)
+      .excludes(trace);
+  add_count(
+      root, "--requests", kCounts, [command](std::int64_t n) { command->requests = n; },
+      "Requests to simulate (1000, or 10 per user if more)")
+      .group(kTrafficGroup)
+      .excludes(trace);
+  add_count(
+      root, "--seed", {0, std::int64_t{1} << 40U},
+      [&traffic](std::int64_t n) { traffic.seed = static_cast<std::uint64_t>(n); },
+      "Seed of the random times (1)")
+      .group(kTrafficGroup);
+}
+
+void add_scheduler(Command root, const std::shared_ptr<ServeCommand>& command) {
+  constexpr CountRange kSequences{1, 1'000'000};
+  constexpr CountRange kBatchedTokens{1, 1'000'000};
+  constexpr CountRange kBlockTokens{1, 65536};
+  SchedulerLimits& limits = command->question.limits;
+  add_count(
+      root, "--max-sequences", kSequences, [&limits](std::int64_t n) { limits.max_sequences = n; },
+      "Sequences that one replica runs at once, vLLM's max_num_seqs (256)")
+      .group(kSchedulerGroup);
+  add_count(
+      root, "--batched-tokens", kBatchedTokens,
+      [&limits](std::int64_t n) { limits.batched_tokens = n; },
+      "Tokens of one step, vLLM's max_num_batched_tokens (2048)")
+      .group(kSchedulerGroup);
+  add_count(
+      root, "--block-tokens", kBlockTokens, [&limits](std::int64_t n) { limits.block_tokens = n; },
+      "Tokens of a block of the KV-cache (16)")
+      .group(kSchedulerGroup);
+  const Choices<Admission> admissions{{"prompt", Admission::prompt},
+                                      {"request", Admission::request}};
+  add_choice(root, "--admission", limits.admission, admissions,
+             "Cache that must be free before a request runs: of its prompt, as in vLLM, or of its "
+             "prompt and answer, as in TensorRT-LLM (prompt)")
+      .group(kSchedulerGroup);
+  const auto set_hit = [&limits](const std::string& text) {
+    limits.prefix_hit = parse_positive("--prefix-hit", text, 1);
+  };
+  root.add_text("--prefix-hit", "FRACTION", set_hit,
+                "Fraction of the shortest prompt that all prompts begin with and that stays cached "
+                "(0)")
+      .group(kSchedulerGroup);
+}
+
+void add_targets(Command root, const std::shared_ptr<ServeCommand>& command) {
+  constexpr CountRange kDevices{1, 65536};
+  constexpr double kHighestPercentile = 100;
+  constexpr double kHighestPrice = 1e6;
+  LatencyTargets& targets = command->question.targets;
+  const auto add_target = [&](const std::string& name, std::optional<double>& target,
+                              const char* description) {
+    const auto set = [&target, name](const std::string& text) {
+      target = parse_seconds(name, text);
+    };
+    root.add_text(name, "TIME", set, description).group(kTargetGroup);
+  };
+  add_target("--ttft", targets.ttft_s, "Most time to the first token, such as 500ms");
+  add_target("--tpot", targets.tpot_s, "Most time per further token, such as 30ms");
+  add_target("--end-to-end", targets.end_to_end_s, "Most time of a whole request, such as 10s");
+  const auto set_percentile = [&targets, kHighestPercentile](const std::string& text) {
+    targets.percentile = parse_positive("--percentile", text, kHighestPercentile);
+  };
+  root.add_text("--percentile", "P", set_percentile,
+                "Percentage of the requests that must keep the targets (99)")
+      .group(kTargetGroup);
+  add_count(
+      root, "--most-devices", kDevices, [command](std::int64_t n) { command->most_devices = n; },
+      "Search up to this number of devices, if targets are given without --count (64)")
+      .group(kTargetGroup);
+  const auto set_price = [command, kHighestPrice](const std::string& text) {
+    command->question.price_per_hour = parse_positive("--price", text, kHighestPrice);
+  };
+  root.add_text("--price", "PRICE", set_price, "Price of one device for an hour, in any currency")
+      .group(kTargetGroup);
+}
+
+}  // namespace
+
+void add_serve(Command root, int& status) {
+  auto options = std::make_shared<ServeCommand>();
+  Command command = root.add_command(
+      "serve", "Simulate requests under continuous batching: latency, throughput, devices needed");
+  const Option count = add_serving_plan_options(command, options->options);
+  add_traffic(command, options);
+  add_scheduler(command, options);
+  add_targets(command, options);
+  // --output is the length of an answer here.
+  add_output_options(command, options->options.output, "-o,--output-file");
+  command.set_footer(
+      "Examples:\n"
+      "  headroom serve llama-3-8b --machine h100-80gb --input 2000 --output 300 --rate 5\n"
+      "  headroom serve llama-3-70b --machine h100-80gb --count 8 --tp 8 --users 100\n"
+      "  headroom serve llama-3-70b --machine h100-80gb --rate 10 --ttft 500ms --tpot 30ms\n"
+      "\n"
+      "Exit status: 1 if the targets are missed.");
+  command.on_run([options, count, &status] {
+    options->count_is_given = count.is_given();
+    run_serve(*options, status);
+  });
+}
+
+}  // namespace headroom::cli

@@ -1,0 +1,79 @@
+// Seconds of a serving pass by what they grow with, from which a step of continuous batching is put
+// together.
+#include <algorithm>
+
+#include "planner.h"
+
+namespace headroom {
+namespace {
+
+using detail::RankCosts;
+using detail::Section;
+using detail::SectionCosts;
+
+void add(const SectionCosts& section, PassTime& time) {
+  time.weights_s += section.weights_s;
+  time.sequences_s += section.forward_s - section.weights_s;
+  time.communication_s += section.forward_communication_s;
+}
+
+PassTime pass_time(const RankCosts& costs) {
+  constexpr auto kHead = static_cast<std::size_t>(Section::Kind::main_last);
+  PassTime time;
+  for (std::size_t i = 0; i < costs.outside.size(); ++i) {
+    if (i != kHead) add(costs.outside[i], time);
+  }
+  for (const SectionCosts& kind : costs.layers) add(kind, time);
+  time.head_s = costs.outside[kHead].forward_s + costs.outside[kHead].forward_communication_s;
+  return time;
+}
+
+}  // namespace
+
+PassTime Planner::Implementation::prefill_time(const PlanChoice& choice, std::int64_t tokens,
+                                               std::int64_t past_len) {
+  const RankCosts& pass =
+      costs(Pass::prefill, choice.parallel, workload_of(Pass::prefill, 1, tokens, past_len));
+  PassTime time = pass_time(pass);
+  time.communication_s +=
+      static_cast<double>(choice.parallel.pipeline - 1) * send_seconds(choice, pass.hidden);
+  return time;
+}
+
+PassTime Planner::Implementation::decode_time(const PlanChoice& choice, std::int64_t sequences,
+                                              std::int64_t past_len) {
+  const RankCosts& pass =
+      costs(Pass::decode, choice.parallel, workload_of(Pass::decode, sequences, 1, past_len));
+  PassTime time = pass_time(pass);
+  time.communication_s +=
+      static_cast<double>(choice.parallel.pipeline - 1) * send_seconds(choice, pass.hidden);
+  return time;
+}
+
+double Planner::Implementation::stage_imbalance(const PlanChoice& choice) {
+  std::int64_t all = 0;
+  for (const detail::LayerKind& kind : kinds) all += kind.count;
+  std::int64_t most = 0;
+  for (const detail::PipelineStage& stage : stages(choice.parallel)) {
+    std::int64_t layers = 0;
+    for (const std::int64_t of_kind : stage.layers_of_kind) layers += of_kind;
+    most = std::max(most, layers);
+  }
+  return static_cast<double>(most * choice.parallel.pipeline) / static_cast<double>(all);
+}
+
+PassTime Planner::prefill_time(const PlanChoice& choice, std::int64_t tokens,
+                               std::int64_t past_len) {
+  return implementation_->prefill_time(choice, tokens, past_len);
+}
+
+PassTime Planner::decode_time(const PlanChoice& choice, std::int64_t sequences,
+                              std::int64_t past_len) {
+  return implementation_->decode_time(choice, sequences, past_len);
+}
+
+double Planner::stage_imbalance(const PlanChoice& choice) {
+  return implementation_->stage_imbalance(choice);
+}
+
+}  // namespace headroom

@@ -1,0 +1,267 @@
+// ServeReport -> Document and JSON: the verdict, latencies, throughput, and how full the replicas
+// are.
+#include <fmt/format.h>
+
+#include "describe.h"
+#include "headroom/serve.h"
+#include "plan_words.h"
+#include "units.h"
+#include "visit.h"
+#include "writers.h"
+
+namespace headroom::detail {
+namespace {
+
+/// "2 000 tokens in, 300 out"
+std::string lengths_text(const ServeTraffic& traffic) {
+  return fmt::format("{} tokens in · {} out", with_separators(traffic.input_tokens),
+                     with_separators(traffic.output_tokens));
+}
+
+std::string traffic_text(const ServeTraffic& traffic) {
+  const auto count = [](std::int64_t requests) {
+    return fmt::format("{} requests", with_separators(requests));
+  };
+  return std::visit(
+      Overloaded{[&](const PoissonArrivals& arrivals) {
+                   return fmt::format("{:.4g} requests/s at random times · {} · {}",
+                                      arrivals.requests_per_s, lengths_text(traffic),
+                                      count(traffic.requests));
+                 },
+                 [&](const UserArrivals& arrivals) {
+                   return fmt::format("{} users · {} · {}", with_separators(arrivals.users),
+                                      lengths_text(traffic), count(traffic.requests));
+                 },
+                 [&](const TraceArrivals& arrivals) {
+                   return fmt::format("{} of a trace",
+                                      count(static_cast<std::int64_t>(arrivals.requests.size())));
+                 }},
+      traffic.arrivals);
+}
+
+/// "TTFT 312.000 ms ≤ 500.000 ms"
+std::string target_text(const char* name, const LatencySummary& latency, double target, bool met) {
+  return fmt::format("{} {} {} {}", name, duration(latency.at_target), met ? "≤" : ">",
+                     duration(target));
+}
+
+std::string verdict_text(const ServeReport& report) {
+  const LatencyTargets& targets = report.question.targets;
+  const ServedPlan& plan = report.plans.front();
+  std::vector<std::string> parts;
+  const auto add = [&](const char* name, const LatencySummary& latency,
+                       const std::optional<double>& target, bool met) {
+    if (target) parts.push_back(target_text(name, latency, *target, met));
+  };
+  add("TTFT", plan.figures.ttft, targets.ttft_s, plan.verdict.ttft);
+  if (plan.figures.tpot) add("TPOT", *plan.figures.tpot, targets.tpot_s, plan.verdict.tpot);
+  add("end to end", plan.figures.end_to_end, targets.end_to_end_s, plan.verdict.end_to_end);
+  return fmt::format("{} — {} for {:.4g} % of the requests", plan.verdict.met() ? "KEPT" : "MISSED",
+                     fmt::join(parts, " · "), targets.percentile);
+}
+
+std::string throughput_text(const ServeFigures& figures) {
+  return fmt::format("{:.1f} output tokens/s · {:.1f} input tokens/s · {:.4g} requests/s",
+                     figures.output_tokens_per_s, figures.input_tokens_per_s,
+                     figures.requests_per_s);
+}
+
+struct Price {
+  double per_hour;
+  double per_million_output_tokens;
+};
+
+std::optional<Price> price_of(const ServeReport& report) {
+  if (!report.question.price_per_hour) return std::nullopt;
+  const ServedPlan& plan = report.plans.front();
+  const double per_hour =
+      *report.question.price_per_hour * static_cast<double>(plan.choice.parallel.devices());
+  constexpr double kSecondsPerHour = 3600;
+  return Price{per_hour, per_hour / kSecondsPerHour / plan.figures.output_tokens_per_s * 1e6};
+}
+
+Table latency_table(const ServeFigures& figures) {
+  Table table;
+  table.columns = {words_column("latency", "Latency"), milliseconds_column("mean_s", "Mean"),
+                   milliseconds_column("p50_s", "p50"), milliseconds_column("p90_s", "p90"),
+                   milliseconds_column("p99_s", "p99")};
+  const auto add = [&](const char* name, const LatencySummary& latency) {
+    table.rows.push_back({std::string(name), latency.mean, latency.p50, latency.p90, latency.p99});
+  };
+  add("TTFT", figures.ttft);
+  if (figures.tpot) add("TPOT", *figures.tpot);
+  add("end to end", figures.end_to_end);
+  return table;
+}
+
+Table replica_table(const ServeFigures& figures) {
+  Table table;
+  table.columns = {words_column("quantity", "One replica"), number_column("mean", "Mean", {"", 1}),
+                   number_column("peak", "Peak", {"", 1})};
+  const auto add = [&](const char* name, double mean, double peak) {
+    table.rows.push_back({std::string(name), mean, peak});
+  };
+  add("running sequences", figures.mean_running, static_cast<double>(figures.peak_running));
+  add("waiting requests", figures.mean_waiting, static_cast<double>(figures.peak_waiting));
+  add("KV-cache in use [%]", 100 * figures.mean_cache, 100 * figures.peak_cache);
+  table.rows.push_back({std::string("time in a step [%]"), 100 * figures.busy, Cell{}});
+  return table;
+}
+
+Table plans_table(const ServeReport& report) {
+  Table table;
+  table.columns = {words_column("plan", "Plan"),
+                   words_column("targets", "Targets"),
+                   milliseconds_column("ttft_s", "TTFT"),
+                   milliseconds_column("tpot_s", "TPOT"),
+                   milliseconds_column("end_to_end_s", "End to end"),
+                   number_column("output_tokens_per_s", "Output", {"[tokens/s]", 1})};
+  for (const ServedPlan& plan : report.plans) {
+    const ServeFigures& figures = plan.figures;
+    const Cell tpot = figures.tpot ? Cell{figures.tpot->at_target} : Cell{};
+    table.rows.push_back(
+        {describe(plan.choice, Purpose::serve), std::string(plan.verdict.met() ? "kept" : "missed"),
+         figures.ttft.at_target, tpot, figures.end_to_end.at_target, figures.output_tokens_per_s});
+  }
+  return table;
+}
+
+std::string types_text(const PlanQuestion& question) {
+  const std::vector<std::string> words{
+      fmt::format("{} × {}", question.devices, question.rates.name),
+      fmt::format("{} attention", name_of(question.query.attention))};
+  return fmt::format("{}", fmt::join(words, " · "));
+}
+
+Json latency_json(const LatencySummary& latency) {
+  return {{"mean_s", latency.mean},
+          {"p50_s", latency.p50},
+          {"p90_s", latency.p90},
+          {"p99_s", latency.p99},
+          {"at_target_s", latency.at_target}};
+}
+
+Json traffic_json(const ServeTraffic& traffic) {
+  Json json = {{"arrivals", nullptr},     {"requests_per_s", nullptr},
+               {"users", nullptr},        {"requests", traffic.requests},
+               {"input_tokens", nullptr}, {"output_tokens", nullptr},
+               {"seed", nullptr}};
+  const auto set_lengths = [&] {
+    json["input_tokens"] = traffic.input_tokens;
+    json["output_tokens"] = traffic.output_tokens;
+  };
+  std::visit(Overloaded{[&](const PoissonArrivals& arrivals) {
+                          json["arrivals"] = "poisson";
+                          json["requests_per_s"] = arrivals.requests_per_s;
+                          json["seed"] = traffic.seed;
+                          set_lengths();
+                        },
+                        [&](const UserArrivals& arrivals) {
+                          json["arrivals"] = "users";
+                          json["users"] = arrivals.users;
+                          set_lengths();
+                        },
+                        [&](const TraceArrivals& arrivals) {
+                          json["arrivals"] = "trace";
+                          json["requests"] = arrivals.requests.size();
+                        }},
+             traffic.arrivals);
+  return json;
+}
+
+Json figures_json(const ServeFigures& figures) {
+  return {{"requests", figures.requests},
+          {"duration_s", figures.duration_s},
+          {"requests_per_s", figures.requests_per_s},
+          {"input_tokens_per_s", figures.input_tokens_per_s},
+          {"output_tokens_per_s", figures.output_tokens_per_s},
+          {"ttft", latency_json(figures.ttft)},
+          {"tpot", figures.tpot ? latency_json(*figures.tpot) : Json(nullptr)},
+          {"end_to_end", latency_json(figures.end_to_end)},
+          {"steps", figures.steps},
+          {"busy", figures.busy},
+          {"mean_running", figures.mean_running},
+          {"peak_running", figures.peak_running},
+          {"mean_waiting", figures.mean_waiting},
+          {"peak_waiting", figures.peak_waiting},
+          {"mean_kv_cache", figures.mean_cache},
+          {"peak_kv_cache", figures.peak_cache},
+          {"preemptions", figures.preemptions}};
+}
+
+Json served_json(const ServedPlan& plan) {
+  Json json;
+  json["plan"] = plan_json(plan.choice);
+  json["devices"] = plan.choice.parallel.devices();
+  json["meets_targets"] = plan.verdict.met();
+  json["kv_cache"] = {{"capacity_bytes", json_integer(plan.cache.bytes)},
+                      {"longest_tokens", plan.cache.tokens},
+                      {"requests", plan.cache.requests}};
+  json["figures"] = figures_json(plan.figures);
+  return json;
+}
+
+}  // namespace
+
+Document to_document(const ServeReport& report) {
+  const ServeQuestion& question = report.question;
+  const ServedPlan& plan = report.plans.front();
+  Document document;
+  const ModelSpec& spec = question.plan.model.spec;
+  document.add_line(spec.name, describe(spec));
+  document.add_line("requests", traffic_text(question.traffic));
+  document.add_line("devices", types_text(question.plan));
+  document.add_line("plan", describe(plan.choice, Purpose::serve));
+  add_device(question.plan, document);
+  if (!question.targets.empty()) document.add_line("targets", verdict_text(report));
+  document.add_line("throughput", throughput_text(plan.figures));
+  if (report.largest_rate) {
+    document.add_line("largest rate",
+                      fmt::format("{:.3g} requests/s keep the targets", *report.largest_rate));
+  }
+  document.add_line(
+      "KV-cache",
+      fmt::format("{} per rank · room for {} such requests at once on each replica",
+                  describe_bytes(plan.cache.bytes), with_separators(plan.cache.requests)));
+  if (const auto price = price_of(report)) {
+    document.add_line("price", fmt::format("{:.2f} per hour · {:.3g} per million output tokens",
+                                           price->per_hour, price->per_million_output_tokens));
+  }
+  document.blocks.emplace_back(latency_table(plan.figures));
+  document.blocks.emplace_back(replica_table(plan.figures));
+  if (report.searched) {
+    document.blocks.emplace_back(
+        Heading{fmt::format("Best plans on {} device{} of {} simulated", question.plan.devices,
+                            question.plan.devices == 1 ? "" : "s", report.simulated)});
+    document.blocks.emplace_back(plans_table(report));
+  }
+  return document;
+}
+
+Json to_json(const ServeReport& report) {
+  const ServeQuestion& question = report.question;
+  Json json = question_json(question.plan);
+  json.erase("batch_size");
+  json.erase("seq_len");
+  json["traffic"] = traffic_json(question.traffic);
+  json["scheduler"] = {{"max_sequences", question.limits.max_sequences},
+                       {"batched_tokens", question.limits.batched_tokens},
+                       {"admission", name_of(question.limits.admission)},
+                       {"block_tokens", question.limits.block_tokens},
+                       {"prefix_hit", question.limits.prefix_hit}};
+  json["targets"] = {{"ttft_s", json_or_null(question.targets.ttft_s)},
+                     {"tpot_s", json_or_null(question.targets.tpot_s)},
+                     {"end_to_end_s", json_or_null(question.targets.end_to_end_s)},
+                     {"percentile", question.targets.percentile}};
+  json["largest_requests_per_s"] = json_or_null(report.largest_rate);
+  const auto price = price_of(report);
+  json["price_per_hour"] = price ? Json(price->per_hour) : Json(nullptr);
+  json["price_per_million_output_tokens"] =
+      price ? Json(price->per_million_output_tokens) : Json(nullptr);
+  json["simulated_plans"] = report.simulated;
+  json["plans"] = Json::array();
+  for (const ServedPlan& plan : report.plans) json["plans"].push_back(served_json(plan));
+  return json;
+}
+
+}  // namespace headroom::detail

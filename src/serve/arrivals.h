@@ -1,0 +1,14 @@
+// Requests of a simulation in their order of arrival. Internal to src/serve.
+#pragma once
+
+#include <vector>
+
+#include "headroom/serve.h"
+
+namespace headroom::detail {
+
+/// All requests of `traffic`. Of users, only the first of each has an arrival; later ones arrive
+/// when an answer ends, and have an infinite one here.
+[[nodiscard]] std::vector<ServeRequest> requests_of(const ServeTraffic& traffic);
+
+}  // namespace headroom::detail

@@ -1,0 +1,69 @@
+#include "cache_pool.h"
+
+#include <limits>
+#include <utility>
+
+#include "headroom/error.h"
+
+namespace headroom::detail {
+
+CacheBytes::CacheBytes(Planner& planner, const PlanChoice& choice, std::int64_t block_tokens)
+    : planner_(&planner), choice_(choice), block_tokens_(block_tokens) {}
+
+std::int64_t CacheBytes::of_tokens(std::int64_t tokens) {
+  if (tokens == 0) return 0;
+  const std::int64_t blocks = ceil_div(tokens, block_tokens_);
+  const auto index = static_cast<std::size_t>(blocks);
+  if (index >= bytes_.size()) bytes_.resize(index + 1 + index / 2, -1);
+  if (bytes_[index] < 0) {
+    const Load load{choice_.parallel.data, blocks * block_tokens_};
+    const Integer bytes = planner_->evaluate(choice_, load).memory.kv_cache;
+    if (bytes > std::numeric_limits<std::int64_t>::max()) {
+      throw Error(ErrorCode::overflow, "the KV-cache of one request exceeds 2^63 bytes");
+    }
+    bytes_[index] = static_cast<std::int64_t>(bytes);
+  }
+  return bytes_[index];
+}
+
+CachePool::CachePool(CacheBytes bytes, std::int64_t capacity_bytes, std::int64_t shared_tokens)
+    : bytes_(std::move(bytes)),
+      capacity_bytes_(capacity_bytes),
+      shared_tokens_(shared_tokens),
+      shared_bytes_(bytes_.of_tokens(shared_tokens)),
+      used_bytes_(shared_bytes_) {}
+
+std::int64_t CachePool::own_bytes(std::int64_t tokens) {
+  return std::max<std::int64_t>(0, bytes_.of_tokens(tokens) - shared_bytes_);
+}
+
+bool CachePool::reserve(std::int64_t tokens, std::int64_t& held_bytes) {
+  const std::int64_t more = own_bytes(tokens) - held_bytes;
+  if (more <= 0) return true;
+  if (more > capacity_bytes_ - used_bytes_) return false;
+  used_bytes_ += more;
+  held_bytes += more;
+  return true;
+}
+
+void CachePool::release(std::int64_t& held_bytes) { used_bytes_ -= std::exchange(held_bytes, 0); }
+
+bool CachePool::can_hold(std::int64_t tokens) {
+  return own_bytes(tokens) <= capacity_bytes_ - shared_bytes_;
+}
+
+std::int64_t CachePool::longest(std::int64_t limit) {
+  return largest_satisfying([this](std::int64_t tokens) { return can_hold(tokens); }, limit);
+}
+
+std::int64_t CachePool::sequences(std::int64_t tokens) {
+  const std::int64_t each = own_bytes(tokens);
+  return each == 0 ? 0 : (capacity_bytes_ - shared_bytes_) / each;
+}
+
+double CachePool::occupied() const {
+  if (capacity_bytes_ <= 0) return 0;
+  return static_cast<double>(used_bytes_) / static_cast<double>(capacity_bytes_);
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,80 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "headroom/error.h"
+#include "headroom/serve.h"
+#include "simulation.h"
+#include "size_search.h"
+
+namespace headroom {
+namespace {
+
+/// Runner-up plans in a report.
+constexpr std::size_t kKept = 5;
+
+/// Served below this fraction of the arrivals, the queue grows as long as requests come.
+constexpr double kServedFraction = 0.9;
+
+void add_notes(ServeReport& report) {
+  report.notes = report.question.plan.notes;
+  if (report.plans.empty()) return;
+  const ServeFigures& figures = report.plans.front().figures;
+  const bool open = !std::holds_alternative<UserArrivals>(report.question.traffic.arrivals);
+  if (open && figures.arrivals_per_s > 0 &&
+      figures.requests_per_s < kServedFraction * figures.arrivals_per_s) {
+    report.notes.push_back(fmt::format(
+        "{:.3g} requests/s arrive and {:.3g} are answered: if arrivals go on, the queue "
+        "grows, and latencies with it",
+        figures.arrivals_per_s, figures.requests_per_s));
+  }
+  if (figures.preemptions > 0) {
+    report.notes.push_back(
+        fmt::format("the KV-cache ran out {} times: the sequence that was admitted last is then "
+                    "prefilled again",
+                    figures.preemptions));
+  }
+}
+
+Planner planner_of(const ServeQuestion& question) {
+  Planner planner(question.plan.model.spec, detail::query_of(question), question.plan.rates);
+  detail::require_decoder(planner);
+  return planner;
+}
+
+}  // namespace
+
+ServeReport make_serve_report(ServeQuestion question, const PlanRequest& request) {
+  ServeReport report;
+  report.plans = {simulate(question, request.choice)};
+  report.simulated = 1;
+  Planner planner = planner_of(question);
+  report.largest_rate = detail::largest_rate(planner, question, request.choice);
+  report.question = std::move(question);
+  add_notes(report);
+  return report;
+}
+
+ServeReport make_serve_report(ServeQuestion question, const FixedDegrees& fixed,
+                              std::int64_t most_devices) {
+  Planner planner = planner_of(question);
+  detail::SizeSearch search = detail::search_sizes(planner, question, fixed, most_devices);
+  if (search.plans.empty()) {
+    throw_invalid_input(fmt::format("{} fits on no plan of up to {} devices with these requests",
+                                    question.plan.model.spec.name, most_devices),
+                        "allow more devices, smaller weights or shorter requests");
+  }
+  if (search.plans.size() > kKept) search.plans.resize(kKept);
+  ServeReport report;
+  report.searched = true;
+  report.simulated = search.simulated;
+  report.plans = std::move(search.plans);
+  report.largest_rate = detail::largest_rate(planner, question, report.plans.front().choice);
+  question.plan.devices = report.plans.front().choice.parallel.devices();
+  report.question = std::move(question);
+  add_notes(report);
+  return report;
+}
+
+}  // namespace headroom

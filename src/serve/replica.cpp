@@ -1,0 +1,167 @@
+#include "replica.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace headroom::detail {
+
+void TimeWeighted::add(double value, double seconds) {
+  integral_ += value * seconds;
+  peak_ = std::max(peak_, value);
+}
+
+Replica::Replica(const ReplicaSettings& settings, CachePool pool, StepTimes& times,
+                 std::vector<Progress>& progress)
+    : settings_(settings),
+      pool_(std::move(pool)),
+      times_(&times),
+      progress_(&progress),
+      batches_(static_cast<std::size_t>(settings.stages)),
+      stage_free_s_(static_cast<std::size_t>(settings.stages), 0) {}
+
+void Replica::advance(double now_s) {
+  const double seconds = now_s - std::exchange(now_s_, now_s);
+  occupation_.running.add(static_cast<double>(running_), seconds);
+  occupation_.waiting.add(static_cast<double>(waiting_.size()), seconds);
+  occupation_.cache.add(pool_.occupied(), seconds);
+}
+
+void Replica::add(std::size_t request, double now_s) {
+  advance(now_s);
+  waiting_.push_back(request);
+  ++outstanding_;
+}
+
+double Replica::next_end_s() const {
+  return std::ranges::min_element(batches_, {}, &Batch::end_s)->end_s;
+}
+
+std::vector<std::size_t> Replica::end_step() {
+  Batch& batch = *std::ranges::min_element(batches_, {}, &Batch::end_s);
+  const double now_s = std::exchange(batch.end_s, std::numeric_limits<double>::infinity());
+  advance(now_s);
+  std::vector<std::size_t> answered;
+  for (Sequence& sequence : batch.sequences) {
+    if (sequence.scheduled == 0) continue;
+    sequence.computed += std::exchange(sequence.scheduled, 0);
+    if (sequence.computed < sequence.tokens) continue;
+    Progress& progress = (*progress_)[sequence.request];
+    ++sequence.tokens;
+    if (progress.generated++ == 0) progress.first_token_s = now_s;
+    if (progress.generated < progress.request.output_tokens) continue;
+    progress.end_s = now_s;
+    pool_.release(sequence.held_bytes);
+    answered.push_back(sequence.request);
+  }
+  if (!answered.empty()) {
+    std::erase_if(batch.sequences, [&](const Sequence& sequence) {
+      return (*progress_)[sequence.request].end_s >= 0;
+    });
+    const auto count = static_cast<std::int64_t>(answered.size());
+    running_ -= count;
+    outstanding_ -= count;
+  }
+  return answered;
+}
+
+void Replica::schedule(Sequence& sequence, std::int64_t tokens, Step& step) {
+  const bool decodes = tokens == 1 && sequence.computed + 1 == sequence.tokens;
+  step.sequences_s +=
+      decodes ? times_->decode(sequence.computed) : times_->chunk(tokens, sequence.computed);
+  sequence.scheduled = tokens;
+  step.tokens += tokens;
+  if (sequence.computed + tokens == sequence.tokens) ++step.sampled;
+}
+
+void Replica::preempt_last(Batch& batch) {
+  Sequence& last = batch.sequences.back();
+  pool_.release(last.held_bytes);
+  waiting_.push_front(last.request);
+  batch.sequences.pop_back();
+  --running_;
+  ++occupation_.preemptions;
+}
+
+bool Replica::make_room(Batch& batch, std::size_t index, std::int64_t tokens, Step& step) {
+  while (!pool_.reserve(tokens, batch.sequences[index].held_bytes)) {
+    step.preempted = true;
+    // Other batches of a pipeline may hold the rest, and give it back when they end.
+    preempt_last(batch);
+    if (index == batch.sequences.size()) return false;
+  }
+  return true;
+}
+
+void Replica::continue_running(Batch& batch, Step& step) {
+  for (std::size_t i = 0; i < batch.sequences.size(); ++i) {
+    const Sequence& sequence = batch.sequences[i];
+    const std::int64_t tokens = std::min(sequence.tokens - sequence.computed,
+                                         settings_.limits.batched_tokens - step.tokens);
+    if (tokens == 0) return;
+    if (!make_room(batch, i, sequence.computed + tokens, step)) return;
+    schedule(batch.sequences[i], tokens, step);
+  }
+}
+
+bool Replica::is_smallest(const Batch& batch) const {
+  return std::ranges::all_of(batches_, [&](const Batch& other) {
+    return batch.sequences.size() <= other.sequences.size();
+  });
+}
+
+std::int64_t Replica::reserved_tokens(const Progress& progress) const {
+  switch (settings_.limits.admission) {
+    case Admission::prompt:
+      break;
+    case Admission::request:
+      return progress.request.input_tokens + progress.request.output_tokens - 1;
+  }
+  return progress.request.input_tokens + progress.generated;
+}
+
+void Replica::admit_waiting(Batch& batch, Step& step) {
+  const std::int64_t most = ceil_div(settings_.limits.max_sequences, settings_.stages);
+  while (!waiting_.empty() && !step.preempted && is_smallest(batch) &&
+         static_cast<std::int64_t>(batch.sequences.size()) < most) {
+    const Progress& progress = (*progress_)[waiting_.front()];
+    const std::int64_t known = progress.request.input_tokens + progress.generated;
+    // The last token of a prompt is computed even if its cache exists: it gives the first answer.
+    const std::int64_t cached = std::min(pool_.shared_tokens(), known - 1);
+    Sequence sequence{waiting_.front(), known, cached, 0, 0};
+    const std::int64_t tokens =
+        std::min(known - cached, settings_.limits.batched_tokens - step.tokens);
+    if (tokens == 0 || !pool_.reserve(reserved_tokens(progress), sequence.held_bytes)) return;
+    waiting_.pop_front();
+    schedule(sequence, tokens, step);
+    batch.sequences.push_back(sequence);
+    ++running_;
+  }
+}
+
+double Replica::run(const Step& step, double now_s) {
+  const double seconds =
+      times_->weights(step.tokens) + times_->head(step.sampled) + step.sequences_s;
+  const double stage_s =
+      seconds * settings_.stage_imbalance / static_cast<double>(stage_free_s_.size());
+  double end_s = now_s;
+  for (double& free_s : stage_free_s_) {
+    end_s = std::max(end_s, free_s) + stage_s;
+    free_s = end_s;
+  }
+  occupation_.busy_s += stage_s;
+  ++occupation_.steps;
+  return end_s;
+}
+
+void Replica::start_steps(double now_s) {
+  advance(now_s);
+  for (Batch& batch : batches_) {
+    if (!batch.idle()) continue;
+    Step step;
+    continue_running(batch, step);
+    admit_waiting(batch, step);
+    if (step.tokens > 0) batch.end_s = run(step, now_s);
+  }
+}
+
+}  // namespace headroom::detail

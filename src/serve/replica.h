@@ -1,0 +1,121 @@
+// One replica under continuous batching with chunked prefill, as vLLM's scheduler works (its v1
+// core, vllm/v1/core/sched/scheduler.py, version 0.9): running sequences first, in the order of
+// their admission, then waiting ones, until the step has its tokens; the sequence that was admitted
+// last gives up its cache when the pool is empty. Internal to src/serve.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <limits>
+#include <vector>
+
+#include "cache_pool.h"
+#include "step_times.h"
+
+namespace headroom::detail {
+
+/// Progress of a request.
+struct Progress {
+  ServeRequest request;
+  std::int64_t generated = 0;
+  double first_token_s = -1;
+  double end_s = -1;
+};
+
+/// A fraction of the time a quantity is integrated over, and its highest value.
+class TimeWeighted {
+ public:
+  /// The quantity was `value` for `seconds`.
+  void add(double value, double seconds);
+  [[nodiscard]] double integral() const { return integral_; }
+  [[nodiscard]] double peak() const { return peak_; }
+
+ private:
+  double integral_ = 0;
+  double peak_ = 0;
+};
+
+/// Occupation of a replica over time.
+struct Occupation {
+  TimeWeighted running;
+  TimeWeighted waiting;
+  TimeWeighted cache;
+  double busy_s = 0;  ///< in which the first stage runs a step
+  std::int64_t steps = 0;
+  std::int64_t preemptions = 0;
+};
+
+/// Settings of a replica. In a pipeline, `stages` batches are on their way at once, and each has
+/// its own sequences.
+struct ReplicaSettings {
+  SchedulerLimits limits;
+  std::int64_t stages = 1;
+  double stage_imbalance = 1;  ///< of the slowest stage over the average
+};
+
+class Replica {
+ public:
+  /// `times` and `progress`, by request, must outlive it.
+  Replica(const ReplicaSettings& settings, CachePool pool, StepTimes& times,
+          std::vector<Progress>& progress);
+
+  void add(std::size_t request, double now_s);
+  /// Requests that are not answered yet.
+  [[nodiscard]] std::int64_t outstanding() const { return outstanding_; }
+  /// The end of the step that ends first; infinite if none runs.
+  [[nodiscard]] double next_end_s() const;
+  /// Ends that step at next_end_s() and returns the requests that it answered.
+  std::vector<std::size_t> end_step();
+  /// Starts a step in every idle batch that has work.
+  void start_steps(double now_s);
+  [[nodiscard]] const Occupation& occupation() const { return occupation_; }
+
+ private:
+  struct Sequence {
+    std::size_t request;
+    std::int64_t tokens;     ///< known: prompt and generated ones
+    std::int64_t computed;   ///< with their keys and values in the cache
+    std::int64_t scheduled;  ///< computed by the running step
+    std::int64_t held_bytes;
+  };
+  struct Batch {
+    std::vector<Sequence> sequences;  ///< in order of admission
+    double end_s = std::numeric_limits<double>::infinity();
+    [[nodiscard]] bool idle() const { return end_s == std::numeric_limits<double>::infinity(); }
+  };
+  /// The work of a step while it is put together.
+  struct Step {
+    std::int64_t tokens = 0;
+    std::int64_t sampled = 0;
+    double sequences_s = 0;
+    bool preempted = false;
+  };
+
+  /// Counts the time since the last event.
+  void advance(double now_s);
+  void schedule(Sequence& sequence, std::int64_t tokens, Step& step);
+  /// Room for `tokens` tokens of the sequence at `index`; takes it from later ones if needed.
+  bool make_room(Batch& batch, std::size_t index, std::int64_t tokens, Step& step);
+  void continue_running(Batch& batch, Step& step);
+  void admit_waiting(Batch& batch, Step& step);
+  void preempt_last(Batch& batch);
+  /// Tokens whose cache a request gets when it is admitted.
+  [[nodiscard]] std::int64_t reserved_tokens(const Progress& progress) const;
+  [[nodiscard]] bool is_smallest(const Batch& batch) const;
+  /// Passes the step through the stages; returns its end.
+  double run(const Step& step, double now_s);
+
+  ReplicaSettings settings_;
+  CachePool pool_;
+  StepTimes* times_;
+  std::vector<Progress>* progress_;
+  std::deque<std::size_t> waiting_;
+  std::vector<Batch> batches_;
+  std::vector<double> stage_free_s_;
+  std::int64_t outstanding_ = 0;
+  std::int64_t running_ = 0;
+  double now_s_ = 0;
+  Occupation occupation_;
+};
+
+}  // namespace headroom::detail

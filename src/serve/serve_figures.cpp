@@ -1,0 +1,114 @@
+#include "serve_figures.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+namespace headroom {
+
+std::string_view name_of(Admission admission) noexcept {
+  switch (admission) {
+    case Admission::request:
+      return "request";
+    case Admission::prompt:
+      break;
+  }
+  return "prompt";
+}
+
+TargetVerdict verdict_of(const ServeFigures& figures, const LatencyTargets& targets) {
+  const auto keeps = [](const LatencySummary& latency, const std::optional<double>& limit) {
+    return !limit || latency.at_target <= *limit;
+  };
+  return {keeps(figures.ttft, targets.ttft_s),
+          !figures.tpot || keeps(*figures.tpot, targets.tpot_s),
+          keeps(figures.end_to_end, targets.end_to_end_s)};
+}
+
+namespace detail {
+namespace {
+
+/// Seconds between the tokens of each request that has two.
+std::vector<double> times_per_token(const std::vector<Progress>& progress) {
+  std::vector<double> seconds;
+  for (const Progress& one : progress) {
+    if (one.generated < 2) continue;
+    seconds.push_back((one.end_s - one.first_token_s) / static_cast<double>(one.generated - 1));
+  }
+  return seconds;
+}
+
+void add_requests(const std::vector<Progress>& progress, double percentile, ServeFigures& figures) {
+  std::vector<double> first;
+  std::vector<double> whole;
+  double input = 0;
+  double output = 0;
+  double begin_s = progress.front().request.arrival_s;
+  double last_s = begin_s;
+  double end_s = 0;
+  for (const Progress& one : progress) {
+    first.push_back(one.first_token_s - one.request.arrival_s);
+    whole.push_back(one.end_s - one.request.arrival_s);
+    input += static_cast<double>(one.request.input_tokens);
+    output += static_cast<double>(one.request.output_tokens);
+    begin_s = std::min(begin_s, one.request.arrival_s);
+    last_s = std::max(last_s, one.request.arrival_s);
+    end_s = std::max(end_s, one.end_s);
+  }
+  figures.requests = static_cast<std::int64_t>(progress.size());
+  figures.duration_s = end_s - begin_s;
+  figures.requests_per_s = static_cast<double>(progress.size()) / figures.duration_s;
+  figures.input_tokens_per_s = input / figures.duration_s;
+  figures.output_tokens_per_s = output / figures.duration_s;
+  if (last_s > begin_s) {
+    figures.arrivals_per_s = static_cast<double>(progress.size() - 1) / (last_s - begin_s);
+  }
+  figures.ttft = summarize_latency(std::move(first), percentile);
+  figures.end_to_end = summarize_latency(std::move(whole), percentile);
+  std::vector<double> per_token = times_per_token(progress);
+  if (!per_token.empty()) figures.tpot = summarize_latency(std::move(per_token), percentile);
+}
+
+void add_occupation(const std::vector<Replica>& replicas, ServeFigures& figures) {
+  const double all_s = figures.duration_s * static_cast<double>(replicas.size());
+  for (const Replica& replica : replicas) {
+    const Occupation& occupation = replica.occupation();
+    figures.steps += occupation.steps;
+    figures.preemptions += occupation.preemptions;
+    figures.busy += occupation.busy_s / all_s;
+    figures.mean_running += occupation.running.integral() / all_s;
+    figures.mean_waiting += occupation.waiting.integral() / all_s;
+    figures.mean_cache += occupation.cache.integral() / all_s;
+    const auto raise = [](auto& peak, double value) {
+      peak = std::max(peak, static_cast<std::remove_reference_t<decltype(peak)>>(value));
+    };
+    raise(figures.peak_running, occupation.running.peak());
+    raise(figures.peak_waiting, occupation.waiting.peak());
+    raise(figures.peak_cache, occupation.cache.peak());
+  }
+}
+
+}  // namespace
+
+LatencySummary summarize_latency(std::vector<double> seconds, double percentile) {
+  std::ranges::sort(seconds);
+  const auto count = static_cast<double>(seconds.size());
+  const auto at = [&](double percent) {
+    const double rank = std::ceil(percent / 100 * count);
+    return seconds[static_cast<std::size_t>(std::clamp(rank, 1.0, count)) - 1];
+  };
+  return {std::reduce(seconds.begin(), seconds.end()) / count, at(50), at(90), at(99),
+          at(percentile)};
+}
+
+ServeFigures figures_of(const std::vector<Progress>& progress, const std::vector<Replica>& replicas,
+                        double percentile) {
+  ServeFigures figures;
+  add_requests(progress, percentile, figures);
+  add_occupation(replicas, figures);
+  return figures;
+}
+
+}  // namespace detail
+}  // namespace headroom

@@ -1,0 +1,17 @@
+// Summaries of a simulation. Internal to src/serve.
+#pragma once
+
+#include <vector>
+
+#include "replica.h"
+
+namespace headroom::detail {
+
+/// Mean and percentiles by the nearest rank; `seconds` must not be empty.
+[[nodiscard]] LatencySummary summarize_latency(std::vector<double> seconds, double percentile);
+
+/// Figures of answered requests and of the replicas that answered them.
+[[nodiscard]] ServeFigures figures_of(const std::vector<Progress>& progress,
+                                      const std::vector<Replica>& replicas, double percentile);
+
+}  // namespace headroom::detail

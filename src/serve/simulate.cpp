@@ -1,0 +1,176 @@
+// The event loop: arrivals and ends of steps, in the order of time.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "arrivals.h"
+#include "headroom/error.h"
+#include "serve_figures.h"
+#include "simulation.h"
+
+namespace headroom {
+namespace detail {
+namespace {
+
+/// Longest sequence whose room is looked for.
+constexpr std::int64_t kMostTokens = std::int64_t{1} << 34U;
+
+/// Tokens with keys and values in the cache at the end of a request: not the last token's.
+std::int64_t cached_tokens(const ServeRequest& request) {
+  return request.input_tokens + request.output_tokens - 1;
+}
+
+std::int64_t longest_of(const std::vector<ServeRequest>& requests) {
+  return std::ranges::max(requests, {}, cached_tokens).input_tokens +
+         std::ranges::max(requests, {}, cached_tokens).output_tokens - 1;
+}
+
+std::int64_t shortest_prompt(const std::vector<ServeRequest>& requests) {
+  return std::ranges::min(requests, {}, &ServeRequest::input_tokens).input_tokens;
+}
+
+std::int64_t mean_tokens(const std::vector<ServeRequest>& requests) {
+  Integer sum = 0;
+  for (const ServeRequest& request : requests) sum += cached_tokens(request);
+  return static_cast<std::int64_t>(
+      ceil_div(sum, Integer{static_cast<std::int64_t>(requests.size())}));
+}
+
+/// Bytes that weights, activations and runtime leave on the rank with the least room.
+std::int64_t capacity_of(Planner& planner, const PlanChoice& choice, const ServeQuestion& question,
+                         std::int64_t longest) {
+  const std::int64_t sequences = question.limits.max_sequences * choice.parallel.data;
+  const PlanMemory memory = planner.evaluate(choice, {sequences, longest}).memory;
+  const Integer left = planner.rates().memory_bytes - (memory.total() - memory.kv_cache);
+  return static_cast<std::int64_t>(
+      std::clamp<Integer>(left, 0, std::numeric_limits<std::int64_t>::max()));
+}
+
+ReplicaSettings settings_of(Planner& planner, const PlanChoice& choice,
+                            const SchedulerLimits& limits) {
+  return {limits, choice.parallel.pipeline, planner.stage_imbalance(choice)};
+}
+
+/// All requests on all replicas, from the first arrival to the last token.
+class EventLoop {
+ public:
+  EventLoop(std::vector<Replica>& replicas, std::vector<Progress>& progress)
+      : replicas_(&replicas), progress_(&progress) {}
+
+  void run() {
+    while (true) {
+      Replica& replica = *std::ranges::min_element(*replicas_, {}, &Replica::next_end_s);
+      const double end_s = replica.next_end_s();
+      const double arrival_s = next_arrival_s();
+      if (arrival_s == kNever && end_s == kNever) return;
+      if (arrival_s <= end_s) {
+        arrive(arrival_s);
+      } else {
+        end_step(replica, end_s);
+      }
+    }
+  }
+
+ private:
+  static constexpr double kNever = std::numeric_limits<double>::infinity();
+
+  [[nodiscard]] double next_arrival_s() const {
+    return next_ < progress_->size() ? (*progress_)[next_].request.arrival_s : kNever;
+  }
+
+  /// A request goes to the replica with the fewest.
+  void arrive(double now_s) {
+    Replica& replica = *std::ranges::min_element(*replicas_, {}, &Replica::outstanding);
+    replica.add(next_++, now_s);
+    // Requests of one moment may share a step.
+    if (next_arrival_s() > now_s) {
+      for (Replica& one : *replicas_) one.start_steps(now_s);
+    }
+  }
+
+  void end_step(Replica& replica, double now_s) {
+    const std::size_t answered = replica.end_step().size();
+    // Each answered user sends the next request at once.
+    for (std::size_t i = 0; i < answered; ++i) {
+      if (next_ == progress_->size() || next_arrival_s() != kNever) break;
+      (*progress_)[next_].request.arrival_s = now_s;
+      replica.add(next_++, now_s);
+    }
+    replica.start_steps(now_s);
+  }
+
+  std::vector<Replica>* replicas_;
+  std::vector<Progress>* progress_;
+  std::size_t next_ = 0;
+};
+
+}  // namespace
+
+void require_decoder(const Planner& planner) {
+  const ModelSpec& spec = planner.spec();
+  if (planner.decodes() && spec.kind == ModelKind::decoder) return;
+  throw_invalid_input(fmt::format("{} is not a decoder, so it has no tokens to serve", spec.name),
+                      "ask `headroom fit` for the time of a pass");
+}
+
+PlanQuery query_of(const ServeQuestion& question) {
+  PlanQuery query = question.plan.query;
+  query.prefill_tokens = question.limits.batched_tokens;
+  return query;
+}
+
+Simulation::Simulation(Planner& planner, const ServeQuestion& question, const PlanChoice& choice)
+    : planner_(&planner),
+      choice_(choice),
+      limits_(question.limits),
+      times_(planner, choice),
+      settings_(settings_of(planner, choice, question.limits)),
+      bytes_(planner, choice, question.limits.block_tokens) {
+  const std::vector<ServeRequest> requests = requests_of(question.traffic);
+  const std::int64_t longest = longest_of(requests);
+  require_legal(choice, {choice.parallel.data, longest}, planner.limits(longest));
+  capacity_bytes_ = capacity_of(planner, choice, question, longest);
+  const auto shared = static_cast<std::int64_t>(limits_.prefix_hit *
+                                                static_cast<double>(shortest_prompt(requests)));
+  shared_tokens_ = shared / limits_.block_tokens * limits_.block_tokens;
+  CachePool pool(bytes_, capacity_bytes_, shared_tokens_);
+  cache_ = {capacity_bytes_, pool.longest(kMostTokens), pool.sequences(mean_tokens(requests))};
+}
+
+bool Simulation::holds(const std::vector<ServeRequest>& requests) {
+  return CachePool(bytes_, capacity_bytes_, shared_tokens_).can_hold(longest_of(requests));
+}
+
+ServeFigures Simulation::run(const ServeTraffic& traffic, double percentile) {
+  std::vector<Progress> progress;
+  for (const ServeRequest& request : requests_of(traffic)) progress.push_back({request});
+  const CachePool pool(bytes_, capacity_bytes_, shared_tokens_);
+  std::vector<Replica> replicas(static_cast<std::size_t>(choice_.parallel.data),
+                                Replica(settings_, pool, times_, progress));
+  EventLoop(replicas, progress).run();
+  return figures_of(progress, replicas, percentile);
+}
+
+}  // namespace detail
+
+ServedPlan simulate(const ServeQuestion& question, const PlanChoice& choice) {
+  Planner planner(question.plan.model.spec, detail::query_of(question), question.plan.rates);
+  detail::require_decoder(planner);
+  detail::Simulation simulation(planner, question, choice);
+  const std::vector<ServeRequest> requests = detail::requests_of(question.traffic);
+  if (!simulation.holds(requests)) {
+    throw_invalid_input(
+        fmt::format("a request of {} tokens does not fit: the KV-cache has room for {}",
+                    detail::longest_of(requests), simulation.cache().tokens),
+        "use more devices, a higher tensor-parallel degree, smaller weights or shorter requests");
+  }
+  ServedPlan served;
+  served.choice = choice;
+  served.cache = simulation.cache();
+  served.figures = simulation.run(question.traffic, question.targets.percentile);
+  served.verdict = verdict_of(served.figures, question.targets);
+  return served;
+}
+
+}  // namespace headroom

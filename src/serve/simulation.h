@@ -1,0 +1,42 @@
+// A plan ready to be simulated: its step times and cache are kept for further traffic. Internal to
+// src/serve.
+#pragma once
+
+#include "replica.h"
+
+namespace headroom::detail {
+
+class Simulation {
+ public:
+  /// Throws Error{invalid_input} if the plan is illegal. `planner` must outlive it.
+  Simulation(Planner& planner, const ServeQuestion& question, const PlanChoice& choice);
+  Simulation(const Simulation&) = delete;
+  Simulation& operator=(const Simulation&) = delete;
+
+  /// True if the longest request of `requests` fits into the cache of a replica.
+  [[nodiscard]] bool holds(const std::vector<ServeRequest>& requests);
+  [[nodiscard]] const CacheCapacity& cache() const { return cache_; }
+  /// Answers all requests. They must fit.
+  [[nodiscard]] ServeFigures run(const ServeTraffic& traffic, double percentile);
+
+ private:
+  [[nodiscard]] CachePool pool(std::int64_t capacity_bytes, std::int64_t input_tokens) const;
+
+  Planner* planner_;
+  PlanChoice choice_;
+  SchedulerLimits limits_;
+  StepTimes times_;
+  ReplicaSettings settings_;
+  CacheBytes bytes_;
+  std::int64_t capacity_bytes_ = 0;
+  std::int64_t shared_tokens_ = 0;
+  CacheCapacity cache_;
+};
+
+/// Throws Error{invalid_input} if the model has no KV-cache to serve from, or an encoder.
+void require_decoder(const Planner& planner);
+
+/// The question with the scheduler's tokens per step as the longest chunk of a prefill.
+[[nodiscard]] PlanQuery query_of(const ServeQuestion& question);
+
+}  // namespace headroom::detail

@@ -1,0 +1,59 @@
+// Time of a step of continuous batching, from the planner's passes. Internal to src/serve.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <unordered_map>
+#include <vector>
+
+#include "headroom/plan.h"
+
+namespace headroom::detail {
+
+/// A function of a count, computed at multiples of `step` when first needed and linear in between:
+/// exact for costs that grow linearly from one multiple to the next.
+class SampledFunction {
+ public:
+  SampledFunction(std::int64_t step, std::function<double(std::int64_t)> function);
+  double operator()(std::int64_t count);
+
+ private:
+  double at(std::size_t index);
+
+  std::int64_t step_;
+  std::function<double(std::int64_t)> function_;
+  std::vector<double> values_;  ///< NaN: not computed yet
+};
+
+/// Seconds that parts of a step take on one replica, over all pipeline stages. A step takes
+/// weights(tokens) + head(sampled) + the sum of decode() and chunk() over its sequences: operators
+/// with weights run once over all tokens, attention over each sequence's own cache.
+class StepTimes {
+ public:
+  /// `planner` must outlive it.
+  StepTimes(Planner& planner, const PlanChoice& choice);
+  StepTimes(const StepTimes&) = delete;
+  StepTimes& operator=(const StepTimes&) = delete;
+
+  /// Operators that read weights, and communication, over all tokens of a step.
+  double weights(std::int64_t tokens) { return weights_(tokens); }
+  /// Final norm and head over the sequences that sample a token.
+  double head(std::int64_t sampled) { return sampled == 0 ? 0 : head_(sampled); }
+  /// The other operators of one sequence that decodes a token after `past_len` cached ones.
+  double decode(std::int64_t past_len) { return decode_(past_len); }
+  /// The other operators of one sequence that prefills `tokens` tokens after `past_len` cached
+  /// ones.
+  double chunk(std::int64_t tokens, std::int64_t past_len);
+
+ private:
+  double chunk_at(std::int64_t tokens, std::int64_t past_len);
+
+  Planner* planner_;
+  PlanChoice choice_;
+  SampledFunction weights_;
+  SampledFunction head_;
+  SampledFunction decode_;
+  std::unordered_map<std::uint64_t, double> chunks_;
+};
+
+}  // namespace headroom::detail
