@@ -28,6 +28,8 @@ set(HEADROOM_GOLDEN_CASES
   layers
   plan
   presets_show
+  serve
+  serve_errors
   sweep)
 set(golden_run bash ${CMAKE_CURRENT_LIST_DIR}/golden/run.sh $<TARGET_FILE:headroom>)
 set(update_commands "")
@@ -43,7 +45,7 @@ integration_test(style.no_options_in_library
   bash ${CMAKE_CURRENT_LIST_DIR}/style/no_options_in_library.sh)
 
 # CLI11 words the help; each command's examples must appear.
-foreach(command IN ITEMS analyze explain diff measure compare complexity fit plan sweep calibrate inspect machines models presets
+foreach(command IN ITEMS analyze explain diff measure compare complexity fit plan serve sweep calibrate inspect machines models presets
                          completion)
   integration_test(help.${command} $<TARGET_FILE:headroom> ${command} --help)
   set_tests_properties(help.${command} PROPERTIES

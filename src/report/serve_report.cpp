@@ -80,11 +80,16 @@ std::optional<Price> price_of(const ServeReport& report) {
   return Price{per_hour, per_hour / kSecondsPerHour / plan.figures.output_tokens_per_s * 1e6};
 }
 
+/// Seconds, shown as milliseconds with one decimal: a simulation tells no more.
+Column latency_column(const char* key, const char* title) {
+  return number_column(key, title, {"[ms]", 1, 1, 1000});
+}
+
 Table latency_table(const ServeFigures& figures) {
   Table table;
-  table.columns = {words_column("latency", "Latency"), milliseconds_column("mean_s", "Mean"),
-                   milliseconds_column("p50_s", "p50"), milliseconds_column("p90_s", "p90"),
-                   milliseconds_column("p99_s", "p99")};
+  table.columns = {words_column("latency", "Latency"), latency_column("mean_s", "Mean"),
+                   latency_column("p50_s", "p50"), latency_column("p90_s", "p90"),
+                   latency_column("p99_s", "p99")};
   const auto add = [&](const char* name, const LatencySummary& latency) {
     table.rows.push_back({std::string(name), latency.mean, latency.p50, latency.p90, latency.p99});
   };
@@ -96,7 +101,7 @@ Table latency_table(const ServeFigures& figures) {
 
 Table replica_table(const ServeFigures& figures) {
   Table table;
-  table.columns = {words_column("quantity", "One replica"), number_column("mean", "Mean", {"", 1}),
+  table.columns = {words_column("quantity", "Quantity"), number_column("mean", "Mean", {"", 1}),
                    number_column("peak", "Peak", {"", 1})};
   const auto add = [&](const char* name, double mean, double peak) {
     table.rows.push_back({std::string(name), mean, peak});
@@ -228,6 +233,7 @@ Document to_document(const ServeReport& report) {
                                            price->per_hour, price->per_million_output_tokens));
   }
   document.blocks.emplace_back(latency_table(plan.figures));
+  document.blocks.emplace_back(Heading{"Load of one replica"});
   document.blocks.emplace_back(replica_table(plan.figures));
   if (report.searched) {
     document.blocks.emplace_back(

@@ -118,6 +118,9 @@ fit llama-3-70b --machine h100-80gb
 plan llama-3-8b --machine a100-80gb --count 16 --train --batch 64
 plan llama-3-70b --machine h100-80gb --count 8 --serve --batch 64
 plan llama-3.1-405b --machine h100-80gb --count 2 --train --batch 2
+serve llama-3-8b --machine h100-80gb --rate 5 --requests 20
+serve llama-3-8b --machine h100-80gb --users 4 --requests 20 --count 4 --tp 2 --output 1
+serve llama-3-70b --machine h100-80gb --rate 2 --requests 20 --ttft 500ms --tpot 30ms --price 3
 sweep gpt2 --batch 1..4:x2 --seq 8,16 --machine h100-80gb --dtype bf16
 sweep t5-small --phase decode --past 7 --batch 2
 sweep llama-3.1-405b --phase train --batch 1000000 --seq 131072
@@ -162,6 +165,7 @@ DAMAGED_CASES = [
     "inspect model",
     "fit llama-3-8b --machine h100-80gb --seq 8192 --batch 16",
     "plan llama-3-8b --machine a100-80gb --count 16 --train --batch 64",
+    "serve llama-3-70b --machine h100-80gb --rate 2 --requests 20 --ttft 500ms --tpot 30ms --price 3",
     "sweep gpt2 --batch 1..4:x2 --seq 8,16 --machine h100-80gb --dtype bf16",
     "complexity layer-self-attention layer-linear-attention-causal --seq 16..64 --measure --runs 1",
     "complexity gpt2 --study generation --new-tokens 1..8 --prompt 5",

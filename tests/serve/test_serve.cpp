@@ -1,0 +1,264 @@
+// The simulation of continuous batching against the planner's passes, queueing theory, identities
+// that hold for every schedule, and published throughputs.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "headroom/serve.h"
+#include "support/data.h"
+
+namespace headroom::test {
+namespace {
+
+ServeQuestion question_for(const std::string& model, const std::string& machine,
+                           const ServeTraffic& traffic) {
+  ServeQuestion question;
+  question.plan.model = load_model(model);
+  question.plan.rates = device_rates(find_machine(machine), Purpose::serve, DType::bfloat16);
+  question.traffic = traffic;
+  return question;
+}
+
+ServeTraffic poisson(double rate, std::int64_t requests, std::int64_t input, std::int64_t output) {
+  return {PoissonArrivals{rate}, input, output, requests, 1};
+}
+
+ServeTraffic users(std::int64_t count, std::int64_t requests, std::int64_t input,
+                   std::int64_t output) {
+  return {UserArrivals{count}, input, output, requests, 1};
+}
+
+PlanChoice degrees(std::int64_t tensor, std::int64_t pipeline = 1, std::int64_t data = 1) {
+  PlanChoice choice;
+  choice.parallel.tensor = tensor;
+  choice.parallel.pipeline = pipeline;
+  choice.parallel.data = data;
+  return choice;
+}
+
+Planner planner_of(const ServeQuestion& question) {
+  return {question.plan.model.spec, question.plan.query, question.plan.rates};
+}
+
+}  // namespace
+
+TEST_CASE("a lone request takes one prefill pass and its decode steps") {
+  const ServeQuestion question = question_for("llama-3-8b", "h100-80gb", users(1, 1, 2000, 300));
+  Planner planner = planner_of(question);
+  for (const std::int64_t tensor : {1, 4}) {
+    const ServeFigures figures = simulate(question, degrees(tensor)).figures;
+    const PlanTime prompt = planner.evaluate(degrees(tensor), {1, 2000}).time;
+    // A prefill pass normalises all rows of the last hidden states, a step only the sampled ones.
+    CHECK(figures.ttft.mean == doctest::Approx(*prompt.ttft_s).epsilon(1e-3));
+    double decode_s = 0;
+    for (std::int64_t context = 2001; context < 2300; ++context) {
+      decode_s += planner.evaluate(degrees(tensor), {1, context}).time.iteration_s;
+    }
+    CHECK(figures.end_to_end.mean - figures.ttft.mean == doctest::Approx(decode_s).epsilon(1e-3));
+    CHECK(figures.tpot->mean == doctest::Approx(decode_s / 299).epsilon(1e-3));
+    CHECK(figures.steps == 300);
+  }
+}
+
+TEST_CASE("a batch of equal requests decodes as fast as the planner's batch") {
+  // All prompts fit into one step, so that the 64 sequences stay together.
+  ServeQuestion question = question_for("llama-3-8b", "h100-80gb", users(64, 64, 16, 100));
+  Planner planner = planner_of(question);
+  double decode_s = 0;
+  for (std::int64_t context = 17; context < 116; ++context) {
+    decode_s += planner.evaluate(degrees(1), {64, context}).time.iteration_s;
+  }
+  const ServeFigures figures = simulate(question, degrees(1)).figures;
+  CHECK(figures.steps == 100);
+  CHECK(figures.tpot->p50 * 99 == doctest::Approx(decode_s).epsilon(0.01));
+}
+
+TEST_CASE("a chunked prompt does the attention of a whole one") {
+  ServeQuestion question = question_for("llama-3-8b", "h100-80gb", users(1, 1, 8192, 1));
+  question.limits.batched_tokens = 512;
+  Planner planner = planner_of(question);
+  double chunks_s = 0;
+  for (std::int64_t past = 0; past < 8192; past += 512) {
+    const PassTime time = planner.prefill_time(degrees(1), 512, past);
+    chunks_s += time.weights_s + time.sequences_s + time.communication_s;
+  }
+  chunks_s += planner.decode_time(degrees(1), 1, 0).head_s;
+  const ServeFigures figures = simulate(question, degrees(1)).figures;
+  CHECK(figures.steps == 16);
+  CHECK(!figures.tpot);
+  CHECK(figures.ttft.mean == doctest::Approx(chunks_s).epsilon(1e-9));
+}
+
+TEST_CASE("single sequences wait as the formula of Pollaczek and Khinchine says") {
+  // One sequence at a time and one token each: a queue with random arrivals and constant service
+  // time s, whose mean wait is ρ·s / (2·(1 − ρ)).
+  ServeQuestion question = question_for("gpt2", "a100-80gb", users(1, 1, 100, 1));
+  question.limits.max_sequences = 1;
+  const double service_s = simulate(question, degrees(1)).figures.ttft.mean;
+  for (const double load : {0.3, 0.6, 0.8}) {
+    question.traffic = poisson(load / service_s, 400'000, 100, 1);
+    const ServeFigures figures = simulate(question, degrees(1)).figures;
+    const double wait_s = load * service_s / (2 * (1 - load));
+    CHECK(figures.ttft.mean - service_s == doctest::Approx(wait_s).epsilon(0.03));
+    CHECK(figures.busy == doctest::Approx(load).epsilon(0.01));
+  }
+}
+
+TEST_CASE("requests in the system are arrivals times their stay") {
+  // Little's law; over a whole simulation it holds exactly.
+  for (const PlanChoice& choice : {degrees(1), degrees(2, 2), degrees(1, 1, 3)}) {
+    const ServeQuestion question =
+        question_for("llama-3-8b", "h100-80gb", poisson(20, 500, 700, 90));
+    const ServeFigures figures = simulate(question, choice).figures;
+    const double replicas = static_cast<double>(choice.parallel.data);
+    const double inside = (figures.mean_running + figures.mean_waiting) * replicas;
+    CHECK(inside * figures.duration_s ==
+          doctest::Approx(figures.end_to_end.mean * 500).epsilon(1e-9));
+  }
+}
+
+TEST_CASE("a small cache takes sequences back, and all are answered") {
+  ServeQuestion question = question_for("llama-3-8b", "rtx-4090", users(64, 128, 1000, 1000));
+  question.plan.query.weights = WeightType::int8;
+  question.plan.rates.memory_bytes = Integer{12} << 30U;
+  const ServedPlan by_prompt = simulate(question, degrees(1));
+  CHECK(by_prompt.figures.preemptions > 0);
+  CHECK(by_prompt.figures.peak_cache <= 1);
+  CHECK(by_prompt.figures.peak_cache > 0.95);
+  CHECK(by_prompt.figures.requests == 128);
+  question.limits.admission = Admission::request;
+  const ServedPlan whole = simulate(question, degrees(1));
+  CHECK(whole.figures.preemptions == 0);
+  CHECK(whole.figures.peak_running == whole.cache.requests);
+}
+
+TEST_CASE("one user is answered one request at a time") {
+  const ServeQuestion question = question_for("llama-3-8b", "h100-80gb", users(1, 20, 500, 50));
+  const ServeFigures figures = simulate(question, degrees(1)).figures;
+  CHECK(figures.requests_per_s * figures.end_to_end.mean == doctest::Approx(1));
+  CHECK(figures.peak_running == 1);
+  CHECK(figures.busy == doctest::Approx(1));
+}
+
+TEST_CASE("a shared prefix is computed once and held once") {
+  ServeQuestion question = question_for("llama-3-8b", "h100-80gb", users(1, 1, 4096, 1));
+  question.limits.batched_tokens = 8192;
+  question.limits.prefix_hit = 0.75;
+  Planner planner = planner_of(question);
+  const PassTime rest = planner.prefill_time(degrees(1), 1024, 3072);
+  const ServedPlan shared = simulate(question, degrees(1));
+  const double rest_s = rest.weights_s + rest.sequences_s + rest.communication_s +
+                        planner.decode_time(degrees(1), 1, 0).head_s;
+  CHECK(shared.figures.ttft.mean == doctest::Approx(rest_s).epsilon(1e-9));
+  question.limits.prefix_hit = 0;
+  CHECK(simulate(question, degrees(1)).cache.requests < shared.cache.requests / 3);
+}
+
+TEST_CASE("stages of a pipeline work on several batches at once") {
+  const ServeQuestion question = question_for("llama-3-8b", "h100-80gb", users(128, 512, 200, 200));
+  const double one = simulate(question, degrees(1, 1)).figures.output_tokens_per_s;
+  const double two = simulate(question, degrees(1, 2)).figures.output_tokens_per_s;
+  CHECK(two > 1.2 * one);
+  CHECK(two < 2.1 * one);
+  // Alone, a request passes the stages one after the other.
+  const ServeQuestion alone = question_for("llama-3-8b", "h100-80gb", users(1, 4, 200, 200));
+  const double whole = simulate(alone, degrees(1, 1)).figures.end_to_end.mean;
+  CHECK(simulate(alone, degrees(1, 2)).figures.end_to_end.mean >= whole);
+}
+
+TEST_CASE("a trace is simulated as it is written") {
+  const std::string text =
+      "{\"arrival_s\": 2, \"input_tokens\": 10, \"output_tokens\": 3}\n\n"
+      "{\"arrival_s\": 1, \"input_tokens\": 20, \"output_tokens\": 4}\n";
+  const std::vector<ServeRequest> requests = parse_trace(text, "trace.jsonl");
+  REQUIRE(requests.size() == 2);
+  CHECK(requests[0].input_tokens == 20);
+  ServeTraffic traffic;
+  traffic.arrivals = TraceArrivals{requests};
+  const ServeFigures figures =
+      simulate(question_for("gpt2", "a100-80gb", traffic), degrees(1)).figures;
+  CHECK(figures.requests == 2);
+  CHECK(figures.output_tokens_per_s * figures.duration_s == doctest::Approx(7));
+  CHECK(figures.arrivals_per_s == doctest::Approx(1));
+}
+
+TEST_CASE("a bad trace is refused with its line") {
+  const auto message = [](const std::string& text) {
+    try {
+      (void)parse_trace(text, "t.jsonl");
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  const std::string good = "{\"arrival_s\": 0, \"input_tokens\": 1, \"output_tokens\": 1}\n";
+  CHECK(message("") == "t.jsonl: the trace has no request");
+  CHECK(message(good + "{\"arrival_s\": 0, \"input_tokens\": 1}") ==
+        "t.jsonl:2: \"output_tokens\" is missing");
+  CHECK(message("{\"arrival_s\": -1, \"input_tokens\": 1, \"output_tokens\": 1}") ==
+        "t.jsonl:1: \"arrival_s\" is not a number of at least 0");
+  CHECK(message("{\"arrival_s\": 0, \"input_tokens\": 0, \"output_tokens\": 1}") ==
+        "t.jsonl:1: \"input_tokens\" is not a count from 1 to 2^30");
+  CHECK(message(good + good + "[]") == "t.jsonl:3: the line is not an object");
+}
+
+TEST_CASE("models without tokens to generate and requests without room are refused") {
+  CHECK_THROWS_AS(
+      (void)simulate(question_for("bert-base-uncased", "t4", users(1, 1, 10, 1)), degrees(1)),
+      Error);
+  CHECK_THROWS_AS((void)simulate(question_for("llama-3-8b", "t4", users(1, 1, 10, 1)), degrees(1)),
+                  Error);
+  CHECK_THROWS_AS((void)simulate(question_for("gpt2", "t4", users(1, 1, 10, 1)), degrees(5)),
+                  IllegalPlan);
+}
+
+TEST_CASE("a search answers with the fewest devices that keep the targets") {
+  ServeQuestion question = question_for("llama-3-70b", "h100-80gb", poisson(10, 300, 1024, 256));
+  question.targets.ttft_s = 0.5;
+  question.targets.tpot_s = 0.03;
+  const ServeReport report = make_serve_report(question, FixedDegrees{}, 64);
+  const ServedPlan& best = report.plans.front();
+  CHECK(best.verdict.met());
+  CHECK(best.figures.ttft.at_target <= 0.5);
+  CHECK(best.figures.tpot->at_target <= 0.03);
+  const std::int64_t fewer = best.choice.parallel.devices() / 2;
+  REQUIRE(fewer >= 2);
+  for (std::int64_t tensor = 2; tensor <= fewer; tensor *= 2) {
+    const ServedPlan plan = simulate(question, degrees(tensor, 1, fewer / tensor));
+    CHECK(!plan.verdict.met());
+  }
+  // The targets are kept at the largest rate, and missed at a tenth more.
+  REQUIRE(report.largest_rate);
+  for (const auto& [factor, kept] : {std::pair(1.0, true), std::pair(1.1, false)}) {
+    question.traffic.arrivals = PoissonArrivals{factor * *report.largest_rate};
+    CHECK(simulate(question, best.choice).verdict.met() == kept);
+  }
+}
+
+TEST_CASE("published throughputs of TensorRT-LLM are predicted without fitting") {
+  const nlohmann::json runs = read_json(data_folder() / "training/published_serving.json");
+  std::vector<double> errors;
+  for (const auto& row : runs["rows"]) {
+    const std::int64_t requests = row["requests"];
+    ServeQuestion question =
+        question_for(row["model"], row["device"],
+                     users(requests, requests, row["input_tokens"], row["output_tokens"]));
+    PlanQuery& query = question.plan.query;
+    query.arithmetic = DType::float8;
+    query.weights = WeightType::float8;
+    query.kv_dtype = DType::float8;
+    question.plan.rates = device_rates(find_machine(row["device"].get<std::string>()),
+                                       Purpose::serve, query.dtype, query.arithmetic);
+    question.limits.max_sequences = row["max_batch"];
+    question.limits.batched_tokens = 8192;  // trtllm-build's default --max_num_tokens
+    question.limits.admission = Admission::request;
+    const double tokens_per_s = simulate(question, degrees(row["tp"])).figures.output_tokens_per_s;
+    errors.push_back(std::abs(tokens_per_s / row["output_tokens_per_s"].get<double>() - 1));
+  }
+  REQUIRE(errors.size() == 20);
+  std::ranges::sort(errors);
+  MESSAGE("median ", errors[10], ", worst ", errors.back());
+  CHECK(errors[10] < 0.08);
+}
+
+}  // namespace headroom::test
