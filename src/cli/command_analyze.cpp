@@ -10,13 +10,17 @@
 #include "headroom/error.h"
 #include "headroom/model_source.h"
 #include "model_reading.h"
+#include "output.h"
 #include "run_options.h"
+#include "variations.h"
 
 namespace headroom::cli {
 namespace {
 
 struct AnalyzeOptions {
-  std::string model;
+  std::vector<std::string> models;
+  std::string model;  ///< of them, the one that is reported
+  Variations variations;
   ModelReading reading;
   WorkloadRequest request;
   KvCacheRequest kv_cache;
@@ -46,24 +50,24 @@ void refuse_beyond_files(const AnalyzeOptions& options) {
   }
 }
 
-/// Reports a model of an unknown architecture by its files. Returns false for any other.
-bool run_on_files(const AnalyzeOptions& options) {
-  if (options.reading.strict) return false;
+/// A rendered report and its notes.
+struct Rendered {
+  std::string text;
+  std::vector<std::string> notes;
+};
+
+/// The report of a model of an unknown architecture by its files; empty for any other.
+std::optional<Rendered> analyze_files(const AnalyzeOptions& options) {
+  if (options.reading.strict) return std::nullopt;
   const auto unknown = read_unknown_model(options.model, options.request);
-  if (!unknown) return false;
+  if (!unknown) return std::nullopt;
   refuse_beyond_files(options);
   const Detail detail = options.detail ? Detail::operators : Detail::summary;
-  write_output(render(*unknown, render_options(options.output, detail)), unknown->notes,
-               options.output);
-  return true;
+  return Rendered{render(*unknown, render_options(options.output, detail)), unknown->notes};
 }
 
-void run_analyze(const AnalyzeOptions& options) {
-  if (options.machine.empty()) {
-    refuse_given(options.machine_only, "applies to a predicted time only",
-                 "leave it out, or add --machine here");
-  }
-  if (run_on_files(options)) return;
+Rendered analyze_one(const AnalyzeOptions& options) {
+  if (auto unknown = analyze_files(options)) return *std::move(unknown);
   const Detail detail = options.detail ? Detail::operators : Detail::summary;
   const auto machine = machine_with(options.machine, options.backend, options.efficiency);
   WorkloadRequest request = options.request;
@@ -80,8 +84,25 @@ void run_analyze(const AnalyzeOptions& options) {
     time.opaque_layout = options.backend == measured::Backend::onednn;
     add_prediction(report, *machine, time);
   }
-  write_output(render(report, render_options(options.output, detail)), report.notes,
-               options.output);
+  return {render(report, render_options(options.output, detail)), report.notes};
+}
+
+void run_analyze(AnalyzeOptions& options) {
+  if (options.machine.empty()) {
+    refuse_given(options.machine_only, "applies to a predicted time only",
+                 "leave it out, or add --machine here");
+  }
+  ReportOutput output(options.output);
+  JoinedReports reports(format_of(options.output));
+  std::vector<std::string> notes;
+  for_each_model(options.models, options.variations,
+                 [&](const std::string& model, const VariedValues& varied) {
+                   options.model = model;
+                   const Rendered one = analyze_one(options);
+                   reports.add(one.text, varied);
+                   add_new_notes(one.notes, notes);
+                 });
+  output.write(reports.text(), notes);
 }
 
 void add_time_options(Command command, AnalyzeOptions& options) {
@@ -117,9 +138,9 @@ Choices<Convention> convention_choices() {
 void add_analyze(Command root) {
   auto options = std::make_shared<AnalyzeOptions>();
   Command command = root.add_command("analyze", "Count parameters, FLOPs, memory and KV-cache");
-  add_model_argument(command, options->model);
+  add_models_argument(command, options->models);
   add_reading_options(command, options->reading);
-  add_workload_options(command, options->request, options->kv_cache);
+  add_workload_options(command, options->request, options->kv_cache, options->variations);
   add_choice(command, "--convention", options->convention, convention_choices(),
              "FLOP counting convention (headroom)");
   add_time_options(command, *options);
@@ -128,6 +149,7 @@ void add_analyze(Command root) {
   command.set_footer(
       "Examples:\n"
       "  headroom analyze bert-base\n"
+      "  headroom analyze gpt2 gpt2-xl --seq 128,1K --batch 1..64:x8\n"
       "  headroom analyze llama-3-8b --seq 8192 --dtype bf16\n"
       "  headroom analyze gpt2 --phase decode --past 1023 --batch 16\n"
       "  headroom analyze t5-base --enc-seq 512 --seq 64 --attention fused\n"

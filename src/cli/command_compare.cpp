@@ -1,6 +1,8 @@
 // headroom compare: a prediction and a measurement, with a verdict.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <memory>
 
 #include "commands.h"
@@ -22,13 +24,21 @@ void refuse_ignored_options(const CompareCommand& command) {
   }
 }
 
-std::vector<Comparison> comparisons_of(const CompareCommand& command) {
+/// True for two JSON files, which are a prediction and a measurement: no two models are.
+bool are_reports(const std::vector<std::string>& subjects) {
+  return subjects.size() == 2 && std::ranges::all_of(subjects, [](const std::string& subject) {
+           return subject == "-" || subject.ends_with(".json") ||
+                  std::filesystem::is_regular_file(subject) || std::filesystem::is_fifo(subject);
+         });
+}
+
+std::vector<Comparison> comparisons_of(CompareCommand& command) {
   if (!command.import_file.empty()) {
     if (command.subjects.size() == 1) return compare_import(command);
     throw_invalid_input("--import replaces the second file",
                         "give the model that was measured, and the measurement with --import");
   }
-  if (command.subjects.size() == 2) {
+  if (are_reports(command.subjects)) {
     refuse_ignored_options(command);
     return {compare_files(command)};
   }
@@ -37,7 +47,14 @@ std::vector<Comparison> comparisons_of(const CompareCommand& command) {
     throw_invalid_input(fmt::format("{} cannot be measured on this machine", command.machine),
                         "give its measurement with --import");
   }
-  return {compare_here(command)};
+  std::vector<Comparison> comparisons;
+  for_each_model(command.subjects, command.variations,
+                 [&](const std::string& model, const VariedValues&) {
+                   if (!comparisons.empty() && comparisons.back().interrupted) return;
+                   command.model = model;
+                   comparisons.push_back(compare_here(command));
+                 });
+  return comparisons;
 }
 
 void run_compare(CompareCommand& command, int& status) {
@@ -79,21 +96,22 @@ TimeRequest time_request(const measured::MeasureOptions& run) {
 void add_compare(Command root, int& status) {
   auto options = std::make_shared<CompareCommand>();
   Command command = root.add_command("compare", "Predict, measure, and judge the difference");
-  command.add_arguments(
-      "subjects", "MODEL | PREDICTED.json MEASURED.json", options->subjects, 2,
-      "A model, or two files: a prediction (analyze --machine) and a measurement");
+  command.add_arguments("subjects", "MODEL|PREDICTED.json MEASURED.json", options->subjects, 0,
+                        "Models, or two files: a prediction (analyze --machine) and a measurement");
   add_reading_options(command, options->reading);
-  const InferenceOptions inference = add_inference_options(command, options->request);
+  const InferenceOptions inference =
+      add_inference_options(command, options->request, options->variations);
   options->workload = inference.sizes;
   for (const auto& more : {inference.others, add_type_options(command, options->request)}) {
     options->workload.insert(options->workload.end(), more.begin(), more.end());
   }
-  options->run_options = add_run_options(command, options->run);
+  options->run_options = add_run_options(command, options->run, options->variations);
   add_compare_options(command, *options);
   add_output_options(command, options->output);
   command.set_footer(
       "Examples:\n"
       "  headroom compare bert-base\n"
+      "  headroom compare bert-base gpt2 --threads 1,2\n"
       "  headroom compare gpt2 --phase generate --seq 64 --new-tokens 32 --detail\n"
       "  headroom compare predicted.json measured.json --tolerance time=10%\n"
       "  headroom compare llama-3-8b --import llama-bench.json --machine h100-80gb\n"

@@ -4,12 +4,15 @@
 #include "commands.h"
 #include "model_reading.h"
 #include "options.h"
+#include "output.h"
+#include "variations.h"
 
 namespace headroom::cli {
 namespace {
 
 struct ExplainOptions {
   std::string model;
+  Variations variations;
   ModelReading reading;
   WorkloadRequest request;
   KvCacheRequest kv_cache;
@@ -18,10 +21,16 @@ struct ExplainOptions {
 };
 
 void run_explain(const ExplainOptions& options) {
-  const ExplainReport report = make_explain_report(
-      options.reading.load(options.model), options.request, options.subject, options.kv_cache);
-  write_output(render(report, render_options(options.output, Detail::summary)), report.notes,
-               options.output);
+  ReportOutput output(options.output);
+  JoinedReports reports(format_of(options.output));
+  std::vector<std::string> notes;
+  options.variations.for_each([&](const VariedValues& varied) {
+    const ExplainReport report = make_explain_report(
+        options.reading.load(options.model), options.request, options.subject, options.kv_cache);
+    reports.add(render(report, render_options(options.output, Detail::summary)), varied);
+    add_new_notes(report.notes, notes);
+  });
+  output.write(reports.text(), notes);
 }
 
 }  // namespace
@@ -36,7 +45,7 @@ void add_explain(Command root) {
                                   {"activations", Subject::activations},
                                   {"kv", Subject::kv}};
   add_choice(command, "--what,-w", options->subject, subjects, "Figure to explain (flops)");
-  add_workload_options(command, options->request, options->kv_cache);
+  add_workload_options(command, options->request, options->kv_cache, options->variations);
   add_output_options(command, options->output);
   command.set_footer(
       "Examples:\n"

@@ -4,10 +4,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <sstream>
 #include <utility>
 
 #include "headroom/error.h"
+#include "help_text.h"
 #include "similar.h"
 #include "standard_streams.h"
 
@@ -62,6 +62,19 @@ std::string path_of(const CLI::App& command) {
   return path_of(*command.get_parent()) + " " + command.get_name();
 }
 
+/// A hint that says how to get what is missing.
+std::string hint_for_missing(const CLI::ParseError& error) {
+  const std::string message = error.what();
+  if (message == "model is required") {
+    return "name a preset, such as bert-base (`headroom presets` lists them), a config.json, a "
+           "folder with one, or a GGUF file";
+  }
+  if (message == "--machine is required") {
+    return "add --machine with a name of `headroom machines`, such as h100-80gb, or here";
+  }
+  return {};
+}
+
 Error usage_error(const CLI::App& app, const CLI::ParseError& error,
                   const std::vector<std::string>& arguments) {
   const CLI::App& command = deepest_parsed(app);
@@ -69,6 +82,7 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& error,
   const bool bad_value = dynamic_cast<const CLI::ValidationError*>(&error) != nullptr;
   const std::string unknown = bad_value ? "" : unknown_argument(app, command, arguments);
   std::string hint = detail::did_you_mean(unknown, known_words(command));
+  if (hint.empty()) hint = hint_for_missing(error);
   if (hint.empty()) {
     hint = fmt::format("`headroom{} --help` lists the options", path_of(command));
   }
@@ -93,6 +107,53 @@ OptionSummary summary_of(const CLI::Option& option) {
   return {option.get_lnames(),
           has_words ? CLI::detail::split(type, '|') : std::vector<std::string>{},
           option.get_expected_max() > 0};
+}
+
+/// "--seq,-s N"; an argument's value only.
+std::string words_of(const CLI::Option& option) {
+  const std::string value = option.get_expected_max() > 0 ? option.get_type_name() : "";
+  if (option.get_positional()) {
+    const std::string word = option.get_expected_max() > 1 ? value + "..." : value;
+    return option.get_required() ? word : "[" + word + "]";
+  }
+  std::string words;
+  for (const std::string& name : option.get_lnames())
+    words += (words.empty() ? "--" : ", --") + name;
+  for (const std::string& name : option.get_snames()) words += (words.empty() ? "-" : ", -") + name;
+  return value.empty() ? words : words + " " + value;
+}
+
+CommandHelp help_of(const CLI::App& command) {
+  CommandHelp help{"headroom" + path_of(command), command.get_description(), {}, {}, {},
+                   command.get_footer()};
+  for (const CLI::App* nested : command.get_subcommands({})) {
+    help.commands.push_back({nested->get_name(), nested->get_description()});
+  }
+  for (const CLI::Option* option : command.get_options()) {
+    const HelpEntry entry{words_of(*option), option->get_description()};
+    if (option->get_positional()) {
+      help.arguments.push_back(entry);
+      continue;
+    }
+    const std::string title = option->get_group();
+    auto group = std::ranges::find(help.groups, title, &HelpGroup::title);
+    if (group == help.groups.end()) group = help.groups.insert(group, {title, {}});
+    group->entries.push_back(entry);
+  }
+  // The options of every command, such as --help and --format, come last.
+  const auto common = std::ranges::find(help.groups, "Options", &HelpGroup::title);
+  if (common != help.groups.end()) std::rotate(common, common + 1, help.groups.end());
+  return help;
+}
+
+/// The arguments as the parser takes them: `headroom help analyze` is `headroom analyze --help`,
+/// and no argument at all asks for help.
+std::vector<std::string> without_help_command(std::vector<std::string> arguments) {
+  if (arguments.empty()) return {"--help"};
+  if (arguments.front() != "help") return arguments;
+  arguments.erase(arguments.begin());
+  arguments.emplace_back("--help");
+  return arguments;
 }
 
 CommandSummary summary_of(const CLI::App& command) {
@@ -227,7 +288,9 @@ std::vector<CommandSummary> Command::subcommands() const {
 Application::Application(const std::string& name, const std::string& description,
                          const std::string& version)
     : app_(std::make_unique<CLI::App>(description, name)) {
-  app_->set_version_flag("--version", version);
+  app_->set_version_flag("--version,-V", version, "Print the version");
+  app_->set_help_flag("--help,-h", "Print the usual options");
+  app_->set_help_all_flag("--help-all", "Print all options");
   app_->require_subcommand(1);
   app_->option_defaults()->always_capture_default(false);
 }
@@ -235,15 +298,20 @@ Application::Application(const std::string& name, const std::string& description
 Application::~Application() = default;
 
 void Application::run(const std::vector<std::string>& arguments) {
+  std::vector<std::string> words = without_help_command(arguments);
   try {
     // CLI11 takes its arguments in reverse order.
-    app_->parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+    app_->parse(std::vector<std::string>(words.rbegin(), words.rend()));
+  } catch (const CLI::CallForHelp&) {
+    write_standard_output(
+        help_text(help_of(deepest_parsed(*app_)), HelpScope::usual, terminal_width()));
+  } catch (const CLI::CallForAllHelp&) {
+    write_standard_output(
+        help_text(help_of(deepest_parsed(*app_)), HelpScope::all, terminal_width()));
+  } catch (const CLI::CallForVersion& version) {
+    write_standard_output(fmt::format("{}\n", version.what()));
   } catch (const CLI::ParseError& error) {
-    const bool asked_for = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success);
-    if (!asked_for) throw usage_error(*app_, error, arguments);
-    std::ostringstream text;
-    app_->exit(error, text, text);
-    write_standard_output(text.str());
+    throw usage_error(*app_, error, words);
   }
 }
 

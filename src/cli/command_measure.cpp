@@ -18,6 +18,7 @@
 #include "session.h"
 #include "setting_options.h"
 #include "type_options.h"
+#include "variations.h"
 
 namespace headroom::cli {
 namespace {
@@ -25,7 +26,9 @@ namespace {
 namespace fs = std::filesystem;
 
 struct MeasureCommand {
-  std::string model;
+  std::vector<std::string> models;
+  std::string model;  ///< of them, the one that runs
+  Variations variations;
   ModelReading reading;
   WorkloadRequest request;
   measured::MeasureOptions options;
@@ -182,12 +185,13 @@ std::vector<std::string> notes_on_widened(const Measurement& measurement) {
   return notes;
 }
 
-void run_measure(MeasureCommand& command) {
-  refuse_ignored_options(command.run, command.options.phase);
-  if (!command.input.empty() || !command.tokens.empty()) {
-    refuse_given(command.sizes, "has no effect on inputs, which have their own sizes",
-                 "leave it out");
-  }
+/// A measurement and its notes.
+struct Measured {
+  Measurement measurement;
+  std::vector<std::string> notes;
+};
+
+Measured measure_one(MeasureCommand command) {
   Model model = command.reading.load(command.model);
   measured::require_runnable(model.spec);
   const std::string name_note = model.name_note;
@@ -202,8 +206,6 @@ void run_measure(MeasureCommand& command) {
   measured::MeasureOptions& options = command.options;
   choose_storage(command, workload, weights, model);
   const auto open = [&] { return open_weights(weights, options, model.spec); };
-  ReportOutput output(command.output);
-  detail::end_at_next_step();
   if (auto saved = open_saved(command)) {
     require_outputs_fit(command, model.spec, file, workload);
     save_outputs(command, model.spec, *open(), file, workload, *saved);
@@ -230,7 +232,36 @@ void run_measure(MeasureCommand& command) {
                                 name_of(workload.weights.value_or(WeightType::float32))));
   }
   if (measurement.interrupted) notes.push_back(interruption_note());
-  output.write(render(measurement, render_options(command.output, Detail::summary)), notes);
+  return {std::move(measurement), std::move(notes)};
+}
+
+void run_measure(MeasureCommand& command) {
+  refuse_ignored_options(command.run, command.options.phase);
+  if (!command.input.empty() || !command.tokens.empty()) {
+    refuse_given(command.sizes, "has no effect on inputs, which have their own sizes",
+                 "leave it out");
+  }
+  if (command.models.size() > 1 && !command.save_output.empty()) {
+    throw_invalid_input("--save-output writes the outputs of one model",
+                        "measure the models one by one");
+  }
+  ReportOutput output(command.output);
+  detail::end_at_next_step();
+  JoinedReports reports(format_of(command.output));
+  std::vector<std::string> notes;
+  bool interrupted = false;
+  for_each_model(command.models, command.variations,
+                 [&](const std::string& model, const VariedValues& varied) {
+                   if (interrupted) return;
+                   command.model = model;
+                   const Measured one = measure_one(command);
+                   interrupted = one.measurement.interrupted;
+                   reports.add(
+                       render(one.measurement, render_options(command.output, Detail::summary)),
+                       varied);
+                   add_new_notes(one.notes, notes);
+                 });
+  output.write(reports.text(), notes);
 }
 
 /// The type `word` of --weights. Files, which it once took, are refused with their own option.
@@ -290,15 +321,16 @@ void add_measure_options(Command app, MeasureCommand& command) {
 void add_measure(Command root) {
   auto options = std::make_shared<MeasureCommand>();
   Command command = root.add_command("measure", "Run the real forward pass, timed and counted");
-  add_model_argument(command, options->model);
+  add_models_argument(command, options->models);
   add_reading_options(command, options->reading);
-  options->sizes = add_inference_options(command, options->request).sizes;
-  options->run = add_run_options(command, options->options);
+  options->sizes = add_inference_options(command, options->request, options->variations).sizes;
+  options->run = add_run_options(command, options->options, options->variations);
   add_measure_options(command, *options);
   add_output_options(command, options->output);
   command.set_footer(
       "Examples:\n"
       "  headroom measure bert-base\n"
+      "  headroom measure bert-base gpt2 --threads 1,2 --seq 128,512\n"
       "  headroom measure gpt2 --phase decode --past 255 --threads 1\n"
       "  headroom measure gpt2 --phase generate --seq 64 --new-tokens 32\n"
       "  headroom measure ./my-model --input inputs.json --save-output out.safetensors");

@@ -12,7 +12,9 @@
 namespace headroom::cli {
 
 struct CompareCommand {
-  std::vector<std::string> subjects;  ///< a model, or two files
+  std::vector<std::string> subjects;  ///< models, or two files
+  std::string model;                  ///< of the models, the one that runs
+  Variations variations;
   ModelReading reading;
   std::string import_file;
   std::string machine = "here";

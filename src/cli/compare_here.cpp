@@ -65,7 +65,7 @@ WatchedRun run_watched(const AnalyzeReport& report, const measured::MeasureOptio
 Comparison compare_here(const CompareCommand& command) {
   std::vector<std::string> notes;
   measured::MeasureOptions run = command.run;
-  Model model = command.reading.load(command.subjects.front());
+  Model model = command.reading.load(command.model);
   notes = notes_on_config(model.spec);
   if (!model.name_note.empty()) notes.push_back(model.name_note);
   if (!command.request.weights && checkpoint::is_gguf(model.weight_files)) {

@@ -3,20 +3,39 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <limits>
 #include <system_error>
 
+#include "headroom/error.h"
 #include "similar.h"
 #include "type_options.h"
+#include "variations.h"
 
 namespace headroom::cli {
 namespace {
 
-/// Adds an option of the group "Workload" that stores a length or batch size in `target`.
-template <class Target>
-Option add_length(Command command, const char* names, Target& target, const char* description) {
-  const auto set = [&target](std::int64_t value) { target = value; };
-  return add_count(command, names, set, description).group("Workload");
-}
+/// The library checks lengths.
+constexpr CountRange kAnyCount{std::numeric_limits<std::int64_t>::min(),
+                               std::numeric_limits<std::int64_t>::max()};
+
+/// Adds options of the group "Workload".
+class LengthOptions {
+ public:
+  LengthOptions(Command command, Variations& variations)
+      : command_(command), variations_(&variations) {}
+
+  /// One that stores a length or batch size, or several, in `target`.
+  template <class Target>
+  Option add(const char* names, Target& target, const char* description) {
+    const auto assign = [&target](std::int64_t value) { target = value; };
+    return add_counts(command_, names, kAnyCount, *variations_, assign, description)
+        .group("Workload");
+  }
+
+ private:
+  Command command_;
+  Variations* variations_;
+};
 
 /// Parses "HEIGHTxWIDTH", or one number for both.
 ImageSize parse_image_size(const std::string& names, const std::string& word) {
@@ -35,11 +54,11 @@ Option add_image_size(Command command, std::optional<ImageSize>& size) {
       .group("Workload");
 }
 
-void add_phase_and_training(Command command, WorkloadRequest& request) {
+void add_phase_and_training(Command command, WorkloadRequest& request, Variations& variations) {
   add_choice(command, "--phase", request.phase, phase_choices(),
              "Forward pass or training step (prefill)")
       .group("Workload");
-  (void)add_inference_options(command, request);
+  (void)add_inference_options(command, request, variations);
   (void)add_type_options(command, request);
   const Choices<LatentAttention> latent{{"absorbed", LatentAttention::absorbed},
                                         {"naive", LatentAttention::naive}};
@@ -59,28 +78,59 @@ void add_phase_and_training(Command command, WorkloadRequest& request) {
 }  // namespace
 
 void refuse_word(const std::string& names, const std::string& word,
-                 const std::vector<std::string>& known) {
-  const std::string guess = detail::did_you_mean(word, known);
-  refuse_value(names,
-               fmt::format("unknown value \"{}\"{}{}", word, guess.empty() ? "" : "; ", guess));
+                 const std::vector<std::string>& known, const std::string& shown) {
+  std::string hint = detail::did_you_mean(word, known);
+  std::string words = shown;
+  for (std::size_t bar = words.find('|'); bar != std::string::npos; bar = words.find('|', bar)) {
+    words.replace(bar, 1, ", ");
+  }
+  if (!hint.empty()) hint.back() = ';';
+  throw_invalid_input(
+      fmt::format("{}: unknown value \"{}\"", names.substr(0, names.find(',')), word),
+      fmt::format("{}{}the values are {}", hint, hint.empty() ? "" : " ", words));
 }
 
-std::int64_t parse_count(const std::string& names, const std::string& word) {
+namespace {
+
+/// The factor that a suffix of a count stands for, as lengths of contexts are written.
+std::optional<std::int64_t> factor_of(std::string_view suffix) {
+  constexpr std::int64_t kKibi = 1024;
+  if (suffix.empty()) return 1;
+  if (suffix == "K" || suffix == "k") return kKibi;
+  if (suffix == "M") return kKibi * kKibi;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> count_of(std::string_view word) {
   std::int64_t value = 0;
   const char* const end = word.data() + word.size();
   const auto [rest, failed] = std::from_chars(word.data(), end, value);
-  if (failed != std::errc{} || rest != end) {
-    refuse_value(names, fmt::format("must be an integer of 64 bits, not \"{}\"", word));
+  if (failed != std::errc{}) return std::nullopt;
+  const auto factor = factor_of(word.substr(static_cast<std::size_t>(rest - word.data())));
+  std::int64_t count = 0;
+  if (!factor || __builtin_mul_overflow(value, *factor, &count)) return std::nullopt;
+  return count;
+}
+
+std::int64_t parse_count(const std::string& names, const std::string& word) {
+  const std::optional<std::int64_t> count = count_of(word);
+  if (!count) {
+    refuse_value(names,
+                 fmt::format("must be an integer of 64 bits, such as 512 or 8K, not \"{}\"", word));
   }
-  return value;
+  return *count;
+}
+
+void require_in_range(const std::string& names, std::int64_t value, CountRange range) {
+  if (value >= range.least && value <= range.most) return;
+  refuse_value(names, fmt::format("must be from {} to {}, not {}", range.least, range.most, value));
 }
 
 std::int64_t parse_count(const std::string& names, const std::string& word, CountRange range) {
   const std::int64_t value = parse_count(names, word);
-  if (value < range.least || value > range.most) {
-    refuse_value(names,
-                 fmt::format("must be from {} to {}, not {}", range.least, range.most, value));
-  }
+  require_in_range(names, value, range);
   return value;
 }
 
@@ -141,52 +191,63 @@ void add_model_argument(Command command, std::string& model) {
       "A preset, a config.json, a folder with one, or a GGUF file");
 }
 
+void add_models_argument(Command command, std::vector<std::string>& models) {
+  command.add_arguments("model", "MODEL", models, 0,
+                        "A preset, a config.json, a folder with one, or a GGUF file; or several");
+}
+
 void add_output_options(Command command, OutputOptions& options, const std::string& file) {
   const Choices<Format> formats{{"table", Format::table},
                                 {"json", Format::json},
                                 {"csv", Format::csv},
                                 {"markdown", Format::markdown},
                                 {"md", Format::markdown}};
-  add_choice(command, "--format,-f", options.format, formats, "Format of the report (table)");
+  const Option format =
+      add_choice(command, "--format,-f", options.format, formats, "Format of the report (table)");
+  command.add_flag("--json", options.json, "Short for --format json").excludes(format);
   command.add_text(file, "FILE", options.file, "Write to a file, whole or not at all");
   command.add_flag("--quiet,-q", options.quiet, "No notes on standard error");
 }
 
-InferenceOptions add_inference_options(Command command, WorkloadRequest& request) {
+InferenceOptions add_inference_options(Command command, WorkloadRequest& request,
+                                       Variations& variations) {
+  LengthOptions lengths(command, variations);
   InferenceOptions options;
   options.sizes = {
-      add_length(command, "--batch,-b", request.batch_size, "Sequences per batch (1)"),
-      add_length(
-          command, "--seq,-s", request.seq_len,
+      lengths.add("--batch,-b", request.batch_size,
+                  "Sequences per batch (1); 1,2,8 or 1..64:x2 reports each, as for every length"),
+      lengths.add(
+          "--seq,-s", request.seq_len,
           "New tokens per sequence, visual ones included (128 and those of images; 1 in decode); "
           "latent tokens of a diffusion transformer, in place of --image-size"),
-      add_length(command, "--enc-seq", request.enc_seq_len,
-                 "Tokens of an encoder-decoder's encoder input (128), or of a diffusion "
-                 "transformer's text (its pipeline's most)"),
-      add_length(command, "--images", request.images,
-                 "Images per sequence, multimodal models only; of CLIP and SigLIP, in all (0)"),
+      lengths.add("--enc-seq", request.enc_seq_len,
+                  "Tokens of an encoder-decoder's encoder input (128), or of a diffusion "
+                  "transformer's text (its pipeline's most)"),
+      lengths.add("--images", request.images,
+                  "Images per sequence, multimodal models only; of CLIP and SigLIP, in all (0)"),
       add_image_size(command, request.image_size),
-      add_length(command, "--frames", request.frames,
-                 "Frames of a diffusion transformer's video (its pipeline's number)"),
-      add_length(command, "--global-tokens", request.global_tokens,
-                 "Tokens with global attention per sequence, Longformer only (the class's own)")};
-  options.others = {add_length(command, "--past,-p", request.past_len,
-                               "Tokens already in the KV-cache (0; 127 in decode)"),
+      lengths.add("--frames", request.frames,
+                  "Frames of a diffusion transformer's video (its pipeline's number)"),
+      lengths.add("--global-tokens", request.global_tokens,
+                  "Tokens with global attention per sequence, Longformer only (the class's own)")};
+  options.others = {lengths.add("--past,-p", request.past_len,
+                                "Tokens already in the KV-cache (0; 127 in decode)"),
                     add_choice(command, "--attention", request.attention, attention_choices(),
                                "Attention implementation (eager; analyze on a device: fused)")
                         .group("Workload")};
   return options;
 }
 
-void add_workload_options(Command command, WorkloadRequest& request) {
-  add_phase_and_training(command, request);
+void add_workload_options(Command command, WorkloadRequest& request, Variations& variations) {
+  add_phase_and_training(command, request, variations);
   add_choice(command, "--kv-dtype", request.kv_dtype, dtype_choices(),
              "Type of the KV-cache (the config's, else as --dtype)")
       .group("Workload");
 }
 
-void add_workload_options(Command command, WorkloadRequest& request, KvCacheRequest& kv_cache) {
-  add_phase_and_training(command, request);
+void add_workload_options(Command command, WorkloadRequest& request, KvCacheRequest& kv_cache,
+                          Variations& variations) {
+  add_phase_and_training(command, request, variations);
   (void)add_kv_cache_options(command, kv_cache, "KV-cache");
 }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,9 +19,13 @@ namespace headroom::cli {
 template <class Value>
 using Choices = std::vector<std::pair<std::string, Value>>;
 
-/// Throws the usage error for a word that is not among `known`, with the closest one.
+/// Throws Error{invalid_input} for a word that is not among `known`, with the closest one and the
+/// words of help, "a|b|c".
 [[noreturn]] void refuse_word(const std::string& names, const std::string& word,
-                              const std::vector<std::string>& known);
+                              const std::vector<std::string>& known, const std::string& shown);
+
+template <class Value>
+[[nodiscard]] std::string listed(const Choices<Value>& choices);
 
 /// The value of `word`. Throws a usage error naming the option.
 template <class Value>
@@ -31,7 +36,7 @@ template <class Value>
     if (text == word) return value;
     known.push_back(text);
   }
-  refuse_word(names, word, known);
+  refuse_word(names, word, known, listed(choices));
 }
 
 /// "a|b|c": the first word for each value, which help shows and shell completion reads.
@@ -61,11 +66,17 @@ struct CountRange {
   std::int64_t most = 0;
 };
 
-/// Parses `word` as an integer. Throws a usage error if it is not one, exceeds 64 bits, or is out
-/// of range.
+/// "512", "8K" (8 · 1024) or "1M" (1024²) as a number; empty for other text and beyond 64 bits.
+[[nodiscard]] std::optional<std::int64_t> count_of(std::string_view word);
+
+/// Parses `word` as count_of() does. Throws a usage error if it is not one, exceeds 64 bits, or is
+/// out of range.
 [[nodiscard]] std::int64_t parse_count(const std::string& names, const std::string& word);
 [[nodiscard]] std::int64_t parse_count(const std::string& names, const std::string& word,
                                        CountRange range);
+
+/// Throws a usage error for a value out of range.
+void require_in_range(const std::string& names, std::int64_t value, CountRange range);
 
 using SetCount = std::function<void(std::int64_t)>;
 
@@ -85,12 +96,15 @@ Option add_count(Command command, const std::string& names, CountRange range, Se
 /// Format and destination of a report.
 struct OutputOptions {
   Format format = Format::table;
-  std::string file;  ///< empty: standard output
+  bool json = false;  ///< --json
+  std::string file;   ///< empty: standard output
   bool quiet = false;
 };
 
 /// Adds the required argument MODEL: a preset, a config.json, a folder, or a GGUF file.
 void add_model_argument(Command command, std::string& model);
+/// Adds the required argument MODEL, which may be repeated.
+void add_models_argument(Command command, std::vector<std::string>& models);
 /// `file` are the names of the option of the file.
 void add_output_options(Command command, OutputOptions& options,
                         const std::string& file = "--output,-o");
@@ -100,12 +114,16 @@ struct InferenceOptions {
   std::vector<Option> others;
 };
 
-/// Adds lengths and attention.
-InferenceOptions add_inference_options(Command command, WorkloadRequest& request);
+class Variations;
+
+/// Adds lengths and attention. Lengths may have several values, which go to `variations`.
+InferenceOptions add_inference_options(Command command, WorkloadRequest& request,
+                                       Variations& variations);
 /// Adds the inference options, types, phase, training options and the KV-cache's dtype.
-void add_workload_options(Command command, WorkloadRequest& request);
+void add_workload_options(Command command, WorkloadRequest& request, Variations& variations);
 /// Adds the workload options with every type, scale and policy of a KV-cache.
-void add_workload_options(Command command, WorkloadRequest& request, KvCacheRequest& kv_cache);
+void add_workload_options(Command command, WorkloadRequest& request, KvCacheRequest& kv_cache,
+                          Variations& variations);
 
 /// Parses a list of "q8_0", "k=q8_0", "v=float16" and "k=q8_0,v=float16"; the last is one value.
 /// Throws a usage error.
@@ -117,6 +135,9 @@ void add_workload_options(Command command, WorkloadRequest& request, KvCacheRequ
 /// Adds every type, scale and policy of a KV-cache to the group of this title. Returns the options.
 std::vector<Option> add_kv_cache_options(Command command, KvCacheRequest& kv_cache,
                                          const char* group);
+
+/// The format asked for by --format or --json.
+[[nodiscard]] Format format_of(const OutputOptions& options);
 
 /// Rendering for this output: width and colours of the terminal, or neither in a file or pipe.
 [[nodiscard]] RenderOptions render_options(const OutputOptions& options, Detail detail);

@@ -1,11 +1,11 @@
 #include "output.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cstdlib>
 
+#include "help_text.h"
 #include "setting_options.h"
 #include "standard_streams.h"
 #include "utf8.h"
@@ -17,17 +17,14 @@ bool is_terminal(const OutputOptions& options) {
   return options.file.empty() && isatty(STDOUT_FILENO) == 1;
 }
 
-std::size_t terminal_width() {
-  winsize size{};
-  // ioctl is variadic, but nothing else reports a terminal's width.
-  const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;  // NOLINT
-  return known ? size.ws_col : 0;
-}
-
 }  // namespace
 
+Format format_of(const OutputOptions& options) {
+  return options.json ? Format::json : options.format;
+}
+
 RenderOptions render_options(const OutputOptions& options, Detail detail) {
-  RenderOptions render{options.format, detail, 0, Colour::off};
+  RenderOptions render{format_of(options), detail, 0, Colour::off};
   if (!is_terminal(options)) return render;
   render.width = terminal_width();
   // https://no-color.org: no colour if set and not empty.

@@ -58,21 +58,23 @@ Option add_measured_phase_option(Command command, MeasuredPhase& phase) {
       .group("Workload");
 }
 
-RunOptions add_run_options(Command command, measured::MeasureOptions& options) {
+RunOptions add_run_options(Command command, measured::MeasureOptions& options,
+                           Variations& variations) {
   constexpr CountRange kRuns{1, 1'000'000};
   const auto add = [&](const char* name, CountRange range, SetCount set, const char* description) {
     return add_count(command, name, range, std::move(set), description).group("Run");
   };
   RunOptions added;
-  added.others = {
-      add_measured_phase_option(command, options.phase),
-      add(
-          "--threads", kThreads, [&](std::int64_t n) { options.threads = static_cast<int>(n); },
-          "Threads (all processors)"),
-      add(
-          "--runs", kRuns, [&](std::int64_t n) { options.runs = static_cast<int>(n); },
-          "Timed runs (until the median is steady)"),
-      add_backend_option(command, options.backend).group("Run")};
+  added.others = {add_measured_phase_option(command, options.phase),
+                  add_counts(
+                      command, "--threads", kThreads, variations,
+                      [&](std::int64_t n) { options.threads = static_cast<int>(n); },
+                      "Threads (all processors); 1,2,4 reports each")
+                      .group("Run"),
+                  add(
+                      "--runs", kRuns, [&](std::int64_t n) { options.runs = static_cast<int>(n); },
+                      "Timed runs (until the median is steady)"),
+                  add_backend_option(command, options.backend).group("Run")};
   added.generate_only = {add(
       "--new-tokens", kNewTokens, [&](std::int64_t n) { options.new_tokens = n; },
       "Tokens to generate (32)")};

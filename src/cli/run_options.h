@@ -3,6 +3,7 @@
 
 #include "measure.h"
 #include "options.h"
+#include "variations.h"
 
 namespace headroom::cli {
 
@@ -19,7 +20,8 @@ struct RunOptions {
 };
 
 /// Adds --phase, --threads, --runs, --new-tokens and --backend.
-RunOptions add_run_options(Command command, measured::MeasureOptions& options);
+RunOptions add_run_options(Command command, measured::MeasureOptions& options,
+                           Variations& variations);
 /// Throws Error{invalid_input} for an option that `phase` does not read.
 void refuse_ignored_options(const RunOptions& options, MeasuredPhase phase);
 

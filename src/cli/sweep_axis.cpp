@@ -3,12 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 #include <optional>
-#include <system_error>
 
-#include "command_line.h"
+#include "options.h"
 
 namespace headroom::cli {
 namespace {
@@ -22,11 +20,9 @@ constexpr std::size_t kMostAxisValues = 1'000'000;
 }
 
 std::int64_t parse_length(const std::string& names, const std::string& text) {
-  std::int64_t value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, failed] = std::from_chars(text.data(), end, value);
-  if (failed != std::errc{} || rest != end || value < 0) refuse_axis(names, text);
-  return value;
+  const std::optional<std::int64_t> value = count_of(text);
+  if (!value || *value < 0) refuse_axis(names, text);
+  return *value;
 }
 
 /// The step of a range: a sum or a factor.

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "headroom/error.h"
 
 namespace headroom::cli {
@@ -16,12 +18,13 @@ Choices<WeightType> weight_type_choices() {
   return {{"float32", WeightType::float32},   {"fp32", WeightType::float32},
           {"bfloat16", WeightType::bfloat16}, {"bf16", WeightType::bfloat16},
           {"float16", WeightType::float16},   {"fp16", WeightType::float16},
-          {"float8", WeightType::float8},     {"fp8", WeightType::float8},
-          {"int8", WeightType::int8},         {"int4", WeightType::int4},
-          {"nf4", WeightType::nf4},           {"mxfp4", WeightType::mxfp4},
-          {"nvfp4", WeightType::nvfp4},       {"q8_0", WeightType::q8_0},
-          {"q6_k", WeightType::q6_k},         {"q5_k_m", WeightType::q5_k_m},
-          {"q4_k_m", WeightType::q4_k_m},     {"q4_0", WeightType::q4_0}};
+          {"half", WeightType::float16},      {"float8", WeightType::float8},
+          {"fp8", WeightType::float8},        {"int8", WeightType::int8},
+          {"int4", WeightType::int4},         {"nf4", WeightType::nf4},
+          {"mxfp4", WeightType::mxfp4},       {"nvfp4", WeightType::nvfp4},
+          {"q8_0", WeightType::q8_0},         {"q6_k", WeightType::q6_k},
+          {"q5_k_m", WeightType::q5_k_m},     {"q4_k_m", WeightType::q4_k_m},
+          {"q4_0", WeightType::q4_0}};
 }
 
 Choices<DType> arithmetic_choices() {
@@ -43,8 +46,15 @@ Choices<InferenceRecipe> inference_recipe_choices() {
 
 std::optional<DType> parse_activation_type(const std::string& names, const std::string& word) {
   if (word == "auto") return std::nullopt;
-  const DType type = value_of(names, word, dtype_choices());
-  if (bytes_of(type) > 1) return type;
+  std::vector<std::string> known;
+  for (const auto& [text, type] : dtype_choices()) {
+    if (text == word && bytes_of(type) > 1) return type;
+    if (bytes_of(type) > 1) known.push_back(text);
+  }
+  const auto is_word = [&](const auto& choice) { return choice.first == word; };
+  if (std::ranges::none_of(dtype_choices(), is_word)) {
+    refuse_word(names, word, known, kActivationTypes);
+  }
   throw_invalid_input(
       fmt::format("{} {} is no type of activations: these have 16 or 32 bits", names, word),
       fmt::format("use --weights {0} for the weights, --arithmetic {0} for the GEMMs", word));
@@ -52,7 +62,9 @@ std::optional<DType> parse_activation_type(const std::string& names, const std::
 
 Option add_weights_option(Command command, std::optional<WeightType>& weights) {
   return add_choice(command, "--weights", weights, weight_type_choices(),
-                    "Type that the weights are converted to (as stored)")
+                    "Type that the weights are converted to (as stored); fp32, fp16, bf16 and fp8 "
+                    "are short "
+                    "forms")
       .group(kTypesGroup);
 }
 
@@ -60,7 +72,10 @@ Option add_dtype_option(Command command, std::optional<DType>& dtype, const char
   const auto set = [&dtype](const std::string& word) {
     dtype = parse_activation_type("--dtype", word);
   };
-  return command.add_text("--dtype", kActivationTypes, set, description).group(kTypesGroup);
+  return command
+      .add_text("--dtype", kActivationTypes, set,
+                std::string(description) + "; fp32, fp16, half and bf16 are short forms")
+      .group(kTypesGroup);
 }
 
 Option add_arithmetic_option(Command command, std::optional<DType>& arithmetic) {

@@ -181,7 +181,7 @@ class Page:
             words = command.split()
             if not words or words[0] != "headroom" or len(words) < 2:
                 continue
-            result = subprocess.run(["headroom", words[1], "--help"], cwd=folder, env=variables,
+            result = subprocess.run(["headroom", words[1], "--help-all"], cwd=folder, env=variables,
                                     check=False, capture_output=True, text=True)
             known = set(re.findall(r"(?<!\w)--?[a-z][\w-]*", result.stdout))
             wrong = [word for word in words[2:] if re.match(r"--?[a-z]", word)

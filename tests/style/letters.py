@@ -32,7 +32,7 @@ OPERAND = re.compile(r"(?<!\d )" + LETTER + r"(?= [=<>≤+−] )|"
 ENTRY = re.compile(r"(\S+)(?: = -?[\d,]+)? ([a-z]\w+_\w+|\w+)(.*)")
 # The number of parameters is no symbol; the sources of the rules of thumb define it.
 PARAMETERS = re.compile(r"(?<!\w)N(?!\w).*parameters|parameters?.*(?<!\w)N(?!\w)")
-UNIT = re.compile(r"[(\[]?\w*(1|B|FLOP|MAC|tokens)/(s|B|token)[)\],;]?")
+UNIT = re.compile(r"[(\[]?\w*(1|B|FLOP|MAC|tokens|requests)/(s|B|token)[)\],;]?")
 
 
 def plain(text):

@@ -15,23 +15,23 @@ OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
 
 def help_of(binary, *arguments):
-    return subprocess.run([binary, *arguments, "--help"], capture_output=True, text=True, check=True).stdout
+    return subprocess.run([binary, *arguments, "--help-all"], capture_output=True, text=True, check=True).stdout
 
 
 def known_options(binary):
     """Options of the program, its commands and their subcommands."""
     def commands(text):
-        section = text.partition("Subcommands:")[2]
+        section = text.partition("\nCommands:")[2]
         return re.findall(r"^  ([a-z]+) ", section, re.MULTILINE)
 
     top = help_of(binary)
     texts = [top]
     for command in commands(top):
         texts.append(help_of(binary, command))
-        texts += [help_of(binary, command, nested) for nested in commands(texts[-1].partition("Examples:")[0])]
+        texts += [help_of(binary, command, nested) for nested in commands(texts[-1])]
     # Only the lists of options: examples may not vouch for themselves.
-    lines = [line for text in texts for line in text.splitlines() if re.match(r"^ +(-\w,)?-?-", line)]
-    return set(OPTION.findall("\n".join(lines))) | {"--help", "--version"}
+    lines = [line for text in texts for line in text.splitlines() if re.match(r"^  -", line)]
+    return set(OPTION.findall("\n".join(lines))) | {"--help", "--help-all", "--version"}
 
 
 def named_options():
