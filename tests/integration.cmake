@@ -45,7 +45,7 @@ integration_test(style.no_options_in_library
   bash ${CMAKE_CURRENT_LIST_DIR}/style/no_options_in_library.sh)
 
 # CLI11 words the help; each command's examples must appear.
-foreach(command IN ITEMS analyze explain diff measure compare complexity fit plan serve sweep calibrate inspect machines models presets
+foreach(command IN ITEMS analyze explain diff measure compare complexity fit plan serve sweep calibrate inspect machines system models presets
                          completion)
   integration_test(help.${command} $<TARGET_FILE:headroom> ${command} --help)
   set_tests_properties(help.${command} PROPERTIES

@@ -52,4 +52,5 @@
 #include "headroom/report.h"
 #include "headroom/serve.h"
 #include "headroom/storage.h"
+#include "headroom/system.h"
 #include "headroom/workload.h"

@@ -245,6 +245,7 @@ struct GenerationReport;
 struct PlanReport;
 struct ServeReport;
 struct SharesReport;
+struct SystemReport;
 
 enum class Format { table, json, csv, markdown };
 enum class Colour { off, on };
@@ -272,6 +273,7 @@ struct RenderOptions {
 [[nodiscard]] std::string render(const MachineProfile& profile, const RenderOptions& options);
 [[nodiscard]] std::string render(const FitReport& report, const RenderOptions& options);
 [[nodiscard]] std::string render(const PlanReport& report, const RenderOptions& options);
+[[nodiscard]] std::string render(const SystemReport& report, const RenderOptions& options);
 [[nodiscard]] std::string render(const ServeReport& report, const RenderOptions& options);
 [[nodiscard]] std::string render(const ComplexityReport& report, const RenderOptions& options);
 [[nodiscard]] std::string render(const AssociativityReport& report, const RenderOptions& options);

@@ -25,6 +25,7 @@ void add_plan(Command root, int& status);
 void add_serve(Command root, int& status);
 void add_sweep(Command root);
 void add_models(Command root);
+void add_system(Command root);
 void add_presets(Command root);
 void add_completion(Command root);
 

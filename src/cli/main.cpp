@@ -52,6 +52,7 @@ void add_commands(Command root, int& status) {
   add_sweep(root);
   add_calibrate(root, status);
   add_machines(root);
+  add_system(root);
   add_models(root);
   add_presets(root);
   add_completion(root);

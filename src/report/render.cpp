@@ -112,6 +112,13 @@ std::string render(const PlanReport& report, const RenderOptions& options) {
   return rendered(report, options);
 }
 
+std::string render(const SystemReport& report, const RenderOptions& options) {
+  const auto document = [&] { return detail::to_document(report); };
+  const auto csv = [&] { return detail::to_device_table(report); };
+  return rendered(options, document, csv,
+                  [&] { return detail::to_json_text(detail::to_json(report)); });
+}
+
 std::string render(const ServeReport& report, const RenderOptions& options) {
   return rendered(report, options);
 }

@@ -8,6 +8,7 @@
 #include "headroom/plan.h"
 #include "headroom/report.h"
 #include "headroom/serve.h"
+#include "headroom/system.h"
 #include "json_writer.h"
 
 namespace headroom::detail {
@@ -73,6 +74,10 @@ void add_time(const TimePrediction& time, Detail detail, Document& document);
 
 [[nodiscard]] Document to_document(const PlanReport& report);
 [[nodiscard]] Json to_json(const PlanReport& report);
+[[nodiscard]] Document to_document(const SystemReport& report);
+/// One row per graphics device.
+[[nodiscard]] Document to_device_table(const SystemReport& report);
+[[nodiscard]] Json to_json(const SystemReport& report);
 [[nodiscard]] Document to_document(const ServeReport& report);
 [[nodiscard]] Json to_json(const ServeReport& report);
 

@@ -118,6 +118,7 @@ fit llama-3-70b --machine h100-80gb
 plan llama-3-8b --machine a100-80gb --count 16 --train --batch 64
 plan llama-3-70b --machine h100-80gb --count 8 --serve --batch 64
 plan llama-3.1-405b --machine h100-80gb --count 2 --train --batch 2
+system
 serve llama-3-8b --machine h100-80gb --rate 5 --requests 20
 serve llama-3-8b --machine h100-80gb --users 4 --requests 20 --count 4 --tp 2 --output 1
 serve llama-3-70b --machine h100-80gb --rate 2 --requests 20 --ttft 500ms --tpot 30ms --price 3

@@ -4,8 +4,8 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-# Options of other engines, in the rules of their KV-cache policies.
-foreign='--page-size|--swa-full'
+# Options of other programs: in the rules of KV-cache policies, and of tools that list devices.
+foreign='--page-size|--swa-full|--query-gpu|--format=csv|--showproductname'
 
 found=$(grep -rnE --include='*.cpp' --include='*.h' '"[^"]*(^|[^-[:alnum:]])--[a-z][^"]*"' src include |
   grep -v '^src/cli/' | grep -vE '^[^:]*:[0-9]+: *//' | grep -vE -- "$foreign" || true)
