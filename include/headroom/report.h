@@ -250,11 +250,18 @@ struct SystemReport;
 enum class Format { table, json, csv, markdown };
 enum class Colour { off, on };
 
+/// The command line that asked for a report, which its JSON repeats.
+struct Invocation {
+  std::string version;                 ///< of headroom
+  std::vector<std::string> arguments;  ///< the command first; empty: not from a command line
+};
+
 struct RenderOptions {
   Format format = Format::table;
   Detail detail = Detail::summary;
   std::size_t width = 0;  ///< columns of the terminal; 0 is unlimited
   Colour colour = Colour::off;
+  Invocation invocation{};
 };
 
 /// The report as text. JSON is described by reports/*.schema.json; CSV holds the report's main

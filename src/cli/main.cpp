@@ -16,6 +16,7 @@
 #include "commands.h"
 #include "headroom/error.h"
 #include "interruption.h"
+#include "output.h"
 #include "plan_violations.h"
 #include "setting_options.h"
 #include "standard_streams.h"
@@ -74,6 +75,7 @@ int run_headroom(const std::vector<std::string>& arguments) {
       std::string("headroom ") + kVersion);
   int status = 0;
   add_commands(application.root(), status);
+  set_invocation(arguments);
   application.run(arguments);
   const int signal = detail::interruption();
   return signal == 0 ? status : detail::exit_status_of_signal(signal);

@@ -9,6 +9,7 @@
 #include "setting_options.h"
 #include "standard_streams.h"
 #include "utf8.h"
+#include "version.h"
 
 namespace headroom::cli {
 namespace {
@@ -19,12 +20,25 @@ bool is_terminal(const OutputOptions& options) {
 
 }  // namespace
 
+namespace {
+
+Invocation& invocation() {
+  static Invocation current;
+  return current;
+}
+
+}  // namespace
+
+void set_invocation(const std::vector<std::string>& arguments) {
+  invocation() = {kVersion, arguments};
+}
+
 Format format_of(const OutputOptions& options) {
   return options.json ? Format::json : options.format;
 }
 
 RenderOptions render_options(const OutputOptions& options, Detail detail) {
-  RenderOptions render{format_of(options), detail, 0, Colour::off};
+  RenderOptions render{format_of(options), detail, 0, Colour::off, invocation()};
   if (!is_terminal(options)) return render;
   render.width = terminal_width();
   // https://no-color.org: no colour if set and not empty.

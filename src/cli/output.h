@@ -25,6 +25,9 @@ class ReportOutput {
   bool quiet_;
 };
 
+/// The program's arguments, which JSON reports repeat. Call once, before a command runs.
+void set_invocation(const std::vector<std::string>& arguments);
+
 /// Says that a report is of a run that a signal ended.
 [[nodiscard]] std::string interruption_note();
 

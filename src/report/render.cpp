@@ -5,6 +5,23 @@
 namespace headroom {
 namespace {
 
+/// The report with the command that made it, after its schema's version.
+detail::Json with_invocation(const detail::Json& report, const RenderOptions& options) {
+  const Invocation& invocation = options.invocation;
+  detail::Json produced_by;
+  if (!invocation.arguments.empty()) {
+    produced_by = {{"headroom", invocation.version},
+                   {"command", invocation.arguments.front()},
+                   {"arguments", invocation.arguments}};
+  }
+  detail::Json json;
+  for (const auto& [key, value] : report.items()) {
+    json[key] = value;
+    if (key == "schema_version") json["produced_by"] = produced_by;
+  }
+  return json;
+}
+
 /// Calls the writer of the requested format. CSV is the first table of the document that `csv`
 /// returns.
 template <class MakeDocument, class MakeCsv, class MakeJson>
@@ -12,7 +29,7 @@ std::string rendered(const RenderOptions& options, const MakeDocument& document,
                      const MakeJson& json) {
   switch (options.format) {
     case Format::json:
-      return json();
+      return detail::to_json_text(with_invocation(json(), options));
     case Format::csv:
       return detail::to_csv(printable(csv()));
     case Format::markdown:
@@ -27,8 +44,7 @@ std::string rendered(const RenderOptions& options, const MakeDocument& document,
 template <class Report, class MakeCsv>
 std::string rendered(const Report& report, const MakeCsv& csv, const RenderOptions& options) {
   const auto document = [&] { return detail::to_document(report); };
-  return rendered(options, document, csv,
-                  [&] { return detail::to_json_text(detail::to_json(report)); });
+  return rendered(options, document, csv, [&] { return detail::to_json(report); });
 }
 
 /// A report whose CSV is the first table of its document.
@@ -39,18 +55,19 @@ std::string rendered(const Report& report, const RenderOptions& options) {
 }
 
 /// The comparison, or a list of several.
-detail::Json list_or_only(std::span<const Comparison> comparisons) {
-  if (comparisons.size() == 1) return detail::to_json(comparisons.front());
+detail::Json list_or_only(std::span<const Comparison> comparisons, const RenderOptions& options) {
   detail::Json list = detail::Json::array();
-  for (const Comparison& comparison : comparisons) list.push_back(detail::to_json(comparison));
-  return list;
+  for (const Comparison& comparison : comparisons) {
+    list.push_back(with_invocation(detail::to_json(comparison), options));
+  }
+  return list.size() == 1 ? list.front() : list;
 }
 
 }  // namespace
 
 std::string render(const AnalyzeReport& report, const RenderOptions& options) {
   const auto document = [&] { return detail::to_document(report, options.detail); };
-  const auto json = [&] { return detail::to_json_text(detail::to_json(report, options.detail)); };
+  const auto json = [&] { return detail::to_json(report, options.detail); };
   return rendered(options, document, document, json);
 }
 
@@ -66,8 +83,7 @@ std::string render(const DiffReport& report, const RenderOptions& options) {
 std::string render(const PresetsReport& report, const RenderOptions& options) {
   const auto document = [&] { return detail::to_document(report, options.detail); };
   const auto table = [&] { return detail::to_preset_table(report); };
-  return rendered(options, document, table,
-                  [&] { return detail::to_json_text(detail::to_json(report)); });
+  return rendered(options, document, table, [&] { return detail::to_json(report); });
 }
 
 std::string render(const LocalModelsReport& report, const RenderOptions& options) {
@@ -81,8 +97,7 @@ std::string render(const Measurement& measurement, const RenderOptions& options)
 std::string render(const UnknownModel& model, const RenderOptions& options) {
   const auto document = [&] { return detail::to_document(model, options.detail); };
   const auto csv = [&] { return detail::to_type_table(model); };
-  return rendered(options, document, csv,
-                  [&] { return detail::to_json_text(detail::to_json(model)); });
+  return rendered(options, document, csv, [&] { return detail::to_json(model); });
 }
 
 std::string render(std::span<const ModelTypeInfo> types, const RenderOptions& options) {
@@ -100,8 +115,9 @@ std::string render(const MachinesReport& report, const RenderOptions& options) {
 
 std::string render(const MachineProfile& profile, const RenderOptions& options) {
   // The JSON of a profile is the file that `profile_from_json` reads.
+  if (options.format == Format::json) return profile_to_json(profile);
   const auto document = [&] { return detail::to_document(profile); };
-  return rendered(options, document, document, [&] { return profile_to_json(profile); });
+  return rendered(options, document, document, [] { return detail::Json(); });
 }
 
 std::string render(const FitReport& report, const RenderOptions& options) {
@@ -115,8 +131,7 @@ std::string render(const PlanReport& report, const RenderOptions& options) {
 std::string render(const SystemReport& report, const RenderOptions& options) {
   const auto document = [&] { return detail::to_document(report); };
   const auto csv = [&] { return detail::to_device_table(report); };
-  return rendered(options, document, csv,
-                  [&] { return detail::to_json_text(detail::to_json(report)); });
+  return rendered(options, document, csv, [&] { return detail::to_json(report); });
 }
 
 std::string render(const ServeReport& report, const RenderOptions& options) {
@@ -147,7 +162,7 @@ std::string render(std::span<const Comparison> comparisons, const RenderOptions&
     case Format::csv:
       return detail::to_csv(detail::to_row_table(comparisons));
     case Format::json:
-      return detail::to_json_text(list_or_only(comparisons));
+      return detail::to_json_text(list_or_only(comparisons, options));
     case Format::markdown:
     case Format::table:
       break;
