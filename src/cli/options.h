@@ -98,6 +98,12 @@ struct InferenceOptions {
   std::vector<Option> others;
 };
 
+/// Parses "HEIGHTxWIDTH" in pixels, or one number for both. Throws a usage error.
+[[nodiscard]] ImageSize parse_image_size(const std::string& names, const std::string& word);
+
+/// Adds --images and --image-size.
+void add_image_options(Command command, std::int64_t& images, std::optional<ImageSize>& size);
+
 /// Adds lengths and attention.
 InferenceOptions add_inference_options(Command command, WorkloadRequest& request);
 /// Adds the inference options, types, phase, training options and the KV-cache's dtype.
