@@ -52,6 +52,7 @@ struct EmbeddingSpec {
 /// Language-model head: projection to the vocabulary.
 struct LanguageModelHeadSpec {
   WeightSharing weight = WeightSharing::separate;  ///< shared: tied to the word embedding
+  bool shared_if_absent = false;  ///< tied where the files of the weights lack it (T5)
   bool bias = false;
   bool scale_by_inverse_sqrt_hidden = false;  ///< T5 v1.0 scales the decoder's output first
   /// BERT-like: dense, activation and norm before the projection.

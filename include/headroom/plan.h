@@ -63,6 +63,10 @@ struct PlanQuery {
   DType dtype = DType::bfloat16;    ///< of activations, and of messages between ranks
   std::optional<DType> arithmetic;  ///< of the layers' GEMMs; default: `dtype`
   AttentionImplementation attention = AttentionImplementation::fused;
+  /// Of every sequence, whose `seq_len` includes their visual tokens; of all sequences, where they
+  /// are compared with texts. A prompt's tower runs before the first chunk of its prefill.
+  std::int64_t images = 0;
+  std::optional<ImageSize> image_size;  ///< of each; default: that of the tower
   /// Memory of the runtime on every device; empty: by DeviceRates::runtime.
   std::optional<Integer> overhead_bytes;
   // serve
@@ -233,6 +237,8 @@ class Planner {
   [[nodiscard]] const PlanQuery& query() const;
   [[nodiscard]] const DeviceRates& rates() const;
   [[nodiscard]] const ModelSpec& spec() const;
+  /// Tokens that the images of a sequence become.
+  [[nodiscard]] std::int64_t visual_tokens() const;
   /// True when serving a model with a KV-cache.
   [[nodiscard]] bool decodes() const;
 
@@ -378,6 +384,7 @@ struct PlanQuestion {
   DeviceRates rates;
   std::int64_t devices = 1;
   Load load;
+  WorkloadImages images;           ///< of one sequence (PlanQuery::images)
   std::vector<std::string> notes;  ///< on the model
 };
 

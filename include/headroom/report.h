@@ -202,6 +202,8 @@ struct SweepGrid {
   std::vector<DType> dtype;
   std::vector<DType> arithmetic;
   std::vector<KvTypes> kv_types;
+  std::vector<std::int64_t> images;
+  std::vector<ImageSize> image_size;  ///< of rows with images
   std::vector<std::int64_t> enc_seq_len;
   std::vector<std::int64_t> past_len;
   std::vector<std::int64_t> seq_len;
@@ -313,6 +315,7 @@ class SweepWriter {
   SweepFormat format_;
   bool has_encoder_;
   bool has_cache_;
+  bool has_tower_;
   SweepRow last_;
   std::string prefix_;  ///< of the last row, up to the batch size
 };

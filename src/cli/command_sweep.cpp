@@ -181,6 +181,20 @@ void add_dtype_axis(Command app, std::vector<DType>& target) {
       .group("Grid");
 }
 
+void add_image_sizes_axis(Command app, std::vector<ImageSize>& target) {
+  const char* const name = "--image-size";
+  const auto set = [&target, name](const std::string& text) {
+    for (std::size_t start = 0; start <= text.size();) {
+      const std::size_t comma = std::min(text.find(',', start), text.size());
+      target.push_back(parse_image_size(name, text.substr(start, comma - start)));
+      start = comma + 1;
+    }
+  };
+  app.add_text(name, "HxW,…", set,
+               "Pixels of each image, before the family's preprocessing (the tower's)")
+      .group("Grid");
+}
+
 void add_kv_types_axis(Command app, std::vector<KvTypes>& target) {
   const auto set = [&target](const std::string& text) {
     target = parse_kv_types("--kv-dtype", text);
@@ -195,6 +209,9 @@ void add_grid(Command app, SweepGrid& grid) {
   add_length_axis(app, "--seq,-s", grid.seq_len, "New tokens per sequence (128; 1 in decode)");
   add_length_axis(app, "--past,-p", grid.past_len,
                   "Tokens already in the KV-cache (0; 127 in decode)");
+  add_length_axis(app, "--images", grid.images,
+                  "Images per sequence, multimodal models only; of CLIP and SigLIP, in all (0)");
+  add_image_sizes_axis(app, grid.image_size);
   add_length_axis(app, "--enc-seq", grid.enc_seq_len,
                   "Tokens of the encoder's input (128), or of a diffusion transformer's text");
   add_axis(app, "--weights", grid.weights, weight_type_choices(),

@@ -37,21 +37,20 @@ class LengthOptions {
   Variations* variations_;
 };
 
-/// Parses "HEIGHTxWIDTH", or one number for both.
+}  // namespace
+
 ImageSize parse_image_size(const std::string& names, const std::string& word) {
   const std::size_t cross = word.find('x');
   const std::int64_t height = parse_count(names, word.substr(0, cross));
   return {height, cross == std::string::npos ? height : parse_count(names, word.substr(cross + 1))};
 }
 
-Option add_image_size(Command command, std::optional<ImageSize>& size) {
+namespace {
+
+Option add_image_size(Command command, std::optional<ImageSize>& size, const char* description) {
   const char* const name = "--image-size";
   const auto set = [&size, name](const std::string& word) { size = parse_image_size(name, word); };
-  return command
-      .add_text(name, "HxW", set,
-                "Pixels of each image, before the family's preprocessing (the tower's size), or of "
-                "what a diffusion transformer denoises (its pipeline's size)")
-      .group("Workload");
+  return command.add_text(name, "HxW", set, description).group("Workload");
 }
 
 void add_phase_and_training(Command command, WorkloadRequest& request, Variations& variations) {
@@ -209,6 +208,15 @@ void add_output_options(Command command, OutputOptions& options, const std::stri
   command.add_flag("--quiet,-q", options.quiet, "No notes on standard error");
 }
 
+void add_image_options(Command command, std::int64_t& images, std::optional<ImageSize>& size) {
+  add_count(
+      command, "--images", [&images](std::int64_t n) { images = n; },
+      "Images per sequence, multimodal models only; of CLIP and SigLIP, in all (0)")
+      .group("Workload");
+  (void)add_image_size(
+      command, size, "Pixels of each image, before the family's preprocessing (the tower's size)");
+}
+
 InferenceOptions add_inference_options(Command command, WorkloadRequest& request,
                                        Variations& variations) {
   LengthOptions lengths(command, variations);
@@ -225,7 +233,9 @@ InferenceOptions add_inference_options(Command command, WorkloadRequest& request
                   "transformer's text (its pipeline's most)"),
       lengths.add("--images", request.images,
                   "Images per sequence, multimodal models only; of CLIP and SigLIP, in all (0)"),
-      add_image_size(command, request.image_size),
+      add_image_size(command, request.image_size,
+                     "Pixels of each image, before the family's preprocessing (the tower's size), "
+                     "or of what a diffusion transformer denoises (its pipeline's size)"),
       lengths.add("--frames", request.frames,
                   "Frames of a diffusion transformer's video (its pipeline's number)"),
       lengths.add("--global-tokens", request.global_tokens,

@@ -114,6 +114,12 @@ struct InferenceOptions {
   std::vector<Option> others;
 };
 
+/// Parses "HEIGHTxWIDTH" in pixels, or one number for both. Throws a usage error.
+[[nodiscard]] ImageSize parse_image_size(const std::string& names, const std::string& word);
+
+/// Adds --images and --image-size.
+void add_image_options(Command command, std::int64_t& images, std::optional<ImageSize>& size);
+
 class Variations;
 
 /// Adds lengths and attention. Lengths may have several values, which go to `variations`.

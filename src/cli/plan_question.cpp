@@ -59,6 +59,31 @@ std::int64_t default_context(const ModelSpec& spec) {
                                   kDefaultContext);
 }
 
+/// Sets images and context: text and visual tokens. Throws Error{invalid_input} for images that the
+/// model does not read, or for which the context is too short.
+void set_lengths(const PlanOptions& options, PlanQuestion& question) {
+  const ModelSpec& spec = question.model.spec;
+  question.load.seq_len = options.seq_len.value_or(default_context(spec));
+  if (options.query.images == 0 && !options.query.image_size) return;
+  WorkloadRequest request;
+  request.images = options.query.images;
+  request.image_size = options.query.image_size;
+  request.seq_len = options.seq_len;
+  const Workload workload = resolve(request, spec);
+  question.images = workload.images;
+  question.notes.push_back(
+      "every rank of the first stage runs the image tower and its projector whole");
+  if (std::string note = note_on_images(workload, spec); !note.empty()) {
+    question.notes.push_back(std::move(note));
+  }
+  if (options.seq_len) return;
+  const std::int64_t visual = workload.images.totals.tokens;
+  const std::int64_t positions = spec.position.max_position_embeddings - spec.position.offset;
+  const std::int64_t most = positions > 0 ? positions : visual + kDefaultContext;
+  question.load.seq_len =
+      std::max(workload.seq_len, std::min(default_context(spec) + visual, most));
+}
+
 /// Serving: a sequence per replica. Training: a micro-batch per replica and pipeline stage.
 std::int64_t default_batch(const PlanOptions& options) {
   if (options.query.purpose == Purpose::serve) return options.fixed.data.value_or(1);
@@ -114,7 +139,7 @@ PlanQuestion question_of(const PlanOptions& options) {
   apply_types(options, question.model.spec, question.query);
   question.rates = rates_of(options, question.query);
   question.devices = options.count;
-  question.load.seq_len = options.seq_len.value_or(default_context(question.model.spec));
+  set_lengths(options, question);
   question.load.batch_size = options.batch_size.value_or(default_batch(options));
   return question;
 }

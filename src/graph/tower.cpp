@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdint>
 
 #include "headroom/workload.h"
 
@@ -26,8 +27,11 @@ Lookahead lookahead_of(const StackSpec& stack) {
 /// 0 + 1 + … + (count - 1)
 Integer sum_below(Integer count) { return checked_multiply(count, count - 1) / 2; }
 
+/// Throws Error{overflow}.
 std::int64_t narrow(Integer value) {
-  return static_cast<std::int64_t>(std::min<Integer>(value, INT64_MAX));
+  constexpr unsigned kBits = 63;
+  if (value > INT64_MAX) detail::throw_overflow(kBits);
+  return static_cast<std::int64_t>(value);
 }
 
 /// Blocks of patches of a window.

@@ -87,6 +87,7 @@ class TokenReader {
   /// in raster order, [-1, -1] for padding.
   [[nodiscard]] std::vector<ImageGrid> image_grids() const {
     std::vector<ImageGrid> grids;
+    std::int64_t patches = 0;
     if (has("image_position_ids")) {
       for (const json& image : object_.at("image_position_ids")) grids.push_back(grid_from(image));
       return grids;
@@ -96,6 +97,8 @@ class TokenReader {
       require_lengths(grid, "image_grid_thw");
       if (grid[0] != 1) fail("image_grid_thw", "has a video, and only images run");
       grids.push_back({grid[1], grid[2]});
+      patches += grid[1] * grid[2];
+      if (patches > kMostPatches) fail("image_grid_thw", "has more patches than any file");
     }
     return grids;
   }
@@ -113,7 +116,9 @@ class TokenReader {
   using Rows = std::vector<std::vector<std::int64_t>>;
 
   /// Pixels or patches of a side, so that no product of two sides overflows.
-  static constexpr std::int64_t kLongestSide = std::int64_t{1} << 31U;
+  static constexpr std::int64_t kLongestSide = std::int64_t{1} << 30U;
+  /// Patches of all images, so that neither their sum nor that of their tokens overflows.
+  static constexpr std::int64_t kMostPatches = std::int64_t{1} << 60U;
 
   void require_lengths(const std::vector<std::int64_t>& sides, const char* key) const {
     const auto odd = [](std::int64_t side) { return side < 1 || side > kLongestSide; };

@@ -6,6 +6,17 @@
 
 namespace headroom::detail {
 
+/// Makes the blocks of an image tower operators outside the layers: a plan runs the whole tower on
+/// every rank of the first stage, and its backward pass recomputes none of it.
+[[nodiscard]] Graph tower_outside_layers(Graph graph);
+
+/// Returns whether `node` belongs to an image tower or its projector.
+[[nodiscard]] bool in_tower(const Node& node);
+
+/// Returns whether a tower has a backward pass. One of frozen weights has none, since no trained
+/// weight comes before it: adapters are in the text model's layers only.
+[[nodiscard]] bool trains_tower(const Graph& graph);
+
 /// The operators and weights of one pipeline stage. It sends hidden states on after its layers,
 /// once for each model chunk; an encoder's output travels with them through all stages of the
 /// decoder. A pipeline cuts between any two layers: a run of layers that is cut becomes a block of

@@ -6,6 +6,7 @@
 #include <array>
 #include <numeric>
 
+#include "graph_passes.h"
 #include "op_exprs.h"
 #include "op_kind.h"
 #include "stage_layout.h"
@@ -15,10 +16,12 @@ namespace {
 
 using detail::OpKind;
 
+/// Of an image tower's nodes none, since no plan divides them.
 template <class Predicate>
 bool any_node(const Graph& graph, Predicate predicate) {
   return std::ranges::any_of(graph.blocks, [&](const Block& block) {
-    return std::ranges::any_of(block.nodes, predicate);
+    return std::ranges::any_of(
+        block.nodes, [&](const Node& node) { return !detail::in_tower(node) && predicate(node); });
   });
 }
 

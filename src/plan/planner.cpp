@@ -1,11 +1,14 @@
 #include "planner.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "default_options.h"
+#include "graph_passes.h"
 #include "headroom/error.h"
 #include "op_kind.h"
+#include "resolve_images.h"
 
 namespace headroom {
 namespace {
@@ -19,12 +22,33 @@ using detail::WeightUse;
 
 Graph main_graph(const ModelSpec& spec, const PlanQuery& query) {
   const bool training = query.purpose == Purpose::train;
+  const Phase phase = training ? Phase::train : Phase::prefill;
+  GraphOptions options = detail::default_options(spec, phase, query.attention);
+  if (query.images > 0) options.images = ImageInputs::present;
   if (training) {
-    const GraphOptions options = detail::default_options(spec, Phase::train, query.attention);
-    return with_adapter(build_graph(spec, options), query.adapter);
+    return with_adapter(detail::tower_outside_layers(build_graph(spec, options)), query.adapter);
   }
-  return with_last_token_head(
-      build_stored_graph(spec, detail::default_options(spec, Phase::prefill, query.attention)));
+  return with_last_token_head(detail::tower_outside_layers(build_stored_graph(spec, options)));
+}
+
+/// The images of one sequence, or all of a model that compares them with texts.
+WorkloadImages images_of(const ModelSpec& spec, const PlanQuery& query) {
+  WorkloadRequest request;
+  request.images = query.images;
+  request.image_size = query.image_size;
+  return detail::resolve_images(request, spec);
+}
+
+/// Sums over the images of `sequences` sequences; those per sequence stay as they are.
+ImageTotals times(const ImageTotals& totals, std::int64_t sequences) {
+  const auto all = [&](std::int64_t of_one) {
+    const Integer product = checked_multiply(of_one, sequences);
+    constexpr unsigned kBits = 63;
+    if (product > INT64_MAX) detail::throw_overflow(kBits);
+    return static_cast<std::int64_t>(product);
+  };
+  return {all(totals.images), all(totals.patches), all(totals.pairs),    all(totals.window_pairs),
+          all(totals.tokens), totals.later_pairs,  totals.windowed_pairs};
 }
 
 std::optional<Graph> decode_graph(const ModelSpec& spec, const PlanQuery& query) {
@@ -99,9 +123,11 @@ Stage stage_at(std::int64_t index, const ParallelPlan& plan) {
 PlannerSetup setup_of(const ModelSpec& spec, const PlanQuery& query, const DeviceRates& rates) {
   const bool serves = query.purpose == Purpose::serve;
   const ModelSpec stored = serves ? converted(spec, query.weights) : spec;
+  const WorkloadImages images = images_of(spec, query);
   PlannerSetup setup{spec, query, rates, main_graph(stored, query), decode_graph(stored, query),
-                     {}};
+                     {},   {},    images};
   setup.kinds = detail::layer_kinds(setup.graph);
+  if (setup.decode) setup.decode_kinds = detail::layer_kinds(*setup.decode);
   if (query.purpose == Purpose::train && !detail::has_kind(setup.graph, OpKind::loss)) {
     throw Error(ErrorCode::invalid_input, spec.name + " has no head, so no loss to train with", {},
                 "use a config whose architecture has a head, such as one ForMaskedLM");
@@ -128,7 +154,7 @@ std::size_t Planner::Implementation::CostKeyHash::operator()(const CostKey& key)
   std::size_t hash = static_cast<std::size_t>(key.pass) * 2 +
                      static_cast<std::size_t>(key.sequence == SequenceParallel::on);
   for (const std::int64_t part :
-       {key.tensor, key.context, key.expert, key.batch, key.seq_len, key.past_len}) {
+       {key.tensor, key.context, key.expert, key.batch, key.seq_len, key.past_len, key.images}) {
     hash = (hash ^ static_cast<std::size_t>(part)) * 0x9E3779B97F4A7C15U;
     hash ^= hash >> 29U;
   }
@@ -161,6 +187,15 @@ Workload Planner::Implementation::workload_of(Pass pass, std::int64_t batch, std
   workload.kv_dtype = query.kv_dtype;
   workload.attention = query.attention;
   workload.kernels = Kernels::fused;
+  return workload;
+}
+
+Workload Planner::Implementation::with_images(Workload workload) const {
+  if (query.images == 0) return workload;
+  workload.images = images;
+  if (!spec.tower->pooling) {
+    workload.images.totals = times(images.totals, workload.batch_size);
+  }
   return workload;
 }
 
@@ -211,8 +246,15 @@ detail::RankProgram& Planner::Implementation::program(Pass pass, const ParallelP
 
 const detail::RankCosts& Planner::Implementation::costs(Pass pass, const ParallelPlan& plan,
                                                         const Workload& workload) {
-  const CostKey key{pass,          plan.tensor,         plan.context,     plan.expert,
-                    plan.sequence, workload.batch_size, workload.seq_len, workload.past_len};
+  const CostKey key{pass,
+                    plan.tensor,
+                    plan.context,
+                    plan.expert,
+                    plan.sequence,
+                    workload.batch_size,
+                    workload.seq_len,
+                    workload.past_len,
+                    workload.images.totals.images};
   if (last_costs_ != nullptr && key == last_key_) return *last_costs_;
   auto found = costs_.find(key);
   if (found == costs_.end()) {
@@ -309,12 +351,18 @@ std::vector<PipelineStage> Planner::Implementation::all_stages(const ParallelPla
                         0,
                         std::vector<std::int64_t>(kinds.size()),
                         std::vector<std::vector<LayerRange>>(kinds.size()),
-                        detail::sections_of_stage(layers, plan, index)};
+                        detail::sections_of_stage(layers, plan, index),
+                        std::vector<std::int64_t>(decode_kinds.size())};
     for (const LayerRange& range : layers_of_stage(layers, plan, index)) {
       stage.layers += range.size();
       for (std::size_t i = 0; i < kinds.size(); ++i) {
         stage.ranges_of_kind[i].push_back(detail::layers_within(kinds[i], range));
         stage.layers_of_kind[i] += stage.ranges_of_kind[i].back().size();
+      }
+      for (std::size_t i = 0; i < decode_kinds.size(); ++i) {
+        detail::LayerKind kind = decode_kinds[i];
+        kind.first_layer += layers.encoder;  // a decode step has no encoder
+        stage.decode_layers_of_kind[i] += detail::layers_within(kind, range).size();
       }
     }
     stage.layers = std::max<std::int64_t>(1, stage.layers);
@@ -394,6 +442,7 @@ ShardingLimits Planner::limits(std::int64_t seq_len) const {
 const PlanQuery& Planner::query() const { return implementation_->query; }
 const DeviceRates& Planner::rates() const { return implementation_->rates; }
 const ModelSpec& Planner::spec() const { return implementation_->spec; }
+std::int64_t Planner::visual_tokens() const { return implementation_->images.totals.tokens; }
 bool Planner::decodes() const { return implementation_->decode.has_value(); }
 
 }  // namespace headroom

@@ -24,6 +24,8 @@ struct PlannerSetup {
   Graph graph;                  ///< training or prefill; its weights are the ones counted
   std::optional<Graph> decode;  ///< serving a model with a KV-cache
   std::vector<detail::LayerKind> kinds;
+  std::vector<detail::LayerKind> decode_kinds;  ///< of `decode`
+  WorkloadImages images;                        ///< of one sequence; without `grids`
 };
 
 namespace detail {
@@ -75,6 +77,8 @@ class Planner::Implementation : public PlannerSetup {
   [[nodiscard]] double rate_among(std::int64_t span) const noexcept;
   [[nodiscard]] Workload workload_of(Pass pass, std::int64_t batch, std::int64_t seq_len,
                                      std::int64_t past_len) const;
+  /// `workload` with the images of its sequences.
+  [[nodiscard]] Workload with_images(Workload workload) const;
   [[nodiscard]] detail::RankSpeed speed_of(const ParallelPlan& plan) const;
   [[nodiscard]] SymbolValues values_of(const ParallelPlan& plan, const Workload& workload) const;
   detail::RankProgram& program(Pass pass, const ParallelPlan& plan);
@@ -92,6 +96,7 @@ class Planner::Implementation : public PlannerSetup {
     std::int64_t batch;
     std::int64_t seq_len;
     std::int64_t past_len;
+    std::int64_t images;
     bool operator==(const CostKey&) const = default;
   };
   struct CostKeyHash {

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
+#include "graph_passes.h"
 #include "op_exprs.h"
 #include "op_kind.h"
 
@@ -49,6 +51,18 @@ std::map<std::string, Section> sections_by_path(const Graph& graph) {
     }
   }
   return by_path;
+}
+
+/// Paths of the nodes that save nothing, because they have no backward pass.
+std::set<std::string> paths_without_backward(const Graph& graph) {
+  std::set<std::string> paths;
+  if (trains_tower(graph)) return paths;
+  for (const Block& block : graph.blocks) {
+    for (const Node& node : block.nodes) {
+      if (in_tower(node)) paths.insert(block.path + "." + node.path);
+    }
+  }
+  return paths;
 }
 
 /// Bytes of the hidden states that a stage sends on: the last ones of each stack.
@@ -144,13 +158,14 @@ RankProgram::CompiledNode RankProgram::compiled_node(const Section& section, con
     bytes -= read.elements * Symbol::weight_bytes;
     reads.push_back({compiled(read.elements), *bytes_per_element});
   }
+  const bool has_backward = !in_tower(node) || trains_tower(whole);
   return {section,
           in_attention_core(node),
           is_layer_gemm(block, node),
           !analysis.weights_read.empty(),
           compiled(forward.matrix_flops),
           compiled(bytes),
-          compiled(analysis.cost.backward.matrix_flops),
+          compiled(has_backward ? analysis.cost.backward.matrix_flops : Expr()),
           std::move(reads)};
 }
 
@@ -182,7 +197,9 @@ void RankProgram::compile_nodes(const Graph& graph, const Analysis& analysis, co
 void RankProgram::compile_saved(const Graph& graph, const Analysis& analysis) {
   const auto compiled = [&](const Expr& expr) { return CompiledExpr(expr, constants_); };
   const std::map<std::string, Section> sections = sections_by_path(graph);
+  const std::set<std::string> without_backward = paths_without_backward(graph);
   for (const SavedTensor& saved : analysis.saved) {
+    if (without_backward.contains(saved.path)) continue;
     Section section = sections.at(saved.path);
     const bool all_layers =
         section.kind == Section::Kind::layers && saved.kept == KeptUnder::every_recompute;

@@ -27,30 +27,26 @@ PlanMemory weight_memory(const RankStates& states, const PlanChoice& choice,
   return memory;
 }
 
-Integer cache_of_stage(const RankCosts& step, const std::vector<detail::LayerKind>& kinds,
+Integer cache_of_stage(const RankCosts& step, const std::vector<detail::LayerKind>& decode_kinds,
                        const PipelineStage& stage) {
-  // A decode step runs no encoder, whose kinds come before the decoder's.
-  const std::size_t encoder_kinds = kinds.size() - step.kv_cache.size();
   Integer bytes = 0;
   for (std::size_t i = 0; i < step.kv_cache.size(); ++i) {
-    const std::size_t kind = encoder_kinds + i;
-    bytes +=
-        ceil_div(checked_multiply(step.kv_cache[i], stage.layers_of_kind[kind]), kinds[kind].count);
+    bytes += ceil_div(checked_multiply(step.kv_cache[i], stage.decode_layers_of_kind[i]),
+                      decode_kinds[i].count);
   }
   return bytes;
 }
 
 /// Weights and KV-cache of the stage with the most of both.
 PlanMemory worst_weights_and_cache(const RankCosts& prefill, const std::optional<RankCosts>& step,
-                                   const RankStates& states,
-                                   const std::vector<detail::LayerKind>& kinds,
+                                   const RankStates& states, const PlannerSetup& setup,
                                    const std::vector<PipelineStage>& stages,
                                    const PlanChoice& choice) {
   PlanMemory worst;
   for (const PipelineStage& stage : stages) {
-    const StageCosts costs = stage_costs(prefill, states, kinds, stage);
+    const StageCosts costs = stage_costs(prefill, states, setup.kinds, stage);
     PlanMemory memory = weight_memory(states, choice, costs, stage);
-    if (step) memory.kv_cache = cache_of_stage(*step, kinds, stage);
+    if (step) memory.kv_cache = cache_of_stage(*step, setup.decode_kinds, stage);
     if (memory.total() > worst.total()) worst = memory;
   }
   return worst;
@@ -90,9 +86,9 @@ PlanFigures Planner::Implementation::serving(const PlanChoice& choice, const Loa
   const bool cached = decode.has_value();
   // With a KV-cache a prompt is prefilled in chunks.
   const std::int64_t chunk = cached ? std::min(load.seq_len, query.prefill_tokens) : load.seq_len;
-  const RankCosts prefill =
-      costs(Pass::prefill, plan,
-            workload_of(Pass::prefill, cached ? 1 : batch, chunk, load.seq_len - chunk));
+  Workload last_chunk = workload_of(Pass::prefill, cached ? 1 : batch, chunk, load.seq_len - chunk);
+  if (!cached) last_chunk = with_images(std::move(last_chunk));
+  const RankCosts prefill = costs(Pass::prefill, plan, last_chunk);
   Integer peak = prefill.peak;
   std::optional<RankCosts> step;
   const double sends = static_cast<double>(plan.pipeline - 1);
@@ -102,12 +98,13 @@ PlanFigures Planner::Implementation::serving(const PlanChoice& choice, const Loa
     const Workload last = workload_of(Pass::decode, batch, 1, load.seq_len - 1);
     step = costs(Pass::decode, plan, last);
     step->kv_cache = reserved_cache(*step, last);
-    peak = std::max(peak, step->peak);
+    const Workload first_chunk = with_images(workload_of(Pass::prefill, 1, chunk, 0));
+    peak = std::max({peak, step->peak, costs(Pass::prefill, plan, first_chunk).peak});
     time.iteration_s = pass_seconds(*step, time);
     time.communication_s += sends * send_seconds(choice, step->hidden);
     PlanTime prompt;
     const RankCosts whole =
-        costs(Pass::prefill, plan, workload_of(Pass::prefill, 1, load.seq_len, 0));
+        costs(Pass::prefill, plan, with_images(workload_of(Pass::prefill, 1, load.seq_len, 0)));
     time.ttft_s = pass_seconds(whole, prompt) + sends * send_seconds(choice, whole.hidden);
     time.tokens_per_s = static_cast<double>(load.batch_size);
   } else {
@@ -119,7 +116,7 @@ PlanFigures Planner::Implementation::serving(const PlanChoice& choice, const Loa
   time.tokens_per_s /= time.iteration_s;
 
   figures.memory =
-      worst_weights_and_cache(prefill, step, states(plan), kinds, stages(plan), choice);
+      worst_weights_and_cache(prefill, step, states(plan), *this, stages(plan), choice);
   figures.memory.activations = peak;
   figures.memory.runtime = detail::runtime_bytes(figures.memory, plan, query, rates);
   return figures;

@@ -40,6 +40,7 @@ struct PipelineStage {
   std::vector<std::int64_t> layers_of_kind;
   std::vector<std::vector<LayerRange>> ranges_of_kind;  ///< of indices within the kind
   SectionSet sections = kAllSections;
+  std::vector<std::int64_t> decode_layers_of_kind{};  ///< by kind of a decode step's layers
 
   [[nodiscard]] bool runs(Section::Kind section) const noexcept {
     return (sections & bit_of(section)) != 0;

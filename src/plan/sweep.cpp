@@ -182,6 +182,27 @@ std::vector<std::optional<Value>> axis(const std::vector<Value>& values) {
   return {values.begin(), values.end()};
 }
 
+/// Number of images, and their size.
+struct ImageChoice {
+  std::int64_t images = 0;
+  std::optional<ImageSize> size;
+};
+
+/// The images of the grid's rows. A row without images has no size, but for a grid without any,
+/// whose sizes are refused.
+std::vector<ImageChoice> image_choices(const SweepGrid& grid) {
+  std::vector<ImageChoice> choices;
+  for (const auto& images : axis(grid.images)) {
+    for (const auto& size : axis(grid.image_size)) {
+      choices.push_back({images.value_or(0), size});
+      if (images != 0) continue;
+      choices.back().size.reset();
+      break;
+    }
+  }
+  return choices;
+}
+
 class Sweep {
  public:
   Sweep(const ModelSpec& spec, const SweepGrid& grid, const std::optional<MachineProfile>& machine,
@@ -195,6 +216,15 @@ class Sweep {
   }
 
   void run() {
+    for (const ImageChoice& choice : image_choices(grid_)) {
+      request_.images = choice.images;
+      request_.image_size = choice.size;
+      if (!run_programs()) return;
+    }
+  }
+
+ private:
+  bool run_programs() {
     for (const auto& attention : axis(grid_.attention)) {
       for (const auto& recompute : axis(grid_.recompute)) {
         request_.phase = grid_.phase;
@@ -207,15 +237,17 @@ class Sweep {
         for (const auto& weights : axis(grid_.weights)) {
           request_.weights = weights;
           spec_ = converted(stored_spec_, weights);
-          SweepProgram program(
-              spec_, detail::default_options(spec_, request_.phase, *request_.attention), counting);
-          if (!run_types(program)) return;
+          GraphOptions options =
+              detail::default_options(spec_, request_.phase, *request_.attention);
+          if (request_.images > 0) options.images = ImageInputs::present;
+          SweepProgram program(spec_, options, counting);
+          if (!run_types(program)) return false;
         }
       }
     }
+    return true;
   }
 
- private:
   bool run_types(SweepProgram& program) {
     for (const auto& dtype : axis(grid_.dtype)) {
       request_.dtype = dtype;
@@ -262,8 +294,10 @@ class Sweep {
     };
     start();
     for (const auto& batch : axis(grid_.batch_size)) {
-      row.workload.batch_size = batch.value_or(WorkloadRequest{}.batch_size);
-      if (!program.is_affine_in_batch()) start();
+      request_.batch_size = batch.value_or(WorkloadRequest{}.batch_size);
+      row.workload.batch_size = request_.batch_size;
+      if (request_.images > 0) row.workload = resolve(request_, stored_spec_);
+      if (request_.images > 0 || !program.is_affine_in_batch()) start();
       program.fill(row);
       if (machine_ && sheet == nullptr) {
         row.time_s = predict_time(spec_, row.workload, *machine_, {}).total_s;
@@ -299,9 +333,10 @@ class Sweep {
 Integer size_of(const SweepGrid& grid) {
   Integer size = 1;
   for (const std::size_t values :
-       {grid.attention.size(), grid.recompute.size(), grid.weights.size(), grid.dtype.size(),
-        grid.arithmetic.size(), grid.kv_types.size(), grid.enc_seq_len.size(), grid.past_len.size(),
-        grid.seq_len.size(), grid.batch_size.size()}) {
+       {image_choices(grid).size(), grid.attention.size(), grid.recompute.size(),
+        grid.weights.size(), grid.dtype.size(), grid.arithmetic.size(), grid.kv_types.size(),
+        grid.enc_seq_len.size(), grid.past_len.size(), grid.seq_len.size(),
+        grid.batch_size.size()}) {
     size = checked_multiply(size, static_cast<Integer>(std::max<std::size_t>(1, values)));
   }
   return size;

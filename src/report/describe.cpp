@@ -235,17 +235,23 @@ void add_lengths(const Workload& workload, const ModelSpec& spec, std::vector<st
 
 }  // namespace
 
+std::string describe(const WorkloadImages& images, std::int64_t sequences) {
+  std::string words =
+      fmt::format("{} image{} of {} × {}", images.count, images.count == 1 ? "" : "s",
+                  images.size.height, images.size.width);
+  if (images.totals.tokens > 0) {
+    words += fmt::format(": {} visual tokens", images.totals.tokens / sequences);
+  }
+  return words;
+}
+
 std::string describe(const Workload& workload, const ModelSpec& spec, std::string_view cache_type) {
   const bool denoises = spec.denoiser && workload.phase == Phase::prefill;
   std::vector<std::string> words{denoises ? "denoising step" : std::string(name_of(workload.phase)),
                                  fmt::format("batch {}", workload.batch_size)};
   add_lengths(workload, spec, words);
-  if (const WorkloadImages& images = workload.images; images.count > 0) {
-    words.push_back(fmt::format("{} image{} of {} × {}", images.count, images.count == 1 ? "" : "s",
-                                images.size.height, images.size.width));
-    if (!spec.tower->pooling) {
-      words.back() += fmt::format(": {} visual tokens", images.totals.tokens / workload.batch_size);
-    }
+  if (workload.images.count > 0) {
+    words.push_back(describe(workload.images, workload.batch_size));
   }
   if (workload.global_tokens > 0) {
     words.push_back(fmt::format("{} global token{}", workload.global_tokens,
@@ -300,6 +306,13 @@ void add_token_times(const std::optional<double>& ttft_s, const std::optional<do
   }
 }
 
+Json to_json(const WorkloadImages& images, std::int64_t sequences) {
+  return {{"count", images.count},
+          {"height", images.size.height},
+          {"width", images.size.width},
+          {"visual_tokens", images.totals.tokens / sequences}};
+}
+
 Json to_json(const Workload& workload, const ModelSpec& spec) {
   Json json;
   json["phase"] = name_of(workload.phase);
@@ -307,12 +320,7 @@ Json to_json(const Workload& workload, const ModelSpec& spec) {
   json["seq_len"] = workload.seq_len;
   json["enc_seq_len"] = spec.reads_two_sequences() ? Json(workload.enc_seq_len) : Json(nullptr);
   json["past_len"] = workload.past_len;
-  if (const WorkloadImages& images = workload.images; images.count > 0) {
-    json["images"] = {{"count", images.count},
-                      {"height", images.size.height},
-                      {"width", images.size.width},
-                      {"visual_tokens", images.totals.tokens / workload.batch_size}};
-  }
+  if (workload.images.count > 0) json["images"] = to_json(workload.images, workload.batch_size);
   if (workload.sample) {
     json["sample"] = {{"height", workload.sample->image.height},
                       {"width", workload.sample->image.width},

@@ -1,6 +1,7 @@
 // Descriptions of models and workloads, shared by all reports. Internal to src/report.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,6 +21,9 @@ namespace headroom::detail {
 [[nodiscard]] std::string describe(const Workload& workload, const ModelSpec& spec,
                                    std::string_view cache_type = {});
 
+/// "2 images of 448 × 448: 512 visual tokens" of `sequences` sequences, each with these images.
+[[nodiscard]] std::string describe(const WorkloadImages& images, std::int64_t sequences);
+
 /// "417.64 MiB"
 [[nodiscard]] std::string describe_bytes(Integer bytes);
 
@@ -33,6 +37,8 @@ void add_token_times(const std::optional<double>& ttft_s, const std::optional<do
 [[nodiscard]] std::string_view name_of(ModelKind kind) noexcept;
 
 [[nodiscard]] Json to_json(const Workload& workload, const ModelSpec& spec);
+/// With the visual tokens of one of `sequences` sequences.
+[[nodiscard]] Json to_json(const WorkloadImages& images, std::int64_t sequences);
 /// "3.20 MiB arena · 0.50 MiB strided copies · …": the parts that are not 0, and the arena.
 [[nodiscard]] std::string describe_allocated(const AllocatedMemory& memory);
 

@@ -101,6 +101,9 @@ std::string describe(const PlanQuestion& question) {
                                  fmt::format("batch {}", question.load.batch_size),
                                  fmt::format("seq {}", question.load.seq_len),
                                  fmt::format("{} × {}", question.devices, question.rates.name)};
+  if (question.images.count > 0) {
+    words.insert(words.begin() + 3, detail::describe(question.images, 1));
+  }
   switch (query.purpose) {
     case Purpose::serve:
       words.push_back(
@@ -199,6 +202,7 @@ Json question_json(const PlanQuestion& question) {
   json["phase"] = name_of(query.purpose);
   json["batch_size"] = question.load.batch_size;
   json["seq_len"] = question.load.seq_len;
+  if (question.images.count > 0) json["images"] = to_json(question.images, 1);
   json["dtype"] = name_of(query.dtype);
   json["types"] = types_json(query);
   json["attention"] = name_of(query.attention);

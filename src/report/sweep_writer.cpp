@@ -13,7 +13,7 @@ constexpr std::string_view kSweepHeader =
     "phase,attention,recompute,kernels,weights,dtype,arithmetic,kv_key_dtype,kv_value_dtype,"
     "enc_seq_len,past_len,seq_len,batch_size,"
     "weight_bytes,matrix_flops,elementwise_flops,backward_matrix_flops,traffic_bytes,"
-    "activation_bytes,kv_cache_bytes,time_s\n";
+    "activation_bytes,kv_cache_bytes,time_s,images,image_height,image_width\n";
 
 void append_value(std::string& text, Integer value) {
   const bool fits = value >= 0 && value <= std::numeric_limits<std::int64_t>::max();
@@ -34,7 +34,8 @@ void append_value(std::string& text, double value) {
 SweepWriter::SweepWriter(SweepFormat format, const ModelSpec& spec)
     : format_(format),
       has_encoder_(spec.reads_two_sequences()),
-      has_cache_(spec.main_stack().causal()) {}
+      has_cache_(spec.main_stack().causal()),
+      has_tower_(spec.tower.has_value()) {}
 
 std::string SweepWriter::header() const {
   return format_ == SweepFormat::csv ? std::string(kSweepHeader) : std::string();
@@ -114,6 +115,10 @@ void SweepWriter::append_row(const SweepRow& row, std::string& text) {
   append_number(text, "activation_bytes", true, row.activation_bytes);
   append_number(text, "kv_cache_bytes", has_cache_ && !training, row.kv_cache_bytes);
   append_number(text, "time_s", row.time_s.has_value(), row.time_s.value_or(0));
+  const WorkloadImages& images = row.workload.images;
+  append_number(text, "images", has_tower_, Integer{images.count});
+  append_number(text, "image_height", images.count > 0, Integer{images.size.height});
+  append_number(text, "image_width", images.count > 0, Integer{images.size.width});
   text += format_ == SweepFormat::json_lines ? "}\n" : "\n";
 }
 

@@ -13,6 +13,7 @@
 #include "headroom/error.h"
 #include "json_text.h"
 #include "layouts/layouts.h"
+#include "model_files.h"
 #include "preset_names.h"
 #include "quantization/quantization.h"
 #include "similar.h"
@@ -47,6 +48,22 @@ fs::path file_beside(const fs::path& config, std::string_view beginning) {
   return fs::exists(file, failed) ? file : fs::path();
 }
 
+/// Ties a head that the files lack to the word embeddings, where the class does so. Commands that
+/// read the weights report files that cannot be read.
+void tie_absent_head(ModelSpec& spec, const fs::path& weight_files) {
+  auto& head = spec.head.language_model;
+  const bool may_be_absent =
+      head && head->shared_if_absent && head->weight == WeightSharing::separate;
+  const bool is_part = checkpoint::part_name(weight_files.filename().string()).has_value();
+  if (!may_be_absent || weight_files.empty() || is_part) return;
+  try {
+    const checkpoint::Checkpoint files(weight_files);
+    if (files.find("lm_head.weight") == nullptr) head->weight = WeightSharing::shared;
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::internal) throw;
+  }
+}
+
 Model read_config_file(const fs::path& file, std::string name, std::string weight_files) {
   ModelSpec spec =
       read_model_spec(detail::read_text_file(file.string()), file.string(), std::move(name));
@@ -60,6 +77,7 @@ Model read_config_file(const fs::path& file, std::string name, std::string weigh
     detail::read_pixel_limits(detail::read_text_file(preprocessor.string()), preprocessor.string(),
                               spec);
   }
+  tie_absent_head(spec, weight_files);
   return {std::move(spec), file.string(), std::nullopt, std::move(weight_files)};
 }
 

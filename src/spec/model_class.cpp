@@ -65,6 +65,12 @@ void read_num_labels(ConfigReader& config, ModelSpec& spec) {
   config.ignore({"label2id"});
   if (!spec.head.classifier || spec.head.classifier->num_labels != 0) return;
   spec.head.classifier->num_labels = num_labels;
+  constexpr std::int64_t kEndsOfSpan = 2;
+  if (spec.head.classifier->spans && num_labels != kEndsOfSpan) {
+    spec.not_run = fmt::format(
+        "its class scores the first and the last token of an answer, and its config has {} label{}",
+        num_labels, num_labels == 1 ? "" : "s");
+  }
 }
 
 HeadSpec no_head(ConfigReader& /*config*/) { return {}; }

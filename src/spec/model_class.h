@@ -49,7 +49,8 @@ struct DecoderHead {
                                            std::string language_model_class = {});
 
 /// Sets the classifier's number of labels from `num_labels` or `id2label`; 2 if both are absent,
-/// which is Hugging Face's default.
+/// which is Hugging Face's default. A class for spans is run with two labels only, as the reference
+/// code does.
 void read_num_labels(ConfigReader& config, ModelSpec& spec);
 
 /// Heads without settings.

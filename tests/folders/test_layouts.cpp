@@ -95,6 +95,22 @@ std::string refusal_at(const fs::path& path) {
 
 }  // namespace
 
+// Transformers 5 stores T5 v1.1 models that tie their head without it.
+TEST_CASE("a head that T5's files lack is the word embeddings, and one that they have is not") {
+  const TempFolder root;
+  json config = read_json(data_folder() / "golden/tiny/t5_v1_1.json").at("config");
+  write_json(root, "t5", "config.json", config);
+  const std::vector<std::int64_t> table{config.at("vocab_size"), config.at("d_model")};
+  const auto count_with = [&](const std::vector<TensorToWrite>& tensors) {
+    checkpoint::write_safetensors((root / "t5") / "model.safetensors", tensors);
+    return parameters_at((root / "t5").string());
+  };
+  const Integer alone = parameters_at((root / "t5").string());
+  const std::vector<TensorToWrite> tied{zeros("shared.weight", table)};
+  CHECK(count_with(tied) == alone - table[0] * table[1]);
+  CHECK(count_with({zeros("shared.weight", table), zeros("lm_head.weight", table)}) == alone);
+}
+
 TEST_CASE("Meta's params.json gives the published parameters") {
   CHECK(parameters_of(llama_3_8b()) == Integer{8030261248});
   // Llama 2 70B.

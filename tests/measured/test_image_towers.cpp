@@ -9,8 +9,10 @@
 #include "images.h"
 #include "kernels/patches.h"
 #include "kernels/rotary.h"
+#include "safetensors_writer.h"
 #include "session.h"
 #include "support/data.h"
+#include "support/scratch.h"
 
 using namespace headroom;
 using namespace headroom::measured;
@@ -128,6 +130,20 @@ std::vector<float> visual_tokens_of(Session& session, const std::vector<ImageGri
 }
 
 }  // namespace
+
+TEST_CASE("image grids whose patches no file holds are refused") {
+  const test::ScratchFolder folder;
+  const ModelSpec spec =
+      load_model((test::data_folder() / "towers/tiny/qwen2_vl.config.json").string()).spec;
+  checkpoint::write_safetensors(folder.path() / "inputs.safetensors", {});
+  const std::string image = std::to_string(spec.tower_tokens.front());
+  const std::string side = std::to_string(std::int64_t{1} << 30U);
+  const std::string grid = "[1, " + side + ", " + side + "]";
+  const auto file =
+      folder.write("inputs.json", R"({"pixel_values": 0, "input_ids": [[1, )" + image +
+                                      "]], \"image_grid_thw\": [" + grid + ", " + grid + "]}");
+  CHECK_THROWS_WITH((void)read_inputs(file, spec), doctest::Contains("more patches"));
+}
 
 TEST_CASE("images of different sizes in one run become the tokens that each becomes alone") {
   const auto file = test::data_folder() / "towers/tiny/mistral3.config.json";

@@ -49,6 +49,19 @@ void check_rows(const ModelSpec& spec, const SweepGrid& grid) {
 
 }  // namespace
 
+TEST_CASE("a sweep's rows with images equal the figures of analyze") {
+  SweepGrid grid;
+  grid.images = {0, 1, 2};
+  grid.image_size = {{512, 768}, {448, 448}};
+  grid.batch_size = {1, 3};
+  SUBCASE("in tiles") { check_rows(load_model("gemma-3-4b").spec, grid); }
+  SUBCASE("in their own size") { check_rows(load_model("qwen3-vl-2b").spec, grid); }
+  SUBCASE("compared with texts") {
+    grid.image_size.clear();
+    check_rows(spec_of(read_json(data_folder() / "encoders/tiny/clip.json")), grid);
+  }
+}
+
 TEST_CASE("a sweep's rows equal the figures of analyze") {
   SweepGrid grid;
   grid.batch_size = {1, 2, 7, 1000};

@@ -142,6 +142,18 @@ TEST_CASE("a tower whose config states no size of images asks for one, and notes
   CHECK(note.find("preprocessor") != std::string::npos);
 }
 
+TEST_CASE("images whose sums exceed 63 bits are errors, not the largest number") {
+  WorkloadRequest request;
+  request.images = 1;
+  request.image_size = ImageSize{std::int64_t{1} << 31U, std::int64_t{1} << 31U};
+  CHECK_THROWS_WITH((void)resolve(request, tiny("qwen2_vl")),
+                    doctest::Contains("larger than 2^63"));
+  ModelSpec enlarged = tiny("qwen2_vl");
+  enlarged.tower->pixel_limits = PixelLimits{std::int64_t{1} << 62U, INT64_MAX};
+  request.image_size = ImageSize{64, 64};
+  CHECK_THROWS_AS((void)resolve(request, enlarged), Error);
+}
+
 TEST_CASE("images that a workload cannot have are refused") {
   WorkloadRequest request;
   request.images = 1;

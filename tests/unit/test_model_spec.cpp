@@ -36,6 +36,23 @@ TEST_CASE("the class in architectures determines heads and poolers") {
   CHECK(spec_of(config).architecture == "BertModel");
 }
 
+// modeling_bert.py: the logits are split into two columns, which fails for any other number.
+TEST_CASE("a class for spans with other labels than two is counted, and not run") {
+  for (const char* const name : {"bert_model", "modernbert", "distilbert"}) {
+    CAPTURE(std::string(name));
+    nlohmann::json config = tiny(name);
+    const std::string model = config.at("architectures").at(0);
+    config["architectures"] = {model.substr(0, model.find("Bert") + 4) + "ForQuestionAnswering"};
+    config["num_labels"] = 2;
+    CHECK(spec_of(config).not_run.empty());
+    config["num_labels"] = 1;
+    CHECK(spec_of(config).head.classifier->num_labels == 1);
+    CHECK(spec_of(config).not_run.find("has 1 label") != std::string::npos);
+    config["num_labels"] = 3;
+    CHECK_FALSE(spec_of(config).not_run.empty());
+  }
+}
+
 TEST_CASE("T5 v1.1 has an untied head in configs of transformers 4 and 5") {
   for (const char* const key : {"config", "config_v5"}) {
     CAPTURE(key);

@@ -68,6 +68,7 @@ ModelClasses t5_classes(const std::string& prefix, const T5Defaults& defaults) {
     const bool tied = read_tied(config, defaults);
     LanguageModelHeadSpec head;
     head.weight = tied ? WeightSharing::shared : WeightSharing::separate;
+    head.shared_if_absent = true;
     head.scale_by_inverse_sqrt_hidden = tied && defaults.scales;
     return language_model_head(head);
   };
@@ -248,8 +249,6 @@ constexpr NameRule kT5[] = {
     {"decoder.layers.mlp.down.%", "decoder.block.{}.layer.2.DenseReluDense.wo.%"},
     {"decoder.final_norm.%", "decoder.final_layer_norm.%"},
     {"head.language_model.%", "lm_head.%"},
-    // Transformers 5 ties heads of T5 v1.1 that are not stored.
-    {"head.language_model.%", "shared.%"},
 };
 
 void finish_t5(const GgufMetadataReader& metadata, ConfigDraft& config) {
