@@ -69,6 +69,7 @@ if(HEADROOM_PYTHON)
     if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
       add_library(headroom_fault_shim MODULE ${CMAKE_CURRENT_LIST_DIR}/faults/shim.cpp)
       headroom_settings(headroom_fault_shim)
+      target_compile_options(headroom_fault_shim PRIVATE -fvisibility=default)  # its calls replace libc's
       target_link_libraries(headroom_fault_shim PRIVATE ${CMAKE_DL_LIBS})
       integration_test(faults.injection
         ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/faults/injection.py $<TARGET_FILE:headroom>
@@ -91,6 +92,9 @@ integration_test(consumer
   bash ${CMAKE_CURRENT_LIST_DIR}/consumer/run.sh ${PROJECT_BINARY_DIR}
   ${CMAKE_CURRENT_LIST_DIR}/consumer)
 
+if(TARGET headroom_shared)
+  add_subdirectory(c_api)
+endif()
 add_subdirectory(docs)
 
 add_custom_target(update-goldens

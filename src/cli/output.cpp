@@ -14,7 +14,7 @@ namespace headroom::cli {
 namespace {
 
 bool is_terminal(const OutputOptions& options) {
-  return options.file.empty() && isatty(STDOUT_FILENO) == 1;
+  return options.file.empty() && is_output_terminal();
 }
 
 std::size_t terminal_width() {
