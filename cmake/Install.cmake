@@ -50,3 +50,9 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/headroomConfig.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/headroom)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/headroom.pc
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# The wheel of pyproject.toml: the library beside the Python files, the program on the PATH.
+if(SKBUILD)
+  install(TARGETS headroom_shared LIBRARY DESTINATION headroom COMPONENT python)
+  install(TARGETS headroom RUNTIME DESTINATION ${SKBUILD_SCRIPTS_DIR} COMPONENT python)
+endif()

@@ -95,6 +95,17 @@ integration_test(consumer
 if(TARGET headroom_shared)
   add_subdirectory(c_api)
 endif()
+
+# The Python package, on the library of this build.
+if(HEADROOM_PYTHON AND TARGET headroom_shared AND NOT HEADROOM_SANITIZE)
+  foreach(test headroom from_hf)
+    integration_test(python.${test}
+      ${HEADROOM_PYTHON} -W ignore ${CMAKE_CURRENT_LIST_DIR}/python/test_${test}.py)
+    set_tests_properties(python.${test} PROPERTIES ENVIRONMENT
+      "PYTHONPATH=${PROJECT_SOURCE_DIR}/src/python;PYTHONDONTWRITEBYTECODE=1;HEADROOM_LIBRARY=$<TARGET_FILE:headroom_shared>;HEADROOM_PROGRAM=$<TARGET_FILE:headroom>")
+  endforeach()
+endif()
+
 add_subdirectory(docs)
 
 add_custom_target(update-goldens
