@@ -69,6 +69,7 @@ if(HEADROOM_PYTHON)
     if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
       add_library(headroom_fault_shim MODULE ${CMAKE_CURRENT_LIST_DIR}/faults/shim.cpp)
       headroom_settings(headroom_fault_shim)
+      target_compile_options(headroom_fault_shim PRIVATE -fvisibility=default)  # its calls replace libc's
       target_link_libraries(headroom_fault_shim PRIVATE ${CMAKE_DL_LIBS})
       integration_test(faults.injection
         ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/faults/injection.py $<TARGET_FILE:headroom>
@@ -90,6 +91,20 @@ integration_test(samples ${samples_run} --check)
 integration_test(consumer
   bash ${CMAKE_CURRENT_LIST_DIR}/consumer/run.sh ${PROJECT_BINARY_DIR}
   ${CMAKE_CURRENT_LIST_DIR}/consumer)
+
+if(TARGET headroom_shared)
+  add_subdirectory(c_api)
+endif()
+
+# The Python package, on the library of this build.
+if(HEADROOM_PYTHON AND TARGET headroom_shared AND NOT HEADROOM_SANITIZE)
+  foreach(test headroom from_hf)
+    integration_test(python.${test}
+      ${HEADROOM_PYTHON} -W ignore ${CMAKE_CURRENT_LIST_DIR}/python/test_${test}.py)
+    set_tests_properties(python.${test} PROPERTIES ENVIRONMENT
+      "PYTHONPATH=${PROJECT_SOURCE_DIR}/src/python;PYTHONDONTWRITEBYTECODE=1;HEADROOM_LIBRARY=$<TARGET_FILE:headroom_shared>;HEADROOM_PROGRAM=$<TARGET_FILE:headroom>")
+  endforeach()
+endif()
 
 add_subdirectory(docs)
 

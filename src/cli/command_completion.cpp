@@ -22,13 +22,21 @@ std::string joined(const std::vector<std::string>& words) {
   return fmt::format("{}", fmt::join(words, " "));
 }
 
+std::string names_of(const std::vector<CommandSummary>& commands) {
+  std::vector<std::string> names;
+  names.reserve(commands.size());
+  for (const CommandSummary& command : commands) names.push_back(command.name);
+  return joined(names);
+}
+
 /// Options and subcommands of a command.
 std::string arguments_of(const CommandSummary& command) {
   std::vector<std::string> words;
   for (const OptionSummary& option : command.options) {
     for (const std::string& name : option.long_names) words.push_back("--" + name);
   }
-  words.insert(words.end(), command.subcommands.begin(), command.subcommands.end());
+  const std::string subcommands = names_of(command.subcommands);
+  if (!subcommands.empty()) words.push_back(subcommands);
   return joined(words);
 }
 
@@ -40,13 +48,6 @@ void for_each_option(const std::vector<CommandSummary>& commands, Visit visit) {
       for (const std::string& name : option.long_names) visit(command, option, name);
     }
   }
-}
-
-std::string names_of(const std::vector<CommandSummary>& commands) {
-  std::vector<std::string> names;
-  names.reserve(commands.size());
-  for (const CommandSummary& command : commands) names.push_back(command.name);
-  return joined(names);
 }
 
 /// A case for every option with a list of words; options of the same name have the same words.
@@ -144,8 +145,9 @@ void add_completion(Command root) {
       "Examples:\n"
       "  source <(headroom completion bash)\n"
       "  headroom completion fish > ~/.config/fish/completions/headroom.fish");
-  command.on_run(
-      [shell, root] { write_output(completion_script(root.subcommands(), *shell), {}, {}); });
+  command.on_run([shell, root] {
+    write_output(completion_script(root.summary().subcommands, *shell), {}, {});
+  });
 }
 
 }  // namespace headroom::cli

@@ -103,11 +103,20 @@ std::string in_shell(const std::string& word) {
 
 OptionSummary summary_of(const CLI::Option& option) {
   const std::string type = option.get_type_name();
-  const bool has_words = type.find('|') != std::string::npos;
-  return {option.get_lnames(),
-          has_words ? CLI::detail::split(type, '|') : std::vector<std::string>{},
-          option.get_expected_max() > 0};
+  OptionSummary summary;
+  if (option.get_positional()) summary.argument = option.get_single_name();
+  summary.long_names = option.get_lnames();
+  summary.short_names = option.get_snames();
+  if (type.find('|') != std::string::npos) summary.words = CLI::detail::split(type, '|');
+  summary.value = type;
+  summary.group = option.get_group();
+  summary.description = option.get_description();
+  summary.has_value = option.get_expected_max() > 0;
+  summary.is_required = option.get_required();
+  return summary;
 }
+
+bool is_hidden(const CLI::App& command) { return command.get_group().empty(); }
 
 /// "--seq,-s N"; an argument's value only.
 std::string words_of(const CLI::Option& option) {
@@ -127,6 +136,7 @@ CommandHelp help_of(const CLI::App& command) {
   CommandHelp help{"headroom" + path_of(command), command.get_description(), {}, {}, {},
                    command.get_footer()};
   for (const CLI::App* nested : command.get_subcommands({})) {
+    if (is_hidden(*nested)) continue;
     help.commands.push_back({nested->get_name(), nested->get_description()});
   }
   for (const CLI::Option* option : command.get_options()) {
@@ -156,13 +166,15 @@ std::vector<std::string> without_help_command(std::vector<std::string> arguments
   return arguments;
 }
 
+
 CommandSummary summary_of(const CLI::App& command) {
-  CommandSummary summary{command.get_name(), command.get_description(), {}, {}};
+  CommandSummary summary{
+      command.get_name(), command.get_description(), command.get_footer(), {}, {}};
   for (const CLI::Option* option : command.get_options()) {
     summary.options.push_back(summary_of(*option));
   }
   for (const CLI::App* nested : command.get_subcommands({})) {
-    summary.subcommands.push_back(nested->get_name());
+    if (!is_hidden(*nested)) summary.subcommands.push_back(summary_of(*nested));
   }
   return summary;
 }
@@ -277,13 +289,9 @@ std::string Command::restated(const std::vector<OptionValue>& changes) const {
   return line;
 }
 
-std::vector<CommandSummary> Command::subcommands() const {
-  std::vector<CommandSummary> summaries;
-  for (const CLI::App* command : app_->get_subcommands({})) {
-    summaries.push_back(summary_of(*command));
-  }
-  return summaries;
-}
+void Command::hide() { app_->group(""); }
+
+CommandSummary Command::summary() const { return summary_of(*app_); }
 
 Application::Application(const std::string& name, const std::string& description,
                          const std::string& version)

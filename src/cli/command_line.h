@@ -35,18 +35,25 @@ class Option {
   CLI::Option* option_;
 };
 
-/// An option as shell completion sees it.
+/// An option or argument as completion, manuals and the C API see it.
 struct OptionSummary {
-  std::vector<std::string> long_names;  ///< without "--"
-  std::vector<std::string> words;       ///< that it accepts; empty if it accepts anything
+  std::string argument;                  ///< name of a positional argument; empty for an option
+  std::vector<std::string> long_names;   ///< without "--"
+  std::vector<std::string> short_names;  ///< without "-"
+  std::vector<std::string> words;        ///< that it accepts; empty if it accepts anything
+  std::string value;                     ///< the word for its value in help: "FILE", "a|b|c"
+  std::string group;                     ///< heading in help
+  std::string description;
   bool has_value = false;
+  bool is_required = false;
 };
 
 struct CommandSummary {
   std::string name;
   std::string description;
+  std::string footer;  ///< text below the options in help: examples and notes
   std::vector<OptionSummary> options;
-  std::vector<std::string> subcommands;
+  std::vector<CommandSummary> subcommands;
 };
 
 /// Receives the value of an option. Reports a bad one with `refuse_value`.
@@ -105,7 +112,10 @@ class Command {
   [[nodiscard]] bool is_parsed() const;
   /// The parsed command line with the options of `changes` set, as a user would type it.
   [[nodiscard]] std::string restated(const std::vector<OptionValue>& changes) const;
-  [[nodiscard]] std::vector<CommandSummary> subcommands() const;
+  /// Leaves the command out of help, completion and manuals.
+  void hide();
+  /// The command as it stands now, with its subcommands but the hidden ones.
+  [[nodiscard]] CommandSummary summary() const;
 
  private:
   CLI::App* app_;

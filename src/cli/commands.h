@@ -28,5 +28,7 @@ void add_models(Command root);
 void add_system(Command root);
 void add_presets(Command root);
 void add_completion(Command root);
+/// Hidden: writes the manuals, for packages and docs/reference.md.
+void add_manual(Command root);
 
 }  // namespace headroom::cli

@@ -1,7 +1,6 @@
 #include "output.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cstdlib>
 
@@ -15,7 +14,7 @@ namespace headroom::cli {
 namespace {
 
 bool is_terminal(const OutputOptions& options) {
-  return options.file.empty() && isatty(STDOUT_FILENO) == 1;
+  return options.file.empty() && is_output_terminal();
 }
 
 }  // namespace
@@ -23,7 +22,7 @@ bool is_terminal(const OutputOptions& options) {
 namespace {
 
 Invocation& invocation() {
-  static Invocation current;
+  thread_local Invocation current;  // programs call commands from several threads
   return current;
 }
 

@@ -1,21 +1,15 @@
 #include "progress.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "interruption.h"
 #include "standard_streams.h"
 #include "utf8.h"
 
 namespace headroom::cli {
-namespace {
-
-bool has_terminal() { return isatty(STDERR_FILENO) == 1; }
-
-}  // namespace
 
 bool show_progress(double fraction, std::string_view text) {
-  if (has_terminal()) {
+  if (is_error_terminal()) {
     constexpr int kWidth = 30;
     const int filled = static_cast<int>(kWidth * fraction);
     write_standard_error(fmt::format("\r[{:#<{}}{:.<{}}] {}\033[K", "", filled, "", kWidth - filled,
@@ -25,7 +19,7 @@ bool show_progress(double fraction, std::string_view text) {
 }
 
 void clear_progress() {
-  if (has_terminal()) write_standard_error("\r\033[K");
+  if (is_error_terminal()) write_standard_error("\r\033[K");
 }
 
 }  // namespace headroom::cli

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <new>
 #include <system_error>
 
 #include "output_file.h"
@@ -23,7 +24,17 @@ int write_all(int descriptor, std::string_view text) noexcept {
   return 0;
 }
 
+thread_local StreamCapture* t_capture = nullptr;
+
 }  // namespace
+
+StreamCapture::StreamCapture() noexcept : outer_(t_capture) { t_capture = this; }
+
+StreamCapture::~StreamCapture() { t_capture = outer_; }
+
+bool is_output_terminal() noexcept { return t_capture == nullptr && isatty(STDOUT_FILENO) == 1; }
+
+bool is_error_terminal() noexcept { return t_capture == nullptr && isatty(STDERR_FILENO) == 1; }
 
 void prepare_standard_streams() {
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
@@ -36,6 +47,10 @@ void prepare_standard_streams() {
 }
 
 void write_standard_output(std::string_view text) {
+  if (t_capture != nullptr) {
+    t_capture->output_ += text;
+    return;
+  }
   const int failed = write_all(STDOUT_FILENO, text);
   if (failed == 0) return;
   if (failed == EPIPE) {
@@ -45,6 +60,15 @@ void write_standard_output(std::string_view text) {
   detail::throw_unwritable("standard output", std::generic_category().message(failed));
 }
 
-void write_standard_error(std::string_view text) noexcept { (void)write_all(STDERR_FILENO, text); }
+void write_standard_error(std::string_view text) noexcept {
+  if (t_capture == nullptr) {
+    (void)write_all(STDERR_FILENO, text);
+    return;
+  }
+  try {
+    t_capture->messages_ += text;
+  } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): losing a message is no error
+  }
+}
 
 }  // namespace headroom::cli

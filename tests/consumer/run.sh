@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # run.sh BUILD_DIR SOURCE_DIR: installs the build into a temporary folder, builds the project in
-# SOURCE_DIR against it, and runs that project and the installed headroom.
+# SOURCE_DIR against it, and runs that project and the installed headroom. Checks that manual pages
+# and completions are installed and name every command.
 set -euo pipefail
 
 build=$(readlink -f "$1")
@@ -19,4 +20,28 @@ cmake --build "$work/build"
 cd "$work"
 export HOME=$work/home XDG_DATA_HOME=$work/home
 build/consumer
+build/c_consumer
 installed/bin/headroom analyze bert-base
+
+fail() { echo "$1" >&2; exit 1; }
+share=$work/installed/share
+commands=$(installed/bin/headroom --help | sed -n '/^Subcommands:/,/^$/s/^  \([a-z]\+\) .*/\1/p')
+[[ $commands == *analyze* ]] || fail 'no commands in --help'
+for command in $commands; do
+  page=$share/man/man1/headroom-$command.1
+  grep -q "^\.SH SYNOPSIS" "$page" || fail "no manual page of $command"
+  grep -qw "$command" "$share/man/man1/headroom.1" || fail "headroom(1) lacks $command"
+  for completion in bash-completion/completions/headroom zsh/site-functions/_headroom \
+    fish/vendor_completions.d/headroom.fish; do
+    grep -qw "$command" "$share/$completion" || fail "$completion lacks $command"
+  done
+done
+
+# A C program by pkg-config.
+if command -v pkg-config >/dev/null; then
+  PKG_CONFIG_PATH=$(dirname "$(find "$work/installed" -name headroom.pc)")
+  export PKG_CONFIG_PATH
+  # shellcheck disable=SC2046 # several words on purpose
+  cc -o by_pkg_config "$source/main.c" $(pkg-config --cflags --libs headroom)
+  LD_LIBRARY_PATH=$(pkg-config --variable=libdir headroom) ./by_pkg_config >/dev/null
+fi

@@ -1,0 +1,87 @@
+#include "program.h"
+
+#include <exception>
+#include <filesystem>
+#include <new>
+
+#include "commands.h"
+#include "output.h"
+#include "plan_violations.h"
+#include "version.h"
+
+namespace headroom::cli {
+namespace {
+
+void add_commands(Command root, int& status) {
+  add_analyze(root);
+  add_explain(root);
+  add_diff(root);
+  add_measure(root);
+  add_compare(root, status);
+  add_complexity(root);
+  add_inspect(root, status);
+  add_fit(root, status);
+  add_plan(root, status);
+  add_serve(root, status);
+  add_sweep(root);
+  add_calibrate(root, status);
+  add_machines(root);
+  add_system(root);
+  add_models(root);
+  add_presets(root);
+  add_completion(root);
+  add_manual(root);
+  root.set_footer(
+      "Examples:\n"
+      "  headroom analyze bert-base\n"
+      "  headroom explain gpt2 --what params\n"
+      "  headroom compare bert-base\n"
+      "  headroom diff llama-2-7b llama-3-8b --dtype bf16\n"
+      "\n"
+      "Exit status: 0 success, 1 a verdict failed, 2 usage or bad input, 3 out of memory or a "
+      "file\n"
+      "cannot be read or written, 4 a defect of headroom; 128 + the signal that ended a run.");
+}
+
+Application make_application() {
+  return {"headroom", "Count what a transformer costs: parameters, FLOPs, memory, KV-cache, time.",
+          std::string("headroom ") + kVersion};
+}
+
+}  // namespace
+
+int run_program(const std::vector<std::string>& arguments) {
+  Application application = make_application();
+  int status = 0;
+  add_commands(application.root(), status);
+  set_invocation(arguments);
+  application.run(arguments);
+  return status;
+}
+
+CommandSummary describe_program() {
+  const Application application = make_application();
+  int status = 0;
+  add_commands(application.root(), status);
+  return application.root().summary();
+}
+
+Error current_error() {
+  try {
+    throw;
+  } catch (const IllegalPlan& error) {
+    return with_options(error);
+  } catch (const Error& error) {
+    return error;
+  } catch (const std::filesystem::filesystem_error& error) {
+    return {ErrorCode::missing_resource, error.code().message(), error.path1().string(),
+            "check the path, its permissions, and that the working directory exists"};
+  } catch (const std::bad_alloc&) {
+    return {ErrorCode::missing_resource, "out of memory"};
+  } catch (const std::exception& error) {
+    return {
+        ErrorCode::internal, error.what(), {}, "this is a defect of headroom: please report it"};
+  }
+}
+
+}  // namespace headroom::cli

@@ -1,0 +1,24 @@
+// The program without its process: every command, run on a list of arguments. `main` and the C API
+// call it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "command_line.h"
+#include "headroom/error.h"
+
+namespace headroom::cli {
+
+/// Parses `arguments`, without the program's name, and runs their command. Returns its exit status:
+/// 0, or 1 if a verdict failed. Throws headroom::Error, detail::Interrupted, and what the standard
+/// library throws; `current_error` turns all but the second into an Error.
+int run_program(const std::vector<std::string>& arguments);
+
+/// The program's commands with their arguments and options.
+[[nodiscard]] CommandSummary describe_program();
+
+/// The exception being handled, in the words of the command line. Call in a handler.
+[[nodiscard]] Error current_error();
+
+}  // namespace headroom::cli
