@@ -22,6 +22,7 @@ void add_fit(Command root, int& status);
 /// Sets `status` to 1 if no plan fits.
 void add_plan(Command root, int& status);
 void add_sweep(Command root);
+void add_train_time(Command root);
 void add_models(Command root);
 void add_presets(Command root);
 void add_completion(Command root);

@@ -49,6 +49,7 @@ void add_commands(Command root, int& status) {
   add_fit(root, status);
   add_plan(root, status);
   add_sweep(root);
+  add_train_time(root);
   add_calibrate(root, status);
   add_machines(root);
   add_models(root);
