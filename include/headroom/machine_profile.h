@@ -103,6 +103,8 @@ struct SourcedEfficiency {
 /// Efficiencies fitted to measured runs of a machine (rate_fit.h).
 struct FittedEfficiency {
   Purpose purpose = Purpose::train;
+  /// Of activations in the runs; GEMMs of other types keep their known ratio to it.
+  DType dtype = DType::bfloat16;
   Efficiency fractions;
   Efficiency deviations;  ///< relative standard deviations of `fractions`
   double range = 0.5;     ///< as SourcedEfficiency::range

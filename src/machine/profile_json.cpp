@@ -89,6 +89,7 @@ Json fitted_json(const std::vector<FittedEfficiency>& fitted) {
   Json json = Json::array();
   for (const FittedEfficiency& one : fitted) {
     json.push_back({{"purpose", name_of(one.purpose)},
+                    {"dtype", name_of(one.dtype)},
                     {"fractions", efficiency_json(one.fractions)},
                     {"deviations", efficiency_json(one.deviations)},
                     {"range", one.range},

@@ -262,6 +262,14 @@ Efficiency read_efficiency(const Reader& reader, const Bounds& bounds) {
           reader.within(bounds, "network")};
 }
 
+DType read_activation_type(const Reader& reader) {
+  const std::string name = reader.text("dtype");
+  for (const DType type : {DType::float32, DType::float16, DType::bfloat16}) {
+    if (name == name_of(type)) return type;
+  }
+  reader.fail("\"dtype\" is none of float32, float16 and bfloat16");
+}
+
 FittedEfficiency read_fitted(const Reader& reader) {
   constexpr Bounds kDeviation{0, 10};
   FittedEfficiency fitted;
@@ -271,6 +279,7 @@ FittedEfficiency read_fitted(const Reader& reader) {
     reader.fail("\"purpose\" is neither \"train\" nor \"serve\"");
   }
   fitted.purpose = trains ? Purpose::train : Purpose::serve;
+  fitted.dtype = read_activation_type(reader);
   fitted.fractions = read_efficiency(reader.object("fractions"), kFraction);
   fitted.deviations = read_efficiency(reader.object("deviations"), kDeviation);
   fitted.range = reader.within(kDeviation, "range");

@@ -94,6 +94,7 @@ DeviceRates device_rates(const MachineProfile& machine, Purpose purpose, DType d
   if (!arithmetic) return rates;
   rates.conversion = conversion_note(machine, *arithmetic);
   const DeviceRates layers = device_rates(machine, purpose, *arithmetic);
+  rates.time_range = layers.time_range;
   // The planner multiplies by the efficiency of `dtype`.
   rates.layer_gemm_flops_per_s =
       layers.flops_per_s * layers.efficiency.matrix / rates.efficiency.matrix;

@@ -159,6 +159,11 @@ void require_runs(std::span<const MeasuredRun> runs) {
                                       runs.front().name, run.name),
                           "fit each purpose to runs of its own");
     }
+    if (run.question.query.dtype != runs.front().question.query.dtype) {
+      throw_invalid_input(
+          fmt::format("{} and {} have activations of different types", runs.front().name, run.name),
+          "fit each type to runs of its own");
+    }
   }
 }
 
@@ -183,6 +188,7 @@ RateFit fit_rates(std::span<const MeasuredRun> runs) {
   RateFit fit;
   fit.before = rates.efficiency;
   fit.efficiency.purpose = runs.front().question.query.purpose;
+  fit.efficiency.dtype = runs.front().question.query.dtype;
   fit.efficiency.fractions = efficiency_at(x);
   const Vector spread = deviations_of(equations.curvature);
   fit.efficiency.deviations = {spread[0], spread[1], spread[2]};

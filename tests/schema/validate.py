@@ -134,6 +134,7 @@ complexity gpt2 --study generation --new-tokens 1..8 --machine t4
 complexity linear.json --study generation --new-tokens 1,3 --measure --runs 1
 complexity llama-3.1-405b --study shares --machine h100-80gb
 complexity linear.json --study shares --seq 4,8 --measure --runs 1
+calibrate --from runs.jsonl --machine b200
 machines
 machines h100
 machines show a100-80gb
@@ -151,7 +152,7 @@ analyze unknown-shards
 analyze adapter
 """.strip().splitlines()
 
-SCHEMAS = {"presets types": "model_types", "analyze unknown": "unknown_model"}
+SCHEMAS = {"calibrate": "machines", "presets types": "model_types", "analyze unknown": "unknown_model"}
 
 LARGE_CASE = "analyze llama-3.1-405b --batch 1000000 --seq 131072"
 
