@@ -45,7 +45,7 @@ integration_test(style.no_options_in_library
   bash ${CMAKE_CURRENT_LIST_DIR}/style/no_options_in_library.sh)
 
 # CLI11 words the help; each command's examples must appear.
-foreach(command IN ITEMS analyze explain diff measure compare complexity fit plan serve sweep calibrate inspect machines system models presets
+foreach(command IN ITEMS analyze explain diff measure compare complexity fit plan serve sweep train-time calibrate inspect machines system models presets
                          completion)
   integration_test(help.${command} $<TARGET_FILE:headroom> ${command} --help)
   set_tests_properties(help.${command} PROPERTIES
@@ -61,6 +61,8 @@ if(HEADROOM_PYTHON)
     ${reports})
   integration_test(style.named_options
     ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/style/named_options.py $<TARGET_FILE:headroom>)
+  integration_test(published
+    ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/bench/published.py $<TARGET_FILE:headroom> --check)
   if(NOT HEADROOM_SANITIZE)  # which needs the address space that a row limits, and its own malloc
     integration_test(faults
       ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/faults/faults.py $<TARGET_FILE:headroom>)

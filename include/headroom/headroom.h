@@ -21,6 +21,7 @@
 //   shard             parallel_plan.h  Graph x ParallelPlan -> Graph of one rank
 //   Planner           plan.h           plan x load -> memory and time of the worst rank
 //   search_plans      plan.h           all legal plans -> the best ones
+//   fit_rates         rate_fit.h       measured runs -> efficiencies of a machine
 //   sweep             report.h         grid of workloads -> rows
 //   layer_complexity  complexity.h     a layer's orders of growth, crossovers, exponents
 //   make_…_report     report.h         typed reports
@@ -49,8 +50,10 @@
 #include "headroom/parallel_plan.h"
 #include "headroom/plan.h"
 #include "headroom/predict.h"
+#include "headroom/rate_fit.h"
 #include "headroom/report.h"
 #include "headroom/serve.h"
 #include "headroom/storage.h"
 #include "headroom/system.h"
+#include "headroom/train_time.h"
 #include "headroom/workload.h"

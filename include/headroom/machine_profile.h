@@ -75,6 +75,8 @@ struct RuntimeMemory {
 /// Serving runs prefill and decode steps, training whole steps with an optimizer.
 enum class Purpose { serve, train };
 
+[[nodiscard]] std::string_view name_of(Purpose purpose) noexcept;
+
 /// Fractions of peak rates that are reached.
 struct Efficiency {
   double matrix = 1;   ///< of peak FLOP/s, by large GEMMs
@@ -82,9 +84,9 @@ struct Efficiency {
   double network = 1;  ///< of interconnect bandwidth
 };
 
-/// Origin of an efficiency: measured on this machine, fitted to published runs of this
-/// architecture, given by the user, or taken from another architecture.
-enum class EfficiencyOrigin { measured, published, given, assumed };
+/// Origin of an efficiency: measured on this machine, fitted to measured runs of it, fitted to
+/// published runs of this architecture, given by the user, or taken from another architecture.
+enum class EfficiencyOrigin { measured, fitted, published, given, assumed };
 
 [[nodiscard]] std::string_view name_of(EfficiencyOrigin origin) noexcept;
 
@@ -93,6 +95,20 @@ struct SourcedEfficiency {
   Efficiency fractions;
   EfficiencyOrigin origin = EfficiencyOrigin::assumed;
   std::string_view source;
+  /// Relative range of a time predicted with them: nine of ten runs take from time/(1 + range) to
+  /// time·(1 + range).
+  double range = 0.5;
+};
+
+/// Efficiencies fitted to measured runs of a machine (rate_fit.h).
+struct FittedEfficiency {
+  Purpose purpose = Purpose::train;
+  /// Of activations in the runs; GEMMs of other types keep their known ratio to it.
+  DType dtype = DType::bfloat16;
+  Efficiency fractions;
+  Efficiency deviations;  ///< relative standard deviations of `fractions`
+  double range = 0.5;     ///< as SourcedEfficiency::range
+  std::int64_t runs = 0;
 };
 
 /// Efficiencies of `architecture` for arithmetic in `dtype`. The table and its sources are in
@@ -269,6 +285,7 @@ struct DatasheetRates {
   DeviceMemory memory;
   std::optional<double> power_w;  ///< board power limit
   GivenEfficiency given;
+  std::vector<FittedEfficiency> fitted;  ///< at most one per purpose
   std::string source;
   std::string url;  ///< of the source; may be empty
 };

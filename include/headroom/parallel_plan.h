@@ -17,6 +17,11 @@ namespace headroom {
 /// of the sequence (on) or on all of it in every rank (off). arXiv 2205.05198, section 4.2.2.
 enum class SequenceParallel { off, on };
 
+/// Routed experts under tensor parallelism: each divided over the tensor-parallel ranks, or whole,
+/// with expert parallelism across those ranks as well (Megatron-LM's
+/// --expert-tensor-parallel-size 1).
+enum class ExpertTensor { divided, whole };
+
 /// Degrees of parallelism. Ranks are numbered tensor first, then context, data, and pipeline last,
 /// so that the ranks that communicate most are closest. Experts are spread over the replicas.
 struct ParallelPlan {
@@ -27,11 +32,16 @@ struct ParallelPlan {
   std::int64_t data = 1;
   std::int64_t context = 1;
   std::int64_t expert = 1;
+  ExpertTensor expert_tensor = ExpertTensor::divided;
   bool operator==(const ParallelPlan&) const = default;
 
   [[nodiscard]] std::int64_t devices() const noexcept { return tensor * pipeline * data * context; }
   /// Ranks with the same weights, over which ZeRO shards their states.
   [[nodiscard]] std::int64_t replicas() const noexcept { return data * context; }
+  /// Ranks over which experts are spread and replicated.
+  [[nodiscard]] std::int64_t expert_replicas() const noexcept {
+    return replicas() * (expert_tensor == ExpertTensor::whole ? tensor : 1);
+  }
 };
 
 /// Layers of a model's stacks. A model with one stack has no encoder here.
@@ -91,12 +101,16 @@ enum class PlanRule {
   expert_routed,
   expert_count,
   expert_replicas,
+  expert_whole_sequence,
   // Degrees and the load.
   batch_size_positive,
   seq_len_positive,
   micro_batch_positive,
   recompute_interval_positive,
   interleave_micro_batches,
+  schedule_pipeline,
+  dual_pipe_stages,
+  zero_ranks_divide,
 };
 
 /// The rule as a sentence about the fields of ParallelPlan, PlanChoice and Load.
@@ -117,7 +131,8 @@ struct LayerRange {
 /// calls the number the split rank). Chosen so that the largest stage has the fewest layers.
 [[nodiscard]] std::int64_t encoder_stages(const StackLayers& layers, std::int64_t stages);
 
-/// The layers of one pipeline stage, 0 the first: one range, or `interleave` chunks. Where the
+/// The layers of one pipeline stage, 0 the first: one range, or `interleave` chunks; with chunks,
+/// those at the ends have fewer layers where the degrees do not divide them. Where the
 /// degree does not divide the layers, the stages before the last have one more each, since the last
 /// also holds the head, and the first the embedding and most micro-batches. Llama 3 405B, 126
 /// layers on 16 stages, is 7, 14 times 8, 7 (arXiv 2407.21783, section 3.3.2); vLLM cuts alike.
@@ -289,6 +304,10 @@ struct CollectiveCall {
 /// 2·(n − 1)/n of the buffer, all-gather and reduce-scatter (n − 1) shards, all-to-all (n − 1)/n of
 /// the buffer.
 [[nodiscard]] double wire_bytes(CollectiveKind kind, double bytes, std::int64_t ranks) noexcept;
+
+/// Steps from rank to rank of one collective among `ranks`: n − 1 on a ring, 2·log2(n) on a tree,
+/// whichever is fewer. NCCL chooses alike.
+[[nodiscard]] double collective_steps(std::int64_t ranks) noexcept;
 
 [[nodiscard]] std::string_view name_of(RankGroup group) noexcept;
 [[nodiscard]] std::string_view name_of(CollectiveKind kind) noexcept;

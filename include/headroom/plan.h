@@ -39,7 +39,10 @@ struct DeviceRates {
   Efficiency efficiency;
   EfficiencyOrigin efficiency_origin = EfficiencyOrigin::given;
   std::string efficiency_source;
+  double time_range = 0.5;              ///< as SourcedEfficiency::range
+  double kernel_s = 0;                  ///< training: fixed time of a kernel
   double collective_latency_s = 10e-6;  ///< of one collective; assumed
+  double collective_step_s = 0;         ///< of one of its steps from rank to rank, besides
 };
 
 /// The rates of `machine` for `purpose` with arithmetic in `dtype`. A measured machine's memory is
@@ -86,12 +89,34 @@ struct Load {
   std::int64_t seq_len = 1;
 };
 
+/// Order of the forward and backward passes in a training pipeline.
+enum class PipelineSchedule {
+  one_forward_one_backward,  ///< interleaved if the plan says so (arXiv 2104.04473)
+  zero_bubble,               ///< ZB-H1: weight gradients fill the bubble (arXiv 2401.10241)
+  dual_pipe,                 ///< from both ends at once, weights twice (arXiv 2412.19437)
+};
+
+/// Training states in the host's memory.
+enum class Offload {
+  none,
+  optimizer,  ///< master weights and optimizer states, updated on the host (arXiv 2101.06840)
+};
+
+/// Gradients and weights of data parallelism travel during the passes, or after and before them.
+/// `by_zero`: during them, but for ZeRO 1: Megatron-LM's distributed optimizer overlaps only with
+/// --overlap-grad-reduce and --overlap-param-gather.
+enum class DataOverlap { by_zero, on, off };
+
 /// A complete plan.
 struct PlanChoice {
   ParallelPlan parallel;
   std::int64_t micro_batch = 1;  ///< training: sequences per pass
   Recomputation recompute;
   Zero zero = Zero::none;
+  PipelineSchedule schedule = PipelineSchedule::one_forward_one_backward;
+  std::int64_t zero_ranks = 0;  ///< that ZeRO shards over, the others are replicas (HSDP); 0: all
+  Offload offload = Offload::none;
+  DataOverlap overlap = DataOverlap::by_zero;
   bool operator==(const PlanChoice&) const = default;
 };
 
@@ -167,7 +192,9 @@ struct PlanMemory {
 };
 
 struct PlanTime {
-  double iteration_s = 0;      ///< one training step, decode step, or pass of an encoder
+  double iteration_s = 0;  ///< one training step, decode step, or pass of an encoder
+  double low_s = 0;        ///< of the iteration: nine of ten runs lie from low to high
+  double high_s = 0;
   double compute_s = 0;        ///< operators
   double communication_s = 0;  ///< not overlapped with computation
   double bubble_s = 0;         ///< filling and draining the pipeline
@@ -236,6 +263,8 @@ class Planner {
   [[nodiscard]] ShardingLimits limits(std::int64_t seq_len) const;
   [[nodiscard]] const PlanQuery& query() const;
   [[nodiscard]] const DeviceRates& rates() const;
+  /// Evaluates with other rates from here on; compiled formulas stay.
+  void set_rates(const DeviceRates& rates);
   [[nodiscard]] const ModelSpec& spec() const;
   /// Tokens that the images of a sequence become.
   [[nodiscard]] std::int64_t visual_tokens() const;
@@ -271,7 +300,7 @@ struct PlanRequest {
 [[nodiscard]] std::int64_t largest_satisfying(const std::function<bool(std::int64_t)>& predicate,
                                               std::int64_t limit);
 
-[[nodiscard]] std::string_view name_of(Purpose purpose) noexcept;
+[[nodiscard]] std::string_view name_of(PipelineSchedule schedule) noexcept;
 /// "none", "selective", "full" or "every=4".
 [[nodiscard]] std::string name_of(const Recomputation& recompute);
 
@@ -289,6 +318,12 @@ struct FixedDegrees {
   std::optional<std::int64_t> micro_batch;
   std::optional<Recomputation> recompute;
   std::optional<Zero> zero;
+  // Not varied by the search.
+  PipelineSchedule schedule = PipelineSchedule::one_forward_one_backward;
+  std::int64_t zero_ranks = 0;
+  Offload offload = Offload::none;
+  DataOverlap overlap = DataOverlap::by_zero;
+  ExpertTensor expert_tensor = ExpertTensor::divided;
 };
 
 struct SearchSpace {

@@ -18,7 +18,9 @@
 #include "headroom/model_source.h"
 #include "headroom/model_spec.h"
 #include "headroom/predict.h"
+#include "headroom/rate_fit.h"
 #include "headroom/storage.h"
+#include "headroom/train_time.h"
 #include "headroom/workload.h"
 
 namespace headroom {
@@ -280,6 +282,14 @@ struct RenderOptions {
 [[nodiscard]] std::string render(const Inspection& inspection, const RenderOptions& options);
 [[nodiscard]] std::string render(const MachinesReport& report, const RenderOptions& options);
 [[nodiscard]] std::string render(const MachineProfile& profile, const RenderOptions& options);
+/// A machine's file with efficiencies fitted to runs, and the runs.
+struct CalibrationReport {
+  MachineProfile machine;
+  RateFit fit;
+};
+/// The JSON is the machine's file, as `profile_from_json` reads it.
+[[nodiscard]] std::string render(const CalibrationReport& report, const RenderOptions& options);
+[[nodiscard]] std::string render(const TrainTimeReport& report, const RenderOptions& options);
 [[nodiscard]] std::string render(const FitReport& report, const RenderOptions& options);
 [[nodiscard]] std::string render(const PlanReport& report, const RenderOptions& options);
 [[nodiscard]] std::string render(const SystemReport& report, const RenderOptions& options);

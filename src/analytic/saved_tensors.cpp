@@ -318,8 +318,12 @@ class LedgerWriter : private BlockLedger {
   }
   void operator()(const ExpertCombine& op) {
     if (op.weighting == ExpertWeighting::input) return;
-    keep(node_->inputs.front(), "expert output",
-         op.rows * op.per_token * op.width * kActivationBytes);
+    // Fused kernels weight the activation, before the second GEMM (Megatron-LM's
+    // weighted_bias_swiglu_impl), so the combination is a sum.
+    if (kernels_ == Kernels::reference) {
+      keep(node_->inputs.front(), "expert output",
+           op.rows * op.per_token * op.width * kActivationBytes);
+    }
     keep_new("expert weights", op.rows * op.per_token * kActivationBytes);
   }
   void operator()(const RowGate& op) {

@@ -1,10 +1,14 @@
-// headroom calibrate: measures this machine once and stores its profile.
+// headroom calibrate: measures this machine once and stores its profile, or fits a device's
+// efficiencies to measured runs.
 #include <fmt/format.h>
 
 #include <memory>
 
 #include "calibrate/calibrate.h"
 #include "commands.h"
+#include "headroom/error.h"
+#include "headroom/report.h"
+#include "measured_runs.h"
 #include "output.h"
 #include "own_machine.h"
 #include "run_options.h"
@@ -15,6 +19,9 @@ namespace {
 struct CalibrateCommand {
   measured::CalibrateOptions options;
   bool quick = false;
+  std::string runs;     ///< file of measured runs
+  std::string machine;  ///< that they ran on
+  std::vector<Option> measuring;
   OutputOptions output;
 };
 
@@ -24,7 +31,49 @@ std::string note_on(const StoredFile& stored) {
                      stored.file.string());
 }
 
+/// Replaces the machine's efficiencies for the purpose of `fitted`.
+MachineProfile with_fitted(MachineProfile machine, const FittedEfficiency& fitted) {
+  auto* const sheet = std::get_if<DatasheetRates>(&machine.rates);
+  if (sheet == nullptr) {
+    throw_invalid_input("a calibrated machine's rates are measured, without efficiencies to fit",
+                        "give a machine of the catalogue, or its file");
+  }
+  std::erase_if(sheet->fitted,
+                [&](const FittedEfficiency& one) { return one.purpose == fitted.purpose; });
+  sheet->fitted.push_back(fitted);
+  return machine;
+}
+
+/// The file gets the machine, standard output the comparison of its runs.
+void fit_machine(const CalibrateCommand& command) {
+  if (command.machine.empty()) {
+    throw_invalid_input("--from requires --machine", "add --machine, such as --machine b200");
+  }
+  refuse_given(command.measuring, "applies to a measurement of this machine only",
+               "leave it out, or leave out --from");
+  OutputOptions screen = command.output;
+  screen.file.clear();
+  std::optional<detail::OutputFile> file;
+  if (!command.output.file.empty()) file.emplace(command.output.file);
+  const RateFit fit = fit_rates(read_measured_runs(command.runs, command.machine));
+  const CalibrationReport report{with_fitted(find_machine(command.machine), fit.efficiency), fit};
+  std::vector<std::string> notes;
+  if (file) {
+    file->write(profile_to_json(report.machine));
+    file->commit();
+    notes.push_back(fmt::format("predict with --machine {}", command.output.file));
+  } else {
+    notes.emplace_back("add -o FILE to store the machine, for --machine FILE");
+  }
+  write_output(render(report, render_options(screen, Detail::operators)), notes, screen);
+}
+
 void run_calibrate(CalibrateCommand& command, int& status) {
+  if (!command.runs.empty()) return fit_machine(command);
+  if (!command.machine.empty()) {
+    throw_invalid_input("--machine applies to --from only: calibrate measures this machine",
+                        "add --from FILE, or leave out --machine");
+  }
   if (command.quick) command.options.effort = measured::Effort::quick;
   ReportOutput output(command.output);
   const auto [profile, stored, warnings] = calibrate_here(command.options, Storing::required);
@@ -41,21 +90,29 @@ void add_calibrate(Command root, int& status) {
   Command command =
       root.add_command("calibrate", "Measure this machine's rates, for predictions of time");
   add_backend_option(command, options->options.backend);
+  command.add_text("--from", "RUNS.jsonl", options->runs,
+                   "Fit a device's efficiencies to measured runs instead: lines of {\"command\": "
+                   "[\"fit\", …], \"time_s\": …}");
+  command.add_text("--machine", "MACHINE", options->machine,
+                   "With --from: the device of the runs, a name of `headroom machines` or a file");
   const auto set_threads = [options](const std::vector<std::string>& words) {
     for (const std::string& word : words) {
       options->options.threads.push_back(
           static_cast<int>(parse_count("--threads", word, kThreads)));
     }
   };
-  command.add_list("--threads", "N", set_threads,
-                   "Numbers of threads, separated by commas (1 and all processors)");
-  command.add_flag("--quick", options->quick, "A coarser profile in a fraction of the time");
+  options->measuring.push_back(
+      command.add_list("--threads", "N", set_threads,
+                       "Numbers of threads, separated by commas (1 and all processors)"));
+  options->measuring.push_back(
+      command.add_flag("--quick", options->quick, "A coarser profile in a fraction of the time"));
   add_output_options(command, options->output);
   command.set_footer(
       "Examples:\n"
       "  headroom calibrate\n"
       "  headroom calibrate --quick --threads 1,4\n"
       "  headroom analyze bert-base --machine here\n"
+      "  headroom calibrate --from runs.jsonl --machine b200 -o my-b200.json\n"
       "\n"
       "Exit status: 1 if a better profile stays in place of the new one.");
   command.on_run([options, &status] { run_calibrate(*options, status); });

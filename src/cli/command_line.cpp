@@ -166,7 +166,6 @@ std::vector<std::string> without_help_command(std::vector<std::string> arguments
   return arguments;
 }
 
-
 CommandSummary summary_of(const CLI::App& command) {
   CommandSummary summary{
       command.get_name(), command.get_description(), command.get_footer(), {}, {}};

@@ -24,6 +24,7 @@ void add_plan(Command root, int& status);
 /// Sets `status` to 1 if the targets are missed.
 void add_serve(Command root, int& status);
 void add_sweep(Command root);
+void add_train_time(Command root);
 void add_models(Command root);
 void add_system(Command root);
 void add_presets(Command root);

@@ -72,12 +72,24 @@ void add_degrees(Command command, PlanOptions& options) {
   (void)add_degree(command, "--dp", fixed.data,
                    "Data parallelism: replicas (the remaining devices)");
   (void)add_degree(command, "--ep", fixed.expert, "Expert parallelism, within the replicas");
+  const Choices<ExpertTensor> expert_tensors{{"tp", ExpertTensor::divided},
+                                             {"1", ExpertTensor::whole}};
+  add_choice(command, "--etp", fixed.expert_tensor, expert_tensors,
+             "Tensor parallelism of routed experts: that of --tp, or 1, with --ep across the "
+             "tensor-parallel ranks, too (tp)")
+      .group(kPlanGroup);
 }
 
 void add_training_degrees(Command command, PlanOptions& options) {
   FixedDegrees& fixed = options.fixed;
   (void)add_degree(command, "--cp", fixed.context, "Context parallelism: shards each sequence");
   (void)add_degree(command, "--interleave", fixed.interleave, "Model chunks per pipeline rank");
+  const Choices<PipelineSchedule> schedules{{"1f1b", PipelineSchedule::one_forward_one_backward},
+                                            {"zero-bubble", PipelineSchedule::zero_bubble},
+                                            {"dual-pipe", PipelineSchedule::dual_pipe}};
+  options.training_only.push_back(add_choice(command, "--schedule", fixed.schedule, schedules,
+                                             "Pipeline schedule of training (1f1b)")
+                                      .group(kPlanGroup));
   options.training_only.push_back(add_degree(command, "--micro-batch", fixed.micro_batch,
                                              "Sequences per pass of a replica in training"));
 }
@@ -148,6 +160,16 @@ void add_training(Command command, PlanOptions& options) {
   const Choices<Zero> stages{
       {"0", Zero::none}, {"1", Zero::optimizer}, {"2", Zero::gradients}, {"3", Zero::weights}};
   training(add_choice(command, "--zero", options.fixed.zero, stages, "ZeRO stage; 3 is FSDP (0)"));
+  training(add_count(
+      command, "--zero-ranks", kDegrees, [&](std::int64_t n) { options.fixed.zero_ranks = n; },
+      "Replicas that ZeRO shards over; the groups of them are replicas (HSDP) (all)"));
+  const Choices<DataOverlap> overlaps{
+      {"auto", DataOverlap::by_zero}, {"on", DataOverlap::on}, {"off", DataOverlap::off}};
+  training(add_choice(command, "--dp-overlap", options.fixed.overlap, overlaps,
+                      "Data-parallel communication during the passes (auto: without ZeRO 1)"));
+  const Choices<Offload> offloads{{"none", Offload::none}, {"optimizer", Offload::optimizer}};
+  training(add_choice(command, "--offload", options.fixed.offload, offloads,
+                      "Training states in the host's memory (none)"));
   training(add_choice(command, "--optimizer", options.query.states.optimizer, optimizer_choices(),
                       "Optimizer (adam)"));
   add_adapter(command, options);

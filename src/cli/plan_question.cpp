@@ -154,6 +154,7 @@ PlanRequest request_of(const PlanOptions& options) {
   plan.interleave = fixed.interleave.value_or(1);
   plan.context = fixed.context.value_or(1);
   plan.expert = fixed.expert.value_or(1);
+  plan.expert_tensor = fixed.expert_tensor;
   const std::int64_t used = plan.tensor * plan.pipeline * plan.context;
   plan.data = fixed.data.value_or(std::max<std::int64_t>(1, options.count / used));
   if (plan.devices() != options.count) {
@@ -165,6 +166,10 @@ PlanRequest request_of(const PlanOptions& options) {
   }
   request.choice.recompute = fixed.recompute.value_or(Recomputation{});
   request.choice.zero = fixed.zero.value_or(Zero::none);
+  request.choice.schedule = fixed.schedule;
+  request.choice.zero_ranks = fixed.zero_ranks;
+  request.choice.offload = fixed.offload;
+  request.choice.overlap = fixed.overlap;
   request.micro_batch = fixed.micro_batch;
   return request;
 }

@@ -76,9 +76,10 @@ Wording wording_of(const PlanViolation& violation) {
           "stages, then the decoder's",
           "leave out --interleave"};
     case PlanRule::interleave_layers:
-      return {fmt::format("--pp {} × --interleave {} does not divide {} layers", plan.pipeline,
-                          plan.interleave, limits.layers.main),
-              "choose --interleave so that the product divides the layers"};
+      return {fmt::format("--pp {} × --interleave {} is more chunks than {} layers, the embedding "
+                          "and the head",
+                          plan.pipeline, plan.interleave, limits.layers.main),
+              "choose a smaller --interleave"};
     case PlanRule::context_trains:
       return training_only("--cp");
     case PlanRule::context_one_stack:
@@ -100,9 +101,32 @@ Wording wording_of(const PlanViolation& violation) {
       return {fmt::format("--ep {} does not divide {} routed experts", plan.expert, limits.experts),
               "choose a divisor of the number of experts"};
     case PlanRule::expert_replicas:
-      return {fmt::format("--ep {} does not divide --dp {} × --cp {}", plan.expert, plan.data,
-                          plan.context),
-              "choose a divisor of the product: experts are spread over these ranks"};
+      return {fmt::format("--ep {} does not divide --dp {} × --cp {}{}", plan.expert, plan.data,
+                          plan.context,
+                          plan.expert_tensor == ExpertTensor::whole
+                              ? fmt::format(" × --tp {}", plan.tensor)
+                              : std::string()),
+              plan.expert_tensor == ExpertTensor::whole || plan.tensor == 1
+                  ? "choose a divisor of the product: experts are spread over these ranks"
+                  : "choose a divisor of the product: experts are spread over these ranks; --etp 1 "
+                    "spreads them over the tensor-parallel ranks, too"};
+    case PlanRule::expert_whole_sequence:
+      return {"--etp 1 with --tp requires --sp: each tensor-parallel rank sends its own tokens",
+              "add --sp"};
+    case PlanRule::schedule_pipeline:
+      return {
+          "--schedule zero-bubble and dual-pipe require --pp > 1 without --interleave, in "
+          "training",
+          "leave out --schedule, or change --pp and --interleave"};
+    case PlanRule::dual_pipe_stages:
+      return {fmt::format("--schedule dual-pipe requires an even --pp, and at least 2 × --pp "
+                          "micro-batches, not {} in {} stages",
+                          micro_batches(violation.choice, violation.load), plan.pipeline),
+              "change --pp, --batch or --micro-batch"};
+    case PlanRule::zero_ranks_divide:
+      return {fmt::format("--zero-ranks {} does not divide {} replicas",
+                          violation.choice.zero_ranks, plan.replicas()),
+              "choose a divisor of --dp × --cp; with experts, one that --ep times it divides, too"};
     case PlanRule::batch_size_positive:
       return below_one("--batch", violation.load.batch_size);
     case PlanRule::seq_len_positive:

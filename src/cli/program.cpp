@@ -24,6 +24,7 @@ void add_commands(Command root, int& status) {
   add_plan(root, status);
   add_serve(root, status);
   add_sweep(root);
+  add_train_time(root);
   add_calibrate(root, status);
   add_machines(root);
   add_system(root);

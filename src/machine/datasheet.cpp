@@ -1,6 +1,8 @@
 // Peak of a datasheet by type, and the fractions of it that runs reach.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "headroom/machine_profile.h"
 
 namespace headroom {
@@ -51,13 +53,23 @@ SourcedEfficiency efficiency_of(const DatasheetRates& rates, Purpose purpose,
                                 DType dtype) noexcept {
   SourcedEfficiency result =
       known_efficiency(rates.architecture, purpose, computed_type(rates, dtype));
+  const auto fitted = std::ranges::find(rates.fitted, purpose, &FittedEfficiency::purpose);
+  if (fitted != rates.fitted.end()) {
+    const Efficiency known =
+        known_efficiency(rates.architecture, purpose, computed_type(rates, fitted->dtype))
+            .fractions;
+    const double ratio = result.fractions.matrix / known.matrix;
+    result = {fitted->fractions, EfficiencyOrigin::fitted, "the runs that the machine's file names",
+              fitted->range};
+    result.fractions.matrix = std::min(1.0, ratio * fitted->fractions.matrix);
+  }
   const GivenEfficiency& given = rates.given;
   if (!given.matrix && !given.memory && !given.network) return result;
   Efficiency& fractions = result.fractions;
   fractions.matrix = given.matrix.value_or(fractions.matrix);
   fractions.memory = given.memory.value_or(fractions.memory);
   fractions.network = given.network.value_or(fractions.network);
-  return {fractions, EfficiencyOrigin::given, "options or the machine's file"};
+  return {fractions, EfficiencyOrigin::given, "options or the machine's file", result.range};
 }
 
 }  // namespace headroom

@@ -79,6 +79,25 @@ Json interconnect_json(const Interconnect& link) {
           {"source", link.source}};
 }
 
+Json efficiency_json(const Efficiency& efficiency) {
+  return {{"matrix", efficiency.matrix},
+          {"memory", efficiency.memory},
+          {"network", efficiency.network}};
+}
+
+Json fitted_json(const std::vector<FittedEfficiency>& fitted) {
+  Json json = Json::array();
+  for (const FittedEfficiency& one : fitted) {
+    json.push_back({{"purpose", name_of(one.purpose)},
+                    {"dtype", name_of(one.dtype)},
+                    {"fractions", efficiency_json(one.fractions)},
+                    {"deviations", efficiency_json(one.deviations)},
+                    {"range", one.range},
+                    {"runs", one.runs}});
+  }
+  return json;
+}
+
 void add_rates(const DatasheetRates& rates, Json& json) {
   json["architecture"] = name_of(rates.architecture);
   json["source"] = "datasheet";
@@ -99,6 +118,7 @@ void add_rates(const DatasheetRates& rates, Json& json) {
   json["compute_efficiency"] = number_or_null(rates.given.matrix);
   json["memory_efficiency"] = number_or_null(rates.given.memory);
   json["network_efficiency"] = number_or_null(rates.given.network);
+  if (!rates.fitted.empty()) json["fitted"] = fitted_json(rates.fitted);
 }
 
 }  // namespace

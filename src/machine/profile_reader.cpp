@@ -257,6 +257,36 @@ DeviceMemory read_memory(const Reader& reader, std::int64_t datasheet_bytes) {
   return result;
 }
 
+Efficiency read_efficiency(const Reader& reader, const Bounds& bounds) {
+  return {reader.within(bounds, "matrix"), reader.within(bounds, "memory"),
+          reader.within(bounds, "network")};
+}
+
+DType read_activation_type(const Reader& reader) {
+  const std::string name = reader.text("dtype");
+  for (const DType type : {DType::float32, DType::float16, DType::bfloat16}) {
+    if (name == name_of(type)) return type;
+  }
+  reader.fail("\"dtype\" is none of float32, float16 and bfloat16");
+}
+
+FittedEfficiency read_fitted(const Reader& reader) {
+  constexpr Bounds kDeviation{0, 10};
+  FittedEfficiency fitted;
+  const std::string purpose = reader.text("purpose");
+  const bool trains = purpose == name_of(Purpose::train);
+  if (!trains && purpose != name_of(Purpose::serve)) {
+    reader.fail("\"purpose\" is neither \"train\" nor \"serve\"");
+  }
+  fitted.purpose = trains ? Purpose::train : Purpose::serve;
+  fitted.dtype = read_activation_type(reader);
+  fitted.fractions = read_efficiency(reader.object("fractions"), kFraction);
+  fitted.deviations = read_efficiency(reader.object("deviations"), kDeviation);
+  fitted.range = reader.within(kDeviation, "range");
+  fitted.runs = reader.count("runs");
+  return fitted;
+}
+
 DatasheetRates read_datasheet(const Reader& reader) {
   DatasheetRates rates;
   rates.architecture = read_architecture(reader);
@@ -274,6 +304,9 @@ DatasheetRates read_datasheet(const Reader& reader) {
   rates.given = {reader.optional_within(kFraction, "compute_efficiency"),
                  reader.optional_within(kFraction, "memory_efficiency"),
                  reader.optional_within(kFraction, "network_efficiency")};
+  if (reader.has("fitted")) {
+    for (const Reader& one : reader.objects("fitted")) rates.fitted.push_back(read_fitted(one));
+  }
   rates.source = reader.text("datasheet");
   rates.url = reader.text_or_empty("url");
   return rates;

@@ -48,11 +48,13 @@ void add_collective(const RankProgram::CollectiveBytes& call, const detail::Rank
 }
 
 void add_data_parallel(const std::vector<detail::DataParallelCollective>& calls, double bytes_per_s,
-                       double latency_s, CommunicationTable& table) {
+                       const DeviceRates& rates, CommunicationTable& table) {
   for (const detail::DataParallelCollective& call : calls) {
     const double wire = wire_bytes(call.kind, call.bytes, call.ranks);
     table.add(RankGroup::data, call.kind, call.count, call.count * wire,
-              call.count * (wire / bytes_per_s + latency_s));
+              call.count * (wire / bytes_per_s +
+                            detail::collective_latency(call.ranks, rates.collective_latency_s,
+                                                       rates.collective_step_s)));
   }
 }
 
@@ -95,8 +97,7 @@ std::vector<Communication> Planner::Implementation::communication(const PlanChoi
       stage_costs(costs(pass, plan, workload), rank_states, kinds, first);
   const auto calls = detail::data_parallel_collectives(
       detail::all_states(stage, rank_states, first), choice, passes);
-  add_data_parallel(calls, rate_among(plan.tensor * plan.replicas()), rates.collective_latency_s,
-                    table);
+  add_data_parallel(calls, rate_among(plan.tensor * plan.replicas()), rates, table);
   return std::move(table).finish();
 }
 

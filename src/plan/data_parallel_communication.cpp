@@ -3,9 +3,17 @@
 namespace headroom::detail {
 namespace {
 
-void add_collectives(const StateBytes& states, std::int64_t ranks, Zero zero, double micro_batches,
-                     std::vector<DataParallelCollective>& collectives) {
-  if (ranks == 1 || states.gradients == 0) return;
+/// Collectives of `states`, which `copies` ranks hold and `ranks` of them shard.
+void add_collectives(const StateBytes& states, std::int64_t copies, std::int64_t ranks, Zero zero,
+                     double micro_batches, std::vector<DataParallelCollective>& collectives) {
+  if (copies == 1 || states.gradients == 0) return;
+  if (zero != Zero::none && ranks < copies) {
+    // Groups of shards are replicas of each other (HSDP): they add up their shards' gradients.
+    const double shard = static_cast<double>(states.gradients) / static_cast<double>(ranks);
+    collectives.push_back({CollectiveKind::all_reduce, shard, copies / ranks, 1, true});
+  }
+  if (zero == Zero::none) ranks = copies;
+  if (ranks == 1) return;
   const auto gradients = static_cast<double>(states.gradients);
   const double gradient_shard = gradients / static_cast<double>(ranks);
   const double weight_shard = static_cast<double>(states.weights) / static_cast<double>(ranks);
@@ -42,9 +50,12 @@ std::vector<DataParallelCollective> data_parallel_collectives(const SectionState
                                                               double micro_batches) {
   const ParallelPlan& plan = choice.parallel;
   std::vector<DataParallelCollective> collectives;
-  add_collectives(stage.dense, plan.replicas(), choice.zero, micro_batches, collectives);
-  add_collectives(stage.experts, plan.replicas() / plan.expert, choice.zero, micro_batches,
-                  collectives);
+  const auto add = [&](const StateBytes& states, std::int64_t copies) {
+    add_collectives(states, copies, zero_ranks(choice, copies), choice.zero, micro_batches,
+                    collectives);
+  };
+  add(stage.dense, plan.replicas());
+  add(stage.experts, plan.expert_replicas() / plan.expert);
   return collectives;
 }
 

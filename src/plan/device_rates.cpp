@@ -4,6 +4,39 @@
 namespace headroom {
 namespace {
 
+/// Fixed time of a kernel in a training step that no other work hides: launch, ramp and tail.
+/// SimuMax fits 30 µs to single kernels on B200 (configs/system); a step queues kernels ahead, by
+/// more on a slower device. Of Ampere and Blackwell it is fitted with their efficiencies, of Hopper
+/// between them.
+double kernel_seconds(Architecture architecture) {
+  switch (architecture) {
+    case Architecture::blackwell:
+      return 20e-6;
+    case Architecture::hopper:
+    case Architecture::cdna:
+    case Architecture::gaudi:
+    case Architecture::tpu:
+    case Architecture::trainium:
+      return 10e-6;
+    case Architecture::volta:
+    case Architecture::turing:
+    case Architecture::ampere:
+    case Architecture::ada:
+    case Architecture::rdna:
+    case Architecture::apple:
+    case Architecture::cpu:
+    case Architecture::other:
+      break;
+  }
+  return 5e-6;
+}
+
+/// Latency of NCCL's all-gather and reduce-scatter on 2 to 8 devices with NVLink, which SimuMax
+/// measured on B200 (configs/system/b200_bf16_ceperm.json: 23 to 26 µs, and 8 to 9 µs a step).
+/// Serving engines have all-reduces of their own.
+constexpr double kNcclLatency = 24e-6;
+constexpr double kNcclStep = 8e-6;
+
 /// A measured machine's rates are reached already.
 constexpr double kMeasuredEfficiency = 1;
 
@@ -28,6 +61,8 @@ void add_rates(const DatasheetRates& sheet, Purpose purpose, DType dtype, Device
   rates.efficiency = reached.fractions;
   rates.efficiency_origin = reached.origin;
   rates.efficiency_source = reached.source;
+  if (purpose == Purpose::train) rates.kernel_s = kernel_seconds(sheet.architecture);
+  rates.time_range = reached.range;
 }
 
 }  // namespace
@@ -35,6 +70,10 @@ void add_rates(const DatasheetRates& sheet, Purpose purpose, DType dtype, Device
 DeviceRates device_rates(const MachineProfile& machine, Purpose purpose, DType dtype) {
   DeviceRates rates;
   rates.name = machine.name;
+  if (purpose == Purpose::train) {
+    rates.collective_latency_s = kNcclLatency;
+    rates.collective_step_s = kNcclStep;
+  }
   const Interconnect assumed = assumed_interconnect();
   rates.link = machine.interconnect.value_or(assumed);
   rates.network_is_assumed = !rates.link.inter_node_bytes_per_s.has_value();
@@ -55,6 +94,7 @@ DeviceRates device_rates(const MachineProfile& machine, Purpose purpose, DType d
   if (!arithmetic) return rates;
   rates.conversion = conversion_note(machine, *arithmetic);
   const DeviceRates layers = device_rates(machine, purpose, *arithmetic);
+  rates.time_range = layers.time_range;
   // The planner multiplies by the efficiency of `dtype`.
   rates.layer_gemm_flops_per_s =
       layers.flops_per_s * layers.efficiency.matrix / rates.efficiency.matrix;

@@ -1,6 +1,7 @@
 #include <utility>
 
 #include "graph_passes.h"
+#include "op_exprs.h"
 
 namespace headroom::detail {
 namespace {
@@ -40,6 +41,25 @@ Node from_experts(Graph& graph, Node& node, const Expr& bytes) {
 }
 
 }  // namespace
+
+Graph with_whole_experts(const Graph& graph) {
+  const auto size = graph.sizes.get(Symbol::moe_intermediate_size);
+  if (!size) return graph;
+  const auto fixed = [&](const Expr& expr) {
+    return expr.substitute(Symbol::moe_intermediate_size, *size);
+  };
+  Graph result = graph;
+  for (Block& block : result.blocks) {
+    for (Node& node : block.nodes) node.op = map_exprs(std::move(node.op), fixed);
+  }
+  for (Tensor& tensor : result.tensors) {
+    for (Expr& length : tensor.shape) length = fixed(length);
+  }
+  for (Weight& weight : result.weights) {
+    for (Expr& length : weight.shape) length = fixed(length);
+  }
+  return result;
+}
 
 Graph expert_parallel(const Graph& graph, std::int64_t degree) {
   Graph result = graph;

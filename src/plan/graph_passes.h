@@ -31,4 +31,8 @@ namespace headroom::detail {
 /// and back (arXiv 2006.16668, section 3.1).
 [[nodiscard]] Graph expert_parallel(const Graph& graph, std::int64_t degree);
 
+/// Fixes the size of routed experts, so that tensor parallelism leaves each of them whole: its
+/// ranks run them on their own tokens.
+[[nodiscard]] Graph with_whole_experts(const Graph& graph);
+
 }  // namespace headroom::detail

@@ -124,6 +124,7 @@ std::string describe(const ParallelPlan& plan) {
   degree("dp", plan.data);
   degree("cp", plan.context);
   degree("ep", plan.expert);
+  if (plan.expert_tensor == ExpertTensor::whole && plan.tensor > 1) add("etp 1");
   return text.empty() ? "one device" : text;
 }
 

@@ -18,6 +18,27 @@ bool interleaves_evenly(const PlanChoice& choice, const Load& load) noexcept {
          micro_batches(choice, load) % choice.parallel.pipeline == 0;
 }
 
+std::optional<PlanRule> broken_schedule_rule(const PlanChoice& choice, const Load& load,
+                                             const ShardingLimits& limits) noexcept {
+  const ParallelPlan& plan = choice.parallel;
+  if (choice.schedule == PipelineSchedule::one_forward_one_backward) return std::nullopt;
+  const bool piped = plan.pipeline > 1 && plan.interleave == 1 && limits.training;
+  if (!piped) return PlanRule::schedule_pipeline;
+  if (choice.schedule == PipelineSchedule::zero_bubble) return std::nullopt;
+  const bool both_ends = plan.pipeline % 2 == 0 && micro_batches(choice, load) >= 2 * plan.pipeline;
+  return both_ends ? std::nullopt : std::optional(PlanRule::dual_pipe_stages);
+}
+
+bool shards_evenly(const PlanChoice& choice) noexcept {
+  const ParallelPlan& plan = choice.parallel;
+  if (choice.zero_ranks == 0) return true;
+  const bool dense = choice.zero_ranks > 0 && plan.replicas() % choice.zero_ranks == 0;
+  if (!dense || plan.expert == 1) return dense;
+  const std::int64_t copies = plan.expert_replicas() / plan.expert;
+  const std::int64_t shards = std::min(choice.zero_ranks, copies);
+  return copies % shards == 0;
+}
+
 /// A plan divides sequences whose length is a multiple of this.
 std::int64_t seq_len_divisor(const ParallelPlan& plan) {
   const std::int64_t context = plan.context > 1 ? 2 * plan.context : 1;
@@ -44,6 +65,8 @@ std::optional<PlanRule> broken_rule(const PlanChoice& choice, const Load& load,
   if (choice.recompute.every < 1) return PlanRule::recompute_interval_positive;
   if (const auto rule = broken_rule(choice.parallel, limits)) return rule;
   if (!interleaves_evenly(choice, load)) return PlanRule::interleave_micro_batches;
+  if (const auto rule = broken_schedule_rule(choice, load, limits)) return rule;
+  if (!shards_evenly(choice)) return PlanRule::zero_ranks_divide;
   return std::nullopt;
 }
 
@@ -101,14 +124,16 @@ std::optional<std::int64_t> largest_context(Planner& planner, const PlanRequest&
   return largest >= kMostTokens - divisor ? std::nullopt : std::optional(largest);
 }
 
-std::string_view name_of(Purpose purpose) noexcept {
-  switch (purpose) {
-    case Purpose::serve:
-      return "serve";
-    case Purpose::train:
+std::string_view name_of(PipelineSchedule schedule) noexcept {
+  switch (schedule) {
+    case PipelineSchedule::one_forward_one_backward:
+      return "1f1b";
+    case PipelineSchedule::zero_bubble:
+      return "zero-bubble";
+    case PipelineSchedule::dual_pipe:
       break;
   }
-  return "train";
+  return "dual-pipe";
 }
 
 std::string name_of(const Recomputation& recompute) {

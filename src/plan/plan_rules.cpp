@@ -34,7 +34,8 @@ constexpr Requirement kRequirements[] = {
      "pipeline does not divide layers that share weights or a table of per-layer embeddings"},
     {PlanRule::interleave_needs_pipeline, "interleave requires pipeline > 1"},
     {PlanRule::interleave_one_stack, "interleave does not apply to an encoder-decoder"},
-    {PlanRule::interleave_layers, "pipeline · interleave must divide the number of layers"},
+    {PlanRule::interleave_layers,
+     "pipeline · interleave must not exceed the number of layers by more than 2"},
     {PlanRule::context_trains, "context applies to training only"},
     {PlanRule::context_one_stack, "context does not apply to an encoder-decoder"},
     {PlanRule::context_fused_attention, "context requires fused attention"},
@@ -42,13 +43,22 @@ constexpr Requirement kRequirements[] = {
     {PlanRule::context_length, "2 · context must divide seq_len"},
     {PlanRule::expert_routed, "expert requires routed experts"},
     {PlanRule::expert_count, "expert must divide the number of experts"},
-    {PlanRule::expert_replicas, "expert must divide data · context"},
+    {PlanRule::expert_replicas,
+     "expert must divide data · context, times tensor if the experts are whole"},
+    {PlanRule::expert_whole_sequence,
+     "whole experts under tensor parallelism require sequence parallelism"},
     {PlanRule::batch_size_positive, "batch_size must be at least 1"},
     {PlanRule::seq_len_positive, "seq_len must be at least 1"},
     {PlanRule::micro_batch_positive, "micro_batch must be at least 1"},
     {PlanRule::recompute_interval_positive, "recompute.every must be at least 1"},
     {PlanRule::interleave_micro_batches,
      "an interleaved pipeline requires a multiple of pipeline micro-batches"},
+    {PlanRule::schedule_pipeline,
+     "zero_bubble and dual_pipe require pipeline > 1 without interleave, and training"},
+    {PlanRule::dual_pipe_stages,
+     "dual_pipe requires an even pipeline and at least 2 · pipeline micro-batches"},
+    {PlanRule::zero_ranks_divide,
+     "zero_ranks must divide data · context, and expert · zero_ranks must if there are experts"},
 };
 static_assert(detail::lists_every<kRequirements>(&Requirement::rule));
 
@@ -96,8 +106,10 @@ std::optional<PlanRule> broken_pipeline_rule(const ParallelPlan& plan,
   if (!limits.separable_layers) return PlanRule::pipeline_separable_layers;
   if (plan.interleave == 1) return std::nullopt;
   if (!limits.one_stack) return PlanRule::interleave_one_stack;
-  const bool even = divides(plan.pipeline * plan.interleave, limits.layers.main);
-  if (!even) return PlanRule::interleave_layers;
+  // The first and the last chunk may hold no layer: the embedding and the head count as one each.
+  constexpr std::int64_t kEnds = 2;
+  const std::int64_t chunks = plan.pipeline * plan.interleave;
+  if (chunks > limits.layers.main + kEnds) return PlanRule::interleave_layers;
   return std::nullopt;
 }
 
@@ -119,7 +131,9 @@ std::optional<PlanRule> broken_expert_rule(const ParallelPlan& plan,
   if (plan.expert == 1) return std::nullopt;
   if (limits.experts == 0) return PlanRule::expert_routed;
   if (!divides(plan.expert, limits.experts)) return PlanRule::expert_count;
-  if (!divides(plan.expert, plan.replicas())) return PlanRule::expert_replicas;
+  if (!divides(plan.expert, plan.expert_replicas())) return PlanRule::expert_replicas;
+  const bool whole = plan.expert_tensor == ExpertTensor::whole && plan.tensor > 1;
+  if (whole && plan.sequence == SequenceParallel::off) return PlanRule::expert_whole_sequence;
   return std::nullopt;
 }
 

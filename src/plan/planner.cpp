@@ -152,7 +152,8 @@ double detail::sent_by_rank(double hidden_bytes, const ParallelPlan& plan) {
 
 std::size_t Planner::Implementation::CostKeyHash::operator()(const CostKey& key) const noexcept {
   std::size_t hash = static_cast<std::size_t>(key.pass) * 2 +
-                     static_cast<std::size_t>(key.sequence == SequenceParallel::on);
+                     static_cast<std::size_t>(key.sequence == SequenceParallel::on) +
+                     64 * static_cast<std::size_t>(key.expert_tensor == ExpertTensor::whole);
   for (const std::int64_t part :
        {key.tensor, key.context, key.expert, key.batch, key.seq_len, key.past_len, key.images}) {
     hash = (hash ^ static_cast<std::size_t>(part)) * 0x9E3779B97F4A7C15U;
@@ -162,13 +163,12 @@ std::size_t Planner::Implementation::CostKeyHash::operator()(const CostKey& key)
 }
 
 PlanFigures Planner::Implementation::evaluate(const PlanChoice& choice, const Load& load) {
-  switch (query.purpose) {
-    case Purpose::train:
-      return training(choice, load);
-    case Purpose::serve:
-      break;
-  }
-  return serving(choice, load);
+  PlanFigures figures =
+      query.purpose == Purpose::train ? training(choice, load) : serving(choice, load);
+  PlanTime& time = figures.time;
+  time.low_s = time.iteration_s / (1 + rates.time_range);
+  time.high_s = time.iteration_s * (1 + rates.time_range);
+  return figures;
 }
 
 Workload Planner::Implementation::workload_of(Pass pass, std::int64_t batch, std::int64_t seq_len,
@@ -209,13 +209,18 @@ detail::RankSpeed Planner::Implementation::speed_of(const ParallelPlan& plan) co
   detail::RankSpeed speed;
   speed.flops_per_s = rates.flops_per_s * rates.efficiency.matrix;
   speed.memory_bytes_per_s = rates.memory_bytes_per_s * rates.efficiency.memory;
+  speed.whole_memory_bytes_per_s = rates.memory_bytes_per_s;
+  speed.gradient_bytes = static_cast<double>(info(query.states.recipe).gradient_bytes);
+  speed.kernel_s = rates.kernel_s;
   speed.collective_latency_s = rates.collective_latency_s;
+  speed.collective_step_s = rates.collective_step_s;
   speed.tensor_ranks = plan.tensor;
   speed.tensor_bytes_per_s = rate_among(plan.tensor);
   speed.context_ranks = plan.context;
   speed.context_bytes_per_s = rate_among(plan.tensor * plan.context);
   speed.expert_ranks = plan.expert;
-  speed.expert_bytes_per_s = rate_among(plan.tensor * plan.expert);
+  const bool whole_experts = plan.expert_tensor == ExpertTensor::whole;
+  speed.expert_bytes_per_s = rate_among(whole_experts ? plan.expert : plan.tensor * plan.expert);
   speed.dispatch_share = dispatch_share(query);
   speed.layer_gemm_flops_per_s =
       rates.layer_gemm_flops_per_s.value_or(rates.flops_per_s) * rates.efficiency.matrix;
@@ -234,7 +239,8 @@ SymbolValues Planner::Implementation::values_of(const ParallelPlan& plan,
 }
 
 detail::RankProgram& Planner::Implementation::program(Pass pass, const ParallelPlan& plan) {
-  const detail::Structure structure{plan.tensor > 1, plan.sequence, plan.context > 1, plan.expert};
+  const detail::Structure structure{plan.tensor > 1, plan.sequence, plan.context > 1, plan.expert,
+                                    plan.expert_tensor};
   for (CompiledStructure& known : programs_) {
     if (known.pass == pass && known.structure == structure) return *known.program;
   }
@@ -250,6 +256,7 @@ const detail::RankCosts& Planner::Implementation::costs(Pass pass, const Paralle
                     plan.tensor,
                     plan.context,
                     plan.expert,
+                    plan.expert_tensor,
                     plan.sequence,
                     workload.batch_size,
                     workload.seq_len,
@@ -287,18 +294,19 @@ StateBytes Planner::Implementation::copy_states(const Weight& weight, std::size_
 }
 
 std::vector<std::vector<SectionStates>> Planner::Implementation::single_layers(
-    const std::vector<detail::WeightUse>& uses, const Bindings& sizes, std::int64_t ranks) const {
+    const Graph& source, const std::vector<detail::WeightUse>& uses, const Bindings& sizes,
+    std::int64_t ranks) const {
   std::vector<std::vector<SectionStates>> layers(kinds.size());
   if (query.purpose != Purpose::serve) return layers;
-  for (WeightId id = 0; id < graph.weights.size(); ++id) {
+  for (WeightId id = 0; id < source.weights.size(); ++id) {
     const auto kind = uses[id].layer_kind;
-    if (!kind || graph.weights[id].stored_bytes_of_copy.empty()) continue;
+    if (!kind || source.weights[id].stored_bytes_of_copy.empty()) continue;
     layers[*kind].resize(static_cast<std::size_t>(kinds[*kind].count));
   }
-  for (WeightId id = 0; id < graph.weights.size(); ++id) {
+  for (WeightId id = 0; id < source.weights.size(); ++id) {
     const auto kind = uses[id].layer_kind;
     if (!kind) continue;
-    const Weight& weight = graph.weights[id];
+    const Weight& weight = source.weights[id];
     const Integer copies = weight.repeat.evaluate(graph.sizes);
     std::vector<SectionStates>& of_kind = layers[*kind];
     // Layers that share a copy hold equal parts of it, which the kind's sum counts.
@@ -318,16 +326,18 @@ StateBytes Planner::Implementation::states_of(const Weight& weight, const Bindin
 }
 
 const RankStates& Planner::Implementation::states(const ParallelPlan& plan) {
-  const auto key = std::pair(plan.tensor, plan.expert);
+  const bool whole_experts = plan.expert_tensor == ExpertTensor::whole && plan.tensor > 1;
+  const auto key = std::tuple(plan.tensor, plan.expert, whole_experts);
   if (const auto found = states_.find(key); found != states_.end()) return found->second;
   const Bindings sizes = rank_sizes(graph.sizes, plan);
-  const std::vector<WeightUse> uses = weight_uses(graph);
+  const Graph source = whole_experts ? detail::with_whole_experts(graph) : graph;
+  const std::vector<WeightUse> uses = weight_uses(source);
   RankStates states;
   states.layers.resize(kinds.size());
-  states.single_layers = single_layers(uses, sizes, plan.expert);
+  states.single_layers = single_layers(source, uses, sizes, plan.expert);
   for (WeightId id = 0; id < graph.weights.size(); ++id) {
     const WeightUse& use = uses[id];
-    const StateBytes bytes = states_of(graph.weights[id], sizes);
+    const StateBytes bytes = states_of(source.weights[id], sizes);
     if (use.layer_kind) {
       add_to(states.layers[*use.layer_kind], bytes, use, plan.expert);
       continue;
@@ -338,7 +348,7 @@ const RankStates& Planner::Implementation::states(const ParallelPlan& plan) {
     }
     found->states += bytes;
   }
-  states.gemms = detail::gemm_shapes(graph, kinds.size(), sizes);
+  states.gemms = detail::gemm_shapes(source, kinds.size(), sizes);
   return states_.emplace(key, std::move(states)).first->second;
 }
 
@@ -437,6 +447,14 @@ bool Planner::fits(const PlanFigures& figures) const {
 
 ShardingLimits Planner::limits(std::int64_t seq_len) const {
   return limits_of(implementation_->graph, seq_len);
+}
+
+void Planner::set_rates(const DeviceRates& rates) { implementation_->replace_rates(rates); }
+
+void Planner::Implementation::replace_rates(const DeviceRates& replacement) {
+  rates = replacement;
+  costs_.clear();
+  last_costs_ = nullptr;
 }
 
 const PlanQuery& Planner::query() const { return implementation_->query; }

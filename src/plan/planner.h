@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -50,6 +51,7 @@ class Planner::Implementation : public PlannerSetup {
   explicit Implementation(PlannerSetup setup) : PlannerSetup(std::move(setup)) {}
 
   PlanFigures evaluate(const PlanChoice& choice, const Load& load);
+  void replace_rates(const DeviceRates& replacement);
   std::vector<Communication> communication(const PlanChoice& choice, const Load& load);
   std::vector<Integer> stage_weights(const PlanChoice& choice);
 
@@ -92,6 +94,7 @@ class Planner::Implementation : public PlannerSetup {
     std::int64_t tensor;
     std::int64_t context;
     std::int64_t expert;
+    ExpertTensor expert_tensor;
     SequenceParallel sequence;
     std::int64_t batch;
     std::int64_t seq_len;
@@ -115,14 +118,16 @@ class Planner::Implementation : public PlannerSetup {
   StateBytes copy_states(const Weight& weight, std::size_t copy, const Bindings& sizes) const;
   /// States by kind and layer where layers differ, with routed experts on `ranks` expert ranks.
   [[nodiscard]] std::vector<std::vector<detail::SectionStates>> single_layers(
-      const std::vector<detail::WeightUse>& uses, const Bindings& sizes, std::int64_t ranks) const;
+      const Graph& source, const std::vector<detail::WeightUse>& uses, const Bindings& sizes,
+      std::int64_t ranks) const;
   [[nodiscard]] std::vector<detail::PipelineStage> all_stages(const ParallelPlan& plan) const;
 
   std::vector<CompiledStructure> programs_;
   std::unordered_map<CostKey, detail::RankCosts, CostKeyHash> costs_;
   CostKey last_key_{};
   const detail::RankCosts* last_costs_ = nullptr;
-  std::map<std::pair<std::int64_t, std::int64_t>, detail::RankStates> states_;  ///< tensor, expert
+  /// By tensor, expert, and whether experts are whole.
+  std::map<std::tuple<std::int64_t, std::int64_t, bool>, detail::RankStates> states_;
   std::map<std::pair<std::int64_t, std::int64_t>, std::vector<detail::PipelineStage>>
       stages_;  ///< pipeline, interleave
   std::map<std::pair<std::int64_t, std::int64_t>, detail::KvReservation>

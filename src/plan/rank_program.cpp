@@ -81,6 +81,32 @@ double as_double(const CompiledExpr& expr, const SymbolValues& values) {
   return static_cast<double>(expr.evaluate(values));
 }
 
+/// Elements of a GEMM's weights in all layers.
+struct GemmWeights {
+  Expr all;
+  Expr trained;
+};
+
+GemmWeights gemm_weights(const Graph& whole, const Node& node, const NodeAnalysis& analysis) {
+  GemmWeights weights;
+  const OpKind kind = kind_of(node.op);
+  if (kind != OpKind::linear && kind != OpKind::expert_linear) return weights;
+  for (const WeightRead& read : analysis.weights_read) {
+    weights.all += read.elements;
+    const bool frozen = read.weight < whole.weights.size() &&
+                        whole.weights[read.weight].training == Training::frozen;
+    if (!frozen) weights.trained += read.elements;
+  }
+  return weights;
+}
+
+/// Bytes of the tokens that are ordered by expert before the first of a layer's expert GEMMs.
+Expr permuted_bytes(const Node& node) {
+  const auto* const experts = std::get_if<ExpertLinear>(&node.op);
+  if (experts == nullptr || experts->source != ExpertLinear::Source::tokens) return {};
+  return experts->rows * experts->per_token * experts->in_features * Symbol::activation_bytes;
+}
+
 struct Link {
   std::int64_t ranks;
   double bytes_per_s;
@@ -110,8 +136,13 @@ double collective_wire_bytes(CollectiveKind kind, double bytes, RankGroup group,
 double collective_seconds(CollectiveKind kind, double bytes, RankGroup group,
                           const RankSpeed& speed) {
   if (kind == CollectiveKind::none) return 0;
-  return collective_wire_bytes(kind, bytes, group, speed) / link_of(group, speed).bytes_per_s +
-         speed.collective_latency_s;
+  const Link link = link_of(group, speed);
+  return collective_wire_bytes(kind, bytes, group, speed) / link.bytes_per_s +
+         collective_latency(link.ranks, speed.collective_latency_s, speed.collective_step_s);
+}
+
+double collective_latency(std::int64_t ranks, double fixed_s, double step_s) noexcept {
+  return fixed_s + step_s * collective_steps(ranks);
 }
 
 SectionCosts& section_of(RankCosts& costs, const Section& section) {
@@ -120,13 +151,16 @@ SectionCosts& section_of(RankCosts& costs, const Section& section) {
 }
 
 RankProgram::RankProgram(const Graph& whole, const Structure& structure, Kernels kernels)
-    : constants_(constants_of(whole.sizes)) {
+    : constants_(constants_of(whole.sizes)),
+      trains_(whole.options.phase == Phase::train),
+      expert_parallel_(structure.experts > 1) {
   // All degrees above one give the same operators.
   ParallelPlan plan;
   plan.tensor = structure.tensor ? 2 : 1;
   plan.sequence = structure.sequence;
   plan.context = structure.context ? 2 : 1;
   plan.expert = structure.experts;
+  plan.expert_tensor = structure.expert_tensor;
   const Graph graph = shard(without_stored_bytes(whole), plan);
   AnalysisOptions options;
   options.kernels = kernels;
@@ -145,6 +179,30 @@ double RankProgram::CompiledNode::all_bytes(const SymbolValues& values) const {
   return sum;
 }
 
+double RankProgram::CompiledNode::seconds(const SymbolValues& values,
+                                          const RankSpeed& speed) const {
+  return std::max(as_double(flops, values) / flops_per_s(speed),
+                  all_bytes(values) / speed.memory_bytes_per_s);
+}
+
+PassSeconds RankProgram::CompiledNode::training_seconds(const SymbolValues& values,
+                                                        const RankSpeed& speed) const {
+  TrainingWork work;
+  work.kind = kind;
+  work.layers = as_double(layers, values);
+  work.flops = as_double(flops, values);
+  work.backward_flops = as_double(backward_flops, values);
+  work.weights = as_double(weights, values);
+  work.trained_weights = as_double(trained, values);
+  const auto weight_bytes = static_cast<double>(bytes_of(DType::bfloat16));
+  work.bytes = std::max(0.0, as_double(bytes, values) - weight_bytes * work.weights);
+  work.permuted_bytes = as_double(permuted_bytes, values);
+  work.permutations = permutations;
+  return detail::training_seconds(
+      work, {flops_per_s(speed), speed.memory_bytes_per_s, speed.whole_memory_bytes_per_s,
+             speed.gradient_bytes, speed.kernel_s});
+}
+
 RankProgram::CompiledNode RankProgram::compiled_node(const Section& section, const Block& block,
                                                      const Node& node, const NodeAnalysis& analysis,
                                                      const Graph& whole) const {
@@ -159,14 +217,21 @@ RankProgram::CompiledNode RankProgram::compiled_node(const Section& section, con
     reads.push_back({compiled(read.elements), *bytes_per_element});
   }
   const bool has_backward = !in_tower(node) || trains_tower(whole);
+  const GemmWeights weights = trains_ ? gemm_weights(whole, node, analysis) : GemmWeights{};
   return {section,
+          kind_of(node.op),
           in_attention_core(node),
           is_layer_gemm(block, node),
           !analysis.weights_read.empty(),
+          compiled(block.repeat),
           compiled(forward.matrix_flops),
           compiled(bytes),
           compiled(has_backward ? analysis.cost.backward.matrix_flops : Expr()),
-          std::move(reads)};
+          std::move(reads),
+          compiled(weights.all),
+          compiled(weights.trained),
+          compiled(block.repeat * permuted_bytes(node)),
+          permutations_of(expert_parallel_)};
 }
 
 void RankProgram::compile_nodes(const Graph& graph, const Analysis& analysis, const Graph& whole) {
@@ -261,18 +326,13 @@ RankCosts RankProgram::costs(const SymbolValues& values, const RankSpeed& speed)
   costs.layers.resize(layer_inputs_.size());
   for (const CompiledNode& node : nodes_) {
     SectionCosts& section = section_of(costs, node.section);
-    const double flops = as_double(node.flops, values);
-    const double bytes = node.all_bytes(values);
-    const double flops_per_s = node.layer_gemm ? speed.layer_gemm_flops_per_s : speed.flops_per_s;
-    const double backward = as_double(node.backward_flops, values);
-    const double forward_s = std::max(flops / flops_per_s, bytes / speed.memory_bytes_per_s);
-    section.forward_s += forward_s;
-    section.forward_flops += flops;
-    if (node.core) section.core_s += forward_s;
-    if (node.reads_weights) section.weights_s += forward_s;
-    // The backward pass reads and writes gradients as well as activations: twice the forward's
-    // bytes.
-    section.backward_s += std::max(backward / flops_per_s, 2 * bytes / speed.memory_bytes_per_s);
+    const PassSeconds seconds = trains_ ? node.training_seconds(values, speed)
+                                        : PassSeconds{node.seconds(values, speed), 0};
+    section.forward_s += seconds.forward_s;
+    section.backward_s += seconds.backward_s;
+    section.forward_flops += as_double(node.flops, values);
+    if (node.core) section.core_s += seconds.forward_s;
+    if (node.reads_weights) section.weights_s += seconds.forward_s;
   }
   add_communication(values, speed, costs);
   for (const CompiledSaved& saved : saved_) {
@@ -325,7 +385,7 @@ std::vector<RankProgram::CollectiveBytes> RankProgram::collectives(const SymbolV
                         repeat, collective.bytes_in(pass, values, speed)});
     };
     add(collective.forward, Dispatch::forward);
-    add(collective.backward, Dispatch::backward);
+    if (trains_) add(collective.backward, Dispatch::backward);
   }
   return result;
 }

@@ -9,6 +9,7 @@
 #include "headroom/analysis.h"
 #include "headroom/plan.h"
 #include "stage_layout.h"
+#include "training_time.h"
 
 namespace headroom::detail {
 
@@ -44,6 +45,7 @@ struct RankSpeed {
   double layer_gemm_flops_per_s = 1;  ///< of is_layer_gemm
   double memory_bytes_per_s = 1;
   double collective_latency_s = 0;
+  double collective_step_s = 0;
   std::int64_t tensor_ranks = 1;
   double tensor_bytes_per_s = 1;
   std::int64_t context_ranks = 1;
@@ -51,6 +53,9 @@ struct RankSpeed {
   std::int64_t expert_ranks = 1;
   double expert_bytes_per_s = 1;
   double dispatch_share = 1;  ///< bytes of dispatched tokens over those in the activations' type
+  double whole_memory_bytes_per_s = 1;  ///< by the datasheet
+  double gradient_bytes = 4;            ///< training: of a weight's gradient
+  double kernel_s = 0;                  ///< training: fixed time of a kernel
 };
 
 /// Properties of a plan that decide which operators its sharded graph has.
@@ -59,6 +64,7 @@ struct Structure {
   SequenceParallel sequence = SequenceParallel::off;
   bool context = false;
   std::int64_t experts = 1;  ///< degree: a rank's number of experts is a constant of the graph
+  ExpertTensor expert_tensor = ExpertTensor::divided;
   bool operator==(const Structure&) const = default;
 };
 
@@ -89,15 +95,28 @@ class RankProgram {
   };
   struct CompiledNode {
     Section section;
+    OpKind kind;
     bool core;
     bool layer_gemm;
     bool reads_weights;
+    CompiledExpr layers;
     CompiledExpr flops;
     CompiledExpr bytes;  ///< without those of `reads`
     CompiledExpr backward_flops;
     std::vector<CompiledRead> reads;
+    CompiledExpr weights;         ///< training: elements of a GEMM's weights
+    CompiledExpr trained;         ///< those of them that are trained
+    CompiledExpr permuted_bytes;  ///< training: one copy of the tokens, as sent to experts
+    double permutations;
 
     [[nodiscard]] double all_bytes(const SymbolValues& values) const;
+    [[nodiscard]] double flops_per_s(const RankSpeed& speed) const {
+      return layer_gemm ? speed.layer_gemm_flops_per_s : speed.flops_per_s;
+    }
+    /// Seconds of an inference pass.
+    [[nodiscard]] double seconds(const SymbolValues& values, const RankSpeed& speed) const;
+    [[nodiscard]] PassSeconds training_seconds(const SymbolValues& values,
+                                               const RankSpeed& speed) const;
   };
   struct CompiledCollective {
     Section section;
@@ -134,6 +153,8 @@ class RankProgram {
                          RankCosts& costs) const;
 
   Bindings constants_;
+  bool trains_ = false;
+  bool expert_parallel_ = false;
   std::vector<CompiledNode> nodes_;
   std::vector<CompiledCollective> collectives_;
   std::vector<CompiledSaved> saved_;
@@ -147,6 +168,8 @@ class RankProgram {
 
 [[nodiscard]] SectionCosts& section_of(RankCosts& costs, const Section& section);
 
+/// Latency of one collective among `ranks`.
+[[nodiscard]] double collective_latency(std::int64_t ranks, double fixed_s, double step_s) noexcept;
 /// Seconds of one collective.
 [[nodiscard]] double collective_seconds(CollectiveKind kind, double bytes, RankGroup group,
                                         const RankSpeed& speed);

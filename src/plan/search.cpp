@@ -165,6 +165,12 @@ class CellSearch {
     choice.parallel.context = cell.context;
     choice.parallel.sequence = cell.sequence;
     choice.micro_batch = cell.micro_batch;
+    const FixedDegrees& fixed = space_.fixed;
+    choice.parallel.expert_tensor = fixed.expert_tensor;
+    choice.schedule = fixed.schedule;
+    choice.zero_ranks = fixed.zero_ranks;
+    choice.offload = fixed.offload;
+    choice.overlap = fixed.overlap;
     if (broken_rule(choice.parallel, limits_)) return;
     choice.parallel.expert = cell.expert;
     const std::int64_t rest = space_.devices / cell.tensor / cell.context;
@@ -185,9 +191,10 @@ class CellSearch {
     if (trains_ && plan.data * choice.micro_batch > space_.load.batch_size) return;
     if (!trains_ && plan.data > space_.load.batch_size) return;
     const std::int64_t layers = limits_.layers.main;
-    const bool even = limits_.one_stack && layers % plan.pipeline == 0;
     std::vector<std::int64_t> chunks{1};
-    if (trains_ && plan.pipeline > 1 && even) chunks = divisors(layers / plan.pipeline);
+    if (trains_ && plan.pipeline > 1 && limits_.one_stack) {
+      chunks = divisors(ceil_div(layers, plan.pipeline));
+    }
     for (const std::int64_t interleave : choices(space_.fixed.interleave, chunks)) {
       choice.parallel.interleave = interleave;
       if (!broken_rule(choice, space_.load, limits_)) run_states(choice);
@@ -204,7 +211,8 @@ class CellSearch {
     std::vector<Recomputation> recomputations{{Recompute::none, 1}};
     if (trains_) {
       if (eager_) recomputations.push_back({Recompute::selective, 1});
-      for (const std::int64_t every : divisors(layers / choice.parallel.interleave)) {
+      for (const std::int64_t every :
+           divisors(std::max<std::int64_t>(1, layers / choice.parallel.interleave))) {
         recomputations.push_back({Recompute::full, every});
       }
     }

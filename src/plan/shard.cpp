@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "graph_passes.h"
 #include "headroom/parallel_plan.h"
@@ -92,6 +93,8 @@ Graph shard(const Graph& graph, const ParallelPlan& plan, Stage stage) {
 
 Graph shard_stage(const Graph& graph, const ParallelPlan& plan, std::int64_t stage) {
   Graph result = detail::stage_of(graph, plan, stage);
+  const bool whole_experts = plan.expert_tensor == ExpertTensor::whole && plan.tensor > 1;
+  if (whole_experts) result = detail::with_whole_experts(result);
   if (plan.context > 1) result = detail::context_parallel(result);
   if (plan.expert > 1) result = detail::expert_parallel(result, plan.expert);
   if (plan.tensor > 1) result = detail::tensor_parallel(result, plan.sequence);
@@ -145,6 +148,12 @@ std::vector<CollectiveCall> collectives_of(const Graph& sharded) {
     }
   }
   return calls;
+}
+
+double collective_steps(std::int64_t ranks) noexcept {
+  if (ranks <= 1) return 0;
+  const auto count = static_cast<double>(ranks);
+  return std::min(count - 1, 2 * std::ceil(std::log2(count)));
 }
 
 double wire_bytes(CollectiveKind kind, double bytes, std::int64_t ranks) noexcept {

@@ -20,6 +20,18 @@ LayerRange even_range(std::int64_t layers, std::int64_t stages, std::int64_t sta
   return {begin, begin + each + (larger ? 1 : 0)};
 }
 
+/// The first layer of chunk `index` of `count`. Chunks are equally long but for those at the ends,
+/// which also hold the embedding and the head: missing layers are taken one each from the last, the
+/// first, the last but one, and so on.
+std::int64_t chunk_begin(std::int64_t layers, std::int64_t count, std::int64_t index) {
+  const std::int64_t length = ceil_div(layers, count);
+  const std::int64_t missing = count * length - layers;
+  const std::int64_t shorter_in_front = missing / 2;
+  const std::int64_t first_shorter_behind = count - ceil_div(missing, 2);
+  return index * length - std::min(index, shorter_in_front) -
+         std::max<std::int64_t>(0, index - first_shorter_behind);
+}
+
 bool is_position_table(const Block& block) {
   return std::ranges::any_of(block.nodes, [](const Node& node) {
     return kind_of(node.op) == OpKind::relative_position_bias;
@@ -135,12 +147,13 @@ std::vector<LayerRange> layers_of_stage(const StackLayers& layers, const Paralle
                                         std::int64_t stage) {
   if (plan.pipeline <= 1) return {{0, layers.total()}};
   if (plan.interleave > 1) {
-    const std::int64_t length = layers.total() / (plan.pipeline * plan.interleave);
     std::vector<LayerRange> chunks;
     chunks.reserve(static_cast<std::size_t>(plan.interleave));
+    const std::int64_t count = plan.pipeline * plan.interleave;
     for (std::int64_t chunk = 0; chunk < plan.interleave; ++chunk) {
-      const std::int64_t begin = (chunk * plan.pipeline + stage) * length;
-      chunks.push_back({begin, begin + length});
+      const std::int64_t index = chunk * plan.pipeline + stage;
+      chunks.push_back({detail::chunk_begin(layers.total(), count, index),
+                        detail::chunk_begin(layers.total(), count, index + 1)});
     }
     return chunks;
   }

@@ -97,11 +97,16 @@ SectionStates all_states(const StageCosts& costs, const RankStates& states,
   return all;
 }
 
+std::int64_t zero_ranks(const PlanChoice& choice, std::int64_t copies) noexcept {
+  return choice.zero_ranks == 0 ? copies : std::min(choice.zero_ranks, copies);
+}
+
 StateBytes stored_by_rank(const SectionStates& states, const PlanChoice& choice) {
   const ParallelPlan& plan = choice.parallel;
-  StateBytes stored = zero_sharded(states.dense, choice.zero, plan.replicas());
+  StateBytes stored = zero_sharded(states.dense, choice.zero, zero_ranks(choice, plan.replicas()));
   if (states.experts.weights > 0) {
-    stored += zero_sharded(states.experts, choice.zero, plan.replicas() / plan.expert);
+    const std::int64_t copies = plan.expert_replicas() / plan.expert;
+    stored += zero_sharded(states.experts, choice.zero, zero_ranks(choice, copies));
   }
   return stored;
 }

@@ -74,6 +74,9 @@ struct StageCosts {
 [[nodiscard]] SectionStates all_states(const StageCosts& costs, const RankStates& states,
                                        const PipelineStage& stage);
 
+/// Ranks of `copies` with the same weights over which ZeRO shards states.
+[[nodiscard]] std::int64_t zero_ranks(const PlanChoice& choice, std::int64_t copies) noexcept;
+
 /// The bytes that one rank stores of a stage's states under ZeRO.
 [[nodiscard]] StateBytes stored_by_rank(const SectionStates& states, const PlanChoice& choice);
 

@@ -20,9 +20,14 @@ using detail::StageCosts;
 /// Model chunks, summed over micro-batches, whose activations a stage stores at once. 1F1B stores
 /// as many as there are stages from this one on; interleaved, rank i stores 2·(p − i − 1) + (v −
 /// 1)·p + 1 chunks (arXiv 2104.04473, section 2.2; 2205.05198, section 4.2.3).
-std::int64_t chunks_in_flight(const PipelineStage& stage, const ParallelPlan& plan,
+std::int64_t chunks_in_flight(const PipelineStage& stage, const PlanChoice& choice,
                               std::int64_t micro_batches) {
+  const ParallelPlan& plan = choice.parallel;
   if (plan.pipeline == 1) return 1;
+  // From both ends at once, every rank stores p + 1 (arXiv 2412.19437, Table 2).
+  if (choice.schedule == PipelineSchedule::dual_pipe) {
+    return std::min(plan.pipeline + 1, micro_batches);
+  }
   const std::int64_t p = plan.pipeline;
   const std::int64_t v = plan.interleave;
   const std::int64_t remaining = p - stage.index;  // stages from this one on
@@ -31,9 +36,13 @@ std::int64_t chunks_in_flight(const PipelineStage& stage, const ParallelPlan& pl
 }
 
 /// Micro-batches in flight of operators outside the layers: embeddings, norms, head.
-std::int64_t micro_batches_in_flight(const PipelineStage& stage, const ParallelPlan& plan,
+std::int64_t micro_batches_in_flight(const PipelineStage& stage, const PlanChoice& choice,
                                      std::int64_t micro_batches) {
+  const ParallelPlan& plan = choice.parallel;
   if (plan.pipeline == 1) return 1;
+  if (choice.schedule == PipelineSchedule::dual_pipe) {
+    return std::min(plan.pipeline + 1, micro_batches);
+  }
   const std::int64_t remaining = plan.pipeline - stage.index;
   return std::min(plan.interleave == 1 ? remaining : 2 * remaining - 1, micro_batches);
 }
@@ -119,7 +128,6 @@ PlanMemory training_memory(const RankCosts& costs, const RankStates& states,
                            const StageCosts& layers, const PlanChoice& choice,
                            const StatePolicy& policy, const PipelineStage& stage,
                            std::int64_t micro_batches) {
-  const ParallelPlan& plan = choice.parallel;
   const bool in_pipeline = stage.stage != Stage::whole;
   const StateBytes all = detail::stored_by_rank(detail::all_states(layers, states, stage), choice);
   const StateBytes shown = in_pipeline ? detail::stored_by_rank(layers.states, choice) : all;
@@ -130,11 +138,20 @@ PlanMemory training_memory(const RankCosts& costs, const RankStates& states,
   memory.gradients = shown.gradients;
   memory.optimizer = shown.optimizer;
   memory.embedding_states = all.total() - shown.total();
+  if (choice.schedule == PipelineSchedule::dual_pipe) {
+    // Holds the layers of two stages; both ranks of a pair shard the optimizer's states.
+    memory.weights = checked_multiply(2, memory.weights);
+    memory.gradients = checked_multiply(2, memory.gradients);
+  }
+  if (choice.offload == Offload::optimizer) {
+    memory.embedding_states -= all.optimizer - shown.optimizer;
+    memory.optimizer = 0;
+  }
   memory.activations =
-      layer_activations(layers, choice, stage, chunks_in_flight(stage, plan, micro_batches));
+      layer_activations(layers, choice, stage, chunks_in_flight(stage, choice, micro_batches));
   memory.embedding_and_loss =
       costs.tables + checked_multiply(outside_activations(costs, stage),
-                                      micro_batches_in_flight(stage, plan, micro_batches));
+                                      micro_batches_in_flight(stage, choice, micro_batches));
   memory.buffers = training_buffers(costs, states, layers, choice, policy, stage);
   return memory;
 }
@@ -229,12 +246,73 @@ WorstStage worst_stage(const RankCosts& costs, const RankStates& states,
   return worst;
 }
 
-/// Seconds of data-parallel communication that do not overlap with the passes. It runs layer by
-/// layer during a pass; the excess over the pass is exposed, and at least the last layer.
+/// Seconds of data-parallel communication that do not overlap with the passes. If it overlaps, it
+/// runs layer by layer during a pass; the excess over the pass is exposed, and at least the last
+/// layer.
 double exposed_seconds(const detail::DataParallelCollective& call, double seconds,
-                       const WorstStage& worst) {
+                       const PlanChoice& choice, const WorstStage& worst) {
+  const bool by_zero = choice.overlap == DataOverlap::by_zero;
+  const bool overlaps =
+      by_zero ? choice.zero != Zero::optimizer : choice.overlap == DataOverlap::on;
+  if (!overlaps) return call.count * seconds;
   const double pass_s = call.backward ? worst.slowest.backward_s : worst.slowest.forward_s;
   return call.count * std::max(seconds / static_cast<double>(worst.layers), seconds - pass_s);
+}
+
+/// Bytes that the optimizer moves: reads and writes its states, reads the gradients for their norm
+/// and for the update, writes the weights, and clears the stored gradients. With ZeRO a rank
+/// updates its shard.
+Integer optimizer_bytes(const SectionStates& states, const PlanChoice& choice) {
+  const StateBytes stored = detail::stored_by_rank(states, choice);
+  PlanChoice sharded = choice;
+  if (choice.zero != Zero::none) sharded.zero = Zero::weights;
+  const StateBytes updated = detail::stored_by_rank(states, sharded);
+  return 2 * updated.optimizer + 2 * updated.gradients + updated.weights + stored.gradients;
+}
+
+/// Bytes per second over PCIe to the host, and of the host's memory for one device's states.
+constexpr double kHostLinkBytes = 32e9;    // PCIe 4.0 x16; assumed
+constexpr double kHostMemoryBytes = 40e9;  // eight channels of DDR5-5600 for eight devices; assumed
+
+/// On the host, 16-bit gradients go there, weights come back, and the host moves the states
+/// (ZeRO-Offload, arXiv 2101.06840, section 3).
+double optimizer_seconds(const SectionStates& states, const PlanChoice& choice,
+                         const DeviceRates& rates) {
+  const double device_rate = rates.memory_bytes_per_s * rates.efficiency.memory;
+  const auto moved = static_cast<double>(optimizer_bytes(states, choice));
+  if (choice.offload == Offload::none) return moved / device_rate;
+  PlanChoice sharded = choice;
+  if (choice.zero != Zero::none) sharded.zero = Zero::weights;
+  const StateBytes updated = detail::stored_by_rank(states, sharded);
+  const auto link = static_cast<double>(2 * updated.weights);
+  const auto states_moved = static_cast<double>(2 * updated.optimizer);
+  return link / kHostLinkBytes + states_moved / kHostMemoryBytes;
+}
+
+/// The bubble over that of 1F1B. A backward pass is half weight gradients, which zero-bubble
+/// schedules delay: (p − 1)·(F + B − 2W) in place of (p − 1)·(F + B), and (p/2 − 1)·(F + 2B − 3W)
+/// for DualPipe, with B the whole backward pass (arXiv 2412.19437, Table 2).
+double bubble_fraction(const PlanChoice& choice, const StageTime& stage) {
+  const double forward = stage.forward_s;
+  const double backward = stage.backward_s;
+  const double weight = backward / 2;
+  const auto p = static_cast<double>(choice.parallel.pipeline);
+  switch (choice.schedule) {
+    case PipelineSchedule::one_forward_one_backward:
+      return 1;
+    case PipelineSchedule::zero_bubble:
+      return (forward + backward - 2 * weight) / (forward + backward);
+    case PipelineSchedule::dual_pipe:
+      break;
+  }
+  return (p / 2 - 1) / (p - 1) * (forward + 2 * backward - 3 * weight) / (forward + backward);
+}
+
+/// Communication of a micro-batch beyond its computation. DualPipe hides that of one direction
+/// behind the computation of the other.
+double exposed_communication(const PlanChoice& choice, const StageTime& stage) {
+  const bool hides = choice.schedule == PipelineSchedule::dual_pipe;
+  return hides ? std::max(0.0, stage.communication_s - stage.compute()) : stage.communication_s;
 }
 
 }  // namespace
@@ -254,25 +332,23 @@ PlanFigures Planner::Implementation::training(const PlanChoice& choice, const Lo
   const auto passes = static_cast<double>(m);
   PlanTime& time = figures.time;
   time.compute_s = passes * worst.slowest.compute();
-  time.communication_s = passes * worst.slowest.communication_s;
+  time.communication_s = passes * exposed_communication(choice, worst.slowest);
   if (plan.pipeline > 1) {
     const auto v = static_cast<double>(plan.interleave);
     // Before its first and after its last micro-batch the slowest stage waits for the layers of the
     // others: p − 1 times its own if all are equal.
-    time.bubble_s = (all_layers_seconds(costs, choice.recompute) - worst.layers_s) / v;
+    time.bubble_s = (all_layers_seconds(costs, choice.recompute) - worst.layers_s) / v *
+                    bubble_fraction(choice, worst.slowest);
     time.communication_s += 2 * passes * v * send_seconds(choice, costs.hidden);
   }
   const double rate = rate_among(plan.tensor * plan.replicas());
   for (const auto& call : detail::data_parallel_collectives(worst.states, choice, passes)) {
     const double seconds =
-        wire_bytes(call.kind, call.bytes, call.ranks) / rate + rates.collective_latency_s;
-    time.communication_s += exposed_seconds(call, seconds, worst);
+        wire_bytes(call.kind, call.bytes, call.ranks) / rate +
+        detail::collective_latency(call.ranks, rates.collective_latency_s, rates.collective_step_s);
+    time.communication_s += exposed_seconds(call, seconds, choice, worst);
   }
-  const StateBytes updated = detail::stored_by_rank(worst.states, choice);
-  // The optimizer reads and writes each state, reads gradients and writes weights.
-  time.optimizer_s =
-      static_cast<double>(2 * updated.optimizer + updated.gradients + updated.weights) /
-      (rates.memory_bytes_per_s * rates.efficiency.memory);
+  time.optimizer_s = optimizer_seconds(worst.states, choice, rates);
   time.iteration_s = time.compute_s + time.communication_s + time.bubble_s + time.optimizer_s;
   const auto tokens = static_cast<double>(load.batch_size) * static_cast<double>(load.seq_len);
   time.tokens_per_s = tokens / time.iteration_s;

@@ -13,8 +13,6 @@ namespace {
 constexpr double kSpreadOfMad = 2.97;
 /// Relative error of interpolation, measured by leaving out grid points.
 constexpr double kInterpolation = 0.03;
-/// Relative range of a datasheet's assumed efficiencies, as seen in published runs.
-constexpr double kAssumedRange = 0.4;
 
 /// Fraction of a model's weights that a pass no longer finds in the last-level cache. A shared
 /// cache that is filled cyclically retains nothing of a working set well above its size, and all of
@@ -43,20 +41,23 @@ double bandwidth_at(const std::vector<BandwidthPoint>& points, double working_se
 }  // namespace
 
 StepTime measured_time(const ThreadProfile& profile, const std::vector<KernelCall>& calls,
-                       const StepWork& work, const MachineState& state) {
+                       const StepWork& work, const MachineState& state, double own_share) {
   StepTime step;
   step.overhead_s = profile.step_overhead_s + cold_share(state) * profile.cold_step_overhead_s;
   step.time_s = step.cached_s = step.overhead_s;
+  double spread = 0;
   for (const KernelCall& call : calls) {
     const KernelTime time = call_time(profile, call, state);
     step.time_s += call.times * time.seconds;
     const double cached =
         call.warm ? time_of(table_of(profile, *call.warm), call.sizes).seconds : time.seconds;
     step.cached_s += call.times * cached;
-    step.spread_s += call.times * time.seconds * (kSpreadOfMad * time.spread + kInterpolation);
+    spread += call.times * time.seconds * (kSpreadOfMad * time.spread + kInterpolation);
     const KernelTable& table = table_of(profile, KernelKind::copy);
     step.overhead_s += call.times * table.seconds.front().value_or(0);
   }
+  step.low_s = std::max(0.0, own_share * step.time_s - spread);
+  step.high_s = step.time_s + spread;
   step.compute_s = (work.matrix_flops + work.elementwise_flops) / peak_flops_per_s(profile);
   const bool from_memory = work.bytes > state.last_level_cache_bytes / 2 ||
                            (!calls.empty() && calls.front().warm && cold_share(state) > 0.5);
@@ -72,7 +73,9 @@ StepTime assumed_time(const DatasheetRates& rates, const StepWork& work, DType d
   step.compute_s = work.matrix_flops / reached.peak_flops_per_s;
   step.memory_s = work.bytes / rates.memory_bytes_per_s;
   step.time_s = std::max(work.matrix_flops / reached.flops_per_s, work.bytes / reached.bytes_per_s);
-  step.spread_s = kAssumedRange * step.time_s;
+  const double range = efficiency_of(rates, Purpose::serve, dtype).range;
+  step.low_s = step.time_s / (1 + range);
+  step.high_s = step.time_s * (1 + range);
   step.cached_s = step.time_s;
   return step;
 }

@@ -9,7 +9,8 @@ namespace headroom::detail {
 /// Time of one operator with its roofline.
 struct StepTime {
   double time_s = 0;
-  double spread_s = 0;                  ///< uncertainty in either direction
+  double low_s = 0;  ///< range of time_s
+  double high_s = 0;
   double compute_s = 0;                 ///< at the machine's peak FLOP/s
   double memory_s = 0;                  ///< at the bandwidth of the operands' memory level
   double overhead_s = 0;                ///< of the calls
@@ -30,10 +31,11 @@ struct MachineState {
   double last_level_cache_bytes = 0;
 };
 
-/// Time by measured curves.
+/// Time by measured curves. `own_share` is the calibration's fraction of the machine: other
+/// programs had the rest, without which a kernel takes as little as that fraction of its time.
 [[nodiscard]] StepTime measured_time(const ThreadProfile& profile,
                                      const std::vector<KernelCall>& calls, const StepWork& work,
-                                     const MachineState& state);
+                                     const MachineState& state, double own_share);
 
 /// Time by a datasheet. Throws Error{invalid_input} if the datasheet has no rate for `dtype`.
 [[nodiscard]] StepTime assumed_time(const DatasheetRates& rates, const StepWork& work, DType dtype);

@@ -31,8 +31,7 @@ Graph graph_on(const MachineProfile& machine, const ModelSpec& spec, const Graph
   return measured ? build_graph(spec, options) : build_stored_graph(spec, options);
 }
 
-/// The calibration's share of the machine, which other programs used for the rest: a kernel with
-/// the machine to itself takes as little as this fraction of its calibrated time.
+/// The calibration's share of the machine; other programs used the rest.
 double own_share(const MachineContext& calibration) {
   if (!calibration.other_programs_cpus || calibration.logical_cpus == 0) return 1;
   return 1 - *calibration.other_programs_cpus / calibration.logical_cpus;
@@ -144,8 +143,8 @@ class Pass {
                                   low ? workload.arithmetic_type() : workload.dtype);
     }
     const detail::LinearPolicy policy{detail::has_few_rows(workload), has_narrow_weights(workload)};
-    return detail::measured_time(*profile_, detail::kernel_calls(place, sizes, policy), work,
-                                 state);
+    return detail::measured_time(*profile_, detail::kernel_calls(place, sizes, policy), work, state,
+                                 own_share_);
   }
 
   void store(std::string path, const StepTime& step, double times) {
@@ -162,8 +161,8 @@ class Pass {
     found->time_s += times * step.time_s;
     found->roofline_share = found->time_s > 0 ? roofline / found->time_s : 0;
     found->cached_s += times * step.cached_s;
-    found->low_s += times * std::max(0.0, own_share_ * step.time_s - step.spread_s);
-    found->high_s += times * (step.time_s + step.spread_s);
+    found->low_s += times * step.low_s;
+    found->high_s += times * step.high_s;
   }
 
   const ModelSpec& spec_;

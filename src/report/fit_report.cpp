@@ -59,6 +59,8 @@ void add_iteration(const FitReport& report, Document& document) {
   part("optimizer", time.optimizer_s);
   add(step_name(report.question.query.purpose, time),
       fmt::format("{} = {}", duration(time.iteration_s), parts));
+  add("range",
+      fmt::format("{} to {}, as nine of ten runs", duration(time.low_s), duration(time.high_s)));
   if (time.ttft_s) add("TTFT", fmt::format("{} for one prompt", duration(*time.ttft_s)));
   std::string throughput = fmt::format("{:.1f} tokens/s", time.tokens_per_s);
   if (time.mfu) throughput += fmt::format(" · MFU {:.1f} %", 100 * *time.mfu);

@@ -30,6 +30,8 @@ Json memory_json(const PlanMemory& memory, const DeviceRates& rates) {
 Json time_json(const PlanTime& time) {
   Json json;
   json["iteration_s"] = time.iteration_s;
+  json["low_s"] = time.low_s;
+  json["high_s"] = time.high_s;
   json["compute_s"] = time.compute_s;
   json["communication_s"] = time.communication_s;
   json["bubble_s"] = time.bubble_s;
@@ -87,6 +89,7 @@ Json machine_json(const PlanQuestion& question) {
                      {"exchange_latency_s", rates.collective_latency_s},
                      {"efficiency_origin", name_of(rates.efficiency_origin)},
                      {"efficiency_source", rates.efficiency_source},
+                     {"time_range", rates.time_range},
                      {"overhead_bytes", overhead ? json_integer(*overhead) : Json(nullptr)},
                      {"intra_node", rates.link_is_assumed},
                      {"inter_node", rates.network_is_assumed}};
@@ -134,6 +137,11 @@ std::string describe(const PlanChoice& choice, Purpose purpose) {
   text += fmt::format(" · micro-batch {} · recompute {}", choice.micro_batch,
                       name_of(choice.recompute));
   if (choice.zero != Zero::none) text += fmt::format(" · ZeRO {}", static_cast<int>(choice.zero));
+  if (choice.zero_ranks != 0) text += fmt::format(" over {} ranks", choice.zero_ranks);
+  if (choice.schedule != PipelineSchedule::one_forward_one_backward) {
+    text += fmt::format(" · {}", name_of(choice.schedule));
+  }
+  if (choice.offload == Offload::optimizer) text += " · optimizer on the host";
   return text;
 }
 
@@ -225,6 +233,10 @@ Json plan_json(const PlanChoice& choice) {
   json["micro_batch"] = choice.micro_batch;
   json["recompute"] = name_of(choice.recompute);
   json["zero"] = static_cast<int>(choice.zero);
+  json["zero_ranks"] = choice.zero_ranks == 0 ? Json(nullptr) : Json(choice.zero_ranks);
+  json["schedule"] = name_of(choice.schedule);
+  json["etp"] = plan.expert_tensor == ExpertTensor::whole ? 1 : plan.tensor;
+  json["offload"] = choice.offload == Offload::optimizer ? "optimizer" : "none";
   return json;
 }
 

@@ -120,6 +120,15 @@ std::string render(const MachineProfile& profile, const RenderOptions& options) 
   return rendered(options, document, document, [] { return detail::Json(); });
 }
 
+std::string render(const CalibrationReport& report, const RenderOptions& options) {
+  const auto document = [&] { return detail::to_document(report); };
+  return rendered(options, document, document, [&] { return profile_to_json(report.machine); });
+}
+
+std::string render(const TrainTimeReport& report, const RenderOptions& options) {
+  return rendered(report, options);
+}
+
 std::string render(const FitReport& report, const RenderOptions& options) {
   return rendered(report, options);
 }

@@ -41,6 +41,9 @@ void add_time(const TimePrediction& time, Detail detail, Document& document);
 [[nodiscard]] Document to_document(const MachinesReport& report);
 [[nodiscard]] Json to_json(const MachinesReport& report);
 [[nodiscard]] Document to_document(const MachineProfile& profile);
+[[nodiscard]] Document to_document(const CalibrationReport& report);
+[[nodiscard]] Document to_document(const TrainTimeReport& report);
+[[nodiscard]] Json to_json(const TrainTimeReport& report);
 
 [[nodiscard]] Document to_document(const UnknownModel& model, Detail detail);
 /// Tensors by storage type, for CSV.

@@ -1,6 +1,7 @@
 // Eight measured training steps on B200s: tests/data/training/b200_training_runs.csv, from
 // SimuMax's table. `real_alloc_gib` is max_memory_allocated of Megatron-LM with Transformer Engine.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <string>
@@ -8,6 +9,7 @@
 
 #include "gpt_models.h"
 #include "headroom/plan.h"
+#include "headroom/rate_fit.h"
 
 namespace headroom::test {
 namespace {
@@ -46,13 +48,17 @@ nlohmann::json config_of(const std::string& name) {
   return config;
 }
 
-PlanFigures predicted_step(const std::string& name) {
+struct Step {
   PlanQuery query;
-  query.purpose = Purpose::train;
-  query.attention = AttentionImplementation::fused;
-  Planner planner(spec_of(config_of(name)), query,
-                  device_rates(find_machine("b200"), query.purpose, DType::bfloat16));
   PlanChoice choice;
+  Load load;
+};
+
+Step step_of(const std::string& name) {
+  Step step;
+  step.query.purpose = Purpose::train;
+  step.query.attention = AttentionImplementation::fused;
+  PlanChoice& choice = step.choice;
   choice.parallel.tensor = number_after(name, "tp");
   choice.parallel.pipeline = number_after(name, "pp");
   choice.parallel.data = number_after(name, "dp");
@@ -60,9 +66,16 @@ PlanFigures predicted_step(const std::string& name) {
   choice.parallel.sequence =
       choice.parallel.tensor > 1 ? SequenceParallel::on : SequenceParallel::off;
   choice.zero = Zero::optimizer;
-  const Load load{number_after(name, "mbc") * choice.parallel.data, 4096};
-  require_legal(choice, load, planner.limits(load.seq_len));
-  return planner.evaluate(choice, load);
+  step.load = {number_after(name, "mbc") * choice.parallel.data, 4096};
+  return step;
+}
+
+PlanFigures predicted_step(const std::string& name) {
+  const Step step = step_of(name);
+  Planner planner(spec_of(config_of(name)), step.query,
+                  device_rates(find_machine("b200"), step.query.purpose, DType::bfloat16));
+  require_legal(step.choice, step.load, planner.limits(step.load.seq_len));
+  return planner.evaluate(step.choice, step.load);
 }
 
 /// Relative error of `figure` in every row whose name begins with `prefix`.
@@ -93,18 +106,124 @@ TEST_CASE("allocated memory of dense training steps on B200 is within 0.5 % of t
 }
 
 // Tokens are assumed to be spread evenly over the experts; a run allocates for those it got.
-TEST_CASE("allocated memory of mixtures of experts on B200 is within 2.5 % of the measured") {
+TEST_CASE("allocated memory of mixtures of experts on B200 is within 1 % of the measured") {
   const std::vector<double> errors = errors_of("deepseek", "real_alloc_gib", allocated_gib);
   CHECK(errors.size() == 3);
-  for (const double error : errors) CHECK(std::abs(error) < 0.025);
+  for (const double error : errors) CHECK(std::abs(error) < 0.01);
 }
 
 // The three efficiencies of Blackwell were fitted to these rows (src/machine/efficiency.cpp).
-TEST_CASE("training steps on B200 take the measured time within 5 %") {
+TEST_CASE("training steps on B200 take the measured time within 4 %") {
   const std::vector<double> errors = errors_of(
       "", "real_ms", [](const PlanFigures& figures) { return 1e3 * figures.time.iteration_s; });
   CHECK(errors.size() == 8);
-  for (const double error : errors) CHECK(std::abs(error) < 0.05);
+  for (const double error : errors) CHECK(std::abs(error) < 0.04);
+}
+
+namespace {
+
+const DeviceRates& rates_of_lender() {
+  // Hopper's efficiencies: nothing that was fitted to B200.
+  static const DeviceRates rates = [] {
+    DeviceRates b200 = device_rates(find_machine("b200"), Purpose::train, DType::bfloat16);
+    b200.efficiency =
+        known_efficiency(Architecture::hopper, Purpose::train, DType::bfloat16).fractions;
+    b200.efficiency_origin = EfficiencyOrigin::assumed;
+    return b200;
+  }();
+  return rates;
+}
+
+std::vector<MeasuredRun> measured_runs() {
+  std::vector<MeasuredRun> runs;
+  for (const CsvRow& row : read_csv(data_folder() / "training/b200_training_runs.csv")) {
+    const std::string& name = row.at("case");
+    const Step step = step_of(name);
+    MeasuredRun run;
+    run.name = name;
+    run.question.model.spec = spec_of(config_of(name));
+    run.question.query = step.query;
+    run.question.rates = rates_of_lender();
+    run.question.load = step.load;
+    run.request = {step.choice, step.choice.micro_batch};
+    run.time_s = std::strtod(row.at("real_ms").c_str(), nullptr) / 1e3;
+    runs.push_back(run);
+  }
+  return runs;
+}
+
+/// Errors of the runs that `fit` was not fitted to, and how many lie outside its range.
+struct Judged {
+  std::vector<double> errors;
+  std::size_t outside = 0;
+};
+
+void judge(const std::vector<MeasuredRun>& runs, unsigned fitted_to, Judged& judged) {
+  std::vector<MeasuredRun> chosen;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if ((fitted_to >> i & 1U) != 0) chosen.push_back(runs[i]);
+  }
+  const FittedEfficiency fit = fit_rates(chosen).efficiency;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if ((fitted_to >> i & 1U) != 0) continue;
+    const MeasuredRun& run = runs[i];
+    DeviceRates rates = run.question.rates;
+    rates.efficiency = fit.fractions;
+    Planner planner(run.question.model.spec, run.question.query, rates);
+    const double ratio =
+        planner.evaluate(run.request.choice, run.question.load).time.iteration_s / run.time_s;
+    judged.errors.push_back(std::abs(ratio - 1));
+    if (ratio > 1 + fit.range || ratio < 1 / (1 + fit.range)) ++judged.outside;
+  }
+}
+
+}  // namespace
+
+// Goals that were set for rows kept aside: 4 % in the median, 8 % for nine of ten.
+TEST_CASE("four of the eight steps predict the other four within 4 % median and 8 % p90") {
+  const std::vector<MeasuredRun> runs = measured_runs();
+  Judged judged;
+  for (unsigned chosen = 0; chosen < 256; ++chosen) {
+    if (std::popcount(chosen) == 4) judge(runs, chosen, judged);
+  }
+  std::ranges::sort(judged.errors);
+  REQUIRE(judged.errors.size() == 280);
+  MESSAGE("median " << judged.errors[140] << " p90 " << judged.errors[252] << " outside "
+                    << judged.outside);
+  CHECK(judged.errors[140] < 0.04);
+  CHECK(judged.errors[252] < 0.08);
+  CHECK(judged.outside <= 28);
+}
+
+TEST_CASE("what cannot be fitted to is refused") {
+  CHECK_THROWS_AS((void)fit_rates({}), Error);
+  std::vector<MeasuredRun> runs = measured_runs();
+  runs.front().time_s = 0;
+  CHECK_THROWS_AS((void)fit_rates(runs), Error);
+  runs.front().time_s = 1;
+  runs.back().question.query.purpose = Purpose::serve;
+  CHECK_THROWS_AS((void)fit_rates(runs), Error);
+}
+
+TEST_CASE("a machine's file keeps fitted efficiencies and every prediction names them") {
+  MachineProfile machine = find_machine("b200");
+  const FittedEfficiency fitted = fit_rates(measured_runs()).efficiency;
+  std::get<DatasheetRates>(machine.rates).fitted = {fitted};
+  const MachineProfile read = profile_from_json(profile_to_json(machine), "b200.json");
+  const DeviceRates rates = device_rates(read, Purpose::train, DType::bfloat16);
+  CHECK(rates.efficiency.network == doctest::Approx(fitted.fractions.network));
+  CHECK(rates.efficiency_origin == EfficiencyOrigin::fitted);
+  CHECK(rates.time_range == doctest::Approx(fitted.range));
+  CHECK(device_rates(read, Purpose::serve, DType::bfloat16).efficiency_origin !=
+        EfficiencyOrigin::fitted);
+}
+
+TEST_CASE("one measured step brings the others within 15 %") {
+  const std::vector<MeasuredRun> runs = measured_runs();
+  Judged judged;
+  for (unsigned one = 1; one < 256; one *= 2) judge(runs, one, judged);
+  std::ranges::sort(judged.errors);
+  CHECK(judged.errors[judged.errors.size() * 9 / 10] < 0.15);
 }
 
 }  // namespace headroom::test

@@ -187,6 +187,43 @@ TEST_CASE("more expert-parallel ranks need less memory each") {
   }
 }
 
+// Megatron-LM, --expert-tensor-parallel-size 1: a rank holds whole experts and runs them on its
+// shard of the sequence.
+TEST_CASE("whole experts are spread across tensor-parallel ranks") {
+  for (const char* const name : {"mixtral-8x7b", "deepseek-v2-lite"}) {
+    CAPTURE(std::string(name));
+    const Graph whole = training_graph(published(name), AttentionImplementation::fused);
+    ParallelPlan plan;
+    plan.tensor = 2;
+    plan.sequence = SequenceParallel::on;
+    plan.data = 2;
+    plan.expert = 4;
+    const ShardingLimits limits = limits_of(whole, 128);
+    CHECK(broken_rule(plan, limits) == PlanRule::expert_replicas);
+    plan.expert_tensor = ExpertTensor::whole;
+    REQUIRE_FALSE(broken_rule(plan, limits));
+    const Graph rank = shard(whole, plan);
+    CHECK(4 * parameters_of(rank, is_expert) == parameters_of(whole, is_expert));
+    const Workload workload = training(1, 128, AttentionImplementation::fused);
+    CHECK(2 * forward_flops(rank, workload, plan) == forward_flops(whole, workload, {}));
+    plan.sequence = SequenceParallel::off;
+    CHECK(broken_rule(plan, limits) == PlanRule::expert_whole_sequence);
+  }
+}
+
+// Two exchanges in each of Mixtral's 32 layers.
+TEST_CASE("a decode step exchanges tokens in the forward pass only") {
+  PlanQuery query;
+  Planner planner(published("mixtral-8x7b"), query,
+                  device_rates(find_machine("h100-80gb"), query.purpose, query.dtype));
+  PlanChoice choice;
+  choice.parallel.data = 8;
+  choice.parallel.expert = 8;
+  for (const Communication& row : planner.communication(choice, {8, 1024})) {
+    if (row.group == RankGroup::expert) CHECK(row.count == 64);
+  }
+}
+
 TEST_CASE("ZeRO shards the states of experts over fewer ranks") {
   Planner planner = h100_trainer(published("mixtral-8x7b"));
   const Graph whole = training_graph(published("mixtral-8x7b"));

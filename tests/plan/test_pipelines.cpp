@@ -141,6 +141,54 @@ TEST_CASE("surplus layers go to the stages before the last") {
   CHECK(sizes(61, 16) == std::vector<std::int64_t>{3, 3, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 3});
 }
 
+// Llama 3 405B with a layer per chunk; DeepSeek-V3's 61 and Qwen3-235B's 94 layers, of which
+// Megatron-LM lets the embedding and the head take a place each.
+TEST_CASE("chunks of an uneven interleaved pipeline are shorter at the ends") {
+  const auto chunks = [](std::int64_t layers, std::int64_t stages, std::int64_t interleave) {
+    ParallelPlan plan = pipeline_of(stages);
+    plan.interleave = interleave;
+    std::vector<std::int64_t> sizes(static_cast<std::size_t>(stages * interleave));
+    std::int64_t next = 0;
+    for (std::int64_t chunk = 0; chunk < interleave; ++chunk) {
+      for (std::int64_t stage = 0; stage < stages; ++stage) {
+        const LayerRange range =
+            layers_of_stage({0, layers}, plan, stage)[static_cast<std::size_t>(chunk)];
+        CHECK(range.begin == next);
+        next = range.end;
+        sizes[static_cast<std::size_t>(chunk * stages + stage)] = range.size();
+      }
+    }
+    CHECK(next == layers);
+    return sizes;
+  };
+  std::vector<std::int64_t> llama(128, 1);
+  llama.front() = llama.back() = 0;
+  CHECK(chunks(126, 16, 8) == llama);
+  std::vector<std::int64_t> qwen(32, 3);
+  qwen.front() = qwen.back() = 2;
+  CHECK(chunks(94, 8, 4) == qwen);
+  std::vector<std::int64_t> deepseek(32, 2);
+  deepseek[0] = deepseek[30] = deepseek[31] = 1;
+  CHECK(chunks(61, 16, 2) == deepseek);
+  CHECK(chunks(12, 2, 3) == std::vector<std::int64_t>(6, 2));
+}
+
+TEST_CASE("stages of an uneven interleaved pipeline store each layer once") {
+  const Graph whole = graph_of("deepseek-v2-lite");  // 27 layers, the first of them dense
+  ParallelPlan plan = pipeline_of(4);
+  plan.interleave = 3;
+  REQUIRE_FALSE(broken_rule(plan, limits_of(whole, 128)));
+  Integer parameters = 0;
+  Integer flops = 0;
+  for (std::int64_t stage = 0; stage < 4; ++stage) {
+    const Graph rank = shard_stage(whole, plan, stage);
+    parameters += parameters_on(rank);
+    flops += flops_on(rank, plan);
+  }
+  CHECK(parameters == parameters_on(whole));
+  CHECK(flops == flops_on(whole, {}));
+}
+
 TEST_CASE("an encoder gets the number of stages that makes the largest stage smallest") {
   CHECK(encoder_stages({0, 12}, 4) == 0);
   CHECK(encoder_stages({12, 12}, 4) == 2);

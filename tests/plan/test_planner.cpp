@@ -1,9 +1,11 @@
 // The planner against the analyses of sharded graphs, and properties of what fits.
 #include <algorithm>
+#include <functional>
 
 #include "gpt_models.h"
 #include "headroom/error.h"
 #include "headroom/plan.h"
+#include "headroom/train_time.h"
 
 namespace headroom::test {
 namespace {
@@ -326,6 +328,99 @@ TEST_CASE("a pipeline's bubble is (p − 1)/(m·v) of its work") {
   };
   CHECK(bubble_s(1) == doctest::Approx(2 * bubble_s(2)));
   CHECK(bubble_s(1) == doctest::Approx(3 * bubble_s(3)));
+}
+
+namespace {
+
+PlanFigures step_of_llama(const std::function<void(PlanChoice&)>& change) {
+  PlanQuery query;
+  query.purpose = Purpose::train;
+  query.attention = AttentionImplementation::fused;
+  Planner planner(load_model("llama-3-8b").spec, query,
+                  device_rates(find_machine("h100-80gb"), query.purpose, query.dtype));
+  PlanChoice choice;
+  change(choice);
+  const Load load{64, 4096};
+  require_legal(choice, load, planner.limits(load.seq_len));
+  return planner.evaluate(choice, load);
+}
+
+}  // namespace
+
+// arXiv 2401.10241, Table 1: with equal forward, input and weight passes ZB-H1 leaves a third of
+// the bubble; arXiv 2412.19437, Table 2: DualPipe (p/2 − 1)·(F&B + B − 3W) and p + 1 micro-batches.
+TEST_CASE("schedules without bubbles wait as their papers say") {
+  const auto piped = [](PipelineSchedule schedule) {
+    return step_of_llama([&](PlanChoice& choice) {
+      choice.parallel.pipeline = 8;
+      choice.schedule = schedule;
+    });
+  };
+  const PlanFigures plain = piped(PipelineSchedule::one_forward_one_backward);
+  const PlanFigures zero = piped(PipelineSchedule::zero_bubble);
+  const PlanFigures dual = piped(PipelineSchedule::dual_pipe);
+  CHECK(zero.time.bubble_s / plain.time.bubble_s == doctest::Approx(1.0 / 3).epsilon(0.1));
+  CHECK(dual.time.bubble_s / plain.time.bubble_s == doctest::Approx(3.0 / 7 * 2 / 3).epsilon(0.1));
+  CHECK(zero.memory.total() == plain.memory.total());
+  // The first stage of 1F1B saves 8 micro-batches, every rank of DualPipe 9.
+  CHECK(8 * dual.memory.activations ==
+        doctest::Approx(9.0 * static_cast<double>(plain.memory.activations)).epsilon(0.001));
+}
+
+TEST_CASE("HSDP shards over some replicas and reduces over the others") {
+  const auto sharded = [](std::int64_t replicas, std::int64_t ranks) {
+    return step_of_llama([&](PlanChoice& choice) {
+      choice.parallel.data = replicas;
+      choice.zero = Zero::weights;
+      choice.zero_ranks = ranks;
+    });
+  };
+  const PlanMemory all = sharded(8, 0).memory;
+  const PlanMemory eight_of_32 = sharded(32, 8).memory;
+  CHECK(eight_of_32.weights == all.weights);
+  CHECK(eight_of_32.optimizer == all.optimizer);
+  CHECK(sharded(32, 0).memory.weights < all.weights);
+  CHECK_THROWS_AS(sharded(32, 5), IllegalPlan);
+}
+
+TEST_CASE("an optimizer on the host leaves its memory and takes the link's time") {
+  const auto with = [](Offload offload) {
+    return step_of_llama([&](PlanChoice& choice) { choice.offload = offload; });
+  };
+  const PlanFigures device = with(Offload::none);
+  const PlanFigures host = with(Offload::optimizer);
+  CHECK(host.memory.optimizer == 0);
+  CHECK(device.memory.total() - host.memory.total() == device.memory.optimizer);
+  CHECK(host.time.optimizer_s > device.time.optimizer_s);
+}
+
+// Meta's model card: 30.84 million H100 hours for 15.6 trillion tokens; arXiv 2407.21783, section
+// 3.3.4: more than 90 % effective training time.
+TEST_CASE("the training of Llama 3.1 405B takes the published device-hours within 10 %") {
+  PlanQuestion question;
+  question.model = load_model("llama-3.1-405b");
+  question.query.purpose = Purpose::train;
+  question.query.attention = AttentionImplementation::fused;
+  question.rates = device_rates(find_machine("h100-80gb"), Purpose::train, DType::bfloat16);
+  question.devices = 16384;
+  question.load = {2048, 8192};
+  FixedDegrees fixed;
+  fixed.tensor = 8;
+  fixed.sequence = SequenceParallel::on;
+  fixed.pipeline = 16;
+  fixed.interleave = 8;
+  fixed.zero = Zero::optimizer;
+  fixed.micro_batch = 1;
+  fixed.overlap = DataOverlap::on;
+  TrainingBudget budget;
+  budget.tokens = 15.6e12;
+  budget.availability = 0.9;
+  budget.power_w = 700;
+  const TrainTimeReport report = make_train_time_report(question, fixed, budget);
+  CHECK(report.device_hours == doctest::Approx(30.84e6).epsilon(0.1));
+  CHECK(report.energy_j == doctest::Approx(report.device_hours * 3600 * 700));
+  CHECK(report.eight_nd / report.six_nd == doctest::Approx(4.0 / 3));
+  CHECK(report.six_nd_share < *report.plan.figures.time.mfu);
 }
 
 TEST_CASE("a model without a loss cannot be trained") {

@@ -285,8 +285,12 @@ TEST_CASE("each rule is found broken by a plan that breaks it") {
   CHECK(broken([](ParallelPlan& p) { p.interleave = 2; }) == PlanRule::interleave_needs_pipeline);
   CHECK(broken([](ParallelPlan& p) {
           p.pipeline = 4;
-          p.interleave = 2;
+          p.interleave = 4;
         }) == PlanRule::interleave_layers);
+  CHECK_FALSE(broken([](ParallelPlan& p) {
+    p.pipeline = 4;
+    p.interleave = 2;
+  }));
   CHECK(broken([](ParallelPlan& p) { p.context = 2; }) == PlanRule::context_fused_attention);
   CHECK(broken([](ParallelPlan& p) { p.expert = 2; }) == PlanRule::expert_routed);
 }

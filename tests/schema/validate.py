@@ -115,6 +115,10 @@ fit llama-3-8b --machine a100-80gb --count 8 --phase train --tp 2 --sp --pp 4 --
 fit llama-2-7b --machine rtx-4090 --phase train --adapter qlora --recompute full
 fit llama-3.1-405b --machine h100-80gb --count 8 --tp 8 --weights int4
 fit llama-3-70b --machine h100-80gb
+fit llama-3.1-405b --machine h100-80gb --count 2048 --phase train --tp 8 --sp --pp 16 --interleave 8 --batch 256 --zero 1 --zero-ranks 8
+fit deepseek-v3 --machine h100-80gb --count 2048 --phase train --pp 16 --ep 64 --batch 4096 --micro-batch 1 --schedule dual-pipe --offload optimizer
+train-time llama-3-8b --tokens 1T --machine h100-80gb --count 16 --zero 1 --attention fused
+train-time gpt2 --tokens 300B --machine t4 --count 2 --price 0.5 --batch 64 --availability 0.9
 plan llama-3-8b --machine a100-80gb --count 16 --train --batch 64
 plan llama-3-70b --machine h100-80gb --count 8 --serve --batch 64
 plan llama-3.1-405b --machine h100-80gb --count 2 --train --batch 2
@@ -134,6 +138,7 @@ complexity gpt2 --study generation --new-tokens 1..8 --machine t4
 complexity linear.json --study generation --new-tokens 1,3 --measure --runs 1
 complexity llama-3.1-405b --study shares --machine h100-80gb
 complexity linear.json --study shares --seq 4,8 --measure --runs 1
+calibrate --from runs.jsonl --machine b200
 machines
 machines h100
 machines show a100-80gb
@@ -151,7 +156,7 @@ analyze unknown-shards
 analyze adapter
 """.strip().splitlines()
 
-SCHEMAS = {"presets types": "model_types", "analyze unknown": "unknown_model"}
+SCHEMAS = {"calibrate": "machines", "presets types": "model_types", "analyze unknown": "unknown_model"}
 
 LARGE_CASE = "analyze llama-3.1-405b --batch 1000000 --seq 131072"
 

@@ -1,0 +1,46 @@
+// Fits a machine's efficiencies to measured runs: as many as the runs determine, the others stay
+// near the known ones.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "headroom/plan.h"
+
+namespace headroom {
+
+/// A plan whose iteration was measured: a training step, a decode step, or a pass of an encoder.
+struct MeasuredRun {
+  std::string name;
+  PlanQuestion question;
+  PlanRequest request;
+  double time_s = 0;
+  std::optional<Integer> memory_bytes;  ///< allocated tensors of the worst rank
+};
+
+/// A run beside its predictions.
+struct FittedRun {
+  std::string name;
+  double measured_s = 0;
+  double before_s = 0;     ///< predicted with the rates of the question
+  double predicted_s = 0;  ///< predicted with the fitted rates
+  std::optional<Integer> measured_bytes;
+  Integer predicted_bytes = 0;
+};
+
+struct RateFit {
+  FittedEfficiency efficiency;
+  Efficiency before;
+  std::vector<FittedRun> runs;
+};
+
+/// The efficiencies under which the runs are most probable, given the known ones: least squares of
+/// the logarithms of times, where a time deviates by a few percent from its prediction and an
+/// efficiency by some tens of percent from the known one. So one run suffices, and directions that
+/// no run determines keep the known value and its deviation. Throws Error{invalid_input} without
+/// runs, for runs of several purposes, and for a time that is not above 0; IllegalPlan.
+[[nodiscard]] RateFit fit_rates(std::span<const MeasuredRun> runs);
+
+}  // namespace headroom

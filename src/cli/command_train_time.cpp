@@ -1,0 +1,112 @@
+// headroom train-time MODEL: days, energy and price of a whole training run.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <memory>
+
+#include "commands.h"
+#include "headroom/error.h"
+#include "headroom/report.h"
+#include "output.h"
+#include "own_machine.h"
+#include "plan_options.h"
+
+namespace headroom::cli {
+namespace {
+
+/// Tokens of a step if no batch is given: Llama 3 405B trained with 16 Mi (arXiv 2407.21783,
+/// section 3.4.1).
+constexpr std::int64_t kStepTokens = std::int64_t{1} << 24U;
+
+struct TrainTimeCommand {
+  PlanOptions options;
+  TrainingBudget budget;
+};
+
+/// A number above 0 with an optional unit of 1000s: "15T", "300B", "5e11".
+double parse_amount(const std::string& names, const std::string& text, bool with_unit) {
+  double number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, failed] = std::from_chars(text.data(), end, number);
+  const std::string unit(rest, end);
+  double factor = 1;
+  if (with_unit && unit == "M") factor = 1e6;
+  if (with_unit && unit == "B") factor = 1e9;
+  if (with_unit && unit == "T") factor = 1e12;
+  const bool known = unit.empty() || factor > 1;
+  const double amount = number * factor;
+  if (failed != std::errc{} || !known || !std::isfinite(amount) || amount <= 0 || amount > 1e18) {
+    refuse_value(names, fmt::format("takes a number above 0{}, not \"{}\"",
+                                    with_unit ? ", such as 15T or 300B" : "", text));
+  }
+  return amount;
+}
+
+void run_train_time(TrainTimeCommand& command) {
+  PlanOptions& options = command.options;
+  options.query.purpose = Purpose::train;
+  refuse_ignored_options(options);
+  ReportOutput output(options.output);
+  PlanQuestion question = question_of(options);
+  std::vector<std::string> notes = question.notes;
+  if (!options.batch_size) {
+    question.load.batch_size = std::max<std::int64_t>(1, kStepTokens / question.load.seq_len);
+    notes.push_back(
+        fmt::format("a step has {} sequences, 16 Mi tokens as Llama 3 405B's: --batch "
+                    "sets another number",
+                    question.load.batch_size));
+  }
+  const MachineProfile machine = machine_named(options.machine, default_backend());
+  if (const auto* sheet = std::get_if<DatasheetRates>(&machine.rates); !command.budget.power_w) {
+    if (sheet != nullptr) command.budget.power_w = sheet->power_w;
+  }
+  const TrainTimeReport report =
+      make_train_time_report(std::move(question), options.fixed, command.budget);
+  output.write(render(report, render_options(options.output, Detail::summary)), notes);
+}
+
+}  // namespace
+
+void add_train_time(Command root) {
+  auto options = std::make_shared<TrainTimeCommand>();
+  Command command =
+      root.add_command("train-time", "Predict days, energy and price of a whole training run");
+  add_plan_options(command, options->options);
+  TrainingBudget& budget = options->budget;
+  command
+      .add_text(
+          "--tokens", "TOKENS",
+          [&budget](const std::string& text) {
+            budget.tokens = parse_amount("--tokens", text, true);
+          },
+          "Tokens to train on, such as 15T or 300B")
+      .require();
+  command.add_text(
+      "--price", "PER_HOUR",
+      [&budget](const std::string& text) {
+        budget.price_per_hour = parse_amount("--price", text, false);
+      },
+      "Price of a device and hour");
+  command.add_text(
+      "--power", "WATTS",
+      [&budget](const std::string& text) { budget.power_w = parse_amount("--power", text, false); },
+      "Power of a device (the machine's limit)");
+  command.add_text(
+      "--availability", "FRACTION",
+      [&budget](const std::string& text) {
+        budget.availability = parse_amount("--availability", text, false);
+        if (budget.availability > 1) refuse_value("--availability", "must not be above 1");
+      },
+      "Fraction of the time in which steps run (1)");
+  command.set_footer(
+      "Examples:\n"
+      "  headroom train-time llama-3.1-405b --tokens 15T --machine h100-80gb --count 16384 --seq "
+      "8192\n"
+      "  headroom train-time llama-3-8b --tokens 1T --machine b200 --count 64 --price 4 --zero 1\n"
+      "\n"
+      "Degrees that are not given are searched for the fastest plan.");
+  command.on_run([options] { run_train_time(*options); });
+}
+
+}  // namespace headroom::cli

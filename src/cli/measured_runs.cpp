@@ -1,0 +1,132 @@
+#include "measured_runs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "command_line.h"
+#include "headroom/error.h"
+#include "json_text.h"
+#include "plan_options.h"
+#include "plan_violations.h"
+
+namespace headroom::cli {
+namespace {
+
+using Words = std::vector<std::string>;
+
+[[noreturn]] void fail(const std::string& where, const std::string& message) {
+  throw Error(ErrorCode::invalid_input, message, where,
+              R"(a line is {"command": ["fit", "MODEL", …], "time_s": 0.281}, with an optional )"
+              R"("memory_bytes" and "name")");
+}
+
+/// The words of `command` after "fit", without its machine. Throws if it names another one.
+Words plan_words(const nlohmann::json& command, const std::string& machine,
+                 const std::string& where) {
+  if (!command.is_array()) fail(where, "\"command\" is not a list of words");
+  Words words;
+  for (const nlohmann::json& word : command) {
+    if (!word.is_string()) fail(where, "\"command\" is not a list of words");
+    words.push_back(word.get<std::string>());
+  }
+  if (!words.empty() && words.front() == "headroom") words.erase(words.begin());
+  if (words.empty() || words.front() != "fit") {
+    fail(where, "\"command\" is not a fit command, whose step could be predicted");
+  }
+  words.erase(words.begin());
+  constexpr std::string_view kOption = "--machine";
+  for (auto word = words.begin(); word != words.end();) {
+    const bool joined = word->starts_with("--machine=");
+    if (!joined && *word != kOption) {
+      ++word;
+      continue;
+    }
+    const auto next = word + 1;
+    if (!joined && next == words.end()) fail(where, "--machine has no value");
+    const std::string name = joined ? word->substr(kOption.size() + 1) : *next;
+    if (name != machine) {
+      fail(where, fmt::format("the run is of {}, not of {}", name, machine));
+    }
+    word = words.erase(word, joined ? next : next + 1);
+  }
+  return words;
+}
+
+/// The planner's question of these words.
+void set_plan(const Words& words, const std::string& machine, MeasuredRun& run) {
+  Application parser("headroom", "", "");
+  PlanOptions options;
+  Command fit = parser.root().add_command("fit", "");
+  add_plan_options(fit, options);
+  Words arguments{"fit"};
+  arguments.insert(arguments.end(), words.begin(), words.end());
+  arguments.insert(arguments.end(), {"--machine", machine});
+  parser.run(arguments);
+  refuse_ignored_options(options);
+  run.question = question_of(options);
+  run.request = request_of(options);
+}
+
+double positive(const nlohmann::json& line, const char* key, const std::string& where) {
+  const nlohmann::json& value = line.at(key);
+  if (!value.is_number() || !(value.get<double>() > 0)) {
+    fail(where, fmt::format("\"{}\" is not a number above 0", key));
+  }
+  return value.get<double>();
+}
+
+MeasuredRun read_run(const nlohmann::json& line, const std::string& machine,
+                     const std::string& where) {
+  if (!line.is_object()) fail(where, "is not an object");
+  constexpr std::string_view kKeys[] = {"command", "time_s", "memory_bytes", "name"};
+  for (const auto& [key, value] : line.items()) {
+    if (std::ranges::find(kKeys, key) == std::end(kKeys)) {
+      fail(where, fmt::format("has an unknown key \"{}\"", key));
+    }
+  }
+  for (const char* const key : {"command", "time_s"}) {
+    if (!line.contains(key)) fail(where, fmt::format("has no \"{}\"", key));
+  }
+  MeasuredRun run;
+  const Words words = plan_words(line["command"], machine, where);
+  run.time_s = positive(line, "time_s", where);
+  if (line.contains("memory_bytes")) {
+    run.memory_bytes = static_cast<Integer>(positive(line, "memory_bytes", where));
+  }
+  run.name = fmt::format("{}", fmt::join(words, " "));
+  if (line.contains("name") && line["name"].is_string()) run.name = line["name"];
+  try {
+    set_plan(words, machine, run);
+    const PlanChoice choice = resolve(run.request, run.question.load);
+    const Planner planner(run.question.model.spec, run.question.query, run.question.rates);
+    require_legal(choice, run.question.load, planner.limits(run.question.load.seq_len));
+  } catch (const IllegalPlan& error) {
+    const Error worded = with_options(error);
+    throw Error(worded.code(), worded.what(), where, worded.hint());
+  } catch (const Error& error) {
+    throw Error(error.code(), error.what(), where, error.hint());
+  }
+  return run;
+}
+
+}  // namespace
+
+std::vector<MeasuredRun> read_measured_runs(const std::string& file, const std::string& machine) {
+  const std::string text = detail::read_text_file(file);
+  std::vector<MeasuredRun> runs;
+  std::string_view rest = text;
+  for (std::size_t number = 1; !rest.empty(); ++number) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+    if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+    const std::string where = fmt::format("{}:{}", file, number);
+    runs.push_back(read_run(detail::parse_json(line, where), machine, where));
+  }
+  if (runs.empty()) fail(file, "holds no run");
+  return runs;
+}
+
+}  // namespace headroom::cli

@@ -1,0 +1,17 @@
+// Files of measured runs: `calibrate --from`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "headroom/rate_fit.h"
+
+namespace headroom::cli {
+
+/// The runs of a file of JSON lines, each {"command": ["fit", MODEL, …], "time_s": …} with
+/// optional "memory_bytes" and "name": the command whose prediction was measured, on `machine`.
+/// Throws Error{invalid_input} that names file and line.
+[[nodiscard]] std::vector<MeasuredRun> read_measured_runs(const std::string& file,
+                                                          const std::string& machine);
+
+}  // namespace headroom::cli

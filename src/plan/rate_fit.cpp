@@ -1,0 +1,207 @@
+// Gauss–Newton with Gaussian priors on the logarithms of three efficiencies.
+#include "headroom/rate_fit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "headroom/error.h"
+
+namespace headroom {
+namespace {
+
+constexpr std::size_t kRates = 3;  ///< matrix, memory, network
+using Vector = std::array<double, kRates>;
+using Matrix = std::array<Vector, kRates>;
+
+/// Deviation of a measured time from its prediction with the right efficiencies: the median over
+/// the eight published steps on B200 is 2 %.
+constexpr double kTimeDeviation = 0.025;
+/// Deviations of efficiencies from those of their architecture. Published ones of GEMMs are 0.5 to
+/// 0.75, of memory 0.3 to 0.8; networks vary as much as memory.
+constexpr Vector kKnownDeviations{0.15, 0.45, 0.35};
+/// Likewise where another architecture lends them.
+constexpr Vector kLentDeviations{0.30, 0.60, 0.60};
+constexpr int kSteps = 12;
+constexpr double kDifference = 0.01;  ///< of a logarithm, for derivatives
+/// 90 % of a normal distribution lie within this many deviations.
+constexpr double kNinetyPercent = 1.645;
+
+Vector logarithms(const Efficiency& efficiency) {
+  return {std::log(efficiency.matrix), std::log(efficiency.memory), std::log(efficiency.network)};
+}
+
+/// Machine files hold fractions from 0.001 to 1.
+double fraction(double logarithm) { return std::clamp(std::exp(logarithm), 0.001, 1.0); }
+
+Efficiency efficiency_at(const Vector& x) {
+  return {fraction(x[0]), fraction(x[1]), fraction(x[2])};
+}
+
+/// Solves m·x = v by Gauss–Jordan elimination; m is symmetric and positive.
+Vector solved(Matrix m, Vector v) {
+  for (std::size_t i = 0; i < kRates; ++i) {
+    const double pivot = m[i][i];
+    for (double& value : m[i]) value /= pivot;
+    v[i] /= pivot;
+    for (std::size_t row = 0; row < kRates; ++row) {
+      if (row == i) continue;
+      const double factor = m[row][i];
+      for (std::size_t column = 0; column < kRates; ++column) {
+        m[row][column] -= factor * m[i][column];
+      }
+      v[row] -= factor * v[i];
+    }
+  }
+  return v;
+}
+
+/// A run with its planner, at any efficiencies.
+class Predictor {
+ public:
+  explicit Predictor(const MeasuredRun& run)
+      : run_(run),
+        choice_(resolve(run.request, run.question.load)),
+        planner_(run.question.model.spec, run.question.query, run.question.rates) {
+    require_legal(choice_, run.question.load, planner_.limits(run.question.load.seq_len));
+  }
+
+  [[nodiscard]] PlanFigures at(const Efficiency& efficiency) {
+    DeviceRates rates = run_.question.rates;
+    // The layers' GEMM rate holds the ratio of two types' efficiencies, which stays.
+    rates.efficiency = efficiency;
+    planner_.set_rates(rates);
+    return planner_.evaluate(choice_, run_.question.load);
+  }
+
+  [[nodiscard]] double log_seconds(const Vector& x) {
+    return std::log(at(efficiency_at(x)).time.iteration_s);
+  }
+
+  [[nodiscard]] const MeasuredRun& run() const noexcept { return run_; }
+
+ private:
+  const MeasuredRun& run_;
+  PlanChoice choice_;
+  Planner planner_;
+};
+
+/// The quadratic form whose minimum a step of Gauss–Newton takes.
+struct NormalEquations {
+  Matrix curvature{};
+  Vector gradient{};
+};
+
+NormalEquations equations_at(std::vector<Predictor>& predictors, const Vector& x,
+                             const Vector& known, const Vector& deviations) {
+  NormalEquations equations;
+  for (std::size_t i = 0; i < kRates; ++i) {
+    const double precision = 1 / (deviations[i] * deviations[i]);
+    equations.curvature[i][i] = precision;
+    equations.gradient[i] = precision * (known[i] - x[i]);
+  }
+  constexpr double kPrecision = 1 / (kTimeDeviation * kTimeDeviation);
+  for (Predictor& predictor : predictors) {
+    const double log_seconds = predictor.log_seconds(x);
+    const double residual = std::log(predictor.run().time_s) - log_seconds;
+    Vector slope{};
+    for (std::size_t i = 0; i < kRates; ++i) {
+      Vector moved = x;
+      moved[i] -= kDifference;  // away from the bound at 1
+      slope[i] = (log_seconds - predictor.log_seconds(moved)) / kDifference;
+    }
+    for (std::size_t i = 0; i < kRates; ++i) {
+      equations.gradient[i] += kPrecision * slope[i] * residual;
+      for (std::size_t j = 0; j < kRates; ++j) {
+        equations.curvature[i][j] += kPrecision * slope[i] * slope[j];
+      }
+    }
+  }
+  return equations;
+}
+
+Vector deviations_of(const Matrix& curvature) {
+  Vector deviations{};
+  for (std::size_t i = 0; i < kRates; ++i) {
+    Vector unit{};
+    unit[i] = 1;
+    deviations[i] = std::sqrt(solved(curvature, unit)[i]);
+  }
+  return deviations;
+}
+
+/// Range of nine of ten predictions of other plans: what is left of the fitted runs, with the
+/// published scatter counted as four runs more, widened as a fit of that few runs needs.
+double range_of(const std::vector<FittedRun>& runs) {
+  constexpr double kPublishedRuns = 4;
+  constexpr double kPublishedDeviation = 0.035;
+  double squares = kPublishedRuns * kPublishedDeviation * kPublishedDeviation;
+  for (const FittedRun& run : runs) {
+    const double residual = std::log(run.measured_s / run.predicted_s);
+    squares += residual * residual;
+  }
+  const auto count = static_cast<double>(runs.size());
+  const double deviation = std::sqrt(squares / (kPublishedRuns + count));
+  return std::expm1(kNinetyPercent * deviation * std::sqrt(1 + kRates / count));
+}
+
+void require_runs(std::span<const MeasuredRun> runs) {
+  if (runs.empty()) throw_invalid_input("there is no run to fit to", "give at least one run");
+  for (const MeasuredRun& run : runs) {
+    if (!(run.time_s > 0) || !std::isfinite(run.time_s)) {
+      throw_invalid_input(fmt::format("{}: time_s is not above 0", run.name),
+                          "give the seconds of one iteration");
+    }
+    if (run.question.query.purpose != runs.front().question.query.purpose) {
+      throw_invalid_input(fmt::format("{} and {} are one of serving and one of training",
+                                      runs.front().name, run.name),
+                          "fit each purpose to runs of its own");
+    }
+    if (run.question.query.dtype != runs.front().question.query.dtype) {
+      throw_invalid_input(
+          fmt::format("{} and {} have activations of different types", runs.front().name, run.name),
+          "fit each type to runs of its own");
+    }
+  }
+}
+
+}  // namespace
+
+RateFit fit_rates(std::span<const MeasuredRun> runs) {
+  require_runs(runs);
+  std::vector<Predictor> predictors(runs.begin(), runs.end());
+  const DeviceRates& rates = runs.front().question.rates;
+  const Vector known = logarithms(rates.efficiency);
+  const bool lent = rates.efficiency_origin == EfficiencyOrigin::assumed;
+  const Vector& deviations = lent ? kLentDeviations : kKnownDeviations;
+  Vector x = known;
+  NormalEquations equations;
+  for (int step = 0; step < kSteps; ++step) {
+    equations = equations_at(predictors, x, known, deviations);
+    const Vector change = solved(equations.curvature, equations.gradient);
+    for (std::size_t i = 0; i < kRates; ++i) {
+      x[i] = std::min(0.0, x[i] + std::clamp(change[i], -0.5, 0.5));
+    }
+  }
+  RateFit fit;
+  fit.before = rates.efficiency;
+  fit.efficiency.purpose = runs.front().question.query.purpose;
+  fit.efficiency.dtype = runs.front().question.query.dtype;
+  fit.efficiency.fractions = efficiency_at(x);
+  const Vector spread = deviations_of(equations.curvature);
+  fit.efficiency.deviations = {spread[0], spread[1], spread[2]};
+  fit.efficiency.runs = static_cast<std::int64_t>(runs.size());
+  for (Predictor& predictor : predictors) {
+    const PlanFigures before = predictor.at(fit.before);
+    const PlanFigures after = predictor.at(fit.efficiency.fractions);
+    fit.runs.push_back({predictor.run().name, predictor.run().time_s, before.time.iteration_s,
+                        after.time.iteration_s, predictor.run().memory_bytes,
+                        after.memory.allocated()});
+  }
+  fit.efficiency.range = range_of(fit.runs);
+  return fit;
+}
+
+}  // namespace headroom

@@ -1,0 +1,57 @@
+// A whole training run from one of its steps.
+#include "headroom/train_time.h"
+
+#include <cmath>
+
+#include "headroom/analysis.h"
+#include "headroom/error.h"
+
+namespace headroom {
+namespace {
+
+/// The fastest plan of the request's degrees.
+PlanResult fastest_plan(const PlanQuestion& question, const FixedDegrees& fixed) {
+  SearchSpace space;
+  space.fixed = fixed;
+  space.keep = 1;
+  PlanReport report = make_plan_report(question, space);
+  if (report.plans.empty()) {
+    throw_invalid_input("no plan of these devices fits a step of the training",
+                        "take more devices, another machine, or a smaller batch");
+  }
+  return std::move(report.plans.front());
+}
+
+}  // namespace
+
+TrainTimeReport make_train_time_report(PlanQuestion question, const FixedDegrees& fixed,
+                                       const TrainingBudget& budget) {
+  TrainTimeReport report;
+  report.plan = fastest_plan(question, fixed);
+  report.budget = budget;
+  const PlanTime& step = report.plan.figures.time;
+  const double tokens_per_step =
+      static_cast<double>(question.load.batch_size) * static_cast<double>(question.load.seq_len);
+  report.steps = std::ceil(budget.tokens / tokens_per_step);
+  report.seconds = report.steps * step.iteration_s / budget.availability;
+  report.low_s = report.steps * step.low_s / budget.availability;
+  report.high_s = report.steps * step.high_s / budget.availability;
+  const auto devices = static_cast<double>(question.devices);
+  if (budget.power_w) report.energy_j = *budget.power_w * devices * report.seconds;
+  constexpr double kSecondsPerHour = 3600;
+  report.device_hours = devices * report.seconds / kSecondsPerHour;
+  if (budget.price_per_hour) report.price = report.device_hours * *budget.price_per_hour;
+  const Graph graph = build_graph(question.model.spec, {Phase::train, question.query.attention});
+  const ParameterCount parameters = count_parameters(graph);
+  report.active_parameters = parameters.active.evaluate(graph.sizes);
+  const auto active = static_cast<double>(report.active_parameters);
+  report.six_nd = 6 * active * budget.tokens;
+  report.eight_nd = 8 * active * budget.tokens;
+  const double peak = question.rates.flops_per_s * devices * report.seconds;
+  report.six_nd_share = report.six_nd / peak;
+  report.eight_nd_share = report.eight_nd / peak;
+  report.question = std::move(question);
+  return report;
+}
+
+}  // namespace headroom

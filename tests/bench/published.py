@@ -1,0 +1,304 @@
+#!/usr/bin/env python3
+"""Lays published runs beside headroom's predictions.
+
+usage: published.py HEADROOM [--check | --update]
+
+Prints reports/published.md, writes it (--update), or compares it with the file (--check, exit status 1 if they differ).
+The runs are those of tests/data; nothing is measured here.
+"""
+
+import json
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+from csv import DictReader
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+DATA = ROOT / "tests" / "data"
+REPORT = ROOT / "reports" / "published.md"
+GIB = 2**30
+
+# Four of the eight steps on B200, one of each model and both kinds of plans.
+FITTED = ("llama3_70b_l12_tp1_pp2_dp4_mbc4_cef", "llama3_70b_l12_tp8_pp1_dp1_mbc4_cef",
+          "deepseekv2_tp1_ep8_pp1_dp8_l4_mbc8_cef", "llama3_405b_l4_tp1_pp2_dp4_mbc4_cef")
+
+LLAMA_BENCH_DEVICES = {
+    "NVIDIA A100 80GB PCIe": "a100-80gb-pcie",
+    "NVIDIA A100-SXM4-80GB": "a100-80gb",
+    "NVIDIA A40": "a40",
+    "NVIDIA GeForce RTX 3080": "rtx-3080",
+    "NVIDIA GeForce RTX 3090": "rtx-3090",
+    "NVIDIA GeForce RTX 4080": "rtx-4080",
+    "NVIDIA GeForce RTX 4090": "rtx-4090",
+    "NVIDIA H100 PCIe": "h100-80gb-pcie",
+    "NVIDIA L40S": "l40s",
+    "NVIDIA RTX 6000 Ada Generation": "rtx-6000-ada",
+    "NVIDIA RTX A6000": "rtx-a6000",
+}
+LLAMA_BENCH_MODELS = {"llama 8B F16": ("llama-3-8b", "float16"),
+                      "llama 8B Q4_K - Medium": ("llama-3-8b", "q4_k_m"),
+                      "llama 70B Q4_K - Medium": ("llama-3-70b", "q4_k_m")}
+
+
+class Tool:
+    """The program, and a folder for the configs that its commands name."""
+
+    def __init__(self, binary, folder):
+        self.binary = binary
+        self.folder = Path(folder)
+
+    def json(self, *words):
+        run = subprocess.run([self.binary, *words, "--format", "json"], capture_output=True, text=True)
+        if run.returncode not in (0, 1):
+            raise SystemExit(f"headroom {' '.join(words)}: {run.stderr}")
+        return json.loads(run.stdout)
+
+    def config(self, name, config):
+        file = self.folder / f"{name}.json"
+        file.write_text(json.dumps(config))
+        return str(file)
+
+
+def preset(name):
+    return json.loads((ROOT / "presets" / "models" / f"{name}.json").read_text())["config"]
+
+
+def off(predicted, measured):
+    return 100 * (predicted / measured - 1)
+
+
+def signed(percent, digits=1):
+    return f"{percent:+.{digits}f}".replace("-", "−")
+
+
+def table(head, rows):
+    lines = ["| " + " | ".join(head) + " |", "| :-- |" + " --: |" * (len(head) - 1)]
+    return lines + ["| " + " | ".join(row) + " |" for row in rows]
+
+
+def spread(errors):
+    """Median and 90th percentile of absolute errors."""
+    sizes = sorted(abs(error) for error in errors)
+    return f"median {statistics.median(sizes):.1f} %, nine of ten within {sizes[int(0.9 * (len(sizes) - 1) + 0.5)]:.1f} %"
+
+
+# Training on B200
+
+
+def number_after(case, key):
+    found = re.search(rf"_{key}(\d+)", case)
+    return int(found.group(1)) if found else 1
+
+
+def b200_config(case):
+    """The models as SimuMax defines them."""
+    if case.startswith("llama3"):
+        config = preset("llama-3-70b")
+        if case.startswith("llama3_405b"):
+            config |= {"hidden_size": 16384, "intermediate_size": 53248, "num_attention_heads": 128,
+                       "num_key_value_heads": 16}
+    elif case.startswith("deepseekv2"):
+        config = preset("deepseek-v2")
+    else:
+        config = preset("deepseek-v3") | {"first_k_dense_replace": 1}
+        config.pop("quantization_config", None)
+    return config | {"num_hidden_layers": number_after(case, "l")}
+
+
+def b200_command(tool, case):
+    tp, pp, dp, ep, batches = (number_after(case, key) for key in ("tp", "pp", "dp", "ep", "mbc"))
+    words = ["fit", tool.config(case, b200_config(case)), "--phase", "train", "--count", tp * pp * dp, "--tp", tp, "--pp",
+             pp, "--ep", ep, "--seq", 4096, "--batch", batches * dp, "--micro-batch", 1, "--zero", 1, "--attention", "fused"]
+    return [str(word) for word in words] + (["--sp"] if tp > 1 else [])
+
+
+def b200(tool):
+    with open(DATA / "training" / "b200_training_runs.csv", encoding="utf-8") as file:
+        rows = [(row["case"], float(row["real_ms"]), float(row["real_alloc_gib"]), float(row["simumax_ms"]))
+                for row in DictReader(file)]
+    commands = {case: b200_command(tool, case) for case, *_ in rows}
+    runs = tool.folder / "b200.jsonl"
+    runs.write_text("".join(json.dumps({"name": case, "command": commands[case], "time_s": ms / 1e3}) + "\n"
+                            for case, ms, *_ in rows if case in FITTED))
+    machine = str(tool.folder / "b200.json")
+    subprocess.run([tool.binary, "calibrate", "--from", str(runs), "--machine", "b200", "-o", machine], check=True,
+                   capture_output=True)
+    fitted = json.loads(Path(machine).read_text())["fitted"][0]
+    lines, default_errors, other_errors, memory_errors, outside = [], [], [], [], 0
+    for case, ms, gib, simumax in rows:
+        default = tool.json(*commands[case], "--machine", "b200")
+        calibrated = tool.json(*commands[case], "--machine", machine)
+        default_off = off(1e3 * default["time"]["iteration_s"], ms)
+        fitted_off = off(1e3 * calibrated["time"]["iteration_s"], ms)
+        memory_off = off(default["memory"]["allocated_bytes"] / GIB, gib)
+        outside += not default["time"]["low_s"] <= ms / 1e3 <= default["time"]["high_s"]
+        default_errors.append(default_off)
+        memory_errors.append(memory_off)
+        if case not in FITTED:
+            other_errors.append(fitted_off)
+        mark = " (fitted to)" if case in FITTED else ""
+        lines.append([case, f"{ms:.1f}", signed(default_off), signed(fitted_off) + mark, signed(off(simumax, ms)),
+                      f"{gib:.2f}", signed(memory_off, 2)])
+    share = {key: f"{100 * value:.0f} ± {100 * value * fitted['deviations'][key]:.0f} %"
+             for key, value in fitted["fractions"].items()}
+    memory = sorted(map(abs, memory_errors))
+    return [
+        "## Training steps on 8 × B200", "",
+        "Megatron-LM with Transformer Engine; times and `max_memory_allocated` from SimuMax's table "
+        "([b200_training_runs.csv](../tests/data/training/b200_training_runs.csv)). *Default*: `--machine b200`, whose three "
+        "efficiencies were fitted to all eight rows. *Four steps*: the machine that `calibrate --from` makes of the four rows "
+        "marked, started from that default.", "",
+        *table(["Run", "Measured [ms]", "Default [%]", "Four steps [%]", "SimuMax [%]", "Allocated [GiB]", "Memory [%]"],
+               lines), "",
+        f"- Default: {spread(default_errors)}; {outside} of {len(rows)} outside the predicted range.",
+        f"- The rows that the four steps were not: {spread(other_errors)}. Fitted: {share['matrix']} of peak arithmetic, "
+        f"{share['memory']} of memory and {share['network']} of network bandwidth.",
+        f"- Every choice of four rows, started from Hopper's efficiencies, is judged in "
+        f"[test_b200_runs.cpp](../tests/plan/test_b200_runs.cpp): the other four within 4 % in the median and 8 % at the 90th "
+        f"percentile.",
+        f"- Memory: median {statistics.median(memory):.2f} %, at most {memory[-1]:.2f} %; no constant is fitted, but its rules were found "
+        "with these rows at hand.", ""]
+
+
+# Training on A100
+
+
+def gpt_config(model):
+    return {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_embd": model["hidden"],
+            "n_head": model["heads"], "n_layer": model["layers"], "n_positions": 2048, "vocab_size": 51200,
+            "activation_function": "gelu_new"}
+
+
+def a100(tool):
+    models = json.loads((DATA / "training" / "korthikanti.json").read_text())["models"]
+    lines, errors, outside = [], [], 0
+    for model in models:
+        for name, seconds in model["iteration_s"].items():
+            words = ["fit", tool.config(model["name"], gpt_config(model)), "--machine", "a100-80gb", "--phase", "train",
+                     "--count", model["gpus"], "--tp", model["tp"], "--pp", model["pp"], "--interleave", model["interleave"],
+                     "--seq", model["seq"], "--batch", model["batch"], "--micro-batch", model["micro"],
+                     "--recompute", "full" if name == "full" else "selective"]
+            if name != "full":
+                words.append("--sp")
+            time = tool.json(*map(str, words))["time"]
+            errors.append(off(time["iteration_s"], seconds))
+            outside += not time["low_s"] <= seconds <= time["high_s"]
+            lines.append([f"{model['name']}, {'full' if name == 'full' else 'selective'} recompute", f"{seconds:.2f}",
+                          f"{time['iteration_s']:.2f}", signed(errors[-1])])
+    return ["## Training steps on A100", "",
+            "Korthikanti et al. 2022, arXiv 2205.05198, Table 5 ([korthikanti.json](../tests/data/training/korthikanti.json)). "
+            "Ampere's efficiencies were fitted to these rows and to Table 1 of arXiv 2104.04473, which "
+            "[test_narayanan.cpp](../tests/plan/test_narayanan.cpp) holds within 7 %.", "",
+            *table(["Run", "Measured [s]", "Predicted [s]", "Off [%]"], lines), "",
+            f"- {spread(errors)}; {outside} of {len(lines)} outside the predicted range.", ""]
+
+
+# Serving
+
+
+def throughput(tool, row):
+    """Tokens per second, and their range: the largest batch that fits, one prefill per request, then steps at the mean
+    context."""
+    words = ["fit", row["model"], "--machine", row["device"], "--count", row["tp"], "--tp", row["tp"], "--recipe", "w8a8-fp8",
+             "--kv-dtype", "float8"]
+    words = [str(word) for word in words]
+    total = row["input_tokens"] + row["output_tokens"]
+    most = min(row["max_batch"], row["requests"])
+    batch = min(most, tool.json(*words, "--seq", str(total))["largest_batch"] or most)
+    prompt = tool.json(*words, "--seq", str(row["input_tokens"]))["time"]["ttft_s"]
+    context = row["input_tokens"] + row["output_tokens"] // 2
+    step = tool.json(*words, "--seq", str(context), "--batch", str(batch))["time"]
+    tokens = batch * row["output_tokens"]
+    predicted = tokens / (batch * prompt + row["output_tokens"] * step["iteration_s"])
+    return predicted, step["high_s"] / step["iteration_s"]
+
+
+def serving(tool):
+    rows = json.loads((DATA / "training" / "published_serving.json").read_text())["rows"]
+    lines, errors, outside = [], [], 0
+    for row in rows:
+        predicted, factor = throughput(tool, row)
+        measured = row["output_tokens_per_s"]
+        errors.append(off(predicted, measured))
+        outside += not predicted / factor <= measured <= predicted * factor
+        lines.append([f"{row['model']}, {row['tp']} × {row['device']}, {row['input_tokens']} in, {row['output_tokens']} out",
+                      f"{measured:.0f}", f"{predicted:.0f}", signed(errors[-1])])
+    return ["## Offline throughput of TensorRT-LLM", "",
+            "FP8 weights and KV-cache, all requests queued at once, TensorRT-LLM v1.0 "
+            "([published_serving.json](../tests/data/training/published_serving.json)). One prefill a request and steps of the "
+            "largest batch that fits, at the mean context. Hopper's serving efficiencies were fitted to these rows.", "",
+            *table(["Run", "Measured [tokens/s]", "Predicted [tokens/s]", "Off [%]"], lines), "",
+            f"- {spread(errors)}; {outside} of {len(lines)} outside the predicted range.", ""]
+
+
+def llama_bench_rows():
+    with open(DATA / "logs" / "llamacpp_logs.jsonl", encoding="utf-8") as file:
+        for line in file:
+            log = json.loads(line)
+            if log["device"] not in LLAMA_BENCH_DEVICES or log["model"] not in LLAMA_BENCH_MODELS:
+                continue
+            for test in log["tests"] or []:
+                name = test["test"].replace(" ", "")
+                if re.fullmatch(r"(pp|tg)\d+", name):
+                    yield LLAMA_BENCH_DEVICES[log["device"]], *LLAMA_BENCH_MODELS[log["model"]], name, test["tps"]
+
+
+def llama_bench(tool):
+    groups, seen = {}, {}
+    for device, model, weights, test, measured in llama_bench_rows():
+        words = ["analyze", model, "--machine", device, "--dtype", "float16", "--weights", weights]
+        tokens = int(test[2:])
+        prompt = test.startswith("pp")
+        words += ["--seq", str(tokens)] if prompt else ["--phase", "decode", "--past", str(tokens // 2)]
+        key = tuple(words)
+        if key not in seen:
+            seen[key] = tool.json(*words)["time"]
+        time = seen[key]
+        predicted = (tokens if prompt else 1) / time["total_s"]
+        group = groups.setdefault((device, model, weights, "prompt" if prompt else "generation"), [])
+        inside = 1 / time["high_s"] <= measured / (tokens if prompt else 1) <= 1 / time["low_s"]
+        group.append((off(predicted, measured), inside))
+    lines = [[f"{model}, {weights}, {device}", kind, str(len(group)),
+              signed(statistics.median(error for error, _ in group), 0)]
+             for (device, model, weights, kind), group in sorted(groups.items())]
+    summary = []
+    for kind in ("prompt", "generation"):
+        members = [one for (*_, name), group in groups.items() if name == kind for one in group]
+        outside = sum(not inside for _, inside in members)
+        bias = statistics.median(error for error, _ in members)
+        summary.append(f"- {kind}: {spread([error for error, _ in members])}, bias {signed(bias, 0)} %; "
+                       f"{outside} of {len(members)} outside the predicted range.")
+    return ["## llama.cpp on single devices", "",
+            "llama-bench results of April and May 2024 from public notebooks "
+            "([llamacpp_logs.jsonl](../tests/data/logs/llamacpp_logs.jsonl)); nothing is fitted to them. llama.cpp dequantises "
+            "weights for the GEMMs of a prompt, so its prompts are slower than the rates of serving engines that are assumed "
+            "here. A row is the median over the lengths of the tests.", "",
+            *table(["Run", "Test", "Results", "Off [%]"], lines), "", *summary, ""]
+
+
+def main():
+    binary = str(Path(sys.argv[1]).resolve())
+    mode = sys.argv[2] if len(sys.argv) > 2 else ""
+    with tempfile.TemporaryDirectory() as folder:
+        tool = Tool(binary, folder)
+        lines = ["# Predictions beside published runs", "",
+                 "Every published run that the repository holds, beside what headroom predicts for it; differences are "
+                 "(predicted − measured)/measured. Made by `python3 tests/bench/published.py build/release/headroom --update`; "
+                 "a test holds this file to the program.", "",
+                 *b200(tool), *a100(tool), *serving(tool), *llama_bench(tool)]
+    text = "\n".join(lines)
+    if mode == "--update":
+        REPORT.write_text(text)
+    elif mode == "--check":
+        if REPORT.read_text() != text:
+            print("reports/published.md differs from what the program predicts: run published.py --update")
+            sys.exit(1)
+    else:
+        print(text)
+
+
+if __name__ == "__main__":
+    main()
