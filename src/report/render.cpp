@@ -121,8 +121,9 @@ std::string render(const MachineProfile& profile, const RenderOptions& options) 
 }
 
 std::string render(const CalibrationReport& report, const RenderOptions& options) {
+  if (options.format == Format::json) return profile_to_json(report.machine);
   const auto document = [&] { return detail::to_document(report); };
-  return rendered(options, document, document, [&] { return profile_to_json(report.machine); });
+  return rendered(options, document, document, [] { return detail::Json(); });
 }
 
 std::string render(const TrainTimeReport& report, const RenderOptions& options) {

@@ -201,6 +201,9 @@ TEST_CASE("what cannot be fitted to is refused") {
   runs.front().time_s = 0;
   CHECK_THROWS_AS((void)fit_rates(runs), Error);
   runs.front().time_s = 1;
+  runs.back().question.query.dtype = DType::float16;
+  CHECK_THROWS_AS((void)fit_rates(runs), Error);
+  runs.back().question.query.dtype = DType::bfloat16;
   runs.back().question.query.purpose = Purpose::serve;
   CHECK_THROWS_AS((void)fit_rates(runs), Error);
 }
