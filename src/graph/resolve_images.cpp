@@ -19,7 +19,9 @@ void require_at_least(Setting setting, std::int64_t value, std::int64_t least) {
 std::int64_t tokens_with_images(const WorkloadRequest& request, const WorkloadImages& images,
                                 std::int64_t text) {
   const std::int64_t visual = images.totals.tokens / request.batch_size;
-  const auto least = visual + static_cast<std::int64_t>(images.grids.size());
+  // Packed tiles are one run of tokens; others are images of their own.
+  const std::size_t runs = images.tilings.empty() ? images.grids.size() : images.tilings.size();
+  const auto least = visual + static_cast<std::int64_t>(runs);
   const std::int64_t tokens = request.seq_len.value_or(visual + text);
   if (tokens >= least) return tokens;
   throw_invalid_input(

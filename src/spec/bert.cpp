@@ -49,6 +49,8 @@ void read_bert_layers(ConfigReader& config, ModelSpec& spec,
   stack.dropout.attention_output = hidden_dropout;
   stack.dropout.ffn_output = hidden_dropout;
   stack.dropout.attention_probs = config.probability_or({"attention_probs_dropout_prob"}, 0.1);
+  // With is_decoder, a token sees those before it.
+  stack.self_attention.causal = config.flag_or({"is_decoder"}, false);
   spec.embedding.norm = stack.norm;
   spec.encoder = stack;
 }

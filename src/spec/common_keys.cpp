@@ -56,6 +56,10 @@ void read_common_keys(ConfigReader& config, ModelSpec& spec) {
   spec.torch_dtype = without_torch(config.text_or({"torch_dtype", "dtype"}, spec.torch_dtype));
   read_quantization(config, spec);
   expect_usual_layers(config);
+  // Encoders that also have a class for causal language models; the others ignore the key or have
+  // a cross-attention with it.
+  const bool is_encoder = spec.kind == ModelKind::encoder && spec.encoder.has_value();
+  if (is_encoder && spec.encoder->self_attention.causal) return;
   config.expect_flag("is_decoder", false);
 }
 

@@ -44,6 +44,7 @@ ModelClasses roberta_classes(const std::string& prefix) {
   return ModelClasses{
       {{prefix + "Model", pooler_head},
        {prefix + "ForMaskedLM", masked},
+       {prefix + "ForCausalLM", masked},
        {prefix + "ForSequenceClassification", dense_classifier(ActivationKind::tanh)},
        {prefix + "ForTokenClassification", plain_classifier(ClassifierInput::every_token)},
        {prefix + "ForQuestionAnswering", span_head},

@@ -133,7 +133,7 @@ void set_state_space(StackSpec& stack, const std::vector<bool>& attends,
 
 void require_silu_to_run(ModelSpec& spec) {
   if (spec.decoder->ffn.activation == ActivationKind::silu) return;
-  spec.not_run = "its convolution's activation is that of the FFN, and only SiLU has a kernel";
+  spec.not_run = "its convolution has the activation of hidden_act, and only SiLU has a kernel";
 }
 
 void read_state_space_decoder(ConfigReader& config, ModelSpec& spec, const StateSpaceSpec& mixer) {
@@ -145,8 +145,9 @@ void read_state_space_decoder(ConfigReader& config, ModelSpec& spec, const State
   stack.norm_placement = NormPlacement::pre;
   stack.norm = {NormKind::rms_norm, false, config.number_or({"layer_norm_epsilon"}, 1e-5)};
   stack.final_norm = stack.norm;
+  stack.ffn.activation = read_activation(config, {"hidden_act"}, ActivationKind::silu);
   spec.decoder = stack;
-  config.expect_text("hidden_act", "silu");
+  require_silu_to_run(spec);
 }
 
 void ignore_state_space_keys(ConfigReader& config) {

@@ -356,6 +356,13 @@ bool has_later_dense_layers(const json& config) {
          !config.value("mlp_only_layers", json::array()).empty();
 }
 
+/// The architectures of encoders have no head, and see both sides.
+bool has_encoder_head(const json& config) {
+  const auto classes = config.value("architectures", std::vector<std::string>{});
+  return config.value("is_decoder", false) ||
+         classes == std::vector<std::string>{"NomicBertForMaskedLM"};
+}
+
 /// Options that the files, or the rules here, do not hold.
 bool is_left_out(const json& config) {
   return !config.value("multi_query", true)            // StarCoder has one key-value head
@@ -363,6 +370,9 @@ bool is_left_out(const json& config) {
          || config.value("mamba_proj_bias", false)     // granitehybrid has no such biases
          || config.value("num_local_experts", 1) == 0  // rules for Granite 4 are of experts
          || config.contains("layers_block_type")       // Nemotron-H's rules read letters
+         || has_encoder_head(config)
+         // The architecture of Gemma has one activation.
+         || (config.value("model_type", "") == "gemma" && config.value("hidden_act", "") == "silu")
          // Factors of LongRoPE are tensors, which headroom does not run from GGUF.
          || config.value("/rope_scaling/type"_json_pointer, "") == "longrope" ||
          has_later_dense_layers(config);

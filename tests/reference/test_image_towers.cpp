@@ -142,6 +142,19 @@ TEST_CASE("a tower whose config states no size of images asks for one, and notes
   CHECK(note.find("preprocessor") != std::string::npos);
 }
 
+TEST_CASE("packed tiles follow one token of text, not one for each tile") {
+  WorkloadRequest request;
+  request.images = 1;
+  request.image_size = ImageSize{56, 56};
+  const ModelSpec spec = tiny("llava_next");
+  const WorkloadImages images = resolve(request, spec).images;
+  REQUIRE(images.grids.size() > 2);
+  request.seq_len = images.totals.tokens + 1;
+  CHECK(resolve(request, spec).seq_len == *request.seq_len);
+  request.seq_len = images.totals.tokens;
+  CHECK(!refusal_of([&] { (void)resolve(request, spec); }).empty());
+}
+
 TEST_CASE("images whose sums exceed 63 bits are errors, not the largest number") {
   WorkloadRequest request;
   request.images = 1;

@@ -66,6 +66,27 @@ TEST_CASE("T5 v1.1 has an untied head in configs of transformers 4 and 5") {
   }
 }
 
+TEST_CASE("settings without a kernel are counted, and not run") {
+  const auto parameters = [](const nlohmann::json& config) {
+    return count(spec_of(config), {}).figures.parameters;
+  };
+  const auto check = [&](nlohmann::json config, const char* key, const nlohmann::json& value) {
+    CAPTURE(key);
+    const Integer usual = parameters(config);
+    CHECK(spec_of(config).not_run.empty());
+    config[key] = value;
+    CHECK_FALSE(spec_of(config).not_run.empty());
+    CHECK(parameters(config) == usual);
+  };
+  // modeling_bloom.py adds to the norm's output in place of its input.
+  check(tiny("bloom"), "apply_residual_connection_post_layernorm", true);
+  for (const char* const name : {"mamba", "falcon_mamba", "olmo_hybrid"}) {
+    CAPTURE(std::string(name));
+    check(read_python_json(data_folder() / "state_spaces/configs" / (std::string(name) + ".json")),
+          "hidden_act", "gelu");
+  }
+}
+
 TEST_CASE("RoPE scaling is read from configs of transformers 4 and 5") {
   for (const char* const key : {"config", "config_v5"}) {
     CAPTURE(key);

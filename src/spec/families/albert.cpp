@@ -86,6 +86,7 @@ ModelClasses electra_classes() {
       {{"ElectraModel", no_head},
        {"ElectraForPreTraining", discriminator_head},
        {"ElectraForMaskedLM", masked},
+       {"ElectraForCausalLM", masked},
        {"ElectraForSequenceClassification", dense_classifier(ActivationKind::gelu)},
        {"ElectraForTokenClassification", plain_classifier(ClassifierInput::every_token)},
        {"ElectraForQuestionAnswering", span_head},

@@ -12,8 +12,8 @@ void read_apertus(ConfigReader& config, ModelSpec& spec) {
   defaults.norm_eps = 1e-5;
   defaults.rope.theta = 12e6;
   defaults.ffn = FfnKind::plain;
-  config.expect_text("hidden_act", "xielu");
-  defaults.fixed_activation = ActivationKind::xielu;
+  const bool is_xielu = !config.has("hidden_act") || config.is_text("hidden_act", "xielu");
+  if (is_xielu) defaults.fixed_activation = ActivationKind::xielu;
   read_decoder(config, spec, defaults);
   StackSpec& stack = *spec.decoder;
   stack.self_attention.query_key_norm = QueryKeyNormSpec{stack.norm};

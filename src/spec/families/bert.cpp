@@ -42,6 +42,7 @@ ModelClasses bert_classes(const std::string& prefix) {
   return ModelClasses{
       {{prefix + "Model", bert_model_head},
        {prefix + "ForMaskedLM", bert_masked_head},
+       {prefix + "LMHeadModel", bert_masked_head},
        {prefix + "ForPreTraining", pretraining},
        {prefix + "ForNextSentencePrediction", next_sentence_head},
        {prefix + "ForSequenceClassification", plain_classifier(ClassifierInput::pooled_token)},

@@ -69,6 +69,7 @@ ModelClasses bert_like_classes(const std::string& prefix) {
   return ModelClasses{
       {{prefix + "Model", pooler_head},
        {prefix + "ForMaskedLM", masked},
+       {prefix + "ForCausalLM", masked},
        {prefix + "ForSequenceClassification", plain_classifier(ClassifierInput::pooled_token)},
        {prefix + "ForTokenClassification", plain_classifier(ClassifierInput::every_token)},
        {prefix + "ForQuestionAnswering", span_head},
@@ -91,6 +92,10 @@ constexpr NameRule kXlmRobertaXl[] = {
     {"encoder.layers.attention_norm.%", "encoder.layer.{}.attention.self_attn_layer_norm.%"},
     {"encoder.layers.mlp_norm.%", "encoder.layer.{}.LayerNorm.%"},
     {"encoder.final_norm.%", "encoder.LayerNorm.%"},
+};
+
+constexpr NameRule kErnie[] = {
+    {"embeddings.task_type_embeddings.%", "embeddings.task_type_embeddings.%"},
 };
 
 NameTable bert_like_names(std::string_view prefix, std::span<const NameRule> own) {
@@ -116,7 +121,7 @@ std::vector<Family> bert_clones_families() {
           {.model_types = {"ernie"},
            .classes = bert_like_classes("Ernie"),
            .reader = read_ernie,
-           .names = bert_like_names("ernie.", {}),
+           .names = bert_like_names("ernie.", kErnie),
            .gguf = None(kNoGguf)},
           {.model_types = {"data2vec-text"},
            .classes = roberta_classes("Data2VecText"),

@@ -82,7 +82,10 @@ void read_deberta_v2(ConfigReader& config, ModelSpec& spec) {
 ModelClasses deberta_v2_classes() {
   const auto masked = [](ConfigReader& config) {
     const ActivationKind activation = read_activation(config, {"hidden_act"}, ActivationKind::gelu);
-    return language_model_head(masked_language_model_head(config, activation));
+    LanguageModelHeadSpec head = masked_language_model_head(config, activation);
+    // The vendor's head has no table of its own.
+    if (!config.flag_or({"legacy"}, true)) head.weight = WeightSharing::shared;
+    return language_model_head(head);
   };
   // A dense layer on the first token, without the tanh of BERT's pooler.
   const auto pooled = [](ConfigReader& config) {

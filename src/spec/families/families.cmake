@@ -24,6 +24,7 @@ set(HEADROOM_FAMILIES
   distilbert
   ernie
   esm
+  eurobert
   exaone
   falcon
   feed_forward_layer

@@ -60,8 +60,10 @@ void read_caps(ConfigReader& config, ModelSpec& spec, SoftCaps absent) {
 
 void read_gemma(ConfigReader& config, ModelSpec& spec) {
   read_gemma_like(config, spec, Generation::first);
-  // The class computes the tanh approximation for any hidden_act (published configs: gelu).
-  if (!config.has("hidden_activation")) spec.decoder->ffn.activation = ActivationKind::gelu_tanh;
+  // The class computes the tanh approximation where published configs say gelu.
+  ActivationKind& activation = spec.decoder->ffn.activation;
+  const bool says_gelu = !config.has("hidden_activation") && activation == ActivationKind::gelu;
+  if (says_gelu) activation = ActivationKind::gelu_tanh;
 }
 
 }  // namespace

@@ -22,9 +22,11 @@ void read_internlm3(ConfigReader& config, ModelSpec& spec) {
   defaults.bias = BiasRule::none;
   read_decoder(config, spec, defaults);
   StackSpec& stack = *spec.decoder;
-  stack.self_attention.qkv_bias = config.flag_or({"qkv_bias"}, false);
-  stack.self_attention.output_bias = config.flag_or({"bias"}, false);
-  stack.ffn.bias = stack.self_attention.output_bias;
+  // Transformers stores attention_bias for both, and mlp_bias.
+  const bool all = config.flag_or({"attention_bias"}, false);
+  stack.self_attention.qkv_bias = config.flag_or({"qkv_bias"}, all);
+  stack.self_attention.output_bias = config.flag_or({"bias"}, all);
+  stack.ffn.bias = config.flag_or({"mlp_bias"}, stack.self_attention.output_bias);
 }
 
 constexpr NameRule kInternlm2[] = {
@@ -62,7 +64,8 @@ std::vector<Family> internlm_families() {
                               .flags = {{"blk.0.attn_output.bias", "bias"}},
                               .head_dim = GgufHeadDim::never}})},
           {.model_types = {"internlm3"},
-           .classes = llama_classes("InternLM3"),
+           // Transformers runs it as Llama.
+           .classes = either_of(llama_classes("InternLM3"), llama_classes("Llama")),
            .reader = read_internlm3,
            .names = llama_names(),
            .gguf = None("llama.cpp stores it under the name of Llama")}};

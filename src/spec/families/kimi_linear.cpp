@@ -11,11 +11,8 @@ namespace {
 
 void read_latent_attention_without_positions(ConfigReader& config, ModelSpec& spec) {
   config.expect_flag("mla_use_nope", true);
-  if (config.has("q_lora_rank")) {
-    config.fail("q_lora_rank", "is a number, but the class does not compress queries", "use null");
-  }
-  config.ignore({"q_lora_rank"});
   LatentAttentionSpec latent;
+  latent.q_lora_rank = config.count_or({"q_lora_rank"}, 0);
   latent.kv_lora_rank = config.size({"kv_lora_rank"});
   latent.qk_nope_head_dim = config.size({"qk_nope_head_dim"});
   latent.qk_rope_head_dim = config.size({"qk_rope_head_dim"});
@@ -105,6 +102,9 @@ void read_kimi_linear(ConfigReader& config, ModelSpec& spec) {
 }
 
 constexpr NameRule kKimi[] = {
+    {"decoder.layers.attention.query.%", "layers.{}.self_attn.q_b_proj.%"},
+    {"decoder.layers.attention.query_a.%", "layers.{}.self_attn.q_a_proj.%"},
+    {"decoder.layers.attention.query_a_norm.%", "layers.{}.self_attn.q_a_layernorm.%"},
     {"decoder.layers.attention.key_value_a.%", "layers.{}.self_attn.kv_a_proj_with_mqa.%"},
     {"decoder.layers.attention.key_value_a_norm.%", "layers.{}.self_attn.kv_a_layernorm.%"},
     {"decoder.layers.attention.key_value.%", "layers.{}.self_attn.kv_b_proj.%"},

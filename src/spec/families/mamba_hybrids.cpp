@@ -143,7 +143,8 @@ void read_falcon_h1(ConfigReader& config, ModelSpec& spec) {
   }
   const double logits = config.number_or({"lm_head_multiplier"}, 1);
   if (spec.head.language_model) spec.head.language_model->logit_scale = logits;
-  config.expect_flag("projectors_bias", attention.output_bias);
+  // That of the mixer's output; the graph's mixers have a bias on both projections or on none.
+  config.expect_flag("projectors_bias", attention.state_space->projection_bias);
   config.ignore({"mamba_use_mlp"});  // the class always has one
 }
 

@@ -3,34 +3,57 @@
 #include <cmath>
 
 #include "../decoder.h"
+#include "../deepseek_layers.h"
 #include "../family.h"
 
 namespace headroom::detail {
 namespace {
 
-void read_scales(ConfigReader& config, ModelSpec& spec) {
-  const double embedding = config.number_or({"scale_emb"}, 1);
+/// Factors of a class; those that a config sets to null change nothing.
+struct Scales {
+  double embedding = 1;
+  double depth = 1;
+  double model_base = 1;
+};
+
+void read_scales(ConfigReader& config, ModelSpec& spec, const Scales& absent) {
+  const double embedding = config.number_or({"scale_emb"}, absent.embedding);
   if (embedding != 1) {
     spec.embedding.scale = EmbeddingScale::fixed;
     spec.embedding.fixed_scale = embedding;
   }
   StackSpec& stack = *spec.decoder;
-  const double depth = config.number_or({"scale_depth"}, 1);
-  stack.residual_multiplier = depth / std::sqrt(static_cast<double>(stack.num_layers));
+  const double root = std::sqrt(static_cast<double>(stack.num_layers));
+  const double depth =
+      config.number_or({"scale_depth"}, config.is_null("scale_depth") ? root : absent.depth);
+  stack.residual_multiplier = depth / root;
   const auto hidden = static_cast<double>(spec.hidden_size);
-  const double base = config.number_or({"dim_model_base"}, 1);
+  const double base = config.number_or(
+      {"dim_model_base"}, config.is_null("dim_model_base") ? hidden : absent.model_base);
   if (spec.head.language_model) spec.head.language_model->logit_scale = base / hidden;
 }
 
 void read_minicpm(ConfigReader& config, ModelSpec& spec) {
   read_decoder(config, spec, {});
-  read_scales(config, spec);
+  read_scales(config, spec, {});
   StackSpec& stack = *spec.decoder;
   if (config.count_or({"num_experts"}, 0) == 0) return;
   ExpertsSpec experts = read_experts(config, {{"num_experts"}, 0, 0});
   experts.intermediate_size = stack.ffn.intermediate_size;
   experts.normalise = true;
   stack.ffn.experts = experts;
+}
+
+/// MiniCPM3: the latent attention of DeepSeek-V2 with RoPE on halves, and dense networks.
+void read_minicpm3(ConfigReader& config, ModelSpec& spec) {
+  DecoderDefaults defaults = deepseek_defaults(32768);
+  defaults.rope.layout = RopeLayout::half_split;
+  defaults.norm_eps = 1e-5;
+  read_decoder(config, spec, defaults);
+  const std::int64_t head_dim = spec.hidden_size / spec.decoder->self_attention.num_attention_heads;
+  read_latent_attention(config, spec, {768, 64, head_dim});
+  spec.decoder->ffn.bias = config.flag_or({"mlp_bias"}, false);
+  read_scales(config, spec, {12, 1.4, 256});
 }
 
 /// GGUF holds the factors that the config's sizes give.
@@ -57,7 +80,12 @@ std::vector<Family> minicpm_families() {
                                       {"expert_count", "num_experts"},
                                       {"expert_used_count", "num_experts_per_tok"}},
                               .head_dim = GgufHeadDim::never,
-                              .finish = finish_minicpm}})}};
+                              .finish = finish_minicpm}})},
+          {.model_types = {"minicpm3"},
+           .classes = decoder_classes("MiniCPM3", {.tied = true, .float32_logits = true}),
+           .reader = read_minicpm3,
+           .names = deepseek_names(),
+           .gguf = None("not supported yet")}};
 }
 
 }  // namespace headroom::detail

@@ -95,7 +95,9 @@ void read_minimax_m3_text(ConfigReader& config, ModelSpec& spec) {
 
 std::vector<Family> minimax_m3_families() {
   return {{.model_types = {"minimax_m3_vl_text"},
-           .classes = llama_classes("MiniMaxM3Sparse"),
+           .classes = either_of(llama_classes("MiniMaxM3Sparse"),
+                                either_of(decoder_classes("MiniMaxM3VL", {.float32_logits = true}),
+                                          one_class("MiniMaxM3VLTextModel"))),
            .reader = read_minimax_m3_text,
            .names = None("headroom counts this model but cannot run it"),
            .gguf = None("not supported yet")},

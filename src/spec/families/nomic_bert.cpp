@@ -10,7 +10,8 @@ namespace {
 
 ModelClasses nomic_bert_classes() {
   const auto masked = [](ConfigReader& config) {
-    return language_model_head(masked_language_model_head(config, ActivationKind::silu));
+    const ActivationKind activation = read_activation(config, {"hidden_act"}, ActivationKind::silu);
+    return language_model_head(masked_language_model_head(config, activation));
   };
   return ModelClasses{
       {{"NomicBertModel", no_head},

@@ -2,6 +2,7 @@
 // attention in the fourth (transformers, models/olmo_hybrid; arXiv 2411.12537).
 #include "../decoder.h"
 #include "../family.h"
+#include "../state_space.h"
 
 namespace headroom::detail {
 namespace {
@@ -47,6 +48,7 @@ void read_olmo_hybrid(ConfigReader& config, ModelSpec& spec) {
   AttentionSpec& attention = stack.self_attention;
   attention.query_key_norm = QueryKeyNormSpec{stack.norm, QueryKeyNormScope::all_heads};
   attention.norm_placement = NormPlacement::output;
+  require_silu_to_run(spec);
   const GatedDeltaSpec delta = read_olmo_delta(config, spec);
   // By default every fourth layer, or the last of fewer.
   const std::int64_t layers = stack.num_layers;

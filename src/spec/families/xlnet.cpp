@@ -33,7 +33,7 @@ void ignore_other_keys(ConfigReader& config) {
                  "max_position_embeddings", "n_token"});
   config.expect_text("attn_type", "bi");
   config.expect_flag("bi_data", false);
-  config.expect_flag("same_length", false);
+  config.ignore({"same_length"});  // of a causal mask, which attn_type "bi" has not
 }
 
 void read_xlnet(ConfigReader& config, ModelSpec& spec) {

@@ -67,7 +67,7 @@ void count_voxtral_tower(ConfigReader& config, ModelSpec& spec) {
   TowerWeights projector(spec, ModelPart::projector);
   projector.add("up.weight", {spec.hidden_size, layers.inner}, kOutputRole);
   projector.add("down.weight", {spec.hidden_size, spec.hidden_size}, kOutputRole);
-  config.ignore({"projector_hidden_act"});
+  config.ignore({"projector_hidden_act", "hidden_size"});  // that of the text model
 }
 
 void count_gemma4_audio(ConfigReader& config, ModelSpec& spec) {

@@ -18,6 +18,7 @@ SEEDS = range(100, 150)
 PADDING = 6  # tokens
 OUTPUTS = ("logits", "start_logits", "end_logits", "last_hidden_state", "pooler_output")
 STATES = ("hidden_states", "encoder_hidden_states", "decoder_hidden_states")
+ENCODERS = ("bert",)  # that also have a class for causal language models
 EMBEDDINGS = ("embed", "wte", "wpe", "shared")
 
 
@@ -53,6 +54,8 @@ def build(config, seed):
 def generates(model):
     """True for decoders with a language-model head."""
     name = type(model).__name__
+    if model.config.model_type in ENCODERS:
+        return False
     return name.endswith(("ForCausalLM", "LMHeadModel")) and not model.config.is_encoder_decoder
 
 
