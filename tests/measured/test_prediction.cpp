@@ -201,7 +201,7 @@ TEST_CASE("an operator has more overhead if weights have filled every cache") {
   const detail::KernelCall linear{
       KernelKind::stream_float32_cold, {1, 1, 1}, KernelKind::stream_float32_warm};
   const auto seconds = [&](const detail::KernelCall& call, double model_bytes) {
-    return detail::measured_time(threads, {call}, {}, {model_bytes, 32e6}).time_s;
+    return detail::measured_time(threads, {call}, {}, {model_bytes, 32e6}, 1).time_s;
   };
   CHECK(seconds(norm, 1e6) == doctest::Approx(1.1e-6));
   CHECK(seconds(norm, 1e9) == doctest::Approx(3.1e-6));
