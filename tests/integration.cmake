@@ -108,6 +108,7 @@ if(HEADROOM_PYTHON AND TARGET headroom_shared AND NOT HEADROOM_SANITIZE)
   endforeach()
 endif()
 
+integration_test(action bash ${CMAKE_CURRENT_LIST_DIR}/action/test.sh $<TARGET_FILE:headroom>)
 add_subdirectory(docs)
 
 add_custom_target(update-goldens

@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <cstdint>
 #include <optional>
-#include <random>
 #include <system_error>
 #include <utility>
 
@@ -39,9 +38,12 @@ fs::path folder_of(const fs::path& file) {
 }
 
 std::string random_name() {
-  std::random_device device;
-  const auto word = [&] { return static_cast<std::uint64_t>(device()); };
-  return fmt::format("{}{:016x}{}", kPrefix, word() << 32U | word(), kSuffix);
+  // Unlike std::random_device, whose archive needs glibc 2.36.
+  std::uint64_t number = 0;
+  if (getentropy(&number, sizeof number) != 0) {
+    throw_unwritable("a temporary file", std::generic_category().message(errno));
+  }
+  return fmt::format("{}{:016x}{}", kPrefix, number, kSuffix);
 }
 
 bool is_temporary_name(std::string_view name) {
