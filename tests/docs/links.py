@@ -75,7 +75,7 @@ def problems_of_index():
 
 def problems_of_commands(headroom):
     listed = subprocess.run([headroom, "--help"], check=True, capture_output=True, text=True).stdout
-    for command in re.findall(r"^  ([a-z-]+) {2,}\S", listed.partition("\nCommands:")[2], re.MULTILINE):
+    for command in re.findall(r"^  ([a-z][a-z-]*) {2,}\S", listed.partition("\nCommands:")[2], re.MULTILINE):
         if not (ROOT / "docs" / f"{command}.md").is_file():
             yield f"the command {command} has no page docs/{command}.md"
 

@@ -22,7 +22,7 @@ def known_options(binary):
     """Options of the program, its commands and their subcommands."""
     def commands(text):
         section = text.partition("\nCommands:")[2]
-        return re.findall(r"^  ([a-z-]+) ", section, re.MULTILINE)
+        return re.findall(r"^  ([a-z][a-z-]*) ", section, re.MULTILINE)
 
     top = help_of(binary)
     texts = [top]
