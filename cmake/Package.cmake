@@ -5,7 +5,7 @@ set(HEADROOM_MAINTAINER "headroom maintainers <maintainers@users.noreply.github.
     "Name and address of who makes the packages")
 set(CPACK_PACKAGE_CONTACT ${HEADROOM_MAINTAINER})
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "predicts and measures what a transformer costs")
-set(CPACK_COMPONENT_PROGRAM_DESCRIPTION
+set(CPACK_DEBIAN_PROGRAM_DESCRIPTION
 "headroom counts the parameters, FLOPs, activation memory and KV-cache of a
 transformer exactly, from its config.json or from a built-in preset, prints the
 formula behind every figure, and runs the real forward pass to prove it.

@@ -25,12 +25,12 @@ installed/bin/headroom analyze bert-base
 
 fail() { echo "$1" >&2; exit 1; }
 share=$work/installed/share
-commands=$(installed/bin/headroom --help | sed -n '/^Subcommands:/,/^$/s/^  \([a-z]\+\) .*/\1/p')
+commands=$(installed/bin/headroom --help | sed -n '/^Commands:/,/^$/s/^  \([a-z][a-z-]*\) .*/\1/p')
 [[ $commands == *analyze* ]] || fail 'no commands in --help'
 for command in $commands; do
   page=$share/man/man1/headroom-$command.1
   grep -q "^\.SH SYNOPSIS" "$page" || fail "no manual page of $command"
-  grep -qw "$command" "$share/man/man1/headroom.1" || fail "headroom(1) lacks $command"
+  sed 's/\\-/-/g' "$share/man/man1/headroom.1" | grep -qw "$command" || fail "headroom(1) lacks $command"
   for completion in bash-completion/completions/headroom zsh/site-functions/_headroom \
     fish/vendor_completions.d/headroom.fish; do
     grep -qw "$command" "$share/$completion" || fail "$completion lacks $command"
