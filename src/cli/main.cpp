@@ -40,7 +40,7 @@ int print_error(const Error& error) {
 
 void add_commands(Command root, int& status) {
   add_analyze(root);
-  add_explain(root);
+  add_explain(root, status);
   add_diff(root);
   add_measure(root);
   add_compare(root, status);
