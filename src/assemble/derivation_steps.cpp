@@ -251,7 +251,7 @@ std::vector<PlacedStep> cache_steps(const AnalyzeReport& report) {
     throw Error(ErrorCode::invalid_input,
                 "a KV-cache with scales or with types of several widths has no whole bytes per "
                 "element, so its bytes are no product of a shape",
-                {}, "leave out --steps, or choose a type of 1, 2 or 4 bytes for keys and values");
+                {}, "leave out the steps, or choose a type of 1, 2 or 4 bytes for keys and values");
   }
   std::vector<PlacedStep> steps;
   for (const CacheTensor& cache : cache_tensors(report.graph)) add_cache(report, cache, steps);
@@ -342,7 +342,7 @@ std::vector<PlacedStep> steps_of(const AnalyzeReport& report, Subject subject) {
           ErrorCode::invalid_input,
           "the peak of live activations is a maximum over the operators, not a sum of steps", {},
           fmt::format("add {} train for the tensors that training saves, or leave out "
-                      "--steps",
+                      "the steps",
                       Setting::phase));
     case Subject::kv:
       return cache_steps(report);

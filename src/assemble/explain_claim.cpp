@@ -99,7 +99,7 @@ ClaimReport explain_claim(Model model, const WorkloadRequest& request, Subject s
   const bool is_peak = subject == Subject::activations && !trains;
   if (is_peak) {
     throw_invalid_input("the peak of live activations is a maximum, not a sum of terms",
-                        "add --phase train, or explain another figure");
+                        "count a training step, or explain another figure");
   }
   if (subject == Subject::kv) (void)detail::steps_of(analyzed, subject);  // requires a cache
   report.unit = detail::unit_of(report.subject);

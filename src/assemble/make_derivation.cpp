@@ -163,7 +163,7 @@ void add_measurement(Derivation& derivation, const Measurement& measurement) {
     case Subject::states:
       throw Error(ErrorCode::invalid_input,
                   fmt::format("a run counts no {}", name_of(derivation.subject)), {},
-                  "leave out --measured, or explain flops, params or kv");
+                  "leave out the run, or explain flops, params or kv");
   }
   const std::map<std::string, Integer> derived = derived_by_path(derivation);
   for (const OperatorMeasurement& op : measurement.operators) {
