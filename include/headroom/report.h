@@ -68,8 +68,9 @@ void add_generation(AnalyzeReport& report, const KvCacheRequest& request, std::i
 void add_prediction(AnalyzeReport& report, const MachineProfile& machine,
                     const TimeRequest& request);
 
-/// The figure that `headroom explain` derives.
-enum class Subject { flops, params, activations, kv };
+/// The figure that `headroom explain` derives. `elementwise` are FLOPs outside of matrix products,
+/// `training` the FLOPs of a training step and `states` what it holds of the weights.
+enum class Subject { flops, elementwise, params, activations, kv, training, states };
 
 [[nodiscard]] std::string_view name_of(Subject subject) noexcept;
 
@@ -112,13 +113,16 @@ struct ExplainReport {
   std::vector<RuleOfThumb> rules;
   std::optional<KvCacheUse> kv_cache;         ///< Subject::kv only
   std::optional<FfnCrossover> ffn_crossover;  ///< Subject::flops of a prefill only
+  /// Subject::kv only: tokens in the cache from which it exceeds the weights; empty if never.
+  std::optional<Integer> cache_passes_weights;
   std::vector<std::string> notes;
 };
 
-/// Throws Error{invalid_input} if the model has no such figure (an encoder has no KV-cache).
-[[nodiscard]] ExplainReport make_explain_report(Model model, const WorkloadRequest& request,
-                                                Subject subject,
-                                                const KvCacheRequest& kv_cache = {});
+/// Throws Error{invalid_input} if the model has no such figure (an encoder has no KV-cache), or for
+/// `new_tokens`, which ask for the cache at the end of a generation, of another figure.
+[[nodiscard]] ExplainReport make_explain_report(
+    Model model, const WorkloadRequest& request, Subject subject,
+    const KvCacheRequest& kv_cache = {}, std::optional<std::int64_t> new_tokens = std::nullopt);
 
 /// `headroom diff`: two models under one workload.
 struct DiffReport {

@@ -4,7 +4,9 @@
 #include <algorithm>
 
 #include "analyze_model.h"
+#include "derivation_steps.h"
 #include "headroom/complexity.h"
+#include "headroom/crossover.h"
 #include "headroom/error.h"
 #include "headroom/report.h"
 #include "rules_of_thumb.h"
@@ -15,7 +17,8 @@ namespace {
 
 class Explainer {
  public:
-  Explainer(AnalyzeReport analyzed, Subject subject) : analyzed_(std::move(analyzed)) {
+  Explainer(AnalyzeReport analyzed, Subject subject, std::optional<std::int64_t> new_tokens)
+      : analyzed_(std::move(analyzed)), new_tokens_(new_tokens) {
     report_.subject = subject;
     report_.values = bindings_of(analyzed_.workload, analyzed_.graph);
     report_.relations = relations_of(analyzed_.workload);
@@ -36,6 +39,11 @@ class Explainer {
         break;
       case Subject::kv:
         explain_kv_cache();
+        break;
+      case Subject::elementwise:
+      case Subject::training:
+      case Subject::states:
+        explain_steps();
         break;
     }
     add_rules();
@@ -153,6 +161,51 @@ class Explainer {
     }
     report_.parts.push_back(
         figure("each further token", kv_cache_bytes_per_token(analyzed_.analysis)));
+    report_.cache_passes_weights = cache_passes_weights(analyzed_);
+    if (new_tokens_) explain_generation();
+  }
+
+  /// The cache after the last step: the prompt and all new tokens but the last, which no pass
+  /// reads.
+  void explain_generation() {
+    require_generates(analyzed_.model.spec);
+    const Workload& prompt = analyzed_.workload;
+    if (prompt.phase != Phase::prefill) {
+      throw_invalid_input("a generation starts with the prefill of its prompt",
+                          fmt::format("leave out {}, or the new tokens", Setting::phase));
+    }
+    Workload step = prompt;
+    step.phase = Phase::decode;
+    step.past_len = prompt.past_len + prompt.seq_len + *new_tokens_ - 2;
+    step.seq_len = 1;
+    const Graph graph = build_graph(analyzed_.model.spec, graph_options(step));
+    report_.values.set(Symbol::new_tokens, *new_tokens_);
+    // Windows and chosen keys have their values at that length.
+    const Bindings at_end = bindings_of(step, graph);
+    Expr bytes = kv_cache_bytes(analyze(graph))
+                     .substitute(Symbol::visible_keys, Expr(Symbol::past_len) + Symbol::seq_len +
+                                                           Symbol::new_tokens - Integer{1});
+    for (const SymbolInfo& symbol : symbols()) {
+      const bool depends = symbol.symbol != Symbol::past_len && symbol.symbol != Symbol::seq_len &&
+                           !report_.values.get(symbol.symbol);
+      const auto value = at_end.get(symbol.symbol);
+      if (depends && value) bytes = bytes.substitute(symbol.symbol, *value);
+    }
+    for (const Symbol window : {Symbol::windowed_keys, Symbol::compressed_keys,
+                                Symbol::heavily_compressed_keys, Symbol::chosen_keys}) {
+      if (const auto value = at_end.get(window)) bytes = bytes.substitute(window, *value);
+    }
+    report_.parts.push_back(figure("at its peak, p + s + G − 1 tokens", bytes));
+  }
+
+  /// Figures that are sums of steps alone.
+  void explain_steps() {
+    report_.unit = detail::unit_of(report_.subject);
+    report_.whole = figure(std::string(name_of(report_.subject)),
+                           detail::figure_of(analyzed_, report_.subject));
+    for (const detail::PlacedStep& step : detail::steps_of(analyzed_, report_.subject)) {
+      add_part(step.path, step.times * step.product);
+    }
   }
 
   /// Types below 8 bits, and scales, have no whole bytes per element: bytes of a token are a
@@ -202,6 +255,7 @@ class Explainer {
   }
 
   AnalyzeReport analyzed_;
+  std::optional<std::int64_t> new_tokens_;
   ExplainReport report_;
 };
 
@@ -216,16 +270,27 @@ std::string_view name_of(Subject subject) noexcept {
     case Subject::activations:
       return "activations";
     case Subject::kv:
+      return "kv";
+    case Subject::elementwise:
+      return "elementwise";
+    case Subject::training:
+      return "training";
+    case Subject::states:
       break;
   }
-  return "kv";
+  return "states";
 }
 
 ExplainReport make_explain_report(Model model, const WorkloadRequest& request, Subject subject,
-                                  const KvCacheRequest& kv_cache) {
+                                  const KvCacheRequest& kv_cache,
+                                  std::optional<std::int64_t> new_tokens) {
+  if (new_tokens && subject != Subject::kv) {
+    throw_invalid_input("new tokens concern the KV-cache",
+                        "leave them out, or explain the KV-cache");
+  }
   AnalyzeReport analyzed =
       detail::analyze_model(std::move(model), request, Convention::headroom, kv_cache);
-  return Explainer(std::move(analyzed), subject).explain();
+  return Explainer(std::move(analyzed), subject, new_tokens).explain();
 }
 
 }  // namespace headroom

@@ -143,6 +143,8 @@ Differences saved_differences(const ModelSpec& spec, const Workload& workload) {
   Differences differences = layer_flop_differences(spec, workload);
   const StackSpec& stack = spec.main_stack();
   if (stack.norm.kind == NormKind::rms_norm) add(differences, "RMSNorm");
+  if (stack.norm.kind == NormKind::layer_norm)
+    add(differences, "mean and deviation of each norm's rows");
   if (stack.dropout.ffn_output == 0) add(differences, "no dropout");
   if (workload.kernels == Kernels::reference) add(differences, "kernels of the reference code");
   return differences;

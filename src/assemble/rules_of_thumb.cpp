@@ -138,6 +138,22 @@ std::vector<RuleOfThumb> flop_rules(const ModelSpec& spec, const Workload& workl
   return rules;
 }
 
+/// 6·N·D: per token and parameter 2 FLOP forward, and twice that backward.
+std::vector<RuleOfThumb> training_rules(const ModelSpec& spec, const Workload& workload,
+                                        const Analysis& analysis) {
+  using namespace letters;
+  Differences differences = flops_per_parameter_differences(spec);
+  const bool recomputes = workload.recompute != Recompute::none;
+  if (recomputes) differences.emplace_back("recomputation, a forward pass again");
+  const Expr tokens = spec.kind == ModelKind::encoder_decoder ? b * (s + n) : b * s;
+  const Expr exact = analysis.total.forward.matrix_flops + analysis.total.backward.matrix_flops +
+                     analysis.recompute.matrix_flops;
+  return {rule("6·N·D", Integer{6} * tokens * analysis.parameters.active, "training", exact,
+               "2 FLOP per parameter and token forward and 4 backward, N active parameters with "
+               "embeddings, D tokens (Kaplan et al. 2020, arXiv 2001.08361, section 2.1)",
+               differences)};
+}
+
 std::vector<RuleOfThumb> activation_rules(const ModelSpec& spec, const Workload& workload,
                                           const Analysis& analysis) {
   using namespace letters;
@@ -177,6 +193,11 @@ std::vector<RuleOfThumb> rules_of_thumb(const ModelSpec& spec, const Workload& w
       return flop_rules(spec, workload, analysis);
     case Subject::activations:
       return activation_rules(spec, workload, analysis);
+    case Subject::training:
+      return training_rules(spec, workload, analysis);
+    case Subject::elementwise:
+    case Subject::states:
+      return {};
     case Subject::kv:
       break;
   }

@@ -1,10 +1,19 @@
 // headroom explain MODEL: the formula of a figure, the formula with numbers, the result.
+#include <fmt/format.h>
+
 #include <memory>
+#include <optional>
 
 #include "commands.h"
+#include "headroom/claim.h"
+#include "headroom/crossover.h"
+#include "headroom/derivation.h"
+#include "headroom/error.h"
+#include "measure.h"
 #include "model_reading.h"
 #include "options.h"
 #include "output.h"
+#include "run_options.h"
 #include "variations.h"
 
 namespace headroom::cli {
@@ -17,44 +26,162 @@ struct ExplainOptions {
   WorkloadRequest request;
   KvCacheRequest kv_cache;
   Subject subject = Subject::flops;
+  bool steps = false;
+  bool measured = false;
+  std::optional<Integer> claim;
+  bool crossovers = false;
+  std::string machine;
+  std::optional<std::int64_t> new_tokens;
   OutputOptions output;
 };
 
-void run_explain(const ExplainOptions& options) {
+/// Most digits of a claim: products of a claim and its unit stay within 127 bits.
+constexpr std::size_t kMostClaimDigits = 27;
+
+/// Parses digits, with or without separators: "37,578,559,488".
+Integer parse_claim(const std::string& names, const std::string& word) {
+  Integer value = 0;
+  std::size_t digits = 0;
+  for (const char letter : word) {
+    if (letter == ',' || letter == '_') continue;
+    if (letter < '0' || letter > '9' || ++digits > kMostClaimDigits) {
+      refuse_value(names, fmt::format("must be a whole number of at most {} digits, not \"{}\"",
+                                      kMostClaimDigits, word));
+    }
+    value = 10 * value + (letter - '0');
+  }
+  if (value < 1)
+    refuse_value(names, fmt::format("must be a whole number above 0, not \"{}\"", word));
+  return value;
+}
+
+/// A rendered report and its notes.
+struct Explained {
+  std::string text;
+  std::vector<std::string> notes;
+};
+
+template <class Report>
+Explained explained(const Report& report, const ExplainOptions& options) {
+  return {render(report, render_options(options.output, Detail::summary)), report.notes};
+}
+
+Explained run_claim(const ExplainOptions& options, int& status) {
+  const ClaimReport report = explain_claim(options.reading.load(options.model), options.request,
+                                           options.subject, *options.claim, options.kv_cache);
+  if (report.explanations.empty()) status = 1;
+  return explained(report, options);
+}
+
+/// One run without a warm-up: the counts of every run are equal.
+Measurement run_once(const Model& model, const Workload& workload) {
+  measured::require_runnable(model.spec);
+  measured::MeasureOptions options;
+  options.phase = workload.phase == Phase::decode ? MeasuredPhase::decode : MeasuredPhase::prefill;
+  options.warmup = 0;
+  options.runs = 1;
+  options.storage = storage_of(workload);
+  const auto source = measured::random_weights(options.seed);
+  return measured::measure(model, workload, *source, std::nullopt, options,
+                           [](int, int) { return true; });
+}
+
+Explained run_steps(const ExplainOptions& options) {
+  Derivation derivation = make_derivation(options.reading.load(options.model), options.request,
+                                          options.subject, options.kv_cache);
+  if (options.measured) {
+    if (derivation.workload.phase == Phase::train) {
+      throw_invalid_input("headroom runs no training steps, so --measured has nothing to count",
+                          "leave out --measured, or choose --phase prefill or decode");
+    }
+    add_measurement(derivation, run_once(derivation.model, derivation.workload));
+  }
+  return explained(derivation, options);
+}
+
+Explained run_crossovers(const ExplainOptions& options) {
+  std::optional<MachineProfile> machine;
+  if (!options.machine.empty()) machine = find_machine(options.machine);
+  const CrossoverReport report = make_crossover_report(
+      options.reading.load(options.model), options.request, machine ? &*machine : nullptr);
+  return explained(report, options);
+}
+
+Explained explain_once(const ExplainOptions& options, int& status) {
+  if (!options.crossovers && !options.machine.empty()) {
+    throw_invalid_input("--machine concerns crossovers", "add --crossovers, or leave it out");
+  }
+  if (options.crossovers) return run_crossovers(options);
+  if (options.claim) return run_claim(options, status);
+  if (options.steps || options.measured) return run_steps(options);
+  const ExplainReport report =
+      make_explain_report(options.reading.load(options.model), options.request, options.subject,
+                          options.kv_cache, options.new_tokens);
+  return explained(report, options);
+}
+
+void run_explain(const ExplainOptions& options, int& status) {
   ReportOutput output(options.output);
   JoinedReports reports(format_of(options.output));
   std::vector<std::string> notes;
   options.variations.for_each([&](const VariedValues& varied) {
-    const ExplainReport report = make_explain_report(
-        options.reading.load(options.model), options.request, options.subject, options.kv_cache);
-    reports.add(render(report, render_options(options.output, Detail::summary)), varied);
-    add_new_notes(report.notes, notes);
+    const Explained one = explain_once(options, status);
+    reports.add(one.text, varied);
+    add_new_notes(one.notes, notes);
   });
   output.write(reports.text(), notes);
 }
 
 }  // namespace
 
-void add_explain(Command root) {
+void add_explain(Command root, int& status) {
   auto options = std::make_shared<ExplainOptions>();
   Command command = root.add_command("explain", "Derive a figure from its formula");
   add_model_argument(command, options->model);
   add_reading_options(command, options->reading);
-  const Choices<Subject> subjects{{"flops", Subject::flops},
-                                  {"params", Subject::params},
-                                  {"activations", Subject::activations},
-                                  {"kv", Subject::kv}};
+  const Choices<Subject> subjects{
+      {"flops", Subject::flops},   {"elementwise", Subject::elementwise},
+      {"params", Subject::params}, {"activations", Subject::activations},
+      {"kv", Subject::kv},         {"training", Subject::training},
+      {"states", Subject::states}};
   add_choice(command, "--what,-w", options->subject, subjects, "Figure to explain (flops)");
+  const Option steps = command.add_flag(
+      "--steps", options->steps, "Derive step by step: shapes, product, count, subtotals, total");
+  const Option measured =
+      command.add_flag("--measured", options->measured,
+                       "Run the model once and lay the counts of the run beside the steps");
+  const char* const claim = "--claim";
+  command
+      .add_text(
+          claim, "N",
+          [options, claim](const std::string& word) { options->claim = parse_claim(claim, word); },
+          "Explain another tool's figure as ours plus or minus named terms")
+      .excludes(steps)
+      .excludes(measured);
+  command
+      .add_flag("--crossovers", options->crossovers,
+                "Say from which length or batch one cost exceeds another")
+      .excludes(steps)
+      .excludes(measured);
+  command.add_text(
+      "--machine", "MACHINE", [options](const std::string& name) { options->machine = name; },
+      "Machine of --crossovers: adds the batch from which a decode step is bound by FLOPs");
+  add_count(
+      command, "--new-tokens", kNewTokens,
+      [options](std::int64_t count) { options->new_tokens = count; },
+      "Of --what kv: adds the cache at the end of a generation of N tokens");
   add_workload_options(command, options->request, options->kv_cache, options->variations);
   add_output_options(command, options->output);
   command.set_footer(
       "Examples:\n"
       "  headroom explain bert-base\n"
+      "  headroom explain bert-base --steps\n"
+      "  headroom explain gpt2 --what params --claim 163009536\n"
       "  headroom explain gpt2 --what params\n"
       "  headroom explain gpt2 --what activations --phase train --dtype bf16\n"
       "  headroom explain llama-3-8b --what kv --seq 8192 --dtype bf16\n"
       "  headroom explain llama-3-8b --what kv --seq 8192 --kv-dtype int4 --kv-scales group");
-  command.on_run([options] { run_explain(*options); });
+  command.on_run([options, &status] { run_explain(*options, status); });
 }
 
 }  // namespace headroom::cli

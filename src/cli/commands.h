@@ -6,7 +6,8 @@
 namespace headroom::cli {
 
 void add_analyze(Command root);
-void add_explain(Command root);
+/// Sets `status` to 1 if a claim has no explanation.
+void add_explain(Command root, int& status);
 void add_diff(Command root);
 void add_measure(Command root);
 /// Sets `status` to 1 if a verdict fails.

@@ -14,7 +14,7 @@ namespace {
 
 void add_commands(Command root, int& status) {
   add_analyze(root);
-  add_explain(root);
+  add_explain(root, status);
   add_diff(root);
   add_measure(root);
   add_compare(root, status);

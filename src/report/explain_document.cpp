@@ -24,15 +24,6 @@ Legend legend_of(const ExplainReport& report) {
   return legend;
 }
 
-std::string legend_entry(const ExplainReport& report, Symbol symbol) {
-  const SymbolInfo& about = info(symbol);
-  std::string text =
-      fmt::format("{} = {}", about.unicode, with_separators(report.values.get(symbol).value_or(0)));
-  if (about.unicode != about.key) text += fmt::format(" {}", about.key);
-  if (!about.definition.empty()) text += fmt::format(" ({})", about.definition);
-  return text;
-}
-
 std::string relation_text(const Relation& relation) {
   const Expr left = Expr::from_terms({{1, relation.product}});
   return fmt::format("{} = {}", format(left), format(relation.replacement));
@@ -60,7 +51,8 @@ void add_legend(const ExplainReport& report, Document& document) {
   const Legend legend = legend_of(report);
   std::string label = "where";
   for (const Symbol symbol : legend.noted()) {
-    document.blocks.push_back(Line{std::exchange(label, ""), legend_entry(report, symbol)});
+    document.blocks.push_back(
+        Line{std::exchange(label, ""), symbol_with_value(symbol, report.values)});
   }
   add_relations(report, legend, document);
 }
@@ -155,6 +147,10 @@ Document to_document(const ExplainReport& report) {
     document.blocks.push_back(formula_of(report, part));
   }
   add_ffn_crossover(report, document);
+  if (report.cache_passes_weights) {
+    document.add_line("cache", fmt::format("passes the weights at t = {}",
+                                           with_separators(*report.cache_passes_weights)));
+  }
   add_rules(report, document);
   add_policy(report, document);
   return document;

@@ -63,6 +63,8 @@ Json to_json(const ExplainReport& report) {
   }
   json["kv_cache"] = report.kv_cache ? to_json(*report.kv_cache) : Json(nullptr);
   json["attention_passes_ffn"] = ffn_crossover_json(report.ffn_crossover);
+  json["cache_passes_weights"] =
+      report.cache_passes_weights ? json_integer(*report.cache_passes_weights) : Json(nullptr);
   json["notes"] = report.notes;
   return json;
 }

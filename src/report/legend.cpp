@@ -87,6 +87,15 @@ std::vector<Line> legend_lines(std::string label, const std::vector<Symbol>& lis
   return lines;
 }
 
+std::string symbol_with_value(Symbol symbol, const Bindings& values) {
+  const SymbolInfo& about = info(symbol);
+  std::string text =
+      fmt::format("{} = {}", about.unicode, with_separators(values.get(symbol).value_or(0)));
+  if (about.unicode != about.key) text += fmt::format(" {}", about.key);
+  if (!about.definition.empty()) text += fmt::format(" ({})", about.definition);
+  return text;
+}
+
 void add_lines(std::vector<Line> lines, Document& document) {
   for (Line& line : lines) document.blocks.emplace_back(std::move(line));
 }

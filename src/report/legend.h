@@ -36,6 +36,9 @@ class Legend {
 /// Entries without values, "d hidden_size · V vocab_size", wrapped; `label` on the first line.
 [[nodiscard]] std::vector<Line> legend_lines(std::string label, const std::vector<Symbol>& listed);
 
+/// "t = 128 visible_keys (p + s)"
+[[nodiscard]] std::string symbol_with_value(Symbol symbol, const Bindings& values);
+
 void add_lines(std::vector<Line> lines, Document& document);
 
 }  // namespace headroom::detail

@@ -76,6 +76,19 @@ std::string render(const ExplainReport& report, const RenderOptions& options) {
       report, [&] { return detail::to_figure_table(report); }, options);
 }
 
+std::string render(const Derivation& derivation, const RenderOptions& options) {
+  return rendered(
+      derivation, [&] { return detail::to_step_table(derivation); }, options);
+}
+
+std::string render(const ClaimReport& report, const RenderOptions& options) {
+  return rendered(report, options);
+}
+
+std::string render(const CrossoverReport& report, const RenderOptions& options) {
+  return rendered(report, options);
+}
+
 std::string render(const DiffReport& report, const RenderOptions& options) {
   return rendered(report, options);
 }

@@ -3,8 +3,11 @@
 #pragma once
 
 #include "document.h"
+#include "headroom/claim.h"
 #include "headroom/compare.h"
 #include "headroom/complexity.h"
+#include "headroom/crossover.h"
+#include "headroom/derivation.h"
 #include "headroom/plan.h"
 #include "headroom/report.h"
 #include "headroom/serve.h"
@@ -20,6 +23,17 @@ namespace headroom::detail {
 /// One row per figure, for CSV.
 [[nodiscard]] Document to_figure_table(const ExplainReport& report);
 [[nodiscard]] Json to_json(const ExplainReport& report);
+
+[[nodiscard]] Document to_document(const Derivation& derivation);
+/// One row per step, for CSV.
+[[nodiscard]] Document to_step_table(const Derivation& derivation);
+[[nodiscard]] Json to_json(const Derivation& derivation);
+
+[[nodiscard]] Document to_document(const ClaimReport& report);
+[[nodiscard]] Json to_json(const ClaimReport& report);
+
+[[nodiscard]] Document to_document(const CrossoverReport& report);
+[[nodiscard]] Json to_json(const CrossoverReport& report);
 
 [[nodiscard]] Document to_document(const DiffReport& report);
 [[nodiscard]] Json to_json(const DiffReport& report);

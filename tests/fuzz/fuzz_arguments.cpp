@@ -57,7 +57,7 @@ void run(const std::vector<std::string>& arguments) {
   int status = 0;
   cli::Application application("headroom", "", "");
   cli::add_analyze(application.root());
-  cli::add_explain(application.root());
+  cli::add_explain(application.root(), status);
   cli::add_diff(application.root());
   cli::add_fit(application.root(), status);
   cli::add_plan(application.root(), status);

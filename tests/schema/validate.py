@@ -85,6 +85,21 @@ explain layer.json --what params
 explain layer-gru
 explain layer-conv --what params
 explain layer-lstm --what kv --phase decode
+explain bert-base --what elementwise
+explain gpt2 --what training --phase train --recompute full
+explain gpt2 --what states --phase train --dtype bf16
+explain --claim 163009536 gpt2 --what params
+explain --claim 37578559488 qwen3-30b-a3b --phase train --seq 8192
+explain --claim 1748992 deepseek-v3 --what kv --dtype bf16 --seq 4096
+explain llama-2-7b --what kv --seq 64 --new-tokens 100
+explain --crossovers llama-2-7b --machine h100-80gb
+explain --crossovers bert-base
+explain --steps bert-base
+explain --steps layer.json --measured
+explain --steps gpt2 --what activations --phase train --dtype bf16
+explain --steps deepseek-v3 --what params
+explain --steps t5-small --what kv
+explain --steps gpt2 --what states --phase train
 explain llama-3.1-405b --batch 1000000 --seq 131072
 diff bert-base distilbert
 diff llama-2-7b llama-3-8b --seq 4096 --dtype bf16
@@ -156,7 +171,14 @@ analyze unknown-shards
 analyze adapter
 """.strip().splitlines()
 
-SCHEMAS = {"calibrate": "machines", "presets types": "model_types", "analyze unknown": "unknown_model"}
+SCHEMAS = {
+    "calibrate": "machines",
+    "presets types": "model_types",
+    "explain --steps": "derivation",
+    "explain --claim": "claim",
+    "explain --crossovers": "crossovers",
+    "analyze unknown": "unknown_model",
+}
 
 LARGE_CASE = "analyze llama-3.1-405b --batch 1000000 --seq 131072"
 
@@ -164,6 +186,9 @@ LARGE_CASE = "analyze llama-3.1-405b --batch 1000000 --seq 131072"
 DAMAGED_CASES = [
     "analyze bert-base --phase train --detail",
     "explain bert-base",
+    "explain --steps layer.json --measured",
+    "explain --crossovers llama-2-7b --machine h100-80gb",
+    "explain --claim 37578559488 qwen3-30b-a3b --phase train --seq 8192",
     "diff bert-base distilbert",
     "analyze gpt2 --dtype bf16 --machine h100-80gb --new-tokens 16",
     "compare predicted.json measured.json --tolerance time=1e9%",

@@ -33,8 +33,7 @@ void insert_types(const nlohmann::json& config, std::set<const Family*>& used) {
 
 /// Families read from their published code only: no config of theirs is small and at hand. Their
 /// parts (tower, text) are those of families with data.
-const std::set<std::string_view> kWithoutData{"glm4v_moe", "glm4v_moe_text",
-                                              "minimax_m3_vl_text"};
+const std::set<std::string_view> kWithoutData{"glm4v_moe", "glm4v_moe_text", "minimax_m3_vl_text"};
 
 }  // namespace
 

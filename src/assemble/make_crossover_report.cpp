@@ -1,0 +1,263 @@
+// Finds crossovers: solves inequalities of polynomials for a symbol, and searches the exact number.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "analyze_model.h"
+#include "headroom/crossover.h"
+#include "headroom/error.h"
+
+namespace headroom {
+namespace {
+
+constexpr Integer kMostSearched = Integer{1} << 40;
+
+/// The least value from 1 to kMostSearched for which `holds`, which stays true from there on.
+std::optional<Integer> least(const std::function<bool(Integer)>& holds) {
+  Integer high = 1;
+  while (!holds(high)) {
+    if (high >= kMostSearched) return std::nullopt;
+    high *= 2;
+  }
+  Integer low = high / 2;  // does not hold, or is 0
+  while (high - low > 1) {
+    const Integer middle = low + (high - low) / 2;
+    (holds(middle) ? high : low) = middle;
+  }
+  return high;
+}
+
+/// Divides all terms of both sides by their common factors.
+void remove_common_factors(Expr& left, Expr& right) {
+  std::vector<Term> terms(left.terms().begin(), left.terms().end());
+  terms.insert(terms.end(), right.terms().begin(), right.terms().end());
+  if (terms.empty()) return;
+  Term common = terms.front();
+  for (const Term& term : terms) {
+    common.coefficient = gcd(common.coefficient, term.coefficient);
+    for (std::size_t i = 0; i < kSymbolCount; ++i) {
+      common.powers[i] = std::min(common.powers[i], term.powers[i]);
+    }
+  }
+  const auto divided = [&](const Expr& side) {
+    std::vector<Term> result(side.terms().begin(), side.terms().end());
+    for (Term& term : result) {
+      term.coefficient /= common.coefficient;
+      for (std::size_t i = 0; i < kSymbolCount; ++i) {
+        term.powers[i] = static_cast<std::uint8_t>(term.powers[i] - common.powers[i]);
+      }
+    }
+    return Expr::from_terms(std::move(result));
+  };
+  left = divided(left);
+  right = divided(right);
+}
+
+/// Moves terms so that all with the highest power of the symbol are left and all others right.
+void sort_sides(Crossover& crossover) {
+  const Expr difference = crossover.left - crossover.right;
+  const unsigned highest = difference.degree(crossover.symbol);
+  std::vector<Term> left;
+  std::vector<Term> right;
+  for (Term term : difference.terms()) {
+    if (term.powers[index(crossover.symbol)] == highest) {
+      left.push_back(term);
+      continue;
+    }
+    term.coefficient = -term.coefficient;
+    right.push_back(term);
+  }
+  crossover.left = Expr::from_terms(std::move(left));
+  crossover.right = Expr::from_terms(std::move(right));
+  remove_common_factors(crossover.left, crossover.right);
+}
+
+/// left = n·symbol·…, right = m·…: symbol > right / (left / symbol), in lowest terms.
+void solve(Crossover& crossover) {
+  if (crossover.left.terms().size() != 1 || crossover.right.terms().size() != 1) return;
+  Term denominator = crossover.left.terms().front();
+  if (denominator.powers[index(crossover.symbol)] != 1) return;
+  denominator.powers[index(crossover.symbol)] = 0;
+  crossover.numerator = crossover.right.terms().front();
+  crossover.denominator = denominator;
+}
+
+class CrossoverFinder {
+ public:
+  CrossoverFinder(const Model& model, const WorkloadRequest& request)
+      : model_(model), request_(request) {}
+
+  CrossoverReport run(const MachineProfile* machine) && {
+    const AnalyzeReport base = analyzed(Phase::prefill);
+    report_.model = base.model;
+    report_.workload = base.workload;
+    report_.values = bindings_of(base.workload, base.graph);
+    report_.relations = relations_in(base);
+    add_ffn(base);
+    add_saved_scores();
+    add_cache();
+    if (machine != nullptr) add_ridge(*machine);
+    report_.notes = base.notes;
+    return std::move(report_);
+  }
+
+ private:
+  [[nodiscard]] AnalyzeReport analyzed(Phase phase) const {
+    WorkloadRequest request = request_;
+    request.phase = phase;
+    if (phase == Phase::decode) request.seq_len.reset();
+    if (phase != Phase::decode) request.past_len.reset();
+    if (phase != Phase::train) {
+      request.kernels = WorkloadRequest{}.kernels;
+      request.recompute = WorkloadRequest{}.recompute;
+    }
+    return detail::analyze_model(model_, request, Convention::headroom, {});
+  }
+
+  static std::vector<Relation> relations_in(const AnalyzeReport& report) {
+    std::vector<Relation> relations = relations_of(report.workload);
+    relations.insert(relations.end(), report.graph.relations.begin(), report.graph.relations.end());
+    return relations;
+  }
+
+  /// Adds `left` > `right`, and its number if both change with the symbol as polynomials.
+  void add(Crossover crossover, const AnalyzeReport& report,
+           const std::function<void(Workload&, Integer)>& set) {
+    const Expr left = crossover.left;
+    const Expr right = crossover.right;
+    if (left.is_zero() || right.is_zero()) return;
+    crossover.at = least([&](Integer value) {
+      Workload workload = report.workload;
+      set(workload, value);
+      const Bindings values = bindings_of(workload, report.graph);
+      return left.evaluate(values) > right.evaluate(values);
+    });
+    const std::vector<Relation> relations = relations_in(report);
+    crossover.left = collapse(left, relations);
+    crossover.right = collapse(right, relations);
+    sort_sides(crossover);
+    solve(crossover);
+    report_.crossovers.push_back(std::move(crossover));
+  }
+
+  void add_ffn(const AnalyzeReport& report) {
+    Expr core;
+    Expr projections;
+    Expr ffn;
+    for (const ComponentAnalysis& component : report.analysis.components) {
+      const Expr& flops = component.cost.forward.matrix_flops;
+      const std::string name = name_of(component.component);
+      const Part part = component.component.part;
+      const bool in_core = part == Part::attention_scores || part == Part::attention_context ||
+                           part == Part::attention_core;
+      if (in_core) core += flops;
+      if (part == Part::attention_qkv || part == Part::attention_out) projections += flops;
+      if (name.find("mlp.") != std::string::npos) ffn += flops;
+    }
+    const auto lengthen = [](Workload& workload, Integer value) {
+      workload.seq_len = static_cast<std::int64_t>(value);
+    };
+    if (report.graph.traits.compresses_keys() || model_.spec.reads_two_sequences()) return;
+    add({"scores and context", "FFN", "FLOP", Symbol::seq_len, core, ffn}, report, lengthen);
+    add({"attention with its projections", "FFN", "FLOP", Symbol::seq_len, core + projections, ffn},
+        report, lengthen);
+  }
+
+  void add_saved_scores() {
+    if (model_.spec.reads_two_sequences()) return;
+    const AnalyzeReport report = analyzed(Phase::train);
+    Expr quadratic;
+    Expr others;
+    for (const SavedTensor& saved : report.analysis.saved) {
+      if (saved.kept == KeptUnder::every_recompute) continue;
+      const Expr bytes = collapse(saved.repeat * saved.bytes, relations_in(report));
+      (bytes.degree(Symbol::seq_len) > 1 ? quadratic : others) += bytes;
+    }
+    // Statistics of rows are no multiple of a width, and keep the inequality from being solved.
+    add({"saved scores and probabilities", "other saved activations of the layers", "B",
+         Symbol::seq_len, quadratic, others},
+        report, [](Workload& workload, Integer value) {
+          workload.seq_len = static_cast<std::int64_t>(value);
+        });
+  }
+
+  void add_cache() {
+    if (!model_.spec.main_stack().causal() || model_.spec.is_layer()) return;
+    const AnalyzeReport report = analyzed(Phase::decode);
+    if (report.analysis.kv_cache.empty()) return;
+    const Expr weights{report.figures.weight_bytes};
+    Crossover crossover{"KV-cache",
+                        "weights",
+                        "B",
+                        Symbol::visible_keys,
+                        kv_cache_bytes(report.analysis),
+                        report.analysis.weight_bytes};
+    if (report.analysis.weight_bytes.evaluate(bindings_of(report.workload, report.graph)) !=
+        report.figures.weight_bytes) {
+      crossover.right = weights;
+    }
+    crossover.at = cache_passes_weights(report);
+    const std::vector<Relation> relations = relations_in(report);
+    crossover.left = collapse(crossover.left, relations);
+    crossover.right = collapse(crossover.right, relations);
+    sort_sides(crossover);
+    report_.crossovers.push_back(std::move(crossover));
+  }
+
+  /// FLOPs / peak > bytes / bandwidth, by the batch of a decode step.
+  void add_ridge(const MachineProfile& machine) {
+    const auto* rates = std::get_if<DatasheetRates>(&machine.rates);
+    if (rates == nullptr) {
+      throw_invalid_input("crossovers on a machine need its datasheet",
+                          "name a machine of `headroom machines`");
+    }
+    if (!model_.spec.main_stack().causal() || model_.spec.is_layer()) return;
+    const AnalyzeReport report = analyzed(Phase::decode);
+    const auto peak = peak_flops_per_s(*rates, report.workload.dtype);
+    if (!peak) return;
+    const Expr bandwidth{static_cast<Integer>(std::llround(rates->memory_bytes_per_s))};
+    const Expr compute{static_cast<Integer>(std::llround(*peak))};
+    const Cost& cost = report.analysis.total.forward;
+    const Bindings& sizes = report.graph.sizes;
+    const Expr flops = cost.matrix_flops.substitute(sizes) * bandwidth;
+    const Expr bytes = (cost.bytes_read + cost.bytes_written).substitute(sizes) * compute;
+    Crossover crossover{
+        "time of the FLOPs", "time of the bytes", "decode step", Symbol::batch_size, {}, {}};
+    crossover.at = least([&](Integer value) {
+      Workload workload = report.workload;
+      workload.batch_size = static_cast<std::int64_t>(value);
+      const Bindings values = bindings_of(workload, report.graph);
+      return flops.evaluate(values) > bytes.evaluate(values);
+    });
+    crossover.source = fmt::format("{}: {:.0f} FLOP per byte, cache of {} tokens", machine.name,
+                                   *peak / rates->memory_bytes_per_s,
+                                   with_separators(Integer{report.workload.past_len} + 1));
+    report_.crossovers.push_back(std::move(crossover));
+  }
+
+  const Model& model_;
+  const WorkloadRequest& request_;
+  CrossoverReport report_;
+};
+
+}  // namespace
+
+CrossoverReport make_crossover_report(const Model& model, const WorkloadRequest& request,
+                                      const MachineProfile* machine) {
+  return CrossoverFinder(model, request).run(machine);
+}
+
+std::optional<Integer> cache_passes_weights(const AnalyzeReport& report) {
+  if (report.analysis.kv_cache.empty()) return std::nullopt;
+  const Expr cache = kv_cache_bytes(report.analysis);
+  return least([&](Integer tokens) {
+    Workload workload = report.workload;
+    workload.past_len = static_cast<std::int64_t>(tokens) - workload.seq_len;
+    if (workload.past_len < 0) return false;
+    return cache.evaluate(bindings_of(workload, report.graph)) > report.figures.weight_bytes;
+  });
+}
+
+}  // namespace headroom

@@ -1,0 +1,109 @@
+// ClaimReport -> Document and JSON: the claim as our figure plus or minus named terms.
+#include <fmt/format.h>
+
+#include "describe.h"
+#include "factored.h"
+#include "figure_name.h"
+#include "headroom/claim.h"
+#include "schema_version.h"
+#include "writers.h"
+
+namespace headroom::detail {
+namespace {
+
+/// Explanations shown; all are in the JSON.
+constexpr std::size_t kMostShown = 5;
+
+std::string amount(Integer value, const std::string& unit) {
+  return fmt::format("{} {}", with_separators(value), unit);
+}
+
+/// The equation from our figure to the claim, a row per term.
+Table explanation_table(const ClaimReport& report, const ClaimExplanation& explanation) {
+  Table table;
+  table.columns = {words_column("term", "Claim ="),
+                   words_column("formula", "Formula", Importance::optional),
+                   number_column("value", "Value", {fmt::format("[{}]", report.unit)})};
+  table.rows.push_back({"headroom's " + figure_name(report.subject),
+                        format_factored(report.ours.formula), report.ours.value});
+  Integer sum = report.ours.value;
+  for (const ClaimTerm& term : explanation.terms) {
+    table.rows.push_back(
+        {(term.value > 0 ? "+ " : "− ") + term.name, format_factored(term.formula), term.value});
+    sum = checked_add(sum, term.value);
+  }
+  if (!explanation.scale.name.empty()) {
+    table.rows.push_back({"= sum", "", sum});
+    ++table.total_rows;
+  }
+  const std::string last =
+      explanation.scale.name.empty() ? "= claim" : "claim: " + explanation.scale.name;
+  table.rows.push_back({last, "", report.claim});
+  ++table.total_rows;
+  return table;
+}
+
+Json explanation_json(const ClaimExplanation& explanation) {
+  Json json{
+      {"scale",
+       {{"name", explanation.scale.name.empty() ? Json(nullptr) : Json(explanation.scale.name)},
+        {"numerator", json_integer(explanation.scale.numerator)},
+        {"denominator", json_integer(explanation.scale.denominator)}}},
+      {"terms", Json::array()}};
+  for (const ClaimTerm& term : explanation.terms) {
+    json["terms"].push_back({{"name", term.name},
+                             {"formula", format_factored(term.formula)},
+                             {"value", json_integer(term.value)}});
+  }
+  return json;
+}
+
+}  // namespace
+
+Document to_document(const ClaimReport& report) {
+  const ModelSpec& spec = report.model.spec;
+  Document document;
+  document.blocks = {Line{spec.name, describe(spec)},
+                     Line{"workload", describe(report.workload, spec, "")},
+                     Line{"claim", amount(report.claim, report.unit)},
+                     Line{"ours", amount(report.ours.value, report.unit)}};
+  for (std::size_t i = 0; i < std::min(kMostShown, report.explanations.size()); ++i) {
+    document.blocks.push_back(explanation_table(report, report.explanations[i]));
+  }
+  const std::string searched =
+      fmt::format("{} sums of at most 4 of {} terms in every unit",
+                  with_separators(static_cast<Integer>(report.sums_tried)), report.terms_tried);
+  if (report.explanations.empty()) {
+    document.add_line("verdict", "no explanation among " + searched);
+    return document;
+  }
+  const std::size_t more =
+      report.explanations.size() - std::min(kMostShown, report.explanations.size());
+  const std::string others =
+      more == 0 ? "" : fmt::format("; {} more explanations of this length are in the JSON", more);
+  document.add_line("verdict",
+                    fmt::format("explained exactly, the shortest among {}{}", searched, others));
+  return document;
+}
+
+Json to_json(const ClaimReport& report) {
+  Json json;
+  json["schema_version"] = kSchemaVersion;
+  json["model"] = to_json(report.model);
+  json["workload"] = to_json(report.workload, report.model.spec, std::nullopt);
+  json["what"] = name_of(report.subject);
+  json["unit"] = report.unit;
+  json["claim"] = json_integer(report.claim);
+  json["ours"] = json_integer(report.ours.value);
+  json["formula"] = format_factored(report.ours.formula);
+  json["explanations"] = Json::array();
+  for (const ClaimExplanation& explanation : report.explanations) {
+    json["explanations"].push_back(explanation_json(explanation));
+  }
+  json["terms_tried"] = report.terms_tried;
+  json["sums_tried"] = report.sums_tried;
+  json["notes"] = report.notes;
+  return json;
+}
+
+}  // namespace headroom::detail
