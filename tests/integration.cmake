@@ -20,9 +20,13 @@ set(HEADROOM_GOLDEN_CASES
   errors
   explain_activations
   explain_bert_base
+  explain_claim
+  explain_crossovers
+  explain_generation
   explain_kv
   explain_kv_policy
   explain_params
+  explain_steps
   fit
   fit_errors
   layers

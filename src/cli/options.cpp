@@ -83,10 +83,9 @@ void refuse_word(const std::string& names, const std::string& word,
   for (std::size_t bar = words.find('|'); bar != std::string::npos; bar = words.find('|', bar)) {
     words.replace(bar, 1, ", ");
   }
-  if (!hint.empty()) hint.back() = ';';
   throw_invalid_input(
       fmt::format("{}: unknown value \"{}\"", names.substr(0, names.find(',')), word),
-      fmt::format("{}{}the values are {}", hint, hint.empty() ? "" : " ", words));
+      fmt::format("{}{} values are {}", hint, hint.empty() ? "the" : " The", words));
 }
 
 namespace {

@@ -37,8 +37,12 @@ Cell measured_cell(const MeasuredByPath& measured, const std::string& path) {
   return verdict(*found->second);
 }
 
-/// Notes the letters within brackets: those before them name operands.
+/// Notes the letters of "b·s·d × 2 B", or those within brackets: letters before them name operands.
 void note_sizes(const std::string& operands, Legend& legend) {
+  if (operands.find('[') == std::string::npos) {
+    legend.note(operands.substr(0, operands.find(" × ")));
+    return;
+  }
   for (std::size_t at = operands.find('['); at != std::string::npos; at = operands.find('[', at)) {
     const std::size_t end = operands.find(']', at);
     legend.note(operands.substr(at, end - at));
@@ -155,6 +159,22 @@ Json block_json(const Derivation& derivation, const DerivationBlock& block) {
 
 }  // namespace
 
+namespace {
+
+/// True if a step names its operands as matrices.
+bool has_products(const Derivation& derivation) {
+  for (const DerivationBlock& block : derivation.blocks) {
+    for (const DerivationGroup& group : block.groups) {
+      for (const DerivationStep& step : group.steps) {
+        if (step.operands.starts_with("X[")) return true;
+      }
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
 Document to_document(const Derivation& derivation) {
   const ModelSpec& spec = derivation.model.spec;
   Document steps;
@@ -163,6 +183,7 @@ Document to_document(const Derivation& derivation) {
     steps.blocks.push_back(Heading{count_of_layers(block)});
     steps.blocks.push_back(block_table(derivation, block, legend));
   }
+  legend.note(format_factored(derivation.total.formula));
   Document document;
   document.blocks = {Line{spec.name, describe(spec)},
                      Line{"workload", describe(derivation.workload, spec, "")}};
@@ -170,6 +191,9 @@ Document to_document(const Derivation& derivation) {
   for (const Symbol symbol : legend.noted()) {
     document.blocks.push_back(
         Line{std::exchange(label, ""), symbol_with_value(symbol, derivation.values)});
+  }
+  if (has_products(derivation)) {
+    document.add_line(std::exchange(label, ""), "X input of a GEMM · W its weight");
   }
   document.blocks.insert(document.blocks.end(), steps.blocks.begin(), steps.blocks.end());
   document.blocks.push_back(total_formula(derivation));
