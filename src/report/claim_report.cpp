@@ -1,10 +1,13 @@
 // ClaimReport -> Document and JSON: the claim as our figure plus or minus named terms.
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "describe.h"
 #include "factored.h"
 #include "figure_name.h"
 #include "headroom/claim.h"
+#include "legend.h"
 #include "schema_version.h"
 #include "writers.h"
 
@@ -60,29 +63,48 @@ Json explanation_json(const ClaimExplanation& explanation) {
 
 }  // namespace
 
-Document to_document(const ClaimReport& report) {
-  const ModelSpec& spec = report.model.spec;
-  Document document;
-  document.blocks = {Line{spec.name, describe(spec)},
-                     Line{"workload", describe(report.workload, spec, "")},
-                     Line{"claim", amount(report.claim, report.unit)},
-                     Line{"ours", amount(report.ours.value, report.unit)}};
+namespace {
+
+/// A line for each letter of the shown formulas.
+void add_legend(const ClaimReport& report, Document& document) {
+  Legend legend;
+  legend.note(format_factored(report.ours.formula));
   for (std::size_t i = 0; i < std::min(kMostShown, report.explanations.size()); ++i) {
-    document.blocks.push_back(explanation_table(report, report.explanations[i]));
+    for (const ClaimTerm& term : report.explanations[i].terms) {
+      legend.note(format_factored(term.formula));
+    }
   }
+  std::string label = "where";
+  for (const Symbol symbol : legend.noted()) {
+    document.add_line(std::exchange(label, ""), symbol_with_value(symbol, report.values));
+  }
+}
+
+std::string claim_verdict(const ClaimReport& report) {
   const std::string searched =
       fmt::format("{} sums of at most 4 of {} terms in every unit",
                   with_separators(static_cast<Integer>(report.sums_tried)), report.terms_tried);
-  if (report.explanations.empty()) {
-    document.add_line("verdict", "no explanation among " + searched);
-    return document;
-  }
+  if (report.explanations.empty()) return "no explanation among " + searched;
   const std::size_t more =
       report.explanations.size() - std::min(kMostShown, report.explanations.size());
   const std::string others =
       more == 0 ? "" : fmt::format("; {} more explanations of this length are in the JSON", more);
-  document.add_line("verdict",
-                    fmt::format("explained exactly, the shortest among {}{}", searched, others));
+  return fmt::format("explained exactly, the shortest among {}{}", searched, others);
+}
+
+}  // namespace
+
+Document to_document(const ClaimReport& report) {
+  const ModelSpec& spec = report.model.spec;
+  Document document;
+  document.blocks = {
+      Line{spec.name, describe(spec)}, Line{"workload", describe(report.workload, spec, "")},
+      Line{"claim", amount(report.claim, report.unit)},
+      Line{"ours", amount(report.ours.value, report.unit)}, Line{"verdict", claim_verdict(report)}};
+  add_legend(report, document);
+  for (std::size_t i = 0; i < std::min(kMostShown, report.explanations.size()); ++i) {
+    document.blocks.push_back(explanation_table(report, report.explanations[i]));
+  }
   return document;
 }
 

@@ -159,22 +159,6 @@ Json block_json(const Derivation& derivation, const DerivationBlock& block) {
 
 }  // namespace
 
-namespace {
-
-/// True if a step names its operands as matrices.
-bool has_products(const Derivation& derivation) {
-  for (const DerivationBlock& block : derivation.blocks) {
-    for (const DerivationGroup& group : block.groups) {
-      for (const DerivationStep& step : group.steps) {
-        if (step.operands.starts_with("X[")) return true;
-      }
-    }
-  }
-  return false;
-}
-
-}  // namespace
-
 Document to_document(const Derivation& derivation) {
   const ModelSpec& spec = derivation.model.spec;
   Document steps;
@@ -191,9 +175,6 @@ Document to_document(const Derivation& derivation) {
   for (const Symbol symbol : legend.noted()) {
     document.blocks.push_back(
         Line{std::exchange(label, ""), symbol_with_value(symbol, derivation.values)});
-  }
-  if (has_products(derivation)) {
-    document.add_line(std::exchange(label, ""), "X input of a GEMM · W its weight");
   }
   document.blocks.insert(document.blocks.end(), steps.blocks.begin(), steps.blocks.end());
   document.blocks.push_back(total_formula(derivation));

@@ -39,6 +39,15 @@ Column milliseconds_column(std::string key, std::string title, Importance import
   return number_column(std::move(key), std::move(title), {"[ms]", 3, 1, 1000}, importance);
 }
 
+namespace {
+
+/// With the minus sign of formulas.
+std::string counted(Integer value) {
+  return value < 0 ? "−" + with_separators(-value) : with_separators(value);
+}
+
+}  // namespace
+
 std::string cell_text(const Cell& cell, const NumberFormat& format) {
   const auto scaled = [&](auto value) {
     return rounded(static_cast<double>(value) * static_cast<double>(format.multiplier) /
@@ -49,7 +58,7 @@ std::string cell_text(const Cell& cell, const NumberFormat& format) {
   return std::visit(
       Overloaded{[](std::monostate) { return std::string("–"); },
                  [](const std::string& text) { return text; },
-                 [&](Integer value) { return unscaled ? with_separators(value) : scaled(value); },
+                 [&](Integer value) { return unscaled ? counted(value) : scaled(value); },
                  [&](double value) { return scaled(value); }},
       cell);
 }

@@ -56,6 +56,7 @@ def used_letters(line):
     letters = set()
     for word in PRODUCT.findall(line):
         if not UNIT.fullmatch(word):
+            word = re.sub(r"[A-Z]ᵀ?(?=\[)", "", word)  # an operand with its sizes: X[b,s,d]
             letters |= set(re.findall(LETTER, word.replace("O(", "(")))
     return letters | {letter for pair in OPERAND.findall(line) for letter in pair if letter}
 
