@@ -150,14 +150,14 @@ void name_in_catalogue(std::vector<LocalDevice>& devices) {
 }  // namespace
 
 std::vector<LocalDevice> parse_nvidia_smi(std::string_view text) {
-  constexpr Integer kMib = Integer{1} << 20U;
+  constexpr Integer kMebibyte = Integer{1} << 20U;
   std::vector<LocalDevice> devices;
   for (const std::string_view line : split(text, '\n')) {
     const std::vector<std::string_view> fields = split(line, ',');
     if (fields.size() != 4 || fields[0].empty()) continue;
     const auto mebibytes = [&](std::size_t index) -> std::optional<Integer> {
       const auto number = number_of(fields[index]);
-      return number ? std::optional(*number * kMib) : std::nullopt;
+      return number ? std::optional(*number * kMebibyte) : std::nullopt;
     };
     devices.push_back({std::string(fields[0]),
                        mebibytes(1),

@@ -117,9 +117,9 @@ Table plans_table(const ServeReport& report) {
   Table table;
   table.columns = {words_column("plan", "Plan"),
                    words_column("targets", "Targets"),
-                   milliseconds_column("ttft_s", "TTFT"),
-                   milliseconds_column("tpot_s", "TPOT"),
-                   milliseconds_column("end_to_end_s", "End to end"),
+                   latency_column("ttft_s", "TTFT"),
+                   latency_column("tpot_s", "TPOT"),
+                   latency_column("end_to_end_s", "End to end"),
                    number_column("output_tokens_per_s", "Output", {"[tokens/s]", 1})};
   for (const ServedPlan& plan : report.plans) {
     const ServeFigures& figures = plan.figures;
