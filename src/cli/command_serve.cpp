@@ -93,7 +93,7 @@ void add_traffic(Command root, const std::shared_ptr<ServeCommand>& command) {
     }
     traffic.output_tokens = parse_count(names, text, kTokens);
   };
-  const auto set_rate = [command, kMostPerSecond](const std::string& text) {
+  const auto set_rate = [command](const std::string& text) {
     command->rate = parse_positive("--rate", text, kMostPerSecond);
   };
   const Option rate =
@@ -174,7 +174,7 @@ void add_targets(Command root, const std::shared_ptr<ServeCommand>& command) {
   add_target("--ttft", targets.ttft_s, "Most time to the first token, such as 500ms");
   add_target("--tpot", targets.tpot_s, "Most time per further token, such as 30ms");
   add_target("--end-to-end", targets.end_to_end_s, "Most time of a whole request, such as 10s");
-  const auto set_percentile = [&targets, kHighestPercentile](const std::string& text) {
+  const auto set_percentile = [&targets](const std::string& text) {
     targets.percentile = parse_positive("--percentile", text, kHighestPercentile);
   };
   root.add_text("--percentile", "P", set_percentile,
@@ -184,7 +184,7 @@ void add_targets(Command root, const std::shared_ptr<ServeCommand>& command) {
       root, "--most-devices", kDevices, [command](std::int64_t n) { command->most_devices = n; },
       "Search up to this number of devices, if targets are given without --count (64)")
       .group(kTargetGroup);
-  const auto set_price = [command, kHighestPrice](const std::string& text) {
+  const auto set_price = [command](const std::string& text) {
     command->question.price_per_hour = parse_positive("--price", text, kHighestPrice);
   };
   root.add_text("--price", "PRICE", set_price, "Price of one device for an hour, in any currency")

@@ -27,18 +27,19 @@ fail() { echo "$1" >&2; exit 1; }
 share=$work/installed/share
 commands=$(installed/bin/headroom --help | sed -n '/^Commands:/,/^$/s/^  \([a-z][a-z-]*\) .*/\1/p')
 [[ $commands == *analyze* ]] || fail 'no commands in --help'
+sed 's/\\-/-/g' "$share/man/man1/headroom.1" >overview
 for command in $commands; do
   page=$share/man/man1/headroom-$command.1
   grep -q "^\.SH SYNOPSIS" "$page" || fail "no manual page of $command"
-  sed 's/\\-/-/g' "$share/man/man1/headroom.1" | grep -qw "$command" || fail "headroom(1) lacks $command"
+  grep -qw -- "$command" overview || fail "headroom(1) lacks $command"
   for completion in bash-completion/completions/headroom zsh/site-functions/_headroom \
     fish/vendor_completions.d/headroom.fish; do
     grep -qw "$command" "$share/$completion" || fail "$completion lacks $command"
   done
 done
 
-# A C program by pkg-config.
-if command -v pkg-config >/dev/null; then
+# A C program by pkg-config. A sanitized library needs a sanitized program.
+if [[ $(cached HEADROOM_SANITIZE) != ON ]] && command -v pkg-config >/dev/null; then
   PKG_CONFIG_PATH=$(dirname "$(find "$work/installed" -name headroom.pc)")
   export PKG_CONFIG_PATH
   # shellcheck disable=SC2046 # several words on purpose

@@ -9,8 +9,8 @@ expected=109482240  # parameters of bert-base
 # check PROGRAM: it counts, runs a model, and needs none of its sources.
 check() {
   cd /
-  "$1" analyze bert-base --format json | grep -q "\"total\": $expected"
-  "$1" measure bert-tiny --runs 2 --format json | grep -q '"matrix_flops'
+  "$1" analyze bert-base --format json | grep "\"total\": $expected" >/dev/null
+  "$1" measure bert-tiny --runs 2 --format json | grep '"matrix_flops' >/dev/null
   "$1" --version
 }
 
