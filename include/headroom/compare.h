@@ -63,6 +63,7 @@ struct RunIdentity {
   std::optional<std::int64_t> new_tokens;
   std::optional<std::string> dtype;
   std::optional<std::string> attention;
+  std::optional<std::string> logits{};  ///< of a model that can generate
   std::optional<std::int64_t> threads;
 };
 

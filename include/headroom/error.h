@@ -59,6 +59,7 @@ enum class Setting {
   frames,
   dtype,
   attention,
+  logits,
   recompute,
   kernels,
   kv_dtype,

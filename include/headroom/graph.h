@@ -229,6 +229,7 @@ struct GraphOptions {
   LatentAttention latent = LatentAttention::absorbed;
   ImageInputs images = ImageInputs::absent;
   GlobalTokens global = GlobalTokens::absent;
+  Logits logits = Logits::all;
   bool operator==(const GraphOptions&) const = default;
 };
 

@@ -111,6 +111,8 @@ struct Measurement {
   /// Type of the activations that multiply weights in blocks: float32 or int8; empty without.
   std::string activations{};
   std::vector<OperatorMeasurement> operators;
+  /// Tokens that a generation chose, of each sequence; empty unless asked for.
+  std::vector<std::vector<std::int64_t>> generated_ids{};
   MachineContext context;
   std::vector<std::string> warnings;
   bool interrupted = false;  ///< ended by a signal: has the runs completed before

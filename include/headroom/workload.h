@@ -48,6 +48,11 @@ enum class LatentAttention {
   absorbed,  ///< attention in the latent space: the KV-cache stores latent vectors
   naive,     ///< the KV-cache stores expanded keys and values of every head, as in Hugging Face
 };
+/// Tokens whose logits a language-model head computes.
+enum class Logits {
+  all,   ///< every new token's
+  last,  ///< those of the last token of each sequence: all that a generation needs of its prompt
+};
 /// Activation recomputation: tensors saved for the backward pass (arXiv 2205.05198).
 enum class Recompute {
   none,       ///< saves every tensor that the backward pass needs
@@ -135,6 +140,7 @@ struct Workload {
   DType kv_dtype = DType::float32;
   AttentionImplementation attention = AttentionImplementation::eager;
   LatentAttention latent = LatentAttention::absorbed;
+  Logits logits = Logits::all;
   Recompute recompute = Recompute::none;
   Kernels kernels = Kernels::reference;
   /// Bytes per dropout-mask element: 1 as on CUDA. (PyTorch's CPU dropout stores the mask in the
@@ -175,6 +181,7 @@ struct WorkloadRequest {
   std::optional<DType> arithmetic;
   std::optional<AttentionImplementation> attention;  ///< default: eager
   LatentAttention latent = LatentAttention::absorbed;
+  std::optional<Logits> logits{};  ///< default: all
   Recompute recompute = Recompute::none;
   Kernels kernels = Kernels::reference;
 };
@@ -183,6 +190,12 @@ struct WorkloadRequest {
 /// the model cannot run: sizes below 1, a decode phase without a decoder, a length for an image
 /// model, …
 [[nodiscard]] Workload resolve(const WorkloadRequest& request, const ModelSpec& spec);
+
+/// Returns whether `spec` is a decoder with a language-model head: one that can generate.
+[[nodiscard]] bool can_generate(const ModelSpec& spec) noexcept;
+
+/// The request with the default of a prompt's prefill in a generation: the last token's logits.
+[[nodiscard]] WorkloadRequest prompt_request(WorkloadRequest request);
 
 /// The image encoder of `tower` as a model of its own.
 [[nodiscard]] ModelSpec encoder_of(const TowerSpec& tower);
@@ -254,6 +267,7 @@ struct PatchPlace {
 [[nodiscard]] std::string_view name_of(WeightType type) noexcept;
 [[nodiscard]] std::string_view name_of(AttentionImplementation attention) noexcept;
 [[nodiscard]] std::string_view name_of(LatentAttention latent) noexcept;
+[[nodiscard]] std::string_view name_of(Logits logits) noexcept;
 [[nodiscard]] std::string_view name_of(Recompute recompute) noexcept;
 [[nodiscard]] std::string_view name_of(Kernels kernels) noexcept;
 

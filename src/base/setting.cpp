@@ -24,6 +24,7 @@ constexpr SettingName kSettingNames[] = {
     {Setting::frames, "frames"},
     {Setting::dtype, "dtype"},
     {Setting::attention, "attention"},
+    {Setting::logits, "logits"},
     {Setting::recompute, "recompute"},
     {Setting::kernels, "kernels"},
     {Setting::kv_dtype, "kv_dtype"},

@@ -9,6 +9,7 @@
 #include "efficiency_options.h"
 #include "headroom/error.h"
 #include "headroom/model_source.h"
+#include "headroom/predict.h"
 #include "model_reading.h"
 #include "output.h"
 #include "run_options.h"
@@ -72,6 +73,10 @@ Rendered analyze_one(const AnalyzeOptions& options) {
   const auto machine = machine_with(options.machine, options.backend, options.efficiency);
   WorkloadRequest request = options.request;
   Model model = options.reading.load(options.model);
+  if (options.time.new_tokens > 0) {
+    require_generates(model.spec);
+    request = prompt_request(std::move(request));
+  }
   if (!request.attention) request.attention = attention_on(machine, model.spec);
   AnalyzeReport report =
       make_analyze_report(std::move(model), request, options.convention, options.kv_cache);

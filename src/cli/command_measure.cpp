@@ -36,6 +36,7 @@ struct MeasureCommand {
   std::string input;
   std::vector<std::int64_t> tokens;
   std::string save_output;
+  bool show_tokens = false;
   std::optional<measured::ActivationPath> activations;
   OutputOptions output;
   RunOptions run;
@@ -85,44 +86,45 @@ checkpoint::TensorToWrite to_write(const measured::NamedTensor& tensor) {
   return checkpoint::float32_tensor(tensor.name, tensor.shape, tensor.values);
 }
 
-/// Throws Error{missing_resource} if a run that keeps all outputs, or the generation that the input
-/// file asks for, does not fit.
-void require_outputs_fit(const MeasureCommand& command, const ModelSpec& spec,
-                         const measured::InputFile& file, const Workload& workload) {
-  const measured::MemoryLimit limit = measured::memory_limit();
-  const measured::HeldType storage = command.options.storage;
-  Workload forward = workload;
-  forward.phase = Phase::prefill;
-  forward.past_len = 0;
-  require_run_fits(spec, {forward, 0, storage, measured::KeptOutputs::all}, limit);
-  if (!file.generate) return;
-  forward.batch_size = 1;
-  forward.seq_len = file.generate->prompt.seq_len;
-  require_run_fits(spec, {forward, file.generate->max_new_tokens, storage}, limit);
+/// Throws Error{missing_resource} if the generation that the input file asks for does not fit.
+void require_generation_fits(const MeasureCommand& command, const ModelSpec& spec,
+                             const measured::GeneratePrompt& prompt, const Workload& workload) {
+  Workload prefill = workload;
+  prefill.phase = Phase::prefill;
+  prefill.past_len = 0;
+  prefill.batch_size = 1;
+  prefill.seq_len = prompt.prompt.seq_len;
+  require_run_fits(spec, {prefill, prompt.max_new_tokens, command.options.storage},
+                   measured::memory_limit());
 }
 
-/// Runs the model once, untimed, and writes all outputs under Hugging Face's names.
-void save_outputs(const MeasureCommand& command, const ModelSpec& spec,
-                  measured::WeightSource& source, const measured::InputFile& file,
-                  const Workload& workload, detail::OutputFile& saved) {
+/// Runs the generation that the input file asks for.
+void add_generation(const MeasureCommand& command, const ModelSpec& spec,
+                    measured::WeightSource& source, const measured::GeneratePrompt& prompt,
+                    const Workload& workload, std::vector<checkpoint::TensorToWrite>& tensors) {
   measured::Session session(
       spec, source,
       {command.options.backend, command.options.storage, measured::RowRange::both, workload.seq_len,
        workload.attention, command.options.activations});
-  const measured::ModelInputs inputs =
-      file.inputs.main.batch > 0 ? file.inputs
-                                 : measured::random_inputs(spec, workload, command.options.seed);
+  const measured::Generation generation = session.generate(prompt);
+  tensors.push_back(checkpoint::int64_tensor(
+      "generate.ids", {1, static_cast<std::int64_t>(generation.ids.size())}, generation.ids));
+  tensors.push_back(to_write(generation.logits));
+}
+
+/// The outputs as tensors to write.
+std::vector<checkpoint::TensorToWrite> tensors_of(const measured::RunOutputs& outputs) {
   std::vector<checkpoint::TensorToWrite> tensors;
-  for (const measured::NamedTensor& tensor : session.forward(inputs)) {
-    tensors.push_back(to_write(tensor));
+  for (const measured::NamedTensor& tensor : outputs.tensors) tensors.push_back(to_write(tensor));
+  if (outputs.generated_ids.empty()) return tensors;
+  std::vector<std::int64_t> ids;
+  for (const auto& of_one : outputs.generated_ids) {
+    ids.insert(ids.end(), of_one.begin(), of_one.end());
   }
-  if (file.generate) {
-    const measured::Generation generation = session.generate(*file.generate);
-    tensors.push_back(checkpoint::int64_tensor(
-        "generate.ids", {1, static_cast<std::int64_t>(generation.ids.size())}, generation.ids));
-    tensors.push_back(to_write(generation.logits));
-  }
-  checkpoint::write_safetensors(saved, tensors);
+  const std::int64_t sequences = std::ssize(outputs.generated_ids);
+  tensors.push_back(
+      checkpoint::int64_tensor("generated_ids", {sequences, std::ssize(ids) / sequences}, ids));
+  return tensors;
 }
 
 /// The requested workload, with the sizes of the input file or tokens if there are any.
@@ -191,6 +193,49 @@ struct Measured {
   std::vector<std::string> notes;
 };
 
+/// Caveats on the model and its workload.
+std::vector<std::string> notes_on_run(const ModelSpec& spec, const Workload& workload) {
+  std::vector<std::string> notes = notes_on_config(spec);
+  for (const std::string& note : notes_on_chunks(workload, spec)) {
+    notes.push_back(with_options(note));
+  }
+  if (std::string note = note_on_images(workload, spec); !note.empty()) {
+    notes.push_back(with_options(note));
+  }
+  return notes;
+}
+
+/// Measures, and writes the outputs that the command asks for.
+Measurement measure_and_save(MeasureCommand& command, Model model, const Workload& workload,
+                             const fs::path& weights, measured::InputFile file) {
+  const ModelSpec spec = model.spec;
+  measured::MeasureOptions& options = command.options;
+  auto saved = open_saved(command);
+  if (saved && file.generate) require_generation_fits(command, spec, *file.generate, workload);
+  measured::RunOutputs kept;
+  measured::OutputObserver keep;
+  if (saved || command.show_tokens) {
+    options.outputs = measured::KeptOutputs::all;
+    keep = [&](measured::RunOutputs outputs) { kept = std::move(outputs); };
+  }
+  std::optional<measured::ModelInputs> given;
+  if (file.inputs.main.batch > 0) given = std::move(file.inputs);
+  Measurement measurement =
+      measured::measure(std::move(model), workload, *open_weights(weights, options, spec),
+                        std::move(given), options, show_run, keep);
+  if (saved && !measurement.interrupted) {
+    std::vector<checkpoint::TensorToWrite> tensors = tensors_of(kept);
+    if (file.generate) {
+      add_generation(command, spec, *open_weights(weights, options, spec), *file.generate, workload,
+                     tensors);
+    }
+    checkpoint::write_safetensors(*saved, tensors);
+  }
+  if (command.show_tokens) measurement.generated_ids = std::move(kept.generated_ids);
+  clear_progress();
+  return measurement;
+}
+
 Measured measure_one(MeasureCommand command) {
   Model model = command.reading.load(command.model);
   measured::require_runnable(model.spec);
@@ -203,30 +248,14 @@ Measured measure_one(MeasureCommand command) {
   }
   measured::InputFile file = read_input(command, model.spec);
   const Workload workload = workload_of_inputs(command, model.spec, file);
-  measured::MeasureOptions& options = command.options;
   choose_storage(command, workload, weights, model);
-  const auto open = [&] { return open_weights(weights, options, model.spec); };
-  if (auto saved = open_saved(command)) {
-    require_outputs_fit(command, model.spec, file, workload);
-    save_outputs(command, model.spec, *open(), file, workload, *saved);
-  }
-  const auto source = open();
-  std::optional<measured::ModelInputs> given;
-  if (file.inputs.main.batch > 0) given = std::move(file.inputs);
-  std::vector<std::string> notes = notes_on_config(model.spec);
-  for (const std::string& note : notes_on_chunks(workload, model.spec)) {
-    notes.push_back(with_options(note));
-  }
-  if (std::string note = note_on_images(workload, model.spec); !note.empty()) {
-    notes.push_back(with_options(note));
-  }
+  std::vector<std::string> notes = notes_on_run(model.spec, workload);
   Measurement measurement =
-      measured::measure(std::move(model), workload, *source, std::move(given), options, show_run);
-  clear_progress();
+      measure_and_save(command, std::move(model), workload, weights, std::move(file));
   if (!name_note.empty()) measurement.warnings.push_back(name_note);
   notes.insert(notes.end(), measurement.warnings.begin(), measurement.warnings.end());
   for (std::string& note : notes_on_widened(measurement)) notes.push_back(std::move(note));
-  if (is_gguf && options.storage != measured::HeldType::stored) {
+  if (is_gguf && command.options.storage != measured::HeldType::stored) {
     notes.push_back(fmt::format("the weights are {} B in their file, and run as {}",
                                 with_separators(inspect(weights.string()).weights.bytes),
                                 name_of(workload.weights.value_or(WeightType::float32))));
@@ -312,8 +341,12 @@ void add_measure_options(Command app, MeasureCommand& command) {
   };
   app.add_list("--tokens", "ID", set_tokens, "Token ids of one sequence, separated by commas")
       .group("Run");
-  app.add_text("--save-output", "FILE", command.save_output, "Write all outputs as safetensors")
+  app.add_text("--save-output", "FILE", command.save_output,
+               "Write the outputs of the measured phase as safetensors")
       .group("Run");
+  command.run.generate_only.push_back(
+      app.add_flag("--show-tokens", command.show_tokens, "Show the ids of the generated tokens")
+          .group("Run"));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "efficiency_options.h"
 #include "headroom/compare.h"
 #include "headroom/error.h"
+#include "headroom/predict.h"
 #include "json_text.h"
 #include "own_machine.h"
 #include "run_options.h"
@@ -40,6 +41,10 @@ Comparison compare_one(ComparedRun measured, CompareCommand command) {
   request.phase = first_pass(command.run.phase);
   const MachineProfile machine = machine_named(command.machine, command.run.backend);
   Model model = command.reading.load(command.subjects.front());
+  if (command.run.phase == MeasuredPhase::generate) {
+    require_generates(model.spec);
+    request = prompt_request(std::move(request));
+  }
   if (!request.attention) request.attention = attention_on(machine, model.spec);
   AnalyzeReport report = make_analyze_report(std::move(model), request);
   add_prediction(report, machine, time_request(command.run));

@@ -174,6 +174,8 @@ Choices<Phase> phase_choices() {
   return {{"prefill", Phase::prefill}, {"decode", Phase::decode}, {"train", Phase::train}};
 }
 
+Choices<Logits> logits_choices() { return {{"all", Logits::all}, {"last", Logits::last}}; }
+
 Choices<Recompute> recompute_choices() {
   return {
       {"none", Recompute::none}, {"selective", Recompute::selective}, {"full", Recompute::full}};
@@ -243,6 +245,10 @@ InferenceOptions add_inference_options(Command command, WorkloadRequest& request
                                 "Tokens already in the KV-cache (0; 127 in decode)"),
                     add_choice(command, "--attention", request.attention, attention_choices(),
                                "Attention implementation (eager; analyze on a device: fused)")
+                        .group("Workload"),
+                    add_choice(command, "--logits", request.logits, logits_choices(),
+                               "Tokens whose logits a decoder's head computes (all; last in a "
+                               "generation)")
                         .group("Workload")};
   return options;
 }

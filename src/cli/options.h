@@ -89,6 +89,7 @@ Option add_count(Command command, const std::string& names, CountRange range, Se
 
 [[nodiscard]] Choices<DType> dtype_choices();
 [[nodiscard]] Choices<AttentionImplementation> attention_choices();
+[[nodiscard]] Choices<Logits> logits_choices();
 [[nodiscard]] Choices<Phase> phase_choices();
 [[nodiscard]] Choices<Recompute> recompute_choices();
 [[nodiscard]] Choices<Kernels> kernels_choices();

@@ -26,6 +26,8 @@ std::string option_of(Setting setting) {
       return "--dtype";
     case Setting::attention:
       return "--attention";
+    case Setting::logits:
+      return "--logits";
     case Setting::recompute:
       return "--recompute";
     case Setting::kernels:

@@ -20,6 +20,7 @@ RunIdentity identity_of(const Model& model, const Workload& workload, MeasuredPh
   if (phase == MeasuredPhase::generate) identity.new_tokens = new_tokens;
   identity.dtype = name_of(workload.dtype);
   identity.attention = name_of(workload.attention);
+  if (can_generate(model.spec)) identity.logits = name_of(workload.logits);
   return identity;
 }
 

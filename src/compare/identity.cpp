@@ -36,6 +36,7 @@ void require_same(const RunIdentity& predicted, const RunIdentity& measured) {
   require_same_field("new tokens", predicted.new_tokens, measured.new_tokens);
   require_same_field("dtype", predicted.dtype, measured.dtype);
   require_same_field("attention", predicted.attention, measured.attention);
+  require_same_field("logits", predicted.logits, measured.logits);
   require_same_field("threads", predicted.threads, measured.threads);
 }
 
@@ -55,6 +56,7 @@ std::string workload_text(const RunIdentity& identity) {
   add("{} new tokens", identity.new_tokens);
   add("{}", identity.dtype);
   add("{} attention", identity.attention);
+  if (identity.logits == name_of(Logits::last)) words.emplace_back("last logits");
   return fmt::format("{}", fmt::join(words, " · "));
 }
 

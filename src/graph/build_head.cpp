@@ -8,12 +8,17 @@ namespace headroom::detail {
 void GraphBuilder::head(const StackContext& stack, TensorId hidden) {
   const HeadSpec& spec = spec_.head;
   begin_block("head", StackRole::single, Integer{1}, hidden);
-  if (spec.projects_out) hidden = project_out(stack, hidden);
+  StackContext read = stack;
+  if (options_.logits == Logits::last && spec.language_model) {
+    hidden = last_token(hidden);
+    read.tokens = Integer{1};
+  }
+  if (spec.projects_out) hidden = project_out(read, hidden);
   if (spec.similarity) similarity_head(*spec.similarity, hidden);
   if (!spec.language_model && !spec.classifier && !spec.similarity) {
     graph_.outputs.push_back(hidden);
   }
-  if (spec.language_model) language_model_head(stack, hidden);
+  if (spec.language_model) language_model_head(read, hidden);
   if (spec.classifier || spec.pooler) classifier(stack, hidden);
   end_block(hidden);
 }
@@ -24,6 +29,12 @@ TensorId GraphBuilder::project_out(const StackContext& stack, TensorId hidden) {
                         WeightRole::head, kBatch * stack.tokens,
                         kHidden,          {{"project_out", width}}};
   return linear(out, hidden, {kBatch, stack.tokens, width});
+}
+
+TensorId GraphBuilder::last_token(TensorId hidden) {
+  const Expr width = graph_.tensors[hidden].shape.back();
+  return emit(Part::head, "last_token", SelectToken{kBatch * width, TokenPooling::last, {}},
+              {hidden}, {}, {kBatch, Integer{1}, width});
 }
 
 TensorId GraphBuilder::select_token(Part part, TensorId hidden) {

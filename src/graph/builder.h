@@ -350,6 +350,7 @@ class GraphBuilder {
                                TensorId hidden);
   TensorId project_tokens(const StackContext& stack, const ClassifierSpec& spec, TensorId hidden);
   TensorId classifier_dense(const ClassifierSpec& spec, TensorId features);
+  TensorId last_token(TensorId hidden);
   TensorId last_token_logits(const ClassifierSpec& spec, TensorId logits);
   TensorId pooler(TensorId hidden);
   TensorId project_out(const StackContext& stack, TensorId hidden);

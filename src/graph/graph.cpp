@@ -247,9 +247,12 @@ GraphOptions all_parts() noexcept {
 
 GraphOptions graph_options(const Workload& workload) noexcept {
   const bool reads_images = workload.images.totals.images > 0;
-  return {workload.phase, workload.attention, workload.latent,
+  return {workload.phase,
+          workload.attention,
+          workload.latent,
           reads_images ? ImageInputs::present : ImageInputs::absent,
-          workload.global_tokens > 0 ? GlobalTokens::present : GlobalTokens::absent};
+          workload.global_tokens > 0 ? GlobalTokens::present : GlobalTokens::absent,
+          workload.seq_len > 1 ? workload.logits : Logits::all};
 }
 
 }  // namespace headroom

@@ -174,6 +174,22 @@ void require_chunks(const Workload& workload, const ModelSpec& spec) {
   }
 }
 
+void require_logits(const WorkloadRequest& request, const ModelSpec& spec) {
+  if (!request.logits) return;
+  const std::string leave_out = fmt::format("leave out {}", Setting::logits);
+  if (!can_generate(spec)) {
+    throw_invalid_input(
+        fmt::format("{} is not a decoder with a language-model head, so {} has no effect",
+                    spec.name, Setting::logits),
+        leave_out);
+  }
+  if (request.phase == Phase::train && request.logits == Logits::last) {
+    throw_invalid_input(
+        fmt::format("training needs the logits of every token, not {} last", Setting::logits),
+        leave_out);
+  }
+}
+
 void validate(const WorkloadRequest& request, const ModelSpec& spec) {
   require_at_least(Setting::batch_size, request.batch_size, 1);
   require_at_least(Setting::seq_len, request.seq_len.value_or(1), 1);
@@ -196,6 +212,7 @@ void validate(const WorkloadRequest& request, const ModelSpec& spec) {
   if (request.kernels != Kernels::reference && request.phase != Phase::train) {
     refuse_without_training(Setting::kernels);
   }
+  require_logits(request, spec);
   const bool cached = spec.main_stack().causal() && request.phase != Phase::train;
   if (request.kv_dtype && !cached) {
     throw_invalid_input(fmt::format("{} has no KV-cache in the {} phase, so {} has no effect",
@@ -267,6 +284,15 @@ std::optional<DType> stated_arithmetic(const ModelSpec& spec) noexcept {
   return DType::int4;
 }
 
+bool can_generate(const ModelSpec& spec) noexcept {
+  return spec.main_stack().causal() && spec.head.language_model.has_value();
+}
+
+WorkloadRequest prompt_request(WorkloadRequest request) {
+  if (!request.logits) request.logits = Logits::last;
+  return request;
+}
+
 Workload resolve(const WorkloadRequest& request, const ModelSpec& spec) {
   validate(request, spec);
   Workload workload;
@@ -284,6 +310,7 @@ Workload resolve(const WorkloadRequest& request, const ModelSpec& spec) {
   if (!request.arithmetic && !request.weights) workload.arithmetic = stated_arithmetic(spec);
   workload.attention = request.attention.value_or(AttentionImplementation::eager);
   workload.latent = request.latent;
+  workload.logits = request.logits.value_or(Logits::all);
   workload.recompute = request.recompute;
   workload.kernels = request.kernels;
   workload.global_tokens = resolve_global_tokens(request, spec);

@@ -174,6 +174,8 @@ Integer windowed_keys(const Workload& workload, const WindowSpec& window) {
 
 }  // namespace
 
+std::string_view name_of(Logits logits) noexcept { return logits == Logits::all ? "all" : "last"; }
+
 std::string_view name_of(LatentAttention latent) noexcept {
   return latent == LatentAttention::absorbed ? "absorbed" : "naive";
 }

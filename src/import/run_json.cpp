@@ -44,6 +44,7 @@ RunIdentity read_identity(const JsonFields& document, const JsonFields& run) {
   identity.global_tokens = workload.has("global_tokens") ? workload.length("global_tokens") : 0;
   identity.dtype = workload.text_if("dtype");
   identity.attention = workload.text_if("attention");
+  identity.logits = workload.text_if("logits");
   return identity;
 }
 

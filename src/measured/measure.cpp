@@ -92,8 +92,8 @@ std::vector<std::string> warnings_about(const Measurement& measurement) {
 SessionOptions session_options(const MeasureOptions& options, const Workload& workload,
                                const ModelInputs& inputs) {
   const std::int64_t rows = inputs.main.batch * inputs.main.seq_len;
-  SessionOptions session{options.backend,    options.storage,    RowRange::both, rows,
-                         workload.attention, options.activations};
+  SessionOptions session{options.backend,    options.storage,     RowRange::both, rows,
+                         workload.attention, options.activations, workload.logits};
   if (options.phase != MeasuredPhase::generate) {
     session.rows = rows <= PackedLinear::kFewRows ? RowRange::few : RowRange::many;
   }
@@ -158,7 +158,7 @@ std::string reason_not_run(const ModelSpec& spec) { return spec.not_run; }
 
 PlannedRun planned_run(const Workload& workload, const MeasureOptions& options) {
   const bool generates = options.phase == MeasuredPhase::generate;
-  return {workload, generates ? options.new_tokens : 0, options.storage};
+  return {workload, generates ? options.new_tokens : 0, options.storage, options.outputs};
 }
 
 void require_runnable(const ModelSpec& spec) {
@@ -171,7 +171,7 @@ void require_runnable(const ModelSpec& spec) {
 
 Measurement measure(Model model, const Workload& workload, WeightSource& source,
                     std::optional<ModelInputs> given, const MeasureOptions& options,
-                    const RunObserver& observer) {
+                    const RunObserver& observer, const OutputObserver& outputs) {
   require_runnable(model.spec);
   require_run_fits(model.spec, planned_run(workload, options), memory_limit());
   if (options.threads > 0) omp_set_num_threads(options.threads);
@@ -190,6 +190,7 @@ Measurement measure(Model model, const Workload& workload, WeightSource& source,
   measurement.interrupted = collected.interrupted;
   measurement.context.other_programs_cpus = watch.other_programs_cpus();
   store_counts(session.weights(), runner, measurement);
+  if (outputs && !collected.interrupted) outputs(runner.outputs(model.spec));
   if (holds_blocks(measurement)) measurement.activations = name_of(options.activations);
   measurement.engine = kOwnEngine;
   measurement.phase = options.phase;

@@ -24,6 +24,7 @@ struct MeasureOptions {
   std::optional<int> runs;                            ///< unset: repeat until the median is steady
   std::uint64_t seed = 1;                             ///< seed of random weights and inputs
   std::int64_t new_tokens = 32;                       ///< generate only
+  KeptOutputs outputs = KeptOutputs::none;            ///< that are kept, besides
 };
 
 /// Why the model is counted but cannot be run; empty if it can.
@@ -32,6 +33,18 @@ struct MeasureOptions {
 /// Called after every run. Returning false stops the measurement; finished runs are kept and
 /// marked.
 using RunObserver = std::function<bool(int done, int at_most)>;
+
+/// Outputs of a run.
+struct RunOutputs {
+  /// Those of the pass under Hugging Face's names. Of a generation: those of its prompt, and
+  /// generated_logits [batch, new tokens, vocab], which chose the tokens.
+  std::vector<NamedTensor> tensors;
+  std::vector<std::vector<std::int64_t>> generated_ids{};  ///< of each sequence
+};
+
+/// Called with the outputs of one more, untimed run on a new KV-cache, unless a signal ended the
+/// measurement.
+using OutputObserver = std::function<void(RunOutputs outputs)>;
 
 /// Throws Error{invalid_input} with the reason if headroom counts the model but cannot run it.
 void require_runnable(const ModelSpec& spec);
@@ -44,6 +57,6 @@ void require_runnable(const ModelSpec& spec);
 /// memory; Interrupted if a signal ends it before the first timed run was completed.
 [[nodiscard]] Measurement measure(Model model, const Workload& workload, WeightSource& source,
                                   std::optional<ModelInputs> inputs, const MeasureOptions& options,
-                                  const RunObserver& observer);
+                                  const RunObserver& observer, const OutputObserver& outputs = {});
 
 }  // namespace headroom::measured

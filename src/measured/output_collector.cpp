@@ -136,13 +136,13 @@ void OutputCollector::add_classes(const ClassifierSpec& spec, const Program& pro
 std::vector<NamedTensor> OutputCollector::finish(const Program& program) && {
   // OPT's decoder ends with the narrow states of project_out.
   if (spec_.head.projects_out) {
-    const std::vector<std::int64_t> shape{lengths_.batch, lengths_.seq_len,
+    const std::vector<std::int64_t> shape{lengths_.batch, program.logit_tokens(),
                                           spec_.embedding.embedding_size};
     const float* const states = program.output("project_out");
     add(fmt::format("hidden_states.{}", spec_.main_stack().num_layers), shape, states);
     add("last_hidden_state", shape, states);
   }
-  add("logits", {lengths_.batch, lengths_.seq_len, spec_.embedding.vocab_size},
+  add("logits", {lengths_.batch, program.logit_tokens(), spec_.embedding.vocab_size},
       program.output("logits"));
   if (spec_.head.classifier && !spec_.head.language_model) {
     add_classes(*spec_.head.classifier, program);

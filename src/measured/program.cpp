@@ -167,6 +167,10 @@ AllocatedMemory Program::allocated() const {
   return memory;
 }
 
+std::int64_t Program::logit_tokens() const noexcept {
+  return graph_.options.logits == Logits::last ? 1 : lengths_.seq_len;
+}
+
 const float* Program::output(const std::string& name) const {
   const float* found = nullptr;
   for (const Block& block : graph_.blocks) {

@@ -102,6 +102,8 @@ class Program {
 
   /// Output of the operator named `name`, such as "logits"; null if there is none.
   [[nodiscard]] const float* output(const std::string& name) const;
+  /// Tokens per sequence that "logits" has: all new ones, or the last.
+  [[nodiscard]] std::int64_t logit_tokens() const noexcept;
   [[nodiscard]] std::int64_t arena_peak_bytes() const noexcept { return plan_.peak_bytes; }
   /// Memory allocated by now, without the scratchpad that all GEMMs share.
   [[nodiscard]] AllocatedMemory allocated() const;

@@ -94,10 +94,14 @@ Integer input_bytes(const ModelSpec& spec, const Workload& workload) {
   return checked_add(bytes, product(encoder_rows, kTokenBytes));
 }
 
-/// Hidden states of the main stack, the first and one per layer.
-Integer output_bytes(const ModelSpec& spec, const Workload& workload) {
+/// Hidden states of the main stack, the first and one per layer; and the logits that chose the new
+/// tokens.
+Integer output_bytes(const ModelSpec& spec, const PlannedRun& run) {
+  const Workload& workload = run.workload;
   const Integer states = checked_add(spec.main_stack().num_layers, 1);
-  return product(states, workload.batch_size, workload.seq_len, spec.hidden_size, kFloat32Bytes);
+  return checked_add(
+      product(states, workload.batch_size, workload.seq_len, spec.hidden_size, kFloat32Bytes),
+      product(run.new_tokens, workload.batch_size, spec.embedding.vocab_size, kFloat32Bytes));
 }
 
 /// Returns whether runs have a second sequence, which an encoder or cross-attention reads.
@@ -144,7 +148,7 @@ RunMemory memory_of(const ModelSpec& spec, const PlannedRun& run) {
   memory.activations = product(kFloat32Bytes, arena_floats(graph, sizes));
   memory.kv_cache = cache_bytes(graph, sizes);
   memory.inputs = input_bytes(spec, run.workload);
-  if (run.outputs == KeptOutputs::all) memory.outputs = output_bytes(spec, run.workload);
+  if (run.outputs == KeptOutputs::all) memory.outputs = output_bytes(spec, run);
   return memory;
 }
 

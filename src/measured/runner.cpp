@@ -6,6 +6,7 @@
 
 #include "clock.h"
 #include "images.h"
+#include "output_collector.h"
 
 namespace headroom::measured {
 namespace {
@@ -47,7 +48,7 @@ Runner::Runner(const Session& session, const MeasureOptions& options, const Work
   lengths_.capacity =
       workload.past_len + lengths_.seq_len + (is_generation ? options.new_tokens - 1 : 0);
   cache_ = std::make_unique<KvCache>(session.make_cache(lengths_));
-  cache_->fill(options.seed);
+  reset_cache();
   switch (options.phase) {
     case MeasuredPhase::prefill:
       prefill_ = session.program(Phase::prefill, inputs_, lengths_, *cache_);
@@ -67,6 +68,48 @@ Runner::Runner(const Session& session, const MeasureOptions& options, const Work
   }
 }
 
+/// A run that starts with the first token reads no state; another reads that of earlier tokens.
+void Runner::reset_cache() {
+  if (lengths_.past > 0) {
+    cache_->fill(options_.seed);
+  } else {
+    cache_->clear();
+  }
+}
+
+RunOutputs Runner::outputs(const ModelSpec& spec) {
+  reset_cache();
+  OutputCollector collector(spec, lengths_);
+  const auto layers = [&](const ProgramBlock& block, std::int64_t layer, const float* data) {
+    collector.observe(block, layer, data);
+  };
+  RunOutputs result;
+  Program& first = prefill_ != nullptr ? *prefill_ : *decode_;
+  if (options_.phase != MeasuredPhase::generate) {
+    first.run(layers);
+    result.tensors = std::move(collector).finish(first);
+    return result;
+  }
+  const std::size_t sequences = step_inputs_.main.ids.size();
+  std::vector<std::vector<float>> logits(sequences);
+  result.generated_ids.resize(sequences);
+  Sample untimed;
+  generate(untimed, layers, [&](const Program& program) {
+    if (&program == &first) result.tensors = std::move(collector).finish(program);
+    for (std::size_t b = 0; b < sequences; ++b) {
+      const float* const last = last_logits(program, b);
+      logits[b].insert(logits[b].end(), last, last + vocab_size_);
+      result.generated_ids[b].push_back(step_inputs_.main.ids[b]);
+    }
+  });
+  NamedTensor all{"generated_logits", {std::ssize(logits), options_.new_tokens, vocab_size_}, {}};
+  for (const std::vector<float>& of_one : logits) {
+    all.values.insert(all.values.end(), of_one.begin(), of_one.end());
+  }
+  result.tensors.push_back(std::move(all));
+  return result;
+}
+
 Sample Runner::run() {
   Sample sample;
   const auto start = Clock::now();
@@ -78,7 +121,7 @@ Sample Runner::run() {
       decode_->run();
       break;
     case MeasuredPhase::generate:
-      generate(sample);
+      generate(sample, {}, {});
       break;
   }
   sample.total_s = seconds_since(start);
@@ -108,26 +151,32 @@ AllocatedMemory Runner::allocated() const {
   return sum;
 }
 
-void Runner::generate(Sample& sample) {
+void Runner::generate(Sample& sample, const BlockObserver& layers, const LogitObserver& logits) {
   const auto start = Clock::now();
-  prefill_->run();
-  choose_next_tokens(prefill_->output("logits"), lengths_.seq_len);
+  prefill_->run(layers);
+  choose_next_tokens(*prefill_);
+  if (logits) logits(*prefill_);
   sample.ttft_s = seconds_since(start);
   add_operators(*prefill_, sample.operators);
   for (std::int64_t step = 1; step < options_.new_tokens; ++step) {
     decode_->set_past(lengths_.past + lengths_.seq_len + step - 1);
     decode_->run();
-    choose_next_tokens(decode_->output("logits"), 1);
+    choose_next_tokens(*decode_);
+    if (logits) logits(*decode_);
     add_operators(*decode_, sample.operators);
   }
 }
 
+const float* Runner::last_logits(const Program& program, std::size_t sequence) const {
+  const std::int64_t tokens = program.logit_tokens();
+  return program.output("logits") +
+         (static_cast<std::int64_t>(sequence) * tokens + tokens - 1) * vocab_size_;
+}
+
 /// Greedy decoding: the next token of every sequence is the argmax of its last logits.
-void Runner::choose_next_tokens(const float* logits, std::int64_t tokens) {
+void Runner::choose_next_tokens(const Program& program) {
   for (std::size_t b = 0; b < step_inputs_.main.ids.size(); ++b) {
-    const float* const last =
-        logits + (static_cast<std::int64_t>(b) * tokens + tokens - 1) * vocab_size_;
-    step_inputs_.main.ids[b] = argmax(last, vocab_size_);
+    step_inputs_.main.ids[b] = argmax(last_logits(program, b), vocab_size_);
   }
 }
 

@@ -1,6 +1,7 @@
 // Runner: repeats a run and times it. Internal to src/measured.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -24,14 +25,23 @@ class Runner {
 
   [[nodiscard]] Sample run();
 
+  /// Runs once more, from the state before the first run, and returns the outputs.
+  [[nodiscard]] RunOutputs outputs(const ModelSpec& spec);
+
   [[nodiscard]] std::int64_t kv_cache_bytes() const { return cache_->bytes(); }
   [[nodiscard]] std::int64_t arena_peak_bytes() const;
   /// Memory allocated by all programs, with the scratchpad that GEMMs share.
   [[nodiscard]] AllocatedMemory allocated() const;
 
  private:
-  void generate(Sample& sample);
-  void choose_next_tokens(const float* logits, std::int64_t tokens);
+  /// Called with the logits of a program that chose the next tokens.
+  using LogitObserver = std::function<void(const Program& program)>;
+
+  void reset_cache();
+  void generate(Sample& sample, const BlockObserver& layers, const LogitObserver& logits);
+  void choose_next_tokens(const Program& program);
+  /// Logits of the last token of sequence `sequence`.
+  [[nodiscard]] const float* last_logits(const Program& program, std::size_t sequence) const;
 
   MeasureOptions options_;
   ModelInputs inputs_;

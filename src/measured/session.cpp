@@ -20,10 +20,6 @@ Session::Session(ModelSpec spec, WeightSource& source, const SessionOptions& opt
                {options.backend, options.storage, options.rows, options.typical_rows,
                 options.activations}) {}
 
-Graph Session::graph(Phase phase, ImageInputs images, GlobalTokens global) const {
-  return build_graph(spec_, {phase, options_.attention, LatentAttention::absorbed, images, global});
-}
-
 Lengths lengths_of(const ModelInputs& inputs, std::int64_t room) {
   Lengths lengths;
   lengths.batch = inputs.main.batch;
@@ -61,7 +57,7 @@ WorkloadImages images_of(const ModelSpec& spec, const ModelInputs& inputs) {
 }
 
 KvCache Session::make_cache(const Lengths& lengths) const {
-  const Graph whole = graph(Phase::prefill, ImageInputs::absent, GlobalTokens::absent);
+  const Graph whole = build_graph(spec_, {Phase::prefill, options_.attention});
   return {whole, sizes_at(whole, lengths)};
 }
 
@@ -69,7 +65,10 @@ std::unique_ptr<Program> Session::program(Phase phase, const ModelInputs& inputs
                                           const Lengths& lengths, KvCache& cache) const {
   const ImageInputs images = inputs.images ? ImageInputs::present : ImageInputs::absent;
   const auto global = lengths.global_tokens > 0 ? GlobalTokens::present : GlobalTokens::absent;
-  return std::make_unique<Program>(spec_, graph(phase, images, global), weights_, cache, inputs,
+  const Logits logits = lengths.seq_len > 1 ? options_.logits : Logits::all;
+  const GraphOptions options{phase, options_.attention, LatentAttention::absorbed, images, global,
+                             logits};
+  return std::make_unique<Program>(spec_, build_graph(spec_, options), weights_, cache, inputs,
                                    lengths);
 }
 
@@ -102,7 +101,7 @@ Generation Session::generate(const GeneratePrompt& prompt) {
   };
   const auto prefill = program(Phase::prefill, inputs, lengths, cache);
   prefill->run();
-  choose(prefill->output("logits") + (lengths.seq_len - 1) * vocab);
+  choose(prefill->output("logits") + (prefill->logit_tokens() - 1) * vocab);
 
   ModelInputs step_inputs{{1, 1, {0}, {}, {}}, prompt.encoder};
   step_inputs.main.position_shifts = shifts_after(spec_, inputs);

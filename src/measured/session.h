@@ -34,6 +34,7 @@ struct SessionOptions {
   std::int64_t typical_rows = 128;
   AttentionImplementation attention = AttentionImplementation::eager;
   ActivationPath activations = ActivationPath::float32;
+  Logits logits = Logits::all;  ///< of passes over several tokens
 };
 
 class Session {
@@ -58,8 +59,6 @@ class Session {
   [[nodiscard]] const ModelWeights& weights() const noexcept { return weights_; }
 
  private:
-  [[nodiscard]] Graph graph(Phase phase, ImageInputs images, GlobalTokens global) const;
-
   ModelSpec spec_;
   SessionOptions options_;
   ModelWeights weights_;

@@ -434,7 +434,7 @@ class CallVisitor {
 
   [[nodiscard]] KernelCall linear(double rows, double in, double out) const {
     const KernelSizes sizes{rows, in, out};
-    if (!policy_.streams) return {KernelKind::linear_cold, sizes, KernelKind::linear_warm};
+    if (!policy_.streams(rows)) return {KernelKind::linear_cold, sizes, KernelKind::linear_warm};
     if (policy_.narrow) {
       return {KernelKind::stream_bfloat16_cold, sizes, KernelKind::stream_bfloat16_warm};
     }

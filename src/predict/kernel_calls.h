@@ -6,6 +6,7 @@
 
 #include "headroom/graph.h"
 #include "headroom/machine_profile.h"
+#include "row_policy.h"
 
 namespace headroom::detail {
 
@@ -20,8 +21,13 @@ struct KernelCall {
 
 /// Weight storage of linear layers.
 struct LinearPolicy {
-  bool streams = false;  ///< few rows: reads weights once, in their stored type
-  bool narrow = false;   ///< that type is bfloat16
+  RowPolicy rows;       ///< with the layout for few, weights are read once, in their stored type
+  bool narrow = false;  ///< that type is bfloat16
+
+  /// Returns whether a GEMM of `count` rows reads the layout for few.
+  [[nodiscard]] bool streams(double count) const {
+    return rows.few && (!rows.many || count <= static_cast<double>(kFewRows));
+  }
 };
 
 /// A node with its block and graph.

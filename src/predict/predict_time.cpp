@@ -47,14 +47,6 @@ class Pass {
         profile_(curves_of(machine, request.threads)),
         own_share_(own_share(machine.context)) {}
 
-  /// Sizes by which the time of a block is taken: on a datasheet a prompt's head runs for its last
-  /// token, as in serving engines. headroom's own kernels run it for all.
-  [[nodiscard]] Bindings sizes_of(const Block& block, Bindings sizes) const {
-    const bool prompt = request_.phase == MeasuredPhase::generate;
-    if (profile_ == nullptr && prompt && block.path == "head") sizes.set(Symbol::seq_len, 1);
-    return sizes;
-  }
-
   /// Adds `times` passes of `workload`.
   void add(const Workload& workload, double times) {
     dtype_ = workload.arithmetic_type();
@@ -67,12 +59,10 @@ class Pass {
         static_cast<double>(std::max<std::int64_t>(1, machine_.last_level_cache_bytes))};
     std::size_t next = 0;
     for (const Block& block : graph.blocks) {
-      const Bindings block_sizes = sizes_of(block, sizes);
       const auto layers = static_cast<double>(block.repeat.evaluate(sizes));
       for (const Node& node : block.nodes) {
         const NodeAnalysis& cost = analysis.nodes.at(next++);
-        const StepTime step =
-            step_time({graph, block, node}, cost, block_sizes, workload, layers, state);
+        const StepTime step = step_time({graph, block, node}, cost, sizes, workload, layers, state);
         store(block.path + "." + node.path, step, layers * times);
       }
     }
@@ -142,7 +132,8 @@ class Pass {
       return detail::assumed_time(std::get<DatasheetRates>(machine_.rates), work,
                                   low ? workload.arithmetic_type() : workload.dtype);
     }
-    const detail::LinearPolicy policy{detail::has_few_rows(workload), has_narrow_weights(workload)};
+    const detail::LinearPolicy policy{detail::row_policy(workload, request_),
+                                      has_narrow_weights(workload)};
     return detail::measured_time(*profile_, detail::kernel_calls(place, sizes, policy), work, state,
                                  own_share_);
   }
@@ -194,7 +185,7 @@ Phase first_pass(MeasuredPhase phase) noexcept {
 }
 
 void require_generates(const ModelSpec& spec) {
-  if (spec.main_stack().causal() && spec.head.language_model) return;
+  if (can_generate(spec)) return;
   throw Error(ErrorCode::invalid_input,
               fmt::format("{} is not a decoder with a language-model head, so it cannot generate",
                           spec.name),

@@ -270,6 +270,7 @@ std::string describe(const Workload& workload, const ModelSpec& spec, std::strin
   if (spec.has_attention()) {
     words.push_back(fmt::format("{} attention", name_of(workload.attention)));
   }
+  if (workload.logits == Logits::last) words.emplace_back("last logits");
   if (workload.phase == Phase::train) {
     words.push_back(fmt::format("recompute {}", name_of(workload.recompute)));
     words.push_back(fmt::format("{} kernels", name_of(workload.kernels)));
@@ -335,6 +336,7 @@ Json to_json(const Workload& workload, const ModelSpec& spec) {
   json["recompute"] = name_of(workload.recompute);
   json["kernels"] = name_of(workload.kernels);
   json["latent_attention"] = name_of(workload.latent);
+  json["logits"] = can_generate(spec) ? Json(name_of(workload.logits)) : Json(nullptr);
   return json;
 }
 

@@ -106,6 +106,9 @@ Document to_document(const Measurement& measurement) {
                           duration(time.mad_s), time.samples_s.size(), duration(time.min_s),
                           duration(time.max_s)));
   add_token_times(measurement.ttft_s, measurement.tpot_s, document);
+  for (const std::vector<std::int64_t>& ids : measurement.generated_ids) {
+    document.add_line("tokens", fmt::format("{}", fmt::join(ids, " ")));
+  }
   document.add_line("weights", describe_bytes(measurement.counted.weight_bytes));
   if (!measurement.weight_formats.empty()) {
     document.add_line("held as", formats_text(measurement.weight_formats));
@@ -141,6 +144,7 @@ Json to_json(const Measurement& measurement) {
                   {"samples_s", time.samples_s}};
   json["ttft_s"] = json_or_null(measurement.ttft_s);
   json["tpot_s"] = json_or_null(measurement.tpot_s);
+  if (!measurement.generated_ids.empty()) json["generated_ids"] = measurement.generated_ids;
   json["counted"] = {{"parameters", measurement.counted.parameters},
                      {"matrix_flops", measurement.counted.matrix_flops},
                      {"weight_bytes", measurement.counted.weight_bytes},

@@ -168,6 +168,38 @@ TEST_CASE("decode steps equal one prefill of all tokens") {
   }
 }
 
+TEST_CASE("the last token's logits alone equal those among all, and generate the same tokens") {
+  SessionOptions options;
+  options.logits = Logits::last;
+  std::size_t generators = 0;
+  for (const auto& folder : golden_folders()) {
+    CAPTURE(folder.string());
+    const GoldenModel model = load_golden(folder);
+    if (!model.inputs.generate || !can_generate(model.spec)) continue;
+    ++generators;
+    const ModelInputs& inputs = model.inputs.inputs;
+    const auto logits_of = [&](const SessionOptions& with) {
+      Session session = session_of(folder, model.spec, with);
+      const std::vector<NamedTensor> outputs = session.forward(inputs);
+      return *std::ranges::find(outputs, "logits", &NamedTensor::name);
+    };
+    const NamedTensor all = logits_of({});
+    const NamedTensor last = logits_of(options);
+    REQUIRE(last.shape == std::vector<std::int64_t>{inputs.main.batch, 1, all.shape.back()});
+    std::vector<float> last_of_all;
+    for (std::int64_t b = 1; b <= inputs.main.batch; ++b) {
+      const auto end = all.values.begin() + b * inputs.main.seq_len * all.shape.back();
+      last_of_all.insert(last_of_all.end(), end - all.shape.back(), end);
+    }
+    CHECK(error_over_tolerance(last.values, last_of_all) <= 1.0);
+    Session with_last = session_of(folder, model.spec, options);
+    Session with_all = session_of(folder, model.spec, {});
+    CHECK(with_last.generate(*model.inputs.generate).ids ==
+          with_all.generate(*model.inputs.generate).ids);
+  }
+  CHECK(generators >= 30);
+}
+
 TEST_CASE("outputs, hidden states and generated tokens equal the reference with eager attention") {
   for (const auto& folder : golden_folders()) check_golden_outputs(folder, {});
   CHECK(golden_folders().size() >= 60);

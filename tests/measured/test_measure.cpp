@@ -30,6 +30,17 @@ Measurement measure_tiny(const MeasureOptions& options, const WorkloadRequest& r
 
 bool keep_running(int /*done*/, int /*at_most*/) { return true; }
 
+RunOutputs outputs_of(const MeasureOptions& options, const WorkloadRequest& request) {
+  Model model;
+  model.spec = tiny_gpt2();
+  const Workload workload = resolve(request, model.spec);
+  const auto source = random_weights(1);
+  RunOutputs kept;
+  (void)measure(std::move(model), workload, *source, std::nullopt, options, keep_running,
+                [&](RunOutputs outputs) { kept = std::move(outputs); });
+  return kept;
+}
+
 WorkloadRequest short_prompt() {
   WorkloadRequest request;
   request.seq_len = 7;
@@ -100,6 +111,79 @@ TEST_CASE("a generation has a time to first token and a time per output token") 
   REQUIRE(measurement.tpot_s.has_value());
   CHECK(*measurement.ttft_s > 0);
   CHECK(*measurement.ttft_s + 4 * *measurement.tpot_s <= doctest::Approx(measurement.time.max_s));
+}
+
+TEST_CASE("a prefill with the last token's logits runs the FLOPs that are counted") {
+  WorkloadRequest request = short_prompt();
+  request.batch_size = 2;
+  MeasureOptions options;
+  options.runs = 1;
+  const Measurement all = measure_tiny(options, request, keep_running);
+  request.logits = Logits::last;
+  const Measurement last = measure_tiny(options, request, keep_running);
+  const auto counted = test::count(tiny_gpt2(), last.workload).figures;
+  CHECK(last.counted.matrix_flops == counted.forward.matrix_flops);
+  CHECK(last.memory.arena_peak_bytes == counted.peak_activation_bytes);
+  // Hidden size 48, vocabulary 101; 2 · 6 other tokens.
+  CHECK(all.counted.matrix_flops - last.counted.matrix_flops == 2 * 12 * 48 * 101);
+}
+
+TEST_CASE("saved outputs of a decode step depend on its past") {
+  const auto outputs_after = [](std::int64_t past) {
+    WorkloadRequest request;
+    request.phase = Phase::decode;
+    request.past_len = past;
+    MeasureOptions options;
+    options.phase = MeasuredPhase::decode;
+    options.runs = 2;
+    return outputs_of(options, request).tensors;
+  };
+  const std::vector<NamedTensor> nine = outputs_after(9);
+  const NamedTensor logits = *std::ranges::find(nine, "logits", &NamedTensor::name);
+  CHECK(logits.shape == std::vector<std::int64_t>{1, 1, 101});
+  const auto same_logits = [&](const std::vector<NamedTensor>& tensors) {
+    return std::ranges::find(tensors, "logits", &NamedTensor::name)->values == logits.values;
+  };
+  CHECK(same_logits(outputs_after(9)));
+  CHECK_FALSE(same_logits(outputs_after(20)));
+}
+
+TEST_CASE("saved tokens of a measured generation are those that a session generates") {
+  MeasureOptions options;
+  options.phase = MeasuredPhase::generate;
+  options.new_tokens = 9;
+  options.runs = 2;
+  WorkloadRequest request = prompt_request(short_prompt());
+  const RunOutputs outputs = outputs_of(options, request);
+  REQUIRE(outputs.generated_ids.size() == 1);
+  CHECK(outputs.generated_ids[0].size() == 9);
+
+  const ModelSpec spec = tiny_gpt2();
+  const ModelInputs prompt = random_inputs(spec, resolve(request, spec), options.seed);
+  const auto source = random_weights(1);
+  Session session(spec, *source, {});
+  const Generation expected = session.generate({prompt.main, {}, 9});
+  const std::vector<std::int64_t> chosen(expected.ids.end() - 9, expected.ids.end());
+  CHECK(outputs.generated_ids[0] == chosen);
+  const NamedTensor& logits = outputs.tensors.back();
+  CHECK(logits.name == "generated_logits");
+  CHECK(logits.shape == std::vector<std::int64_t>{1, 9, 101});
+  for (std::size_t i = 0; i < 9; ++i) {
+    CHECK(argmax(logits.values.data() + i * 101, 101) == chosen[i]);
+  }
+}
+
+TEST_CASE("an interrupted measurement saves no outputs") {
+  MeasureOptions options;
+  options.runs = 100;
+  Model model;
+  model.spec = tiny_gpt2();
+  const Workload workload = resolve(short_prompt(), model.spec);
+  const auto source = random_weights(1);
+  const Measurement measurement = measure(
+      std::move(model), workload, *source, std::nullopt, options,
+      [](int done, int) { return done < 3; }, [](const RunOutputs&) { FAIL("it saved outputs"); });
+  CHECK(measurement.interrupted);
 }
 
 TEST_CASE("one and two threads compute the same outputs") {

@@ -73,7 +73,8 @@ Integer saved_outside_layers(const char* model, const PlanQuery& query) {
 TEST_CASE("with images, analyze and fit give the same time to the first token") {
   for (const char* const model : {"gemma-3-4b", "qwen3-vl-2b"}) {
     CAPTURE(std::string(model));
-    AnalyzeReport report = make_analyze_report(load_model(model), prompt_with_images(1));
+    AnalyzeReport report =
+        make_analyze_report(load_model(model), prompt_request(prompt_with_images(1)));
     TimeRequest time;
     time.phase = MeasuredPhase::generate;
     time.new_tokens = 1;

@@ -22,7 +22,7 @@ WorkloadRequest prompt() {
 }
 
 double analyzed_ttft(const MachineProfile& machine) {
-  AnalyzeReport report = make_analyze_report(load_model("llama-3-8b"), prompt());
+  AnalyzeReport report = make_analyze_report(load_model("llama-3-8b"), prompt_request(prompt()));
   TimeRequest time;
   time.phase = MeasuredPhase::generate;
   time.new_tokens = 1;

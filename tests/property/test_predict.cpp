@@ -84,11 +84,11 @@ TEST_CASE("a generation is its prefill plus its decode steps") {
   TimeRequest request;
   request.phase = MeasuredPhase::generate;
   request.new_tokens = 33;
-  const AnalyzeReport whole = predicted("llama-3-8b", request_of(100), request);
+  const AnalyzeReport whole = predicted("llama-3-8b", prompt_request(request_of(100)), request);
   const AnalyzeReport prefill = predicted("llama-3-8b", request_of(100), {});
-  // On a datasheet the prompt's head runs for its last token only.
+  // The prompt's head runs for its last token only.
   request.new_tokens = 1;
-  const AnalyzeReport prompt = predicted("llama-3-8b", request_of(100), request);
+  const AnalyzeReport prompt = predicted("llama-3-8b", prompt_request(request_of(100)), request);
   CHECK(*whole.time->ttft_s == doctest::Approx(prompt.time->total_s));
   CHECK(seconds_outside_head(prompt) == doctest::Approx(seconds_outside_head(prefill)));
   CHECK(prompt.time->total_s < prefill.time->total_s);
@@ -99,7 +99,7 @@ TEST_CASE("a generation is its prefill plus its decode steps") {
   CHECK(*whole.time->tpot_s > first.time->total_s);
   CHECK(*whole.time->tpot_s < last.time->total_s);
   // FLOPs are the exact sum over all passes.
-  Integer flops = prefill.figures.forward.matrix_flops;
+  Integer flops = prompt.figures.forward.matrix_flops;
   for (std::int64_t past = 100; past < 132; ++past) {
     flops +=
         predicted("llama-3-8b", request_of(past, Phase::decode), {}).figures.forward.matrix_flops;

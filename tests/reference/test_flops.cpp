@@ -92,6 +92,23 @@ TEST_CASE("matrix FLOPs equal those of the reference code, in prefill and decode
   }
 }
 
+TEST_CASE("logits of the last token leave out the other rows of the head, and no more") {
+  const ModelSpec spec = load_model("gemma-3-270m").spec;  // hidden size 640, vocabulary 262,144
+  Workload workload;
+  workload.batch_size = 3;
+  const Counted all = count(spec, workload);
+  workload.logits = Logits::last;
+  const Counted last = count(spec, workload);
+  const Integer other_rows = Integer{3} * 127;
+  CHECK(all.figures.forward.matrix_flops - last.figures.forward.matrix_flops ==
+        2 * other_rows * 640 * 262'144);
+  CHECK(all.figures.parameters == last.figures.parameters);
+  // All logits are the peak; without them it is the widest layer's.
+  CHECK(last.figures.peak_activation_bytes * 10 < all.figures.peak_activation_bytes);
+  workload.seq_len = 1;
+  CHECK(graph_options(workload).logits == Logits::all);  // nothing to leave out
+}
+
 TEST_CASE("matrix FLOPs of further reference models equal the recordings beside them") {
   std::map<std::string, std::filesystem::path> models;
   for (const auto& model : golden_models()) models.emplace(model.filename().string(), model);

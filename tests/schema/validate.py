@@ -41,6 +41,7 @@ analyze gpt2 --convention fvcore --attention fused --detail
 analyze gpt2 --convention megatron
 analyze gpt2 --convention palm --phase train
 analyze llama-3-8b --dtype bf16 --kv-dtype fp8 --detail
+analyze llama-3-8b --logits last
 analyze gpt-oss-20b --phase decode --past 4095 --dtype bf16 --kv-dtype int4 --kv-scales group --kv-policy vllm
 explain gpt-oss-20b --what kv --phase decode --past 4095 --dtype bf16 --kv-dtype q8_0 --kv-policy llama.cpp
 analyze llama-3-8b --phase decode --attention fused --recipe w8a8
@@ -111,7 +112,7 @@ measure layer.json --runs 2 --attention fused
 measure layer-gru --runs 2 --seq 5
 measure layer-conv-dilated --runs 2 --phase decode --past 5
 measure layer-cross-attention --runs 2 --enc-seq 9
-measure linear.json --runs 2 --phase generate --seq 5 --new-tokens 3
+measure linear.json --runs 2 --phase generate --seq 5 --new-tokens 3 --show-tokens
 measure linear.json --runs 2 --phase decode --past 5
 analyze gpt2 --dtype bf16 --machine h100-80gb --new-tokens 16
 compare predicted.json measured.json --tolerance time=1e9%

@@ -84,6 +84,16 @@ TEST_CASE("counts that differ by one fail however large they are") {
   CHECK(compare(run_of(1, large), run_of(1, large), {}).result == RowResult::pass);
 }
 
+TEST_CASE("runs with other logits are not compared") {
+  ComparedRun predicted = run_of(1, 100);
+  ComparedRun measured = run_of(1, 100);
+  predicted.identity.logits = "last";
+  CHECK(compare(predicted, measured, {}).result == RowResult::pass);  // an engine that states none
+  measured.identity.logits = "all";
+  const std::string refusal = test::refusal_of([&] { (void)compare(predicted, measured, {}); });
+  CHECK(refusal.find("logits differs: last predicted, all measured") != std::string::npos);
+}
+
 TEST_CASE("a count that headroom's own measurement lacks fails") {
   ComparedRun measured = run_of(1, 100);
   measured.engine = kOwnEngine;

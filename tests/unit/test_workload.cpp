@@ -144,3 +144,18 @@ TEST_CASE("an image has the config's size unless the model interpolates its posi
   request.seq_len = 1;
   CHECK(!refusal_of([&] { (void)resolve(request, dinov2); }).empty());
 }
+
+TEST_CASE("the last token's logits are for models that generate, and not for training") {
+  WorkloadRequest request;
+  request.logits = Logits::last;
+  const auto refusal = [&](const char* name) {
+    return refusal_of([&] { (void)resolve(request, preset(name)); });
+  };
+  CHECK(refusal("gpt2").empty());
+  CHECK(refusal("t5-small").empty());
+  CHECK(refusal("bert-base").find("language-model head") != std::string::npos);
+  request.phase = Phase::train;
+  CHECK(refusal("gpt2").find("every token") != std::string::npos);
+  CHECK(resolve({}, preset("gpt2")).logits == Logits::all);
+  CHECK(resolve(prompt_request({}), preset("gpt2")).logits == Logits::last);
+}
