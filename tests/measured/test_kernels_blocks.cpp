@@ -123,6 +123,29 @@ TEST_CASE("rows of blocks decode to the values that the checkpoint reader gives"
   }
 }
 
+TEST_CASE("blocks of MXFP4 with the largest exponents are finite where their values are") {
+  for (const unsigned exponent : {252U, 253U, 254U}) {
+    CAPTURE(exponent);
+    BlockWeights weights(GgmlType::mxfp4, 16, 64);
+    // Codes of 0, 0.5, 1 and 1.5, and their negatives: 1.5 · 2^127 is finite.
+    constexpr std::size_t kBlock = 17;
+    for (std::size_t i = 0; i < weights.stored.bytes.size(); ++i) {
+      std::byte& byte = weights.stored.bytes[i];
+      byte = i % kBlock == 0 ? static_cast<std::byte>(exponent) : byte & std::byte{0xbb};
+    }
+    checkpoint::dequantise(GgmlType::mxfp4, weights.stored.bytes, weights.values, "test");
+    const BlockPart part = weights.part();
+    const PackedLinear linear(std::span(&part, 1), weights.in, ActivationPath::int8);
+    CHECK(decoded_row(linear, 0) ==
+          std::vector<float>(weights.values.begin(), weights.values.begin() + weights.in));
+    for (const ActivationPath path : {ActivationPath::float32, ActivationPath::int8}) {
+      std::vector<float> x = random_floats(weights.in, 3);
+      for (float& value : x) value *= 0x1p-40F;
+      CHECK(worst_share(weights, path, x) <= 1);
+    }
+  }
+}
+
 TEST_CASE("random blocks have the deviation that is asked for and a mean near zero") {
   for (const GgmlType type : kTypes) {
     CAPTURE(checkpoint::info(type).name);

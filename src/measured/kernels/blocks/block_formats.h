@@ -124,7 +124,7 @@ struct FormatMxfp4 {
     const Words normal = (exponent - 1U) << 23U;
     return std::bit_cast<Floats>(exponent < 2U ? (exponent + 1U) << 21U : normal);
   }
-  static Floats least(BlockTile tile, std::size_t g) { return scale(tile, g) * 12.0F; }
+  static constexpr float kZero = 12;
 };
 
 }  // namespace headroom::measured::blocks

@@ -14,6 +14,32 @@ namespace headroom::measured::blocks {
 template <std::size_t rows>
 using TileSums = std::array<Floats, rows>;
 
+/// Scale and minimum of a group: value = scale·code − least. Formats whose minimum is a multiple of
+/// their scale may have a scale near the largest float32; they name that multiple, kZero, and
+/// scale·(code − kZero) is finite where the value is.
+template <class Format>
+class GroupScale {
+ public:
+  GroupScale(BlockTile tile, std::size_t g) : scale_(Format::scale(tile, g)) {
+    if constexpr (!kCentred) least_ = Format::least(tile, g);
+  }
+
+  [[nodiscard]] Floats value(Floats code) const {
+    if constexpr (kCentred) return (code - Format::kZero) * scale_;
+    return code * scale_ - least_;
+  }
+  /// Σ value·x of `dots` = Σ code·x, where x has this scale and sum.
+  [[nodiscard]] Floats dot(Floats dots, float x_scale, float x_sum) const {
+    if constexpr (kCentred) return (dots * x_scale - Format::kZero * x_sum) * scale_;
+    return dots * (scale_ * x_scale) - least_ * x_sum;
+  }
+
+ private:
+  static constexpr bool kCentred = requires { Format::kZero; };
+  Floats scale_;
+  Floats least_ = {};
+};
+
 /// Adds the products of group `g` with int8 activations: Σ (scale·code − least)·x, where the sums
 /// of codes are exact.
 template <class Format, std::size_t rows>
@@ -31,12 +57,11 @@ template <class Format, std::size_t rows>
       dots[r] = add_dot(dots[r], codes, Words{} + four);
     });
   });
-  const Floats scale = Format::scale(tile, g);
-  const Floats least = Format::least(tile, g);
+  const GroupScale<Format> scale(tile, g);
   simd::unroll<rows>([&](auto r) {
     const Int8Block& own = part[static_cast<std::int64_t>(r) * stride];
     const float sum = Format::kGroup == kInt8Block ? own.sum : own.half_sums[g % 2];
-    sums[r] += __builtin_convertvector(dots[r], Floats) * (scale * own.scale) - least * sum;
+    sums[r] += scale.dot(__builtin_convertvector(dots[r], Floats), own.scale, sum);
   });
 }
 
@@ -44,14 +69,13 @@ template <class Format, std::size_t rows>
 template <class Format, std::size_t rows>
 [[gnu::always_inline]] inline void add_group(BlockTile tile, std::size_t g, const float* x,
                                              std::int64_t stride, TileSums<rows>& sums) {
-  const Floats scale = Format::scale(tile, g);
-  const Floats least = Format::least(tile, g);
+  const GroupScale<Format> scale(tile, g);
   const float* part = x + g * Format::kGroup;
   for (std::size_t i = 0; i < Format::kGroup / 4; ++i, part += 4) {
     const Words codes = Format::codes(tile, g, i);
     simd::unroll<4>([&](auto b) {
       const auto shift = static_cast<std::uint32_t>(8 * b);
-      const Floats weights = to_floats(codes >> shift & 0xffU) * scale - least;
+      const Floats weights = scale.value(to_floats(codes >> shift & 0xffU));
       simd::unroll<rows>([&](auto r) {
         sums[r] +=
             weights * part[static_cast<std::int64_t>(r) * stride + static_cast<std::int64_t>(b)];
@@ -104,12 +128,11 @@ template <class Format>
 void decode_lane(const std::byte* block, std::size_t lane, float* to) {
   const BlockTile tile(block);
   for (std::size_t g = 0; g < Format::kValues / Format::kGroup; ++g) {
-    const float scale = Format::scale(tile, g)[lane];
-    const float least = Format::least(tile, g)[lane];
+    const GroupScale<Format> scale(tile, g);
     for (std::size_t i = 0; i < Format::kGroup / 4; ++i) {
-      const std::uint32_t codes = Format::codes(tile, g, i)[lane];
-      for (std::size_t b = 0; b < 4; ++b) {
-        *to++ = static_cast<float>(codes >> (8 * b) & 0xffU) * scale - least;
+      const Words codes = Format::codes(tile, g, i);
+      for (std::uint32_t b = 0; b < 4; ++b) {
+        *to++ = scale.value(to_floats(codes >> (8 * b) & 0xffU))[lane];
       }
     }
   }
