@@ -94,7 +94,9 @@ void require_generation_fits(const MeasureCommand& command, const ModelSpec& spe
   prefill.past_len = 0;
   prefill.batch_size = 1;
   prefill.seq_len = prompt.prompt.seq_len;
-  require_run_fits(spec, {prefill, prompt.max_new_tokens, command.options.storage},
+  require_run_fits(spec,
+                   {prefill, prompt.max_new_tokens, command.options.storage,
+                    measured::KeptOutputs::none, command.options.backend},
                    measured::memory_limit());
 }
 

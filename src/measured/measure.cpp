@@ -88,16 +88,14 @@ std::vector<std::string> warnings_about(const Measurement& measurement) {
   return warnings;
 }
 
-/// Packs weights for the rows of the phase. A generation has many rows in prefill, then few.
-SessionOptions session_options(const MeasureOptions& options, const Workload& workload,
-                               const ModelInputs& inputs) {
-  const std::int64_t rows = inputs.main.batch * inputs.main.seq_len;
-  SessionOptions session{options.backend,    options.storage,     RowRange::both, rows,
-                         workload.attention, options.activations, workload.logits};
-  if (options.phase != MeasuredPhase::generate) {
-    session.rows = rows <= PackedLinear::kFewRows ? RowRange::few : RowRange::many;
-  }
-  return session;
+SessionOptions session_options(const MeasureOptions& options, const Workload& workload) {
+  return {options.backend,
+          options.storage,
+          row_range_of(planned_run(workload, options)),
+          workload.batch_size * workload.seq_len,
+          workload.attention,
+          options.activations,
+          workload.logits};
 }
 
 /// Stores the times of all samples, and the operators of the sample nearest the median.
@@ -158,7 +156,8 @@ std::string reason_not_run(const ModelSpec& spec) { return spec.not_run; }
 
 PlannedRun planned_run(const Workload& workload, const MeasureOptions& options) {
   const bool generates = options.phase == MeasuredPhase::generate;
-  return {workload, generates ? options.new_tokens : 0, options.storage, options.outputs};
+  return {workload, generates ? options.new_tokens : 0, options.storage, options.outputs,
+          options.backend};
 }
 
 void require_runnable(const ModelSpec& spec) {
@@ -183,7 +182,7 @@ Measurement measure(Model model, const Workload& workload, WeightSource& source,
   const CpuWatch watch;
   reset_peak_resident();
   measurement.memory.rss_before_bytes = resident_bytes();
-  const Session session(model.spec, source, session_options(options, workload, inputs));
+  const Session session(model.spec, source, session_options(options, workload));
   Runner runner(session, options, workload, std::move(inputs));
   const CollectedSamples collected = collect_samples(runner, options, observer);
   store_times(collected.samples, options, measurement);

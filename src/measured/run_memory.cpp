@@ -10,12 +10,12 @@
 #include "headroom/graph.h"
 #include "headroom/storage.h"
 #include "memory_plan.h"
+#include "weight_layout.h"
 
 namespace headroom::measured {
 namespace {
 
 constexpr Integer kFloat32Bytes = sizeof(float);
-constexpr Integer kBfloat16Bytes = 2;
 constexpr Integer kTokenBytes = sizeof(std::int64_t);
 
 template <class... Factors>
@@ -38,16 +38,6 @@ Integer stored_weight_bytes(const ModelSpec& spec, const Graph& graph) {
   for (const StorageGroup& group : stored_weights(spec, graph).groups) {
     bytes = checked_add(
         bytes, stays_stored(group.format) ? group.bytes : product(kFloat32Bytes, group.parameters));
-  }
-  return bytes;
-}
-
-Integer weight_bytes(const Graph& graph, const Bindings& sizes, HeldType storage) {
-  const Integer each = storage == HeldType::bfloat16 ? kBfloat16Bytes : kFloat32Bytes;
-  Integer bytes = 0;
-  for (const Weight& weight : graph.weights) {
-    const Integer elements = (weight.repeat * weight.elements()).evaluate(sizes);
-    bytes = checked_add(bytes, product(each, elements));
   }
   return bytes;
 }
@@ -137,14 +127,21 @@ Integer RunMemory::total() const {
   return sum;
 }
 
+RowRange row_range_of(const PlannedRun& run) {
+  if (run.new_tokens > 0) return RowRange::both;
+  const Integer rows = product(run.workload.batch_size, run.workload.seq_len);
+  return rows <= PackedLinear::kFewRows ? RowRange::few : RowRange::many;
+}
+
 RunMemory memory_of(const ModelSpec& spec, const PlannedRun& run) {
   GraphOptions options = graph_options(run.workload);
   options.latent = LatentAttention::absorbed;
   const Graph graph = build_graph(spec, options);
   const Bindings sizes = sizes_of_run(graph, run);
   RunMemory memory;
-  memory.weights = run.storage == HeldType::stored ? stored_weight_bytes(spec, graph)
-                                                   : weight_bytes(graph, sizes, run.storage);
+  memory.weights = run.storage == HeldType::stored
+                       ? stored_weight_bytes(spec, graph)
+                       : held_weight_bytes(spec, {run.storage, row_range_of(run), run.backend});
   memory.activations = product(kFloat32Bytes, arena_floats(graph, sizes));
   memory.kv_cache = cache_bytes(graph, sizes);
   memory.inputs = input_bytes(spec, run.workload);

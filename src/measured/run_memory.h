@@ -20,7 +20,12 @@ struct PlannedRun {
   std::int64_t new_tokens = 0;
   HeldType storage = HeldType::float32;
   KeptOutputs outputs = KeptOutputs::none;
+  Backend backend = Backend::eigen;
 };
+
+/// Numbers of rows that the run's linear layers are packed for. A generation has many in its
+/// prefill, then few.
+[[nodiscard]] RowRange row_range_of(const PlannedRun& run);
 
 /// Bytes that a run needs at least. Scratch memory of kernels is not counted.
 struct RunMemory {

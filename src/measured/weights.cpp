@@ -13,6 +13,7 @@
 #include "kernels/bfloat16.h"
 #include "kernels/convolution.h"
 #include "visit.h"
+#include "weight_layout.h"
 
 namespace headroom::measured {
 namespace {
@@ -30,17 +31,6 @@ auto& at(const Map& map, const std::string& path, std::int64_t layer) {
 }
 
 }  // namespace
-
-/// The packed linear layer of an operator; for a patch embedding, of its projection: the number of
-/// the node's weights in it, and the size of its input. A grouped convolution has one per group, as
-/// experts are.
-struct Projection {
-  std::size_t weights = 0;
-  Expr in_features;
-  Expr experts = Integer{1};
-  Expr taps = Integer{1};  ///< taps of a convolution's kernel; each is one linear layer
-  bool few_rows = false;   ///< independent of the pass: steps of a recurrent layer
-};
 
 /// Number of groups of a convolution's channels.
 Expr groups_of(const Convolution& op, const Bindings& sizes) {
@@ -97,8 +87,8 @@ void add_paths_of(const Graph& graph, std::set<std::string>& paths) {
   }
 }
 
-/// Paths of weights that one operator multiplies with packed and another reads unpacked: MLA's
-/// expansion in decode, and DeBERTa's projections of relative positions.
+}  // namespace
+
 std::set<std::string> also_unpacked(const ModelSpec& spec, const Graph& prefill) {
   std::set<std::string> paths;
   add_paths_of<DisentangledBias>(prefill, paths);
@@ -107,8 +97,6 @@ std::set<std::string> also_unpacked(const ModelSpec& spec, const Graph& prefill)
   }
   return paths;
 }
-
-}  // namespace
 
 /// Number of the first weights of `node` that kernels can read in blocks, with the biases between.
 std::size_t weights_read_in_blocks(const Node& node) {

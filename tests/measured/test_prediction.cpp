@@ -155,6 +155,9 @@ TEST_CASE("packed weights use exactly the predicted number of bytes") {
           request.phase = rows.phase;
           request.opaque_layout = backend == Backend::onednn;
           CHECK(weights.held_bytes() == predict_held_weight_bytes(spec, workload, request));
+          const bool generates = rows.phase == MeasuredPhase::generate;
+          PlannedRun run{workload, generates ? 2 : 0, storage, KeptOutputs::none, backend};
+          CHECK(weights.held_bytes() == memory_of(spec, run).weights);
         }
       }
     }

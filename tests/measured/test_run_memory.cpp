@@ -10,6 +10,8 @@
 #include "run_memory.h"
 #include "support/data.h"
 #include "support/scratch.h"
+#include "weight_layout.h"
+#include "weights.h"
 
 using namespace headroom;
 using namespace headroom::measured;
@@ -143,11 +145,40 @@ TEST_CASE("a generation has room for all new tokens but the last") {
   CHECK(memory_of(spec, run).kv_cache == Integer{2} * 12 * 32 * 768 * 4);
 }
 
-TEST_CASE("bfloat16 weights need half the memory") {
+TEST_CASE("bfloat16 weights need half the memory in decode, as much in prefill, both to generate") {
   const ModelSpec spec = spec_named("gpt2");
-  PlannedRun run = run_of(spec, {});
+  // Weights that no GEMM reads stay in float32: positions and 25 norms. Biases do, too.
+  const Integer plain = 1024 * 768 + 25 * 2 * 768;
+  const Integer biases = 12 * (3 + 1 + 4 + 1) * 768;
+  const Integer packed = Integer{124439808} - plain - biases;
+  WorkloadRequest step;
+  step.phase = Phase::decode;
+  PlannedRun run = run_of(spec, step);
   run.storage = HeldType::bfloat16;
-  CHECK(memory_of(spec, run).weights == Integer{124439808} * 2);
+  const Integer decode = memory_of(spec, run).weights;
+  CHECK(decode == 2 * packed + 4 * (plain + biases));
+  run = run_of(spec, {});
+  run.storage = HeldType::bfloat16;
+  CHECK(memory_of(spec, run).weights == Integer{124439808} * 4);
+  run.new_tokens = 2;
+  CHECK(memory_of(spec, run).weights == decode + 4 * (packed + biases));
+}
+
+TEST_CASE("weights counted before a run are those that it holds, for every family") {
+  for (const auto& folder : test::golden_models()) {
+    CAPTURE(folder.string());
+    const ModelSpec spec = load_model(folder.string()).spec;
+    if (!spec.not_run.empty()) continue;
+    for (const RowRange rows : {RowRange::few, RowRange::both}) {
+      const auto source = random_weights(1);
+      const ModelWeights weights(spec, *source, {Backend::eigen, HeldType::float32, rows});
+      const auto held = static_cast<double>(weights.held_bytes());
+      const auto counted =
+          static_cast<double>(held_weight_bytes(spec, {HeldType::float32, rows, Backend::eigen}));
+      CHECK(counted <= held);        // layouts pad inputs to whole steps
+      CHECK(held <= 1.6 * counted);  // of tiny models by up to half
+    }
+  }
 }
 
 TEST_CASE("sizes above 64 bits are refused with their figure and the limit's source") {

@@ -1,0 +1,80 @@
+#include "weight_layout.h"
+
+#include <vector>
+
+namespace headroom::measured {
+namespace {
+
+constexpr Integer kFloat32Bytes = sizeof(float);
+constexpr Integer kBfloat16Bytes = 2;
+
+/// Ways in which the operators of a graph read a weight.
+struct Reads {
+  bool packed = false;
+  bool in_steps = false;  ///< packed for few rows only
+  bool as_table = false;
+  bool unpacked = false;
+};
+
+/// By weight.
+std::vector<Reads> reads_of(const ModelSpec& spec, const Graph& graph) {
+  std::vector<Reads> reads(graph.weights.size());
+  for (const Block& block : graph.blocks) {
+    for (const Node& node : block.nodes) {
+      const auto projection = projection_of(node, graph.sizes);
+      const bool looks_up = std::holds_alternative<TokenEmbedding>(node.op);
+      for (std::size_t i = 0; i < node.weights.size(); ++i) {
+        Reads& weight = reads[node.weights[i]];
+        const bool packed = projection && i < projection->weights;
+        const bool table = looks_up && i == 0;
+        weight.packed |= packed;
+        weight.in_steps |= packed && projection->few_rows;
+        weight.as_table |= table;
+        weight.unpacked |= !packed && !table;
+      }
+    }
+  }
+  const std::set<std::string> unpacked = also_unpacked(spec, graph);
+  for (std::size_t i = 0; i < reads.size(); ++i) {
+    reads[i].unpacked |= unpacked.contains(graph.weights[i].path);
+  }
+  return reads;
+}
+
+/// Bytes of one element in all its places.
+Integer bytes_of_element(const Weight& weight, const Reads& reads, const HeldLayout& layout) {
+  const bool narrow = layout.storage == HeldType::bfloat16;
+  const Integer stored = narrow ? kBfloat16Bytes : kFloat32Bytes;
+  if (!reads.packed) return reads.as_table ? stored : kFloat32Bytes;
+  const bool few = reads.in_steps || layout.rows != RowRange::many;
+  const bool many = !reads.in_steps && layout.rows != RowRange::few;
+  const bool is_bias = weight.path.ends_with(".bias");
+  Integer bytes = 0;
+  if (few) bytes += is_bias ? kFloat32Bytes : stored;
+  if (many) bytes += kFloat32Bytes;
+  // A readable layout returns the rows of a table; oneDNN's is opaque.
+  const bool is_readable = few || layout.backend == Backend::eigen;
+  const bool beside = reads.unpacked || (reads.as_table && !is_readable);
+  return beside ? bytes + kFloat32Bytes : bytes;
+}
+
+}  // namespace
+
+Integer held_weight_bytes(const ModelSpec& spec, const HeldLayout& layout) {
+  const Graph graph = build_graph(spec, all_parts());
+  const std::vector<Reads> reads = reads_of(spec, graph);
+  const std::size_t of_nodes = graph.weights.size() - spec.counted_only.size();
+  Integer bytes = 0;
+  for (std::size_t i = 0; i < graph.weights.size(); ++i) {
+    const bool is_loaded =
+        i < of_nodes || spec.counted_only[i - of_nodes].use == CountedUse::loaded;
+    if (!is_loaded) continue;
+    const Weight& weight = graph.weights[i];
+    const Integer elements = (weight.repeat * weight.elements()).evaluate(graph.sizes);
+    bytes =
+        checked_add(bytes, checked_multiply(elements, bytes_of_element(weight, reads[i], layout)));
+  }
+  return bytes;
+}
+
+}  // namespace headroom::measured
