@@ -89,13 +89,11 @@ std::vector<std::string> warnings_about(const Measurement& measurement) {
 }
 
 SessionOptions session_options(const MeasureOptions& options, const Workload& workload) {
-  return {options.backend,
-          options.storage,
-          row_range_of(planned_run(workload, options)),
-          workload.batch_size * workload.seq_len,
-          workload.attention,
-          options.activations,
-          workload.logits};
+  const PlannedRun run = planned_run(workload, options);
+  return {options.backend,    options.storage,
+          row_range_of(run),  workload.batch_size * workload.seq_len,
+          workload.attention, options.activations,
+          workload.logits,    head_row_range_of(run)};
 }
 
 /// Stores the times of all samples, and the operators of the sample nearest the median.

@@ -127,10 +127,22 @@ Integer RunMemory::total() const {
   return sum;
 }
 
+namespace {
+
+RowRange range_of(Integer rows) {
+  return rows <= PackedLinear::kFewRows ? RowRange::few : RowRange::many;
+}
+
+}  // namespace
+
 RowRange row_range_of(const PlannedRun& run) {
   if (run.new_tokens > 0) return RowRange::both;
-  const Integer rows = product(run.workload.batch_size, run.workload.seq_len);
-  return rows <= PackedLinear::kFewRows ? RowRange::few : RowRange::many;
+  return range_of(product(run.workload.batch_size, run.workload.seq_len));
+}
+
+RowRange head_row_range_of(const PlannedRun& run) {
+  const bool last = run.workload.logits == Logits::last;
+  return last ? range_of(run.workload.batch_size) : row_range_of(run);
 }
 
 RunMemory memory_of(const ModelSpec& spec, const PlannedRun& run) {
@@ -141,7 +153,8 @@ RunMemory memory_of(const ModelSpec& spec, const PlannedRun& run) {
   RunMemory memory;
   memory.weights = run.storage == HeldType::stored
                        ? stored_weight_bytes(spec, graph)
-                       : held_weight_bytes(spec, {run.storage, row_range_of(run), run.backend});
+                       : held_weight_bytes(spec, {run.storage, row_range_of(run),
+                                                  head_row_range_of(run), run.backend});
   memory.activations = product(kFloat32Bytes, arena_floats(graph, sizes));
   memory.kv_cache = cache_bytes(graph, sizes);
   memory.inputs = input_bytes(spec, run.workload);

@@ -26,6 +26,8 @@ struct PlannedRun {
 /// Numbers of rows that the run's linear layers are packed for. A generation has many in its
 /// prefill, then few.
 [[nodiscard]] RowRange row_range_of(const PlannedRun& run);
+/// Those of the head: with the last token's logits, one row per sequence in every pass.
+[[nodiscard]] RowRange head_row_range_of(const PlannedRun& run);
 
 /// Bytes that a run needs at least. Scratch memory of kernels is not counted.
 struct RunMemory {

@@ -18,7 +18,7 @@ Session::Session(ModelSpec spec, WeightSource& source, const SessionOptions& opt
       options_(options),
       weights_(spec_, source,
                {options.backend, options.storage, options.rows, options.typical_rows,
-                options.activations}) {}
+                options.activations, options.head_rows}) {}
 
 Lengths lengths_of(const ModelInputs& inputs, std::int64_t room) {
   Lengths lengths;

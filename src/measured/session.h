@@ -34,7 +34,8 @@ struct SessionOptions {
   std::int64_t typical_rows = 128;
   AttentionImplementation attention = AttentionImplementation::eager;
   ActivationPath activations = ActivationPath::float32;
-  Logits logits = Logits::all;  ///< of passes over several tokens
+  Logits logits = Logits::all;          ///< of passes over several tokens
+  std::optional<RowRange> head_rows{};  ///< of the head's layers; unset: as `rows`
 };
 
 class Session {

@@ -12,6 +12,7 @@ constexpr Integer kBfloat16Bytes = 2;
 struct Reads {
   bool packed = false;
   bool in_steps = false;  ///< packed for few rows only
+  bool in_head = false;   ///< packed for the rows of the head
   bool as_table = false;
   bool unpacked = false;
 };
@@ -28,6 +29,7 @@ std::vector<Reads> reads_of(const ModelSpec& spec, const Graph& graph) {
         const bool packed = projection && i < projection->weights;
         const bool table = looks_up && i == 0;
         weight.packed |= packed;
+        weight.in_head |= packed && node.component.part == Part::head;
         weight.in_steps |= packed && projection->few_rows;
         weight.as_table |= table;
         weight.unpacked |= !packed && !table;
@@ -46,8 +48,9 @@ Integer bytes_of_element(const Weight& weight, const Reads& reads, const HeldLay
   const bool narrow = layout.storage == HeldType::bfloat16;
   const Integer stored = narrow ? kBfloat16Bytes : kFloat32Bytes;
   if (!reads.packed) return reads.as_table ? stored : kFloat32Bytes;
-  const bool few = reads.in_steps || layout.rows != RowRange::many;
-  const bool many = !reads.in_steps && layout.rows != RowRange::few;
+  const RowRange rows = reads.in_head ? layout.head_rows : layout.rows;
+  const bool few = reads.in_steps || rows != RowRange::many;
+  const bool many = !reads.in_steps && rows != RowRange::few;
   const bool is_bias = weight.path.ends_with(".bias");
   Integer bytes = 0;
   if (few) bytes += is_bias ? kFloat32Bytes : stored;

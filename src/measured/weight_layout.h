@@ -33,6 +33,7 @@ struct Projection {
 struct HeldLayout {
   HeldType storage = HeldType::float32;
   RowRange rows = RowRange::both;
+  RowRange head_rows = RowRange::both;  ///< of the head's layers
   Backend backend = Backend::eigen;
 };
 

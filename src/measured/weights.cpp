@@ -212,7 +212,9 @@ void ModelWeights::pack(const Node& node, std::int64_t layer) {
     return;
   }
   normalise_weight(node, layer);
-  const RowRange rows = projection.few_rows ? RowRange::few : options_.rows;
+  const bool in_head = node.component.part == Part::head;
+  RowRange rows = in_head ? options_.head_rows.value_or(options_.rows) : options_.rows;
+  if (projection.few_rows) rows = RowRange::few;
   const LinearOptions packing{options_.backend, Epilogue::none, rows, options_.typical_rows,
                               options_.storage};
   const std::int64_t taps = integer_of(projection.taps, graph_.sizes);

@@ -75,6 +75,7 @@ struct WeightOptions {
   RowRange rows = RowRange::both;  ///< numbers of rows that linear layers are packed for
   std::int64_t typical_rows = 128;
   ActivationPath activations = ActivationPath::float32;  ///< of weights in blocks
+  std::optional<RowRange> head_rows{};                   ///< of the head's layers; unset: as `rows`
 };
 
 /// All weights of a model: linear layers packed for the backend; tables and norms as they are. Each

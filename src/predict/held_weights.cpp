@@ -47,6 +47,7 @@ Reading reading_of(const Node& node, std::size_t index) {
 /// All ways in which the operators of a graph read a weight.
 struct Readings {
   bool packed = false;
+  bool packed_by_head = false;
   bool recurrent = false;
   bool word_table = false;
   bool plain = false;
@@ -65,7 +66,12 @@ std::vector<Readings> readings_of(const Graph& graph) {
   for (const Block& block : graph.blocks) {
     for (const Node& node : block.nodes) {
       for (std::size_t i = 0; i < node.weights.size(); ++i) {
-        readings[node.weights[i]].add(reading_of(node, i));
+        const Reading reading = reading_of(node, i);
+        Readings& all = readings[node.weights[i]];
+        all.add(reading);
+        if (reading == Reading::packed && node.component.part == Part::head) {
+          all.packed_by_head = true;
+        }
       }
     }
   }
@@ -79,7 +85,9 @@ std::vector<Readings> readings_of(const Graph& graph) {
 /// can, the one for many may not.
 Integer bytes_of_element(const Weight& weight, const Readings& readings, const Workload& workload,
                          const TimeRequest& request) {
-  const detail::RowPolicy rows = detail::row_policy(workload, request);
+  const detail::RowPolicy rows = readings.packed_by_head
+                                     ? detail::head_row_policy(workload, request)
+                                     : detail::row_policy(workload, request);
   const Integer stored = has_narrow_weights(workload) ? 2 : detail::kFloat32Bytes;
   const bool is_bias = weight.path.ends_with(".bias");
   if (readings.recurrent) return is_bias ? detail::kFloat32Bytes : stored;

@@ -434,7 +434,8 @@ class CallVisitor {
 
   [[nodiscard]] KernelCall linear(double rows, double in, double out) const {
     const KernelSizes sizes{rows, in, out};
-    if (!policy_.streams(rows)) return {KernelKind::linear_cold, sizes, KernelKind::linear_warm};
+    if (!policy_.streams(place_.node.component.part, rows))
+      return {KernelKind::linear_cold, sizes, KernelKind::linear_warm};
     if (policy_.narrow) {
       return {KernelKind::stream_bfloat16_cold, sizes, KernelKind::stream_bfloat16_warm};
     }

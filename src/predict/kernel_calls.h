@@ -22,11 +22,13 @@ struct KernelCall {
 /// Weight storage of linear layers.
 struct LinearPolicy {
   RowPolicy rows;       ///< with the layout for few, weights are read once, in their stored type
+  RowPolicy head_rows;  ///< of the head's layers
   bool narrow = false;  ///< that type is bfloat16
 
-  /// Returns whether a GEMM of `count` rows reads the layout for few.
-  [[nodiscard]] bool streams(double count) const {
-    return rows.few && (!rows.many || count <= static_cast<double>(kFewRows));
+  /// Returns whether a GEMM of `count` rows of `part` reads the layout for few.
+  [[nodiscard]] bool streams(Part part, double count) const {
+    const RowPolicy& own = part == Part::head ? head_rows : rows;
+    return own.few && (!own.many || count <= static_cast<double>(kFewRows));
   }
 };
 

@@ -133,6 +133,7 @@ class Pass {
                                   low ? workload.arithmetic_type() : workload.dtype);
     }
     const detail::LinearPolicy policy{detail::row_policy(workload, request_),
+                                      detail::head_row_policy(workload, request_),
                                       has_narrow_weights(workload)};
     return detail::measured_time(*profile_, detail::kernel_calls(place, sizes, policy), work, state,
                                  own_share_);

@@ -14,16 +14,20 @@ struct RowPolicy {
   bool many = false;
 };
 
-/// Returns whether a pass has few rows.
-inline bool has_few_rows(const Workload& workload) {
-  return checked_multiply(workload.batch_size, workload.seq_len) <= kFewRows;
-}
+/// Layouts for passes of `rows` rows each.
+inline RowPolicy policy_of_rows(Integer rows) { return {rows <= kFewRows, rows > kFewRows}; }
 
 /// Generation uses both: many rows in prefill, few in decode.
 inline RowPolicy row_policy(const Workload& workload, const TimeRequest& request) {
   if (request.phase == MeasuredPhase::generate) return {true, true};
-  const bool few = has_few_rows(workload);
-  return {few, !few};
+  return policy_of_rows(checked_multiply(workload.batch_size, workload.seq_len));
+}
+
+/// Layouts of the head's weights. With the last token's logits it has one row per sequence in every
+/// pass.
+inline RowPolicy head_row_policy(const Workload& workload, const TimeRequest& request) {
+  if (workload.logits == Logits::last) return policy_of_rows(workload.batch_size);
+  return row_policy(workload, request);
 }
 
 }  // namespace headroom::detail

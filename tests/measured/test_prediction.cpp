@@ -158,6 +158,17 @@ TEST_CASE("packed weights use exactly the predicted number of bytes") {
           const bool generates = rows.phase == MeasuredPhase::generate;
           PlannedRun run{workload, generates ? 2 : 0, storage, KeptOutputs::none, backend};
           CHECK(weights.held_bytes() == memory_of(spec, run).weights);
+
+          workload.logits = run.workload.logits = Logits::last;
+          const auto again = random_weights(1);
+          const ModelWeights last(spec, *again,
+                                  {.backend = backend,
+                                   .storage = storage,
+                                   .rows = rows.range,
+                                   .typical_rows = 16,
+                                   .head_rows = head_row_range_of(run)});
+          CHECK(last.held_bytes() == predict_held_weight_bytes(spec, workload, request));
+          CHECK(last.held_bytes() == memory_of(spec, run).weights);
         }
       }
     }

@@ -164,6 +164,17 @@ TEST_CASE("bfloat16 weights need half the memory in decode, as much in prefill, 
   CHECK(memory_of(spec, run).weights == decode + 4 * (packed + biases));
 }
 
+TEST_CASE("a generation holds the head in one layout, since it needs the last token's logits") {
+  const ModelSpec spec = spec_named("gpt2");
+  PlannedRun run = run_of(spec, {});
+  run.new_tokens = 32;
+  const Integer two_layouts = memory_of(spec, run).weights;
+  run.workload.logits = Logits::last;
+  CHECK(two_layouts - memory_of(spec, run).weights == Integer{50257} * 768 * 4);
+  run.workload.batch_size = 9;  // rows of every pass: the layout for many
+  CHECK(two_layouts - memory_of(spec, run).weights == Integer{50257} * 768 * 4);
+}
+
 TEST_CASE("weights counted before a run are those that it holds, for every family") {
   for (const auto& folder : test::golden_models()) {
     CAPTURE(folder.string());
@@ -173,8 +184,8 @@ TEST_CASE("weights counted before a run are those that it holds, for every famil
       const auto source = random_weights(1);
       const ModelWeights weights(spec, *source, {Backend::eigen, HeldType::float32, rows});
       const auto held = static_cast<double>(weights.held_bytes());
-      const auto counted =
-          static_cast<double>(held_weight_bytes(spec, {HeldType::float32, rows, Backend::eigen}));
+      const auto counted = static_cast<double>(
+          held_weight_bytes(spec, {HeldType::float32, rows, rows, Backend::eigen}));
       CHECK(counted <= held);        // layouts pad inputs to whole steps
       CHECK(held <= 1.6 * counted);  // of tiny models by up to half
     }
