@@ -7,6 +7,7 @@
 #include "alibi.h"
 #include "attention.h"
 #include "bfloat16.h"
+#include "counting_scalar.h"
 #include "kernel_data.h"
 #include "softmax.h"
 
@@ -95,11 +96,11 @@ struct SoftmaxOperands {
 };
 
 double exact_dot(const float* a, const float* b, std::int64_t count) {
-  double sum = 0;
+  CountingScalar sum;
   for (std::int64_t i = 0; i < count; ++i) {
-    sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+    sum += CountingScalar(static_cast<double>(a[i])) * static_cast<double>(b[i]);
   }
-  return sum;
+  return sum.value();
 }
 
 /// Probabilities of one query, as in Hugging Face's eager attention: masked scores become the
@@ -137,12 +138,12 @@ std::vector<double> exact_attention(const AttentionArguments& args) {
         const float* v = args.v + batch * args.v_batch_stride +
                          head * args.kv_heads / args.heads * args.v_head_stride;
         for (std::int64_t i = 0; i < args.value_head_dim; ++i) {
-          double sum = 0;
+          CountingScalar sum;
           for (std::int64_t key = 0; key < args.keys; ++key) {
-            sum += row[static_cast<std::size_t>(key)] *
+            sum += CountingScalar(row[static_cast<std::size_t>(key)]) *
                    static_cast<double>(v[key * args.v_stride + i]);
           }
-          out.push_back(sum);
+          out.push_back(sum.value());
         }
       }
     }
@@ -150,13 +151,32 @@ std::vector<double> exact_attention(const AttentionArguments& args) {
   return out;
 }
 
+/// Operations of the definition's products over the pairs that causality leaves.
+std::int64_t operations_over_visible_pairs(const AttentionArguments& args) {
+  (void)CountingScalar::take_operations();
+  std::vector<CountingScalar> context(static_cast<std::size_t>(args.value_head_dim));
+  for (std::int64_t head = 0; head < args.batch * args.heads; ++head) {
+    for (std::int64_t query = 0; query < args.queries; ++query) {
+      for (std::int64_t key = 0; key < args.keys; ++key) {
+        if (args.causal && key > args.past + query) continue;
+        const CountingScalar weight = exact_dot(args.q, args.k, args.head_dim);
+        for (CountingScalar& sum : context) sum += weight * CountingScalar(1);
+      }
+    }
+  }
+  return CountingScalar::take_operations();
+}
+
 std::vector<float> run_eager(SoftmaxOperands& operands) {
   const AttentionArguments& args = operands.args;
   const std::int64_t pairs = args.batch * args.heads * args.queries * args.keys;
   std::vector<float> scores(static_cast<std::size_t>(pairs));
-  CHECK(attention_scores(args, scores.data()) == 2 * pairs * args.head_dim);
+  std::int64_t flops = attention_scores(args, scores.data());
   attention_softmax(args, scores.data());
-  CHECK(attention_context(args, scores.data()) == 2 * pairs * args.value_head_dim);
+  flops += attention_context(args, scores.data());
+  (void)CountingScalar::take_operations();
+  (void)exact_attention(args);
+  CHECK(flops == CountingScalar::take_operations());
   return operands.out;
 }
 
@@ -164,14 +184,7 @@ std::vector<float> run_fused(SoftmaxOperands& operands) {
   const AttentionArguments& args = operands.args;
   const std::int64_t floats = fused_attention_scratch_floats(args, omp_get_max_threads());
   std::vector<float> scratch(static_cast<std::size_t>(floats), NAN);
-  std::int64_t pairs = 0;
-  for (std::int64_t query = 0; query < args.queries; ++query) {
-    for (std::int64_t key = 0; key < args.keys; ++key) {
-      pairs += !args.causal || key <= args.past + query ? 1 : 0;
-    }
-  }
-  CHECK(fused_attention(args, scratch.data()) ==
-        2 * args.batch * args.heads * pairs * (args.head_dim + args.value_head_dim));
+  CHECK(fused_attention(args, scratch.data()) == operations_over_visible_pairs(args));
   return operands.out;
 }
 

@@ -5,6 +5,7 @@
 #include <bit>
 #include <span>
 
+#include "counting_scalar.h"
 #include "gemm.h"
 #include "headroom/error.h"
 #include "kernel_data.h"
@@ -57,12 +58,13 @@ std::vector<double> exact_linear(const TwoPartLayer& layer, Epilogue epilogue) {
   for (std::int64_t row = 0; row < layer.rows; ++row) {
     for (std::int64_t column = 0; column < layer.out; ++column) {
       const auto bias = static_cast<std::size_t>(column);
-      double sum = bias < layer.bias.size() ? static_cast<double>(layer.bias[bias]) : 0;
+      CountingScalar sum = bias < layer.bias.size() ? static_cast<double>(layer.bias[bias]) : 0;
       for (std::int64_t i = 0; i < layer.in; ++i) {
-        sum += static_cast<double>(layer.x[static_cast<std::size_t>(row * layer.in + i)]) *
-               static_cast<double>(layer.weight[static_cast<std::size_t>(column * layer.in + i)]);
+        const float x = layer.x[static_cast<std::size_t>(row * layer.in + i)];
+        const float weight = layer.weight[static_cast<std::size_t>(column * layer.in + i)];
+        sum += CountingScalar(static_cast<double>(x)) * static_cast<double>(weight);
       }
-      y.push_back(exact_epilogue(epilogue, sum, static_cast<double>(layer.y[y.size()])));
+      y.push_back(exact_epilogue(epilogue, sum.value(), static_cast<double>(layer.y[y.size()])));
     }
   }
   return y;
@@ -74,9 +76,10 @@ double error_of(const TwoPartLayer& layer, const LinearOptions& options) {
   linear.prepare(layer.rows);
   std::vector<float> y = layer.y;
   const std::int64_t flops = linear.run(layer.x.data(), y.data(), layer.rows);
-  CHECK(flops == 2 * layer.rows * layer.in * layer.out);
-  return largest_error(y, exact_linear(layer, options.epilogue),
-                       std::sqrt(static_cast<double>(layer.in)));
+  (void)CountingScalar::take_operations();
+  const std::vector<double> expected = exact_linear(layer, options.epilogue);
+  CHECK(flops == CountingScalar::take_operations());
+  return largest_error(y, expected, std::sqrt(static_cast<double>(layer.in)));
 }
 
 constexpr std::array kBackends{Backend::eigen, Backend::onednn};
