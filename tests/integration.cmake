@@ -63,6 +63,8 @@ if(HEADROOM_PYTHON)
   integration_test(schema
     ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/schema/validate.py $<TARGET_FILE:headroom>
     ${reports})
+  integration_test(page.files
+    ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/page/pages.py $<TARGET_FILE:headroom>)
   integration_test(style.named_options
     ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/style/named_options.py $<TARGET_FILE:headroom>)
   integration_test(published

@@ -195,11 +195,9 @@ void add_models_argument(Command command, std::vector<std::string>& models) {
 }
 
 void add_output_options(Command command, OutputOptions& options, const std::string& file) {
-  const Choices<Format> formats{{"table", Format::table},
-                                {"json", Format::json},
-                                {"csv", Format::csv},
-                                {"markdown", Format::markdown},
-                                {"md", Format::markdown}};
+  const Choices<Format> formats{{"table", Format::table}, {"json", Format::json},
+                                {"csv", Format::csv},     {"markdown", Format::markdown},
+                                {"md", Format::markdown}, {"html", Format::html}};
   const Option format =
       add_choice(command, "--format,-f", options.format, formats, "Format of the report (table)");
   command.add_flag("--json", options.json, "Short for --format json").excludes(format);

@@ -256,8 +256,8 @@ Document to_document(const AnalyzeReport& report, Detail detail) {
   if (report.workload.phase == Phase::train) document.blocks.push_back(step_line(report));
   add_memory(report, legend, document);
   add_lines(legend.lines(), document);
-  document.add_line("check", check_text(report.model, report.figures.parameters));
-  if (report.model.reference) document.add_line("", short_source(*report.model.reference));
+  document.add_verdict("check", check_text(report.model, report.figures.parameters));
+  if (report.model.reference) document.add_verdict("", short_source(*report.model.reference));
   if (report.time) add_time(*report.time, detail, document);
   return document;
 }

@@ -83,7 +83,7 @@ Document to_document(const Comparison& comparison) {
     document.add_line("allocated", describe_allocated(*comparison.allocated));
   }
   if (comparison.drift) document.add_line("drift", drift_text(*comparison.drift));
-  document.add_line("verdict", comparison.verdict);
+  document.add_verdict("verdict", comparison.verdict);
   return document;
 }
 

@@ -115,8 +115,8 @@ Formula total_formula(const Derivation& derivation) {
 }
 
 void add_checks(const Derivation& derivation, Document& document) {
-  document.add_line("check", fmt::format("the steps sum to {}: equal to the count of analyze",
-                                         with_separators(derivation.reported)));
+  document.add_verdict("check", fmt::format("the steps sum to {}: equal to the count of analyze",
+                                            with_separators(derivation.reported)));
   for (const MeasuredStep& step : derivation.measured) {
     if (!step.path.empty()) continue;
     document.add_line("measured", fmt::format("{} {} in a run: {}", with_separators(step.counted),

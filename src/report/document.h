@@ -64,10 +64,14 @@ struct Table {
   std::size_t total_rows = 0;  ///< last rows, below a rule
 };
 
+/// A verdict answers the question of the report; a page shows it first.
+enum class LineRole { detail, verdict };
+
 /// "label   text"; labels of consecutive lines are aligned.
 struct Line {
   std::string label;
   std::string text;
+  LineRole role = LineRole::detail;
 };
 
 /// A heading of the blocks that follow.
@@ -88,6 +92,9 @@ struct Document {
 
   void add_line(std::string label, std::string text) {
     blocks.emplace_back(Line{std::move(label), std::move(text)});
+  }
+  void add_verdict(std::string label, std::string text) {
+    blocks.emplace_back(Line{std::move(label), std::move(text), LineRole::verdict});
   }
 };
 

@@ -1,5 +1,6 @@
 // Dispatches every report to the writer of the requested format.
 #include "headroom/report.h"
+#include "html.h"
 #include "writers.h"
 
 namespace headroom {
@@ -34,6 +35,9 @@ std::string rendered(const RenderOptions& options, const MakeDocument& document,
       return detail::to_csv(printable(csv()));
     case Format::markdown:
       return detail::to_markdown(printable(document()));
+    case Format::html:
+      return detail::to_page({printable(document()), with_invocation(json(), options), {}, {}},
+                             options.invocation);
     case Format::table:
       break;
   }
@@ -52,6 +56,11 @@ template <class Report>
 std::string rendered(const Report& report, const RenderOptions& options) {
   return rendered(
       report, [&] { return detail::to_document(report); }, options);
+}
+
+/// A machine's file.
+detail::Json profile_data(const MachineProfile& profile) {
+  return detail::Json::parse(profile_to_json(profile));
 }
 
 /// The comparison, or a list of several.
@@ -130,13 +139,13 @@ std::string render(const MachineProfile& profile, const RenderOptions& options) 
   // The JSON of a profile is the file that `profile_from_json` reads.
   if (options.format == Format::json) return profile_to_json(profile);
   const auto document = [&] { return detail::to_document(profile); };
-  return rendered(options, document, document, [] { return detail::Json(); });
+  return rendered(options, document, document, [&] { return profile_data(profile); });
 }
 
 std::string render(const CalibrationReport& report, const RenderOptions& options) {
   if (options.format == Format::json) return profile_to_json(report.machine);
   const auto document = [&] { return detail::to_document(report); };
-  return rendered(options, document, document, [] { return detail::Json(); });
+  return rendered(options, document, document, [&] { return profile_data(report.machine); });
 }
 
 std::string render(const TrainTimeReport& report, const RenderOptions& options) {
@@ -186,6 +195,13 @@ std::string render(std::span<const Comparison> comparisons, const RenderOptions&
       return detail::to_csv(detail::to_row_table(comparisons));
     case Format::json:
       return detail::to_json_text(list_or_only(comparisons, options));
+    case Format::html: {
+      std::vector<std::string> pages;
+      for (const Comparison& comparison : comparisons) {
+        pages.push_back(rendered(comparison, options));
+      }
+      return join_pages(pages);
+    }
     case Format::markdown:
     case Format::table:
       break;

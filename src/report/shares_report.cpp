@@ -111,7 +111,7 @@ Document to_document(const SharesReport& report) {
   legend.note(format(Symbol::seq_len));
   add_lines(legend.lines(), document);
   add_machines(report.machine, report.context, document);
-  document.add_line("verdict", verdict);
+  document.add_verdict("verdict", verdict);
   document.blocks.push_back(Heading{"Matrix FLOPs by part, one sequence"});
   document.blocks.push_back(
       percent_table<Integer>(report, [](const ShareRow& row) { return std::optional(row.flops); }));

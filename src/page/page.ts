@@ -1,0 +1,4 @@
+// The script of a page: what a reader can do beyond reading. A page is whole without it.
+import { addTableCopies } from "./copy";
+
+addTableCopies();
