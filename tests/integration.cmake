@@ -65,6 +65,10 @@ if(HEADROOM_PYTHON)
     ${reports})
   integration_test(page.files
     ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/page/pages.py $<TARGET_FILE:headroom>)
+  integration_test(page.bundle
+    bash ${CMAKE_CURRENT_LIST_DIR}/page/bundle.sh ${PROJECT_SOURCE_DIR}/src/page)
+  integration_test(page.browser
+    bash ${CMAKE_CURRENT_LIST_DIR}/page/browser.sh $<TARGET_FILE:headroom> ${PROJECT_SOURCE_DIR}/src/page)
   integration_test(style.named_options
     ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/style/named_options.py $<TARGET_FILE:headroom>)
   integration_test(published

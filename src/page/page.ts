@@ -1,4 +1,6 @@
 // The script of a page: what a reader can do beyond reading. A page is whole without it.
 import { addTableCopies } from "./copy";
+import { startFormulas } from "./formulas";
 
 addTableCopies();
+startFormulas();

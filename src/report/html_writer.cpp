@@ -45,7 +45,7 @@ std::string html_table_head(const Table& table) {
 std::string html_table(const Table& table) {
   const std::string name = table.columns.empty() ? "" : html_escaped(table.columns.front().title);
   std::string result = fmt::format(
-      "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"Table by {}\"><table>\n",
+      "<div class=\"scroll\" role=\"group\" tabindex=\"0\" aria-label=\"Table by {}\"><table>\n",
       name.empty() ? "row" : name);
   result += html_table_head(table) + "<tbody>\n";
   const std::size_t first_total = table.rows.size() - table.total_rows;

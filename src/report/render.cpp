@@ -1,6 +1,7 @@
 // Dispatches every report to the writer of the requested format.
 #include "headroom/report.h"
 #include "html.h"
+#include "live_formulas.h"
 #include "writers.h"
 
 namespace headroom {
@@ -77,6 +78,13 @@ detail::Json list_or_only(std::span<const Comparison> comparisons, const RenderO
 std::string render(const AnalyzeReport& report, const RenderOptions& options) {
   const auto document = [&] { return detail::to_document(report, options.detail); };
   const auto json = [&] { return detail::to_json(report, options.detail); };
+  if (options.format == Format::html) {
+    return detail::to_page({.document = printable(document()),
+                            .report = with_invocation(json(), options),
+                            .pictures = {},
+                            .exercises = {detail::live_formulas(report)}},
+                           options.invocation);
+  }
   return rendered(options, document, document, json);
 }
 
