@@ -39,6 +39,19 @@ export function copyButton(label: string, text: () => string): HTMLButtonElement
   return button;
 }
 
+/// The picture as a file of its own, with dark text.
+function svgOf(picture: SVGElement): string {
+  const copy = picture.cloneNode(true) as SVGElement;
+  copy.setAttribute("color", "#1b1f24");
+  return new XMLSerializer().serializeToString(copy) + "\n";
+}
+
+export function addPictureCopies(): void {
+  for (const picture of document.querySelectorAll<SVGElement>(".picture svg")) {
+    picture.parentElement?.after(copyButton("Copy as SVG", () => svgOf(picture)));
+  }
+}
+
 export function addTableCopies(): void {
   for (const table of document.querySelectorAll("table")) {
     table.parentElement?.after(copyButton("Copy as CSV", () => csvOf(table)));

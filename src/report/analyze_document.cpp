@@ -244,7 +244,7 @@ Document to_document(const AnalyzeReport& report, Detail detail) {
   const std::string cache_type = report.kv_cache ? describe_format(*report.kv_cache) : "";
   Document document;
   document.blocks = {
-      Line{spec.name, describe(spec)},
+      Line{spec.name, describe(spec), LineRole::subject},
       Line{"workload", describe(report.workload, spec, cache_type)},
       Line{"types", describe_types(report.workload, cache_type)},
       Line{"convention", std::string(info(report.analysis.convention).summary)},

@@ -97,7 +97,7 @@ std::string claim_verdict(const ClaimReport& report) {
 Document to_document(const ClaimReport& report) {
   const ModelSpec& spec = report.model.spec;
   Document document;
-  document.blocks = {Line{spec.name, describe(spec)},
+  document.blocks = {Line{spec.name, describe(spec), LineRole::subject},
                      Line{"workload", describe(report.workload, spec, "")},
                      Line{"claim", amount(report.claim, report.unit)},
                      Line{"ours", amount(report.ours.value, report.unit)},

@@ -75,7 +75,7 @@ Document to_document(const Comparison& comparison) {
                           difference_text(row), tolerance_text(row), result_text(row)});
   }
   Document document;
-  document.add_line(comparison.model, comparison.workload);
+  document.add_subject(comparison.model, comparison.workload);
   document.add_line("machine", comparison.machine);
   if (comparison.interrupted) document.add_line("interrupted", kInterruptedText);
   document.blocks.emplace_back(std::move(table));

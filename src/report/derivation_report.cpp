@@ -169,7 +169,7 @@ Document to_document(const Derivation& derivation) {
   }
   legend.note(format_factored(derivation.total.formula));
   Document document;
-  document.blocks = {Line{spec.name, describe(spec)},
+  document.blocks = {Line{spec.name, describe(spec), LineRole::subject},
                      Line{"workload", describe(derivation.workload, spec, "")}};
   std::string label = "where";
   for (const Symbol symbol : legend.noted()) {

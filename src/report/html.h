@@ -17,6 +17,7 @@ namespace headroom::detail {
 
 /// A report before it is a page.
 struct PageContent {
+  std::string name;  ///< the title of a report without a subject
   Document document;
   Json report;                         ///< embedded, as `--format json` has it
   std::vector<std::string> pictures;   ///< HTML, before the first table
@@ -29,6 +30,9 @@ struct PageContent {
 
 /// JSON for a <script>: "<", ">" and "&" are escapes, so that no text ends the element.
 [[nodiscard]] std::string script_json(const Json& json);
+
+/// The first line with the subject's role; null if there is none.
+[[nodiscard]] const Line* subject_of(const Document& document);
 
 /// The content of a report's <article>.
 [[nodiscard]] std::string to_html(const PageContent& content);

@@ -19,11 +19,9 @@ constexpr std::string_view kPolicy =
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
 
 std::string page_title(const PageContent& content, const Invocation& invocation) {
-  const std::vector<Block>& blocks = content.document.blocks;
-  const auto* const line = blocks.empty() ? nullptr : std::get_if<Line>(&blocks.front());
+  const Line* const line = subject_of(content.document);
   const std::string command = invocation.arguments.empty() ? "" : invocation.arguments.front();
-  const std::string subject = line == nullptr ? command : line->label + " · " + command;
-  return "headroom: " + subject;
+  return "headroom: " + (line == nullptr ? command : line->label + " · " + command);
 }
 
 std::string command_text(const Invocation& invocation) {

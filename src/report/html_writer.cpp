@@ -74,7 +74,7 @@ class HtmlWriter {
 
   std::string write() && {
     const std::vector<Block>& blocks = content_.document.blocks;
-    const auto* const title = blocks.empty() ? nullptr : std::get_if<Line>(&blocks.front());
+    const Line* const title = subject_of(content_.document);
     write_head(title);
     for (const Block& block : blocks) {
       const auto* const line = std::get_if<Line>(&block);
@@ -111,7 +111,7 @@ class HtmlWriter {
       result_ += fmt::format("<h2>{}</h2>\n<p class=\"subject\">{}</p>\n",
                              html_escaped(title->label), html_escaped(title->text));
     } else {
-      result_ += "<h2>Report</h2>\n";
+      result_ += fmt::format("<h2>{}</h2>\n", html_escaped(content_.name));
     }
     for (const Block& block : content_.document.blocks) {
       const auto* const line = std::get_if<Line>(&block);
@@ -125,7 +125,10 @@ class HtmlWriter {
 
   void write_pictures() {
     if (std::exchange(has_pictures_, true)) return;
+    if (content_.pictures.empty()) return;
+    result_ += "<div class=\"pictures\">\n";
     for (const std::string& picture : content_.pictures) result_ += picture;
+    result_ += "</div>\n";
   }
 
   void close_list() {
@@ -139,6 +142,14 @@ class HtmlWriter {
 };
 
 }  // namespace
+
+const Line* subject_of(const Document& document) {
+  for (const Block& block : document.blocks) {
+    const auto* const line = std::get_if<Line>(&block);
+    if (line != nullptr && line->role == LineRole::subject) return line;
+  }
+  return nullptr;
+}
 
 std::string to_html(const PageContent& content) { return HtmlWriter(content).write(); }
 

@@ -2,6 +2,7 @@
 #include "headroom/report.h"
 #include "html.h"
 #include "live_formulas.h"
+#include "pictures.h"
 #include "writers.h"
 
 namespace headroom {
@@ -24,6 +25,19 @@ detail::Json with_invocation(const detail::Json& report, const RenderOptions& op
   return json;
 }
 
+/// A page with pictures before the first table and formulas after the last.
+std::string page_of(const detail::Document& document, const detail::Json& report,
+                    std::vector<std::string> pictures, std::vector<std::string> exercises,
+                    const RenderOptions& options) {
+  const std::vector<std::string>& arguments = options.invocation.arguments;
+  return detail::to_page({.name = arguments.empty() ? "headroom" : arguments.front(),
+                          .document = printable(document),
+                          .report = with_invocation(report, options),
+                          .pictures = std::move(pictures),
+                          .exercises = std::move(exercises)},
+                         options.invocation);
+}
+
 /// Calls the writer of the requested format. CSV is the first table of the document that `csv`
 /// returns.
 template <class MakeDocument, class MakeCsv, class MakeJson>
@@ -37,8 +51,7 @@ std::string rendered(const RenderOptions& options, const MakeDocument& document,
     case Format::markdown:
       return detail::to_markdown(printable(document()));
     case Format::html:
-      return detail::to_page({printable(document()), with_invocation(json(), options), {}, {}},
-                             options.invocation);
+      return page_of(document(), json(), {}, {}, options);
     case Format::table:
       break;
   }
@@ -48,6 +61,10 @@ std::string rendered(const RenderOptions& options, const MakeDocument& document,
 /// A report with a CSV table of its own.
 template <class Report, class MakeCsv>
 std::string rendered(const Report& report, const MakeCsv& csv, const RenderOptions& options) {
+  if (options.format == Format::html) {
+    return page_of(detail::to_document(report), detail::to_json(report),
+                   detail::pictures_of(report), {}, options);
+  }
   const auto document = [&] { return detail::to_document(report); };
   return rendered(options, document, csv, [&] { return detail::to_json(report); });
 }
@@ -79,11 +96,8 @@ std::string render(const AnalyzeReport& report, const RenderOptions& options) {
   const auto document = [&] { return detail::to_document(report, options.detail); };
   const auto json = [&] { return detail::to_json(report, options.detail); };
   if (options.format == Format::html) {
-    return detail::to_page({.document = printable(document()),
-                            .report = with_invocation(json(), options),
-                            .pictures = {},
-                            .exercises = {detail::live_formulas(report)}},
-                           options.invocation);
+    return page_of(document(), json(), detail::pictures_of(report), {detail::live_formulas(report)},
+                   options);
   }
   return rendered(options, document, document, json);
 }

@@ -213,7 +213,7 @@ Document to_document(const ServeReport& report) {
   const ServedPlan& plan = report.plans.front();
   Document document;
   const ModelSpec& spec = question.plan.model.spec;
-  document.add_line(spec.name, describe(spec));
+  document.add_subject(spec.name, describe(spec));
   document.add_line("requests", traffic_text(question.traffic));
   document.add_line("devices", types_text(question.plan));
   document.add_line("plan", describe(plan.choice, Purpose::serve));

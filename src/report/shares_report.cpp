@@ -105,7 +105,7 @@ Json shares_json(const std::optional<Shares<double>>& shares) {
 Document to_document(const SharesReport& report) {
   const ModelSpec& spec = report.model.model.spec;
   Document document;
-  document.add_line(spec.name, describe(spec));
+  document.add_subject(spec.name, describe(spec));
   Legend legend;
   const std::string verdict = verdict_of(report, legend);
   legend.note(format(Symbol::seq_len));

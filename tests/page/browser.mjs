@@ -136,6 +136,7 @@ const kPages = [
   ["explain", "bert-base", "--steps"],
   ["plan", "llama-3-8b", "--machine", "h100-80gb"],
   ["fit", "llama-3-8b", "--machine", "h100-80gb"],
+  ["complexity", "layer-self-attention", "layer-rnn", "layer-linear-attention"],
 ];
 const kWidths = [400, 800, 1600];
 

@@ -36,6 +36,7 @@ presets list --family bert
 presets show gpt2
 machines
 machines h100-80gb
+complexity layer-self-attention layer-rnn layer-linear-attention
 system
 """.strip().splitlines()
 

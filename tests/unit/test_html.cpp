@@ -1,9 +1,14 @@
 // Reports as HTML pages. tests/page reads whole pages with an XML parser and a browser.
 #include <doctest/doctest.h>
 
+#include <map>
+#include <regex>
+
 #include "document.h"
 #include "headroom/report.h"
 #include "html.h"
+#include "picture.h"
+#include "picture_frame.h"
 
 using namespace headroom;
 using namespace headroom::detail;
@@ -14,7 +19,7 @@ const Invocation kInvocation{"1.0", {"analyze", "<i>&\"x\""}};
 
 PageContent hostile_content() {
   Document document;
-  document.add_line("<b>", "a & b");
+  document.add_subject("<b>", "a & b");
   document.add_line("size", "1 < 2");
   document.add_line("", "\"more\"");
   Table table;
@@ -26,7 +31,7 @@ PageContent hostile_content() {
   document.blocks.emplace_back(table);
   document.blocks.emplace_back(Formula{"x<y", {"a < b"}});
   document.add_verdict("verdict", "PASS & more");
-  return {document, Json{{"name", "</script><!-- &"}}, {}, {}};
+  return {"name", document, Json{{"name", "</script><!-- &"}}, {}, {}};
 }
 
 std::size_t count(const std::string& text, const std::string& word) {
@@ -35,6 +40,16 @@ std::size_t count(const std::string& text, const std::string& word) {
     ++found;
   }
   return found;
+}
+
+/// Area of the boxes of each name in a treemap.
+std::map<std::string, double> areas_of(const std::string& svg) {
+  const std::regex box(R"re(width="([0-9.]+)" height="([0-9.]+)"[^>]*><title>([^:]*):)re");
+  std::map<std::string, double> areas;
+  for (std::sregex_iterator i(svg.begin(), svg.end(), box), end; i != end; ++i) {
+    areas[(*i)[3]] += std::stod((*i)[1]) * std::stod((*i)[2]);
+  }
+  return areas;
 }
 
 }  // namespace
@@ -79,4 +94,36 @@ TEST_CASE("several pages join to one with an article for each") {
   CHECK(count(joined, "</html>") == 1);
   CHECK(count(joined, "<h1>") == 1);
   CHECK(join_pages(std::vector<std::string>{page}) == page);
+}
+
+TEST_CASE("areas of a treemap are in proportion to sizes") {
+  const std::string svg = treemap(
+      "Parts", "100",
+      {{"a", 60, {}}, {"b", 30, {{"b1", 20, {}}, {"b2", 10, {}}}}, {"c", 10, {}}, {"none", 0, {}}});
+  const std::map<std::string, double> areas = areas_of(svg);
+  REQUIRE(areas.size() == 4);
+  const double whole = areas.at("a") / 0.6;
+  CHECK(areas.at("b1") == doctest::Approx(0.2 * whole).epsilon(0.01));
+  CHECK(areas.at("b2") == doctest::Approx(0.1 * whole).epsilon(0.01));
+  CHECK(areas.at("c") == doctest::Approx(0.1 * whole).epsilon(0.01));
+  CHECK(whole == doctest::Approx(kPictureWidth * 300).epsilon(0.01));
+}
+
+TEST_CASE("a treemap of nothing and a logarithm of zero draw nothing") {
+  CHECK(treemap("Parts", "0", {{"a", 0, {}}}).empty());
+  const PlotSeries zero{"zero", Drawn::line, {{0, 1, ""}, {1, 1, ""}}};
+  CHECK(plot({"", "", {"", AxisScale::logarithmic}, {""}, {zero}, {}}).empty());
+  CHECK_FALSE(plot({"", "", {""}, {""}, {zero}, {}}).empty());
+}
+
+TEST_CASE("equal ratios are equally far apart on a logarithmic axis") {
+  const PlotSeries series{"s", Drawn::points, {{1, 1, "a"}, {10, 1, "b"}, {100, 1, "c"}}};
+  const std::string svg = plot({"", "", {"", AxisScale::logarithmic}, {""}, {series}, {}});
+  const std::regex circle(R"re(<circle cx="([0-9.]+)")re");
+  std::vector<double> places;
+  for (std::sregex_iterator i(svg.begin(), svg.end(), circle), end; i != end; ++i) {
+    places.push_back(std::stod((*i)[1]));
+  }
+  REQUIRE(places.size() == 3);
+  CHECK(places[1] - places[0] == doctest::Approx(places[2] - places[1]).epsilon(0.001));
 }
