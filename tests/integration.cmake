@@ -65,6 +65,8 @@ if(HEADROOM_PYTHON)
     ${reports})
   integration_test(page.files
     ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/page/pages.py $<TARGET_FILE:headroom>)
+  integration_test(page.traces
+    ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/page/traces.py $<TARGET_FILE:headroom>)
   integration_test(page.bundle
     bash ${CMAKE_CURRENT_LIST_DIR}/page/bundle.sh ${PROJECT_SOURCE_DIR}/src/page)
   integration_test(page.browser

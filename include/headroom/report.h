@@ -255,7 +255,8 @@ struct ServeReport;
 struct SharesReport;
 struct SystemReport;
 
-enum class Format { table, json, csv, markdown, html };
+/// `trace` is for predicted and measured runs only: Chrome's Trace Event Format, as Perfetto reads.
+enum class Format { table, json, csv, markdown, html, trace };
 enum class Colour { off, on };
 
 /// The command line that asked for a report, which its JSON repeats.

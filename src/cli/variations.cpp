@@ -133,6 +133,8 @@ std::string JoinedReports::text() const {
       std::ranges::transform(reports_, std::back_inserter(pages), &Report::text);
       return join_pages(pages);
     }
+    case Format::trace:
+      throw_invalid_input("a trace holds one run", "name one model and one value of each option");
     case Format::table:
     case Format::markdown:
       break;

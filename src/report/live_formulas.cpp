@@ -120,7 +120,7 @@ std::string legend_html(const Legend& legend, const Bindings& values) {
     const SymbolInfo& about = info(symbol);
     const auto value = values.get(symbol);
     html += fmt::format(
-        "<dt>{} = <span data-symbol=\"{}\">{}</span></dt><dd>{}{}</dd>\n",
+        "<div><dt>{} = <span data-symbol=\"{}\">{}</span></dt><dd>{}{}</dd></div>\n",
         html_escaped(about.unicode), html_escaped(about.key), value ? to_string(*value) : "–",
         html_escaped(about.key),
         about.definition.empty() ? "" : fmt::format(": {}", html_escaped(about.definition)));

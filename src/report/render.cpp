@@ -1,8 +1,10 @@
 // Dispatches every report to the writer of the requested format.
+#include "headroom/error.h"
 #include "headroom/report.h"
 #include "html.h"
 #include "live_formulas.h"
 #include "pictures.h"
+#include "trace.h"
 #include "writers.h"
 
 namespace headroom {
@@ -52,6 +54,8 @@ std::string rendered(const RenderOptions& options, const MakeDocument& document,
       return detail::to_markdown(printable(document()));
     case Format::html:
       return page_of(document(), json(), {}, {}, options);
+    case Format::trace:
+      throw_invalid_input("only predicted and measured runs have a trace", "");
     case Format::table:
       break;
   }
@@ -95,6 +99,7 @@ detail::Json list_or_only(std::span<const Comparison> comparisons, const RenderO
 std::string render(const AnalyzeReport& report, const RenderOptions& options) {
   const auto document = [&] { return detail::to_document(report, options.detail); };
   const auto json = [&] { return detail::to_json(report, options.detail); };
+  if (options.format == Format::trace) return detail::to_trace(report);
   if (options.format == Format::html) {
     return page_of(document(), json(), detail::pictures_of(report), {detail::live_formulas(report)},
                    options);
@@ -135,6 +140,7 @@ std::string render(const LocalModelsReport& report, const RenderOptions& options
 }
 
 std::string render(const Measurement& measurement, const RenderOptions& options) {
+  if (options.format == Format::trace) return detail::to_trace(measurement);
   return rendered(measurement, options);
 }
 
@@ -224,6 +230,8 @@ std::string render(std::span<const Comparison> comparisons, const RenderOptions&
       }
       return join_pages(pages);
     }
+    case Format::trace:
+      throw_invalid_input("only predicted and measured runs have a trace", "");
     case Format::markdown:
     case Format::table:
       break;
