@@ -131,7 +131,9 @@ std::vector<std::string> pictures_of(const AnalyzeReport& report) {
               amount_in(figures.forward.matrix_flops, operations, 3),
               tiles_of(report,
                        [](const NodeAnalysis& node) { return node.cost.forward.matrix_flops; })),
-      memory_plot(report), roofline_plot(report)};
+      layer_map(report),
+      memory_plot(report),
+      roofline_plot(report)};
 }
 
 }  // namespace headroom::detail

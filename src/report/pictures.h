@@ -12,9 +12,12 @@
 
 namespace headroom::detail {
 
-/// Treemaps of parameters, weights and FLOPs; memory in the order of execution; with a machine, the
-/// operators' rates.
+/// Treemaps of parameters, weights and FLOPs; layers of several kinds; memory in the order of
+/// execution; with a machine, the operators' rates.
 [[nodiscard]] std::vector<std::string> pictures_of(const AnalyzeReport& report);
+
+/// Layers of a decoder that has several kinds, as bars of their matrix FLOPs; empty otherwise.
+[[nodiscard]] std::string layer_map(const AnalyzeReport& report);
 
 /// Measured against predicted values that have a tolerance.
 [[nodiscard]] std::vector<std::string> pictures_of(const Comparison& comparison);

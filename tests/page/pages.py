@@ -103,6 +103,22 @@ def problems_of_tables(headroom, arguments, root):
             yield f"the page lacks the cell {words!r}"
 
 
+def problems_of_layers(headroom):
+    """Gemma 2 alternates windows of 4096 with full attention (arXiv 2408.00118, table 1); bars show each layer."""
+    made = run(headroom, ["analyze", "gemma-2-2b", "--seq", "512", "--format", "html"])
+    titles = [title.text or "" for title in parsed(made.stdout).iter("{http://www.w3.org/2000/svg}title")]
+    bars = [re.fullmatch(r"layer (\d+): (.*), ([0-9.]+) GFLOP", title) for title in titles]
+    kinds = {int(bar[1]): bar[2] for bar in bars if bar}
+    expected = {layer: "full attention" if layer % 2 else "window 4096" for layer in range(26)}
+    if kinds != expected:
+        yield f"layers are {kinds}"
+    report = embedded_reports(parsed(made.stdout))[0]
+    in_layers = sum(part["forward"]["matrix"] for part in report["components"] if part["component"] != "head")
+    drawn = sum(float(bar[3]) for bar in bars if bar) * 1e9
+    if abs(drawn - in_layers) > 1e-3 * in_layers:
+        yield f"bars sum to {drawn}, not {in_layers}"
+
+
 def check(headroom, case):
     arguments = case.split()
     made = run(headroom, [*arguments, "--format", "html"])
@@ -125,7 +141,10 @@ def main():
         for problem in check(headroom, case):
             failed = True
             print(f"{case}: {problem}")
-    print(f"{len(CASES)} pages read")
+    for problem in problems_of_layers(headroom):
+        failed = True
+        print(f"layers: {problem}")
+    print(f"{len(CASES) + 1} pages read")
     sys.exit(1 if failed else 0)
 
 
