@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <ranges>
 
 #include "picture.h"
 #include "pictures.h"
@@ -63,7 +62,8 @@ std::string layer_map(const AnalyzeReport& report) {
   const StackSpec& stack = spec.main_stack();
   const std::map<std::int64_t, Integer> flops = flops_by_layer(report);
   if (flops.empty() || flops.rbegin()->first >= stack.num_layers) return {};
-  const Integer largest = std::ranges::max(flops | std::views::values);
+  Integer largest = 0;
+  for (const auto& [layer, count] : flops) largest = std::max(largest, count);
   const Unit unit = operation_unit(largest, OperationUnit::flop);
   std::vector<PlotSeries> kinds;
   for (const auto& [layer, count] : flops) {

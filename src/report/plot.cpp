@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 
 #include "html.h"
@@ -72,8 +73,9 @@ class AxisMap {
       if ((high_ - low_) / step > 6) step = power * factor;
     }
     std::vector<double> result;
-    for (double value = std::ceil(low_ / step) * step; value <= high_; value += step) {
-      result.push_back(std::abs(value) < step / 2 ? 0 : value);
+    const auto last = static_cast<std::int64_t>(std::floor(high_ / step));
+    for (auto at = static_cast<std::int64_t>(std::ceil(low_ / step)); at <= last; ++at) {
+      result.push_back(static_cast<double>(at) * step);
     }
     return result;
   }
@@ -81,9 +83,9 @@ class AxisMap {
   /// 1, 2 and 5 of each decade, or the decades of a long axis.
   [[nodiscard]] std::vector<double> logarithmic_ticks() const {
     constexpr double kLongAxis = 3;
-    const double step = std::max(1.0, std::ceil((high_ - low_) / 8));
+    const auto step = std::max(1, static_cast<int>(std::ceil((high_ - low_) / 8)));
     std::vector<double> result;
-    for (double power = std::floor(low_); power <= high_; power += step) {
+    for (int power = static_cast<int>(std::floor(low_)); power <= high_; power += step) {
       for (const double digit : {1.0, 2.0, 5.0}) {
         const double at = power + std::log10(digit);
         const bool is_shown = digit == 1.0 || high_ - low_ < kLongAxis;
