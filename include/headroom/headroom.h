@@ -26,7 +26,7 @@
 //   layer_complexity  complexity.h     a layer's orders of growth, crossovers, exponents
 //   make_…_report     report.h         typed reports
 //   import_runs       compare.h        JSON of headroom and other engines -> runs to compare
-//   render            report.h         report -> table, JSON, CSV or Markdown
+//   render            report.h         report -> table, JSON, CSV, Markdown or HTML
 //
 // Every function that can fail throws headroom::Error (error.h).
 #pragma once

@@ -1,6 +1,6 @@
 // Reports: the typed answer to each question about a model, sweeps over a grid of workloads, and
-// their text: tables, JSON, CSV or Markdown. Reports hold data and no text; rendering computes no
-// figures.
+// their text: tables, JSON, CSV, Markdown or HTML. Reports hold data and no text; rendering
+// computes no figures.
 #pragma once
 
 #include <cstddef>
@@ -255,7 +255,8 @@ struct ServeReport;
 struct SharesReport;
 struct SystemReport;
 
-enum class Format { table, json, csv, markdown };
+/// `trace` is for predicted and measured runs only: Chrome's Trace Event Format, as Perfetto reads.
+enum class Format { table, json, csv, markdown, html, trace };
 enum class Colour { off, on };
 
 /// The command line that asked for a report, which its JSON repeats.
@@ -305,6 +306,9 @@ struct CalibrationReport {
 /// JSON is one object for one comparison, a list for several.
 [[nodiscard]] std::string render(std::span<const Comparison> comparisons,
                                  const RenderOptions& options);
+
+/// One HTML page with the reports of `pages`, which `render` wrote.
+[[nodiscard]] std::string join_pages(std::span<const std::string> pages);
 
 enum class SweepFormat { csv, json_lines };
 

@@ -150,7 +150,7 @@ void add_analyze(Command root) {
              "FLOP counting convention (headroom)");
   add_time_options(command, *options);
   command.add_flag("--detail,-d", options->detail, "List operators instead of components");
-  add_output_options(command, options->output);
+  add_output_options(command, options->output, "--output,-o", TraceFormat::offered);
   command.set_footer(
       "Examples:\n"
       "  headroom analyze bert-base\n"

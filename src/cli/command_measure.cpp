@@ -361,7 +361,7 @@ void add_measure(Command root) {
   options->sizes = add_inference_options(command, options->request, options->variations).sizes;
   options->run = add_run_options(command, options->options, options->variations);
   add_measure_options(command, *options);
-  add_output_options(command, options->output);
+  add_output_options(command, options->output, "--output,-o", TraceFormat::offered);
   command.set_footer(
       "Examples:\n"
       "  headroom measure bert-base\n"

@@ -196,12 +196,12 @@ void add_models_argument(Command command, std::vector<std::string>& models) {
                         "A preset, a config.json, a folder with one, or a GGUF file; or several");
 }
 
-void add_output_options(Command command, OutputOptions& options, const std::string& file) {
-  const Choices<Format> formats{{"table", Format::table},
-                                {"json", Format::json},
-                                {"csv", Format::csv},
-                                {"markdown", Format::markdown},
-                                {"md", Format::markdown}};
+void add_output_options(Command command, OutputOptions& options, const std::string& file,
+                        TraceFormat trace) {
+  Choices<Format> formats{{"table", Format::table}, {"json", Format::json},
+                          {"csv", Format::csv},     {"markdown", Format::markdown},
+                          {"md", Format::markdown}, {"html", Format::html}};
+  if (trace == TraceFormat::offered) formats.emplace_back("trace", Format::trace);
   const Option format =
       add_choice(command, "--format,-f", options.format, formats, "Format of the report (table)");
   command.add_flag("--json", options.json, "Short for --format json").excludes(format);

@@ -106,9 +106,13 @@ struct OutputOptions {
 void add_model_argument(Command command, std::string& model);
 /// Adds the required argument MODEL, which may be repeated.
 void add_models_argument(Command command, std::vector<std::string>& models);
+/// Reports with times of operators can be traces.
+enum class TraceFormat { none, offered };
+
 /// `file` are the names of the option of the file.
 void add_output_options(Command command, OutputOptions& options,
-                        const std::string& file = "--output,-o");
+                        const std::string& file = "--output,-o",
+                        TraceFormat trace = TraceFormat::none);
 /// Options of every forward pass.
 struct InferenceOptions {
   std::vector<Option> sizes;  ///< of the input

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "headroom/error.h"
 #include "sweep_axis.h"
@@ -127,6 +128,13 @@ std::string JoinedReports::text() const {
       return joined_json();
     case Format::csv:
       return joined_csv();
+    case Format::html: {
+      std::vector<std::string> pages;
+      std::ranges::transform(reports_, std::back_inserter(pages), &Report::text);
+      return join_pages(pages);
+    }
+    case Format::trace:
+      throw_invalid_input("a trace holds one run", "name one model and one value of each option");
     case Format::table:
     case Format::markdown:
       break;

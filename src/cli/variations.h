@@ -50,7 +50,7 @@ Option add_counts(Command command, const std::string& names, CountRange range,
                   const std::string& description);
 
 /// Rendered reports of one command, one after the other: a JSON list, one CSV table with a column
-/// per varied setting, or texts with an empty line between them.
+/// per varied setting, one page, or texts with an empty line between them.
 class JoinedReports {
  public:
   explicit JoinedReports(Format format) : format_(format) {}

@@ -244,7 +244,7 @@ Document to_document(const AnalyzeReport& report, Detail detail) {
   const std::string cache_type = report.kv_cache ? describe_format(*report.kv_cache) : "";
   Document document;
   document.blocks = {
-      Line{spec.name, describe(spec)},
+      Line{spec.name, describe(spec), LineRole::subject},
       Line{"workload", describe(report.workload, spec, cache_type)},
       Line{"types", describe_types(report.workload, cache_type)},
       Line{"convention", std::string(info(report.analysis.convention).summary)},
@@ -256,8 +256,8 @@ Document to_document(const AnalyzeReport& report, Detail detail) {
   if (report.workload.phase == Phase::train) document.blocks.push_back(step_line(report));
   add_memory(report, legend, document);
   add_lines(legend.lines(), document);
-  document.add_line("check", check_text(report.model, report.figures.parameters));
-  if (report.model.reference) document.add_line("", short_source(*report.model.reference));
+  document.add_verdict("check", check_text(report.model, report.figures.parameters));
+  if (report.model.reference) document.add_verdict("", short_source(*report.model.reference));
   if (report.time) add_time(*report.time, detail, document);
   return document;
 }

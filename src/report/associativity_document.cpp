@@ -38,7 +38,7 @@ Document to_document(const AssociativityReport& report) {
   const std::vector<Line> legend = legend_of(layers).lines();
   add_lines(legend, document);
   document.add_line("", "φ feature map of linear attention, in place of the softmax");
-  document.add_line("verdict", verdict_of(layers));
+  document.add_verdict("verdict", verdict_of(layers));
   document.blocks.push_back(Heading{fmt::format("Matrix FLOPs of token mixing, s = {}", longest)});
   document.blocks.push_back(core_formula(softmax, "softmax(queries·keysᵀ)·values", longest));
   document.blocks.push_back(core_formula(linear, "φ(queries)·(φ(keys)ᵀ·values)", longest));

@@ -97,10 +97,11 @@ std::string claim_verdict(const ClaimReport& report) {
 Document to_document(const ClaimReport& report) {
   const ModelSpec& spec = report.model.spec;
   Document document;
-  document.blocks = {
-      Line{spec.name, describe(spec)}, Line{"workload", describe(report.workload, spec, "")},
-      Line{"claim", amount(report.claim, report.unit)},
-      Line{"ours", amount(report.ours.value, report.unit)}, Line{"verdict", claim_verdict(report)}};
+  document.blocks = {Line{spec.name, describe(spec), LineRole::subject},
+                     Line{"workload", describe(report.workload, spec, "")},
+                     Line{"claim", amount(report.claim, report.unit)},
+                     Line{"ours", amount(report.ours.value, report.unit)},
+                     Line{"verdict", claim_verdict(report), LineRole::verdict}};
   add_legend(report, document);
   for (std::size_t i = 0; i < std::min(kMostShown, report.explanations.size()); ++i) {
     document.blocks.push_back(explanation_table(report, report.explanations[i]));

@@ -75,7 +75,7 @@ Document to_document(const Comparison& comparison) {
                           difference_text(row), tolerance_text(row), result_text(row)});
   }
   Document document;
-  document.add_line(comparison.model, comparison.workload);
+  document.add_subject(comparison.model, comparison.workload);
   document.add_line("machine", comparison.machine);
   if (comparison.interrupted) document.add_line("interrupted", kInterruptedText);
   document.blocks.emplace_back(std::move(table));
@@ -83,7 +83,7 @@ Document to_document(const Comparison& comparison) {
     document.add_line("allocated", describe_allocated(*comparison.allocated));
   }
   if (comparison.drift) document.add_line("drift", drift_text(*comparison.drift));
-  document.add_line("verdict", comparison.verdict);
+  document.add_verdict("verdict", comparison.verdict);
   return document;
 }
 

@@ -52,7 +52,7 @@ Document to_document(const CrossoverReport& report) {
                           legend.note(condition(crossover))});
   }
   Document document;
-  document.blocks = {Line{spec.name, describe(spec)}};
+  document.blocks = {Line{spec.name, describe(spec), LineRole::subject}};
   std::string label = "where";
   for (const Symbol symbol : legend.noted()) {
     document.blocks.push_back(

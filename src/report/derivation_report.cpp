@@ -115,8 +115,8 @@ Formula total_formula(const Derivation& derivation) {
 }
 
 void add_checks(const Derivation& derivation, Document& document) {
-  document.add_line("check", fmt::format("the steps sum to {}: equal to the count of analyze",
-                                         with_separators(derivation.reported)));
+  document.add_verdict("check", fmt::format("the steps sum to {}: equal to the count of analyze",
+                                            with_separators(derivation.reported)));
   for (const MeasuredStep& step : derivation.measured) {
     if (!step.path.empty()) continue;
     document.add_line("measured", fmt::format("{} {} in a run: {}", with_separators(step.counted),
@@ -169,7 +169,7 @@ Document to_document(const Derivation& derivation) {
   }
   legend.note(format_factored(derivation.total.formula));
   Document document;
-  document.blocks = {Line{spec.name, describe(spec)},
+  document.blocks = {Line{spec.name, describe(spec), LineRole::subject},
                      Line{"workload", describe(derivation.workload, spec, "")}};
   std::string label = "where";
   for (const Symbol symbol : legend.noted()) {

@@ -64,10 +64,15 @@ struct Table {
   std::size_t total_rows = 0;  ///< last rows, below a rule
 };
 
+/// The subject names what a report is on, and is the title of its page; the verdict answers its
+/// question, and comes first.
+enum class LineRole { detail, subject, verdict };
+
 /// "label   text"; labels of consecutive lines are aligned.
 struct Line {
   std::string label;
   std::string text;
+  LineRole role = LineRole::detail;
 };
 
 /// A heading of the blocks that follow.
@@ -88,6 +93,12 @@ struct Document {
 
   void add_line(std::string label, std::string text) {
     blocks.emplace_back(Line{std::move(label), std::move(text)});
+  }
+  void add_subject(std::string label, std::string text) {
+    blocks.emplace_back(Line{std::move(label), std::move(text), LineRole::subject});
+  }
+  void add_verdict(std::string label, std::string text) {
+    blocks.emplace_back(Line{std::move(label), std::move(text), LineRole::verdict});
   }
 };
 

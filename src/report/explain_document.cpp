@@ -139,7 +139,7 @@ Document to_document(const ExplainReport& report) {
   const ModelSpec& spec = report.model.spec;
   const std::string cache_type = report.kv_cache ? describe_format(*report.kv_cache) : "";
   Document document;
-  document.blocks = {Line{spec.name, describe(spec)},
+  document.blocks = {Line{spec.name, describe(spec), LineRole::subject},
                      Line{"workload", describe(report.workload, spec, cache_type)}};
   add_legend(report, document);
   document.blocks.push_back(formula_of(report, report.whole));

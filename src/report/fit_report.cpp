@@ -161,7 +161,7 @@ Document to_document(const FitReport& report) {
   add("plan", describe(report.result.choice, question.query.purpose));
   add_device(question, document);
   // The answer comes before its parts.
-  add("verdict", verdict_of(report));
+  document.add_verdict("verdict", verdict_of(report));
   add("largest batch", fmt::format("{} at a context of {}", limit_text(report.result.largest_batch),
                                    question.load.seq_len));
   add("largest context",

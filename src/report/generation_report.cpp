@@ -128,7 +128,7 @@ Json cost_json(const GenerationCost& cost) {
 Document to_document(const GenerationReport& report) {
   const ModelSpec& spec = report.model.spec;
   Document document;
-  document.add_line(spec.name, describe(spec));
+  document.add_subject(spec.name, describe(spec));
   document.add_line("workload",
                     fmt::format("{} tokens after a prompt of {} · one sequence · float32 · "
                                 "eager attention",

@@ -21,4 +21,7 @@ using Json = nlohmann::ordered_json;
 /// The document, indented by two spaces, with a newline at the end.
 [[nodiscard]] std::string to_json_text(const Json& document);
 
+/// The document on one line, without blanks.
+[[nodiscard]] std::string to_compact_json_text(const Json& document);
+
 }  // namespace headroom::detail

@@ -95,7 +95,7 @@ Document to_document(const Measurement& measurement) {
     workload += fmt::format(" · {} new tokens", measurement.new_tokens);
   }
   Document document;
-  document.add_line(spec.name, describe(spec));
+  document.add_subject(spec.name, describe(spec));
   document.add_line("workload", workload);
   document.add_line("machine", fmt::format("{} · {} · {}", context.cpu,
                                            describe_threads(context.threads), context.backend));

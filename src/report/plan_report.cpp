@@ -111,14 +111,15 @@ Document to_document(const PlanReport& report) {
                               with_separators(static_cast<Integer>(report.search.fitting))));
   if (report.plans.empty()) {
     const PlanResult& least = *report.least;
-    add("verdict", fmt::format("NO PLAN FITS — the smallest needs {} of {}: {}",
-                               describe_bytes(least.figures.memory.total()),
-                               describe_bytes(question.rates.memory_bytes),
-                               describe(least.choice, question.query.purpose)));
+    document.add_verdict("verdict", fmt::format("NO PLAN FITS — the smallest needs {} of {}: {}",
+                                                describe_bytes(least.figures.memory.total()),
+                                                describe_bytes(question.rates.memory_bytes),
+                                                describe(least.choice, question.query.purpose)));
     return document;
   }
   const PlanResult& best = report.plans.front();
-  add("verdict", fmt::format("FITS — best: {}", describe(best.choice, question.query.purpose)));
+  document.add_verdict(
+      "verdict", fmt::format("FITS — best: {}", describe(best.choice, question.query.purpose)));
   add(step_name(question.query.purpose, best.figures.time),
       fmt::format("{} · {} of {}", duration(best.figures.time.iteration_s),
                   describe_bytes(best.figures.memory.total()),

@@ -177,7 +177,7 @@ std::string limit_text(const std::optional<std::int64_t>& limit) {
 Document document_of(const PlanQuestion& question) {
   const ModelSpec& spec = question.model.spec;
   Document document;
-  document.blocks.push_back(Line{spec.name, describe(spec)});
+  document.blocks.push_back(Line{spec.name, describe(spec), LineRole::subject});
   document.blocks.push_back(Line{"workload", describe(question)});
   document.blocks.push_back(Line{"types", describe_types(question.query)});
   return document;

@@ -46,7 +46,7 @@ Json preset_json(const PresetSummary& summary) {
 Document preset_document(const PresetSummary& summary) {
   const Model& model = summary.model;
   Document document;
-  document.add_line(summary.preset.name, describe(model.spec));
+  document.add_subject(summary.preset.name, describe(model.spec));
   document.add_line("aliases", summary.preset.aliases.empty()
                                    ? "–"
                                    : fmt::format("{}", fmt::join(summary.preset.aliases, ", ")));

@@ -1,5 +1,10 @@
 // Dispatches every report to the writer of the requested format.
+#include "headroom/error.h"
 #include "headroom/report.h"
+#include "html.h"
+#include "live_formulas.h"
+#include "pictures.h"
+#include "trace.h"
 #include "writers.h"
 
 namespace headroom {
@@ -22,6 +27,19 @@ detail::Json with_invocation(const detail::Json& report, const RenderOptions& op
   return json;
 }
 
+/// A page with pictures before the first table and formulas after the last.
+std::string page_of(const detail::Document& document, const detail::Json& report,
+                    std::vector<std::string> pictures, std::vector<std::string> exercises,
+                    const RenderOptions& options) {
+  const std::vector<std::string>& arguments = options.invocation.arguments;
+  return detail::to_page({.name = arguments.empty() ? "headroom" : arguments.front(),
+                          .document = printable(document),
+                          .report = with_invocation(report, options),
+                          .pictures = std::move(pictures),
+                          .exercises = std::move(exercises)},
+                         options.invocation);
+}
+
 /// Calls the writer of the requested format. CSV is the first table of the document that `csv`
 /// returns.
 template <class MakeDocument, class MakeCsv, class MakeJson>
@@ -34,6 +52,10 @@ std::string rendered(const RenderOptions& options, const MakeDocument& document,
       return detail::to_csv(printable(csv()));
     case Format::markdown:
       return detail::to_markdown(printable(document()));
+    case Format::html:
+      return page_of(document(), json(), {}, {}, options);
+    case Format::trace:
+      throw_invalid_input("only predicted and measured runs have a trace", "");
     case Format::table:
       break;
   }
@@ -43,6 +65,10 @@ std::string rendered(const RenderOptions& options, const MakeDocument& document,
 /// A report with a CSV table of its own.
 template <class Report, class MakeCsv>
 std::string rendered(const Report& report, const MakeCsv& csv, const RenderOptions& options) {
+  if (options.format == Format::html) {
+    return page_of(detail::to_document(report), detail::to_json(report),
+                   detail::pictures_of(report), {}, options);
+  }
   const auto document = [&] { return detail::to_document(report); };
   return rendered(options, document, csv, [&] { return detail::to_json(report); });
 }
@@ -52,6 +78,11 @@ template <class Report>
 std::string rendered(const Report& report, const RenderOptions& options) {
   return rendered(
       report, [&] { return detail::to_document(report); }, options);
+}
+
+/// A machine's file.
+detail::Json profile_data(const MachineProfile& profile) {
+  return detail::Json::parse(profile_to_json(profile));
 }
 
 /// The comparison, or a list of several.
@@ -68,6 +99,11 @@ detail::Json list_or_only(std::span<const Comparison> comparisons, const RenderO
 std::string render(const AnalyzeReport& report, const RenderOptions& options) {
   const auto document = [&] { return detail::to_document(report, options.detail); };
   const auto json = [&] { return detail::to_json(report, options.detail); };
+  if (options.format == Format::trace) return detail::to_trace(report);
+  if (options.format == Format::html) {
+    return page_of(document(), json(), detail::pictures_of(report), {detail::live_formulas(report)},
+                   options);
+  }
   return rendered(options, document, document, json);
 }
 
@@ -104,6 +140,7 @@ std::string render(const LocalModelsReport& report, const RenderOptions& options
 }
 
 std::string render(const Measurement& measurement, const RenderOptions& options) {
+  if (options.format == Format::trace) return detail::to_trace(measurement);
   return rendered(measurement, options);
 }
 
@@ -130,13 +167,13 @@ std::string render(const MachineProfile& profile, const RenderOptions& options) 
   // The JSON of a profile is the file that `profile_from_json` reads.
   if (options.format == Format::json) return profile_to_json(profile);
   const auto document = [&] { return detail::to_document(profile); };
-  return rendered(options, document, document, [] { return detail::Json(); });
+  return rendered(options, document, document, [&] { return profile_data(profile); });
 }
 
 std::string render(const CalibrationReport& report, const RenderOptions& options) {
   if (options.format == Format::json) return profile_to_json(report.machine);
   const auto document = [&] { return detail::to_document(report); };
-  return rendered(options, document, document, [] { return detail::Json(); });
+  return rendered(options, document, document, [&] { return profile_data(report.machine); });
 }
 
 std::string render(const TrainTimeReport& report, const RenderOptions& options) {
@@ -186,6 +223,15 @@ std::string render(std::span<const Comparison> comparisons, const RenderOptions&
       return detail::to_csv(detail::to_row_table(comparisons));
     case Format::json:
       return detail::to_json_text(list_or_only(comparisons, options));
+    case Format::html: {
+      std::vector<std::string> pages;
+      for (const Comparison& comparison : comparisons) {
+        pages.push_back(rendered(comparison, options));
+      }
+      return join_pages(pages);
+    }
+    case Format::trace:
+      throw_invalid_input("only predicted and measured runs have a trace", "");
     case Format::markdown:
     case Format::table:
       break;

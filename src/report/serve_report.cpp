@@ -213,12 +213,12 @@ Document to_document(const ServeReport& report) {
   const ServedPlan& plan = report.plans.front();
   Document document;
   const ModelSpec& spec = question.plan.model.spec;
-  document.add_line(spec.name, describe(spec));
+  document.add_subject(spec.name, describe(spec));
   document.add_line("requests", traffic_text(question.traffic));
   document.add_line("devices", types_text(question.plan));
   document.add_line("plan", describe(plan.choice, Purpose::serve));
   add_device(question.plan, document);
-  if (!question.targets.empty()) document.add_line("targets", verdict_text(report));
+  if (!question.targets.empty()) document.add_verdict("targets", verdict_text(report));
   document.add_line("throughput", throughput_text(plan.figures));
   if (report.largest_rate) {
     document.add_line("largest rate",

@@ -105,13 +105,13 @@ Json shares_json(const std::optional<Shares<double>>& shares) {
 Document to_document(const SharesReport& report) {
   const ModelSpec& spec = report.model.model.spec;
   Document document;
-  document.add_line(spec.name, describe(spec));
+  document.add_subject(spec.name, describe(spec));
   Legend legend;
   const std::string verdict = verdict_of(report, legend);
   legend.note(format(Symbol::seq_len));
   add_lines(legend.lines(), document);
   add_machines(report.machine, report.context, document);
-  document.add_line("verdict", verdict);
+  document.add_verdict("verdict", verdict);
   document.blocks.push_back(Heading{"Matrix FLOPs by part, one sequence"});
   document.blocks.push_back(
       percent_table<Integer>(report, [](const ShareRow& row) { return std::optional(row.flops); }));

@@ -114,7 +114,7 @@ Document to_type_table(const UnknownModel& model) {
 
 Document to_document(const UnknownModel& model, Detail detail) {
   Document document;
-  document.add_line(model.path, kStatus);
+  document.add_subject(model.path, kStatus);
   document.add_line("type", type_text(model));
   const std::optional<Integer> parameters = model.parameters();
   document.add_line("parameters", parameters

@@ -1,4 +1,4 @@
-// One writer per report: a Document for the screen, Markdown and CSV, and Json. Internal to
+// One writer per report: a Document for the screen, Markdown, HTML and CSV, and Json. Internal to
 // src/report.
 #pragma once
 

@@ -18,7 +18,7 @@ FOLDERS = ("cmake", "docs", "include", "presets", "reports", "src", "tests", ".c
 
 def pages():
     return [file for file in [*ROOT.glob("*.md"), *(f for folder in FOLDERS for f in (ROOT / folder).rglob("*.md"))]
-            if "samples" not in file.parts]
+            if not {"samples", "node_modules"} & set(file.parts)]
 
 
 def prose(text):

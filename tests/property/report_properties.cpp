@@ -116,7 +116,7 @@ void check_formats(const AnalyzeReport& report, Findings& findings) {
   total("parameters", figures.parameters);
   total("matrix_flops", figures.forward.matrix_flops);
   const std::string shown = fmt::format("{}", with_separators(figures.parameters));
-  for (const Format format : {Format::table, Format::markdown}) {
+  for (const Format format : {Format::table, Format::markdown, Format::html}) {
     findings.require(figures.parameters == 0 || text(format).find(shown) != std::string::npos,
                      "a table lacks the parameters");
   }

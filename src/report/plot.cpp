@@ -1,0 +1,277 @@
+// Plots with linear or logarithmic axes.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "html.h"
+#include "picture.h"
+#include "picture_frame.h"
+
+namespace headroom::detail {
+
+std::string_view picture_colour(std::size_t number) noexcept {
+  return kPictureColours[number % kPictureColours.size()];
+}
+
+std::string picture_frame(const std::string& title, const std::string& description, double height,
+                          const std::string& elements) {
+  return fmt::format(
+      "<figure class=\"picture\"><figcaption>{}</figcaption>\n"
+      "<div class=\"scroll\" role=\"group\" tabindex=\"0\" aria-label=\"{}\">"
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" role=\"img\" "
+      "aria-label=\"{}\" font-family=\"system-ui, sans-serif\" font-size=\"12\">\n{}</svg></div>"
+      "</figure>\n",
+      html_escaped(title), html_escaped(title), kPictureWidth, height,
+      html_escaped(title + ". " + description), elements);
+}
+
+namespace {
+
+constexpr double kPlotHeight = 320;
+constexpr double kLeft = 78;
+constexpr double kRight = 20;
+constexpr double kTop = 30;
+constexpr double kBottom = 48;
+
+/// The range of an axis and the pixels that it maps to.
+class AxisMap {
+ public:
+  AxisMap(const PlotAxis& axis, double low, double high, double from, double to)
+      : axis_(axis), from_(from), to_(to) {
+    if (axis.scale == AxisScale::linear) {
+      low_ = std::min(low, 0.0);
+      high_ = high > low_ ? high * 1.05 : low_ + 1;
+    } else {
+      constexpr double kMargin = 0.1;  // decades
+      low_ = std::log10(low) - kMargin;
+      high_ = std::log10(high) + kMargin;
+      if (high_ - low_ < 1) {  // enough for two ticks
+        low_ = std::floor(low_);
+        high_ = std::ceil(high_);
+      }
+    }
+  }
+
+  [[nodiscard]] double pixel(double value) const {
+    const double at = axis_.scale == AxisScale::linear ? value : std::log10(value);
+    return from_ + (at - low_) / (high_ - low_) * (to_ - from_);
+  }
+
+  [[nodiscard]] std::vector<double> ticks() const {
+    return axis_.scale == AxisScale::linear ? linear_ticks() : logarithmic_ticks();
+  }
+
+ private:
+  [[nodiscard]] std::vector<double> linear_ticks() const {
+    const double power = std::pow(10, std::floor(std::log10((high_ - low_) / 4)));
+    double step = power;
+    for (const double factor : {2.0, 5.0, 10.0}) {
+      if ((high_ - low_) / step > 6) step = power * factor;
+    }
+    std::vector<double> result;
+    const auto last = static_cast<std::int64_t>(std::floor(high_ / step));
+    for (auto at = static_cast<std::int64_t>(std::ceil(low_ / step)); at <= last; ++at) {
+      result.push_back(static_cast<double>(at) * step);
+    }
+    return result;
+  }
+
+  /// 1, 2 and 5 of each decade, or the decades of a long axis.
+  [[nodiscard]] std::vector<double> logarithmic_ticks() const {
+    constexpr double kLongAxis = 3;
+    const auto step = std::max(1, static_cast<int>(std::ceil((high_ - low_) / 8)));
+    std::vector<double> result;
+    for (int power = static_cast<int>(std::floor(low_)); power <= high_; power += step) {
+      for (const double digit : {1.0, 2.0, 5.0}) {
+        const double at = power + std::log10(digit);
+        const bool is_shown = digit == 1.0 || high_ - low_ < kLongAxis;
+        if (is_shown && at >= low_ && at <= high_) result.push_back(digit * std::pow(10, power));
+      }
+    }
+    return result;
+  }
+
+  const PlotAxis& axis_;
+  double from_;
+  double to_;
+  double low_ = 0;
+  double high_ = 1;
+};
+
+/// "0.5", "1200", "2·10⁹"
+std::string tick_text(double value) {
+  constexpr double kMostPlain = 1e5;
+  if (std::abs(value) < kMostPlain) return fmt::format("{:.6g}", value);
+  const double power = std::floor(std::log10(std::abs(value)) + 1e-9);
+  const double digit = value / std::pow(10, power);
+  std::string text = std::abs(digit - 1) < 1e-6 ? "10" : fmt::format("{:.4g}·10", digit);
+  constexpr std::array<std::string_view, 10> kSuperscripts{"⁰", "¹", "²", "³", "⁴",
+                                                           "⁵", "⁶", "⁷", "⁸", "⁹"};
+  for (const char c : fmt::format("{:.0f}", power)) {
+    text += kSuperscripts[static_cast<std::size_t>(c - '0')];
+  }
+  return text;
+}
+
+struct Bounds {
+  double low = std::numeric_limits<double>::infinity();
+  double high = -std::numeric_limits<double>::infinity();
+  void include(double value) {
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+  [[nodiscard]] bool fits(AxisScale scale) const {
+    return low <= high && std::isfinite(low) && std::isfinite(high) &&
+           (scale == AxisScale::linear || low > 0);
+  }
+};
+
+class PlotDrawing {
+ public:
+  PlotDrawing(const Plot& content, const Bounds& x, const Bounds& y)
+      : plot_(content),
+        x_(content.x, x.low, x.high, kLeft, kPictureWidth - kRight),
+        y_(content.y, y.low, y.high, kPlotHeight - kBottom, kTop) {}
+
+  std::string draw() && {
+    draw_axes();
+    for (std::size_t i = 0; i < plot_.series.size(); ++i) draw_series(plot_.series[i], i);
+    if (plot_.series.size() > 1) draw_names();
+    if (plot_.mark) draw_mark(*plot_.mark);
+    return std::move(elements_);
+  }
+
+ private:
+  void draw_axes() {
+    elements_ += "<g stroke=\"#8a929e\" stroke-opacity=\"0.4\">";
+    for (const double tick : x_.ticks()) line(x_.pixel(tick), kTop, x_.pixel(tick), bottom());
+    for (const double tick : y_.ticks()) line(kLeft, y_.pixel(tick), right(), y_.pixel(tick));
+    elements_ += "</g>\n<g fill=\"currentColor\">";
+    for (const double tick : x_.ticks()) {
+      text(x_.pixel(tick), bottom() + 18, "middle", tick_text(tick));
+    }
+    for (const double tick : y_.ticks()) {
+      text(kLeft - 6, y_.pixel(tick) + 4, "end", tick_text(tick));
+    }
+    text(right(), kPlotHeight - 8, "end", plot_.x.title);
+    text(4, 14, "start", plot_.y.title);
+    elements_ += "</g>\n";
+  }
+
+  void draw_series(const PlotSeries& series, std::size_t number) {
+    const std::string_view colour = picture_colour(number);
+    switch (series.drawn) {
+      case Drawn::points:
+        return draw_points(series, colour);
+      case Drawn::ranges:
+        return draw_ranges(series, colour);
+      case Drawn::line:
+      case Drawn::steps:
+        break;
+    }
+    draw_path(series, colour);
+  }
+
+  void draw_points(const PlotSeries& series, std::string_view colour) {
+    for (const PlotPoint& point : series.points) {
+      elements_ += fmt::format(
+          "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\" fill=\"{}\" stroke=\"#5b6470\"><title>{}"
+          "</title></circle>\n",
+          x_.pixel(point.x), y_.pixel(point.y), colour, html_escaped(point.name));
+    }
+  }
+
+  void draw_ranges(const PlotSeries& series, std::string_view colour) {
+    for (std::size_t i = 0; i + 1 < series.points.size(); i += 2) {
+      const PlotPoint& from = series.points[i];
+      const PlotPoint& to = series.points[i + 1];
+      elements_ += fmt::format(
+          "<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\" "
+          "stroke-width=\"3\"><title>{}</title></line>\n",
+          x_.pixel(from.x), y_.pixel(from.y), x_.pixel(to.x), y_.pixel(to.y), colour,
+          html_escaped(from.name));
+    }
+  }
+
+  void draw_path(const PlotSeries& series, std::string_view colour) {
+    std::string path;
+    for (const PlotPoint& point : series.points) {
+      const double x = x_.pixel(point.x);
+      const double y = y_.pixel(point.y);
+      if (path.empty()) {
+        path = fmt::format("M{:.1f} {:.1f}", x, y);
+      } else if (series.drawn == Drawn::steps) {
+        path += fmt::format("H{:.1f}V{:.1f}", x, y);
+      } else {
+        path += fmt::format("L{:.1f} {:.1f}", x, y);
+      }
+    }
+    elements_ += fmt::format(
+        "<path d=\"{}\" fill=\"none\" stroke=\"{}\" "
+        "stroke-width=\"2.5\"><title>{}</title></path>\n",
+        path, colour, html_escaped(series.name));
+  }
+
+  void draw_names() {
+    double y = kTop + 14;
+    for (std::size_t i = 0; i < plot_.series.size(); ++i, y += 18) {
+      elements_ += fmt::format(
+          "<rect x=\"{}\" y=\"{:.1f}\" width=\"11\" height=\"11\" fill=\"{}\" stroke=\"#5b6470\"/>",
+          kLeft + 10, y - 10, picture_colour(i));
+      elements_ += "<g fill=\"currentColor\">";
+      text(kLeft + 27, y, "start", plot_.series[i].name);
+      elements_ += "</g>\n";
+    }
+  }
+
+  void draw_mark(const PlotPoint& mark) {
+    const double x = x_.pixel(mark.x);
+    const double y = y_.pixel(mark.y);
+    const bool is_right = x > kPictureWidth / 2;
+    elements_ += fmt::format(
+        "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"6\" fill=\"#c62828\" stroke=\"#ffffff\"/>"
+        "<g fill=\"currentColor\" font-weight=\"600\">",
+        x, y);
+    text(is_right ? x - 10 : x + 10, y - 6, is_right ? "end" : "start", mark.name);
+    elements_ += "</g>\n";
+  }
+
+  void line(double x1, double y1, double x2, double y2) {
+    elements_ += fmt::format("<path d=\"M{:.1f} {:.1f}L{:.1f} {:.1f}\"/>", x1, y1, x2, y2);
+  }
+
+  void text(double x, double y, std::string_view anchor, const std::string& words) {
+    elements_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>", x, y,
+                             anchor, html_escaped(words));
+  }
+
+  static double bottom() { return kPlotHeight - kBottom; }
+  static double right() { return kPictureWidth - kRight; }
+
+  const Plot& plot_;
+  AxisMap x_;
+  AxisMap y_;
+  std::string elements_;
+};
+
+}  // namespace
+
+std::string plot(const Plot& content) {
+  Bounds x;
+  Bounds y;
+  for (const PlotSeries& series : content.series) {
+    for (const PlotPoint& point : series.points) {
+      x.include(point.x);
+      y.include(point.y);
+    }
+  }
+  if (!x.fits(content.x.scale) || !y.fits(content.y.scale)) return {};
+  return picture_frame(content.title, content.description, kPlotHeight,
+                       PlotDrawing(content, x, y).draw());
+}
+
+}  // namespace headroom::detail

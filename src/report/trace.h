@@ -1,0 +1,25 @@
+// A predicted or measured run in the Trace Event Format of Chrome, which Perfetto reads. Internal
+// to src/report.
+//
+//   {"displayTimeUnit": "ms", "otherData": {…}, "traceEvents": [
+//     {"ph": "X", "name": "attention.qkv", "ts": 12.5, "dur": 3.1, "args": {"layer": 0, …}}, …]}
+//
+// Times are microseconds. Durations of events sum to the times of the report's operators.
+#pragma once
+
+#include <string>
+
+#include "headroom/measurement.h"
+#include "headroom/report.h"
+
+namespace headroom::detail {
+
+/// Operators of a predicted pass in the order of execution, one event a layer, and live activation
+/// bytes as a counter. Throws Error{invalid_input} without a predicted time, or for a generation,
+/// whose operators are sums over all passes.
+[[nodiscard]] std::string to_trace(const AnalyzeReport& report);
+
+/// Operators of a measured run, each once, with the time of all layers.
+[[nodiscard]] std::string to_trace(const Measurement& measurement);
+
+}  // namespace headroom::detail
