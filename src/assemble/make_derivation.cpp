@@ -114,7 +114,7 @@ class Deriver {
       one += subtotal;
     }
     block.one = figure(block.path, one);
-    const Expr all = one * block.times.formula;
+    Expr all = one * block.times.formula;
     block.all = figure(block.path, all);
     return all;
   }

@@ -296,6 +296,7 @@ class ProductVisitor {
 
 std::string shape_text(const std::vector<Expr>& shape) {
   std::vector<std::string> sizes;
+  sizes.reserve(shape.size());
   for (const Expr& size : shape) sizes.push_back(format(size));
   return fmt::format("[{}]", fmt::join(sizes, ","));
 }

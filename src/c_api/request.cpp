@@ -116,14 +116,14 @@ class Values {
     for (const Json& element : value) positionals.push_back(word(element));
   }
 
-  std::string list(const Json& value) const {
+  [[nodiscard]] std::string list(const Json& value) const {
     if (!value.is_array()) return word(value);
     std::vector<std::string> words;
     for (const Json& element : value) words.push_back(word(element));
     return fmt::format("{}", fmt::join(words, ","));
   }
 
-  std::string word(const Json& value) const {
+  [[nodiscard]] std::string word(const Json& value) const {
     if (value.is_string()) return value.get<std::string>();
     if (value.is_number()) return value.dump();
     if (value.is_object() && !option_.argument.empty()) {

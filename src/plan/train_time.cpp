@@ -19,7 +19,7 @@ PlanResult fastest_plan(const PlanQuestion& question, const FixedDegrees& fixed)
     throw_invalid_input("no plan of these devices fits a step of the training",
                         "take more devices, another machine, or a smaller batch");
   }
-  return std::move(report.plans.front());
+  return report.plans.front();
 }
 
 }  // namespace

@@ -76,7 +76,8 @@ class EventLoop {
   static constexpr double kNever = std::numeric_limits<double>::infinity();
 
   [[nodiscard]] double next_arrival_s() const {
-    return next_ < progress_->size() ? (*progress_)[next_].request.arrival_s : kNever;
+    if (next_ == progress_->size()) return kNever;
+    return (*progress_)[next_].request.arrival_s;
   }
 
   /// A request goes to the replica with the fewest.

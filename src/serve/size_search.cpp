@@ -62,7 +62,7 @@ std::vector<ServedPlan> served_plans(Planner& planner, const ServeQuestion& ques
                         simulation.run(question.traffic, question.targets.percentile),
                         {}};
       served.verdict = verdict_of(served.figures, question.targets);
-      plans.push_back(std::move(served));
+      plans.push_back(served);
     } catch (const IllegalPlan&) {
       continue;
     }
