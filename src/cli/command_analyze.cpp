@@ -75,7 +75,7 @@ Rendered analyze_one(const AnalyzeOptions& options) {
   Model model = options.reading.load(options.model);
   if (options.time.new_tokens > 0) {
     require_generates(model.spec);
-    request = prompt_request(std::move(request));
+    request = prompt_request(request);
   }
   if (!request.attention) request.attention = attention_on(machine, model.spec);
   AnalyzeReport report =

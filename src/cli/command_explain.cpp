@@ -20,19 +20,19 @@ namespace headroom::cli {
 namespace {
 
 struct ExplainOptions {
+  std::optional<Integer> claim;
+  WorkloadRequest request;
+  KvCacheRequest kv_cache;
   std::string model;
   Variations variations;
   ModelReading reading;
-  WorkloadRequest request;
-  KvCacheRequest kv_cache;
+  std::string machine;
+  OutputOptions output;
+  std::optional<std::int64_t> new_tokens;
   Subject subject = Subject::flops;
   bool steps = false;
   bool measured = false;
-  std::optional<Integer> claim;
   bool crossovers = false;
-  std::string machine;
-  std::optional<std::int64_t> new_tokens;
-  OutputOptions output;
 };
 
 /// Most digits of a claim: products of a claim and its unit stay within 127 bits.

@@ -43,7 +43,7 @@ Comparison compare_one(ComparedRun measured, CompareCommand command) {
   Model model = command.reading.load(command.subjects.front());
   if (command.run.phase == MeasuredPhase::generate) {
     require_generates(model.spec);
-    request = prompt_request(std::move(request));
+    request = prompt_request(request);
   }
   if (!request.attention) request.attention = attention_on(machine, model.spec);
   AnalyzeReport report = make_analyze_report(std::move(model), request);

@@ -83,7 +83,7 @@ Comparison compare_here(const CompareCommand& command) {
   WorkloadRequest request = command.request;
   request.phase = first_pass(run.phase);
   request.dtype = workload.dtype;
-  if (run.phase == MeasuredPhase::generate) request = prompt_request(std::move(request));
+  if (run.phase == MeasuredPhase::generate) request = prompt_request(request);
   AnalyzeReport report = make_analyze_report(std::move(model), request);
   const MachineProfile machine = profile_or_calibrate(run.backend, notes);
   add_prediction(report, machine, time_request(run));

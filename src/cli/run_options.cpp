@@ -105,7 +105,7 @@ void require_rates(std::optional<WeightType> weights) {
 Workload workload_of_run(WorkloadRequest request, MeasuredPhase phase, const ModelSpec& spec) {
   if (phase == MeasuredPhase::generate) {
     require_generates(spec);
-    request = prompt_request(std::move(request));
+    request = prompt_request(request);
   }
   if (request.dtype.value_or(DType::float32) != DType::float32) {
     throw_invalid_input("the kernels compute in float32",
