@@ -28,6 +28,7 @@ set(HEADROOM_GOLDEN_CASES
   explain_params
   explain_steps
   fit
+  fit_devices
   fit_errors
   layers
   plan

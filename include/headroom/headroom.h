@@ -21,6 +21,7 @@
 //   shard             parallel_plan.h  Graph x ParallelPlan -> Graph of one rank
 //   Planner           plan.h           plan x load -> memory and time of the worst rank
 //   search_plans      plan.h           all legal plans -> the best ones
+//   make_device_choice_report  device_choice.h  machines -> the fewest devices of each
 //   fit_rates         rate_fit.h       measured runs -> efficiencies of a machine
 //   sweep             report.h         grid of workloads -> rows
 //   layer_complexity  complexity.h     a layer's orders of growth, crossovers, exponents
@@ -36,6 +37,7 @@
 #include "headroom/attention_spec.h"
 #include "headroom/compare.h"
 #include "headroom/complexity.h"
+#include "headroom/device_choice.h"
 #include "headroom/error.h"
 #include "headroom/expr.h"
 #include "headroom/graph.h"

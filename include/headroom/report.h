@@ -248,6 +248,7 @@ void sweep(const ModelSpec& spec, const SweepGrid& grid,
 struct AssociativityReport;
 struct Comparison;
 struct ComplexityReport;
+struct DeviceChoiceReport;
 struct FitReport;
 struct GenerationReport;
 struct PlanReport;
@@ -295,6 +296,7 @@ struct CalibrationReport {
 /// The JSON is the machine's file, as `profile_from_json` reads it.
 [[nodiscard]] std::string render(const CalibrationReport& report, const RenderOptions& options);
 [[nodiscard]] std::string render(const TrainTimeReport& report, const RenderOptions& options);
+[[nodiscard]] std::string render(const DeviceChoiceReport& report, const RenderOptions& options);
 [[nodiscard]] std::string render(const FitReport& report, const RenderOptions& options);
 [[nodiscard]] std::string render(const PlanReport& report, const RenderOptions& options);
 [[nodiscard]] std::string render(const SystemReport& report, const RenderOptions& options);

@@ -1,7 +1,10 @@
-// headroom fit MODEL: memory, time, and largest batch and context of one plan.
+// headroom fit MODEL: memory, time, and largest batch and context of one plan; without a machine,
+// the fewest devices of every machine.
 #include <memory>
 
 #include "commands.h"
+#include "device_choice.h"
+#include "headroom/error.h"
 #include "output.h"
 #include "plan_options.h"
 #include "remedy_options.h"
@@ -9,10 +12,52 @@
 namespace headroom::cli {
 namespace {
 
-void run_fit(const PlanOptions& options, const Command& command, int& status) {
-  refuse_ignored_options(options);
+struct FitCommand {
+  PlanOptions options;
+  DeviceChoiceOptions choice;
+};
+
+void run_device_choice(const FitCommand& fit, int& status) {
+  const PlanOptions& options = fit.options;
   ReportOutput output(options.output);
-  FitReport report = make_fit_report(question_of(options), request_of(options));
+  const DeviceChoiceReport report =
+      make_device_choice_report(device_question_of(options, fit.choice));
+  if (report.rows.empty()) status = 1;
+  output.write(render(report, render_options(options.output, Detail::summary)), report.notes);
+}
+
+/// More devices are not tried by --count auto.
+constexpr std::int64_t kMostFitted = 1024;
+
+/// With the fastest plan on the fewest devices; with the plan of one device if none fits.
+FitReport fit_on_fewest_devices(const PlanOptions& options) {
+  if (options.query.purpose == Purpose::train && !options.batch_size) {
+    throw_invalid_input("--count auto requires --batch in training",
+                        "add --batch, the sequences of one step on all devices");
+  }
+  PlanQuestion question = question_of(options);
+  Planner planner(question.model.spec, question.query, question.rates);
+  const auto plan = plan_on_fewest_devices(planner, question.load, options.fixed, kMostFitted);
+  if (!plan) return make_fit_report(std::move(question), request_of(options));
+  PlanRequest request{plan->choice, {}};
+  if (question.query.purpose == Purpose::train) request.micro_batch = plan->choice.micro_batch;
+  question.devices = plan->choice.parallel.devices();
+  return make_fit_report(std::move(question), request);
+}
+
+FitReport fit_of(const PlanOptions& options) {
+  if (options.count.fewest) return fit_on_fewest_devices(options);
+  return make_fit_report(question_of(options), request_of(options));
+}
+
+void run_fit(const FitCommand& fit, const Command& command, int& status) {
+  const PlanOptions& options = fit.options;
+  refuse_ignored_options(options);
+  if (options.machine.empty()) return run_device_choice(fit, status);
+  refuse_given(fit.choice.all, "compares machines, but --machine names one",
+               "leave one of the two out");
+  ReportOutput output(options.output);
+  FitReport report = fit_of(options);
   for (const Remedy& remedy : report.remedies) {
     report.remedy_commands.push_back(command.restated(options_of(remedy)));
   }
@@ -23,20 +68,24 @@ void run_fit(const PlanOptions& options, const Command& command, int& status) {
 }  // namespace
 
 void add_fit(Command root, int& status) {
-  auto options = std::make_shared<PlanOptions>();
+  auto fit = std::make_shared<FitCommand>();
   Command command =
       root.add_command("fit", "Check whether a model fits on devices, and how much would");
-  add_plan_options(command, *options);
+  add_plan_options(command, fit->options, MachineNeed::optional);
+  add_device_choice_options(command, fit->choice);
   command.set_footer(
       "Examples:\n"
+      "  headroom fit llama-3-70b\n"
       "  headroom fit llama-3-8b --machine h100-80gb --seq 8192 --batch 16\n"
       "  headroom fit llama-3-70b --machine h100-80gb --count 2 --tp 2 --weights fp8\n"
       "  headroom fit llama-3-8b --machine a100-80gb --count 8 --phase train --zero 3 --seq 8192\n"
       "  headroom fit llama-2-7b --machine rtx-4090 --phase train --adapter qlora --recompute "
       "full\n"
+      "  headroom fit llama-3-70b --machines h100,l40s --price h100-80gb=2.50,l40s=0.80\n"
       "\n"
+      "Without --machine, every machine is tried with 1, 2, 4, … devices, at most --count (8).\n"
       "Exit status: 1 if it does not fit.");
-  command.on_run([options, command, &status] { run_fit(*options, command, status); });
+  command.on_run([fit, command, &status] { run_fit(*fit, command, status); });
 }
 
 }  // namespace headroom::cli

@@ -254,6 +254,7 @@ Option Command::add_list(const std::string& names, const std::string& value, con
                          const std::string& description) {
   return Option(*app_->add_option_function<std::vector<std::string>>(names, set, description)
                      ->delimiter(',')
+                     ->allow_extra_args(false)  // the next word may be the model
                      ->type_name(value));
 }
 

@@ -192,13 +192,32 @@ void add_serving(Command command, PlanOptions& options) {
       "Most prompt tokens of one pass (2048)"));
 }
 
-/// Returns the option of the number of devices.
-Option add_machine(Command command, PlanOptions& options) {
-  constexpr CountRange kDevices{1, std::int64_t{1} << 24U};
-  constexpr CountRange kDevicesPerNode{1, std::int64_t{1} << 20U};
-  const Option count = add_count(
-      command, "--count,-n", kDevices, [&](std::int64_t n) { options.count = n; },
+constexpr CountRange kDevices{1, std::int64_t{1} << 24U};
+
+Option add_device_count(Command command, DeviceCount& count) {
+  return add_count(
+      command, "--count,-n", kDevices, [&count](std::int64_t n) { count.given = n; },
       "Number of devices (1)");
+}
+
+/// With "auto".
+Option add_device_count_or_auto(Command command, DeviceCount& count) {
+  const char* const names = "--count,-n";
+  const auto set = [&count, names](const std::string& word) {
+    count.fewest = word == "auto";
+    if (!count.fewest) count.given = parse_count(names, word, kDevices);
+  };
+  return command.add_text(
+      names, "INT|auto", set,
+      "Number of devices; auto: the fewest that fit, with the fastest plan (1)");
+}
+
+/// Returns the option of the number of devices.
+Option add_machine(Command command, PlanOptions& options, MachineNeed need) {
+  constexpr CountRange kDevicesPerNode{1, std::int64_t{1} << 20U};
+  const Option count = need == MachineNeed::required
+                           ? add_device_count(command, options.count)
+                           : add_device_count_or_auto(command, options.count);
   add_bytes(command, "--memory", options.memory_bytes,
             "Memory of a device, such as 80GB or 79GiB (the machine's)");
   add_bytes(command, "--overhead", options.query.overhead_bytes,
@@ -241,22 +260,21 @@ void refuse_ignored_options(const PlanOptions& options) {
 
 namespace {
 
-void add_model_and_machine(Command command, PlanOptions& options) {
+void add_model_and_machine(Command command, PlanOptions& options, MachineNeed need) {
   add_model_argument(command, options.model);
   add_reading_options(command, options.reading);
-  command
-      .add_text("--machine", "MACHINE", options.machine,
-                "The device: a name of `headroom machines`, here, or a file")
-      .require();
+  Option machine = command.add_text("--machine", "MACHINE", options.machine,
+                                    "The device: a name of `headroom machines`, here, or a file");
+  if (need == MachineNeed::required) machine.require();
 }
 
 }  // namespace
 
-void add_plan_options(Command command, PlanOptions& options) {
-  add_model_and_machine(command, options);
+void add_plan_options(Command command, PlanOptions& options, MachineNeed need) {
+  add_model_and_machine(command, options, need);
   add_load(command, options);
   add_types(command, options);
-  (void)add_machine(command, options);
+  (void)add_machine(command, options, need);
   add_degrees(command, options);
   add_training_degrees(command, options);
   add_training(command, options);
@@ -266,9 +284,9 @@ void add_plan_options(Command command, PlanOptions& options) {
 }
 
 Option add_serving_plan_options(Command command, PlanOptions& options) {
-  add_model_and_machine(command, options);
+  add_model_and_machine(command, options, MachineNeed::required);
   add_types(command, options);
-  const Option count = add_machine(command, options);
+  const Option count = add_machine(command, options, MachineNeed::required);
   add_degrees(command, options);
   add_kv_cache(command, options);
   return count;

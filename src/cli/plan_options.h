@@ -12,11 +12,18 @@
 
 namespace headroom::cli {
 
+/// --count: a number, "auto" for the fewest that hold the model, or neither.
+struct DeviceCount {
+  std::optional<std::int64_t> given;
+  bool fewest = false;
+  [[nodiscard]] std::int64_t value() const { return given.value_or(1); }
+};
+
 struct PlanOptions {
   std::string model;
   ModelReading reading;
   std::string machine;
-  std::int64_t count = 1;
+  DeviceCount count;
   PlanQuery query;
   std::optional<std::int64_t> batch_size;
   std::optional<std::int64_t> seq_len;
@@ -40,8 +47,12 @@ struct PlanOptions {
   std::vector<Option> adapter_only;
 };
 
+/// `fit` compares machines if it is given none, and takes --count auto.
+enum class MachineNeed { required, optional };
+
 /// Adds model, machine, purpose, load, and the degrees of a plan.
-void add_plan_options(Command command, PlanOptions& options);
+void add_plan_options(Command command, PlanOptions& options,
+                      MachineNeed need = MachineNeed::required);
 
 /// Adds model, machine, types, KV-cache and the degrees of a serving plan, without a load. Returns
 /// the option of the number of devices.
@@ -49,6 +60,9 @@ Option add_serving_plan_options(Command command, PlanOptions& options);
 
 /// Throws Error{invalid_input} for an option that this purpose does not read.
 void refuse_ignored_options(const PlanOptions& options);
+
+/// The planner's question without rates of a machine. Throws Error{invalid_input}.
+[[nodiscard]] PlanQuestion question_without_machine(const PlanOptions& options);
 
 /// The planner's question, with defaults for options that were not given. Throws
 /// Error{invalid_input}.

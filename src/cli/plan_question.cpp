@@ -89,7 +89,7 @@ std::int64_t default_batch(const PlanOptions& options) {
   if (options.query.purpose == Purpose::serve) return options.fixed.data.value_or(1);
   const FixedDegrees& fixed = options.fixed;
   const std::int64_t shards = fixed.tensor.value_or(1) * fixed.context.value_or(1);
-  return std::max<std::int64_t>(1, options.count / shards) * fixed.micro_batch.value_or(1);
+  return std::max<std::int64_t>(1, options.count.value() / shards) * fixed.micro_batch.value_or(1);
 }
 
 void apply_recipe(const PlanOptions& options, PlanQuery& query) {
@@ -126,7 +126,7 @@ void apply_types(const PlanOptions& options, const ModelSpec& spec, PlanQuery& q
 
 }  // namespace
 
-PlanQuestion question_of(const PlanOptions& options) {
+PlanQuestion question_without_machine(const PlanOptions& options) {
   PlanQuestion question;
   question.model = with_stored_types(options.reading.load(options.model), question.notes);
   const auto more = notes_on_config(question.model.spec);
@@ -137,10 +137,15 @@ PlanQuestion question_of(const PlanOptions& options) {
   question.query.attention = options.attention.value_or(eager ? AttentionImplementation::eager
                                                               : AttentionImplementation::fused);
   apply_types(options, question.model.spec, question.query);
-  question.rates = rates_of(options, question.query);
-  question.devices = options.count;
+  question.devices = options.count.value();
   set_lengths(options, question);
   question.load.batch_size = options.batch_size.value_or(default_batch(options));
+  return question;
+}
+
+PlanQuestion question_of(const PlanOptions& options) {
+  PlanQuestion question = question_without_machine(options);
+  question.rates = rates_of(options, question.query);
   return question;
 }
 
@@ -156,12 +161,12 @@ PlanRequest request_of(const PlanOptions& options) {
   plan.expert = fixed.expert.value_or(1);
   plan.expert_tensor = fixed.expert_tensor;
   const std::int64_t used = plan.tensor * plan.pipeline * plan.context;
-  plan.data = fixed.data.value_or(std::max<std::int64_t>(1, options.count / used));
-  if (plan.devices() != options.count) {
+  plan.data = fixed.data.value_or(std::max<std::int64_t>(1, options.count.value() / used));
+  if (plan.devices() != options.count.value()) {
     throw_invalid_input(
         fmt::format("--tp {} × --pp {} × --dp {} × --cp {} is {} devices, but --count is {}",
                     plan.tensor, plan.pipeline, plan.data, plan.context, plan.devices(),
-                    options.count),
+                    options.count.value()),
         fmt::format("use --count {}, or other degrees", plan.devices()));
   }
   request.choice.recompute = fixed.recompute.value_or(Recomputation{});

@@ -248,6 +248,14 @@ int thread_count(const SearchSpace& space, std::size_t cells) {
 
 }  // namespace
 
+PlanSearch search_plans_alone(Planner& planner, const SearchSpace& space) {
+  Collector collector(space.keep);
+  CellSearch search(planner, space, collector);
+  const ShardingLimits limits = planner.limits(space.load.seq_len);
+  for (const Cell& cell : cells_of(space, planner.query().purpose, limits)) search.run(cell);
+  return std::move(collector).finish();
+}
+
 PlanSearch search_plans(const Planner& planner, const SearchSpace& space) {
   const std::vector<Cell> cells =
       cells_of(space, planner.query().purpose, planner.limits(space.load.seq_len));

@@ -102,10 +102,10 @@ std::string describe(const PlanQuestion& question) {
   const PlanQuery& query = question.query;
   std::vector<std::string> words{std::string(name_of(query.purpose)),
                                  fmt::format("batch {}", question.load.batch_size),
-                                 fmt::format("seq {}", question.load.seq_len),
-                                 fmt::format("{} × {}", question.devices, question.rates.name)};
-  if (question.images.count > 0) {
-    words.insert(words.begin() + 3, detail::describe(question.images, 1));
+                                 fmt::format("seq {}", question.load.seq_len)};
+  if (question.images.count > 0) words.push_back(detail::describe(question.images, 1));
+  if (!question.rates.name.empty()) {
+    words.push_back(fmt::format("{} × {}", question.devices, question.rates.name));
   }
   switch (query.purpose) {
     case Purpose::serve:

@@ -11,7 +11,8 @@
 
 namespace headroom::detail {
 
-/// "train · batch 64 · seq 2048 · 64 × a100-80gb · bfloat16 · eager attention"
+/// "train · batch 64 · seq 2048 · 64 × a100-80gb · bfloat16 · eager attention", without the devices
+/// if their rates have no name.
 [[nodiscard]] std::string describe(const PlanQuestion& question);
 
 /// "tp 8 · sp · pp 4 · micro-batch 1 · recompute selective · ZeRO 1"

@@ -180,6 +180,10 @@ std::string render(const TrainTimeReport& report, const RenderOptions& options) 
   return rendered(report, options);
 }
 
+std::string render(const DeviceChoiceReport& report, const RenderOptions& options) {
+  return rendered(report, options);
+}
+
 std::string render(const FitReport& report, const RenderOptions& options) {
   return rendered(report, options);
 }

@@ -8,6 +8,7 @@
 #include "headroom/complexity.h"
 #include "headroom/crossover.h"
 #include "headroom/derivation.h"
+#include "headroom/device_choice.h"
 #include "headroom/plan.h"
 #include "headroom/report.h"
 #include "headroom/serve.h"
@@ -85,6 +86,9 @@ void add_time(const TimePrediction& time, Detail detail, Document& document);
 /// One row per quantity of every comparison, for CSV.
 [[nodiscard]] Document to_row_table(std::span<const Comparison> comparisons);
 [[nodiscard]] Json to_json(const Comparison& comparison);
+
+[[nodiscard]] Document to_document(const DeviceChoiceReport& report);
+[[nodiscard]] Json to_json(const DeviceChoiceReport& report);
 
 [[nodiscard]] Document to_document(const FitReport& report);
 [[nodiscard]] Json to_json(const FitReport& report);

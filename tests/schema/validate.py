@@ -131,6 +131,9 @@ fit llama-3-8b --machine a100-80gb --count 8 --phase train --tp 2 --sp --pp 4 --
 fit llama-2-7b --machine rtx-4090 --phase train --adapter qlora --recompute full
 fit llama-3.1-405b --machine h100-80gb --count 8 --tp 8 --weights int4
 fit llama-3-70b --machine h100-80gb
+fit llama-3-70b --machine h100-80gb --count auto
+fit --machines h100,l4 llama-3-70b --price h100-80gb=2.50
+fit --machines l4 bert-base
 fit llama-3.1-405b --machine h100-80gb --count 2048 --phase train --tp 8 --sp --pp 16 --interleave 8 --batch 256 --zero 1 --zero-ranks 8
 fit deepseek-v3 --machine h100-80gb --count 2048 --phase train --pp 16 --ep 64 --batch 4096 --micro-batch 1 --schedule dual-pipe --offload optimizer
 train-time llama-3-8b --tokens 1T --machine h100-80gb --count 16 --zero 1 --attention fused
@@ -178,6 +181,7 @@ SCHEMAS = {
     "explain --steps": "derivation",
     "explain --claim": "claim",
     "explain --crossovers": "crossovers",
+    "fit --machines": "fit_devices",
     "analyze unknown": "unknown_model",
 }
 
@@ -196,6 +200,7 @@ DAMAGED_CASES = [
     "inspect broken",
     "inspect model",
     "fit llama-3-8b --machine h100-80gb --seq 8192 --batch 16",
+    "fit --machines h100,l4 llama-3-70b --price h100-80gb=2.50",
     "plan llama-3-8b --machine a100-80gb --count 16 --train --batch 64",
     "serve llama-3-70b --machine h100-80gb --rate 2 --requests 20 --ttft 500ms --tpot 30ms --price 3",
     "sweep gpt2 --batch 1..4:x2 --seq 8,16 --machine h100-80gb --dtype bf16",

@@ -1,0 +1,128 @@
+#include "device_choice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "headroom/error.h"
+#include "own_machine.h"
+#include "plan_option_values.h"
+
+namespace headroom::cli {
+namespace {
+
+constexpr const char* kChoiceGroup = "Machines to compare (without --machine)";
+
+/// Devices of one machine that are tried without --count: those of a usual node.
+constexpr std::int64_t kUsualNode = 8;
+
+/// Adds the price of "h100-80gb=2.50".
+void add_price(const std::string& word, std::map<std::string, double>& prices) {
+  constexpr double kHighestPrice = 1e9;
+  const char* const names = "--price";
+  const auto equals = word.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    refuse_value(names, fmt::format("takes MACHINE=PRICE, not \"{}\"", word));
+  }
+  prices[word.substr(0, equals)] = parse_positive(names, word.substr(equals + 1), kHighestPrice);
+}
+
+/// The first given option that describes one machine or one plan; nullptr if there is none.
+const char* option_of_one_machine(const PlanOptions& options) {
+  const FixedDegrees& fixed = options.fixed;
+  const std::array<std::pair<bool, const char*>, 12> given{{
+      {fixed.tensor.has_value(), "--tp"},
+      {fixed.sequence.has_value(), "--sp"},
+      {fixed.pipeline.has_value(), "--pp"},
+      {fixed.data.has_value(), "--dp"},
+      {fixed.context.has_value(), "--cp"},
+      {fixed.expert.has_value(), "--ep"},
+      {options.memory_bytes.has_value(), "--memory"},
+      {options.devices_per_node.has_value(), "--devices-per-node"},
+      {options.intra_node_bytes_per_s.has_value(), "--intra-node-bandwidth"},
+      {options.inter_node_bytes_per_s.has_value(), "--inter-node-bandwidth"},
+      {options.efficiency.matrix || options.efficiency.memory, "--matrix-efficiency"},
+      {options.efficiency.network.has_value(), "--network-efficiency"},
+  }};
+  const auto* const first = std::ranges::find_if(given, [](const auto& one) { return one.first; });
+  return first == given.end() ? nullptr : first->second;
+}
+
+/// The machine of this name or file, or all of the catalogue whose names contain the text.
+std::vector<MachineProfile> machines_like(const std::string& text) {
+  try {
+    return {machine_named(text, default_backend())};
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::invalid_input || text == "here") throw;
+  }
+  return find_machines(text);
+}
+
+std::vector<MachineProfile> machines_of(const DeviceChoiceOptions& choice) {
+  if (choice.machines.empty()) return catalogue_machines();
+  std::vector<MachineProfile> machines;
+  for (const std::string& text : choice.machines) {
+    for (MachineProfile& machine : machines_like(text)) {
+      const bool known = std::ranges::any_of(
+          machines, [&](const MachineProfile& one) { return one.name == machine.name; });
+      if (!known) machines.push_back(std::move(machine));
+    }
+  }
+  return machines;
+}
+
+/// As stored, and the types that serving engines convert to, narrower than that.
+std::vector<std::optional<WeightType>> weights_of(const PlanOptions& options) {
+  if (options.weights) return {*options.weights};
+  return {std::nullopt, WeightType::float8, WeightType::int4};
+}
+
+}  // namespace
+
+void add_device_choice_options(Command command, DeviceChoiceOptions& options) {
+  options.all.push_back(command
+                            .add_list(
+                                "--machines", "MACHINES",
+                                [&options](const auto& words) { options.machines = words; },
+                                "Names, parts of names, or files, such as h100,rtx-4090 (the "
+                                "whole catalogue)")
+                            .group(kChoiceGroup));
+  const auto set_prices = [&options](const std::vector<std::string>& words) {
+    for (const std::string& word : words) add_price(word, options.hour_prices);
+  };
+  options.all.push_back(command
+                            .add_list("--price", "MACHINE=PRICE", set_prices,
+                                      "Price of one device for an hour, in any currency, such as "
+                                      "h100-80gb=2.50,l40s=0.80")
+                            .group(kChoiceGroup));
+}
+
+DeviceQuestion device_question_of(const PlanOptions& options, const DeviceChoiceOptions& choice) {
+  const bool trains = options.query.purpose == Purpose::train;
+  if (trains) {
+    throw_invalid_input("--phase train requires --machine",
+                        "add --machine with a name of `headroom machines`, such as h100-80gb");
+  }
+  if (const char* const option = option_of_one_machine(options)) {
+    throw_invalid_input(fmt::format("{} requires --machine", option),
+                        "add --machine with a name of `headroom machines`, or leave it out");
+  }
+  PlanQuestion plan = question_without_machine(options);
+  DeviceQuestion question;
+  question.model = std::move(plan.model);
+  question.query = std::move(plan.query);
+  question.arithmetic = options.arithmetic;
+  question.load = plan.load;
+  question.images = plan.images;
+  question.weights = weights_of(options);
+  if (options.weights) question.query.weights.reset();
+  question.machines = machines_of(choice);
+  question.most_devices = options.count.given.value_or(kUsualNode);
+  question.hour_prices = choice.hour_prices;
+  question.notes = std::move(plan.notes);
+  return question;
+}
+
+}  // namespace headroom::cli

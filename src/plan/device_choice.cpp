@@ -1,0 +1,156 @@
+#include "headroom/device_choice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "headroom/error.h"
+#include "setting_format.h"
+
+namespace headroom {
+namespace {
+
+constexpr double kSecondsPerHour = 3600;
+
+/// The query with weights of this type. Converted weights are multiplied in the type of the
+/// activations, unless another is asked for.
+PlanQuery query_with(const DeviceQuestion& question, const std::optional<WeightType>& weights) {
+  PlanQuery query = question.query;
+  query.weights = weights;
+  if (weights) query.arithmetic = question.arithmetic;
+  return query;
+}
+
+/// False only if the weights alone exceed the memory of `devices` devices.
+bool weights_may_fit(Integer weight_bytes, const DeviceRates& rates, std::int64_t devices) {
+  return weight_bytes / devices <= rates.memory_bytes;
+}
+
+FewestDevices priced(FewestDevices fewest, const DeviceQuestion& question,
+                     const std::string& machine) {
+  const auto price = question.hour_prices.find(machine);
+  if (price == question.hour_prices.end()) return fewest;
+  const double per_hour = price->second * static_cast<double>(fewest.choice.parallel.devices());
+  fewest.price_per_hour = per_hour;
+  if (fewest.time.ttft_s) {
+    fewest.price_per_million_tokens = per_hour / kSecondsPerHour / fewest.time.tokens_per_s * 1e6;
+  }
+  return fewest;
+}
+
+/// Bytes of the weights on one device.
+Integer weight_bytes_of(const DeviceQuestion& question, const PlanQuery& query) {
+  const DeviceRates rates = device_rates(question.machines.front(), query.purpose, query.dtype);
+  return Planner(question.model.spec, query, rates).stage_weights(PlanChoice{}).front();
+}
+
+/// Leaves out types that save less than a tenth of the stored bytes, such as 8 bits of a model that
+/// is published in 8 bits.
+void keep_smaller_types(DeviceQuestion& question) {
+  const auto bytes_of = [&](const std::optional<WeightType>& weights) {
+    return weight_bytes_of(question, query_with(question, weights));
+  };
+  if (question.weights.size() < 2 || question.weights.front()) return;
+  const Integer most = bytes_of(std::nullopt) / 10 * 9;
+  std::erase_if(question.weights, [&](const std::optional<WeightType>& weights) {
+    return weights && bytes_of(weights) > most;
+  });
+}
+
+/// Fills the column of one type of weights. Formulas compile once for all machines.
+void add_fits(const DeviceQuestion& question, std::size_t column, std::vector<DeviceRow>& rows) {
+  const PlanQuery query = query_with(question, question.weights[column]);
+  const auto rates_of = [&](const MachineProfile& machine) {
+    return device_rates(machine, query.purpose, query.dtype, query.arithmetic);
+  };
+  Planner planner(question.model.spec, query, rates_of(question.machines.front()));
+  const Integer weight_bytes = planner.stage_weights(PlanChoice{}).front();
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const DeviceRates rates = rates_of(question.machines[i]);
+    rows[i].memory_bytes = rates.memory_bytes;
+    if (!weights_may_fit(weight_bytes, rates, question.most_devices)) continue;
+    planner.set_rates(rates);
+    const auto plan =
+        plan_on_fewest_devices(planner, question.load, FixedDegrees{}, question.most_devices);
+    if (!plan) continue;
+    const PlanFigures figures = planner.evaluate(plan->choice, question.load);
+    rows[i].fewest[column] =
+        priced({plan->choice, plan->memory_bytes, figures.time, {}, {}}, question, rows[i].machine);
+  }
+}
+
+bool holds_nothing(const DeviceRow& row) {
+  return std::ranges::none_of(row.fewest, [](const auto& fewest) { return fewest.has_value(); });
+}
+
+/// Orders by the first type of weights that tells two machines apart.
+bool comes_before(const DeviceRow& a, const DeviceRow& b) {
+  for (std::size_t i = 0; i < a.fewest.size(); ++i) {
+    const auto& one = a.fewest[i];
+    const auto& other = b.fewest[i];
+    if (one.has_value() != other.has_value()) return one.has_value();
+    if (!one) continue;
+    const std::int64_t devices = one->choice.parallel.devices();
+    const std::int64_t others = other->choice.parallel.devices();
+    if (devices != others) return devices < others;
+    if (one->time.iteration_s != other->time.iteration_s) {
+      return one->time.iteration_s < other->time.iteration_s;
+    }
+  }
+  return a.machine < b.machine;
+}
+
+void require_answerable(const DeviceQuestion& question) {
+  if (question.query.purpose == Purpose::train) {
+    throw_invalid_input("devices are compared for serving only", "name one machine to train on");
+  }
+  if (question.machines.empty()) throw_invalid_input("there is no machine to try", "name some");
+  for (const auto& [machine, price] : question.hour_prices) {
+    const bool known = std::ranges::any_of(
+        question.machines, [&](const MachineProfile& one) { return one.name == machine; });
+    if (!known) {
+      throw_invalid_input(fmt::format("\"{}\" has a price, but is not among the machines", machine),
+                          "leave the price out, or add the machine");
+    }
+  }
+}
+
+}  // namespace
+
+std::optional<RankedPlan> plan_on_fewest_devices(Planner& planner, const Load& load,
+                                                 const FixedDegrees& fixed,
+                                                 std::int64_t most_devices) {
+  for (std::int64_t devices = 1; devices <= most_devices; devices *= 2) {
+    SearchSpace space;
+    space.devices = devices;
+    space.load = load;
+    space.keep = 1;
+    space.fixed = fixed;
+    const PlanSearch search = search_plans_alone(planner, space);
+    if (!search.best.empty()) return search.best.front();
+  }
+  return std::nullopt;
+}
+
+DeviceChoiceReport make_device_choice_report(DeviceQuestion question) {
+  require_answerable(question);
+  keep_smaller_types(question);
+  DeviceChoiceReport report;
+  for (const MachineProfile& machine : question.machines) {
+    report.rows.push_back({machine.name, 0, {}});
+    report.rows.back().fewest.resize(question.weights.size());
+  }
+  for (std::size_t column = 0; column < question.weights.size(); ++column) {
+    add_fits(question, column, report.rows);
+  }
+  std::ranges::stable_sort(report.rows, comes_before);
+  for (const DeviceRow& row : report.rows) {
+    if (holds_nothing(row)) report.too_small.push_back(row.machine);
+  }
+  std::erase_if(report.rows, holds_nothing);
+  report.notes = question.notes;
+  report.question = std::move(question);
+  return report;
+}
+
+}  // namespace headroom

@@ -1,0 +1,146 @@
+// DeviceChoiceReport -> Document and JSON: machines by types of weights, with the fewest devices of
+// each and their speed.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "describe.h"
+#include "headroom/device_choice.h"
+#include "plan_words.h"
+#include "storage_report.h"
+#include "units.h"
+#include "writers.h"
+
+namespace headroom::detail {
+namespace {
+
+using MaybeFewest = std::optional<FewestDevices>;
+
+bool decodes(const DeviceChoiceReport& report) {
+  return report.question.model.spec.main_stack().causal();
+}
+
+bool has_prices(const DeviceChoiceReport& report) { return !report.question.hour_prices.empty(); }
+
+/// "stored", "float8", …
+std::string words_of(const std::optional<WeightType>& weights) {
+  return std::string(name_of(weights));
+}
+
+/// On a narrow screen, all but the devices of further types are left out.
+void add_columns(const DeviceChoiceReport& report, const std::string& weights, Table& table) {
+  const bool first = table.columns.size() == 2;
+  const Importance importance = first ? Importance::essential : Importance::optional;
+  const char* const speed = decodes(report) ? "decode" : "pass";
+  table.columns.push_back(number_column(weights + "_devices", weights, {"[devices]", 0}));
+  table.columns.push_back(
+      number_column(weights + "_tokens_per_s", speed, {"[tokens/s]", 1}, importance));
+  if (!has_prices(report)) return;
+  table.columns.push_back(
+      number_column(weights + "_price_per_hour", "price", {"[per hour]", 2}, importance));
+  if (!decodes(report)) return;
+  table.columns.push_back(number_column(weights + "_price_per_million_tokens", "price",
+                                        {"[per M tokens]", 2}, Importance::optional));
+}
+
+void add_cells(const DeviceChoiceReport& report, const MaybeFewest& fewest,
+               std::vector<Cell>& row) {
+  const auto cell = [&](auto value_of) { return fewest ? Cell{value_of(*fewest)} : Cell{}; };
+  row.push_back(
+      cell([](const FewestDevices& one) { return Integer{one.choice.parallel.devices()}; }));
+  row.push_back(cell([](const FewestDevices& one) { return one.time.tokens_per_s; }));
+  if (!has_prices(report)) return;
+  const auto price = [&](std::optional<double> FewestDevices::*member) {
+    return fewest ? cell_or_none((*fewest).*member) : Cell{};
+  };
+  row.push_back(price(&FewestDevices::price_per_hour));
+  if (decodes(report)) row.push_back(price(&FewestDevices::price_per_million_tokens));
+}
+
+Table device_table(const DeviceChoiceReport& report) {
+  // Memory of devices is sold by the GiB.
+  constexpr Unit kGiB{"GiB", Integer{1} << 30U};
+  Table table;
+  table.columns = {words_column("machine", "Machine"),
+                   number_column("memory_bytes", "Memory", in_unit(kGiB, 1))};
+  for (const auto& weights : report.question.weights) {
+    add_columns(report, words_of(weights), table);
+  }
+  for (const DeviceRow& row : report.rows) {
+    std::vector<Cell> cells{row.machine, row.memory_bytes};
+    for (const MaybeFewest& fewest : row.fewest) add_cells(report, fewest, cells);
+    table.rows.push_back(std::move(cells));
+  }
+  return table;
+}
+
+/// The head of a report on one plan, with no machine yet.
+PlanQuestion head_of(const DeviceQuestion& question) {
+  PlanQuestion head;
+  head.model = question.model;
+  head.query = question.query;
+  head.load = question.load;
+  head.images = question.images;
+  return head;
+}
+
+std::string verdict_of(const DeviceChoiceReport& report) {
+  const std::int64_t most = report.question.most_devices;
+  const std::size_t all = report.rows.size() + report.too_small.size();
+  return fmt::format("{} of {} machines hold it with at most {} device{}", report.rows.size(), all,
+                     most, most == 1 ? "" : "s");
+}
+
+Json json_of(const FewestDevices& fewest) {
+  return {{"devices", fewest.choice.parallel.devices()},
+          {"plan", plan_json(fewest.choice)},
+          {"total_bytes", json_integer(fewest.memory_bytes)},
+          {"iteration_s", fewest.time.iteration_s},
+          {"low_s", fewest.time.low_s},
+          {"high_s", fewest.time.high_s},
+          {"tokens_per_s", fewest.time.tokens_per_s},
+          {"ttft_s", json_or_null(fewest.time.ttft_s)},
+          {"price_per_hour", json_or_null(fewest.price_per_hour)},
+          {"price_per_million_tokens", json_or_null(fewest.price_per_million_tokens)}};
+}
+
+Json json_of(const DeviceRow& row, const DeviceQuestion& question) {
+  Json json;
+  json["name"] = row.machine;
+  json["memory_bytes"] = json_integer(row.memory_bytes);
+  json["weights"] = Json::array();
+  for (std::size_t i = 0; i < row.fewest.size(); ++i) {
+    json["weights"].push_back(
+        {{"type", words_of(question.weights[i])},
+         {"fewest", row.fewest[i] ? json_of(*row.fewest[i]) : Json(nullptr)}});
+  }
+  return json;
+}
+
+}  // namespace
+
+Document to_document(const DeviceChoiceReport& report) {
+  Document document = document_of(head_of(report.question));
+  document.add_verdict("verdict", verdict_of(report));
+  if (!report.rows.empty()) {
+    document.blocks.push_back(Heading{"Fewest devices, by the type of the weights"});
+    document.blocks.push_back(device_table(report));
+  }
+  if (!report.too_small.empty()) {
+    document.blocks.push_back(Heading{"Too small"});
+    document.add_line("machines", fmt::format("{}", fmt::join(report.too_small, ", ")));
+  }
+  return document;
+}
+
+Json to_json(const DeviceChoiceReport& report) {
+  Json json = question_json(head_of(report.question));
+  json["machine"] = nullptr;
+  json["most_devices"] = report.question.most_devices;
+  json["machines"] = Json::array();
+  for (const DeviceRow& row : report.rows)
+    json["machines"].push_back(json_of(row, report.question));
+  json["too_small"] = report.too_small;
+  return json;
+}
+
+}  // namespace headroom::detail
