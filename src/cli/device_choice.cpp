@@ -112,7 +112,7 @@ DeviceQuestion device_question_of(const PlanOptions& options, const DeviceChoice
   PlanQuestion plan = question_without_machine(options);
   DeviceQuestion question;
   question.model = std::move(plan.model);
-  question.query = std::move(plan.query);
+  question.query = plan.query;
   question.arithmetic = options.arithmetic;
   question.load = plan.load;
   question.images = plan.images;

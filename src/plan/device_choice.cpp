@@ -105,7 +105,8 @@ void require_answerable(const DeviceQuestion& question) {
     throw_invalid_input("devices are compared for serving only", "name one machine to train on");
   }
   if (question.machines.empty()) throw_invalid_input("there is no machine to try", "name some");
-  for (const auto& [machine, price] : question.hour_prices) {
+  for (const auto& priced : question.hour_prices) {
+    const std::string& machine = priced.first;
     const bool known = std::ranges::any_of(
         question.machines, [&](const MachineProfile& one) { return one.name == machine; });
     if (!known) {
