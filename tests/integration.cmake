@@ -93,10 +93,17 @@ if(HEADROOM_PYTHON)
         $<TARGET_FILE:headroom_fault_shim>)
     endif()
   endif()
+  integration_test(models_fit
+    ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/models_fit.py $<TARGET_FILE:headroom>)
   integration_test(style.letters
     ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/style/letters.py $<TARGET_FILE:headroom>)
 endif()
 
+if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND CMAKE_BUILD_TYPE STREQUAL "Release"
+    AND NOT HEADROOM_SANITIZE)
+  integration_test(style.hardened
+    bash ${CMAKE_CURRENT_LIST_DIR}/style/hardened.sh $<TARGET_FILE:headroom>)
+endif()
 integration_test(multimodal bash ${CMAKE_CURRENT_LIST_DIR}/multimodal.sh $<TARGET_FILE:headroom>
   ${CMAKE_CURRENT_LIST_DIR}/data/towers/tiny/gemma3.config.json 97)
 integration_test(strict bash ${CMAKE_CURRENT_LIST_DIR}/strict.sh $<TARGET_FILE:headroom>)

@@ -21,12 +21,14 @@
 //   shard             parallel_plan.h  Graph x ParallelPlan -> Graph of one rank
 //   Planner           plan.h           plan x load -> memory and time of the worst rank
 //   search_plans      plan.h           all legal plans -> the best ones
+//   engine_command    engine_command.h  plan -> the command line of an engine that runs it
 //   make_device_choice_report  device_choice.h  machines -> the fewest devices of each
 //   fit_rates         rate_fit.h       measured runs -> efficiencies of a machine
 //   sweep             report.h         grid of workloads -> rows
 //   layer_complexity  complexity.h     a layer's orders of growth, crossovers, exponents
 //   make_…_report     report.h         typed reports
 //   import_runs       compare.h        JSON of headroom and other engines -> runs to compare
+//   read_engine_log   engine_log.h     start-up log of vLLM or llama.cpp -> its figures
 //   render            report.h         report -> table, JSON, CSV, Markdown or HTML
 //
 // Every function that can fail throws headroom::Error (error.h).
@@ -38,6 +40,8 @@
 #include "headroom/compare.h"
 #include "headroom/complexity.h"
 #include "headroom/device_choice.h"
+#include "headroom/engine_command.h"
+#include "headroom/engine_log.h"
 #include "headroom/error.h"
 #include "headroom/expr.h"
 #include "headroom/graph.h"

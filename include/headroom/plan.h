@@ -43,6 +43,9 @@ struct DeviceRates {
   double kernel_s = 0;                  ///< training: fixed time of a kernel
   double collective_latency_s = 10e-6;  ///< of one collective; assumed
   double collective_step_s = 0;         ///< of one of its steps from rank to rank, besides
+
+  /// False for a machine of which only the memory is known: its plans have no time.
+  [[nodiscard]] bool have_speed() const noexcept { return flops_per_s > 0; }
 };
 
 /// The rates of `machine` for `purpose` with arithmetic in `dtype`. A measured machine's memory is
@@ -52,6 +55,9 @@ struct DeviceRates {
 /// `dtype`.
 [[nodiscard]] DeviceRates device_rates(const MachineProfile& machine, Purpose purpose, DType dtype,
                                        std::optional<DType> arithmetic);
+
+/// The memory of a machine of processors whose speed was not measured.
+[[nodiscard]] DeviceRates rates_without_speed(std::string name, Integer memory_bytes);
 
 /// Activation recomputation in the backward pass.
 struct Recomputation {
@@ -438,6 +444,7 @@ struct FitReport {
   std::vector<Remedy> remedies;               ///< if it does not fit
   /// The command that asks for each remedy, by its index; a front end fills them in.
   std::vector<std::string> remedy_commands;
+  std::string engine_command;  ///< of an engine that runs the plan, if it was asked for
   std::vector<std::string> notes;
 };
 
@@ -457,6 +464,7 @@ struct PlanReport {
   std::vector<Neighbour> neighbours;  ///< of the first
   std::optional<PlanResult> least;    ///< the plan with the least memory, if none fits
   double search_s = 0;
+  std::string engine_command;  ///< as in FitReport, for the first plan
   std::vector<std::string> notes;
 };
 

@@ -159,17 +159,26 @@ struct PresetQuery {
 /// similar names as a hint if no preset fits.
 [[nodiscard]] PresetsReport find_presets(const PresetQuery& query);
 
+/// A model of a local store on one device of a machine, at one sequence.
+struct LocalFit {
+  Integer total_bytes = 0;  ///< weights, KV-cache, activations and runtime
+  bool fits = false;
+  std::optional<std::int64_t> largest_context;  ///< in tokens; empty: no limit, or none
+};
+
 /// A model of a local store, by the headers of its files.
 struct LocalModelSummary {
   LocalModel model;
   std::optional<Integer> parameters;  ///< of its files, else of its config; empty if unreadable
   std::string storage_type;           ///< that of most bytes: "BF16", "Q4_K"; empty if unreadable
+  std::optional<LocalFit> fit{};      ///< if it was asked for, and the model can be read
 };
 
 /// `headroom models`.
 struct LocalModelsReport {
   std::vector<LocalModelSummary> models;
-  std::vector<std::string> notes;  ///< files and stores that cannot be read
+  std::optional<std::string> machine;  ///< whose memory `fit` is about
+  std::vector<std::string> notes;      ///< files and stores that cannot be read
 };
 
 /// Opens every model of `local` by its headers.

@@ -71,8 +71,8 @@ void run_compare(CompareCommand& command, int& status) {
 
 void add_compare_options(Command app, CompareCommand& command) {
   app.add_text("--import", "FILE", command.import_file,
-               "Another engine's measurement: llama-bench, vLLM bench, optimum-benchmark, or "
-               "headroom's own")
+               "Another engine's measurement: llama-bench, vLLM bench, optimum-benchmark, "
+               "headroom's own, or the start-up log of vLLM or llama.cpp")
       .group("Run");
   app.add_text("--machine", "MACHINE", command.machine,
                "Machine of the imported measurement: here, a name of `headroom machines`, or a "
@@ -115,6 +115,7 @@ void add_compare(Command root, int& status) {
       "  headroom compare gpt2 --phase generate --seq 64 --new-tokens 32 --detail\n"
       "  headroom compare predicted.json measured.json --tolerance time=10%\n"
       "  headroom compare llama-3-8b --import llama-bench.json --machine h100-80gb\n"
+      "  headroom compare llama-3-8b --import vllm.log\n"
       "\n"
       "Exit status: 1 if a row failed.");
   command.on_run([options, &status] {

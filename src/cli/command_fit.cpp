@@ -35,7 +35,7 @@ FitReport fit_on_fewest_devices(const PlanOptions& options) {
     throw_invalid_input("--count auto requires --batch in training",
                         "add --batch, the sequences of one step on all devices");
   }
-  PlanQuestion question = question_of(options);
+  PlanQuestion question = question_of(options, SpeedNeed::optional);
   Planner planner(question.model.spec, question.query, question.rates);
   const auto plan = plan_on_fewest_devices(planner, question.load, options.fixed, kMostFitted);
   if (!plan) return make_fit_report(std::move(question), request_of(options));
@@ -47,7 +47,7 @@ FitReport fit_on_fewest_devices(const PlanOptions& options) {
 
 FitReport fit_of(const PlanOptions& options) {
   if (options.count.fewest) return fit_on_fewest_devices(options);
-  return make_fit_report(question_of(options), request_of(options));
+  return make_fit_report(question_of(options, SpeedNeed::optional), request_of(options));
 }
 
 void run_fit(const FitCommand& fit, const Command& command, int& status) {
@@ -61,7 +61,12 @@ void run_fit(const FitCommand& fit, const Command& command, int& status) {
   for (const Remedy& remedy : report.remedies) {
     report.remedy_commands.push_back(command.restated(options_of(remedy)));
   }
-  if (!report.result.fits) status = 1;
+  if (report.result.fits) {
+    report.engine_command =
+        engine_command_of(options, report.question, report.result.choice, report.notes);
+  } else {
+    status = 1;
+  }
   output.write(render(report, render_options(options.output, Detail::summary)), report.notes);
 }
 

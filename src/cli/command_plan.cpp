@@ -26,8 +26,13 @@ void run_plan(PlanCommand& command, int& status) {
   space.fixed = options.fixed;
   space.keep = command.keep;
   space.threads = command.threads;
-  const PlanReport report = make_plan_report(question_of(options), space);
-  if (report.plans.empty()) status = 1;
+  PlanReport report = make_plan_report(question_of(options), space);
+  if (report.plans.empty()) {
+    status = 1;
+  } else {
+    report.engine_command =
+        engine_command_of(options, report.question, report.plans.front().choice, report.notes);
+  }
   output.write(render(report, render_options(options.output, Detail::summary)), report.notes);
 }
 
@@ -54,6 +59,7 @@ void add_plan(Command root, int& status) {
       "  headroom plan llama-3-70b --machine h100-80gb --count 64 --train --batch 512 --seq 8192\n"
       "  headroom plan llama-3-70b --machine h100-80gb --count 8 --serve --batch 64\n"
       "  headroom plan llama-3-8b --machine a100-80gb --count 16 --train --batch 128 --tp 2\n"
+      "  headroom plan llama-3-70b --machine h100-80gb --count 8 --batch 64 --engine vllm\n"
       "\n"
       "Exit status: 1 if no plan fits.");
   command.on_run([options, &status] { run_plan(*options, status); });

@@ -4,6 +4,7 @@
 #include "compare_command.h"
 #include "efficiency_options.h"
 #include "headroom/compare.h"
+#include "headroom/engine_log.h"
 #include "headroom/error.h"
 #include "headroom/predict.h"
 #include "json_text.h"
@@ -61,6 +62,53 @@ Comparison compare_one(ComparedRun measured, CompareCommand command) {
   return comparison;
 }
 
+/// A start-up log states everything but the type of the weights.
+void refuse_workload(const CompareCommand& command) {
+  std::vector<Option> others;
+  for (const auto* options : {&command.workload, &command.run_options.others}) {
+    for (const Option& option : *options) {
+      if (option.name() != "--weights") others.push_back(option);
+    }
+  }
+  refuse_given(others, "has no effect on a start-up log, which states its own run", "leave it out");
+}
+
+std::vector<std::string> notes_on_log(const EngineLog& log) {
+  std::vector<std::string> notes;
+  if (log.engine == LogEngine::vllm && !log.tensor_parallel) {
+    notes.emplace_back("the log states no tensor_parallel_size: one device is assumed");
+  }
+  if (log.engine == LogEngine::vllm && log.cache_tokens && !log.cache_bytes) {
+    notes.emplace_back("the log states no bytes of the KV-cache, so its tokens are not predicted");
+  }
+  if (log.engine == LogEngine::llama_cpp && log.cache_bytes && !log.context) {
+    notes.emplace_back("the log states no n_ctx, so its KV-cache is not predicted");
+  }
+  return notes;
+}
+
+Comparison compare_log(const std::string& text, const CompareCommand& command) {
+  refuse_workload(command);
+  const EngineLog log = read_engine_log(text, command.import_file);
+  std::vector<std::string> notes = notes_on_log(log);
+  Model model = with_stored_types(command.reading.load(command.subjects.front()), notes);
+  if (command.request.weights) {
+    model.spec = stored_as(std::move(model.spec), *command.request.weights);
+  }
+  CompareOptions options = command.options;
+  for (const Quantity quantity : {Quantity::weight_bytes, Quantity::kv_cache_bytes}) {
+    options.tolerances.emplace(quantity, kPrintedTolerance);
+  }
+  Comparison comparison = compare(predicted_start(model, log), measured_start(log), options);
+  comparison.workload = describe(log);
+  comparison.machine =
+      fmt::format("{}, as {} printed it", command.import_file, name_of(log.engine));
+  for (std::string& note : notes) comparison.notes.push_back(std::move(note));
+  for (std::string& note : notes_on_config(model.spec)) comparison.notes.push_back(std::move(note));
+  if (!model.name_note.empty()) comparison.notes.push_back(model.name_note);
+  return comparison;
+}
+
 }  // namespace
 
 Comparison compare_files(const CompareCommand& command) {
@@ -75,8 +123,10 @@ Comparison compare_files(const CompareCommand& command) {
 
 std::vector<Comparison> compare_import(const CompareCommand& command) {
   const std::string& file = command.import_file;
+  const std::string text = detail::read_text_file(file);
+  if (is_engine_log(text)) return {compare_log(text, command)};
   std::vector<Comparison> comparisons;
-  for (ComparedRun& measured : import_runs(detail::read_text_file(file), file)) {
+  for (ComparedRun& measured : import_runs(text, file)) {
     comparisons.push_back(compare_one(std::move(measured), command));
   }
   return comparisons;

@@ -32,7 +32,8 @@ void add_price(const std::string& word, std::map<std::string, double>& prices) {
 /// The first given option that describes one machine or one plan; nullptr if there is none.
 const char* option_of_one_machine(const PlanOptions& options) {
   const FixedDegrees& fixed = options.fixed;
-  const std::array<std::pair<bool, const char*>, 12> given{{
+  const std::array<std::pair<bool, const char*>, 13> given{{
+      {options.engine.has_value(), "--engine"},
       {fixed.tensor.has_value(), "--tp"},
       {fixed.sequence.has_value(), "--sp"},
       {fixed.pipeline.has_value(), "--pp"},

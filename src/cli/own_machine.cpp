@@ -73,6 +73,12 @@ std::string mismatch(const MachineProfile& profile, Backend backend) {
   return {};
 }
 
+std::optional<MachineProfile> valid_profile(Backend backend) {
+  auto profile = stored_profile(backend);
+  if (profile && !mismatch(*profile, backend).empty()) profile.reset();
+  return profile;
+}
+
 MachineProfile own_machine(Backend backend) {
   auto profile = stored_profile(backend);
   if (!profile) {

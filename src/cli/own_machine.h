@@ -35,6 +35,9 @@ enum class Storing { required, if_possible };
 /// The profile stored for this machine and build, if there is one; see load_own_profile.
 [[nodiscard]] std::optional<MachineProfile> stored_profile(measured::Backend backend);
 
+/// The stored profile, if it is valid on this machine.
+[[nodiscard]] std::optional<MachineProfile> valid_profile(measured::Backend backend);
+
 /// The stored profile of this machine. Throws Error{invalid_input} if there is none, or if it was
 /// measured on another processor or with another build of the backend.
 [[nodiscard]] MachineProfile own_machine(measured::Backend backend);

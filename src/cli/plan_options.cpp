@@ -270,6 +270,12 @@ void add_model_and_machine(Command command, PlanOptions& options, MachineNeed ne
 
 }  // namespace
 
+Choices<Engine> engine_choices() {
+  Choices<Engine> choices;
+  for (const EngineInfo& one : engines()) choices.emplace_back(one.name, one.engine);
+  return choices;
+}
+
 void add_plan_options(Command command, PlanOptions& options, MachineNeed need) {
   add_model_and_machine(command, options, need);
   add_load(command, options);
@@ -280,6 +286,8 @@ void add_plan_options(Command command, PlanOptions& options, MachineNeed need) {
   add_training(command, options);
   add_kv_cache(command, options);
   add_serving(command, options);
+  add_choice(command, "--engine", options.engine, engine_choices(),
+             "Show the command line of an engine that runs the plan");
   add_output_options(command, options.output);
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <variant>
 
+#include "headroom/engine_command.h"
 #include "headroom/plan.h"
 #include "headroom/storage.h"
 #include "model_reading.h"
@@ -40,6 +41,7 @@ struct PlanOptions {
   std::optional<double> intra_node_bytes_per_s;
   std::optional<double> inter_node_bytes_per_s;
   GivenEfficiency efficiency;
+  std::optional<Engine> engine;  ///< whose command line the report has
   OutputOptions output;
   // Handles of options that only one purpose reads.
   std::vector<Option> training_only;
@@ -64,9 +66,19 @@ void refuse_ignored_options(const PlanOptions& options);
 /// The planner's question without rates of a machine. Throws Error{invalid_input}.
 [[nodiscard]] PlanQuestion question_without_machine(const PlanOptions& options);
 
+/// Memory needs no calibration of this machine; time does.
+enum class SpeedNeed { required, optional };
+
 /// The planner's question, with defaults for options that were not given. Throws
-/// Error{invalid_input}.
-[[nodiscard]] PlanQuestion question_of(const PlanOptions& options);
+/// Error{invalid_input}, also for a machine without the speed that is needed.
+[[nodiscard]] PlanQuestion question_of(const PlanOptions& options,
+                                       SpeedNeed need = SpeedNeed::required);
+
+/// The command line that --engine asks for, with its notes added to `notes`; empty without it.
+/// Throws Error{invalid_input}.
+[[nodiscard]] std::string engine_command_of(const PlanOptions& options,
+                                            const PlanQuestion& question, const PlanChoice& choice,
+                                            std::vector<std::string>& notes);
 
 /// The one plan of these degrees; data parallelism fills the remaining devices. Throws
 /// Error{invalid_input} if the degrees do not multiply to the number of devices.

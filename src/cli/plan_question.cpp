@@ -23,10 +23,29 @@ Integer own_memory() {
   return pages > 0 && size > 0 ? checked_multiply(pages, size) : 0;
 }
 
-DeviceRates rates_of(const PlanOptions& options, const PlanQuery& query) {
+/// Options that describe the speed of a machine.
+bool describe_speed(const PlanOptions& options) {
+  const GivenEfficiency& efficiency = options.efficiency;
+  return efficiency.matrix || efficiency.memory || efficiency.network ||
+         options.intra_node_bytes_per_s || options.inter_node_bytes_per_s;
+}
+
+/// True for this machine without a calibration.
+bool lacks_speed(const PlanOptions& options) {
+  return options.machine == "here" && !describe_speed(options) &&
+         !valid_profile(default_backend()).has_value();
+}
+
+DeviceRates known_rates(const PlanOptions& options, const PlanQuery& query) {
   MachineProfile machine = machine_named(options.machine, default_backend());
   replace_efficiencies(options.efficiency, machine);
-  DeviceRates rates = device_rates(machine, query.purpose, query.dtype, query.arithmetic);
+  return device_rates(machine, query.purpose, query.dtype, query.arithmetic);
+}
+
+DeviceRates rates_of(const PlanOptions& options, const PlanQuery& query, SpeedNeed need) {
+  const bool memory_only = need == SpeedNeed::optional && lacks_speed(options);
+  DeviceRates rates =
+      memory_only ? rates_without_speed(options.machine, 0) : known_rates(options, query);
   if (options.machine == "here") rates.memory_bytes = own_memory();
   if (options.memory_bytes) {
     rates.memory_bytes = *options.memory_bytes;
@@ -143,10 +162,25 @@ PlanQuestion question_without_machine(const PlanOptions& options) {
   return question;
 }
 
-PlanQuestion question_of(const PlanOptions& options) {
+PlanQuestion question_of(const PlanOptions& options, SpeedNeed need) {
   PlanQuestion question = question_without_machine(options);
-  question.rates = rates_of(options, question.query);
+  question.rates = rates_of(options, question.query, need);
+  if (!question.rates.have_speed()) {
+    question.notes.emplace_back(
+        "this machine is not calibrated, so the plan has no time: `headroom calibrate` takes under "
+        "a minute");
+  }
   return question;
+}
+
+std::string engine_command_of(const PlanOptions& options, const PlanQuestion& question,
+                              const PlanChoice& choice, std::vector<std::string>& notes) {
+  if (!options.engine) return {};
+  EngineCommand command = engine_command(*options.engine, question, choice);
+  for (std::string& note : command.notes) {
+    notes.push_back(fmt::format("{}: {}", info(*options.engine).name, note));
+  }
+  return std::move(command.text);
 }
 
 PlanRequest request_of(const PlanOptions& options) {

@@ -78,6 +78,7 @@ std::string unjudged_quantity(const QuantityInfo& info, const ComparedRun& predi
                               const ComparedRun& measured, bool asked) {
   switch (info.kind) {
     case QuantityKind::count:
+    case QuantityKind::printed:
       return {};
     case QuantityKind::resident_memory:
       return !asked && *predicted.rss_growth_bytes < kLeastRssGrowth
@@ -106,6 +107,7 @@ ComparisonRow compare_quantity(const QuantityInfo& info, const ComparedRun& pred
   ComparisonRow row;
   row.quantity = info.name;
   row.title = info.title;
+  row.kind = info.kind;
   row.predicted = predicted_amount(info.quantity, predicted, measured);
   row.measured = measured_amount(info.quantity, measured);
   if (!row.predicted || !row.measured) {
@@ -194,7 +196,9 @@ Comparison compare(const ComparedRun& predicted, const ComparedRun& measured,
   comparison.model = predicted.identity.model.value_or("");
   comparison.workload = detail::workload_text(predicted.identity);
   for (const QuantityInfo& quantity : quantities()) {
-    comparison.rows.push_back(compare_quantity(quantity, predicted, measured, options));
+    ComparisonRow row = compare_quantity(quantity, predicted, measured, options);
+    const bool is_known = row.predicted || row.measured;
+    if (is_known || quantity.kind != QuantityKind::printed) comparison.rows.push_back(row);
   }
   if (options.detail == Detail::operators) {
     add_operators(predicted, measured, options, comparison.rows);

@@ -16,6 +16,8 @@ constexpr QuantityInfo kQuantities[] = {
     {Quantity::time_s, QuantityKind::time, "time_s", "time [ms]"},
     {Quantity::ttft_s, QuantityKind::time, "ttft_s", "TTFT [ms]"},
     {Quantity::tpot_s, QuantityKind::time, "tpot_s", "TPOT [ms]"},
+    {Quantity::kv_cache_tokens, QuantityKind::printed, "kv_cache_tokens", "KV-cache [tokens]"},
+    {Quantity::max_concurrency, QuantityKind::printed, "max_concurrency", "concurrency"},
 };
 static_assert(detail::lists_every<kQuantities>(&QuantityInfo::quantity));
 
@@ -46,6 +48,8 @@ double default_tolerance(Quantity quantity) noexcept {
       return kExact;
     case QuantityKind::resident_memory:
       return kResident;
+    case QuantityKind::printed:
+      return kPrintedTolerance;
     case QuantityKind::time:
       break;
   }

@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "headroom/plan.h"
 #include "headroom/predict.h"
 
@@ -98,6 +100,17 @@ DeviceRates device_rates(const MachineProfile& machine, Purpose purpose, DType d
   // The planner multiplies by the efficiency of `dtype`.
   rates.layer_gemm_flops_per_s =
       layers.flops_per_s * layers.efficiency.matrix / rates.efficiency.matrix;
+  return rates;
+}
+
+DeviceRates rates_without_speed(std::string name, Integer memory_bytes) {
+  DeviceRates rates;
+  rates.name = std::move(name);
+  rates.memory_bytes = memory_bytes;
+  rates.runtime = runtime_memory(Architecture::cpu);
+  rates.link = assumed_interconnect();
+  rates.efficiency_origin = EfficiencyOrigin::assumed;
+  rates.efficiency_source = "speed not measured";
   return rates;
 }
 

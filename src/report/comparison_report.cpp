@@ -10,10 +10,13 @@
 namespace headroom::detail {
 namespace {
 
-std::string amount_text(const std::optional<Amount>& amount) {
+/// Counts whole, times in milliseconds, ratios with the two decimals that engines print.
+std::string amount_text(const std::optional<Amount>& amount, QuantityKind kind) {
   if (!amount) return "–";
   if (const auto* count = std::get_if<Integer>(&*amount)) return with_separators(*count);
-  return fmt::format("{:.3f}", std::get<double>(*amount) * 1e3);
+  const double value = std::get<double>(*amount);
+  return kind == QuantityKind::printed ? fmt::format("{:.2f}", value)
+                                       : fmt::format("{:.3f}", value * 1e3);
 }
 
 std::string difference_text(const ComparisonRow& row) {
@@ -71,8 +74,9 @@ Document to_document(const Comparison& comparison) {
                    number_column("tolerance", "Allowed"), words_column("result", "Result")};
   for (const ComparisonRow& row : comparison.rows) {
     if (!row.predicted && !row.measured) continue;
-    table.rows.push_back({row.title, amount_text(row.predicted), amount_text(row.measured),
-                          difference_text(row), tolerance_text(row), result_text(row)});
+    table.rows.push_back({row.title, amount_text(row.predicted, row.kind),
+                          amount_text(row.measured, row.kind), difference_text(row),
+                          tolerance_text(row), result_text(row)});
   }
   Document document;
   document.add_subject(comparison.model, comparison.workload);

@@ -167,7 +167,8 @@ Document to_document(const FitReport& report) {
   add("largest context",
       fmt::format("{} at a batch of {}", limit_text(report.result.largest_context),
                   question.load.batch_size));
-  if (report.result.fits) add_iteration(report, document);
+  if (report.result.fits && question.rates.have_speed()) add_iteration(report, document);
+  if (!report.engine_command.empty()) add("command", report.engine_command);
   const PlanMemory& memory = report.result.figures.memory;
   document.blocks.push_back(memory_table(memory, question.rates.memory_bytes));
   const auto add_table = [&](const char* heading, bool is_empty, Table (*table)(const FitReport&)) {
@@ -189,6 +190,8 @@ Json to_json(const FitReport& report) {
   json["storage"] =
       serves ? to_json(report.storage, report.storage.bytes, report.parameters) : Json(nullptr);
   json.update(result_json(report.result, report.question));
+  json["engine_command"] =
+      report.engine_command.empty() ? Json(nullptr) : Json(report.engine_command);
   json["communication"] = Json::array();
   for (const Communication& row : report.communication) {
     json["communication"].push_back({{"group", name_of(row.group)},

@@ -124,6 +124,7 @@ Document to_document(const PlanReport& report) {
       fmt::format("{} · {} of {}", duration(best.figures.time.iteration_s),
                   describe_bytes(best.figures.memory.total()),
                   describe_bytes(question.rates.memory_bytes)));
+  if (!report.engine_command.empty()) add("command", report.engine_command);
   document.blocks.push_back(plan_table(report));
   add("legend",
       "MFU: model FLOPs over peak · Comm.: exposed communication · Bubble: pipeline fill and "
@@ -140,6 +141,8 @@ Json to_json(const PlanReport& report) {
   Json json = question_json(report.question);
   json["evaluated"] = report.search.evaluated;
   json["fitting"] = report.search.fitting;
+  json["engine_command"] =
+      report.engine_command.empty() ? Json(nullptr) : Json(report.engine_command);
   json["plans"] = Json::array();
   for (const PlanResult& result : report.plans) {
     json["plans"].push_back(result_json(result, report.question));

@@ -71,21 +71,22 @@ Json serving_json(const PlanQuery& query) {
 
 Json machine_json(const PlanQuestion& question) {
   const DeviceRates& rates = question.rates;
+  const auto speed = [&](double value) { return rates.have_speed() ? Json(value) : Json(nullptr); };
   Json json;
   json["name"] = rates.name;
   json["count"] = question.devices;
   json["memory_bytes"] = json_integer(rates.memory_bytes);
   json["driver_bytes"] = json_integer(rates.driver_bytes);
-  json["flops_per_s"] = rates.flops_per_s;
-  json["memory_bytes_per_s"] = rates.memory_bytes_per_s;
+  json["flops_per_s"] = speed(rates.flops_per_s);
+  json["memory_bytes_per_s"] = speed(rates.memory_bytes_per_s);
   json["devices_per_node"] = rates.link.devices_per_node;
   json["intra_node_bytes_per_s"] = rates.link.intra_node_bytes_per_s;
   json["inter_node_bytes_per_s"] = *rates.link.inter_node_bytes_per_s;
   json["interconnect_source"] = rates.link.source;
   const std::optional<Integer>& overhead = question.query.overhead_bytes;
-  json["assumed"] = {{"matrix_efficiency", rates.efficiency.matrix},
-                     {"memory_efficiency", rates.efficiency.memory},
-                     {"network_efficiency", rates.efficiency.network},
+  json["assumed"] = {{"matrix_efficiency", speed(rates.efficiency.matrix)},
+                     {"memory_efficiency", speed(rates.efficiency.memory)},
+                     {"network_efficiency", speed(rates.efficiency.network)},
                      {"exchange_latency_s", rates.collective_latency_s},
                      {"efficiency_origin", name_of(rates.efficiency_origin)},
                      {"efficiency_source", rates.efficiency_source},
@@ -185,6 +186,10 @@ Document document_of(const PlanQuestion& question) {
 
 void add_device(const PlanQuestion& question, Document& document) {
   const DeviceRates& rates = question.rates;
+  if (!rates.have_speed()) {
+    document.blocks.push_back(Line{"rates", "unknown: this machine is not calibrated"});
+    return;
+  }
   document.blocks.push_back(
       Line{"rates",
            fmt::format("{:.0f} % of peak arithmetic, {:.0f} % of memory and {:.0f} % of network "
@@ -245,7 +250,8 @@ Json result_json(const PlanResult& result, const PlanQuestion& question) {
   json["plan"] = plan_json(result.choice);
   json["fits"] = result.fits;
   json["memory"] = memory_json(result.figures.memory, question.rates);
-  json["time"] = result.fits ? time_json(result.figures.time) : Json(nullptr);
+  const bool has_time = result.fits && question.rates.have_speed();
+  json["time"] = has_time ? time_json(result.figures.time) : Json(nullptr);
   json["largest_batch"] = length_or_null(result.largest_batch);
   json["largest_context"] = length_or_null(result.largest_context);
   return json;

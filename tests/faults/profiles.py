@@ -91,6 +91,24 @@ def unreadable_folder(faults):
         folder(faults).chmod(0o700)
 
 
+def without_a_calibration(faults):
+    """Memory needs no calibration of this machine; time does."""
+    done = faults.run("fit", "gpt2", "--machine", "here", "--format", "json")
+    report = json.loads(done.out)
+    faults.check(done.status == 0 and report["fits"], f"gpt2 does not fit: {done.status} {done.err}")
+    faults.check(report["time"] is None and report["machine"]["flops_per_s"] is None, "there is a speed")
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    faults.check(report["machine"]["memory_bytes"] == memory, f"memory {report['machine']['memory_bytes']}")
+    faults.check("headroom calibrate" in done.err, f"no way to a time: {done.err}")
+    for form in ("table", "csv", "markdown", "html"):
+        done = faults.run("fit", "gpt2", "--machine", "here", "--format", form)
+        faults.check("inf" not in done.out.split() and "nan" not in done.out.split(), f"{form}: {done.out}")
+    done = faults.run("fit", "llama-3.1-405b", "--machine", "here", "--memory", "64GiB", "--count", "auto")
+    faults.check(done.status == 0 and "FITS" in done.out, f"exits with {done.status}: {done.out}{done.err}")
+    faults.refused(["plan", "gpt2", "--machine", "here"], 2, "not calibrated", "headroom calibrate")
+    faults.refused(["fit", "gpt2", "--machine", "here", "--matrix-efficiency", "0.5"], 2, "not calibrated")
+
+
 def efficiencies_are_fractions(faults):
     for word in ("nan", "inf", "-1", "0", "2"):
         faults.refused(["plan", "llama-3-8b", "--machine", "h100-80gb", "--network-efficiency", word], 2,
@@ -102,5 +120,6 @@ ROWS = [
     interrupted_calibration_stores_nothing,
     without_a_home,
     unreadable_folder,
+    without_a_calibration,
     efficiencies_are_fractions,
 ]

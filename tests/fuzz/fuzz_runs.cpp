@@ -1,10 +1,11 @@
-// Arbitrary JSON as a benchmark of any engine, or as a pair {"prediction", "measurement"}, gives an
-// error or runs that can be compared and reported.
+// Arbitrary text as a start-up log or a benchmark of any engine, or as a pair {"prediction",
+// "measurement"}, gives an error or runs that can be compared and reported.
 #include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "fuzz_target.h"
 #include "headroom/compare.h"
+#include "headroom/engine_log.h"
 #include "headroom/report.h"
 
 using namespace headroom;
@@ -22,6 +23,14 @@ void compare_and_report(const ComparedRun& predicted, const ComparedRun& measure
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
+  (void)test::accepts([&] {
+    const EngineLog log = read_engine_log(text, "file");
+    (void)describe(log);
+    const ComparedRun printed = measured_start(log);
+    compare_and_report(printed, printed);
+    static const Model model = load_model("gpt2");
+    compare_and_report(predicted_start(model, log), printed);
+  });
   (void)test::accepts([&] {
     for (const ComparedRun& run : import_runs(text, "file")) {
       (void)test::accepts([&] { compare_and_report(run, run); });

@@ -163,6 +163,7 @@ machines h100
 machines show a100-80gb
 machines show tpu-v5e
 models
+models --fit --machine rtx-4090
 presets list
 presets qwen3 --max-parameters 8B --sort parameters
 presets show gpt2

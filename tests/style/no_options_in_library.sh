@@ -4,11 +4,11 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-# Options of other programs: in the rules of KV-cache policies, and of tools that list devices.
+# Options of other programs: in the commands of engines, in the rules of KV-cache policies, and of tools that list devices.
 foreign='--page-size|--swa-full|--query-gpu|--format=csv|--showproductname'
 
 found=$(grep -rnE --include='*.cpp' --include='*.h' '"[^"]*(^|[^-[:alnum:]])--[a-z][^"]*"' src include |
-  grep -v '^src/cli/' | grep -vE '^[^:]*:[0-9]+: *//' | grep -vE -- "$foreign" || true)
+  grep -vE '^src/(cli/|plan/(serving|training)_commands\.cpp)' | grep -vE '^[^:]*:[0-9]+: *//' | grep -vE -- "$foreign" || true)
 if [[ -n $found ]]; then
   printf 'options of the command line in the library:\n%s\n' "$found" >&2
   exit 1

@@ -1,0 +1,162 @@
+// Both sides of a start-up log: its figures, and the same by prediction.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "enum_table.h"
+#include "headroom/engine_log.h"
+#include "headroom/error.h"
+#include "headroom/plan.h"
+
+namespace headroom {
+namespace {
+
+struct LogEngineName {
+  LogEngine engine;
+  std::string_view name;
+};
+constexpr LogEngineName kLogEngines[] = {{LogEngine::vllm, "vLLM"},
+                                         {LogEngine::llama_cpp, "llama.cpp"}};
+static_assert(detail::lists_every<kLogEngines>(&LogEngineName::engine));
+
+/// Without a context in the log, tokens are converted to bytes at this length.
+constexpr std::int64_t kUsualContext = 4096;
+
+Integer rounded(double bytes) { return Integer{std::llround(bytes)}; }
+
+KvCacheRequest cache_request(const EngineLog& log) {
+  KvCacheRequest request;
+  set_types(request, log.kv_types);
+  switch (log.engine) {
+    case LogEngine::vllm:
+      request.policy = KvPolicy::vllm;
+      request.prefix_caching = log.prefix_caching;
+      request.speculative_tokens = log.speculative_tokens;
+      break;
+    case LogEngine::llama_cpp:
+      request.policy = log.llama_cpp_windows;
+      request.batched_tokens = log.batched_tokens;
+      request.slots = log.slots;
+      break;
+  }
+  return request;
+}
+
+DType activations_of(const ModelSpec& spec) {
+  return stored_16_bit_type(spec).value_or(DType::bfloat16);
+}
+
+/// Memory of the rank that holds most, for one sequence of `context` tokens.
+PlanMemory rank_memory(const Model& model, const EngineLog& log, std::int64_t context) {
+  PlanQuery query;
+  query.dtype = activations_of(model.spec);
+  query.kv_cache = cache_request(log);
+  const DType cached = stated_kv_dtype(model.spec).value_or(query.dtype);
+  query.kv_dtype = counted_type(query.kv_cache, cached).value_or(cached);
+  PlanChoice choice;
+  choice.parallel.tensor = log.tensor_parallel.value_or(1);
+  choice.parallel.pipeline = log.pipeline_parallel.value_or(1);
+  Planner planner(model.spec, query, rates_without_speed({}, 0));
+  const Load load{1, context};
+  require_legal(choice, load, planner.limits(context));
+  return planner.evaluate(choice, load).memory;
+}
+
+/// vLLM divides the bytes that are left into blocks, and the tokens by the context
+/// (get_max_concurrency_for_kv_cache_config).
+void add_vllm_cache(const EngineLog& log, Integer sequence_bytes, std::int64_t context,
+                    ComparedRun& run) {
+  if (!log.cache_bytes || sequence_bytes == 0) return;
+  const double sequences = *log.cache_bytes / static_cast<double>(sequence_bytes);
+  run.amounts[Quantity::kv_cache_tokens] = rounded(sequences * static_cast<double>(context));
+  if (log.context) run.amounts[Quantity::max_concurrency] = sequences;
+}
+
+void predict_vllm(const Model& model, const EngineLog& log, ComparedRun& run) {
+  const std::int64_t context = log.context.value_or(kUsualContext);
+  const PlanMemory memory = rank_memory(model, log, context);
+  run.amounts[Quantity::weight_bytes] = memory.weights + memory.embedding_states;
+  add_vllm_cache(log, memory.kv_cache, context, run);
+}
+
+/// Keys and values: llama.cpp prints recurrent states apart.
+Integer bytes_of_cells(const KvCacheUse& use) {
+  Integer bytes = 0;
+  for (const KvCacheRow& row : use.rows) {
+    if (row.growth == KvGrowth::full || row.growth == KvGrowth::windowed) {
+      bytes += row.reserved_bytes;
+    }
+  }
+  return bytes;
+}
+
+void predict_llama_cpp(const Model& model, const EngineLog& log, ComparedRun& run) {
+  WorkloadRequest request;
+  request.phase = Phase::decode;
+  request.batch_size = log.sequences.value_or(1);
+  request.past_len = log.context.value_or(kUsualContext) - 1;
+  request.dtype = DType::float16;
+  request.latent = log.latent;
+  request.attention = AttentionImplementation::fused;
+  const Workload workload = resolve(request, model.spec);
+  const Graph graph = build_graph(model.spec, graph_options(workload));
+  run.amounts[Quantity::weight_bytes] = stored_weights(model.spec, graph).bytes;
+  if (!log.context) return;
+  const auto use = kv_cache_use(model.spec, graph, workload, cache_request(log));
+  if (use) run.amounts[Quantity::kv_cache_bytes] = bytes_of_cells(*use);
+}
+
+}  // namespace
+
+std::string_view name_of(LogEngine engine) noexcept {
+  return kLogEngines[static_cast<std::size_t>(engine)].name;
+}
+
+ComparedRun measured_start(const EngineLog& log) {
+  ComparedRun run;
+  run.engine = name_of(log.engine);
+  if (log.weight_bytes) run.amounts[Quantity::weight_bytes] = rounded(*log.weight_bytes);
+  switch (log.engine) {
+    case LogEngine::vllm:
+      if (log.cache_tokens) run.amounts[Quantity::kv_cache_tokens] = Integer{*log.cache_tokens};
+      if (log.concurrency) run.amounts[Quantity::max_concurrency] = *log.concurrency;
+      break;
+    case LogEngine::llama_cpp:
+      if (log.cache_bytes) run.amounts[Quantity::kv_cache_bytes] = rounded(*log.cache_bytes);
+      break;
+  }
+  return run;
+}
+
+ComparedRun predicted_start(const Model& model, const EngineLog& log) {
+  ComparedRun run;
+  run.identity.model = model.spec.name;
+  switch (log.engine) {
+    case LogEngine::vllm:
+      predict_vllm(model, log, run);
+      break;
+    case LogEngine::llama_cpp:
+      predict_llama_cpp(model, log, run);
+      break;
+  }
+  return run;
+}
+
+std::string describe(const EngineLog& log) {
+  std::string words(name_of(log.engine));
+  if (log.version) words += " " + *log.version;
+  const auto add = [&](const char* label, const std::optional<std::int64_t>& value) {
+    if (value) words += fmt::format(" · {} {}", label, *value);
+  };
+  add("tp", log.tensor_parallel);
+  add("pp", log.pipeline_parallel);
+  add("context", log.context);
+  add("sequences", log.slots ? log.slots : log.sequences);
+  if (log.kv_types.key) {
+    const KvType value = log.kv_types.value.value_or(*log.kv_types.key);
+    words += fmt::format(" · KV-cache {}", name_of_types(*log.kv_types.key, value));
+  }
+  return words;
+}
+
+}  // namespace headroom

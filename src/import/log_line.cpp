@@ -1,0 +1,52 @@
+#include "log_line.h"
+
+#include <charconv>
+#include <cmath>
+#include <string>
+#include <system_error>
+
+namespace headroom::detail {
+
+bool LogLine::has(std::string_view words) const noexcept {
+  return text_.find(words) != std::string_view::npos;
+}
+
+LogLine LogLine::from(std::string_view words) const noexcept {
+  const auto found = text_.find(words);
+  return LogLine(found == std::string_view::npos ? std::string_view() : text_.substr(found));
+}
+
+std::string_view LogLine::rest_after(std::string_view words) const noexcept {
+  const auto found = text_.find(words);
+  if (found == std::string_view::npos) return {};
+  const std::string_view rest = text_.substr(found + words.size());
+  const auto value = rest.find_first_not_of(" \t=");
+  return value == std::string_view::npos ? std::string_view() : rest.substr(value);
+}
+
+std::optional<double> LogLine::number_after(std::string_view words) const {
+  const std::string_view rest = rest_after(words);
+  std::string digits;
+  for (const char c : rest.substr(0, rest.find_first_not_of("0123456789.,"))) {
+    if (c != ',') digits += c;
+  }
+  double value = 0;
+  const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  const bool is_number = failure == std::errc() && end != digits.data();
+  return is_number && std::isfinite(value) ? std::optional(value) : std::nullopt;
+}
+
+std::optional<std::int64_t> LogLine::count_after(std::string_view words) const {
+  constexpr double kMost = 9007199254740992;  // 2^53: a double holds every integer below
+  const std::optional<double> value = number_after(words);
+  if (!value || *value >= kMost || *value != std::floor(*value)) return std::nullopt;
+  return static_cast<std::int64_t>(*value);
+}
+
+std::string_view LogLine::word_after(std::string_view words) const noexcept {
+  const std::string_view rest = rest_after(words);
+  return rest.substr(0, rest.find_first_not_of("abcdefghijklmnopqrstuvwxyz"
+                                               "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._^"));
+}
+
+}  // namespace headroom::detail

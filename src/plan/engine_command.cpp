@@ -1,0 +1,92 @@
+#include "headroom/engine_command.h"
+
+#include "command_words.h"
+#include "engine_commands.h"
+#include "enum_table.h"
+#include "headroom/error.h"
+
+namespace headroom {
+namespace {
+
+constexpr EngineInfo kEngines[] = {
+    {Engine::vllm, "vllm", Purpose::serve, "docs.vllm.ai, engine arguments and parallelism, 0.8.5"},
+    {Engine::sglang, "sglang", Purpose::serve, "docs.sglang.io, server arguments, 2026"},
+    {Engine::tensorrt_llm, "tensorrt-llm", Purpose::serve,
+     "nvidia.github.io/TensorRT-LLM, trtllm-serve, 1.0"},
+    {Engine::megatron, "megatron", Purpose::train,
+     "docs.nvidia.com/megatron-core, parallelism strategies guide, 2026"},
+    {Engine::torchtitan, "torchtitan", Purpose::train,
+     "github.com/pytorch/torchtitan, config/job_config.py, 0.2"},
+};
+static_assert(detail::lists_every<kEngines>(&EngineInfo::engine));
+
+void require_purpose(Engine engine, Purpose purpose) {
+  if (info(engine).purpose == purpose) return;
+  std::string others;
+  for (const EngineInfo& one : engines()) {
+    if (one.purpose != purpose) continue;
+    others += fmt::format("{}{}", others.empty() ? "" : ", ", one.name);
+  }
+  const char* const work = info(engine).purpose == Purpose::serve ? "serves" : "trains";
+  throw_invalid_input(fmt::format("{} {} models", info(engine).name, work),
+                      fmt::format("choose {}", others));
+}
+
+}  // namespace
+
+std::span<const EngineInfo> engines() noexcept { return kEngines; }
+
+const EngineInfo& info(Engine engine) noexcept {
+  return kEngines[static_cast<std::size_t>(engine)];
+}
+
+EngineCommand engine_command(Engine engine, const PlanQuestion& question,
+                             const PlanChoice& choice) {
+  require_purpose(engine, question.query.purpose);
+  switch (engine) {
+    case Engine::vllm:
+      return detail::vllm_command(question, choice);
+    case Engine::sglang:
+      return detail::sglang_command(question, choice);
+    case Engine::tensorrt_llm:
+      return detail::tensorrt_llm_command(question, choice);
+    case Engine::megatron:
+      return detail::megatron_command(question, choice);
+    case Engine::torchtitan:
+      break;
+  }
+  return detail::torchtitan_command(question, choice);
+}
+
+std::string detail::shell_word(std::string_view word) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789%+,-./:=@_";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos) {
+    return std::string(word);
+  }
+  std::string quoted = "'";
+  for (const char c : word) {
+    if (c == '\'') {
+      quoted += "'\\''";
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + "'";
+}
+
+std::string detail::model_argument(const PlanQuestion& question) {
+  const Model& model = question.model;
+  if (!model.weight_files.empty()) return shell_word(model.weight_files);
+  const std::optional<Preset> preset = find_preset(model.spec.name);
+  const bool has_repository = preset && !preset->repository.empty();
+  return shell_word(has_repository ? preset->repository : model.spec.name);
+}
+
+std::int64_t detail::sequences_per_replica(const PlanQuestion& question,
+                                           const PlanChoice& choice) noexcept {
+  const std::int64_t replicas = choice.parallel.data;
+  return (question.load.batch_size + replicas - 1) / replicas;
+}
+
+}  // namespace headroom

@@ -1,0 +1,119 @@
+// vLLM, SGLang and TensorRT-LLM: degrees, lengths and types of a serving plan as their options.
+#include "command_words.h"
+#include "engine_commands.h"
+
+namespace headroom::detail {
+namespace {
+
+std::string_view name_of_activations(DType type) {
+  return type == DType::float16 ? "float16" : type == DType::float32 ? "float32" : "bfloat16";
+}
+
+bool caches_in_float8(const PlanQuestion& question) {
+  return question.query.kv_cache.key_type == KvType::float8;
+}
+
+/// Weights that the engine converts while it loads them, by `--quantization`.
+void add_weights(const PlanQuestion& question, CommandWords& words, EngineCommand& command) {
+  if (!question.query.weights) return;
+  const WeightType type = *question.query.weights;
+  if (type == WeightType::float8) return words.add("--quantization", "fp8");
+  if (type == WeightType::nf4) return words.add("--quantization", "bitsandbytes");
+  const bool is_plain = type == WeightType::bfloat16 || type == WeightType::float16;
+  if (is_plain) return;
+  command.notes.push_back(
+      fmt::format("no option converts weights to {}: name a repository that stores them so",
+                  name_of(question.query.weights)));
+}
+
+/// Types of the cache that are neither the activations' nor float8.
+void note_cache(const PlanQuestion& question, EngineCommand& command) {
+  const KvCacheRequest& cache = question.query.kv_cache;
+  if (!cache.key_type || caches_in_float8(question)) return;
+  if (info(*cache.key_type).counted_as == question.query.dtype) return;
+  command.notes.push_back(
+      fmt::format("no option stores the KV-cache as {}",
+                  name_of_types(*cache.key_type, cache.value_type.value_or(*cache.key_type))));
+}
+
+void note_context_parallelism(const PlanChoice& choice, EngineCommand& command) {
+  if (choice.parallel.context > 1) {
+    command.notes.emplace_back("context parallelism has no option here");
+  }
+}
+
+}  // namespace
+
+EngineCommand vllm_command(const PlanQuestion& question, const PlanChoice& choice) {
+  const ParallelPlan& plan = choice.parallel;
+  EngineCommand command{Engine::vllm, {}, {}};
+  CommandWords words(fmt::format("vllm serve {}", model_argument(question)));
+  words.add("--dtype", name_of_activations(question.query.dtype));
+  words.add_degree("--tensor-parallel-size", plan.tensor);
+  words.add_degree("--pipeline-parallel-size", plan.pipeline);
+  words.add_degree("--data-parallel-size", plan.data);
+  if (plan.expert > 1) words.add("--enable-expert-parallel");
+  // Experts are spread over all ranks of a stage.
+  if (plan.expert > 1 && plan.expert != plan.tensor * plan.data) {
+    command.notes.push_back(
+        fmt::format("vLLM spreads experts over tp · dp = {} ranks", plan.tensor * plan.data));
+  }
+  words.add("--max-model-len", question.load.seq_len);
+  words.add("--max-num-seqs", sequences_per_replica(question, choice));
+  add_weights(question, words, command);
+  if (caches_in_float8(question)) words.add("--kv-cache-dtype", "fp8");
+  note_cache(question, command);
+  note_context_parallelism(choice, command);
+  command.text = words.text();
+  return command;
+}
+
+EngineCommand sglang_command(const PlanQuestion& question, const PlanChoice& choice) {
+  const ParallelPlan& plan = choice.parallel;
+  EngineCommand command{Engine::sglang, {}, {}};
+  CommandWords words("python -m sglang.launch_server");
+  words.add("--model-path", model_argument(question));
+  words.add("--dtype", name_of_activations(question.query.dtype));
+  words.add_degree("--tp-size", plan.tensor);
+  words.add_degree("--pp-size", plan.pipeline);
+  words.add_degree("--dp-size", plan.data);
+  words.add_degree("--ep-size", plan.expert);
+  words.add("--context-length", question.load.seq_len);
+  words.add("--max-running-requests", question.load.batch_size);
+  add_weights(question, words, command);
+  if (caches_in_float8(question)) words.add("--kv-cache-dtype", "fp8_e4m3");
+  note_cache(question, command);
+  note_context_parallelism(choice, command);
+  command.text = words.text();
+  return command;
+}
+
+EngineCommand tensorrt_llm_command(const PlanQuestion& question, const PlanChoice& choice) {
+  const ParallelPlan& plan = choice.parallel;
+  EngineCommand command{Engine::tensorrt_llm, {}, {}};
+  CommandWords words(fmt::format("trtllm-serve {}", model_argument(question)));
+  words.add_degree("--tp_size", plan.tensor);
+  words.add_degree("--pp_size", plan.pipeline);
+  words.add_degree("--ep_size", plan.expert);
+  words.add("--max_seq_len", question.load.seq_len);
+  words.add("--max_batch_size", sequences_per_replica(question, choice));
+  if (plan.data > 1) {
+    command.notes.push_back(
+        fmt::format("start {} servers: one is one replica of the plan", plan.data));
+  }
+  if (question.query.weights) {
+    command.notes.emplace_back(
+        "weights are converted beforehand: name a checkpoint that stores them so");
+  }
+  if (caches_in_float8(question)) {
+    command.notes.emplace_back(
+        "a float8 KV-cache is set in the file of --extra_llm_api_options: kv_cache_config: {dtype: "
+        "fp8}");
+  }
+  note_cache(question, command);
+  note_context_parallelism(choice, command);
+  command.text = words.text();
+  return command;
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,198 @@
+// Megatron-LM and torchtitan: degrees, batches, ZeRO and recomputation of a training plan as their
+// options. Data, tokenizer and learning rate are no part of a plan.
+#include <algorithm>
+
+#include "command_words.h"
+#include "engine_commands.h"
+#include "headroom/error.h"
+
+namespace headroom::detail {
+namespace {
+
+/// "torchrun --nnodes 2 --nproc-per-node 8 " for all devices.
+std::string launcher(const PlanQuestion& question) {
+  const std::int64_t node = std::min(question.devices, question.rates.link.devices_per_node);
+  const std::int64_t nodes = (question.devices + node - 1) / node;
+  return nodes == 1 ? fmt::format("torchrun --nproc-per-node {}", node)
+                    : fmt::format("torchrun --nnodes {} --nproc-per-node {}", nodes, node);
+}
+
+/// The sizes of a decoder that Megatron-LM does not read from a checkpoint.
+void add_sizes(const ModelSpec& spec, CommandWords& words) {
+  const StackSpec& stack = spec.main_stack();
+  const AttentionSpec& attention = stack.self_attention;
+  words.add("--num-layers", stack.num_layers);
+  words.add("--hidden-size", spec.hidden_size);
+  words.add("--ffn-hidden-size", stack.ffn.intermediate_size);
+  words.add("--num-attention-heads", attention.num_attention_heads);
+  if (attention.num_key_value_heads != attention.num_attention_heads) {
+    words.add("--group-query-attention");
+    words.add("--num-query-groups", attention.num_key_value_heads);
+  }
+  if (!stack.ffn.experts) return;
+  words.add("--num-experts", stack.ffn.experts->num_experts);
+  words.add("--moe-router-topk", stack.ffn.experts->num_experts_per_tok);
+  words.add("--moe-ffn-hidden-size", stack.ffn.experts->intermediate_size);
+}
+
+void add_megatron_degrees(const PlanQuestion& question, const PlanChoice& choice,
+                          CommandWords& words) {
+  const ParallelPlan& plan = choice.parallel;
+  words.add_degree("--tensor-model-parallel-size", plan.tensor);
+  if (plan.sequence == SequenceParallel::on) words.add("--sequence-parallel");
+  words.add_degree("--pipeline-model-parallel-size", plan.pipeline);
+  if (plan.interleave > 1) {
+    const std::int64_t layers = question.model.spec.main_stack().num_layers;
+    const std::int64_t chunks = plan.pipeline * plan.interleave;
+    words.add("--num-layers-per-virtual-pipeline-stage", (layers + chunks - 1) / chunks);
+  }
+  words.add_degree("--context-parallel-size", plan.context);
+  words.add_degree("--expert-model-parallel-size", plan.expert);
+  if (plan.expert_tensor == ExpertTensor::whole) words.add("--expert-tensor-parallel-size", 1);
+}
+
+void add_megatron_zero(Zero zero, CommandWords& words) {
+  constexpr std::string_view kSharding = "--use-megatron-fsdp --data-parallel-sharding-strategy";
+  switch (zero) {
+    case Zero::none:
+      break;
+    case Zero::optimizer:
+      words.add("--use-distributed-optimizer");
+      break;
+    case Zero::gradients:
+      words.add(kSharding, "optim_grads");
+      break;
+    case Zero::weights:
+      words.add(kSharding, "optim_grads_params");
+      break;
+  }
+}
+
+void add_megatron_recomputation(const Recomputation& recompute, CommandWords& words) {
+  switch (recompute.kind) {
+    case Recompute::none:
+      break;
+    case Recompute::selective:
+      words.add("--recompute-granularity selective");
+      break;
+    case Recompute::full:
+      words.add("--recompute-granularity full --recompute-method uniform");
+      words.add("--recompute-num-layers", recompute.every);
+      break;
+  }
+}
+
+/// The schedules that a pipeline of this engine has another name for, or lacks.
+void note_schedule(PipelineSchedule schedule, EngineCommand& command) {
+  if (schedule == PipelineSchedule::one_forward_one_backward) return;
+  command.notes.push_back(fmt::format("no option chooses the schedule {}", name_of(schedule)));
+}
+
+void note_offload(Offload offload, std::string_view option, EngineCommand& command) {
+  if (offload == Offload::none) return;
+  command.notes.push_back(fmt::format("the optimizer in the host's memory: see {}", option));
+}
+
+std::string_view torchtitan_schedule(const PlanChoice& choice) {
+  switch (choice.schedule) {
+    case PipelineSchedule::one_forward_one_backward:
+      return choice.parallel.interleave > 1 ? "Interleaved1F1B" : "1F1B";
+    case PipelineSchedule::zero_bubble:
+      return "InterleavedZeroBubble";
+    case PipelineSchedule::dual_pipe:
+      break;
+  }
+  return "DualPipeV";
+}
+
+void add_torchtitan_degrees(const PlanChoice& choice, CommandWords& words) {
+  const ParallelPlan& plan = choice.parallel;
+  const bool shards = choice.zero != Zero::none;
+  const std::int64_t group = choice.zero_ranks > 0 ? choice.zero_ranks : plan.data;
+  const std::int64_t sharded = shards ? group : 1;
+  words.add("--parallelism.data_parallel_shard_degree", sharded);
+  words.add_degree("--parallelism.data_parallel_replicate_degree", plan.data / sharded);
+  words.add_degree("--parallelism.tensor_parallel_degree", plan.tensor);
+  words.add_degree("--parallelism.context_parallel_degree", plan.context);
+  words.add_degree("--parallelism.expert_parallel_degree", plan.expert);
+  if (plan.pipeline == 1) return;
+  words.add("--parallelism.pipeline_parallel_degree", plan.pipeline);
+  words.add("--parallelism.pipeline_parallel_schedule", torchtitan_schedule(choice));
+  words.add("--parallelism.pipeline_parallel_microbatch_size", choice.micro_batch);
+}
+
+void add_torchtitan_zero(Zero zero, CommandWords& words, EngineCommand& command) {
+  switch (zero) {
+    case Zero::none:
+    case Zero::weights:
+      break;
+    case Zero::gradients:
+      words.add("--parallelism.fsdp_reshard_after_forward", "never");
+      break;
+    case Zero::optimizer:
+      words.add("--parallelism.fsdp_reshard_after_forward", "never");
+      command.notes.emplace_back("gradients are sharded as well: there is no ZeRO 1");
+      break;
+  }
+}
+
+void add_torchtitan_recomputation(const Recomputation& recompute, CommandWords& words) {
+  words.add("--activation_checkpoint.mode",
+            recompute.kind == Recompute::none                           ? "none"
+            : recompute.kind == Recompute::full && recompute.every == 1 ? "full"
+                                                                        : "selective");
+  if (recompute.kind == Recompute::full && recompute.every > 1) {
+    words.add("--activation_checkpoint.selective_ac_option", recompute.every);
+  }
+}
+
+}  // namespace
+
+EngineCommand megatron_command(const PlanQuestion& question, const PlanChoice& choice) {
+  if (!question.model.spec.decoder || question.model.spec.encoder) {
+    throw_invalid_input("megatron's command is for decoders only", "choose torchtitan");
+  }
+  EngineCommand command{Engine::megatron, {}, {}};
+  CommandWords words(launcher(question) + " pretrain_gpt.py");
+  add_sizes(question.model.spec, words);
+  words.add("--seq-length", question.load.seq_len);
+  words.add("--max-position-embeddings", question.load.seq_len);
+  words.add("--micro-batch-size", choice.micro_batch);
+  words.add("--global-batch-size", question.load.batch_size);
+  add_megatron_degrees(question, choice, words);
+  add_megatron_zero(choice.zero, words);
+  add_megatron_recomputation(choice.recompute, words);
+  if (question.query.dtype == DType::bfloat16) words.add("--bf16");
+  if (question.query.dtype == DType::float16) words.add("--fp16");
+  note_schedule(choice.schedule, command);
+  note_offload(choice.offload, "its guide to the optimizer's CPU offload", command);
+  command.notes.emplace_back(
+      "norms, activation, positions and tied embeddings of the model, data and learning rate are "
+      "not in the command");
+  command.text = words.text();
+  return command;
+}
+
+EngineCommand torchtitan_command(const PlanQuestion& question, const PlanChoice& choice) {
+  EngineCommand command{Engine::torchtitan, {}, {}};
+  CommandWords words(launcher(question) + " -m torchtitan.train");
+  const std::int64_t replicas = choice.parallel.data;
+  const bool is_pipeline = choice.parallel.pipeline > 1;
+  const std::int64_t local =
+      is_pipeline ? sequences_per_replica(question, choice) : choice.micro_batch;
+  words.add("--training.seq_len", question.load.seq_len);
+  words.add("--training.local_batch_size", local);
+  if (local * replicas < question.load.batch_size) {
+    words.add("--training.global_batch_size", question.load.batch_size);
+  }
+  add_torchtitan_degrees(choice, words);
+  add_torchtitan_zero(choice.zero, words, command);
+  add_torchtitan_recomputation(choice.recompute, words);
+  note_offload(choice.offload, "training.enable_cpu_offload, which takes weights as well", command);
+  command.notes.emplace_back(
+      "model, data and learning rate are those of the file of --job.config_file");
+  command.text = words.text();
+  return command;
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,124 @@
+// Command lines of engines, option by option; engine_command.cpp names the documents.
+#include <doctest/doctest.h>
+
+#include "headroom/engine_command.h"
+#include "headroom/error.h"
+#include "support/data.h"
+
+using namespace headroom;
+using namespace headroom::test;
+
+namespace {
+
+PlanQuestion asked(const char* model, Purpose purpose) {
+  PlanQuestion question;
+  question.model = load_model(model);
+  question.query.purpose = purpose;
+  question.rates = device_rates(find_machine("h100-80gb"), purpose, DType::bfloat16);
+  question.devices = 16;
+  question.load = {64, 8192};
+  return question;
+}
+
+std::string command_of(Engine engine, const PlanQuestion& question, const PlanChoice& choice) {
+  return engine_command(engine, question, choice).text;
+}
+
+}  // namespace
+
+TEST_CASE("the commands of engines that serve state degrees, lengths and types") {
+  PlanQuestion question = asked("llama-3-70b", Purpose::serve);
+  question.query.weights = WeightType::float8;
+  set_type(question.query.kv_cache, KvType::float8);
+  PlanChoice choice;
+  choice.parallel.tensor = 8;
+  choice.parallel.data = 2;
+  CHECK(command_of(Engine::vllm, question, choice) ==
+        "vllm serve meta-llama/Meta-Llama-3-70B --dtype bfloat16 --tensor-parallel-size 8 "
+        "--data-parallel-size 2 --max-model-len 8192 --max-num-seqs 32 --quantization fp8 "
+        "--kv-cache-dtype fp8");
+  CHECK(command_of(Engine::sglang, question, choice) ==
+        "python -m sglang.launch_server --model-path meta-llama/Meta-Llama-3-70B --dtype bfloat16 "
+        "--tp-size 8 --dp-size 2 --context-length 8192 --max-running-requests 64 --quantization "
+        "fp8 --kv-cache-dtype fp8_e4m3");
+  const EngineCommand tensorrt = engine_command(Engine::tensorrt_llm, question, choice);
+  CHECK(tensorrt.text ==
+        "trtllm-serve meta-llama/Meta-Llama-3-70B --tp_size 8 --max_seq_len 8192 --max_batch_size "
+        "32");
+  CHECK(tensorrt.notes.size() == 3);  // replicas, weights, cache
+}
+
+TEST_CASE("experts are spread over all ranks in vLLM, by a degree elsewhere") {
+  const PlanQuestion question = asked("mixtral-8x7b", Purpose::serve);
+  PlanChoice choice;
+  choice.parallel.data = 8;
+  choice.parallel.expert = 8;
+  const EngineCommand whole = engine_command(Engine::vllm, question, choice);
+  CHECK(whole.text.find(" --enable-expert-parallel") != std::string::npos);
+  CHECK(whole.notes.empty());
+  choice.parallel.expert = 4;
+  CHECK(engine_command(Engine::vllm, question, choice).notes ==
+        std::vector<std::string>{"vLLM spreads experts over tp · dp = 8 ranks"});
+  CHECK(command_of(Engine::sglang, question, choice).find(" --ep-size 4") != std::string::npos);
+}
+
+TEST_CASE("the commands of engines that train state degrees, batches, ZeRO and recomputation") {
+  const PlanQuestion question = asked("llama-3-8b", Purpose::train);
+  PlanChoice choice;
+  choice.parallel.tensor = 2;
+  choice.parallel.sequence = SequenceParallel::on;
+  choice.parallel.pipeline = 2;
+  choice.parallel.interleave = 4;
+  choice.parallel.data = 4;
+  choice.micro_batch = 2;
+  choice.zero = Zero::optimizer;
+  choice.recompute = {Recompute::full, 4};
+  CHECK(command_of(Engine::megatron, question, choice) ==
+        "torchrun --nnodes 2 --nproc-per-node 8 pretrain_gpt.py --num-layers 32 --hidden-size 4096 "
+        "--ffn-hidden-size 14336 --num-attention-heads 32 --group-query-attention "
+        "--num-query-groups 8 --seq-length 8192 --max-position-embeddings 8192 --micro-batch-size "
+        "2 --global-batch-size 64 --tensor-model-parallel-size 2 --sequence-parallel "
+        "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 4 "
+        "--use-distributed-optimizer --recompute-granularity full --recompute-method uniform "
+        "--recompute-num-layers 4 --bf16");
+  CHECK(command_of(Engine::torchtitan, question, choice) ==
+        "torchrun --nnodes 2 --nproc-per-node 8 -m torchtitan.train --training.seq_len 8192 "
+        "--training.local_batch_size 16 --parallelism.data_parallel_shard_degree 4 "
+        "--parallelism.tensor_parallel_degree 2 --parallelism.pipeline_parallel_degree 2 "
+        "--parallelism.pipeline_parallel_schedule Interleaved1F1B "
+        "--parallelism.pipeline_parallel_microbatch_size 2 "
+        "--parallelism.fsdp_reshard_after_forward never --activation_checkpoint.mode selective "
+        "--activation_checkpoint.selective_ac_option 4");
+}
+
+TEST_CASE(
+    "ZeRO 3 without a pipeline accumulates gradients in torchtitan, and is FSDP in Megatron") {
+  PlanQuestion question = asked("llama-3-8b", Purpose::train);
+  question.devices = 8;
+  PlanChoice choice;
+  choice.parallel.data = 8;
+  choice.zero = Zero::weights;
+  const std::string titan = command_of(Engine::torchtitan, question, choice);
+  CHECK(titan.find("torchrun --nproc-per-node 8 ") == 0);
+  CHECK(titan.find(" --training.local_batch_size 1 --training.global_batch_size 64") !=
+        std::string::npos);
+  CHECK(titan.find("reshard") == std::string::npos);
+  CHECK(command_of(Engine::megatron, question, choice)
+            .find(" --use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params") !=
+        std::string::npos);
+}
+
+TEST_CASE("an engine that serves refuses a training plan, and the other way round") {
+  const PlanQuestion serving = asked("llama-3-8b", Purpose::serve);
+  const PlanQuestion training = asked("llama-3-8b", Purpose::train);
+  CHECK(refusal_of([&] { (void)engine_command(Engine::vllm, training, {}); }) ==
+        "vllm serves models");
+  CHECK(refusal_of([&] { (void)engine_command(Engine::megatron, serving, {}); }) ==
+        "megatron trains models");
+}
+
+TEST_CASE("a path with blanks is one word of the command") {
+  PlanQuestion question = asked("gpt2", Purpose::serve);
+  question.model.weight_files = "/models/it's mine";
+  CHECK(command_of(Engine::vllm, question, {}).find("vllm serve '/models/it'\\''s mine' ") == 0);
+}
