@@ -245,7 +245,7 @@ struct LayerTraits {
   std::int64_t indexed_rate = 1;            ///< tokens per key that an indexer scores
   std::int64_t heavy_compression_rate = 0;  ///< tokens per compressed key without an indexer
 
-  /// True if costs depend on whole windows of tokens, so that they are no polynomials in a length.
+  /// True if costs depend on whole windows of tokens, so that they are not polynomials in a length.
   [[nodiscard]] bool compresses_keys() const noexcept {
     return indexed_rate > 1 || heavy_compression_rate > 0;
   }

@@ -17,7 +17,7 @@
  * An answer is an object:
  *
  *   "status"    exit status of the program: 0 fine, 1 a verdict failed, 2 usage or bad input, 3 a
- *               resource is missing, 4 a defect of headroom
+ *               resource is missing, 4 a bug in headroom
  *   "messages"  notes and warnings, a list of strings
  *   "report"    the report, by the command's JSON Schema, for requests of status 0 and 1; or
  *   "text"      the report as text, for commands without JSON and for other values of "format"

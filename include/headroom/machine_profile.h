@@ -353,7 +353,7 @@ struct Drift {
 /// fails before it starts.
 void prepare_profile_folder();
 
-/// A file with a profile. `kept_because` says why the profile before stays; empty if it was
+/// A file with a profile. `kept_because` says why the previous profile is kept; empty if it was
 /// replaced.
 struct StoredFile {
   std::filesystem::path file;

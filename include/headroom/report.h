@@ -156,7 +156,7 @@ struct PresetQuery {
 };
 
 /// The presets that the query asks for. Throws Error{invalid_input} for an unknown family, and with
-/// similar names as a hint if no preset fits.
+/// similar names as a hint if no preset matches.
 [[nodiscard]] PresetsReport find_presets(const PresetQuery& query);
 
 /// A model of a local store on one device of a machine, at one sequence.

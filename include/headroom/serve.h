@@ -140,7 +140,7 @@ struct ServeReport {
   std::vector<ServedPlan> plans;  ///< the answer first; a search adds its runners-up
   std::int64_t simulated = 0;     ///< plans
   bool searched = false;
-  std::optional<double> largest_rate;  ///< Poisson requests per second that keep the targets
+  std::optional<double> largest_rate;  ///< Poisson requests per second that meet the targets
   std::vector<std::string> notes;
 };
 
@@ -152,7 +152,7 @@ struct ServeReport {
 [[nodiscard]] ServeReport make_serve_report(ServeQuestion question, const PlanRequest& request);
 
 /// Searches the fewest devices, at most `most_devices`, and among their plans the fastest, that
-/// keep the targets. Degrees in `fixed` are kept.
+/// meet the targets. Degrees in `fixed` are kept.
 [[nodiscard]] ServeReport make_serve_report(ServeQuestion question, const FixedDegrees& fixed,
                                             std::int64_t most_devices);
 

@@ -146,7 +146,7 @@ struct Workload {
   /// Bytes per dropout-mask element: 1 as on CUDA. (PyTorch's CPU dropout stores the mask in the
   /// activation's type.)
   std::int64_t mask_bytes = 1;
-  /// Type that the weights are converted to; empty: as stored.
+  /// Type to convert weights to; empty: as stored.
   std::optional<WeightType> weights{};
   /// Type of the layers' GEMMs (is_layer_gemm); empty: `dtype`.
   std::optional<DType> arithmetic{};

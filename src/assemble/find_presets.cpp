@@ -42,7 +42,7 @@ const detail::Family& require_family(const std::string& model_type) {
   std::ranges::sort(known);
   known.erase(std::unique(known.begin(), known.end()), known.end());
   const std::string guess = detail::did_you_mean(detail::lower_case(query.text), known);
-  throw Error(ErrorCode::invalid_input, "no preset fits", query.text,
+  throw Error(ErrorCode::invalid_input, "no preset matches", query.text,
               guess.empty() ? "`headroom presets` lists all" : guess);
 }
 
@@ -88,7 +88,7 @@ std::vector<MachineProfile> find_machines(const std::string& text) {
   });
   if (!machines.empty()) return machines;
   const std::string guess = detail::did_you_mean(detail::lower_case(text), known);
-  throw Error(ErrorCode::invalid_input, "no machine fits", text,
+  throw Error(ErrorCode::invalid_input, "no machine matches", text,
               guess.empty() ? "`headroom machines` lists all" : guess);
 }
 

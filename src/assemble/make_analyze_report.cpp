@@ -50,8 +50,8 @@ void note_shortage(AnalyzeReport& report, const MachineProfile& machine) {
   if (needed <= memory) return;
   constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
   report.notes.push_back(fmt::format(
-      "does not fit on {}: weights, KV-cache and activations are {:.2f} GiB, its "
-      "memory {:.2f} GiB; the time is that of a device with enough",
+      "does not fit on {}: weights, KV-cache and activations are {:.2f} GiB, its memory {:.2f} "
+      "GiB; the time assumes enough memory",
       machine.name, static_cast<double>(needed) / kGib, static_cast<double>(memory) / kGib));
 }
 

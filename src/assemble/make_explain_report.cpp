@@ -285,7 +285,7 @@ ExplainReport make_explain_report(Model model, const WorkloadRequest& request, S
                                   const KvCacheRequest& kv_cache,
                                   std::optional<std::int64_t> new_tokens) {
   if (new_tokens && subject != Subject::kv) {
-    throw_invalid_input("new tokens concern the KV-cache",
+    throw_invalid_input("new tokens apply only to the KV-cache",
                         "leave them out, or explain the KV-cache");
   }
   AnalyzeReport analyzed =

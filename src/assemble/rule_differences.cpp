@@ -114,7 +114,7 @@ Differences parameter_differences(const ModelSpec& spec) {
   if (embedding.image || embedding.audio) add(differences, "an input without a vocabulary");
   const HeadSpec& head = spec.head;
   if (head.language_model && head.language_model->weight == WeightSharing::separate) {
-    add(differences, "a head of its own");
+    add(differences, "a separate (untied) head");
   }
   if (head.pooler || head.classifier) add(differences, "a pooler or classifier");
   return differences;

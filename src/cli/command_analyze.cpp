@@ -94,7 +94,7 @@ Rendered analyze_one(const AnalyzeOptions& options) {
 
 void run_analyze(AnalyzeOptions& options) {
   if (options.machine.empty()) {
-    refuse_given(options.machine_only, "applies to a predicted time only",
+    refuse_given(options.machine_only, "applies only to a predicted time",
                  "leave it out, or add --machine here");
   }
   ReportOutput output(options.output);

@@ -27,8 +27,8 @@ struct CalibrateCommand {
 
 std::string note_on(const StoredFile& stored) {
   if (stored.kept_because.empty()) return fmt::format("stored in {}", stored.file.string());
-  return fmt::format("not stored, since {}: the profile before stays ({})", stored.kept_because,
-                     stored.file.string());
+  return fmt::format("not stored, because {}: the previous profile is kept ({})",
+                     stored.kept_because, stored.file.string());
 }
 
 /// Replaces the machine's efficiencies for the purpose of `fitted`.
@@ -49,7 +49,7 @@ void fit_machine(const CalibrateCommand& command) {
   if (command.machine.empty()) {
     throw_invalid_input("--from requires --machine", "add --machine, such as --machine b200");
   }
-  refuse_given(command.measuring, "applies to a measurement of this machine only",
+  refuse_given(command.measuring, "applies only to a measurement of this machine",
                "leave it out, or leave out --from");
   OutputOptions screen = command.output;
   screen.file.clear();
@@ -71,7 +71,7 @@ void fit_machine(const CalibrateCommand& command) {
 void run_calibrate(CalibrateCommand& command, int& status) {
   if (!command.runs.empty()) return fit_machine(command);
   if (!command.machine.empty()) {
-    throw_invalid_input("--machine applies to --from only: calibrate measures this machine",
+    throw_invalid_input("--machine applies only to --from: calibrate measures this machine",
                         "add --from FILE, or leave out --machine");
   }
   if (command.quick) command.options.effort = measured::Effort::quick;
@@ -88,7 +88,7 @@ void run_calibrate(CalibrateCommand& command, int& status) {
 void add_calibrate(Command root, int& status) {
   auto options = std::make_shared<CalibrateCommand>();
   Command command =
-      root.add_command("calibrate", "Measure this machine's rates, for predictions of time");
+      root.add_command("calibrate", "Measure this machine's rates for time predictions");
   add_backend_option(command, options->options.backend);
   command.add_text("--from", "RUNS.jsonl", options->runs,
                    "Fit a device's efficiencies to measured runs instead: lines of {\"command\": "
@@ -114,7 +114,7 @@ void add_calibrate(Command root, int& status) {
       "  headroom analyze bert-base --machine here\n"
       "  headroom calibrate --from runs.jsonl --machine b200 -o my-b200.json\n"
       "\n"
-      "Exit status: 1 if a better profile stays in place of the new one.");
+      "Exit status: 1 if an existing, better profile is kept.");
   command.on_run([options, &status] { run_calibrate(*options, status); });
 }
 

@@ -109,7 +109,8 @@ Explained run_crossovers(const ExplainOptions& options) {
 
 Explained explain_once(const ExplainOptions& options, int& status) {
   if (!options.crossovers && !options.machine.empty()) {
-    throw_invalid_input("--machine concerns crossovers", "add --crossovers, or leave it out");
+    throw_invalid_input("--machine applies only to --crossovers",
+                        "add --crossovers, or leave it out");
   }
   if (options.crossovers) return run_crossovers(options);
   if (options.claim) return run_claim(options, status);
@@ -149,27 +150,27 @@ void add_explain(Command root, int& status) {
       "--steps", options->steps, "Derive step by step: shapes, product, count, subtotals, total");
   const Option measured =
       command.add_flag("--measured", options->measured,
-                       "Run the model once and lay the counts of the run beside the steps");
+                       "Also run the model once and show its counts beside the steps");
   const char* const claim = "--claim";
   command
       .add_text(
           claim, "N",
           [options, claim](const std::string& word) { options->claim = parse_claim(claim, word); },
-          "Explain another tool's figure as ours plus or minus named terms")
+          "Explain another tool's figure as headroom's plus or minus named terms")
       .excludes(steps)
       .excludes(measured);
   command
       .add_flag("--crossovers", options->crossovers,
-                "Say from which length or batch one cost exceeds another")
+                "List the lengths and batches at which one cost overtakes another")
       .excludes(steps)
       .excludes(measured);
   command.add_text(
       "--machine", "MACHINE", [options](const std::string& name) { options->machine = name; },
-      "Machine of --crossovers: adds the batch from which a decode step is bound by FLOPs");
+      "With --crossovers: adds the batch at which a decode step becomes compute-bound");
   add_count(
       command, "--new-tokens", kNewTokens,
       [options](std::int64_t count) { options->new_tokens = count; },
-      "Of --what kv: adds the cache at the end of a generation of N tokens");
+      "With --what kv: adds the cache after generating N tokens");
   add_workload_options(command, options->request, options->kv_cache, options->variations);
   add_output_options(command, options->output);
   command.set_footer(

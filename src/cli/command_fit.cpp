@@ -74,8 +74,8 @@ void run_fit(const FitCommand& fit, const Command& command, int& status) {
 
 void add_fit(Command root, int& status) {
   auto fit = std::make_shared<FitCommand>();
-  Command command =
-      root.add_command("fit", "Check whether a model fits on devices, and how much would");
+  Command command = root.add_command(
+      "fit", "Check whether a model fits on devices, and the largest batch and context that do");
   add_plan_options(command, fit->options, MachineNeed::optional);
   add_device_choice_options(command, fit->choice);
   command.set_footer(
@@ -88,7 +88,7 @@ void add_fit(Command root, int& status) {
       "full\n"
       "  headroom fit llama-3-70b --machines h100,l40s --price h100-80gb=2.50,l40s=0.80\n"
       "\n"
-      "Without --machine, every machine is tried with 1, 2, 4, … devices, at most --count (8).\n"
+      "Without --machine, tries every machine with 1, 2, 4, … devices, up to --count (8).\n"
       "Exit status: 1 if it does not fit.");
   command.on_run([fit, command, &status] { run_fit(*fit, command, status); });
 }

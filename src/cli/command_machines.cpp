@@ -50,7 +50,8 @@ void show_machine(const MachinesCommand& command) {
 
 void add_machines(Command root) {
   auto options = std::make_shared<MachinesCommand>();
-  Command command = root.add_command("machines", "List machines that times can be predicted for");
+  Command command =
+      root.add_command("machines", "List machines that headroom can predict times for");
   command.make_subcommand_optional();
   const char* const text = "Part of a catalogue machine's name, in any case";
   command.add_optional_argument("text", "TEXT", options->text, text);
@@ -58,7 +59,7 @@ void add_machines(Command root) {
   Command list = command.add_command("list", "This machine's profiles and the catalogue");
   list.add_optional_argument("text", "TEXT", options->text, text);
   add_output_options(list, options->output);
-  Command show = command.add_command("show", "Rates of one machine");
+  Command show = command.add_command("show", "Show one machine's rates");
   show.add_argument(
       "machine", "MACHINE", [options](const std::string& name) { options->name = name; },
       "here, a name of the list, or a file");

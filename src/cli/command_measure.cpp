@@ -172,7 +172,7 @@ void choose_storage(MeasureCommand& command, const Workload& workload, const fs:
     model = with_file_types(std::move(model));
   }
   if (storage != measured::HeldType::stored && command.activations) {
-    throw_invalid_input("--activations concerns weights in blocks, and this run has none",
+    throw_invalid_input("--activations applies only to weights in blocks, and this run has none",
                         "leave it out, or use a GGUF file, or --weights q8_0");
   }
   command.options.activations = command.activations.value_or(measured::ActivationPath::int8);
@@ -326,13 +326,13 @@ void add_measure_options(Command app, MeasureCommand& command) {
     command.request.weights = parse_weights(word);
   };
   app.add_text("--weights", "float32|bfloat16|q8_0|q6_k|q5_k_m|q4_k_m|q4_0|mxfp4", set_weights,
-               "Type in which the weights are held (those of a GGUF file as stored, others "
-               "float32); types in blocks are for random weights")
+               "Type to hold weights in (those of a GGUF file as stored, others float32); types in "
+               "blocks are for random weights")
       .group("Run");
   const Choices<measured::ActivationPath> paths{{"float32", measured::ActivationPath::float32},
                                                 {"int8", measured::ActivationPath::int8}};
   add_choice(app, "--activations", command.activations, paths,
-             "Type in which activations multiply weights in blocks (int8)")
+             "Type of activations multiplied with weights in blocks (int8)")
       .group("Run");
   add_dtype_option(app, command.request.dtype, "Type of activations (float32, the only one)");
   app.add_text("--input", "FILE", command.input,

@@ -32,7 +32,7 @@ MatchedPreset require_preset(const std::string& name) {
     known.insert(known.end(), preset.aliases.begin(), preset.aliases.end());
   }
   const std::string guess = detail::did_you_mean(name, known);
-  throw Error(ErrorCode::invalid_input, "no preset of this name", name,
+  throw Error(ErrorCode::invalid_input, "no preset has this name", name,
               guess.empty() ? "`headroom presets` lists them" : guess);
 }
 
@@ -69,7 +69,8 @@ Integer parse_parameters(const std::string& names, const std::string& word) {
   const auto unit = unit_of({rest, static_cast<std::size_t>(end - rest)});
   const double parameters = value * unit.value_or(0);
   if (failed != std::errc{} || !(parameters >= 1) || parameters > kMost) {
-    refuse_value(names, fmt::format("\"{}\" is no number of parameters such as 8B or 560M", word));
+    refuse_value(names,
+                 fmt::format("\"{}\" is not a number of parameters, such as 8B or 560M", word));
   }
   return Integer{std::llround(parameters)};
 }

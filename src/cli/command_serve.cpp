@@ -101,10 +101,11 @@ void add_traffic(Command root, const std::shared_ptr<ServeCommand>& command) {
           .group(kTrafficGroup);
   Option users = add_count(
       root, "--users", kCounts, [command](std::int64_t n) { command->users = n; },
-      "Users, each of whom sends the next request when the last is answered");
+      "Users, each sending the next request after the last answer");
   users.group(kTrafficGroup).excludes(rate);
-  Option trace = root.add_text("--trace", "FILE", command->trace,
-                               "Requests as lines of JSON: arrival_s, input_tokens, output_tokens");
+  Option trace =
+      root.add_text("--trace", "FILE", command->trace,
+                    "Requests, one JSON object per line: arrival_s, input_tokens, output_tokens");
   trace.group(kTrafficGroup).excludes(rate).excludes(users);
   add_count(
       root, "--input-tokens,--input", kTokens,
@@ -133,12 +134,12 @@ void add_scheduler(Command root, const std::shared_ptr<ServeCommand>& command) {
   SchedulerLimits& limits = command->question.limits;
   add_count(
       root, "--max-sequences", kSequences, [&limits](std::int64_t n) { limits.max_sequences = n; },
-      "Sequences that one replica runs at once, vLLM's max_num_seqs (256)")
+      "Concurrent sequences per replica, vLLM's max_num_seqs (256)")
       .group(kSchedulerGroup);
   add_count(
       root, "--batched-tokens", kBatchedTokens,
       [&limits](std::int64_t n) { limits.batched_tokens = n; },
-      "Tokens of one step, vLLM's max_num_batched_tokens (2048)")
+      "Tokens per step, vLLM's max_num_batched_tokens (2048)")
       .group(kSchedulerGroup);
   add_count(
       root, "--block-tokens", kBlockTokens, [&limits](std::int64_t n) { limits.block_tokens = n; },
@@ -147,15 +148,14 @@ void add_scheduler(Command root, const std::shared_ptr<ServeCommand>& command) {
   const Choices<Admission> admissions{{"prompt", Admission::prompt},
                                       {"request", Admission::request}};
   add_choice(root, "--admission", limits.admission, admissions,
-             "Cache that must be free before a request runs: of its prompt, as in vLLM, or of its "
-             "prompt and answer, as in TensorRT-LLM (prompt)")
+             "Cache needed to start a request: for its prompt, as in vLLM, or its prompt and "
+             "answer, as in TensorRT-LLM (prompt)")
       .group(kSchedulerGroup);
   const auto set_hit = [&limits](const std::string& text) {
     limits.prefix_hit = parse_positive("--prefix-hit", text, 1);
   };
   root.add_text("--prefix-hit", "FRACTION", set_hit,
-                "Fraction of the shortest prompt that all prompts begin with and that stays cached "
-                "(0)")
+                "Shared, cached prefix, as a fraction of the shortest prompt (0)")
       .group(kSchedulerGroup);
 }
 
@@ -171,23 +171,23 @@ void add_targets(Command root, const std::shared_ptr<ServeCommand>& command) {
     };
     root.add_text(name, "TIME", set, description).group(kTargetGroup);
   };
-  add_target("--ttft", targets.ttft_s, "Most time to the first token, such as 500ms");
-  add_target("--tpot", targets.tpot_s, "Most time per further token, such as 30ms");
-  add_target("--end-to-end", targets.end_to_end_s, "Most time of a whole request, such as 10s");
+  add_target("--ttft", targets.ttft_s, "Target time to first token, such as 500ms");
+  add_target("--tpot", targets.tpot_s, "Target time per further token, such as 30ms");
+  add_target("--end-to-end", targets.end_to_end_s, "Target time per request, such as 10s");
   const auto set_percentile = [&targets](const std::string& text) {
     targets.percentile = parse_positive("--percentile", text, kHighestPercentile);
   };
   root.add_text("--percentile", "P", set_percentile,
-                "Percentage of the requests that must keep the targets (99)")
+                "Percentage of requests that must meet the targets (99)")
       .group(kTargetGroup);
   add_count(
       root, "--most-devices", kDevices, [command](std::int64_t n) { command->most_devices = n; },
-      "Search up to this number of devices, if targets are given without --count (64)")
+      "Maximum devices to search, with targets and without --count (64)")
       .group(kTargetGroup);
   const auto set_price = [command](const std::string& text) {
     command->question.price_per_hour = parse_positive("--price", text, kHighestPrice);
   };
-  root.add_text("--price", "PRICE", set_price, "Price of one device for an hour, in any currency")
+  root.add_text("--price", "PRICE", set_price, "Price per device-hour, in any currency")
       .group(kTargetGroup);
 }
 

@@ -210,16 +210,16 @@ void add_grid(Command app, SweepGrid& grid) {
   add_length_axis(app, "--past,-p", grid.past_len,
                   "Tokens already in the KV-cache (0; 127 in decode)");
   add_length_axis(app, "--images", grid.images,
-                  "Images per sequence, multimodal models only; of CLIP and SigLIP, in all (0)");
+                  "Images per sequence (multimodal models), or in total (CLIP, SigLIP) (0)");
   add_image_sizes_axis(app, grid.image_size);
   add_length_axis(app, "--enc-seq", grid.enc_seq_len,
-                  "Tokens of the encoder's input (128), or of a diffusion transformer's text");
+                  "Tokens of the encoder's input (128), or text tokens of a diffusion transformer");
   add_axis(app, "--weights", grid.weights, weight_type_choices(),
-           "Types that the weights are converted to (as stored)");
+           "Types to convert weights to (as stored)");
   add_dtype_axis(app, grid.dtype);
   add_axis(app, "--arithmetic", grid.arithmetic, arithmetic_choices(),
-           "Types in which the layers' GEMMs compute (the config's for its quantised layers, else "
-           "as --dtype)");
+           "Compute types of the layers' GEMMs (the config's for its quantised layers, else as "
+           "--dtype)");
   add_kv_types_axis(app, grid.kv_types);
   add_axis(app, "--attention", grid.attention, attention_choices(),
            "Attention implementations (eager; on a device fused)");

@@ -52,10 +52,9 @@ void run_train_time(TrainTimeCommand& command) {
   std::vector<std::string> notes = question.notes;
   if (!options.batch_size) {
     question.load.batch_size = std::max<std::int64_t>(1, kStepTokens / question.load.seq_len);
-    notes.push_back(
-        fmt::format("a step has {} sequences, 16 Mi tokens as Llama 3 405B's: --batch "
-                    "sets another number",
-                    question.load.batch_size));
+    notes.push_back(fmt::format(
+        "a step has {} sequences (16 Mi tokens, as Llama 3 405B); change it with --batch",
+        question.load.batch_size));
   }
   const MachineProfile machine = machine_named(options.machine, default_backend());
   if (const auto* sheet = std::get_if<DatasheetRates>(&machine.rates); !command.budget.power_w) {
@@ -87,25 +86,25 @@ void add_train_time(Command root) {
       [&budget](const std::string& text) {
         budget.price_per_hour = parse_amount("--price", text, false);
       },
-      "Price of a device and hour");
+      "Price per device-hour, in any currency");
   command.add_text(
       "--power", "WATTS",
       [&budget](const std::string& text) { budget.power_w = parse_amount("--power", text, false); },
-      "Power of a device (the machine's limit)");
+      "Power per device (the machine's limit)");
   command.add_text(
       "--availability", "FRACTION",
       [&budget](const std::string& text) {
         budget.availability = parse_amount("--availability", text, false);
         if (budget.availability > 1) refuse_value("--availability", "must not be above 1");
       },
-      "Fraction of the time in which steps run (1)");
+      "Fraction of time in which steps run (1)");
   command.set_footer(
       "Examples:\n"
       "  headroom train-time llama-3.1-405b --tokens 15T --machine h100-80gb --count 16384 --seq "
       "8192\n"
       "  headroom train-time llama-3-8b --tokens 1T --machine b200 --count 64 --price 4 --zero 1\n"
       "\n"
-      "Degrees that are not given are searched for the fastest plan.");
+      "Degrees you do not give are searched for the fastest plan.");
   command.on_run([options] { run_train_time(*options); });
 }
 

@@ -26,7 +26,7 @@ void apply_identity(const RunIdentity& identity, CompareCommand& command) {
   if (identity.new_tokens) command.run.new_tokens = *identity.new_tokens;
   if (!command.request.seq_len) {
     throw Error(ErrorCode::invalid_input, "does not state the prompt length", command.import_file,
-                "add --seq, and --batch and --new-tokens unless the defaults apply");
+                "add --seq, and --batch and --new-tokens if they differ from the defaults");
   }
   const std::int64_t new_tokens = command.run.new_tokens;
   if (new_tokens < kNewTokens.least || new_tokens > kNewTokens.most) {

@@ -93,11 +93,11 @@ void add_device_choice_options(Command command, DeviceChoiceOptions& options) {
   const auto set_prices = [&options](const std::vector<std::string>& words) {
     for (const std::string& word : words) add_price(word, options.hour_prices);
   };
-  options.all.push_back(command
-                            .add_list("--price", "MACHINE=PRICE", set_prices,
-                                      "Price of one device for an hour, in any currency, such as "
-                                      "h100-80gb=2.50,l40s=0.80")
-                            .group(kChoiceGroup));
+  options.all.push_back(
+      command
+          .add_list("--price", "MACHINE=PRICE", set_prices,
+                    "Price per device-hour, in any currency, such as h100-80gb=2.50,l40s=0.80")
+          .group(kChoiceGroup));
 }
 
 DeviceQuestion device_question_of(const PlanOptions& options, const DeviceChoiceOptions& choice) {

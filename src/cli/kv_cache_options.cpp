@@ -78,14 +78,13 @@ std::vector<Option> add_kv_cache_options(Command command, KvCacheRequest& kv_cac
     }
     set_types(kv_cache, types.front());
   };
-  options.push_back(
-      command.add_text("--kv-dtype", kv_type_words(), store_types,
-                       "Type of the KV-cache; k=TYPE,v=TYPE for keys and values apart (as "
-                       "--dtype)"));
+  options.push_back(command.add_text(
+      "--kv-dtype", kv_type_words(), store_types,
+      "Type of the KV-cache; k=TYPE,v=TYPE sets keys and values separately (as --dtype)"));
   options.push_back(add_choice(command, "--kv-scales", kv_cache.scales, kv_scales_choices(),
                                "Scales stored with the quantised values (none)"));
   options.push_back(add_choice(command, "--kv-policy", kv_cache.policy, kv_policy_choices(),
-                               "Engine whose steady state and reservation are counted (ideal)"));
+                               "Engine whose memory to count, held and reserved (ideal)"));
   const auto add = [&](const char* names, std::optional<std::int64_t>& target,
                        const char* description) {
     const auto set = [&target](std::int64_t n) { target = n; };
@@ -95,17 +94,16 @@ std::vector<Option> add_kv_cache_options(Command command, KvCacheRequest& kv_cac
   add("--kv-capacity", kv_cache.capacity,
       "Tokens per sequence of a policy that reserves for a maximum length (its length)");
   add("--kv-batched-tokens", kv_cache.batched_tokens,
-      "Most tokens that one pass adds: vLLM's max_num_batched_tokens (8192), llama.cpp's n_ubatch "
-      "(512)");
+      "Maximum tokens per pass: vLLM's max_num_batched_tokens (8192), llama.cpp's n_ubatch (512)");
   add("--kv-slots", kv_cache.slots,
-      "Slots of a cache that sequences share in llama.cpp (a cache per sequence)");
+      "Slots that share one cache in llama.cpp (one cache per sequence)");
   options.push_back(command.add_flag("--kv-prefix-caching", kv_cache.prefix_caching,
                                      "Prefix caching of vLLM: a second state per sequence in "
                                      "recurrent layers"));
   add("--kv-speculative-tokens", kv_cache.speculative_tokens,
-      "Tokens that a drafter proposes per step in vLLM: a state each in recurrent layers (0)");
+      "Draft tokens per step in vLLM: one more state each in recurrent layers (0)");
   add("--kv-drafter-layers", kv_cache.drafter_layers,
-      "Layers of a drafter in vLLM with the model's full attention, such as MTP's (0)");
+      "Full-attention layers of a vLLM drafter, such as MTP's (0)");
   for (Option& option : options) (void)option.group(group);
   return options;
 }

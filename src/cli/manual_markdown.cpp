@@ -106,9 +106,9 @@ std::string manual_markdown(const CommandSummary& program) {
   std::string text =
       "# Reference: every command and option\n"
       "\n"
-      "The options of `--help`, of which this page and the manual pages are made. [Shared "
-      "options](options.md) explains\n"
-      "those that many commands take.\n";
+      "Every option, as in `--help`; this page and the manual pages are generated from it. [Shared "
+      "options](options.md)\n"
+      "explains options that many commands share.\n";
   for (const CommandSummary& command : program.subcommands) {
     text += chapter_of(command, program.name + " " + command.name);
   }

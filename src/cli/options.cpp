@@ -205,14 +205,14 @@ void add_output_options(Command command, OutputOptions& options, const std::stri
   const Option format =
       add_choice(command, "--format,-f", options.format, formats, "Format of the report (table)");
   command.add_flag("--json", options.json, "Short for --format json").excludes(format);
-  command.add_text(file, "FILE", options.file, "Write to a file, whole or not at all");
+  command.add_text(file, "FILE", options.file, "Write to a file, completely or not at all");
   command.add_flag("--quiet,-q", options.quiet, "No notes on standard error");
 }
 
 void add_image_options(Command command, std::int64_t& images, std::optional<ImageSize>& size) {
   add_count(
       command, "--images", [&images](std::int64_t n) { images = n; },
-      "Images per sequence, multimodal models only; of CLIP and SigLIP, in all (0)")
+      "Images per sequence (multimodal models), or in total (CLIP, SigLIP) (0)")
       .group("Workload");
   (void)add_image_size(
       command, size, "Pixels of each image, before the family's preprocessing (the tower's size)");
@@ -225,22 +225,22 @@ InferenceOptions add_inference_options(Command command, WorkloadRequest& request
   options.sizes = {
       lengths.add("--batch,-b", request.batch_size,
                   "Sequences per batch (1); 1,2,8 or 1..64:x2 reports each, as for every length"),
-      lengths.add(
-          "--seq,-s", request.seq_len,
-          "New tokens per sequence, visual ones included (128 and those of images; 1 in decode); "
-          "latent tokens of a diffusion transformer, in place of --image-size"),
+      lengths.add("--seq,-s", request.seq_len,
+                  "New tokens per sequence, including visual ones (128 and those of images; 1 in "
+                  "decode); for a diffusion transformer, latent tokens instead of --image-size"),
       lengths.add("--enc-seq", request.enc_seq_len,
-                  "Tokens of an encoder-decoder's encoder input (128), or of a diffusion "
-                  "transformer's text (its pipeline's most)"),
+                  "Tokens of an encoder-decoder's encoder input (128), or text tokens of a "
+                  "diffusion transformer (its pipeline's maximum)"),
       lengths.add("--images", request.images,
-                  "Images per sequence, multimodal models only; of CLIP and SigLIP, in all (0)"),
+                  "Images per sequence (multimodal models), or in total (CLIP, SigLIP) (0)"),
       add_image_size(command, request.image_size,
                      "Pixels of each image, before the family's preprocessing (the tower's size), "
-                     "or of what a diffusion transformer denoises (its pipeline's size)"),
+                     "or of a diffusion transformer's output (its pipeline's size)"),
       lengths.add("--frames", request.frames,
-                  "Frames of a diffusion transformer's video (its pipeline's number)"),
-      lengths.add("--global-tokens", request.global_tokens,
-                  "Tokens with global attention per sequence, Longformer only (the class's own)")};
+                  "Frames of a diffusion transformer's video (its pipeline's default)"),
+      lengths.add(
+          "--global-tokens", request.global_tokens,
+          "Tokens with global attention per sequence, Longformer only (the class's default)")};
   options.others = {lengths.add("--past,-p", request.past_len,
                                 "Tokens already in the KV-cache (0; 127 in decode)"),
                     add_choice(command, "--attention", request.attention, attention_choices(),

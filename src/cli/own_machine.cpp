@@ -51,9 +51,8 @@ StoredProfile calibrate_here(const measured::CalibrateOptions& options, Storing 
   clear_progress();
   if (stores) result.stored = store_own_profile(result.profile, name_of(options.backend));
   if (const std::string why = disturbance_of(result.profile.context); !why.empty()) {
-    result.warnings.push_back(why +
-                              " during the calibration: predicted ranges are wider for it; "
-                              "calibrate again on an idle machine");
+    result.warnings.push_back(
+        why + " during calibration, so predicted ranges are wider; recalibrate on an idle machine");
   }
   return result;
 }

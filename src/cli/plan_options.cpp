@@ -44,12 +44,12 @@ void add_load(Command command, PlanOptions& options) {
       .group(kLoadGroup);
   add_count(
       command, "--batch,-b", kDegrees, [&](std::int64_t n) { options.batch_size = n; },
-      "Sequences at once over all replicas (serving: 1; training: one per replica)")
+      "Batch size over all replicas (serving: 1; training: one per replica)")
       .group(kLoadGroup);
   add_count(
       command, "--seq,-s", kDegrees, [&](std::int64_t n) { options.seq_len = n; },
-      "Tokens per sequence; serving: the context that the KV-cache has room for (4096, or the "
-      "model's positions if fewer)")
+      "Tokens per sequence; serving: context length to reserve (4096, or the model's positions if "
+      "fewer)")
       .group(kLoadGroup);
   add_image_options(command, options.query.images, options.query.image_size);
   add_choice(command, "--attention", options.attention, attention_choices(),
@@ -75,8 +75,8 @@ void add_degrees(Command command, PlanOptions& options) {
   const Choices<ExpertTensor> expert_tensors{{"tp", ExpertTensor::divided},
                                              {"1", ExpertTensor::whole}};
   add_choice(command, "--etp", fixed.expert_tensor, expert_tensors,
-             "Tensor parallelism of routed experts: that of --tp, or 1, with --ep across the "
-             "tensor-parallel ranks, too (tp)")
+             "Tensor-parallel degree of routed experts: as --tp, or 1, which also spreads --ep "
+             "over the tensor-parallel ranks (tp)")
       .group(kPlanGroup);
 }
 
@@ -121,8 +121,8 @@ void add_types(Command command, PlanOptions& options) {
                          "has 16 bits, else bfloat16)");
   (void)add_arithmetic_option(command, options.arithmetic);
   add_choice(command, "--recipe", options.recipe, recipe_choices(),
-             "Types by the name of their recipe; training: of weights, gradients and optimizer "
-             "states (megatron: 2 + 4 + 12 bytes per parameter with Adam)")
+             "Types by recipe name; in training also of gradients and optimizer states (megatron: "
+             "2 + 4 + 12 bytes per parameter with Adam)")
       .group("Types");
 }
 
@@ -162,14 +162,14 @@ void add_training(Command command, PlanOptions& options) {
   training(add_choice(command, "--zero", options.fixed.zero, stages, "ZeRO stage; 3 is FSDP (0)"));
   training(add_count(
       command, "--zero-ranks", kDegrees, [&](std::int64_t n) { options.fixed.zero_ranks = n; },
-      "Replicas that ZeRO shards over; the groups of them are replicas (HSDP) (all)"));
+      "Replicas per ZeRO sharding group; several groups are HSDP (all)"));
   const Choices<DataOverlap> overlaps{
       {"auto", DataOverlap::by_zero}, {"on", DataOverlap::on}, {"off", DataOverlap::off}};
   training(add_choice(command, "--dp-overlap", options.fixed.overlap, overlaps,
-                      "Data-parallel communication during the passes (auto: without ZeRO 1)"));
+                      "Overlap data-parallel communication with the passes (auto: unless ZeRO 1)"));
   const Choices<Offload> offloads{{"none", Offload::none}, {"optimizer", Offload::optimizer}};
   training(add_choice(command, "--offload", options.fixed.offload, offloads,
-                      "Training states in the host's memory (none)"));
+                      "Training states to keep in host memory (none)"));
   training(add_choice(command, "--optimizer", options.query.states.optimizer, optimizer_choices(),
                       "Optimizer (adam)"));
   add_adapter(command, options);
@@ -189,7 +189,7 @@ void add_serving(Command command, PlanOptions& options) {
   serving(add_count(
       command, "--prefill-tokens", kPrefillTokens,
       [&](std::int64_t n) { options.query.prefill_tokens = n; },
-      "Most prompt tokens of one pass (2048)"));
+      "Maximum prompt tokens per pass (2048)"));
 }
 
 constexpr CountRange kDevices{1, std::int64_t{1} << 24U};
@@ -221,17 +221,17 @@ Option add_machine(Command command, PlanOptions& options, MachineNeed need) {
   add_bytes(command, "--memory", options.memory_bytes,
             "Memory of a device, such as 80GB or 79GiB (the machine's)");
   add_bytes(command, "--overhead", options.query.overhead_bytes,
-            "Memory of the runtime on each device, in place of context, communication library and "
-            "fragmentation (the machine's)");
+            "Runtime memory per device; replaces context, communication library and fragmentation "
+            "(the machine's)");
   add_count(
       command, "--devices-per-node", kDevicesPerNode,
       [&](std::int64_t n) { options.devices_per_node = n; },
       "Devices that share the fast network (the machine's, or 8)")
       .group(kMachineGroup);
   add_bandwidth(command, "--intra-node-bandwidth", options.intra_node_bytes_per_s,
-                "Bytes per second that a device sends within its node, such as 300GB");
+                "Send bandwidth per device within a node, such as 300GB");
   add_bandwidth(command, "--inter-node-bandwidth", options.inter_node_bytes_per_s,
-                "Bytes per second that a device sends to other nodes, such as 25GB");
+                "Send bandwidth per device between nodes, such as 25GB");
   add_device_efficiencies(command, options.efficiency, kMachineGroup);
   add_network_efficiency(command, options.efficiency, kMachineGroup);
   return count;
@@ -242,16 +242,16 @@ Option add_machine(Command command, PlanOptions& options, MachineNeed need) {
 void refuse_ignored_options(const PlanOptions& options) {
   switch (options.query.purpose) {
     case Purpose::serve:
-      refuse_given(options.training_only, "applies to training only",
+      refuse_given(options.training_only, "applies only to training",
                    "leave it out, or add --phase train");
-      refuse_given(options.adapter_only, "applies to training with an adapter only",
+      refuse_given(options.adapter_only, "applies only to training with an adapter",
                    "leave it out, or add --phase train --adapter lora");
       break;
     case Purpose::train:
-      refuse_given(options.serving_only, "applies to serving only",
+      refuse_given(options.serving_only, "applies only to serving",
                    "leave it out, or use --phase serve");
       if (options.query.adapter.kind == AdapterKind::none) {
-        refuse_given(options.adapter_only, "applies to an adapter only",
+        refuse_given(options.adapter_only, "applies only to an adapter",
                      "leave it out, or add --adapter lora");
       }
       break;

@@ -91,7 +91,7 @@ void set_lengths(const PlanOptions& options, PlanQuestion& question) {
   const Workload workload = resolve(request, spec);
   question.images = workload.images;
   question.notes.push_back(
-      "every rank of the first stage runs the image tower and its projector whole");
+      "every rank of the first stage runs the whole image tower and its projector");
   if (std::string note = note_on_images(workload, spec); !note.empty()) {
     question.notes.push_back(std::move(note));
   }
@@ -115,14 +115,14 @@ void apply_recipe(const PlanOptions& options, PlanQuery& query) {
   const bool trains = query.purpose == Purpose::train;
   if (const auto* recipe = std::get_if<Recipe>(&options.recipe)) {
     if (!trains) {
-      throw_invalid_input(fmt::format("--recipe {} is about training", info(*recipe).name),
+      throw_invalid_input(fmt::format("--recipe {} is a training recipe", info(*recipe).name),
                           "add --phase train, or choose w8a8, w8a8-fp8, w8a16 or w4a16");
     }
     query.states.recipe = *recipe;
   }
   if (const auto* recipe = std::get_if<InferenceRecipe>(&options.recipe)) {
     if (trains) {
-      throw_invalid_input(fmt::format("--recipe {} is about inference", info(*recipe).name),
+      throw_invalid_input(fmt::format("--recipe {} is an inference recipe", info(*recipe).name),
                           "choose a training recipe, such as fp8-transformer-engine");
     }
     query.weights = info(*recipe).weights;

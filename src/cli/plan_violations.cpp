@@ -15,7 +15,7 @@ Wording below_one(const char* option, std::int64_t value) {
 }
 
 Wording training_only(const char* option) {
-  return {fmt::format("{} applies to training only", option),
+  return {fmt::format("{} applies only to training", option),
           fmt::format("leave out {}, or use --phase train", option)};
 }
 
@@ -58,8 +58,8 @@ Wording wording_of(const PlanViolation& violation) {
                           plan.tensor * plan.context)};
     case PlanRule::pipeline_trains:
       return {
-          "--pp of an encoder-decoder applies to training only: the encoder's stages would be "
-          "idle in a decode step",
+          "--pp of an encoder-decoder applies only to training: the encoder's stages would be idle "
+          "in a decode step",
           "leave out --pp, or use --phase train"};
     case PlanRule::pipeline_layers:
       return {fmt::format("--pp {} needs {} layers; the model has {}", plan.pipeline, plan.pipeline,

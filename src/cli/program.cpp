@@ -41,7 +41,7 @@ void add_commands(Command root, int& status) {
       "\n"
       "Exit status: 0 success, 1 a verdict failed, 2 usage or bad input, 3 out of memory or a "
       "file\n"
-      "cannot be read or written, 4 a defect of headroom; 128 + the signal that ended a run.");
+      "cannot be read or written, 4 a bug in headroom; 128 + the signal that ended a run.");
 }
 
 Application make_application() {
@@ -80,8 +80,7 @@ Error current_error() {
   } catch (const std::bad_alloc&) {
     return {ErrorCode::missing_resource, "out of memory"};
   } catch (const std::exception& error) {
-    return {
-        ErrorCode::internal, error.what(), {}, "this is a defect of headroom: please report it"};
+    return {ErrorCode::internal, error.what(), {}, "this is a bug in headroom: please report it"};
   }
 }
 

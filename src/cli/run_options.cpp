@@ -83,7 +83,7 @@ RunOptions add_run_options(Command command, measured::MeasureOptions& options,
 
 void refuse_ignored_options(const RunOptions& options, MeasuredPhase phase) {
   if (phase == MeasuredPhase::generate) return;
-  refuse_given(options.generate_only, "applies to a generation only",
+  refuse_given(options.generate_only, "applies only to a generation",
                "leave it out, or add --phase generate");
 }
 

@@ -56,15 +56,14 @@ std::optional<DType> parse_activation_type(const std::string& names, const std::
     refuse_word(names, word, known, kActivationTypes);
   }
   throw_invalid_input(
-      fmt::format("{} {} is no type of activations: these have 16 or 32 bits", names, word),
+      fmt::format("{} {} is not an activation type: use a 16- or 32-bit type", names, word),
       fmt::format("use --weights {0} for the weights, --arithmetic {0} for the GEMMs", word));
 }
 
 Option add_weights_option(Command command, std::optional<WeightType>& weights) {
-  return add_choice(command, "--weights", weights, weight_type_choices(),
-                    "Type that the weights are converted to (as stored); fp32, fp16, bf16 and fp8 "
-                    "are short "
-                    "forms")
+  return add_choice(
+             command, "--weights", weights, weight_type_choices(),
+             "Type to convert weights to (as stored); fp32, fp16, bf16 and fp8 are short forms")
       .group(kTypesGroup);
 }
 
@@ -80,8 +79,8 @@ Option add_dtype_option(Command command, std::optional<DType>& dtype, const char
 
 Option add_arithmetic_option(Command command, std::optional<DType>& arithmetic) {
   return add_choice(command, "--arithmetic", arithmetic, arithmetic_choices(),
-                    "Type in which the layers' GEMMs compute (the config's for its quantised "
-                    "layers, else as --dtype)")
+                    "Compute type of the layers' GEMMs (the config's for its quantised layers, "
+                    "else as --dtype)")
       .group(kTypesGroup);
 }
 
@@ -99,7 +98,7 @@ std::vector<Option> add_type_options(Command command, WorkloadRequest& request) 
           add_arithmetic_option(command, request.arithmetic),
           command
               .add_text("--recipe", listed(inference_recipe_choices()), set,
-                        "Types of weights and arithmetic by the name of their recipe")
+                        "Weight and arithmetic types by recipe name")
               .group(kTypesGroup)};
 }
 

@@ -54,7 +54,7 @@ void Variations::for_each(const std::function<void(const VariedValues&)>& visit)
   std::size_t reports = 1;
   for (const Axis& axis : axes_) {
     if (axis.values.size() > kMostReports / reports) {
-      throw_invalid_input(fmt::format("these values ask for more than {} reports", kMostReports),
+      throw_invalid_input(fmt::format("these values give more than {} reports", kMostReports),
                           "give fewer values, or use `headroom sweep`, which writes one row each");
     }
     reports *= axis.values.size();

@@ -80,7 +80,8 @@ std::vector<std::string> warnings_about(const Measurement& measurement) {
   }
   const MachineContext& context = measurement.context;
   if (std::string why = disturbance_of(context); !why.empty()) {
-    warnings.push_back(std::move(why) + " during the run: its times are not the machine's own");
+    warnings.push_back(std::move(why) +
+                       " during the run, so its times include the effect of other programs");
   }
   if (context.frequency_governor == "powersave") {
     warnings.emplace_back("the frequency governor is powersave: clock rates may be low");

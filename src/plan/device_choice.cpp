@@ -104,13 +104,13 @@ void require_answerable(const DeviceQuestion& question) {
   if (question.query.purpose == Purpose::train) {
     throw_invalid_input("devices are compared for serving only", "name one machine to train on");
   }
-  if (question.machines.empty()) throw_invalid_input("there is no machine to try", "name some");
+  if (question.machines.empty()) throw_invalid_input("no machines to compare", "name at least one");
   for (const auto& priced : question.hour_prices) {
     const std::string& machine = priced.first;
     const bool known = std::ranges::any_of(
         question.machines, [&](const MachineProfile& one) { return one.name == machine; });
     if (!known) {
-      throw_invalid_input(fmt::format("\"{}\" has a price, but is not among the machines", machine),
+      throw_invalid_input(fmt::format("\"{}\" has a price but is not one of the machines", machine),
                           "leave the price out, or add the machine");
     }
   }

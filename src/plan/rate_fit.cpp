@@ -154,10 +154,13 @@ void require_runs(std::span<const MeasuredRun> runs) {
       throw_invalid_input(fmt::format("{}: time_s is not above 0", run.name),
                           "give the seconds of one iteration");
     }
-    if (run.question.query.purpose != runs.front().question.query.purpose) {
-      throw_invalid_input(fmt::format("{} and {} are one of serving and one of training",
-                                      runs.front().name, run.name),
-                          "fit each purpose to runs of its own");
+    const Purpose first_purpose = runs.front().question.query.purpose;
+    if (run.question.query.purpose != first_purpose) {
+      const bool serving_first = first_purpose == Purpose::serve;
+      throw_invalid_input(fmt::format("{} is a serving run and {} a training run",
+                                      serving_first ? runs.front().name : run.name,
+                                      serving_first ? run.name : runs.front().name),
+                          "fit them separately");
     }
     if (run.question.query.dtype != runs.front().question.query.dtype) {
       throw_invalid_input(

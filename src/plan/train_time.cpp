@@ -16,7 +16,7 @@ PlanResult fastest_plan(const PlanQuestion& question, const FixedDegrees& fixed)
   space.keep = 1;
   PlanReport report = make_plan_report(question, space);
   if (report.plans.empty()) {
-    throw_invalid_input("no plan of these devices fits a step of the training",
+    throw_invalid_input("no plan on these devices fits a training step",
                         "take more devices, another machine, or a smaller batch");
   }
   return report.plans.front();

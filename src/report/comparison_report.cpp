@@ -46,8 +46,8 @@ std::string result_text(const ComparisonRow& row) {
 
 std::string drift_text(const DriftReport& drift) {
   return fmt::format(
-      "GEMM {:.2f} → {:.2f}×, memory {:.2f} → {:.2f}× the calibrated time; the prediction is "
-      "corrected for it",
+      "GEMM {:.2f} → {:.2f}×, memory {:.2f} → {:.2f}× the calibrated time; the prediction accounts "
+      "for it",
       drift.before.compute, drift.after.compute, drift.before.memory, drift.after.memory);
 }
 

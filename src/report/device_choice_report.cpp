@@ -122,7 +122,7 @@ Document to_document(const DeviceChoiceReport& report) {
   Document document = document_of(head_of(report.question));
   document.add_verdict("verdict", verdict_of(report));
   if (!report.rows.empty()) {
-    document.blocks.push_back(Heading{"Fewest devices, by the type of the weights"});
+    document.blocks.push_back(Heading{"Fewest devices by weight type"});
     document.blocks.push_back(device_table(report));
   }
   if (!report.too_small.empty()) {

@@ -148,7 +148,7 @@ Document to_document(const ExplainReport& report) {
   }
   add_ffn_crossover(report, document);
   if (report.cache_passes_weights) {
-    document.add_line("cache", fmt::format("passes the weights at t = {}",
+    document.add_line("cache", fmt::format("outgrows the weights at t = {}",
                                            with_separators(*report.cache_passes_weights)));
   }
   add_rules(report, document);

@@ -60,7 +60,7 @@ void add_iteration(const FitReport& report, Document& document) {
   add(step_name(report.question.query.purpose, time),
       fmt::format("{} = {}", duration(time.iteration_s), parts));
   add("range",
-      fmt::format("{} to {}, as nine of ten runs", duration(time.low_s), duration(time.high_s)));
+      fmt::format("{} to {}, for nine of ten runs", duration(time.low_s), duration(time.high_s)));
   if (time.ttft_s) add("TTFT", fmt::format("{} for one prompt", duration(*time.ttft_s)));
   std::string throughput = fmt::format("{:.1f} tokens/s", time.tokens_per_s);
   if (time.mfu) throughput += fmt::format(" · MFU {:.1f} %", 100 * *time.mfu);
@@ -93,7 +93,7 @@ std::string words_of(const Remedy& remedy) {
 
 void add_remedies(const FitReport& report, Document& document) {
   if (report.remedies.empty()) return;
-  document.blocks.push_back(Heading{"It would fit with"});
+  document.blocks.push_back(Heading{"Changes that would fit"});
   for (std::size_t i = 0; i < report.remedies.size(); ++i) {
     const bool has_command = i < report.remedy_commands.size();
     document.blocks.push_back(Line{words_of(report.remedies[i]),

@@ -55,7 +55,7 @@ std::string embedded_report(const Json& report) {
   if (text.size() <= kMostJsonBytes) {
     return fmt::format("<script type=\"application/json\" class=\"report\">{}</script>\n", text);
   }
-  return fmt::format("<p>The JSON report has {} kB; it is not in this page.</p>\n",
+  return fmt::format("<p>The JSON report is {} kB, too large to include in this page.</p>\n",
                      text.size() / 1000);
 }
 

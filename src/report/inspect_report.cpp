@@ -85,7 +85,7 @@ std::string parameters_text(const Inspection& inspection) {
   if (!inspection.reconciliation) return found;
   const Integer expected = inspection.reconciliation->expected_parameters;
   if (inspection.weights.values == expected) return found + ", equal to the config";
-  return fmt::format("{}, but {} by the config", found, with_separators(expected));
+  return fmt::format("{}, but the config gives {}", found, with_separators(expected));
 }
 
 std::string verdict(const Inspection& inspection) {

@@ -257,8 +257,8 @@ std::string live_formulas(const AnalyzeReport& report) {
                         script_json(to_json(report, figures)));
   } else {
     html +=
-        "<p>This model counts whole windows, chosen keys or images, which are no polynomials: "
-        "headroom counts another workload.</p>\n";
+        "<p>This model's counts (whole windows, selected keys or images) are not polynomials; run "
+        "headroom again for another workload.</p>\n";
   }
   return html + "</section>\n";
 }

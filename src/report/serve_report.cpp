@@ -56,7 +56,7 @@ std::string verdict_text(const ServeReport& report) {
   add("TTFT", plan.figures.ttft, targets.ttft_s, plan.verdict.ttft);
   if (plan.figures.tpot) add("TPOT", *plan.figures.tpot, targets.tpot_s, plan.verdict.tpot);
   add("end to end", plan.figures.end_to_end, targets.end_to_end_s, plan.verdict.end_to_end);
-  return fmt::format("{} — {} for {:.4g} % of the requests", plan.verdict.met() ? "KEPT" : "MISSED",
+  return fmt::format("{} — {} for {:.4g} % of the requests", plan.verdict.met() ? "MET" : "MISSED",
                      fmt::join(parts, " · "), targets.percentile);
 }
 
@@ -125,7 +125,7 @@ Table plans_table(const ServeReport& report) {
     const ServeFigures& figures = plan.figures;
     const Cell tpot = figures.tpot ? Cell{figures.tpot->at_target} : Cell{};
     table.rows.push_back(
-        {describe(plan.choice, Purpose::serve), std::string(plan.verdict.met() ? "kept" : "missed"),
+        {describe(plan.choice, Purpose::serve), std::string(plan.verdict.met() ? "met" : "missed"),
          figures.ttft.at_target, tpot, figures.end_to_end.at_target, figures.output_tokens_per_s});
   }
   return table;
@@ -222,7 +222,7 @@ Document to_document(const ServeReport& report) {
   document.add_line("throughput", throughput_text(plan.figures));
   if (report.largest_rate) {
     document.add_line("largest rate",
-                      fmt::format("{:.3g} requests/s keep the targets", *report.largest_rate));
+                      fmt::format("{:.3g} requests/s meet the targets", *report.largest_rate));
   }
   document.add_line(
       "KV-cache",

@@ -27,8 +27,9 @@ std::string processor_text(const SystemReport& report) {
 }
 
 std::string memory_text(const SystemReport& report) {
-  return fmt::format("{} installed · a run may take {} ({})", describe_bytes(report.memory_bytes),
-                     describe_bytes(report.available_bytes), report.available_source);
+  return fmt::format("{} installed · {} available to a run ({})",
+                     describe_bytes(report.memory_bytes), describe_bytes(report.available_bytes),
+                     report.available_source);
 }
 
 std::string profile_text(const std::optional<OwnProfile>& profile) {

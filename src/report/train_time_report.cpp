@@ -35,19 +35,18 @@ Document to_document(const TrainTimeReport& report) {
   document.add_line("time",
                     fmt::format("{} — {:.0f} steps of {}", days(report.seconds), report.steps,
                                 duration(report.plan.figures.time.iteration_s)));
-  document.add_line("range", fmt::format("{} to {}, as nine of ten runs", days(report.low_s),
+  document.add_line("range", fmt::format("{} to {}, for nine of ten runs", days(report.low_s),
                                          days(report.high_s)));
   document.add_line("device-hours",
                     with_separators(static_cast<std::int64_t>(report.device_hours)));
   if (report.energy_j) {
     document.add_line(
-        "energy", fmt::format("{:.0f} MWh at {:.0f} W a device, hosts and cooling not "
-                              "counted",
+        "energy", fmt::format("{:.0f} MWh at {:.0f} W per device, excluding hosts and cooling",
                               *report.energy_j / kJoulesPerMegawattHour, *report.budget.power_w));
   }
   if (report.price) {
     document.add_line("price",
-                      fmt::format("{} at {:.2f} a device and hour",
+                      fmt::format("{} at {:.2f} per device-hour",
                                   with_separators(static_cast<std::int64_t>(*report.price)),
                                   *report.budget.price_per_hour));
   }

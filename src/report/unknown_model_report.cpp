@@ -1,7 +1,7 @@
 // UnknownModel -> Document and JSON (reports/unknown_model.schema.json).
 //
 //   my-model    architecture unknown: parameters and bytes only
-//   type        acme · AcmeForCausalLM · nearest known types: arcee
+//   type        acme · AcmeForCausalLM · closest known types: arcee
 //   parameters  124,439,808
 //   weights     237.35 MiB · 16.00 bits per weight · 1 file · 160 tensors
 #include <fmt/format.h>
@@ -21,13 +21,13 @@ std::string type_text(const UnknownModel& model) {
   std::string text = model.model_type.empty() ? "not stated" : model.model_type;
   if (!model.architecture.empty()) text += " · " + model.architecture;
   if (model.nearest_types.empty()) return text;
-  return text + fmt::format(" · nearest known types: {}", fmt::join(model.nearest_types, ", "));
+  return text + fmt::format(" · closest known types: {}", fmt::join(model.nearest_types, ", "));
 }
 
 std::string weights_text(const UnknownModel& model) {
   const std::string bytes = describe_bytes(model.weight_bytes());
   if (model.index) {
-    return fmt::format("{} by the index · {} of its files absent", bytes,
+    return fmt::format("{} according to the index · {} of its files missing", bytes,
                        model.index->absent_files);
   }
   const auto bits = model.files->weights.bits_per_value();
@@ -50,7 +50,7 @@ std::string cache_text(const UnknownModelEstimates& estimates) {
 }
 
 void add_estimates(const UnknownModel& model, Document& document) {
-  document.blocks.emplace_back(Heading{"Estimates, as for a plain decoder"});
+  document.blocks.emplace_back(Heading{"Estimates for a plain decoder"});
   if (!model.estimates) {
     document.add_line("none", model.why_no_estimates + " is missing");
     return;

@@ -24,15 +24,15 @@ void add_notes(ServeReport& report) {
   const bool open = !std::holds_alternative<UserArrivals>(report.question.traffic.arrivals);
   if (open && figures.arrivals_per_s > 0 &&
       figures.requests_per_s < kServedFraction * figures.arrivals_per_s) {
-    report.notes.push_back(fmt::format(
-        "{:.3g} requests/s arrive and {:.3g} are answered: if arrivals go on, the queue "
-        "grows, and latencies with it",
-        figures.arrivals_per_s, figures.requests_per_s));
+    report.notes.push_back(
+        fmt::format("{:.3g} requests/s arrive but only {:.3g} are answered: the queue and "
+                    "latencies keep growing",
+                    figures.arrivals_per_s, figures.requests_per_s));
   }
   if (figures.preemptions > 0) {
     report.notes.push_back(
-        fmt::format("the KV-cache ran out {} times: the sequence that was admitted last is then "
-                    "prefilled again",
+        fmt::format("the KV-cache ran out {} times; each time the most recently admitted sequence "
+                    "was preempted and prefilled again",
                     figures.preemptions));
   }
 }
@@ -61,7 +61,7 @@ ServeReport make_serve_report(ServeQuestion question, const FixedDegrees& fixed,
   Planner planner = planner_of(question);
   detail::SizeSearch search = detail::search_sizes(planner, question, fixed, most_devices);
   if (search.plans.empty()) {
-    throw_invalid_input(fmt::format("{} fits on no plan of up to {} devices with these requests",
+    throw_invalid_input(fmt::format("no plan on up to {1} devices fits {0} with these requests",
                                     question.plan.model.spec.name, most_devices),
                         "allow more devices, smaller weights or shorter requests");
   }

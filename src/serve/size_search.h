@@ -7,13 +7,13 @@
 
 namespace headroom::detail {
 
-/// Plans of one number of devices, best first: those that keep the targets, then the closest.
+/// Plans of one number of devices, best first: those that meet the targets, then the closest.
 struct SizeSearch {
   std::vector<ServedPlan> plans;
   std::int64_t simulated = 0;
 };
 
-/// Simulates all legal plans for 1, 2, 4, … devices, at most `most_devices`, until some keep the
+/// Simulates all legal plans for 1, 2, 4, … devices, at most `most_devices`, until some meet the
 /// targets. Empty if the model fits on none.
 [[nodiscard]] SizeSearch search_sizes(Planner& planner, const ServeQuestion& question,
                                       const FixedDegrees& fixed, std::int64_t most_devices);

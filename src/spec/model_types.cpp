@@ -56,7 +56,7 @@ std::string list_of_types_hint(std::string_view model_type) {
   const std::vector<std::string> nearest = nearest_model_types(model_type);
   std::string hint = model_type.empty() ? "add the model's type"
                      : nearest.empty()  ? "no known type has a name like it"
-                                        : "the nearest known types: ";
+                                        : "the closest known types: ";
   for (std::size_t i = 0; i < nearest.size() && !model_type.empty(); ++i) {
     hint += (i == 0 ? "" : ", ") + nearest[i];
   }

@@ -6,7 +6,7 @@
 
 namespace headroom::detail {
 
-/// Two lines: the nearest known types, and the command that lists all.
+/// Two lines: the closest known types, and the command that lists all.
 [[nodiscard]] std::string list_of_types_hint(std::string_view model_type);
 
 }  // namespace headroom::detail

@@ -67,17 +67,17 @@ KeyEffect effect_of_unread(std::string_view key, const nlohmann::json& value) {
 void require_no_structural(const UnreadKeys& unread, const std::string& file) {
   const std::vector<UnreadKey>& keys = unread.structural;
   if (keys.empty()) return;
-  const std::string hint = "remove what changes neither sizes nor operators";
   if (keys.size() == 1) {
     throw Error(ErrorCode::invalid_input,
                 fmt::format("is unknown and could change a figure: {}", keys.front().value),
-                file + "#" + keys.front().pointer, hint);
+                file + "#" + keys.front().pointer,
+                "remove it if it affects neither sizes nor operators");
   }
   std::string list;
   for (const UnreadKey& key : keys) list += (list.empty() ? "" : ", ") + described(key);
   throw Error(ErrorCode::invalid_input,
               fmt::format("{} keys are unknown and could change a figure: {}", keys.size(), list),
-              file, hint);
+              file, "remove those that affect neither sizes nor operators");
 }
 
 }  // namespace headroom::detail

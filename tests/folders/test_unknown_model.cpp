@@ -192,7 +192,7 @@ TEST_CASE("an unknown model type is refused in three lines: the type, its neares
   } catch (const Error& error) {
     CHECK(error.message() == "the model type \"qwen4_moe\" is unknown");
     CHECK(error.hint() ==
-          "the nearest known types: qwen2_moe, qwen3_moe, qwen3_5_moe\n"
+          "the closest known types: qwen2_moe, qwen3_moe, qwen3_5_moe\n"
           "`headroom presets types` lists all");
   }
 }
