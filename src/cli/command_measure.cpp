@@ -18,6 +18,7 @@
 #include "session.h"
 #include "setting_options.h"
 #include "type_options.h"
+#include "user_settings.h"
 #include "variations.h"
 
 namespace headroom::cli {
@@ -239,6 +240,7 @@ Measurement measure_and_save(MeasureCommand& command, Model model, const Workloa
 }
 
 Measured measure_one(MeasureCommand command) {
+  fill_in_threads(command.options.threads);
   Model model = command.reading.load(command.model);
   measured::require_runnable(model.spec);
   const std::string name_note = model.name_note;

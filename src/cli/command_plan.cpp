@@ -4,6 +4,8 @@
 #include "commands.h"
 #include "output.h"
 #include "plan_options.h"
+#include "progress.h"
+#include "user_settings.h"
 
 namespace headroom::cli {
 namespace {
@@ -22,6 +24,8 @@ void run_plan(PlanCommand& command, int& status) {
   if (command.train) options.query.purpose = Purpose::train;
   if (command.serve) options.query.purpose = Purpose::serve;
   refuse_ignored_options(options);
+  fill_in_machine(options.machine);
+  fill_in_threads(command.threads);
   SearchSpace space;
   space.fixed = options.fixed;
   space.keep = command.keep;

@@ -35,7 +35,7 @@ int print_error(const Error& error) {
 }
 
 int run_to_the_end(const std::vector<std::string>& arguments) {
-  const int status = run_program(arguments);
+  const int status = run_program(arguments, read_user_settings());
   const int signal = detail::interruption();
   return signal == 0 ? status : detail::exit_status_of_signal(signal);
 }

@@ -4,9 +4,11 @@
 
 #include <cstdlib>
 
+#include "commit.h"
 #include "help_text.h"
 #include "setting_options.h"
 #include "standard_streams.h"
+#include "user_settings.h"
 #include "utf8.h"
 #include "version.h"
 
@@ -29,15 +31,17 @@ Invocation& invocation() {
 }  // namespace
 
 void set_invocation(const std::vector<std::string>& arguments) {
-  invocation() = {kVersion, arguments};
+  invocation() = {kVersion, kCommit, arguments, {}};
 }
 
 Format format_of(const OutputOptions& options) {
-  return options.json ? Format::json : options.format;
+  if (options.json) return Format::json;
+  return options.format ? *options.format : format_or(Format::table);
 }
 
 RenderOptions render_options(const OutputOptions& options, Detail detail) {
   RenderOptions render{format_of(options), detail, 0, Colour::off, invocation()};
+  render.invocation.settings = settings_taken();
   if (!is_terminal(options)) return render;
   render.width = terminal_width();
   // https://no-color.org: no colour if set and not empty.

@@ -184,7 +184,7 @@ Document to_document(const FitReport& report) {
 }
 
 Json to_json(const FitReport& report) {
-  Json json = question_json(report.question);
+  Json json = question_json(report.question, "fit.schema.json");
   const bool serves = report.question.query.purpose == Purpose::serve;
   json["storage"] =
       serves ? to_json(report.storage, report.storage.bytes, report.parameters) : Json(nullptr);

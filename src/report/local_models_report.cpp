@@ -33,6 +33,7 @@ Document to_document(const LocalModelsReport& report) {
 Json to_json(const LocalModelsReport& report) {
   Json json;
   json["schema_version"] = kSchemaVersion;
+  json["schema"] = "models.schema.json";
   json["models"] = Json::array();
   for (const LocalModelSummary& summary : report.models) {
     const LocalModel& model = summary.model;

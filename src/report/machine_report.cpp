@@ -160,6 +160,7 @@ Document to_document(const MachinesReport& report) {
 Json to_json(const MachinesReport& report) {
   Json json;
   json["schema_version"] = kSchemaVersion;
+  json["schema"] = "machines.schema.json";
   json["machines"] = Json::array();
   const auto add = [&](const MachineProfile& profile) {
     const bool measured = std::holds_alternative<MeasuredRates>(profile.rates);

@@ -137,7 +137,7 @@ Document to_document(const PlanReport& report) {
 }
 
 Json to_json(const PlanReport& report) {
-  Json json = question_json(report.question);
+  Json json = question_json(report.question, "plan.schema.json");
   json["evaluated"] = report.search.evaluated;
   json["fitting"] = report.search.fitting;
   json["plans"] = Json::array();

@@ -94,6 +94,7 @@ Document to_preset_table(const PresetsReport& report) {
 Json to_json(const PresetsReport& report) {
   Json json;
   json["schema_version"] = kSchemaVersion;
+  json["schema"] = "presets.schema.json";
   json["presets"] = Json::array();
   for (const PresetSummary& summary : report.presets)
     json["presets"].push_back(preset_json(summary));
