@@ -196,7 +196,8 @@ std::string render(const MachineProfile& profile, const RenderOptions& options) 
   // The JSON of a profile is the file that `profile_from_json` reads.
   if (options.format == Format::json) return profile_to_json(profile);
   const auto document = [&] { return detail::to_document(profile); };
-  return rendered(options, document, document, [&] { return profile_data(profile); });
+  const auto csv = [&] { return detail::to_figure_table(profile); };
+  return rendered(options, document, csv, [&] { return profile_data(profile); });
 }
 
 std::string render(const CalibrationReport& report, const RenderOptions& options) {
