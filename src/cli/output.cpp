@@ -72,9 +72,23 @@ void write_output(const std::string& text, const std::vector<std::string>& notes
 
 std::string interruption_note() { return "interrupted: reports the runs completed before"; }
 
+void write_labelled(const std::string& label, const std::string& text) {
+  constexpr std::size_t kLeast = 20;
+  const std::size_t width = error_terminal_width();
+  if (width < label.size() + kLeast) {
+    write_standard_error(label + text + "\n");
+    return;
+  }
+  std::string start = label;
+  for (const std::string& line : wrapped_words(text, width - label.size())) {
+    write_standard_error(fmt::format("{}{}\n", start, line));
+    start.assign(label.size(), ' ');
+  }
+}
+
 void write_notes(const std::vector<std::string>& notes) {
   for (const std::string& note : notes) {
-    write_standard_error(fmt::format("note: {}\n", detail::printable(with_options(note))));
+    write_labelled("note: ", detail::printable(with_options(note)));
   }
 }
 
