@@ -457,6 +457,7 @@ struct PlanReport {
   std::vector<Neighbour> neighbours;  ///< of the first
   std::optional<PlanResult> least;    ///< the plan with the least memory, if none fits
   double search_s = 0;
+  bool lists_front = false;  ///< on screen; JSON always has the Pareto front
   std::vector<std::string> notes;
 };
 

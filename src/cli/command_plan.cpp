@@ -16,7 +16,16 @@ struct PlanCommand {
   bool serve = false;
   std::size_t keep = 10;
   int threads = 0;
+  bool lists_front = false;
 };
+
+PlanReport search(const PlanOptions& options, SearchSpace space) {
+  ProgressBar bar;
+  space.progress = [&bar](double fraction) {
+    bar.show(fraction, fmt::format("searching plans {:.0f} %", 100 * fraction));
+  };
+  return make_plan_report(question_of(options), std::move(space));
+}
 
 void run_plan(PlanCommand& command, int& status) {
   PlanOptions& options = command.options;
@@ -30,7 +39,8 @@ void run_plan(PlanCommand& command, int& status) {
   space.fixed = options.fixed;
   space.keep = command.keep;
   space.threads = command.threads;
-  const PlanReport report = make_plan_report(question_of(options), space);
+  PlanReport report = search(options, std::move(space));
+  report.lists_front = command.lists_front;
   if (report.plans.empty()) status = 1;
   output.write(render(report, render_options(options.output, Detail::summary)), report.notes);
 }
@@ -49,6 +59,8 @@ void add_plan(Command root, int& status) {
       command, "--keep", kKeep,
       [options](std::int64_t n) { options->keep = static_cast<std::size_t>(n); },
       "Number of plans to list (10)");
+  command.add_flag("--front", options->lists_front,
+                   "List the Pareto front, too: plans that no other beats in both time and memory");
   add_count(
       command, "--threads", kSearchThreads,
       [options](std::int64_t n) { options->threads = static_cast<int>(n); },
