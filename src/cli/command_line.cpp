@@ -83,7 +83,7 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& error,
   const bool bad_value = dynamic_cast<const CLI::ValidationError*>(&error) != nullptr;
   const std::string unknown = bad_value ? "" : unknown_argument(app, command, arguments);
   std::string hint = detail::did_you_mean(unknown, known_words(command));
-  if (hint.empty()) hint = hint_for_missing(error);
+  if (hint.empty() && unknown.empty()) hint = hint_for_missing(error);
   if (hint.empty()) {
     hint = fmt::format("`headroom{} --help` lists the options", path_of(command));
   }
