@@ -332,6 +332,8 @@ struct SearchSpace {
   FixedDegrees fixed;
   std::size_t keep = 10;  ///< number of best plans to return
   int threads = 0;        ///< 0: as many as the machine has
+  /// Told the fraction that is done, on the calling thread.
+  std::function<void(double fraction)> progress{};
 };
 
 struct RankedPlan {

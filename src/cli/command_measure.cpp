@@ -223,9 +223,9 @@ Measurement measure_and_save(MeasureCommand& command, Model model, const Workloa
   }
   std::optional<measured::ModelInputs> given;
   if (file.inputs.main.batch > 0) given = std::move(file.inputs);
-  Measurement measurement =
-      measured::measure(std::move(model), workload, *open_weights(weights, options, spec),
-                        std::move(given), options, show_run, keep);
+  Measurement measurement = measured::measure(
+      std::move(model), workload, *with_progress(open_weights(weights, options, spec), spec),
+      std::move(given), options, show_run, keep);
   if (saved && !measurement.interrupted) {
     std::vector<checkpoint::TensorToWrite> tensors = tensors_of(kept);
     if (file.generate) {

@@ -1,5 +1,8 @@
 // headroom plan MODEL: the fastest of all legal plans for some devices.
+#include <fmt/format.h>
+
 #include <memory>
+#include <utility>
 
 #include "commands.h"
 #include "output.h"

@@ -152,12 +152,13 @@ void run_sweep(const SweepCommand& command) {
   stream.text() = writer.header();
   constexpr Integer kRowsPerProgress = 1 << 14;
   Integer rows = 0;
+  ProgressBar bar;
   sweep(model.spec, grid, machine, [&](const SweepRow& row) {
     writer.append_row(row, stream.text());
     stream.flush_when_long();
     if (++rows % kRowsPerProgress != 0) return true;
-    return show_progress(static_cast<double>(rows) / static_cast<double>(size),
-                         fmt::format("{} rows", with_separators(rows)));
+    return bar.show(static_cast<double>(rows) / static_cast<double>(size),
+                    fmt::format("{} rows", with_separators(rows)));
   });
   clear_progress();
   if (rows < size) {

@@ -51,7 +51,7 @@ WatchedRun run_watched(const AnalyzeReport& report, const measured::MeasureOptio
     watch.run_done();
     return show_run(done, at_most);
   };
-  const auto source = measured::random_weights(options.seed);
+  const auto source = with_progress(measured::random_weights(options.seed), report.model.spec);
   WatchedRun run;
   run.measurement =
       measured::measure(report.model, report.workload, *source, std::nullopt, options, observer);
