@@ -3,6 +3,8 @@
 
 usage: shells.py HEADROOM bash|zsh|fish
 
+Of zsh, the script is sourced, and loaded as a function by its name, as an installation has it.
+
 Exit status: 0 all passed, 1 a check failed, 77 the shell is not installed.
 """
 
@@ -110,12 +112,19 @@ START = {
              "builtin compadd \"$@\"; }"]),
 }
 
+# In place of sourcing the script; cmake/WriteManuals.cmake writes this file.
+INSTALLED = "unfunction _headroom 2>/dev/null; fpath=(~ $fpath); compinit -u -D"
+
 
 class OnTerminal:
     """Answers of bash and zsh."""
 
-    def __init__(self, home):
+    def __init__(self, home, form="sourced"):
         command, lines = START[SHELL]
+        if form == "function":
+            lines = [INSTALLED if line.startswith("source") else line for line in lines]
+            script = subprocess.run([HEADROOM, "completion", "zsh"], capture_output=True, text=True, check=True).stdout
+            Path(home, "_headroom").write_text("#compdef headroom\n" + script, encoding="utf-8")
         self.home = home
         self.terminal = Terminal(command, home)
         for line in lines:
@@ -182,6 +191,16 @@ class Completion(unittest.TestCase):
             with self.subTest(typed):
                 words = self.shell.offered(typed)
                 self.assertEqual(offered - words, set(), f"not offered: {sorted(words)[:20]}")
+                self.assertEqual(not_offered & words, set())
+
+    @unittest.skipIf(SHELL != "zsh", "a function of zsh")
+    def test_function_of_an_installation_offers_as_the_sourced_script(self):
+        shell = OnTerminal(self.home, "function")
+        self.addCleanup(shell.close)
+        for typed, offered, not_offered in CASES[:6]:
+            with self.subTest(typed):
+                words = shell.offered(typed)
+                self.assertEqual(offered - words, set())
                 self.assertEqual(not_offered & words, set())
 
     def test_offers_files_where_one_is_read(self):
