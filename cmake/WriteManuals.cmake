@@ -9,12 +9,10 @@ endfunction()
 
 file(MAKE_DIRECTORY "${FOLDER}/bash" "${FOLDER}/zsh" "${FOLDER}/fish")
 write("${FOLDER}/bash/headroom" completion bash)
-# A function that zsh loads by its file's name; `headroom completion zsh` is a script to source.
-file(READ "${FOLDER}/bash/headroom" script)
-string(REPLACE "_headroom" "_headroom_words" script "${script}")
-string(REGEX REPLACE "\ncomplete [^\n]*" "" script "${script}")
-file(WRITE "${FOLDER}/zsh/_headroom" "#compdef headroom\n"
-     "autoload -U +X bashcompinit && bashcompinit\n${script}_bash_complete -F _headroom_words\n")
+# A function that zsh loads by its file's name; `headroom completion zsh` can also be sourced.
+write("${FOLDER}/zsh/_headroom" completion zsh)
+file(READ "${FOLDER}/zsh/_headroom" script)
+file(WRITE "${FOLDER}/zsh/_headroom" "#compdef headroom\n${script}")
 write("${FOLDER}/fish/headroom.fish" completion fish)
 execute_process(COMMAND ${HEADROOM} manual "${FOLDER}/man1" COMMAND_ERROR_IS_FATAL ANY)
 file(TOUCH "${FOLDER}/written")

@@ -1,9 +1,16 @@
 # Tests of the built program. A test with exit status 77 is skipped.
 
+# A developer's own settings change no test.
+set(HEADROOM_WITHOUT_SETTINGS XDG_CONFIG_HOME=unset:)
+foreach(name IN ITEMS CONFIG MACHINE THREADS FORMAT PRESETS MACHINES)
+  list(APPEND HEADROOM_WITHOUT_SETTINGS HEADROOM_${name}=unset:)
+endforeach()
+
 # integration_test(NAME COMMAND…): a command that CTest runs.
 function(integration_test name)
   add_test(NAME ${name} COMMAND ${ARGN})
-  set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
+  set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77
+    ENVIRONMENT_MODIFICATION "${HEADROOM_WITHOUT_SETTINGS}")
 endfunction()
 
 # Expected outputs of the commands: one file each in golden/cases.
@@ -64,6 +71,14 @@ if(HEADROOM_PYTHON)
   integration_test(schema
     ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/schema/validate.py $<TARGET_FILE:headroom>
     ${reports})
+  integration_test(terminal
+    ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/terminal/terminal.py $<TARGET_FILE:headroom>)
+  foreach(shell bash zsh fish)  # skipped where it is not installed
+    integration_test(completion.${shell}
+      ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/completion/shells.py $<TARGET_FILE:headroom> ${shell})
+  endforeach()
+  integration_test(settings
+    ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/settings/settings.py $<TARGET_FILE:headroom>)
   integration_test(page.files
     ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/page/pages.py $<TARGET_FILE:headroom>)
   integration_test(page.traces

@@ -338,6 +338,8 @@ struct SearchSpace {
   FixedDegrees fixed;
   std::size_t keep = 10;  ///< number of best plans to return
   int threads = 0;        ///< 0: as many as the machine has
+  /// Told the fraction that is done, on the calling thread.
+  std::function<void(double fraction)> progress{};
 };
 
 struct RankedPlan {
@@ -465,6 +467,7 @@ struct PlanReport {
   std::optional<PlanResult> least;    ///< the plan with the least memory, if none fits
   double search_s = 0;
   std::string engine_command;  ///< as in FitReport, for the first plan
+  bool lists_front = false;  ///< on screen; JSON always has the Pareto front
   std::vector<std::string> notes;
 };
 

@@ -21,6 +21,7 @@
 #include "headroom/rate_fit.h"
 #include "headroom/storage.h"
 #include "headroom/train_time.h"
+#include "headroom/user_setting.h"
 #include "headroom/workload.h"
 
 namespace headroom {
@@ -271,8 +272,10 @@ enum class Colour { off, on };
 
 /// The command line that asked for a report, which its JSON repeats.
 struct Invocation {
-  std::string version;                 ///< of headroom
-  std::vector<std::string> arguments;  ///< the command first; empty: not from a command line
+  std::string version;                  ///< of headroom
+  std::string commit;                   ///< of its sources; empty if unknown
+  std::vector<std::string> arguments;   ///< the command first; empty: not from a command line
+  std::vector<UserSetting> settings{};  ///< taken in place of options
 };
 
 struct RenderOptions {

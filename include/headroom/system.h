@@ -9,6 +9,7 @@
 
 #include "headroom/machine_profile.h"
 #include "headroom/measurement.h"
+#include "headroom/user_setting.h"
 
 namespace headroom {
 
@@ -36,6 +37,13 @@ struct OwnProfile {
   std::string invalid_because;  ///< empty if it is valid here
 };
 
+/// The user's configuration file, and the settings of it and of the environment.
+struct Configuration {
+  std::string file;  ///< empty: none is looked for
+  bool exists = false;
+  std::vector<UserSetting> settings;
+};
+
 /// `headroom system`.
 struct SystemReport {
   MachineContext context;
@@ -46,6 +54,7 @@ struct SystemReport {
   std::vector<LocalDevice> devices;
   std::vector<LocalEngine> engines;
   std::optional<OwnProfile> profile;
+  Configuration configuration;
   std::vector<std::string> notes;
 };
 

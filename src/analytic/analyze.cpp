@@ -77,11 +77,17 @@ ComponentAnalysis& component_row(std::vector<ComponentAnalysis>& rows, const Com
   return found != rows.end() ? *found : rows.emplace_back(ComponentAnalysis{component, {}, {}, {}});
 }
 
+/// "[0:24:2]" of the path of a node in a stack of different layers, else empty.
+std::string layers_in(const std::string& path) {
+  const std::size_t bracket = path.find('[');
+  return bracket == std::string::npos ? std::string() : path.substr(bracket);
+}
+
 std::vector<CacheEntry> cache_entries(const Graph& graph) {
   std::vector<CacheEntry> entries;
   for (const CacheTensor& cache : cache_tensors(graph)) {
     const Tensor& tensor = graph.tensors[cache.tensor];
-    entries.push_back({cache.block->path + "." + tensor.name,
+    entries.push_back({cache.block->path + "." + tensor.name + layers_in(cache.node->path),
                        tensor.elements() * bytes_of(tensor.type), cache.block->repeat});
   }
   return entries;

@@ -13,6 +13,7 @@
 #include "model_reading.h"
 #include "output.h"
 #include "run_options.h"
+#include "user_settings.h"
 #include "variations.h"
 
 namespace headroom::cli {
@@ -51,6 +52,12 @@ void refuse_beyond_files(const AnalyzeOptions& options) {
   }
 }
 
+void refuse_without_machine(const AnalyzeOptions& options) {
+  if (!options.machine.empty()) return;
+  refuse_given(options.machine_only, "applies only to a predicted time",
+               "leave it out, or add --machine here");
+}
+
 /// A rendered report and its notes.
 struct Rendered {
   std::string text;
@@ -63,12 +70,15 @@ std::optional<Rendered> analyze_files(const AnalyzeOptions& options) {
   const auto unknown = read_unknown_model(options.model, options.request);
   if (!unknown) return std::nullopt;
   refuse_beyond_files(options);
+  refuse_without_machine(options);
   const Detail detail = options.detail ? Detail::operators : Detail::summary;
   return Rendered{render(*unknown, render_options(options.output, detail)), unknown->notes};
 }
 
-Rendered analyze_one(const AnalyzeOptions& options) {
+Rendered analyze_one(AnalyzeOptions options) {
   if (auto unknown = analyze_files(options)) return *std::move(unknown);
+  fill_in_machine(options.machine);
+  refuse_without_machine(options);
   const Detail detail = options.detail ? Detail::operators : Detail::summary;
   const auto machine = machine_with(options.machine, options.backend, options.efficiency);
   WorkloadRequest request = options.request;
@@ -93,10 +103,6 @@ Rendered analyze_one(const AnalyzeOptions& options) {
 }
 
 void run_analyze(AnalyzeOptions& options) {
-  if (options.machine.empty()) {
-    refuse_given(options.machine_only, "applies only to a predicted time",
-                 "leave it out, or add --machine here");
-  }
   ReportOutput output(options.output);
   JoinedReports reports(format_of(options.output));
   std::vector<std::string> notes;

@@ -10,6 +10,7 @@
 #include "output.h"
 #include "run_options.h"
 #include "sweep_axis.h"
+#include "user_settings.h"
 
 namespace headroom::cli {
 namespace {
@@ -35,8 +36,9 @@ void require_used_options(const ComplexityCommand& command) {
   }
 }
 
-void run_complexity(const ComplexityCommand& command) {
+void run_complexity(ComplexityCommand& command) {
   require_used_options(command);
+  if (command.measures) fill_in_threads(command.plan.threads);
   const RenderOptions options = render_options(command.output, Detail::summary);
   ReportOutput output(command.output);
   const auto write = [&](const auto& report, const std::vector<std::string>& notes) {

@@ -1,5 +1,6 @@
 // headroom fit MODEL: memory, time, and largest batch and context of one plan; without a machine,
 // the fewest devices of every machine.
+#include <algorithm>
 #include <memory>
 
 #include "commands.h"
@@ -8,6 +9,7 @@
 #include "output.h"
 #include "plan_options.h"
 #include "remedy_options.h"
+#include "user_settings.h"
 
 namespace headroom::cli {
 namespace {
@@ -50,9 +52,11 @@ FitReport fit_of(const PlanOptions& options) {
   return make_fit_report(question_of(options, SpeedNeed::optional), request_of(options));
 }
 
-void run_fit(const FitCommand& fit, const Command& command, int& status) {
-  const PlanOptions& options = fit.options;
+void run_fit(FitCommand& fit, const Command& command, int& status) {
+  PlanOptions& options = fit.options;
   refuse_ignored_options(options);
+  // The options that compare machines ask for all of them, not for the user's.
+  if (std::ranges::none_of(fit.choice.all, &Option::is_given)) fill_in_machine(options.machine);
   if (options.machine.empty()) return run_device_choice(fit, status);
   refuse_given(fit.choice.all, "compares machines, but --machine names one",
                "leave one of the two out");

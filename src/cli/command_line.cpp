@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <sstream>
 #include <utility>
 
 #include "headroom/error.h"
@@ -82,7 +83,7 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& error,
   const bool bad_value = dynamic_cast<const CLI::ValidationError*>(&error) != nullptr;
   const std::string unknown = bad_value ? "" : unknown_argument(app, command, arguments);
   std::string hint = detail::did_you_mean(unknown, known_words(command));
-  if (hint.empty()) hint = hint_for_missing(error);
+  if (hint.empty() && unknown.empty()) hint = hint_for_missing(error);
   if (hint.empty()) {
     hint = fmt::format("`headroom{} --help` lists the options", path_of(command));
   }
@@ -179,6 +180,16 @@ CommandSummary summary_of(const CLI::App& command) {
 }
 
 }  // namespace
+
+std::vector<ConfigurationEntry> parse_configuration(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<ConfigurationEntry> entries;
+  for (CLI::ConfigItem& item : CLI::ConfigTOML().from_config(stream)) {
+    const bool is_bracket = item.name == "++" || item.name == "--";  // of a section
+    if (!is_bracket) entries.push_back({item.fullname(), std::move(item.inputs)});
+  }
+  return entries;
+}
 
 void refuse_value(const std::string& names, const std::string& message) {
   throw CLI::ValidationError(names.substr(0, names.find(',')), message);

@@ -56,6 +56,16 @@ struct CommandSummary {
   std::vector<CommandSummary> subcommands;
 };
 
+/// A key of a configuration file with its values; a key of a section is "section.key".
+struct ConfigurationEntry {
+  std::string key;
+  std::vector<std::string> values;
+};
+
+/// The entries of TOML's simple form: `key = "value"`, `key = ["a", "b"]`, comments, sections. A
+/// line without "=" is a key of that name.
+[[nodiscard]] std::vector<ConfigurationEntry> parse_configuration(const std::string& text);
+
 /// Receives the value of an option. Reports a bad one with `refuse_value`.
 using SetText = std::function<void(const std::string& text)>;
 using SetList = std::function<void(const std::vector<std::string>& words)>;

@@ -18,6 +18,7 @@
 #include "session.h"
 #include "setting_options.h"
 #include "type_options.h"
+#include "user_settings.h"
 #include "variations.h"
 
 namespace headroom::cli {
@@ -222,9 +223,9 @@ Measurement measure_and_save(MeasureCommand& command, Model model, const Workloa
   }
   std::optional<measured::ModelInputs> given;
   if (file.inputs.main.batch > 0) given = std::move(file.inputs);
-  Measurement measurement =
-      measured::measure(std::move(model), workload, *open_weights(weights, options, spec),
-                        std::move(given), options, show_run, keep);
+  Measurement measurement = measured::measure(
+      std::move(model), workload, *with_progress(open_weights(weights, options, spec), spec),
+      std::move(given), options, show_run, keep);
   if (saved && !measurement.interrupted) {
     std::vector<checkpoint::TensorToWrite> tensors = tensors_of(kept);
     if (file.generate) {
@@ -239,6 +240,7 @@ Measurement measure_and_save(MeasureCommand& command, Model model, const Workloa
 }
 
 Measured measure_one(MeasureCommand command) {
+  fill_in_threads(command.options.threads);
   Model model = command.reading.load(command.model);
   measured::require_runnable(model.spec);
   const std::string name_note = model.name_note;

@@ -1,9 +1,14 @@
 // headroom plan MODEL: the fastest of all legal plans for some devices.
+#include <fmt/format.h>
+
 #include <memory>
+#include <utility>
 
 #include "commands.h"
 #include "output.h"
 #include "plan_options.h"
+#include "progress.h"
+#include "user_settings.h"
 
 namespace headroom::cli {
 namespace {
@@ -14,7 +19,16 @@ struct PlanCommand {
   bool serve = false;
   std::size_t keep = 10;
   int threads = 0;
+  bool lists_front = false;
 };
+
+PlanReport search(const PlanOptions& options, SearchSpace space) {
+  ProgressBar bar;
+  space.progress = [&bar](double fraction) {
+    bar.show(fraction, fmt::format("searching plans {:.0f} %", 100 * fraction));
+  };
+  return make_plan_report(question_of(options), std::move(space));
+}
 
 void run_plan(PlanCommand& command, int& status) {
   PlanOptions& options = command.options;
@@ -22,11 +36,14 @@ void run_plan(PlanCommand& command, int& status) {
   if (command.train) options.query.purpose = Purpose::train;
   if (command.serve) options.query.purpose = Purpose::serve;
   refuse_ignored_options(options);
+  fill_in_machine(options.machine);
+  fill_in_threads(command.threads);
   SearchSpace space;
   space.fixed = options.fixed;
   space.keep = command.keep;
   space.threads = command.threads;
-  PlanReport report = make_plan_report(question_of(options), space);
+  PlanReport report = search(options, std::move(space));
+  report.lists_front = command.lists_front;
   if (report.plans.empty()) {
     status = 1;
   } else {
@@ -50,6 +67,8 @@ void add_plan(Command root, int& status) {
       command, "--keep", kKeep,
       [options](std::int64_t n) { options->keep = static_cast<std::size_t>(n); },
       "Number of plans to list (10)");
+  command.add_flag("--front", options->lists_front,
+                   "List the Pareto front, too: plans that no other beats in both time and memory");
   add_count(
       command, "--threads", kSearchThreads,
       [options](std::int64_t n) { options->threads = static_cast<int>(n); },

@@ -12,6 +12,7 @@
 #include "output.h"
 #include "plan_option_values.h"
 #include "plan_options.h"
+#include "user_settings.h"
 
 namespace headroom::cli {
 namespace {
@@ -69,6 +70,7 @@ void run_serve(ServeCommand& command, int& status) {
   question.traffic.arrivals = arrivals_of(command);
   question.traffic.requests = command.requests.value_or(default_requests(command));
   options.seq_len = longest_request(question.traffic);
+  fill_in_machine(options.machine);
   question.plan = question_of(options);
   const bool searches = !question.targets.empty() && !command.count_is_given;
   const ServeReport report =

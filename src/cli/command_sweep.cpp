@@ -18,6 +18,7 @@
 #include "standard_streams.h"
 #include "sweep_axis.h"
 #include "type_options.h"
+#include "user_settings.h"
 
 namespace headroom::cli {
 namespace {
@@ -28,7 +29,7 @@ struct SweepCommand {
   std::string machine;
   GivenEfficiency efficiency;
   SweepGrid grid;
-  SweepFormat format = SweepFormat::csv;
+  std::optional<SweepFormat> format;
   std::string file;
   bool quiet = false;
 };
@@ -96,6 +97,20 @@ void require_writable_size(Integer rows) {
                       "widen the steps, such as 1..1024:x2, or leave out values");
 }
 
+/// The user's JSON is lines of it here.
+SweepFormat format_of(const SweepCommand& command) {
+  if (command.format) return *command.format;
+  return format_or(Format::csv) == Format::json ? SweepFormat::json_lines : SweepFormat::csv;
+}
+
+/// Rows have no header that could say so.
+void add_setting_notes(std::vector<std::string>& notes) {
+  for (const UserSetting& setting : settings_taken()) {
+    notes.push_back(
+        fmt::format("{} {} is that of {}", setting.name, setting.value, setting.source));
+  }
+}
+
 /// Notes on the types of GEMMs in `grid` that `machine` converts.
 void add_conversion_notes(const ModelSpec& spec, const SweepGrid& grid,
                           const std::optional<MachineProfile>& machine,
@@ -118,8 +133,11 @@ void run_sweep(const SweepCommand& command) {
     notes.emplace_back(
         "traffic and time take the wider type of keys and values, 8 bits or more, without scales");
   }
+  std::string machine_name = command.machine;
+  fill_in_machine(machine_name);
+  add_setting_notes(notes);
   const std::optional<MachineProfile> machine =
-      machine_with(command.machine, default_backend(), command.efficiency);
+      machine_with(machine_name, default_backend(), command.efficiency);
   SweepGrid grid = command.grid;
   add_conversion_notes(model.spec, grid, machine, notes);
   const auto attention = attention_on(machine, model.spec);
@@ -129,17 +147,18 @@ void run_sweep(const SweepCommand& command) {
   const Integer size = size_of(grid);
   require_writable_size(size);
   detail::end_at_next_step();
-  SweepWriter writer(command.format, model.spec);
+  SweepWriter writer(format_of(command), model.spec);
   RowStream stream(command.file);
   stream.text() = writer.header();
   constexpr Integer kRowsPerProgress = 1 << 14;
   Integer rows = 0;
+  ProgressBar bar;
   sweep(model.spec, grid, machine, [&](const SweepRow& row) {
     writer.append_row(row, stream.text());
     stream.flush_when_long();
     if (++rows % kRowsPerProgress != 0) return true;
-    return show_progress(static_cast<double>(rows) / static_cast<double>(size),
-                         fmt::format("{} rows", with_separators(rows)));
+    return bar.show(static_cast<double>(rows) / static_cast<double>(size),
+                    fmt::format("{} rows", with_separators(rows)));
   });
   clear_progress();
   if (rows < size) {

@@ -13,6 +13,7 @@
 #include "output.h"
 #include "own_machine.h"
 #include "system.h"
+#include "user_settings.h"
 
 namespace headroom::cli {
 namespace {
@@ -60,6 +61,7 @@ SystemReport system_report() {
   report.available_source = limit.source;
   report.devices = local_devices();
   report.engines = local_engines();
+  report.configuration = configuration_in_force();
   report.profile = own_profile(backend, report.notes);
   if (!report.profile && report.notes.empty()) {
     report.notes.emplace_back(

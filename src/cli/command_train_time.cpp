@@ -11,6 +11,7 @@
 #include "output.h"
 #include "own_machine.h"
 #include "plan_options.h"
+#include "user_settings.h"
 
 namespace headroom::cli {
 namespace {
@@ -48,6 +49,7 @@ void run_train_time(TrainTimeCommand& command) {
   options.query.purpose = Purpose::train;
   refuse_ignored_options(options);
   ReportOutput output(options.output);
+  fill_in_machine(options.machine);
   PlanQuestion question = question_of(options);
   std::vector<std::string> notes = question.notes;
   if (!options.batch_size) {

@@ -9,6 +9,7 @@
 #include "progress.h"
 #include "run_options.h"
 #include "standard_streams.h"
+#include "user_settings.h"
 
 namespace headroom::cli {
 namespace {
@@ -50,7 +51,7 @@ WatchedRun run_watched(const AnalyzeReport& report, const measured::MeasureOptio
     watch.run_done();
     return show_run(done, at_most);
   };
-  const auto source = measured::random_weights(options.seed);
+  const auto source = with_progress(measured::random_weights(options.seed), report.model.spec);
   WatchedRun run;
   run.measurement =
       measured::measure(report.model, report.workload, *source, std::nullopt, options, observer);
@@ -65,6 +66,7 @@ WatchedRun run_watched(const AnalyzeReport& report, const measured::MeasureOptio
 Comparison compare_here(const CompareCommand& command) {
   std::vector<std::string> notes;
   measured::MeasureOptions run = command.run;
+  fill_in_threads(run.threads);
   Model model = command.reading.load(command.model);
   notes = notes_on_config(model.spec);
   if (!model.name_note.empty()) notes.push_back(model.name_note);

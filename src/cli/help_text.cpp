@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdlib>
 #include <string_view>
+#include <utility>
 
 namespace headroom::cli {
 namespace {
@@ -32,29 +33,49 @@ std::size_t columns_of(std::string_view text) {
   return static_cast<std::size_t>(std::ranges::count_if(text, is_first));
 }
 
-std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
-  std::vector<std::string> lines;
-  std::string line;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(' '), text.size());
-    const std::string_view word = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    if (!line.empty() && columns_of(line) + 1 + columns_of(word) > width) {
-      lines.push_back(std::move(line));
-      line.clear();
+/// Further lines of choices, and of examples.
+constexpr std::size_t kFurtherIndent = 6;
+
+/// "  --option a|b|" in lines that are broken after a bar.
+std::string choices_broken(const std::string& words, std::size_t width) {
+  std::string text;
+  std::string line(kIndent, ' ');
+  for (std::size_t start = 0; start < words.size();) {
+    const std::size_t bar = words.find('|', start);
+    const std::size_t end = bar == std::string::npos ? words.size() : bar + 1;
+    if (columns_of(line) + end - start > width) {
+      text += line + "\n";
+      line.assign(kFurtherIndent, ' ');
     }
-    if (!line.empty()) line += ' ';
-    line += word;
+    line += words.substr(start, end - start);
+    start = end;
   }
-  if (!line.empty()) lines.push_back(std::move(line));
-  return lines;
+  return text + line;
+}
+
+/// An example in lines that a shell joins again.
+std::string example_broken(std::string_view line, std::size_t width) {
+  constexpr std::string_view kJoins = " \\";
+  if (columns_of(line) <= width) return std::string(line);
+  std::string text;
+  std::string indent(line.find_first_not_of(' '), ' ');
+  for (const std::string& part :
+       wrapped_words(line.substr(indent.size()), width - kFurtherIndent - kJoins.size())) {
+    if (!text.empty()) text += std::string(kJoins) + "\n";
+    text += indent + part;
+    indent.assign(kFurtherIndent, ' ');
+  }
+  return text;
 }
 
 void add_entry(const HelpEntry& entry, std::size_t width, std::string& text) {
   std::string line = std::string(kIndent, ' ') + entry.words;
   const bool fits = columns_of(line) + kIndent <= kMeaningColumn;
-  if (!fits) text += std::exchange(line, std::string()) + "\n";
-  for (const std::string& part : wrapped(entry.meaning, width - kMeaningColumn)) {
+  if (!fits) {
+    text += choices_broken(entry.words, width) + "\n";
+    line.clear();
+  }
+  for (const std::string& part : wrapped_words(entry.meaning, width - kMeaningColumn)) {
     text += fmt::format("{:<{}}{}\n", std::exchange(line, std::string()), kMeaningColumn, part);
   }
   if (!line.empty()) text += line + "\n";
@@ -81,10 +102,10 @@ void add_footer(std::string_view footer, std::size_t width, std::string& text) {
     const std::string_view line = footer.substr(0, end);
     footer.remove_prefix(std::min(end + 1, footer.size()));
     if (line.empty() || line.starts_with(' ')) {
-      text += fmt::format("{}\n", line);
+      text += example_broken(line, width) + "\n";
       continue;
     }
-    for (const std::string& part : wrapped(line, width)) text += part + "\n";
+    for (const std::string& part : wrapped_words(line, width)) text += part + "\n";
   }
 }
 
@@ -120,6 +141,24 @@ void add_rare_groups(const CommandHelp& help, std::size_t width, std::string& te
 
 }  // namespace
 
+std::vector<std::string> wrapped_words(std::string_view text, std::size_t width) {
+  std::vector<std::string> lines;
+  std::string line;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    const std::string_view word = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (!line.empty() && columns_of(line) + 1 + columns_of(word) > width) {
+      lines.push_back(std::move(line));
+      line.clear();
+    }
+    if (!line.empty()) line += ' ';
+    line += word;
+  }
+  if (!line.empty()) lines.push_back(std::move(line));
+  return lines;
+}
+
 std::string help_text(const CommandHelp& help, HelpScope scope, std::size_t width) {
   width = std::max(width == 0 ? kDefaultWidth : width, kLeastWidth);
   std::string text = fmt::format("{}\n\nUsage: {}\n", help.description, usage_of(help));
@@ -144,6 +183,12 @@ std::string help_text(const CommandHelp& help, HelpScope scope, std::size_t widt
     add_footer(footer.rest, width, text);
   }
   return text;
+}
+
+std::size_t error_terminal_width() {
+  winsize size{};
+  const bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0;  // NOLINT
+  return known ? size.ws_col : 0;
 }
 
 std::size_t terminal_width() {

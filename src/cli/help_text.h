@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace headroom::cli {
@@ -36,6 +37,12 @@ enum class HelpScope {
 
 /// Usage, examples, arguments and options, wrapped at `width` columns.
 [[nodiscard]] std::string help_text(const CommandHelp& help, HelpScope scope, std::size_t width);
+
+/// Lines of at most `width` columns, broken at blanks.
+[[nodiscard]] std::vector<std::string> wrapped_words(std::string_view text, std::size_t width);
+
+/// Columns of the terminal of standard error; 0 if it is none.
+[[nodiscard]] std::size_t error_terminal_width();
 
 /// Columns of the terminal of standard output, or else of the environment's COLUMNS; 0 if unknown.
 [[nodiscard]] std::size_t terminal_width();

@@ -13,6 +13,7 @@
 
 #include "headroom/error.h"
 #include "interruption.h"
+#include "output.h"
 #include "program.h"
 #include "setting_options.h"
 #include "standard_streams.h"
@@ -22,20 +23,18 @@ namespace headroom::cli {
 namespace {
 
 int print_error(const Error& error) {
-  write_standard_error(
-      fmt::format("headroom: error: {}\n", detail::printable(with_options(error.what()))));
+  write_labelled("headroom: error: ", detail::printable(with_options(error.what())));
   std::string_view label = "  hint: ";
   std::istringstream hint(with_options(error.hint()));
   for (std::string line; std::getline(hint, line);) {
     if (line.empty()) continue;
-    write_standard_error(
-        fmt::format("{}{}\n", std::exchange(label, "        "), detail::printable(line)));
+    write_labelled(std::string(std::exchange(label, "        ")), detail::printable(line));
   }
   return exit_status(error.code());
 }
 
 int run_to_the_end(const std::vector<std::string>& arguments) {
-  const int status = run_program(arguments);
+  const int status = run_program(arguments, read_user_settings());
   const int signal = detail::interruption();
   return signal == 0 ? status : detail::exit_status_of_signal(signal);
 }

@@ -96,7 +96,7 @@ Option add_count(Command command, const std::string& names, CountRange range, Se
 
 /// Format and destination of a report.
 struct OutputOptions {
-  Format format = Format::table;
+  std::optional<Format> format;
   bool json = false;  ///< --json
   std::string file;   ///< empty: standard output
   bool quiet = false;
@@ -147,7 +147,7 @@ void add_workload_options(Command command, WorkloadRequest& request, KvCacheRequ
 std::vector<Option> add_kv_cache_options(Command command, KvCacheRequest& kv_cache,
                                          const char* group);
 
-/// The format asked for by --format or --json.
+/// The format asked for by --format or --json, else the user's, else a table.
 [[nodiscard]] Format format_of(const OutputOptions& options);
 
 /// Rendering for this output: width and colours of the terminal, or neither in a file or pipe.

@@ -4,9 +4,11 @@
 
 #include <cstdlib>
 
+#include "commit.h"
 #include "help_text.h"
 #include "setting_options.h"
 #include "standard_streams.h"
+#include "user_settings.h"
 #include "utf8.h"
 #include "version.h"
 
@@ -29,15 +31,17 @@ Invocation& invocation() {
 }  // namespace
 
 void set_invocation(const std::vector<std::string>& arguments) {
-  invocation() = {kVersion, arguments};
+  invocation() = {kVersion, kCommit, arguments, {}};
 }
 
 Format format_of(const OutputOptions& options) {
-  return options.json ? Format::json : options.format;
+  if (options.json) return Format::json;
+  return options.format ? *options.format : format_or(Format::table);
 }
 
 RenderOptions render_options(const OutputOptions& options, Detail detail) {
   RenderOptions render{format_of(options), detail, 0, Colour::off, invocation()};
+  render.invocation.settings = settings_taken();
   if (!is_terminal(options)) return render;
   render.width = terminal_width();
   // https://no-color.org: no colour if set and not empty.
@@ -68,9 +72,23 @@ void write_output(const std::string& text, const std::vector<std::string>& notes
 
 std::string interruption_note() { return "interrupted: reports the runs completed before"; }
 
+void write_labelled(const std::string& label, const std::string& text) {
+  constexpr std::size_t kLeast = 20;
+  const std::size_t width = error_terminal_width();
+  if (width < label.size() + kLeast) {
+    write_standard_error(label + text + "\n");
+    return;
+  }
+  std::string start = label;
+  for (const std::string& line : wrapped_words(text, width - label.size())) {
+    write_standard_error(fmt::format("{}{}\n", start, line));
+    start.assign(label.size(), ' ');
+  }
+}
+
 void write_notes(const std::vector<std::string>& notes) {
   for (const std::string& note : notes) {
-    write_standard_error(fmt::format("note: {}\n", detail::printable(with_options(note))));
+    write_labelled("note: ", detail::printable(with_options(note)));
   }
 }
 

@@ -45,10 +45,12 @@ StoredProfile calibrate_here(const measured::CalibrateOptions& options, Storing 
   StoredProfile result;
   const bool stores = can_store(storing, result.warnings);
   detail::end_at_next_step();
-  result.profile = measured::calibrate(options, [](double fraction) {
-    return show_progress(fraction, fmt::format("calibrating {:.0f} %", 100 * fraction));
-  });
-  clear_progress();
+  {
+    ProgressBar bar;
+    result.profile = measured::calibrate(options, [&bar](double fraction) {
+      return bar.show(fraction, fmt::format("calibrating {:.0f} %", 100 * fraction));
+    });
+  }
   if (stores) result.stored = store_own_profile(result.profile, name_of(options.backend));
   if (const std::string why = disturbance_of(result.profile.context); !why.empty()) {
     result.warnings.push_back(

@@ -5,6 +5,7 @@
 #include "efficiency_options.h"
 #include "plan_option_values.h"
 #include "type_options.h"
+#include "user_settings.h"
 
 namespace headroom::cli {
 namespace {
@@ -265,7 +266,7 @@ void add_model_and_machine(Command command, PlanOptions& options, MachineNeed ne
   add_reading_options(command, options.reading);
   Option machine = command.add_text("--machine", "MACHINE", options.machine,
                                     "The device: a name of `headroom machines`, here, or a file");
-  if (need == MachineNeed::required) machine.require();
+  if (need == MachineNeed::required && !has_user_machine()) machine.require();
 }
 
 }  // namespace

@@ -39,6 +39,12 @@ void add_commands(Command root, int& status) {
       "  headroom compare bert-base\n"
       "  headroom diff llama-2-7b llama-3-8b --dtype bf16\n"
       "\n"
+      "Configuration:\n"
+      "  ~/.config/headroom.toml, or the file that HEADROOM_CONFIG names, has defaults\n"
+      "  of options, and folders of own presets and machines: machine = \"h100-80gb\".\n"
+      "  HEADROOM_MACHINE, HEADROOM_THREADS, HEADROOM_FORMAT, HEADROOM_PRESETS and\n"
+      "  HEADROOM_MACHINES precede it. headroom system shows the values.\n"
+      "\n"
       "Exit status: 0 success, 1 a verdict failed, 2 usage or bad input, 3 out of memory or a "
       "file\n"
       "cannot be read or written, 4 a bug in headroom; 128 + the signal that ended a run.");
@@ -51,7 +57,8 @@ Application make_application() {
 
 }  // namespace
 
-int run_program(const std::vector<std::string>& arguments) {
+int run_program(const std::vector<std::string>& arguments, const UserSettings& settings) {
+  use_settings(settings);
   Application application = make_application();
   int status = 0;
   add_commands(application.root(), status);

@@ -7,13 +7,15 @@
 
 #include "command_line.h"
 #include "headroom/error.h"
+#include "user_settings.h"
 
 namespace headroom::cli {
 
-/// Parses `arguments`, without the program's name, and runs their command. Returns its exit status:
-/// 0, or 1 if a verdict failed. Throws headroom::Error, detail::Interrupted, and what the standard
-/// library throws; `current_error` turns all but the second into an Error.
-int run_program(const std::vector<std::string>& arguments);
+/// Parses `arguments`, without the program's name, and runs their command with `settings` for
+/// options that are left out. Returns its exit status: 0, or 1 if a verdict failed. Throws
+/// headroom::Error, detail::Interrupted, and what the standard library throws; `current_error`
+/// turns all but the second into an Error.
+int run_program(const std::vector<std::string>& arguments, const UserSettings& settings = {});
 
 /// The program's commands with their arguments and options.
 [[nodiscard]] CommandSummary describe_program();

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "interruption.h"
 #include "standard_streams.h"
 #include "utf8.h"
@@ -20,6 +22,32 @@ bool show_progress(double fraction, std::string_view text) {
 
 void clear_progress() {
   if (is_error_terminal()) write_standard_error("\r\033[K");
+}
+
+std::string time_left(double fraction, double elapsed_s) {
+  constexpr double kLeastSeconds = 1;
+  constexpr double kLeastFraction = 0.01;
+  constexpr double kMinute = 60;
+  if (elapsed_s < kLeastSeconds || fraction < kLeastFraction) return {};
+  const double left_s = elapsed_s * (1 - fraction) / fraction;
+  if (left_s < 2 * kMinute) return fmt::format(" · {:.0f} s left", std::ceil(left_s));
+  return fmt::format(" · {:.0f} min left", std::ceil(left_s / kMinute));
+}
+
+ProgressBar::~ProgressBar() {
+  try {
+    clear_progress();
+  } catch (...) {  // NOLINT(bugprone-empty-catch): a bar that stays harms nobody
+  }
+}
+
+bool ProgressBar::show(double fraction, std::string_view text) {
+  constexpr std::chrono::milliseconds kBetween{100};
+  const auto now = std::chrono::steady_clock::now();
+  if (now - drawn_ < kBetween) return detail::interruption() == 0;
+  drawn_ = now;
+  const double elapsed_s = std::chrono::duration<double>(now - start_).count();
+  return show_progress(fraction, std::string(text) + time_left(fraction, elapsed_s));
 }
 
 }  // namespace headroom::cli

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
+#include "headroom/analysis.h"
 #include "headroom/error.h"
 #include "headroom/predict.h"
 #include "headroom/storage.h"
@@ -39,7 +43,56 @@ bool is_ggml_mix(WeightType type) {
   return false;
 }
 
+/// Shows the fraction of the parameters that are loaded.
+class ShownWeights : public measured::WeightSource {
+ public:
+  ShownWeights(std::unique_ptr<measured::WeightSource> source, double parameters)
+      : source_(std::move(source)), parameters_(parameters) {}
+
+  measured::AlignedVector<float> load(const Weight& weight, const std::vector<std::int64_t>& shape,
+                                      std::int64_t layer) override {
+    show(shape);
+    return source_->load(weight, shape, layer);
+  }
+  [[nodiscard]] measured::SourceType type_of(const Weight& weight,
+                                             const std::vector<std::int64_t>& shape,
+                                             std::int64_t layer) const override {
+    return source_->type_of(weight, shape, layer);
+  }
+  measured::StoredBlocks load_blocks(const Weight& weight, const std::vector<std::int64_t>& shape,
+                                     std::int64_t layer) override {
+    show(shape);
+    return source_->load_blocks(weight, shape, layer);
+  }
+  void finish() override {
+    source_->finish();
+    show_progress(0, "first run, not timed");
+  }
+
+ private:
+  /// Before the weight is loaded.
+  void show(const std::vector<std::int64_t>& shape) {
+    bar_.show(std::min(1.0, loaded_ / parameters_),
+              fmt::format("weights {:.0f} %", 100 * std::min(1.0, loaded_ / parameters_)));
+    double elements = 1;
+    for (const std::int64_t size : shape) elements *= static_cast<double>(size);
+    loaded_ += elements;
+  }
+
+  std::unique_ptr<measured::WeightSource> source_;
+  double parameters_;
+  double loaded_ = 0;
+  ProgressBar bar_;
+};
+
 }  // namespace
+
+std::unique_ptr<measured::WeightSource> with_progress(
+    std::unique_ptr<measured::WeightSource> source, const ModelSpec& spec) {
+  const Graph graph = build_graph(spec, {});
+  const Integer parameters = count_parameters(graph).total.evaluate(graph.sizes);
+  return std::make_unique<ShownWeights>(std::move(source), static_cast<double>(parameters));
+}
 
 Option add_backend_option(Command command, measured::Backend& backend) {
   backend = default_backend();

@@ -1,9 +1,12 @@
 // Options of the commands that run models on this machine.
 #pragma once
 
+#include <memory>
+
 #include "measure.h"
 #include "options.h"
 #include "variations.h"
+#include "weights.h"
 
 namespace headroom::cli {
 
@@ -34,6 +37,11 @@ void require_rates(std::optional<WeightType> weights);
 [[nodiscard]] Workload workload_of_run(WorkloadRequest request, MeasuredPhase phase,
                                        const ModelSpec& spec);
 [[nodiscard]] measured::HeldType storage_of(const Workload& workload);
+
+/// `source`, with a bar while the weights of a model of `spec` are read or drawn, and until the
+/// first timed run ends.
+[[nodiscard]] std::unique_ptr<measured::WeightSource> with_progress(
+    std::unique_ptr<measured::WeightSource> source, const ModelSpec& spec);
 
 /// Draws the progress of a measurement. Returns false once a signal asked for the end.
 bool show_run(int done, int at_most);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <string>
@@ -46,6 +47,13 @@ std::optional<MachineProfile> read_if_present(const fs::path& file) {
   const fs::file_status status = fs::status(file, failed);
   if (status.type() == fs::file_type::not_found) return std::nullopt;
   return profile_from_json(detail::read_text_file(file.string()), file.string());
+}
+
+/// A machine of the user's own folders is called by its file's name.
+MachineProfile read_machine(const fs::path& file) {
+  MachineProfile machine = profile_from_json(detail::read_text_file(file.string()), file.string());
+  machine.name = file.stem().string();
+  return machine;
 }
 
 /// Why `before` stays; empty if `profile` replaces it.
@@ -127,7 +135,15 @@ StoredFile store_own_profile(const MachineProfile& profile, std::string_view bac
 
 std::vector<MachineProfile> catalogue_machines() {
   std::vector<MachineProfile> machines;
+  for (const fs::path& file : detail::json_files_of(detail::own_folders().machines)) {
+    machines.push_back(read_machine(file));
+  }
+  const std::size_t own = machines.size();
   for (const detail::EmbeddedJson& file : detail::embedded_machines()) {
+    const bool is_replaced =
+        std::any_of(machines.begin(), machines.begin() + static_cast<std::ptrdiff_t>(own),
+                    [&](const MachineProfile& machine) { return machine.name == file.name; });
+    if (is_replaced) continue;
     machines.push_back(profile_from_json(file.json, fmt::format("the catalogue's {}", file.name)));
   }
   return machines;
@@ -135,6 +151,10 @@ std::vector<MachineProfile> catalogue_machines() {
 
 MachineProfile find_machine(const std::string& name_or_file) {
   std::vector<std::string> names;
+  for (const fs::path& file : detail::json_files_of(detail::own_folders().machines)) {
+    if (file.stem() == name_or_file) return read_machine(file);
+    names.push_back(file.stem().string());
+  }
   for (const detail::EmbeddedJson& file : detail::embedded_machines()) {
     if (file.name == name_or_file) return profile_from_json(file.json, name_or_file);
     names.emplace_back(file.name);

@@ -130,7 +130,8 @@ PlannerSetup setup_of(const ModelSpec& spec, const PlanQuery& query, const Devic
   if (setup.decode) setup.decode_kinds = detail::layer_kinds(*setup.decode);
   if (query.purpose == Purpose::train && !detail::has_kind(setup.graph, OpKind::loss)) {
     throw Error(ErrorCode::invalid_input, spec.name + " has no head, so no loss to train with", {},
-                "use a config whose architecture has a head, such as one ForMaskedLM");
+                "use a preset with a head, such as bert-base-uncased-mlm, or a config whose "
+                "architecture has one, such as BertForMaskedLM");
   }
   return setup;
 }

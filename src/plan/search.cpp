@@ -263,12 +263,15 @@ PlanSearch search_plans(const Planner& planner, const SearchSpace& space) {
   std::mutex mutex;
   std::exception_ptr failure;
   Collector all(space.keep);
-  const auto work = [&] {
+  const auto work = [&](const std::function<void(double)>& progress) {
     try {
       Planner own = planner.fresh_copy();
       Collector collector(space.keep);
       CellSearch search(own, space, collector);
-      for (std::size_t cell = next++; cell < cells.size(); cell = next++) search.run(cells[cell]);
+      for (std::size_t cell = next++; cell < cells.size(); cell = next++) {
+        if (progress) progress(static_cast<double>(cell) / static_cast<double>(cells.size()));
+        search.run(cells[cell]);
+      }
       const std::scoped_lock lock(mutex);
       all.merge(collector);
     } catch (...) {
@@ -279,8 +282,8 @@ PlanSearch search_plans(const Planner& planner, const SearchSpace& space) {
   {
     std::vector<std::jthread> threads;
     const int count = thread_count(space, cells.size());
-    for (int i = 1; i < count; ++i) threads.emplace_back(work);
-    work();
+    for (int i = 1; i < count; ++i) threads.emplace_back([&] { work({}); });
+    work(space.progress);
   }
   if (failure) std::rethrow_exception(failure);
   return std::move(all).finish();

@@ -190,7 +190,7 @@ void require_generates(const ModelSpec& spec) {
   throw Error(ErrorCode::invalid_input,
               fmt::format("{} is not a decoder with a language-model head, so it cannot generate",
                           spec.name),
-              {}, "use prefill");
+              {}, "use prefill, or a decoder, such as gpt2");
 }
 
 TimePrediction predict_time(const ModelSpec& spec, const Workload& workload,

@@ -61,8 +61,7 @@ class CostTable {
         words_column(std::move(first_key), std::move(first_title)),
         number_column("parameters", "Parameters"),
         number_column("parameter_share_percent", "Share", percent, Importance::optional),
-        number_column("weight_bytes", "Weights", in_unit(byte_unit(total_.weight_bytes), 2),
-                      Importance::optional),
+        number_column("weight_bytes", "Weights", in_unit(byte_unit(total_.weight_bytes), 2)),
         number_column(matrix_key, training_ ? "Forward" : "Matrix", in_unit(matrix, 3)),
         number_column(matrix_key + "_share_percent", "Share", percent, Importance::optional),
     };
@@ -70,11 +69,11 @@ class CostTable {
       table_.columns.push_back(
           number_column("backward_" + matrix_key, "Backward", in_unit(matrix, 3)));
     }
-    table_.columns.push_back(
-        number_column("elementwise_flops", "Elementwise", in_unit(elementwise, 3)));
-    table_.columns.push_back(
-        number_column("intensity_flops_per_byte", "Intensity",
-                      {kind == OperationUnit::flop ? "[FLOP/B]" : "[MAC/B]", 1}));
+    table_.columns.push_back(number_column("elementwise_flops", "Elementwise",
+                                           in_unit(elementwise, 3), Importance::optional));
+    table_.columns.push_back(number_column(
+        "intensity_flops_per_byte", "Intensity",
+        {kind == OperationUnit::flop ? "[FLOP/B]" : "[MAC/B]", 1}, Importance::optional));
   }
 
   void add(const CostRow& row) {

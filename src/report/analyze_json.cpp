@@ -172,6 +172,7 @@ Json to_json(const AnalyzeReport& report, Detail detail) {
   const ConventionInfo& convention = info(report.analysis.convention);
   Json json;
   json["schema_version"] = kSchemaVersion;
+  json["schema"] = "analyze.schema.json";
   json["model"] = to_json(report.model);
   json["workload"] = to_json(report.workload, report.model.spec, report.kv_cache);
   json["convention"] = {

@@ -112,6 +112,7 @@ Document to_document(const ClaimReport& report) {
 Json to_json(const ClaimReport& report) {
   Json json;
   json["schema_version"] = kSchemaVersion;
+  json["schema"] = "claim.schema.json";
   json["model"] = to_json(report.model);
   json["workload"] = to_json(report.workload, report.model.spec, std::nullopt);
   json["what"] = name_of(report.subject);

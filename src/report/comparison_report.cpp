@@ -111,6 +111,7 @@ Document to_row_table(std::span<const Comparison> comparisons) {
 Json to_json(const Comparison& comparison) {
   Json json;
   json["schema_version"] = kSchemaVersion;
+  json["schema"] = "compare.schema.json";
   json["model"] = comparison.model;
   json["workload"] = comparison.workload;
   json["rows"] = Json::array();

@@ -55,14 +55,15 @@ Table longest_table(const ComplexityReport& report) {
     bytes = std::max(bytes, study.layer.activation_bytes.by_length.at(longest));
   }
   Table table;
-  table.columns = {words_column("layer", "Layer"),
-                   number_column("matrix_flops", "Matrix",
-                                 in_unit(operation_unit(flops, OperationUnit::flop), 3)),
-                   number_column("activation_bytes", "Activations", in_unit(byte_unit(bytes), 2)),
-                   number_column("parameters", "Parameters"),
-                   number_column("path_steps", "Path", {"[steps]", 0}),
-                   number_column("state_bytes_per_token", "State", {"[B/token]", 0}),
-                   number_column("state_bytes", "State", {"[B]", 0})};
+  table.columns = {
+      words_column("layer", "Layer"),
+      number_column("matrix_flops", "Matrix",
+                    in_unit(operation_unit(flops, OperationUnit::flop), 3)),
+      number_column("activation_bytes", "Activations", in_unit(byte_unit(bytes), 2)),
+      number_column("parameters", "Parameters"),
+      number_column("path_steps", "Path", {"[steps]", 0}),
+      number_column("state_bytes_per_token", "State", {"[B/token]", 0}, Importance::optional),
+      number_column("state_bytes", "State", {"[B]", 0})};
   for (const LayerStudy& study : report.layers) {
     const LayerComplexity& layer = study.layer;
     const auto steps = steps_between_ends(layer.path, longest);

@@ -113,6 +113,7 @@ Json crossovers_json(const ComplexityReport& report, const std::vector<Crossover
 Json study_json(const ComplexityReport& report, const char* study) {
   Json json;
   json["schema_version"] = kSchemaVersion;
+  json["schema"] = "complexity.schema.json";
   json["study"] = study;
   json["lengths"] = report.lengths;
   json["layers"] = Json::array();

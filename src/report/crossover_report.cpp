@@ -68,6 +68,7 @@ Document to_document(const CrossoverReport& report) {
 Json to_json(const CrossoverReport& report) {
   Json json;
   json["schema_version"] = kSchemaVersion;
+  json["schema"] = "crossovers.schema.json";
   json["model"] = to_json(report.model);
   json["workload"] = to_json(report.workload, report.model.spec, std::nullopt);
   json["crossovers"] = Json::array();

@@ -203,6 +203,7 @@ Document to_step_table(const Derivation& derivation) {
 Json to_json(const Derivation& derivation) {
   Json json;
   json["schema_version"] = kSchemaVersion;
+  json["schema"] = "derivation.schema.json";
   json["model"] = to_json(derivation.model);
   json["workload"] = to_json(derivation.workload, derivation.model.spec, std::nullopt);
   json["what"] = name_of(derivation.subject);

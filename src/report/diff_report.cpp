@@ -101,6 +101,7 @@ Json to_json(const DiffReport& report) {
   };
   Json json;
   json["schema_version"] = kSchemaVersion;
+  json["schema"] = "diff.schema.json";
   json["a"] = {{"model", to_json(report.a.model)},
                {"workload", to_json(report.a.workload, report.a.model.spec)}};
   json["b"] = {{"model", to_json(report.b.model)},

@@ -31,6 +31,7 @@ Json ffn_crossover_json(const std::optional<FfnCrossover>& crossover) {
 Json to_json(const ExplainReport& report) {
   Json json;
   json["schema_version"] = kSchemaVersion;
+  json["schema"] = "explain.schema.json";
   json["model"] = to_json(report.model);
   json["workload"] = to_json(report.workload, report.model.spec, report.kv_cache);
   json["what"] = name_of(report.subject);

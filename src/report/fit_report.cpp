@@ -105,12 +105,12 @@ Table communication_table(const FitReport& report) {
   Table table;
   table.columns = {words_column("group", "Group"), words_column("kind", "Collective"),
                    number_column("count", "Count", {"", 0}),
-                   number_column("wire_bytes", "Sent", {"[GB]", 3}),
-                   number_column("time_ms", "Time", {"[ms]", 3})};
+                   number_column("wire_bytes", "Sent", {"[GB]", 3, 1'000'000'000}),
+                   milliseconds_column("time_s", "Time")};
   for (const Communication& row : report.communication) {
     table.rows.push_back({std::string(name_of(row.group)), std::string(name_of(row.kind)),
-                          Integer{static_cast<std::int64_t>(row.count)}, row.wire_bytes / 1e9,
-                          row.seconds * 1e3});
+                          Integer{static_cast<std::int64_t>(row.count)}, row.wire_bytes,
+                          row.seconds});
   }
   return table;
 }
@@ -185,7 +185,7 @@ Document to_document(const FitReport& report) {
 }
 
 Json to_json(const FitReport& report) {
-  Json json = question_json(report.question);
+  Json json = question_json(report.question, "fit.schema.json");
   const bool serves = report.question.query.purpose == Purpose::serve;
   json["storage"] =
       serves ? to_json(report.storage, report.storage.bytes, report.parameters) : Json(nullptr);

@@ -150,6 +150,7 @@ Document to_document(const GenerationReport& report) {
 Json to_json(const GenerationReport& report) {
   Json json;
   json["schema_version"] = kSchemaVersion;
+  json["schema"] = "complexity.schema.json";
   json["study"] = "generation";
   json["model"] = to_json(report.model);
   json["prompt"] = report.prompt;

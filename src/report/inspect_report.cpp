@@ -224,6 +224,7 @@ Document to_document(const Inspection& inspection) {
 Json to_json(const Inspection& inspection) {
   Json json;
   json["schema_version"] = kSchemaVersion;
+  json["schema"] = "inspect.schema.json";
   json["path"] = inspection.path;
   json["format"] = name_of(inspection.format);
   json["files"] = inspection.files;

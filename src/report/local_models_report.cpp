@@ -88,6 +88,7 @@ Document to_document(const LocalModelsReport& report) {
 Json to_json(const LocalModelsReport& report) {
   Json json;
   json["schema_version"] = kSchemaVersion;
+  json["schema"] = "models.schema.json";
   json["models"] = Json::array();
   for (const LocalModelSummary& summary : report.models) {
     Json one = model_json(summary);

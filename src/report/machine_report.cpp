@@ -11,7 +11,8 @@ namespace headroom::detail {
 namespace {
 
 constexpr Integer kGigaUnit = 1'000'000'000;
-constexpr Integer kMibUnit = Integer{1} << 20U;
+constexpr Integer kTeraUnit = kGigaUnit * 1000;
+constexpr Integer kGibUnit = Integer{1} << 30U;
 constexpr double kGiga = 1e9;
 constexpr double kTera = 1e12;
 
@@ -118,36 +119,79 @@ void add_interconnect(const Interconnect& link, Document& document) {
   document.blocks.push_back(Line{"link source", link.source});
 }
 
-std::vector<Cell> summary_row(const MachineProfile& profile) {
+/// What the list shows of a machine. Peaks in FLOP/s, the bandwidth in bytes per second.
+struct MachineFigures {
+  std::optional<double> float32;
+  std::optional<double> float16;
+  double bandwidth = 0;
+  std::optional<Integer> memory;  ///< bytes
+};
+
+MachineFigures figures_of(const MachineProfile& profile) {
   if (const auto* sheet = std::get_if<DatasheetRates>(&profile.rates)) {
-    return {profile.name,
-            std::string("assumed"),
-            sheet->float32_flops_per_s ? Cell{*sheet->float32_flops_per_s} : Cell{},
-            sheet->float16_flops_per_s,
-            sheet->memory_bytes_per_s,
+    return {sheet->float32_flops_per_s, sheet->float16_flops_per_s, sheet->memory_bytes_per_s,
             sheet->memory.total.bytes};
   }
   const ThreadProfile& curves = *curves_of(profile, 0);
-  return {fmt::format("here: {} ({})", profile.name, profile.context.backend),
-          std::string("measured"),
-          peak_flops_per_s(curves),
-          Cell{},
-          curves.read.back().bytes_per_s,
-          Cell{}};
+  return {peak_flops_per_s(curves), std::nullopt, curves.read.back().bytes_per_s, std::nullopt};
+}
+
+std::vector<Cell> summary_row(const MachineProfile& profile) {
+  const bool measured = std::holds_alternative<MeasuredRates>(profile.rates);
+  const std::string name =
+      measured ? fmt::format("here: {} ({})", profile.name, profile.context.backend) : profile.name;
+  const MachineFigures figures = figures_of(profile);
+  return {name,
+          std::string(measured ? "measured" : "assumed"),
+          cell_or_none(figures.float32),
+          cell_or_none(figures.float16),
+          figures.bandwidth,
+          cell_or_none(figures.memory)};
+}
+
+Json bytes_or_none(const std::optional<Integer>& value) {
+  return value ? json_integer(*value) : Json(nullptr);
+}
+
+/// A datasheet's figures as one row.
+Table rate_table(const std::string& name, const DatasheetRates& rates,
+                 const std::optional<Interconnect>& link) {
+  Table table;
+  table.columns.push_back(words_column("machine", "Machine"));
+  table.rows.push_back({name});
+  const auto add = [&](const char* key, Cell cell) {
+    table.columns.push_back(number_column(key, key));
+    table.rows.front().push_back(std::move(cell));
+  };
+  add("float32_flops_per_s", cell_or_none(rates.float32_flops_per_s));
+  add("tensor_float32_flops_per_s", cell_or_none(rates.tensor_float32_flops_per_s));
+  add("float16_flops_per_s", rates.float16_flops_per_s);
+  add("float8_flops_per_s", cell_or_none(rates.float8_flops_per_s));
+  add("int8_ops_per_s", cell_or_none(rates.int8_ops_per_s));
+  add("float4_flops_per_s", cell_or_none(rates.float4_flops_per_s));
+  add("int4_ops_per_s", cell_or_none(rates.int4_ops_per_s));
+  add("memory_bytes_per_s", rates.memory_bytes_per_s);
+  add("memory_bytes", rates.memory.total.bytes);
+  add("usable_memory_bytes", rates.memory.usable.bytes);
+  add("power_w", cell_or_none(rates.power_w));
+  add("devices_per_node", link ? Cell{Integer{link->devices_per_node}} : Cell{});
+  add("intra_node_bytes_per_s", link ? Cell{link->intra_node_bytes_per_s} : Cell{});
+  add("inter_node_bytes_per_s", link ? cell_or_none(link->inter_node_bytes_per_s) : Cell{});
+  return table;
 }
 
 }  // namespace
 
 Document to_document(const MachinesReport& report) {
   Table table;
-  const NumberFormat gflop_per_s{"[GFLOP/s]", 0, kGigaUnit};
+  const NumberFormat tflop_per_s{"[TFLOP/s]", 1, kTeraUnit};
   table.columns = {
       words_column("machine", "Machine"),
       words_column("basis", "Basis"),
-      number_column("float32_flops_per_s", "float32", gflop_per_s),
-      number_column("float16_flops_per_s", "float16", gflop_per_s, Importance::optional),
+      number_column("float32_flops_per_s", "float32", tflop_per_s, Importance::optional),
+      number_column("float16_flops_per_s", "float16", tflop_per_s),
       number_column("memory_bytes_per_s", "Bandwidth", {"[GB/s]", 0, kGigaUnit}),
-      number_column("memory_bytes", "Memory", {"[MiB]", 0, kMibUnit}, Importance::optional)};
+      number_column("memory_bytes", "Memory", {"[GiB]", 1, kGibUnit})};
   for (const MachineProfile& profile : report.own) table.rows.push_back(summary_row(profile));
   for (const MachineProfile& profile : report.catalogue) {
     table.rows.push_back(summary_row(profile));
@@ -160,17 +204,30 @@ Document to_document(const MachinesReport& report) {
 Json to_json(const MachinesReport& report) {
   Json json;
   json["schema_version"] = kSchemaVersion;
+  json["schema"] = "machines.schema.json";
   json["machines"] = Json::array();
   const auto add = [&](const MachineProfile& profile) {
     const bool measured = std::holds_alternative<MeasuredRates>(profile.rates);
+    const MachineFigures figures = figures_of(profile);
     json["machines"].push_back({{"name", measured ? "here" : profile.name},
                                 {"description", profile.name},
                                 {"source", measured ? "measured" : "datasheet"},
-                                {"date", profile.date}});
+                                {"date", profile.date},
+                                {"float32_flops_per_s", json_or_null(figures.float32)},
+                                {"float16_flops_per_s", json_or_null(figures.float16)},
+                                {"memory_bytes_per_s", figures.bandwidth},
+                                {"memory_bytes", bytes_or_none(figures.memory)}});
   };
   for (const MachineProfile& profile : report.own) add(profile);
   for (const MachineProfile& profile : report.catalogue) add(profile);
   return json;
+}
+
+Document to_figure_table(const MachineProfile& profile) {
+  if (const auto* sheet = std::get_if<DatasheetRates>(&profile.rates)) {
+    return {{rate_table(profile.name, *sheet, profile.interconnect)}};
+  }
+  return to_document(profile);
 }
 
 Document to_document(const MachineProfile& profile) {

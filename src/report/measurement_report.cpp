@@ -130,6 +130,7 @@ Document to_document(const Measurement& measurement) {
 Json to_json(const Measurement& measurement) {
   Json json;
   json["schema_version"] = kSchemaVersion;
+  json["schema"] = "measure.schema.json";
   json["engine"] = measurement.engine;
   json["model"] = to_json(measurement.model);
   json["phase"] = name_of(measurement.phase);

@@ -19,6 +19,7 @@ Document to_document(std::span<const ModelTypeInfo> types) {
 Json to_json(std::span<const ModelTypeInfo> types) {
   Json json;
   json["schema_version"] = kSchemaVersion;
+  json["schema"] = "model_types.schema.json";
   json["model_types"] = Json::array();
   for (const ModelTypeInfo& type : types) {
     json["model_types"].push_back({{"model_type", type.model_type},

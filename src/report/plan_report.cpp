@@ -13,16 +13,14 @@ namespace {
 
 /// Slower plans than this multiple of the best time are listed in JSON only.
 constexpr double kSlowestShown = 2;
-constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
-
-double gib(Integer bytes) { return static_cast<double>(bytes) / kGib; }
+constexpr Integer kGib = Integer{1} << 30U;
 
 Table plan_table(const PlanReport& report) {
   Table table;
   // The longest column comes last: on a narrow terminal, the figures stay visible.
   table.columns = {
       number_column("iteration_s", "Time", {"[s]", 4}),
-      number_column("memory_gib", "Memory", {"[GiB]", 2}),
+      number_column("total_bytes", "Memory", {"[GiB]", 2, kGib}),
       number_column("tokens_per_s", "Tokens", {"[1/s]", 0}),
       number_column("mfu_percent", "MFU", {"[%]", 1}, Importance::optional),
       number_column("communication_percent", "Comm.", {"[%]", 1}, Importance::optional),
@@ -30,7 +28,7 @@ Table plan_table(const PlanReport& report) {
       words_column("plan", "Plan")};
   for (const PlanResult& result : report.plans) {
     const PlanTime& time = result.figures.time;
-    table.rows.push_back({time.iteration_s, gib(result.figures.memory.total()), time.tokens_per_s,
+    table.rows.push_back({time.iteration_s, result.figures.memory.total(), time.tokens_per_s,
                           time.mfu ? Cell{100 * *time.mfu} : Cell{},
                           100 * time.communication_s / time.iteration_s,
                           100 * time.bubble_s / time.iteration_s,
@@ -42,11 +40,11 @@ Table plan_table(const PlanReport& report) {
 Table front_table(const PlanReport& report) {
   Table table;
   table.columns = {number_column("iteration_s", "Time", {"[s]", 4}),
-                   number_column("memory_gib", "Memory", {"[GiB]", 2}),
+                   number_column("total_bytes", "Memory", {"[GiB]", 2, kGib}),
                    words_column("plan", "Plan")};
   for (const RankedPlan& plan : report.search.pareto) {
     if (plan.iteration_s > kSlowestShown * report.plans.front().figures.time.iteration_s) break;
-    table.rows.push_back({plan.iteration_s, gib(plan.memory_bytes),
+    table.rows.push_back({plan.iteration_s, plan.memory_bytes,
                           describe(plan.choice, report.question.query.purpose)});
   }
   return table;
@@ -79,13 +77,13 @@ Table neighbour_table(const PlanReport& report) {
   table.columns = {
       words_column("change", "Change"), number_column("iteration_s", "Time", {"[s]", 4}),
       number_column("difference_percent", "Slower", {"[%]", 1}),
-      number_column("memory_gib", "Memory", {"[GiB]", 2}), words_column("reason", "Reason")};
+      number_column("total_bytes", "Memory", {"[GiB]", 2, kGib}), words_column("reason", "Reason")};
   for (const Neighbour& neighbour : report.neighbours) {
     const double time = neighbour.plan.iteration_s;
     const auto if_fits = [&](double figure) { return neighbour.fits ? Cell{figure} : Cell{}; };
     table.rows.push_back({neighbour.change, if_fits(time),
                           if_fits(100 * (time / best.time.iteration_s - 1)),
-                          gib(neighbour.plan.memory_bytes),
+                          neighbour.plan.memory_bytes,
                           reason_for(neighbour, best, report.question.rates.memory_bytes)});
   }
   return table;
@@ -129,8 +127,10 @@ Document to_document(const PlanReport& report) {
   add("legend",
       "MFU: model FLOPs over peak · Comm.: exposed communication · Bubble: pipeline fill and "
       "drain");
-  document.blocks.push_back(Heading{"Pareto front: no other plan is both smaller and faster"});
-  document.blocks.push_back(front_table(report));
+  if (report.lists_front) {
+    document.blocks.push_back(Heading{"Pareto front: no other plan is both smaller and faster"});
+    document.blocks.push_back(front_table(report));
+  }
   if (report.neighbours.empty()) return document;
   document.blocks.push_back(Heading{"The best plan with one change"});
   document.blocks.push_back(neighbour_table(report));
@@ -138,7 +138,7 @@ Document to_document(const PlanReport& report) {
 }
 
 Json to_json(const PlanReport& report) {
-  Json json = question_json(report.question);
+  Json json = question_json(report.question, "plan.schema.json");
   json["evaluated"] = report.search.evaluated;
   json["fitting"] = report.search.fitting;
   json["engine_command"] =

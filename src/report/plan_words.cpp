@@ -207,10 +207,11 @@ void add_device(const PlanQuestion& question, Document& document) {
                   mark(rates.network_is_assumed))});
 }
 
-Json question_json(const PlanQuestion& question) {
+Json question_json(const PlanQuestion& question, std::string_view schema) {
   const PlanQuery& query = question.query;
   Json json;
   json["schema_version"] = kSchemaVersion;
+  json["schema"] = schema;
   json["model"] = to_json(question.model);
   json["phase"] = name_of(query.purpose);
   json["batch_size"] = question.load.batch_size;

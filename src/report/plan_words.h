@@ -39,7 +39,7 @@ struct MemoryCategory {
 /// The assumed efficiencies of the device, and the network between devices.
 void add_device(const PlanQuestion& question, Document& document);
 
-[[nodiscard]] Json question_json(const PlanQuestion& question);
+[[nodiscard]] Json question_json(const PlanQuestion& question, std::string_view schema);
 [[nodiscard]] Json plan_json(const PlanChoice& choice);
 [[nodiscard]] Json result_json(const PlanResult& result, const PlanQuestion& question);
 

@@ -79,7 +79,8 @@ Document to_document(const PresetsReport& report, Detail detail) {
 Document to_preset_table(const PresetsReport& report) {
   Table table;
   table.columns = {words_column("name", "Preset"), words_column("model_type", "Type"),
-                   number_column("parameters", "Parameters"), words_column("check", "Reference"),
+                   number_column("parameters", "Parameters"),
+                   words_column("check", "Reference", Importance::optional),
                    words_column("aliases", "Aliases", Importance::optional)};
   for (const PresetSummary& summary : report.presets) {
     table.rows.push_back({summary.preset.name, summary.model.spec.model_type, summary.parameters,
@@ -94,6 +95,7 @@ Document to_preset_table(const PresetsReport& report) {
 Json to_json(const PresetsReport& report) {
   Json json;
   json["schema_version"] = kSchemaVersion;
+  json["schema"] = "presets.schema.json";
   json["presets"] = Json::array();
   for (const PresetSummary& summary : report.presets)
     json["presets"].push_back(preset_json(summary));

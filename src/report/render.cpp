@@ -1,4 +1,6 @@
 // Dispatches every report to the writer of the requested format.
+#include <algorithm>
+
 #include "headroom/error.h"
 #include "headroom/report.h"
 #include "html.h"
@@ -10,14 +12,23 @@
 namespace headroom {
 namespace {
 
+detail::Json text_or_null(const std::string& text) {
+  return text.empty() ? detail::Json(nullptr) : detail::Json(text);
+}
+
 /// The report with the command that made it, after its schema's version.
 detail::Json with_invocation(const detail::Json& report, const RenderOptions& options) {
   const Invocation& invocation = options.invocation;
   detail::Json produced_by;
   if (!invocation.arguments.empty()) {
     produced_by = {{"headroom", invocation.version},
+                   {"commit", text_or_null(invocation.commit)},
                    {"command", invocation.arguments.front()},
                    {"arguments", invocation.arguments}};
+    for (const UserSetting& setting : invocation.settings) {
+      produced_by["settings"].push_back(
+          {{"name", setting.name}, {"value", setting.value}, {"source", setting.source}});
+    }
   }
   detail::Json json;
   for (const auto& [key, value] : report.items()) {
@@ -27,13 +38,30 @@ detail::Json with_invocation(const detail::Json& report, const RenderOptions& op
   return json;
 }
 
+/// Adds to the report's header which settings replace options.
+detail::Document with_settings(detail::Document document, const RenderOptions& options) {
+  std::string text;
+  for (const UserSetting& setting : options.invocation.settings) {
+    text += (text.empty() ? "" : " · ") + setting.name + " " + setting.value + " (" +
+            setting.source + ")";
+  }
+  if (text.empty()) return document;
+  const auto is_of_header = [](const detail::Block& block) {
+    const auto* line = std::get_if<detail::Line>(&block);
+    return line != nullptr && line->role != detail::LineRole::verdict;
+  };
+  const auto end = std::ranges::find_if_not(document.blocks, is_of_header);
+  document.blocks.insert(end, detail::Line{"settings", text});
+  return document;
+}
+
 /// A page with pictures before the first table and formulas after the last.
 std::string page_of(const detail::Document& document, const detail::Json& report,
                     std::vector<std::string> pictures, std::vector<std::string> exercises,
                     const RenderOptions& options) {
   const std::vector<std::string>& arguments = options.invocation.arguments;
   return detail::to_page({.name = arguments.empty() ? "headroom" : arguments.front(),
-                          .document = printable(document),
+                          .document = printable(with_settings(document, options)),
                           .report = with_invocation(report, options),
                           .pictures = std::move(pictures),
                           .exercises = std::move(exercises)},
@@ -51,7 +79,7 @@ std::string rendered(const RenderOptions& options, const MakeDocument& document,
     case Format::csv:
       return detail::to_csv(printable(csv()));
     case Format::markdown:
-      return detail::to_markdown(printable(document()));
+      return detail::to_markdown(printable(with_settings(document(), options)));
     case Format::html:
       return page_of(document(), json(), {}, {}, options);
     case Format::trace:
@@ -59,7 +87,8 @@ std::string rendered(const RenderOptions& options, const MakeDocument& document,
     case Format::table:
       break;
   }
-  return detail::to_text(printable(document()), {options.width, options.colour});
+  return detail::to_text(printable(with_settings(document(), options)),
+                         {options.width, options.colour});
 }
 
 /// A report with a CSV table of its own.
@@ -167,7 +196,8 @@ std::string render(const MachineProfile& profile, const RenderOptions& options) 
   // The JSON of a profile is the file that `profile_from_json` reads.
   if (options.format == Format::json) return profile_to_json(profile);
   const auto document = [&] { return detail::to_document(profile); };
-  return rendered(options, document, document, [&] { return profile_data(profile); });
+  const auto csv = [&] { return detail::to_figure_table(profile); };
+  return rendered(options, document, csv, [&] { return profile_data(profile); });
 }
 
 std::string render(const CalibrationReport& report, const RenderOptions& options) {

@@ -246,7 +246,7 @@ Document to_document(const ServeReport& report) {
 
 Json to_json(const ServeReport& report) {
   const ServeQuestion& question = report.question;
-  Json json = question_json(question.plan);
+  Json json = question_json(question.plan, "serve.schema.json");
   json.erase("batch_size");
   json.erase("seq_len");
   json["traffic"] = traffic_json(question.traffic);

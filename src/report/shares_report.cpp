@@ -150,6 +150,7 @@ Document to_length_table(const SharesReport& report) {
 Json to_json(const SharesReport& report) {
   Json json;
   json["schema_version"] = kSchemaVersion;
+  json["schema"] = "complexity.schema.json";
   json["study"] = "shares";
   json["model"] = to_json(report.model.model);
   json["attention"] = name_of(report.model.attention);

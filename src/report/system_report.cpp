@@ -41,6 +41,19 @@ std::string profile_text(const std::optional<OwnProfile>& profile) {
   return text;
 }
 
+std::string configuration_text(const Configuration& configuration) {
+  if (configuration.file.empty()) return "no file";
+  return configuration.file + (configuration.exists ? "" : " (does not exist)");
+}
+
+Json settings_json(const std::vector<UserSetting>& settings) {
+  Json json = Json::array();
+  for (const UserSetting& setting : settings) {
+    json.push_back({{"name", setting.name}, {"value", setting.value}, {"source", setting.source}});
+  }
+  return json;
+}
+
 Table device_table(const SystemReport& report) {
   constexpr Integer kGibibyte = Integer{1} << 30U;
   Table table;
@@ -75,6 +88,10 @@ Document to_document(const SystemReport& report) {
   document.add_line("memory", memory_text(report));
   document.add_line("GEMMs", report.context.backend);
   document.add_line("calibration", profile_text(report.profile));
+  document.add_line("configuration", configuration_text(report.configuration));
+  for (const UserSetting& setting : report.configuration.settings) {
+    document.add_line("", fmt::format("{} = {} ({})", setting.name, setting.value, setting.source));
+  }
   std::vector<std::string> engines;
   for (const LocalEngine& engine : report.engines) engines.push_back(engine.name);
   document.add_line("engines",
@@ -92,6 +109,7 @@ Document to_device_table(const SystemReport& report) { return {{device_table(rep
 Json to_json(const SystemReport& report) {
   Json json;
   json["schema_version"] = kSchemaVersion;
+  json["schema"] = "system.schema.json";
   json["cpu"] = report.context.cpu;
   json["logical_cpus"] = report.context.logical_cpus;
   json["usable_cpus"] = report.usable_cpus;
@@ -115,6 +133,9 @@ Json to_json(const SystemReport& report) {
     json["engines"].push_back({{"name", engine.name}, {"path", engine.path}});
   }
   json["profile"] = report.profile ? profile_json(*report.profile) : Json(nullptr);
+  json["configuration"] = {{"file", json_text_or_null(report.configuration.file)},
+                           {"exists", report.configuration.exists},
+                           {"settings", settings_json(report.configuration.settings)}};
   return json;
 }
 

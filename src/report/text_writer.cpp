@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "document.h"
+#include "wrap.h"
 
 namespace headroom::detail {
 namespace {
@@ -16,7 +18,11 @@ std::string padded_to(const std::string& text, std::size_t width, Alignment alig
   return alignment == Alignment::left ? text + blanks : blanks + text;
 }
 
-/// A table laid out for a width: drops optional columns, from the right, until it fits.
+/// Text is wrapped no narrower than this.
+constexpr std::size_t kLeastWidth = 24;
+
+/// A table laid out for a width: drops optional columns, from the right, until it fits; then wraps
+/// the words of its widest column.
 class TextTable {
  public:
   TextTable(const Table& table, std::size_t width) : table_(table) {
@@ -26,6 +32,7 @@ class TextTable {
     }
     while (width > 0 && total_width() > width && drop_one()) {
     }
+    if (width > 0 && total_width() > width) narrow_words(total_width() - width);
   }
 
   [[nodiscard]] std::string render(Colour colour) const {
@@ -41,9 +48,7 @@ class TextTable {
     const std::size_t first_total = table_.rows.size() - table_.total_rows;
     for (std::size_t row = 0; row < table_.rows.size(); ++row) {
       if (table_.total_rows > 0 && row == first_total) result += rule + "\n";
-      result += line([&](std::size_t column) {
-        return cell_text(table_.rows[row][column], table_.columns[column].format);
-      });
+      result += row_text(table_.rows[row]);
     }
     return result;
   }
@@ -56,6 +61,47 @@ class TextTable {
       width = std::max(width, display_width(cell_text(row[column], head.format)));
     }
     return width;
+  }
+
+  /// Columns without which a word of the column would be cut.
+  [[nodiscard]] std::size_t least_width(std::size_t column) const {
+    const Column& head = table_.columns[column];
+    std::size_t width = std::max(display_width(head.title), display_width(head.format.unit_label));
+    for (const auto& row : table_.rows) {
+      width = std::max(width, widest_part(cell_text(row[column], head.format)));
+    }
+    return width;
+  }
+
+  /// Makes the widest column of words narrower by `excess`, or by as much as its words allow.
+  void narrow_words(std::size_t excess) {
+    const auto is_narrower = [&](std::size_t a, std::size_t b) { return room(a) < room(b); };
+    const auto widest = std::ranges::max_element(shown_, is_narrower);
+    widths_[*widest] -= std::min(excess, room(*widest));
+  }
+
+  /// Columns by which wrapping can narrow a column.
+  [[nodiscard]] std::size_t room(std::size_t column) const {
+    if (table_.columns[column].alignment != Alignment::left) return 0;
+    return widths_[column] - std::min(widths_[column], least_width(column));
+  }
+
+  /// A row, on several lines if words are wrapped.
+  [[nodiscard]] std::string row_text(const std::vector<Cell>& row) const {
+    std::vector<std::vector<std::string>> cells(row.size());
+    std::size_t height = 1;
+    for (const std::size_t column : shown_) {
+      const std::string text = cell_text(row[column], table_.columns[column].format);
+      cells[column] = wrapped_text(text, widths_[column]);
+      height = std::max(height, cells[column].size());
+    }
+    std::string result;
+    for (std::size_t at = 0; at < height; ++at) {
+      result += line([&](std::size_t column) {
+        return at < cells[column].size() ? cells[column][at] : std::string();
+      });
+    }
+    return result;
   }
 
   [[nodiscard]] std::size_t total_width() const {
@@ -118,12 +164,28 @@ std::size_t line_label_width(const std::vector<Block>& blocks, std::size_t first
   return width;
 }
 
-std::string formula_text(const Formula& formula, std::size_t label) {
+/// Room for text after `indent` columns; 0 if it is unlimited.
+std::size_t room_after(std::size_t indent, std::size_t width) {
+  return width == 0 ? 0 : std::max(width - std::min(width, indent), kLeastWidth);
+}
+
+/// `name = step`, further lines of a step after the "=". A name of more than half of the screen has
+/// a line of its own.
+std::string formula_text(const Formula& formula, std::size_t label, std::size_t width) {
+  constexpr std::string_view kEquals = " = ";
   std::string result;
   std::string name = formula.name;
+  if (width > 0 && label > width / 2) {
+    result = std::exchange(name, std::string()) + "\n";
+    label = 1;
+  }
+  const std::string indent(label + kEquals.size(), ' ');
   for (const std::string& step : formula.steps) {
-    result += fmt::format("{} = {}\n", padded_to(name, label, Alignment::left), step);
-    name.clear();
+    std::string start = padded_to(std::exchange(name, std::string()), label, Alignment::left) +
+                        std::string(kEquals);
+    for (const std::string& line : wrapped_formula(step, room_after(indent.size(), width))) {
+      result += std::exchange(start, indent) + line + "\n";
+    }
   }
   return result;
 }
@@ -148,13 +210,19 @@ class TextWriter {
   }
   void operator()(const Line& line) {
     if (!follows_same_kind()) line_label_ = line_label_width(document_.blocks, at_);
-    result_ += padded_to(line.label, line_label_, Alignment::left);
-    result_ += fmt::format("{}{}\n", kGap, line.text);
+    const std::string indent(line_label_ + kGap.size(), ' ');
+    std::string start = padded_to(line.label, line_label_, Alignment::left) + std::string(kGap);
+    for (const std::string& part :
+         wrapped_text(line.text, room_after(indent.size(), layout_.width))) {
+      result_ += std::exchange(start, indent) + part + "\n";
+    }
   }
   void operator()(const Table& table) {
     result_ += TextTable(table, layout_.width).render(layout_.colour);
   }
-  void operator()(const Formula& formula) { result_ += formula_text(formula, formula_label_); }
+  void operator()(const Formula& formula) {
+    result_ += formula_text(formula, formula_label_, layout_.width);
+  }
 
  private:
   [[nodiscard]] bool follows_same_kind() const {

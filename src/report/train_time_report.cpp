@@ -64,7 +64,7 @@ Json to_json(const TrainTimeReport& report) {
   const auto number = [](const std::optional<double>& value) {
     return value ? Json(*value) : Json(nullptr);
   };
-  Json json = question_json(report.question);
+  Json json = question_json(report.question, "train-time.schema.json");
   json.update(result_json(report.plan, report.question));
   json["tokens"] = report.budget.tokens;
   json["availability"] = report.budget.availability;

@@ -133,6 +133,7 @@ Document to_document(const UnknownModel& model, Detail detail) {
 Json to_json(const UnknownModel& model) {
   Json json;
   json["schema_version"] = kSchemaVersion;
+  json["schema"] = "unknown_model.schema.json";
   json["path"] = model.path;
   json["status"] = kStatus;
   json["complete"] = false;

@@ -56,6 +56,8 @@ void add_time(const TimePrediction& time, Detail detail, Document& document);
 [[nodiscard]] Document to_document(const MachinesReport& report);
 [[nodiscard]] Json to_json(const MachinesReport& report);
 [[nodiscard]] Document to_document(const MachineProfile& profile);
+/// A datasheet as one row, or the measured kernels.
+[[nodiscard]] Document to_figure_table(const MachineProfile& profile);
 [[nodiscard]] Document to_document(const CalibrationReport& report);
 [[nodiscard]] Document to_document(const TrainTimeReport& report);
 [[nodiscard]] Json to_json(const TrainTimeReport& report);

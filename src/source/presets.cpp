@@ -46,6 +46,9 @@ Preset parse_user_preset(const fs::path& file) {
 
 std::vector<Preset> user_presets() {
   std::vector<Preset> presets;
+  for (const fs::path& file : detail::json_files_of(detail::own_folders().presets)) {
+    presets.push_back(parse_user_preset(file));
+  }
   const fs::path own = detail::user_data_folder();
   if (own.empty()) return presets;
   const fs::path folder = own / "presets" / "models";

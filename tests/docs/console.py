@@ -111,7 +111,9 @@ def environment(headroom, data, work):
     home = {"HOME": str(work / "home"), "XDG_DATA_HOME": str(data)}
     home |= {"HF_HUB_CACHE": "", "HF_HOME": "", "XDG_CACHE_HOME": "",
              "OLLAMA_MODELS": str(work / "home" / ".ollama" / "models")}
-    return os.environ | home | {"PATH": path, "NO_COLOR": "1", "LC_ALL": "C.UTF-8"}
+    own = {name: value for name, value in os.environ.items()
+           if not name.startswith("HEADROOM_") and name != "XDG_CONFIG_HOME"}
+    return own | home | {"PATH": path, "NO_COLOR": "1", "LC_ALL": "C.UTF-8"}
 
 
 def run(step, varies, folder, variables):

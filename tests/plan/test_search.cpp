@@ -135,3 +135,16 @@ TEST_CASE("no neighbour of the best plan both fits and is faster") {
 }
 
 }  // namespace headroom::test
+
+TEST_CASE("a search tells how much of it is done") {
+  const Planner planner = trainer_with_memory(gpt(2048, 16, 24), 40);
+  SearchSpace space = space_of(16, {64, 1024});
+  space.threads = 1;
+  std::vector<double> done;
+  space.progress = [&](double fraction) { done.push_back(fraction); };
+  (void)search_plans(planner, space);
+  REQUIRE(done.size() > 1);
+  CHECK(done.front() == 0);
+  CHECK(std::ranges::is_sorted(done));
+  CHECK(done.back() < 1);
+}

@@ -425,3 +425,13 @@ TEST_CASE("the KV-cache at the end of a generation holds all tokens but the last
   AnalyzeReport encoder = make_analyze_report(load_model("bert-tiny"), {});
   CHECK_THROWS_AS(add_generation(encoder, {}, 100), Error);
 }
+
+// gpt-oss-20b: layers alternate between a window of 128 and full attention (config.json,
+// layer_types), so their caches have a name each.
+TEST_CASE("the caches of alternating layers have a name each") {
+  const Model model = read_preset(find_preset("gpt-oss-20b").value());
+  const ExplainReport report = make_explain_report(model, {}, Subject::kv);
+  REQUIRE(report.parts.size() == 3);
+  CHECK(report.parts[0].name == "decoder.layers.attention.kv_cache[0:24:2]");
+  CHECK(report.parts[1].name == "decoder.layers.attention.kv_cache[1:24:2]");
+}

@@ -152,3 +152,52 @@ TEST_CASE("a mistyped word gets the closest known one") {
   CHECK(did_you_mean("something else entirely", known).empty());
   CHECK(did_you_mean("", known).empty());
 }
+
+TEST_CASE("a line is broken between items, and below its text") {
+  const Document document{{Line{"model", "encoder · 12 layers · hidden 768 · heads 12"}}};
+  CHECK(to_text(document, {38, Colour::off}) ==
+        "model  encoder · 12 layers ·\n"
+        "       hidden 768 · heads 12\n");
+  CHECK(to_text(document, {0, Colour::off}) ==
+        "model  encoder · 12 layers · hidden 768 · heads 12\n");
+}
+
+TEST_CASE("prose is broken at blanks, and a sum before its operator") {
+  const Document document{
+      {Line{"peak", "2.62 MiB at encoder.layers.context = 20·b·s·d + 4·b·s²·h"}}};
+  CHECK(to_text(document, {44, Colour::off}) ==
+        "peak  2.62 MiB at encoder.layers.context\n"
+        "      = 20·b·s·d + 4·b·s²·h\n");
+}
+
+TEST_CASE("a long formula is broken before a plus, and aligned after the equals sign") {
+  const Document document{{Formula{"FLOPs", {"24·b·s·d² + 4·b·s²·d + 2·b·d²", "22,348"}}}};
+  CHECK(to_text(document, {34, Colour::off}) ==
+        "FLOPs = 24·b·s·d² + 4·b·s²·d\n"
+        "        + 2·b·d²\n"
+        "      = 22,348\n");
+}
+
+TEST_CASE("a formula with a long name begins below it on a narrow screen") {
+  const Document document{
+      {Formula{"decoder.layers.attention.kv_cache", {"96·b·s·g·k", "12,582,912 B"}}}};
+  CHECK(to_text(document, {40, Colour::off}) ==
+        "decoder.layers.attention.kv_cache\n"
+        "  = 96·b·s·g·k\n"
+        "  = 12,582,912 B\n");
+}
+
+TEST_CASE("words of a table are wrapped in their column, and its rule ends at the width") {
+  Table table;
+  table.columns = {number_column("time_s", "Time", {"[s]", 1}), words_column("plan", "Plan")};
+  table.rows = {{4.5, std::string("tp 2 · sp · dp 4 · micro-batch 2 · ZeRO 3")},
+                {5.0, std::string("tp 8")}};
+  CHECK(to_text({{table}}, {26, Colour::off}) ==
+        "Time  Plan\n"
+        " [s]\n"
+        "--------------------------\n"
+        " 4.5  tp 2 · sp · dp 4 ·\n"
+        "      micro-batch 2 ·\n"
+        "      ZeRO 3\n"
+        " 5.0  tp 8\n");
+}

@@ -1,10 +1,12 @@
 // The catalogue of machines: plausible units, dense figures, known ratios.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "headroom/error.h"
 #include "headroom/machine_profile.h"
+#include "headroom/report.h"
 #include "support/data.h"
 
 using namespace headroom;
@@ -239,4 +241,20 @@ TEST_CASE("an implausible link is an error") {
         std::string::npos);
   CHECK(catalogue_refusal(smallest_machine(", \"float8_flops_per_s\": \"fast\"")).find("float8") !=
         std::string::npos);
+}
+
+// H100 SXM: 67 TFLOP/s float32, 989.4 dense TFLOP/s float16, 3.35 TB/s, 81559 MiB by nvidia-smi.
+// Source: NVIDIA H100 Tensor Core GPU datasheet.
+TEST_CASE(
+    "the list of machines has their figures in JSON, and one machine's CSV is a row of them") {
+  const MachinesReport report{{}, {find_machine("h100-80gb")}};
+  const std::string json = render(report, {Format::json});
+  CHECK(json.find("\"float32_flops_per_s\": 67000000000000.0") != std::string::npos);
+  CHECK(json.find("\"float16_flops_per_s\": 989400000000000.0") != std::string::npos);
+  CHECK(json.find("\"memory_bytes_per_s\": 3350000000000.0") != std::string::npos);
+  CHECK(json.find("\"memory_bytes\": 85520809984") != std::string::npos);
+  const std::string csv = render(find_machine("h100-80gb"), {Format::csv});
+  CHECK(csv.starts_with("machine,float32_flops_per_s,"));
+  CHECK(csv.find("\nh100-80gb,67000000000000,") != std::string::npos);
+  CHECK(std::ranges::count(csv, '\n') == 2);
 }
