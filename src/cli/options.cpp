@@ -227,7 +227,8 @@ InferenceOptions add_inference_options(Command command, WorkloadRequest& request
                   "Sequences per batch (1); 1,2,8 or 1..64:x2 reports each, as for every length"),
       lengths.add(
           "--seq,-s", request.seq_len,
-          "New tokens per sequence, visual ones included (128 and those of images; 1 in decode); "
+          "New tokens per sequence, those of images and sound included (128 and these; 1 in "
+          "decode); "
           "latent tokens of a diffusion transformer, in place of --image-size"),
       lengths.add("--enc-seq", request.enc_seq_len,
                   "Tokens of an encoder-decoder's encoder input (128), or of a diffusion "
@@ -237,6 +238,9 @@ InferenceOptions add_inference_options(Command command, WorkloadRequest& request
       add_image_size(command, request.image_size,
                      "Pixels of each image, before the family's preprocessing (the tower's size), "
                      "or of what a diffusion transformer denoises (its pipeline's size)"),
+      lengths.add("--audio", request.audio,
+                  "Clips of sound per sequence, models with an audio tower only (0)"),
+      lengths.add("--audio-seconds", request.audio_seconds, "Seconds of each clip (30)"),
       lengths.add("--frames", request.frames,
                   "Frames of a diffusion transformer's video (its pipeline's number)"),
       lengths.add("--global-tokens", request.global_tokens,
