@@ -51,7 +51,7 @@ const ModelSpec& StepBuilder::spec() const {
 }
 
 const TokenInputs& StepBuilder::tokens() const {
-  static const TokenInputs kNoTokens;  // segments of sound have no padding
+  static const TokenInputs kNoTokens{};  // segments of sound have no padding
   if (is_audio_tower()) return kNoTokens;
   return node_->component.stack == StackRole::encoder ? *program_.inputs_.encoder
                                                       : program_.inputs_.main;

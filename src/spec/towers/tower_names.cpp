@@ -313,6 +313,15 @@ constexpr NameRule kPaligemma[] = {
     {"projector.linear.%", "multi_modal_projector.linear.%"},
 };
 
+/// Names of a thinker, by itself or inside the whole model.
+NameTable thinker_names(std::span<const NameRule> own) {
+  return {{kWhisperTower, own, kQwen},
+          {"thinker.", "thinker.model."},
+          {{"talker.", ExtraKind::speech_output, NamePart::beginning},
+           {"token2wav.", ExtraKind::speech_output, NamePart::beginning},
+           {"code2wav.", ExtraKind::speech_output, NamePart::beginning}}};
+}
+
 }  // namespace
 
 NameTable wrapped_clip_names(std::span<const NameRule> projector) {
@@ -346,13 +355,8 @@ NameTable wrapped_qwen_names() { return {{kQwen}, {"model."}, {}}; }
 
 NameTable wrapped_voxtral_names() { return {{kWhisperTower, kVoxtral}, {"model."}, {}}; }
 
-NameTable wrapped_qwen2_5_omni_names() {
-  return {{kWhisperTower, kOmni, kQwen}, {"thinker.", "thinker.model."}, {}};
-}
-
-NameTable wrapped_qwen3_omni_names() {
-  return {{kWhisperTower, kOmni3, kQwen}, {"thinker.", "thinker.model."}, {}};
-}
+NameTable wrapped_qwen2_5_omni_names() { return thinker_names(kOmni); }
+NameTable wrapped_qwen3_omni_names() { return thinker_names(kOmni3); }
 
 NameTable wrapped_glm4v_names() { return {{kGlm4v}, {"model."}, {}}; }
 
