@@ -121,6 +121,8 @@ if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND CMAKE_BUILD_TYPE STREQUAL "Release"
 endif()
 integration_test(multimodal bash ${CMAKE_CURRENT_LIST_DIR}/multimodal.sh $<TARGET_FILE:headroom>
   ${CMAKE_CURRENT_LIST_DIR}/data/towers/tiny/gemma3.config.json 97)
+integration_test(multimodal.sound bash ${CMAKE_CURRENT_LIST_DIR}/multimodal.sh
+  $<TARGET_FILE:headroom> ${CMAKE_CURRENT_LIST_DIR}/data/towers/tiny/voxtral.config.json 24 sound)
 integration_test(strict bash ${CMAKE_CURRENT_LIST_DIR}/strict.sh $<TARGET_FILE:headroom>)
 
 set(samples_run bash ${reports}/samples.sh $<TARGET_FILE:headroom>)

@@ -61,6 +61,7 @@ struct RunIdentity {
   std::optional<std::int64_t> enc_seq_len;
   std::optional<std::int64_t> past_len;
   std::optional<std::int64_t> visual_tokens{};    ///< per sequence; 0: text alone
+  std::optional<std::int64_t> audio_tokens{};     ///< per sequence; 0: no sound
   std::optional<std::int64_t> compared_images{};  ///< of a model that compares them with texts
   std::optional<std::int64_t> global_tokens{};    ///< per sequence; 0: none
   std::optional<std::int64_t> new_tokens;

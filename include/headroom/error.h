@@ -56,6 +56,8 @@ enum class Setting {
   past_len,
   images,
   image_size,
+  audio,
+  audio_seconds,
   frames,
   dtype,
   attention,

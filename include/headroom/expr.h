@@ -119,6 +119,8 @@ enum class Symbol : std::uint8_t {
   image_window_pairs,           ///< Y: those of one window of patches
   image_tokens,                 ///< D: visual tokens of all images
   later_image_pairs,            ///< U: pairs of a visual token and a later one of its image
+  audio_segments,               ///< ω: segments of sound of the pass
+  audio_pairs,                  ///< ψ: pairs of rows of the audio tower that see each other
   hidden_size,                  ///< d
   intermediate_size,            ///< f: inner width of the feed-forward network
   num_attention_heads,          ///< h: query heads

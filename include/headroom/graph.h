@@ -20,8 +20,9 @@ namespace headroom {
 using TensorId = std::size_t;  ///< index into Graph::tensors
 using WeightId = std::size_t;  ///< index into Graph::weights
 
-/// Stack of a node; `single` in a model with one stack, `tower` in its image encoder.
-enum class StackRole { single, encoder, decoder, tower };
+/// Stack of a node; `single` in a model with one stack, `tower` in its image encoder, `audio_tower`
+/// in its encoder of sound.
+enum class StackRole { single, encoder, decoder, tower, audio_tower };
 
 /// Part of a model that a node belongs to: a row of the component table.
 enum class Part {
@@ -219,6 +220,9 @@ struct Block {
 /// Images in a pass, or none.
 enum class ImageInputs { absent, present };
 
+/// Sound in a pass, or none.
+enum class AudioInputs { absent, present };
+
 /// Tokens with global attention in a pass, or none.
 enum class GlobalTokens { absent, present };
 
@@ -230,6 +234,7 @@ struct GraphOptions {
   ImageInputs images = ImageInputs::absent;
   GlobalTokens global = GlobalTokens::absent;
   Logits logits = Logits::all;
+  AudioInputs audio = AudioInputs::absent;
   bool operator==(const GraphOptions&) const = default;
 };
 

@@ -23,8 +23,9 @@ struct PatchEmbedding {
 
 /// Rearranges the rows of an image tower. `without_prefix` drops the trained tokens before every
 /// image's patches; `class_token` keeps the first of these alone; `all` copies the rows; `join`
-/// puts the features of several layers side by side; the others merge square blocks of patches
-/// (PatchMerge). `pack` arranges tiles (PackStep).
+/// puts the features of several layers side by side; `pack` arranges tiles (PackStep);
+/// `mean_of_neighbours` averages consecutive rows of an audio tower; the others merge square blocks
+/// of patches (PatchMerge).
 /// `[…, width]` -> `[rows, width · parts]`, or `[rows, width]` for a mean.
 struct PatchRows {
   enum class Kind {
@@ -36,6 +37,7 @@ struct PatchRows {
     channel_major,
     mean,
     pack,
+    mean_of_neighbours,
   };
   Kind kind = Kind::without_prefix;
   Expr rows;  ///< of the output
@@ -43,16 +45,21 @@ struct PatchRows {
   std::int64_t parts = 1;  ///< input rows, or layers, that an output row reads
 
   [[nodiscard]] Expr elements() const { return rows * Integer{parts} * width; }
+  [[nodiscard]] bool averages() const noexcept {
+    return kind == Kind::mean || kind == Kind::mean_of_neighbours;
+  }
 };
 
-/// Replaces the embeddings of placeholder tokens by visual tokens, or adds these, in place. Inputs:
-/// hidden states `[batch, seq, width]` and visual tokens `[rows, width]`, in the order of their
-/// placeholders.
+/// Replaces the embeddings of placeholder tokens by the tokens of a tower, or adds these, in place.
+/// Inputs: hidden states `[batch, seq, width]` and tokens of images or sound `[rows, width]`, in
+/// the order of their placeholders.
 struct VisualTokens {
   enum class Kind { replace, add };
+  enum class Source { images, audio };
   Kind kind = Kind::replace;
   Expr rows;
   Expr width;
+  Source source = Source::images;
 
   [[nodiscard]] Expr elements() const { return rows * width; }
 };

@@ -111,10 +111,14 @@ struct ImageSpec {
   [[nodiscard]] std::int64_t num_tokens() const noexcept { return num_patches() + prefix_tokens(); }
 };
 
-/// Audio as a log-mel spectrogram; two convolutions of width 3 halve its length (Whisper).
+/// Audio as a log-mel spectrogram; two convolutions of width 3 halve its length (Whisper). With
+/// `grid_channels`, three 2-D convolutions halve both of its sides, and a linear layer reads each
+/// column (Qwen3-Omni).
 struct AudioSpec {
   std::int64_t num_mel_bins = 0;
   ActivationKind activation = ActivationKind::gelu;
+  std::int64_t grid_channels = 0;
+  std::int64_t grid_frames = 0;  ///< of a segment; used with `grid_channels`
 };
 
 /// Norms of a waveform's convolutions: a group norm of each channel after the first, or a layer

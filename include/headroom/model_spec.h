@@ -263,6 +263,9 @@ enum class ModelKind {
   feed_forward_layer,
 };
 
+/// How consecutive rows of an audio tower become one: side by side, or their mean.
+enum class RowGroup { side_by_side, mean };
+
 /// One feature vector of side × side neighbouring patches: their features side by side, patch by
 /// patch in raster order (pixel shuffle, arXiv 2404.16821) or channel by channel (torch.nn.Unfold),
 /// or their mean.
@@ -272,6 +275,12 @@ enum class PatchMerge { patch_major, channel_major, mean };
 struct MergeStep {
   PatchMerge order = PatchMerge::patch_major;
   std::int64_t side = 1;
+};
+
+/// Groups `rows` consecutive rows of an audio tower into one.
+struct GroupStep {
+  RowGroup kind = RowGroup::side_by_side;
+  std::int64_t rows = 1;
 };
 
 /// A linear layer; `name` is the end of its weights' paths.
@@ -312,8 +321,9 @@ struct StandardiseStep {};
 /// a trained vector, behind the patches of the whole image (LLaVA-NeXT; ImageTiling).
 struct PackStep {};
 
-using ProjectorStep = std::variant<MergeStep, LinearStep, NormStep, ActivationStep, GatedStep,
-                                   FactorStep, UnitLengthStep, StandardiseStep, PackStep>;
+using ProjectorStep =
+    std::variant<MergeStep, GroupStep, LinearStep, NormStep, ActivationStep, GatedStep, FactorStep,
+                 UnitLengthStep, StandardiseStep, PackStep>;
 
 /// An image as the norm of its class token (CLIP).
 struct ClassTokenPooling {
@@ -421,6 +431,36 @@ struct TowerSpec {
   ~TowerSpec();
 };
 
+/// How a clip is cut into segments: completed with silence to whole ones (Voxtral), or only clips
+/// of whole segments run (Qwen2.5-Omni and Qwen3-Omni, whose last segment may be shorter).
+enum class ClipRule { completed, whole_segments };
+
+/// An audio encoder whose outputs, projected, replace the embeddings of placeholder tokens. A clip
+/// is cut into segments of equal length; each is one sequence of the encoder, or its rows see those
+/// of some neighbours.
+struct AudioTowerSpec {
+  std::int64_t hidden_size = 0;
+  EmbeddingSpec embedding;
+  PositionSpec position;
+  StackSpec stack;
+  std::int64_t segment_frames = 0;     ///< of the spectrogram
+  std::int64_t segment_positions = 0;  ///< of the encoder
+  /// Segments of a clip whose rows see each other; 0: a segment is a sequence of its own.
+  std::int64_t attended_segments = 0;
+  ClipRule rule = ClipRule::completed;
+  std::vector<ProjectorStep> projector{};
+
+  /// Rows of the encoder that become one audio token.
+  [[nodiscard]] std::int64_t grouped_rows() const {
+    std::int64_t rows = 1;
+    for (const ProjectorStep& step : projector) {
+      if (const auto* const group = std::get_if<GroupStep>(&step)) rows *= group->rows;
+    }
+    return rows;
+  }
+  [[nodiscard]] std::int64_t segment_tokens() const { return segment_positions / grouped_rows(); }
+};
+
 struct ModelSpec {
   std::string name;
   std::string model_type;    ///< the family, as in config.json
@@ -440,6 +480,7 @@ struct ModelSpec {
   /// the last.
   std::optional<std::int64_t> decoder_start_id{};
   std::optional<TowerSpec> tower{};
+  std::optional<AudioTowerSpec> audio_tower{};
   std::optional<DenoiserSpec> denoiser{};
   std::vector<CountedWeight> counted_only;
   /// Keys of the config that no reader knows. Their names suggest no size and no operator.
@@ -449,6 +490,7 @@ struct ModelSpec {
   std::string not_run;  ///< reason why the model is counted but cannot be run; empty: it can
   /// Placeholders of images and sound in the token ids, which only the towers can fill.
   std::vector<std::int64_t> tower_tokens{};
+  std::vector<std::int64_t> audio_tokens{};  ///< those of sound
   std::string quantization;  ///< quantisation method of the published weights; empty: none
   WeightStorage storage;     ///< rules of that method, and what else it states
 

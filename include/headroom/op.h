@@ -78,6 +78,31 @@ struct Convolution {
   [[nodiscard]] Expr reach() const { return (kernel - Integer{1}) * dilation; }
 };
 
+/// Order of a 2-D convolution's output: `[batch, rows, columns, channels]`, or `[batch, columns,
+/// channels, rows]`, so that a column is one vector.
+enum class GridOrder { channels_last, rows_last };
+
+/// 2-D convolution, 3 × 3 with stride 2 and one line of zeros around the input, dense over
+/// channels.
+/// `[batch, rows, columns, in_channels]` -> an output in the order `order`
+struct GridConvolution {
+  static constexpr std::int64_t kTaps = 9;
+  Expr batch;
+  std::int64_t in_channels = 1;
+  std::int64_t out_channels = 1;
+  std::int64_t rows = 0;  ///< of the input
+  std::int64_t columns = 0;
+  GridOrder order = GridOrder::channels_last;
+  bool reads_sound = false;  ///< its input is that of the graph, which needs no gradient
+
+  [[nodiscard]] std::int64_t out_rows() const noexcept { return (rows + 1) / 2; }
+  [[nodiscard]] std::int64_t out_columns() const noexcept { return (columns + 1) / 2; }
+  /// Output places of one item of the batch.
+  [[nodiscard]] std::int64_t places() const noexcept { return out_rows() * out_columns(); }
+  /// Values that an output place reads.
+  [[nodiscard]] std::int64_t inputs() const noexcept { return in_channels * kTaps; }
+};
+
 /// `[rows, in_features]` · `[in_features, out_features]` + bias
 struct Linear {
   Expr rows;
@@ -372,15 +397,16 @@ struct Collective {
 
 using OpVariant = std::variant<
     TokenEmbedding, PositionEmbedding, PatchEmbedding, PatchRows, VisualTokens, Convolution,
-    RelativePositionBias, PositionTableRows, DisentangledBias, RelativeSinusoids, TransformerXlBias,
-    Linear, Norm, HeadNorm, Rotary, Clamp, TemperatureScale, LatentConcat, HeadLinear,
-    GroupedLinear, KeyCompression, IndexScores, KeySelect, StreamWeights, StreamStep, KvCacheAppend,
-    AttentionScores, Softmax, AttentionContext, FusedAttention, GlobalRows, FeatureMap,
-    LinearAttention, ShortConvolution, StateSpaceScan, GatedDelta, GatedLinearRecurrence,
-    TokenShift, TokenMix, WeightedKeyValue, Concatenate, Recurrence, OutputGate, Activation,
-    GatedActivation, RouterSelect, ExpertLinear, ExpertCombine, RowGate, ResidualAdd, ChannelScale,
-    Dropout, SelectToken, UnitLength, RepeatedRow, SimilarityLogits, Scale, AltUpStep, TrainedScale,
-    TimestepFeatures, TrainedShift, Modulation, SequenceRows, SoftCap, CrossEntropy, Collective>;
+    GridConvolution, RelativePositionBias, PositionTableRows, DisentangledBias, RelativeSinusoids,
+    TransformerXlBias, Linear, Norm, HeadNorm, Rotary, Clamp, TemperatureScale, LatentConcat,
+    HeadLinear, GroupedLinear, KeyCompression, IndexScores, KeySelect, StreamWeights, StreamStep,
+    KvCacheAppend, AttentionScores, Softmax, AttentionContext, FusedAttention, GlobalRows,
+    FeatureMap, LinearAttention, ShortConvolution, StateSpaceScan, GatedDelta,
+    GatedLinearRecurrence, TokenShift, TokenMix, WeightedKeyValue, Concatenate, Recurrence,
+    OutputGate, Activation, GatedActivation, RouterSelect, ExpertLinear, ExpertCombine, RowGate,
+    ResidualAdd, ChannelScale, Dropout, SelectToken, UnitLength, RepeatedRow, SimilarityLogits,
+    Scale, AltUpStep, TrainedScale, TimestepFeatures, TrainedShift, Modulation, SequenceRows,
+    SoftCap, CrossEntropy, Collective>;
 
 namespace detail {
 

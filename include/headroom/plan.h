@@ -467,7 +467,7 @@ struct PlanReport {
   std::optional<PlanResult> least;    ///< the plan with the least memory, if none fits
   double search_s = 0;
   std::string engine_command;  ///< as in FitReport, for the first plan
-  bool lists_front = false;  ///< on screen; JSON always has the Pareto front
+  bool lists_front = false;    ///< on screen; JSON always has the Pareto front
   std::vector<std::string> notes;
 };
 

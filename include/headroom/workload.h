@@ -118,6 +118,21 @@ struct WorkloadImages {
   std::vector<ImageTiling> tilings{};  ///< of each image, where a tower packs tiles
 };
 
+/// Sums over the clips of a pass, in all sequences of its batch.
+struct AudioTotals {
+  std::int64_t segments = 0;  ///< of sound, each a sequence of the audio tower
+  std::int64_t tokens = 0;    ///< of the text model
+  /// Pairs of rows of the tower that see each other, where several segments do.
+  std::int64_t pairs = 0;
+};
+
+/// Clips of sound in every sequence of a workload.
+struct WorkloadAudio {
+  std::int64_t count = 0;
+  std::int64_t seconds = 0;  ///< of each
+  AudioTotals totals{};
+};
+
 /// Pixels and frames of one image or video that a diffusion transformer denoises.
 struct SampleSize {
   ImageSize image;
@@ -135,6 +150,7 @@ struct Workload {
   std::int64_t global_tokens = 0;
   std::int64_t past_len = 0;           ///< tokens in the KV-cache
   WorkloadImages images{};             ///< of a multimodal model
+  WorkloadAudio audio{};               ///< of a multimodal model
   std::optional<SampleSize> sample{};  ///< whose latent a diffusion transformer reads
   DType dtype = DType::float32;        ///< of activations
   DType kv_dtype = DType::float32;
@@ -158,8 +174,9 @@ struct Workload {
 struct WorkloadRequest {
   Phase phase = Phase::prefill;
   std::int64_t batch_size = 1;
-  /// Default: 128 and the tokens of `images`; 1 in decode; or the tokens of an image model's image.
-  /// Of a diffusion transformer: latent tokens, in place of `image_size` and `frames`.
+  /// Default: 128 and the tokens of `images` and `audio`; 1 in decode; or the tokens of an image
+  /// model's image. Of a diffusion transformer: latent tokens, in place of `image_size` and
+  /// `frames`.
   std::optional<std::int64_t> seq_len;
   /// Default: 128, the window of a speech encoder, or the text tokens of a diffusion pipeline.
   std::optional<std::int64_t> enc_seq_len;
@@ -171,7 +188,9 @@ struct WorkloadRequest {
   std::int64_t images = 0;
   /// Of each; default: that of the tower. Of a diffusion transformer: default of its pipeline.
   std::optional<ImageSize> image_size;
-  std::optional<std::int64_t> frames;  ///< of a video; default: that of the pipeline
+  std::int64_t audio = 0;  ///< clips per sequence, whose tokens are part of `seq_len`
+  std::optional<std::int64_t> audio_seconds;  ///< of each clip; default: 30
+  std::optional<std::int64_t> frames;         ///< of a video; default: that of the pipeline
   /// Of activations: 16 or 32 bits. Default: the config's torch_dtype if it has 16 bits, else
   /// float32.
   std::optional<DType> dtype;
@@ -199,6 +218,18 @@ struct WorkloadRequest {
 
 /// The image encoder of `tower` as a model of its own.
 [[nodiscard]] ModelSpec encoder_of(const TowerSpec& tower);
+
+/// The audio encoder of `tower` as a model of its own.
+[[nodiscard]] ModelSpec encoder_of(const AudioTowerSpec& tower);
+
+/// Rows of the tower in each run of a clip's segments that see each other. Requires
+/// `attended_segments`.
+[[nodiscard]] std::vector<std::int64_t> attended_rows(const AudioTowerSpec& tower,
+                                                      std::int64_t clip_segments);
+
+/// Sums over clips with so many segments each. Requires `spec.audio_tower`.
+[[nodiscard]] AudioTotals audio_totals(const ModelSpec& spec,
+                                       std::span<const std::int64_t> clip_segments);
 
 /// Images of the tower that one image of this size becomes, by the family's rule: its tiles and the
 /// whole, or the image alone.
@@ -235,6 +266,10 @@ struct PatchPlace {
 
 /// States that a multimodal model's workload has no images; empty if it has, or reads none.
 [[nodiscard]] std::string note_on_images(const Workload& workload, const ModelSpec& spec);
+
+/// States that the workload of a model with an audio tower has no sound; empty if it has, or the
+/// model reads none.
+[[nodiscard]] std::string note_on_audio(const Workload& workload, const ModelSpec& spec);
 
 /// Caveats about attention in chunks: padding of whole passes, and tokens with global attention
 /// that depend on the text, which the figures leave out.

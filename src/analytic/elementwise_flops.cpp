@@ -159,7 +159,7 @@ struct ElementwiseVisitor {
     return {projected + tokens, projected + tokens};
   }
   ElementwiseFlops operator()(const PatchRows& op) const {
-    if (op.kind != PatchRows::Kind::mean) return {};
+    if (!op.averages()) return {};
     return each(op.elements(), {1, 1});
   }
   ElementwiseFlops operator()(const VisualTokens& op) const {
@@ -195,6 +195,9 @@ struct ElementwiseVisitor {
   ElementwiseFlops operator()(const Convolution& op) const {
     if (!op.bias) return {};
     return each(op.batch * op.length * op.out_channels, {1, 1});
+  }
+  ElementwiseFlops operator()(const GridConvolution& op) const {
+    return each(op.batch * Integer{op.places()} * Integer{op.out_channels}, {1, 1});
   }
   ElementwiseFlops operator()(const Norm& op) const {
     return each(op.rows * op.width, norm_flops(op.spec));

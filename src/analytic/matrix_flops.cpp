@@ -75,6 +75,13 @@ struct MatrixFlopsVisitor {
     if (op.channels_first) return {forward, forward};  // audio needs no gradient
     return with_both_gradients(forward);
   }
+  MatrixFlops operator()(const GridConvolution& op) const {
+    const Expr places = op.batch * Integer{op.places()};
+    if (by_parameter()) return per_parameter(places);
+    const Expr forward = Integer{2} * places * Integer{op.inputs()} * Integer{op.out_channels};
+    if (op.reads_sound) return {forward, forward};  // audio needs no gradient
+    return with_both_gradients(forward);
+  }
   MatrixFlops operator()(const HeadLinear& op) const {
     return with_both_gradients(Integer{2} * op.rows * op.heads * op.in_features * op.out_features);
   }

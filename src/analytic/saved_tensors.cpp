@@ -62,6 +62,12 @@ class LedgerWriter : private BlockLedger {
     if (kind == SavedKind::input_data) return keep_new("input", elements * kActivationBytes, kind);
     keep(node_->inputs.front(), "input", elements * kActivationBytes);
   }
+  void operator()(const GridConvolution& op) {
+    const Expr bytes = op.batch * Integer{op.rows} * Integer{op.columns} * Integer{op.in_channels} *
+                       kActivationBytes;
+    if (op.reads_sound) return keep_new("input", bytes, SavedKind::input_data);
+    keep(node_->inputs.front(), "input", bytes);
+  }
   void operator()(const RelativePositionBias& op) {
     keep_new("buckets", op.queries * op.keys * kIndexBytes, SavedKind::input_data);
   }

@@ -129,6 +129,7 @@ struct TrafficVisitor {
     const Traffic operands = all_operands();
     return {operands.read, operands.written + replaced, operands.weights};
   }
+  Traffic operator()(const GridConvolution&) const { return all_operands(); }
   Traffic operator()(const Linear& op) const {
     return {op.rows * op.in_features * kActivationBytes, output_bytes(), whole_weights()};
   }

@@ -53,6 +53,15 @@ class ProductVisitor {
                    named("W", {op.patch_elements, op.width}), shape_text({op.patches, op.width})),
          op.patches * op.patch_elements * op.width}};
   }
+  Products operator()(const GridConvolution& op) const {
+    const Expr places = op.batch * Integer{op.places()};
+    const Expr inner = Integer{op.inputs()};
+    const Expr out = Integer{op.out_channels};
+    return {{leaf_name(node_.path),
+             gemm_text(named("X", {places, inner}), named("W", {inner, out}),
+                       shape_text({places, out})),
+             places * inner * out}};
+  }
   Products operator()(const Convolution& op) const {
     const Expr outputs = op.batch * op.length * op.out_channels;
     const Expr inner = op.channels_read() * op.kernel;

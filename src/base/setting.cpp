@@ -21,6 +21,8 @@ constexpr SettingName kSettingNames[] = {
     {Setting::past_len, "past_len"},
     {Setting::images, "images"},
     {Setting::image_size, "image_size"},
+    {Setting::audio, "audio"},
+    {Setting::audio_seconds, "audio_seconds"},
     {Setting::frames, "frames"},
     {Setting::dtype, "dtype"},
     {Setting::attention, "attention"},

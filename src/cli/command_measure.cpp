@@ -145,6 +145,7 @@ Workload workload_of_inputs(const MeasureCommand& command, const ModelSpec& spec
   }
   Workload workload = workload_of_run(request, command.options.phase, spec);
   if (file.inputs.images) workload.images = measured::images_of(spec, file.inputs);
+  if (file.inputs.audio) workload.audio = measured::audio_of(spec, file.inputs);
   return workload;
 }
 
@@ -202,8 +203,8 @@ std::vector<std::string> notes_on_run(const ModelSpec& spec, const Workload& wor
   for (const std::string& note : notes_on_chunks(workload, spec)) {
     notes.push_back(with_options(note));
   }
-  if (std::string note = note_on_images(workload, spec); !note.empty()) {
-    notes.push_back(with_options(note));
+  for (const std::string& note : {note_on_images(workload, spec), note_on_audio(workload, spec)}) {
+    if (!note.empty()) notes.push_back(with_options(note));
   }
   return notes;
 }

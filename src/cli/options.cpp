@@ -225,9 +225,10 @@ InferenceOptions add_inference_options(Command command, WorkloadRequest& request
   options.sizes = {
       lengths.add("--batch,-b", request.batch_size,
                   "Sequences per batch (1); 1,2,8 or 1..64:x2 reports each, as for every length"),
-      lengths.add("--seq,-s", request.seq_len,
-                  "New tokens per sequence, including visual ones (128 and those of images; 1 in "
-                  "decode); for a diffusion transformer, latent tokens instead of --image-size"),
+      lengths.add(
+          "--seq,-s", request.seq_len,
+          "New tokens per sequence, including those of images and sound (128 and these; 1 in "
+          "decode); for a diffusion transformer, latent tokens instead of --image-size"),
       lengths.add("--enc-seq", request.enc_seq_len,
                   "Tokens of an encoder-decoder's encoder input (128), or text tokens of a "
                   "diffusion transformer (its pipeline's maximum)"),
@@ -236,6 +237,10 @@ InferenceOptions add_inference_options(Command command, WorkloadRequest& request
       add_image_size(command, request.image_size,
                      "Pixels of each image, before the family's preprocessing (the tower's size), "
                      "or of a diffusion transformer's output (its pipeline's size)"),
+      lengths.add("--audio", request.audio,
+                  "Clips of sound per sequence (models with an audio "
+                  "tower) (0)"),
+      lengths.add("--audio-seconds", request.audio_seconds, "Seconds of each clip (30)"),
       lengths.add("--frames", request.frames,
                   "Frames of a diffusion transformer's video (its pipeline's default)"),
       lengths.add(

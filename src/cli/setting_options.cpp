@@ -20,6 +20,10 @@ std::string option_of(Setting setting) {
       return "--images";
     case Setting::image_size:
       return "--image-size";
+    case Setting::audio:
+      return "--audio";
+    case Setting::audio_seconds:
+      return "--audio-seconds";
     case Setting::frames:
       return "--frames";
     case Setting::dtype:

@@ -15,6 +15,7 @@ RunIdentity identity_of(const Model& model, const Workload& workload, MeasuredPh
   if (model.spec.reads_two_sequences()) identity.enc_seq_len = workload.enc_seq_len;
   identity.past_len = workload.past_len;
   identity.visual_tokens = workload.images.totals.tokens / workload.batch_size;
+  identity.audio_tokens = workload.audio.totals.tokens / workload.batch_size;
   if (model.spec.head.similarity) identity.compared_images = workload.images.totals.images;
   identity.global_tokens = workload.global_tokens;
   if (phase == MeasuredPhase::generate) identity.new_tokens = new_tokens;

@@ -31,6 +31,7 @@ void require_same(const RunIdentity& predicted, const RunIdentity& measured) {
   require_same_field("enc-seq", predicted.enc_seq_len, measured.enc_seq_len);
   require_same_field("past", predicted.past_len, measured.past_len);
   require_same_field("visual tokens", predicted.visual_tokens, measured.visual_tokens);
+  require_same_field("audio tokens", predicted.audio_tokens, measured.audio_tokens);
   require_same_field("images", predicted.compared_images, measured.compared_images);
   require_same_field("global tokens", predicted.global_tokens, measured.global_tokens);
   require_same_field("new tokens", predicted.new_tokens, measured.new_tokens);
@@ -51,6 +52,7 @@ std::string workload_text(const RunIdentity& identity) {
   add("enc-seq {}", identity.enc_seq_len);
   if (identity.past_len != 0) add("past {}", identity.past_len);
   if (identity.visual_tokens != 0) add("{} visual tokens", identity.visual_tokens);
+  if (identity.audio_tokens.value_or(0) != 0) add("{} audio tokens", identity.audio_tokens);
   add("images {}", identity.compared_images);
   if (identity.global_tokens != 0) add("{} global tokens", identity.global_tokens);
   add("{} new tokens", identity.new_tokens);

@@ -20,6 +20,7 @@ struct AttentionCoreVisitor {
   bool operator()(const PatchRows&) const { return false; }
   bool operator()(const VisualTokens&) const { return false; }
   bool operator()(const Convolution&) const { return false; }
+  bool operator()(const GridConvolution&) const { return false; }
   bool operator()(const RelativePositionBias&) const { return false; }
   bool operator()(const PositionTableRows&) const { return false; }
   bool operator()(const DisentangledBias&) const { return true; }

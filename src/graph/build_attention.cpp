@@ -297,6 +297,7 @@ AttentionOperands GraphBuilder::cached_operands(const StackContext& stack, Tenso
     operands.shape.scope = attention.image_scope;
     operands.shape.image_pairs = windowed ? Symbol::image_window_pairs : Symbol::image_pairs;
   }
+  if (attends_in_runs_) operands.shape.image_pairs = Symbol::audio_pairs;
   if (stack.keys == KeySource::projections) return operands;
   const Expr width = heads.key_width() + heads.value_width();
   const Expr keys = cached_keys(attention);

@@ -94,10 +94,13 @@ TensorId GraphBuilder::project_embedding(const StackContext& stack, TensorId hid
 }
 
 TensorId GraphBuilder::add_positions(const StackContext& stack, TensorId hidden) {
-  const WeightId table = position_table(stack, Symbol::hidden_size);
+  std::vector<WeightId> table;  // sines are computed
+  if (stack.position->kind != PositionKind::sinusoidal) {
+    table.push_back(position_table(stack, Symbol::hidden_size));
+  }
   return emit_in_place(Part::embeddings, "position_embeddings",
                        PositionEmbedding{stack.rows(), stack.tokens, Symbol::hidden_size}, {hidden},
-                       {table});
+                       std::move(table));
 }
 
 TensorId GraphBuilder::audio_convolution(const std::string& path, Convolution op, TensorId input) {
@@ -197,7 +200,7 @@ TensorId GraphBuilder::finish_embedding(const StackContext& stack, TensorId hidd
   }
   hidden = dropout("dropout", stack.spec->dropout.embedding, hidden);
   if (narrow) hidden = project_embedding(stack, hidden);
-  return end_block(insert_visual_tokens(hidden));
+  return end_block(insert_audio_tokens(insert_visual_tokens(hidden)));
 }
 
 }  // namespace headroom::detail

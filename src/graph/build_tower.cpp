@@ -15,7 +15,6 @@ namespace headroom::detail {
 namespace {
 
 constexpr Component kTower{StackRole::tower, Part::vision_tower};
-constexpr Component kProjector{StackRole::tower, Part::projector};
 
 /// Rows of all images.
 Expr tower_rows(const ImageSpec& image) {
@@ -112,8 +111,9 @@ TensorId GraphBuilder::joined_features(const std::vector<std::int64_t>& layers,
 
 TensorId GraphBuilder::embed_images(const TowerSpec& tower) {
   const ModelSpec encoder = encoder_of(tower);
-  const std::vector<TensorId> features = append_tower(
-      GraphBuilder(encoder, options_).build_tower(tower), tower_rows(*tower.embedding.image));
+  const std::vector<TensorId> features =
+      append_tower(GraphBuilder(encoder, options_).build_tower(tower),
+                   {kTower, "vision_tower.", Integer{1}, tower_rows(*tower.embedding.image)});
   const TensorId tokens = project_images(tower.projector.steps, "projector", 0, features.front());
   for (std::size_t i = 0; i < tower.deepstack.size(); ++i) {
     deepstack_.push_back(project_images(tower.deepstack[i].steps, "deepstack",
@@ -122,12 +122,11 @@ TensorId GraphBuilder::embed_images(const TowerSpec& tower) {
   return tokens;
 }
 
-/// Appends a tower's graph, its sizes as numbers and its batch as one sequence of `rows`.
-std::vector<TensorId> GraphBuilder::append_tower(Graph tower, const Expr& rows) {
-  Bindings sizes = tower.sizes;
-  sizes.set(Symbol::batch_size, 1);
+std::vector<TensorId> GraphBuilder::append_tower(Graph tower, const TowerPlace& place) {
   const std::function<Expr(const Expr&)> change = [&](const Expr& expr) {
-    return expr.substitute(sizes).substitute(Symbol::seq_len, rows);
+    return expr.substitute(tower.sizes)
+        .substitute(Symbol::batch_size, place.sequences)
+        .substitute(Symbol::seq_len, place.rows);
   };
   const TensorId first_tensor = graph_.tensors.size();
   const WeightId first_weight = graph_.weights.size();
@@ -140,19 +139,19 @@ std::vector<TensorId> GraphBuilder::append_tower(Graph tower, const Expr& rows) 
   }
   for (Weight& weight : tower.weights) {
     apply_to_shape(weight.shape);
-    weight.path = "vision_tower." + weight.path;
+    weight.path = place.path + weight.path;
     weight.repeat = change(weight.repeat);
-    weight.component = kTower;
+    weight.component = place.component;
     graph_.weights.push_back(std::move(weight));
   }
   for (Block& block : tower.blocks) {
-    block.path = "vision_tower." + block.path;
+    block.path = place.path + block.path;
     block.repeat = change(block.repeat);
     block.carried_in += first_tensor;
     block.carried_out += first_tensor;
     for (Node& node : block.nodes) {
       node.op = map_exprs(std::move(node.op), change);
-      node.component = kTower;
+      node.component = place.component;
       node.output += first_tensor;
       for (TensorId& input : node.inputs) input += first_tensor;
       for (WeightId& weight : node.weights) weight += first_weight;
@@ -168,9 +167,17 @@ TensorId GraphBuilder::project_images(const std::vector<ProjectorStep>& steps,
                                       const std::string& path, std::int64_t index,
                                       TensorId features) {
   const bool emits = std::exchange(emit_nodes_, reads_images());
+  features = project_rows(steps, {StackRole::tower, path, index}, features);
+  emit_nodes_ = emits;
+  return features;
+}
+
+TensorId GraphBuilder::project_rows(const std::vector<ProjectorStep>& steps,
+                                    const ProjectorPlace& place, TensorId features) {
+  const Component component{place.stack, Part::projector};
   const WeightId first_weight = graph_.weights.size();
-  begin_block(path, StackRole::single, Integer{1}, features);
-  graph_.blocks.back().first_layer = index;
+  begin_block(place.path, StackRole::single, Integer{1}, features);
+  graph_.blocks.back().first_layer = place.index;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const WeightId of_step = graph_.weights.size();
     features = project_step(steps[i], fmt::format("{}", i), features);
@@ -181,13 +188,11 @@ TensorId GraphBuilder::project_images(const std::vector<ProjectorStep>& steps,
       if (part == ModelPart::vision) weight.role = WeightRole::mlp;  // of an adapter
     }
   }
-  for (Node& node : graph_.blocks.back().nodes) node.component = kProjector;
+  for (Node& node : graph_.blocks.back().nodes) node.component = component;
   for (Weight& weight : std::span(graph_.weights).subspan(first_weight)) {
-    weight.component = kProjector;
+    weight.component = component;
   }
-  end_block(features);
-  emit_nodes_ = emits;
-  return features;
+  return end_block(features);
 }
 
 TensorId GraphBuilder::project_step(const ProjectorStep& step, const std::string& path,
@@ -196,6 +201,7 @@ TensorId GraphBuilder::project_step(const ProjectorStep& step, const std::string
   return std::visit(
       Overloaded{
           [&](const MergeStep& merge) { return merge_patches(merge, features); },
+          [&](const GroupStep& group) { return group_rows(group, features); },
           [&](const LinearStep& layer) { return project_features(layer, features); },
           [&](const GatedStep& gated) { return project_gated(gated, features); },
           [&](const NormStep& own) {

@@ -54,7 +54,8 @@ Part part_of(const CountedWeight& weight, bool of_tower) {
 
 /// Row of the component table for a weight without an operator.
 Component row_of(const CountedWeight& weight, const ModelSpec& spec) {
-  const bool of_tower = spec.tower && weight.part != ModelPart::text;
+  const bool has_tower = spec.tower || spec.audio_tower;
+  const bool of_tower = has_tower && weight.part != ModelPart::text;
   return {of_tower ? StackRole::tower : StackRole::single, part_of(weight, of_tower)};
 }
 
@@ -87,6 +88,7 @@ Graph GraphBuilder::build() && {
   if (spec_.tower) {
     (spec_.tower->pooling ? image_vectors_ : visual_tokens_) = embed_images(*spec_.tower);
   }
+  if (spec_.audio_tower) audio_tokens_ = embed_sound(*spec_.audio_tower);
   const StackContext main = main_stack(spec_, options_.phase);
   if (spec_.denoiser) {
     denoise(main);

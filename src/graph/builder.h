@@ -20,6 +20,8 @@ class GraphBuilder {
   /// The graph of an image tower, up to its outputs: the rows that the projector reads, and those
   /// of each entry of its deepstack.
   [[nodiscard]] Graph build_tower(const TowerSpec& tower) &&;
+  /// The graph of an audio tower, up to its hidden states.
+  [[nodiscard]] Graph build_audio_tower() &&;
 
  private:
   // build_embedding.cpp
@@ -95,13 +97,16 @@ class GraphBuilder {
   // build_tower.cpp
   /// Adds the tower and its projector. Returns the visual tokens, or one vector per image.
   TensorId embed_images(const TowerSpec& tower);
-  std::vector<TensorId> append_tower(Graph tower, const Expr& rows);
+  /// Appends a tower's graph, its sizes as numbers, at `place`.
+  std::vector<TensorId> append_tower(Graph tower, const TowerPlace& place);
   TensorId feature_rows(const ProjectorSpec& projector, TensorId hidden, std::int64_t layers);
   TensorId copied_rows(const ProjectorSpec& projector, TensorId hidden, std::int64_t layers);
   TensorId joined_features(const std::vector<std::int64_t>& layers,
                            const std::map<std::int64_t, TensorId>& states);
   TensorId project_images(const std::vector<ProjectorStep>& steps, const std::string& path,
                           std::int64_t index, TensorId features);
+  TensorId project_rows(const std::vector<ProjectorStep>& steps, const ProjectorPlace& place,
+                        TensorId features);
   TensorId project_step(const ProjectorStep& step, const std::string& path, TensorId features);
   TensorId standardise(TensorId features);
   TensorId pack_tiles(TensorId features);
@@ -109,6 +114,15 @@ class GraphBuilder {
   TensorId merge_patches(const MergeStep& step, TensorId features);
   TensorId project_features(const LinearStep& step, TensorId features);
   TensorId insert_visual_tokens(TensorId hidden);
+
+  // build_audio_tower.cpp
+  /// Adds the audio tower and its projector. Returns the audio tokens.
+  TensorId embed_sound(const AudioTowerSpec& tower);
+  /// Embeds segments by 2-D convolutions of their spectrograms.
+  TensorId embed_grid(const StackContext& stack);
+  TensorId grid_convolution(const std::string& path, const GridConvolution& op, TensorId input);
+  TensorId group_rows(const GroupStep& step, TensorId features);
+  TensorId insert_audio_tokens(TensorId hidden);
   /// Adds the features of the deepstack that belong behind `layers` layers of the text model.
   TensorId add_deepstack(const StackContext& stack, std::int64_t layers, TensorId hidden);
 
@@ -396,6 +410,11 @@ class GraphBuilder {
     return options_.images == ImageInputs::present && options_.phase != Phase::decode;
   }
 
+  /// True if this pass runs the audio tower.
+  [[nodiscard]] bool reads_sound() const {
+    return options_.audio == AudioInputs::present && options_.phase != Phase::decode;
+  }
+
   const ModelSpec& spec_;
   GraphOptions options_;
   Graph graph_;
@@ -404,8 +423,9 @@ class GraphBuilder {
   std::string layer_slice_;               ///< suffix of node paths in a stack of different layers
   std::int64_t layer_ = 0;                ///< index in the current run
   std::optional<Integer> weight_groups_;  ///< sets of weights that layers share
-  bool emit_nodes_ = true;  ///< false while counting only the weights of a skipped part
-  bool is_tower_ = false;   ///< the rows of all images are one sequence
+  bool emit_nodes_ = true;        ///< false while counting only the weights of a skipped part
+  bool is_tower_ = false;         ///< the rows of all images are one sequence
+  bool attends_in_runs_ = false;  ///< likewise of all segments of sound (AudioTotals::pairs)
   std::optional<WeightId> word_embedding_;
   std::optional<TensorId> position_bias_;
   std::optional<TensorId> position_table_;
@@ -415,6 +435,7 @@ class GraphBuilder {
   std::optional<TensorId> shared_modulation_;  ///< likewise
   std::optional<TensorId> per_layer_input_;
   std::optional<TensorId> visual_tokens_;
+  std::optional<TensorId> audio_tokens_;
   std::optional<TensorId> image_vectors_;  ///< compared with those of texts
   std::vector<TensorId> deepstack_;        ///< projected features, by layer of the text model
   std::optional<TensorId> key_choice_;     ///< of the last indexer

@@ -87,6 +87,21 @@ struct StackContext {
   [[nodiscard]] Expr rows() const { return Expr(Symbol::batch_size) * tokens; }
 };
 
+/// Place of a tower in the graph of its model.
+struct TowerPlace {
+  Component component;
+  std::string path;
+  Expr sequences;  ///< the tower's batch
+  Expr rows;       ///< of each sequence
+};
+
+/// Place of a projector in the graph of its model.
+struct ProjectorPlace {
+  StackRole stack = StackRole::tower;
+  std::string path;
+  std::int64_t index = 0;  ///< of several projectors with this path
+};
+
 /// Operands of a softmax attention.
 struct AttentionOperands {
   AttentionShape shape;

@@ -206,6 +206,8 @@ std::string name_of(const Component& component) {
     case StackRole::single:
     case StackRole::tower:
       return part;
+    case StackRole::audio_tower:
+      return component.part == Part::projector ? "audio_projector" : part;
     case StackRole::encoder:
       return "encoder." + part;
     case StackRole::decoder:
@@ -241,6 +243,7 @@ std::string_view name_of(WeightRole role) noexcept {
 GraphOptions all_parts() noexcept {
   GraphOptions options;
   options.images = ImageInputs::present;
+  options.audio = AudioInputs::present;
   options.global = GlobalTokens::present;
   return options;
 }
@@ -252,7 +255,8 @@ GraphOptions graph_options(const Workload& workload) noexcept {
           workload.latent,
           reads_images ? ImageInputs::present : ImageInputs::absent,
           workload.global_tokens > 0 ? GlobalTokens::present : GlobalTokens::absent,
-          workload.seq_len > 1 ? workload.logits : Logits::all};
+          workload.seq_len > 1 ? workload.logits : Logits::all,
+          workload.audio.totals.segments > 0 ? AudioInputs::present : AudioInputs::absent};
 }
 
 }  // namespace headroom

@@ -21,6 +21,7 @@ class ExprMapper {
     each(op.batch, op.in_channels, op.out_channels, op.kernel, op.stride, op.length, op.dilation,
          op.group_channels);
   }
+  void operator()(GridConvolution& op) const { each(op.batch); }
   void operator()(RelativePositionBias& op) const {
     each(op.heads, op.queries, op.keys, op.first_query);
   }

@@ -15,19 +15,25 @@ void require_at_least(Setting setting, std::int64_t value, std::int64_t least) {
                       fmt::format("give {} a value of {} or more", setting, least));
 }
 
-/// Every image follows at least one token of text.
-std::int64_t tokens_with_images(const WorkloadRequest& request, const WorkloadImages& images,
+std::int64_t tokens_with_towers(const WorkloadRequest& request, const Workload& workload,
                                 std::int64_t text) {
+  const WorkloadImages& images = workload.images;
   const std::int64_t visual = images.totals.tokens / request.batch_size;
+  const std::int64_t heard = workload.audio.totals.tokens / request.batch_size;
   // Packed tiles are one run of tokens; others are images of their own.
   const std::size_t runs = images.tilings.empty() ? images.grids.size() : images.tilings.size();
-  const auto least = visual + static_cast<std::int64_t>(runs);
-  const std::int64_t tokens = request.seq_len.value_or(visual + text);
+  const std::int64_t least =
+      visual + heard + static_cast<std::int64_t>(runs) + workload.audio.count;
+  const std::int64_t tokens = request.seq_len.value_or(visual + heard + text);
   if (tokens >= least) return tokens;
-  throw_invalid_input(
-      fmt::format("{} {} is too short for {} visual tokens, with a token of text before each image",
-                  Setting::seq_len, tokens, visual),
-      fmt::format("use {} {} or more, or fewer {}", Setting::seq_len, least, Setting::images));
+  const std::string needed = heard == 0 ? fmt::format("{} visual tokens", visual)
+                             : visual == 0
+                                 ? fmt::format("{} audio tokens", heard)
+                                 : fmt::format("{} tokens of images and sound", visual + heard);
+  throw_invalid_input(fmt::format("{} {} is too short for {}, with a token of text before each {}",
+                                  Setting::seq_len, tokens, needed, heard == 0 ? "image" : "one"),
+                      fmt::format("use {} {} or more, or fewer {}", Setting::seq_len, least,
+                                  heard == 0 ? Setting::images : Setting::audio));
 }
 
 namespace {

@@ -15,9 +15,10 @@ void require_at_least(Setting setting, std::int64_t value, std::int64_t least);
 /// none.
 [[nodiscard]] WorkloadImages resolve_images(const WorkloadRequest& request, const ModelSpec& spec);
 
-/// Sequence length with `images`: the requested one, or `text` tokens and the visual ones. Throws
-/// Error{invalid_input} if the requested one is too short: every image follows a token of text.
-[[nodiscard]] std::int64_t tokens_with_images(const WorkloadRequest& request,
-                                              const WorkloadImages& images, std::int64_t text);
+/// Sequence length with images and sound: the requested one, or `text` tokens and those of
+/// `workload`'s images and clips. Throws Error{invalid_input} if the requested one is too short:
+/// every image and clip follows a token of text.
+[[nodiscard]] std::int64_t tokens_with_towers(const WorkloadRequest& request,
+                                              const Workload& workload, std::int64_t text);
 
 }  // namespace headroom::detail

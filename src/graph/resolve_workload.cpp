@@ -8,6 +8,7 @@
 #include "default_options.h"
 #include "headroom/error.h"
 #include "headroom/workload.h"
+#include "resolve_audio.h"
 #include "resolve_images.h"
 #include "resolve_latent.h"
 #include "setting_format.h"
@@ -71,11 +72,11 @@ std::int64_t image_tokens(const WorkloadRequest& request, const ModelSpec& spec)
 
 std::int64_t resolve_seq_len(const WorkloadRequest& request, const ModelSpec& spec,
                              const Workload& workload) {
-  const WorkloadImages& images = workload.images;
   if (workload.sample) return detail::latent_tokens(spec.denoiser->latent, *workload.sample);
   if (spec.embedding.image) return image_tokens(request, spec);
-  if (images.count > 0 && !spec.tower->pooling) {
-    return detail::tokens_with_images(request, images, default_length(spec));
+  const bool sees = workload.images.count > 0 && !spec.tower->pooling;
+  if (sees || workload.audio.count > 0) {
+    return detail::tokens_with_towers(request, workload, default_length(spec));
   }
   if (request.seq_len) return *request.seq_len;
   return request.phase == Phase::decode ? 1 : default_length(spec);
@@ -299,6 +300,7 @@ Workload resolve(const WorkloadRequest& request, const ModelSpec& spec) {
   workload.phase = request.phase;
   workload.batch_size = request.batch_size;
   workload.images = detail::resolve_images(request, spec);
+  workload.audio = detail::resolve_audio(request, spec);
   workload.sample = detail::resolve_sample(request, spec);
   workload.seq_len = resolve_seq_len(request, spec, workload);
   workload.enc_seq_len = request.enc_seq_len.value_or(default_enc_length(spec));
@@ -359,8 +361,8 @@ std::vector<std::string> notes_on(const Workload& workload, const ModelSpec& spe
     notes.push_back(fmt::format("past {} + new {} tokens exceed the trained context of {}",
                                 workload.past_len, workload.seq_len, *most));
   }
-  if (std::string note = note_on_images(workload, spec); !note.empty()) {
-    notes.push_back(std::move(note));
+  for (std::string note : {note_on_images(workload, spec), note_on_audio(workload, spec)}) {
+    if (!note.empty()) notes.push_back(std::move(note));
   }
   std::ranges::move(notes_on_chunks(workload, spec), std::back_inserter(notes));
   const std::vector<std::string> of_config = notes_on_config(spec);

@@ -70,6 +70,16 @@ ModelSpec encoder_of(const TowerSpec& tower) {
   return spec;
 }
 
+ModelSpec encoder_of(const AudioTowerSpec& tower) {
+  ModelSpec spec;
+  spec.kind = ModelKind::encoder;
+  spec.hidden_size = tower.hidden_size;
+  spec.embedding = tower.embedding;
+  spec.position = tower.position;
+  spec.encoder = tower.stack;
+  return spec;
+}
+
 std::vector<PatchPlace> patch_places(const ImageSpec& spec, const ImageGrid& image) {
   std::vector<PatchPlace> places;
   const std::int64_t side = spec.block_side;

@@ -200,6 +200,8 @@ Bindings bindings_of(const Workload& workload, const LayerTraits& traits) {
   values.set(Symbol::image_window_pairs, images.window_pairs);
   values.set(Symbol::image_tokens, images.tokens);
   values.set(Symbol::later_image_pairs, images.later_pairs);
+  values.set(Symbol::audio_segments, workload.audio.totals.segments);
+  values.set(Symbol::audio_pairs, workload.audio.totals.pairs);
   set_encoder_window(traits, workload.enc_seq_len, values);
   set_chunks(traits, workload, values);
   set_compressed_keys(traits, s, p, values);

@@ -41,6 +41,8 @@ RunIdentity read_identity(const JsonFields& document, const JsonFields& run) {
   identity.past_len = workload.length_if("past_len");
   identity.visual_tokens =
       workload.has("images") ? workload.object("images").length("visual_tokens") : 0;
+  identity.audio_tokens =
+      workload.has("audio") ? workload.object("audio").length("audio_tokens") : 0;
   identity.global_tokens = workload.has("global_tokens") ? workload.length("global_tokens") : 0;
   identity.dtype = workload.text_if("dtype");
   identity.attention = workload.text_if("attention");

@@ -148,8 +148,7 @@ StepBuilder::Run StepBuilder::operator()(const TokenEmbedding& op) {
 
 const float* StepBuilder::position_rows(const std::string& path, std::int64_t width) const {
   const bool in_encoder = node_->component.stack == StackRole::encoder;
-  const PositionSpec& position =
-      in_encoder ? program_.spec_.encoder_positions() : program_.spec_.position;
+  const PositionSpec& position = in_encoder ? program_.spec_.encoder_positions() : spec().position;
   return program_.weights_.values(path, 0) + position.offset * width;
 }
 
@@ -158,10 +157,14 @@ StepBuilder::Run StepBuilder::operator()(const PositionEmbedding& op) {
   const std::int64_t width = integer(op.width);
   const std::int64_t seq_len = integer(op.seq_len);
   const std::int64_t batch = integer(op.tokens) / seq_len;
-  const bool in_encoder = node_->component.stack == StackRole::encoder;
-  return [=, lengths = &program_.lengths_, table = position_rows(weight_path(0), width),
-          copy_input = input_copy(), x = output()](std::int64_t /*layer*/) {
+  const bool in_encoder = node_->component.stack == StackRole::encoder || is_audio_tower();
+  std::vector<float> sines;
+  if (node_->weights.empty()) sines = computed_positions(spec().position, seq_len, width);
+  const float* const stored = sines.empty() ? position_rows(weight_path(0), width) : nullptr;
+  return [=, lengths = &program_.lengths_, sines = std::move(sines), copy_input = input_copy(),
+          x = output()](std::int64_t /*layer*/) {
     copy_input();
+    const float* const table = stored == nullptr ? sines.data() : stored;
     const std::int64_t first = in_encoder ? 0 : lengths->past;
     for (std::int64_t b = 0; b < batch; ++b) {
       add_residual(x + b * seq_len * width, table + first * width, seq_len * width);

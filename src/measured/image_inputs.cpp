@@ -70,10 +70,6 @@ std::vector<std::int64_t> tokens_of_images(const TowerSpec& tower, const Workloa
   return tokens;
 }
 
-bool is_placeholder(const ModelSpec& spec, std::int64_t id) {
-  return std::ranges::find(spec.tower_tokens, id) != spec.tower_tokens.end();
-}
-
 }  // namespace
 
 bool fits(const ImageSpec& image, ImageSize size) {
@@ -203,8 +199,10 @@ TowerInputs read_patches(const checkpoint::SafetensorsFile& file, const std::str
 
 void find_placeholders(TokenInputs& tokens, const ModelSpec& spec) {
   for (std::size_t row = 0; row < tokens.ids.size(); ++row) {
-    if (!is_placeholder(spec, tokens.ids[row])) continue;
-    tokens.visual_rows.push_back(static_cast<std::int64_t>(row));
+    if (!is_filled(spec, tokens.ids[row])) continue;
+    const bool sound =
+        std::ranges::find(spec.audio_tokens, tokens.ids[row]) != spec.audio_tokens.end();
+    (sound ? tokens.audio_rows : tokens.visual_rows).push_back(static_cast<std::int64_t>(row));
     if (tokens.ids[row] >= spec.embedding.vocab_size) tokens.ids[row] = 0;
   }
 }

@@ -120,6 +120,9 @@ std::vector<ImageGrid> StepBuilder::grids() const {
 }
 
 std::vector<ImageRows> StepBuilder::image_rows(ImageScope scope) const {
+  if (is_audio_tower()) {
+    return rows_of_clips(*program_.spec_.audio_tower, program_.inputs_.audio->clip_segments);
+  }
   if (!is_tower()) return {};
   return rows_of_images(*spec().embedding.image, grids(), scope);
 }
@@ -164,7 +167,24 @@ StepBuilder::Run StepBuilder::operator()(const PatchEmbedding& op) {
       };
 }
 
+StepBuilder::Run StepBuilder::mean_of_neighbours(const PatchRows& op) {
+  const std::int64_t rows = integer(op.rows);
+  const std::int64_t width = integer(op.width);
+  const std::int64_t bytes = (integer(op.elements()) + rows * width) * kFloatBytes;
+  return [=, parts = op.parts, from = input(0), out = output()](std::int64_t /*layer*/) {
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const float* const group = from + row * parts * width;
+      float* const to = out + row * width;
+      std::copy_n(group, width, to);
+      for (std::int64_t i = 1; i < parts; ++i) add_residual(to, group + i * width, width);
+    }
+    scale(out, 1.0F / static_cast<float>(parts), rows * width);
+    return StepCount{0, bytes};
+  };
+}
+
 StepBuilder::Run StepBuilder::operator()(const PatchRows& op) {
+  if (op.kind == PatchRows::Kind::mean_of_neighbours) return mean_of_neighbours(op);
   const std::int64_t width = integer(op.width);
   const std::int64_t rows = integer(op.rows);
   const std::int64_t bytes = (integer(op.elements()) + floats_of(node_->output)) * kFloatBytes;
@@ -196,6 +216,8 @@ StepBuilder::Run StepBuilder::operator()(const PatchRows& op) {
       case PatchRows::Kind::pack:
         pack_tiles(tilings, {width, tile_side, end_of_row}, inputs.front(), out);
         break;
+      case PatchRows::Kind::mean_of_neighbours:  // a step of its own
+        break;
       case PatchRows::Kind::patch_major:
       case PatchRows::Kind::channel_major:
       case PatchRows::Kind::mean:
@@ -208,9 +230,11 @@ StepBuilder::Run StepBuilder::operator()(const PatchRows& op) {
 
 StepBuilder::Run StepBuilder::operator()(const VisualTokens& op) {
   const std::int64_t width = integer(op.width);
-  const std::vector<std::int64_t>& rows = program_.inputs_.main.visual_rows;
+  const TokenInputs& tokens = program_.inputs_.main;
+  const bool sound = op.source == VisualTokens::Source::audio;
+  const std::vector<std::int64_t>& rows = sound ? tokens.audio_rows : tokens.visual_rows;
   if (std::ssize(rows) != integer(op.rows)) {
-    throw Error(ErrorCode::internal, "images without placeholders", program_.spec_.name);
+    throw Error(ErrorCode::internal, "images or sound without placeholders", program_.spec_.name);
   }
   const bool adds = op.kind == VisualTokens::Kind::add;
   return [=, copy_input = input_copy(), from = input(1), out = output()](std::int64_t /*layer*/) {

@@ -1,6 +1,7 @@
 #include "images.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numbers>
 
 namespace headroom::measured {
@@ -43,6 +44,20 @@ void join_images(const TokenInputs& tokens, std::vector<KeySpan>& spans) {
     for (std::size_t i = first; i < end; ++i) spans[static_cast<std::size_t>(rows[i])] = span;
     first = end;
   }
+}
+
+/// Consecutive lengths of rows, equal ones together.
+std::vector<ImageRows> runs_of_rows(std::span<const std::int64_t> lengths) {
+  std::vector<ImageRows> parts;
+  std::int64_t row = 0;
+  std::int64_t pair = 0;
+  for (const std::int64_t rows : lengths) {
+    if (parts.empty() || parts.back().rows != rows) parts.push_back({row, pair, 0, rows});
+    ++parts.back().images;
+    row += rows;
+    pair += rows * rows;
+  }
+  return parts;
 }
 
 }  // namespace
@@ -121,23 +136,24 @@ std::vector<std::int64_t> shifts_after(const ModelSpec& spec, const ModelInputs&
 
 std::vector<ImageRows> rows_of_images(const ImageSpec& image, std::span<const ImageGrid> grids,
                                       ImageScope scope) {
-  std::vector<ImageRows> parts;
-  std::int64_t row = 0;
-  std::int64_t pair = 0;
-  const auto add = [&](std::int64_t rows) {
-    if (parts.empty() || parts.back().rows != rows) parts.push_back({row, pair, 0, rows});
-    ++parts.back().images;
-    row += rows;
-    pair += rows * rows;
-  };
+  std::vector<std::int64_t> lengths;
   for (const ImageGrid& grid : grids) {
     if (scope == ImageScope::image) {
-      add(grid.patches() + image.prefix_tokens());
+      lengths.push_back(grid.patches() + image.prefix_tokens());
     } else {
-      std::ranges::for_each(window_rows(image, grid), add);
+      std::ranges::copy(window_rows(image, grid), std::back_inserter(lengths));
     }
   }
-  return parts;
+  return runs_of_rows(lengths);
+}
+
+std::vector<ImageRows> rows_of_clips(const AudioTowerSpec& tower,
+                                     std::span<const std::int64_t> clip_segments) {
+  std::vector<std::int64_t> lengths;
+  for (const std::int64_t segments : clip_segments) {
+    std::ranges::copy(attended_rows(tower, segments), std::back_inserter(lengths));
+  }
+  return runs_of_rows(lengths);
 }
 
 std::vector<KeySpan> key_spans(const TokenInputs& tokens, Lookahead lookahead) {

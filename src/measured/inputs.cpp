@@ -21,14 +21,14 @@ using nlohmann::json;
 /// Keys of an input file. Values of pixels and sounds are in the .safetensors file beside it; masks
 /// of what the model derives itself and expected tokens are accepted, and not read.
 const std::vector<std::string> kInputKeys = {
-    "input_ids",         "attention_mask",    "global_attention_mask", "token_type_ids",
-    "mm_token_type_ids", "decoder_input_ids", "input_features",        "input_values",
-    "pixel_values",      "image_sizes",       "image_position_ids",    "image_grid_thw",
-    "generate"};
+    "input_ids",         "attention_mask",        "global_attention_mask", "token_type_ids",
+    "mm_token_type_ids", "decoder_input_ids",     "input_features",        "input_values",
+    "pixel_values",      "image_sizes",           "image_position_ids",    "image_grid_thw",
+    "generate",          "feature_attention_mask"};
 const std::vector<std::string> kGenerateKeys = {
     "prompt_ids",         "decoder_prompt_ids", "encoder_input_ids", "token_type_ids",
     "mm_token_type_ids",  "max_new_tokens",     "pixel_values",      "image_sizes",
-    "image_position_ids", "image_grid_thw",     "expected_ids"};
+    "image_position_ids", "image_grid_thw",     "input_features",    "expected_ids"};
 
 /// Reads the token lists of a JSON object; every error names the file and the key.
 class TokenReader {
@@ -55,11 +55,10 @@ class TokenReader {
     inputs.batch = static_cast<std::int64_t>(rows.size());
     inputs.seq_len = static_cast<std::int64_t>(rows.front().size());
     inputs.ids = flatten(rows, key, spec_.embedding.vocab_size);
-    if (spec_.tower) {
-      find_placeholders(inputs, spec_);
-    } else {
-      require_text_tokens(inputs.ids, spec_, place_of(key));
-    }
+    std::vector<std::int64_t> unfilled = inputs.ids;
+    std::erase_if(unfilled, [&](std::int64_t id) { return is_filled(spec_, id); });
+    require_text_tokens(unfilled, spec_, place_of(key));
+    find_placeholders(inputs, spec_);
     return inputs;
   }
 
@@ -101,6 +100,16 @@ class TokenReader {
       if (patches > kMostPatches) fail("image_grid_thw", "has more patches than any file");
     }
     return grids;
+  }
+
+  /// Throws Error{invalid_input} if the mask `key` is there and masks anything.
+  void require_unpadded(const char* key) const {
+    if (!has(key)) return;
+    for (const std::vector<std::int64_t>& row : integer_rows(key)) {
+      if (std::ranges::count(row, 1) == std::ssize(row)) continue;
+      throw Error(ErrorCode::invalid_input, "masks frames, and headroom runs whole segments only",
+                  place_of(key), "give sound without padding");
+    }
   }
 
   [[nodiscard]] std::string place_of(const char* key) const {
@@ -180,9 +189,9 @@ class TokenReader {
     for (const auto& row : rows) {
       if (row.size() != rows.front().size()) fail(key, "has sequences of different lengths");
       for (const std::int64_t value : row) {
-        const bool stands_for_image =
-            spec_.tower && std::ranges::find(spec_.tower_tokens, value) != spec_.tower_tokens.end();
-        if (!stands_for_image && (value < 0 || value >= limit)) {
+        const bool placeholder =
+            std::ranges::find(spec_.tower_tokens, value) != spec_.tower_tokens.end();
+        if (!placeholder && (value < 0 || value >= limit)) {
           fail(key, fmt::format("{} is not from 0 to {}", value, limit - 1));
         }
         values.push_back(value);
@@ -342,6 +351,31 @@ ModelInputs read_hidden_states(std::filesystem::path path, const ModelSpec& spec
               "store the same number of sequences in both");
 }
 
+/// Reads the sound of the inputs and of the prompt, if they have placeholders for any.
+void read_segment_inputs(std::filesystem::path path, const json& document, const ModelSpec& spec,
+                         InputFile& inputs) {
+  const std::string name = path.string();
+  const auto read = [&](const json& object, const std::string& pointer, const TokenInputs& tokens,
+                        const char* key, const std::string& tensor) {
+    std::optional<SegmentInputs> audio;
+    const TokenReader reader(object, name, pointer, spec);
+    if (reader.has("input_features")) {
+      std::filesystem::path tensors = path;
+      const checkpoint::SafetensorsFile file(tensors.replace_extension(".safetensors"));
+      audio = read_segments(file, tensor, spec);
+      reader.require_unpadded("feature_attention_mask");
+    }
+    require_audio_placeholders(tokens, audio, spec, reader.place_of(key));
+    return audio;
+  };
+  if (inputs.inputs.main.batch > 0) {
+    inputs.inputs.audio = read(document, "", inputs.inputs.main, "input_ids", "input_features");
+  }
+  if (!inputs.generate) return;
+  inputs.generate->audio = read(document.at("generate"), "/generate", inputs.generate->prompt,
+                                "prompt_ids", "generate.input_features");
+}
+
 /// Reads the images of the inputs and of the prompt, if they have placeholders for any.
 void read_tower_inputs(std::filesystem::path path, const json& document, const ModelSpec& spec,
                        InputFile& inputs) {
@@ -377,18 +411,30 @@ void read_tower_inputs(std::filesystem::path path, const json& document, const M
 
 }  // namespace
 
+bool is_filled(const ModelSpec& spec, std::int64_t token) {
+  const auto among = [&](const std::vector<std::int64_t>& tokens) {
+    return std::ranges::find(tokens, token) != tokens.end();
+  };
+  if (among(spec.audio_tokens)) return spec.audio_tower.has_value();
+  return among(spec.tower_tokens) && spec.tower.has_value();
+}
+
 void require_text_tokens(const std::vector<std::int64_t>& ids, const ModelSpec& spec,
                          const std::string& where) {
   for (const std::int64_t token : spec.tower_tokens) {
     if (std::ranges::find(ids, token) == ids.end()) continue;
+    const bool sound = std::ranges::find(spec.audio_tokens, token) != spec.audio_tokens.end();
+    const char* const stands_for = sound ? "sound" : "an image";
+    if (is_filled(spec, token)) {
+      throw Error(ErrorCode::invalid_input,
+                  fmt::format("token {} stands for {}", token, stands_for), where,
+                  fmt::format("give text tokens only, or {} with an input file",
+                              sound ? "sound" : "images"));
+    }
     throw Error(ErrorCode::invalid_input,
-                spec.tower ? fmt::format("token {} stands for an image", token)
-                           : fmt::format("token {} stands for an image or sound, and headroom does "
-                                         "not run the towers of {}",
-                                         token, spec.model_type),
-                where,
-                spec.tower ? "give text tokens only, or images with an input file"
-                           : "give text tokens only");
+                fmt::format("token {} stands for {}, and headroom does not run that tower of {}",
+                            token, stands_for, spec.model_type),
+                where, "give text tokens only");
   }
 }
 
@@ -420,6 +466,7 @@ InputFile read_inputs(const std::filesystem::path& path, const ModelSpec& spec) 
   if (reader.has("generate")) file.generate = read_generate(document.at("generate"), name, spec);
   if (const auto& audio = spec.embedding.audio) read_audio_inputs(path, *audio, file);
   if (spec.tower) read_tower_inputs(path, document, spec, file);
+  if (spec.audio_tower) read_segment_inputs(path, document, spec, file);
   return file;
 }
 

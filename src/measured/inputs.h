@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <string>
@@ -22,6 +23,7 @@ struct TokenInputs {
   std::vector<std::int64_t> type_ids;
   std::vector<std::uint8_t> key_mask;
   std::vector<std::int64_t> visual_rows{};
+  std::vector<std::int64_t> audio_rows{};   ///< likewise, of audio tokens
   std::vector<std::uint8_t> global_mask{};  ///< 1 for tokens with global attention; empty: none
   /// How far the positions of a decode step are shifted, [batch]; empty: not at all.
   std::vector<std::int64_t> position_shifts{};
@@ -33,6 +35,17 @@ struct TowerInputs {
   std::vector<float> pixels;
   std::vector<ImageSize> sizes;
   std::vector<ImageTiling> tilings{};  ///< of each image whose tiles are packed
+};
+
+/// Sound for an audio tower: the spectrograms [mel bins, frames] of its segments, one after the
+/// other.
+struct SegmentInputs {
+  std::vector<float> features;
+  std::vector<std::int64_t> clip_segments;  ///< of each clip
+
+  [[nodiscard]] std::int64_t segments() const noexcept {
+    return std::accumulate(clip_segments.begin(), clip_segments.end(), std::int64_t{0});
+  }
 };
 
 /// Inputs of one run. For encoder-decoders, `encoder` goes to the encoder and `main` to the
@@ -48,7 +61,8 @@ struct ModelInputs {
   std::vector<float> encoder_hidden_states{};
   /// Of `pixel_values`; empty: the size in the config.
   std::optional<ImageSize> pixels{};
-  std::optional<TowerInputs> images{};  ///< of all sequences, in the order of their placeholders
+  std::optional<TowerInputs> images{};   ///< of all sequences, in the order of their placeholders
+  std::optional<SegmentInputs> audio{};  ///< likewise
 
   [[nodiscard]] ImageSize image_size(const ImageSpec& image) const {
     return pixels.value_or(ImageSize{image.image_size, image.image_size});
@@ -62,6 +76,7 @@ struct GeneratePrompt {
   std::int64_t max_new_tokens = 0;
   std::vector<float> audio_features{};
   std::optional<TowerInputs> images{};
+  std::optional<SegmentInputs> audio{};
 };
 
 /// Contents of an input file.
@@ -81,6 +96,9 @@ void add_default_global_mask(const GlobalAttentionSpec& global, TokenInputs& tok
 /// from the .safetensors file of the same name or from `path` itself. Throws Error{invalid_input}:
 /// ids outside the vocabulary, rows of different lengths, …
 [[nodiscard]] InputFile read_inputs(const std::filesystem::path& path, const ModelSpec& spec);
+
+/// Returns whether the model runs the tower that fills the placeholder `token`.
+[[nodiscard]] bool is_filled(const ModelSpec& spec, std::int64_t token);
 
 /// Throws Error{invalid_input} at `where` if an id is a placeholder of an image or sound, which the
 /// text model alone would read as a word.

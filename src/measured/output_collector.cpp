@@ -49,9 +49,27 @@ void OutputCollector::observe_tower(const ProgramBlock& block, std::int64_t laye
   }
 }
 
+void OutputCollector::observe_audio_tower(const ProgramBlock& block, std::int64_t layer,
+                                          const float* data) {
+  const AudioTowerSpec& tower = *spec_.audio_tower;
+  if (block.path == "audio_projector") {
+    add("audio_features", {lengths_.audio.tokens, spec_.hidden_size}, data);
+  } else if (block.path.ends_with(".layers")) {
+    add(fmt::format("audio.layers.{}.output", layer),
+        {lengths_.audio.segments, tower.segment_positions, tower.hidden_size}, data);
+  }
+}
+
 void OutputCollector::observe(const ProgramBlock& block, std::int64_t layer, const float* data) {
-  if (block.steps.front().node->component.stack == StackRole::tower) {
-    return observe_tower(block, layer, data);
+  switch (block.steps.front().node->component.stack) {
+    case StackRole::tower:
+      return observe_tower(block, layer, data);
+    case StackRole::audio_tower:
+      return observe_audio_tower(block, layer, data);
+    case StackRole::single:
+    case StackRole::encoder:
+    case StackRole::decoder:
+      break;
   }
   const bool two_stacks = spec_.kind == ModelKind::encoder_decoder;
   const bool in_encoder = two_stacks && block.path.starts_with("encoder");

@@ -24,6 +24,7 @@ class OutputCollector {
   void observe_streams(const ProgramBlock& block, std::int64_t layer, const float* data);
   void add_hidden(const std::string& name, bool in_encoder, const float* data);
   void observe_tower(const ProgramBlock& block, std::int64_t layer, const float* data);
+  void observe_audio_tower(const ProgramBlock& block, std::int64_t layer, const float* data);
   /// Logits of a classifier; of answers the scores of the first and the last token.
   void add_classes(const ClassifierSpec& spec, const Program& program);
   /// Vectors of the texts, and the logits of every text and image.

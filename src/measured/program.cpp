@@ -23,6 +23,7 @@ Bindings sizes_at(const Graph& graph, const Lengths& lengths) {
   workload.enc_seq_len = std::max<std::int64_t>(1, lengths.enc_seq_len);
   workload.past_len = lengths.capacity - lengths.seq_len;
   workload.images.totals = lengths.images;
+  workload.audio.totals = lengths.audio;
   workload.global_tokens = lengths.global_tokens;
   return bindings_of(workload, graph);
 }
@@ -80,6 +81,7 @@ Program::Program(const ModelSpec& spec, Graph graph, const ModelWeights& weights
       encoder_input_(inputs.encoder_hidden_states.begin(), inputs.encoder_hidden_states.end()) {
   require_positions(spec, lengths.capacity, lengths.enc_seq_len);
   if (spec.tower) tower_ = encoder_of(*spec.tower);
+  if (spec.audio_tower) audio_tower_ = encoder_of(*spec.audio_tower);
   build_blocks();
 }
 

@@ -56,6 +56,7 @@ struct Lengths {
   std::int64_t past = 0;
   std::int64_t capacity = 0;  ///< keys per sequence that the KV-cache can store
   ImageTotals images{};
+  AudioTotals audio{};
   std::int64_t global_tokens = 0;  ///< per sequence
 };
 
@@ -118,7 +119,8 @@ class Program {
   void build_blocks();
 
   const ModelSpec& spec_;
-  std::optional<ModelSpec> tower_;  ///< the image encoder as a model
+  std::optional<ModelSpec> tower_;        ///< the image encoder as a model
+  std::optional<ModelSpec> audio_tower_;  ///< likewise
   Graph graph_;
   const ModelWeights& weights_;
   KvCache& cache_;

@@ -4,6 +4,7 @@
 
 #include "image_inputs.h"
 #include "inputs.h"
+#include "sound_inputs.h"
 
 namespace headroom::measured {
 namespace {
@@ -62,6 +63,7 @@ ModelInputs random_inputs(const ModelSpec& spec, const Workload& workload, std::
       inputs.main = random_tokens(batch, workload.seq_len, spec, generator);
       if (workload.global_tokens > 0) mark_first_tokens(workload.global_tokens, inputs.main);
       if (workload.images.count > 0) add_random_images(spec, workload, generator, inputs);
+      if (workload.audio.count > 0) add_random_sound(spec, workload, generator, inputs);
       break;
     case InputKind::patches: {
       const ImageSpec& image = *spec.embedding.image;

@@ -74,6 +74,11 @@ Integer input_bytes(const ModelSpec& spec, const Workload& workload) {
       bytes = product(rows, spec.hidden_size, kFloat32Bytes);
       break;
   }
+  if (spec.audio_tower) {
+    bytes =
+        checked_add(bytes, product(workload.audio.totals.segments, spec.audio_tower->segment_frames,
+                                   spec.audio_tower->embedding.audio->num_mel_bins, kFloat32Bytes));
+  }
   if (const auto& audio = spec.embedding.audio) {
     return checked_add(bytes, product(encoder_rows, 2, audio->num_mel_bins, kFloat32Bytes));
   }
@@ -110,6 +115,7 @@ Bindings sizes_of_run(const Graph& graph, const PlannedRun& run) {
   if (run.new_tokens > 1) full.past_len = narrow(checked_add(full.past_len, run.new_tokens - 1));
   full.global_tokens = run.workload.global_tokens;
   full.images.totals = run.workload.images.totals;
+  full.audio.totals = run.workload.audio.totals;
   return bindings_of(full, graph);
 }
 

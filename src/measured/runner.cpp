@@ -62,6 +62,7 @@ Runner::Runner(const Session& session, const MeasureOptions& options, const Work
       Lengths step = lengths_;
       step.seq_len = 1;
       step.images = {};
+      step.audio = {};
       decode_ = session.program(Phase::decode, step_inputs_, step, *cache_);
       break;
     }

@@ -79,7 +79,10 @@ StepBuilder::Run StepBuilder::operator()(const Convolution& op) {
   for (auto& layers : linears_by_tap) {
     for (const auto& [layer, linear] : layers) linear->prepare(args.rows());
   }
-  const float* const x = op.channels_first ? program_.inputs_.audio_features.data() : input(0);
+  const ModelInputs& inputs = program_.inputs_;
+  const std::vector<float>& sound =
+      is_audio_tower() ? inputs.audio->features : inputs.audio_features;
+  const float* const x = op.channels_first ? sound.data() : input(0);
   auto padded_input = scratch(args.batch * args.padded_length() * args.channels);
   auto tap_rows = scratch(0);  // rows_of_tap resizes it where it copies
   const std::int64_t moved = floats_of(node_->output) + args.batch * args.inputs * args.channels;
@@ -100,6 +103,33 @@ StepBuilder::Run StepBuilder::operator()(const Convolution& op) {
       const float* const rows = rows_of_tap(args, tap, padded, *tap_rows);
       count.matrix_flops += linear.run(rows, out, args.rows());
       count.bytes += linear.weight_bytes(args.rows());
+    }
+    return count;
+  };
+}
+
+StepBuilder::Run StepBuilder::operator()(const GridConvolution& op) {
+  const GridArguments in{op.rows, op.columns, op.in_channels};
+  const GridArguments outputs{op.out_rows(), op.out_columns(), op.out_channels};
+  const bool reorders = op.order == GridOrder::rows_last;
+  const std::int64_t batch = integer(op.batch);
+  const std::int64_t places = op.places();
+  const std::int64_t item_in = op.rows * op.columns * op.in_channels;
+  const std::int64_t item_out = places * op.out_channels;
+  PackedLinear* const linear = linears().begin()->second;
+  linear->prepare(places);
+  auto gathered = scratch(places * op.inputs() + (reorders ? item_out : 0));
+  const float* const x = op.reads_sound ? program_.inputs_.audio->features.data() : input(0);
+  const std::int64_t bytes =
+      batch * ((item_in + item_out) * kFloatBytes + linear->weight_bytes(places));
+  return [=, behind = places * op.inputs(), to = output()](std::int64_t /*layer*/) {
+    StepCount count{0, bytes};
+    for (std::int64_t item = 0; item < batch; ++item) {
+      float* const out = to + item * item_out;
+      float* const result = reorders ? gathered->data() + behind : out;
+      gather_places(in, x + item * item_in, gathered->data());
+      count.matrix_flops += linear->run(gathered->data(), result, places);
+      if (reorders) rows_to_end(outputs, result, out);
     }
     return count;
   };

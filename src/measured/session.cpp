@@ -33,6 +33,7 @@ Lengths lengths_of(const ModelInputs& inputs, std::int64_t room) {
 Lengths lengths_of(const ModelSpec& spec, const ModelInputs& inputs, std::int64_t room) {
   Lengths lengths = lengths_of(inputs, room);
   if (inputs.images) lengths.images = images_of(spec, inputs).totals;
+  if (inputs.audio) lengths.audio = audio_of(spec, inputs).totals;
   return lengths;
 }
 
@@ -56,6 +57,17 @@ WorkloadImages images_of(const ModelSpec& spec, const ModelInputs& inputs) {
   return images;
 }
 
+WorkloadAudio audio_of(const ModelSpec& spec, const ModelInputs& inputs) {
+  const AudioTowerSpec& tower = *spec.audio_tower;
+  constexpr std::int64_t kFramesPerSecond = 100;  // as of a workload's clips
+  WorkloadAudio audio;
+  const std::vector<std::int64_t>& clips = inputs.audio->clip_segments;
+  audio.totals = audio_totals(spec, clips);
+  audio.count = std::max<std::int64_t>(1, std::ssize(clips) / inputs.main.batch);
+  audio.seconds = ceil_div(clips.front() * tower.segment_frames, kFramesPerSecond);
+  return audio;
+}
+
 KvCache Session::make_cache(const Lengths& lengths) const {
   const Graph whole = build_graph(spec_, {Phase::prefill, options_.attention});
   return {whole, sizes_at(whole, lengths)};
@@ -66,8 +78,13 @@ std::unique_ptr<Program> Session::program(Phase phase, const ModelInputs& inputs
   const ImageInputs images = inputs.images ? ImageInputs::present : ImageInputs::absent;
   const auto global = lengths.global_tokens > 0 ? GlobalTokens::present : GlobalTokens::absent;
   const Logits logits = lengths.seq_len > 1 ? options_.logits : Logits::all;
-  const GraphOptions options{phase, options_.attention, LatentAttention::absorbed, images, global,
-                             logits};
+  const GraphOptions options{phase,
+                             options_.attention,
+                             LatentAttention::absorbed,
+                             images,
+                             global,
+                             logits,
+                             inputs.audio ? AudioInputs::present : AudioInputs::absent};
   return std::make_unique<Program>(spec_, build_graph(spec_, options), weights_, cache, inputs,
                                    lengths);
 }
@@ -92,6 +109,7 @@ Generation Session::generate(const GeneratePrompt& prompt) {
   ModelInputs inputs{prompt.prompt, prompt.encoder};
   inputs.audio_features = prompt.audio_features;
   inputs.images = prompt.images;
+  inputs.audio = prompt.audio;
   Lengths lengths = lengths_of(spec_, inputs, prompt.max_new_tokens);
   KvCache cache = make_cache(lengths);
   Generation result{inputs.main.ids, {"generate.logits", {1, prompt.max_new_tokens, vocab}, {}}};
@@ -108,6 +126,7 @@ Generation Session::generate(const GeneratePrompt& prompt) {
   std::int64_t past = lengths.seq_len;
   lengths.seq_len = 1;
   lengths.images = {};
+  lengths.audio = {};
   const auto decode = program(Phase::decode, step_inputs, lengths, cache);
   for (std::int64_t step = 1; step < prompt.max_new_tokens; ++step) {
     step_inputs.main.ids.front() = result.ids.back();

@@ -71,6 +71,9 @@ class Session {
 /// The images of `inputs`, which must have some, as those of a workload.
 [[nodiscard]] WorkloadImages images_of(const ModelSpec& spec, const ModelInputs& inputs);
 
+/// The sound of `inputs`, which must have some, as that of a workload.
+[[nodiscard]] WorkloadAudio audio_of(const ModelSpec& spec, const ModelInputs& inputs);
+
 /// Lengths of a pass over `inputs`, with room for `room` more tokens in the cache. Those of images
 /// follow from the model.
 [[nodiscard]] Lengths lengths_of(const ModelInputs& inputs, std::int64_t room = 0);

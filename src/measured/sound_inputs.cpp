@@ -26,6 +26,30 @@ TokenInputs read_audio(const checkpoint::SafetensorsFile& file, const std::strin
   return {tensor->shape[0], tensor->shape[2] / 2, {}, {}, {}};
 }
 
+/// Sizes of clips, each of several segments.
+struct ClipSizes {
+  std::int64_t clips = 0;
+  std::int64_t bins = 0;
+  std::int64_t segments = 0;  ///< of a clip
+  std::int64_t frames = 0;    ///< of a segment
+};
+
+/// Reorders clips [bins, segments · frames] to [segments, bins, frames].
+std::vector<float> in_segments(const std::vector<float>& clips, const ClipSizes& sizes) {
+  std::vector<float> all;
+  all.reserve(clips.size());
+  for (std::int64_t clip = 0; clip < sizes.clips; ++clip) {
+    for (std::int64_t segment = 0; segment < sizes.segments; ++segment) {
+      for (std::int64_t bin = 0; bin < sizes.bins; ++bin) {
+        const std::int64_t row = (clip * sizes.bins + bin) * sizes.segments + segment;
+        const auto begin = clips.begin() + row * sizes.frames;
+        all.insert(all.end(), begin, begin + sizes.frames);
+      }
+    }
+  }
+  return all;
+}
+
 /// Positions of the first layer's output, and of the last one's.
 struct WaveformLengths {
   std::int64_t first = 0;
@@ -64,6 +88,65 @@ void read_audio_inputs(std::filesystem::path path, const AudioSpec& audio, Input
   inputs.generate->encoder =
       read_audio(file, has_generate_features ? "generate.input_features" : "input_features", audio,
                  inputs.generate->audio_features);
+}
+
+SegmentInputs read_segments(const checkpoint::SafetensorsFile& file, const std::string& name,
+                            const ModelSpec& spec) {
+  const AudioTowerSpec& tower = *spec.audio_tower;
+  const std::int64_t bins = tower.embedding.audio->num_mel_bins;
+  const std::int64_t frames = tower.segment_frames;
+  const checkpoint::StoredTensor* const tensor = file.find(name);
+  const std::string place = checkpoint::tensor_place(file.path(), name);
+  const bool matches = tensor != nullptr && tensor->shape.size() == 3 && tensor->shape[0] > 0 &&
+                       tensor->shape[1] == bins && tensor->shape[2] > 0 &&
+                       tensor->shape[2] % frames == 0;
+  if (!matches) {
+    throw Error(
+        ErrorCode::invalid_input, "has no matching tensor [clips, mel bins, frames]", place,
+        fmt::format("store clips of {} mel bins and whole segments of {} frames", bins, frames));
+  }
+  const std::int64_t segments = tensor->shape[2] / frames;
+  std::vector<float> clips(static_cast<std::size_t>(tensor->shape[0] * bins * tensor->shape[2]));
+  checkpoint::copy_as_float32(*tensor, clips, place);
+  file.require_unchanged();
+  return {in_segments(clips, {tensor->shape[0], bins, segments, frames}),
+          std::vector<std::int64_t>(static_cast<std::size_t>(tensor->shape[0]), segments)};
+}
+
+void require_audio_placeholders(const TokenInputs& tokens,
+                                const std::optional<SegmentInputs>& audio, const ModelSpec& spec,
+                                const std::string& where) {
+  const std::int64_t wanted = audio ? audio->segments() * spec.audio_tower->segment_tokens() : 0;
+  if (wanted == std::ssize(tokens.audio_rows)) return;
+  throw Error(ErrorCode::invalid_input,
+              fmt::format("has {} placeholders of sound, but the sound becomes {} tokens",
+                          tokens.audio_rows.size(), wanted),
+              where, "give one placeholder per audio token, and all sound as input_features");
+}
+
+void add_random_sound(const ModelSpec& spec, const Workload& workload, std::mt19937_64& generator,
+                      ModelInputs& inputs) {
+  const AudioTowerSpec& tower = *spec.audio_tower;
+  const WorkloadAudio& audio = workload.audio;
+  std::normal_distribution<float> normal;
+  const std::int64_t values =
+      audio.totals.segments * tower.embedding.audio->num_mel_bins * tower.segment_frames;
+  const std::int64_t clips = audio.count * workload.batch_size;
+  inputs.audio = SegmentInputs{
+      std::vector<float>(static_cast<std::size_t>(values)),
+      std::vector<std::int64_t>(static_cast<std::size_t>(clips), audio.totals.segments / clips)};
+  for (float& value : inputs.audio->features) value = normal(generator);
+  const std::int64_t of_clip = audio.totals.tokens / clips;
+  for (std::int64_t sequence = 0; sequence < workload.batch_size; ++sequence) {
+    std::int64_t row = sequence * workload.seq_len;
+    for (const std::int64_t image : inputs.main.visual_rows) {
+      if (image / workload.seq_len == sequence) row = image + 1;
+    }
+    for (std::int64_t clip = 0; clip < audio.count; ++clip) {
+      ++row;  // the text before the clip
+      for (std::int64_t i = 0; i < of_clip; ++i) inputs.main.audio_rows.push_back(row++);
+    }
+  }
 }
 
 ModelInputs read_waveform(std::filesystem::path path, const ModelSpec& spec) {

@@ -41,11 +41,18 @@ const std::string& StepBuilder::weight_path(std::size_t index) const {
 
 bool StepBuilder::is_tower() const { return node_->component.stack == StackRole::tower; }
 
+bool StepBuilder::is_audio_tower() const {
+  return node_->component.stack == StackRole::audio_tower;
+}
+
 const ModelSpec& StepBuilder::spec() const {
+  if (is_audio_tower()) return *program_.audio_tower_;
   return is_tower() ? *program_.tower_ : program_.spec_;
 }
 
 const TokenInputs& StepBuilder::tokens() const {
+  static const TokenInputs kNoTokens{};  // segments of sound have no padding
+  if (is_audio_tower()) return kNoTokens;
   return node_->component.stack == StackRole::encoder ? *program_.inputs_.encoder
                                                       : program_.inputs_.main;
 }

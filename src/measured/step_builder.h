@@ -44,6 +44,7 @@ class StepBuilder {
   Run operator()(const TokenEmbedding& op);
   Run operator()(const PositionEmbedding& op);
   Run operator()(const PatchEmbedding& op);
+  Run operator()(const GridConvolution& op);
   Run operator()(const PatchRows& op);
   Run operator()(const VisualTokens& op);
   Run operator()(const Convolution& op);
@@ -153,8 +154,9 @@ class StepBuilder {
   [[nodiscard]] Run grouped_convolution(const Convolution& op);
   [[nodiscard]] const std::uint8_t* key_mask(KeySource keys) const;
   [[nodiscard]] const TokenInputs& tokens() const;
-  [[nodiscard]] bool is_tower() const;
-  /// The model that the node belongs to: the whole, or its image tower.
+  [[nodiscard]] bool is_tower() const;        ///< of images
+  [[nodiscard]] bool is_audio_tower() const;  ///< or its projector
+  /// The model that the node belongs to: the whole, or one of its towers.
   [[nodiscard]] const ModelSpec& spec() const;
   /// Images that the node reads: those of the tower, or the sequences of an image model.
   [[nodiscard]] std::vector<ImageSize> images() const;
@@ -164,6 +166,8 @@ class StepBuilder {
   [[nodiscard]] std::vector<ImageRows> image_rows(ImageScope scope) const;
   /// Adds the positions of patches to the rows of a tower.
   [[nodiscard]] Run patch_positions(const PositionEmbedding& op);
+  /// Averages consecutive rows of an audio tower.
+  [[nodiscard]] Run mean_of_neighbours(const PatchRows& op);
   [[nodiscard]] std::int64_t integer(const Expr& expr) const;
   [[nodiscard]] float* input(std::size_t index) const;
   [[nodiscard]] float* output() const;

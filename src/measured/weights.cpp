@@ -56,6 +56,9 @@ std::optional<Projection> projection_of(const Node& node, const Bindings& sizes)
           [&](const Recurrence& op) -> Result {
             return Projection{all, op.width, Integer{1}, Integer{1}, true};
           },
+          [](const GridConvolution& op) -> Result {
+            return Projection{2, Integer{op.inputs()}};
+          },
           [](const PatchEmbedding& op) -> Result {
             return Projection{op.bias ? std::size_t{2} : std::size_t{1}, op.patch_elements};
           },

@@ -26,13 +26,13 @@ OpKind kind_of(const Op& op) {
           [](const CrossEntropy&) { return OpKind::loss; },
           [](const Collective&) { return OpKind::collective; },
           [](const OneOf<PositionEmbedding, PatchEmbedding, PatchRows, VisualTokens, Convolution,
-                         Norm, HeadNorm, Rotary, Clamp, TemperatureScale, LatentConcat, HeadLinear,
-                         GroupedLinear, KeyCompression, StreamWeights, StreamStep, KvCacheAppend,
-                         GlobalRows, FeatureMap, ShortConvolution, TokenShift, TokenMix,
-                         Concatenate, Recurrence, OutputGate, RouterSelect, RowGate, ResidualAdd,
-                         ChannelScale, Dropout, SelectToken, UnitLength, RepeatedRow,
-                         SimilarityLogits, Scale, AltUpStep, TrainedScale, TimestepFeatures,
-                         TrainedShift, Modulation, SequenceRows, SoftCap> auto&) {
+                         GridConvolution, Norm, HeadNorm, Rotary, Clamp, TemperatureScale,
+                         LatentConcat, HeadLinear, GroupedLinear, KeyCompression, StreamWeights,
+                         StreamStep, KvCacheAppend, GlobalRows, FeatureMap, ShortConvolution,
+                         TokenShift, TokenMix, Concatenate, Recurrence, OutputGate, RouterSelect,
+                         RowGate, ResidualAdd, ChannelScale, Dropout, SelectToken, UnitLength,
+                         RepeatedRow, SimilarityLogits, Scale, AltUpStep, TrainedScale,
+                         TimestepFeatures, TrainedShift, Modulation, SequenceRows, SoftCap> auto&) {
             return OpKind::other;
           }},
       op);

@@ -5,7 +5,18 @@
 
 namespace headroom::detail {
 
-bool in_tower(const Node& node) { return node.component.stack == StackRole::tower; }
+bool in_tower(const Node& node) {
+  switch (node.component.stack) {
+    case StackRole::tower:
+    case StackRole::audio_tower:
+      return true;
+    case StackRole::single:
+    case StackRole::encoder:
+    case StackRole::decoder:
+      break;
+  }
+  return false;
+}
 
 Graph tower_outside_layers(Graph graph) {
   for (Block& block : graph.blocks) {

@@ -21,7 +21,7 @@ enum class Reading {
 Reading reading_of(const Node& node, std::size_t index) {
   return std::visit(
       Overloaded{
-          [](const OneOf<Linear, ExpertLinear> auto&) { return Reading::packed; },
+          [](const OneOf<Linear, ExpertLinear, GridConvolution> auto&) { return Reading::packed; },
           // After weight and bias: the lengths of taps; the table of positions.
           [&](const OneOf<Convolution, PatchEmbedding> auto& op) {
             const std::size_t packed = op.bias ? 2 : 1;

@@ -61,9 +61,8 @@ class CallVisitor {
             elements(KernelKind::copy, out), elements(KernelKind::residual_add, out)};
   }
   Calls operator()(const PatchRows& op) const {
-    const bool averages = op.kind == PatchRows::Kind::mean;
-    return {
-        elements(averages ? KernelKind::residual_add : KernelKind::copy, number(op.elements()))};
+    return {elements(op.averages() ? KernelKind::residual_add : KernelKind::copy,
+                     number(op.elements()))};
   }
   Calls operator()(const VisualTokens& op) const {
     return {elements(KernelKind::copy, number(op.elements()))};
@@ -101,6 +100,14 @@ class CallVisitor {
   }
   Calls operator()(const PositionEmbedding& op) const {
     return {elements(KernelKind::residual_add, number(op.tokens * op.width))};
+  }
+  Calls operator()(const GridConvolution& op) const {
+    // A gathered copy of the inputs and a GEMM for each item of the batch.
+    const auto places = static_cast<double>(op.places());
+    const auto inputs = static_cast<double>(op.inputs());
+    KernelCall gemm = linear(places, inputs, static_cast<double>(op.out_channels));
+    gemm.times = number(op.batch);
+    return {gemm, elements(KernelKind::copy, number(op.batch) * places * inputs)};
   }
   Calls operator()(const Convolution& op) const {
     // One GEMM per tap of the kernel, or per group of channels, and a zero-padded copy of the

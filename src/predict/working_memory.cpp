@@ -75,6 +75,12 @@ Expr kernel_floats(const Op& op, const Bindings& sizes) {
             if (!shape.is_blocked()) return Expr();
             return shape.block * shape.heads * shape.value_head_dim + chunk_context_floats(shape);
           },
+          // The inputs of all places of an item, and its outputs before they are reordered.
+          [](const GridConvolution& grid) {
+            const std::int64_t reordered =
+                grid.order == GridOrder::rows_last ? grid.out_channels : 0;
+            return Expr(Integer{grid.places() * (grid.inputs() + reordered)});
+          },
           [&](const Convolution& convolution) { return convolution_floats(convolution, sizes); },
           [](const OneOf<
               TokenEmbedding, PositionEmbedding, PatchRows, VisualTokens, RelativePositionBias,
@@ -108,6 +114,20 @@ Integer denoiser_input_floats(const DenoiserSpec& denoiser, const Workload& work
                                           denoiser.latent.patch_elements()}));
 }
 
+/// Floats of images and sound, which towers read.
+Integer tower_input_floats(const ModelSpec& spec, const Workload& workload) {
+  Integer floats = 0;
+  if (spec.tower && workload.images.count > 0) {
+    const ImageSpec& image = *spec.tower->embedding.image;
+    floats = product(
+        {workload.images.totals.patches, image.num_channels, image.patch_size, image.patch_size});
+  }
+  if (!spec.audio_tower) return floats;
+  const AudioTowerSpec& tower = *spec.audio_tower;
+  return checked_add(floats, product({workload.audio.totals.segments,
+                                      tower.embedding.audio->num_mel_bins, tower.segment_frames}));
+}
+
 /// Floats of the inputs, without token ids.
 Integer input_floats(const ModelSpec& spec, const Workload& workload) {
   const Integer batch = workload.batch_size;
@@ -115,12 +135,7 @@ Integer input_floats(const ModelSpec& spec, const Workload& workload) {
   const Integer enc_seq_len = workload.enc_seq_len;
   switch (spec.embedding.input) {
     case InputKind::tokens:
-      if (spec.tower && workload.images.count > 0) {
-        const ImageSpec& image = *spec.tower->embedding.image;
-        return product({workload.images.totals.patches, image.num_channels, image.patch_size,
-                        image.patch_size});
-      }
-      break;
+      return tower_input_floats(spec, workload);
     case InputKind::patches: {
       const ImageSpec& image = *spec.embedding.image;
       if (workload.seq_len == image.num_tokens()) {

@@ -245,6 +245,11 @@ std::string describe(const WorkloadImages& images, std::int64_t sequences) {
   return words;
 }
 
+std::string describe(const WorkloadAudio& audio, std::int64_t sequences) {
+  return fmt::format("{} clip{} of {} s: {} audio tokens", audio.count, audio.count == 1 ? "" : "s",
+                     audio.seconds, audio.totals.tokens / sequences);
+}
+
 std::string describe(const Workload& workload, const ModelSpec& spec, std::string_view cache_type) {
   const bool denoises = spec.denoiser && workload.phase == Phase::prefill;
   std::vector<std::string> words{denoises ? "denoising step" : std::string(name_of(workload.phase)),
@@ -252,6 +257,9 @@ std::string describe(const Workload& workload, const ModelSpec& spec, std::strin
   add_lengths(workload, spec, words);
   if (workload.images.count > 0) {
     words.push_back(describe(workload.images, workload.batch_size));
+  }
+  if (workload.audio.count > 0) {
+    words.push_back(describe(workload.audio, workload.batch_size));
   }
   if (workload.global_tokens > 0) {
     words.push_back(fmt::format("{} global token{}", workload.global_tokens,
@@ -314,6 +322,12 @@ Json to_json(const WorkloadImages& images, std::int64_t sequences) {
           {"visual_tokens", images.totals.tokens / sequences}};
 }
 
+Json to_json(const WorkloadAudio& audio, std::int64_t sequences) {
+  return {{"count", audio.count},
+          {"seconds", audio.seconds},
+          {"audio_tokens", audio.totals.tokens / sequences}};
+}
+
 Json to_json(const Workload& workload, const ModelSpec& spec) {
   Json json;
   json["phase"] = name_of(workload.phase);
@@ -322,6 +336,7 @@ Json to_json(const Workload& workload, const ModelSpec& spec) {
   json["enc_seq_len"] = spec.reads_two_sequences() ? Json(workload.enc_seq_len) : Json(nullptr);
   json["past_len"] = workload.past_len;
   if (workload.images.count > 0) json["images"] = to_json(workload.images, workload.batch_size);
+  if (workload.audio.count > 0) json["audio"] = to_json(workload.audio, workload.batch_size);
   if (workload.sample) {
     json["sample"] = {{"height", workload.sample->image.height},
                       {"width", workload.sample->image.width},

@@ -23,6 +23,8 @@ namespace headroom::detail {
 
 /// "2 images of 448 × 448: 512 visual tokens" of `sequences` sequences, each with these images.
 [[nodiscard]] std::string describe(const WorkloadImages& images, std::int64_t sequences);
+/// "2 clips of 30 s: 750 audio tokens" of `sequences` sequences, each with these clips.
+[[nodiscard]] std::string describe(const WorkloadAudio& audio, std::int64_t sequences);
 
 /// "417.64 MiB"
 [[nodiscard]] std::string describe_bytes(Integer bytes);
@@ -39,6 +41,7 @@ void add_token_times(const std::optional<double>& ttft_s, const std::optional<do
 [[nodiscard]] Json to_json(const Workload& workload, const ModelSpec& spec);
 /// With the visual tokens of one of `sequences` sequences.
 [[nodiscard]] Json to_json(const WorkloadImages& images, std::int64_t sequences);
+[[nodiscard]] Json to_json(const WorkloadAudio& audio, std::int64_t sequences);
 /// "3.20 MiB arena · 0.50 MiB strided copies · …": the parts that are not 0, and the arena.
 [[nodiscard]] std::string describe_allocated(const AllocatedMemory& memory);
 

@@ -212,7 +212,8 @@ std::vector<LiveFigure> live_figures(const AnalyzeReport& report) {
 }
 
 bool can_be_tried(const AnalyzeReport& report, const std::vector<LiveFigure>& figures) {
-  if (report.workload.images.totals.images > 0) return false;  // the images have fixed lengths
+  if (report.workload.images.totals.images > 0) return false;   // the images have fixed lengths
+  if (report.workload.audio.totals.segments > 0) return false;  // so have clips
   return std::ranges::none_of(symbols(), [&](const SymbolInfo& symbol) {
     const bool derived = std::ranges::find(kTriedSymbols, symbol.symbol) != kTriedSymbols.end();
     const bool fixed = report.graph.sizes.get(symbol.symbol).has_value();

@@ -136,7 +136,7 @@ void read_scaling(ConfigReader& config, const PositionSpec& position, std::int64
   // Keys left over from other kinds of scaling.
   config.ignore({"attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim",
                  "short_factor", "long_factor", "truncate", "finetuned", "attn_factor",
-                 "mrope_interleaved"});
+                 "mrope_interleaved", "interleaved"});
   config.finish();
 }
 

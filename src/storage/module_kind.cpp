@@ -32,7 +32,8 @@ ModuleKind module_kind(const Weight& weight, const MatrixSizes& sizes) {
   const bool is_vector =
       sizes.in == 1 || !path.ends_with(".weight") || weight.role == WeightRole::norm;
   if (is_vector) return ModuleKind::other;
-  if (weight.component.part == Part::vision_tower) return ModuleKind::tower;
+  const Part part = weight.component.part;
+  if (part == Part::vision_tower || part == Part::audio_tower) return ModuleKind::tower;
   if (is_expert(weight)) return ModuleKind::experts;
   // Qwen's gate of the shared expert has one output; every method treats it as a router.
   if (contains(path, ".router.") || contains(path, "shared_expert_gate")) return ModuleKind::router;

@@ -39,7 +39,8 @@ std::vector<std::vector<std::int64_t>> layers_of_copies(const Graph& graph) {
 
 std::vector<std::vector<std::int64_t>> layers_of_copies(const ModelSpec& spec, const Graph& graph) {
   std::vector<std::vector<std::int64_t>> layers = layers_of_copies(graph);
-  if (!spec.tower && !spec.main_stack().self_attention.global) return layers;
+  const bool has_tower = spec.tower || spec.audio_tower;
+  if (!has_tower && !spec.main_stack().self_attention.global) return layers;
   const Graph whole = build_graph(spec, all_parts());
   const auto of_whole = layers_of_copies(whole);
   for (WeightId id = 0; id < std::min(layers.size(), of_whole.size()); ++id) {

@@ -67,6 +67,7 @@ class MixingVisitor {
   PositionMixing operator()(const PatchEmbedding&) const { return {}; }
   PositionMixing operator()(const PatchRows&) const { return {}; }
   PositionMixing operator()(const VisualTokens&) const { return {}; }
+  PositionMixing operator()(const GridConvolution&) const { return {}; }
   PositionMixing operator()(const RelativePositionBias&) const { return {}; }
   PositionMixing operator()(const PositionTableRows&) const { return {}; }
   PositionMixing operator()(const RelativeSinusoids&) const { return {}; }

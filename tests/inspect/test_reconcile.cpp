@@ -154,6 +154,21 @@ TEST_CASE("buffers, prediction layers and towers are named") {
         Lines{"unknown tensor: layers.2.mlp.down_proj.weight"});
 }
 
+TEST_CASE("talker and vocoder of a whole Omni model are named beside its thinker") {
+  for (const char* const model : {"qwen2_5_omni", "qwen3_omni_moe"}) {
+    const nlohmann::json config =
+        read_json(data_folder() / "towers/tiny" / (std::string(model) + ".config.json"));
+    auto tensors = tensors_of(config);
+    for (TensorToWrite& tensor : tensors) tensor.name.insert(0, "thinker.");
+    tensors.push_back(zeros("talker.model.norm.weight", {8}));
+    tensors.push_back(zeros("token2wav.dit.norm.weight", {8}));
+    tensors.push_back(zeros("code2wav.norm.weight", {8}));
+    const Inspection inspection = inspect_folder(config, tensors);
+    CHECK(problems_of(inspection).empty());
+    CHECK(extras_of(inspection) == Lines{"talker or vocoder: 3"});
+  }
+}
+
 TEST_CASE("TensorFlow's norm names and pretraining heads are recognised") {
   nlohmann::json config = read_json(data_folder() / "golden/models/bert_model/config.json");
   config["architectures"] = {"BertForMaskedLM"};

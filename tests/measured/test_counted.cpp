@@ -26,6 +26,7 @@ Lengths lengths_of_workload(const Workload& workload) {
   lengths.past = workload.past_len;
   lengths.capacity = workload.past_len + workload.seq_len;
   lengths.images = workload.images.totals;
+  lengths.audio = workload.audio.totals;
   lengths.global_tokens = workload.global_tokens;
   return lengths;
 }
@@ -48,9 +49,10 @@ RunCounts count_run(const Session& session, const Workload& workload) {
   return run_counts;
 }
 
-void check_counts(const ModelSpec& spec, std::int64_t images = 0) {
+void check_counts(const ModelSpec& spec, std::int64_t images = 0, std::int64_t clips = 0) {
   CAPTURE(spec.name);
   CAPTURE(images);
+  CAPTURE(clips);
   for (const auto attention : {AttentionImplementation::eager, AttentionImplementation::fused}) {
     CAPTURE(std::string(name_of(attention)));
     const bool fused = attention == AttentionImplementation::fused;
@@ -63,7 +65,8 @@ void check_counts(const ModelSpec& spec, std::int64_t images = 0) {
         spec, *source,
         {Backend::eigen, measured::HeldType::float32, RowRange::both, 18, attention});
     for (const Phase phase : {Phase::prefill, Phase::decode}) {
-      if (phase == Phase::decode && (!spec.main_stack().causal() || images > 0)) continue;
+      const bool reads_tower = images > 0 || clips > 0;
+      if (phase == Phase::decode && (!spec.main_stack().causal() || reads_tower)) continue;
       CAPTURE(std::string(name_of(phase)));
       WorkloadRequest request;
       request.phase = phase;
@@ -71,9 +74,11 @@ void check_counts(const ModelSpec& spec, std::int64_t images = 0) {
       request.dtype = DType::float32;
       request.batch_size = 2;
       request.images = images;
+      request.audio = clips;
+      if (clips > 0) request.audio_seconds = 1;
       const bool has_no_size = images > 0 && spec.tower->embedding.image->image_size == 0;
       if (has_no_size) request.image_size = ImageSize{48, 72};
-      const bool has_length = spec.embedding.image || images > 0;
+      const bool has_length = spec.embedding.image || reads_tower;
       if (!has_length && phase == Phase::prefill) request.seq_len = 9;
       if (spec.main_stack().self_attention.global) {
         request.seq_len = 19;  // padded to 24, which every window divides
@@ -193,6 +198,18 @@ TEST_CASE("image towers have equal counts") {
         "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "qwen3_5_vl", "glm4v", "gemma4"}) {
     const auto file = test::data_folder() / "towers/tiny" / (std::string(name) + ".config.json");
     for (const std::int64_t images : {1, 2}) check_counts(load_model(file.string()).spec, images);
+  }
+}
+
+TEST_CASE("audio towers have equal counts, with and without images") {
+  for (const char* const name :
+       {"voxtral", "qwen2_5_omni_thinker", "qwen2_5_omni", "qwen3_omni_moe_thinker"}) {
+    const auto file = test::data_folder() / "towers/tiny" / (std::string(name) + ".config.json");
+    const ModelSpec spec = load_model(file.string()).spec;
+    for (const std::int64_t clips : {1, 2}) {
+      check_counts(spec, 0, clips);
+      if (spec.tower) check_counts(spec, 1, clips);
+    }
   }
 }
 

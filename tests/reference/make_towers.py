@@ -62,7 +62,29 @@ SOUND = {"hidden_size": 48, "num_attention_heads": 4, "num_hidden_layers": 2,
          "num_conv_pos_embedding_groups": 4, "vocab_size": 31, "classifier_proj_size": 12,
          "num_labels": 5, "mask_time_prob": 0.0, "apply_spec_augment": False}
 
+VOXTRAL = {"hidden_size": 32, "intermediate_size": 128, "num_attention_heads": 4,
+           "num_hidden_layers": 2, "num_mel_bins": 16, "max_source_positions": 20}
+
+OMNI_TEXT = {**TEXT, "model_type": "qwen2_5_omni_text", "tie_word_embeddings": False,
+             "rope_parameters": {"rope_type": "default", "rope_theta": 1e6,
+                                 "mrope_section": [2, 2, 2]}}
+OMNI_AUDIO = {"d_model": 32, "encoder_ffn_dim": 48, "encoder_attention_heads": 4,
+              "encoder_layers": 2, "num_mel_bins": 20, "max_source_positions": 50, "n_window": 10,
+              "output_dim": 48}
+OMNI_VISION = {"depth": 2, "hidden_size": 40, "intermediate_size": 56, "num_heads": 5,
+               "patch_size": 4, "window_size": 16, "fullatt_block_indexes": [1],
+               "out_hidden_size": 48}
+
+OMNI3_TEXT = {**OMNI_TEXT, "model_type": "qwen3_omni_moe_text", "head_dim": 12, "num_experts": 4,
+              "num_experts_per_tok": 2, "moe_intermediate_size": 20, "norm_topk_prob": True}
+OMNI3_AUDIO = {**OMNI_AUDIO, "n_window": 50, "n_window_infer": 200, "downsample_hidden_size": 6}
+OMNI3_VISION = {"depth": 2, "hidden_size": 40, "intermediate_size": 56, "num_heads": 5,
+                "patch_size": 4, "num_position_embeddings": 16, "out_hidden_size": 48,
+                "deepstack_visual_indexes": [0]}
+
 IMAGE = 97
+AUDIO = 98
+SOUND_BEGINS, SOUND_ENDS, IMAGE_BEGINS, IMAGE_ENDS = 91, 92, 93, 94
 GRID_POINTS = [[12, 24], [24, 12], [24, 24], [36, 12]]
 
 
@@ -99,6 +121,42 @@ def gemma4_inputs(generator):
             "mm_token_type_ids": (ids == IMAGE).long()}
 
 
+def clips(generator):
+    """Two sequences of 17 tokens with three clips, each of which becomes 5 tokens."""
+    first = prompt(generator, 5, 5)
+    second = prompt(generator, 5)
+    more = torch.randint(3, 90, (1, first.shape[1] - second.shape[1]), generator=generator)
+    ids = torch.cat([first, torch.cat([more, second], dim=1)])
+    prompt_ids = prompt(generator, 5)
+    return {"input_ids": ids.where(ids != IMAGE, AUDIO),
+            "input_features": pixels(generator, 3, 16, 40),
+            "generate": {"input_ids": prompt_ids.where(prompt_ids != IMAGE, AUDIO),
+                         "input_features": pixels(generator, 1, 16, 40)}}
+
+
+def sound_and_image(generator, frames=40, tokens=10):
+    """A clip of some segments, an image of 4 × 6 patches, and a clip more."""
+    def text(count):
+        return torch.randint(3, 90, (1, count), generator=generator)
+
+    def between(begin, placeholder, count, end):
+        return torch.tensor([[begin] + [placeholder] * count + [end]])
+
+    def inputs(*parts):
+        ids = torch.cat(parts, dim=1)
+        return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+
+    def sound(clips):
+        return {"input_features": pixels(generator, clips, 20, frames),
+                "feature_attention_mask": torch.ones((clips, frames), dtype=torch.long)}
+
+    clip = between(SOUND_BEGINS, AUDIO, tokens, SOUND_ENDS)
+    image = between(IMAGE_BEGINS, IMAGE, 6, IMAGE_ENDS)
+    return {**inputs(text(3), clip, text(2), image, text(1), clip, text(2)),
+            **patches(generator, (96,), (4, 6)), **sound(2),
+            "generate": {**inputs(text(3), clip, text(2)), **sound(1)}}
+
+
 def tokens(generator):
     return {"input_ids": torch.randint(3, 50, (2, 9), generator=generator)}
 
@@ -126,6 +184,21 @@ MODELS = {
         "image_token_index": IMAGE, "image_grid_pinpoints": GRID_POINTS,
         "vision_aspect_ratio": "anyres_max_1", "tie_word_embeddings": False},
         lambda g: {"input_ids": prompt(g, 9 + 2 * 5, 9 + 4 * 2), **tiles(g)}),
+    "voxtral_clips": ("VoxtralForConditionalGeneration", {
+        "text_config": {**TEXT, "head_dim": 12}, "audio_config": VOXTRAL, "audio_token_id": AUDIO},
+        clips),
+    "qwen2_5_omni_thinker": ("Qwen2_5OmniThinkerForConditionalGeneration", {
+        "text_config": OMNI_TEXT, "audio_config": OMNI_AUDIO, "vision_config": OMNI_VISION,
+        "audio_token_index": AUDIO, "image_token_index": IMAGE, "video_token_index": 96,
+        "audio_start_token_id": SOUND_BEGINS, "audio_end_token_id": SOUND_ENDS,
+        "vision_start_token_id": IMAGE_BEGINS, "vision_end_token_id": IMAGE_ENDS},
+        sound_and_image),
+    "qwen3_omni_moe_thinker": ("Qwen3OmniMoeThinkerForConditionalGeneration", {
+        "text_config": OMNI3_TEXT, "audio_config": OMNI3_AUDIO, "vision_config": OMNI3_VISION,
+        "audio_token_id": AUDIO, "image_token_id": IMAGE, "video_token_id": 96,
+        "audio_start_token_id": SOUND_BEGINS, "audio_end_token_id": SOUND_ENDS,
+        "vision_start_token_id": IMAGE_BEGINS, "vision_end_token_id": IMAGE_ENDS},
+        lambda g: sound_and_image(g, 300, 39)),
     "gemma4_standardised": ("Gemma4ForConditionalGeneration", {
         "text_config": GEMMA4_TEXT, "vision_config": GEMMA4_VISION, "audio_config": None,
         "image_token_id": IMAGE}, gemma4_inputs),
@@ -177,12 +250,32 @@ def layers_of(model):
             "layers", "layer", "blocks")
         if not is_list:
             continue
-        inside = "vision" in path
-        yield ("vision." if inside else "", module)
+        tower = next((tower for tower, name in (("vision.", "vision"), ("vision.", "visual"),
+                                                ("audio.", "audio")) if name in path), "")
+        yield tower, module
+
+
+def doubled(inputs):
+    return {key: value.double() if value.is_floating_point() else value
+            for key, value in inputs.items()}
+
+
+def generate(model, inputs, count=16):
+    """Greedy tokens behind a prompt, each from a pass over all tokens so far, and their logits."""
+    inputs = doubled(inputs)
+    logits = []
+    for _ in range(count):
+        with torch.no_grad():
+            logits.append(model(**inputs, use_cache=False).logits[:, -1])
+        inputs["input_ids"] = torch.cat([inputs["input_ids"], logits[-1].argmax(-1)[:, None]], 1)
+        if "attention_mask" in inputs:
+            inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
+    return {"generate.ids": inputs["input_ids"][0], "generate.logits": torch.stack(logits, dim=1)}
 
 
 def record(model, inputs):
     outputs = {}
+    prompt = inputs.pop("generate", None)
     for prefix, layers in layers_of(model):
         if not prefix:
             def keep_input(_module, inputs, named):
@@ -193,19 +286,18 @@ def record(model, inputs):
                 outputs.setdefault(name, output[0] if isinstance(output, tuple) else output)
             layer.register_forward_hook(keep)
     model = model.double()  # rounding errors are then headroom's alone
-    inputs = {key: value.double() if value.is_floating_point() else value
-              for key, value in inputs.items()}
     with torch.no_grad():
-        result = model(**inputs)
+        result = model(**doubled(inputs))
+    recorded = dict(outputs)  # hooks go on to fill the first one
     if isinstance(model, transformers.Llama4ForConditionalGeneration):
         # headroom's rows of an image begin with its class token.
         for name, output in outputs.items():
             if name.startswith("vision."):
-                outputs[name] = output.roll(1, dims=1)
+                recorded[name] = output.roll(1, dims=1)
     for key in ("logits", "last_hidden_state", "pooler_output"):
         if result.get(key) is not None:
-            outputs[key] = result[key]
-    return outputs
+            recorded[key] = result[key]
+    return {**recorded, **({} if prompt is None else generate(model, prompt))}
 
 
 def published_name(name):
@@ -222,10 +314,14 @@ def published_name(name):
 def make(folder, name, class_name, config, draw_inputs):
     generator = torch.Generator().manual_seed(11)
     model_class = getattr(transformers, class_name)
+    options = {"experts_implementation": "eager"} if "Moe" in class_name else {}
     model = model_class._from_config(model_class.config_class(**config),
-                                     attn_implementation="eager").float().eval()
+                                     attn_implementation="eager", **options).float().eval()
     draw_weights(model, generator)
     inputs = draw_inputs(generator)
+    if "generate" in inputs:  # no placeholder is generated
+        with torch.no_grad():
+            model.lm_head.weight[SOUND_BEGINS:] = 0
     target = folder / name
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as saved:
@@ -233,13 +329,20 @@ def make(folder, name, class_name, config, draw_inputs):
         stored = load_file(Path(saved) / "model.safetensors")
         weights = {published_name(key): value for key, value in stored.items()}
         shutil.copy(Path(saved) / "config.json", target / "config.json")
-    outputs = {key: value.float() for key, value in record(model, inputs).items()}
+    prompt = inputs.get("generate")
+    outputs = {key: value.float() if value.is_floating_point() else value
+               for key, value in record(model, inputs).items()}
     tensors = {key: value for key, value in inputs.items() if value.is_floating_point()}
+    listed = {key: "inputs.safetensors" if key in tensors else value.tolist()
+              for key, value in inputs.items()}
+    if prompt is not None:
+        listed["generate"] = {
+            "prompt_ids": prompt["input_ids"].tolist(), "input_features": "inputs.safetensors",
+            "max_new_tokens": outputs["generate.logits"].shape[1]}
+        tensors["generate.input_features"] = prompt["input_features"]
     for file, values in (("model", weights), ("expected", outputs), ("inputs", tensors)):
         save_file({key: value.clone().contiguous() for key, value in values.items()},
                   target / f"{file}.safetensors")
-    listed = {key: "inputs.safetensors" if key in tensors else value.tolist()
-              for key, value in inputs.items()}
     (target / "inputs.json").write_text(json.dumps(listed) + "\n")
     print(name, sum(parameter.numel() for parameter in model.parameters()))
 

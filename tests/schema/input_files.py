@@ -24,6 +24,15 @@ LINEAR_TRANSFORMER = {
     "max_position_embeddings": 64,
 }
 
+VOXTRAL = {
+    "model_type": "voxtral",
+    "audio_config": {"hidden_size": 8, "intermediate_size": 32, "num_attention_heads": 2,
+                     "num_hidden_layers": 1, "num_mel_bins": 4, "max_source_positions": 20},
+    "text_config": {"model_type": "llama", "hidden_size": 8, "intermediate_size": 12,
+                    "num_attention_heads": 2, "num_hidden_layers": 1, "vocab_size": 16,
+                    "max_position_embeddings": 512},
+}
+
 GPT2 = {
     "model_type": "gpt2",
     "n_embd": 4,
@@ -127,9 +136,10 @@ def write_stores(folder):
 
 
 def write_all(folder):
-    """layer.json is ATTENTION_LAYER, linear.json LINEAR_TRANSFORMER; the folder model has GPT2 with
-    all weights, broken with one."""
-    for name, config in (("layer.json", ATTENTION_LAYER), ("linear.json", LINEAR_TRANSFORMER)):
+    """layer.json is ATTENTION_LAYER, linear.json LINEAR_TRANSFORMER, voxtral.json VOXTRAL; the
+    folder model has GPT2 with all weights, broken with one."""
+    for name, config in (("layer.json", ATTENTION_LAYER), ("linear.json", LINEAR_TRANSFORMER),
+                         ("voxtral.json", VOXTRAL)):
         Path(folder, name).write_text(json.dumps(config), encoding="utf-8")
     command = "fit llama-3-8b --phase train --count 8 --tp 2 --sp --batch 16 --zero 1 --attention fused"
     runs = {"command": command.split(), "time_s": 0.55, "memory_bytes": 90_000_000_000, "name": "step"}

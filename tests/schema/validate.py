@@ -68,6 +68,7 @@ analyze llama-3.1-405b --batch 1000000 --seq 131072
 analyze gemma-2-9b-it
 analyze flux.1-schnell --image-size 512 --detail
 analyze wan2.1-t2v-1.3b --frames 5 --phase train
+analyze voxtral.json --audio 2 --audio-seconds 5 --detail
 analyze acme/tiny
 explain bert-base
 explain bert-base --what params
@@ -109,6 +110,7 @@ diff t5-small gpt2 --phase decode
 diff vit-base layer.json
 measure bert-tiny --runs 2
 measure layer.json --runs 2 --attention fused
+measure voxtral.json --audio 1 --audio-seconds 1 --runs 2
 measure layer-gru --runs 2 --seq 5
 measure layer-conv-dilated --runs 2 --phase decode --past 5
 measure layer-cross-attention --runs 2 --enc-seq 9

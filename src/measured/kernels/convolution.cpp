@@ -124,4 +124,33 @@ void normalise_taps(std::int64_t taps, const float* lengths, std::span<float> di
   for (std::size_t i = 0; i < direction.size(); ++i) direction[i] *= factors[i % count];
 }
 
+void gather_places(const GridArguments& args, const float* grid, float* gathered) {
+  constexpr std::int64_t kSide = 3;
+  for (std::int64_t row = 0; row < args.rows; row += 2) {
+    for (std::int64_t column = 0; column < args.columns; column += 2) {
+      for (std::int64_t tap = 0; tap < kSide * kSide; ++tap) {
+        const std::int64_t from_row = row + tap / kSide - 1;
+        const std::int64_t from_column = column + tap % kSide - 1;
+        const bool inside =
+            from_row >= 0 && from_row < args.rows && from_column >= 0 && from_column < args.columns;
+        const float* const place = grid + (from_row * args.columns + from_column) * args.channels;
+        for (std::int64_t channel = 0; channel < args.channels; ++channel) {
+          gathered[channel * kSide * kSide + tap] = inside ? place[channel] : 0.0F;
+        }
+      }
+      gathered += args.channels * kSide * kSide;
+    }
+  }
+}
+
+void rows_to_end(const GridArguments& args, const float* places, float* out) {
+  for (std::int64_t column = 0; column < args.columns; ++column) {
+    for (std::int64_t channel = 0; channel < args.channels; ++channel) {
+      for (std::int64_t row = 0; row < args.rows; ++row) {
+        *out++ = places[(row * args.columns + column) * args.channels + channel];
+      }
+    }
+  }
+}
+
 }  // namespace headroom::measured

@@ -54,6 +54,20 @@ void store_last_positions(const ConvolutionArguments& args, const float* padded,
 void gather_group(const ConvolutionArguments& args, std::int64_t group_channels, std::int64_t group,
                   const float* padded, float* gathered);
 
+/// Rows and columns of a grid, and its channels.
+struct GridArguments {
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::int64_t channels = 1;
+};
+
+/// Values that the outputs of a 3 × 3 convolution with stride 2 and padding 1 read of `grid`,
+/// [rows, columns, channels]: gathered [output places, channels, 9].
+void gather_places(const GridArguments& args, const float* grid, float* gathered);
+
+/// Reorders places [rows, columns, channels] to out [columns, channels, rows].
+void rows_to_end(const GridArguments& args, const float* places, float* out);
+
 /// Stores rows [rows, width] of group `group` into the rows [rows, out_channels] of `out`.
 void scatter_group(std::int64_t rows, std::int64_t width, std::int64_t out_channels,
                    std::int64_t group, const float* from, float* out);

@@ -90,10 +90,11 @@ std::vector<Family> image_text_families() {
                .names = wrapped_kimi_names()}),
           wrapper_family({.model_types = {"voxtral"},
                           .classes = {"VoxtralForConditionalGeneration"},
-                          .bare_classes = {},
+                          .bare_classes = {"VoxtralModel"},
                           .text_type = "llama",
-                          .count_towers = count_voxtral_tower,
-                          .tying = HeadTying::whole_else_text})};
+                          .count_towers = read_voxtral_tower,
+                          .tying = HeadTying::whole_else_text,
+                          .names = wrapped_voxtral_names()})};
 }
 
 }  // namespace headroom::detail

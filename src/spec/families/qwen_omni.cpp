@@ -1,5 +1,6 @@
 // Qwen2.5-Omni and Qwen3-Omni (arXiv 2503.20215, 2509.17765): the thinker, which reads text, images
 // and sound and writes text. The talker and the vocoder, which speak, are left out.
+#include "../towers/tower_names.h"
 #include "../towers/towers.h"
 #include "../towers/wrapper.h"
 
@@ -40,16 +41,18 @@ Family whole_family(const Wrapper& wrapper, ModelTypes types, std::vector<std::s
 std::vector<Family> qwen_omni_families() {
   const Wrapper second{.model_types = {"qwen2_5_omni_thinker"},
                        .classes = {"Qwen2_5OmniThinkerForConditionalGeneration"},
-                       .bare_classes = {},
+                       .bare_classes = {"Qwen2_5OmniThinkerModel"},
                        .text_type = "qwen2_5_omni_text",
                        .count_towers = read_qwen2_5_omni_towers,
-                       .tying = HeadTying::whole};
+                       .tying = HeadTying::whole,
+                       .names = wrapped_qwen2_5_omni_names()};
   const Wrapper third{.model_types = {"qwen3_omni_moe_thinker"},
                       .classes = {"Qwen3OmniMoeThinkerForConditionalGeneration"},
-                      .bare_classes = {},
+                      .bare_classes = {"Qwen3OmniMoeThinkerModel"},
                       .text_type = "qwen3_omni_moe_text",
                       .count_towers = read_qwen3_omni_towers,
-                      .tying = HeadTying::whole};
+                      .tying = HeadTying::whole,
+                      .names = wrapped_qwen3_omni_names()};
   return {wrapper_family(second),
           whole_family(second, {"qwen2_5_omni"},
                        {"Qwen2_5OmniForConditionalGeneration", "Qwen2_5OmniModel"}),

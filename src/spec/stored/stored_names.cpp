@@ -201,6 +201,8 @@ std::string_view name_of(ExtraKind kind) noexcept {
       return "decay buffer";
     case ExtraKind::multi_token_prediction:
       return "multi-token prediction layer";
+    case ExtraKind::speech_output:
+      return "talker or vocoder";
     case ExtraKind::vision_tower:
       return "vision or audio tower";
   }

@@ -35,6 +35,7 @@ enum class ExtraKind {
   layer_constant,          ///< an untrained number of a layer
   decay_buffer,            ///< decays of lightning attention, computed from the layer's number
   multi_token_prediction,  ///< layers after the model's last
+  speech_output,           ///< a talker or vocoder, which speaks the text model's words
   vision_tower,            ///< with the projector from images or sound to the text model
 };
 

@@ -1,5 +1,5 @@
-// Audio towers that are counted: Whisper's encoder in Voxtral and Qwen2.5-Omni (arXiv 2503.20215),
-// and Qwen3-Omni's own (arXiv 2509.17765).
+// Audio towers: Whisper's encoder in Voxtral, Qwen2.5-Omni (arXiv 2503.20215) and, behind 2-D
+// convolutions, Qwen3-Omni (arXiv 2509.17765), which run; and Gemma 4's, which is counted.
 #include "tower_weights.h"
 #include "towers.h"
 
@@ -10,29 +10,48 @@ constexpr auto kInputRole = WeightRole::embedding;
 constexpr auto kOutputRole = WeightRole::projector;
 constexpr std::int64_t kAudioKernel = 3;  // of every convolution, as in Whisper
 
-TowerLayers read_audio_layers(ConfigReader& audio) {
-  TowerLayers layers;
-  layers.width = audio.size_or({"hidden_size", "d_model"}, 1280);
-  layers.inner = audio.size_or({"intermediate_size", "encoder_ffn_dim"}, 5120);
-  layers.count = audio.layers_or({"num_hidden_layers", "encoder_layers"}, 32);
-  audio.ignore({"encoder_attention_heads", "activation_function", "activation_dropout", "dropout",
-                "scale_embedding"});
-  ignore_tower_keys(audio);
-  return layers;
+/// Sets the positions of a segment, whose number the encoder's convolutions halve.
+void set_segment(AudioTowerSpec& tower, std::int64_t positions) {
+  tower.segment_positions = positions;
+  tower.segment_frames = 2 * positions;
 }
 
-/// Whisper's encoder (arXiv 2212.04356) without its positions. Returns its layers.
-TowerLayers count_whisper_encoder(ConfigReader& audio, TowerWeights& tower) {
-  TowerLayers layers = read_audio_layers(audio);
-  layers.key_bias = false;
-  const std::int64_t bins = audio.size_or({"num_mel_bins"}, 128);
-  tower.linear("conv1", product(audio, "num_mel_bins", bins, kAudioKernel), layers.width,
-               kInputRole);
-  tower.linear("conv2", product(audio, "hidden_size", layers.width, kAudioKernel), layers.width,
-               kInputRole);
-  tower.layers(layers);
-  tower.norm(NormKind::layer_norm, "final_norm", layers.width);
-  return layers;
+/// Computed positions within each of the segments, of which clips have whole ones.
+void set_sines(AudioTowerSpec& tower) {
+  tower.position.kind = PositionKind::sinusoidal;
+  tower.position.table = PositionTable::tensor2tensor;
+  tower.rule = ClipRule::whole_segments;
+}
+
+/// Whisper's encoder (arXiv 2212.04356).
+AudioTowerSpec read_whisper_encoder(ConfigReader& audio) {
+  AudioTowerSpec tower;
+  tower.hidden_size = audio.size_or({"hidden_size", "d_model"}, 1280);
+  tower.embedding.input = InputKind::audio;
+  tower.embedding.audio = AudioSpec{audio.size_or({"num_mel_bins"}, 128), ActivationKind::gelu};
+  tower.position.kind = PositionKind::learned;
+  tower.position.max_position_embeddings = audio.size_or({"max_source_positions"}, 1500);
+  StackSpec& stack = tower.stack;
+  stack.num_layers = audio.layers_or({"num_hidden_layers", "encoder_layers"}, 32);
+  const std::int64_t heads = audio.size_or({"num_attention_heads", "encoder_attention_heads"}, 20);
+  stack.self_attention =
+      multi_head_attention(audio, "num_attention_heads", heads, tower.hidden_size);
+  stack.self_attention.qkv_bias = true;
+  stack.self_attention.key_bias = false;
+  stack.self_attention.output_bias = true;
+  const std::int64_t inner = audio.size_or({"intermediate_size", "encoder_ffn_dim"}, 5120);
+  const ActivationKind activation =
+      read_activation(audio, {"activation_function"}, ActivationKind::gelu);
+  stack.ffn = {FfnKind::plain, inner, activation, true};
+  stack.norm = {NormKind::layer_norm, true, 1e-5};
+  const double dropout = audio.probability_or({"dropout"}, 0);
+  stack.dropout.attention_output = dropout;
+  stack.dropout.ffn_output = dropout;
+  stack.dropout.attention_probs = audio.probability_or({"attention_dropout"}, 0);
+  stack.dropout.ffn_activation = audio.probability_or({"activation_dropout"}, 0);
+  audio.ignore({"scale_embedding", "layerdrop", "encoder_layerdrop"});
+  ignore_tower_keys(audio);
+  return tower;
 }
 
 /// Width of the outputs, which replace the text model's embeddings.
@@ -41,8 +60,6 @@ std::int64_t read_output_width(ConfigReader& audio, ModelSpec& spec) {
   if (width != spec.hidden_size) {
     spec.not_run = "its audio tokens do not have the width of the text model";
   }
-  // Positions are sines; the others divide a recording into windows.
-  audio.ignore({"max_source_positions", "n_window", "n_window_infer", "conv_chunksize"});
   return width;
 }
 
@@ -56,18 +73,26 @@ void ignore_thinker_keys(ConfigReader& config) {
 
 }  // namespace
 
-void count_voxtral_tower(ConfigReader& config, ModelSpec& spec) {
+void read_voxtral_tower(ConfigReader& config, ModelSpec& spec) {
   ConfigReader audio = config.object_or_empty("audio_config");
-  TowerWeights tower(spec, ModelPart::audio);
-  const TowerLayers layers = count_whisper_encoder(audio, tower);
-  const std::int64_t positions = audio.size_or({"max_source_positions"}, 1500);
-  tower.add("position_embeddings.weight", {positions, layers.width}, kInputRole);
+  AudioTowerSpec tower = read_whisper_encoder(audio);
+  tower.stack.dropout.embedding = tower.stack.dropout.ffn_output;
+  tower.stack.final_norm = tower.stack.norm;
+  set_segment(tower, tower.position.max_position_embeddings);
+  // Rows stand side by side in the projector's input, which has the width of the FFN.
+  const std::int64_t inner = tower.stack.ffn.intermediate_size;
+  const std::int64_t grouped = inner / tower.hidden_size;
+  if (inner % tower.hidden_size != 0 || tower.segment_positions % grouped != 0) {
+    audio.fail("intermediate_size", "is not a multiple of hidden_size that divides the positions",
+               "use 4 · hidden_size, as the class does");
+  }
   audio.finish();
-  // Four frames stand side by side in the projector's input, which has the FFN's width.
-  TowerWeights projector(spec, ModelPart::projector);
-  projector.add("up.weight", {spec.hidden_size, layers.inner}, kOutputRole);
-  projector.add("down.weight", {spec.hidden_size, spec.hidden_size}, kOutputRole);
-  config.ignore({"projector_hidden_act", "hidden_size"});  // that of the text model
+  tower.projector = {
+      GroupStep{RowGroup::side_by_side, grouped}, LinearStep{"up", spec.hidden_size, false},
+      ActivationStep{read_activation(config, {"projector_hidden_act"}, ActivationKind::gelu)},
+      LinearStep{"down", spec.hidden_size, false}};
+  config.ignore({"hidden_size"});  // that of the text model
+  spec.audio_tower = std::move(tower);
 }
 
 void count_gemma4_audio(ConfigReader& config, ModelSpec& spec) {
@@ -125,38 +150,51 @@ void count_gemma4_audio(ConfigReader& config, ModelSpec& spec) {
 void read_qwen2_5_omni_towers(ConfigReader& config, ModelSpec& spec) {
   read_qwen2_5_vl_tower(config, spec);
   ConfigReader audio = config.object_or_empty("audio_config");
-  TowerWeights tower(spec, ModelPart::audio);
-  const TowerLayers layers = count_whisper_encoder(audio, tower);
+  AudioTowerSpec tower = read_whisper_encoder(audio);
+  set_sines(tower);
+  set_segment(tower, audio.size_or({"n_window"}, 100));
+  constexpr std::int64_t kAveraged = 2;
+  const bool has_positions = tower.segment_positions <= tower.position.max_position_embeddings;
+  if (tower.segment_positions % kAveraged != 0 || !has_positions) {
+    audio.fail("n_window", "is odd, or exceeds max_source_positions", "use an even number");
+  }
   const std::int64_t width = read_output_width(audio, spec);
-  tower.add("first_and_last_token", {2, width}, kInputRole);
+  tower.projector = {GroupStep{RowGroup::mean, kAveraged}, NormStep{"norm", tower.stack.norm},
+                     LinearStep{"linear", width, true}};
+  TowerWeights unread(spec, ModelPart::audio, CountedUse::loaded);
+  unread.add("first_and_last_token", {2, width}, kInputRole);
   audio.finish();
-  TowerWeights projector(spec, ModelPart::projector);
-  projector.linear("audio", layers.width, width, kOutputRole);
   ignore_thinker_keys(config);
+  spec.audio_tower = std::move(tower);
 }
 
 void read_qwen3_omni_towers(ConfigReader& config, ModelSpec& spec) {
   read_qwen3_vl_tower(config, spec);
   ConfigReader audio = config.object_or_empty("audio_config");
-  const TowerLayers layers = read_audio_layers(audio);
-  const std::int64_t channels = audio.size_or({"downsample_hidden_size"}, 480);
-  const std::int64_t bins = audio.size_or({"num_mel_bins"}, 128);
+  AudioTowerSpec tower = read_whisper_encoder(audio);
+  set_sines(tower);
+  AudioSpec& sound = *tower.embedding.audio;
+  sound.grid_channels = audio.size_or({"downsample_hidden_size"}, 480);
+  const std::int64_t half = audio.size_or({"n_window"}, 50);
+  sound.grid_frames = product(audio, "n_window", 2, half);
+  tower.segment_frames = sound.grid_frames;
+  tower.segment_positions = halved(halved(halved(sound.grid_frames)));
+  const std::int64_t attended = audio.size_or({"n_window_infer"}, 800);
+  tower.attended_segments = attended / sound.grid_frames;
+  if (tower.attended_segments == 0 ||
+      tower.segment_positions > tower.position.max_position_embeddings) {
+    audio.fail("n_window", "exceeds half of n_window_infer, or max_source_positions",
+               "use a smaller window");
+  }
+  tower.stack.self_attention.key_bias = true;
+  tower.stack.final_norm = tower.stack.norm;
   const std::int64_t width = read_output_width(audio, spec);
-  const std::int64_t area = kAudioKernel * kAudioKernel;
-  TowerWeights tower(spec, ModelPart::audio);
-  tower.linear("conv1", area, channels, kInputRole);
-  tower.linear("conv2", product(audio, "downsample_hidden_size", channels, area), channels,
-               kInputRole, 2);
-  tower.add("input.weight",
-            {layers.width, product(audio, "num_mel_bins", channels, halved(halved(halved(bins))))},
-            kInputRole);
-  tower.layers(layers);
-  tower.norm(NormKind::layer_norm, "final_norm", layers.width);
+  tower.projector = {LinearStep{"up", tower.hidden_size, true},
+                     ActivationStep{tower.stack.ffn.activation}, LinearStep{"down", width, true}};
+  audio.ignore({"conv_chunksize"});  // segments that the convolutions read at once
   audio.finish();
-  TowerWeights projector(spec, ModelPart::projector);
-  projector.linear("audio.up", layers.width, layers.width, kOutputRole);
-  projector.linear("audio.down", layers.width, width, kOutputRole);
   ignore_thinker_keys(config);
+  spec.audio_tower = std::move(tower);
 }
 
 }  // namespace headroom::detail

@@ -119,6 +119,9 @@ TowerSpec read_qwen3_tower(ConfigReader& vision, ModelSpec& spec) {
   tower.embedding.image->patch_bias = true;
   read_position_table(vision, tower);
   add_merger(vision, spec, tower, vision.size_or({"out_hidden_size"}, 3584));
+  // These classes interleave the axes whatever the config says.
+  RopeAxes& axes = spec.position.rope.axes;
+  if (axes == RopeAxes::sections) axes = RopeAxes::interleaved_sections;
   return tower;
 }
 

@@ -21,6 +21,9 @@ namespace headroom::detail {
 [[nodiscard]] NameTable wrapped_glm4v_names();
 [[nodiscard]] NameTable wrapped_kimi_names();
 [[nodiscard]] NameTable wrapped_gemma4_names();
+[[nodiscard]] NameTable wrapped_voxtral_names();
+[[nodiscard]] NameTable wrapped_qwen2_5_omni_names();
+[[nodiscard]] NameTable wrapped_qwen3_omni_names();
 /// Two linear layers (LLaVA).
 [[nodiscard]] std::span<const NameRule> two_layer_projector_rules();
 /// Two linear layers and the vector at the end of a row (LLaVA-NeXT).

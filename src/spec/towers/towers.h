@@ -44,15 +44,14 @@ void read_glm4v_tower(ConfigReader& config, ModelSpec& spec);
 /// Kimi K2.5: MoonViT and a merger of 2×2 patches.
 void read_kimi_tower(ConfigReader& config, ModelSpec& spec);
 /// Voxtral: Whisper's encoder and an MLP of two layers.
-void count_voxtral_tower(ConfigReader& config, ModelSpec& spec);
+void read_voxtral_tower(ConfigReader& config, ModelSpec& spec);
 /// LLaVA-NeXT and LLaVA-OneVision: CLIP or SigLIP on tiles of an image, an MLP of two layers, a
 /// vector that ends each row of patches. Throws Error{invalid_input} without vision_config.
 void read_llava_next_tower(ConfigReader& config, ModelSpec& spec);
 void read_llava_onevision_tower(ConfigReader& config, ModelSpec& spec);
-/// Qwen2.5-Omni: Qwen2.5-VL's tower, and Whisper's encoder, which is counted.
+/// Qwen2.5-Omni: Qwen2.5-VL's tower, and Whisper's encoder on short segments of sound.
 void read_qwen2_5_omni_towers(ConfigReader& config, ModelSpec& spec);
-/// Qwen3-Omni: Qwen3-VL's tower, and an audio encoder behind three 2-D convolutions, which is
-/// counted.
+/// Qwen3-Omni: Qwen3-VL's tower, and Whisper's layers behind three 2-D convolutions.
 void read_qwen3_omni_towers(ConfigReader& config, ModelSpec& spec);
 
 }  // namespace headroom::detail

@@ -103,11 +103,15 @@ void note_absent_tower(const ConfigReader& config, ModelSpec& spec) {
 }
 
 void read_tower_tokens(ConfigReader& config, ModelSpec& spec) {
-  for (const std::string_view key :
-       {"image_token_index", "image_token_id", "video_token_index", "video_token_id",
-        "audio_token_index", "audio_token_id", "media_placeholder_token_id"}) {
+  for (const std::string_view key : {"image_token_index", "image_token_id", "video_token_index",
+                                     "video_token_id", "media_placeholder_token_id"}) {
     if (config.has(key)) spec.tower_tokens.push_back(config.count_or({key}, 0));
   }
+  for (const std::string_view key : {"audio_token_index", "audio_token_id"}) {
+    if (config.has(key)) spec.audio_tokens.push_back(config.count_or({key}, 0));
+  }
+  spec.tower_tokens.insert(spec.tower_tokens.end(), spec.audio_tokens.begin(),
+                           spec.audio_tokens.end());
   config.ignore({"vision_start_token_id", "vision_end_token_id", "vision_token_id",
                  "image_start_token_id", "image_end_token_id", "video_start_token_id",
                  "video_end_token_id", "boi_token_id", "eoi_token_id", "boi_token_index",

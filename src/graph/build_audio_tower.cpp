@@ -1,0 +1,118 @@
+// The audio tower of a multimodal model and its projector: a graph of its own whose sequences are
+// segments of sound, with its sizes as numbers.
+#include <string_view>
+#include <utility>
+
+#include "builder.h"
+#include "headroom/workload.h"
+
+namespace headroom::detail {
+
+Graph GraphBuilder::build_audio_tower() && {
+  emit_nodes_ = reads_sound();
+  StackContext stack;
+  stack.spec = &spec_.main_stack();
+  stack.path = "encoder";
+  stack.num_layers = Symbol::num_hidden_layers;
+  stack.tokens = Symbol::seq_len;
+  stack.position = &spec_.position;
+  attends_in_runs_ = spec_.embedding.audio->grid_channels > 0;
+  const TensorId hidden = attends_in_runs_ ? embed_grid(stack) : embed_audio(stack);
+  graph_.outputs = {run_stack(stack, hidden)};
+  return std::move(graph_);
+}
+
+TensorId GraphBuilder::embed_sound(const AudioTowerSpec& tower) {
+  const ModelSpec encoder = encoder_of(tower);
+  const Expr rows = Expr(Symbol::audio_segments) * Integer{tower.segment_positions};
+  TowerPlace place{{StackRole::audio_tower, Part::audio_tower},
+                   "audio_tower.",
+                   Symbol::audio_segments,
+                   Integer{tower.segment_positions}};
+  if (tower.attended_segments > 0) {
+    place.sequences = Integer{1};
+    place.rows = rows;
+  }
+  const std::vector<TensorId> states =
+      append_tower(GraphBuilder(encoder, options_).build_audio_tower(), place);
+  graph_.tensors[states.front()].shape = {rows, Integer{tower.hidden_size}};
+  const bool emits = std::exchange(emit_nodes_, reads_sound());
+  const TensorId tokens =
+      project_rows(tower.projector, {StackRole::audio_tower, "audio_projector"}, states.front());
+  emit_nodes_ = emits;
+  return tokens;
+}
+
+TensorId GraphBuilder::grid_convolution(const std::string& path, const GridConvolution& op,
+                                        TensorId input) {
+  const Expr channels = Integer{op.out_channels};
+  std::vector<Expr> shape{op.batch, Integer{op.out_rows()}, Integer{op.out_columns()}, channels};
+  if (op.order == GridOrder::rows_last) {
+    shape = {op.batch, Integer{op.out_columns()}, channels, Integer{op.out_rows()}};
+  }
+  const std::vector<WeightId> weights{
+      weight(Part::embeddings, path + ".weight", {channels, Integer{op.inputs()}},
+             WeightRole::embedding),
+      weight(Part::embeddings, path + ".bias", {channels}, WeightRole::embedding)};
+  const Expr elements = op.batch * Integer{op.places()} * channels;
+  const TensorId output = emit(Part::embeddings, path, op, {input}, weights, std::move(shape));
+  return emit_in_place(Part::embeddings, path + ".activation",
+                       Activation{spec_.embedding.audio->activation, elements}, {output});
+}
+
+TensorId GraphBuilder::embed_grid(const StackContext& stack) {
+  const AudioSpec& audio = *spec_.embedding.audio;
+  const Expr segments = Symbol::audio_segments;
+  GridConvolution op{segments, 1, audio.grid_channels, audio.num_mel_bins, audio.grid_frames};
+  op.reads_sound = true;
+  TensorId hidden = tensor("input_features", {segments, Integer{op.rows}, Integer{op.columns}});
+  if (emit_nodes_) graph_.inputs.push_back(hidden);
+  begin_block("embeddings", stack.role, Integer{1}, hidden);
+  for (const char* const path : {"conv1", "conv2", "conv3"}) {
+    const bool last = std::string_view(path) == "conv3";
+    op.order = last ? GridOrder::rows_last : GridOrder::channels_last;
+    hidden = grid_convolution(path, op, hidden);
+    op.reads_sound = false;
+    op.in_channels = audio.grid_channels;
+    op.rows = op.out_rows();
+    op.columns = op.out_columns();
+  }
+  const LinearParts columns{Part::embeddings,
+                            "input",
+                            WeightRole::embedding,
+                            stack.rows(),
+                            Integer{op.in_channels * op.rows},
+                            {{"input", Symbol::hidden_size}}};
+  hidden = linear(columns, hidden, hidden_shape(stack));
+  hidden = emit_in_place(Part::embeddings, "position_embeddings",
+                         PositionEmbedding{stack.rows(), Integer{op.columns}, Symbol::hidden_size},
+                         {hidden});
+  return finish_embedding(stack, hidden);
+}
+
+/// Rows that stand side by side are one row of the same memory.
+TensorId GraphBuilder::group_rows(const GroupStep& step, TensorId features) {
+  const AudioTowerSpec& tower = *spec_.audio_tower;
+  const Expr rows = Expr(Symbol::audio_segments) * Integer{tower.segment_positions / step.rows};
+  const Expr width = graph_.tensors[features].shape[1];
+  switch (step.kind) {
+    case RowGroup::side_by_side:
+      graph_.tensors[features].shape = {rows, Integer{step.rows} * width};
+      return features;
+    case RowGroup::mean:
+      break;
+  }
+  const PatchRows op{PatchRows::Kind::mean_of_neighbours, rows, width, step.rows};
+  return emit(Part::projector, "mean", op, {features}, {}, {rows, width});
+}
+
+TensorId GraphBuilder::insert_audio_tokens(TensorId hidden) {
+  if (!audio_tokens_ || !reads_sound()) return hidden;
+  const Expr rows = graph_.tensors[*audio_tokens_].shape.front();
+  return emit_in_place(Part::embeddings, "audio_tokens",
+                       VisualTokens{VisualTokens::Kind::replace, rows, Symbol::hidden_size,
+                                    VisualTokens::Source::audio},
+                       {hidden, *audio_tokens_});
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,135 @@
+#include "resolve_audio.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "headroom/error.h"
+#include "resolve_images.h"
+#include "setting_format.h"
+
+namespace headroom {
+namespace detail {
+namespace {
+
+/// Frames of a spectrogram per second: the feature extractors of Whisper, Voxtral and Qwen-Omni
+/// take one every 160 samples of 16,000 (hop_length and sampling_rate of their
+/// preprocessor_config.json).
+constexpr std::int64_t kFramesPerSecond = 100;
+constexpr std::int64_t kDefaultSeconds = 30;     // the window that Whisper was trained on
+constexpr std::int64_t kMostSegments = 1 << 24;  // per pass
+
+/// Throws unless the model has a tower that reads sound in this phase.
+void require_audio_tower(const WorkloadRequest& request, const ModelSpec& spec) {
+  if (!spec.audio_tower) {
+    throw_invalid_input(fmt::format("{} has no audio tower that headroom runs, so {} has no effect",
+                                    spec.name, Setting::audio),
+                        spec.embedding.audio
+                            ? fmt::format("leave out {}: {} is the length of its sound",
+                                          Setting::audio, Setting::enc_seq_len)
+                            : fmt::format("leave out {}", Setting::audio));
+  }
+  if (request.phase == Phase::decode) {
+    throw_invalid_input(
+        fmt::format("a decode step reads no {}: its tokens are in the KV-cache", Setting::audio),
+        fmt::format("count its tokens in {}, or use {} prefill", Setting::past_len,
+                    Setting::phase));
+  }
+}
+
+/// Segments of one clip, by the family's rule.
+std::int64_t segments_of_clip(const AudioTowerSpec& tower, std::int64_t seconds) {
+  const std::int64_t frames = seconds * kFramesPerSecond;
+  const std::int64_t segment = tower.segment_frames;
+  switch (tower.rule) {
+    case ClipRule::completed:
+      return ceil_div(frames, segment);
+    case ClipRule::whole_segments:
+      break;
+  }
+  if (frames % segment == 0) return frames / segment;
+  throw_invalid_input(
+      fmt::format("{} {} is {} frames of a spectrogram, which are no whole segments of {}",
+                  Setting::audio_seconds, seconds, frames, segment),
+      fmt::format("use a {} that is: headroom runs no shorter last segment",
+                  Setting::audio_seconds));
+}
+
+}  // namespace
+
+WorkloadAudio resolve_audio(const WorkloadRequest& request, const ModelSpec& spec) {
+  require_at_least(Setting::audio, request.audio, 0);
+  WorkloadAudio audio;
+  if (request.audio == 0) {
+    if (!request.audio_seconds) return audio;
+    throw_invalid_input(fmt::format("{} requires {}", Setting::audio_seconds, Setting::audio),
+                        fmt::format("add {} 1", Setting::audio));
+  }
+  require_audio_tower(request, spec);
+  audio.count = request.audio;
+  audio.seconds = request.audio_seconds.value_or(kDefaultSeconds);
+  require_at_least(Setting::audio_seconds, audio.seconds, 1);
+  const auto require_few = [](Integer value) {
+    if (value <= kMostSegments) return;
+    throw_invalid_input(
+        fmt::format("{} is limited to {} segments in a batch", Setting::audio, kMostSegments),
+        "use fewer or shorter clips");
+  };
+  for (const std::int64_t size : {audio.seconds, audio.count, request.batch_size}) {
+    require_few(size);
+  }
+  const Integer clips = checked_multiply(audio.count, request.batch_size);
+  const std::int64_t segments = segments_of_clip(*spec.audio_tower, audio.seconds);
+  require_few(checked_multiply(clips, segments));
+  audio.totals =
+      audio_totals(spec, std::vector<std::int64_t>(static_cast<std::size_t>(clips), segments));
+  return audio;
+}
+
+}  // namespace detail
+
+namespace {
+
+/// Throws Error{overflow}.
+std::int64_t in_64_bits(Integer value) {
+  constexpr unsigned kBits = 63;
+  if (value > INT64_MAX) detail::throw_overflow(kBits);
+  return static_cast<std::int64_t>(value);
+}
+
+}  // namespace
+
+std::vector<std::int64_t> attended_rows(const AudioTowerSpec& tower, std::int64_t clip_segments) {
+  std::vector<std::int64_t> rows;
+  for (std::int64_t first = 0; first < clip_segments; first += tower.attended_segments) {
+    rows.push_back(std::min(tower.attended_segments, clip_segments - first) *
+                   tower.segment_positions);
+  }
+  return rows;
+}
+
+AudioTotals audio_totals(const ModelSpec& spec, std::span<const std::int64_t> clip_segments) {
+  Integer segments = 0;
+  Integer pairs = 0;
+  for (const std::int64_t of_clip : clip_segments) {
+    segments = checked_add(segments, of_clip);
+    if (spec.audio_tower->attended_segments == 0) continue;
+    for (const std::int64_t rows : attended_rows(*spec.audio_tower, of_clip)) {
+      pairs = checked_add(pairs, checked_multiply(rows, rows));
+    }
+  }
+  const Integer tokens = checked_multiply(segments, spec.audio_tower->segment_tokens());
+  return {in_64_bits(segments), in_64_bits(tokens), in_64_bits(pairs)};
+}
+
+std::string note_on_audio(const Workload& workload, const ModelSpec& spec) {
+  const bool hears = workload.audio.count > 0 || workload.phase == Phase::decode;
+  if (!spec.audio_tower || hears) return {};
+  return fmt::format(
+      "no sound: the audio tower counts as parameters and weights, without operators ({} adds "
+      "clips)",
+      Setting::audio);
+}
+
+}  // namespace headroom

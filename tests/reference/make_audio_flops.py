@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""Prints the rows of tests/data/towers/flops.csv of models with audio towers.
+
+usage: make_audio_flops.py
+
+A prefill of 2 sequences of 27 tokens with one clip each, as torch's FlopCounterMode counts it.
+Needs torch and transformers.
+"""
+
+import json
+from pathlib import Path
+
+import torch
+import transformers
+from torch.utils.flop_counter import FlopCounterMode
+
+MODELS = {  # class, config, placeholder, audio tokens and spectrogram of each clip
+    "voxtral": ("VoxtralForConditionalGeneration", "towers/tiny/voxtral.config.json", 24, 10,
+                (16, 80)),
+    "qwen2_5_omni_thinker": ("Qwen2_5OmniThinkerForConditionalGeneration",
+                             "towers/tiny/qwen2_5_omni_thinker.config.json", 64, 10, (20, 40)),
+    "qwen3_omni_moe_thinker": ("Qwen3OmniMoeThinkerForConditionalGeneration",
+                               "golden/models/qwen3_omni_moe_thinker/config.json", 98, 13,
+                               (20, 100)),
+}
+ROOT = Path(__file__).resolve().parent.parent / "data"
+
+
+def run(name, class_name, file, placeholder, tokens, spectrogram):
+    model_class = getattr(transformers, class_name)
+    config = model_class.config_class(**json.loads((ROOT / file).read_text()))
+    options = {"experts_implementation": "eager"} if "Moe" in class_name else {}
+    model = model_class._from_config(config, attn_implementation="eager", **options)
+    model = model.float().eval()
+    ids = torch.ones((2, 27), dtype=torch.long)
+    ids[:, 3:3 + tokens] = placeholder
+    inputs = {"input_ids": ids, "input_features": torch.randn((2, *spectrogram))}
+    if "omni" in name:
+        inputs["feature_attention_mask"] = torch.ones((2, spectrogram[1]), dtype=torch.long)
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        model(**inputs)
+    counts = {str(operation).split(".")[-1]: flops
+              for operation, flops in counter.get_flop_counts()["Global"].items()}
+    linear = counts["mm"] + counts["addmm"]
+    row = [name, "tiny", "forward_full", 2, 27, 0, "", counts["mm"], counts["addmm"],
+           counts["bmm"], 0, counts["convolution"], sum(counts.values()), 0, linear,
+           counts["bmm"], "", f"torch.utils.flop_counter, eager attention, transformers "
+           f"{transformers.__version__} torch {torch.__version__}", f"clips of {tokens} tokens"]
+    return ",".join(f'"{value}"' if "," in str(value) else str(value) for value in row)
+
+
+for name, arguments in MODELS.items():
+    print(run(name, *arguments))

@@ -1,0 +1,168 @@
+// Audio towers: audio tokens by each family's own rule, against published figures, and FLOPs
+// against those that torch counted (tests/data/README.md).
+#include <doctest/doctest.h>
+
+#include "support/data.h"
+
+using namespace headroom;
+using namespace headroom::test;
+
+namespace {
+
+ModelSpec tiny(const std::string& name) {
+  return spec_of(read_json(data_folder() / "towers/tiny" / (name + ".config.json")), name);
+}
+
+/// A tiny model whose audio tower has the published sizes of its segments.
+ModelSpec with_audio(const std::string& name, const nlohmann::json& audio) {
+  auto config = read_json(data_folder() / "towers/tiny" / (name + ".config.json"));
+  config["audio_config"].update(audio);
+  return spec_of(config, name);
+}
+
+WorkloadRequest clips(std::int64_t count, std::optional<std::int64_t> seconds = {}) {
+  WorkloadRequest request;
+  request.audio = count;
+  request.audio_seconds = seconds;
+  return request;
+}
+
+std::int64_t tokens_of(const ModelSpec& spec, std::optional<std::int64_t> seconds = {}) {
+  return resolve(clips(1, seconds), spec).audio.totals.tokens;
+}
+
+/// A prefill of `sequences` of `tokens` with so many segments of sound in all.
+Counted prefill(const ModelSpec& spec, std::int64_t sequences, std::int64_t tokens,
+                std::int64_t segments) {
+  Workload workload;
+  workload.batch_size = sequences;
+  workload.seq_len = tokens;
+  workload.audio.count = 1;
+  workload.audio.totals = audio_totals(
+      spec, std::vector<std::int64_t>(static_cast<std::size_t>(sequences), segments / sequences));
+  return count(spec, workload);
+}
+
+Integer recorded_flops(const std::string& model) {
+  for (const CsvRow& row : read_csv(data_folder() / "towers/flops.csv")) {
+    if (row.at("model") == model) return number(row, "total_matmul_flops");
+  }
+  return 0;
+}
+
+Integer flops_of(const Counted& counted, Part part) {
+  Integer flops = 0;
+  for (std::size_t i = 0; i < counted.analysis.components.size(); ++i) {
+    if (counted.analysis.components[i].component.part != part) continue;
+    flops += counted.figures.components[i].forward.matrix_flops;
+  }
+  return flops;
+}
+
+bool is_refused(const WorkloadRequest& request, const ModelSpec& spec, const std::string& words) {
+  return refusal_of([&] { (void)resolve(request, spec); }).find(words) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("FLOPs of audio towers, projectors and text equal the reference code's") {
+  // 2 sequences of 27 tokens with a clip each: one segment of 40 positions, or two of 10.
+  CHECK(prefill(tiny("voxtral"), 2, 27, 2).figures.forward.matrix_flops ==
+        recorded_flops("voxtral"));
+  CHECK(prefill(tiny("qwen2_5_omni_thinker"), 2, 27, 4).figures.forward.matrix_flops ==
+        recorded_flops("qwen2_5_omni_thinker"));
+  const auto folder = data_folder() / "golden/models/qwen3_omni_moe_thinker";
+  CHECK(prefill(load_model(folder.string()).spec, 2, 27, 2).figures.forward.matrix_flops ==
+        recorded_flops("qwen3_omni_moe_thinker"));
+}
+
+TEST_CASE("tower and projector are components, with their share of the prefill") {
+  // Voxtral's tiny tower: 40 positions of width 32, an FFN of 128, 16 mel bins and two layers; its
+  // projector maps rows of 128 to 48 and these to 48.
+  const Counted counted = prefill(tiny("voxtral"), 1, 27, 1);
+  const Integer convolutions = 2 * 3 * (80 * 16 * 32 + 40 * 32 * 32);
+  const Integer layer = 2 * 40 * 32 * (4 * 32 + 2 * 128) + 2 * 2 * 40 * 40 * 32;
+  CHECK(flops_of(counted, Part::audio_tower) == convolutions + 2 * layer);
+  CHECK(flops_of(counted, Part::projector) == 2 * 10 * 48 * (128 + 48));
+  Workload text;
+  text.seq_len = 27;
+  const Counted alone = count(tiny("voxtral"), text);
+  CHECK(flops_of(alone, Part::audio_tower) == 0);
+  CHECK(alone.figures.parameters == counted.figures.parameters);
+  CHECK(counted.figures.forward.matrix_flops - alone.figures.forward.matrix_flops ==
+        convolutions + 2 * layer + 2 * 10 * 48 * (128 + 48));
+}
+
+TEST_CASE("a clip becomes the published number of audio tokens") {
+  // Voxtral (arXiv 2507.13264, section 2): clips are completed to 30 s; 12.5 tokens a second.
+  const ModelSpec voxtral = with_audio("voxtral", {{"max_source_positions", 1500}});
+  CHECK(tokens_of(voxtral) == 375);
+  CHECK(tokens_of(voxtral, 1) == 375);
+  CHECK(tokens_of(voxtral, 31) == 750);
+  // Qwen2.5-Omni (arXiv 2503.20215, section 2.2): a token for 40 ms, in blocks of 2 s.
+  const ModelSpec omni =
+      with_audio("qwen2_5_omni_thinker", {{"max_source_positions", 1500}, {"n_window", 100}});
+  CHECK(tokens_of(omni) == 750);
+  CHECK(tokens_of(omni, 2) == 50);
+  // Qwen3-Omni (arXiv 2509.17765, section 2.2): 8 times fewer than frames, each second by itself.
+  const ModelSpec omni3 =
+      with_audio("qwen3_omni_moe_thinker", {{"max_source_positions", 1500}, {"n_window", 50}});
+  CHECK(tokens_of(omni3) == 30 * 13);
+}
+
+TEST_CASE("segments of Qwen3-Omni see those of their window of 8 seconds") {
+  const ModelSpec spec =
+      with_audio("qwen3_omni_moe_thinker", {{"max_source_positions", 1500}, {"n_window", 50}});
+  CHECK(attended_rows(*spec.audio_tower, 30) == std::vector<std::int64_t>{104, 104, 104, 78});
+  const std::vector<std::int64_t> clips{8, 3};
+  CHECK(audio_totals(spec, clips).pairs == 104 * 104 + 39 * 39);
+}
+
+TEST_CASE("audio tokens of all clips are part of every sequence") {
+  const ModelSpec spec = with_audio("voxtral", {{"max_source_positions", 1500}});
+  WorkloadRequest request = clips(2, 40);
+  request.batch_size = 3;
+  const Workload workload = resolve(request, spec);
+  CHECK(workload.audio.totals.segments == 2 * 2 * 3);
+  CHECK(workload.audio.totals.tokens == 2 * 2 * 3 * 375);
+  CHECK(workload.seq_len == 64 + 2 * 2 * 375);  // the tiny text model has 64 positions
+  request.seq_len = 1502;                       // a token of text before each clip
+  CHECK(resolve(request, spec).seq_len == 1502);
+  request.seq_len = 1501;
+  CHECK(is_refused(request, spec, "audio tokens"));
+}
+
+TEST_CASE("without clips a model with an audio tower says that it runs none") {
+  const ModelSpec spec = tiny("voxtral");
+  CHECK(note_on_audio(resolve({}, spec), spec).find("no sound") != std::string::npos);
+  CHECK(note_on_audio(resolve(clips(1), spec), spec).empty());
+  CHECK(note_on_audio(resolve({}, load_model("gpt2").spec), load_model("gpt2").spec).empty());
+}
+
+TEST_CASE("clips that a workload cannot have are refused") {
+  const ModelSpec voxtral = tiny("voxtral");
+  CHECK(is_refused(clips(1), load_model("gpt2").spec, "no audio tower"));
+  CHECK(is_refused(clips(1), tiny("llava"), "no audio tower"));
+  CHECK(is_refused(clips(1), tiny("gemma4_audio"), "no audio tower"));
+  CHECK(is_refused(clips(1), load_model("whisper-tiny").spec, "no audio tower"));
+  CHECK(is_refused(clips(0, 30), voxtral, "requires"));
+  CHECK(is_refused(clips(-1), voxtral, "at least 0"));
+  CHECK(is_refused(clips(1, 0), voxtral, "at least 1"));
+  CHECK(is_refused(clips(INT64_MAX), voxtral, "limited"));
+  CHECK(is_refused(clips(1, INT64_MAX), voxtral, "limited"));
+  WorkloadRequest decode = clips(1);
+  decode.phase = Phase::decode;
+  CHECK(is_refused(decode, voxtral, "KV-cache"));
+  // Segments of 200 frames of 10 ms: a clip of 3 s has one and a half.
+  const ModelSpec omni =
+      with_audio("qwen2_5_omni_thinker", {{"max_source_positions", 1500}, {"n_window", 100}});
+  CHECK(is_refused(clips(1, 3), omni, "whole segments"));
+}
+
+TEST_CASE("sizes of an audio tower that do not fit each other are refused") {
+  CHECK_THROWS_AS((void)with_audio("voxtral", {{"intermediate_size", 100}}), Error);
+  CHECK_THROWS_AS((void)with_audio("voxtral", {{"max_source_positions", 41}}), Error);
+  CHECK_THROWS_AS((void)with_audio("qwen2_5_omni_thinker", {{"n_window", 9}}), Error);
+  CHECK_THROWS_AS((void)with_audio("qwen2_5_omni_thinker", {{"n_window", 60}}), Error);
+  CHECK_THROWS_AS((void)with_audio("qwen3_omni_moe_thinker", {{"n_window_infer", 10}}), Error);
+}
