@@ -134,8 +134,6 @@ TEST_CASE("no neighbour of the best plan both fits and is faster") {
   }
 }
 
-}  // namespace headroom::test
-
 TEST_CASE("a search tells how much of it is done") {
   const Planner planner = trainer_with_memory(gpt(2048, 16, 24), 40);
   SearchSpace space = space_of(16, {64, 1024});
@@ -148,3 +146,5 @@ TEST_CASE("a search tells how much of it is done") {
   CHECK(std::ranges::is_sorted(done));
   CHECK(done.back() < 1);
 }
+
+}  // namespace headroom::test

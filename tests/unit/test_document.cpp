@@ -45,7 +45,9 @@ TEST_CASE("a narrow terminal drops optional columns only") {
   const std::string narrow = to_text(sample(), {16, Colour::off});
   CHECK(narrow.find("Share") == std::string::npos);
   CHECK(narrow.find("Size") != std::string::npos);
-  CHECK(to_text(sample(), {3, Colour::off}) == narrow);
+  const std::string narrowest = to_text(sample(), {3, Colour::off});
+  CHECK(narrowest.find("Size") != std::string::npos);
+  CHECK(narrowest.find("\na,      2.00\n\"b\"\n") != std::string::npos);
 }
 
 TEST_CASE("text has colour only on request") {
