@@ -15,7 +15,7 @@ using namespace headroom::detail;
 
 namespace {
 
-const Invocation kInvocation{"1.0", {"analyze", "<i>&\"x\""}};
+const Invocation kInvocation{"1.0", "", {"analyze", "<i>&\"x\""}};
 
 PageContent hostile_content() {
   Document document;
