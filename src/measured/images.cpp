@@ -124,17 +124,26 @@ std::vector<ImageRows> rows_of_images(const ImageSpec& image, std::span<const Im
   std::vector<ImageRows> parts;
   std::int64_t row = 0;
   std::int64_t pair = 0;
+  std::int64_t query = 0;
   const auto add = [&](std::int64_t rows) {
-    if (parts.empty() || parts.back().rows != rows) parts.push_back({row, pair, 0, rows});
+    const std::int64_t queries = scope == ImageScope::probe ? 1 : rows;
+    if (parts.empty() || parts.back().rows != rows) {
+      parts.push_back({row, pair, 0, rows, query, queries});
+    }
     ++parts.back().images;
     row += rows;
-    pair += rows * rows;
+    pair += rows * queries;
+    query += queries;
   };
   for (const ImageGrid& grid : grids) {
-    if (scope == ImageScope::image) {
-      add(grid.patches() + image.prefix_tokens());
-    } else {
-      std::ranges::for_each(window_rows(image, grid), add);
+    switch (scope) {
+      case ImageScope::image:
+      case ImageScope::probe:
+        add(grid.patches() + image.prefix_tokens());
+        break;
+      case ImageScope::window:
+        std::ranges::for_each(window_rows(image, grid), add);
+        break;
     }
   }
   return parts;
