@@ -79,7 +79,7 @@ enum class KeySource { projections, cache };
 enum class Masking { none, causal };
 /// Bias added to the scores: a tensor `[heads, queries, keys]` from a table of relative positions
 /// (T5) or `[batch, heads, queries, keys]` from contents and positions (DeBERTa), or a slope per
-/// head times the key position (ALiBi).
+/// head times the key position, or without a causal mask times the distance (ALiBi).
 enum class ScoreBias { none, relative_position, alibi };
 /// Where V is stored: after K, or inside the MLA latent that serves as K.
 enum class ValuePlace { after_keys, inside_keys };

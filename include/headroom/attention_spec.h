@@ -24,7 +24,7 @@ enum class NormWeight { none, plain, one_plus };
 /// `clamped_silu` (DeepSeek-V4) is gated only: silu(min(gate, 10)) · min(max(up, -10), 10).
 /// `quick_gelu` (CLIP): x · sigmoid(1.702·x). `relu_squared`: max(x, 0)² (arXiv 2109.08668).
 /// `xielu`: a parabola above 0 and an exponential below, each with a trained constant (arXiv
-/// 2411.13010). `identity`: x itself, as a factor of a product.
+/// 2411.13010). `identity`: x itself, as a factor of a product. `softplus`: ln(1 + eˣ).
 enum class ActivationKind {
   relu,
   relu_squared,
@@ -39,6 +39,7 @@ enum class ActivationKind {
   clamped_silu,
   xielu,
   identity,
+  softplus,
 };
 /// Mixer of a layer's positions. `gated_delta` is linear attention with a decaying state and the
 /// delta rule (arXiv 2412.06464); `short_convolution` LFM2's gated convolution; `state_space` Mamba
@@ -149,7 +150,8 @@ enum class Lookahead { none, image, image_in_window, prompt };
 }
 
 /// Rows that a row of a tower attends to: those of its image, or of its window (ImageSpec).
-enum class ImageScope { image, window };
+/// `probe`: one query per image attends to the rows of that image.
+enum class ImageScope { image, window, probe };
 
 /// Scope of the norm of queries and keys: per head with one weight `[head_dim]` for all heads, per
 /// head with a weight row each, or over the dimensions of all heads together.
@@ -160,11 +162,16 @@ enum class QueryKeyNormPlace { before_rotary, after_rotary };
 /// ALiBi (arXiv 2108.12409): scores decrease linearly with distance, with slopes 2^(-8·i/h) when
 /// the number of heads h is a power of two. Otherwise `power_below` takes all slopes of the next
 /// lower power and then every other slope of the next higher one (BLOOM); `power_above` takes the
-/// slopes of the next higher power, odd ones first (MPT).
+/// slopes of the next higher power, odd ones first (MPT). Attention without a causal mask counts
+/// distances to both sides.
 enum class AlibiKind { none, power_below, power_above };
 /// Order of ALiBi and the softmax scale in the reference code: added in float32 to scaled scores,
 /// or rounded to bfloat16 and added before scaling (Falcon).
 enum class AlibiOrder { after_scale, rounded_before_scale };
+
+/// Gate on the context, from a projection of the layer's input: a sigmoid (Qwen3-Next) or a
+/// softplus (Laguna) of one number for each of its values, or a softplus of one per head.
+enum class ContextGate { none, sigmoid, softplus, softplus_of_head };
 
 struct AlibiSpec {
   AlibiKind kind = AlibiKind::none;
@@ -378,6 +385,7 @@ struct AttentionSpec {
   double soft_cap = 0;                 ///< scores become cap·tanh(scores / cap); 0: no cap
   double input_multiplier = 1;         ///< of the layer's input (FalconH1)
   double key_multiplier = 1;           ///< of the keys
+  double value_multiplier = 1;         ///< of the values
   double output_multiplier = 1;        ///< of the output
   double residual_multiplier = 1;      ///< of the residual that the output is added to (MiniMax)
   double clip_qkv = 0;                 ///< clamps queries, keys and values to ±clip; 0: no clamp
@@ -410,9 +418,9 @@ struct AttentionSpec {
   bool qkv_bias = false;
   bool key_bias = true;  ///< with `qkv_bias`; false: keys have no bias (Whisper)
   bool output_bias = false;
-  bool sinks = false;        ///< one trained score per head joins the softmax, without a value
-  bool output_gate = false;  ///< multiplies the context by sigmoid of a projection
-  bool rotary = true;        ///< with rotary positions: false for layers without RoPE
+  bool sinks = false;  ///< one trained score per head joins the softmax, without a value
+  ContextGate output_gate = ContextGate::none;
+  bool rotary = true;  ///< with rotary positions: false for layers without RoPE
   /// The reference code repeats keys and values for every query head before it caches them.
   bool caches_repeated_heads = false;
   bool norm = true;  ///< false: no norm before it (ModernBERT's first layer)

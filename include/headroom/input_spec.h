@@ -64,8 +64,16 @@ enum class ClassPosition { first, last };
 
 /// Positions of images of another size than the config's: refused, interpolated from the table
 /// bicubically (DINOv2) or linearly between its corners (Qwen3-VL), or computed for any size (2-D
-/// RoPE).
-enum class PositionInterpolation { none, bicubic, linear, any_size };
+/// RoPE). With antialiasing, a smaller table averages over what it leaves out: bicubically (DINOv2
+/// with registers) or linearly (SigLIP 2).
+enum class PositionInterpolation {
+  none,
+  bicubic,
+  bicubic_antialiased,
+  linear,
+  linear_antialiased,
+  any_size,
+};
 
 /// Storage of a model's images: pixels, or the rows of their patches, which the preprocessor cuts.
 enum class PixelLayout { images, patches };

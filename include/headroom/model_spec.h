@@ -63,6 +63,9 @@ struct LanguageModelHeadSpec {
   double logit_scale = 1;
   double soft_cap = 0;          ///< logits become cap·tanh(logits / cap); 0: no cap
   bool float32_logits = false;  ///< the reference code casts logits to float32 before its loss
+  /// The class divides each stored row of the weight by its length before use (Baichuan 2); files
+  /// in GGUF hold the quotients.
+  bool unit_rows = false;
 };
 
 /// Hidden states that a classifier reads: of one token, of every token, the mean of all tokens, or
@@ -350,7 +353,8 @@ enum class FeatureRows { patches, all };
 /// whole blocks of patches (Qwen2-VL, within the limits of its preprocessor). `tiles_of_list`: the
 /// whole image, followed by the tiles of the best size of a list (LLaVA-NeXT).
 /// `tiles_of_best_fit`: tiles of the canvas that the image fills with the least scaling, followed
-/// by the whole (Llama 4).
+/// by the whole (Llama 4). `most_patches`: scaled to the most patches that the table of positions
+/// has, in about its own aspect ratio (SigLIP 2).
 enum class ImageRule {
   resized,
   native,
@@ -359,6 +363,7 @@ enum class ImageRule {
   tiles_of_longer_side,
   tiles_of_list,
   tiles_of_best_fit,
+  most_patches,
 };
 
 /// Fewest and most pixels that a preprocessor leaves an image (preprocessor_config.json).

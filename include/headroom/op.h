@@ -159,10 +159,15 @@ struct Concatenate {
   Expr second;
 };
 
-/// x · f(gate), element-wise, in place. Both tensors have the same shape.
+/// x · f(gate), element-wise, in place. Both tensors have the same shape, or each of fewer gates
+/// multiplies the values of one head.
 struct OutputGate {
   ActivationKind kind = ActivationKind::sigmoid;
   Expr elements;
+  Expr gates{};  ///< zero: one for each element
+
+  [[nodiscard]] bool is_shared() const { return !gates.is_zero(); }
+  [[nodiscard]] const Expr& gate_elements() const { return is_shared() ? gates : elements; }
 };
 
 /// Element-wise activation, in place.

@@ -308,7 +308,10 @@ struct ElementwiseVisitor {
   }
   ElementwiseFlops operator()(const OutputGate& op) const {
     const ElementFlops gate = activation_flops(op.kind);
-    return each(op.elements, {gate.forward + 1, gate.backward + 2});
+    // Backward: the products with both factors, and sums over the values of a shared gate.
+    const Expr products = Integer{op.is_shared() ? 3 : 2} * op.elements;
+    return {op.elements + Integer{gate.forward} * op.gate_elements(),
+            products + Integer{gate.backward} * op.gate_elements()};
   }
   ElementwiseFlops operator()(const Activation& op) const {
     return each(op.elements, activation_flops(op.kind));
@@ -409,6 +412,8 @@ ElementFlops activation_flops(ActivationKind kind) noexcept {
       return {4, 8};
     case ActivationKind::sigmoid:
       return {3, 3};
+    case ActivationKind::softplus:
+      return {3, 4};
     case ActivationKind::clamped_swiglu:
       return {9, 14};
     case ActivationKind::clamped_silu:

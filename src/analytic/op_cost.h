@@ -21,12 +21,13 @@ struct ElementFlops {
 /// identity: none. gelu: x·½·(1 + erf(x/√2)) | Φ(x) + x·φ(x). gelu_tanh, gelu_new: ½·x·(1 +
 /// tanh(√(2/π)·(x + 0.044715·x³))) | its derivative, with tanh recomputed. silu: x/(1 + e⁻ˣ) | σ·(1
 /// + x·(1 − σ)). quick_gelu: as silu, with 1.702·x in σ. tanh | 1 − tanh². sigmoid: 1/(1 + e⁻ˣ) |
-/// σ·(1 − σ). clamped_swiglu: min; ·1.702, sigmoid, multiplication; min, max, sum | sigmoid and
-/// clamps again, the derivative of x·σ(1.702·x), two selects. clamped_silu: as silu, with min; min,
-/// max | the clamps again, two selects. xielu: both branches and a select: α·x², β·x and their sum;
-/// min, expm1, subtract, multiply; β·x and a sum | 2·α·x + β; exp, subtract, multiply, add, a
-/// select, and for each constant its factor of the output, a multiplication and a sum. Each
-/// backward ends with a multiplication by the incoming gradient.
+/// σ·(1 − σ). softplus: exp, sum, log | sigmoid. clamped_swiglu: min; ·1.702, sigmoid,
+/// multiplication; min, max, sum | sigmoid and clamps again, the derivative of x·σ(1.702·x), two
+/// selects. clamped_silu: as silu, with min; min, max | the clamps again, two selects. xielu: both
+/// branches and a select: α·x², β·x and their sum; min, expm1, subtract, multiply; β·x and a sum |
+/// 2·α·x + β; exp, subtract, multiply, add, a select, and for each constant its factor of the
+/// output, a multiplication and a sum. Each backward ends with a multiplication by the incoming
+/// gradient.
 [[nodiscard]] ElementFlops activation_flops(ActivationKind kind) noexcept;
 
 /// layer_norm: sum; subtract, square, sum; scale; weight (and 1 more for the bias) | sums for

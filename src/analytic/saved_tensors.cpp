@@ -294,7 +294,7 @@ class LedgerWriter : private BlockLedger {
   }
   void operator()(const OutputGate& op) {
     keep(node_->inputs[0], "ungated", op.elements * kActivationBytes);
-    keep(node_->inputs[1], "gate", op.elements * kActivationBytes);
+    keep(node_->inputs[1], "gate", op.gate_elements() * kActivationBytes);
   }
   void operator()(const Activation& op) { keep_activation(op.kind, op.elements, ""); }
   void operator()(const GatedActivation& op) {
@@ -452,6 +452,7 @@ class LedgerWriter : private BlockLedger {
       case ActivationKind::clamped_swiglu:
       case ActivationKind::clamped_silu:
       case ActivationKind::xielu:
+      case ActivationKind::softplus:
         break;
     }
     keep(node_->inputs.front(), prefix + "activation input", bytes);

@@ -50,7 +50,7 @@ void add_attention(const AttentionSpec& attention, std::int64_t hidden_size,
     add(differences,
         fmt::format("{} heads of {} are not d = {}", heads, attention.head_dim, hidden_size));
   }
-  if (attention.output_gate) add(differences, "a gate on attention's output");
+  if (attention.output_gate != ContextGate::none) add(differences, "a gate on attention's output");
 }
 
 void add_ffn(const FfnSpec& ffn, std::int64_t hidden_size, Differences& differences) {

@@ -47,6 +47,9 @@ struct GgufArray {
   [[nodiscard]] std::vector<std::int64_t> integers(const std::string& where) const;
   /// The elements as booleans. Throws Error{invalid_input} at `where` if they are not booleans.
   [[nodiscard]] std::vector<bool> flags(const std::string& where) const;
+  /// The elements as numbers. Throws Error{invalid_input} at `where` if they are not of a
+  /// floating-point type.
+  [[nodiscard]] std::vector<double> numbers(const std::string& where) const;
 };
 
 using GgufValue =

@@ -179,6 +179,18 @@ std::vector<std::int64_t> GgufArray::integers(const std::string& where) const {
   return values;
 }
 
+std::vector<double> GgufArray::numbers(const std::string& where) const {
+  std::vector<double> values;
+  ByteReader reader(data, where);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const GgufValue value = take_value(reader, type, where);
+    const auto* const number = std::get_if<double>(&value);
+    if (number == nullptr) throw_no_list(where, "numbers");
+    values.push_back(*number);
+  }
+  return values;
+}
+
 std::vector<bool> GgufArray::flags(const std::string& where) const {
   if (type != GgufValueType::boolean) throw_no_list(where, "booleans");
   std::vector<bool> values;

@@ -139,13 +139,7 @@ TensorId GraphBuilder::attention_of_heads(const StackContext& stack, TensorId hi
     return attention_output(stack, parts, attention, heads.context_width(),
                             linear_attention(stack, qkv));
   }
-  if (attention.key_multiplier != 1) {
-    const HeadRows keys{stack.rows(), heads.row_width(), heads.query_width(), heads.kv_heads,
-                        heads.head_dim};
-    qkv = emit_in_place(Part::attention_qkv, "attention.key.scale",
-                        Scale{keys.elements(), attention.key_multiplier, keys}, {qkv});
-  }
-  qkv = value_norm(stack, qkv);
+  qkv = value_norm(stack, scaled_keys_and_values(stack, qkv));
   const TensorId rotated = apply_rope_and_norm(stack, qkv);
   AttentionOperands operands = attention.shares_key_values ? shared_operands(stack, rotated)
                                                            : cached_operands(stack, rotated);
@@ -157,7 +151,7 @@ TensorId GraphBuilder::attention_of_heads(const StackContext& stack, TensorId hi
   if (attention.transformer_xl) position_bias_ = transformer_xl_bias(stack, rotated);
   TensorId context = softmax_attention(stack, parts, attention, operands);
   if (attention.global) context = global_attention(stack, hidden, context);
-  if (attention.output_gate) context = gated_context(stack, hidden, context);
+  context = gated_context(stack, hidden, context);
   const TensorId out = attention_output(stack, parts, attention, heads.context_width(), context);
   return scaled(Part::attention_out, "attention.out.scale", attention.output_multiplier, out);
 }
@@ -182,6 +176,21 @@ TensorId GraphBuilder::project_heads(const StackContext& stack, TensorId hidden)
   }
   const TensorId projected = linear(projections, hidden, {kBatch, stack.tokens, width});
   return stack.spec->shared_block ? adapted_heads(stack, projected, hidden) : projected;
+}
+
+TensorId GraphBuilder::scaled_keys_and_values(const StackContext& stack, TensorId qkv) {
+  const AttentionSpec& attention = *stack.attention;
+  const HeadSizes& heads = stack.heads;
+  const auto scale = [&](const char* path, double factor, const HeadRows& rows) {
+    if (factor == 1 || attention.shares_key_values) return;
+    qkv = emit_in_place(Part::attention_qkv, path, Scale{rows.elements(), factor, rows}, {qkv});
+  };
+  scale("attention.key.scale", attention.key_multiplier,
+        {stack.rows(), heads.row_width(), heads.query_width(), heads.kv_heads, heads.head_dim});
+  scale("attention.value.scale", attention.value_multiplier,
+        {stack.rows(), heads.row_width(), heads.query_width() + heads.key_width(), heads.kv_heads,
+         heads.value_head_dim});
+  return qkv;
 }
 
 TensorId GraphBuilder::value_norm(const StackContext& stack, TensorId qkv) {
@@ -211,14 +220,24 @@ AttentionOperands GraphBuilder::shared_operands(const StackContext& stack, Tenso
 }
 
 TensorId GraphBuilder::gated_context(const StackContext& stack, TensorId hidden, TensorId context) {
-  const Expr width = stack.heads.context_width();
-  const LinearParts projection{Part::attention_gate,     "attention.gate",
-                               WeightRole::attention,    stack.rows(),
-                               Symbol::hidden_size,      {{"attention.gate", width}},
-                               stack.attention->qkv_bias};
+  const ContextGate kind = stack.attention->output_gate;
+  if (kind == ContextGate::none) return context;
+  const bool is_sigmoid = kind == ContextGate::sigmoid;
+  const bool of_head = kind == ContextGate::softplus_of_head;
+  const Expr width = of_head ? stack.heads.heads : stack.heads.context_width();
+  const LinearParts projection{Part::attention_gate,
+                               "attention.gate",
+                               WeightRole::attention,
+                               stack.rows(),
+                               Symbol::hidden_size,
+                               {{"attention.gate", width}},
+                               is_sigmoid && stack.attention->qkv_bias};
   const TensorId gate = linear(projection, hidden, {kBatch, stack.tokens, width});
   return emit_in_place(Part::attention_gate, "attention.gate.product",
-                       OutputGate{ActivationKind::sigmoid, stack.rows() * width}, {context, gate});
+                       OutputGate{is_sigmoid ? ActivationKind::sigmoid : ActivationKind::softplus,
+                                  stack.rows() * stack.heads.context_width(),
+                                  of_head ? stack.rows() * width : Expr()},
+                       {context, gate});
 }
 
 TensorId GraphBuilder::apply_rope_and_norm(const StackContext& stack, TensorId qkv) {

@@ -70,9 +70,15 @@ TensorId GraphBuilder::probe_attention(const StackContext& stack, const Attentio
       {{"cross_attention.key", heads.key_width()}, {"cross_attention.value", heads.value_width()}},
       attention.qkv_bias};
   AttentionOperands operands;
-  operands.shape = heads.shape(Integer{1}, Integer{spec_.embedding.image->num_tokens()});
-  operands.shape.batch = kBatch * kImages;
-  operands.pairs = operands.shape.keys;
+  if (spec_.embedding.image->interpolation == PositionInterpolation::none) {
+    operands.shape = heads.shape(Integer{1}, Integer{spec_.embedding.image->num_tokens()});
+    operands.shape.batch = kBatch * kImages;
+  } else {  // images of their own lengths
+    operands.shape = heads.shape(kImages, Symbol::seq_len);
+    operands.shape.image_pairs = Symbol::seq_len;
+    operands.shape.scope = ImageScope::probe;
+  }
+  operands.pairs = operands.shape.pairs();
   operands.tensors = {linear(query, probes, {kBatch, kImages, heads.query_width()}),
                       linear(key_value, hidden, {kBatch, Symbol::seq_len, width})};
   const TensorId context = softmax_attention(stack, parts, attention, operands);

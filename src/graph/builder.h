@@ -196,8 +196,10 @@ class GraphBuilder {
   /// Norm of the queries or keys of cross-attention, if it has one.
   TensorId cross_attention_norm(const AttentionSpec& attention, const std::string& path,
                                 const HeadRows& rows, TensorId projected);
+  /// The context times its gate, if it has one.
   TensorId gated_context(const StackContext& stack, TensorId hidden, TensorId context);
   TensorId project_heads(const StackContext& stack, TensorId hidden);
+  TensorId scaled_keys_and_values(const StackContext& stack, TensorId query_key_value);
   TensorId value_norm(const StackContext& stack, TensorId query_key_value);
   [[nodiscard]] AttentionOperands shared_operands(const StackContext& stack,
                                                   TensorId queries) const;

@@ -85,6 +85,27 @@ ImageGrid rounded_grid(const TowerSpec& tower, ImageSize size) {
   return {static_cast<std::int64_t>(rows) * side, static_cast<std::int64_t>(columns) * side};
 }
 
+/// Scales an image until its whole patches are as many as the tower's positions, or fewer. Source:
+/// get_image_size_for_max_num_patches, transformers, models/siglip2.
+ImageGrid grid_of_most_patches(const ImageSpec& image, ImageSize size) {
+  constexpr double kPrecision = 1e-5;
+  const auto grid_at = [&](double scale) {
+    const auto patches = [&](std::int64_t side) {
+      const double scaled = static_cast<double>(side) * scale;
+      const double whole = std::ceil(scaled / static_cast<double>(image.patch_size));
+      return static_cast<std::int64_t>(std::max(whole, 1.0));
+    };
+    return ImageGrid{patches(size.height), patches(size.width)};
+  };
+  double low = kPrecision / 10;
+  double high = 100;
+  while (high - low >= kPrecision) {
+    const double scale = (low + high) / 2;
+    (grid_at(scale).patches() <= image.num_patches() ? low : high) = scale;
+  }
+  return grid_at(low);
+}
+
 /// Tiles in the arrangement nearest the image's aspect ratio; of equal ones the larger, while the
 /// image has more than half of its pixels. Source: get_optimal_tiled_canvas, transformers,
 /// models/got_ocr2.
@@ -227,6 +248,8 @@ std::vector<ImageGrid> grids_of_image(const TowerSpec& tower, ImageSize size) {
       return {native_grid(tower, size)};
     case ImageRule::rounded:
       return {rounded_grid(tower, size)};
+    case ImageRule::most_patches:
+      return {grid_of_most_patches(image, size)};
     case ImageRule::tiles_by_aspect:
       return with_whole(image, tiles_by_aspect(image, size));
     case ImageRule::tiles_of_list: {

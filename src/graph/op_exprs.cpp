@@ -96,7 +96,7 @@ class ExprMapper {
   void operator()(WeightedKeyValue& op) const { each(op.batch, op.rows, op.width); }
   void operator()(Concatenate& op) const { each(op.rows, op.first, op.second); }
   void operator()(Recurrence& op) const { each(op.batch, op.seq_len, op.width); }
-  void operator()(OutputGate& op) const { each(op.elements); }
+  void operator()(OutputGate& op) const { each(op.elements, op.gates); }
   void operator()(Activation& op) const { each(op.elements); }
   void operator()(GatedActivation& op) const { each(op.elements, op.slices); }
   void operator()(RouterSelect& op) const { each(op.rows, op.num_experts, op.per_token); }

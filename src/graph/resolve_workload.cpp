@@ -60,7 +60,9 @@ std::int64_t image_tokens(const WorkloadRequest& request, const ModelSpec& spec)
                       Setting::seq_len, wanted),
           fmt::format("leave out {}, or change image_size in the config", Setting::seq_len));
     case PositionInterpolation::bicubic:
+    case PositionInterpolation::bicubic_antialiased:
     case PositionInterpolation::linear:
+    case PositionInterpolation::linear_antialiased:
     case PositionInterpolation::any_size:
       break;
   }

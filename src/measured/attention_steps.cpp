@@ -63,16 +63,16 @@ std::int64_t attention_score_floats(const AttentionArguments& args) {
 /// The arguments of attention within some images of a tower.
 AttentionArguments within(const ImageRows& images, AttentionArguments args) {
   args.batch = images.images;
-  args.queries = images.rows;
+  args.queries = images.queries;
   args.keys = images.rows;
-  args.q += images.first_row * args.q_stride;
+  args.q += images.first_query * args.q_stride;
   args.k += images.first_row * args.k_stride;
   args.v += images.first_row * args.v_stride;
-  if (args.out != nullptr) args.out += images.first_row * args.out_stride;
-  args.q_batch_stride = images.rows * args.q_stride;
+  if (args.out != nullptr) args.out += images.first_query * args.out_stride;
+  args.q_batch_stride = images.queries * args.q_stride;
   args.k_batch_stride = images.rows * args.k_stride;
   args.v_batch_stride = images.rows * args.v_stride;
-  args.out_batch_stride = images.rows * args.out_stride;
+  args.out_batch_stride = images.queries * args.out_stride;
   return args;
 }
 
@@ -184,6 +184,7 @@ void StepBuilder::apply_score_shaping(AttentionArguments& args, const ScoreShapi
     slopes_ = std::make_shared<const std::vector<float>>(alibi_slopes(shaping.alibi, args.heads));
     args.slopes = slopes_->data();
     args.alibi_order = shaping.alibi.order;
+    args.slopes_of_distance = !args.causal;
   }
 }
 
@@ -200,7 +201,7 @@ template <class Op>
 StepBuilder::Arguments StepBuilder::attention(const Op& op) {
   AttentionArguments args = attention_sizes(op.shape);
   args.causal = op.masking == Masking::causal;
-  // A probe per image attends to equally many rows of each.
+  // Without image_pairs, a probe per image attends to equally many rows of each.
   image_rows_ =
       op.shape.image_pairs.is_zero() ? std::vector<ImageRows>() : image_rows(op.shape.scope);
   if constexpr (requires { op.shaping; }) apply_score_shaping(args, op.shaping);

@@ -77,7 +77,9 @@ bool fits(const ImageSpec& image, ImageSize size) {
     case PositionInterpolation::none:
       return size.height == image.image_size && size.width == image.image_size;
     case PositionInterpolation::bicubic:
+    case PositionInterpolation::bicubic_antialiased:
     case PositionInterpolation::linear:
+    case PositionInterpolation::linear_antialiased:
     case PositionInterpolation::any_size:
       break;
   }

@@ -46,16 +46,21 @@ void join_images(const TokenInputs& tokens, std::vector<KeySpan>& spans) {
   }
 }
 
-/// Consecutive lengths of rows, equal ones together.
-std::vector<ImageRows> runs_of_rows(std::span<const std::int64_t> lengths) {
+/// Consecutive lengths of rows, equal ones together. A probe is the only query of its rows.
+std::vector<ImageRows> runs_of_rows(std::span<const std::int64_t> lengths, ImageScope scope) {
   std::vector<ImageRows> parts;
   std::int64_t row = 0;
   std::int64_t pair = 0;
+  std::int64_t query = 0;
   for (const std::int64_t rows : lengths) {
-    if (parts.empty() || parts.back().rows != rows) parts.push_back({row, pair, 0, rows});
+    const std::int64_t queries = scope == ImageScope::probe ? 1 : rows;
+    if (parts.empty() || parts.back().rows != rows) {
+      parts.push_back({row, pair, 0, rows, query, queries});
+    }
     ++parts.back().images;
     row += rows;
-    pair += rows * rows;
+    pair += rows * queries;
+    query += queries;
   }
   return parts;
 }
@@ -138,13 +143,17 @@ std::vector<ImageRows> rows_of_images(const ImageSpec& image, std::span<const Im
                                       ImageScope scope) {
   std::vector<std::int64_t> lengths;
   for (const ImageGrid& grid : grids) {
-    if (scope == ImageScope::image) {
-      lengths.push_back(grid.patches() + image.prefix_tokens());
-    } else {
-      std::ranges::copy(window_rows(image, grid), std::back_inserter(lengths));
+    switch (scope) {
+      case ImageScope::image:
+      case ImageScope::probe:
+        lengths.push_back(grid.patches() + image.prefix_tokens());
+        break;
+      case ImageScope::window:
+        std::ranges::copy(window_rows(image, grid), std::back_inserter(lengths));
+        break;
     }
   }
-  return runs_of_rows(lengths);
+  return runs_of_rows(lengths, scope);
 }
 
 std::vector<ImageRows> rows_of_clips(const AudioTowerSpec& tower,
@@ -153,7 +162,7 @@ std::vector<ImageRows> rows_of_clips(const AudioTowerSpec& tower,
   for (const std::int64_t segments : clip_segments) {
     std::ranges::copy(attended_rows(tower, segments), std::back_inserter(lengths));
   }
-  return runs_of_rows(lengths);
+  return runs_of_rows(lengths, ImageScope::image);
 }
 
 std::vector<KeySpan> key_spans(const TokenInputs& tokens, Lookahead lookahead) {

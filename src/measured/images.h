@@ -18,6 +18,8 @@ struct ImageRows {
   std::int64_t first_pair = 0;  ///< pairs of rows of one image, of the images before
   std::int64_t images = 0;
   std::int64_t rows = 0;  ///< of each
+  std::int64_t first_query = 0;
+  std::int64_t queries = 0;  ///< of each: all its rows, or its probe
 };
 
 /// Grid of patches of an image of this size; incomplete patches are dropped.

@@ -21,10 +21,10 @@ using nlohmann::json;
 /// Keys of an input file. Values of pixels and sounds are in the .safetensors file beside it; masks
 /// of what the model derives itself and expected tokens are accepted, and not read.
 const std::vector<std::string> kInputKeys = {
-    "input_ids",         "attention_mask",        "global_attention_mask", "token_type_ids",
-    "mm_token_type_ids", "decoder_input_ids",     "input_features",        "input_values",
-    "pixel_values",      "image_sizes",           "image_position_ids",    "image_grid_thw",
-    "generate",          "feature_attention_mask"};
+    "input_ids",         "attention_mask",       "global_attention_mask",  "token_type_ids",
+    "mm_token_type_ids", "decoder_input_ids",    "input_features",         "input_values",
+    "pixel_values",      "image_sizes",          "image_position_ids",     "image_grid_thw",
+    "spatial_shapes",    "pixel_attention_mask", "feature_attention_mask", "generate"};
 const std::vector<std::string> kGenerateKeys = {
     "prompt_ids",         "decoder_prompt_ids", "encoder_input_ids", "token_type_ids",
     "mm_token_type_ids",  "max_new_tokens",     "pixel_values",      "image_sizes",
@@ -82,8 +82,8 @@ class TokenReader {
     return sizes;
   }
 
-  /// Grids of patches of images: [frames, rows, columns] each, or the [column, row] of each patch
-  /// in raster order, [-1, -1] for padding.
+  /// Grids of patches of images: [frames, rows, columns] each, [rows, columns] each, or the
+  /// [column, row] of each patch in raster order, [-1, -1] for padding.
   [[nodiscard]] std::vector<ImageGrid> image_grids() const {
     std::vector<ImageGrid> grids;
     std::int64_t patches = 0;
@@ -91,13 +91,18 @@ class TokenReader {
       for (const json& image : object_.at("image_position_ids")) grids.push_back(grid_from(image));
       return grids;
     }
-    for (const std::vector<std::int64_t>& grid : integer_rows("image_grid_thw")) {
-      if (grid.size() != 3) fail("image_grid_thw", "has an entry that is not [1, rows, columns]");
-      require_lengths(grid, "image_grid_thw");
-      if (grid[0] != 1) fail("image_grid_thw", "has a video, and only images run");
-      grids.push_back({grid[1], grid[2]});
-      patches += grid[1] * grid[2];
-      if (patches > kMostPatches) fail("image_grid_thw", "has more patches than any file");
+    const bool flat = has("spatial_shapes");
+    const char* const key = flat ? "spatial_shapes" : "image_grid_thw";
+    for (const std::vector<std::int64_t>& grid : integer_rows(key)) {
+      const std::size_t sides = flat ? 2 : 3;
+      if (grid.size() != sides) {
+        fail(key, fmt::format("has an entry that is not [{}rows, columns]", flat ? "" : "1, "));
+      }
+      require_lengths(grid, key);
+      if (!flat && grid[0] != 1) fail(key, "has a video, and only images run");
+      grids.push_back({grid[sides - 2], grid[sides - 1]});
+      patches += grids.back().patches();
+      if (patches > kMostPatches) fail(key, "has more patches than any file");
     }
     return grids;
   }

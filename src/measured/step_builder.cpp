@@ -383,11 +383,16 @@ StepBuilder::Run StepBuilder::operator()(const SoftCap& op) {
 
 StepBuilder::Run StepBuilder::operator()(const OutputGate& op) {
   const std::int64_t count = integer(op.elements);
+  const std::int64_t gates = integer(op.gate_elements());
   return [=, copy_input = input_copy(), kind = op.kind, gate = input(1),
           x = output()](std::int64_t /*layer*/) {
     copy_input();
-    multiply_by_activation(kind, gate, x, count);
-    return StepCount{0, 3 * count * kFloatBytes};
+    if (gates == count) {
+      multiply_by_activation(kind, gate, x, count);
+    } else {
+      multiply_rows_by_activation(kind, gate, x, gates, count / gates);
+    }
+    return StepCount{0, (2 * count + gates) * kFloatBytes};
   };
 }
 

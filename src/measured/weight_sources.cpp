@@ -48,10 +48,23 @@ class RandomWeights final : public WeightSource {
 
 constexpr const char* kMismatchHint = "check that config.json matches the weights";
 
+/// Divides rows of `width` values by their lengths, which are at least 1e-12 as in torch's
+/// normalize.
+void unit_rows(std::span<float> values, std::int64_t width) {
+  const auto size = static_cast<std::size_t>(width);
+  for (std::size_t first = 0; first < values.size(); first += size) {
+    const std::span<float> row = values.subspan(first, size);
+    const double squares = std::inner_product(row.begin(), row.end(), row.begin(), 0.0);
+    const auto scale = static_cast<float>(1 / std::max(std::sqrt(squares), 1e-12));
+    for (float& value : row) value *= scale;
+  }
+}
+
 class StoredWeights final : public WeightSource {
  public:
   StoredWeights(const ModelSpec& spec, std::unique_ptr<WeightReader> reader)
       : positions_(spec.position.table),
+        head_has_unit_rows_(spec.head.language_model && spec.head.language_model->unit_rows),
         places_(spec, build_graph(spec, {}), reader->name_table(spec)),
         reader_(std::move(reader)) {}
 
@@ -70,6 +83,7 @@ class StoredWeights final : public WeightSource {
       rest = rest.subspan(size);
     }
     if (!rest.empty()) throw_missing_rows(weight, layer);
+    if (has_unit_rows(weight, layer)) unit_rows(values, shape.back());
     return values;
   }
 
@@ -134,6 +148,13 @@ class StoredWeights final : public WeightSource {
       if (auto shape = reader_->shape(longer)) return FoundTensor{longer, std::move(*shape)};
     }
     return std::nullopt;
+  }
+
+  /// Returns whether the class divides the weight's rows by their lengths, and the file does not.
+  [[nodiscard]] bool has_unit_rows(const Weight& weight, std::int64_t layer) const {
+    if (!head_has_unit_rows_ || weight.path != "head.language_model.weight") return false;
+    const auto found = find(places_of(weight, layer).front().name);
+    return found && !reader_->ggml_type(found->name);
   }
 
   /// A joined tensor's place with the rows that it has. A tensor with more than `room` elements, or
@@ -203,6 +224,7 @@ class StoredWeights final : public WeightSource {
   }
 
   PositionTable positions_;
+  bool head_has_unit_rows_;
   detail::WeightPlaces places_;
   std::unique_ptr<WeightReader> reader_;
   std::set<std::string> used_;

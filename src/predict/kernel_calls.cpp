@@ -34,6 +34,7 @@ ActivationKernels kernels_of(ActivationKind kind) {
     case ActivationKind::clamped_swiglu:
     case ActivationKind::clamped_silu:
     case ActivationKind::xielu:
+    case ActivationKind::softplus:
       break;
   }
   return {KernelKind::silu, KernelKind::silu_gated};
@@ -302,7 +303,8 @@ class CallVisitor {
     return {gemm, gates};
   }
   Calls operator()(const OutputGate& op) const {
-    return {elements(KernelKind::silu_gated, number(op.elements))};
+    const KernelKind kernel = op.is_shared() ? KernelKind::scale : KernelKind::silu_gated;
+    return {elements(kernel, number(op.elements))};
   }
   Calls operator()(const Activation& op) const {
     return {elements(kernels_of(op.kind).plain, number(op.elements))};
@@ -431,6 +433,10 @@ class CallVisitor {
   [[nodiscard]] KernelSizes attention(const AttentionShape& shape) const {
     if (!shape.image_pairs.is_zero()) {
       const double keys = number(shape.image_pairs) / number(shape.queries);
+      if (shape.scope == ImageScope::probe) {
+        const double probes = number(shape.queries) * number(shape.heads);
+        return {probes, 1, keys, number(shape.head_dim)};
+      }
       const double images = number(shape.queries) / keys;
       return {images * number(shape.heads), keys, keys, number(shape.head_dim)};
     }

@@ -93,9 +93,15 @@ bool fits_shape(std::span<const std::int64_t> shape, MatrixShape stored, std::in
   return sizes == needed;
 }
 
+/// matrix_shape without sizes of 1 before the rows.
+MatrixShape matrix_of_rows(std::span<const std::int64_t> shape) {
+  while (shape.size() > 2 && shape.front() == 1) shape = shape.subspan(1);
+  return matrix_shape(shape);
+}
+
 /// Returns true if a tensor of this shape can be some rows of a matrix of shape `whole`.
 bool fits_rows(std::span<const std::int64_t> shape, MatrixShape whole) {
-  const MatrixShape part = matrix_shape(shape);
+  const MatrixShape part = matrix_of_rows(shape);
   return part.columns == whole.columns && part.rows <= whole.rows;
 }
 
@@ -137,7 +143,7 @@ bool WeightPlace::fits(std::span<const std::int64_t> shape) const {
 
 WeightPlace WeightPlace::sized_as(std::span<const std::int64_t> shape) const {
   WeightPlace sized = *this;
-  sized.wanted = sized.stored = matrix_shape(shape);
+  sized.wanted = sized.stored = matrix_of_rows(shape);
   sized.range = {1, sized.stored.rows, 0, sized.stored.rows};
   return sized;
 }

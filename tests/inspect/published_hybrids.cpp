@@ -24,6 +24,13 @@ std::vector<std::uint32_t> in_pattern(std::string_view pattern, char letter, std
 constexpr std::string_view kNemotronPattern =
     "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME";
 
+/// compress_ratios of DeepSeek-V4-Flash, with that of a prediction layer.
+std::vector<std::uint32_t> v4_rates() {
+  std::vector<std::uint32_t> rates(44, 0);
+  for (std::size_t layer = 2; layer < 43; ++layer) rates[layer] = layer % 2 == 0 ? 4 : 128;
+  return rates;
+}
+
 }  // namespace
 
 std::vector<PublishedGguf> published_hybrids() {
@@ -142,6 +149,47 @@ std::vector<PublishedGguf> published_hybrids() {
        31577937344,
        {{"attention.head_count_kv", in_pattern(kNemotronPattern, '*', 2)},
         {"feed_forward_length", in_pattern(kNemotronPattern, 'E', 1856)}}},
+      {"kimi-linear-48b-a3b",
+       "kimi-linear",
+       {1048576, 2304, 27, 9216, 32, 1, 163840},
+       {{"attention.kv_lora_rank", 512},
+        {"attention.key_length", 576},
+        {"attention.key_length_mla", 192},
+        {"attention.value_length_mla", 128},
+        {"rope.dimension_count", 64},
+        {"ssm.conv_kernel", 4},
+        {"kda.head_dim", 128},
+        {"expert_count", 256},
+        {"expert_used_count", 8},
+        {"expert_feed_forward_length", 1024},
+        {"expert_shared_count", 1},
+        {"leading_dense_block_count", 1}},
+       {"output.weight"},
+       49122681728,
+       {{"attention.head_count_kv", in_layers(27, {3, 7, 11, 15, 19, 23, 26}, 1)}}},
+      {"deepseek-v4-flash",
+       "deepseek4",
+       {1048576, 4096, 43, 2048, 64, 1, 129280},
+       {{"attention.key_length", 512},
+        {"attention.q_lora_rank", 1024},
+        {"attention.sliding_window", 128},
+        {"attention.indexer.head_count", 64},
+        {"attention.indexer.key_length", 128},
+        {"attention.indexer.top_k", 512},
+        {"attention.output_group_count", 8},
+        {"attention.output_lora_rank", 1024},
+        {"rope.dimension_count", 64},
+        {"rope.scaling.original_context_length", 65536},
+        {"expert_count", 256},
+        {"expert_used_count", 6},
+        {"expert_shared_count", 1},
+        {"expert_feed_forward_length", 2048},
+        {"hyper_connection.count", 4},
+        {"hyper_connection.sinkhorn_iterations", 20},
+        {"hash_layer_count", 3}},
+       {"output.weight"},
+       284332230231,
+       {{"attention.compress_ratios", v4_rates()}}},
   };
 }
 

@@ -36,6 +36,12 @@ std::vector<PublishedGguf> published_models() {
        {{"attention.key_length", 128}, {"attention.value_length", 128}},
        {},
        1720574976},
+      {"baichuan2-7b",
+       "baichuan",
+       {4096, 4096, 32, 11008, 32, 32, 125696},
+       {{"rope.dimension_count", 128}},
+       {"output.weight"},
+       7505973248},
       {"qwen3-30b-a3b",
        "qwen3moe",
        {40960, 2048, 48, 6144, 32, 4, 151936},
@@ -359,6 +365,10 @@ std::string file_of(const PublishedGguf& model) {
   };
   add_unless_listed("feed_forward_length", model.counts.inner);
   add_unless_listed("attention.head_count_kv", model.counts.kv_heads);
+  for (const auto& [key, values] : model.lists) {
+    const bool written = key == "feed_forward_length" || key == "attention.head_count_kv";
+    if (!written) writer.add(architecture + "." + key, values);
+  }
   add("vocab_size", model.counts.words);
   writer.add(architecture + (has_layer_norms(architecture) ? ".attention.layer_norm_epsilon"
                                                            : ".attention.layer_norm_rms_epsilon"),

@@ -27,5 +27,7 @@ void squeeze(ConvertedTensor& tensor);
 
 /// Classes of models whose layers differ: state spaces, convolutions, gated delta rule.
 [[nodiscard]] std::vector<GgufConverter> hybrid_converters();
+/// Classes of models that share most of another's, or whose layers have sizes of their own.
+[[nodiscard]] std::vector<GgufConverter> clone_converters();
 
 }  // namespace headroom::test

@@ -240,6 +240,11 @@ void add_value(GgufWriter& writer, const std::string& key, const json& value) {
     std::string bytes = bytes_of(kBool) + bytes_of(std::uint64_t{value.size()});
     for (const bool one : value.get<std::vector<bool>>()) bytes += one ? '\1' : '\0';
     writer.add_raw(key, 9, bytes);
+  } else if (value.is_array() && value.front().is_number_float()) {
+    constexpr std::uint32_t kFloat = 6;
+    std::string bytes = bytes_of(kFloat) + bytes_of(std::uint64_t{value.size()});
+    for (const float one : value.get<std::vector<float>>()) bytes += bytes_of(one);
+    writer.add_raw(key, 9, bytes);
   } else if (value.is_array()) {
     writer.add(key, value.get<std::vector<std::uint32_t>>());
   } else if (value.is_number_float()) {

@@ -337,6 +337,8 @@ std::vector<GgufConverter> all_converters() {
       {"exaone", "exaone", kExaoneNames, exaone_metadata, nullptr, R"({"rope_scaling": null})"},
   };
   all.insert(all.end(), others.begin(), others.end());
+  const std::vector<GgufConverter> clones = clone_converters();
+  all.insert(all.end(), clones.begin(), clones.end());
   return all;
 }
 
@@ -365,11 +367,12 @@ bool has_encoder_head(const json& config) {
 
 /// Options that the files, or the rules here, do not hold.
 bool is_left_out(const json& config) {
-  return !config.value("multi_query", true)            // StarCoder has one key-value head
-         || config.value("use_qkv_bias", false)        // the class splits no biases
-         || config.value("mamba_proj_bias", false)     // granitehybrid has no such biases
-         || config.value("num_local_experts", 1) == 0  // rules for Granite 4 are of experts
-         || config.contains("layers_block_type")       // Nemotron-H's rules read letters
+  return !config.value("multi_query", true)                   // StarCoder has one key-value head
+         || config.value("use_qkv_bias", false)               // the class splits no biases
+         || config.value("mamba_proj_bias", false)            // granitehybrid has no such biases
+         || config.value("num_local_experts", 1) == 0         // rules for Granite 4 are of experts
+         || config.value("feed_forward_type", "") == "reglu"  // the architecture has GELU
+         || config.contains("layers_block_type")              // Nemotron-H's rules read letters
          || has_encoder_head(config)
          // The architecture of Gemma has one activation.
          || (config.value("model_type", "") == "gemma" && config.value("hidden_act", "") == "silu")

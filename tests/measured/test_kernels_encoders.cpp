@@ -61,6 +61,29 @@ TEST_CASE("a constant table stays constant, and the prefix is kept") {
   for (std::size_t i = 1; i < larger.size(); ++i) CHECK(larger[i] == doctest::Approx(2.0));
 }
 
+// torch 2.15: interpolate(x, size=(1, n), align_corners=False, antialias=True) of 0, 1, 4, 9.
+TEST_CASE("with antialiasing, a table averages where it shrinks as torch's interpolation does") {
+  const std::array<float, 4> table{0, 1, 4, 9};
+  const auto resized = [&](PositionInterpolation kind, std::int64_t columns) {
+    return interpolate_positions({1, 4, 0, 1}, table.data(), 1, columns, kind);
+  };
+  const auto check = [](const std::vector<float>& got, const std::vector<double>& expected) {
+    REQUIRE(got.size() == expected.size());
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      CHECK(got[i] == doctest::Approx(expected[i]).epsilon(1e-5));
+    }
+  };
+  constexpr auto kLinear = PositionInterpolation::linear_antialiased;
+  constexpr auto kCubic = PositionInterpolation::bicubic_antialiased;
+  check(resized(kLinear, 2), {1, 5.7142859});
+  check(resized(kLinear, 3), {0.3, 2.5, 7.5});
+  check(resized(kLinear, 7), {0, 0.3571429, 0.9285715, 2.5, 4.3571439, 7.2142868, 9});
+  check(resized(kCubic, 2), {0.6033058, 6.0826445});
+  check(resized(kCubic, 3), {0.0755149, 2.3591952, 7.9359269});
+  check(resized(kCubic, 7),
+        {-0.0793271, 0.1875106, 0.8625708, 2.25, 4.3184886, 7.6042767, 9.3966351});
+}
+
 TEST_CASE("a mean leaves padding out, and follows the first token where both are wanted") {
   const std::array<float, 6> x{1, 10, 3, 30, 100, 1000};  // 3 tokens of 2 channels
   const std::array<std::uint8_t, 3> mask{1, 1, 0};

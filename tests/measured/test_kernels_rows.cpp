@@ -32,11 +32,11 @@ double relative_error(const std::function<simd::Floats(simd::Floats)>& f, const 
   return largest;
 }
 
-constexpr std::array kActivations{ActivationKind::relu,         ActivationKind::gelu,
-                                  ActivationKind::gelu_tanh,    ActivationKind::gelu_new,
-                                  ActivationKind::silu,         ActivationKind::tanh,
-                                  ActivationKind::sigmoid,      ActivationKind::identity,
-                                  ActivationKind::relu_squared, ActivationKind::quick_gelu};
+constexpr std::array kActivations{
+    ActivationKind::relu,       ActivationKind::gelu,     ActivationKind::gelu_tanh,
+    ActivationKind::gelu_new,   ActivationKind::silu,     ActivationKind::tanh,
+    ActivationKind::sigmoid,    ActivationKind::identity, ActivationKind::relu_squared,
+    ActivationKind::quick_gelu, ActivationKind::softplus};
 
 double exact_activation(ActivationKind kind, double x) {
   switch (kind) {
@@ -60,6 +60,8 @@ double exact_activation(ActivationKind kind, double x) {
       return std::tanh(x);
     case ActivationKind::sigmoid:
       return 1 / (1 + std::exp(-x));
+    case ActivationKind::softplus:
+      return std::log1p(std::exp(x));
     case ActivationKind::clamped_swiglu:
     case ActivationKind::clamped_silu:  // functions of two values
     case ActivationKind::xielu:         // below

@@ -2,11 +2,13 @@
 // error that names file and tensor.
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <limits>
 
 #include "checkpoint/weight_files.h"
 #include "headroom/error.h"
+#include "inspect/model_folder.h"
 #include "safetensors_writer.h"
 #include "session.h"
 #include "support/data.h"
@@ -108,6 +110,40 @@ TEST_CASE("a bfloat16 checkpoint loads and runs") {
   workload.seq_len = 9;
   const auto outputs = session.forward(random_inputs(spec, workload, 1));
   CHECK(outputs.size() > 4);
+}
+
+// NormHead of baichuan-inc/Baichuan2-7B-Base, modeling_baichuan.py; vLLM tells Baichuan 2 by its
+// vocabulary of 125696 words.
+TEST_CASE("Baichuan 2 divides the rows of its head by their lengths, and Baichuan does not") {
+  const auto largest_logit = [](std::int64_t vocab_size, float length) {
+    const nlohmann::json config = {
+        {"model_type", "baichuan"}, {"architectures", {"BaichuanForCausalLM"}},
+        {"hidden_size", 8},         {"intermediate_size", 8},
+        {"num_hidden_layers", 1},   {"num_attention_heads", 2},
+        {"vocab_size", vocab_size}, {"tie_word_embeddings", false}};
+    std::vector<TensorToWrite> tensors;
+    for (const TensorToWrite& listed : test::tensors_of(config)) {
+      const bool is_head = listed.name == "lm_head.weight";
+      const std::vector<float> values(listed.data.size() / sizeof(float), is_head ? length : 0.5F);
+      tensors.push_back(float32_tensor(listed.name, listed.shape, values));
+    }
+    const test::TempFolder folder;
+    write_safetensors(folder.path() / "model.safetensors", tensors);
+    const ModelSpec spec = test::spec_of(config);
+    const auto source = checkpoint_weights(spec, Checkpoint(folder.path()));
+    Session session(spec, *source, {});
+    ModelInputs inputs;
+    inputs.main = {1, 1, {3}, {}, {}};
+    for (const NamedTensor& tensor : session.forward(inputs)) {
+      if (tensor.name == "logits") return tensor.values.front();
+    }
+    FAIL("no logits");
+    return 0.0F;
+  };
+  // The final norm gives 0.5 in each of 8 dimensions; a row of equal values has length √8 of them.
+  CHECK(largest_logit(125696, 1) == doctest::Approx(0.5 * std::sqrt(8.0)));
+  CHECK(largest_logit(125696, 3) == doctest::Approx(0.5 * std::sqrt(8.0)));
+  CHECK(largest_logit(64000, 3) == doctest::Approx(8 * 0.5 * 3));
 }
 
 TEST_CASE("random weights depend on the seed only") {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes tiny models that compare texts with images, with inputs and the reference's outputs.
 
-usage: make_similarity.py [FOLDER]   (default: tests/data/golden/models)
+usage: make_similarity.py [FOLDER [NAME …]]   (default: tests/data/golden/models, all models)
 
 Needs torch, transformers and safetensors. The models have choices that the larger recordings lack:
 an end of text found by its greatest id, images of another number than texts, other patches.
@@ -15,7 +15,8 @@ from pathlib import Path
 
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import CLIPConfig, CLIPModel, SiglipConfig, SiglipModel
+from transformers import (CLIPConfig, CLIPModel, Siglip2Config, Siglip2Model, SiglipConfig,
+                          SiglipModel)
 
 VOCAB, SEQ_LEN = 47, 9
 PAD, END = 1, VOCAB - 1
@@ -26,7 +27,11 @@ TEXT = {"hidden_size": 24, "intermediate_size": 32, "num_attention_heads": 3,
 VISION = {"hidden_size": 20, "intermediate_size": 28, "num_attention_heads": 2,
           "num_hidden_layers": 2, "image_size": 14, "patch_size": 4, "num_channels": 3}
 
-# name: model class, config class, config, texts, images, and the token after the end of a text
+NAFLEX = {key: value for key, value in VISION.items() if key != "image_size"} | {"num_patches": 25}
+SHAPES = [[3, 7], [5, 5], [2, 9], [6, 4]]
+
+# name: model class, config class, config, texts, images or their shapes in patches, and the token
+# after the end of a text
 MODELS = {
     # The end of a text is its greatest id, whatever eos_token_id says.
     "clip_greatest_id": (CLIPModel, CLIPConfig, {
@@ -41,6 +46,10 @@ MODELS = {
     "siglip_more_texts": (SiglipModel, SiglipConfig, {
         "text_config": {**TEXT, "eos_token_id": END, "projection_size": 20},
         "vision_config": {**VISION, "num_attention_heads": 5}}, 3, 2, END),
+    # Images of their own shapes, of less, as many and more patches than the table a side.
+    "siglip2_shapes": (Siglip2Model, Siglip2Config, {
+        "text_config": {**TEXT, "eos_token_id": END, "projection_size": 20},
+        "vision_config": {**NAFLEX, "num_attention_heads": 5}}, 3, SHAPES, END),
 }
 
 
@@ -66,6 +75,18 @@ def draw_ids(texts, filler, generator):
     return ids
 
 
+def draw_images(images, generator):
+    """Pixels; or patches, completed to those of the largest image."""
+    side, channels, patch = VISION["image_size"], VISION["num_channels"], VISION["patch_size"]
+    if isinstance(images, int):
+        return {"pixel_values": torch.randn((images, channels, side, side), generator=generator)}
+    counts = [rows * columns for rows, columns in images]
+    patches = torch.randn((len(images), max(counts), channels * patch**2), generator=generator)
+    mask = torch.arange(max(counts))[None, :] < torch.tensor(counts)[:, None]
+    return {"pixel_values": patches, "pixel_attention_mask": mask.int(),
+            "spatial_shapes": torch.tensor(images)}
+
+
 def record_layers(model, outputs):
     for prefix, encoder in (("", model.text_model), ("vision.", model.vision_model)):
         for i, layer in enumerate(encoder.encoder.layers):
@@ -79,12 +100,14 @@ def make(folder, name, model_class, config_class, config, texts, images, filler)
     model = model_class(config_class(**config, attn_implementation="eager")).eval()
     draw_weights(model, generator)
     ids = draw_ids(texts, filler, generator)
-    side = VISION["image_size"]
-    pixels = torch.randn((images, VISION["num_channels"], side, side), generator=generator)
+    drawn = draw_images(images, generator)
     outputs = {}
     record_layers(model, outputs)
     with torch.no_grad():
-        result = model(input_ids=ids, pixel_values=pixels)
+        result = model(input_ids=ids, **drawn)
+    real = drawn.get("pixel_attention_mask")
+    for key in [key for key in outputs if key.startswith("vision.") and real is not None]:
+        outputs[key] = outputs[key][real.bool()]  # without the rows that complete an image
     for key in ("text_embeds", "image_embeds", "logits_per_text", "logits_per_image"):
         outputs[key] = result[key]
     target = folder / name
@@ -94,14 +117,17 @@ def make(folder, name, model_class, config_class, config, texts, images, filler)
         weights = load_file(Path(saved) / "model.safetensors")
         shutil.copy(Path(saved) / "config.json", target / "config.json")
     for file, tensors in (("model", weights), ("expected", outputs),
-                          ("inputs", {"pixel_values": pixels})):
+                          ("inputs", {"pixel_values": drawn["pixel_values"]})):
         save_file({key: value.clone().contiguous() for key, value in tensors.items()},
                   target / f"{file}.safetensors")
-    inputs = {"input_ids": ids.tolist(), "pixel_values": "inputs.safetensors"}
+    inputs = {"input_ids": ids.tolist()} | {
+        key: "inputs.safetensors" if key == "pixel_values" else value.tolist()
+        for key, value in drawn.items()}
     (target / "inputs.json").write_text(json.dumps(inputs) + "\n")
     print(name, sum(p.numel() for p in model.parameters()))
 
 
 root = Path(__file__).resolve().parent.parent / "data/golden/models"
-for name, parts in MODELS.items():
-    make(Path(sys.argv[1]) if len(sys.argv) > 1 else root, name, *parts)
+folder = Path(sys.argv[1]) if len(sys.argv) > 1 else root
+for name in sys.argv[2:] or MODELS:
+    make(folder, name, *MODELS[name])

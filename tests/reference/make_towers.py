@@ -207,6 +207,8 @@ MODELS = {
     "dinov2_registers": ("Dinov2WithRegistersForImageClassification",
                          {**DINO, "mlp_ratio": 2, "num_labels": 5},
                          lambda g: {"pixel_values": pixels(g, 2, 3, 24, 24)}),
+    "dinov2_registers_resized": ("Dinov2WithRegistersModel", {**DINO, "mlp_ratio": 2},
+                                 lambda g: {"pixel_values": pixels(g, 2, 3, 18, 36)}),
     "vit_other_pooler": ("ViTModel", {
         "hidden_size": 40, "num_attention_heads": 5, "num_hidden_layers": 2, "image_size": 12,
         "patch_size": 4, "intermediate_size": 56, "pooler_act": "gelu", "pooler_output_size": 18},

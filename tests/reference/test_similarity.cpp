@@ -116,6 +116,25 @@ TEST_CASE("images take no tokens of the text, and without them a note says that 
   CHECK(note_on_images(workload, spec).empty());
 }
 
+// get_image_size_for_max_num_patches, transformers 5.24, models/siglip2: patches of images of these
+// sizes with patches of 16 × 16 pixels, 256 at most.
+TEST_CASE("SigLIP 2 scales an image to as many patches as its table has, in its own shape") {
+  const ModelSpec spec = spec_of({{"model_type", "siglip2"}, {"architectures", {"Siglip2Model"}}});
+  const auto grid = [&](std::int64_t height, std::int64_t width) {
+    return grids_of_image(*spec.tower, {height, width}).front();
+  };
+  const std::vector<std::array<std::int64_t, 4>> cases{
+      {{480, 640, 14, 18}, {1000, 100, 50, 5}, {224, 224, 16, 16}, {3000, 2000, 19, 13}}};
+  for (const auto& [height, width, rows, columns] : cases) {
+    CAPTURE(height);
+    CHECK(grid(height, width).rows == rows);
+    CHECK(grid(height, width).columns == columns);
+  }
+  WorkloadRequest request;
+  request.images = 1;
+  CHECK(resolve(request, spec).images.grids.front().patches() == 256);
+}
+
 TEST_CASE("the end of a text is the stated id, or the greatest one in configs that state 2") {
   nlohmann::json config = compared_config("clip");
   const auto head = [&](const nlohmann::json& id) {

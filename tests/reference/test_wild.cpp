@@ -45,6 +45,22 @@ std::vector<WildConfig> wild_configs() {
 
 }  // namespace
 
+TEST_CASE("default configs, as transformers 5 writes them, have the parameters of their classes") {
+  const auto folder = data_folder() / "defaults";
+  std::size_t counted = 0;
+  for (const CsvRow& row : read_csv(folder / "params.csv")) {
+    const auto file = folder / (row.at("model_type") + ".config.json");
+    CAPTURE(file.string());
+    ModelSpec spec;
+    REQUIRE_NOTHROW(spec = read_model_spec(read_file(file), file.string(), row.at("model_type")));
+    const Graph graph = build_graph(spec, {});
+    CHECK(count_parameters(graph).total.evaluate(graph.sizes) == number(row, "params_total"));
+    CHECK(spec.unread_keys.empty());
+    ++counted;
+  }
+  CHECK(counted >= 5);
+}
+
 TEST_CASE("parameters of raw published configs equal the reference class's total") {
   std::size_t counted = 0;
   for (const WildConfig& wild : wild_configs()) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "headroom/model_spec.h"
 
@@ -55,6 +56,7 @@ struct AttentionArguments {
   std::int64_t bias_batch_stride = 0;  ///< 0: one bias for all sequences
   const float* slopes =
       nullptr;  ///< [heads], ALiBi: times a key's index, added to scores; null for none
+  bool slopes_of_distance = false;  ///< times the distance of query and key instead, negated
   AlibiOrder alibi_order =
       AlibiOrder::after_scale;  ///< order of scaling, rounding and adding ALiBi
   const float* sinks =
@@ -71,6 +73,10 @@ struct AttentionArguments {
 /// First key that query `query` of sequence `batch` sees.
 [[nodiscard]] std::int64_t first_key(const AttentionArguments& args, std::int64_t batch,
                                      std::int64_t query);
+
+/// Index of query `query` among the keys if ALiBi counts distances.
+[[nodiscard]] std::optional<std::int64_t> alibi_query(const AttentionArguments& args,
+                                                      std::int64_t query);
 
 /// scores [batch, heads, queries, keys] = Q·Kᵀ without scale, masked pairs included. Returns the
 /// FLOPs of the matrix product.

@@ -189,6 +189,11 @@ std::int64_t visible_keys(const AttentionArguments& args, std::int64_t batch, st
   return looks_ahead ? std::min(end, own + args.window.size + 1) : end;
 }
 
+std::optional<std::int64_t> alibi_query(const AttentionArguments& args, std::int64_t query) {
+  if (!args.slopes_of_distance) return std::nullopt;
+  return args.past + query;
+}
+
 std::int64_t first_key(const AttentionArguments& args, std::int64_t batch, std::int64_t query) {
   const std::int64_t own = args.past + query;
   const std::int64_t size = args.window.size;
@@ -248,6 +253,7 @@ void attention_softmax(const AttentionArguments& args, float* scores) {
              .soft_cap = args.soft_cap,
              .slope = args.slopes == nullptr ? 0.0F : args.slopes[head],
              .alibi_order = args.alibi_order,
+             .query = alibi_query(args, query),
              .sink = args.sinks == nullptr ? nullptr : args.sinks + head,
              .bias = bias_of_row(args, row),
              .key_mask = args.key_mask == nullptr ? nullptr : args.key_mask + batch * args.keys},

@@ -65,6 +65,7 @@ SoftmaxRow piece_of(const AttentionBlock& block, std::int64_t lane, Range keys) 
           .slope = slopes == nullptr ? 0.0F : slopes[block.head(lane)],
           .alibi_order = block.args.alibi_order,
           .index = keys.begin,
+          .query = alibi_query(block.args, block.query(lane)),
           .bias = bias == nullptr ? nullptr : bias + keys.begin,
           .key_mask = mask == nullptr ? nullptr : mask + keys.begin};
 }

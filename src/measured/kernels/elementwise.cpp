@@ -1,6 +1,7 @@
 #include "elementwise.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "parallel.h"
@@ -37,6 +38,13 @@ Floats clamped_silu(Floats gate, Floats up) {
   return simd::silu(gate) * simd::max(up, -limit);
 }
 
+Floats softplus_of_lanes(Floats x) {
+  std::array<float, kLanes> lanes{};
+  simd::store(lanes.data(), x);
+  for (float& lane : lanes) lane = softplus(lane);
+  return simd::load(lanes.data());
+}
+
 /// Calls body with the function of `kind`; each has its own type.
 template <class Body>
 void with_activation(ActivationKind kind, const Body& body) {
@@ -62,6 +70,8 @@ void with_activation(ActivationKind kind, const Body& body) {
       return body([](Floats x) { return simd::tanh(x); });
     case ActivationKind::sigmoid:
       return body([](Floats x) { return simd::sigmoid(x); });
+    case ActivationKind::softplus:
+      return body(softplus_of_lanes);
     case ActivationKind::clamped_swiglu:
     case ActivationKind::clamped_silu:  // take two arguments
     case ActivationKind::xielu:         // takes trained constants
@@ -186,6 +196,18 @@ void multiply_by_activation(ActivationKind kind, const float* gate, float* x, st
       combine(gate + range.begin, x + range.begin, x + range.begin, range.size(),
               [&f](Floats g, Floats value) { return f(g) * value; });
     });
+  });
+}
+
+void multiply_rows_by_activation(ActivationKind kind, const float* gate, float* x,
+                                 std::int64_t gates, std::int64_t width) {
+  with_activation(kind, [&](const auto& f) {
+#pragma omp parallel for if (gates * width >= kSerialElements) schedule(static)
+    for (std::int64_t row = 0; row < gates; ++row) {
+      float factor = 0;
+      simd::store_first(&factor, f(simd::broadcast(gate[row])), 1);
+      transform(x + row * width, width, [factor](Floats value) { return value * factor; });
+    }
   });
 }
 

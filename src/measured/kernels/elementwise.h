@@ -26,6 +26,10 @@ void add_residual(float* x, const float* r, std::int64_t count);
 /// x *= f(gate) over `count` elements.
 void multiply_by_activation(ActivationKind kind, const float* gate, float* x, std::int64_t count);
 
+/// Every row of x [gates, width] times f(gate) of its own.
+void multiply_rows_by_activation(ActivationKind kind, const float* gate, float* x,
+                                 std::int64_t gates, std::int64_t width);
+
 /// x += factor · r over `count` elements.
 void add_scaled_residual(float* x, const float* r, float factor, std::int64_t count);
 

@@ -18,9 +18,10 @@ struct PositionGrid {
 };
 
 /// The table for a grid of `rows` × `columns` patches: `table` itself if it has that size, else an
-/// interpolation. `linear`: bilinear, with the corners of both grids on each other; otherwise
-/// bicubic with a = -0.75 and pixel centres at half-integers, as torch's
-/// interpolate(mode="bicubic", align_corners=False) computes it. Rows of the prefix are kept.
+/// interpolation. `linear`: bilinear, with the corners of both grids on each other. Otherwise pixel
+/// centres are at half-integers, as in torch's interpolate(align_corners=False): `bicubic` has
+/// a = -0.75; with antialiasing, which is bicubic with a = -0.5 or bilinear, the filter widens
+/// where the grid shrinks (antialias=True). Rows of the prefix are kept.
 [[nodiscard]] std::vector<float> interpolate_positions(const PositionGrid& grid, const float* table,
                                                        std::int64_t rows, std::int64_t columns,
                                                        PositionInterpolation kind);

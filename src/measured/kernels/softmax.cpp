@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "bfloat16.h"
 #include "parallel.h"
@@ -46,10 +47,12 @@ void multiply(float* values, std::int64_t count, float factor) {
   transform(values, count, [&](Floats x) { return x * factor; });
 }
 
-/// Adds the ALiBi term of every key's index.
+/// Adds the ALiBi term of every key's index, or of its distance to the query.
 void add_alibi(const SoftmaxRow& row, float* scores) {
   for (std::int64_t key = row.first; key < row.visible; ++key) {
-    const float term = row.slope * static_cast<float>(row.index + key);
+    const std::int64_t index = row.index + key;
+    const std::int64_t place = row.query ? -std::abs(index - *row.query) : index;
+    const float term = row.slope * static_cast<float>(place);
     scores[key] +=
         row.alibi_order == AlibiOrder::after_scale ? term : round_to_bfloat16(term) * row.scale;
   }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 
 #include "headroom/model_spec.h"
 
@@ -18,6 +19,8 @@ struct SoftmaxRow {
   float slope = 0;  ///< ALiBi: times a key's index, added to the scores as `alibi_order` says
   AlibiOrder alibi_order = AlibiOrder::after_scale;
   std::int64_t index = 0;  ///< index of the first of these keys, for `slope`
+  /// Index of the query, whose distance `slope` then multiplies, negated; empty: the key's index.
+  std::optional<std::int64_t> query{};
   const float* sink =
       nullptr;  ///< attention sink: one more score in the sum, without a probability
   const float* bias = nullptr;  ///< [keys], added to the scaled scores; null for none

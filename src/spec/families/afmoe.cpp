@@ -9,7 +9,7 @@ namespace {
 void read_afmoe_attention(ConfigReader& config, StackSpec& stack) {
   const std::int64_t period = config.size_or({"global_attn_every_n_layers"}, 4);
   stack.self_attention.query_key_norm = QueryKeyNormSpec{stack.norm};
-  stack.self_attention.output_gate = true;
+  stack.self_attention.output_gate = ContextGate::sigmoid;
   const WindowSpec window = read_window(config, 1024);
   const std::vector<bool> windowed = read_windowed_layers(
       config, stack.num_layers, [&](std::int64_t layer) { return (layer + 1) % period != 0; });

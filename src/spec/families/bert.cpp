@@ -63,7 +63,6 @@ void read_jina_bert(ConfigReader& config, ModelSpec& spec) {
   if (alibi) {
     spec.position.kind = PositionKind::none;
     stack.self_attention.alibi.kind = AlibiKind::power_below;
-    spec.not_run = "its ALiBi on both sides of a token has no kernel yet";
   }
   const auto gated =
       config.choice_or<std::optional<ActivationKind>>({"feed_forward_type"},
@@ -117,6 +116,16 @@ void finish_bert(const GgufMetadataReader& metadata, ConfigDraft& config) {
   config.set_count("type_vocab_size", metadata.rows("token_types.weight").value_or(0));
 }
 
+/// A gated network stands in one tensor with the other input, or beside it in older files;
+/// llama.cpp's activation is then GELU.
+void finish_jina(const GgufMetadataReader& metadata, ConfigDraft& config) {
+  finish_bert(metadata, config);
+  const std::int64_t inner = metadata.count("feed_forward_length").value_or(0);
+  const bool gated = metadata.has_tensor("blk.0.ffn_gate.weight") ||
+                     metadata.rows("blk.0.ffn_up.weight").value_or(inner) != inner;
+  config.set_text("feed_forward_type", gated ? "geglu" : "original");
+}
+
 }  // namespace
 
 std::vector<Family> bert_families() {
@@ -135,7 +144,14 @@ std::vector<Family> bert_families() {
            .classes = bert_classes("JinaBert"),
            .reader = read_jina_bert,
            .names = bert_names(),
-           .gguf = None("not supported yet")},
+           .gguf = GgufForm(GgufConversion::none,
+                            {{.name = "jina-bert-v2",
+                              .common = gguf_layer_norm_keys(),
+                              .own = {{"attention.layer_norm_epsilon", "layer_norm_eps"}},
+                              .constants = {{"add_pooling_layer", "false"},
+                                            {"position_embedding_type", "\"alibi\""}},
+                              .head_dim = GgufHeadDim::never,
+                              .finish = finish_jina}})},
           {.model_types = {"roberta"},
            .classes = either_of(roberta_classes("Roberta"), roberta_classes("XLMRoberta")),
            .reader = read_roberta,

@@ -5,7 +5,6 @@
 #include "../common_keys.h"
 #include "../family.h"
 #include "../towers/encoder_specs.h"
-#include "../towers/image_encoders.h"
 #include "../towers/tower_names.h"
 
 namespace headroom::detail {
@@ -100,12 +99,14 @@ void read_clip_pair(ConfigReader& config, ModelSpec& spec) {
   finish_pair(text, vision);
 }
 
-void read_siglip_pair(ConfigReader& config, ModelSpec& spec) {
+using TowerReader = TowerSpec (*)(ConfigReader& vision);
+
+void read_siglip_pair(ConfigReader& config, ModelSpec& spec, TowerReader read_tower) {
   ConfigReader text = config.object_or_empty("text_config");
   ConfigReader vision = config.object_or_empty("vision_config");
   config.ignore({"initializer_factor"});
   spec.head.similarity = read_siglip_text(text, spec);
-  TowerSpec tower = read_pooled_siglip(vision);
+  TowerSpec tower = read_tower(vision);
   if (tower.hidden_size != spec.head.similarity->projection_dim) {
     text.fail("projection_size",
               fmt::format("{} differs from the image encoder's hidden_size {}, so their outputs "
@@ -118,30 +119,12 @@ void read_siglip_pair(ConfigReader& config, ModelSpec& spec) {
   finish_pair(text, vision);
 }
 
-void count(ModelSpec& spec, const std::string& path, std::vector<std::int64_t> shape) {
-  spec.counted_only.push_back({path, std::move(shape), WeightRole::projector, 1,
-                               ModelPart::projector, CountedUse::part_not_run});
+void read_siglip_model(ConfigReader& config, ModelSpec& spec) {
+  read_siglip_pair(config, spec, read_pooled_siglip);
 }
 
-/// SigLIP 2 with images of any shape (arXiv 2502.14786, section 2.4.2).
-void read_siglip2(ConfigReader& config, ModelSpec& spec) {
-  std::vector<std::string> filled;  // the class's own default
-  ConfigReader text = config.object_or_empty("text_config");
-  ConfigReader vision =
-      config.object_or_empty("vision_config").with_defaults(R"({"num_patches": 256})", filled);
-  config.ignore({"initializer_factor"});
-  const SimilarityHeadSpec head = read_siglip_text(text, spec);
-  static_cast<void>(count_siglip(vision, spec));
-  count(spec, "head.weight", {head.projection_dim, spec.hidden_size});
-  count(spec, "head.bias", {head.projection_dim});
-  count(spec, "logit_scale", {1});
-  count(spec, "logit_bias", {1});
-  finish_pair(text, vision);
-  spec.assumptions.emplace_back(
-      "FLOPs, activations and time are those of the text encoder; the image encoder and both "
-      "projections count as parameters");
-  spec.not_run =
-      "its image encoder interpolates positions with antialiasing, which headroom does not run";
+void read_siglip2_model(ConfigReader& config, ModelSpec& spec) {
+  read_siglip_pair(config, spec, read_pooled_siglip2);
 }
 
 /// CLIP's text encoder as a model of its own (the text encoders of diffusion pipelines).
@@ -178,7 +161,6 @@ void read_siglip_vision_model(ConfigReader& config, ModelSpec& spec) {
   config.ignore({"dropout"});
 }
 
-constexpr None kNoNames("its image encoder is not run");
 constexpr None kNoGguf("GGUF stores image encoders only with a text model");
 
 }  // namespace
@@ -191,13 +173,13 @@ std::vector<Family> clip_families() {
            .gguf = kNoGguf},
           {.model_types = {"siglip"},
            .classes = one_class("SiglipModel"),
-           .reader = read_siglip_pair,
+           .reader = read_siglip_model,
            .names = clip_names(),
            .gguf = kNoGguf},
           {.model_types = {"siglip2"},
            .classes = one_class("Siglip2Model"),
-           .reader = read_siglip2,
-           .names = kNoNames,
+           .reader = read_siglip2_model,
+           .names = clip_names(),
            .gguf = kNoGguf},
           {.model_types = {"clip_text_model"},
            .classes = one_class("CLIPTextModel"),

@@ -21,9 +21,36 @@ struct LayerKinds {
   std::int64_t compressed_rate = 0;
 };
 
+/// The schedule as transformers 5 writes it: names of layers, and the rates of two kinds. Without
+/// names, the first two layers compress all keys, and every second one after them.
+LayerKinds read_named_kinds(ConfigReader& config, std::int64_t num_layers) {
+  LayerKinds layers{{}, 4, 128};
+  ConfigReader rates = config.object_or_empty("compress_rates");
+  layers.indexed_rate = rates.size_or({"compressed_sparse_attention"}, layers.indexed_rate);
+  layers.compressed_rate = rates.size_or({"heavily_compressed_attention"}, layers.compressed_rate);
+  rates.finish();
+  const std::vector<std::string> names = config.texts("layer_types");
+  if (!names.empty() && std::ssize(names) != num_layers) {
+    config.fail("layer_types",
+                fmt::format("has {} entries for {} layers", names.size(), num_layers),
+                "name each of num_hidden_layers");
+  }
+  for (std::int64_t layer = 0; layer < num_layers; ++layer) {
+    const bool every_second = layer > 2 && layer % 2 == 1;
+    LayerKind kind = every_second ? LayerKind::indexed : LayerKind::compressed;
+    const std::string name = names.empty() ? "" : names[static_cast<std::size_t>(layer)];
+    if (name == "sliding_attention") kind = LayerKind::window;
+    if (name == "compressed_sparse_attention") kind = LayerKind::indexed;
+    if (name == "heavily_compressed_attention") kind = LayerKind::compressed;
+    layers.kinds.push_back(kind);
+  }
+  return layers;
+}
+
 /// Reads compress_ratios, of which entries after the last layer belong to prediction layers. The
 /// class names two rates; the lower one has the indexer.
 LayerKinds read_layer_kinds(ConfigReader& config, std::int64_t num_layers) {
+  if (!config.has("compress_ratios")) return read_named_kinds(config, num_layers);
   const std::vector<std::int64_t> rates = config.counts("compress_ratios");
   if (std::ssize(rates) < num_layers) {
     config.fail("compress_ratios",
@@ -90,12 +117,32 @@ void read_attention(ConfigReader& config, ModelSpec& spec) {
   RopeSpec compressed = spec.position.rope;
   compressed.theta = config.number_or({"compress_rope_theta"}, 160000);
   RopeSpec& plain = spec.position.rope;
+  plain = read_rope_of(config, "main", spec.position, attention.head_dim, plain);
+  compressed = read_rope_of(config, "compress", spec.position, attention.head_dim, compressed);
+  compressed.rotary_dim = 0;  // qk_rope_head_dim has it
   plain = RopeSpec{.theta = plain.theta, .layout = RopeLayout::interleaved};
   const LayerKinds layers = read_layer_kinds(config, stack.num_layers);
   set_compression(stack, layers, LayerKind::indexed,
                   {layers.indexed_rate, CompressionOverlap::previous_window}, compressed, indexer);
   set_compression(stack, layers, LayerKind::compressed,
                   {layers.compressed_rate, CompressionOverlap::none}, compressed, std::nullopt);
+}
+
+/// The layers whose experts are chosen by scores; the others look them up by token.
+std::vector<bool> read_scored_layers(ConfigReader& config, std::int64_t num_layers) {
+  const std::int64_t hashed = config.count_or({"num_hash_layers"}, 3);
+  const std::vector<std::string> types = config.texts("mlp_layer_types");
+  if (!types.empty() && std::ssize(types) != num_layers) {
+    config.fail("mlp_layer_types",
+                fmt::format("has {} entries for {} layers", types.size(), num_layers),
+                "write \"hash_moe\" or \"moe\" for each of num_hidden_layers");
+  }
+  std::vector<bool> scored;
+  for (std::int64_t layer = 0; layer < num_layers; ++layer) {
+    const bool listed = !types.empty();
+    scored.push_back(listed ? types[static_cast<std::size_t>(layer)] == "moe" : layer >= hashed);
+  }
+  return scored;
 }
 
 void read_experts_of_v4(ConfigReader& config, StackSpec& stack) {
@@ -116,10 +163,7 @@ void read_experts_of_v4(ConfigReader& config, StackSpec& stack) {
   stack.ffn.intermediate_size = experts.intermediate_size;
   stack.ffn.experts = experts;
   for (LayerVariant& variant : stack.variants) variant.ffn = stack.ffn;
-  const std::int64_t hashed = config.count_or({"num_hash_layers"}, 3);
-  std::vector<bool> scored;
-  for (std::int64_t layer = 0; layer < stack.num_layers; ++layer) scored.push_back(layer >= hashed);
-  vary_layers(stack, scored, [](LayerVariant& variant) {
+  vary_layers(stack, read_scored_layers(config, stack.num_layers), [](LayerVariant& variant) {
     variant.ffn.experts->selection = ExpertSelection::token_table;
     variant.ffn.experts->correction_bias = false;
   });
@@ -150,9 +194,11 @@ void read_deepseek_v4(ConfigReader& config, ModelSpec& spec) {
   defaults.num_key_value_heads = 1;
   defaults.max_position_embeddings = 1048576;
   defaults.rope.layout = RopeLayout::interleaved;
+  defaults.rope.by_layer_type = config.object_or_empty("rope_parameters").is_object("main");
   defaults.bias = BiasRule::none;
   read_decoder(config, spec, defaults);
   config.expect_flag("attention_bias", false);
+  config.expect_flag("mlp_bias", false);
   StackSpec& stack = *spec.decoder;
   stack.hyper_connections = HyperConnectionSpec{config.size_or({"hc_mult"}, 4),
                                                 config.size_or({"hc_sinkhorn_iters"}, 20)};
@@ -164,6 +210,36 @@ void read_deepseek_v4(ConfigReader& config, ModelSpec& spec) {
   spec.not_run = "its compressed attention and hyper-connections have no kernels yet";
 }
 
+void finish_deepseek4(const GgufMetadataReader& metadata, ConfigDraft& config) {
+  finish_prediction_layers(metadata, config);
+  config.set_counts("compress_ratios", metadata.counts("attention.compress_ratios"));
+  finish_rope_scaling(metadata, config);
+}
+
+GgufForm deepseek4_form() {
+  return GgufForm(GgufConversion::unknown,
+                  {{.name = "deepseek4",
+                    .common = gguf_expert_keys(),
+                    .own = {{"attention.q_lora_rank", "q_lora_rank"},
+                            {"attention.sliding_window", "sliding_window"},
+                            {"attention.indexer.head_count", "index_n_heads"},
+                            {"attention.indexer.key_length", "index_head_dim"},
+                            {"attention.indexer.top_k", "index_topk"},
+                            {"attention.output_group_count", "o_groups"},
+                            {"attention.output_lora_rank", "o_lora_rank"},
+                            {"attention.compress_rope_freq_base", "compress_rope_theta"},
+                            {"rope.dimension_count", "qk_rope_head_dim"},
+                            {"expert_count", "n_routed_experts"},
+                            {"expert_shared_count", "n_shared_experts"},
+                            {"expert_feed_forward_length", "moe_intermediate_size"},
+                            {"expert_weights_scale", "routed_scaling_factor"},
+                            {"hyper_connection.count", "hc_mult"},
+                            {"hyper_connection.sinkhorn_iterations", "hc_sinkhorn_iters"},
+                            {"hash_layer_count", "num_hash_layers"}},
+                    .head_dim = GgufHeadDim::always,
+                    .finish = finish_deepseek4}});
+}
+
 }  // namespace
 
 std::vector<Family> deepseek_v4_families() {
@@ -171,7 +247,7 @@ std::vector<Family> deepseek_v4_families() {
            .classes = llama_classes("DeepseekV4"),
            .reader = read_deepseek_v4,
            .names = None("headroom counts this model but cannot run it"),
-           .gguf = None("not supported yet")}};
+           .gguf = deepseek4_form()}};
 }
 
 }  // namespace headroom::detail

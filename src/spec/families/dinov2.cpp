@@ -57,8 +57,7 @@ void read_dinov2(ConfigReader& config, ModelSpec& spec) {
 void read_dinov2_with_registers(ConfigReader& config, ModelSpec& spec) {
   read_dinov2(config, spec);
   spec.embedding.image->registers = config.count_or({"num_register_tokens"}, 4);
-  // This class interpolates with antialiasing, which is not run: images have the config's size.
-  spec.embedding.image->interpolation = PositionInterpolation::none;
+  spec.embedding.image->interpolation = PositionInterpolation::bicubic_antialiased;
 }
 
 /// Every projection has a key of its own for its bias.

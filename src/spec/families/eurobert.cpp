@@ -69,14 +69,25 @@ constexpr NameRule kEuroBert[] = {
     {"head.classifier.dense.%", "dense.%"},
 };
 
+NameTable eurobert_names() {
+  NameTable names = llama_names({kEuroBert});
+  names.extras.push_back({"lm_head.bias", ExtraKind::unused_head});
+  return names;
+}
+
 }  // namespace
 
 std::vector<Family> eurobert_families() {
-  return {{.model_types = {"eurobert"},
-           .classes = eurobert_classes(),
-           .reader = read_eurobert,
-           .names = llama_names({kEuroBert}),
-           .gguf = None("llama.cpp does not support this architecture")}};
+  return {
+      {.model_types = {"eurobert"},
+       .classes = eurobert_classes(),
+       .reader = read_eurobert,
+       .names = eurobert_names(),
+       .gguf = GgufForm(GgufConversion::none, {{.name = "eurobert",
+                                                .common = gguf_rms_norm_keys(),
+                                                .flags = {{"blk.0.attn_q.bias", "attention_bias"},
+                                                          {"blk.0.ffn_down.bias", "mlp_bias"}},
+                                                .head_dim = GgufHeadDim::always}})}};
 }
 
 }  // namespace headroom::detail

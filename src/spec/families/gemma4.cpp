@@ -329,6 +329,56 @@ constexpr NameRule kGemma3n[] = {
     {"decoder.layers.laurel.norm.%", "layers.{}.laurel.post_laurel_norm.%"},
 };
 
+constexpr NameRule kGemma3nGguf[] = {
+    {"altup_inputs.projection.1.%", "altup_proj.%", part(0)},
+    {"altup_inputs.projection.2.%", "altup_proj.%", part(1)},
+    {"altup_inputs.projection.3.%", "altup_proj.%", part(2)},
+    {"altup_output.projection.1.%", "altup_unembd_proj.%", part(0)},
+    {"altup_output.projection.2.%", "altup_unembd_proj.%", part(1)},
+    {"altup_output.projection.3.%", "altup_unembd_proj.%", part(2)},
+    {"layers.altup.router.%", "blk.{}.altup_router.%"},
+    {"layers.altup.router_norm.%", "blk.{}.altup_router_norm.%"},
+    {"layers.altup.prediction.%", "blk.{}.altup_predict_coef.%"},
+    {"layers.altup.correction.%", "blk.{}.altup_correct_coef.%"},
+    {"layers.altup.output_scale", "blk.{}.altup_correct_scale.weight"},
+    {"layers.laurel.left.%", "blk.{}.laurel_l.%"},
+    {"layers.laurel.right.%", "blk.{}.laurel_r.%"},
+    {"layers.laurel.norm.%", "blk.{}.laurel_post_norm.%"},
+};
+
+/// Files hold the standard deviations above which gates pass, -infinity where all do; the config,
+/// the share of a normal distribution below.
+void finish_gemma3n(const GgufMetadataReader& metadata, ConfigDraft& config) {
+  finish_windows(metadata, config);
+  config.set_count("laurel_rank", metadata.rows("blk.0.laurel_l.weight").value_or(0));
+  config.set_count("vocab_size_per_layer_input",
+                   metadata.rows("per_layer_token_embd.weight").value_or(metadata.vocab_size()));
+  const auto deviations = metadata.numbers_by_layer("activation_sparsity_scale");
+  if (!deviations) return;
+  std::vector<double> shares;
+  for (const double deviation : *deviations) {
+    shares.push_back(std::erfc(-deviation / std::numbers::sqrt2) / 2);
+  }
+  config.set_numbers("activation_sparsity_pattern", shares);
+}
+
+GgufForm gemma3n_form() {
+  return GgufForm(GgufConversion::none,
+                  {{.name = "gemma3n",
+                    .common = gguf_rms_norm_keys(),
+                    .own = {{"attention.shared_kv_layers", "num_kv_shared_layers"},
+                            {"attention.sliding_window", "sliding_window"},
+                            {"rope.freq_base_swa", "rope_local_base_freq"},
+                            {"embedding_length_per_layer_input", "hidden_size_per_layer_input"},
+                            {"altup.active_idx", "altup_active_idx"},
+                            {"altup.num_inputs", "altup_num_inputs"},
+                            {"final_logit_softcapping", "final_logit_softcapping"}},
+                    .flags = {{"blk.0.altup_correct_scale.weight", "altup_correct_scale"}},
+                    .head_dim = GgufHeadDim::always,
+                    .finish = finish_gemma3n}},
+                  {kGemma3nGguf, kGemma4Gguf});
+}
+
 NameTable gemma4_names() {
   NameTable names = llama_names({kGemma3n, kGemma4, sandwich_norm_rules(), query_key_norm_rules()});
   for (const char* const unused : {"self_attn.k_proj.weight", "self_attn.v_proj.weight",
@@ -348,7 +398,7 @@ std::vector<Family> gemma4_families() {
        .classes = either_of(decoder_classes("Gemma3n", kTiedHead), one_class("Gemma3nTextModel")),
        .reader = read_gemma3n_text,
        .names = gemma4_names(),
-       .gguf = None("not supported yet")},
+       .gguf = gemma3n_form()},
       {.model_types = {"gemma4_text"},
        .classes = either_of(decoder_classes("Gemma4", kTiedHead), one_class("Gemma4TextModel")),
        .reader = read_gemma4_text,

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "../decoder.h"
+#include "../deepseek_layers.h"
 #include "../family.h"
 
 namespace headroom::detail {
@@ -25,6 +26,13 @@ void read_latent_attention_without_positions(ConfigReader& config, ModelSpec& sp
   spec.position.kind = PositionKind::none;
 }
 
+/// A config as transformers 5 writes it: layer_types, and keys of its own for the delta layers.
+/// Without layer_types, every fourth layer from the fifth on has latent attention.
+std::vector<bool> read_named_full_layers(ConfigReader& config, std::int64_t num_layers) {
+  return read_full_attention_layers(config, num_layers, {"linear_attention"},
+                                    [](std::int64_t layer) { return layer > 0 && layer % 4 == 0; });
+}
+
 /// The layers with latent attention, numbered from 1 in `full_attn_layers`.
 std::vector<bool> read_kimi_full_layers(ConfigReader& linear, std::int64_t num_layers) {
   const std::vector<std::int64_t> full = linear.counts("full_attn_layers");
@@ -43,22 +51,26 @@ std::vector<bool> read_kimi_full_layers(ConfigReader& linear, std::int64_t num_l
 
 void read_kimi_delta_layers(ConfigReader& config, StackSpec& stack) {
   auto linear = config.object("linear_attn_config");
-  if (!linear) {
-    config.fail("linear_attn_config", "is missing", "name the layers and their heads");
-  }
   GatedDeltaSpec delta;
-  delta.num_key_heads = delta.num_value_heads = linear->size({"num_heads"});
-  delta.key_head_dim = delta.value_head_dim = linear->size({"head_dim"});
-  delta.conv_kernel_dim = linear->size({"short_conv_kernel_size"});
+  delta.num_key_heads =
+      linear ? linear->size({"num_heads"}) : config.size_or_of_class({"linear_num_heads"}, 32);
+  delta.key_head_dim =
+      linear ? linear->size({"head_dim"}) : config.size_or_of_class({"linear_head_dim"}, 128);
+  delta.conv_kernel_dim = linear ? linear->size({"short_conv_kernel_size"})
+                                 : config.size_or_of_class({"linear_conv_kernel_dim"}, 4);
+  delta.num_value_heads = delta.num_key_heads;
+  delta.value_head_dim = delta.key_head_dim;
   delta.decay = DeltaDecay::each_key_dim;
   delta.projection_rank = delta.key_head_dim;
   delta.gate = ActivationKind::sigmoid;
-  vary_layers(stack, read_kimi_full_layers(*linear, stack.num_layers), [&](LayerVariant& variant) {
+  const std::vector<bool> full = linear ? read_kimi_full_layers(*linear, stack.num_layers)
+                                        : read_named_full_layers(config, stack.num_layers);
+  vary_layers(stack, full, [&](LayerVariant& variant) {
     variant.self_attention.kind = AttentionKind::gated_delta;
     variant.self_attention.gated_delta = delta;
     variant.self_attention.latent.reset();
   });
-  linear->finish();
+  if (linear) linear->finish();
 }
 
 void read_kimi_experts(ConfigReader& config, StackSpec& stack) {
@@ -72,7 +84,9 @@ void read_kimi_experts(ConfigReader& config, StackSpec& stack) {
   experts.scaling_factor = config.number_or({"routed_scaling_factor"}, 1);
   experts.normalise = config.flag_or({"moe_renormalize"}, true);
   experts.scoring = RouterScoring::sigmoid;
-  experts.correction_bias = experts.correction_bias_is_parameter = true;
+  experts.correction_bias = true;
+  // The publisher's class registers it as one, and transformers' as a buffer.
+  experts.correction_bias_is_parameter = config.is_object("linear_attn_config");
   experts.group_score = GroupScore::two_best;
   config.expect_text("moe_router_activation_func", "sigmoid");
   const bool grouped = config.flag_or({"use_grouped_topk"}, true);
@@ -82,20 +96,17 @@ void read_kimi_experts(ConfigReader& config, StackSpec& stack) {
     experts.num_groups = groups;
     experts.chosen_groups = chosen;
   }
-  config.expect_number("moe_layer_freq", 1);
-  const std::int64_t dense = config.count_or({"first_k_dense_replace"}, 0);
-  std::vector<bool> routed;
-  for (std::int64_t layer = 0; layer < stack.num_layers; ++layer) routed.push_back(layer >= dense);
-  set_experts(stack, routed, experts);
+  spread_experts(config, stack, experts, 0);
 }
 
 void read_kimi_linear(ConfigReader& config, ModelSpec& spec) {
   DecoderDefaults defaults;
   defaults.bias = BiasRule::none;
   // Heads have the sizes of linear_attn_config and of the latent attention.
-  config.ignore({"head_dim", "num_nextn_predict_layers"});
+  config.ignore({"head_dim", "qk_head_dim", "num_nextn_predict_layers"});
   defaults.max_position_embeddings = config.size_or({"model_max_length"}, 2048);
   read_decoder(config, spec, defaults);
+  config.expect_flag("attention_bias", false);
   read_latent_attention_without_positions(config, spec);
   read_kimi_delta_layers(config, *spec.decoder);
   read_kimi_experts(config, *spec.decoder);
@@ -131,6 +142,60 @@ constexpr NameRule kKimi[] = {
      "layers.{}.block_sparse_moe.shared_experts.down_proj.%"},
 };
 
+constexpr NameRule kKimiGguf[] = {
+    {"layers.delta.query.%", "blk.{}.attn_q.%"},
+    {"layers.delta.key.%", "blk.{}.attn_k.%"},
+    {"layers.delta.value.%", "blk.{}.attn_v.%"},
+    {"layers.delta.convolution.%", "blk.{}.ssm_conv1d_{qkv}.%"},
+    {"layers.delta.alpha_a.%", "blk.{}.ssm_f_a.%"},
+    {"layers.delta.alpha_b.%", "blk.{}.ssm_f_b.%"},
+    {"layers.delta.gate_a.%", "blk.{}.ssm_g_a.%"},
+    {"layers.delta.gate_b.%", "blk.{}.ssm_g_b.%"},
+    {"layers.delta.beta.%", "blk.{}.ssm_beta.%"},
+    {"layers.delta.dt_bias", "blk.{}.ssm_dt.bias"},
+    {"layers.delta.a_log", "blk.{}.ssm_a"},
+    {"layers.delta.context_norm.%", "blk.{}.ssm_norm.%"},
+    {"layers.delta.output.%", "blk.{}.attn_output.%"},
+};
+
+/// Layers without key-value heads are delta layers, which have as many heads as the others.
+void finish_kimi_linear(const GgufMetadataReader& metadata, ConfigDraft& config) {
+  std::vector<std::string> types;
+  for (const bool attends : finish_key_value_heads(metadata, config)) {
+    types.emplace_back(attends ? "full_attention" : "linear_attention");
+  }
+  config.set_texts("layer_types", types);
+  const std::int64_t heads = metadata.count("attention.head_count").value_or(0);
+  const std::int64_t key = metadata.count("attention.key_length_mla").value_or(0);
+  const std::int64_t rotary = metadata.count("rope.dimension_count").value_or(0);
+  if (key <= rotary) metadata.fail("attention.key_length_mla", "does not exceed the rotated part");
+  config.set_count("num_key_value_heads", heads);
+  config.set_count("linear_num_heads", heads);
+  config.set_count("qk_nope_head_dim", key - rotary);
+}
+
+GgufForm kimi_linear_form() {
+  return GgufForm(GgufConversion::unknown,
+                  {{.name = "kimi-linear",
+                    .common = gguf_hybrid_keys(),
+                    .own = {{"feed_forward_length", "intermediate_size"},
+                            {"attention.q_lora_rank", "q_lora_rank"},
+                            {"attention.kv_lora_rank", "kv_lora_rank"},
+                            {"attention.value_length_mla", "v_head_dim"},
+                            {"rope.dimension_count", "qk_rope_head_dim"},
+                            {"ssm.conv_kernel", "linear_conv_kernel_dim"},
+                            {"kda.head_dim", "linear_head_dim"},
+                            {"expert_count", "num_experts"},
+                            {"expert_used_count", "num_experts_per_token"},
+                            {"expert_shared_count", "num_shared_experts"},
+                            {"expert_feed_forward_length", "moe_intermediate_size"},
+                            {"expert_weights_scale", "routed_scaling_factor"},
+                            {"leading_dense_block_count", "first_k_dense_replace"}},
+                    .head_dim = GgufHeadDim::never,
+                    .finish = finish_kimi_linear}},
+                  {kKimiGguf});
+}
+
 }  // namespace
 
 std::vector<Family> kimi_linear_families() {
@@ -138,7 +203,7 @@ std::vector<Family> kimi_linear_families() {
            .classes = llama_classes("KimiLinear"),
            .reader = read_kimi_linear,
            .names = llama_names({kKimi, mixtral_expert_rules()}),
-           .gguf = None("not supported yet")}};
+           .gguf = kimi_linear_form()}};
 }
 
 }  // namespace headroom::detail

@@ -1,6 +1,9 @@
 // MiMo: Qwen2 (arXiv 2505.07608). MiMo-V2-Flash: windowed layers with more key-value heads and
 // sinks, narrower values, sigmoid routing (Xiaomi, MiMo-V2-Flash).
+#include <fmt/format.h>
+
 #include "../decoder.h"
+#include "../deepseek_layers.h"
 #include "../family.h"
 
 namespace headroom::detail {
@@ -19,20 +22,62 @@ std::vector<bool> read_marked_layers(ConfigReader& config, std::string_view key,
   return {marks.begin(), marks.end()};
 }
 
+/// Configs as published, with keys for windowed layers; or as transformers 5 writes them, in which
+/// these have twice the key-value heads, and sinks.
+enum class ConfigForm { published, transformers };
+
+struct LayerRopes {
+  RopeSpec full;
+  RopeSpec windowed;
+};
+
+LayerRopes read_ropes(ConfigReader& config, ConfigForm form, const ModelSpec& spec) {
+  LayerRopes ropes{spec.position.rope, spec.position.rope};
+  switch (form) {
+    case ConfigForm::published:
+      ropes.windowed.theta = config.number_or({"swa_rope_theta"}, ropes.full.theta);
+      break;
+    case ConfigForm::transformers: {
+      const std::int64_t head_dim = spec.decoder->self_attention.head_dim;
+      RopeSpec absent;
+      absent.rotary_dim = static_cast<std::int64_t>(static_cast<double>(head_dim) * 0.334);
+      ropes.windowed = read_rope_of(config, "sliding_attention", spec.position, head_dim, absent);
+      absent.theta = 5e6;
+      ropes.full = read_rope_of(config, "full_attention", spec.position, head_dim, absent);
+      break;
+    }
+  }
+  return ropes;
+}
+
 /// The windowed layers' own sizes.
-AttentionSpec read_windowed_attention(ConfigReader& config, AttentionSpec attention,
-                                      const RopeSpec& full) {
+AttentionSpec read_windowed_attention(ConfigReader& config, ConfigForm form,
+                                      AttentionSpec attention, const RopeSpec& rope) {
+  const bool published = form == ConfigForm::published;
   attention.num_attention_heads =
       config.size_or({"swa_num_attention_heads"}, attention.num_attention_heads);
-  attention.num_key_value_heads =
-      config.size_or({"swa_num_key_value_heads"}, attention.num_key_value_heads);
+  attention.num_key_value_heads = config.size_or(
+      {"swa_num_key_value_heads"}, attention.num_key_value_heads * (published ? 1 : 2));
   attention.head_dim = config.size_or({"swa_head_dim"}, attention.head_dim);
   attention.value_head_dim = config.size_or({"swa_v_head_dim"}, attention.value_head_dim);
-  attention.sinks = config.flag_or({"add_swa_attention_sink_bias"}, false);
-  attention.window = {WindowKind::sliding, config.size({"sliding_window", "sliding_window_size"})};
-  attention.rope = full;
-  attention.rope->theta = config.number_or({"swa_rope_theta"}, full.theta);
+  attention.sinks = config.flag_or({"add_swa_attention_sink_bias"}, !published);
+  attention.window = {WindowKind::sliding,
+                      published ? config.size({"sliding_window", "sliding_window_size"})
+                                : config.size_or({"sliding_window"}, 129)};
+  attention.rope = rope;
   return attention;
+}
+
+/// In the class's own schedule, the first layer and every sixth attend to all keys.
+std::vector<bool> read_full_layers(ConfigReader& config, ConfigForm form, std::int64_t num_layers) {
+  if (form == ConfigForm::published) {
+    std::vector<bool> full = read_marked_layers(config, kWindowedLayers, num_layers);
+    full.flip();
+    return full;
+  }
+  return read_full_attention_layers(
+      config, num_layers, {"sliding_attention"},
+      [](std::int64_t layer) { return layer == 0 || (layer + 1) % 6 == 0; });
 }
 
 ExpertsSpec read_mimo_experts(ConfigReader& config) {
@@ -47,28 +92,43 @@ ExpertsSpec read_mimo_experts(ConfigReader& config) {
   experts.scaling_factor = config.number_or({"routed_scaling_factor"}, 1);
   config.expect_text("scoring_func", "sigmoid");
   config.expect_text("topk_method", "noaux_tc");
-  config.expect_number("n_group", 1);
-  config.expect_number("topk_group", 1);
+  experts.group_score = GroupScore::two_best;
+  read_groups(config, experts, GroupLimit::groups, {});
   return experts;
 }
 
-void read_mimo_v2_flash(ConfigReader& config, ModelSpec& spec) {
-  DecoderDefaults defaults;
-  defaults.norm_eps = config.number_or({"layernorm_epsilon"}, 1e-5);
-  defaults.bias = BiasRule::key_for_query_key_value;
-  read_decoder(config, spec, defaults);
+void read_mimo_layers(ConfigReader& config, ConfigForm form, ModelSpec& spec) {
   StackSpec& stack = *spec.decoder;
+  const LayerRopes ropes = read_ropes(config, form, spec);
+  spec.position.rope = ropes.full;
   AttentionSpec& full = stack.self_attention;
   full.value_head_dim = config.size_or({"v_head_dim"}, full.head_dim);
   full.sinks = config.flag_or({"add_full_attention_sink_bias"}, false);
-  const AttentionSpec windowed = read_windowed_attention(config, full, spec.position.rope);
-  std::vector<bool> is_full = read_marked_layers(config, kWindowedLayers, stack.num_layers);
-  is_full.flip();
+  const bool unscaled = form == ConfigForm::published || config.is_null("attention_value_scale");
+  full.value_multiplier = config.number_or({"attention_value_scale"}, unscaled ? 1 : 0.707);
+  const AttentionSpec windowed = read_windowed_attention(config, form, full, ropes.windowed);
+  const std::vector<bool> is_full = read_full_layers(config, form, stack.num_layers);
   vary_layers(stack, is_full, [&](LayerVariant& variant) { variant.self_attention = windowed; });
-  set_experts(stack, read_marked_layers(config, kExpertLayers, stack.num_layers),
-              read_mimo_experts(config));
-  // A factor of the values; a name of the window in other engines; layers for drafting tokens.
-  config.ignore({"attention_value_scale", "attention_chunk_size", "num_nextn_predict_layers"});
+}
+
+void read_mimo_v2_flash(ConfigReader& config, ModelSpec& spec) {
+  const bool published = config.has(kWindowedLayers) || config.has(kExpertLayers);
+  const ConfigForm form = published ? ConfigForm::published : ConfigForm::transformers;
+  DecoderDefaults defaults;
+  defaults.norm_eps = config.number_or({"layernorm_epsilon"}, 1e-5);
+  defaults.bias = BiasRule::key_for_query_key_value;
+  defaults.rope.by_layer_type = !published;
+  read_decoder(config, spec, defaults);
+  read_mimo_layers(config, form, spec);
+  const ExpertsSpec experts = read_mimo_experts(config);
+  StackSpec& stack = *spec.decoder;
+  if (published) {
+    set_experts(stack, read_marked_layers(config, kExpertLayers, stack.num_layers), experts);
+  } else {
+    spread_experts(config, stack, experts, 1);
+  }
+  // A name of the window in other engines; layers for drafting tokens.
+  config.ignore({"attention_chunk_size", "num_nextn_predict_layers"});
 }
 
 void read_mimo(ConfigReader& config, ModelSpec& spec) {
@@ -79,6 +139,66 @@ void read_mimo(ConfigReader& config, ModelSpec& spec) {
   read_decoder(config, spec, defaults);
   read_qwen_windows(config, *spec.decoder);
   config.ignore({"num_nextn_predict_layers"});  // layers for drafting tokens, left out
+}
+
+constexpr NameRule kMimo[] = {
+    {"decoder.layers.attention.sinks", "layers.{}.self_attn.attention_sink_bias"},
+    {"decoder.layers.attention.sinks", "layers.{}.self_attn.sinks"},
+};
+
+NameTable mimo_names() {
+  NameTable names = llama_names({kMimo, shared_expert_rules(), routed_expert_rules()});
+  names.extras.push_back({"model.mtp.", ExtraKind::multi_token_prediction, NamePart::beginning});
+  return names;
+}
+
+/// Layer by layer: windows, key-value heads, routers and sinks.
+void finish_mimo2(const GgufMetadataReader& metadata, ConfigDraft& config) {
+  finish_prediction_layers(metadata, config);
+  finish_partial_rotary(metadata, config);
+  const std::int64_t layers = metadata.count("block_count").value_or(0) -
+                              metadata.count("nextn_predict_layers").value_or(0);
+  std::vector<std::int64_t> windowed = metadata.counts_by_layer("attention.sliding_window_pattern");
+  const std::vector<std::int64_t> heads = metadata.counts_by_layer("attention.head_count_kv");
+  std::vector<std::int64_t> routed;
+  const auto has = [&](std::int64_t layer, const char* tensor) {
+    return metadata.has_tensor(fmt::format("blk.{}.{}.weight", layer, tensor));
+  };
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    const auto index = static_cast<std::size_t>(layer);
+    const bool window = windowed[index] != 0;
+    config.set_count(window ? "swa_num_key_value_heads" : "num_key_value_heads", heads[index]);
+    config.set_flag(window ? "add_swa_attention_sink_bias" : "add_full_attention_sink_bias",
+                    has(layer, "attn_sinks"));
+    routed.push_back(has(layer, "ffn_gate_inp") ? 1 : 0);
+  }
+  windowed.resize(static_cast<std::size_t>(layers));
+  config.set_counts(kWindowedLayers, windowed);
+  config.set_counts(kExpertLayers, routed);
+}
+
+GgufForm mimo2_form() {
+  return GgufForm(GgufConversion::none,
+                  {{.name = "mimo2",
+                    .own = {{"context_length", "max_position_embeddings"},
+                            {"embedding_length", "hidden_size"},
+                            {"feed_forward_length", "intermediate_size"},
+                            {"attention.head_count", "num_attention_heads"},
+                            {"attention.layer_norm_rms_epsilon", "rms_norm_eps"},
+                            {"attention.value_length", "v_head_dim"},
+                            {"attention.value_scale", "attention_value_scale"},
+                            {"attention.sliding_window", "sliding_window"},
+                            {"rope.freq_base", "rope_theta"},
+                            {"rope.freq_base_swa", "swa_rope_theta"},
+                            {"expert_count", "n_routed_experts"},
+                            {"expert_used_count", "num_experts_per_tok"},
+                            {"expert_feed_forward_length", "moe_intermediate_size"},
+                            {"expert_group_count", "n_group"},
+                            {"expert_group_used_count", "topk_group"},
+                            {"expert_weights_scale", "routed_scaling_factor"}},
+                    .flags = {{"blk.0.attn_q.bias", "attention_bias"}},
+                    .head_dim = GgufHeadDim::always,
+                    .finish = finish_mimo2}});
 }
 
 }  // namespace
@@ -92,8 +212,8 @@ std::vector<Family> mimo_families() {
           {.model_types = {"mimo_v2_flash"},
            .classes = llama_classes("MiMoV2Flash"),
            .reader = read_mimo_v2_flash,
-           .names = None("the factor of its values is not run"),
-           .gguf = None("not supported yet")}};
+           .names = mimo_names(),
+           .gguf = mimo2_form()}};
 }
 
 }  // namespace headroom::detail

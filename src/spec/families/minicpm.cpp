@@ -66,6 +66,18 @@ void finish_minicpm(const GgufMetadataReader& metadata, ConfigDraft& config) {
   if (logits) config.set_number("dim_model_base", static_cast<double>(width) / *logits);
 }
 
+/// The class's own factors, which llama.cpp fixes, are not stored; nor is the size of a value head.
+void finish_minicpm3(const GgufMetadataReader& metadata, ConfigDraft& config) {
+  const std::int64_t heads = metadata.count("attention.head_count").value_or(0);
+  const std::int64_t key = metadata.count("attention.key_length").value_or(0);
+  const std::int64_t rotary = metadata.count("rope.dimension_count").value_or(0);
+  if (heads <= 0) metadata.fail("attention.head_count", "is missing");
+  if (key <= rotary) metadata.fail("attention.key_length", "does not exceed the rotated part");
+  const auto rows = metadata.rows("blk.0.attn_kv_b.weight");
+  config.set_count("qk_nope_head_dim", key - rotary);
+  if (rows) config.set_count("v_head_dim", *rows / heads - (key - rotary));
+}
+
 }  // namespace
 
 std::vector<Family> minicpm_families() {
@@ -85,7 +97,14 @@ std::vector<Family> minicpm_families() {
            .classes = decoder_classes("MiniCPM3", {.tied = true, .float32_logits = true}),
            .reader = read_minicpm3,
            .names = deepseek_names(),
-           .gguf = None("not supported yet")}};
+           .gguf = GgufForm(GgufConversion::none,
+                            {{.name = "minicpm3",
+                              .common = gguf_rms_norm_keys(),
+                              .own = {{"attention.q_lora_rank", "q_lora_rank"},
+                                      {"attention.kv_lora_rank", "kv_lora_rank"},
+                                      {"rope.dimension_count", "qk_rope_head_dim"}},
+                              .head_dim = GgufHeadDim::never,
+                              .finish = finish_minicpm3}})}};
 }
 
 }  // namespace headroom::detail

@@ -1,5 +1,7 @@
 // MiniMax M3: grouped-query attention over blocks of keys that an indexer chooses, routed and
 // shared experts, a vision tower (transformers, models/minimax_m3_vl).
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "../decoder.h"
@@ -10,6 +12,9 @@
 namespace headroom::detail {
 namespace {
 
+/// Layers that a list marks if the config lacks it.
+enum class LayersWhenAbsent { none, all };
+
 /// One entry per layer, from a list of 0 and 1.
 std::vector<bool> read_layer_flags(ConfigReader& config, std::string_view key,
                                    std::int64_t num_layers) {
@@ -19,6 +24,25 @@ std::vector<bool> read_layer_flags(ConfigReader& config, std::string_view key,
   }
   std::vector<bool> flags(values.size());
   for (std::size_t layer = 0; layer < values.size(); ++layer) flags[layer] = values[layer] != 0;
+  return flags;
+}
+
+/// One entry per layer: true for the word `marked`, false for `other`; `absent` without the key.
+std::vector<bool> read_layer_words(ConfigReader& config, std::string_view key,
+                                   std::int64_t num_layers, std::string_view marked,
+                                   std::string_view other, LayersWhenAbsent absent) {
+  const std::vector<std::string> words = config.texts(key);
+  std::vector<bool> flags(static_cast<std::size_t>(num_layers), absent == LayersWhenAbsent::all);
+  if (words.empty()) return flags;
+  if (words.size() != flags.size()) {
+    config.fail(key, "does not have an entry for every layer", "name each of num_hidden_layers");
+  }
+  for (std::size_t layer = 0; layer < words.size(); ++layer) {
+    flags[layer] = words[layer] == marked;
+    if (flags[layer] || words[layer] == other) continue;
+    config.fail(key, fmt::format("\"{}\" is not supported", words[layer]),
+                fmt::format("use {} or {}", marked, other));
+  }
   return flags;
 }
 
@@ -33,30 +57,58 @@ void read_minimax_experts(ConfigReader& config, StackSpec& stack) {
   experts.normalise = true;
   experts.scaling_factor = config.number_or({"routed_scaling_factor"}, 2);
   config.expect_text("scoring_func", "sigmoid");
-  const std::vector<bool> routed = read_layer_flags(config, "moe_layer_freq", stack.num_layers);
+  const std::vector<bool> routed =
+      config.has("moe_layer_freq") ? read_layer_flags(config, "moe_layer_freq", stack.num_layers)
+                                   : read_layer_words(config, "mlp_layer_types", stack.num_layers,
+                                                      "sparse", "dense", LayersWhenAbsent::all);
   stack.ffn.intermediate_size = config.size({"dense_intermediate_size"});
   set_experts(stack, routed, experts);
 }
 
-/// The indexer of the sparse layers: its weights are counted, it is not in the graph.
-void count_block_indexer(ConfigReader& config, ModelSpec& spec) {
+/// Sizes of the indexer, and the number of layers that have one.
+struct BlockIndexer {
+  std::int64_t layers = 0;
+  std::int64_t heads = 4;
+  std::int64_t dim = 128;
+};
+
+/// As published, in an object of its own; or as transformers 5 writes it.
+BlockIndexer read_block_indexer(ConfigReader& config, std::int64_t num_layers) {
+  BlockIndexer indexer;
   auto sparse = config.object("sparse_attention_config");
-  if (!sparse) return;
-  const std::vector<bool> used =
-      read_layer_flags(*sparse, "sparse_attention_freq", spec.decoder->num_layers);
-  const std::int64_t heads = sparse->size_or({"sparse_num_index_heads"}, 4);
-  const std::int64_t dim = sparse->size_or({"sparse_index_dim"}, 128);
+  if (!sparse) {
+    indexer.heads = config.size_or({"index_n_heads"}, indexer.heads);
+    indexer.dim = config.size_or({"index_head_dim"}, indexer.dim);
+    config.ignore({"index_block_size", "index_topk_blocks", "index_local_blocks"});
+    indexer.layers =
+        std::ranges::count(read_layer_words(config, "layer_types", num_layers, "minimax_m3_sparse",
+                                            "full_attention", LayersWhenAbsent::none),
+                           true);
+    return indexer;
+  }
+  indexer.heads = sparse->size_or({"sparse_num_index_heads"}, indexer.heads);
+  indexer.dim = sparse->size_or({"sparse_index_dim"}, indexer.dim);
+  indexer.layers =
+      std::ranges::count(read_layer_flags(*sparse, "sparse_attention_freq", num_layers), true);
   sparse->expect_flag("use_sparse_attention", true);
   sparse->ignore({"sparse_topk_blocks", "sparse_block_size", "sparse_disable_index_value",
                   "sparse_score_type", "sparse_init_block", "sparse_local_block"});
   sparse->finish();
-  const std::int64_t layers = std::ranges::count(used, true);
+  return indexer;
+}
+
+/// The indexer of the sparse layers: its weights are counted, it is not in the graph.
+void count_block_indexer(ConfigReader& config, ModelSpec& spec) {
+  const BlockIndexer indexer = read_block_indexer(config, spec.decoder->num_layers);
+  if (indexer.layers == 0) return;
+  const std::int64_t dim = indexer.dim;
   const auto count = [&](const std::string& name, std::vector<std::int64_t> shape,
                          WeightRole role) {
     spec.counted_only.push_back({"decoder.layers.attention.indexer." + name, std::move(shape), role,
-                                 layers, ModelPart::text});
+                                 indexer.layers, ModelPart::text});
   };
-  count("query.weight", {product(config, "sparse_num_index_heads", heads, dim), spec.hidden_size},
+  count("query.weight",
+        {product(config, "sparse_num_index_heads", indexer.heads, dim), spec.hidden_size},
         WeightRole::attention);
   count("key.weight", {dim, spec.hidden_size}, WeightRole::attention);
   count("query_norm.weight", {dim}, WeightRole::norm);
@@ -91,6 +143,38 @@ void read_minimax_m3_text(ConfigReader& config, ModelSpec& spec) {
   spec.not_run = "its sparse attention has no kernel yet";
 }
 
+/// Layers with an indexer, and with experts, have their tensors; dense layers come first.
+void finish_minimax_m3(const GgufMetadataReader& metadata, ConfigDraft& config) {
+  const std::int64_t layers = metadata.count("block_count").value_or(0);
+  const std::int64_t dense = metadata.count("leading_dense_block_count").value_or(0);
+  std::vector<std::string> attentions;
+  std::vector<std::string> networks;
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    const bool indexed = metadata.has_tensor(fmt::format("blk.{}.indexer.q_proj.weight", layer));
+    attentions.emplace_back(indexed ? "minimax_m3_sparse" : "full_attention");
+    networks.emplace_back(layer < dense ? "dense" : "sparse");
+  }
+  config.set_texts("layer_types", attentions);
+  config.set_texts("mlp_layer_types", networks);
+  config.copy(metadata, "expert_feed_forward_length", "shared_intermediate_size");
+  finish_partial_rotary(metadata, config);
+}
+
+GgufForm minimax_m3_form() {
+  return GgufForm(GgufConversion::unknown,
+                  {{.name = "minimax-m3",
+                    .common = gguf_expert_keys(),
+                    .own = {{"feed_forward_length", "dense_intermediate_size"},
+                            {"expert_feed_forward_length", "intermediate_size"},
+                            {"expert_count", "num_local_experts"},
+                            {"expert_shared_count", "n_shared_experts"},
+                            {"expert_weights_scale", "routed_scaling_factor"},
+                            {"attention.indexer.head_count", "index_n_heads"},
+                            {"attention.indexer.key_length", "index_head_dim"}},
+                    .head_dim = GgufHeadDim::always,
+                    .finish = finish_minimax_m3}});
+}
+
 }  // namespace
 
 std::vector<Family> minimax_m3_families() {
@@ -100,7 +184,7 @@ std::vector<Family> minimax_m3_families() {
                                           one_class("MiniMaxM3VLTextModel"))),
            .reader = read_minimax_m3_text,
            .names = None("headroom counts this model but cannot run it"),
-           .gguf = None("not supported yet")},
+           .gguf = minimax_m3_form()},
           wrapper_family({.model_types = {"minimax_m3_vl"},
                           .classes = {"MiniMaxM3SparseForConditionalGeneration",
                                       "MiniMaxM3VLForConditionalGeneration"},

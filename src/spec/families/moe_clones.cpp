@@ -1,8 +1,13 @@
 // Decoders with the experts of DeepSeek V3 and other attention, or the reverse: Solar Open, Hy3,
 // K-EXAONE and Mistral 4.
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "../decoder.h"
 #include "../deepseek_layers.h"
 #include "../family.h"
+#include "../gguf/latent_form.h"
 
 namespace headroom::detail {
 namespace {
@@ -102,6 +107,38 @@ constexpr NameRule kMoreExperts[] = {
     {"decoder.layers.mlp.shared_expert.down.%", "layers.{}.mlp.shared_mlp.down_proj.%"},
 };
 
+/// The layers without routers are dense; files do not count them.
+void finish_hy_v3(const GgufMetadataReader& metadata, ConfigDraft& config) {
+  finish_prediction_layers(metadata, config);
+  const std::int64_t layers = metadata.count("block_count").value_or(0) -
+                              metadata.count("nextn_predict_layers").value_or(0);
+  std::vector<std::string> networks;
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    const bool routed = metadata.has_tensor(fmt::format("blk.{}.ffn_gate_inp.weight", layer));
+    networks.emplace_back(routed ? "sparse" : "dense");
+  }
+  config.set_texts("mlp_layer_types", networks);
+  const std::int64_t width = metadata.count("expert_feed_forward_length").value_or(0);
+  const std::int64_t shared = metadata.count("expert_shared_feed_forward_length").value_or(width);
+  if (width > 0) config.set_count("num_shared_experts", shared / width);
+}
+
+/// A file without a window is of a model without windows; the class's default has one.
+void finish_exaone_moe(const GgufMetadataReader& metadata, ConfigDraft& config) {
+  finish_prediction_layers(metadata, config);
+  if (!config.has("sliding_window")) config.set_null("sliding_window");
+  const auto windowed = metadata.flags_by_layer("attention.sliding_window_pattern");
+  if (!windowed) return;
+  std::vector<std::string> types;
+  const std::int64_t layers = metadata.count("block_count").value_or(0) -
+                              metadata.count("nextn_predict_layers").value_or(0);
+  for (std::size_t layer = 0; layer < std::min(windowed->size(), static_cast<std::size_t>(layers));
+       ++layer) {
+    types.emplace_back((*windowed)[layer] ? "sliding_attention" : "full_attention");
+  }
+  config.set_texts("layer_types", types);
+}
+
 NameTable normed_names(std::vector<std::span<const NameRule>> own) {
   own.insert(own.end(), {query_key_norm_rules(), shared_expert_rules(), routed_expert_rules()});
   return llama_names(std::move(own));
@@ -110,27 +147,49 @@ NameTable normed_names(std::vector<std::span<const NameRule>> own) {
 }  // namespace
 
 std::vector<Family> moe_clones_families() {
-  constexpr std::string_view kNotYet = "not supported yet";
   return {{.model_types = {"solar_open"},
            .classes = llama_classes("SolarOpen"),
            .reader = read_solar_open,
            .names = normed_names({}),
-           .gguf = None(kNotYet)},
+           .gguf = None("llama.cpp stores it under the name of GLM-4.5")},
           {.model_types = {"hy_v3"},
            .classes = llama_classes("HYV3"),
            .reader = read_hy_v3,
            .names = normed_names({kMoreExperts}),
-           .gguf = None(kNotYet)},
+           .gguf = GgufForm(GgufConversion::none,
+                            {{.name = "hy_v3",
+                              .common = gguf_expert_keys(),
+                              .own = {{"feed_forward_length", "intermediate_size"},
+                                      {"expert_count", "num_experts"},
+                                      {"expert_feed_forward_length", "moe_intermediate_size"},
+                                      {"expert_weights_scale", "router_scaling_factor"}},
+                              .flags = {{"blk.0.attn_q.bias", "attention_bias"}},
+                              .head_dim = GgufHeadDim::always,
+                              .finish = finish_hy_v3}})},
           {.model_types = {"exaone_moe"},
            .classes = llama_classes("ExaoneMoe"),
            .reader = read_exaone_moe,
            .names = normed_names({kMoreExperts}),
-           .gguf = None(kNotYet)},
+           .gguf = GgufForm(GgufConversion::none,
+                            {{.name = "exaone-moe",
+                              .common = gguf_expert_keys(),
+                              .own = {{"feed_forward_length", "intermediate_size"},
+                                      {"leading_dense_block_count", "first_k_dense_replace"},
+                                      {"expert_count", "num_experts"},
+                                      {"expert_shared_count", "num_shared_experts"},
+                                      {"expert_feed_forward_length", "moe_intermediate_size"},
+                                      {"expert_weights_scale", "routed_scaling_factor"},
+                                      {"expert_weights_norm", "norm_topk_prob"},
+                                      {"expert_group_count", "n_group"},
+                                      {"expert_group_used_count", "topk_group"},
+                                      {"attention.sliding_window", "sliding_window"}},
+                              .head_dim = GgufHeadDim::always,
+                              .finish = finish_exaone_moe}})},
           {.model_types = {"mistral4"},
            .classes = llama_classes("Mistral4"),
            .reader = read_mistral4,
            .names = deepseek_names(),
-           .gguf = None(kNotYet)}};
+           .gguf = GgufForm(GgufConversion::unknown, {mistral4_architecture()})}};
 }
 
 }  // namespace headroom::detail

@@ -58,12 +58,12 @@ void read_hybrid_layers(ConfigReader& config, ModelSpec& spec) {
   StackSpec& stack = *spec.decoder;
   require_silu_to_run(spec);
   stack.self_attention.query_key_norm = QueryKeyNormSpec{stack.norm};
-  stack.self_attention.output_gate = true;
+  stack.self_attention.output_gate = ContextGate::sigmoid;
   const GatedDeltaSpec delta = read_gated_delta(config);
   vary_layers(stack, read_full_layers(config, stack.num_layers), [&](LayerVariant& variant) {
     variant.self_attention.kind = AttentionKind::gated_delta;
     variant.self_attention.gated_delta = delta;
-    variant.self_attention.output_gate = false;
+    variant.self_attention.output_gate = ContextGate::none;
     variant.self_attention.query_key_norm.reset();
   });
 }

@@ -32,6 +32,10 @@ void ConfigDraft::set_counts(std::string_view key, const std::vector<std::int64_
   at(key) = values;
 }
 
+void ConfigDraft::set_numbers(std::string_view key, const std::vector<double>& values) {
+  at(key) = values;
+}
+
 void ConfigDraft::set_json(std::string_view key, std::string_view text) {
   at(key) = nlohmann::json::parse(text);
 }

@@ -26,6 +26,7 @@ class ConfigDraft {
   void set_text(std::string_view key, std::string_view value);
   void set_texts(std::string_view key, const std::vector<std::string>& values);
   void set_counts(std::string_view key, const std::vector<std::int64_t>& values);
+  void set_numbers(std::string_view key, const std::vector<double>& values);
   /// Sets a value from JSON text.
   void set_json(std::string_view key, std::string_view text);
   /// Copies a metadata value if it exists.

@@ -119,6 +119,25 @@ std::optional<std::vector<bool>> GgufMetadataReader::flags_by_layer(std::string_
   return list->flags(place(key));
 }
 
+std::vector<std::int64_t> GgufMetadataReader::counts(std::string_view key) const {
+  const GgufValue* const found = find(fmt::format("{}.{}", architecture_, key));
+  const auto* const list = found == nullptr ? nullptr : std::get_if<GgufArray>(found);
+  if (list == nullptr) return {};
+  std::vector<std::int64_t> counts = list->integers(place(key));
+  if (std::ranges::any_of(counts, [](std::int64_t one) { return one < 0; })) {
+    fail(key, "lists a negative count");
+  }
+  return counts;
+}
+
+std::optional<std::vector<double>> GgufMetadataReader::numbers_by_layer(
+    std::string_view key) const {
+  const GgufValue* const found = find(fmt::format("{}.{}", architecture_, key));
+  const auto* const list = found == nullptr ? nullptr : std::get_if<GgufArray>(found);
+  if (list == nullptr) return std::nullopt;
+  return list->numbers(place(key));
+}
+
 std::vector<std::int64_t> GgufMetadataReader::counts_by_layer(std::string_view key) const {
   constexpr std::int64_t kMostBlocks = 100'000;  // no published model has as many
   const std::int64_t layers = count("block_count").value_or(0);

@@ -28,6 +28,10 @@ class GgufMetadataReader {
   [[nodiscard]] std::optional<std::int64_t> count(std::string_view key) const;
   /// One boolean per layer; empty if the key holds no such list.
   [[nodiscard]] std::optional<std::vector<bool>> flags_by_layer(std::string_view key) const;
+  /// A list of counts of any length; empty if the key holds none.
+  [[nodiscard]] std::vector<std::int64_t> counts(std::string_view key) const;
+  /// One number per layer, infinite ones too; empty if the key holds no list.
+  [[nodiscard]] std::optional<std::vector<double>> numbers_by_layer(std::string_view key) const;
   /// The value as a number; empty if absent or of another type.
   [[nodiscard]] std::optional<double> number(std::string_view key) const;
   /// A count per layer; a single count holds for each of block_count layers. Throws if absent.

@@ -58,9 +58,32 @@ void finish_indexed(const GgufMetadataReader& metadata, ConfigDraft& config) {
   config.set_texts("indexer_types", types);
 }
 
+/// YaRN, and the temperature of queries. The converter scales mscale_all_dim by 0.1.
+void finish_mistral4(const GgufMetadataReader& metadata, ConfigDraft& config) {
+  finish_latent(metadata, config);
+  const auto type = metadata.text("rope.scaling.type");
+  if (!type || *type == "none") return;
+  ConfigDraft rope = config.add_object("rope_parameters");
+  rope.set_text("rope_type", *type);
+  for (const auto& [from, to] :
+       {GgufKey{"rope.freq_base", "rope_theta"}, GgufKey{"rope.scaling.factor", "factor"},
+        GgufKey{"rope.scaling.original_context_length", "original_max_position_embeddings"},
+        GgufKey{"rope.scaling.yarn_beta_fast", "beta_fast"},
+        GgufKey{"rope.scaling.yarn_beta_slow", "beta_slow"},
+        GgufKey{"attention.temperature_scale", "llama_4_scaling_beta"}}) {
+    rope.copy(metadata, from, to);
+  }
+  constexpr double kWritten = 0.1;
+  const double mscale = metadata.number("rope.scaling.yarn_log_multiplier").value_or(0) / kWritten;
+  rope.set_number("mscale", mscale);
+  rope.set_number("mscale_all_dim", mscale);
+}
+
 void finish_glm4_moe(const GgufMetadataReader& metadata, ConfigDraft& config) {
   finish_prediction_layers(metadata, config);
   finish_partial_rotary(metadata, config);
+  // Solar Open's files, which have this name too, state none.
+  if (!config.has("first_k_dense_replace")) config.set_count("first_k_dense_replace", 0);
 }
 
 /// Keys of latent attention and of experts in groups.
@@ -106,11 +129,21 @@ GgufArchitecture indexed_architecture(std::string_view name) {
           .finish = finish_indexed};
 }
 
+GgufArchitecture mistral4_architecture() {
+  return {.name = "mistral4",
+          .common = gguf_expert_keys(),
+          .own = latent_keys(),
+          .head_dim = GgufHeadDim::never,
+          .finish = finish_mistral4};
+}
+
 GgufArchitecture glm4_moe_architecture() {
   return {.name = "glm4moe",
           .common = gguf_expert_keys(),
           .own = gguf_moe_keys({{"expert_weights_scale", "routed_scaling_factor"},
-                                {"expert_weights_norm", "norm_topk_prob"}}),
+                                {"expert_weights_norm", "norm_topk_prob"},
+                                {"expert_group_count", "n_group"},
+                                {"expert_group_used_count", "topk_group"}}),
           .flags = {{"blk.0.attn_q.bias", "attention_bias"},
                     {"blk.0.attn_q_norm.weight", "use_qk_norm"}},
           .head_dim = GgufHeadDim::always,

@@ -15,6 +15,8 @@ namespace headroom::detail {
 [[nodiscard]] GgufArchitecture deepseek2_architecture();
 /// Latent attention with an indexer: DeepSeek-V3.2 and GLM-5.
 [[nodiscard]] GgufArchitecture indexed_architecture(std::string_view name);
+/// Mistral 4.
+[[nodiscard]] GgufArchitecture mistral4_architecture();
 /// GLM-4.5.
 [[nodiscard]] GgufArchitecture glm4_moe_architecture();
 

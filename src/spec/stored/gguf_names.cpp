@@ -109,6 +109,15 @@ constexpr NameRule kOneStack[] = {
     {"head.classifier.%", "cls.output.%"},
 };
 
+/// True if some layers read the keys and values of an earlier one; files hold theirs all the same.
+bool shares_key_values(const ModelSpec& spec) {
+  const StackSpec& stack = spec.main_stack();
+  for (std::size_t variant = 0; variant <= stack.variants.size(); ++variant) {
+    if (stack.attention_of(variant).shares_key_values) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 NameTable gguf_name_table(const ModelSpec& spec) {
@@ -122,6 +131,11 @@ NameTable gguf_name_table(const ModelSpec& spec) {
                   {"rope_factors_short.weight", ExtraKind::rotary_buffer},
                   {"exp_probs_b.bias", ExtraKind::router_bias},
                   {"attn_rot_embd.weight", ExtraKind::rotary_buffer}};
+  if (shares_key_values(spec)) {
+    for (const char* const unused : {"attn_k.weight", "attn_v.weight", "attn_k_norm.weight"}) {
+      table.extras.push_back({unused, ExtraKind::unused_key_values});
+    }
+  }
   return table;
 }
 

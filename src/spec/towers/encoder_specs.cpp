@@ -1,5 +1,7 @@
 #include "encoder_specs.h"
 
+#include <cmath>
+
 namespace headroom::detail {
 namespace {
 
@@ -85,6 +87,22 @@ TowerSpec read_pooled_siglip(ConfigReader& vision) {
   vision.expect_flag("vision_use_head", true);
   const StackSpec& stack = tower.stack;
   tower.pooling = ProbePooling{stack.self_attention, stack.ffn, stack.norm};
+  return tower;
+}
+
+TowerSpec read_pooled_siglip2(ConfigReader& vision) {
+  TowerSpec tower = read_pooled_siglip(vision);
+  ImageSpec& image = *tower.embedding.image;
+  const std::int64_t positions = vision.size_or({"num_patches"}, 256);
+  const auto side = static_cast<std::int64_t>(std::sqrt(static_cast<double>(positions)));
+  if (side * side != positions) {
+    vision.fail("num_patches", "is not a square, as a table of positions is", "use a square");
+  }
+  image.image_size = product(vision, "num_patches", side, image.patch_size);
+  image.pixels = PixelLayout::patches;
+  image.interpolation = PositionInterpolation::linear_antialiased;
+  tower.position.max_position_embeddings = positions;
+  tower.rule = ImageRule::most_patches;
   return tower;
 }
 

@@ -14,6 +14,9 @@ namespace headroom::detail {
 /// SigLIP and CLIP with the output that is compared with texts: one vector per image.
 [[nodiscard]] TowerSpec read_pooled_siglip(ConfigReader& vision);
 [[nodiscard]] TowerSpec read_pooled_clip(ConfigReader& vision);
+/// SigLIP 2 for images of any shape (arXiv 2502.14786, section 2.4.2): the preprocessor cuts their
+/// patches, and the table of positions is resized to each.
+[[nodiscard]] TowerSpec read_pooled_siglip2(ConfigReader& vision);
 /// Pixtral (arXiv 2410.07073): RMSNorm, SwiGLU, 2-D RoPE in place of position embeddings.
 [[nodiscard]] TowerSpec read_pixtral(ConfigReader& vision, ModelSpec& spec);
 /// Idefics3: SigLIP without a pooling head.

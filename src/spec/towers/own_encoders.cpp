@@ -22,8 +22,11 @@ void count_minimax_m3_tower(ConfigReader& config, ModelSpec& spec) {
   layers.count = vision.layers_or({"num_hidden_layers"}, 32);
   const PatchGrid grid = read_patch_grid(vision, "num_channels", 2016, 14);
   ConfigReader merging = vision.object_or_empty("img_token_compression_config");
-  const std::int64_t frames = merging.size_or({"temporal_patch_size"}, 2);
-  const std::int64_t side = merging.size_or({"spatial_merge_size"}, 2);
+  // As transformers 5 writes it, the vision_config itself has both.
+  const std::int64_t frames =
+      merging.size_or({"temporal_patch_size"}, vision.size_or({"temporal_patch_size"}, 2));
+  const std::int64_t side =
+      merging.size_or({"spatial_merge_size"}, vision.size_or({"spatial_merge_size"}, 2));
   merging.expect_text("image_token_compression_method", "patch_merge");
   merging.finish();
   vision.expect_text("position_embedding_type", "rope");
@@ -39,6 +42,7 @@ void count_minimax_m3_tower(ConfigReader& config, ModelSpec& spec) {
   const std::int64_t merged = product(
       vision, "spatial_merge_size", squared(vision, "spatial_merge_size", side), spec.hidden_size);
   config.expect_flag("multimodal_projector_bias", true);
+  config.expect_number("merged_hidden_size", static_cast<double>(merged));
   config.ignore({"img_token_compression_config", "image_grid_pinpoints", "image_seq_length",
                  "process_image_mode", "projector_hidden_act", "vision_feature_layer",
                  "vision_feature_select_strategy"});

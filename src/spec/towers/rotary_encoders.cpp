@@ -41,7 +41,9 @@ double read_theta(ConfigReader& vision, double absent) {
   double theta = vision.number_or({"rope_theta"}, absent);
   if (auto rope = vision.object("rope_parameters")) {
     theta = rope->number_or({"rope_theta"}, theta);
-    rope->expect_text("rope_type", "default");
+    // Angles of rows and of columns, which these encoders have anyway.
+    const bool axial = rope->is_text("rope_type", "axial");
+    rope->expect_text("rope_type", axial ? "axial" : "default");
     rope->finish();
   }
   return theta;

@@ -15,7 +15,7 @@ from layers import (
     llama_shaped,
     head_dim,
 )
-from pieces import ACTIVATIONS, Rotary, attend, causal, heads
+from pieces import ACTIVATIONS, Rotary, alibi_slopes, attend, causal, heads
 
 
 def exaone(w, c, ids):
@@ -48,6 +48,35 @@ def exaone(w, c, ids):
         block,
         lambda x: w.rms_norm("transformer.ln_f", x, eps),
         head_of(w, c, table, True),
+    )
+
+
+def baichuan(w, c, ids):
+    """Baichuan 13B: Llama with fused projections and ALiBi in place of rotary positions."""
+    eps, width, count = c["rms_norm_eps"], c["hidden_size"], c["num_attention_heads"]
+    table = w.table("model.embed_tokens", c["vocab_size"], width)
+    bias = alibi_slopes(count)[:, None, None] * torch.arange(ids.shape[1])
+
+    def block(i, x):
+        name = f"model.layers.{i}"
+        y = w.rms_norm(name + ".input_layernorm", x, eps)
+        q, k, v = (
+            heads(part, count)
+            for part in w.linear(name + ".self_attn.W_pack", y, 3 * width).chunk(3, -1)
+        )
+        y = attend(q, k, v, (width // count) ** -0.5, causal(x.shape[1]), bias=bias)
+        x = x + w.linear(name + ".self_attn.o_proj", y, width)
+        y = w.rms_norm(name + ".post_attention_layernorm", x, eps)
+        gate = ACTIVATIONS["silu"](w.linear(name + ".mlp.gate_proj", y, c["intermediate_size"]))
+        up = w.linear(name + ".mlp.up_proj", y, c["intermediate_size"])
+        return x + w.linear(name + ".mlp.down_proj", gate * up, width)
+
+    return run(
+        table[ids],
+        c["num_hidden_layers"],
+        block,
+        lambda x: w.rms_norm("model.norm", x, eps),
+        head_of(w, c, table, False),
     )
 
 

@@ -1,4 +1,6 @@
 """Encoders, and encoder-decoders like BART."""
+import math
+
 import torch
 from pieces import ACTIVATIONS, Rotary, attend, causal, heads
 
@@ -41,6 +43,62 @@ def bert_embeddings(w, c, prefix, ids, types, places, width):
     )
     x = words[ids] + kinds[types] + positions[places]
     return words, w.layer_norm(prefix + ".embeddings.LayerNorm", x, c.get("layer_norm_eps", 1e-12))
+
+
+def symmetric_alibi(count, seq):
+    """-slope·distance by head; slopes beyond a power of two are every other one of the next."""
+
+    def slopes(n):
+        below = 2 ** int(math.log2(n))
+        own = [2.0 ** (-8.0 * (i + 1) / below) for i in range(below)]
+        return own if n == below else own + slopes(2 * below)[0::2][: n - below]
+
+    places = torch.arange(seq)
+    distance = (places[None, :] - places[:, None]).abs()
+    return -torch.tensor(slopes(count))[:, None, None] * distance
+
+
+def jina_network(w, c, name, x):
+    """With its own residual and norm where it is gated."""
+    width, inner, eps = c["hidden_size"], c["intermediate_size"], c.get("layer_norm_eps", 1e-12)
+    kind = c.get("feed_forward_type", "original")
+    if kind == "original":
+        y = ACTIVATIONS[c.get("hidden_act", "gelu")](
+            w.linear(name + ".intermediate.dense", x, inner, True)
+        )
+        y = w.linear(name + ".output.dense", y, width, True)
+        return w.layer_norm(name + ".output.LayerNorm", x + y, eps)
+    gate, up = w.linear(name + ".mlp.gated_layers", x, 2 * inner).chunk(2, -1)
+    y = ACTIVATIONS[{"geglu": "gelu", "reglu": "relu"}[kind]](gate) * up
+    return w.layer_norm(name + ".mlp.layernorm", x + w.linear(name + ".mlp.wo", y, width, True), eps)
+
+
+def jina_bert(w, c, ids, mask, types):
+    """BERT with ALiBi on both sides in place of positions, and gated networks."""
+    eps, count, width = c.get("layer_norm_eps", 1e-12), c["num_attention_heads"], c["hidden_size"]
+    words = w.table("bert.embeddings.word_embeddings", c["vocab_size"], width, std=0.5)
+    kinds = w.table("bert.embeddings.token_type_embeddings", c["type_vocab_size"], width, std=0.5)
+    x = w.layer_norm("bert.embeddings.LayerNorm", words[ids] + kinds[types], eps)
+    bias, visible = symmetric_alibi(count, ids.shape[1]), mask.bool()[:, None, None, :]
+    outputs = {"hidden_states.0": x}
+    for i in range(c["num_hidden_layers"]):
+        name = f"bert.encoder.layer.{i}"
+        q, k, v = (
+            heads(w.linear(f"{name}.attention.self.{part}", x, width, True), count)
+            for part in ("query", "key", "value")
+        )
+        y = attend(q, k, v, (width // count) ** -0.5, visible, bias=bias)
+        y = w.linear(name + ".attention.output.dense", y, width, True)
+        x = w.layer_norm(name + ".attention.output.LayerNorm", x + y, eps)
+        x = jina_network(w, c, name, x)
+        outputs[f"layers.{i}.output"] = outputs[f"hidden_states.{i + 1}"] = x
+    y = ACTIVATIONS[c.get("hidden_act", "gelu")](
+        w.linear("cls.predictions.transform.dense", x, width, True)
+    )
+    y = w.layer_norm("cls.predictions.transform.LayerNorm", y, eps)
+    bias = w.get("cls.predictions.bias", (c["vocab_size"],), std=0.2)
+    outputs["logits"] = y @ words.T + bias
+    return outputs
 
 
 def electra(w, c, ids, mask, types):

@@ -6,6 +6,7 @@ import gpts
 
 FAMILIES = {
     "albert": encoders.albert,
+    "baichuan": decoders.baichuan,
     "bailing_moe": experts.bailing_moe,
     "bailing_moe_v2": experts.bailing_moe_v2,
     "bloom": gpts.bloom,
@@ -27,6 +28,7 @@ FAMILIES = {
     "gptj": gpts.gptj,
     "granite": decoders.granite,
     "granitemoe": experts.granitemoe,
+    "jina_bert": encoders.jina_bert,
     "kimi_k2": experts.deepseek_v3,
     "llama": decoders.llama,
     "marian": encoders.marian,
@@ -52,5 +54,5 @@ FAMILIES = {
     "xverse": decoders.llama,
 }
 
-ENCODERS = {"albert", "electra", "modernbert", "roberta", "xlm-roberta"}
+ENCODERS = {"albert", "electra", "jina_bert", "modernbert", "roberta", "xlm-roberta"}
 ENCODER_DECODERS = {"marian"}

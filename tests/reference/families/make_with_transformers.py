@@ -7,12 +7,13 @@ classifiers and encoders ends in padding.
 
 import json
 import os
+import re
 import sys
 
 import torch
 import transformers
 from folders import MARGIN, NEW, PROMPT, SEQ, greedy, tokens
-from weights import write_safetensors
+from weights import read_safetensors, write_safetensors
 
 SEEDS = range(100, 150)
 PADDING = 6  # tokens
@@ -113,6 +114,17 @@ def outputs(model, ids):
     return expected | {name: result[name]}
 
 
+def publish_names(folder):
+    """Kimi Linear's names of dense networks; transformers 5.24 renames more than it should."""
+    path = f"{folder}/model.safetensors"
+    dense = re.compile(r"block_sparse_moe\.(gate|up|down)_proj")
+    tensors = read_safetensors(path)
+    if any(dense.search(name) for name in tensors):
+        write_safetensors(
+            path, {dense.sub(r"mlp.\1_proj", name): value for name, value in tensors.items()}
+        )
+
+
 @torch.no_grad()
 def make(folder, config, seed):
     """Writes the folder, unless a greedy choice is too close."""
@@ -125,6 +137,7 @@ def make(folder, config, seed):
         if name not in model.all_tied_weights_keys
     }
     model.save_pretrained(folder, state_dict=stored)
+    publish_names(folder)
     model = model.double()
     torch.set_default_dtype(torch.float64)  # of constants that a class makes
     inputs, lead = {name: ids.tolist() for name, ids in tensors.items()}, MARGIN * 2
