@@ -1,6 +1,7 @@
 // Both sides of a start-up log: its figures, and the same by prediction.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "enum_table.h"
@@ -24,14 +25,27 @@ constexpr std::int64_t kUsualContext = 4096;
 
 Integer rounded(double bytes) { return Integer{std::llround(bytes)}; }
 
-KvCacheRequest cache_request(const EngineLog& log) {
+/// Settings of recurrent layers have no effect on a model without them.
+bool has_recurrent_layers(const ModelSpec& spec) {
+  WorkloadRequest request;
+  request.phase = Phase::decode;
+  const Workload workload = resolve(request, spec);
+  const auto use = kv_cache_use(spec, build_graph(spec, graph_options(workload)), workload, {});
+  return use && std::ranges::any_of(use->rows, [](const KvCacheRow& row) {
+           return row.growth == KvGrowth::constant;
+         });
+}
+
+KvCacheRequest cache_request(const EngineLog& log, const ModelSpec& spec) {
   KvCacheRequest request;
   set_types(request, log.kv_types);
   switch (log.engine) {
     case LogEngine::vllm:
       request.policy = KvPolicy::vllm;
-      request.prefix_caching = log.prefix_caching;
-      request.speculative_tokens = log.speculative_tokens;
+      if ((log.prefix_caching || log.speculative_tokens) && has_recurrent_layers(spec)) {
+        request.prefix_caching = log.prefix_caching;
+        request.speculative_tokens = log.speculative_tokens;
+      }
       break;
     case LogEngine::llama_cpp:
       request.policy = log.llama_cpp_windows;
@@ -50,7 +64,7 @@ DType activations_of(const ModelSpec& spec) {
 PlanMemory rank_memory(const Model& model, const EngineLog& log, std::int64_t context) {
   PlanQuery query;
   query.dtype = activations_of(model.spec);
-  query.kv_cache = cache_request(log);
+  query.kv_cache = cache_request(log, model.spec);
   const DType cached = stated_kv_dtype(model.spec).value_or(query.dtype);
   query.kv_dtype = counted_type(query.kv_cache, cached).value_or(cached);
   PlanChoice choice;
@@ -102,7 +116,7 @@ void predict_llama_cpp(const Model& model, const EngineLog& log, ComparedRun& ru
   const Graph graph = build_graph(model.spec, graph_options(workload));
   run.amounts[Quantity::weight_bytes] = stored_weights(model.spec, graph).bytes;
   if (!log.context) return;
-  const auto use = kv_cache_use(model.spec, graph, workload, cache_request(log));
+  const auto use = kv_cache_use(model.spec, graph, workload, cache_request(log, model.spec));
   if (use) run.amounts[Quantity::kv_cache_bytes] = bytes_of_cells(*use);
 }
 

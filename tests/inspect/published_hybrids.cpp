@@ -165,7 +165,9 @@ std::vector<PublishedGguf> published_hybrids() {
         {"expert_shared_count", 1},
         {"leading_dense_block_count", 1}},
        {"output.weight"},
-       49122681728,
+       // The publisher's 49,122,681,728 with 26 · 256 correction biases, which transformers 5 and
+       // GGUF hold as buffers.
+       49122675072,
        {{"attention.head_count_kv", in_layers(27, {3, 7, 11, 15, 19, 23, 26}, 1)}}},
       {"deepseek-v4-flash",
        "deepseek4",
