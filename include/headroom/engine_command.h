@@ -15,10 +15,10 @@ enum class Engine { vllm, sglang, tensorrt_llm, megatron, torchtitan };
 
 /// An engine and where its options were read.
 struct EngineInfo {
-  Engine engine;
   std::string_view name;
-  Purpose purpose;
   std::string_view source;
+  Engine engine;
+  Purpose purpose;
 };
 
 [[nodiscard]] std::span<const EngineInfo> engines() noexcept;

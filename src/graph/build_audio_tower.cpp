@@ -81,7 +81,7 @@ TensorId GraphBuilder::embed_grid(const StackContext& stack) {
                             "input",
                             WeightRole::embedding,
                             stack.rows(),
-                            Integer{op.in_channels * op.rows},
+                            Integer{op.in_channels} * op.rows,
                             {{"input", Symbol::hidden_size}}};
   hidden = linear(columns, hidden, hidden_shape(stack));
   hidden = emit_in_place(Part::embeddings, "position_embeddings",

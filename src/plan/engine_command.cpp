@@ -9,14 +9,14 @@ namespace headroom {
 namespace {
 
 constexpr EngineInfo kEngines[] = {
-    {Engine::vllm, "vllm", Purpose::serve, "docs.vllm.ai, engine arguments and parallelism, 0.8.5"},
-    {Engine::sglang, "sglang", Purpose::serve, "docs.sglang.io, server arguments, 2026"},
-    {Engine::tensorrt_llm, "tensorrt-llm", Purpose::serve,
-     "nvidia.github.io/TensorRT-LLM, trtllm-serve, 1.0"},
-    {Engine::megatron, "megatron", Purpose::train,
-     "docs.nvidia.com/megatron-core, parallelism strategies guide, 2026"},
-    {Engine::torchtitan, "torchtitan", Purpose::train,
-     "github.com/pytorch/torchtitan, config/job_config.py, 0.2"},
+    {"vllm", "docs.vllm.ai, engine arguments and parallelism, 0.8.5", Engine::vllm, Purpose::serve},
+    {"sglang", "docs.sglang.io, server arguments, 2026", Engine::sglang, Purpose::serve},
+    {"tensorrt-llm", "nvidia.github.io/TensorRT-LLM, trtllm-serve, 1.0", Engine::tensorrt_llm,
+     Purpose::serve},
+    {"megatron", "docs.nvidia.com/megatron-core, parallelism strategies guide, 2026",
+     Engine::megatron, Purpose::train},
+    {"torchtitan", "github.com/pytorch/torchtitan, config/job_config.py, 0.2", Engine::torchtitan,
+     Purpose::train},
 };
 static_assert(detail::lists_every<kEngines>(&EngineInfo::engine));
 

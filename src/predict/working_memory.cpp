@@ -79,7 +79,7 @@ Expr kernel_floats(const Op& op, const Bindings& sizes) {
           [](const GridConvolution& grid) {
             const std::int64_t reordered =
                 grid.order == GridOrder::rows_last ? grid.out_channels : 0;
-            return Expr(Integer{grid.places() * (grid.inputs() + reordered)});
+            return Expr(Integer{grid.places()} * (grid.inputs() + reordered));
           },
           [&](const Convolution& convolution) { return convolution_floats(convolution, sizes); },
           [](const OneOf<

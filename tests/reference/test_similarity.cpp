@@ -125,10 +125,11 @@ TEST_CASE("SigLIP 2 scales an image to as many patches as its table has, in its 
   };
   const std::vector<std::array<std::int64_t, 4>> cases{
       {{480, 640, 14, 18}, {1000, 100, 50, 5}, {224, 224, 16, 16}, {3000, 2000, 19, 13}}};
-  for (const auto& [height, width, rows, columns] : cases) {
-    CAPTURE(height);
-    CHECK(grid(height, width).rows == rows);
-    CHECK(grid(height, width).columns == columns);
+  for (const auto& one : cases) {
+    CAPTURE(one[0]);
+    const ImageGrid scaled = grid(one[0], one[1]);
+    CHECK(scaled.rows == one[2]);
+    CHECK(scaled.columns == one[3]);
   }
   WorkloadRequest request;
   request.images = 1;

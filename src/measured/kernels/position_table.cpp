@@ -49,7 +49,8 @@ Taps antialiased_taps(std::int64_t output, std::int64_t outputs, std::int64_t in
   const float width = std::max(scale, 1.0F);
   const float centre = scale * (static_cast<float>(output) + 0.5F);
   const auto first = static_cast<std::int64_t>(std::max(centre - radius * width + 0.5F, 0.0F));
-  const auto end = std::min(static_cast<std::int64_t>(centre + radius * width + 0.5F), inputs);
+  const float last = std::floor(centre + radius * width + 0.5F);
+  const auto end = std::min(static_cast<std::int64_t>(last), inputs);
   Taps taps;
   float sum = 0;
   for (std::int64_t at = first; at < end; ++at) {

@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "../common_keys.h"
 #include "../unknown_type.h"
 #include "headroom/error.h"
 
