@@ -51,7 +51,7 @@ struct EngineLog {
 /// The log's figures as a measurement.
 [[nodiscard]] ComparedRun measured_start(const EngineLog& log);
 
-/// The same figures by prediction: weights of the largest rank, and the tokens that fit into the
+/// These figures by prediction: weights of the largest rank, and the tokens that fit into the
 /// bytes that the engine had left (vLLM), or the bytes of its cells (llama.cpp). Throws
 /// Error{invalid_input} for a plan that the model cannot run.
 [[nodiscard]] ComparedRun predicted_start(const Model& model, const EngineLog& log);

@@ -1,4 +1,4 @@
-// What headroom finds on this machine: processor, memory, graphics devices, engines, calibration.
+// This machine as headroom finds it: processor, memory, graphics devices, engines, calibration.
 #pragma once
 
 #include <filesystem>

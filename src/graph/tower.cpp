@@ -58,27 +58,22 @@ std::vector<BlockRange> windows_of(const ImageSpec& spec, const ImageGrid& image
   return windows;
 }
 
+template <class Tower>
+ModelSpec encoder_of_any(const Tower& tower) {
+  ModelSpec spec;
+  spec.kind = ModelKind::encoder;
+  spec.hidden_size = tower.hidden_size;
+  spec.embedding = tower.embedding;
+  spec.position = tower.position;
+  spec.encoder = tower.stack;
+  return spec;
+}
+
 }  // namespace
 
-ModelSpec encoder_of(const TowerSpec& tower) {
-  ModelSpec spec;
-  spec.kind = ModelKind::encoder;
-  spec.hidden_size = tower.hidden_size;
-  spec.embedding = tower.embedding;
-  spec.position = tower.position;
-  spec.encoder = tower.stack;
-  return spec;
-}
+ModelSpec encoder_of(const TowerSpec& tower) { return encoder_of_any(tower); }
 
-ModelSpec encoder_of(const AudioTowerSpec& tower) {
-  ModelSpec spec;
-  spec.kind = ModelKind::encoder;
-  spec.hidden_size = tower.hidden_size;
-  spec.embedding = tower.embedding;
-  spec.position = tower.position;
-  spec.encoder = tower.stack;
-  return spec;
-}
+ModelSpec encoder_of(const AudioTowerSpec& tower) { return encoder_of_any(tower); }
 
 std::vector<PatchPlace> patch_places(const ImageSpec& spec, const ImageGrid& image) {
   std::vector<PatchPlace> places;

@@ -1,4 +1,6 @@
 // vLLM, SGLang and TensorRT-LLM: degrees, lengths and types of a serving plan as their options.
+#include <utility>
+
 #include "command_words.h"
 #include "engine_commands.h"
 
@@ -42,6 +44,15 @@ void note_context_parallelism(const PlanChoice& choice, EngineCommand& command) 
   }
 }
 
+/// The command, with the settings that no engine here has an option for.
+EngineCommand finished(const CommandWords& words, const PlanQuestion& question,
+                       const PlanChoice& choice, EngineCommand command) {
+  note_cache(question, command);
+  note_context_parallelism(choice, command);
+  command.text = words.text();
+  return command;
+}
+
 }  // namespace
 
 EngineCommand vllm_command(const PlanQuestion& question, const PlanChoice& choice) {
@@ -62,10 +73,7 @@ EngineCommand vllm_command(const PlanQuestion& question, const PlanChoice& choic
   words.add("--max-num-seqs", sequences_per_replica(question, choice));
   add_weights(question, words, command);
   if (caches_in_float8(question)) words.add("--kv-cache-dtype", "fp8");
-  note_cache(question, command);
-  note_context_parallelism(choice, command);
-  command.text = words.text();
-  return command;
+  return finished(words, question, choice, std::move(command));
 }
 
 EngineCommand sglang_command(const PlanQuestion& question, const PlanChoice& choice) {
@@ -82,10 +90,7 @@ EngineCommand sglang_command(const PlanQuestion& question, const PlanChoice& cho
   words.add("--max-running-requests", question.load.batch_size);
   add_weights(question, words, command);
   if (caches_in_float8(question)) words.add("--kv-cache-dtype", "fp8_e4m3");
-  note_cache(question, command);
-  note_context_parallelism(choice, command);
-  command.text = words.text();
-  return command;
+  return finished(words, question, choice, std::move(command));
 }
 
 EngineCommand tensorrt_llm_command(const PlanQuestion& question, const PlanChoice& choice) {
@@ -110,10 +115,7 @@ EngineCommand tensorrt_llm_command(const PlanQuestion& question, const PlanChoic
         "a float8 KV-cache is set in the file of --extra_llm_api_options: kv_cache_config: {dtype: "
         "fp8}");
   }
-  note_cache(question, command);
-  note_context_parallelism(choice, command);
-  command.text = words.text();
-  return command;
+  return finished(words, question, choice, std::move(command));
 }
 
 }  // namespace headroom::detail

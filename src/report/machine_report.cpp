@@ -119,7 +119,7 @@ void add_interconnect(const Interconnect& link, Document& document) {
   document.blocks.push_back(Line{"link source", link.source});
 }
 
-/// What the list shows of a machine. Peaks in FLOP/s, the bandwidth in bytes per second.
+/// Figures of a machine in the list. Peaks in FLOP/s, the bandwidth in bytes per second.
 struct MachineFigures {
   std::optional<double> float32;
   std::optional<double> float16;

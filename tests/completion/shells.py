@@ -26,7 +26,7 @@ SECONDS_PER_ANSWER = 60
 # Not a prompt that a shell would print by itself.
 PROMPT = "READY> "
 
-# What is typed, words that completion must offer, and words that it must not.
+# A typed line, words that completion must offer, and words that it must not.
 CASES = [
     ("headroom ", {"analyze", "measure", "train-time", "completion"}, {"--phase", "bert-base"}),
     ("headroom ana", {"analyze"}, {"measure"}),

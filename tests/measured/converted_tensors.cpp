@@ -68,4 +68,19 @@ std::vector<bool> typed_layers(const json& config, std::string_view type) {
   return layers;
 }
 
+void split_key_values(const nlohmann::json& config, ConvertedTensors& tensors) {
+  const std::int64_t heads = config.at("num_attention_heads");
+  const std::int64_t rank = config.at("kv_lora_rank");
+  const std::int64_t nope = config.at("qk_nope_head_dim");
+  const std::int64_t width = config.at("v_head_dim");
+  for (const std::string& name : names_of(tensors)) {
+    if (!name.ends_with("kv_b_proj.weight")) continue;
+    const ConvertedTensor both = tensors.extract(name).mapped();
+    const std::string block = name.substr(0, name.find("kv_b_proj"));
+    const auto middle = both.values.begin() + heads * nope * rank;
+    tensors[block + "k_b_proj.weight"] = {{heads, rank, nope}, {both.values.begin(), middle}};
+    tensors[block + "v_b_proj.weight"] = {{heads, width, rank}, {middle, both.values.end()}};
+  }
+}
+
 }  // namespace headroom::test

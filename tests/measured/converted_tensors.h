@@ -22,6 +22,9 @@ void rename(ConvertedTensors& tensors, const std::string& from, const std::strin
 void permute_queries_and_keys(const nlohmann::json& config, ConvertedTensors& tensors);
 /// Removes sizes of 1.
 void squeeze(ConvertedTensor& tensor);
+/// kv_b_proj becomes [heads, rank, nope] for keys and [heads, width, rank] for values; their values
+/// stay in place, since only sizes are compared.
+void split_key_values(const nlohmann::json& config, ConvertedTensors& tensors);
 /// The layers of this type.
 [[nodiscard]] std::vector<bool> typed_layers(const nlohmann::json& config, std::string_view type);
 

@@ -202,23 +202,6 @@ void mistral4_metadata(const json& config, json& keys) {
   keys["rope.scaling.yarn_log_multiplier"] = 0.1 * rope.at("mscale_all_dim").get<double>();
 }
 
-/// kv_b_proj becomes [heads, rank, nope] for keys and [heads, width, rank] for values; their values
-/// stay in place, since only sizes are compared.
-void split_key_values(const json& config, ConvertedTensors& tensors) {
-  const std::int64_t heads = config.at("num_attention_heads");
-  const std::int64_t rank = config.at("kv_lora_rank");
-  const std::int64_t nope = config.at("qk_nope_head_dim");
-  const std::int64_t width = config.at("v_head_dim");
-  for (const std::string& name : names_of(tensors)) {
-    if (!name.ends_with("kv_b_proj.weight")) continue;
-    const ConvertedTensor both = tensors.extract(name).mapped();
-    const std::string block = name.substr(0, name.find("kv_b_proj"));
-    const auto middle = both.values.begin() + heads * nope * rank;
-    tensors[block + "k_b_proj.weight"] = {{heads, rank, nope}, {both.values.begin(), middle}};
-    tensors[block + "v_b_proj.weight"] = {{heads, width, rank}, {middle, both.values.end()}};
-  }
-}
-
 // ---- Kimi Linear
 
 Names kimi_names() {
