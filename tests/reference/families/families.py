@@ -2,6 +2,7 @@
 import decoders
 import encoders
 import experts
+import gemmas
 import gpts
 
 FAMILIES = {
@@ -17,8 +18,8 @@ FAMILIES = {
     "electra": encoders.electra,
     "exaone": decoders.exaone,
     "falcon": gpts.falcon,
-    "gemma2": decoders.gemma2,
-    "gemma3_text": decoders.gemma3,
+    "gemma2": gemmas.gemma2,
+    "gemma3_text": gemmas.gemma3,
     "glm": decoders.glm,
     "glm4": decoders.glm4,
     "gpt2": gpts.gpt2,
