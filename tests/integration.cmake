@@ -37,6 +37,7 @@ set(HEADROOM_GOLDEN_CASES
   fit
   fit_devices
   fit_errors
+  fit_split
   layers
   plan
   presets_show

@@ -23,6 +23,7 @@
 //   search_plans      plan.h           all legal plans -> the best ones
 //   engine_command    engine_command.h  plan -> the command line of an engine that runs it
 //   make_device_choice_report  device_choice.h  machines -> the fewest devices of each
+//   make_split_report  memory_split.h  device and host -> the parts of a model in each memory
 //   fit_rates         rate_fit.h       measured runs -> efficiencies of a machine
 //   sweep             report.h         grid of workloads -> rows
 //   layer_complexity  complexity.h     a layer's orders of growth, crossovers, exponents
@@ -50,6 +51,7 @@
 #include "headroom/layer_spec.h"
 #include "headroom/machine_profile.h"
 #include "headroom/measurement.h"
+#include "headroom/memory_split.h"
 #include "headroom/model_source.h"
 #include "headroom/model_spec.h"
 #include "headroom/op.h"

@@ -259,6 +259,7 @@ struct AssociativityReport;
 struct Comparison;
 struct ComplexityReport;
 struct DeviceChoiceReport;
+struct SplitReport;
 struct FitReport;
 struct GenerationReport;
 struct PlanReport;
@@ -308,6 +309,7 @@ struct CalibrationReport {
 /// The JSON is the machine's file, as `profile_from_json` reads it.
 [[nodiscard]] std::string render(const CalibrationReport& report, const RenderOptions& options);
 [[nodiscard]] std::string render(const TrainTimeReport& report, const RenderOptions& options);
+[[nodiscard]] std::string render(const SplitReport& report, const RenderOptions& options);
 [[nodiscard]] std::string render(const DeviceChoiceReport& report, const RenderOptions& options);
 [[nodiscard]] std::string render(const FitReport& report, const RenderOptions& options);
 [[nodiscard]] std::string render(const PlanReport& report, const RenderOptions& options);

@@ -1,5 +1,5 @@
 // headroom fit MODEL: memory, time, and largest batch and context of one plan; without a machine,
-// the fewest devices of every machine.
+// the fewest devices of every machine; with a host, the parts that stay in its memory.
 #include <algorithm>
 #include <memory>
 
@@ -9,6 +9,7 @@
 #include "output.h"
 #include "plan_options.h"
 #include "remedy_options.h"
+#include "split_options.h"
 #include "user_settings.h"
 
 namespace headroom::cli {
@@ -17,6 +18,7 @@ namespace {
 struct FitCommand {
   PlanOptions options;
   DeviceChoiceOptions choice;
+  SplitOptions split;
 };
 
 void run_device_choice(const FitCommand& fit, int& status) {
@@ -26,6 +28,13 @@ void run_device_choice(const FitCommand& fit, int& status) {
       make_device_choice_report(device_question_of(options, fit.choice));
   if (report.rows.empty()) status = 1;
   output.write(render(report, render_options(options.output, Detail::summary)), report.notes);
+}
+
+void run_split(const FitCommand& fit, int& status) {
+  ReportOutput output(fit.options.output);
+  const SplitReport report = split_report_of(fit.options, fit.split);
+  if (!report.result.fits) status = 1;
+  output.write(render(report, render_options(fit.options.output, Detail::summary)), report.notes);
 }
 
 /// More devices are not tried by --count auto.
@@ -57,9 +66,13 @@ void run_fit(FitCommand& fit, const Command& command, int& status) {
   refuse_ignored_options(options);
   // The options that compare machines ask for all of them, not for the user's.
   if (std::ranges::none_of(fit.choice.all, &Option::is_given)) fill_in_machine(options.machine);
-  if (options.machine.empty()) return run_device_choice(fit, status);
+  if (options.machine.empty()) {
+    refuse_given(fit.split.all, "requires --machine", "add --machine with the device beside it");
+    return run_device_choice(fit, status);
+  }
   refuse_given(fit.choice.all, "compares machines, but --machine names one",
                "leave one of the two out");
+  if (asks_for_split(fit.split)) return run_split(fit, status);
   ReportOutput output(options.output);
   FitReport report = fit_of(options);
   for (const Remedy& remedy : report.remedies) {
@@ -82,6 +95,7 @@ void add_fit(Command root, int& status) {
       "fit", "Check whether a model fits on devices, and the largest batch and context that do");
   add_plan_options(command, fit->options, MachineNeed::optional);
   add_device_choice_options(command, fit->choice);
+  add_split_options(command, fit->split);
   command.set_footer(
       "Examples:\n"
       "  headroom fit llama-3-70b\n"
@@ -90,6 +104,7 @@ void add_fit(Command root, int& status) {
       "  headroom fit llama-3-8b --machine a100-80gb --count 8 --phase train --zero 3 --seq 8192\n"
       "  headroom fit llama-2-7b --machine rtx-4090 --phase train --adapter qlora --recompute "
       "full\n"
+      "  headroom fit gpt-oss-120b --machine rtx-4090 --host-memory 96GiB\n"
       "  headroom fit llama-3-70b --machines h100,l40s --price h100-80gb=2.50,l40s=0.80\n"
       "\n"
       "Without --machine, tries every machine with 1, 2, 4, … devices, up to --count (8).\n"

@@ -1,6 +1,7 @@
 #include "own_machine.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "headroom/error.h"
 #include "interruption.h"
@@ -97,6 +98,12 @@ MachineProfile own_machine(Backend backend) {
 
 MachineProfile machine_named(const std::string& name, Backend backend) {
   return name == "here" ? own_machine(backend) : find_machine(name);
+}
+
+Integer own_memory() {
+  const long pages = sysconf(_SC_PHYS_PAGES);
+  const long size = sysconf(_SC_PAGE_SIZE);
+  return pages > 0 && size > 0 ? checked_multiply(pages, size) : 0;
 }
 
 }  // namespace headroom::cli

@@ -42,6 +42,9 @@ enum class Storing { required, if_possible };
 /// measured on another processor or with another build of the backend.
 [[nodiscard]] MachineProfile own_machine(measured::Backend backend);
 
+/// Physical memory of this machine, which its profile does not state; 0 if unknown.
+[[nodiscard]] Integer own_memory();
+
 /// Why a stored profile is not valid on this machine; empty if it is.
 [[nodiscard]] std::string mismatch(const MachineProfile& profile, measured::Backend backend);
 

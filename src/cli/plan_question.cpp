@@ -1,6 +1,5 @@
 // From options to the planner's question; defaults are set here.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 
@@ -15,13 +14,6 @@ namespace {
 
 /// Default context in tokens, if the model has as many positions.
 constexpr std::int64_t kDefaultContext = 4096;
-
-/// Physical memory of this machine, which its profile does not state; 0 if unknown.
-Integer own_memory() {
-  const long pages = sysconf(_SC_PHYS_PAGES);
-  const long size = sysconf(_SC_PAGE_SIZE);
-  return pages > 0 && size > 0 ? checked_multiply(pages, size) : 0;
-}
 
 /// Options that describe the speed of a machine.
 bool describe_speed(const PlanOptions& options) {

@@ -210,6 +210,10 @@ std::string render(const TrainTimeReport& report, const RenderOptions& options) 
   return rendered(report, options);
 }
 
+std::string render(const SplitReport& report, const RenderOptions& options) {
+  return rendered(report, options);
+}
+
 std::string render(const DeviceChoiceReport& report, const RenderOptions& options) {
   return rendered(report, options);
 }

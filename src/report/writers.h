@@ -9,6 +9,7 @@
 #include "headroom/crossover.h"
 #include "headroom/derivation.h"
 #include "headroom/device_choice.h"
+#include "headroom/memory_split.h"
 #include "headroom/plan.h"
 #include "headroom/report.h"
 #include "headroom/serve.h"
@@ -89,6 +90,8 @@ void add_time(const TimePrediction& time, Detail detail, Document& document);
 [[nodiscard]] Document to_row_table(std::span<const Comparison> comparisons);
 [[nodiscard]] Json to_json(const Comparison& comparison);
 
+[[nodiscard]] Document to_document(const SplitReport& report);
+[[nodiscard]] Json to_json(const SplitReport& report);
 [[nodiscard]] Document to_document(const DeviceChoiceReport& report);
 [[nodiscard]] Json to_json(const DeviceChoiceReport& report);
 

@@ -185,6 +185,7 @@ SCHEMAS = {
     "explain --claim": "claim",
     "explain --crossovers": "crossovers",
     "fit --machines": "fit_devices",
+    "fit --host-memory": "fit_split",
     "analyze unknown": "unknown_model",
 }
 
@@ -204,6 +205,7 @@ DAMAGED_CASES = [
     "inspect model",
     "fit llama-3-8b --machine h100-80gb --seq 8192 --batch 16",
     "fit --machines h100,l4 llama-3-70b --price h100-80gb=2.50",
+    "fit --host-memory 96GiB gpt-oss-120b --machine rtx-4090",
     "plan llama-3-8b --machine a100-80gb --count 16 --train --batch 64",
     "serve llama-3-70b --machine h100-80gb --rate 2 --requests 20 --ttft 500ms --tpot 30ms --price 3",
     "sweep gpt2 --batch 1..4:x2 --seq 8,16 --machine h100-80gb --dtype bf16",

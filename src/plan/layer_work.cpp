@@ -1,0 +1,219 @@
+#include "layer_work.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "default_options.h"
+#include "headroom/analysis.h"
+#include "headroom/error.h"
+#include "kv_reservation.h"
+#include "op_kind.h"
+#include "stage_layout.h"
+
+namespace headroom::detail {
+namespace {
+
+/// Rates of one place.
+struct PlaceRates {
+  double flops_per_s = 0;             ///< 0: never the bottleneck
+  double layer_gemm_flops_per_s = 0;  ///< of is_layer_gemm; 0: likewise
+  double bytes_per_s = 0;
+};
+
+PlaceRates place_rates(const DeviceRates& rates) {
+  const double matrix = rates.efficiency.matrix;
+  return {rates.flops_per_s * matrix,
+          rates.layer_gemm_flops_per_s.value_or(rates.flops_per_s) * matrix,
+          rates.memory_bytes_per_s * rates.efficiency.memory};
+}
+
+PlaceRates place_rates(const HostRates& host) {
+  const double flops = host.flops_per_s.value_or(0);
+  return {flops, flops, host.memory_bytes_per_s};
+}
+
+/// An operator's work in one layer.
+struct OperatorWork {
+  double flops = 0;
+  double bytes = 0;
+  bool is_layer_gemm = false;
+  bool reads_weights = false;
+};
+
+double seconds_on(const PlaceRates& rates, const OperatorWork& work) {
+  const double flops_per_s = work.is_layer_gemm ? rates.layer_gemm_flops_per_s : rates.flops_per_s;
+  const double compute = flops_per_s > 0 ? work.flops / flops_per_s : 0;
+  return std::max(compute, work.bytes / rates.bytes_per_s);
+}
+
+struct BothRates {
+  PlaceRates device;
+  PlaceRates host;
+};
+
+void add(const BothRates& rates, const OperatorWork& work, PlaceSeconds& seconds) {
+  const double on_device = seconds_on(rates.device, work);
+  const double on_host = seconds_on(rates.host, work);
+  seconds.on_device += on_device;
+  seconds.on_host += on_host;
+  seconds.copied += work.reads_weights ? on_device : on_host;
+}
+
+bool has_routed_experts(const Node& node) { return kind_of(node.op) == OpKind::expert_linear; }
+
+PartWork& part_of_layer(LayerWork& layer, const Node& node) {
+  return has_routed_experts(node) ? layer.experts : layer.others;
+}
+
+/// The parts that a node belongs to, one for each of its runs.
+std::vector<PartWork*> parts_of(ModelWork& work, const SectionMap& sections, std::size_t index,
+                                const Block& block, const Node& node, const Bindings& sizes) {
+  if (!block.is_layers()) {
+    const bool last = sections.of(index, node).kind == Section::Kind::main_last;
+    return {last ? &work.output : &work.input};
+  }
+  const auto runs = static_cast<std::int64_t>(block.repeat.evaluate(sizes));
+  std::vector<PartWork*> parts;
+  for (std::int64_t run = 0; run < runs; ++run) {
+    LayerWork& layer = work.layers.at(static_cast<std::size_t>(block.layer_of(node, run)));
+    parts.push_back(&part_of_layer(layer, node));
+  }
+  return parts;
+}
+
+/// Adds the seconds of one pass to all parts, in the member that `pass` names.
+void add_pass(const Graph& graph, const Workload& workload, const BothRates& rates,
+              PlaceSeconds PartWork::*pass, ModelWork& work) {
+  const Analysis analysis = analyze(graph);
+  const Bindings sizes = bindings_of(workload, graph);
+  const SectionMap sections(graph);
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < graph.blocks.size(); ++i) {
+    const Block& block = graph.blocks[i];
+    const auto runs = static_cast<double>(block.repeat.evaluate(sizes));
+    for (const Node& node : block.nodes) {
+      const NodeAnalysis& cost = analysis.nodes.at(next++);
+      const Cost& forward = cost.cost.forward;
+      const auto of_layer = [&](const Expr& expr) {
+        return static_cast<double>(expr.evaluate(sizes)) / runs;
+      };
+      const OperatorWork one{of_layer(forward.matrix_flops),
+                             of_layer(forward.bytes_read) + of_layer(forward.bytes_written),
+                             is_layer_gemm(block, node), !cost.weights_read.empty()};
+      for (PartWork* const part : parts_of(work, sections, i, block, node, sizes)) {
+        add(rates, one, part->*pass);
+      }
+    }
+  }
+}
+
+Integer bytes_of_copy(const Weight& weight, std::size_t copy, Integer copies) {
+  if (weight.stored_bytes_of_copy.empty()) return *weight.stored_bytes / copies;
+  return weight.stored_bytes_of_copy.at(copy);
+}
+
+/// Adds the bytes of a weight that the operator of `parts` is the first to use, one copy to each.
+void place_weight(const Weight& weight, const std::vector<PartWork*>& parts,
+                  const Bindings& sizes) {
+  const Integer copies = weight.repeat.evaluate(sizes);
+  if (copies != std::ssize(parts)) {
+    throw_invalid_input(fmt::format("layers share the weight {}", weight.path),
+                        "a split between two memories needs layers with weights of their own");
+  }
+  for (std::size_t copy = 0; copy < parts.size(); ++copy) {
+    parts[copy]->weight_bytes += bytes_of_copy(weight, copy, copies);
+  }
+}
+
+/// Uses of a weight outside the layers.
+struct OuterUse {
+  bool input = false;
+  bool output = false;
+};
+
+void place_weights(const Graph& graph, ModelWork& work) {
+  const SectionMap sections(graph);
+  std::vector<bool> placed(graph.weights.size());
+  std::vector<OuterUse> outer(graph.weights.size());
+  for (std::size_t i = 0; i < graph.blocks.size(); ++i) {
+    const Block& block = graph.blocks[i];
+    for (const Node& node : block.nodes) {
+      const auto parts = parts_of(work, sections, i, block, node, graph.sizes);
+      for (const WeightId id : node.weights) {
+        if (!block.is_layers()) {
+          (parts.front() == &work.input ? outer[id].input : outer[id].output) = true;
+        } else if (!placed[id]) {
+          place_weight(graph.weights[id], parts, graph.sizes);
+        }
+        placed[id] = placed[id] || block.is_layers();
+      }
+    }
+  }
+  for (WeightId id = 0; id < graph.weights.size(); ++id) {
+    if (placed[id]) continue;
+    const Integer bytes = *graph.weights[id].stored_bytes;
+    const auto [input, output] = outer[id];
+    Integer& sum = input && output ? work.tied_bytes
+                   : input         ? work.input.weight_bytes
+                   : output        ? work.output.weight_bytes
+                                   : work.unused_bytes;
+    sum += bytes;
+  }
+}
+
+void place_cache(const ModelSpec& spec, const Graph& decode, const Workload& step,
+                 const KvCacheRequest& request, ModelWork& work) {
+  const std::vector<LayerKind> kinds = layer_kinds(decode);
+  const KvReservation cache = kv_reservation(spec, decode, step, request, kinds.size());
+  for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+    const LayerKind& layers = kinds[kind];
+    for (std::int64_t i = 0; i < layers.count; ++i) {
+      const auto layer = static_cast<std::size_t>(layers.first_layer + i * layers.stride);
+      work.layers.at(layer).kv_cache_bytes += ceil_div(cache.reserved[kind], layers.count);
+    }
+  }
+}
+
+Workload workload_of(const PlanQuestion& question, Phase phase, std::int64_t batch_size,
+                     std::int64_t seq_len, std::int64_t past_len) {
+  const PlanQuery& query = question.query;
+  Workload workload;
+  workload.phase = phase;
+  workload.batch_size = batch_size;
+  workload.seq_len = seq_len;
+  workload.past_len = past_len;
+  workload.dtype = query.dtype;
+  workload.arithmetic = query.arithmetic;
+  workload.kv_dtype = query.kv_dtype;
+  workload.attention = query.attention;
+  workload.kernels = Kernels::fused;
+  return workload;
+}
+
+}  // namespace
+
+ModelWork model_work(const PlanQuestion& question, const HostRates& host) {
+  const PlanQuery& query = question.query;
+  const Load& load = question.load;
+  const ModelSpec spec = converted(question.model.spec, query.weights);
+  const Graph prompt = with_last_token_head(
+      build_stored_graph(spec, default_options(spec, Phase::prefill, query.attention)));
+  const Graph decode = build_stored_graph(spec, {Phase::decode, query.attention});
+  const BothRates rates{place_rates(question.rates), place_rates(host)};
+  const Workload step = workload_of(question, Phase::decode, load.batch_size, 1, load.seq_len - 1);
+
+  ModelWork work;
+  work.layers.resize(static_cast<std::size_t>(layers_of(prompt).main));
+  place_weights(prompt, work);
+  place_cache(spec, decode, step, query.kv_cache, work);
+  add_pass(decode, step, rates, &PartWork::decode, work);
+  add_pass(prompt, workload_of(question, Phase::prefill, 1, load.seq_len, 0), rates,
+           &PartWork::prompt, work);
+  work.hidden_bytes = Integer{spec.hidden_size} * headroom::bytes_of(query.dtype);
+  work.has_experts = std::ranges::any_of(
+      work.layers, [](const LayerWork& layer) { return layer.experts.weight_bytes > 0; });
+  return work;
+}
+
+}  // namespace headroom::detail
