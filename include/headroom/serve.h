@@ -62,6 +62,29 @@ struct SchedulerLimits {
   double prefix_hit = 0;
 };
 
+// Drafters of speculative decoding.
+
+/// A module for multi-token prediction: one more layer of the model, and its head (arXiv
+/// 2412.19437, section 2.2).
+struct PredictionModule {};
+/// Text that occurred before, at no cost.
+struct NgramLookup {};
+/// A smaller model with weights as stored, on as many tensor-parallel ranks, or on one.
+struct DraftModel {
+  ModelSpec spec;
+};
+using Drafter = std::variant<PredictionModule, NgramLookup, DraftModel>;
+/// "mtp", "ngram", or the draft model's name.
+[[nodiscard]] std::string name_of(const Drafter& drafter);
+
+/// Speculative decoding (arXiv 2211.17192): in each step a drafter proposes tokens for every
+/// decoding sequence, one after the other, and the model checks them in one pass.
+struct Speculation {
+  Drafter drafter;
+  std::int64_t tokens = 1;  ///< proposed per sequence and step
+  double acceptance = 0;    ///< probability of each, if those before it are accepted
+};
+
 /// Latencies that a percentile of the requests must keep, in seconds. Empty: no limit.
 struct LatencyTargets {
   std::optional<double> ttft_s;
@@ -99,6 +122,7 @@ struct ServeFigures {
   double mean_cache = 0;  ///< occupied fraction of the KV-cache, weighted by time
   double peak_cache = 0;
   std::int64_t preemptions = 0;  ///< sequences that lost their cache and were prefilled again
+  double tokens_per_step = 1;    ///< of a decoding sequence; above 1 only with speculation
   double arrivals_per_s = 0;     ///< requests over the time between the first and last arrival
 };
 
@@ -123,6 +147,7 @@ struct ServeQuestion {
   PlanQuestion plan;  ///< model, types, device and number of devices; its load is not read
   ServeTraffic traffic;
   SchedulerLimits limits;
+  std::optional<Speculation> speculation;
   LatencyTargets targets;
   std::optional<double> price_per_hour;  ///< of one device
 };

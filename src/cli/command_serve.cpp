@@ -19,6 +19,7 @@ namespace {
 
 constexpr const char* kTrafficGroup = "Requests";
 constexpr const char* kSchedulerGroup = "Scheduler";
+constexpr const char* kDraftGroup = "Speculative decoding";
 constexpr const char* kTargetGroup = "Targets";
 
 /// Devices of a search without --count.
@@ -31,6 +32,10 @@ struct ServeCommand {
   std::optional<std::int64_t> users;
   std::optional<std::int64_t> requests;
   std::string trace;
+  std::string drafter = "mtp";
+  std::int64_t draft_tokens = 3;
+  std::optional<double> acceptance;
+  std::vector<Option> needs_acceptance;
   bool count_is_given = false;
   std::int64_t most_devices = kMostDevices;
 };
@@ -63,11 +68,27 @@ std::int64_t longest_request(const ServeTraffic& traffic) {
   return longest;
 }
 
+Drafter drafter_of(const ServeCommand& command) {
+  if (command.drafter == "mtp") return PredictionModule{};
+  if (command.drafter == "ngram") return NgramLookup{};
+  return DraftModel{command.options.reading.load(command.drafter).spec};
+}
+
+std::optional<Speculation> speculation_of(const ServeCommand& command) {
+  if (!command.acceptance) {
+    refuse_given(command.needs_acceptance, "needs the fraction of proposals that are accepted",
+                 "add --accept, such as --accept 0.7");
+    return std::nullopt;
+  }
+  return Speculation{drafter_of(command), command.draft_tokens, *command.acceptance};
+}
+
 void run_serve(ServeCommand& command, int& status) {
   PlanOptions& options = command.options;
   ReportOutput output(options.output);
   ServeQuestion question = command.question;
   question.traffic.arrivals = arrivals_of(command);
+  question.speculation = speculation_of(command);
   question.traffic.requests = command.requests.value_or(default_requests(command));
   options.seq_len = longest_request(question.traffic);
   fill_in_machine(options.machine);
@@ -161,6 +182,27 @@ void add_scheduler(Command root, const std::shared_ptr<ServeCommand>& command) {
       .group(kSchedulerGroup);
 }
 
+void add_speculation(Command root, const std::shared_ptr<ServeCommand>& command) {
+  constexpr CountRange kDraftTokens{1, 64};
+  const auto set_acceptance = [command](const std::string& text) {
+    command->acceptance = parse_positive("--accept", text, 1);
+  };
+  root.add_text("--accept", "FRACTION", set_acceptance,
+                "Probability that a proposed token is accepted, if those before it are; turns "
+                "speculative decoding on")
+      .group(kDraftGroup);
+  const auto needs = [&](Option option) {
+    command->needs_acceptance.push_back(option.group(kDraftGroup));
+  };
+  needs(root.add_text("--draft", "mtp|ngram|MODEL", command->drafter,
+                      "Drafter: one more layer and the head (mtp), text that occurred before "
+                      "(ngram), or a smaller model (mtp)"));
+  needs(add_count(
+      root, "--draft-tokens", kDraftTokens,
+      [command](std::int64_t n) { command->draft_tokens = n; },
+      "Tokens proposed per sequence and step (3)"));
+}
+
 void add_targets(Command root, const std::shared_ptr<ServeCommand>& command) {
   constexpr CountRange kDevices{1, 65536};
   constexpr double kHighestPercentile = 100;
@@ -202,6 +244,7 @@ void add_serve(Command root, int& status) {
   const Option count = add_serving_plan_options(command, options->options);
   add_traffic(command, options);
   add_scheduler(command, options);
+  add_speculation(command, options);
   add_targets(command, options);
   // --output is the length of an answer here.
   add_output_options(command, options->options.output, "-o,--output-file");
@@ -209,6 +252,8 @@ void add_serve(Command root, int& status) {
       "Examples:\n"
       "  headroom serve llama-3-8b --machine h100-80gb --input 2000 --output 300 --rate 5\n"
       "  headroom serve llama-3-70b --machine h100-80gb --count 8 --tp 8 --users 100\n"
+      "  headroom serve llama-3-70b --machine h100-80gb --count 4 --tp 4 --users 8 --draft "
+      "llama-3.2-1b --accept 0.7\n"
       "  headroom serve llama-3-70b --machine h100-80gb --rate 10 --ttft 500ms --tpot 30ms\n"
       "\n"
       "Exit status: 1 if the targets are missed.");

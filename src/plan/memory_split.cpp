@@ -222,8 +222,10 @@ std::vector<SplitFigures> quarters(const SplitContext& context) {
   std::vector<SplitFigures> all;
   for (const MemorySplit& split : splits) all.push_back(figures_of(context, split));
   std::ranges::stable_sort(all, {}, [](const SplitFigures& one) { return one.device.total(); });
-  const auto repeated = std::ranges::unique(all, {}, &SplitFigures::split);
-  all.erase(repeated.begin(), repeated.end());
+  const auto is_same = [](const SplitFigures& a, const SplitFigures& b) {
+    return a.split == b.split;
+  };
+  all.erase(std::unique(all.begin(), all.end(), is_same), all.end());
   return all;
 }
 

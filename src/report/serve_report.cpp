@@ -131,6 +131,20 @@ Table plans_table(const ServeReport& report) {
   return table;
 }
 
+/// "3 tokens by mtp, each accepted with probability 0.7: 2.53 tokens per step"
+std::string speculation_text(const Speculation& speculation, const ServeFigures& figures) {
+  return fmt::format("{} token{} by {}, each accepted with probability {:.3g}: {:.2f} per step",
+                     speculation.tokens, speculation.tokens == 1 ? "" : "s",
+                     name_of(speculation.drafter), speculation.acceptance, figures.tokens_per_step);
+}
+
+Json speculation_json(const std::optional<Speculation>& speculation) {
+  if (!speculation) return nullptr;
+  return {{"drafter", name_of(speculation->drafter)},
+          {"tokens", speculation->tokens},
+          {"acceptance", speculation->acceptance}};
+}
+
 std::string types_text(const PlanQuestion& question) {
   const std::vector<std::string> words{
       fmt::format("{} × {}", question.devices, question.rates.name),
@@ -191,7 +205,8 @@ Json figures_json(const ServeFigures& figures) {
           {"peak_waiting", figures.peak_waiting},
           {"mean_kv_cache", figures.mean_cache},
           {"peak_kv_cache", figures.peak_cache},
-          {"preemptions", figures.preemptions}};
+          {"preemptions", figures.preemptions},
+          {"tokens_per_step", figures.tokens_per_step}};
 }
 
 Json served_json(const ServedPlan& plan) {
@@ -219,6 +234,9 @@ Document to_document(const ServeReport& report) {
   document.add_line("plan", describe(plan.choice, Purpose::serve));
   add_device(question.plan, document);
   if (!question.targets.empty()) document.add_verdict("targets", verdict_text(report));
+  if (question.speculation) {
+    document.add_line("speculation", speculation_text(*question.speculation, plan.figures));
+  }
   document.add_line("throughput", throughput_text(plan.figures));
   if (report.largest_rate) {
     document.add_line("largest rate",
@@ -255,6 +273,7 @@ Json to_json(const ServeReport& report) {
                        {"admission", name_of(question.limits.admission)},
                        {"block_tokens", question.limits.block_tokens},
                        {"prefix_hit", question.limits.prefix_hit}};
+  json["speculation"] = speculation_json(question.speculation);
   json["targets"] = {{"ttft_s", json_or_null(question.targets.ttft_s)},
                      {"tpot_s", json_or_null(question.targets.tpot_s)},
                      {"end_to_end_s", json_or_null(question.targets.end_to_end_s)},

@@ -46,8 +46,7 @@ std::vector<std::size_t> Replica::end_step() {
     sequence.computed += std::exchange(sequence.scheduled, 0);
     if (sequence.computed < sequence.tokens) continue;
     Progress& progress = (*progress_)[sequence.request];
-    ++sequence.tokens;
-    if (progress.generated++ == 0) progress.first_token_s = now_s;
+    add_tokens(sequence, progress, now_s);
     if (progress.generated < progress.request.output_tokens) continue;
     progress.end_s = now_s;
     pool_.release(sequence.held_bytes);
@@ -62,6 +61,40 @@ std::vector<std::size_t> Replica::end_step() {
     outstanding_ -= count;
   }
   return answered;
+}
+
+void Replica::add_tokens(Sequence& sequence, Progress& progress, double now_s) {
+  const std::int64_t drafts = std::exchange(sequence.drafts, 0);
+  const std::int64_t accepted = drafts == 0 ? 0 : settings_.drafting.acceptance->of(drafts);
+  if (progress.generated == 0) {
+    progress.first_token_s = now_s;
+  } else {
+    ++occupation_.decode_steps;
+    occupation_.decoded_tokens += accepted + 1;
+  }
+  sequence.computed += accepted;
+  sequence.tokens += accepted + 1;
+  progress.generated += accepted + 1;
+}
+
+std::int64_t Replica::drafts_of(const Sequence& sequence) const {
+  if (settings_.drafting.costs == nullptr) return 0;
+  const Progress& progress = (*progress_)[sequence.request];
+  const bool decodes = progress.generated > 0 && sequence.computed + 1 == sequence.tokens;
+  if (!decodes) return 0;
+  const std::int64_t last = progress.request.output_tokens - progress.generated - 1;
+  return std::min(settings_.drafting.costs->tokens(), last);
+}
+
+void Replica::propose(Sequence& sequence, std::int64_t drafts, Step& step) {
+  DraftCosts& costs = *settings_.drafting.costs;
+  // In place of the pass over its last token alone.
+  step.sequences_s += costs.check(sequence.computed) - times_->decode(sequence.computed);
+  step.drafts_s += costs.propose_cache(sequence.computed);
+  step.tokens += drafts;
+  step.sampled += drafts;
+  ++step.drafting;
+  sequence.drafts = drafts;
 }
 
 void Replica::schedule(Sequence& sequence, std::int64_t tokens, Step& step) {
@@ -95,11 +128,13 @@ bool Replica::make_room(Batch& batch, std::size_t index, std::int64_t tokens, St
 void Replica::continue_running(Batch& batch, Step& step) {
   for (std::size_t i = 0; i < batch.sequences.size(); ++i) {
     const Sequence& sequence = batch.sequences[i];
-    const std::int64_t tokens = std::min(sequence.tokens - sequence.computed,
-                                         settings_.limits.batched_tokens - step.tokens);
+    const std::int64_t left = settings_.limits.batched_tokens - step.tokens;
+    const std::int64_t tokens = std::min(sequence.tokens - sequence.computed, left);
     if (tokens == 0) return;
-    if (!make_room(batch, i, sequence.computed + tokens, step)) return;
+    const std::int64_t drafts = std::min(drafts_of(sequence), left - tokens);
+    if (!make_room(batch, i, sequence.computed + tokens + drafts, step)) return;
     schedule(batch.sequences[i], tokens, step);
+    if (drafts > 0) propose(batch.sequences[i], drafts, step);
   }
 }
 
@@ -127,7 +162,7 @@ void Replica::admit_waiting(Batch& batch, Step& step) {
     const std::int64_t known = progress.request.input_tokens + progress.generated;
     // The last token of a prompt is computed even if its cache exists: it gives the first answer.
     const std::int64_t cached = std::min(pool_.shared_tokens(), known - 1);
-    Sequence sequence{waiting_.front(), known, cached, 0, 0};
+    Sequence sequence{waiting_.front(), known, cached, 0, 0, 0};
     const std::int64_t tokens =
         std::min(known - cached, settings_.limits.batched_tokens - step.tokens);
     if (tokens == 0 || !pool_.reserve(reserved_tokens(progress), sequence.held_bytes)) return;
@@ -138,17 +173,25 @@ void Replica::admit_waiting(Batch& batch, Step& step) {
   }
 }
 
+double Replica::drafting_s(const Step& step) const {
+  if (step.drafting == 0) return 0;
+  DraftCosts& costs = *settings_.drafting.costs;
+  return static_cast<double>(costs.tokens()) * (costs.propose(step.drafting) + step.drafts_s);
+}
+
 double Replica::run(const Step& step, double now_s) {
   const double seconds =
       times_->weights(step.tokens) + times_->head(step.sampled) + step.sequences_s;
   const double stage_s =
       seconds * settings_.stage_imbalance / static_cast<double>(stage_free_s_.size());
-  double end_s = now_s;
+  // A pipeline drafts before its first stage.
+  const double drafting = drafting_s(step);
+  double end_s = now_s + drafting;
   for (double& free_s : stage_free_s_) {
     end_s = std::max(end_s, free_s) + stage_s;
     free_s = end_s;
   }
-  occupation_.busy_s += stage_s;
+  occupation_.busy_s += drafting + stage_s;
   ++occupation_.steps;
   return end_s;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cache_pool.h"
+#include "drafting.h"
 #include "step_times.h"
 
 namespace headroom::detail {
@@ -43,6 +44,14 @@ struct Occupation {
   double busy_s = 0;  ///< in which the first stage runs a step
   std::int64_t steps = 0;
   std::int64_t preemptions = 0;
+  std::int64_t decode_steps = 0;    ///< of all sequences
+  std::int64_t decoded_tokens = 0;  ///< in those steps
+};
+
+/// Speculative decoding of a replica; null without it.
+struct Drafting {
+  DraftCosts* costs = nullptr;
+  Acceptance* acceptance = nullptr;
 };
 
 /// Settings of a replica. In a pipeline, `stages` batches are on their way at once, and each has
@@ -51,6 +60,7 @@ struct ReplicaSettings {
   SchedulerLimits limits;
   std::int64_t stages = 1;
   double stage_imbalance = 1;  ///< of the slowest stage over the average
+  Drafting drafting{};         ///< must outlive the replica
 };
 
 class Replica {
@@ -76,6 +86,7 @@ class Replica {
     std::int64_t tokens;     ///< known: prompt and generated ones
     std::int64_t computed;   ///< with their keys and values in the cache
     std::int64_t scheduled;  ///< computed by the running step
+    std::int64_t drafts;     ///< proposals that it checks besides
     std::int64_t held_bytes;
   };
   struct Batch {
@@ -88,12 +99,20 @@ class Replica {
     std::int64_t tokens = 0;
     std::int64_t sampled = 0;
     double sequences_s = 0;
+    std::int64_t drafting = 0;  ///< sequences with proposals
+    double drafts_s = 0;        ///< of their caches in the drafter
     bool preempted = false;
   };
 
   /// Counts the time since the last event.
   void advance(double now_s);
   void schedule(Sequence& sequence, std::int64_t tokens, Step& step);
+  /// Adds proposals to a sequence that decodes.
+  void propose(Sequence& sequence, std::int64_t drafts, Step& step);
+  /// Proposals for a sequence that decodes: no more than its answer needs.
+  [[nodiscard]] std::int64_t drafts_of(const Sequence& sequence) const;
+  /// Adds the tokens that a step gave a sequence to it and to its request.
+  void add_tokens(Sequence& sequence, Progress& progress, double now_s);
   /// Room for `tokens` tokens of the sequence at `index`; takes it from later ones if needed.
   bool make_room(Batch& batch, std::size_t index, std::int64_t tokens, Step& step);
   void continue_running(Batch& batch, Step& step);
@@ -102,6 +121,8 @@ class Replica {
   /// Tokens whose cache a request gets when it is admitted.
   [[nodiscard]] std::int64_t reserved_tokens(const Progress& progress) const;
   [[nodiscard]] bool is_smallest(const Batch& batch) const;
+  /// Seconds of the drafter, before the step that checks its proposals.
+  [[nodiscard]] double drafting_s(const Step& step) const;
   /// Passes the step through the stages; returns its end.
   double run(const Step& step, double now_s);
 

@@ -72,10 +72,14 @@ void add_requests(const std::vector<Progress>& progress, double percentile, Serv
 
 void add_occupation(const std::vector<Replica>& replicas, ServeFigures& figures) {
   const double all_s = figures.duration_s * static_cast<double>(replicas.size());
+  std::int64_t decode_steps = 0;
+  std::int64_t decoded_tokens = 0;
   for (const Replica& replica : replicas) {
     const Occupation& occupation = replica.occupation();
     figures.steps += occupation.steps;
     figures.preemptions += occupation.preemptions;
+    decode_steps += occupation.decode_steps;
+    decoded_tokens += occupation.decoded_tokens;
     figures.busy += occupation.busy_s / all_s;
     figures.mean_running += occupation.running.integral() / all_s;
     figures.mean_waiting += occupation.waiting.integral() / all_s;
@@ -86,6 +90,10 @@ void add_occupation(const std::vector<Replica>& replicas, ServeFigures& figures)
     raise(figures.peak_running, occupation.running.peak());
     raise(figures.peak_waiting, occupation.waiting.peak());
     raise(figures.peak_cache, occupation.cache.peak());
+  }
+  if (decode_steps > 0) {
+    figures.tokens_per_step =
+        static_cast<double>(decoded_tokens) / static_cast<double>(decode_steps);
   }
 }
 

@@ -132,11 +132,20 @@ Simulation::Simulation(Planner& planner, const ServeQuestion& question, const Pl
   const std::int64_t longest = longest_of(requests);
   require_legal(choice, {choice.parallel.data, longest}, planner.limits(longest));
   capacity_bytes_ = capacity_of(planner, choice, question, longest);
+  if (question.speculation) add_drafting(question, longest);
   const auto shared = static_cast<std::int64_t>(limits_.prefix_hit *
                                                 static_cast<double>(shortest_prompt(requests)));
   shared_tokens_ = shared / limits_.block_tokens * limits_.block_tokens;
   CachePool pool(bytes_, capacity_bytes_, shared_tokens_);
   cache_ = {capacity_bytes_, pool.longest(kMostTokens), pool.sequences(mean_tokens(requests))};
+}
+
+void Simulation::add_drafting(const ServeQuestion& question, std::int64_t longest) {
+  drafting_ = std::make_unique<DraftCosts>(*planner_, choice_, question, longest);
+  acceptance_ = question.speculation->acceptance;
+  const Integer left = std::max<Integer>(0, capacity_bytes_ - drafting_->weight_bytes());
+  capacity_bytes_ =
+      static_cast<std::int64_t>(static_cast<double>(left) / (1 + drafting_->cache_share()));
 }
 
 bool Simulation::holds(const std::vector<ServeRequest>& requests) {
@@ -147,8 +156,11 @@ ServeFigures Simulation::run(const ServeTraffic& traffic, double percentile) {
   std::vector<Progress> progress;
   for (const ServeRequest& request : requests_of(traffic)) progress.push_back({request});
   const CachePool pool(bytes_, capacity_bytes_, shared_tokens_);
+  Acceptance acceptance(acceptance_, traffic.seed);
+  ReplicaSettings settings = settings_;
+  settings.drafting = {drafting_.get(), &acceptance};
   std::vector<Replica> replicas(static_cast<std::size_t>(choice_.parallel.data),
-                                Replica(settings_, pool, times_, progress));
+                                Replica(settings, pool, times_, progress));
   EventLoop(replicas, progress).run();
   return figures_of(progress, replicas, percentile);
 }

@@ -2,6 +2,8 @@
 // src/serve.
 #pragma once
 
+#include <memory>
+
 #include "replica.h"
 
 namespace headroom::detail {
@@ -20,12 +22,15 @@ class Simulation {
   [[nodiscard]] ServeFigures run(const ServeTraffic& traffic, double percentile);
 
  private:
-  [[nodiscard]] CachePool pool(std::int64_t capacity_bytes, std::int64_t input_tokens) const;
+  /// Takes the drafter's weights and cache from the KV-cache's room.
+  void add_drafting(const ServeQuestion& question, std::int64_t longest);
 
   Planner* planner_;
   PlanChoice choice_;
   SchedulerLimits limits_;
   StepTimes times_;
+  std::unique_ptr<DraftCosts> drafting_;  ///< null without speculation
+  double acceptance_ = 0;
   ReplicaSettings settings_;
   CacheBytes bytes_;
   std::int64_t capacity_bytes_ = 0;

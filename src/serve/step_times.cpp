@@ -7,9 +7,6 @@
 namespace headroom::detail {
 namespace {
 
-/// GEMMs change with every token, caches with every block of the common size of 16.
-constexpr std::int64_t kTokenStep = 1;
-constexpr std::int64_t kPastStep = 16;
 /// Attention of a chunk is quadratic in its tokens: between multiples of 32 a line is off by at
 /// most 32²/8 = 128 of its n·(past + n/2) products.
 constexpr std::int64_t kChunkStep = 32;

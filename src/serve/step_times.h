@@ -10,6 +10,10 @@
 
 namespace headroom::detail {
 
+/// GEMMs change with every token, caches with every block of the common size of 16.
+inline constexpr std::int64_t kTokenStep = 1;
+inline constexpr std::int64_t kPastStep = 16;
+
 /// A function of a count, computed at multiples of `step` when first needed and linear in between:
 /// exact for costs that grow linearly from one multiple to the next.
 class SampledFunction {
