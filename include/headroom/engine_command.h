@@ -10,8 +10,8 @@
 
 namespace headroom {
 
-/// The first three serve, the others train.
-enum class Engine { vllm, sglang, tensorrt_llm, megatron, torchtitan };
+/// The first four serve, the others train.
+enum class Engine { vllm, sglang, tensorrt_llm, llama_cpp, megatron, torchtitan };
 
 /// An engine and where its options were read.
 struct EngineInfo {

@@ -13,6 +13,9 @@ constexpr EngineInfo kEngines[] = {
     {"sglang", "docs.sglang.io, server arguments, 2026", Engine::sglang, Purpose::serve},
     {"tensorrt-llm", "nvidia.github.io/TensorRT-LLM, trtllm-serve, 1.0", Engine::tensorrt_llm,
      Purpose::serve},
+    {"llama.cpp",
+     "github.com/ggml-org/llama.cpp, tools/server/README.md and docs/multi-gpu.md, 2026",
+     Engine::llama_cpp, Purpose::serve},
     {"megatron", "docs.nvidia.com/megatron-core, parallelism strategies guide, 2026",
      Engine::megatron, Purpose::train},
     {"torchtitan", "github.com/pytorch/torchtitan, config/job_config.py, 0.2", Engine::torchtitan,
@@ -50,6 +53,8 @@ EngineCommand engine_command(Engine engine, const PlanQuestion& question,
       return detail::sglang_command(question, choice);
     case Engine::tensorrt_llm:
       return detail::tensorrt_llm_command(question, choice);
+    case Engine::llama_cpp:
+      return detail::llama_cpp_command(question, choice);
     case Engine::megatron:
       return detail::megatron_command(question, choice);
     case Engine::torchtitan:

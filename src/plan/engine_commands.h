@@ -1,6 +1,9 @@
 // Commands by engine. Internal to src/plan.
 #pragma once
 
+#include <optional>
+
+#include "command_words.h"
 #include "headroom/engine_command.h"
 
 namespace headroom::detail {
@@ -12,10 +15,19 @@ namespace headroom::detail {
 [[nodiscard]] std::int64_t sequences_per_replica(const PlanQuestion& question,
                                                  const PlanChoice& choice) noexcept;
 
+/// "llama-server -m FILE", with a file's name in its place where the model is not read from GGUF.
+[[nodiscard]] CommandWords llama_server(const PlanQuestion& question);
+/// Adds lengths, sequences, attention and types of the cache.
+void add_llama_cpp_load(const PlanQuestion& question, std::int64_t sequences, CommandWords& words);
+/// Says that llama.cpp needs a GGUF file; empty if the model is one.
+[[nodiscard]] std::optional<std::string> note_on_gguf(const PlanQuestion& question);
+
 [[nodiscard]] EngineCommand vllm_command(const PlanQuestion& question, const PlanChoice& choice);
 [[nodiscard]] EngineCommand sglang_command(const PlanQuestion& question, const PlanChoice& choice);
 [[nodiscard]] EngineCommand tensorrt_llm_command(const PlanQuestion& question,
                                                  const PlanChoice& choice);
+[[nodiscard]] EngineCommand llama_cpp_command(const PlanQuestion& question,
+                                              const PlanChoice& choice);
 [[nodiscard]] EngineCommand megatron_command(const PlanQuestion& question,
                                              const PlanChoice& choice);
 [[nodiscard]] EngineCommand torchtitan_command(const PlanQuestion& question,

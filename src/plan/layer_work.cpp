@@ -9,6 +9,7 @@
 #include "headroom/error.h"
 #include "kv_reservation.h"
 #include "op_kind.h"
+#include "planner.h"
 #include "stage_layout.h"
 
 namespace headroom::detail {
@@ -175,22 +176,6 @@ void place_cache(const ModelSpec& spec, const Graph& decode, const Workload& ste
   }
 }
 
-Workload workload_of(const PlanQuestion& question, Phase phase, std::int64_t batch_size,
-                     std::int64_t seq_len, std::int64_t past_len) {
-  const PlanQuery& query = question.query;
-  Workload workload;
-  workload.phase = phase;
-  workload.batch_size = batch_size;
-  workload.seq_len = seq_len;
-  workload.past_len = past_len;
-  workload.dtype = query.dtype;
-  workload.arithmetic = query.arithmetic;
-  workload.kv_dtype = query.kv_dtype;
-  workload.attention = query.attention;
-  workload.kernels = Kernels::fused;
-  return workload;
-}
-
 }  // namespace
 
 ModelWork model_work(const PlanQuestion& question, const HostRates& host) {
@@ -201,15 +186,19 @@ ModelWork model_work(const PlanQuestion& question, const HostRates& host) {
       build_stored_graph(spec, default_options(spec, Phase::prefill, query.attention)));
   const Graph decode = build_stored_graph(spec, {Phase::decode, query.attention});
   const BothRates rates{place_rates(question.rates), place_rates(host)};
-  const Workload step = workload_of(question, Phase::decode, load.batch_size, 1, load.seq_len - 1);
+  Workload step = workload_of(query, Phase::decode);
+  step.batch_size = load.batch_size;
+  step.seq_len = 1;
+  step.past_len = load.seq_len - 1;
+  Workload prefill = workload_of(query, Phase::prefill);
+  prefill.seq_len = load.seq_len;
 
   ModelWork work;
   work.layers.resize(static_cast<std::size_t>(layers_of(prompt).main));
   place_weights(prompt, work);
   place_cache(spec, decode, step, query.kv_cache, work);
   add_pass(decode, step, rates, &PartWork::decode, work);
-  add_pass(prompt, workload_of(question, Phase::prefill, 1, load.seq_len, 0), rates,
-           &PartWork::prompt, work);
+  add_pass(prompt, prefill, rates, &PartWork::prompt, work);
   work.hidden_bytes = Integer{spec.hidden_size} * headroom::bytes_of(query.dtype);
   work.has_experts = std::ranges::any_of(
       work.layers, [](const LayerWork& layer) { return layer.experts.weight_bytes > 0; });

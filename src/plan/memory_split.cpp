@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-#include "command_words.h"
+#include "engine_commands.h"
 #include "headroom/error.h"
 #include "layer_work.h"
 
@@ -264,52 +264,11 @@ PlanQuery llama_cpp_query(PlanQuery query) {
   return query;
 }
 
-/// llama.cpp's name of a type of its caches; empty if it has none.
-std::string_view llama_cpp_name(KvType type) {
-  switch (type) {
-    case KvType::float32:
-      return "f32";
-    case KvType::float16:
-      return "f16";
-    case KvType::bfloat16:
-      return "bf16";
-    case KvType::q8_0:
-    case KvType::q5_1:
-    case KvType::q5_0:
-    case KvType::q4_1:
-    case KvType::q4_0:
-    case KvType::iq4_nl:
-      return info(type).name;
-    case KvType::float8:
-    case KvType::int8:
-    case KvType::int4:
-    case KvType::int2:
-      break;
-  }
-  return {};
-}
-
-void add_cache_type(const char* option, const std::optional<KvType>& type,
-                    detail::CommandWords& words) {
-  if (!type) return;
-  const std::string_view name = llama_cpp_name(*type);
-  if (!name.empty()) words.add(option, name);
-}
-
 std::string command_of(const PlanQuestion& question, const MemorySplit& split) {
-  const std::string& file = question.model.weight_files;
-  detail::CommandWords words("llama-server");
-  words.add("-m", file.ends_with(".gguf") ? detail::shell_word(file)
-                                          : detail::shell_word(question.model.spec.name + ".gguf"));
+  detail::CommandWords words = detail::llama_server(question);
   words.add("--gpu-layers", split.gpu_layers);
   if (split.cpu_moe_layers > 0) words.add("--n-cpu-moe", split.cpu_moe_layers);
-  words.add("--ctx-size", Integer{question.load.batch_size} * question.load.seq_len);
-  if (question.load.batch_size > 1) words.add("--parallel", question.load.batch_size);
-  const bool fused = question.query.attention == AttentionImplementation::fused;
-  words.add("--flash-attn", fused ? "on" : "off");
-  const KvCacheRequest& cache = question.query.kv_cache;
-  add_cache_type("--cache-type-k", cache.key_type, words);
-  add_cache_type("--cache-type-v", cache.value_type, words);
+  detail::add_llama_cpp_load(question, question.load.batch_size, words);
   return words.text();
 }
 
@@ -319,9 +278,7 @@ std::vector<std::string> notes_of(const PlanQuestion& question, const SplitRepor
       "llama.cpp copies weights on the host to the device for passes of {} rows or more, and runs "
       "a prompt {} tokens at a time; operators without weights stay with their layer",
       kCopiedRows, kPassTokens));
-  if (!question.model.weight_files.ends_with(".gguf")) {
-    notes.emplace_back("llama.cpp reads GGUF: convert the model, or name its GGUF file");
-  }
+  if (auto note = detail::note_on_gguf(question)) notes.push_back(std::move(*note));
   notes.insert(notes.end(), report.storage.notes.begin(), report.storage.notes.end());
   return notes;
 }

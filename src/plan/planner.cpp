@@ -151,6 +151,17 @@ double detail::sent_by_rank(double hidden_bytes, const ParallelPlan& plan) {
   return sharded ? hidden_bytes : hidden_bytes / static_cast<double>(plan.tensor);
 }
 
+Workload detail::workload_of(const PlanQuery& query, Phase phase) {
+  Workload workload;
+  workload.phase = phase;
+  workload.dtype = query.dtype;
+  workload.arithmetic = query.arithmetic;
+  workload.kv_dtype = query.kv_dtype;
+  workload.attention = query.attention;
+  workload.kernels = Kernels::fused;
+  return workload;
+}
+
 std::size_t Planner::Implementation::CostKeyHash::operator()(const CostKey& key) const noexcept {
   std::size_t hash = static_cast<std::size_t>(key.pass) * 2 +
                      static_cast<std::size_t>(key.sequence == SequenceParallel::on) +
@@ -174,20 +185,15 @@ PlanFigures Planner::Implementation::evaluate(const PlanChoice& choice, const Lo
 
 Workload Planner::Implementation::workload_of(Pass pass, std::int64_t batch, std::int64_t seq_len,
                                               std::int64_t past_len) const {
-  Workload workload;
-  workload.phase = pass == Pass::train    ? Phase::train
-                   : pass == Pass::decode ? Phase::decode
-                                          : Phase::prefill;
+  const Phase phase = pass == Pass::train    ? Phase::train
+                      : pass == Pass::decode ? Phase::decode
+                                             : Phase::prefill;
+  Workload workload = detail::workload_of(query, phase);
   workload.batch_size = batch;
   workload.seq_len = seq_len;
   workload.enc_seq_len = enc_seq_len_of(spec, past_len + seq_len);
   workload.past_len = past_len;
   workload.global_tokens = detail::default_global_tokens(spec);
-  workload.dtype = query.dtype;
-  workload.arithmetic = query.arithmetic;
-  workload.kv_dtype = query.kv_dtype;
-  workload.attention = query.attention;
-  workload.kernels = Kernels::fused;
   return workload;
 }
 

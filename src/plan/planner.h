@@ -44,6 +44,9 @@ struct WeightUse {
 /// 4.1).
 [[nodiscard]] double sent_by_rank(double hidden_bytes, const ParallelPlan& plan);
 
+/// A workload of the query's types and attention, without sizes.
+[[nodiscard]] Workload workload_of(const PlanQuery& query, Phase phase);
+
 }  // namespace detail
 
 class Planner::Implementation : public PlannerSetup {

@@ -48,6 +48,27 @@ TEST_CASE("the commands of engines that serve state degrees, lengths and types")
   CHECK(tensorrt.notes.size() == 3);  // replicas, weights, cache
 }
 
+// docs/multi-gpu.md: "tensor" is tensor parallelism, needs --flash-attn on and an unquantised
+// cache; "layer" is pipeline parallelism.
+TEST_CASE("llama.cpp's command states its split mode, context and slots") {
+  PlanQuestion question = asked("llama-3-70b", Purpose::serve);
+  question.load = {4, 8192};
+  PlanChoice choice;
+  choice.parallel.pipeline = 2;
+  CHECK(command_of(Engine::llama_cpp, question, choice) ==
+        "llama-server -m llama-3-70b.gguf --gpu-layers all --split-mode layer --ctx-size 32768 "
+        "--parallel 4 --flash-attn on");
+  choice.parallel.pipeline = 1;
+  choice.parallel.tensor = 4;
+  choice.parallel.data = 2;
+  set_type(question.query.kv_cache, KvType::q8_0);
+  const EngineCommand tensor = engine_command(Engine::llama_cpp, question, choice);
+  CHECK(tensor.text ==
+        "llama-server -m llama-3-70b.gguf --gpu-layers all --split-mode tensor --ctx-size 16384 "
+        "--parallel 2 --flash-attn on --cache-type-k q8_0 --cache-type-v q8_0");
+  CHECK(tensor.notes.size() == 4);  // experimental, quantised cache, GGUF, replicas
+}
+
 TEST_CASE("experts are spread over all ranks in vLLM, by a degree elsewhere") {
   const PlanQuestion question = asked("mixtral-8x7b", Purpose::serve);
   PlanChoice choice;

@@ -155,7 +155,8 @@ TEST_CASE("the command has llama.cpp's options for the split") {
   PlanQuestion question = question_about("llama-3-8b", {1, 4096});
   question.query.kv_cache.key_type = question.query.kv_cache.value_type = KvType::q8_0;
   CHECK(make_split_report(question, host_with(64 * kGiB), {10, {}}).command ==
-        "llama-server -m llama-3-8b.gguf --gpu-layers 10 --ctx-size 4096 --flash-attn on "
+        "llama-server -m llama-3-8b.gguf --gpu-layers 10 --ctx-size 4096 --parallel 1 --flash-attn "
+        "on "
         "--cache-type-k q8_0 --cache-type-v q8_0");
 }
 
