@@ -60,6 +60,9 @@ struct SchedulerLimits {
   std::int64_t block_tokens = 16;      ///< block_size of the KV-cache
   /// Fraction of each prompt that all prompts share and whose cache is kept.
   double prefix_hit = 0;
+  /// Replicas that only prefill. They send the cache of a prompt to one of the others, which only
+  /// decode (arXiv 2401.09670); 0: every replica does both.
+  std::int64_t prefill_replicas = 0;
 };
 
 // Drafters of speculative decoding.
@@ -122,6 +125,7 @@ struct ServeFigures {
   double mean_cache = 0;  ///< occupied fraction of the KV-cache, weighted by time
   double peak_cache = 0;
   std::int64_t preemptions = 0;  ///< sequences that lost their cache and were prefilled again
+  double mean_transfer_s = 0;    ///< of a prompt's cache to the replica that decodes
   double tokens_per_step = 1;    ///< of a decoding sequence; above 1 only with speculation
   double arrivals_per_s = 0;     ///< requests over the time between the first and last arrival
 };

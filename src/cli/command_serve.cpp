@@ -177,6 +177,11 @@ void add_scheduler(Command root, const std::shared_ptr<ServeCommand>& command) {
   const auto set_hit = [&limits](const std::string& text) {
     limits.prefix_hit = parse_positive("--prefix-hit", text, 1);
   };
+  add_count(
+      root, "--prefill-replicas", {0, 65536},
+      [&limits](std::int64_t n) { limits.prefill_replicas = n; },
+      "Replicas of --dp that only prefill; the others only decode (0: all do both)")
+      .group(kSchedulerGroup);
   root.add_text("--prefix-hit", "FRACTION", set_hit,
                 "Shared, cached prefix, as a fraction of the shortest prompt (0)")
       .group(kSchedulerGroup);

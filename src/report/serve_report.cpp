@@ -145,6 +145,17 @@ Json speculation_json(const std::optional<Speculation>& speculation) {
           {"acceptance", speculation->acceptance}};
 }
 
+/// "dp 4 · 1 replica prefills, 3 decode, 2.100 ms between them"
+std::string plan_text(const ServedPlan& plan, const SchedulerLimits& limits) {
+  const std::string text = describe(plan.choice, Purpose::serve);
+  const std::int64_t prefilling = limits.prefill_replicas;
+  if (prefilling == 0) return text;
+  const std::int64_t decoding = plan.choice.parallel.data - prefilling;
+  return fmt::format("{} · {} replica{}, {} decode{}, {} between them", text, prefilling,
+                     prefilling == 1 ? " prefills" : "s prefill", decoding,
+                     decoding == 1 ? "s" : "", duration(plan.figures.mean_transfer_s));
+}
+
 std::string types_text(const PlanQuestion& question) {
   const std::vector<std::string> words{
       fmt::format("{} × {}", question.devices, question.rates.name),
@@ -206,6 +217,7 @@ Json figures_json(const ServeFigures& figures) {
           {"mean_kv_cache", figures.mean_cache},
           {"peak_kv_cache", figures.peak_cache},
           {"preemptions", figures.preemptions},
+          {"mean_transfer_s", figures.mean_transfer_s},
           {"tokens_per_step", figures.tokens_per_step}};
 }
 
@@ -231,7 +243,7 @@ Document to_document(const ServeReport& report) {
   document.add_subject(spec.name, describe(spec));
   document.add_line("requests", traffic_text(question.traffic));
   document.add_line("devices", types_text(question.plan));
-  document.add_line("plan", describe(plan.choice, Purpose::serve));
+  document.add_line("plan", plan_text(plan, question.limits));
   add_device(question.plan, document);
   if (!question.targets.empty()) document.add_verdict("targets", verdict_text(report));
   if (question.speculation) {
@@ -272,7 +284,8 @@ Json to_json(const ServeReport& report) {
                        {"batched_tokens", question.limits.batched_tokens},
                        {"admission", name_of(question.limits.admission)},
                        {"block_tokens", question.limits.block_tokens},
-                       {"prefix_hit", question.limits.prefix_hit}};
+                       {"prefix_hit", question.limits.prefix_hit},
+                       {"prefill_replicas", question.limits.prefill_replicas}};
   json["speculation"] = speculation_json(question.speculation);
   json["targets"] = {{"ttft_s", json_or_null(question.targets.ttft_s)},
                      {"tpot_s", json_or_null(question.targets.tpot_s)},

@@ -32,35 +32,43 @@ void Replica::add(std::size_t request, double now_s) {
   ++outstanding_;
 }
 
+void Replica::add_prefilled(std::size_t request, double now_s) {
+  (*progress_)[request].cache_came = true;
+  add(request, now_s);
+}
+
 double Replica::next_end_s() const {
   return std::ranges::min_element(batches_, {}, &Batch::end_s)->end_s;
 }
 
-std::vector<std::size_t> Replica::end_step() {
+bool Replica::leaves(const Progress& progress) const {
+  return progress.generated >= progress.request.output_tokens ||
+         settings_.role == ReplicaRole::prefill;
+}
+
+Replica::Leaving Replica::end_step() {
   Batch& batch = *std::ranges::min_element(batches_, {}, &Batch::end_s);
   const double now_s = std::exchange(batch.end_s, std::numeric_limits<double>::infinity());
   advance(now_s);
-  std::vector<std::size_t> answered;
+  Leaving leaving;
   for (Sequence& sequence : batch.sequences) {
     if (sequence.scheduled == 0) continue;
     sequence.computed += std::exchange(sequence.scheduled, 0);
     if (sequence.computed < sequence.tokens) continue;
     Progress& progress = (*progress_)[sequence.request];
     add_tokens(sequence, progress, now_s);
-    if (progress.generated < progress.request.output_tokens) continue;
-    progress.end_s = now_s;
+    if (!leaves(progress)) continue;
+    const bool is_answered = progress.generated >= progress.request.output_tokens;
+    if (is_answered) progress.end_s = now_s;
+    (is_answered ? leaving.answered : leaving.prefilled).push_back(sequence.request);
     pool_.release(sequence.held_bytes);
-    answered.push_back(sequence.request);
+    sequence.left = true;
   }
-  if (!answered.empty()) {
-    std::erase_if(batch.sequences, [&](const Sequence& sequence) {
-      return (*progress_)[sequence.request].end_s >= 0;
-    });
-    const auto count = static_cast<std::int64_t>(answered.size());
-    running_ -= count;
-    outstanding_ -= count;
-  }
-  return answered;
+  const auto count = static_cast<std::int64_t>(
+      std::erase_if(batch.sequences, [](const Sequence& sequence) { return sequence.left; }));
+  running_ -= count;
+  outstanding_ -= count;
+  return leaving;
 }
 
 void Replica::add_tokens(Sequence& sequence, Progress& progress, double now_s) {
@@ -109,6 +117,7 @@ void Replica::schedule(Sequence& sequence, std::int64_t tokens, Step& step) {
 void Replica::preempt_last(Batch& batch) {
   Sequence& last = batch.sequences.back();
   pool_.release(last.held_bytes);
+  (*progress_)[last.request].cache_came = false;
   waiting_.push_front(last.request);
   batch.sequences.pop_back();
   --running_;
@@ -154,15 +163,20 @@ std::int64_t Replica::reserved_tokens(const Progress& progress) const {
   return progress.request.input_tokens + progress.generated;
 }
 
+std::int64_t Replica::cached_tokens(const Progress& progress) const {
+  const std::int64_t known = progress.request.input_tokens + progress.generated;
+  // The last token of a prompt is computed even if its cache exists: it gives the first answer.
+  return progress.cache_came ? known - 1 : std::min(pool_.shared_tokens(), known - 1);
+}
+
 void Replica::admit_waiting(Batch& batch, Step& step) {
   const std::int64_t most = ceil_div(settings_.limits.max_sequences, settings_.stages);
   while (!waiting_.empty() && !step.preempted && is_smallest(batch) &&
          static_cast<std::int64_t>(batch.sequences.size()) < most) {
     const Progress& progress = (*progress_)[waiting_.front()];
     const std::int64_t known = progress.request.input_tokens + progress.generated;
-    // The last token of a prompt is computed even if its cache exists: it gives the first answer.
-    const std::int64_t cached = std::min(pool_.shared_tokens(), known - 1);
-    Sequence sequence{waiting_.front(), known, cached, 0, 0, 0};
+    const std::int64_t cached = cached_tokens(progress);
+    Sequence sequence{waiting_.front(), known, cached, 0, 0, 0, false};
     const std::int64_t tokens =
         std::min(known - cached, settings_.limits.batched_tokens - step.tokens);
     if (tokens == 0 || !pool_.reserve(reserved_tokens(progress), sequence.held_bytes)) return;

@@ -21,6 +21,7 @@ struct Progress {
   std::int64_t generated = 0;
   double first_token_s = -1;
   double end_s = -1;
+  bool cache_came = false;  ///< from the replica that prefilled its prompt
 };
 
 /// A fraction of the time a quantity is integrated over, and its highest value.
@@ -48,6 +49,9 @@ struct Occupation {
   std::int64_t decoded_tokens = 0;  ///< in those steps
 };
 
+/// The work of a replica: with disaggregation, one part prefills and the other decodes.
+enum class ReplicaRole { both, prefill, decode };
+
 /// Speculative decoding of a replica; null without it.
 struct Drafting {
   DraftCosts* costs = nullptr;
@@ -61,6 +65,7 @@ struct ReplicaSettings {
   std::int64_t stages = 1;
   double stage_imbalance = 1;  ///< of the slowest stage over the average
   Drafting drafting{};         ///< must outlive the replica
+  ReplicaRole role = ReplicaRole::both;
 };
 
 class Replica {
@@ -70,12 +75,19 @@ class Replica {
           std::vector<Progress>& progress);
 
   void add(std::size_t request, double now_s);
+  /// Adds a request whose prompt another replica prefilled.
+  void add_prefilled(std::size_t request, double now_s);
   /// Requests that are not answered yet.
   [[nodiscard]] std::int64_t outstanding() const { return outstanding_; }
   /// The end of the step that ends first; infinite if none runs.
   [[nodiscard]] double next_end_s() const;
-  /// Ends that step at next_end_s() and returns the requests that it answered.
-  std::vector<std::size_t> end_step();
+  /// Requests that leave a replica at the end of a step.
+  struct Leaving {
+    std::vector<std::size_t> answered;
+    std::vector<std::size_t> prefilled;  ///< to go on elsewhere; of ReplicaRole::prefill only
+  };
+  /// Ends that step at next_end_s().
+  Leaving end_step();
   /// Starts a step in every idle batch that has work.
   void start_steps(double now_s);
   [[nodiscard]] const Occupation& occupation() const { return occupation_; }
@@ -88,6 +100,7 @@ class Replica {
     std::int64_t scheduled;  ///< computed by the running step
     std::int64_t drafts;     ///< proposals that it checks besides
     std::int64_t held_bytes;
+    bool left;  ///< answered, or prefilled for another replica
   };
   struct Batch {
     std::vector<Sequence> sequences;  ///< in order of admission
@@ -117,6 +130,9 @@ class Replica {
   bool make_room(Batch& batch, std::size_t index, std::int64_t tokens, Step& step);
   void continue_running(Batch& batch, Step& step);
   void admit_waiting(Batch& batch, Step& step);
+  /// Tokens of a waiting request whose cache is there or has come.
+  [[nodiscard]] std::int64_t cached_tokens(const Progress& progress) const;
+  [[nodiscard]] bool leaves(const Progress& progress) const;
   void preempt_last(Batch& batch);
   /// Tokens whose cache a request gets when it is admitted.
   [[nodiscard]] std::int64_t reserved_tokens(const Progress& progress) const;

@@ -1,10 +1,10 @@
-// The event loop: arrivals and ends of steps, in the order of time.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
 
 #include "arrivals.h"
+#include "event_loop.h"
 #include "headroom/error.h"
 #include "serve_figures.h"
 #include "simulation.h"
@@ -52,59 +52,13 @@ ReplicaSettings settings_of(Planner& planner, const PlanChoice& choice,
   return {limits, choice.parallel.pipeline, planner.stage_imbalance(choice)};
 }
 
-/// All requests on all replicas, from the first arrival to the last token.
-class EventLoop {
- public:
-  EventLoop(std::vector<Replica>& replicas, std::vector<Progress>& progress)
-      : replicas_(&replicas), progress_(&progress) {}
-
-  void run() {
-    while (true) {
-      Replica& replica = *std::ranges::min_element(*replicas_, {}, &Replica::next_end_s);
-      const double end_s = replica.next_end_s();
-      const double arrival_s = next_arrival_s();
-      if (arrival_s == kNever && end_s == kNever) return;
-      if (arrival_s <= end_s) {
-        arrive(arrival_s);
-      } else {
-        end_step(replica, end_s);
-      }
-    }
-  }
-
- private:
-  static constexpr double kNever = std::numeric_limits<double>::infinity();
-
-  [[nodiscard]] double next_arrival_s() const {
-    if (next_ == progress_->size()) return kNever;
-    return (*progress_)[next_].request.arrival_s;
-  }
-
-  /// A request goes to the replica with the fewest.
-  void arrive(double now_s) {
-    Replica& replica = *std::ranges::min_element(*replicas_, {}, &Replica::outstanding);
-    replica.add(next_++, now_s);
-    // Requests of one moment may share a step.
-    if (next_arrival_s() > now_s) {
-      for (Replica& one : *replicas_) one.start_steps(now_s);
-    }
-  }
-
-  void end_step(Replica& replica, double now_s) {
-    const std::size_t answered = replica.end_step().size();
-    // Each answered user sends the next request at once.
-    for (std::size_t i = 0; i < answered; ++i) {
-      if (next_ == progress_->size() || next_arrival_s() != kNever) break;
-      (*progress_)[next_].request.arrival_s = now_s;
-      replica.add(next_++, now_s);
-    }
-    replica.start_steps(now_s);
-  }
-
-  std::vector<Replica>* replicas_;
-  std::vector<Progress>* progress_;
-  std::size_t next_ = 0;
-};
+void require_decoding_replica(const SchedulerLimits& limits, const PlanChoice& choice) {
+  const std::int64_t replicas = choice.parallel.data;
+  if (limits.prefill_replicas < replicas || limits.prefill_replicas == 0) return;
+  throw_invalid_input(fmt::format("{} replicas that prefill leave none of {} to decode",
+                                  limits.prefill_replicas, replicas),
+                      "use more data parallelism, or fewer replicas that prefill");
+}
 
 }  // namespace
 
@@ -131,6 +85,7 @@ Simulation::Simulation(Planner& planner, const ServeQuestion& question, const Pl
   const std::vector<ServeRequest> requests = requests_of(question.traffic);
   const std::int64_t longest = longest_of(requests);
   require_legal(choice, {choice.parallel.data, longest}, planner.limits(longest));
+  require_decoding_replica(limits_, choice);
   capacity_bytes_ = capacity_of(planner, choice, question, longest);
   if (question.speculation) add_drafting(question, longest);
   const auto shared = static_cast<std::int64_t>(limits_.prefix_hit *
@@ -159,10 +114,31 @@ ServeFigures Simulation::run(const ServeTraffic& traffic, double percentile) {
   Acceptance acceptance(acceptance_, traffic.seed);
   ReplicaSettings settings = settings_;
   settings.drafting = {drafting_.get(), &acceptance};
-  std::vector<Replica> replicas(static_cast<std::size_t>(choice_.parallel.data),
-                                Replica(settings, pool, times_, progress));
-  EventLoop(replicas, progress).run();
-  return figures_of(progress, replicas, percentile);
+  std::vector<Replica> replicas;
+  for (std::int64_t i = 0; i < choice_.parallel.data; ++i) {
+    settings.role = role_of(i);
+    replicas.emplace_back(settings, pool, times_, progress);
+  }
+  EventLoop loop(replicas, progress, limits_.prefill_replicas,
+                 [this](std::int64_t tokens) { return transfer_s(tokens); });
+  loop.run();
+  ServeFigures figures = figures_of(progress, replicas, percentile);
+  figures.mean_transfer_s = loop.transferred_s() / static_cast<double>(progress.size());
+  return figures;
+}
+
+ReplicaRole Simulation::role_of(std::int64_t replica) const {
+  if (limits_.prefill_replicas == 0) return ReplicaRole::both;
+  return replica < limits_.prefill_replicas ? ReplicaRole::prefill : ReplicaRole::decode;
+}
+
+double Simulation::transfer_s(std::int64_t tokens) {
+  const DeviceRates& rates = planner_->rates();
+  const Interconnect& link = rates.link;
+  const bool inside = choice_.parallel.devices() <= link.devices_per_node;
+  const double bytes_per_s = inside ? link.intra_node_bytes_per_s : *link.inter_node_bytes_per_s;
+  const auto bytes = static_cast<double>(bytes_.of_tokens(tokens));
+  return bytes / (bytes_per_s * rates.efficiency.network) + rates.collective_latency_s;
 }
 
 }  // namespace detail

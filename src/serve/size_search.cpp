@@ -15,7 +15,8 @@ bool allows(const std::optional<std::int64_t>& fixed, std::int64_t degree) {
   return !fixed || *fixed == degree;
 }
 
-std::vector<PlanChoice> plans_of(std::int64_t devices, const FixedDegrees& fixed) {
+std::vector<PlanChoice> plans_of(std::int64_t devices, const FixedDegrees& fixed,
+                                 std::int64_t prefill_replicas) {
   std::vector<PlanChoice> plans;
   for (std::int64_t tensor = 1; tensor <= devices; tensor *= 2) {
     for (std::int64_t pipeline = 1; tensor * pipeline <= devices; pipeline *= 2) {
@@ -26,8 +27,10 @@ std::vector<PlanChoice> plans_of(std::int64_t devices, const FixedDegrees& fixed
         choice.parallel.expert = expert;
         choice.parallel.data = devices / (tensor * pipeline);
         if (fixed.sequence) choice.parallel.sequence = *fixed.sequence;
-        const bool asked = allows(fixed.tensor, tensor) && allows(fixed.pipeline, pipeline) &&
-                           allows(fixed.expert, expert) && allows(fixed.data, choice.parallel.data);
+        const bool decodes = choice.parallel.data > prefill_replicas;
+        const bool asked = decodes && allows(fixed.tensor, tensor) &&
+                           allows(fixed.pipeline, pipeline) && allows(fixed.expert, expert) &&
+                           allows(fixed.data, choice.parallel.data);
         if (asked) plans.push_back(choice);
       }
     }
@@ -85,7 +88,8 @@ SizeSearch search_sizes(Planner& planner, const ServeQuestion& question, const F
                         std::int64_t most_devices) {
   SizeSearch search;
   for (std::int64_t devices = 1; devices <= most_devices; devices *= 2) {
-    std::vector<ServedPlan> plans = served_plans(planner, question, plans_of(devices, fixed));
+    std::vector<ServedPlan> plans =
+        served_plans(planner, question, plans_of(devices, fixed, question.limits.prefill_replicas));
     search.simulated += static_cast<std::int64_t>(plans.size());
     if (plans.empty()) continue;
     search.plans = std::move(plans);

@@ -252,6 +252,45 @@ TEST_CASE("a draft model without tokens to generate is refused") {
   CHECK_THROWS_AS((void)simulate(speculating(plain, encoder, 3, 0.5), degrees(1)), Error);
 }
 
+// Llama 3 8B caches 2 · 32 · 1,024 values of a token in bfloat16; 2,000 tokens are whole blocks.
+TEST_CASE("a prompt prefilled elsewhere brings its cache over the network") {
+  ServeQuestion question = question_for("llama-3-8b", "h100-80gb", users(1, 1, 2000, 300));
+  const ServeFigures alone = simulate(question, degrees(1)).figures;
+  question.limits.prefill_replicas = 1;
+  const ServeFigures apart = simulate(question, degrees(1, 1, 2)).figures;
+  const DeviceRates& rates = question.plan.rates;
+  const double bytes = 2.0 * 32 * 1'024 * 2 * 2'000;
+  const double transfer_s = bytes / (rates.link.intra_node_bytes_per_s * rates.efficiency.network) +
+                            rates.collective_latency_s;
+  CHECK(apart.mean_transfer_s == doctest::Approx(transfer_s).epsilon(1e-9));
+  CHECK(apart.ttft.mean == doctest::Approx(alone.ttft.mean).epsilon(1e-12));
+  CHECK(apart.end_to_end.mean == doctest::Approx(alone.end_to_end.mean + transfer_s).epsilon(1e-9));
+}
+
+TEST_CASE("replicas that only prefill leave decode steps alone") {
+  ServeQuestion question = question_for("llama-3-8b", "h100-80gb", poisson(8, 600, 4000, 100));
+  Planner planner = planner_of(question);
+  const ServeFigures mixed = simulate(question, degrees(1, 1, 2)).figures;
+  question.limits.prefill_replicas = 1;
+  const ServeFigures apart = simulate(question, degrees(1, 1, 2)).figures;
+  CHECK(apart.requests == 600);
+  CHECK(apart.tpot->p99 < mixed.tpot->p99);
+  // No prompt interrupts: a token takes at most a step of all running sequences, and its wait for
+  // the step before.
+  const double step_s =
+      planner.evaluate({}, {apart.peak_running, 4100}).time.iteration_s + apart.mean_transfer_s;
+  CHECK(apart.tpot->p99 <= 1.05 * step_s);
+}
+
+TEST_CASE("users come back to a replica that prefills") {
+  ServeQuestion question = question_for("llama-3-8b", "h100-80gb", users(16, 160, 1000, 50));
+  question.limits.prefill_replicas = 1;
+  CHECK(simulate(question, degrees(1, 1, 3)).figures.requests == 160);
+  CHECK_THROWS_AS((void)simulate(question, degrees(1)), Error);
+  question.limits.prefill_replicas = 3;
+  CHECK_THROWS_AS((void)simulate(question, degrees(1, 1, 3)), Error);
+}
+
 TEST_CASE("a trace is simulated as it is written") {
   const std::string text =
       "{\"arrival_s\": 2, \"input_tokens\": 10, \"output_tokens\": 3}\n\n"
