@@ -55,9 +55,9 @@ ReplicaSettings settings_of(Planner& planner, const PlanChoice& choice,
 void require_decoding_replica(const SchedulerLimits& limits, const PlanChoice& choice) {
   const std::int64_t replicas = choice.parallel.data;
   if (limits.prefill_replicas < replicas || limits.prefill_replicas == 0) return;
-  throw_invalid_input(fmt::format("{} replicas that prefill leave none of {} to decode",
-                                  limits.prefill_replicas, replicas),
-                      "use more data parallelism, or fewer replicas that prefill");
+  throw_invalid_input(
+      fmt::format("{} of {} replicas prefill, so none decodes", limits.prefill_replicas, replicas),
+      "use more data parallelism, or fewer replicas that prefill");
 }
 
 }  // namespace
