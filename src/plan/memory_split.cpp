@@ -74,15 +74,15 @@ class Placed {
     add_pass(head.weight_bytes + work_.tied_bytes, head.prompt, place, {1, 1}, prompt_);
   }
 
-  [[nodiscard]] SplitFigures figures(const PlanMemory& device) && {
-    device_memory_.activations = device.activations;
-    device_memory_.runtime = device.runtime.total();
-    host_memory_.activations = device.activations;
+  [[nodiscard]] SplitFigures figures(const PlanMemory& device) const {
     SplitFigures figures;
     figures.device = device_memory_;
+    figures.device.activations = device.activations;
+    figures.device.runtime = device.runtime.total();
     figures.host = host_memory_;
-    figures.fits = device_memory_.total() <= question_.rates.memory_bytes &&
-                   host_memory_.total() <= host_.memory_bytes;
+    figures.host.activations = device.activations;
+    figures.fits = figures.device.total() <= question_.rates.memory_bytes &&
+                   figures.host.total() <= host_.memory_bytes;
     figures.time = time();
     return figures;
   }
@@ -174,7 +174,7 @@ SplitFigures figures_of(const SplitContext& context, const MemorySplit& split) {
     placed.add(layer, place, moved ? Place::host : place);
   }
   placed.add_head(split.gpu_layers > 0 ? Place::device : Place::host);
-  SplitFigures figures = std::move(placed).figures(context.device);
+  SplitFigures figures = placed.figures(context.device);
   figures.split = split;
   return figures;
 }
@@ -220,6 +220,7 @@ std::vector<SplitFigures> quarters(const SplitContext& context) {
     }
   }
   std::vector<SplitFigures> all;
+  all.reserve(splits.size());
   for (const MemorySplit& split : splits) all.push_back(figures_of(context, split));
   std::ranges::stable_sort(all, {}, [](const SplitFigures& one) { return one.device.total(); });
   const auto is_same = [](const SplitFigures& a, const SplitFigures& b) {

@@ -29,12 +29,17 @@ double EventLoop::next_arrival_s() const {
   return (*progress_)[next_].request.arrival_s;
 }
 
+double EventLoop::next_transfer_s() const {
+  if (transfers_.empty()) return kNever;
+  return transfers_.top().end_s;
+}
+
 void EventLoop::run() {
   while (true) {
     Replica& replica = *std::ranges::min_element(replicas_, {}, &Replica::next_end_s);
     const double end_s = replica.next_end_s();
     const double arrival_s = next_arrival_s();
-    const double transfer_s = transfers_.empty() ? kNever : transfers_.top().end_s;
+    const double transfer_s = next_transfer_s();
     const double next_s = std::min({end_s, arrival_s, transfer_s});
     if (next_s == kNever) return;
     if (arrival_s == next_s) {

@@ -35,6 +35,7 @@ class EventLoop {
 
  private:
   [[nodiscard]] double next_arrival_s() const;
+  [[nodiscard]] double next_transfer_s() const;
   void arrive(double now_s);
   void end_transfer(double now_s);
   void end_step(Replica& replica, double now_s);
