@@ -290,6 +290,10 @@ ConfigReader ConfigReader::object_or_empty(std::string_view key) {
   return ConfigReader(kEmpty, file_, pointer_to(key), unread_);
 }
 
+void ConfigReader::ignore_keys_of(const ConfigReader& nested) {
+  for (const std::string& key : nested.keys()) taken_.insert(key);
+}
+
 std::vector<std::string> ConfigReader::keys() const {
   std::vector<std::string> names;
   names.reserve(object_->size());

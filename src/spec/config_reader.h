@@ -117,6 +117,8 @@ class ConfigReader {
   void expect_empty(std::string_view key);
   /// Marks keys that never change a figure as read.
   void ignore(Keys keys);
+  /// Ignores the keys of a nested object, which has its own values of them.
+  void ignore_keys_of(const ConfigReader& nested);
   /// Records the keys that were not read, judged by what they can change.
   void finish();
   /// The unread keys of this object, of the objects nested in it, and of the one around it.

@@ -143,6 +143,7 @@ void read_text_config(ConfigReader& config, ModelSpec& spec, const ModelClasses&
     config.fail("text_config", fmt::format("is missing, and {} needs it", spec.model_type),
                 "add the text model's config");
   }
+  config.ignore_keys_of(*text);
   const std::string architecture = spec.architecture;
   read_class(*text, spec, classes);
   spec.architecture = architecture;

@@ -9,7 +9,8 @@ namespace headroom::detail {
 void read_class(ConfigReader& config, ModelSpec& spec, const ModelClasses& classes) {
   const std::vector<std::string> names = config.texts("architectures");
   if (names.size() > 1) {
-    config.fail("architectures", "names more than one class", "name one class");
+    spec.assumptions.push_back(fmt::format(
+        "architectures names {} classes: the first, {}, is counted", names.size(), names.front()));
   }
   // Reads the head of every class, so that the keys of the others count as known.
   std::vector<HeadSpec> heads;

@@ -185,6 +185,46 @@ TEST_CASE("keys that were seen in published configs and change nothing are ignor
   CHECK(read(config).unread_keys.empty());
 }
 
+// Keys of published configs: gemma-2-9b, Llama-4-Maverick, opus-mt-en-zh, MiniCPM.
+TEST_CASE("keys that one family's published configs have and its class does not read are ignored") {
+  const auto unread_with = [](const char* preset, const char* key, const json& value) {
+    json config = config_of(*find_preset(preset));
+    json& owner = config.contains("text_config") ? config["text_config"] : config;
+    owner[key] = value;
+    return read(config).unread_keys;
+  };
+  CHECK(unread_with("gemma-2-9b", "sliding_window_size", 4096).empty());
+  CHECK(unread_with("llama-4-scout", "nope_layer_interval", 4).empty());
+  CHECK(unread_with("opus-mt-en-de", "do_blenderbot_90_layernorm", false).empty());
+  json minicpm = llama();
+  minicpm["model_type"] = "minicpm";
+  minicpm["architectures"] = {"MiniCPMForCausalLM"};
+  minicpm["mup_denominator"] = 32;
+  CHECK(read(minicpm).unread_keys.empty());
+}
+
+TEST_CASE("a key around a text model's config changes nothing if that config has it too") {
+  json config = config_of(*find_preset("qwen3-vl-2b"));
+  REQUIRE(config["text_config"].contains("attention_bias"));
+  const Integer parameters = parameters_of(read(config));
+  config["attention_bias"] = !config["text_config"]["attention_bias"].get<bool>();
+  const ModelSpec spec = read(config);
+  CHECK(spec.unread_keys.empty());
+  CHECK(parameters_of(spec) == parameters);
+}
+
+// An earlier config.json of facebook/bart-large.
+TEST_CASE("of several architectures the first is counted, and a note says so") {
+  json config = config_of(*find_preset("bart-large"));
+  config["architectures"] = {"BartModel", "BartForConditionalGeneration",
+                             "BartForSequenceClassification"};
+  const ModelSpec spec = read(config);
+  CHECK(spec.architecture == "BartModel");
+  CHECK(std::ranges::any_of(spec.assumptions, [](const std::string& note) {
+    return note.find("names 3 classes") != std::string::npos;
+  }));
+}
+
 TEST_CASE("values that were seen in published configs and change nothing are read") {
   json config = llama();
   config["hidden_act"] = "gelu_fast";

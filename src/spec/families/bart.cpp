@@ -92,7 +92,7 @@ void ignore_old_keys(ConfigReader& config) {
                  "add_bias_logits", "add_final_layer_norm", "normalize_before",
                  "normalize_embedding", "static_position_embeddings", "extra_pos_embeddings",
                  "force_bos_token_to_be_generated", "classif_dropout", "classifier_dropout",
-                 "gradient_checkpointing", "is_encoder_decoder"});
+                 "gradient_checkpointing", "is_encoder_decoder", "do_blenderbot_90_layernorm"});
 }
 
 /// Untied models have a table of the encoder, one of the decoder, and one more that is not read;

@@ -72,6 +72,7 @@ void read_gemma2(ConfigReader& config, ModelSpec& spec) {
   read_gemma_like(config, spec, Generation::second);
   read_caps(config, spec, {50, 30});
   const WindowSpec window = read_window(config, 4096);
+  config.ignore({"sliding_window_size"});  // published beside sliding_window, which the class reads
   const auto even = [](std::int64_t layer) { return layer % 2 == 0; };
   StackSpec& stack = *spec.decoder;
   set_windows(stack, read_windowed_layers(config, stack.num_layers, even), window);

@@ -75,7 +75,8 @@ void read_llama4_text(ConfigReader& config, ModelSpec& spec) {
     variant.self_attention.window = {};
     variant.self_attention.temperature = temperature;
   });
-  config.ignore({"for_llm_compression", "router_z_loss_coef"});
+  // The class reads no_rope_layer_interval.
+  config.ignore({"for_llm_compression", "router_z_loss_coef", "nope_layer_interval"});
 }
 
 void read_llama4(ConfigReader& config, ModelSpec& spec) {

@@ -36,6 +36,7 @@ void read_scales(ConfigReader& config, ModelSpec& spec, const Scales& absent) {
 void read_minicpm(ConfigReader& config, ModelSpec& spec) {
   read_decoder(config, spec, {});
   read_scales(config, spec, {});
+  config.ignore({"mup_denominator"});  // scales the learning rate
   StackSpec& stack = *spec.decoder;
   if (config.count_or({"num_experts"}, 0) == 0) return;
   ExpertsSpec experts = read_experts(config, {{"num_experts"}, 0, 0});

@@ -69,6 +69,7 @@ void read_wrapped_text(ConfigReader& config, ModelSpec& spec, const Wrapper& wra
   std::optional<bool> whole;
   if (config.has("tie_word_embeddings")) whole = config.flag_or({"tie_word_embeddings"}, false);
   if (const auto own = config.object("text_config")) {
+    config.ignore_keys_of(*own);
     std::vector<std::string> filled;
     ConfigReader text = own->with_defaults(wrapper.text_defaults, filled);
     if (!filled.empty()) {
