@@ -45,7 +45,8 @@ enum class ActivationKind {
 /// delta rule (arXiv 2412.06464); `short_convolution` LFM2's gated convolution; `state_space` Mamba
 /// (arXiv 2312.00752) or Mamba-2 (arXiv 2405.21060); `gated_recurrence` the recurrent block of
 /// Griffin (arXiv 2402.19427); `weighted_key_value` time mixing of RWKV-4 (arXiv 2305.13048).
-/// `none`: the layer has a feed-forward network only (Nemotron-H).
+/// `matrix`: one matrix in the place of attention (Nemotron-NAS). `none`: the layer has a
+/// feed-forward network only (Nemotron-H).
 enum class AttentionKind {
   softmax,
   linear,
@@ -54,6 +55,7 @@ enum class AttentionKind {
   state_space,
   gated_recurrence,
   weighted_key_value,
+  matrix,
   none,
 };
 enum class AttentionScale { inverse_sqrt_head_dim, none, fixed };

@@ -21,6 +21,7 @@ struct DeviceQuestion {
   std::optional<DType> arithmetic;  ///< of the layers' GEMMs with converted weights
   Load load;
   WorkloadImages images;  ///< of one sequence
+  WorkloadAudio audio;    ///< of one sequence
   /// To try; an empty one: as stored. Of further ones, those that save a tenth of its bytes stay.
   std::vector<std::optional<WeightType>> weights;
   std::vector<MachineProfile> machines;

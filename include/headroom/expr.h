@@ -120,6 +120,8 @@ enum class Symbol : std::uint8_t {
   image_tokens,                 ///< D: visual tokens of all images
   later_image_pairs,            ///< U: pairs of a visual token and a later one of its image
   audio_segments,               ///< ω: segments of sound of the pass
+  audio_rows,                   ///< β: rows of sound of the audio tower
+  audio_tokens,                 ///< δ: audio tokens of all clips
   audio_pairs,                  ///< ψ: pairs of rows of the audio tower that see each other
   hidden_size,                  ///< d
   intermediate_size,            ///< f: inner width of the feed-forward network

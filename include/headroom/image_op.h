@@ -24,8 +24,8 @@ struct PatchEmbedding {
 /// Rearranges the rows of an image tower. `without_prefix` drops the trained tokens before every
 /// image's patches; `class_token` keeps the first of these alone; `all` copies the rows; `join`
 /// puts the features of several layers side by side; `pack` arranges tiles (PackStep);
-/// `mean_of_neighbours` averages consecutive rows of an audio tower; the others merge square blocks
-/// of patches (PatchMerge).
+/// `sound` drops the rows of silence that completes segments of sound; `mean_of_neighbours`
+/// averages consecutive rows of each clip; the others merge square blocks of patches (PatchMerge).
 /// `[…, width]` -> `[rows, width · parts]`, or `[rows, width]` for a mean.
 struct PatchRows {
   enum class Kind {
@@ -37,6 +37,7 @@ struct PatchRows {
     channel_major,
     mean,
     pack,
+    sound,
     mean_of_neighbours,
   };
   Kind kind = Kind::without_prefix;

@@ -126,7 +126,8 @@ struct AudioSpec {
   std::int64_t num_mel_bins = 0;
   ActivationKind activation = ActivationKind::gelu;
   std::int64_t grid_channels = 0;
-  std::int64_t grid_frames = 0;  ///< of a segment; used with `grid_channels`
+  /// Frames of a segment, where the rows of all segments are one sequence; 0: each is a sequence.
+  std::int64_t joined_frames = 0;
 };
 
 /// Norms of a waveform's convolutions: a group norm of each channel after the first, or a layer

@@ -16,8 +16,9 @@ namespace headroom {
 enum class ResidualKind { sequential, parallel_one_norm, parallel_two_norms };
 /// Plain: down(act(up(x))). Gated: down(act(gate(x)) · up(x)). Channel mix (RWKV-4; arXiv
 /// 2305.13048, eq. 17 and 18): sigmoid(gate(x_r)) · down(act(up(x_k))), where x_r and x_k mix each
-/// position with the one before; gate is hidden_size wide.
-enum class FfnKind { none, plain, gated, channel_mix };
+/// position with the one before; gate is hidden_size wide. Matrix: one square matrix in the
+/// network's place (Nemotron-NAS).
+enum class FfnKind { none, plain, gated, channel_mix, matrix };
 /// Cell of a recurrent layer, which computes the next state h from the input and the last state.
 /// `rnn`: tanh of the sum of both GEMMs; `lstm`: a memory cell and three gates (Hochreiter &
 /// Schmidhuber 1997, doi 10.1162/neco.1997.9.8.1735, with the forget gate of Gers et al. 2000);
@@ -191,6 +192,8 @@ struct StackSpec {
   std::vector<std::size_t> variant_of_layer{};  ///< empty: all layers are variant 0
   /// Distinct sets of layer weights where layers share them (ALBERT).
   std::optional<std::int64_t> num_weight_groups{};
+  /// Layers in sequence that a set has weights for; a multiple of them shares the set.
+  std::int64_t layers_of_group = 1;
   /// Multiplies each sublayer's output by a trained weight per channel (LayerScale, arXiv
   /// 2103.17239, section 2.1).
   bool layer_scale = false;

@@ -321,9 +321,10 @@ struct TowerSpec {
   ~TowerSpec();
 };
 
-/// How a clip is cut into segments: completed with silence to whole ones (Voxtral), or only clips
-/// of whole segments run (Qwen2.5-Omni and Qwen3-Omni, whose last segment may be shorter).
-enum class ClipRule { completed, whole_segments };
+/// How a clip is cut into segments: completed with silence to whole ones (Voxtral), or its last one
+/// may be shorter (Qwen2.5-Omni and Qwen3-Omni): the convolutions read it with silence behind it,
+/// and its rows of sound go on.
+enum class ClipRule { completed, shorter_last };
 
 /// An audio encoder whose outputs, projected, replace the embeddings of placeholder tokens. A clip
 /// is cut into segments of equal length; each is one sequence of the encoder, or its rows see those
@@ -335,7 +336,8 @@ struct AudioTowerSpec {
   StackSpec stack;
   std::int64_t segment_frames = 0;     ///< of the spectrogram
   std::int64_t segment_positions = 0;  ///< of the encoder
-  /// Segments of a clip whose rows see each other; 0: a segment is a sequence of its own.
+  /// Segments of a clip whose rows see each other; 0: a segment is a sequence of its own, and the
+  /// last one is whole.
   std::int64_t attended_segments = 0;
   ClipRule rule = ClipRule::completed;
   std::vector<ProjectorStep> projector{};
@@ -348,7 +350,24 @@ struct AudioTowerSpec {
     }
     return rows;
   }
-  [[nodiscard]] std::int64_t segment_tokens() const { return segment_positions / grouped_rows(); }
+  /// Rows of the encoder that a clip of `frames` becomes.
+  [[nodiscard]] std::int64_t rows_of_clip(std::int64_t frames) const {
+    const std::int64_t rest = frames % segment_frames;
+    return frames / segment_frames * segment_positions + rows_of_segment(rest);
+  }
+  /// Rows of a segment of `frames`, which every strided convolution halves.
+  [[nodiscard]] std::int64_t rows_of_segment(std::int64_t frames) const {
+    const int halvings = embedding.audio->grid_channels > 0 ? 3 : 1;
+    for (int i = 0; i < halvings; ++i) frames = (frames + 1) / 2;
+    return frames;
+  }
+  /// Rows that are left over when a clip is grouped are dropped.
+  [[nodiscard]] std::int64_t tokens_of_clip(std::int64_t frames) const {
+    return rows_of_clip(frames) / grouped_rows();
+  }
+  [[nodiscard]] std::int64_t segments_of_clip(std::int64_t frames) const {
+    return (frames + segment_frames - 1) / segment_frames;
+  }
 };
 
 struct ModelSpec {
@@ -362,6 +381,8 @@ struct ModelSpec {
   EmbeddingSpec embedding;
   PositionSpec position;
   std::optional<PositionSpec> encoder_position{};  ///< where it differs from the decoder's
+  /// Width of an encoder-decoder's encoder, where it differs from `hidden_size`.
+  std::optional<std::int64_t> encoder_hidden_size{};
   std::optional<StackSpec> encoder{};
   std::optional<StackSpec> decoder{};
   WeightSharing encoder_decoder_embedding = WeightSharing::shared;
@@ -403,6 +424,11 @@ struct ModelSpec {
   /// True if the main stack's layers have attention.
   [[nodiscard]] bool has_attention() const {
     return main_stack().self_attention.num_attention_heads > 0;
+  }
+
+  /// Width of an encoder-decoder's encoder.
+  [[nodiscard]] std::int64_t encoder_width() const {
+    return encoder_hidden_size.value_or(hidden_size);
   }
 
   /// The encoder's positions; by default those of the main stack.

@@ -75,7 +75,9 @@ struct PlanQuery {
   /// Of every sequence, whose `seq_len` includes their visual tokens; of all sequences, where they
   /// are compared with texts. A prompt's tower runs before the first chunk of its prefill.
   std::int64_t images = 0;
-  std::optional<ImageSize> image_size;  ///< of each; default: that of the tower
+  std::optional<ImageSize> image_size;        ///< of each; default: that of the tower
+  std::int64_t audio = 0;                     ///< clips of every sequence, as `images`
+  std::optional<std::int64_t> audio_seconds;  ///< of each; default: 30
   /// Memory of the runtime on every device; empty: by DeviceRates::runtime.
   std::optional<Integer> overhead_bytes;
   // serve
@@ -272,8 +274,8 @@ class Planner {
   /// Evaluates with other rates from here on; compiled formulas stay.
   void set_rates(const DeviceRates& rates);
   [[nodiscard]] const ModelSpec& spec() const;
-  /// Tokens that the images of a sequence become.
-  [[nodiscard]] std::int64_t visual_tokens() const;
+  /// Tokens that the images and the sound of a sequence become.
+  [[nodiscard]] std::int64_t tower_tokens() const;
   /// True when serving a model with a KV-cache.
   [[nodiscard]] bool decodes() const;
 
@@ -431,6 +433,7 @@ struct PlanQuestion {
   std::int64_t devices = 1;
   Load load;
   WorkloadImages images;           ///< of one sequence (PlanQuery::images)
+  WorkloadAudio audio;             ///< of one sequence (PlanQuery::audio)
   std::vector<std::string> notes;  ///< on the model
 };
 

@@ -220,6 +220,8 @@ struct SweepGrid {
   std::vector<KvTypes> kv_types;
   std::vector<std::int64_t> images;
   std::vector<ImageSize> image_size;  ///< of rows with images
+  std::vector<std::int64_t> audio;
+  std::vector<std::int64_t> audio_seconds;  ///< of rows with sound
   std::vector<std::int64_t> enc_seq_len;
   std::vector<std::int64_t> past_len;
   std::vector<std::int64_t> seq_len;
@@ -350,6 +352,7 @@ class SweepWriter {
   bool has_encoder_;
   bool has_cache_;
   bool has_tower_;
+  bool has_audio_tower_;
   SweepRow last_;
   std::string prefix_;  ///< of the last row, up to the batch size
 };

@@ -120,9 +120,10 @@ struct WorkloadImages {
 
 /// Sums over the clips of a pass, in all sequences of its batch.
 struct AudioTotals {
-  std::int64_t segments = 0;  ///< of sound, each a sequence of the audio tower
+  std::int64_t segments = 0;  ///< of sound, the last ones of clips completed with silence
+  std::int64_t rows = 0;      ///< of sound in the audio tower
   std::int64_t tokens = 0;    ///< of the text model
-  /// Pairs of rows of the tower that see each other, where several segments do.
+  /// Pairs of rows of the tower that see each other, where all rows are one sequence.
   std::int64_t pairs = 0;
 };
 
@@ -222,14 +223,17 @@ struct WorkloadRequest {
 /// The audio encoder of `tower` as a model of its own.
 [[nodiscard]] ModelSpec encoder_of(const AudioTowerSpec& tower);
 
+/// Frames of the spectrogram of a clip, by the family's rule.
+[[nodiscard]] std::int64_t frames_of_clip(const AudioTowerSpec& tower, std::int64_t seconds);
+
 /// Rows of the tower in each run of a clip's segments that see each other. Requires
 /// `attended_segments`.
 [[nodiscard]] std::vector<std::int64_t> attended_rows(const AudioTowerSpec& tower,
-                                                      std::int64_t clip_segments);
+                                                      std::int64_t clip_frames);
 
-/// Sums over clips with so many segments each. Requires `spec.audio_tower`.
+/// Sums over clips with so many frames each. Requires `spec.audio_tower`.
 [[nodiscard]] AudioTotals audio_totals(const ModelSpec& spec,
-                                       std::span<const std::int64_t> clip_segments);
+                                       std::span<const std::int64_t> clip_frames);
 
 /// Images of the tower that one image of this size becomes, by the family's rule: its tiles and the
 /// whole, or the image alone.

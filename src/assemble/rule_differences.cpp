@@ -39,6 +39,8 @@ void add_attention(const AttentionSpec& attention, std::int64_t hidden_size,
     case AttentionKind::gated_recurrence:
     case AttentionKind::weighted_key_value:
       return add(differences, "recurrent layers");
+    case AttentionKind::matrix:
+      return add(differences, "matrices in place of attention");
     case AttentionKind::none:
       return add(differences, "layers without attention");
   }
@@ -68,6 +70,8 @@ void add_ffn(const FfnSpec& ffn, std::int64_t hidden_size, Differences& differen
     case FfnKind::channel_mix:
       return add(differences,
                  fmt::format("a channel mix of {}, not a plain FFN of 4·d", ffn.intermediate_size));
+    case FfnKind::matrix:
+      return add(differences, "matrices in place of the FFN");
     case FfnKind::plain:
       break;
   }

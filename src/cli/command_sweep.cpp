@@ -228,9 +228,10 @@ void add_grid(Command app, SweepGrid& grid) {
   add_length_axis(app, "--seq,-s", grid.seq_len, "New tokens per sequence (128; 1 in decode)");
   add_length_axis(app, "--past,-p", grid.past_len,
                   "Tokens already in the KV-cache (0; 127 in decode)");
-  add_length_axis(app, "--images", grid.images,
-                  "Images per sequence (multimodal models), or in total (CLIP, SigLIP) (0)");
+  add_length_axis(app, "--images", grid.images, kImagesHelp);
   add_image_sizes_axis(app, grid.image_size);
+  add_length_axis(app, "--audio", grid.audio, kAudioHelp);
+  add_length_axis(app, "--audio-seconds", grid.audio_seconds, kAudioSecondsHelp);
   add_length_axis(app, "--enc-seq", grid.enc_seq_len,
                   "Tokens of the encoder's input (128), or text tokens of a diffusion transformer");
   add_axis(app, "--weights", grid.weights, weight_type_choices(),

@@ -117,6 +117,7 @@ DeviceQuestion device_question_of(const PlanOptions& options, const DeviceChoice
   question.arithmetic = options.arithmetic;
   question.load = plan.load;
   question.images = plan.images;
+  question.audio = plan.audio;
   question.weights = weights_of(options);
   if (options.weights) question.query.weights.reset();
   question.machines = machines_of(choice);

@@ -209,13 +209,20 @@ void add_output_options(Command command, OutputOptions& options, const std::stri
   command.add_flag("--quiet,-q", options.quiet, "No notes on standard error");
 }
 
-void add_image_options(Command command, std::int64_t& images, std::optional<ImageSize>& size) {
+void add_tower_options(Command command, PlanQuery& query) {
   add_count(
-      command, "--images", [&images](std::int64_t n) { images = n; },
-      "Images per sequence (multimodal models), or in total (CLIP, SigLIP) (0)")
+      command, "--images", [&query](std::int64_t n) { query.images = n; }, kImagesHelp)
       .group("Workload");
   (void)add_image_size(
-      command, size, "Pixels of each image, before the family's preprocessing (the tower's size)");
+      command, query.image_size,
+      "Pixels of each image, before the family's preprocessing (the tower's size)");
+  add_count(
+      command, "--audio", [&query](std::int64_t n) { query.audio = n; }, kAudioHelp)
+      .group("Workload");
+  add_count(
+      command, "--audio-seconds", [&query](std::int64_t n) { query.audio_seconds = n; },
+      kAudioSecondsHelp)
+      .group("Workload");
 }
 
 InferenceOptions add_inference_options(Command command, WorkloadRequest& request,
@@ -232,15 +239,12 @@ InferenceOptions add_inference_options(Command command, WorkloadRequest& request
       lengths.add("--enc-seq", request.enc_seq_len,
                   "Tokens of an encoder-decoder's encoder input (128), or text tokens of a "
                   "diffusion transformer (its pipeline's maximum)"),
-      lengths.add("--images", request.images,
-                  "Images per sequence (multimodal models), or in total (CLIP, SigLIP) (0)"),
+      lengths.add("--images", request.images, kImagesHelp),
       add_image_size(command, request.image_size,
                      "Pixels of each image, before the family's preprocessing (the tower's size), "
                      "or of a diffusion transformer's output (its pipeline's size)"),
-      lengths.add("--audio", request.audio,
-                  "Clips of sound per sequence (models with an audio "
-                  "tower) (0)"),
-      lengths.add("--audio-seconds", request.audio_seconds, "Seconds of each clip (30)"),
+      lengths.add("--audio", request.audio, kAudioHelp),
+      lengths.add("--audio-seconds", request.audio_seconds, kAudioSecondsHelp),
       lengths.add("--frames", request.frames,
                   "Frames of a diffusion transformer's video (its pipeline's default)"),
       lengths.add(

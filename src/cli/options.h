@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "command_line.h"
+#include "headroom/plan.h"
 #include "headroom/report.h"
 
 namespace headroom::cli {
@@ -122,8 +123,15 @@ struct InferenceOptions {
 /// Parses "HEIGHTxWIDTH" in pixels, or one number for both. Throws a usage error.
 [[nodiscard]] ImageSize parse_image_size(const std::string& names, const std::string& word);
 
-/// Adds --images and --image-size.
-void add_image_options(Command command, std::int64_t& images, std::optional<ImageSize>& size);
+/// Help of the options of towers, which several commands have.
+inline constexpr const char* kImagesHelp =
+    "Images per sequence (multimodal models), or in total (CLIP, SigLIP) (0)";
+inline constexpr const char* kAudioHelp =
+    "Clips of sound per sequence (models with an audio tower) (0)";
+inline constexpr const char* kAudioSecondsHelp = "Seconds of each clip (30)";
+
+/// Adds --images, --image-size, --audio and --audio-seconds.
+void add_tower_options(Command command, PlanQuery& query);
 
 class Variations;
 

@@ -52,7 +52,7 @@ void add_load(Command command, PlanOptions& options) {
       "Tokens per sequence; serving: context length to reserve (4096, or the model's positions if "
       "fewer)")
       .group(kLoadGroup);
-  add_image_options(command, options.query.images, options.query.image_size);
+  add_tower_options(command, options.query);
   add_choice(command, "--attention", options.attention, attention_choices(),
              "Attention implementation (serving: fused; training: eager)")
       .group(kLoadGroup);

@@ -70,29 +70,38 @@ std::int64_t default_context(const ModelSpec& spec) {
                                   kDefaultContext);
 }
 
-/// Sets images and context: text and visual tokens. Throws Error{invalid_input} for images that the
-/// model does not read, or for which the context is too short.
+/// Sets images, sound and context: tokens of text and of both. Throws Error{invalid_input} for
+/// those that the model does not read, or for which the context is too short.
 void set_lengths(const PlanOptions& options, PlanQuestion& question) {
   const ModelSpec& spec = question.model.spec;
   question.load.seq_len = options.seq_len.value_or(default_context(spec));
-  if (options.query.images == 0 && !options.query.image_size) return;
+  const PlanQuery& query = options.query;
+  const bool sees = query.images != 0 || query.image_size;
+  const bool hears = query.audio != 0 || query.audio_seconds;
+  if (!sees && !hears) return;
   WorkloadRequest request;
-  request.images = options.query.images;
-  request.image_size = options.query.image_size;
+  request.images = query.images;
+  request.image_size = query.image_size;
+  request.audio = query.audio;
+  request.audio_seconds = query.audio_seconds;
   request.seq_len = options.seq_len;
   const Workload workload = resolve(request, spec);
   question.images = workload.images;
+  question.audio = workload.audio;
   question.notes.push_back(
-      "every rank of the first stage runs the whole image tower and its projector");
-  if (std::string note = note_on_images(workload, spec); !note.empty()) {
-    question.notes.push_back(std::move(note));
+      sees && hears
+          ? std::string("every rank of the first stage runs both whole towers and their projectors")
+          : fmt::format("every rank of the first stage runs the whole {} tower and its projector",
+                        sees ? "image" : "audio"));
+  for (std::string note : {note_on_images(workload, spec), note_on_audio(workload, spec)}) {
+    if (!note.empty()) question.notes.push_back(std::move(note));
   }
   if (options.seq_len) return;
-  const std::int64_t visual = workload.images.totals.tokens;
+  const std::int64_t inserted = workload.images.totals.tokens + workload.audio.totals.tokens;
   const std::int64_t positions = spec.position.max_position_embeddings - spec.position.offset;
-  const std::int64_t most = positions > 0 ? positions : visual + kDefaultContext;
+  const std::int64_t most = positions > 0 ? positions : inserted + kDefaultContext;
   question.load.seq_len =
-      std::max(workload.seq_len, std::min(default_context(spec) + visual, most));
+      std::max(workload.seq_len, std::min(default_context(spec) + inserted, most));
 }
 
 /// Serving: a sequence per replica. Training: a micro-batch per replica and pipeline stage.

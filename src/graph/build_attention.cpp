@@ -117,6 +117,14 @@ TensorId GraphBuilder::self_attention(const StackContext& stack, TensorId hidden
       return gated_recurrence(stack, hidden);
     case AttentionKind::weighted_key_value:
       return weighted_key_value(stack, hidden);
+    case AttentionKind::matrix:
+      return linear({Part::attention_out,
+                     "attention.matrix",
+                     WeightRole::attention,
+                     stack.rows(),
+                     Symbol::hidden_size,
+                     {{"attention.matrix", Symbol::hidden_size}}},
+                    hidden, hidden_shape(stack));
     case AttentionKind::none:
       return hidden;
     case AttentionKind::softmax:
@@ -349,12 +357,14 @@ TensorId GraphBuilder::cross_attention(const StackContext& stack, TensorId hidde
       WeightRole::attention,       stack.rows(),
       Symbol::hidden_size,         {{"cross_attention.query", heads.query_width()}},
       attention.qkv_bias};
+  const auto& own_width = spec_.encoder_hidden_size;
+  const Expr source_width = own_width ? Expr(Integer{*own_width}) : Expr(Symbol::hidden_size);
   const auto key_bias = attention.key_bias ? Projection::Bias::of_linear : Projection::Bias::none;
   const LinearParts key_value{Part::cross_attention_key_value,
                               "cross_attention.key_value",
                               WeightRole::attention,
                               kBatch * source,
-                              Symbol::hidden_size,
+                              source_width,
                               {{"cross_attention.key", heads.key_width(), key_bias},
                                {"cross_attention.value", heads.value_width()}},
                               attention.qkv_bias};

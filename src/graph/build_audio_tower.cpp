@@ -1,5 +1,5 @@
 // The audio tower of a multimodal model and its projector: a graph of its own whose sequences are
-// segments of sound, with its sizes as numbers.
+// segments of sound, or the rows of all of them as one, with its sizes as numbers.
 #include <string_view>
 #include <utility>
 
@@ -16,22 +16,25 @@ Graph GraphBuilder::build_audio_tower() && {
   stack.num_layers = Symbol::num_hidden_layers;
   stack.tokens = Symbol::seq_len;
   stack.position = &spec_.position;
-  attends_in_runs_ = spec_.embedding.audio->grid_channels > 0;
-  const TensorId hidden = attends_in_runs_ ? embed_grid(stack) : embed_audio(stack);
+  const AudioSpec& audio = *spec_.embedding.audio;
+  attends_in_runs_ = audio.joined_frames > 0;
+  const TensorId hidden = audio.grid_channels > 0 ? embed_grid(stack)
+                          : attends_in_runs_      ? embed_segments(stack)
+                                                  : embed_audio(stack);
   graph_.outputs = {run_stack(stack, hidden)};
   return std::move(graph_);
 }
 
 TensorId GraphBuilder::embed_sound(const AudioTowerSpec& tower) {
   const ModelSpec encoder = encoder_of(tower);
-  const Expr rows = Expr(Symbol::audio_segments) * Integer{tower.segment_positions};
+  Expr rows = Expr(Symbol::audio_segments) * Integer{tower.segment_positions};
   TowerPlace place{{StackRole::audio_tower, Part::audio_tower},
                    "audio_tower.",
                    Symbol::audio_segments,
                    Integer{tower.segment_positions}};
   if (tower.attended_segments > 0) {
     place.sequences = Integer{1};
-    place.rows = rows;
+    place.rows = rows = Symbol::audio_rows;
   }
   const std::vector<TensorId> states =
       append_tower(GraphBuilder(encoder, options_).build_audio_tower(), place);
@@ -60,10 +63,38 @@ TensorId GraphBuilder::grid_convolution(const std::string& path, const GridConvo
                        Activation{spec_.embedding.audio->activation, elements}, {output});
 }
 
+TensorId GraphBuilder::embed_segments(const StackContext& stack) {
+  const AudioSpec& audio = *spec_.embedding.audio;
+  const Expr segments = Symbol::audio_segments;
+  const Expr bins = Integer{audio.num_mel_bins};
+  const Expr frames = Integer{audio.joined_frames};
+  const Expr kernel = Integer{3};
+  const TensorId features = tensor("input_features", {segments, bins, frames});
+  if (emit_nodes_) graph_.inputs.push_back(features);
+  begin_block("embeddings", stack.role, Integer{1}, features);
+  const Convolution first{segments, bins, Symbol::hidden_size, kernel, Integer{1}, frames, true};
+  const std::int64_t columns = audio.joined_frames / 2;
+  const Convolution second{segments, Symbol::hidden_size, Symbol::hidden_size,
+                           kernel,   Integer{2},          Integer{columns}};
+  const TensorId filtered = audio_convolution("conv1", first, features);
+  return finish_segments(stack, columns, audio_convolution("conv2", second, filtered));
+}
+
+/// Adds positions within segments and keeps the rows of sound.
+TensorId GraphBuilder::finish_segments(const StackContext& stack, std::int64_t columns,
+                                       TensorId hidden) {
+  const Expr rows = Expr(Symbol::audio_segments) * Integer{columns};
+  hidden = emit_in_place(Part::embeddings, "position_embeddings",
+                         PositionEmbedding{rows, Integer{columns}, Symbol::hidden_size}, {hidden});
+  const PatchRows op{PatchRows::Kind::sound, stack.rows(), Symbol::hidden_size};
+  return finish_embedding(stack,
+                          emit(Part::embeddings, "sound", op, {hidden}, {}, hidden_shape(stack)));
+}
+
 TensorId GraphBuilder::embed_grid(const StackContext& stack) {
   const AudioSpec& audio = *spec_.embedding.audio;
   const Expr segments = Symbol::audio_segments;
-  GridConvolution op{segments, 1, audio.grid_channels, audio.num_mel_bins, audio.grid_frames};
+  GridConvolution op{segments, 1, audio.grid_channels, audio.num_mel_bins, audio.joined_frames};
   op.reads_sound = true;
   TensorId hidden = tensor("input_features", {segments, Integer{op.rows}, Integer{op.columns}});
   if (emit_nodes_) graph_.inputs.push_back(hidden);
@@ -80,28 +111,27 @@ TensorId GraphBuilder::embed_grid(const StackContext& stack) {
   const LinearParts columns{Part::embeddings,
                             "input",
                             WeightRole::embedding,
-                            stack.rows(),
+                            segments * Integer{op.columns},
                             Integer{op.in_channels} * op.rows,
                             {{"input", Symbol::hidden_size}}};
-  hidden = linear(columns, hidden, hidden_shape(stack));
-  hidden = emit_in_place(Part::embeddings, "position_embeddings",
-                         PositionEmbedding{stack.rows(), Integer{op.columns}, Symbol::hidden_size},
-                         {hidden});
-  return finish_embedding(stack, hidden);
+  hidden = linear(columns, hidden, {segments, Integer{op.columns}, Symbol::hidden_size});
+  return finish_segments(stack, op.columns, hidden);
 }
 
 /// Rows that stand side by side are one row of the same memory.
 TensorId GraphBuilder::group_rows(const GroupStep& step, TensorId features) {
   const AudioTowerSpec& tower = *spec_.audio_tower;
-  const Expr rows = Expr(Symbol::audio_segments) * Integer{tower.segment_positions / step.rows};
   const Expr width = graph_.tensors[features].shape[1];
   switch (step.kind) {
-    case RowGroup::side_by_side:
+    case RowGroup::side_by_side: {
+      const Expr rows = Expr(Symbol::audio_segments) * Integer{tower.segment_positions / step.rows};
       graph_.tensors[features].shape = {rows, Integer{step.rows} * width};
       return features;
+    }
     case RowGroup::mean:
       break;
   }
+  const Expr rows = Symbol::audio_tokens;
   const PatchRows op{PatchRows::Kind::mean_of_neighbours, rows, width, step.rows};
   return emit(Part::projector, "mean", op, {features}, {}, {rows, width});
 }

@@ -17,6 +17,15 @@ std::vector<Projection> up_projections(const std::string& path, FfnKind kind, co
 TensorId GraphBuilder::feed_forward(const StackContext& stack, TensorId hidden) {
   const FfnSpec& ffn = *stack.ffn;
   if (ffn.kind == FfnKind::channel_mix) return channel_mix(stack, hidden);
+  if (ffn.kind == FfnKind::matrix) {
+    return linear({Part::mlp_up,
+                   "mlp.matrix",
+                   WeightRole::mlp,
+                   stack.rows(),
+                   Symbol::hidden_size,
+                   {{"mlp.matrix", Symbol::hidden_size}}},
+                  hidden, hidden_shape(stack));
+  }
   if (ffn.experts) return routed_experts(stack, ffn, hidden, hidden);
   const Expr width = sized(Symbol::intermediate_size, ffn.intermediate_size);
   return dense_network(stack, ffn, width, "mlp", std::nullopt, hidden);

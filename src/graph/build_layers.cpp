@@ -89,8 +89,12 @@ TensorId GraphBuilder::run_layers(StackContext stack, const LayerRun& run, Tenso
     stack.convolution = convolution ? &*convolution : nullptr;
     stack.heads = head_sizes(*stack.attention);
     layer_slice_ = slice(*stack.spec, run, layer_);
+    if (const std::int64_t inner = stack.spec->layers_of_group; inner > 1) {
+      scope_ = fmt::format("inner.{}.", (run.first_layer + layer_) % inner);
+    }
     hidden = layer(stack, hidden);
   }
+  if (stack.spec->layers_of_group > 1) scope_.clear();
   layer_ = 0;
   layer_slice_.clear();
   return end_block(hidden);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "headroom/error.h"
+#include "op_exprs.h"
 #include "sizes.h"
 
 namespace headroom {
@@ -81,6 +82,7 @@ Graph GraphBuilder::build() && {
     // A decode step reads the encoder's keys and values from the cross-attention cache.
     emit_nodes_ = options_.phase != Phase::decode;
     encoder_output_ = run_stack(encoder, input_hidden_states(encoder));
+    if (spec_.encoder_hidden_size) set_encoder_width(*spec_.encoder_hidden_size);
     if (emit_nodes_) graph_.outputs.push_back(*encoder_output_);
     emit_nodes_ = true;
     position_bias_.reset();
@@ -105,6 +107,22 @@ Graph GraphBuilder::build() && {
   head(main, run_stack(main, hidden));
   add_counted_weights();
   return std::move(graph_);
+}
+
+/// Gives all parts so far, which are the encoder's, its own width.
+void GraphBuilder::set_encoder_width(std::int64_t width) {
+  const std::function<Expr(const Expr&)> change = [width](const Expr& expr) {
+    return expr.substitute(Symbol::hidden_size, Integer{width});
+  };
+  for (Tensor& tensor : graph_.tensors) {
+    std::ranges::transform(tensor.shape, tensor.shape.begin(), change);
+  }
+  for (Weight& weight : graph_.weights) {
+    std::ranges::transform(weight.shape, weight.shape.begin(), change);
+  }
+  for (Block& block : graph_.blocks) {
+    for (Node& node : block.nodes) node.op = map_exprs(std::move(node.op), change);
+  }
 }
 
 void GraphBuilder::add_counted_weights() {

@@ -31,6 +31,7 @@ class GraphBuilder {
   TensorId embed_patches(const StackContext& stack);
   std::vector<WeightId> patch_weights(const ImageSpec& image);
   TensorId embed_audio(const StackContext& stack);
+  void set_encoder_width(std::int64_t width);
   TensorId audio_convolution(const std::string& path, Convolution op, TensorId input);
   TensorId add_positions(const StackContext& stack, TensorId hidden);
   TensorId add_patch_positions(const StackContext& stack, TensorId hidden);
@@ -120,6 +121,9 @@ class GraphBuilder {
   TensorId embed_sound(const AudioTowerSpec& tower);
   /// Embeds segments by 2-D convolutions of their spectrograms.
   TensorId embed_grid(const StackContext& stack);
+  /// Likewise by convolutions along the frames.
+  TensorId embed_segments(const StackContext& stack);
+  TensorId finish_segments(const StackContext& stack, std::int64_t columns, TensorId hidden);
   TensorId grid_convolution(const std::string& path, const GridConvolution& op, TensorId input);
   TensorId group_rows(const GroupStep& step, TensorId features);
   TensorId insert_audio_tokens(TensorId hidden);

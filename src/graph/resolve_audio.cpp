@@ -13,10 +13,6 @@ namespace headroom {
 namespace detail {
 namespace {
 
-/// Frames of a spectrogram per second: the feature extractors of Whisper, Voxtral and Qwen-Omni
-/// take one every 160 samples of 16,000 (hop_length and sampling_rate of their
-/// preprocessor_config.json).
-constexpr std::int64_t kFramesPerSecond = 100;
 constexpr std::int64_t kDefaultSeconds = 30;     // the window that Whisper was trained on
 constexpr std::int64_t kMostSegments = 1 << 24;  // per pass
 
@@ -36,24 +32,6 @@ void require_audio_tower(const WorkloadRequest& request, const ModelSpec& spec) 
         fmt::format("count its tokens in {}, or use {} prefill", Setting::past_len,
                     Setting::phase));
   }
-}
-
-/// Segments of one clip, by the family's rule.
-std::int64_t segments_of_clip(const AudioTowerSpec& tower, std::int64_t seconds) {
-  const std::int64_t frames = seconds * kFramesPerSecond;
-  const std::int64_t segment = tower.segment_frames;
-  switch (tower.rule) {
-    case ClipRule::completed:
-      return ceil_div(frames, segment);
-    case ClipRule::whole_segments:
-      break;
-  }
-  if (frames % segment == 0) return frames / segment;
-  throw_invalid_input(
-      fmt::format("{} {} is {} frames of a spectrogram, which are no whole segments of {}",
-                  Setting::audio_seconds, seconds, frames, segment),
-      fmt::format("use a {} that is: headroom runs no shorter last segment",
-                  Setting::audio_seconds));
 }
 
 }  // namespace
@@ -80,10 +58,10 @@ WorkloadAudio resolve_audio(const WorkloadRequest& request, const ModelSpec& spe
     require_few(size);
   }
   const Integer clips = checked_multiply(audio.count, request.batch_size);
-  const std::int64_t segments = segments_of_clip(*spec.audio_tower, audio.seconds);
-  require_few(checked_multiply(clips, segments));
+  const std::int64_t frames = frames_of_clip(*spec.audio_tower, audio.seconds);
+  require_few(checked_multiply(clips, spec.audio_tower->segments_of_clip(frames)));
   audio.totals =
-      audio_totals(spec, std::vector<std::int64_t>(static_cast<std::size_t>(clips), segments));
+      audio_totals(spec, std::vector<std::int64_t>(static_cast<std::size_t>(clips), frames));
   return audio;
 }
 
@@ -100,27 +78,45 @@ std::int64_t in_64_bits(Integer value) {
 
 }  // namespace
 
-std::vector<std::int64_t> attended_rows(const AudioTowerSpec& tower, std::int64_t clip_segments) {
+std::int64_t frames_of_clip(const AudioTowerSpec& tower, std::int64_t seconds) {
+  // The feature extractors of Whisper, Voxtral and Qwen-Omni take one every 160 samples of 16,000
+  // (hop_length and sampling_rate of their preprocessor_config.json).
+  constexpr std::int64_t kFramesPerSecond = 100;
+  const std::int64_t frames = seconds * kFramesPerSecond;
+  switch (tower.rule) {
+    case ClipRule::completed:
+      return tower.segments_of_clip(frames) * tower.segment_frames;
+    case ClipRule::shorter_last:
+      break;
+  }
+  return frames;
+}
+
+std::vector<std::int64_t> attended_rows(const AudioTowerSpec& tower, std::int64_t clip_frames) {
   std::vector<std::int64_t> rows;
-  for (std::int64_t first = 0; first < clip_segments; first += tower.attended_segments) {
-    rows.push_back(std::min(tower.attended_segments, clip_segments - first) *
-                   tower.segment_positions);
+  const std::int64_t run = tower.attended_segments * tower.segment_positions;
+  for (std::int64_t left = tower.rows_of_clip(clip_frames); left > 0; left -= run) {
+    rows.push_back(std::min(run, left));
   }
   return rows;
 }
 
-AudioTotals audio_totals(const ModelSpec& spec, std::span<const std::int64_t> clip_segments) {
+AudioTotals audio_totals(const ModelSpec& spec, std::span<const std::int64_t> clip_frames) {
+  const AudioTowerSpec& tower = *spec.audio_tower;
   Integer segments = 0;
+  Integer all_rows = 0;
+  Integer tokens = 0;
   Integer pairs = 0;
-  for (const std::int64_t of_clip : clip_segments) {
-    segments = checked_add(segments, of_clip);
-    if (spec.audio_tower->attended_segments == 0) continue;
-    for (const std::int64_t rows : attended_rows(*spec.audio_tower, of_clip)) {
+  for (const std::int64_t frames : clip_frames) {
+    segments = checked_add(segments, tower.segments_of_clip(frames));
+    all_rows = checked_add(all_rows, tower.rows_of_clip(frames));
+    tokens = checked_add(tokens, tower.tokens_of_clip(frames));
+    if (tower.attended_segments == 0) continue;
+    for (const std::int64_t rows : attended_rows(tower, frames)) {
       pairs = checked_add(pairs, checked_multiply(rows, rows));
     }
   }
-  const Integer tokens = checked_multiply(segments, spec.audio_tower->segment_tokens());
-  return {in_64_bits(segments), in_64_bits(tokens), in_64_bits(pairs)};
+  return {in_64_bits(segments), in_64_bits(all_rows), in_64_bits(tokens), in_64_bits(pairs)};
 }
 
 std::string note_on_audio(const Workload& workload, const ModelSpec& spec) {

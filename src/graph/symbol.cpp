@@ -49,6 +49,8 @@ constexpr std::array<SymbolInfo, kSymbolCount> kSymbols{{
      "pairs of a visual token and a later one of its image, per sequence"},
     {Symbol::audio_segments, "ω", "\\omega", "audio_segments",
      "segments of sound that the audio tower reads"},
+    {Symbol::audio_rows, "β", "\\beta", "audio_rows", "rows of sound in the audio tower"},
+    {Symbol::audio_tokens, "δ", "\\delta", "audio_tokens", "audio tokens of all clips"},
     {Symbol::audio_pairs, "ψ", "\\psi", "audio_pairs",
      "pairs of rows of the audio tower that see each other"},
     {Symbol::hidden_size, "d", "d", "hidden_size", {}},

@@ -201,6 +201,8 @@ Bindings bindings_of(const Workload& workload, const LayerTraits& traits) {
   values.set(Symbol::image_tokens, images.tokens);
   values.set(Symbol::later_image_pairs, images.later_pairs);
   values.set(Symbol::audio_segments, workload.audio.totals.segments);
+  values.set(Symbol::audio_rows, workload.audio.totals.rows);
+  values.set(Symbol::audio_tokens, workload.audio.totals.tokens);
   values.set(Symbol::audio_pairs, workload.audio.totals.pairs);
   set_encoder_window(traits, workload.enc_seq_len, values);
   set_chunks(traits, workload, values);

@@ -60,12 +60,13 @@ std::vector<float> computed_positions(const PositionSpec& spec, std::int64_t row
 
 /// Sets the factor of all word embeddings; returns one per token if they differ.
 std::vector<float> scale_words(TokenEmbeddingArguments& args, const TokenEmbedding& op,
-                               const ModelSpec& spec, const TokenInputs& tokens) {
+                               const ModelSpec& spec, std::int64_t hidden_size,
+                               const TokenInputs& tokens) {
   switch (op.scale) {
     case EmbeddingScale::none:
       break;
     case EmbeddingScale::sqrt_hidden_size:
-      args.scale = std::sqrt(static_cast<float>(spec.hidden_size));
+      args.scale = std::sqrt(static_cast<float>(hidden_size));
       break;
     case EmbeddingScale::fixed:
       args.scale = static_cast<float>(op.fixed_scale);
@@ -88,7 +89,10 @@ StepBuilder::Run StepBuilder::operator()(const TokenEmbedding& op) {
   args.word_row = weights.word_rows(weight_path(0));
   args.ids = tokens.ids.data();
   const std::optional<std::int64_t> placeholder = program_.spec_.embedding.placeholder_id;
-  std::vector<float> token_scales = scale_words(args, op, program_.spec_, tokens);
+  const ModelSpec& model = program_.spec_;
+  const bool encodes = node_->component.stack == StackRole::encoder;
+  const std::int64_t hidden_size = encodes ? model.encoder_width() : model.hidden_size;
+  std::vector<float> token_scales = scale_words(args, op, model, hidden_size, tokens);
   std::size_t next_table = 1;
   std::vector<float> sinusoids;
   switch (op.positions) {

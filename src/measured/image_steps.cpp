@@ -6,6 +6,7 @@
 #include "kernels/elementwise.h"
 #include "kernels/patches.h"
 #include "kernels/position_table.h"
+#include "sound_inputs.h"
 #include "step_builder.h"
 
 namespace headroom::measured {
@@ -121,7 +122,7 @@ std::vector<ImageGrid> StepBuilder::grids() const {
 
 std::vector<ImageRows> StepBuilder::image_rows(ImageScope scope) const {
   if (is_audio_tower()) {
-    return rows_of_clips(*program_.spec_.audio_tower, program_.inputs_.audio->clip_segments);
+    return rows_of_clips(*program_.spec_.audio_tower, program_.inputs_.audio->clip_frames);
   }
   if (!is_tower()) return {};
   return rows_of_images(*spec().embedding.image, grids(), scope);
@@ -171,20 +172,49 @@ StepBuilder::Run StepBuilder::mean_of_neighbours(const PatchRows& op) {
   const std::int64_t rows = integer(op.rows);
   const std::int64_t width = integer(op.width);
   const std::int64_t bytes = (integer(op.elements()) + rows * width) * kFloatBytes;
-  return [=, parts = op.parts, from = input(0), out = output()](std::int64_t /*layer*/) {
-    for (std::int64_t row = 0; row < rows; ++row) {
-      const float* const group = from + row * parts * width;
-      float* const to = out + row * width;
-      std::copy_n(group, width, to);
-      for (std::int64_t i = 1; i < parts; ++i) add_residual(to, group + i * width, width);
+  std::vector<std::int64_t> clips;  // rows of each
+  for (const std::int64_t frames : program_.inputs_.audio->clip_frames) {
+    clips.push_back(program_.spec_.audio_tower->rows_of_clip(frames));
+  }
+  return [=, parts = op.parts, clips = std::move(clips), in = input(0),
+          out = output()](std::int64_t /*layer*/) {
+    const float* from = in;
+    float* to = out;
+    for (const std::int64_t of_clip : clips) {
+      for (std::int64_t row = 0; row + parts <= of_clip; row += parts, to += width) {
+        std::copy_n(from + row * width, width, to);
+        for (std::int64_t i = 1; i < parts; ++i) add_residual(to, from + (row + i) * width, width);
+      }
+      from += of_clip * width;
     }
     scale(out, 1.0F / static_cast<float>(parts), rows * width);
     return StepCount{0, bytes};
   };
 }
 
+StepBuilder::Run StepBuilder::keep_sound(const PatchRows& op) {
+  const std::int64_t width = integer(op.width);
+  const std::int64_t bytes = 2 * integer(op.elements()) * kFloatBytes;
+  const AudioTowerSpec& tower = *program_.spec_.audio_tower;
+  std::vector<std::int64_t> segments;  // rows of sound of each
+  for (const std::int64_t frames : segment_frames(tower, *program_.inputs_.audio)) {
+    segments.push_back(tower.rows_of_segment(frames));
+  }
+  return [=, segments = std::move(segments), in = input(0), out = output(),
+          all_rows = tower.segment_positions](std::int64_t /*layer*/) {
+    const float* from = in;
+    float* to = out;
+    for (const std::int64_t rows : segments) {
+      to = std::copy_n(from, rows * width, to);
+      from += all_rows * width;
+    }
+    return StepCount{0, bytes};
+  };
+}
+
 StepBuilder::Run StepBuilder::operator()(const PatchRows& op) {
   if (op.kind == PatchRows::Kind::mean_of_neighbours) return mean_of_neighbours(op);
+  if (op.kind == PatchRows::Kind::sound) return keep_sound(op);
   const std::int64_t width = integer(op.width);
   const std::int64_t rows = integer(op.rows);
   const std::int64_t bytes = (integer(op.elements()) + floats_of(node_->output)) * kFloatBytes;
@@ -216,7 +246,8 @@ StepBuilder::Run StepBuilder::operator()(const PatchRows& op) {
       case PatchRows::Kind::pack:
         pack_tiles(tilings, {width, tile_side, end_of_row}, inputs.front(), out);
         break;
-      case PatchRows::Kind::mean_of_neighbours:  // a step of its own
+      case PatchRows::Kind::sound:  // steps of their own
+      case PatchRows::Kind::mean_of_neighbours:
         break;
       case PatchRows::Kind::patch_major:
       case PatchRows::Kind::channel_major:

@@ -157,10 +157,10 @@ std::vector<ImageRows> rows_of_images(const ImageSpec& image, std::span<const Im
 }
 
 std::vector<ImageRows> rows_of_clips(const AudioTowerSpec& tower,
-                                     std::span<const std::int64_t> clip_segments) {
+                                     std::span<const std::int64_t> clip_frames) {
   std::vector<std::int64_t> lengths;
-  for (const std::int64_t segments : clip_segments) {
-    std::ranges::copy(attended_rows(tower, segments), std::back_inserter(lengths));
+  for (const std::int64_t frames : clip_frames) {
+    std::ranges::copy(attended_rows(tower, frames), std::back_inserter(lengths));
   }
   return runs_of_rows(lengths, ImageScope::image);
 }

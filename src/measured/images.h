@@ -62,7 +62,7 @@ struct AxisPositions {
 
 /// Splits the rows of an audio tower into runs of segments that see each other.
 [[nodiscard]] std::vector<ImageRows> rows_of_clips(const AudioTowerSpec& tower,
-                                                   std::span<const std::int64_t> clip_segments);
+                                                   std::span<const std::int64_t> clip_frames);
 
 /// Keys that each token sees in spite of the causal mask, [batch, seq_len].
 [[nodiscard]] std::vector<KeySpan> key_spans(const TokenInputs& tokens, Lookahead lookahead);

@@ -38,14 +38,10 @@ struct TowerInputs {
 };
 
 /// Sound for an audio tower: the spectrograms [mel bins, frames] of its segments, one after the
-/// other.
+/// other; the last ones of clips are completed with zeros.
 struct SegmentInputs {
   std::vector<float> features;
-  std::vector<std::int64_t> clip_segments;  ///< of each clip
-
-  [[nodiscard]] std::int64_t segments() const noexcept {
-    return std::accumulate(clip_segments.begin(), clip_segments.end(), std::int64_t{0});
-  }
+  std::vector<std::int64_t> clip_frames;  ///< of each clip
 };
 
 /// Inputs of one run. For encoder-decoders, `encoder` goes to the encoder and `main` to the

@@ -19,7 +19,8 @@ void OutputCollector::add(std::string name, std::vector<std::int64_t> shape, con
 
 void OutputCollector::add_hidden(const std::string& name, bool in_encoder, const float* data) {
   const std::int64_t tokens = in_encoder ? lengths_.enc_seq_len : lengths_.seq_len;
-  add(name, {lengths_.batch, tokens, spec_.hidden_size}, data);
+  const std::int64_t width = in_encoder ? spec_.encoder_width() : spec_.hidden_size;
+  add(name, {lengths_.batch, tokens, width}, data);
 }
 
 void OutputCollector::add_streams(const std::string& name, const float* data) {
@@ -55,8 +56,8 @@ void OutputCollector::observe_audio_tower(const ProgramBlock& block, std::int64_
   if (block.path == "audio_projector") {
     add("audio_features", {lengths_.audio.tokens, spec_.hidden_size}, data);
   } else if (block.path.ends_with(".layers")) {
-    add(fmt::format("audio.layers.{}.output", layer),
-        {lengths_.audio.segments, tower.segment_positions, tower.hidden_size}, data);
+    add(fmt::format("audio.layers.{}.output", layer), {lengths_.audio.rows, tower.hidden_size},
+        data);
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include "kernels/convolution.h"
 #include "kernels/recurrence.h"
+#include "sound_inputs.h"
 #include "step_builder.h"
 
 namespace headroom::measured {
@@ -90,12 +91,17 @@ StepBuilder::Run StepBuilder::operator()(const Convolution& op) {
   const std::string cache_name =
       uses_cache ? program_.graph_.tensors[node_->inputs.at(1)].name : "";
   const std::uint8_t* const mask = tokens().key_mask.empty() ? nullptr : tokens().key_mask.data();
-  return [=, linears_by_tap = std::move(linears_by_tap), cache = &program_.cache_,
-          out = output()](std::int64_t layer) {
+  std::vector<std::int64_t> sound_frames;  // of each segment, if some are completed with silence
+  if (is_audio_tower() && !op.channels_first) {
+    sound_frames = segment_frames(*program_.spec_.audio_tower, *inputs.audio);
+  }
+  return [=, linears_by_tap = std::move(linears_by_tap), sound_frames = std::move(sound_frames),
+          cache = &program_.cache_, out = output()](std::int64_t layer) {
     float* const cached = uses_cache ? cache->data(cache_name, layer) : nullptr;
     float* const padded = padded_input->data();
     pad_positions(args, x, cached, padded);
     if (mask != nullptr) zero_padding(args, mask, padded);
+    if (!sound_frames.empty()) zero_silence(args, sound_frames, padded);
     if (uses_cache) store_last_positions(args, padded, cached);
     StepCount count{0, moved * kFloatBytes};
     for (std::int64_t tap = 0; tap < args.kernel; ++tap) {

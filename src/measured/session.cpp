@@ -58,13 +58,12 @@ WorkloadImages images_of(const ModelSpec& spec, const ModelInputs& inputs) {
 }
 
 WorkloadAudio audio_of(const ModelSpec& spec, const ModelInputs& inputs) {
-  const AudioTowerSpec& tower = *spec.audio_tower;
   constexpr std::int64_t kFramesPerSecond = 100;  // as of a workload's clips
   WorkloadAudio audio;
-  const std::vector<std::int64_t>& clips = inputs.audio->clip_segments;
+  const std::vector<std::int64_t>& clips = inputs.audio->clip_frames;
   audio.totals = audio_totals(spec, clips);
   audio.count = std::max<std::int64_t>(1, std::ssize(clips) / inputs.main.batch);
-  audio.seconds = ceil_div(clips.front() * tower.segment_frames, kFramesPerSecond);
+  audio.seconds = ceil_div(clips.front(), kFramesPerSecond);
   return audio;
 }
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "headroom/error.h"
 #include "safetensors.h"
 
@@ -30,24 +32,40 @@ TokenInputs read_audio(const checkpoint::SafetensorsFile& file, const std::strin
 struct ClipSizes {
   std::int64_t clips = 0;
   std::int64_t bins = 0;
-  std::int64_t segments = 0;  ///< of a clip
-  std::int64_t frames = 0;    ///< of a segment
+  std::int64_t frames = 0;   ///< of a clip
+  std::int64_t segment = 0;  ///< frames of a segment
 };
 
-/// Reorders clips [bins, segments · frames] to [segments, bins, frames].
+/// Reorders clips [bins, frames] to segments [bins, segment], the last one completed with zeros.
 std::vector<float> in_segments(const std::vector<float>& clips, const ClipSizes& sizes) {
   std::vector<float> all;
-  all.reserve(clips.size());
   for (std::int64_t clip = 0; clip < sizes.clips; ++clip) {
-    for (std::int64_t segment = 0; segment < sizes.segments; ++segment) {
+    for (std::int64_t first = 0; first < sizes.frames; first += sizes.segment) {
+      const std::int64_t frames = std::min(sizes.segment, sizes.frames - first);
       for (std::int64_t bin = 0; bin < sizes.bins; ++bin) {
-        const std::int64_t row = (clip * sizes.bins + bin) * sizes.segments + segment;
-        const auto begin = clips.begin() + row * sizes.frames;
-        all.insert(all.end(), begin, begin + sizes.frames);
+        const auto begin = clips.begin() + (clip * sizes.bins + bin) * sizes.frames + first;
+        all.insert(all.end(), begin, begin + frames);
+        all.insert(all.end(), static_cast<std::size_t>(sizes.segment - frames), 0.0F);
       }
     }
   }
   return all;
+}
+
+/// Frames that a clip of an input file may have, in words; empty if `frames` may.
+std::string wanted_frames(const AudioTowerSpec& tower, std::int64_t frames) {
+  const std::int64_t segment = tower.segment_frames;
+  switch (tower.rule) {
+    case ClipRule::completed:
+      if (frames > 0 && frames % segment == 0) return {};
+      return fmt::format("whole segments of {} frames", segment);
+    case ClipRule::shorter_last:
+      break;
+  }
+  // The reference's 2-D convolutions read less silence where no segment of a batch is whole.
+  const std::int64_t least = tower.embedding.audio->grid_channels > 0 ? segment : 1;
+  if (frames >= least) return {};
+  return fmt::format("{} frames or more", least);
 }
 
 /// Positions of the first layer's output, and of the last one's.
@@ -94,29 +112,36 @@ SegmentInputs read_segments(const checkpoint::SafetensorsFile& file, const std::
                             const ModelSpec& spec) {
   const AudioTowerSpec& tower = *spec.audio_tower;
   const std::int64_t bins = tower.embedding.audio->num_mel_bins;
-  const std::int64_t frames = tower.segment_frames;
   const checkpoint::StoredTensor* const tensor = file.find(name);
   const std::string place = checkpoint::tensor_place(file.path(), name);
   const bool matches = tensor != nullptr && tensor->shape.size() == 3 && tensor->shape[0] > 0 &&
-                       tensor->shape[1] == bins && tensor->shape[2] > 0 &&
-                       tensor->shape[2] % frames == 0;
+                       tensor->shape[1] == bins && wanted_frames(tower, tensor->shape[2]).empty();
   if (!matches) {
-    throw Error(
-        ErrorCode::invalid_input, "has no matching tensor [clips, mel bins, frames]", place,
-        fmt::format("store clips of {} mel bins and whole segments of {} frames", bins, frames));
+    throw Error(ErrorCode::invalid_input, "has no matching tensor [clips, mel bins, frames]", place,
+                fmt::format("store clips of {} mel bins and {}", bins, wanted_frames(tower, 0)));
   }
-  const std::int64_t segments = tensor->shape[2] / frames;
+  const std::int64_t frames = tensor->shape[2];
   std::vector<float> clips(static_cast<std::size_t>(tensor->shape[0] * bins * tensor->shape[2]));
   checkpoint::copy_as_float32(*tensor, clips, place);
   file.require_unchanged();
-  return {in_segments(clips, {tensor->shape[0], bins, segments, frames}),
-          std::vector<std::int64_t>(static_cast<std::size_t>(tensor->shape[0]), segments)};
+  return {in_segments(clips, {tensor->shape[0], bins, frames, tower.segment_frames}),
+          std::vector<std::int64_t>(static_cast<std::size_t>(tensor->shape[0]), frames)};
+}
+
+std::vector<std::int64_t> segment_frames(const AudioTowerSpec& tower, const SegmentInputs& audio) {
+  std::vector<std::int64_t> frames;
+  for (const std::int64_t of_clip : audio.clip_frames) {
+    for (std::int64_t first = 0; first < of_clip; first += tower.segment_frames) {
+      frames.push_back(std::min(tower.segment_frames, of_clip - first));
+    }
+  }
+  return frames;
 }
 
 void require_audio_placeholders(const TokenInputs& tokens,
                                 const std::optional<SegmentInputs>& audio, const ModelSpec& spec,
                                 const std::string& where) {
-  const std::int64_t wanted = audio ? audio->segments() * spec.audio_tower->segment_tokens() : 0;
+  const std::int64_t wanted = audio ? audio_totals(spec, audio->clip_frames).tokens : 0;
   if (wanted == std::ssize(tokens.audio_rows)) return;
   throw Error(ErrorCode::invalid_input,
               fmt::format("has {} placeholders of sound, but the sound becomes {} tokens",
@@ -132,9 +157,9 @@ void add_random_sound(const ModelSpec& spec, const Workload& workload, std::mt19
   const std::int64_t values =
       audio.totals.segments * tower.embedding.audio->num_mel_bins * tower.segment_frames;
   const std::int64_t clips = audio.count * workload.batch_size;
-  inputs.audio = SegmentInputs{
-      std::vector<float>(static_cast<std::size_t>(values)),
-      std::vector<std::int64_t>(static_cast<std::size_t>(clips), audio.totals.segments / clips)};
+  inputs.audio = SegmentInputs{std::vector<float>(static_cast<std::size_t>(values)),
+                               std::vector<std::int64_t>(static_cast<std::size_t>(clips),
+                                                         frames_of_clip(tower, audio.seconds))};
   for (float& value : inputs.audio->features) value = normal(generator);
   const std::int64_t of_clip = audio.totals.tokens / clips;
   for (std::int64_t sequence = 0; sequence < workload.batch_size; ++sequence) {

@@ -14,10 +14,14 @@ namespace headroom::measured {
 /// safetensors file beside the JSON file `path`. Throws Error{invalid_input}.
 void read_audio_inputs(std::filesystem::path path, const AudioSpec& audio, InputFile& inputs);
 
-/// Reads the clips `name`, [clips, mel bins, frames] with whole segments of the audio tower. Throws
-/// Error{invalid_input}.
+/// Reads the clips `name`, [clips, mel bins, frames] with whole segments of the audio tower, or,
+/// where its rule allows it, a shorter last one. Throws Error{invalid_input}.
 [[nodiscard]] SegmentInputs read_segments(const checkpoint::SafetensorsFile& file,
                                           const std::string& name, const ModelSpec& spec);
+
+/// Frames of sound in each segment.
+[[nodiscard]] std::vector<std::int64_t> segment_frames(const AudioTowerSpec& tower,
+                                                       const SegmentInputs& audio);
 
 /// Throws Error{invalid_input} at `where` unless the tokens have one placeholder per audio token.
 void require_audio_placeholders(const TokenInputs& tokens,

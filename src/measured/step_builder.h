@@ -168,6 +168,7 @@ class StepBuilder {
   [[nodiscard]] Run patch_positions(const PositionEmbedding& op);
   /// Averages consecutive rows of an audio tower.
   [[nodiscard]] Run mean_of_neighbours(const PatchRows& op);
+  [[nodiscard]] Run keep_sound(const PatchRows& op);
   [[nodiscard]] std::int64_t integer(const Expr& expr) const;
   [[nodiscard]] float* input(std::size_t index) const;
   [[nodiscard]] float* output() const;

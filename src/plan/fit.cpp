@@ -93,7 +93,7 @@ std::vector<ConcurrencyPoint> concurrency_of(Planner& planner, const PlanRequest
   }
   lengths.push_back(last);
   lengths.push_back(load.seq_len);
-  std::erase_if(lengths, [&](std::int64_t length) { return length <= planner.visual_tokens(); });
+  std::erase_if(lengths, [&](std::int64_t length) { return length <= planner.tower_tokens(); });
   std::ranges::sort(lengths);
   lengths.erase(std::unique(lengths.begin(), lengths.end()), lengths.end());
   std::vector<ConcurrencyPoint> curve;

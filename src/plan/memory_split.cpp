@@ -239,9 +239,9 @@ void require_splits(const PlanQuestion& question) {
   if (spec.kind != ModelKind::decoder || !spec.main_stack().causal()) {
     refuse("only a decoder is split between two memories", "leave the host out");
   }
-  if (question.query.images > 0) {
-    refuse("images are not counted in a split between two memories",
-           "leave the images or the host out");
+  if (question.query.images > 0 || question.query.audio > 0) {
+    refuse("images and sound are not counted in a split between two memories",
+           "leave them or the host out");
   }
   if (question.devices > 1) {
     refuse("a split between two memories takes one device", "leave the host or the devices out");

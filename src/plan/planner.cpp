@@ -8,6 +8,7 @@
 #include "graph_passes.h"
 #include "headroom/error.h"
 #include "op_kind.h"
+#include "resolve_audio.h"
 #include "resolve_images.h"
 
 namespace headroom {
@@ -25,6 +26,7 @@ Graph main_graph(const ModelSpec& spec, const PlanQuery& query) {
   const Phase phase = training ? Phase::train : Phase::prefill;
   GraphOptions options = detail::default_options(spec, phase, query.attention);
   if (query.images > 0) options.images = ImageInputs::present;
+  if (query.audio > 0) options.audio = AudioInputs::present;
   if (training) {
     return with_adapter(detail::tower_outside_layers(build_graph(spec, options)), query.adapter);
   }
@@ -39,16 +41,32 @@ WorkloadImages images_of(const ModelSpec& spec, const PlanQuery& query) {
   return detail::resolve_images(request, spec);
 }
 
+/// The clips of one sequence.
+WorkloadAudio audio_of(const ModelSpec& spec, const PlanQuery& query) {
+  WorkloadRequest request;
+  request.audio = query.audio;
+  request.audio_seconds = query.audio_seconds;
+  return detail::resolve_audio(request, spec);
+}
+
+/// `of_one` of each of `sequences`. Throws Error{overflow}.
+std::int64_t of_all(std::int64_t of_one, std::int64_t sequences) {
+  const Integer product = checked_multiply(of_one, sequences);
+  constexpr unsigned kBits = 63;
+  if (product > INT64_MAX) detail::throw_overflow(kBits);
+  return static_cast<std::int64_t>(product);
+}
+
 /// Sums over the images of `sequences` sequences; those per sequence stay as they are.
 ImageTotals times(const ImageTotals& totals, std::int64_t sequences) {
-  const auto all = [&](std::int64_t of_one) {
-    const Integer product = checked_multiply(of_one, sequences);
-    constexpr unsigned kBits = 63;
-    if (product > INT64_MAX) detail::throw_overflow(kBits);
-    return static_cast<std::int64_t>(product);
-  };
+  const auto all = [&](std::int64_t of_one) { return of_all(of_one, sequences); };
   return {all(totals.images), all(totals.patches), all(totals.pairs),    all(totals.window_pairs),
           all(totals.tokens), totals.later_pairs,  totals.windowed_pairs};
+}
+
+AudioTotals times(const AudioTotals& totals, std::int64_t sequences) {
+  return {of_all(totals.segments, sequences), of_all(totals.rows, sequences),
+          of_all(totals.tokens, sequences), of_all(totals.pairs, sequences)};
 }
 
 std::optional<Graph> decode_graph(const ModelSpec& spec, const PlanQuery& query) {
@@ -124,8 +142,8 @@ PlannerSetup setup_of(const ModelSpec& spec, const PlanQuery& query, const Devic
   const bool serves = query.purpose == Purpose::serve;
   const ModelSpec stored = serves ? converted(spec, query.weights) : spec;
   const WorkloadImages images = images_of(spec, query);
-  PlannerSetup setup{spec, query, rates, main_graph(stored, query), decode_graph(stored, query),
-                     {},   {},    images};
+  PlannerSetup setup{spec, query, rates,  main_graph(stored, query), decode_graph(stored, query),
+                     {},   {},    images, audio_of(spec, query)};
   setup.kinds = detail::layer_kinds(setup.graph);
   if (setup.decode) setup.decode_kinds = detail::layer_kinds(*setup.decode);
   if (query.purpose == Purpose::train && !detail::has_kind(setup.graph, OpKind::loss)) {
@@ -166,8 +184,8 @@ std::size_t Planner::Implementation::CostKeyHash::operator()(const CostKey& key)
   std::size_t hash = static_cast<std::size_t>(key.pass) * 2 +
                      static_cast<std::size_t>(key.sequence == SequenceParallel::on) +
                      64 * static_cast<std::size_t>(key.expert_tensor == ExpertTensor::whole);
-  for (const std::int64_t part :
-       {key.tensor, key.context, key.expert, key.batch, key.seq_len, key.past_len, key.images}) {
+  for (const std::int64_t part : {key.tensor, key.context, key.expert, key.batch, key.seq_len,
+                                  key.past_len, key.images, key.audio_segments}) {
     hash = (hash ^ static_cast<std::size_t>(part)) * 0x9E3779B97F4A7C15U;
     hash ^= hash >> 29U;
   }
@@ -197,7 +215,11 @@ Workload Planner::Implementation::workload_of(Pass pass, std::int64_t batch, std
   return workload;
 }
 
-Workload Planner::Implementation::with_images(Workload workload) const {
+Workload Planner::Implementation::with_tower_inputs(Workload workload) const {
+  if (query.audio > 0) {
+    workload.audio = audio;
+    workload.audio.totals = times(audio.totals, workload.batch_size);
+  }
   if (query.images == 0) return workload;
   workload.images = images;
   if (!spec.tower->pooling) {
@@ -268,7 +290,8 @@ const detail::RankCosts& Planner::Implementation::costs(Pass pass, const Paralle
                     workload.batch_size,
                     workload.seq_len,
                     workload.past_len,
-                    workload.images.totals.images};
+                    workload.images.totals.images,
+                    workload.audio.totals.segments};
   if (last_costs_ != nullptr && key == last_key_) return *last_costs_;
   auto found = costs_.find(key);
   if (found == costs_.end()) {
@@ -467,7 +490,9 @@ void Planner::Implementation::replace_rates(const DeviceRates& replacement) {
 const PlanQuery& Planner::query() const { return implementation_->query; }
 const DeviceRates& Planner::rates() const { return implementation_->rates; }
 const ModelSpec& Planner::spec() const { return implementation_->spec; }
-std::int64_t Planner::visual_tokens() const { return implementation_->images.totals.tokens; }
+std::int64_t Planner::tower_tokens() const {
+  return implementation_->images.totals.tokens + implementation_->audio.totals.tokens;
+}
 bool Planner::decodes() const { return implementation_->decode.has_value(); }
 
 }  // namespace headroom

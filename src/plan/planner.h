@@ -27,6 +27,7 @@ struct PlannerSetup {
   std::vector<detail::LayerKind> kinds;
   std::vector<detail::LayerKind> decode_kinds;  ///< of `decode`
   WorkloadImages images;                        ///< of one sequence; without `grids`
+  WorkloadAudio audio;                          ///< of one sequence
 };
 
 namespace detail {
@@ -82,8 +83,8 @@ class Planner::Implementation : public PlannerSetup {
   [[nodiscard]] double rate_among(std::int64_t span) const noexcept;
   [[nodiscard]] Workload workload_of(Pass pass, std::int64_t batch, std::int64_t seq_len,
                                      std::int64_t past_len) const;
-  /// `workload` with the images of its sequences.
-  [[nodiscard]] Workload with_images(Workload workload) const;
+  /// `workload` with the images and the sound of its sequences.
+  [[nodiscard]] Workload with_tower_inputs(Workload workload) const;
   [[nodiscard]] detail::RankSpeed speed_of(const ParallelPlan& plan) const;
   [[nodiscard]] SymbolValues values_of(const ParallelPlan& plan, const Workload& workload) const;
   detail::RankProgram& program(Pass pass, const ParallelPlan& plan);
@@ -103,6 +104,7 @@ class Planner::Implementation : public PlannerSetup {
     std::int64_t seq_len;
     std::int64_t past_len;
     std::int64_t images;
+    std::int64_t audio_segments;
     bool operator==(const CostKey&) const = default;
   };
   struct CostKeyHash {

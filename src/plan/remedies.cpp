@@ -59,7 +59,7 @@ std::vector<Remedy> remedies_for(Planner& planner, const PlanRequest& request, c
     remedies.emplace_back(OtherFormats{widest->weights, widest->kv_dtype});
   add_recomputation(planner, request, load, remedies);
   const std::int64_t context = result.largest_context.value_or(0);
-  if (context > planner.visual_tokens()) remedies.emplace_back(ShorterContext{context});
+  if (context > planner.tower_tokens()) remedies.emplace_back(ShorterContext{context});
   const std::int64_t batch = result.largest_batch.value_or(0);
   if (batch > 0) remedies.emplace_back(SmallerBatch{batch});
   return remedies;

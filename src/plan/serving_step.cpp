@@ -87,7 +87,7 @@ PlanFigures Planner::Implementation::serving(const PlanChoice& choice, const Loa
   // With a KV-cache a prompt is prefilled in chunks.
   const std::int64_t chunk = cached ? std::min(load.seq_len, query.prefill_tokens) : load.seq_len;
   Workload last_chunk = workload_of(Pass::prefill, cached ? 1 : batch, chunk, load.seq_len - chunk);
-  if (!cached) last_chunk = with_images(std::move(last_chunk));
+  if (!cached) last_chunk = with_tower_inputs(std::move(last_chunk));
   const RankCosts prefill = costs(Pass::prefill, plan, last_chunk);
   Integer peak = prefill.peak;
   std::optional<RankCosts> step;
@@ -98,13 +98,13 @@ PlanFigures Planner::Implementation::serving(const PlanChoice& choice, const Loa
     const Workload last = workload_of(Pass::decode, batch, 1, load.seq_len - 1);
     step = costs(Pass::decode, plan, last);
     step->kv_cache = reserved_cache(*step, last);
-    const Workload first_chunk = with_images(workload_of(Pass::prefill, 1, chunk, 0));
+    const Workload first_chunk = with_tower_inputs(workload_of(Pass::prefill, 1, chunk, 0));
     peak = std::max({peak, step->peak, costs(Pass::prefill, plan, first_chunk).peak});
     time.iteration_s = pass_seconds(*step, time);
     time.communication_s += sends * send_seconds(choice, step->hidden);
     PlanTime prompt;
-    const RankCosts whole =
-        costs(Pass::prefill, plan, with_images(workload_of(Pass::prefill, 1, load.seq_len, 0)));
+    const RankCosts whole = costs(
+        Pass::prefill, plan, with_tower_inputs(workload_of(Pass::prefill, 1, load.seq_len, 0)));
     time.ttft_s = pass_seconds(whole, prompt) + sends * send_seconds(choice, whole.hidden);
     time.tokens_per_s = static_cast<double>(load.batch_size);
   } else {

@@ -182,20 +182,23 @@ std::vector<std::optional<Value>> axis(const std::vector<Value>& values) {
   return {values.begin(), values.end()};
 }
 
-/// Number of images, and their size.
-struct ImageChoice {
-  std::int64_t images = 0;
-  std::optional<ImageSize> size;
+/// Number of images or clips, and the size of each.
+template <class Size>
+struct TowerChoice {
+  std::int64_t count = 0;
+  std::optional<Size> size;
 };
 
-/// The images of the grid's rows. A row without images has no size, but for a grid without any,
-/// whose sizes are refused.
-std::vector<ImageChoice> image_choices(const SweepGrid& grid) {
-  std::vector<ImageChoice> choices;
-  for (const auto& images : axis(grid.images)) {
-    for (const auto& size : axis(grid.image_size)) {
-      choices.push_back({images.value_or(0), size});
-      if (images != 0) continue;
+/// The images or clips of the grid's rows. A row with a stated 0 of them has no size; sizes of a
+/// grid that states no number are refused.
+template <class Size>
+std::vector<TowerChoice<Size>> tower_choices(const std::vector<std::int64_t>& counts,
+                                             const std::vector<Size>& sizes) {
+  std::vector<TowerChoice<Size>> choices;
+  for (const auto& count : axis(counts)) {
+    for (const auto& size : axis(sizes)) {
+      choices.push_back({count.value_or(0), size});
+      if (count != 0) continue;
       choices.back().size.reset();
       break;
     }
@@ -216,10 +219,14 @@ class Sweep {
   }
 
   void run() {
-    for (const ImageChoice& choice : image_choices(grid_)) {
-      request_.images = choice.images;
-      request_.image_size = choice.size;
-      if (!run_programs()) return;
+    for (const auto& images : tower_choices(grid_.images, grid_.image_size)) {
+      request_.images = images.count;
+      request_.image_size = images.size;
+      for (const auto& audio : tower_choices(grid_.audio, grid_.audio_seconds)) {
+        request_.audio = audio.count;
+        request_.audio_seconds = audio.size;
+        if (!run_programs()) return;
+      }
     }
   }
 
@@ -240,6 +247,7 @@ class Sweep {
           GraphOptions options =
               detail::default_options(spec_, request_.phase, *request_.attention);
           if (request_.images > 0) options.images = ImageInputs::present;
+          if (request_.audio > 0) options.audio = AudioInputs::present;
           SweepProgram program(spec_, options, counting);
           if (!run_types(program)) return false;
         }
@@ -296,8 +304,9 @@ class Sweep {
     for (const auto& batch : axis(grid_.batch_size)) {
       request_.batch_size = batch.value_or(WorkloadRequest{}.batch_size);
       row.workload.batch_size = request_.batch_size;
-      if (request_.images > 0) row.workload = resolve(request_, stored_spec_);
-      if (request_.images > 0 || !program.is_affine_in_batch()) start();
+      const bool has_towers = request_.images > 0 || request_.audio > 0;
+      if (has_towers) row.workload = resolve(request_, stored_spec_);
+      if (has_towers || !program.is_affine_in_batch()) start();
       program.fill(row);
       if (machine_ && sheet == nullptr) {
         row.time_s = predict_time(spec_, row.workload, *machine_, {}).total_s;
@@ -333,9 +342,10 @@ class Sweep {
 Integer size_of(const SweepGrid& grid) {
   Integer size = 1;
   for (const std::size_t values :
-       {image_choices(grid).size(), grid.attention.size(), grid.recompute.size(),
-        grid.weights.size(), grid.dtype.size(), grid.arithmetic.size(), grid.kv_types.size(),
-        grid.enc_seq_len.size(), grid.past_len.size(), grid.seq_len.size(),
+       {tower_choices(grid.images, grid.image_size).size(),
+        tower_choices(grid.audio, grid.audio_seconds).size(), grid.attention.size(),
+        grid.recompute.size(), grid.weights.size(), grid.dtype.size(), grid.arithmetic.size(),
+        grid.kv_types.size(), grid.enc_seq_len.size(), grid.past_len.size(), grid.seq_len.size(),
         grid.batch_size.size()}) {
     size = checked_multiply(size, static_cast<Integer>(std::max<std::size_t>(1, values)));
   }

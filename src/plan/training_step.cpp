@@ -322,7 +322,7 @@ PlanFigures Planner::Implementation::training(const PlanChoice& choice, const Lo
   const std::int64_t m = micro_batches(choice, load);
   const RankCosts& costs =
       this->costs(Pass::train, plan,
-                  with_images(workload_of(Pass::train, choice.micro_batch, load.seq_len, 0)));
+                  with_tower_inputs(workload_of(Pass::train, choice.micro_batch, load.seq_len, 0)));
   const WorstStage worst =
       worst_stage(costs, states(plan), kinds, stages(plan), choice, query.states, m);
   PlanFigures figures;

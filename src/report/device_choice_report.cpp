@@ -80,6 +80,7 @@ PlanQuestion head_of(const DeviceQuestion& question) {
   head.query = question.query;
   head.load = question.load;
   head.images = question.images;
+  head.audio = question.audio;
   return head;
 }
 

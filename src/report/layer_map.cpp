@@ -28,6 +28,8 @@ std::string mixer_name(const AttentionSpec& attention) {
       return "gated recurrence";
     case AttentionKind::weighted_key_value:
       return "WKV";
+    case AttentionKind::matrix:
+      return "a matrix";
     case AttentionKind::none:
       return "feed-forward only";
   }

@@ -105,6 +105,7 @@ std::string describe(const PlanQuestion& question) {
                                  fmt::format("batch {}", question.load.batch_size),
                                  fmt::format("seq {}", question.load.seq_len)};
   if (question.images.count > 0) words.push_back(detail::describe(question.images, 1));
+  if (question.audio.count > 0) words.push_back(detail::describe(question.audio, 1));
   if (!question.rates.name.empty()) {
     words.push_back(fmt::format("{} × {}", question.devices, question.rates.name));
   }
@@ -217,6 +218,7 @@ Json question_json(const PlanQuestion& question, std::string_view schema) {
   json["batch_size"] = question.load.batch_size;
   json["seq_len"] = question.load.seq_len;
   if (question.images.count > 0) json["images"] = to_json(question.images, 1);
+  if (question.audio.count > 0) json["audio"] = to_json(question.audio, 1);
   json["dtype"] = name_of(query.dtype);
   json["types"] = types_json(query);
   json["attention"] = name_of(query.attention);

@@ -13,7 +13,7 @@ constexpr std::string_view kSweepHeader =
     "phase,attention,recompute,kernels,weights,dtype,arithmetic,kv_key_dtype,kv_value_dtype,"
     "enc_seq_len,past_len,seq_len,batch_size,"
     "weight_bytes,matrix_flops,elementwise_flops,backward_matrix_flops,traffic_bytes,"
-    "activation_bytes,kv_cache_bytes,time_s,images,image_height,image_width\n";
+    "activation_bytes,kv_cache_bytes,time_s,images,image_height,image_width,audio,audio_seconds\n";
 
 void append_value(std::string& text, Integer value) {
   const bool fits = value >= 0 && value <= std::numeric_limits<std::int64_t>::max();
@@ -35,7 +35,8 @@ SweepWriter::SweepWriter(SweepFormat format, const ModelSpec& spec)
     : format_(format),
       has_encoder_(spec.reads_two_sequences()),
       has_cache_(spec.main_stack().causal()),
-      has_tower_(spec.tower.has_value()) {}
+      has_tower_(spec.tower.has_value()),
+      has_audio_tower_(spec.audio_tower.has_value()) {}
 
 std::string SweepWriter::header() const {
   return format_ == SweepFormat::csv ? std::string(kSweepHeader) : std::string();
@@ -119,6 +120,9 @@ void SweepWriter::append_row(const SweepRow& row, std::string& text) {
   append_number(text, "images", has_tower_, Integer{images.count});
   append_number(text, "image_height", images.count > 0, Integer{images.size.height});
   append_number(text, "image_width", images.count > 0, Integer{images.size.width});
+  const WorkloadAudio& audio = row.workload.audio;
+  append_number(text, "audio", has_audio_tower_, Integer{audio.count});
+  append_number(text, "audio_seconds", audio.count > 0, Integer{audio.seconds});
   text += format_ == SweepFormat::json_lines ? "}\n" : "\n";
 }
 

@@ -36,6 +36,7 @@ PlanQuery draft_query(PlanQuery query) {
   query.arithmetic.reset();
   query.kv_cache = {};
   query.images = 0;
+  query.audio = 0;
   return query;
 }
 

@@ -284,6 +284,16 @@ std::optional<ConfigReader> ConfigReader::object(std::string_view key) {
   return ConfigReader(*value, file_, pointer_to(key), unread_);
 }
 
+std::vector<ConfigReader> ConfigReader::objects(std::string_view key) {
+  std::vector<ConfigReader> readers;
+  const json& items = list(key);
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const std::string pointer = fmt::format("{}/{}", pointer_to(key), i);
+    readers.push_back(ConfigReader(items[i], file_, pointer, unread_));
+  }
+  return readers;
+}
+
 ConfigReader ConfigReader::object_or_empty(std::string_view key) {
   static const json kEmpty = json::object();
   if (auto present = object(key)) return *std::move(present);

@@ -79,6 +79,8 @@ class ConfigReader {
   [[nodiscard]] std::vector<std::int64_t> counts(std::string_view key);
   /// A nested object; empty if absent.
   [[nodiscard]] std::optional<ConfigReader> object(std::string_view key);
+  /// A list of nested objects; empty if absent.
+  [[nodiscard]] std::vector<ConfigReader> objects(std::string_view key);
   /// A nested object; one without keys if absent.
   [[nodiscard]] ConfigReader object_or_empty(std::string_view key);
   /// The keys of this object that are not null.

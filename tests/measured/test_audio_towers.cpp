@@ -44,12 +44,25 @@ TEST_CASE("a clip of several segments is cut along its frames") {
   write_clips(folder.path() / "inputs.safetensors", {1, 20, 40});
   const checkpoint::SafetensorsFile file(folder.path() / "inputs.safetensors");
   const SegmentInputs audio = read_segments(file, "input_features", spec);
-  CHECK(audio.segments() == 2);
-  CHECK(audio.clip_segments == std::vector<std::int64_t>{2});
+  CHECK(audio.clip_frames == std::vector<std::int64_t>{40});
+  CHECK(segment_frames(*spec.audio_tower, audio) == std::vector<std::int64_t>{20, 20});
   CHECK(audio.features.at(0) == 0);
   CHECK(audio.features.at(20) == 40);       // the second bin begins after 40 frames
   CHECK(audio.features.at(20 * 20) == 20);  // the second segment begins with the first bin
   CHECK(audio.features.at(20 * 20 + 20) == 60);
+}
+
+TEST_CASE("a shorter last segment is completed with silence") {
+  const test::ScratchFolder folder;
+  const ModelSpec spec = tiny("qwen2_5_omni_thinker");
+  write_clips(folder.path() / "inputs.safetensors", {1, 20, 27});
+  const checkpoint::SafetensorsFile file(folder.path() / "inputs.safetensors");
+  const SegmentInputs audio = read_segments(file, "input_features", spec);
+  CHECK(segment_frames(*spec.audio_tower, audio) == std::vector<std::int64_t>{20, 7});
+  CHECK(audio.features.size() == 2 * 20 * 20);
+  CHECK(audio.features.at(20 * 20 + 6) == 26);
+  CHECK(audio.features.at(20 * 20 + 7) == 0);
+  CHECK(audio.features.at(20 * 20 + 20) == 47);  // the second bin's 20 frames before it
 }
 
 TEST_CASE("a 2-D convolution reads the neighbours of every second place") {
@@ -84,8 +97,9 @@ TEST_CASE("sound whose placeholders or sizes do not match the model is refused")
   CHECK_THROWS_WITH((void)read(9), doctest::Contains("becomes 10 tokens"));
   CHECK_THROWS_WITH((void)read(10, R"(, "feature_attention_mask": [[1, 0]])"),
                     doctest::Contains("whole segments"));
-  write_clips(folder.path() / "inputs.safetensors", {1, 20, 30});
-  CHECK_THROWS_WITH((void)read(10), doctest::Contains("no matching tensor"));
+  write_clips(folder.path() / "inputs.safetensors", {1, 20, 31});  // 10 rows and 6: 8 tokens
+  CHECK(read(8).inputs.main.audio_rows.size() == 8);
+  CHECK_THROWS_WITH((void)read(10), doctest::Contains("becomes 8 tokens"));
   write_clips(folder.path() / "inputs.safetensors", {1, 16, 40});
   CHECK_THROWS_WITH((void)read(10), doctest::Contains("no matching tensor"));
 }

@@ -62,6 +62,20 @@ TEST_CASE("a sweep's rows with images equal the figures of analyze") {
   }
 }
 
+TEST_CASE("a sweep's rows with sound equal the figures of analyze") {
+  auto config = read_json(data_folder() / "towers/tiny/voxtral.config.json");
+  config["audio_config"]["max_source_positions"] = 1500;
+  const ModelSpec spec = spec_of(config, "voxtral");
+  SweepGrid grid;
+  grid.audio = {0, 1, 2};
+  grid.audio_seconds = {30, 31};
+  grid.batch_size = {1, 3};
+  check_rows(spec, grid);
+  const std::vector<SweepRow> rows = rows_of(spec, grid);
+  CHECK(rows.size() == 2 + 2 * 2 * 2);  // without clips, their length does not matter
+  CHECK(rows.back().workload.audio.totals.tokens == 3 * 2 * 2 * 375);
+}
+
 TEST_CASE("a sweep's rows equal the figures of analyze") {
   SweepGrid grid;
   grid.batch_size = {1, 2, 7, 1000};

@@ -3,7 +3,7 @@
 
 usage: make_audio_flops.py
 
-A prefill of 2 sequences of 27 tokens with one clip each, as torch's FlopCounterMode counts it.
+A prefill of 2 sequences with one clip each, as torch's FlopCounterMode counts it.
 Needs torch and transformers.
 """
 
@@ -14,25 +14,31 @@ import torch
 import transformers
 from torch.utils.flop_counter import FlopCounterMode
 
-MODELS = {  # class, config, placeholder, audio tokens and spectrogram of each clip
+MODELS = {  # class, config, placeholder, audio tokens, spectrogram of each clip, tokens in all
     "voxtral": ("VoxtralForConditionalGeneration", "towers/tiny/voxtral.config.json", 24, 10,
-                (16, 80)),
+                (16, 80), 27),
     "qwen2_5_omni_thinker": ("Qwen2_5OmniThinkerForConditionalGeneration",
-                             "towers/tiny/qwen2_5_omni_thinker.config.json", 64, 10, (20, 40)),
+                             "towers/tiny/qwen2_5_omni_thinker.config.json", 64, 10, (20, 40), 27),
     "qwen3_omni_moe_thinker": ("Qwen3OmniMoeThinkerForConditionalGeneration",
                                "golden/models/qwen3_omni_moe_thinker/config.json", 98, 13,
-                               (20, 100)),
+                               (20, 100), 27),
+    "qwen2_5_omni_thinker_shorter": ("Qwen2_5OmniThinkerForConditionalGeneration",
+                                     "towers/tiny/qwen2_5_omni_thinker.config.json", 64, 12,
+                                     (20, 50), 27),
+    "qwen3_omni_moe_thinker_shorter": ("Qwen3OmniMoeThinkerForConditionalGeneration",
+                                       "golden/models/qwen3_omni_moe_thinker/config.json", 98, 46,
+                                       (20, 350), 52),
 }
 ROOT = Path(__file__).resolve().parent.parent / "data"
 
 
-def run(name, class_name, file, placeholder, tokens, spectrogram):
+def run(name, class_name, file, placeholder, tokens, spectrogram, length):
     model_class = getattr(transformers, class_name)
     config = model_class.config_class(**json.loads((ROOT / file).read_text()))
     options = {"experts_implementation": "eager"} if "Moe" in class_name else {}
     model = model_class._from_config(config, attn_implementation="eager", **options)
     model = model.float().eval()
-    ids = torch.ones((2, 27), dtype=torch.long)
+    ids = torch.ones((2, length), dtype=torch.long)
     ids[:, 3:3 + tokens] = placeholder
     inputs = {"input_ids": ids, "input_features": torch.randn((2, *spectrogram))}
     if "omni" in name:
@@ -42,7 +48,7 @@ def run(name, class_name, file, placeholder, tokens, spectrogram):
     counts = {str(operation).split(".")[-1]: flops
               for operation, flops in counter.get_flop_counts()["Global"].items()}
     linear = counts["mm"] + counts["addmm"]
-    row = [name, "tiny", "forward_full", 2, 27, 0, "", counts["mm"], counts["addmm"],
+    row = [name, "tiny", "forward_full", 2, length, 0, "", counts["mm"], counts["addmm"],
            counts["bmm"], 0, counts["convolution"], sum(counts.values()), 0, linear,
            counts["bmm"], "", f"torch.utils.flop_counter, eager attention, transformers "
            f"{transformers.__version__} torch {torch.__version__}", f"clips of {tokens} tokens"]

@@ -3,7 +3,7 @@
 
 usage: make_default_configs.py [FOLDER]   (default: tests/data/defaults)
 
-Needs torch and transformers. Models are instantiated on the meta device; tied weights count once.
+Needs torch and transformers, and timm for Gemma 3n. Models are instantiated on the meta device; tied weights count once.
 """
 
 import csv
@@ -13,9 +13,11 @@ from pathlib import Path
 import torch
 import transformers
 
-CLASSES = ("DeepseekV4ForCausalLM", "KimiLinearForCausalLM", "Kimi_K25ForConditionalGeneration",
-           "LagunaForCausalLM", "MiMoV2FlashForCausalLM",
-           "MiniMaxM3SparseForConditionalGeneration", "Siglip2Model")
+CLASSES = ("DeepseekV4ForCausalLM", "Gemma3nForConditionalGeneration",
+           "Gemma4ForConditionalGeneration", "KimiLinearForCausalLM",
+           "Kimi_K25ForConditionalGeneration", "LagunaForCausalLM", "MiMoV2FlashForCausalLM",
+           "MiniMaxM3SparseForConditionalGeneration", "Qwen3VLForConditionalGeneration",
+           "Qwen3VLMoeForConditionalGeneration", "Siglip2Model")
 
 root = Path(__file__).resolve().parent.parent / "data/defaults"
 folder = Path(sys.argv[1]) if len(sys.argv) > 1 else root

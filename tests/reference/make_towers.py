@@ -134,7 +134,7 @@ def clips(generator):
                          "input_features": pixels(generator, 1, 16, 40)}}
 
 
-def sound_and_image(generator, frames=40, tokens=10):
+def sound_and_image(generator, frames, tokens):
     """A clip of some segments, an image of 4 × 6 patches, and a clip more."""
     def text(count):
         return torch.randint(3, 90, (1, count), generator=generator)
@@ -192,13 +192,13 @@ MODELS = {
         "audio_token_index": AUDIO, "image_token_index": IMAGE, "video_token_index": 96,
         "audio_start_token_id": SOUND_BEGINS, "audio_end_token_id": SOUND_ENDS,
         "vision_start_token_id": IMAGE_BEGINS, "vision_end_token_id": IMAGE_ENDS},
-        sound_and_image),
+        lambda g: sound_and_image(g, 49, 12)),  # segments of 20 frames, and one of 9
     "qwen3_omni_moe_thinker": ("Qwen3OmniMoeThinkerForConditionalGeneration", {
         "text_config": OMNI3_TEXT, "audio_config": OMNI3_AUDIO, "vision_config": OMNI3_VISION,
         "audio_token_id": AUDIO, "image_token_id": IMAGE, "video_token_id": 96,
         "audio_start_token_id": SOUND_BEGINS, "audio_end_token_id": SOUND_ENDS,
         "vision_start_token_id": IMAGE_BEGINS, "vision_end_token_id": IMAGE_ENDS},
-        lambda g: sound_and_image(g, 300, 39)),
+        lambda g: sound_and_image(g, 330, 43)),  # segments of 100 frames, and one of 30
     "gemma4_standardised": ("Gemma4ForConditionalGeneration", {
         "text_config": GEMMA4_TEXT, "vision_config": GEMMA4_VISION, "audio_config": None,
         "image_token_id": IMAGE}, gemma4_inputs),

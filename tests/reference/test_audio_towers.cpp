@@ -31,15 +31,15 @@ std::int64_t tokens_of(const ModelSpec& spec, std::optional<std::int64_t> second
   return resolve(clips(1, seconds), spec).audio.totals.tokens;
 }
 
-/// A prefill of `sequences` of `tokens` with so many segments of sound in all.
+/// A prefill of `sequences` of `tokens` with a clip of so many frames each.
 Counted prefill(const ModelSpec& spec, std::int64_t sequences, std::int64_t tokens,
-                std::int64_t segments) {
+                std::int64_t frames) {
   Workload workload;
   workload.batch_size = sequences;
   workload.seq_len = tokens;
   workload.audio.count = 1;
-  workload.audio.totals = audio_totals(
-      spec, std::vector<std::int64_t>(static_cast<std::size_t>(sequences), segments / sequences));
+  workload.audio.totals =
+      audio_totals(spec, std::vector<std::int64_t>(static_cast<std::size_t>(sequences), frames));
   return count(spec, workload);
 }
 
@@ -67,19 +67,19 @@ bool is_refused(const WorkloadRequest& request, const ModelSpec& spec, const std
 
 TEST_CASE("FLOPs of audio towers, projectors and text equal the reference code's") {
   // 2 sequences of 27 tokens with a clip each: one segment of 40 positions, or two of 10.
-  CHECK(prefill(tiny("voxtral"), 2, 27, 2).figures.forward.matrix_flops ==
+  CHECK(prefill(tiny("voxtral"), 2, 27, 80).figures.forward.matrix_flops ==
         recorded_flops("voxtral"));
-  CHECK(prefill(tiny("qwen2_5_omni_thinker"), 2, 27, 4).figures.forward.matrix_flops ==
+  CHECK(prefill(tiny("qwen2_5_omni_thinker"), 2, 27, 40).figures.forward.matrix_flops ==
         recorded_flops("qwen2_5_omni_thinker"));
   const auto folder = data_folder() / "golden/models/qwen3_omni_moe_thinker";
-  CHECK(prefill(load_model(folder.string()).spec, 2, 27, 2).figures.forward.matrix_flops ==
+  CHECK(prefill(load_model(folder.string()).spec, 2, 27, 100).figures.forward.matrix_flops ==
         recorded_flops("qwen3_omni_moe_thinker"));
 }
 
 TEST_CASE("tower and projector are components, with their share of the prefill") {
   // Voxtral's tiny tower: 40 positions of width 32, an FFN of 128, 16 mel bins and two layers; its
   // projector maps rows of 128 to 48 and these to 48.
-  const Counted counted = prefill(tiny("voxtral"), 1, 27, 1);
+  const Counted counted = prefill(tiny("voxtral"), 1, 27, 80);
   const Integer convolutions = 2 * 3 * (80 * 16 * 32 + 40 * 32 * 32);
   const Integer layer = 2 * 40 * 32 * (4 * 32 + 2 * 128) + 2 * 2 * 40 * 40 * 32;
   CHECK(flops_of(counted, Part::audio_tower) == convolutions + 2 * layer);
@@ -104,6 +104,7 @@ TEST_CASE("a clip becomes the published number of audio tokens") {
       with_audio("qwen2_5_omni_thinker", {{"max_source_positions", 1500}, {"n_window", 100}});
   CHECK(tokens_of(omni) == 750);
   CHECK(tokens_of(omni, 2) == 50);
+  CHECK(tokens_of(omni, 3) == 75);  // in a block and a half
   // Qwen3-Omni (arXiv 2509.17765, section 2.2): 8 times fewer than frames, each second by itself.
   const ModelSpec omni3 =
       with_audio("qwen3_omni_moe_thinker", {{"max_source_positions", 1500}, {"n_window", 50}});
@@ -113,9 +114,21 @@ TEST_CASE("a clip becomes the published number of audio tokens") {
 TEST_CASE("segments of Qwen3-Omni see those of their window of 8 seconds") {
   const ModelSpec spec =
       with_audio("qwen3_omni_moe_thinker", {{"max_source_positions", 1500}, {"n_window", 50}});
-  CHECK(attended_rows(*spec.audio_tower, 30) == std::vector<std::int64_t>{104, 104, 104, 78});
-  const std::vector<std::int64_t> clips{8, 3};
+  CHECK(attended_rows(*spec.audio_tower, 3000) == std::vector<std::int64_t>{104, 104, 104, 78});
+  const std::vector<std::int64_t> clips{800, 300};
   CHECK(audio_totals(spec, clips).pairs == 104 * 104 + 39 * 39);
+  // The last 0.3 s become 4 rows.
+  CHECK(attended_rows(*spec.audio_tower, 930) == std::vector<std::int64_t>{104, 17});
+}
+
+TEST_CASE("a shorter last segment costs its rows, behind whole convolutions") {
+  // Clips of 50 and 350 frames: segments of 20 frames and 10 rows, and one of 10 frames and 5 rows;
+  // segments of 100 frames and 13 rows, and one of 50 frames and 7 rows.
+  CHECK(prefill(tiny("qwen2_5_omni_thinker"), 2, 27, 50).figures.forward.matrix_flops ==
+        recorded_flops("qwen2_5_omni_thinker_shorter"));
+  const auto folder = data_folder() / "golden/models/qwen3_omni_moe_thinker";
+  CHECK(prefill(load_model(folder.string()).spec, 2, 52, 350).figures.forward.matrix_flops ==
+        recorded_flops("qwen3_omni_moe_thinker_shorter"));
 }
 
 TEST_CASE("audio tokens of all clips are part of every sequence") {
@@ -153,10 +166,6 @@ TEST_CASE("clips that a workload cannot have are refused") {
   WorkloadRequest decode = clips(1);
   decode.phase = Phase::decode;
   CHECK(is_refused(decode, voxtral, "KV-cache"));
-  // Segments of 200 frames of 10 ms: a clip of 3 s has one and a half.
-  const ModelSpec omni =
-      with_audio("qwen2_5_omni_thinker", {{"max_source_positions", 1500}, {"n_window", 100}});
-  CHECK(is_refused(clips(1, 3), omni, "whole segments"));
 }
 
 TEST_CASE("sizes of an audio tower that do not fit each other are refused") {

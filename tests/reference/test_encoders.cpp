@@ -267,9 +267,15 @@ TEST_CASE("LongT5's encoder attends in whole blocks, or within its radius in a f
   CHECK(values.get(Symbol::encoder_windowed_pairs) == Integer{135});
 }
 
-TEST_CASE("T5Gemma's stacks must agree on the width of their hidden states") {
+TEST_CASE("T5Gemma's encoder of another width changes its own weights and cross-attention's keys") {
+  const auto parameters = [](const nlohmann::json& config) {
+    const Graph graph = build_graph(spec_of(config), {});
+    return count_parameters(graph).total.evaluate(graph.sizes);
+  };
+  // Transformers' total of these weights (tests/data/families/t5gemma_widths/model.safetensors).
+  CHECK(parameters(read_json(data_folder() / "families/t5gemma_widths/config.json")) == 140088);
   nlohmann::json config = read_json(data_folder() / "golden/tiny/t5gemma.json").at("config");
-  config["decoder"]["hidden_size"] = 24;
+  config["decoder"]["vocab_size"] = 24;
   const std::string refusal = refusal_of([&] { (void)spec_of(config); });
-  CHECK(refusal.find("hidden_size of 48, and the decoder one of 24") != std::string::npos);
+  CHECK(refusal.find("vocab_size of 101, and the decoder one of 24") != std::string::npos);
 }

@@ -33,7 +33,7 @@ void insert_types(const nlohmann::json& config, std::set<const Family*>& used) {
 
 /// Families read from their published code only: no config of theirs is small and at hand. Their
 /// parts (tower, text) are those of families with data.
-const std::set<std::string_view> kWithoutData{"glm4v_moe", "glm4v_moe_text", "minimax_m3_vl_text"};
+const std::set<std::string_view> kWithoutData{"glm4v_moe", "glm4v_moe_text"};
 
 }  // namespace
 
@@ -91,7 +91,8 @@ TEST_CASE("every family has a preset, or a config of the tests' data") {
     const nlohmann::json config = test::read_json(entry.path()).at("config");
     used.insert(find_family(config.at("model_type").get<std::string>()));
   }
-  for (const char* folder : {"encoders", "families", "wild", "towers", "state_spaces/configs"}) {
+  for (const char* folder :
+       {"defaults", "encoders", "families", "wild", "towers", "state_spaces/configs"}) {
     for (const auto& entry :
          std::filesystem::recursive_directory_iterator(test::data_folder() / folder)) {
       if (entry.path().extension() != ".json") continue;

@@ -59,6 +59,16 @@ void zero_padding(const ConvolutionArguments& args, const std::uint8_t* mask, fl
   }
 }
 
+void zero_silence(const ConvolutionArguments& args, std::span<const std::int64_t> lengths,
+                  float* padded) {
+  const std::int64_t all = args.padded_length();
+  for (const std::int64_t length : lengths) {
+    const std::int64_t end = std::min(all, args.left_padding + length);
+    std::fill_n(padded + end * args.channels, (all - end) * args.channels, 0.0F);
+    padded += all * args.channels;
+  }
+}
+
 void store_last_positions(const ConvolutionArguments& args, const float* padded, float* state) {
   const std::int64_t all = args.padded_length() * args.channels;
   const std::int64_t last = args.reach() * args.channels;

@@ -40,6 +40,10 @@ void pad_positions(const ConvolutionArguments& args, const float* x, const float
 /// padding. Requires stride 1.
 void zero_padding(const ConvolutionArguments& args, const std::uint8_t* mask, float* padded);
 
+/// Sets the positions of each sequence in `padded` after its first `lengths` inputs to zero.
+void zero_silence(const ConvolutionArguments& args, std::span<const std::int64_t> lengths,
+                  float* padded);
+
 /// Stores the last `reach` positions of `padded`, which later outputs read, to
 /// state [batch, reach, channels].
 void store_last_positions(const ConvolutionArguments& args, const float* padded, float* state);

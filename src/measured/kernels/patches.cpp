@@ -94,6 +94,7 @@ void add_patch(PatchRows::Kind kind, const MergeArguments& args, std::int64_t pa
     case PatchRows::Kind::all:
     case PatchRows::Kind::join:
     case PatchRows::Kind::pack:
+    case PatchRows::Kind::sound:
     case PatchRows::Kind::mean_of_neighbours:
       break;
   }

@@ -1,5 +1,7 @@
 // ALBERT and ELECTRA: BERT with narrow embeddings and a projection; ALBERT shares one set of
 // weights among all layers (arXiv 1909.11942, 2003.10555).
+#include <fmt/format.h>
+
 #include "../bert.h"
 #include "../encoder_heads.h"
 #include "../family.h"
@@ -42,6 +44,25 @@ ModelClasses albert_classes() {
        {"AlbertForQuestionAnswering", span_head}}};
 }
 
+/// Layers of a group in sequence, each with weights of its own; num_hidden_layers counts groups.
+void set_inner_layers(ConfigReader& config, StackSpec& stack) {
+  constexpr std::int64_t kMost = 16;  // that one run of layers folds
+  const std::int64_t inner = config.size_or({"inner_group_num"}, 1);
+  if (inner == 1) return;
+  if (inner > kMost) {
+    config.fail("inner_group_num", fmt::format("{} is above {}", inner, kMost),
+                fmt::format("use {} or fewer", kMost));
+  }
+  stack.layers_of_group = inner;
+  const std::int64_t layers = product(config, "num_hidden_layers", stack.num_layers, inner);
+  stack.num_layers = layers;
+  const LayerVariant equal{stack.self_attention, stack.ffn};
+  stack.variants.assign(static_cast<std::size_t>(inner - 1), equal);
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    stack.variant_of_layer.push_back(static_cast<std::size_t>(layer % inner));
+  }
+}
+
 void read_albert(ConfigReader& config, ModelSpec& spec) {
   read_bert_encoder(config, spec, ActivationKind::gelu_new);
   count_unread_head_bias(spec);
@@ -54,7 +75,7 @@ void read_albert(ConfigReader& config, ModelSpec& spec) {
                 "use a divisor of num_hidden_layers");
   }
   stack.num_weight_groups = groups;
-  config.expect_number("inner_group_num", 1);
+  set_inner_layers(config, stack);
   if (spec.head.language_model) {
     spec.head.language_model->transform = stack.ffn.activation;
   }
@@ -136,6 +157,25 @@ constexpr NameRule kAlbert[] = {
     {"head.classifier.%", "qa_outputs.%"},
 };
 
+/// Of a group's layers, if there are several.
+constexpr NameRule kAlbertInner[] = {
+    {"encoder.layers.inner.{i}.attention.query.%",
+     "encoder.albert_layer_groups.{}.albert_layers.{i}.attention.query.%"},
+    {"encoder.layers.inner.{i}.attention.key.%",
+     "encoder.albert_layer_groups.{}.albert_layers.{i}.attention.key.%"},
+    {"encoder.layers.inner.{i}.attention.value.%",
+     "encoder.albert_layer_groups.{}.albert_layers.{i}.attention.value.%"},
+    {"encoder.layers.inner.{i}.attention.output.%",
+     "encoder.albert_layer_groups.{}.albert_layers.{i}.attention.dense.%"},
+    {"encoder.layers.inner.{i}.attention_norm.%",
+     "encoder.albert_layer_groups.{}.albert_layers.{i}.attention.LayerNorm.%"},
+    {"encoder.layers.inner.{i}.mlp.up.%", "encoder.albert_layer_groups.{}.albert_layers.{i}.ffn.%"},
+    {"encoder.layers.inner.{i}.mlp.down.%",
+     "encoder.albert_layer_groups.{}.albert_layers.{i}.ffn_output.%"},
+    {"encoder.layers.inner.{i}.mlp_norm.%",
+     "encoder.albert_layer_groups.{}.albert_layers.{i}.full_layer_layer_norm.%"},
+};
+
 constexpr NameRule kElectra[] = {
     {"embeddings.projection.%", "embeddings_project.%"},
     {"head.transform.dense.%", "generator_predictions.dense.%"},
@@ -155,7 +195,7 @@ std::vector<Family> albert_families() {
   return {{.model_types = {"albert"},
            .classes = albert_classes(),
            .reader = read_albert,
-           .names = NameTable{{kAlbert},
+           .names = NameTable{{kAlbertInner, kAlbert},
                               {"albert."},
                               {{"predictions.decoder.weight", ExtraKind::tied_copy},
                                {"predictions.bias", ExtraKind::tied_copy}}},

@@ -29,7 +29,7 @@ void read_bloom(ConfigReader& config, ModelSpec& spec) {
   stack.dropout.ffn_output = dropout;
   stack.dropout.attention_probs = config.probability_or({"attention_dropout"}, 0);
   if (config.flag_or({"apply_residual_connection_post_layernorm"}, false)) {
-    spec.not_run = "its residuals start after the norms, which has no kernel yet";
+    stack.norm_placement = NormPlacement::residual;
   }
   // Implementation choices of the vendor's code; they change no figure.
   config.ignore({"slow_but_exact", "attention_softmax_in_fp32", "masked_softmax_fusion",

@@ -65,6 +65,7 @@ set(HEADROOM_FAMILIES
   mpt
   nemotron
   nemotron_h
+  nemotron_nas
   nomic_bert
   olmo
   olmo_hybrid

@@ -125,7 +125,7 @@ ModelClasses gemma3_classes() {
 void read_gemma3(ConfigReader& config, ModelSpec& spec) {
   read_text_config(config, spec, gemma3_classes(), read_gemma3_text);
   if (spec.head.language_model) spec.head.language_model->soft_cap = 0;  // this class applies none
-  note_absent_tower(config, spec);
+  note_absent_tower(config, AbsentTower::default_sizes, spec);
   read_gemma3_tower(config, spec);
   read_tower_tokens(config, spec);
   config.ignore({"tie_word_embeddings"});

@@ -423,13 +423,20 @@ std::vector<Family> gemma4_families() {
                       .head_dim = GgufHeadDim::never,
                       .finish = finish_gemma4}},
                     {kGemma4Gguf})},
+      wrapper_family({.model_types = {"gemma3n"},
+                      .classes = {"Gemma3nForConditionalGeneration"},
+                      .bare_classes = {"Gemma3nModel"},
+                      .text_type = "gemma3n_text",
+                      .count_towers = count_gemma3n_towers,
+                      .tying = HeadTying::whole_else_text}),
       wrapper_family({.model_types = {"gemma4"},
                       .classes = {"Gemma4ForConditionalGeneration"},
                       .bare_classes = {},
                       .text_type = "gemma4_text",
                       .count_towers = read_gemma4_tower,
                       .tying = HeadTying::whole_else_text,
-                      .names = wrapped_gemma4_names()})};
+                      .names = wrapped_gemma4_names(),
+                      .absent_tower = AbsentTower::none})};
 }
 
 }  // namespace headroom::detail

@@ -81,7 +81,7 @@ void read_llama4_text(ConfigReader& config, ModelSpec& spec) {
 
 void read_llama4(ConfigReader& config, ModelSpec& spec) {
   read_text_config(config, spec, llama_classes("Llama4"), read_llama4_text);
-  note_absent_tower(config, spec);
+  note_absent_tower(config, AbsentTower::default_sizes, spec);
   read_llama4_tower(config, spec);
   read_tower_tokens(config, spec);
   config.ignore({"tie_word_embeddings"});

@@ -81,7 +81,8 @@ void read_t5gemma(ConfigReader& config, ModelSpec& spec) {
     return;
   }
   const ModelSpec decoder = read_stack(config, "decoder", spec.head);
-  require_equal(config, "hidden_size", encoder.hidden_size, decoder.hidden_size);
+  spec.hidden_size = decoder.hidden_size;
+  if (encoder.hidden_size != decoder.hidden_size) spec.encoder_hidden_size = encoder.hidden_size;
   require_equal(config, "vocab_size", encoder.embedding.vocab_size, decoder.embedding.vocab_size);
   spec.kind = ModelKind::encoder_decoder;
   spec.head = decoder.head;

@@ -1,5 +1,5 @@
 // Audio towers: Whisper's encoder in Voxtral, Qwen2.5-Omni (arXiv 2503.20215) and, behind 2-D
-// convolutions, Qwen3-Omni (arXiv 2509.17765), which run; and Gemma 4's, which is counted.
+// convolutions, Qwen3-Omni (arXiv 2509.17765).
 #include "tower_weights.h"
 #include "towers.h"
 
@@ -7,8 +7,6 @@ namespace headroom::detail {
 namespace {
 
 constexpr auto kInputRole = WeightRole::embedding;
-constexpr auto kOutputRole = WeightRole::projector;
-constexpr std::int64_t kAudioKernel = 3;  // of every convolution, as in Whisper
 
 /// Sets the positions of a segment, whose number the encoder's convolutions halve.
 void set_segment(AudioTowerSpec& tower, std::int64_t positions) {
@@ -16,11 +14,11 @@ void set_segment(AudioTowerSpec& tower, std::int64_t positions) {
   tower.segment_frames = 2 * positions;
 }
 
-/// Computed positions within each of the segments, of which clips have whole ones.
+/// Computed positions within each of the segments, the last of which may be shorter.
 void set_sines(AudioTowerSpec& tower) {
   tower.position.kind = PositionKind::sinusoidal;
   tower.position.table = PositionTable::tensor2tensor;
-  tower.rule = ClipRule::whole_segments;
+  tower.rule = ClipRule::shorter_last;
 }
 
 /// Whisper's encoder (arXiv 2212.04356).
@@ -63,9 +61,6 @@ std::int64_t read_output_width(ConfigReader& audio, ModelSpec& spec) {
   return width;
 }
 
-/// Columns after one of the strided convolutions, with padding 1.
-std::int64_t halved(std::int64_t columns) { return (columns + 1) / 2; }
-
 void ignore_thinker_keys(ConfigReader& config) {
   config.ignore({"position_id_per_seconds", "seconds_per_chunk", "audio_start_token_id",
                  "audio_end_token_id", "user_token_id", "ignore_index"});
@@ -95,64 +90,14 @@ void read_voxtral_tower(ConfigReader& config, ModelSpec& spec) {
   spec.audio_tower = std::move(tower);
 }
 
-void count_gemma4_audio(ConfigReader& config, ModelSpec& spec) {
-  auto audio = config.object("audio_config");
-  if (!audio) return;
-  const std::int64_t width = audio->size_or({"hidden_size"}, 1024);
-  const std::int64_t layers = audio->layers_or({"num_hidden_layers"}, 12);
-  const std::int64_t heads = audio->size_or({"num_attention_heads"}, 8);
-  const std::int64_t out = audio->size_or({"output_proj_dims"}, 1536);
-  std::vector<std::int64_t> channels = audio->list_of_counts("subsampling_conv_channels");
-  if (channels.empty()) channels = {128, 32};
-  if (channels.size() != 2 || width % heads != 0) {
-    audio->fail("subsampling_conv_channels", "does not name two convolutions, or heads are uneven",
-                "use two numbers of channels, and heads that divide hidden_size");
-  }
-  TowerWeights tower(spec, ModelPart::audio);
-  const std::int64_t area = kAudioKernel * kAudioKernel;
-  tower.add("conv1.weight", {channels[0], area}, kInputRole);
-  tower.add("conv1_norm.weight", {channels[0]}, WeightRole::norm);
-  tower.add("conv2.weight",
-            {channels[1], product(*audio, "subsampling_conv_channels", channels[0], area)},
-            kInputRole);
-  tower.add("conv2_norm.weight", {channels[1]}, WeightRole::norm);
-  // The class takes a quarter of the first convolution's channels for that of the mel bins.
-  tower.add("input.weight",
-            {width, product(*audio, "subsampling_conv_channels", channels[0] / 4, channels[1])},
-            kInputRole);
-  constexpr std::int64_t kExpansion = 4;  // of both feed-forward networks of a layer
-  const std::int64_t inner = product(*audio, "hidden_size", kExpansion, width);
-  constexpr auto kMlp = WeightRole::mlp;
-  tower.add("layers.mlp.up.weight", {inner, width}, kMlp, 2 * layers);
-  tower.add("layers.mlp.down.weight", {width, inner}, kMlp, 2 * layers);
-  for (const char* const name : {"query", "key", "value", "output", "relative_key"}) {
-    tower.add(std::string("layers.attention.") + name + ".weight", {width, width},
-              WeightRole::attention, layers);
-  }
-  tower.add("layers.attention.scale", {width / heads}, WeightRole::attention, layers);
-  tower.add("layers.convolution.in.weight", {2 * width, width}, WeightRole::convolution, layers);
-  tower.add("layers.convolution.out.weight", {width, width}, WeightRole::convolution, layers);
-  tower.add("layers.convolution.weight", {width, audio->size_or({"conv_kernel_size"}, 5)},
-            WeightRole::convolution, layers);
-  constexpr std::int64_t kNorms = 9;  // two of each network and of the convolution, three others
-  tower.norm(NormKind::rms_norm, "layers.norms", width, kNorms * layers);
-  tower.linear("output", width, out, kOutputRole);
-  TowerWeights projector(spec, ModelPart::projector);
-  projector.add("audio.weight", {spec.hidden_size, out}, kOutputRole);
-  audio->ignore({"attention_chunk_size", "attention_context_left", "attention_context_right",
-                 "attention_invalid_logits_value", "attention_logit_cap", "gradient_clipping",
-                 "residual_weight", "use_clipped_linears"});
-  ignore_tower_keys(*audio);
-  read_common_keys(*audio, spec);
-  audio->finish();
-}
-
 void read_qwen2_5_omni_towers(ConfigReader& config, ModelSpec& spec) {
   read_qwen2_5_vl_tower(config, spec);
   ConfigReader audio = config.object_or_empty("audio_config");
   AudioTowerSpec tower = read_whisper_encoder(audio);
   set_sines(tower);
   set_segment(tower, audio.size_or({"n_window"}, 100));
+  tower.embedding.audio->joined_frames = tower.segment_frames;
+  tower.attended_segments = 1;
   constexpr std::int64_t kAveraged = 2;
   const bool has_positions = tower.segment_positions <= tower.position.max_position_embeddings;
   if (tower.segment_positions % kAveraged != 0 || !has_positions) {
@@ -176,11 +121,11 @@ void read_qwen3_omni_towers(ConfigReader& config, ModelSpec& spec) {
   AudioSpec& sound = *tower.embedding.audio;
   sound.grid_channels = audio.size_or({"downsample_hidden_size"}, 480);
   const std::int64_t half = audio.size_or({"n_window"}, 50);
-  sound.grid_frames = product(audio, "n_window", 2, half);
-  tower.segment_frames = sound.grid_frames;
-  tower.segment_positions = halved(halved(halved(sound.grid_frames)));
+  tower.segment_frames = product(audio, "n_window", 2, half);
+  sound.joined_frames = tower.segment_frames;
+  tower.segment_positions = tower.rows_of_segment(tower.segment_frames);
   const std::int64_t attended = audio.size_or({"n_window_infer"}, 800);
-  tower.attended_segments = attended / sound.grid_frames;
+  tower.attended_segments = attended / tower.segment_frames;
   if (tower.attended_segments == 0 ||
       tower.segment_positions > tower.position.max_position_embeddings) {
     audio.fail("n_window", "exceeds half of n_window_infer, or max_source_positions",

@@ -115,7 +115,11 @@ void read_glm4v_tower(ConfigReader& config, ModelSpec& spec) {
 
 void read_gemma4_tower(ConfigReader& config, ModelSpec& spec) {
   count_gemma4_audio(config, spec);
-  ConfigReader vision = config.object_or_empty("vision_config");
+  spec.embedding.placeholder_id = 0;  // padding
+  config.ignore({"vision_soft_tokens_per_image"});
+  std::optional<ConfigReader> present = config.object("vision_config");
+  if (!present) return;  // the class builds no tower either
+  ConfigReader& vision = *present;
   TowerSpec tower;
   tower.hidden_size = vision.size_or({"hidden_size"}, 768);
   tower.embedding.input = InputKind::patches;
@@ -142,10 +146,8 @@ void read_gemma4_tower(ConfigReader& config, ModelSpec& spec) {
   ignore_tower_keys(vision);
   read_common_keys(vision, spec);
   vision.finish();
-  config.ignore({"vision_soft_tokens_per_image"});
   tower.rule = ImageRule::rounded;
   spec.tower = std::move(tower);
-  spec.embedding.placeholder_id = 0;  // padding
 }
 
 }  // namespace headroom::detail

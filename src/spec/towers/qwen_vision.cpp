@@ -8,7 +8,8 @@
 namespace headroom::detail {
 namespace {
 
-constexpr double kNormEps = 1e-6;  // of every norm in these classes
+constexpr double kNormEps = 1e-6;         // of every norm in these classes
+constexpr std::int64_t kOutWidth = 3584;  // of Qwen3-VL's mergers, where the config states none
 
 /// Defaults of a class.
 struct QwenDefaults {
@@ -118,7 +119,7 @@ TowerSpec read_qwen3_tower(ConfigReader& vision, ModelSpec& spec) {
   tower.stack.ffn.intermediate_size = vision.size_or({"intermediate_size"}, 4304);
   tower.embedding.image->patch_bias = true;
   read_position_table(vision, tower);
-  add_merger(vision, spec, tower, vision.size_or({"out_hidden_size"}, 3584));
+  add_merger(vision, spec, tower, vision.size_or({"out_hidden_size"}, kOutWidth));
   // These classes interleave the axes whatever the config says.
   RopeAxes& axes = spec.position.rope.axes;
   if (axes == RopeAxes::sections) axes = RopeAxes::interleaved_sections;
@@ -126,7 +127,8 @@ TowerSpec read_qwen3_tower(ConfigReader& vision, ModelSpec& spec) {
 }
 
 /// Mergers of the hidden states after some layers, whose norms follow the merge.
-void read_deepstack(ConfigReader& vision, const ModelSpec& spec, TowerSpec& tower) {
+void read_deepstack(ConfigReader& vision, TowerSpec& tower) {
+  const std::int64_t out = vision.size_or({"out_hidden_size"}, kOutWidth);
   std::vector<std::int64_t> layers{8, 16, 24};
   if (vision.has("deepstack_visual_indexes")) layers = vision.counts("deepstack_visual_indexes");
   for (const std::int64_t layer : layers) {
@@ -134,7 +136,7 @@ void read_deepstack(ConfigReader& vision, const ModelSpec& spec, TowerSpec& towe
       vision.fail("deepstack_visual_indexes", "names a layer that the tower does not have",
                   "use indices below depth");
     }
-    DeepstackSpec entry{layer + 1, two_layers(merged_width(vision, tower), spec.hidden_size)};
+    DeepstackSpec entry{layer + 1, two_layers(merged_width(vision, tower), out)};
     entry.steps.insert(entry.steps.begin(),
                        {MergeStep{PatchMerge::patch_major, tower.embedding.image->block_side},
                         NormStep{"norm", tower.stack.norm}});
@@ -171,7 +173,7 @@ void read_qwen2_5_vl_tower(ConfigReader& config, ModelSpec& spec) {
 void read_qwen3_vl_tower(ConfigReader& config, ModelSpec& spec) {
   ConfigReader vision = config.object_or_empty("vision_config");
   TowerSpec tower = read_qwen3_tower(vision, spec);
-  read_deepstack(vision, spec, tower);
+  read_deepstack(vision, tower);
   vision.finish();
   spec.tower = std::move(tower);
 }

@@ -98,8 +98,15 @@ void read_wrapped_text(ConfigReader& config, ModelSpec& spec, const Wrapper& wra
   if (bare) spec.head = {};
 }
 
-void note_absent_tower(const ConfigReader& config, ModelSpec& spec) {
+void note_absent_tower(const ConfigReader& config, AbsentTower absent, ModelSpec& spec) {
   if (config.has("vision_config") || config.has("audio_config")) return;
+  switch (absent) {
+    case AbsentTower::none:
+      spec.assumptions.emplace_back("the config describes no tower, and the model has none");
+      return;
+    case AbsentTower::default_sizes:
+      break;
+  }
   spec.assumptions.push_back(fmt::format(
       "the config describes no tower: it has the default sizes of {}", spec.architecture));
 }
@@ -123,7 +130,7 @@ void read_tower_tokens(ConfigReader& config, ModelSpec& spec) {
 Family wrapper_family(const Wrapper& wrapper) {
   const auto read = [wrapper](ConfigReader& config, ModelSpec& spec) {
     read_wrapped_text(config, spec, wrapper);
-    note_absent_tower(config, spec);
+    note_absent_tower(config, wrapper.absent_tower, spec);
     wrapper.count_towers(config, spec);
     read_tower_tokens(config, spec);
   };

@@ -16,6 +16,9 @@ using TowerCounter = void (*)(ConfigReader& config, ModelSpec& spec);
 /// `whole_else_text`: as the whole model says, else as the text model. `either`: if either says so.
 enum class HeadTying { whole, whole_else_text, either };
 
+/// Towers of a config that describes none: those of the class's defaults, or none.
+enum class AbsentTower { default_sizes, none };
+
 /// A family of multimodal models.
 struct Wrapper {
   ModelTypes model_types;
@@ -28,14 +31,15 @@ struct Wrapper {
   std::string_view text_defaults = "{}";
   /// Stored names of tower and projector; those of the text model are its family's.
   OrNone<NameTable> names = None("headroom counts this model, but its towers do not run");
+  AbsentTower absent_tower = AbsentTower::default_sizes;
 };
 
 /// The record of a multimodal family. Its text model is counted by the family that
 /// text_config.model_type names; the text model's keys may also stand beside vision_config.
 [[nodiscard]] Family wrapper_family(const Wrapper& wrapper);
 
-/// Notes that the tower's sizes are those of `spec.architecture` if the config describes no tower.
-void note_absent_tower(const ConfigReader& config, ModelSpec& spec);
+/// Notes what a config that describes no tower means: sizes of `spec.architecture`, or no tower.
+void note_absent_tower(const ConfigReader& config, AbsentTower absent, ModelSpec& spec);
 
 /// Reads the placeholders of images and sound in the token ids into `spec.tower_tokens`.
 void read_tower_tokens(ConfigReader& config, ModelSpec& spec);

@@ -93,6 +93,47 @@ def llama(w, c, ids):
     )
 
 
+def nemotron_nas(w, c, ids):
+    """Llama whose layers have their own key-value heads and widths, or a matrix, or nothing in
+    place of attention or MLP (vLLM's nemotron_nas.py; NVIDIA's modeling_decilm.py)."""
+    eps, width, count = c["rms_norm_eps"], c["hidden_size"], c["num_attention_heads"]
+    rotary = rotary_of(c, ids.shape[1], head_dim(c))
+    table = w.table("model.embed_tokens", c["vocab_size"], width)
+
+    def block(i, x):
+        name, layer = f"model.layers.{i}", c["block_configs"][i]
+        attention, ffn = layer["attention"], layer["ffn"]
+        if not attention["no_op"]:
+            y = w.rms_norm(name + ".input_layernorm", x, eps)
+            if attention["replace_with_linear"]:
+                y = w.linear(name + ".self_attn.linear_attn", y, width)
+            else:
+                own = {**c, "num_key_value_heads": count // attention["n_heads_in_group"]}
+                y = grouped(w, own, name + ".self_attn", y, rotary)
+            x = x + y
+        if not ffn["no_op"]:
+            y = w.rms_norm(name + ".post_attention_layernorm", x, eps)
+            if ffn["replace_with_linear"]:
+                y = w.linear(name + ".mlp.linear_mlp", y, width)
+            else:
+                inner = -(-int(2 * ffn["ffn_mult"] * width / 3) // 256) * 256
+                y = gated(w, c, name + ".mlp", y, "silu", size=inner)
+            x = x + y
+        return x
+
+    outputs = run(
+        table[ids],
+        c["num_hidden_layers"],
+        block,
+        lambda x: w.rms_norm("model.norm", x, eps),
+        head_of(w, c, table, False),
+    )
+    for i, layer in enumerate(c["block_configs"]):
+        if layer["attention"]["no_op"] and layer["ffn"]["no_op"]:
+            del outputs[f"layers.{i}.output"]  # such a layer does nothing
+    return outputs
+
+
 def mistral(w, c, ids):
     rotary = rotary_of(c, ids.shape[1], head_dim(c))
     return llama_shaped(

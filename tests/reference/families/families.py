@@ -38,6 +38,7 @@ FAMILIES = {
     "mixtral": experts.mixtral,
     "modernbert": encoders.modernbert,
     "mpt": gpts.mpt,
+    "nemotron-nas": decoders.nemotron_nas,
     "olmo2": decoders.olmo2,
     "opt": gpts.opt,
     "phi": gpts.phi,
