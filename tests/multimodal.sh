@@ -16,11 +16,11 @@ trap 'rm -rf "$work"' EXIT
 export HOME=$work XDG_DATA_HOME=$work
 cd "$work"
 
-"$headroom" measure "$config" --tokens 1,2,3 --runs 1 >out 2>err
+"$headroom" measure "$config" --token-ids 1,2,3 --runs 1 >out 2>err
 grep -q "$note" err || { echo "no note on the tower: $(cat err)" && exit 1; }
 
 status=0
-"$headroom" measure "$config" --tokens "1,$token,3" --runs 1 >out 2>err || status=$?
+"$headroom" measure "$config" --token-ids "1,$token,3" --runs 1 >out 2>err || status=$?
 [[ $status == 2 && ! -s out ]] || { echo "exit status $status" && exit 1; }
 grep -q "$token" err || { echo "does not name the token: $(cat err)" && exit 1; }
 echo "refused: $(head -n 1 err)"

@@ -136,6 +136,7 @@ struct CompareOptions {
 struct Comparison {
   std::string model;
   std::string workload;  ///< in words
+  RunIdentity run;       ///< the same workload, field by field
   std::vector<ComparisonRow> rows;
   RowResult result = RowResult::skip;
   std::string verdict;

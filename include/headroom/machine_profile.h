@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "headroom/expr.h"
+#include "headroom/invocation.h"
 #include "headroom/measurement.h"
 #include "headroom/workload.h"
 
@@ -317,6 +318,7 @@ struct MachineProfile {
   std::variant<MeasuredRates, DatasheetRates> rates;
   std::optional<Interconnect> interconnect;   ///< empty if unknown
   std::optional<CalibrationEffort> effort{};  ///< of a measurement; empty in older files
+  std::optional<Invocation> produced_by{};    ///< empty in older files, and in those of people
 };
 
 /// Says that `machine` converts GEMMs of `arithmetic` to another type; empty if it does not.

@@ -296,8 +296,12 @@ struct PlanRequest {
 };
 [[nodiscard]] PlanChoice resolve(const PlanRequest& request, const Load& load);
 
-/// The largest batch that fits at `load.seq_len`, and the longest context that fits at
-/// `load.batch_size`. 0 if none fits; empty without a limit (gradient accumulation fits any batch).
+/// Tokens that the model has learned positions for; empty for positions of any number.
+[[nodiscard]] std::optional<std::int64_t> learned_positions(const ModelSpec& spec);
+
+/// The largest batch that fits at `load.seq_len`, and the longest context, up to the learned
+/// positions, that fits at `load.batch_size`. 0 if none fits; empty without a limit (gradient
+/// accumulation fits any batch).
 [[nodiscard]] std::optional<std::int64_t> largest_batch(Planner& planner,
                                                         const PlanRequest& request, Load load);
 [[nodiscard]] std::optional<std::int64_t> largest_context(Planner& planner,

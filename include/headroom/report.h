@@ -14,6 +14,7 @@
 
 #include "headroom/analysis.h"
 #include "headroom/graph.h"
+#include "headroom/invocation.h"
 #include "headroom/machine_profile.h"
 #include "headroom/model_source.h"
 #include "headroom/model_spec.h"
@@ -21,7 +22,6 @@
 #include "headroom/rate_fit.h"
 #include "headroom/storage.h"
 #include "headroom/train_time.h"
-#include "headroom/user_setting.h"
 #include "headroom/workload.h"
 
 namespace headroom {
@@ -273,14 +273,6 @@ struct SystemReport;
 enum class Format { table, json, csv, markdown, html, trace };
 enum class Colour { off, on };
 
-/// The command line that asked for a report, which its JSON repeats.
-struct Invocation {
-  std::string version;                  ///< of headroom
-  std::string commit;                   ///< of its sources; empty if unknown
-  std::vector<std::string> arguments;   ///< the command first; empty: not from a command line
-  std::vector<UserSetting> settings{};  ///< taken in place of options
-};
-
 struct RenderOptions {
   Format format = Format::table;
   Detail detail = Detail::summary;
@@ -334,14 +326,20 @@ enum class SweepFormat { csv, json_lines };
 /// if a figure does not apply.
 class SweepWriter {
  public:
-  SweepWriter(SweepFormat format, const ModelSpec& spec);
+  /// The first JSON line also says which command made the rows, if one did.
+  SweepWriter(SweepFormat format, const ModelSpec& spec, Invocation invocation = {});
 
   /// The line of column keys; empty for JSON lines.
   [[nodiscard]] std::string header() const;
   /// Appends one line to `text`.
   void append_row(const SweepRow& row, std::string& text);
 
+  /// Options that the command left out and that the first row has values for: "--batch · --dtype".
+  [[nodiscard]] const std::string& defaults() const noexcept { return defaults_; }
+
  private:
+  void append_figures(const SweepRow& row, std::string& text);
+  void append_origin(const Workload& workload, std::string& text);
   void start_prefix(const SweepRow& row);
   [[nodiscard]] bool has_prefix_of(const SweepRow& row) const;
   void append_word(std::string& text, const char* key, std::optional<std::string_view> value) const;
@@ -353,6 +351,9 @@ class SweepWriter {
   bool has_cache_;
   bool has_tower_;
   bool has_audio_tower_;
+  bool is_first_ = true;
+  Invocation invocation_;
+  std::string defaults_;
   SweepRow last_;
   std::string prefix_;  ///< of the last row, up to the batch size
 };

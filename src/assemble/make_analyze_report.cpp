@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "analyze_model.h"
+#include "byte_text.h"
 #include "headroom/error.h"
 #include "headroom/storage.h"
 #include "setting_format.h"
@@ -48,11 +49,10 @@ void note_shortage(AnalyzeReport& report, const MachineProfile& machine) {
                                      report.figures.peak_activation_bytes);
   const Integer memory = rates->memory.usable.bytes;
   if (needed <= memory) return;
-  constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
   report.notes.push_back(fmt::format(
-      "does not fit on {}: weights, KV-cache and activations are {:.2f} GiB, its memory {:.2f} "
-      "GiB; the time assumes enough memory",
-      machine.name, static_cast<double>(needed) / kGib, static_cast<double>(memory) / kGib));
+      "does not fit on {}: weights, KV-cache and activations are {}, its memory {}; the "
+      "time assumes enough memory",
+      machine.name, detail::byte_text(needed), detail::byte_text(memory)));
 }
 
 }  // namespace

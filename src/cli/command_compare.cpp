@@ -34,12 +34,15 @@ bool are_reports(const std::vector<std::string>& subjects) {
 
 std::vector<Comparison> comparisons_of(CompareCommand& command) {
   if (!command.import_file.empty()) {
+    count_as_given({"phase", "batch", "seq", "enc-seq", "past", "new-tokens", "threads"});
     if (command.subjects.size() == 1) return compare_import(command);
     throw_invalid_input("--import replaces the second file",
                         "give the model that was measured, and the measurement with --import");
   }
   if (are_reports(command.subjects)) {
     refuse_ignored_options(command);
+    count_as_given({"phase", "batch", "seq", "enc-seq", "past", "new-tokens", "threads", "dtype",
+                    "attention", "logits"});
     return {compare_files(command)};
   }
   refuse_ignored_options(command.run_options, command.run.phase);

@@ -39,6 +39,8 @@ void require_used_options(const ComplexityCommand& command) {
 void run_complexity(ComplexityCommand& command) {
   require_used_options(command);
   if (command.measures) fill_in_threads(command.plan.threads);
+  // A generation has no lengths but its prompt's.
+  count_as_given({command.study == Study::generation ? "seq" : "prompt"});
   const RenderOptions options = render_options(command.output, Detail::summary);
   ReportOutput output(command.output);
   const auto write = [&](const auto& report, const std::vector<std::string>& notes) {

@@ -16,12 +16,16 @@ struct DiffOptions {
   Variations variations;
   ModelReading reading;
   WorkloadRequest request;
+  KvCacheRequest kv_cache;
   OutputOptions output;
 };
 
 DiffReport report_of(const DiffOptions& options, const std::string& other) {
-  return {make_analyze_report(options.reading.load(options.model_a), options.request),
-          make_analyze_report(options.reading.load(other), options.request)};
+  const auto analyzed = [&](const std::string& model) {
+    return make_analyze_report(options.reading.load(model), options.request, Convention::headroom,
+                               options.kv_cache);
+  };
+  return {analyzed(options.model_a), analyzed(other)};
 }
 
 std::vector<std::string> notes_of(const DiffReport& report) {
@@ -59,7 +63,7 @@ void add_diff(Command root) {
   command.add_arguments("model_b", "MODEL_B", options->others, 0,
                         "The other models, each compared with the baseline");
   add_reading_options(command, options->reading);
-  add_workload_options(command, options->request, options->variations);
+  add_workload_options(command, options->request, options->kv_cache, options->variations);
   add_output_options(command, options->output);
   command.set_footer(
       "Examples:\n"

@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <sstream>
 #include <utility>
 
 #include "headroom/error.h"
@@ -181,16 +180,6 @@ CommandSummary summary_of(const CLI::App& command) {
 
 }  // namespace
 
-std::vector<ConfigurationEntry> parse_configuration(const std::string& text) {
-  std::istringstream stream(text);
-  std::vector<ConfigurationEntry> entries;
-  for (CLI::ConfigItem& item : CLI::ConfigTOML().from_config(stream)) {
-    const bool is_bracket = item.name == "++" || item.name == "--";  // of a section
-    if (!is_bracket) entries.push_back({item.fullname(), std::move(item.inputs)});
-  }
-  return entries;
-}
-
 void refuse_value(const std::string& names, const std::string& message) {
   throw CLI::ValidationError(names.substr(0, names.find(',')), message);
 }
@@ -275,7 +264,45 @@ Option Command::add_flag(const std::string& names, bool& target, const std::stri
 
 void Command::set_footer(const std::string& text) { app_->footer(text); }
 
-void Command::on_run(std::function<void()> action) { app_->callback(std::move(action)); }
+namespace {
+
+std::vector<std::string>& left_out() {
+  thread_local std::vector<std::string> names;  // programs call commands from several threads
+  return names;
+}
+
+std::vector<std::string> find_left_out(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    const bool has_value = option->get_expected_max() > 0 && !option->get_lnames().empty();
+    if (has_value && option->count() == 0) names.push_back(option->get_lnames().front());
+  }
+  return names;
+}
+
+/// A recipe states these types.
+void leave_out_types_of_recipe(const CLI::App& command) {
+  const CLI::Option* const recipe = command.get_option_no_throw("--recipe");
+  if (recipe != nullptr && recipe->count() > 0) count_as_given({"weights", "arithmetic"});
+}
+
+}  // namespace
+
+const std::vector<std::string>& options_left_out() { return left_out(); }
+
+void count_as_given(const std::vector<std::string>& names) {
+  std::erase_if(left_out(), [&](const std::string& name) {
+    return std::ranges::find(names, name) != names.end();
+  });
+}
+
+void Command::on_run(std::function<void()> action) {
+  app_->callback([app = app_, action = std::move(action)] {
+    left_out() = find_left_out(*app);
+    leave_out_types_of_recipe(*app);
+    action();
+  });
+}
 
 bool Command::is_parsed() const { return app_->parsed(); }
 

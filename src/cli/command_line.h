@@ -63,8 +63,9 @@ struct ConfigurationEntry {
 };
 
 /// The entries of TOML's simple form: `key = "value"`, `key = ["a", "b"]`, comments, sections. A
-/// line without "=" is a key of that name.
-[[nodiscard]] std::vector<ConfigurationEntry> parse_configuration(const std::string& text);
+/// line without "=" is a key of that name. Throws Error{invalid_input} naming `file` and the line.
+[[nodiscard]] std::vector<ConfigurationEntry> parse_configuration(const std::string& text,
+                                                                  const std::string& file);
 
 /// Receives the value of an option. Reports a bad one with `refuse_value`.
 using SetText = std::function<void(const std::string& text)>;
@@ -83,6 +84,11 @@ struct OptionValue {
   std::string name;   ///< "--tp"
   std::string value;  ///< empty: left out
 };
+
+/// Options with a value that the running command was not given, by long name: "batch".
+[[nodiscard]] const std::vector<std::string>& options_left_out();
+/// Takes `names` from options_left_out(): other options of the command determine their values.
+void count_as_given(const std::vector<std::string>& names);
 
 /// A handle of a command. `names` of options are spellings such as "--seq,-s"; `value` is the word
 /// for the value in help, such as "FILE", or the accepted words, "a|b|c".

@@ -71,10 +71,10 @@ measured::InputFile read_input(const MeasureCommand& command, const ModelSpec& s
   for (const std::int64_t id : command.tokens) {
     if (id >= 0 && id < spec.embedding.vocab_size) continue;
     throw Error(ErrorCode::invalid_input,
-                fmt::format("--tokens {} is outside the vocabulary, 0 to {}", id,
+                fmt::format("--token-ids {} is outside the vocabulary, 0 to {}", id,
                             spec.embedding.vocab_size - 1));
   }
-  measured::require_text_tokens(command.tokens, spec, "--tokens");
+  measured::require_text_tokens(command.tokens, spec, "--token-ids");
   file.inputs.main = {1, static_cast<std::int64_t>(command.tokens.size()), command.tokens, {}, {}};
   if (const auto& global = spec.main_stack().self_attention.global) {
     measured::add_default_global_mask(*global, file.inputs.main);
@@ -274,6 +274,7 @@ void run_measure(MeasureCommand& command) {
   if (!command.input.empty() || !command.tokens.empty()) {
     refuse_given(command.sizes, "has no effect on inputs, which have their own sizes",
                  "leave it out");
+    count_as_given({"batch", "seq", "enc-seq"});
   }
   if (command.models.size() > 1 && !command.save_output.empty()) {
     throw_invalid_input("--save-output writes the outputs of one model",
@@ -342,9 +343,10 @@ void add_measure_options(Command app, MeasureCommand& command) {
                "Inputs: a JSON file of tokens, or safetensors of pixels")
       .group("Run");
   const auto set_tokens = [&](const std::vector<std::string>& words) {
-    for (const std::string& word : words) command.tokens.push_back(parse_count("--tokens", word));
+    for (const std::string& word : words)
+      command.tokens.push_back(parse_count("--token-ids", word));
   };
-  app.add_list("--tokens", "ID", set_tokens, "Token ids of one sequence, separated by commas")
+  app.add_list("--token-ids", "ID", set_tokens, "Token ids of one sequence, separated by commas")
       .group("Run");
   app.add_text("--save-output", "FILE", command.save_output,
                "Write the outputs of the measured phase as safetensors")

@@ -35,6 +35,7 @@ void run_plan(PlanCommand& command, int& status) {
   ReportOutput output(options.output);
   if (command.train) options.query.purpose = Purpose::train;
   if (command.serve) options.query.purpose = Purpose::serve;
+  if (command.train || command.serve) count_as_given({"phase"});
   refuse_ignored_options(options);
   fill_in_machine(options.machine);
   fill_in_threads(command.threads);
@@ -70,7 +71,7 @@ void add_plan(Command root, int& status) {
   command.add_flag("--front", options->lists_front,
                    "List the Pareto front, too: plans that no other beats in both time and memory");
   add_count(
-      command, "--threads", kSearchThreads,
+      command, "--search-threads", kSearchThreads,
       [options](std::int64_t n) { options->threads = static_cast<int>(n); },
       "Threads of the search (all processors)");
   command.set_footer(

@@ -147,7 +147,7 @@ void run_sweep(const SweepCommand& command) {
   const Integer size = size_of(grid);
   require_writable_size(size);
   detail::end_at_next_step();
-  SweepWriter writer(format_of(command), model.spec);
+  SweepWriter writer(format_of(command), model.spec, current_invocation());
   RowStream stream(command.file);
   stream.text() = writer.header();
   constexpr Integer kRowsPerProgress = 1 << 14;
@@ -169,6 +169,7 @@ void run_sweep(const SweepCommand& command) {
   } else {
     stream.finish();
   }
+  if (!writer.defaults().empty()) notes.push_back("defaults: " + writer.defaults());
   if (!command.quiet) write_notes(notes);
 }
 
@@ -191,12 +192,13 @@ void add_dtype_axis(Command app, std::vector<DType>& target) {
   const auto set = [&target](const std::vector<std::string>& words) {
     for (const std::string& word : words) {
       const auto type = parse_activation_type("--dtype", word);
-      if (!type) refuse_value("--dtype", "takes float32, float16 and bfloat16 in a sweep");
-      target.push_back(*type);
+      if (type) target.push_back(*type);
+      if (!type && words.size() > 1) refuse_value("--dtype", "takes auto alone");
     }
   };
-  app.add_list("--dtype", "float32|float16|bfloat16", set,
-               "Types of activations (the config's torch_dtype if it has 16 bits, else float32)")
+  app.add_list("--dtype", "auto|float32|float16|bfloat16", set,
+               "Types of activations (auto: the config's torch_dtype if it has 16 bits, else "
+               "float32)")
       .group("Grid");
 }
 
@@ -210,7 +212,7 @@ void add_image_sizes_axis(Command app, std::vector<ImageSize>& target) {
     }
   };
   app.add_text(name, "HxW,…", set,
-               "Pixels of each image, before the family's preprocessing (the tower's)")
+               "Pixels of each image, before the family's preprocessing (the tower's size)")
       .group("Grid");
 }
 
@@ -225,15 +227,19 @@ void add_kv_types_axis(Command app, std::vector<KvTypes>& target) {
 
 void add_grid(Command app, SweepGrid& grid) {
   add_length_axis(app, "--batch,-b", grid.batch_size, "Sequences per batch (1)");
-  add_length_axis(app, "--seq,-s", grid.seq_len, "New tokens per sequence (128; 1 in decode)");
+  add_length_axis(
+      app, "--seq,-s", grid.seq_len,
+      "New tokens per sequence, including those of images (128 and these; 1 in decode)");
   add_length_axis(app, "--past,-p", grid.past_len,
                   "Tokens already in the KV-cache (0; 127 in decode)");
   add_length_axis(app, "--images", grid.images, kImagesHelp);
   add_image_sizes_axis(app, grid.image_size);
   add_length_axis(app, "--audio", grid.audio, kAudioHelp);
   add_length_axis(app, "--audio-seconds", grid.audio_seconds, kAudioSecondsHelp);
-  add_length_axis(app, "--enc-seq", grid.enc_seq_len,
-                  "Tokens of the encoder's input (128), or text tokens of a diffusion transformer");
+  add_length_axis(
+      app, "--enc-seq", grid.enc_seq_len,
+      "Tokens of an encoder-decoder's encoder input (128), or text tokens of a diffusion "
+      "transformer (its pipeline's maximum)");
   add_axis(app, "--weights", grid.weights, weight_type_choices(),
            "Types to convert weights to (as stored)");
   add_dtype_axis(app, grid.dtype);
@@ -242,7 +248,7 @@ void add_grid(Command app, SweepGrid& grid) {
            "--dtype)");
   add_kv_types_axis(app, grid.kv_types);
   add_axis(app, "--attention", grid.attention, attention_choices(),
-           "Attention implementations (eager; on a device fused)");
+           "Attention implementations (eager; on a device: fused)");
   add_axis(app, "--recompute", grid.recompute, recompute_choices(),
            "Activation recomputation in training (none)");
 }
@@ -261,10 +267,11 @@ void add_sweep(Command root) {
   add_choice(command, "--kernels", options->grid.kernels, kernels_choices(),
              "Kernels of a training step (reference)");
   command.add_text("--machine", "MACHINE", options->machine,
-                   "Predict the time on: here, a name, or a file");
+                   "Predict the time on: here, a name of `headroom machines`, or a file");
   add_device_efficiencies(command, options->efficiency, "Time");
   add_choice(command, "--format,-f", options->format, formats, "Format of the rows (csv)");
-  command.add_text("--output,-o", "FILE", options->file, "Write to a file");
+  command.add_text("--output,-o", "FILE", options->file,
+                   "Write to a file, completely or not at all");
   command.add_flag("--quiet,-q", options->quiet, "No notes on standard error");
   command.set_footer(
       "GRID is a list of numbers and ranges: 1,2,8 or 1..64:x2 (times 2) or 128..1024:+128.\n"

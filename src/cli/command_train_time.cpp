@@ -46,7 +46,6 @@ double parse_amount(const std::string& names, const std::string& text, bool with
 
 void run_train_time(TrainTimeCommand& command) {
   PlanOptions& options = command.options;
-  options.query.purpose = Purpose::train;
   refuse_ignored_options(options);
   ReportOutput output(options.output);
   fill_in_machine(options.machine);
@@ -73,7 +72,7 @@ void add_train_time(Command root) {
   auto options = std::make_shared<TrainTimeCommand>();
   Command command =
       root.add_command("train-time", "Predict days, energy and price of a whole training run");
-  add_plan_options(command, options->options);
+  add_training_plan_options(command, options->options);
   TrainingBudget& budget = options->budget;
   command
       .add_text(
@@ -84,7 +83,7 @@ void add_train_time(Command root) {
           "Tokens to train on, such as 15T or 300B")
       .require();
   command.add_text(
-      "--price", "PER_HOUR",
+      "--price", "PRICE",
       [&budget](const std::string& text) {
         budget.price_per_hour = parse_amount("--price", text, false);
       },

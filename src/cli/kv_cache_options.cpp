@@ -78,9 +78,9 @@ std::vector<Option> add_kv_cache_options(Command command, KvCacheRequest& kv_cac
     }
     set_types(kv_cache, types.front());
   };
-  options.push_back(command.add_text(
-      "--kv-dtype", kv_type_words(), store_types,
-      "Type of the KV-cache; k=TYPE,v=TYPE sets keys and values separately (as --dtype)"));
+  options.push_back(command.add_text("--kv-dtype", kv_type_words(), store_types,
+                                     "Type of the KV-cache; k=TYPE,v=TYPE sets keys and values "
+                                     "separately (the config's, else as --dtype)"));
   options.push_back(add_choice(command, "--kv-scales", kv_cache.scales, kv_scales_choices(),
                                "Scales stored with the quantised values (none)"));
   options.push_back(add_choice(command, "--kv-policy", kv_cache.policy, kv_policy_choices(),

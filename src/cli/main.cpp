@@ -17,6 +17,7 @@
 #include "program.h"
 #include "setting_options.h"
 #include "standard_streams.h"
+#include "user_settings.h"
 #include "utf8.h"
 
 namespace headroom::cli {
@@ -34,7 +35,11 @@ int print_error(const Error& error) {
 }
 
 int run_to_the_end(const std::vector<std::string>& arguments) {
-  const int status = run_program(arguments, read_user_settings());
+  const UserSettings settings = read_user_settings();
+  for (const std::string& warning : settings.warnings) {
+    write_labelled("headroom: warning: ", detail::printable(warning));
+  }
+  const int status = run_program(arguments, settings);
   const int signal = detail::interruption();
   return signal == 0 ? status : detail::exit_status_of_signal(signal);
 }

@@ -76,6 +76,22 @@ void add_phase_and_training(Command command, WorkloadRequest& request, Variation
 
 }  // namespace
 
+namespace {
+
+/// The command that has a phase which another command lacks; empty for other words.
+std::string other_phase(const std::string& word) {
+  if (word == "train") return "analyze, fit and plan count training, but no command runs it.";
+  if (word == "generate")
+    return "measure and compare run a generation; analyze --new-tokens counts it.";
+  if (word == "serve") return "fit and plan count serving: prefill and decode together.";
+  if (word == "prefill" || word == "decode") {
+    return "fit and plan count serving, with both prefill and decode: --phase serve.";
+  }
+  return {};
+}
+
+}  // namespace
+
 void refuse_word(const std::string& names, const std::string& word,
                  const std::vector<std::string>& known, const std::string& shown) {
   std::string hint = detail::did_you_mean(word, known);
@@ -83,8 +99,11 @@ void refuse_word(const std::string& names, const std::string& word,
   for (std::size_t bar = words.find('|'); bar != std::string::npos; bar = words.find('|', bar)) {
     words.replace(bar, 1, ", ");
   }
+  const std::string name = names.substr(0, names.find(','));
+  const std::string elsewhere = name == "--phase" ? other_phase(word) : "";
+  if (!elsewhere.empty()) hint = elsewhere;
   throw_invalid_input(
-      fmt::format("{}: unknown value \"{}\"", names.substr(0, names.find(',')), word),
+      fmt::format("{}: unknown value \"{}\"", name, word),
       fmt::format("{}{} values are {}", hint, hint.empty() ? "the" : " The", words));
 }
 
@@ -253,20 +272,13 @@ InferenceOptions add_inference_options(Command command, WorkloadRequest& request
   options.others = {lengths.add("--past,-p", request.past_len,
                                 "Tokens already in the KV-cache (0; 127 in decode)"),
                     add_choice(command, "--attention", request.attention, attention_choices(),
-                               "Attention implementation (eager; analyze on a device: fused)")
+                               "Attention implementation (eager; on a device: fused)")
                         .group("Workload"),
                     add_choice(command, "--logits", request.logits, logits_choices(),
                                "Tokens whose logits a decoder's head computes (all; last in a "
                                "generation)")
                         .group("Workload")};
   return options;
-}
-
-void add_workload_options(Command command, WorkloadRequest& request, Variations& variations) {
-  add_phase_and_training(command, request, variations);
-  add_choice(command, "--kv-dtype", request.kv_dtype, dtype_choices(),
-             "Type of the KV-cache (the config's, else as --dtype)")
-      .group("Workload");
 }
 
 void add_workload_options(Command command, WorkloadRequest& request, KvCacheRequest& kv_cache,

@@ -138,9 +138,8 @@ class Variations;
 /// Adds lengths and attention. Lengths may have several values, which go to `variations`.
 InferenceOptions add_inference_options(Command command, WorkloadRequest& request,
                                        Variations& variations);
-/// Adds the inference options, types, phase, training options and the KV-cache's dtype.
-void add_workload_options(Command command, WorkloadRequest& request, Variations& variations);
-/// Adds the workload options with every type, scale and policy of a KV-cache.
+/// Adds the inference options, types, phase, training options, and every type, scale and policy of
+/// a KV-cache.
 void add_workload_options(Command command, WorkloadRequest& request, KvCacheRequest& kv_cache,
                           Variations& variations);
 

@@ -31,7 +31,15 @@ Invocation& invocation() {
 }  // namespace
 
 void set_invocation(const std::vector<std::string>& arguments) {
-  invocation() = {kVersion, kCommit, arguments, {}};
+  invocation() = {kVersion, kCommit, arguments, {}, {}};
+}
+
+Invocation current_invocation() {
+  Invocation current = invocation();
+  current.settings = settings_taken();
+  current.left_out = options_left_out();
+  for (const UserSetting& setting : current.settings) std::erase(current.left_out, setting.name);
+  return current;
 }
 
 Format format_of(const OutputOptions& options) {
@@ -40,8 +48,7 @@ Format format_of(const OutputOptions& options) {
 }
 
 RenderOptions render_options(const OutputOptions& options, Detail detail) {
-  RenderOptions render{format_of(options), detail, 0, Colour::off, invocation()};
-  render.invocation.settings = settings_taken();
+  RenderOptions render{format_of(options), detail, 0, Colour::off, current_invocation()};
   if (!is_terminal(options)) return render;
   render.width = terminal_width();
   // https://no-color.org: no colour if set and not empty.

@@ -28,6 +28,9 @@ class ReportOutput {
 /// The program's arguments, which JSON reports repeat. Call once, before a command runs.
 void set_invocation(const std::vector<std::string>& arguments);
 
+/// The program's arguments with the settings and defaults that the running command has taken.
+[[nodiscard]] Invocation current_invocation();
+
 /// Says that a report is of a run that a signal ended.
 [[nodiscard]] std::string interruption_note();
 

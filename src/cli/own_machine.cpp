@@ -5,6 +5,7 @@
 
 #include "headroom/error.h"
 #include "interruption.h"
+#include "output.h"
 #include "progress.h"
 #include "system.h"
 
@@ -52,6 +53,7 @@ StoredProfile calibrate_here(const measured::CalibrateOptions& options, Storing 
       return bar.show(fraction, fmt::format("calibrating {:.0f} %", 100 * fraction));
     });
   }
+  result.profile.produced_by = current_invocation();
   if (stores) result.stored = store_own_profile(result.profile, name_of(options.backend));
   if (const std::string why = disturbance_of(result.profile.context); !why.empty()) {
     result.warnings.push_back(

@@ -39,10 +39,13 @@ void add_bandwidth(Command command, const std::string& names, std::optional<doub
   command.add_text(names, "BYTES/S", set, description).group(kMachineGroup);
 }
 
-void add_load(Command command, PlanOptions& options) {
+void add_purpose(Command command, PlanOptions& options) {
   const Choices<Purpose> purposes{{"serve", Purpose::serve}, {"train", Purpose::train}};
   add_choice(command, "--phase", options.query.purpose, purposes, "Serve or train (serve)")
       .group(kLoadGroup);
+}
+
+void add_load(Command command, PlanOptions& options) {
   add_count(
       command, "--batch,-b", kDegrees, [&](std::int64_t n) { options.batch_size = n; },
       "Batch size over all replicas (serving: 1; training: one per replica)")
@@ -115,8 +118,11 @@ Choices<AnyRecipe> recipe_choices() {
   return choices;
 }
 
-void add_types(Command command, PlanOptions& options) {
+void add_stored_type(Command command, PlanOptions& options) {
   options.serving_only.push_back(add_weights_option(command, options.weights));
+}
+
+void add_types(Command command, PlanOptions& options) {
   (void)add_dtype_option(command, options.dtype,
                          "Type of activations and messages (auto: the config's torch_dtype if it "
                          "has 16 bits, else bfloat16)");
@@ -279,7 +285,9 @@ Choices<Engine> engine_choices() {
 
 void add_plan_options(Command command, PlanOptions& options, MachineNeed need) {
   add_model_and_machine(command, options, need);
+  add_purpose(command, options);
   add_load(command, options);
+  add_stored_type(command, options);
   add_types(command, options);
   (void)add_machine(command, options, need);
   add_degrees(command, options);
@@ -292,8 +300,21 @@ void add_plan_options(Command command, PlanOptions& options, MachineNeed need) {
   add_output_options(command, options.output);
 }
 
+void add_training_plan_options(Command command, PlanOptions& options) {
+  options.query.purpose = Purpose::train;
+  add_model_and_machine(command, options, MachineNeed::required);
+  add_load(command, options);
+  add_types(command, options);
+  (void)add_machine(command, options, MachineNeed::required);
+  add_degrees(command, options);
+  add_training_degrees(command, options);
+  add_training(command, options);
+  add_output_options(command, options.output);
+}
+
 Option add_serving_plan_options(Command command, PlanOptions& options) {
   add_model_and_machine(command, options, MachineNeed::required);
+  add_stored_type(command, options);
   add_types(command, options);
   const Option count = add_machine(command, options, MachineNeed::required);
   add_degrees(command, options);

@@ -56,6 +56,9 @@ enum class MachineNeed { required, optional };
 void add_plan_options(Command command, PlanOptions& options,
                       MachineNeed need = MachineNeed::required);
 
+/// Adds those of a training run: of the options above, the ones that training reads.
+void add_training_plan_options(Command command, PlanOptions& options);
+
 /// Adds model, machine, types, KV-cache and the degrees of a serving plan, without a load. Returns
 /// the option of the number of devices.
 Option add_serving_plan_options(Command command, PlanOptions& options);

@@ -151,6 +151,10 @@ PlanQuestion question_without_machine(const PlanOptions& options) {
   question.model = with_stored_types(options.reading.load(options.model), question.notes);
   const auto more = notes_on_config(question.model.spec);
   question.notes.insert(question.notes.end(), more.begin(), more.end());
+  if (question.model.spec.denoiser && options.query.image_size) {
+    throw_invalid_input("--image-size has no effect on the plan of a diffusion transformer",
+                        "give its latent tokens with --seq");
+  }
   question.query = options.query;
   const bool trains = options.query.purpose == Purpose::train;
   const bool eager = trains || question.model.spec.main_stack().self_attention.global.has_value();

@@ -1,6 +1,8 @@
 #include "user_settings.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -114,7 +116,7 @@ bool is_list(SettingKey key) { return key == SettingKey::presets || key == Setti
 void read_file(UserSettings& settings) {
   const std::string file = shown(settings.file);
   for (const ConfigurationEntry& entry :
-       parse_configuration(detail::read_text_file(settings.file.string()))) {
+       parse_configuration(detail::read_text_file(settings.file.string()), file)) {
     const KeyInfo& info = key_named(entry.key, file);
     const UserSetting setting{info.name, fmt::format("{}", fmt::join(entry.values, ":")), file};
     if (!is_list(info.key) && entry.values.size() != 1) {
@@ -134,6 +136,46 @@ void read_variables(UserSettings& settings) {
     member.reset();
     if (!value->empty()) member = UserSetting{info.name, *value, info.variable};
   }
+}
+
+constexpr std::string_view kPrefix = "HEADROOM_";
+
+/// Variables that headroom's library, build and tests read.
+constexpr std::array<std::string_view, 5> kOtherVariables{"HEADROOM_CONFIG", "HEADROOM_CMAKE_ARGS",
+                                                          "HEADROOM_LIBRARY", "HEADROOM_FAULT",
+                                                          "HEADROOM_FAULT_LOG"};
+
+std::vector<std::string> known_variables() {
+  std::vector<std::string> known{"HEADROOM_CONFIG"};
+  for (const KeyInfo& info : kKeys) known.emplace_back(info.variable);
+  return known;
+}
+
+std::string warning_on(const std::string& name) {
+  const std::vector<std::string> known = known_variables();
+  std::vector<std::string> near;
+  for (const std::string& one : known) {
+    // The common prefix would make all of them similar.
+    const std::vector<std::string> word{one.substr(kPrefix.size())};
+    if (!detail::did_you_mean(name.substr(kPrefix.size()), word).empty()) near.push_back(one);
+  }
+  return fmt::format("the variable {} is not read: {}", name,
+                     near.empty() ? fmt::format("headroom reads {}", fmt::join(known, ", "))
+                                  : fmt::format("did you mean {}?", fmt::join(near, " or ")));
+}
+
+/// Not errors: another program may have a variable of such a name.
+std::vector<std::string> warnings_on_variables() {
+  const std::vector<std::string> known = known_variables();
+  std::vector<std::string> warnings;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const std::string name(text.substr(0, text.find('=')));
+    const bool is_known = std::ranges::find(known, name) != known.end() ||
+                          std::ranges::find(kOtherVariables, name) != kOtherVariables.end();
+    if (name.starts_with(kPrefix) && !is_known) warnings.push_back(warning_on(name));
+  }
+  return warnings;
 }
 
 void find_file(UserSettings& settings) {
@@ -218,6 +260,7 @@ UserSettings read_user_settings() {
   find_file(settings);
   if (settings.file_exists) read_file(settings);
   read_variables(settings);
+  settings.warnings = warnings_on_variables();
   if (settings.threads) require_threads(*settings.threads);
   if (settings.format) require_format(*settings.format);
   settings.preset_folders = folders_of(settings.presets, settings);

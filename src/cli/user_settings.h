@@ -26,6 +26,7 @@ struct UserSettings {
   std::vector<std::filesystem::path> machine_folders;
   std::filesystem::path file;  ///< that was looked for; empty for none
   bool file_exists = false;
+  std::vector<std::string> warnings{};  ///< on variables that look like headroom's, and are not
 };
 
 /// Reads $HEADROOM_CONFIG, by default $XDG_CONFIG_HOME/headroom.toml, and the variables. An empty

@@ -195,6 +195,7 @@ Comparison compare(const ComparedRun& predicted, const ComparedRun& measured,
   Comparison comparison;
   comparison.model = predicted.identity.model.value_or("");
   comparison.workload = detail::workload_text(predicted.identity);
+  comparison.run = predicted.identity;
   for (const QuantityInfo& quantity : quantities()) {
     ComparisonRow row = compare_quantity(quantity, predicted, measured, options);
     const bool is_known = row.predicted || row.measured;

@@ -101,7 +101,9 @@ ComparedRun read_measurement(const nlohmann::json& json, const std::string& wher
   }
   ComparedRun run;
   run.engine = document.text("engine");
-  run.identity = detail::read_identity(document, document);
+  // In version 1, the phase stands outside the workload.
+  run.identity = detail::read_identity(
+      document, document.has("phase") ? document : document.object("workload"));
   run.identity.threads = document.object("context").length_if("threads");
   run.disturbance = disturbance_in(document.object("context"));
   read_measured_time(document.object("time"), run);

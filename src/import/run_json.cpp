@@ -23,8 +23,10 @@ MeasuredPhase phase_from(const JsonFields& fields) {
 
 JsonFields versioned_fields(const nlohmann::json& json, const std::string& where) {
   JsonFields document(json, where);
-  if (document.count("schema_version") != kSchemaVersion) {
-    document.fail(fmt::format("\"schema_version\" is not {}", kSchemaVersion));
+  const Integer version = document.count("schema_version");
+  if (version < kOldestReadVersion || version > kSchemaVersion) {
+    document.fail(
+        fmt::format("\"schema_version\" is not {} to {}", kOldestReadVersion, kSchemaVersion));
   }
   return document;
 }
@@ -32,8 +34,10 @@ JsonFields versioned_fields(const nlohmann::json& json, const std::string& where
 RunIdentity read_identity(const JsonFields& document, const JsonFields& run) {
   RunIdentity identity;
   identity.model = document.object("model").text("name");
-  identity.phase = phase_from(run);
   identity.new_tokens = run.length_if("new_tokens");
+  identity.phase = phase_from(run);
+  // A workload has the phase of the first pass.
+  if (identity.new_tokens) identity.phase = MeasuredPhase::generate;
   const JsonFields workload = document.object("workload");
   identity.batch_size = workload.length_if("batch_size");
   identity.seq_len = workload.length_if("seq_len");

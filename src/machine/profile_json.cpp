@@ -3,6 +3,7 @@
 
 #include "headroom/machine_profile.h"
 #include "headroom/op.h"
+#include "invocation_json.h"
 #include "schema_version.h"
 
 namespace headroom {
@@ -125,7 +126,8 @@ void add_rates(const DatasheetRates& rates, Json& json) {
 
 std::string profile_to_json(const MachineProfile& profile) {
   Json json;
-  json["schema_version"] = kSchemaVersion;
+  json["schema_version"] = kMachineVersion;
+  if (profile.produced_by) json["produced_by"] = detail::to_json(*profile.produced_by);
   json["name"] = profile.name;
   json["date"] = profile.date;
   if (profile.effort) json["effort"] = name_of(*profile.effort);

@@ -353,13 +353,31 @@ std::optional<Interconnect> read_interconnect(const Reader& reader) {
   return interconnect;
 }
 
+/// Texts of the list; throws Error{invalid_input} for another value.
+std::vector<std::string> read_texts(const Reader& reader, const char* key) {
+  const nlohmann::json& list = reader.member(key);
+  const auto is_text = [](const nlohmann::json& value) { return value.is_string(); };
+  if (!list.is_array() || list.empty() || !std::ranges::all_of(list, is_text)) {
+    reader.fail(fmt::format("\"{}\" is not a list of texts", key));
+  }
+  return list.get<std::vector<std::string>>();
+}
+
+/// Empty for a machine that a person described. Settings are not kept: a calibration takes none.
+std::optional<Invocation> read_origin(const Reader& reader) {
+  if (!reader.has("produced_by")) return std::nullopt;
+  const Reader origin = reader.object("produced_by");
+  return Invocation{origin.text("headroom"), origin.text_or_empty("commit"),
+                    read_texts(origin, "arguments")};
+}
+
 }  // namespace
 
 MachineProfile profile_from_json(std::string_view text, const std::string& where) {
   const nlohmann::json json = detail::parse_json(text, where);
   const Reader reader(json, where);
-  if (reader.count("schema_version") != kSchemaVersion) {
-    reader.fail(fmt::format("\"schema_version\" is not {}", kSchemaVersion));
+  if (reader.count("schema_version") != kMachineVersion) {
+    reader.fail(fmt::format("\"schema_version\" is not {}", kMachineVersion));
   }
   MachineProfile profile;
   profile.name = reader.text("name");
@@ -378,6 +396,7 @@ MachineProfile profile_from_json(std::string_view text, const std::string& where
     profile.context.other_programs_cpus = others;
   }
   profile.effort = read_effort(reader);
+  profile.produced_by = read_origin(reader);
   profile.rates = read_rates(reader);
   profile.interconnect = read_interconnect(reader);
   return profile;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "byte_text.h"
 #include "evaluate.h"
 #include "ggml_type.h"
 #include "headroom/error.h"
@@ -119,10 +120,6 @@ Bindings sizes_of_run(const Graph& graph, const PlannedRun& run) {
   return bindings_of(full, graph);
 }
 
-std::string in_gib(Integer bytes) {
-  return fmt::format("{:.2f}", static_cast<double>(bytes) / (1 << 30));
-}
-
 }  // namespace
 
 Integer RunMemory::total() const {
@@ -193,8 +190,8 @@ void require_run_fits(const ModelSpec& spec, const PlannedRun& run, const Memory
   const Integer bytes = memory_of(spec, run).total();
   if (bytes <= limit.bytes) return;
   throw Error(ErrorCode::missing_resource,
-              fmt::format("a run needs at least {} GiB, but {} GiB are available ({})",
-                          in_gib(bytes), in_gib(limit.bytes), limit.source),
+              fmt::format("a run needs at least {}, but {} are available ({})",
+                          detail::byte_text(bytes), detail::byte_text(limit.bytes), limit.source),
               spec.name,
               "use a smaller batch, a shorter sequence, fused attention, or a smaller model");
 }

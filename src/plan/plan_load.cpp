@@ -111,6 +111,13 @@ std::optional<std::int64_t> largest_batch(Planner& planner, const PlanRequest& r
   return largest == kMostSequences ? std::nullopt : std::optional(largest);
 }
 
+std::optional<std::int64_t> learned_positions(const ModelSpec& spec) {
+  const PositionSpec& position = spec.position;
+  const bool is_table = position.kind == PositionKind::learned && !spec.embedding.image;
+  if (!is_table) return std::nullopt;
+  return position.max_position_embeddings - position.offset;
+}
+
 std::optional<std::int64_t> largest_context(Planner& planner, const PlanRequest& request,
                                             Load load) {
   if (planner.spec().embedding.image) return std::nullopt;  // the image sets the length
@@ -120,7 +127,8 @@ std::optional<std::int64_t> largest_context(Planner& planner, const PlanRequest&
     load.seq_len = multiple * divisor;
     return planner.fits(planner.evaluate(choice, load));
   };
-  const std::int64_t largest = largest_satisfying(fits, kMostTokens / divisor) * divisor;
+  const std::int64_t most = learned_positions(planner.spec()).value_or(kMostTokens);
+  const std::int64_t largest = largest_satisfying(fits, most / divisor) * divisor;
   return largest >= kMostTokens - divisor ? std::nullopt : std::optional(largest);
 }
 

@@ -163,6 +163,13 @@ Json saved_json(const AnalyzeReport& report) {
   return rows;
 }
 
+/// Empty unless the report is on a generation.
+std::optional<std::int64_t> new_tokens_of(const AnalyzeReport& report) {
+  if (report.generation) return report.generation->new_tokens;
+  const bool generates = report.run && report.run->phase == MeasuredPhase::generate;
+  return generates ? std::optional(report.run->new_tokens) : std::nullopt;
+}
+
 }  // namespace
 
 Json to_json(const AnalyzeReport& report, Detail detail) {
@@ -175,6 +182,7 @@ Json to_json(const AnalyzeReport& report, Detail detail) {
   json["schema"] = "analyze.schema.json";
   json["model"] = to_json(report.model);
   json["workload"] = to_json(report.workload, report.model.spec, report.kv_cache);
+  if (const auto new_tokens = new_tokens_of(report)) json["workload"]["new_tokens"] = *new_tokens;
   json["convention"] = {
       {"name", convention.name}, {"unit", convention.unit}, {"summary", convention.summary}};
   json["parameters"] = parameters_json(report);

@@ -17,6 +17,8 @@ Formula core_formula(const LayerComplexity& layer, const char* name, std::int64_
            with_separators(layer.core->by_length.at(length)) + " FLOP"}};
 }
 
+}  // namespace
+
 std::string verdict_of(const ComplexityReport& report) {
   const CrossoverRow& row = report.core_crossovers.front();
   if (!row.flops) return "equal FLOPs";
@@ -25,8 +27,6 @@ std::string verdict_of(const ComplexityReport& report) {
   return *row.flops == 1 ? cheaper + " at any length"
                          : fmt::format("{} from s = {}", cheaper, with_separators(*row.flops));
 }
-
-}  // namespace
 
 Document to_document(const AssociativityReport& report) {
   const ComplexityReport& layers = report.layers;

@@ -115,6 +115,7 @@ Json to_json(const ClaimReport& report) {
   json["schema"] = "claim.schema.json";
   json["model"] = to_json(report.model);
   json["workload"] = to_json(report.workload, report.model.spec, std::nullopt);
+  json["verdict"] = verdict_json(!report.explanations.empty(), claim_verdict(report));
   json["what"] = name_of(report.subject);
   json["unit"] = report.unit;
   json["claim"] = json_integer(report.claim);

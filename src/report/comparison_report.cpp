@@ -61,6 +61,34 @@ Json amount_json(const std::optional<Amount>& amount) {
   return std::get<double>(*amount);
 }
 
+template <class Value>
+Json value_or_null(const std::optional<Value>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+/// Null for fields that a file from outside does not state.
+Json workload_json(const RunIdentity& run) {
+  Json json;
+  json["phase"] = run.phase ? Json(name_of(first_pass(*run.phase))) : Json(nullptr);
+  json["batch_size"] = value_or_null(run.batch_size);
+  json["seq_len"] = value_or_null(run.seq_len);
+  json["enc_seq_len"] = value_or_null(run.enc_seq_len);
+  json["past_len"] = value_or_null(run.past_len);
+  if (run.visual_tokens.value_or(0) > 0) json["visual_tokens"] = *run.visual_tokens;
+  if (run.audio_tokens.value_or(0) > 0) json["audio_tokens"] = *run.audio_tokens;
+  if (run.global_tokens.value_or(0) > 0) json["global_tokens"] = *run.global_tokens;
+  json["dtype"] = value_or_null(run.dtype);
+  json["attention"] = value_or_null(run.attention);
+  json["logits"] = value_or_null(run.logits);
+  json["new_tokens"] = value_or_null(run.new_tokens);
+  return json;
+}
+
+std::optional<bool> passed(RowResult result) {
+  if (result == RowResult::skip) return std::nullopt;
+  return result == RowResult::pass;
+}
+
 Json drift_json(const Drift& drift) {
   return {{"compute", drift.compute}, {"memory", drift.memory}};
 }
@@ -113,7 +141,8 @@ Json to_json(const Comparison& comparison) {
   json["schema_version"] = kSchemaVersion;
   json["schema"] = "compare.schema.json";
   json["model"] = comparison.model;
-  json["workload"] = comparison.workload;
+  json["workload"] = workload_json(comparison.run);
+  json["verdict"] = verdict_json(passed(comparison.result), comparison.verdict);
   json["rows"] = Json::array();
   for (const ComparisonRow& row : comparison.rows) {
     json["rows"].push_back({{"quantity", row.quantity},
@@ -124,8 +153,6 @@ Json to_json(const Comparison& comparison) {
                             {"result", name_of(row.result)},
                             {"reason", row.reason.empty() ? Json(nullptr) : Json(row.reason)}});
   }
-  json["result"] = name_of(comparison.result);
-  json["verdict"] = comparison.verdict;
   json["allocated"] = nullptr;
   if (comparison.allocated) {
     const AllocatedMemory& allocated = *comparison.allocated;

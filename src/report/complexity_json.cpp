@@ -110,11 +110,23 @@ Json crossovers_json(const ComplexityReport& report, const std::vector<Crossover
   return json;
 }
 
-Json study_json(const ComplexityReport& report, const char* study) {
+/// Of every layer: lengths and kinds of attention vary.
+Json workload_json(const ComplexityReport& report) {
+  const LayerComplexity& layer = report.layers.front().layer;
+  Json json = to_json(workload_at(layer, report.lengths.back()), layer.model.spec);
+  json["seq_len"] = nullptr;
+  json["enc_seq_len"] = nullptr;
+  json["attention"] = nullptr;
+  return json;
+}
+
+Json study_json(const ComplexityReport& report, const char* study, const Json& verdict) {
   Json json;
   json["schema_version"] = kSchemaVersion;
   json["schema"] = "complexity.schema.json";
   json["study"] = study;
+  json["workload"] = workload_json(report);
+  if (!verdict.is_null()) json["verdict"] = verdict;
   json["lengths"] = report.lengths;
   json["layers"] = Json::array();
   for (const LayerStudy& layer : report.layers) {
@@ -138,10 +150,11 @@ Json skipped_json(const std::vector<SkippedRun>& skipped) {
   return json;
 }
 
-Json to_json(const ComplexityReport& report) { return study_json(report, "layers"); }
+Json to_json(const ComplexityReport& report) { return study_json(report, "layers", nullptr); }
 
 Json to_json(const AssociativityReport& report) {
-  return study_json(report.layers, "associativity");
+  return study_json(report.layers, "associativity",
+                    verdict_json(std::nullopt, verdict_of(report.layers)));
 }
 
 }  // namespace headroom::detail

@@ -352,6 +352,7 @@ Json to_json(const Workload& workload, const ModelSpec& spec) {
   json["kernels"] = name_of(workload.kernels);
   json["latent_attention"] = name_of(workload.latent);
   json["logits"] = can_generate(spec) ? Json(name_of(workload.logits)) : Json(nullptr);
+  json["new_tokens"] = nullptr;
   return json;
 }
 
@@ -387,6 +388,10 @@ Json to_json(const Model& model) {
   json["complete"] = spec.unread_keys.empty();
   if (!model.name_note.empty()) json["name_note"] = model.name_note;
   return json;
+}
+
+Json verdict_json(std::optional<bool> passed, const std::string& text) {
+  return {{"passed", passed ? Json(*passed) : Json(nullptr)}, {"text", text}};
 }
 
 Json context_json(const MachineContext& context) {

@@ -50,6 +50,9 @@ void add_token_times(const std::optional<double>& ttft_s, const std::optional<do
                            const std::optional<KvCacheUse>& cache);
 [[nodiscard]] Json to_json(const Model& model);
 
+/// The verdict of every report: {"passed": …, "text": …}. `passed` is empty if nothing was judged.
+[[nodiscard]] Json verdict_json(std::optional<bool> passed, const std::string& text);
+
 /// The machine of a measurement.
 [[nodiscard]] Json context_json(const MachineContext& context);
 

@@ -135,6 +135,7 @@ Document to_document(const DeviceChoiceReport& report) {
 
 Json to_json(const DeviceChoiceReport& report) {
   Json json = question_json(head_of(report.question), "fit_devices.schema.json");
+  json["verdict"] = verdict_json(!report.rows.empty(), verdict_of(report));
   json["machine"] = nullptr;
   json["most_devices"] = report.question.most_devices;
   json["machines"] = Json::array();

@@ -103,9 +103,9 @@ Json to_json(const DiffReport& report) {
   json["schema_version"] = kSchemaVersion;
   json["schema"] = "diff.schema.json";
   json["a"] = {{"model", to_json(report.a.model)},
-               {"workload", to_json(report.a.workload, report.a.model.spec)}};
+               {"workload", to_json(report.a.workload, report.a.model.spec, report.a.kv_cache)}};
   json["b"] = {{"model", to_json(report.b.model)},
-               {"workload", to_json(report.b.workload, report.b.model.spec)}};
+               {"workload", to_json(report.b.workload, report.b.model.spec, report.b.kv_cache)}};
   json["rows"] = Json::array();
   for (const DiffRow& row : diff_rows(report)) {
     const auto relative = ratio_of(row);

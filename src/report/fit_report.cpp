@@ -91,6 +91,11 @@ std::string words_of(const Remedy& remedy) {
       remedy);
 }
 
+bool is_limited_by_positions(const FitReport& report) {
+  const auto positions = learned_positions(report.question.model.spec);
+  return positions && report.result.largest_context == positions;
+}
+
 void add_remedies(const FitReport& report, Document& document) {
   if (report.remedies.empty()) return;
   document.blocks.push_back(Heading{"Changes that would fit"});
@@ -165,8 +170,10 @@ Document to_document(const FitReport& report) {
   add("largest batch", fmt::format("{} at a context of {}", limit_text(report.result.largest_batch),
                                    question.load.seq_len));
   add("largest context",
-      fmt::format("{} at a batch of {}", limit_text(report.result.largest_context),
-                  question.load.batch_size));
+      fmt::format(
+          "{} at a batch of {}{}", limit_text(report.result.largest_context),
+          question.load.batch_size,
+          is_limited_by_positions(report) ? ", the positions that the model has learned" : ""));
   if (report.result.fits && question.rates.have_speed()) add_iteration(report, document);
   if (!report.engine_command.empty()) add("command", report.engine_command);
   const PlanMemory& memory = report.result.figures.memory;
@@ -186,6 +193,7 @@ Document to_document(const FitReport& report) {
 
 Json to_json(const FitReport& report) {
   Json json = question_json(report.question, "fit.schema.json");
+  json["verdict"] = verdict_json(report.result.fits, verdict_of(report));
   const bool serves = report.question.query.purpose == Purpose::serve;
   json["storage"] =
       serves ? to_json(report.storage, report.storage.bytes, report.parameters) : Json(nullptr);

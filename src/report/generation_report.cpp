@@ -123,6 +123,13 @@ Json cost_json(const GenerationCost& cost) {
           {"attention_formula", text_of(cost.attention)}};
 }
 
+/// The prompt; rows have numbers of new tokens.
+Json workload_json(const GenerationReport& report) {
+  WorkloadRequest request;
+  request.seq_len = report.prompt;
+  return to_json(resolve(request, report.model.spec), report.model.spec);
+}
+
 }  // namespace
 
 Document to_document(const GenerationReport& report) {
@@ -153,7 +160,7 @@ Json to_json(const GenerationReport& report) {
   json["schema"] = "complexity.schema.json";
   json["study"] = "generation";
   json["model"] = to_json(report.model);
-  json["prompt"] = report.prompt;
+  json["workload"] = workload_json(report);
   json["without_cache"] = cost_json(report.without);
   json["with_cache"] = cost_json(report.with);
   json["rows"] = Json::array();

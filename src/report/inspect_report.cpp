@@ -96,6 +96,12 @@ std::string verdict(const Inspection& inspection) {
   return fmt::format("{} tensor{} unexplained", count, count == 1 ? "" : "s");
 }
 
+/// Empty for files without a config, which state no weights to look for.
+std::optional<bool> passed(const Inspection& inspection) {
+  if (inspection.config_error.empty() && !inspection.reconciliation) return std::nullopt;
+  return inspection.is_explained();
+}
+
 void add_problems(const Reconciliation& reconciliation, Document& document) {
   Table table;
   table.columns = {words_column("problem", "Problem"), words_column("tensor", "Tensor"),
@@ -226,6 +232,7 @@ Json to_json(const Inspection& inspection) {
   json["schema_version"] = kSchemaVersion;
   json["schema"] = "inspect.schema.json";
   json["path"] = inspection.path;
+  json["verdict"] = verdict_json(passed(inspection), verdict(inspection));
   json["format"] = name_of(inspection.format);
   json["files"] = inspection.files;
   json["all"] = totals_json(inspection.all);

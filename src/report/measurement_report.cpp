@@ -133,10 +133,10 @@ Json to_json(const Measurement& measurement) {
   json["schema"] = "measure.schema.json";
   json["engine"] = measurement.engine;
   json["model"] = to_json(measurement.model);
-  json["phase"] = name_of(measurement.phase);
   json["workload"] = to_json(measurement.workload, measurement.model.spec);
-  json["new_tokens"] =
-      measurement.phase == MeasuredPhase::generate ? Json(measurement.new_tokens) : Json(nullptr);
+  if (measurement.phase == MeasuredPhase::generate) {
+    json["workload"]["new_tokens"] = measurement.new_tokens;
+  }
   const TimeStatistics& time = measurement.time;
   json["time"] = {{"median_s", time.median_s},
                   {"mad_s", time.mad_s},

@@ -155,6 +155,7 @@ Document to_document(const SplitReport& report) {
 
 Json to_json(const SplitReport& report) {
   Json json = question_json(report.question, "fit_split.schema.json");
+  json["verdict"] = verdict_json(report.result.fits, verdict_of(report));
   json["storage"] = to_json(report.storage, report.storage.bytes, report.parameters);
   json["host"] = json_of(report.host);
   json["layers"] = report.layers;

@@ -95,6 +95,18 @@ Json ranked_json(const RankedPlan& plan) {
           {"iteration_s", plan.iteration_s}};
 }
 
+std::string verdict_of(const PlanReport& report) {
+  const PlanQuestion& question = report.question;
+  const Purpose purpose = question.query.purpose;
+  if (!report.plans.empty()) {
+    return fmt::format("FITS — best: {}", describe(report.plans.front().choice, purpose));
+  }
+  const PlanResult& least = *report.least;
+  return fmt::format("NO PLAN FITS — the smallest needs {} of {}: {}",
+                     describe_bytes(least.figures.memory.total()),
+                     describe_bytes(question.rates.memory_bytes), describe(least.choice, purpose));
+}
+
 }  // namespace
 
 Document to_document(const PlanReport& report) {
@@ -107,17 +119,9 @@ Document to_document(const PlanReport& report) {
   add("searched", fmt::format("{} legal plans, {} fit",
                               with_separators(static_cast<Integer>(report.search.evaluated)),
                               with_separators(static_cast<Integer>(report.search.fitting))));
-  if (report.plans.empty()) {
-    const PlanResult& least = *report.least;
-    document.add_verdict("verdict", fmt::format("NO PLAN FITS — the smallest needs {} of {}: {}",
-                                                describe_bytes(least.figures.memory.total()),
-                                                describe_bytes(question.rates.memory_bytes),
-                                                describe(least.choice, question.query.purpose)));
-    return document;
-  }
+  document.add_verdict("verdict", verdict_of(report));
+  if (report.plans.empty()) return document;
   const PlanResult& best = report.plans.front();
-  document.add_verdict(
-      "verdict", fmt::format("FITS — best: {}", describe(best.choice, question.query.purpose)));
   add(step_name(question.query.purpose, best.figures.time),
       fmt::format("{} · {} of {}", duration(best.figures.time.iteration_s),
                   describe_bytes(best.figures.memory.total()),
@@ -139,6 +143,7 @@ Document to_document(const PlanReport& report) {
 
 Json to_json(const PlanReport& report) {
   Json json = question_json(report.question, "plan.schema.json");
+  json["verdict"] = verdict_json(!report.plans.empty(), verdict_of(report));
   json["evaluated"] = report.search.evaluated;
   json["fitting"] = report.search.fitting;
   json["engine_command"] =

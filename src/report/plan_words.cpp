@@ -63,10 +63,27 @@ Json training_json(const PlanQuery& query) {
 
 Json serving_json(const PlanQuery& query) {
   if (query.purpose != Purpose::serve) return nullptr;
-  return {{"weights", name_of(query.weights)},
-          {"kv_dtype", stored_types(query)},
-          {"kv_cache", request_json(query.kv_cache)},
-          {"prefill_tokens", query.prefill_tokens}};
+  return {{"kv_cache", request_json(query.kv_cache)}, {"prefill_tokens", query.prefill_tokens}};
+}
+
+/// The types of weights and KV-cache are null in training, where the recipe states them.
+Json workload_json(const PlanQuestion& question) {
+  const PlanQuery& query = question.query;
+  const bool serves = query.purpose == Purpose::serve;
+  Json json;
+  json["phase"] = name_of(query.purpose);
+  json["batch_size"] = question.load.batch_size;
+  json["seq_len"] = question.load.seq_len;
+  if (question.images.count > 0) json["images"] = to_json(question.images, 1);
+  if (question.audio.count > 0) json["audio"] = to_json(question.audio, 1);
+  json["weights"] = serves ? Json(name_of(query.weights)) : Json(nullptr);
+  json["dtype"] = name_of(query.dtype);
+  json["arithmetic"] = name_of(query.arithmetic.value_or(query.dtype));
+  json["kv_dtype"] = serves ? Json(stored_types(query)) : Json(nullptr);
+  json["communication"] = describe_communication(query);
+  json["attention"] = name_of(query.attention);
+  json["new_tokens"] = nullptr;
+  return json;
 }
 
 Json machine_json(const PlanQuestion& question) {
@@ -209,21 +226,13 @@ void add_device(const PlanQuestion& question, Document& document) {
 }
 
 Json question_json(const PlanQuestion& question, std::string_view schema) {
-  const PlanQuery& query = question.query;
   Json json;
   json["schema_version"] = kSchemaVersion;
   json["schema"] = schema;
   json["model"] = to_json(question.model);
-  json["phase"] = name_of(query.purpose);
-  json["batch_size"] = question.load.batch_size;
-  json["seq_len"] = question.load.seq_len;
-  if (question.images.count > 0) json["images"] = to_json(question.images, 1);
-  if (question.audio.count > 0) json["audio"] = to_json(question.audio, 1);
-  json["dtype"] = name_of(query.dtype);
-  json["types"] = types_json(query);
-  json["attention"] = name_of(query.attention);
-  json["training"] = training_json(query);
-  json["serving"] = serving_json(query);
+  json["workload"] = workload_json(question);
+  json["training"] = training_json(question.query);
+  json["serving"] = serving_json(question.query);
   json["machine"] = machine_json(question);
   return json;
 }

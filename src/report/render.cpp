@@ -1,9 +1,11 @@
 // Dispatches every report to the writer of the requested format.
 #include <algorithm>
 
+#include "default_settings.h"
 #include "headroom/error.h"
 #include "headroom/report.h"
 #include "html.h"
+#include "invocation_json.h"
 #include "live_formulas.h"
 #include "pictures.h"
 #include "trace.h"
@@ -12,24 +14,11 @@
 namespace headroom {
 namespace {
 
-detail::Json text_or_null(const std::string& text) {
-  return text.empty() ? detail::Json(nullptr) : detail::Json(text);
-}
-
 /// The report with the command that made it, after its schema's version.
 detail::Json with_invocation(const detail::Json& report, const RenderOptions& options) {
   const Invocation& invocation = options.invocation;
-  detail::Json produced_by;
-  if (!invocation.arguments.empty()) {
-    produced_by = {{"headroom", invocation.version},
-                   {"commit", text_or_null(invocation.commit)},
-                   {"command", invocation.arguments.front()},
-                   {"arguments", invocation.arguments}};
-    for (const UserSetting& setting : invocation.settings) {
-      produced_by["settings"].push_back(
-          {{"name", setting.name}, {"value", setting.value}, {"source", setting.source}});
-    }
-  }
+  const detail::Json produced_by =
+      detail::to_json(invocation, detail::defaults_of(report, invocation));
   detail::Json json;
   for (const auto& [key, value] : report.items()) {
     json[key] = value;
@@ -38,20 +27,32 @@ detail::Json with_invocation(const detail::Json& report, const RenderOptions& op
   return json;
 }
 
-/// Adds to the report's header which settings replace options.
-detail::Document with_settings(detail::Document document, const RenderOptions& options) {
+/// "machine l40s (~/.config/headroom.toml)"
+std::string settings_text(const Invocation& invocation) {
   std::string text;
-  for (const UserSetting& setting : options.invocation.settings) {
+  for (const UserSetting& setting : invocation.settings) {
     text += (text.empty() ? "" : " · ") + setting.name + " " + setting.value + " (" +
             setting.source + ")";
   }
-  if (text.empty()) return document;
+  return text;
+}
+
+/// Adds to the report's header which settings the command line does not state, and their origin.
+detail::Document with_settings(detail::Document document, const detail::Json& report,
+                               const RenderOptions& options) {
+  const Invocation& invocation = options.invocation;
+  if (invocation.arguments.empty()) return document;
   const auto is_of_header = [](const detail::Block& block) {
     const auto* line = std::get_if<detail::Line>(&block);
     return line != nullptr && line->role != detail::LineRole::verdict;
   };
-  const auto end = std::ranges::find_if_not(document.blocks, is_of_header);
-  document.blocks.insert(end, detail::Line{"settings", text});
+  const std::pair<const char*, std::string> lines[] = {
+      {"settings", settings_text(invocation)},
+      {"defaults", detail::describe_defaults(report, invocation)}};
+  for (const auto& [label, text] : lines) {
+    const auto end = std::ranges::find_if_not(document.blocks, is_of_header);
+    if (!text.empty()) document.blocks.insert(end, detail::Line{label, text});
+  }
   return document;
 }
 
@@ -61,7 +62,7 @@ std::string page_of(const detail::Document& document, const detail::Json& report
                     const RenderOptions& options) {
   const std::vector<std::string>& arguments = options.invocation.arguments;
   return detail::to_page({.name = arguments.empty() ? "headroom" : arguments.front(),
-                          .document = printable(with_settings(document, options)),
+                          .document = printable(with_settings(document, report, options)),
                           .report = with_invocation(report, options),
                           .pictures = std::move(pictures),
                           .exercises = std::move(exercises)},
@@ -79,7 +80,7 @@ std::string rendered(const RenderOptions& options, const MakeDocument& document,
     case Format::csv:
       return detail::to_csv(printable(csv()));
     case Format::markdown:
-      return detail::to_markdown(printable(with_settings(document(), options)));
+      return detail::to_markdown(printable(with_settings(document(), json(), options)));
     case Format::html:
       return page_of(document(), json(), {}, {}, options);
     case Format::trace:
@@ -87,7 +88,7 @@ std::string rendered(const RenderOptions& options, const MakeDocument& document,
     case Format::table:
       break;
   }
-  return detail::to_text(printable(with_settings(document(), options)),
+  return detail::to_text(printable(with_settings(document(), json(), options)),
                          {options.width, options.colour});
 }
 
@@ -109,7 +110,13 @@ std::string rendered(const Report& report, const RenderOptions& options) {
       report, [&] { return detail::to_document(report); }, options);
 }
 
-/// A machine's file.
+/// A machine's file. It says which command wrote it, unless it states an earlier one.
+std::string profile_file(MachineProfile profile, const RenderOptions& options) {
+  const bool has_command = !options.invocation.arguments.empty();
+  if (has_command && !profile.produced_by) profile.produced_by = options.invocation;
+  return profile_to_json(profile);
+}
+
 detail::Json profile_data(const MachineProfile& profile) {
   return detail::Json::parse(profile_to_json(profile));
 }
@@ -194,14 +201,14 @@ std::string render(const MachinesReport& report, const RenderOptions& options) {
 
 std::string render(const MachineProfile& profile, const RenderOptions& options) {
   // The JSON of a profile is the file that `profile_from_json` reads.
-  if (options.format == Format::json) return profile_to_json(profile);
+  if (options.format == Format::json) return profile_file(profile, options);
   const auto document = [&] { return detail::to_document(profile); };
   const auto csv = [&] { return detail::to_figure_table(profile); };
   return rendered(options, document, csv, [&] { return profile_data(profile); });
 }
 
 std::string render(const CalibrationReport& report, const RenderOptions& options) {
-  if (options.format == Format::json) return profile_to_json(report.machine);
+  if (options.format == Format::json) return profile_file(report.machine, options);
   const auto document = [&] { return detail::to_document(report); };
   return rendered(options, document, document, [&] { return profile_data(report.machine); });
 }

@@ -277,9 +277,15 @@ Document to_document(const ServeReport& report) {
 Json to_json(const ServeReport& report) {
   const ServeQuestion& question = report.question;
   Json json = question_json(question.plan, "serve.schema.json");
-  json.erase("batch_size");
-  json.erase("seq_len");
-  json["traffic"] = traffic_json(question.traffic);
+  // Requests take the place of a batch of one length.
+  Json& workload = json["workload"];
+  workload["batch_size"] = nullptr;
+  workload["seq_len"] = nullptr;
+  workload["traffic"] = traffic_json(question.traffic);
+  const bool has_targets = !question.targets.empty();
+  json["verdict"] = has_targets
+                        ? verdict_json(report.plans.front().verdict.met(), verdict_text(report))
+                        : verdict_json(std::nullopt, "no targets");
   json["scheduler"] = {{"max_sequences", question.limits.max_sequences},
                        {"batched_tokens", question.limits.batched_tokens},
                        {"admission", name_of(question.limits.admission)},

@@ -153,7 +153,11 @@ Json to_json(const SharesReport& report) {
   json["schema"] = "complexity.schema.json";
   json["study"] = "shares";
   json["model"] = to_json(report.model.model);
-  json["attention"] = name_of(report.model.attention);
+  json["workload"] =
+      to_json(workload_at(report.model, report.rows.back().seq_len), report.model.model.spec);
+  json["workload"]["seq_len"] = nullptr;
+  Legend legend;
+  json["verdict"] = verdict_json(std::nullopt, verdict_of(report, legend));
   const auto side = [](const std::optional<Expr>& expr) {
     return expr ? Json(format(*expr)) : Json(nullptr);
   };

@@ -40,16 +40,6 @@ std::string describe_weights(const PlanQuery& query) {
   return fmt::format("by the {} recipe", info(query.states.recipe).name);
 }
 
-/// "bfloat16", or "bfloat16 (float8 to experts)".
-std::string describe_communication(const PlanQuery& query) {
-  std::string text(name_of(query.dtype));
-  const bool trains = query.purpose == Purpose::train;
-  const std::optional<DType> dispatch =
-      trains ? info(query.states.recipe).dispatch : std::optional<DType>{};
-  if (dispatch) text += fmt::format(" ({} to experts)", name_of(*dispatch));
-  return text;
-}
-
 }  // namespace
 
 std::string describe_storage(const StoredWeights& storage, Integer bytes, Integer parameters) {
@@ -79,6 +69,15 @@ std::string describe_types(const Workload& workload, std::string_view cache_type
   return text;
 }
 
+std::string describe_communication(const PlanQuery& query) {
+  std::string text(name_of(query.dtype));
+  const bool trains = query.purpose == Purpose::train;
+  const std::optional<DType> dispatch =
+      trains ? info(query.states.recipe).dispatch : std::optional<DType>{};
+  if (dispatch) text += fmt::format(" ({} to experts)", name_of(*dispatch));
+  return text;
+}
+
 std::string describe_types(const PlanQuery& query) {
   std::string text =
       fmt::format("weights {} · activations {} · arithmetic {}", describe_weights(query),
@@ -87,15 +86,6 @@ std::string describe_types(const PlanQuery& query) {
     text += fmt::format(" · KV-cache {}", name_of(query.kv_dtype));
   }
   return text + fmt::format(" · communication {}", describe_communication(query));
-}
-
-Json types_json(const PlanQuery& query) {
-  const bool serves = query.purpose == Purpose::serve;
-  return {{"weights", serves ? Json(name_of(query.weights)) : Json(nullptr)},
-          {"activations", name_of(query.dtype)},
-          {"arithmetic", name_of(query.arithmetic.value_or(query.dtype))},
-          {"kv_cache", serves ? Json(name_of(query.kv_dtype)) : Json(nullptr)},
-          {"communication", describe_communication(query)}};
 }
 
 }  // namespace headroom::detail

@@ -22,6 +22,7 @@ namespace headroom::detail {
 
 /// With the type of messages between ranks.
 [[nodiscard]] std::string describe_types(const PlanQuery& query);
-[[nodiscard]] Json types_json(const PlanQuery& query);
+/// Types of those messages: "bfloat16", or "bfloat16 (float8 to experts)".
+[[nodiscard]] std::string describe_communication(const PlanQuery& query);
 
 }  // namespace headroom::detail

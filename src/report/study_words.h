@@ -25,6 +25,9 @@ void add_machines(const std::string& predicted, const std::optional<MachineConte
 
 [[nodiscard]] const std::string& name_of(const LayerComplexity& layer);
 
+/// The order of products that costs less, of a study of associativity.
+[[nodiscard]] std::string verdict_of(const ComplexityReport& report);
+
 [[nodiscard]] Json skipped_json(const std::vector<SkippedRun>& skipped);
 
 }  // namespace headroom::detail

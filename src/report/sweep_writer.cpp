@@ -2,8 +2,11 @@
 
 #include <limits>
 
+#include "default_settings.h"
 #include "headroom/report.h"
 #include "headroom/storage.h"
+#include "invocation_json.h"
+#include "schema_version.h"
 
 namespace headroom {
 namespace {
@@ -31,12 +34,13 @@ void append_value(std::string& text, double value) {
 
 }  // namespace
 
-SweepWriter::SweepWriter(SweepFormat format, const ModelSpec& spec)
+SweepWriter::SweepWriter(SweepFormat format, const ModelSpec& spec, Invocation invocation)
     : format_(format),
       has_encoder_(spec.reads_two_sequences()),
       has_cache_(spec.main_stack().causal()),
       has_tower_(spec.tower.has_value()),
-      has_audio_tower_(spec.audio_tower.has_value()) {}
+      has_audio_tower_(spec.audio_tower.has_value()),
+      invocation_(std::move(invocation)) {}
 
 std::string SweepWriter::header() const {
   return format_ == SweepFormat::csv ? std::string(kSweepHeader) : std::string();
@@ -103,7 +107,7 @@ bool SweepWriter::has_prefix_of(const SweepRow& row) const {
          workload.recompute == last.recompute && workload.phase == last.phase;
 }
 
-void SweepWriter::append_row(const SweepRow& row, std::string& text) {
+void SweepWriter::append_figures(const SweepRow& row, std::string& text) {
   if (!has_prefix_of(row)) start_prefix(row);
   const bool training = row.workload.phase == Phase::train;
   text += prefix_;
@@ -123,7 +127,32 @@ void SweepWriter::append_row(const SweepRow& row, std::string& text) {
   const WorkloadAudio& audio = row.workload.audio;
   append_number(text, "audio", has_audio_tower_, Integer{audio.count});
   append_number(text, "audio_seconds", audio.count > 0, Integer{audio.seconds});
+}
+
+void SweepWriter::append_row(const SweepRow& row, std::string& text) {
+  append_figures(row, text);
+  if (is_first_ && !invocation_.arguments.empty()) append_origin(row.workload, text);
+  is_first_ = false;
   text += format_ == SweepFormat::json_lines ? "}\n" : "\n";
+}
+
+/// Further keys of the first line, so that every line stays a row.
+void SweepWriter::append_origin(const Workload& workload, std::string& text) {
+  const detail::Json report{{"workload",
+                             {{"phase", name_of(workload.phase)},
+                              {"batch_size", workload.batch_size},
+                              {"seq_len", workload.seq_len},
+                              {"past_len", workload.past_len},
+                              {"dtype", name_of(workload.dtype)},
+                              {"attention", name_of(workload.attention)},
+                              {"recompute", name_of(workload.recompute)},
+                              {"kernels", name_of(workload.kernels)}}}};
+  defaults_ = detail::describe_defaults(report, invocation_);
+  if (format_ != SweepFormat::json_lines) return;
+  const detail::Json origin =
+      detail::to_json(invocation_, detail::defaults_of(report, invocation_));
+  text += fmt::format(",\"schema_version\":{},\"schema\":\"sweep.schema.json\",\"produced_by\":{}",
+                      kSchemaVersion, origin.dump());
 }
 
 }  // namespace headroom

@@ -5,11 +5,11 @@
 #include <array>
 #include <span>
 
+#include "byte_text.h"
+
 namespace headroom::detail {
 namespace {
 
-constexpr std::array<std::string_view, 9> kBytes{"B",   "KiB", "MiB", "GiB", "TiB",
-                                                 "PiB", "EiB", "ZiB", "YiB"};
 constexpr std::array<std::string_view, 11> kFlops{"FLOP",  "kFLOP", "MFLOP", "GFLOP",
                                                   "TFLOP", "PFLOP", "EFLOP", "ZFLOP",
                                                   "YFLOP", "RFLOP", "QFLOP"};
@@ -27,7 +27,10 @@ Unit choose(std::span<const std::string_view> names, Integer step, Integer value
 
 }  // namespace
 
-Unit byte_unit(Integer bytes) { return choose(kBytes, 1024, bytes); }
+Unit byte_unit(Integer bytes) {
+  const ByteUnit unit = fitting_byte_unit(bytes);
+  return {unit.name, unit.size};
+}
 
 Unit operation_unit(Integer operations, OperationUnit kind) {
   return kind == OperationUnit::flop ? choose(kFlops, 1000, operations)

@@ -54,6 +54,19 @@ def operators_of(rows, again):
             for path, row in times.items()]
 
 
+def workload_text(workload):
+    """Such as "prefill · batch 1 · seq 128 · float32 · eager attention", as the header of `compare`."""
+    phase = workload["phase"] if workload["new_tokens"] is None else "generate"
+    words = [phase, f"batch {workload['batch_size']}", f"seq {workload['seq_len']}"]
+    if workload["enc_seq_len"]:
+        words.append(f"enc-seq {workload['enc_seq_len']}")
+    if workload["past_len"]:
+        words.append(f"past {workload['past_len']}")
+    if workload["new_tokens"]:
+        words.append(f"{workload['new_tokens']} new tokens")
+    return " · ".join([*words, workload["dtype"], f"{workload['attention']} attention"])
+
+
 def compare(binary, suite, arguments, runs):
     """Measures one pair: predicted and measured time, differences by operator, and noise."""
     if "decode" in arguments:
@@ -69,7 +82,7 @@ def compare(binary, suite, arguments, runs):
     for one in operators:
         shares[one["kind"]] = shares.get(one["kind"], 0) + one["share"]
     return {"suite": suite, "arguments": arguments, "model": result["model"],
-            "workload": result["workload"],
+            "workload": workload_text(result["workload"]),
             "predicted_s": whole_time["predicted"], "measured_s": whole_time["measured"],
             "error": whole_time["measured"] / whole_time["predicted"] - 1,
             "noise": again["time"]["median_s"] / whole_time["measured"] - 1,

@@ -141,13 +141,12 @@ def measurement(arguments, torch, model, runner, samples):
     cuda = arguments.device.startswith("cuda")
     device = torch.cuda.get_device_name(arguments.device) if cuda else platform.processor()
     return {
-        "schema_version": 1, "engine": f"PyTorch {torch.__version__}", "model": {"name": arguments.name},
-        "phase": arguments.phase,
-        "workload": {"batch_size": arguments.batch,
+        "schema_version": 2, "engine": f"PyTorch {torch.__version__}", "model": {"name": arguments.name},
+        "workload": {"phase": "prefill" if generates else arguments.phase, "batch_size": arguments.batch,
                      "seq_len": 1 if arguments.phase == "decode" else arguments.seq,
                      "past_len": arguments.past if arguments.phase == "decode" else 0,
-                     "dtype": arguments.dtype, "attention": arguments.attention},
-        "new_tokens": arguments.new_tokens if generates else None,
+                     "dtype": arguments.dtype, "attention": arguments.attention,
+                     "new_tokens": arguments.new_tokens if generates else None},
         "time": {"median_s": median,
                  "mad_s": statistics.median(abs(sample - median) for sample in samples),
                  "min_s": min(samples), "max_s": max(samples), "samples_s": samples},

@@ -14,7 +14,7 @@ def sizes_never_wrap(faults):
         ["measure", "llama-2-7b", "--phase", "decode", "--past", MOST],
         ["compare", "gpt2", "--batch", str(2**62), "--seq", "4"],
     ):
-        faults.refused(arguments, 3, "a run needs at least", "GiB are available", timeout=20)
+        faults.refused(arguments, 3, "a run needs at least", "iB are available", timeout=20)
 
 
 def limits_are_seen(faults):

@@ -22,7 +22,7 @@ while read -r _ _ command; do
   printf '%s$ headroom%s\n' "$separator" "${command:+ $command}"
   status=0
   "$headroom" ${arguments[@]+"${arguments[@]}"} 2>&1 </dev/null |
-    sed -E 's/^( *"commit": )("[0-9a-f]{12}"|null)/\1"0123456789ab"/' || status=$?
+    sed -E 's/("commit": ?)("[0-9a-f]{12}"|null)/\1"0123456789ab"/' || status=$?
   printf '[exit %d]\n' "$status"
   separator=$'\n'
 done < <(grep -E '^\$ headroom( |$)' "$cases") >"$work/actual"

@@ -110,8 +110,9 @@ TEST_CASE("a placeholder of sound is refused by models that do not run their aud
   const auto file = folder.write(
       "inputs.json", R"({"input_ids": )" + placeholders(spec.audio_tokens.front(), 1) + "}");
   CHECK_THROWS_WITH((void)read_inputs(file, spec), doctest::Contains("stands for sound"));
-  CHECK_THROWS_WITH(require_text_tokens(tiny("voxtral").audio_tokens, tiny("voxtral"), "--tokens"),
-                    doctest::Contains("stands for sound"));
+  CHECK_THROWS_WITH(
+      require_text_tokens(tiny("voxtral").audio_tokens, tiny("voxtral"), "--token-ids"),
+      doctest::Contains("stands for sound"));
 }
 
 TEST_CASE("images come before sound in random inputs, each after a token of text") {

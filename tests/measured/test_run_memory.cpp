@@ -201,7 +201,7 @@ TEST_CASE("sizes above 64 bits are refused with their figure and the limit's sou
   CHECK(error.code() == ErrorCode::missing_resource);
   // The logits alone: 2^64 rows of 50257 floats.
   CHECK(memory_of(spec, run_of(spec, request)).total() >= (Integer{1} << 66U) * 50257);
-  CHECK(error.message().find("but 0.00 GiB are available (the test)") != std::string::npos);
+  CHECK(error.message().find("but 1.00 MiB are available (the test)") != std::string::npos);
 }
 
 TEST_CASE("a past of 2^63 - 1 tokens is refused, by positions or by memory") {

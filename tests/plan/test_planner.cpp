@@ -229,6 +229,7 @@ TEST_CASE("the largest batch and context fit, and larger ones do not") {
     const std::int64_t context = largest_context(planner, request, load).value();
     CHECK(context > 0);
     CHECK(fits({load.batch_size, context}));
+    if (learned_positions(planner.spec()) == context) return;
     CHECK_FALSE(fits({load.batch_size, context + 1}));
   };
   const PlanRequest one_device;
@@ -239,6 +240,21 @@ TEST_CASE("the largest batch and context fit, and larger ones do not") {
   sharded.choice = choice_of(4, 1, 1);
   check(server(load_model("llama-3-70b").spec), sharded, {4, 8192});
   check(a100_trainer(gpt(2048, 16, 24)), sharded, {1, 1024});
+}
+
+TEST_CASE("the largest context ends at the positions that a model has learned") {
+  // n_positions of openai-community/gpt2; facebook/opt-125m's table has 2 rows before position 0
+  // (max_position_embeddings 2048, modeling_opt.py), and its config counts without them.
+  const std::pair<const char*, std::int64_t> learned[] = {{"gpt2", 1024}, {"opt-125m", 2048}};
+  for (const auto& [name, positions] : learned) {
+    CAPTURE(name);
+    Planner planner = server(load_model(name).spec);
+    CHECK(learned_positions(planner.spec()) == positions);
+    CHECK(largest_context(planner, {}, {1, 64}) == positions);
+  }
+  Planner rotary = server(load_model("llama-3-8b").spec);
+  CHECK_FALSE(learned_positions(rotary.spec()).has_value());
+  CHECK(largest_context(rotary, {}, {1, 64}).value() > 8192);
 }
 
 TEST_CASE("gradient accumulation fits any batch") {

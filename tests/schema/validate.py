@@ -219,6 +219,9 @@ DAMAGED_CASES = [
     "analyze unknown",
 ]
 
+# Files that people write lack it.
+OPTIONAL = {("machines show a100-80gb", "no produced_by in /")}
+
 failures = 0
 
 
@@ -259,8 +262,7 @@ def run(binary, arguments, folder):
         raise ValueError(f"exit status {result.returncode}: {result.stderr.decode().strip()}")
     if written == "json":
         return json.loads(result.stdout, parse_constant=refuse_constant)
-    rows = result.stdout.splitlines()
-    return [json.loads(row, parse_constant=refuse_constant) for row in rows][-1]
+    return [json.loads(row, parse_constant=refuse_constant) for row in result.stdout.splitlines()]
 
 
 def wrong(value):
@@ -326,8 +328,11 @@ def check_cases(binary, schemas):
         for case in CASES:
             arguments = case.split()
             try:
-                documents[case] = run(binary, arguments, folder)
-                problem = first_problem(schemas[schema_of(case)], documents[case])
+                output = run(binary, arguments, folder)
+                rows = output if arguments[0] == "sweep" else [output]
+                # The first row of a sweep has the most keys.
+                documents[case] = rows[0]
+                problem = "".join(first_problem(schemas[schema_of(case)], row) for row in rows)
             except ValueError as error:
                 problem = str(error)
             report(case, problem)
@@ -344,7 +349,7 @@ def check_damaged(schema, case, document):
     refused = 0
     accepted = []
     for description, bad in damaged(document):
-        if first_problem(schema, bad):
+        if first_problem(schema, bad) or (case, description) in OPTIONAL:
             refused += 1
         else:
             accepted.append(description)

@@ -18,6 +18,16 @@ HEADROOM = Path(sys.argv.pop(1)).resolve()
 FIT = ["fit", "bert-tiny"]
 
 
+def taken(report):
+    """The settings of a report that are not defaults."""
+    return [one for one in report["produced_by"]["settings"] if one["source"] != "default"]
+
+
+def defaults(report):
+    """The options at their defaults, with their values."""
+    return {one["name"]: one["value"] for one in report["produced_by"]["settings"] if one["source"] == "default"}
+
+
 class Settings(unittest.TestCase):
     def setUp(self):
         self.folder = Path(tempfile.mkdtemp())
@@ -48,7 +58,7 @@ class Settings(unittest.TestCase):
     def machine(self, *arguments, **variables):
         """The machine of a fit, and the settings that its report names."""
         report = json.loads(self.output(*FIT, *arguments, "--json", **variables))
-        return report["machine"]["name"], report["produced_by"].get("settings")
+        return report["machine"]["name"], taken(report)
 
     def test_file_sets_the_machine_and_the_report_says_so(self):
         self.write('# mine\nmachine = "l40s"\n')
@@ -62,19 +72,19 @@ class Settings(unittest.TestCase):
         self.write('machine = "l40s"\n')
         self.assertEqual(self.machine(HEADROOM_MACHINE="a10")[0], "a10")
         self.assertEqual(self.machine(HEADROOM_MACHINE="a10")[1][0]["source"], "HEADROOM_MACHINE")
-        self.assertEqual(self.machine("--machine", "a30", HEADROOM_MACHINE="a10"), ("a30", None))
+        self.assertEqual(self.machine("--machine", "a30", HEADROOM_MACHINE="a10"), ("a30", []))
 
     def test_empty_variable_unsets_the_value_of_the_file(self):
         self.write('machine = "l40s"\n')
         for variable in "HEADROOM_MACHINE", "HEADROOM_CONFIG":
             report = json.loads(self.output(*FIT, "--json", **{variable: ""}))
-            self.assertNotIn("settings", report["produced_by"])
+            self.assertEqual(taken(report), [])
             self.assertIsNone(report["machine"])  # all machines are compared
 
     def test_options_that_compare_machines_are_not_taken_for_one_machine(self):
         self.write('machine = "l40s"\n')
         report = json.loads(self.output(*FIT, "--machines", "a10,a30", "--json"))
-        self.assertNotIn("settings", report["produced_by"])
+        self.assertEqual(taken(report), [])
 
     def test_required_machine_may_come_from_the_settings(self):
         plan = ["plan", "bert-tiny", "--json"]
@@ -132,7 +142,9 @@ class Settings(unittest.TestCase):
         self.write("threads = 1\n")
         run = ["measure", "bert-tiny", "--runs", "1", "--warmup", "0", "--json"]
         report = json.loads(self.output(*run))
-        self.assertEqual(report["produced_by"]["settings"][0]["value"], "1")
+        self.assertEqual(taken(report), [{"name": "threads", "value": "1", "source": "~/.config/headroom.toml"}])
+        self.assertNotIn("threads", defaults(report))
+        self.assertNotIn("--threads", self.output(*run[:-1]).partition("\n\n")[0])
         self.assertEqual(report["context"]["threads"], 1)
 
     def test_own_folders_hold_presets_and_machines(self):
@@ -152,6 +164,113 @@ class Settings(unittest.TestCase):
         done = self.run_headroom("presets", HEADROOM_PRESETS="absent")
         self.assertEqual(done.returncode, 3)
         self.assertIn("absent", done.stderr)
+
+    def header(self, *arguments):
+        """The options that the header of a text says are defaults."""
+        lines = [line for line in self.output(*arguments).splitlines() if line.startswith("defaults ")]
+        return lines[0].split()[1::2] if lines else []
+
+    def test_header_names_the_defaults_and_json_has_their_values(self):
+        self.assertEqual(self.header("analyze", "gpt2"), ["--phase", "--batch", "--seq", "--dtype", "--attention"])
+        self.assertEqual(self.header("analyze", "gpt2", "--batch", "1", "-s", "128"), ["--phase", "--dtype", "--attention"])
+        report = json.loads(self.output("analyze", "gpt2", "--phase", "decode", "--seq", "2", "--json"))
+        found = defaults(report)
+        self.assertEqual((found["batch"], found["past"], found["dtype"]), ("1", "127", "float32"))
+        self.assertNotIn("phase", found)
+        self.assertNotIn("seq", found)
+
+    def test_header_of_every_command_names_its_defaults(self):
+        on_device = ["--machine", "l4"]
+        for command, option in ((["explain", "gpt2"], "--batch"), (["explain", "gpt2", "--steps"], "--seq"),
+                                (["diff", "gpt2", "bert-tiny"], "--dtype"), (["fit", "gpt2", *on_device], "--weights"),
+                                (["fit", "gpt2", "--machines", "l4"], "--seq"), (["plan", "gpt2", *on_device], "--count"),
+                                (["serve", "gpt2", *on_device, "--rate", "1"], "--input-tokens"),
+                                (["train-time", "gpt2", *on_device, "--tokens", "1M"], "--attention"),
+                                (["complexity", "layer-rnn"], "--seq"),
+                                (["measure", "bert-tiny", "--runs", "1"], "--threads"),
+                                (["analyze", "gpt2", "--format", "markdown"], "--attention")):
+            with self.subTest(command=command):
+                self.assertIn(option, self.output(*command).partition("| :-- |")[0])
+        self.assertIn("defaults: --phase", self.run_headroom("sweep", "gpt2", "--seq", "8").stderr)
+
+    def test_options_that_others_determine_are_no_defaults(self):
+        recipe = defaults(json.loads(self.output("analyze", "gpt2", "--recipe", "w8a8", "--json")))
+        self.assertNotIn("weights", recipe)
+        self.assertNotIn("arithmetic", recipe)
+        ids = ["measure", "gpt2", "--token-ids", "1,2", "--runs", "1", "--warmup", "0", "--json"]
+        self.assertNotIn("seq", defaults(json.loads(self.output(*ids))))
+        plan = ["plan", "gpt2", "--machine", "l4", "--serve", "--json"]
+        self.assertNotIn("phase", defaults(json.loads(self.output(*plan))))
+        self.assertNotIn("seq", defaults(json.loads(self.output("analyze", "flux.1-dev", "--json"))))
+        (self.folder / "p.json").write_text(
+            self.output("analyze", "bert-tiny", "--seq", "9", "--machine", "t4", "--attention", "eager", "--json"))
+        (self.folder / "m.json").write_text(self.output("measure", "bert-tiny", "--seq", "9", "--runs", "3", "--json"))
+        report = json.loads(self.output("compare", "p.json", "m.json", "--json"))
+        self.assertEqual((report["workload"]["seq_len"], report["workload"]["phase"]), (9, "prefill"))
+        self.assertIsInstance(report["verdict"]["passed"], bool)
+        self.assertEqual(defaults(report), {})
+
+    def test_first_line_of_a_sweep_says_what_made_it_and_is_a_row(self):
+        rows = [json.loads(row) for row in self.output("sweep", "gpt2", "--batch", "1,2", "-f", "jsonl").splitlines()]
+        self.assertEqual([row["batch_size"] for row in rows], [1, 2])
+        self.assertEqual((rows[0]["schema"], rows[0]["produced_by"]["command"]), ("sweep.schema.json", "sweep"))
+        self.assertEqual(defaults(rows[0])["seq"], "128")
+        self.assertEqual(set(rows[0]) - set(rows[1]), {"schema_version", "schema", "produced_by"})
+
+    def test_machine_file_names_the_command_that_wrote_it(self):
+        shown = json.loads(self.output("machines", "show", "l4", "--json"))
+        self.assertEqual(shown["produced_by"]["arguments"], ["machines", "show", "l4", "--json"])
+        (self.folder / "mine.json").write_text(json.dumps(shown), encoding="utf-8")
+        again = json.loads(self.output("machines", "show", "mine.json", "--json"))
+        self.assertEqual(again["produced_by"], shown["produced_by"])
+
+    def test_values_may_hold_any_character(self):
+        for text, folder in (('"#1 runs"', "#1 runs"), ("'a=b, [c] \\d'", "a=b, [c] \\d"),
+                             (r'"tab\\ \"q\""', r'tab\ "q"'), ("plain # comment", "plain"),
+                             ('[ # first\n  "#x", # second\n]', "#x")):
+            (self.folder / ".config" / folder).mkdir(exist_ok=True)
+            self.write(f"presets = {text} # note\n")
+            settings = json.loads(self.output("system", "--json"))["configuration"]["settings"]
+            self.assertEqual(settings[0]["value"], folder, text)
+
+    def test_damaged_lines_are_refused_with_their_number(self):
+        for line, words in (('machine = "l40s', "line 2: a text has no closing quote"),
+                            ('machine = "l4" "l40s"', "line 2: text after the value"),
+                            ('presets = ["a" "b"]', 'line 2: a list has no ","'),
+                            ('presets = ["a",', 'a list has no "]"'),
+                            (r'presets = "C:\temp\dir"', r'the escape "\d" is unknown'),
+                            ("[machine", "a section's name has no")):
+            self.write("# mine\n" + line + "\n")
+            text = self.refusal("presets")
+            self.assertIn("~/.config/headroom.toml", text)
+            self.assertIn(words, text)
+
+    def test_unknown_variable_gets_a_warning_with_the_nearest(self):
+        done = self.run_headroom("presets", HEADROOM_MACHIN="l4")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("headroom: warning: the variable HEADROOM_MACHIN is not read: did you mean HEADROOM_MACHINE",
+                      done.stderr)
+        done = self.run_headroom("presets", HEADROOM_BATCH_OF_SOMEONE="4")
+        self.assertIn("headroom reads HEADROOM_CONFIG, HEADROOM_MACHINE", done.stderr)
+        quiet = self.run_headroom("presets", HEADROOM_CMAKE_ARGS="-DX=1", HEADROOM_THREADS="1")
+        self.assertNotIn("warning", quiet.stderr)
+
+    def test_phases_of_other_commands_are_named(self):
+        self.assertIn("analyze, fit and plan count training", self.refusal("measure", "gpt2", "--phase", "train"))
+        self.assertIn("--phase serve", self.refusal("fit", "gpt2", "--phase", "decode"))
+        self.assertIn("--new-tokens", self.refusal("analyze", "gpt2", "--phase", "generate"))
+
+    def test_context_ends_at_learned_positions(self):
+        # n_positions of https://huggingface.co/openai-community/gpt2/blob/main/config.json
+        report = json.loads(self.output("fit", "gpt2", "--machine", "h100-80gb", "--json"))
+        self.assertEqual(report["largest_context"], 1024)
+        self.assertRegex(self.output("fit", "gpt2", "--machine", "h100-80gb"),
+                         "largest context +1,024 at a batch of 1, the positions")
+
+    def test_refusals_of_huge_runs_use_units_that_fit(self):
+        done = self.run_headroom("measure", "llama-3.1-405b", "--batch", "100000", "--seq", "100000")
+        self.assertEqual(done.returncode, 3)
+        self.assertRegex(done.stderr, r"a run needs at least \d{1,4}\.\d\d [PE]iB, but \d{1,4}\.\d\d [GT]iB are available")
 
     def test_system_shows_the_file_and_the_values(self):
         report = json.loads(self.output("system", "--json"))["configuration"]

@@ -178,6 +178,24 @@ TEST_CASE("swapped, truncated and contradictory files are refused") {
   CHECK(measured_refusal(json).find("phase") != std::string::npos);
 }
 
+TEST_CASE("a measurement states its phase in the workload, or beside it as in version 1") {
+  nlohmann::json json = measured_json();
+  const RunIdentity before = import_measurement(json.dump(), "measured.json").identity;
+  json["schema_version"] = 2;
+  json["workload"]["phase"] = json["phase"];
+  json["workload"]["new_tokens"] = nullptr;
+  json.erase("phase");
+  RunIdentity now = import_measurement(json.dump(), "measured.json").identity;
+  CHECK(now.phase == before.phase);
+  CHECK(now.phase == MeasuredPhase::prefill);
+  json["workload"]["new_tokens"] = 5;
+  now = import_measurement(json.dump(), "measured.json").identity;
+  CHECK(now.phase == MeasuredPhase::generate);
+  CHECK(now.new_tokens == 5);
+  json["schema_version"] = 3;
+  CHECK(measured_refusal(json).find("schema_version") != std::string::npos);
+}
+
 TEST_CASE("drift of the machine is removed from spread and prediction") {
   TimePrediction prediction;
   prediction.total_s = 3;

@@ -1,6 +1,7 @@
 // Documents as text, Markdown and CSV.
 #include <doctest/doctest.h>
 
+#include "byte_text.h"
 #include "document.h"
 #include "factored.h"
 #include "json_writer.h"
@@ -114,6 +115,9 @@ TEST_CASE("units step by 1024 for bytes and by 1000 for operations") {
   CHECK(byte_unit((Integer{1} << 30) - 1).name == "MiB");
   CHECK(byte_unit(Integer{1} << 30).size == Integer{1} << 30);
   CHECK(byte_unit(Integer{1} << 100).name == "YiB");
+  CHECK(byte_text(1023) == "1023 B");
+  CHECK(byte_text(1536) == "1.50 KiB");
+  CHECK(byte_text(Integer{5} << 59) == "2.50 EiB");
   CHECK(operation_unit(999, OperationUnit::flop).name == "FLOP");
   CHECK(operation_unit(1000, OperationUnit::flop).name == "kFLOP");
   CHECK(operation_unit(22348431360, OperationUnit::flop).name == "GFLOP");

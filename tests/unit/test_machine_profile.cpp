@@ -172,6 +172,20 @@ TEST_CASE("a profile survives the round trip through JSON") {
   }
 }
 
+TEST_CASE("a profile names the command that made it, if one did") {
+  MachineProfile profile = measured_profile();
+  CHECK(profile_to_json(profile).find("produced_by") == std::string::npos);
+  profile.produced_by = Invocation{"0.1.0", "0123456789ab", {"calibrate", "--quick"}};
+  const std::string text = profile_to_json(profile);
+  const MachineProfile read = profile_from_json(text, "profile.json");
+  REQUIRE(read.produced_by.has_value());
+  CHECK(read.produced_by->version == "0.1.0");
+  CHECK(read.produced_by->commit == "0123456789ab");
+  CHECK(read.produced_by->arguments == std::vector<std::string>{"calibrate", "--quick"});
+  CHECK(profile_to_json(read) == text);
+  CHECK(refusal(with(text, "\"--quick\"", "7")).find("arguments") != std::string::npos);
+}
+
 TEST_CASE("a damaged profile is an error that names the damage") {
   const std::string text = profile_to_json(measured_profile());
   CHECK(refusal("[]").find("is not an object") != std::string::npos);
