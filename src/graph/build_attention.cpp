@@ -357,8 +357,7 @@ TensorId GraphBuilder::cross_attention(const StackContext& stack, TensorId hidde
       WeightRole::attention,       stack.rows(),
       Symbol::hidden_size,         {{"cross_attention.query", heads.query_width()}},
       attention.qkv_bias};
-  const auto& own_width = spec_.encoder_hidden_size;
-  const Expr source_width = own_width ? Expr(Integer{*own_width}) : Expr(Symbol::hidden_size);
+  const Expr source_width = sized(Symbol::hidden_size, spec_.encoder_width());
   const auto key_bias = attention.key_bias ? Projection::Bias::of_linear : Projection::Bias::none;
   const LinearParts key_value{Part::cross_attention_key_value,
                               "cross_attention.key_value",
