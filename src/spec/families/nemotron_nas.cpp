@@ -1,6 +1,6 @@
 // Nemotron-NAS (DeciLM): Llama whose layers differ in key-value heads and inner width, or lack
 // attention or network, or have one matrix in their place (Puzzle, arXiv 2411.19146; vLLM,
-// models/nemotron_nas.py, and NVIDIA's modeling_decilm.py, which transformers does not have).
+// models/nemotron_nas.py; transformers does not have it).
 #include <fmt/format.h>
 
 #include <cmath>

@@ -95,7 +95,7 @@ def llama(w, c, ids):
 
 def nemotron_nas(w, c, ids):
     """Llama whose layers have their own key-value heads and widths, or a matrix, or nothing in
-    place of attention or MLP (vLLM's nemotron_nas.py; NVIDIA's modeling_decilm.py)."""
+    place of attention or MLP (vLLM's nemotron_nas.py)."""
     eps, width, count = c["rms_norm_eps"], c["hidden_size"], c["num_attention_heads"]
     rotary = rotary_of(c, ids.shape[1], head_dim(c))
     table = w.table("model.embed_tokens", c["vocab_size"], width)
