@@ -91,13 +91,19 @@ void check_decode(const ModelSpec& spec, Random& random, Findings& findings) {
   const bool generates = spec.main_stack().causal() && spec.head.language_model &&
                          spec.kind != ModelKind::encoder_decoder && !spec.tower &&
                          spec.embedding.input == InputKind::tokens;
-  // longrope's factors change with the length of a pass, so a prefill rotates all keys differently.
-  const bool changes_rotation = !spec.position.rope.long_factors.empty();
-  if (!generates || changes_rotation) return;
   constexpr std::int64_t kNewTokens = 4;
+  constexpr std::int64_t kLongestPrompt = 9;
+  // longrope's factors change with the length of a pass, and so does the base of dynamic scaling
+  // beyond the trained positions: a prefill rotates all keys differently.
+  const RopeSpec& rope = spec.position.rope;
+  const bool is_beyond =
+      kLongestPrompt + kNewTokens > spec.position.max_position_embeddings - spec.position.offset;
+  const bool changes_rotation =
+      !rope.long_factors.empty() || (rope.scaling == RopeScalingKind::dynamic && is_beyond);
+  if (!generates || changes_rotation) return;
   WorkloadRequest request;
   request.dtype = DType::float32;
-  request.seq_len = random.between(1, 9);
+  request.seq_len = random.between(1, kLongestPrompt);
   const Workload prompt = resolve(request, spec);
   require_run_fits(spec, {prompt, kNewTokens, HeldType::float32}, memory_limit());
   const auto source = random_weights(random.below(1000));
