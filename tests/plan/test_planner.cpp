@@ -246,11 +246,11 @@ TEST_CASE("the largest context ends at the positions that a model has learned") 
   // n_positions of openai-community/gpt2; facebook/opt-125m's table has 2 rows before position 0
   // (max_position_embeddings 2048, modeling_opt.py), and its config counts without them.
   const std::pair<const char*, std::int64_t> learned[] = {{"gpt2", 1024}, {"opt-125m", 2048}};
-  for (const auto& [name, positions] : learned) {
-    CAPTURE(name);
-    Planner planner = server(load_model(name).spec);
-    CHECK(learned_positions(planner.spec()) == positions);
-    CHECK(largest_context(planner, {}, {1, 64}) == positions);
+  for (const auto& model : learned) {
+    CAPTURE(model.first);
+    Planner planner = server(load_model(model.first).spec);
+    CHECK(learned_positions(planner.spec()) == model.second);
+    CHECK(largest_context(planner, {}, {1, 64}) == model.second);
   }
   Planner rotary = server(load_model("llama-3-8b").spec);
   CHECK_FALSE(learned_positions(rotary.spec()).has_value());
