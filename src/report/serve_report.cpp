@@ -147,7 +147,7 @@ Json speculation_json(const std::optional<Speculation>& speculation) {
 
 /// "dp 4 · 1 replica prefills, 3 decode, 2.100 ms between them"
 std::string plan_text(const ServedPlan& plan, const SchedulerLimits& limits) {
-  const std::string text = describe(plan.choice, Purpose::serve);
+  std::string text = describe(plan.choice, Purpose::serve);
   const std::int64_t prefilling = limits.prefill_replicas;
   if (prefilling == 0) return text;
   const std::int64_t decoding = plan.choice.parallel.data - prefilling;
