@@ -56,6 +56,24 @@ detail::Document with_settings(detail::Document document, const detail::Json& re
   return document;
 }
 
+/// The answer of a report whose header has one stands behind its subject.
+detail::Document with_answer_first(detail::Document document) {
+  const auto has_role = [](detail::LineRole role) {
+    return [role](const detail::Block& block) {
+      const auto* line = std::get_if<detail::Line>(&block);
+      return line != nullptr && line->role == role;
+    };
+  };
+  const auto is_line = [](const detail::Block& block) {
+    return std::holds_alternative<detail::Line>(block);
+  };
+  const auto end = std::ranges::find_if_not(document.blocks, is_line);
+  const auto rest =
+      std::stable_partition(document.blocks.begin(), end, has_role(detail::LineRole::subject));
+  std::stable_partition(rest, end, has_role(detail::LineRole::verdict));
+  return document;
+}
+
 /// A page with pictures before the first table and formulas after the last.
 std::string page_of(const detail::Document& document, const detail::Json& report,
                     std::vector<std::string> pictures, std::vector<std::string> exercises,
@@ -80,7 +98,8 @@ std::string rendered(const RenderOptions& options, const MakeDocument& document,
     case Format::csv:
       return detail::to_csv(printable(csv()));
     case Format::markdown:
-      return detail::to_markdown(printable(with_settings(document(), json(), options)));
+      return detail::to_markdown(
+          printable(with_answer_first(with_settings(document(), json(), options))));
     case Format::html:
       return page_of(document(), json(), {}, {}, options);
     case Format::trace:
@@ -88,7 +107,7 @@ std::string rendered(const RenderOptions& options, const MakeDocument& document,
     case Format::table:
       break;
   }
-  return detail::to_text(printable(with_settings(document(), json(), options)),
+  return detail::to_text(printable(with_answer_first(with_settings(document(), json(), options))),
                          {options.width, options.colour});
 }
 
