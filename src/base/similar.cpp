@@ -27,6 +27,35 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return cost[a.size()][b.size()];
 }
 
+/// Parts of `word` between dashes that are long enough to name a thing.
+std::vector<std::string_view> parts_of(std::string_view word) {
+  constexpr std::size_t kShortestPart = 3;
+  std::vector<std::string_view> parts;
+  for (std::size_t start = 0; start <= word.size();) {
+    const std::size_t dash = std::min(word.find('-', start), word.size());
+    if (dash - start >= kShortestPart) parts.push_back(word.substr(start, dash - start));
+    start = dash + 1;
+  }
+  return parts;
+}
+
+/// True if a part of one begins with a part of the other: "threads" and "search-threads",
+/// "sequence" and "seq".
+bool share_part(std::string_view one, std::string_view other) {
+  const auto begins = [](std::string_view a, std::string_view b) {
+    return a.starts_with(b) || b.starts_with(a);
+  };
+  const std::vector<std::string_view> parts = parts_of(other);
+  return std::ranges::any_of(parts_of(one), [&](std::string_view a) {
+    return std::ranges::any_of(parts, [&](std::string_view b) { return begins(a, b); });
+  });
+}
+
+std::string question_of(const std::vector<std::string>& words) {
+  if (words.empty()) return {};
+  return fmt::format("did you mean {}?", fmt::join(words, " or "));
+}
+
 }  // namespace
 
 std::vector<std::string> similar_words(std::string_view word, std::span<const std::string> known) {
@@ -48,10 +77,23 @@ std::vector<std::string> similar_words(std::string_view word, std::span<const st
   return result;
 }
 
+std::vector<std::string> related_words(std::string_view word, std::span<const std::string> known) {
+  std::vector<std::string> result;
+  for (const std::string& candidate : known) {
+    if (result.size() < kMostSuggestions && share_part(word, candidate)) {
+      result.push_back(candidate);
+    }
+  }
+  return result;
+}
+
 std::string did_you_mean(std::string_view word, std::span<const std::string> known) {
-  const std::vector<std::string> words = similar_words(word, known);
-  if (words.empty()) return {};
-  return fmt::format("did you mean {}?", fmt::join(words, " or "));
+  return question_of(similar_words(word, known));
+}
+
+std::string did_you_mean_option(std::string_view word, std::span<const std::string> known) {
+  const std::string close = did_you_mean(word, known);
+  return close.empty() ? question_of(related_words(word, known)) : close;
 }
 
 std::string lower_case(std::string_view text) {

@@ -13,8 +13,16 @@ namespace headroom::detail {
 [[nodiscard]] std::vector<std::string> similar_words(std::string_view word,
                                                      std::span<const std::string> known);
 
+/// Up to three of `known` that share a part between dashes with `word`, or the beginning of one:
+/// "search-threads" for "threads", "seq" for "sequence".
+[[nodiscard]] std::vector<std::string> related_words(std::string_view word,
+                                                     std::span<const std::string> known);
+
 /// "did you mean bert-base or bert-large?", or empty if nothing is close.
 [[nodiscard]] std::string did_you_mean(std::string_view word, std::span<const std::string> known);
+/// As did_you_mean(), of the related words if nothing is close.
+[[nodiscard]] std::string did_you_mean_option(std::string_view word,
+                                              std::span<const std::string> known);
 
 /// ASCII letters in lower case.
 [[nodiscard]] std::string lower_case(std::string_view text);

@@ -81,7 +81,7 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& error,
   // A bad value is an argument that is known.
   const bool bad_value = dynamic_cast<const CLI::ValidationError*>(&error) != nullptr;
   const std::string unknown = bad_value ? "" : unknown_argument(app, command, arguments);
-  std::string hint = detail::did_you_mean(unknown, known_words(command));
+  std::string hint = detail::did_you_mean_option(unknown, known_words(command));
   if (hint.empty() && unknown.empty()) hint = hint_for_missing(error);
   if (hint.empty()) {
     hint = fmt::format("`headroom{} --help` lists the options", path_of(command));
@@ -266,9 +266,22 @@ void Command::set_footer(const std::string& text) { app_->footer(text); }
 
 namespace {
 
-std::vector<std::string>& left_out() {
-  thread_local std::vector<std::string> names;  // programs call commands from several threads
-  return names;
+/// Names of options, of this thread: programs call commands from several threads.
+struct OptionUse {
+  std::vector<std::string> left_out;
+  std::vector<std::string> determined;  ///< by other options
+};
+
+OptionUse& option_use() {
+  thread_local OptionUse use;
+  return use;
+}
+
+void leave_out_determined() {
+  OptionUse& use = option_use();
+  std::erase_if(use.left_out, [&](const std::string& name) {
+    return std::ranges::find(use.determined, name) != use.determined.end();
+  });
 }
 
 std::vector<std::string> find_left_out(const CLI::App& command) {
@@ -280,26 +293,20 @@ std::vector<std::string> find_left_out(const CLI::App& command) {
   return names;
 }
 
-/// A recipe states these types.
-void leave_out_types_of_recipe(const CLI::App& command) {
-  const CLI::Option* const recipe = command.get_option_no_throw("--recipe");
-  if (recipe != nullptr && recipe->count() > 0) count_as_given({"weights", "arithmetic"});
-}
-
 }  // namespace
 
-const std::vector<std::string>& options_left_out() { return left_out(); }
+const std::vector<std::string>& options_left_out() { return option_use().left_out; }
 
 void count_as_given(const std::vector<std::string>& names) {
-  std::erase_if(left_out(), [&](const std::string& name) {
-    return std::ranges::find(names, name) != names.end();
-  });
+  std::vector<std::string>& determined = option_use().determined;
+  determined.insert(determined.end(), names.begin(), names.end());
+  leave_out_determined();
 }
 
 void Command::on_run(std::function<void()> action) {
   app_->callback([app = app_, action = std::move(action)] {
-    left_out() = find_left_out(*app);
-    leave_out_types_of_recipe(*app);
+    option_use().left_out = find_left_out(*app);
+    leave_out_determined();
     action();
   });
 }
@@ -346,6 +353,7 @@ Application::~Application() = default;
 void Application::run(const std::vector<std::string>& arguments) {
   std::vector<std::string> words = without_help_command(arguments);
   try {
+    option_use() = {};
     // CLI11 takes its arguments in reverse order.
     app_->parse(std::vector<std::string>(words.rbegin(), words.rend()));
   } catch (const CLI::CallForHelp&) {

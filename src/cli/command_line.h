@@ -87,7 +87,8 @@ struct OptionValue {
 
 /// Options with a value that the running command was not given, by long name: "batch".
 [[nodiscard]] const std::vector<std::string>& options_left_out();
-/// Takes `names` from options_left_out(): other options of the command determine their values.
+/// Takes `names` from options_left_out(): other options of the command determine their values. Also
+/// for setters of options, which run before the command.
 void count_as_given(const std::vector<std::string>& names);
 
 /// A handle of a command. `names` of options are spellings such as "--seq,-s"; `value` is the word

@@ -338,7 +338,8 @@ void add_measure_options(Command app, MeasureCommand& command) {
   add_choice(app, "--activations", command.activations, paths,
              "Type of activations multiplied with weights in blocks (int8)")
       .group("Run");
-  add_dtype_option(app, command.request.dtype, "Type of activations (float32, the only one)");
+  add_activation_type_option(app, command.request.dtype,
+                             "Type of activations (float32, the only one)");
   app.add_text("--input", "FILE", command.input,
                "Inputs: a JSON file of tokens, or safetensors of pixels")
       .group("Run");

@@ -123,13 +123,19 @@ void add_stored_type(Command command, PlanOptions& options) {
 }
 
 void add_types(Command command, PlanOptions& options) {
-  (void)add_dtype_option(command, options.dtype,
+  const auto set_recipe = [&options](InferenceRecipe recipe) { options.dtype_recipe = recipe; };
+  (void)add_dtype_option(command, options.dtype, set_recipe,
                          "Type of activations and messages (auto: the config's torch_dtype if it "
                          "has 16 bits, else bfloat16)");
   (void)add_arithmetic_option(command, options.arithmetic);
-  add_choice(command, "--recipe", options.recipe, recipe_choices(),
-             "Types by recipe name; in training also of gradients and optimizer states (megatron: "
-             "2 + 4 + 12 bytes per parameter with Adam)")
+  const auto set = [&options](const std::string& word) {
+    options.recipe = value_of("--recipe", word, recipe_choices());
+    count_as_given({"weights", "arithmetic"});
+  };
+  command
+      .add_text("--recipe", listed(recipe_choices()), set,
+                "Types by recipe name; in training also of gradients and optimizer states "
+                "(megatron: 2 + 4 + 12 bytes per parameter with Adam)")
       .group("Types");
 }
 

@@ -34,6 +34,7 @@ struct PlanOptions {
   std::optional<WeightType> weights;
   std::optional<DType> arithmetic;
   std::variant<std::monostate, Recipe, InferenceRecipe> recipe;
+  std::optional<InferenceRecipe> dtype_recipe;  ///< of a --dtype of 8 bits
   FixedDegrees fixed;
   // Replacements of the machine's own figures.
   std::optional<Integer> memory_bytes;

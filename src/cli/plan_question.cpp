@@ -112,8 +112,24 @@ std::int64_t default_batch(const PlanOptions& options) {
   return std::max<std::int64_t>(1, options.count.value() / shards) * fixed.micro_batch.value_or(1);
 }
 
+void serve_with(InferenceRecipe recipe, PlanQuery& query) {
+  query.weights = info(recipe).weights;
+  query.arithmetic = info(recipe).arithmetic;
+}
+
+void apply_dtype_recipe(InferenceRecipe recipe, PlanQuery& query) {
+  if (query.purpose == Purpose::train) {
+    throw_invalid_input(fmt::format("--dtype: a type of 8 bits stands for --recipe {}, an "
+                                    "inference recipe",
+                                    info(recipe).name),
+                        "choose a training recipe, such as --recipe fp8-transformer-engine");
+  }
+  serve_with(recipe, query);
+}
+
 void apply_recipe(const PlanOptions& options, PlanQuery& query) {
   const bool trains = query.purpose == Purpose::train;
+  if (options.dtype_recipe) apply_dtype_recipe(*options.dtype_recipe, query);
   if (const auto* recipe = std::get_if<Recipe>(&options.recipe)) {
     if (!trains) {
       throw_invalid_input(fmt::format("--recipe {} is a training recipe", info(*recipe).name),
@@ -126,8 +142,7 @@ void apply_recipe(const PlanOptions& options, PlanQuery& query) {
       throw_invalid_input(fmt::format("--recipe {} is an inference recipe", info(*recipe).name),
                           "choose a training recipe, such as fp8-transformer-engine");
     }
-    query.weights = info(*recipe).weights;
-    query.arithmetic = info(*recipe).arithmetic;
+    serve_with(*recipe, query);
   }
   if (trains) query.arithmetic = info(query.states.recipe).arithmetic;
 }

@@ -11,6 +11,7 @@ namespace {
 
 constexpr const char* kTypesGroup = "Types";
 constexpr const char* kActivationTypes = "auto|float32|float16|bfloat16";
+constexpr const char* kTypeWords = "auto|float32|float16|bfloat16|fp8|int8";
 
 }  // namespace
 
@@ -44,17 +45,39 @@ Choices<InferenceRecipe> inference_recipe_choices() {
   return choices;
 }
 
+namespace {
+
+/// The word's type, of 8 bits or more. Refuses other words with those of `shown`.
+DType parse_type(const std::string& names, const std::string& word, const char* shown) {
+  const Choices<DType> choices = dtype_choices();
+  const auto same = [&word](const auto& choice) { return choice.first == word; };
+  if (const auto found = std::ranges::find_if(choices, same); found != choices.end()) {
+    return found->second;
+  }
+  std::vector<std::string> known;
+  for (const auto& choice : choices) known.push_back(choice.first);
+  refuse_word(names, word, known, shown);
+}
+
+/// The recipe whose GEMMs take `type`, of 8 bits, on both sides.
+InferenceRecipe recipe_of(DType type) {
+  const auto computes = [type](const InferenceRecipeInfo& one) { return one.arithmetic == type; };
+  return std::ranges::find_if(inference_recipes(), computes)->recipe;
+}
+
+}  // namespace
+
+TypeWord parse_type_word(const std::string& names, const std::string& word) {
+  if (word == "auto") return {};
+  const DType type = parse_type(names, word, kTypeWords);
+  if (bytes_of(type) > 1) return {.activations = type, .recipe = {}};
+  return {.activations = {}, .recipe = recipe_of(type)};
+}
+
 std::optional<DType> parse_activation_type(const std::string& names, const std::string& word) {
   if (word == "auto") return std::nullopt;
-  std::vector<std::string> known;
-  for (const auto& [text, type] : dtype_choices()) {
-    if (text == word && bytes_of(type) > 1) return type;
-    if (bytes_of(type) > 1) known.push_back(text);
-  }
-  const auto is_word = [&](const auto& choice) { return choice.first == word; };
-  if (std::ranges::none_of(dtype_choices(), is_word)) {
-    refuse_word(names, word, known, kActivationTypes);
-  }
+  const DType type = parse_type(names, word, kActivationTypes);
+  if (bytes_of(type) > 1) return type;
   throw_invalid_input(
       fmt::format("{} {} is not an activation type: use a 16- or 32-bit type", names, word),
       fmt::format("use --weights {0} for the weights, --arithmetic {0} for the GEMMs", word));
@@ -67,13 +90,32 @@ Option add_weights_option(Command command, std::optional<WeightType>& weights) {
       .group(kTypesGroup);
 }
 
-Option add_dtype_option(Command command, std::optional<DType>& dtype, const char* description) {
+Option add_activation_type_option(Command command, std::optional<DType>& dtype,
+                                  const char* description) {
   const auto set = [&dtype](const std::string& word) {
     dtype = parse_activation_type("--dtype", word);
   };
   return command
       .add_text("--dtype", kActivationTypes, set,
                 std::string(description) + "; fp32, fp16, half and bf16 are short forms")
+      .group(kTypesGroup);
+}
+
+Option add_dtype_option(Command command, std::optional<DType>& dtype,
+                        const std::function<void(InferenceRecipe)>& set_recipe,
+                        const char* description) {
+  const auto set = [&dtype, set_recipe](const std::string& word) {
+    const TypeWord types = parse_type_word("--dtype", word);
+    dtype = types.activations;
+    if (!types.recipe) return;
+    set_recipe(*types.recipe);
+    count_as_given({"weights", "arithmetic"});
+  };
+  return command
+      .add_text("--dtype", kTypeWords, set,
+                std::string(description) +
+                    "; fp32, fp16, half and bf16 are short forms; fp8 and int8 stand for --recipe "
+                    "w8a8-fp8 and w8a8")
       .group(kTypesGroup);
 }
 
@@ -85,14 +127,22 @@ Option add_arithmetic_option(Command command, std::optional<DType>& arithmetic) 
 }
 
 std::vector<Option> add_type_options(Command command, WorkloadRequest& request) {
-  const auto set = [&request](const std::string& word) {
-    const InferenceRecipeInfo& recipe =
-        info(value_of("--recipe", word, inference_recipe_choices()));
-    request.weights = recipe.weights;
-    request.arithmetic = recipe.arithmetic;
+  const auto set_recipe = [&request](InferenceRecipe recipe) {
+    request.weights = info(recipe).weights;
+    request.arithmetic = info(recipe).arithmetic;
+  };
+  // Callbacks run in the order of the options here: --weights stands beside an 8-bit --dtype.
+  const auto set_short_recipe = [&request, set_recipe](InferenceRecipe recipe) {
+    const std::optional<WeightType> chosen = request.weights;
+    set_recipe(recipe);
+    if (chosen) request.weights = chosen;
+  };
+  const auto set = [set_recipe](const std::string& word) {
+    count_as_given({"weights", "arithmetic"});
+    set_recipe(value_of("--recipe", word, inference_recipe_choices()));
   };
   return {add_weights_option(command, request.weights),
-          add_dtype_option(command, request.dtype,
+          add_dtype_option(command, request.dtype, set_short_recipe,
                            "Type of activations (auto: the config's torch_dtype if it has 16 bits, "
                            "else float32)"),
           add_arithmetic_option(command, request.arithmetic),

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "analyze_answer.h"
 #include "describe.h"
 #include "factored.h"
 #include "headroom/analysis.h"
@@ -132,11 +133,6 @@ std::string with_formula(const AnalyzeReport& report, Integer bytes, const Expr&
                      legend.note(format(readable(formula, report.graph, report.workload))));
 }
 
-std::string describe_operations(Integer count, OperationUnit kind) {
-  const Unit unit = operation_unit(count, kind);
-  return fmt::format("{} {}", cell_text(count, in_unit(unit, 3)), unit.name);
-}
-
 /// The exact count of the forward pass and its formula.
 Line flops_line(const AnalyzeReport& report, Legend& legend) {
   const bool multiply_adds = operation_unit_of(report) == OperationUnit::multiply_add;
@@ -147,31 +143,31 @@ Line flops_line(const AnalyzeReport& report, Legend& legend) {
                       legend.note(format_factored(formula)))};
 }
 
+std::string describe_flops(Integer count) {
+  const Unit unit = operation_unit(count, OperationUnit::flop);
+  return fmt::format("{} {}", cell_text(count, in_unit(unit, 3)), unit.name);
+}
+
 /// FLOPs of recurrent mixers by both of their algorithms.
 void add_scan(const AnalyzeReport& report, Document& document) {
   const auto flops = scan_flops(report.model.spec, report.workload);
   if (!flops) return;
-  const OperationUnit kind = OperationUnit::flop;
   document.add_line("scan FLOPs",
                     fmt::format("{} by the recurrence, as counted; {} in chunks of {}, as the "
                                 "reference code's prefill runs",
-                                describe_operations(flops->recurrence, kind),
-                                describe_operations(flops->chunked, kind), flops->chunk_size));
+                                describe_flops(flops->recurrence), describe_flops(flops->chunked),
+                                flops->chunk_size));
 }
 
 /// FLOPs of a training step: forward, backward and recomputation.
 Line step_line(const AnalyzeReport& report) {
   const Figures& figures = report.figures;
-  const OperationUnit kind = operation_unit_of(report);
-  const Integer step =
-      checked_add(checked_add(figures.forward.matrix_flops, figures.backward.matrix_flops),
-                  figures.recompute.matrix_flops);
-  std::string text = fmt::format("{} = forward {} + backward {}", describe_operations(step, kind),
-                                 describe_operations(figures.forward.matrix_flops, kind),
-                                 describe_operations(figures.backward.matrix_flops, kind));
+  std::string text = fmt::format("{} = forward {} + backward {}",
+                                 describe_operations(report, step_operations(figures)),
+                                 describe_operations(report, figures.forward.matrix_flops),
+                                 describe_operations(report, figures.backward.matrix_flops));
   if (figures.recompute.matrix_flops != 0) {
-    text +=
-        fmt::format(" + recompute {}", describe_operations(figures.recompute.matrix_flops, kind));
+    text += " + recompute " + describe_operations(report, figures.recompute.matrix_flops);
   }
   return {"training step", text};
 }
@@ -247,6 +243,7 @@ Document to_document(const AnalyzeReport& report, Detail detail) {
       Line{"workload", describe(report.workload, spec, cache_type)},
       Line{"types", describe_types(report.workload, cache_type)},
       Line{"convention", std::string(info(report.analysis.convention).summary)},
+      Line{"total", answer_of(report), LineRole::verdict},
       detail == Detail::operators ? operator_table(report) : component_table(report),
   };
   Legend legend;

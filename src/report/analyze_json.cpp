@@ -1,5 +1,6 @@
 // AnalyzeReport -> JSON: base units, the unit in the key, null for figures that do not apply
 // (reports/analyze.schema.json).
+#include "analyze_answer.h"
 #include "describe.h"
 #include "headroom/analysis.h"
 #include "headroom/report.h"
@@ -183,6 +184,7 @@ Json to_json(const AnalyzeReport& report, Detail detail) {
   json["model"] = to_json(report.model);
   json["workload"] = to_json(report.workload, report.model.spec, report.kv_cache);
   if (const auto new_tokens = new_tokens_of(report)) json["workload"]["new_tokens"] = *new_tokens;
+  json["verdict"] = verdict_json(std::nullopt, answer_of(report));
   json["convention"] = {
       {"name", convention.name}, {"unit", convention.unit}, {"summary", convention.summary}};
   json["parameters"] = parameters_json(report);

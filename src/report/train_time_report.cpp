@@ -13,6 +13,13 @@ constexpr double kJoulesPerMegawattHour = 3.6e9;
 
 std::string days(double seconds) { return fmt::format("{:.1f} days", seconds / kSecondsPerDay); }
 
+/// The answer: how long the run takes.
+std::string verdict_of(const TrainTimeReport& report) {
+  return fmt::format("{} — {} steps of {}", days(report.seconds),
+                     with_separators(static_cast<std::int64_t>(report.steps)),
+                     duration(report.plan.figures.time.iteration_s));
+}
+
 Table rule_table(const TrainTimeReport& report) {
   Table table;
   table.columns = {
@@ -32,9 +39,7 @@ Document to_document(const TrainTimeReport& report) {
   Document document = document_of(report.question);
   document.add_line("plan", describe(report.plan.choice, Purpose::train));
   add_device(report.question, document);
-  document.add_line("time",
-                    fmt::format("{} — {:.0f} steps of {}", days(report.seconds), report.steps,
-                                duration(report.plan.figures.time.iteration_s)));
+  document.add_verdict("time", verdict_of(report));
   document.add_line("range", fmt::format("{} to {}, for nine of ten runs", days(report.low_s),
                                          days(report.high_s)));
   document.add_line("device-hours",
@@ -53,9 +58,10 @@ Document to_document(const TrainTimeReport& report) {
   if (report.plan.figures.time.mfu) {
     document.add_line("MFU", fmt::format("{:.1f} %", 100 * *report.plan.figures.time.mfu));
   }
-  document.add_line("N, D",
-                    fmt::format("{} active parameters, {:.3g} tokens",
-                                with_separators(report.active_parameters), report.budget.tokens));
+  document.add_line(
+      "N, D",
+      fmt::format("{} active parameters, {} tokens", with_separators(report.active_parameters),
+                  with_separators(static_cast<std::int64_t>(report.budget.tokens))));
   document.blocks.emplace_back(rule_table(report));
   return document;
 }
@@ -66,6 +72,7 @@ Json to_json(const TrainTimeReport& report) {
   };
   Json json = question_json(report.question, "train-time.schema.json");
   json.update(result_json(report.plan, report.question));
+  json["verdict"] = verdict_json(std::nullopt, verdict_of(report));
   json["tokens"] = report.budget.tokens;
   json["availability"] = report.budget.availability;
   json["steps"] = report.steps;

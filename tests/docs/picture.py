@@ -23,7 +23,7 @@ ARGUMENTS = ["analyze", "bert-base"]
 CELL_WIDTH = 7.8  # of one character, in pixels
 LINE_HEIGHT = 18
 MARGIN = 18
-COLUMNS = 94  # what is longer is cut
+COLUMNS = 106  # what is longer is cut
 BAR_HEIGHT = 30
 
 STYLE = """

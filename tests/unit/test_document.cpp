@@ -159,6 +159,17 @@ TEST_CASE("a mistyped word gets the closest known one") {
   CHECK(did_you_mean("", known).empty());
 }
 
+TEST_CASE("an option that nothing is close to is found by a part of its name") {
+  const std::vector<std::string> known{"--search-threads", "--token-ids",  "--seq",
+                                       "--enc-seq",        "--new-tokens", "--tp"};
+  CHECK(did_you_mean_option("--threads", known) == "did you mean --search-threads?");
+  CHECK(did_you_mean_option("--sequence", known) == "did you mean --seq or --enc-seq?");
+  CHECK(did_you_mean_option("--tokens", known) == "did you mean --token-ids or --new-tokens?");
+  CHECK(did_you_mean_option("--sqe", known) == "did you mean --seq?");
+  CHECK(did_you_mean_option("--price", known).empty());
+  CHECK(did_you_mean_option("--", known).empty());
+}
+
 TEST_CASE("a line is broken between items, and below its text") {
   const Document document{{Line{"model", "encoder · 12 layers · hidden 768 · heads 12"}}};
   CHECK(to_text(document, {38, Colour::off}) ==
