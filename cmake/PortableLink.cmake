@@ -26,7 +26,8 @@ endif()
 # headroom_link_program(TARGET): links by HEADROOM_LINK.
 function(headroom_link_program target)
   if(HEADROOM_LINK STREQUAL "portable")
-    target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc)
+    # Without its unused parts, libstdc++ needs glibc 2.35, as in Ubuntu 22.04, and not 2.36.
+    target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc -Wl,--gc-sections)
   elseif(HEADROOM_LINK STREQUAL "static")
     target_link_options(${target} PRIVATE -static-pie)
   endif()

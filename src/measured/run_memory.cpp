@@ -11,6 +11,7 @@
 #include "headroom/graph.h"
 #include "headroom/storage.h"
 #include "memory_plan.h"
+#include "setting_format.h"
 #include "weight_layout.h"
 
 namespace headroom::measured {
@@ -182,18 +183,34 @@ void require_positions(const ModelSpec& spec, Integer tokens, Integer encoder_to
   refuse_above(spec.encoder_positions(), encoder_tokens);
 }
 
+namespace {
+
+/// The remedy of a run that takes too much memory.
+std::string remedy_of(const PlannedRun& run, const RunMemory& memory, const MemoryLimit& limit) {
+  const bool weights_fill_it = memory.weights > limit.bytes / 2;
+  if (weights_fill_it && run.storage == HeldType::float32) {
+    return fmt::format(
+        "hold the weights in fewer bytes ({0} bfloat16 or {0} q4_k_m), or use a "
+        "smaller model",
+        Setting::weights);
+  }
+  return "use a smaller batch, a shorter sequence, fused attention, or a smaller model";
+}
+
+}  // namespace
+
 void require_run_fits(const ModelSpec& spec, const PlannedRun& run, const MemoryLimit& limit) {
   const Workload& workload = run.workload;
   const Integer tokens = checked_add(checked_add(workload.past_len, workload.seq_len),
                                      std::max<std::int64_t>(run.new_tokens, 1) - 1);
   require_positions(spec, tokens, has_encoder_input(spec) ? workload.enc_seq_len : 0);
-  const Integer bytes = memory_of(spec, run).total();
+  const RunMemory memory = memory_of(spec, run);
+  const Integer bytes = memory.total();
   if (bytes <= limit.bytes) return;
   throw Error(ErrorCode::missing_resource,
               fmt::format("a run needs at least {}, but {} are available ({})",
                           detail::byte_text(bytes), detail::byte_text(limit.bytes), limit.source),
-              spec.name,
-              "use a smaller batch, a shorter sequence, fused attention, or a smaller model");
+              spec.name, remedy_of(run, memory, limit));
 }
 
 }  // namespace headroom::measured

@@ -204,6 +204,22 @@ TEST_CASE("sizes above 64 bits are refused with their figure and the limit's sou
   CHECK(error.message().find("but 1.00 MiB are available (the test)") != std::string::npos);
 }
 
+TEST_CASE("weights that fill the memory are to be held in fewer bytes, other runs to be smaller") {
+  const ModelSpec spec = spec_named("llama-2-7b");  // 25.1 GiB in float32, 12.6 in bfloat16
+  PlannedRun run = run_of(spec, {});
+  constexpr Integer kGib = Integer{1} << 30U;
+  const std::string lighter = "hold the weights in fewer bytes";
+  CHECK(refusal(spec, run, {20 * kGib, "the test"}).hint().find(lighter) == 0);
+  run.storage = HeldType::bfloat16;
+  require_run_fits(spec, run, {20 * kGib, "the test"});
+  CHECK(refusal(spec, run, {10 * kGib, "the test"}).hint().find(lighter) == std::string::npos);
+  WorkloadRequest request;
+  request.batch_size = 4096;
+  const ModelSpec gpt2 = spec_named("gpt2");
+  const Error error = refusal(gpt2, run_of(gpt2, request), {4 * kGib, "the test"});
+  CHECK(error.hint().find("use a smaller batch") == 0);
+}
+
 TEST_CASE("a past of 2^63 - 1 tokens is refused, by positions or by memory") {
   WorkloadRequest request;
   request.phase = Phase::decode;
