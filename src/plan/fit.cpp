@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "headroom/error.h"
+#include "headroom/expr.h"
 #include "headroom/plan.h"
 #include "kv_reservation.h"
 #include "setting_format.h"
@@ -108,8 +109,8 @@ std::vector<std::string> notes_of(const PlanQuestion& question) {
   std::vector<std::string> notes = question.notes;
   const auto context = trained_context(question.model.spec);
   if (context && question.load.seq_len > *context) {
-    notes.push_back(
-        fmt::format("{} tokens exceed the trained context of {}", question.load.seq_len, *context));
+    notes.push_back(fmt::format("{} tokens exceed the trained context of {}",
+                                with_separators(question.load.seq_len), with_separators(*context)));
   }
   const DeviceRates& rates = question.rates;
   if (rates.conversion) notes.push_back(*rates.conversion);

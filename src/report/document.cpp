@@ -17,7 +17,7 @@ std::string rounded(double value, int decimals) {
   if (value != 0 && std::abs(value) < smallest / 2) {
     return fmt::format("{}{:.{}f}", value < 0 ? ">−" : "<", smallest, decimals);
   }
-  return fmt::format("{}{:.{}f}", value < 0 ? "−" : "", std::abs(value), decimals);
+  return (value < 0 ? "−" : "") + grouped(std::abs(value), decimals);
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ void add_iteration(const FitReport& report, Document& document) {
   add("range",
       fmt::format("{} to {}, for nine of ten runs", duration(time.low_s), duration(time.high_s)));
   if (time.ttft_s) add("TTFT", fmt::format("{} for one prompt", duration(*time.ttft_s)));
-  std::string throughput = fmt::format("{:.1f} tokens/s", time.tokens_per_s);
+  std::string throughput = grouped(time.tokens_per_s, 1) + " tokens/s";
   if (time.mfu) throughput += fmt::format(" · MFU {:.1f} %", 100 * *time.mfu);
   add("throughput", throughput);
 }
@@ -168,11 +168,11 @@ Document to_document(const FitReport& report) {
   // The answer comes before its parts.
   document.add_verdict("verdict", verdict_of(report));
   add("largest batch", fmt::format("{} at a context of {}", limit_text(report.result.largest_batch),
-                                   question.load.seq_len));
+                                   with_separators(question.load.seq_len)));
   add("largest context",
       fmt::format(
           "{} at a batch of {}{}", limit_text(report.result.largest_context),
-          question.load.batch_size,
+          with_separators(question.load.batch_size),
           is_limited_by_positions(report) ? ", the positions that the model has learned" : ""));
   if (report.result.fits && question.rates.have_speed()) add_iteration(report, document);
   if (!report.engine_command.empty()) add("command", report.engine_command);

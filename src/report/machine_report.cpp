@@ -94,12 +94,12 @@ void add_rates(const DatasheetRates& rates, Document& document) {
   add_peak("int8", rates.int8_ops_per_s, "TOP/s");
   add_peak("float4", rates.float4_flops_per_s, "TFLOP/s, MXFP4 and NVFP4");
   add_peak("int4", rates.int4_ops_per_s, "TOP/s");
-  document.add_line("memory", fmt::format("{:.0f} GB at {:.0f} GB/s from the datasheet",
+  document.add_line("memory", fmt::format("{:.0f} GB at {} GB/s from the datasheet",
                                           static_cast<double>(rates.memory_bytes) / kGiga,
-                                          rates.memory_bytes_per_s / kGiga));
+                                          grouped(rates.memory_bytes_per_s / kGiga, 0)));
   add_memory("driver's total", rates.memory.total, document);
   add_memory("usable by a process", rates.memory.usable, document);
-  if (rates.power_w) document.add_line("power", fmt::format("{:.0f} W", *rates.power_w));
+  if (rates.power_w) document.add_line("power", grouped(*rates.power_w, 0) + " W");
   add_efficiency("serving 16 bit", efficiency_of(rates, Purpose::serve, DType::bfloat16), document);
   add_efficiency("serving 8 bit", efficiency_of(rates, Purpose::serve, DType::float8), document);
   add_efficiency("training", efficiency_of(rates, Purpose::train, DType::bfloat16), document);

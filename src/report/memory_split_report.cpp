@@ -145,7 +145,7 @@ Document to_document(const SplitReport& report) {
   document.add_line("range", fmt::format("{} to {}, for nine of ten runs", duration(time.low_s),
                                          duration(time.high_s)));
   document.add_line("TTFT", fmt::format("{} for one prompt", duration(time.ttft_s)));
-  document.add_line("throughput", fmt::format("{:.1f} tokens/s", time.tokens_per_s));
+  document.add_line("throughput", grouped(time.tokens_per_s, 1) + " tokens/s");
   document.add_line("command", report.command);
   document.blocks.push_back(memory_table(report));
   document.blocks.push_back(Heading{"Other splits"});

@@ -61,9 +61,9 @@ std::string verdict_text(const ServeReport& report) {
 }
 
 std::string throughput_text(const ServeFigures& figures) {
-  return fmt::format("{:.1f} output tokens/s · {:.1f} input tokens/s · {:.4g} requests/s",
-                     figures.output_tokens_per_s, figures.input_tokens_per_s,
-                     figures.requests_per_s);
+  return fmt::format("{} output tokens/s · {} input tokens/s · {:.4g} requests/s",
+                     grouped(figures.output_tokens_per_s, 1),
+                     grouped(figures.input_tokens_per_s, 1), figures.requests_per_s);
 }
 
 struct Price {

@@ -77,7 +77,7 @@ void add_time(const TimePrediction& time, Detail detail, Document& document) {
                     fmt::format("{}, from {} to {} · bound by {} · {:.0f} % of the roofline",
                                 duration(time.total_s), duration(time.low_s), duration(time.high_s),
                                 name_of(time.bound), 100 * time.roofline_share));
-  document.add_line("throughput", fmt::format("{:.1f} tokens/s", time.tokens_per_s));
+  document.add_line("throughput", grouped(time.tokens_per_s, 1) + " tokens/s");
   add_token_times(time.ttft_s, time.tpot_s, document);
 }
 

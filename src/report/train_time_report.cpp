@@ -11,7 +11,7 @@ namespace {
 constexpr double kSecondsPerDay = 86400;
 constexpr double kJoulesPerMegawattHour = 3.6e9;
 
-std::string days(double seconds) { return fmt::format("{:.1f} days", seconds / kSecondsPerDay); }
+std::string days(double seconds) { return grouped(seconds / kSecondsPerDay, 1) + " days"; }
 
 /// The answer: how long the run takes.
 std::string verdict_of(const TrainTimeReport& report) {
@@ -45,9 +45,10 @@ Document to_document(const TrainTimeReport& report) {
   document.add_line("device-hours",
                     with_separators(static_cast<std::int64_t>(report.device_hours)));
   if (report.energy_j) {
-    document.add_line(
-        "energy", fmt::format("{:.0f} MWh at {:.0f} W per device, excluding hosts and cooling",
-                              *report.energy_j / kJoulesPerMegawattHour, *report.budget.power_w));
+    document.add_line("energy",
+                      fmt::format("{} MWh at {} W per device, excluding hosts and cooling",
+                                  grouped(*report.energy_j / kJoulesPerMegawattHour, 0),
+                                  grouped(*report.budget.power_w, 0)));
   }
   if (report.price) {
     document.add_line("price",

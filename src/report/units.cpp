@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <span>
 
@@ -37,8 +38,17 @@ Unit operation_unit(Integer operations, OperationUnit kind) {
                                      : choose(kMultiplyAdds, 1000, operations);
 }
 
+std::string grouped(double value, int decimals) {
+  std::string digits = fmt::format("{:.{}f}", value, decimals);
+  for (std::size_t at = std::min(digits.find('.'), digits.size()); at > 3;) {
+    at -= 3;
+    digits.insert(at, ",");
+  }
+  return digits;
+}
+
 std::string duration(double seconds) {
-  if (seconds >= 1) return fmt::format("{:.3f} s", seconds);
+  if (seconds >= 1) return grouped(seconds, 3) + " s";
   if (seconds >= 1e-3) return fmt::format("{:.3f} ms", seconds * 1e3);
   return fmt::format("{:.1f} µs", seconds * 1e6);
 }

@@ -22,6 +22,9 @@ enum class OperationUnit { flop, multiply_add };
 /// `operations`.
 [[nodiscard]] Unit operation_unit(Integer operations, OperationUnit kind);
 
+/// "37,801.0": the digits of a value that is not negative, with separators of thousands.
+[[nodiscard]] std::string grouped(double value, int decimals);
+
 /// "1.234 s", "81.250 ms", "3.1 µs".
 [[nodiscard]] std::string duration(double seconds);
 
