@@ -49,8 +49,8 @@ bool has_other_defaults(const std::string& type) {
       // Heads that do not divide the width; a pooling larger than the image.
       "glm4_moe", "glm4v_moe", "glm4v_moe_text", "gemma3",
       // Text and image models whose sizes the class of the whole sets.
-      "llava", "llava_next", "llava_onevision", "mistral3", "paligemma", "voxtral", "t5gemma",
-      "qwen2_5_omni", "qwen2_5_omni_thinker", "qwen3_omni_moe", "qwen3_omni_moe_thinker",
+      "lighton_ocr", "llava", "llava_next", "llava_onevision", "mistral3", "paligemma", "voxtral",
+      "t5gemma", "qwen2_5_omni", "qwen2_5_omni_thinker", "qwen3_omni_moe", "qwen3_omni_moe_thinker",
       // Heads that are tied unless the config says otherwise: published files with a head of their
       // own leave the key out.
       "internvl", "kimi_k25", "mt5", "umt5",
