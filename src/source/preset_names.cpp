@@ -20,14 +20,15 @@ namespace {
 
 using detail::lower_case;
 
-/// "Qwen/Qwen3-8B" in lower case and in parts.
+/// "Qwen/Qwen3-8B" in lower case and in parts, and Ollama's "qwen3:8b" with a hyphen.
 struct ModelName {
   std::string organisation;  ///< empty if none was typed
   std::string model;
 };
 
 ModelName parts_of(std::string_view name) {
-  const std::string lower = lower_case(name);
+  std::string lower = lower_case(name);
+  std::ranges::replace(lower, ':', '-');
   const auto slash = lower.find('/');
   if (slash == std::string::npos) return {"", lower};
   return {lower.substr(0, slash), lower.substr(slash + 1)};

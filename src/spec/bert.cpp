@@ -1,5 +1,7 @@
 #include "bert.h"
 
+#include "cross_attention.h"
+
 namespace headroom::detail {
 
 StackSpec read_biased_layers(ConfigReader& config, std::int64_t hidden_size,
@@ -53,6 +55,8 @@ void read_bert_layers(ConfigReader& config, ModelSpec& spec,
   stack.self_attention.causal = config.flag_or({"is_decoder"}, false);
   spec.embedding.norm = stack.norm;
   spec.encoder = stack;
+  const bool crosses = config.flag_or({"add_cross_attention"}, false);
+  if (crosses) count_unused_cross_attention(spec);
 }
 
 }  // namespace headroom::detail

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "cross_attention.h"
 #include "quantization/quantization.h"
 
 namespace headroom::detail {
@@ -59,7 +60,10 @@ void read_common_keys(ConfigReader& config, ModelSpec& spec) {
   // Encoders that also have a class for causal language models; the others ignore the key or have
   // a cross-attention with it.
   const bool is_encoder = spec.kind == ModelKind::encoder && spec.encoder.has_value();
-  if (is_encoder && spec.encoder->self_attention.causal) return;
+  const bool crosses = keeps_cross_attention(spec);
+  if (!crosses) config.expect_flag("add_cross_attention", false);
+  const bool is_causal = is_encoder && spec.encoder->self_attention.causal;
+  if (is_causal || crosses) return;
   config.expect_flag("is_decoder", false);
 }
 
@@ -70,7 +74,6 @@ void expect_usual_layers(ConfigReader& config) {
   config.expect_number("full_attn_mod", 1);
   config.expect_number("interpolate_factor", 1);
   config.expect_empty("pruned_heads");
-  config.expect_flag("add_cross_attention", false);
   config.expect_flag("tie_encoder_decoder", false);
 }
 

@@ -6,6 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "class_sizes.h"
 #include "headroom/error.h"
 #include "headroom/expr.h"
 #include "reading_limits.h"
@@ -91,6 +92,7 @@ std::string ConfigReader::text_of(const json& value, std::string_view key) const
 
 std::int64_t ConfigReader::size(Keys keys) {
   if (const json* value = take(keys)) return integer_of(*value, found_key_, 1);
+  if (const auto of_class = size_of_class(keys)) return *of_class;
   std::vector<std::string> present;
   for (const auto& [key, value] : object_->items()) present.push_back(key);
   const std::vector<std::string> close = similar_words(*keys.begin(), present);
@@ -105,10 +107,30 @@ std::int64_t ConfigReader::size_or(Keys keys, std::int64_t otherwise) {
 
 std::int64_t ConfigReader::size_or_of_class(Keys keys, std::int64_t otherwise) {
   if (const auto given = optional_size(keys)) return *given;
-  const std::string note = fmt::format("{} {}", *keys.begin(), otherwise);
+  note_filled(*keys.begin(), otherwise);
+  return otherwise;
+}
+
+void ConfigReader::use_class_sizes(std::string_view model_type) {
+  class_sizes_ = class_sizes(model_type);
+}
+
+std::optional<std::int64_t> ConfigReader::size_of_class(Keys keys) {
+  if (class_sizes_ == nullptr) return std::nullopt;
+  for (const std::string_view key : keys) {
+    const auto found = class_sizes_->find(key);
+    if (found == class_sizes_->end()) continue;
+    found_key_ = key;
+    note_filled(key, found->get<std::int64_t>());
+    return found->get<std::int64_t>();
+  }
+  return std::nullopt;
+}
+
+void ConfigReader::note_filled(std::string_view key, std::int64_t value) {
+  const std::string note = fmt::format("{} {}", key, value);
   std::vector<std::string>& filled = unread_->filled;
   if (std::ranges::find(filled, note) == filled.end()) filled.push_back(note);
-  return otherwise;
 }
 
 std::int64_t ConfigReader::count_or(Keys keys, std::int64_t otherwise) {
@@ -117,9 +139,10 @@ std::int64_t ConfigReader::count_or(Keys keys, std::int64_t otherwise) {
 }
 
 std::optional<std::int64_t> ConfigReader::optional_size(Keys keys) {
-  const json* value = take(keys);
-  if (value == nullptr) return std::nullopt;
-  return integer_of(*value, found_key_, 1);
+  if (const json* value = take(keys)) return integer_of(*value, found_key_, 1);
+  // null states that there is none.
+  const bool is_stated = std::ranges::any_of(keys, [&](auto key) { return is_null(key); });
+  return is_stated ? std::nullopt : size_of_class(keys);
 }
 
 std::int64_t ConfigReader::countable(std::int64_t count) const {

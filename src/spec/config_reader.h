@@ -37,6 +37,10 @@ class ConfigReader {
   /// True if the key's value is the word `text`.
   [[nodiscard]] bool is_text(std::string_view key, std::string_view text) const;
 
+  /// Takes sizes that the config leaves out from this model type's class (class_sizes.h), and notes
+  /// them.
+  void use_class_sizes(std::string_view model_type);
+
   /// An integer of at least 1.
   [[nodiscard]] std::int64_t size(Keys keys);
   [[nodiscard]] std::int64_t size_or(Keys keys, std::int64_t otherwise);
@@ -139,6 +143,9 @@ class ConfigReader {
   void expect(std::string_view key, const nlohmann::json& only);
   /// The value of the first of `keys` that is present, or null; marks all of them as read.
   [[nodiscard]] const nlohmann::json* take(Keys keys);
+  /// The first of `keys` that the class has a size for; empty if it has none.
+  [[nodiscard]] std::optional<std::int64_t> size_of_class(Keys keys);
+  void note_filled(std::string_view key, std::int64_t value);
   /// The list at `key`; empty if absent.
   [[nodiscard]] const nlohmann::json& list(std::string_view key);
   [[nodiscard]] std::int64_t integer_of(const nlohmann::json& value, std::string_view key,
@@ -149,6 +156,7 @@ class ConfigReader {
 
   const nlohmann::json* object_;
   std::shared_ptr<const nlohmann::json> owned_{};  ///< of with_defaults
+  const nlohmann::json* class_sizes_ = nullptr;
   std::string file_;
   std::string pointer_;
   std::set<std::string, std::less<>> taken_;

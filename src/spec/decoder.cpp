@@ -138,19 +138,15 @@ ModelClasses llama_classes(const std::string& prefix) {
 
 void read_text_config(ConfigReader& config, ModelSpec& spec, const ModelClasses& classes,
                       const std::function<void(ConfigReader& text, ModelSpec& spec)>& read) {
-  auto text = config.object("text_config");
-  if (!text) {
-    config.fail("text_config", fmt::format("is missing, and {} needs it", spec.model_type),
-                "add the text model's config");
-  }
-  config.ignore_keys_of(*text);
+  ConfigReader text = config.object_or_empty("text_config");
+  config.ignore_keys_of(text);
+  text.use_class_sizes(text.text_or({"model_type"}, spec.model_type + "_text"));
   const std::string architecture = spec.architecture;
-  read_class(*text, spec, classes);
+  read_class(text, spec, classes);
   spec.architecture = architecture;
-  text->ignore({"model_type"});
-  read(*text, spec);
-  read_common_keys(*text, spec);
-  text->finish();
+  read(text, spec);
+  read_common_keys(text, spec);
+  text.finish();
 }
 
 ExpertsSpec read_experts(ConfigReader& config, const ExpertKeys& keys) {

@@ -38,6 +38,7 @@ ModelSpec read_model_spec(std::string_view json, const std::string& file, std::s
   // diffusers' configs name their class instead.
   if (spec.model_type.empty()) spec.model_type = config.text_or({"_class_name"}, "");
   const detail::Family& family = detail::family_of(config, spec.model_type);
+  config.use_class_sizes(spec.model_type);
   detail::read_class(config, spec, family.classes);
   family.reader.read(config, spec);
   detail::require_consistent_layers(spec, file);

@@ -22,6 +22,7 @@ RopeScalingKind scaling_kind(ConfigReader& config) {
                                             {"dynamic", RopeScalingKind::dynamic},
                                             {"llama3", RopeScalingKind::llama3},
                                             {"yarn", RopeScalingKind::yarn},
+                                            {"deepseek_yarn", RopeScalingKind::yarn},
                                             {"longrope", RopeScalingKind::longrope},
                                             {"su", RopeScalingKind::longrope}},
                                            RopeScalingKind::none);

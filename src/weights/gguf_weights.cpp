@@ -22,8 +22,6 @@ class GgufReader final : public WeightReader {
   GgufReader(const std::filesystem::path& file, const ModelSpec& spec)
       : files_(file), conversion_(gguf_conversion(spec, file.string())) {
     const AttentionSpec& attention = spec.main_stack().self_attention;
-    query_heads_ = attention.num_attention_heads;
-    key_heads_ = attention.num_key_value_heads;
     head_dim_ = attention.head_dim;
     delta_ = delta_of(spec.main_stack());
   }
@@ -137,8 +135,7 @@ class GgufReader final : public WeightReader {
       case GgufConversion::norms_plus_one:
         return;
       case GgufConversion::interleaved_heads:
-        if (is(".attn_q.")) halve_heads(query_heads_, values);
-        if (is(".attn_k.")) halve_heads(key_heads_, values);
+        if (is(".attn_q.") || is(".attn_k.")) halve_heads(require(name).shape.front(), values);
         return;
       case GgufConversion::tiled_value_heads:
         group_value_heads(name, values);
@@ -185,13 +182,14 @@ class GgufReader final : public WeightReader {
     }
   }
 
-  /// Moves the even rows of each head to its first half and the odd rows to its second.
+  /// Moves the even rows of each head to its first half and the odd rows to its second. The tensor
+  /// has `all_rows`, since layers may differ in heads.
   template <class T>
-  void halve_heads(std::int64_t heads, std::span<T> values) const {
+  void halve_heads(std::int64_t all_rows, std::span<T> values) const {
     const std::vector<T> stored(values.begin(), values.end());
-    const std::size_t head_size = stored.size() / static_cast<std::size_t>(heads);
     const auto rows = static_cast<std::size_t>(head_dim_);
-    const std::size_t width = head_size / rows;  // 1 for a bias
+    const std::size_t width = stored.size() / static_cast<std::size_t>(all_rows);  // 1 for a bias
+    const std::size_t head_size = rows * width;
     for (std::size_t first = 0; first < stored.size(); first += head_size) {
       for (std::size_t row = 0; row < rows; ++row) {
         const std::size_t to = row % 2 * (rows / 2) + row / 2;
@@ -203,8 +201,6 @@ class GgufReader final : public WeightReader {
 
   checkpoint::ModelFiles files_;
   GgufConversion conversion_;
-  std::int64_t query_heads_ = 1;
-  std::int64_t key_heads_ = 1;
   std::int64_t head_dim_ = 1;
   GatedDeltaSpec delta_;
 };

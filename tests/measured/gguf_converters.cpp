@@ -352,6 +352,13 @@ bool has_encoder_head(const json& config) {
          classes == std::vector<std::string>{"NomicBertForMaskedLM"};
 }
 
+/// GGUF has no layer with a matrix in the place of its network.
+bool has_matrix_network(const json& config) {
+  return std::ranges::any_of(config.value("block_configs", json::array()), [](const json& block) {
+    return block.at("ffn").value("replace_with_linear", false);
+  });
+}
+
 /// Options that the files, or the rules here, do not hold.
 bool is_left_out(const json& config) {
   return !config.value("multi_query", true)                   // StarCoder has one key-value head
@@ -365,7 +372,7 @@ bool is_left_out(const json& config) {
          || (config.value("model_type", "") == "gemma" && config.value("hidden_act", "") == "silu")
          // Factors of LongRoPE are tensors, which headroom does not run from GGUF.
          || config.value("/rope_scaling/type"_json_pointer, "") == "longrope" ||
-         has_later_dense_layers(config);
+         has_later_dense_layers(config) || has_matrix_network(config);
 }
 
 }  // namespace

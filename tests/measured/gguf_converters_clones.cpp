@@ -341,10 +341,78 @@ void mistral4_modify(const json& config, ConvertedTensors& tensors) {
   }
 }
 
+// ---- GPT-J
+
+void gptj_metadata(const json& config, json& keys) {
+  const int usual = 4 * config.at("n_embd").get<int>();
+  const json inner = config.value("n_inner", json());
+  keys["feed_forward_length"] = inner.is_null() ? usual : inner.get<int>();
+  keys["rope.dimension_count"] = config.at("rotary_dim");
+}
+
+// ---- Nemotron-NAS
+
+/// Layers of block_configs, as the class counts their heads and widths.
+void nemotron_nas_metadata(const json& config, json& keys) {
+  const int heads = config.at("num_attention_heads");
+  const int width = config.at("hidden_size");
+  json query_heads = json::array();
+  json kv_heads = json::array();
+  json widths = json::array();
+  for (const json& block : config.at("block_configs")) {
+    const json& attention = block.at("attention");
+    const bool grouped =
+        attention.contains("n_heads_in_group") && !attention.at("n_heads_in_group").is_null();
+    const bool matrix = attention.value("replace_with_linear", false);
+    query_heads.push_back(grouped || matrix ? heads : 0);
+    kv_heads.push_back(grouped ? heads / attention.at("n_heads_in_group").get<int>() : 0);
+    const json& ffn = block.at("ffn");
+    const bool dense = ffn.contains("ffn_mult") && !ffn.at("ffn_mult").is_null();
+    const double exact = dense ? 2 * ffn.at("ffn_mult").get<double>() * width / 3 : 0;
+    widths.push_back((static_cast<int>(exact) + 255) / 256 * 256);
+  }
+  keys["attention.head_count"] = query_heads;
+  keys["attention.head_count_kv"] = kv_heads;
+  keys["feed_forward_length"] = widths;
+  keys["rope.dimension_count"] = width / heads;
+}
+
+/// Permutes queries and keys, whose heads differ by layer.
+void nemotron_nas_modify(const json& config, ConvertedTensors& tensors) {
+  const json& blocks = config.at("block_configs");
+  for (std::size_t layer = 0; layer < blocks.size(); ++layer) {
+    const json group = blocks[layer].at("attention").value("n_heads_in_group", json());
+    if (group.is_null()) continue;
+    const std::string prefix = "model.layers." + std::to_string(layer) + ".";
+    ConvertedTensors own;
+    for (const char* const name : {"self_attn.q_proj.weight", "self_attn.k_proj.weight"}) {
+      own[prefix + name] = tensors.extract(prefix + name).mapped();
+    }
+    const int heads = config.at("num_attention_heads");
+    permute_queries_and_keys(
+        {{"num_attention_heads", heads}, {"num_key_value_heads", heads / group.get<int>()}}, own);
+    tensors.merge(own);
+  }
+}
+
 }  // namespace
 
 std::vector<GgufConverter> clone_converters() {
   return {
+      {"nemotron-nas",
+       "deci",
+       {{"self_attn.linear_attn", "attn_output"}},
+       nemotron_nas_metadata,
+       nemotron_nas_modify},
+      {"gptj",
+       "gptj",
+       {{"attn.q_proj", "attn_q"},
+        {"attn.k_proj", "attn_k"},
+        {"attn.v_proj", "attn_v"},
+        {"mlp.fc_in", "ffn_up"},
+        {"mlp.fc_out", "ffn_down"}},
+       gptj_metadata,
+       nullptr},
       {"eurobert",
        "eurobert",
        {{"lm_head", ""}},

@@ -15,17 +15,24 @@ import transformers
 
 CLASSES = ("DeepseekV4ForCausalLM", "Gemma3nForConditionalGeneration",
            "Gemma4ForConditionalGeneration", "KimiLinearForCausalLM",
-           "Kimi_K25ForConditionalGeneration", "LagunaForCausalLM", "MiMoV2FlashForCausalLM",
-           "MiniMaxM3SparseForConditionalGeneration", "Qwen3VLForConditionalGeneration",
+           "Kimi_K25ForConditionalGeneration", "LagunaForCausalLM",
+           "LightOnOcrForConditionalGeneration", "MiMoV2FlashForCausalLM",
+           "MiniMaxM3SparseForConditionalGeneration", "Qwen2AudioForConditionalGeneration",
+           "Qwen3VLForConditionalGeneration",
            "Qwen3VLMoeForConditionalGeneration", "Siglip2Model")
+
+# Types that run a class of another type.
+SHARED = {"iquestcoder": "LlamaForCausalLM"}
 
 root = Path(__file__).resolve().parent.parent / "data/defaults"
 folder = Path(sys.argv[1]) if len(sys.argv) > 1 else root
 folder.mkdir(parents=True, exist_ok=True)
 rows = []
-for name in CLASSES:
+configs = [(name, getattr(transformers, name).config_class) for name in CLASSES]
+configs += [(name, transformers.CONFIG_MAPPING[type]) for type, name in SHARED.items()]
+for name, config_class in configs:
     model_class = getattr(transformers, name)
-    config = model_class.config_class(architectures=[name])
+    config = config_class(architectures=[name])
     config.to_json_file(folder / f"{config.model_type}.config.json")
     with torch.device("meta"):
         model = model_class(config)

@@ -65,6 +65,11 @@ SOUND = {"hidden_size": 48, "num_attention_heads": 4, "num_hidden_layers": 2,
 VOXTRAL = {"hidden_size": 32, "intermediate_size": 128, "num_attention_heads": 4,
            "num_hidden_layers": 2, "num_mel_bins": 16, "max_source_positions": 20}
 
+QWEN2_AUDIO = {"d_model": 32, "encoder_ffn_dim": 48, "encoder_attention_heads": 4,
+               "encoder_layers": 2, "num_mel_bins": 16, "max_source_positions": 10}
+PIXTRAL = {"model_type": "pixtral", "hidden_size": 40, "intermediate_size": 56, "head_dim": 8,
+           "num_attention_heads": 5, "num_hidden_layers": 2, "image_size": 32, "patch_size": 4}
+
 OMNI_TEXT = {**TEXT, "model_type": "qwen2_5_omni_text", "tie_word_embeddings": False,
              "rope_parameters": {"rope_type": "default", "rope_theta": 1e6,
                                  "mrope_section": [2, 2, 2]}}
@@ -121,7 +126,7 @@ def gemma4_inputs(generator):
             "mm_token_type_ids": (ids == IMAGE).long()}
 
 
-def clips(generator):
+def clips(generator, frames=40):
     """Two sequences of 17 tokens with three clips, each of which becomes 5 tokens."""
     first = prompt(generator, 5, 5)
     second = prompt(generator, 5)
@@ -129,9 +134,20 @@ def clips(generator):
     ids = torch.cat([first, torch.cat([more, second], dim=1)])
     prompt_ids = prompt(generator, 5)
     return {"input_ids": ids.where(ids != IMAGE, AUDIO),
-            "input_features": pixels(generator, 3, 16, 40),
+            "input_features": pixels(generator, 3, 16, frames),
             "generate": {"input_ids": prompt_ids.where(prompt_ids != IMAGE, AUDIO),
-                         "input_features": pixels(generator, 1, 16, 40)}}
+                         "input_features": pixels(generator, 1, 16, frames)}}
+
+
+def masked_clips(generator, frames):
+    """The same, with masks that hide nothing."""
+    inputs = clips(generator, frames)
+    for part in (inputs, inputs["generate"]):
+        sound = part["input_features"]
+        part["attention_mask"] = torch.ones_like(part["input_ids"])
+        part["feature_attention_mask"] = torch.ones(
+            (sound.shape[0], frames), dtype=torch.long)
+    return inputs
 
 
 def sound_and_image(generator, frames, tokens):
@@ -187,6 +203,14 @@ MODELS = {
     "voxtral_clips": ("VoxtralForConditionalGeneration", {
         "text_config": {**TEXT, "head_dim": 12}, "audio_config": VOXTRAL, "audio_token_id": AUDIO},
         clips),
+    "qwen2_audio_clips": ("Qwen2AudioForConditionalGeneration", {
+        "text_config": {**TEXT, "model_type": "qwen2"}, "audio_config": QWEN2_AUDIO,
+        "audio_token_index": AUDIO}, lambda g: masked_clips(g, 20)),
+    "lighton_ocr_images": ("LightOnOcrForConditionalGeneration", {
+        "text_config": {**TEXT, "model_type": "qwen3", "head_dim": 12},
+        "vision_config": PIXTRAL, "image_token_id": IMAGE, "tie_word_embeddings": True},
+        lambda g: {"input_ids": prompt(g, 2, 4), "pixel_values": pixels(g, 2, 3, 16, 16),
+                   "image_sizes": torch.tensor([[8, 16], [16, 16]])}),
     "qwen2_5_omni_thinker": ("Qwen2_5OmniThinkerForConditionalGeneration", {
         "text_config": OMNI_TEXT, "audio_config": OMNI_AUDIO, "vision_config": OMNI_VISION,
         "audio_token_index": AUDIO, "image_token_index": IMAGE, "video_token_index": 96,

@@ -127,5 +127,5 @@ TEST_CASE("trap: attention in one fused kernel counts") {
 }
 
 TEST_CASE("trap: an unknown architecture is an error, not read as a Llama") {
-  CHECK_THROWS((void)spec_of({{"model_type", "mamba"}, {"hidden_size", 64}}));
+  CHECK_THROWS((void)spec_of({{"model_type", "perceiver"}, {"hidden_size", 64}}));
 }

@@ -73,6 +73,7 @@ TEST_CASE("every preset is found by its name and its repository") {
 
 TEST_CASE("case and the words of a variant do not matter, and the guess is said") {
   check_guess("LLAMA-3-8B", "llama-3-8b");
+  check_guess("qwen3:8b", "qwen3-8b");
   check_guess("meta-llama/Meta-Llama-3-8B-Instruct", "llama-3-8b");
   check_guess("meta-llama/Llama-2-7b-chat-hf", "llama-2-7b");
   check_guess("gemma-2-9b-it", "gemma-2-9b");

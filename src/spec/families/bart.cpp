@@ -2,6 +2,7 @@
 // biases everywhere (arXiv 1910.13461, 2001.08210, 2010.11125, 2004.13637, 1804.00344, 1912.08777,
 // 2212.04356).
 #include "../common_keys.h"
+#include "../cross_attention.h"
 #include "../family.h"
 
 namespace headroom::detail {
@@ -66,6 +67,11 @@ ClassifierSpec sentence_classifier(ConfigReader& config) {
   return classifier;
 }
 
+/// The head of the decoder alone, which has no bias.
+HeadSpec decoder_head(ConfigReader& config) {
+  return language_model_head(language_model_of(config, {.tied = true}));
+}
+
 /// A stored, untrained buffer that is added to the logits.
 enum class LogitsBias { none, buffer };
 
@@ -83,7 +89,8 @@ ModelClasses encoder_decoder_classes(const std::string& prefix, std::string lang
   return ModelClasses{{{std::move(language_model_class), language_model},
                        {prefix + "Model", no_head},
                        {prefix + "ForSequenceClassification", sequence},
-                       {prefix + "ForQuestionAnswering", answer_span_head}}};
+                       {prefix + "ForQuestionAnswering", answer_span_head},
+                       {prefix + "ForCausalLM", decoder_head}}};
 }
 
 /// Keys of older configs, now fixed by the class.
@@ -109,6 +116,15 @@ void separate_embeddings(ConfigReader& config, ModelSpec& spec) {
                                1,
                                ModelPart::text,
                                CountedUse::loaded});
+}
+
+/// The decoder as …ForCausalLM runs it: without an encoder, and without its cross-attention.
+void keep_decoder_alone(ModelSpec& spec) {
+  spec.kind = ModelKind::decoder;
+  spec.encoder.reset();
+  spec.decoder->cross_attention.reset();
+  spec.decoder_start_id.reset();
+  count_unused_cross_attention(spec);
 }
 
 void read_encoder_decoder(ConfigReader& config, ModelSpec& spec,
@@ -137,7 +153,12 @@ void read_encoder_decoder(ConfigReader& config, ModelSpec& spec,
   if (family.embedding_norm) spec.embedding.norm = spec.encoder->norm;
   const std::optional<std::int64_t> start = read_token_id(config, "decoder_start_token_id");
   if (family.start == DecoderStart::of_config) spec.decoder_start_id = start;
-  separate_embeddings(config, spec);
+  const bool decoder_alone = spec.architecture.ends_with("ForCausalLM");
+  if (decoder_alone) {
+    keep_decoder_alone(spec);
+  } else {
+    separate_embeddings(config, spec);
+  }
   ignore_old_keys(config);
 }
 
@@ -215,10 +236,14 @@ void read_whisper(ConfigReader& config, ModelSpec& spec) {
   family.positions_key = "max_target_positions";
   family.positions_when_absent = 448;
   read_encoder_decoder(config, spec, family);
-  spec.embedding.input = InputKind::audio;
-  spec.embedding.audio = AudioSpec{config.size_or({"num_mel_bins"}, 80), ActivationKind::gelu};
-  spec.encoder_position = spec.position;
-  spec.encoder_position->max_position_embeddings = config.size_or({"max_source_positions"}, 1500);
+  const AudioSpec audio{config.size_or({"num_mel_bins"}, 80), ActivationKind::gelu};
+  const std::int64_t source_positions = config.size_or({"max_source_positions"}, 1500);
+  if (spec.encoder) {
+    spec.embedding.input = InputKind::audio;
+    spec.embedding.audio = audio;
+    spec.encoder_position = spec.position;
+    spec.encoder_position->max_position_embeddings = source_positions;
+  }
   // Keys for training, or for classes with the encoder alone.
   config.ignore({"use_weighted_layer_sum", "classifier_proj_size", "apply_spec_augment",
                  "mask_time_prob", "mask_time_length", "mask_time_min_masks", "mask_feature_prob",
@@ -276,8 +301,15 @@ constexpr NameRule kWhisper[] = {
     {"head.language_model.%", "proj_out.%"},
 };
 
+// Of the decoder alone. They fit the ends of an encoder's paths too, so they come last.
+constexpr NameRule kDecoderAlone[] = {
+    {"word_embeddings.%", "decoder.embed_tokens.%"},
+    {"embeddings.position_embeddings.%", "decoder.embed_positions.%"},
+    {"embeddings.norm.%", "decoder.layernorm_embedding.%"},
+};
+
 NameTable bart_names() {
-  return {{kBart, kBartStacks},
+  return {{kBart, kBartStacks, kDecoderAlone},
           {"model."},
           {{"encoder.embed_tokens.weight", ExtraKind::tied_copy},
            {"decoder.embed_tokens.weight", ExtraKind::tied_copy},
@@ -333,7 +365,7 @@ std::vector<Family> bart_families() {
            .classes = encoder_decoder_classes("Whisper", "WhisperForConditionalGeneration",
                                               LogitsBias::none),
            .reader = read_whisper,
-           .names = NameTable{{kWhisper, kBartStacks},
+           .names = NameTable{{kWhisper, kBartStacks, kDecoderAlone},
                               {"model."},
                               {{"proj_out.weight", ExtraKind::tied_copy}}},
            .gguf = None("whisper.cpp uses another file format")}};

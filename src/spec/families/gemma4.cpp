@@ -431,7 +431,7 @@ std::vector<Family> gemma4_families() {
                       .tying = HeadTying::whole_else_text}),
       wrapper_family({.model_types = {"gemma4"},
                       .classes = {"Gemma4ForConditionalGeneration"},
-                      .bare_classes = {},
+                      .bare_classes = {"Gemma4Model"},
                       .text_type = "gemma4_text",
                       .count_towers = read_gemma4_tower,
                       .tying = HeadTying::whole_else_text,

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <utility>
 
+#include "../cross_attention.h"
 #include "../family.h"
 #include "../gpt.h"
 
@@ -55,6 +56,8 @@ void read_gpt2(ConfigReader& config, ModelSpec& spec) {
   stack.dropout.attention_output = config.probability_or({"resid_pdrop"}, 0.1);
   stack.dropout.ffn_output = stack.dropout.attention_output;
   spec.decoder = stack;
+  const bool crosses = config.flag_or({"add_cross_attention"}, false);
+  if (crosses) count_unused_cross_attention(spec);
 }
 
 constexpr NameRule kGpt2[] = {
@@ -65,6 +68,11 @@ constexpr NameRule kGpt2[] = {
     {"decoder.layers.attention.key.%", "h.{}.attn.c_attn.%", transposed(part(1))},
     {"decoder.layers.attention.value.%", "h.{}.attn.c_attn.%", transposed(part(2))},
     {"decoder.layers.attention.output.%", "h.{}.attn.c_proj.%", transposed()},
+    {"decoder.layers.cross_attention_norm.%", "h.{}.ln_cross_attn.%"},
+    {"decoder.layers.cross_attention.query.%", "h.{}.crossattention.q_attn.%", transposed()},
+    {"decoder.layers.cross_attention.key.%", "h.{}.crossattention.c_attn.%", transposed(part(0))},
+    {"decoder.layers.cross_attention.value.%", "h.{}.crossattention.c_attn.%", transposed(part(1))},
+    {"decoder.layers.cross_attention.output.%", "h.{}.crossattention.c_proj.%", transposed()},
     {"decoder.layers.mlp_norm.%", "h.{}.ln_2.%"},
     {"decoder.layers.mlp.up.%", "h.{}.mlp.c_fc.%", transposed()},
     {"decoder.layers.mlp.down.%", "h.{}.mlp.c_proj.%", transposed()},

@@ -6,10 +6,18 @@
 namespace headroom::detail {
 namespace {
 
-/// Requires rope_scaling: the class's default fits the published models only.
-void require_scaling(const ConfigReader& config) {
+/// The class's rope_parameters, which are those of the published models.
+constexpr std::string_view kScaling = R"({"rope_scaling": {"rope_type": "yarn", "factor": 32.0,
+    "beta_fast": 32.0, "beta_slow": 1.0, "truncate": false,
+    "original_max_position_embeddings": 4096}})";
+
+void add_absent_scaling(ConfigReader& config, ModelSpec& spec) {
   if (config.has("rope_scaling") || config.has("rope_parameters")) return;
-  config.fail("rope_scaling", "is missing", "add the model's RoPE scaling");
+  std::vector<std::string> filled;
+  config = config.with_defaults(kScaling, filled);
+  spec.assumptions.emplace_back(
+      "the config omits rope_scaling: RoPE scales as in the published "
+      "models, by YaRN and a factor of 32");
 }
 
 void read_gpt_oss(ConfigReader& config, ModelSpec& spec) {
@@ -20,7 +28,7 @@ void read_gpt_oss(ConfigReader& config, ModelSpec& spec) {
   defaults.norm_eps = 1e-5;
   defaults.rope.theta = 150000;
   defaults.bias_when_absent = true;
-  require_scaling(config);
+  add_absent_scaling(config, spec);
   read_decoder(config, spec, defaults);
   StackSpec& stack = *spec.decoder;
   stack.self_attention.sinks = true;

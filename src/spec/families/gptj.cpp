@@ -42,7 +42,10 @@ std::vector<Family> gptj_families() {
            .classes = decoder_classes("GPTJ", {.tied = false}),
            .reader = read_gptj,
            .names = gpt_names(kGptj),
-           .gguf = None("llama.cpp does not support this architecture")}};
+           .gguf = GgufForm(GgufConversion::none, {{.name = "gptj",
+                                                    .common = gguf_gpt2_keys(),
+                                                    .own = {{"rope.dimension_count", "rotary_dim"}},
+                                                    .head_dim = GgufHeadDim::never}})}};
 }
 
 }  // namespace headroom::detail

@@ -2,6 +2,8 @@
 // and MoE (IBM, Granite 3.0 language models; arXiv 2408.13359).
 #include "granite.h"
 
+#include <cmath>
+
 #include "../decoder.h"
 #include "../family.h"
 
@@ -30,6 +32,20 @@ void read_granite(ConfigReader& config, ModelSpec& spec) {
   spec.decoder->ffn.bias = config.flag_or({"mlp_bias"}, false);
 }
 
+/// HyperCLOVA X: Granite with a norm after each part too, and logits that are multiplied (NAVER,
+/// arXiv 2404.01954; transformers, models/hyperclovax).
+void read_hyperclovax(ConfigReader& config, ModelSpec& spec) {
+  read_granite(config, spec);
+  StackSpec& stack = *spec.decoder;
+  const double usual = 1 / std::sqrt(static_cast<double>(stack.self_attention.head_dim));
+  stack.self_attention.fixed_scale = config.number_or({"attention_multiplier"}, usual);
+  if (spec.head.language_model) {
+    spec.head.language_model->logit_scale = config.number_or({"logits_scaling"}, 1);
+  }
+  const bool norms_twice = config.flag_or({"use_post_norm"}, true);
+  stack.norm_placement = norms_twice ? NormPlacement::sandwich : NormPlacement::pre;
+}
+
 void read_granitemoe(ConfigReader& config, ModelSpec& spec) {
   read_granite_decoder(config, spec);
   StackSpec& stack = *spec.decoder;
@@ -45,6 +61,11 @@ void read_granitemoeshared(ConfigReader& config, ModelSpec& spec) {
   spec.decoder->ffn.experts->shared_intermediate_size =
       config.count_or({"shared_intermediate_size"}, 0);
 }
+
+constexpr NameRule kPostNorms[] = {
+    {"decoder.layers.attention_output_norm.%", "layers.{}.post_norm1.%"},
+    {"decoder.layers.mlp_output_norm.%", "layers.{}.post_norm2.%"},
+};
 
 constexpr NameRule kShared[] = {
     {"decoder.layers.mlp.shared_expert.gate.%", "layers.{}.shared_mlp.input_linear.%", part(0)},
@@ -68,6 +89,11 @@ std::vector<Family> granite_families() {
                                       {"attention.scale", "attention_multiplier"}},
                               .flags = gguf_llama_biases(),
                               .head_dim = GgufHeadDim::never}})},
+          {.model_types = {"hyperclovax"},
+           .classes = llama_classes("HyperCLOVAX"),
+           .reader = read_hyperclovax,
+           .names = llama_names({kPostNorms}),
+           .gguf = None("llama.cpp does not support this architecture")},
           {.model_types = {"granitemoeshared"},
            .classes = llama_classes("GraniteMoeShared"),
            .reader = read_granitemoeshared,

@@ -1,5 +1,6 @@
 // Multimodal models whose text model is another family: LLaVA, LLaVA-NeXT and LLaVA-OneVision,
-// Mistral Small 3.1, PaliGemma, Idefics3 and SmolVLM, InternVL, GLM-4.1V, Kimi K2.5, Voxtral.
+// Mistral Small 3.1, LightOnOCR, PaliGemma, Idefics3 and SmolVLM, InternVL, GLM-4.1V, Kimi K2.5,
+// Qwen2-Audio, Voxtral.
 #include "../towers/tower_names.h"
 #include "../towers/towers.h"
 #include "../towers/wrapper.h"
@@ -44,6 +45,13 @@ std::vector<Family> image_text_families() {
                           .count_towers = read_mistral3_tower,
                           .tying = HeadTying::whole_else_text,
                           .names = wrapped_pixtral_names(mistral3_projector_rules())}),
+          wrapper_family({.model_types = {"lighton_ocr"},
+                          .classes = {"LightOnOcrForConditionalGeneration"},
+                          .bare_classes = {"LightOnOcrModel"},
+                          .text_type = "qwen3",
+                          .count_towers = read_mistral3_tower,
+                          .tying = HeadTying::whole_else_text,
+                          .names = wrapped_lighton_ocr_names()}),
           wrapper_family({.model_types = {"paligemma"},
                           .classes = {"PaliGemmaForConditionalGeneration"},
                           .bare_classes = {"PaliGemmaModel"},
@@ -88,6 +96,13 @@ std::vector<Family> image_text_families() {
                .count_towers = read_kimi_tower,
                .tying = HeadTying::whole_else_text,
                .names = wrapped_kimi_names()}),
+          wrapper_family({.model_types = {"qwen2_audio"},
+                          .classes = {"Qwen2AudioForConditionalGeneration"},
+                          .bare_classes = {"Qwen2AudioModel"},
+                          .text_type = "qwen2",
+                          .count_towers = read_qwen2_audio_tower,
+                          .tying = HeadTying::whole_else_text,
+                          .names = wrapped_qwen2_audio_names()}),
           wrapper_family({.model_types = {"voxtral"},
                           .classes = {"VoxtralForConditionalGeneration"},
                           .bare_classes = {"VoxtralModel"},

@@ -1,5 +1,5 @@
-// Decoders that differ from Llama in few choices: Helium, Code World Model, Jais 2, Ministral and
-// the dense model of Youtu-LLM.
+// Decoders that differ from Llama in few choices: Helium, Code World Model, Jais 2, Ministral,
+// IQuest-Coder and the dense model of Youtu-LLM.
 #include "../decoder.h"
 #include "../deepseek_layers.h"
 #include "../family.h"
@@ -67,6 +67,17 @@ void read_ministral(ConfigReader& config, ModelSpec& spec) {
   set_windows(stack, windowed, window);
 }
 
+/// IQuest-Coder V1: Llama by another name (IQuestLab).
+void read_iquestcoder(ConfigReader& config, ModelSpec& spec) {
+  DecoderDefaults defaults;
+  defaults.num_key_value_heads = 8;
+  defaults.head_dim = 128;
+  defaults.max_position_embeddings = 131072;
+  defaults.norm_eps = 1e-5;
+  read_decoder(config, spec, defaults);
+  spec.decoder->ffn.bias = config.flag_or({"mlp_bias"}, false);
+}
+
 /// Youtu-LLM: the latent attention of DeepSeek V3 with dense networks (Tencent, Youtu-LLM-2B).
 void read_youtu(ConfigReader& config, ModelSpec& spec) {
   read_decoder(config, spec, deepseek_defaults(131072));
@@ -104,6 +115,11 @@ std::vector<Family> llama_clones_families() {
            .reader = read_ministral,
            .names = llama_names(),
            .gguf = None("llama.cpp stores it under the name of Llama")},
+          {.model_types = {"iquestcoder"},
+           .classes = either_of(llama_classes("IQuestCoder"), llama_classes("Llama")),
+           .reader = read_iquestcoder,
+           .names = llama_names(),
+           .gguf = None(kNoGguf)},
           {.model_types = {"youtu"},
            .classes = decoder_classes("Youtu", {.tied = true, .float32_logits = true}),
            .reader = read_youtu,

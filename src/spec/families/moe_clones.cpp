@@ -1,5 +1,5 @@
 // Decoders with the experts of DeepSeek V3 and other attention, or the reverse: Solar Open, Hy3,
-// K-EXAONE and Mistral 4.
+// K-EXAONE, Mistral 4 and Sarvam; Mellum 2, with Qwen3's experts and windows.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,6 +28,69 @@ void read_solar_open(ConfigReader& config, ModelSpec& spec) {
   balance_experts(config, experts, {});
   spec.decoder->ffn.experts = experts;
   config.ignore({"first_k_dense_replace", "use_qk_norm", "num_nextn_predict_layers"});
+}
+
+/// Sarvam-30B: GLM-4.5 with RoPE on whole heads and norms of queries and keys (Sarvam AI). Its
+/// first configs say num_experts and use_qkv_bias.
+void read_sarvam_moe(ConfigReader& config, ModelSpec& spec) {
+  DecoderDefaults defaults;
+  defaults.num_key_value_heads = 4;
+  defaults.head_dim = 64;
+  defaults.max_position_embeddings = 131072;
+  defaults.rope.theta = 8e6;
+  defaults.bias = BiasRule::none;
+  read_decoder(config, spec, defaults);
+  StackSpec& stack = *spec.decoder;
+  stack.self_attention.qkv_bias = config.flag_or({"attention_bias", "use_qkv_bias"}, false);
+  const bool normed = config.flag_or({"use_qk_norm"}, true);
+  if (normed) stack.self_attention.query_key_norm = QueryKeyNormSpec{stack.norm};
+  ExpertsSpec experts = read_shared_and_routed_experts(
+      config, {{"n_routed_experts", "num_experts", "num_local_experts"}, 128, 6}, {1024, 1, 2.5});
+  balance_experts(config, experts, {});
+  spread_experts(config, stack, experts, 1);
+  config.ignore({"num_nextn_predict_layers", "num_mtp_layers"});
+}
+
+/// Sarvam-105B: DeepSeek V3 with its queries uncompressed (Sarvam AI).
+void read_sarvam_mla(ConfigReader& config, ModelSpec& spec) {
+  read_decoder(config, spec, deepseek_defaults(4096));
+  read_latent_attention(config, spec, {0, 128, 128});
+  const ExpertsSpec experts = read_balanced_experts(
+      config, {{"n_routed_experts", "num_experts", "num_local_experts"}, 128, 8}, {2048, 2.5});
+  spread_experts(config, *spec.decoder, experts, 1);
+  // A derived size, and modules for training.
+  config.ignore({"q_head_dim", "num_nextn_predict_layers", "num_mtp_layers"});
+}
+
+/// Mellum 2: Qwen3-MoE with windows in some layers, which have a RoPE of their own (JetBrains).
+void read_mellum(ConfigReader& config, ModelSpec& spec) {
+  DecoderDefaults defaults;
+  defaults.num_key_value_heads = 4;
+  defaults.head_dim = 128;
+  defaults.max_position_embeddings = 131072;
+  defaults.rope.theta = 500000;
+  defaults.rope.by_layer_type = true;
+  read_decoder(config, spec, defaults);
+  StackSpec& stack = *spec.decoder;
+  stack.self_attention.query_key_norm = QueryKeyNormSpec{stack.norm};
+  const std::int64_t head_dim = stack.self_attention.head_dim;
+  spec.position.rope =
+      read_rope_of(config, "full_attention", spec.position, head_dim, spec.position.rope);
+  const RopeSpec local = read_rope_of(config, "sliding_attention", spec.position, head_dim, {});
+  const WindowSpec window = read_window(config, 1024);
+  std::vector<bool> full =
+      read_windowed_layers(config, stack.num_layers, [](std::int64_t /*layer*/) { return false; });
+  full.flip();
+  vary_layers(stack, full, [&](LayerVariant& variant) {
+    variant.self_attention.window = window;
+    variant.self_attention.rope = local;
+  });
+  ExpertsSpec experts = read_experts(config, {{"num_experts", "num_local_experts"}, 64, 8});
+  experts.intermediate_size = config.size_or_of_class({"moe_intermediate_size"}, 896);
+  experts.normalise = config.flag_or({"norm_topk_prob"}, true);
+  spread_experts(config, stack, experts, 0);
+  config.ignore(
+      {"num_nextn_predict_layers", "num_mtp_layers", "mtp_layer_types", "mtp_mlp_layer_types"});
 }
 
 /// Hy3: norms of query and key heads, and experts chosen by biased sigmoid scores (Tencent, Hy3).
@@ -147,11 +210,27 @@ NameTable normed_names(std::vector<std::span<const NameRule>> own) {
 }  // namespace
 
 std::vector<Family> moe_clones_families() {
+  constexpr std::string_view kNoGguf = "llama.cpp does not support this architecture";
   return {{.model_types = {"solar_open"},
            .classes = llama_classes("SolarOpen"),
            .reader = read_solar_open,
            .names = normed_names({}),
            .gguf = None("llama.cpp stores it under the name of GLM-4.5")},
+          {.model_types = {"sarvam_moe"},
+           .classes = either_of(llama_classes("SarvamMoE"), llama_classes("Glm4Moe")),
+           .reader = read_sarvam_moe,
+           .names = normed_names({}),
+           .gguf = None(kNoGguf)},
+          {.model_types = {"sarvam_mla"},
+           .classes = either_of(llama_classes("SarvamMLA"), llama_classes("DeepseekV3")),
+           .reader = read_sarvam_mla,
+           .names = deepseek_names(),
+           .gguf = None(kNoGguf)},
+          {.model_types = {"mellum"},
+           .classes = llama_classes("Mellum"),
+           .reader = read_mellum,
+           .names = normed_names({}),
+           .gguf = None("not supported yet")},
           {.model_types = {"hy_v3"},
            .classes = llama_classes("HYV3"),
            .reader = read_hy_v3,

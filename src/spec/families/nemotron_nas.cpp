@@ -3,6 +3,7 @@
 // models/nemotron_nas.py; transformers does not have it).
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "../decoder.h"
@@ -149,6 +150,49 @@ constexpr NameRule kNemotronNas[] = {
     {"decoder.layers.mlp.matrix.%", "layers.{}.mlp.linear_mlp.%"},
 };
 
+constexpr NameRule kNemotronNasGguf[] = {
+    {"decoder.layers.attention.matrix.%", "blk.{}.attn_output.%"},
+};
+
+constexpr GgufKey kNemotronNasKeys[] = {
+    {"context_length", "max_position_embeddings"},
+    {"embedding_length", "hidden_size"},
+    {"block_count", "num_hidden_layers"},
+    {"attention.layer_norm_rms_epsilon", "rms_norm_eps"},
+    {"attention.key_length", "head_dim"},
+    {"rope.freq_base", "rope_theta"},
+};
+
+/// A block of block_configs, from the counts that the file lists for its layer: no query heads mean
+/// no attention, no key-value heads a matrix in its place (llama.cpp, LLM_ARCH_DECI).
+std::string block_of(std::int64_t heads, std::int64_t kv_heads, std::int64_t width) {
+  std::string attention = R"("no_op": true)";
+  if (heads > 0) {
+    attention = kv_heads > 0 ? fmt::format(R"("n_heads_in_group": {})", heads / kv_heads)
+                             : std::string(R"("replace_with_linear": true)");
+  }
+  const std::string network =
+      width > 0 ? fmt::format(R"("intermediate_size": {})", width) : R"("no_op": true)";
+  return fmt::format(R"({{"attention": {{{}}}, "ffn": {{{}}}}})", attention, network);
+}
+
+void finish_nemotron_nas(const GgufMetadataReader& metadata, ConfigDraft& config) {
+  const std::vector<std::int64_t> heads = metadata.counts_by_layer("attention.head_count");
+  const std::vector<std::int64_t> kv_heads = metadata.counts_by_layer("attention.head_count_kv");
+  const std::vector<std::int64_t> widths = metadata.counts_by_layer("feed_forward_length");
+  std::int64_t most = 0;
+  std::string blocks;
+  for (std::size_t layer = 0; layer < heads.size(); ++layer) {
+    if (kv_heads[layer] > 0 && heads[layer] % kv_heads[layer] != 0) {
+      metadata.fail("attention.head_count_kv", "does not divide attention.head_count");
+    }
+    most = std::max(most, heads[layer]);
+    blocks += (layer == 0 ? "" : ", ") + block_of(heads[layer], kv_heads[layer], widths[layer]);
+  }
+  config.set_count("num_attention_heads", most);
+  config.set_json("block_configs", "[" + blocks + "]");
+}
+
 }  // namespace
 
 std::vector<Family> nemotron_nas_families() {
@@ -156,7 +200,13 @@ std::vector<Family> nemotron_nas_families() {
            .classes = llama_classes("DeciLM"),
            .reader = read_nemotron_nas,
            .names = llama_names({kNemotronNas}),
-           .gguf = None("GGUF stores no kinds of layers: a matrix looks like attention")}};
+           .gguf = GgufForm(GgufConversion::interleaved_heads,
+                            {{.name = "deci",
+                              .common = kNemotronNasKeys,
+                              .flags = gguf_llama_biases(),
+                              .head_dim = GgufHeadDim::never,
+                              .finish = finish_nemotron_nas}},
+                            {kNemotronNasGguf})}};
 }
 
 }  // namespace headroom::detail

@@ -251,6 +251,17 @@ constexpr NameRule kT5[] = {
     {"head.language_model.%", "lm_head.%"},
 };
 
+constexpr GgufKey kT5Keys[] = {
+    {"embedding_length", "d_model"},
+    {"block_count", "num_layers"},
+    {"decoder_block_count", "num_decoder_layers"},
+    {"feed_forward_length", "d_ff"},
+    {"attention.head_count", "num_heads"},
+    {"attention.key_length", "d_kv"},
+    {"attention.layer_norm_rms_epsilon", "layer_norm_epsilon"},
+    {"attention.relative_buckets_count", "relative_attention_num_buckets"},
+};
+
 void finish_t5(const GgufMetadataReader& metadata, ConfigDraft& config) {
   const bool gated = metadata.has_tensor("enc.blk.0.ffn_gate.weight");
   config.set_text("feed_forward_proj", gated ? "gated-gelu" : "relu");
@@ -266,38 +277,34 @@ NameTable t5_names() {
 }  // namespace
 
 std::vector<Family> t5_families() {
-  return {{.model_types = {"t5"},
-           .classes = either_of(t5_classes("T5", kT5Defaults), t5_classes("UMT5", kT5Defaults)),
-           .reader = read_t5,
-           .names = t5_names(),
-           .gguf = GgufForm(
-               GgufConversion::none,
-               {{.name = "t5",
-                 .own = {{"embedding_length", "d_model"},
-                         {"block_count", "num_layers"},
-                         {"decoder_block_count", "num_decoder_layers"},
-                         {"feed_forward_length", "d_ff"},
-                         {"attention.head_count", "num_heads"},
-                         {"attention.key_length", "d_kv"},
-                         {"attention.layer_norm_rms_epsilon", "layer_norm_epsilon"},
-                         {"attention.relative_buckets_count", "relative_attention_num_buckets"}},
-                 .head_dim = GgufHeadDim::never,
-                 .finish = finish_t5}})},
-          {.model_types = {"mt5"},
-           .classes = either_of(t5_classes("MT5", kMt5Defaults), t5_classes("UMT5", kUmt5Defaults)),
-           .reader = read_mt5,
-           .names = t5_names(),
-           .gguf = None("llama.cpp stores it under the name of T5")},
-          {.model_types = {"longt5"},
-           .classes = t5_classes("LongT5", kT5Defaults),
-           .reader = read_longt5,
-           .names = t5_names(),
-           .gguf = None("llama.cpp does not support this architecture")},
-          {.model_types = {"umt5"},
-           .classes = t5_classes("UMT5", kUmt5Defaults),
-           .reader = read_mt5,
-           .names = t5_names(),
-           .gguf = None("llama.cpp stores it under the name of T5")}};
+  return {
+      {.model_types = {"t5"},
+       .classes = either_of(t5_classes("T5", kT5Defaults), t5_classes("UMT5", kT5Defaults)),
+       .reader = read_t5,
+       .names = t5_names(),
+       .gguf = GgufForm(
+           GgufConversion::none,
+           {{.name = "t5", .common = kT5Keys, .head_dim = GgufHeadDim::never, .finish = finish_t5},
+            {.name = "t5encoder",
+             .common = kT5Keys,
+             .constants = {{"architectures", R"(["T5EncoderModel"])"}},
+             .head_dim = GgufHeadDim::never,
+             .finish = finish_t5}})},
+      {.model_types = {"mt5"},
+       .classes = either_of(t5_classes("MT5", kMt5Defaults), t5_classes("UMT5", kUmt5Defaults)),
+       .reader = read_mt5,
+       .names = t5_names(),
+       .gguf = None("llama.cpp stores it under the name of T5")},
+      {.model_types = {"longt5"},
+       .classes = t5_classes("LongT5", kT5Defaults),
+       .reader = read_longt5,
+       .names = t5_names(),
+       .gguf = None("llama.cpp does not support this architecture")},
+      {.model_types = {"umt5"},
+       .classes = t5_classes("UMT5", kUmt5Defaults),
+       .reader = read_mt5,
+       .names = t5_names(),
+       .gguf = None("llama.cpp stores it under the name of T5")}};
 }
 
 }  // namespace headroom::detail

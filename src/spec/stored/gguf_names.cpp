@@ -123,7 +123,7 @@ bool shares_key_values(const ModelSpec& spec) {
 NameTable gguf_name_table(const ModelSpec& spec) {
   NameTable table;
   table.rules = gguf_rules(spec);
-  if (spec.encoder && spec.decoder) table.rules.emplace_back(kEncoderDecoder);
+  if (spec.encoder) table.rules.emplace_back(kEncoderDecoder);  // T5's encoder alone has them too
   table.rules.emplace_back(kOneStack);
   table.extras = {{"output.weight", ExtraKind::tied_copy, NamePart::beginning},
                   {"rope_freqs.weight", ExtraKind::rotary_buffer},

@@ -1,5 +1,5 @@
-// Audio towers: Whisper's encoder in Voxtral, Qwen2.5-Omni (arXiv 2503.20215) and, behind 2-D
-// convolutions, Qwen3-Omni (arXiv 2509.17765).
+// Audio towers: Whisper's encoder in Voxtral, Qwen2-Audio (arXiv 2407.10759), Qwen2.5-Omni (arXiv
+// 2503.20215) and, behind 2-D convolutions, Qwen3-Omni (arXiv 2509.17765).
 #include "tower_weights.h"
 #include "towers.h"
 
@@ -87,6 +87,21 @@ void read_voxtral_tower(ConfigReader& config, ModelSpec& spec) {
       ActivationStep{read_activation(config, {"projector_hidden_act"}, ActivationKind::gelu)},
       LinearStep{"down", spec.hidden_size, false}};
   config.ignore({"hidden_size"});  // that of the text model
+  spec.audio_tower = std::move(tower);
+}
+
+void read_qwen2_audio_tower(ConfigReader& config, ModelSpec& spec) {
+  ConfigReader audio = config.object_or_empty("audio_config");
+  AudioTowerSpec tower = read_whisper_encoder(audio);
+  set_segment(tower, tower.position.max_position_embeddings);
+  constexpr std::int64_t kAveraged = 2;
+  if (tower.segment_positions % kAveraged != 0) {
+    audio.fail("max_source_positions", "is odd", "use an even number, as the pooling does");
+  }
+  audio.finish();
+  tower.projector = {GroupStep{RowGroup::mean, kAveraged}, NormStep{"norm", tower.stack.norm},
+                     LinearStep{"linear", spec.hidden_size, true}};
+  config.ignore({"hidden_size", "ignore_index"});
   spec.audio_tower = std::move(tower);
 }
 

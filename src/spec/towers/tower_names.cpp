@@ -100,6 +100,9 @@ constexpr NameRule kPixtral[] = {
     {"vision_tower.encoder.layers.mlp_norm.%", "vision_tower.transformer.layers.{}.ffn_norm.%"},
 };
 
+// LightOnOCR calls the tower vision_encoder.
+constexpr auto kPixtralAlone = without(std::to_array(kPixtral), "", "vision_tower.");
+
 constexpr NameRule kInternvl[] = {
     {"vision_tower.embeddings.class_token", "vision_tower.embeddings.cls_token"},
     {"vision_tower.embeddings.patch_embeddings.%",
@@ -143,6 +146,11 @@ constexpr NameRule kWhisperTower[] = {
     {"audio_tower.encoder.layers.mlp.up.%", "audio_tower.layers.{}.fc1.%"},
     {"audio_tower.encoder.layers.mlp.down.%", "audio_tower.layers.{}.fc2.%"},
     {"audio_tower.encoder.layers.mlp_norm.%", "audio_tower.layers.{}.final_layer_norm.%"},
+};
+
+constexpr NameRule kQwen2Audio[] = {
+    {"audio_projector.norm.%", "audio_tower.layer_norm.%"},
+    {"audio_projector.linear.%", "multi_modal_projector.linear.%"},
 };
 
 constexpr NameRule kVoxtral[] = {
@@ -309,6 +317,13 @@ constexpr NameRule kMistral3[] = {
     {"projector.down.%", "multi_modal_projector.linear_2.%"},
 };
 
+constexpr NameRule kLightOnOcr[] = {
+    {"projector.norm.%", "vision_projection.norm.%"},
+    {"projector.merger.%", "vision_projection.patch_merger.merging_layer.%"},
+    {"projector.up.%", "vision_projection.linear_1.%"},
+    {"projector.down.%", "vision_projection.linear_2.%"},
+};
+
 constexpr NameRule kPaligemma[] = {
     {"projector.linear.%", "multi_modal_projector.linear.%"},
 };
@@ -349,9 +364,15 @@ NameTable wrapped_pixtral_names(std::span<const NameRule> projector) {
           {}};
 }
 
+NameTable wrapped_lighton_ocr_names() {
+  return {{kPixtralAlone, kLightOnOcr}, {"model.", "vision_encoder.", "model.vision_encoder."}, {}};
+}
+
 NameTable wrapped_internvl_names() { return {{kInternvl, kTwoLayers}, {"model."}, {}}; }
 
 NameTable wrapped_qwen_names() { return {{kQwen}, {"model."}, {}}; }
+
+NameTable wrapped_qwen2_audio_names() { return {{kWhisperTower, kQwen2Audio}, {"model."}, {}}; }
 
 NameTable wrapped_voxtral_names() { return {{kWhisperTower, kVoxtral}, {"model."}, {}}; }
 

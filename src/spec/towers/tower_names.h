@@ -16,11 +16,13 @@ namespace headroom::detail {
 /// `projector`. The text model's names are its family's.
 [[nodiscard]] NameTable wrapped_clip_names(std::span<const NameRule> projector);
 [[nodiscard]] NameTable wrapped_pixtral_names(std::span<const NameRule> projector);
+[[nodiscard]] NameTable wrapped_lighton_ocr_names();
 [[nodiscard]] NameTable wrapped_internvl_names();
 [[nodiscard]] NameTable wrapped_qwen_names();
 [[nodiscard]] NameTable wrapped_glm4v_names();
 [[nodiscard]] NameTable wrapped_kimi_names();
 [[nodiscard]] NameTable wrapped_gemma4_names();
+[[nodiscard]] NameTable wrapped_qwen2_audio_names();
 [[nodiscard]] NameTable wrapped_voxtral_names();
 [[nodiscard]] NameTable wrapped_qwen2_5_omni_names();
 [[nodiscard]] NameTable wrapped_qwen3_omni_names();

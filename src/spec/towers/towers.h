@@ -47,6 +47,7 @@ void read_glm4v_tower(ConfigReader& config, ModelSpec& spec);
 void read_kimi_tower(ConfigReader& config, ModelSpec& spec);
 /// Voxtral: Whisper's encoder and an MLP of two layers.
 void read_voxtral_tower(ConfigReader& config, ModelSpec& spec);
+void read_qwen2_audio_tower(ConfigReader& config, ModelSpec& spec);
 /// LLaVA-NeXT and LLaVA-OneVision: CLIP or SigLIP on tiles of an image, an MLP of two layers, a
 /// vector that ends each row of patches. Throws Error{invalid_input} without vision_config.
 void read_llava_next_tower(ConfigReader& config, ModelSpec& spec);

@@ -68,30 +68,30 @@ void read_wrapped_text(ConfigReader& config, ModelSpec& spec, const Wrapper& wra
   const std::string dtype = without_torch(config.text_or({"torch_dtype", "dtype"}, ""));
   std::optional<bool> whole;
   if (config.has("tie_word_embeddings")) whole = config.flag_or({"tie_word_embeddings"}, false);
-  if (const auto own = config.object("text_config")) {
-    config.ignore_keys_of(*own);
+  const bool beside = !config.has("text_config") && config.has("num_hidden_layers");
+  if (!beside) {
+    const ConfigReader own = config.object_or_empty("text_config");
+    config.ignore_keys_of(own);
     std::vector<std::string> filled;
-    ConfigReader text = own->with_defaults(wrapper.text_defaults, filled);
+    ConfigReader text = own.with_defaults(wrapper.text_defaults, filled);
     if (!filled.empty()) {
       spec.assumptions.push_back(
           fmt::format("text_config omits {}: counted with the defaults of {}",
                       fmt::join(filled, ", "), spec.architecture));
     }
     const Family& family = text_family(text, text_type);
+    text.use_class_sizes(text.text_or({"model_type"}, std::string(text_type)));
     spec.text_type = family.model_types.names.front();
     read_class(text, spec, family.classes);
     tie_head(spec, whole, wrapper.tying);
     read_text(text, spec, family);
     text.finish();
-  } else if (config.has("num_hidden_layers")) {
+  } else {
     // Published before text_config: the text model's keys stand beside vision_config.
     const Family& family = *find_family(text_type);
     spec.text_type = text_type;
     spec.head = family.classes.list.front().head(config);
     family.reader.read(config, spec);
-  } else {
-    config.fail("text_config", fmt::format("is missing, and {} needs it", spec.model_type),
-                "add the text model's config");
   }
   if (!dtype.empty()) spec.torch_dtype = dtype;
   spec.architecture = architecture;

@@ -102,6 +102,7 @@ def outputs(model, ids):
         return hook
 
     base = getattr(model, model.base_model_prefix, model)
+    base = getattr(base, "decoder", base)  # an encoder-decoder's, alone
     layers = base.layers if hasattr(base, "layers") else base.h
     hooks = [layer.register_forward_hook(record(i)) for i, layer in enumerate(layers)]
     result = model(ids, use_cache=False, output_hidden_states=True)
