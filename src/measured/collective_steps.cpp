@@ -102,6 +102,17 @@ StepBuilder::Run StepBuilder::gather_features(Communicator* group) {
   };
 }
 
+/// Experts run on the tokens of all ranks, whose order follows from the gathered routing.
+std::shared_ptr<ExpertPlan> StepBuilder::plan_of_all_ranks(std::int64_t ranks) {
+  const auto own = plans_.find(node_->inputs.front());
+  if (own == plans_.end()) return nullptr;
+  const ExpertPlan& plan = *own->second;
+  auto all = std::make_shared<ExpertPlan>(plan.rows * ranks, std::ssize(plan.first) - 1,
+                                          plan.per_token);
+  plans_[node_->output] = all;
+  return all;
+}
+
 /// Gathers the tokens of every sequence.
 StepBuilder::Run StepBuilder::gather_tokens(Communicator* group) {
   require_group(group);
@@ -109,7 +120,8 @@ StepBuilder::Run StepBuilder::gather_tokens(Communicator* group) {
   const std::int64_t batch = program_.lengths_.batch;
   const RankParts parts{group->size(), batch, floats / batch, group->size() * floats / batch};
   auto by_rank = scratch(batch > 1 ? parts.all() : 0);
-  return [=, from = input(0), to = output()](std::int64_t /*layer*/) {
+  return [=, plan = plan_of_all_ranks(group->size()), from = input(0),
+          to = output()](std::int64_t /*layer*/) {
     float* const gathered = batch > 1 ? by_rank->data() : to;
     group->all_gather(values(static_cast<const float*>(from), floats),
                       values(gathered, parts.all()));
@@ -118,6 +130,7 @@ StepBuilder::Run StepBuilder::gather_tokens(Communicator* group) {
         std::copy_n(gathered + source, count, to + target);
       });
     }
+    if (plan != nullptr) plan_experts(to, *plan);
     return StepCount{0, (parts.part() + parts.all()) * kFloatBytes};
   };
 }

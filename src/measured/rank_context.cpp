@@ -73,10 +73,24 @@ bool computes_by_row(const Op& op) {
       op);
 }
 
-/// Norms of all heads together would need the sum of the squares on all ranks.
+/// Returns whether a norm averages over all heads, which would need the sum of all ranks' squares.
+/// A group norm whose groups are numbers of heads does too: its width mentions none.
 bool normalises_divided(const Node& node) {
-  const auto* const norm = std::get_if<Norm>(&node.op);
-  return norm != nullptr && headroom::detail::mentions_divided(norm->width);
+  if (const auto* const norm = std::get_if<Norm>(&node.op)) {
+    return headroom::detail::mentions_divided(norm->width);
+  }
+  const auto* const heads = std::get_if<HeadNorm>(&node.op);
+  return heads != nullptr && heads->scope == QueryKeyNormScope::all_heads &&
+         headroom::detail::mentions_divided(heads->heads.heads);
+}
+
+/// Returns whether a state-space or delta layer has heads that ranks divide: its projections hold
+/// parts for all heads beside parts that each head shares, in one weight.
+bool divides_mixer(const Node& node) {
+  const bool mixes = std::holds_alternative<StateSpaceScan>(node.op) ||
+                     std::holds_alternative<GatedDelta>(node.op) ||
+                     std::holds_alternative<GatedLinearRecurrence>(node.op);
+  return mixes && headroom::detail::mentions_divided(node.op);
 }
 
 bool has_token_shards(const Tensor& tensor) {
@@ -126,6 +140,10 @@ void require_rank_runs(const Graph& sharded, const RankContext& rank) {
       if (divides && normalises_divided(node)) {
         refuse(block, node, "normalises features that tensor parallelism divides",
                "use --tp 1; a run has no collective for it");
+      }
+      if (divides && divides_mixer(node)) {
+        refuse(block, node, "scans heads that tensor parallelism divides",
+               "use --tp 1, or --pp, which leaves layers whole");
       }
       const bool sharded_output = shards_tokens && has_token_shards(sharded.tensors[node.output]);
       const bool reads_one_token = shards_tokens && std::holds_alternative<SelectToken>(node.op);

@@ -102,8 +102,10 @@ void Runner::reset_cache() {
 RunOutputs Runner::outputs(const ModelSpec& spec) {
   reset_cache();
   OutputCollector collector(spec, lengths_);
+  // With sequence parallelism the states between layers are shards of the tokens.
+  const bool whole_states = !shards_tokens(rank_, Phase::prefill);
   const auto layers = [&](const ProgramBlock& block, std::int64_t layer, const float* data) {
-    collector.observe(block, layer, data);
+    if (whole_states) collector.observe(block, layer, data);
   };
   RunOutputs result;
   Program& first = prefill_ != nullptr ? *prefill_ : *decode_;

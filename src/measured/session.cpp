@@ -99,7 +99,8 @@ std::vector<NamedTensor> Session::forward(const ModelInputs& inputs) {
   const auto prefill = program(Phase::prefill, inputs, lengths, cache);
   OutputCollector collector(spec_, lengths);
   prefill->run([&](const ProgramBlock& block, std::int64_t layer, const float* data) {
-    collector.observe(block, layer, data);
+    // With sequence parallelism the states between layers are shards of the tokens.
+    if (!shards_tokens(options_.rank, Phase::prefill)) collector.observe(block, layer, data);
   });
   return std::move(collector).finish(*prefill);
 }

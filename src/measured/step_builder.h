@@ -173,6 +173,8 @@ class StepBuilder {
   [[nodiscard]] Run all_reduce(Communicator* group);
   [[nodiscard]] Run gather_features(Communicator* group);
   [[nodiscard]] Run gather_tokens(Communicator* group);
+  /// Plan of routed experts, if the node gathers a routing; else null.
+  [[nodiscard]] std::shared_ptr<ExpertPlan> plan_of_all_ranks(std::int64_t ranks);
   [[nodiscard]] Run reduce_scatter(Communicator* group);
   [[nodiscard]] Run send_on(Communicator* group);
   /// Position in the tensor-parallel group; one rank of one outside a sharded run.

@@ -187,6 +187,13 @@ Outcome check_folder(const fs::path& folder, const ParallelPlan& plan, const Ran
     model.spec = load_model(folder.string()).spec;
     model.inputs = read_inputs(folder / "inputs.json", model.spec);
     Workload workload;
+    if (plan.sequence == SequenceParallel::on) {  // of a length that the ranks divide
+      WorkloadRequest request;
+      request.batch_size = 2;
+      request.seq_len = 8;
+      workload = resolve(request, model.spec);
+      model.inputs = {random_inputs(model.spec, workload, 1), std::nullopt};
+    }
     workload.seq_len = model.inputs.inputs.main.seq_len;
     distributed::require_runs(plan, model.spec, workload);
     check_model(folder, model, plan, rank, problems, compared);
