@@ -93,9 +93,9 @@ struct MachineContext {
 /// Why times measured in `context` are not the machine's own; empty if they are.
 [[nodiscard]] std::string disturbance_of(const MachineContext& context);
 
-/// Calls of one collective by one rank in one run, and the bytes that it handed to them: the buffer of
-/// an all-reduce or a send, this rank's shard of an all-gather or a reduce-scatter. It is no volume on
-/// links, which depends on the algorithm that the library chooses.
+/// Calls of one collective by one rank in one run, and the bytes that it handed to them: the buffer
+/// of an all-reduce or a send, this rank's shard of an all-gather or a reduce-scatter. It is no
+/// volume on links, which depends on the algorithm that the library chooses.
 struct WireTraffic {
   RankGroup group = RankGroup::tensor;
   CollectiveKind kind = CollectiveKind::none;

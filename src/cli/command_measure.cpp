@@ -307,10 +307,9 @@ RankIdentity identity_of(const MeasureCommand& command, const PreparedRun& run) 
                                count_parameters(graph).total.evaluate(graph.sizes));
   identity.weights = run.weights.empty() ? fmt::format("seed {}", command.options.seed)
                                          : fmt::format("files {}", sample_of(run.weights));
-  identity.command =
-      fmt::format("batch {} seq {} past {} new {} phase {}", run.workload.batch_size,
-                  run.workload.seq_len, run.workload.past_len, command.options.new_tokens,
-                  name_of(command.options.phase));
+  identity.command = fmt::format("batch {} seq {} past {} new {} phase {}", run.workload.batch_size,
+                                 run.workload.seq_len, run.workload.past_len,
+                                 command.options.new_tokens, name_of(command.options.phase));
   return identity;
 }
 
@@ -382,12 +381,14 @@ void run_measure(MeasureCommand& command) {
   }
   if (command.plan.devices() == 1) {
     refuse_several_processes();
-    measure_each(command, [&] { return measure_one(command); }, true);
+    measure_each(
+        command, [&] { return measure_one(command); }, true);
     return;
   }
   RankRun ranks(command.plan);
   ranks.run([&] {
-    measure_each(command, [&] { return measure_on_ranks(command, ranks); }, ranks.reports());
+    measure_each(
+        command, [&] { return measure_on_ranks(command, ranks); }, ranks.reports());
   });
 }
 

@@ -109,9 +109,8 @@ RankMeasurement rank_of(const json& text) {
 std::string as_bytes(const std::vector<measured::NamedTensor>& tensors) {
   json header = json::array();
   for (const measured::NamedTensor& tensor : tensors) {
-    header.push_back({{"name", tensor.name},
-                      {"shape", tensor.shape},
-                      {"count", tensor.values.size()}});
+    header.push_back(
+        {{"name", tensor.name}, {"shape", tensor.shape}, {"count", tensor.values.size()}});
   }
   std::string bytes = header.dump() + "\n";
   for (const measured::NamedTensor& tensor : tensors) {
@@ -176,7 +175,9 @@ std::string sample_of(const fs::path& files) {
 
 RankRun::RankRun(const ParallelPlan& plan)
     : plan_(describe(plan)), processes_(distributed::Processes::join()) {
-  run([&] { together([&] { rank_ = std::make_unique<distributed::PlannedRank>(*processes_, plan); }); });
+  run([&] {
+    together([&] { rank_ = std::make_unique<distributed::PlannedRank>(*processes_, plan); });
+  });
 }
 
 void RankRun::run(const std::function<void()>& work) {
@@ -193,9 +194,9 @@ void RankRun::run(const std::function<void()>& work) {
     const Error error = current_error();
     const std::string rank =
         fmt::format("rank {} of {}", processes_->world().rank(), processes_->world().size());
-    processes_->abort(print_error({error.code(), error.message(),
-                                   error.where().empty() ? rank : rank + ": " + error.where(),
-                                   error.hint()}));
+    processes_->abort(
+        print_error({error.code(), error.message(),
+                     error.where().empty() ? rank : rank + ": " + error.where(), error.hint()}));
   }
 }
 

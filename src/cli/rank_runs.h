@@ -1,5 +1,5 @@
-// A run over several processes, as a command sees it: agreement before the run, one report after it,
-// one error message if it fails.
+// A run over several processes, as a command sees it: agreement before the run, one report after
+// it, one error message if it fails.
 #pragma once
 
 #include <filesystem>

@@ -6,7 +6,7 @@
 
 namespace headroom::distributed {
 
-std::int64_t launched_processes() {
+std::int64_t launched_processes() noexcept {
   // mpirun of Open MPI; mpiexec of MPICH and srun with PMI; srun with PMIx.
   for (const char* const name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
     const char* const value = std::getenv(name);

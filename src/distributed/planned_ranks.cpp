@@ -77,8 +77,7 @@ void require_runs(const ParallelPlan& plan, const ModelSpec& spec, const Workloa
   }
   PlanChoice choice;
   choice.parallel = plan;
-  ShardingLimits limits =
-      limits_of(build_graph(spec, graph_options(workload)), workload.seq_len);
+  ShardingLimits limits = limits_of(build_graph(spec, graph_options(workload)), workload.seq_len);
   // Engines shard the tokens of a training step only; a prefill runs in the same way.
   if (plan.sequence == SequenceParallel::on && limits.one_stack) limits.training = true;
   if (const auto rule = broken_rule(plan, limits)) {

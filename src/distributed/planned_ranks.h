@@ -11,8 +11,8 @@
 
 namespace headroom::distributed {
 
-/// Throws IllegalPlan if the plan breaks a rule for a forward pass of `workload`; Error{invalid_input}
-/// for a part of a plan that headroom counts and does not run.
+/// Throws IllegalPlan if the plan breaks a rule for a forward pass of `workload`;
+/// Error{invalid_input} for a part of a plan that headroom counts and does not run.
 void require_runs(const ParallelPlan& plan, const ModelSpec& spec, const Workload& workload);
 
 /// The rank of this process: the graph that shard_stage makes for it, and its groups. Ranks are

@@ -38,6 +38,6 @@ class Processes {
 
 /// Processes that the launcher of this one states in its environment: Open MPI, MPICH and Slurm.
 /// 1 without a launcher.
-[[nodiscard]] std::int64_t launched_processes();
+[[nodiscard]] std::int64_t launched_processes() noexcept;
 
 }  // namespace headroom::distributed

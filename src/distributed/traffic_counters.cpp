@@ -44,9 +44,8 @@ void count_traffic_of(MPI_Comm communicator, RankGroup group) {
 }
 
 void stop_counting(MPI_Comm communicator) {
-  std::erase_if(groups(), [&](const CountedGroup& known) {
-    return known.communicator == communicator;
-  });
+  std::erase_if(groups(),
+                [&](const CountedGroup& known) { return known.communicator == communicator; });
 }
 
 std::vector<WireTraffic> counted_traffic() { return rows(); }

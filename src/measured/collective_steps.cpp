@@ -9,8 +9,8 @@
 namespace headroom::measured {
 namespace {
 
-/// Parts of ranks, laid out [ranks, outer, inner] by the communicator and [outer, ranks, inner] in a
-/// tensor. Padding of a row of the tensor, at its end, is left out.
+/// Parts of ranks, laid out [ranks, outer, inner] by the communicator and [outer, ranks, inner] in
+/// a tensor. Padding of a row of the tensor, at its end, is left out.
 struct RankParts {
   std::int64_t ranks = 1;
   std::int64_t outer = 1;
@@ -42,7 +42,8 @@ std::span<const float> values(const float* first, std::int64_t count) {
 
 void require_group(const Communicator* group) {
   if (group != nullptr) return;
-  throw Error(ErrorCode::internal, "a collective of a sharded graph has no ranks to communicate with");
+  throw Error(ErrorCode::internal,
+              "a collective of a sharded graph has no ranks to communicate with");
 }
 
 }  // namespace
@@ -58,8 +59,7 @@ StepBuilder::Run StepBuilder::operator()(const Collective& op) {
     case CollectiveKind::all_reduce:
       return all_reduce(group);
     case CollectiveKind::all_gather:
-      return node_->output == node_->inputs.front() ? gather_features(group)
-                                                    : gather_tokens(group);
+      return node_->output == node_->inputs.front() ? gather_features(group) : gather_tokens(group);
     case CollectiveKind::reduce_scatter:
       return reduce_scatter(group);
     case CollectiveKind::send:
@@ -68,8 +68,8 @@ StepBuilder::Run StepBuilder::operator()(const Collective& op) {
     case CollectiveKind::all_to_all:
       break;
   }
-  throw Error(ErrorCode::invalid_input, "a run has no such collective", block_.path + "." + node_->path,
-              "use fit, which counts it");
+  throw Error(ErrorCode::invalid_input, "a run has no such collective",
+              block_.path + "." + node_->path, "use fit, which counts it");
 }
 
 StepBuilder::Run StepBuilder::all_reduce(Communicator* group) {
@@ -107,8 +107,8 @@ std::shared_ptr<ExpertPlan> StepBuilder::plan_of_all_ranks(std::int64_t ranks) {
   const auto own = plans_.find(node_->inputs.front());
   if (own == plans_.end()) return nullptr;
   const ExpertPlan& plan = *own->second;
-  auto all = std::make_shared<ExpertPlan>(plan.rows * ranks, std::ssize(plan.first) - 1,
-                                          plan.per_token);
+  auto all =
+      std::make_shared<ExpertPlan>(plan.rows * ranks, std::ssize(plan.first) - 1, plan.per_token);
   plans_[node_->output] = all;
   return all;
 }

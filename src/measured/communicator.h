@@ -32,8 +32,8 @@ class Communicator {
   virtual void receive(std::span<float> buffer, std::int64_t from) = 0;
 };
 
-/// All ranks of a run: tokens that a generation chose, agreement on the number of runs, and reports.
-/// A plan counts none of it.
+/// All ranks of a run: tokens that a generation chose, agreement on the number of runs, and
+/// reports. A plan counts none of it.
 class Coordinator {
  public:
   Coordinator() = default;

@@ -95,7 +95,8 @@ SessionOptions session_options(const MeasureOptions& options, const Workload& wo
   return {options.backend,    options.storage,
           row_range_of(run),  workload.batch_size * workload.seq_len,
           workload.attention, options.activations,
-          workload.logits,    head_row_range_of(run), options.rank};
+          workload.logits,    head_row_range_of(run),
+          options.rank};
 }
 
 /// Stores the times of all samples, and the operators of the sample nearest the median.

@@ -41,10 +41,9 @@ int status_of(const std::string& text) { return exit_status(code_of(text)); }
 AgreedError error_of(const std::vector<std::string>& failures, std::size_t worst) {
   const auto [code, message, where, hint] = parts_of(failures[worst]);
   const bool alike = std::ranges::count(failures, failures[worst]) == std::ssize(failures);
-  const std::string place =
-      alike ? where
-            : fmt::format("rank {} of {}{}{}", worst, failures.size(), where.empty() ? "" : ": ",
-                          where);
+  const std::string place = alike ? where
+                                  : fmt::format("rank {} of {}{}{}", worst, failures.size(),
+                                                where.empty() ? "" : ": ", where);
   return {code_of(failures[worst]), message, place, hint};
 }
 
@@ -74,7 +73,6 @@ bool computes_by_row(const Op& op) {
 }
 
 /// Returns whether a norm averages over all heads, which would need the sum of all ranks' squares.
-/// A group norm whose groups are numbers of heads does too: its width mentions none.
 bool normalises_divided(const Node& node) {
   if (const auto* const norm = std::get_if<Norm>(&node.op)) {
     return headroom::detail::mentions_divided(norm->width);
@@ -88,8 +86,7 @@ bool normalises_divided(const Node& node) {
 /// parts for all heads beside parts that each head shares, in one weight.
 bool divides_mixer(const Node& node) {
   const bool mixes = std::holds_alternative<StateSpaceScan>(node.op) ||
-                     std::holds_alternative<GatedDelta>(node.op) ||
-                     std::holds_alternative<GatedLinearRecurrence>(node.op);
+                     std::holds_alternative<GatedDelta>(node.op);
   return mixes && headroom::detail::mentions_divided(node.op);
 }
 
@@ -126,8 +123,7 @@ bool shards_tokens(const RankContext* rank, Phase phase) noexcept {
   return rank != nullptr && rank->sequence == SequenceShards::on && phase != Phase::decode;
 }
 
-void set_token_shards(Bindings& sizes, std::int64_t seq_len, Phase phase,
-                      const RankContext* rank) {
+void set_token_shards(Bindings& sizes, std::int64_t seq_len, Phase phase, const RankContext* rank) {
   const std::int64_t shards = shards_tokens(rank, phase) ? rank->tensor.ranks : 1;
   sizes.set(Symbol::sequence_shard_len, seq_len / shards);
 }

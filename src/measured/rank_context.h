@@ -38,8 +38,8 @@ struct RankContext {
   /// Calls and bytes of this process since its start, counted where it calls the MPI library.
   std::function<std::vector<WireTraffic>()> traffic;
 
-  /// Rank in `world` that chooses the tokens of a generation: the first of the last stage. Ranks are
-  /// numbered tensor first, then pipeline (ParallelPlan).
+  /// Rank in `world` that chooses the tokens of a generation: the first of the last stage. Ranks
+  /// are numbered tensor first, then pipeline (ParallelPlan).
   [[nodiscard]] std::int64_t choosing_rank() const noexcept {
     return (pipeline.ranks - 1) * tensor.ranks;
   }
@@ -52,8 +52,7 @@ struct RankContext {
 [[nodiscard]] bool shards_tokens(const RankContext* rank, Phase phase) noexcept;
 
 /// Binds the length of this rank's shard of `seq_len` tokens.
-void set_token_shards(Bindings& sizes, std::int64_t seq_len, Phase phase,
-                      const RankContext* rank);
+void set_token_shards(Bindings& sizes, std::int64_t seq_len, Phase phase, const RankContext* rank);
 
 /// An error that every rank throws, since one of them failed.
 class AgreedError : public Error {

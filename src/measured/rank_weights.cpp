@@ -101,8 +101,8 @@ class RankWeights final : public WeightSource {
     return *std::ranges::find(model_.weights, path, &Weight::path);
   }
 
-  /// Slices along every dimension. Heads of keys and values are repeated on neighbouring ranks where
-  /// there are more ranks than heads.
+  /// Slices along every dimension. Heads of keys and values are repeated on neighbouring ranks
+  /// where there are more ranks than heads.
   [[nodiscard]] std::vector<Slice> slices_of(const Weight& weight,
                                              const std::vector<std::int64_t>& whole,
                                              const std::vector<std::int64_t>& own) const {
@@ -144,7 +144,8 @@ class RankWeights final : public WeightSource {
     const Slice& slice = slices.front();
     const auto stride = whole.size() / static_cast<std::size_t>(slice.whole);
     const auto own_stride = own.size() / static_cast<std::size_t>(slice.count);
-    const std::int64_t present = std::clamp<std::int64_t>(slice.whole - slice.begin, 0, slice.count);
+    const std::int64_t present =
+        std::clamp<std::int64_t>(slice.whole - slice.begin, 0, slice.count);
     for (std::int64_t i = 0; i < present; ++i) {
       const auto from = whole.subspan(static_cast<std::size_t>(slice.begin + i) * stride, stride);
       const auto to = own.subspan(static_cast<std::size_t>(i) * own_stride, own_stride);

@@ -6,8 +6,8 @@
 
 namespace headroom::measured {
 
-/// A source of a rank's slices of the weights of `whole`, a source of all of them, so that all ranks
-/// together have the weights that one process has. Holds one whole tensor at a time.
+/// A source of a rank's slices of the weights of `whole`, a source of all of them, so that all
+/// ranks together have the weights that one process has. Holds one whole tensor at a time.
 ///
 /// A divided weight is sliced along its divided size: heads, intermediate size or vocabulary, whose
 /// padding is zeros. Biases and position tables of an operator whose outputs are summed over the

@@ -156,11 +156,11 @@ RunMemory memory_of(const ModelSpec& spec, const PlannedRun& run, const RankCont
   Bindings sizes = sizes_of_run(graph, run);
   set_token_shards(sizes, run.workload.seq_len, options.phase, rank);
   RunMemory memory;
-  memory.weights = run.storage == HeldType::stored
-                       ? stored_weight_bytes(spec, graph)
-                       : held_weight_bytes(spec, {run.storage, row_range_of(run),
-                                                  head_row_range_of(run), run.backend},
-                                           rank);
+  memory.weights =
+      run.storage == HeldType::stored
+          ? stored_weight_bytes(spec, graph)
+          : held_weight_bytes(
+                spec, {run.storage, row_range_of(run), head_row_range_of(run), run.backend}, rank);
   memory.activations = product(kFloat32Bytes, arena_floats(graph, sizes));
   memory.kv_cache = cache_bytes(graph, sizes);
   memory.inputs = input_bytes(spec, run.workload);

@@ -41,7 +41,8 @@ struct RunMemory {
   [[nodiscard]] Integer total() const;
 };
 
-/// Counts `run`, or the part of it that `rank` runs. Throws Error{overflow} if a size is above 2^127 - 1.
+/// Counts `run`, or the part of it that `rank` runs. Throws Error{overflow} if a size is above
+/// 2^127 - 1.
 [[nodiscard]] RunMemory memory_of(const ModelSpec& spec, const PlannedRun& run,
                                   const RankContext* rank = nullptr);
 

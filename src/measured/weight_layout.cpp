@@ -69,8 +69,7 @@ Integer held_weight_bytes(const ModelSpec& spec, const HeldLayout& layout,
   const std::vector<Reads> reads = reads_of(spec, graph);
   // Of a pipeline, the first stage stores the weights that no operator reads.
   const bool has_unread = rank == nullptr || rank->pipeline.is_first();
-  const std::size_t of_nodes =
-      graph.weights.size() - (has_unread ? spec.counted_only.size() : 0);
+  const std::size_t of_nodes = graph.weights.size() - (has_unread ? spec.counted_only.size() : 0);
   Integer bytes = 0;
   for (std::size_t i = 0; i < graph.weights.size(); ++i) {
     const bool is_loaded =

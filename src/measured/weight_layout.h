@@ -38,9 +38,9 @@ struct HeldLayout {
   Backend backend = Backend::eigen;
 };
 
-/// Bytes of the weights of `spec` that ModelWeights holds, all or those of `rank`, before layouts pad them: in all layouts
-/// of a GEMM, and beside them where another operator reads them too. HeldType::stored counts as
-/// float32.
+/// Bytes of the weights of `spec` that ModelWeights holds, all or those of `rank`, before layouts
+/// pad them: in all layouts of a GEMM, and beside them where another operator reads them too.
+/// HeldType::stored counts as float32.
 [[nodiscard]] Integer held_weight_bytes(const ModelSpec& spec, const HeldLayout& layout,
                                         const RankContext* rank = nullptr);
 

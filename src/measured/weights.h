@@ -85,7 +85,8 @@ struct WeightOptions {
 /// layer's packing is opaque (oneDNN, many rows).
 class ModelWeights {
  public:
-  /// Loads every weight of the prefill graph, or the rank's slices. Throws Error{invalid_input}, and Interrupted.
+  /// Loads every weight of the prefill graph, or the rank's slices. Throws Error{invalid_input},
+  /// and Interrupted.
   ModelWeights(const ModelSpec& spec, WeightSource& source, const WeightOptions& options);
 
   /// Packed linear layer whose first weight has this path. `layer` is the index in the stack that

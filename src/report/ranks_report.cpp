@@ -1,4 +1,5 @@
-// The ranks of a measurement over several processes: one row per rank, and the traffic between them.
+// The ranks of a measurement over several processes: one row per rank, and the traffic between
+// them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -51,16 +52,30 @@ Table rank_table(const RanksMeasurement& measured) {
 /// Traffic that several ranks have alike.
 struct SharedTraffic {
   WireTraffic traffic;
-  Integer ranks = 0;
+  std::vector<std::int64_t> ranks{};
 };
+
+/// "0–3, 6": ascending numbers, neighbours joined.
+std::string ranges_text(const std::vector<std::int64_t>& numbers) {
+  std::string text;
+  for (std::size_t first = 0; first < numbers.size();) {
+    std::size_t end = first + 1;
+    while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) ++end;
+    if (!text.empty()) text += ", ";
+    text += end - first == 1 ? fmt::format("{}", numbers[first])
+                             : fmt::format("{}–{}", numbers[first], numbers[end - 1]);
+    first = end;
+  }
+  return text;
+}
 
 std::vector<SharedTraffic> shared_traffic(const RanksMeasurement& measured) {
   std::vector<SharedTraffic> rows;
   for (const RankMeasurement& rank : measured.ranks) {
     for (const WireTraffic& traffic : rank.traffic) {
       auto row = std::ranges::find(rows, traffic, &SharedTraffic::traffic);
-      if (row == rows.end()) row = rows.insert(row, {traffic, 0});
-      ++row->ranks;
+      if (row == rows.end()) row = rows.insert(row, {traffic});
+      row->ranks.push_back(rank.rank);
     }
   }
   return rows;
@@ -71,11 +86,11 @@ Table traffic_table(const std::vector<SharedTraffic>& rows) {
   for (const SharedTraffic& row : rows) most = std::max(most, Integer{row.traffic.bytes});
   Table table;
   table.columns = {words_column("group", "Group"), words_column("collective", "Collective"),
-                   number_column("ranks", "Ranks"), number_column("calls", "Calls per rank"),
-                   number_column("bytes", "Payload per rank", in_unit(byte_unit(most), 2))};
+                   words_column("ranks", "Ranks"), number_column("calls", "Calls of each"),
+                   number_column("bytes", "Payload of each", in_unit(byte_unit(most), 2))};
   for (const SharedTraffic& row : rows) {
     table.rows.push_back({std::string(name_of(row.traffic.group)),
-                          std::string(name_of(row.traffic.kind)), row.ranks,
+                          std::string(name_of(row.traffic.kind)), ranges_text(row.ranks),
                           Integer{row.traffic.calls}, Integer{row.traffic.bytes}});
   }
   return table;
@@ -113,9 +128,9 @@ void add_ranks(const RanksMeasurement& measured, Document& document) {
   document.blocks.emplace_back(Heading{fmt::format("Ranks of {}", measured.plan)});
   document.blocks.push_back(rank_table(measured));
   const RankMeasurement& slowest = measured.slowest();
-  document.add_line("slowest", fmt::format("rank {}: {}, of which {} in communication",
-                                           slowest.rank, duration(slowest.time_s),
-                                           duration(slowest.communication_s)));
+  document.add_line("slowest",
+                    fmt::format("rank {}: {}, of which {} in communication", slowest.rank,
+                                duration(slowest.time_s), duration(slowest.communication_s)));
   const std::vector<SharedTraffic> traffic = shared_traffic(measured);
   if (!traffic.empty()) document.blocks.push_back(traffic_table(traffic));
 }

@@ -87,8 +87,8 @@ void compare_traffic(std::vector<WireTraffic> counted, const std::vector<WireTra
   const auto list = [](const std::vector<WireTraffic>& rows) {
     std::string text;
     for (const WireTraffic& row : rows) {
-      text += fmt::format(" {} {} {}×{}", name_of(row.group), name_of(row.kind), row.calls,
-                          row.bytes);
+      text +=
+          fmt::format(" {} {} {}×{}", name_of(row.group), name_of(row.kind), row.calls, row.bytes);
     }
     return text;
   };
@@ -220,8 +220,8 @@ std::vector<fs::path> models_in(const std::vector<std::string>& folders) {
   std::vector<fs::path> models;
   for (const std::string& folder : folders) {
     for (const auto& entry : fs::directory_iterator(folder)) {
-      const bool is_model = fs::exists(entry.path() / "inputs.json") &&
-                            fs::exists(entry.path() / "config.json");
+      const bool is_model =
+          fs::exists(entry.path() / "inputs.json") && fs::exists(entry.path() / "config.json");
       if (is_model) models.push_back(entry.path());
     }
   }

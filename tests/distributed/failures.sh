@@ -45,11 +45,11 @@ expect 'another model' 2 'rank 1 of 2: runs another model than rank 0'
 run -n 2 "${measure[@]}" --tp 2 --batch 100000000
 expect 'too little memory on all ranks' 3 'a run needs at least'
 
-run -n 1 "${measure[@]}" --tp 2 --batch 20000 : -n 1 bash -c "ulimit -v 900000; exec \"\$@\"" - \
-  "${measure[@]}" --tp 2 --batch 20000
+run -n 1 "${measure[@]}" --tp 2 --batch 40000 : -n 1 bash -c "ulimit -v 700000; exec \"\$@\"" - \
+  "${measure[@]}" --tp 2 --batch 40000
 expect 'too little memory on one rank' 3 'rank 1 of 2'
 
-run -n 2 "$headroom" measure bert-tiny --tp 3
+run -n 3 "$headroom" measure bert-tiny --tp 3
 expect 'an illegal plan' 2 '--tp 3'
 
 run -n 2 "$headroom" measure bert-tiny --runs 1
@@ -63,8 +63,7 @@ timeout 60 mpirun "${options[@]}" -n 2 "$headroom" measure bert-tiny --tp 2 --th
   --runs 1000000 --seq 8 >"$folder/out" 2>"$folder/err" </dev/null &
 job=$!
 sleep 3
-victim=$(pgrep -P "$job" -f 'measure bert-tiny' | tail -1)
-[[ -n $victim ]] || victim=$(pgrep -P "$(pgrep -P "$job" | head -1)" | tail -1)
+victim=$(pgrep -P "$(pgrep -P "$job")" -f 'measure bert-tiny' | tail -1)
 killed=$SECONDS
 kill -KILL "$victim"
 wait "$job"
