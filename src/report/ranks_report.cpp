@@ -103,6 +103,10 @@ Json to_json(const WireTraffic& traffic) {
           {"bytes", traffic.bytes}};
 }
 
+Json bytes_or_null(const std::optional<std::int64_t>& bytes) {
+  return bytes ? Json(*bytes) : Json(nullptr);
+}
+
 Json to_json(const RankMeasurement& rank) {
   Json json{{"rank", rank.rank},
             {"stage", rank.stage},
@@ -116,7 +120,7 @@ Json to_json(const RankMeasurement& rank) {
             {"kv_cache_bytes", rank.counted.kv_cache_bytes},
             {"arena_peak_bytes", rank.memory.arena_peak_bytes},
             {"weights_held_bytes", rank.memory.weights_held_bytes},
-            {"rss_peak_bytes", json_or_null(rank.memory.rss_peak_bytes)},
+            {"rss_peak_bytes", bytes_or_null(rank.memory.rss_peak_bytes)},
             {"traffic", Json::array()}};
   for (const WireTraffic& traffic : rank.traffic) json["traffic"].push_back(to_json(traffic));
   return json;
