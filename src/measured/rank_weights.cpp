@@ -84,7 +84,7 @@ class RankWeights final : public WeightSource {
                             std::int64_t layer) override {
     const bool elsewhere = !rank_.tensor.is_first() && summed_once_.contains(weight.path);
     if (elsewhere) return AlignedVector<float>(product(shape));
-    const Weight& full = model_weight(weight.path);
+    const Weight& full = model_weight(weight);
     const std::vector<std::int64_t> sizes = sizes_of(full, model_.sizes);
     AlignedVector<float> values = whole_.load(full, sizes, layer);
     if (sizes == shape) return values;
@@ -97,8 +97,12 @@ class RankWeights final : public WeightSource {
  private:
   [[nodiscard]] Graph graph() const { return rank_.shard(model_); }
 
-  [[nodiscard]] const Weight& model_weight(const std::string& path) const {
-    return *std::ranges::find(model_.weights, path, &Weight::path);
+  /// The weight of the whole model that `own` is a part of. Layers of several kinds have weights of
+  /// one path, with shapes of their own; a plan changes no formula of a shape.
+  [[nodiscard]] const Weight& model_weight(const Weight& own) const {
+    return *std::ranges::find_if(model_.weights, [&](const Weight& weight) {
+      return weight.path == own.path && weight.shape == own.shape;
+    });
   }
 
   /// Slices along every dimension. Heads of keys and values are repeated on neighbouring ranks
