@@ -7,8 +7,8 @@
 namespace headroom::distributed {
 
 std::int64_t launched_processes() noexcept {
-  // mpirun of Open MPI; mpiexec of MPICH and srun with PMI; srun with PMIx.
-  for (const char* const name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
+  // mpirun of Open MPI; mpiexec of MPICH, and srun with PMI; srun with PMIx.
+  for (const char* const name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}) {
     const char* const value = std::getenv(name);
     if (value == nullptr) continue;
     const std::string_view text(value);

@@ -3,6 +3,7 @@
 #include <mpi.h>
 
 #include <array>
+#include <cstdlib>
 #include <limits>
 #include <numeric>
 
@@ -138,6 +139,14 @@ class MpiProcesses final : public Processes {
 
 }  // namespace
 
-std::unique_ptr<Processes> Processes::join() { return std::make_unique<MpiProcesses>(); }
+std::unique_ptr<Processes> Processes::join() {
+  int joined = 0;
+  MPI_Initialized(&joined);
+  if (joined != 0) {
+    throw Error(ErrorCode::invalid_input, "a program joins its processes once", {},
+                "start another one for the next run");
+  }
+  return std::make_unique<MpiProcesses>();
+}
 
 }  // namespace headroom::distributed
