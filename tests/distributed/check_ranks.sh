@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# mpirun.sh PROCESSES COMMAND...: starts the command on this machine, more processes than processors
-# if need be. Prints SKIPPED where mpirun is absent.
+# check_ranks.sh PROCESSES COMMAND...: starts the command on this machine, with more processes than
+# processors if need be. Prints SKIPPED where mpirun is absent.
 set -euo pipefail
 command -v mpirun >/dev/null || { echo 'SKIPPED: no mpirun; install openmpi-bin'; exit 0; }
 options=(--oversubscribe --bind-to none)
