@@ -34,7 +34,7 @@ Table rank_table(const RanksMeasurement& measured) {
                    number_column("stage", "Stage"),
                    number_column("tensor_rank", "TP"),
                    milliseconds_column("time_s", "Time"),
-                   milliseconds_column("communication_s", "Communication"),
+                   milliseconds_column("communication_s", "Comm."),
                    number_column("matrix_flops", "Matrix", {"[GFLOP]", 3, kBillion}),
                    bytes_column("weight_bytes", "Weights", measured, weights),
                    bytes_column("kv_cache_bytes", "KV-cache", measured, cache),
