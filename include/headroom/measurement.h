@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "headroom/model_source.h"
+#include "headroom/op.h"
 #include "headroom/workload.h"
 
 namespace headroom {
@@ -92,6 +93,39 @@ struct MachineContext {
 /// Why times measured in `context` are not the machine's own; empty if they are.
 [[nodiscard]] std::string disturbance_of(const MachineContext& context);
 
+/// Calls of one collective by one rank in one run, and the bytes that it handed to them: the buffer
+/// of an all-reduce or a send, this rank's shard of an all-gather or a reduce-scatter. It is no
+/// volume on links, which depends on the algorithm that the library chooses.
+struct WireTraffic {
+  RankGroup group = RankGroup::tensor;
+  CollectiveKind kind = CollectiveKind::none;
+  std::int64_t calls = 0;
+  std::int64_t bytes = 0;
+  bool operator==(const WireTraffic&) const = default;
+};
+
+/// Place and work of one process in a run over several.
+struct RankMeasurement {
+  std::int64_t rank = 0;
+  std::int64_t stage = 0;        ///< of the pipeline
+  std::int64_t tensor_rank = 0;  ///< in its stage
+  std::string host;
+  double time_s = 0;           ///< median, from the common start of a run to this rank's end
+  double communication_s = 0;  ///< of it, in collectives: transfer, and waiting for other ranks
+  MeasuredCounts counted;
+  MeasuredMemory memory;
+  std::vector<WireTraffic> traffic;
+};
+
+/// A run over several processes.
+struct RanksMeasurement {
+  std::string plan;  ///< "tp 2 · pp 2"
+  std::vector<RankMeasurement> ranks;
+
+  /// The rank that computed longest: the others wait for it.
+  [[nodiscard]] const RankMeasurement& slowest() const;
+};
+
 /// Name of headroom as an engine.
 inline constexpr std::string_view kOwnEngine = "headroom";
 
@@ -113,6 +147,9 @@ struct Measurement {
   std::vector<OperatorMeasurement> operators;
   /// Tokens that a generation chose, of each sequence; empty unless asked for.
   std::vector<std::vector<std::int64_t>> generated_ids{};
+  /// All ranks of a run over several processes; the fields above are those of rank 0, its time that
+  /// of the whole run. Empty on one process.
+  std::optional<RanksMeasurement> ranks{};
   MachineContext context;
   std::vector<std::string> warnings;
   bool interrupted = false;  ///< ended by a signal: has the runs completed before

@@ -27,6 +27,11 @@ std::string_view name_of(MeasuredPhase phase) noexcept {
   return "generate";
 }
 
+const RankMeasurement& RanksMeasurement::slowest() const {
+  return *std::ranges::max_element(
+      ranks, {}, [](const RankMeasurement& rank) { return rank.time_s - rank.communication_s; });
+}
+
 TimeStatistics summarize(std::vector<double> samples_s) {
   TimeStatistics statistics;
   statistics.median_s = median_of(samples_s);

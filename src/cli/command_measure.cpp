@@ -2,10 +2,14 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <optional>
 
 #include "commands.h"
+#include "commit.h"
 #include "gguf.h"
+#include "headroom/analysis.h"
 #include "headroom/error.h"
 #include "headroom/model_source.h"
 #include "interruption.h"
@@ -13,6 +17,7 @@
 #include "model_reading.h"
 #include "output.h"
 #include "progress.h"
+#include "rank_runs.h"
 #include "run_options.h"
 #include "safetensors_writer.h"
 #include "session.h"
@@ -20,6 +25,7 @@
 #include "type_options.h"
 #include "user_settings.h"
 #include "variations.h"
+#include "version.h"
 
 namespace headroom::cli {
 namespace {
@@ -42,6 +48,7 @@ struct MeasureCommand {
   OutputOptions output;
   RunOptions run;
   std::vector<Option> sizes;
+  ParallelPlan plan;
 };
 
 /// File or folder of the weights: by default the model's own. Empty for random ones.
@@ -240,20 +247,34 @@ Measurement measure_and_save(MeasureCommand& command, Model model, const Workloa
   return measurement;
 }
 
-Measured measure_one(MeasureCommand command) {
+/// A command whose model and inputs are read.
+struct PreparedRun {
+  Model model;
+  fs::path weights;
+  measured::InputFile file;
+  Workload workload;
+};
+
+PreparedRun prepare(MeasureCommand& command) {
   fill_in_threads(command.options.threads);
-  Model model = command.reading.load(command.model);
-  measured::require_runnable(model.spec);
-  const std::string name_note = model.name_note;
-  const fs::path weights = weight_files(command, model);
-  const bool is_gguf = checkpoint::is_gguf(weights);
-  if (is_gguf) {
-    RopeSpec& rope = model.spec.position.rope;
-    rope = detail::with_stored_factors(std::move(rope), weights);
+  PreparedRun run;
+  run.model = command.reading.load(command.model);
+  measured::require_runnable(run.model.spec);
+  run.weights = weight_files(command, run.model);
+  if (checkpoint::is_gguf(run.weights)) {
+    RopeSpec& rope = run.model.spec.position.rope;
+    rope = detail::with_stored_factors(std::move(rope), run.weights);
   }
-  measured::InputFile file = read_input(command, model.spec);
-  const Workload workload = workload_of_inputs(command, model.spec, file);
-  choose_storage(command, workload, weights, model);
+  run.file = read_input(command, run.model.spec);
+  run.workload = workload_of_inputs(command, run.model.spec, run.file);
+  choose_storage(command, run.workload, run.weights, run.model);
+  return run;
+}
+
+Measured measure_one(MeasureCommand command) {
+  auto [model, weights, file, workload] = prepare(command);
+  const std::string name_note = model.name_note;
+  const bool is_gguf = checkpoint::is_gguf(weights);
   std::vector<std::string> notes = notes_on_run(model.spec, workload);
   Measurement measurement =
       measure_and_save(command, std::move(model), workload, weights, std::move(file));
@@ -269,6 +290,84 @@ Measured measure_one(MeasureCommand command) {
   return {std::move(measurement), std::move(notes)};
 }
 
+/// Throws Error{invalid_input} for a run that several processes cannot make.
+void require_runs_on_ranks(const MeasureCommand& command, const PreparedRun& run) {
+  distributed::require_runs(command.plan, run.model.spec, run.workload);
+  if (command.options.storage == measured::HeldType::stored) {
+    throw_invalid_input("weights in blocks run on one process",
+                        "use safetensors, or --weights float32 with --checkpoint random");
+  }
+}
+
+RankIdentity identity_of(const MeasureCommand& command, const PreparedRun& run) {
+  RankIdentity identity;
+  identity.build = fmt::format("{} {}", kVersion, kCommit);
+  const Graph graph = build_graph(run.model.spec, all_parts());
+  identity.model = fmt::format("{} of {} parameters", run.model.spec.name,
+                               count_parameters(graph).total.evaluate(graph.sizes));
+  identity.weights = run.weights.empty() ? fmt::format("seed {}", command.options.seed)
+                                         : fmt::format("files {}", sample_of(run.weights));
+  identity.command = fmt::format("batch {} seq {} past {} new {} phase {}", run.workload.batch_size,
+                                 run.workload.seq_len, run.workload.past_len,
+                                 command.options.new_tokens, name_of(command.options.phase));
+  return identity;
+}
+
+/// Measures one model over the processes of the plan.
+Measured measure_on_ranks(MeasureCommand command, RankRun& ranks) {
+  PreparedRun run;
+  std::optional<detail::OutputFile> saved;
+  ranks.together([&] {
+    run = prepare(command);
+    require_runs_on_ranks(command, run);
+    if (ranks.reports()) saved = open_saved(command);
+  });
+  ranks.require_equal(identity_of(command, run));
+  measured::MeasureOptions& options = command.options;
+  options.rank = &ranks.context();
+  std::vector<std::string> notes = notes_on_run(run.model.spec, run.workload);
+  std::optional<measured::ModelInputs> given;
+  if (run.file.inputs.main.batch > 0) given = std::move(run.file.inputs);
+  measured::RunOutputs kept;
+  measured::OutputObserver keep;
+  if (!command.save_output.empty() || command.show_tokens) {
+    options.outputs = measured::KeptOutputs::all;
+    keep = [&](measured::RunOutputs outputs) { kept = std::move(outputs); };
+  }
+  const auto weights = open_weights(run.weights, options, run.model.spec);
+  const auto no_progress = [](int /*done*/, int /*at_most*/) { return true; };
+  Measurement measurement = measured::measure(std::move(run.model), run.workload, *weights,
+                                              std::move(given), options, no_progress, keep);
+  ranks.gather(measurement);
+  if (!command.save_output.empty()) kept.tensors = ranks.gather(std::move(kept.tensors));
+  if (saved) checkpoint::write_safetensors(*saved, tensors_of(kept));
+  if (command.show_tokens) measurement.generated_ids = std::move(kept.generated_ids);
+  notes.insert(notes.end(), measurement.warnings.begin(), measurement.warnings.end());
+  return {std::move(measurement), std::move(notes)};
+}
+
+/// Measures every model and workload with `measure`, and writes one report, if this process does.
+void measure_each(MeasureCommand& command, const std::function<Measured()>& measure, bool reports) {
+  std::optional<ReportOutput> output;
+  if (reports) output.emplace(command.output);
+  detail::end_at_next_step();
+  JoinedReports joined(format_of(command.output));
+  std::vector<std::string> notes;
+  bool interrupted = false;
+  for_each_model(command.models, command.variations,
+                 [&](const std::string& model, const VariedValues& varied) {
+                   if (interrupted) return;
+                   command.model = model;
+                   const Measured one = measure();
+                   interrupted = one.measurement.interrupted;
+                   joined.add(
+                       render(one.measurement, render_options(command.output, Detail::summary)),
+                       varied);
+                   add_new_notes(one.notes, notes);
+                 });
+  if (output) output->write(joined.text(), notes);
+}
+
 void run_measure(MeasureCommand& command) {
   refuse_ignored_options(command.run, command.options.phase);
   if (!command.input.empty() || !command.tokens.empty()) {
@@ -280,23 +379,17 @@ void run_measure(MeasureCommand& command) {
     throw_invalid_input("--save-output writes the outputs of one model",
                         "measure the models one by one");
   }
-  ReportOutput output(command.output);
-  detail::end_at_next_step();
-  JoinedReports reports(format_of(command.output));
-  std::vector<std::string> notes;
-  bool interrupted = false;
-  for_each_model(command.models, command.variations,
-                 [&](const std::string& model, const VariedValues& varied) {
-                   if (interrupted) return;
-                   command.model = model;
-                   const Measured one = measure_one(command);
-                   interrupted = one.measurement.interrupted;
-                   reports.add(
-                       render(one.measurement, render_options(command.output, Detail::summary)),
-                       varied);
-                   add_new_notes(one.notes, notes);
-                 });
-  output.write(reports.text(), notes);
+  if (command.plan.devices() == 1) {
+    refuse_several_processes();
+    measure_each(
+        command, [&] { return measure_one(command); }, true);
+    return;
+  }
+  RankRun ranks(command.plan);
+  ranks.run([&] {
+    measure_each(
+        command, [&] { return measure_on_ranks(command, ranks); }, ranks.reports());
+  });
 }
 
 /// The type `word` of --weights. Files, which it once took, are refused with their own option.
@@ -367,6 +460,7 @@ void add_measure(Command root) {
   options->sizes = add_inference_options(command, options->request, options->variations).sizes;
   options->run = add_run_options(command, options->options, options->variations);
   add_measure_options(command, *options);
+  add_rank_options(command, options->plan);
   add_output_options(command, options->output, "--output,-o", TraceFormat::offered);
   command.set_footer(
       "Examples:\n"
@@ -374,7 +468,8 @@ void add_measure(Command root) {
       "  headroom measure bert-base gpt2 --threads 1,2 --seq 128,512\n"
       "  headroom measure gpt2 --phase decode --past 255 --threads 1\n"
       "  headroom measure gpt2 --phase generate --seq 64 --new-tokens 32\n"
-      "  headroom measure ./my-model --input inputs.json --save-output out.safetensors");
+      "  headroom measure ./my-model --input inputs.json --save-output out.safetensors\n"
+      "  mpirun -n 4 headroom measure gpt2 --tp 2 --pp 2");
   command.on_run([options] { run_measure(*options); });
 }
 

@@ -1,38 +1,22 @@
 // Runs the command line, and turns every error into a message and an exit status.
-#include <fmt/format.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <new>
-#include <sstream>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "headroom/error.h"
 #include "interruption.h"
 #include "output.h"
 #include "program.h"
-#include "setting_options.h"
+#include "rank_runs.h"
 #include "standard_streams.h"
 #include "user_settings.h"
 #include "utf8.h"
 
 namespace headroom::cli {
 namespace {
-
-int print_error(const Error& error) {
-  write_labelled("headroom: error: ", detail::printable(with_options(error.what())));
-  std::string_view label = "  hint: ";
-  std::istringstream hint(with_options(error.hint()));
-  for (std::string line; std::getline(hint, line);) {
-    if (line.empty()) continue;
-    write_labelled(std::string(std::exchange(label, "        ")), detail::printable(line));
-  }
-  return exit_status(error.code());
-}
 
 int run_to_the_end(const std::vector<std::string>& arguments) {
   const UserSettings settings = read_user_settings();
@@ -68,6 +52,8 @@ int main(int argc, char** argv) {
   } catch (const headroom::detail::Interrupted&) {
     headroom::cli::write_standard_error("headroom: interrupted before there was a result\n");
     return headroom::detail::exit_status_of_signal(headroom::detail::interruption());
+  } catch (const headroom::cli::EndQuietly& end) {
+    return end.status;
   } catch (...) {
     return headroom::cli::print_error(headroom::cli::current_error());
   }

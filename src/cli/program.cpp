@@ -3,10 +3,15 @@
 #include <exception>
 #include <filesystem>
 #include <new>
+#include <sstream>
+#include <string_view>
+#include <utility>
 
 #include "commands.h"
 #include "output.h"
 #include "plan_violations.h"
+#include "setting_options.h"
+#include "utf8.h"
 #include "version.h"
 
 namespace headroom::cli {
@@ -72,6 +77,17 @@ CommandSummary describe_program() {
   int status = 0;
   add_commands(application.root(), status);
   return application.root().summary();
+}
+
+int print_error(const Error& error) {
+  write_labelled("headroom: error: ", detail::printable(with_options(error.what())));
+  std::string_view label = "  hint: ";
+  std::istringstream hint(with_options(error.hint()));
+  for (std::string line; std::getline(hint, line);) {
+    if (line.empty()) continue;
+    write_labelled(std::string(std::exchange(label, "        ")), detail::printable(line));
+  }
+  return exit_status(error.code());
 }
 
 Error current_error() {

@@ -23,4 +23,7 @@ int run_program(const std::vector<std::string>& arguments, const UserSettings& s
 /// The exception being handled, in the words of the command line. Call in a handler.
 [[nodiscard]] Error current_error();
 
+/// Writes the error and its hint to standard error. Returns its exit status.
+int print_error(const Error& error);
+
 }  // namespace headroom::cli

@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "output_file.h"
+#include "processes.h"
 
 namespace headroom::cli {
 namespace {
@@ -32,9 +33,16 @@ StreamCapture::StreamCapture() noexcept : outer_(t_capture) { t_capture = this; 
 
 StreamCapture::~StreamCapture() { t_capture = outer_; }
 
-bool is_output_terminal() noexcept { return t_capture == nullptr && isatty(STDOUT_FILENO) == 1; }
+// mpirun gives every process a terminal of its own, which is not the reader's.
+bool is_output_terminal() noexcept {
+  return t_capture == nullptr && isatty(STDOUT_FILENO) == 1 &&
+         distributed::launched_processes() == 1;
+}
 
-bool is_error_terminal() noexcept { return t_capture == nullptr && isatty(STDERR_FILENO) == 1; }
+bool is_error_terminal() noexcept {
+  return t_capture == nullptr && isatty(STDERR_FILENO) == 1 &&
+         distributed::launched_processes() == 1;
+}
 
 void prepare_standard_streams() {
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {

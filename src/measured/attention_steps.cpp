@@ -181,7 +181,10 @@ void StepBuilder::apply_score_shaping(AttentionArguments& args, const ScoreShapi
   }
   if (shaping.mask == KeyMask::indexer) args.choice = program_.pointer(node_->inputs.back());
   if (shaping.bias == ScoreBias::alibi) {
-    slopes_ = std::make_shared<const std::vector<float>>(alibi_slopes(shaping.alibi, args.heads));
+    const GroupPosition tensor = tensor_position();
+    std::vector<float> slopes = alibi_slopes(shaping.alibi, args.heads * tensor.ranks);
+    slopes.erase(slopes.begin(), slopes.begin() + tensor.rank * args.heads);
+    slopes_ = std::make_shared<const std::vector<float>>(std::move(slopes));
     args.slopes = slopes_->data();
     args.alibi_order = shaping.alibi.order;
     args.slopes_of_distance = !args.causal;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 
+#include "evaluate.h"
 #include "kernels/elementwise.h"
 #include "kernels/embedding.h"
 #include "kernels/position_table.h"
@@ -77,6 +78,18 @@ std::vector<float> scale_words(TokenEmbeddingArguments& args, const TokenEmbeddi
   return {};
 }
 
+/// The rows [first, first + rows) of a table that ranks divide; those of others are zeros, and the
+/// sum over the ranks is the whole table.
+RowReader rows_of_rank(RowReader own, std::int64_t first, std::int64_t rows, std::int64_t width) {
+  return [=, own = std::move(own)](std::int64_t row, float* to) {
+    if (row >= first && row < first + rows) {
+      own(row - first, to);
+    } else {
+      std::fill_n(to, width, 0.0F);
+    }
+  };
+}
+
 }  // namespace
 
 StepBuilder::Run StepBuilder::operator()(const TokenEmbedding& op) {
@@ -121,8 +134,14 @@ StepBuilder::Run StepBuilder::operator()(const TokenEmbedding& op) {
   // A table of per-layer embeddings may lack the last ids, of images and sound, which read row 0.
   // Source: get_per_layer_inputs of Gemma3nModel, transformers, models/gemma3n.
   const Weight& words = program_.graph_.weights[node_->weights.front()];
-  const std::int64_t rows = integer(words.shape.front());
+  const std::int64_t rows = integer_of(words.shape.front(), program_.whole_sizes_);
   const bool lacks_rows = rows < program_.spec_.embedding.vocab_size;
+  const std::int64_t own_rows = integer(words.shape.front());
+  if (own_rows != rows) {
+    const std::int64_t first = tensor_position().rank * own_rows;
+    args.word_row = rows_of_rank(std::move(args.word_row), first, own_rows, args.width);
+    if (!tensor_position().is_first()) sinusoids.assign(sinusoids.size(), 0.0F);
+  }
   const bool is_decoder = node_->component.stack != StackRole::encoder;
   const std::int64_t moved = args.batch * args.seq_len * args.width * kFloatBytes *
                              static_cast<std::int64_t>(1 + node_->weights.size());
@@ -162,14 +181,20 @@ StepBuilder::Run StepBuilder::operator()(const PositionEmbedding& op) {
   const std::int64_t seq_len = integer(op.seq_len);
   const std::int64_t batch = integer(op.tokens) / seq_len;
   const bool in_encoder = node_->component.stack == StackRole::encoder || is_audio_tower();
+  // With sequence parallelism a rank has `seq_len` tokens of each sequence, the first rank the
+  // first.
+  const bool shards = shards_tokens(program_.rank_, program_.graph_.options.phase);
+  const std::int64_t first_of_rank = shards ? tensor_position().rank * seq_len : 0;
   std::vector<float> sines;
-  if (node_->weights.empty()) sines = computed_positions(spec().position, seq_len, width);
+  if (node_->weights.empty()) {
+    sines = computed_positions(spec().position, first_of_rank + seq_len, width);
+  }
   const float* const stored = sines.empty() ? position_rows(weight_path(0), width) : nullptr;
   return [=, lengths = &program_.lengths_, sines = std::move(sines), copy_input = input_copy(),
           x = output()](std::int64_t /*layer*/) {
     copy_input();
     const float* const table = stored == nullptr ? sines.data() : stored;
-    const std::int64_t first = in_encoder ? 0 : lengths->past;
+    const std::int64_t first = first_of_rank + (in_encoder ? 0 : lengths->past);
     for (std::int64_t b = 0; b < batch; ++b) {
       add_residual(x + b * seq_len * width, table + first * width, seq_len * width);
     }

@@ -63,9 +63,10 @@ CollectedSamples collect_samples(Runner& runner, const MeasureOptions& options,
         !add_run(runner, collected.samples) || (!observer(run, max_runs) && run < max_runs);
     if (collected.interrupted) break;
     times.push_back(collected.samples.back().total_s);
-    const bool enough =
-        !options.runs && (is_steady(times) || seconds_since(start) > kMaxRunSeconds);
-    if (enough) break;
+    std::int64_t enough =
+        !options.runs && (is_steady(times) || seconds_since(start) > kMaxRunSeconds) ? 1 : 0;
+    if (options.rank != nullptr) options.rank->world->broadcast({&enough, 1}, 0);
+    if (enough != 0) break;
   }
   return collected;
 }
@@ -94,7 +95,8 @@ SessionOptions session_options(const MeasureOptions& options, const Workload& wo
   return {options.backend,    options.storage,
           row_range_of(run),  workload.batch_size * workload.seq_len,
           workload.attention, options.activations,
-          workload.logits,    head_row_range_of(run)};
+          workload.logits,    head_row_range_of(run),
+          options.rank};
 }
 
 /// Stores the times of all samples, and the operators of the sample nearest the median.
@@ -153,6 +155,40 @@ std::string_view name_of(ActivationPath path) {
 
 std::string reason_not_run(const ModelSpec& spec) { return spec.not_run; }
 
+namespace {
+
+/// This rank's part of the measurement.
+RankMeasurement rank_measurement(const RankContext& rank, const std::vector<Sample>& samples,
+                                 const Measurement& measurement) {
+  RankMeasurement own;
+  own.rank = rank.world->rank();
+  own.stage = rank.pipeline.rank;
+  own.tensor_rank = rank.tensor.rank;
+  std::vector<double> times;
+  std::vector<double> communication;
+  for (const Sample& sample : samples) {
+    times.push_back(sample.rank_s);
+    communication.push_back(sample.communication_s);
+  }
+  own.time_s = summarize(std::move(times)).median_s;
+  own.communication_s = summarize(std::move(communication)).median_s;
+  own.counted = measurement.counted;
+  own.memory = measurement.memory;
+  own.traffic = samples.back().traffic;
+  return own;
+}
+
+/// Runs `prepare`, on all ranks together if there are several.
+void prepare_together(const RankContext* rank, const std::function<void()>& prepare) {
+  if (rank == nullptr) {
+    prepare();
+  } else {
+    run_together(*rank->world, prepare);
+  }
+}
+
+}  // namespace
+
 PlannedRun planned_run(const Workload& workload, const MeasureOptions& options) {
   const bool generates = options.phase == MeasuredPhase::generate;
   return {workload, generates ? options.new_tokens : 0, options.storage, options.outputs,
@@ -171,7 +207,9 @@ Measurement measure(Model model, const Workload& workload, WeightSource& source,
                     std::optional<ModelInputs> given, const MeasureOptions& options,
                     const RunObserver& observer, const OutputObserver& outputs) {
   require_runnable(model.spec);
-  require_run_fits(model.spec, planned_run(workload, options), memory_limit());
+  prepare_together(options.rank, [&] {
+    require_run_fits(model.spec, planned_run(workload, options), memory_limit(), options.rank);
+  });
   if (options.threads > 0) omp_set_num_threads(options.threads);
   Measurement measurement;
   measurement.context = machine_context(omp_get_max_threads(), options.backend);
@@ -181,13 +219,24 @@ Measurement measure(Model model, const Workload& workload, WeightSource& source,
   const CpuWatch watch;
   reset_peak_resident();
   measurement.memory.rss_before_bytes = resident_bytes();
-  const Session session(model.spec, source, session_options(options, workload));
-  Runner runner(session, options, workload, std::move(inputs));
+  std::optional<Session> prepared;
+  std::optional<Runner> ready;
+  prepare_together(options.rank, [&] {
+    const Session& loaded =
+        prepared.emplace(model.spec, source, session_options(options, workload));
+    ready.emplace(loaded, options, workload, std::move(inputs));
+  });
+  const Session& session = *prepared;
+  Runner& runner = *ready;
   const CollectedSamples collected = collect_samples(runner, options, observer);
   store_times(collected.samples, options, measurement);
   measurement.interrupted = collected.interrupted;
   measurement.context.other_programs_cpus = watch.other_programs_cpus();
   store_counts(session.weights(), runner, measurement);
+  if (options.rank != nullptr) {
+    measurement.ranks.emplace().ranks.push_back(
+        rank_measurement(*options.rank, collected.samples, measurement));
+  }
   if (outputs && !collected.interrupted) outputs(runner.outputs(model.spec));
   if (holds_blocks(measurement)) measurement.activations = name_of(options.activations);
   measurement.engine = kOwnEngine;

@@ -25,6 +25,7 @@ struct MeasureOptions {
   std::uint64_t seed = 1;                             ///< seed of random weights and inputs
   std::int64_t new_tokens = 32;                       ///< generate only
   KeptOutputs outputs = KeptOutputs::none;            ///< that are kept, besides
+  const RankContext* rank = nullptr;                  ///< place in a sharded run; null: one process
 };
 
 /// Why the model is counted but cannot be run; empty if it can.

@@ -16,7 +16,7 @@
 #include "step_builder.h"
 
 namespace headroom::measured {
-Bindings sizes_at(const Graph& graph, const Lengths& lengths) {
+Bindings sizes_at(const Graph& graph, const Lengths& lengths, const RankContext* rank) {
   Workload workload;
   workload.batch_size = lengths.batch;
   workload.seq_len = lengths.seq_len;
@@ -25,7 +25,9 @@ Bindings sizes_at(const Graph& graph, const Lengths& lengths) {
   workload.images.totals = lengths.images;
   workload.audio.totals = lengths.audio;
   workload.global_tokens = lengths.global_tokens;
-  return bindings_of(workload, graph);
+  Bindings sizes = bindings_of(workload, graph);
+  set_token_shards(sizes, lengths.seq_len, graph.options.phase, rank);
+  return sizes;
 }
 
 KvCache::KvCache(const Graph& graph, const Bindings& sizes) {
@@ -67,18 +69,20 @@ void KvCache::fill(std::uint64_t seed) {
 }
 
 Program::Program(const ModelSpec& spec, Graph graph, const ModelWeights& weights, KvCache& cache,
-                 const ModelInputs& inputs, const Lengths& lengths)
+                 const ModelInputs& inputs, const Lengths& lengths, const RankContext* rank)
     : spec_(spec),
-      graph_(std::move(graph)),
+      rank_(rank),
+      whole_sizes_(graph.sizes),
+      graph_(graph_of_rank(std::move(graph), rank)),
       weights_(weights),
       cache_(cache),
       inputs_(inputs),
       lengths_(lengths),
-      sizes_(sizes_at(graph_, lengths)),
+      sizes_(sizes_at(graph_, lengths, rank)),
       plan_(plan_memory(graph_, sizes_)),
       arena_(static_cast<std::size_t>(plan_.arena_floats)),
-      hidden_input_(inputs.hidden_states.begin(), inputs.hidden_states.end()),
-      encoder_input_(inputs.encoder_hidden_states.begin(), inputs.encoder_hidden_states.end()) {
+      hidden_input_(input_buffer(0, inputs.hidden_states)),
+      encoder_input_(input_buffer(1, inputs.encoder_hidden_states)) {
   require_positions(spec, lengths.capacity, lengths.enc_seq_len);
   if (spec.tower) tower_ = encoder_of(*spec.tower);
   if (spec.audio_tower) audio_tower_ = encoder_of(*spec.audio_tower);
@@ -109,6 +113,33 @@ float* Program::pointer(TensorId tensor) {
   return offset == MemoryPlan::kNotInArena ? nullptr : arena_.data() + offset;
 }
 
+AlignedVector<float> Program::input_buffer(std::size_t index,
+                                           const std::vector<float>& given) const {
+  const bool receives = rank_ != nullptr && !rank_->pipeline.is_first();
+  if (!receives) return {given.begin(), given.end()};
+  if (index >= graph_.inputs.size()) return {};
+  const Tensor& tensor = graph_.tensors[graph_.inputs[index]];
+  return AlignedVector<float>(static_cast<std::size_t>(integer_of(tensor.elements(), sizes_)));
+}
+
+void Program::receive_inputs() {
+  const auto start = Clock::now();
+  for (AlignedVector<float>* const buffer : {&hidden_input_, &encoder_input_}) {
+    if (!buffer->empty()) rank_->pipeline_group->receive(*buffer, rank_->pipeline.rank - 1);
+  }
+  receive_time_ = Clock::now() - start;
+}
+
+std::chrono::nanoseconds Program::communication_time() const {
+  std::chrono::nanoseconds sum = receive_time_;
+  for (const ProgramBlock& block : blocks_) {
+    for (std::size_t i = 0; i < block.steps.size(); ++i) {
+      if (std::holds_alternative<Collective>(block.steps[i].node->op)) sum += block.times[i];
+    }
+  }
+  return sum;
+}
+
 void Program::build_blocks() {
   for (const Block& block : graph_.blocks) {
     ProgramBlock prepared;
@@ -127,7 +158,11 @@ void Program::build_blocks() {
 }
 
 void Program::run(const BlockObserver& observer) {
-  std::ranges::copy(inputs_.hidden_states, hidden_input_.begin());
+  if (rank_ != nullptr && !rank_->pipeline.is_first()) {
+    receive_inputs();
+  } else {
+    std::ranges::copy(inputs_.hidden_states, hidden_input_.begin());
+  }
   for (ProgramBlock& block : blocks_) {
     std::ranges::fill(block.counts, StepCount{});
     std::ranges::fill(block.times, std::chrono::nanoseconds{0});
@@ -179,7 +214,10 @@ const float* Program::output(const std::string& name) const {
     for (const Node& node : block.nodes) {
       // Operators that modify the output belong to it: logits.scale, logits.soft_cap.
       const bool belongs = node.path == name || node.path.starts_with(name + ".");
-      if (belongs) found = arena_.data() + plan_.offsets[node.output];
+      if (!belongs) continue;
+      const auto gathered = gathered_outputs_.find(node.output);
+      found = gathered == gathered_outputs_.end() ? arena_.data() + plan_.offsets[node.output]
+                                                  : gathered->second.data();
     }
   }
   return found;

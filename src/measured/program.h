@@ -15,6 +15,7 @@
 #include "headroom/measurement.h"
 #include "inputs.h"
 #include "memory_plan.h"
+#include "rank_context.h"
 #include "weights.h"
 
 namespace headroom::measured {
@@ -88,10 +89,10 @@ using BlockObserver =
 
 class Program {
  public:
-  /// Prepares `graph` for `lengths`; only `past` may change later. `weights`, `cache` and `inputs`
-  /// must outlive the program.
+  /// Prepares `graph`, or the part of it that `rank` runs, for `lengths`; only `past` may change
+  /// later. `weights`, `cache`, `inputs` and `rank` must outlive the program.
   Program(const ModelSpec& spec, Graph graph, const ModelWeights& weights, KvCache& cache,
-          const ModelInputs& inputs, const Lengths& lengths);
+          const ModelInputs& inputs, const Lengths& lengths, const RankContext* rank = nullptr);
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
@@ -101,7 +102,7 @@ class Program {
   /// Sets the number of tokens in the KV-cache.
   void set_past(std::int64_t past) noexcept { lengths_.past = past; }
 
-  /// Output of the operator named `name`, such as "logits"; null if there is none.
+  /// Output of the operator named `name`, such as "logits"; null if this rank has none.
   [[nodiscard]] const float* output(const std::string& name) const;
   /// Tokens per sequence that "logits" has: all new ones, or the last.
   [[nodiscard]] std::int64_t logit_tokens() const noexcept;
@@ -109,6 +110,8 @@ class Program {
   /// Memory allocated by now, without the scratchpad that all GEMMs share.
   [[nodiscard]] AllocatedMemory allocated() const;
   [[nodiscard]] const std::vector<ProgramBlock>& blocks() const noexcept { return blocks_; }
+  /// Time of the last run in collectives: transfer, and waiting for other ranks.
+  [[nodiscard]] std::chrono::nanoseconds communication_time() const;
 
  private:
   friend class StepBuilder;
@@ -117,10 +120,17 @@ class Program {
   [[nodiscard]] std::optional<std::int64_t> source_layer(TensorId tensor, const Block& block,
                                                          const Node& node) const;
   void build_blocks();
+  /// Memory of the graph's inputs: the caller's hidden states, or those of the previous stage.
+  [[nodiscard]] AlignedVector<float> input_buffer(std::size_t index,
+                                                  const std::vector<float>& given) const;
+  /// Receives the graph's inputs from the previous stage, if there is one.
+  void receive_inputs();
 
   const ModelSpec& spec_;
   std::optional<ModelSpec> tower_;        ///< the image encoder as a model
   std::optional<ModelSpec> audio_tower_;  ///< likewise
+  const RankContext* rank_;
+  Bindings whole_sizes_;  ///< of the whole model; a rank has its own in `graph_`
   Graph graph_;
   const ModelWeights& weights_;
   KvCache& cache_;
@@ -136,10 +146,13 @@ class Program {
   Scratch kernel_scratch_;
   Scratch strided_copies_;
   std::vector<ProgramBlock> blocks_;
+  std::map<TensorId, AlignedVector<float>> gathered_outputs_;  ///< of all ranks' features
+  std::chrono::nanoseconds receive_time_{0};
 };
 
 /// Binds all symbols of `graph` at these lengths. Attention sees `capacity` keys, so the plan
 /// covers every step until the cache is full.
-[[nodiscard]] Bindings sizes_at(const Graph& graph, const Lengths& lengths);
+[[nodiscard]] Bindings sizes_at(const Graph& graph, const Lengths& lengths,
+                                const RankContext* rank = nullptr);
 
 }  // namespace headroom::measured

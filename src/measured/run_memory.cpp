@@ -149,16 +149,18 @@ RowRange head_row_range_of(const PlannedRun& run) {
   return last ? range_of(run.workload.batch_size) : row_range_of(run);
 }
 
-RunMemory memory_of(const ModelSpec& spec, const PlannedRun& run) {
+RunMemory memory_of(const ModelSpec& spec, const PlannedRun& run, const RankContext* rank) {
   GraphOptions options = graph_options(run.workload);
   options.latent = LatentAttention::absorbed;
-  const Graph graph = build_graph(spec, options);
-  const Bindings sizes = sizes_of_run(graph, run);
+  const Graph graph = graph_of_rank(build_graph(spec, options), rank);
+  Bindings sizes = sizes_of_run(graph, run);
+  set_token_shards(sizes, run.workload.seq_len, options.phase, rank);
   RunMemory memory;
-  memory.weights = run.storage == HeldType::stored
-                       ? stored_weight_bytes(spec, graph)
-                       : held_weight_bytes(spec, {run.storage, row_range_of(run),
-                                                  head_row_range_of(run), run.backend});
+  memory.weights =
+      run.storage == HeldType::stored
+          ? stored_weight_bytes(spec, graph)
+          : held_weight_bytes(
+                spec, {run.storage, row_range_of(run), head_row_range_of(run), run.backend}, rank);
   memory.activations = product(kFloat32Bytes, arena_floats(graph, sizes));
   memory.kv_cache = cache_bytes(graph, sizes);
   memory.inputs = input_bytes(spec, run.workload);
@@ -199,12 +201,13 @@ std::string remedy_of(const PlannedRun& run, const RunMemory& memory, const Memo
 
 }  // namespace
 
-void require_run_fits(const ModelSpec& spec, const PlannedRun& run, const MemoryLimit& limit) {
+void require_run_fits(const ModelSpec& spec, const PlannedRun& run, const MemoryLimit& limit,
+                      const RankContext* rank) {
   const Workload& workload = run.workload;
   const Integer tokens = checked_add(checked_add(workload.past_len, workload.seq_len),
                                      std::max<std::int64_t>(run.new_tokens, 1) - 1);
   require_positions(spec, tokens, has_encoder_input(spec) ? workload.enc_seq_len : 0);
-  const RunMemory memory = memory_of(spec, run);
+  const RunMemory memory = memory_of(spec, run, rank);
   const Integer bytes = memory.total();
   if (bytes <= limit.bytes) return;
   throw Error(ErrorCode::missing_resource,

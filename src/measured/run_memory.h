@@ -8,6 +8,7 @@
 #include "headroom/workload.h"
 #include "kernels/gemm.h"
 #include "memory_limit.h"
+#include "rank_context.h"
 
 namespace headroom::measured {
 
@@ -40,14 +41,17 @@ struct RunMemory {
   [[nodiscard]] Integer total() const;
 };
 
-/// Counts `run`. Throws Error{overflow} if a size is above 2^127 - 1.
-[[nodiscard]] RunMemory memory_of(const ModelSpec& spec, const PlannedRun& run);
+/// Counts `run`, or the part of it that `rank` runs. Throws Error{overflow} if a size is above
+/// 2^127 - 1.
+[[nodiscard]] RunMemory memory_of(const ModelSpec& spec, const PlannedRun& run,
+                                  const RankContext* rank = nullptr);
 
 /// Throws Error{invalid_input} if a run has more positions than a learned table has rows.
 void require_positions(const ModelSpec& spec, Integer tokens, Integer encoder_tokens);
 
 /// Throws Error{missing_resource} with the memory that `run` needs, the limit and its source, if it
 /// does not fit. Also refuses, as `require_positions`, too many positions.
-void require_run_fits(const ModelSpec& spec, const PlannedRun& run, const MemoryLimit& limit);
+void require_run_fits(const ModelSpec& spec, const PlannedRun& run, const MemoryLimit& limit,
+                      const RankContext* rank = nullptr);
 
 }  // namespace headroom::measured

@@ -24,6 +24,26 @@ void add_operators(const Program& program, std::vector<OperatorMeasurement>& ope
   }
 }
 
+/// Adds the operators and the communication of the program's last run.
+void add_pass(const Program& program, Sample& sample) {
+  add_operators(program, sample.operators);
+  sample.communication_s += std::chrono::duration<double>(program.communication_time()).count();
+}
+
+/// The calls and bytes after `before`.
+std::vector<WireTraffic> traffic_since(const std::vector<WireTraffic>& before,
+                                       std::vector<WireTraffic> after) {
+  for (WireTraffic& row : after) {
+    for (const WireTraffic& earlier : before) {
+      if (earlier.group != row.group || earlier.kind != row.kind) continue;
+      row.calls -= earlier.calls;
+      row.bytes -= earlier.bytes;
+    }
+  }
+  std::erase_if(after, [](const WireTraffic& row) { return row.calls == 0; });
+  return after;
+}
+
 /// Inputs of a decode step after `prompt`: one token per sequence, chosen later.
 ModelInputs decode_inputs(const ModelSpec& spec, const ModelInputs& prompt) {
   ModelInputs next;
@@ -39,7 +59,8 @@ ModelInputs decode_inputs(const ModelSpec& spec, const ModelInputs& prompt) {
 
 Runner::Runner(const Session& session, const MeasureOptions& options, const Workload& workload,
                ModelInputs inputs)
-    : options_(options),
+    : rank_(session.rank()),
+      options_(options),
       inputs_(std::move(inputs)),
       lengths_(lengths_of(session.spec(), inputs_)),
       vocab_size_(session.spec().embedding.vocab_size) {
@@ -81,8 +102,10 @@ void Runner::reset_cache() {
 RunOutputs Runner::outputs(const ModelSpec& spec) {
   reset_cache();
   OutputCollector collector(spec, lengths_);
+  // With sequence parallelism the states between layers are shards of the tokens.
+  const bool whole_states = !shards_tokens(rank_, Phase::prefill);
   const auto layers = [&](const ProgramBlock& block, std::int64_t layer, const float* data) {
-    collector.observe(block, layer, data);
+    if (whole_states) collector.observe(block, layer, data);
   };
   RunOutputs result;
   Program& first = prefill_ != nullptr ? *prefill_ : *decode_;
@@ -99,10 +122,11 @@ RunOutputs Runner::outputs(const ModelSpec& spec) {
     if (&program == &first) result.tensors = std::move(collector).finish(program);
     for (std::size_t b = 0; b < sequences; ++b) {
       const float* const last = last_logits(program, b);
-      logits[b].insert(logits[b].end(), last, last + vocab_size_);
+      if (last != nullptr) logits[b].insert(logits[b].end(), last, last + vocab_size_);
       result.generated_ids[b].push_back(step_inputs_.main.ids[b]);
     }
   });
+  if (logits.front().empty()) return result;
   NamedTensor all{"generated_logits", {std::ssize(logits), options_.new_tokens, vocab_size_}, {}};
   for (const std::vector<float>& of_one : logits) {
     all.values.insert(all.values.end(), of_one.begin(), of_one.end());
@@ -113,7 +137,27 @@ RunOutputs Runner::outputs(const ModelSpec& spec) {
 
 Sample Runner::run() {
   Sample sample;
-  const auto start = Clock::now();
+  if (rank_ == nullptr) {
+    const auto start = Clock::now();
+    run_phase(sample);
+    sample.total_s = seconds_since(start);
+  } else {
+    const std::vector<WireTraffic> before = rank_->traffic();
+    rank_->world->barrier();
+    const auto start = Clock::now();
+    run_phase(sample);
+    sample.rank_s = seconds_since(start);
+    rank_->world->barrier();
+    sample.total_s = seconds_since(start);
+    sample.traffic = traffic_since(before, rank_->traffic());
+  }
+  // Outside the time of the run.
+  if (options_.phase == MeasuredPhase::decode) add_pass(*decode_, sample);
+  if (options_.phase == MeasuredPhase::prefill) add_pass(*prefill_, sample);
+  return sample;
+}
+
+void Runner::run_phase(Sample& sample) {
   switch (options_.phase) {
     case MeasuredPhase::prefill:
       prefill_->run();
@@ -125,10 +169,6 @@ Sample Runner::run() {
       generate(sample, {}, {});
       break;
   }
-  sample.total_s = seconds_since(start);
-  if (options_.phase == MeasuredPhase::decode) add_operators(*decode_, sample.operators);
-  if (options_.phase == MeasuredPhase::prefill) add_operators(*prefill_, sample.operators);
-  return sample;
 }
 
 std::int64_t Runner::arena_peak_bytes() const {
@@ -158,27 +198,30 @@ void Runner::generate(Sample& sample, const BlockObserver& layers, const LogitOb
   choose_next_tokens(*prefill_);
   if (logits) logits(*prefill_);
   sample.ttft_s = seconds_since(start);
-  add_operators(*prefill_, sample.operators);
+  add_pass(*prefill_, sample);
   for (std::int64_t step = 1; step < options_.new_tokens; ++step) {
     decode_->set_past(lengths_.past + lengths_.seq_len + step - 1);
     decode_->run();
     choose_next_tokens(*decode_);
     if (logits) logits(*decode_);
-    add_operators(*decode_, sample.operators);
+    add_pass(*decode_, sample);
   }
 }
 
 const float* Runner::last_logits(const Program& program, std::size_t sequence) const {
   const std::int64_t tokens = program.logit_tokens();
-  return program.output("logits") +
-         (static_cast<std::int64_t>(sequence) * tokens + tokens - 1) * vocab_size_;
+  const float* const logits = program.output("logits");
+  if (logits == nullptr) return nullptr;
+  return logits + (static_cast<std::int64_t>(sequence) * tokens + tokens - 1) * vocab_size_;
 }
 
 /// Greedy decoding: the next token of every sequence is the argmax of its last logits.
 void Runner::choose_next_tokens(const Program& program) {
   for (std::size_t b = 0; b < step_inputs_.main.ids.size(); ++b) {
-    step_inputs_.main.ids[b] = argmax(last_logits(program, b), vocab_size_);
+    const float* const logits = last_logits(program, b);
+    if (logits != nullptr) step_inputs_.main.ids[b] = argmax(logits, vocab_size_);
   }
+  share_tokens(step_inputs_.main.ids, rank_);
 }
 
 }  // namespace headroom::measured

@@ -13,6 +13,10 @@ namespace headroom::measured {
 struct Sample {
   double total_s = 0;
   double ttft_s = 0;  ///< generate only
+  // Of this rank in a sharded run, whose total ends with the last rank.
+  double rank_s = 0;
+  double communication_s = 0;
+  std::vector<WireTraffic> traffic;
   std::vector<OperatorMeasurement> operators;
 };
 
@@ -38,11 +42,13 @@ class Runner {
   using LogitObserver = std::function<void(const Program& program)>;
 
   void reset_cache();
+  void run_phase(Sample& sample);
   void generate(Sample& sample, const BlockObserver& layers, const LogitObserver& logits);
   void choose_next_tokens(const Program& program);
-  /// Logits of the last token of sequence `sequence`.
+  /// Logits of the last token of sequence `sequence`; null on a rank without logits.
   [[nodiscard]] const float* last_logits(const Program& program, std::size_t sequence) const;
 
+  const RankContext* rank_;
   MeasureOptions options_;
   ModelInputs inputs_;
   ModelInputs step_inputs_;  ///< inputs of a decode step: one token per sequence

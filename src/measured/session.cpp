@@ -18,7 +18,11 @@ Session::Session(ModelSpec spec, WeightSource& source, const SessionOptions& opt
       options_(options),
       weights_(spec_, source,
                {options.backend, options.storage, options.rows, options.typical_rows,
-                options.activations, options.head_rows}) {}
+                options.activations, options.head_rows, options.rank}) {}
+
+void share_tokens(std::span<std::int64_t> tokens, const RankContext* rank) {
+  if (rank != nullptr) rank->world->broadcast(tokens, rank->choosing_rank());
+}
 
 Lengths lengths_of(const ModelInputs& inputs, std::int64_t room) {
   Lengths lengths;
@@ -68,8 +72,9 @@ WorkloadAudio audio_of(const ModelSpec& spec, const ModelInputs& inputs) {
 }
 
 KvCache Session::make_cache(const Lengths& lengths) const {
-  const Graph whole = build_graph(spec_, {Phase::prefill, options_.attention});
-  return {whole, sizes_at(whole, lengths)};
+  const Graph graph =
+      graph_of_rank(build_graph(spec_, {Phase::prefill, options_.attention}), options_.rank);
+  return {graph, sizes_at(graph, lengths, options_.rank)};
 }
 
 std::unique_ptr<Program> Session::program(Phase phase, const ModelInputs& inputs,
@@ -85,7 +90,7 @@ std::unique_ptr<Program> Session::program(Phase phase, const ModelInputs& inputs
                              logits,
                              inputs.audio ? AudioInputs::present : AudioInputs::absent};
   return std::make_unique<Program>(spec_, build_graph(spec_, options), weights_, cache, inputs,
-                                   lengths);
+                                   lengths, options_.rank);
 }
 
 std::vector<NamedTensor> Session::forward(const ModelInputs& inputs) {
@@ -94,7 +99,8 @@ std::vector<NamedTensor> Session::forward(const ModelInputs& inputs) {
   const auto prefill = program(Phase::prefill, inputs, lengths, cache);
   OutputCollector collector(spec_, lengths);
   prefill->run([&](const ProgramBlock& block, std::int64_t layer, const float* data) {
-    collector.observe(block, layer, data);
+    // With sequence parallelism the states between layers are shards of the tokens.
+    if (!shards_tokens(options_.rank, Phase::prefill)) collector.observe(block, layer, data);
   });
   return std::move(collector).finish(*prefill);
 }
@@ -112,13 +118,20 @@ Generation Session::generate(const GeneratePrompt& prompt) {
   Lengths lengths = lengths_of(spec_, inputs, prompt.max_new_tokens);
   KvCache cache = make_cache(lengths);
   Generation result{inputs.main.ids, {"generate.logits", {1, prompt.max_new_tokens, vocab}, {}}};
-  const auto choose = [&](const float* logits) {
-    result.ids.push_back(argmax(logits, vocab));
-    result.logits.values.insert(result.logits.values.end(), logits, logits + vocab);
+  // Of a pipeline's ranks, those of the last stage have logits.
+  const auto choose = [&](const float* logits, std::int64_t token) {
+    std::int64_t id = 0;
+    if (logits != nullptr) {
+      logits += token * vocab;
+      id = argmax(logits, vocab);
+      result.logits.values.insert(result.logits.values.end(), logits, logits + vocab);
+    }
+    share_tokens({&id, 1}, options_.rank);
+    result.ids.push_back(id);
   };
   const auto prefill = program(Phase::prefill, inputs, lengths, cache);
   prefill->run();
-  choose(prefill->output("logits") + (prefill->logit_tokens() - 1) * vocab);
+  choose(prefill->output("logits"), prefill->logit_tokens() - 1);
 
   ModelInputs step_inputs{{1, 1, {0}, {}, {}}, prompt.encoder};
   step_inputs.main.position_shifts = shifts_after(spec_, inputs);
@@ -131,7 +144,7 @@ Generation Session::generate(const GeneratePrompt& prompt) {
     step_inputs.main.ids.front() = result.ids.back();
     decode->set_past(past++);
     decode->run();
-    choose(decode->output("logits"));
+    choose(decode->output("logits"), 0);
   }
   return result;
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,11 +37,12 @@ struct SessionOptions {
   ActivationPath activations = ActivationPath::float32;
   Logits logits = Logits::all;          ///< of passes over several tokens
   std::optional<RowRange> head_rows{};  ///< of the head's layers; unset: as `rows`
+  const RankContext* rank = nullptr;    ///< place in a sharded run; null: the whole model
 };
 
 class Session {
  public:
-  /// Loads all weights. Throws Error{invalid_input}.
+  /// Loads all weights, or those of the rank. Throws Error{invalid_input}.
   Session(ModelSpec spec, WeightSource& source, const SessionOptions& options);
 
   /// Runs one forward pass. Returns logits, last_hidden_state, pooler_output, hidden_states.i,
@@ -58,6 +60,7 @@ class Session {
 
   [[nodiscard]] const ModelSpec& spec() const noexcept { return spec_; }
   [[nodiscard]] const ModelWeights& weights() const noexcept { return weights_; }
+  [[nodiscard]] const RankContext* rank() const noexcept { return options_.rank; }
 
  private:
   ModelSpec spec_;
@@ -67,6 +70,9 @@ class Session {
 
 /// Index of the largest of `vocab_size` logits; of equal ones the first.
 [[nodiscard]] std::int64_t argmax(const float* logits, std::int64_t vocab_size);
+
+/// Gives every rank the tokens that the choosing one chose. Does nothing without ranks.
+void share_tokens(std::span<std::int64_t> tokens, const RankContext* rank);
 
 /// The images of `inputs`, which must have some, as those of a workload.
 [[nodiscard]] WorkloadImages images_of(const ModelSpec& spec, const ModelInputs& inputs);

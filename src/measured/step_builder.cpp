@@ -39,6 +39,10 @@ const std::string& StepBuilder::weight_path(std::size_t index) const {
   return program_.graph_.weights[node_->weights.at(index)].path;
 }
 
+GroupPosition StepBuilder::tensor_position() const {
+  return program_.rank_ == nullptr ? GroupPosition{} : program_.rank_->tensor;
+}
+
 bool StepBuilder::is_tower() const { return node_->component.stack == StackRole::tower; }
 
 bool StepBuilder::is_audio_tower() const {
@@ -402,10 +406,6 @@ StepBuilder::Run StepBuilder::operator()(const Dropout&) {
 
 StepBuilder::Run StepBuilder::operator()(const CrossEntropy&) {
   throw Error(ErrorCode::internal, "a training graph cannot be run");
-}
-
-StepBuilder::Run StepBuilder::operator()(const Collective&) {
-  throw Error(ErrorCode::internal, "one rank of a sharded graph cannot be run");
 }
 
 }  // namespace headroom::measured

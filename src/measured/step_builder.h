@@ -169,6 +169,16 @@ class StepBuilder {
   /// Averages consecutive rows of an audio tower.
   [[nodiscard]] Run mean_of_neighbours(const PatchRows& op);
   [[nodiscard]] Run keep_sound(const PatchRows& op);
+  // Collectives of a sharded graph.
+  [[nodiscard]] Run all_reduce(Communicator* group);
+  [[nodiscard]] Run gather_features(Communicator* group);
+  [[nodiscard]] Run gather_tokens(Communicator* group);
+  /// Plan of routed experts, if the node gathers a routing; else null.
+  [[nodiscard]] std::shared_ptr<ExpertPlan> plan_of_all_ranks(std::int64_t ranks);
+  [[nodiscard]] Run reduce_scatter(Communicator* group);
+  [[nodiscard]] Run send_on(Communicator* group);
+  /// Position in the tensor-parallel group; one rank of one outside a sharded run.
+  [[nodiscard]] GroupPosition tensor_position() const;
   [[nodiscard]] std::int64_t integer(const Expr& expr) const;
   [[nodiscard]] float* input(std::size_t index) const;
   [[nodiscard]] float* output() const;

@@ -63,10 +63,13 @@ Integer bytes_of_element(const Weight& weight, const Reads& reads, const HeldLay
 
 }  // namespace
 
-Integer held_weight_bytes(const ModelSpec& spec, const HeldLayout& layout) {
-  const Graph graph = build_graph(spec, all_parts());
+Integer held_weight_bytes(const ModelSpec& spec, const HeldLayout& layout,
+                          const RankContext* rank) {
+  const Graph graph = graph_of_rank(build_graph(spec, all_parts()), rank);
   const std::vector<Reads> reads = reads_of(spec, graph);
-  const std::size_t of_nodes = graph.weights.size() - spec.counted_only.size();
+  // Of a pipeline, the first stage stores the weights that no operator reads.
+  const bool has_unread = rank == nullptr || rank->pipeline.is_first();
+  const std::size_t of_nodes = graph.weights.size() - (has_unread ? spec.counted_only.size() : 0);
   Integer bytes = 0;
   for (std::size_t i = 0; i < graph.weights.size(); ++i) {
     const bool is_loaded =

@@ -8,6 +8,7 @@
 
 #include "headroom/graph.h"
 #include "kernels/gemm.h"
+#include "rank_context.h"
 
 namespace headroom::measured {
 
@@ -37,9 +38,10 @@ struct HeldLayout {
   Backend backend = Backend::eigen;
 };
 
-/// Bytes of the weights of `spec` that ModelWeights holds, before layouts pad them: in all layouts
-/// of a GEMM, and beside them where another operator reads them too. HeldType::stored counts as
-/// float32.
-[[nodiscard]] Integer held_weight_bytes(const ModelSpec& spec, const HeldLayout& layout);
+/// Bytes of the weights of `spec` that ModelWeights holds, all or those of `rank`, before layouts
+/// pad them: in all layouts of a GEMM, and beside them where another operator reads them too.
+/// HeldType::stored counts as float32.
+[[nodiscard]] Integer held_weight_bytes(const ModelSpec& spec, const HeldLayout& layout,
+                                        const RankContext* rank = nullptr);
 
 }  // namespace headroom::measured

@@ -12,6 +12,7 @@
 #include "interruption.h"
 #include "kernels/bfloat16.h"
 #include "kernels/convolution.h"
+#include "rank_weights.h"
 #include "visit.h"
 #include "weight_layout.h"
 
@@ -119,6 +120,16 @@ struct ModelWeights::Job {
 ModelWeights::ModelWeights(const ModelSpec& spec, WeightSource& source,
                            const WeightOptions& options)
     : options_(options), graph_(build_graph(spec, all_parts())) {
+  if (options.rank == nullptr) {
+    load_all(spec, source);
+    return;
+  }
+  const Graph whole = std::exchange(graph_, options.rank->shard(graph_));
+  require_rank_runs(graph_, *options.rank);
+  load_all(spec, *rank_weights(whole, *options.rank, source));
+}
+
+void ModelWeights::load_all(const ModelSpec& spec, WeightSource& source) {
   find_unpacked_weights();
   also_unpacked_ = also_unpacked(spec, graph_);
   for (const Job& job : jobs()) {
@@ -135,6 +146,8 @@ ModelWeights::ModelWeights(const ModelSpec& spec, WeightSource& source,
 }
 
 void ModelWeights::load_unread(const ModelSpec& spec, WeightSource& source) {
+  const bool has_them = options_.rank == nullptr || options_.rank->pipeline.is_first();
+  if (!has_them) return;
   const std::size_t first = graph_.weights.size() - spec.counted_only.size();
   for (std::size_t i = 0; i < spec.counted_only.size(); ++i) {
     if (spec.counted_only[i].use != CountedUse::loaded) continue;

@@ -15,6 +15,7 @@
 #include "kernels/aligned.h"
 #include "kernels/embedding.h"
 #include "kernels/gemm.h"
+#include "rank_context.h"
 #include "weight_reader.h"
 
 namespace headroom::measured {
@@ -76,6 +77,7 @@ struct WeightOptions {
   std::int64_t typical_rows = 128;
   ActivationPath activations = ActivationPath::float32;  ///< of weights in blocks
   std::optional<RowRange> head_rows{};                   ///< of the head's layers; unset: as `rows`
+  const RankContext* rank = nullptr;                     ///< whose slices are loaded; null: all
 };
 
 /// All weights of a model: linear layers packed for the backend; tables and norms as they are. Each
@@ -83,7 +85,8 @@ struct WeightOptions {
 /// layer's packing is opaque (oneDNN, many rows).
 class ModelWeights {
  public:
-  /// Loads every weight of the prefill graph. Throws Error{invalid_input}, and Interrupted.
+  /// Loads every weight of the prefill graph, or the rank's slices. Throws Error{invalid_input},
+  /// and Interrupted.
   ModelWeights(const ModelSpec& spec, WeightSource& source, const WeightOptions& options);
 
   /// Packed linear layer whose first weight has this path. `layer` is the index in the stack that
@@ -106,6 +109,8 @@ class ModelWeights {
  private:
   using Key = std::pair<std::string, std::int64_t>;
   struct Job;
+
+  void load_all(const ModelSpec& spec, WeightSource& source);
 
   [[nodiscard]] std::vector<Job> jobs() const;
   void load(const Weight& weight, std::int64_t layer, WeightSource& source);

@@ -35,11 +35,12 @@ void keep_weights(Graph& graph, const std::set<WeightId>& kept) {
   graph.weights = std::move(weights);
 }
 
-/// Layers [begin, end) of a run, repeated `repeat` times.
+/// Layers [begin, end) of a run, repeated `repeat` times from run `first_run` on.
 struct Segment {
   std::int64_t begin = 0;
   std::int64_t end = 0;
   std::int64_t repeat = 0;
+  std::int64_t first_run = 0;
   [[nodiscard]] std::int64_t size() const noexcept { return end - begin; }
 };
 
@@ -48,9 +49,11 @@ struct Segment {
 std::vector<Segment> segments_of(const LayerKind& first, std::int64_t layers_per_run,
                                  const std::vector<LayerRange>& ranges) {
   const std::int64_t block_end = first.first_layer + first.count * layers_per_run;
-  std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> repeats;  // by -begin, end
-  const auto add = [&](std::int64_t begin, std::int64_t end, std::int64_t repeat) {
-    if (begin < end && repeat > 0) repeats[{-begin, -end}] += repeat;
+  std::map<std::pair<std::int64_t, std::int64_t>, Segment> by_place;  // by -begin, -end
+  const auto add = [&](Segment segment) {
+    if (segment.size() <= 0 || segment.repeat <= 0) return;
+    const auto [known, is_new] = by_place.try_emplace({-segment.begin, -segment.end}, segment);
+    if (!is_new) known->second.repeat += segment.repeat;
   };
   for (const LayerRange& range : ranges) {
     const std::int64_t from = std::max(range.begin, first.first_layer) - first.first_layer;
@@ -61,18 +64,17 @@ std::vector<Segment> segments_of(const LayerKind& first, std::int64_t layers_per
     const std::int64_t start = from % layers_per_run;
     const std::int64_t rest = to % layers_per_run;
     if (first_run == last_run) {
-      add(start, rest, 1);
+      add({start, rest, 1, first_run});
       continue;
     }
-    if (start > 0) add(start, layers_per_run, 1);
-    add(0, layers_per_run, last_run - first_run - (start > 0 ? 1 : 0));
-    add(0, rest, 1);
+    const std::int64_t cut = start > 0 ? 1 : 0;
+    if (start > 0) add({start, layers_per_run, 1, first_run});
+    add({0, layers_per_run, last_run - first_run - cut, first_run + cut});
+    add({0, rest, 1, last_run});
   }
   std::vector<Segment> segments;
-  segments.reserve(repeats.size());
-  for (const auto& [place, repeat] : repeats) {
-    segments.push_back({-place.first, -place.second, repeat});
-  }
+  segments.reserve(by_place.size());
+  for (const auto& [place, segment] : by_place) segments.push_back(segment);
   return segments;
 }
 
@@ -148,7 +150,7 @@ class StageBuilder {
     Block& placed = result_.blocks.emplace_back(block);
     placed.nodes.clear();
     placed.layers_per_run = segment.size();
-    placed.first_layer += segment.begin;
+    placed.first_layer += segment.first_run * block.layers_per_run + segment.begin;
     // The only kind of layers keeps its symbolic repeat; the stage's sizes give its value.
     if (kinds_.size() > 1) placed.repeat = Integer{segment.repeat};
     const TensorId input =

@@ -84,6 +84,11 @@ Json formats_json(const std::vector<WeightFormat>& formats) {
   return list;
 }
 
+std::string plan_text(const RanksMeasurement& ranks) {
+  return fmt::format("{} · {} processes · operators, memory and counts of rank 0", ranks.plan,
+                     ranks.ranks.size());
+}
+
 }  // namespace
 
 Document to_document(const Measurement& measurement) {
@@ -100,6 +105,7 @@ Document to_document(const Measurement& measurement) {
   document.add_line("machine", fmt::format("{} · {} · {}", context.cpu,
                                            describe_threads(context.threads), context.backend));
   if (measurement.interrupted) document.add_line("interrupted", kInterruptedText);
+  if (measurement.ranks) document.add_line("plan", plan_text(*measurement.ranks));
   document.blocks.push_back(operator_table(measurement));
   document.add_line(
       "time", fmt::format("{} ± {} (median ± MAD of {} runs, {} to {})", duration(time.median_s),
@@ -124,6 +130,7 @@ Document to_document(const Measurement& measurement) {
     document.add_line("KV-cache", describe_bytes(measurement.counted.kv_cache_bytes));
   }
   document.add_line("resident", resident_text(measurement.memory));
+  if (measurement.ranks) add_ranks(*measurement.ranks, document);
   return document;
 }
 
@@ -169,6 +176,7 @@ Json to_json(const Measurement& measurement) {
                            {"matrix_flops", one.matrix_flops},
                            {"bytes", one.bytes}});
   }
+  if (measurement.ranks) json["processes"] = ranks_json(*measurement.ranks);
   json["context"] = context_json(measurement.context);
   json["warnings"] = measurement.warnings;
   json["interrupted"] = measurement.interrupted;

@@ -49,6 +49,10 @@ namespace headroom::detail {
 [[nodiscard]] Document to_document(const LocalModelsReport& report);
 [[nodiscard]] Json to_json(const LocalModelsReport& report);
 
+/// Adds a row per rank of a measurement over several processes, the slowest, and their traffic.
+void add_ranks(const RanksMeasurement& measured, Document& document);
+[[nodiscard]] Json ranks_json(const RanksMeasurement& measured);
+
 /// Adds the predicted times of operators and of the whole pass.
 void add_time(const TimePrediction& time, Detail detail, Document& document);
 [[nodiscard]] Json to_json(const TimePrediction& time);

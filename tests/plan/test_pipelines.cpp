@@ -93,6 +93,30 @@ TEST_CASE("stages of a pipeline cut anywhere store each layer of the model once"
   }
 }
 
+TEST_CASE("the layers of a stage keep their places in the stack") {
+  // Layers alternate in Gemma 2, and a stage cuts within a run of them.
+  for (const char* const model : {"gpt2", "gemma-2-2b"}) {
+    const Graph whole = graph_of(model);
+    const ParallelPlan plan = pipeline_of(5);
+    std::int64_t next = 0;
+    for (std::int64_t stage = 0; stage < plan.pipeline; ++stage) {
+      const Graph part = shard_stage(whole, plan, stage);
+      for (const Block& block : part.blocks) {
+        if (!block.is_layers()) continue;
+        const auto runs = static_cast<std::int64_t>(block.repeat.evaluate(part.sizes));
+        for (std::int64_t run = 0; run < runs; ++run) {
+          for (std::int64_t layer = 0; layer < block.layers_per_run; ++layer) {
+            const auto node = std::ranges::find(block.nodes, layer, &Node::layer);
+            REQUIRE(node != block.nodes.end());
+            CHECK(block.layer_of(*node, run) == next++);
+          }
+        }
+      }
+    }
+    CHECK(next == *whole.sizes.get(Symbol::num_hidden_layers));
+  }
+}
+
 TEST_CASE("several stages store tied tables and tables of relative positions") {
   const auto copied = [](const char* name, std::int64_t count) {
     const Graph whole = graph_of(name);

@@ -1,0 +1,260 @@
+#include "rank_runs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "headroom/error.h"
+#include "interruption.h"
+#include "options.h"
+#include "plan_option_values.h"
+#include "program.h"
+
+namespace headroom::cli {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+constexpr CountRange kRanks{1, 4096};
+
+/// FNV-1a, 64 bits (Fowler, Noll and Vo; RFC 9923).
+class Hash {
+ public:
+  void add(std::string_view bytes) noexcept {
+    for (const char byte : bytes) {
+      value_ = (value_ ^ static_cast<unsigned char>(byte)) * 0x100000001b3ULL;
+    }
+  }
+  [[nodiscard]] std::string text() const { return fmt::format("{:016x}", value_); }
+
+ private:
+  std::uint64_t value_ = 0xcbf29ce484222325ULL;
+};
+
+void add_sample(const fs::path& file, Hash& hash) {
+  constexpr std::uintmax_t kPlaces = 64;
+  constexpr std::size_t kBlock = 4096;
+  const std::uintmax_t size = fs::file_size(file);
+  hash.add(fmt::format("{} {} ", file.filename().string(), size));
+  std::ifstream stream(file, std::ios::binary);
+  std::string block(kBlock, '\0');
+  for (std::uintmax_t place = 0; place < kPlaces; ++place) {
+    stream.clear();
+    stream.seekg(static_cast<std::streamoff>(size / kPlaces * place));
+    stream.read(block.data(), kBlock);
+    hash.add(std::string_view(block).substr(0, static_cast<std::size_t>(stream.gcount())));
+  }
+}
+
+json to_json(const WireTraffic& row) {
+  return {static_cast<int>(row.group), static_cast<int>(row.kind), row.calls, row.bytes};
+}
+
+json optional_json(const std::optional<std::int64_t>& value) {
+  return value ? json(*value) : json(nullptr);
+}
+
+std::optional<std::int64_t> optional_of(const json& value) {
+  if (value.is_null()) return std::nullopt;
+  return value.get<std::int64_t>();
+}
+
+/// A rank's part as ranks send it to each other.
+json to_json(const RankMeasurement& rank) {
+  json traffic = json::array();
+  for (const WireTraffic& row : rank.traffic) traffic.push_back(to_json(row));
+  return {{"rank", rank.rank},
+          {"stage", rank.stage},
+          {"tensor_rank", rank.tensor_rank},
+          {"host", rank.host},
+          {"time_s", rank.time_s},
+          {"communication_s", rank.communication_s},
+          {"counted",
+           {rank.counted.parameters, rank.counted.matrix_flops, rank.counted.weight_bytes,
+            rank.counted.kv_cache_bytes}},
+          {"arena_peak_bytes", rank.memory.arena_peak_bytes},
+          {"weights_held_bytes", rank.memory.weights_held_bytes},
+          {"rss_peak_bytes", optional_json(rank.memory.rss_peak_bytes)},
+          {"traffic", traffic}};
+}
+
+RankMeasurement rank_of(const json& text) {
+  RankMeasurement rank;
+  rank.rank = text.at("rank");
+  rank.stage = text.at("stage");
+  rank.tensor_rank = text.at("tensor_rank");
+  rank.host = text.at("host");
+  rank.time_s = text.at("time_s");
+  rank.communication_s = text.at("communication_s");
+  const json& counted = text.at("counted");
+  rank.counted = {counted.at(0), counted.at(1), counted.at(2), counted.at(3)};
+  rank.memory.arena_peak_bytes = text.at("arena_peak_bytes");
+  rank.memory.weights_held_bytes = text.at("weights_held_bytes");
+  rank.memory.rss_peak_bytes = optional_of(text.at("rss_peak_bytes"));
+  for (const json& row : text.at("traffic")) {
+    rank.traffic.push_back({static_cast<RankGroup>(row.at(0).get<int>()),
+                            static_cast<CollectiveKind>(row.at(1).get<int>()), row.at(2),
+                            row.at(3)});
+  }
+  return rank;
+}
+
+/// A line of JSON with names and shapes, then all values.
+std::string as_bytes(const std::vector<measured::NamedTensor>& tensors) {
+  json header = json::array();
+  for (const measured::NamedTensor& tensor : tensors) {
+    header.push_back(
+        {{"name", tensor.name}, {"shape", tensor.shape}, {"count", tensor.values.size()}});
+  }
+  std::string bytes = header.dump() + "\n";
+  for (const measured::NamedTensor& tensor : tensors) {
+    const auto values = std::as_bytes(std::span(tensor.values));
+    const std::size_t end = bytes.size();
+    bytes.resize(end + values.size());
+    std::memcpy(bytes.data() + end, values.data(), values.size());
+  }
+  return bytes;
+}
+
+std::vector<measured::NamedTensor> tensors_of(const std::string& bytes) {
+  std::size_t place = bytes.find('\n');
+  std::vector<measured::NamedTensor> tensors;
+  const json header = json::parse(std::string_view(bytes).substr(0, place++));
+  for (const json& entry : header) {
+    measured::NamedTensor tensor{entry.at("name"), entry.at("shape"), {}};
+    tensor.values.resize(entry.at("count"));
+    const std::size_t size = tensor.values.size() * sizeof(float);
+    std::memcpy(tensor.values.data(), bytes.data() + place, size);
+    place += size;
+    tensors.push_back(std::move(tensor));
+  }
+  return tensors;
+}
+
+}  // namespace
+
+void add_rank_options(Command command, ParallelPlan& plan) {
+  const auto add = [&](const char* name, std::int64_t& degree, const char* description) {
+    add_count(
+        command, name, kRanks, [&degree](std::int64_t count) { degree = count; }, description)
+        .group("Processes");
+  };
+  add("--tp", plan.tensor, "Tensor-parallel processes, which mpirun starts: mpirun -n 2 …");
+  add("--pp", plan.pipeline, "Pipeline stages; as many processes as --tp times --pp");
+  const auto set_sequence = [&plan](const std::string& word) {
+    plan.sequence = parse_sequence_parallel("--sp", word);
+  };
+  command
+      .add_optional_text("--sp", "on|off", set_sequence,
+                         "Sequence parallelism in a prefill (off; --sp alone is on)")
+      .group("Processes");
+}
+
+std::string sample_of(const fs::path& files) {
+  std::vector<fs::path> all;
+  if (fs::is_directory(files)) {
+    for (const auto& entry : fs::directory_iterator(files)) {
+      const bool holds_weights =
+          entry.path().extension() == ".safetensors" || entry.path().extension() == ".json";
+      if (entry.is_regular_file() && holds_weights) all.push_back(entry.path());
+    }
+    std::ranges::sort(all);
+  } else {
+    all.push_back(files);
+  }
+  Hash hash;
+  for (const fs::path& file : all) add_sample(file, hash);
+  return hash.text();
+}
+
+RankRun::RankRun(const ParallelPlan& plan)
+    : plan_(describe(plan)), processes_(distributed::Processes::join()) {
+  run([&] {
+    together([&] { rank_ = std::make_unique<distributed::PlannedRank>(*processes_, plan); });
+  });
+}
+
+void RankRun::run(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const measured::AgreedError& error) {
+    if (reports()) throw;
+    throw EndQuietly{exit_status(error.code())};
+  } catch (const EndQuietly&) {
+    throw;
+  } catch (const detail::Interrupted&) {
+    processes_->abort(detail::exit_status_of_signal(detail::interruption()));
+  } catch (...) {
+    const Error error = current_error();
+    const std::string rank =
+        fmt::format("rank {} of {}", processes_->world().rank(), processes_->world().size());
+    processes_->abort(
+        print_error({error.code(), error.message(),
+                     error.where().empty() ? rank : rank + ": " + error.where(), error.hint()}));
+  }
+}
+
+void RankRun::together(const std::function<void()>& step) {
+  measured::run_together(processes_->world(), [&] {
+    try {
+      step();
+    } catch (...) {
+      throw current_error();
+    }
+  });
+}
+
+void RankRun::require_equal(const RankIdentity& identity) {
+  const json own = {identity.build, identity.model, identity.weights, identity.command};
+  const std::vector<std::string> texts = processes_->world().exchange(own.dump());
+  constexpr const char* kWords[] = {"another build of headroom", "another model", "other weights",
+                                    "another workload"};
+  const json first = json::parse(texts.front());
+  for (std::size_t rank = 1; rank < texts.size(); ++rank) {
+    const json other = json::parse(texts[rank]);
+    for (std::size_t i = 0; i < std::size(kWords); ++i) {
+      if (other[i] == first[i]) continue;
+      throw measured::AgreedError(
+          ErrorCode::invalid_input,
+          fmt::format("runs {} than rank 0: {} instead of {}", kWords[i],
+                      other[i].get<std::string>(), first[i].get<std::string>()),
+          fmt::format("rank {} of {}", rank, texts.size()),
+          "start the same build with the same arguments and files on every host");
+    }
+  }
+}
+
+void RankRun::gather(Measurement& measurement) {
+  RankMeasurement& own = measurement.ranks.value().ranks.front();
+  own.host = processes_->host();
+  const std::vector<std::string> texts = processes_->world().exchange(to_json(own).dump());
+  measurement.ranks = RanksMeasurement{plan_, {}};
+  for (const std::string& text : texts) {
+    measurement.ranks->ranks.push_back(rank_of(json::parse(text)));
+  }
+}
+
+std::vector<measured::NamedTensor> RankRun::gather(std::vector<measured::NamedTensor> tensors) {
+  if (!context().tensor.is_first()) tensors.clear();  // equal on the ranks of a stage
+  std::vector<measured::NamedTensor> all;
+  for (const std::string& text : processes_->world().exchange(as_bytes(tensors))) {
+    for (measured::NamedTensor& tensor : tensors_of(text)) all.push_back(std::move(tensor));
+  }
+  return all;
+}
+
+void refuse_several_processes() {
+  const std::int64_t launched = distributed::launched_processes();
+  if (launched == 1) return;
+  throw_invalid_input(
+      fmt::format("{} processes were started, and the plan has one", launched),
+      fmt::format("add --tp {}, or --pp, or start headroom without mpirun", launched));
+}
+
+}  // namespace headroom::cli

@@ -1,0 +1,152 @@
+// Processes over MPI. Errors of MPI itself end all processes, which is MPI's default.
+#include <fmt/format.h>
+#include <mpi.h>
+
+#include <array>
+#include <cstdlib>
+#include <limits>
+#include <numeric>
+
+#include "headroom/error.h"
+#include "processes.h"
+#include "traffic_counters.h"
+
+namespace headroom::distributed {
+namespace {
+
+constexpr int kTag = 0;
+
+/// MPI counts elements in an int.
+int count_of(std::size_t elements) {
+  if (elements > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
+    throw Error(ErrorCode::overflow,
+                fmt::format("{} elements exceed the 2^31 - 1 of one MPI call", elements), {},
+                "use a smaller batch or a shorter sequence");
+  }
+  return static_cast<int>(elements);
+}
+
+int narrow(std::int64_t value) { return static_cast<int>(value); }
+
+std::int64_t size_of(MPI_Comm communicator) {
+  int size = 0;
+  MPI_Comm_size(communicator, &size);
+  return size;
+}
+
+std::int64_t rank_in(MPI_Comm communicator) {
+  int rank = 0;
+  MPI_Comm_rank(communicator, &rank);
+  return rank;
+}
+
+class MpiCommunicator final : public measured::Communicator {
+ public:
+  MpiCommunicator(MPI_Comm communicator, RankGroup group) : communicator_(communicator) {
+    count_traffic_of(communicator_, group);
+  }
+  ~MpiCommunicator() override {
+    stop_counting(communicator_);
+    MPI_Comm_free(&communicator_);
+  }
+
+  [[nodiscard]] std::int64_t size() const override { return size_of(communicator_); }
+  [[nodiscard]] std::int64_t rank() const override { return rank_in(communicator_); }
+
+  void all_reduce(std::span<float> buffer) override {
+    MPI_Allreduce(MPI_IN_PLACE, buffer.data(), count_of(buffer.size()), MPI_FLOAT, MPI_SUM,
+                  communicator_);
+  }
+  void all_gather(std::span<const float> shard, std::span<float> whole) override {
+    const int count = count_of(shard.size());
+    MPI_Allgather(shard.data(), count, MPI_FLOAT, whole.data(), count, MPI_FLOAT, communicator_);
+  }
+  void reduce_scatter(std::span<const float> whole, std::span<float> shard) override {
+    MPI_Reduce_scatter_block(whole.data(), shard.data(), count_of(shard.size()), MPI_FLOAT, MPI_SUM,
+                             communicator_);
+  }
+  void send(std::span<const float> buffer, std::int64_t to) override {
+    MPI_Send(buffer.data(), count_of(buffer.size()), MPI_FLOAT, narrow(to), kTag, communicator_);
+  }
+  void receive(std::span<float> buffer, std::int64_t from) override {
+    MPI_Recv(buffer.data(), count_of(buffer.size()), MPI_FLOAT, narrow(from), kTag, communicator_,
+             MPI_STATUS_IGNORE);
+  }
+
+ private:
+  MPI_Comm communicator_;
+};
+
+class MpiCoordinator final : public measured::Coordinator {
+ public:
+  [[nodiscard]] std::int64_t size() const override { return size_of(MPI_COMM_WORLD); }
+  [[nodiscard]] std::int64_t rank() const override { return rank_in(MPI_COMM_WORLD); }
+  void barrier() override { MPI_Barrier(MPI_COMM_WORLD); }
+  void broadcast(std::span<std::int64_t> values, std::int64_t root) override {
+    MPI_Bcast(values.data(), count_of(values.size()), MPI_INT64_T, narrow(root), MPI_COMM_WORLD);
+  }
+  [[nodiscard]] std::vector<std::string> exchange(const std::string& text) override {
+    const auto ranks = static_cast<std::size_t>(size());
+    const int own = count_of(text.size());
+    std::vector<int> sizes(ranks);
+    MPI_Allgather(&own, 1, MPI_INT, sizes.data(), 1, MPI_INT, MPI_COMM_WORLD);
+    (void)count_of(std::accumulate(sizes.begin(), sizes.end(), std::size_t{0}));
+    std::vector<int> begins(ranks);
+    std::exclusive_scan(sizes.begin(), sizes.end(), begins.begin(), 0);
+    std::string all(static_cast<std::size_t>(begins.back() + sizes.back()), '\0');
+    MPI_Allgatherv(text.data(), own, MPI_CHAR, all.data(), sizes.data(), begins.data(), MPI_CHAR,
+                   MPI_COMM_WORLD);
+    std::vector<std::string> texts;
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      texts.push_back(all.substr(static_cast<std::size_t>(begins[rank]),
+                                 static_cast<std::size_t>(sizes[rank])));
+    }
+    return texts;
+  }
+};
+
+class MpiProcesses final : public Processes {
+ public:
+  MpiProcesses() {
+    int provided = 0;
+    // OpenMP's threads compute; only the main thread communicates.
+    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
+  }
+  ~MpiProcesses() override { MPI_Finalize(); }
+
+  [[nodiscard]] measured::Coordinator& world() override { return world_; }
+  [[nodiscard]] std::unique_ptr<measured::Communicator> split(RankGroup group,
+                                                              std::int64_t color) override {
+    MPI_Comm part = MPI_COMM_NULL;
+    MPI_Comm_split(MPI_COMM_WORLD, narrow(color), narrow(world_.rank()), &part);
+    return std::make_unique<MpiCommunicator>(part, group);
+  }
+  [[nodiscard]] std::vector<WireTraffic> traffic() const override { return counted_traffic(); }
+  [[nodiscard]] std::string host() const override {
+    std::array<char, MPI_MAX_PROCESSOR_NAME> name{};
+    int length = 0;
+    MPI_Get_processor_name(name.data(), &length);
+    return {name.data(), static_cast<std::size_t>(length)};
+  }
+  [[noreturn]] void abort(int status) override {
+    MPI_Abort(MPI_COMM_WORLD, status);
+    std::_Exit(status);
+  }
+
+ private:
+  MpiCoordinator world_;
+};
+
+}  // namespace
+
+std::unique_ptr<Processes> Processes::join() {
+  int joined = 0;
+  MPI_Initialized(&joined);
+  if (joined != 0) {
+    throw Error(ErrorCode::invalid_input, "a program joins its processes once", {},
+                "start another one for the next run");
+  }
+  return std::make_unique<MpiProcesses>();
+}
+
+}  // namespace headroom::distributed

@@ -1,0 +1,124 @@
+#include "planned_ranks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "headroom/error.h"
+#include "headroom/plan.h"
+
+namespace headroom::distributed {
+namespace {
+
+/// The plan of a pass. A decode step has one token per sequence, which no rank can share.
+ParallelPlan plan_of_pass(ParallelPlan plan, Phase phase) {
+  if (phase == Phase::decode) plan.sequence = SequenceParallel::off;
+  return plan;
+}
+
+/// Tensors that a stage sends on, in their order.
+std::vector<Expr> sent_by(const Graph& stage) {
+  std::vector<Expr> sent;
+  for (const Block& block : stage.blocks) {
+    for (const Node& node : block.nodes) {
+      const auto* const op = std::get_if<Collective>(&node.op);
+      const bool sends = op != nullptr && op->forward == CollectiveKind::send;
+      if (sends) sent.push_back(stage.tensors[node.output].elements());
+    }
+  }
+  return sent;
+}
+
+/// Returns whether the stage reads only its own tensors, caches and the graph's inputs.
+bool reads_own_tensors(const Graph& stage) {
+  std::set<TensorId> present(stage.inputs.begin(), stage.inputs.end());
+  for (const Block& block : stage.blocks) {
+    for (const Node& node : block.nodes) {
+      const bool known = std::ranges::all_of(node.inputs, [&](TensorId input) {
+        return present.contains(input) || block.carries_in(input) ||
+               stage.tensors[input].type != ElementType::activation;
+      });
+      if (!known) return false;
+      present.insert(node.output);
+    }
+  }
+  return true;
+}
+
+/// Throws if a stage needs more than its predecessor sends, such as embeddings that each layer
+/// reads.
+void require_stages_fit(const Graph& whole, const ParallelPlan& plan) {
+  std::vector<Expr> sent;
+  for (std::int64_t stage = 0; stage < plan.pipeline; ++stage) {
+    const Graph graph = shard_stage(whole, plan, stage);
+    std::vector<Expr> received;
+    for (const TensorId input : graph.inputs) {
+      received.push_back(graph.tensors[input].elements());
+    }
+    const bool fits = reads_own_tensors(graph) && (stage == 0 || received == sent);
+    if (!fits) {
+      throw Error(ErrorCode::invalid_input,
+                  "a stage of the pipeline reads more than the hidden states of the one before", {},
+                  "leave out --pp");
+    }
+    sent = sent_by(graph);
+  }
+}
+
+}  // namespace
+
+void require_runs(const ParallelPlan& plan, const ModelSpec& spec, const Workload& workload) {
+  if (plan.data > 1 || plan.context > 1 || plan.expert > 1 || plan.interleave > 1) {
+    throw Error(ErrorCode::invalid_input,
+                "only tensor, sequence and pipeline parallelism run on this machine", {},
+                "leave out the other degrees; fit counts them");
+  }
+  PlanChoice choice;
+  choice.parallel = plan;
+  ShardingLimits limits = limits_of(build_graph(spec, graph_options(workload)), workload.seq_len);
+  // Engines shard the tokens of a training step only; a prefill runs in the same way.
+  if (plan.sequence == SequenceParallel::on && limits.one_stack) limits.training = true;
+  if (const auto rule = broken_rule(plan, limits)) {
+    throw IllegalPlan({*rule, choice, Load{}, limits});
+  }
+  if (plan.pipeline > 1 && (spec.tower || spec.audio_tower)) {
+    throw Error(ErrorCode::invalid_input,
+                "no pipeline runs a model with an encoder of images or sound; fit counts it", {},
+                "leave out --pp");
+  }
+  const bool gathers_output = spec.head.language_model && !spec.head.projects_out;
+  if (plan.sequence == SequenceParallel::on && !gathers_output) {
+    throw Error(ErrorCode::invalid_input,
+                "the outputs of a model without a head over the vocabulary stay sharded by tokens",
+                {}, "leave out --sp");
+  }
+  if (plan.pipeline > 1) require_stages_fit(build_graph(spec, graph_options(workload)), plan);
+}
+
+PlannedRank::PlannedRank(Processes& processes, const ParallelPlan& plan) {
+  const std::int64_t ranks = processes.world().size();
+  if (ranks != plan.devices()) {
+    throw Error(ErrorCode::invalid_input,
+                fmt::format("the plan {} needs {} processes, and {} run", describe(plan),
+                            plan.devices(), ranks),
+                {}, fmt::format("start it with: mpirun -n {} headroom measure …", plan.devices()));
+  }
+  const std::int64_t rank = processes.world().rank();
+  context_.tensor = {plan.tensor, rank % plan.tensor};
+  context_.pipeline = {plan.pipeline, rank / plan.tensor};
+  context_.sequence = plan.sequence == SequenceParallel::on ? measured::SequenceShards::on
+                                                            : measured::SequenceShards::off;
+  tensor_ = processes.split(RankGroup::tensor, context_.pipeline.rank);
+  pipeline_ = processes.split(RankGroup::pipeline, context_.tensor.rank);
+  context_.tensor_group = tensor_.get();
+  context_.pipeline_group = pipeline_.get();
+  context_.world = &processes.world();
+  context_.traffic = [&processes] { return processes.traffic(); };
+  context_.shard = [plan, stage = context_.pipeline.rank](const Graph& whole) {
+    return shard_stage(whole, plan_of_pass(plan, whole.options.phase), stage);
+  };
+}
+
+}  // namespace headroom::distributed

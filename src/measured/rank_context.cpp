@@ -1,0 +1,154 @@
+#include "rank_context.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <new>
+#include <optional>
+#include <sstream>
+#include <utility>
+
+#include "headroom/error.h"
+#include "op_exprs.h"
+#include "visit.h"
+
+namespace headroom::measured {
+namespace {
+
+/// Separates the parts of an error in the text that ranks exchange.
+constexpr char kSeparator = '\x1f';
+
+std::string as_text(const Error& error) {
+  return fmt::format("{}{}{}{}{}{}{}", static_cast<int>(error.code()), kSeparator, error.message(),
+                     kSeparator, error.where(), kSeparator, error.hint());
+}
+
+std::array<std::string, 4> parts_of(const std::string& text) {
+  std::array<std::string, 4> parts;
+  std::istringstream stream(text);
+  for (std::string& part : parts) std::getline(stream, part, kSeparator);
+  return parts;
+}
+
+ErrorCode code_of(const std::string& text) {
+  return static_cast<ErrorCode>(std::stoi(parts_of(text).front()));
+}
+
+int status_of(const std::string& text) { return exit_status(code_of(text)); }
+
+/// The error of rank `worst`, which it names unless all ranks fail alike.
+AgreedError error_of(const std::vector<std::string>& failures, std::size_t worst) {
+  const auto [code, message, where, hint] = parts_of(failures[worst]);
+  const bool alike = std::ranges::count(failures, failures[worst]) == std::ssize(failures);
+  const std::string place = alike ? where
+                                  : fmt::format("rank {} of {}{}{}", worst, failures.size(),
+                                                where.empty() ? "" : ": ", where);
+  return {code_of(failures[worst]), message, place, hint};
+}
+
+[[noreturn]] void refuse(const Block& block, const Node& node, const char* why, const char* hint) {
+  throw Error(ErrorCode::invalid_input, why, block.path + "." + node.path, hint);
+}
+
+/// Returns whether `op` computes each row by itself, so that it runs on a shard of the tokens.
+bool computes_by_row(const Op& op) {
+  return std::visit(
+      Overloaded{
+          [](const OneOf<Linear, Norm, HeadNorm, Clamp, Concatenate, OutputGate, Activation,
+                         GatedActivation, ResidualAdd, RouterSelect, ExpertLinear, ExpertCombine,
+                         RowGate, PositionEmbedding, TokenEmbedding, Dropout, Scale, TrainedScale,
+                         TrainedShift, SoftCap, Collective> auto&) { return true; },
+          [](const OneOf<
+              PatchEmbedding, PatchRows, VisualTokens, Convolution, GridConvolution,
+              RelativePositionBias, PositionTableRows, DisentangledBias, RelativeSinusoids,
+              TransformerXlBias, Rotary, TemperatureScale, LatentConcat, HeadLinear, GroupedLinear,
+              KeyCompression, IndexScores, KeySelect, StreamWeights, StreamStep, KvCacheAppend,
+              AttentionScores, Softmax, AttentionContext, FusedAttention, GlobalRows, FeatureMap,
+              LinearAttention, ShortConvolution, StateSpaceScan, GatedDelta, GatedLinearRecurrence,
+              TokenShift, TokenMix, WeightedKeyValue, Recurrence, ChannelScale, SelectToken,
+              UnitLength, RepeatedRow, SimilarityLogits, AltUpStep, TimestepFeatures, Modulation,
+              SequenceRows, CrossEntropy> auto&) { return false; }},
+      op);
+}
+
+/// Returns whether a norm averages over all heads, which would need the sum of all ranks' squares.
+bool normalises_divided(const Node& node) {
+  if (const auto* const norm = std::get_if<Norm>(&node.op)) {
+    return headroom::detail::mentions_divided(norm->width);
+  }
+  const auto* const heads = std::get_if<HeadNorm>(&node.op);
+  return heads != nullptr && heads->scope == QueryKeyNormScope::all_heads &&
+         headroom::detail::mentions_divided(heads->heads.heads);
+}
+
+/// Returns whether a state-space or delta layer has heads that ranks divide: its projections hold
+/// parts for all heads beside parts that each head shares, in one weight.
+bool divides_mixer(const Node& node) {
+  const bool mixes = std::holds_alternative<StateSpaceScan>(node.op) ||
+                     std::holds_alternative<GatedDelta>(node.op);
+  return mixes && headroom::detail::mentions_divided(node.op);
+}
+
+bool has_token_shards(const Tensor& tensor) {
+  return tensor.elements().degree(Symbol::sequence_shard_len) > 0;
+}
+
+}  // namespace
+
+void run_together(Coordinator& world, const std::function<void()>& step) {
+  std::string failure;
+  try {
+    step();
+  } catch (const Error& error) {
+    failure = as_text(error);
+  } catch (const std::bad_alloc&) {
+    failure = as_text({ErrorCode::missing_resource, "out of memory"});
+  }
+  const std::vector<std::string> failures = world.exchange(failure);
+  std::optional<std::size_t> worst;
+  for (std::size_t rank = 0; rank < failures.size(); ++rank) {
+    if (failures[rank].empty()) continue;
+    const bool is_worse = !worst || status_of(failures[rank]) > status_of(failures[*worst]);
+    if (is_worse) worst = rank;
+  }
+  if (worst) throw error_of(failures, *worst);
+}
+
+Graph graph_of_rank(Graph whole, const RankContext* rank) {
+  return rank == nullptr ? std::move(whole) : rank->shard(whole);
+}
+
+bool shards_tokens(const RankContext* rank, Phase phase) noexcept {
+  return rank != nullptr && rank->sequence == SequenceShards::on && phase != Phase::decode;
+}
+
+void set_token_shards(Bindings& sizes, std::int64_t seq_len, Phase phase, const RankContext* rank) {
+  const std::int64_t shards = shards_tokens(rank, phase) ? rank->tensor.ranks : 1;
+  sizes.set(Symbol::sequence_shard_len, seq_len / shards);
+}
+
+void require_rank_runs(const Graph& sharded, const RankContext& rank) {
+  const bool divides = rank.tensor.ranks > 1;
+  const bool shards_tokens = rank.sequence == SequenceShards::on;
+  for (const Block& block : sharded.blocks) {
+    for (const Node& node : block.nodes) {
+      if (divides && normalises_divided(node)) {
+        refuse(block, node, "normalises features that tensor parallelism divides",
+               "use --tp 1; a run has no collective for it");
+      }
+      if (divides && divides_mixer(node)) {
+        refuse(block, node, "scans heads that tensor parallelism divides",
+               "use --tp 1, or --pp, which leaves layers whole");
+      }
+      const bool sharded_output = shards_tokens && has_token_shards(sharded.tensors[node.output]);
+      const bool reads_one_token = shards_tokens && std::holds_alternative<SelectToken>(node.op);
+      if (reads_one_token || (sharded_output && !computes_by_row(node.op))) {
+        refuse(block, node, "reads tokens that sequence parallelism leaves on other ranks",
+               "leave out --sp");
+      }
+    }
+  }
+}
+
+}  // namespace headroom::measured

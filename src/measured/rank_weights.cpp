@@ -1,0 +1,177 @@
+#include "rank_weights.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "evaluate.h"
+#include "headroom/error.h"
+#include "op_exprs.h"
+
+namespace headroom::measured {
+namespace {
+
+/// Elements [begin, begin + count) of one dimension of `whole` elements. Those beyond its end are
+/// padding.
+struct Slice {
+  std::int64_t begin = 0;
+  std::int64_t count = 0;
+  std::int64_t whole = 0;
+};
+
+std::vector<std::int64_t> sizes_of(const Weight& weight, const Bindings& sizes) {
+  std::vector<std::int64_t> result;
+  for (const Expr& size : weight.shape) result.push_back(integer_of(size, sizes));
+  return result;
+}
+
+std::size_t product(std::span<const std::int64_t> sizes) {
+  return static_cast<std::size_t>(
+      std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>{}));
+}
+
+/// The node of `graph` that writes `tensor`; null for a received one.
+const Node* writer_of(const Graph& graph, TensorId tensor) {
+  for (const Block& block : graph.blocks) {
+    for (const Node& node : block.nodes) {
+      if (node.output == tensor) return &node;
+    }
+  }
+  return nullptr;
+}
+
+bool sums_over_ranks(const Node& node) {
+  const auto* const op = std::get_if<Collective>(&node.op);
+  return op != nullptr && op->group == RankGroup::tensor &&
+         (op->forward == CollectiveKind::all_reduce ||
+          op->forward == CollectiveKind::reduce_scatter);
+}
+
+/// Adds the weights without a divided size of the operators whose outputs `tensor` sums up.
+void add_weights_summed_once(const Graph& graph, TensorId tensor, std::set<std::string>& paths) {
+  const Node* const node = writer_of(graph, tensor);
+  if (node == nullptr) return;
+  if (node->weights.empty()) {  // the sum of a token's experts, or their way back
+    if (!node->inputs.empty()) add_weights_summed_once(graph, node->inputs.front(), paths);
+    return;
+  }
+  for (const WeightId id : node->weights) {
+    const Weight& weight = graph.weights[id];
+    if (!headroom::detail::mentions_divided(weight.elements())) paths.insert(weight.path);
+  }
+}
+
+std::set<std::string> weights_summed_once(const Graph& graph) {
+  std::set<std::string> paths;
+  for (const Block& block : graph.blocks) {
+    for (const Node& node : block.nodes) {
+      if (sums_over_ranks(node)) add_weights_summed_once(graph, node.inputs.front(), paths);
+    }
+  }
+  return paths;
+}
+
+class RankWeights final : public WeightSource {
+ public:
+  RankWeights(const Graph& model, const RankContext& rank, WeightSource& whole)
+      : model_(model), rank_(rank), whole_(whole), summed_once_(weights_summed_once(graph())) {}
+
+  AlignedVector<float> load(const Weight& weight, const std::vector<std::int64_t>& shape,
+                            std::int64_t layer) override {
+    const bool elsewhere = !rank_.tensor.is_first() && summed_once_.contains(weight.path);
+    if (elsewhere) return AlignedVector<float>(product(shape));
+    const Weight& full = model_weight(weight);
+    const std::vector<std::int64_t> sizes = sizes_of(full, model_.sizes);
+    AlignedVector<float> values = whole_.load(full, sizes, layer);
+    if (sizes == shape) return values;
+    return sliced(values, slices_of(weight, sizes, shape));
+  }
+
+  /// Other ranks load the tensors that this one does not.
+  void finish() override {}
+
+ private:
+  [[nodiscard]] Graph graph() const { return rank_.shard(model_); }
+
+  /// The weight of the whole model that `own` is a part of. Layers of several kinds have weights of
+  /// one path, with shapes of their own; a plan changes no formula of a shape.
+  [[nodiscard]] const Weight& model_weight(const Weight& own) const {
+    return *std::ranges::find_if(model_.weights, [&](const Weight& weight) {
+      return weight.path == own.path && weight.shape == own.shape;
+    });
+  }
+
+  /// Slices along every dimension. Heads of keys and values are repeated on neighbouring ranks
+  /// where there are more ranks than heads.
+  [[nodiscard]] std::vector<Slice> slices_of(const Weight& weight,
+                                             const std::vector<std::int64_t>& whole,
+                                             const std::vector<std::int64_t>& own) const {
+    std::vector<Slice> slices;
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      if (own[i] == whole[i]) {
+        slices.push_back({0, own[i], whole[i]});
+        continue;
+      }
+      const Expr& size = weight.shape[i];
+      const bool heads = size.degree(Symbol::num_attention_heads) > 0;
+      const bool kv_heads = size.degree(Symbol::num_key_value_heads) > 0;
+      if (heads && kv_heads) {
+        throw Error(ErrorCode::invalid_input,
+                    "one weight holds queries, keys and values, which no slice of it separates",
+                    weight.path, "use --tp 1");
+      }
+      const std::int64_t slices_of_whole = std::max<std::int64_t>(1, whole[i] / own[i]);
+      const bool repeats = kv_heads && slices_of_whole < rank_.tensor.ranks;
+      const std::int64_t index =
+          repeats ? rank_.tensor.rank * slices_of_whole / rank_.tensor.ranks : rank_.tensor.rank;
+      slices.push_back({index * own[i], own[i], whole[i]});
+    }
+    return slices;
+  }
+
+  static AlignedVector<float> sliced(std::span<const float> whole,
+                                     const std::vector<Slice>& slices) {
+    std::size_t elements = 1;
+    for (const Slice& slice : slices) elements *= static_cast<std::size_t>(slice.count);
+    AlignedVector<float> own(elements);
+    copy_slices(whole, slices, own);
+    return own;
+  }
+
+  /// Copies the part of a tensor [slices[0].whole, …] that `slices` select; padding stays as it is.
+  static void copy_slices(std::span<const float> whole, std::span<const Slice> slices,
+                          std::span<float> own) {
+    const Slice& slice = slices.front();
+    const auto stride = whole.size() / static_cast<std::size_t>(slice.whole);
+    const auto own_stride = own.size() / static_cast<std::size_t>(slice.count);
+    const std::int64_t present =
+        std::clamp<std::int64_t>(slice.whole - slice.begin, 0, slice.count);
+    for (std::int64_t i = 0; i < present; ++i) {
+      const auto from = whole.subspan(static_cast<std::size_t>(slice.begin + i) * stride, stride);
+      const auto to = own.subspan(static_cast<std::size_t>(i) * own_stride, own_stride);
+      if (slices.size() == 1) {
+        to.front() = from.front();
+      } else {
+        copy_slices(from, slices.subspan(1), to);
+      }
+    }
+  }
+
+  const Graph& model_;
+  const RankContext& rank_;
+  WeightSource& whole_;
+  std::set<std::string> summed_once_;
+};
+
+}  // namespace
+
+std::unique_ptr<WeightSource> rank_weights(const Graph& model, const RankContext& rank,
+                                           WeightSource& whole) {
+  return std::make_unique<RankWeights>(model, rank, whole);
+}
+
+}  // namespace headroom::measured
