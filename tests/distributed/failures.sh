@@ -62,8 +62,14 @@ start=$SECONDS
 timeout 60 mpirun "${options[@]}" -n 2 "$headroom" measure bert-tiny --tp 2 --threads 1 \
   --runs 1000000 --seq 8 >"$folder/out" 2>"$folder/err" </dev/null &
 job=$!
-sleep 3
-victim=$(pgrep -P "$(pgrep -P "$job")" -f 'measure bert-tiny' | tail -1)
+victim=''
+for _ in {1..30}; do  # both ranks have started
+  sleep 1
+  mapfile -t ranks < <(pgrep -P "$(pgrep -P "$job")" -f 'measure bert-tiny')
+  ((${#ranks[@]} < 2)) || { victim=${ranks[1]}; break; }
+done
+[[ -n $victim ]] || { echo 'FAILED: no ranks started'; kill "$job"; exit 1; }
+sleep 2
 killed=$SECONDS
 kill -KILL "$victim"
 wait "$job"
