@@ -13,7 +13,7 @@
 
 namespace headroom::measured {
 
-/// Whether tokens are sharded between tensor-parallel GEMMs (parallel_plan.h).
+/// Sequence parallelism: tokens are sharded between tensor-parallel GEMMs (parallel_plan.h).
 enum class SequenceShards { off, on };
 
 /// Position in a group of ranks.

@@ -140,7 +140,7 @@ def clips(generator, frames=40):
 
 
 def masked_clips(generator, frames):
-    """The same, with masks that hide nothing."""
+    """The inputs with masks that hide nothing."""
     inputs = clips(generator, frames)
     for part in (inputs, inputs["generate"]):
         sound = part["input_features"]
