@@ -61,7 +61,7 @@ void require_stages_fit(const Graph& whole, const ParallelPlan& plan) {
     if (!fits) {
       throw Error(ErrorCode::invalid_input,
                   "a stage of the pipeline reads more than the hidden states of the one before", {},
-                  "leave out --pp");
+                  "leave out pipeline parallelism");
     }
     sent = sent_by(graph);
   }
@@ -86,13 +86,13 @@ void require_runs(const ParallelPlan& plan, const ModelSpec& spec, const Workloa
   if (plan.pipeline > 1 && (spec.tower || spec.audio_tower)) {
     throw Error(ErrorCode::invalid_input,
                 "no pipeline runs a model with an encoder of images or sound; fit counts it", {},
-                "leave out --pp");
+                "leave out pipeline parallelism");
   }
   const bool gathers_output = spec.head.language_model && !spec.head.projects_out;
   if (plan.sequence == SequenceParallel::on && !gathers_output) {
     throw Error(ErrorCode::invalid_input,
                 "the outputs of a model without a head over the vocabulary stay sharded by tokens",
-                {}, "leave out --sp");
+                {}, "leave out sequence parallelism");
   }
   if (plan.pipeline > 1) require_stages_fit(build_graph(spec, graph_options(workload)), plan);
 }

@@ -135,17 +135,17 @@ void require_rank_runs(const Graph& sharded, const RankContext& rank) {
     for (const Node& node : block.nodes) {
       if (divides && normalises_divided(node)) {
         refuse(block, node, "normalises features that tensor parallelism divides",
-               "use --tp 1; a run has no collective for it");
+               "leave out tensor parallelism; a run has no collective for it");
       }
       if (divides && divides_mixer(node)) {
         refuse(block, node, "scans heads that tensor parallelism divides",
-               "use --tp 1, or --pp, which leaves layers whole");
+               "use pipeline parallelism, which leaves layers whole");
       }
       const bool sharded_output = shards_tokens && has_token_shards(sharded.tensors[node.output]);
       const bool reads_one_token = shards_tokens && std::holds_alternative<SelectToken>(node.op);
       if (reads_one_token || (sharded_output && !computes_by_row(node.op))) {
         refuse(block, node, "reads tokens that sequence parallelism leaves on other ranks",
-               "leave out --sp");
+               "leave out sequence parallelism");
       }
     }
   }

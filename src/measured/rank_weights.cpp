@@ -122,7 +122,7 @@ class RankWeights final : public WeightSource {
       if (heads && kv_heads) {
         throw Error(ErrorCode::invalid_input,
                     "one weight holds queries, keys and values, which no slice of it separates",
-                    weight.path, "use --tp 1");
+                    weight.path, "leave out tensor parallelism");
       }
       const std::int64_t slices_of_whole = std::max<std::int64_t>(1, whole[i] / own[i]);
       const bool repeats = kv_heads && slices_of_whole < rank_.tensor.ranks;

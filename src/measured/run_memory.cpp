@@ -191,9 +191,9 @@ namespace {
 std::string remedy_of(const PlannedRun& run, const RunMemory& memory, const MemoryLimit& limit) {
   const bool weights_fill_it = memory.weights > limit.bytes / 2;
   if (weights_fill_it && run.storage == HeldType::float32) {
+    // In bfloat16, a prefill holds the weights of its GEMMs in float32 all the same.
     return fmt::format(
-        "hold the weights in fewer bytes ({0} bfloat16 or {0} q4_k_m), or use a "
-        "smaller model",
+        "hold random weights in fewer bytes, such as {} q4_k_m, or use a smaller model",
         Setting::weights);
   }
   return "use a smaller batch, a shorter sequence, fused attention, or a smaller model";

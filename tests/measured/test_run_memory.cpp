@@ -205,13 +205,12 @@ TEST_CASE("sizes above 64 bits are refused with their figure and the limit's sou
 }
 
 TEST_CASE("weights that fill the memory are to be held in fewer bytes, other runs to be smaller") {
-  const ModelSpec spec = spec_named("llama-2-7b");  // 25.1 GiB in float32, 12.6 in bfloat16
+  const ModelSpec spec = spec_named("llama-2-7b");  // 25.0 GiB
   PlannedRun run = run_of(spec, {});
   constexpr Integer kGib = Integer{1} << 30U;
-  const std::string lighter = "hold the weights in fewer bytes";
+  const std::string lighter = "hold random weights in fewer bytes";
   CHECK(refusal(spec, run, {20 * kGib, "the test"}).hint().find(lighter) == 0);
   run.storage = HeldType::bfloat16;
-  require_run_fits(spec, run, {20 * kGib, "the test"});
   CHECK(refusal(spec, run, {10 * kGib, "the test"}).hint().find(lighter) == std::string::npos);
   WorkloadRequest request;
   request.batch_size = 4096;
