@@ -12,9 +12,11 @@ namespace headroom::detail {
 namespace {
 
 std::string describe_parameters(const Figures& figures) {
-  const std::string total = with_separators(figures.parameters) + " parameters";
-  if (figures.active_parameters == figures.parameters) return total;
-  return fmt::format("{} ({} active)", total, with_separators(figures.active_parameters));
+  std::string text = with_separators(figures.parameters) + " parameters";
+  if (figures.active_parameters != figures.parameters) {
+    text += fmt::format(" ({} active)", with_separators(figures.active_parameters));
+  }
+  return text;
 }
 
 std::vector<std::string> memory_parts(const AnalyzeReport& report) {
