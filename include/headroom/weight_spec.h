@@ -32,7 +32,13 @@ enum class ModelPart { text, vision, audio, projector, adapter };
 
 /// Loading of a weight without an operator: not loaded, since its part is not run (a tower), or
 /// loaded with the model, though this class's forward pass does not read it.
-enum class CountedUse { part_not_run, loaded };
+/// unused_cross_attention is loaded too: a decoder that runs without an encoder does not read it.
+enum class CountedUse { part_not_run, loaded, unused_cross_attention };
+
+/// True for the weights of the class itself, which its files hold.
+[[nodiscard]] constexpr bool is_loaded(CountedUse use) noexcept {
+  return use != CountedUse::part_not_run;
+}
 
 /// A weight that is counted, but has no operator in the graph (a tower's, an adapter's).
 struct CountedWeight {

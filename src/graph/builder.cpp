@@ -35,9 +35,8 @@ StackContext encoder_stack(const ModelSpec& spec) {
 }
 
 Part part_of(const CountedWeight& weight, bool of_tower) {
+  if (weight.use == CountedUse::unused_cross_attention) return Part::cross_attention_out;
   if (weight.use == CountedUse::loaded && !of_tower) {
-    const bool crosses = weight.path.find("cross_attention") != std::string::npos;
-    if (crosses) return Part::cross_attention_out;
     return weight.role == WeightRole::head ? Part::head : Part::embeddings;
   }
   switch (weight.part) {

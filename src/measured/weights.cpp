@@ -150,7 +150,7 @@ void ModelWeights::load_unread(const ModelSpec& spec, WeightSource& source) {
   if (!has_them) return;
   const std::size_t first = graph_.weights.size() - spec.counted_only.size();
   for (std::size_t i = 0; i < spec.counted_only.size(); ++i) {
-    if (spec.counted_only[i].use != CountedUse::loaded) continue;
+    if (!is_loaded(spec.counted_only[i].use)) continue;
     for (std::int64_t layer = 0; layer < spec.counted_only[i].repeat; ++layer) {
       load(graph_.weights[first + i], layer, source);
     }

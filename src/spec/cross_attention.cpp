@@ -12,7 +12,8 @@ void count_unused_cross_attention(ModelSpec& spec) {
   const std::int64_t width = spec.hidden_size;
   const auto add = [&](const std::string& name, std::vector<std::int64_t> shape, WeightRole role) {
     spec.counted_only.push_back({path + "cross_attention" + name, std::move(shape), role,
-                                 stack.num_layers, ModelPart::text, CountedUse::loaded});
+                                 stack.num_layers, ModelPart::text,
+                                 CountedUse::unused_cross_attention});
   };
   for (const std::string name : {".query", ".key", ".value", ".output"}) {
     add(name + ".weight", {width, width}, WeightRole::attention);
@@ -25,7 +26,7 @@ void count_unused_cross_attention(ModelSpec& spec) {
 
 bool keeps_cross_attention(const ModelSpec& spec) {
   return std::ranges::any_of(spec.counted_only, [](const CountedWeight& weight) {
-    return weight.path.find("cross_attention") != std::string::npos;
+    return weight.use == CountedUse::unused_cross_attention;
   });
 }
 

@@ -3,9 +3,7 @@
 # worst rank, and within ten seconds.
 set -uo pipefail
 headroom=$1
-command -v mpirun >/dev/null || { echo 'SKIPPED: no mpirun; install openmpi-bin'; exit 0; }
-options=(--oversubscribe --bind-to none -q)
-((EUID != 0)) || options+=(--allow-run-as-root)
+source "$(dirname "$0")/mpirun.sh"
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 failed=0
@@ -27,7 +25,7 @@ expect() {
 # run ARGS...: of mpirun.
 run() {
   local start=$SECONDS
-  timeout 60 mpirun "${options[@]}" "$@" >"$folder/out" 2>"$folder/err" </dev/null
+  timeout 60 mpirun "${mpirun_options[@]}" "$@" >"$folder/out" 2>"$folder/err" </dev/null
   status=$?
   seconds=$((SECONDS - start))
 }
@@ -59,7 +57,7 @@ grep -q 'processes were started, and the plan has one' "$folder/err" && ((status
 
 # A rank that dies in a long run takes the others along.
 start=$SECONDS
-timeout 60 mpirun "${options[@]}" -n 2 "$headroom" measure bert-tiny --tp 2 --threads 1 \
+timeout 60 mpirun "${mpirun_options[@]}" -n 2 "$headroom" measure bert-tiny --tp 2 --threads 1 \
   --runs 1000000 --seq 8 >"$folder/out" 2>"$folder/err" </dev/null &
 job=$!
 victim=''

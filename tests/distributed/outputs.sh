@@ -3,14 +3,12 @@
 # processes against those of one, with random weights.
 set -euo pipefail
 headroom=$1
-command -v mpirun >/dev/null || { echo 'SKIPPED: no mpirun; install openmpi-bin'; exit 0; }
-options=(--oversubscribe --bind-to none -q)
-((EUID != 0)) || options+=(--allow-run-as-root)
+source "$(dirname "$0")/mpirun.sh"
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 run=(measure bert-tiny --batch 2 --seq 6 --threads 1 --runs 1 --warmup 0 --json)
 "$headroom" "${run[@]}" --save-output "$folder/one.safetensors" >"$folder/one.json"
-mpirun "${options[@]}" -n 4 "$headroom" "${run[@]}" --tp 2 --pp 2 \
+mpirun "${mpirun_options[@]}" -n 4 "$headroom" "${run[@]}" --tp 2 --pp 2 \
   --save-output "$folder/all.safetensors" --output "$folder/all.json" </dev/null
 python3 - "$folder" <<'END'
 import array
