@@ -72,8 +72,8 @@ Integer held_weight_bytes(const ModelSpec& spec, const HeldLayout& layout,
   const std::size_t of_nodes = graph.weights.size() - (has_unread ? spec.counted_only.size() : 0);
   Integer bytes = 0;
   for (std::size_t i = 0; i < graph.weights.size(); ++i) {
-    const bool is_loaded = i < of_nodes || is_loaded(spec.counted_only[i - of_nodes].use);
-    if (!is_loaded) continue;
+    const bool is_held = i < of_nodes || is_loaded(spec.counted_only[i - of_nodes].use);
+    if (!is_held) continue;
     const Weight& weight = graph.weights[i];
     const Integer elements = (weight.repeat * weight.elements()).evaluate(graph.sizes);
     bytes =
