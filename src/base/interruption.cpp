@@ -6,6 +6,7 @@
 #include <atomic>
 #include <climits>
 #include <csignal>
+#include <cstddef>
 #include <cstring>
 
 namespace headroom::detail {
@@ -36,14 +37,30 @@ extern "C" void on_end_signal(int signal) {
   (void)std::raise(signal);
 }
 
+/// Gives this thread a stack of its own for handlers. oneDNN's GEMMs for AVX2 and AVX-512 let the
+/// stack pointer point into the heap (uxlfoundation/oneDNN issue 4845): a handler that ran there
+/// would overwrite the heap. The kernel delivers signals of a process to its first thread.
+void use_handler_stack() {
+  static std::array<std::byte, std::size_t{64} << 10>
+      stack{};  // a frame with AMX tiles takes 11 KiB
+  stack_t before{};
+  if (sigaltstack(nullptr, &before) != 0 || (before.ss_flags & SS_DISABLE) == 0) return;
+  stack_t own{};
+  own.ss_sp = stack.data();
+  own.ss_size = stack.size();
+  (void)sigaltstack(&own, nullptr);
+}
+
 }  // namespace
 
 void handle_end_signals() {
+  use_handler_stack();
   for (const int signal : kEndSignals) {
     struct sigaction before {};
     if (sigaction(signal, nullptr, &before) != 0 || before.sa_handler == SIG_IGN) continue;
     struct sigaction action {};
-    action.sa_handler = on_end_signal;  // without SA_RESTART: waiting for a pipe ends, too
+    action.sa_handler = on_end_signal;
+    action.sa_flags = SA_ONSTACK;  // without SA_RESTART: waiting for a pipe ends, too
     sigemptyset(&action.sa_mask);
     (void)sigaction(signal, &action, nullptr);
   }

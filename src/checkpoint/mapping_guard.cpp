@@ -47,7 +47,7 @@ void install_handler() {
   g_page_bytes = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
   struct sigaction action {};
   action.sa_sigaction = on_bus_error;
-  action.sa_flags = SA_SIGINFO;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;  // a GEMM's stack pointer may point into the heap
   sigemptyset(&action.sa_mask);
   (void)sigaction(SIGBUS, &action, &g_before);
 }

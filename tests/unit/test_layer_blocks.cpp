@@ -12,7 +12,7 @@ namespace {
 
 nlohmann::json nemotron() { return read_json(data_folder() / "families/nemotron_nas/config.json"); }
 
-std::string refusal(const nlohmann::json& config) {
+std::string refusal_of_layers(const nlohmann::json& config) {
   return refusal_of([&] { (void)spec_of(config, "nemotron"); });
 }
 
@@ -38,25 +38,25 @@ TEST_CASE("layers of Nemotron-NAS have key-value heads, widths, matrices or noth
 TEST_CASE("blocks that no published code runs are refused") {
   nlohmann::json config = nemotron();
   config["block_configs"].erase(0);
-  CHECK(refusal(config).find("7 entries for 8 layers") != std::string::npos);
+  CHECK(refusal_of_layers(config).find("7 entries for 8 layers") != std::string::npos);
   config = nemotron();
   config["block_configs"][0]["attention"]["n_heads_in_group"] = 3;
-  CHECK(refusal(config).find("does not divide") != std::string::npos);
+  CHECK(refusal_of_layers(config).find("does not divide") != std::string::npos);
   config = nemotron();
   config["block_configs"][0]["attention"]["window_length"] = 512;
-  CHECK(refusal(config).find("window_length") != std::string::npos);
+  CHECK(refusal_of_layers(config).find("window_length") != std::string::npos);
   config = nemotron();
   config["block_configs"][0]["attention"]["unshifted_sink"] = true;
-  CHECK(refusal(config).find("unshifted_sink") != std::string::npos);
+  CHECK(refusal_of_layers(config).find("unshifted_sink") != std::string::npos);
   config = nemotron();
   config["block_configs"][0]["ffn"]["ffn_mult"] = -1;
-  CHECK(refusal(config).find("inner width") != std::string::npos);
+  CHECK(refusal_of_layers(config).find("inner width") != std::string::npos);
   config = nemotron();
   config["block_configs"][0]["ffn"]["ffn_mult"] = nullptr;
-  CHECK(refusal(config).find("ffn_mult") != std::string::npos);
+  CHECK(refusal_of_layers(config).find("ffn_mult") != std::string::npos);
   config = nemotron();
   config["block_configs"] = 3;
-  CHECK(refusal(config).find("list") != std::string::npos);
+  CHECK(refusal_of_layers(config).find("list") != std::string::npos);
 }
 
 TEST_CASE("ALBERT's groups of several layers run more layers with more weights") {
@@ -74,7 +74,7 @@ TEST_CASE("ALBERT's groups of several layers run more layers with more weights")
       4 * (kWidth * kWidth + kWidth) + 2 * kWidth * kInner + kInner + kWidth + 4 * kWidth;
   CHECK(parameters(three) - parameters(one) == 2 * 2 * kLayer);
   config["inner_group_num"] = 17;
-  CHECK(refusal(config).find("inner_group_num") != std::string::npos);
+  CHECK(refusal_of_layers(config).find("inner_group_num") != std::string::npos);
 }
 
 TEST_CASE("T5Gemma's encoder may be wider than its decoder") {

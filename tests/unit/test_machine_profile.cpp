@@ -56,7 +56,7 @@ MachineProfile measured_profile() {
   return profile;
 }
 
-std::string refusal(const std::string& text) {
+std::string refusal_of_profile(const std::string& text) {
   try {
     (void)profile_from_json(text, "profile.json");
   } catch (const Error& error) {
@@ -183,39 +183,43 @@ TEST_CASE("a profile names the command that made it, if one did") {
   CHECK(read.produced_by->commit == "0123456789ab");
   CHECK(read.produced_by->arguments == std::vector<std::string>{"calibrate", "--quick"});
   CHECK(profile_to_json(read) == text);
-  CHECK(refusal(with(text, "\"--quick\"", "7")).find("arguments") != std::string::npos);
+  CHECK(refusal_of_profile(with(text, "\"--quick\"", "7")).find("arguments") != std::string::npos);
 }
 
 TEST_CASE("a damaged profile is an error that names the damage") {
   const std::string text = profile_to_json(measured_profile());
-  CHECK(refusal("[]").find("is not an object") != std::string::npos);
-  CHECK(refusal(with(text, "\"schema_version\": 1", "\"schema_version\": 2"))
+  CHECK(refusal_of_profile("[]").find("is not an object") != std::string::npos);
+  CHECK(refusal_of_profile(with(text, "\"schema_version\": 1", "\"schema_version\": 2"))
             .find("schema_version") != std::string::npos);
-  CHECK(refusal(with(text, "\"compute_s\": 0.001", "\"compute_s\": 0")).find("compute_s") !=
-        std::string::npos);
+  CHECK(refusal_of_profile(with(text, "\"compute_s\": 0.001", "\"compute_s\": 0"))
+            .find("compute_s") != std::string::npos);
   for (const char* const bytes : {"\"memory_bytes\": 0", "\"memory_bytes\": 1000000000000"}) {
-    CHECK(refusal(with(text, "\"memory_bytes\": 134217728", bytes)).find("1 MiB to 16 GiB") !=
-          std::string::npos);
+    CHECK(refusal_of_profile(with(text, "\"memory_bytes\": 134217728", bytes))
+              .find("1 MiB to 16 GiB") != std::string::npos);
   }
-  CHECK(refusal(with(text, "\"kernel\": \"copy\"", "\"kernel\": \"scale\"")).find("exactly once") !=
+  CHECK(refusal_of_profile(with(text, "\"kernel\": \"copy\"", "\"kernel\": \"scale\""))
+            .find("exactly once") != std::string::npos);
+  CHECK(
+      refusal_of_profile(with(text, "\"kernel\": \"copy\"", "\"kernel\": \"sort\"")).find("sort") !=
+      std::string::npos);
+  CHECK(refusal_of_profile(with(text, "\"measured\"", "\"guessed\"")).find("source") !=
         std::string::npos);
-  CHECK(refusal(with(text, "\"kernel\": \"copy\"", "\"kernel\": \"sort\"")).find("sort") !=
+  CHECK(refusal_of_profile(with(text, "\"threads\": 2", "\"threads\": 4294967298"))
+            .find("processors") != std::string::npos);
+  CHECK(refusal_of_profile(with(text, "\"threads\": 2", "\"threads\": 0")).find("zero") !=
         std::string::npos);
-  CHECK(refusal(with(text, "\"measured\"", "\"guessed\"")).find("source") != std::string::npos);
-  CHECK(refusal(with(text, "\"threads\": 2", "\"threads\": 4294967298")).find("processors") !=
+  CHECK(refusal_of_profile(with(text, "1e-09", "-1e-09")).find("not from 1e-12") !=
         std::string::npos);
-  CHECK(refusal(with(text, "\"threads\": 2", "\"threads\": 0")).find("zero") != std::string::npos);
-  CHECK(refusal(with(text, "1e-09", "-1e-09")).find("not from 1e-12") != std::string::npos);
 }
 
 TEST_CASE("a profile with contradictory curves is an error") {
   MachineProfile profile = measured_profile();
   auto& rates = std::get<MeasuredRates>(profile.rates);
   rates.by_threads.push_back(rates.by_threads.front());
-  CHECK(refusal(profile_to_json(profile)).find("repeats a number") != std::string::npos);
+  CHECK(refusal_of_profile(profile_to_json(profile)).find("repeats a number") != std::string::npos);
   rates.by_threads.pop_back();
   rates.by_threads.front().read = {{1 << 20, 1e10}, {1 << 10, 2e10}};
-  CHECK(refusal(profile_to_json(profile)).find("ascend") != std::string::npos);
+  CHECK(refusal_of_profile(profile_to_json(profile)).find("ascend") != std::string::npos);
 }
 
 TEST_CASE("curves are found by number of threads; a datasheet has none") {
@@ -267,7 +271,7 @@ TEST_CASE("figures of a profile are in range, so that no time is negative or inf
            {"\"bytes_per_s\": 10000000000.0", "\"bytes_per_s\": 1e-300"},
            {"\"bytes_per_s\": 10000000000.0", "\"bytes_per_s\": 1e308"}}) {
     CAPTURE(change.second);
-    CHECK(refusal(with(text, change.first, change.second)).find(", not from ") !=
+    CHECK(refusal_of_profile(with(text, change.first, change.second)).find(", not from ") !=
           std::string::npos);
   }
 }

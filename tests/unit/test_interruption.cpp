@@ -1,0 +1,43 @@
+// Signals that end a program.
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdint>
+#include <span>
+
+#include "interruption.h"
+
+using namespace headroom::detail;
+
+namespace {
+
+/// Exits with 0 if a first SIGTERM only asks for the end, and leaves its frame on the handlers'
+/// stack. The signal stays noted in this process, so it takes no part in other tests.
+[[noreturn]] void exit_after_signal() {
+  constexpr std::uint8_t kUntouched = 0xa5;
+  handle_end_signals();
+  end_at_next_step();
+  stack_t stack{};
+  if (sigaltstack(nullptr, &stack) != 0 || (stack.ss_flags & SS_DISABLE) != 0) _exit(2);
+  const std::span bytes(static_cast<std::uint8_t*>(stack.ss_sp), stack.ss_size);
+  std::ranges::fill(bytes, kUntouched);
+  if (std::raise(SIGTERM) != 0) _exit(3);
+  const bool on_stack =
+      std::ranges::any_of(bytes, [](std::uint8_t byte) { return byte != kUntouched; });
+  _exit(on_stack && interruption() == SIGTERM ? 0 : 4);
+}
+
+}  // namespace
+
+TEST_CASE("a signal is handled on a stack of its own, as GEMMs move the stack pointer") {
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) exit_after_signal();
+  int status = -1;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+}
