@@ -15,11 +15,19 @@ namespace {
 constexpr double kSlowestShown = 2;
 constexpr Integer kGib = Integer{1} << 30U;
 
+/// Iterations: milliseconds if the best one takes less than a second, as decode steps do.
+Column time_column(const PlanReport& report) {
+  if (report.plans.front().figures.time.iteration_s < 1) {
+    return milliseconds_column("iteration_s", "Time");
+  }
+  return number_column("iteration_s", "Time", {"[s]", 4});
+}
+
 Table plan_table(const PlanReport& report) {
   Table table;
   // The longest column comes last: on a narrow terminal, the figures stay visible.
   table.columns = {
-      number_column("iteration_s", "Time", {"[s]", 4}),
+      time_column(report),
       number_column("total_bytes", "Memory", {"[GiB]", 2, kGib}),
       number_column("tokens_per_s", "Tokens", {"[1/s]", 0}),
       number_column("mfu_percent", "MFU", {"[%]", 1}, Importance::optional),
@@ -39,8 +47,7 @@ Table plan_table(const PlanReport& report) {
 
 Table front_table(const PlanReport& report) {
   Table table;
-  table.columns = {number_column("iteration_s", "Time", {"[s]", 4}),
-                   number_column("total_bytes", "Memory", {"[GiB]", 2, kGib}),
+  table.columns = {time_column(report), number_column("total_bytes", "Memory", {"[GiB]", 2, kGib}),
                    words_column("plan", "Plan")};
   for (const RankedPlan& plan : report.search.pareto) {
     if (plan.iteration_s > kSlowestShown * report.plans.front().figures.time.iteration_s) break;
@@ -74,10 +81,10 @@ std::string reason_for(const Neighbour& neighbour, const PlanFigures& best, Inte
 Table neighbour_table(const PlanReport& report) {
   const PlanFigures& best = report.plans.front().figures;
   Table table;
-  table.columns = {
-      words_column("change", "Change"), number_column("iteration_s", "Time", {"[s]", 4}),
-      number_column("difference_percent", "Slower", {"[%]", 1}),
-      number_column("total_bytes", "Memory", {"[GiB]", 2, kGib}), words_column("reason", "Reason")};
+  table.columns = {words_column("change", "Change"), time_column(report),
+                   number_column("difference_percent", "Slower", {"[%]", 1}),
+                   number_column("total_bytes", "Memory", {"[GiB]", 2, kGib}),
+                   words_column("reason", "Reason")};
   for (const Neighbour& neighbour : report.neighbours) {
     const double time = neighbour.plan.iteration_s;
     const auto if_fits = [&](double figure) { return neighbour.fits ? Cell{figure} : Cell{}; };
