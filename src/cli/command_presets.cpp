@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <memory>
 #include <optional>
@@ -12,6 +11,7 @@
 
 #include "commands.h"
 #include "headroom/error.h"
+#include "number_text.h"
 #include "options.h"
 #include "similar.h"
 
@@ -63,12 +63,10 @@ std::optional<double> unit_of(std::string_view word) {
 /// "8B", "560M", "1.5b" or a plain number of parameters.
 Integer parse_parameters(const std::string& names, const std::string& word) {
   constexpr double kMost = 1e18;
-  double value = 0;
-  const char* const end = word.data() + word.size();
-  const auto [rest, failed] = std::from_chars(word.data(), end, value);
-  const auto unit = unit_of({rest, static_cast<std::size_t>(end - rest)});
-  const double parameters = value * unit.value_or(0);
-  if (failed != std::errc{} || !(parameters >= 1) || parameters > kMost) {
+  std::string_view rest = word;
+  const double value = detail::take_decimal(rest).value_or(0);
+  const double parameters = value * unit_of(rest).value_or(0);
+  if (!(parameters >= 1) || parameters > kMost) {
     refuse_value(names,
                  fmt::format("\"{}\" is not a number of parameters, such as 8B or 560M", word));
   }

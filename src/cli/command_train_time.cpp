@@ -1,13 +1,12 @@
 // headroom train-time MODEL: days, energy and price of a whole training run.
 #include <fmt/format.h>
 
-#include <charconv>
-#include <cmath>
 #include <memory>
 
 #include "commands.h"
 #include "headroom/error.h"
 #include "headroom/report.h"
+#include "number_text.h"
 #include "output.h"
 #include "own_machine.h"
 #include "plan_options.h"
@@ -27,17 +26,15 @@ struct TrainTimeCommand {
 
 /// A number above 0 with an optional unit of 1000s: "15T", "300B", "5e11".
 double parse_amount(const std::string& names, const std::string& text, bool with_unit) {
-  double number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, failed] = std::from_chars(text.data(), end, number);
-  const std::string unit(rest, end);
+  std::string_view unit = text;
+  const double number = detail::take_decimal(unit).value_or(0);
   double factor = 1;
   if (with_unit && unit == "M") factor = 1e6;
   if (with_unit && unit == "B") factor = 1e9;
   if (with_unit && unit == "T") factor = 1e12;
   const bool known = unit.empty() || factor > 1;
   const double amount = number * factor;
-  if (failed != std::errc{} || !known || !std::isfinite(amount) || amount <= 0 || amount > 1e18) {
+  if (!known || !(amount > 0) || amount > 1e18) {
     refuse_value(names, fmt::format("takes a number above 0{}, not \"{}\"",
                                     with_unit ? ", such as 15T or 300B" : "", text));
   }

@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <limits>
-#include <system_error>
 
 #include "headroom/error.h"
+#include "number_text.h"
 #include "similar.h"
 #include "type_options.h"
 #include "variations.h"
@@ -121,13 +120,10 @@ std::optional<std::int64_t> factor_of(std::string_view suffix) {
 }  // namespace
 
 std::optional<std::int64_t> count_of(std::string_view word) {
-  std::int64_t value = 0;
-  const char* const end = word.data() + word.size();
-  const auto [rest, failed] = std::from_chars(word.data(), end, value);
-  if (failed != std::errc{}) return std::nullopt;
-  const auto factor = factor_of(word.substr(static_cast<std::size_t>(rest - word.data())));
+  const std::optional<std::int64_t> value = detail::take_integer(word);
+  const std::optional<std::int64_t> factor = factor_of(word);
   std::int64_t count = 0;
-  if (!factor || __builtin_mul_overflow(value, *factor, &count)) return std::nullopt;
+  if (!value || !factor || __builtin_mul_overflow(*value, *factor, &count)) return std::nullopt;
   return count;
 }
 

@@ -3,26 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <string_view>
-#include <system_error>
 
 #include "command_line.h"
+#include "number_text.h"
 #include "options.h"
 
 namespace headroom::cli {
 namespace {
-
-/// Removes the number at the start of `text` and returns it, if there is one.
-std::optional<double> take_number(std::string_view& text) {
-  double number = 0;
-  const auto [rest, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (failed != std::errc{} || !std::isfinite(number)) return std::nullopt;
-  text.remove_prefix(static_cast<std::size_t>(rest - text.data()));
-  return number;
-}
 
 /// Bytes of a unit; empty if it is unknown.
 std::optional<double> bytes_of_unit(std::string_view unit) {
@@ -53,7 +43,7 @@ std::optional<double> seconds_of_unit(std::string_view unit) {
 double parse_seconds(const std::string& names, const std::string& text) {
   constexpr double kLongest = 1e6;
   std::string_view rest(text);
-  const auto number = take_number(rest);
+  const auto number = detail::take_decimal(rest);
   const auto unit = seconds_of_unit(rest);
   if (!number || !unit || *number <= 0 || *number * *unit > kLongest) {
     refuse_value(names, fmt::format("takes a time such as 500ms or 2s, not \"{}\"", text));
@@ -63,7 +53,7 @@ double parse_seconds(const std::string& names, const std::string& text) {
 
 double parse_positive(const std::string& names, const std::string& text, double most) {
   std::string_view rest(text);
-  const auto number = take_number(rest);
+  const auto number = detail::take_decimal(rest);
   if (!number || !rest.empty() || *number <= 0 || *number > most) {
     refuse_value(names, fmt::format("takes a number above 0, at most {}, not \"{}\"", most, text));
   }
@@ -74,7 +64,7 @@ Integer parse_bytes(const std::string& names, const std::string& text) {
   constexpr double kMostBytes = 1e18;
   constexpr double kLeastPlainBytes = 1e6;  // a smaller number without a unit forgot it
   std::string_view rest(text);
-  const auto number = take_number(rest);
+  const auto number = detail::take_decimal(rest);
   const auto unit = bytes_of_unit(rest);
   if (!number || !unit || *number < 0 || *number * *unit >= kMostBytes) {
     refuse_value(names, fmt::format("takes bytes such as 80GB or 79.1GiB, not \"{}\"", text));
@@ -91,13 +81,9 @@ Recomputation parse_recomputation(const std::string& names, const std::string& w
   }
   constexpr std::string_view kEvery = "every=";
   constexpr std::int64_t kMostLayers = std::int64_t{1} << 40U;
-  std::int64_t layers = 0;
   if (word.starts_with(kEvery)) {
-    const char* const end = word.data() + word.size();
-    const auto [rest, failed] = std::from_chars(word.data() + kEvery.size(), end, layers);
-    if (failed == std::errc{} && rest == end && layers >= 1 && layers <= kMostLayers) {
-      return {Recompute::full, layers};
-    }
+    const auto layers = detail::integer_of(std::string_view(word).substr(kEvery.size()));
+    if (layers && *layers >= 1 && *layers <= kMostLayers) return {Recompute::full, *layers};
   }
   refuse_value(names, fmt::format("takes none, selective, full or every=K, not \"{}\"", word));
 }
@@ -111,7 +97,7 @@ SequenceParallel parse_sequence_parallel(const std::string& names, const std::st
 double parse_efficiency(const std::string& names, const std::string& text) {
   constexpr double kLeast = 0.001;
   std::string_view rest(text);
-  const auto number = take_number(rest);
+  const auto number = detail::take_decimal(rest);
   if (!number || !rest.empty() || *number < kLeast || *number > 1) {
     refuse_value(names, fmt::format("must be from {} to 1, not \"{}\"", kLeast, text));
   }

@@ -3,13 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <optional>
 #include <string_view>
-#include <system_error>
 
 #include "command_line.h"
+#include "number_text.h"
 
 namespace headroom::cli {
 namespace {
@@ -23,11 +21,9 @@ constexpr double kLargestFraction = 1;
 std::optional<double> fraction_of(std::string_view text) {
   const bool percent = text.ends_with('%');
   if (percent) text.remove_suffix(1);
-  double value = 0;
-  const auto [rest, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = failed == std::errc{} && rest == text.data() + text.size();
-  if (!whole || !std::isfinite(value) || value < 0) return std::nullopt;
-  return percent ? value / 100 : value;
+  const std::optional<double> value = detail::decimal_of(text);
+  if (!value || *value < 0) return std::nullopt;
+  return percent ? *value / 100 : *value;
 }
 
 /// True if `name` is this quantity or a group with it.

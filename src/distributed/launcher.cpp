@@ -1,7 +1,7 @@
-#include <charconv>
 #include <cstdlib>
 #include <string_view>
 
+#include "number_text.h"
 #include "processes.h"
 
 namespace headroom::distributed {
@@ -11,10 +11,9 @@ std::int64_t launched_processes() noexcept {
   for (const char* const name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}) {
     const char* const value = std::getenv(name);
     if (value == nullptr) continue;
-    const std::string_view text(value);
-    std::int64_t count = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-    if (error == std::errc() && count > 0) return count;
+    std::string_view text(value);
+    const std::optional<std::int64_t> count = detail::take_integer(text);
+    if (count && *count > 0) return *count;
   }
   return 1;
 }

@@ -1,9 +1,9 @@
 #include "log_line.h"
 
-#include <charconv>
 #include <cmath>
 #include <string>
-#include <system_error>
+
+#include "number_text.h"
 
 namespace headroom::detail {
 
@@ -30,10 +30,8 @@ std::optional<double> LogLine::number_after(std::string_view words) const {
   for (const char c : rest.substr(0, rest.find_first_not_of("0123456789.,"))) {
     if (c != ',') digits += c;
   }
-  double value = 0;
-  const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  const bool is_number = failure == std::errc() && end != digits.data();
-  return is_number && std::isfinite(value) ? std::optional(value) : std::nullopt;
+  std::string_view number = digits;
+  return detail::take_decimal(number);
 }
 
 std::optional<std::int64_t> LogLine::count_after(std::string_view words) const {

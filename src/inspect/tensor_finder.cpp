@@ -1,7 +1,8 @@
 #include "tensor_finder.h"
 
-#include <charconv>
 #include <utility>
+
+#include "number_text.h"
 
 namespace headroom::detail {
 
@@ -43,10 +44,8 @@ std::optional<std::int64_t> layer_number(std::string_view name) {
   for (const std::string_view word : {"layers.", "blk."}) {
     const auto at = name.rfind(word);
     if (at == std::string_view::npos) continue;
-    const std::string_view rest = name.substr(at + word.size());
-    std::int64_t layer = 0;
-    const auto [end, failed] = std::from_chars(rest.data(), rest.data() + rest.size(), layer);
-    if (failed == std::errc()) return layer;
+    std::string_view rest = name.substr(at + word.size());
+    if (const auto layer = take_integer(rest)) return layer;
   }
   return std::nullopt;
 }

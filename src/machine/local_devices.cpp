@@ -4,15 +4,14 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <system_error>
 
 #include "headroom/system.h"
+#include "number_text.h"
 
 namespace headroom {
 namespace {
@@ -26,10 +25,9 @@ std::string_view trimmed(std::string_view text) {
 }
 
 std::optional<Integer> number_of(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [rest, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (failed != std::errc{} || rest != text.data() + text.size() || value < 0) return std::nullopt;
-  return value;
+  const std::optional<std::int64_t> value = detail::integer_of(text);
+  if (!value || *value < 0) return std::nullopt;
+  return *value;
 }
 
 std::vector<std::string_view> split(std::string_view text, char separator) {

@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <atomic>
-#include <exception>
+#include <functional>
+#include <future>
 #include <limits>
 #include <map>
-#include <mutex>
 #include <thread>
 #include <tuple>
 
@@ -260,32 +260,23 @@ PlanSearch search_plans(const Planner& planner, const SearchSpace& space) {
   const std::vector<Cell> cells =
       cells_of(space, planner.query().purpose, planner.limits(space.load.seq_len));
   std::atomic<std::size_t> next{0};
-  std::mutex mutex;
-  std::exception_ptr failure;
-  Collector all(space.keep);
   const auto work = [&](const std::function<void(double)>& progress) {
-    try {
-      Planner own = planner.fresh_copy();
-      Collector collector(space.keep);
-      CellSearch search(own, space, collector);
-      for (std::size_t cell = next++; cell < cells.size(); cell = next++) {
-        if (progress) progress(static_cast<double>(cell) / static_cast<double>(cells.size()));
-        search.run(cells[cell]);
-      }
-      const std::scoped_lock lock(mutex);
-      all.merge(collector);
-    } catch (...) {
-      const std::scoped_lock lock(mutex);
-      failure = std::current_exception();
+    Planner own = planner.fresh_copy();
+    Collector collector(space.keep);
+    CellSearch search(own, space, collector);
+    for (std::size_t cell = next++; cell < cells.size(); cell = next++) {
+      if (progress) progress(static_cast<double>(cell) / static_cast<double>(cells.size()));
+      search.run(cells[cell]);
     }
+    return collector;
   };
-  {
-    std::vector<std::jthread> threads;
-    const int count = thread_count(space, cells.size());
-    for (int i = 1; i < count; ++i) threads.emplace_back([&] { work({}); });
-    work(space.progress);
+  std::vector<std::future<Collector>> others;
+  const int count = thread_count(space, cells.size());
+  for (int i = 1; i < count; ++i) {
+    others.push_back(std::async(std::launch::async, work, std::function<void(double)>()));
   }
-  if (failure) std::rethrow_exception(failure);
+  Collector all = work(space.progress);
+  for (std::future<Collector>& other : others) all.merge(other.get());
   return std::move(all).finish();
 }
 

@@ -1,11 +1,11 @@
 // Towers of LLaVA-NeXT and LLaVA-OneVision (arXiv 2408.03326), which cut an image into the tiles of
 // the best of image_grid_pinpoints, drop the padding and end each row of patches with a trained
 // vector.
-#include <charconv>
 #include <string>
 #include <utility>
 
 #include "image_towers.h"
+#include "number_text.h"
 #include "tower_weights.h"
 #include "towers.h"
 
@@ -55,12 +55,10 @@ TileList read_tile_list(ConfigReader& config, const TowerSpec& tower, TileList a
 std::int64_t read_most_kept(ConfigReader& config) {
   constexpr std::string_view kBeginning = "anyres_max_";
   const std::string word = config.text_or({"vision_aspect_ratio"}, "anyres_max_9");
-  std::int64_t tiles = 0;
-  const bool begins = word.starts_with(kBeginning);
-  const char* const first = word.data() + (begins ? kBeginning.size() : 0);
-  const char* const last = word.data() + word.size();
-  const auto [end, error] = std::from_chars(first, last, tiles);
-  if (begins && error == std::errc() && end == last && tiles > 0) return tiles;
+  if (word.starts_with(kBeginning)) {
+    const auto tiles = integer_of(std::string_view(word).substr(kBeginning.size()));
+    if (tiles && *tiles > 0) return *tiles;
+  }
   config.fail("vision_aspect_ratio", "\"" + word + "\" is not supported",
               "use anyres_max_N with a number of tiles");
 }
