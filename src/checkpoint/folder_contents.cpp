@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <span>
 #include <string_view>
 #include <system_error>
@@ -46,10 +47,9 @@ std::string FolderContents::text() const {
     return std::ranges::find(pickles, name) == pickles.end();
   });
   const std::size_t shown = std::min(ordered.size(), kMostNames);
-  const std::string first =
-      fmt::format("found {}", fmt::join(std::span(ordered).first(shown), ", "));
-  if (shown == ordered.size()) return first;
-  return fmt::format("{} and {} more", first, ordered.size() - shown);
+  std::string found = fmt::format("found {}", fmt::join(std::span(ordered).first(shown), ", "));
+  if (shown < ordered.size()) found += fmt::format(" and {} more", ordered.size() - shown);
+  return found;
 }
 
 std::string pickle_hint() {
