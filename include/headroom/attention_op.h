@@ -8,9 +8,10 @@
 namespace headroom {
 
 /// Keys of attention in blocks. `three_blocks`: the block before, the query's own and the next one
-/// (LongT5). `window`: a block on either side of the query, scored in chunks of two blocks that
+/// (LongT5); `three_blocks_and_global`: these and transient global tokens, in the last columns of
+/// the scores. `window`: a block on either side of the query, scored in chunks of two blocks that
 /// overlap by one (Longformer).
-enum class BlockKeys { three_blocks, window };
+enum class BlockKeys { three_blocks, three_blocks_and_global, window };
 
 /// Sizes of one attention: Q `[batch, heads, queries, head_dim]`, K
 /// `[batch, kv_heads, keys, head_dim]`, V `[batch, kv_heads, keys, value_head_dim]`.
@@ -28,13 +29,17 @@ struct AttentionShape {
   /// Queries attend in blocks of so many to the keys that `block_keys` tells. Zero: to all keys.
   Expr block{};
   BlockKeys block_keys = BlockKeys::three_blocks;
-  /// Keys that every query sees beside its window, in the first columns of the scores.
+  /// Keys that every query sees beside its window: in the first columns of the scores, or in the
+  /// last if they are transient.
   Expr global_keys{};
   ImageScope scope = ImageScope::image;
 
   [[nodiscard]] Expr pairs() const { return image_pairs.is_zero() ? queries * keys : image_pairs; }
   [[nodiscard]] bool is_blocked() const { return !block.is_zero(); }
   [[nodiscard]] bool is_chunked() const { return is_blocked() && block_keys == BlockKeys::window; }
+  [[nodiscard]] bool has_transient_keys() const {
+    return is_blocked() && block_keys == BlockKeys::three_blocks_and_global;
+  }
   /// Pairs that the GEMM of the scores multiplies. N queries with a window of w on either side are
   /// N/w - 1 chunks of 2w rows, which start w apart; each multiplies its queries with its keys:
   /// (N/w - 1)·(2w)² = 4·w·N - 4·w² (transformers, modeling_longformer.py,
@@ -50,8 +55,12 @@ struct AttentionShape {
     if (!is_chunked()) return pairs();
     return Integer{3} * block * queries + queries * global_keys;
   }
-  /// Rows of keys: with blocks, those of all blocks and of one more at either end.
-  [[nodiscard]] Expr key_rows() const { return is_blocked() ? queries + Integer{2} * block : keys; }
+  /// Rows of keys: with blocks, those of all blocks and of one more at either end, and transient
+  /// ones.
+  [[nodiscard]] Expr key_rows() const {
+    if (!is_blocked()) return keys;
+    return queries + Integer{2} * block + (has_transient_keys() ? global_keys : Expr());
+  }
   /// Elements of each operand, of the scores `[batch, heads, queries, keys]` and of the context.
   [[nodiscard]] Expr query_elements() const { return batch * queries * heads * head_dim; }
   [[nodiscard]] Expr key_elements() const { return batch * key_rows() * kv_heads * head_dim; }
@@ -101,12 +110,20 @@ struct ScoreShaping {
   KeyMask mask = KeyMask::none;
 };
 
-/// Looks up a bias for every pair in a table by bucketed distance. -> `[heads, queries, keys]`
+/// Looks up a bias for every pair in a table by bucketed distance. -> `[heads, queries, keys]`.
+/// With transient global tokens (`global_keys`): for every block of each sequence, with a mask of
+/// padding and of the window, and with biases by distance in global tokens, from a second table, in
+/// the last columns. -> `[batch, queries / block, heads, block, keys]`
 struct RelativePositionBias {
   Expr heads;
   Expr queries;
   Expr keys;
   Expr first_query{};  ///< position of the first query among the keys, without a cache
+  Expr batch{Integer{1}};
+  Expr block{};
+  Expr global_keys{};
+
+  [[nodiscard]] Expr elements() const { return batch * heads * queries * keys; }
 };
 
 /// Copies a trained table of relative positions, which every layer reads (DeBERTa).
@@ -316,15 +333,19 @@ struct FusedAttention {
 
 /// Copies the rows of the tokens with global attention: `gather` `[batch, seq, width]` ->
 /// `[batch, tokens, width]`, with zeros where a sequence has fewer; `scatter` puts such rows, the
-/// second input, back in place.
+/// second input, back in place. `sum` adds the rows of each block to those of a transient global
+/// token, `[batch, seq, width]` -> `[batch, tokens, width]`.
 struct GlobalRows {
-  enum class Kind { gather, scatter };
+  enum class Kind { gather, scatter, sum };
   Kind kind = Kind::gather;
   Expr batch;
   Expr tokens;
   Expr width;
+  Expr summed{};  ///< tokens per sequence that `sum` reads
 
   [[nodiscard]] Expr elements() const { return batch * tokens * width; }
+  /// Elements that `sum` adds.
+  [[nodiscard]] Expr added() const { return batch * summed * width; }
 };
 
 /// φ(x) = elu(x) + 1 of queries and keys, in place (arXiv 2006.16236, eq. 7).

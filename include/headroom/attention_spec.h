@@ -398,6 +398,9 @@ struct AttentionSpec {
   /// blocks; 0: to all keys.
   std::int64_t block_size = 0;
   std::optional<GlobalAttentionSpec> global{};
+  /// Tokens that leave one transient global token, which all tokens see beside their window
+  /// (LongT5, arXiv 2112.07916, section 3.1.2); 0: there are none.
+  std::int64_t global_block_size = 0;
   ImageScope image_scope = ImageScope::image;
   std::optional<QueryKeyNormSpec> query_key_norm{};
   std::optional<DisentangledSpec> disentangled{};

@@ -103,6 +103,7 @@ enum class Symbol : std::uint8_t {
   windowed_pairs,               ///< x: unmasked pairs under a causal mask and a window
   encoder_windowed_pairs,       ///< Y: pairs within the window of an encoder-decoder's encoder
   encoder_block_tokens,         ///< Z: tokens of its encoder, padded to whole blocks
+  transient_global_tokens,      ///< Γ: one per block of its tokens, that they all see (LongT5)
   chunked_tokens,               ///< Λ: new tokens, padded to whole windows of attention in chunks
   global_tokens,                ///< γ: tokens with global attention per sequence
   chosen_keys,                  ///< K: keys that an indexer's choices read

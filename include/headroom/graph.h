@@ -241,9 +241,10 @@ struct GraphOptions {
 /// Properties of a model's layers that, with the workload, decide the keys and experts they read.
 struct LayerTraits {
   WindowSpec window;
-  WindowSpec encoder_window;       ///< of an encoder-decoder's encoder
-  std::int64_t encoder_block = 0;  ///< AttentionSpec::block_size of its layers
-  std::int64_t chunk_window = 0;   ///< widest window of attention in chunks; 0: none
+  WindowSpec encoder_window;              ///< of an encoder-decoder's encoder
+  std::int64_t encoder_block = 0;         ///< AttentionSpec::block_size of its layers
+  std::int64_t encoder_global_block = 0;  ///< AttentionSpec::global_block_size of its layers
+  std::int64_t chunk_window = 0;          ///< widest window of attention in chunks; 0: none
   std::int64_t num_experts = 0;
   std::int64_t num_experts_per_tok = 0;
   std::int64_t indexer_top_k = 0;           ///< 0: no indexer

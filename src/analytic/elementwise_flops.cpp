@@ -167,7 +167,7 @@ struct ElementwiseVisitor {
   }
   ElementwiseFlops operator()(const RelativePositionBias& op) const {
     // The gradient of the lookup sums all pairs into their buckets.
-    return {{}, op.heads * op.queries * op.keys};
+    return {{}, op.elements()};
   }
   ElementwiseFlops operator()(const PositionTableRows&) const { return {}; }
   ElementwiseFlops operator()(const DisentangledBias& op) const {
@@ -257,7 +257,9 @@ struct ElementwiseVisitor {
         each(pairs, {kSoftmaxFlops.forward, kSoftmaxFlops.forward + kSoftmaxFlops.backward});
     return {scores.forward + softmax.forward, scores.backward + softmax.backward};
   }
-  ElementwiseFlops operator()(const GlobalRows&) const { return {}; }
+  ElementwiseFlops operator()(const GlobalRows& op) const {
+    return op.kind == GlobalRows::Kind::sum ? each(op.added(), {1, 0}) : ElementwiseFlops{};
+  }
   ElementwiseFlops operator()(const FeatureMap& op) const {
     return each(op.heads.elements(), kFeatureMapFlops);
   }

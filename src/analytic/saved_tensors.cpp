@@ -69,7 +69,7 @@ class LedgerWriter : private BlockLedger {
     keep(node_->inputs.front(), "input", bytes);
   }
   void operator()(const RelativePositionBias& op) {
-    keep_new("buckets", op.queries * op.keys * kIndexBytes, SavedKind::input_data);
+    keep_new("buckets", op.batch * op.queries * op.keys * kIndexBytes, SavedKind::input_data);
   }
   void operator()(const PositionTableRows&) {}
   void operator()(const DisentangledBias& op) {
@@ -171,7 +171,12 @@ class LedgerWriter : private BlockLedger {
   }
   void operator()(const KvCacheAppend&) {}  // no KV-cache in training
   void operator()(const GlobalRows& op) {
-    if (op.kind != GlobalRows::Kind::gather || kernels_ != Kernels::reference) return;
+    if (kernels_ != Kernels::reference) return;
+    if (op.kind == GlobalRows::Kind::sum) {  // by a product with a row of 0 and 1 per token
+      return keep_new("blocks", op.batch * op.summed * op.tokens * kActivationBytes,
+                      SavedKind::input_data);
+    }
+    if (op.kind != GlobalRows::Kind::gather) return;
     // Places of the tokens in the batch and among the global ones, two indices each.
     keep_new("places", Integer{4} * op.batch * op.tokens * kIndexBytes, SavedKind::input_data);
   }

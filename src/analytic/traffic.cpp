@@ -193,6 +193,7 @@ struct TrafficVisitor {
   }
   Traffic operator()(const GlobalRows& op) const {
     const Expr bytes = op.elements() * kActivationBytes;
+    if (op.kind == GlobalRows::Kind::sum) return {op.added() * kActivationBytes, bytes};
     return {bytes, bytes};
   }
   Traffic operator()(const FeatureMap& op) const { return in_place(op.heads.elements()); }

@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "checkpoint.h"
+#include "folder_contents.h"
 #include "gguf_metadata.h"
 #include "headroom/error.h"
 #include "safetensors.h"
@@ -51,11 +52,13 @@ fs::path model_listing_at(const fs::path& path) {
   if (!fs::is_directory(path, failed)) return path;
   if (auto file = safetensors_in(path)) return *std::move(file);
   if (auto file = gguf_in(path)) return std::move(*file);
-  const bool torch = fs::exists(path / "pytorch_model.bin", failed) ||
-                     fs::exists(path / "pytorch_model.bin.index.json", failed);
-  throw Error(ErrorCode::invalid_input, "contains no weights in a supported format", path.string(),
-              torch ? "save the weights again as safetensors with save_pretrained"
-                    : "add model.safetensors, model.safetensors.index.json or a GGUF file");
+  const FolderContents contents = folder_contents(path);
+  throw Error(ErrorCode::invalid_input,
+              fmt::format("contains no weights in a supported format: {}", contents.text()),
+              path.string(),
+              contents.pickles.empty()
+                  ? "add model.safetensors, model.safetensors.index.json or a GGUF file"
+                  : pickle_hint());
 }
 
 [[noreturn]] void refuse_model_files(const std::string& place, const std::string& message) {

@@ -1,4 +1,4 @@
-// Self- and cross-attention: softmax (eager or fused) and linear, with or without a KV-cache.
+// Self-attention: softmax (eager or fused) and linear, with or without a KV-cache.
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -19,16 +19,6 @@ AttentionParts self_attention_parts() {
           Part::attention_out};
 }
 
-AttentionParts cross_attention_parts() {
-  return {"cross_attention",
-          Part::cross_attention_kv_cache,
-          Part::cross_attention_scores,
-          Part::cross_attention_softmax,
-          Part::cross_attention_context,
-          Part::cross_attention_core,
-          Part::cross_attention_out};
-}
-
 namespace {
 
 /// Images differ in length, so the scores of a tower's heads are rows of all its pairs.
@@ -41,10 +31,14 @@ bool is_windowed(const AttentionSpec& attention) {
   return attention.window.kind != WindowKind::none;
 }
 
+/// Returns whether attention runs in one kernel. Transient global tokens have none.
+bool is_fused(const AttentionSpec& attention, const GraphOptions& options) {
+  return options.attention == AttentionImplementation::fused && attention.global_block_size == 0;
+}
+
 /// Tokens of a block of attention, where the reference code's eager kernels attend in blocks.
 std::optional<Expr> eager_block(const AttentionSpec& attention, const GraphOptions& options) {
-  const bool eager = options.attention == AttentionImplementation::eager;
-  if (attention.block_size == 0 || !eager) return std::nullopt;
+  if (attention.block_size == 0 || is_fused(attention, options)) return std::nullopt;
   return Integer{attention.block_size};
 }
 
@@ -94,18 +88,27 @@ void GraphBuilder::relative_position_bias(const StackContext& stack) {
     op.keys = Integer{3} * *block;
     op.first_query = *block;
   }
-  const WeightId table =
-      weight(Part::relative_position_bias, "relative_attention_bias.weight",
-             {Symbol::relative_attention_num_buckets, heads}, WeightRole::relative_position_bias);
+  const auto table = [&](const char* path) {
+    return weight(Part::relative_position_bias, path,
+                  {Symbol::relative_attention_num_buckets, heads},
+                  WeightRole::relative_position_bias);
+  };
+  std::vector<WeightId> tables{table("relative_attention_bias.weight")};
   std::vector<Expr> shape{heads, op.queries, op.keys};
+  if (stack.spec->self_attention.global_block_size > 0) {
+    op = with_transient_global_tokens(std::move(op));
+    tables.push_back(table("global_relative_attention_bias.weight"));
+    shape = {op.batch, heads, op.queries, op.keys};
+  }
   position_bias_ = emit(Part::relative_position_bias, "relative_attention_bias", std::move(op), {},
-                        {table}, std::move(shape));
+                        std::move(tables), std::move(shape));
 }
 
 TensorId GraphBuilder::self_attention(const StackContext& stack, TensorId hidden) {
   const AttentionSpec& attention = *stack.attention;
   if (attention.latent) return latent_attention(stack, hidden);
   if (attention.shared_key_value) return shared_key_value_attention(stack, hidden);
+  if (attention.global_block_size > 0) return transient_global_attention(stack, hidden);
   switch (attention.kind) {
     case AttentionKind::gated_delta:
       return gated_delta(stack, hidden);
@@ -347,68 +350,6 @@ AttentionOperands GraphBuilder::cached_operands(const StackContext& stack, Tenso
   return operands;
 }
 
-TensorId GraphBuilder::cross_attention(const StackContext& stack, TensorId hidden) {
-  const AttentionSpec& attention = *stack.spec->cross_attention;
-  const HeadSizes heads = head_sizes(attention);
-  const AttentionParts parts = cross_attention_parts();
-  const Expr source = Symbol::enc_seq_len;
-  const LinearParts query{
-      Part::cross_attention_query, "cross_attention.query",
-      WeightRole::attention,       stack.rows(),
-      Symbol::hidden_size,         {{"cross_attention.query", heads.query_width()}},
-      attention.qkv_bias};
-  const Expr source_width = sized(Symbol::hidden_size, spec_.encoder_width());
-  const auto key_bias = attention.key_bias ? Projection::Bias::of_linear : Projection::Bias::none;
-  const LinearParts key_value{Part::cross_attention_key_value,
-                              "cross_attention.key_value",
-                              WeightRole::attention,
-                              kBatch * source,
-                              source_width,
-                              {{"cross_attention.key", heads.key_width(), key_bias},
-                               {"cross_attention.value", heads.value_width()}},
-                              attention.qkv_bias};
-  // A single layer and a denoising step recompute their keys and values in every pass.
-  const bool cached = !training() && spec_.kind != ModelKind::cross_attention_layer &&
-                      spec_.kind != ModelKind::denoiser;
-  const TensorId queries = linear(query, hidden, {kBatch, stack.tokens, heads.query_width()});
-  const HeadRows query_rows{stack.rows(), heads.query_width(), {}, heads.heads, heads.head_dim};
-  AttentionOperands operands{
-      heads.shape(stack.tokens, source),
-      {cross_attention_norm(attention, "cross_attention.query_norm", query_rows, queries)},
-      cached ? KeySource::cache : KeySource::projections};
-  // In decode the cache already contains the encoder's keys and values; only weights are added.
-  const bool emit_nodes = std::exchange(emit_nodes_, options_.phase != Phase::decode);
-  const Expr width = heads.key_width() + heads.value_width();
-  TensorId projected = linear(key_value, *encoder_output_, {kBatch, source, width});
-  projected =
-      cross_attention_norm(attention, "cross_attention.key_norm",
-                           {kBatch * source, width, {}, heads.kv_heads, heads.head_dim}, projected);
-  if (operands.keys == KeySource::cache) {
-    const TensorId cache = key_value_cache(parts, source, width);
-    const Expr rows = kBatch * source;
-    const KvCacheAppend append{
-        rows * width, {rows, width, {}, Integer{1}, width}, heads.kv_heads, heads.head_dim, {}};
-    emit_in_place(parts.kv_cache, "cross_attention.kv_cache", append, {projected, cache});
-    projected = cache;
-  }
-  emit_nodes_ = emit_nodes;
-  operands.tensors.push_back(projected);
-  TensorId context = softmax_attention(stack, parts, attention, operands);
-  if (reference_image_) context = add_reference_image(stack, operands.tensors.front(), context);
-  return attention_output(stack, parts, attention, heads.context_width(), context);
-}
-
-TensorId GraphBuilder::cross_attention_norm(const AttentionSpec& attention, const std::string& path,
-                                            const HeadRows& rows, TensorId projected) {
-  const auto& norm = attention.query_key_norm;
-  if (!norm) return projected;
-  const bool together = norm->scope == QueryKeyNormScope::all_heads;
-  const Expr width = together ? rows.heads * rows.head_dim : rows.head_dim;
-  return emit_in_place(Part::attention_query_key_norm, path,
-                       HeadNorm{norm->norm, norm->scope, rows}, {projected},
-                       norm_weights(norm->norm, Part::attention_query_key_norm, path, {width}));
-}
-
 TensorId GraphBuilder::key_value_cache(const AttentionParts& parts, const Expr& keys,
                                        const Expr& width) {
   return tensor(parts.path + ".kv_cache", {kBatch, keys, width}, ElementType::kv_cache);
@@ -437,7 +378,7 @@ TensorId GraphBuilder::softmax_attention(const StackContext& stack, const Attent
         weight(parts.softmax, parts.path + ".sinks", {shape.heads}, WeightRole::attention));
   }
   const std::vector<Expr> context_shape{kBatch, stack.tokens, shape.heads * shape.value_head_dim};
-  if (options_.attention == AttentionImplementation::fused) {
+  if (is_fused(attention, options_)) {
     const Expr pairs = operands.pairs ? *operands.pairs : unmasked_pairs(stack, attention, shape);
     const FusedAttention op{shape, pairs, operands.keys, masking, shaping, operands.values};
     return emit(parts.core, parts.path + ".core", op, std::move(score_inputs), std::move(sinks),

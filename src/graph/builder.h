@@ -196,10 +196,6 @@ class GraphBuilder {
   TensorId transformer_xl_bias(const StackContext& stack, TensorId query_key_value);
   TensorId self_attention(const StackContext& stack, TensorId hidden);
   TensorId attention_of_heads(const StackContext& stack, TensorId hidden);
-  TensorId cross_attention(const StackContext& stack, TensorId hidden);
-  /// Norm of the queries or keys of cross-attention, if it has one.
-  TensorId cross_attention_norm(const AttentionSpec& attention, const std::string& path,
-                                const HeadRows& rows, TensorId projected);
   /// The context times its gate, if it has one.
   TensorId gated_context(const StackContext& stack, TensorId hidden, TensorId context);
   TensorId project_heads(const StackContext& stack, TensorId hidden);
@@ -224,11 +220,25 @@ class GraphBuilder {
   [[nodiscard]] Expr unmasked_pairs(const StackContext& stack, const AttentionSpec& attention,
                                     const AttentionShape& shape) const;
 
+  // build_cross_attention.cpp
+  TensorId cross_attention(const StackContext& stack, TensorId hidden);
+  /// Norm of the queries or keys of cross-attention, if it has one.
+  TensorId cross_attention_norm(const AttentionSpec& attention, const std::string& path,
+                                const HeadRows& rows, TensorId projected);
+
   // build_global_attention.cpp
   /// `context` with the rows of tokens with global attention replaced.
   TensorId global_attention(const StackContext& stack, TensorId hidden, TensorId context);
   /// K and V of all tokens, and the queries of those with global attention.
   AttentionOperands global_operands(const StackContext& stack, TensorId hidden);
+
+  // build_transient_global.cpp
+  TensorId transient_global_attention(const StackContext& stack, TensorId hidden);
+  /// Q, K and V of all tokens, and K and V of the transient global ones.
+  AttentionOperands transient_global_operands(const StackContext& stack, TensorId hidden);
+  TensorId transient_global_tokens(const StackContext& stack, TensorId hidden);
+  /// `bias` of one block for all blocks, with the columns of transient global tokens.
+  [[nodiscard]] static RelativePositionBias with_transient_global_tokens(RelativePositionBias bias);
 
   // build_altup.cpp
   /// Weights of AltUp's router, which prediction and correction share.

@@ -23,7 +23,7 @@ class ExprMapper {
   }
   void operator()(GridConvolution& op) const { each(op.batch); }
   void operator()(RelativePositionBias& op) const {
-    each(op.heads, op.queries, op.keys, op.first_query);
+    each(op.heads, op.queries, op.keys, op.first_query, op.batch, op.block, op.global_keys);
   }
   void operator()(PositionTableRows& op) const { each(op.rows, op.width); }
   void operator()(DisentangledBias& op) const {
@@ -78,7 +78,7 @@ class ExprMapper {
     shape(op.shape);
     each(op.pairs);
   }
-  void operator()(GlobalRows& op) const { each(op.batch, op.tokens, op.width); }
+  void operator()(GlobalRows& op) const { each(op.batch, op.tokens, op.width, op.summed); }
   void operator()(FeatureMap& op) const { heads(op.heads); }
   void operator()(LinearAttention& op) const { shape(op.shape); }
   void operator()(ShortConvolution& op) const { each(op.batch, op.rows, op.channels, op.kernel); }

@@ -65,6 +65,7 @@ LayerTraits traits_of(const ModelSpec& spec) {
   if (spec.encoder && spec.decoder) {
     traits.encoder_window = window_of(*spec.encoder, spec);
     traits.encoder_block = spec.encoder->self_attention.block_size;
+    traits.encoder_global_block = spec.encoder->self_attention.global_block_size;
   }
   for (std::size_t variant = 0; variant <= stack.variants.size(); ++variant) {
     add_key_choice(stack.attention_of(variant), spec, traits);

@@ -21,6 +21,8 @@ constexpr std::array<SymbolInfo, kSymbolCount> kSymbols{{
      "pairs of n tokens within the encoder's window"},
     {Symbol::encoder_block_tokens, "Z", "Z", "encoder_block_tokens",
      "n, padded to whole blocks of attention"},
+    {Symbol::transient_global_tokens, "Γ", "\\Gamma", "transient_global_tokens",
+     "⌊n/global_block_size⌋: one for each block of the encoder's tokens"},
     {Symbol::chunked_tokens, "Λ", "\\Lambda", "chunked_tokens", "s, padded to whole windows"},
     {Symbol::global_tokens, "γ", "\\gamma", "global_tokens",
      "tokens with global attention per sequence"},

@@ -154,6 +154,8 @@ void set_encoder_window(const LayerTraits& traits, Integer n, Bindings& values) 
   const Integer block = traits.encoder_block;
   values.set(Symbol::encoder_block_tokens,
              block == 0 ? Integer{0} : checked_multiply((n + block - 1) / block, block));
+  const Integer global_block = traits.encoder_global_block;
+  values.set(Symbol::transient_global_tokens, global_block == 0 ? Integer{0} : n / global_block);
 }
 
 /// Tokens of attention in chunks: the reference code pads a sequence to whole windows.

@@ -260,71 +260,6 @@ StepBuilder::Arguments StepBuilder::attention(const Op& op) {
   };
 }
 
-std::optional<AxisPositions> StepBuilder::prompt_positions() const {
-  if (is_tower() || program_.graph_.options.phase == Phase::decode) return std::nullopt;
-  std::optional<AxisPositions> positions = axis_positions(program_.spec_, program_.inputs_);
-  if (!positions) return positions;
-  for (AxisPosition& token : positions->of_tokens) {
-    for (std::int64_t& position : token) position += program_.lengths_.past;
-  }
-  return positions;
-}
-
-RotaryTable StepBuilder::rotary_table(const RopeSpec& rope, std::int64_t width,
-                                      std::int64_t positions,
-                                      const std::optional<AxisPositions>& prompt) const {
-  const std::int64_t trained = program_.spec_.position.max_position_embeddings;
-  switch (rope.axes) {
-    case RopeAxes::rows_and_columns_alternate:
-    case RopeAxes::rows_then_columns:
-    case RopeAxes::columns_then_rows:
-    case RopeAxes::columns_and_rows_take_turns:
-      return make_patch_rotary_table(rope, width,
-                                     points_of(*spec().embedding.image, rope.coordinates, grids()));
-    case RopeAxes::sections:
-    case RopeAxes::interleaved_sections:
-      if (prompt) return make_axis_rotary_table(rope, width, trained, prompt->of_tokens);
-      break;
-    case RopeAxes::sequence:
-      break;
-  }
-  return make_rotary_table(rope, width, positions, trained);
-}
-
-StepBuilder::Run StepBuilder::operator()(const Rotary& op) {
-  RotaryArguments args;
-  args.seq_len = integer(op.seq_len);
-  args.batch = integer(op.heads.rows) / args.seq_len;
-  args.heads = integer(op.heads.heads);
-  args.head_stride = integer(op.heads.head_dim);
-  args.stride = integer(op.heads.row_width);
-  args.batch_stride = args.seq_len * args.stride;
-  const std::int64_t width = integer(op.rotary_dim);
-  const bool in_encoder = node_->component.stack == StackRole::encoder || is_tower();
-  const std::int64_t positions = in_encoder ? args.seq_len : program_.lengths_.capacity;
-  const std::optional<AxisPositions> prompt = prompt_positions();
-  auto table = std::make_shared<RotaryTable>(rotary_table(op.rope, width, positions, prompt));
-  if (prompt) {  // one row of angles for every token of the batch
-    args.seq_len *= args.batch;
-    args.batch = 1;
-  }
-  const std::vector<std::int64_t>& shifts = program_.inputs_.main.position_shifts;
-  if (!shifts.empty() && !in_encoder) args.shifts = shifts.data();
-  if (op.direction == RotaryDirection::inverse) {
-    for (float& sine : table->sin) sine = -sine;
-  }
-  const std::int64_t first = integer(op.heads.first) + integer(op.first_dim);
-  const std::int64_t moved = 2 * args.batch * args.seq_len * args.heads * width;
-  const bool starts_at_zero = in_encoder || prompt;
-  return [=, copy_input = input_copy(), lengths = &program_.lengths_,
-          x = output()](std::int64_t /*layer*/) mutable {
-    copy_input();
-    args.first_position = starts_at_zero ? 0 : lengths->past;
-    apply_rotary(*table, args, x + first);
-    return StepCount{0, moved * kFloatBytes};
-  };
-}
-
 StepBuilder::Run StepBuilder::operator()(const KvCacheAppend& op) {
   const bool cross = is_cross_attention();
   const Lengths* const lengths = &program_.lengths_;
@@ -366,6 +301,7 @@ StepBuilder::Sinks StepBuilder::sinks() const {
 
 StepBuilder::Run StepBuilder::operator()(const AttentionScores& op) {
   if (op.shape.is_chunked()) return chunk_scores(op);
+  if (op.shape.has_transient_keys()) return transient_scores(op);
   if (op.shape.is_blocked()) return blocked_scores(op);
   const Arguments arguments = attention(op);
   score_arguments_[node_->output] = arguments;
@@ -383,6 +319,7 @@ StepBuilder::Run StepBuilder::operator()(const AttentionScores& op) {
 StepBuilder::Run StepBuilder::operator()(const Softmax&) {
   if (chunks_) return chunk_softmax();
   if (blocked_) return blocked_softmax();
+  if (transient_) return transient_softmax();
   const Arguments arguments = score_arguments_.at(node_->inputs.front());
   return [arguments, images = image_rows_, sinks = sinks(), copy_input = input_copy(),
           scores = output()](std::int64_t layer) mutable {
@@ -399,6 +336,7 @@ StepBuilder::Run StepBuilder::operator()(const Softmax&) {
 
 StepBuilder::Run StepBuilder::operator()(const AttentionContext& op) {
   if (op.shape.is_chunked()) return chunk_context();
+  if (op.shape.has_transient_keys()) return transient_context();
   if (op.shape.is_blocked()) return blocked_context();
   // The probabilities replaced the scores; the other operands have not moved.
   const Arguments arguments = score_arguments_.begin()->second;

@@ -77,6 +77,7 @@ StepBuilder::Run StepBuilder::chunk_context() {
 }
 
 StepBuilder::Run StepBuilder::operator()(const GlobalRows& op) {
+  if (op.kind == GlobalRows::Kind::sum) return transient_sums(op);
   const std::int64_t width = integer(op.width);
   const auto places = places_of(global_positions(integer(op.tokens)), tokens());
   const std::int64_t moved = 2 * integer(op.elements());
@@ -91,6 +92,7 @@ StepBuilder::Run StepBuilder::operator()(const GlobalRows& op) {
         return StepCount{0, moved * kFloatBytes};
       };
     case GlobalRows::Kind::scatter:
+    case GlobalRows::Kind::sum:
       break;
   }
   return [=, copy_input = input_copy(), from = input(1), to = output()](std::int64_t /*layer*/) {

@@ -73,6 +73,7 @@ StepBuilder::Run StepBuilder::operator()(const RelativePositionBias& op) {
   args.masking = in_encoder ? Masking::none : Masking::causal;
   args.num_buckets = program_.spec_.position.num_buckets;
   args.max_distance = program_.spec_.position.max_distance;
+  if (!op.global_keys.is_zero()) return transient_bias(args, op);
   return [=, path = weight_path(0), weights = &program_.weights_, lengths = &program_.lengths_,
           layers_per_weights = block_.layers_per_weights, keys = integer(op.keys),
           first_query = integer(op.first_query), out = output()](std::int64_t layer) mutable {

@@ -15,6 +15,7 @@
 #include "kernels/rotary.h"
 #include "kernels/sliding_chunks.h"
 #include "kernels/state_kernels.h"
+#include "kernels/transient_global.h"
 #include "program.h"
 
 namespace headroom::measured {
@@ -131,6 +132,16 @@ class StepBuilder {
   [[nodiscard]] Run blocked_softmax();
   [[nodiscard]] Run blocked_context();
   [[nodiscard]] BlockedAttentionArguments blocked_arguments(const AttentionScores& op);
+  /// Attention in blocks with transient global tokens: their sums, biases, scores, softmax and
+  /// context.
+  [[nodiscard]] TransientGlobalBlocks transient_blocks() const;
+  [[nodiscard]] Run transient_sums(const GlobalRows& op);
+  [[nodiscard]] Run transient_bias(const RelativeBiasArguments& sizes,
+                                   const RelativePositionBias& op);
+  [[nodiscard]] TransientGlobalArguments transient_arguments(const AttentionScores& op);
+  [[nodiscard]] Run transient_scores(const AttentionScores& op);
+  [[nodiscard]] Run transient_softmax();
+  [[nodiscard]] Run transient_context();
   /// Attention in chunks with global tokens: scores, softmax and context.
   [[nodiscard]] Run chunk_scores(const AttentionScores& op);
   [[nodiscard]] Run chunk_softmax();
@@ -231,6 +242,12 @@ class StepBuilder {
     std::shared_ptr<AlignedVector<float>> padded;
   };
   std::optional<BlockedOperands> blocked_;
+  /// Likewise of attention with transient global tokens, and rows of one block.
+  struct TransientOperands {
+    TransientGlobalArguments args;
+    std::shared_ptr<AlignedVector<float>> rows;
+  };
+  std::optional<TransientOperands> transient_;
   /// Likewise of attention in chunks, with K and V of the global tokens.
   struct ChunkOperands {
     ChunkArguments args;

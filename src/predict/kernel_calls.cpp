@@ -69,7 +69,7 @@ class CallVisitor {
     return {elements(KernelKind::copy, number(op.elements()))};
   }
   Calls operator()(const RelativePositionBias& op) const {
-    return {elements(KernelKind::relative_position_bias, number(op.heads * op.queries * op.keys))};
+    return {elements(KernelKind::relative_position_bias, number(op.elements()))};
   }
   Calls operator()(const PositionTableRows& op) const {
     return {elements(KernelKind::copy, number(op.rows * op.width))};
@@ -238,6 +238,9 @@ class CallVisitor {
     return {{KernelKind::attention_fused_causal, sizes, {}}};
   }
   Calls operator()(const GlobalRows& op) const {
+    if (op.kind == GlobalRows::Kind::sum) {
+      return {elements(KernelKind::residual_add, number(op.added()))};
+    }
     return {elements(KernelKind::copy, number(op.elements()))};
   }
   Calls operator()(const FeatureMap& op) const {

@@ -20,9 +20,17 @@ Expr convolution_floats(const Convolution& op, const Bindings& sizes) {
   return copies ? padded + op.batch * op.in_channels * op.length : padded;
 }
 
+/// Floats of the queries of one block, and of the keys and values that they see, with transient
+/// ones.
+Expr transient_block_floats(const AttentionShape& shape) {
+  return shape.block * shape.heads * shape.head_dim +
+         shape.keys * shape.kv_heads * (shape.head_dim + shape.value_head_dim);
+}
+
 /// Floats of the padded queries, keys and values of attention in blocks.
 Expr blocked_rows(const AttentionShape& shape) {
   if (!shape.is_blocked()) return {};
+  if (shape.has_transient_keys()) return transient_block_floats(shape);
   const Expr width =
       shape.heads * shape.head_dim + shape.kv_heads * (shape.head_dim + shape.value_head_dim);
   return shape.batch * shape.key_rows() * width;

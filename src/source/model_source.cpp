@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "checkpoint.h"
+#include "folder_contents.h"
 #include "gguf/gguf_config.h"
 #include "headroom/error.h"
 #include "json_text.h"
@@ -153,11 +154,27 @@ bool names_a_file(const std::string& name) {
       guess.empty() ? "list the presets with `headroom presets`, or give a config.json" : guess);
 }
 
+/// Refuses a folder without config.json, by what lies there.
+[[noreturn]] void throw_no_config(const fs::path& folder, const std::string& weight_files) {
+  const checkpoint::FolderContents contents = checkpoint::folder_contents(folder);
+  const std::string_view download = "download the model's config.json into it to count the model";
+  const std::string hint =
+      !weight_files.empty()
+          ? fmt::format("{}; `headroom inspect` lists the weights alone", download)
+      : contents.pickles.empty()
+          ? fmt::format("{}, and its safetensors or GGUF files to run it", download)
+          : fmt::format("{}; to run it, {}", download, checkpoint::pickle_hint());
+  throw Error(ErrorCode::missing_resource, fmt::format("has no config.json: {}", contents.text()),
+              folder.string(), hint);
+}
+
 /// The model at an existing path.
 Model load_path(const fs::path& path) {
   std::error_code failed;
   if (auto other = detail::read_other_layout(path)) return *std::move(other);
   if (fs::is_directory(path, failed)) {
+    const bool has_config = fs::exists(path / "config.json", failed);
+    if (!has_config) throw_no_config(path, weight_files_at(path));
     return read_config_file(path / "config.json", folder_name(path), weight_files_at(path));
   }
   if (checkpoint::is_gguf(path)) return read_gguf_file(path);

@@ -128,6 +128,10 @@ std::optional<std::int64_t> ConfigReader::size_of_class(Keys keys) {
 }
 
 void ConfigReader::note_filled(std::string_view key, std::int64_t value) {
+  note_of_class(key, std::to_string(value));
+}
+
+void ConfigReader::note_of_class(std::string_view key, std::string_view value) {
   const std::string note = fmt::format("{} {}", key, value);
   std::vector<std::string>& filled = unread_->filled;
   if (std::ranges::find(filled, note) == filled.end()) filled.push_back(note);
@@ -317,10 +321,22 @@ std::vector<ConfigReader> ConfigReader::objects(std::string_view key) {
   return readers;
 }
 
+const json* ConfigReader::part_of_class(std::string_view key) {
+  if (class_sizes_ == nullptr || is_null(key)) return nullptr;
+  const auto part = class_sizes_->find(key);
+  if (part == class_sizes_->end()) return nullptr;
+  for (const auto& [name, value] : part->items()) {
+    const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+    note_of_class(fmt::format("{}.{}", key, name), text);
+  }
+  return &*part;
+}
+
 ConfigReader ConfigReader::object_or_empty(std::string_view key) {
   static const json kEmpty = json::object();
   if (auto present = object(key)) return *std::move(present);
-  return ConfigReader(kEmpty, file_, pointer_to(key), unread_);
+  const json* const of_class = part_of_class(key);
+  return ConfigReader(of_class == nullptr ? kEmpty : *of_class, file_, pointer_to(key), unread_);
 }
 
 void ConfigReader::ignore_keys_of(const ConfigReader& nested) {

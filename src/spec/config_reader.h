@@ -85,7 +85,7 @@ class ConfigReader {
   [[nodiscard]] std::optional<ConfigReader> object(std::string_view key);
   /// A list of nested objects; empty if absent.
   [[nodiscard]] std::vector<ConfigReader> objects(std::string_view key);
-  /// A nested object; one without keys if absent.
+  /// A nested object. If absent, the class's own, which is noted, or one without keys.
   [[nodiscard]] ConfigReader object_or_empty(std::string_view key);
   /// The keys of this object that are not null.
   [[nodiscard]] std::vector<std::string> keys() const;
@@ -114,6 +114,9 @@ class ConfigReader {
     }
     fail(found_key_, "\"" + *word + "\" is not supported", "use one of: " + known);
   }
+
+  /// Notes the value of a key that the config omits and its class fills in.
+  void note_of_class(std::string_view key, std::string_view value);
 
   /// Requires `key`, if present, to have the only supported value.
   void expect_flag(std::string_view key, bool only);
@@ -146,6 +149,8 @@ class ConfigReader {
   /// The first of `keys` that the class has a size for; empty if it has none.
   [[nodiscard]] std::optional<std::int64_t> size_of_class(Keys keys);
   void note_filled(std::string_view key, std::int64_t value);
+  /// The nested object that the class fills in at `key`; null if there is none.
+  [[nodiscard]] const nlohmann::json* part_of_class(std::string_view key);
   /// The list at `key`; empty if absent.
   [[nodiscard]] const nlohmann::json& list(std::string_view key);
   [[nodiscard]] std::int64_t integer_of(const nlohmann::json& value, std::string_view key,

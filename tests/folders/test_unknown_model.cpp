@@ -213,3 +213,27 @@ TEST_CASE("the list of model types is sorted and names each once") {
   CHECK(llama->architecture == "LlamaForCausalLM");
   CHECK(llama->reads_gguf);
 }
+
+TEST_CASE("a folder without config.json is refused by what lies in it, with the next step") {
+  const TempFolder folder;
+  const auto says = [&](const std::string& words) {
+    try {
+      (void)load_model(path_of(folder));
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::missing_resource);
+      return (error.message() + error.hint()).find(words) != std::string::npos;
+    }
+    return false;
+  };
+  CHECK(says("has no config.json: the folder is empty"));
+  CHECK(says("download the model's config.json into it"));
+  CHECK(says("safetensors or GGUF"));
+  write_file(folder / "tokenizer.json", "{}");
+  write_file(folder / "pytorch_model.bin", "x");
+  CHECK(says("found pytorch_model.bin, tokenizer.json"));
+  CHECK(says("save_pretrained"));
+  for (const char* const name : {"a.txt", "b.txt", "c.txt"}) write_file(folder / name, "x");
+  CHECK(says("found pytorch_model.bin, a.txt, b.txt, c.txt and 1 more"));
+  checkpoint::write_safetensors(folder / "model.safetensors", some_tensors());
+  CHECK(says("headroom inspect"));
+}

@@ -153,6 +153,14 @@ std::vector<float> prefill_logits(Session& session, const GeneratePrompt& prompt
   return {all->values.end() - static_cast<std::ptrdiff_t>(logits), all->values.end()};
 }
 
+/// False if keys in the cache keep the angles of a shorter sequence: with dynamic RoPE beyond the
+/// trained context.
+bool equals_one_prefill(const ModelSpec& spec, const GeneratePrompt& prompt) {
+  const std::int64_t tokens = prompt.prompt.seq_len + prompt.max_new_tokens - 1;
+  return spec.position.rope.scaling != RopeScalingKind::dynamic ||
+         tokens <= spec.position.max_position_embeddings;
+}
+
 }  // namespace
 
 TEST_CASE("decode steps equal one prefill of all tokens") {
@@ -160,6 +168,7 @@ TEST_CASE("decode steps equal one prefill of all tokens") {
     CAPTURE(folder.string());
     const GoldenModel model = load_golden(folder);
     if (!model.inputs.generate) continue;
+    if (!equals_one_prefill(model.spec, *model.inputs.generate)) continue;
     Session session = session_of(folder, model.spec, {});
     const Generation generation = session.generate(*model.inputs.generate);
     const std::vector<float>& steps = generation.logits.values;
@@ -214,6 +223,37 @@ TEST_CASE("outputs, hidden states and generated tokens equal the reference with 
     if (!has_fused_kernel(folder)) continue;
     check_golden_outputs(folder, options);
   }
+}
+
+TEST_CASE("keys keep their angles as dynamic RoPE grows beyond the trained context") {
+  const auto folder = test::data_folder() / "families/llama_dynamic_generation";
+  const GoldenModel model = load_golden(folder);
+  REQUIRE(!equals_one_prefill(model.spec, *model.inputs.generate));
+  Session session = session_of(folder, model.spec, {});
+  const Generation generation = session.generate(*model.inputs.generate);
+  const std::vector<float>& steps = generation.logits.values;
+  const std::vector<float> whole =
+      prefill_logits(session, *model.inputs.generate,
+                     std::span(generation.ids).first(generation.ids.size() - 1), steps.size());
+  CHECK(error_over_tolerance(steps, whole) > 100.0);
+}
+
+TEST_CASE("an input shorter than a transient global token's block has none, as in the reference") {
+  const auto folder = test::data_folder() / "golden/models/longt5_transient_global";
+  const auto reference = test::read_json(folder / "reference.json").at("short");
+  const auto ids = [&](const char* key) {
+    return reference.at(key).get<std::vector<std::int64_t>>();
+  };
+  ModelInputs inputs;
+  inputs.main = {1, std::ssize(ids("input_ids")), ids("input_ids"), {}, {}};
+  inputs.encoder =
+      TokenInputs{1, std::ssize(ids("encoder_input_ids")), ids("encoder_input_ids"), {}, {}};
+  Session session = session_of(folder, load_model(folder.string()).spec, {});
+  const auto outputs = session.forward(inputs);
+  const auto logits = std::ranges::find(outputs, "logits", &NamedTensor::name);
+  REQUIRE(logits != outputs.end());
+  CHECK(error_over_tolerance(logits->values, reference.at("logits").get<std::vector<float>>()) <=
+        1.0);
 }
 
 TEST_CASE("tokens with global attention are refused with fused attention") {

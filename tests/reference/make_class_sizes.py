@@ -44,6 +44,10 @@ MORE = {
     "xglm": {"attention_heads": 16},
     "xlm-roberta-xl": {"max_position_embeddings": 514},
 }
+# Models whose class describes the text model and the tower that a config leaves out, and keys of
+# these that no figure needs.
+WHOLE = ("llava", "llava_next", "llava_onevision", "mistral3", "paligemma", "voxtral")
+NO_SIZES = ("attention_dropout", "hidden_act", "initializer_range", "is_encoder_decoder", "use_cache")
 # Their readers have all sizes, or the class in transformers is another.
 OWN = ("exaone", "gemma3_text", "lfm2", "lfm2_moe")
 MAPPINGS = ("CAUSAL_LM", "IMAGE_TEXT_TO_TEXT", "MULTIMODAL_LM", "SEQ_TO_SEQ_CAUSAL_LM",
@@ -80,6 +84,16 @@ def sizes(model_type):
     return row | MORE.get(model_type, {})
 
 
+def parts(model_type):
+    """The configs that the class fills in for its parts."""
+    row = {}
+    for key, part in CONFIG_MAPPING[model_type].sub_configs_defaults.items():
+        own = {name: value for name, value in (part.init_kwargs or {}).items()
+               if name not in NO_SIZES}
+        row[key] = {"model_type": part.model_type} | own
+    return row
+
+
 def has_sub_configs(model_type):
     keys = CONFIG_MAPPING[model_type]().to_dict()
     return any(key in keys for key in ("text_config", "thinker_config", "encoder"))
@@ -95,6 +109,7 @@ def parameters(name, config_class):
 
 types = [name for name in model_types() if name in CONFIG_MAPPING and name not in OWN]
 table = {name: sizes(name) for name in types if not has_sub_configs(name) and sizes(name)}
+table = dict(sorted((table | {name: parts(name) for name in WHOLE}).items()))
 lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(row)}" for name, row in table.items())
 (ROOT / "src/spec/class_sizes.json").write_text(f"{{\n{lines}\n}}\n")
 

@@ -20,6 +20,8 @@ DATA = Path(__file__).parent.parent / "data/towers"
 MODELS = ["glm4v", "idefics3", "internvl", "llava", "llava_next", "llava_onevision", "mistral3",
           "paligemma", "qwen2_5_omni_thinker", "qwen3_5_vl", "qwen3_omni_moe_thinker", "qwen3_vl",
           "qwen3_vl_moe"]
+# Those with a tiny model among the golden ones, by its folder.
+GOLDEN = {"kimi_k25": "kimi_k25_images", "lighton_ocr": "lighton_ocr_images"}
 WORDS = {None: "absent", True: "true", False: "false"}
 
 
@@ -38,8 +40,11 @@ def is_tied(config, whole, text):
 with open(sys.argv[1] if len(sys.argv) > 1 else DATA / "tied_heads.csv", "w", newline="") as file:
     rows = csv.writer(file, lineterminator="\n")
     rows.writerow(["model", "whole", "text", "tied"])
-    for name in MODELS:
-        config = (DATA / f"tiny/{name}.config.json").read_text()
+    files = {name: DATA / f"tiny/{name}.config.json" for name in MODELS}
+    golden = DATA.parent / "golden/models"
+    files |= {name: golden / folder / "config.json" for name, folder in GOLDEN.items()}
+    for name, path in sorted(files.items()):
+        config = path.read_text()
         for whole, text in itertools.product(WORDS, WORDS):
             tied = is_tied(json.loads(config), whole, text)
             rows.writerow([name, WORDS[whole], WORDS[text], WORDS[tied]])

@@ -267,6 +267,32 @@ TEST_CASE("LongT5's encoder attends in whole blocks, or within its radius in a f
   CHECK(values.get(Symbol::encoder_windowed_pairs) == Integer{135});
 }
 
+// transformers sums the tokens of a block by a product with a matrix of 0 and 1, whose FLOPs are
+// recorded apart: they are additions here. 23 tokens fill 6 blocks of 4 and 4 global tokens of 5.
+TEST_CASE("LongT5's transient global attention has the parameters and FLOPs of the reference") {
+  const auto folder = data_folder() / "golden/models/longt5_transient_global";
+  const auto reference = read_json(folder / "reference.json");
+  const ModelSpec spec = load_model(folder.string()).spec;
+  Workload workload;
+  workload.batch_size = 2;
+  workload.seq_len = 15;
+  workload.enc_seq_len = 23;
+  for (const auto attention : {AttentionImplementation::eager, AttentionImplementation::fused}) {
+    workload.attention = attention;
+    const Counted counted = count(spec, workload);
+    const Bindings values = bindings_of(workload, counted.graph);
+    CHECK(values.get(Symbol::transient_global_tokens) == Integer{4});
+    CHECK(counted.figures.parameters == reference.at("parameters").get<std::int64_t>());
+    // A fused kernel skips the decoder's masked pairs: 15·15 - 15·16/2 of 2 layers, 4 heads, scores
+    // and context of 10 dimensions each, for 2 sequences.
+    const std::int64_t skipped =
+        attention == AttentionImplementation::fused ? 105LL * 2 * 4 * 2 * 2 * 10 * 2 : 0;
+    CHECK(counted.figures.forward.matrix_flops + skipped ==
+          reference.at("matrix_flops").get<std::int64_t>());
+  }
+  CHECK(reference.at("one_hot_flops") == 2 * 2 * 23 * 4 * 48 * 3);
+}
+
 TEST_CASE("T5Gemma's encoder of another width changes its own weights and cross-attention's keys") {
   const auto parameters = [](const nlohmann::json& config) {
     const Graph graph = build_graph(spec_of(config), {});

@@ -49,14 +49,11 @@ bool has_other_defaults(const std::string& type) {
       // Heads that do not divide the width; a pooling larger than the image.
       "glm4_moe", "glm4v_moe", "glm4v_moe_text", "gemma3",
       // Text and image models whose sizes the class of the whole sets.
-      "lighton_ocr", "llava", "llava_next", "llava_onevision", "mistral3", "paligemma", "voxtral",
-      "t5gemma", "qwen2_5_omni", "qwen2_5_omni_thinker", "qwen3_omni_moe", "qwen3_omni_moe_thinker",
+      "lighton_ocr", "t5gemma", "qwen2_5_omni", "qwen2_5_omni_thinker", "qwen3_omni_moe",
+      "qwen3_omni_moe_thinker",
       // Heads that are tied unless the config says otherwise: published files with a head of their
       // own leave the key out.
-      "internvl", "kimi_k25", "mt5", "umt5",
-      // Layers of several kinds, which the class lists.
-      "kimi_linear", "mimo_v2_flash", "minimax_m3_vl", "minimax_m3_vl_text", "nemotron_h",
-      "zamba2"};
+      "mt5", "umt5"};
   return kTypes.contains(type);
 }
 

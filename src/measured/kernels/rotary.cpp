@@ -171,14 +171,18 @@ std::vector<float> rotary_frequencies(const RopeSpec& rope, std::int64_t dim,
 
 RotaryTable make_rotary_table(const RopeSpec& rope, std::int64_t dim, std::int64_t positions,
                               std::int64_t trained_positions) {
-  RotaryTable table{positions, dim / 2, rope.layout, {}, {}};
+  return make_rotary_rows(rope, dim, 0, positions, trained_positions);
+}
+
+RotaryTable make_rotary_rows(const RopeSpec& rope, std::int64_t dim, std::int64_t first,
+                             std::int64_t end, std::int64_t trained_positions) {
+  RotaryTable table{end - first, dim / 2, rope.layout, {}, {}};
   const bool is_short =
-      rope.scaling == RopeScalingKind::longrope && !exceeds_original_context(rope, positions);
+      rope.scaling == RopeScalingKind::longrope && !exceeds_original_context(rope, end);
   const auto factor =
       static_cast<float>(is_short ? rope.short_attention_factor : rope.attention_factor);
-  const std::vector<float> frequencies =
-      rotary_frequencies(rope, dim, positions, trained_positions);
-  for (std::int64_t position = 0; position < positions; ++position) {
+  const std::vector<float> frequencies = rotary_frequencies(rope, dim, end, trained_positions);
+  for (std::int64_t position = first; position < end; ++position) {
     for (const float frequency : frequencies) {
       const float angle = static_cast<float>(position) * frequency;
       table.cos.push_back(static_cast<float>(std::cos(static_cast<double>(angle))) * factor);

@@ -30,6 +30,11 @@ struct RotaryTable {
 [[nodiscard]] RotaryTable make_rotary_table(const RopeSpec& rope, std::int64_t dim,
                                             std::int64_t positions, std::int64_t trained_positions);
 
+/// The rows of positions [first, end) alone, of a sequence that is `end` long so far.
+[[nodiscard]] RotaryTable make_rotary_rows(const RopeSpec& rope, std::int64_t dim,
+                                           std::int64_t first, std::int64_t end,
+                                           std::int64_t trained_positions);
+
 /// Row and column of a patch as RoPE counts them; both 0 for tokens that do not rotate.
 struct PatchPoint {
   float row = 0;

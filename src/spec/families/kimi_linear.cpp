@@ -29,6 +29,9 @@ void read_latent_attention_without_positions(ConfigReader& config, ModelSpec& sp
 /// A config as transformers 5 writes it: layer_types, and keys of its own for the delta layers.
 /// Without layer_types, every fourth layer from the fifth on has latent attention.
 std::vector<bool> read_named_full_layers(ConfigReader& config, std::int64_t num_layers) {
+  if (!config.has("layer_types")) {
+    config.note_of_class("layer_types", "(full_attention in every fourth layer from the fifth on)");
+  }
   return read_full_attention_layers(config, num_layers, {"linear_attention"},
                                     [](std::int64_t layer) { return layer > 0 && layer % 4 == 0; });
 }
@@ -78,15 +81,24 @@ void read_kimi_experts(ConfigReader& config, StackSpec& stack) {
   experts.num_experts = config.size({"num_experts"});
   experts.num_experts_per_tok = config.size({"num_experts_per_token"});
   experts.intermediate_size = config.size({"moe_intermediate_size"});
+  // The publisher's class has no shared expert and no dense layer unless the config names them;
+  // that of transformers has one of each.
+  const bool published = config.is_object("linear_attn_config");
+  const std::int64_t absent = published ? 0 : 1;
+  const bool lists_layers = config.has("mlp_layer_types") || config.has("first_k_dense_replace");
+  if (!published && !lists_layers) config.note_of_class("first_k_dense_replace", "1");
+  if (!published && !config.has("num_shared_experts")) {
+    config.note_of_class("num_shared_experts", "1");
+  }
   experts.shared_intermediate_size =
-      product(config, "num_shared_experts", config.count_or({"num_shared_experts"}, 0),
+      product(config, "num_shared_experts", config.count_or({"num_shared_experts"}, absent),
               experts.intermediate_size);
   experts.scaling_factor = config.number_or({"routed_scaling_factor"}, 1);
   experts.normalise = config.flag_or({"moe_renormalize"}, true);
   experts.scoring = RouterScoring::sigmoid;
   experts.correction_bias = true;
   // The publisher's class registers it as one, and transformers' as a buffer.
-  experts.correction_bias_is_parameter = config.is_object("linear_attn_config");
+  experts.correction_bias_is_parameter = published;
   experts.group_score = GroupScore::two_best;
   config.expect_text("moe_router_activation_func", "sigmoid");
   const bool grouped = config.flag_or({"use_grouped_topk"}, true);
@@ -96,7 +108,7 @@ void read_kimi_experts(ConfigReader& config, StackSpec& stack) {
     experts.num_groups = groups;
     experts.chosen_groups = chosen;
   }
-  spread_experts(config, stack, experts, 0);
+  spread_experts(config, stack, experts, absent);
 }
 
 void read_kimi_linear(ConfigReader& config, ModelSpec& spec) {

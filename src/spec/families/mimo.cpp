@@ -75,6 +75,9 @@ std::vector<bool> read_full_layers(ConfigReader& config, ConfigForm form, std::i
     full.flip();
     return full;
   }
+  if (!config.has("layer_types")) {
+    config.note_of_class("layer_types", "(full_attention in the first layer and every sixth)");
+  }
   return read_full_attention_layers(
       config, num_layers, {"sliding_attention"},
       [](std::int64_t layer) { return layer == 0 || (layer + 1) % 6 == 0; });
@@ -118,6 +121,10 @@ void read_mimo_v2_flash(ConfigReader& config, ModelSpec& spec) {
   defaults.norm_eps = config.number_or({"layernorm_epsilon"}, 1e-5);
   defaults.bias = BiasRule::key_for_query_key_value;
   defaults.rope.by_layer_type = !published;
+  if (!published) {
+    defaults.num_key_value_heads = 4;
+    defaults.head_dim = 192;
+  }
   read_decoder(config, spec, defaults);
   read_mimo_layers(config, form, spec);
   const ExpertsSpec experts = read_mimo_experts(config);
@@ -125,6 +132,7 @@ void read_mimo_v2_flash(ConfigReader& config, ModelSpec& spec) {
   if (published) {
     set_experts(stack, read_marked_layers(config, kExpertLayers, stack.num_layers), experts);
   } else {
+    if (!config.has("mlp_layer_types")) config.note_of_class("first_k_dense_replace", "1");
     spread_experts(config, stack, experts, 1);
   }
   // A name of the window in other engines; layers for drafting tokens.

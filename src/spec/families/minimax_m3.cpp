@@ -32,6 +32,10 @@ std::vector<bool> read_layer_words(ConfigReader& config, std::string_view key,
                                    std::int64_t num_layers, std::string_view marked,
                                    std::string_view other, LayersWhenAbsent absent) {
   const std::vector<std::string> words = config.texts(key);
+  if (words.empty()) {
+    const bool all = absent == LayersWhenAbsent::all;
+    config.note_of_class(key, fmt::format("({} in every layer)", all ? marked : other));
+  }
   std::vector<bool> flags(static_cast<std::size_t>(num_layers), absent == LayersWhenAbsent::all);
   if (words.empty()) return flags;
   if (words.size() != flags.size()) {
@@ -121,6 +125,7 @@ void count_block_indexer(ConfigReader& config, ModelSpec& spec) {
 void read_minimax_m3_text(ConfigReader& config, ModelSpec& spec) {
   DecoderDefaults defaults;
   defaults.max_position_embeddings = 1048576;
+  defaults.num_key_value_heads = 4;
   defaults.head_dim = 128;
   defaults.norm = {NormKind::rms_norm, false, 1e-6, NormWeight::one_plus};
   defaults.rope.theta = 5e6;

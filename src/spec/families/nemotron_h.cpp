@@ -36,12 +36,21 @@ std::optional<NemotronBlock> block_of_word(const std::string& word) {
   return std::nullopt;
 }
 
+/// The blocks of the class if the config names none, however many layers it has.
+std::vector<NemotronBlock> blocks_of_class(ConfigReader& config) {
+  config.note_of_class("hybrid_override_pattern", "ME*-");
+  config.ignore({"num_hidden_layers"});
+  return {NemotronBlock::state_space, NemotronBlock::experts, NemotronBlock::attention,
+          NemotronBlock::feed_forward};
+}
+
 /// The kind of every block: `layers_block_type`, or the letters of `hybrid_override_pattern`.
 std::vector<NemotronBlock> read_blocks(ConfigReader& config) {
   const bool listed = config.has("layers_block_type") || config.has("layer_types");
   const std::string_view key = config.has("layers_block_type") ? "layers_block_type"
                                : listed                        ? "layer_types"
                                                                : "hybrid_override_pattern";
+  if (!config.has(key)) return blocks_of_class(config);
   std::vector<std::optional<NemotronBlock>> found;
   if (listed) {
     for (const std::string& word : config.texts(key)) found.push_back(block_of_word(word));

@@ -1,7 +1,8 @@
 // T5: encoder-decoder with RMSNorm before each part, relative position biases, no attention scale
 // (arXiv 1910.10683); v1.1 has a gated FFN and an untied head (arXiv 2002.05202). mT5 is v1.1 for
 // many languages (arXiv 2010.11934); UMT5 has its own biases in every layer (arXiv 2304.09151).
-// LongT5's encoder attends locally (arXiv 2112.07916, section 3.1.1).
+// LongT5's encoder attends locally (arXiv 2112.07916, section 3.1.1), or to transient global tokens
+// as well (section 3.1.2).
 #include "../common_keys.h"
 #include "../family.h"
 
@@ -136,37 +137,27 @@ void read_t5(ConfigReader& config, ModelSpec& spec) { read_t5_like(config, spec,
 
 void read_mt5(ConfigReader& config, ModelSpec& spec) { read_t5_like(config, spec, kMt5Defaults); }
 
-/// Transient global attention (arXiv 2112.07916, section 3.1.2): tokens also see one global token
-/// per block of the input, the norm of the block's sum, at a bias by distance in blocks.
-void count_global_tokens(ModelSpec& spec) {
-  const auto add = [&](const std::string& path, std::vector<std::int64_t> shape, WeightRole role,
-                       std::int64_t repeat) {
-    spec.counted_only.push_back({path, std::move(shape), role, repeat, ModelPart::text});
-  };
-  const std::int64_t heads = spec.encoder->self_attention.num_attention_heads;
-  add("encoder.global_relative_attention_bias.weight", {spec.position.num_buckets, heads},
-      WeightRole::relative_position_bias, 1);
-  add("encoder.layers.global_input_norm.weight", {spec.hidden_size}, WeightRole::norm,
-      spec.encoder->num_layers);
-  spec.assumptions.emplace_back(
-      "the encoder's global tokens count as parameters only: FLOPs are those of its local "
-      "attention");
-  spec.not_run = "its transient global attention has no kernel yet";
-}
+/// Attention that only LongT5's encoder has.
+enum class EncoderAttention { local, transient_global };
 
-/// Local attention: tokens see those at most `local_radius` away, in blocks of one more.
+/// Local attention: tokens see those at most `local_radius` away, in blocks of one more. Transient
+/// global attention: they also see a token for each block of `global_block_size`.
 void read_longt5(ConfigReader& config, ModelSpec& spec) {
   constexpr std::int64_t kRadius = 127;
+  constexpr std::int64_t kGlobalBlock = 16;
   read_t5_like(config, spec, kT5Defaults);
   if (!spec.decoder) {
     config.fail("architectures", "names a class without a decoder, which is not supported",
                 "use LongT5ForConditionalGeneration or LongT5Model");
   }
-  const bool global = config.choice_or<bool>({"encoder_attention_type"},
-                                             {{"local", false}, {"transient-global", true}}, false);
-  if (global) count_global_tokens(spec);
-  config.ignore({"global_block_size"});
+  const auto kind =
+      config.choice_or<EncoderAttention>({"encoder_attention_type"},
+                                         {{"local", EncoderAttention::local},
+                                          {"transient-global", EncoderAttention::transient_global}},
+                                         EncoderAttention::local);
   AttentionSpec& attention = spec.encoder->self_attention;
+  const std::int64_t global_block = config.size_or({"global_block_size"}, kGlobalBlock);
+  if (kind == EncoderAttention::transient_global) attention.global_block_size = global_block;
   const std::int64_t radius = config.size_or({"local_radius"}, kRadius);
   attention.window = {WindowKind::centred, radius};
   attention.block_size = radius + 1;

@@ -2,7 +2,9 @@
 // whose weights they share, with adapters of their own (Zyphra, arXiv 2411.15242; transformers,
 // models/zamba2).
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <deque>
 #include <string>
@@ -24,8 +26,16 @@ constexpr DualKeys kZamba2Keys = {.num_heads = "n_mamba_heads",
                                   .num_heads_when_absent = 8,
                                   .state_size_when_absent = 64};
 
-/// Layers with a shared block, by `hybrid_layer_ids` or `layers_block_type`.
+/// Layers with a shared block, by `hybrid_layer_ids` or `layers_block_type`, or the class's own,
+/// for 54 layers.
 std::vector<std::int64_t> read_zamba2_layers(ConfigReader& config, std::int64_t num_layers) {
+  constexpr std::int64_t kLayersOfClass = 54;
+  const bool listed = config.has("hybrid_layer_ids") || config.has("layers_block_type");
+  if (!listed && num_layers == kLayersOfClass) {
+    std::vector<std::int64_t> of_class{6, 12, 18, 24, 30, 36, 42, 47, 51};
+    config.note_of_class("hybrid_layer_ids", fmt::format("{}", fmt::join(of_class, " ")));
+    return of_class;
+  }
   std::vector<std::int64_t> layers = config.counts("hybrid_layer_ids");
   const std::vector<std::string> types = config.texts("layers_block_type");
   if (layers.empty()) {

@@ -65,9 +65,6 @@ std::int64_t read_most_kept(ConfigReader& config) {
 
 void read_tiled_tower(ConfigReader& config, ModelSpec& spec, const TiledDefaults& absent,
                       TileList tiles) {
-  if (!config.has("vision_config")) {
-    config.fail("vision_config", "is missing", "add the config of the image encoder");
-  }
   TowerSpec tower = read_clip_or_siglip(config, spec);
   read_features(config, spec, tower, absent);
   tower.projector.steps.emplace_back(PackStep{});

@@ -27,11 +27,19 @@ bool is_tied(std::optional<bool> whole, bool of_text, HeadTying tying) {
     case HeadTying::whole:
       return whole.value_or(false);
     case HeadTying::whole_else_text:
+    case HeadTying::whole_else_tied:
       return whole.value_or(of_text);
     case HeadTying::either:
       return of_text || whole.value_or(false);
   }
   throw Error(ErrorCode::internal, "a rule of tying that is not handled");
+}
+
+/// Returns whether the config leaves the tying of its head to the class of transformers 5.
+bool leaves_tying(ConfigReader& config, const ConfigReader& text) {
+  if (config.has("tie_word_embeddings")) return false;
+  const std::string version = config.text_or({"transformers_version"}, "");
+  return version.empty() ? !text.has("tie_word_embeddings") : !version.starts_with("4.");
 }
 
 /// Ties the head of the text model, which has its own config's tie_word_embeddings.
@@ -83,6 +91,13 @@ void read_wrapped_text(ConfigReader& config, ModelSpec& spec, const Wrapper& wra
     text.use_class_sizes(text.text_or({"model_type"}, std::string(text_type)));
     spec.text_type = family.model_types.names.front();
     read_class(text, spec, family.classes);
+    if (!bare && wrapper.tying == HeadTying::whole_else_tied && leaves_tying(config, text)) {
+      whole = true;
+      spec.assumptions.push_back(fmt::format(
+          "the config leaves out tie_word_embeddings: the head is tied to the word embeddings, as "
+          "{} of transformers 5 has it",
+          architecture));
+    }
     tie_head(spec, whole, wrapper.tying);
     read_text(text, spec, family);
     text.finish();

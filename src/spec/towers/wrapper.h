@@ -14,7 +14,9 @@ using TowerCounter = void (*)(ConfigReader& config, ModelSpec& spec);
 /// How tie_word_embeddings of the whole model and of its text_config tie the head, as the class in
 /// transformers 5 does. `whole`: as the whole model says, separate if it says nothing.
 /// `whole_else_text`: as the whole model says, else as the text model. `either`: if either says so.
-enum class HeadTying { whole, whole_else_text, either };
+/// `whole_else_tied`: as the whole model says, else tied; files of transformers 4 leave it to the
+/// text model, and so does a file of no version whose text_config says something.
+enum class HeadTying { whole, whole_else_text, either, whole_else_tied };
 
 /// Towers of a config that describes none: those of the class's defaults, or none.
 enum class AbsentTower { default_sizes, none };

@@ -1,0 +1,99 @@
+// Steps of rotary position embedding.
+#include "step_builder.h"
+
+namespace headroom::measured {
+namespace {
+
+/// Undoes the rotation of a table's angles if they are to turn back.
+void turn(RotaryDirection direction, RotaryTable& table) {
+  if (direction == RotaryDirection::forward) return;
+  for (float& sine : table.sin) sine = -sine;
+}
+
+/// Angles of dynamic scaling, which follow a sequence as it grows; keys in the cache keep theirs.
+struct GrowingRows {
+  RopeSpec rope;
+  RotaryDirection direction = RotaryDirection::forward;
+  std::int64_t width = 0;
+  std::int64_t trained = 0;
+  std::int64_t length = 0;  ///< that the table is for
+
+  /// Makes `table` the rows of positions [first, end).
+  void fill(RotaryTable& table, std::int64_t first, std::int64_t end) {
+    if (length == end) return;
+    length = end;
+    table = make_rotary_rows(rope, width, first, end, trained);
+    turn(direction, table);
+  }
+};
+
+}  // namespace
+
+std::optional<AxisPositions> StepBuilder::prompt_positions() const {
+  if (is_tower() || program_.graph_.options.phase == Phase::decode) return std::nullopt;
+  std::optional<AxisPositions> positions = axis_positions(program_.spec_, program_.inputs_);
+  if (!positions) return positions;
+  for (AxisPosition& token : positions->of_tokens) {
+    for (std::int64_t& position : token) position += program_.lengths_.past;
+  }
+  return positions;
+}
+
+RotaryTable StepBuilder::rotary_table(const RopeSpec& rope, std::int64_t width,
+                                      std::int64_t positions,
+                                      const std::optional<AxisPositions>& prompt) const {
+  const std::int64_t trained = program_.spec_.position.max_position_embeddings;
+  switch (rope.axes) {
+    case RopeAxes::rows_and_columns_alternate:
+    case RopeAxes::rows_then_columns:
+    case RopeAxes::columns_then_rows:
+    case RopeAxes::columns_and_rows_take_turns:
+      return make_patch_rotary_table(rope, width,
+                                     points_of(*spec().embedding.image, rope.coordinates, grids()));
+    case RopeAxes::sections:
+    case RopeAxes::interleaved_sections:
+      if (prompt) return make_axis_rotary_table(rope, width, trained, prompt->of_tokens);
+      break;
+    case RopeAxes::sequence:
+      break;
+  }
+  return make_rotary_table(rope, width, positions, trained);
+}
+
+StepBuilder::Run StepBuilder::operator()(const Rotary& op) {
+  RotaryArguments args;
+  args.seq_len = integer(op.seq_len);
+  args.batch = integer(op.heads.rows) / args.seq_len;
+  args.heads = integer(op.heads.heads);
+  args.head_stride = integer(op.heads.head_dim);
+  args.stride = integer(op.heads.row_width);
+  args.batch_stride = args.seq_len * args.stride;
+  const std::int64_t width = integer(op.rotary_dim);
+  const bool in_encoder = node_->component.stack == StackRole::encoder || is_tower();
+  const std::int64_t positions = in_encoder ? args.seq_len : program_.lengths_.capacity;
+  const std::optional<AxisPositions> prompt = prompt_positions();
+  auto table = std::make_shared<RotaryTable>(rotary_table(op.rope, width, positions, prompt));
+  if (prompt) {  // one row of angles for every token of the batch
+    args.seq_len *= args.batch;
+    args.batch = 1;
+  }
+  const std::vector<std::int64_t>& shifts = program_.inputs_.main.position_shifts;
+  if (!shifts.empty() && !in_encoder) args.shifts = shifts.data();
+  turn(op.direction, *table);
+  const bool grows = op.rope.scaling == RopeScalingKind::dynamic && !in_encoder && !prompt &&
+                     args.shifts == nullptr;
+  GrowingRows rows{op.rope, op.direction, width, program_.spec_.position.max_position_embeddings};
+  const std::int64_t first = integer(op.heads.first) + integer(op.first_dim);
+  const std::int64_t moved = 2 * args.batch * args.seq_len * args.heads * width;
+  const bool starts_at_zero = in_encoder || prompt;
+  return [=, copy_input = input_copy(), lengths = &program_.lengths_,
+          x = output()](std::int64_t /*layer*/) mutable {
+    copy_input();
+    args.first_position = starts_at_zero || grows ? 0 : lengths->past;
+    if (grows) rows.fill(*table, lengths->past, lengths->past + args.seq_len);
+    apply_rotary(*table, args, x + first);
+    return StepCount{0, moved * kFloatBytes};
+  };
+}
+
+}  // namespace headroom::measured
