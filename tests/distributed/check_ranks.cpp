@@ -231,8 +231,7 @@ void add_rows(const std::vector<WireTraffic>& more, std::vector<WireTraffic>& ro
 /// Calls and bytes of a generation: its prefill, and every decode step.
 std::vector<WireTraffic> planned_generation(const Session& session, const GeneratePrompt& prompt,
                                             const ParallelPlan& plan) {
-  const Lengths whole =
-      lengths_of(session.spec(), inputs_of(prompt), prompt.max_new_tokens);
+  const Lengths whole = lengths_of(session.spec(), inputs_of(prompt), prompt.max_new_tokens);
   const PlannedPass prefill = planned_pass(session, workload_of(whole), plan);
   std::vector<WireTraffic> rows = planned_traffic(prefill.graph, prefill.values);
   for (std::int64_t step = 1; step < prompt.max_new_tokens; ++step) {
