@@ -108,13 +108,26 @@ void share_collectives(RankRun& ranks, MachineProfile& machine) {
   machine.collectives = profile_from_json(first, "the profile of rank 0").collectives;
 }
 
+/// The table of this collective. Throws Error{invalid_input} with the command that measures it.
+const CollectiveTable& calibrated(const CollectiveRates& rates, CollectiveKind kind,
+                                  const CollectiveGroups& groups) {
+  try {
+    return table_of(rates, kind, groups);
+  } catch (const Error& error) {
+    throw Error(
+        error.code(), error.message(), error.where(),
+        fmt::format("run `mpirun -n {} headroom calibrate --collectives`, on the same hosts",
+                    groups.processes));
+  }
+}
+
 /// This rank's part of the model. Throws Error{invalid_input} for a collective without a table.
 RankPart part_of(const RankRun& ranks, const ParallelPlan& plan, const MachineProfile& machine,
                  std::int64_t hosts) {
   const CollectiveRates rates = machine.collectives.value_or(CollectiveRates{});
   const auto seconds = [rates, plan, hosts](const Collective& op, double bytes) {
     const std::int64_t group = op.group == RankGroup::pipeline ? plan.pipeline : plan.tensor;
-    return seconds_of(table_of(rates, op.forward, {plan.devices(), group, hosts}), bytes);
+    return seconds_of(calibrated(rates, op.forward, {plan.devices(), group, hosts}), bytes);
   };
   const auto bindings = [plan](const Workload& workload, const Graph& sharded) {
     ParallelPlan pass = plan;

@@ -44,7 +44,7 @@ const CollectiveTable& table_of(const CollectiveRates& rates, CollectiveKind kin
       fmt::format("{} among {} of {} processes on {} host{} is not calibrated", name_of(kind),
                   groups.ranks, groups.processes, groups.hosts, groups.hosts == 1 ? "" : "s"),
       {},
-      fmt::format("run `mpirun -n {} headroom calibrate --collectives`, on the same hosts",
+      fmt::format("calibrate collectives between {} processes, on the same hosts",
                   groups.processes));
 }
 
