@@ -127,6 +127,27 @@ struct DriftReport {
                                           std::span<const double> samples_s,
                                           std::span<const Drift> drifts);
 
+/// Predicted and measured seconds of one rank of a run over several processes. Communication is
+/// transfer, and waiting for other ranks.
+struct ComparedRank {
+  std::int64_t rank = 0;
+  std::int64_t stage = 0;
+  std::int64_t tensor_rank = 0;
+  double predicted_s = 0;
+  double predicted_communication_s = 0;  ///< of predicted_s
+  double measured_s = 0;
+  double measured_communication_s = 0;  ///< of measured_s
+};
+
+struct ComparedRanks {
+  std::string plan;  ///< "tp 2 · pp 2"
+  std::vector<ComparedRank> ranks;
+
+  /// The rank that computes longest, by the prediction or the measurement.
+  [[nodiscard]] const ComparedRank& slowest_predicted() const;
+  [[nodiscard]] const ComparedRank& slowest_measured() const;
+};
+
 struct CompareOptions {
   std::map<Quantity, double> tolerances;     ///< override `default_tolerance`
   std::optional<double> operator_tolerance;  ///< of single operators
@@ -145,11 +166,13 @@ struct Comparison {
   std::string machine;
   std::optional<MachineContext> context;
   std::vector<std::string> notes;
-  bool interrupted = false;  ///< the measurement was ended by a signal
+  bool interrupted = false;              ///< the measurement was ended by a signal
+  std::optional<ComparedRanks> ranks{};  ///< of a run over several processes
 };
 
 /// The predicted side. `report` must have a prediction.
 [[nodiscard]] ComparedRun predicted_run(const AnalyzeReport& report);
+/// Counts of a run over several processes are the sums over its ranks, peaks the largest of one.
 [[nodiscard]] ComparedRun measured_run(const Measurement& measurement);
 
 /// Of figures that an engine prints rounded. It adds tables and padding of its own to weights.

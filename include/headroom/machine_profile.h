@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "headroom/collective_rates.h"
 #include "headroom/expr.h"
 #include "headroom/invocation.h"
 #include "headroom/measurement.h"
@@ -316,9 +317,10 @@ struct MachineProfile {
   MachineContext context;                   ///< validity of a measurement
   std::int64_t last_level_cache_bytes = 0;  ///< usable by one program, if measured
   std::variant<MeasuredRates, DatasheetRates> rates;
-  std::optional<Interconnect> interconnect;   ///< empty if unknown
-  std::optional<CalibrationEffort> effort{};  ///< of a measurement; empty in older files
-  std::optional<Invocation> produced_by{};    ///< empty in older files, and in those of people
+  std::optional<Interconnect> interconnect;      ///< empty if unknown
+  std::optional<CalibrationEffort> effort{};     ///< of a measurement; empty in older files
+  std::optional<Invocation> produced_by{};       ///< empty in older files, and in those of people
+  std::optional<CollectiveRates> collectives{};  ///< between processes; empty if not measured
 };
 
 /// Says that `machine` converts GEMMs of `arithmetic` to another type; empty if it does not.
@@ -364,7 +366,11 @@ struct StoredFile {
 /// Stores `profile` in that folder, whole or not at all, under its machine and build; the profile
 /// before is kept beside it as ".previous". A quick calibration does not replace a full one, nor
 /// one that other programs disturbed an undisturbed one. Throws Error{missing_resource}.
+/// Collectives of the profile before stay unless `profile` has its own.
 [[nodiscard]] StoredFile store_own_profile(const MachineProfile& profile, std::string_view backend);
+/// Stores `profile`, the own one with other collectives; likewise, and always.
+[[nodiscard]] StoredFile store_own_collectives(const MachineProfile& profile,
+                                               std::string_view backend);
 
 /// Machines of the built-in catalogue, from datasheets.
 [[nodiscard]] std::vector<MachineProfile> catalogue_machines();

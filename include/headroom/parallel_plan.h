@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "headroom/analysis.h"
+#include "headroom/collective_rates.h"
 #include "headroom/graph.h"
 
 namespace headroom {
@@ -310,7 +311,6 @@ struct CollectiveCall {
 [[nodiscard]] double collective_steps(std::int64_t ranks) noexcept;
 
 [[nodiscard]] std::string_view name_of(RankGroup group) noexcept;
-[[nodiscard]] std::string_view name_of(CollectiveKind kind) noexcept;
 [[nodiscard]] std::string_view name_of(Stage stage) noexcept;
 
 }  // namespace headroom

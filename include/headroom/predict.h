@@ -2,6 +2,7 @@
 // assumed from a datasheet, with a range either way.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -123,5 +124,33 @@ struct RunFigures {
 /// no layout of its GEMM gives access to single rows.
 [[nodiscard]] Integer predict_held_weight_bytes(const ModelSpec& spec, const Workload& workload,
                                                 const TimeRequest& request);
+
+// One rank of a sharded model. The predictor does not link the planner, so that its part is given.
+
+struct RankPart {
+  /// The graph of this rank from that of the whole model.
+  std::function<Graph(const Graph& whole)> shard;
+  /// All symbols of a sharded graph under a workload.
+  std::function<Bindings(const Workload& workload, const Graph& sharded)> bindings;
+  /// Seconds of one call of a collective whose buffer has `bytes`.
+  std::function<double(const Collective& op, double bytes)> collective_s;
+};
+
+/// Predicted time of one rank: what it computes, and what its collectives take if no rank waits.
+struct RankTime {
+  TimePrediction computation;
+  double communication_s = 0;
+  double ttft_communication_s = 0;  ///< of it, in a generation's prefill
+};
+
+/// As predict_time, on a calibrated machine. Throws Error{invalid_input}; also for a datasheet.
+[[nodiscard]] RankTime predict_rank_time(const ModelSpec& spec, const Workload& workload,
+                                         const MachineProfile& machine, const TimeRequest& request,
+                                         const RankPart& part);
+
+/// As predict_run; resident memory is not modelled, and 0. `request.computes_in_float32` must be
+/// set.
+[[nodiscard]] RunFigures predict_rank_run(const ModelSpec& spec, const Workload& workload,
+                                          const TimeRequest& request, const RankPart& part);
 
 }  // namespace headroom

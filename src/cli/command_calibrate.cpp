@@ -5,13 +5,16 @@
 #include <memory>
 
 #include "calibrate/calibrate.h"
+#include "collective_calibration.h"
 #include "commands.h"
 #include "headroom/error.h"
 #include "headroom/report.h"
+#include "joined_processes.h"
 #include "measured_runs.h"
 #include "output.h"
 #include "own_machine.h"
 #include "run_options.h"
+#include "system.h"
 
 namespace headroom::cli {
 namespace {
@@ -19,9 +22,11 @@ namespace {
 struct CalibrateCommand {
   measured::CalibrateOptions options;
   bool quick = false;
-  std::string runs;     ///< file of measured runs
-  std::string machine;  ///< that they ran on
+  bool collectives = false;  ///< of the processes that mpirun started
+  std::string runs;          ///< file of measured runs
+  std::string machine;       ///< that they ran on
   std::vector<Option> measuring;
+  std::vector<Option> kernels;  ///< of them, those of kernels alone
   OutputOptions output;
 };
 
@@ -69,12 +74,54 @@ void fit_machine(const CalibrateCommand& command) {
   write_output(render(report, render_options(screen, Detail::operators)), notes, screen);
 }
 
+/// Measures on all processes; the first adds the tables to its profile, and writes the report.
+void calibrate_collectives(const CalibrateCommand& command) {
+  refuse_given(command.kernels, "applies only to kernels, and --collectives measures none",
+               "leave it out, or leave out --collectives");
+  if (distributed::launched_processes() < 2) {
+    throw_invalid_input("--collectives measures between processes, and one was started",
+                        "start several: mpirun -n 2 headroom calibrate --collectives");
+  }
+  JoinedProcesses all;
+  all.run([&] {
+    std::optional<ReportOutput> output;
+    MachineProfile machine;
+    all.together([&] {
+      if (!all.reports()) return;
+      output.emplace(command.output);
+      prepare_profile_folder();
+      machine = own_machine(command.options.backend);
+    });
+    CollectiveRates rates = distributed::measure_collectives(
+        all.processes(), command.quick ? measured::Effort::quick : measured::Effort::full);
+    all.together([&] {
+      if (!all.reports()) return;
+      rates.date = measured::utc_timestamp();
+      machine.collectives = merged(machine.collectives.value_or(CollectiveRates{}), rates);
+      const StoredFile stored = store_own_collectives(machine, name_of(command.options.backend));
+      output->write(render(machine, render_options(command.output, Detail::summary)),
+                    {note_on(stored)});
+    });
+  });
+}
+
+/// Copies of one program would measure each other.
+void refuse_copies() {
+  const std::int64_t launched = distributed::launched_processes();
+  if (launched == 1) return;
+  throw_invalid_input(
+      fmt::format("{} processes were started, and kernels are measured by one", launched),
+      "start headroom without mpirun, or add --collectives to measure between the processes");
+}
+
 void run_calibrate(CalibrateCommand& command, int& status) {
   if (!command.runs.empty()) return fit_machine(command);
   if (!command.machine.empty()) {
     throw_invalid_input("--machine applies only to --from: calibrate measures this machine",
                         "add --from FILE, or leave out --machine");
   }
+  if (command.collectives) return calibrate_collectives(command);
+  refuse_copies();
   if (command.quick) command.options.effort = measured::Effort::quick;
   ReportOutput output(command.output);
   const auto [profile, stored, warnings] = calibrate_here(command.options, Storing::required);
@@ -102,11 +149,16 @@ void add_calibrate(Command root, int& status) {
           static_cast<int>(parse_count("--threads", word, kThreads)));
     }
   };
-  options->measuring.push_back(
+  options->kernels.push_back(
       command.add_list("--threads", "N", set_threads,
                        "Numbers of threads, separated by commas (1 and all processors)"));
+  options->measuring = options->kernels;
   options->measuring.push_back(
       command.add_flag("--quick", options->quick, "A coarser profile in a fraction of the time"));
+  options->measuring.push_back(command.add_flag(
+      "--collectives", options->collectives,
+      "Measure all-reduce, all-gather, reduce-scatter and sends between the processes of mpirun, "
+      "and add them to the profile"));
   add_output_options(command, options->output);
   command.set_footer(
       "Examples:\n"
@@ -114,6 +166,7 @@ void add_calibrate(Command root, int& status) {
       "  headroom calibrate --quick --threads 1,4\n"
       "  headroom analyze bert-base --machine here\n"
       "  headroom calibrate --from runs.jsonl --machine b200 -o my-b200.json\n"
+      "  mpirun -n 2 headroom calibrate --collectives\n"
       "\n"
       "Exit status: 1 if an existing, better profile is kept.");
   command.on_run([options, &status] { run_calibrate(*options, status); });

@@ -9,6 +9,7 @@
 #include "compare_command.h"
 #include "headroom/error.h"
 #include "output.h"
+#include "rank_runs.h"
 #include "run_options.h"
 #include "tolerance.h"
 #include "type_options.h"
@@ -32,6 +33,19 @@ bool are_reports(const std::vector<std::string>& subjects) {
          });
 }
 
+/// Compares every model and workload of the command by `one`.
+template <class Compare>
+std::vector<Comparison> compare_each(CompareCommand& command, const Compare& one) {
+  std::vector<Comparison> comparisons;
+  for_each_model(command.subjects, command.variations,
+                 [&](const std::string& model, const VariedValues&) {
+                   if (!comparisons.empty() && comparisons.back().interrupted) return;
+                   command.model = model;
+                   comparisons.push_back(one());
+                 });
+  return comparisons;
+}
+
 std::vector<Comparison> comparisons_of(CompareCommand& command) {
   if (!command.import_file.empty()) {
     count_as_given({"phase", "batch", "seq", "enc-seq", "past", "new-tokens", "threads"});
@@ -50,19 +64,11 @@ std::vector<Comparison> comparisons_of(CompareCommand& command) {
     throw_invalid_input(fmt::format("{} cannot be measured on this machine", command.machine),
                         "give its measurement with --import");
   }
-  std::vector<Comparison> comparisons;
-  for_each_model(command.subjects, command.variations,
-                 [&](const std::string& model, const VariedValues&) {
-                   if (!comparisons.empty() && comparisons.back().interrupted) return;
-                   command.model = model;
-                   comparisons.push_back(compare_here(command));
-                 });
-  return comparisons;
+  return compare_each(command, [&] { return compare_here(command); });
 }
 
-void run_compare(CompareCommand& command, int& status) {
-  ReportOutput output(command.output);
-  const std::vector<Comparison> comparisons = comparisons_of(command);
+void write_comparisons(const CompareCommand& command, const std::vector<Comparison>& comparisons,
+                       ReportOutput& output, int& status) {
   std::vector<std::string> notes;
   for (const Comparison& comparison : comparisons) {
     notes.insert(notes.end(), comparison.notes.begin(), comparison.notes.end());
@@ -70,6 +76,33 @@ void run_compare(CompareCommand& command, int& status) {
     if (comparison.interrupted) notes.push_back(interruption_note());
   }
   output.write(render(comparisons, render_options(command.output, Detail::summary)), notes);
+}
+
+/// The first rank writes the report.
+void run_compare_on_ranks(CompareCommand& command, int& status) {
+  const bool measures_here =
+      command.import_file.empty() && command.machine == "here" && !are_reports(command.subjects);
+  if (!measures_here) {
+    throw_invalid_input("--tp, --pp and --sp apply to models that run on this machine",
+                        "leave them out, or leave out --import, --machine and files");
+  }
+  refuse_ignored_options(command.run_options, command.run.phase);
+  RankRun ranks(command.plan);
+  ranks.run([&] {
+    std::optional<ReportOutput> output;
+    ranks.together([&] {
+      if (ranks.reports()) output.emplace(command.output);
+    });
+    const auto comparisons = compare_each(command, [&] { return compare_ranks(command, ranks); });
+    if (output) write_comparisons(command, comparisons, *output, status);
+  });
+}
+
+void run_compare(CompareCommand& command, int& status) {
+  if (command.plan.devices() > 1) return run_compare_on_ranks(command, status);
+  refuse_several_processes();
+  ReportOutput output(command.output);
+  write_comparisons(command, comparisons_of(command), output, status);
 }
 
 void add_compare_options(Command app, CompareCommand& command) {
@@ -110,6 +143,7 @@ void add_compare(Command root, int& status) {
   }
   options->run_options = add_run_options(command, options->run, options->variations);
   add_compare_options(command, *options);
+  add_rank_options(command, options->plan);
   add_output_options(command, options->output);
   command.set_footer(
       "Examples:\n"
@@ -119,6 +153,7 @@ void add_compare(Command root, int& status) {
       "  headroom compare predicted.json measured.json --tolerance time=10%\n"
       "  headroom compare llama-3-8b --import llama-bench.json --machine h100-80gb\n"
       "  headroom compare llama-3-8b --import vllm.log\n"
+      "  mpirun -n 2 headroom compare bert-base --tp 2\n"
       "\n"
       "Exit status: 1 if a row failed.");
   command.on_run([options, &status] {

@@ -1,10 +1,11 @@
-// The request of `headroom compare`, and its three ways of comparing.
+// The request of `headroom compare`, and its ways of comparing.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "headroom/compare.h"
+#include "headroom/parallel_plan.h"
 #include "measure.h"
 #include "model_reading.h"
 #include "run_options.h"
@@ -25,10 +26,16 @@ struct CompareCommand {
   OutputOptions output;
   RunOptions run_options;
   std::vector<Option> workload;
+  ParallelPlan plan;
 };
+
+class RankRun;
 
 /// Predicts and measures on this machine, then compares.
 [[nodiscard]] Comparison compare_here(const CompareCommand& command);
+/// Likewise, of the plan on the processes of `ranks`, all of which must call it. Throws
+/// Error{invalid_input} if this machine or one of the plan's collectives is not calibrated.
+[[nodiscard]] Comparison compare_ranks(const CompareCommand& command, RankRun& ranks);
 /// Compares two JSON files of headroom: a prediction and a measurement.
 [[nodiscard]] Comparison compare_files(const CompareCommand& command);
 /// Compares each run of another engine's file with a prediction.

@@ -10,10 +10,8 @@
 #include <span>
 
 #include "headroom/error.h"
-#include "interruption.h"
 #include "options.h"
 #include "plan_option_values.h"
-#include "program.h"
 
 namespace headroom::cli {
 namespace {
@@ -173,46 +171,15 @@ std::string sample_of(const fs::path& files) {
   return hash.text();
 }
 
-RankRun::RankRun(const ParallelPlan& plan)
-    : plan_(describe(plan)), processes_(distributed::Processes::join()) {
+RankRun::RankRun(const ParallelPlan& plan) : plan_(describe(plan)) {
   run([&] {
-    together([&] { rank_ = std::make_unique<distributed::PlannedRank>(*processes_, plan); });
-  });
-}
-
-void RankRun::run(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const measured::AgreedError& error) {
-    if (reports()) throw;
-    throw EndQuietly{exit_status(error.code())};
-  } catch (const EndQuietly&) {
-    throw;
-  } catch (const detail::Interrupted&) {
-    processes_->abort(detail::exit_status_of_signal(detail::interruption()));
-  } catch (...) {
-    const Error error = current_error();
-    const std::string rank =
-        fmt::format("rank {} of {}", processes_->world().rank(), processes_->world().size());
-    processes_->abort(
-        print_error({error.code(), error.message(),
-                     error.where().empty() ? rank : rank + ": " + error.where(), error.hint()}));
-  }
-}
-
-void RankRun::together(const std::function<void()>& step) {
-  measured::run_together(processes_->world(), [&] {
-    try {
-      step();
-    } catch (...) {
-      throw current_error();
-    }
+    together([&] { rank_ = std::make_unique<distributed::PlannedRank>(processes(), plan); });
   });
 }
 
 void RankRun::require_equal(const RankIdentity& identity) {
   const json own = {identity.build, identity.model, identity.weights, identity.command};
-  const std::vector<std::string> texts = processes_->world().exchange(own.dump());
+  const std::vector<std::string> texts = processes().world().exchange(own.dump());
   constexpr const char* kWords[] = {"another build of headroom", "another model", "other weights",
                                     "another workload"};
   const json first = json::parse(texts.front());
@@ -232,8 +199,8 @@ void RankRun::require_equal(const RankIdentity& identity) {
 
 void RankRun::gather(Measurement& measurement) {
   RankMeasurement& own = measurement.ranks.value().ranks.front();
-  own.host = processes_->host();
-  const std::vector<std::string> texts = processes_->world().exchange(to_json(own).dump());
+  own.host = processes().host();
+  const std::vector<std::string> texts = processes().world().exchange(to_json(own).dump());
   measurement.ranks = RanksMeasurement{plan_, {}};
   for (const std::string& text : texts) {
     measurement.ranks->ranks.push_back(rank_of(json::parse(text)));
@@ -243,7 +210,7 @@ void RankRun::gather(Measurement& measurement) {
 std::vector<measured::NamedTensor> RankRun::gather(std::vector<measured::NamedTensor> tensors) {
   if (!context().tensor.is_first()) tensors.clear();  // equal on the ranks of a stage
   std::vector<measured::NamedTensor> all;
-  for (const std::string& text : processes_->world().exchange(as_bytes(tensors))) {
+  for (const std::string& text : processes().world().exchange(as_bytes(tensors))) {
     for (measured::NamedTensor& tensor : tensors_of(text)) all.push_back(std::move(tensor));
   }
   return all;

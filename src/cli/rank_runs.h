@@ -1,9 +1,8 @@
-// A run over several processes, as a command sees it: agreement before the run, one report after
-// it, one error message if it fails.
+// A run of a plan over several processes, as a command sees it: agreement before the run, and one
+// report after it.
 #pragma once
 
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "command_line.h"
 #include "headroom/measurement.h"
 #include "headroom/parallel_plan.h"
+#include "joined_processes.h"
 #include "planned_ranks.h"
 #include "session.h"
 
@@ -18,11 +18,6 @@ namespace headroom::cli {
 
 /// Adds --tp, --pp and --sp to a command that runs models.
 void add_rank_options(Command command, ParallelPlan& plan);
-
-/// Ends a process whose error another rank reports.
-struct EndQuietly {
-  int status = 0;
-};
 
 /// Facts that must be equal on all ranks, each with the words for it.
 struct RankIdentity {
@@ -35,20 +30,12 @@ struct RankIdentity {
 /// A text that is equal for equal files: names, sizes, and blocks at 64 places of each.
 [[nodiscard]] std::string sample_of(const std::filesystem::path& files);
 
-class RankRun {
+class RankRun : public JoinedProcesses {
  public:
   /// Joins the processes of the run. Throws Error.
   explicit RankRun(const ParallelPlan& plan);
 
   [[nodiscard]] const measured::RankContext& context() const { return rank_->context(); }
-  /// True on the rank that writes the report.
-  [[nodiscard]] bool reports() { return processes_->world().rank() == 0; }
-
-  /// Runs `work`, which every rank must. Errors that all ranks agreed on are thrown on rank 0, and
-  /// EndQuietly on the others. Any other error ends all processes after its message.
-  void run(const std::function<void()>& work);
-  /// Runs `step` on all ranks; throws if it fails on any.
-  void together(const std::function<void()>& step);
   /// Throws Error{invalid_input} naming a rank whose identity differs from that of rank 0.
   void require_equal(const RankIdentity& identity);
   /// Completes the measurement of rank 0 with those of all ranks.
@@ -59,7 +46,6 @@ class RankRun {
 
  private:
   std::string plan_;
-  std::unique_ptr<distributed::Processes> processes_;
   std::unique_ptr<distributed::PlannedRank> rank_;
 };
 

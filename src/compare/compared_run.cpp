@@ -1,4 +1,6 @@
 // Both sides of a comparison from reports in memory.
+#include <algorithm>
+
 #include "headroom/compare.h"
 #include "headroom/error.h"
 
@@ -25,7 +27,41 @@ RunIdentity identity_of(const Model& model, const Workload& workload, MeasuredPh
   return identity;
 }
 
+/// Counts of all ranks together.
+MeasuredCounts counts_of(const Measurement& measurement) {
+  if (!measurement.ranks) return measurement.counted;
+  MeasuredCounts sum;
+  for (const RankMeasurement& rank : measurement.ranks->ranks) {
+    sum.parameters += rank.counted.parameters;
+    sum.matrix_flops += rank.counted.matrix_flops;
+    sum.weight_bytes += rank.counted.weight_bytes;
+    sum.kv_cache_bytes += rank.counted.kv_cache_bytes;
+  }
+  return sum;
+}
+
+std::int64_t arena_peak_of(const Measurement& measurement) {
+  if (!measurement.ranks) return measurement.memory.arena_peak_bytes;
+  std::int64_t most = 0;
+  for (const RankMeasurement& rank : measurement.ranks->ranks) {
+    most = std::max(most, rank.memory.arena_peak_bytes);
+  }
+  return most;
+}
+
 }  // namespace
+
+const ComparedRank& ComparedRanks::slowest_predicted() const {
+  return *std::ranges::max_element(ranks, {}, [](const ComparedRank& rank) {
+    return rank.predicted_s - rank.predicted_communication_s;
+  });
+}
+
+const ComparedRank& ComparedRanks::slowest_measured() const {
+  return *std::ranges::max_element(ranks, {}, [](const ComparedRank& rank) {
+    return rank.measured_s - rank.measured_communication_s;
+  });
+}
 
 ComparedRun predicted_run(const AnalyzeReport& report) {
   if (!report.run) throw Error(ErrorCode::internal, "the report has no prediction");
@@ -62,22 +98,22 @@ ComparedRun measured_run(const Measurement& measurement) {
   side.engine = measurement.engine;
   side.disturbance = disturbance_of(measurement.context);
   auto& amounts = side.amounts;
-  amounts[Quantity::parameters] = Integer{measurement.counted.parameters};
-  amounts[Quantity::matrix_flops] = Integer{measurement.counted.matrix_flops};
-  amounts[Quantity::weight_bytes] = Integer{measurement.counted.weight_bytes};
-  amounts[Quantity::peak_activation_bytes] = Integer{measurement.memory.arena_peak_bytes};
-  if (const auto peak = measurement.memory.rss_peak_bytes) {
-    amounts[Quantity::rss_peak_bytes] = Integer{*peak};
-  }
-  if (measurement.counted.kv_cache_bytes > 0) {
-    amounts[Quantity::kv_cache_bytes] = Integer{measurement.counted.kv_cache_bytes};
+  const MeasuredCounts counted = counts_of(measurement);
+  amounts[Quantity::parameters] = Integer{counted.parameters};
+  amounts[Quantity::matrix_flops] = Integer{counted.matrix_flops};
+  amounts[Quantity::weight_bytes] = Integer{counted.weight_bytes};
+  amounts[Quantity::peak_activation_bytes] = Integer{arena_peak_of(measurement)};
+  const auto rss_peak = measurement.memory.rss_peak_bytes;
+  if (rss_peak && !measurement.ranks) amounts[Quantity::rss_peak_bytes] = Integer{*rss_peak};
+  if (counted.kv_cache_bytes > 0) {
+    amounts[Quantity::kv_cache_bytes] = Integer{counted.kv_cache_bytes};
   }
   amounts[Quantity::time_s] = measurement.time.median_s;
   if (measurement.ttft_s) amounts[Quantity::ttft_s] = *measurement.ttft_s;
   if (measurement.tpot_s) amounts[Quantity::tpot_s] = *measurement.tpot_s;
   side.time_spread = measurement.time.mad_s / measurement.time.median_s;
   side.rss_before_bytes = measurement.memory.rss_before_bytes;
-  side.allocated = measurement.memory.allocated;
+  if (!measurement.ranks) side.allocated = measurement.memory.allocated;
   for (const OperatorMeasurement& one : measurement.operators) {
     side.operator_times.emplace_back(one.path, one.time_s);
   }

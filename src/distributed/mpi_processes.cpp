@@ -128,6 +128,13 @@ class MpiProcesses final : public Processes {
     MPI_Get_processor_name(name.data(), &length);
     return {name.data(), static_cast<std::size_t>(length)};
   }
+  [[nodiscard]] std::string library() const override {
+    std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+    int length = 0;
+    MPI_Get_library_version(text.data(), &length);
+    const std::string all(text.data(), static_cast<std::size_t>(length));
+    return all.substr(0, all.find_first_of(",\n"));  // its package and build follow
+  }
   [[noreturn]] void abort(int status) override {
     MPI_Abort(MPI_COMM_WORLD, status);
     std::_Exit(status);

@@ -32,6 +32,8 @@ class Processes {
   /// Calls and bytes of this process so far, counted in MPI's profiling layer.
   [[nodiscard]] virtual std::vector<WireTraffic> traffic() const = 0;
   [[nodiscard]] virtual std::string host() const = 0;
+  /// Name and version of the MPI library.
+  [[nodiscard]] virtual std::string library() const = 0;
   /// Ends all processes with this exit status.
   [[noreturn]] virtual void abort(int status) = 0;
 };

@@ -122,6 +122,26 @@ void add_rates(const DatasheetRates& rates, Json& json) {
   if (!rates.fitted.empty()) json["fitted"] = fitted_json(rates.fitted);
 }
 
+Json points_json(const CollectiveTable& table) {
+  Json json = Json::array();
+  for (const CollectivePoint& point : table.points) {
+    json.push_back({{"bytes", point.bytes}, {"seconds", point.seconds}, {"spread", point.spread}});
+  }
+  return json;
+}
+
+Json collectives_json(const CollectiveRates& rates) {
+  Json json{{"date", rates.date}, {"library", rates.library}, {"tables", Json::array()}};
+  for (const CollectiveTable& table : rates.tables) {
+    json["tables"].push_back({{"collective", name_of(table.kind)},
+                              {"processes", table.groups.processes},
+                              {"ranks", table.groups.ranks},
+                              {"hosts", table.groups.hosts},
+                              {"points", points_json(table)}});
+  }
+  return json;
+}
+
 }  // namespace
 
 std::string profile_to_json(const MachineProfile& profile) {
@@ -141,6 +161,7 @@ std::string profile_to_json(const MachineProfile& profile) {
   std::visit([&](const auto& rates) { add_rates(rates, json); }, profile.rates);
   json["interconnect"] =
       profile.interconnect ? interconnect_json(*profile.interconnect) : Json(nullptr);
+  if (profile.collectives) json["collectives"] = collectives_json(*profile.collectives);
   return json.dump(1) + "\n";
 }
 

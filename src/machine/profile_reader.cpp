@@ -353,6 +353,56 @@ std::optional<Interconnect> read_interconnect(const Reader& reader) {
   return interconnect;
 }
 
+CollectiveKind read_collective(const Reader& reader) {
+  const std::string name = reader.text("collective");
+  for (const CollectiveKind kind : measured_collectives()) {
+    if (name == name_of(kind)) return kind;
+  }
+  reader.fail(fmt::format("there is no measured collective \"{}\"", name));
+}
+
+CollectiveGroups read_groups(const Reader& reader) {
+  const CollectiveGroups groups{reader.processors("processes"), reader.processors("ranks"),
+                                reader.processors("hosts")};
+  if (groups.ranks < 2 || groups.processes % groups.ranks != 0) {
+    reader.fail("\"ranks\" is not a group of at least 2 that divides \"processes\"");
+  }
+  if (groups.hosts < 1 || groups.hosts > groups.processes) {
+    reader.fail("\"hosts\" is not from 1 to \"processes\"");
+  }
+  return groups;
+}
+
+CollectiveTable read_collective_table(const Reader& reader) {
+  CollectiveTable table{read_collective(reader), read_groups(reader), {}};
+  for (const Reader& point : reader.objects("points")) {
+    table.points.push_back(
+        {point.count("bytes"), point.within(kSeconds, "seconds"), point.within(kSpread, "spread")});
+  }
+  const bool ascends = std::ranges::adjacent_find(table.points, std::greater_equal<>(),
+                                                  &CollectivePoint::bytes) == table.points.end();
+  if (table.points.empty() || !ascends || table.points.front().bytes < 1) {
+    reader.fail("\"points\" is empty or its bytes are not positive and ascending");
+  }
+  return table;
+}
+
+/// Tables of equal groups may occur once only, since each stands for a prediction.
+std::optional<CollectiveRates> read_collectives(const Reader& reader) {
+  if (!reader.has("collectives")) return std::nullopt;
+  const Reader object = reader.object("collectives");
+  CollectiveRates rates{object.text("date"), object.text("library"), {}};
+  for (const Reader& one : object.objects("tables")) {
+    const CollectiveTable table = read_collective_table(one);
+    const bool repeats = std::ranges::any_of(rates.tables, [&](const CollectiveTable& other) {
+      return other.kind == table.kind && other.groups == table.groups;
+    });
+    if (repeats) one.fail("repeats a collective of the same groups");
+    rates.tables.push_back(table);
+  }
+  return rates;
+}
+
 /// Texts of the list; throws Error{invalid_input} for another value.
 std::vector<std::string> read_texts(const Reader& reader, const char* key) {
   const nlohmann::json& list = reader.member(key);
@@ -399,6 +449,7 @@ MachineProfile profile_from_json(std::string_view text, const std::string& where
   profile.produced_by = read_origin(reader);
   profile.rates = read_rates(reader);
   profile.interconnect = read_interconnect(reader);
+  profile.collectives = read_collectives(reader);
   return profile;
 }
 

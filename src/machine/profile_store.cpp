@@ -92,6 +92,13 @@ void keep_previous(const fs::path& file) {
   fs::create_hard_link(file, previous, ignored);
 }
 
+void replace_file(const fs::path& file, const MachineProfile& profile) {
+  detail::OutputFile output(file);
+  output.write(profile_to_json(profile));
+  keep_previous(file);
+  output.commit();
+}
+
 }  // namespace
 
 fs::path profile_folder() {
@@ -122,14 +129,20 @@ void prepare_profile_folder() {
 StoredFile store_own_profile(const MachineProfile& profile, std::string_view backend) {
   prepare_profile_folder();
   const fs::path file = own_profile(profile_folder(), backend, profile.context);
+  MachineProfile complete = profile;
   if (const auto before = valid_profile_before(file, profile, backend)) {
     const std::string reason = reason_to_keep(*before, profile);
     if (!reason.empty()) return {file, reason};
+    if (!complete.collectives) complete.collectives = before->collectives;
   }
-  detail::OutputFile output(file);
-  output.write(profile_to_json(profile));
-  keep_previous(file);
-  output.commit();
+  replace_file(file, complete);
+  return {file, {}};
+}
+
+StoredFile store_own_collectives(const MachineProfile& profile, std::string_view backend) {
+  prepare_profile_folder();
+  const fs::path file = own_profile(profile_folder(), backend, profile.context);
+  replace_file(file, profile);
   return {file, {}};
 }
 

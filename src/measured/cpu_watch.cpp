@@ -38,15 +38,20 @@ std::optional<CpuWatch::Reading> CpuWatch::read() {
                  (idle + iowait) / per_second, seconds(own.ru_utime) + seconds(own.ru_stime)};
 }
 
-std::optional<double> CpuWatch::other_programs_cpus() const {
+std::optional<double> CpuWatch::other_programs_cpus(double partners_s) const {
   const auto now = read();
   if (!start_ || !now) return std::nullopt;
   const double busy = now->busy_s - start_->busy_s;
   const double all = busy + now->idle_s - start_->idle_s;
   if (all <= 0) return std::nullopt;
-  const double others = busy - (now->own_s - start_->own_s);
+  const double others = busy - (now->own_s - start_->own_s) - partners_s;
   const double cpus = std::max(1U, std::thread::hardware_concurrency());
   return std::clamp(others / all, 0.0, 1.0) * cpus;
+}
+
+double CpuWatch::own_s() const {
+  const auto now = read();
+  return start_ && now ? now->own_s - start_->own_s : 0;
 }
 
 }  // namespace headroom::measured

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 #include <omp.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <climits>
 #include <cmath>
 
 #include "clock.h"
@@ -178,6 +181,18 @@ RankMeasurement rank_measurement(const RankContext& rank, const std::vector<Samp
   return own;
 }
 
+/// Processors that programs other than the ranks on this host used.
+std::optional<double> others_beside_ranks(const CpuWatch& watch, Coordinator& world) {
+  std::array<char, HOST_NAME_MAX + 1> host{};
+  (void)gethostname(host.data(), HOST_NAME_MAX);
+  const std::string own = fmt::format("{} ", host.data());
+  double partners_s = -watch.own_s();
+  for (const std::string& text : world.exchange(fmt::format("{}{}", own, watch.own_s()))) {
+    if (text.starts_with(own)) partners_s += std::stod(text.substr(own.size()));
+  }
+  return watch.other_programs_cpus(std::max(0.0, partners_s));
+}
+
 /// Runs `prepare`, on all ranks together if there are several.
 void prepare_together(const RankContext* rank, const std::function<void()>& prepare) {
   if (rank == nullptr) {
@@ -231,7 +246,9 @@ Measurement measure(Model model, const Workload& workload, WeightSource& source,
   const CollectedSamples collected = collect_samples(runner, options, observer);
   store_times(collected.samples, options, measurement);
   measurement.interrupted = collected.interrupted;
-  measurement.context.other_programs_cpus = watch.other_programs_cpus();
+  measurement.context.other_programs_cpus = options.rank == nullptr
+                                                ? watch.other_programs_cpus()
+                                                : others_beside_ranks(watch, *options.rank->world);
   store_counts(session.weights(), runner, measurement);
   if (options.rank != nullptr) {
     measurement.ranks.emplace().ranks.push_back(

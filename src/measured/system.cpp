@@ -1,8 +1,10 @@
 #include "system.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -90,6 +92,11 @@ MachineContext machine_context(int threads, Backend backend) {
   double load[1] = {0};
   if (getloadavg(load, 1) == 1) context.load_average = load[0];
   return context;
+}
+
+std::string utc_timestamp() {
+  const std::time_t now = std::time(nullptr);
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(now));
 }
 
 }  // namespace headroom::measured

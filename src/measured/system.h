@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "headroom/measurement.h"
 #include "kernels/gemm.h"
@@ -18,5 +19,8 @@ void reset_peak_resident();
 
 /// Describes the machine and this build; `backend` multiplies matrices.
 [[nodiscard]] MachineContext machine_context(int threads, Backend backend);
+
+/// Now, "2025-01-31T12:00:00Z".
+[[nodiscard]] std::string utc_timestamp();
 
 }  // namespace headroom::measured

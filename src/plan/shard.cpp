@@ -190,24 +190,6 @@ std::string_view name_of(RankGroup group) noexcept {
   return "data";
 }
 
-std::string_view name_of(CollectiveKind kind) noexcept {
-  switch (kind) {
-    case CollectiveKind::none:
-      return "none";
-    case CollectiveKind::all_reduce:
-      return "all_reduce";
-    case CollectiveKind::all_gather:
-      return "all_gather";
-    case CollectiveKind::reduce_scatter:
-      return "reduce_scatter";
-    case CollectiveKind::all_to_all:
-      return "all_to_all";
-    case CollectiveKind::send:
-      break;
-  }
-  return "send";
-}
-
 std::string_view name_of(Stage stage) noexcept {
   switch (stage) {
     case Stage::whole:

@@ -2,6 +2,7 @@
 // tests/measured/test_prediction.cpp compares the two.
 #include "headroom/predict.h"
 #include "headroom/storage.h"
+#include "rank_graph.h"
 #include "row_policy.h"
 #include "visit.h"
 #include "working_memory.h"
@@ -102,13 +103,11 @@ Integer bytes_of_element(const Weight& weight, const Readings& readings, const W
 
 }  // namespace
 
-bool has_narrow_weights(const Workload& workload) noexcept {
-  return workload.weights == WeightType::bfloat16;
-}
+namespace detail {
 
-Integer predict_held_weight_bytes(const ModelSpec& spec, const Workload& workload,
-                                  const TimeRequest& request) {
-  const Graph graph = build_graph(spec, all_parts());
+Integer held_weight_bytes(const ModelSpec& spec, const Workload& workload,
+                          const TimeRequest& request, const RankPart* part) {
+  const Graph graph = graph_of(build_graph(spec, all_parts()), part);
   const std::vector<Readings> readings = readings_of(graph);
   Integer bytes = 0;
   for (std::size_t i = 0; i < graph.weights.size(); ++i) {
@@ -118,6 +117,17 @@ Integer predict_held_weight_bytes(const ModelSpec& spec, const Workload& workloa
     bytes = checked_add(bytes, checked_multiply(elements, one));
   }
   return bytes;
+}
+
+}  // namespace detail
+
+bool has_narrow_weights(const Workload& workload) noexcept {
+  return workload.weights == WeightType::bfloat16;
+}
+
+Integer predict_held_weight_bytes(const ModelSpec& spec, const Workload& workload,
+                                  const TimeRequest& request) {
+  return detail::held_weight_bytes(spec, workload, request, nullptr);
 }
 
 }  // namespace headroom

@@ -8,6 +8,7 @@
 #include "headroom/predict.h"
 #include "headroom/storage.h"
 #include "operator_time.h"
+#include "rank_graph.h"
 #include "row_policy.h"
 #include "setting_format.h"
 
@@ -37,13 +38,15 @@ double own_share(const MachineContext& calibration) {
   return 1 - *calibration.other_programs_cpus / calibration.logical_cpus;
 }
 
-/// Sums operator times over passes.
+/// Sums operator times over passes, of the whole model or of one rank's part.
 class Pass {
  public:
-  Pass(const ModelSpec& spec, const MachineProfile& machine, const TimeRequest& request)
+  Pass(const ModelSpec& spec, const MachineProfile& machine, const TimeRequest& request,
+       const RankPart* part = nullptr)
       : spec_(spec),
         machine_(machine),
         request_(request),
+        part_(part),
         profile_(curves_of(machine, request.threads)),
         own_share_(own_share(machine.context)) {}
 
@@ -51,17 +54,21 @@ class Pass {
   void add(const Workload& workload, double times) {
     dtype_ = workload.arithmetic_type();
     ++passes_;
-    const Graph graph = graph_on(machine_, spec_, graph_options(workload));
+    const Graph graph = detail::graph_of(graph_on(machine_, spec_, graph_options(workload)), part_);
     const Analysis analysis = analyze(graph);
     const Bindings sizes = sizes_of(workload, graph);
     const detail::MachineState state{
-        static_cast<double>(predict_held_weight_bytes(spec_, workload, request_)),
+        static_cast<double>(detail::held_weight_bytes(spec_, workload, request_, part_)),
         static_cast<double>(std::max<std::int64_t>(1, machine_.last_level_cache_bytes))};
     std::size_t next = 0;
     for (const Block& block : graph.blocks) {
       const auto layers = static_cast<double>(block.repeat.evaluate(sizes));
       for (const Node& node : block.nodes) {
         const NodeAnalysis& cost = analysis.nodes.at(next++);
+        if (const auto* const collective = std::get_if<Collective>(&node.op)) {
+          communication_s_ += times * layers * collective_seconds(*collective, sizes);
+          continue;
+        }
         const StepTime step = step_time({graph, block, node}, cost, sizes, workload, layers, state);
         store(block.path + "." + node.path, step, layers * times);
       }
@@ -73,6 +80,8 @@ class Pass {
     for (const OperatorTime& one : operators_) total += one.time_s;
     return total;
   }
+
+  [[nodiscard]] double communication() const { return communication_s_; }
 
   [[nodiscard]] TimePrediction finish() && {
     TimePrediction prediction;
@@ -109,12 +118,20 @@ class Pass {
 
   /// Headroom's own kernels compute in float32.
   [[nodiscard]] Bindings sizes_of(const Workload& workload, const Graph& graph) const {
-    if (profile_ == nullptr) return bindings_of(workload, graph);
+    if (profile_ == nullptr) return detail::bindings_of_part(workload, graph, part_);
     Workload run = workload;
     run.dtype = run.kv_dtype = DType::float32;
-    Bindings sizes = bindings_of(run, graph);
+    Bindings sizes = detail::bindings_of_part(run, graph, part_);
     if (has_narrow_weights(workload)) sizes.set(Symbol::weight_bytes, bytes_of(DType::bfloat16));
     return sizes;
+  }
+
+  [[nodiscard]] double collective_seconds(const Collective& op, const Bindings& sizes) const {
+    if (part_ == nullptr) {
+      throw Error(ErrorCode::internal, "the graph of a whole model has no collectives");
+    }
+    if (op.forward == CollectiveKind::none) return 0;
+    return part_->collective_s(op, static_cast<double>(op.bytes.evaluate(sizes)));
   }
 
   [[nodiscard]] StepTime step_time(const detail::NodePlace& place, const NodeAnalysis& cost,
@@ -160,6 +177,7 @@ class Pass {
   const ModelSpec& spec_;
   const MachineProfile& machine_;
   TimeRequest request_;
+  const RankPart* part_;  ///< null: the whole model
   const ThreadProfile* profile_;
   double own_share_;
   DType dtype_ = DType::float32;  ///< of the passes' GEMMs
@@ -167,6 +185,7 @@ class Pass {
   ByBound first_by_bound_{};
   ByBound decode_by_bound_{};
   std::vector<OperatorTime> operators_;
+  double communication_s_ = 0;
 };
 
 /// The middle decode step of a generation, which has the average cost: costs are linear in the
@@ -193,16 +212,20 @@ void require_generates(const ModelSpec& spec) {
               {}, "use prefill, or a decoder, such as gpt2");
 }
 
-TimePrediction predict_time(const ModelSpec& spec, const Workload& workload,
-                            const MachineProfile& machine, const TimeRequest& request) {
+namespace {
+
+RankTime predict_part(const ModelSpec& spec, const Workload& workload,
+                      const MachineProfile& machine, const TimeRequest& request,
+                      const RankPart* part) {
   if (workload.phase == Phase::train) {
     throw Error(
         ErrorCode::invalid_input, "the time of a training step is not predicted", {},
         fmt::format("use {} prefill or decode, or leave out {}", Setting::phase, Setting::machine));
   }
   if (request.phase == MeasuredPhase::generate) require_generates(spec);
-  Pass pass(spec, machine, request);
+  Pass pass(spec, machine, request, part);
   pass.add(workload, 1);
+  const double first_communication_s = pass.communication();
   std::optional<double> ttft;
   std::optional<double> tpot;
   const auto sequences = static_cast<double>(workload.batch_size);
@@ -216,11 +239,30 @@ TimePrediction predict_time(const ModelSpec& spec, const Workload& workload,
     }
     tokens = sequences * static_cast<double>(request.new_tokens);
   }
+  const double communication_s = pass.communication();
   TimePrediction prediction = std::move(pass).finish();
   prediction.ttft_s = ttft;
   prediction.tpot_s = tpot;
   prediction.tokens_per_s = tokens / prediction.total_s;
-  return prediction;
+  return {std::move(prediction), communication_s, first_communication_s};
+}
+
+}  // namespace
+
+TimePrediction predict_time(const ModelSpec& spec, const Workload& workload,
+                            const MachineProfile& machine, const TimeRequest& request) {
+  return predict_part(spec, workload, machine, request, nullptr).computation;
+}
+
+RankTime predict_rank_time(const ModelSpec& spec, const Workload& workload,
+                           const MachineProfile& machine, const TimeRequest& request,
+                           const RankPart& part) {
+  if (curves_of(machine, request.threads) == nullptr) {
+    throw Error(ErrorCode::invalid_input,
+                "ranks are predicted by measured curves, and this machine has a datasheet", {},
+                "calibrate this machine");
+  }
+  return predict_part(spec, workload, machine, request, &part);
 }
 
 namespace {

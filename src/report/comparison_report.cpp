@@ -114,6 +114,7 @@ Document to_document(const Comparison& comparison) {
   if (comparison.allocated) {
     document.add_line("allocated", describe_allocated(*comparison.allocated));
   }
+  if (comparison.ranks) add_ranks(*comparison.ranks, document);
   if (comparison.drift) document.add_line("drift", drift_text(*comparison.drift));
   document.add_verdict("verdict", comparison.verdict);
   return document;
@@ -166,6 +167,7 @@ Json to_json(const Comparison& comparison) {
     json["drift"] = {{"before", drift_json(comparison.drift->before)},
                      {"after", drift_json(comparison.drift->after)}};
   }
+  if (comparison.ranks) json["processes"] = ranks_json(*comparison.ranks);
   json["context"] = {{"machine", comparison.machine}};
   if (comparison.context) {
     json["context"]["cpu"] = comparison.context->cpu;

@@ -119,6 +119,38 @@ void add_interconnect(const Interconnect& link, Document& document) {
   document.blocks.push_back(Line{"link source", link.source});
 }
 
+/// A row per collective and group, with its times at the smallest and the largest payload.
+Table collective_table(const CollectiveRates& rates) {
+  const NumberFormat microseconds{"[µs]", 1, 1, 1'000'000};
+  Table table;
+  table.columns = {words_column("collective", "Collective"),
+                   number_column("processes", "Processes"),
+                   number_column("ranks", "Ranks of a group"),
+                   number_column("hosts", "Hosts", {}, Importance::optional),
+                   number_column("smallest_s", "Smallest", microseconds),
+                   number_column("largest_s", "Largest", microseconds),
+                   words_column("payloads", "Payloads"),
+                   number_column("spread_percent", "Spread", {"[%]", 1})};
+  for (const CollectiveTable& one : rates.tables) {
+    const CollectivePoint& first = one.points.front();
+    const CollectivePoint& last = one.points.back();
+    const CollectivePoint& widest =
+        *std::ranges::max_element(one.points, {}, &CollectivePoint::spread);
+    table.rows.push_back(
+        {std::string(name_of(one.kind)), Integer{one.groups.processes}, Integer{one.groups.ranks},
+         Integer{one.groups.hosts}, first.seconds, last.seconds,
+         fmt::format("{} – {}", describe_bytes(first.bytes), describe_bytes(last.bytes)),
+         100 * widest.spread});
+  }
+  return table;
+}
+
+void add_collectives(const CollectiveRates& rates, Document& document) {
+  document.blocks.push_back(Heading{"Collectives between processes"});
+  document.add_line("measured", fmt::format("{}, {}", rates.date, rates.library));
+  document.blocks.push_back(collective_table(rates));
+}
+
 /// Figures of a machine in the list. Peaks in FLOP/s, the bandwidth in bytes per second.
 struct MachineFigures {
   std::optional<double> float32;
@@ -235,6 +267,7 @@ Document to_document(const MachineProfile& profile) {
   document.add_line(profile.name, profile.date);
   std::visit([&](const auto& rates) { add_rates(rates, document); }, profile.rates);
   if (profile.interconnect) add_interconnect(*profile.interconnect, document);
+  if (profile.collectives) add_collectives(*profile.collectives, document);
   return document;
 }
 

@@ -126,6 +126,18 @@ Json to_json(const RankMeasurement& rank) {
   return json;
 }
 
+double computation_s(double whole_s, double communication_s) { return whole_s - communication_s; }
+
+Json to_json(const ComparedRank& rank) {
+  return {{"rank", rank.rank},
+          {"stage", rank.stage},
+          {"tensor_rank", rank.tensor_rank},
+          {"predicted_s", rank.predicted_s},
+          {"predicted_communication_s", rank.predicted_communication_s},
+          {"measured_s", rank.measured_s},
+          {"measured_communication_s", rank.measured_communication_s}};
+}
+
 }  // namespace
 
 void add_ranks(const RanksMeasurement& measured, Document& document) {
@@ -143,6 +155,38 @@ Json ranks_json(const RanksMeasurement& measured) {
   Json ranks = Json::array();
   for (const RankMeasurement& rank : measured.ranks) ranks.push_back(to_json(rank));
   return {{"plan", measured.plan}, {"slowest_rank", measured.slowest().rank}, {"ranks", ranks}};
+}
+
+void add_ranks(const ComparedRanks& compared, Document& document) {
+  Table table;
+  table.columns = {number_column("rank", "Rank"),
+                   number_column("stage", "Stage"),
+                   number_column("tensor_rank", "TP"),
+                   milliseconds_column("predicted_computation_s", "Predicted"),
+                   milliseconds_column("measured_computation_s", "Measured"),
+                   milliseconds_column("predicted_communication_s", "Predicted comm."),
+                   milliseconds_column("measured_communication_s", "Measured comm.")};
+  for (const ComparedRank& rank : compared.ranks) {
+    table.rows.push_back({Integer{rank.rank}, Integer{rank.stage}, Integer{rank.tensor_rank},
+                          computation_s(rank.predicted_s, rank.predicted_communication_s),
+                          computation_s(rank.measured_s, rank.measured_communication_s),
+                          rank.predicted_communication_s, rank.measured_communication_s});
+  }
+  document.blocks.emplace_back(
+      Heading{fmt::format("Computation and communication of {}", compared.plan)});
+  document.blocks.push_back(std::move(table));
+  document.add_line(
+      "slowest", fmt::format("rank {}; the prediction's is rank {}",
+                             compared.slowest_measured().rank, compared.slowest_predicted().rank));
+}
+
+Json ranks_json(const ComparedRanks& compared) {
+  Json ranks = Json::array();
+  for (const ComparedRank& rank : compared.ranks) ranks.push_back(to_json(rank));
+  return {{"plan", compared.plan},
+          {"slowest_predicted_rank", compared.slowest_predicted().rank},
+          {"slowest_measured_rank", compared.slowest_measured().rank},
+          {"ranks", ranks}};
 }
 
 }  // namespace headroom::detail

@@ -53,6 +53,10 @@ namespace headroom::detail {
 void add_ranks(const RanksMeasurement& measured, Document& document);
 [[nodiscard]] Json ranks_json(const RanksMeasurement& measured);
 
+/// Adds a row per rank of a comparison over several processes, and the slowest.
+void add_ranks(const ComparedRanks& compared, Document& document);
+[[nodiscard]] Json ranks_json(const ComparedRanks& compared);
+
 /// Adds the predicted times of operators and of the whole pass.
 void add_time(const TimePrediction& time, Detail detail, Document& document);
 [[nodiscard]] Json to_json(const TimePrediction& time);

@@ -18,6 +18,7 @@
 #include "headroom/analysis.h"
 #include "headroom/error.h"
 #include "headroom/model_source.h"
+#include "images.h"
 #include "inputs.h"
 #include "planned_ranks.h"
 #include "session.h"
@@ -101,20 +102,27 @@ struct Model {
   InputFile inputs;
 };
 
-/// Counts one pass of this rank against its graph's analysis.
-void check_counts(const Session& session, const Model& model, const ParallelPlan& plan,
-                  Problems& problems) {
-  const RankContext& rank = *session.rank();
-  const Lengths lengths = lengths_of(session.spec(), model.inputs.inputs);
-  KvCache cache = session.make_cache(lengths);
-  const auto program = session.program(Phase::prefill, model.inputs.inputs, lengths, cache);
-  const std::vector<WireTraffic> before = rank.traffic();
-  program->run();
-  const std::vector<WireTraffic> after = rank.traffic();
-  std::int64_t flops = 0;
-  for (const ProgramBlock& block : program->blocks()) {
-    for (const StepCount& count : block.counts) flops += count.matrix_flops;
+/// A pass of this rank by the analytic module: its graph, and all symbols.
+struct PlannedPass {
+  Graph graph;
+  Bindings values;
+};
+
+PlannedPass planned_pass(const Session& session, const Workload& workload, ParallelPlan plan) {
+  // One token per sequence is not shared.
+  if (workload.phase == Phase::decode) plan.sequence = SequenceParallel::off;
+  PlannedPass pass;
+  pass.graph = session.rank()->shard(build_graph(session.spec(), graph_options(workload)));
+  pass.values = rank_bindings(workload, pass.graph.traits, plan);
+  for (const SymbolInfo& symbol : symbols()) {
+    if (const auto size = pass.graph.sizes.get(symbol.symbol)) {
+      pass.values.set(symbol.symbol, *size);
+    }
   }
+  return pass;
+}
+
+Workload workload_of(const Lengths& lengths) {
   Workload workload;
   workload.batch_size = lengths.batch;
   workload.seq_len = lengths.seq_len;
@@ -123,20 +131,128 @@ void check_counts(const Session& session, const Model& model, const ParallelPlan
   workload.images.totals = lengths.images;
   workload.audio.totals = lengths.audio;
   workload.global_tokens = lengths.global_tokens;
-  const Graph graph = rank.shard(build_graph(session.spec(), graph_options(workload)));
-  Bindings values = rank_bindings(workload, graph.traits, plan);
-  for (const SymbolInfo& symbol : symbols()) {
-    if (const auto size = graph.sizes.get(symbol.symbol)) values.set(symbol.symbol, *size);
+  return workload;
+}
+
+/// The decode step of one sequence after `past` tokens.
+Workload step_after(const Lengths& prompt, std::int64_t past) {
+  Workload step = workload_of(prompt);
+  step.phase = Phase::decode;
+  step.seq_len = 1;
+  step.past_len = past;
+  step.images.totals = {};
+  step.audio.totals = {};
+  return step;
+}
+
+std::int64_t flops_of(const Program& program) {
+  std::int64_t flops = 0;
+  for (const ProgramBlock& block : program.blocks()) {
+    for (const StepCount& count : block.counts) flops += count.matrix_flops;
   }
+  return flops;
+}
+
+/// Counts the last run of `program`, `pass`, against the analysis of its graph.
+void check_pass(const Session& session, const Program& program, const KvCache& cache,
+                const PlannedPass& pass, Problems& problems) {
+  const auto& [graph, values] = pass;
   const Analysis analysis = analyze(graph);
   Integer peak = 0;
   for (const LiveBytes& live : analysis.live) peak = std::max(peak, live.bytes.evaluate(values));
-  require_equal("FLOPs", flops, analysis.total.forward.matrix_flops.evaluate(values), problems);
-  require_equal("weights", session.weights().bytes(), analysis.weight_bytes.evaluate(values),
-                problems);
-  require_equal("KV-cache", cache.bytes(), kv_cache_bytes(analysis).evaluate(values), problems);
-  require_equal("arena", program->arena_peak_bytes(), peak, problems);
-  compare_traffic(after, before, planned_traffic(graph, values), problems);
+  const std::string phase = std::string(name_of(graph.options.phase)) + " ";
+  const auto require = [&](const char* what, Integer counted, Integer planned) {
+    require_equal((phase + what).c_str(), counted, planned, problems);
+  };
+  require("FLOPs", flops_of(program), analysis.total.forward.matrix_flops.evaluate(values));
+  require("KV-cache", cache.bytes(), kv_cache_bytes(analysis).evaluate(values));
+  require("arena", program.arena_peak_bytes(), peak);
+  if (graph.options.phase == Phase::prefill) {
+    require("weights", session.weights().bytes(), analysis.weight_bytes.evaluate(values));
+  }
+}
+
+void check_prefill(const Session& session, const Model& model, const ParallelPlan& plan,
+                   Problems& problems) {
+  const RankContext& rank = *session.rank();
+  const Lengths lengths = lengths_of(session.spec(), model.inputs.inputs);
+  KvCache cache = session.make_cache(lengths);
+  const auto program = session.program(Phase::prefill, model.inputs.inputs, lengths, cache);
+  const std::vector<WireTraffic> before = rank.traffic();
+  program->run();
+  const std::vector<WireTraffic> after = rank.traffic();
+  const PlannedPass pass = planned_pass(session, workload_of(lengths), plan);
+  check_pass(session, *program, cache, pass, problems);
+  compare_traffic(after, before, planned_traffic(pass.graph, pass.values), problems);
+}
+
+ModelInputs inputs_of(const GeneratePrompt& prompt) {
+  ModelInputs inputs{prompt.prompt, prompt.encoder};
+  inputs.audio_features = prompt.audio_features;
+  inputs.images = prompt.images;
+  inputs.audio = prompt.audio;
+  return inputs;
+}
+
+/// Counts one decode step, that which fills the cache.
+void check_step(const Session& session, const GeneratePrompt& prompt, const ParallelPlan& plan,
+                Problems& problems) {
+  const RankContext& rank = *session.rank();
+  const ModelInputs inputs = inputs_of(prompt);
+  const Lengths whole = lengths_of(session.spec(), inputs, prompt.max_new_tokens);
+  KvCache cache = session.make_cache(whole);
+  ModelInputs step_inputs{{1, 1, {0}, {}, {}}, prompt.encoder};
+  step_inputs.main.position_shifts = shifts_after(session.spec(), inputs);
+  Lengths lengths = whole;
+  lengths.seq_len = 1;
+  lengths.images = {};
+  lengths.audio = {};
+  const auto program = session.program(Phase::decode, step_inputs, lengths, cache);
+  program->set_past(whole.capacity - 1);
+  const std::vector<WireTraffic> before = rank.traffic();
+  program->run();
+  const std::vector<WireTraffic> after = rank.traffic();
+  const PlannedPass pass = planned_pass(session, step_after(whole, whole.capacity - 1), plan);
+  check_pass(session, *program, cache, pass, problems);
+  compare_traffic(after, before, planned_traffic(pass.graph, pass.values), problems);
+}
+
+void add_rows(const std::vector<WireTraffic>& more, std::vector<WireTraffic>& rows) {
+  for (const WireTraffic& one : more) {
+    auto row = std::ranges::find_if(rows, [&](const WireTraffic& other) {
+      return other.group == one.group && other.kind == one.kind;
+    });
+    if (row == rows.end()) row = rows.insert(row, {one.group, one.kind, 0, 0});
+    row->calls += one.calls;
+    row->bytes += one.bytes;
+  }
+}
+
+/// Calls and bytes of a generation: its prefill, and every decode step.
+std::vector<WireTraffic> planned_generation(const Session& session, const GeneratePrompt& prompt,
+                                            const ParallelPlan& plan) {
+  const Lengths whole = lengths_of(session.spec(), inputs_of(prompt), prompt.max_new_tokens);
+  const PlannedPass prefill = planned_pass(session, workload_of(whole), plan);
+  std::vector<WireTraffic> rows = planned_traffic(prefill.graph, prefill.values);
+  for (std::int64_t step = 1; step < prompt.max_new_tokens; ++step) {
+    const PlannedPass pass =
+        planned_pass(session, step_after(whole, whole.seq_len + step - 1), plan);
+    add_rows(planned_traffic(pass.graph, pass.values), rows);
+  }
+  return rows;
+}
+
+/// Compares a generation on all ranks with that of one process, and its traffic with the plan's.
+void check_generation(Session& whole, Session& session, const GeneratePrompt& prompt,
+                      const ParallelPlan& plan, Problems& problems) {
+  const RankContext& rank = *session.rank();
+  const Generation one = whole.generate(prompt);
+  const std::vector<WireTraffic> before = rank.traffic();
+  const Generation all = session.generate(prompt);
+  compare_traffic(rank.traffic(), before, planned_generation(session, prompt, plan), problems);
+  if (one.ids != all.ids) problems.emplace_back("other tokens are generated");
+  if (rank.pipeline.is_last()) compare(all.logits, one.logits, problems);
+  check_step(session, prompt, plan, problems);
 }
 
 Session session_of(const fs::path& folder, const ModelSpec& spec, const RankContext* rank) {
@@ -163,12 +279,9 @@ void check_model(const fs::path& folder, const Model& model, const ParallelPlan&
     compare(tensor, *found, problems);
     ++compared;
   }
-  check_counts(session, model, plan, problems);
+  check_prefill(session, model, plan, problems);
   if (!model.inputs.generate || !model.spec.head.language_model) return;
-  const Generation one = whole.generate(*model.inputs.generate);
-  const Generation all = session.generate(*model.inputs.generate);
-  if (one.ids != all.ids) problems.emplace_back("other tokens are generated");
-  if (rank.pipeline.is_last()) compare(all.logits, one.logits, problems);
+  check_generation(whole, session, *model.inputs.generate, plan, problems);
 }
 
 std::string joined(const Problems& problems) {
@@ -178,6 +291,23 @@ std::string joined(const Problems& problems) {
 }
 
 enum class Outcome { equal, refused, differs };
+
+/// A length that 2 and 4 ranks divide.
+Workload sharded_workload(const ModelSpec& spec, std::int64_t batch) {
+  WorkloadRequest request;
+  request.batch_size = batch;
+  request.seq_len = 8;
+  return resolve(request, spec);
+}
+
+GeneratePrompt random_prompt(const ModelSpec& spec) {
+  ModelInputs inputs = random_inputs(spec, sharded_workload(spec, 1), 2);
+  GeneratePrompt prompt{std::move(inputs.main), std::move(inputs.encoder), 3};
+  prompt.audio_features = std::move(inputs.audio_features);
+  prompt.images = std::move(inputs.images);
+  prompt.audio = std::move(inputs.audio);
+  return prompt;
+}
 
 /// Checks the model of `folder`, and prints the outcome on rank 0.
 Outcome check_folder(const fs::path& folder, const ParallelPlan& plan, const RankContext& rank) {
@@ -189,11 +319,10 @@ Outcome check_folder(const fs::path& folder, const ParallelPlan& plan, const Ran
     model.inputs = read_inputs(folder / "inputs.json", model.spec);
     Workload workload;
     if (plan.sequence == SequenceParallel::on) {  // of a length that the ranks divide
-      WorkloadRequest request;
-      request.batch_size = 2;
-      request.seq_len = 8;
-      workload = resolve(request, model.spec);
+      workload = sharded_workload(model.spec, 2);
+      const bool generates = model.inputs.generate.has_value();
       model.inputs = {random_inputs(model.spec, workload, 1), std::nullopt};
+      if (generates) model.inputs.generate = random_prompt(model.spec);
     }
     workload.seq_len = model.inputs.inputs.main.seq_len;
     distributed::require_runs(plan, model.spec, workload);

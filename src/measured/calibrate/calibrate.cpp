@@ -1,12 +1,9 @@
 #include "calibrate.h"
 
-#include <fmt/chrono.h>
-#include <fmt/format.h>
 #include <omp.h>
 
 #include <algorithm>
 #include <chrono>
-#include <ctime>
 #include <filesystem>
 #include <memory>
 
@@ -23,11 +20,6 @@ namespace {
 std::vector<int> default_threads() {
   const int all = omp_get_num_procs();
   return all == 1 ? std::vector{1} : std::vector{1, all};
-}
-
-std::string utc_timestamp() {
-  const std::time_t now = std::time(nullptr);
-  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(now));
 }
 
 /// Lower quartile of gauge readings over half a second: the machine's speed without other load.

@@ -12,9 +12,11 @@ DriftWatch::DriftWatch(const ThreadProfile& profile, Backend backend)
     : profile_(profile), gauge_(backend, profile.threads, profile.probe_memory_bytes) {}
 
 void DriftWatch::run_done() {
-  ++pending_;
-  if (seconds_since(last_) >= kReadingInterval) read();
+  count_run();
+  if (is_due()) read();
 }
+
+bool DriftWatch::is_due() const { return seconds_since(last_) >= kReadingInterval; }
 
 std::vector<Drift> DriftWatch::finish() {
   if (pending_ > 0) read();

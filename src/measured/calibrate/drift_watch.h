@@ -16,6 +16,11 @@ class DriftWatch {
   /// Call after every run.
   void run_done();
 
+  /// The parts of run_done(), for processes that read at the same time.
+  void count_run() { ++pending_; }
+  [[nodiscard]] bool is_due() const;
+  void read();
+
   /// Drift of every run: the mean of the readings before and after it. Call after the last run.
   [[nodiscard]] std::vector<Drift> finish();
 
@@ -24,8 +29,6 @@ class DriftWatch {
   [[nodiscard]] const Drift& last() const { return readings_.back(); }
 
  private:
-  void read();
-
   const ThreadProfile& profile_;
   Gauge gauge_;
   std::vector<Drift> readings_;
