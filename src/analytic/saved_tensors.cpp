@@ -486,16 +486,4 @@ std::vector<SavedTensor> saved_tensors(const Graph& graph, Kernels kernels) {
   return ledger;
 }
 
-Expr layer_input_bytes(const Graph& graph) {
-  Expr bytes;
-  for (const Block& block : graph.blocks) {
-    if (!block.is_layers()) continue;
-    const Expr layers = block.repeat * Integer{block.layers_per_run};
-    Expr inputs = graph.tensors[block.carried_in].elements();
-    if (block.carried_text) inputs += graph.tensors[block.carried_text->in].elements();
-    bytes += layers * inputs * kActivationBytes;
-  }
-  return bytes;
-}
-
 }  // namespace headroom::detail

@@ -219,10 +219,13 @@ TEST_CASE("outputs, hidden states and generated tokens equal the reference with 
 TEST_CASE("outputs, hidden states and generated tokens equal the reference with fused attention") {
   SessionOptions options;
   options.attention = AttentionImplementation::fused;
+  std::size_t fused = 0;
   for (const auto& folder : golden_folders()) {
     if (!has_fused_kernel(folder)) continue;
     check_golden_outputs(folder, options);
+    ++fused;
   }
+  CHECK(fused >= 60);
 }
 
 TEST_CASE("keys keep their angles as dynamic RoPE grows beyond the trained context") {
@@ -271,4 +274,5 @@ TEST_CASE("outputs, hidden states and generated tokens equal the reference with 
   SessionOptions options;
   options.backend = Backend::onednn;
   for (const auto& folder : golden_folders()) check_golden_outputs(folder, options);
+  CHECK(golden_folders().size() >= 60);
 }
