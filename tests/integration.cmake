@@ -92,8 +92,10 @@ if(HEADROOM_PYTHON)
   endif()
   integration_test(style.named_options
     ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/style/named_options.py $<TARGET_FILE:headroom>)
-  integration_test(published
-    ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/bench/published.py $<TARGET_FILE:headroom> --check)
+  if(NOT HEADROOM_SANITIZE)  # the accuracy of hundreds of predictions, not their memory
+    integration_test(published
+      ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/bench/published.py $<TARGET_FILE:headroom> --check)
+  endif()
   if(NOT HEADROOM_SANITIZE)  # which needs the address space that a row limits, and its own malloc
     integration_test(faults
       ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/faults/faults.py $<TARGET_FILE:headroom>)

@@ -14,7 +14,7 @@ cached() { sed -n "s/^$1:[A-Z]*=//p" "$build/CMakeCache.txt"; }
 cmake --install "$build" --prefix "$work/installed" >/dev/null
 cmake -S "$source" -B "$work/build" -G "$(cached CMAKE_GENERATOR)" \
   -DCMAKE_PREFIX_PATH="$work/installed" -DCMAKE_BUILD_TYPE="$(cached CMAKE_BUILD_TYPE)" \
-  -DCMAKE_CXX_COMPILER="$(cached CMAKE_CXX_COMPILER)"
+  -DCMAKE_C_COMPILER="$(cached CMAKE_C_COMPILER)" -DCMAKE_CXX_COMPILER="$(cached CMAKE_CXX_COMPILER)"
 cmake --build "$work/build"
 
 cd "$work"

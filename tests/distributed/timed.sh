@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# timed.sh HEADROOM SCHEMAS DECODER: collectives are measured between processes, and a comparison
-# over processes has exact counts and the times of every rank, in every phase.
+# timed.sh HEADROOM SCHEMAS DECODER 'PROCESSES DEGREES'…: collectives are measured between processes,
+# and a comparison over processes has exact counts and the times of every rank, in every phase.
 set -euo pipefail
 headroom=$1
 schemas=$2
@@ -38,19 +38,19 @@ compared() {
     --tolerance time=1e9% --tolerance ttft_s=1e9% --tolerance tpot_s=1e9% --json \
     >"$folder/$number.json" </dev/null
 }
-for plan in '2 --tp 2' '2 --pp 2' '4 --tp 2 --pp 2'; do
+for plan in "${@:4}"; do
   read -r processes degrees <<<"$plan"
   read -ra degrees <<<"$degrees"
   compared "$processes" bert-tiny "${degrees[@]}"
   compared "$processes" "$decoder" "${degrees[@]}" --phase decode --past 16
   compared "$processes" "$decoder" "${degrees[@]}" --phase generate --seq 8 --new-tokens 4
 done
-python3 - "$folder" "$schemas" <<'END'
+python3 - "$folder" "$schemas" "$number" <<'END'
 import json
 import pathlib
 import sys
 
-folder, schemas = map(pathlib.Path, sys.argv[1:])
+folder, schemas = map(pathlib.Path, sys.argv[1:3])
 profile = json.loads((folder / "profile.json").read_text())
 tables = profile["collectives"]["tables"]
 names = [table["collective"] for table in tables]
@@ -60,7 +60,7 @@ for table in tables:
     first, last = table["points"][0], table["points"][-1]
     assert last["bytes"] == first["bytes"] * 4 ** 8 and last["seconds"] > first["seconds"], table
 reports = [json.loads(path.read_text()) for path in sorted(folder.glob("[0-9].json"))]
-assert len(reports) == 9
+assert len(reports) == int(sys.argv[3]) >= 3
 for report in reports:
     rows = {row["quantity"]: row for row in report["rows"]}
     for count in ("parameters", "matrix_flops", "weight_bytes", "peak_activation_bytes"):
