@@ -23,8 +23,9 @@ export interface Done {
   failure?: string;
 }
 
+const binary = unpacked("engine.wasm.gz"); // while the script is fetched
 importScripts("engine.js");
-const engine = unpacked("engine.wasm.gz").then(async (wasmBinary) => new Engine(await createHeadroom({ wasmBinary })));
+const engine = binary.then(async (wasmBinary) => new Engine(await createHeadroom({ wasmBinary })));
 
 /// The content of a file that is packed with gzip, unless the server says so and the browser has unpacked it.
 async function unpacked(file: string): Promise<ArrayBuffer> {
